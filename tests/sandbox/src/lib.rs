@@ -1,0 +1,17 @@
+//! The test bed: a private world on one Linux machine in which everything of Cluster API and Kubernetes is
+//! real, and only EC2 and the container runtime are imitated.
+//!
+//! `tools` finds or builds the programs, `world` is the set of namespaces they run in, `emulator` speaks with the
+//! AWS emulator, `management` runs the management cluster, `operator` runs the program under test, and `cloud`
+//! turns instances of the emulator into machines that boot. [`Bed`] is what tests and the demo use.
+//!
+//! It needs no root, no Docker, no virtual machine and no port of the host, and never changes anything outside
+//! its cache directory.
+
+pub mod cloud;
+pub mod emulator;
+pub mod tools;
+pub mod world;
+
+pub use tools::Tools;
+pub use world::World;
