@@ -1,0 +1,66 @@
+//! The values of the facts that every plugin is given without asking, each with its JSON Schema in `wit/facts/`.
+//! Fact `kubernetes-version` is a plain string such as `v1.36.3`. No fact ever holds a secret.
+
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+
+/// Fact `cluster`: the Cluster API Cluster.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct ClusterFact {
+    pub name: String,
+    pub namespace: String,
+    /// CIDR blocks of Pods; empty when the Cluster names none.
+    #[serde(rename = "podCIDRs")]
+    pub pod_cidrs: Vec<String>,
+    /// CIDR blocks of Services; empty when the Cluster names none.
+    #[serde(rename = "serviceCIDRs")]
+    pub service_cidrs: Vec<String>,
+    pub control_plane_endpoint: ControlPlaneEndpoint,
+}
+
+impl ClusterFact {
+    pub const KEY: &'static str = "cluster";
+}
+
+/// Where the API server answers.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct ControlPlaneEndpoint {
+    pub host: String,
+    pub port: u16,
+}
+
+/// The key of the fact that is the Kubernetes version of the control plane.
+pub const KUBERNETES_VERSION: &str = "kubernetes-version";
+
+/// Fact `aws`: where the cluster runs.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct AwsFact {
+    pub region: String,
+    /// `aws`, `aws-cn` or `aws-us-gov`.
+    pub partition: String,
+    pub vpc_id: String,
+    /// Availability zones of the cluster's subnets, sorted.
+    pub zones: Vec<String>,
+    /// Tags that the user wants on everything that is made for the cluster.
+    pub tags: BTreeMap<String, String>,
+}
+
+impl AwsFact {
+    pub const KEY: &'static str = "aws";
+}
+
+/// Fact `installed`: what of this plugin was carried out last; absent before the first time.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct InstalledFact {
+    pub version: String,
+    /// `sha256:` and the hash of the component.
+    pub digest: String,
+}
+
+impl InstalledFact {
+    pub const KEY: &'static str = "installed";
+}

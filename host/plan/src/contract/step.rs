@@ -1,0 +1,294 @@
+//! The step kinds of the contract: what a plugin can ask the host to do, each with its JSON Schema in `wit/steps/`.
+//! Reading a step says what is asked for, never whether it is allowed: that is the judge's part.
+
+use super::Step;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+/// What a [`Step`] asks for, once its `spec` was read by the rules of its `kind`.
+#[derive(Clone, Debug, PartialEq)]
+pub enum StepSpec {
+    Apply(ApplySpec),
+    Wait(WaitSpec),
+    Delete(DeleteSpec),
+    SecurityGroupRule(SecurityGroupRuleSpec),
+    IamRole(IamRoleSpec),
+    Certificate(CertificateSpec),
+}
+
+/// Why a step has no meaning.
+#[derive(Debug, thiserror::Error)]
+pub enum StepError {
+    #[error("step {step:?}: unknown kind {kind:?}")]
+    UnknownKind { step: String, kind: String },
+    #[error("step {step:?}: spec is not a {kind}")]
+    Spec {
+        step: String,
+        kind: String,
+        source: serde_json::Error,
+    },
+    #[error("step {step:?}: {message}")]
+    Inconsistent { step: String, message: String },
+}
+
+impl Step {
+    /// Reads `spec` by the rules of `kind`.
+    ///
+    /// # Errors
+    /// The kind is not of this contract, a field is unknown, missing or of the wrong type, or fields contradict each other.
+    pub fn typed(&self) -> Result<StepSpec, StepError> {
+        let spec = match self.kind.as_str() {
+            ApplySpec::KIND => StepSpec::Apply(self.read()?),
+            WaitSpec::KIND => StepSpec::Wait(self.read()?),
+            DeleteSpec::KIND => StepSpec::Delete(self.read()?),
+            SecurityGroupRuleSpec::KIND => StepSpec::SecurityGroupRule(self.read()?),
+            IamRoleSpec::KIND => StepSpec::IamRole(self.read()?),
+            CertificateSpec::KIND => StepSpec::Certificate(self.read()?),
+            _ => {
+                return Err(StepError::UnknownKind {
+                    step: self.id.clone(),
+                    kind: self.kind.clone(),
+                });
+            }
+        };
+        match spec.contradiction() {
+            Some(message) => Err(StepError::Inconsistent {
+                step: self.id.clone(),
+                message,
+            }),
+            None => Ok(spec),
+        }
+    }
+
+    fn read<'a, T: Deserialize<'a>>(&'a self) -> Result<T, StepError> {
+        T::deserialize(&self.spec).map_err(|source| StepError::Spec {
+            step: self.id.clone(),
+            kind: self.kind.clone(),
+            source,
+        })
+    }
+}
+
+impl StepSpec {
+    fn contradiction(&self) -> Option<String> {
+        match self {
+            StepSpec::Apply(spec) => spec.objects.iter().enumerate().find_map(|(index, object)| {
+                let missing = ["/apiVersion", "/kind", "/metadata/name"]
+                    .into_iter()
+                    .find(|path| {
+                        object
+                            .pointer(path)
+                            .and_then(Value::as_str)
+                            .is_none_or(str::is_empty)
+                    })?;
+                Some(format!("objects/{index} has no {missing}"))
+            }),
+            StepSpec::Wait(spec) => spec
+                .condition
+                .subject()
+                .filter(|kind| *kind != spec.kind)
+                .map(|kind| format!("condition is about a {kind}, not a {}", spec.kind)),
+            StepSpec::SecurityGroupRule(spec) => {
+                match (spec.protocol.has_ports(), spec.from_port, spec.to_port) {
+                    (true, Some(from), Some(to)) if from <= to => None,
+                    (true, Some(_), Some(_)) => Some("fromPort is above toPort".to_owned()),
+                    (true, ..) => Some("tcp and udp need fromPort and toPort".to_owned()),
+                    (false, None, None) => None,
+                    (false, ..) => Some("only tcp and udp have ports".to_owned()),
+                }
+            }
+            StepSpec::Delete(_) | StepSpec::IamRole(_) | StepSpec::Certificate(_) => None,
+        }
+    }
+}
+
+/// `k8s.apply/v1`: these objects exist in the workload cluster with at least these fields. Applied server-side, in the order given.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct ApplySpec {
+    pub objects: Vec<Value>,
+    /// What happens to an object that a later plan no longer has. When absent, CustomResourceDefinitions and Namespaces are orphaned
+    /// and everything else is deleted.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub prune: Option<Prune>,
+}
+
+impl ApplySpec {
+    pub const KIND: &'static str = "k8s.apply/v1";
+}
+
+/// What happens to an object that a later plan no longer has.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Prune {
+    Delete,
+    Orphan,
+}
+
+/// `k8s.wait/v1`: an object of the workload cluster fulfils a condition.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct WaitSpec {
+    pub api_version: String,
+    pub kind: String,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub namespace: Option<String>,
+    pub name: String,
+    pub condition: WaitCondition,
+    /// Seconds after which waiting is reported as a problem. The host goes on waiting.
+    pub timeout_seconds: u32,
+}
+
+impl WaitSpec {
+    pub const KIND: &'static str = "k8s.wait/v1";
+}
+
+/// What a `k8s.wait/v1` waits for. Status counts only when its `observedGeneration` is current.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum WaitCondition {
+    /// Deployment: condition `Available` is True for the current generation.
+    AvailableDeployment,
+    /// DaemonSet: current generation seen, at least one Pod wanted, and as many updated and available as wanted.
+    ReadyDaemonset,
+    /// CustomResourceDefinition: condition `Established` is True.
+    CrdEstablished,
+    /// TigeraStatus: `Available` is True, `Progressing` and `Degraded` are not.
+    TigerastatusAvailable,
+    /// The object is there.
+    Exists,
+    /// The object is not there, nor is its kind.
+    Gone,
+}
+
+impl WaitCondition {
+    /// The only kind of object the condition makes sense for, if there is one.
+    pub fn subject(self) -> Option<&'static str> {
+        match self {
+            WaitCondition::AvailableDeployment => Some("Deployment"),
+            WaitCondition::ReadyDaemonset => Some("DaemonSet"),
+            WaitCondition::CrdEstablished => Some("CustomResourceDefinition"),
+            WaitCondition::TigerastatusAvailable => Some("TigeraStatus"),
+            WaitCondition::Exists | WaitCondition::Gone => None,
+        }
+    }
+}
+
+/// `k8s.delete/v1`: an object of the workload cluster does not exist.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct DeleteSpec {
+    pub api_version: String,
+    pub kind: String,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub namespace: Option<String>,
+    pub name: String,
+    /// Whether the step is done only when the object is gone, or as soon as deletion was asked for.
+    pub wait: bool,
+}
+
+impl DeleteSpec {
+    pub const KIND: &'static str = "k8s.delete/v1";
+}
+
+/// `aws.sg-rule/v1`: an ingress rule between machines of the cluster. Groups are named by role, so that a plugin cannot point at others.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct SecurityGroupRuleSpec {
+    /// The role whose machines receive the traffic.
+    pub group: Role,
+    pub protocol: Protocol,
+    /// First port; given exactly for tcp and udp.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub from_port: Option<u16>,
+    /// Last port; given exactly for tcp and udp.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub to_port: Option<u16>,
+    /// The role whose machines send it.
+    pub peer: Role,
+    pub description: String,
+}
+
+impl SecurityGroupRuleSpec {
+    pub const KIND: &'static str = "aws.sg-rule/v1";
+}
+
+/// The machines of a cluster that share a security group.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Role {
+    ControlPlane,
+    Node,
+}
+
+/// IP protocol of a security-group rule, in EC2's words.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+pub enum Protocol {
+    #[serde(rename = "tcp")]
+    Tcp,
+    #[serde(rename = "udp")]
+    Udp,
+    /// IP in IP, protocol number 4.
+    #[serde(rename = "4")]
+    IpInIp,
+    #[serde(rename = "-1")]
+    All,
+}
+
+impl Protocol {
+    /// Whether rules of this protocol name ports.
+    pub fn has_ports(self) -> bool {
+        matches!(self, Protocol::Tcp | Protocol::Udp)
+    }
+}
+
+/// `aws.iam-role/v1`: an IAM role is fit for a service account. Not offered in [`FEATURES`] yet.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct IamRoleSpec {
+    pub role_arn: String,
+    pub trust: RoleTrust,
+    /// Namespace of the service account; given when `trust` is `irsa`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub namespace: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub service_account: Option<String>,
+    /// IAM actions that the add-on needs, such as `ec2:AttachVolume`.
+    pub actions: Vec<String>,
+    pub mode: RoleMode,
+}
+
+impl IamRoleSpec {
+    pub const KIND: &'static str = "aws.iam-role/v1";
+}
+
+/// Who may assume a role.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum RoleTrust {
+    /// A service account, by the cluster's own issuer.
+    Irsa,
+    /// The instances of the cluster.
+    Node,
+}
+
+/// Whether a role is only looked at.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum RoleMode {
+    Check,
+    Ensure,
+}
+
+/// `tls.certificate/v1`: a serving certificate, made and renewed by the host, in a Secret. Not offered in [`FEATURES`] yet.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct CertificateSpec {
+    pub namespace: String,
+    pub secret_name: String,
+    pub dns_names: Vec<String>,
+}
+
+impl CertificateSpec {
+    pub const KIND: &'static str = "tls.certificate/v1";
+}
