@@ -1,0 +1,68 @@
+//! Names for what a cluster is made of: `subnet/private-us-east-1a`. A key comes from the role that a resource plays for its
+//! cluster, never from an AWS id or from a `Name` tag. Nothing here knows AWS ids.
+
+use std::fmt;
+
+/// The kinds of AWS resources that this provider makes, named by AWS's own words.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Kind {
+    Vpc,
+    Subnet,
+    InternetGateway,
+    ElasticIp,
+    NatGateway,
+    RouteTable,
+    SecurityGroup,
+    SecurityGroupRules,
+    LoadBalancer,
+    NetworkInterface,
+    Secret,
+    Instance,
+    Target,
+}
+
+impl Kind {
+    /// The word for it in keys, logs and conditions.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Kind::Vpc => "vpc",
+            Kind::Subnet => "subnet",
+            Kind::InternetGateway => "internet-gateway",
+            Kind::ElasticIp => "elastic-ip",
+            Kind::NatGateway => "nat-gateway",
+            Kind::RouteTable => "route-table",
+            Kind::SecurityGroup => "security-group",
+            Kind::SecurityGroupRules => "security-group-rules",
+            Kind::LoadBalancer => "load-balancer",
+            Kind::NetworkInterface => "network-interface",
+            Kind::Secret => "secret",
+            Kind::Instance => "instance",
+            Kind::Target => "target",
+        }
+    }
+}
+
+impl fmt::Display for Kind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
+    }
+}
+
+/// A resource's kind and the name of its role in the cluster.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Key {
+    pub kind: Kind,
+    pub name: String,
+}
+
+impl Key {
+    pub fn new(kind: Kind, name: impl Into<String>) -> Self {
+        Key { kind, name: name.into() }
+    }
+}
+
+impl fmt::Display for Key {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}/{}", self.kind, self.name)
+    }
+}

@@ -1,0 +1,127 @@
+//! An EC2 instance of one AWSMachine, and the secret that holds its bootstrap data until it has booted.
+
+use std::collections::BTreeSet;
+
+use super::{InternetGateway, SecurityGroup, Subnet};
+use crate::Key;
+
+/// An instance, named like its AWSMachine.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Instance {
+    pub name: String,
+    pub subnet: String,
+    pub groups: BTreeSet<String>,
+    /// Ids of groups that the user added by id or filter.
+    pub additional_groups: BTreeSet<String>,
+    /// A public instance comes after this attached gateway.
+    pub internet_gateway: Option<String>,
+    /// The secret its user data fetches, if any.
+    pub secret: Option<String>,
+    /// What RunInstances is given. `None` as seen: AWS does not give all of it back, and none of it can change.
+    pub launch: Option<Launch>,
+    /// As seen; `None` when wanted.
+    pub status: Option<InstanceStatus>,
+}
+
+/// The parameters of RunInstances. They never change for one client token.
+#[derive(Clone, Debug, PartialEq, serde::Serialize, serde::Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Launch {
+    pub image: String,
+    pub instance_type: String,
+    pub iam_instance_profile: Option<String>,
+    pub key_name: Option<String>,
+    pub public_ip: Option<bool>,
+    pub tenancy: Option<String>,
+    pub volumes: Vec<Volume>,
+    pub metadata_options: MetadataOptions,
+    /// Never serialized: it may hold bootstrap data.
+    #[serde(skip)]
+    pub user_data: Sensitive,
+}
+
+/// A block device of an instance.
+#[derive(Clone, Debug, PartialEq, serde::Serialize, serde::Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Volume {
+    pub device_name: String,
+    /// GiB.
+    pub size: i32,
+    pub volume_type: Option<String>,
+    pub iops: Option<i32>,
+    pub throughput: Option<i32>,
+    pub encrypted: Option<bool>,
+    pub kms_key: Option<String>,
+}
+
+/// Options of the instance metadata service, in AWS's words.
+#[derive(Clone, Debug, PartialEq, serde::Serialize, serde::Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct MetadataOptions {
+    pub http_endpoint: String,
+    pub http_tokens: String,
+    pub http_put_response_hop_limit: i32,
+    pub instance_metadata_tags: String,
+}
+
+/// What AWS says about an instance.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct InstanceStatus {
+    /// `pending`, `running`, `shutting-down`, `terminated`, `stopping`, `stopped`.
+    pub state: String,
+    pub zone: String,
+    pub private_ip: Option<String>,
+    pub private_dns_name: Option<String>,
+    pub public_ip: Option<String>,
+    pub public_dns_name: Option<String>,
+}
+
+/// Bootstrap data in Secrets Manager, split into parts. Recorded on the AWSMachine before it is made; AWS is not asked for it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Secret {
+    pub name: String,
+    /// `aws.cluster.x-k8s.io/<uuid>`; the parts are `<prefix>-0`, `<prefix>-1`, ...
+    pub prefix: String,
+    /// What each part holds; empty as seen.
+    pub parts: Vec<Sensitive>,
+    pub count: usize,
+}
+
+/// Bytes that reach no log: they may hold certificates, keys and join tokens.
+#[derive(Clone, Default, PartialEq, Eq)]
+pub struct Sensitive(pub Vec<u8>);
+
+impl std::fmt::Debug for Sensitive {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "<{} bytes>", self.0.len())
+    }
+}
+
+impl Instance {
+    pub(super) fn after(&self) -> Vec<Key> {
+        let mut res = vec![Subnet::key(&self.subnet)];
+        res.extend(self.groups.iter().map(SecurityGroup::key));
+        res.extend(self.internet_gateway.iter().map(InternetGateway::key));
+        res.extend(self.secret.iter().map(Secret::key));
+        res
+    }
+    /// A machine is never changed in place, but for its additional groups: Cluster API replaces it.
+    pub(super) fn satisfied_by(&self, seen: &Self) -> bool {
+        self.additional_groups.is_subset(&seen.additional_groups)
+    }
+    pub(super) fn immutable(&self, _: &Self) -> Option<&'static str> {
+        None
+    }
+}
+
+impl Secret {
+    pub(super) fn after(&self) -> Vec<Key> {
+        Vec::new()
+    }
+    pub(super) fn satisfied_by(&self, seen: &Self) -> bool {
+        self.prefix == seen.prefix
+    }
+    pub(super) fn immutable(&self, _: &Self) -> Option<&'static str> {
+        None
+    }
+}

@@ -1,0 +1,107 @@
+//! Load balancers of the Kubernetes API with their listeners, and the instances behind them.
+
+use std::collections::BTreeSet;
+
+use super::{Instance, InternetGateway, SecurityGroup, Subnet};
+use crate::Key;
+
+/// A load balancer. Ours has the role `apiserver`; one that somebody else made is named by its AWS name.
+#[derive(Clone, Debug, PartialEq)]
+pub struct LoadBalancer {
+    pub name: String,
+    /// Its name in AWS (at most 32 characters).
+    pub aws_name: String,
+    pub kind: LoadBalancerKind,
+    /// Internet-facing ones come after this attached gateway.
+    pub internet_gateway: Option<String>,
+    pub internal: bool,
+    pub subnets: BTreeSet<String>,
+    pub groups: BTreeSet<String>,
+    /// As seen: `None` while the listener (and, for network load balancers, the target group behind it) is not there yet.
+    pub listener: Option<Listener>,
+    /// Attributes that a describe call does not show: cross-zone load balancing, idle timeout; `None` as seen when not known to be set.
+    pub attributes: Option<LoadBalancerAttributes>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum LoadBalancerKind {
+    /// Elastic Load Balancing's first version.
+    Classic,
+    Network,
+    /// As seen only: made by others.
+    Application,
+    /// As seen only: made by others.
+    Gateway,
+}
+
+/// One TCP listener, the port behind it, and how targets are checked.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Listener {
+    pub port: u16,
+    pub target_port: u16,
+    pub health_check: HealthCheck,
+}
+
+/// How a target's health is found out.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct HealthCheck {
+    /// `TCP`, `SSL`, `HTTP`, `HTTPS`.
+    pub protocol: String,
+    pub port: u16,
+    /// For HTTP and HTTPS: `/readyz`.
+    pub path: Option<String>,
+    pub interval_seconds: i32,
+    pub timeout_seconds: i32,
+    pub healthy_threshold: i32,
+    pub unhealthy_threshold: i32,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LoadBalancerAttributes {
+    pub cross_zone: bool,
+    /// Classic only; seconds.
+    pub idle_timeout_seconds: Option<i32>,
+}
+
+/// One control plane instance behind a load balancer; named like the instance.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Target {
+    pub name: String,
+    pub load_balancer: String,
+    pub instance: String,
+}
+
+impl LoadBalancer {
+    pub(super) fn after(&self) -> Vec<Key> {
+        let mut res: Vec<Key> = self.internet_gateway.iter().map(InternetGateway::key).collect();
+        res.extend(self.groups.iter().map(SecurityGroup::key));
+        res.extend(self.subnets.iter().map(Subnet::key));
+        res
+    }
+    pub(super) fn satisfied_by(&self, seen: &Self) -> bool {
+        self.kind == seen.kind
+            && self.internal == seen.internal
+            && self.subnets.is_subset(&seen.subnets)
+            && self.groups == seen.groups
+            && self.listener == seen.listener
+            && self.attributes == seen.attributes
+    }
+    pub(super) fn immutable(&self, seen: &Self) -> Option<&'static str> {
+        if self.kind != seen.kind {
+            return Some("loadBalancerType");
+        }
+        (self.internal != seen.internal).then_some("scheme")
+    }
+}
+
+impl Target {
+    pub(super) fn after(&self) -> Vec<Key> {
+        vec![LoadBalancer::key(&self.load_balancer), Instance::key(&self.instance)]
+    }
+    pub(super) fn satisfied_by(&self, seen: &Self) -> bool {
+        self.instance == seen.instance
+    }
+    pub(super) fn immutable(&self, _: &Self) -> Option<&'static str> {
+        None
+    }
+}

@@ -1,0 +1,2 @@
+//! Runs the operator.
+fn main() {}
