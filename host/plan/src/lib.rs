@@ -7,7 +7,9 @@
 //! Nothing here does I/O, reads a clock or makes random numbers: the crate depends on nothing that can, and time comes in as a value.
 
 mod action;
+pub mod addon;
 pub mod contract;
+pub mod grant;
 mod key;
 mod resource;
 mod snapshot;

@@ -1,0 +1,149 @@
+//! What is written down in the workload cluster about an installed add-on, so that it can be changed, pruned and removed even when
+//! the plugin, or the whole management cluster, is gone. Nothing here reads or writes it.
+
+use std::collections::BTreeSet;
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+use sha2::{Digest, Sha256};
+
+use crate::contract::{AddOnPlan, ApplySpec, Prune, Step, StepSpec};
+
+/// One object of the workload cluster, without its content.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct ObjectRef {
+    pub api_version: String,
+    pub kind: String,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub namespace: Option<String>,
+    pub name: String,
+}
+
+impl ObjectRef {
+    /// `None` when the object lacks apiVersion, kind or name.
+    pub fn of(object: &Value) -> Option<Self> {
+        let text = |path: &str| object.pointer(path).and_then(Value::as_str).map(str::to_owned);
+        Some(ObjectRef {
+            api_version: text("/apiVersion")?,
+            kind: text("/kind")?,
+            namespace: text("/metadata/namespace"),
+            name: text("/metadata/name")?,
+        })
+    }
+
+    /// Whether both name one object: its API version may change between releases of an add-on.
+    pub fn same_object(&self, other: &Self) -> bool {
+        let group = |it: &Self| it.api_version.split_once('/').map_or(String::new(), |(group, _)| group.to_owned());
+        group(self) == group(other) && self.kind == other.kind && self.namespace == other.namespace && self.name == other.name
+    }
+}
+
+impl std::fmt::Display for ObjectRef {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match &self.namespace {
+            Some(namespace) => write!(f, "{} {namespace}/{}", self.kind, self.name),
+            None => write!(f, "{} {}", self.kind, self.name),
+        }
+    }
+}
+
+/// The record of one add-on.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Inventory {
+    pub module: String,
+    pub version: String,
+    /// `sha256:` and the hash of the component.
+    pub digest: String,
+    pub config: Value,
+    /// Of the plan that is being carried out or was carried out.
+    pub plan_hash: String,
+    /// Every step of that plan was carried out once.
+    pub complete: bool,
+    /// What was applied and not deleted since, by this plan or an earlier one.
+    pub objects: Vec<ObjectRef>,
+    /// What uninstalls it.
+    pub removal: Vec<Step>,
+}
+
+/// Hex SHA-256 of the plan's steps: the same plan, the same text.
+pub fn plan_hash(plan: &AddOnPlan) -> String {
+    let text = serde_json::to_string(&plan.steps).unwrap_or_default();
+    Sha256::digest(text.as_bytes()).iter().map(|it| format!("{it:02x}")).collect()
+}
+
+/// The objects that a plan applies, in its order.
+pub fn objects(steps: &[Step]) -> Vec<ObjectRef> {
+    applies(steps).flat_map(|it| it.objects.iter().filter_map(ObjectRef::of).collect::<Vec<_>>()).collect()
+}
+
+fn applies(steps: &[Step]) -> impl Iterator<Item = ApplySpec> + '_ {
+    steps.iter().filter_map(|it| match it.typed() {
+        Ok(StepSpec::Apply(spec)) => Some(spec),
+        _ => None,
+    })
+}
+
+/// Objects of the inventory that the plan no longer has and that may be deleted, last applied first. CustomResourceDefinitions and
+/// Namespaces stay unless the plan says otherwise: deleting them takes along what users put there.
+pub fn prune(inventory: &Inventory, plan: &AddOnPlan) -> Vec<ObjectRef> {
+    let kept = objects(&plan.steps);
+    let orphan: BTreeSet<&str> = BTreeSet::from(["CustomResourceDefinition", "Namespace"]);
+    let forced = applies(&plan.steps).any(|it| it.prune == Some(Prune::Delete));
+    let never = applies(&plan.steps).any(|it| it.prune == Some(Prune::Orphan));
+    let is_gone = |it: &&ObjectRef| !kept.iter().any(|other| it.same_object(other));
+    let may_go = |it: &&ObjectRef| !never && (forced || !orphan.contains(it.kind.as_str()));
+    inventory.objects.iter().rev().filter(is_gone).filter(may_go).cloned().collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn object(kind: &str, name: &str) -> Value {
+        json!({"apiVersion": "apps/v1", "kind": kind, "metadata": {"name": name, "namespace": "kube-system"}})
+    }
+
+    fn plan(objects: &[Value]) -> AddOnPlan {
+        let spec = json!({"objects": objects});
+        let steps = vec![Step { id: "objects".into(), kind: "k8s.apply/v1".into(), spec, after: vec![] }];
+        AddOnPlan { steps, removal: vec![], diagnostics: vec![], extra: json!({}) }
+    }
+
+    fn installed(objects: &[Value]) -> Inventory {
+        let plan = plan(objects);
+        Inventory {
+            module: "calico".into(),
+            version: "3.32.1".into(),
+            digest: "sha256:0".into(),
+            config: json!({}),
+            plan_hash: plan_hash(&plan),
+            complete: true,
+            objects: super::objects(&plan.steps),
+            removal: vec![],
+        }
+    }
+
+    #[test]
+    fn what_a_change_no_longer_has_is_pruned_last_applied_first() {
+        let before = installed(&[object("ConfigMap", "a"), object("ConfigMap", "b"), object("Deployment", "c")]);
+        let pruned = prune(&before, &plan(&[object("ConfigMap", "a")]));
+        assert_eq!(pruned.iter().map(|it| it.name.as_str()).collect::<Vec<_>>(), ["c", "b"]);
+    }
+
+    #[test]
+    fn definitions_and_namespaces_outlive_a_change() {
+        let before = installed(&[object("Namespace", "a"), object("CustomResourceDefinition", "b")]);
+        assert_eq!(prune(&before, &plan(&[])), []);
+    }
+
+    #[test]
+    fn another_api_version_is_the_same_object() {
+        let mut newer = object("Deployment", "c");
+        newer["apiVersion"] = "apps/v2".into();
+        assert_eq!(prune(&installed(&[object("Deployment", "c")]), &plan(&[newer])), []);
+    }
+}

@@ -1,0 +1,170 @@
+//! Which steps of an add-on's plan can be carried out now, and whether what a step waits for has come. Nothing here carries one out.
+
+use std::collections::BTreeSet;
+
+use serde_json::Value;
+
+use crate::contract::{Step, WaitCondition, WaitSpec};
+
+/// Steps that are not done and whose predecessors are, in the order of the plan.
+pub fn runnable<'a>(steps: &'a [Step], done: &BTreeSet<String>) -> Vec<&'a Step> {
+    let is_done = |id: &String| done.contains(id);
+    steps.iter().filter(|it| !is_done(&it.id) && it.after.iter().all(is_done)).collect()
+}
+
+/// What keeps a plan from ever being finished: an id used twice, a predecessor that does not exist, a circle.
+pub fn flaw(steps: &[Step]) -> Option<String> {
+    let ids: BTreeSet<&String> = steps.iter().map(|it| &it.id).collect();
+    if ids.len() != steps.len() {
+        return Some("two steps have the same id".into());
+    }
+    for step in steps {
+        if let Some(unknown) = step.after.iter().find(|it| !ids.contains(it)) {
+            return Some(format!("step {:?} comes after {unknown:?}, which does not exist", step.id));
+        }
+    }
+    let mut done = BTreeSet::new();
+    loop {
+        let next: Vec<String> = runnable(steps, &done).into_iter().map(|it| it.id.clone()).collect();
+        if next.is_empty() {
+            break;
+        }
+        done.extend(next);
+    }
+    (done.len() < steps.len()).then(|| "steps come after one another in a circle".into())
+}
+
+/// Whether a wait is over; if not, what it is waiting for, in the words of `kubectl`.
+///
+/// `live` is the object as the API server shows it, `None` when it, or its kind, is not there.
+pub fn waited(spec: &WaitSpec, live: Option<&Value>) -> Result<(), String> {
+    let subject = match &spec.namespace {
+        Some(namespace) => format!("{} {namespace}/{}", spec.kind, spec.name),
+        None => format!("{} {}", spec.kind, spec.name),
+    };
+    let Some(live) = live else {
+        return match spec.condition {
+            WaitCondition::Gone => Ok(()),
+            _ => Err(format!("{subject} is not there yet")),
+        };
+    };
+    match spec.condition {
+        WaitCondition::Exists => Ok(()),
+        WaitCondition::Gone => Err(format!("{subject} is being deleted")),
+        WaitCondition::CrdEstablished => match condition(live, "Established") {
+            Some("True") => Ok(()),
+            _ => Err(format!("{subject} is not established")),
+        },
+        WaitCondition::AvailableDeployment => match is_current(live) && condition(live, "Available") == Some("True") {
+            true => Ok(()),
+            false => Err(format!("{subject} has {} of {} replicas available", number(live, "/status/availableReplicas"), wanted(live))),
+        },
+        WaitCondition::ReadyDaemonset => daemonset(live).map_err(|it| format!("{subject} {it}")),
+        WaitCondition::TigerastatusAvailable => {
+            let is = |kind| condition(live, kind) == Some("True");
+            match is("Available") && !is("Progressing") && !is("Degraded") {
+                true => Ok(()),
+                false => Err(format!("{subject} is {}", if is("Degraded") { "degraded" } else { "progressing" })),
+            }
+        }
+    }
+}
+
+fn daemonset(live: &Value) -> Result<(), String> {
+    let at = |path| number(live, path);
+    let wanted = at("/status/desiredNumberScheduled");
+    let available = at("/status/numberAvailable");
+    let is_ready = is_current(live) && wanted > 0 && at("/status/updatedNumberScheduled") == wanted && available == wanted;
+    if is_ready { Ok(()) } else { Err(format!("has {available} of {wanted} pods available")) }
+}
+
+fn is_current(live: &Value) -> bool {
+    number(live, "/status/observedGeneration") >= number(live, "/metadata/generation")
+}
+
+fn wanted(live: &Value) -> i64 {
+    live.pointer("/spec/replicas").and_then(Value::as_i64).unwrap_or(1)
+}
+
+fn number(live: &Value, path: &str) -> i64 {
+    live.pointer(path).and_then(Value::as_i64).unwrap_or(0)
+}
+
+fn condition<'a>(live: &'a Value, kind: &str) -> Option<&'a str> {
+    let all = live.pointer("/status/conditions")?.as_array()?;
+    all.iter().find(|it| it["type"] == kind)?["status"].as_str()
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn step(id: &str, after: &[&str]) -> Step {
+        Step { id: id.into(), kind: "k8s.apply/v1".into(), spec: json!({}), after: after.iter().map(|it| it.to_string()).collect() }
+    }
+
+    #[test]
+    fn a_step_runs_when_all_before_it_are_done() {
+        let steps = [step("crds", &[]), step("operator", &["crds"]), step("rules", &[]), step("wait", &["operator", "rules"])];
+        let ids = |done: &[&str]| -> Vec<String> {
+            let done = done.iter().map(|it| it.to_string()).collect();
+            runnable(&steps, &done).into_iter().map(|it| it.id.clone()).collect()
+        };
+        assert_eq!(ids(&[]), ["crds", "rules"]);
+        assert_eq!(ids(&["crds"]), ["operator", "rules"]);
+        assert_eq!(ids(&["crds", "operator"]), ["rules"]);
+        assert_eq!(ids(&["crds", "operator", "rules"]), ["wait"]);
+    }
+
+    #[test]
+    fn flaws_of_a_plan_are_found_before_its_first_step() {
+        assert_eq!(flaw(&[step("a", &[]), step("b", &["a"])]), None);
+        assert_eq!(flaw(&[step("a", &[]), step("a", &[])]).unwrap(), "two steps have the same id");
+        assert_eq!(flaw(&[step("a", &["z"])]).unwrap(), "step \"a\" comes after \"z\", which does not exist");
+        assert_eq!(flaw(&[step("a", &["b"]), step("b", &["a"])]).unwrap(), "steps come after one another in a circle");
+    }
+
+    fn wait(kind: &str, condition: WaitCondition) -> WaitSpec {
+        WaitSpec {
+            api_version: "apps/v1".into(),
+            kind: kind.into(),
+            namespace: Some("kube-system".into()),
+            name: "it".into(),
+            condition,
+            timeout_seconds: 60,
+        }
+    }
+
+    #[test]
+    fn a_daemonset_without_wanted_pods_is_not_ready() {
+        let spec = wait("DaemonSet", WaitCondition::ReadyDaemonset);
+        let live = json!({"metadata": {"generation": 1}, "status": {"observedGeneration": 1, "desiredNumberScheduled": 0}});
+        assert_eq!(waited(&spec, Some(&live)).unwrap_err(), "DaemonSet kube-system/it has 0 of 0 pods available");
+        let ready = json!({"metadata": {"generation": 1}, "status": {"observedGeneration": 1, "desiredNumberScheduled": 2,
+            "updatedNumberScheduled": 2, "numberAvailable": 2}});
+        assert_eq!(waited(&spec, Some(&ready)), Ok(()));
+        let stale = json!({"metadata": {"generation": 2}, "status": {"observedGeneration": 1, "desiredNumberScheduled": 2,
+            "updatedNumberScheduled": 2, "numberAvailable": 2}});
+        assert!(waited(&spec, Some(&stale)).is_err());
+    }
+
+    #[test]
+    fn absence_ends_only_the_wait_for_absence() {
+        assert_eq!(waited(&wait("DaemonSet", WaitCondition::Gone), None), Ok(()));
+        assert!(waited(&wait("DaemonSet", WaitCondition::Exists), None).is_err());
+        assert!(waited(&wait("DaemonSet", WaitCondition::Gone), Some(&json!({}))).is_err());
+    }
+
+    #[test]
+    fn a_degraded_tigerastatus_is_not_available() {
+        let spec = wait("TigeraStatus", WaitCondition::TigerastatusAvailable);
+        let live = |degraded: &str| {
+            json!({"status": {"conditions": [{"type": "Available", "status": "True"}, {"type": "Progressing", "status": "False"},
+                {"type": "Degraded", "status": degraded}]}})
+        };
+        assert_eq!(waited(&spec, Some(&live("False"))), Ok(()));
+        assert_eq!(waited(&spec, Some(&live("True"))).unwrap_err(), "TigeraStatus kube-system/it is degraded");
+    }
+}
