@@ -1,0 +1,255 @@
+//! ClusterPlugin: which add-ons a cluster gets. It never decides how they are installed.
+
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
+use kube::CustomResource;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::lenient;
+
+mod slots;
+
+pub use slots::{
+    AWSCloudProvider, AWSLoadBalancerController, AmazonVPCNetworking, CalicoEncapsulation, CalicoNetworking, CloudProvider, EBSStorage,
+    EFSStorage, Ingress, Module, Networking, NoCloudProvider, Plugin, Stage, Storage,
+};
+
+/// Which add-ons a cluster gets.
+#[derive(CustomResource, Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[kube(
+    group = "cluster.kurator.dev",
+    version = "v1alpha1",
+    kind = "ClusterPlugin",
+    plural = "clusterplugins",
+    namespaced,
+    status = "ClusterPluginStatus",
+    derive = "PartialEq",
+    doc = "The add-ons of one cluster: cloud provider, networking, storage and ingress. There is at most one for a cluster.",
+    shortname = "cplug",
+    category = "cluster-api",
+    printcolumn(name = "Cluster", type_ = "string", json_path = ".spec.clusterName", description = "Cluster that gets the add-ons"),
+    printcolumn(
+        name = "Ready",
+        type_ = "string",
+        json_path = r".status.conditions[?(@.type=='Ready')].status",
+        description = "Whether everything is as it should be"
+    ),
+    printcolumn(
+        name = "Cloud Provider",
+        type_ = "string",
+        json_path = r".status.conditions[?(@.type=='CloudProviderReady')].status",
+        description = "Whether the cloud provider works"
+    ),
+    printcolumn(
+        name = "Networking",
+        type_ = "string",
+        json_path = r".status.conditions[?(@.type=='NetworkingReady')].status",
+        description = "Whether networking works"
+    ),
+    printcolumn(
+        name = "Reason",
+        type_ = "string",
+        json_path = r".status.conditions[?(@.type=='Ready')].reason",
+        description = "Why it is ready or not"
+    ),
+    printcolumn(name = "Age", type_ = "date", json_path = ".metadata.creationTimestamp"),
+    printcolumn(
+        name = "Message",
+        type_ = "string",
+        json_path = r".status.conditions[?(@.type=='Ready')].message",
+        description = "What is awaited",
+        priority = 1
+    )
+)]
+#[serde(rename_all = "camelCase")]
+pub struct ClusterPluginSpec {
+    /// Name of the Cluster of the same namespace that gets the add-ons. It need not exist yet. It cannot be changed.
+    #[schemars(length(min = 1, max = 63))]
+    pub cluster_name: String,
+    /// What tells Kubernetes about AWS: which instance a Node is, and load balancers of Services. Without one no Node is
+    /// ever complete; `none: {}` is for those who install one themselves. At most one; `aws: {}` when absent.
+    #[serde(default)]
+    pub cloud_provider: CloudProvider,
+    /// What connects Pods: exactly one of `calico`, `amazonVPC`, `module`. When absent, it is left to the user.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub networking: Option<Networking>,
+    /// What makes volumes: any of `ebs`, `efs`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub storage: Option<Storage>,
+    /// What serves Ingresses.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ingress: Option<Ingress>,
+    /// Plugins of third parties.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schemars(length(max = 32))]
+    pub plugins: Vec<Plugin>,
+    /// What to do with fields of objects in the cluster that another manager owns: leave them and say so, or take them.
+    #[serde(default)]
+    pub conflicts: Conflicts,
+    /// What happens when the cluster or this object is deleted.
+    #[serde(default)]
+    pub deletion: Deletion,
+}
+
+/// What to do with fields that another manager owns.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[allow(missing_docs)]
+pub enum Conflicts {
+    #[default]
+    Refuse,
+    Force,
+}
+
+/// What happens when the cluster, or its ClusterPlugin, is deleted.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct Deletion {
+    /// How long a deleted cluster's API is given to remove load balancers and add-ons before its machines are deleted
+    /// nevertheless, such as `15m` or `1h30m`.
+    #[serde(default = "fifteen_minutes")]
+    #[schemars(length(max = 32), regex(pattern = r"^([0-9]+(\.[0-9]+)?(ms|s|m|h))+$"))]
+    pub timeout: String,
+    /// What becomes of volumes that the cluster made: Retain keeps and reports them, Delete deletes them and their data.
+    #[serde(default)]
+    pub volumes: Volumes,
+    /// What becomes of the add-ons when this object is deleted and the cluster lives on.
+    #[serde(default)]
+    pub on_plugin_delete: OnPluginDelete,
+}
+
+impl Default for Deletion {
+    fn default() -> Self {
+        Self { timeout: fifteen_minutes(), volumes: Volumes::default(), on_plugin_delete: OnPluginDelete::default() }
+    }
+}
+
+fn fifteen_minutes() -> String {
+    "15m".into()
+}
+
+/// What becomes of the volumes of a deleted cluster.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[allow(missing_docs)]
+pub enum Volumes {
+    #[default]
+    Retain,
+    Delete,
+}
+
+/// What becomes of add-ons whose ClusterPlugin is deleted.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[allow(missing_docs)]
+pub enum OnPluginDelete {
+    #[default]
+    Uninstall,
+    Keep,
+}
+
+/// What is installed and what is awaited.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct ClusterPluginStatus {
+    /// Every add-on of the cluster.
+    #[serde(default, deserialize_with = "lenient::list", skip_serializing_if = "Vec::is_empty")]
+    #[schemars(length(max = 64))]
+    pub plugins: Vec<PluginStatus>,
+    /// What is true of the add-ons, and why.
+    #[serde(default, deserialize_with = "lenient::list", skip_serializing_if = "Vec::is_empty")]
+    #[schemars(length(max = 32))]
+    pub conditions: Vec<Condition>,
+}
+
+/// One add-on.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct PluginStatus {
+    /// Name of the plugin, such as `calico`.
+    #[schemars(length(min = 1, max = 253))]
+    pub name: String,
+    /// Version of the plugin whose plan is, or is being, carried out.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    #[schemars(length(max = 128))]
+    pub version: String,
+    /// Hash of the plugin's component, `sha256:...`.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    #[schemars(length(max = 128))]
+    pub digest: String,
+    /// Where the add-on is in its life.
+    #[serde(default)]
+    pub phase: PluginPhase,
+    /// What is awaited; empty when nothing is.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    #[schemars(length(max = 32768))]
+    pub waiting_for: String,
+}
+
+/// Where an add-on is in its life: Pending until it may be installed, Provisioning while it is, Running when all of it is
+/// there, Updating while another version or configuration is installed, Deleting, Deleted, and Failed when somebody has to act.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[allow(missing_docs)]
+pub enum PluginPhase {
+    #[default]
+    Pending,
+    Provisioning,
+    Running,
+    Updating,
+    Deleting,
+    Deleted,
+    Failed,
+}
+
+impl ClusterPluginSpec {
+    /// `deletion.timeout` in milliseconds; `None` when it is not a duration, which the API server refuses.
+    pub fn deletion_timeout_milliseconds(&self) -> Option<u64> {
+        let mut total = 0.0;
+        let mut rest = self.deletion.timeout.as_str();
+        if rest.is_empty() {
+            return None;
+        }
+        while !rest.is_empty() {
+            let digits = rest.find(|character: char| character != '.' && !character.is_ascii_digit())?;
+            let number: f64 = rest[..digits].parse().ok()?;
+            rest = &rest[digits..];
+            let letters = rest.find(|character: char| character.is_ascii_digit()).unwrap_or(rest.len());
+            total += number
+                * match &rest[..letters] {
+                    "ms" => 1.0,
+                    "s" => 1e3,
+                    "m" => 60e3,
+                    "h" => 3600e3,
+                    _ => return None,
+                };
+            rest = &rest[letters..];
+        }
+        Some(total as u64)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn timeout(text: &str) -> Option<u64> {
+        let mut spec = ClusterPluginSpec::default();
+        spec.deletion.timeout = text.into();
+        spec.deletion_timeout_milliseconds()
+    }
+
+    #[test]
+    fn a_timeout_is_read_as_kubernetes_durations_are() {
+        assert_eq!(ClusterPluginSpec::default().deletion_timeout_milliseconds(), Some(900_000));
+        assert_eq!(timeout("1h30m"), Some(5_400_000));
+        assert_eq!(timeout("1.5s20ms"), Some(1_520));
+        for nonsense in ["", "15", "m", "15 m", "1d", "-1m"] {
+            assert_eq!(timeout(nonsense), None, "{nonsense:?}");
+        }
+    }
+
+    #[test]
+    fn the_cloud_provider_of_aws_is_the_default_and_none_can_be_chosen() {
+        let spec: ClusterPluginSpec = serde_json::from_str(r#"{"clusterName": "prod"}"#).unwrap();
+        assert!(spec.cloud_provider.aws.is_some());
+        let spec: ClusterPluginSpec = serde_json::from_str(r#"{"clusterName": "prod", "cloudProvider": {"none": {}}}"#).unwrap();
+        assert!(spec.cloud_provider.aws.is_none());
+    }
+}

@@ -1,0 +1,170 @@
+//! The settings of each slot of a ClusterPlugin, and of plugins of third parties. It never holds a version of an add-on:
+//! that comes with the plugin.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+
+/// What tells Kubernetes about AWS. Exactly one is set.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct CloudProvider {
+    /// The AWS cloud controller manager.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub aws: Option<AWSCloudProvider>,
+    /// None is installed; the user brings one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub none: Option<NoCloudProvider>,
+}
+
+impl Default for CloudProvider {
+    fn default() -> Self {
+        Self { aws: Some(AWSCloudProvider::default()), none: None }
+    }
+}
+
+/// Settings of the AWS cloud controller manager.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct AWSCloudProvider {
+    /// Registry and path in front of the image name `cloud-controller-manager`. `registry.k8s.io/provider-aws` when absent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(length(min = 1, max = 255))]
+    pub image_registry: Option<String>,
+    /// Tag of the image. When absent, the newest release known for the cluster's Kubernetes version.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(length(max = 128), regex(pattern = r"^[A-Za-z0-9_][A-Za-z0-9_.-]{0,127}$"))]
+    pub image_tag: Option<String>,
+}
+
+/// No cloud provider is installed.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct NoCloudProvider {}
+
+/// What connects Pods. Exactly one is set.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct Networking {
+    /// Calico, run by the Tigera operator.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub calico: Option<CalicoNetworking>,
+    /// The Amazon VPC CNI.
+    #[serde(rename = "amazonVPC", default, skip_serializing_if = "Option::is_none")]
+    pub amazon_vpc: Option<AmazonVPCNetworking>,
+    /// A registered module.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub module: Option<Module>,
+}
+
+/// Settings of Calico. Addresses of Pods are those of the Cluster (`spec.clusterNetwork.pods`).
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct CalicoNetworking {
+    /// How packets between Pods of different nodes are wrapped. VXLAN works everywhere and needs udp 4789. IPIP needs BGP
+    /// (tcp 179) and IP protocol 4. VXLANCrossSubnet and None send bare packets, for which the user has to turn off EC2's
+    /// source/destination check on every instance.
+    #[serde(default)]
+    pub encapsulation: CalicoEncapsulation,
+    /// Largest packet of a Pod in bytes. Found by Calico when absent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(range(min = 576, max = 9001))]
+    pub mtu: Option<i32>,
+    /// Registry of the operator's and of Calico's images, for clusters that cannot reach quay.io. The layout below it must be
+    /// the same as there.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(length(min = 1, max = 255))]
+    pub image_registry: Option<String>,
+}
+
+/// How packets between Pods of different nodes are wrapped.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[allow(missing_docs)]
+pub enum CalicoEncapsulation {
+    #[default]
+    VXLAN,
+    VXLANCrossSubnet,
+    IPIP,
+    None,
+}
+
+/// Settings of the Amazon VPC CNI.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct AmazonVPCNetworking {}
+
+/// What makes volumes.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct Storage {
+    /// The Amazon EBS CSI driver.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ebs: Option<EBSStorage>,
+    /// The Amazon EFS CSI driver.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub efs: Option<EFSStorage>,
+}
+
+/// Settings of the Amazon EBS CSI driver.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct EBSStorage {}
+
+/// Settings of the Amazon EFS CSI driver.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct EFSStorage {}
+
+/// What serves Ingresses.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct Ingress {
+    /// The AWS Load Balancer Controller.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub aws_load_balancer_controller: Option<AWSLoadBalancerController>,
+}
+
+/// Settings of the AWS Load Balancer Controller.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct AWSLoadBalancerController {}
+
+/// A registered module in place of a built-in plugin.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct Module {
+    /// Name of the PluginModule.
+    #[schemars(length(min = 1, max = 253))]
+    pub name: String,
+    /// Configuration of the plugin, which checks it itself.
+    #[serde(default, skip_serializing_if = "Map::is_empty")]
+    #[schemars(with = "Map<String, Value>", extend("x-kubernetes-preserve-unknown-fields" = true))]
+    pub config: Map<String, Value>,
+}
+
+/// A plugin of a third party.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct Plugin {
+    /// Name of the add-on in this ClusterPlugin.
+    #[schemars(length(min = 1, max = 63))]
+    pub name: String,
+    /// Name of the PluginModule.
+    #[schemars(length(min = 1, max = 253))]
+    pub module: String,
+    /// Initialized: as soon as the API answers. Ready: when a control plane machine is ready.
+    #[serde(default)]
+    pub stage: Stage,
+    /// Slots and names of plugins that must be ready before.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schemars(length(max = 32), inner(length(min = 1, max = 63)))]
+    pub after: Vec<String>,
+    /// Configuration of the plugin, which checks it itself.
+    #[serde(default, skip_serializing_if = "Map::is_empty")]
+    #[schemars(with = "Map<String, Value>", extend("x-kubernetes-preserve-unknown-fields" = true))]
+    pub config: Map<String, Value>,
+}
+
+/// When a plugin may be installed.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[allow(missing_docs)]
+pub enum Stage {
+    Initialized,
+    #[default]
+    Ready,
+}

@@ -1,0 +1,71 @@
+//! Finalizers, labels, annotations and tag keys that more than one part of the operator, Cluster API or AWS agree on.
+//! It never holds names of AWS resources; those are made where resources are planned.
+
+/// Finalizer of an AWSCluster; CAPA's, so that its objects can be taken over.
+pub const CLUSTER_FINALIZER: &str = "awscluster.infrastructure.cluster.x-k8s.io";
+/// Finalizer of an AWSMachine; CAPA's.
+pub const MACHINE_FINALIZER: &str = "awsmachine.infrastructure.cluster.x-k8s.io";
+/// Finalizer on ClusterPlugin and Cluster while add-ons are installed.
+pub const PLUGIN_FINALIZER: &str = "plugin.cluster.kurator.dev";
+
+/// Label: the Cluster that an object belongs to.
+pub const CLUSTER_NAME_LABEL: &str = "cluster.x-k8s.io/cluster-name";
+/// Label of machines of a control plane; its value does not matter.
+pub const CONTROL_PLANE_LABEL: &str = "cluster.x-k8s.io/control-plane";
+/// Label: which of several operators looks after an object.
+pub const WATCH_FILTER_LABEL: &str = "cluster.x-k8s.io/watch-filter";
+/// Label of a CustomResourceDefinition: the versions that follow contract v1beta2.
+pub const CONTRACT_LABEL: &str = "cluster.x-k8s.io/v1beta2";
+
+/// Annotation: nothing is done for the object while it is there.
+pub const PAUSED_ANNOTATION: &str = "cluster.x-k8s.io/paused";
+/// Annotation: somebody else looks after this infrastructure.
+pub const MANAGED_BY_ANNOTATION: &str = "cluster.x-k8s.io/managed-by";
+/// Annotation that `clusterctl move` puts on an object before deleting it here, because it lives on elsewhere.
+pub const DELETE_FOR_MOVE_ANNOTATION: &str = "clusterctl.cluster.x-k8s.io/delete-for-move";
+/// Annotation that keeps `clusterctl move` from moving an object.
+pub const BLOCK_MOVE_ANNOTATION: &str = "clusterctl.cluster.x-k8s.io/block-move";
+/// Annotation: add-ons are not uninstalled before the cluster is deleted.
+pub const FORCE_DELETE_ANNOTATION: &str = "cluster.kurator.dev/force-delete";
+/// Annotation of an AWSCluster or AWSMachine: the random id that its AWS resources carry as a tag.
+pub const ID_ANNOTATION: &str = "cluster.kurator.dev/id";
+/// Annotation: AWS calls that were begun, with the token and the inputs resolved for each. JSON.
+pub const INTENT_ANNOTATION: &str = "cluster.kurator.dev/intent";
+/// Annotation of templates in a server-side dry run of the topology controller.
+pub const TOPOLOGY_DRY_RUN_ANNOTATION: &str = "topology.cluster.x-k8s.io/dry-run";
+
+/// Prefix of the tag key that names the cluster; the name follows, the value is [`OWNED`] or [`SHARED`].
+pub const CLUSTER_TAG_PREFIX: &str = "sigs.k8s.io/cluster-api-provider-aws/cluster/";
+/// Tag key: what a resource is for (`apiserver`, `node`, `public`, ...).
+pub const ROLE_TAG: &str = "sigs.k8s.io/cluster-api-provider-aws/role";
+/// Prefix of the tag key that the cloud provider and load balancer controllers read; the cluster's name follows.
+pub const CLOUD_PROVIDER_TAG_PREFIX: &str = "kubernetes.io/cluster/";
+/// Tag key of public subnets that load balancers are put in.
+pub const PUBLIC_LOAD_BALANCER_TAG: &str = "kubernetes.io/role/elb";
+/// Tag key of private subnets that internal load balancers are put in.
+pub const INTERNAL_LOAD_BALANCER_TAG: &str = "kubernetes.io/role/internal-elb";
+/// Tag key of the name that AWS shows.
+pub const NAME_TAG: &str = "Name";
+/// Tag key of instances: namespace and name of the Machine.
+pub const MACHINE_NAME_TAG: &str = "MachineName";
+/// Tag key: the id kept in [`ID_ANNOTATION`] of the object that a resource was made for.
+pub const ID_TAG: &str = "cluster.kurator.dev/id";
+/// Tag key: the intent that a resource was made by.
+pub const INTENT_TAG: &str = "cluster.kurator.dev/intent";
+/// Tag value: the resource lives and dies with the cluster.
+pub const OWNED: &str = "owned";
+/// Tag value: the resource is used by the cluster and is not deleted with it.
+pub const SHARED: &str = "shared";
+
+/// Names of clusters' kubeconfig Secrets end in this; the kubeconfig is under the key `value`.
+pub const KUBECONFIG_SECRET_SUFFIX: &str = "-kubeconfig";
+
+/// Tag key that names the cluster.
+pub fn cluster_tag(cluster: &str) -> String {
+    format!("{CLUSTER_TAG_PREFIX}{cluster}")
+}
+
+/// Tag key that the cloud provider and load balancer controllers read.
+pub fn cloud_provider_tag(cluster: &str) -> String {
+    format!("{CLOUD_PROVIDER_TAG_PREFIX}{cluster}")
+}
