@@ -1,0 +1,123 @@
+//! Functions that make steps, one per kind in `wit/steps/` that the host carries out.
+
+use crate::Step;
+use serde_json::{Map, Value};
+
+pub const APPLY: &str = "k8s.apply/v1";
+pub const WAIT: &str = "k8s.wait/v1";
+pub const DELETE: &str = "k8s.delete/v1";
+pub const SECURITY_GROUP_RULE: &str = "aws.sg-rule/v1";
+
+/// Names an object of the workload cluster.
+#[derive(Clone, Copy, Debug)]
+pub struct Object<'a> {
+    pub api_version: &'a str,
+    pub kind: &'a str,
+    /// None for cluster-scoped kinds.
+    pub namespace: Option<&'a str>,
+    pub name: &'a str,
+}
+
+impl Object<'_> {
+    fn spec(&self) -> Map<String, Value> {
+        let mut spec = Map::new();
+        spec.insert("apiVersion".to_owned(), self.api_version.into());
+        spec.insert("kind".to_owned(), self.kind.into());
+        if let Some(namespace) = self.namespace {
+            spec.insert("namespace".to_owned(), namespace.into());
+        }
+        spec.insert("name".to_owned(), self.name.into());
+        spec
+    }
+}
+
+/// What [`wait`] waits for.
+#[derive(Clone, Copy, Debug)]
+pub enum Condition {
+    AvailableDeployment,
+    ReadyDaemonset,
+    CrdEstablished,
+    TigerastatusAvailable,
+    Exists,
+    Gone,
+}
+
+/// Roles of machines, by which groups are named.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Role {
+    ControlPlane,
+    Node,
+}
+
+impl Role {
+    /// Both roles.
+    pub const ALL: [Role; 2] = [Role::ControlPlane, Role::Node];
+
+    /// The role as the contract writes it.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Role::ControlPlane => "control-plane",
+            Role::Node => "node",
+        }
+    }
+}
+
+/// What a security-group rule lets in.
+#[derive(Clone, Copy, Debug)]
+pub enum Traffic {
+    Tcp(u16),
+    Udp(u16),
+    /// IP in IP, protocol number 4.
+    IpInIp,
+}
+
+/// These objects exist, with at least these fields.
+pub fn apply(id: &str, objects: Vec<Value>) -> Step {
+    step(id, APPLY, Map::from_iter([("objects".to_owned(), objects.into())]))
+}
+
+/// `object` fulfils `condition`; after `timeout` seconds without, the host reports a problem and goes on waiting.
+pub fn wait(id: &str, object: Object<'_>, condition: Condition, timeout: u32) -> Step {
+    let condition = match condition {
+        Condition::AvailableDeployment => "available-deployment",
+        Condition::ReadyDaemonset => "ready-daemonset",
+        Condition::CrdEstablished => "crd-established",
+        Condition::TigerastatusAvailable => "tigerastatus-available",
+        Condition::Exists => "exists",
+        Condition::Gone => "gone",
+    };
+    let mut spec = object.spec();
+    spec.insert("condition".to_owned(), condition.into());
+    spec.insert("timeoutSeconds".to_owned(), timeout.into());
+    step(id, WAIT, spec)
+}
+
+/// `object` does not exist; done only when it is gone.
+pub fn delete(id: &str, object: Object<'_>) -> Step {
+    let mut spec = object.spec();
+    spec.insert("wait".to_owned(), true.into());
+    step(id, DELETE, spec)
+}
+
+/// Machines of role `group` accept `traffic` from machines of role `peer`.
+pub fn security_group_rule(id: &str, group: Role, traffic: Traffic, peer: Role, description: &str) -> Step {
+    let (protocol, port) = match traffic {
+        Traffic::Tcp(port) => ("tcp", Some(port)),
+        Traffic::Udp(port) => ("udp", Some(port)),
+        Traffic::IpInIp => ("4", None),
+    };
+    let mut spec = Map::new();
+    spec.insert("group".to_owned(), group.as_str().into());
+    spec.insert("protocol".to_owned(), protocol.into());
+    if let Some(port) = port {
+        spec.insert("fromPort".to_owned(), port.into());
+        spec.insert("toPort".to_owned(), port.into());
+    }
+    spec.insert("peer".to_owned(), peer.as_str().into());
+    spec.insert("description".to_owned(), description.into());
+    step(id, SECURITY_GROUP_RULE, spec)
+}
+
+fn step(id: &str, kind: &'static str, spec: Map<String, Value>) -> Step {
+    Step { id: id.to_owned(), kind, spec: Value::Object(spec), after: Vec::new() }
+}

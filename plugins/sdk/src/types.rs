@@ -1,0 +1,151 @@
+//! Questions and answers as an author sees them. They hold values; text is made and read in the adapter alone.
+
+use crate::{Diagnostic, Operation, Severity};
+use serde::de::DeserializeOwned;
+use serde_json::Value;
+
+/// The question put to a plugin.
+#[derive(Clone, Debug)]
+pub struct Request<C> {
+    pub operation: Operation,
+    pub host_version: String,
+    /// Step kinds that the host carries out.
+    pub features: Vec<String>,
+    /// Version of this plugin whose plan was carried out last.
+    pub installed_version: Option<String>,
+    /// Configuration of that plan, as it was: an older version of the plugin may have had another form.
+    pub previous_config: Option<Value>,
+    pub config: C,
+    pub facts: Vec<Fact>,
+}
+
+/// One thing the host knows.
+#[derive(Clone, Debug)]
+pub struct Fact {
+    pub key: String,
+    pub value: FactValue,
+}
+
+/// What is known under a key.
+#[derive(Clone, Debug)]
+pub enum FactValue {
+    Present(Value),
+    Absent,
+    Denied(String),
+    Unknown(String),
+}
+
+impl<C> Request<C> {
+    /// A fact that the plan cannot do without.
+    ///
+    /// # Errors
+    /// Pending when the fact could not be read, unsupported when it is absent, denied or of another form than `T`.
+    pub fn fact<T: DeserializeOwned>(&self, key: &str) -> Result<T, Stop> {
+        let found = self.facts.iter().find(|fact| fact.key == key);
+        match found.map(|fact| &fact.value) {
+            Some(FactValue::Present(value)) => {
+                T::deserialize(value).map_err(|error| unusable("FactMalformed", key, "has an unexpected form", &error.to_string()))
+            }
+            Some(FactValue::Unknown(why)) => Err(Stop::Pending(vec![Diagnostic {
+                severity: Severity::Info,
+                code: "FactUnknown".to_owned(),
+                path: String::new(),
+                message: ["waiting for fact ", key, ": ", why].concat(),
+            }])),
+            Some(FactValue::Denied(why)) => Err(unusable("FactDenied", key, "was not given", why)),
+            Some(FactValue::Absent) | None => Err(unusable("FactAbsent", key, "is needed", "it is absent")),
+        }
+    }
+}
+
+fn unusable(code: &str, key: &str, what: &str, why: &str) -> Stop {
+    Stop::unsupported(code, ["fact ", key, " ", what, ": ", why].concat())
+}
+
+/// What shall be.
+#[derive(Clone, Debug, Default)]
+pub struct Plan {
+    pub steps: Vec<Step>,
+    /// What uninstalls it, in a list of its own.
+    pub removal: Vec<Step>,
+    pub diagnostics: Vec<Diagnostic>,
+}
+
+/// One thing the host shall do. Made by the functions in [`crate::steps`].
+#[derive(Clone, Debug)]
+pub struct Step {
+    pub id: String,
+    pub kind: &'static str,
+    pub spec: Value,
+    pub after: Vec<String>,
+}
+
+impl Step {
+    /// The same step, done only after `ids` of the same list.
+    pub fn after<I: IntoIterator<Item = S>, S: Into<String>>(mut self, ids: I) -> Step {
+        self.after.extend(ids.into_iter().map(Into::into));
+        self
+    }
+}
+
+/// A question back to the host.
+#[derive(Clone, Debug)]
+pub struct Need {
+    /// Key of the fact that the next call shall have.
+    pub key: String,
+    pub query: Value,
+}
+
+/// Why there is no plan, or not yet.
+#[derive(Clone, Debug)]
+pub enum Stop {
+    /// Asks for facts and wants to be called again.
+    Needs(Vec<Need>),
+    /// Nothing can be done yet; each diagnostic says what it waits for.
+    Pending(Vec<Diagnostic>),
+    /// The user has to change the configuration.
+    Invalid(Vec<Diagnostic>),
+    /// The configuration is right, but not for this cluster or this host.
+    Unsupported(Diagnostic),
+    /// A defect of the plugin.
+    Internal(String),
+}
+
+impl Stop {
+    /// The configuration does not suit this cluster or this host.
+    pub fn unsupported(code: &str, message: String) -> Stop {
+        Stop::Unsupported(error(code, "", message))
+    }
+}
+
+/// A diagnostic of severity `Error`.
+pub(crate) fn error(code: &str, path: &str, message: String) -> Diagnostic {
+    Diagnostic { severity: Severity::Error, code: code.to_owned(), path: path.to_owned(), message }
+}
+
+impl Diagnostic {
+    /// What is wrong at `path` (a JSON pointer) of the configuration.
+    pub fn error(code: &str, path: &str, message: impl Into<String>) -> Diagnostic {
+        error(code, path, message.into())
+    }
+
+    /// What the user should know about `path` (a JSON pointer) of the configuration, although it is carried out.
+    pub fn warning(code: &str, path: &str, message: impl Into<String>) -> Diagnostic {
+        Diagnostic { severity: Severity::Warning, ..error(code, path, message.into()) }
+    }
+}
+
+/// What a plugin says about itself.
+#[derive(Clone, Debug)]
+pub struct Descriptor {
+    pub name: &'static str,
+    pub version: &'static str,
+    /// `cloud-provider`, `networking`, `storage`, `ingress` or `other`.
+    pub category: &'static str,
+    /// JSON Schema (draft 2020-12) of the configuration, as text.
+    pub config_schema: &'static str,
+    /// Step kinds it wants to be granted.
+    pub steps: &'static [&'static str],
+    /// Keys of the facts it wants to be granted.
+    pub facts: &'static [&'static str],
+}
