@@ -1,0 +1,10 @@
+"""The rules: what AWS does and moto does not, one file per subject.
+
+The order of the imports is the order of the rules around one action: the first is outermost. Paging must see
+the final list, lag must hide before paging counts, a token must be recognized before anything is refused.
+"""
+
+# ruff: noqa: F401, I001
+from emulator.rules import errors, speed
+from emulator.rules import instances, interfaces, gateways
+from emulator.rules import balancer_parts, classic_balancers, balancers
