@@ -8,10 +8,19 @@
 //! It needs no root, no Docker, no virtual machine and no port of the host, and never changes anything outside
 //! its cache directory.
 
+pub mod bed;
 pub mod cloud;
+pub mod control;
 pub mod emulator;
+pub mod kubeconfig;
+pub mod management;
+pub mod operator;
+pub mod paths;
+pub mod progress;
 pub mod tools;
 pub mod world;
 
+pub use bed::{Bed, Workload};
 pub use tools::Tools;
 pub use world::World;
+pub use world::options::{Options, Parts};

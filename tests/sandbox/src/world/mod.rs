@@ -1,4 +1,16 @@
 //! The world: one set of Linux namespaces in which everything of the bed lives and with which it dies.
+//!
+//! [`launch`] and [`enter`] are for processes outside, [`inside`] is what runs in it. Nothing outlives the world's
+//! first process, since that is the first of a process id namespace.
+
+pub mod enter;
+pub mod inside;
+pub mod launch;
+pub mod network;
+pub mod options;
+pub mod process;
+pub mod relay;
+pub mod state;
 
 use std::path::PathBuf;
 
@@ -30,5 +42,10 @@ impl World {
     /// The file that is `/etc/hosts` inside the world; change it in place, since it is bind-mounted.
     pub fn hosts(&self) -> PathBuf {
         self.directory.join("hosts")
+    }
+
+    /// Files of the management cluster.
+    pub fn management(&self) -> PathBuf {
+        self.directory.join("management")
     }
 }

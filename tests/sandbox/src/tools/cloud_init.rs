@@ -1,0 +1,80 @@
+//! cloud-init as Debian and Ubuntu package it, unpacked into the cache.
+//!
+//! It is never installed: on the user's own machine it would run at the next boot.
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use anyhow::{Context, Result, bail};
+
+use super::{create_directory, hash, publish, read};
+use crate::progress;
+
+/// Returns the directory the packages were unpacked into.
+pub fn ensure(cache: &Path) -> Result<PathBuf> {
+    // Packages of one release of a distribution fit its own Python and no other.
+    let release = read(Path::new("/etc/os-release"))?;
+    let entry = cache.join(hash(&[&release]));
+    if entry.exists() {
+        return Ok(entry);
+    }
+    let partial = cache.join(".partial");
+    let packages = partial.join("packages");
+    if partial.exists() {
+        std::fs::remove_dir_all(&partial).with_context(|| format!("removing {}", partial.display()))?;
+    }
+    create_directory(&packages)?;
+    download(&packages, &cache.join("download.log"))?;
+    let root = partial.join("root");
+    create_directory(&root)?;
+    unpack(&packages, &root)?;
+    if !root.join("usr/bin/cloud-init").exists() {
+        bail!("the packages in {} hold no usr/bin/cloud-init", packages.display());
+    }
+    publish(&root, &entry)?;
+    std::fs::remove_dir_all(&partial).with_context(|| format!("removing {}", partial.display()))?;
+    Ok(entry)
+}
+
+fn download(to: &Path, log: &Path) -> Result<()> {
+    let names = names()?;
+    let mut command = Command::new("apt-get");
+    command.current_dir(to).arg("download").args(&names);
+    // Root would hand over to a user that may not write here; the packages are checked all the same.
+    command.args(["-o", "APT::Sandbox::User=root"]);
+    progress::run(format!("downloading cloud-init and {} Python packages", names.len() - 1), &mut command, log)
+        .context("downloading cloud-init (if the package is not found: sudo apt-get update)")
+}
+
+/// cloud-init and the Python packages it needs, the interpreter itself excepted.
+fn names() -> Result<Vec<String>> {
+    let output = Command::new("apt-cache")
+        .args(["depends", "--recurse", "--no-recommends", "--no-suggests", "--no-conflicts", "--no-breaks"])
+        .args(["--no-replaces", "--no-enhances", "cloud-init"])
+        .output()
+        .context("starting apt-cache")?;
+    let text = String::from_utf8_lossy(&output.stdout);
+    let mut names: Vec<String> = text
+        .lines()
+        .filter(|line| line.starts_with("cloud-init") || line.starts_with("python3-"))
+        .filter(|line| !line.contains(':') && *line != "python3-minimal")
+        .map(str::to_owned)
+        .collect();
+    names.sort();
+    names.dedup();
+    if !names.iter().any(|name| name == "cloud-init") {
+        bail!("apt knows no package cloud-init: sudo apt-get update");
+    }
+    Ok(names)
+}
+
+fn unpack(packages: &Path, root: &Path) -> Result<()> {
+    for file in std::fs::read_dir(packages).with_context(|| format!("reading {}", packages.display()))? {
+        let file = file.with_context(|| format!("reading {}", packages.display()))?.path();
+        let status = Command::new("dpkg-deb").arg("-x").arg(&file).arg(root).status().context("starting dpkg-deb")?;
+        if !status.success() {
+            bail!("dpkg-deb -x {} ended with {status}", file.display());
+        }
+    }
+    Ok(())
+}

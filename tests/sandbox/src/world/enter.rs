@@ -1,0 +1,75 @@
+//! Commands that run inside a world, started from outside.
+
+use std::ffi::OsStr;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use super::launch::Running;
+use crate::emulator;
+
+/// Variables of the user's that would lead a command out of the world, or into the wrong account.
+const FOREIGN: [&str; 14] = [
+    "http_proxy",
+    "https_proxy",
+    "HTTP_PROXY",
+    "HTTPS_PROXY",
+    "all_proxy",
+    "ALL_PROXY",
+    "REQUESTS_CA_BUNDLE",
+    "AWS_CA_BUNDLE",
+    "AWS_PROFILE",
+    "AWS_SESSION_TOKEN",
+    "AWS_CONFIG_FILE",
+    "AWS_SHARED_CREDENTIALS_FILE",
+    "AWS_ROLE_ARN",
+    "AWS_WEB_IDENTITY_TOKEN_FILE",
+];
+
+/// Region that commands inside use unless they say otherwise.
+pub const REGION: &str = "us-east-1";
+
+impl Running {
+    /// The administrator's kubeconfig of the management cluster.
+    pub fn kubeconfig(&self) -> PathBuf {
+        kubeconfig(&self.directory)
+    }
+
+    /// A command that runs `program` inside, with the tools on its `PATH`, the management cluster as its cluster and
+    /// the emulator as its AWS.
+    pub fn command(&self, program: impl AsRef<OsStr>) -> Command {
+        let mut command = Command::new("nsenter");
+        command.arg(format!("--target={}", self.processes.first.pid));
+        if self.processes.user_namespace {
+            command.args(["--user", "--preserve-credentials"]);
+        }
+        command.args(["--mount", "--net", "--pid", "--", "env"]);
+        // Entering a mount namespace leads to its root.
+        if let Ok(directory) = std::env::current_dir() {
+            command.arg("-C").arg(directory);
+        }
+        command.arg(program);
+        for name in FOREIGN {
+            command.env_remove(name);
+        }
+        command.envs(environment(&self.directory)).env("PATH", self.tools.search_path());
+        command
+    }
+}
+
+/// Where the administrator's kubeconfig of a world lies.
+pub fn kubeconfig(directory: &Path) -> PathBuf {
+    directory.join("management/admin.kubeconfig")
+}
+
+/// What a command inside is told about its cluster and its AWS.
+pub fn environment(directory: &Path) -> [(&'static str, String); 7] {
+    [
+        ("KUBECONFIG", kubeconfig(directory).display().to_string()),
+        ("AWS_ENDPOINT_URL", emulator::ENDPOINT.to_owned()),
+        ("AWS_REGION", REGION.to_owned()),
+        ("AWS_DEFAULT_REGION", REGION.to_owned()),
+        ("AWS_ACCESS_KEY_ID", "sandbox".to_owned()),
+        ("AWS_SECRET_ACCESS_KEY", "sandbox".to_owned()),
+        ("AWS_PAGER", String::new()),
+    ]
+}
