@@ -2,6 +2,7 @@
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 use kube::CustomResource;
+use kube::core::Duration;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -88,6 +89,7 @@ pub struct ClusterPluginSpec {
     pub conflicts: Conflicts,
     /// What happens when the cluster or this object is deleted.
     #[serde(default)]
+    #[schemars(extend("default" = {}))]
     pub deletion: Deletion,
 }
 
@@ -107,8 +109,13 @@ pub struct Deletion {
     /// How long a deleted cluster's API is given to remove load balancers and add-ons before its machines are deleted
     /// nevertheless, such as `15m` or `1h30m`.
     #[serde(default = "fifteen_minutes")]
-    #[schemars(length(max = 32), regex(pattern = r"^([0-9]+(\.[0-9]+)?(ms|s|m|h))+$"))]
-    pub timeout: String,
+    #[schemars(
+        with = "String",
+        length(max = 32),
+        regex(pattern = r"^([0-9]+(\.[0-9]+)?(ms|s|m|h))+$"),
+        extend("default" = "15m")
+    )]
+    pub timeout: Duration,
     /// What becomes of volumes that the cluster made: Retain keeps and reports them, Delete deletes them and their data.
     #[serde(default)]
     pub volumes: Volumes,
@@ -123,8 +130,8 @@ impl Default for Deletion {
     }
 }
 
-fn fifteen_minutes() -> String {
-    "15m".into()
+fn fifteen_minutes() -> Duration {
+    std::time::Duration::from_secs(15 * 60).into()
 }
 
 /// What becomes of the volumes of a deleted cluster.
@@ -198,51 +205,19 @@ pub enum PluginPhase {
     Failed,
 }
 
-impl ClusterPluginSpec {
-    /// `deletion.timeout` in milliseconds; `None` when it is not a duration, which the API server refuses.
-    pub fn deletion_timeout_milliseconds(&self) -> Option<u64> {
-        let mut total = 0.0;
-        let mut rest = self.deletion.timeout.as_str();
-        if rest.is_empty() {
-            return None;
-        }
-        while !rest.is_empty() {
-            let digits = rest.find(|character: char| character != '.' && !character.is_ascii_digit())?;
-            let number: f64 = rest[..digits].parse().ok()?;
-            rest = &rest[digits..];
-            let letters = rest.find(|character: char| character.is_ascii_digit()).unwrap_or(rest.len());
-            total += number
-                * match &rest[..letters] {
-                    "ms" => 1.0,
-                    "s" => 1e3,
-                    "m" => 60e3,
-                    "h" => 3600e3,
-                    _ => return None,
-                };
-            rest = &rest[letters..];
-        }
-        Some(total as u64)
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn timeout(text: &str) -> Option<u64> {
-        let mut spec = ClusterPluginSpec::default();
-        spec.deletion.timeout = text.into();
-        spec.deletion_timeout_milliseconds()
-    }
-
     #[test]
     fn a_timeout_is_read_as_kubernetes_durations_are() {
-        assert_eq!(ClusterPluginSpec::default().deletion_timeout_milliseconds(), Some(900_000));
-        assert_eq!(timeout("1h30m"), Some(5_400_000));
-        assert_eq!(timeout("1.5s20ms"), Some(1_520));
-        for nonsense in ["", "15", "m", "15 m", "1d", "-1m"] {
-            assert_eq!(timeout(nonsense), None, "{nonsense:?}");
-        }
+        let seconds = |text: &str| {
+            let deletion: Deletion = serde_json::from_value(serde_json::json!({"timeout": text})).expect("a duration reads");
+            std::time::Duration::from(deletion.timeout).as_secs()
+        };
+        assert_eq!(seconds("15m"), 900);
+        assert_eq!(seconds("1h30m"), 5400);
+        assert_eq!(Deletion::default().timeout, std::time::Duration::from_secs(900));
     }
 
     #[test]

@@ -16,6 +16,12 @@ pub const CONTROL_PLANE_LABEL: &str = "cluster.x-k8s.io/control-plane";
 pub const WATCH_FILTER_LABEL: &str = "cluster.x-k8s.io/watch-filter";
 /// Label of a CustomResourceDefinition: the versions that follow contract v1beta2.
 pub const CONTRACT_LABEL: &str = "cluster.x-k8s.io/v1beta2";
+/// Label of everything that belongs to one provider of Cluster API.
+pub const PROVIDER_LABEL: &str = "cluster.x-k8s.io/provider";
+/// This provider's value of [`PROVIDER_LABEL`].
+pub const PROVIDER: &str = "infrastructure-kurator-aws";
+/// Label of CustomResourceDefinitions whose objects `clusterctl move` moves with their Cluster.
+pub const CLUSTERCTL_LABEL: &str = "clusterctl.cluster.x-k8s.io";
 
 /// Annotation: nothing is done for the object while it is there.
 pub const PAUSED_ANNOTATION: &str = "cluster.x-k8s.io/paused";

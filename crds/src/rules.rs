@@ -1,0 +1,189 @@
+//! Validation that OpenAPI cannot express, as CEL rules on the fields of each kind: CAPA's, and what AWS would refuse later
+//! anyway. It never refuses a field for not being supported; that is `unsupported`.
+
+use serde_json::json;
+
+use crate::schema::Spec;
+
+/// Fields of a running AWSMachine that can be changed.
+const MUTABLE_MACHINE_FIELDS: &[&str] = &["providerID", "instanceID", "additionalTags", "additionalSecurityGroups", "cloudInit"];
+/// Fields of its `cloudInit` that cannot.
+const IMMUTABLE_CLOUD_INIT_FIELDS: &[&str] = &["insecureSkipSecretsManager", "secureSecretsBackend"];
+
+const IPV4_CIDR: &str = "isCIDR(self) && cidr(self).ip().family() == 4";
+const IPV4_CIDR_MESSAGE: &str = "must be an IPv4 CIDR block, such as 10.0.0.0/16";
+const KEY_NAME: &str = r"^([[:graph:]]([[:print:]]*[[:graph:]])?)?$";
+const NEW_MACHINE: &str = "cannot be changed: a machine is replaced by a new one";
+
+/// Rules of AWSCluster and AWSClusterTemplate.
+pub fn cluster(spec: &mut Spec<'_>) {
+    spec.at("sshKeyName")["pattern"] = json!(KEY_NAME);
+    for path in ["additionalTags", "network.vpc.tags", "network.subnets[].tags"] {
+        tags(spec, path);
+    }
+    spec.rule(
+        "controlPlaneEndpoint",
+        "(has(self.host) && self.host != '') == (has(self.port) && self.port != 0)",
+        "host and port are set together",
+    );
+    network(spec);
+    for path in
+        ["controlPlaneLoadBalancer.ingressRules", "network.additionalControlPlaneIngressRules", "network.additionalNodeIngressRules"]
+    {
+        ingress_rules(spec, path);
+    }
+    let load_balancer = "controlPlaneLoadBalancer";
+    spec.rule_about(
+        load_balancer,
+        "healthCheckProtocol",
+        "!has(self.healthCheckProtocol) || self.loadBalancerType != 'classic' || self.healthCheckProtocol in ['TCP', 'SSL', 'HTTP', 'HTTPS']",
+        "must be TCP, SSL, HTTP or HTTPS for a classic load balancer",
+    );
+    spec.rule_about(
+        load_balancer,
+        "healthCheckProtocol",
+        "!has(self.healthCheckProtocol) || self.loadBalancerType != 'nlb' || self.healthCheckProtocol in ['TCP', 'HTTP', 'HTTPS']",
+        "must be TCP, HTTP or HTTPS for a network load balancer",
+    );
+}
+
+fn network(spec: &mut Spec<'_>) {
+    let size = "cidr(self).prefixLength() >= 16 && cidr(self).prefixLength() <= 28";
+    for path in ["network.vpc.cidrBlock", "network.subnets[].cidrBlock"] {
+        spec.rule(path, &format!("self == '' || ({IPV4_CIDR})"), IPV4_CIDR_MESSAGE);
+        spec.rule(path, &format!("!(isCIDR(self) && cidr(self).ip().family() == 4) || ({size})"), "must be between /16 and /28");
+    }
+    spec.rule(
+        "network.subnets[]",
+        "self.id.startsWith('subnet-') || (has(self.resourceID) && self.resourceID != '') || (has(self.cidrBlock) && self.cidrBlock != '' && has(self.availabilityZone) && self.availabilityZone != '')",
+        "a subnet that is to be made needs cidrBlock and availabilityZone; an existing one has an id that begins with subnet-",
+    );
+    spec.at("network.nodePortIngressRuleCidrBlocks[]")["maxLength"] = json!(43);
+    spec.rule("network.nodePortIngressRuleCidrBlocks[]", IPV4_CIDR, IPV4_CIDR_MESSAGE);
+}
+
+fn ingress_rules(spec: &mut Spec<'_>, path: &str) {
+    let rule = format!("{path}[]");
+    let ipv4 = format!("{rule}.cidrBlocks[]");
+    let ipv6 = format!("{rule}.ipv6CidrBlocks[]");
+    spec.at(&ipv4)["maxLength"] = json!(43);
+    spec.at(&ipv6)["maxLength"] = json!(43);
+    spec.rule(&ipv4, IPV4_CIDR, IPV4_CIDR_MESSAGE);
+    spec.rule(&ipv6, "isCIDR(self) && cidr(self).ip().family() == 6", "must be an IPv6 CIDR block, such as 2001:db8::/32");
+    spec.rule(
+        &rule,
+        "[has(self.cidrBlocks) && size(self.cidrBlocks) > 0 || has(self.ipv6CidrBlocks) && size(self.ipv6CidrBlocks) > 0, \
+         has(self.sourceSecurityGroupIds) && size(self.sourceSecurityGroupIds) > 0 || has(self.sourceSecurityGroupRoles) && size(self.sourceSecurityGroupRoles) > 0, \
+         has(self.natGatewaysIPsSource) && self.natGatewaysIPsSource].filter(set, set).size() <= 1",
+        "a rule has one kind of source: CIDR blocks, or security groups, or the cluster's NAT gateways",
+    );
+    spec.rule(&rule, "!(self.protocol in ['tcp', 'udp']) || self.fromPort <= self.toPort", "fromPort must not be above toPort");
+}
+
+/// AWS's limits on tags.
+fn tags(spec: &mut Spec<'_>, path: &str) {
+    let tags = spec.at(path);
+    tags["maxProperties"] = json!(50);
+    tags["additionalProperties"]["maxLength"] = json!(256);
+    tags["additionalProperties"]["pattern"] = json!(r"^([\p{L}\p{Z}\p{N}_.:/=+\-@]*)$");
+    spec.rule(path, "self.all(key, size(key) >= 1 && size(key) <= 128)", "a key has 1 to 128 characters");
+    spec.rule(path, "self.all(key, !key.lowerAscii().startsWith('aws:'))", "keys that begin with aws: are reserved by AWS");
+    spec.rule(
+        path,
+        r"self.all(key, key.matches('^[\\p{L}\\p{Z}\\p{N}_.:/=+\\-@]*$'))",
+        "a key has letters, digits, spaces and _.:/=+-@ alone",
+    );
+}
+
+/// Rules of AWSCluster alone: what it needs, and what cannot be changed.
+pub fn cluster_object(spec: &mut Spec<'_>) {
+    spec.rule_about("", "region", "has(self.region) && self.region != ''", "is required, such as us-east-1");
+    spec.rule("region", "self == oldSelf", "cannot be changed");
+    spec.rule_about(
+        "",
+        "controlPlaneEndpoint",
+        "!has(oldSelf.controlPlaneEndpoint) || !has(oldSelf.controlPlaneEndpoint.host) || oldSelf.controlPlaneEndpoint.host == '' \
+         || (has(self.controlPlaneEndpoint) && self.controlPlaneEndpoint == oldSelf.controlPlaneEndpoint)",
+        "cannot be changed once set",
+    );
+    let load_balancer = "controlPlaneLoadBalancer";
+    unchanged(spec, load_balancer, "name", "cannot be changed");
+    spec.rule(&format!("{load_balancer}.scheme"), "self == oldSelf", "cannot be changed");
+    spec.rule(&format!("{load_balancer}.loadBalancerType"), "self == oldSelf", "cannot be changed");
+    spec.rule_about(
+        load_balancer,
+        "healthCheckProtocol",
+        "self.loadBalancerType == 'classic' || (has(self.healthCheckProtocol) == has(oldSelf.healthCheckProtocol) \
+         && (!has(self.healthCheckProtocol) || self.healthCheckProtocol == oldSelf.healthCheckProtocol))",
+        "cannot be changed for a network load balancer",
+    );
+    spec.rule_about(
+        "network.vpc",
+        "id",
+        "!has(oldSelf.id) || oldSelf.id == '' || (has(self.id) && self.id == oldSelf.id)",
+        "cannot be changed once set",
+    );
+}
+
+/// A field that may be absent, and is neither added, nor changed, nor removed.
+fn unchanged(spec: &mut Spec<'_>, parent: &str, name: &str, message: &str) {
+    let rule = format!("has(self.{name}) == has(oldSelf.{name}) && (!has(self.{name}) || self.{name} == oldSelf.{name})");
+    spec.rule_about(parent, name, &rule, message);
+}
+
+/// Rules of AWSMachine and AWSMachineTemplate.
+pub fn machine(spec: &mut Spec<'_>) {
+    spec.at("sshKeyName")["pattern"] = json!(KEY_NAME);
+    tags(spec, "additionalTags");
+    for path in ["subnet", "additionalSecurityGroups[]"] {
+        spec.rule(path, "(has(self.id) && self.id != '') != (has(self.filters) && size(self.filters) > 0)", "needs either id or filters");
+    }
+    for path in ["rootVolume", "nonRootVolumes[]"] {
+        spec.rule_about(
+            path,
+            "iops",
+            "!has(self.type) || !(self.type in ['io1', 'io2']) || (has(self.iops) && self.iops > 0)",
+            "is required for volumes of type io1 and io2",
+        );
+        spec.rule_about(
+            path,
+            "throughput",
+            "!has(self.throughput) || (has(self.type) && self.type == 'gp3' && self.throughput >= 125 && self.throughput <= 2000)",
+            "is for volumes of type gp3, from 125 to 2000 MiB/s",
+        );
+    }
+    spec.rule_about("nonRootVolumes[]", "deviceName", "has(self.deviceName) && self.deviceName != ''", "is required");
+}
+
+/// Rules of AWSMachine alone: what cannot be changed, which is everything that is not known to be changeable.
+pub fn machine_object(spec: &mut Spec<'_>) {
+    for name in spec.fields() {
+        if !MUTABLE_MACHINE_FIELDS.contains(&name.as_str()) {
+            unchanged(spec, "", &name, NEW_MACHINE);
+        }
+    }
+    for name in IMMUTABLE_CLOUD_INIT_FIELDS {
+        unchanged(spec, "cloudInit", name, NEW_MACHINE);
+    }
+}
+
+/// Rules of AWSMachineTemplate alone: what belongs to one machine is not in a template.
+pub fn machine_template(spec: &mut Spec<'_>) {
+    let message = "belongs to one machine and cannot be in a template";
+    for name in ["providerID", "instanceID"] {
+        spec.rule(name, "self == ''", message);
+    }
+    spec.rule("cloudInit.secretPrefix", "self == ''", message);
+    spec.rule("cloudInit.secretCount", "self == 0", message);
+}
+
+/// Rules of ClusterPlugin.
+pub fn cluster_plugin(spec: &mut Spec<'_>) {
+    spec.rule("clusterName", "self == oldSelf", "cannot be changed");
+    spec.rule("cloudProvider", "has(self.aws) != has(self.none)", "needs exactly one of aws, none");
+    spec.rule(
+        "networking",
+        "[has(self.calico), has(self.amazonVPC), has(self.module)].filter(set, set).size() == 1",
+        "needs exactly one of calico, amazonVPC, module",
+    );
+}
