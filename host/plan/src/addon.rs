@@ -2,10 +2,14 @@
 //! deleted lets go of them. Everything here is a decision; the host carries it out.
 
 mod inventory;
+mod slots;
+mod status;
 mod steps;
 mod teardown;
 
 pub use inventory::*;
+pub use slots::*;
+pub use status::*;
 pub use steps::*;
 pub use teardown::*;
 

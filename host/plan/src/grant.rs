@@ -104,6 +104,49 @@ fn collect_images<'a>(value: &'a Value, into: &mut Vec<&'a str>) {
     }
 }
 
+/// What a plugin that comes with the host may do; nothing at all for any other name. `config` is its configuration: a registry that the
+/// user names there is granted.
+pub fn built_in(module: &str, config: &Value) -> Grants {
+    let objects = |all: &[(&str, &[&str], &[&str], &[&str])]| -> Vec<ObjectGrant> {
+        let texts = |all: &[&str]| all.iter().map(|it| (*it).to_owned()).collect::<Vec<_>>();
+        let grant = |(group, kinds, namespaces, names): &(&str, &[&str], &[&str], &[&str])| ObjectGrant {
+            group: (*group).to_owned(),
+            kinds: texts(kinds),
+            namespaces: texts(namespaces),
+            names: texts(names),
+        };
+        all.iter().map(grant).collect()
+    };
+    let (granted, registry): (Vec<ObjectGrant>, &str) = match module {
+        "aws-cloud-controller-manager" => (
+            objects(&[
+                ("", &["ServiceAccount"], &["kube-system"], &["cloud-controller-manager"]),
+                ("apps", &["DaemonSet"], &["kube-system"], &["aws-cloud-controller-manager"]),
+                ("rbac.authorization.k8s.io", &["RoleBinding"], &["kube-system"], &["cloud-controller-manager:apiserver-authentication-reader"]),
+                ("rbac.authorization.k8s.io", &["ClusterRole", "ClusterRoleBinding"], &[], &["system:cloud-controller-manager"]),
+            ]),
+            "registry.k8s.io/provider-aws",
+        ),
+        "calico" => (
+            objects(&[
+                ("", &["Namespace"], &[], &["tigera-operator"]),
+                ("", &["ServiceAccount", "ConfigMap"], &["tigera-operator"], &[]),
+                ("apps", &["Deployment"], &["tigera-operator"], &["tigera-operator"]),
+                ("rbac.authorization.k8s.io", &["RoleBinding", "Role"], &["tigera-operator"], &[]),
+                ("rbac.authorization.k8s.io", &["ClusterRole", "ClusterRoleBinding"], &[], &["tigera-operator", "tigera-operator-secrets"]),
+                ("operator.tigera.io", &["Installation", "APIServer"], &[], &["default"]),
+            ]),
+            "quay.io/tigera",
+        ),
+        _ => return Grants::default(),
+    };
+    let steps = ["k8s.apply/v1", "k8s.wait/v1", "k8s.delete/v1", "aws.sg-rule/v1"];
+    let mut registries = vec![registry.to_owned()];
+    let named = config.get("imageRegistry").and_then(Value::as_str);
+    registries.extend(named.map(|it| it.trim_end_matches('/').to_owned()));
+    Grants { steps: steps.iter().map(|it| (*it).to_owned()).collect(), objects: granted, registries }
+}
+
 #[cfg(test)]
 mod tests {
     use serde_json::json;
