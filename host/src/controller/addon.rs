@@ -1,0 +1,147 @@
+//! Drives the add-ons of one cluster: read the ClusterPlugin and its Cluster -> ask the plugins -> judge -> carry out steps -> say.
+//! It decides nothing itself: stages, order, pruning, teardown and status are `plan::addon`'s, what may be asked for is `plan::grant`'s.
+
+mod ask;
+mod carry_out;
+mod install;
+mod leave;
+
+use std::collections::{BTreeSet, HashMap};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use crds::cluster_api::Cluster;
+use crds::cluster_plugin::ClusterPlugin;
+use crds::conditions::reason;
+use crds::names;
+use kube::ResourceExt;
+use plan::addon::{self, Progress};
+use serde_json::json;
+
+use super::queue::Again;
+use crate::context::{Context, ObjectName};
+use crate::management::{Error, Known};
+use crate::workload::Workload;
+
+/// How soon to look again while a workload cluster is awaited: its API is not watched.
+const SOON: Duration = Duration::from_secs(2);
+/// How often to look whether what is installed still works.
+const SETTLED: Duration = Duration::from_secs(600);
+/// How soon to look again when somebody has to act.
+const BLOCKED: Duration = Duration::from_secs(60);
+
+/// What the add-on controller keeps between looks: the plugin host, clients of workload clusters, and steps carried out so far.
+pub struct AddOns {
+    context: Context,
+    plugins: ask::Plugins,
+    workload: Workload,
+    /// By ClusterPlugin and module: the plan's hash and the steps of it that are done. Lost at a restart, after which steps are
+    /// carried out once more: they may be repeated.
+    done: Mutex<HashMap<(ObjectName, String), (String, BTreeSet<String>)>>,
+}
+
+impl AddOns {
+    /// # Errors
+    /// The plugins that come with this program cannot be loaded.
+    pub fn new(context: Context) -> anyhow::Result<Self> {
+        Ok(Self { context, plugins: ask::Plugins::load()?, workload: Workload::default(), done: Mutex::default() })
+    }
+
+    /// Looks at one ClusterPlugin.
+    pub async fn reconcile(self: Arc<Self>, name: ObjectName) -> Again {
+        match self.look(&name).await {
+            Ok(again) => again,
+            Err(error) if error.is_conflict() || error.is_not_found() => Again::After(Duration::from_millis(200)),
+            Err(error) => {
+                tracing::warn!(cluster_plugin = %name, error = %error, cause = ?std::error::Error::source(&error), "not finished");
+                Again::Failed
+            }
+        }
+    }
+
+    async fn look(&self, name: &ObjectName) -> Result<Again, Error> {
+        let Some(object) = self.context.management.get::<ClusterPlugin>(name) else { return Ok(Again::OnChange) };
+        let cluster_name = name.sibling(&object.spec.cluster_name);
+        let cluster = self.context.management.get::<Cluster>(&cluster_name);
+        if self.context.management.is_paused(&object) || object.annotations().contains_key(names::DELETE_FOR_MOVE_ANNOTATION) {
+            return Ok(Again::OnChange);
+        }
+        if object.is_deleting() && !object.has_finalizer(names::PLUGIN_FINALIZER) {
+            return Ok(Again::OnChange);
+        }
+        if let Some(first) = self.first_other(&object) {
+            let message = format!("ClusterPlugin {first} already names this Cluster; there can be only one: delete one of them");
+            self.say(&object, &[], Some((reason::DUPLICATE, &message))).await?;
+            return Ok(Again::After(BLOCKED));
+        }
+        match cluster {
+            None if object.is_deleting() => {
+                self.context.management.remove_finalizer(&object, names::PLUGIN_FINALIZER).await?;
+                self.forget(name, &cluster_name);
+                Ok(Again::OnChange)
+            }
+            None => {
+                let message = format!("for Cluster {} to exist", object.spec.cluster_name);
+                self.say(&object, &[], Some((reason::WAITING_FOR_CLUSTER, &message))).await?;
+                Ok(Again::OnChange)
+            }
+            Some(cluster) if cluster.is_deleting() => self.leave_with_cluster(object, cluster).await,
+            Some(cluster) if object.is_deleting() => self.leave_alone(object, cluster).await,
+            Some(cluster) => {
+                let object = self.adopt(object, &cluster).await?;
+                self.install(object, cluster).await
+            }
+        }
+    }
+
+    /// The finalizers that hold back the machines of a deleted cluster until its load balancers are gone, and the owner that makes
+    /// the ClusterPlugin move and go with its Cluster.
+    async fn adopt(&self, object: Arc<Known<ClusterPlugin>>, cluster: &Arc<Known<Cluster>>) -> Result<Arc<Known<ClusterPlugin>>, Error> {
+        self.context.management.add_finalizer(cluster, names::PLUGIN_FINALIZER).await?;
+        let object = self.context.management.add_finalizer(&object, names::PLUGIN_FINALIZER).await?;
+        let uid = cluster.uid().unwrap_or_default();
+        if object.owner_references().iter().any(|it| it.uid == uid) {
+            return Ok(object);
+        }
+        let owner = json!({"apiVersion": "cluster.x-k8s.io/v1beta2", "kind": "Cluster", "name": cluster.name_any(), "uid": uid});
+        let mut owners: Vec<_> = object.owner_references().iter().filter(|it| it.kind != "Cluster").map(|it| json!(it)).collect();
+        owners.push(owner);
+        self.context.management.patch_unchanged(&object, json!({"metadata": {"ownerReferences": owners}})).await
+    }
+
+    /// An older ClusterPlugin of the same Cluster.
+    fn first_other(&self, object: &Known<ClusterPlugin>) -> Option<String> {
+        let age = |it: &Known<ClusterPlugin>| (it.creation_timestamp().map(|it| it.0), it.name_any());
+        let all = self.context.management.list::<ClusterPlugin>();
+        let same = all.iter().filter(|it| it.namespace() == object.namespace() && it.spec.cluster_name == object.spec.cluster_name);
+        same.filter(|it| age(it) < age(object)).min_by_key(|it| age(it)).map(|it| it.name_any())
+    }
+
+    async fn say(&self, object: &Arc<Known<ClusterPlugin>>, progress: &[Progress], all: Option<(&str, &str)>) -> Result<(), Error> {
+        let previous = object.status.clone().unwrap_or_default();
+        let status = addon::status(&previous, object.metadata.generation, now(), progress, all);
+        self.context.management.say(object, &status).await?;
+        Ok(())
+    }
+
+    fn forget(&self, name: &ObjectName, cluster: &ObjectName) {
+        self.workload.forget(&cluster.namespace, &cluster.name);
+        self.done.lock().unwrap_or_else(PoisonError::into_inner).retain(|(object, _), _| object != name);
+    }
+
+    /// The steps of this plan that were carried out since this process began.
+    fn done(&self, name: &ObjectName, module: &str, plan_hash: &str) -> BTreeSet<String> {
+        let all = self.done.lock().unwrap_or_else(PoisonError::into_inner);
+        all.get(&(name.clone(), module.to_owned())).filter(|(hash, _)| hash == plan_hash).map(|(_, done)| done.clone()).unwrap_or_default()
+    }
+
+    fn set_done(&self, name: &ObjectName, module: &str, plan_hash: &str, done: BTreeSet<String>) {
+        let mut all = self.done.lock().unwrap_or_else(PoisonError::into_inner);
+        all.insert((name.clone(), module.to_owned()), (plan_hash.to_owned(), done));
+    }
+}
+
+/// Seconds since 1970.
+fn now() -> plan::Timestamp {
+    std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).map(|it| it.as_secs_f64()).unwrap_or_default()
+}

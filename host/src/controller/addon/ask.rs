@@ -1,0 +1,192 @@
+//! Asks plugins: gathers the facts that every plugin is given, and runs the plugin in the sandbox. A bad plugin is an answer, never an
+//! error of this program.
+
+use std::collections::BTreeMap;
+
+use crds::AWSCluster;
+use crds::cluster_api::{Cluster, KubeadmControlPlane};
+use kube::ResourceExt;
+use plan::addon::{Inventory, Wanted};
+use plan::contract::{
+    AddOnPlan, AwsFact, ClusterFact, ControlPlaneEndpoint, Diagnostic, FEATURES, Fact, FactValue, Failure, HostInfo, InstalledFact,
+    KUBERNETES_VERSION, Operation, Outcome, Request, Severity,
+};
+use plan::grant;
+use serde_json::json;
+
+use crate::management::Known;
+
+/// The plugins of this program, ready to be asked.
+pub struct Plugins {
+    by_name: BTreeMap<String, Ready>,
+}
+
+struct Ready {
+    plugin: plugin::Plugin,
+    version: String,
+}
+
+/// What a plugin answered.
+pub struct Answer {
+    pub version: String,
+    /// `sha256:...`
+    pub digest: String,
+    pub verdict: Verdict,
+}
+
+/// What follows from it.
+pub enum Verdict {
+    /// A plan that was judged and granted.
+    Plan(AddOnPlan),
+    /// Nobody has to act.
+    Pending(String),
+    /// Somebody has to act: a reason for a condition, and what to do.
+    Refused(String, String),
+}
+
+/// What is known of a cluster, as far as plugins are told.
+pub struct World<'a> {
+    pub cluster: &'a Known<Cluster>,
+    pub control_plane: Option<&'a Known<KubeadmControlPlane>>,
+    pub aws_cluster: Option<&'a Known<AWSCluster>>,
+}
+
+impl Plugins {
+    /// # Errors
+    /// A plugin that comes with this program is broken: a defect of the build.
+    pub fn load() -> anyhow::Result<Self> {
+        let engine = plugin::Engine::new(None)?;
+        let mut by_name = BTreeMap::new();
+        for built_in in plugin::built_in() {
+            let plugin = engine.load(built_in.bytes)?;
+            let version = plugin.describe()?.version;
+            by_name.insert(built_in.name.to_owned(), Ready { plugin, version });
+        }
+        Ok(Self { by_name })
+    }
+
+    /// Asks for the plan of one add-on. `installed` is `Err` when it could not be read.
+    pub async fn ask(&self, wanted: &Wanted, world: &World<'_>, installed: Result<Option<&Inventory>, &str>) -> Answer {
+        let Some(ready) = self.by_name.get(wanted.module) else {
+            let message = format!("{}: no plugin named {} comes with this program", wanted.path, wanted.module);
+            return Answer { version: String::new(), digest: String::new(), verdict: Verdict::Refused("PluginMissing".into(), message) };
+        };
+        let request = request(wanted, world, installed);
+        let verdict = match ready.plugin.plan_async(request).await {
+            Err(error) => Verdict::Refused(error.reason().to_owned(), format!("plugin {}: {error}", wanted.module)),
+            Ok(Err(failure)) => refused(wanted, failure),
+            Ok(Ok(Outcome::Complete(plan))) => judged(wanted, plan),
+            Ok(Ok(Outcome::Pending(diagnostics))) => Verdict::Pending(text(wanted, &diagnostics)),
+            Ok(Ok(Outcome::Needs(needs))) => {
+                let keys: Vec<&str> = needs.iter().map(|it| it.key.as_str()).collect();
+                let message = format!("plugin {} asks for {}, which this host does not answer", wanted.module, keys.join(", "));
+                Verdict::Refused("NeedsDenied".into(), message)
+            }
+        };
+        Answer { version: ready.version.clone(), digest: ready.plugin.digest().to_owned(), verdict }
+    }
+}
+
+fn judged(wanted: &Wanted, plan: AddOnPlan) -> Verdict {
+    let errors: Vec<Diagnostic> = plan.diagnostics.iter().filter(|it| it.severity == Severity::Error).cloned().collect();
+    if !errors.is_empty() {
+        return Verdict::Refused(crds::conditions::reason::INVALID_CONFIGURATION.into(), text(wanted, &errors));
+    }
+    if let Some(flaw) = plan::addon::flaw(&plan.steps).or_else(|| plan::addon::flaw(&plan.removal)) {
+        return Verdict::Refused("PlanInvalid".into(), format!("plugin {}: {flaw}", wanted.module));
+    }
+    let denials = grant::judge(plan.steps.iter().chain(&plan.removal), &grant::built_in(wanted.module, &wanted.config));
+    match denials.first() {
+        None => Verdict::Plan(plan),
+        Some(first) => {
+            let message = format!("plugin {}, step {:?}: {} ({} denied in all)", wanted.module, first.step, first.message, denials.len());
+            Verdict::Refused("PlanDenied".into(), message)
+        }
+    }
+}
+
+fn refused(wanted: &Wanted, failure: Failure) -> Verdict {
+    use crds::conditions::reason;
+    match failure {
+        Failure::Invalid(diagnostics) => Verdict::Refused(reason::INVALID_CONFIGURATION.into(), text(wanted, &diagnostics)),
+        Failure::Unsupported(diagnostic) => Verdict::Refused(reason::UNSUPPORTED.into(), text(wanted, &[diagnostic])),
+        Failure::Internal(message) => Verdict::Refused("PluginFailed".into(), format!("plugin {}: {message}", wanted.module)),
+    }
+}
+
+fn text(wanted: &Wanted, diagnostics: &[Diagnostic]) -> String {
+    let one = |it: &Diagnostic| format!("{}{}: {}", wanted.path, it.path.replace('/', "."), it.message);
+    diagnostics.iter().map(one).collect::<Vec<_>>().join("; ")
+}
+
+fn request(wanted: &Wanted, world: &World<'_>, installed: Result<Option<&Inventory>, &str>) -> Request {
+    let before = installed.ok().flatten();
+    let is_upgrade = before.is_some_and(|it| it.config != wanted.config);
+    Request {
+        operation: if is_upgrade { Operation::Upgrade } else { Operation::Install },
+        host: HostInfo { version: env!("CARGO_PKG_VERSION").into(), features: FEATURES.iter().map(|it| (*it).to_owned()).collect() },
+        installed_version: before.map(|it| it.version.clone()),
+        previous_config: before.map(|it| it.config.clone()),
+        config: wanted.config.clone(),
+        facts: facts(world, installed),
+        extra: json!({}),
+    }
+}
+
+fn facts(world: &World<'_>, installed: Result<Option<&Inventory>, &str>) -> Vec<Fact> {
+    let spec = &world.cluster.spec;
+    let cluster = ClusterFact {
+        name: world.cluster.name_any(),
+        namespace: world.cluster.namespace().unwrap_or_default(),
+        pod_cidrs: spec.cluster_network.pods.cidr_blocks.clone(),
+        service_cidrs: spec.cluster_network.services.cidr_blocks.clone(),
+        control_plane_endpoint: ControlPlaneEndpoint {
+            host: spec.control_plane_endpoint.host.clone(),
+            port: u16::try_from(spec.control_plane_endpoint.port).unwrap_or_default(),
+        },
+    };
+    let version = match world.control_plane {
+        Some(control_plane) => FactValue::Present(json!(control_plane.spec.version)),
+        None => FactValue::Unknown("the control plane object is not there".into()),
+    };
+    let installed = match installed {
+        Ok(Some(it)) => present(&InstalledFact { version: it.version.clone(), digest: it.digest.clone() }),
+        Ok(None) => FactValue::Absent,
+        Err(why) => FactValue::Unknown(why.to_owned()),
+    };
+    vec![
+        Fact { key: ClusterFact::KEY.into(), value: present(&cluster) },
+        Fact { key: KUBERNETES_VERSION.into(), value: version },
+        Fact { key: AwsFact::KEY.into(), value: aws(world) },
+        Fact { key: InstalledFact::KEY.into(), value: installed },
+    ]
+}
+
+fn aws(world: &World<'_>) -> FactValue {
+    let Some(aws_cluster) = world.aws_cluster else { return FactValue::Unknown("the AWSCluster is not there".into()) };
+    let network = aws_cluster.status.as_ref().map(|it| &it.network_status);
+    let Some(vpc) = network.and_then(|it| it.vpc.as_ref()) else { return FactValue::Unknown("the VPC is not there yet".into()) };
+    let mut zones: Vec<String> = network.map(|it| it.subnets.iter().map(|it| it.availability_zone.clone()).collect()).unwrap_or_default();
+    zones.sort();
+    zones.dedup();
+    let region = aws_cluster.spec.region.clone();
+    let partition = match region.split('-').next() {
+        Some("cn") => "aws-cn",
+        _ if region.starts_with("us-gov-") => "aws-us-gov",
+        _ => "aws",
+    };
+    present(&AwsFact {
+        partition: partition.into(),
+        region,
+        vpc_id: vpc.id.clone(),
+        zones,
+        tags: aws_cluster.spec.additional_tags.clone().into_iter().collect(),
+    })
+}
+
+fn present(fact: &impl serde::Serialize) -> FactValue {
+    match serde_json::to_value(fact) {
+        Ok(value) => FactValue::Present(value),
+        Err(error) => FactValue::Unknown(error.to_string()),
+    }
+}

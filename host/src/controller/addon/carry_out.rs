@@ -1,0 +1,95 @@
+//! Carries out steps of a judged plan, one at a time, and says how each went. Which step comes next is not decided here.
+
+use std::collections::BTreeSet;
+
+use plan::addon::{self, ObjectRef};
+use plan::contract::{Step, StepSpec};
+
+use crate::workload::{WorkloadCluster, WorkloadError};
+
+/// How far the steps of a plan have come.
+#[derive(Debug, PartialEq)]
+pub enum Carried {
+    /// All are done.
+    Out,
+    /// These are not, and nobody has to act.
+    Waiting(String),
+    /// Somebody has to act: a reason for a condition, and what to do.
+    Refused(&'static str, String),
+}
+
+/// In whose name, and how, objects are applied.
+pub struct Manner<'a> {
+    pub field_manager: &'a str,
+    pub force: bool,
+    /// AWS was seen to have all security-group rules that the add-ons ask for.
+    pub rules_are_there: bool,
+}
+
+/// Carries out what can be carried out of `steps` now; `done` grows as they are.
+pub async fn carry_out(cluster: &WorkloadCluster, steps: &[Step], done: &mut BTreeSet<String>, manner: &Manner<'_>) -> Carried {
+    let mut waiting = Vec::new();
+    loop {
+        let before = done.len();
+        waiting.clear();
+        for step in addon::runnable(steps, done) {
+            match one(cluster, step, manner).await {
+                Ok(()) => drop(done.insert(step.id.clone())),
+                Err(Carried::Waiting(what)) => waiting.push(what),
+                Err(other) => return other,
+            }
+        }
+        if done.len() == before {
+            break;
+        }
+    }
+    if waiting.is_empty() { Carried::Out } else { Carried::Waiting(waiting.join("; ")) }
+}
+
+async fn one(cluster: &WorkloadCluster, step: &Step, manner: &Manner<'_>) -> Result<(), Carried> {
+    let spec = step.typed().map_err(|it| Carried::Refused("PlanInvalid", it.to_string()))?;
+    match spec {
+        StepSpec::Apply(spec) => {
+            for object in &spec.objects {
+                cluster.apply(object, manner.field_manager, manner.force).await.map_err(carried)?;
+            }
+            Ok(())
+        }
+        StepSpec::Wait(spec) => {
+            let object = ObjectRef {
+                api_version: spec.api_version.clone(),
+                kind: spec.kind.clone(),
+                namespace: spec.namespace.clone(),
+                name: spec.name.clone(),
+            };
+            let live = cluster.get(&object).await.map_err(carried)?;
+            addon::waited(&spec, live.as_ref()).map_err(Carried::Waiting)
+        }
+        StepSpec::Delete(spec) => {
+            let object = ObjectRef { api_version: spec.api_version, kind: spec.kind, namespace: spec.namespace, name: spec.name };
+            match cluster.delete(&object).await.map_err(carried)? {
+                false if spec.wait => Err(Carried::Waiting(format!("{object} is being deleted"))),
+                _ => Ok(()),
+            }
+        }
+        StepSpec::SecurityGroupRule(_) if manner.rules_are_there => Ok(()),
+        StepSpec::SecurityGroupRule(_) => Err(Carried::Waiting("security-group rules are being made".into())),
+        StepSpec::IamRole(_) | StepSpec::Certificate(_) => {
+            Err(Carried::Refused("PlanUnsupported", format!("step {:?}: this host does not carry out {}", step.id, step.kind)))
+        }
+    }
+}
+
+pub(super) fn carried(error: WorkloadError) -> Carried {
+    match error {
+        WorkloadError::Conflict { .. } => Carried::Refused(
+            crds::conditions::reason::CONFLICT,
+            format!("{error}; remove the field there, or set spec.conflicts to Force"),
+        ),
+        WorkloadError::Refused { code: 403 | 422 | 400, .. } => Carried::Refused("ApplyRefused", error.to_string()),
+        WorkloadError::Kubeconfig(_)
+        | WorkloadError::Unreachable(_)
+        | WorkloadError::UnknownKind { .. }
+        | WorkloadError::Refused { .. } => Carried::Waiting(error.to_string()),
+    }
+}

@@ -1,0 +1,210 @@
+//! Installs and keeps the add-ons of a cluster that lives: asks each plugin, hands over the security-group rules that all of them need,
+//! then carries out each plan when its stage has come.
+
+use std::sync::Arc;
+
+use crds::AWSCluster;
+use crds::cluster_api::{Cluster, KubeadmControlPlane};
+use crds::cluster_plugin::{ClusterPlugin, Conflicts, PluginPhase};
+use crds::conditions::reason;
+use plan::addon::{self, Api, ClusterState, Inventory, Progress, Wanted};
+use plan::cluster::AddOnRule;
+use plan::contract::{AddOnPlan, StepSpec};
+
+use super::ask::{Answer, Verdict, World};
+use super::carry_out::{Carried, Manner, carried, carry_out};
+use super::{AddOns, BLOCKED, SETTLED, SOON};
+use crate::context::{ObjectName, RequestedRules};
+use crate::controller::queue::Again;
+use crate::management::{Error, Known};
+use crate::workload::{WorkloadCluster, WorkloadError};
+
+/// The field manager of one plugin's objects.
+pub fn field_manager(module: &str) -> String {
+    format!("cluster-operator-{module}")
+}
+
+/// One add-on on its way.
+struct AddOn {
+    wanted: Wanted,
+    installed: Result<Option<Inventory>, String>,
+    answer: Answer,
+}
+
+impl AddOns {
+    pub(super) async fn install(&self, object: Arc<Known<ClusterPlugin>>, cluster: Arc<Known<Cluster>>) -> Result<Again, Error> {
+        let name = cluster.object_name();
+        let control_plane = self.context.management.of_cluster::<KubeadmControlPlane>(&name).into_iter().next();
+        let aws_cluster = self.context.management.of_cluster::<AWSCluster>(&name).into_iter().next();
+        let initialized = cluster_state(&cluster, control_plane.as_deref());
+        let (api, workload) = match initialized.initialized {
+            true => self.reach(&name).await?,
+            false => (Api::Unreachable("the control plane is not initialized".into()), None),
+        };
+        let state = ClusterState { kubeconfig: api != Api::NoKubeconfig, ..initialized };
+        let world = World { cluster: &cluster, control_plane: control_plane.as_deref(), aws_cluster: aws_cluster.as_deref() };
+        let mut add_ons = Vec::new();
+        for wanted in addon::wanted(&object.spec) {
+            let installed = match &workload {
+                Some(workload) => workload.inventory(wanted.module).await.map_err(|it| it.to_string()),
+                None => Err("the API server of the cluster was not asked".into()),
+            };
+            let known = installed.as_ref().map(Option::as_ref).map_err(String::as_str);
+            let answer = self.plugins.ask(&wanted, &world, known).await;
+            add_ons.push(AddOn { wanted, installed, answer });
+        }
+        self.context.rules.set(&name, requested(&add_ons));
+        let mut progress = Vec::new();
+        for add_on in &add_ons {
+            progress.push(self.advance(&object, &name, add_on, &state, &api, workload.as_deref()).await);
+        }
+        self.say(&object, &progress, None).await?;
+        Ok(again(&progress, &state))
+    }
+
+    async fn advance(
+        &self,
+        object: &Known<ClusterPlugin>,
+        cluster: &ObjectName,
+        add_on: &AddOn,
+        state: &ClusterState,
+        api: &Api,
+        workload: Option<&WorkloadCluster>,
+    ) -> Progress {
+        let at = |phase, reason: &str, message: String| Progress {
+            slot: add_on.wanted.slot,
+            module: add_on.wanted.module.to_owned(),
+            version: add_on.answer.version.clone(),
+            digest: add_on.answer.digest.clone(),
+            phase,
+            reason: reason.to_owned(),
+            message,
+        };
+        let plan = match &add_on.answer.verdict {
+            Verdict::Refused(reason, message) => return at(PluginPhase::Failed, reason, message.clone()),
+            Verdict::Pending(message) => return at(PluginPhase::Pending, reason::CREATING, message.clone()),
+            Verdict::Plan(plan) => plan,
+        };
+        if let Some(what) = addon::waits_for(add_on.wanted.stage, state) {
+            return at(PluginPhase::Pending, reason::WAITING_FOR_CONTROL_PLANE, format!("waits {what}"));
+        }
+        let (workload, installed) = match (workload, &add_on.installed, api) {
+            (Some(workload), Ok(installed), _) => (workload, installed.as_ref()),
+            (_, _, Api::Unreachable(why)) => return at(PluginPhase::Pending, reason::UNREACHABLE, format!("for the API server: {why}")),
+            (_, Err(why), _) => return at(PluginPhase::Pending, reason::UNREACHABLE, why.clone()),
+            (None, _, _) => return at(PluginPhase::Pending, reason::WAITING_FOR_CONTROL_PLANE, "waits for the kubeconfig Secret".into()),
+        };
+        let phase = if installed.is_some_and(|it| it.complete) { PluginPhase::Updating } else { PluginPhase::Provisioning };
+        match self.carry_out(object, cluster, add_on, plan, installed, workload).await {
+            Carried::Out => at(PluginPhase::Running, reason::READY, String::new()),
+            Carried::Waiting(what) => at(phase, reason::CREATING, what),
+            Carried::Refused(reason, what) => at(PluginPhase::Failed, reason, what),
+        }
+    }
+
+    async fn carry_out(
+        &self,
+        object: &Known<ClusterPlugin>,
+        cluster: &ObjectName,
+        add_on: &AddOn,
+        plan: &AddOnPlan,
+        installed: Option<&Inventory>,
+        workload: &WorkloadCluster,
+    ) -> Carried {
+        let module = add_on.wanted.module;
+        let hash = addon::plan_hash(plan);
+        let mut done = self.done(&object.object_name(), module, &hash);
+        if installed.is_some_and(|it| it.complete && it.plan_hash == hash) {
+            // Carried out before, perhaps by an earlier process: only the waits are looked at again.
+            let is_wait = |it: &&plan::contract::Step| matches!(it.typed(), Ok(StepSpec::Wait(_)));
+            done = plan.steps.iter().filter(|it| !is_wait(it)).map(|it| it.id.clone()).collect();
+        }
+        let inventory = Inventory {
+            module: module.to_owned(),
+            version: add_on.answer.version.clone(),
+            digest: add_on.answer.digest.clone(),
+            config: add_on.wanted.config.clone(),
+            plan_hash: hash.clone(),
+            complete: false,
+            objects: merged(installed, plan),
+            removal: plan.removal.clone(),
+        };
+        let is_new = installed.is_none_or(|it| it.plan_hash != hash);
+        if is_new && let Err(error) = workload.write_inventory(&inventory).await {
+            return carried(error);
+        }
+        let manner = Manner {
+            field_manager: &field_manager(module),
+            force: object.spec.conflicts == Conflicts::Force,
+            rules_are_there: self.context.rules.is_done(cluster),
+        };
+        let carried_out = carry_out(workload, &plan.steps, &mut done, &manner).await;
+        self.set_done(&object.object_name(), module, &hash, done);
+        if carried_out == Carried::Out && !installed.is_some_and(|it| it.complete && it.plan_hash == hash) {
+            return match self.finish(workload, inventory, plan).await {
+                Ok(()) => Carried::Out,
+                Err(error) => carried(error),
+            };
+        }
+        carried_out
+    }
+
+    /// Deletes what the plan no longer has, and writes down that the rest is there.
+    async fn finish(&self, workload: &WorkloadCluster, inventory: Inventory, plan: &AddOnPlan) -> Result<(), WorkloadError> {
+        for object in addon::prune(&inventory, plan) {
+            workload.delete(&object).await?;
+        }
+        let objects = addon::objects(&plan.steps);
+        workload.write_inventory(&Inventory { complete: true, objects, ..inventory }).await
+    }
+}
+
+/// What was applied by an earlier plan and not pruned yet, and what this one applies.
+fn merged(installed: Option<&Inventory>, plan: &AddOnPlan) -> Vec<addon::ObjectRef> {
+    let mut objects = installed.map(|it| it.objects.clone()).unwrap_or_default();
+    for object in addon::objects(&plan.steps) {
+        if !objects.iter().any(|it| it.same_object(&object)) {
+            objects.push(object);
+        }
+    }
+    objects
+}
+
+/// The rules of all add-ons together; `None` while one of them could not be planned, so that nothing of it is revoked.
+fn requested(add_ons: &[AddOn]) -> Option<RequestedRules> {
+    let mut rules = RequestedRules::new();
+    for add_on in add_ons {
+        let Verdict::Plan(plan) = &add_on.answer.verdict else { return None };
+        for step in &plan.steps {
+            if let Ok(StepSpec::SecurityGroupRule(spec)) = step.typed() {
+                let AddOnRule { group, rule } = AddOnRule::of(&spec);
+                rules.entry(group).or_default().insert(rule);
+            }
+        }
+    }
+    Some(rules)
+}
+
+fn cluster_state(cluster: &Known<Cluster>, control_plane: Option<&Known<KubeadmControlPlane>>) -> ClusterState {
+    let of_cluster = cluster.status.as_ref().and_then(|it| it.initialization.control_plane_initialized);
+    let status = control_plane.and_then(|it| it.status.as_ref());
+    let of_control_plane = status.and_then(|it| it.initialization.control_plane_initialized);
+    ClusterState {
+        exists: true,
+        initialized: of_cluster == Some(true) || of_control_plane == Some(true),
+        ready: status.and_then(|it| it.ready_replicas).unwrap_or(0) >= 1,
+        kubeconfig: true,
+    }
+}
+
+fn again(progress: &[Progress], state: &ClusterState) -> Again {
+    if progress.iter().all(|it| it.phase == PluginPhase::Running) {
+        return Again::After(SETTLED);
+    }
+    let works = |it: &Progress| !matches!(it.phase, PluginPhase::Running | PluginPhase::Failed);
+    match (state.initialized, progress.iter().any(works)) {
+        (true, true) => Again::After(SOON),
+        (_, false) => Again::After(BLOCKED),
+        (false, true) => Again::OnChange,
+    }
+}

@@ -1,0 +1,258 @@
+//! The only module that talks to the API servers of workload clusters: clients made from kubeconfigs, server-side apply, reads and
+//! deletes of single objects, and Services of type LoadBalancer. It decides nothing, knows nothing of AWS or of the management API, and no kubeconfig reaches
+//! an error or a log.
+
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use k8s_openapi::api::core::v1::Service;
+use kube::api::{Api, DeleteParams, DynamicObject, GroupVersionKind, ListParams, Patch, PatchParams, PropagationPolicy};
+use kube::config::{KubeConfigOptions, Kubeconfig};
+use kube::core::discovery::Scope;
+use kube::discovery::ApiResource;
+use kube::{Client, Config, ResourceExt};
+use plan::addon::{Inventory, ObjectRef};
+use serde_json::{Value, json};
+use sha2::{Digest, Sha256};
+
+/// What can go wrong with a workload cluster.
+#[derive(Debug, thiserror::Error)]
+pub enum WorkloadError {
+    #[error("the kubeconfig Secret does not hold a usable kubeconfig")]
+    Kubeconfig(#[source] Box<dyn std::error::Error + Send + Sync>),
+    /// No answer, or not from the API: nothing may be concluded.
+    #[error("the API server cannot be reached: {0}")]
+    Unreachable(String),
+    /// Another field manager owns a field that differs.
+    #[error("{object}: {message}")]
+    Conflict { object: ObjectRef, message: String },
+    /// The API server serves no such kind (yet).
+    #[error("{object}: the API server does not know {} {}", object.api_version, object.kind)]
+    UnknownKind { object: ObjectRef },
+    /// The API server's answer.
+    #[error("{object}: {message}")]
+    Refused { object: ObjectRef, code: u16, message: String },
+}
+
+/// A Service of type LoadBalancer.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LoadBalancerService {
+    pub namespace: String,
+    pub name: String,
+    pub is_deleting: bool,
+}
+
+/// Clients of workload clusters, one for each, made again when the kubeconfig changes.
+#[derive(Default)]
+pub struct Workload {
+    clusters: Mutex<HashMap<(String, String), (Vec<u8>, Arc<WorkloadCluster>)>>,
+}
+
+impl Workload {
+    /// The client of a cluster. Connects nowhere yet.
+    ///
+    /// # Errors
+    /// The kubeconfig cannot be used.
+    pub async fn cluster(&self, namespace: &str, name: &str, kubeconfig: &[u8]) -> Result<Arc<WorkloadCluster>, WorkloadError> {
+        let key = (namespace.to_owned(), name.to_owned());
+        let hash = Sha256::digest(kubeconfig).to_vec();
+        if let Some((known, cluster)) = self.clusters.lock().unwrap_or_else(PoisonError::into_inner).get(&key)
+            && *known == hash
+        {
+            return Ok(cluster.clone());
+        }
+        let cluster = Arc::new(WorkloadCluster::new(kubeconfig).await?);
+        self.clusters.lock().unwrap_or_else(PoisonError::into_inner).insert(key, (hash, cluster.clone()));
+        Ok(cluster)
+    }
+
+    /// Drops the client of a cluster that is gone.
+    pub fn forget(&self, namespace: &str, name: &str) {
+        self.clusters.lock().unwrap_or_else(PoisonError::into_inner).remove(&(namespace.to_owned(), name.to_owned()));
+    }
+}
+
+/// One workload cluster.
+pub struct WorkloadCluster {
+    client: Client,
+    kinds: Mutex<HashMap<(String, String), (ApiResource, Scope)>>,
+    requests: AtomicU64,
+}
+
+impl WorkloadCluster {
+    async fn new(kubeconfig: &[u8]) -> Result<Self, WorkloadError> {
+        let text = std::str::from_utf8(kubeconfig).map_err(|it| WorkloadError::Kubeconfig(it.into()))?;
+        let kubeconfig = Kubeconfig::from_yaml(text).map_err(|it| WorkloadError::Kubeconfig(it.into()))?;
+        let mut config = Config::from_custom_kubeconfig(kubeconfig, &KubeConfigOptions::default())
+            .await
+            .map_err(|it| WorkloadError::Kubeconfig(it.into()))?;
+        config.connect_timeout = Some(Duration::from_secs(5));
+        config.read_timeout = Some(Duration::from_secs(20));
+        config.write_timeout = Some(Duration::from_secs(20));
+        let client = Client::try_from(config).map_err(|it| WorkloadError::Kubeconfig(it.into()))?;
+        Ok(WorkloadCluster { client, kinds: Mutex::default(), requests: AtomicU64::new(0) })
+    }
+
+    /// Requests sent so far, discovery included.
+    pub fn requests(&self) -> u64 {
+        self.requests.load(Ordering::Relaxed)
+    }
+
+    /// The server's version, such as `v1.36.3`: also the cheapest way to learn whether it answers.
+    pub async fn version(&self) -> Result<String, WorkloadError> {
+        self.count();
+        let version = self.client.apiserver_version().await.map_err(unreachable)?;
+        Ok(version.git_version)
+    }
+
+    /// Reads an object; `None` when it, or its kind, is not there.
+    pub async fn get(&self, object: &ObjectRef) -> Result<Option<Value>, WorkloadError> {
+        let api = match self.api(object).await {
+            Err(WorkloadError::UnknownKind { .. }) => return Ok(None),
+            other => other?,
+        };
+        self.count();
+        let found = api.get_opt(&object.name).await.map_err(|it| refusal(object, it))?;
+        found.map(|it| serde_json::to_value(it).map_err(|it| WorkloadError::Unreachable(it.to_string()))).transpose()
+    }
+
+    /// Server-side apply by one field manager.
+    ///
+    /// # Errors
+    /// A conflict names manager and field, in the API server's words.
+    pub async fn apply(&self, object: &Value, manager: &str, force: bool) -> Result<(), WorkloadError> {
+        let Some(reference) = ObjectRef::of(object) else {
+            return Err(WorkloadError::Unreachable("an object without apiVersion, kind or name cannot be applied".into()));
+        };
+        let api = self.api(&reference).await?;
+        let parameters = PatchParams { field_manager: Some(manager.to_owned()), force, ..PatchParams::default() };
+        self.count();
+        api.patch(&reference.name, &parameters, &Patch::Apply(object)).await.map_err(|it| refusal(&reference, it))?;
+        Ok(())
+    }
+
+    /// Asks for an object's deletion; `true` when it, or its kind, is not there any more.
+    pub async fn delete(&self, object: &ObjectRef) -> Result<bool, WorkloadError> {
+        let api = match self.api(object).await {
+            Err(WorkloadError::UnknownKind { .. }) => return Ok(true),
+            other => other?,
+        };
+        let parameters = DeleteParams { propagation_policy: Some(PropagationPolicy::Background), ..DeleteParams::default() };
+        self.count();
+        match api.delete(&object.name, &parameters).await {
+            Ok(answer) => Ok(answer.is_right()),
+            Err(kube::Error::Api(status)) if status.code == 404 => Ok(true),
+            Err(error) => Err(refusal(object, error)),
+        }
+    }
+
+    /// All Services of type LoadBalancer.
+    pub async fn load_balancer_services(&self) -> Result<Vec<LoadBalancerService>, WorkloadError> {
+        self.count();
+        let all: Api<Service> = Api::all(self.client.clone());
+        let list = all.list(&ListParams::default()).await.map_err(unreachable)?;
+        let is_load_balancer = |it: &Service| it.spec.as_ref().and_then(|it| it.type_.as_deref()) == Some("LoadBalancer");
+        let found = list.items.into_iter().filter(is_load_balancer).map(|it| LoadBalancerService {
+            namespace: it.namespace().unwrap_or_default(),
+            name: it.name_any(),
+            is_deleting: it.metadata.deletion_timestamp.is_some(),
+        });
+        Ok(found.collect())
+    }
+
+    /// What was written down about an add-on when it was installed.
+    ///
+    /// # Errors
+    /// The API did not answer, or somebody wrote something else there.
+    pub async fn inventory(&self, module: &str) -> Result<Option<Inventory>, WorkloadError> {
+        let object = inventory_object(module);
+        let Some(live) = self.get(&object).await? else { return Ok(None) };
+        let text = live.pointer("/data/inventory").and_then(Value::as_str).unwrap_or_default();
+        serde_json::from_str(text).map(Some).map_err(|it| WorkloadError::Refused {
+            object,
+            code: 422,
+            message: format!("data.inventory is not an inventory of this program: {it}"),
+        })
+    }
+
+    /// Writes down what is being installed.
+    pub async fn write_inventory(&self, inventory: &Inventory) -> Result<(), WorkloadError> {
+        let object = inventory_object(&inventory.module);
+        let text = serde_json::to_string(inventory).map_err(|it| WorkloadError::Unreachable(it.to_string()))?;
+        let config_map = json!({
+            "apiVersion": object.api_version, "kind": object.kind,
+            "metadata": {"name": object.name, "namespace": object.namespace, "labels": {"cluster.kurator.dev/inventory": inventory.module}},
+            "data": {"inventory": text},
+        });
+        self.apply(&config_map, "cluster-operator", true).await
+    }
+
+    /// Removes the record of an add-on that is not there any more.
+    pub async fn forget_inventory(&self, module: &str) -> Result<(), WorkloadError> {
+        self.delete(&inventory_object(module)).await.map(drop)
+    }
+
+    async fn api(&self, object: &ObjectRef) -> Result<Api<DynamicObject>, WorkloadError> {
+        let key = (object.api_version.clone(), object.kind.clone());
+        let known = self.kinds.lock().unwrap_or_else(PoisonError::into_inner).get(&key).cloned();
+        let (resource, scope) = match known {
+            Some(known) => known,
+            None => {
+                let found = self.discover(object).await?;
+                self.kinds.lock().unwrap_or_else(PoisonError::into_inner).insert(key, found.clone());
+                found
+            }
+        };
+        Ok(match (scope, &object.namespace) {
+            (Scope::Namespaced, Some(namespace)) => Api::namespaced_with(self.client.clone(), namespace, &resource),
+            (Scope::Namespaced, None) => Api::default_namespaced_with(self.client.clone(), &resource),
+            (Scope::Cluster, _) => Api::all_with(self.client.clone(), &resource),
+        })
+    }
+
+    async fn discover(&self, object: &ObjectRef) -> Result<(ApiResource, Scope), WorkloadError> {
+        let (group, version) = object.api_version.split_once('/').unwrap_or(("", &object.api_version));
+        let wanted = GroupVersionKind::gvk(group, version, &object.kind);
+        self.count();
+        match kube::discovery::pinned_kind(&self.client, &wanted).await {
+            Ok((resource, capabilities)) => Ok((resource, capabilities.scope)),
+            Err(kube::Error::Discovery(_)) => Err(WorkloadError::UnknownKind { object: object.clone() }),
+            Err(kube::Error::Api(status)) if status.code == 404 => Err(WorkloadError::UnknownKind { object: object.clone() }),
+            Err(error) => Err(refusal(object, error)),
+        }
+    }
+
+    fn count(&self) {
+        self.requests.fetch_add(1, Ordering::Relaxed);
+    }
+}
+
+fn inventory_object(module: &str) -> ObjectRef {
+    ObjectRef {
+        api_version: "v1".into(),
+        kind: "ConfigMap".into(),
+        namespace: Some("kube-system".into()),
+        name: format!("cluster-plugin-{module}"),
+    }
+}
+
+fn refusal(object: &ObjectRef, error: kube::Error) -> WorkloadError {
+    match error {
+        kube::Error::Api(status) if status.code == 409 => WorkloadError::Conflict { object: object.clone(), message: status.message },
+        kube::Error::Api(status) if status.code < 500 && status.code != 429 => {
+            WorkloadError::Refused { object: object.clone(), code: status.code, message: status.message }
+        }
+        other => unreachable(other),
+    }
+}
+
+fn unreachable(error: kube::Error) -> WorkloadError {
+    // The innermost cause says why: `connection refused`, `certificate has expired`.
+    let mut cause: &dyn std::error::Error = &error;
+    while let Some(inner) = cause.source() {
+        cause = inner;
+    }
+    WorkloadError::Unreachable(cause.to_string())
+}
