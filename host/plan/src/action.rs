@@ -1,8 +1,8 @@
 //! What a plan asks to be done, complete: whoever carries it out has no choice to make and nothing to look up.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
-use crate::{Key, Resource, Tags};
+use crate::{Key, Read, Resource, Tags};
 
 /// Whose a resource is, from the view of the driver that plans.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -34,6 +34,10 @@ pub struct Seen {
     pub is: Resource,
     /// `None`: the describe call does not show them.
     pub tags: Option<Tags>,
+    /// Ids of further things found with the same key. Nothing is done about any of them: it would be a guess.
+    pub others: Vec<String>,
+    /// What a person needs to know of it: why it failed, what it belongs to.
+    pub note: Option<String>,
 }
 
 /// One resource as it should be.
@@ -122,10 +126,70 @@ pub struct Plan {
     pub open: BTreeMap<Key, Intent>,
     /// Intents whose outcome is known, to be taken off the object.
     pub close: Vec<Key>,
+    /// What has to be read again soon, because something of it is on its way.
+    pub awaits: BTreeSet<Read>,
 }
 
 impl Plan {
     pub fn is_settled(&self) -> bool {
         self.actions.is_empty() && self.waiting.is_empty() && self.blocked.is_empty()
+    }
+}
+
+/// Why AWS could not be asked, or what it refused.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Problem {
+    /// AWS's error code, or a word of ours such as `Unreachable`.
+    pub code: String,
+    pub message: String,
+    pub who: Who,
+}
+
+/// What one object needs to have read, besides everything every few minutes. Empty when it is settled.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Interest {
+    /// Read again soon.
+    pub reads: BTreeSet<Read>,
+    /// VPCs of which everything that stands in the way of their deletion is read.
+    pub deleting_vpcs: BTreeSet<String>,
+    /// Ids of VPCs, subnets, internet gateways and security groups that carry no tag of ours, because the user brought them.
+    pub ids: BTreeSet<String>,
+}
+
+/// Which image a machine boots.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct ImageQuery {
+    /// The image itself; then the rest does not count.
+    pub id: Option<String>,
+    /// The AWS account that owns it.
+    pub owner: String,
+    /// DescribeImages' filter `name`, with `*` and `?`. The newest that matches is taken.
+    pub name: String,
+    /// The image has the architecture of this instance type.
+    pub instance_type: String,
+}
+
+/// An image as AWS describes it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Image {
+    pub id: String,
+    /// Such as `/dev/sda1`.
+    pub root_device: String,
+    /// Size of the root volume's snapshot in GiB.
+    pub root_size: i32,
+}
+
+/// A field that cannot be carried out; whoever wrote the object has to act.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{field}: {message}")]
+pub struct Invalid {
+    /// Path of the field, such as `spec.network.vpc.cidrBlock`.
+    pub field: String,
+    pub message: String,
+}
+
+impl Invalid {
+    pub fn new(field: impl Into<String>, message: impl Into<String>) -> Self {
+        Invalid { field: field.into(), message: message.into() }
     }
 }

@@ -42,6 +42,25 @@ impl Kind {
     }
 }
 
+impl Kind {
+    /// All of them, in the order in which they are made.
+    pub const ALL: [Kind; 13] = [
+        Kind::Vpc,
+        Kind::Subnet,
+        Kind::InternetGateway,
+        Kind::ElasticIp,
+        Kind::NatGateway,
+        Kind::RouteTable,
+        Kind::SecurityGroup,
+        Kind::SecurityGroupRules,
+        Kind::LoadBalancer,
+        Kind::NetworkInterface,
+        Kind::Secret,
+        Kind::Instance,
+        Kind::Target,
+    ];
+}
+
 impl fmt::Display for Kind {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.as_str())
@@ -64,5 +83,20 @@ impl Key {
 impl fmt::Display for Key {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}/{}", self.kind, self.name)
+    }
+}
+
+/// What is no key: it has no `/`, or what stands before it is no kind.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{0:?} is not a key such as \"vpc/main\"")]
+pub struct NoKey(pub String);
+
+impl std::str::FromStr for Key {
+    type Err = NoKey;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        let (kind, name) = text.split_once('/').ok_or_else(|| NoKey(text.into()))?;
+        let kind = Kind::ALL.into_iter().find(|it| it.as_str() == kind).ok_or_else(|| NoKey(text.into()))?;
+        Ok(Key::new(kind, name))
     }
 }

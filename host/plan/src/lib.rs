@@ -8,13 +8,23 @@
 
 mod action;
 pub mod addon;
+pub mod cluster;
 pub mod contract;
+mod decide;
 pub mod grant;
 mod key;
+pub mod machine;
+mod record;
 mod resource;
+pub mod see;
 mod snapshot;
+pub mod status;
+mod text;
+mod token;
 
 pub use action::*;
+pub use decide::*;
 pub use key::*;
+pub use record::*;
 pub use resource::*;
 pub use snapshot::*;

@@ -24,6 +24,11 @@ macro_rules! resources {
             pub fn key(&self) -> Key {
                 match self { $(Resource::$Kind(it) => Key::new(Kind::$Kind, it.name.clone()),)* }
             }
+            /// The same in another role.
+            pub(crate) fn renamed(mut self, name: String) -> Self {
+                match &mut self { $(Resource::$Kind(it) => it.name = name,)* }
+                self
+            }
             /// What has to be ready before this is created, and has to stay until this is deleted.
             pub fn after(&self) -> Vec<Key> {
                 match self { $(Resource::$Kind(it) => it.after(),)* }

@@ -1,0 +1,208 @@
+//! The infrastructure of one cluster: what its AWSCluster asks for, as resources, and what can be done about it now.
+
+mod desired;
+mod group;
+mod layout;
+mod load_balancer;
+mod name;
+mod network;
+mod tag;
+
+use crds::AWSCluster;
+use crds::cluster_api::Cluster;
+
+use crate::contract::{self, SecurityGroupRuleSpec};
+use crate::token::derive;
+use crate::{
+    Desired, Interest, Invalid, Kind, LoadBalancer, Observed, Owner, Plan, Question, Record, Rule, SecurityGroupRules, Snapshot, Source, State,
+    Timestamp, Vpc, plan, see,
+};
+
+pub use desired::desired;
+pub use layout::Layout;
+pub(crate) use name::{API_SERVER_PORT, cluster_name};
+pub(crate) use tag::common;
+
+/// What the infrastructure of a cluster is decided from.
+pub struct Input<'a> {
+    pub cluster: &'a Cluster,
+    pub aws_cluster: &'a AWSCluster,
+    /// Names of the AWSMachines of the cluster that still exist; they matter when it is being deleted.
+    pub machines: &'a [String],
+    /// Rules that add-ons asked for; `None` as long as that is not known, and then nothing is revoked.
+    pub rules: Option<&'a [AddOnRule]>,
+    pub snapshot: &'a Snapshot,
+    pub record: &'a Record,
+    pub now: Timestamp,
+    /// At least 128 random bits, fresh for every pass.
+    pub random: &'a str,
+}
+
+/// A rule that an add-on needs.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct AddOnRule {
+    /// The group that lets traffic in: `node` or `controlplane`.
+    pub group: String,
+    pub rule: Rule,
+}
+
+impl AddOnRule {
+    /// The rule that a plugin's step asks for.
+    pub fn of(spec: &SecurityGroupRuleSpec) -> AddOnRule {
+        let role = |role| match role {
+            contract::Role::ControlPlane => "controlplane".to_owned(),
+            contract::Role::Node => "node".to_owned(),
+        };
+        let protocol = match spec.protocol {
+            contract::Protocol::Tcp => "tcp",
+            contract::Protocol::Udp => "udp",
+            contract::Protocol::IpInIp => "4",
+            contract::Protocol::All => "-1",
+        };
+        let port = |port: Option<u16>| port.map_or(-1, i32::from);
+        let rule = Rule {
+            protocol: protocol.to_owned(),
+            from_port: port(spec.from_port),
+            to_port: port(spec.to_port),
+            source: Source::Group(role(spec.peer)),
+            description: spec.description.clone(),
+        };
+        AddOnRule { group: role(spec.group), rule }
+    }
+}
+
+/// What is to be done for a cluster.
+#[derive(Clone, Debug, Default)]
+pub struct Decision {
+    pub plan: Plan,
+    /// To be on the object before the plan is carried out.
+    pub record: Record,
+    pub observed: Observed,
+    pub desired: Desired,
+    /// The spec cannot be carried out.
+    pub invalid: Option<Invalid>,
+    pub interest: Interest,
+    /// It is being deleted, and nothing of it is left.
+    pub finished: bool,
+}
+
+/// Whether an AWSCluster is being deleted.
+pub(crate) fn deleting(aws_cluster: &AWSCluster) -> bool {
+    aws_cluster.metadata.deletion_timestamp.is_some()
+}
+
+/// Decides what to do for a cluster now.
+pub fn decide(input: &Input<'_>) -> Decision {
+    let mut record = input.record.clone();
+    if record.id.is_empty() {
+        record.id = derive(input.random, "id");
+    }
+    if input.snapshot.read_at.is_empty() {
+        return waiting(input.record, Vpc::key(see::MAIN), "reading AWS");
+    }
+    let layout = Layout::of(input.cluster, input.aws_cluster, &mut record, input.snapshot, input.random);
+    let scope = match &layout {
+        Ok(layout) => layout.scope(input.cluster, input.aws_cluster, &record),
+        Err(_) => Layout::default().scope(input.cluster, input.aws_cluster, &record),
+    };
+    let observed = see::cluster(input.snapshot, &scope);
+    remember(&mut record, input, &observed);
+    if deleting(input.aws_cluster) {
+        return delete(input, record, observed);
+    }
+    let desired = layout.and_then(|layout| desired(input, &layout, &observed));
+    let (desired, invalid) = match desired {
+        Ok(desired) => (desired, None),
+        Err(invalid) => return Decision { record: input.record.clone(), observed, invalid: Some(invalid), interest: interest(input, &Plan::default()), ..Decision::default() },
+    };
+    let plan = ask(input, &desired, &observed, &record, None);
+    let record = record.before(&plan);
+    Decision { interest: interest(input, &plan), plan, record, observed, desired, invalid, finished: false }
+}
+
+fn ask(input: &Input<'_>, desired: &Desired, observed: &Observed, record: &Record, stopped: Option<Timestamp>) -> Plan {
+    let (absent, read_at) = (&input.snapshot.absent, &input.snapshot.read_at);
+    plan(&Question { desired, observed, record, absent, read_at, now: input.now, stopped, random: input.random })
+}
+
+/// Nothing is wanted any more; but as long as machines are left, everything stays as it is.
+fn delete(input: &Input<'_>, record: Record, observed: Observed) -> Decision {
+    if !input.machines.is_empty() {
+        let mut names = input.machines.to_vec();
+        names.sort();
+        let mut res = waiting(&record, Vpc::key(see::MAIN), &format!("used by {}", listed(&names)));
+        (res.observed, res.interest) = (observed, interest(input, &Plan::default()));
+        return res;
+    }
+    let mut interest = interest(input, &Plan::default());
+    let vpc = observed.get(&Vpc::key(see::MAIN)).filter(|it| it.owner == Owner::Mine);
+    if let Some(vpc) = vpc {
+        interest.deleting_vpcs.insert(vpc.id.clone());
+        if !input.snapshot.deleting_vpcs_read.contains_key(&vpc.id) {
+            let res = waiting(&record, Vpc::key(see::MAIN), "reading what is in it");
+            return Decision { observed, interest, ..res };
+        }
+    }
+    let stopped = input.aws_cluster.metadata.deletion_timestamp.as_ref().map(|it| it.0.as_second() as f64);
+    let plan = ask(input, &Desired::new(), &observed, &record, stopped);
+    let finished = plan.actions.is_empty() && plan.waiting.is_empty() && plan.blocked.is_empty();
+    interest.reads = plan.awaits.clone();
+    let record = record.before(&plan);
+    Decision { plan, record, observed, interest, finished, ..Decision::default() }
+}
+
+/// What is never made again once it was there, and where the API is.
+fn remember(record: &mut Record, input: &Input<'_>, observed: &Observed) {
+    let given = &input.aws_cluster.spec.network.vpc.id;
+    if !given.is_empty() && !deleting(input.aws_cluster) {
+        record.ids.insert(Vpc::key(see::MAIN), given.clone());
+    }
+    let balancer = LoadBalancer::key(see::API_SERVER);
+    for key in [Vpc::key(see::MAIN), balancer.clone()] {
+        let seen = observed.get(&key).filter(|it| it.owner == Owner::Mine && it.others.is_empty());
+        if let Some(seen) = seen.filter(|it| it.state == State::Ready) {
+            record.ids.insert(key, seen.id.clone());
+        }
+    }
+    let Some(seen) = observed.get(&balancer).filter(|it| it.owner == Owner::Mine && it.state == State::Ready) else { return };
+    let found = input.snapshot.load_balancers.iter().find(|it| it.id == seen.id).filter(|it| !it.dns_name.is_empty());
+    let made = !record.intents.contains_key(&balancer) || matches!(&seen.is, crate::Resource::LoadBalancer(it) if it.listener.is_some());
+    if let Some(found) = found.filter(|_| made && record.endpoint.is_none() && !deleting(input.aws_cluster)) {
+        record.endpoint = Some((found.dns_name.clone(), name::api_server_port(input.cluster)));
+    }
+}
+
+fn waiting(record: &Record, key: crate::Key, reason: &str) -> Decision {
+    let plan = Plan { waiting: vec![(key, reason.to_owned())], ..Plan::default() };
+    Decision { plan, record: record.clone(), ..Decision::default() }
+}
+
+fn listed(names: &[String]) -> String {
+    let shown: Vec<String> = names.iter().take(5).map(|it| format!("AWSMachine {it}")).collect();
+    match names.len().saturating_sub(shown.len()) {
+        0 => shown.join(", "),
+        more => format!("{} and {more} more", shown.join(", ")),
+    }
+}
+
+/// What has to be read for this cluster besides everything now and then.
+fn interest(input: &Input<'_>, plan: &Plan) -> Interest {
+    let network = &input.aws_cluster.spec.network;
+    let mut ids: std::collections::BTreeSet<String> = [network.vpc.id.clone()].into_iter().collect();
+    ids.extend(network.subnets.iter().flat_map(|it| [it.id.clone(), it.resource_id.clone()]).filter(|it| it.starts_with("subnet-")));
+    ids.retain(|it| !it.is_empty());
+    Interest { reads: plan.awaits.clone(), deleting_vpcs: Default::default(), ids }
+}
+
+/// Whether the groups let in what add-ons asked for, so that these can be installed.
+pub fn groups_have_rules(decision: &Decision, rules: &[AddOnRule]) -> bool {
+    rules.iter().all(|it| match decision.observed.get(&SecurityGroupRules::key(&it.group)).map(|seen| &seen.is) {
+        Some(crate::Resource::SecurityGroupRules(seen)) => seen.rules.iter().any(|rule| rule.same_traffic(&it.rule)),
+        _ => false,
+    })
+}
+
+/// Whether a kind is part of a cluster's network rather than of what stands in it.
+pub(crate) fn is_network(kind: Kind) -> bool {
+    matches!(kind, Kind::Vpc | Kind::Subnet | Kind::InternetGateway | Kind::ElasticIp | Kind::NatGateway | Kind::RouteTable)
+}

@@ -1,0 +1,288 @@
+//! The plan: compares what should exist with what was seen, alike for every kind. It knows no kind's particulars; those are what a
+//! resource comes [`after`](crate::Resource::after), what satisfies it and what of it can never change.
+
+use std::collections::BTreeMap;
+
+use crate::token::{client_token, derive};
+use crate::{
+    Action, Desired, Ids, Intent, Key, Kind, LoadBalancerKind, Observed, Owner, Plan, Read, Record, Resource, Seen, State, Timestamp, Want,
+};
+
+/// Seconds after which a read shows everything that was made before.
+pub const READ_LAG: f64 = 30.0;
+/// Seconds for which a creation is retried with the same client token.
+pub const TOKEN_AGE: f64 = 900.0;
+
+/// What a plan is made of.
+pub struct Question<'a> {
+    pub desired: &'a Desired,
+    pub observed: &'a Observed,
+    pub record: &'a Record,
+    /// Ids that were read one by one and do not exist.
+    pub absent: &'a BTreeMap<String, Timestamp>,
+    /// When the latest read of each kind began.
+    pub read_at: &'a BTreeMap<Read, Timestamp>,
+    pub now: Timestamp,
+    /// Since when nothing is created any more, if that is so.
+    pub stopped: Option<Timestamp>,
+    /// Fresh for every pass.
+    pub random: &'a str,
+}
+
+/// Says what can be done now, what waits, and what only a person can move.
+pub fn plan(question: &Question<'_>) -> Plan {
+    let mut res = Plan::default();
+    for (key, want) in question.desired {
+        match question.observed.get(key) {
+            None => question.absent(key, want, &mut res),
+            Some(seen) => question.present(key, want, seen, &mut res),
+        }
+    }
+    for (key, seen) in question.observed {
+        if seen.owner == Owner::Mine && !question.desired.contains_key(key) {
+            question.unwanted(key, seen, &mut res);
+        }
+    }
+    question.loose_ends(&mut res);
+    res
+}
+
+impl Question<'_> {
+    fn absent(&self, key: &Key, want: &Want, res: &mut Plan) {
+        if let Some(id) = self.record.ids.get(key) {
+            return self.recorded(key, id, true, res);
+        }
+        let not_ready = self.not_ready(&want.is);
+        if !not_ready.is_empty() {
+            return res.waiting.push((key.clone(), format!("after {not_ready}")));
+        }
+        let open = self.record.intents.get(key);
+        match guard(key.kind) {
+            Guard::Name => self.create(key, want, None, res),
+            guard => match open {
+                None => self.open(key, want, res),
+                Some(intent) => self.again(key, want, intent, guard, res),
+            },
+        }
+    }
+
+    /// An attempt was written down, and nothing is seen of it.
+    fn again(&self, key: &Key, want: &Want, intent: &Intent, guard: Guard, res: &mut Plan) {
+        res.awaits.extend(reads(key.kind, Some(&want.is)));
+        let retried_for = match guard {
+            Guard::Intent => 0.0,
+            Guard::Token => TOKEN_AGE,
+            Guard::NameAndIntent | Guard::Name => f64::INFINITY,
+        };
+        if self.now < intent.at + retried_for {
+            return self.create(key, want, Some(intent), res);
+        }
+        if self.read_after(key.kind, Some(&want.is), intent.at + retried_for + READ_LAG) {
+            return self.open(key, want, res);
+        }
+        res.waiting.push((key.clone(), "the outcome of an earlier attempt is not known yet".into()));
+    }
+
+    fn open(&self, key: &Key, want: &Want, res: &mut Plan) {
+        let intent = Intent { nonce: derive(self.random, &key.to_string()), at: self.now, inputs: inputs(&want.is) };
+        self.create(key, want, Some(&intent), res);
+        res.open.insert(key.clone(), intent);
+    }
+
+    fn create(&self, key: &Key, want: &Want, intent: Option<&Intent>, res: &mut Plan) {
+        let client_token = match guard(key.kind) {
+            Guard::Token => intent.map(|it| client_token(&self.record.id, key, &it.nonce)),
+            _ => None,
+        };
+        res.actions.push(Action::Create { is: want.is.clone(), tags: want.tags.clone(), ids: self.ids(&want.is), client_token });
+    }
+
+    fn present(&self, key: &Key, want: &Want, seen: &Seen, res: &mut Plan) {
+        if let Owner::OtherDriver(whose) = &seen.owner {
+            let reason = format!("{} has its place and belongs to {whose}; rename or remove one of the two", seen.id);
+            return res.blocked.push((key.clone(), reason));
+        }
+        if !seen.others.is_empty() {
+            let others = seen.others.join(", ");
+            let reason = format!("found more than one: {}, {others}; remove those that are not in use", seen.id);
+            return res.blocked.push((key.clone(), reason));
+        }
+        match seen.state {
+            State::Creating => self.wait(key, seen, "creating", res),
+            State::Deleting => self.wait(key, seen, "deleting", res),
+            State::Failed if seen.owner == Owner::Mine => self.unwanted(key, seen, res),
+            State::Failed => res.blocked.push((key.clone(), format!("{} failed{}", seen.id, note(seen)))),
+            State::Ready if seen.owner == Owner::Mine => self.improve(key, want, seen, res),
+            State::Ready => (),
+        }
+    }
+
+    /// Mine, ready and wanted: whether it is as it should be.
+    fn improve(&self, key: &Key, want: &Want, seen: &Seen, res: &mut Plan) {
+        if let Some(have) = &seen.tags {
+            let missing: BTreeMap<_, _> =
+                want.tags.iter().filter(|(name, value)| have.get(*name) != Some(value)).map(|(n, v)| (n.clone(), v.clone())).collect();
+            if !missing.is_empty() {
+                res.actions.push(Action::Tag { key: key.clone(), id: seen.id.clone(), tags: missing });
+            }
+        }
+        if let Some(field) = want.is.immutable(&seen.is) {
+            return res.blocked.push((key.clone(), format!("{field} of {} cannot be changed; set it back", seen.id)));
+        }
+        if want.is.satisfied_by(&seen.is) {
+            if self.record.intents.contains_key(key) {
+                res.close.push(key.clone());
+            }
+            return;
+        }
+        let not_ready = self.not_ready(&want.is);
+        if !not_ready.is_empty() {
+            return res.waiting.push((key.clone(), format!("after {not_ready}")));
+        }
+        let mut ids = self.ids(&seen.is);
+        ids.extend(self.ids(&want.is));
+        let (id, is, seen, tags) = (seen.id.clone(), want.is.clone(), seen.is.clone(), want.tags.clone());
+        res.actions.push(Action::Update { id, is, seen, tags, ids });
+    }
+
+    /// Mine, and to be gone.
+    fn unwanted(&self, key: &Key, seen: &Seen, res: &mut Plan) {
+        if seen.state == State::Deleting {
+            return self.wait(key, seen, "deleting", res);
+        }
+        let users: Vec<_> = self.observed.iter().filter(|(other, it)| *other != key && it.is.after().contains(key)).collect();
+        let Some((other, user)) = users.iter().min_by_key(|(_, it)| goes_by_itself(it)) else {
+            res.awaits.extend(reads(key.kind, Some(&seen.is)).filter(|_| seen.state == State::Failed));
+            return res.actions.push(Action::Delete { id: seen.id.clone(), is: seen.is.clone(), ids: self.ids(&seen.is) });
+        };
+        match goes_by_itself(user) || self.desired.contains_key(other) && user.owner == Owner::Mine {
+            true => self.wait(key, seen, &format!("used by {other}"), res),
+            false => {
+                let whose = match &user.owner {
+                    Owner::OtherDriver(whose) => format!("belongs to {whose}"),
+                    _ => "was not made by this operator".into(),
+                };
+                res.blocked.push((key.clone(), format!("used by {other}{}, which {whose}; remove it", note(user))));
+                res.awaits.extend(reads(key.kind, Some(&seen.is)));
+            }
+        }
+    }
+
+    fn wait(&self, key: &Key, seen: &Seen, reason: &str, res: &mut Plan) {
+        res.waiting.push((key.clone(), reason.to_owned()));
+        res.awaits.extend(reads(key.kind, Some(&seen.is)));
+    }
+
+    /// What was recorded or begun, and is neither wanted nor seen.
+    fn loose_ends(&self, res: &mut Plan) {
+        let loose = |key: &Key| !self.desired.contains_key(key) && !self.observed.contains_key(key);
+        for (key, intent) in self.record.intents.iter().filter(|(key, _)| loose(key)) {
+            let stopped = match guard(key.kind) {
+                Guard::Token => self.stopped.unwrap_or(intent.at + TOKEN_AGE).max(intent.at),
+                _ => self.stopped.unwrap_or(intent.at).max(intent.at),
+            };
+            if self.read_after(key.kind, None, stopped + READ_LAG) {
+                res.close.push(key.clone());
+                continue;
+            }
+            res.waiting.push((key.clone(), "the outcome of an attempt to create it is not known yet".into()));
+            res.awaits.extend(reads(key.kind, None));
+        }
+        for (key, id) in self.record.ids.iter().filter(|(key, _)| loose(key)) {
+            self.recorded(key, id, false, res);
+        }
+    }
+
+    /// It was there once: it is looked for by its id, and never made again.
+    fn recorded(&self, key: &Key, id: &str, wanted: bool, res: &mut Plan) {
+        match (self.absent.contains_key(id), wanted) {
+            (true, true) => {
+                let reason = format!("lost: {id} was removed by somebody else, and is not replaced; delete the object, or restore it");
+                res.blocked.push((key.clone(), reason));
+            }
+            (true, false) => (),
+            (false, _) => {
+                res.actions.push(Action::Confirm { key: key.clone(), id: id.to_owned() });
+                res.waiting.push((key.clone(), format!("{id} is not seen; asking for it by its id")));
+            }
+        }
+    }
+
+    fn not_ready(&self, is: &Resource) -> String {
+        let ready = |key: &Key| self.observed.get(key).is_some_and(|it| it.state == State::Ready && it.others.is_empty());
+        let keys: Vec<String> = is.after().iter().filter(|key| !ready(key)).map(Key::to_string).collect();
+        keys.join(", ")
+    }
+
+    fn ids(&self, is: &Resource) -> Ids {
+        is.after().into_iter().filter_map(|key| Some((key.clone(), self.observed.get(&key)?.id.clone()))).collect()
+    }
+
+    fn read_after(&self, kind: Kind, is: Option<&Resource>, at: Timestamp) -> bool {
+        reads(kind, is).all(|read| self.read_at.get(&read).is_some_and(|began| *began >= at))
+    }
+}
+
+/// Whether nobody has to do anything for it to go away.
+fn goes_by_itself(seen: &Seen) -> bool {
+    seen.owner == Owner::Mine || seen.state == State::Deleting
+}
+
+fn note(seen: &Seen) -> String {
+    seen.note.as_ref().map(|it| format!(" ({it})")).unwrap_or_default()
+}
+
+/// What keeps a creation from being done twice.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Guard {
+    /// AWS refuses a second one (a CIDR block, a name), or making it again is the same.
+    Name,
+    /// Likewise, and parts of it that no read shows are made after it.
+    NameAndIntent,
+    /// A client token.
+    Token,
+    /// Nothing but that it was written down: sent once, and again only when reads have shown that nothing came of it.
+    Intent,
+}
+
+fn guard(kind: Kind) -> Guard {
+    match kind {
+        Kind::Vpc | Kind::InternetGateway | Kind::ElasticIp => Guard::Intent,
+        Kind::NatGateway | Kind::RouteTable | Kind::Instance => Guard::Token,
+        Kind::LoadBalancer | Kind::Secret => Guard::NameAndIntent,
+        Kind::Subnet | Kind::SecurityGroup | Kind::SecurityGroupRules | Kind::NetworkInterface | Kind::Target => Guard::Name,
+    }
+}
+
+/// What may not change while one client token is retried.
+fn inputs(is: &Resource) -> Option<serde_json::Value> {
+    match is {
+        Resource::Instance(it) => {
+            let launch = it.launch.as_ref().and_then(|launch| serde_json::to_value(launch).ok())?;
+            Some(serde_json::json!({"subnet": it.subnet, "launch": launch}))
+        }
+        _ => None,
+    }
+}
+
+/// The calls that show a resource.
+fn reads(kind: Kind, is: Option<&Resource>) -> impl Iterator<Item = Read> {
+    let reads: &[Read] = match kind {
+        Kind::Vpc => &[Read::Vpcs],
+        Kind::Subnet => &[Read::Subnets],
+        Kind::InternetGateway => &[Read::InternetGateways],
+        Kind::ElasticIp => &[Read::Addresses],
+        Kind::NatGateway => &[Read::NatGateways],
+        Kind::RouteTable => &[Read::RouteTables],
+        Kind::SecurityGroup | Kind::SecurityGroupRules => &[Read::SecurityGroups],
+        Kind::Instance => &[Read::Instances],
+        Kind::NetworkInterface | Kind::Secret => &[],
+        Kind::LoadBalancer => match is {
+            Some(Resource::LoadBalancer(it)) if it.kind == LoadBalancerKind::Classic => &[Read::ClassicLoadBalancers],
+            Some(_) => &[Read::LoadBalancers, Read::TargetGroups],
+            None => &[Read::ClassicLoadBalancers, Read::LoadBalancers],
+        },
+        Kind::Target => &[],
+    };
+    reads.iter().copied()
+}

@@ -1,0 +1,193 @@
+//! What has to outlast everything: it is kept on the object itself, in annotations and in the two spec fields that Cluster API gives
+//! a provider. Status is not moved by `clusterctl move`, so nothing of this is only there. It is read and written as patches; nothing here
+//! talks to an API server.
+
+use std::collections::BTreeMap;
+
+use crds::names::{BLOCK_MOVE_ANNOTATION, ID_ANNOTATION, INTENT_ANNOTATION};
+use crds::{AWSCluster, AWSMachine};
+use serde_json::{Map, Value, json};
+
+use crate::{Action, Intent, Invalid, Key, Kind, Outcome, Plan};
+
+/// Annotation of an AWSCluster: AWS ids of what is never made again once it was there. JSON, key to id.
+pub const RECORDED_ANNOTATION: &str = "cluster.kurator.dev/recorded";
+/// Annotation of an AWSCluster: the availability zones that were chosen for it, separated by commas.
+pub const ZONES_ANNOTATION: &str = "cluster.kurator.dev/zones";
+
+/// What lasts of an AWSCluster or AWSMachine besides what its author wrote.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Record {
+    /// Random; every resource made for a cluster carries it as a tag. Empty until it was chosen.
+    pub id: String,
+    /// Zones chosen for a cluster that lists no subnets.
+    pub zones: Vec<String>,
+    /// What was there once and is not made again.
+    pub ids: BTreeMap<Key, String>,
+    /// Creations that were begun and whose outcome is not settled.
+    pub intents: BTreeMap<Key, Intent>,
+    /// Host and port of the API of a cluster.
+    pub endpoint: Option<(String, i32)>,
+    /// `aws:///ZONE/INSTANCE` of a machine.
+    pub provider_id: Option<String>,
+    /// Prefix and number of the secrets that hold a machine's bootstrap data.
+    pub secret: Option<(String, usize)>,
+}
+
+impl Record {
+    /// What an AWSCluster says.
+    ///
+    /// # Errors
+    /// An annotation of ours was overwritten by somebody and cannot be read: nothing may be done then.
+    pub fn of_cluster(it: &AWSCluster) -> Result<Record, Invalid> {
+        let annotations = it.metadata.annotations.as_ref();
+        let text = |name| annotations.and_then(|all| all.get(name)).map(String::as_str);
+        let endpoint = &it.spec.control_plane_endpoint;
+        Ok(Record {
+            id: text(ID_ANNOTATION).unwrap_or_default().to_owned(),
+            zones: text(ZONES_ANNOTATION).map(|it| it.split(',').map(str::to_owned).collect()).unwrap_or_default(),
+            ids: keyed(RECORDED_ANNOTATION, text(RECORDED_ANNOTATION))?,
+            intents: keyed(INTENT_ANNOTATION, text(INTENT_ANNOTATION))?,
+            endpoint: (!endpoint.is_unset()).then(|| (endpoint.host.clone(), endpoint.port)),
+            ..Record::default()
+        })
+    }
+
+    /// What an AWSMachine says.
+    ///
+    /// # Errors
+    /// As [`of_cluster`](Self::of_cluster), or the provider id is none of AWS's.
+    pub fn of_machine(it: &AWSMachine) -> Result<Record, Invalid> {
+        let name = it.metadata.name.clone().unwrap_or_default();
+        let text = it.metadata.annotations.as_ref().and_then(|all| all.get(INTENT_ANNOTATION)).map(String::as_str);
+        let cloud_init = &it.spec.cloud_init;
+        let mut res = Record {
+            intents: keyed(INTENT_ANNOTATION, text)?,
+            provider_id: it.spec.provider_id.clone().filter(|it| !it.is_empty()),
+            secret: (!cloud_init.secret_prefix.is_empty())
+                .then(|| (cloud_init.secret_prefix.clone(), usize::try_from(cloud_init.secret_count).unwrap_or_default())),
+            ..Record::default()
+        };
+        let from_provider_id = match &res.provider_id {
+            None => None,
+            Some(text) => match text.rsplit_once('/') {
+                Some((before, id)) if before.starts_with("aws://") && id.starts_with("i-") => Some(id.to_owned()),
+                _ => return Err(Invalid::new("spec.providerID", format!("{text:?} is not of the form aws:///ZONE/INSTANCE"))),
+            },
+        };
+        if let Some(id) = from_provider_id.or_else(|| it.spec.instance_id.clone()) {
+            res.ids.insert(Key::new(Kind::Instance, name), id);
+        }
+        Ok(res)
+    }
+
+    /// The merge patch that makes an AWSCluster say this; `None` when it already does.
+    pub fn cluster_patch(&self, it: &AWSCluster) -> Option<Value> {
+        let have = it.metadata.annotations.clone().unwrap_or_default();
+        let mut annotations = self.intent_annotations();
+        let some = |text: String| (!text.is_empty()).then_some(text);
+        annotations.insert(ID_ANNOTATION, some(self.id.clone()));
+        annotations.insert(ZONES_ANNOTATION, some(self.zones.join(",")));
+        annotations.insert(RECORDED_ANNOTATION, (!self.ids.is_empty()).then(|| unkeyed(&self.ids)));
+        let mut spec = Map::new();
+        if let Some((host, port)) = self.endpoint.as_ref().filter(|_| it.spec.control_plane_endpoint.is_unset()) {
+            spec.insert("controlPlaneEndpoint".into(), json!({"host": host, "port": port}));
+        }
+        patch(&have, annotations, spec, it.metadata.resource_version.as_deref())
+    }
+
+    /// The merge patch that makes an AWSMachine say this; `None` when it already does.
+    pub fn machine_patch(&self, it: &AWSMachine) -> Option<Value> {
+        let have = it.metadata.annotations.clone().unwrap_or_default();
+        let mut spec = Map::new();
+        let instance = self.ids.iter().find(|(key, _)| key.kind == Kind::Instance).map(|(_, id)| id);
+        if self.provider_id.is_some() && self.provider_id != it.spec.provider_id {
+            spec.insert("providerID".into(), json!(self.provider_id));
+        }
+        if instance.is_some() && instance != it.spec.instance_id.as_ref() {
+            spec.insert("instanceID".into(), json!(instance));
+        }
+        let (prefix, count) = self.secret.clone().map(|(prefix, count)| (Some(prefix), Some(count))).unwrap_or_default();
+        if prefix.as_deref().unwrap_or_default() != it.spec.cloud_init.secret_prefix {
+            spec.insert("cloudInit".into(), json!({"secretPrefix": prefix, "secretCount": count}));
+        }
+        patch(&have, self.intent_annotations(), spec, it.metadata.resource_version.as_deref())
+    }
+
+    /// What has to be on the object before the plan is carried out.
+    pub(crate) fn before(&self, plan: &Plan) -> Record {
+        let mut res = self.clone();
+        res.intents.retain(|key, _| !plan.close.contains(key));
+        res.intents.extend(plan.open.clone());
+        res
+    }
+
+    /// What has to be on the object after the plan was carried out: attempts that were refused are taken off, and what was deleted for good.
+    pub fn after(&self, plan: &Plan, outcomes: &[(Key, Outcome)]) -> Record {
+        let mut res = self.clone();
+        for action in &plan.actions {
+            let key = action.key();
+            let outcome = outcomes.iter().find(|(other, _)| *other == key).map(|(_, outcome)| outcome);
+            match (action, outcome) {
+                (Action::Create { .. }, Some(Outcome::Refused { .. })) if key.kind != Kind::Secret => {
+                    res.intents.remove(&key);
+                }
+                (Action::Create { .. }, Some(Outcome::Done)) if key.kind == Kind::Secret => {
+                    res.intents.remove(&key);
+                }
+                (Action::Delete { .. }, Some(Outcome::Done)) if key.kind == Kind::Secret => {
+                    res.intents.remove(&key);
+                    res.secret = None;
+                }
+                _ => (),
+            }
+        }
+        res
+    }
+
+    fn intent_annotations(&self) -> BTreeMap<&'static str, Option<String>> {
+        let open = !self.intents.is_empty();
+        BTreeMap::from([
+            (INTENT_ANNOTATION, open.then(|| unkeyed(&self.intents))),
+            (BLOCK_MOVE_ANNOTATION, open.then(|| "cluster-operator is creating AWS resources".to_owned())),
+        ])
+    }
+}
+
+fn patch(
+    have: &BTreeMap<String, String>,
+    want: BTreeMap<&'static str, Option<String>>,
+    spec: Map<String, Value>,
+    resource_version: Option<&str>,
+) -> Option<Value> {
+    let differing: Map<String, Value> =
+        want.into_iter().filter(|(name, value)| have.get(*name) != value.as_ref()).map(|(name, value)| (name.to_owned(), json!(value))).collect();
+    if differing.is_empty() && spec.is_empty() {
+        return None;
+    }
+    let mut metadata = Map::new();
+    if let Some(version) = resource_version {
+        metadata.insert("resourceVersion".into(), json!(version));
+    }
+    if !differing.is_empty() {
+        metadata.insert("annotations".into(), Value::Object(differing));
+    }
+    let mut res = json!({"metadata": metadata});
+    if !spec.is_empty() {
+        res["spec"] = Value::Object(spec);
+    }
+    Some(res)
+}
+
+fn keyed<T: serde::de::DeserializeOwned>(annotation: &str, text: Option<&str>) -> Result<BTreeMap<Key, T>, Invalid> {
+    let invalid = |why: String| Invalid::new(format!("metadata.annotations[{annotation}]"), format!("was overwritten and cannot be read: {why}"));
+    let Some(text) = text else { return Ok(BTreeMap::new()) };
+    let all: BTreeMap<String, T> = serde_json::from_str(text).map_err(|error| invalid(error.to_string()))?;
+    all.into_iter().map(|(key, value)| Ok((key.parse().map_err(|error: crate::NoKey| invalid(error.to_string()))?, value))).collect()
+}
+
+fn unkeyed<T: serde::Serialize>(all: &BTreeMap<Key, T>) -> String {
+    let all: BTreeMap<String, &T> = all.iter().map(|(key, value)| (key.to_string(), value)).collect();
+    // Strings, numbers and JSON values always serialize.
+    serde_json::to_string(&all).unwrap_or_default()
+}

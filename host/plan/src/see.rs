@@ -1,0 +1,179 @@
+//! Turns what a sweep of the region found into what one cluster or machine sees: AWS ids become roles, and each thing gets an owner.
+//! A tag is not ownership: what counts is the random id that this operator puts on everything it makes, and for what Cluster API Provider
+//! AWS made before, that it lies in the VPC that the cluster names. Nothing here decides what to do about any of it.
+
+mod group;
+mod interface;
+mod load_balancer;
+mod machine;
+mod network;
+
+use std::collections::BTreeMap;
+
+use crds::names::{ID_TAG, OWNED, ROLE_TAG, cloud_provider_tag, cluster_tag};
+
+use crate::{Intent, Key, LoadBalancerKind, Observed, Owner, Resource, Seen, Snapshot, State, Tags};
+
+pub use machine::{instance, machine};
+
+/// Tag key of things whose role would not show otherwise: the name part of their key.
+pub const KEY_TAG: &str = "cluster.kurator.dev/role";
+/// The only role name of a VPC and an internet gateway.
+pub const MAIN: &str = "main";
+/// The roles of security groups.
+pub const GROUP_ROLES: [&str; 4] = ["apiserver-lb", "controlplane", "lb", "node"];
+/// The role of the load balancer in front of the API servers.
+pub const API_SERVER: &str = "apiserver";
+
+/// Of which cluster to see things.
+#[derive(Clone, Debug, Default)]
+pub struct Scope {
+    /// Name of the Cluster.
+    pub cluster: String,
+    /// The random id of the AWSCluster.
+    pub id: String,
+    /// The VPC that the spec names or that was recorded.
+    pub vpc_id: Option<String>,
+    /// Whether the spec names it.
+    pub vpc_given: bool,
+    /// Subnets by role, as far as the spec says what they are.
+    pub subnets: Vec<SubnetRole>,
+    /// Names of the NAT gateways that the cluster should have, which free addresses are kept for.
+    pub nat_gateways: Vec<String>,
+    /// Name in AWS and kind of the API's load balancer, if it has one.
+    pub load_balancer: Option<(String, LoadBalancerKind)>,
+    /// Creations that are not settled.
+    pub intents: BTreeMap<Key, Intent>,
+    /// While deleting, whatever stands in the way is seen too.
+    pub deleting: bool,
+}
+
+/// How to know a subnet that the spec lists.
+#[derive(Clone, Debug, PartialEq)]
+pub struct SubnetRole {
+    pub name: String,
+    /// Its AWS id, if the spec says so.
+    pub id: Option<String>,
+    pub cidr: Option<String>,
+    pub zone: String,
+    pub public: bool,
+}
+
+/// What one cluster sees.
+pub fn cluster(snapshot: &Snapshot, scope: &Scope) -> Observed {
+    let mut sight = Sight { snapshot, scope, vpc: None, names: BTreeMap::new(), seen: Observed::new() };
+    sight.vpc();
+    sight.subnets();
+    sight.groups();
+    sight.internet_gateways();
+    sight.nat_gateways();
+    sight.addresses();
+    sight.route_tables();
+    sight.load_balancers();
+    if scope.deleting {
+        sight.interfaces();
+    }
+    sight.seen
+}
+
+/// Who says that a resource is whose.
+enum Claim {
+    /// It carries our id.
+    Ours,
+    /// It is tagged as owned by a cluster of our name, without an id.
+    Unmarked,
+    /// It carries another id.
+    Other(String),
+    /// It says nothing.
+    None,
+}
+
+/// The VPC of a cluster, once it is seen.
+#[derive(Clone)]
+struct SeenVpc {
+    id: String,
+    /// Whether the network in it is ours to make, change and delete.
+    owned: bool,
+}
+
+struct Sight<'a> {
+    snapshot: &'a Snapshot,
+    scope: &'a Scope,
+    vpc: Option<SeenVpc>,
+    /// Role names by AWS id.
+    names: BTreeMap<String, String>,
+    seen: Observed,
+}
+
+impl Sight<'_> {
+    fn claim(&self, tags: &Tags) -> Claim {
+        if tags.get(&cluster_tag(&self.scope.cluster)).map(String::as_str) != Some(OWNED) {
+            return Claim::None;
+        }
+        match tags.get(ID_TAG) {
+            None => Claim::Unmarked,
+            Some(id) if *id == self.scope.id => Claim::Ours,
+            Some(id) => Claim::Other(format!("another cluster named {:?} (id {id})", self.scope.cluster)),
+        }
+    }
+
+    /// Whose something in our VPC is.
+    fn owner(&self, tags: &Tags) -> Owner {
+        match self.claim(tags) {
+            Claim::Ours | Claim::Unmarked => Owner::Mine,
+            Claim::Other(whose) => Owner::OtherDriver(whose),
+            Claim::None => Owner::User,
+        }
+    }
+
+    /// Whether a controller inside of the cluster made it, and nobody is left to remove it.
+    fn left_over(&self, tags: &Tags) -> bool {
+        let cluster = &self.scope.cluster;
+        let by_cloud_provider = tags.get(&cloud_provider_tag(cluster)).map(String::as_str) == Some(OWNED);
+        by_cloud_provider || tags.get("elbv2.k8s.aws/cluster") == Some(cluster)
+    }
+
+    fn owns_network(&self) -> bool {
+        self.vpc.as_ref().is_some_and(|it| it.owned)
+    }
+
+    fn in_vpc(&self, id: &str) -> bool {
+        self.vpc.as_ref().is_some_and(|it| it.id == id)
+    }
+
+    /// The role name of something by its id, or the id.
+    fn name(&self, id: &str) -> String {
+        self.names.get(id).cloned().unwrap_or_else(|| id.to_owned())
+    }
+
+    fn id_of(&self, key: &Key) -> Option<&str> {
+        self.seen.get(key).map(|it| it.id.as_str())
+    }
+
+    fn put(&mut self, id: &str, owner: Owner, state: State, is: Resource, tags: Option<&Tags>, note: Option<String>) {
+        let key = is.key();
+        let mine = owner == Owner::Mine;
+        let mut seen = Seen { id: id.to_owned(), owner, state, is, tags: tags.cloned(), others: Vec::new(), note };
+        let key = match self.seen.get_mut(&key) {
+            None => key,
+            Some(other) if mine && other.owner != Owner::Mine => {
+                *other = seen;
+                self.names.insert(id.to_owned(), key.name);
+                return;
+            }
+            Some(other) if mine && !self.scope.deleting => return other.others.push(id.to_owned()),
+            Some(_) if !mine && !self.scope.deleting => return,
+            Some(_) => {
+                let key = Key::new(key.kind, format!("{}~{id}", key.name));
+                seen.is = seen.is.renamed(key.name.clone());
+                key
+            }
+        };
+        self.names.insert(id.to_owned(), key.name.clone());
+        self.seen.insert(key, seen);
+    }
+}
+
+fn role(tags: &Tags) -> Option<&str> {
+    tags.get(ROLE_TAG).map(String::as_str)
+}

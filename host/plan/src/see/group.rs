@@ -1,0 +1,61 @@
+//! Security groups and their rules as one cluster sees them. The group that AWS makes with each VPC goes with it and is ignored.
+
+use std::collections::BTreeSet;
+
+use super::{GROUP_ROLES, MAIN, Sight, role};
+use crate::{FoundRule, FoundSecurityGroup, FoundSource, Owner, Rule, SecurityGroup, SecurityGroupRules, Source, State};
+
+/// The group that every VPC has and that cannot be deleted.
+const DEFAULT: &str = "default";
+
+impl Sight<'_> {
+    pub(super) fn groups(&mut self) {
+        let mut found: Vec<(&FoundSecurityGroup, Owner)> = Vec::new();
+        for it in self.snapshot.security_groups.iter().filter(|it| self.in_vpc(&it.vpc_id)) {
+            let owner = self.group_owner(it);
+            if owner != Owner::User || self.scope.deleting {
+                found.push((it, owner));
+            }
+        }
+        for (it, owner) in &found {
+            let name = match role(&it.tags).filter(|role| *owner != Owner::User && GROUP_ROLES.contains(role)) {
+                Some(role) => role.to_owned(),
+                None if GROUP_ROLES.contains(&it.group_name.as_str()) => it.id.clone(),
+                None => it.group_name.clone(),
+            };
+            if it.group_name == DEFAULT || *owner == Owner::User && !self.owns_network() {
+                self.names.insert(it.id.clone(), name);
+                continue;
+            }
+            let (group_name, description) = (it.group_name.clone(), it.description.clone());
+            let is = SecurityGroup { name, vpc: MAIN.into(), group_name, description };
+            self.put(&it.id, owner.clone(), State::Ready, is.into(), Some(&it.tags), None);
+        }
+        for (it, owner) in found {
+            let name = self.name(&it.id);
+            let rules: BTreeSet<Rule> = it.rules.iter().map(|rule| self.rule(rule)).collect();
+            let names_another = rules.iter().any(|rule| matches!(&rule.source, Source::Group(other) if *other != name));
+            if !self.scope.deleting || names_another {
+                let is = SecurityGroupRules { name, rules, keep_unknown: false };
+                self.put(&it.id, owner, State::Ready, is.into(), None, None);
+            }
+        }
+    }
+
+    fn group_owner(&self, it: &FoundSecurityGroup) -> Owner {
+        match self.owner(&it.tags) {
+            Owner::User if self.scope.deleting && self.owns_network() && it.group_name != DEFAULT && self.left_over(&it.tags) => Owner::Mine,
+            owner => owner,
+        }
+    }
+
+    fn rule(&self, it: &FoundRule) -> Rule {
+        let source = match &it.source {
+            FoundSource::Cidr(range) => Source::Cidr(range.clone()),
+            FoundSource::PrefixList(id) => Source::PrefixList(id.clone()),
+            FoundSource::GroupId(id) => self.names.get(id).map_or_else(|| Source::GroupId(id.clone()), |name| Source::Group(name.clone())),
+        };
+        let (protocol, description) = (it.protocol.clone(), it.description.clone());
+        Rule { protocol, from_port: it.from_port, to_port: it.to_port, source, description }
+    }
+}

@@ -1,0 +1,62 @@
+//! Load balancers as one cluster sees them: its own by name, and while deleting all that lie in its VPC.
+
+use super::{API_SERVER, MAIN, Sight};
+use crate::{
+    FoundLoadBalancer, Key, Kind, Listener, LoadBalancer, LoadBalancerAttributes, LoadBalancerKind, Owner, SecurityGroup,
+};
+
+impl Sight<'_> {
+    pub(super) fn load_balancers(&mut self) {
+        let wanted = self.scope.load_balancer.clone();
+        let named = |it: &&FoundLoadBalancer| wanted.as_ref().is_some_and(|(name, kind)| it.name == *name && it.kind == *kind);
+        for it in self.snapshot.load_balancers.iter().filter(named) {
+            let owner = self.load_balancer_owner(it);
+            let is = self.load_balancer(it, API_SERVER);
+            self.put(&it.id, owner, it.state, is.into(), it.tags.as_ref(), None);
+        }
+        if !self.scope.deleting || !self.owns_network() {
+            return;
+        }
+        for it in self.snapshot.load_balancers.iter().filter(|it| !named(it) && self.in_vpc(&it.vpc_id)) {
+            let left_over = it.tags.as_ref().is_some_and(|tags| self.left_over(tags));
+            let owner = if left_over { Owner::Mine } else { Owner::User };
+            let is = self.load_balancer(it, &it.name);
+            self.put(&it.id, owner, it.state, is.into(), it.tags.as_ref(), None);
+        }
+    }
+
+    /// Its name is not enough: another cluster may have the same one. Ours carries our security group, or lies in a VPC of ours.
+    fn load_balancer_owner(&self, it: &FoundLoadBalancer) -> Owner {
+        let group = self.id_of(&SecurityGroup::key("apiserver-lb"));
+        let ours = self.in_vpc(&it.vpc_id) && (self.owns_network() || group.is_some_and(|id| it.groups.contains(id)));
+        match it.tags.as_ref().map(|tags| self.owner(tags)) {
+            Some(Owner::OtherDriver(whose)) => Owner::OtherDriver(whose),
+            _ if ours => Owner::Mine,
+            _ => Owner::OtherDriver(format!("somebody else (a load balancer named {:?} in {})", it.name, it.vpc_id)),
+        }
+    }
+
+    fn load_balancer(&self, it: &FoundLoadBalancer, name: &str) -> LoadBalancer {
+        let listener = it.listeners.first().and_then(|listener| {
+            let health_check = listener.health_check.clone()?;
+            Some(Listener { port: listener.port, target_port: listener.target_port, health_check })
+        });
+        // What AWS starts with counts as seen until the attempt to make it is settled.
+        let untouched = || LoadBalancerAttributes {
+            cross_zone: false,
+            idle_timeout_seconds: (it.kind == LoadBalancerKind::Classic).then_some(60),
+        };
+        let unsettled = self.scope.intents.contains_key(&Key::new(Kind::LoadBalancer, name));
+        LoadBalancer {
+            name: name.to_owned(),
+            aws_name: it.name.clone(),
+            kind: it.kind,
+            internet_gateway: (!it.internal && self.owns_network()).then(|| MAIN.to_owned()),
+            internal: it.internal,
+            subnets: it.subnets.iter().map(|id| self.name(id)).collect(),
+            groups: it.groups.iter().map(|id| self.name(id)).collect(),
+            listener,
+            attributes: it.attributes.clone().or_else(|| unsettled.then(untouched)),
+        }
+    }
+}

@@ -1,0 +1,91 @@
+//! What one machine sees: the cluster's things as another driver's, and its own instance, target and bootstrap secret as its own. Of
+//! instances, only the one that was recorded, or that carries the client token of the attempt that was written down, is its own.
+
+use std::collections::BTreeSet;
+
+use super::{API_SERVER, Scope, cluster};
+use crate::token::client_token;
+use crate::{
+    FoundInstance, Instance, Key, Kind, LoadBalancer, Observed, Owner, Record, Resource, Secret, Seen, Snapshot, State,
+    Target,
+};
+
+/// What one machine sees. `wants_secret`: whether its bootstrap data should be in Secrets Manager; a secret that is on its way counts as
+/// absent then, and as something to delete otherwise.
+pub fn machine(snapshot: &Snapshot, scope: &Scope, record: &Record, name: &str, wants_secret: bool) -> Observed {
+    let mut res = cluster(snapshot, scope);
+    for seen in res.values_mut().filter(|it| it.owner == Owner::Mine) {
+        seen.owner = Owner::OtherDriver("the cluster".into());
+        seen.others.clear();
+    }
+    let mut put = |id: &str, state: State, is: Resource, tags: Option<crate::Tags>| {
+        let seen = Seen { id: id.to_owned(), owner: Owner::Mine, state, is, tags, others: Vec::new(), note: None };
+        res.insert(seen.is.key(), seen);
+    };
+    if let Some((prefix, count)) = &record.secret {
+        let on_its_way = record.intents.contains_key(&Secret::key(name));
+        if !(on_its_way && wants_secret) {
+            let is = Secret { name: name.to_owned(), prefix: prefix.clone(), parts: Vec::new(), count: *count };
+            put(prefix, State::Ready, is.into(), None);
+        }
+    }
+    let Some(found) = instance(snapshot, record, &scope.id, name) else { return res };
+    let state = match found.status.state.as_str() {
+        "pending" => Some(State::Creating),
+        "shutting-down" => Some(State::Deleting),
+        "terminated" => None,
+        _ => Some(State::Ready),
+    };
+    let behind = res.get(&LoadBalancer::key(API_SERVER)).is_some_and(|balancer| {
+        snapshot.load_balancers.iter().any(|it| it.id == balancer.id && it.targets.contains(&found.id))
+    });
+    if let Some(state) = state {
+        let is = seen_instance(found, &res, name);
+        let seen = Seen { id: found.id.clone(), owner: Owner::Mine, state, is: is.into(), tags: Some(found.tags.clone()), others: Vec::new(), note: None };
+        res.insert(seen.is.key(), seen);
+    }
+    if behind {
+        let is = Target { name: name.to_owned(), load_balancer: API_SERVER.into(), instance: name.to_owned() };
+        let seen =
+            Seen { id: found.id.clone(), owner: Owner::Mine, state: State::Ready, is: is.into(), tags: None, others: Vec::new(), note: None };
+        res.insert(seen.is.key(), seen);
+    }
+    res
+}
+
+/// The instance of a machine: the recorded one, or the one made by the attempt that was written down.
+pub fn instance<'a>(snapshot: &'a Snapshot, record: &Record, cluster_id: &str, name: &str) -> Option<&'a FoundInstance> {
+    let key = Instance::key(name);
+    if let Some(id) = record.ids.get(&key) {
+        return snapshot.instances.iter().find(|it| it.id == *id);
+    }
+    let token = client_token(cluster_id, &key, &record.intents.get(&key)?.nonce);
+    snapshot.instances.iter().find(|it| it.client_token.as_ref() == Some(&token))
+}
+
+fn seen_instance(found: &FoundInstance, observed: &Observed, name: &str) -> Instance {
+    let role = |kind: Kind, id: &str| observed.iter().find(|(key, it)| key.kind == kind && it.id == id).map(|(key, _)| key.name.clone());
+    let (mut groups, mut additional_groups) = (BTreeSet::new(), BTreeSet::new());
+    for id in &found.groups {
+        match role(Kind::SecurityGroup, id) {
+            Some(role) => groups.insert(role),
+            None => additional_groups.insert(id.clone()),
+        };
+    }
+    let subnet = found.subnet_id.as_deref().unwrap_or_default();
+    Instance {
+        name: name.to_owned(),
+        subnet: role(Kind::Subnet, subnet).unwrap_or_else(|| subnet.to_owned()),
+        groups,
+        additional_groups,
+        internet_gateway: None,
+        secret: None,
+        launch: None,
+        status: Some(found.status.clone()),
+    }
+}
+
+/// Whether a key is the machine's own.
+pub(crate) fn is_own(key: &Key) -> bool {
+    matches!(key.kind, Kind::Instance | Kind::Target | Kind::Secret)
+}

@@ -1,0 +1,149 @@
+//! VPC, subnets, gateways, addresses and route tables as one cluster sees them. Network kinds are ours only where the VPC is.
+
+use std::collections::BTreeSet;
+
+use super::{Claim, KEY_TAG, MAIN, SeenVpc, Sight, role};
+use crate::{
+    ElasticIp, FoundAddress, FoundNatGateway, FoundSubnet, FoundVpc, InternetGateway, Key, Kind, NatGateway, Owner, RouteTable, State, Subnet,
+    Vpc,
+};
+
+impl Sight<'_> {
+    pub(super) fn vpc(&mut self) {
+        for (found, owner) in self.vpc_candidates() {
+            let set = found.dns_hostnames.unwrap_or(!self.scope.intents.contains_key(&Vpc::key(MAIN)));
+            let is = Vpc { name: MAIN.into(), cidr: found.cidr.clone(), dns_hostnames: set };
+            if self.vpc.is_none() && !matches!(owner, Owner::OtherDriver(_)) {
+                self.vpc = Some(SeenVpc { id: found.id.clone(), owned: owner == Owner::Mine });
+            }
+            self.put(&found.id, owner, found.state, is.into(), Some(&found.tags), None);
+        }
+    }
+
+    /// Best first.
+    fn vpc_candidates(&self) -> Vec<(&FoundVpc, Owner)> {
+        let vpcs = &self.snapshot.vpcs;
+        let known = |it: &FoundVpc| self.scope.vpc_id.as_ref() == Some(&it.id);
+        if self.scope.vpc_given {
+            return vpcs.iter().filter(|it| known(it)).map(|it| (it, self.owner(&it.tags))).collect();
+        }
+        let mut res: Vec<(&FoundVpc, Owner)> = vpcs
+            .iter()
+            .filter_map(|it| match self.claim(&it.tags) {
+                Claim::Ours => Some((it, Owner::Mine)),
+                Claim::Unmarked if known(it) => Some((it, Owner::Mine)),
+                Claim::Unmarked => {
+                    let whose = format!("a cluster named {:?} of another provider (to take it over, name it in spec.network.vpc.id)", self.scope.cluster);
+                    Some((it, Owner::OtherDriver(whose)))
+                }
+                Claim::Other(whose) => Some((it, Owner::OtherDriver(whose))),
+                Claim::None if known(it) => Some((it, Owner::User)),
+                Claim::None => None,
+            })
+            .collect();
+        res.sort_by_key(|(it, owner)| (!known(it), *owner != Owner::Mine, it.id.clone()));
+        res
+    }
+
+    pub(super) fn subnets(&mut self) {
+        let mut found: Vec<&FoundSubnet> = self.snapshot.subnets.iter().filter(|it| self.in_vpc(&it.vpc_id)).collect();
+        found.sort_by_key(|it| (self.listed(it).is_none(), it.id.clone()));
+        for it in found {
+            let owner = if self.owns_network() { self.owner(&it.tags) } else { Owner::User };
+            let by_tag = || (owner == Owner::Mine).then(|| format!("{}-{}", role(&it.tags).unwrap_or("private"), it.zone));
+            let name = self.listed(it).or_else(by_tag).unwrap_or_else(|| it.id.clone());
+            let is = Subnet { name, vpc: MAIN.into(), zone: it.zone.clone(), cidr: it.cidr.clone(), public: it.public };
+            self.put(&it.id, owner, it.state, is.into(), Some(&it.tags), None);
+        }
+    }
+
+    fn listed(&self, found: &FoundSubnet) -> Option<String> {
+        let by_id = self.scope.subnets.iter().find(|it| it.id.as_ref() == Some(&found.id));
+        let by_cidr = || self.scope.subnets.iter().find(|it| it.id.is_none() && it.cidr.as_ref() == Some(&found.cidr));
+        by_id.or_else(by_cidr).map(|it| it.name.clone())
+    }
+
+    pub(super) fn internet_gateways(&mut self) {
+        let snapshot = self.snapshot;
+        let attached = |it: &&crate::FoundInternetGateway| it.vpc_id.as_ref().is_some_and(|id| self.in_vpc(id));
+        let free = |it: &&crate::FoundInternetGateway| it.vpc_id.is_none() && matches!(self.claim(&it.tags), Claim::Ours);
+        let mut found: Vec<_> = snapshot.internet_gateways.iter().filter(attached).collect();
+        found.extend(snapshot.internet_gateways.iter().filter(free));
+        for it in found {
+            let attached = it.vpc_id.is_some();
+            let owner = if self.owns_network() || !attached { self.owner(&it.tags) } else { Owner::User };
+            let is = InternetGateway { name: MAIN.into(), vpc: MAIN.into(), attached };
+            self.put(&it.id, owner, State::Ready, is.into(), Some(&it.tags), None);
+        }
+    }
+
+    pub(super) fn nat_gateways(&mut self) {
+        if !self.owns_network() {
+            return;
+        }
+        let mut found: Vec<&FoundNatGateway> = self.snapshot.nat_gateways.iter().filter(|it| self.in_vpc(&it.vpc_id)).collect();
+        let dead = |it: &FoundNatGateway| matches!(it.state, State::Failed | State::Deleting);
+        found.sort_by_key(|it| (dead(it), it.id.clone()));
+        for it in found {
+            let owner = self.owner(&it.tags);
+            let zone = self.snapshot.subnets.iter().find(|subnet| subnet.id == it.subnet_id).map(|subnet| subnet.zone.clone());
+            let name = if owner == Owner::User { it.id.clone() } else { zone.unwrap_or_else(|| it.id.clone()) };
+            let replaced = self.seen.get(&NatGateway::key(&name)).is_some_and(|other| other.owner == Owner::Mine);
+            // A failed one stays visible for an hour and is in nobody's way.
+            if dead(it) && replaced && !self.scope.deleting {
+                continue;
+            }
+            let elastic_ip = match &it.allocation_id {
+                None => name.clone(),
+                Some(id) => {
+                    self.names.entry(id.clone()).or_insert_with(|| name.clone());
+                    self.name(id)
+                }
+            };
+            let is = NatGateway { name, subnet: self.name(&it.subnet_id), elastic_ip, internet_gateway: MAIN.into() };
+            self.put(&it.id, owner, it.state, is.into(), Some(&it.tags), it.failure.clone());
+        }
+    }
+
+    pub(super) fn addresses(&mut self) {
+        let mut found: Vec<&FoundAddress> = self.snapshot.addresses.iter().collect();
+        found.sort_by_key(|it| it.id.clone());
+        let free: Vec<&FoundAddress> = found
+            .iter()
+            .copied()
+            .filter(|it| !self.names.contains_key(&it.id) && matches!(self.claim(&it.tags), Claim::Ours))
+            .collect();
+        for it in found.into_iter().filter(|it| self.names.contains_key(&it.id)) {
+            let owner = self.owner(&it.tags);
+            let is = ElasticIp { name: self.name(&it.id) };
+            self.put(&it.id, owner, State::Ready, is.into(), Some(&it.tags), Some(it.public_ip.clone()));
+        }
+        let taken: BTreeSet<Key> = self.seen.keys().filter(|key| key.kind == Kind::ElasticIp).cloned().collect();
+        let mut open = self.scope.nat_gateways.clone().into_iter().filter(|name| !taken.contains(&ElasticIp::key(name)));
+        for it in free {
+            let in_use = it.association_id.is_some();
+            let name = if in_use { None } else { open.next() };
+            // Somebody uses it for something else: that is asked of AWS only when it is to go.
+            let owner = if in_use && !self.scope.deleting { Owner::User } else { Owner::Mine };
+            let is = ElasticIp { name: name.unwrap_or_else(|| it.id.clone()) };
+            self.put(&it.id, owner, State::Ready, is.into(), Some(&it.tags), Some(it.public_ip.clone()));
+        }
+    }
+
+    pub(super) fn route_tables(&mut self) {
+        if !self.owns_network() {
+            return;
+        }
+        let found: Vec<_> = self.snapshot.route_tables.iter().filter(|it| self.in_vpc(&it.vpc_id) && !it.main).collect();
+        for it in found {
+            let subnets: BTreeSet<String> = it.associations.keys().map(|id| self.name(id)).collect();
+            let name = it.tags.get(KEY_TAG).or(subnets.first()).cloned().unwrap_or_else(|| it.id.clone());
+            let default_route = it.default_route.as_ref().map(|id| match id.starts_with("nat-") {
+                true => NatGateway::key(self.name(id)),
+                false => InternetGateway::key(self.name(id)),
+            });
+            let is = RouteTable { name, vpc: MAIN.into(), subnets, default_route };
+            self.put(&it.id, self.owner(&it.tags), State::Ready, is.into(), Some(&it.tags), None);
+        }
+    }
+}
