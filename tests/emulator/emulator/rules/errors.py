@@ -9,24 +9,19 @@ import sys
 import traceback
 from typing import Any
 
-from botocore.loaders import Loader
 from botocore.model import OperationNotFoundError
 from moto.core.responses import BaseResponse
 
+from emulator import api_model
 from emulator.errors import Response, render
 from emulator.request import AwsRequest
 
 _FILTER = re.compile(r"[Ff]ilter(?: dicts have not been implemented in Moto for)? '([^']+)'")
-_REGIONS = {
-    region
-    for partition in Loader().load_data("endpoints")["partitions"]
-    for region in [*partition["regions"], "aws-global", "aws-cn-global"]
-}
 
 
 def unanswerable(request: AwsRequest) -> Response | None:
     """The refusal of a request that must not reach moto at all, or None."""
-    if request.region in _REGIONS:
+    if request.region in api_model.regions():
         return None
     message = f"Credential should be scoped to a valid region, not '{request.region}'."
     if request.protocol == "ec2":
