@@ -1,2 +1,63 @@
-//! Runs the operator.
-fn main() {}
+//! Command line of the operator: `run`, `crds`, `plan`. Everything else is in the modules; this file only chooses between them.
+
+mod admin;
+mod context;
+mod controller;
+mod lease;
+mod logging;
+mod management;
+mod metrics;
+mod preview;
+mod run;
+mod workload;
+
+use std::process::ExitCode;
+
+use anyhow::Context as _;
+use clap::{Parser, Subcommand};
+
+/// Cluster API infrastructure provider for AWS, with add-ons as sandboxed WebAssembly plugins.
+#[derive(Parser)]
+#[command(version)]
+struct CommandLine {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Subcommand)]
+enum Command {
+    /// Look after the objects of a management cluster.
+    Run(Box<run::Options>),
+    /// Print the CustomResourceDefinitions.
+    Crds,
+    /// Print what would be created for the objects of a file, without doing it.
+    Plan(preview::Options),
+}
+
+#[tokio::main]
+async fn main() -> ExitCode {
+    let result = match CommandLine::parse().command {
+        Command::Run(options) => run::run(*options).await,
+        Command::Crds => print_crds(),
+        Command::Plan(options) => preview::print(options).await,
+    };
+    match result {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            // One line, with every cause.
+            eprintln!("cluster-operator: {}", format!("{error:#}").replace('\n', " "));
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn print_crds() -> anyhow::Result<()> {
+    use std::io::Write as _;
+    let files = crds::yaml().context("the CustomResourceDefinitions cannot be printed")?;
+    let text: Vec<String> = files.into_iter().map(|(_, text)| text).collect();
+    match std::io::stdout().write_all(text.join("---\n").as_bytes()) {
+        // Whoever reads may stop reading.
+        Err(error) if error.kind() != std::io::ErrorKind::BrokenPipe => Err(error.into()),
+        _ => Ok(()),
+    }
+}

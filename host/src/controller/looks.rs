@@ -1,0 +1,109 @@
+//! What one look at an object of either kind has in common: how it ends, what is remembered between two looks, and whether the object
+//! is to be looked after at all. It never decides what is done with AWS.
+
+use std::collections::HashMap;
+use std::error::Error as _;
+use std::future::Future;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use crds::names;
+use kube::ResourceExt;
+use tokio::time::Instant;
+
+use super::queue::Again;
+use super::refusals::Refusals;
+use crate::context::{Context, ObjectName};
+use crate::management::{Error, Kept, Known};
+
+/// How soon to look again after somebody else was first to change an object.
+const AFTER_CONFLICT: Duration = Duration::from_millis(100);
+/// How soon to look again at what waits, if nothing wakes it before. It costs no call.
+const WHILE_WAITING: Duration = Duration::from_secs(30);
+
+/// A controller of one kind of object.
+pub trait Controller: Send + Sync + 'static {
+    /// The kind's word in logs and metrics.
+    const NAME: &'static str;
+
+    fn context(&self) -> &Context;
+
+    /// Looks at one object once.
+    fn reconcile(&self, name: &ObjectName) -> impl Future<Output = Result<Ended, Error>> + Send;
+}
+
+/// How a look ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Ended {
+    /// Everything is as it should be, or somebody else looks after the object.
+    Settled,
+    /// Something is awaited or refused; `until`: when a refused call may be tried again.
+    Waiting { until: Option<Instant> },
+    /// There is more to do at once.
+    Unfinished,
+}
+
+/// Looks at one object, and says when to look again.
+pub async fn look<C: Controller>(controller: Arc<C>, name: ObjectName) -> Again {
+    let begun = Instant::now();
+    let (again, result) = match controller.reconcile(&name).await {
+        Ok(Ended::Settled) => (Again::OnChange, "settled"),
+        Ok(Ended::Waiting { until }) => (Again::After(delay(until)), "waiting"),
+        Ok(Ended::Unfinished) => (Again::After(Duration::from_secs(1)), "unfinished"),
+        Err(error) if error.is_conflict() || error.is_not_found() => (Again::After(AFTER_CONFLICT), "conflict"),
+        Err(error) => {
+            let cause = error.source().map(ToString::to_string).unwrap_or_default();
+            tracing::warn!(controller = C::NAME, object = %name, %error, cause, "cannot reconcile, trying again");
+            (Again::Failed, "failed")
+        }
+    };
+    controller.context().metrics.reconciled(C::NAME, result, begun.elapsed());
+    again
+}
+
+fn delay(until: Option<Instant>) -> Duration {
+    let delay = until.map_or(WHILE_WAITING, |it| it.saturating_duration_since(Instant::now()));
+    delay.clamp(AFTER_CONFLICT, WHILE_WAITING)
+}
+
+/// What is remembered of each object between two looks. One object is looked at by one at a time.
+pub struct Memory<T>(Mutex<HashMap<ObjectName, T>>);
+
+impl<T> Default for Memory<T> {
+    fn default() -> Self {
+        Self(Mutex::default())
+    }
+}
+
+impl<T: Default> Memory<T> {
+    /// Takes what is remembered out; [`put`](Self::put) brings it back.
+    pub fn take(&self, name: &ObjectName) -> T {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).remove(name).unwrap_or_default()
+    }
+
+    pub fn put(&self, name: &ObjectName, memory: T) {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).insert(name.clone(), memory);
+    }
+}
+
+/// Whether this process looks after the object: it carries the label asked for, and nobody else manages it.
+pub fn is_ours<K: Kept>(context: &Context, object: &Known<K>) -> bool {
+    let filter = context.watch_filter.as_deref();
+    let labelled = filter.is_none_or(|it| object.labels().get(names::WATCH_FILTER_LABEL).is_some_and(|label| label == it));
+    labelled && !object.annotations().contains_key(names::MANAGED_BY_ANNOTATION)
+}
+
+/// How a look ended, by what is left of it.
+pub fn ended(settled: bool, refusals: &Refusals) -> Ended {
+    match (settled, refusals.next()) {
+        (true, None) => Ended::Settled,
+        (_, until) => Ended::Waiting { until },
+    }
+}
+
+/// The owner of an object with this group and kind: by them alone, since Cluster API marks the controller for some clusters only.
+pub fn owner<K: Kept>(object: &Known<K>, kind: &str) -> Option<ObjectName> {
+    let group = |version: &str| version.split('/').next() == Some("cluster.x-k8s.io");
+    let owner = object.owner_references().iter().find(|it| it.kind == kind && group(&it.api_version))?;
+    Some(object.object_name().sibling(&owner.name))
+}

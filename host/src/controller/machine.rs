@@ -1,0 +1,321 @@
+//! Drives one AWSMachine: read, decide, act, say. What should exist and what is done about it is decided in `plan`; AWS is touched
+//! only through `aws`, and the management API only through `management`. Bootstrap data is read when it is needed and never kept.
+
+mod hold;
+
+use std::sync::Arc;
+
+use crds::cluster_api::{Cluster, Machine};
+use crds::{AWSCluster, AWSMachine, names};
+use kube::ResourceExt;
+use plan::machine::{Decision, Input};
+use plan::{Action, Image, ImageQuery, Key, Kind, Outcome, Problem, Record, Snapshot};
+use tokio::time::Instant;
+
+use super::cluster::gone;
+use super::looks::{Controller, Ended, Memory, ended, is_ours, owner};
+use super::notes::notes;
+use super::queue::Waker;
+use super::refusals::Refusals;
+use super::regions::{Regions, Seat};
+use super::{now, random};
+use crate::context::{Context, ObjectName};
+use crate::management::{Error, Kept, Known};
+
+/// Waves of calls in one look; more are only needed when something changes back and forth.
+const WAVES: usize = 16;
+
+/// The controller of AWSMachines.
+pub struct Machines {
+    context: Context,
+    regions: Regions,
+    memory: Memory<Refusals>,
+}
+
+/// Everything that a decision is made of.
+struct Seen {
+    /// Of the Cluster.
+    name: ObjectName,
+    cluster: Cluster,
+    aws_cluster: AWSCluster,
+    machine: Machine,
+    object: Arc<Known<AWSMachine>>,
+    /// Why nothing of it may be removed.
+    hold: Option<String>,
+    bootstrap: Option<Vec<u8>>,
+    image: Option<Image>,
+    region: aws::Region,
+    who: String,
+}
+
+/// One decision and what it was made of.
+struct Pass {
+    object: Arc<Known<AWSMachine>>,
+    record: Record,
+    cluster_record: Record,
+    snapshot: Arc<Snapshot>,
+    problem: Option<Problem>,
+    now: plan::Timestamp,
+    decision: Decision,
+}
+
+impl Controller for Machines {
+    const NAME: &'static str = "awsmachine";
+
+    fn context(&self) -> &Context {
+        &self.context
+    }
+
+    async fn reconcile(&self, name: &ObjectName) -> Result<Ended, Error> {
+        let Some(object) = self.context.management.get::<AWSMachine>(name) else {
+            self.forget(name);
+            return Ok(Ended::Settled);
+        };
+        if !is_ours(&self.context, &object) {
+            return Ok(Ended::Settled);
+        }
+        let mut refusals = self.memory.take(name);
+        refusals.begin(object.metadata.generation);
+        let ended = self.drive(object, &mut refusals).await;
+        self.memory.put(name, refusals);
+        ended
+    }
+}
+
+impl Machines {
+    pub fn new(context: Context, waker: Waker) -> Self {
+        let regions = Regions::new(context.aws.clone(), waker);
+        Self { context, regions, memory: Memory::default() }
+    }
+
+    async fn drive(&self, object: Arc<Known<AWSMachine>>, refusals: &mut Refusals) -> Result<Ended, Error> {
+        let Some(mut seen) = self.read(object).await? else { return Ok(Ended::Settled) };
+        let mut last = None;
+        for _ in 0..WAVES {
+            let pass = match self.decide(&mut seen, refusals).await? {
+                Ok(pass) => pass,
+                Err(invalid) => return self.say_invalid(&seen, &invalid).await,
+            };
+            let more = self.act(&mut seen, &pass, refusals).await?;
+            last = Some(pass);
+            if !more {
+                break;
+            }
+        }
+        match last {
+            Some(pass) => self.say(&seen, &pass, refusals).await,
+            None => Ok(Ended::Unfinished),
+        }
+    }
+
+    /// Reads everything, and sees to it that the object cannot vanish before what is made for it. `None`: nothing is to be done.
+    async fn read(&self, object: Arc<Known<AWSMachine>>) -> Result<Option<Seen>, Error> {
+        let management = &self.context.management;
+        let deleting = object.is_deleting();
+        let machine = owner(&object, "Machine").and_then(|it| management.get::<Machine>(&it));
+        let name = machine.as_ref().and_then(|it| it.cluster()).or_else(|| Kept::cluster(&**object));
+        let cluster = name.as_ref().and_then(|it| management.get::<Cluster>(it));
+        if management.is_paused(&object) || cluster.as_ref().is_some_and(|it| it.spec.paused == Some(true)) {
+            self.say_paused(&object).await?;
+            return Ok(None);
+        }
+        if deleting && !object.has_finalizer(names::MACHINE_FINALIZER) {
+            return Ok(None);
+        }
+        let name = match (name, &machine, &cluster) {
+            (Some(name), Some(_), Some(_)) => name,
+            (name, ..) if deleting => name.unwrap_or_else(|| object.object_name()),
+            _ => {
+                self.say_not_owned(&object, machine.is_some()).await?;
+                return Ok(None);
+            }
+        };
+        // While it is deleted, its Machine and Cluster may be gone already: only names matter then.
+        let cluster = cluster.map_or_else(|| gone(&name), |it| Cluster::clone(&it));
+        let Some(aws_cluster) = self.aws_cluster(&name, &cluster, &object) else { return Ok(None) };
+        let machine = machine.map_or_else(|| Machine::new(&object.name_any(), Default::default()), |it| Machine::clone(&it));
+        let object = if deleting { object } else { management.add_finalizer(&object, names::MACHINE_FINALIZER).await? };
+        let hold = if deleting { hold::cached(management, &name, &cluster, &object) } else { None };
+        let region = self.context.aws.region(&aws_cluster.spec.region);
+        let who = format!("machine/{}", object.object_name());
+        Ok(Some(Seen { name, cluster, aws_cluster, machine, object, hold, bootstrap: None, image: None, region, who }))
+    }
+
+    /// The AWSCluster of a Cluster. When that is gone before a machine of it is, the region is known from the instance's zone.
+    fn aws_cluster(&self, name: &ObjectName, cluster: &Cluster, object: &Known<AWSMachine>) -> Option<AWSCluster> {
+        let management = &self.context.management;
+        let named = cluster.spec.infrastructure_ref.as_ref().and_then(|it| management.get::<AWSCluster>(&name.sibling(&it.name)));
+        let found = named.or_else(|| management.of_cluster::<AWSCluster>(name).into_iter().next());
+        match found {
+            Some(found) => Some(AWSCluster::clone(&found)),
+            None if object.is_deleting() => {
+                let zone = object.spec.provider_id.as_deref()?.strip_prefix("aws:///")?.split('/').next()?;
+                let region = zone.trim_end_matches(|it: char| it.is_ascii_lowercase()).to_owned();
+                let mut res = AWSCluster::new(&name.name, crds::AWSClusterSpec { region, ..Default::default() });
+                res.metadata.namespace = Some(name.namespace.clone());
+                Some(res)
+            }
+            None => None,
+        }
+    }
+
+    /// Decides; fetches what the decision asks for, and decides again. Before anything is removed, the API itself is asked whether
+    /// it has to be held: a cold cache looks like "no add-on".
+    async fn decide(&self, seen: &mut Seen, refusals: &mut Refusals) -> Result<Result<Pass, plan::Invalid>, Error> {
+        let view = seen.region.view().borrow().clone();
+        let mut pass = match Pass::new(seen, &view) {
+            Ok(pass) => pass,
+            Err(invalid) => return Ok(Err(invalid)),
+        };
+        if pass.decision.needs_bootstrap && seen.bootstrap.is_none() {
+            seen.bootstrap = self.bootstrap(seen).await?;
+            pass.decide(seen);
+        }
+        if let Some(query) = pass.decision.needs_image.take().filter(|_| seen.image.is_none()) {
+            seen.image = self.image(seen, &query, refusals).await;
+            pass.decide(seen);
+        }
+        if seen.object.is_deleting() && seen.hold.is_none() && pass.decision.plan.actions.iter().any(|it| matches!(it, Action::Delete { .. })) {
+            seen.hold = hold::live(&self.context.management, &seen.name, &seen.object).await?;
+            if seen.hold.is_some() {
+                pass.decide(seen);
+            }
+        }
+        refusals.hold_back(&mut pass.decision.plan, &mut pass.decision.record, Instant::now());
+        Ok(Ok(pass))
+    }
+
+    /// What the machine boots with. `None`: not there (yet).
+    async fn bootstrap(&self, seen: &Seen) -> Result<Option<Vec<u8>>, Error> {
+        let Some(name) = &seen.machine.spec.bootstrap.data_secret_name else { return Ok(None) };
+        let secret = self.context.management.secret(&seen.object.object_name().sibling(name)).await?;
+        Ok(secret.and_then(|it| it.data).and_then(|mut it| it.remove("value")).map(|it| it.0))
+    }
+
+    async fn image(&self, seen: &Seen, query: &ImageQuery, refusals: &mut Refusals) -> Option<Image> {
+        let key = Key::new(Kind::Instance, seen.object.name_any());
+        if !refusals.may_look_up(&key, Instant::now()) {
+            return None;
+        }
+        let (image, outcome) = match seen.region.image(query).await {
+            Ok(image) => (Some(image), Outcome::Done),
+            Err(Problem { code, message, who }) => (None, Outcome::Refused { code, message, retry: false, who }),
+        };
+        refusals.learn_lookup(&key, &outcome, Instant::now());
+        image
+    }
+
+    /// Writes down what was decided, then carries it out. True: there is more to decide.
+    async fn act(&self, seen: &mut Seen, pass: &Pass, refusals: &mut Refusals) -> Result<bool, Error> {
+        let Decision { plan, record, interest, instance, .. } = &pass.decision;
+        let management = &self.context.management;
+        seen.region.interest(&seen.who, interest.clone());
+        let instance = instance.as_ref().map(|it| it.id.clone());
+        let seat = Seat { region: seen.aws_cluster.spec.region.clone(), interest: interest.clone(), instance };
+        self.regions.sit(&seen.object.object_name(), seat);
+        let patch = record.machine_patch(&seen.object);
+        let written = patch.is_some();
+        if let Some(patch) = patch {
+            seen.object = management.patch(&seen.object, patch).await?;
+        }
+        if plan.actions.is_empty() {
+            return Ok(written);
+        }
+        let outcomes = seen.region.act(&seen.who, plan.actions.clone()).await;
+        for note in notes(&plan.actions, &outcomes, refusals) {
+            tracing::info!(object = %seen.object.object_name(), reason = note.reason, "{}", note.message);
+            management.note(&seen.object, note);
+        }
+        refusals.learn(&outcomes, Instant::now());
+        if let Some(patch) = record.after(plan, &outcomes).machine_patch(&seen.object) {
+            seen.object = management.patch(&seen.object, patch).await?;
+        }
+        Ok(true)
+    }
+
+    async fn say(&self, seen: &Seen, pass: &Pass, refusals: &Refusals) -> Result<Ended, Error> {
+        let management = &self.context.management;
+        let decision = &pass.decision;
+        if seen.object.is_deleting() && decision.finished {
+            management.remove_finalizer(&seen.object, names::MACHINE_FINALIZER).await?;
+            self.forget(&seen.object.object_name());
+            return Ok(Ended::Settled);
+        }
+        let outcomes = refusals.outcomes();
+        let input = pass.input(seen, "");
+        let problem = pass.problem.as_ref();
+        let status = plan::status::machine(&plan::status::Machine { input: &input, decision, outcomes: &outcomes, problem });
+        management.say(&seen.object, &status).await?;
+        Ok(ended(decision.plan.is_settled() && pass.problem.is_none(), refusals))
+    }
+
+    async fn say_paused(&self, object: &Arc<Known<AWSMachine>>) -> Result<(), Error> {
+        let mut status = object.status.clone().unwrap_or_default();
+        status.conditions = plan::status::paused(&status.conditions, true, now(), object.metadata.generation);
+        self.context.management.say(object, &status).await.map(|_| ())
+    }
+
+    async fn say_not_owned(&self, object: &Arc<Known<AWSMachine>>, has_machine: bool) -> Result<(), Error> {
+        use crds::conditions::reason;
+        let (reason, message) = match has_machine {
+            true => (reason::WAITING_FOR_CLUSTER, "the Cluster of its Machine is not there yet"),
+            false => (reason::WAITING_FOR_MACHINE, "no Machine owns this AWSMachine yet: create one whose spec.infrastructureRef names it"),
+        };
+        let mut status = object.status.clone().unwrap_or_default();
+        status.conditions = plan::status::not_ready(&status.conditions, reason, message, now(), object.metadata.generation);
+        self.context.management.say(object, &status).await.map(|_| ())
+    }
+
+    async fn say_invalid(&self, seen: &Seen, invalid: &plan::Invalid) -> Result<Ended, Error> {
+        let object = &seen.object;
+        let mut status = object.status.clone().unwrap_or_default();
+        let reason = crds::conditions::reason::INVALID_SPEC;
+        status.conditions = plan::status::not_ready(&status.conditions, reason, &invalid.to_string(), now(), object.metadata.generation);
+        self.context.management.say(object, &status).await?;
+        Ok(Ended::Settled)
+    }
+
+    fn forget(&self, name: &ObjectName) {
+        drop(self.memory.take(name));
+        if let Some(seat) = self.regions.leave(name) {
+            self.context.aws.region(&seat.region).forget(&format!("machine/{name}"));
+        }
+    }
+}
+
+impl Pass {
+    fn new(seen: &Seen, view: &aws::View) -> Result<Self, plan::Invalid> {
+        let mut pass = Pass {
+            object: seen.object.clone(),
+            record: Record::of_machine(&seen.object)?,
+            cluster_record: Record::of_cluster(&seen.aws_cluster)?,
+            snapshot: view.snapshot.clone().unwrap_or_default(),
+            problem: view.problem.clone(),
+            now: now(),
+            decision: Decision::default(),
+        };
+        pass.decide(seen);
+        Ok(pass)
+    }
+
+    fn decide(&mut self, seen: &Seen) {
+        self.decision = plan::machine::decide(&self.input(seen, &random()));
+    }
+
+    fn input<'a>(&'a self, seen: &'a Seen, random: &'a str) -> Input<'a> {
+        Input {
+            cluster: &seen.cluster,
+            machine: &seen.machine,
+            aws_cluster: &seen.aws_cluster,
+            aws_machine: &self.object,
+            cluster_record: &self.cluster_record,
+            bootstrap: seen.bootstrap.as_deref(),
+            image: seen.image.as_ref(),
+            snapshot: &self.snapshot,
+            record: &self.record,
+            hold: seen.hold.clone(),
+            now: self.now,
+            random,
+        }
+    }
+}

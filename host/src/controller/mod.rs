@@ -1,0 +1,159 @@
+//! The controllers: each reads what there is, has `plan` decide, lets a leaf act, and says how it stands. This file connects them:
+//! which change wakes which object. It never decides what is done.
+
+mod addon;
+mod cluster;
+mod looks;
+mod machine;
+mod notes;
+pub mod queue;
+mod refusals;
+mod regions;
+
+use std::sync::Arc;
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use crds::cluster_api::{Cluster, Machine};
+use crds::{AWSCluster, AWSMachine, ClusterPlugin};
+use tokio::sync::{mpsc, watch};
+
+use crate::context::{Context, ObjectName};
+use crate::management::{Change, Kind, Management};
+use queue::Waker;
+
+/// Runs all controllers until `stop` is true. Every kind has been read whole before they begin: an empty cache would look like
+/// "no machine is left".
+///
+/// # Errors
+/// The plugins that come with this program cannot be loaded.
+pub async fn run(context: Context, stop: watch::Receiver<bool>) -> anyhow::Result<()> {
+    let (clusters, cluster_wakes) = queue::channel();
+    let (machines, machine_wakes) = queue::channel();
+    let (plugins, plugin_wakes) = queue::channel();
+    let changes = context.management.changes();
+    let rules = context.rules.changes();
+    for object in context.management.list::<AWSCluster>() {
+        clusters.wake(object.object_name());
+    }
+    for object in context.management.list::<AWSMachine>() {
+        machines.wake(object.object_name());
+    }
+    for object in context.management.list::<ClusterPlugin>() {
+        plugins.wake(object.object_name());
+    }
+    let management = context.management.clone();
+    let wakers = Wakers { management, clusters: clusters.clone(), machines: machines.clone(), plugins };
+    tokio::spawn(wakers.route(changes, rules));
+
+    let cluster = Arc::new(cluster::Clusters::new(context.clone(), clusters));
+    let machine = Arc::new(machine::Machines::new(context.clone(), machines));
+    let add_ons = Arc::new(addon::AddOns::new(context)?);
+    tokio::join!(
+        queue::run(cluster_wakes, stop.clone(), move |name| looks::look(cluster.clone(), name)),
+        queue::run(machine_wakes, stop.clone(), move |name| looks::look(machine.clone(), name)),
+        queue::run(plugin_wakes, stop, move |name| add_ons.clone().reconcile(name)),
+    );
+    Ok(())
+}
+
+/// Who is woken by what.
+struct Wakers {
+    management: Management,
+    clusters: Waker,
+    machines: Waker,
+    plugins: Waker,
+}
+
+impl Wakers {
+    async fn route(self, mut changes: mpsc::UnboundedReceiver<Change>, mut rules: mpsc::UnboundedReceiver<ObjectName>) {
+        loop {
+            tokio::select! {
+                Some(change) = changes.recv() => self.change(change),
+                Some(cluster) = rules.recv() => {
+                    self.wake_cluster(&cluster);
+                    self.wake_plugins(&cluster);
+                }
+                else => return,
+            }
+        }
+    }
+
+    fn change(&self, change: Change) {
+        let Change { kind, name, cluster } = change;
+        match kind {
+            Kind::AWSCluster => {
+                self.clusters.wake(name);
+                cluster.iter().for_each(|it| {
+                    self.wake_machines(it, |_| true);
+                    self.wake_plugins(it);
+                });
+            }
+            Kind::AWSMachine => {
+                self.machines.wake(name);
+                cluster.iter().for_each(|it| self.wake_deleting_cluster(it));
+            }
+            Kind::Cluster => {
+                self.wake_cluster(&name);
+                self.wake_machines(&name, |_| true);
+                self.wake_plugins(&name);
+            }
+            Kind::Machine => self.wake_machine(&name, cluster.as_ref()),
+            Kind::KubeadmControlPlane => cluster.iter().for_each(|it| {
+                self.wake_machines(it, |it| it.is_deleting());
+                self.wake_plugins(it);
+            }),
+            Kind::ClusterPlugin => {
+                self.plugins.wake(name);
+                cluster.iter().for_each(|it| {
+                    self.wake_cluster(it);
+                    self.wake_machines(it, |it| it.is_deleting());
+                    self.wake_plugins(it);
+                });
+            }
+        }
+    }
+
+    fn wake_cluster(&self, cluster: &ObjectName) {
+        for object in self.management.of_cluster::<AWSCluster>(cluster) {
+            self.clusters.wake(object.object_name());
+        }
+        if let Some(reference) = self.management.get::<Cluster>(cluster).and_then(|it| it.spec.infrastructure_ref.clone()) {
+            self.clusters.wake(cluster.sibling(reference.name));
+        }
+    }
+
+    fn wake_plugins(&self, cluster: &ObjectName) {
+        for object in self.management.of_cluster::<ClusterPlugin>(cluster) {
+            self.plugins.wake(object.object_name());
+        }
+    }
+
+    fn wake_deleting_cluster(&self, cluster: &ObjectName) {
+        for object in self.management.of_cluster::<AWSCluster>(cluster).iter().filter(|it| it.is_deleting()) {
+            self.clusters.wake(object.object_name());
+        }
+    }
+
+    fn wake_machine(&self, machine: &ObjectName, cluster: Option<&ObjectName>) {
+        match self.management.get::<Machine>(machine).and_then(|it| it.spec.infrastructure_ref.clone()) {
+            Some(reference) => self.machines.wake(machine.sibling(reference.name)),
+            None => cluster.into_iter().for_each(|it| self.wake_machines(it, |_| true)),
+        }
+    }
+
+    fn wake_machines(&self, cluster: &ObjectName, which: impl Fn(&crate::management::Known<AWSMachine>) -> bool) {
+        for object in self.management.of_cluster::<AWSMachine>(cluster).iter().filter(|it| which(it)) {
+            self.machines.wake(object.object_name());
+        }
+    }
+}
+
+/// Seconds since 1970.
+pub(crate) fn now() -> plan::Timestamp {
+    SystemTime::now().duration_since(UNIX_EPOCH).map(|it| it.as_secs_f64()).unwrap_or_default()
+}
+
+/// 244 random bits: for ids and nonces.
+pub(crate) fn random() -> String {
+    format!("{}{}", uuid::Uuid::new_v4().simple(), uuid::Uuid::new_v4().simple())
+}

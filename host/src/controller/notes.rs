@@ -1,0 +1,74 @@
+//! Says as events what an action did. It never decides anything.
+
+use plan::{Action, Key, Kind, Outcome};
+
+use super::refusals::Refusals;
+use crate::management::Note;
+
+/// What to tell of these actions. A refusal that was told before is not told again.
+pub fn notes(actions: &[Action], outcomes: &[(Key, Outcome)], told: &Refusals) -> Vec<Note> {
+    outcomes
+        .iter()
+        .filter(|(key, outcome)| !told.is_known(key, outcome))
+        .filter_map(|(key, outcome)| note(actions.iter().find(|it| it.key() == *key)?, key, outcome))
+        .collect()
+}
+
+fn note(action: &Action, key: &Key, outcome: &Outcome) -> Option<Note> {
+    let (verb, past) = match action {
+        Action::Create { .. } => ("Create", "created"),
+        Action::Update { .. } => ("Update", "updated"),
+        Action::Tag { .. } => ("Tag", "tagged"),
+        Action::Delete { .. } => ("Delete", "deleted"),
+        Action::Confirm { .. } => return None,
+    };
+    let word = word(key.kind);
+    let (warning, reason, message) = match outcome {
+        Outcome::Done => (false, format!("Successful{verb}{word}"), format!("{key}: {past}")),
+        Outcome::Refused { retry: true, .. } => return None,
+        Outcome::Refused { code, message, .. } => (true, format!("Failed{verb}{word}"), format!("{key}: {code}: {message}")),
+        Outcome::Unknown { message } => (true, format!("Unknown{verb}{word}"), format!("{key}: outcome not known: {message}")),
+    };
+    Some(Note { warning, reason, action: format!("{verb} {key}").chars().take(128).collect(), message })
+}
+
+/// The kind as one word in CamelCase, as in CAPA's events where it has one.
+fn word(kind: Kind) -> &'static str {
+    match kind {
+        Kind::Vpc => "VPC",
+        Kind::Subnet => "Subnet",
+        Kind::InternetGateway => "InternetGateway",
+        Kind::ElasticIp => "EIP",
+        Kind::NatGateway => "NATGateway",
+        Kind::RouteTable => "RouteTable",
+        Kind::SecurityGroup => "SecurityGroup",
+        Kind::SecurityGroupRules => "SecurityGroupIngressRules",
+        Kind::LoadBalancer => "LoadBalancer",
+        Kind::NetworkInterface => "NetworkInterface",
+        Kind::Secret => "EncryptedBootstrapDataSecrets",
+        Kind::Instance => "Instance",
+        Kind::Target => "Target",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use plan::{ElasticIp, Who};
+    use tokio::time::Instant;
+
+    #[test]
+    fn a_refusal_is_told_once_and_one_that_passes_by_itself_is_not_told() {
+        let is = ElasticIp { name: "a".into() }.into();
+        let actions = [Action::Delete { id: "eipalloc-1".into(), is, ids: Default::default() }];
+        let key = actions[0].key();
+        let refused = |retry| Outcome::Refused { code: "AuthFailure".into(), message: "No.".into(), retry, who: Who::Administrator };
+        let mut refusals = Refusals::default();
+        let first = notes(&actions, &[(key.clone(), refused(false))], &refusals);
+        assert_eq!((first[0].warning, first[0].reason.as_str()), (true, "FailedDeleteEIP"));
+        assert!(notes(&actions, &[(key.clone(), refused(true))], &refusals).is_empty());
+        refusals.learn(&[(key.clone(), refused(false))], Instant::now());
+        assert!(notes(&actions, &[(key.clone(), refused(false))], &refusals).is_empty());
+        assert_eq!(notes(&actions, &[(key, Outcome::Done)], &refusals)[0].reason, "SuccessfulDeleteEIP");
+    }
+}

@@ -1,0 +1,216 @@
+//! Decides when an object is looked at: at once when it was woken, later when it asked for that, never twice at the same time.
+//! It knows nothing of what is done with an object.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::future::Future;
+use std::time::Duration;
+
+use tokio::sync::{mpsc, watch};
+use tokio::task::JoinSet;
+use tokio::time::Instant;
+
+use crate::context::ObjectName;
+
+/// How many objects of one kind are looked at at the same time.
+const AT_ONCE: usize = 64;
+const FIRST_DELAY: Duration = Duration::from_millis(200);
+const LONGEST_DELAY: Duration = Duration::from_secs(60);
+
+/// When to look at an object again. A wake-up comes first in any case.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Again {
+    /// Only when it is woken.
+    OnChange,
+    After(Duration),
+    /// It could not be finished: soon, then less and less often.
+    Failed,
+}
+
+/// Wakes objects of one controller; cheap to clone.
+#[derive(Clone)]
+pub struct Waker(mpsc::UnboundedSender<ObjectName>);
+
+impl Waker {
+    /// Has the object looked at.
+    pub fn wake(&self, name: ObjectName) {
+        // The other end is only gone when the process is ending.
+        let _ = self.0.send(name);
+    }
+}
+
+/// A waker, and what [`run`] takes.
+pub fn channel() -> (Waker, mpsc::UnboundedReceiver<ObjectName>) {
+    let (sender, receiver) = mpsc::unbounded_channel();
+    (Waker(sender), receiver)
+}
+
+/// Runs `reconcile` for every object that is woken, until `stop` is true; then waits for those that run.
+pub async fn run<F, R>(mut wakes: mpsc::UnboundedReceiver<ObjectName>, mut stop: watch::Receiver<bool>, reconcile: F)
+where
+    F: Fn(ObjectName) -> R,
+    R: Future<Output = Again> + Send + 'static,
+{
+    let mut queue = Queue::default();
+    let mut running = JoinSet::new();
+    let mut names = HashMap::new();
+    while !*stop.borrow() {
+        while running.len() < AT_ONCE
+            && let Some(name) = queue.take(Instant::now())
+        {
+            let handle = running.spawn(reconcile(name.clone()));
+            names.insert(handle.id(), name);
+        }
+        let due = queue.next_due();
+        tokio::select! {
+            Some(name) = wakes.recv() => queue.wake(name, Instant::now()),
+            Some(ended) = running.join_next_with_id() => {
+                // A panic in one object's look must not end the others'.
+                let (id, again) = ended.unwrap_or_else(|error| (error.id(), Again::Failed));
+                if let Some(name) = names.remove(&id) {
+                    queue.done(name, again, Instant::now());
+                }
+            }
+            () = tokio::time::sleep_until(due.unwrap_or_else(Instant::now)), if due.is_some() && running.len() < AT_ONCE => {}
+            changed = stop.changed() => if changed.is_err() { break },
+        }
+    }
+    while running.join_next().await.is_some() {}
+}
+
+#[derive(Default)]
+struct Queue {
+    /// When each is to be looked at; those that run are not in it.
+    due: BTreeMap<ObjectName, Instant>,
+    running: BTreeSet<ObjectName>,
+    /// Woken while they ran.
+    again: BTreeSet<ObjectName>,
+    failures: HashMap<ObjectName, u32>,
+}
+
+impl Queue {
+    fn wake(&mut self, name: ObjectName, now: Instant) {
+        if self.running.contains(&name) {
+            self.again.insert(name);
+        } else {
+            self.due.insert(name, now);
+        }
+    }
+
+    fn take(&mut self, now: Instant) -> Option<ObjectName> {
+        let (name, due) = self.due.iter().min_by_key(|(_, due)| **due)?;
+        if *due > now {
+            return None;
+        }
+        let name = name.clone();
+        self.due.remove(&name);
+        self.running.insert(name.clone());
+        Some(name)
+    }
+
+    fn done(&mut self, name: ObjectName, again: Again, now: Instant) {
+        self.running.remove(&name);
+        let delay = match again {
+            Again::Failed => {
+                let failures = self.failures.entry(name.clone()).or_default();
+                *failures += 1;
+                Some(backoff(*failures, FIRST_DELAY, LONGEST_DELAY))
+            }
+            Again::After(delay) => {
+                self.failures.remove(&name);
+                Some(delay)
+            }
+            Again::OnChange => {
+                self.failures.remove(&name);
+                None
+            }
+        };
+        if self.again.remove(&name) {
+            // What woke it must not outrun a failure's delay, or a busy object would be tried in a tight loop.
+            self.due.insert(name, if again == Again::Failed { now + FIRST_DELAY } else { now });
+        } else if let Some(delay) = delay {
+            self.due.insert(name, now + delay);
+        }
+    }
+
+    fn next_due(&self) -> Option<Instant> {
+        self.due.values().min().copied()
+    }
+}
+
+/// The delay after that many failures in a row: doubled each time, from `first` to `longest`.
+pub fn backoff(failures: u32, first: Duration, longest: Duration) -> Duration {
+    first.saturating_mul(1 << failures.saturating_sub(1).min(20)).min(longest)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn name(name: &str) -> ObjectName {
+        ObjectName::new("default", name)
+    }
+
+    #[test]
+    fn an_object_that_is_woken_while_it_runs_is_looked_at_once_more_and_never_twice_at_once() {
+        let now = Instant::now();
+        let mut queue = Queue::default();
+        queue.wake(name("a"), now);
+        assert_eq!(queue.take(now), Some(name("a")));
+        queue.wake(name("a"), now);
+        queue.wake(name("a"), now);
+        assert_eq!(queue.take(now), None);
+        queue.done(name("a"), Again::OnChange, now);
+        assert_eq!(queue.take(now), Some(name("a")));
+        queue.done(name("a"), Again::OnChange, now);
+        assert_eq!(queue.take(now), None);
+    }
+
+    #[test]
+    fn failures_are_tried_less_and_less_often_until_one_look_succeeds() {
+        let now = Instant::now();
+        let mut queue = Queue::default();
+        let mut delays = Vec::new();
+        for again in [Again::Failed, Again::Failed, Again::Failed, Again::OnChange, Again::Failed] {
+            queue.wake(name("a"), now);
+            queue.take(now);
+            queue.done(name("a"), again, now);
+            delays.push(queue.next_due().map(|it| (it - now).as_millis()));
+        }
+        assert_eq!(delays, [Some(200), Some(400), Some(800), None, Some(200)]);
+        assert_eq!(backoff(40, FIRST_DELAY, LONGEST_DELAY), LONGEST_DELAY);
+    }
+
+    #[test]
+    fn what_is_due_later_waits_and_a_wake_up_comes_first() {
+        let now = Instant::now();
+        let mut queue = Queue::default();
+        queue.wake(name("a"), now);
+        queue.take(now);
+        queue.done(name("a"), Again::After(Duration::from_secs(9)), now);
+        assert_eq!(queue.take(now + Duration::from_secs(8)), None);
+        queue.wake(name("a"), now);
+        assert_eq!(queue.take(now), Some(name("a")));
+    }
+
+    #[tokio::test]
+    async fn a_panic_ends_one_look_and_nothing_else() {
+        let (waker, wakes) = channel();
+        let (stop, stopped) = watch::channel(false);
+        let (sender, mut looks) = mpsc::unbounded_channel();
+        let runs = tokio::spawn(run(wakes, stopped, move |name: ObjectName| {
+            let sender = sender.clone();
+            async move {
+                sender.send(name.name.clone()).ok();
+                assert!(name.name != "bad", "a defect");
+                Again::OnChange
+            }
+        }));
+        waker.wake(name("bad"));
+        waker.wake(name("good"));
+        let mut seen = vec![looks.recv().await, looks.recv().await, looks.recv().await];
+        seen.sort();
+        assert_eq!(seen, [Some("bad".into()), Some("bad".into()), Some("good".into())]);
+        stop.send(true).ok();
+        runs.await.expect("the queue ends");
+    }
+}

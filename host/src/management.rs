@@ -1,0 +1,176 @@
+//! The only module that talks to the management API. It keeps what it watches in memory, reads Secrets live, writes merge patches,
+//! and counts every write. It never decides what to write, and never keeps or logs what is in a Secret.
+//!
+//! What it wrote, it shows at once: the reply to a write goes into the same cache that the watch fills, and an older event never
+//! replaces it. So a controller that runs again before the watch has caught up does not act on yesterday's annotation.
+
+mod cache;
+mod events;
+mod kept;
+mod merge;
+mod watch;
+mod write;
+
+use std::sync::{Arc, Mutex, PoisonError};
+
+use k8s_openapi::api::core::v1::Secret;
+use kube::api::{DynamicObject, ListParams};
+use kube::core::ApiResource;
+use kube::{Api, Client, ResourceExt};
+use tokio::sync::mpsc;
+
+pub use cache::Known;
+pub use events::Note;
+pub use kept::{Kept, Kind};
+
+use crate::context::ObjectName;
+use crate::metrics::Metrics;
+use kept::Caches;
+
+/// The management API; cheap to clone.
+#[derive(Clone)]
+pub struct Management(Arc<Inner>);
+
+struct Inner {
+    client: Client,
+    /// The only namespace that is looked at; `None`: all.
+    namespace: Option<String>,
+    caches: Caches,
+    subscribers: Mutex<Vec<mpsc::UnboundedSender<Change>>>,
+    events: mpsc::Sender<events::Publish>,
+    metrics: Metrics,
+}
+
+/// An object was added, changed by somebody else, or removed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Change {
+    pub kind: Kind,
+    pub name: ObjectName,
+    /// The Cluster that it belongs to, as far as the object says.
+    pub cluster: Option<ObjectName>,
+}
+
+/// Why the management API did not do what it was asked for.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    #[error("cannot read {kind} {name}")]
+    Read { kind: &'static str, name: String, source: Box<kube::Error> },
+    #[error("cannot write {kind} {name}")]
+    Write { kind: &'static str, name: String, source: Box<kube::Error> },
+    #[error("{kind} {name} is not what it should be")]
+    Unreadable { kind: &'static str, name: String, source: serde_json::Error },
+}
+
+impl Error {
+    /// Somebody else changed the object in between: look again.
+    pub fn is_conflict(&self) -> bool {
+        matches!(self, Error::Write { source, .. } if matches!(&**source, kube::Error::Api(status) if status.is_conflict()))
+    }
+
+    /// The object is not there (any more).
+    pub fn is_not_found(&self) -> bool {
+        matches!(self, Error::Read { source, .. } | Error::Write { source, .. }
+            if matches!(&**source, kube::Error::Api(status) if status.is_not_found()))
+    }
+}
+
+impl Management {
+    /// Begins to watch. `namespace`: look at this one only.
+    pub fn start(client: Client, namespace: Option<String>, metrics: Metrics) -> Self {
+        let events = events::start(client.clone(), metrics.clone());
+        let inner = Inner { client, namespace, caches: Caches::default(), subscribers: Mutex::default(), events, metrics };
+        let management = Self(Arc::new(inner));
+        kept::watch_all(&management);
+        management
+    }
+
+    /// Whether every kind that is watched was read whole at least once.
+    pub fn is_ready(&self) -> bool {
+        self.0.caches.are_ready()
+    }
+
+    /// Every change from now on, of every kind. What this process writes itself is no change.
+    pub fn changes(&self) -> mpsc::UnboundedReceiver<Change> {
+        let (sender, receiver) = mpsc::unbounded_channel();
+        self.0.subscribers.lock().unwrap_or_else(PoisonError::into_inner).push(sender);
+        receiver
+    }
+
+    /// The object as it was last seen or written.
+    pub fn get<K: Kept>(&self, name: &ObjectName) -> Option<Arc<Known<K>>> {
+        K::cache(&self.0.caches).get(name)
+    }
+
+    /// All objects of a kind as they were last seen or written, by name.
+    pub fn list<K: Kept>(&self) -> Vec<Arc<Known<K>>> {
+        K::cache(&self.0.caches).list()
+    }
+
+    /// All objects of a kind that say they belong to a Cluster.
+    pub fn of_cluster<K: Kept>(&self, cluster: &ObjectName) -> Vec<Arc<Known<K>>> {
+        self.list::<K>().into_iter().filter(|it| it.cluster().as_ref() == Some(cluster)).collect()
+    }
+
+    /// Objects of a kind that are there and cannot be read, with the reason.
+    pub fn unreadable<K: Kept>(&self) -> Vec<(ObjectName, String)> {
+        K::cache(&self.0.caches).unreadable()
+    }
+
+    /// The object as it is now.
+    ///
+    /// # Errors
+    /// The API did not answer, or the object cannot be read. Absence is `None`.
+    pub async fn live<K: Kept>(&self, name: &ObjectName) -> Result<Option<Known<K>>, Error> {
+        match self.dynamic::<K>(&name.namespace).get_opt(&name.name).await {
+            Ok(Some(object)) => Known::read(object).map(Some),
+            Ok(None) => Ok(None),
+            Err(source) => Err(Error::Read { kind: K::KIND.as_str(), name: name.to_string(), source: Box::new(source) }),
+        }
+    }
+
+    /// All objects of a kind in a namespace as they are now.
+    ///
+    /// # Errors
+    /// The API did not answer, or one of them cannot be read.
+    pub async fn live_list<K: Kept>(&self, namespace: &str) -> Result<Vec<Known<K>>, Error> {
+        let read = |source| Error::Read { kind: K::KIND.as_str(), name: namespace.to_owned(), source: Box::new(source) };
+        let objects = self.dynamic::<K>(namespace).list(&ListParams::default()).await.map_err(read)?;
+        objects.items.into_iter().map(Known::read).collect()
+    }
+
+    /// An object of any kind as it is now, such as a control plane of a kind that is not known here.
+    ///
+    /// # Errors
+    /// The API did not answer or does not know the kind. Absence is `None`.
+    pub async fn live_dynamic(&self, resource: &ApiResource, name: &ObjectName) -> Result<Option<DynamicObject>, Error> {
+        let api: Api<DynamicObject> = Api::namespaced_with(self.0.client.clone(), &name.namespace, resource);
+        api.get_opt(&name.name).await.map_err(|source| Error::Read {
+            kind: "control plane",
+            name: name.to_string(),
+            source: Box::new(source),
+        })
+    }
+
+    /// A Secret as it is now. It is never kept.
+    ///
+    /// # Errors
+    /// The API did not answer. Absence is `None`.
+    pub async fn secret(&self, name: &ObjectName) -> Result<Option<Secret>, Error> {
+        let api: Api<Secret> = Api::namespaced(self.0.client.clone(), &name.namespace);
+        api.get_opt(&name.name).await.map_err(|source| Error::Read { kind: "Secret", name: name.to_string(), source: Box::new(source) })
+    }
+
+    fn dynamic<K: Kept>(&self, namespace: &str) -> Api<DynamicObject> {
+        Api::namespaced_with(self.0.client.clone(), namespace, &ApiResource::erase::<K>(&()))
+    }
+
+    fn announce(&self, change: &Change) {
+        let mut subscribers = self.0.subscribers.lock().unwrap_or_else(PoisonError::into_inner);
+        subscribers.retain(|it| it.send(change.clone()).is_ok());
+    }
+}
+
+/// Namespace and name of an object that came from the API.
+fn name_of(object: &impl ResourceExt) -> ObjectName {
+    ObjectName::new(object.namespace().unwrap_or_default(), object.name_any())
+}

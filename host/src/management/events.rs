@@ -1,0 +1,97 @@
+//! Events: what was created, deleted or failed, for `kubectl describe`. They are sent in the background, and dropped rather than
+//! waited for when the API is slow. They never hold anything that is not in a condition too.
+
+use kube::Client;
+use kube::runtime::events::{Event, EventType, Recorder, Reporter};
+use k8s_openapi::api::core::v1::ObjectReference;
+use kube::Resource;
+use tokio::sync::mpsc;
+
+use super::{Kept, Known, Management};
+use crate::metrics::Metrics;
+
+/// How many events may wait to be sent.
+const WAITING: usize = 1024;
+/// The API refuses longer notes.
+const NOTE_BYTES: usize = 1000;
+
+/// One thing to tell of an object.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Note {
+    /// Somebody has to act.
+    pub warning: bool,
+    /// One word in CamelCase, such as `SuccessfulCreate`.
+    pub reason: String,
+    /// What was done, such as `Create subnet/private-a`: events that agree in this and in `reason` are counted, not repeated.
+    pub action: String,
+    pub message: String,
+}
+
+pub(super) struct Publish {
+    note: Note,
+    regarding: ObjectReference,
+}
+
+impl Management {
+    /// Tells something of an object.
+    pub fn note<K: Kept>(&self, object: &Known<K>, note: Note) {
+        let regarding = object.object_ref(&());
+        if self.0.events.try_send(Publish { note, regarding }).is_err() {
+            tracing::debug!("an event was dropped: too many wait to be sent");
+        }
+    }
+}
+
+/// Begins to send what is told.
+pub(super) fn start(client: Client, metrics: Metrics) -> mpsc::Sender<Publish> {
+    let (sender, mut receiver) = mpsc::channel::<Publish>(WAITING);
+    let recorder = Recorder::new(client, Reporter { controller: "cluster-operator".into(), instance: std::env::var("POD_NAME").ok() });
+    tokio::spawn(async move {
+        while let Some(Publish { note, regarding }) = receiver.recv().await {
+            let event = Event {
+                type_: if note.warning { EventType::Warning } else { EventType::Normal },
+                reason: note.reason,
+                note: Some(shortened(note.message)),
+                action: note.action,
+                secondary: None,
+            };
+            let reply = recorder.publish(&event, &regarding).await;
+            metrics.wrote("Event", "create", result_word(&reply));
+            if let Err(error) = reply {
+                tracing::debug!(%error, "an event was not taken");
+            }
+        }
+    });
+    sender
+}
+
+/// How a write ended, in one word for a metric.
+pub(super) fn result_word<T>(reply: &Result<T, kube::Error>) -> &'static str {
+    match reply {
+        Ok(_) => "ok",
+        Err(kube::Error::Api(status)) if status.is_conflict() => "conflict",
+        Err(kube::Error::Api(status)) if status.is_not_found() => "not-found",
+        Err(kube::Error::Api(_)) => "refused",
+        Err(_) => "unreachable",
+    }
+}
+
+fn shortened(mut text: String) -> String {
+    if text.len() > NOTE_BYTES {
+        text.truncate(text.floor_char_boundary(NOTE_BYTES));
+        text.push_str("...");
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_long_note_is_cut_between_characters() {
+        let text = shortened("ä".repeat(600));
+        assert_eq!(text.len(), NOTE_BYTES + 3);
+        assert!(text.ends_with("ä..."));
+    }
+}

@@ -1,0 +1,89 @@
+//! The kinds of objects that are watched and kept in memory. It never says what is done about them.
+
+use std::fmt;
+
+use crds::cluster_api::{Cluster, KubeadmControlPlane, Machine};
+use crds::names::CLUSTER_NAME_LABEL;
+use crds::{AWSCluster, AWSMachine, ClusterPlugin};
+use k8s_openapi::NamespaceResourceScope;
+use kube::{Resource, ResourceExt};
+use serde::de::DeserializeOwned;
+
+use super::cache::Cache;
+use super::{Management, name_of, watch};
+use crate::context::ObjectName;
+
+/// A kind that is watched.
+pub trait Kept: Resource<DynamicType = (), Scope = NamespaceResourceScope> + Clone + DeserializeOwned + fmt::Debug + Send + Sync + 'static {
+    const KIND: Kind;
+
+    #[doc(hidden)]
+    #[allow(private_interfaces)]
+    fn cache(caches: &Caches) -> &Cache<Self>;
+
+    /// The Cluster that it belongs to, as far as the object says.
+    fn cluster(&self) -> Option<ObjectName>;
+}
+
+macro_rules! kept {
+    ($($Kind:ident, $field:ident, $cluster:expr;)*) => {
+        /// The kinds that are watched.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+        pub enum Kind { $($Kind,)* }
+
+        impl Kind {
+            pub fn as_str(self) -> &'static str {
+                match self { $(Kind::$Kind => stringify!($Kind),)* }
+            }
+        }
+
+        #[derive(Default)]
+        pub(super) struct Caches { $($field: Cache<$Kind>,)* }
+
+        impl Caches {
+            pub(super) fn are_ready(&self) -> bool {
+                $(self.$field.is_ready())&&*
+            }
+        }
+
+        $(impl Kept for $Kind {
+            const KIND: Kind = Kind::$Kind;
+
+            #[allow(private_interfaces)]
+            fn cache(caches: &Caches) -> &Cache<Self> {
+                &caches.$field
+            }
+
+            fn cluster(&self) -> Option<ObjectName> {
+                let name: Option<String> = $cluster(self);
+                name.map(|it| name_of(self).sibling(it))
+            }
+        })*
+
+        pub(super) fn watch_all(management: &Management) {
+            $(tokio::spawn(watch::watch::<$Kind>(management.clone()));)*
+        }
+    };
+}
+
+kept! {
+    AWSCluster, aws_clusters, owner_cluster;
+    AWSMachine, aws_machines, labelled_cluster;
+    Cluster, clusters, |it: &Cluster| Some(it.name_any());
+    Machine, machines, |it: &Machine| Some(it.spec.cluster_name.clone());
+    KubeadmControlPlane, control_planes, labelled_cluster;
+    ClusterPlugin, cluster_plugins, |it: &ClusterPlugin| Some(it.spec.cluster_name.clone());
+}
+
+/// By group and kind, never by version or by who is the controller: Cluster API sets the latter for some clusters only.
+fn owner_cluster(object: &impl ResourceExt) -> Option<String> {
+    object
+        .owner_references()
+        .iter()
+        .find(|it| it.kind == "Cluster" && it.api_version.split('/').next() == Some("cluster.x-k8s.io"))
+        .map(|it| it.name.clone())
+}
+
+fn labelled_cluster(object: &impl ResourceExt) -> Option<String> {
+    object.labels().get(CLUSTER_NAME_LABEL).cloned().or_else(|| owner_cluster(object))
+}

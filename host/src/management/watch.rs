@@ -1,0 +1,88 @@
+//! Fills one cache from one watch. A broken connection, a missing CustomResourceDefinition or an object that cannot be read
+//! never ends it.
+
+use std::collections::BTreeSet;
+use std::error::Error as _;
+
+use futures::StreamExt;
+use kube::Api;
+use kube::api::DynamicObject;
+use kube::core::ApiResource;
+use kube::runtime::WatchStreamExt;
+use kube::runtime::watcher::{Config, Event, watcher};
+
+use super::{Change, Kept, Known, Management, name_of};
+use crate::context::ObjectName;
+
+pub(super) async fn watch<K: Kept>(management: Management) {
+    let client = management.0.client.clone();
+    let resource = ApiResource::erase::<K>(&());
+    let api: Api<DynamicObject> = match &management.0.namespace {
+        Some(namespace) => Api::namespaced_with(client, namespace, &resource),
+        None => Api::all_with(client, &resource),
+    };
+    let mut events = std::pin::pin!(watcher(api, Config::default()).default_backoff());
+    let mut listed = BTreeSet::new();
+    let mut problem = String::new();
+    while let Some(event) = events.next().await {
+        match event {
+            Ok(event) => {
+                problem.clear();
+                take::<K>(&management, event, &mut listed);
+            }
+            Err(error) => {
+                let text = error.source().map_or_else(|| error.to_string(), |it| format!("{error}: {it}"));
+                if text != problem {
+                    tracing::warn!(kind = K::KIND.as_str(), error = text, "cannot watch, trying again");
+                    problem = text;
+                }
+            }
+        }
+    }
+}
+
+fn take<K: Kept>(management: &Management, event: Event<DynamicObject>, listed: &mut BTreeSet<ObjectName>) {
+    let cache = K::cache(&management.0.caches);
+    match event {
+        Event::Init => listed.clear(),
+        Event::InitApply(object) => {
+            listed.insert(name_of(&object));
+            see::<K>(management, object);
+        }
+        Event::InitDone => {
+            for name in cache.names().difference(listed) {
+                lose::<K>(management, name);
+            }
+            cache.set_ready();
+        }
+        Event::Apply(object) => see::<K>(management, object),
+        Event::Delete(object) => lose::<K>(management, &name_of(&object)),
+    }
+}
+
+fn see<K: Kept>(management: &Management, object: DynamicObject) {
+    let cache = K::cache(&management.0.caches);
+    let name = name_of(&object);
+    let (news, cluster) = match Known::<K>::read(object) {
+        Ok(object) => {
+            let cluster = object.cluster();
+            (cache.see(object), cluster)
+        }
+        Err(error) => {
+            let reason = error.source().map(ToString::to_string).unwrap_or_default();
+            let news = cache.cannot_read(name.clone(), reason.clone());
+            if news {
+                tracing::warn!(kind = K::KIND.as_str(), object = %name, reason, "cannot be read");
+            }
+            (news, None)
+        }
+    };
+    if news {
+        management.announce(&Change { kind: K::KIND, name, cluster });
+    }
+}
+
+fn lose<K: Kept>(management: &Management, name: &ObjectName) {
+    let cluster = K::cache(&management.0.caches).forget(name).and_then(|it| it.cluster());
+    management.announce(&Change { kind: K::KIND, name: name.clone(), cluster });
+}

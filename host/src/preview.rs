@@ -1,0 +1,192 @@
+//! `cluster-operator plan -f FILE`: what would be created for the objects of a file. It reads AWS if there are credentials, and changes
+//! nothing: neither AWS nor a management cluster, which it does not even look at.
+
+mod machines;
+
+use std::collections::BTreeSet;
+use std::io::Read as _;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use anyhow::Context as _;
+use crds::AWSCluster;
+use crds::cluster_api::{Cluster, ContractVersionedObjectReference};
+use kube::ResourceExt;
+use plan::cluster::{Decision, Input};
+use plan::{Interest, Read, Record, Snapshot};
+use serde_json::Value;
+
+use crate::controller::{now, random};
+
+/// How long AWS may take to be read.
+const PATIENCE: Duration = Duration::from_secs(60);
+const READS: [Read; 11] = [
+    Read::Vpcs,
+    Read::Subnets,
+    Read::InternetGateways,
+    Read::NatGateways,
+    Read::Addresses,
+    Read::RouteTables,
+    Read::SecurityGroups,
+    Read::Instances,
+    Read::ClassicLoadBalancers,
+    Read::LoadBalancers,
+    Read::TargetGroups,
+];
+
+/// Options of `cluster-operator plan`.
+#[derive(clap::Args, Debug)]
+pub struct Options {
+    /// File with Kubernetes objects as YAML; `-`: standard input.
+    #[arg(short = 'f', long = "filename")]
+    file: PathBuf,
+}
+
+/// Prints the plan for every cluster of the file.
+///
+/// # Errors
+/// The file cannot be read, is not YAML, or has no Cluster with an AWSCluster; AWS cannot be read although there are credentials.
+pub async fn print(options: Options) -> anyhow::Result<()> {
+    let objects = objects(&read(&options.file)?).with_context(|| format!("{} cannot be read", options.file.display()))?;
+    let clusters: Vec<Cluster> = of_kind(&objects, "Cluster", "cluster.x-k8s.io")?;
+    anyhow::ensure!(!clusters.is_empty(), "{} has no Cluster (cluster.x-k8s.io)", options.file.display());
+    let aws = match aws::Aws::connect().await {
+        Ok(aws) => Some(aws),
+        Err(error) => {
+            println!("# {error}: AWS is not read, so this is the plan for an empty account");
+            None
+        }
+    };
+    for cluster in clusters {
+        print_cluster(&cluster, &objects, aws.as_ref()).await?;
+    }
+    Ok(())
+}
+
+async fn print_cluster(cluster: &Cluster, objects: &[Value], aws: Option<&aws::Aws>) -> anyhow::Result<()> {
+    let name = cluster.name_any();
+    let all: Vec<AWSCluster> = of_kind(objects, "AWSCluster", "infrastructure.cluster.x-k8s.io")?;
+    let named = |it: &ContractVersionedObjectReference| all.iter().find(|object| object.name_any() == it.name);
+    let Some(aws_cluster) = cluster.spec.infrastructure_ref.as_ref().and_then(named) else {
+        println!("# Cluster {name}: its AWSCluster is not in the file");
+        return Ok(());
+    };
+    let region = &aws_cluster.spec.region;
+    anyhow::ensure!(!region.is_empty(), "AWSCluster {}: spec.region is missing", aws_cluster.name_any());
+    println!("# Cluster {name} in {region}");
+    let snapshot = match aws {
+        Some(aws) => whole(aws, region).await?,
+        None => Arc::new(empty(region)),
+    };
+    let mut record = Record::of_cluster(aws_cluster)?;
+    if record.id.is_empty() {
+        record.id = "preview".into();
+    }
+    let random = random();
+    let input = Input { cluster, aws_cluster, machines: &[], rules: Some(&[]), snapshot: &snapshot, record: &record, now: now(), random: &random };
+    let decision = plan::cluster::decide(&input);
+    print_decision(&decision);
+    if decision.invalid.is_none() {
+        machines::print(cluster, objects, &decision)?;
+    }
+    Ok(())
+}
+
+fn print_decision(decision: &Decision) {
+    if let Some(invalid) = &decision.invalid {
+        println!("invalid {invalid}");
+        return;
+    }
+    print!("{}", decision.plan);
+    if decision.plan.is_settled() {
+        println!("# nothing to do: everything is as it should be");
+    }
+}
+
+/// Everything that AWS has in a region.
+async fn whole(aws: &aws::Aws, region: &str) -> anyhow::Result<Arc<Snapshot>> {
+    let region_name = region;
+    let region = aws.region(region);
+    region.interest("plan", Interest { reads: BTreeSet::from(READS), ..Interest::default() });
+    let mut view = region.view();
+    let read = async {
+        loop {
+            let now = view.borrow_and_update().clone();
+            if let Some(problem) = &now.problem {
+                anyhow::bail!("{region_name} cannot be read: {}: {}", problem.code, problem.message);
+            }
+            if let Some(snapshot) = &now.snapshot {
+                return Ok(snapshot.clone());
+            }
+            view.changed().await?;
+        }
+    };
+    tokio::time::timeout(PATIENCE, read).await.with_context(|| format!("{region_name} was not read within {PATIENCE:?}"))?
+}
+
+/// An account without anything in it. The names of its zones are guessed.
+fn empty(region: &str) -> Snapshot {
+    let at = now();
+    Snapshot {
+        region: region.to_owned(),
+        read_at: READS.iter().map(|it| (*it, at)).collect(),
+        zones: ["a", "b", "c"].iter().map(|it| format!("{region}{it}")).collect(),
+        ..Snapshot::default()
+    }
+}
+
+fn read(file: &PathBuf) -> anyhow::Result<String> {
+    if file.as_os_str() == "-" {
+        let mut text = String::new();
+        std::io::stdin().read_to_string(&mut text).context("standard input cannot be read")?;
+        return Ok(text);
+    }
+    std::fs::read_to_string(file).with_context(|| format!("{} cannot be read", file.display()))
+}
+
+/// The objects of a YAML text; a List is opened.
+fn objects(text: &str) -> anyhow::Result<Vec<Value>> {
+    let documents: Vec<Value> = serde_saphyr::from_multiple(text)?;
+    let items = |it: Value| match it.get("items").and_then(Value::as_array) {
+        Some(items) => items.clone(),
+        None => vec![it],
+    };
+    Ok(documents.into_iter().filter(|it| !it.is_null()).flat_map(items).collect())
+}
+
+/// The objects of one kind and group.
+pub(crate) fn of_kind<T: serde::de::DeserializeOwned>(objects: &[Value], kind: &str, group: &str) -> anyhow::Result<Vec<T>> {
+    let is = |it: &&Value| it["kind"] == kind && it["apiVersion"].as_str().and_then(|it| it.split('/').next()) == Some(group);
+    let read = |it: &Value| serde_json::from_value(it.clone()).with_context(|| format!("{kind} {} cannot be read", it["metadata"]["name"]));
+    objects.iter().filter(is).map(read).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const FILE: &str = "
+apiVersion: cluster.x-k8s.io/v1beta2
+kind: Cluster
+metadata: {name: prod}
+spec: {infrastructureRef: {apiGroup: infrastructure.cluster.x-k8s.io, kind: AWSCluster, name: prod}}
+---
+---
+apiVersion: v1
+kind: List
+items:
+- apiVersion: infrastructure.cluster.x-k8s.io/v1beta2
+  kind: AWSCluster
+  metadata: {name: prod}
+  spec: {region: eu-central-1}
+";
+
+    #[test]
+    fn objects_are_found_in_several_documents_and_in_lists() {
+        let objects = objects(FILE).expect("YAML");
+        let clusters: Vec<Cluster> = of_kind(&objects, "Cluster", "cluster.x-k8s.io").expect("Clusters");
+        let infrastructure: Vec<AWSCluster> = of_kind(&objects, "AWSCluster", "infrastructure.cluster.x-k8s.io").expect("AWSClusters");
+        assert_eq!((clusters.len(), infrastructure[0].spec.region.as_str()), (1, "eu-central-1"));
+    }
+}

@@ -1,0 +1,140 @@
+//! `cluster-operator run`: brings everything up, waits for the lease, works until it is told to end. It decides nothing about clusters.
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use anyhow::Context as _;
+use kube::{Client, Config};
+use tokio::signal::unix::{SignalKind, signal};
+use tokio::sync::watch;
+
+use crate::context::{Context, Rules};
+use crate::lease::{self, Held};
+use crate::logging::LogFormat;
+use crate::management::Management;
+use crate::metrics::Metrics;
+use crate::{admin, controller, logging};
+
+/// How long what is under way may take once the process is told to end.
+const GRACE: Duration = Duration::from_secs(20);
+
+/// Options of `cluster-operator run`.
+#[derive(clap::Args, Debug)]
+pub struct Options {
+    /// Look after objects of this namespace only.
+    #[arg(long)]
+    namespace: Option<String>,
+    /// Look after objects only whose label cluster.x-k8s.io/watch-filter has this value.
+    #[arg(long)]
+    watch_filter: Option<String>,
+    /// Work only while holding the Lease in the operator's own namespace (POD_NAMESPACE).
+    #[arg(long, default_value_t = true, action = clap::ArgAction::Set, num_args = 0..=1, require_equals = true, default_missing_value = "true")]
+    leader_elect: bool,
+    /// Where /metrics is served; `0`: nowhere.
+    #[arg(long, default_value = "0.0.0.0:8080", value_parser = address)]
+    metrics_address: Address,
+    /// Where /healthz and /readyz are served; `0`: nowhere.
+    #[arg(long, default_value = "0.0.0.0:9440", value_parser = address)]
+    health_address: Address,
+    /// How log lines look.
+    #[arg(long, value_enum, default_value_t = LogFormat::Text)]
+    log_format: LogFormat,
+}
+
+/// `None`: not served.
+type Address = std::option::Option<SocketAddr>;
+
+fn address(text: &str) -> Result<Address, String> {
+    match text {
+        "0" | "" => Ok(None),
+        _ => {
+            let text = if text.starts_with(':') { format!("0.0.0.0{text}") } else { text.to_owned() };
+            text.parse().map(Some).map_err(|_| "not of the form ADDRESS:PORT".to_owned())
+        }
+    }
+}
+
+/// Runs until a signal or the loss of the lease.
+///
+/// # Errors
+/// There is no kubeconfig, there are no AWS credentials, an address cannot be listened on, or the lease was lost.
+pub async fn run(options: Options) -> anyhow::Result<()> {
+    let client = connect().await?;
+    let aws = aws::Aws::connect().await?;
+    logging::begin(options.log_format);
+    tracing::info!(version = env!("CARGO_PKG_VERSION"), "starting");
+    let mut terminate = signal(SignalKind::terminate()).context("cannot wait for SIGTERM")?;
+    let mut interrupt = signal(SignalKind::interrupt()).context("cannot wait for SIGINT")?;
+    let metrics = Metrics::new();
+    let management = Management::start(client.clone(), options.namespace.clone(), metrics.clone());
+    if let Some(address) = options.metrics_address {
+        admin::serve_metrics(address, metrics.clone()).await?;
+    }
+    if let Some(address) = options.health_address {
+        let management = management.clone();
+        admin::serve_health(address, Arc::new(move || management.is_ready())).await?;
+    }
+    let watch_filter = options.watch_filter.as_deref().map(Arc::from);
+    let context = Context { management, aws, rules: Rules::default(), metrics, watch_filter };
+    let (stop, stopped) = watch::channel(false);
+    let work = work(context, client, options.leader_elect, stopped);
+    tokio::pin!(work);
+    tokio::select! {
+        ended = &mut work => return ended,
+        _ = terminate.recv() => tracing::info!("SIGTERM: ending"),
+        _ = interrupt.recv() => tracing::info!("interrupt: ending"),
+    }
+    stop.send_replace(true);
+    tokio::time::timeout(GRACE, work).await.unwrap_or_else(|_| {
+        tracing::warn!("ended before everything under way was finished");
+        Ok(())
+    })
+}
+
+async fn connect() -> anyhow::Result<Client> {
+    let config = Config::infer().await.context("no kubeconfig: set KUBECONFIG, or run inside a cluster")?;
+    Client::try_from(config).context("the kubeconfig cannot be used")
+}
+
+/// Waits for the lease and for the first whole read, then lets the controllers work until `stopped` is true.
+async fn work(context: Context, client: Client, elect: bool, mut stopped: watch::Receiver<bool>) -> anyhow::Result<()> {
+    let lease = match elect {
+        true => Some(tokio::select! {
+            lease = lease::acquire(client, &own_namespace(), &identity()) => lease?,
+            _ = stopped.wait_for(|it| *it) => return Ok(()),
+        }),
+        false => None,
+    };
+    context.metrics.set_leader(true);
+    let mut work = std::pin::pin!(controllers(context, stopped.clone()));
+    let Some(mut lease) = lease else { return work.await };
+    let ended = tokio::select! {
+        ended = &mut work => ended,
+        () = lease.keep() => anyhow::bail!("the lease was lost: another copy may be working now"),
+    };
+    Held::release(lease).await;
+    ended
+}
+
+async fn controllers(context: Context, mut stopped: watch::Receiver<bool>) -> anyhow::Result<()> {
+    let ready = async {
+        while !context.management.is_ready() {
+            tokio::time::sleep(Duration::from_millis(50)).await;
+        }
+    };
+    tokio::select! {
+        () = ready => tracing::info!("working"),
+        _ = stopped.wait_for(|it| *it) => return Ok(()),
+    }
+    controller::run(context, stopped).await
+}
+
+fn own_namespace() -> String {
+    std::env::var("POD_NAMESPACE").unwrap_or_else(|_| "cluster-operator-system".into())
+}
+
+fn identity() -> String {
+    let host = std::env::var("POD_NAME").or_else(|_| std::env::var("HOSTNAME")).unwrap_or_else(|_| "cluster-operator".into());
+    format!("{host}_{}", uuid::Uuid::new_v4())
+}
