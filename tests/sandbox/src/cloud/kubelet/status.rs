@@ -1,0 +1,185 @@
+//! What a kubelet says of a pod in its status.
+//!
+//! Pure. It speaks for pods that run for real and for those that only look so, without telling which.
+
+use k8s_openapi::api::core::v1::{Container, Pod, PodCondition};
+use k8s_openapi::jiff::Timestamp;
+use kube::ResourceExt;
+use serde_json::{Value, json};
+
+use super::process::State;
+
+/// How a pod fares on this node.
+#[derive(Clone, Debug)]
+pub struct Fare {
+    /// When the node took the pod.
+    pub since: Timestamp,
+    /// Its own address, or the node's with `hostNetwork`.
+    pub address: String,
+    pub node_address: String,
+    /// Whether its network is there; without it no container starts.
+    pub network: bool,
+    pub state: State,
+}
+
+/// The status to patch.
+pub fn status(pod: &Pod, fare: &Fare) -> Value {
+    let since = time(fare.since);
+    let spec = pod.spec.as_ref();
+    let containers = || spec.into_iter().flat_map(|spec| &spec.containers);
+    let once = spec.and_then(|spec| spec.restart_policy.as_deref()).is_some_and(|policy| policy != "Always");
+    let started = fare.network && (fare.state.since.is_some() || fare.state.restarts > 0);
+    let ready = started && fare.state.ready && !once;
+    let phase = match (started, once) {
+        (false, _) => "Pending",
+        (true, true) => "Succeeded",
+        (true, false) => "Running",
+    };
+    let reason = match (ready, once && started) {
+        (true, _) => None,
+        (false, true) => Some("PodCompleted"),
+        (false, false) => Some("ContainersNotReady"),
+    };
+    let condition = |kind: &str, status: bool, reason: Option<&str>| {
+        json!({
+            "type": kind, "status": if status { "True" } else { "False" }, "reason": reason,
+            "lastProbeTime": null, "lastTransitionTime": time(Timestamp::now()),
+        })
+    };
+    let mut status = json!({
+        "phase": phase, "startTime": since,
+        "hostIP": fare.node_address, "hostIPs": [{"ip": fare.node_address}],
+        "conditions": [
+            condition("PodReadyToStartContainers", fare.network, None),
+            condition("Initialized", fare.network, None),
+            condition("ContainersReady", ready, reason),
+            condition("Ready", ready, reason),
+        ],
+        "containerStatuses": containers().map(|container| container_status(pod, container, fare, started, once)).collect::<Vec<_>>(),
+    });
+    if fare.network {
+        status["podIP"] = json!(fare.address);
+        status["podIPs"] = json!([{"ip": fare.address}]);
+        let first = spec.and_then(|spec| spec.init_containers.as_deref()).unwrap_or_default();
+        let done = first.iter().map(|container| {
+            json!({
+                "name": container.name, "image": container.image, "imageID": "", "ready": true, "restartCount": 0,
+                "started": false, "state": terminated(&since, ""),
+            })
+        });
+        status["initContainerStatuses"] = done.collect();
+    }
+    status
+}
+
+fn container_status(pod: &Pod, container: &Container, fare: &Fare, started: bool, once: bool) -> Value {
+    let id = format!("containerd://{}-{}-{}", pod.uid().unwrap_or_default(), container.name, fare.state.restarts);
+    let state = match fare.state.since {
+        _ if !started => json!({"waiting": {"reason": "ContainerCreating"}}),
+        Some(since) if once => terminated(&time(since), &id),
+        Some(since) => json!({"running": {"startedAt": time(since)}}),
+        None => json!({"waiting": {"reason": "CrashLoopBackOff", "message": "the program ended and will be started again"}}),
+    };
+    let runs = started && fare.state.since.is_some() && !once;
+    json!({
+        "name": container.name, "image": container.image, "imageID": if started { container.image.as_deref() } else { Some("") },
+        "containerID": if started { id } else { String::new() },
+        "ready": runs && fare.state.ready, "started": runs, "restartCount": fare.state.restarts, "state": state,
+    })
+}
+
+fn terminated(since: &str, id: &str) -> Value {
+    json!({"terminated": {
+        "exitCode": 0, "reason": "Completed", "startedAt": since, "finishedAt": since, "containerID": id,
+    }})
+}
+
+/// Whether the pod's status is not what `wanted` says, times of conditions aside.
+pub fn differs(pod: &Pod, wanted: &Value) -> bool {
+    let Some(found) = &pod.status else { return true };
+    let empty = Vec::new();
+    let conditions = wanted["conditions"].as_array().unwrap_or(&empty);
+    let held = |condition: &Value| {
+        let same = |found: &PodCondition| condition["type"] == *found.type_ && condition["status"] == *found.status;
+        found.conditions.iter().flatten().any(same)
+    };
+    let containers = wanted["containerStatuses"].as_array().unwrap_or(&empty);
+    let shown = |container: &Value| {
+        found.container_statuses.iter().flatten().any(|found| {
+            container["name"] == *found.name && container["ready"] == found.ready && container["restartCount"] == found.restart_count
+        })
+    };
+    wanted["phase"].as_str() != found.phase.as_deref()
+        || wanted["podIP"].as_str() != found.pod_ip.as_deref()
+        || !conditions.iter().all(held)
+        || !containers.iter().all(shown)
+}
+
+fn time(at: Timestamp) -> String {
+    at.strftime("%Y-%m-%dT%H:%M:%SZ").to_string()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn pod(policy: &str) -> Pod {
+        let pod = json!({
+            "metadata": {"name": "p", "uid": "u"},
+            "spec": {"restartPolicy": policy, "containers": [{"name": "c", "image": "i"}]},
+        });
+        serde_json::from_value(pod).expect("a pod")
+    }
+
+    fn fare(network: bool, running: bool) -> Fare {
+        let since = Timestamp::UNIX_EPOCH;
+        let state = State { since: running.then_some(since), ready: running, restarts: 0 };
+        Fare { since, address: "192.168.0.1".to_owned(), node_address: "10.0.0.4".to_owned(), network, state }
+    }
+
+    fn with(mut pod: Pod, status: &Value) -> Pod {
+        pod.status = Some(serde_json::from_value(status.clone()).expect("a status"));
+        pod
+    }
+
+    #[test]
+    fn without_a_network_a_pod_is_pending_and_has_no_address() {
+        let status = status(&pod("Always"), &fare(false, true));
+        assert_eq!(status["phase"], "Pending");
+        assert_eq!(status["podIP"], Value::Null);
+        assert_eq!(status["containerStatuses"][0]["state"]["waiting"]["reason"], "ContainerCreating");
+    }
+
+    #[test]
+    fn a_status_that_was_taken_over_does_not_differ() {
+        let wanted = status(&pod("Always"), &fare(true, true));
+        assert_eq!(wanted["phase"], "Running");
+        assert!(differs(&pod("Always"), &wanted));
+        assert!(!differs(&with(pod("Always"), &wanted), &wanted));
+    }
+
+    #[test]
+    fn a_pod_that_the_node_lifecycle_set_not_ready_differs() {
+        let wanted = status(&pod("Always"), &fare(true, true));
+        let mut found = wanted.clone();
+        found["conditions"][3]["status"] = json!("False");
+        assert!(differs(&with(pod("Always"), &found), &wanted));
+    }
+
+    #[test]
+    fn a_pod_that_runs_once_succeeds() {
+        let status = status(&pod("Never"), &fare(true, true));
+        assert_eq!(status["phase"], "Succeeded");
+        assert_eq!(status["containerStatuses"][0]["state"]["terminated"]["exitCode"], 0);
+    }
+
+    #[test]
+    fn a_program_that_ended_shows_as_a_crash_loop() {
+        let mut fare = fare(true, false);
+        fare.state.restarts = 3;
+        let status = status(&pod("Always"), &fare);
+        assert_eq!(status["phase"], "Running");
+        assert_eq!(status["containerStatuses"][0]["ready"], false);
+        assert_eq!(status["containerStatuses"][0]["state"]["waiting"]["reason"], "CrashLoopBackOff");
+    }
+}
