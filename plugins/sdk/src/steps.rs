@@ -69,6 +69,8 @@ pub enum Traffic {
     Udp(u16),
     /// IP in IP, protocol number 4.
     IpInIp,
+    /// Every protocol and port.
+    All,
 }
 
 /// These objects exist, with at least these fields.
@@ -105,6 +107,7 @@ pub fn security_group_rule(id: &str, group: Role, traffic: Traffic, peer: Role, 
         Traffic::Tcp(port) => ("tcp", Some(port)),
         Traffic::Udp(port) => ("udp", Some(port)),
         Traffic::IpInIp => ("4", None),
+        Traffic::All => ("-1", None),
     };
     let mut spec = Map::new();
     spec.insert("group".to_owned(), group.as_str().into());
@@ -116,6 +119,16 @@ pub fn security_group_rule(id: &str, group: Role, traffic: Traffic, peer: Role, 
     spec.insert("peer".to_owned(), peer.as_str().into());
     spec.insert("description".to_owned(), description.into());
     step(id, SECURITY_GROUP_RULE, spec)
+}
+
+/// Whether `registry` can stand in front of an image name, such as `registry.example.com:5000/mirror`.
+pub fn is_registry(registry: &str) -> bool {
+    let allowed = |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '-' | '_' | ':' | '/');
+    registry.chars().all(allowed)
+        && !registry.contains("//")
+        && !registry.starts_with('/')
+        && !registry.ends_with('/')
+        && !registry.is_empty()
 }
 
 fn step(id: &str, kind: &'static str, spec: Map<String, Value>) -> Step {

@@ -1,0 +1,91 @@
+//! The AWS cloud controller manager: gives nodes their providerID, addresses, zone and region labels, takes away the taint with which
+//! they start, and makes load balancers for Services. It says which objects that takes; the host makes them.
+//!
+//! It must run before anything else can, so its Pods use the host's network and tolerate every taint. Its minor version is the cluster's,
+//! because nothing else is guaranteed to work. Its rights in AWS are those of the control plane's instance profile.
+
+mod objects;
+mod versions;
+
+use plugin_sdk::steps::{self, APPLY, Condition, DELETE, Object, WAIT};
+use plugin_sdk::{Descriptor, Diagnostic, Operation, Plan, Plugin, Request, Step, Stop, facts};
+use serde::Deserialize;
+
+/// The plugin.
+pub struct CloudControllerManager;
+
+/// Its settings: `spec.cloudProvider.aws` of a ClusterPlugin.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct Config {
+    /// Registry and path in front of the image name.
+    pub image_registry: Option<String>,
+    /// Tag of the image, in place of the one that fits the Kubernetes version.
+    pub image_tag: Option<String>,
+}
+
+impl Plugin for CloudControllerManager {
+    type Config = Config;
+
+    fn describe() -> Descriptor {
+        Descriptor {
+            name: "aws-cloud-controller-manager",
+            version: versions::NEWEST,
+            category: "cloud-provider",
+            config_schema: include_str!("../config-schema.json"),
+            steps: &[APPLY, WAIT, DELETE],
+            facts: &[facts::CLUSTER, facts::KUBERNETES_VERSION],
+        }
+    }
+
+    fn validate(request: &Request<Config>) -> Vec<Diagnostic> {
+        match &request.config.image_registry {
+            Some(registry) if !steps::is_registry(registry) => vec![Diagnostic::error(
+                "InvalidImageRegistry",
+                "/imageRegistry",
+                "must be a registry and a path without scheme and without a slash at its end, such as registry.example.com/provider-aws",
+            )],
+            _ => Vec::new(),
+        }
+    }
+
+    fn plan(request: &Request<Config>) -> Result<Plan, Stop> {
+        let problems = Self::validate(request);
+        if !problems.is_empty() {
+            return Err(Stop::Invalid(problems));
+        }
+        let steps = match request.operation {
+            Operation::Install | Operation::Upgrade => install(request)?,
+            Operation::Uninstall | Operation::DeleteCluster => Vec::new(),
+        };
+        Ok(Plan { steps, removal: removal(), diagnostics: Vec::new() })
+    }
+}
+
+plugin_sdk::export!(crate::CloudControllerManager);
+
+fn install(request: &Request<Config>) -> Result<Vec<Step>, Stop> {
+    let cluster: facts::Cluster = request.fact(facts::CLUSTER)?;
+    let tag = match &request.config.image_tag {
+        Some(tag) => tag.clone(),
+        None => versions::tag(&request.fact::<String>(facts::KUBERNETES_VERSION)?)?.to_owned(),
+    };
+    let registry = request.config.image_registry.as_deref().unwrap_or("registry.k8s.io/provider-aws");
+    let image = [registry, "/cloud-controller-manager:", &tag].concat();
+    let mut all = objects::access();
+    all.push(objects::daemon_set(&image, &cluster.name));
+    Ok(vec![steps::apply("objects", all), steps::wait("running", objects::DAEMON_SET, Condition::ReadyDaemonset, 300).after(["objects"])])
+}
+
+/// The program goes first: without its rights it would only fill its log.
+fn removal() -> Vec<Step> {
+    let mut removal = vec![steps::delete("daemonset", objects::DAEMON_SET)];
+    let rest: [(&str, Object<'_>); 4] = [
+        ("cluster-role-binding", objects::CLUSTER_ROLE_BINDING),
+        ("cluster-role", objects::CLUSTER_ROLE),
+        ("role-binding", objects::ROLE_BINDING),
+        ("service-account", objects::SERVICE_ACCOUNT),
+    ];
+    removal.extend(rest.map(|(id, object)| steps::delete(id, object).after(["daemonset"])));
+    removal
+}
