@@ -109,12 +109,7 @@ pub struct Deletion {
     /// How long a deleted cluster's API is given to remove load balancers and add-ons before its machines are deleted
     /// nevertheless, such as `15m` or `1h30m`.
     #[serde(default = "fifteen_minutes")]
-    #[schemars(
-        with = "String",
-        length(max = 32),
-        regex(pattern = r"^([0-9]+(\.[0-9]+)?(ms|s|m|h))+$"),
-        extend("default" = "15m")
-    )]
+    #[schemars(with = "String", length(max = 32), extend("default" = "15m"))]
     pub timeout: Duration,
     /// What becomes of volumes that the cluster made: Retain keeps and reports them, Delete deletes them and their data.
     #[serde(default)]
@@ -181,7 +176,9 @@ pub struct PluginStatus {
     #[serde(default, skip_serializing_if = "String::is_empty")]
     #[schemars(length(max = 128))]
     pub digest: String,
-    /// Where the add-on is in its life.
+    /// Where the add-on is in its life: Pending until it may be installed, Provisioning while it is, Running when all of it is
+    /// there, Updating while another version or configuration is installed, Deleting, Deleted, and Failed when somebody has to
+    /// act.
     #[serde(default)]
     pub phase: PluginPhase,
     /// What is awaited; empty when nothing is.
@@ -190,8 +187,7 @@ pub struct PluginStatus {
     pub waiting_for: String,
 }
 
-/// Where an add-on is in its life: Pending until it may be installed, Provisioning while it is, Running when all of it is
-/// there, Updating while another version or configuration is installed, Deleting, Deleted, and Failed when somebody has to act.
+/// Where an add-on is in its life.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[allow(missing_docs)]
 pub enum PluginPhase {

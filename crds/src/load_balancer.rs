@@ -12,7 +12,7 @@ use crate::ingress::IngressRule;
 pub struct AWSLoadBalancerSpec {
     /// Name of the load balancer, unique in its region; derived from the cluster's name when absent. It cannot be changed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schemars(length(max = 32), regex(pattern = r"^[A-Za-z0-9]([A-Za-z0-9]{0,31}|[-A-Za-z0-9]{0,30}[A-Za-z0-9])$"))]
+    #[schemars(length(min = 1, max = 32))]
     pub name: Option<String>,
     /// Whether the API is reachable from the internet or from the VPC alone. It cannot be changed.
     #[serde(default)]

@@ -12,12 +12,15 @@ const IMMUTABLE_CLOUD_INIT_FIELDS: &[&str] = &["insecureSkipSecretsManager", "se
 
 const IPV4_CIDR: &str = "isCIDR(self) && cidr(self).ip().family() == 4";
 const IPV4_CIDR_MESSAGE: &str = "must be an IPv4 CIDR block, such as 10.0.0.0/16";
-const KEY_NAME: &str = r"^([[:graph:]]([[:print:]]*[[:graph:]])?)?$";
+const NAME_OF_LOAD_BALANCER: &str = "self.matches('^[A-Za-z0-9]([-A-Za-z0-9]*[A-Za-z0-9])?$')";
+const NAME_OF_KEY: &str = "self.matches('^([[:graph:]]([[:print:]]*[[:graph:]])?)?$')";
+const NAME_OF_KEY_MESSAGE: &str = "must be the name of an EC2 key pair, without spaces around it, or empty for no key";
+const DURATION: &str = r"self.matches('^([0-9]+(\\.[0-9]+)?(ms|s|m|h))+$')";
 const NEW_MACHINE: &str = "cannot be changed: a machine is replaced by a new one";
 
 /// Rules of AWSCluster and AWSClusterTemplate.
 pub fn cluster(spec: &mut Spec<'_>) {
-    spec.at("sshKeyName")["pattern"] = json!(KEY_NAME);
+    spec.rule("sshKeyName", NAME_OF_KEY, NAME_OF_KEY_MESSAGE);
     for path in ["additionalTags", "network.vpc.tags", "network.subnets[].tags"] {
         tags(spec, path);
     }
@@ -33,6 +36,11 @@ pub fn cluster(spec: &mut Spec<'_>) {
         ingress_rules(spec, path);
     }
     let load_balancer = "controlPlaneLoadBalancer";
+    spec.rule(
+        &format!("{load_balancer}.name"),
+        NAME_OF_LOAD_BALANCER,
+        "must have letters, digits and hyphens alone, and neither begin nor end with a hyphen",
+    );
     spec.rule_about(
         load_balancer,
         "healthCheckProtocol",
@@ -85,13 +93,12 @@ fn tags(spec: &mut Spec<'_>, path: &str) {
     let tags = spec.at(path);
     tags["maxProperties"] = json!(50);
     tags["additionalProperties"]["maxLength"] = json!(256);
-    tags["additionalProperties"]["pattern"] = json!(r"^([\p{L}\p{Z}\p{N}_.:/=+\-@]*)$");
     spec.rule(path, "self.all(key, size(key) >= 1 && size(key) <= 128)", "a key has 1 to 128 characters");
     spec.rule(path, "self.all(key, !key.lowerAscii().startsWith('aws:'))", "keys that begin with aws: are reserved by AWS");
     spec.rule(
         path,
-        r"self.all(key, key.matches('^[\\p{L}\\p{Z}\\p{N}_.:/=+\\-@]*$'))",
-        "a key has letters, digits, spaces and _.:/=+-@ alone",
+        r"self.all(key, key.matches('^[\\p{L}\\p{Z}\\p{N}_.:/=+\\-@]*$') && self[key].matches('^[\\p{L}\\p{Z}\\p{N}_.:/=+\\-@]*$'))",
+        "keys and values have letters, digits, spaces and _.:/=+-@ alone",
     );
 }
 
@@ -133,7 +140,7 @@ fn unchanged(spec: &mut Spec<'_>, parent: &str, name: &str, message: &str) {
 
 /// Rules of AWSMachine and AWSMachineTemplate.
 pub fn machine(spec: &mut Spec<'_>) {
-    spec.at("sshKeyName")["pattern"] = json!(KEY_NAME);
+    spec.rule("sshKeyName", NAME_OF_KEY, NAME_OF_KEY_MESSAGE);
     tags(spec, "additionalTags");
     for path in ["subnet", "additionalSecurityGroups[]"] {
         spec.rule(path, "(has(self.id) && self.id != '') != (has(self.filters) && size(self.filters) > 0)", "needs either id or filters");
@@ -180,6 +187,7 @@ pub fn machine_template(spec: &mut Spec<'_>) {
 /// Rules of ClusterPlugin.
 pub fn cluster_plugin(spec: &mut Spec<'_>) {
     spec.rule("clusterName", "self == oldSelf", "cannot be changed");
+    spec.rule("deletion.timeout", DURATION, "must be a duration, such as 15m or 1h30m");
     spec.rule("cloudProvider", "has(self.aws) != has(self.none)", "needs exactly one of aws, none");
     spec.rule(
         "networking",

@@ -55,12 +55,11 @@ const GROUP: &str = "only node, controlplane, apiserver-lb and lb are";
 pub const CLUSTER: &[Refused] = &[
     field("partition", Text, "self in ['', 'aws']", "it follows from the region"),
     field(
-        "identityRef.kind",
+        "identityRef",
         Declared,
-        "self == 'AWSClusterControllerIdentity'",
-        "only the operator's own identity (AWSClusterControllerIdentity) is",
+        "self.kind == 'AWSClusterControllerIdentity' && self.name == 'default'",
+        "AWSClusterRoleIdentity and AWSClusterStaticIdentity are not; leave it out, and the operator's own AWS identity is used",
     ),
-    field("identityRef.name", Declared, "self == 'default'", "only the operator's own identity (default) is"),
     field("bastion", Bastion, "!has(self.enabled) || !self.enabled", "use AWS Systems Manager Session Manager to reach machines"),
     field("s3Bucket", Object, NEVER, "bootstrap data goes through AWS Secrets Manager, for machines that run cloud-init"),
     field("secondaryControlPlaneLoadBalancer", Object, NEVER, "a cluster has one load balancer, spec.controlPlaneLoadBalancer"),

@@ -1,7 +1,7 @@
 //! The settings of each slot of a ClusterPlugin, and of plugins of third parties. It never holds a version of an add-on:
 //! that comes with the plugin.
 
-use schemars::JsonSchema;
+use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
@@ -133,7 +133,7 @@ pub struct Module {
     pub name: String,
     /// Configuration of the plugin, which checks it itself.
     #[serde(default, skip_serializing_if = "Map::is_empty")]
-    #[schemars(with = "Map<String, Value>", extend("x-kubernetes-preserve-unknown-fields" = true))]
+    #[schemars(schema_with = "configuration")]
     pub config: Map<String, Value>,
 }
 
@@ -156,7 +156,7 @@ pub struct Plugin {
     pub after: Vec<String>,
     /// Configuration of the plugin, which checks it itself.
     #[serde(default, skip_serializing_if = "Map::is_empty")]
-    #[schemars(with = "Map<String, Value>", extend("x-kubernetes-preserve-unknown-fields" = true))]
+    #[schemars(schema_with = "configuration")]
     pub config: Map<String, Value>,
 }
 
@@ -167,4 +167,9 @@ pub enum Stage {
     Initialized,
     #[default]
     Ready,
+}
+
+/// Any object. It is kept as it is; the plugin checks it.
+fn configuration(_: &mut SchemaGenerator) -> Schema {
+    json_schema!({"type": "object", "x-kubernetes-preserve-unknown-fields": true})
 }
