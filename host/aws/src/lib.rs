@@ -1,1 +1,37 @@
-//! Placeholder.
+//! AWS, for everything else in this program: sweeps that show a region as a [`plan::Snapshot`], and the carrying out of
+//! [`plan::Action`]s.
+//!
+//! The only crate that knows the AWS SDK. It never decides what should exist, and knows nothing of Kubernetes.
+
+mod act;
+mod api;
+mod batch;
+mod calls;
+mod connect;
+mod errors;
+mod kinds;
+mod ledger;
+mod limits;
+mod lookup;
+mod region;
+mod schedule;
+mod sweep;
+mod world;
+
+pub use calls::{Calls, calls};
+pub use connect::{Aws, ConnectError};
+pub use lookup::Filter;
+pub use region::{Region, View};
+
+use plan::Timestamp;
+
+/// Tag key that CAPA and this provider put on what a cluster is made of; the cluster's name follows.
+pub(crate) const CLUSTER_TAG: &str = "sigs.k8s.io/cluster-api-provider-aws/cluster/";
+
+/// Tag that holds the random id of the AWSCluster that a resource was made for.
+pub(crate) const ID_TAG: &str = "cluster.kurator.dev/id";
+
+/// Seconds since 1970.
+pub(crate) fn now() -> Timestamp {
+    std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).map(|it| it.as_secs_f64()).unwrap_or_default()
+}

@@ -1,0 +1,194 @@
+//! Carries out one action: finds the kind it is about, and says how it ended. It chooses nothing.
+
+use plan::{Action, Ids, Key, Kind, Outcome, Read, Resource, Tags};
+
+use crate::errors::Failure;
+use crate::kinds::load_balancer::{self, classic, network};
+use crate::kinds::{
+    by_id, ec2_tags, elastic_ip, instance, internet_gateway, nat_gateway, network_interface, route_table, secret, security_group,
+    security_group_rules, subnet, target, vpc,
+};
+use crate::ledger::{Found, changed, made};
+use crate::now;
+use crate::region::Inner;
+use crate::schedule::Task;
+
+pub(crate) async fn act(region: &Inner, who: &str, action: &Action) -> (Key, Outcome) {
+    let key = action.key();
+    // What is put together with others waits for them: it must not keep others out meanwhile.
+    let batched = key.kind == Kind::Target || matches!(action, Action::Delete { is: Resource::Instance(_), .. });
+    let permit = if batched { None } else { region.actions.acquire().await.ok() };
+    let result = carry_out(region, action).await;
+    drop(permit);
+    let outcome = match result {
+        Ok(()) => {
+            if matches!(action, Action::Delete { .. }) {
+                region.follow(Task::DeletingVpcs);
+            }
+            Outcome::Done
+        }
+        Err(failure) => {
+            tracing::info!(who, %key, code = failure.code, error = %failure, "action failed");
+            failure.outcome()
+        }
+    };
+    if let (Outcome::Unknown { .. }, Some(read)) = (&outcome, read_of(&key, action)) {
+        region.doubt(read);
+    }
+    (key, outcome)
+}
+
+async fn carry_out(region: &Inner, action: &Action) -> Result<(), Failure> {
+    match action {
+        Action::Create { is, tags, ids, client_token } => create(region, is, tags, ids, client_token.as_deref()).await,
+        Action::Update { id, is, seen, tags, ids } => update(region, id, is, seen, tags, ids).await,
+        Action::Tag { key, id, tags } => tag(region, key, id, tags).await,
+        Action::Delete { id, is, ids } => delete(region, id, is, ids).await,
+        Action::Confirm { key, id } => confirm(region, key, id).await,
+    }
+}
+
+async fn create(region: &Inner, is: &Resource, tags: &Tags, ids: &Ids, token: Option<&str>) -> Result<(), Failure> {
+    match is {
+        Resource::Vpc(it) => vpc::create(region, it, tags).await,
+        Resource::Subnet(it) => subnet::create(region, it, tags, ids).await,
+        Resource::InternetGateway(_) => internet_gateway::create(region, tags).await,
+        Resource::ElasticIp(_) => elastic_ip::create(region, tags).await,
+        Resource::NatGateway(it) => nat_gateway::create(region, it, tags, ids, token).await,
+        Resource::RouteTable(it) => route_table::create(region, it, tags, ids, token).await,
+        Resource::SecurityGroup(it) => security_group::create(region, it, tags, ids).await,
+        Resource::LoadBalancer(it) => load_balancer::create(region, it, tags, ids).await,
+        Resource::Secret(it) => secret::create(region, it, tags).await,
+        Resource::Instance(it) => instance::create(region, it, tags, ids, token).await,
+        Resource::Target(it) => target::create(region, it, ids).await,
+        Resource::SecurityGroupRules(_) | Resource::NetworkInterface(_) => Err(senseless("create", is)),
+    }
+}
+
+async fn update(region: &Inner, id: &str, is: &Resource, seen: &Resource, tags: &Tags, ids: &Ids) -> Result<(), Failure> {
+    match (is, seen) {
+        (Resource::Vpc(it), _) => vpc::update(region, id, it).await,
+        (Resource::Subnet(it), _) => subnet::update(region, id, it).await,
+        (Resource::InternetGateway(it), _) => internet_gateway::update(region, id, it, ids).await,
+        (Resource::RouteTable(it), Resource::RouteTable(seen)) => route_table::update(region, id, it, seen, ids).await,
+        (Resource::SecurityGroupRules(it), Resource::SecurityGroupRules(seen)) => {
+            security_group_rules::update(region, id, it, seen, ids).await
+        }
+        (Resource::LoadBalancer(it), Resource::LoadBalancer(seen)) => load_balancer::update(region, id, it, seen, tags, ids).await,
+        (Resource::Instance(it), _) => instance::update(region, id, it, ids).await,
+        _ => Err(senseless("update", is)),
+    }
+}
+
+async fn delete(region: &Inner, id: &str, is: &Resource, ids: &Ids) -> Result<(), Failure> {
+    match is {
+        Resource::Vpc(_) => vpc::delete(region, id).await,
+        Resource::Subnet(_) => subnet::delete(region, id).await,
+        Resource::InternetGateway(it) => internet_gateway::delete(region, id, it, ids).await,
+        Resource::ElasticIp(_) => elastic_ip::delete(region, id).await,
+        Resource::NatGateway(_) => nat_gateway::delete(region, id).await,
+        Resource::RouteTable(_) => route_table::delete(region, id).await,
+        Resource::SecurityGroup(_) => security_group::delete(region, id).await,
+        Resource::SecurityGroupRules(it) => security_group_rules::delete(region, id, it, ids).await,
+        Resource::LoadBalancer(it) => load_balancer::delete(region, id, it).await,
+        Resource::NetworkInterface(_) => network_interface::delete(region, id).await,
+        Resource::Secret(it) => secret::delete(region, it).await,
+        Resource::Instance(_) => instance::delete(region, id).await,
+        Resource::Target(it) => target::delete(region, it, ids).await,
+    }
+}
+
+fn senseless(verb: &str, is: &Resource) -> Failure {
+    Failure::local("plan", "InvalidCall", format!("there is no way to {verb} {}", is.key()))
+}
+
+/// Adds tags. Only what is not in EC2 has calls of its own for that.
+async fn tag(region: &Inner, key: &Key, id: &str, tags: &Tags) -> Result<(), Failure> {
+    match key.kind {
+        Kind::LoadBalancer if id.starts_with("arn:") => network::tag(&region.api, id, tags).await?,
+        Kind::LoadBalancer => classic::tag(&region.api, id, tags).await?,
+        _ => {
+            let call = region.api.ec2.create_tags().resources(id).set_tags(Some(ec2_tags(tags)));
+            region.api.write("ec2:CreateTags", call.send()).await?;
+        }
+    }
+    macro_rules! tagged {
+        ($Found:ident, $read:ident) => {{
+            let tags = tags.clone();
+            region.record(Read::$read, changed::<plan::$Found>(id, move |it| it.tags.extend(tags.clone())));
+        }};
+    }
+    match key.kind {
+        Kind::Vpc => tagged!(FoundVpc, Vpcs),
+        Kind::Subnet => tagged!(FoundSubnet, Subnets),
+        Kind::InternetGateway => tagged!(FoundInternetGateway, InternetGateways),
+        Kind::ElasticIp => tagged!(FoundAddress, Addresses),
+        Kind::NatGateway => tagged!(FoundNatGateway, NatGateways),
+        Kind::RouteTable => tagged!(FoundRouteTable, RouteTables),
+        Kind::SecurityGroup => tagged!(FoundSecurityGroup, SecurityGroups),
+        Kind::Instance => tagged!(FoundInstance, Instances),
+        _ => {}
+    }
+    Ok(())
+}
+
+/// Reads one thing by its id: from then on the snapshot shows it, or that it is absent.
+async fn confirm(region: &Inner, key: &Key, id: &str) -> Result<(), Failure> {
+    macro_rules! found {
+        ($module:ident, $read:ident) => {{
+            let all = $module::describe(&region.api, vec![by_id(Read::$read, &[id.to_owned()])]).await?;
+            show(region, id, all.into_iter().next())
+        }};
+    }
+    match key.kind {
+        Kind::Vpc => found!(vpc, Vpcs),
+        Kind::Subnet => found!(subnet, Subnets),
+        Kind::InternetGateway => found!(internet_gateway, InternetGateways),
+        Kind::ElasticIp => found!(elastic_ip, Addresses),
+        Kind::NatGateway => found!(nat_gateway, NatGateways),
+        Kind::RouteTable => found!(route_table, RouteTables),
+        Kind::SecurityGroup => found!(security_group, SecurityGroups),
+        Kind::Instance => found!(instance, Instances),
+        Kind::LoadBalancer if id.starts_with("arn:") => show(region, id, network::describe_one(&region.api, id).await?),
+        Kind::LoadBalancer => show(region, id, classic::describe_one(&region.api, id).await?),
+        Kind::SecurityGroupRules | Kind::NetworkInterface | Kind::Secret | Kind::Target => {
+            return Err(Failure::local("plan", "InvalidCall", format!("there is no way to look for {key}")));
+        }
+    }
+    Ok(())
+}
+
+fn show<T: Found>(region: &Inner, id: &str, found: Option<T>) {
+    match found {
+        Some(it) => {
+            region.state().world.base.snapshot.absent.remove(id);
+            region.record(it.read(), made(it));
+        }
+        None => {
+            region.state().world.base.snapshot.absent.insert(id.to_owned(), now());
+        }
+    }
+}
+
+/// What shows how an action ended. Nothing does for a secret.
+fn read_of(key: &Key, action: &Action) -> Option<Read> {
+    let network = match action {
+        Action::Create { is: Resource::LoadBalancer(it), .. } => it.kind != plan::LoadBalancerKind::Classic,
+        Action::Update { id, .. } | Action::Delete { id, .. } | Action::Tag { id, .. } => id.starts_with("arn:"),
+        _ => false,
+    };
+    Some(match key.kind {
+        Kind::Vpc => Read::Vpcs,
+        Kind::Subnet => Read::Subnets,
+        Kind::InternetGateway => Read::InternetGateways,
+        Kind::ElasticIp => Read::Addresses,
+        Kind::NatGateway => Read::NatGateways,
+        Kind::RouteTable => Read::RouteTables,
+        Kind::SecurityGroup | Kind::SecurityGroupRules | Kind::NetworkInterface => Read::SecurityGroups,
+        Kind::LoadBalancer if network => Read::LoadBalancers,
+        Kind::Target if network => Read::TargetGroups,
+        Kind::LoadBalancer | Kind::Target => Read::ClassicLoadBalancers,
+        Kind::Instance => Read::Instances,
+        Kind::Secret => return None,
+    })
+}

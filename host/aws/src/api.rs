@@ -1,0 +1,63 @@
+//! SDK clients of one region, and the one place where a call is sent: in its turn, and with its error made ours. It knows no resources.
+
+use std::future::Future;
+use std::sync::Arc;
+
+use aws_smithy_async::future::pagination_stream::PaginationStream;
+use aws_smithy_runtime_api::client::orchestrator::HttpResponse;
+use aws_smithy_runtime_api::client::result::SdkError;
+use aws_smithy_types::error::metadata::ProvideErrorMetadata;
+
+use crate::errors::Failure;
+use crate::limits::Limits;
+
+#[derive(Clone)]
+pub(crate) struct Api {
+    pub ec2: aws_sdk_ec2::Client,
+    /// For creations that nothing guards against being done twice: exactly one attempt.
+    pub ec2_once: aws_sdk_ec2::Client,
+    /// Elastic Load Balancing's first version.
+    pub classic: aws_sdk_elasticloadbalancing::Client,
+    pub elb: aws_sdk_elasticloadbalancingv2::Client,
+    pub secrets: aws_sdk_secretsmanager::Client,
+    pub limits: Arc<Limits>,
+}
+
+impl Api {
+    /// Sends a call that changes nothing. `action` is its name in IAM, such as `ec2:DescribeVpcs`.
+    pub async fn read<T, E: ProvideErrorMetadata>(
+        &self,
+        action: &'static str,
+        call: impl Future<Output = Result<T, SdkError<E, HttpResponse>>>,
+    ) -> Result<T, Failure> {
+        self.limits.reads.take().await;
+        call.await.map_err(|it| Failure::new(action, it))
+    }
+
+    /// Sends a call that changes something.
+    pub async fn write<T, E: ProvideErrorMetadata>(
+        &self,
+        action: &'static str,
+        call: impl Future<Output = Result<T, SdkError<E, HttpResponse>>>,
+    ) -> Result<T, Failure> {
+        self.limits.writes.take().await;
+        tracing::debug!(action, "write");
+        call.await.map_err(|it| Failure::new(action, it))
+    }
+
+    /// Reads all pages, or fails.
+    pub async fn pages<T, E: ProvideErrorMetadata>(
+        &self,
+        action: &'static str,
+        mut pages: PaginationStream<Result<T, SdkError<E, HttpResponse>>>,
+    ) -> Result<Vec<T>, Failure> {
+        let mut res = Vec::new();
+        loop {
+            self.limits.reads.take().await;
+            match pages.next().await {
+                Some(page) => res.push(page.map_err(|it| Failure::new(action, it))?),
+                None => return Ok(res),
+            }
+        }
+    }
+}

@@ -1,0 +1,94 @@
+//! The way to AWS: credentials and endpoints from the SDK's usual environment, one HTTP client, timeouts and retries. It sends nothing
+//! itself but what the SDK needs to get credentials.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use aws_config::environment::region::EnvironmentVariableRegionProvider;
+use aws_config::meta::region::RegionProviderChain;
+use aws_config::retry::RetryConfig;
+use aws_config::timeout::TimeoutConfig;
+use aws_config::{BehaviorVersion, SdkConfig};
+use aws_credential_types::provider::ProvideCredentials;
+use aws_credential_types::provider::error::CredentialsError;
+use aws_smithy_http_client::tls;
+
+use crate::api::Api;
+use crate::calls::Counter;
+use crate::limits::Limits;
+use crate::region::Region;
+
+/// Where credentials come from is asked for in this region unless `AWS_REGION` says otherwise; nothing else uses it.
+const FALLBACK_REGION: &str = "us-east-1";
+
+/// Why AWS cannot be used at all.
+#[derive(Debug, thiserror::Error)]
+pub enum ConnectError {
+    #[error("no AWS credentials: set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, AWS_PROFILE, or run with a role")]
+    NoCredentials(#[source] CredentialsError),
+    #[error("no AWS credentials: the SDK was built without any source of them")]
+    NoProvider,
+}
+
+/// AWS as one identity sees it.
+#[derive(Clone)]
+pub struct Aws {
+    config: SdkConfig,
+    limits: Arc<Limits>,
+    regions: Arc<Mutex<BTreeMap<String, Region>>>,
+}
+
+impl Aws {
+    /// Finds credentials and endpoints as every AWS SDK does (environment, profile, web identity, container, instance), `AWS_ENDPOINT_URL` included.
+    ///
+    /// # Errors
+    /// When there are no credentials.
+    pub async fn connect() -> Result<Aws, ConnectError> {
+        let http = aws_smithy_http_client::Builder::new()
+            .tls_provider(tls::Provider::Rustls(tls::rustls_provider::CryptoMode::Ring))
+            .build_https();
+        let timeouts = TimeoutConfig::builder()
+            .connect_timeout(Duration::from_secs(3))
+            .operation_attempt_timeout(Duration::from_secs(15))
+            .operation_timeout(Duration::from_secs(45))
+            .build();
+        let config = aws_config::defaults(BehaviorVersion::latest())
+            .http_client(http)
+            .timeout_config(timeouts)
+            .retry_config(RetryConfig::standard())
+            .region(RegionProviderChain::first_try(EnvironmentVariableRegionProvider::new()).or_else(FALLBACK_REGION))
+            .load()
+            .await;
+        let provider = config.credentials_provider().ok_or(ConnectError::NoProvider)?;
+        provider.provide_credentials().await.map_err(ConnectError::NoCredentials)?;
+        Ok(Aws { config, limits: Arc::default(), regions: Arc::default() })
+    }
+
+    /// One region. The first call for a region makes it; nothing is read before somebody is [interested](Region::interest).
+    pub fn region(&self, name: &str) -> Region {
+        let mut regions = self.regions.lock().unwrap_or_else(PoisonError::into_inner);
+        regions.entry(name.to_owned()).or_insert_with(|| Region::new(name, self.api(name))).clone()
+    }
+
+    fn api(&self, region: &str) -> Api {
+        macro_rules! client {
+            ($sdk:ident, $retry:expr) => {{
+                let config = $sdk::config::Builder::from(&self.config)
+                    .region($sdk::config::Region::new(region.to_owned()))
+                    .retry_config($retry)
+                    .interceptor(Counter)
+                    .build();
+                $sdk::Client::from_conf(config)
+            }};
+        }
+        Api {
+            ec2: client!(aws_sdk_ec2, RetryConfig::standard()),
+            ec2_once: client!(aws_sdk_ec2, RetryConfig::disabled()),
+            classic: client!(aws_sdk_elasticloadbalancing, RetryConfig::standard()),
+            elb: client!(aws_sdk_elasticloadbalancingv2, RetryConfig::standard()),
+            secrets: client!(aws_sdk_secretsmanager, RetryConfig::standard()),
+            limits: self.limits.clone(),
+        }
+    }
+}

@@ -1,0 +1,247 @@
+//! What AWS's error codes mean. The only place that knows them. Messages never hold what was sent: it may have been a secret.
+
+use aws_smithy_runtime_api::client::orchestrator::HttpResponse;
+use aws_smithy_runtime_api::client::result::SdkError;
+use aws_smithy_types::error::metadata::ProvideErrorMetadata;
+use plan::{Outcome, Problem, Who};
+
+/// Our word for a name or range that something else in AWS has.
+pub(crate) const TAKEN: &str = "Taken";
+
+/// Our word for what has to be there first and is not known yet.
+pub(crate) const NOT_YET: &str = "NotYetVisible";
+
+/// One call that failed.
+#[derive(Clone, Debug, PartialEq, thiserror::Error)]
+#[error("{action}: {message}")]
+pub(crate) struct Failure {
+    /// The call's name in IAM.
+    pub action: &'static str,
+    /// AWS's error code; `None` when the answer was not AWS's, or there was none.
+    pub code: Option<String>,
+    pub message: String,
+    /// Whether AWS may have done it all the same.
+    pub open: bool,
+}
+
+/// Kinds of error codes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Class {
+    Throttled,
+    /// It has to wait for something else, or is not visible yet.
+    NotYet,
+    /// Something of that name, range, port or token is there.
+    Duplicate,
+    /// Somebody else's thing of that name or range is there.
+    Taken,
+    Denied,
+    Quota,
+    /// AWS is out of it.
+    Capacity,
+    Invalid,
+    /// AWS's own failure: it may have been done.
+    Server,
+    Other,
+}
+
+impl Failure {
+    pub fn new<E: ProvideErrorMetadata>(action: &'static str, error: SdkError<E, HttpResponse>) -> Self {
+        match &error {
+            SdkError::ServiceError(it) => {
+                let status = it.raw().status().as_u16();
+                match it.err().code() {
+                    Some(code) => {
+                        let message = message(action, code, it.err().message().unwrap_or_default());
+                        Failure { action, code: Some(code.to_owned()), message, open: class(code) == Class::Server }
+                    }
+                    None => Failure { action, code: None, message: format!("answered with HTTP status {status} and no error code"), open: true },
+                }
+            }
+            SdkError::TimeoutError(_) => Failure { action, code: None, message: "no answer in time".to_owned(), open: true },
+            SdkError::DispatchFailure(it) if it.is_timeout() => {
+                Failure { action, code: None, message: "no answer in time".to_owned(), open: true }
+            }
+            SdkError::DispatchFailure(it) if it.is_io() => {
+                Failure { action, code: None, message: "the connection failed".to_owned(), open: true }
+            }
+            SdkError::DispatchFailure(_) => {
+                Failure { action, code: None, message: "the call could not be sent, or its credentials not be got".to_owned(), open: true }
+            }
+            SdkError::ConstructionFailure(_) => Failure::local(action, "InvalidCall", "the call could not be built"),
+            _ => Failure { action, code: None, message: "the answer could not be read".to_owned(), open: true },
+        }
+    }
+
+    /// A failure found before anything was sent.
+    pub fn local(action: &'static str, code: &str, message: impl Into<String>) -> Self {
+        Failure { action, code: Some(code.to_owned()), message: message.into(), open: false }
+    }
+
+    /// The thing is not there, or not there any more.
+    pub fn is_gone(&self) -> bool {
+        self.code.as_deref().is_some_and(is_gone)
+    }
+
+    /// Something of that name, range or port is there already.
+    pub fn is_duplicate(&self) -> bool {
+        self.code.as_deref().is_some_and(|it| class(it) == Class::Duplicate)
+    }
+
+    pub fn is(&self, code: &str) -> bool {
+        self.code.as_deref() == Some(code)
+    }
+
+    /// What it means for the action that made the call.
+    pub fn outcome(self) -> Outcome {
+        let message = self.to_string();
+        let Some(code) = self.code else { return Outcome::Unknown { message } };
+        let (retry, who) = match class(&code) {
+            // A first try whose answer was lost may have made it: the next sweep tells.
+            Class::Duplicate | Class::Server => return Outcome::Unknown { message: format!("{message} ({code})") },
+            Class::Taken => (true, Who::Author),
+            Class::Throttled | Class::NotYet | Class::Capacity => (true, Who::Nobody),
+            Class::Denied | Class::Quota => (true, Who::Administrator),
+            Class::Invalid if is_invalid_profile(&code, &message) => (true, Who::Administrator),
+            Class::Invalid => (false, Who::Author),
+            Class::Other => (true, Who::Administrator),
+        };
+        Outcome::Refused { code, message, retry, who }
+    }
+
+    /// What it means for whoever wanted to know.
+    pub fn problem(self) -> Problem {
+        match self.clone().outcome() {
+            Outcome::Refused { code, message, who, .. } => Problem { code, message, who },
+            _ => Problem { code: self.code.clone().unwrap_or_else(|| "NoReply".to_owned()), message: self.to_string(), who: Who::Nobody },
+        }
+    }
+}
+
+/// Success also when what should be removed was not there.
+pub(crate) fn gone_is_done(result: Result<(), Failure>) -> Result<(), Failure> {
+    match result {
+        Err(failure) if failure.is_gone() => Ok(()),
+        other => other,
+    }
+}
+
+fn message(action: &str, code: &str, message: &str) -> String {
+    // AWS quotes parameters that it does not like, and this service's parameters are secrets.
+    if action.starts_with("secretsmanager:") && class(code) == Class::Invalid {
+        return format!("AWS refused the parameters ({code})");
+    }
+    // What follows is an encrypted blob of a thousand characters.
+    let message = message.split("Encoded authorization failure message").next().unwrap_or_default().trim();
+    match message.is_empty() {
+        true => code.to_owned(),
+        false => message.to_owned(),
+    }
+}
+
+/// AWS answers so to a wrong instance profile, with a code that says nothing.
+fn is_invalid_profile(code: &str, message: &str) -> bool {
+    code == "NoSuchEntity" || (code.starts_with("InvalidParameterValue") && message.to_lowercase().contains("instance profile"))
+}
+
+fn is_gone(code: &str) -> bool {
+    let absent = ["Gateway.NotAttached", "InvalidInstance", "InvalidTarget", "NatGatewayNotFound", "ResourceNotFoundException"];
+    absent.contains(&code) || code.ends_with(".NotFound") || code.ends_with("NotFound") || code.ends_with("NotFoundException")
+}
+
+fn class(code: &str) -> Class {
+    match code {
+        "RequestLimitExceeded" | "Throttling" | "ThrottlingException" | "ThrottledException" | "TooManyRequestsException"
+        | "RequestThrottled" | "RequestThrottledException" | "EC2ThrottledException" | "SlowDown" | "PriorRequestNotComplete"
+        | "BandwidthLimitExceeded" => Class::Throttled,
+        "DependencyViolation" | "ResourceInUse" | "ResourceInUseException" | "IncorrectState" | "IncorrectInstanceState"
+        | "InvalidIPAddress.InUse" | "InvalidGroup.InUse" | "Resource.AlreadyAssociated" | "ConcurrentTagAccess" | "OperationInProgress"
+        | "IncorrectNetworkInterfaceState" | "InvalidNetworkInterface.InUse" | NOT_YET => Class::NotYet,
+        "InvalidSubnet.Conflict" | "InvalidGroup.Duplicate" | "InvalidPermission.Duplicate" | "RouteAlreadyExists"
+        | "DuplicateLoadBalancerName" | "DuplicateAccessPointName" | "DuplicateTargetGroupName" | "DuplicateListener"
+        | "ResourceExistsException" | "IdempotentParameterMismatch" => Class::Duplicate,
+        TAKEN => Class::Taken,
+        "UnauthorizedOperation" | "AccessDenied" | "AccessDeniedException" | "AuthFailure" | "InvalidClientTokenId"
+        | "UnrecognizedClientException" | "SignatureDoesNotMatch" | "InvalidSignatureException" | "ExpiredToken" | "ExpiredTokenException"
+        | "OptInRequired" | "PendingVerification" | "Blocked" | "MissingAuthenticationToken" | "OperationNotPermitted" => Class::Denied,
+        "VcpuLimitExceeded" | "TooManyLoadBalancers" | "TooManyTargetGroups" | "TooManyAccessPoints" | "MaxSpotInstanceCountExceeded"
+        | "LimitExceededException" => Class::Quota,
+        "InternalError" | "InternalFailure" | "InternalServiceError" | "InternalServiceErrorException" | "ServiceUnavailable"
+        | "ServiceUnavailableException" | "Unavailable" | "ServerInternal" | "RequestTimeout" | "RequestTimeoutException" => Class::Server,
+        "InvalidAMIID.NotFound" | "InvalidKeyPair.NotFound" | "InvalidSnapshot.NotFound" | "NoSuchEntity" | "Unsupported"
+        | "UnsupportedOperation" | "UnknownParameter" | "ValidationError" | "ValidationException" | "TagLimitExceeded"
+        | "InsufficientFreeAddressesInSubnet" => Class::Invalid,
+        _ if code.starts_with("Insufficient") && code.contains("Capacity") => Class::Capacity,
+        _ if is_gone(code) => Class::NotYet,
+        _ if code.ends_with("LimitExceeded") || code.ends_with("QuotaExceeded") => Class::Quota,
+        _ if code.starts_with("Invalid") || code.starts_with("Malformed") || code.starts_with("Missing") => Class::Invalid,
+        _ => Class::Other,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn refused(code: &str) -> (bool, Who) {
+        match Failure::local("ec2:RunInstances", code, "why").outcome() {
+            Outcome::Refused { retry, who, .. } => (retry, who),
+            other => panic!("{code}: {other:?}"),
+        }
+    }
+
+    #[test]
+    fn throttles_and_dependencies_are_tried_again_by_nobody() {
+        for code in ["RequestLimitExceeded", "Throttling", "DependencyViolation", "InsufficientInstanceCapacity", "ResourceInUse"] {
+            assert_eq!(refused(code), (true, Who::Nobody), "{code}");
+        }
+    }
+
+    #[test]
+    fn what_is_not_visible_yet_is_tried_again() {
+        for code in ["InvalidVpcID.NotFound", "InvalidInstanceID.NotFound", "NatGatewayNotFound", "LoadBalancerNotFound"] {
+            assert_eq!(refused(code), (true, Who::Nobody), "{code}");
+            assert!(Failure::local("ec2:DeleteVpc", code, "").is_gone(), "{code}");
+        }
+    }
+
+    #[test]
+    fn a_wrong_field_is_the_authors() {
+        for code in ["InvalidAMIID.NotFound", "InvalidKeyPair.NotFound", "InvalidParameterValue", "Unsupported", "InvalidSubnet.Range"] {
+            assert_eq!(refused(code), (false, Who::Author), "{code}");
+        }
+    }
+
+    #[test]
+    fn permissions_and_quotas_are_the_administrators() {
+        for code in ["UnauthorizedOperation", "AccessDenied", "VpcLimitExceeded", "VcpuLimitExceeded", "AddressLimitExceeded"] {
+            assert_eq!(refused(code), (true, Who::Administrator), "{code}");
+        }
+    }
+
+    #[test]
+    fn an_absent_instance_profile_is_the_administrators() {
+        let failure = Failure::local("ec2:RunInstances", "InvalidParameterValue", "Value (x) for parameter iamInstanceProfile.name is invalid. Invalid IAM Instance Profile name");
+        assert!(matches!(failure.outcome(), Outcome::Refused { who: Who::Administrator, .. }));
+    }
+
+    #[test]
+    fn what_a_lost_answer_may_have_caused_is_unknown() {
+        for code in ["InvalidGroup.Duplicate", "DuplicateLoadBalancerName", "InternalError", "ServiceUnavailable"] {
+            assert!(matches!(Failure::local("ec2:X", code, "").outcome(), Outcome::Unknown { .. }), "{code}");
+        }
+        let lost = Failure { action: "ec2:CreateVpc", code: None, message: "no answer in time".into(), open: true };
+        assert!(matches!(lost.outcome(), Outcome::Unknown { .. }));
+    }
+
+    #[test]
+    fn a_denial_names_the_action_and_not_the_blob() {
+        let text = message("ec2:CreateVpc", "UnauthorizedOperation", "You are not authorized. Encoded authorization failure message: Zm9v");
+        assert_eq!(Failure::local("ec2:CreateVpc", "UnauthorizedOperation", text).to_string(), "ec2:CreateVpc: You are not authorized.");
+    }
+
+    #[test]
+    fn parameters_of_secrets_stay_out_of_messages() {
+        let text = message("secretsmanager:CreateSecret", "ValidationException", "Value 'token=abc' at 'secretBinary' failed");
+        assert!(!text.contains("abc"), "{text}");
+    }
+}

@@ -1,0 +1,170 @@
+//! EC2 instances. A client token guards them against being made twice; terminations of many go in one call.
+
+use aws_sdk_ec2::types::{Filter, 
+    BlockDeviceMapping, EbsBlockDevice, HttpTokensState, IamInstanceProfileSpecification, Instance as AwsInstance,
+    InstanceMetadataEndpointState, InstanceMetadataOptionsRequest, InstanceMetadataTagsState, InstanceNetworkInterfaceSpecification,
+    InstanceType, Placement, ResourceType, Tenancy, VolumeType,
+};
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
+use plan::{FoundInstance, Ids, Instance, InstanceStatus, Launch, MetadataOptions, Read, SecurityGroup, Subnet, Tags, Volume};
+
+use super::{distinct, filter, id, incomplete, pages, tag_specification, tags};
+use crate::api::Api;
+use crate::errors::Failure;
+use crate::ledger::{changed, made};
+use crate::region::Inner;
+use crate::schedule::Task;
+
+const RUN: &str = "ec2:RunInstances";
+
+pub(crate) async fn describe(api: &Api, selections: Vec<Vec<Filter>>) -> Result<Vec<FoundInstance>, Failure> {
+    let mut res = Vec::new();
+    for filters in selections {
+        let reservations = pages!(api, "ec2:DescribeInstances", describe_instances.set_filters(filters), 1000, reservations);
+        res.extend(reservations.into_iter().flat_map(|it| it.instances.unwrap_or_default()).filter_map(found));
+    }
+    Ok(distinct(res, |it| &it.id))
+}
+
+fn found(it: AwsInstance) -> Option<FoundInstance> {
+    let interfaces = it.network_interfaces.unwrap_or_default();
+    let first = interfaces.iter().find(|it| it.attachment().is_none_or(|it| it.device_index().unwrap_or_default() == 0));
+    let groups = first.map(|it| it.groups()).filter(|it| !it.is_empty()).unwrap_or(it.security_groups.as_deref().unwrap_or_default());
+    Some(FoundInstance {
+        id: it.instance_id?,
+        groups: groups.iter().filter_map(|it| it.group_id.clone()).collect(),
+        vpc_id: it.vpc_id.filter(|it| !it.is_empty()),
+        subnet_id: it.subnet_id.filter(|it| !it.is_empty()),
+        client_token: it.client_token.filter(|it| !it.is_empty()),
+        instance_type: it.instance_type.map(|it| it.as_str().to_owned()).unwrap_or_default(),
+        image: it.image_id.unwrap_or_default(),
+        status: InstanceStatus {
+            state: it.state.and_then(|it| it.name).map(|it| it.as_str().to_owned()).unwrap_or_default(),
+            zone: it.placement.and_then(|it| it.availability_zone).unwrap_or_default(),
+            private_ip: it.private_ip_address.filter(|it| !it.is_empty()),
+            private_dns_name: it.private_dns_name.filter(|it| !it.is_empty()),
+            public_ip: it.public_ip_address.filter(|it| !it.is_empty()),
+            public_dns_name: it.public_dns_name.filter(|it| !it.is_empty()),
+        },
+        tags: tags(it.tags),
+    })
+}
+
+pub(crate) async fn create(region: &Inner, instance: &Instance, with: &Tags, ids: &Ids, token: Option<&str>) -> Result<(), Failure> {
+    let launch = instance.launch.as_ref().ok_or_else(|| Failure::local(RUN, "InvalidCall", "what to launch is not known"))?;
+    let user_data = (!launch.user_data.0.is_empty()).then(|| STANDARD.encode(&launch.user_data.0));
+    let call = region
+        .api
+        .ec2
+        .run_instances()
+        .image_id(&launch.image)
+        .instance_type(InstanceType::from(launch.instance_type.as_str()))
+        .min_count(1)
+        .max_count(1)
+        .set_client_token(token.map(str::to_owned))
+        .set_key_name(launch.key_name.clone())
+        .set_user_data(user_data)
+        .set_iam_instance_profile(launch.iam_instance_profile.as_deref().map(profile))
+        .set_placement(launch.tenancy.as_deref().map(|it| Placement::builder().tenancy(Tenancy::from(it)).build()))
+        .set_block_device_mappings(some(launch.volumes.iter().map(volume).collect()))
+        .metadata_options(metadata(&launch.metadata_options))
+        .network_interfaces(interface(instance, launch, ids)?)
+        .tag_specifications(tag_specification(ResourceType::Instance, with))
+        .tag_specifications(tag_specification(ResourceType::Volume, with))
+        .tag_specifications(tag_specification(ResourceType::NetworkInterface, with));
+    region.api.limits.launches.take().await;
+    let answer = region.api.write(RUN, call.send()).await?;
+    let new = answer.instances.unwrap_or_default().into_iter().find_map(found);
+    let mut new = new.ok_or_else(|| incomplete(RUN))?;
+    new.tags.extend(with.clone());
+    new.client_token = new.client_token.or(token.map(str::to_owned));
+    region.follow(Task::Kind(Read::Instances));
+    region.record(Read::Instances, made(new));
+    Ok(())
+}
+
+/// Its first and only interface. It goes with the instance only when that is said.
+fn interface(instance: &Instance, launch: &Launch, ids: &Ids) -> Result<InstanceNetworkInterfaceSpecification, Failure> {
+    let groups = instance.groups.iter().map(|it| id(RUN, ids, &SecurityGroup::key(it)).map(str::to_owned));
+    let mut groups = groups.collect::<Result<Vec<String>, Failure>>()?;
+    groups.extend(instance.additional_groups.iter().cloned());
+    Ok(InstanceNetworkInterfaceSpecification::builder()
+        .device_index(0)
+        .delete_on_termination(true)
+        .subnet_id(id(RUN, ids, &Subnet::key(&instance.subnet))?)
+        .set_associate_public_ip_address(launch.public_ip)
+        .set_groups(some(groups))
+        .build())
+}
+
+fn profile(name: &str) -> IamInstanceProfileSpecification {
+    let res = IamInstanceProfileSpecification::builder();
+    match name.starts_with("arn:") {
+        true => res.arn(name).build(),
+        false => res.name(name).build(),
+    }
+}
+
+fn volume(volume: &Volume) -> BlockDeviceMapping {
+    let disk = EbsBlockDevice::builder()
+        .delete_on_termination(true)
+        .volume_size(volume.size)
+        .set_volume_type(volume.volume_type.as_deref().map(VolumeType::from))
+        .set_iops(volume.iops)
+        .set_throughput(volume.throughput)
+        .set_encrypted(volume.encrypted)
+        .set_kms_key_id(volume.kms_key.clone());
+    BlockDeviceMapping::builder().device_name(&volume.device_name).ebs(disk.build()).build()
+}
+
+fn metadata(options: &MetadataOptions) -> InstanceMetadataOptionsRequest {
+    InstanceMetadataOptionsRequest::builder()
+        .http_endpoint(InstanceMetadataEndpointState::from(options.http_endpoint.as_str()))
+        .http_tokens(HttpTokensState::from(options.http_tokens.as_str()))
+        .http_put_response_hop_limit(options.http_put_response_hop_limit)
+        .instance_metadata_tags(InstanceMetadataTagsState::from(options.instance_metadata_tags.as_str()))
+        .build()
+}
+
+fn some<T>(all: Vec<T>) -> Option<Vec<T>> {
+    (!all.is_empty()).then_some(all)
+}
+
+/// Adds groups to the first interface; those it has stay.
+pub(crate) async fn update(region: &Inner, instance: &str, is: &Instance, ids: &Ids) -> Result<(), Failure> {
+    const ACTION: &str = "ec2:ModifyNetworkInterfaceAttribute";
+    let filters = vec![filter("attachment.instance-id", [instance])];
+    let api = &region.api;
+    let all = pages!(api, "ec2:DescribeNetworkInterfaces", describe_network_interfaces.set_filters(filters), 1000, network_interfaces);
+    let first = all.iter().find(|it| it.attachment().is_some_and(|it| it.device_index().unwrap_or_default() == 0));
+    let interface = first.and_then(|it| it.network_interface_id()).ok_or_else(|| {
+        Failure::local(ACTION, crate::errors::NOT_YET, format!("the network interface of {instance} is not shown yet"))
+    })?;
+    let mut groups: std::collections::BTreeSet<String> =
+        first.into_iter().flat_map(|it| it.groups()).filter_map(|it| it.group_id.clone()).collect();
+    groups.extend(is.groups.iter().filter_map(|it| ids.get(&SecurityGroup::key(it)).cloned()));
+    groups.extend(is.additional_groups.iter().cloned());
+    let call = api.ec2.modify_network_interface_attribute().network_interface_id(interface);
+    api.write(ACTION, call.set_groups(Some(groups.iter().cloned().collect())).send()).await?;
+    region.record(Read::Instances, changed::<FoundInstance>(instance, move |it| it.groups = groups.clone()));
+    Ok(())
+}
+
+/// Terminates it, together with others that are terminated at about the same time. One that is gone is done.
+pub(crate) async fn delete(region: &Inner, instance: &str) -> Result<(), Failure> {
+    region.batches.terminate(&region.api, instance).await?;
+    region.follow(Task::Kind(Read::Instances));
+    let change = |it: &mut FoundInstance| {
+        if it.status.state != "terminated" {
+            it.status.state = "shutting-down".to_owned();
+        }
+    };
+    region.record(Read::Instances, changed(instance, change));
+    Ok(())
+}
+
+pub(crate) async fn terminate(api: &Api, instances: &[String]) -> Result<(), Failure> {
+    let call = api.ec2.terminate_instances().set_instance_ids(Some(instances.to_vec()));
+    api.write("ec2:TerminateInstances", call.send()).await.map(drop)
+}

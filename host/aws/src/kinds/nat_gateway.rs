@@ -1,0 +1,67 @@
+//! NAT gateways, which take minutes to come and to go. Deleted ones, which AWS shows for an hour, are left out.
+
+use aws_sdk_ec2::types::{Filter, NatGateway as AwsNatGateway, NatGatewayState, ResourceType};
+use plan::{ElasticIp, FoundNatGateway, Ids, NatGateway, Read, State, Subnet, Tags};
+
+use super::{distinct, id, incomplete, pages, tag_specification, tags};
+use crate::api::Api;
+use crate::errors::{Failure, gone_is_done};
+use crate::ledger::{changed, made};
+use crate::region::Inner;
+use crate::schedule::Task;
+
+pub(crate) async fn describe(api: &Api, selections: Vec<Vec<Filter>>) -> Result<Vec<FoundNatGateway>, Failure> {
+    let mut res = Vec::new();
+    for filters in selections {
+        let page = pages!(api, "ec2:DescribeNatGateways", describe_nat_gateways.set_filter(filters), 1000, nat_gateways);
+        res.extend(page.into_iter().filter_map(found));
+    }
+    Ok(distinct(res, |it| &it.id))
+}
+
+fn found(it: AwsNatGateway) -> Option<FoundNatGateway> {
+    Some(FoundNatGateway {
+        id: it.nat_gateway_id?,
+        vpc_id: it.vpc_id.unwrap_or_default(),
+        subnet_id: it.subnet_id.unwrap_or_default(),
+        allocation_id: it.nat_gateway_addresses.unwrap_or_default().into_iter().find_map(|it| it.allocation_id),
+        state: match it.state? {
+            NatGatewayState::Pending => State::Creating,
+            NatGatewayState::Failed => State::Failed,
+            NatGatewayState::Deleting => State::Deleting,
+            NatGatewayState::Deleted => return None,
+            _ => State::Ready,
+        },
+        failure: it.failure_message.or(it.failure_code),
+        tags: tags(it.tags),
+    })
+}
+
+pub(crate) async fn create(region: &Inner, gateway: &NatGateway, with: &Tags, ids: &Ids, token: Option<&str>) -> Result<(), Failure> {
+    const ACTION: &str = "ec2:CreateNatGateway";
+    let address = id(ACTION, ids, &ElasticIp::key(&gateway.elastic_ip))?;
+    let call = region
+        .api
+        .ec2
+        .create_nat_gateway()
+        .subnet_id(id(ACTION, ids, &Subnet::key(&gateway.subnet))?)
+        .allocation_id(address)
+        .set_client_token(token.map(str::to_owned))
+        .tag_specifications(tag_specification(ResourceType::Natgateway, with));
+    let answer = region.api.write(ACTION, call.send()).await?;
+    region.follow(Task::Kind(Read::NatGateways));
+    // A token outlives what it made: then AWS answers with what is deleted, and the next sweep shows nothing.
+    let Some(mut new) = found(answer.nat_gateway.ok_or_else(|| incomplete(ACTION))?) else { return Ok(()) };
+    new.tags.extend(with.clone());
+    new.allocation_id.get_or_insert(address.to_owned());
+    region.record(Read::NatGateways, made(new));
+    Ok(())
+}
+
+pub(crate) async fn delete(region: &Inner, id: &str) -> Result<(), Failure> {
+    let call = region.api.ec2.delete_nat_gateway().nat_gateway_id(id);
+    gone_is_done(region.api.write("ec2:DeleteNatGateway", call.send()).await.map(drop))?;
+    region.follow(Task::Kind(Read::NatGateways));
+    region.record(Read::NatGateways, changed::<FoundNatGateway>(id, |it| it.state = State::Deleting));
+    Ok(())
+}

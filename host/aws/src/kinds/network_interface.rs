@@ -1,0 +1,42 @@
+//! Network interfaces of VPCs that are being deleted. This program makes none; it removes those that others left.
+
+use plan::FoundNetworkInterface;
+
+use super::{filter, pages, tags};
+use crate::api::Api;
+use crate::errors::{Failure, gone_is_done};
+use crate::ledger::gone;
+use crate::region::Inner;
+use plan::Read;
+
+/// All interfaces of these VPCs.
+pub(crate) async fn describe(api: &Api, vpcs: &[String]) -> Result<Vec<FoundNetworkInterface>, Failure> {
+    if vpcs.is_empty() {
+        return Ok(Vec::new());
+    }
+    let filters = vec![filter("vpc-id", vpcs.iter().cloned())];
+    let all = pages!(api, "ec2:DescribeNetworkInterfaces", describe_network_interfaces.set_filters(filters), 1000, network_interfaces);
+    Ok(all.into_iter().filter_map(found).collect())
+}
+
+fn found(it: aws_sdk_ec2::types::NetworkInterface) -> Option<FoundNetworkInterface> {
+    Some(FoundNetworkInterface {
+        id: it.network_interface_id?,
+        vpc_id: it.vpc_id.unwrap_or_default(),
+        subnet_id: it.subnet_id.unwrap_or_default(),
+        groups: it.groups.unwrap_or_default().into_iter().filter_map(|it| it.group_id).collect(),
+        status: it.status.map(|it| it.as_str().to_owned()).unwrap_or_default(),
+        description: it.description.unwrap_or_default(),
+        interface_type: it.interface_type.map(|it| it.as_str().to_owned()).unwrap_or_default(),
+        requester_managed: it.requester_managed.unwrap_or_default(),
+        attached_instance: it.attachment.and_then(|it| it.instance_id),
+        tags: tags(it.tag_set),
+    })
+}
+
+pub(crate) async fn delete(region: &Inner, id: &str) -> Result<(), Failure> {
+    let call = region.api.ec2.delete_network_interface().network_interface_id(id);
+    gone_is_done(region.api.write("ec2:DeleteNetworkInterface", call.send()).await.map(drop))?;
+    region.record(Read::SecurityGroups, gone::<FoundNetworkInterface>(id));
+    Ok(())
+}

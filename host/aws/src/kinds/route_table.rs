@@ -1,0 +1,129 @@
+//! Route tables: the table first, its default route and associations by updates. Other routes are left alone.
+
+use aws_sdk_ec2::types::{Filter, ResourceType, RouteTable as AwsRouteTable};
+use plan::{FoundRouteTable, Ids, Key, Kind, Read, RouteTable, Subnet, Tags, Vpc};
+
+use super::{distinct, id, incomplete, pages, tag_specification, tags};
+use crate::api::Api;
+use crate::errors::{Failure, gone_is_done};
+use crate::ledger::{changed, gone, made};
+use crate::region::Inner;
+
+const DEFAULT: &str = "0.0.0.0/0";
+
+pub(crate) async fn describe(api: &Api, selections: Vec<Vec<Filter>>) -> Result<Vec<FoundRouteTable>, Failure> {
+    let mut res = Vec::new();
+    for filters in selections {
+        let page = pages!(api, "ec2:DescribeRouteTables", describe_route_tables.set_filters(filters), 100, route_tables);
+        res.extend(page.into_iter().filter_map(found));
+    }
+    Ok(distinct(res, |it| &it.id))
+}
+
+fn found(it: AwsRouteTable) -> Option<FoundRouteTable> {
+    let associations = it.associations.unwrap_or_default();
+    let routes = it.routes.unwrap_or_default();
+    let default = routes.into_iter().find(|it| it.destination_cidr_block.as_deref() == Some(DEFAULT));
+    Some(FoundRouteTable {
+        id: it.route_table_id?,
+        vpc_id: it.vpc_id.unwrap_or_default(),
+        main: associations.iter().any(|it| it.main == Some(true)),
+        associations: associations.into_iter().filter_map(|it| Some((it.subnet_id?, it.route_table_association_id?))).collect(),
+        default_route: default.and_then(|it| {
+            it.gateway_id.or(it.nat_gateway_id).or(it.transit_gateway_id).or(it.network_interface_id).or(it.vpc_peering_connection_id)
+        }),
+        tags: tags(it.tags),
+    })
+}
+
+pub(crate) async fn create(region: &Inner, table: &RouteTable, with: &Tags, ids: &Ids, token: Option<&str>) -> Result<(), Failure> {
+    const ACTION: &str = "ec2:CreateRouteTable";
+    let call = region
+        .api
+        .ec2
+        .create_route_table()
+        .vpc_id(id(ACTION, ids, &Vpc::key(&table.vpc))?)
+        .set_client_token(token.map(str::to_owned))
+        .tag_specifications(tag_specification(ResourceType::RouteTable, with));
+    let answer = region.api.write(ACTION, call.send()).await?;
+    let mut new = answer.route_table.and_then(found).ok_or_else(|| incomplete(ACTION))?;
+    new.tags.extend(with.clone());
+    region.record(Read::RouteTables, made(new));
+    Ok(())
+}
+
+/// Sets the default route and associates subnets, all at once.
+pub(crate) async fn update(region: &Inner, table: &str, is: &RouteTable, seen: &RouteTable, ids: &Ids) -> Result<(), Failure> {
+    let route = async {
+        match &is.default_route {
+            Some(to) if seen.default_route.as_ref() != Some(to) => route(region, table, to, seen.default_route.is_some(), ids).await,
+            _ => Ok(()),
+        }
+    };
+    let associations = is.subnets.difference(&seen.subnets).map(|it| associate(region, table, it, ids));
+    let (route, associations) = futures::join!(route, futures::future::join_all(associations));
+    route?;
+    associations.into_iter().collect()
+}
+
+async fn route(region: &Inner, table: &str, to: &Key, exists: bool, ids: &Ids) -> Result<(), Failure> {
+    const CREATE: &str = "ec2:CreateRoute";
+    const REPLACE: &str = "ec2:ReplaceRoute";
+    let target = id(CREATE, ids, to)?.to_owned();
+    let gateway = (to.kind != Kind::NatGateway).then(|| target.clone());
+    let nat_gateway = (to.kind == Kind::NatGateway).then(|| target.clone());
+    let mut exists = exists;
+    if !exists {
+        let call = region.api.ec2.create_route().route_table_id(table).destination_cidr_block(DEFAULT);
+        let call = call.set_gateway_id(gateway.clone()).set_nat_gateway_id(nat_gateway.clone());
+        match region.api.write(CREATE, call.send()).await {
+            Err(failure) if failure.is("RouteAlreadyExists") => exists = true,
+            other => drop(other?),
+        }
+    }
+    if exists {
+        let call = region.api.ec2.replace_route().route_table_id(table).destination_cidr_block(DEFAULT);
+        region.api.write(REPLACE, call.set_gateway_id(gateway).set_nat_gateway_id(nat_gateway).send()).await?;
+    }
+    region.record(Read::RouteTables, changed::<FoundRouteTable>(table, move |it| it.default_route = Some(target.clone())));
+    Ok(())
+}
+
+async fn associate(region: &Inner, table: &str, subnet: &str, ids: &Ids) -> Result<(), Failure> {
+    const ASSOCIATE: &str = "ec2:AssociateRouteTable";
+    const REPLACE: &str = "ec2:ReplaceRouteTableAssociation";
+    let subnet = id(ASSOCIATE, ids, &Subnet::key(subnet))?.to_owned();
+    let call = region.api.ec2.associate_route_table().route_table_id(table).subnet_id(&subnet);
+    let association = match region.api.write(ASSOCIATE, call.send()).await {
+        Ok(answer) => answer.association_id,
+        Err(failure) if failure.is("Resource.AlreadyAssociated") => {
+            let shown = region.snapshot();
+            let other = shown.route_tables.iter().find_map(|it| it.associations.get(&subnet)).cloned();
+            region.doubt(Read::RouteTables);
+            let call = region.api.ec2.replace_route_table_association().route_table_id(table);
+            let call = call.association_id(other.ok_or(failure)?);
+            region.api.write(REPLACE, call.send()).await?.new_association_id
+        }
+        Err(failure) => return Err(failure),
+    };
+    let association = association.ok_or_else(|| incomplete(ASSOCIATE))?;
+    let change = move |it: &mut FoundRouteTable| drop(it.associations.insert(subnet.clone(), association.clone()));
+    region.record(Read::RouteTables, changed(table, change));
+    Ok(())
+}
+
+/// Takes the table off its subnets, then removes it.
+pub(crate) async fn delete(region: &Inner, table: &str) -> Result<(), Failure> {
+    let shown = region.snapshot();
+    let associations = shown.route_tables.iter().find(|it| it.id == table).map(|it| it.associations.clone()).unwrap_or_default();
+    let all = associations.values().map(|association| async move {
+        let call = region.api.ec2.disassociate_route_table().association_id(association);
+        gone_is_done(region.api.write("ec2:DisassociateRouteTable", call.send()).await.map(drop))
+    });
+    futures::future::join_all(all).await.into_iter().collect::<Result<(), Failure>>()?;
+    region.record(Read::RouteTables, changed::<FoundRouteTable>(table, |it| it.associations.clear()));
+    let call = region.api.ec2.delete_route_table().route_table_id(table);
+    gone_is_done(region.api.write("ec2:DeleteRouteTable", call.send()).await.map(drop))?;
+    region.record(Read::RouteTables, gone::<FoundRouteTable>(table));
+    Ok(())
+}

@@ -1,0 +1,92 @@
+//! Subnets. Their range guards them against being made twice.
+
+use aws_sdk_ec2::types::{Filter, AttributeBooleanValue, ResourceType, Subnet as AwsSubnet, SubnetState};
+use plan::{FoundSubnet, Ids, Read, State, Subnet, Tags, Vpc};
+
+use super::{distinct, filter, id, incomplete, is_ours, pages, tag_specification, tags};
+use crate::api::Api;
+use crate::errors::{Failure, TAKEN, gone_is_done};
+use crate::ledger::{changed, gone, made};
+use crate::region::Inner;
+use crate::schedule::Task;
+
+const CREATE: &str = "ec2:CreateSubnet";
+
+pub(crate) async fn describe(api: &Api, selections: Vec<Vec<Filter>>) -> Result<Vec<FoundSubnet>, Failure> {
+    let mut res = Vec::new();
+    for filters in selections {
+        res.extend(describe_by(api, filters).await?);
+    }
+    Ok(distinct(res, |it| &it.id))
+}
+
+pub(crate) async fn describe_by(api: &Api, filters: Vec<Filter>) -> Result<Vec<FoundSubnet>, Failure> {
+    let found_here = pages!(api, "ec2:DescribeSubnets", describe_subnets.set_filters(filters), 1000, subnets);
+    Ok(found_here.into_iter().filter_map(found).collect())
+}
+
+fn found(it: AwsSubnet) -> Option<FoundSubnet> {
+    Some(FoundSubnet {
+        id: it.subnet_id?,
+        vpc_id: it.vpc_id.unwrap_or_default(),
+        zone: it.availability_zone.unwrap_or_default(),
+        cidr: it.cidr_block.unwrap_or_default(),
+        public: it.map_public_ip_on_launch.unwrap_or_default(),
+        state: match it.state {
+            Some(SubnetState::Pending) => State::Creating,
+            Some(SubnetState::Failed | SubnetState::FailedInsufficientCapacity) => State::Failed,
+            _ => State::Ready,
+        },
+        tags: tags(it.tags),
+    })
+}
+
+pub(crate) async fn create(region: &Inner, subnet: &Subnet, with: &Tags, ids: &Ids) -> Result<(), Failure> {
+    let vpc = id(CREATE, ids, &Vpc::key(&subnet.vpc))?;
+    let call = region
+        .api
+        .ec2
+        .create_subnet()
+        .vpc_id(vpc)
+        .cidr_block(&subnet.cidr)
+        .availability_zone(&subnet.zone)
+        .tag_specifications(tag_specification(ResourceType::Subnet, with));
+    let mut new = match region.api.write(CREATE, call.send()).await {
+        Ok(answer) => answer.subnet.and_then(found).ok_or_else(|| incomplete(CREATE))?,
+        Err(failure) if failure.is_duplicate() => existing(region, vpc, subnet, with, failure).await?,
+        Err(failure) => return Err(failure),
+    };
+    new.tags.extend(with.clone());
+    if new.state == State::Creating {
+        region.follow(Task::Kind(Read::Subnets));
+    }
+    region.record(Read::Subnets, made(new));
+    Ok(())
+}
+
+/// What has the range already: ours, when the answer to a first try was lost.
+async fn existing(region: &Inner, vpc: &str, subnet: &Subnet, with: &Tags, failure: Failure) -> Result<FoundSubnet, Failure> {
+    let in_vpc = describe_by(&region.api, vec![filter("vpc-id", [vpc])]).await?;
+    match in_vpc.iter().find(|it| it.cidr == subnet.cidr) {
+        Some(it) if is_ours(&it.tags, with) && it.zone == subnet.zone => Ok(it.clone()),
+        Some(it) => Err(Failure::local(CREATE, TAKEN, format!("{} in this VPC is {} already", it.cidr, it.id))),
+        None if in_vpc.is_empty() => Err(failure),
+        None => Err(Failure::local(CREATE, TAKEN, failure.message)),
+    }
+}
+
+pub(crate) async fn update(region: &Inner, id: &str, subnet: &Subnet) -> Result<(), Failure> {
+    let public = subnet.public;
+    let value = AttributeBooleanValue::builder().value(public).build();
+    let call = region.api.ec2.modify_subnet_attribute().subnet_id(id).map_public_ip_on_launch(value);
+    region.api.write("ec2:ModifySubnetAttribute", call.send()).await?;
+    region.record(Read::Subnets, changed::<FoundSubnet>(id, move |it| it.public = public));
+    Ok(())
+}
+
+pub(crate) async fn delete(region: &Inner, id: &str) -> Result<(), Failure> {
+    let call = region.api.ec2.delete_subnet().subnet_id(id);
+    gone_is_done(region.api.write("ec2:DeleteSubnet", call.send()).await.map(drop))?;
+    region.record(Read::Subnets, gone::<FoundSubnet>(id));
+    Ok(())
+}

@@ -1,0 +1,295 @@
+//! What was written but may not be readable yet. AWS shows a write seconds after it answered, and a sweep that began before the write
+//! never shows it: until a later sweep does, the ledger amends what was read. Pure: no I/O and no clock.
+
+use plan::{
+    FoundAddress, FoundInstance, FoundInternetGateway, FoundLoadBalancer, FoundNatGateway, FoundNetworkInterface, FoundRouteTable,
+    FoundSecurityGroup, FoundSubnet, FoundVpc, LoadBalancerKind, Read, Snapshot, Timestamp,
+};
+
+/// How long what was written is believed more than what is read, in seconds.
+pub(crate) const LAG: f64 = 30.0;
+
+/// A resource as a snapshot holds it.
+pub(crate) trait Found: Clone + PartialEq + Send + Sync + 'static {
+    fn id(&self) -> &str;
+    /// What reads it.
+    fn read(&self) -> Read;
+    fn all(snapshot: &mut Snapshot) -> &mut Vec<Self>;
+}
+
+macro_rules! found {
+    ($($Found:ident $field:ident $read:ident,)*) => {$(
+        impl Found for $Found {
+            fn id(&self) -> &str {
+                &self.id
+            }
+            fn read(&self) -> Read {
+                Read::$read
+            }
+            fn all(snapshot: &mut Snapshot) -> &mut Vec<Self> {
+                &mut snapshot.$field
+            }
+        }
+    )*};
+}
+
+found! {
+    FoundVpc vpcs Vpcs,
+    FoundSubnet subnets Subnets,
+    FoundInternetGateway internet_gateways InternetGateways,
+    FoundNatGateway nat_gateways NatGateways,
+    FoundAddress addresses Addresses,
+    FoundRouteTable route_tables RouteTables,
+    FoundSecurityGroup security_groups SecurityGroups,
+    FoundInstance instances Instances,
+}
+
+impl Found for FoundLoadBalancer {
+    fn id(&self) -> &str {
+        &self.id
+    }
+    fn read(&self) -> Read {
+        match self.kind {
+            LoadBalancerKind::Classic => Read::ClassicLoadBalancers,
+            _ => Read::LoadBalancers,
+        }
+    }
+    fn all(snapshot: &mut Snapshot) -> &mut Vec<Self> {
+        &mut snapshot.load_balancers
+    }
+}
+
+impl Found for FoundNetworkInterface {
+    fn id(&self) -> &str {
+        &self.id
+    }
+    // Interfaces have no read of their own: such an entry only ends by age.
+    fn read(&self) -> Read {
+        Read::SecurityGroups
+    }
+    fn all(snapshot: &mut Snapshot) -> &mut Vec<Self> {
+        &mut snapshot.network_interfaces
+    }
+}
+
+/// What an amendment found to do.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Effect {
+    /// The snapshot was as it says.
+    Shown,
+    Amended,
+    /// What it is about is not there.
+    Absent,
+}
+
+type Change = Box<dyn Fn(&mut Snapshot) -> Effect + Send + Sync>;
+
+/// One thing known from the answer to a write.
+pub(crate) struct Amendment {
+    id: String,
+    about: About,
+    change: Change,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum About {
+    Making,
+    Changing,
+    Ending,
+}
+
+/// It was made, and was so when it was made.
+pub(crate) fn made<T: Found>(item: T) -> Amendment {
+    let id = item.id().to_owned();
+    let change = move |snapshot: &mut Snapshot| {
+        let all = T::all(snapshot);
+        match all.iter().any(|it| it.id() == item.id()) {
+            true => Effect::Shown,
+            false => {
+                all.push(item.clone());
+                Effect::Amended
+            }
+        }
+    };
+    Amendment { id, about: About::Making, change: Box::new(change) }
+}
+
+/// It was changed: `change` makes it so, and does nothing where it is so.
+pub(crate) fn changed<T: Found>(id: &str, change: impl Fn(&mut T) + Send + Sync + 'static) -> Amendment {
+    let name = id.to_owned();
+    let change = move |snapshot: &mut Snapshot| {
+        let Some(item) = T::all(snapshot).iter_mut().find(|it| it.id() == name) else { return Effect::Absent };
+        let before = item.clone();
+        change(item);
+        match *item == before {
+            true => Effect::Shown,
+            false => Effect::Amended,
+        }
+    };
+    Amendment { id: id.to_owned(), about: About::Changing, change: Box::new(change) }
+}
+
+/// It is no more.
+pub(crate) fn gone<T: Found>(id: &str) -> Amendment {
+    let name = id.to_owned();
+    let change = move |snapshot: &mut Snapshot| {
+        let all = T::all(snapshot);
+        let before = all.len();
+        all.retain(|it| it.id() != name);
+        match all.len() == before {
+            true => Effect::Shown,
+            false => Effect::Amended,
+        }
+    };
+    Amendment { id: id.to_owned(), about: About::Ending, change: Box::new(change) }
+}
+
+struct Entry {
+    read: Read,
+    /// When the answer came.
+    at: Timestamp,
+    amendment: Amendment,
+}
+
+/// All amendments that reads do not show yet, in order.
+#[derive(Default)]
+pub(crate) struct Ledger {
+    entries: Vec<Entry>,
+}
+
+impl Ledger {
+    /// Adds what a write's answer, which came `at`, said; `read` is what will show it.
+    pub fn record(&mut self, read: Read, at: Timestamp, amendment: Amendment) {
+        // A classic load balancer's name can be used again, and what ended needs no changes.
+        if amendment.about != About::Changing {
+            self.entries.retain(|it| it.amendment.id != amendment.id);
+        }
+        self.entries.push(Entry { read, at, amendment });
+    }
+
+    /// Drops what a read of `read`, which began at `began` and is in `base`, shows or overrules. `base` itself is not changed for good:
+    /// it is where amendments are tried out.
+    pub fn settle(&mut self, read: Read, began: Timestamp, base: &mut Snapshot) {
+        self.entries.retain(|it| {
+            if it.read != read || it.at >= began {
+                return true;
+            }
+            let fresh = began - it.at < LAG;
+            match it.amendment.about {
+                // Ids of what ended are not used again, and reads may swing back for a while.
+                About::Ending => fresh,
+                About::Making | About::Changing => fresh && (it.amendment.change)(base) != Effect::Shown,
+            }
+        });
+    }
+
+    /// Makes `snapshot` show what is known beyond what was read.
+    pub fn amend(&self, snapshot: &mut Snapshot) {
+        for entry in &self.entries {
+            (entry.amendment.change)(snapshot);
+        }
+    }
+
+    /// Whether something about this id is not shown by reads yet.
+    pub fn mentions(&self, id: &str) -> bool {
+        self.entries.iter().any(|it| it.amendment.id == id)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use plan::State;
+
+    fn vpc(id: &str) -> FoundVpc {
+        FoundVpc { id: id.into(), cidr: "10.0.0.0/16".into(), state: State::Ready, dns_hostnames: None, tags: Default::default() }
+    }
+
+    fn subnet(id: &str, public: bool) -> FoundSubnet {
+        FoundSubnet {
+            id: id.into(),
+            vpc_id: "vpc-1".into(),
+            zone: "a".into(),
+            cidr: "10.0.0.0/24".into(),
+            public,
+            state: State::Ready,
+            tags: Default::default(),
+        }
+    }
+
+    fn shown(ledger: &Ledger, base: &Snapshot) -> Vec<String> {
+        let mut snapshot = base.clone();
+        ledger.amend(&mut snapshot);
+        snapshot.vpcs.iter().map(|it| it.id.clone()).collect()
+    }
+
+    #[test]
+    fn what_was_made_is_shown_until_a_later_read_shows_it() {
+        let mut ledger = Ledger::default();
+        let mut empty = Snapshot::default();
+        ledger.record(Read::Vpcs, 10.0, made(vpc("vpc-1")));
+        ledger.settle(Read::Vpcs, 9.0, &mut empty.clone());
+        assert_eq!(shown(&ledger, &empty), ["vpc-1"], "a read that began before the write");
+        ledger.settle(Read::Vpcs, 11.0, &mut empty.clone());
+        assert_eq!(shown(&ledger, &empty), ["vpc-1"], "a read that lags");
+        empty.vpcs.push(vpc("vpc-1"));
+        ledger.settle(Read::Vpcs, 13.0, &mut empty);
+        assert!(!ledger.mentions("vpc-1"));
+    }
+
+    #[test]
+    fn reads_win_after_the_lag() {
+        let mut ledger = Ledger::default();
+        let empty = Snapshot::default();
+        ledger.record(Read::Vpcs, 10.0, made(vpc("vpc-1")));
+        ledger.settle(Read::Vpcs, 10.0 + LAG, &mut empty.clone());
+        assert!(shown(&ledger, &empty).is_empty());
+    }
+
+    #[test]
+    fn reads_of_other_kinds_settle_nothing() {
+        let mut ledger = Ledger::default();
+        let empty = Snapshot::default();
+        ledger.record(Read::Vpcs, 10.0, made(vpc("vpc-1")));
+        ledger.settle(Read::Subnets, 500.0, &mut empty.clone());
+        assert_eq!(shown(&ledger, &empty), ["vpc-1"]);
+    }
+
+    #[test]
+    fn what_was_deleted_does_not_come_back() {
+        let mut ledger = Ledger::default();
+        let stale = Snapshot { vpcs: vec![vpc("vpc-1")], ..Snapshot::default() };
+        ledger.record(Read::Vpcs, 5.0, made(vpc("vpc-1")));
+        ledger.record(Read::Vpcs, 10.0, gone::<FoundVpc>("vpc-1"));
+        ledger.settle(Read::Vpcs, 11.0, &mut stale.clone());
+        assert!(shown(&ledger, &stale).is_empty(), "a lagging read");
+        ledger.settle(Read::Vpcs, 12.0, &mut Snapshot::default());
+        assert!(shown(&ledger, &stale).is_empty(), "a read that swings back after one that did not show it");
+    }
+
+    #[test]
+    fn a_change_waits_for_what_it_changes_and_ends_once_shown() {
+        let mut ledger = Ledger::default();
+        let mut base = Snapshot::default();
+        ledger.record(Read::Subnets, 10.0, made(subnet("subnet-1", false)));
+        ledger.record(Read::Subnets, 10.5, changed::<FoundSubnet>("subnet-1", |it| it.public = true));
+        ledger.settle(Read::Subnets, 12.0, &mut base.clone());
+        let mut snapshot = base.clone();
+        ledger.amend(&mut snapshot);
+        assert!(snapshot.subnets[0].public);
+        base.subnets.push(subnet("subnet-1", false));
+        ledger.settle(Read::Subnets, 14.0, &mut base.clone());
+        ledger.amend(&mut base);
+        assert!(base.subnets[0].public, "the read shows it as it was made");
+        ledger.settle(Read::Subnets, 16.0, &mut base);
+        assert!(!ledger.mentions("subnet-1"));
+    }
+
+    #[test]
+    fn a_name_can_be_used_again_after_its_end() {
+        let mut ledger = Ledger::default();
+        ledger.record(Read::Vpcs, 10.0, gone::<FoundVpc>("name"));
+        ledger.record(Read::Vpcs, 11.0, made(vpc("name")));
+        assert_eq!(shown(&ledger, &Snapshot::default()), ["name"]);
+    }
+}

@@ -1,0 +1,188 @@
+//! One AWS region, as one identity sees it: the view that controllers watch, their interests, and the way to act. It does not say what
+//! should be done.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use plan::{Action, Image, ImageQuery, Interest, Key, Outcome, Problem, Read, Snapshot};
+use tokio::sync::{Notify, Semaphore, watch};
+
+use crate::api::Api;
+use crate::batch::Batches;
+use crate::ledger::Amendment;
+use crate::lookup::{Filter, Lookups};
+use crate::schedule::{Awaited, Schedule, Task};
+use crate::world::World;
+use crate::{lookup, now, sweep};
+
+/// How many actions run at once.
+const ACTIONS: usize = 16;
+
+/// What is known of a region.
+#[derive(Clone, Debug, Default)]
+pub struct View {
+    /// `None` until the first sweep ended well.
+    pub snapshot: Option<Arc<Snapshot>>,
+    /// Why the latest sweep failed; the snapshot is older then.
+    pub problem: Option<Problem>,
+}
+
+/// A region. Cheap to clone.
+#[derive(Clone)]
+pub struct Region(pub(crate) Arc<Inner>);
+
+pub(crate) struct Inner {
+    pub api: Api,
+    pub state: Mutex<State>,
+    pub view: watch::Sender<Arc<View>>,
+    /// Tells the sweeper that what is due may have changed.
+    pub wake: Arc<Notify>,
+    pub actions: Semaphore,
+    pub batches: Batches,
+    pub lookups: Lookups,
+}
+
+#[derive(Default)]
+pub(crate) struct State {
+    pub world: World,
+    pub schedule: Schedule,
+    pub interests: BTreeMap<String, Interest>,
+    pub sweeping: bool,
+}
+
+impl State {
+    pub fn awaited(&self) -> Awaited {
+        let mut tasks: BTreeSet<Task> = self.interests.values().flat_map(|it| it.reads.iter().map(|it| Task::Kind(*it))).collect();
+        if self.interests.values().any(|it| !it.deleting_vpcs.is_empty()) {
+            tasks.insert(Task::DeletingVpcs);
+        }
+        Awaited { used: !self.interests.is_empty(), tasks }
+    }
+
+    pub fn deleting_vpcs(&self) -> BTreeSet<String> {
+        self.interests.values().flat_map(|it| it.deleting_vpcs.iter().cloned()).collect()
+    }
+
+    pub fn ids(&self) -> BTreeSet<String> {
+        self.interests.values().flat_map(|it| it.ids.iter().cloned()).collect()
+    }
+}
+
+impl Inner {
+    pub fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Shows what is known now. Before the first sweep, what was written alone would look like the whole world.
+    pub fn publish(&self, problem: Option<Problem>) {
+        let state = self.state();
+        let swept = !state.world.base.snapshot.read_at.is_empty();
+        let snapshot = swept.then(|| Arc::new(state.world.snapshot()));
+        // Still under the lock, so that an older view never replaces a newer one.
+        self.view.send_replace(Arc::new(View { snapshot, problem }));
+    }
+
+    /// What is known now, also before the first sweep.
+    pub fn snapshot(&self) -> Arc<Snapshot> {
+        let view = self.view.borrow().clone();
+        view.snapshot.clone().unwrap_or_default()
+    }
+
+    pub fn record(&self, read: Read, amendment: Amendment) {
+        self.state().world.ledger.record(read, now(), amendment);
+    }
+
+    /// Something follows from a write that was just answered.
+    pub fn follow(&self, task: Task) {
+        self.state().schedule.wrote(task, now(), false);
+    }
+
+    /// Nobody knows what a write did: what reads it is owed.
+    pub fn doubt(&self, read: Read) {
+        self.state().schedule.wrote(Task::Kind(read), now(), true);
+        self.wake.notify_one();
+    }
+}
+
+impl Region {
+    pub(crate) fn new(name: &str, api: Api) -> Region {
+        let mut state = State::default();
+        state.world.base.snapshot.region = name.to_owned();
+        Region(Arc::new(Inner {
+            api,
+            state: Mutex::new(state),
+            view: watch::Sender::new(Arc::default()),
+            wake: Arc::default(),
+            actions: Semaphore::new(ACTIONS),
+            batches: Batches::default(),
+            lookups: Lookups::default(),
+        }))
+    }
+
+    /// What is known, and whenever it changes.
+    pub fn view(&self) -> watch::Receiver<Arc<View>> {
+        self.0.view.subscribe()
+    }
+
+    /// Says what `who` awaits from now on, in place of what he awaited before. The first interest of all starts a sweep at once.
+    pub fn interest(&self, who: &str, interest: Interest) {
+        let mut state = self.0.state();
+        let known = state.ids();
+        let long_ago = now() - 60.0;
+        for id in interest.ids.difference(&known) {
+            if let Some(read) = sweep::reads(id) {
+                state.schedule.wrote(Task::Kind(read), long_ago, true);
+            }
+        }
+        if state.interests.get(who) == Some(&interest) {
+            return;
+        }
+        state.interests.insert(who.to_owned(), interest);
+        let starts = !std::mem::replace(&mut state.sweeping, true);
+        drop(state);
+        if starts {
+            tokio::spawn(sweep::run(Arc::downgrade(&self.0), self.0.wake.clone()));
+        }
+        self.0.wake.notify_one();
+    }
+
+    /// `who` does not use this region any more. Nothing is read for nobody.
+    pub fn forget(&self, who: &str) {
+        self.0.state().interests.remove(who);
+        self.0.wake.notify_one();
+    }
+
+    /// Carries out all `actions` at once and says how each ended. When this returns, the view shows what was done.
+    pub async fn act(&self, who: &str, actions: Vec<Action>) -> Vec<(Key, Outcome)> {
+        let all = actions.iter().map(|it| crate::act::act(&self.0, who, it));
+        let res = futures::future::join_all(all).await;
+        let problem = self.0.view.borrow().problem.clone();
+        self.0.publish(problem);
+        self.0.wake.notify_one();
+        res
+    }
+
+    /// The newest image that `query` matches.
+    ///
+    /// # Errors
+    /// When there is none, or AWS does not say.
+    pub async fn image(&self, query: &ImageQuery) -> Result<Image, Problem> {
+        lookup::image(&self.0, query).await
+    }
+
+    /// Subnets that match filters which a user wrote. What is found is remembered for some minutes.
+    ///
+    /// # Errors
+    /// When AWS does not say.
+    pub async fn subnets(&self, filters: &[Filter]) -> Result<Vec<plan::FoundSubnet>, Problem> {
+        lookup::subnets(&self.0, filters).await
+    }
+
+    /// Security groups that match filters which a user wrote. What is found is remembered for some minutes.
+    ///
+    /// # Errors
+    /// When AWS does not say.
+    pub async fn security_groups(&self, filters: &[Filter]) -> Result<Vec<plan::FoundSecurityGroup>, Problem> {
+        lookup::security_groups(&self.0, filters).await
+    }
+}

@@ -1,0 +1,255 @@
+//! When what is read next. Pure: time comes in as a value, and nothing is read here.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use plan::{Read, Timestamp};
+
+/// Everything is read this often, in seconds.
+const SLOW: f64 = 300.0;
+/// What somebody awaits is read at least this often...
+const AWAITED: f64 = 10.0;
+/// ...but never more often than this, which is also how soon after a write that something follows from.
+const SOON: f64 = 2.0;
+/// Zones hardly ever change.
+const ZONES: f64 = 3600.0;
+/// How long reads rest after they failed once; doubled each time.
+const REST: f64 = 5.0;
+const LONGEST_REST: f64 = 60.0;
+
+/// One thing that can be read by itself.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Task {
+    Kind(Read),
+    /// Network interfaces, groups and load balancers' tags of VPCs that are being deleted.
+    DeletingVpcs,
+    Zones,
+}
+
+/// All kinds, each of which the slow sweep reads.
+pub(crate) const KINDS: [Read; 11] = [
+    Read::Vpcs,
+    Read::Subnets,
+    Read::InternetGateways,
+    Read::NatGateways,
+    Read::Addresses,
+    Read::RouteTables,
+    Read::SecurityGroups,
+    Read::Instances,
+    Read::ClassicLoadBalancers,
+    Read::LoadBalancers,
+    Read::TargetGroups,
+];
+
+/// What is awaited, by anybody.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Awaited {
+    /// Somebody uses this region at all.
+    pub used: bool,
+    pub tasks: BTreeSet<Task>,
+}
+
+/// What is due now.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Due {
+    /// Everything is read: also what only the slow sweep looks at.
+    pub slow: bool,
+    pub tasks: BTreeSet<Task>,
+}
+
+#[derive(Default)]
+pub(crate) struct Schedule {
+    /// When the latest read of everything began.
+    slow: Option<Timestamp>,
+    /// When the latest read of each began.
+    began: BTreeMap<Task, Timestamp>,
+    written: BTreeMap<Task, Written>,
+    failures: i32,
+    rest_until: Timestamp,
+}
+
+/// Writes from which something follows.
+struct Written {
+    /// The first since the latest read.
+    unread: Option<Timestamp>,
+    last: Timestamp,
+    /// To be read once even if nobody awaits it.
+    owed: bool,
+}
+
+impl Schedule {
+    /// Something is on its way because of a write at `at`. `owed`: it is read even if nobody says that he awaits it.
+    pub fn wrote(&mut self, task: Task, at: Timestamp, owed: bool) {
+        let written = self.written.entry(task).or_insert(Written { unread: None, last: at, owed: false });
+        written.unread.get_or_insert(at);
+        written.last = at;
+        written.owed |= owed;
+    }
+
+    /// These reads began and ended well.
+    pub fn read(&mut self, due: &Due, began: Timestamp) {
+        if due.slow {
+            self.slow = Some(began);
+        }
+        for task in &due.tasks {
+            self.began.insert(*task, began);
+            if let Some(written) = self.written.get_mut(task) {
+                if written.unread.is_some_and(|at| at < began) {
+                    written.unread = (written.last >= began).then_some(written.last);
+                }
+                written.owed &= written.unread.is_some();
+            }
+        }
+        self.failures = 0;
+        self.rest_until = 0.0;
+    }
+
+    /// Reads failed: everything rests for a while.
+    pub fn failed(&mut self, now: Timestamp) {
+        self.rest_until = now + (REST * 2f64.powi(self.failures.min(10))).min(LONGEST_REST);
+        self.failures += 1;
+    }
+
+    /// What to read now.
+    pub fn due(&self, now: Timestamp, awaited: &Awaited) -> Due {
+        if now < self.rest_until {
+            return Due::default();
+        }
+        let slow = self.slow_at(awaited) <= now;
+        let all = KINDS.iter().map(|it| Task::Kind(*it)).chain([Task::DeletingVpcs, Task::Zones]);
+        let tasks = all.filter(|it| (slow && matches!(it, Task::Kind(_))) || self.at(*it, awaited) <= now).collect();
+        Due { slow, tasks }
+    }
+
+    /// When something is due next; infinite when nobody awaits anything.
+    pub fn next(&self, awaited: &Awaited) -> Timestamp {
+        let all = KINDS.iter().map(|it| Task::Kind(*it)).chain([Task::DeletingVpcs, Task::Zones]);
+        let first = all.map(|it| self.at(it, awaited)).fold(self.slow_at(awaited), f64::min);
+        first.max(self.rest_until)
+    }
+
+    fn slow_at(&self, awaited: &Awaited) -> Timestamp {
+        match (awaited.used, self.slow) {
+            (false, _) => f64::INFINITY,
+            (true, None) => 0.0,
+            (true, Some(at)) => at + SLOW,
+        }
+    }
+
+    fn at(&self, task: Task, awaited: &Awaited) -> Timestamp {
+        if !awaited.used {
+            return f64::INFINITY;
+        }
+        let began = self.began.get(&task).copied();
+        if task == Task::Zones {
+            return began.map_or(0.0, |it| it + ZONES);
+        }
+        let written = self.written.get(&task);
+        if !awaited.tasks.contains(&task) && !written.is_some_and(|it| it.owed) {
+            return f64::INFINITY;
+        }
+        let Some(began) = began else { return 0.0 };
+        match written {
+            Some(Written { unread: Some(at), .. }) => (at + SOON).max(began + SOON),
+            // Soon after a write it is likely to change soon; the longer it takes, the less often it is looked at.
+            Some(written) => began + (began - written.last).clamp(SOON, AWAITED),
+            None => began + AWAITED,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const NAT: Task = Task::Kind(Read::NatGateways);
+
+    fn awaiting(tasks: &[Task]) -> Awaited {
+        Awaited { used: true, tasks: tasks.iter().copied().collect() }
+    }
+
+    /// Reads at every moment that it is due, until `end`.
+    fn run(schedule: &mut Schedule, awaited: &Awaited, end: f64) -> Vec<(f64, Due)> {
+        let mut res = Vec::new();
+        loop {
+            let at = schedule.next(awaited);
+            if at > end {
+                return res;
+            }
+            let due = schedule.due(at, awaited);
+            schedule.read(&due, at);
+            res.push((at, due));
+        }
+    }
+
+    fn swept() -> Schedule {
+        let mut schedule = Schedule::default();
+        let due = schedule.due(1000.0, &awaiting(&[]));
+        assert!(due.slow && due.tasks.len() == KINDS.len() + 1, "{due:?}");
+        schedule.read(&due, 1000.0);
+        schedule
+    }
+
+    #[test]
+    fn nothing_is_read_before_somebody_uses_the_region() {
+        assert_eq!(Schedule::default().next(&Awaited::default()), f64::INFINITY);
+        assert_eq!(Schedule::default().due(1000.0, &Awaited::default()), Due::default());
+    }
+
+    #[test]
+    fn settled_is_read_every_five_minutes() {
+        let reads = run(&mut swept(), &awaiting(&[]), 1600.0);
+        assert_eq!(reads.iter().map(|it| it.0).collect::<Vec<_>>(), [1300.0, 1600.0]);
+        assert!(reads.iter().all(|it| it.1.slow && it.1.tasks.len() == KINDS.len()));
+    }
+
+    #[test]
+    fn awaited_is_read_alone_every_ten_seconds() {
+        let reads = run(&mut swept(), &awaiting(&[NAT]), 1030.0);
+        assert_eq!(reads.iter().map(|it| it.0).collect::<Vec<_>>(), [1010.0, 1020.0, 1030.0]);
+        assert!(reads.iter().all(|it| !it.1.slow && it.1.tasks == [NAT].into()));
+    }
+
+    #[test]
+    fn awaited_is_read_soon_after_a_write_and_then_less_and_less_often() {
+        let mut schedule = swept();
+        schedule.wrote(NAT, 1009.0, false);
+        let reads = run(&mut schedule, &awaiting(&[NAT]), 1050.0);
+        assert_eq!(reads.iter().map(|it| it.0).collect::<Vec<_>>(), [1011.0, 1013.0, 1017.0, 1025.0, 1035.0, 1045.0]);
+    }
+
+    #[test]
+    fn steady_writes_do_not_put_off_reads() {
+        let mut schedule = swept();
+        let mut reads = 0;
+        for second in 0..20 {
+            let now = 1000.0 + f64::from(second);
+            schedule.wrote(NAT, now, false);
+            let due = schedule.due(now, &awaiting(&[NAT]));
+            if !due.tasks.is_empty() {
+                reads += 1;
+                schedule.read(&due, now);
+            }
+        }
+        assert!((6..=10).contains(&reads), "{reads}");
+    }
+
+    #[test]
+    fn an_unknown_outcome_is_looked_at_once_although_nobody_awaits_it() {
+        let mut schedule = swept();
+        schedule.wrote(NAT, 1100.0, true);
+        let reads = run(&mut schedule, &awaiting(&[]), 1250.0);
+        assert_eq!(reads.iter().map(|it| it.0).collect::<Vec<_>>(), [1102.0]);
+    }
+
+    #[test]
+    fn failed_reads_rest_longer_and_longer_but_no_longer_than_a_minute() {
+        let mut schedule = Schedule::default();
+        let awaited = awaiting(&[]);
+        let mut rests = Vec::new();
+        for _ in 0..6 {
+            schedule.failed(1000.0);
+            rests.push(schedule.next(&awaited) - 1000.0);
+        }
+        assert_eq!(rests, [5.0, 10.0, 20.0, 40.0, 60.0, 60.0]);
+    }
+}
