@@ -14,19 +14,27 @@ from collections.abc import Callable
 world_lock = threading.RLock()
 
 _due: list[tuple[float, int, Callable[[], None]]] = []
+#: While transitions run: when the one that runs was due, so that what it schedules counts from there.
+_running_since: float | None = None
 _order = itertools.count()
 
 
 def later(seconds: float, transition: Callable[[], None]) -> None:
     """Runs `transition` once `seconds` have passed and somebody looks."""
-    heapq.heappush(_due, (time.monotonic() + seconds, next(_order), transition))
+    start = time.monotonic() if _running_since is None else _running_since
+    heapq.heappush(_due, (start + seconds, next(_order), transition))
 
 
 def tick() -> None:
     """Runs all that is due, in order of time."""
+    global _running_since
     now = time.monotonic()
-    while _due and _due[0][0] <= now:
-        heapq.heappop(_due)[2]()
+    try:
+        while _due and _due[0][0] <= now:
+            _running_since, _, transition = heapq.heappop(_due)
+            transition()
+    finally:
+        _running_since = None
 
 
 def clear() -> None:

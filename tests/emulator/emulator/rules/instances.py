@@ -225,6 +225,17 @@ def check_groups(call: Call, groups: list[str], subnet_id: str | None) -> None:
             )
 
 
+@around("ec2", "RunInstances")
+def launch_options_count(call: Call, proceed: Proceed) -> Any:
+    """Protection from termination, and the instance profile of all instances: moto gives it to the first."""
+    answer = proceed()
+    profile = answer.result.instances[0].iam_instance_profile
+    for instance in answer.result.instances:
+        instance.disable_api_termination = bool(call.get("DisableApiTermination"))
+        instance.iam_instance_profile = profile
+    return answer
+
+
 @before("ec2", "StopInstances", "StartInstances", "RebootInstances", "AttachVolume", "ModifyInstanceAttribute")
 def not_while_going(call: Call) -> None:
     """What is shutting down or terminated takes no further orders."""

@@ -4,6 +4,7 @@ import ipaddress
 from typing import Any
 
 from moto.core.responses import ActionResult
+from moto.ec2.models import EC2Backend
 from moto.ec2.models.availability_zones_and_regions import Zone
 from moto.ec2.models.route_tables import Route
 
@@ -143,6 +144,30 @@ def one_table_each(call: Call, proceed: Proceed) -> Any:
                     f"the specified association for route table {table_id} conflicts with an existing association",
                 )
     return proceed()
+
+
+@before("ec2", "CreateVpcEndpoint")
+def gateway_endpoint_by_default(call: Call) -> None:
+    """moto can make an endpoint without a type, but not delete it."""
+    call.params.setdefault("VpcEndpointType", "Gateway")
+
+
+def _delete_endpoints(self: EC2Backend, vpce_ids: list[str] | None = None) -> None:
+    """Also those that a later call gave route tables; moto looks for routes that it never made."""
+    for name in vpce_ids or []:
+        endpoint = self.vpc_end_points.pop(name, None)
+        if endpoint is None:
+            continue
+        for interface in endpoint.network_interface_ids or []:
+            self.enis.pop(interface, None)
+        for table in endpoint.route_table_ids or []:
+            if table in self.route_tables:
+                routes = self.route_tables[table]._routes
+                for key in [one for one, route in routes.items() if route.gateway is endpoint]:
+                    del routes[key]
+
+
+EC2Backend.delete_vpc_endpoints = _delete_endpoints
 
 
 @around("ec2", "DescribeInstanceTopology")
