@@ -1,0 +1,89 @@
+//! Holds the invariants of ARCHITECTURE.md that are about what is absent: reads manifests and sources, runs nothing of the project.
+
+use std::collections::BTreeSet;
+use std::path::Path;
+use std::process::Command;
+
+use sandbox::paths::source;
+
+/// Names of everything that a package of the workspace depends on, build and test dependencies aside.
+fn dependencies(package: &str) -> BTreeSet<String> {
+    let cargo = std::env::var("CARGO").unwrap_or_else(|_| "cargo".into());
+    let arguments = ["tree", "--locked", "--offline", "--edges", "normal,no-proc-macro", "--prefix", "none", "--package", package];
+    let output = Command::new(cargo).args(arguments).current_dir(source()).output().expect("cargo runs");
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    let text = String::from_utf8_lossy(&output.stdout);
+    text.lines().filter_map(|it| it.split_whitespace().next()).map(str::to_owned).collect()
+}
+
+fn starts_with_any(name: &str, prefixes: &[&str]) -> bool {
+    prefixes.iter().any(|it| name.starts_with(it))
+}
+
+#[test]
+fn the_planner_and_the_api_types_depend_on_nothing_that_does_io() {
+    for package in ["plan", "crds"] {
+        let all = dependencies(package);
+        assert!(all.contains("serde"), "the list of dependencies is not what it seems: {all:?}");
+        let forbidden: Vec<&String> =
+            all.iter().filter(|it| starts_with_any(it, &["tokio", "hyper", "aws-", "kube-client", "wasmtime", "reqwest", "rand", "uuid"])).collect();
+        assert!(forbidden.is_empty(), "{package} depends on {forbidden:?}");
+    }
+}
+
+#[test]
+fn the_aws_sdk_and_wasmtime_are_each_behind_one_crate() {
+    let owns = |package: &str, prefix: &str| dependencies(package).iter().any(|it| it.starts_with(prefix));
+    assert!(owns("aws", "aws-sdk-ec2") && owns("plugin", "wasmtime"));
+    assert!(!owns("plugin", "aws-sdk"), "the plugin host knows AWS");
+    assert!(!owns("aws", "wasmtime"), "the AWS leaf knows wasm");
+    assert!(!owns("aws", "kube-client"), "the AWS leaf can talk to Kubernetes");
+    assert!(!owns("plugin", "kube-client"), "the plugin host can talk to Kubernetes");
+    let manifest = std::fs::read_to_string(source().join("host/Cargo.toml")).expect("host/Cargo.toml");
+    assert!(!manifest.contains("aws-sdk") && !manifest.contains("wasmtime"), "the controllers bypass a leaf");
+}
+
+#[test]
+fn leaves_do_not_import_one_another() {
+    let host = source().join("host/src");
+    for (leaf, others) in [
+        ("workload", ["crate::management", "crate::controller", "aws::", "plugin::"]),
+        ("management", ["crate::workload", "crate::controller", "aws::", "plugin::"]),
+    ] {
+        for file in rust_files(&host).into_iter().filter(|it| {
+            let path = it.strip_prefix(&host).unwrap_or(it).to_string_lossy().into_owned();
+            path == format!("{leaf}.rs") || path.starts_with(&format!("{leaf}/"))
+        }) {
+            let text = std::fs::read_to_string(&file).expect("a source file");
+            let code = text.lines().filter(|it| !it.trim_start().starts_with("//"));
+            for line in code {
+                let used = others.iter().find(|it| line.contains(&format!("use {it}")) || line.contains(&format!(" {it}")));
+                assert!(used.is_none(), "{}: {line}", file.display());
+            }
+        }
+    }
+}
+
+#[test]
+fn every_source_file_says_what_it_is_for() {
+    let silent: Vec<String> = ["crds", "host", "plugins", "tests"]
+        .iter()
+        .flat_map(|it| rust_files(&source().join(it)))
+        .filter(|it| !std::fs::read_to_string(it).expect("a source file").starts_with("//!"))
+        .map(|it| it.display().to_string())
+        .collect();
+    assert!(silent.is_empty(), "without a //! line at the top: {silent:?}");
+}
+
+fn rust_files(directory: &Path) -> Vec<std::path::PathBuf> {
+    let mut files = Vec::new();
+    for entry in std::fs::read_dir(directory).expect("a directory").flatten() {
+        let path = entry.path();
+        if path.is_dir() && !path.ends_with("target") {
+            files.extend(rust_files(&path));
+        } else if path.extension().is_some_and(|it| it == "rs") {
+            files.push(path);
+        }
+    }
+    files
+}

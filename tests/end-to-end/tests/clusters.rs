@@ -1,0 +1,202 @@
+//! Real clusters on one bed: real cloud-init, kubeadm, etcd, API servers, Cluster API and cloud controller manager. Two chains run side
+//! by side on it, each on a cluster of its own. Nothing here looks into the operator: everything is asked of the APIs that users have.
+
+use anyhow::{Result, ensure};
+use end_to_end::{BOOT, Cluster, MOMENT, condition, condition_text, wait_until_account_is_empty};
+use sandbox::{Bed, Options};
+
+#[tokio::test(flavor = "multi_thread")]
+async fn clusters_are_made_changed_repaired_and_removed_without_a_trace() -> Result<()> {
+    let bed = Bed::up(Options { name: "clusters".into(), ..Options::default() }).await?;
+    let (one, three) = tokio::join!(one_control_plane(&bed), three_control_planes(&bed));
+    one?;
+    three?;
+    wait_until_account_is_empty(&bed).await
+}
+
+async fn one_control_plane(bed: &Bed) -> Result<()> {
+    let cluster = Cluster::new("default", "one", 1, 2);
+    cluster.apply(bed).await?;
+    cluster.wait_until_ready(bed).await?;
+    passed("one control plane and two workers are ready after one apply");
+    a_cluster_of_the_same_name_is_blocked_and_touches_nothing(bed, &cluster).await?;
+    let cluster = workers_scale_up_and_down(bed, cluster).await?;
+    an_instance_that_is_gone_fails_its_machine_and_is_replaced(bed, &cluster).await?;
+    a_paused_cluster_is_left_alone(bed, &cluster).await?;
+    a_load_balancer_of_a_service_is_gone_before_any_machine_is(bed, &cluster).await
+}
+
+async fn a_cluster_of_the_same_name_is_blocked_and_touches_nothing(bed: &Bed, first: &Cluster) -> Result<()> {
+    let before = bed.emulator().account().await?;
+    let second = Cluster::new("elsewhere", &first.name, 1, 0);
+    second.apply(bed).await?;
+    bed.wait_for("the second cluster to say that it is blocked", MOMENT, async || {
+        let text = condition_text(&second.object(bed, "awscluster", &second.name).await?, "Ready");
+        ensure!(text.contains("vpc"), "Ready says {text:?}");
+        Ok(())
+    })
+    .await?;
+    second.delete(bed).await?;
+    let after = bed.emulator().account().await?;
+    for kind in ["vpc", "subnet", "security-group", "load-balancer"] {
+        ensure!(before.get(kind) == after.get(kind), "{kind}: {:?} before, {:?} after", before.get(kind), after.get(kind));
+    }
+    passed("a cluster of the same name in another namespace is blocked, and nothing of the first is touched");
+    Ok(())
+}
+
+async fn workers_scale_up_and_down(bed: &Bed, cluster: Cluster) -> Result<Cluster> {
+    let deployment = format!("{}-md-0", cluster.name);
+    let mut now = cluster;
+    for workers in [4, 1] {
+        now.workers = workers;
+        now.patch(bed, "machinedeployment", &deployment, &format!(r#"{{"spec":{{"replicas":{workers}}}}}"#)).await?;
+        now.wait_until_ready(bed).await?;
+        bed.wait_for("instances to be as many as machines", MOMENT, async || {
+            let instances = now.instances(bed).await?;
+            ensure!(instances.len() == now.control_planes + workers, "instances {instances:?}");
+            Ok(())
+        })
+        .await?;
+    }
+    passed("workers scale from two to four to one");
+    Ok(now)
+}
+
+async fn an_instance_that_is_gone_fails_its_machine_and_is_replaced(bed: &Bed, cluster: &Cluster) -> Result<()> {
+    let health_check = format!(
+        "apiVersion: cluster.x-k8s.io/v1beta2\nkind: MachineHealthCheck\nmetadata: {{name: {0}-workers, namespace: {1}}}\nspec:\n  \
+         clusterName: {0}\n  selector: {{matchLabels: {{cluster.x-k8s.io/deployment-name: {0}-md-0}}}}\n  checks:\n    \
+         nodeStartupTimeoutSeconds: 1200\n    unhealthyNodeConditions: [{{type: Ready, status: Unknown, timeoutSeconds: 30}}]\n",
+        cluster.name, cluster.namespace
+    );
+    let machines = cluster.objects(bed, "awsmachines").await?;
+    let is_worker = |it: &&serde_json::Value| it["metadata"]["labels"].get("cluster.x-k8s.io/control-plane").is_none();
+    let worker = machines.iter().find(is_worker).ok_or_else(|| anyhow::anyhow!("there is no worker"))?;
+    let name = worker["metadata"]["name"].as_str().unwrap_or_default().to_owned();
+    let id = worker["spec"]["providerID"].as_str().and_then(|it| it.rsplit('/').next()).unwrap_or_default().to_owned();
+    bed.emulator().terminate(&id).await?;
+    bed.wait_for("the AWSMachine to say that its instance is gone", MOMENT, async || {
+        let object = cluster.object(bed, "awsmachine", &name).await?;
+        ensure!(condition(&object, "Ready") == "False", "Ready is {}", condition_text(&object, "Ready"));
+        Ok(())
+    })
+    .await?;
+    let alive = cluster.instances(bed).await?;
+    ensure!(alive.len() == cluster.control_planes + cluster.workers - 1, "something was made in silence: {alive:?}");
+    bed.apply(&health_check).await?;
+    bed.wait_for("the machine to be replaced", BOOT, async || {
+        let machines = cluster.objects(bed, "awsmachines").await?;
+        ensure!(machines.iter().all(|it| it["metadata"]["name"] != name.as_str()), "{name} is still there");
+        Ok(())
+    })
+    .await?;
+    cluster.wait_until_ready(bed).await?;
+    passed("an instance terminated behind our back fails its Machine, and MachineHealthCheck replaces it");
+    Ok(())
+}
+
+async fn a_paused_cluster_is_left_alone(bed: &Bed, cluster: &Cluster) -> Result<()> {
+    cluster.patch(bed, "cluster", &cluster.name, r#"{"spec":{"paused":true}}"#).await?;
+    bed.wait_for("the pause to be seen", MOMENT, async || {
+        let object = cluster.object(bed, "awscluster", &cluster.name).await?;
+        ensure!(condition(&object, "Paused") == "True", "Paused is {}", condition_text(&object, "Paused"));
+        Ok(())
+    })
+    .await?;
+    cluster.patch(bed, "awscluster", &cluster.name, r#"{"spec":{"additionalTags":{"paused":"yes"}}}"#).await?;
+    let from = bed.emulator().calls(0).await?.next;
+    tokio::time::sleep(std::time::Duration::from_secs(15)).await;
+    let tag = |it: &sandbox::emulator::Call| it.write && it.action == "CreateTags" && it.caller.as_deref().is_some_and(|it| it.contains("operator"));
+    let calls = bed.emulator().calls(from).await?.calls;
+    ensure!(!calls.iter().any(tag), "tags were written while the cluster was paused");
+    cluster.patch(bed, "cluster", &cluster.name, r#"{"spec":{"paused":null}}"#).await?;
+    bed.wait_for("the change to be carried out after the pause", MOMENT, async || {
+        let calls = bed.emulator().calls(from).await?.calls;
+        ensure!(calls.iter().any(tag), "no tags were written");
+        Ok(())
+    })
+    .await?;
+    passed("a paused cluster is left alone until the pause is over");
+    Ok(())
+}
+
+async fn a_load_balancer_of_a_service_is_gone_before_any_machine_is(bed: &Bed, cluster: &Cluster) -> Result<()> {
+    let workload = bed.workload(&cluster.namespace, &cluster.name).await?;
+    let service = "apiVersion: v1\nkind: Service\nmetadata: {name: web, namespace: default}\n\
+                   spec: {type: LoadBalancer, selector: {app: web}, ports: [{port: 80, targetPort: 8080}]}\n";
+    workload.apply(service).await?;
+    bed.wait_for("the Service to have a load balancer", MOMENT, async || {
+        let service = workload.kubectl_json(&["get", "service", "web"]).await?;
+        ensure!(service["status"]["loadBalancer"]["ingress"][0]["hostname"].is_string(), "no hostname yet");
+        Ok(())
+    })
+    .await?;
+    let from = bed.emulator().calls(0).await?.next;
+    let instances = cluster.instances(bed).await?;
+    cluster.delete(bed).await?;
+    let calls = bed.emulator().calls(from).await?.calls;
+    let first = |action: &str| calls.iter().find(|it| it.action == action && it.status == Some(200)).map(|it| it.sequence);
+    let (load_balancer, machine) = (first("DeleteLoadBalancer"), first("TerminateInstances"));
+    ensure!(load_balancer.is_some() && machine.is_some() && load_balancer < machine, "deleted {load_balancer:?}, terminated {machine:?}");
+    let left = cluster.instances(bed).await?;
+    ensure!(left.is_empty(), "of {instances:?} {left:?} are left");
+    passed("a Service's load balancer is gone before any machine, and the cluster leaves nothing");
+    Ok(())
+}
+
+async fn three_control_planes(bed: &Bed) -> Result<()> {
+    let cluster = Cluster::new("default", "three", 3, 1).with("AWS_LOAD_BALANCER_TYPE", "nlb");
+    cluster.apply(bed).await?;
+    bed.wait_for("the middle of creation", MOMENT, async || {
+        let calls = bed.emulator().calls(0).await?.calls;
+        ensure!(calls.iter().filter(|it| it.action == "CreateSubnet").count() >= 3, "too early");
+        Ok(())
+    })
+    .await?;
+    bed.kill_operator().await?;
+    bed.start_operator().await?;
+    cluster.wait_until_ready(bed).await?;
+    passed("three control planes and one worker behind a network load balancer are ready, though the operator was killed in between");
+    the_control_plane_rolls_to_a_new_template(bed, &cluster).await?;
+    cluster.ask_for_deletion(bed).await?;
+    bed.wait_for("the middle of deletion", BOOT, async || {
+        let instances = cluster.instances(bed).await?;
+        ensure!(instances.len() < 4, "nothing is terminated yet");
+        Ok(())
+    })
+    .await?;
+    bed.kill_operator().await?;
+    bed.start_operator().await?;
+    cluster.wait_until_gone(bed).await?;
+    passed("a cluster whose operator was killed while it was deleted leaves nothing");
+    Ok(())
+}
+
+async fn the_control_plane_rolls_to_a_new_template(bed: &Bed, cluster: &Cluster) -> Result<()> {
+    let name = format!("{}-control-plane", cluster.name);
+    let mut template = cluster.object(bed, "awsmachinetemplate", &name).await?;
+    let metadata = serde_json::json!({"name": format!("{name}-2"), "namespace": cluster.namespace});
+    template["metadata"] = metadata;
+    template["spec"]["template"]["spec"]["instanceType"] = "m5.large".into();
+    bed.apply(&template.to_string()).await?;
+    let patch = serde_json::json!({"spec": {"machineTemplate": {"spec": {"infrastructureRef": {"name": format!("{name}-2")}}}}});
+    cluster.patch(bed, "kubeadmcontrolplane", &name, &patch.to_string()).await?;
+    let tag = format!("sigs.k8s.io/cluster-api-provider-aws/cluster/{}", cluster.name);
+    bed.wait_for("every control plane machine to be of the new type", BOOT, async || {
+        let world = bed.emulator().world().await?;
+        let alive = world.instances.iter().filter(|it| it.state == "running" && it.tags.contains_key(&tag));
+        let new = alive.filter(|it| it.instance_type == "m5.large").count();
+        let machines = cluster.objects(bed, "machines").await?;
+        ensure!(new == 3 && machines.len() == 4, "{new} of 3 are new, {} machines", machines.len());
+        Ok(())
+    })
+    .await?;
+    cluster.wait_until_ready(bed).await?;
+    passed("the control plane rolls to a new machine template");
+    Ok(())
+}
+
+fn passed(what: &str) {
+    eprintln!("passed: {what}");
+}
