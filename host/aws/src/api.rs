@@ -20,6 +20,7 @@ pub(crate) struct Api {
     pub classic: aws_sdk_elasticloadbalancing::Client,
     pub elb: aws_sdk_elasticloadbalancingv2::Client,
     pub secrets: aws_sdk_secretsmanager::Client,
+    pub tagging: aws_sdk_resourcegroupstagging::Client,
     pub limits: Arc<Limits>,
 }
 

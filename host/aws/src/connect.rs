@@ -88,6 +88,7 @@ impl Aws {
             classic: client!(aws_sdk_elasticloadbalancing, RetryConfig::standard()),
             elb: client!(aws_sdk_elasticloadbalancingv2, RetryConfig::standard()),
             secrets: client!(aws_sdk_secretsmanager, RetryConfig::standard()),
+            tagging: client!(aws_sdk_resourcegroupstagging, RetryConfig::standard()),
             limits: self.limits.clone(),
         }
     }

@@ -16,6 +16,7 @@ mod lookup;
 mod region;
 mod schedule;
 mod sweep;
+mod tagged;
 mod world;
 
 pub use calls::{Calls, calls};

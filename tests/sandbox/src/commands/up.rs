@@ -42,6 +42,7 @@ pub fn run(arguments: Arguments) -> Result<()> {
         operator,
         operator_arguments: arguments.operator_arguments,
         emulator_arguments: arguments.emulator_arguments,
+        boots: true,
         tied: false,
     };
     let own = std::env::current_exe().context("finding this program")?;

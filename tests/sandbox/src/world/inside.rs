@@ -34,12 +34,7 @@ pub fn main(directory: &Path, tied: bool) -> Result<()> {
 /// Starts the real work and collects every process whose parent has ended, as the first process has to.
 fn first_process(directory: &Path, tied: bool) -> Result<()> {
     let own = std::env::current_exe().context("finding this program")?;
-    let child = Command::new(own)
-        .arg("world")
-        .arg(directory)
-        .stdin(Stdio::null())
-        .spawn()
-        .context("starting the world's main process")?;
+    let child = Command::new(own).arg("world").arg(directory).stdin(Stdio::null()).spawn().context("starting the world's main process")?;
     if tied {
         // The other end is held by the process outside; it closes when that ends, however it ends.
         std::thread::spawn(|| {
@@ -70,11 +65,8 @@ async fn run(directory: &Path, reporter: Arc<Reporter>) -> Result<()> {
     if options.parts != Parts::ApiServer {
         supervisor.start(emulator_recipe(&world, &options))?;
     }
-    let server = if options.parts == Parts::Emulator {
-        None
-    } else {
-        Some(management::start(&world, &supervisor, &reporter, options.parts).await?)
-    };
+    let server =
+        if options.parts == Parts::Emulator { None } else { Some(management::start(&world, &supervisor, &reporter, options.parts).await?) };
     if options.parts != Parts::ApiServer {
         reporter.step("waiting for the AWS emulator");
         wait_for_emulator(&world, &supervisor).await?;
@@ -87,7 +79,7 @@ async fn run(directory: &Path, reporter: Arc<Reporter>) -> Result<()> {
     }
     control::serve(directory, supervisor, operator)?;
     reporter.ready();
-    if matches!(options.parts, Parts::All | Parts::Management) {
+    if options.boots && matches!(options.parts, Parts::All | Parts::Management) {
         return cloud::run(world).await.context("acting out the cloud");
     }
     std::future::pending().await

@@ -33,6 +33,8 @@ pub struct Options {
     pub operator_arguments: Vec<String>,
     /// Further arguments of the emulator, such as `--fault` or `--page-size`.
     pub emulator_arguments: Vec<String>,
+    /// Whether instances boot and load balancers forward. Without, the emulator's own account of them stands.
+    pub boots: bool,
     /// Whether the world ends with the process that started it, however that ends.
     pub tied: bool,
 }
@@ -46,6 +48,7 @@ impl Default for Options {
             operator: None,
             operator_arguments: Vec::new(),
             emulator_arguments: Vec::new(),
+            boots: true,
             tied: false,
         }
     }
