@@ -54,9 +54,21 @@ def control(endpoint: str) -> Callable[..., Any]:
     return call
 
 
+class Clients:
+    """Clients of one account, made when first used: `aws.ec2`, `aws.elb`, ..., and `aws.client(service, ...)`."""
+
+    def __init__(self, client: Callable[..., Any]):
+        self.client = client
+
+    def __getattr__(self, service: str) -> Any:
+        made = self.client(service)
+        setattr(self, service, made)
+        return made
+
+
 @pytest.fixture
-def aws(endpoint: str) -> Iterator[SimpleNamespace]:
-    """Clients in an account of their own: `aws.ec2`, `aws.elb`, `aws.elbv2`, ..., and `aws.client(...)`."""
+def aws(endpoint: str) -> Iterator[Clients]:
+    """Clients in an account of their own."""
     root = {"aws_access_key_id": "AKIAIOSFODNN7EXAMPLE", "aws_secret_access_key": "secret"}
     sts = boto3.client("sts", endpoint_url=endpoint, region_name="us-east-1", **root)
     role = f"arn:aws:iam::{next(_accounts)}:role/tester"
@@ -73,14 +85,13 @@ def aws(endpoint: str) -> Iterator[SimpleNamespace]:
             config=Config(retries={"total_max_attempts": retries}, read_timeout=timeout, parameter_validation=False),
         )
 
-    names = ("ec2", "elb", "elbv2", "secretsmanager", "resourcegroupstaggingapi", "iam")
-    yield SimpleNamespace(client=client, **{name: client(name) for name in names})
+    yield Clients(client)
     faults.set_all([])
     configure(delay=DELAY, page_size=0, quotas={}, vanish_after_delays=60.0)
 
 
 @pytest.fixture
-def network(aws: SimpleNamespace) -> SimpleNamespace:
+def network(aws: Clients) -> SimpleNamespace:
     """A VPC with an internet gateway, two subnets and a security group."""
     ec2 = aws.ec2
     vpc = ec2.create_vpc(CidrBlock="10.0.0.0/16")["Vpc"]["VpcId"]
@@ -95,7 +106,7 @@ def network(aws: SimpleNamespace) -> SimpleNamespace:
 
 
 @pytest.fixture
-def launch(aws: SimpleNamespace, network: SimpleNamespace) -> Callable[..., dict[str, Any]]:
+def launch(aws: Clients, network: SimpleNamespace) -> Callable[..., dict[str, Any]]:
     """Starts an instance as CAPA does, with groups inside its interface; fields override."""
 
     def run(**fields: Any) -> dict[str, Any]:
@@ -126,7 +137,7 @@ def settle() -> None:
     time.sleep(settings.delay + 0.05)
 
 
-def state_of(aws: SimpleNamespace, instance: str) -> str:
+def state_of(aws: Clients, instance: str) -> str:
     """The state that DescribeInstances shows."""
     answer = aws.ec2.describe_instances(InstanceIds=[instance])
     return answer["Reservations"][0]["Instances"][0]["State"]["Name"]

@@ -204,4 +204,5 @@ def test_a_whole_network_can_be_taken_down_in_order(aws, network, control):
         aws.ec2.delete_subnet(SubnetId=subnet)
     aws.ec2.delete_vpc(VpcId=network.vpc)
     left = {one for ids in control("account").values() for one in ids}
-    assert not left & {nat, address, network.gateway, network.group, network.vpc, *network.subnets, "api"}
+    assert not left & {nat, address, network.gateway, network.group, network.vpc, *network.subnets}
+    assert not aws.elb.describe_load_balancers()["LoadBalancerDescriptions"]

@@ -1,20 +1,25 @@
-"""Secrets: at most 64 KiB each, and a name waiting for its deletion cannot be taken again."""
+"""Secrets: at most 64 KiB each; refused as AWS refuses, also a name that waits for its deletion."""
 
-from moto.secretsmanager.exceptions import InvalidRequestException, ValidationException
+import base64
+
+from moto.secretsmanager.exceptions import InvalidRequestException, SecretsManagerClientError, ValidationException
 
 from emulator.hooks import Call, before
 
 #: Secrets Manager's limit on one value, in bytes.
 LIMIT = 65536
 
+# Every refusal of Secrets Manager has status 400; moto answers 404 for what is not there.
+SecretsManagerClientError.code = property(lambda self: 400, lambda self, value: None)
+
 
 @before("secretsmanager", "CreateSecret", "PutSecretValue", "UpdateSecret")
 def small_enough(call: Call) -> None:
-    """Counts the bytes of the text, or of the binary value as it is sent (base64)."""
+    """Counts the bytes of the text, or of the binary value before its base64 encoding."""
     text, binary = call.get("SecretString"), call.get("SecretBinary")
     size = len(text.encode()) if text else 0
     if binary:
-        size = len(binary) * 3 // 4
+        size = len(base64.b64decode(binary))
     if size > LIMIT:
         field = "secretString" if text else "secretBinary"
         raise ValidationException(
