@@ -14,13 +14,14 @@ use crds::cluster_api::Cluster;
 use crate::contract::{self, SecurityGroupRuleSpec};
 use crate::token::derive;
 use crate::{
-    Desired, Interest, Invalid, Kind, LoadBalancer, Observed, Owner, Plan, Question, Record, Rule, SecurityGroupRules, Snapshot, Source, State,
+    Desired, Interest, Invalid, LoadBalancer, Observed, Owner, Plan, Question, Record, Rule, SecurityGroupRules, Snapshot, Source, State,
     Timestamp, Vpc, plan, see,
 };
 
 pub use desired::desired;
 pub use layout::Layout;
-pub(crate) use name::{API_SERVER_PORT, cluster_name};
+pub(crate) use layout::load_balancer_kind;
+pub(crate) use name::cluster_name;
 pub(crate) use tag::common;
 
 /// What the infrastructure of a cluster is decided from.
@@ -110,14 +111,19 @@ pub fn decide(input: &Input<'_>) -> Decision {
     if deleting(input.aws_cluster) {
         return delete(input, record, observed);
     }
-    let desired = layout.and_then(|layout| desired(input, &layout, &observed));
-    let (desired, invalid) = match desired {
-        Ok(desired) => (desired, None),
-        Err(invalid) => return Decision { record: input.record.clone(), observed, invalid: Some(invalid), interest: interest(input, &Plan::default()), ..Decision::default() },
+    let wanted = layout.and_then(|layout| Ok((desired(input, &layout, &record.id, &observed)?, layout)));
+    let (desired, layout) = match wanted {
+        Ok(wanted) => wanted,
+        Err(invalid) => {
+            let (interest, invalid) = (interest(input, &Plan::default()), Some(invalid));
+            return Decision { record: input.record.clone(), observed, invalid, interest, ..Decision::default() };
+        }
     };
-    let plan = ask(input, &desired, &observed, &record, None);
+    let mut with_given = record.clone();
+    with_given.ids.extend(layout.given());
+    let plan = ask(input, &desired, &observed, &with_given, None);
     let record = record.before(&plan);
-    Decision { interest: interest(input, &plan), plan, record, observed, desired, invalid, finished: false }
+    Decision { interest: interest(input, &plan), plan, record, observed, desired, invalid: None, finished: false }
 }
 
 fn ask(input: &Input<'_>, desired: &Desired, observed: &Observed, record: &Record, stopped: Option<Timestamp>) -> Plan {
@@ -200,9 +206,4 @@ pub fn groups_have_rules(decision: &Decision, rules: &[AddOnRule]) -> bool {
         Some(crate::Resource::SecurityGroupRules(seen)) => seen.rules.iter().any(|rule| rule.same_traffic(&it.rule)),
         _ => false,
     })
-}
-
-/// Whether a kind is part of a cluster's network rather than of what stands in it.
-pub(crate) fn is_network(kind: Kind) -> bool {
-    matches!(kind, Kind::Vpc | Kind::Subnet | Kind::InternetGateway | Kind::ElasticIp | Kind::NatGateway | Kind::RouteTable)
 }

@@ -14,6 +14,7 @@ use crds::names::{ID_TAG, OWNED, ROLE_TAG, cloud_provider_tag, cluster_tag};
 
 use crate::{Intent, Key, LoadBalancerKind, Observed, Owner, Resource, Seen, Snapshot, State, Tags};
 
+pub(crate) use machine::is_own;
 pub use machine::{instance, machine};
 
 /// Tag key of things whose role would not show otherwise: the name part of their key.

@@ -17,7 +17,9 @@ impl Sight<'_> {
         if !self.scope.deleting || !self.owns_network() {
             return;
         }
-        for it in self.snapshot.load_balancers.iter().filter(|it| !named(it) && self.in_vpc(&it.vpc_id)) {
+        let others: Vec<&FoundLoadBalancer> =
+            self.snapshot.load_balancers.iter().filter(|it| !named(it) && self.in_vpc(&it.vpc_id)).collect();
+        for it in others {
             let left_over = it.tags.as_ref().is_some_and(|tags| self.left_over(tags));
             let owner = if left_over { Owner::Mine } else { Owner::User };
             let is = self.load_balancer(it, &it.name);

@@ -8,7 +8,7 @@ use crate::{
     Vpc,
 };
 
-impl Sight<'_> {
+impl<'a> Sight<'a> {
     pub(super) fn vpc(&mut self) {
         for (found, owner) in self.vpc_candidates() {
             let set = found.dns_hostnames.unwrap_or(!self.scope.intents.contains_key(&Vpc::key(MAIN)));
@@ -21,13 +21,13 @@ impl Sight<'_> {
     }
 
     /// Best first.
-    fn vpc_candidates(&self) -> Vec<(&FoundVpc, Owner)> {
-        let vpcs = &self.snapshot.vpcs;
+    fn vpc_candidates(&self) -> Vec<(&'a FoundVpc, Owner)> {
+        let vpcs: &'a [FoundVpc] = &self.snapshot.vpcs;
         let known = |it: &FoundVpc| self.scope.vpc_id.as_ref() == Some(&it.id);
         if self.scope.vpc_given {
             return vpcs.iter().filter(|it| known(it)).map(|it| (it, self.owner(&it.tags))).collect();
         }
-        let mut res: Vec<(&FoundVpc, Owner)> = vpcs
+        let mut res: Vec<(&'a FoundVpc, Owner)> = vpcs
             .iter()
             .filter_map(|it| match self.claim(&it.tags) {
                 Claim::Ours => Some((it, Owner::Mine)),
@@ -113,7 +113,8 @@ impl Sight<'_> {
             .copied()
             .filter(|it| !self.names.contains_key(&it.id) && matches!(self.claim(&it.tags), Claim::Ours))
             .collect();
-        for it in found.into_iter().filter(|it| self.names.contains_key(&it.id)) {
+        let used: Vec<&FoundAddress> = found.into_iter().filter(|it| self.names.contains_key(&it.id)).collect();
+        for it in used {
             let owner = self.owner(&it.tags);
             let is = ElasticIp { name: self.name(&it.id) };
             self.put(&it.id, owner, State::Ready, is.into(), Some(&it.tags), Some(it.public_ip.clone()));

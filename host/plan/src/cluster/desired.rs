@@ -1,0 +1,76 @@
+//! Everything a cluster should consist of, put together from its parts.
+
+use crds::AWSCluster;
+use crds::cluster_api::Cluster;
+
+use super::{AddOnRule, Input, Layout, name, tag};
+use crate::see::MAIN;
+use crate::{Desired, Invalid, Kind, Observed, Resource, Subnet, Tags, Vpc, Want};
+
+/// What should exist, from the spec and, for addresses that are only known once they are there, from what was seen.
+///
+/// # Errors
+/// The field that cannot be carried out.
+pub fn desired(input: &Input<'_>, layout: &Layout, id: &str, observed: &Observed) -> Result<Desired, Invalid> {
+    let mut builder = Builder {
+        cluster: name::cluster_name(input.cluster),
+        id: id.to_owned(),
+        input_cluster: input.cluster,
+        aws_cluster: input.aws_cluster,
+        layout,
+        rules: input.rules,
+        nat_addresses: nat_addresses(observed),
+        res: Desired::new(),
+    };
+    match layout.owned {
+        true => builder.network(),
+        false => builder.brought(observed),
+    }
+    builder.groups();
+    builder.load_balancer()?;
+    Ok(builder.res)
+}
+
+/// Puts together what a cluster consists of.
+pub(super) struct Builder<'a> {
+    pub cluster: String,
+    pub id: String,
+    pub input_cluster: &'a Cluster,
+    pub aws_cluster: &'a AWSCluster,
+    pub layout: &'a Layout,
+    pub rules: Option<&'a [AddOnRule]>,
+    /// Public addresses of the NAT gateways, once they are known.
+    pub nat_addresses: Vec<String>,
+    pub res: Desired,
+}
+
+impl Builder<'_> {
+    pub(super) fn tags(&self, role: &str, name: &str) -> Tags {
+        tag::common(&self.cluster, &self.id, self.aws_cluster, role, name)
+    }
+
+    pub(super) fn add(&mut self, is: impl Into<Resource>, tags: Tags) {
+        let is = is.into();
+        self.res.insert(is.key(), Want { is, tags });
+    }
+
+    /// A network that the user brought is wanted as it is: it has to be there, and is never changed.
+    fn brought(&mut self, observed: &Observed) {
+        let mut wanted: Vec<Resource> = vec![Vpc { name: MAIN.into(), cidr: self.layout.cidr.clone(), dns_hostnames: true }.into()];
+        wanted.extend(self.layout.subnets.iter().map(|it| {
+            let (zone, cidr) = (it.zone.clone(), it.cidr.clone().unwrap_or_default());
+            Resource::from(Subnet { name: it.name.clone(), vpc: MAIN.into(), zone, cidr, public: it.public })
+        }));
+        for is in wanted {
+            let is = observed.get(&is.key()).map(|seen| seen.is.clone()).unwrap_or(is);
+            self.add(is, Tags::new());
+        }
+    }
+}
+
+/// Addresses are noted where they are seen.
+fn nat_addresses(observed: &Observed) -> Vec<String> {
+    let used = |name: &str| observed.contains_key(&crate::NatGateway::key(name));
+    let addresses = observed.iter().filter(|(key, _)| key.kind == Kind::ElasticIp && used(&key.name));
+    addresses.filter_map(|(_, seen)| seen.note.clone()).collect()
+}

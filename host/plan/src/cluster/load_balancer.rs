@@ -1,0 +1,77 @@
+//! The load balancer in front of the API servers, with the health check and attributes that Cluster API Provider AWS gives it.
+
+use std::collections::BTreeSet;
+
+use crds::load_balancer::{HealthCheckProtocol, LoadBalancerScheme};
+
+use super::desired::Builder;
+use super::{layout, name};
+use crate::see::{API_SERVER, MAIN};
+use crate::{HealthCheck, Invalid, Listener, LoadBalancer, LoadBalancerAttributes, LoadBalancerKind};
+
+impl Builder<'_> {
+    pub(super) fn load_balancer(&mut self) -> Result<(), Invalid> {
+        let Some(kind) = layout::load_balancer_kind(self.aws_cluster) else { return Ok(()) };
+        let spec = &self.aws_cluster.spec.control_plane_load_balancer;
+        if !matches!(kind, LoadBalancerKind::Classic | LoadBalancerKind::Network) {
+            let field = "spec.controlPlaneLoadBalancer.loadBalancerType";
+            return Err(Invalid::new(field, "alb is not supported by cluster-operator: it does not forward TCP; use nlb or classic"));
+        }
+        let internal = spec.scheme == LoadBalancerScheme::Internal;
+        let port = name::api_server_port(self.input_cluster);
+        let port = u16::try_from(port).map_err(|_| Invalid::new("Cluster spec.clusterNetwork.apiServerPort", format!("{port} is no port")))?;
+        let listener = Listener { port, target_port: name::API_SERVER_PORT, health_check: health_check(spec.health_check_protocol, kind)? };
+        let aws_name = name::load_balancer(&self.cluster, self.aws_cluster, kind);
+        let tags = self.tags(API_SERVER, &aws_name);
+        let is = LoadBalancer {
+            name: API_SERVER.into(),
+            aws_name,
+            kind,
+            internet_gateway: (!internal && self.layout.owned).then(|| MAIN.into()),
+            internal,
+            subnets: self.load_balancer_subnets(internal)?,
+            groups: BTreeSet::from(["apiserver-lb".into()]),
+            listener: Some(listener),
+            attributes: Some(LoadBalancerAttributes {
+                cross_zone: spec.cross_zone_load_balancing,
+                idle_timeout_seconds: (kind == LoadBalancerKind::Classic).then_some(600),
+            }),
+        };
+        self.add(is, tags);
+        Ok(())
+    }
+
+    /// One in each zone: a public one for the internet, else a private one.
+    fn load_balancer_subnets(&self, internal: bool) -> Result<BTreeSet<String>, Invalid> {
+        let mut zones = BTreeSet::new();
+        let fitting = self.layout.subnets.iter().filter(|it| it.public != internal && (it.zone.is_empty() || zones.insert(it.zone.clone())));
+        let res: BTreeSet<String> = fitting.map(|it| it.name.clone()).collect();
+        let kind = if internal { "private" } else { "public" };
+        match res.is_empty() {
+            true => Err(Invalid::new("spec.network.subnets", format!("none is {kind}, as the load balancer needs it"))),
+            false => Ok(res),
+        }
+    }
+}
+
+fn health_check(protocol: Option<HealthCheckProtocol>, kind: LoadBalancerKind) -> Result<HealthCheck, Invalid> {
+    let protocol = protocol.unwrap_or(HealthCheckProtocol::Tcp);
+    let allowed = match kind {
+        LoadBalancerKind::Classic => !matches!(protocol, HealthCheckProtocol::Tls | HealthCheckProtocol::Udp),
+        _ => matches!(protocol, HealthCheckProtocol::Tcp | HealthCheckProtocol::Http | HealthCheckProtocol::Https),
+    };
+    if !allowed {
+        let message = format!("{} is no health check of a load balancer of this type", protocol.as_str());
+        return Err(Invalid::new("spec.controlPlaneLoadBalancer.healthCheckProtocol", message));
+    }
+    let path = matches!(protocol, HealthCheckProtocol::Http | HealthCheckProtocol::Https).then(|| "/readyz".to_owned());
+    Ok(HealthCheck {
+        protocol: protocol.as_str().into(),
+        port: name::API_SERVER_PORT,
+        path,
+        interval_seconds: 5,
+        timeout_seconds: 4,
+        healthy_threshold: 2,
+        unhealthy_threshold: 6,
+    })
+}

@@ -1,0 +1,66 @@
+//! The network that a cluster should have, as resources. It is only asked for when the network is ours to make.
+
+use std::collections::BTreeSet;
+
+use crds::names::{NAME_TAG, cloud_provider_tag};
+
+use super::desired::Builder;
+use super::tag;
+use crate::see::{KEY_TAG, MAIN, SubnetRole};
+use crate::{ElasticIp, InternetGateway, NatGateway, RouteTable, Subnet, Tags, Vpc};
+
+impl Builder<'_> {
+    pub(super) fn network(&mut self) {
+        let cluster = self.cluster.clone();
+        let mut tags = self.tags("common", &format!("{cluster}-vpc"));
+        tags.extend(self.aws_cluster.spec.network.vpc.tags.clone());
+        self.add(Vpc { name: MAIN.into(), cidr: self.layout.cidr.clone(), dns_hostnames: true }, tags);
+        let tags = self.tags("common", &format!("{cluster}-igw"));
+        self.add(InternetGateway { name: MAIN.into(), vpc: MAIN.into(), attached: true }, tags);
+        for subnet in &self.layout.subnets {
+            let tags = self.subnet_tags(subnet);
+            let cidr = subnet.cidr.clone().unwrap_or_default();
+            let is = Subnet { name: subnet.name.clone(), vpc: MAIN.into(), zone: subnet.zone.clone(), cidr, public: subnet.public };
+            self.add(is, tags);
+        }
+        let gateways = self.layout.nat_gateways();
+        for (zone, subnet) in &gateways {
+            let tags = self.tags("common", &format!("{cluster}-eip-common"));
+            self.add(ElasticIp { name: zone.clone() }, tags);
+            let tags = self.tags("common", &format!("{cluster}-nat"));
+            let (name, subnet) = (zone.clone(), subnet.clone());
+            self.add(NatGateway { name, subnet, elastic_ip: zone.clone(), internet_gateway: MAIN.into() }, tags);
+        }
+        for subnet in &self.layout.subnets {
+            let default_route = match subnet.public {
+                true => Some(InternetGateway::key(MAIN)),
+                // A zone without a public subnet has no way out; the spec says so by what it lists.
+                false => gateways.iter().find(|(zone, _)| *zone == subnet.zone).map(|(zone, _)| NatGateway::key(zone)),
+            };
+            let mut tags = self.tags(word(subnet), &format!("{cluster}-rt-{}-{}", word(subnet), subnet.zone));
+            tags.insert(cloud_provider_tag(&cluster), crds::names::OWNED.into());
+            tags.insert(KEY_TAG.into(), subnet.name.clone());
+            let subnets = BTreeSet::from([subnet.name.clone()]);
+            self.add(RouteTable { name: subnet.name.clone(), vpc: MAIN.into(), subnets, default_route }, tags);
+        }
+    }
+
+    fn subnet_tags(&self, subnet: &SubnetRole) -> Tags {
+        let mut res = self.tags(word(subnet), &format!("{}-subnet-{}-{}", self.cluster, word(subnet), subnet.zone));
+        res.extend(tag::subnet(&self.cluster, subnet.public));
+        let spec = self.aws_cluster.spec.network.subnets.iter().find(|it| {
+            subnet.id.as_ref().is_some_and(|id| [&it.id, &it.resource_id].contains(&id)) || subnet.cidr.as_ref() == Some(&it.cidr_block)
+        });
+        if let Some(spec) = spec {
+            if !spec.id.starts_with("subnet-") {
+                res.insert(NAME_TAG.into(), spec.id.clone());
+            }
+            res.extend(spec.tags.clone());
+        }
+        res
+    }
+}
+
+fn word(subnet: &SubnetRole) -> &'static str {
+    if subnet.public { "public" } else { "private" }
+}

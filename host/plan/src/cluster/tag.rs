@@ -1,0 +1,24 @@
+//! Tags: exactly those of Cluster API Provider AWS, which the cloud provider, storage drivers and users' scripts read, and our id.
+
+use crds::AWSCluster;
+use crds::names::{
+    CLUSTER_TAG_PREFIX, ID_TAG, INTERNAL_LOAD_BALANCER_TAG, NAME_TAG, OWNED, PUBLIC_LOAD_BALANCER_TAG, ROLE_TAG, cloud_provider_tag,
+};
+
+use crate::Tags;
+
+/// What everything of a cluster carries: the user's tags, whose it is, and what it is for.
+pub(crate) fn common(cluster: &str, id: &str, aws_cluster: &AWSCluster, role: &str, name: &str) -> Tags {
+    let mut res = aws_cluster.spec.additional_tags.clone();
+    res.insert(format!("{CLUSTER_TAG_PREFIX}{cluster}"), OWNED.into());
+    res.insert(ROLE_TAG.into(), role.into());
+    res.insert(NAME_TAG.into(), name.into());
+    res.insert(ID_TAG.into(), id.into());
+    res
+}
+
+/// What a subnet carries besides: controllers in the cluster find subnets for load balancers by it.
+pub(super) fn subnet(cluster: &str, public: bool) -> Tags {
+    let for_load_balancers = if public { PUBLIC_LOAD_BALANCER_TAG } else { INTERNAL_LOAD_BALANCER_TAG };
+    Tags::from([(cloud_provider_tag(cluster), OWNED.into()), (for_load_balancers.into(), "1".into())])
+}

@@ -1,0 +1,231 @@
+//! The instance of one machine: what its AWSMachine asks for, as resources, and what can be done about it now. A machine is never changed in
+//! place, and an instance that was there once is never made again: Cluster API replaces machines.
+
+mod desired;
+mod hold;
+mod placement;
+mod user_data;
+
+use std::collections::BTreeSet;
+
+use crds::cluster_api::{Cluster, Machine};
+use crds::conditions::reason;
+use crds::names::CONTROL_PLANE_LABEL;
+use crds::{AWSCluster, AWSMachine};
+
+use crate::cluster::Layout;
+use crate::see::Scope;
+use crate::{
+    Action, Desired, FoundInstance, Image, ImageQuery, Instance, Interest, Invalid, LoadBalancer, Observed, Plan, Question, Record, Resource,
+    Secret, Snapshot, Subnet, Target, Timestamp, plan, see,
+};
+
+pub use hold::{Hold, hold};
+pub use user_data::{LARGEST_USER_DATA, PART_SIZE};
+
+/// What a machine is decided from.
+pub struct Input<'a> {
+    pub cluster: &'a Cluster,
+    pub machine: &'a Machine,
+    pub aws_cluster: &'a AWSCluster,
+    pub aws_machine: &'a AWSMachine,
+    /// [`Record::of_cluster`] of the AWSCluster.
+    pub cluster_record: &'a Record,
+    /// The bootstrap data, once it was asked for.
+    pub bootstrap: Option<&'a [u8]>,
+    /// The image, once it was asked for.
+    pub image: Option<&'a Image>,
+    pub snapshot: &'a Snapshot,
+    pub record: &'a Record,
+    /// Why nothing of it is removed yet, by [`hold`].
+    pub hold: Option<String>,
+    pub now: Timestamp,
+    /// At least 128 random bits, fresh for every pass.
+    pub random: &'a str,
+}
+
+/// Why nothing can be done yet, which nobody has to change.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Wait {
+    /// A condition's reason.
+    pub reason: &'static str,
+    pub message: String,
+}
+
+/// What is to be done for a machine.
+#[derive(Clone, Debug, Default)]
+pub struct Decision {
+    pub plan: Plan,
+    /// To be on the object before the plan is carried out.
+    pub record: Record,
+    pub observed: Observed,
+    pub desired: Desired,
+    /// The spec cannot be carried out.
+    pub invalid: Option<Invalid>,
+    pub interest: Interest,
+    /// It is being deleted, and nothing of it is left.
+    pub finished: bool,
+    /// Bootstrap data is needed before more can be said.
+    pub needs_bootstrap: bool,
+    /// An image is needed before more can be said.
+    pub needs_image: Option<ImageQuery>,
+    pub waits: Option<Wait>,
+    /// The instance as AWS shows it, terminated ones included.
+    pub instance: Option<FoundInstance>,
+    /// The instance is gone or going, without this operator's doing: reason and message. The machine has to be replaced.
+    pub failed: Option<(&'static str, String)>,
+}
+
+/// Name of an AWSMachine, which names its resources.
+pub(crate) fn name(aws_machine: &AWSMachine) -> String {
+    aws_machine.metadata.name.clone().unwrap_or_default()
+}
+
+/// Whether a machine belongs to the control plane.
+pub(crate) fn is_control_plane(machine: &Machine, aws_machine: &AWSMachine) -> bool {
+    let labelled = |labels: &Option<std::collections::BTreeMap<String, String>>| labels.as_ref().is_some_and(|it| it.contains_key(CONTROL_PLANE_LABEL));
+    labelled(&machine.metadata.labels) || labelled(&aws_machine.metadata.labels)
+}
+
+/// Decides what to do for a machine now.
+pub fn decide(input: &Input<'_>) -> Decision {
+    let deleting = input.aws_machine.metadata.deletion_timestamp.is_some();
+    if input.snapshot.read_at.is_empty() {
+        return wait(input, reason::NOT_READY, "reading AWS");
+    }
+    let name = name(input.aws_machine);
+    let mut record = input.record.clone();
+    let mut layout_record = input.cluster_record.clone();
+    let layout = Layout::of(input.cluster, input.aws_cluster, &mut layout_record, input.snapshot, input.random);
+    let scope = layout.clone().unwrap_or_default().scope(input.cluster, input.aws_cluster, input.cluster_record);
+    let scope = Scope { deleting: false, ..scope };
+    let found = see::instance(input.snapshot, &record, &scope.id, &name).cloned();
+    if let Some(found) = &found {
+        adopt(&mut record, &name, found);
+    }
+    let lost = failure(input, &record, &name, found.as_ref());
+    let node = input.machine.status.as_ref().is_some_and(|it| it.node_ref.is_some());
+    let up_or_gone = node || deleting || lost.is_some();
+    let observed = see::machine(input.snapshot, &scope, &record, &name, !up_or_gone);
+    let base = Decision { record: record.clone(), observed: own(&observed), instance: found.clone(), ..Decision::default() };
+    if deleting {
+        return delete(input, base, &record, &observed);
+    }
+    if let Some(failed) = lost {
+        let plan = ask(input, &Desired::new(), &observed, &record, found.as_ref(), None);
+        return conclude(Decision { failed: Some(failed), ..base }, plan, &record, Desired::new());
+    }
+    let begun = found.is_some() || record.ids.contains_key(&Instance::key(&name)) || record.intents.contains_key(&Instance::key(&name));
+    if let Some(waits) = preconditions(input).filter(|_| !begun) {
+        return Decision { waits: Some(waits), ..base };
+    }
+    let with_record = Input { record: &record, ..clone(input) };
+    let found_here = desired::Found { status: found.as_ref().map(|it| &it.status), node };
+    let wanted = layout.and_then(|layout| desired::desired(&with_record, &layout, &observed, &found_here));
+    let wanted = match wanted {
+        Ok(wanted) => wanted,
+        Err(invalid) => return Decision { invalid: Some(invalid), ..base },
+    };
+    let mut plan = ask(input, &wanted.desired, &observed, &record, found.as_ref(), None);
+    uncovered(&mut plan, &name, &observed, found.as_ref());
+    if plan.open.contains_key(&Secret::key(&name)) || wanted.secret.is_some() {
+        record.secret = wanted.secret;
+    }
+    let base = Decision { needs_bootstrap: wanted.needs_bootstrap, needs_image: wanted.needs_image, ..base };
+    conclude(base, plan, &record, wanted.desired)
+}
+
+fn clone<'a>(input: &Input<'a>) -> Input<'a> {
+    Input { hold: input.hold.clone(), ..*input }
+}
+
+/// The instance was made: it is this machine's for good.
+fn adopt(record: &mut Record, name: &str, found: &FoundInstance) {
+    record.intents.remove(&Instance::key(name));
+    record.ids.insert(Instance::key(name), found.id.clone());
+    if record.provider_id.is_none() && !found.status.zone.is_empty() {
+        record.provider_id = Some(format!("aws:///{}/{}", found.status.zone, found.id));
+    }
+}
+
+/// Why the machine has to be replaced.
+fn failure(input: &Input<'_>, record: &Record, name: &str, found: Option<&FoundInstance>) -> Option<(&'static str, String)> {
+    if let Some(found) = found.filter(|it| ["shutting-down", "terminated"].contains(&it.status.state.as_str())) {
+        let message = format!("{} is {}, and is not made again; delete the Machine to replace it", found.id, found.status.state);
+        return Some((reason::INSTANCE_TERMINATED, message));
+    }
+    let id = record.ids.get(&Instance::key(name)).filter(|id| input.snapshot.absent.contains_key(*id) && found.is_none())?;
+    Some((reason::INSTANCE_NOT_FOUND, format!("{id} does not exist any more, and is not made again; delete the Machine to replace it")))
+}
+
+fn preconditions(input: &Input<'_>) -> Option<Wait> {
+    let provisioned = input.cluster.status.as_ref().and_then(|it| it.initialization.infrastructure_provisioned).unwrap_or_default();
+    if !provisioned {
+        let message = "the infrastructure of the cluster is not provisioned yet".into();
+        return Some(Wait { reason: reason::WAITING_FOR_CLUSTER_INFRASTRUCTURE, message });
+    }
+    if input.machine.spec.bootstrap.data_secret_name.is_none() {
+        return Some(Wait { reason: reason::WAITING_FOR_BOOTSTRAP_DATA, message: "bootstrap data is not there yet".into() });
+    }
+    None
+}
+
+fn delete(input: &Input<'_>, base: Decision, record: &Record, observed: &Observed) -> Decision {
+    if let Some(message) = &input.hold {
+        return Decision { waits: Some(Wait { reason: reason::WAITING_FOR_PLUGINS, message: message.clone() }), ..base };
+    }
+    let stopped = input.aws_machine.metadata.deletion_timestamp.as_ref().map(|it| it.0.as_second() as f64);
+    let plan = ask(input, &Desired::new(), observed, record, base.instance.as_ref(), stopped);
+    let finished = plan.actions.is_empty() && plan.waiting.is_empty() && plan.blocked.is_empty();
+    Decision { finished, ..conclude(base, plan, record, Desired::new()) }
+}
+
+fn ask(
+    input: &Input<'_>,
+    desired: &Desired,
+    observed: &Observed,
+    record: &Record,
+    found: Option<&FoundInstance>,
+    stopped: Option<Timestamp>,
+) -> Plan {
+    let mut absent = input.snapshot.absent.clone();
+    // It is still shown for an hour, and there is nothing left to ask about it.
+    absent.extend(found.filter(|it| it.status.state == "terminated").map(|it| (it.id.clone(), input.now)));
+    let record = Record { id: input.cluster_record.id.clone(), ..record.clone() };
+    let (record, absent, read_at) = (&record, &absent, &input.snapshot.read_at);
+    plan(&Question { desired, observed, record, absent, read_at, now: input.now, stopped, random: input.random })
+}
+
+fn conclude(base: Decision, plan: Plan, record: &Record, desired: Desired) -> Decision {
+    let interest = Interest { reads: plan.awaits.clone(), ..Interest::default() };
+    Decision { record: record.before(&plan), plan, desired, interest, ..base }
+}
+
+/// A load balancer forwards only to zones that it has a subnet in.
+fn uncovered(plan: &mut Plan, name: &str, observed: &Observed, found: Option<&FoundInstance>) {
+    let Some(Resource::LoadBalancer(balancer)) = observed.get(&LoadBalancer::key(see::API_SERVER)).map(|it| &it.is) else { return };
+    let zone_of = |subnet: &String| match observed.get(&Subnet::key(subnet)).map(|it| &it.is) {
+        Some(Resource::Subnet(it)) => Some(it.zone.clone()),
+        _ => None,
+    };
+    let zones: BTreeSet<String> = balancer.subnets.iter().filter_map(zone_of).collect();
+    let Some(zone) = found.map(|it| &it.status.zone).filter(|zone| !zones.is_empty() && !zone.is_empty() && !zones.contains(*zone)) else {
+        return;
+    };
+    let key = Target::key(name);
+    let wanted = plan.actions.iter().any(|it| matches!(it, Action::Create { is, .. } if is.key() == key));
+    if wanted {
+        plan.actions.retain(|it| it.key() != key);
+        plan.blocked.push((key, format!("the load balancer has no subnet in {zone}; add a subnet of that zone to the cluster")));
+    }
+}
+
+/// What a machine shows of what it sees: its own.
+fn own(observed: &Observed) -> Observed {
+    observed.iter().filter(|(key, _)| see::is_own(key)).map(|(key, it)| (key.clone(), it.clone())).collect()
+}
+
+fn wait(input: &Input<'_>, reason: &'static str, message: &str) -> Decision {
+    let waits = Some(Wait { reason, message: message.to_owned() });
+    Decision { record: input.record.clone(), waits, ..Decision::default() }
+}

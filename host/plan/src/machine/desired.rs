@@ -1,0 +1,219 @@
+//! Everything a machine should consist of, and the decision about it.
+
+use std::collections::BTreeSet;
+
+use crds::instance::{HttpTokens, MetadataState, Volume as VolumeSpec};
+use crds::names::{MACHINE_NAME_TAG, OWNED, cloud_provider_tag};
+
+use super::{Input, is_control_plane, name, placement, user_data};
+use crate::cluster::{self, Layout, cluster_name};
+use crate::see::{API_SERVER, MAIN};
+use crate::token::derive;
+use crate::{
+    Desired, ImageQuery, Instance, InstanceStatus, Invalid, Launch, MetadataOptions, Observed, Resource, Secret, Sensitive, Tags, Target, Volume, Vpc,
+    Want,
+};
+
+/// What a machine should consist of, or what has to be known first.
+#[derive(Default)]
+pub(super) struct Wanted {
+    pub desired: Desired,
+    pub needs_bootstrap: bool,
+    pub needs_image: Option<ImageQuery>,
+    /// Prefix and number of the secrets in `desired`.
+    pub secret: Option<(String, usize)>,
+}
+
+/// What exists of the machine already.
+pub(super) struct Found<'a> {
+    pub status: Option<&'a InstanceStatus>,
+    /// Whether its node was seen by Cluster API.
+    pub node: bool,
+}
+
+/// What should exist.
+///
+/// # Errors
+/// The field that cannot be carried out.
+pub(super) fn desired(input: &Input<'_>, layout: &Layout, observed: &Observed, found: &Found<'_>) -> Result<Wanted, Invalid> {
+    let mut res = Wanted::default();
+    let name = name(input.aws_machine);
+    let by_secret = !input.aws_machine.spec.cloud_init.insecure_skip_secrets_manager;
+    let wants_secret = by_secret && !found.node && (found.status.is_none() || input.record.secret.is_some());
+    if wants_secret {
+        secret(input, observed, &name, &mut res);
+    }
+    match found.status {
+        Some(_) => existing(input, observed, &name, &mut res)?,
+        None if res.needs_bootstrap => (),
+        None => new(input, layout, observed, &name, by_secret, &mut res)?,
+    }
+    let balanced = is_control_plane(input.machine, input.aws_machine) && cluster::load_balancer_kind(input.aws_cluster).is_some();
+    if balanced && res.desired.contains_key(&Instance::key(&name)) {
+        let is = Target { name: name.clone(), load_balancer: API_SERVER.into(), instance: name };
+        add(&mut res, is, Tags::new());
+    }
+    Ok(res)
+}
+
+fn add(res: &mut Wanted, is: impl Into<Resource>, tags: Tags) {
+    let is = is.into();
+    res.desired.insert(is.key(), Want { is, tags });
+}
+
+fn secret(input: &Input<'_>, observed: &Observed, name: &str, res: &mut Wanted) {
+    let key = Secret::key(name);
+    if let Some(seen) = observed.get(&key) {
+        res.secret = input.record.secret.clone();
+        return add(res, seen.is.clone(), Tags::new());
+    }
+    let Some(bootstrap) = input.bootstrap else {
+        res.needs_bootstrap = true;
+        return;
+    };
+    let prefix = match &input.record.secret {
+        Some((prefix, _)) => prefix.clone(),
+        None => user_data::secret_prefix(&derive(input.random, &key.to_string())),
+    };
+    let parts = user_data::parts(bootstrap);
+    res.secret = Some((prefix.clone(), parts.len()));
+    let tags = tags(input);
+    add(res, Secret { name: name.to_owned(), prefix, count: parts.len(), parts }, tags);
+}
+
+/// The instance is there: of it, only groups that the user adds can be changed.
+fn existing(input: &Input<'_>, observed: &Observed, name: &str, res: &mut Wanted) -> Result<(), Invalid> {
+    let Some(Resource::Instance(seen)) = observed.get(&Instance::key(name)).map(|it| &it.is) else { return Ok(()) };
+    let additional_groups: BTreeSet<String> = placement::additional_groups(input, vpc_id(observed))?.into_iter().collect();
+    let is = Instance { additional_groups, launch: None, status: None, ..seen.clone() };
+    add(res, is, tags(input));
+    Ok(())
+}
+
+fn new(input: &Input<'_>, layout: &Layout, observed: &Observed, name: &str, by_secret: bool, res: &mut Wanted) -> Result<(), Invalid> {
+    let user_data = match (by_secret, &res.secret, input.bootstrap) {
+        (true, Some((prefix, count)), _) => user_data::fetching(prefix, *count, &input.aws_cluster.spec.region),
+        (false, _, Some(bootstrap)) => user_data::whole(bootstrap, input.aws_machine.spec.uncompressed_user_data.unwrap_or_default())?,
+        _ => {
+            res.needs_bootstrap = true;
+            return Ok(());
+        }
+    };
+    let (subnet, launch) = match begun(input, name) {
+        Some(inputs) => inputs,
+        None => {
+            let query = placement::image(input)?;
+            if query.is_some() && input.image.is_none() {
+                res.needs_image = query;
+                return Ok(());
+            }
+            (placement::subnet(input, layout, observed)?, launch(input)?)
+        }
+    };
+    let mut groups = BTreeSet::from(["node".to_owned(), "lb".to_owned()]);
+    if is_control_plane(input.machine, input.aws_machine) {
+        groups.insert("controlplane".into());
+    }
+    let public = launch.public_ip.unwrap_or_default() && layout.owned;
+    let is = Instance {
+        name: name.to_owned(),
+        subnet,
+        groups,
+        additional_groups: placement::additional_groups(input, vpc_id(observed))?.into_iter().collect(),
+        internet_gateway: public.then(|| MAIN.to_owned()),
+        secret: by_secret.then(|| name.to_owned()),
+        launch: Some(Launch { user_data, ..launch }),
+        status: None,
+    };
+    add(res, is, tags(input));
+    Ok(())
+}
+
+/// The inputs of an attempt that was written down: they may not change.
+fn begun(input: &Input<'_>, name: &str) -> Option<(String, Launch)> {
+    let inputs = input.record.intents.get(&Instance::key(name))?.inputs.as_ref()?;
+    let launch = serde_json::from_value(inputs.get("launch")?.clone()).ok()?;
+    Some((inputs.get("subnet")?.as_str()?.to_owned(), launch))
+}
+
+fn launch(input: &Input<'_>) -> Result<Launch, Invalid> {
+    let spec = &input.aws_machine.spec;
+    let options = &spec.instance_metadata_options;
+    let mut volumes = Vec::new();
+    if let (Some(root), Some(image)) = (&spec.root_volume, input.image) {
+        if root.size < i64::from(image.root_size) {
+            let message = format!("{} GiB is less than the {} GiB of image {}", root.size, image.root_size, image.id);
+            return Err(Invalid::new("spec.rootVolume.size", message));
+        }
+        volumes.push(volume(root, &image.root_device));
+    }
+    volumes.extend(spec.non_root_volumes.iter().map(|it| volume(it, &it.device_name)));
+    let image = spec.ami.id.clone().or_else(|| input.image.map(|it| it.id.clone())).unwrap_or_default();
+    let filled = |text: &String| (!text.is_empty()).then(|| text.clone());
+    Ok(Launch {
+        image,
+        instance_type: spec.instance_type.clone(),
+        iam_instance_profile: filled(&spec.iam_instance_profile),
+        key_name: key_name(input),
+        public_ip: spec.public_ip,
+        tenancy: None,
+        volumes,
+        metadata_options: MetadataOptions {
+            http_endpoint: state(options.http_endpoint),
+            http_tokens: if options.http_tokens == HttpTokens::Required { "required" } else { "optional" }.into(),
+            http_put_response_hop_limit: i32::try_from(options.http_put_response_hop_limit).unwrap_or(1),
+            instance_metadata_tags: state(options.instance_metadata_tags),
+        },
+        user_data: Sensitive::default(),
+    })
+}
+
+/// Absent means the cluster's, absent there means `default`, and empty means none.
+fn key_name(input: &Input<'_>) -> Option<String> {
+    let name = input.aws_machine.spec.ssh_key_name.as_ref().or(input.aws_cluster.spec.ssh_key_name.as_ref());
+    match name.map(String::as_str) {
+        None => Some("default".into()),
+        Some("") => None,
+        Some(name) => Some(name.into()),
+    }
+}
+
+fn state(it: MetadataState) -> String {
+    if it == MetadataState::Enabled { "enabled" } else { "disabled" }.into()
+}
+
+fn volume(it: &VolumeSpec, device_name: &str) -> Volume {
+    let number = |it: i64| i32::try_from(it).unwrap_or(i32::MAX);
+    let filled = |text: &String| (!text.is_empty()).then(|| text.clone());
+    Volume {
+        device_name: device_name.to_owned(),
+        size: number(it.size),
+        volume_type: filled(&it.kind),
+        iops: (it.iops > 0).then(|| number(it.iops)),
+        throughput: it.throughput.map(number),
+        encrypted: it.encrypted,
+        kms_key: filled(&it.encryption_key),
+    }
+}
+
+fn vpc_id(observed: &Observed) -> Option<&str> {
+    observed.get(&Vpc::key(MAIN)).map(|it| it.id.as_str())
+}
+
+/// The cluster's tags, the machine's over them, and those that others rely on over all.
+fn tags(input: &Input<'_>) -> Tags {
+    let cluster = cluster_name(input.cluster);
+    let role = if is_control_plane(input.machine, input.aws_machine) { "control-plane" } else { "node" };
+    let name = name(input.aws_machine);
+    let namespace = input.aws_machine.metadata.namespace.as_deref().unwrap_or_default();
+    let mut ours = cluster::common(&cluster, &input.cluster_record.id, input.aws_cluster, role, &name);
+    ours.insert(cloud_provider_tag(&cluster), OWNED.into());
+    ours.insert(MACHINE_NAME_TAG.into(), format!("{namespace}/{name}"));
+    let theirs = &input.aws_cluster.spec.additional_tags;
+    for (key, value) in &input.aws_machine.spec.additional_tags {
+        if !ours.contains_key(key) || theirs.get(key) == ours.get(key) {
+            ours.insert(key.clone(), value.clone());
+        }
+    }
+    ours
+}

@@ -1,0 +1,47 @@
+//! When a machine of a cluster that is being deleted is kept: its nodes run the pods that remove load balancers and volumes. Cluster API
+//! deletes machines at once and waits for ours, so keeping ours keeps the nodes. Nothing else is ever held: not scaling down, not a
+//! rollout, not remediation.
+
+/// What decides whether a machine that is being deleted is kept. The first two are read live before anything is terminated: a cold cache
+/// looks like no plugin.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Hold {
+    /// The Cluster has a deletion timestamp.
+    pub cluster_deleting: bool,
+    /// A ClusterPlugin of the cluster still carries our finalizer.
+    pub plugin_finalizer: bool,
+    /// The machine belongs to the control plane.
+    pub control_plane: bool,
+    /// The control plane object has a deletion timestamp, or is gone.
+    pub control_plane_deleting: bool,
+    /// Somebody asked to delete without removing add-ons.
+    pub forced: bool,
+}
+
+/// Why nothing of the machine is removed yet, its target registration included; `None` when it may go.
+pub fn hold(it: &Hold) -> Option<String> {
+    let going = !it.control_plane || it.control_plane_deleting;
+    let held = it.cluster_deleting && it.plugin_finalizer && going && !it.forced;
+    held.then(|| "kept until the cluster's add-ons are removed".to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_machine_is_held_exactly_while_its_cluster_goes_with_add_ons_left() {
+        for bits in 0u8..32 {
+            let it = Hold {
+                cluster_deleting: bits & 1 != 0,
+                plugin_finalizer: bits & 2 != 0,
+                control_plane: bits & 4 != 0,
+                control_plane_deleting: bits & 8 != 0,
+                forced: bits & 16 != 0,
+            };
+            // Worker, worker while the control plane goes too, control plane machine that goes with its object.
+            let expected = matches!(bits, 0b00011 | 0b01011 | 0b01111);
+            assert_eq!(hold(&it).is_some(), expected, "{it:?}");
+        }
+    }
+}

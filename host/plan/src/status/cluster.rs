@@ -1,0 +1,178 @@
+//! What is said about a cluster.
+
+use std::collections::BTreeSet;
+
+use crds::cluster::{AWSClusterStatus, LoadBalancerStatus, NetworkStatus, SecurityGroupStatus, SubnetStatus, VPCStatus};
+use crds::conditions::cluster::{
+    CLUSTER_SECURITY_GROUPS_READY, INTERNET_GATEWAY_READY, LOAD_BALANCER_READY, NAT_GATEWAYS_READY, ROUTE_TABLES_READY, SUBNETS_READY, VPC_READY,
+};
+use crds::conditions::{PAUSED, READY, reason};
+use crds::status::{FailureDomain, Initialization};
+
+use super::condition::{Said, lacking, merge, paused_said, problem};
+use crate::cluster::{Decision, Input, deleting, load_balancer_kind};
+use crate::see::{API_SERVER, GROUP_ROLES, MAIN};
+use crate::{Key, Kind, LoadBalancer, NatGateway, Outcome, Owner, Plan, Problem, Resource, SecurityGroup, Seen, State, Vpc};
+
+/// Condition while the object is being deleted.
+const DELETING: &str = "Deleting";
+
+/// The areas that have a condition of their own.
+const AREAS: [(&str, &[Kind]); 7] = [
+    (VPC_READY, &[Kind::Vpc]),
+    (SUBNETS_READY, &[Kind::Subnet]),
+    (INTERNET_GATEWAY_READY, &[Kind::InternetGateway]),
+    (NAT_GATEWAYS_READY, &[Kind::NatGateway, Kind::ElasticIp]),
+    (ROUTE_TABLES_READY, &[Kind::RouteTable]),
+    (CLUSTER_SECURITY_GROUPS_READY, &[Kind::SecurityGroup, Kind::SecurityGroupRules]),
+    (LOAD_BALANCER_READY, &[Kind::LoadBalancer]),
+];
+
+/// What a cluster's status is made of.
+pub struct Cluster<'a> {
+    pub input: &'a Input<'a>,
+    pub decision: &'a Decision,
+    /// How the actions ended, the latest for each key.
+    pub outcomes: &'a [(Key, Outcome)],
+    /// Why AWS cannot be read.
+    pub problem: Option<&'a Problem>,
+    /// Whether the endpoint's name resolves, where the spec asks for that.
+    pub resolves: Option<bool>,
+}
+
+/// The whole status of a cluster.
+pub fn cluster(it: &Cluster<'_>) -> AWSClusterStatus {
+    let object = it.input.aws_cluster;
+    let previous = object.status.clone().unwrap_or_default();
+    let was = previous.initialization.as_ref().and_then(|it| it.provisioned).unwrap_or_default();
+    let ready = ready(it);
+    let provisioned = was || ready.status;
+    let mut said = areas(it);
+    if deleting(object) {
+        said.push((DELETING, Said { status: true, ..ready.clone() }));
+    }
+    said.push((READY, ready));
+    said.push((PAUSED, paused_said(false)));
+    let mut ours: Vec<&str> = AREAS.iter().map(|(name, _)| *name).collect();
+    ours.extend([DELETING, READY, PAUSED]);
+    // As long as AWS was not read, nothing is known, and what was said of it stays.
+    let read = !it.input.snapshot.read_at.is_empty();
+    let keep = !read || deleting(object);
+    AWSClusterStatus {
+        ready: provisioned,
+        initialization: provisioned.then_some(Initialization { provisioned: Some(true) }),
+        network_status: if read { network(it) } else { previous.network_status },
+        failure_domains: if keep { previous.failure_domains } else { failure_domains(it) },
+        conditions: merge(&previous.conditions, said, object.metadata.generation, it.input.now, if read { &ours } else { &[] }),
+    }
+}
+
+fn ready(it: &Cluster<'_>) -> Said {
+    let deleting = deleting(it.input.aws_cluster);
+    if let Some(invalid) = &it.decision.invalid {
+        return Said::no(reason::INVALID_SPEC, invalid.to_string());
+    }
+    if let Some(it) = it.problem {
+        return problem(it);
+    }
+    let lacking = lacking(&it.decision.plan, it.outcomes, |_| true);
+    match (deleting, lacking) {
+        (true, _) if !it.input.machines.is_empty() => Said::no(reason::WAITING_FOR_MACHINES, text(&it.decision.plan)),
+        (true, None) => Said::no(if it.decision.finished { reason::DELETED } else { reason::DELETING }, ""),
+        (true, Some(said)) if [reason::CREATING, reason::NOT_READY].contains(&said.reason) => Said { reason: reason::DELETING, ..said },
+        (_, Some(said)) => said,
+        (false, None) => endpoint(it),
+    }
+}
+
+fn text(plan: &Plan) -> String {
+    plan.waiting.iter().map(|(key, text)| format!("{key}: {text}")).collect::<Vec<_>>().join("; ")
+}
+
+/// Everything is there; whether the API can be reached by name.
+fn endpoint(it: &Cluster<'_>) -> Said {
+    match (&it.decision.record.endpoint, it.resolves) {
+        (None, _) if load_balancer_kind(it.input.aws_cluster).is_none() => {
+            let message = "spec.controlPlaneEndpoint is not set, and there is no load balancer to take it from; set it";
+            Said::no("WaitForExternalControlPlaneEndpoint", message)
+        }
+        (None, _) => Said::no(reason::WAIT_FOR_DNS_NAME, "the load balancer has no host name yet"),
+        (Some((host, _)), Some(false)) => Said::no(reason::WAIT_FOR_DNS_NAME_RESOLVE, format!("{host} does not resolve yet")),
+        (Some(_), _) => Said::yes(),
+    }
+}
+
+fn areas(it: &Cluster<'_>) -> Vec<(&'static str, Said)> {
+    let known: BTreeSet<Kind> = it.decision.desired.keys().chain(it.decision.observed.keys()).map(|key| key.kind).collect();
+    let plan = &it.decision.plan;
+    let mut res = Vec::new();
+    for (name, kinds) in AREAS {
+        if !kinds.iter().any(|kind| known.contains(kind)) || it.decision.invalid.is_some() {
+            continue;
+        }
+        let concerns = |key: &Key| kinds.contains(&key.kind);
+        let there = it.decision.observed.keys().any(|key| concerns(key));
+        let said = match lacking(plan, it.outcomes, concerns) {
+            Some(said) => said,
+            None if deleting(it.input.aws_cluster) && !there => Said::no(reason::DELETED, ""),
+            None => Said::yes(),
+        };
+        res.push((name, said));
+    }
+    res
+}
+
+/// Zones of the subnets that machines are put in.
+fn failure_domains(it: &Cluster<'_>) -> Vec<FailureDomain> {
+    let observed = &it.decision.observed;
+    let wanted = observed.iter().filter(|(key, seen)| it.decision.desired.contains_key(key) && seen.state == State::Ready);
+    let subnets: Vec<_> = wanted.filter_map(|(_, seen)| if let Resource::Subnet(it) = &seen.is { Some(it) } else { None }).collect();
+    let balanced: Option<BTreeSet<&String>> = match observed.get(&LoadBalancer::key(API_SERVER)).map(|it| &it.is) {
+        Some(Resource::LoadBalancer(it)) => Some(subnets.iter().filter(|subnet| it.subnets.contains(&subnet.name)).map(|it| &it.zone).collect()),
+        _ => None,
+    };
+    let any_private = subnets.iter().any(|it| !it.public);
+    let zones: BTreeSet<&String> = subnets.iter().filter(|it| !it.public || !any_private).map(|it| &it.zone).collect();
+    let domain = |zone: &String| FailureDomain {
+        name: zone.clone(),
+        control_plane: Some(balanced.as_ref().is_none_or(|zones| zones.contains(zone))),
+        attributes: Default::default(),
+    };
+    zones.into_iter().map(domain).collect()
+}
+
+fn network(it: &Cluster<'_>) -> NetworkStatus {
+    let observed = &it.decision.observed;
+    let usable = |seen: &&Seen| !matches!(seen.owner, Owner::OtherDriver(_));
+    let vpc = observed.get(&Vpc::key(MAIN)).filter(usable).and_then(|seen| match &seen.is {
+        Resource::Vpc(it) => Some(VPCStatus { id: seen.id.clone(), cidr_block: it.cidr.clone() }),
+        _ => None,
+    });
+    let subnets = observed.values().filter(usable).filter_map(|seen| match &seen.is {
+        Resource::Subnet(it) => {
+            let (availability_zone, cidr_block) = (it.zone.clone(), it.cidr.clone());
+            Some(SubnetStatus { id: seen.id.clone(), availability_zone, cidr_block, is_public: it.public })
+        }
+        _ => None,
+    });
+    let groups = GROUP_ROLES.into_iter().filter_map(|role| {
+        let seen = observed.get(&SecurityGroup::key(role)).filter(usable)?;
+        let Resource::SecurityGroup(it) = &seen.is else { return None };
+        Some((role.to_owned(), SecurityGroupStatus { id: seen.id.clone(), name: it.group_name.clone() }))
+    });
+    let balancer = observed.get(&LoadBalancer::key(API_SERVER)).filter(usable);
+    let found = balancer.and_then(|seen| it.input.snapshot.load_balancers.iter().find(|it| it.id == seen.id));
+    let api_server_elb = found.map(|it| LoadBalancerStatus {
+        name: it.name.clone(),
+        arn: if it.id.starts_with("arn:") { it.id.clone() } else { String::new() },
+        dns_name: it.dns_name.clone(),
+    });
+    let addresses = observed.iter().filter(|(key, _)| key.kind == Kind::ElasticIp && observed.contains_key(&NatGateway::key(&key.name)));
+    NetworkStatus {
+        vpc,
+        subnets: subnets.collect(),
+        security_groups: groups.collect(),
+        api_server_elb: api_server_elb.unwrap_or_default(),
+        nat_gateways_ips: addresses.filter_map(|(_, seen)| seen.note.clone()).collect(),
+    }
+}
