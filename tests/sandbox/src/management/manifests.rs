@@ -83,7 +83,7 @@ pub fn with_defaults(text: &str) -> String {
 /// Makes every webhook of an object, admission and conversion alike, point to a port of this machine instead of a
 /// Service, since the server behind it is a process here.
 pub fn point_webhooks_at(object: &mut Value, port: u16, authority: &str) {
-    if let Some(webhooks) = object["webhooks"].as_array_mut() {
+    if let Some(webhooks) = object.get_mut("webhooks").and_then(Value::as_array_mut) {
         for webhook in webhooks {
             point_at(&mut webhook["clientConfig"], port, authority);
         }
