@@ -19,24 +19,33 @@ _running_since: float | None = None
 _order = itertools.count()
 
 
+_skipped = 0.0
+
+
+def now() -> float:
+    """Seconds on a clock that only goes forward, by itself or by `skip`."""
+    return time.monotonic() + _skipped
+
+
+def skip(seconds: float) -> None:
+    """Moves the clock forward, so that tests need not wait."""
+    global _skipped
+    _skipped += seconds
+
+
 def later(seconds: float, transition: Callable[[], None]) -> None:
     """Runs `transition` once `seconds` have passed and somebody looks."""
-    start = time.monotonic() if _running_since is None else _running_since
+    start = now() if _running_since is None else _running_since
     heapq.heappush(_due, (start + seconds, next(_order), transition))
 
 
 def tick() -> None:
     """Runs all that is due, in order of time."""
     global _running_since
-    now = time.monotonic()
+    until = now()
     try:
-        while _due and _due[0][0] <= now:
+        while _due and _due[0][0] <= until:
             _running_since, _, transition = heapq.heappop(_due)
             transition()
     finally:
         _running_since = None
-
-
-def clear() -> None:
-    """Forgets all that is scheduled."""
-    _due.clear()

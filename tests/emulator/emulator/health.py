@@ -4,7 +4,8 @@ The bed reports what its own health checks found. A load balancer that no bed ev
 targets after the usual delay, so that tests without a bed can wait for them.
 """
 
-import time
+
+from emulator import clock
 
 #: Health by load balancer (name or ARN), target (instance id or address) and port.
 _reports: dict[str, dict[tuple[str, int], bool]] = {}
@@ -34,7 +35,7 @@ def ever_reported(balancer: str) -> bool:
 
 def register(place: str, target: str) -> None:
     """Notes that a target was registered just now, unless it already is."""
-    _registered.setdefault((place, target), time.monotonic())
+    _registered.setdefault((place, target), clock.now())
 
 
 def deregister(place: str, target: str) -> None:
@@ -50,4 +51,4 @@ def forget(balancer: str) -> None:
 def age(place: str, target: str) -> float:
     """Seconds since the target was registered; infinite if that was never noted."""
     since = _registered.get((place, target))
-    return float("inf") if since is None else time.monotonic() - since
+    return float("inf") if since is None else clock.now() - since

@@ -3,7 +3,6 @@
 import itertools
 import json
 import threading
-import time
 import urllib.request
 from collections.abc import Callable, Iterator
 from types import SimpleNamespace
@@ -14,11 +13,11 @@ import pytest
 from botocore.config import Config
 from botocore.exceptions import ClientError
 
-from emulator import seed
+from emulator import clock, seed
 from emulator.settings import DEFAULT_AMIS, configure, settings
 
-#: Seconds that a transition takes in these tests.
-DELAY = 0.4
+#: Seconds that a transition takes in these tests, on a clock that they move themselves.
+DELAY = 600.0
 IMAGE = "ami-bed13630000000000"
 
 seed.prepare(DEFAULT_AMIS)
@@ -133,8 +132,8 @@ def refused(code: str, call: Callable[..., Any], *given: Any, **fields: Any) -> 
 
 
 def settle() -> None:
-    """Waits until every transition that has begun is over."""
-    time.sleep(settings.delay + 0.05)
+    """Moves the clock until every transition that has begun is over."""
+    clock.skip(settings.delay + 1)
 
 
 def state_of(aws: Clients, instance: str) -> str:

@@ -1,19 +1,17 @@
 """Reads that are behind: EC2's eventual consistency, as its developer guide warns of it."""
 
-import time
-
 import pytest
 from conftest import refused
+from emulator import clock
 
-LAG = 0.6
+LAG = 100.0
 
 
 @pytest.fixture
 def lagging(control, network):
     """Starts the lag after the network is there and known."""
-    time.sleep(0.05)
     control("faults", [{"kind": "read-lag", "seconds": LAG}], method="PUT")
-    time.sleep(LAG)
+    clock.skip(LAG + 1)
     yield
     control("faults", [], method="PUT")
 
@@ -27,7 +25,7 @@ def test_what_was_created_just_now_is_not_found_yet(aws, network, lagging):
     refused("InvalidSubnetID.NotFound", aws.ec2.describe_subnets, SubnetIds=[subnet])
     refused("InvalidSubnetID.NotFound", aws.ec2.create_network_interface, SubnetId=subnet)
     refused("InvalidSubnetID.NotFound", aws.ec2.delete_subnet, SubnetId=subnet)
-    time.sleep(LAG)
+    clock.skip(LAG + 1)
     assert len(aws.ec2.describe_subnets(Filters=filters)["Subnets"]) == 1
     aws.ec2.delete_subnet(SubnetId=subnet)
 
@@ -60,13 +58,13 @@ def test_every_kind_lags(aws, network, lagging):
 
     assert counts() == (0, 0, 0, 0, 0, 0)
     refused("InvalidInstanceID.NotFound", ec2.describe_instances, InstanceIds=[instance])
-    time.sleep(LAG)
+    clock.skip(LAG + 1)
     assert counts() == (1, 1, 1, 1, 1, 1)
 
 
 def test_what_was_deleted_just_now_is_still_listed(aws, network, lagging):
     group = aws.ec2.create_security_group(GroupName="late", Description="d", VpcId=network.vpc)["GroupId"]
-    time.sleep(LAG)
+    clock.skip(LAG + 1)
     aws.ec2.delete_security_group(GroupId=group)
     aws.ec2.delete_subnet(SubnetId=network.subnets[1])
     by_vpc = [{"Name": "vpc-id", "Values": [network.vpc]}]
@@ -78,7 +76,7 @@ def test_what_was_deleted_just_now_is_still_listed(aws, network, lagging):
 
     assert listed() == (True, True)
     refused("InvalidGroup.NotFound", aws.ec2.delete_security_group, GroupId=group)
-    time.sleep(LAG)
+    clock.skip(LAG + 1)
     assert listed() == (False, False)
 
 
@@ -90,7 +88,7 @@ def test_new_load_balancers_lag(aws, network, lagging):
     refused("LoadBalancerNotFound", aws.elb.describe_load_balancers, LoadBalancerNames=[name])
     assert aws.elb.describe_load_balancers()["LoadBalancerDescriptions"] == []
     assert aws.elbv2.describe_load_balancers()["LoadBalancers"] == []
-    time.sleep(LAG)
+    clock.skip(LAG + 1)
     assert len(aws.elb.describe_load_balancers(LoadBalancerNames=[name])["LoadBalancerDescriptions"]) == 1
     assert len(aws.elbv2.describe_load_balancers()["LoadBalancers"]) == 1
 

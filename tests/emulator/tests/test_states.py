@@ -1,9 +1,8 @@
 """Instances and NAT gateways take time, in every read, as their documented life cycles say."""
 
-import time
-
 from conftest import refused, settle, state_of
-from emulator.settings import configure
+from emulator import clock
+from emulator.settings import configure, settings
 
 
 def test_an_instance_is_pending_before_it_runs(aws, launch):
@@ -16,6 +15,7 @@ def test_an_instance_is_pending_before_it_runs(aws, launch):
 
 
 def test_the_waiter_of_the_sdk_sees_it_run(aws, launch):
+    configure(delay=0.5)
     instance = launch()["InstanceId"]
     aws.ec2.get_waiter("instance_running").wait(InstanceIds=[instance], WaiterConfig={"Delay": 1, "MaxAttempts": 5})
     assert state_of(aws, instance) == "running"
@@ -47,18 +47,18 @@ def test_a_terminated_instance_has_no_network_and_is_not_found_by_vpc(aws, launc
 def test_an_instance_terminated_while_pending_never_runs(aws, launch):
     instance = launch()["InstanceId"]
     aws.ec2.terminate_instances(InstanceIds=[instance])
-    seen = set()
-    for _ in range(12):
-        seen.add(state_of(aws, instance))
-        time.sleep(0.05)
-    assert seen == {"shutting-down", "terminated"}
+    assert state_of(aws, instance) == "shutting-down"
+    settle()
+    assert state_of(aws, instance) == "terminated"
 
 
 def test_terminated_instances_vanish(aws, launch):
-    configure(delay=0.1, vanish_after_delays=5.0)
+    configure(vanish_after_delays=5.0)
     instance = launch(TagSpecifications=[{"ResourceType": "instance", "Tags": [{"Key": "a", "Value": "b"}]}])["InstanceId"]
     aws.ec2.terminate_instances(InstanceIds=[instance])
-    time.sleep(1.3)
+    settle()
+    assert state_of(aws, instance) == "terminated"
+    clock.skip(5 * settings.delay)
     refused("InvalidInstanceID.NotFound", aws.ec2.describe_instances, InstanceIds=[instance])
     assert aws.ec2.describe_instances()["Reservations"] == []
     assert aws.ec2.describe_tags(Filters=[{"Name": "resource-id", "Values": [instance]}])["Tags"] == []
@@ -89,14 +89,14 @@ def test_a_nat_gateway_is_pending_then_available(aws, network):
 
 
 def test_a_nat_gateway_is_deleting_then_deleted_then_gone(aws, network):
-    configure(delay=0.2, vanish_after_delays=5.0)
+    configure(vanish_after_delays=5.0)
     nat = _nat(aws, network)
     settle()
     aws.ec2.delete_nat_gateway(NatGatewayId=nat)
     assert _shown(aws, nat)["State"] == "deleting"
     settle()
     assert _shown(aws, nat)["State"] == "deleted"
-    time.sleep(1.1)
+    clock.skip(5 * settings.delay)
     refused("NatGatewayNotFound", aws.ec2.describe_nat_gateways, NatGatewayIds=[nat])
 
 

@@ -6,14 +6,13 @@ rules of a thing that is visible are always current.
 """
 
 import re
-import time
 from collections.abc import Iterator
 from typing import Any
 
 from moto.core.utils import camelcase_to_underscores
 from moto.ec2 import utils
 
-from emulator import api_model, faults
+from emulator import api_model, clock, faults
 from emulator.hooks import RESPONSES, Call, Proceed, around
 from emulator.rules.paging import PAGED
 
@@ -44,7 +43,7 @@ _ghosts: list[tuple[float, Any, Any, Any]] = []
 
 def _random_id(prefix: str = "", size: int = 17) -> str:
     made = _moto_random_id(prefix, size)
-    _born[made] = time.monotonic()
+    _born[made] = clock.now()
     return made
 
 
@@ -53,7 +52,7 @@ utils.random_id = _random_id
 
 
 def _fresh(name: str | None, lag: float) -> bool:
-    return name is not None and _born.get(name, 0.0) > time.monotonic() - lag
+    return name is not None and _born.get(name, 0.0) > clock.now() - lag
 
 
 def _names(item: Any) -> Iterator[str]:
@@ -138,7 +137,7 @@ def _remembering(call: Call, proceed: Proceed) -> Any:
     if call.action.startswith(("Delete", "Release")):
         held = [(container, _items(container)) for container in _containers(call)]
         answer = proceed()
-        now = time.monotonic()
+        now = clock.now()
         _ghosts[:] = [one for one in _ghosts if one[0] > now - _LONGEST_MEMORY]
         for container, things in held:
             left = _items(container)
@@ -146,12 +145,12 @@ def _remembering(call: Call, proceed: Proceed) -> Any:
         return answer
     answer = proceed()
     if call.service != "ec2" and call.action in ("CreateLoadBalancer", "CreateTargetGroup"):
-        _born.setdefault(call.get("LoadBalancerName") or call.get("Name"), time.monotonic())
+        _born.setdefault(call.get("LoadBalancerName") or call.get("Name"), clock.now())
     return answer
 
 
 def _show_ghosts(call: Call, lag: float) -> list[tuple[Any, Any, Any]]:
-    limit = time.monotonic() - lag
+    limit = clock.now() - lag
     here = [id(container) for container in _containers(call)]
     shown = []
     for when, container, key, thing in _ghosts:
