@@ -9,7 +9,8 @@ use aws_config::environment::region::EnvironmentVariableRegionProvider;
 use aws_config::meta::region::RegionProviderChain;
 use aws_config::retry::RetryConfig;
 use aws_config::timeout::TimeoutConfig;
-use aws_config::{BehaviorVersion, SdkConfig};
+use aws_config::{BehaviorVersion, ConfigLoader, SdkConfig};
+use aws_credential_types::Credentials;
 use aws_credential_types::provider::ProvideCredentials;
 use aws_credential_types::provider::error::CredentialsError;
 use aws_smithy_http_client::tls;
@@ -45,6 +46,18 @@ impl Aws {
     /// # Errors
     /// When there are no credentials.
     pub async fn connect() -> Result<Aws, ConnectError> {
+        Self::load(aws_config::defaults(BehaviorVersion::latest())).await
+    }
+
+    /// As [`connect`](Self::connect), but to an endpoint and with credentials that are given: an emulator's, usually.
+    ///
+    /// # Errors
+    /// None that can be: the credentials are there.
+    pub async fn connect_to(endpoint: &str, credentials: Credentials) -> Result<Aws, ConnectError> {
+        Self::load(aws_config::defaults(BehaviorVersion::latest()).endpoint_url(endpoint).credentials_provider(credentials)).await
+    }
+
+    async fn load(loader: ConfigLoader) -> Result<Aws, ConnectError> {
         let http = aws_smithy_http_client::Builder::new()
             .tls_provider(tls::Provider::Rustls(tls::rustls_provider::CryptoMode::Ring))
             .build_https();
@@ -53,7 +66,7 @@ impl Aws {
             .operation_attempt_timeout(Duration::from_secs(15))
             .operation_timeout(Duration::from_secs(45))
             .build();
-        let config = aws_config::defaults(BehaviorVersion::latest())
+        let config = loader
             .http_client(http)
             .timeout_config(timeouts)
             .retry_config(RetryConfig::standard())

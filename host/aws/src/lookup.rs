@@ -43,7 +43,10 @@ async fn kept<K: Ord + Clone, V: Clone>(
     ask: impl Future<Output = Result<V, Problem>>,
 ) -> Result<V, Problem> {
     let mut answers = answers.lock().await;
-    let fresh = |(at, answer): &(Timestamp, Result<V, Problem>)| now() - at < if answer.is_ok() { KEPT } else { KEPT_WRONG };
+    let fresh = |(at, answer): &(Timestamp, Result<V, Problem>)| {
+        let kept = if answer.is_ok() { KEPT } else { KEPT_WRONG };
+        now() - at < kept
+    };
     if let Some((_, answer)) = answers.get(question).filter(|it| fresh(it)) {
         return answer.clone();
     }

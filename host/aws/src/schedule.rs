@@ -116,7 +116,7 @@ impl Schedule {
         }
         let slow = self.slow_at(awaited) <= now;
         let all = KINDS.iter().map(|it| Task::Kind(*it)).chain([Task::DeletingVpcs, Task::Zones]);
-        let tasks = all.filter(|it| (slow && matches!(it, Task::Kind(_))) || self.at(*it, awaited) <= now).collect();
+        let tasks = all.filter(|it: &Task| (slow && matches!(it, Task::Kind(_))) || self.at(*it, awaited) <= now).collect();
         Due { slow, tasks }
     }
 

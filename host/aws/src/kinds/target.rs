@@ -18,7 +18,8 @@ pub(crate) async fn create(region: &Inner, target: &Target, ids: &Ids) -> Result
     for group in groups(region, balancer)? {
         region.batches.register(&region.api, group, &instance).await?;
     }
-    region.record(read(balancer), changed::<FoundLoadBalancer>(balancer, move |it| drop(it.targets.insert(instance.clone()))));
+    let change = move |it: &mut FoundLoadBalancer| it.targets.extend([instance.clone()]);
+    region.record(read(balancer), changed(balancer, change));
     Ok(())
 }
 
@@ -29,7 +30,8 @@ pub(crate) async fn delete(region: &Inner, target: &Target, ids: &Ids) -> Result
     for group in groups(region, balancer).unwrap_or_default() {
         gone_is_done(region.batches.deregister(&region.api, group, &instance).await)?;
     }
-    region.record(read(balancer), changed::<FoundLoadBalancer>(balancer, move |it| drop(it.targets.remove(&instance))));
+    let change = move |it: &mut FoundLoadBalancer| it.targets.retain(|it| *it != instance);
+    region.record(read(balancer), changed(balancer, change));
     Ok(())
 }
 

@@ -26,7 +26,7 @@ const DESCRIBE: &str = "elasticloadbalancing:DescribeLoadBalancers";
 const TAGS_AT_ONCE: usize = 20;
 
 pub(crate) async fn describe(api: &Api) -> Result<Vec<FoundLoadBalancer>, Failure> {
-    let pages = api.pages(DESCRIBE, api.classic.describe_load_balancers().into_paginator().page_size(400).send()).await?;
+    let pages = api.pages(DESCRIBE, api.classic.describe_load_balancers().page_size(400).into_paginator().send()).await?;
     let all = pages.into_iter().flat_map(|it| it.load_balancer_descriptions.unwrap_or_default());
     Ok(all.filter_map(found).collect())
 }
@@ -57,7 +57,7 @@ fn found(it: LoadBalancerDescription) -> Option<FoundLoadBalancer> {
         listeners: listeners
             .map(|it| FoundListener {
                 port: u16::try_from(it.load_balancer_port).unwrap_or_default(),
-                target_port: u16::try_from(it.instance_port.unwrap_or_default()).unwrap_or_default(),
+                target_port: u16::try_from(it.instance_port).unwrap_or_default(),
                 health_check: health_check.clone(),
             })
             .collect(),

@@ -34,7 +34,7 @@ const TAGS_AT_ONCE: usize = 20;
 const PREFIX: &str = "apiserver-target-";
 
 pub(crate) async fn describe(api: &Api) -> Result<Vec<FoundLoadBalancer>, Failure> {
-    let pages = api.pages(DESCRIBE, api.elb.describe_load_balancers().into_paginator().page_size(400).send()).await?;
+    let pages = api.pages(DESCRIBE, api.elb.describe_load_balancers().page_size(400).into_paginator().send()).await?;
     Ok(pages.into_iter().flat_map(|it| it.load_balancers.unwrap_or_default()).filter_map(found).collect())
 }
 
@@ -78,7 +78,7 @@ fn found(it: AwsLoadBalancer) -> Option<FoundLoadBalancer> {
 
 /// Target groups with our name, or CAPA's; what is registered there is not read.
 pub(crate) async fn describe_target_groups(api: &Api) -> Result<Vec<TargetGroup>, Failure> {
-    let pages = api.pages(TARGET_GROUPS, api.elb.describe_target_groups().into_paginator().page_size(400).send()).await?;
+    let pages = api.pages(TARGET_GROUPS, api.elb.describe_target_groups().page_size(400).into_paginator().send()).await?;
     let all = pages.into_iter().flat_map(|it| it.target_groups.unwrap_or_default());
     Ok(all.filter(|it| it.target_group_name().is_some_and(|it| it.starts_with(PREFIX))).filter_map(target_group).collect())
 }
@@ -235,7 +235,7 @@ async fn set_listener(region: &Inner, arn: &str, want: &Listener, with: &Tags) -
     let group = match (balancer.listeners.iter().any(|it| it.port == want.port), balancer.target_groups.first()) {
         (true, Some(group)) => {
             set_health_check(region, group, &want.health_check).await?;
-            group.clone()
+            group.to_owned()
         }
         _ => {
             let group = create_target_group(region, &balancer, want, with).await?;
@@ -311,7 +311,6 @@ async fn named_target_group(api: &Api, name: &str) -> Result<Option<String>, Fai
 async fn create_listener(region: &Inner, balancer: &str, port: u16, group: &str, with: &Tags) -> Result<(), Failure> {
     const ACTION: &str = "elasticloadbalancing:CreateListener";
     let forward = Action::builder().r#type(ActionTypeEnum::Forward).target_group_arn(group).build();
-    let forward = forward.map_err(|_| Failure::local(ACTION, "InvalidCall", "the listener's action is incomplete"))?;
     let call = region.api.elb.create_listener().load_balancer_arn(balancer).protocol(ProtocolEnum::Tcp).port(i32::from(port));
     match region.api.write(ACTION, call.default_actions(forward).set_tags(aws_tags(with)).send()).await {
         // A second try: where it forwards to is read.

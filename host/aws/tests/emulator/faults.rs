@@ -1,0 +1,122 @@
+//! Throttles, errors, lost replies, hangs and refusals: nothing is made twice, and everybody learns what happened.
+
+use std::time::{Duration, Instant};
+
+use plan::{Interest, LoadBalancerKind, Outcome, Who};
+use serde_json::json;
+
+use crate::bed::{Bed, act, act_all, snapshot, until};
+use crate::cluster::*;
+
+#[tokio::test]
+async fn a_lost_reply_makes_no_second_vpc_and_the_next_read_shows_the_first() {
+    let bed = Bed::start(&[]).await;
+    let region = bed.swept().await;
+    bed.faults(json!([{"kind": "lost-reply", "action": "CreateVpc", "times": 1}])).await;
+    let outcome = act(&region, create(vpc(), &Default::default(), None)).await;
+    assert!(matches!(outcome, Outcome::Unknown { .. }), "{outcome:?}");
+    assert_eq!(bed.count("CreateVpc").await, 1, "exactly one attempt");
+    let shown = until(&region, |it| !it.vpcs.is_empty()).await;
+    assert_eq!(shown.vpcs.len(), 1);
+}
+
+#[tokio::test]
+async fn lost_replies_of_guarded_creations_make_nothing_twice() {
+    let bed = Bed::start(&[]).await;
+    let region = bed.swept().await;
+    let ids = network(&region).await;
+    let guarded = ["CreateSubnet", "CreateSecurityGroup", "RunInstances", "CreateSecret", "CreateLoadBalancer"];
+    let faults = guarded.iter().map(|it| json!({"kind": "lost-reply", "action": it, "times": 1})).collect();
+    bed.faults(serde_json::Value::Array(faults)).await;
+    let all = vec![
+        create(subnet("more", "10.0.2.0/24", false), &ids, None),
+        create(group("more"), &ids, None),
+        create(instance("m1"), &ids, Some("m1")),
+        create(secret(), &ids, None),
+        create(load_balancer(LoadBalancerKind::Classic, true), &ids, None),
+    ];
+    for (key, outcome) in act_all(&region, all).await {
+        assert_eq!(outcome, Outcome::Done, "{key}");
+    }
+    for (kind, count) in [("subnet", 3), ("security-group", 3), ("instance", 1), ("secret", 2), ("load-balancer", 1)] {
+        assert!(bed.account().await.contains(&(kind.to_owned(), count)), "{kind}: {:?}", bed.account().await);
+    }
+    let shown = snapshot(&region);
+    assert_eq!((shown.subnets.len(), shown.security_groups.len(), shown.instances.len(), shown.load_balancers.len()), (3, 3, 1, 1));
+}
+
+#[tokio::test]
+async fn throttles_and_errors_of_reads_are_ridden_out() {
+    let bed = Bed::start(&["--seed", "7"]).await;
+    let throttle = json!({"kind": "throttle", "action": "Describe*", "probability": 0.2});
+    bed.faults(json!([throttle, {"kind": "error", "action": "Describe*", "probability": 0.1}])).await;
+    let region = bed.region().await;
+    region.interest("test", Interest::default());
+    let shown = until(&region, |it| it.read_at.len() == 11).await;
+    assert!(!shown.zones.is_empty());
+    assert!(bed.calls().await.len() > 11, "some were answered with a fault");
+}
+
+#[tokio::test]
+async fn a_throttled_creation_without_a_token_was_refused_and_may_be_tried_again() {
+    let bed = Bed::start(&[]).await;
+    let region = bed.swept().await;
+    bed.faults(json!([{"kind": "throttle", "action": "AllocateAddress"}])).await;
+    let address = plan::ElasticIp { name: "a".into() };
+    let outcome = act(&region, create(address, &Default::default(), None)).await;
+    assert!(matches!(&outcome, Outcome::Refused { retry: true, who: Who::Nobody, .. }), "{outcome:?}");
+    assert_eq!(bed.count("AllocateAddress").await, 1);
+}
+
+#[tokio::test]
+async fn who_may_not_read_is_told_which_permission_is_missing() {
+    let bed = Bed::start(&[]).await;
+    bed.faults(json!([{"kind": "access-denied", "action": "DescribeAddresses"}])).await;
+    let region = bed.region().await;
+    region.interest("test", Interest::default());
+    let mut view = region.view();
+    let shown = view.wait_for(|it| it.problem.is_some()).await.unwrap().clone();
+    let problem = shown.problem.clone().unwrap();
+    assert_eq!((problem.code.as_str(), problem.who), ("UnauthorizedOperation", Who::Administrator));
+    assert!(problem.message.contains("ec2:DescribeAddresses"), "{problem:?}");
+    assert!(shown.snapshot.is_none(), "part of a sweep is not shown");
+    bed.faults(json!([])).await;
+    let shown = tokio::time::timeout(Duration::from_secs(20), view.wait_for(|it| it.problem.is_none())).await.unwrap().unwrap();
+    assert!(shown.snapshot.is_some());
+}
+
+#[tokio::test]
+async fn refusals_say_who_has_to_act() {
+    let bed = Bed::start(&[]).await;
+    let region = bed.swept().await;
+    let ids = network(&region).await;
+    let launch = |change: fn(&mut plan::Launch)| {
+        let mut res = instance("m1");
+        change(res.launch.as_mut().unwrap());
+        create(res, &ids, None)
+    };
+    let image = launch(|it| it.image = "ami-0123456789abcdef0".into());
+    let profile = launch(|it| it.iam_instance_profile = Some("nobody".into()));
+    let key = launch(|it| it.key_name = Some("nobody".into()));
+    for (action, expected) in [(image, Who::Author), (profile, Who::Administrator), (key, Who::Author)] {
+        let outcome = act(&region, action).await;
+        assert!(matches!(&outcome, Outcome::Refused { who, .. } if *who == expected), "{expected:?}: {outcome:?}");
+    }
+    bed.faults(json!([{"kind": "quota", "action": "AllocateAddress"}, {"kind": "access-denied", "action": "CreateVpc"}])).await;
+    for action in [create(plan::ElasticIp { name: "a".into() }, &ids, None), create(vpc(), &ids, None)] {
+        let outcome = act(&region, action).await;
+        assert!(matches!(&outcome, Outcome::Refused { who: Who::Administrator, .. }), "{outcome:?}");
+    }
+}
+
+#[tokio::test]
+async fn a_server_that_never_answers_holds_nobody_for_ever() {
+    let bed = Bed::start(&[]).await;
+    let region = bed.swept().await;
+    bed.faults(json!([{"kind": "hang", "action": "CreateVpc", "seconds": 60.0, "times": 1}])).await;
+    let start = Instant::now();
+    let outcome = act(&region, create(vpc(), &Default::default(), None)).await;
+    assert!(matches!(outcome, Outcome::Unknown { .. }), "{outcome:?}");
+    assert!((14..25).contains(&start.elapsed().as_secs()), "{:?}", start.elapsed());
+    assert_eq!(bed.count("CreateVpc").await, 1);
+}

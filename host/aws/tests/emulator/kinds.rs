@@ -1,0 +1,202 @@
+//! Every kind is made, seen as it was made, and removed without a trace.
+
+use plan::{FoundSource, LoadBalancerKind, Outcome, Read, SecurityGroup, Snapshot, Source, State, Subnet, Vpc};
+
+use crate::bed::{Bed, act, act_all, snapshot, until};
+use crate::cluster::*;
+
+/// What a snapshot shows, without what differs between one that acted and one that only read.
+fn shown(mut snapshot: Snapshot) -> Snapshot {
+    snapshot.read_at.clear();
+    snapshot.deleting_vpcs_read.clear();
+    snapshot.network_interfaces.clear();
+    snapshot.vpcs.iter_mut().for_each(|it| it.dns_hostnames = None);
+    for balancer in &mut snapshot.load_balancers {
+        (balancer.attributes, balancer.tags) = (None, None);
+    }
+    snapshot.subnets.sort_by(|a, b| a.id.cmp(&b.id));
+    for group in &mut snapshot.security_groups {
+        group.rules.sort_by_key(|it| format!("{it:?}"));
+    }
+    snapshot.security_groups.sort_by(|a, b| a.id.cmp(&b.id));
+    snapshot.addresses.iter_mut().for_each(|it| (it.association_id, it.network_interface_id) = (None, None));
+    snapshot
+}
+
+async fn lives(kind: LoadBalancerKind) {
+    let bed = Bed::start(&[]).await;
+    let region = bed.swept().await;
+    let mut ids = network(&region).await;
+    routes(&region, &mut ids).await;
+    balancer(&region, kind, &mut ids).await;
+    machine(&region, &mut ids).await;
+
+    let other = shown(snapshot(&bed.swept().await).as_ref().clone());
+    let ours = shown(snapshot(&region).as_ref().clone());
+    assert_eq!(format!("{other:#?}"), format!("{ours:#?}"), "another process sees what this one wrote");
+    let balancer = &ours.load_balancers[0];
+    assert_eq!(balancer.targets.iter().collect::<Vec<_>>(), [&ours.instances[0].id]);
+    let wanted = load_balancer(kind, true).listener.unwrap();
+    assert_eq!((balancer.listeners[0].port, balancer.listeners[0].target_port), (6443, 6443));
+    assert_eq!(balancer.listeners[0].health_check, Some(wanted.health_check));
+    assert_eq!(ours.route_tables[0].default_route.as_ref(), Some(&ours.nat_gateways[0].id));
+    assert_eq!(ours.route_tables[0].associations.len(), 1);
+    assert!(ours.subnets.iter().any(|it| it.public && it.cidr == "10.0.0.0/24"));
+    assert_eq!(snapshot(&region).vpcs[0].dns_hostnames, Some(true));
+    assert_eq!(snapshot(&region).load_balancers[0].attributes, load_balancer(kind, true).attributes);
+
+    remove_machine(&region, &ids).await;
+    remove_balancer(&region, kind, &ids).await;
+    remove_routes(&region, &ids).await;
+    remove_network(&region, &ids).await;
+    assert_eq!(bed.account().await, [], "nothing is left");
+    let empty = snapshot(&region);
+    assert!(empty.vpcs.is_empty() && empty.subnets.is_empty() && empty.security_groups.is_empty(), "{empty:#?}");
+}
+
+#[tokio::test]
+async fn a_cluster_with_a_classic_load_balancer_comes_and_goes() {
+    lives(LoadBalancerKind::Classic).await;
+}
+
+#[tokio::test]
+async fn a_cluster_with_a_network_load_balancer_comes_and_goes() {
+    lives(LoadBalancerKind::Network).await;
+}
+
+#[tokio::test]
+async fn rules_of_groups_that_name_each_other_come_change_and_go() {
+    let bed = Bed::start(&[]).await;
+    let region = bed.swept().await;
+    let ids = network(&region).await;
+    let (node, balancer) = (&ids[&SecurityGroup::key("node")], &ids[&SecurityGroup::key("apiserver-lb")]);
+    let of = |id: &str| {
+        let mut rules = snapshot(&region).security_groups.iter().find(|it| it.id == id).unwrap().rules.clone();
+        rules.sort_by_key(|it| it.from_port);
+        rules.into_iter().map(|it| (it.protocol, it.from_port, it.source)).collect::<Vec<_>>()
+    };
+
+    let first = rules("node", vec![rule(22, Source::Cidr("10.0.0.0/8".into())), rule(6443, Source::Group("apiserver-lb".into()))]);
+    let back = rules("apiserver-lb", vec![rule(6443, Source::Group("node".into()))]);
+    let outcomes = act_all(
+        &region,
+        vec![update(node, first.clone(), rules("node", vec![]), &ids), update(balancer, back.clone(), rules("apiserver-lb", vec![]), &ids)],
+    )
+    .await;
+    assert!(outcomes.iter().all(|it| it.1 == Outcome::Done), "{outcomes:?}");
+    assert_eq!(bed.count("AuthorizeSecurityGroupIngress").await, 2, "one call for each group");
+
+    let mut second = rules("node", vec![rule(6443, Source::Group("apiserver-lb".into())), rule(10250, Source::Cidr("::/0".into()))]);
+    second.rules.insert(plan::Rule { protocol: "4".into(), ..rule(-1, Source::Group("node".into())) });
+    assert_eq!(act(&region, update(node, second, first, &ids)).await, Outcome::Done);
+    let expected = [
+        ("4".to_owned(), -1, FoundSource::GroupId(node.clone())),
+        ("tcp".to_owned(), 6443, FoundSource::GroupId(balancer.clone())),
+        ("tcp".to_owned(), 10250, FoundSource::Cidr("::/0".into())),
+    ];
+    assert_eq!(of(node), expected);
+    region.interest("test", crate::bed::awaiting([Read::SecurityGroups]));
+    let before = snapshot(&region).read_at[&Read::SecurityGroups];
+    until(&region, |it| it.read_at[&Read::SecurityGroups] > before).await;
+    assert_eq!(of(node), expected, "as AWS shows it");
+
+    let refused = act(&region, delete(node, group("node"), &ids)).await;
+    assert!(matches!(&refused, Outcome::Refused { code, retry: true, .. } if code == "DependencyViolation"), "{refused:?}");
+    let gone = vec![delete(node, rules("node", vec![]), &ids), delete(balancer, back, &ids)];
+    assert!(act_all(&region, gone).await.iter().all(|it| it.1 == Outcome::Done));
+    assert!(of(node).is_empty() && of(balancer).is_empty());
+    remove_network(&region, &ids).await;
+    assert_eq!(bed.account().await, []);
+}
+
+#[tokio::test]
+async fn removing_what_is_gone_is_done() {
+    let bed = Bed::start(&[]).await;
+    let region = bed.swept().await;
+    let ids = network(&region).await;
+    remove_network(&region, &ids).await;
+    remove_network(&region, &ids).await;
+    let gone = vec![delete("", secret(), &ids), delete("i-0123456789abcdef0", instance("m1"), &ids)];
+    for (key, outcome) in act_all(&region, gone).await {
+        assert_eq!(outcome, Outcome::Done, "{key}");
+    }
+}
+
+#[tokio::test]
+async fn a_second_try_with_the_same_token_finds_the_first() {
+    let bed = Bed::start(&[]).await;
+    let region = bed.swept().await;
+    let ids = network(&region).await;
+    for _ in 0..2 {
+        assert_eq!(act(&region, create(instance("m1"), &ids, Some("token"))).await, Outcome::Done);
+    }
+    assert_eq!(snapshot(&region).instances.len(), 1);
+    assert!(bed.account().await.contains(&("instance".to_owned(), 1)));
+    let other = plan::Instance { subnet: "public".into(), ..instance("m1") };
+    let mismatch = act(&region, create(other, &ids, Some("token"))).await;
+    assert!(matches!(mismatch, Outcome::Unknown { .. }), "{mismatch:?}");
+}
+
+#[tokio::test]
+async fn what_has_the_name_or_range_already_is_ours_or_refused() {
+    let bed = Bed::start(&[]).await;
+    let region = bed.swept().await;
+    let ids = network(&region).await;
+    let again = vec![create(subnet("public", "10.0.0.0/24", false), &ids, None), create(group("node"), &ids, None)];
+    for (key, outcome) in act_all(&region, again).await {
+        assert_eq!(outcome, Outcome::Done, "{key}");
+    }
+    assert_eq!((snapshot(&region).subnets.len(), snapshot(&region).security_groups.len()), (2, 2));
+    let mut foreign = vec![
+        create(subnet("public", "10.0.0.0/24", false), &ids, None),
+        create(subnet("public", "10.0.0.0/25", false), &ids, None),
+        create(group("node"), &ids, None),
+    ];
+    for action in &mut foreign {
+        if let plan::Action::Create { tags, .. } = action {
+            tags.insert("cluster.kurator.dev/id".into(), "another".into());
+        }
+    }
+    for (key, outcome) in act_all(&region, foreign).await {
+        assert!(matches!(&outcome, Outcome::Refused { who: plan::Who::Author, .. }), "{key}: {outcome:?}");
+    }
+}
+
+#[tokio::test]
+async fn instances_are_terminated_together_and_one_bad_id_fails_nobody_else() {
+    let bed = Bed::start(&[]).await;
+    let region = bed.swept().await;
+    let ids = network(&region).await;
+    let names = ["m1", "m2", "m3"];
+    act_all(&region, names.iter().map(|it| create(instance(it), &ids, Some(it))).collect()).await;
+    let made: Vec<String> = snapshot(&region).instances.iter().map(|it| it.id.clone()).collect();
+    assert_eq!(made.len(), 3);
+    act_all(&region, made[..2].iter().map(|it| delete(it, instance("m"), &ids)).collect()).await;
+    assert_eq!(bed.count("TerminateInstances").await, 1);
+    let last = [made[2].as_str(), "i-0123456789abcdef0"];
+    let outcomes = act_all(&region, last.iter().map(|it| delete(it, instance("m"), &ids)).collect()).await;
+    assert!(outcomes.iter().all(|it| it.1 == Outcome::Done), "{outcomes:?}");
+    assert_eq!(bed.count("TerminateInstances").await, 4, "two together, refused, then each alone");
+    assert!(snapshot(&region).instances.iter().all(|it| it.status.state == "shutting-down"));
+}
+
+#[tokio::test]
+async fn what_is_recorded_is_confirmed_or_absent() {
+    let bed = Bed::start(&[]).await;
+    let region = bed.swept().await;
+    let ids = network(&region).await;
+    let other = bed.swept().await;
+    let confirm = |key: plan::Key, id: &str| plan::Action::Confirm { key, id: id.to_owned() };
+    let all = vec![
+        confirm(Vpc::key("main"), "vpc-0123456789abcdef0"),
+        confirm(Subnet::key("public"), &ids[&Subnet::key("public")]),
+        confirm(plan::LoadBalancer::key("apiserver"), "c1-apiserver"),
+        confirm(plan::Instance::key("m1"), "i-0123456789abcdef0"),
+    ];
+    for (key, outcome) in act_all(&other, all).await {
+        assert_eq!(outcome, Outcome::Done, "{key}");
+    }
+    let absent: Vec<String> = snapshot(&other).absent.keys().cloned().collect();
+    assert_eq!(absent, ["c1-apiserver", "i-0123456789abcdef0", "vpc-0123456789abcdef0"]);
+    assert_eq!(snapshot(&other).vpcs[0].state, State::Ready);
+}

@@ -1,0 +1,8 @@
+//! The crate against the AWS emulator, which is as strict as AWS: each test has an emulator process of its own.
+
+mod bed;
+mod cluster;
+mod faults;
+mod kinds;
+mod lookup;
+mod sweep;
