@@ -81,6 +81,16 @@ def test_unknown_ones_are_not_found_but_can_be_deleted(aws):
     aws.elb.delete_load_balancer(LoadBalancerName="none")
 
 
+def test_several_listeners_can_be_deleted_at_once(aws, create):
+    more = [LISTENER | {"LoadBalancerPort": port} for port in (80, 443)]
+    create(Listeners=[LISTENER, *more])
+    aws.elb.delete_load_balancer_listeners(LoadBalancerName="api", LoadBalancerPorts=[80, 443])
+    left = [one["Listener"]["LoadBalancerPort"] for one in _shown(aws)["ListenerDescriptions"]]
+    assert left == [6443]
+    other = [LISTENER | {"InstancePort": 1}]
+    refused("DuplicateListener", aws.elb.create_load_balancer_listeners, LoadBalancerName="api", Listeners=other)
+
+
 def test_instances_come_into_service_after_a_while(aws, create, launch):
     create()
     instance = {"InstanceId": launch()["InstanceId"]}

@@ -113,19 +113,19 @@ def test_a_lost_launch_and_a_retry_with_its_token_make_one_instance(aws, fault, 
 
 
 def test_a_hanging_call_is_not_carried_out(aws, fault):
-    fault({"kind": "hang", "action": "CreateVpc", "seconds": 1.5})
+    fault({"kind": "hang", "action": "CreateVpc", "seconds": 20})
     with pytest.raises(ReadTimeoutError):
         aws.client("ec2", timeout=0.5).create_vpc(CidrBlock="10.99.0.0/16")
     assert not aws.ec2.describe_vpcs(Filters=[{"Name": "cidr", "Values": ["10.99.0.0/16"]}])["Vpcs"]
 
 
 def test_others_are_served_while_a_call_hangs(aws, fault):
-    fault({"kind": "hang", "action": "CreateVpc", "seconds": 2})
+    fault({"kind": "hang", "action": "CreateVpc", "seconds": 20})
     with pytest.raises(ReadTimeoutError):
         aws.client("ec2", timeout=0.2).create_vpc(CidrBlock="10.99.0.0/16")
     start = time.monotonic()
     aws.ec2.describe_vpcs()
-    assert time.monotonic() - start < 1
+    assert time.monotonic() - start < 10
 
 
 def test_faults_that_make_no_sense_are_refused(control):

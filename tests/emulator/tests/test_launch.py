@@ -2,7 +2,7 @@
 
 import base64
 
-from conftest import refused
+from conftest import refused, settle
 from emulator.seed import PROFILES
 
 
@@ -35,6 +35,21 @@ def test_user_data_has_at_most_16_kib(aws, launch):
     shown = aws.ec2.describe_instance_attribute(InstanceId=made, Attribute="userData")["UserData"]["Value"]
     assert base64.b64decode(shown) == b"x" * 16384
     refused("InvalidParameterValue", launch, UserData="x" * 16385)
+
+
+def test_the_root_volume_goes_with_its_instance_and_others_stay(aws, launch):
+    mappings = [{"DeviceName": "/dev/sda1", "Ebs": {"VolumeType": "gp3"}}]
+    mappings.append({"DeviceName": "/dev/sdb", "Ebs": {"VolumeSize": 3}})
+    made = launch(BlockDeviceMappings=mappings)["InstanceId"]
+    settle()
+
+    def sizes():
+        return sorted(one["Size"] for one in aws.ec2.describe_volumes()["Volumes"])
+
+    assert sizes() == [3, 15]
+    aws.ec2.terminate_instances(InstanceIds=[made])
+    settle()
+    assert sizes() == [3]
 
 
 def test_every_instance_of_a_launch_has_the_profile(launch, control):

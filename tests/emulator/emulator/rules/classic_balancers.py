@@ -123,6 +123,16 @@ def interfaces_linger(call: Call, proceed: Proceed) -> Any:
     return answer
 
 
+def _delete_listeners(self: ELBBackend, name: str, ports: list[int]) -> LoadBalancer:
+    """Takes all of the named listeners; moto keeps them when it is given more than one."""
+    balancer = self.load_balancers[name]
+    balancer.listeners = [one for one in balancer.listeners if int(one.load_balancer_port) not in ports]
+    return balancer
+
+
+ELBBackend.delete_load_balancer_listeners = _delete_listeners
+
+
 @around("elb", "RegisterInstancesWithLoadBalancer")
 def registered_once(call: Call, proceed: Proceed) -> Any:
     """Only instances that exist, in the load balancer's VPC, and each once."""

@@ -225,6 +225,20 @@ def check_groups(call: Call, groups: list[str], subnet_id: str | None) -> None:
             )
 
 
+@before("ec2", "RunInstances")
+def volumes_by_default(call: Call) -> None:
+    """What a mapping leaves open comes from the image: the root volume goes with its instance, others stay."""
+    image = call.ec2.amis.get(call.get("ImageId"))
+    for mapping in call.get("BlockDeviceMappings") or []:
+        volume = mapping.get("Ebs")
+        if image is None or volume is None:
+            continue
+        root = mapping.get("DeviceName") == image.root_device_name
+        volume.setdefault("DeleteOnTermination", root)
+        if root and not volume.get("VolumeSize"):
+            volume["VolumeSize"] = image.block_device_mappings[0]["Ebs"]["VolumeSize"]
+
+
 @around("ec2", "RunInstances")
 def launch_options_count(call: Call, proceed: Proceed) -> Any:
     """Protection from termination, and the instance profile of all instances: moto gives it to the first."""
