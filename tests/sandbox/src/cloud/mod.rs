@@ -147,7 +147,9 @@ impl Cloud {
         let names = state.load_balancers.iter().filter_map(|spec| {
             let address = self.balancers.get(&load_balancer::key(spec))?.address;
             // Names in DNS have no case, those in a hosts file do for some resolvers.
-            Some((format!("{} {}", spec.dns_name, spec.dns_name.to_lowercase()), address))
+            let lower = spec.dns_name.to_lowercase();
+            let names = if lower == spec.dns_name { lower } else { format!("{} {lower}", spec.dns_name) };
+            Some((names, address))
         });
         let names: Vec<(String, Ipv4Addr)> = names.collect();
         let content = hosts::world(&self.hosts, &names);

@@ -30,6 +30,8 @@ use crate::cloud::machine::Specification;
 const NETWORKS: [&str; 2] = ["calico-node", "aws-node"];
 /// How often everything is compared even if nothing happened.
 const INTERVAL: Duration = Duration::from_secs(20);
+/// When what failed is tried again.
+const RETRY: Duration = Duration::from_secs(2);
 
 type Key = (String, String);
 
@@ -104,8 +106,12 @@ impl Kubelet {
                 () = changed.notified() => {}
                 _ = tick.tick() => {}
             }
-            if complete {
-                self.compare(&node_uid).await;
+            if complete && !self.compare(&node_uid).await {
+                let changed = Arc::clone(&self.changed);
+                tokio::spawn(async move {
+                    tokio::time::sleep(RETRY).await;
+                    changed.notify_one();
+                });
             }
         }
     }
@@ -125,12 +131,14 @@ impl Kubelet {
         false
     }
 
-    async fn compare(&mut self, node_uid: &str) {
+    /// Brings the API server up to date; false when something has to be tried again.
+    async fn compare(&mut self, node_uid: &str) -> bool {
+        let mut done = true;
         let statics = self.static_pods.borrow().clone();
         for of in statics.values() {
             let wanted = mirror::pod(of, &self.node, node_uid);
             if !self.pods.contains_key(&key(&wanted)) {
-                log("creating a mirror pod", &wanted, self.create(&wanted).await);
+                done &= log("creating a mirror pod", &wanted, self.create(&wanted).await);
             }
         }
         let uids: Vec<String> = self.pods.values().filter_map(ResourceExt::uid).collect();
@@ -141,13 +149,14 @@ impl Kubelet {
                 Some(hash) => self.mirror(pod, hash, &statics).await,
                 None => self.serve(pod).await,
             };
-            log("serving", pod, result);
+            done &= log("serving", pod, result);
         }
         if !*self.network.borrow() && pods.iter().any(brings_network) {
             tracing::info!("the pod network is there");
             self.network.send_replace(true);
             self.changed.notify_one();
         }
+        done
     }
 
     async fn mirror(&self, pod: &Pod, hash: &str, statics: &StaticPods) -> Result<()> {
@@ -262,8 +271,9 @@ fn unless_gone<T>(result: kube::Result<T>) -> kube::Result<()> {
     }
 }
 
-fn log(what: &str, pod: &Pod, result: Result<()>) {
-    if let Err(error) = result {
+fn log(what: &str, pod: &Pod, result: Result<()>) -> bool {
+    if let Err(error) = &result {
         tracing::warn!(pod = pod.name_any(), "{what}: {error:#}");
     }
+    result.is_ok()
 }
