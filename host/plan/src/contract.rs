@@ -14,20 +14,15 @@ use serde_json::Value;
 
 pub use fact::{AwsFact, ClusterFact, ControlPlaneEndpoint, InstalledFact, KUBERNETES_VERSION};
 pub use step::{
-    ApplySpec, CertificateSpec, DeleteSpec, IamRoleSpec, Protocol, Prune, Role, RoleMode,
-    RoleTrust, SecurityGroupRuleSpec, StepError, StepSpec, WaitCondition, WaitSpec,
+    ApplySpec, CertificateSpec, DeleteSpec, IamRoleSpec, Protocol, Prune, Role, RoleMode, RoleTrust, SecurityGroupRuleSpec, StepError,
+    StepSpec, WaitCondition, WaitSpec,
 };
 
 /// The version of the contract that this host speaks.
 pub const CONTRACT: &str = "kurator:cluster-plugin@0.1.0";
 
 /// What the host can do for a plugin, in the words of `request.host.features`: the step kinds it carries out.
-pub const FEATURES: &[&str] = &[
-    ApplySpec::KIND,
-    WaitSpec::KIND,
-    DeleteSpec::KIND,
-    SecurityGroupRuleSpec::KIND,
-];
+pub const FEATURES: &[&str] = &[ApplySpec::KIND, WaitSpec::KIND, DeleteSpec::KIND, SecurityGroupRuleSpec::KIND];
 
 /// How much a diagnostic matters. Only `Error` keeps a plan from being carried out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]

@@ -129,7 +129,8 @@ impl Record {
             let key = action.key();
             let outcome = outcomes.iter().find(|(other, _)| *other == key).map(|(_, outcome)| outcome);
             match (action, outcome) {
-                (Action::Create { .. }, Some(Outcome::Refused { .. })) if key.kind != Kind::Secret => {
+                // A refused retry says nothing about the attempt before it.
+                (Action::Create { .. }, Some(Outcome::Refused { .. })) if plan.open.contains_key(&key) && key.kind != Kind::Secret => {
                     res.intents.remove(&key);
                 }
                 (Action::Create { .. }, Some(Outcome::Done)) if key.kind == Kind::Secret => {
@@ -138,6 +139,9 @@ impl Record {
                 (Action::Delete { .. }, Some(Outcome::Done)) if key.kind == Kind::Secret => {
                     res.intents.remove(&key);
                     res.secret = None;
+                }
+                (Action::Delete { .. }, Some(Outcome::Done)) if matches!(key.kind, Kind::Vpc | Kind::LoadBalancer) => {
+                    res.ids.remove(&key);
                 }
                 _ => (),
             }

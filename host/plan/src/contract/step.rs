@@ -22,11 +22,7 @@ pub enum StepError {
     #[error("step {step:?}: unknown kind {kind:?}")]
     UnknownKind { step: String, kind: String },
     #[error("step {step:?}: spec is not a {kind}")]
-    Spec {
-        step: String,
-        kind: String,
-        source: serde_json::Error,
-    },
+    Spec { step: String, kind: String, source: serde_json::Error },
     #[error("step {step:?}: {message}")]
     Inconsistent { step: String, message: String },
 }
@@ -45,27 +41,17 @@ impl Step {
             IamRoleSpec::KIND => StepSpec::IamRole(self.read()?),
             CertificateSpec::KIND => StepSpec::Certificate(self.read()?),
             _ => {
-                return Err(StepError::UnknownKind {
-                    step: self.id.clone(),
-                    kind: self.kind.clone(),
-                });
+                return Err(StepError::UnknownKind { step: self.id.clone(), kind: self.kind.clone() });
             }
         };
         match spec.contradiction() {
-            Some(message) => Err(StepError::Inconsistent {
-                step: self.id.clone(),
-                message,
-            }),
+            Some(message) => Err(StepError::Inconsistent { step: self.id.clone(), message }),
             None => Ok(spec),
         }
     }
 
     fn read<'a, T: Deserialize<'a>>(&'a self) -> Result<T, StepError> {
-        T::deserialize(&self.spec).map_err(|source| StepError::Spec {
-            step: self.id.clone(),
-            kind: self.kind.clone(),
-            source,
-        })
+        T::deserialize(&self.spec).map_err(|source| StepError::Spec { step: self.id.clone(), kind: self.kind.clone(), source })
     }
 }
 
@@ -75,12 +61,7 @@ impl StepSpec {
             StepSpec::Apply(spec) => spec.objects.iter().enumerate().find_map(|(index, object)| {
                 let missing = ["/apiVersion", "/kind", "/metadata/name"]
                     .into_iter()
-                    .find(|path| {
-                        object
-                            .pointer(path)
-                            .and_then(Value::as_str)
-                            .is_none_or(str::is_empty)
-                    })?;
+                    .find(|path| object.pointer(path).and_then(Value::as_str).is_none_or(str::is_empty))?;
                 Some(format!("objects/{index} has no {missing}"))
             }),
             StepSpec::Wait(spec) => spec
@@ -88,15 +69,13 @@ impl StepSpec {
                 .subject()
                 .filter(|kind| *kind != spec.kind)
                 .map(|kind| format!("condition is about a {kind}, not a {}", spec.kind)),
-            StepSpec::SecurityGroupRule(spec) => {
-                match (spec.protocol.has_ports(), spec.from_port, spec.to_port) {
-                    (true, Some(from), Some(to)) if from <= to => None,
-                    (true, Some(_), Some(_)) => Some("fromPort is above toPort".to_owned()),
-                    (true, ..) => Some("tcp and udp need fromPort and toPort".to_owned()),
-                    (false, None, None) => None,
-                    (false, ..) => Some("only tcp and udp have ports".to_owned()),
-                }
-            }
+            StepSpec::SecurityGroupRule(spec) => match (spec.protocol.has_ports(), spec.from_port, spec.to_port) {
+                (true, Some(from), Some(to)) if from <= to => None,
+                (true, Some(_), Some(_)) => Some("fromPort is above toPort".to_owned()),
+                (true, ..) => Some("tcp and udp need fromPort and toPort".to_owned()),
+                (false, None, None) => None,
+                (false, ..) => Some("only tcp and udp have ports".to_owned()),
+            },
             StepSpec::Delete(_) | StepSpec::IamRole(_) | StepSpec::Certificate(_) => None,
         }
     }

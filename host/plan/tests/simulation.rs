@@ -1,0 +1,169 @@
+//! Whole lives of clusters against a pretend AWS that has rules of its own, with everything that can go wrong on the way: it ends where it
+//! should, nothing is made twice, nothing is left, and what is not ours stays.
+
+mod world;
+
+use std::collections::BTreeMap;
+
+use plan::{Outcome, Tags};
+use serde_json::json;
+use world::driver::Fleet;
+use world::{Faults, World};
+
+const NO_FAULTS: Faults = Faults { throttled: 0, lost_request: 0, lost_reply: 0, crash: 0, failed_start: 0, lag: 0 };
+const ALL_FAULTS: Faults = Faults { throttled: 10, lost_request: 8, lost_reply: 10, crash: 8, failed_start: 15, lag: 3 };
+
+fn counts(list: &[(&str, usize)]) -> BTreeMap<String, usize> {
+    list.iter().map(|(kind, count)| (kind.to_string(), *count)).collect()
+}
+
+fn network(zones: usize) -> BTreeMap<String, usize> {
+    counts(&[
+        ("vpc", 1),
+        ("subnet", 2 * zones),
+        ("internet-gateway", 1),
+        ("nat-gateway", zones),
+        ("elastic-ip", zones),
+        ("route-table", 2 * zones),
+        ("security-group", 4),
+        ("load-balancer", 1),
+    ])
+}
+
+fn spec(zones: usize, kind: &str, scheme: &str) -> serde_json::Value {
+    json!({
+        "network": {"vpc": {"availabilityZoneUsageLimit": zones}},
+        "controlPlaneLoadBalancer": {"loadBalancerType": kind, "scheme": scheme},
+    })
+}
+
+fn assert_never_refused(world: &World) {
+    let refused: Vec<_> = world.log.iter().filter(|(_, outcome)| !matches!(outcome, Outcome::Done)).collect();
+    assert!(refused.is_empty(), "AWS refused what the plan asked for: {refused:#?}");
+}
+
+#[test]
+fn a_cluster_comes_and_goes_without_one_refused_call() {
+    for (zones, kind, scheme) in [(1, "classic", "internet-facing"), (3, "classic", "internal"), (2, "nlb", "internet-facing"), (1, "nlb", "internal")] {
+        let mut world = World::new(1, NO_FAULTS);
+        let mut fleet = Fleet::new("prod", spec(zones, kind, scheme));
+        fleet.settle(&mut world);
+        assert_eq!(world.counts(), network(zones), "{kind} {scheme}");
+        let calls = world.log.len();
+        for _ in 0..3 {
+            fleet.look(&mut world);
+            world.tick();
+        }
+        assert_eq!(world.log.len(), calls, "a settled cluster makes no calls");
+        fleet.delete(&world);
+        fleet.settle(&mut world);
+        assert_eq!(world.inventory(), Vec::<String>::new());
+        assert_never_refused(&world);
+    }
+}
+
+#[test]
+fn machines_come_and_go_with_their_cluster() {
+    let mut world = World::new(2, NO_FAULTS);
+    let mut fleet = Fleet::new("prod", spec(1, "classic", "internet-facing"));
+    fleet.settle(&mut world);
+    fleet.add_machine("control-plane-0", true, json!({}));
+    fleet.add_machine("worker-0", false, json!({}));
+    fleet.settle(&mut world);
+    let instances: Vec<_> = world.truth.instances.iter().map(|it| (it.tags["Name"].clone(), it.status.state.clone())).collect();
+    assert_eq!(instances, [("control-plane-0".into(), "running".into()), ("worker-0".to_string(), "running".to_string())]);
+    assert_eq!(world.truth.load_balancers[0].targets.len(), 1);
+    assert_eq!(world.secrets.len(), 2);
+    fleet.delete(&world);
+    fleet.settle(&mut world);
+    assert_eq!(world.inventory(), Vec::<String>::new());
+    assert_never_refused(&world);
+}
+
+#[test]
+fn everything_that_can_go_wrong_leaves_the_exact_set() {
+    for seed in 0..150 {
+        let mut world = World::new(seed, ALL_FAULTS);
+        let zones = 1 + seed as usize % 3;
+        let kind = if seed % 2 == 0 { "classic" } else { "nlb" };
+        let mut fleet = Fleet::new("prod", spec(zones, kind, "internet-facing"));
+        fleet.add_machine("control-plane-0", true, json!({}));
+        fleet.add_machine("worker-0", false, json!({}));
+        fleet.settle(&mut world);
+        settle_after_faults(&mut world, &mut fleet);
+        let mut expected = network(zones);
+        expected.extend(counts(&[("instance", 2), ("secret", 2)]));
+        assert_eq!(world.counts(), expected, "seed {seed}: {:#?}", world.inventory());
+        world.faults = ALL_FAULTS;
+        fleet.delete(&world);
+        fleet.settle(&mut world);
+        assert_eq!(world.inventory(), Vec::<String>::new(), "seed {seed}");
+    }
+}
+
+#[test]
+fn a_cluster_deleted_in_the_middle_of_its_creation_leaves_nothing() {
+    for seed in 0..150 {
+        let mut world = World::new(seed, ALL_FAULTS);
+        let mut fleet = Fleet::new("prod", spec(1 + seed as usize % 2, "classic", "internet-facing"));
+        fleet.add_machine("worker-0", false, json!({}));
+        for _ in 0..seed % 20 {
+            fleet.look(&mut world);
+            fleet.look_at_machines(&mut world);
+            world.tick();
+        }
+        fleet.delete(&world);
+        fleet.settle(&mut world);
+        assert_eq!(world.inventory(), Vec::<String>::new(), "seed {seed}");
+    }
+}
+
+/// The faults stop, and what they left is put in order.
+fn settle_after_faults(world: &mut World, fleet: &mut Fleet) {
+    world.faults = NO_FAULTS;
+    for _ in 0..20 {
+        fleet.look(world);
+        fleet.look_at_machines(world);
+        world.tick();
+    }
+    fleet.settle(world);
+}
+
+#[test]
+fn what_the_cloud_provider_and_the_pods_network_left_goes_with_the_cluster() {
+    let mut world = World::new(3, NO_FAULTS);
+    let mut fleet = Fleet::new("prod", spec(1, "classic", "internet-facing"));
+    fleet.settle(&mut world);
+    let vpc_id = world.truth.vpcs[0].id.clone();
+    let subnet_id = world.truth.subnets[0].id.clone();
+    let node = world.truth.security_groups.iter().find(|it| it.group_name == "prod-node").expect("a group").id.clone();
+    let owned = Tags::from([("kubernetes.io/cluster/prod".into(), "owned".into())]);
+    let left = plan::FoundSecurityGroup {
+        id: "sg-left".into(),
+        vpc_id: vpc_id.clone(),
+        group_name: "k8s-elb-a1".into(),
+        description: String::new(),
+        rules: Vec::new(),
+        tags: owned.clone(),
+    };
+    world.truth.security_groups.push(left);
+    let rule = plan::FoundRule {
+        protocol: "-1".into(),
+        from_port: -1,
+        to_port: -1,
+        source: plan::FoundSource::GroupId("sg-left".into()),
+        description: String::new(),
+    };
+    let lb = world.truth.security_groups.iter_mut().find(|it| it.group_name == "prod-lb").expect("a group");
+    lb.rules.push(rule);
+    assert!(fleet.look(&mut world), "rules that the cloud provider adds are left alone");
+    world.interfaces_of("x", &[subnet_id].into(), &[node].into(), &vpc_id, "aws-K8S-i-0123");
+    for it in world.truth.network_interfaces.iter_mut().filter(|it| it.description.starts_with("aws-K8S")) {
+        it.status = "available".into();
+        it.tags.insert("node.k8s.amazonaws.com/instance_id".into(), "i-0123".into());
+    }
+    fleet.delete(&world);
+    fleet.settle(&mut world);
+    assert_eq!(world.inventory(), Vec::<String>::new());
+    assert_never_refused(&world);
+}

@@ -1,0 +1,268 @@
+//! What the pretend AWS makes and changes, and what it refuses to.
+
+use plan::*;
+
+use super::{SLOW, World};
+
+impl World {
+    fn wanted<'a>(&self, ids: &'a Ids, key: &Key) -> Result<&'a String, &'static str> {
+        ids.get(key).ok_or("MissingParameter")
+    }
+
+    fn attached(&self, vpc_id: &str) -> bool {
+        self.truth.internet_gateways.iter().any(|it| it.vpc_id.as_deref() == Some(vpc_id))
+    }
+
+    pub(super) fn create(&mut self, is: &Resource, tags: &Tags, ids: &Ids, token: Option<&String>) -> Result<String, &'static str> {
+        if let Some(made) = token.and_then(|token| self.tokens.get(token)) {
+            return Ok(made.clone());
+        }
+        let tags = tags.clone();
+        let id = match is {
+            Resource::Vpc(it) => self.create_vpc(it, tags),
+            Resource::Subnet(it) => self.create_subnet(it, tags, ids)?,
+            Resource::InternetGateway(_) => {
+                let id = self.id("igw");
+                self.truth.internet_gateways.push(FoundInternetGateway { id: id.clone(), vpc_id: None, tags });
+                id
+            }
+            Resource::ElasticIp(_) => {
+                let id = self.id("eipalloc");
+                let public_ip = format!("198.51.100.{}", self.next % 250);
+                self.truth.addresses.push(FoundAddress { id: id.clone(), public_ip, association_id: None, network_interface_id: None, tags });
+                id
+            }
+            Resource::NatGateway(it) => self.create_nat_gateway(it, tags, ids)?,
+            Resource::RouteTable(it) => {
+                let vpc_id = self.wanted(ids, &Vpc::key(&it.vpc))?.clone();
+                let (id, main, associations) = (self.id("rtb"), false, Default::default());
+                self.truth.route_tables.push(FoundRouteTable { id: id.clone(), vpc_id, main, associations, default_route: None, tags });
+                id
+            }
+            Resource::SecurityGroup(it) => self.create_group(it, tags, ids)?,
+            Resource::LoadBalancer(it) => self.create_load_balancer(it, tags, ids)?,
+            Resource::Instance(it) => self.run_instance(it, tags, ids, token)?,
+            Resource::Target(it) => return self.register(it, ids),
+            Resource::Secret(it) => {
+                for (n, part) in it.parts.iter().enumerate() {
+                    self.secrets.insert(format!("{}-{n}", it.prefix), part.0.clone());
+                }
+                it.prefix.clone()
+            }
+            Resource::SecurityGroupRules(_) | Resource::NetworkInterface(_) => return Err("InvalidAction"),
+        };
+        if let Some(token) = token {
+            self.tokens.insert(token.clone(), id.clone());
+        }
+        Ok(id)
+    }
+
+    fn create_vpc(&mut self, it: &Vpc, tags: Tags) -> String {
+        let id = self.id("vpc");
+        self.truth.vpcs.push(FoundVpc { id: id.clone(), cidr: it.cidr.clone(), state: State::Ready, dns_hostnames: Some(false), tags });
+        let group = FoundSecurityGroup {
+            id: self.id("sg"),
+            vpc_id: id.clone(),
+            group_name: "default".into(),
+            description: "default VPC security group".into(),
+            rules: Vec::new(),
+            tags: Tags::new(),
+        };
+        self.truth.security_groups.push(group);
+        id
+    }
+
+    fn create_subnet(&mut self, it: &Subnet, tags: Tags, ids: &Ids) -> Result<String, &'static str> {
+        let vpc_id = self.wanted(ids, &Vpc::key(&it.vpc))?.clone();
+        if !self.truth.vpcs.iter().any(|vpc| vpc.id == vpc_id) {
+            return Err("InvalidVpcID.NotFound");
+        }
+        if self.truth.subnets.iter().any(|other| other.vpc_id == vpc_id && other.cidr == it.cidr) {
+            return Err("InvalidSubnet.Conflict");
+        }
+        let id = self.id("subnet");
+        let (zone, cidr) = (it.zone.clone(), it.cidr.clone());
+        self.truth.subnets.push(FoundSubnet { id: id.clone(), vpc_id, zone, cidr, public: false, state: State::Ready, tags });
+        Ok(id)
+    }
+
+    fn create_nat_gateway(&mut self, it: &NatGateway, tags: Tags, ids: &Ids) -> Result<String, &'static str> {
+        let subnet_id = self.wanted(ids, &Subnet::key(&it.subnet))?.clone();
+        let allocation = self.wanted(ids, &ElasticIp::key(&it.elastic_ip))?.clone();
+        let vpc_id = self.truth.subnets.iter().find(|it| it.id == subnet_id).ok_or("InvalidSubnetID.NotFound")?.vpc_id.clone();
+        if !self.attached(&vpc_id) {
+            return Err("Gateway.NotAttached");
+        }
+        let id = self.id("nat");
+        let address = self.truth.addresses.iter_mut().find(|it| it.id == allocation).ok_or("InvalidAllocationID.NotFound")?;
+        if address.association_id.is_some() {
+            return Err("Resource.AlreadyAssociated");
+        }
+        address.association_id = Some(format!("assoc-{id}"));
+        let (state, failure, allocation_id) = (State::Creating, None, Some(allocation));
+        self.truth.nat_gateways.push(FoundNatGateway { id: id.clone(), vpc_id, subnet_id, allocation_id, state, failure, tags });
+        self.pending.insert(id.clone(), SLOW);
+        Ok(id)
+    }
+
+    fn create_group(&mut self, it: &SecurityGroup, tags: Tags, ids: &Ids) -> Result<String, &'static str> {
+        let vpc_id = self.wanted(ids, &Vpc::key(&it.vpc))?.clone();
+        if self.truth.security_groups.iter().any(|other| other.vpc_id == vpc_id && other.group_name == it.group_name) {
+            return Err("InvalidGroup.Duplicate");
+        }
+        let id = self.id("sg");
+        let (group_name, description, rules) = (it.group_name.clone(), it.description.clone(), Vec::new());
+        self.truth.security_groups.push(FoundSecurityGroup { id: id.clone(), vpc_id, group_name, description, rules, tags });
+        Ok(id)
+    }
+
+    fn create_load_balancer(&mut self, it: &LoadBalancer, tags: Tags, ids: &Ids) -> Result<String, &'static str> {
+        let classic = it.kind == LoadBalancerKind::Classic;
+        let subnets = it.subnets.iter().map(|name| self.wanted(ids, &Subnet::key(name)).cloned()).collect::<Result<_, _>>()?;
+        let groups = it.groups.iter().map(|name| self.wanted(ids, &SecurityGroup::key(name)).cloned()).collect::<Result<_, _>>()?;
+        let vpc_id = self.vpc_of(&subnets)?;
+        if !it.internal && !self.attached(&vpc_id) {
+            return Err("InvalidSubnet");
+        }
+        if let Some(other) = self.truth.load_balancers.iter().find(|other| other.name == it.aws_name) {
+            // As the real leaf does: one of the same name is taken when it lies where it should.
+            return if other.vpc_id == vpc_id { Ok(other.id.clone()) } else { Err("DuplicateLoadBalancerName") };
+        }
+        let id = if classic { it.aws_name.clone() } else { format!("arn:aws:elasticloadbalancing:{}", it.aws_name) };
+        let port = it.listener.as_ref().map(|it| (it.port, it.target_port)).ok_or("ValidationError")?;
+        let listeners = vec![FoundListener { port: port.0, target_port: port.1, health_check: None }];
+        self.interfaces_of(&it.aws_name, &subnets, &groups, &vpc_id, "load balancer");
+        self.truth.load_balancers.push(FoundLoadBalancer {
+            id: id.clone(),
+            name: it.aws_name.clone(),
+            kind: it.kind,
+            dns_name: format!("{}.elb.example", it.aws_name),
+            vpc_id,
+            internal: it.internal,
+            state: if classic { State::Ready } else { State::Creating },
+            subnets,
+            groups,
+            listeners: if classic { listeners } else { Vec::new() },
+            targets: Default::default(),
+            attributes: None,
+            target_groups: Vec::new(),
+            tags: Some(tags),
+        });
+        if !classic {
+            self.pending.insert(id.clone(), SLOW);
+        }
+        Ok(id)
+    }
+
+    pub(super) fn vpc_of(&self, subnets: &std::collections::BTreeSet<String>) -> Result<String, &'static str> {
+        let first = subnets.first().ok_or("ValidationError")?;
+        Ok(self.truth.subnets.iter().find(|it| it.id == *first).ok_or("SubnetNotFound")?.vpc_id.clone())
+    }
+
+    /// Interfaces that AWS makes in each subnet for a load balancer.
+    pub fn interfaces_of(
+        &mut self,
+        name: &str,
+        subnets: &std::collections::BTreeSet<String>,
+        groups: &std::collections::BTreeSet<String>,
+        vpc_id: &str,
+        what: &str,
+    ) {
+        for subnet_id in subnets {
+            let id = self.id("eni");
+            self.truth.network_interfaces.push(FoundNetworkInterface {
+                id,
+                vpc_id: vpc_id.to_owned(),
+                subnet_id: subnet_id.clone(),
+                groups: groups.clone(),
+                status: "in-use".into(),
+                description: if what == "load balancer" { format!("ELB {name}") } else { what.to_owned() },
+                interface_type: "interface".into(),
+                requester_managed: what == "load balancer",
+                attached_instance: None,
+                tags: Tags::new(),
+            });
+        }
+    }
+
+    pub(super) fn update(&mut self, id: &str, is: &Resource, ids: &Ids) -> Result<String, &'static str> {
+        match is {
+            Resource::Vpc(it) => {
+                let vpc = self.truth.vpcs.iter_mut().find(|vpc| vpc.id == id).ok_or("InvalidVpcID.NotFound")?;
+                vpc.dns_hostnames = Some(it.dns_hostnames);
+            }
+            Resource::Subnet(it) => {
+                let subnet = self.truth.subnets.iter_mut().find(|subnet| subnet.id == id).ok_or("InvalidSubnetID.NotFound")?;
+                subnet.public = it.public;
+            }
+            Resource::InternetGateway(it) => {
+                let vpc_id = self.wanted(ids, &Vpc::key(&it.vpc))?.clone();
+                if self.attached(&vpc_id) {
+                    return Err("Resource.AlreadyAssociated");
+                }
+                let gateway = self.truth.internet_gateways.iter_mut().find(|it| it.id == id).ok_or("InvalidInternetGatewayID.NotFound")?;
+                gateway.vpc_id = Some(vpc_id);
+            }
+            Resource::RouteTable(it) => self.route(id, it, ids)?,
+            Resource::SecurityGroupRules(it) => self.authorize(it, ids)?,
+            Resource::LoadBalancer(it) => self.configure(id, it)?,
+            _ => return Err("InvalidAction"),
+        }
+        Ok(id.to_owned())
+    }
+
+    fn route(&mut self, id: &str, it: &RouteTable, ids: &Ids) -> Result<(), &'static str> {
+        let target = it.default_route.as_ref().map(|key| self.wanted(ids, key).cloned()).transpose()?;
+        if let Some(gateway) = target.as_ref().filter(|it| it.starts_with("nat-")) {
+            let usable = self.truth.nat_gateways.iter().any(|it| it.id == *gateway && it.state == State::Ready);
+            if !usable {
+                return Err("InvalidNatGatewayID.NotFound");
+            }
+        }
+        let subnets = it.subnets.iter().map(|name| self.wanted(ids, &Subnet::key(name)).cloned()).collect::<Result<Vec<_>, _>>()?;
+        let taken = |other: &FoundRouteTable| other.id != id && subnets.iter().any(|it| other.associations.contains_key(it));
+        if self.truth.route_tables.iter().any(taken) {
+            return Err("Resource.AlreadyAssociated");
+        }
+        let table = self.truth.route_tables.iter_mut().find(|table| table.id == id).ok_or("InvalidRouteTableID.NotFound")?;
+        table.default_route = target;
+        table.associations = subnets.into_iter().map(|subnet| (subnet.clone(), format!("rtbassoc-{subnet}"))).collect();
+        Ok(())
+    }
+
+    fn authorize(&mut self, it: &SecurityGroupRules, ids: &Ids) -> Result<(), &'static str> {
+        let id = self.wanted(ids, &SecurityGroup::key(&it.name))?.clone();
+        let source = |source: &Source| -> Result<FoundSource, &'static str> {
+            Ok(match source {
+                Source::Cidr(range) => FoundSource::Cidr(range.clone()),
+                Source::PrefixList(id) => FoundSource::PrefixList(id.clone()),
+                Source::GroupId(id) => FoundSource::GroupId(id.clone()),
+                Source::Group(role) => FoundSource::GroupId(self.wanted(ids, &SecurityGroup::key(role))?.clone()),
+            })
+        };
+        let rules = it.rules.iter().map(|rule| -> Result<FoundRule, &'static str> {
+            let (protocol, description) = (rule.protocol.clone(), rule.description.clone());
+            Ok(FoundRule { protocol, from_port: rule.from_port, to_port: rule.to_port, source: source(&rule.source)?, description })
+        });
+        let rules: Vec<FoundRule> = rules.collect::<Result<_, _>>()?;
+        let group = self.truth.security_groups.iter_mut().find(|group| group.id == id).ok_or("InvalidGroup.NotFound")?;
+        if !it.keep_unknown {
+            group.rules.clear();
+        }
+        for rule in rules {
+            if !group.rules.iter().any(|other| (&other.protocol, other.from_port, &other.source) == (&rule.protocol, rule.from_port, &rule.source)) {
+                group.rules.push(rule);
+            }
+        }
+        Ok(())
+    }
+
+    fn configure(&mut self, id: &str, it: &LoadBalancer) -> Result<(), &'static str> {
+        let balancer = self.truth.load_balancers.iter_mut().find(|it| it.id == id).ok_or("LoadBalancerNotFound")?;
+        let listener = it.listener.clone().ok_or("ValidationError")?;
+        let health_check = Some(listener.health_check);
+        balancer.listeners = vec![FoundListener { port: listener.port, target_port: listener.target_port, health_check }];
+        balancer.attributes = it.attributes.clone();
+        Ok(())
+    }
+}

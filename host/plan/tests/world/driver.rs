@@ -1,0 +1,186 @@
+//! Drives a cluster and its machines against the pretend AWS as the controllers do: decide, write down, act, write down.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use crds::cluster_api::{Cluster, Machine};
+use crds::{AWSCluster, AWSMachine};
+use plan::cluster::AddOnRule;
+use plan::*;
+
+use super::World;
+use super::objects::{self, patched};
+
+/// One cluster with its machines, as their objects say.
+pub struct Fleet {
+    pub cluster: Cluster,
+    pub aws_cluster: AWSCluster,
+    pub rules: Option<Vec<AddOnRule>>,
+    pub machines: BTreeMap<String, (Machine, AWSMachine)>,
+    pub bootstrap: Vec<u8>,
+    /// What was asked for by its id and not found.
+    absent: BTreeMap<String, f64>,
+    deleting_vpcs: BTreeSet<String>,
+    pub finished: bool,
+}
+
+impl Fleet {
+    pub fn new(name: &str, spec: serde_json::Value) -> Fleet {
+        Fleet {
+            cluster: objects::cluster(name),
+            aws_cluster: objects::aws_cluster(name, spec),
+            rules: Some(Vec::new()),
+            machines: BTreeMap::new(),
+            bootstrap: b"## template: jinja\n#cloud-config\n".to_vec(),
+            absent: BTreeMap::new(),
+            deleting_vpcs: BTreeSet::new(),
+            finished: false,
+        }
+    }
+
+    pub fn add_machine(&mut self, name: &str, control_plane: bool, spec: serde_json::Value) {
+        let machine = objects::machine(name, control_plane);
+        self.machines.insert(name.to_owned(), (machine, objects::aws_machine(name, spec)));
+    }
+
+    /// The user deletes everything of the cluster at once.
+    pub fn delete(&mut self, world: &World) {
+        let time = serde_json::json!("2027-01-15T08:00:00Z");
+        assert!(world.now >= 1_800_000_000.0);
+        self.aws_cluster.metadata.deletion_timestamp = serde_json::from_value(time.clone()).expect("a time");
+        for (_, aws_machine) in self.machines.values_mut() {
+            aws_machine.metadata.deletion_timestamp = serde_json::from_value(time.clone()).expect("a time");
+        }
+    }
+
+    pub fn snapshot(&self, world: &mut World) -> Snapshot {
+        world.snapshot(&self.deleting_vpcs, &self.absent)
+    }
+
+    /// What is decided about the cluster now.
+    pub fn decide(&self, world: &mut World) -> cluster::Decision {
+        let snapshot = self.snapshot(world);
+        self.decide_with(world, &snapshot)
+    }
+
+    pub fn decide_with(&self, world: &mut World, snapshot: &Snapshot) -> cluster::Decision {
+        let random = format!("{:032x}", world.random());
+        let record = Record::of_cluster(&self.aws_cluster).expect("a record");
+        let machines: Vec<String> = self.machines.keys().cloned().collect();
+        let (cluster, aws_cluster, rules) = (&self.cluster, &self.aws_cluster, self.rules.as_deref());
+        cluster::decide(&cluster::Input { cluster, aws_cluster, machines: &machines, rules, snapshot, record: &record, now: world.now, random: &random })
+    }
+
+    /// What is decided about a machine now.
+    pub fn decide_machine(&self, world: &mut World, name: &str) -> machine::Decision {
+        let snapshot = self.snapshot(world);
+        let random = format!("{:032x}", world.random());
+        let (machine, aws_machine) = &self.machines[name];
+        let record = Record::of_machine(aws_machine).expect("a record");
+        let cluster_record = Record::of_cluster(&self.aws_cluster).expect("a record");
+        let image = Image { id: "ami-1".into(), root_device: "/dev/sda1".into(), root_size: 8 };
+        machine::decide(&machine::Input {
+            cluster: &self.cluster,
+            machine,
+            aws_cluster: &self.aws_cluster,
+            aws_machine,
+            cluster_record: &cluster_record,
+            bootstrap: Some(&self.bootstrap),
+            image: Some(&image),
+            snapshot: &snapshot,
+            record: &record,
+            hold: None,
+            now: world.now,
+            random: &random,
+        })
+    }
+
+    /// One look at the cluster; whether nothing is left to do.
+    pub fn look(&mut self, world: &mut World) -> bool {
+        let decision = self.decide(world);
+        assert_eq!(decision.invalid, None);
+        self.deleting_vpcs = decision.interest.deleting_vpcs.clone();
+        self.patch_cluster(&decision.record);
+        if let Some(outcomes) = self.act(world, &decision.plan) {
+            self.patch_cluster(&decision.record.after(&decision.plan, &outcomes));
+        }
+        self.finished = decision.finished;
+        assert!(decision.plan.blocked.is_empty(), "{}", decision.plan);
+        decision.plan.is_settled() && decision.plan.close.is_empty()
+    }
+
+    fn patch_cluster(&mut self, record: &Record) {
+        if let Some(patch) = record.cluster_patch(&self.aws_cluster) {
+            self.aws_cluster = patched(&self.aws_cluster, &patch);
+        }
+    }
+
+    /// Carries out a plan; `None` when the operator died on the way.
+    fn act(&mut self, world: &mut World, plan: &Plan) -> Option<Vec<(Key, Outcome)>> {
+        let dies = world.chance(world.faults.crash);
+        let until = if dies { world.random() as usize % (plan.actions.len() + 1) } else { plan.actions.len() };
+        let mut outcomes = Vec::new();
+        for action in &plan.actions[..until] {
+            let outcome = world.act(action);
+            if let (Action::Confirm { id, .. }, Outcome::Done) = (action, &outcome) {
+                self.confirm(world, id);
+            }
+            outcomes.push((action.key(), outcome));
+        }
+        if dies {
+            world.crash();
+            self.absent.clear();
+            return None;
+        }
+        Some(outcomes)
+    }
+
+    fn confirm(&mut self, world: &World, id: &str) {
+        let truth = &world.truth;
+        let there = truth.vpcs.iter().any(|it| it.id == id)
+            || truth.load_balancers.iter().any(|it| it.id == id)
+            || truth.subnets.iter().any(|it| it.id == id)
+            || truth.instances.iter().any(|it| it.id == id);
+        if !there {
+            self.absent.insert(id.to_owned(), world.now);
+        }
+    }
+
+    /// One look at every machine; whether nothing is left to do.
+    pub fn look_at_machines(&mut self, world: &mut World) -> bool {
+        let names: Vec<String> = self.machines.keys().cloned().collect();
+        let mut settled = true;
+        for name in names {
+            let decision = self.decide_machine(world, &name);
+            assert_eq!(decision.invalid, None);
+            self.patch_machine(&name, &decision.record);
+            if let Some(outcomes) = self.act(world, &decision.plan) {
+                self.patch_machine(&name, &decision.record.after(&decision.plan, &outcomes));
+            }
+            settled &= decision.plan.is_settled() && decision.waits.is_none();
+            if decision.finished {
+                self.machines.remove(&name);
+            }
+        }
+        settled
+    }
+
+    fn patch_machine(&mut self, name: &str, record: &Record) {
+        let Some((_, aws_machine)) = self.machines.get_mut(name) else { return };
+        if let Some(patch) = record.machine_patch(aws_machine) {
+            *aws_machine = patched(aws_machine, &patch);
+        }
+    }
+
+    /// Looks until nothing is left to do.
+    pub fn settle(&mut self, world: &mut World) -> usize {
+        for look in 0..2000 {
+            let done = self.look(world) & self.look_at_machines(world);
+            let deleting = self.aws_cluster.metadata.deletion_timestamp.is_some();
+            if if deleting { self.finished } else { done } {
+                return look;
+            }
+            world.tick();
+        }
+        panic!("never settles: {}\n{:#?}", self.decide(world).plan, world.inventory());
+    }
+}

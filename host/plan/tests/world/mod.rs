@@ -1,0 +1,306 @@
+//! A pretend AWS with rules of its own: what it refuses follows from what AWS documents, never from what the planner says comes after what.
+//! Time goes only when a test says so. It answers by value and keeps no secret from the test.
+
+#![allow(dead_code, reason = "each test binary uses another part of it")]
+
+mod create;
+mod delete;
+pub mod driver;
+pub mod machines;
+pub mod objects;
+
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+
+use plan::*;
+
+/// Seconds that pass from one look to the next.
+pub const TICK: f64 = 5.0;
+/// Looks that slow things take.
+pub const SLOW: u32 = 3;
+
+/// What goes wrong, each with a probability in percent.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Faults {
+    pub throttled: u32,
+    /// Nobody knows how it ended, and nothing was done.
+    pub lost_request: u32,
+    /// Nobody knows how it ended, and it was done.
+    pub lost_reply: u32,
+    /// The operator dies in the middle of carrying out a plan.
+    pub crash: u32,
+    /// NAT gateways that fail to start.
+    pub failed_start: u32,
+    /// Looks by which reads are behind.
+    pub lag: usize,
+}
+
+/// The pretend AWS.
+pub struct World {
+    pub now: f64,
+    pub truth: Snapshot,
+    /// What reads showed at earlier looks, latest last.
+    past: VecDeque<Snapshot>,
+    /// Ids that successful writes of this process touched, and when.
+    ledger: Vec<(String, f64)>,
+    /// What each client token made.
+    tokens: BTreeMap<String, String>,
+    /// Looks that something still takes, by id.
+    pending: BTreeMap<String, u32>,
+    /// Interfaces that outlive their load balancer, and for how many looks.
+    fading: BTreeMap<String, u32>,
+    pub secrets: BTreeMap<String, Vec<u8>>,
+    pub faults: Faults,
+    /// Every call that changed something or was to: key, and how it ended.
+    pub log: Vec<(String, Outcome)>,
+    next: u32,
+    random: u64,
+}
+
+impl World {
+    pub fn new(seed: u64, faults: Faults) -> World {
+        let zones = ["us-east-1a", "us-east-1b", "us-east-1c", "us-east-1d"].map(str::to_owned).to_vec();
+        let truth = Snapshot { region: "us-east-1".into(), zones, ..Snapshot::default() };
+        World {
+            now: 1_800_000_000.0,
+            truth,
+            past: VecDeque::new(),
+            ledger: Vec::new(),
+            tokens: BTreeMap::new(),
+            pending: BTreeMap::new(),
+            fading: BTreeMap::new(),
+            secrets: BTreeMap::new(),
+            faults,
+            log: Vec::new(),
+            next: 0,
+            random: seed ^ 0x9e37_79b9_7f4a_7c15,
+        }
+    }
+
+    /// Xorshift: good enough to choose faults, and the same for the same seed.
+    pub fn random(&mut self) -> u64 {
+        self.random ^= self.random << 13;
+        self.random ^= self.random >> 7;
+        self.random ^= self.random << 17;
+        self.random
+    }
+
+    pub fn chance(&mut self, percent: u32) -> bool {
+        percent > 0 && self.random() % 100 < u64::from(percent)
+    }
+
+    fn id(&mut self, prefix: &str) -> String {
+        self.next += 1;
+        format!("{prefix}-{:04}", self.next)
+    }
+
+    /// What a process that did not crash sees: a read that may be behind, with its own writes over it.
+    pub fn snapshot(&mut self, deleting: &BTreeSet<String>, asked: &BTreeMap<String, f64>) -> Snapshot {
+        let behind = self.past.len().saturating_sub(1 + self.faults.lag);
+        let mut res = self.past.get(behind).cloned().unwrap_or_else(|| self.truth.clone());
+        if self.faults.lag == 0 {
+            res = self.truth.clone();
+        }
+        let recent: BTreeSet<String> = self.ledger.iter().filter(|(_, at)| *at > self.now - 30.0).map(|(id, _)| id.clone()).collect();
+        overlay(&mut res, &self.truth, &recent);
+        for read in READS {
+            res.read_at.insert(read, self.now);
+        }
+        res.network_interfaces.retain(|it| deleting.contains(&it.vpc_id));
+        res.deleting_vpcs_read = deleting.iter().map(|id| (id.clone(), self.now)).collect();
+        // Tags of load balancers, and groups without tags, are only read where something is being deleted.
+        for balancer in res.load_balancers.iter_mut().filter(|it| !deleting.contains(&it.vpc_id)) {
+            balancer.tags = None;
+        }
+        res.security_groups.retain(|it| deleting.contains(&it.vpc_id) || !it.tags.is_empty());
+        res.absent = asked.clone();
+        res
+    }
+
+    /// Time goes on.
+    pub fn tick(&mut self) {
+        self.past.push_back(self.truth.clone());
+        if self.past.len() > 12 {
+            self.past.pop_front();
+        }
+        self.now += TICK;
+        let done: Vec<String> = self.pending.iter().filter(|(_, left)| **left <= 1).map(|(id, _)| id.clone()).collect();
+        self.pending.values_mut().for_each(|left| *left = left.saturating_sub(1));
+        for id in done {
+            self.pending.remove(&id);
+            self.finish(&id);
+        }
+        self.fading.values_mut().for_each(|left| *left = left.saturating_sub(1));
+        let gone: Vec<String> = self.fading.iter().filter(|(_, left)| **left == 0).map(|(id, _)| id.clone()).collect();
+        for id in gone {
+            self.fading.remove(&id);
+            self.truth.network_interfaces.retain(|it| it.id != id);
+        }
+    }
+
+    /// Something slow comes to its end.
+    fn finish(&mut self, id: &str) {
+        if let Some(at) = self.truth.nat_gateways.iter().position(|it| it.id == id) {
+            let state = self.truth.nat_gateways[at].state;
+            match state {
+                State::Deleting => {
+                    let gateway = self.truth.nat_gateways.remove(at);
+                    self.release(gateway.allocation_id.as_deref());
+                }
+                _ if self.chance(self.faults.failed_start) => {
+                    let gateway = &mut self.truth.nat_gateways[at];
+                    (gateway.state, gateway.failure) = (State::Failed, Some("InternalError".into()));
+                    let allocation = gateway.allocation_id.clone();
+                    self.release(allocation.as_deref());
+                }
+                _ => self.truth.nat_gateways[at].state = State::Ready,
+            }
+        }
+        if let Some(it) = self.truth.load_balancers.iter_mut().find(|it| it.id == id) {
+            it.state = State::Ready;
+        }
+        let mut terminated = None;
+        if let Some(it) = self.truth.instances.iter_mut().find(|it| it.id == id) {
+            it.status.state = match it.status.state.as_str() {
+                "pending" => "running".into(),
+                _ => {
+                    terminated = Some(it.id.clone());
+                    "terminated".into()
+                }
+            };
+        }
+        if let Some(id) = terminated {
+            self.truth.load_balancers.iter_mut().for_each(|it| it.targets.retain(|target| *target != id));
+            self.truth.network_interfaces.retain(|it| it.attached_instance.as_ref() != Some(&id));
+        }
+    }
+
+    fn release(&mut self, allocation: Option<&str>) {
+        for it in self.truth.addresses.iter_mut().filter(|it| Some(it.id.as_str()) == allocation) {
+            it.association_id = None;
+        }
+    }
+
+    /// Carries out one action, with whatever goes wrong.
+    pub fn act(&mut self, action: &Action) -> Outcome {
+        if self.chance(self.faults.throttled) {
+            return self.logged(action, refused("RequestLimitExceeded"));
+        }
+        if self.chance(self.faults.lost_request) {
+            return self.logged(action, Outcome::Unknown { message: "timed out".into() });
+        }
+        let outcome = match self.carry_out(action) {
+            Ok(id) => {
+                self.ledger.push((id, self.now));
+                Outcome::Done
+            }
+            Err(code) => refused(code),
+        };
+        if self.chance(self.faults.lost_reply) {
+            self.ledger.pop();
+            return self.logged(action, Outcome::Unknown { message: "the connection was closed".into() });
+        }
+        self.logged(action, outcome)
+    }
+
+    fn logged(&mut self, action: &Action, outcome: Outcome) -> Outcome {
+        self.log.push((format!("{action}"), outcome.clone()));
+        outcome
+    }
+
+    /// The operator died and starts again: it knows nothing that is not written down.
+    pub fn crash(&mut self) {
+        self.ledger.clear();
+        for vpc in &mut self.truth.vpcs {
+            vpc.dns_hostnames = None;
+        }
+        for balancer in &mut self.truth.load_balancers {
+            balancer.attributes = None;
+        }
+    }
+
+    fn carry_out(&mut self, action: &Action) -> Result<String, &'static str> {
+        match action {
+            Action::Create { is, tags, ids, client_token } => self.create(is, tags, ids, client_token.as_ref()),
+            Action::Update { id, is, ids, .. } => self.update(id, is, ids),
+            Action::Tag { id, tags, .. } => self.tag(id, tags),
+            Action::Delete { id, is, ids } => self.delete(id, is, ids),
+            Action::Confirm { id, .. } => Ok(id.clone()),
+        }
+    }
+
+    fn tag(&mut self, id: &str, tags: &Tags) -> Result<String, &'static str> {
+        let truth = &mut self.truth;
+        let of = truth
+            .vpcs
+            .iter_mut()
+            .map(|it| (&it.id, &mut it.tags))
+            .chain(truth.subnets.iter_mut().map(|it| (&it.id, &mut it.tags)))
+            .chain(truth.internet_gateways.iter_mut().map(|it| (&it.id, &mut it.tags)))
+            .chain(truth.nat_gateways.iter_mut().map(|it| (&it.id, &mut it.tags)))
+            .chain(truth.addresses.iter_mut().map(|it| (&it.id, &mut it.tags)))
+            .chain(truth.route_tables.iter_mut().map(|it| (&it.id, &mut it.tags)))
+            .chain(truth.security_groups.iter_mut().map(|it| (&it.id, &mut it.tags)))
+            .chain(truth.instances.iter_mut().map(|it| (&it.id, &mut it.tags)))
+            .find(|(other, _)| *other == id)
+            .map(|(_, tags)| tags);
+        of.ok_or("InvalidID.NotFound")?.extend(tags.clone());
+        Ok(id.to_owned())
+    }
+
+    /// Everything that exists, terminated instances aside: kind and id.
+    pub fn inventory(&self) -> Vec<String> {
+        let truth = &self.truth;
+        let mut res: Vec<String> = truth.vpcs.iter().map(|it| format!("vpc {}", it.id)).collect();
+        res.extend(truth.subnets.iter().map(|it| format!("subnet {} {}", it.id, it.cidr)));
+        res.extend(truth.internet_gateways.iter().map(|it| format!("internet-gateway {}", it.id)));
+        res.extend(truth.nat_gateways.iter().map(|it| format!("nat-gateway {} {:?}", it.id, it.state)));
+        res.extend(truth.addresses.iter().map(|it| format!("elastic-ip {}", it.id)));
+        res.extend(truth.route_tables.iter().filter(|it| !it.main).map(|it| format!("route-table {}", it.id)));
+        res.extend(truth.security_groups.iter().filter(|it| it.group_name != "default").map(|it| format!("security-group {}", it.group_name)));
+        res.extend(truth.load_balancers.iter().map(|it| format!("load-balancer {}", it.name)));
+        let alive = truth.instances.iter().filter(|it| it.status.state != "terminated");
+        res.extend(alive.map(|it| format!("instance {} {}", it.id, it.status.state)));
+        res.extend(self.secrets.keys().map(|it| format!("secret {it}")));
+        res
+    }
+
+    /// How many of each kind there are.
+    pub fn counts(&self) -> BTreeMap<String, usize> {
+        let mut res = BTreeMap::new();
+        for line in self.inventory() {
+            *res.entry(line.split(' ').next().unwrap_or_default().to_owned()).or_default() += 1;
+        }
+        res
+    }
+}
+
+const READS: [Read; 11] = [
+    Read::Vpcs,
+    Read::Subnets,
+    Read::InternetGateways,
+    Read::NatGateways,
+    Read::Addresses,
+    Read::RouteTables,
+    Read::SecurityGroups,
+    Read::Instances,
+    Read::ClassicLoadBalancers,
+    Read::LoadBalancers,
+    Read::TargetGroups,
+];
+
+fn refused(code: &str) -> Outcome {
+    let retry = code == "RequestLimitExceeded";
+    Outcome::Refused { code: code.into(), message: "refused".into(), retry, who: if retry { Who::Nobody } else { Who::Author } }
+}
+
+/// Puts what was touched as it is now over what a read showed.
+fn overlay(res: &mut Snapshot, truth: &Snapshot, touched: &BTreeSet<String>) {
+    macro_rules! over {
+        ($($field:ident)*) => {$(
+            res.$field.retain(|it| !touched.contains(&it.id));
+            res.$field.extend(truth.$field.iter().filter(|it| touched.contains(&it.id)).cloned());
+            res.$field.sort_by(|a, b| a.id.cmp(&b.id));
+        )*};
+    }
+    over!(vpcs subnets internet_gateways nat_gateways addresses route_tables security_groups instances load_balancers);
+}
