@@ -14,8 +14,9 @@ help: ## List the commands
 	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /make \1\t/' | expand -t 20
 
 .PHONY: build
+# All targets, because tests change features of dependencies: one set of them serves this, the tests and the demo.
 build: check-system ## Build target/release/cluster-operator with the built-in plugins inside
-	cargo build --release --locked --workspace
+	cargo build --release --locked --workspace --all-targets
 
 .PHONY: demo
 demo: build ## Watch a cluster come up from one apply, and go again
