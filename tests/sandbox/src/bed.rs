@@ -172,12 +172,7 @@ impl Workload<'_> {
 }
 
 /// Runs a program inside a world to its end.
-pub async fn exec(
-    running: &Running,
-    program: impl AsRef<std::ffi::OsStr>,
-    arguments: &[&str],
-    input: Option<&str>,
-) -> Result<String> {
+pub async fn exec(running: &Running, program: impl AsRef<std::ffi::OsStr>, arguments: &[&str], input: Option<&str>) -> Result<String> {
     let name = program.as_ref().to_string_lossy().into_owned();
     let mut command = tokio::process::Command::from(running.command(program));
     command.args(arguments).kill_on_drop(true);

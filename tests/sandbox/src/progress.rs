@@ -74,12 +74,7 @@ pub fn run(what: impl Into<String>, command: &mut Command, log: &Path) -> Result
     let output = File::create(log).with_context(|| format!("creating {}", log.display()))?;
     let errors = output.try_clone().context("sharing the log between stdout and stderr")?;
     let program = command.get_program().to_string_lossy().into_owned();
-    let mut child = command
-        .stdin(Stdio::null())
-        .stdout(output)
-        .stderr(errors)
-        .spawn()
-        .with_context(|| format!("starting {program}"))?;
+    let mut child = command.stdin(Stdio::null()).stdout(output).stderr(errors).spawn().with_context(|| format!("starting {program}"))?;
     let status = loop {
         if let Some(status) = child.try_wait().with_context(|| format!("waiting for {program}"))? {
             break status;

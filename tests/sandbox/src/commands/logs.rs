@@ -22,8 +22,7 @@ pub struct Arguments {
 pub fn run(arguments: &Arguments) -> Result<ExitCode> {
     let directory = launch::directory(&arguments.name.name)?.join("logs");
     let entries = std::fs::read_dir(&directory).with_context(|| format!("there are no logs in {}", directory.display()))?;
-    let mut names: Vec<String> =
-        entries.filter_map(|entry| entry.ok()?.file_name().to_str().map(str::to_owned)).collect();
+    let mut names: Vec<String> = entries.filter_map(|entry| entry.ok()?.file_name().to_str().map(str::to_owned)).collect();
     names.sort();
     let Some(wanted) = &arguments.log else {
         names.iter().for_each(|name| println!("{}", name.trim_end_matches(".log")));

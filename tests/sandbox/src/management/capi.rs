@@ -5,6 +5,7 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail};
+use serde_json::Value;
 
 use super::api_server::{ApiServer, SERVER};
 use super::certificates::write;
@@ -56,25 +57,20 @@ const MANAGERS: [Manager; 3] = [
     },
 ];
 
-/// Installs the manifests of all three, webhooks included.
-pub async fn install(world: &World, server: &ApiServer, kubectl: &Kubectl) -> Result<()> {
+/// The manifests of all three, webhooks included.
+pub fn objects(world: &World, server: &ApiServer) -> Result<Vec<Value>> {
     let mut objects = Vec::new();
     for manager in &MANAGERS {
         let file = world.tools.manifests.join(manager.manifest);
         let text = std::fs::read_to_string(&file).with_context(|| format!("reading {}", file.display()))?;
-        let documents = manifests::parse(&manifests::with_defaults(&text))
-            .with_context(|| format!("reading {}", file.display()))?;
+        let documents = manifests::parse(&manifests::with_defaults(&text)).with_context(|| format!("reading {}", file.display()))?;
         let mut documents = manifests::without_workloads(documents);
         for object in &mut documents {
             manifests::point_webhooks_at(object, manager.webhook_port, &server.authority().certificate);
         }
         objects.extend(documents);
     }
-    let (first, rest) = manifests::in_order(objects);
-    let directory = world.management();
-    kubectl.apply(&directory.join("capi-definitions.json"), &first).await.context("installing Cluster API's definitions")?;
-    kubectl.established().await?;
-    kubectl.apply(&directory.join("capi.json"), &rest).await.context("installing Cluster API")
+    Ok(objects)
 }
 
 /// Starts the managers and waits until they say that they are ready, webhooks included.

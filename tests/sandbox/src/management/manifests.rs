@@ -19,33 +19,10 @@ pub fn parse(text: &str) -> Result<Vec<Value>> {
     serde_saphyr::from_multiple_with_options(text, options).context("parsing YAML")
 }
 
-/// All documents of a file.
-pub fn read(file: &Path) -> Result<Vec<Value>> {
-    let text = std::fs::read_to_string(file).with_context(|| format!("reading {}", file.display()))?;
-    parse(&text).with_context(|| format!("reading {}", file.display()))
-}
-
-/// All documents of the YAML files right in a directory; none when it does not exist.
-pub fn read_directory(directory: &Path) -> Result<Vec<Value>> {
-    let Ok(entries) = std::fs::read_dir(directory) else { return Ok(Vec::new()) };
-    let mut files: Vec<_> = entries.filter_map(|entry| Some(entry.ok()?.path())).collect();
-    files.retain(|file| file.extension().is_some_and(|extension| extension == "yaml"));
-    files.sort();
-    let mut objects = Vec::new();
-    for file in files {
-        objects.extend(read(&file)?);
-    }
-    Ok(without_workloads(objects))
-}
-
-/// What `deploy/` installs in a cluster, as kustomize prints it or as plain YAML files.
+/// What `deploy/` installs in a cluster, this project's custom resources included.
 pub async fn deployed(kubectl: &Kubectl, directory: &Path) -> Result<Vec<Value>> {
-    if !directory.join("kustomization.yaml").exists() {
-        return read_directory(directory);
-    }
-    let load = ["kustomize", "--load-restrictor", "LoadRestrictionsNone"];
-    let path = directory.display().to_string();
-    let text = kubectl.run(&[&load[..], &[&path]].concat()).await?;
+    let directory = directory.display().to_string();
+    let text = kubectl.run(&["kustomize", "--load-restrictor", "LoadRestrictionsNone", &directory]).await?;
     Ok(without_workloads(parse(&text)?))
 }
 
@@ -124,6 +101,13 @@ mod tests {
         let expected = json!({ "url": "https://127.0.0.1:9443/convert", "caBundle": "Q0E=" });
         assert_eq!(object["webhooks"][0]["clientConfig"], expected);
         assert_eq!(object["spec"]["conversion"]["webhook"]["clientConfig"], expected);
+    }
+
+    #[test]
+    fn an_object_without_webhooks_stays_as_it_is() {
+        let mut object = json!({ "kind": "Namespace" });
+        point_webhooks_at(&mut object, 9443, "CA");
+        assert_eq!(object, json!({ "kind": "Namespace" }));
     }
 
     #[test]

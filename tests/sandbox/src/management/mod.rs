@@ -17,6 +17,7 @@ pub use kubectl::Kubectl;
 use std::path::Path;
 
 use anyhow::{Context, Result};
+use serde_json::Value;
 
 use crate::paths;
 use crate::world::World;
@@ -32,13 +33,14 @@ pub async fn start(world: &World, supervisor: &Supervisor, reporter: &Reporter, 
     reporter.step("starting etcd and kube-apiserver");
     let server = ApiServer::start(world, supervisor).await?;
     let kubectl = Kubectl::new(world);
+    let mut objects = Vec::new();
     if parts != Parts::ApiServer {
         server.start_controller_manager(world, supervisor)?;
-        reporter.step("installing Cluster API");
-        capi::install(world, &server, &kubectl).await?;
+        objects.extend(capi::objects(world, &server)?);
     }
-    reporter.step("installing this project's custom resources");
-    install_own(&kubectl, &world.management()).await?;
+    reporter.step("installing the manifests");
+    objects.extend(manifests::deployed(&kubectl, &paths::source().join("deploy")).await?);
+    install(&kubectl, &world.management(), objects).await?;
     if parts != Parts::ApiServer {
         reporter.step("starting Cluster API's managers");
         capi::start(world, supervisor, &server, &kubectl).await?;
@@ -46,13 +48,11 @@ pub async fn start(world: &World, supervisor: &Supervisor, reporter: &Reporter, 
     Ok(server)
 }
 
-/// Installs the custom resources and what `deploy/` says, but for what would run in a container.
-async fn install_own(kubectl: &Kubectl, directory: &Path) -> Result<()> {
-    let source = paths::source();
-    let definitions = manifests::read_directory(&source.join("crds/yaml"))?;
-    let deployed = manifests::deployed(kubectl, &source.join("deploy")).await?;
-    let (first, rest) = manifests::in_order([definitions, deployed].concat());
-    kubectl.apply(&directory.join("own-definitions.json"), &first).await.context("installing the custom resources")?;
+/// Installs everything in two calls: with every new definition the server makes its schema anew, so that many small calls
+/// would take much longer.
+async fn install(kubectl: &Kubectl, directory: &Path, objects: Vec<Value>) -> Result<()> {
+    let (first, rest) = manifests::in_order(objects);
+    kubectl.apply(&directory.join("definitions.json"), &first).await.context("installing Namespaces and definitions")?;
     kubectl.established().await?;
-    kubectl.apply(&directory.join("own.json"), &rest).await.context("installing the manifests of deploy/")
+    kubectl.apply(&directory.join("objects.json"), &rest).await.context("installing Cluster API and deploy/")
 }

@@ -24,8 +24,7 @@ pub fn ensure(cache: &Path) -> Result<(PathBuf, PathBuf)> {
     for program in &PROGRAMS {
         entries.push(entry(cache, program.module)?);
     }
-    let missing: Vec<usize> =
-        (0..PROGRAMS.len()).filter(|&index| !entries[index].join(PROGRAMS[index].name).exists()).collect();
+    let missing: Vec<usize> = (0..PROGRAMS.len()).filter(|&index| !entries[index].join(PROGRAMS[index].name).exists()).collect();
     for (position, &index) in missing.iter().enumerate() {
         let count = format!("({} of {})", position + 1, missing.len());
         obtain(&PROGRAMS[index], &entries[index], &count)?;
@@ -78,8 +77,7 @@ fn build(program: &Program, to: &Path, entry: &Path, count: &str) -> Result<()> 
     let mut command = go(program.module);
     command.args(["build", "-trimpath", "-ldflags", &linker_flags(program.module), "-o"]).arg(to).arg(program.package);
     let log = entry.join(format!("{}.log", program.name));
-    progress::run(format!("building {} {count}", program.name), &mut command, &log)
-        .with_context(|| format!("building {}", program.name))
+    progress::run(format!("building {} {count}", program.name), &mut command, &log).with_context(|| format!("building {}", program.name))
 }
 
 fn go(module: &str) -> Command {

@@ -26,8 +26,7 @@ pub fn ensure(cache: &Path) -> Result<PathBuf> {
     let mut install = Command::new(entry.join("bin/python"));
     install.args(["-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--require-hashes", "-r"]);
     install.arg(&requirements);
-    progress::run("installing the AWS emulator's Python packages", &mut install, &log)
-        .context("installing Python packages")?;
+    progress::run("installing the AWS emulator's Python packages", &mut install, &log).context("installing Python packages")?;
     std::fs::write(&finished, "").with_context(|| format!("writing {}", finished.display()))?;
     Ok(entry)
 }

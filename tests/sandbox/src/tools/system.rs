@@ -31,8 +31,7 @@ const GO: (u32, u32) = (1, 26);
 /// # Errors
 /// Names what is missing and the line that installs or allows it.
 pub fn check() -> Result<()> {
-    let mut packages: Vec<&str> =
-        PROGRAMS.iter().filter(|(program, _)| !on_path(program)).map(|(_, package)| *package).collect();
+    let mut packages: Vec<&str> = PROGRAMS.iter().filter(|(program, _)| !on_path(program)).map(|(_, package)| *package).collect();
     if packages.is_empty() && python().is_ok_and(|python| !runs(&python, &["-c", "import ensurepip, venv"])) {
         packages.push("python3-venv");
     }
@@ -81,11 +80,7 @@ pub fn isolation() -> Result<Isolation> {
 /// Settings that forbid user namespaces: file, forbidding value, and the line that allows them.
 const FORBIDDING: [(&str, &str, &str); 3] = [
     ("/proc/sys/kernel/unprivileged_userns_clone", "0", "sudo sysctl -w kernel.unprivileged_userns_clone=1"),
-    (
-        "/proc/sys/kernel/apparmor_restrict_unprivileged_userns",
-        "1",
-        "sudo sysctl -w kernel.apparmor_restrict_unprivileged_userns=0",
-    ),
+    ("/proc/sys/kernel/apparmor_restrict_unprivileged_userns", "1", "sudo sysctl -w kernel.apparmor_restrict_unprivileged_userns=0"),
     ("/proc/sys/user/max_user_namespaces", "0", "sudo sysctl -w user.max_user_namespaces=15000"),
 ];
 

@@ -14,7 +14,7 @@ use super::options::Options;
 use super::state::{State, write_atomically};
 use crate::paths;
 use crate::progress::{Step, last_lines};
-use crate::tools::system::{Isolation, isolation};
+use crate::tools::system::Isolation;
 use crate::tools::{Tools, system};
 
 const POLL: Duration = Duration::from_millis(100);
@@ -108,17 +108,25 @@ pub fn up(options: &Options, sandbox: &Path) -> Result<(Running, Child)> {
     prepare(&directory, options, &tools)?;
     let isolation = system::isolation()?;
     let mut child = spawn(&directory, &tools, sandbox, options.tied, isolation)?;
-    let running = adopt(&mut child, &directory, isolation)
-        .map(|processes| Running { directory: directory.clone(), options: options.clone(), tools, processes });
-    let result = running.and_then(|running| wait_until_ready(&running, &mut child).map(|()| running));
-    match result {
-        Ok(running) => Ok((running, child)),
-        Err(error) => {
-            // It may have ended by itself, which is why we are here.
-            let _ = child.kill();
-            let _ = child.wait();
-            Err(error.context(format!("sandbox {:?} did not come up; its logs are in {}", options.name, directory.join("logs").display())))
-        }
+    let up = adopt(&mut child, &directory, isolation).and_then(|processes| {
+        let running = Running { directory: directory.clone(), options: options.clone(), tools, processes };
+        wait_until_ready(&running, &mut child).map(|()| running).inspect_err(|_| end(&directory))
+    });
+    if up.is_err() {
+        // It may have ended by itself, which is why we are here.
+        let _ = child.kill();
+        let _ = child.wait();
+    }
+    let logs = directory.join("logs");
+    let running = up.with_context(|| format!("sandbox {:?} did not come up; its logs are in {}", options.name, logs.display()))?;
+    Ok((running, child))
+}
+
+/// Ends what did not come up, without hiding why it did not.
+fn end(directory: &Path) {
+    let processes = read::<Processes>(&directory.join("processes.json"));
+    if let Err(error) = processes.and_then(|processes| processes.as_ref().map_or(Ok(()), kill)) {
+        tracing::error!("{error:#}");
     }
 }
 
@@ -236,10 +244,8 @@ fn adopt(child: &mut Child, directory: &Path, isolation: Isolation) -> Result<Pr
     let children = format!("/proc/{launcher}/task/{launcher}/children");
     let deadline = Instant::now() + Duration::from_secs(10);
     loop {
-        let first = std::fs::read_to_string(&children)
-            .ok()
-            .and_then(|text| text.split_whitespace().next()?.parse().ok())
-            .and_then(Identity::of);
+        let first =
+            std::fs::read_to_string(&children).ok().and_then(|text| text.split_whitespace().next()?.parse().ok()).and_then(Identity::of);
         if let (Some(first), Some(launcher)) = (first, Identity::of(launcher)) {
             let processes = Processes { launcher, first, user_namespace: isolation == Isolation::User };
             write(&directory.join("processes.json"), &processes)?;

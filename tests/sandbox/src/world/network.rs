@@ -45,8 +45,7 @@ async fn bind(source: &Path, target: &str) -> Result<()> {
 
 /// Runs a system program to its end.
 pub async fn run(program: &str, arguments: &[&str]) -> Result<()> {
-    let output =
-        Command::new(program).args(arguments).output().await.with_context(|| format!("starting {program}"))?;
+    let output = Command::new(program).args(arguments).output().await.with_context(|| format!("starting {program}"))?;
     if !output.status.success() {
         bail!("{program} {}: {}", arguments.join(" "), String::from_utf8_lossy(&output.stderr).trim());
     }

@@ -134,11 +134,7 @@ impl Supervisor {
 
     fn spawn(&self, recipe: &Recipe) -> Result<Child> {
         let path = self.log(&recipe.name);
-        let log = std::fs::File::options()
-            .create(true)
-            .append(true)
-            .open(&path)
-            .with_context(|| format!("opening {}", path.display()))?;
+        let log = std::fs::File::options().create(true).append(true).open(&path).with_context(|| format!("opening {}", path.display()))?;
         let errors = log.try_clone().context("sharing the log between stdout and stderr")?;
         let child = Command::new(&recipe.program)
             .args(&recipe.arguments)
