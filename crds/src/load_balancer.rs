@@ -17,7 +17,7 @@ pub struct AWSLoadBalancerSpec {
     /// Whether the API is reachable from the internet or from the VPC alone. It cannot be changed.
     #[serde(default)]
     pub scheme: LoadBalancerScheme,
-    /// Classic or network load balancer. It cannot be changed.
+    /// Classic or network load balancer, or none of ours: then the endpoint is one that you set. It cannot be changed.
     #[serde(default)]
     pub load_balancer_type: LoadBalancerType,
     /// Whether every node of the load balancer forwards to machines of all availability zones.

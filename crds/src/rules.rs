@@ -41,6 +41,12 @@ pub fn cluster(spec: &mut Spec<'_>) {
         NAME_OF_LOAD_BALANCER,
         "must have letters, digits and hyphens alone, and neither begin nor end with a hyphen",
     );
+    spec.rule(
+        load_balancer,
+        "self.loadBalancerType != 'disabled' || !(has(self.name) || has(self.healthCheckProtocol) || self.crossZoneLoadBalancing \
+         || has(self.ingressRules) && size(self.ingressRules) > 0)",
+        "a load balancer that is disabled has no other settings; its place is taken by spec.controlPlaneEndpoint, which you set",
+    );
     spec.rule_about(
         load_balancer,
         "healthCheckProtocol",
@@ -60,6 +66,11 @@ fn network(spec: &mut Spec<'_>) {
     for path in ["network.vpc.cidrBlock", "network.subnets[].cidrBlock"] {
         spec.rule(path, &format!("self == '' || ({IPV4_CIDR})"), IPV4_CIDR_MESSAGE);
         spec.rule(path, &format!("!(isCIDR(self) && cidr(self).ip().family() == 4) || ({size})"), "must be between /16 and /28");
+        spec.rule(
+            path,
+            "!(isCIDR(self) && cidr(self).ip().family() == 4) || cidr(self).masked() == cidr(self)",
+            "must be the beginning of its range: 10.0.0.0/16, not 10.0.1.0/16",
+        );
     }
     spec.rule(
         "network.subnets[]",
