@@ -78,6 +78,17 @@ def test_the_tagging_api_finds_addresses(aws):
     assert len(arns) == 1 and arns[0].endswith(f"elastic-ip/{address}")
 
 
+def test_the_tagging_api_finds_load_balancers_of_each_kind_by_type(aws, network):
+    tags = [{"Key": "a", "Value": "b"}]
+    listener = {"Protocol": "TCP", "LoadBalancerPort": 80, "InstancePort": 80}
+    aws.elb.create_load_balancer(LoadBalancerName="c", Listeners=[listener], Subnets=[network.subnet], Tags=tags)
+    aws.elbv2.create_load_balancer(Name="n", Type="network", Subnets=[network.subnet], Tags=tags)
+    found = aws.resourcegroupstaggingapi.get_resources(
+        TagFilters=[{"Key": "a"}], ResourceTypeFilters=["elasticloadbalancing:loadbalancer"]
+    )["ResourceTagMappingList"]
+    assert sorted(one["ResourceARN"].split(":loadbalancer/")[1].split("/")[0] for one in found) == ["c", "net"]
+
+
 def test_unknown_actions_filters_and_regions_are_errors_of_aws(aws):
     filters = [{"Name": "nonsense", "Values": ["x"]}]
     for call in (

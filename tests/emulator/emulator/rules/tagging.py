@@ -1,10 +1,15 @@
-"""The tagging API finds elastic addresses too; moto leaves them out."""
+"""The tagging API finds elastic addresses, and classic load balancers by AWS's name for their type.
 
+moto leaves the former out and calls the latter `elb:loadbalancer`.
+"""
+
+import dataclasses
 from collections.abc import Iterator
 from typing import Any
 
 from moto.core.resource_tagging import TaggedResource
 from moto.ec2.models import EC2Backend
+from moto.elb.models import ELBBackend
 
 
 def _tagged(self: EC2Backend) -> Iterator[Any]:
@@ -20,3 +25,12 @@ def _tagged(self: EC2Backend) -> Iterator[Any]:
 
 _moto_tagged = EC2Backend.iter_tagged_resources
 EC2Backend.iter_tagged_resources = _tagged
+
+
+def _classic(self: ELBBackend) -> Iterator[Any]:
+    for resource in _moto_classic(self):
+        yield dataclasses.replace(resource, resource_type="elasticloadbalancing:loadbalancer")
+
+
+_moto_classic = ELBBackend.iter_tagged_resources
+ELBBackend.iter_tagged_resources = _classic
