@@ -121,11 +121,15 @@ impl World {
 
     /// After `reads`, which began at `began`, were put into the base: forgets what they show or overrule.
     pub fn settle(&mut self, reads: &[Read], began: Timestamp) {
+        if self.base.snapshot.since == 0.0 {
+            self.base.snapshot.since = began;
+        }
         let mut scratch = self.base.snapshot();
         for read in reads {
             self.base.snapshot.read_at.insert(*read, began);
             self.ledger.settle(*read, began, &mut scratch);
         }
+        self.ledger.amend(&mut scratch);
         let vpcs: BTreeSet<&String> = scratch.vpcs.iter().map(|it| &it.id).collect();
         self.memory.dns_hostnames.retain(|it| vpcs.contains(it));
         let balancers: BTreeSet<&String> = scratch.load_balancers.iter().map(|it| &it.id).collect();

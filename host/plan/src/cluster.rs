@@ -15,7 +15,7 @@ use crate::contract::{self, SecurityGroupRuleSpec};
 use crate::token::derive;
 use crate::{
     Desired, Interest, Invalid, LoadBalancer, Observed, Owner, Plan, Question, Record, Rule, SecurityGroupRules, Snapshot, Source, State,
-    Timestamp, Vpc, plan, see,
+    Timestamp, Vpc, plan, see, trusted_from,
 };
 
 pub use desired::desired;
@@ -128,7 +128,8 @@ pub fn decide(input: &Input<'_>) -> Decision {
 
 fn ask(input: &Input<'_>, desired: &Desired, observed: &Observed, record: &Record, stopped: Option<Timestamp>) -> Plan {
     let (absent, read_at) = (&input.snapshot.absent, &input.snapshot.read_at);
-    plan(&Question { desired, observed, record, absent, read_at, now: input.now, stopped, random: input.random })
+    let trusted_from = trusted_from(input.snapshot, input.aws_cluster.metadata.creation_timestamp.as_ref());
+    plan(&Question { desired, observed, record, absent, read_at, now: input.now, stopped, trusted_from, random: input.random })
 }
 
 /// Nothing is wanted any more; but as long as machines are left, everything stays as it is.

@@ -3,9 +3,12 @@
 
 use std::collections::BTreeMap;
 
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
+
 use crate::token::{client_token, derive};
 use crate::{
-    Action, Desired, Ids, Intent, Key, Kind, LoadBalancerKind, Observed, Owner, Plan, Read, Record, Resource, Seen, State, Timestamp, Want,
+    Action, Desired, Ids, Intent, Key, Kind, LoadBalancerKind, Observed, Owner, Plan, Read, Record, Resource, Seen, Snapshot, State,
+    Timestamp, Want,
 };
 
 /// Seconds after which a read shows everything that was made before.
@@ -25,8 +28,19 @@ pub struct Question<'a> {
     pub now: Timestamp,
     /// Since when nothing is created any more, if that is so.
     pub stopped: Option<Timestamp>,
+    /// Reads that began before may lack what an earlier process made; see [`trusted_from`].
+    pub trusted_from: Timestamp,
     /// Fresh for every pass.
     pub random: &'a str,
+}
+
+/// From when on reads of a kind show everything that was made for an object by an earlier process, whose memory of its own writes is lost.
+pub(crate) fn trusted_from(snapshot: &Snapshot, created: Option<&Time>) -> Timestamp {
+    match created {
+        Some(created) if created.0.as_second() as f64 >= snapshot.since.floor() => 0.0,
+        _ if snapshot.since == 0.0 => 0.0,
+        _ => snapshot.since + READ_LAG,
+    }
 }
 
 /// Says what can be done now, what waits, and what only a person can move.
@@ -59,6 +73,10 @@ impl Question<'_> {
         let open = self.record.intents.get(key);
         match guard(key.kind) {
             Guard::Name => self.create(key, want, None, res),
+            _ if open.is_none() && !self.read_after(key.kind, Some(&want.is), self.trusted_from) => {
+                res.waiting.push((key.clone(), "making sure that it is not there already".into()));
+                res.awaits.extend(reads(key.kind, Some(&want.is)));
+            }
             guard => match open {
                 None => self.open(key, want, res),
                 Some(intent) => self.again(key, want, intent, guard, res),
@@ -195,6 +213,10 @@ impl Question<'_> {
 
     /// It was there once: it is looked for by its id, and never made again.
     fn recorded(&self, key: &Key, id: &str, wanted: bool, res: &mut Plan) {
+        if !self.read_after(key.kind, None, self.trusted_from) {
+            res.waiting.push((key.clone(), format!("{id} is not seen yet")));
+            return res.awaits.extend(reads(key.kind, None));
+        }
         match (self.absent.contains_key(id), wanted) {
             (true, true) => {
                 let reason = format!("lost: {id} was removed by somebody else, and is not replaced; delete the object, or restore it");

@@ -78,7 +78,10 @@ fn judge_reference((api_version, kind, namespace, name): (&str, &str, Option<&st
             Some(namespace) => it.namespaces.iter().any(|it| it == namespace),
             None => it.namespaces.is_empty(),
         };
-        it.group == group && it.kinds.iter().any(|it| it == kind) && in_scope && (it.names.is_empty() || it.names.iter().any(|it| it == name))
+        it.group == group
+            && it.kinds.iter().any(|it| it == kind)
+            && in_scope
+            && (it.names.is_empty() || it.names.iter().any(|it| it == name))
     });
     if !is_granted {
         let place = namespace.map_or(String::new(), |it| format!(" in namespace {it}"));
@@ -122,7 +125,12 @@ pub fn built_in(module: &str, config: &Value) -> Grants {
             objects(&[
                 ("", &["ServiceAccount"], &["kube-system"], &["cloud-controller-manager"]),
                 ("apps", &["DaemonSet"], &["kube-system"], &["aws-cloud-controller-manager"]),
-                ("rbac.authorization.k8s.io", &["RoleBinding"], &["kube-system"], &["cloud-controller-manager:apiserver-authentication-reader"]),
+                (
+                    "rbac.authorization.k8s.io",
+                    &["RoleBinding"],
+                    &["kube-system"],
+                    &["cloud-controller-manager:apiserver-authentication-reader"],
+                ),
                 ("rbac.authorization.k8s.io", &["ClusterRole", "ClusterRoleBinding"], &[], &["system:cloud-controller-manager"]),
             ]),
             "registry.k8s.io/provider-aws",
@@ -157,8 +165,18 @@ mod tests {
         Grants {
             steps: vec!["k8s.apply/v1".into(), "k8s.delete/v1".into()],
             objects: vec![
-                ObjectGrant { group: "apps".into(), kinds: vec!["Deployment".into()], namespaces: vec!["kube-system".into()], names: vec![] },
-                ObjectGrant { group: String::new(), kinds: vec!["Namespace".into()], namespaces: vec![], names: vec!["tigera-operator".into()] },
+                ObjectGrant {
+                    group: "apps".into(),
+                    kinds: vec!["Deployment".into()],
+                    namespaces: vec!["kube-system".into()],
+                    names: vec![],
+                },
+                ObjectGrant {
+                    group: String::new(),
+                    kinds: vec!["Namespace".into()],
+                    namespaces: vec![],
+                    names: vec!["tigera-operator".into()],
+                },
             ],
             registries: vec!["quay.io/tigera".into()],
         }

@@ -23,7 +23,8 @@ mod text;
 mod token;
 
 pub use action::*;
-pub use decide::*;
+pub(crate) use decide::trusted_from;
+pub use decide::{Question, READ_LAG, TOKEN_AGE, plan};
 pub use key::*;
 pub use record::*;
 pub use resource::*;

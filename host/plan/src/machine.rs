@@ -16,8 +16,8 @@ use crds::{AWSCluster, AWSMachine};
 use crate::cluster::Layout;
 use crate::see::Scope;
 use crate::{
-    Action, Desired, FoundInstance, Image, ImageQuery, Instance, Interest, Invalid, LoadBalancer, Observed, Plan, Question, Record, Resource,
-    Secret, Snapshot, Subnet, Target, Timestamp, plan, see,
+    Action, Desired, FoundInstance, Image, ImageQuery, Instance, Interest, Invalid, LoadBalancer, Observed, Plan, Question, Record,
+    Resource, Secret, Snapshot, Subnet, Target, Timestamp, plan, see, trusted_from,
 };
 
 pub use hold::{Hold, hold};
@@ -83,7 +83,9 @@ pub(crate) fn name(aws_machine: &AWSMachine) -> String {
 
 /// Whether a machine belongs to the control plane.
 pub(crate) fn is_control_plane(machine: &Machine, aws_machine: &AWSMachine) -> bool {
-    let labelled = |labels: &Option<std::collections::BTreeMap<String, String>>| labels.as_ref().is_some_and(|it| it.contains_key(CONTROL_PLANE_LABEL));
+    let labelled = |labels: &Option<std::collections::BTreeMap<String, String>>| {
+        labels.as_ref().is_some_and(|it| it.contains_key(CONTROL_PLANE_LABEL))
+    };
     labelled(&machine.metadata.labels) || labelled(&aws_machine.metadata.labels)
 }
 
@@ -193,7 +195,8 @@ fn ask(
     absent.extend(found.filter(|it| it.status.state == "terminated").map(|it| (it.id.clone(), input.now)));
     let record = Record { id: input.cluster_record.id.clone(), ..record.clone() };
     let (record, absent, read_at) = (&record, &absent, &input.snapshot.read_at);
-    plan(&Question { desired, observed, record, absent, read_at, now: input.now, stopped, random: input.random })
+    let trusted_from = trusted_from(input.snapshot, input.aws_machine.metadata.creation_timestamp.as_ref());
+    plan(&Question { desired, observed, record, absent, read_at, now: input.now, stopped, trusted_from, random: input.random })
 }
 
 fn conclude(base: Decision, plan: Plan, record: &Record, desired: Desired) -> Decision {

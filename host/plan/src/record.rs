@@ -164,8 +164,11 @@ fn patch(
     spec: Map<String, Value>,
     resource_version: Option<&str>,
 ) -> Option<Value> {
-    let differing: Map<String, Value> =
-        want.into_iter().filter(|(name, value)| have.get(*name) != value.as_ref()).map(|(name, value)| (name.to_owned(), json!(value))).collect();
+    let differing: Map<String, Value> = want
+        .into_iter()
+        .filter(|(name, value)| have.get(*name) != value.as_ref())
+        .map(|(name, value)| (name.to_owned(), json!(value)))
+        .collect();
     if differing.is_empty() && spec.is_empty() {
         return None;
     }
@@ -184,7 +187,8 @@ fn patch(
 }
 
 fn keyed<T: serde::de::DeserializeOwned>(annotation: &str, text: Option<&str>) -> Result<BTreeMap<Key, T>, Invalid> {
-    let invalid = |why: String| Invalid::new(format!("metadata.annotations[{annotation}]"), format!("was overwritten and cannot be read: {why}"));
+    let invalid =
+        |why: String| Invalid::new(format!("metadata.annotations[{annotation}]"), format!("was overwritten and cannot be read: {why}"));
     let Some(text) = text else { return Ok(BTreeMap::new()) };
     let all: BTreeMap<String, T> = serde_json::from_str(text).map_err(|error| invalid(error.to_string()))?;
     all.into_iter().map(|(key, value)| Ok((key.parse().map_err(|error: crate::NoKey| invalid(error.to_string()))?, value))).collect()

@@ -27,7 +27,16 @@ pub struct Wanted {
 
 /// The add-ons of a ClusterPlugin. Slots that the API server refuses for now do not appear.
 pub fn wanted(spec: &ClusterPluginSpec) -> Vec<Wanted> {
-    let spec::ClusterPluginSpec { cluster_name: _, cloud_provider, networking, storage: _, ingress: _, plugins: _, conflicts: _, deletion: _ } = spec;
+    let spec::ClusterPluginSpec {
+        cluster_name: _,
+        cloud_provider,
+        networking,
+        storage: _,
+        ingress: _,
+        plugins: _,
+        conflicts: _,
+        deletion: _,
+    } = spec;
     let mut res = Vec::new();
     if cloud_provider.none.is_none() {
         res.push(Wanted {
@@ -73,7 +82,8 @@ mod tests {
 
     #[test]
     fn settings_of_a_slot_are_the_configuration_of_its_plugin() {
-        let asked = json!({"clusterName": "prod", "cloudProvider": {"none": {}}, "networking": {"calico": {"encapsulation": "IPIP", "mtu": 1400}}});
+        let asked =
+            json!({"clusterName": "prod", "cloudProvider": {"none": {}}, "networking": {"calico": {"encapsulation": "IPIP", "mtu": 1400}}});
         assert_eq!(modules(asked), [("calico", json!({"encapsulation": "IPIP", "mtu": 1400}))]);
     }
 }

@@ -116,7 +116,8 @@ mod tests {
 
     #[test]
     fn ready_is_when_every_slot_is() {
-        let both = [progress(Slot::CloudProvider, PluginPhase::Running, ""), progress(Slot::Networking, PluginPhase::Provisioning, "for X")];
+        let both =
+            [progress(Slot::CloudProvider, PluginPhase::Running, ""), progress(Slot::Networking, PluginPhase::Provisioning, "for X")];
         let first = status(&ClusterPluginStatus::default(), Some(1), 10.0, &both, None);
         expect_test::expect![[r#"
             CloudProviderReady=True Ready ""
@@ -141,7 +142,8 @@ mod tests {
 
     #[test]
     fn what_keeps_all_waiting_is_said_of_all() {
-        let waiting = status(&ClusterPluginStatus::default(), None, 10.0, &[], Some((reason::WAITING_FOR_CLUSTER, "for the Cluster to exist")));
+        let waiting =
+            status(&ClusterPluginStatus::default(), None, 10.0, &[], Some((reason::WAITING_FOR_CLUSTER, "for the Cluster to exist")));
         assert!(text(&waiting).starts_with("CloudProviderReady=False WaitingForCluster \"for the Cluster to exist\"\n"));
     }
 }

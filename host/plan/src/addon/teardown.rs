@@ -55,7 +55,9 @@ pub fn teardown(seen: &TeardownSeen) -> Teardown {
     match &seen.api {
         Api::NoKubeconfig => return Teardown::Release(Some("no kubeconfig Secret: add-ons were not removed".into())),
         Api::Unreachable(why) if is_late => {
-            return Teardown::Release(Some(format!("the API server did not answer within spec.deletion.timeout ({why}): add-ons were not removed")));
+            return Teardown::Release(Some(format!(
+                "the API server did not answer within spec.deletion.timeout ({why}): add-ons were not removed"
+            )));
         }
         Api::Unreachable(why) => return Teardown::Wait(format!("for the API server: {why}")),
         Api::Answers => (),
@@ -99,7 +101,8 @@ mod tests {
     #[test]
     fn services_go_before_anything_is_removed() {
         let services = vec!["default/web".to_string()];
-        let open = TeardownSeen { services: services.clone(), services_to_delete: services.clone(), installed: vec!["ccm".into()], ..seen() };
+        let open =
+            TeardownSeen { services: services.clone(), services_to_delete: services.clone(), installed: vec!["ccm".into()], ..seen() };
         assert_eq!(teardown(&open), Teardown::DeleteServices(services.clone()));
         let asked = TeardownSeen { services_to_delete: vec![], ..open };
         assert_eq!(teardown(&asked), Teardown::Wait("for Services of type LoadBalancer to be gone: default/web".into()));

@@ -19,7 +19,8 @@ impl Builder<'_> {
         }
         let internal = spec.scheme == LoadBalancerScheme::Internal;
         let port = name::api_server_port(self.input_cluster);
-        let port = u16::try_from(port).map_err(|_| Invalid::new("Cluster spec.clusterNetwork.apiServerPort", format!("{port} is no port")))?;
+        let port =
+            u16::try_from(port).map_err(|_| Invalid::new("Cluster spec.clusterNetwork.apiServerPort", format!("{port} is no port")))?;
         let listener = Listener { port, target_port: name::API_SERVER_PORT, health_check: health_check(spec.health_check_protocol, kind)? };
         let aws_name = name::load_balancer(&self.cluster, self.aws_cluster, kind);
         let tags = self.tags(API_SERVER, &aws_name);
@@ -44,7 +45,8 @@ impl Builder<'_> {
     /// One in each zone: a public one for the internet, else a private one.
     fn load_balancer_subnets(&self, internal: bool) -> Result<BTreeSet<String>, Invalid> {
         let mut zones = BTreeSet::new();
-        let fitting = self.layout.subnets.iter().filter(|it| it.public != internal && (it.zone.is_empty() || zones.insert(it.zone.clone())));
+        let fitting =
+            self.layout.subnets.iter().filter(|it| it.public != internal && (it.zone.is_empty() || zones.insert(it.zone.clone())));
         let res: BTreeSet<String> = fitting.map(|it| it.name.clone()).collect();
         let kind = if internal { "private" } else { "public" };
         match res.is_empty() {

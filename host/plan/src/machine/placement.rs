@@ -42,13 +42,16 @@ fn referred(input: &Input<'_>, reference: &AWSResourceReference, observed: &Obse
     }
     let matches = |it: &&FoundSubnet| {
         reference.filters.iter().all(|filter| {
-            any(filter, match filter.name.as_str() {
-                "subnet-id" => Some(&it.id),
-                "vpc-id" => Some(&it.vpc_id),
-                "availability-zone" => Some(&it.zone),
-                "cidr-block" | "cidr" => Some(&it.cidr),
-                name => tag(name, &it.tags),
-            })
+            any(
+                filter,
+                match filter.name.as_str() {
+                    "subnet-id" => Some(&it.id),
+                    "vpc-id" => Some(&it.vpc_id),
+                    "availability-zone" => Some(&it.zone),
+                    "cidr-block" | "cidr" => Some(&it.cidr),
+                    name => tag(name, &it.tags),
+                },
+            )
         })
     };
     let fitting = input.snapshot.subnets.iter().filter(matches).filter(|it| zone.is_none_or(|zone| it.zone == zone));
@@ -74,12 +77,15 @@ pub(super) fn additional_groups(input: &Input<'_>, vpc_id: Option<&str>) -> Resu
         }
         let matches = |it: &&FoundSecurityGroup| {
             reference.filters.iter().all(|filter| {
-                any(filter, match filter.name.as_str() {
-                    "group-id" => Some(&it.id),
-                    "group-name" => Some(&it.group_name),
-                    "vpc-id" => Some(&it.vpc_id),
-                    name => tag(name, &it.tags),
-                })
+                any(
+                    filter,
+                    match filter.name.as_str() {
+                        "group-id" => Some(&it.id),
+                        "group-name" => Some(&it.group_name),
+                        "vpc-id" => Some(&it.vpc_id),
+                        name => tag(name, &it.tags),
+                    },
+                )
             })
         };
         let found: Vec<_> = input.snapshot.security_groups.iter().filter(|it| Some(it.vpc_id.as_str()) == vpc_id).filter(matches).collect();
@@ -107,9 +113,8 @@ fn any(filter: &Filter, have: Option<&String>) -> bool {
 /// Which image is to be asked for; `None` when its id says all that is needed.
 pub(super) fn image(input: &Input<'_>) -> Result<Option<ImageQuery>, Invalid> {
     let (spec, cluster) = (&input.aws_machine.spec, &input.aws_cluster.spec);
-    let first = |texts: [&String; 2], default: &str| {
-        texts.into_iter().find(|it| !it.is_empty()).cloned().unwrap_or_else(|| default.to_owned())
-    };
+    let first =
+        |texts: [&String; 2], default: &str| texts.into_iter().find(|it| !it.is_empty()).cloned().unwrap_or_else(|| default.to_owned());
     let (id, owner) = (spec.ami.id.clone(), first([&spec.image_lookup_org, &cluster.image_lookup_org], DEFAULT_OWNER));
     let instance_type = spec.instance_type.clone();
     if id.is_some() {

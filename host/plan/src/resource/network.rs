@@ -122,11 +122,7 @@ impl ElasticIp {
 
 impl NatGateway {
     pub(super) fn after(&self) -> Vec<Key> {
-        vec![
-            Subnet::key(&self.subnet),
-            ElasticIp::key(&self.elastic_ip),
-            InternetGateway::key(&self.internet_gateway),
-        ]
+        vec![Subnet::key(&self.subnet), ElasticIp::key(&self.elastic_ip), InternetGateway::key(&self.internet_gateway)]
     }
     pub(super) fn satisfied_by(&self, seen: &Self) -> bool {
         self.subnet == seen.subnet

@@ -44,7 +44,9 @@ impl Sight<'_> {
 
     fn group_owner(&self, it: &FoundSecurityGroup) -> Owner {
         match self.owner(&it.tags) {
-            Owner::User if self.scope.deleting && self.owns_network() && it.group_name != DEFAULT && self.left_over(&it.tags) => Owner::Mine,
+            Owner::User if self.scope.deleting && self.owns_network() && it.group_name != DEFAULT && self.left_over(&it.tags) => {
+                Owner::Mine
+            }
             owner => owner,
         }
     }

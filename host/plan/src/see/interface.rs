@@ -36,7 +36,8 @@ impl Sight<'_> {
             self.snapshot.instances.iter().any(|instance| instance.id == *id && states.contains(&instance.status.state.as_str()))
         };
         let of_load_balancer = it.description.starts_with("ELB ");
-        let goes = GO_BY_THEMSELVES.contains(&it.interface_type.as_str()) || of_load_balancer || it.attached_instance.as_ref().is_some_and(dying);
+        let goes =
+            GO_BY_THEMSELVES.contains(&it.interface_type.as_str()) || of_load_balancer || it.attached_instance.as_ref().is_some_and(dying);
         (Owner::User, if goes { State::Deleting } else { State::Ready })
     }
 }

@@ -1,9 +1,7 @@
 //! Load balancers as one cluster sees them: its own by name, and while deleting all that lie in its VPC.
 
 use super::{API_SERVER, MAIN, Sight};
-use crate::{
-    FoundLoadBalancer, Key, Kind, Listener, LoadBalancer, LoadBalancerAttributes, LoadBalancerKind, Owner, SecurityGroup,
-};
+use crate::{FoundLoadBalancer, Key, Kind, Listener, LoadBalancer, LoadBalancerAttributes, LoadBalancerKind, Owner, SecurityGroup};
 
 impl Sight<'_> {
     pub(super) fn load_balancers(&mut self) {
@@ -44,10 +42,8 @@ impl Sight<'_> {
             Some(Listener { port: listener.port, target_port: listener.target_port, health_check })
         });
         // What AWS starts with counts as seen until the attempt to make it is settled.
-        let untouched = || LoadBalancerAttributes {
-            cross_zone: false,
-            idle_timeout_seconds: (it.kind == LoadBalancerKind::Classic).then_some(60),
-        };
+        let untouched =
+            || LoadBalancerAttributes { cross_zone: false, idle_timeout_seconds: (it.kind == LoadBalancerKind::Classic).then_some(60) };
         let unsettled = self.scope.intents.contains_key(&Key::new(Kind::LoadBalancer, name));
         LoadBalancer {
             name: name.to_owned(),

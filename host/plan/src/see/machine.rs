@@ -5,10 +5,7 @@ use std::collections::BTreeSet;
 
 use super::{API_SERVER, Scope, cluster};
 use crate::token::client_token;
-use crate::{
-    FoundInstance, Instance, Key, Kind, LoadBalancer, Observed, Owner, Record, Resource, Secret, Seen, Snapshot, State,
-    Target,
-};
+use crate::{FoundInstance, Instance, Key, Kind, LoadBalancer, Observed, Owner, Record, Resource, Secret, Seen, Snapshot, State, Target};
 
 /// What one machine sees. `wants_secret`: whether its bootstrap data should be in Secrets Manager; a secret that is on its way counts as
 /// absent then, and as something to delete otherwise.
@@ -36,18 +33,33 @@ pub fn machine(snapshot: &Snapshot, scope: &Scope, record: &Record, name: &str, 
         "terminated" => None,
         _ => Some(State::Ready),
     };
-    let behind = res.get(&LoadBalancer::key(API_SERVER)).is_some_and(|balancer| {
-        snapshot.load_balancers.iter().any(|it| it.id == balancer.id && it.targets.contains(&found.id))
-    });
+    let behind = res
+        .get(&LoadBalancer::key(API_SERVER))
+        .is_some_and(|balancer| snapshot.load_balancers.iter().any(|it| it.id == balancer.id && it.targets.contains(&found.id)));
     if let Some(state) = state {
         let is = seen_instance(found, &res, name);
-        let seen = Seen { id: found.id.clone(), owner: Owner::Mine, state, is: is.into(), tags: Some(found.tags.clone()), others: Vec::new(), note: None };
+        let seen = Seen {
+            id: found.id.clone(),
+            owner: Owner::Mine,
+            state,
+            is: is.into(),
+            tags: Some(found.tags.clone()),
+            others: Vec::new(),
+            note: None,
+        };
         res.insert(seen.is.key(), seen);
     }
     if behind {
         let is = Target { name: name.to_owned(), load_balancer: API_SERVER.into(), instance: name.to_owned() };
-        let seen =
-            Seen { id: found.id.clone(), owner: Owner::Mine, state: State::Ready, is: is.into(), tags: None, others: Vec::new(), note: None };
+        let seen = Seen {
+            id: found.id.clone(),
+            owner: Owner::Mine,
+            state: State::Ready,
+            is: is.into(),
+            tags: None,
+            others: Vec::new(),
+            note: None,
+        };
         res.insert(seen.is.key(), seen);
     }
     res

@@ -4,8 +4,8 @@ use std::collections::BTreeSet;
 
 use super::{Claim, KEY_TAG, MAIN, SeenVpc, Sight, role};
 use crate::{
-    ElasticIp, FoundAddress, FoundNatGateway, FoundSubnet, FoundVpc, InternetGateway, Key, Kind, NatGateway, Owner, RouteTable, State, Subnet,
-    Vpc,
+    ElasticIp, FoundAddress, FoundNatGateway, FoundSubnet, FoundVpc, InternetGateway, Key, Kind, NatGateway, Owner, RouteTable, State,
+    Subnet, Vpc,
 };
 
 impl<'a> Sight<'a> {
@@ -33,7 +33,10 @@ impl<'a> Sight<'a> {
                 Claim::Ours => Some((it, Owner::Mine)),
                 Claim::Unmarked if known(it) => Some((it, Owner::Mine)),
                 Claim::Unmarked => {
-                    let whose = format!("a cluster named {:?} of another provider (to take it over, name it in spec.network.vpc.id)", self.scope.cluster);
+                    let whose = format!(
+                        "a cluster named {:?} of another provider (to take it over, name it in spec.network.vpc.id)",
+                        self.scope.cluster
+                    );
                     Some((it, Owner::OtherDriver(whose)))
                 }
                 Claim::Other(whose) => Some((it, Owner::OtherDriver(whose))),
@@ -108,11 +111,8 @@ impl<'a> Sight<'a> {
     pub(super) fn addresses(&mut self) {
         let mut found: Vec<&FoundAddress> = self.snapshot.addresses.iter().collect();
         found.sort_by_key(|it| it.id.clone());
-        let free: Vec<&FoundAddress> = found
-            .iter()
-            .copied()
-            .filter(|it| !self.names.contains_key(&it.id) && matches!(self.claim(&it.tags), Claim::Ours))
-            .collect();
+        let free: Vec<&FoundAddress> =
+            found.iter().copied().filter(|it| !self.names.contains_key(&it.id) && matches!(self.claim(&it.tags), Claim::Ours)).collect();
         let used: Vec<&FoundAddress> = found.into_iter().filter(|it| self.names.contains_key(&it.id)).collect();
         for it in used {
             let owner = self.owner(&it.tags);

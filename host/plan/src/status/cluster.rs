@@ -4,7 +4,8 @@ use std::collections::BTreeSet;
 
 use crds::cluster::{AWSClusterStatus, LoadBalancerStatus, NetworkStatus, SecurityGroupStatus, SubnetStatus, VPCStatus};
 use crds::conditions::cluster::{
-    CLUSTER_SECURITY_GROUPS_READY, INTERNET_GATEWAY_READY, LOAD_BALANCER_READY, NAT_GATEWAYS_READY, ROUTE_TABLES_READY, SUBNETS_READY, VPC_READY,
+    CLUSTER_SECURITY_GROUPS_READY, INTERNET_GATEWAY_READY, LOAD_BALANCER_READY, NAT_GATEWAYS_READY, ROUTE_TABLES_READY, SUBNETS_READY,
+    VPC_READY,
 };
 use crds::conditions::{PAUSED, READY, reason};
 use crds::status::{FailureDomain, Initialization};
@@ -128,7 +129,9 @@ fn failure_domains(it: &Cluster<'_>) -> Vec<FailureDomain> {
     let wanted = observed.iter().filter(|(key, seen)| it.decision.desired.contains_key(key) && seen.state == State::Ready);
     let subnets: Vec<_> = wanted.filter_map(|(_, seen)| if let Resource::Subnet(it) = &seen.is { Some(it) } else { None }).collect();
     let balanced: Option<BTreeSet<&String>> = match observed.get(&LoadBalancer::key(API_SERVER)).map(|it| &it.is) {
-        Some(Resource::LoadBalancer(it)) => Some(subnets.iter().filter(|subnet| it.subnets.contains(&subnet.name)).map(|it| &it.zone).collect()),
+        Some(Resource::LoadBalancer(it)) => {
+            Some(subnets.iter().filter(|subnet| it.subnets.contains(&subnet.name)).map(|it| &it.zone).collect())
+        }
         _ => None,
     };
     let any_private = subnets.iter().any(|it| !it.public);

@@ -31,7 +31,13 @@ impl Said {
 }
 
 /// Replaces what this operator says, keeps what others say, and keeps the time of a condition whose status did not change.
-pub(super) fn merge(previous: &[Condition], said: Vec<(&str, Said)>, generation: Option<i64>, now: Timestamp, ours: &[&str]) -> Vec<Condition> {
+pub(super) fn merge(
+    previous: &[Condition],
+    said: Vec<(&str, Said)>,
+    generation: Option<i64>,
+    now: Timestamp,
+    ours: &[&str],
+) -> Vec<Condition> {
     let mut res: Vec<Condition> = previous.iter().filter(|it| !ours.contains(&it.type_.as_str())).cloned().collect();
     for (type_, said) in said {
         let status = if said.status { "True" } else { "False" };

@@ -78,9 +78,10 @@ fn instance_ready(it: &Machine<'_>) -> Said {
         (Some("running"), Some(_)) if it.decision.failed.is_none() => Said::yes(),
         (_, Some(said)) => said,
         (Some("pending"), None) => Said::no(reason::INSTANCE_NOT_READY, format!("{id} is pending")),
-        (Some(state @ ("stopping" | "stopped")), None) => {
-            Said::no(reason::INSTANCE_STOPPED, format!("{id} is {state}; it is not started again: start it, or delete the Machine to replace it"))
-        }
+        (Some(state @ ("stopping" | "stopped")), None) => Said::no(
+            reason::INSTANCE_STOPPED,
+            format!("{id} is {state}; it is not started again: start it, or delete the Machine to replace it"),
+        ),
         (Some(state), None) => Said::no(reason::INSTANCE_TERMINATED, format!("{id} is {state}")),
         (None, None) => lacking(&it.decision.plan, it.outcomes, |_| true).unwrap_or_else(|| Said::no(reason::INSTANCE_NOT_READY, "")),
     }
@@ -91,7 +92,9 @@ fn ready(it: &Machine<'_>, instance: &Said) -> Said {
     match (deleting, hindered(it), lacking(&it.decision.plan, it.outcomes, |_| true)) {
         (_, Some(said), _) => said,
         (true, None, None) => Said::no(if it.decision.finished { reason::DELETED } else { reason::DELETING }, ""),
-        (true, None, Some(said)) if [reason::CREATING, reason::NOT_READY].contains(&said.reason) => Said { reason: reason::DELETING, ..said },
+        (true, None, Some(said)) if [reason::CREATING, reason::NOT_READY].contains(&said.reason) => {
+            Said { reason: reason::DELETING, ..said }
+        }
         (_, None, Some(said)) if deleting || instance.status => said,
         (_, None, _) => instance.clone(),
     }

@@ -29,7 +29,13 @@ impl World {
             Resource::ElasticIp(_) => {
                 let id = self.id("eipalloc");
                 let public_ip = format!("198.51.100.{}", self.next % 250);
-                self.truth.addresses.push(FoundAddress { id: id.clone(), public_ip, association_id: None, network_interface_id: None, tags });
+                self.truth.addresses.push(FoundAddress {
+                    id: id.clone(),
+                    public_ip,
+                    association_id: None,
+                    network_interface_id: None,
+                    tags,
+                });
                 id
             }
             Resource::NatGateway(it) => self.create_nat_gateway(it, tags, ids)?,
@@ -250,7 +256,11 @@ impl World {
             group.rules.clear();
         }
         for rule in rules {
-            if !group.rules.iter().any(|other| (&other.protocol, other.from_port, &other.source) == (&rule.protocol, rule.from_port, &rule.source)) {
+            if !group
+                .rules
+                .iter()
+                .any(|other| (&other.protocol, other.from_port, &other.source) == (&rule.protocol, rule.from_port, &rule.source))
+            {
                 group.rules.push(rule);
             }
         }

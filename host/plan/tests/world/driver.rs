@@ -67,7 +67,16 @@ impl Fleet {
         let record = Record::of_cluster(&self.aws_cluster).expect("a record");
         let machines: Vec<String> = self.machines.keys().cloned().collect();
         let (cluster, aws_cluster, rules) = (&self.cluster, &self.aws_cluster, self.rules.as_deref());
-        cluster::decide(&cluster::Input { cluster, aws_cluster, machines: &machines, rules, snapshot, record: &record, now: world.now, random: &random })
+        cluster::decide(&cluster::Input {
+            cluster,
+            aws_cluster,
+            machines: &machines,
+            rules,
+            snapshot,
+            record: &record,
+            now: world.now,
+            random: &random,
+        })
     }
 
     /// What is decided about a machine now.

@@ -9,7 +9,8 @@ impl World {
         let launch = it.launch.as_ref().ok_or("MissingParameter")?;
         let wanted = |key: Key| ids.get(&key).cloned().ok_or("MissingParameter");
         let subnet_id = wanted(Subnet::key(&it.subnet))?;
-        let mut groups = it.groups.iter().map(|name| wanted(SecurityGroup::key(name))).collect::<Result<std::collections::BTreeSet<_>, _>>()?;
+        let mut groups =
+            it.groups.iter().map(|name| wanted(SecurityGroup::key(name))).collect::<Result<std::collections::BTreeSet<_>, _>>()?;
         groups.extend(it.additional_groups.clone());
         let subnet = self.truth.subnets.iter().find(|it| it.id == subnet_id).ok_or("InvalidSubnetID.NotFound")?.clone();
         let unknown = |id: &String| !self.truth.security_groups.iter().any(|it| it.id == *id);

@@ -18,6 +18,9 @@ pub const TICK: f64 = 5.0;
 /// Looks that slow things take.
 pub const SLOW: u32 = 3;
 
+/// 2027-01-15T08:00:00Z.
+pub const START: f64 = 1_800_000_000.0;
+
 /// What goes wrong, each with a probability in percent.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Faults {
@@ -59,9 +62,9 @@ pub struct World {
 impl World {
     pub fn new(seed: u64, faults: Faults) -> World {
         let zones = ["us-east-1a", "us-east-1b", "us-east-1c", "us-east-1d"].map(str::to_owned).to_vec();
-        let truth = Snapshot { region: "us-east-1".into(), zones, ..Snapshot::default() };
+        let truth = Snapshot { region: "us-east-1".into(), zones, since: START, ..Snapshot::default() };
         World {
-            now: 1_800_000_000.0,
+            now: START,
             truth,
             past: VecDeque::new(),
             ledger: Vec::new(),
@@ -102,6 +105,7 @@ impl World {
         }
         let recent: BTreeSet<String> = self.ledger.iter().filter(|(_, at)| *at > self.now - 30.0).map(|(id, _)| id.clone()).collect();
         overlay(&mut res, &self.truth, &recent);
+        res.since = self.truth.since;
         for read in READS {
             res.read_at.insert(read, self.now);
         }
@@ -210,6 +214,7 @@ impl World {
     /// The operator died and starts again: it knows nothing that is not written down.
     pub fn crash(&mut self) {
         self.ledger.clear();
+        self.truth.since = self.now;
         for vpc in &mut self.truth.vpcs {
             vpc.dns_hostnames = None;
         }
@@ -256,7 +261,9 @@ impl World {
         res.extend(truth.nat_gateways.iter().map(|it| format!("nat-gateway {} {:?}", it.id, it.state)));
         res.extend(truth.addresses.iter().map(|it| format!("elastic-ip {}", it.id)));
         res.extend(truth.route_tables.iter().filter(|it| !it.main).map(|it| format!("route-table {}", it.id)));
-        res.extend(truth.security_groups.iter().filter(|it| it.group_name != "default").map(|it| format!("security-group {}", it.group_name)));
+        res.extend(
+            truth.security_groups.iter().filter(|it| it.group_name != "default").map(|it| format!("security-group {}", it.group_name)),
+        );
         res.extend(truth.load_balancers.iter().map(|it| format!("load-balancer {}", it.name)));
         let alive = truth.instances.iter().filter(|it| it.status.state != "terminated");
         res.extend(alive.map(|it| format!("instance {} {}", it.id, it.status.state)));

@@ -19,7 +19,7 @@ pub fn cluster(name: &str) -> Cluster {
 pub fn aws_cluster(name: &str, spec: Value) -> AWSCluster {
     let mut object = json!({
         "apiVersion": "infrastructure.cluster.x-k8s.io/v1beta2", "kind": "AWSCluster",
-        "metadata": {"name": name, "namespace": NAMESPACE, "resourceVersion": "1", "generation": 1},
+        "metadata": {"name": name, "namespace": NAMESPACE, "resourceVersion": "1", "generation": 1, "creationTimestamp": "2027-01-15T08:00:00Z"},
         "spec": {"region": "us-east-1", "network": {"vpc": {"availabilityZoneUsageLimit": 1}}},
     });
     merge(&mut object["spec"], &spec);
@@ -39,7 +39,7 @@ pub fn machine(name: &str, control_plane: bool) -> Machine {
 pub fn aws_machine(name: &str, spec: Value) -> AWSMachine {
     let mut object = json!({
         "apiVersion": "infrastructure.cluster.x-k8s.io/v1beta2", "kind": "AWSMachine",
-        "metadata": {"name": name, "namespace": NAMESPACE, "resourceVersion": "1", "generation": 1},
+        "metadata": {"name": name, "namespace": NAMESPACE, "resourceVersion": "1", "generation": 1, "creationTimestamp": "2027-01-15T08:00:00Z"},
         "spec": {"instanceType": "t3.large", "ami": {"id": "ami-1"}, "iamInstanceProfile": "nodes.cluster-api-provider-aws.sigs.k8s.io"},
     });
     merge(&mut object["spec"], &spec);
