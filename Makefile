@@ -43,7 +43,7 @@ lint: $(CARGO_DENY) ## Formatting, clippy with warnings denied, licenses and sou
 bench: build ## Print the project's figures: AWS calls, API writes, plugin plans
 	$(SANDBOX) tools
 	cargo bench --locked -p plugin --bench plan
-	$(SANDBOX) bench
+	cargo bench --locked -p end-to-end --bench figures
 
 .PHONY: check-system
 check-system:

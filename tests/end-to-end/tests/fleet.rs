@@ -5,10 +5,9 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use anyhow::{Result, ensure};
-use end_to_end::{account, condition, wait_until_account_is_empty};
+use end_to_end::{account, condition, fleet, wait_until_account_is_empty};
 use sandbox::emulator::Fault;
 use sandbox::{Bed, Options};
-use serde_json::Value;
 
 const CLUSTERS: usize = 10;
 const MACHINES: usize = 2;
@@ -21,7 +20,7 @@ async fn a_fleet_under_faults_and_kills_is_made_once_and_removed_whole() -> Resu
     let bed = Bed::up(options).await?;
     bed.emulator().set_faults(&faults()).await?;
     for cluster in 0..CLUSTERS {
-        bed.apply(&manifest(cluster)).await?;
+        bed.apply(&fleet::manifest(cluster, MACHINES)).await?;
     }
     let made = kill_until(&bed, "every cluster and machine to be provisioned", async || {
         for kind in ["awsclusters", "awsmachines"] {
@@ -80,35 +79,4 @@ fn faults() -> Vec<Fault> {
     let random = |kind: &str, probability| Fault { kind: kind.into(), probability: Some(probability), ..Fault::default() };
     let lag = Fault { kind: "read-lag".into(), seconds: Some(1.0), ..Fault::default() };
     vec![random("throttle", 0.1), random("error", 0.05), random("lost-reply", 0.1), lag]
-}
-
-/// A cluster of plain Machines whose bootstrap data is there: nothing of Kubernetes has to boot.
-fn manifest(number: usize) -> String {
-    let name = format!("fleet-{number}");
-    let mut documents: Vec<Value> = vec![
-        serde_json::json!({"apiVersion": "cluster.x-k8s.io/v1beta2", "kind": "Cluster", "metadata": {"name": name, "namespace": "default"},
-            "spec": {"infrastructureRef": {"apiGroup": "infrastructure.cluster.x-k8s.io", "kind": "AWSCluster", "name": name}}}),
-        serde_json::json!({"apiVersion": "infrastructure.cluster.x-k8s.io/v1beta2", "kind": "AWSCluster",
-            "metadata": {"name": name, "namespace": "default"},
-            "spec": {"region": "us-east-1", "network": {"vpc": {"availabilityZoneUsageLimit": 1}}}}),
-        serde_json::json!({"apiVersion": "v1", "kind": "Secret", "metadata": {"name": format!("{name}-bootstrap"), "namespace": "default",
-            "labels": {"cluster.x-k8s.io/cluster-name": name}},
-            "type": "cluster.x-k8s.io/secret", "stringData": {"format": "cloud-config", "value": "#cloud-config\n{}\n"}}),
-    ];
-    for machine in 0..MACHINES {
-        let machine_name = format!("{name}-{machine}");
-        let mut labels = serde_json::json!({"cluster.x-k8s.io/cluster-name": name});
-        if machine == 0 {
-            labels["cluster.x-k8s.io/control-plane"] = "".into();
-        }
-        documents.push(serde_json::json!({"apiVersion": "cluster.x-k8s.io/v1beta2", "kind": "Machine",
-            "metadata": {"name": machine_name, "namespace": "default", "labels": labels},
-            "spec": {"clusterName": name, "version": "v1.36.3", "bootstrap": {"dataSecretName": format!("{name}-bootstrap")},
-                "infrastructureRef": {"apiGroup": "infrastructure.cluster.x-k8s.io", "kind": "AWSMachine", "name": machine_name}}}));
-        documents.push(serde_json::json!({"apiVersion": "infrastructure.cluster.x-k8s.io/v1beta2", "kind": "AWSMachine",
-            "metadata": {"name": machine_name, "namespace": "default", "labels": {"cluster.x-k8s.io/cluster-name": name}},
-            "spec": {"instanceType": "t3.large",
-                "iamInstanceProfile": "nodes.cluster-api-provider-aws.sigs.k8s.io"}}));
-    }
-    documents.iter().map(Value::to_string).collect::<Vec<_>>().join("\n---\n")
 }

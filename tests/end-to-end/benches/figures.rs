@@ -1,0 +1,123 @@
+//! Prints the project's figures: AWS calls and API writes, processor time and memory, each beside its bar. Counts, not timings. It fails
+//! only when something cannot be measured; a figure over its bar is printed as such.
+//!
+//! `FIGURES_SETTLED_SECONDS` shortens the ten settled minutes; `FIGURES` picks some of `create`, `settled`, `fleet`.
+
+use std::time::Duration;
+
+use anyhow::{Context, Result, ensure};
+use end_to_end::{Cluster, MOMENT, condition, fleet};
+use sandbox::emulator::Call;
+use sandbox::{Bed, Options};
+
+const FLEET: usize = 20;
+const MACHINES: usize = 5;
+
+#[tokio::main]
+async fn main() -> Result<()> {
+    let chosen = std::env::var("FIGURES").unwrap_or_else(|_| "create settled fleet".into());
+    let settled = std::env::var("FIGURES_SETTLED_SECONDS").ok().and_then(|it| it.parse().ok()).unwrap_or(600);
+    println!("{:<66} {:>12} {:>12}", "figure", "measured", "bar");
+    if chosen.contains("create") {
+        create().await?;
+    }
+    if chosen.contains("settled") {
+        fleet_of(1, settled).await?;
+    }
+    if chosen.contains("fleet") {
+        fleet_of(FLEET, settled).await?;
+    }
+    Ok(())
+}
+
+fn print(figure: &str, measured: impl std::fmt::Display, bar: &str) {
+    println!("{figure:<66} {measured:>12} {bar:>12}");
+}
+
+async fn calls(bed: &Bed, since: u64) -> Result<Vec<Call>> {
+    let all = bed.emulator().calls(since).await?.calls;
+    Ok(all.into_iter().filter(|it| it.caller.as_deref().is_some_and(|it| it.contains("operator"))).collect())
+}
+
+fn writes(calls: &[Call]) -> usize {
+    calls.iter().filter(|it| it.write).count()
+}
+
+/// One control plane and one worker, to the point where the control plane is initialized.
+async fn create() -> Result<()> {
+    let bed = Bed::up(Options { name: "figures".into(), ..Options::default() }).await?;
+    let cluster = Cluster::new("default", "figures", 1, 1);
+    cluster.apply(&bed).await?;
+    bed.wait_for("the control plane to be initialized", end_to_end::BOOT, async || {
+        let object = cluster.object(&bed, "cluster", &cluster.name).await?;
+        ensure!(object["status"]["initialization"]["controlPlaneInitialized"] == true, "not yet");
+        Ok(())
+    })
+    .await?;
+    let made = calls(&bed, 0).await?;
+    print("AWS calls, 1 control plane + 1 worker, to initialized", made.len(), "<= 90");
+    print("  of them writes", writes(&made), "<= 42");
+    cluster.wait_until_ready(&bed).await?;
+    let all = calls(&bed, 0).await?;
+    print("AWS calls until every Node is Ready", all.len(), "");
+    print("  of them writes", writes(&all), "");
+    let mut by_action = std::collections::BTreeMap::<String, usize>::new();
+    all.iter().for_each(|it| *by_action.entry(it.action.clone()).or_default() += 1);
+    for (action, count) in by_action {
+        println!("    {action:<40} {count:>4}");
+    }
+    Ok(())
+}
+
+/// A fleet that boots nothing: made, then left alone.
+async fn fleet_of(clusters: usize, settled: u64) -> Result<()> {
+    let bed = Bed::up(Options { name: format!("figures-{clusters}"), boots: false, ..Options::default() }).await?;
+    let before = usage(&bed).await?;
+    for cluster in 0..clusters {
+        bed.apply(&fleet::manifest(cluster, MACHINES)).await?;
+    }
+    bed.wait_for("the fleet to be ready", Duration::from_secs(900), async || {
+        for (kind, wanted) in [("awsclusters", clusters), ("awsmachines", clusters * MACHINES)] {
+            let list = bed.kubectl_json(&["get", kind]).await?;
+            let ready = list["items"].as_array().map_or(0, |it| it.iter().filter(|it| condition(it, "Ready") == "True").count());
+            ensure!(ready == wanted, "{ready} of {wanted} {kind} are ready");
+        }
+        Ok(())
+    })
+    .await?;
+    let made = calls(&bed, 0).await?;
+    let (processor, _) = usage(&bed).await?;
+    let name = format!("{clusters} x {MACHINES}");
+    let bar = |text: &'static str| if clusters == FLEET { text } else { "" };
+    print(&format!("{name}: AWS calls to create"), made.len(), bar("<= 1400"));
+    print(&format!("{name}: processor seconds to create"), format!("{:.2}", processor - before.0), bar("<= 3"));
+    tokio::time::sleep(MOMENT.min(Duration::from_secs(90))).await;
+    let from = bed.emulator().calls(0).await?.next;
+    let wrote = api_writes(&bed).await?;
+    tokio::time::sleep(Duration::from_secs(settled)).await;
+    let quiet = calls(&bed, from).await?;
+    print(&format!("{name}: AWS calls in {settled} settled seconds"), quiet.len(), "<= 40");
+    print("  of them writes", writes(&quiet), "0");
+    print("  management API writes", api_writes(&bed).await? - wrote, "0");
+    print(&format!("{name}: memory, MiB (RSS)"), usage(&bed).await?.1 / 1024, bar("<= 60"));
+    Ok(())
+}
+
+/// Processor seconds and KiB of resident memory of the operator.
+async fn usage(bed: &Bed) -> Result<(f64, u64)> {
+    let script = "p=$(pgrep -o -f 'cluster-operator run') && cat /proc/$p/stat && grep VmRSS /proc/$p/status";
+    let text = bed.exec("sh", &["-c", script]).await.context("looking at the operator's process")?;
+    let (stat, memory) = text.split_once('\n').context("no memory line")?;
+    let fields: Vec<&str> = stat.rsplit(") ").next().unwrap_or_default().split_whitespace().collect();
+    let ticks = |index: usize| fields.get(index).and_then(|it| it.parse::<f64>().ok()).context("no processor time");
+    let kib = memory.split_whitespace().nth(1).and_then(|it| it.parse().ok()).context("no resident size")?;
+    // Linux counts processor time in hundredths of a second for user space.
+    Ok(((ticks(11)? + ticks(12)?) / 100.0, kib))
+}
+
+/// Writes to the management API so far, the Lease aside.
+async fn api_writes(bed: &Bed) -> Result<u64> {
+    let text = bed.exec("curl", &["--silent", "--fail", "http://127.0.0.1:8080/metrics"]).await.context("reading the operator's metrics")?;
+    let lines = text.lines().filter(|it| it.starts_with("cluster_operator_api_writes_total"));
+    Ok(lines.filter_map(|it| it.rsplit(' ').next()?.parse::<f64>().ok()).sum::<f64>() as u64)
+}
