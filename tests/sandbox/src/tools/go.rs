@@ -88,7 +88,7 @@ fn go(module: &str) -> Command {
 
 /// Makes one directory of hard links to all programs, so that one entry on a `PATH` or one bind mount is enough.
 fn join(cache: &Path, entries: &[PathBuf]) -> Result<PathBuf> {
-    let names: Vec<OsString> = entries.iter().map(|entry| entry.as_os_str().to_owned()).collect();
+    let names: Vec<OsString> = entries.iter().filter_map(|entry| Some(entry.file_name()?.to_owned())).collect();
     let parts: Vec<&[u8]> = names.iter().map(|name| name.as_encoded_bytes()).collect();
     let bin = cache.join(format!("bin-{}", hash(&parts)));
     create_directory(&bin)?;
