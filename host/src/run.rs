@@ -99,9 +99,10 @@ async fn connect() -> anyhow::Result<Client> {
 
 /// Waits for the lease and for the first whole read, then lets the controllers work until `stopped` is true.
 async fn work(context: Context, client: Client, elect: bool, mut stopped: watch::Receiver<bool>) -> anyhow::Result<()> {
+    let (namespace, identity) = (own_namespace(), identity());
     let lease = match elect {
         true => Some(tokio::select! {
-            lease = lease::acquire(client, &own_namespace(), &identity()) => lease?,
+            lease = lease::acquire(client, &namespace, &identity) => lease?,
             _ = stopped.wait_for(|it| *it) => return Ok(()),
         }),
         false => None,

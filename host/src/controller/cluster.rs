@@ -9,7 +9,7 @@ use crds::load_balancer::DnsResolutionCheck;
 use crds::{AWSCluster, AWSMachine, ClusterPlugin, names};
 use kube::ResourceExt;
 use plan::cluster::{AddOnRule, Decision, Input};
-use plan::{Problem, Record, Snapshot};
+use plan::{Action, Problem, Record, Snapshot};
 use tokio::time::Instant;
 
 use super::looks::{Controller, Ended, Memory, ended, is_ours, owner};
@@ -59,6 +59,8 @@ struct Pass {
     problem: Option<Problem>,
     now: plan::Timestamp,
     decision: Decision,
+    /// The actions that may be tried now.
+    due: Vec<Action>,
 }
 
 impl Controller for Clusters {
@@ -182,11 +184,11 @@ impl Clusters {
         if let Some(patch) = patch {
             seen.object = management.patch(&seen.object, patch).await?;
         }
-        if plan.actions.is_empty() {
+        if pass.due.is_empty() {
             return Ok(written);
         }
-        let outcomes = seen.region.act(&seen.who, plan.actions.clone()).await;
-        for note in notes(&plan.actions, &outcomes, &memory.refusals) {
+        let outcomes = seen.region.act(&seen.who, pass.due.clone()).await;
+        for note in notes(&pass.due, &outcomes, &memory.refusals) {
             tracing::info!(object = %seen.object.object_name(), reason = note.reason, "{}", note.message);
             management.note(&seen.object, note);
         }
@@ -203,6 +205,7 @@ impl Clusters {
         if seen.object.is_deleting() && decision.finished {
             management.remove_finalizer(&seen.object, names::CLUSTER_FINALIZER).await?;
             self.forget(&seen.object.object_name());
+            self.context.rules.forget(&seen.name);
             return Ok(Ended::Settled);
         }
         if let Some(rules) = seen.rules.as_deref() {
@@ -286,8 +289,8 @@ fn decide(seen: &Seen, memory: &mut Remembered) -> Result<Pass, plan::Invalid> {
         now,
         random: &random,
     });
-    memory.refusals.hold_back(&mut decision.plan, &mut decision.record, Instant::now());
-    Ok(Pass { object, record, snapshot, problem, now, decision })
+    let due = memory.refusals.due(&mut decision.plan, &mut decision.record, Instant::now());
+    Ok(Pass { object, record, snapshot, problem, now, decision, due })
 }
 
 fn add_on_rules(requested: &RequestedRules) -> Vec<AddOnRule> {

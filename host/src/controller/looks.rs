@@ -86,11 +86,14 @@ impl<T: Default> Memory<T> {
     }
 }
 
-/// Whether this process looks after the object: it carries the label asked for, and nobody else manages it.
+/// Whether this process looks after the object: it carries the label asked for, nobody else manages it, and it
+/// is not being deleted here only because it lives on in another management cluster.
 pub fn is_ours<K: Kept>(context: &Context, object: &Known<K>) -> bool {
     let filter = context.watch_filter.as_deref();
     let labelled = filter.is_none_or(|it| object.labels().get(names::WATCH_FILTER_LABEL).is_some_and(|label| label == it));
-    labelled && !object.annotations().contains_key(names::MANAGED_BY_ANNOTATION)
+    let annotations = object.annotations();
+    let elsewhere = [names::MANAGED_BY_ANNOTATION, names::DELETE_FOR_MOVE_ANNOTATION];
+    labelled && !elsewhere.iter().any(|it| annotations.contains_key(*it))
 }
 
 /// How a look ended, by what is left of it.

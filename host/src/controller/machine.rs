@@ -9,7 +9,7 @@ use crds::cluster_api::{Cluster, Machine};
 use crds::{AWSCluster, AWSMachine, names};
 use kube::ResourceExt;
 use plan::machine::{Decision, Input};
-use plan::{Action, Image, ImageQuery, Key, Kind, Outcome, Problem, Record, Snapshot};
+use plan::{Action, Image, ImageQuery, Problem, Record, Snapshot};
 use tokio::time::Instant;
 
 use super::cluster::gone;
@@ -57,6 +57,8 @@ struct Pass {
     problem: Option<Problem>,
     now: plan::Timestamp,
     decision: Decision,
+    /// The actions that may be tried now.
+    due: Vec<Action>,
 }
 
 impl Controller for Machines {
@@ -171,7 +173,7 @@ impl Machines {
             seen.bootstrap = self.bootstrap(seen).await?;
             pass.decide(seen);
         }
-        if let Some(query) = pass.decision.needs_image.take().filter(|_| seen.image.is_none()) {
+        if let Some(query) = pass.decision.needs_image.clone().filter(|_| seen.image.is_none()) {
             seen.image = self.image(seen, &query, refusals).await;
             pass.decide(seen);
         }
@@ -181,7 +183,7 @@ impl Machines {
                 pass.decide(seen);
             }
         }
-        refusals.hold_back(&mut pass.decision.plan, &mut pass.decision.record, Instant::now());
+        pass.due = refusals.due(&mut pass.decision.plan, &mut pass.decision.record, Instant::now());
         Ok(Ok(pass))
     }
 
@@ -193,16 +195,12 @@ impl Machines {
     }
 
     async fn image(&self, seen: &Seen, query: &ImageQuery, refusals: &mut Refusals) -> Option<Image> {
-        let key = Key::new(Kind::Instance, seen.object.name_any());
-        if !refusals.may_look_up(&key, Instant::now()) {
+        if !refusals.may_look_up(Instant::now()) {
             return None;
         }
-        let (image, outcome) = match seen.region.image(query).await {
-            Ok(image) => (Some(image), Outcome::Done),
-            Err(Problem { code, message, who }) => (None, Outcome::Refused { code, message, retry: false, who }),
-        };
-        refusals.learn_lookup(&key, &outcome, Instant::now());
-        image
+        let answer = seen.region.image(query).await;
+        refusals.learn_lookup(answer.as_ref().map(|_| ()).map_err(Clone::clone), Instant::now());
+        answer.ok()
     }
 
     /// Writes down what was decided, then carries it out. True: there is more to decide.
@@ -218,11 +216,11 @@ impl Machines {
         if let Some(patch) = patch {
             seen.object = management.patch(&seen.object, patch).await?;
         }
-        if plan.actions.is_empty() {
+        if pass.due.is_empty() {
             return Ok(written);
         }
-        let outcomes = seen.region.act(&seen.who, plan.actions.clone()).await;
-        for note in notes(&plan.actions, &outcomes, refusals) {
+        let outcomes = seen.region.act(&seen.who, pass.due.clone()).await;
+        for note in notes(&pass.due, &outcomes, refusals) {
             tracing::info!(object = %seen.object.object_name(), reason = note.reason, "{}", note.message);
             management.note(&seen.object, note);
         }
@@ -243,10 +241,11 @@ impl Machines {
         }
         let outcomes = refusals.outcomes();
         let input = pass.input(seen, "");
-        let problem = pass.problem.as_ref();
+        let problem = pass.problem.as_ref().or(refusals.lookup_problem().filter(|_| seen.image.is_none()));
         let status = plan::status::machine(&plan::status::Machine { input: &input, decision, outcomes: &outcomes, problem });
         management.say(&seen.object, &status).await?;
-        Ok(ended(decision.plan.is_settled() && pass.problem.is_none(), refusals))
+        let settled = decision.plan.is_settled() && decision.waits.is_none() && decision.invalid.is_none() && !decision.needs_bootstrap;
+        Ok(ended(settled && problem.is_none(), refusals))
     }
 
     async fn say_paused(&self, object: &Arc<Known<AWSMachine>>) -> Result<(), Error> {
@@ -293,6 +292,7 @@ impl Pass {
             problem: view.problem.clone(),
             now: now(),
             decision: Decision::default(),
+            due: Vec::new(),
         };
         pass.decide(seen);
         Ok(pass)

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use plan::{Key, Outcome, Plan, Record, Who};
+use plan::{Action, Key, Outcome, Plan, Problem, Record, Who};
 use tokio::time::Instant;
 
 use super::queue::backoff;
@@ -12,6 +12,8 @@ use super::queue::backoff;
 #[derive(Default)]
 pub struct Refusals {
     refused: BTreeMap<Key, Refusal>,
+    /// A question that actions need the answer of, and that AWS answered with a no.
+    lookup: Option<(Problem, Refusal)>,
     /// The version of the spec that they are about.
     generation: Option<i64>,
 }
@@ -20,57 +22,56 @@ struct Refusal {
     outcome: Outcome,
     failures: u32,
     not_before: Instant,
-    /// It is about a lookup that no plan has as an action.
-    lookup: bool,
 }
 
 impl Refusals {
     /// A changed spec deserves a new try at once.
     pub fn begin(&mut self, generation: Option<i64>) {
         if self.generation != generation {
-            self.generation = generation;
-            self.refused.clear();
+            *self = Refusals { generation, ..Refusals::default() };
         }
     }
 
-    /// Takes those actions out of a plan that are to be left alone for now, and the intents that it opened for them.
-    pub fn hold_back(&mut self, plan: &mut Plan, record: &mut Record, now: Instant) {
-        self.refused.retain(|key, it| it.lookup || plan.actions.iter().any(|it| it.key() == *key));
-        let refused = &self.refused;
-        let is_held = |key: &Key| refused.get(key).is_some_and(|it| it.not_before > now);
-        plan.actions.retain(|it| !is_held(&it.key()));
+    /// The actions of a plan but for those that are to be left alone for now, whose intents are not opened either.
+    pub fn due(&mut self, plan: &mut Plan, record: &mut Record, now: Instant) -> Vec<Action> {
+        self.refused.retain(|key, _| plan.actions.iter().any(|it| it.key() == *key));
+        let is_held = |key: &Key| self.refused.get(key).is_some_and(|it| it.not_before > now);
         let opened: Vec<Key> = plan.open.keys().filter(|it| is_held(it)).cloned().collect();
         for key in opened {
             plan.open.remove(&key);
             record.intents.remove(&key);
         }
+        plan.actions.iter().filter(|it| !is_held(&it.key())).cloned().collect()
     }
 
     /// Learns how actions ended.
     pub fn learn(&mut self, outcomes: &[(Key, Outcome)], now: Instant) {
         for (key, outcome) in outcomes {
-            self.learn_one(key, outcome, false, now);
+            let failures = self.refused.remove(key).map_or(0, |it| it.failures);
+            if let Some(refusal) = Refusal::after(failures, outcome, now) {
+                self.refused.insert(key.clone(), refusal);
+            }
         }
     }
 
-    /// Learns how a lookup ended that an action needs the answer of.
-    pub fn learn_lookup(&mut self, key: &Key, outcome: &Outcome, now: Instant) {
-        self.learn_one(key, outcome, true, now);
+    /// Learns how a question was answered that actions need the answer of.
+    pub fn learn_lookup(&mut self, answer: Result<(), Problem>, now: Instant) {
+        let failures = self.lookup.take().map_or(0, |(_, it)| it.failures);
+        if let Err(problem) = answer {
+            let Problem { code, message, who } = problem.clone();
+            let outcome = Outcome::Refused { code, message, retry: false, who };
+            self.lookup = Refusal::after(failures, &outcome, now).map(|it| (problem, it));
+        }
     }
 
-    /// Whether the lookup for `key` may be tried now.
-    pub fn may_look_up(&self, key: &Key, now: Instant) -> bool {
-        self.refused.get(key).is_none_or(|it| it.not_before <= now)
+    /// Whether that question may be asked now.
+    pub fn may_look_up(&self, now: Instant) -> bool {
+        self.lookup.as_ref().is_none_or(|(_, it)| it.not_before <= now)
     }
 
-    fn learn_one(&mut self, key: &Key, outcome: &Outcome, lookup: bool, now: Instant) {
-        let Some((first, longest)) = delays(outcome) else {
-            self.refused.remove(key);
-            return;
-        };
-        let failures = self.refused.get(key).map_or(0, |it| it.failures) + 1;
-        let not_before = now + backoff(failures, first, longest);
-        self.refused.insert(key.clone(), Refusal { outcome: outcome.clone(), failures, not_before, lookup });
+    /// Why that question has no answer.
+    pub fn lookup_problem(&self) -> Option<&Problem> {
+        self.lookup.as_ref().map(|(problem, _)| problem)
     }
 
     /// The latest refusal of each key.
@@ -85,7 +86,15 @@ impl Refusals {
 
     /// When the next of them may be tried again.
     pub fn next(&self) -> Option<Instant> {
-        self.refused.values().map(|it| it.not_before).min()
+        self.refused.values().chain(self.lookup.as_ref().map(|(_, it)| it)).map(|it| it.not_before).min()
+    }
+}
+
+impl Refusal {
+    fn after(failures: u32, outcome: &Outcome, now: Instant) -> Option<Self> {
+        let (first, longest) = delays(outcome)?;
+        let failures = failures + 1;
+        Some(Self { outcome: outcome.clone(), failures, not_before: now + backoff(failures, first, longest) })
     }
 }
 
@@ -112,7 +121,7 @@ fn same(one: &Outcome, other: &Outcome) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use plan::{Action, Intent, Kind};
+    use plan::{Intent, Kind};
 
     fn refused(retry: bool, who: Who) -> Outcome {
         Outcome::Refused { code: "VpcLimitExceeded".into(), message: "The maximum number of VPCs has been reached.".into(), retry, who }
@@ -134,13 +143,14 @@ mod tests {
         refusals.learn(&[(key.clone(), refused(false, Who::Administrator))], now);
 
         let (mut plan, mut record) = plan_of(&key);
-        refusals.hold_back(&mut plan, &mut record, now + Duration::from_secs(9));
-        assert!(plan.actions.is_empty() && plan.open.is_empty() && record.intents.is_empty());
+        assert!(refusals.due(&mut plan, &mut record, now + Duration::from_secs(9)).is_empty());
+        assert!(plan.open.is_empty() && record.intents.is_empty());
+        assert_eq!(plan.actions.len(), 1, "the status still tells of it");
         assert_eq!(refusals.next(), Some(now + Duration::from_secs(10)));
 
         let (mut plan, mut record) = plan_of(&key);
-        refusals.hold_back(&mut plan, &mut record, now + Duration::from_secs(10));
-        assert!(!plan.actions.is_empty() && !plan.open.is_empty() && !record.intents.is_empty());
+        assert_eq!(refusals.due(&mut plan, &mut record, now + Duration::from_secs(10)).len(), 1);
+        assert!(!plan.open.is_empty() && !record.intents.is_empty());
     }
 
     #[test]
@@ -169,7 +179,7 @@ mod tests {
         assert!(refusals.outcomes().is_empty());
 
         refusals.learn(&[(key, refused(true, Who::Nobody))], now);
-        refusals.hold_back(&mut Plan::default(), &mut Record::default(), now);
+        refusals.due(&mut Plan::default(), &mut Record::default(), now);
         assert!(refusals.outcomes().is_empty());
     }
 }

@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, PoisonError, RwLock};
 
 use kube::api::DynamicObject;
-use kube::{Resource, ResourceExt};
+use kube::ResourceExt;
 use serde_json::Value;
 
 use super::{Error, Kept, name_of};

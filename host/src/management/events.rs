@@ -1,10 +1,9 @@
 //! Events: what was created, deleted or failed, for `kubectl describe`. They are sent in the background, and dropped rather than
 //! waited for when the API is slow. They never hold anything that is not in a condition too.
 
+use k8s_openapi::api::core::v1::ObjectReference;
 use kube::Client;
 use kube::runtime::events::{Event, EventType, Recorder, Reporter};
-use k8s_openapi::api::core::v1::ObjectReference;
-use kube::Resource;
 use tokio::sync::mpsc;
 
 use super::{Kept, Known, Management};

@@ -55,11 +55,11 @@ impl Plugins {
     /// # Errors
     /// A plugin that comes with this program is broken: a defect of the build.
     pub fn load() -> anyhow::Result<Self> {
-        let engine = plugin::Engine::new(None)?;
+        let engine = plugin::Engine::new(plugin::Limits::default(), None)?;
         let mut by_name = BTreeMap::new();
         for built_in in plugin::built_in() {
-            let plugin = engine.load(built_in.bytes)?;
-            let version = plugin.describe()?.version;
+            let plugin = engine.load(built_in.name, built_in.bytes)?;
+            let version = plugin.describe()?.value.version;
             by_name.insert(built_in.name.to_owned(), Ready { plugin, version });
         }
         Ok(Self { by_name })
@@ -72,7 +72,7 @@ impl Plugins {
             return Answer { version: String::new(), digest: String::new(), verdict: Verdict::Refused("PluginMissing".into(), message) };
         };
         let request = request(wanted, world, installed);
-        let verdict = match ready.plugin.plan_async(request).await {
+        let verdict = match ready.plugin.plan_async(request).await.map(|it| it.value) {
             Err(error) => Verdict::Refused(error.reason().to_owned(), format!("plugin {}: {error}", wanted.module)),
             Ok(Err(failure)) => refused(wanted, failure),
             Ok(Ok(Outcome::Complete(plan))) => judged(wanted, plan),

@@ -103,7 +103,7 @@ impl AddOns {
         let mut seen = TeardownSeen {
             began: cluster.metadata.deletion_timestamp.as_ref().map_or_else(now, |it| it.0.as_second() as f64),
             now: now(),
-            timeout: object.spec.deletion_timeout_milliseconds().unwrap_or(900_000) as f64 / 1000.0,
+            timeout: std::time::Duration::from(object.spec.deletion.timeout).as_secs_f64(),
             forced: [&object.metadata, &cluster.metadata]
                 .iter()
                 .any(|it| it.annotations.as_ref().is_some_and(|it| it.contains_key(names::FORCE_DELETE_ANNOTATION))),
