@@ -1,0 +1,238 @@
+//! Reads what a plugin answered, strictly: text must be JSON, steps must be of kinds that the host offered and of their form, ids must be unique,
+//! `after` must lead somewhere and never in a circle, and nothing may be larger than people can look at.
+
+use crate::bindings::kurator::cluster_plugin::types as wit;
+use crate::error::PluginError;
+use plan::contract::{AddOnPlan, Descriptor, Diagnostic, Failure, Need, Outcome, Severity, Step, StepSpec};
+use serde_json::Value;
+use std::collections::{BTreeMap, BTreeSet};
+
+/// Steps in a list, and objects in a step.
+const MOST_STEPS: usize = 512;
+/// Diagnostics and needs in an answer.
+const MOST_DIAGNOSTICS: usize = 64;
+/// Bytes of a message, and of any name.
+const LONGEST_MESSAGE: usize = 4096;
+const LONGEST_NAME: usize = 253;
+
+pub fn descriptor(descriptor: wit::Descriptor) -> Result<Descriptor, PluginError> {
+    const FUNCTION: &str = "describe";
+    for (field, text) in [("name", &descriptor.name), ("version", &descriptor.version), ("category", &descriptor.category)] {
+        name(field, text)?;
+    }
+    Ok(Descriptor {
+        config_schema: object(FUNCTION, "config-schema", &descriptor.config_schema)?,
+        requires: object(FUNCTION, "requires", &descriptor.requires)?,
+        extra: object(FUNCTION, "extra", &descriptor.extra)?,
+        name: descriptor.name,
+        version: descriptor.version,
+        category: descriptor.category,
+    })
+}
+
+pub fn outcome(outcome: wit::Outcome, features: &[String]) -> Result<Outcome, PluginError> {
+    Ok(match outcome {
+        wit::Outcome::Complete(plan) => Outcome::Complete(add_on_plan(plan, features)?),
+        wit::Outcome::Needs(needs) => Outcome::Needs(self::needs(needs)?),
+        wit::Outcome::Pending(found) => Outcome::Pending(diagnostics("plan", found)?),
+    })
+}
+
+pub fn failure(failure: wit::Failure) -> Result<Failure, PluginError> {
+    Ok(match failure {
+        wit::Failure::Invalid(found) => Failure::Invalid(diagnostics("plan", found)?),
+        wit::Failure::Unsupported(found) => Failure::Unsupported(diagnostic(found)?),
+        wit::Failure::Internal(message) => Failure::Internal(message_of("internal", message)?),
+    })
+}
+
+pub fn diagnostics(function: &'static str, found: Vec<wit::Diagnostic>) -> Result<Vec<Diagnostic>, PluginError> {
+    at_most(&format!("{function}: diagnostics"), found.len(), MOST_DIAGNOSTICS)?;
+    found.into_iter().map(diagnostic).collect()
+}
+
+fn diagnostic(found: wit::Diagnostic) -> Result<Diagnostic, PluginError> {
+    name("the code of a diagnostic", &found.code)?;
+    let severity = match found.severity {
+        wit::Severity::Info => Severity::Info,
+        wit::Severity::Warning => Severity::Warning,
+        wit::Severity::Error => Severity::Error,
+    };
+    let path = message_of("path", found.path)?;
+    Ok(Diagnostic { severity, code: found.code, path, message: message_of("message", found.message)? })
+}
+
+fn needs(needs: Vec<wit::Need>) -> Result<Vec<Need>, PluginError> {
+    at_most("needs", needs.len(), MOST_DIAGNOSTICS)?;
+    let need = |need: wit::Need| {
+        name("the key of a need", &need.key)?;
+        let query = json("plan", &format!("the query of need {:?}", need.key), &need.query)?;
+        Ok(Need { key: need.key, query })
+    };
+    needs.into_iter().map(need).collect()
+}
+
+fn add_on_plan(plan: wit::Plan, features: &[String]) -> Result<AddOnPlan, PluginError> {
+    Ok(AddOnPlan {
+        steps: steps("steps", plan.steps, features)?,
+        removal: steps("removal", plan.removal, features)?,
+        diagnostics: diagnostics("plan", plan.diagnostics)?,
+        extra: object("plan", "extra", &plan.extra)?,
+    })
+}
+
+fn steps(list: &str, steps: Vec<wit::Step>, features: &[String]) -> Result<Vec<Step>, PluginError> {
+    at_most(list, steps.len(), MOST_STEPS)?;
+    let steps = steps.into_iter().map(|found| step(list, found, features)).collect::<Result<Vec<_>, _>>()?;
+    let mut ids = BTreeSet::new();
+    if let Some(twice) = steps.iter().find(|step| !ids.insert(step.id.as_str())) {
+        return Err(invalid(format!("{list}: the id {:?} is used twice", twice.id)));
+    }
+    for step in &steps {
+        if let Some(nowhere) = step.after.iter().find(|id| !ids.contains(id.as_str())) {
+            return Err(invalid(format!("{list}: step {:?} comes after {nowhere:?}, which is not there", step.id)));
+        }
+    }
+    match circle(&steps) {
+        Some(id) => Err(invalid(format!("{list}: step {id:?} comes after itself"))),
+        None => Ok(steps),
+    }
+}
+
+fn step(list: &str, found: wit::Step, features: &[String]) -> Result<Step, PluginError> {
+    name("the id of a step", &found.id)?;
+    let spec = json("plan", &format!("the spec of step {:?}", found.id), &found.spec)?;
+    let step = Step { id: found.id, kind: found.kind, spec, after: found.after };
+    if !features.contains(&step.kind) {
+        return Err(invalid(format!("{list}: step {:?} is a {:?}, which this host does not carry out", step.id, step.kind)));
+    }
+    at_most(&format!("{list}: what step {:?} comes after", step.id), step.after.len(), MOST_STEPS)?;
+    let spec = step.typed().map_err(|error| {
+        let cause = std::error::Error::source(&error).map(|cause| format!(": {cause}")).unwrap_or_default();
+        invalid(format!("{list}: {error}{cause}"))
+    })?;
+    if let StepSpec::Apply(spec) = spec {
+        at_most(&format!("{list}: objects of step {:?}", step.id), spec.objects.len(), MOST_STEPS)?;
+    }
+    Ok(step)
+}
+
+/// A step that waits for itself, if there is one: what is left when every step that waits for nothing is taken away again and again.
+fn circle(steps: &[Step]) -> Option<&str> {
+    let mut left: BTreeMap<&str, &[String]> = steps.iter().map(|step| (step.id.as_str(), step.after.as_slice())).collect();
+    loop {
+        let free: Vec<&str> =
+            left.iter().filter(|(_, after)| after.iter().all(|id| !left.contains_key(id.as_str()))).map(|(id, _)| *id).collect();
+        if free.is_empty() {
+            return left.keys().next().copied();
+        }
+        free.iter().for_each(|id| {
+            left.remove(id);
+        });
+    }
+}
+
+fn json(function: &'static str, field: &str, text: &str) -> Result<Value, PluginError> {
+    serde_json::from_str(text).map_err(|source| PluginError::InvalidJson {
+        function,
+        field: field.to_owned(),
+        expected: "JSON",
+        source: Some(source),
+    })
+}
+
+fn object(function: &'static str, field: &str, text: &str) -> Result<Value, PluginError> {
+    let value = json(function, field, text)?;
+    match value.is_object() {
+        true => Ok(value),
+        false => Err(PluginError::InvalidJson { function, field: field.to_owned(), expected: "a JSON object", source: None }),
+    }
+}
+
+fn name(what: &str, text: &str) -> Result<(), PluginError> {
+    match text.is_empty() || text.len() > LONGEST_NAME {
+        true => Err(invalid(format!("{what} has {} bytes, not 1 to {LONGEST_NAME}", text.len()))),
+        false => Ok(()),
+    }
+}
+
+fn message_of(what: &str, text: String) -> Result<String, PluginError> {
+    match text.len() > LONGEST_MESSAGE {
+        true => Err(invalid(format!("a {what} has {} bytes, more than {LONGEST_MESSAGE}", text.len()))),
+        false => Ok(text),
+    }
+}
+
+fn at_most(what: &str, count: usize, most: usize) -> Result<(), PluginError> {
+    match count > most {
+        true => Err(invalid(format!("{what}: {count}, more than {most}"))),
+        false => Ok(()),
+    }
+}
+
+fn invalid(detail: String) -> PluginError {
+    PluginError::InvalidPlan { detail }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use expect_test::{Expect, expect};
+
+    fn step(id: &str, kind: &str, spec: &str, after: &[&str]) -> wit::Step {
+        let after = after.iter().map(|id| (*id).to_owned()).collect();
+        wit::Step { id: id.to_owned(), kind: kind.to_owned(), spec: spec.to_owned(), after }
+    }
+
+    fn apply(id: &str, after: &[&str]) -> wit::Step {
+        step(id, "k8s.apply/v1", r#"{"objects":[]}"#, after)
+    }
+
+    fn check(list: Vec<wit::Step>, expected: Expect) {
+        let features: Vec<String> = plan::contract::FEATURES.iter().map(|feature| (*feature).to_owned()).collect();
+        let message = match steps("steps", list, &features) {
+            Ok(steps) => format!("{} steps", steps.len()),
+            Err(error) => format!("{}: {error}", error.reason()),
+        };
+        expected.assert_eq(&message);
+    }
+
+    #[test]
+    fn a_good_list_is_read() {
+        check(vec![apply("a", &[]), apply("b", &["a"]), apply("c", &["a", "b"])], expect!["3 steps"]);
+    }
+
+    #[test]
+    fn a_bad_list_is_refused_and_the_step_is_named() {
+        check(vec![apply("a", &[]), apply("a", &[])], expect![[r#"InvalidPlan: steps: the id "a" is used twice"#]]);
+        check(vec![apply("a", &["b"])], expect![[r#"InvalidPlan: steps: step "a" comes after "b", which is not there"#]]);
+        check(
+            vec![apply("a", &["b"]), apply("b", &["a"]), apply("c", &[])],
+            expect![[r#"InvalidPlan: steps: step "a" comes after itself"#]],
+        );
+        check(vec![apply("", &[])], expect!["InvalidPlan: the id of a step has 0 bytes, not 1 to 253"]);
+        check((0..513).map(|n| apply(&n.to_string(), &[])).collect(), expect!["InvalidPlan: steps: 513, more than 512"]);
+        check(
+            vec![step("a", "aws.iam-role/v1", "{}", &[])],
+            expect![[r#"InvalidPlan: steps: step "a" is a "aws.iam-role/v1", which this host does not carry out"#]],
+        );
+        check(
+            vec![step("a", "k8s.apply/v1", r#"{"objects":[],"force":true}"#, &[])],
+            expect![[r#"InvalidPlan: steps: step "a": spec is not a k8s.apply/v1: unknown field `force`, expected `objects` or `prune`"#]],
+        );
+        check(
+            vec![step("a", "k8s.apply/v1", r#"{"objects":[{"apiVersion":"v1"}]}"#, &[])],
+            expect![[r#"InvalidPlan: steps: step "a": objects/0 has no /kind"#]],
+        );
+        check(
+            vec![step("a", "k8s.apply/v1", "{} {}", &[])],
+            expect![[r#"PluginInvalidJSON: the spec of step "a" in the answer of plan is not JSON"#]],
+        );
+    }
+
+    #[test]
+    fn extra_must_be_an_object() {
+        assert!(object("plan", "extra", "{}").is_ok());
+        assert_eq!(object("plan", "extra", "[]").map_err(|error| error.reason()), Err("PluginInvalidJSON"));
+    }
+}

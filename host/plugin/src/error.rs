@@ -1,0 +1,79 @@
+//! Everything that can go wrong with a plugin, each with the reason that a condition shows.
+
+/// Why a plugin could not be loaded or did not answer. The host goes on in every case.
+#[derive(Debug, thiserror::Error)]
+pub enum PluginError {
+    /// Not a component, or not a valid one.
+    #[error("not a valid WebAssembly component: {detail}")]
+    InvalidComponent { detail: String },
+    /// More bytes than the host compiles.
+    #[error("the component has {size} bytes, more than the {limit} allowed")]
+    ComponentTooLarge { size: usize, limit: usize },
+    /// It wants more from the host than a log.
+    #[error("imports that no plugin gets: {}", .imports.join(", "))]
+    ImportsRefused { imports: Vec<String> },
+    /// It is a component, but of another contract.
+    #[error("does not speak {}: {detail}", plan::contract::CONTRACT)]
+    Contract { detail: String },
+    /// It gave up.
+    #[error("{function} trapped: {trap}{}", last_words(.log))]
+    Trap { function: &'static str, trap: String, log: Option<String> },
+    /// It went too deep.
+    #[error("{function} exhausted its stack")]
+    StackOverflow { function: &'static str },
+    /// It took too long.
+    #[error("{function} used up its {fuel} units of fuel")]
+    OutOfFuel { function: &'static str, fuel: u64 },
+    /// It wanted too much memory.
+    #[error("{function} wanted more than the {limit} bytes of memory allowed")]
+    OutOfMemory { function: &'static str, limit: usize },
+    /// Its answer is too large.
+    #[error("the answer of {function} is larger than the {limit} bytes allowed")]
+    PlanTooLarge { function: &'static str, limit: usize },
+    /// Its answer is not what the contract says, before anything was read.
+    #[error("the answer of {function} cannot be read: {detail}")]
+    MalformedAnswer { function: &'static str, detail: String },
+    /// Text that should be JSON is not.
+    #[error("{field} in the answer of {function} is not {expected}")]
+    InvalidJson { function: &'static str, field: String, expected: &'static str, source: Option<serde_json::Error> },
+    /// The answer is readable, but no plan.
+    #[error("{detail}")]
+    InvalidPlan { detail: String },
+    /// The schema of its configuration is none.
+    #[error("the schema of the configuration is not a JSON Schema: {detail}")]
+    InvalidSchema { detail: String },
+    /// Not the plugin's fault.
+    #[error("the plugin host failed: {detail}")]
+    Host { detail: String },
+}
+
+fn last_words(log: &Option<String>) -> String {
+    log.as_ref().map(|line| format!(" ({line})")).unwrap_or_default()
+}
+
+impl PluginError {
+    /// The reason for a condition.
+    pub fn reason(&self) -> &'static str {
+        match self {
+            PluginError::InvalidComponent { .. } => "InvalidComponent",
+            PluginError::ComponentTooLarge { .. } => "ComponentTooLarge",
+            PluginError::ImportsRefused { .. } => "ImportsRefused",
+            PluginError::Contract { .. } => "ContractUnsupported",
+            PluginError::Trap { .. } => "PluginTrapped",
+            PluginError::StackOverflow { .. } => "PluginStackOverflow",
+            PluginError::OutOfFuel { .. } => "PluginOutOfFuel",
+            PluginError::OutOfMemory { .. } => "PluginOutOfMemory",
+            PluginError::PlanTooLarge { .. } => "PlanTooLarge",
+            PluginError::MalformedAnswer { .. } => "PluginMalformedAnswer",
+            PluginError::InvalidJson { .. } => "PluginInvalidJSON",
+            PluginError::InvalidPlan { .. } => "InvalidPlan",
+            PluginError::InvalidSchema { .. } => "InvalidConfigSchema",
+            PluginError::Host { .. } => "PluginHostFailed",
+        }
+    }
+
+    /// Whether the same call can be expected to end the same way. All but failures of the host itself are deterministic.
+    pub fn is_permanent(&self) -> bool {
+        !matches!(self, PluginError::Host { .. })
+    }
+}

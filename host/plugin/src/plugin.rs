@@ -1,0 +1,174 @@
+//! A loaded plugin: three questions, each answered by a fresh instance.
+
+use crate::answer;
+use crate::bindings::PluginPre;
+use crate::bindings::exports::kurator::cluster_plugin::planner::Guest as Planner;
+use crate::convert;
+use crate::engine::Limits;
+use crate::error::PluginError;
+use crate::guest::Guest;
+use plan::contract::{Descriptor, Diagnostic, Failure, Outcome, Request};
+use std::sync::Arc;
+use tokio::sync::Semaphore;
+use wasmtime::{Store, Trap};
+
+/// What wasmtime says when an answer exceeds the limit; it has no type for it.
+const ANSWER_TOO_LARGE: &str = "fuel allocated for hostcalls has been exhausted";
+
+/// What a plugin said, and what it took.
+#[derive(Clone, Debug)]
+pub struct Answer<T> {
+    pub value: T,
+    /// Units of fuel; the same for the same question.
+    pub fuel: u64,
+}
+
+/// A loaded plugin. Cheap to clone. Each question blocks for at most about a second; the `_async` forms ask where blocking is allowed, and no
+/// more at once than the engine's limit says.
+#[derive(Clone)]
+pub struct Plugin {
+    inner: Arc<Inner>,
+}
+
+struct Inner {
+    name: String,
+    digest: String,
+    pre: PluginPre<Guest>,
+    limits: Limits,
+    calls: Arc<Semaphore>,
+}
+
+impl std::fmt::Debug for Plugin {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Plugin").field("name", &self.inner.name).field("digest", &self.inner.digest).finish_non_exhaustive()
+    }
+}
+
+impl Plugin {
+    pub(crate) fn new(name: &str, digest: String, pre: PluginPre<Guest>, limits: Limits, calls: Arc<Semaphore>) -> Plugin {
+        Plugin { inner: Arc::new(Inner { name: name.to_owned(), digest, pre, limits, calls }) }
+    }
+
+    /// The name it was loaded by.
+    pub fn name(&self) -> &str {
+        &self.inner.name
+    }
+
+    /// `sha256:` and the hash of its component.
+    pub fn digest(&self) -> &str {
+        &self.inner.digest
+    }
+
+    /// What it says about itself.
+    ///
+    /// # Errors
+    /// It did not answer, or not in the form of the contract.
+    pub fn describe(&self) -> Result<Answer<Descriptor>, PluginError> {
+        let answer = self.call("describe", self.inner.limits.fuel / 10, |planner, store| planner.call_describe(store))?;
+        let value = answer::descriptor(answer.value)?;
+        Ok(Answer { value, fuel: answer.fuel })
+    }
+
+    /// What is wrong with the configuration beyond its schema.
+    ///
+    /// # Errors
+    /// It did not answer, or not in the form of the contract.
+    pub fn validate(&self, request: &Request) -> Result<Answer<Vec<Diagnostic>>, PluginError> {
+        let request = convert::request(request);
+        let answer = self.call("validate", self.inner.limits.fuel / 10, |planner, store| planner.call_validate(store, &request))?;
+        let value = answer::diagnostics("validate", answer.value)?;
+        Ok(Answer { value, fuel: answer.fuel })
+    }
+
+    /// What shall be. The plan has the form of one: its kinds are among `request.host.features`, ids are unique, `after` has no circle.
+    ///
+    /// # Errors
+    /// It did not answer, or not in the form of the contract.
+    pub fn plan(&self, request: &Request) -> Result<Answer<Result<Outcome, Failure>>, PluginError> {
+        let question = convert::request(request);
+        let answer = self.call("plan", self.inner.limits.fuel, |planner, store| planner.call_plan(store, &question))?;
+        let value = match answer.value {
+            Ok(outcome) => Ok(answer::outcome(outcome, &request.host.features)?),
+            Err(failure) => Err(answer::failure(failure)?),
+        };
+        Ok(Answer { value, fuel: answer.fuel })
+    }
+
+    /// [`Plugin::describe`] on a thread where blocking is allowed.
+    ///
+    /// # Errors
+    /// Those of [`Plugin::describe`].
+    pub async fn describe_async(&self) -> Result<Answer<Descriptor>, PluginError> {
+        self.aside(|plugin| plugin.describe()).await
+    }
+
+    /// [`Plugin::validate`] on a thread where blocking is allowed.
+    ///
+    /// # Errors
+    /// Those of [`Plugin::validate`].
+    pub async fn validate_async(&self, request: Request) -> Result<Answer<Vec<Diagnostic>>, PluginError> {
+        self.aside(move |plugin| plugin.validate(&request)).await
+    }
+
+    /// [`Plugin::plan`] on a thread where blocking is allowed.
+    ///
+    /// # Errors
+    /// Those of [`Plugin::plan`].
+    pub async fn plan_async(&self, request: Request) -> Result<Answer<Result<Outcome, Failure>>, PluginError> {
+        self.aside(move |plugin| plugin.plan(&request)).await
+    }
+
+    async fn aside<T, F>(&self, ask: F) -> Result<T, PluginError>
+    where
+        T: Send + 'static,
+        F: FnOnce(&Plugin) -> Result<T, PluginError> + Send + 'static,
+    {
+        let host = |error: &dyn std::error::Error| PluginError::Host { detail: error.to_string() };
+        let permit = self.inner.calls.clone().acquire_owned().await.map_err(|error| host(&error))?;
+        let plugin = self.clone();
+        let asked = tokio::task::spawn_blocking(move || {
+            let _permit = permit;
+            ask(&plugin)
+        });
+        asked.await.map_err(|error| host(&error))?
+    }
+
+    /// One question to an instance that nobody used before and nobody will use again.
+    fn call<T>(
+        &self,
+        function: &'static str,
+        fuel: u64,
+        ask: impl FnOnce(&Planner, &mut Store<Guest>) -> wasmtime::Result<T>,
+    ) -> Result<Answer<T>, PluginError> {
+        let limits = self.inner.limits;
+        let mut store = Store::new(self.inner.pre.engine(), Guest::new(&self.inner.name, limits.memory));
+        store.limiter(|guest| guest);
+        store.set_hostcall_fuel(limits.answer);
+        let host = |error: wasmtime::Error| PluginError::Host { detail: format!("{error:#}") };
+        store.set_fuel(fuel).map_err(host)?;
+        let answer = self.inner.pre.instantiate(&mut store).and_then(|instance| ask(instance.kurator_cluster_plugin_planner(), &mut store));
+        match answer {
+            Ok(value) => Ok(Answer { value, fuel: fuel - store.get_fuel().map_err(host)? }),
+            Err(error) => Err(classify(function, fuel, limits, &error, store.into_data())),
+        }
+    }
+}
+
+/// What went wrong, from what wasmtime says and what the instance was refused.
+fn classify(function: &'static str, fuel: u64, limits: Limits, error: &wasmtime::Error, guest: Guest) -> PluginError {
+    if guest.out_of_memory {
+        return PluginError::OutOfMemory { function, limit: limits.memory };
+    }
+    match error.downcast_ref::<Trap>() {
+        Some(Trap::OutOfFuel) => PluginError::OutOfFuel { function, fuel },
+        Some(Trap::StackOverflow) => PluginError::StackOverflow { function },
+        Some(trap) => PluginError::Trap { function, trap: trap.to_string(), log: guest.last_error },
+        None => {
+            let detail = format!("{error:#}");
+            match detail.contains(ANSWER_TOO_LARGE) {
+                true => PluginError::PlanTooLarge { function, limit: limits.answer },
+                false => PluginError::MalformedAnswer { function, detail },
+            }
+        }
+    }
+}

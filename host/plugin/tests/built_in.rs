@@ -1,0 +1,276 @@
+//! The built-in plugins through the real host call: what they plan for each configuration, as text, and what they refuse.
+
+mod common;
+
+use common::{load, request, with_fact};
+use expect_test::{Expect, expect, expect_file};
+use plan::contract::{AddOnPlan, FactValue, Failure, Operation, Outcome, Request, Step};
+use plugin::{built_in, check_config};
+use serde_json::{Value, json};
+use std::fmt::Write;
+
+const CCM: &str = "aws-cloud-controller-manager";
+
+fn plan(name: &str, request: &Request) -> Result<Outcome, Failure> {
+    load(name).plan(request).expect("it answers").value
+}
+
+fn complete(name: &str, request: &Request) -> AddOnPlan {
+    match plan(name, request) {
+        Ok(Outcome::Complete(plan)) => plan,
+        other => panic!("{name} has no plan: {other:?}"),
+    }
+}
+
+/// The whole plan as text.
+fn golden(name: &str, config: Value, expected: expect_test::ExpectFile) {
+    let plan = complete(name, &request(config));
+    let mut text = serde_json::to_string_pretty(&plan).expect("a plan is JSON");
+    text.push('\n');
+    expected.assert_eq(&text);
+}
+
+/// One line per step.
+fn outline(steps: &[Step]) -> String {
+    steps.iter().fold(String::new(), |mut text, step| {
+        let after = if step.after.is_empty() { String::new() } else { format!(" after {}", step.after.join(", ")) };
+        writeln!(text, "{} ({}){after}", step.id, step.kind).expect("text grows");
+        text
+    })
+}
+
+fn refused(name: &str, request: &Request, expected: Expect) {
+    let text = match plan(name, request) {
+        Err(Failure::Invalid(found)) => found.iter().map(|one| format!("invalid {} {}: {}\n", one.code, one.path, one.message)).collect(),
+        Err(Failure::Unsupported(one)) => format!("unsupported {}: {}\n", one.code, one.message),
+        Ok(Outcome::Pending(found)) => found.iter().map(|one| format!("pending {}: {}\n", one.code, one.message)).collect(),
+        other => panic!("expected a refusal: {other:?}"),
+    };
+    expected.assert_eq(&text);
+}
+
+#[test]
+fn whole_plans() {
+    golden(CCM, json!({}), expect_file!["golden/aws-cloud-controller-manager.json"]);
+    golden("calico", json!({}), expect_file!["golden/calico.json"]);
+    let mirror = json!({ "encapsulation": "IPIP", "mtu": 8981, "imageRegistry": "registry.example.com:5000/mirror" });
+    golden("calico", mirror, expect_file!["golden/calico-ipip-mirror.json"]);
+}
+
+#[test]
+fn security_group_rules_follow_the_encapsulation_and_come_first() {
+    let rules = |encapsulation: &str| -> String {
+        let plan = complete("calico", &request(json!({ "encapsulation": encapsulation })));
+        let operator = plan.steps.iter().find(|step| step.id == "operator").expect("there is an operator");
+        let rules: Vec<&Step> = plan.steps.iter().filter(|step| step.kind == "aws.sg-rule/v1").collect();
+        assert_eq!(operator.after, rules.iter().map(|rule| rule.id.clone()).collect::<Vec<_>>());
+        let line = |rule: &&Step| {
+            let [group, peer, protocol] = ["group", "peer", "protocol"].map(|key| rule.spec[key].as_str().unwrap_or_default());
+            format!("{peer} -> {group} {protocol} {}\n", rule.spec["fromPort"])
+        };
+        rules.iter().map(line).collect()
+    };
+    expect![[r#"
+        control-plane -> control-plane udp 4789
+        node -> control-plane udp 4789
+        control-plane -> node udp 4789
+        node -> node udp 4789
+        control-plane -> control-plane tcp 5473
+        node -> control-plane tcp 5473
+        control-plane -> node tcp 5473
+        node -> node tcp 5473
+    "#]]
+    .assert_eq(&rules("VXLAN"));
+    expect![[r#"
+        control-plane -> control-plane 4 null
+        node -> control-plane 4 null
+        control-plane -> node 4 null
+        node -> node 4 null
+        control-plane -> control-plane tcp 179
+        node -> control-plane tcp 179
+        control-plane -> node tcp 179
+        node -> node tcp 179
+        control-plane -> control-plane tcp 5473
+        node -> control-plane tcp 5473
+        control-plane -> node tcp 5473
+        node -> node tcp 5473
+    "#]]
+    .assert_eq(&rules("IPIP"));
+    let all = expect![[r#"
+        control-plane -> control-plane -1 null
+        node -> control-plane -1 null
+        control-plane -> node -1 null
+        node -> node -1 null
+    "#]];
+    all.assert_eq(&rules("VXLANCrossSubnet"));
+    all.assert_eq(&rules("None"));
+}
+
+#[test]
+fn bare_packets_come_with_a_warning() {
+    for (encapsulation, warnings) in [("VXLAN", 0), ("IPIP", 0), ("VXLANCrossSubnet", 1), ("None", 1)] {
+        let plan = complete("calico", &request(json!({ "encapsulation": encapsulation })));
+        assert_eq!(plan.diagnostics.len(), warnings, "{encapsulation}");
+    }
+}
+
+#[test]
+fn calico_leaves_in_the_order_its_finalizers_need() {
+    let mut request = request(json!({}));
+    request.operation = Operation::Uninstall;
+    let plan = complete("calico", &request);
+    assert_eq!(outline(&plan.steps), "");
+    expect![[r#"
+        installation (k8s.delete/v1)
+        operator (k8s.delete/v1) after installation
+        secrets-role-binding (k8s.delete/v1) after operator
+        cluster-role-binding (k8s.delete/v1) after operator
+        cluster-role (k8s.delete/v1) after cluster-role-binding
+        secrets-cluster-role (k8s.delete/v1) after secrets-role-binding
+        namespace (k8s.delete/v1) after operator, secrets-role-binding
+    "#]]
+    .assert_eq(&outline(&plan.removal));
+    request.operation = Operation::DeleteCluster;
+    assert_eq!(outline(&complete("calico", &request).removal), "");
+}
+
+#[test]
+fn the_cloud_provider_leaves_program_first() {
+    let mut request = request(json!({}));
+    request.operation = Operation::DeleteCluster;
+    let plan = complete(CCM, &request);
+    assert_eq!(outline(&plan.steps), "");
+    expect![[r#"
+        daemonset (k8s.delete/v1)
+        cluster-role-binding (k8s.delete/v1) after daemonset
+        cluster-role (k8s.delete/v1) after daemonset
+        role-binding (k8s.delete/v1) after daemonset
+        service-account (k8s.delete/v1) after daemonset
+    "#]]
+    .assert_eq(&outline(&plan.removal));
+}
+
+#[test]
+fn the_cloud_providers_image_follows_version_and_settings() {
+    let image = |config: Value, version: &str| {
+        let request = with_fact(request(config), "kubernetes-version", FactValue::Present(json!(version)));
+        let plan = complete(CCM, &request);
+        let daemon_set = plan.steps[0].spec["objects"].as_array().and_then(|objects| objects.last()).expect("there are objects");
+        daemon_set["spec"]["template"]["spec"]["containers"][0]["image"].as_str().map(str::to_owned).expect("there is an image")
+    };
+    assert_eq!(image(json!({}), "v1.33.1"), "registry.k8s.io/provider-aws/cloud-controller-manager:v1.33.4");
+    let own = json!({ "imageRegistry": "registry.example.com/aws", "imageTag": "v1.37.0" });
+    assert_eq!(image(own, "v1.37.2"), "registry.example.com/aws/cloud-controller-manager:v1.37.0");
+}
+
+#[test]
+fn what_cannot_be_done_is_said() {
+    let version = |value| with_fact(request(json!({})), "kubernetes-version", value);
+    refused(
+        CCM,
+        &version(FactValue::Present(json!("v1.37.0"))),
+        expect![[r#"
+            unsupported UnsupportedKubernetesVersion: no release of the AWS cloud controller manager is known for Kubernetes v1.37.0; known are 1.32 to 1.36. Set imageTag to choose one yourself
+        "#]],
+    );
+    refused(
+        CCM,
+        &version(FactValue::Unknown("the API server does not answer".to_owned())),
+        expect![[r#"
+            pending FactUnknown: waiting for fact kubernetes-version: the API server does not answer
+        "#]],
+    );
+    refused(
+        CCM,
+        &version(FactValue::Absent),
+        expect![[r#"
+            unsupported FactAbsent: fact kubernetes-version is needed: it is absent
+        "#]],
+    );
+    let pods = |cidrs: Value| {
+        let cluster = json!({
+            "name": "prod", "namespace": "default", "podCIDRs": cidrs, "serviceCIDRs": [],
+            "controlPlaneEndpoint": { "host": "h", "port": 6443 },
+        });
+        with_fact(request(json!({})), "cluster", FactValue::Present(cluster))
+    };
+    refused(
+        "calico",
+        &pods(json!([])),
+        expect![[r#"
+            unsupported NoPodCIDR: Cluster prod has no spec.clusterNetwork.pods.cidrBlocks, from which Calico takes the addresses of Pods
+        "#]],
+    );
+    refused(
+        "calico",
+        &pods(json!(["fd00::/48"])),
+        expect![[r#"
+            unsupported UnsupportedPodCIDR: the Cluster's Pod CIDR fd00::/48 is not an IPv4 CIDR block
+        "#]],
+    );
+}
+
+#[test]
+fn a_wrong_configuration_names_field_and_fix() {
+    refused(
+        "calico",
+        &request(json!({ "mtu": 9000, "imageRegistry": "https://registry.example.com" })),
+        expect![[r#"
+            invalid MTUTooLarge /mtu: must be at most 8951 with encapsulation VXLAN
+            invalid InvalidImageRegistry /imageRegistry: must be a registry and a path without scheme and without a slash at its end, such as registry.example.com/mirror
+        "#]],
+    );
+    let found = load("calico").validate(&request(json!({ "mtu": 9000 }))).expect("it answers").value;
+    assert_eq!(found.len(), 1);
+    let found = load(CCM).validate(&request(json!({ "imageTags": "v1" }))).expect("it answers").value;
+    assert_eq!(found.iter().map(|one| one.code.as_str()).collect::<Vec<_>>(), ["InvalidConfig"]);
+}
+
+#[test]
+fn a_small_pool_gets_blocks_that_fit() {
+    let cluster = json!({
+        "name": "prod", "namespace": "default", "podCIDRs": ["10.0.0.0/27"], "serviceCIDRs": [],
+        "controlPlaneEndpoint": { "host": "h", "port": 6443 },
+    });
+    let plan = complete("calico", &with_fact(request(json!({})), "cluster", FactValue::Present(cluster)));
+    let installation = plan.steps.iter().find(|step| step.id == "installation").expect("there is an installation");
+    assert_eq!(installation.spec["objects"][0]["spec"]["calicoNetwork"]["ipPools"][0]["blockSize"], 27);
+}
+
+#[test]
+fn settings_of_the_api_are_those_of_the_plugins() {
+    let schema = |name: &str| load(name).describe().expect("it answers").value.config_schema;
+    let check = |schema: &Value, config: Value| check_config(schema, &config).expect("the schema is one");
+    let calico = crds::CalicoNetworking { mtu: Some(1400), image_registry: Some("registry.example.com".to_owned()), ..Default::default() };
+    let ccm = crds::AWSCloudProvider { image_registry: Some("registry.example.com".to_owned()), image_tag: Some("v1.36.1".to_owned()) };
+    for (name, config) in [("calico", serde_json::to_value(calico)), (CCM, serde_json::to_value(ccm))] {
+        let config = config.expect("settings are JSON");
+        assert_eq!(check(&schema(name), config.clone()), [], "{name}");
+        complete(name, &request(config));
+    }
+    assert_eq!(check(&schema("calico"), json!({ "encapsulation": "GRE" })).len(), 1);
+    assert_eq!(check(&schema(CCM), json!({ "imageTags": "v1" })).len(), 1);
+}
+
+#[test]
+fn the_same_request_gives_the_same_bytes_for_the_same_fuel() {
+    for plugin in built_in() {
+        let loaded = load(plugin.name);
+        let ask = || {
+            let answer = loaded.plan(&request(json!({}))).expect("it answers");
+            (format!("{:?}", answer.value), answer.fuel)
+        };
+        let first = ask();
+        assert!((0..100).all(|_| ask() == first), "{}", plugin.name);
+    }
+}
+
+#[test]
+fn they_say_who_they_are_and_are_small() {
+    for plugin in built_in() {
+        let descriptor = load(plugin.name).describe().expect("it answers").value;
+        assert_eq!(descriptor.name, plugin.name);
+        assert!(plugin.bytes.len() <= 400 << 10, "{} has {} bytes", plugin.name, plugin.bytes.len());
+        assert_eq!(plugin.digest, load(plugin.name).digest());
+    }
+}

@@ -1,0 +1,68 @@
+//! The cache of compiled components: used when it is whole, and never in the way when it is not.
+
+mod common;
+
+use common::request;
+use plugin::{Engine, Limits, built_in};
+use serde_json::json;
+use std::fs::{self, Permissions};
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+
+fn folder(name: &str) -> PathBuf {
+    let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("cache-{name}-{}", std::process::id()));
+    drop(fs::remove_dir_all(&folder));
+    folder
+}
+
+fn works(folder: &Path) {
+    let engine = Engine::new(Limits::default(), Some(folder)).expect("this machine can run Wasm");
+    let plugin = engine.load(built_in()[0].name, built_in()[0].bytes).expect("it loads");
+    assert!(plugin.plan(&request(json!({}))).expect("it answers").value.is_ok());
+}
+
+fn files(folder: &Path) -> Vec<PathBuf> {
+    fs::read_dir(folder).map(|entries| entries.flatten().map(|entry| entry.path()).collect()).unwrap_or_default()
+}
+
+#[test]
+fn what_was_compiled_is_kept_and_used() {
+    let folder = folder("kept");
+    works(&folder);
+    let [file] = files(&folder).try_into().expect("one file per component");
+    let before = fs::metadata(&file).and_then(|file| file.modified()).expect("it is there");
+    works(&folder);
+    assert_eq!(fs::metadata(&file).and_then(|file| file.modified()).expect("it is there"), before);
+    fs::remove_dir_all(folder).expect("it goes away");
+}
+
+#[test]
+fn a_damaged_file_is_replaced() {
+    let folder = folder("damaged");
+    works(&folder);
+    let [file] = files(&folder).try_into().expect("one file per component");
+    let whole = fs::read(&file).expect("it is there");
+    let mut flipped = whole.clone();
+    flipped[whole.len() / 2] ^= 1;
+    for damaged in [&flipped[..], &whole[..whole.len() / 2], b""] {
+        fs::write(&file, damaged).expect("it can be damaged");
+        works(&folder);
+        assert_eq!(fs::read(&file).expect("it is there").len(), whole.len());
+    }
+    fs::remove_dir_all(folder).expect("it goes away");
+}
+
+#[test]
+fn a_folder_that_others_can_write_to_is_not_used() {
+    let folder = folder("shared");
+    fs::create_dir_all(&folder).expect("it can be made");
+    fs::set_permissions(&folder, Permissions::from_mode(0o777)).expect("it can be opened");
+    works(&folder);
+    assert_eq!(files(&folder), Vec::<PathBuf>::new());
+    fs::remove_dir_all(folder).expect("it goes away");
+}
+
+#[test]
+fn a_folder_that_cannot_be_made_is_no_error() {
+    works(Path::new("/proc/nowhere"));
+}

@@ -1,0 +1,143 @@
+//! The published JSON Schemas and the host's types say the same: what one accepts or refuses, so does the other.
+
+use plan::contract::{
+    ApplySpec, AwsFact, CertificateSpec, ClusterFact, DeleteSpec, IamRoleSpec, InstalledFact, KUBERNETES_VERSION, SecurityGroupRuleSpec,
+    Step, WaitSpec,
+};
+use serde::de::DeserializeOwned;
+use serde_json::{Value, json};
+use std::fs;
+use std::path::{Path, PathBuf};
+
+fn wit(file: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../wit").join(file)
+}
+
+fn accepts(file: &str, value: &Value) -> bool {
+    let schema: Value = serde_json::from_slice(&fs::read(wit(file)).expect("there is a schema")).expect("it is JSON");
+    assert!(jsonschema::meta::is_valid(&schema), "{file} is no schema");
+    jsonschema::validator_for(&schema).expect("it is a schema").is_valid(value)
+}
+
+fn step(kind: &str, good: &[Value], bad: &[Value]) {
+    let file = format!("steps/{}.json", kind.replace('/', "."));
+    for (values, expected) in [(good, true), (bad, false)] {
+        for spec in values {
+            let step = Step { id: "s".to_owned(), kind: kind.to_owned(), spec: spec.clone(), after: Vec::new() };
+            assert_eq!(step.typed().is_ok(), expected, "the type, for {spec}");
+            assert_eq!(accepts(&file, spec), expected, "the schema, for {spec}");
+        }
+    }
+}
+
+fn fact<T: DeserializeOwned>(key: &str, good: &Value) {
+    let file = format!("facts/{key}.json");
+    let check = |value: &Value, expected: bool| {
+        assert_eq!(T::deserialize(value).is_ok(), expected, "the type, for {value}");
+        assert_eq!(accepts(&file, value), expected, "the schema, for {value}");
+    };
+    check(good, true);
+    check(&json!(17), false);
+    for field in good.as_object().into_iter().flat_map(|object| object.keys()) {
+        let mut less = good.clone();
+        less.as_object_mut().map(|object| object.remove(field));
+        check(&less, false);
+        let mut more = good.clone();
+        more["unknown"] = json!(1);
+        check(&more, false);
+    }
+}
+
+#[test]
+fn steps_agree() {
+    let object = json!({ "apiVersion": "v1", "kind": "ConfigMap", "metadata": { "name": "a" } });
+    step(
+        ApplySpec::KIND,
+        &[json!({ "objects": [] }), json!({ "objects": [object], "prune": "orphan" })],
+        &[json!({}), json!({ "objects": [{}] }), json!({ "objects": [], "prune": "never" }), json!({ "objects": [], "force": true })],
+    );
+    let wait = json!({ "apiVersion": "apps/v1", "kind": "Deployment", "namespace": "n", "name": "a", "condition": "available-deployment", "timeoutSeconds": 60 });
+    let with = |field: &str, value: Value| {
+        let mut changed = wait.clone();
+        changed[field] = value;
+        changed
+    };
+    step(
+        WaitSpec::KIND,
+        &[wait.clone(), with("condition", json!("gone")), with("condition", json!("exists"))],
+        &[
+            with("kind", json!("DaemonSet")),
+            with("condition", json!("fast")),
+            with("timeoutSeconds", json!(-1)),
+            with("cel", json!("true")),
+        ],
+    );
+    let delete = json!({ "apiVersion": "v1", "kind": "Namespace", "name": "a", "wait": true });
+    step(
+        DeleteSpec::KIND,
+        &[delete],
+        &[json!({ "apiVersion": "v1", "kind": "Namespace", "name": "a" }), json!({ "name": "a", "wait": 1 })],
+    );
+    let rule = |protocol: &str, from: Value, to: Value| {
+        let mut rule = json!({ "group": "node", "protocol": protocol, "peer": "control-plane", "description": "" });
+        for (field, port) in [("fromPort", from), ("toPort", to)] {
+            if !port.is_null() {
+                rule[field] = port;
+            }
+        }
+        rule
+    };
+    step(
+        SecurityGroupRuleSpec::KIND,
+        &[rule("tcp", json!(1), json!(2)), rule("4", json!(null), json!(null)), rule("-1", json!(null), json!(null))],
+        &[
+            rule("tcp", json!(null), json!(null)),
+            rule("udp", json!(1), json!(null)),
+            rule("4", json!(1), json!(2)),
+            rule("udp", json!(70000), json!(70000)),
+            rule("icmp", json!(null), json!(null)),
+            json!({ "group": "sg-1", "protocol": "-1", "peer": "node", "description": "" }),
+        ],
+    );
+    step(
+        IamRoleSpec::KIND,
+        &[
+            json!({ "roleArn": "arn", "trust": "irsa", "namespace": "n", "serviceAccount": "s", "actions": ["ec2:AttachVolume"], "mode": "check" }),
+        ],
+        &[json!({ "roleArn": "arn", "trust": "anyone", "actions": [], "mode": "check" })],
+    );
+    step(CertificateSpec::KIND, &[json!({ "namespace": "n", "secretName": "s", "dnsNames": ["a.n.svc"] })], &[json!({ "namespace": "n" })]);
+}
+
+#[test]
+fn facts_agree() {
+    fact::<ClusterFact>(
+        ClusterFact::KEY,
+        &json!({ "name": "n", "namespace": "d", "podCIDRs": [], "serviceCIDRs": [], "controlPlaneEndpoint": { "host": "h", "port": 6443 } }),
+    );
+    fact::<AwsFact>(AwsFact::KEY, &json!({ "region": "r", "partition": "aws", "vpcId": "v", "zones": ["z"], "tags": { "a": "b" } }));
+    fact::<InstalledFact>(InstalledFact::KEY, &json!({ "version": "1", "digest": "sha256:00" }));
+    fact::<String>(KUBERNETES_VERSION, &json!("v1.36.3"));
+}
+
+#[test]
+fn every_schema_is_one_of_these() {
+    let mut names: Vec<String> = ["steps", "facts"]
+        .iter()
+        .flat_map(|folder| fs::read_dir(wit(folder)).expect("the folder is there"))
+        .map(|entry| entry.expect("it can be read").file_name().to_string_lossy().into_owned())
+        .collect();
+    names.sort();
+    expect_test::expect![[r#"
+        aws.iam-role.v1.json
+        aws.json
+        aws.sg-rule.v1.json
+        cluster.json
+        installed.json
+        k8s.apply.v1.json
+        k8s.delete.v1.json
+        k8s.wait.v1.json
+        kubernetes-version.json
+        tls.certificate.v1.json"#]]
+    .assert_eq(&names.join("\n"));
+}
