@@ -54,7 +54,9 @@ impl Failure {
                         let message = message(action, code, it.err().message().unwrap_or_default());
                         Failure { action, code: Some(code.to_owned()), message, open: class(code) == Class::Server }
                     }
-                    None => Failure { action, code: None, message: format!("answered with HTTP status {status} and no error code"), open: true },
+                    None => {
+                        Failure { action, code: None, message: format!("answered with HTTP status {status} and no error code"), open: true }
+                    }
                 }
             }
             SdkError::TimeoutError(_) => Failure { action, code: None, message: "no answer in time".to_owned(), open: true },
@@ -150,25 +152,82 @@ fn is_gone(code: &str) -> bool {
 
 fn class(code: &str) -> Class {
     match code {
-        "RequestLimitExceeded" | "Throttling" | "ThrottlingException" | "ThrottledException" | "TooManyRequestsException"
-        | "RequestThrottled" | "RequestThrottledException" | "EC2ThrottledException" | "SlowDown" | "PriorRequestNotComplete"
+        "RequestLimitExceeded"
+        | "Throttling"
+        | "ThrottlingException"
+        | "ThrottledException"
+        | "TooManyRequestsException"
+        | "RequestThrottled"
+        | "RequestThrottledException"
+        | "EC2ThrottledException"
+        | "SlowDown"
+        | "PriorRequestNotComplete"
         | "BandwidthLimitExceeded" => Class::Throttled,
-        "DependencyViolation" | "ResourceInUse" | "ResourceInUseException" | "IncorrectState" | "IncorrectInstanceState"
-        | "InvalidIPAddress.InUse" | "InvalidGroup.InUse" | "Resource.AlreadyAssociated" | "ConcurrentTagAccess" | "OperationInProgress"
-        | "IncorrectNetworkInterfaceState" | "InvalidNetworkInterface.InUse" | NOT_YET => Class::NotYet,
-        "InvalidSubnet.Conflict" | "InvalidGroup.Duplicate" | "InvalidPermission.Duplicate" | "RouteAlreadyExists"
-        | "DuplicateLoadBalancerName" | "DuplicateAccessPointName" | "DuplicateTargetGroupName" | "DuplicateListener"
-        | "ResourceExistsException" | "IdempotentParameterMismatch" => Class::Duplicate,
+        "DependencyViolation"
+        | "ResourceInUse"
+        | "ResourceInUseException"
+        | "IncorrectState"
+        | "IncorrectInstanceState"
+        | "InvalidIPAddress.InUse"
+        | "InvalidGroup.InUse"
+        | "Resource.AlreadyAssociated"
+        | "ConcurrentTagAccess"
+        | "OperationInProgress"
+        | "IncorrectNetworkInterfaceState"
+        | "InvalidNetworkInterface.InUse"
+        | NOT_YET => Class::NotYet,
+        "InvalidSubnet.Conflict"
+        | "InvalidGroup.Duplicate"
+        | "InvalidPermission.Duplicate"
+        | "RouteAlreadyExists"
+        | "DuplicateLoadBalancerName"
+        | "DuplicateAccessPointName"
+        | "DuplicateTargetGroupName"
+        | "DuplicateListener"
+        | "ResourceExistsException"
+        | "IdempotentParameterMismatch" => Class::Duplicate,
         TAKEN => Class::Taken,
-        "UnauthorizedOperation" | "AccessDenied" | "AccessDeniedException" | "AuthFailure" | "InvalidClientTokenId"
-        | "UnrecognizedClientException" | "SignatureDoesNotMatch" | "InvalidSignatureException" | "ExpiredToken" | "ExpiredTokenException"
-        | "OptInRequired" | "PendingVerification" | "Blocked" | "MissingAuthenticationToken" | "OperationNotPermitted" => Class::Denied,
-        "VcpuLimitExceeded" | "TooManyLoadBalancers" | "TooManyTargetGroups" | "TooManyAccessPoints" | "MaxSpotInstanceCountExceeded"
+        "UnauthorizedOperation"
+        | "AccessDenied"
+        | "AccessDeniedException"
+        | "AuthFailure"
+        | "InvalidClientTokenId"
+        | "UnrecognizedClientException"
+        | "SignatureDoesNotMatch"
+        | "InvalidSignatureException"
+        | "ExpiredToken"
+        | "ExpiredTokenException"
+        | "OptInRequired"
+        | "PendingVerification"
+        | "Blocked"
+        | "MissingAuthenticationToken"
+        | "OperationNotPermitted" => Class::Denied,
+        "VcpuLimitExceeded"
+        | "TooManyLoadBalancers"
+        | "TooManyTargetGroups"
+        | "TooManyAccessPoints"
+        | "MaxSpotInstanceCountExceeded"
         | "LimitExceededException" => Class::Quota,
-        "InternalError" | "InternalFailure" | "InternalServiceError" | "InternalServiceErrorException" | "ServiceUnavailable"
-        | "ServiceUnavailableException" | "Unavailable" | "ServerInternal" | "RequestTimeout" | "RequestTimeoutException" => Class::Server,
-        "InvalidAMIID.NotFound" | "InvalidKeyPair.NotFound" | "InvalidSnapshot.NotFound" | "NoSuchEntity" | "Unsupported"
-        | "UnsupportedOperation" | "UnknownParameter" | "ValidationError" | "ValidationException" | "TagLimitExceeded"
+        "InternalError"
+        | "InternalFailure"
+        | "InternalServiceError"
+        | "InternalServiceErrorException"
+        | "ServiceUnavailable"
+        | "ServiceUnavailableException"
+        | "Unavailable"
+        | "ServerInternal"
+        | "RequestTimeout"
+        | "RequestTimeoutException" => Class::Server,
+        "InvalidAMIID.NotFound"
+        | "InvalidKeyPair.NotFound"
+        | "InvalidSnapshot.NotFound"
+        | "NoSuchEntity"
+        | "Unsupported"
+        | "UnsupportedOperation"
+        | "UnknownParameter"
+        | "ValidationError"
+        | "ValidationException"
+        | "TagLimitExceeded"
         | "InsufficientFreeAddressesInSubnet" => Class::Invalid,
         _ if code.starts_with("Insufficient") && code.contains("Capacity") => Class::Capacity,
         _ if is_gone(code) => Class::NotYet,
@@ -220,7 +279,11 @@ mod tests {
 
     #[test]
     fn an_absent_instance_profile_is_the_administrators() {
-        let failure = Failure::local("ec2:RunInstances", "InvalidParameterValue", "Value (x) for parameter iamInstanceProfile.name is invalid. Invalid IAM Instance Profile name");
+        let failure = Failure::local(
+            "ec2:RunInstances",
+            "InvalidParameterValue",
+            "Value (x) for parameter iamInstanceProfile.name is invalid. Invalid IAM Instance Profile name",
+        );
         assert!(matches!(failure.outcome(), Outcome::Refused { who: Who::Administrator, .. }));
     }
 

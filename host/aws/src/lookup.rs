@@ -113,7 +113,11 @@ async fn architecture(region: &Inner, instance_type: &str) -> Result<Architectur
     let all = found.and_then(|it| it.supported_architectures).unwrap_or_default();
     let usable = |it: &ArchitectureType| matches!(it, ArchitectureType::X8664 | ArchitectureType::Arm64);
     let res = all.into_iter().find(usable).ok_or_else(|| {
-        Failure::local(ACTION, "InvalidInstanceType", format!("there is no instance type {instance_type} for x86_64 or arm64 in this region"))
+        Failure::local(
+            ACTION,
+            "InvalidInstanceType",
+            format!("there is no instance type {instance_type} for x86_64 or arm64 in this region"),
+        )
     })?;
     known.insert(instance_type.to_owned(), res.clone());
     Ok(res)

@@ -4,9 +4,9 @@
 use aws_sdk_resourcegroupstagging::types::{ResourceTagMapping, TagFilter};
 use plan::Problem;
 
-use crate::region::Region;
 use crate::CLUSTER_TAG;
 use crate::errors::Failure;
+use crate::region::Region;
 
 /// Tag of what the cloud provider and its like make for the cluster; the cluster's name follows.
 const CLOUD_PROVIDER_TAG: &str = "kubernetes.io/cluster/";

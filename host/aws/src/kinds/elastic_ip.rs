@@ -1,6 +1,6 @@
 //! Elastic IP addresses.
 
-use aws_sdk_ec2::types::{Filter, Address, DomainType, ResourceType};
+use aws_sdk_ec2::types::{Address, DomainType, Filter, ResourceType};
 use plan::{FoundAddress, Read, Tags};
 
 use super::{distinct, incomplete, tag_specification, tags};

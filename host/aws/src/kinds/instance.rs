@@ -1,7 +1,7 @@
 //! EC2 instances. A client token guards them against being made twice; terminations of many go in one call.
 
-use aws_sdk_ec2::types::{Filter, 
-    BlockDeviceMapping, EbsBlockDevice, HttpTokensState, IamInstanceProfileSpecification, Instance as AwsInstance,
+use aws_sdk_ec2::types::{
+    BlockDeviceMapping, EbsBlockDevice, Filter, HttpTokensState, IamInstanceProfileSpecification, Instance as AwsInstance,
     InstanceMetadataEndpointState, InstanceMetadataOptionsRequest, InstanceMetadataTagsState, InstanceNetworkInterfaceSpecification,
     InstanceType, Placement, ResourceType, Tenancy, VolumeType,
 };
@@ -138,9 +138,9 @@ pub(crate) async fn update(region: &Inner, instance: &str, is: &Instance, ids: &
     let api = &region.api;
     let all = pages!(api, "ec2:DescribeNetworkInterfaces", describe_network_interfaces.set_filters(filters), 1000, network_interfaces);
     let first = all.iter().find(|it| it.attachment().is_some_and(|it| it.device_index().unwrap_or_default() == 0));
-    let interface = first.and_then(|it| it.network_interface_id()).ok_or_else(|| {
-        Failure::local(ACTION, crate::errors::NOT_YET, format!("the network interface of {instance} is not shown yet"))
-    })?;
+    let interface = first
+        .and_then(|it| it.network_interface_id())
+        .ok_or_else(|| Failure::local(ACTION, crate::errors::NOT_YET, format!("the network interface of {instance} is not shown yet")))?;
     let mut groups: std::collections::BTreeSet<String> =
         first.into_iter().flat_map(|it| it.groups()).filter_map(|it| it.group_id.clone()).collect();
     groups.extend(is.groups.iter().filter_map(|it| ids.get(&SecurityGroup::key(it)).cloned()));

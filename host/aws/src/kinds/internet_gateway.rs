@@ -12,8 +12,7 @@ use crate::region::Inner;
 pub(crate) async fn describe(api: &Api, selections: Vec<Vec<Filter>>) -> Result<Vec<FoundInternetGateway>, Failure> {
     let mut res = Vec::new();
     for filters in selections {
-        let page =
-            pages!(api, "ec2:DescribeInternetGateways", describe_internet_gateways.set_filters(filters), 1000, internet_gateways);
+        let page = pages!(api, "ec2:DescribeInternetGateways", describe_internet_gateways.set_filters(filters), 1000, internet_gateways);
         res.extend(page.into_iter().filter_map(found));
     }
     Ok(distinct(res, |it| &it.id))

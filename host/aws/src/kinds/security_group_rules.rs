@@ -126,12 +126,8 @@ fn permission(rule: &FoundRule) -> IpPermission {
             res.ipv6_ranges(Ipv6Range::builder().cidr_ipv6(cidr).set_description(description).build())
         }
         FoundSource::Cidr(cidr) => res.ip_ranges(IpRange::builder().cidr_ip(cidr).set_description(description).build()),
-        FoundSource::GroupId(id) => {
-            res.user_id_group_pairs(UserIdGroupPair::builder().group_id(id).set_description(description).build())
-        }
-        FoundSource::PrefixList(id) => {
-            res.prefix_list_ids(PrefixListId::builder().prefix_list_id(id).set_description(description).build())
-        }
+        FoundSource::GroupId(id) => res.user_id_group_pairs(UserIdGroupPair::builder().group_id(id).set_description(description).build()),
+        FoundSource::PrefixList(id) => res.prefix_list_ids(PrefixListId::builder().prefix_list_id(id).set_description(description).build()),
     }
     .build()
 }

@@ -1,6 +1,6 @@
 //! Subnets. Their range guards them against being made twice.
 
-use aws_sdk_ec2::types::{Filter, AttributeBooleanValue, ResourceType, Subnet as AwsSubnet, SubnetState};
+use aws_sdk_ec2::types::{AttributeBooleanValue, Filter, ResourceType, Subnet as AwsSubnet, SubnetState};
 use plan::{FoundSubnet, Ids, Read, State, Subnet, Tags, Vpc};
 
 use super::{distinct, filter, id, incomplete, is_ours, pages, tag_specification, tags};

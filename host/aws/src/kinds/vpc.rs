@@ -1,6 +1,6 @@
 //! VPCs. One that was made is followed until it is available.
 
-use aws_sdk_ec2::types::{Filter, AttributeBooleanValue, ResourceType, Vpc as AwsVpc, VpcState};
+use aws_sdk_ec2::types::{AttributeBooleanValue, Filter, ResourceType, Vpc as AwsVpc, VpcState};
 use plan::{FoundVpc, Read, State, Tags, Vpc};
 
 use super::{distinct, incomplete, pages, tag_specification, tags};

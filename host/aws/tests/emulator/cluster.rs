@@ -6,21 +6,17 @@ use std::collections::BTreeSet;
 use aws::Region;
 use plan::{
     Action, ElasticIp, HealthCheck, Ids, Instance, InternetGateway, Launch, Listener, LoadBalancer, LoadBalancerAttributes,
-    LoadBalancerKind, MetadataOptions, NatGateway, Outcome, Read, Resource, RouteTable, Rule, Secret, SecurityGroup,
-    SecurityGroupRules, Sensitive, Source, State, Subnet, Tags, Target, Vpc,
+    LoadBalancerKind, MetadataOptions, NatGateway, Outcome, Read, Resource, RouteTable, Rule, Secret, SecurityGroup, SecurityGroupRules,
+    Sensitive, Source, State, Subnet, Tags, Target, Vpc,
 };
 
 use crate::bed::{IMAGE, ZONE, act, act_all, awaiting, snapshot, until};
 
 pub fn tags(name: &str) -> Tags {
-    [
-        ("sigs.k8s.io/cluster-api-provider-aws/cluster/c1", "owned"),
-        ("cluster.kurator.dev/id", "0f4a8a0e"),
-        ("Name", name),
-    ]
-    .into_iter()
-    .map(|(key, value)| (key.to_owned(), value.to_owned()))
-    .collect()
+    [("sigs.k8s.io/cluster-api-provider-aws/cluster/c1", "owned"), ("cluster.kurator.dev/id", "0f4a8a0e"), ("Name", name)]
+        .into_iter()
+        .map(|(key, value)| (key.to_owned(), value.to_owned()))
+        .collect()
 }
 
 pub fn create(is: impl Into<Resource>, ids: &Ids, token: Option<&str>) -> Action {

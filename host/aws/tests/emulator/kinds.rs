@@ -7,6 +7,7 @@ use crate::cluster::*;
 
 /// What a snapshot shows, without what differs between one that acted and one that only read.
 fn shown(mut snapshot: Snapshot) -> Snapshot {
+    snapshot.since = 0.0;
     snapshot.read_at.clear();
     snapshot.deleting_vpcs_read.clear();
     snapshot.network_interfaces.clear();

@@ -18,7 +18,8 @@ async fn the_newest_image_of_the_right_architecture_is_found_and_asked_for_once(
     let wanted = query(name, "t3.large");
     let (one, two) = futures::join!(region.image(&wanted), region.image(&wanted));
     assert_eq!(one, two);
-    assert_eq!((one.as_ref().unwrap().id.as_str(), one.unwrap().root_device.as_str()), (IMAGE, "/dev/sda1"));
+    let one = one.unwrap();
+    assert_eq!((one.id.as_str(), one.root_device.as_str()), (IMAGE, "/dev/sda1"));
     assert_eq!(bed.calls().await, ["DescribeInstanceTypes", "DescribeImages"]);
     let arm = region.image(&query(name, "m6g.large")).await.unwrap();
     assert_eq!(arm.id, "ami-bed136300000000a1");

@@ -8,8 +8,7 @@ use aws_sdk_elasticloadbalancing::types::{
     LoadBalancerAttributes as AwsAttributes, LoadBalancerDescription, Tag,
 };
 use plan::{
-    FoundListener, FoundLoadBalancer, HealthCheck, Ids, Listener, LoadBalancer, LoadBalancerAttributes, LoadBalancerKind, Read, State,
-    Tags,
+    FoundListener, FoundLoadBalancer, HealthCheck, Ids, Listener, LoadBalancer, LoadBalancerAttributes, LoadBalancerKind, Read, State, Tags,
 };
 
 use super::{group_ids, subnet_ids, vpc_of};
@@ -206,11 +205,7 @@ async fn set_listener(region: &Inner, name: &str, listener: &Listener, seen: Opt
     if seen.map(|it| &it.health_check) != Some(&listener.health_check) {
         set_health_check(region, name, &listener.health_check).await?;
     }
-    let now = FoundListener {
-        port: listener.port,
-        target_port: listener.target_port,
-        health_check: Some(listener.health_check.clone()),
-    };
+    let now = FoundListener { port: listener.port, target_port: listener.target_port, health_check: Some(listener.health_check.clone()) };
     let change = move |it: &mut FoundLoadBalancer| {
         it.listeners.iter_mut().for_each(|it| it.health_check = now.health_check.clone());
         if !it.listeners.iter().any(|it| it.port == now.port && it.target_port == now.target_port) {

@@ -6,12 +6,11 @@ use std::collections::{BTreeMap, BTreeSet};
 use aws_sdk_elasticloadbalancingv2::operation::create_target_group::builders::CreateTargetGroupFluentBuilder;
 use aws_sdk_elasticloadbalancingv2::types::{
     Action, ActionTypeEnum, Listener as AwsListener, LoadBalancer as AwsLoadBalancer, LoadBalancerAttribute, LoadBalancerSchemeEnum,
-    LoadBalancerStateEnum, LoadBalancerTypeEnum, ProtocolEnum, Tag, TargetDescription, TargetGroup as AwsTargetGroup,
-    TargetGroupAttribute, TargetHealthStateEnum, TargetTypeEnum,
+    LoadBalancerStateEnum, LoadBalancerTypeEnum, ProtocolEnum, Tag, TargetDescription, TargetGroup as AwsTargetGroup, TargetGroupAttribute,
+    TargetHealthStateEnum, TargetTypeEnum,
 };
 use plan::{
-    FoundListener, FoundLoadBalancer, HealthCheck, Ids, Listener, LoadBalancer, LoadBalancerAttributes, LoadBalancerKind, Read, State,
-    Tags,
+    FoundListener, FoundLoadBalancer, HealthCheck, Ids, Listener, LoadBalancer, LoadBalancerAttributes, LoadBalancerKind, Read, State, Tags,
 };
 use sha2::{Digest, Sha256};
 
@@ -342,10 +341,8 @@ async fn set_health_check(region: &Inner, group: &str, check: &HealthCheck) -> R
 }
 
 async fn set_attributes(region: &Inner, arn: &str, attributes: &LoadBalancerAttributes) -> Result<(), Failure> {
-    let cross_zone = LoadBalancerAttribute::builder()
-        .key("load_balancing.cross_zone.enabled")
-        .value(attributes.cross_zone.to_string())
-        .build();
+    let cross_zone =
+        LoadBalancerAttribute::builder().key("load_balancing.cross_zone.enabled").value(attributes.cross_zone.to_string()).build();
     let call = region.api.elb.modify_load_balancer_attributes().load_balancer_arn(arn).attributes(cross_zone);
     region.api.write("elasticloadbalancing:ModifyLoadBalancerAttributes", call.send()).await?;
     region.state().world.memory.attributes.insert(arn.to_owned(), attributes.clone());
