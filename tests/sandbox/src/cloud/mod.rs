@@ -201,7 +201,7 @@ impl Cloud {
         let gone: Vec<String> = self.vpcs.keys().filter(|id| !state.vpcs.iter().any(|vpc| vpc.id == **id)).cloned().collect();
         for id in gone {
             if let Some(vpc) = self.vpcs.remove(&id) {
-                log("removing a network", &id, vpc.network.delete().await);
+                log("removing a network", &id, vpc.delete().await);
             }
         }
     }

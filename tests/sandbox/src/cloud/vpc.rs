@@ -56,6 +56,12 @@ impl Vpc {
         services.spawn(relay(network.listen(api).await?, api));
         Ok(Self { network, hosts, cidrs: vpc.cidrs.clone(), _services: services })
     }
+
+    /// Takes the network down.
+    pub async fn delete(self) -> Result<()> {
+        self.network.delete().await?;
+        std::fs::remove_file(&self.hosts).with_context(|| format!("removing {}", self.hosts.display()))
+    }
 }
 
 /// Carries connections from a VPC to the same address in the world.
