@@ -66,6 +66,10 @@ impl Question<'_> {
         if let Some(id) = self.record.ids.get(key) {
             return self.recorded(key, id, true, res);
         }
+        // What cannot be completed is not begun: it would cost money, and it might end up in what belongs to another.
+        if self.taken() {
+            return;
+        }
         let not_ready = self.not_ready(&want.is);
         if !not_ready.is_empty() {
             return res.waiting.push((key.clone(), format!("after {not_ready}")));
@@ -82,6 +86,12 @@ impl Question<'_> {
                 Some(intent) => self.again(key, want, intent, guard, res),
             },
         }
+    }
+
+    /// Whether the place of something that is wanted is another driver's.
+    fn taken(&self) -> bool {
+        let mut seen = self.desired.keys().filter_map(|key| self.observed.get(key));
+        seen.any(|it| matches!(it.owner, Owner::OtherDriver(_)))
     }
 
     /// An attempt was written down, and nothing is seen of it.

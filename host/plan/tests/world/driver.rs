@@ -105,6 +105,13 @@ impl Fleet {
 
     /// One look at the cluster; whether nothing is left to do.
     pub fn look(&mut self, world: &mut World) -> bool {
+        let plan = self.look_unchecked(world);
+        assert!(plan.blocked.is_empty(), "{plan}");
+        plan.is_settled() && plan.close.is_empty()
+    }
+
+    /// One look at the cluster, whether or not something is blocked.
+    pub fn look_unchecked(&mut self, world: &mut World) -> Plan {
         let decision = self.decide(world);
         assert_eq!(decision.invalid, None);
         self.deleting_vpcs = decision.interest.deleting_vpcs.clone();
@@ -113,8 +120,7 @@ impl Fleet {
             self.patch_cluster(&decision.record.after(&decision.plan, &outcomes));
         }
         self.finished = decision.finished;
-        assert!(decision.plan.blocked.is_empty(), "{}", decision.plan);
-        decision.plan.is_settled() && decision.plan.close.is_empty()
+        decision.plan
     }
 
     fn patch_cluster(&mut self, record: &Record) {

@@ -1,0 +1,238 @@
+//! What belongs to whom: clusters of the same name, users' networks, clusters made by another provider, things that were lost.
+
+mod world;
+
+use plan::{Outcome, Tags, Vpc};
+use serde_json::json;
+use world::driver::Fleet;
+use world::{Faults, World};
+
+fn settled(name: &str) -> (World, Fleet) {
+    let mut world = World::new(7, Faults::default());
+    let mut fleet = Fleet::new(name, json!({}));
+    fleet.settle(&mut world);
+    (world, fleet)
+}
+
+#[test]
+fn a_second_cluster_of_the_same_name_is_blocked_and_touches_nothing() {
+    let (mut world, _first) = settled("prod");
+    let before = world.inventory();
+    let calls = world.log.len();
+    let mut second = Fleet::new("prod", json!({}));
+    let decision = second.decide(&mut world);
+    assert!(decision.plan.blocked.iter().any(|(key, why)| *key == Vpc::key("main") && why.contains("another cluster named \"prod\"")));
+    assert!(decision.plan.actions.is_empty(), "{}", decision.plan);
+    second.aws_cluster.metadata.deletion_timestamp = serde_json::from_value(json!("2027-01-15T08:00:00Z")).expect("a time");
+    assert!(second.decide(&mut world).finished, "there is nothing of it to delete");
+    assert_eq!((world.inventory(), world.log.len()), (before, calls));
+}
+
+#[test]
+fn a_second_cluster_of_another_name_lives_beside_the_first() {
+    let (mut world, mut first) = settled("prod");
+    let before = world.inventory();
+    let mut second = Fleet::new("test", json!({}));
+    second.settle(&mut world);
+    second.delete(&world);
+    second.settle(&mut world);
+    assert_eq!(world.inventory(), before);
+    assert!(first.look(&mut world));
+}
+
+/// A VPC that a user made, with one public and one private subnet.
+fn users_network(world: &mut World) {
+    let vpc = plan::FoundVpc {
+        id: "vpc-user".into(),
+        cidr: "10.9.0.0/16".into(),
+        state: plan::State::Ready,
+        dns_hostnames: None,
+        tags: Tags::new(),
+    };
+    world.truth.vpcs.push(vpc);
+    for (id, cidr, public) in [("subnet-public", "10.9.0.0/24", true), ("subnet-private", "10.9.1.0/24", false)] {
+        world.truth.subnets.push(plan::FoundSubnet {
+            id: id.into(),
+            vpc_id: "vpc-user".into(),
+            zone: "us-east-1a".into(),
+            cidr: cidr.into(),
+            public,
+            state: plan::State::Ready,
+            tags: Tags::new(),
+        });
+    }
+    let gateway = plan::FoundInternetGateway { id: "igw-user".into(), vpc_id: Some("vpc-user".into()), tags: Tags::new() };
+    world.truth.internet_gateways.push(gateway);
+}
+
+fn in_users_network() -> serde_json::Value {
+    json!({"network": {"vpc": {"id": "vpc-user"}, "subnets": [{"id": "subnet-public"}, {"id": "subnet-private"}]}})
+}
+
+#[test]
+fn of_a_users_network_nothing_is_made_changed_or_deleted() {
+    let mut world = World::new(7, Faults::default());
+    users_network(&mut world);
+    let before = (world.truth.vpcs.clone(), world.truth.subnets.clone(), world.truth.internet_gateways.clone());
+    let mut fleet = Fleet::new("prod", in_users_network());
+    fleet.settle(&mut world);
+    fleet.add_machine("worker-0", false, json!({}));
+    fleet.settle(&mut world);
+    assert_eq!(world.truth.load_balancers[0].subnets, ["subnet-public".to_owned()].into());
+    assert_eq!(world.truth.instances[0].subnet_id.as_deref(), Some("subnet-private"));
+    assert_eq!(world.truth.security_groups.len(), 4);
+    assert!(world.truth.nat_gateways.is_empty() && world.truth.route_tables.is_empty() && world.truth.addresses.is_empty());
+    fleet.delete(&world);
+    fleet.settle(&mut world);
+    assert_eq!((world.truth.vpcs.clone(), world.truth.subnets.clone(), world.truth.internet_gateways.clone()), before);
+    assert!(world.truth.security_groups.is_empty() && world.truth.load_balancers.is_empty());
+}
+
+#[test]
+fn a_subnet_that_does_not_exist_is_named() {
+    let mut world = World::new(7, Faults::default());
+    users_network(&mut world);
+    world.truth.subnets.retain(|it| it.id != "subnet-private");
+    let mut fleet = Fleet::new("prod", in_users_network());
+    let mut blocked = Vec::new();
+    for _ in 0..3 {
+        let decision = fleet.decide(&mut world);
+        blocked = decision.plan.blocked.clone();
+        if !blocked.is_empty() {
+            break;
+        }
+        fleet.look(&mut world);
+        world.tick();
+    }
+    assert!(blocked.iter().any(|(_, why)| why.contains("subnet-private")), "{blocked:?}");
+}
+
+#[test]
+fn a_cluster_of_another_provider_is_taken_over_when_its_vpc_is_named() {
+    let (mut world, old) = settled("prod");
+    // As the other provider leaves it: no id of ours, and no tag of ours.
+    let truth = &mut world.truth;
+    let tags = truth.vpcs.iter_mut().map(|it| &mut it.tags).chain(truth.subnets.iter_mut().map(|it| &mut it.tags));
+    let tags =
+        tags.chain(truth.internet_gateways.iter_mut().map(|it| &mut it.tags)).chain(truth.nat_gateways.iter_mut().map(|it| &mut it.tags));
+    let tags = tags.chain(truth.addresses.iter_mut().map(|it| &mut it.tags)).chain(truth.route_tables.iter_mut().map(|it| &mut it.tags));
+    let tags = tags.chain(truth.load_balancers.iter_mut().filter_map(|it| it.tags.as_mut()));
+    for tags in tags.chain(truth.security_groups.iter_mut().map(|it| &mut it.tags)) {
+        tags.retain(|name, _| !name.starts_with("cluster.kurator.dev/"));
+    }
+    let before = world.inventory();
+    let mut unnamed = Fleet::new("prod", json!({}));
+    let plan = unnamed.decide(&mut world).plan;
+    assert!(plan.actions.is_empty() && plan.blocked.iter().any(|(_, why)| why.contains("spec.network.vpc.id")), "{plan}");
+    let vpc_id = world.truth.vpcs[0].id.clone();
+    let mut spec = json!({"network": {"vpc": {"id": vpc_id, "cidrBlock": "10.0.0.0/16"}, "subnets": []}});
+    spec["network"]["subnets"] = world.truth.subnets.iter().map(|it| {
+        json!({"id": it.tags["Name"], "resourceID": it.id, "cidrBlock": it.cidr, "availabilityZone": it.zone, "isPublic": it.public})
+    }).collect();
+    spec["controlPlaneEndpoint"] = json!({"host": old.aws_cluster.spec.control_plane_endpoint.host, "port": 6443});
+    unnamed = Fleet::new("prod", spec);
+    unnamed.settle(&mut world);
+    assert_eq!(world.inventory(), before, "everything is taken over, nothing is made anew");
+    unnamed.delete(&world);
+    unnamed.settle(&mut world);
+    assert_eq!(world.inventory(), Vec::<String>::new());
+}
+
+#[test]
+fn a_lost_load_balancer_and_a_lost_vpc_are_never_replaced() {
+    let (mut world, mut fleet) = settled("prod");
+    world.truth.load_balancers.clear();
+    world.truth.network_interfaces.clear();
+    let calls = world.log.iter().filter(|(_, it)| matches!(it, Outcome::Done)).count();
+    let decision = fleet.decide(&mut world);
+    assert!(decision.plan.blocked.is_empty(), "it is asked for by its name first");
+    fleet.look(&mut world);
+    let decision = fleet.decide(&mut world);
+    assert!(decision.plan.blocked.iter().any(|(key, why)| key.to_string() == "load-balancer/apiserver" && why.starts_with("lost: ")));
+    assert!(decision.plan.actions.is_empty(), "{}", decision.plan);
+    assert_eq!(world.log.len(), calls + 1, "nothing but one question was asked");
+}
+
+#[test]
+fn two_things_with_one_role_are_named_and_left_alone() {
+    let (mut world, fleet) = settled("prod");
+    let mut copy = world.truth.route_tables[0].clone();
+    copy.id = "rtb-copy".into();
+    world.truth.route_tables.push(copy);
+    let plan = fleet.decide(&mut world).plan;
+    assert!(plan.blocked.iter().any(|(_, why)| why.contains("rtb-copy")), "{plan}");
+    assert!(plan.actions.is_empty(), "{plan}");
+}
+
+#[test]
+fn what_users_put_into_the_vpc_stands_in_the_way_and_is_named() {
+    let (mut world, mut fleet) = settled("prod");
+    let subnet = world.truth.subnets[0].clone();
+    world.interfaces_of("x", &[subnet.id.clone()].into(), &Default::default(), &subnet.vpc_id, "RDSNetworkInterface");
+    fleet.delete(&world);
+    let mut blocked = Vec::new();
+    for _ in 0..20 {
+        let decision = fleet.decide(&mut world);
+        blocked = decision.plan.blocked.clone();
+        if !blocked.is_empty()
+            && decision.plan.actions.is_empty()
+            && decision.plan.waiting.iter().all(|(_, why)| why.starts_with("used by"))
+        {
+            break;
+        }
+        fleet.look_unchecked(&mut world);
+        world.tick();
+    }
+    assert_eq!(blocked.len(), 1, "{blocked:?}");
+    assert!(blocked[0].1.contains("RDSNetworkInterface") && blocked[0].1.contains("was not made by this operator"), "{blocked:?}");
+    assert!(world.truth.vpcs.len() == 1 && world.truth.subnets.len() == 1, "everything else is gone: {:#?}", world.inventory());
+}
+
+#[test]
+fn an_instance_terminated_behind_our_back_is_not_made_again() {
+    let (mut world, mut fleet) = settled("prod");
+    fleet.add_machine("control-plane-0", true, json!({}));
+    fleet.settle(&mut world);
+    let id = world.truth.instances[0].id.clone();
+    world.terminate(&id);
+    for _ in 0..8 {
+        fleet.look_at_machines(&mut world);
+        world.tick();
+    }
+    let decision = fleet.decide_machine(&mut world, "control-plane-0");
+    assert!(decision.failed.is_some_and(|(_, message)| message.contains(&id)));
+    assert!(decision.plan.actions.is_empty(), "{}", decision.plan);
+    assert_eq!(world.truth.instances.len(), 1);
+    assert!(world.secrets.is_empty(), "bootstrap data does not stay");
+    world.truth.instances.clear();
+    for _ in 0..3 {
+        fleet.look_at_machines(&mut world);
+        world.tick();
+    }
+    assert!(world.truth.instances.is_empty());
+    assert!(fleet.decide_machine(&mut world, "control-plane-0").failed.is_some());
+}
+
+#[test]
+fn bootstrap_data_goes_once_the_node_is_up() {
+    let (mut world, mut fleet) = settled("prod");
+    fleet.add_machine("worker-0", false, json!({}));
+    fleet.settle(&mut world);
+    assert_eq!(world.secrets.len(), 1);
+    let status = json!({"nodeRef": {"name": "worker-0"}});
+    fleet.machines.get_mut("worker-0").expect("a machine").0.status = serde_json::from_value(status).expect("a status");
+    fleet.settle(&mut world);
+    assert!(world.secrets.is_empty());
+    assert_eq!(fleet.machines["worker-0"].1.spec.cloud_init.secret_prefix, "");
+    assert_eq!(world.truth.instances.len(), 1);
+}
+
+#[test]
+fn a_stopped_instance_is_left_as_it_is() {
+    let (mut world, mut fleet) = settled("prod");
+    fleet.add_machine("worker-0", false, json!({}));
+    fleet.settle(&mut world);
+    world.truth.instances[0].status.state = "stopped".into();
+    assert!(fleet.look_at_machines(&mut world));
+    assert_eq!(world.truth.instances[0].status.state, "stopped");
+}
