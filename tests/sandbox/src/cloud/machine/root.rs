@@ -176,8 +176,7 @@ fn inside(root: &Path, path: &Path) -> PathBuf {
 fn copy(source: &Path, target: &Path) -> Result<()> {
     if source.is_dir() {
         create(target)?;
-        let entries = std::fs::read_dir(source).with_context(|| format!("reading {}", source.display()))?;
-        for entry in entries.flatten() {
+        for entry in std::fs::read_dir(source).into_iter().flatten().flatten() {
             copy(&entry.path(), &target.join(entry.file_name()))?;
         }
     } else if let Ok(content) = std::fs::read(source) {
