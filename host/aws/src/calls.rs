@@ -10,7 +10,10 @@ use aws_smithy_runtime_api::client::orchestrator::Metadata;
 use aws_smithy_runtime_api::client::runtime_components::RuntimeComponents;
 use aws_smithy_types::config_bag::ConfigBag;
 
-static COUNTS: LazyLock<Mutex<BTreeMap<(String, String, &'static str), u64>>> = LazyLock::new(Mutex::default);
+/// By service, action and result.
+type Counts = BTreeMap<(String, String, &'static str), u64>;
+
+static COUNTS: LazyLock<Mutex<Counts>> = LazyLock::new(Mutex::default);
 
 /// How often one AWS action was sent and how it was answered.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -81,7 +81,7 @@ impl Schedule {
     pub fn wrote(&mut self, task: Task, at: Timestamp, owed: bool) {
         let written = self.written.entry(task).or_insert(Written { unread: None, last: at, owed: false });
         written.unread.get_or_insert(at);
-        written.last = at;
+        written.last = written.last.max(at);
         written.owed |= owed;
     }
 

@@ -12,7 +12,7 @@ use plan::{FoundLoadBalancer, LoadBalancerKind, Read, Snapshot};
 use tokio::sync::Notify;
 
 use crate::errors::Failure;
-use crate::kinds::load_balancer::{classic, network};
+use crate::kinds::load_balancer::{classic, network, target_group};
 use crate::kinds::{
     elastic_ip, instance, internet_gateway, nat_gateway, network_interface, route_table, security_group, selections, subnet, vpc, zone,
 };
@@ -163,7 +163,7 @@ async fn load_balancers(inner: &Inner, due: &Due) -> Result<Merge, Failure> {
 }
 
 async fn target_groups(inner: &Inner, due: &Due, known: &[TargetGroup]) -> Result<Vec<TargetGroup>, Failure> {
-    let mut groups = network::describe_target_groups(&inner.api).await?;
+    let mut groups = target_group::describe(&inner.api).await?;
     for group in &mut groups {
         group.targets = known.iter().find(|it| it.arn == group.arn).and_then(|it| it.targets.clone());
     }
@@ -173,7 +173,7 @@ async fn target_groups(inner: &Inner, due: &Due, known: &[TargetGroup]) -> Resul
         due.slow || group.targets.is_none() || written()
     });
     try_join_all(unsettled.map(|group| async move {
-        group.targets = Some(network::describe_targets(&inner.api, &group.arn).await?);
+        group.targets = Some(target_group::describe_targets(&inner.api, &group.arn).await?);
         Ok(())
     }))
     .await?;
@@ -194,7 +194,7 @@ async fn listeners(
         let forwards = known.entry(balancer.id.clone()).or_default();
         forwards.retain(|it| attached.contains(&it.target_group));
         if attached.iter().any(|group| !forwards.iter().any(|it| it.target_group == *group)) {
-            *forwards = network::describe_listeners(&inner.api, &balancer.id).await?;
+            *forwards = target_group::describe_listeners(&inner.api, &balancer.id).await?;
         }
     }
     known.retain(|arn, _| balancers.iter().any(|it| it.id == *arn));

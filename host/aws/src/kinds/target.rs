@@ -3,7 +3,7 @@
 use plan::{FoundLoadBalancer, Ids, Instance, LoadBalancer, LoadBalancerKind, Read, Target};
 
 use super::id;
-use super::load_balancer::{classic, network};
+use super::load_balancer::{classic, target_group};
 use crate::api::Api;
 use crate::batch::Group;
 use crate::errors::{Failure, NOT_YET, gone_is_done};
@@ -62,13 +62,13 @@ fn groups(region: &Inner, balancer: &str) -> Result<Vec<Group>, Failure> {
 pub(crate) async fn register(api: &Api, group: &Group, instances: &[String]) -> Result<(), Failure> {
     match group {
         Group::LoadBalancer(name) => classic::register(api, name, instances).await,
-        Group::TargetGroup(arn) => network::register(api, arn, instances).await,
+        Group::TargetGroup(arn) => target_group::register(api, arn, instances).await,
     }
 }
 
 pub(crate) async fn deregister(api: &Api, group: &Group, instances: &[String]) -> Result<(), Failure> {
     match group {
         Group::LoadBalancer(name) => classic::deregister(api, name, instances).await,
-        Group::TargetGroup(arn) => network::deregister(api, arn, instances).await,
+        Group::TargetGroup(arn) => target_group::deregister(api, arn, instances).await,
     }
 }

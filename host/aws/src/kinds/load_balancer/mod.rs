@@ -2,6 +2,7 @@
 
 pub(crate) mod classic;
 pub(crate) mod network;
+pub(crate) mod target_group;
 
 use std::collections::BTreeSet;
 

@@ -1,36 +1,25 @@
-//! Network load balancers with one target group and one TCP listener. The load balancer is made first; target group and listener follow
-//! by updates. Load balancers of other kinds are seen, and removed, but never made.
+//! Network load balancers. The load balancer is made first; target group and listener follow by updates. Load balancers of other kinds
+//! are seen, and removed, but never made.
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use aws_sdk_elasticloadbalancingv2::operation::create_target_group::builders::CreateTargetGroupFluentBuilder;
 use aws_sdk_elasticloadbalancingv2::types::{
-    Action, ActionTypeEnum, Listener as AwsListener, LoadBalancer as AwsLoadBalancer, LoadBalancerAttribute, LoadBalancerSchemeEnum,
-    LoadBalancerStateEnum, LoadBalancerTypeEnum, ProtocolEnum, Tag, TargetDescription, TargetGroup as AwsTargetGroup, TargetGroupAttribute,
-    TargetHealthStateEnum, TargetTypeEnum,
+    LoadBalancer as AwsLoadBalancer, LoadBalancerAttribute, LoadBalancerSchemeEnum, LoadBalancerStateEnum, LoadBalancerTypeEnum, Tag,
 };
-use plan::{
-    FoundListener, FoundLoadBalancer, HealthCheck, Ids, Listener, LoadBalancer, LoadBalancerAttributes, LoadBalancerKind, Read, State, Tags,
-};
-use sha2::{Digest, Sha256};
+use plan::{FoundLoadBalancer, Ids, LoadBalancer, LoadBalancerAttributes, LoadBalancerKind, Read, State, Tags};
 
-use super::{group_ids, subnet_ids};
+use super::{group_ids, subnet_ids, target_group};
 use crate::api::Api;
-use crate::errors::{Failure, NOT_YET, TAKEN, gone_is_done};
+use crate::errors::{Failure, TAKEN, gone_is_done};
 use crate::kinds::{incomplete, is_ours};
 use crate::ledger::{changed, gone, made};
 use crate::region::Inner;
 use crate::schedule::Task;
-use crate::world::{Forward, TargetGroup};
 
 const CREATE: &str = "elasticloadbalancing:CreateLoadBalancer";
 const DESCRIBE: &str = "elasticloadbalancing:DescribeLoadBalancers";
-const TARGET_GROUP: &str = "elasticloadbalancing:CreateTargetGroup";
-const TARGET_GROUPS: &str = "elasticloadbalancing:DescribeTargetGroups";
 /// AWS describes the tags of no more at once.
 const TAGS_AT_ONCE: usize = 20;
-/// Names of our target groups begin so, and so do CAPA's.
-const PREFIX: &str = "apiserver-target-";
 
 pub(crate) async fn describe(api: &Api) -> Result<Vec<FoundLoadBalancer>, Failure> {
     let pages = api.pages(DESCRIBE, api.elb.describe_load_balancers().page_size(400).into_paginator().send()).await?;
@@ -75,64 +64,6 @@ fn found(it: AwsLoadBalancer) -> Option<FoundLoadBalancer> {
     })
 }
 
-/// Target groups with our name, or CAPA's; what is registered there is not read.
-pub(crate) async fn describe_target_groups(api: &Api) -> Result<Vec<TargetGroup>, Failure> {
-    let pages = api.pages(TARGET_GROUPS, api.elb.describe_target_groups().page_size(400).into_paginator().send()).await?;
-    let all = pages.into_iter().flat_map(|it| it.target_groups.unwrap_or_default());
-    Ok(all.filter(|it| it.target_group_name().is_some_and(|it| it.starts_with(PREFIX))).filter_map(target_group).collect())
-}
-
-fn target_group(it: AwsTargetGroup) -> Option<TargetGroup> {
-    let port = u16::try_from(it.port.unwrap_or_default()).unwrap_or_default();
-    let check_port = it.health_check_port.as_deref().and_then(|it| it.parse().ok());
-    Some(TargetGroup {
-        arn: it.target_group_arn?,
-        port,
-        health_check: HealthCheck {
-            protocol: it.health_check_protocol.map(|it| it.as_str().to_owned()).unwrap_or_default(),
-            port: check_port.unwrap_or(port),
-            path: it.health_check_path.filter(|it| !it.is_empty()),
-            interval_seconds: it.health_check_interval_seconds.unwrap_or_default(),
-            timeout_seconds: it.health_check_timeout_seconds.unwrap_or_default(),
-            healthy_threshold: it.healthy_threshold_count.unwrap_or_default(),
-            unhealthy_threshold: it.unhealthy_threshold_count.unwrap_or_default(),
-        },
-        load_balancers: it.load_balancer_arns.unwrap_or_default().into_iter().collect(),
-        targets: None,
-    })
-}
-
-/// Ids registered at a target group; those that only finish what they have are left out.
-pub(crate) async fn describe_targets(api: &Api, group: &str) -> Result<BTreeSet<String>, Failure> {
-    let call = api.elb.describe_target_health().target_group_arn(group);
-    let answer = match api.read("elasticloadbalancing:DescribeTargetHealth", call.send()).await {
-        Err(failure) if failure.is_gone() => return Ok(BTreeSet::new()),
-        other => other?,
-    };
-    let all = answer.target_health_descriptions.unwrap_or_default().into_iter();
-    let stays = all.filter(|it| it.target_health().and_then(|it| it.state()) != Some(&TargetHealthStateEnum::Draining));
-    Ok(stays.filter_map(|it| it.target?.id).collect())
-}
-
-pub(crate) async fn describe_listeners(api: &Api, balancer: &str) -> Result<Vec<Forward>, Failure> {
-    Ok(listeners(api, balancer).await?.into_iter().flat_map(forwards).collect())
-}
-
-async fn listeners(api: &Api, balancer: &str) -> Result<Vec<AwsListener>, Failure> {
-    let pages = api.elb.describe_listeners().load_balancer_arn(balancer).into_paginator().send();
-    match api.pages("elasticloadbalancing:DescribeListeners", pages).await {
-        Ok(pages) => Ok(pages.into_iter().flat_map(|it| it.listeners.unwrap_or_default()).collect()),
-        Err(failure) if failure.is_gone() => Ok(Vec::new()),
-        Err(failure) => Err(failure),
-    }
-}
-
-fn forwards(it: AwsListener) -> Vec<Forward> {
-    let port = u16::try_from(it.port.unwrap_or_default()).unwrap_or_default();
-    let all = it.default_actions.unwrap_or_default().into_iter();
-    all.filter_map(|it| it.target_group_arn).map(|target_group| Forward { port, target_group }).collect()
-}
-
 /// By ARN. One that is gone has none.
 pub(crate) async fn describe_tags(api: &Api, arns: &[String]) -> Result<BTreeMap<String, Tags>, Failure> {
     let mut res = BTreeMap::new();
@@ -163,7 +94,7 @@ async fn tags_of(api: &Api, arns: &[String]) -> Result<BTreeMap<String, Tags>, F
     Ok(all.filter_map(|it| Some((it.resource_arn?, tags(it.tags)))).collect())
 }
 
-fn aws_tags(tags: &Tags) -> Option<Vec<Tag>> {
+pub(super) fn aws_tags(tags: &Tags) -> Option<Vec<Tag>> {
     Some(tags.iter().map(|(key, value)| Tag::builder().key(key).value(value).build()).collect())
 }
 
@@ -211,7 +142,7 @@ pub(crate) async fn update(
 ) -> Result<(), Failure> {
     let listener = async {
         match (&is.listener, &seen.listener) {
-            (Some(want), seen) if seen.as_ref() != Some(want) => set_listener(region, arn, want, with).await,
+            (Some(want), seen) if seen.as_ref() != Some(want) => target_group::set_listener(region, arn, want, with).await,
             _ => Ok(()),
         }
     };
@@ -224,120 +155,6 @@ pub(crate) async fn update(
     let network = set_network(region, arn, is, seen, ids);
     let (listener, attributes, network) = futures::join!(listener, attributes, network);
     listener.and(attributes).and(network)
-}
-
-/// Makes what is missing of target group and listener, and sets the health check where it differs.
-async fn set_listener(region: &Inner, arn: &str, want: &Listener, with: &Tags) -> Result<(), Failure> {
-    let shown = region.snapshot();
-    let balancer = shown.load_balancers.iter().find(|it| it.id == arn).cloned();
-    let balancer = balancer.ok_or_else(|| Failure::local(TARGET_GROUP, NOT_YET, "the load balancer is not shown yet"))?;
-    let group = match (balancer.listeners.iter().any(|it| it.port == want.port), balancer.target_groups.first()) {
-        (true, Some(group)) => {
-            set_health_check(region, group, &want.health_check).await?;
-            group.to_owned()
-        }
-        _ => {
-            let group = create_target_group(region, &balancer, want, with).await?;
-            create_listener(region, arn, want.port, &group, with).await?;
-            group
-        }
-    };
-    let now = FoundListener { port: want.port, target_port: want.target_port, health_check: Some(want.health_check.clone()) };
-    let change = move |it: &mut FoundLoadBalancer| {
-        if !it.target_groups.contains(&group) {
-            it.target_groups.push(group.clone());
-        }
-        it.listeners.retain(|it| it.port != now.port);
-        it.listeners.push(now.clone());
-    };
-    region.record(Read::TargetGroups, changed(arn, change));
-    Ok(())
-}
-
-/// One name for each load balancer, so that a second try finds what a first one made.
-fn target_group_name(arn: &str) -> String {
-    let hash = Sha256::digest(arn.as_bytes());
-    let text: String = hash.iter().take(8).map(|it| format!("{it:02x}")).collect();
-    format!("{PREFIX}{}", &text[..15])
-}
-
-async fn create_target_group(region: &Inner, balancer: &FoundLoadBalancer, want: &Listener, with: &Tags) -> Result<String, Failure> {
-    const ATTRIBUTES: &str = "elasticloadbalancing:ModifyTargetGroupAttributes";
-    let name = target_group_name(&balancer.id);
-    let call = region
-        .api
-        .elb
-        .create_target_group()
-        .name(&name)
-        .protocol(ProtocolEnum::Tcp)
-        .port(i32::from(want.target_port))
-        .vpc_id(&balancer.vpc_id)
-        .target_type(TargetTypeEnum::Instance)
-        .set_tags(aws_tags(with));
-    let arn = match region.api.write(TARGET_GROUP, checked(call, &want.health_check).send()).await {
-        Ok(answer) => answer.target_groups.unwrap_or_default().into_iter().find_map(|it| it.target_group_arn),
-        Err(failure) if failure.is_duplicate() => named_target_group(&region.api, &name).await?,
-        Err(failure) => return Err(failure),
-    };
-    let arn = arn.ok_or_else(|| incomplete(TARGET_GROUP))?;
-    // With the client's address kept, a node could not reach itself through the load balancer.
-    let attributes = [("preserve_client_ip.enabled", "false"), ("deregistration_delay.connection_termination.enabled", "false")];
-    let attributes = attributes.map(|(key, value)| TargetGroupAttribute::builder().key(key).value(value).build()).to_vec();
-    let call = region.api.elb.modify_target_group_attributes().target_group_arn(&arn).set_attributes(Some(attributes));
-    region.api.write(ATTRIBUTES, call.send()).await?;
-    Ok(arn)
-}
-
-fn checked(call: CreateTargetGroupFluentBuilder, check: &HealthCheck) -> CreateTargetGroupFluentBuilder {
-    call.health_check_enabled(true)
-        .health_check_protocol(ProtocolEnum::from(check.protocol.as_str()))
-        .health_check_port(check.port.to_string())
-        .set_health_check_path(check.path.clone())
-        .health_check_interval_seconds(check.interval_seconds)
-        .health_check_timeout_seconds(check.timeout_seconds)
-        .healthy_threshold_count(check.healthy_threshold)
-        .unhealthy_threshold_count(check.unhealthy_threshold)
-}
-
-async fn named_target_group(api: &Api, name: &str) -> Result<Option<String>, Failure> {
-    match api.read(TARGET_GROUPS, api.elb.describe_target_groups().names(name).send()).await {
-        Ok(answer) => Ok(answer.target_groups.unwrap_or_default().into_iter().find_map(|it| it.target_group_arn)),
-        Err(failure) if failure.is_gone() => Ok(None),
-        Err(failure) => Err(failure),
-    }
-}
-
-async fn create_listener(region: &Inner, balancer: &str, port: u16, group: &str, with: &Tags) -> Result<(), Failure> {
-    const ACTION: &str = "elasticloadbalancing:CreateListener";
-    let forward = Action::builder().r#type(ActionTypeEnum::Forward).target_group_arn(group).build();
-    let call = region.api.elb.create_listener().load_balancer_arn(balancer).protocol(ProtocolEnum::Tcp).port(i32::from(port));
-    match region.api.write(ACTION, call.default_actions(forward).set_tags(aws_tags(with)).send()).await {
-        // A second try: where it forwards to is read.
-        Err(failure) if failure.is_duplicate() => {
-            region.doubt(Read::TargetGroups);
-            return Ok(());
-        }
-        other => drop(other?),
-    }
-    let forward = Forward { port, target_group: group.to_owned() };
-    region.state().world.base.listeners.entry(balancer.to_owned()).or_default().push(forward);
-    Ok(())
-}
-
-async fn set_health_check(region: &Inner, group: &str, check: &HealthCheck) -> Result<(), Failure> {
-    let call = region
-        .api
-        .elb
-        .modify_target_group()
-        .target_group_arn(group)
-        .health_check_protocol(ProtocolEnum::from(check.protocol.as_str()))
-        .health_check_port(check.port.to_string())
-        .set_health_check_path(check.path.clone())
-        .health_check_interval_seconds(check.interval_seconds)
-        .health_check_timeout_seconds(check.timeout_seconds)
-        .healthy_threshold_count(check.healthy_threshold)
-        .unhealthy_threshold_count(check.unhealthy_threshold);
-    region.api.write("elasticloadbalancing:ModifyTargetGroup", call.send()).await.map(drop)
 }
 
 async fn set_attributes(region: &Inner, arn: &str, attributes: &LoadBalancerAttributes) -> Result<(), Failure> {
@@ -373,8 +190,8 @@ async fn set_network(region: &Inner, arn: &str, is: &LoadBalancer, seen: &LoadBa
 /// Listeners, then target groups, then the load balancer: as long as something of it is left, it is seen.
 pub(crate) async fn delete(region: &Inner, arn: &str) -> Result<(), Failure> {
     let api = &region.api;
-    let groups = target_groups_of(api, arn).await?;
-    for listener in listeners(api, arn).await?.into_iter().filter_map(|it| it.listener_arn) {
+    let groups = target_group::target_groups_of(api, arn).await?;
+    for listener in target_group::listeners(api, arn).await?.into_iter().filter_map(|it| it.listener_arn) {
         let call = api.elb.delete_listener().listener_arn(listener);
         gone_is_done(api.write("elasticloadbalancing:DeleteListener", call.send()).await.map(drop))?;
     }
@@ -393,47 +210,7 @@ pub(crate) async fn delete(region: &Inner, arn: &str) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Those attached to it, and the one that its name gives, which may be attached no more.
-async fn target_groups_of(api: &Api, arn: &str) -> Result<BTreeSet<String>, Failure> {
-    let call = api.elb.describe_target_groups().load_balancer_arn(arn);
-    let mut res: BTreeSet<String> = match api.read(TARGET_GROUPS, call.send()).await {
-        Ok(answer) => answer.target_groups.unwrap_or_default().into_iter().filter_map(|it| it.target_group_arn).collect(),
-        Err(failure) if failure.is_gone() => BTreeSet::new(),
-        Err(failure) => return Err(failure),
-    };
-    if res.is_empty() {
-        res.extend(named_target_group(api, &target_group_name(arn)).await?);
-    }
-    Ok(res)
-}
-
-fn targets(ids: &[String]) -> Option<Vec<TargetDescription>> {
-    Some(ids.iter().map(|it| TargetDescription::builder().id(it).build()).collect())
-}
-
-pub(crate) async fn register(api: &Api, group: &str, ids: &[String]) -> Result<(), Failure> {
-    let call = api.elb.register_targets().target_group_arn(group).set_targets(targets(ids));
-    api.write("elasticloadbalancing:RegisterTargets", call.send()).await.map(drop)
-}
-
-pub(crate) async fn deregister(api: &Api, group: &str, ids: &[String]) -> Result<(), Failure> {
-    let call = api.elb.deregister_targets().target_group_arn(group).set_targets(targets(ids));
-    api.write("elasticloadbalancing:DeregisterTargets", call.send()).await.map(drop)
-}
-
 pub(crate) async fn tag(api: &Api, arn: &str, tags: &Tags) -> Result<(), Failure> {
     let call = api.elb.add_tags().resource_arns(arn).set_tags(aws_tags(tags));
     api.write("elasticloadbalancing:AddTags", call.send()).await.map(drop)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_target_groups_name_fits_and_follows_from_its_load_balancer() {
-        let name = target_group_name("arn:aws:elasticloadbalancing:us-east-1:1:loadbalancer/net/c1/50dc6c495c0c9188");
-        assert_eq!(name.len(), 32, "AWS takes 32 characters");
-        assert_ne!(name, target_group_name("arn:aws:elasticloadbalancing:us-east-1:1:loadbalancer/net/c1/50dc6c495c0c9189"));
-    }
 }
