@@ -128,7 +128,13 @@ mod tests {
 
     fn rules_for(ports: &[i32]) -> RequestedRules {
         let source = || plan::Source::Group("node".into());
-        let rule = |port: &i32| plan::Rule { protocol: "tcp".into(), from_port: *port, to_port: *port, source: source(), description: String::new() };
+        let rule = |port: &i32| plan::Rule {
+            protocol: "tcp".into(),
+            from_port: *port,
+            to_port: *port,
+            source: source(),
+            description: String::new(),
+        };
         RequestedRules::from([("node".to_owned(), ports.iter().map(rule).collect())])
     }
 

@@ -84,7 +84,8 @@ async fn print_cluster(cluster: &Cluster, objects: &[Value], aws: Option<&aws::A
         record.id = "preview".into();
     }
     let random = random();
-    let input = Input { cluster, aws_cluster, machines: &[], rules: Some(&[]), snapshot: &snapshot, record: &record, now: now(), random: &random };
+    let input =
+        Input { cluster, aws_cluster, machines: &[], rules: Some(&[]), snapshot: &snapshot, record: &record, now: now(), random: &random };
     let decision = plan::cluster::decide(&input);
     print_decision(&decision);
     if decision.invalid.is_none() {

@@ -70,7 +70,7 @@ impl Question<'_> {
         if self.taken() {
             return;
         }
-        let not_ready = self.not_ready(&want.is);
+        let not_ready = self.not_ready(&want.is.made_after());
         if !not_ready.is_empty() {
             return res.waiting.push((key.clone(), format!("after {not_ready}")));
         }
@@ -163,7 +163,7 @@ impl Question<'_> {
             }
             return;
         }
-        let not_ready = self.not_ready(&want.is);
+        let not_ready = self.not_ready(&want.is.after());
         if !not_ready.is_empty() {
             return res.waiting.push((key.clone(), format!("after {not_ready}")));
         }
@@ -240,9 +240,9 @@ impl Question<'_> {
         }
     }
 
-    fn not_ready(&self, is: &Resource) -> String {
+    fn not_ready(&self, needed: &[Key]) -> String {
         let ready = |key: &Key| self.observed.get(key).is_some_and(|it| it.state == State::Ready && it.others.is_empty());
-        let keys: Vec<String> = is.after().iter().filter(|key| !ready(key)).map(Key::to_string).collect();
+        let keys: Vec<String> = needed.iter().filter(|key| !ready(key)).map(Key::to_string).collect();
         keys.join(", ")
     }
 

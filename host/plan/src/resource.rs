@@ -33,6 +33,13 @@ macro_rules! resources {
             pub fn after(&self) -> Vec<Key> {
                 match self { $(Resource::$Kind(it) => it.after(),)* }
             }
+            /// What has to be ready before this is created: most often all that it comes [`after`](Self::after).
+            pub fn made_after(&self) -> Vec<Key> {
+                match self {
+                    Resource::RouteTable(it) => it.made_after(),
+                    _ => self.after(),
+                }
+            }
             /// Whether what was seen is as wanted.
             pub fn satisfied_by(&self, seen: &Resource) -> bool {
                 match (self, seen) {

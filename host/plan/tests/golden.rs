@@ -36,52 +36,51 @@ fn one_zone_and_a_classic_load_balancer() {
     check_create(
         json!({}),
         expect![[r#"
-        --
-        create  vpc/main 10.0.0.0/16
-        create  elastic-ip/us-east-1a
-        --
-        update  vpc/main (vpc-0001) 10.0.0.0/16
-        create  subnet/private-us-east-1a 10.0.128.0/17 in us-east-1a, private
-        create  subnet/public-us-east-1a 10.0.0.0/17 in us-east-1a, public
-        create  internet-gateway/main
-        create  security-group/apiserver-lb "prod-apiserver-lb"
-        create  security-group/controlplane "prod-controlplane"
-        create  security-group/lb "prod-lb"
-        create  security-group/node "prod-node"
-        --
-        update  subnet/public-us-east-1a (subnet-0005) 10.0.0.0/17 in us-east-1a, public
-        update  internet-gateway/main (igw-0006)
-        create  nat-gateway/us-east-1a in public-us-east-1a
-        create  route-table/public-us-east-1a for public-us-east-1a, 0.0.0.0/0 to internet-gateway/main
-        update  security-group-rules/apiserver-lb (sg-0007)
-                  + tcp 6443 from 0.0.0.0/0 (Kubernetes API)
-        update  security-group-rules/controlplane (sg-0008)
-                  + 4 -1-65535 from group controlplane (IP-in-IP (calico))
-                  + 4 -1-65535 from group node (IP-in-IP (calico))
-                  + tcp 179 from group controlplane (bgp (calico))
-                  + tcp 179 from group node (bgp (calico))
-                  + tcp 2379 from group controlplane (etcd)
-                  + tcp 2380 from group controlplane (etcd peer)
-                  + tcp 6443 from group apiserver-lb (Kubernetes API)
-                  + tcp 6443 from group controlplane (Kubernetes API)
-                  + tcp 6443 from group node (Kubernetes API)
-        update  security-group-rules/node (sg-0010)
-                  + 4 -1-65535 from group controlplane (IP-in-IP (calico))
-                  + 4 -1-65535 from group node (IP-in-IP (calico))
-                  + tcp 179 from group controlplane (bgp (calico))
-                  + tcp 179 from group node (bgp (calico))
-                  + tcp 10250 from group controlplane (Kubelet API)
-                  + tcp 10250 from group node (Kubelet API)
-                  + tcp 30000-32767 from 0.0.0.0/0 (Node Port Services)
-        create  load-balancer/apiserver "prod-apiserver" (Classic, internet-facing) in public-us-east-1a, groups apiserver-lb, 6443 to 6443, checked by TCP:6443 every 5 s within 4 s, 2 up 6 down
-        --
-        update  route-table/public-us-east-1a (rtb-0012) for public-us-east-1a, 0.0.0.0/0 to internet-gateway/main
-        update  load-balancer/apiserver (prod-apiserver) "prod-apiserver" (Classic, internet-facing) in public-us-east-1a, groups apiserver-lb, 6443 to 6443, checked by TCP:6443 every 5 s within 4 s, 2 up 6 down
-        --
-        create  route-table/private-us-east-1a for private-us-east-1a, 0.0.0.0/0 to nat-gateway/us-east-1a
-        --
-        update  route-table/private-us-east-1a (rtb-0014) for private-us-east-1a, 0.0.0.0/0 to nat-gateway/us-east-1a
-    "#]],
+            --
+            create  vpc/main 10.0.0.0/16
+            create  elastic-ip/us-east-1a
+            --
+            update  vpc/main (vpc-0001) 10.0.0.0/16
+            create  subnet/private-us-east-1a 10.0.128.0/17 in us-east-1a, private
+            create  subnet/public-us-east-1a 10.0.0.0/17 in us-east-1a, public
+            create  internet-gateway/main
+            create  route-table/private-us-east-1a for private-us-east-1a, 0.0.0.0/0 to nat-gateway/us-east-1a
+            create  route-table/public-us-east-1a for public-us-east-1a, 0.0.0.0/0 to internet-gateway/main
+            create  security-group/apiserver-lb "prod-apiserver-lb"
+            create  security-group/controlplane "prod-controlplane"
+            create  security-group/lb "prod-lb"
+            create  security-group/node "prod-node"
+            --
+            update  subnet/public-us-east-1a (subnet-0005) 10.0.0.0/17 in us-east-1a, public
+            update  internet-gateway/main (igw-0006)
+            create  nat-gateway/us-east-1a in public-us-east-1a
+            update  route-table/public-us-east-1a (rtb-0008) for public-us-east-1a, 0.0.0.0/0 to internet-gateway/main
+            update  security-group-rules/apiserver-lb (sg-0009)
+                      + tcp 6443 from 0.0.0.0/0 (Kubernetes API)
+            update  security-group-rules/controlplane (sg-0010)
+                      + 4 -1-65535 from group controlplane (IP-in-IP (calico))
+                      + 4 -1-65535 from group node (IP-in-IP (calico))
+                      + tcp 179 from group controlplane (bgp (calico))
+                      + tcp 179 from group node (bgp (calico))
+                      + tcp 2379 from group controlplane (etcd)
+                      + tcp 2380 from group controlplane (etcd peer)
+                      + tcp 6443 from group apiserver-lb (Kubernetes API)
+                      + tcp 6443 from group controlplane (Kubernetes API)
+                      + tcp 6443 from group node (Kubernetes API)
+            update  security-group-rules/node (sg-0012)
+                      + 4 -1-65535 from group controlplane (IP-in-IP (calico))
+                      + 4 -1-65535 from group node (IP-in-IP (calico))
+                      + tcp 179 from group controlplane (bgp (calico))
+                      + tcp 179 from group node (bgp (calico))
+                      + tcp 10250 from group controlplane (Kubelet API)
+                      + tcp 10250 from group node (Kubelet API)
+                      + tcp 30000-32767 from 0.0.0.0/0 (Node Port Services)
+            create  load-balancer/apiserver "prod-apiserver" (Classic, internet-facing) in public-us-east-1a, groups apiserver-lb, 6443 to 6443, checked by TCP:6443 every 5 s within 4 s, 2 up 6 down
+            --
+            update  load-balancer/apiserver (prod-apiserver) "prod-apiserver" (Classic, internet-facing) in public-us-east-1a, groups apiserver-lb, 6443 to 6443, checked by TCP:6443 every 5 s within 4 s, 2 up 6 down
+            --
+            update  route-table/private-us-east-1a (rtb-0007) for private-us-east-1a, 0.0.0.0/0 to nat-gateway/us-east-1a
+        "#]],
     );
 }
 
@@ -97,56 +96,54 @@ fn two_zones_and_an_internal_network_load_balancer() {
     check_create(
         spec,
         expect![[r#"
-        --
-        create  vpc/main 172.20.0.0/16
-        create  elastic-ip/us-east-1a
-        create  elastic-ip/us-east-1b
-        --
-        update  vpc/main (vpc-0001) 172.20.0.0/16
-        create  subnet/private-us-east-1a 172.20.64.0/18 in us-east-1a, private
-        create  subnet/private-us-east-1b 172.20.128.0/18 in us-east-1b, private
-        create  subnet/public-us-east-1a 172.20.0.0/19 in us-east-1a, public
-        create  subnet/public-us-east-1b 172.20.32.0/19 in us-east-1b, public
-        create  internet-gateway/main
-        create  security-group/apiserver-lb "prod-apiserver-lb"
-        create  security-group/controlplane "prod-controlplane"
-        create  security-group/lb "prod-lb"
-        create  security-group/node "prod-node"
-        --
-        update  subnet/public-us-east-1a (subnet-0007) 172.20.0.0/19 in us-east-1a, public
-        update  subnet/public-us-east-1b (subnet-0008) 172.20.32.0/19 in us-east-1b, public
-        update  internet-gateway/main (igw-0009)
-        create  nat-gateway/us-east-1a in public-us-east-1a
-        create  nat-gateway/us-east-1b in public-us-east-1b
-        create  route-table/public-us-east-1a for public-us-east-1a, 0.0.0.0/0 to internet-gateway/main
-        create  route-table/public-us-east-1b for public-us-east-1b, 0.0.0.0/0 to internet-gateway/main
-        update  security-group-rules/apiserver-lb (sg-0010)
-                  + tcp 6443 from 172.20.0.0/16 (Kubernetes API)
-                  + tcp 6443 from 203.0.113.0/24 (office)
-        update  security-group-rules/controlplane (sg-0011)
-                  + tcp 2379 from group controlplane (etcd)
-                  + tcp 2380 from group controlplane (etcd peer)
-                  + tcp 6443 from group apiserver-lb (Kubernetes API)
-                  + tcp 6443 from group controlplane (Kubernetes API)
-                  + tcp 6443 from group node (Kubernetes API)
-        update  security-group-rules/lb (sg-0012)
-                  + tcp 6443 from 172.20.0.0/16 (Kubernetes API from the load balancer)
-        update  security-group-rules/node (sg-0013)
-                  + tcp 10250 from group controlplane (Kubelet API)
-                  + tcp 10250 from group node (Kubelet API)
-                  + tcp 30000-32767 from 0.0.0.0/0 (Node Port Services)
-        create  load-balancer/apiserver "default-prod-apiserver" (Network, internal) in private-us-east-1a + private-us-east-1b, groups apiserver-lb, 6443 to 6443, checked by HTTPS:6443/readyz every 5 s within 4 s, 2 up 6 down
-        --
-        update  route-table/public-us-east-1a (rtb-0016) for public-us-east-1a, 0.0.0.0/0 to internet-gateway/main
-        update  route-table/public-us-east-1b (rtb-0017) for public-us-east-1b, 0.0.0.0/0 to internet-gateway/main
-        --
-        create  route-table/private-us-east-1a for private-us-east-1a, 0.0.0.0/0 to nat-gateway/us-east-1a
-        create  route-table/private-us-east-1b for private-us-east-1b, 0.0.0.0/0 to nat-gateway/us-east-1b
-        update  load-balancer/apiserver (arn:aws:elasticloadbalancing:default-prod-apiserver) "default-prod-apiserver" (Network, internal) in private-us-east-1a + private-us-east-1b, groups apiserver-lb, 6443 to 6443, checked by HTTPS:6443/readyz every 5 s within 4 s, 2 up 6 down
-        --
-        update  route-table/private-us-east-1a (rtb-0020) for private-us-east-1a, 0.0.0.0/0 to nat-gateway/us-east-1a
-        update  route-table/private-us-east-1b (rtb-0021) for private-us-east-1b, 0.0.0.0/0 to nat-gateway/us-east-1b
-    "#]],
+            --
+            create  vpc/main 172.20.0.0/16
+            create  elastic-ip/us-east-1a
+            create  elastic-ip/us-east-1b
+            --
+            update  vpc/main (vpc-0001) 172.20.0.0/16
+            create  subnet/private-us-east-1a 172.20.64.0/18 in us-east-1a, private
+            create  subnet/private-us-east-1b 172.20.128.0/18 in us-east-1b, private
+            create  subnet/public-us-east-1a 172.20.0.0/19 in us-east-1a, public
+            create  subnet/public-us-east-1b 172.20.32.0/19 in us-east-1b, public
+            create  internet-gateway/main
+            create  route-table/private-us-east-1a for private-us-east-1a, 0.0.0.0/0 to nat-gateway/us-east-1a
+            create  route-table/private-us-east-1b for private-us-east-1b, 0.0.0.0/0 to nat-gateway/us-east-1b
+            create  route-table/public-us-east-1a for public-us-east-1a, 0.0.0.0/0 to internet-gateway/main
+            create  route-table/public-us-east-1b for public-us-east-1b, 0.0.0.0/0 to internet-gateway/main
+            create  security-group/apiserver-lb "prod-apiserver-lb"
+            create  security-group/controlplane "prod-controlplane"
+            create  security-group/lb "prod-lb"
+            create  security-group/node "prod-node"
+            --
+            update  subnet/public-us-east-1a (subnet-0007) 172.20.0.0/19 in us-east-1a, public
+            update  subnet/public-us-east-1b (subnet-0008) 172.20.32.0/19 in us-east-1b, public
+            update  internet-gateway/main (igw-0009)
+            create  nat-gateway/us-east-1a in public-us-east-1a
+            create  nat-gateway/us-east-1b in public-us-east-1b
+            update  route-table/public-us-east-1a (rtb-0012) for public-us-east-1a, 0.0.0.0/0 to internet-gateway/main
+            update  route-table/public-us-east-1b (rtb-0013) for public-us-east-1b, 0.0.0.0/0 to internet-gateway/main
+            update  security-group-rules/apiserver-lb (sg-0014)
+                      + tcp 6443 from 172.20.0.0/16 (Kubernetes API)
+                      + tcp 6443 from 203.0.113.0/24 (office)
+            update  security-group-rules/controlplane (sg-0015)
+                      + tcp 2379 from group controlplane (etcd)
+                      + tcp 2380 from group controlplane (etcd peer)
+                      + tcp 6443 from group apiserver-lb (Kubernetes API)
+                      + tcp 6443 from group controlplane (Kubernetes API)
+                      + tcp 6443 from group node (Kubernetes API)
+            update  security-group-rules/lb (sg-0016)
+                      + tcp 6443 from 172.20.0.0/16 (Kubernetes API from the load balancer)
+            update  security-group-rules/node (sg-0017)
+                      + tcp 10250 from group controlplane (Kubelet API)
+                      + tcp 10250 from group node (Kubelet API)
+                      + tcp 30000-32767 from 0.0.0.0/0 (Node Port Services)
+            create  load-balancer/apiserver "default-prod-apiserver" (Network, internal) in private-us-east-1a + private-us-east-1b, groups apiserver-lb, 6443 to 6443, checked by HTTPS:6443/readyz every 5 s within 4 s, 2 up 6 down
+            --
+            update  route-table/private-us-east-1a (rtb-0010) for private-us-east-1a, 0.0.0.0/0 to nat-gateway/us-east-1a
+            update  route-table/private-us-east-1b (rtb-0011) for private-us-east-1b, 0.0.0.0/0 to nat-gateway/us-east-1b
+            update  load-balancer/apiserver (arn:aws:elasticloadbalancing:default-prod-apiserver) "default-prod-apiserver" (Network, internal) in private-us-east-1a + private-us-east-1b, groups apiserver-lb, 6443 to 6443, checked by HTTPS:6443/readyz every 5 s within 4 s, 2 up 6 down
+        "#]],
     );
 }
 
@@ -163,51 +160,49 @@ fn listed_subnets_without_a_load_balancer() {
     check_create(
         spec,
         expect![[r#"
-        --
-        create  vpc/main 10.0.0.0/16
-        create  elastic-ip/us-east-1b
-        --
-        update  vpc/main (vpc-0001) 10.0.0.0/16
-        create  subnet/private-us-east-1b 10.0.1.0/24 in us-east-1b, private
-        create  subnet/private-us-east-1b-2 10.0.2.0/24 in us-east-1b, private
-        create  subnet/public-us-east-1b 10.0.0.0/24 in us-east-1b, public
-        create  internet-gateway/main
-        create  security-group/apiserver-lb "prod-apiserver-lb"
-        create  security-group/controlplane "prod-controlplane"
-        create  security-group/lb "prod-lb"
-        create  security-group/node "prod-node"
-        --
-        update  subnet/public-us-east-1b (subnet-0006) 10.0.0.0/24 in us-east-1b, public
-        update  internet-gateway/main (igw-0007)
-        create  nat-gateway/us-east-1b in public-us-east-1b
-        create  route-table/public-us-east-1b for public-us-east-1b, 0.0.0.0/0 to internet-gateway/main
-        update  security-group-rules/controlplane (sg-0009)
-                  + 4 -1-65535 from group controlplane (IP-in-IP (calico))
-                  + 4 -1-65535 from group node (IP-in-IP (calico))
-                  + tcp 179 from group controlplane (bgp (calico))
-                  + tcp 179 from group node (bgp (calico))
-                  + tcp 2379 from group controlplane (etcd)
-                  + tcp 2380 from group controlplane (etcd peer)
-                  + tcp 6443 from group apiserver-lb (Kubernetes API)
-                  + tcp 6443 from group controlplane (Kubernetes API)
-                  + tcp 6443 from group node (Kubernetes API)
-        update  security-group-rules/node (sg-0011)
-                  + 4 -1-65535 from group controlplane (IP-in-IP (calico))
-                  + 4 -1-65535 from group node (IP-in-IP (calico))
-                  + tcp 179 from group controlplane (bgp (calico))
-                  + tcp 179 from group node (bgp (calico))
-                  + tcp 10250 from group controlplane (Kubelet API)
-                  + tcp 10250 from group node (Kubelet API)
-                  + tcp 30000-32767 from 0.0.0.0/0 (Node Port Services)
-        --
-        update  route-table/public-us-east-1b (rtb-0013) for public-us-east-1b, 0.0.0.0/0 to internet-gateway/main
-        --
-        create  route-table/private-us-east-1b for private-us-east-1b, 0.0.0.0/0 to nat-gateway/us-east-1b
-        create  route-table/private-us-east-1b-2 for private-us-east-1b-2, 0.0.0.0/0 to nat-gateway/us-east-1b
-        --
-        update  route-table/private-us-east-1b (rtb-0014) for private-us-east-1b, 0.0.0.0/0 to nat-gateway/us-east-1b
-        update  route-table/private-us-east-1b-2 (rtb-0015) for private-us-east-1b-2, 0.0.0.0/0 to nat-gateway/us-east-1b
-    "#]],
+            --
+            create  vpc/main 10.0.0.0/16
+            create  elastic-ip/us-east-1b
+            --
+            update  vpc/main (vpc-0001) 10.0.0.0/16
+            create  subnet/private-us-east-1b 10.0.1.0/24 in us-east-1b, private
+            create  subnet/private-us-east-1b-2 10.0.2.0/24 in us-east-1b, private
+            create  subnet/public-us-east-1b 10.0.0.0/24 in us-east-1b, public
+            create  internet-gateway/main
+            create  route-table/private-us-east-1b for private-us-east-1b, 0.0.0.0/0 to nat-gateway/us-east-1b
+            create  route-table/private-us-east-1b-2 for private-us-east-1b-2, 0.0.0.0/0 to nat-gateway/us-east-1b
+            create  route-table/public-us-east-1b for public-us-east-1b, 0.0.0.0/0 to internet-gateway/main
+            create  security-group/apiserver-lb "prod-apiserver-lb"
+            create  security-group/controlplane "prod-controlplane"
+            create  security-group/lb "prod-lb"
+            create  security-group/node "prod-node"
+            --
+            update  subnet/public-us-east-1b (subnet-0006) 10.0.0.0/24 in us-east-1b, public
+            update  internet-gateway/main (igw-0007)
+            create  nat-gateway/us-east-1b in public-us-east-1b
+            update  route-table/public-us-east-1b (rtb-0010) for public-us-east-1b, 0.0.0.0/0 to internet-gateway/main
+            update  security-group-rules/controlplane (sg-0012)
+                      + 4 -1-65535 from group controlplane (IP-in-IP (calico))
+                      + 4 -1-65535 from group node (IP-in-IP (calico))
+                      + tcp 179 from group controlplane (bgp (calico))
+                      + tcp 179 from group node (bgp (calico))
+                      + tcp 2379 from group controlplane (etcd)
+                      + tcp 2380 from group controlplane (etcd peer)
+                      + tcp 6443 from group apiserver-lb (Kubernetes API)
+                      + tcp 6443 from group controlplane (Kubernetes API)
+                      + tcp 6443 from group node (Kubernetes API)
+            update  security-group-rules/node (sg-0014)
+                      + 4 -1-65535 from group controlplane (IP-in-IP (calico))
+                      + 4 -1-65535 from group node (IP-in-IP (calico))
+                      + tcp 179 from group controlplane (bgp (calico))
+                      + tcp 179 from group node (bgp (calico))
+                      + tcp 10250 from group controlplane (Kubelet API)
+                      + tcp 10250 from group node (Kubelet API)
+                      + tcp 30000-32767 from 0.0.0.0/0 (Node Port Services)
+            --
+            update  route-table/private-us-east-1b (rtb-0008) for private-us-east-1b, 0.0.0.0/0 to nat-gateway/us-east-1b
+            update  route-table/private-us-east-1b-2 (rtb-0009) for private-us-east-1b-2, 0.0.0.0/0 to nat-gateway/us-east-1b
+        "#]],
     );
 }
 
@@ -219,19 +214,19 @@ fn deleting() {
     fleet.delete(&world);
     expect![[r#"
         --
-        delete  route-table/private-us-east-1a (rtb-0014)
-        delete  route-table/public-us-east-1a (rtb-0012)
-        delete  security-group/lb (sg-0009)
-        delete  security-group-rules/controlplane (sg-0008)
-        delete  security-group-rules/node (sg-0010)
+        delete  route-table/private-us-east-1a (rtb-0007)
+        delete  route-table/public-us-east-1a (rtb-0008)
+        delete  security-group/lb (sg-0011)
+        delete  security-group-rules/controlplane (sg-0010)
+        delete  security-group-rules/node (sg-0012)
         delete  load-balancer/apiserver (prod-apiserver)
         --
         delete  subnet/private-us-east-1a (subnet-0004)
-        delete  nat-gateway/us-east-1a (nat-0011)
-        delete  security-group/controlplane (sg-0008)
-        delete  security-group/node (sg-0010)
+        delete  nat-gateway/us-east-1a (nat-0013)
+        delete  security-group/controlplane (sg-0010)
+        delete  security-group/node (sg-0012)
         --
-        delete  security-group/apiserver-lb (sg-0007)
+        delete  security-group/apiserver-lb (sg-0009)
         --
         delete  subnet/public-us-east-1a (subnet-0005)
         delete  internet-gateway/main (igw-0006)
@@ -258,14 +253,14 @@ fn changes() {
         tag     subnet/public-us-east-1a (subnet-0005) team=a
         tag     internet-gateway/main (igw-0006) team=a
         tag     elastic-ip/us-east-1a (eipalloc-0003) team=a
-        tag     nat-gateway/us-east-1a (nat-0011) team=a
-        tag     route-table/private-us-east-1a (rtb-0014) team=a
-        tag     route-table/public-us-east-1a (rtb-0012) team=a
-        tag     security-group/apiserver-lb (sg-0007) team=a
-        tag     security-group/controlplane (sg-0008) team=a
-        tag     security-group/lb (sg-0009) team=a
-        tag     security-group/node (sg-0010) team=a
-        update  security-group-rules/node (sg-0010)
+        tag     nat-gateway/us-east-1a (nat-0013) team=a
+        tag     route-table/private-us-east-1a (rtb-0007) team=a
+        tag     route-table/public-us-east-1a (rtb-0008) team=a
+        tag     security-group/apiserver-lb (sg-0009) team=a
+        tag     security-group/controlplane (sg-0010) team=a
+        tag     security-group/lb (sg-0011) team=a
+        tag     security-group/node (sg-0012) team=a
+        update  security-group-rules/node (sg-0012)
                   + tcp 30000-32767 from 10.0.0.0/8 (Node Port Services)
                   - tcp 30000-32767 from 0.0.0.0/0 (Node Port Services)
         update  load-balancer/apiserver (prod-apiserver) "prod-apiserver" (Classic, internet-facing) in public-us-east-1a, groups apiserver-lb, 6443 to 6443, checked by TCP:6443 every 5 s within 4 s, 2 up 6 down
@@ -283,12 +278,12 @@ fn rules_are_revoked_only_once_the_add_ons_are_known() {
     fleet.rules = Some(Vec::new());
     expect![[r#"
         --
-        update  security-group-rules/controlplane (sg-0008)
+        update  security-group-rules/controlplane (sg-0010)
                   - 4 -1-65535 from group controlplane (IP-in-IP (calico))
                   - 4 -1-65535 from group node (IP-in-IP (calico))
                   - tcp 179 from group controlplane (bgp (calico))
                   - tcp 179 from group node (bgp (calico))
-        update  security-group-rules/node (sg-0010)
+        update  security-group-rules/node (sg-0012)
                   - 4 -1-65535 from group controlplane (IP-in-IP (calico))
                   - 4 -1-65535 from group node (IP-in-IP (calico))
                   - tcp 179 from group controlplane (bgp (calico))

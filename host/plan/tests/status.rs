@@ -50,16 +50,16 @@ fn a_cluster_that_is_being_made_says_what_it_waits_for() {
     check(
         &said(&fleet, &mut world, &[], None),
         expect![[r#"
-        ClusterSecurityGroupsReady False NotReady: security-group-rules/apiserver-lb: after security-group/apiserver-lb; security-group-rules/controlplane: after security-group/controlplane, security-group/node, security-group/apiserver-lb; security-group-rules/lb: after security-group/lb; security-group-rules/node: after security-group/node, security-group/controlplane; security-group/apiserver-lb: after vpc/main; security-group/controlplane: after vpc/main; security-group/lb: after vpc/main; security-group/node: after vpc/main
-        InternetGatewayReady False NotReady: internet-gateway/main: after vpc/main
-        LoadBalancerReady False NotReady: load-balancer/apiserver: after internet-gateway/main, security-group/apiserver-lb, subnet/public-us-east-1a
-        NatGatewaysReady False Creating: elastic-ip/us-east-1a: creating; nat-gateway/us-east-1a: after subnet/public-us-east-1a, elastic-ip/us-east-1a, internet-gateway/main
-        Paused False NotPaused
-        Ready False Creating: elastic-ip/us-east-1a: creating; vpc/main: creating; internet-gateway/main: after vpc/main; load-balancer/apiserver: after internet-gateway/main, security-group/apiserver-lb, subnet/public-us-east-1a; nat-gateway/us-east-1a: after subnet/public-us-east-1a, elastic-ip/us-east-1a, internet-gateway/main; route-table/private-us-east-1a: after vpc/main, nat-gateway/us-east-1a, subnet/private-us-east-1a; route-table/public-us-east-1a: after vpc/main, internet-gateway/main, subnet/public-us-east-1a; security-group-rules/apiserver-lb: after security-group/apiserver-lb; and 9 more
-        RouteTablesReady False NotReady: route-table/private-us-east-1a: after vpc/main, nat-gateway/us-east-1a, subnet/private-us-east-1a; route-table/public-us-east-1a: after vpc/main, internet-gateway/main, subnet/public-us-east-1a
-        SubnetsReady False NotReady: subnet/private-us-east-1a: after vpc/main; subnet/public-us-east-1a: after vpc/main
-        VpcReady False Creating: vpc/main: creating
-    "#]],
+            ClusterSecurityGroupsReady False NotReady: security-group-rules/apiserver-lb: after security-group/apiserver-lb; security-group-rules/controlplane: after security-group/controlplane, security-group/node, security-group/apiserver-lb; security-group-rules/lb: after security-group/lb; security-group-rules/node: after security-group/node, security-group/controlplane; security-group/apiserver-lb: after vpc/main; security-group/controlplane: after vpc/main; security-group/lb: after vpc/main; security-group/node: after vpc/main
+            InternetGatewayReady False NotReady: internet-gateway/main: after vpc/main
+            LoadBalancerReady False NotReady: load-balancer/apiserver: after internet-gateway/main, security-group/apiserver-lb, subnet/public-us-east-1a
+            NatGatewaysReady False Creating: elastic-ip/us-east-1a: creating; nat-gateway/us-east-1a: after subnet/public-us-east-1a, elastic-ip/us-east-1a, internet-gateway/main
+            Paused False NotPaused
+            Ready False Creating: elastic-ip/us-east-1a: creating; vpc/main: creating; internet-gateway/main: after vpc/main; load-balancer/apiserver: after internet-gateway/main, security-group/apiserver-lb, subnet/public-us-east-1a; nat-gateway/us-east-1a: after subnet/public-us-east-1a, elastic-ip/us-east-1a, internet-gateway/main; route-table/private-us-east-1a: after vpc/main; route-table/public-us-east-1a: after vpc/main; security-group-rules/apiserver-lb: after security-group/apiserver-lb; and 9 more
+            RouteTablesReady False NotReady: route-table/private-us-east-1a: after vpc/main; route-table/public-us-east-1a: after vpc/main
+            SubnetsReady False NotReady: subnet/private-us-east-1a: after vpc/main; subnet/public-us-east-1a: after vpc/main
+            VpcReady False Creating: vpc/main: creating
+        "#]],
     );
     for _ in 0..3 {
         fleet.look(&mut world);
@@ -69,16 +69,16 @@ fn a_cluster_that_is_being_made_says_what_it_waits_for() {
     check(
         &status,
         expect![[r#"
-        ClusterSecurityGroupsReady True Ready
-        InternetGatewayReady True Ready
-        LoadBalancerReady False Updating: load-balancer/apiserver: updating
-        NatGatewaysReady False Creating: nat-gateway/us-east-1a: creating
-        Paused False NotPaused
-        Ready False Updating: load-balancer/apiserver: updating; route-table/public-us-east-1a: updating; nat-gateway/us-east-1a: creating; route-table/private-us-east-1a: after nat-gateway/us-east-1a
-        RouteTablesReady False Updating: route-table/public-us-east-1a: updating; route-table/private-us-east-1a: after nat-gateway/us-east-1a
-        SubnetsReady True Ready
-        VpcReady True Ready
-    "#]],
+            ClusterSecurityGroupsReady True Ready
+            InternetGatewayReady True Ready
+            LoadBalancerReady False Updating: load-balancer/apiserver: updating
+            NatGatewaysReady False Creating: nat-gateway/us-east-1a: creating
+            Paused False NotPaused
+            Ready False Updating: load-balancer/apiserver: updating; nat-gateway/us-east-1a: creating; route-table/private-us-east-1a: after nat-gateway/us-east-1a
+            RouteTablesReady False NotReady: route-table/private-us-east-1a: after nat-gateway/us-east-1a
+            SubnetsReady True Ready
+            VpcReady True Ready
+        "#]],
     );
     assert!(status.initialization.is_none() && status.failure_domains.len() == 1);
     let again = said(&fleet, &mut world, &[], None);
@@ -138,19 +138,19 @@ fn a_finished_cluster_says_what_there_is() {
             ],
             "securityGroups": {
               "apiserver-lb": {
-                "id": "sg-0007",
+                "id": "sg-0009",
                 "name": "prod-apiserver-lb"
               },
               "controlplane": {
-                "id": "sg-0008",
+                "id": "sg-0010",
                 "name": "prod-controlplane"
               },
               "lb": {
-                "id": "sg-0009",
+                "id": "sg-0011",
                 "name": "prod-lb"
               },
               "node": {
-                "id": "sg-0010",
+                "id": "sg-0012",
                 "name": "prod-node"
               }
             },
@@ -210,9 +210,9 @@ fn a_refusal_says_who_has_to_act() {
         res += &format!("{}\n", ready.message);
     }
     expect![[r#"
-        vpc/main: UnauthorizedOperation: You are not authorized (an administrator of the AWS account has to act); elastic-ip/us-east-1a: creating; internet-gateway/main: after vpc/main; load-balancer/apiserver: after internet-gateway/main, security-group/apiserver-lb, subnet/public-us-east-1a; nat-gateway/us-east-1a: after subnet/public-us-east-1a, elastic-ip/us-east-1a, internet-gateway/main; route-table/private-us-east-1a: after vpc/main, nat-gateway/us-east-1a, subnet/private-us-east-1a; route-table/public-us-east-1a: after vpc/main, internet-gateway/main, subnet/public-us-east-1a; security-group-rules/apiserver-lb: after security-group/apiserver-lb; and 9 more
-        vpc/main: VpcLimitExceeded: The maximum number of VPCs has been reached (an administrator of the AWS account has to act); elastic-ip/us-east-1a: creating; internet-gateway/main: after vpc/main; load-balancer/apiserver: after internet-gateway/main, security-group/apiserver-lb, subnet/public-us-east-1a; nat-gateway/us-east-1a: after subnet/public-us-east-1a, elastic-ip/us-east-1a, internet-gateway/main; route-table/private-us-east-1a: after vpc/main, nat-gateway/us-east-1a, subnet/private-us-east-1a; route-table/public-us-east-1a: after vpc/main, internet-gateway/main, subnet/public-us-east-1a; security-group-rules/apiserver-lb: after security-group/apiserver-lb; and 9 more
-        vpc/main: InvalidVpc.Range: The CIDR is invalid (whoever wrote this object has to correct it); elastic-ip/us-east-1a: creating; internet-gateway/main: after vpc/main; load-balancer/apiserver: after internet-gateway/main, security-group/apiserver-lb, subnet/public-us-east-1a; nat-gateway/us-east-1a: after subnet/public-us-east-1a, elastic-ip/us-east-1a, internet-gateway/main; route-table/private-us-east-1a: after vpc/main, nat-gateway/us-east-1a, subnet/private-us-east-1a; route-table/public-us-east-1a: after vpc/main, internet-gateway/main, subnet/public-us-east-1a; security-group-rules/apiserver-lb: after security-group/apiserver-lb; and 9 more
+        vpc/main: UnauthorizedOperation: You are not authorized (an administrator of the AWS account has to act); elastic-ip/us-east-1a: creating; internet-gateway/main: after vpc/main; load-balancer/apiserver: after internet-gateway/main, security-group/apiserver-lb, subnet/public-us-east-1a; nat-gateway/us-east-1a: after subnet/public-us-east-1a, elastic-ip/us-east-1a, internet-gateway/main; route-table/private-us-east-1a: after vpc/main; route-table/public-us-east-1a: after vpc/main; security-group-rules/apiserver-lb: after security-group/apiserver-lb; and 9 more
+        vpc/main: VpcLimitExceeded: The maximum number of VPCs has been reached (an administrator of the AWS account has to act); elastic-ip/us-east-1a: creating; internet-gateway/main: after vpc/main; load-balancer/apiserver: after internet-gateway/main, security-group/apiserver-lb, subnet/public-us-east-1a; nat-gateway/us-east-1a: after subnet/public-us-east-1a, elastic-ip/us-east-1a, internet-gateway/main; route-table/private-us-east-1a: after vpc/main; route-table/public-us-east-1a: after vpc/main; security-group-rules/apiserver-lb: after security-group/apiserver-lb; and 9 more
+        vpc/main: InvalidVpc.Range: The CIDR is invalid (whoever wrote this object has to correct it); elastic-ip/us-east-1a: creating; internet-gateway/main: after vpc/main; load-balancer/apiserver: after internet-gateway/main, security-group/apiserver-lb, subnet/public-us-east-1a; nat-gateway/us-east-1a: after subnet/public-us-east-1a, elastic-ip/us-east-1a, internet-gateway/main; route-table/private-us-east-1a: after vpc/main; route-table/public-us-east-1a: after vpc/main; security-group-rules/apiserver-lb: after security-group/apiserver-lb; and 9 more
     "#]].assert_eq(&res);
 }
 
@@ -324,15 +324,15 @@ fn deleting_says_what_is_left() {
     check(
         &said(&fleet, &mut world, &[], None),
         expect![[r#"
-        ClusterSecurityGroupsReady False Deleting: security-group/controlplane: deleting; security-group/node: deleting; security-group/apiserver-lb: used by network-interface/eni-0013
-        Deleting True Deleting: nat-gateway/us-east-1a: deleting; security-group/controlplane: deleting; security-group/node: deleting; subnet/private-us-east-1a: deleting; elastic-ip/us-east-1a: used by nat-gateway/us-east-1a; internet-gateway/main: used by nat-gateway/us-east-1a; security-group/apiserver-lb: used by network-interface/eni-0013; subnet/public-us-east-1a: used by nat-gateway/us-east-1a; and 1 more
-        InternetGatewayReady False NotReady: internet-gateway/main: used by nat-gateway/us-east-1a
-        NatGatewaysReady False Deleting: nat-gateway/us-east-1a: deleting; elastic-ip/us-east-1a: used by nat-gateway/us-east-1a
-        Paused False NotPaused
-        Ready False Deleting: nat-gateway/us-east-1a: deleting; security-group/controlplane: deleting; security-group/node: deleting; subnet/private-us-east-1a: deleting; elastic-ip/us-east-1a: used by nat-gateway/us-east-1a; internet-gateway/main: used by nat-gateway/us-east-1a; security-group/apiserver-lb: used by network-interface/eni-0013; subnet/public-us-east-1a: used by nat-gateway/us-east-1a; and 1 more
-        SubnetsReady False Deleting: subnet/private-us-east-1a: deleting; subnet/public-us-east-1a: used by nat-gateway/us-east-1a
-        VpcReady False NotReady: vpc/main: used by subnet/private-us-east-1a
-    "#]],
+            ClusterSecurityGroupsReady False Deleting: security-group/controlplane: deleting; security-group/node: deleting; security-group/apiserver-lb: used by network-interface/eni-0014
+            Deleting True Deleting: nat-gateway/us-east-1a: deleting; security-group/controlplane: deleting; security-group/node: deleting; subnet/private-us-east-1a: deleting; elastic-ip/us-east-1a: used by nat-gateway/us-east-1a; internet-gateway/main: used by nat-gateway/us-east-1a; security-group/apiserver-lb: used by network-interface/eni-0014; subnet/public-us-east-1a: used by nat-gateway/us-east-1a; and 1 more
+            InternetGatewayReady False NotReady: internet-gateway/main: used by nat-gateway/us-east-1a
+            NatGatewaysReady False Deleting: nat-gateway/us-east-1a: deleting; elastic-ip/us-east-1a: used by nat-gateway/us-east-1a
+            Paused False NotPaused
+            Ready False Deleting: nat-gateway/us-east-1a: deleting; security-group/controlplane: deleting; security-group/node: deleting; subnet/private-us-east-1a: deleting; elastic-ip/us-east-1a: used by nat-gateway/us-east-1a; internet-gateway/main: used by nat-gateway/us-east-1a; security-group/apiserver-lb: used by network-interface/eni-0014; subnet/public-us-east-1a: used by nat-gateway/us-east-1a; and 1 more
+            SubnetsReady False Deleting: subnet/private-us-east-1a: deleting; subnet/public-us-east-1a: used by nat-gateway/us-east-1a
+            VpcReady False NotReady: vpc/main: used by subnet/private-us-east-1a
+        "#]],
     );
 }
 

@@ -146,8 +146,15 @@ impl Plugin {
         store.set_hostcall_fuel(limits.answer);
         let host = |error: wasmtime::Error| PluginError::Host { detail: format!("{error:#}") };
         store.set_fuel(fuel).map_err(host)?;
-        let answer = self.inner.pre.instantiate(&mut store).and_then(|instance| ask(instance.kurator_cluster_plugin_planner(), &mut store));
-        match answer {
+        let instance = match self.inner.pre.instantiate(&mut store) {
+            Ok(instance) => instance,
+            // Only here are the types of its functions compared with the contract's.
+            Err(error) if !error.is::<Trap>() && !store.data().out_of_memory => {
+                return Err(PluginError::Contract { detail: format!("{error:#}") });
+            }
+            Err(error) => return Err(classify(function, fuel, limits, &error, store.into_data())),
+        };
+        match ask(instance.kurator_cluster_plugin_planner(), &mut store) {
             Ok(value) => Ok(Answer { value, fuel: fuel - store.get_fuel().map_err(host)? }),
             Err(error) => Err(classify(function, fuel, limits, &error, store.into_data())),
         }

@@ -241,8 +241,15 @@ fn a_small_pool_gets_blocks_that_fit() {
 fn settings_of_the_api_are_those_of_the_plugins() {
     let schema = |name: &str| load(name).describe().expect("it answers").value.config_schema;
     let check = |schema: &Value, config: Value| check_config(schema, &config).expect("the schema is one");
-    let calico = crds::CalicoNetworking { mtu: Some(1400), image_registry: Some("registry.example.com".to_owned()), ..Default::default() };
-    let ccm = crds::AWSCloudProvider { image_registry: Some("registry.example.com".to_owned()), image_tag: Some("v1.36.1".to_owned()) };
+    let calico = crds::cluster_plugin::CalicoNetworking {
+        mtu: Some(1400),
+        image_registry: Some("registry.example.com".to_owned()),
+        ..Default::default()
+    };
+    let ccm = crds::cluster_plugin::AWSCloudProvider {
+        image_registry: Some("registry.example.com".to_owned()),
+        image_tag: Some("v1.36.1".to_owned()),
+    };
     for (name, config) in [("calico", serde_json::to_value(calico)), (CCM, serde_json::to_value(ccm))] {
         let config = config.expect("settings are JSON");
         assert_eq!(check(&schema(name), config.clone()), [], "{name}");

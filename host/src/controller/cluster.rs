@@ -150,7 +150,8 @@ impl Clusters {
         let belongs = |it: &Known<AWSMachine>| {
             let machine = owner(it, "Machine").and_then(|it| management.get::<Machine>(&it));
             let by_machine = machine.is_some_and(|it| it.spec.cluster_name == cluster.name);
-            it.namespace().as_deref() == Some(&cluster.namespace) && (by_machine || crate::management::Kept::cluster(&**it).as_ref() == Some(cluster))
+            it.namespace().as_deref() == Some(&cluster.namespace)
+                && (by_machine || crate::management::Kept::cluster(&**it).as_ref() == Some(cluster))
         };
         let unreadable = management.unreadable::<AWSMachine>().into_iter().map(|(name, _)| name);
         let mut left: Vec<String> = unreadable.filter(|it| it.namespace == cluster.namespace).map(|it| it.name).collect();

@@ -177,7 +177,10 @@ impl Machines {
             seen.image = self.image(seen, &query, refusals).await;
             pass.decide(seen);
         }
-        if seen.object.is_deleting() && seen.hold.is_none() && pass.decision.plan.actions.iter().any(|it| matches!(it, Action::Delete { .. })) {
+        if seen.object.is_deleting()
+            && seen.hold.is_none()
+            && pass.decision.plan.actions.iter().any(|it| matches!(it, Action::Delete { .. }))
+        {
             seen.hold = hold::live(&self.context.management, &seen.name, &seen.object).await?;
             if seen.hold.is_some() {
                 pass.decide(seen);

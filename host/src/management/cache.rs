@@ -6,8 +6,8 @@ use std::ops::Deref;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, PoisonError, RwLock};
 
-use kube::api::DynamicObject;
 use kube::ResourceExt;
+use kube::api::DynamicObject;
 use serde_json::Value;
 
 use super::{Error, Kept, name_of};
@@ -35,11 +35,8 @@ impl<K: Kept> Known<K> {
         let stored_status = object.data.get("status").cloned().unwrap_or(Value::Null);
         let name = name_of(&object).to_string();
         let unreadable = |source| Error::Unreadable { kind: K::KIND.as_str(), name, source };
-        let value = serde_json::to_value(object).map_err(|source| Error::Unreadable {
-            kind: K::KIND.as_str(),
-            name: String::new(),
-            source,
-        })?;
+        let value =
+            serde_json::to_value(object).map_err(|source| Error::Unreadable { kind: K::KIND.as_str(), name: String::new(), source })?;
         let object = match K::deserialize(&value) {
             Ok(object) => object,
             Err(_) => K::deserialize(without_status(value)).map_err(unreadable)?,

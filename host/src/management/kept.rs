@@ -14,7 +14,9 @@ use super::{Management, name_of, watch};
 use crate::context::ObjectName;
 
 /// A kind that is watched.
-pub trait Kept: Resource<DynamicType = (), Scope = NamespaceResourceScope> + Clone + DeserializeOwned + fmt::Debug + Send + Sync + 'static {
+pub trait Kept:
+    Resource<DynamicType = (), Scope = NamespaceResourceScope> + Clone + DeserializeOwned + fmt::Debug + Send + Sync + 'static
+{
     const KIND: Kind;
 
     #[doc(hidden)]

@@ -16,12 +16,14 @@ pub fn print(cluster: &Cluster, objects: &[Value], _: &Decision) -> anyhow::Resu
     let name = cluster.name_any();
     let templates: Vec<AWSMachineTemplate> = of_kind(objects, "AWSMachineTemplate", INFRASTRUCTURE)?;
     for object in objects {
-        let control_plane = cluster.spec.control_plane_ref.as_ref().is_some_and(|it| object["kind"] == it.kind && object["metadata"]["name"] == it.name);
+        let control_plane =
+            cluster.spec.control_plane_ref.as_ref().is_some_and(|it| object["kind"] == it.kind && object["metadata"]["name"] == it.name);
         let deployment = object["kind"] == "MachineDeployment" && object["spec"]["clusterName"] == name;
         if !control_plane && !deployment {
             continue;
         }
-        let path = if control_plane { "/spec/machineTemplate/spec/infrastructureRef/name" } else { "/spec/template/spec/infrastructureRef/name" };
+        let path =
+            if control_plane { "/spec/machineTemplate/spec/infrastructureRef/name" } else { "/spec/template/spec/infrastructureRef/name" };
         // Where the reference is in the older version of a control plane.
         let older = object.pointer("/spec/machineTemplate/infrastructureRef/name");
         let template = object.pointer(path).or(older).and_then(Value::as_str).unwrap_or_default();

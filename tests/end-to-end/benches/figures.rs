@@ -117,7 +117,8 @@ async fn usage(bed: &Bed) -> Result<(f64, u64)> {
 
 /// Writes to the management API so far, the Lease aside.
 async fn api_writes(bed: &Bed) -> Result<u64> {
-    let text = bed.exec("curl", &["--silent", "--fail", "http://127.0.0.1:8080/metrics"]).await.context("reading the operator's metrics")?;
+    let text =
+        bed.exec("curl", &["--silent", "--fail", "http://127.0.0.1:8080/metrics"]).await.context("reading the operator's metrics")?;
     let lines = text.lines().filter(|it| it.starts_with("cluster_operator_api_writes_total"));
     Ok(lines.filter_map(|it| it.rsplit(' ').next()?.parse::<f64>().ok()).sum::<f64>() as u64)
 }

@@ -25,8 +25,10 @@ fn the_planner_and_the_api_types_depend_on_nothing_that_does_io() {
     for package in ["plan", "crds"] {
         let all = dependencies(package);
         assert!(all.contains("serde"), "the list of dependencies is not what it seems: {all:?}");
-        let forbidden: Vec<&String> =
-            all.iter().filter(|it| starts_with_any(it, &["tokio", "hyper", "aws-", "kube-client", "wasmtime", "reqwest", "rand", "uuid"])).collect();
+        let forbidden: Vec<&String> = all
+            .iter()
+            .filter(|it| starts_with_any(it, &["tokio", "hyper", "aws-", "kube-client", "wasmtime", "reqwest", "rand", "uuid"]))
+            .collect();
         assert!(forbidden.is_empty(), "{package} depends on {forbidden:?}");
     }
 }

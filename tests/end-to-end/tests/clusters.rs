@@ -107,7 +107,9 @@ async fn a_paused_cluster_is_left_alone(bed: &Bed, cluster: &Cluster) -> Result<
     cluster.patch(bed, "awscluster", &cluster.name, r#"{"spec":{"additionalTags":{"paused":"yes"}}}"#).await?;
     let from = bed.emulator().calls(0).await?.next;
     tokio::time::sleep(std::time::Duration::from_secs(15)).await;
-    let tag = |it: &sandbox::emulator::Call| it.write && it.action == "CreateTags" && it.caller.as_deref().is_some_and(|it| it.contains("operator"));
+    let tag = |it: &sandbox::emulator::Call| {
+        it.write && it.action == "CreateTags" && it.caller.as_deref().is_some_and(|it| it.contains("operator"))
+    };
     let calls = bed.emulator().calls(from).await?.calls;
     ensure!(!calls.iter().any(tag), "tags were written while the cluster was paused");
     cluster.patch(bed, "cluster", &cluster.name, r#"{"spec":{"paused":null}}"#).await?;

@@ -240,7 +240,7 @@ impl Client {
         decode(self.get("account").await?, "account")
     }
 
-    /// The calls whose sequence number is `since` or higher.
+    /// The calls after the one with the sequence number `since`, which is 0 to get all.
     pub async fn calls(&self, since: u64) -> Result<Calls> {
         decode(self.get(&format!("calls?since={since}")).await?, "calls")
     }

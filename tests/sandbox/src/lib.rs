@@ -11,6 +11,7 @@
 pub mod bed;
 pub mod cloud;
 pub mod control;
+pub mod demo;
 pub mod emulator;
 pub mod kubeconfig;
 pub mod management;

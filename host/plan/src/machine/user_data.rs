@@ -130,3 +130,53 @@ say "fetched"
 # cloud-init has read the user data before this script: let it begin again, now with the file in place.
 systemctl restart cloud-init || say "cannot restart cloud-init"
 "#;
+
+#[cfg(test)]
+mod tests {
+    use std::io::Read;
+
+    use flate2::read::GzDecoder;
+
+    use super::*;
+
+    /// Bytes that do not compress.
+    fn noise(length: usize) -> Vec<u8> {
+        let mut state = 1u32;
+        let next = |_| {
+            state = state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
+            (state >> 24) as u8
+        };
+        (0..length).map(next).collect()
+    }
+
+    #[test]
+    fn the_parts_hold_the_bootstrap_data_and_fit_into_secrets() {
+        let bootstrap = noise(30_000);
+        let parts = parts(&bootstrap);
+        assert_eq!(parts.len(), 5);
+        assert!(parts.iter().all(|it| it.0.len() <= PART_SIZE));
+        let whole: Vec<u8> = parts.into_iter().flat_map(|it| it.0).collect();
+        let mut plain = Vec::new();
+        GzDecoder::new(whole.as_slice()).read_to_end(&mut plain).expect("gzip");
+        assert_eq!(plain, bootstrap);
+    }
+
+    #[test]
+    fn bootstrap_data_that_ec2_does_not_take_is_refused_with_the_way_out() {
+        assert!(whole(&noise(16_384), true).is_ok());
+        let message = |uncompressed| whole(&noise(17_000), uncompressed).expect_err("too large").to_string();
+        assert!(message(true).starts_with("spec.uncompressedUserData: ") && message(true).contains("compressed"));
+        assert!(message(false).starts_with("spec.cloudInit.insecureSkipSecretsManager: ") && message(false).contains("Secrets Manager"));
+    }
+
+    #[test]
+    fn user_data_that_fetches_names_every_part_and_fits() {
+        let prefix = secret_prefix("0123456789abcdef0123456789abcdef");
+        assert_eq!(prefix, "aws.cluster.x-k8s.io/01234567-89ab-cdef-0123-456789abcdef");
+        let text = String::from_utf8(fetching(&prefix, 3, "eu-west-1").0).expect("text");
+        assert!(text.len() < LARGEST_USER_DATA / 2);
+        assert!(text.contains("readonly last=2\n") && text.contains(&prefix) && text.contains("AWS_DEFAULT_REGION=\"eu-west-1\""));
+        assert!(["@PREFIX@", "@LAST@", "@REGION@"].iter().all(|it| !text.contains(it)), "everything is filled in");
+        assert_eq!(text, String::from_utf8(fetching(&prefix, 3, "eu-west-1").0).expect("text"));
+    }
+}

@@ -133,6 +133,10 @@ impl NatGateway {
 }
 
 impl RouteTable {
+    /// It is made empty; its route and its subnets come to it once they are there.
+    pub(super) fn made_after(&self) -> Vec<Key> {
+        vec![Vpc::key(&self.vpc)]
+    }
     pub(super) fn after(&self) -> Vec<Key> {
         let mut res = vec![Vpc::key(&self.vpc)];
         res.extend(self.default_route.clone());

@@ -52,6 +52,26 @@ impl Fleet {
         }
     }
 
+    /// Cluster API deletes one machine.
+    pub fn delete_machine(&mut self, name: &str) {
+        let time = serde_json::json!("2027-01-15T08:00:00Z");
+        let Some((_, aws_machine)) = self.machines.get_mut(name) else { return };
+        aws_machine.metadata.deletion_timestamp = serde_json::from_value(time).expect("a time");
+    }
+
+    /// Settles, with machines that failed removed as a MachineHealthCheck would.
+    pub fn replace_failed(&mut self, world: &mut World) {
+        for _ in 0..200 {
+            self.look(world);
+            self.look_at_machines(world);
+            let names: Vec<String> = self.machines.keys().cloned().collect();
+            let failed: Vec<String> = names.into_iter().filter(|name| self.decide_machine(world, name).failed.is_some()).collect();
+            failed.iter().for_each(|name| self.delete_machine(name));
+            world.tick();
+        }
+        self.settle(world);
+    }
+
     pub fn snapshot(&self, world: &mut World) -> Snapshot {
         world.snapshot(&self.deleting_vpcs, &self.absent)
     }

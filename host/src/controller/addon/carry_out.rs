@@ -82,10 +82,9 @@ async fn one(cluster: &WorkloadCluster, step: &Step, manner: &Manner<'_>) -> Res
 
 pub(super) fn carried(error: WorkloadError) -> Carried {
     match error {
-        WorkloadError::Conflict { .. } => Carried::Refused(
-            crds::conditions::reason::CONFLICT,
-            format!("{error}; remove the field there, or set spec.conflicts to Force"),
-        ),
+        WorkloadError::Conflict { .. } => {
+            Carried::Refused(crds::conditions::reason::CONFLICT, format!("{error}; remove the field there, or set spec.conflicts to Force"))
+        }
         WorkloadError::Refused { code: 403 | 422 | 400, .. } => Carried::Refused("ApplyRefused", error.to_string()),
         WorkloadError::Kubeconfig(_)
         | WorkloadError::Unreachable(_)

@@ -3,8 +3,8 @@
 
 use crds::cluster_api::{Cluster, ContractVersionedObjectReference, KubeadmControlPlane};
 use crds::{AWSMachine, ClusterPlugin, names};
-use kube::core::{ApiResource, GroupVersionKind};
 use kube::ResourceExt;
+use kube::core::{ApiResource, GroupVersionKind};
 use plan::machine::{Hold, hold};
 
 use crate::context::ObjectName;
@@ -13,7 +13,8 @@ use crate::management::{Error, Known, Management};
 /// As far as the caches know. `Some`: why nothing of the machine may be removed.
 pub fn cached(management: &Management, name: &ObjectName, cluster: &Cluster, machine: &Known<AWSMachine>) -> Option<String> {
     let plugins = management.of_cluster::<ClusterPlugin>(name);
-    let control_plane = cluster.spec.control_plane_ref.as_ref().and_then(|it| management.get::<KubeadmControlPlane>(&name.sibling(&it.name)));
+    let control_plane =
+        cluster.spec.control_plane_ref.as_ref().and_then(|it| management.get::<KubeadmControlPlane>(&name.sibling(&it.name)));
     hold(&Hold {
         cluster_deleting: cluster.metadata.deletion_timestamp.is_some(),
         plugin_finalizer: plugins.iter().any(|it| it.has_finalizer(names::PLUGIN_FINALIZER)),

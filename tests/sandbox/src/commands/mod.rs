@@ -1,5 +1,6 @@
 //! The subcommands and their arguments.
 
+mod demo;
 mod down;
 mod exec;
 mod logs;
@@ -56,6 +57,8 @@ enum Command {
     Logs(logs::Arguments),
     /// Start or end the operator
     Operator(operator::Arguments),
+    /// Make a cluster, show how it comes to life, and delete it again
+    Demo(demo::Arguments),
     /// Only find, build and unpack the programs that sandboxes run
     Tools,
     /// A world's own process
@@ -87,6 +90,7 @@ pub fn run(arguments: Arguments) -> Result<ExitCode> {
         Command::Status(name) => status::run(&name)?,
         Command::Logs(arguments) => return logs::run(&arguments),
         Command::Operator(arguments) => operator::run(&arguments)?,
+        Command::Demo(arguments) => demo::run(arguments)?,
         Command::Tools => println!("{}", sandbox::Tools::ensure()?.bin.display()),
         Command::World { directory, tied } => sandbox::world::inside::main(&directory, tied)?,
         Command::Kubelet { arguments } => sandbox::cloud::kubelet::main(arguments)?,

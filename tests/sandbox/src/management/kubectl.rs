@@ -44,7 +44,9 @@ impl Kubectl {
         std::fs::write(file, list.to_string()).with_context(|| format!("writing {}", file.display()))?;
         let file = file.display().to_string();
         // Validating would have kubectl download the server's whole schema, which changes with every definition.
-        self.run(&["apply", "--server-side", "--force-conflicts", "--field-manager=sandbox", "--validate=ignore", "-f", &file]).await.map(drop)
+        self.run(&["apply", "--server-side", "--force-conflicts", "--field-manager=sandbox", "--validate=ignore", "-f", &file])
+            .await
+            .map(drop)
     }
 
     /// Waits until every custom resource is served.

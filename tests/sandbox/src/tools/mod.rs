@@ -8,6 +8,8 @@ mod programs;
 mod python;
 pub mod system;
 
+pub use programs::KUBERNETES_VERSION;
+
 use std::fs::File;
 use std::path::{Path, PathBuf};
 

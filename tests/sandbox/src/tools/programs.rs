@@ -3,7 +3,7 @@
 //! Versions are those of the `go.mod` files in `tests/tools`; the linker flags here must name the same ones.
 
 /// Kubernetes' version, as linked into its programs.
-const KUBERNETES: &str = "1.36.3";
+pub const KUBERNETES_VERSION: &str = "1.36.3";
 /// Cluster API's version, as linked into its programs.
 const CLUSTER_API: &str = "1.14.2";
 
@@ -54,8 +54,8 @@ pub fn linker_flags(module: &str) -> String {
     let mut flags = "-s -w".to_owned();
     match module {
         "kube" | "ccm" => {
-            stamp(&mut flags, "k8s.io/component-base/version", KUBERNETES);
-            stamp(&mut flags, "k8s.io/client-go/pkg/version", KUBERNETES);
+            stamp(&mut flags, "k8s.io/component-base/version", KUBERNETES_VERSION);
+            stamp(&mut flags, "k8s.io/client-go/pkg/version", KUBERNETES_VERSION);
         }
         "capi" => stamp(&mut flags, "sigs.k8s.io/cluster-api/version", CLUSTER_API),
         _ => {}
@@ -89,7 +89,7 @@ mod tests {
     fn linked_versions_are_those_that_the_modules_pin() {
         let tools = crate::paths::source().join("tests/tools");
         let pins = [
-            ("kube", format!("k8s.io/kubernetes v{KUBERNETES}")),
+            ("kube", format!("k8s.io/kubernetes v{KUBERNETES_VERSION}")),
             ("capi", format!("sigs.k8s.io/cluster-api v{CLUSTER_API}")),
             ("etcd", "go.etcd.io/etcd/server/v3 v3.6.14".to_owned()),
         ];
@@ -104,7 +104,7 @@ mod tests {
         for program in PROGRAMS {
             let Some((_, output)) = program.version else { continue };
             let pinned = match program.module {
-                "kube" => KUBERNETES,
+                "kube" => KUBERNETES_VERSION,
                 "capi" => CLUSTER_API,
                 _ => "3.6.14",
             };

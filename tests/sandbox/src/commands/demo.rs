@@ -1,0 +1,38 @@
+//! `sandbox demo`.
+
+use std::path::PathBuf;
+
+use anyhow::{Context, Result};
+use sandbox::Options;
+use sandbox::demo::{self, Shape};
+
+use super::Name;
+
+#[derive(clap::Args)]
+pub struct Arguments {
+    #[command(flatten)]
+    name: Name,
+    /// Name of the cluster
+    #[arg(long, default_value = "demo")]
+    cluster: String,
+    /// Control-plane machines
+    #[arg(long, default_value_t = 1)]
+    control_planes: u32,
+    /// Worker machines
+    #[arg(long, default_value_t = 2)]
+    workers: u32,
+    /// Seconds that the emulator stays in each transitional state
+    #[arg(long, default_value_t = 2.0)]
+    delay: f64,
+    /// The operator's program [default: the workspace's release build]
+    #[arg(long, value_name = "PATH")]
+    operator: Option<PathBuf>,
+}
+
+pub fn run(arguments: Arguments) -> Result<()> {
+    let operator = arguments.operator.map(|path| std::path::absolute(&path)).transpose().context("finding the operator")?;
+    let options = Options { name: arguments.name.name, delay: arguments.delay, operator, ..Options::default() };
+    let shape = Shape { name: arguments.cluster, control_planes: arguments.control_planes, workers: arguments.workers };
+    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().context("starting the runtime")?;
+    runtime.block_on(demo::run(options, shape))
+}
