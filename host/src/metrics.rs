@@ -21,6 +21,7 @@ pub struct Metrics {
     reconciles: Family<Labels<2>, Counter>,
     seconds: Family<Labels<1>, Histogram, fn() -> Histogram>,
     writes: Family<Labels<3>, Counter>,
+    workload_requests: Counter,
     leader: Gauge,
 }
 
@@ -29,14 +30,16 @@ impl Metrics {
         let reconciles = Family::default();
         let seconds = Family::new_with_constructor(reconcile_seconds as fn() -> Histogram);
         let writes = Family::default();
+        let workload_requests = Counter::default();
         let leader = Gauge::default();
         let mut registry = Registry::with_prefix("cluster_operator");
         registry.register("reconciles", "Times that an object was looked at", reconciles.clone());
         registry.register("reconcile_seconds", "How long one look took", seconds.clone());
         registry.register("api_writes", "Writes to the management API", writes.clone());
+        registry.register("workload_requests", "Requests to the API servers of workload clusters", workload_requests.clone());
         registry.register("leader", "1 while this process holds the lease", leader.clone());
         registry.register_collector(Box::new(AwsCalls));
-        Self { registry: Arc::new(registry), reconciles, seconds, writes, leader }
+        Self { registry: Arc::new(registry), reconciles, seconds, writes, workload_requests, leader }
     }
 
     /// Counts one look of `controller` at an object; `result` is a word such as `settled`, `waiting`, `failed`.
@@ -48,6 +51,11 @@ impl Metrics {
     /// Counts one write to the management API.
     pub fn wrote(&self, kind: &str, verb: &str, result: &str) {
         self.writes.get_or_create(&[("kind", kind.to_owned()), ("verb", verb.to_owned()), ("result", result.to_owned())]).inc();
+    }
+
+    /// The counter of requests to workload clusters.
+    pub fn workload_requests(&self) -> Counter {
+        self.workload_requests.clone()
     }
 
     pub fn set_leader(&self, leader: bool) {

@@ -107,6 +107,7 @@ async fn work(context: Context, client: Client, elect: bool, mut stopped: watch:
         }),
         false => None,
     };
+    context.aws.begin();
     context.metrics.set_leader(true);
     let mut work = std::pin::pin!(controllers(context, stopped.clone()));
     let Some(mut lease) = lease else { return work.await };

@@ -3,7 +3,6 @@
 //! an error or a log.
 
 use std::collections::HashMap;
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
@@ -14,6 +13,7 @@ use kube::core::discovery::Scope;
 use kube::discovery::ApiResource;
 use kube::{Client, Config, ResourceExt};
 use plan::addon::{Inventory, ObjectRef};
+use prometheus_client::metrics::counter::Counter;
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 
@@ -45,12 +45,17 @@ pub struct LoadBalancerService {
 }
 
 /// Clients of workload clusters, one for each, made again when the kubeconfig changes.
-#[derive(Default)]
 pub struct Workload {
+    requests: Counter,
     clusters: Mutex<HashMap<(String, String), (Vec<u8>, Arc<WorkloadCluster>)>>,
 }
 
 impl Workload {
+    /// Counts in `requests` what is sent to any of them.
+    pub fn new(requests: Counter) -> Self {
+        Workload { requests, clusters: Mutex::default() }
+    }
+
     /// The client of a cluster. Connects nowhere yet.
     ///
     /// # Errors
@@ -63,7 +68,7 @@ impl Workload {
         {
             return Ok(cluster.clone());
         }
-        let cluster = Arc::new(WorkloadCluster::new(kubeconfig).await?);
+        let cluster = Arc::new(WorkloadCluster::new(kubeconfig, self.requests.clone()).await?);
         self.clusters.lock().unwrap_or_else(PoisonError::into_inner).insert(key, (hash, cluster.clone()));
         Ok(cluster)
     }
@@ -78,11 +83,11 @@ impl Workload {
 pub struct WorkloadCluster {
     client: Client,
     kinds: Mutex<HashMap<(String, String), (ApiResource, Scope)>>,
-    requests: AtomicU64,
+    requests: Counter,
 }
 
 impl WorkloadCluster {
-    async fn new(kubeconfig: &[u8]) -> Result<Self, WorkloadError> {
+    async fn new(kubeconfig: &[u8], requests: Counter) -> Result<Self, WorkloadError> {
         let text = std::str::from_utf8(kubeconfig).map_err(|it| WorkloadError::Kubeconfig(it.into()))?;
         let kubeconfig = Kubeconfig::from_yaml(text).map_err(|it| WorkloadError::Kubeconfig(it.into()))?;
         let mut config = Config::from_custom_kubeconfig(kubeconfig, &KubeConfigOptions::default())
@@ -92,12 +97,7 @@ impl WorkloadCluster {
         config.read_timeout = Some(Duration::from_secs(20));
         config.write_timeout = Some(Duration::from_secs(20));
         let client = Client::try_from(config).map_err(|it| WorkloadError::Kubeconfig(it.into()))?;
-        Ok(WorkloadCluster { client, kinds: Mutex::default(), requests: AtomicU64::new(0) })
-    }
-
-    /// Requests sent so far, discovery included.
-    pub fn requests(&self) -> u64 {
-        self.requests.load(Ordering::Relaxed)
+        Ok(WorkloadCluster { client, kinds: Mutex::default(), requests })
     }
 
     /// The server's version, such as `v1.36.3`: also the cheapest way to learn whether it answers.
@@ -225,7 +225,7 @@ impl WorkloadCluster {
     }
 
     fn count(&self) {
-        self.requests.fetch_add(1, Ordering::Relaxed);
+        self.requests.inc();
     }
 }
 

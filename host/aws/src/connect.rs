@@ -2,7 +2,7 @@
 //! itself but what the SDK needs to get credentials.
 
 use std::collections::BTreeMap;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::Duration;
 
 use aws_config::environment::region::EnvironmentVariableRegionProvider;
@@ -14,10 +14,12 @@ use aws_credential_types::Credentials;
 use aws_credential_types::provider::ProvideCredentials;
 use aws_credential_types::provider::error::CredentialsError;
 use aws_smithy_http_client::tls;
+use plan::Timestamp;
 
 use crate::api::Api;
 use crate::calls::Counter;
 use crate::limits::Limits;
+use crate::now;
 use crate::region::Region;
 
 /// Where credentials come from is asked for in this region unless `AWS_REGION` says otherwise; nothing else uses it.
@@ -38,6 +40,7 @@ pub struct Aws {
     config: SdkConfig,
     limits: Arc<Limits>,
     regions: Arc<Mutex<BTreeMap<String, Region>>>,
+    began: Arc<OnceLock<Timestamp>>,
 }
 
 impl Aws {
@@ -75,13 +78,18 @@ impl Aws {
             .await;
         let provider = config.credentials_provider().ok_or(ConnectError::NoProvider)?;
         provider.provide_credentials().await.map_err(ConnectError::NoCredentials)?;
-        Ok(Aws { config, limits: Arc::default(), regions: Arc::default() })
+        Ok(Aws { config, limits: Arc::default(), regions: Arc::default(), began: Arc::default() })
+    }
+
+    /// Says that from now on this process acts, and no earlier one. Without it, that is taken to begin with the first use of a region.
+    pub fn begin(&self) {
+        self.began.get_or_init(now);
     }
 
     /// One region. The first call for a region makes it; nothing is read before somebody is [interested](Region::interest).
     pub fn region(&self, name: &str) -> Region {
         let mut regions = self.regions.lock().unwrap_or_else(PoisonError::into_inner);
-        regions.entry(name.to_owned()).or_insert_with(|| Region::new(name, self.api(name))).clone()
+        regions.entry(name.to_owned()).or_insert_with(|| Region::new(name, self.api(name), *self.began.get_or_init(now))).clone()
     }
 
     fn api(&self, region: &str) -> Api {

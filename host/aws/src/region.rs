@@ -4,7 +4,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use plan::{Action, Image, ImageQuery, Interest, Key, Outcome, Problem, Read, Snapshot};
+use plan::{Action, Image, ImageQuery, Interest, Key, Outcome, Problem, Read, Snapshot, Timestamp};
 use tokio::sync::{Notify, Semaphore, watch};
 
 use crate::api::Api;
@@ -105,9 +105,11 @@ impl Inner {
 }
 
 impl Region {
-    pub(crate) fn new(name: &str, api: Api) -> Region {
+    /// Of what was written before `since`, nothing is remembered.
+    pub(crate) fn new(name: &str, api: Api, since: Timestamp) -> Region {
         let mut state = State::default();
         state.world.base.snapshot.region = name.to_owned();
+        state.world.base.snapshot.since = since;
         Region(Arc::new(Inner {
             api,
             state: Mutex::new(state),

@@ -121,9 +121,6 @@ impl World {
 
     /// After `reads`, which began at `began`, were put into the base: forgets what they show or overrule.
     pub fn settle(&mut self, reads: &[Read], began: Timestamp) {
-        if self.base.snapshot.since == 0.0 {
-            self.base.snapshot.since = began;
-        }
         let mut scratch = self.base.snapshot();
         for read in reads {
             self.base.snapshot.read_at.insert(*read, began);

@@ -31,7 +31,7 @@ pub enum Read {
 #[derive(Clone, Debug, Default)]
 pub struct Snapshot {
     pub region: String,
-    /// When this process began to read. What an earlier one made shortly before may be missing from reads for a while, and is not in
+    /// When this process began to act. What an earlier one made shortly before may be missing from reads for a while, and is not in
     /// this one's memory of its own writes. 0 when that does not matter.
     pub since: Timestamp,
     /// When the latest successful read of each kind *began*. Kinds never read are absent: nothing may be concluded from their emptiness.

@@ -44,7 +44,8 @@ impl AddOns {
     /// # Errors
     /// The plugins that come with this program cannot be loaded.
     pub fn new(context: Context) -> anyhow::Result<Self> {
-        Ok(Self { context, plugins: ask::Plugins::load()?, workload: Workload::default(), done: Mutex::default() })
+        let workload = Workload::new(context.metrics.workload_requests());
+        Ok(Self { context, plugins: ask::Plugins::load()?, workload, done: Mutex::default() })
     }
 
     /// Looks at one ClusterPlugin.

@@ -15,6 +15,8 @@ use crate::{emulator, paths};
 pub const NAME: &str = "operator";
 /// Namespace and ServiceAccount of the manifests in `deploy/`.
 const NAMESPACE: &str = "cluster-operator-system";
+/// File name of the program.
+const PROGRAM: &str = "cluster-operator";
 const SERVICE_ACCOUNT: &str = "cluster-operator";
 const SERVER: &str = "https://127.0.0.1:6443";
 /// Inside the world only this process listens here.
@@ -79,8 +81,12 @@ impl Operator {
     }
 }
 
-/// The workspace's release build.
+/// What was built together with this program, or else the workspace's release build.
 pub fn default_program() -> PathBuf {
+    let own = std::env::current_exe().unwrap_or_default();
+    if let Some(beside) = own.ancestors().skip(1).take(2).map(|it| it.join(PROGRAM)).find(|it| it.is_file()) {
+        return beside;
+    }
     let target = std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| paths::source().join("target"), PathBuf::from);
-    target.join("release/cluster-operator")
+    target.join("release").join(PROGRAM)
 }

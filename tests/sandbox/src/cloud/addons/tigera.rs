@@ -13,10 +13,10 @@ use anyhow::{Context, Result};
 use futures::StreamExt;
 use futures::stream::BoxStream;
 use k8s_openapi::api::apps::v1::DaemonSet;
-use k8s_openapi::api::core::v1::{Container, Pod};
+use k8s_openapi::api::core::v1::{Container, Namespace, Pod};
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 use k8s_openapi::jiff::Timestamp;
-use kube::api::{Api, ApiResource, DeleteParams, DynamicObject, GroupVersionKind, Patch, PatchParams};
+use kube::api::{Api, ApiResource, DeleteParams, DynamicObject, GroupVersionKind, Patch, PatchParams, PostParams};
 use kube::config::AuthInfo;
 use kube::runtime::WatchStreamExt;
 use kube::runtime::watcher::{self, watcher};
@@ -77,7 +77,7 @@ impl Operator {
         if manage {
             for definition in objects::definitions() {
                 let definition: CustomResourceDefinition = serde_json::from_value(definition).context("making a CRD")?;
-                self.apply(&Api::all(self.client.clone()), &definition).await.context("applying a CRD")?;
+                self.define(definition).await?;
             }
         }
         self.established().await?;
@@ -129,7 +129,10 @@ impl Operator {
         let owner = objects::owner(installation);
         let registry = installation.data["spec"]["registry"].as_str().unwrap_or("quay.io/");
         let namespace = serde_json::from_value(objects::namespace(&owner)).context("making the namespace")?;
-        self.apply::<k8s_openapi::api::core::v1::Namespace>(&Api::all(self.client.clone()), &namespace).await?;
+        let namespaces: Api<Namespace> = Api::all(self.client.clone());
+        if namespaces.get_opt(NAMESPACE).await.context("reading the namespace")?.is_none() {
+            namespaces.create(&PostParams::default(), &namespace).await.context("creating the namespace")?;
+        }
         let daemon_set = serde_json::from_value(objects::daemon_set(&owner, registry)).context("making calico-node")?;
         let daemon_sets: Api<DaemonSet> = Api::namespaced(self.client.clone(), NAMESPACE);
         let found = self.apply(&daemon_sets, &daemon_set).await?;
@@ -190,6 +193,20 @@ impl Operator {
         }
         let patch = Patch::Merge(json!({"status": {"conditions": conditions}}));
         statuses.patch_status(name, &PatchParams::default(), &patch).await.map(drop).context("patching a TigeraStatus")
+    }
+
+    /// Creates or updates a CRD, which is what its rights allow: no patch.
+    async fn define(&self, mut definition: CustomResourceDefinition) -> Result<()> {
+        let api: Api<CustomResourceDefinition> = Api::all(self.client.clone());
+        let name = definition.name_any();
+        let result = match api.get_opt(&name).await.with_context(|| format!("reading {name}"))? {
+            None => api.create(&PostParams::default(), &definition).await,
+            Some(found) => {
+                definition.metadata.resource_version = found.metadata.resource_version;
+                api.replace(&name, &PostParams::default(), &definition).await
+            }
+        };
+        result.map(drop).with_context(|| format!("writing {name}"))
     }
 
     async fn apply<K>(&self, api: &Api<K>, object: &K) -> Result<K>
