@@ -1,6 +1,7 @@
 //! The fields that this operator reads of Cluster API's objects (API version v1beta2), and nothing else of them.
 //! They are never written whole: writing one back would drop every field that is not here. Changes are merge patches.
 
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 use kube::CustomResource;
 use serde::{Deserialize, Serialize};
 
@@ -123,13 +124,15 @@ pub struct Bootstrap {
 }
 
 /// What is read of a Machine's status.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct MachineStatus {
     /// The Node of the machine.
     pub node_ref: Option<NodeReference>,
     /// Cluster API's word for where the machine is in its life.
     pub phase: Option<String>,
+    /// What Cluster API says of it, of its Node for one.
+    pub conditions: Vec<Condition>,
 }
 
 /// A Node.

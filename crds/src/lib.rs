@@ -4,6 +4,8 @@
 //! Spec fields, defaults and validation of the `AWS*` kinds are those of Cluster API Provider AWS (CAPA, v1beta2), so that
 //! manifests written for it apply unchanged. The Cluster API contract is v1beta2.
 
+#![allow(clippy::duplicated_attributes, reason = "several printer columns have the same type")]
+
 pub mod cluster;
 pub mod cluster_api;
 pub mod cluster_plugin;

@@ -16,8 +16,8 @@ use crds::{AWSCluster, AWSMachine};
 use crate::cluster::Layout;
 use crate::see::Scope;
 use crate::{
-    Action, Desired, FoundInstance, Image, ImageQuery, Instance, Interest, Invalid, LoadBalancer, Observed, Plan, Question, Record,
-    Resource, Secret, Snapshot, Subnet, Target, Timestamp, plan, see, trusted_from,
+    Action, Desired, FoundInstance, Image, ImageQuery, Instance, Interest, Invalid, LoadBalancer, Observed, Plan, Question, READ_LAG, Read,
+    Record, Resource, Secret, Snapshot, Subnet, Target, Timestamp, plan, see, trusted_from,
 };
 
 pub use hold::{Hold, hold};
@@ -134,7 +134,19 @@ pub fn decide(input: &Input<'_>) -> Decision {
         record.secret = wanted.secret;
     }
     let base = Decision { needs_bootstrap: wanted.needs_bootstrap, needs_image: wanted.needs_image, ..base };
-    conclude(base, plan, &record, wanted.desired)
+    let mut res = conclude(base, plan, &record, wanted.desired);
+    if is_suspect(input) {
+        res.interest.reads.insert(Read::Instances);
+    }
+    res
+}
+
+/// Whether the Node stopped being healthy after the instances were read: the instance may be gone, and Cluster API waits for that word.
+fn is_suspect(input: &Input<'_>) -> bool {
+    let Some(status) = input.machine.status.as_ref().filter(|it| it.node_ref.is_some()) else { return false };
+    let Some(healthy) = status.conditions.iter().find(|it| it.type_ == "NodeHealthy" && it.status != "True") else { return false };
+    let since = healthy.last_transition_time.0.as_second() as f64;
+    input.snapshot.read_at.get(&Read::Instances).is_none_or(|read| *read < since + READ_LAG)
 }
 
 fn clone<'a>(input: &Input<'a>) -> Input<'a> {

@@ -431,3 +431,25 @@ fn a_paused_object_says_so_and_keeps_the_rest() {
     .assert_eq(&text(&after));
     assert_ne!(before[0].last_transition_time, after[0].last_transition_time);
 }
+
+#[test]
+fn a_node_that_is_no_longer_healthy_has_its_instance_looked_at_until_a_read_has_shown_it() {
+    let mut world = World::new(1, Faults::default());
+    let mut fleet = Fleet::new("prod", json!({}));
+    fleet.settle(&mut world);
+    fleet.add_machine("worker", false, json!({}));
+    fleet.settle(&mut world);
+    let awaited = |fleet: &Fleet, world: &mut World| fleet.decide_machine(world, "worker").interest.reads.contains(&plan::Read::Instances);
+    let status = |healthy: &str, world: &World| {
+        let time = k8s_openapi::jiff::Timestamp::from_second(world.now as i64).expect("a time");
+        let condition =
+            json!({"type": "NodeHealthy", "status": healthy, "reason": "", "message": "", "lastTransitionTime": time.to_string()});
+        serde_json::from_value(json!({"nodeRef": {"name": "worker"}, "conditions": [condition]})).expect("a status")
+    };
+    fleet.machines.get_mut("worker").expect("there").0.status = Some(status("True", &world));
+    assert!(!awaited(&fleet, &mut world));
+    fleet.machines.get_mut("worker").expect("there").0.status = Some(status("Unknown", &world));
+    assert!(awaited(&fleet, &mut world));
+    (0..10).for_each(|_| world.tick());
+    assert!(!awaited(&fleet, &mut world), "it was read since, and nothing is awaited for ever");
+}

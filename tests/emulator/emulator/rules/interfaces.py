@@ -4,6 +4,7 @@ NAT gateways and load balancers hold interfaces in their subnets, which keep sub
 from being deleted. Others' code makes them through `managed` and removes them through `remove`.
 """
 
+import random
 from types import SimpleNamespace
 from typing import Any
 
@@ -38,8 +39,18 @@ class ManagedInterface(NetworkInterface):
         )
 
 
+#: AWS keeps the first four addresses of a subnet, and the last.
+_FIRST = 4
+_random = random.Random(0)
+
+
 def _free_address(self: Subnet, instance: Any) -> str:
-    """The next address of a subnet; those of deleted interfaces only when nothing fresh is left."""
+    """Any address of a subnet, as AWS gives them; those of deleted interfaces only when nothing fresh is left."""
+    for _ in range(32):
+        address = str(self.cidr.network_address + _FIRST + _random.randrange(self._available_ip_addresses))
+        if address not in self._subnet_ips and address not in self._unused_ips:
+            self._subnet_ips[address] = instance
+            return address
     for address in self._subnet_ip_generator:
         if str(address) not in self._subnet_ips:
             self._subnet_ips[str(address)] = instance
