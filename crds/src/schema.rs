@@ -70,30 +70,27 @@ fn field<'a>(schema: &'a mut Value, path: &str) -> &'a mut Value {
 
 /// Brings a derived schema into the form that API servers want.
 pub fn normalize(schema: &mut Value) {
-    match schema {
-        Value::Object(map) => {
-            // Null is pruned where it is not allowed. Allowing it would make it a value that every rule has to know.
-            map.remove("nullable");
-            if let Some(Value::Array(values)) = map.get_mut("enum") {
-                values.retain(|value| !value.is_null());
-            }
-            normalize_scalars(map);
-            if let Some(Value::Object(properties)) = map.get_mut("properties") {
-                for (name, list_key) in LIST_MAPS {
-                    if let Some(list) = properties.get_mut(*name).filter(|list| list["type"] == "array") {
-                        list["x-kubernetes-list-type"] = json!("map");
-                        list["x-kubernetes-list-map-keys"] = json!([list_key]);
-                    }
+    if let Value::Object(map) = schema {
+        // Null is pruned where it is not allowed. Allowing it would make it a value that every rule has to know.
+        map.remove("nullable");
+        if let Some(Value::Array(values)) = map.get_mut("enum") {
+            values.retain(|value| !value.is_null());
+        }
+        normalize_scalars(map);
+        if let Some(Value::Object(properties)) = map.get_mut("properties") {
+            for (name, list_key) in LIST_MAPS {
+                if let Some(list) = properties.get_mut(*name).filter(|list| list["type"] == "array") {
+                    list["x-kubernetes-list-type"] = json!("map");
+                    list["x-kubernetes-list-map-keys"] = json!([list_key]);
                 }
-                properties.values_mut().for_each(normalize);
             }
-            for inner in ["items", "additionalProperties"] {
-                if let Some(inner) = map.get_mut(inner) {
-                    normalize(inner);
-                }
+            properties.values_mut().for_each(normalize);
+        }
+        for inner in ["items", "additionalProperties"] {
+            if let Some(inner) = map.get_mut(inner) {
+                normalize(inner);
             }
         }
-        _ => (),
     }
 }
 

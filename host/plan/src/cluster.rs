@@ -14,8 +14,8 @@ use crds::cluster_api::Cluster;
 use crate::contract::{self, SecurityGroupRuleSpec};
 use crate::token::derive;
 use crate::{
-    Desired, Interest, Invalid, LoadBalancer, Observed, Owner, Plan, Question, Record, Rule, SecurityGroupRules, Snapshot, Source, State,
-    Timestamp, Vpc, plan, see, trusted_from,
+    Desired, Interest, Invalid, LoadBalancer, Observed, Owner, Plan, Question, Record, Rule, SecurityGroupRules, Settled, Snapshot, Source,
+    State, Timestamp, Vpc, plan, see, trusted_from,
 };
 
 pub use desired::desired;
@@ -122,13 +122,13 @@ pub fn decide(input: &Input<'_>) -> Decision {
     let mut with_given = record.clone();
     with_given.ids.extend(layout.given());
     let plan = ask(input, &desired, &observed, &with_given, None);
-    let record = record.before(&plan);
+    let record = record.before(&plan, Settled { at: input.now, by: input.snapshot.since });
     Decision { interest: interest(input, &plan), plan, record, observed, desired, invalid: None, finished: false }
 }
 
 fn ask(input: &Input<'_>, desired: &Desired, observed: &Observed, record: &Record, stopped: Option<Timestamp>) -> Plan {
     let (absent, read_at) = (&input.snapshot.absent, &input.snapshot.read_at);
-    let trusted_from = trusted_from(input.snapshot, input.aws_cluster.metadata.creation_timestamp.as_ref());
+    let trusted_from = trusted_from(input.snapshot, input.record);
     plan(&Question { desired, observed, record, absent, read_at, now: input.now, stopped, trusted_from, random: input.random })
 }
 
@@ -154,7 +154,7 @@ fn delete(input: &Input<'_>, record: Record, observed: Observed) -> Decision {
     let plan = ask(input, &Desired::new(), &observed, &record, stopped);
     let finished = plan.actions.is_empty() && plan.waiting.is_empty() && plan.blocked.is_empty();
     interest.reads = plan.awaits.clone();
-    let record = record.before(&plan);
+    let record = record.before(&plan, Settled { at: input.now, by: input.snapshot.since });
     Decision { plan, record, observed, interest, finished, ..Decision::default() }
 }
 

@@ -3,8 +3,6 @@
 
 use std::collections::BTreeMap;
 
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
-
 use crate::token::{client_token, derive};
 use crate::{
     Action, Desired, Ids, Intent, Key, Kind, LoadBalancerKind, Observed, Owner, Plan, Read, Record, Resource, Seen, Snapshot, State,
@@ -34,13 +32,10 @@ pub struct Question<'a> {
     pub random: &'a str,
 }
 
-/// From when on reads of a kind show everything that was made for an object by an earlier process, whose memory of its own writes is lost.
-pub(crate) fn trusted_from(snapshot: &Snapshot, created: Option<&Time>) -> Timestamp {
-    match created {
-        Some(created) if created.0.as_second() as f64 >= snapshot.since.floor() => 0.0,
-        _ if snapshot.since == 0.0 => 0.0,
-        _ => snapshot.since + READ_LAG,
-    }
+/// From when on reads show everything that was made by an earlier process, whose memory of its own writes is lost. What is not settled yet is
+/// written down, so only the latest that was settled counts.
+pub(crate) fn trusted_from(snapshot: &Snapshot, record: &Record) -> Timestamp {
+    record.created.filter(|it| !it.is_by(snapshot.since)).map_or(0.0, |it| it.at + READ_LAG)
 }
 
 /// Says what can be done now, what waits, and what only a person can move.

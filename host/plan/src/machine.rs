@@ -17,7 +17,7 @@ use crate::cluster::Layout;
 use crate::see::Scope;
 use crate::{
     Action, Desired, FoundInstance, Image, ImageQuery, Instance, Interest, Invalid, LoadBalancer, Observed, Plan, Question, READ_LAG, Read,
-    Record, Resource, Secret, Snapshot, Subnet, Target, Timestamp, plan, see, trusted_from,
+    Record, Resource, Secret, Settled, Snapshot, Subnet, Target, Timestamp, plan, see, trusted_from,
 };
 
 pub use hold::{Hold, hold};
@@ -115,7 +115,7 @@ pub fn decide(input: &Input<'_>) -> Decision {
     }
     if let Some(failed) = lost {
         let plan = ask(input, &Desired::new(), &observed, &record, found.as_ref(), None);
-        return conclude(Decision { failed: Some(failed), ..base }, plan, &record, Desired::new());
+        return conclude(Decision { failed: Some(failed), ..base }, plan, &record, Desired::new(), input);
     }
     let begun = found.is_some() || record.ids.contains_key(&Instance::key(&name)) || record.intents.contains_key(&Instance::key(&name));
     if let Some(waits) = preconditions(input).filter(|_| !begun) {
@@ -134,7 +134,7 @@ pub fn decide(input: &Input<'_>) -> Decision {
         record.secret = wanted.secret;
     }
     let base = Decision { needs_bootstrap: wanted.needs_bootstrap, needs_image: wanted.needs_image, ..base };
-    let mut res = conclude(base, plan, &record, wanted.desired);
+    let mut res = conclude(base, plan, &record, wanted.desired, input);
     if is_suspect(input) {
         res.interest.reads.insert(Read::Instances);
     }
@@ -191,7 +191,7 @@ fn delete(input: &Input<'_>, base: Decision, record: &Record, observed: &Observe
     let stopped = input.aws_machine.metadata.deletion_timestamp.as_ref().map(|it| it.0.as_second() as f64);
     let plan = ask(input, &Desired::new(), observed, record, base.instance.as_ref(), stopped);
     let finished = plan.actions.is_empty() && plan.waiting.is_empty() && plan.blocked.is_empty();
-    Decision { finished, ..conclude(base, plan, record, Desired::new()) }
+    Decision { finished, ..conclude(base, plan, record, Desired::new(), input) }
 }
 
 fn ask(
@@ -207,13 +207,13 @@ fn ask(
     absent.extend(found.filter(|it| it.status.state == "terminated").map(|it| (it.id.clone(), input.now)));
     let record = Record { id: input.cluster_record.id.clone(), ..record.clone() };
     let (record, absent, read_at) = (&record, &absent, &input.snapshot.read_at);
-    let trusted_from = trusted_from(input.snapshot, input.aws_machine.metadata.creation_timestamp.as_ref());
+    let trusted_from = trusted_from(input.snapshot, record);
     plan(&Question { desired, observed, record, absent, read_at, now: input.now, stopped, trusted_from, random: input.random })
 }
 
-fn conclude(base: Decision, plan: Plan, record: &Record, desired: Desired) -> Decision {
+fn conclude(base: Decision, plan: Plan, record: &Record, desired: Desired, input: &Input<'_>) -> Decision {
     let interest = Interest { reads: plan.awaits.clone(), ..Interest::default() };
-    Decision { record: record.before(&plan), plan, desired, interest, ..base }
+    Decision { record: record.before(&plan, Settled { at: input.now, by: input.snapshot.since }), plan, desired, interest, ..base }
 }
 
 /// A load balancer forwards only to zones that it has a subnet in.

@@ -8,12 +8,15 @@ use crds::names::{BLOCK_MOVE_ANNOTATION, ID_ANNOTATION, INTENT_ANNOTATION};
 use crds::{AWSCluster, AWSMachine};
 use serde_json::{Map, Value, json};
 
-use crate::{Action, Intent, Invalid, Key, Kind, Outcome, Plan};
+use crate::{Action, Intent, Invalid, Key, Kind, Outcome, Plan, Timestamp};
 
 /// Annotation of an AWSCluster: AWS ids of what is never made again once it was there. JSON, key to id.
 pub const RECORDED_ANNOTATION: &str = "cluster.kurator.dev/recorded";
 /// Annotation of an AWSCluster: the availability zones that were chosen for it, separated by commas.
 pub const ZONES_ANNOTATION: &str = "cluster.kurator.dev/zones";
+
+/// Annotation of an AWSCluster: when the latest creation was settled, and since when the process acts that settled it; both in seconds since 1970.
+pub const CREATED_ANNOTATION: &str = "cluster.kurator.dev/created";
 
 /// What lasts of an AWSCluster or AWSMachine besides what its author wrote.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -26,12 +29,35 @@ pub struct Record {
     pub ids: BTreeMap<Key, String>,
     /// Creations that were begun and whose outcome is not settled.
     pub intents: BTreeMap<Key, Intent>,
+    /// The latest of them that was settled: reads that begin soon after may still lack what it made.
+    pub created: Option<Settled>,
     /// Host and port of the API of a cluster.
     pub endpoint: Option<(String, i32)>,
     /// `aws:///ZONE/INSTANCE` of a machine.
     pub provider_id: Option<String>,
     /// Prefix and number of the secrets that hold a machine's bootstrap data.
     pub secret: Option<(String, usize)>,
+}
+
+/// When a creation was settled, and by whom.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Settled {
+    pub at: Timestamp,
+    /// [`Snapshot::since`](crate::Snapshot::since) of the process.
+    pub by: Timestamp,
+}
+
+impl Settled {
+    fn parse(text: &str) -> Option<Settled> {
+        let (at, by) = text.split_once(' ')?;
+        Some(Settled { at: at.parse().ok()?, by: by.parse().ok()? })
+    }
+
+    /// Whether the process that acts since `since` did it.
+    pub(crate) fn is_by(&self, since: Timestamp) -> bool {
+        // As precise as it is written down.
+        (self.by - since).abs() < 0.001
+    }
 }
 
 impl Record {
@@ -48,6 +74,7 @@ impl Record {
             zones: text(ZONES_ANNOTATION).map(|it| it.split(',').map(str::to_owned).collect()).unwrap_or_default(),
             ids: keyed(RECORDED_ANNOTATION, text(RECORDED_ANNOTATION))?,
             intents: keyed(INTENT_ANNOTATION, text(INTENT_ANNOTATION))?,
+            created: text(CREATED_ANNOTATION).and_then(Settled::parse),
             endpoint: (!endpoint.is_unset()).then(|| (endpoint.host.clone(), endpoint.port)),
             ..Record::default()
         })
@@ -88,6 +115,7 @@ impl Record {
         let some = |text: String| (!text.is_empty()).then_some(text);
         annotations.insert(ID_ANNOTATION, some(self.id.clone()));
         annotations.insert(ZONES_ANNOTATION, some(self.zones.join(",")));
+        annotations.insert(CREATED_ANNOTATION, self.created.map(|it| format!("{:.0} {:.3}", it.at, it.by)));
         annotations.insert(RECORDED_ANNOTATION, (!self.ids.is_empty()).then(|| unkeyed(&self.ids)));
         let mut spec = Map::new();
         if let Some((host, port)) = self.endpoint.as_ref().filter(|_| it.spec.control_plane_endpoint.is_unset()) {
@@ -115,8 +143,11 @@ impl Record {
     }
 
     /// What has to be on the object before the plan is carried out.
-    pub(crate) fn before(&self, plan: &Plan) -> Record {
+    pub(crate) fn before(&self, plan: &Plan, now: Settled) -> Record {
         let mut res = self.clone();
+        if plan.close.iter().any(|key| res.intents.contains_key(key)) {
+            res.created = Some(Settled { at: now.at.ceil(), ..now });
+        }
         res.intents.retain(|key, _| !plan.close.contains(key));
         res.intents.extend(plan.open.clone());
         res

@@ -36,11 +36,11 @@ fn event(random: &mut impl FnMut() -> u64) -> Event {
     let value = random() >> 8;
     match random() % 10 {
         0 => Event::Tag(value as u8),
-        1 => Event::CrossZone(value % 2 == 0),
+        1 => Event::CrossZone(value.is_multiple_of(2)),
         2 => Event::NodePorts(value as u8),
-        3 => Event::Ingress(value % 2 == 0),
-        4 => Event::AddOns((value % 3 > 0).then_some((value >> 4) as u16)),
-        5 => Event::Machine { control_plane: value % 2 == 0 },
+        3 => Event::Ingress(value.is_multiple_of(2)),
+        4 => Event::AddOns((!value.is_multiple_of(3)).then_some((value >> 4) as u16)),
+        5 => Event::Machine { control_plane: value.is_multiple_of(2) },
         6 => Event::Remove(value as usize),
         7 => Event::Terminate(value as usize),
         8 => Event::ForeignRule(value as u16),

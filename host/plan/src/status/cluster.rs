@@ -112,7 +112,7 @@ fn areas(it: &Cluster<'_>) -> Vec<(&'static str, Said)> {
             continue;
         }
         let concerns = |key: &Key| kinds.contains(&key.kind);
-        let there = it.decision.observed.keys().any(|key| concerns(key));
+        let there = it.decision.observed.keys().any(concerns);
         let said = match lacking(plan, it.outcomes, concerns) {
             Some(said) => said,
             None if deleting(it.input.aws_cluster) && !there => Said::no(reason::DELETED, ""),

@@ -214,7 +214,8 @@ impl World {
     /// The operator died and starts again: it knows nothing that is not written down.
     pub fn crash(&mut self) {
         self.ledger.clear();
-        self.truth.since = self.now;
+        // Two processes never begin at the same time.
+        self.truth.since = self.now.max(self.truth.since + 0.01);
         for vpc in &mut self.truth.vpcs {
             vpc.dns_hostnames = None;
         }
