@@ -59,7 +59,7 @@ async fn attempt(api: &Api<Lease>, identity: &str, watched: &mut Watched) -> Res
         let metadata = ObjectMeta { name: Some(NAME.into()), ..ObjectMeta::default() };
         return api.create(&parameters, &Lease { metadata, spec: Some(spec(identity, None)) }).await.map(Some);
     };
-    if !watched.is_free(&lease, Instant::now()) {
+    if !watched.is_free(&lease, identity, Instant::now()) {
         return Ok(None);
     }
     // With the version that was read: of two that try, one is refused.
@@ -125,9 +125,10 @@ struct Watched {
 }
 
 impl Watched {
-    fn is_free(&mut self, lease: &Lease, now: Instant) -> bool {
+    fn is_free(&mut self, lease: &Lease, identity: &str, now: Instant) -> bool {
         let spec = lease.spec.clone().unwrap_or_default();
-        if spec.holder_identity.is_none_or(|it| it.is_empty()) {
+        // One's own, from before a crash: an identity is never that of two at a time.
+        if spec.holder_identity.is_none_or(|it| it.is_empty() || it == identity) {
             return true;
         }
         let duration = Duration::from_secs(spec.lease_duration_seconds.and_then(|it| u64::try_from(it).ok()).unwrap_or(DURATION.as_secs()));
@@ -164,15 +165,20 @@ mod tests {
         let begin = Instant::now();
         let at = |seconds| begin + Duration::from_secs(seconds);
         let mut watched = Watched::default();
-        assert!(!watched.is_free(&lease(Some("other"), 0), at(0)), "an old time in it says nothing: clocks differ");
-        assert!(!watched.is_free(&lease(Some("other"), 10), at(10)));
-        assert!(!watched.is_free(&lease(Some("other"), 10), at(25)));
-        assert!(watched.is_free(&lease(Some("other"), 10), at(26)));
+        assert!(!watched.is_free(&lease(Some("other"), 0), "own", at(0)), "an old time in it says nothing: clocks differ");
+        assert!(!watched.is_free(&lease(Some("other"), 10), "own", at(10)));
+        assert!(!watched.is_free(&lease(Some("other"), 10), "own", at(25)));
+        assert!(watched.is_free(&lease(Some("other"), 10), "own", at(26)));
     }
 
     #[test]
     fn a_lease_that_was_given_back_is_free_at_once() {
-        assert!(Watched::default().is_free(&lease(None, 0), Instant::now()));
-        assert!(Watched::default().is_free(&lease(Some(""), 0), Instant::now()));
+        assert!(Watched::default().is_free(&lease(None, 0), "own", Instant::now()));
+        assert!(Watched::default().is_free(&lease(Some(""), 0), "own", Instant::now()));
+    }
+
+    #[test]
+    fn a_lease_of_ones_own_from_before_a_crash_is_free_at_once() {
+        assert!(Watched::default().is_free(&lease(Some("own"), 0), "own", Instant::now()));
     }
 }

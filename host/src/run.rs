@@ -136,7 +136,12 @@ fn own_namespace() -> String {
     std::env::var("POD_NAMESPACE").unwrap_or_else(|_| "cluster-operator-system".into())
 }
 
+/// A Pod's own name where there is one: its container is started again only when the one before has ended, and goes on at once with the lease
+/// of that. Otherwise something that no second copy can have.
 fn identity() -> String {
-    let host = std::env::var("POD_NAME").or_else(|_| std::env::var("HOSTNAME")).unwrap_or_else(|_| "cluster-operator".into());
-    format!("{host}_{}", uuid::Uuid::new_v4())
+    let pod = std::env::var("POD_NAME").ok().filter(|it| !it.is_empty());
+    pod.unwrap_or_else(|| {
+        let host = std::env::var("HOSTNAME").unwrap_or_else(|_| "cluster-operator".into());
+        format!("{host}_{}", uuid::Uuid::new_v4())
+    })
 }

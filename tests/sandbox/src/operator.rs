@@ -65,6 +65,7 @@ impl Operator {
             .arguments(["run", "--metrics-address", METRICS_ADDRESS, "--health-address", HEALTH_ADDRESS])
             .arguments(self.arguments.clone())
             .environment([
+                ("POD_NAME", format!("{NAME}-0")),
                 ("KUBECONFIG", self.kubeconfig.display().to_string()),
                 ("AWS_ENDPOINT_URL", emulator::ENDPOINT.to_owned()),
                 ("AWS_REGION", enter::REGION.to_owned()),
