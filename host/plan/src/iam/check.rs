@@ -100,7 +100,8 @@ pub struct Finding {
     pub reason: &'static str,
     /// Everything that is wrong or unclear, what to do, and warnings.
     pub message: String,
-    /// A trust policy that would pass, where the present one does not.
+    /// A trust policy that would pass, where the present one does not or is not known. A role that serves others too needs its statement
+    /// beside theirs.
     pub fix: Option<String>,
 }
 
@@ -141,13 +142,21 @@ fn role_and_the_rest(question: &Question, arn: &RoleArn, readings: &Readings, sa
             said.fix = Some(trust::fix(assumer));
             return;
         }
+        Reading::Found(role) if role.arn.split(':').nth(4).is_some_and(|it| it != arn.account) => {
+            let message = format!("{field}: {arn} is in account {}, but only {} can be read; it is used unchecked", arn.account, role.arn);
+            said.unclear.push((reason::ROLE_IN_OTHER_ACCOUNT, message));
+            return;
+        }
         Reading::Found(role) if role.arn != arn.to_string() => {
             let message = format!("{field}: {arn} does not exist, but {} does; write that, or name another", role.arn);
             said.wrong.push((reason::ROLE_NOT_FOUND, message));
             return;
         }
         Reading::Found(role) => judge_trust(arn, assumer, &role.trust_policy, said),
-        other => said.unread(&format!("whether role {arn} exists and whom it trusts"), other),
+        other => {
+            said.unread(&format!("whether role {arn} exists and whom it trusts"), other);
+            said.fix = Some(trust::fix(assumer));
+        }
     }
     if let (Assumer::ServiceAccount(identity), Some(reading)) = (assumer, &readings.provider) {
         judge_provider(identity, reading, said);
@@ -240,7 +249,9 @@ impl Said {
             }
             Reading::Failed { message } => (reason::READ_FAILED, format!("{what} could not be read and will be tried again: {message}")),
             // Lists and named policies that are gone were changed while they were read.
-            Reading::Absent | Reading::Found(_) => (reason::READ_FAILED, format!("{what} changed while it was read; it will be tried again")),
+            Reading::Absent | Reading::Found(_) => {
+                (reason::READ_FAILED, format!("{what} changed while it was read; it will be tried again"))
+            }
         };
         self.unclear.push((reason, message));
     }

@@ -109,8 +109,8 @@ pub(super) fn evaluate(condition: &Condition, has_variables: bool, held: Held<'_
     if operator.comparison == Comparison::Null {
         let is_absent = held == Held::Nothing;
         let wanted = values.iter().any(|it| it.eq_ignore_ascii_case(if is_absent { "true" } else { "false" }));
-        let held = if is_absent { "has no" } else { "has a" };
-        return if wanted { Answer::Yes } else { Answer::No(format!("{name} on {key} fails: the token {held} such key")) };
+        let held = if is_absent { "does not carry" } else { "carries" };
+        return if wanted { Answer::Yes } else { Answer::No(format!("{name} on {key} fails: the token {held} it")) };
     }
     let Held::Value(held) = held else {
         return if operator.for_nothing() { Answer::Yes } else { Answer::No(absent(name, key)) };
@@ -147,5 +147,6 @@ fn mismatch(operator: Operator, condition: &Condition, held: &str) -> String {
         _ => "",
     };
     let values = values.iter().map(|it| format!("{it:?}")).collect::<Vec<_>>().join(", ");
+    let values = if values.is_empty() { "nothing" } else { &values };
     format!("{name} on {key} takes {values}, but the token has {held:?}{hint}")
 }

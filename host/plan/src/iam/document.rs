@@ -116,8 +116,7 @@ fn decoded(text: &str) -> Result<String, DocumentError> {
     String::from_utf8(bytes).map_err(|_| DocumentError::Encoding)
 }
 
-const ELEMENTS: [&str; 9] =
-    ["Sid", "Effect", "Action", "NotAction", "Principal", "NotPrincipal", "Resource", "NotResource", "Condition"];
+const ELEMENTS: [&str; 9] = ["Sid", "Effect", "Action", "NotAction", "Principal", "NotPrincipal", "Resource", "NotResource", "Condition"];
 
 fn statement(index: usize, value: &Value) -> Result<Statement, DocumentError> {
     let path = format!("Statement[{index}]");

@@ -30,7 +30,9 @@ pub enum IssuerError {
          a letter or digit, and has no dot, because the certificate of S3 does not cover names with dots"
     )]
     Bucket { field: String, bucket: String },
-    #[error("{field}: {prefix:?} cannot be a prefix; write segments of letters, digits and characters of ._- with single slashes between them")]
+    #[error(
+        "{field}: {prefix:?} cannot be a prefix; write segments of letters, digits and characters of ._- with single slashes between them"
+    )]
     Prefix { field: String, prefix: String },
 }
 
@@ -153,7 +155,9 @@ pub enum ArgumentError {
          {{name: service-account-issuer, value: \"{issuer}\"}}"
     )]
     Missing { issuer: String },
-    #[error("KubeadmControlPlane has service-account-issuer {found:?}, which differs from {issuer:?} only by a slash or case; write it exactly so in {EXTRA_ARGS}")]
+    #[error(
+        "KubeadmControlPlane has service-account-issuer {found:?}, which differs from {issuer:?} only by a slash or case; write it exactly so in {EXTRA_ARGS}"
+    )]
     NotExact { issuer: String, found: String },
     #[error(
         "KubeadmControlPlane has service-account-issuer {found:?} first, and tokens are of the first; in {EXTRA_ARGS} put {issuer:?} before it"

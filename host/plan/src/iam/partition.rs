@@ -40,6 +40,9 @@ mod tests {
 
     #[test]
     fn services_in_china_have_a_host_name_of_their_own() {
-        assert_eq!([dns_suffix("aws"), dns_suffix("aws-us-gov"), dns_suffix("aws-cn")], ["amazonaws.com", "amazonaws.com", "amazonaws.com.cn"]);
+        assert_eq!(
+            [dns_suffix("aws"), dns_suffix("aws-us-gov"), dns_suffix("aws-cn")],
+            ["amazonaws.com", "amazonaws.com", "amazonaws.com.cn"]
+        );
     }
 }

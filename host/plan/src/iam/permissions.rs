@@ -67,27 +67,34 @@ enum Allowed {
     Yes,
 }
 
+impl Allowed {
+    fn limits(self) -> BTreeSet<String> {
+        match self {
+            Allowed::Within(limits) => limits,
+            Allowed::No | Allowed::Yes => BTreeSet::new(),
+        }
+    }
+}
+
 /// Judges actions such as `ec2:AttachVolume`. A needed action with a wildcard is allowed only by a pattern that covers it whole.
 pub fn judge(policies: &[Policy], boundary: Option<&Policy>, needed: &[String]) -> Permissions {
     let mut res = Permissions::default();
-    let own = read(policies, &mut res.unreadable);
-    let limits = boundary.map(|it| read(std::slice::from_ref(it), &mut res.unreadable));
+    let own: Statements<'_> = policies.iter().flat_map(|it| read(it, &mut res.unreadable).unwrap_or_default()).collect();
+    // A boundary that cannot be read is reported, and limits nothing here.
+    let limits = boundary.and_then(|it| Some((it, read(it, &mut res.unreadable)?)));
     let mut notes: BTreeMap<String, Vec<&str>> = BTreeMap::new();
     let mut seen = BTreeSet::new();
     for action in needed.iter().filter(|it| seen.insert(it.to_ascii_lowercase())) {
-        let all = own.iter().chain(limits.iter().flatten());
+        let all = own.iter().chain(limits.iter().flat_map(|(_, statements)| statements));
         let (denied, mut limited) = denials(all, action);
-        let cause = match (denied, allows(&own, action), limits.as_ref().map(|it| allows(it, action)), boundary) {
+        let (own, boundary) = (allows(&own, action), limits.as_ref().map(|(policy, it)| (policy, allows(it, action))));
+        let cause = match (denied, own, boundary) {
             (Some(by), ..) => Some(Cause::Denied(by)),
-            (None, Allowed::No, ..) => Some(Cause::NotAllowed),
-            // A boundary that cannot be read is reported as such.
-            (None, _, Some(Allowed::No), Some(it)) if limits.as_ref().is_some_and(|it| !it.is_empty()) => Some(Cause::Boundary(it.name.clone())),
-            (None, own, boundary, _) => {
-                for it in [Some(own), boundary].into_iter().flatten() {
-                    if let Allowed::Within(within) = it {
-                        limited.extend(within);
-                    }
-                }
+            (None, Allowed::No, _) => Some(Cause::NotAllowed),
+            (None, _, Some((policy, Allowed::No))) => Some(Cause::Boundary(policy.name.clone())),
+            (None, own, boundary) => {
+                limited.extend(own.limits());
+                limited.extend(boundary.into_iter().flat_map(|(_, it)| it.limits()));
                 None
             }
         };
@@ -103,18 +110,18 @@ pub fn judge(policies: &[Policy], boundary: Option<&Policy>, needed: &[String]) 
 /// Statements with the name of their policy.
 type Statements<'a> = Vec<(&'a str, Statement)>;
 
-fn read<'a>(policies: &'a [Policy], unreadable: &mut Vec<String>) -> Statements<'a> {
-    let mut res = Vec::new();
-    for policy in policies {
-        match Document::read(&policy.document) {
-            Err(error) => unreadable.push(format!("policy {} cannot be read: {error}", policy.name)),
-            Ok(document) => match document.statements.iter().find(|it| it.resources.is_none() || it.principals.is_some()) {
-                Some(it) => unreadable.push(format!("policy {} cannot be read: {} is not one of a permissions policy", policy.name, it.name)),
-                None => res.extend(document.statements.into_iter().map(|it| (policy.name.as_str(), it))),
-            },
-        }
-    }
-    res
+/// None for a text that is no policy.
+fn read<'a>(policy: &'a Policy, unreadable: &mut Vec<String>) -> Option<Statements<'a>> {
+    let message = match Document::read(&policy.document) {
+        Err(error) => error.to_string(),
+        Ok(document) => match document.statements.iter().find(|it| it.resources.is_none() || it.principals.is_some()) {
+            Some(it) if it.principals.is_some() => format!("{} has a Principal, which only trust policies have", it.name),
+            Some(it) => format!("{} has no Resource", it.name),
+            None => return Some(document.statements.into_iter().map(|it| (policy.name.as_str(), it)).collect()),
+        },
+    };
+    unreadable.push(format!("policy {} cannot be read: {message}", policy.name));
+    None
 }
 
 fn is_about(statement: &Statement, action: &str) -> bool {
@@ -155,7 +162,8 @@ fn limits(statement: &Statement) -> Option<String> {
         Some(Choice::Only(list)) => Some(format!("on {}", list.join(", "))),
         Some(Choice::AllBut(list)) => Some(format!("on all but {}", list.join(", "))),
     };
-    let conditions: Vec<String> = statement.conditions.iter().map(|it| format!("{} {} {}", it.operator, it.key, it.values.join(" or "))).collect();
+    let conditions: Vec<String> =
+        statement.conditions.iter().map(|it| format!("{} {} {}", it.operator, it.key, it.values.join(" or "))).collect();
     let conditions = if conditions.is_empty() { None } else { Some(format!("if {}", conditions.join(" and "))) };
     match (resources, conditions) {
         (None, None) => None,

@@ -31,7 +31,9 @@ pub enum RoleArnError {
     NotARole { field: String, value: String, what: &'static str, partition: String },
     #[error("{field}: {account:?} in {value:?} is not an account; write its twelve digits")]
     Account { field: String, value: String, account: String },
-    #[error("{field}: {name:?} in {value:?} cannot be the path and name of a role; names have 1 to 64 letters, digits or characters of +=,.@_-")]
+    #[error(
+        "{field}: {name:?} in {value:?} cannot be the path and name of a role; names have 1 to 64 letters, digits or characters of +=,.@_-"
+    )]
     Name { field: String, value: String, name: String },
     #[error("{field}: {value:?} is of a service; only AWS itself can let anyone assume it, so make a role of your own")]
     ServiceLinked { field: String, value: String },
@@ -134,29 +136,103 @@ mod tests {
         check_text(
             "arn:aws:iam::123456789012:role/k8s/ebs",
             "cn-north-1",
-            expect![[""]],
+            expect![[
+                r#"spec.storage.ebs.roleARN: "arn:aws:iam::123456789012:role/k8s/ebs" is of partition aws, but region cn-north-1 is in aws-cn, and roles do not reach across; write arn:aws-cn:iam::<account>:role/k8s/ebs, of an account there"#
+            ]],
         );
-        check_text("arn:aws-us-gov:iam::123456789012:role/ebs", "eu-west-1", expect![[""]]);
+        check_text(
+            "arn:aws-us-gov:iam::123456789012:role/ebs",
+            "eu-west-1",
+            expect![[
+                r#"spec.storage.ebs.roleARN: "arn:aws-us-gov:iam::123456789012:role/ebs" is of partition aws-us-gov, but region eu-west-1 is in aws, and roles do not reach across; write arn:aws:iam::<account>:role/ebs, of an account there"#
+            ]],
+        );
     }
 
     #[test]
     fn what_is_no_role_is_refused_with_what_to_write() {
-        check_text("ebs", "eu-west-1", expect![[""]]);
-        check_text("", "eu-west-1", expect![[""]]);
-        check_text("arn:aws:iam::123456789012:instance-profile/nodes", "eu-west-1", expect![[""]]);
-        check_text("arn:aws:sts::123456789012:assumed-role/ebs/session", "cn-north-1", expect![[""]]);
-        check_text("arn:aws:iam::aws:policy/service-role/AmazonEBSCSIDriverPolicy", "eu-west-1", expect![[""]]);
-        check_text("arn:aws:iam:eu-west-1:123456789012:role/ebs", "eu-west-1", expect![[""]]);
-        check_text("arn:aws:s3:::role/ebs", "eu-west-1", expect![[""]]);
+        check_text(
+            "ebs",
+            "eu-west-1",
+            expect![[r#"spec.storage.ebs.roleARN: "ebs" is not the ARN of a role; write arn:aws:iam::<account>:role/<name>"#]],
+        );
+        check_text(
+            "",
+            "eu-west-1",
+            expect![[r#"spec.storage.ebs.roleARN: "" is not the ARN of a role; write arn:aws:iam::<account>:role/<name>"#]],
+        );
+        check_text(
+            "arn:aws:iam::123456789012:instance-profile/nodes",
+            "eu-west-1",
+            expect![[
+                r#"spec.storage.ebs.roleARN: "arn:aws:iam::123456789012:instance-profile/nodes" is the ARN of an instance profile; write that of the role, arn:aws:iam::<account>:role/<name>"#
+            ]],
+        );
+        check_text(
+            "arn:aws:sts::123456789012:assumed-role/ebs/session",
+            "cn-north-1",
+            expect![[
+                r#"spec.storage.ebs.roleARN: "arn:aws:sts::123456789012:assumed-role/ebs/session" is the ARN of a session; write that of the role, arn:aws-cn:iam::<account>:role/<name>"#
+            ]],
+        );
+        check_text(
+            "arn:aws:iam::aws:policy/service-role/AmazonEBSCSIDriverPolicy",
+            "eu-west-1",
+            expect![[
+                r#"spec.storage.ebs.roleARN: "arn:aws:iam::aws:policy/service-role/AmazonEBSCSIDriverPolicy" is the ARN of a policy; write that of the role, arn:aws:iam::<account>:role/<name>"#
+            ]],
+        );
+        check_text(
+            "arn:aws:iam:eu-west-1:123456789012:role/ebs",
+            "eu-west-1",
+            expect![[
+                r#"spec.storage.ebs.roleARN: "arn:aws:iam:eu-west-1:123456789012:role/ebs" is not the ARN of a role; write arn:aws:iam::<account>:role/<name>"#
+            ]],
+        );
+        check_text(
+            "arn:aws:s3:::role/ebs",
+            "eu-west-1",
+            expect![[
+                r#"spec.storage.ebs.roleARN: "arn:aws:s3:::role/ebs" is not the ARN of a role; write arn:aws:iam::<account>:role/<name>"#
+            ]],
+        );
     }
 
     #[test]
     fn accounts_and_names_that_cannot_be_are_refused() {
-        check_text("arn:aws:iam::1234:role/ebs", "eu-west-1", expect![[""]]);
-        check_text("arn:aws:iam::123456789012:role/", "eu-west-1", expect![[""]]);
-        check_text("arn:aws:iam::123456789012:role/my role", "eu-west-1", expect![[""]]);
-        check_text("arn:aws:iam::123456789012:role//ebs", "eu-west-1", expect![[""]]);
-        check_text(&format!("arn:aws:iam::123456789012:role/{}", "x".repeat(65)), "eu-west-1", expect![[""]]);
+        check_text(
+            "arn:aws:iam::1234:role/ebs",
+            "eu-west-1",
+            expect![[r#"spec.storage.ebs.roleARN: "1234" in "arn:aws:iam::1234:role/ebs" is not an account; write its twelve digits"#]],
+        );
+        check_text(
+            "arn:aws:iam::123456789012:role/",
+            "eu-west-1",
+            expect![[
+                r#"spec.storage.ebs.roleARN: "" in "arn:aws:iam::123456789012:role/" cannot be the path and name of a role; names have 1 to 64 letters, digits or characters of +=,.@_-"#
+            ]],
+        );
+        check_text(
+            "arn:aws:iam::123456789012:role/my role",
+            "eu-west-1",
+            expect![[
+                r#"spec.storage.ebs.roleARN: "my role" in "arn:aws:iam::123456789012:role/my role" cannot be the path and name of a role; names have 1 to 64 letters, digits or characters of +=,.@_-"#
+            ]],
+        );
+        check_text(
+            "arn:aws:iam::123456789012:role//ebs",
+            "eu-west-1",
+            expect![[
+                r#"spec.storage.ebs.roleARN: "/ebs" in "arn:aws:iam::123456789012:role//ebs" cannot be the path and name of a role; names have 1 to 64 letters, digits or characters of +=,.@_-"#
+            ]],
+        );
+        check_text(
+            &format!("arn:aws:iam::123456789012:role/{}", "x".repeat(65)),
+            "eu-west-1",
+            expect![[
+                r#"spec.storage.ebs.roleARN: "xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx" in "arn:aws:iam::123456789012:role/xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx" cannot be the path and name of a role; names have 1 to 64 letters, digits or characters of +=,.@_-"#
+            ]],
+        );
     }
 
     #[test]
@@ -164,7 +240,9 @@ mod tests {
         check_text(
             "arn:aws:iam::123456789012:role/aws-service-role/autoscaling.amazonaws.com/AWSServiceRoleForAutoScaling",
             "eu-west-1",
-            expect![[""]],
+            expect![[
+                r#"spec.storage.ebs.roleARN: "arn:aws:iam::123456789012:role/aws-service-role/autoscaling.amazonaws.com/AWSServiceRoleForAutoScaling" is of a service; only AWS itself can let anyone assume it, so make a role of your own"#
+            ]],
         );
     }
 }

@@ -141,10 +141,8 @@ pub fn fix(assumer: &Assumer) -> String {
             (format!("\"Service\": {}", quoted(&instance_service(partition))), statement::SERVICE_ACTION, String::new())
         }
     };
-    let statement = format!(
-        "      \"Effect\": \"Allow\",\n      \"Principal\": {{ {principal} }},\n      \"Action\": {}{condition}",
-        quoted(action)
-    );
+    let statement =
+        format!("      \"Effect\": \"Allow\",\n      \"Principal\": {{ {principal} }},\n      \"Action\": {}{condition}", quoted(action));
     format!("{{\n  \"Version\": \"2012-10-17\",\n  \"Statement\": [\n    {{\n{statement}\n    }}\n  ]\n}}")
 }
 

@@ -91,10 +91,9 @@ impl<'a> Request<'a> {
         match actions {
             Choice::Only(list) if list.iter().any(|it| action_matches(it, self.action)) => None,
             Choice::Only(list) => Some(format!("Action is {}, not {}", list.join(", "), self.action)),
-            Choice::AllBut(list) => list
-                .iter()
-                .find(|it| action_matches(it, self.action))
-                .map(|it| format!("NotAction {it} leaves out {}", self.action)),
+            Choice::AllBut(list) => {
+                list.iter().find(|it| action_matches(it, self.action)).map(|it| format!("NotAction {it} leaves out {}", self.action))
+            }
         }
     }
 
