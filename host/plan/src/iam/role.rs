@@ -26,9 +26,9 @@ impl fmt::Display for RoleArn {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum RoleArnError {
     #[error("{field}: {value:?} is not the ARN of a role; write arn:{partition}:iam::<account>:role/<name>")]
-    Shape { field: String, value: String, partition: String },
+    Shape { field: String, value: String, partition: &'static str },
     #[error("{field}: {value:?} is the ARN of {what}; write that of the role, arn:{partition}:iam::<account>:role/<name>")]
-    NotARole { field: String, value: String, what: &'static str, partition: String },
+    NotARole { field: String, value: String, what: &'static str, partition: &'static str },
     #[error("{field}: {account:?} in {value:?} is not an account; write its twelve digits")]
     Account { field: String, value: String, account: String },
     #[error(
@@ -38,9 +38,10 @@ pub enum RoleArnError {
     #[error("{field}: {value:?} is of a service; only AWS itself can let anyone assume it, so make a role of your own")]
     ServiceLinked { field: String, value: String },
     #[error(
-        "{field}: {value:?} is of partition {found}, but region {region} is in {partition}, and roles do not reach across; write {fixed}, of an account there"
+        "{field}: {value:?} is of another partition than region {region}, which is in {partition}, and roles do not reach across; \
+         write {fixed}, of an account there"
     )]
-    Partition { field: String, value: String, found: String, region: String, partition: String, fixed: String },
+    Partition { field: String, value: String, region: String, partition: &'static str, fixed: String },
 }
 
 /// Takes the ARN of a role apart that a cluster in a region is to use. The field path is the one of the user's object.
@@ -48,7 +49,7 @@ pub enum RoleArnError {
 /// # Errors
 /// It is no ARN of a role, of another partition than the region's, or of a role that only AWS can use.
 pub fn check(field: &str, value: &str, region: &str) -> Result<RoleArn, RoleArnError> {
-    let partition = partition::of_region(region).to_owned();
+    let partition = partition::of_region(region);
     let (field, text) = (field.to_owned(), value.to_owned());
     let parts: Vec<&str> = value.splitn(6, ':').collect();
     let ["arn", found, service, arn_region, account, resource] = parts[..] else {
@@ -72,9 +73,8 @@ pub fn check(field: &str, value: &str, region: &str) -> Result<RoleArn, RoleArnE
     }
     let arn = RoleArn { partition: found.to_owned(), account: account.to_owned(), path, name: role.to_owned() };
     if found != partition {
-        let fixed = RoleArn { partition: partition.clone(), account: "<account>".to_owned(), ..arn }.to_string();
-        let (found, region) = (found.to_owned(), region.to_owned());
-        return Err(RoleArnError::Partition { field, value: text, found, region, partition, fixed });
+        let fixed = RoleArn { partition: partition.to_owned(), account: "<account>".to_owned(), ..arn }.to_string();
+        return Err(RoleArnError::Partition { field, value: text, region: region.to_owned(), partition, fixed });
     }
     Ok(arn)
 }
@@ -137,14 +137,14 @@ mod tests {
             "arn:aws:iam::123456789012:role/k8s/ebs",
             "cn-north-1",
             expect![[
-                r#"spec.storage.ebs.roleARN: "arn:aws:iam::123456789012:role/k8s/ebs" is of partition aws, but region cn-north-1 is in aws-cn, and roles do not reach across; write arn:aws-cn:iam::<account>:role/k8s/ebs, of an account there"#
+                r#"spec.storage.ebs.roleARN: "arn:aws:iam::123456789012:role/k8s/ebs" is of another partition than region cn-north-1, which is in aws-cn, and roles do not reach across; write arn:aws-cn:iam::<account>:role/k8s/ebs, of an account there"#
             ]],
         );
         check_text(
             "arn:aws-us-gov:iam::123456789012:role/ebs",
             "eu-west-1",
             expect![[
-                r#"spec.storage.ebs.roleARN: "arn:aws-us-gov:iam::123456789012:role/ebs" is of partition aws-us-gov, but region eu-west-1 is in aws, and roles do not reach across; write arn:aws:iam::<account>:role/ebs, of an account there"#
+                r#"spec.storage.ebs.roleARN: "arn:aws-us-gov:iam::123456789012:role/ebs" is of another partition than region eu-west-1, which is in aws, and roles do not reach across; write arn:aws:iam::<account>:role/ebs, of an account there"#
             ]],
         );
     }

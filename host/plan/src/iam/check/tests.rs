@@ -100,8 +100,8 @@ fn an_arn_that_cannot_be_is_false_whatever_was_read() {
         &wrong,
         &readings(),
         expect![[r#"
-        False InvalidRoleARN
-        spec.storage.ebs.roleARN: "arn:aws:iam::123456789012:role/k8s/ebs" is of partition aws, but region cn-north-1 is in aws-cn, and roles do not reach across; write arn:aws-cn:iam::<account>:role/k8s/ebs, of an account there"#]],
+            False InvalidRoleARN
+            spec.storage.ebs.roleARN: "arn:aws:iam::123456789012:role/k8s/ebs" is of another partition than region cn-north-1, which is in aws-cn, and roles do not reach across; write arn:aws-cn:iam::<account>:role/k8s/ebs, of an account there"#]],
     );
 }
 
