@@ -12,6 +12,7 @@ pub mod cluster;
 pub mod contract;
 mod decide;
 pub mod grant;
+pub mod iam;
 mod key;
 pub mod machine;
 mod record;

@@ -1,0 +1,272 @@
+//! Whether a role is fit for who needs it: puts together what was read of it into one finding for a condition.
+//! What could not be read makes a finding unknown, never false.
+
+use super::permissions::{self, Policy};
+use super::role::{self, RoleArn};
+use super::trust::{self, Assumer, Verdict, issuer_host};
+
+/// How a read of AWS ended.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Reading<T> {
+    Found(T),
+    /// AWS says that it is not there.
+    Absent,
+    /// We may not read it; with the permission that is missing, such as `iam:GetRole`.
+    AccessDenied {
+        permission: String,
+    },
+    /// Throttled, timed out, or failed otherwise; with what AWS said.
+    Failed {
+        message: String,
+    },
+}
+
+/// What is asked of a role.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Question {
+    /// Field path of the ARN in the user's object, for messages.
+    pub field: String,
+    /// As the user wrote it.
+    pub role_arn: String,
+    /// The region of the cluster.
+    pub region: String,
+    /// The account whose roles we read; None when it is not known.
+    pub own_account: Option<String>,
+    pub assumer: Assumer,
+    /// Actions that the role must allow, such as `ec2:AttachVolume`.
+    pub actions: Vec<String>,
+}
+
+/// What was read of a role.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Readings {
+    /// GetRole.
+    pub role: Reading<Role>,
+    /// GetOpenIDConnectProvider for the provider's ARN; None where no service account is to assume the role.
+    pub provider: Option<Reading<Provider>>,
+    /// ListAttachedRolePolicies, GetPolicy and GetPolicyVersion.
+    pub attached: Reading<Vec<Policy>>,
+    /// ListRolePolicies and GetRolePolicy.
+    pub inline: Reading<Vec<Policy>>,
+    /// The policy that GetRole names as permissions boundary; None where it names none.
+    pub boundary: Option<Reading<Policy>>,
+}
+
+/// A role as GetRole returns it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Role {
+    pub arn: String,
+    /// `AssumeRolePolicyDocument`, as returned.
+    pub trust_policy: String,
+}
+
+/// An OIDC provider as GetOpenIDConnectProvider returns it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Provider {
+    /// The issuer, without scheme.
+    pub url: String,
+    /// The audiences that it takes tokens for.
+    pub client_ids: Vec<String>,
+}
+
+/// Values of a condition's status.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Status {
+    True,
+    False,
+    Unknown,
+}
+
+/// Reasons of findings, in CamelCase as conditions have them.
+pub mod reason {
+    pub const ROLE_READY: &str = "RoleReady";
+    pub const INVALID_ROLE_ARN: &str = "InvalidRoleARN";
+    pub const ROLE_NOT_FOUND: &str = "RoleNotFound";
+    pub const ROLE_IN_OTHER_ACCOUNT: &str = "RoleInOtherAccount";
+    pub const TRUST_POLICY_DENIES: &str = "TrustPolicyDenies";
+    pub const TRUST_POLICY_UNCLEAR: &str = "TrustPolicyUnclear";
+    pub const PROVIDER_NOT_FOUND: &str = "OIDCProviderNotFound";
+    pub const PROVIDER_MISMATCH: &str = "OIDCProviderMismatch";
+    pub const PERMISSIONS_MISSING: &str = "PermissionsMissing";
+    pub const POLICY_UNCLEAR: &str = "PolicyUnclear";
+    pub const ACCESS_DENIED: &str = "AccessDenied";
+    pub const READ_FAILED: &str = "ReadFailed";
+}
+
+/// What is said of a role.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Finding {
+    pub status: Status,
+    pub reason: &'static str,
+    /// Everything that is wrong or unclear, what to do, and warnings.
+    pub message: String,
+    /// A trust policy that would pass, where the present one does not or is not known. A role that serves others too needs its statement
+    /// beside theirs.
+    pub fix: Option<String>,
+}
+
+/// Collects what is said; the worst status wins, and of that the first reason.
+#[derive(Default)]
+struct Said {
+    wrong: Vec<(&'static str, String)>,
+    unclear: Vec<(&'static str, String)>,
+    warnings: Vec<String>,
+    fix: Option<String>,
+}
+
+/// Says whether a role is fit.
+pub fn judge(question: &Question, readings: &Readings) -> Finding {
+    let mut said = Said::default();
+    match role::check(&question.field, &question.role_arn, &question.region) {
+        Err(error) => said.wrong.push((reason::INVALID_ROLE_ARN, error.to_string())),
+        Ok(arn) => match foreign_account(question, &arn) {
+            Some(message) => said.unclear.push((reason::ROLE_IN_OTHER_ACCOUNT, message)),
+            None => role_and_the_rest(question, &arn, readings, &mut said),
+        },
+    }
+    said.finding()
+}
+
+/// IAM reads only roles of one's own account, by name: what it would return is another role.
+fn foreign_account(question: &Question, arn: &RoleArn) -> Option<String> {
+    let own = question.own_account.as_ref().filter(|it| **it != arn.account)?;
+    Some(format!("{}: {arn} is in account {}, but roles can be read in {own} only; it is used unchecked", question.field, arn.account))
+}
+
+fn role_and_the_rest(question: &Question, arn: &RoleArn, readings: &Readings, said: &mut Said) {
+    let Question { field, assumer, .. } = question;
+    match &readings.role {
+        Reading::Absent => {
+            let message = format!("{field}: role {arn} does not exist; create it with the trust policy given here, or name another");
+            said.wrong.push((reason::ROLE_NOT_FOUND, message));
+            said.fix = Some(trust::fix(assumer));
+            return;
+        }
+        Reading::Found(role) if role.arn.split(':').nth(4).is_some_and(|it| it != arn.account) => {
+            let message = format!("{field}: {arn} is in account {}, but only {} can be read; it is used unchecked", arn.account, role.arn);
+            said.unclear.push((reason::ROLE_IN_OTHER_ACCOUNT, message));
+            return;
+        }
+        Reading::Found(role) if role.arn != arn.to_string() => {
+            let message = format!("{field}: {arn} does not exist, but {} does; write that, or name another", role.arn);
+            said.wrong.push((reason::ROLE_NOT_FOUND, message));
+            return;
+        }
+        Reading::Found(role) => judge_trust(arn, assumer, &role.trust_policy, said),
+        other => {
+            said.unread(&format!("whether role {arn} exists and whom it trusts"), other);
+            said.fix = Some(trust::fix(assumer));
+        }
+    }
+    if let (Assumer::ServiceAccount(identity), Some(reading)) = (assumer, &readings.provider) {
+        judge_provider(identity, reading, said);
+    }
+    judge_permissions(question, arn, readings, said);
+}
+
+fn judge_trust(arn: &RoleArn, assumer: &Assumer, policy: &str, said: &mut Said) {
+    let judgement = trust::judge(policy, assumer);
+    let who = match assumer {
+        Assumer::ServiceAccount(it) => format!("{} with audience {}", it.subject(), it.audience),
+        Assumer::Instances { .. } => "instances".to_owned(),
+    };
+    match judgement.verdict {
+        Verdict::Allowed => (),
+        Verdict::Denied { reasons } => {
+            let message = format!("the trust policy of {arn} does not let {who} assume it: {}", reasons.join("; "));
+            said.wrong.push((reason::TRUST_POLICY_DENIES, message));
+            said.fix = Some(trust::fix(assumer));
+        }
+        Verdict::Unknown { reasons } => {
+            let message = format!("whether the trust policy of {arn} lets {who} assume it cannot be said: {}", reasons.join("; "));
+            said.unclear.push((reason::TRUST_POLICY_UNCLEAR, message));
+            said.fix = Some(trust::fix(assumer));
+        }
+    }
+    said.warnings.extend(judgement.warnings.into_iter().map(|it| format!("trust policy, {it}")));
+}
+
+fn judge_provider(identity: &trust::WebIdentity, reading: &Reading<Provider>, said: &mut Said) {
+    let arn = &identity.provider_arn;
+    match reading {
+        Reading::Found(provider) if issuer_host(&provider.url) != issuer_host(&identity.issuer) => {
+            let message = format!("OIDC provider {arn} is of issuer {}, not of {}", provider.url, identity.issuer);
+            said.wrong.push((reason::PROVIDER_MISMATCH, message));
+        }
+        Reading::Found(provider) if !provider.client_ids.contains(&identity.audience) => {
+            let message = format!("OIDC provider {arn} does not list {} among its client ids; add it", identity.audience);
+            said.wrong.push((reason::PROVIDER_MISMATCH, message));
+        }
+        Reading::Found(_) => (),
+        Reading::Absent => {
+            let message =
+                format!("OIDC provider {arn} does not exist; create it for {} with client id {}", identity.issuer, identity.audience);
+            said.wrong.push((reason::PROVIDER_NOT_FOUND, message));
+        }
+        other => said.unread(&format!("OIDC provider {arn}"), other),
+    }
+}
+
+fn judge_permissions(question: &Question, arn: &RoleArn, readings: &Readings, said: &mut Said) {
+    let mut policies = Vec::new();
+    let mut is_complete = true;
+    for (what, reading) in [("attached", &readings.attached), ("inline", &readings.inline)] {
+        match reading {
+            Reading::Found(found) => policies.extend(found.iter().cloned()),
+            other => {
+                is_complete = false;
+                said.unread(&format!("the {what} policies of {arn}"), other);
+            }
+        }
+    }
+    let boundary = match &readings.boundary {
+        None => None,
+        Some(Reading::Found(policy)) => Some(policy),
+        Some(other) => {
+            said.unread(&format!("the permissions boundary of {arn}"), other);
+            None
+        }
+    };
+    let mut permissions = permissions::judge(&policies, boundary, &question.actions);
+    is_complete &= permissions.unreadable.is_empty();
+    for it in std::mem::take(&mut permissions.unreadable) {
+        said.unclear.push((reason::POLICY_UNCLEAR, it));
+    }
+    // A policy that was not read may allow what no other does. It cannot take back what another denies.
+    permissions.missing.retain(|it| is_complete || it.cause != permissions::Cause::NotAllowed);
+    if !permissions.missing.is_empty() {
+        let message = format!("role {arn} lacks permissions: {}", permissions.missing_text());
+        said.wrong.push((reason::PERMISSIONS_MISSING, message));
+    }
+    said.warnings.extend(permissions.notes);
+}
+
+impl Said {
+    fn unread<T>(&mut self, what: &str, reading: &Reading<T>) {
+        let (reason, message) = match reading {
+            Reading::AccessDenied { permission } => {
+                (reason::ACCESS_DENIED, format!("{what} cannot be read: grant {permission} to this operator, or check it yourself"))
+            }
+            Reading::Failed { message } => (reason::READ_FAILED, format!("{what} could not be read and will be tried again: {message}")),
+            // Lists and named policies that are gone were changed while they were read.
+            Reading::Absent | Reading::Found(_) => {
+                (reason::READ_FAILED, format!("{what} changed while it was read; it will be tried again"))
+            }
+        };
+        self.unclear.push((reason, message));
+    }
+
+    fn finding(self) -> Finding {
+        let (status, reason) = match (self.wrong.first(), self.unclear.first()) {
+            (Some((reason, _)), _) => (Status::False, *reason),
+            (None, Some((reason, _))) => (Status::Unknown, *reason),
+            (None, None) => (Status::True, reason::ROLE_READY),
+        };
+        let warnings = self.warnings.into_iter().map(|it| format!("warning: {it}"));
+        let said = self.wrong.into_iter().chain(self.unclear).map(|(_, message)| message);
+        Finding { status, reason, message: said.chain(warnings).collect::<Vec<_>>().join(". "), fix: self.fix }
+    }
+}
+
+#[cfg(test)]
+mod tests;

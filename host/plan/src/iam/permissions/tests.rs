@@ -1,0 +1,200 @@
+//! Policies and what they lack. The expected texts follow AWS's documentation of policy elements and of how they are evaluated.
+
+use expect_test::{Expect, expect};
+
+use super::*;
+
+fn policy(name: &str, statements: &str) -> Policy {
+    Policy { name: name.to_owned(), document: format!(r#"{{"Version": "2012-10-17", "Statement": [{statements}]}}"#) }
+}
+
+fn said(policies: &[Policy], boundary: Option<&Policy>, needed: &[&str]) -> String {
+    let needed: Vec<String> = needed.iter().map(|it| (*it).to_owned()).collect();
+    let res = judge(policies, boundary, &needed);
+    let missing = if res.missing.is_empty() { "nothing missing".to_owned() } else { res.missing_text() };
+    let notes = res.notes.iter().map(|it| format!("\n! {it}"));
+    let unreadable = res.unreadable.iter().map(|it| format!("\n? {it}"));
+    missing + &notes.chain(unreadable).collect::<String>()
+}
+
+/// One policy named `p`, for attaching and describing volumes.
+#[track_caller]
+fn check(statements: &str, expected: Expect) {
+    expected.assert_eq(&said(&[policy("p", statements)], None, &["ec2:AttachVolume", "ec2:DescribeVolumes"]));
+}
+
+/// A policy that allows everything, and one that denies by this statement.
+#[track_caller]
+fn check_deny(deny: &str, expected: Expect) {
+    let allow = policy("all", r#"{"Effect": "Allow", "Action": "*", "Resource": "*"}"#);
+    let deny = policy("guard", &format!(r#"{{"Sid": "No", "Effect": "Deny", {deny}}}"#));
+    expected.assert_eq(&said(&[deny, allow], None, &["ec2:AttachVolume", "ec2:DescribeVolumes"]));
+}
+
+/// A policy that allows everything, within a boundary.
+#[track_caller]
+fn check_boundary(statements: &str, expected: Expect) {
+    let allow = policy("all", r#"{"Effect": "Allow", "Action": "*", "Resource": "*"}"#);
+    expected.assert_eq(&said(&[allow], Some(&policy("limit", statements)), &["ec2:AttachVolume", "ec2:DescribeVolumes"]));
+}
+
+#[test]
+fn actions_are_allowed_by_name_wildcard_and_without_case() {
+    check(r#"{"Effect": "Allow", "Action": ["ec2:AttachVolume", "ec2:DescribeVolumes"], "Resource": "*"}"#, expect!["nothing missing"]);
+    check(r#"{"Effect": "Allow", "Action": "EC2:*volume*", "Resource": ["*"]}"#, expect!["nothing missing"]);
+    check(r#"{"Effect": "Allow", "Action": ["ec2:AttachVolum?", "ec2:DescribeVolume?"], "Resource": "*"}"#, expect!["nothing missing"]);
+    check(r#"{"Effect": "Allow", "Action": "*", "Resource": "*"}"#, expect!["nothing missing"]);
+}
+
+#[test]
+fn what_no_statement_allows_is_missing() {
+    check(r#"{"Effect": "Allow", "Action": "ec2:Describe*", "Resource": "*"}"#, expect!["no policy allows ec2:AttachVolume"]);
+    check(
+        r#"{"Effect": "Allow", "Action": "ec2:AttachVolume?", "Resource": "*"}"#,
+        expect!["no policy allows ec2:AttachVolume, ec2:DescribeVolumes"],
+    );
+    check(r#"{"Effect": "Allow", "Action": "s3:*", "Resource": "*"}"#, expect!["no policy allows ec2:AttachVolume, ec2:DescribeVolumes"]);
+    check("", expect!["no policy allows ec2:AttachVolume, ec2:DescribeVolumes"]);
+    expect!["no policy allows ec2:AttachVolume"].assert_eq(&said(&[], None, &["ec2:AttachVolume"]));
+}
+
+#[test]
+fn not_action_allows_what_it_does_not_name() {
+    check(r#"{"Effect": "Allow", "NotAction": "iam:*", "Resource": "*"}"#, expect!["nothing missing"]);
+    check(r#"{"Effect": "Allow", "NotAction": ["iam:*", "EC2:attach*"], "Resource": "*"}"#, expect!["no policy allows ec2:AttachVolume"]);
+}
+
+#[test]
+fn limits_of_an_allow_are_noted() {
+    check(
+        r#"{"Effect": "Allow", "Action": "ec2:*", "Resource": "arn:aws:ec2:*:*:volume/*"}"#,
+        expect![[r#"
+        nothing missing
+        ! ec2:AttachVolume, ec2:DescribeVolumes: allowed only on arn:aws:ec2:*:*:volume/* (p, statement 1)"#]],
+    );
+    check(
+        r#"{"Effect": "Allow", "Action": "ec2:*", "NotResource": "arn:aws:ec2:*:*:volume/vol-1"}"#,
+        expect![[r#"
+        nothing missing
+        ! ec2:AttachVolume, ec2:DescribeVolumes: allowed only on all but arn:aws:ec2:*:*:volume/vol-1 (p, statement 1)"#]],
+    );
+    check(
+        r#"{"Effect": "Allow", "Action": "ec2:*", "Resource": "*", "Condition": {"StringEquals": {"aws:RequestTag/team": ["a", "b"]}}}"#,
+        expect![[r#"
+            nothing missing
+            ! ec2:AttachVolume, ec2:DescribeVolumes: allowed only if StringEquals aws:RequestTag/team a or b (p, statement 1)"#]],
+    );
+    check(
+        r#"{"Effect": "Allow", "Action": "ec2:Attach*", "Resource": ["arn:a", "arn:b"], "Condition": {"Bool": {"aws:SecureTransport": true}}},
+           {"Effect": "Allow", "Action": "ec2:Describe*", "Resource": "*"}"#,
+        expect![[r#"
+            nothing missing
+            ! ec2:AttachVolume: allowed only on arn:a, arn:b if Bool aws:SecureTransport true (p, statement 1)"#]],
+    );
+}
+
+#[test]
+fn an_allow_without_limits_outweighs_one_with() {
+    check(
+        r#"{"Effect": "Allow", "Action": "ec2:*", "Resource": "arn:aws:ec2:*:*:volume/*"}, {"Effect": "Allow", "Action": "ec2:*", "Resource": "*"}"#,
+        expect!["nothing missing"],
+    );
+    check(r#"{"Effect": "Allow", "Action": "ec2:*", "Resource": "*", "Condition": {}}"#, expect!["nothing missing"]);
+}
+
+#[test]
+fn deny_on_everything_wins_in_any_order() {
+    check_deny(r#""Action": "ec2:Attach*", "Resource": "*""#, expect!["guard, statement 1 (No), denies ec2:AttachVolume"]);
+    check_deny(
+        r#""Action": "*", "Resource": ["arn:aws:s3:::x", "*"]"#,
+        expect!["guard, statement 1 (No), denies ec2:AttachVolume, ec2:DescribeVolumes"],
+    );
+    check_deny(r#""NotAction": "ec2:Describe*", "Resource": "*""#, expect!["guard, statement 1 (No), denies ec2:AttachVolume"]);
+}
+
+#[test]
+fn deny_with_limits_is_noted() {
+    check_deny(
+        r#""Action": "ec2:Attach*", "Resource": "arn:aws:ec2:*:*:volume/vol-1""#,
+        expect![[r#"
+        nothing missing
+        ! ec2:AttachVolume: denied on arn:aws:ec2:*:*:volume/vol-1 (guard, statement 1 (No))"#]],
+    );
+    check_deny(
+        r#""Action": "*", "NotResource": "arn:aws:ec2:*:*:*""#,
+        expect![[r#"
+        nothing missing
+        ! ec2:AttachVolume, ec2:DescribeVolumes: denied on all but arn:aws:ec2:*:*:* (guard, statement 1 (No))"#]],
+    );
+    check_deny(
+        r#""NotAction": "iam:*", "Resource": "*", "Condition": {"StringNotEquals": {"aws:RequestedRegion": "eu-west-1"}}"#,
+        expect![[r#"
+        nothing missing
+        ! ec2:AttachVolume, ec2:DescribeVolumes: denied if StringNotEquals aws:RequestedRegion eu-west-1 (guard, statement 1 (No))"#]],
+    );
+    check_deny(r#""Action": "s3:*", "Resource": "*""#, expect!["nothing missing"]);
+}
+
+#[test]
+fn a_boundary_must_allow_too() {
+    check_boundary(r#"{"Effect": "Allow", "Action": "ec2:*", "Resource": "*"}"#, expect!["nothing missing"]);
+    check_boundary(
+        r#"{"Effect": "Allow", "Action": "ec2:Describe*", "Resource": "*"}"#,
+        expect!["the permissions boundary limit does not allow ec2:AttachVolume"],
+    );
+    check_boundary(
+        r#"{"Effect": "Allow", "Action": "ec2:*", "Resource": "arn:aws:ec2:eu-west-1:*:*"}"#,
+        expect![[r#"
+        nothing missing
+        ! ec2:AttachVolume, ec2:DescribeVolumes: allowed only on arn:aws:ec2:eu-west-1:*:* (limit, statement 1)"#]],
+    );
+    check_boundary(
+        r#"{"Effect": "Allow", "Action": "*", "Resource": "*"}, {"Effect": "Deny", "Action": "ec2:AttachVolume", "Resource": "*"}"#,
+        expect!["limit, statement 2, denies ec2:AttachVolume"],
+    );
+    check_boundary("", expect!["the permissions boundary limit does not allow ec2:AttachVolume, ec2:DescribeVolumes"]);
+}
+
+#[test]
+fn a_boundary_allows_nothing_by_itself() {
+    let limit = policy("limit", r#"{"Effect": "Allow", "Action": "*", "Resource": "*"}"#);
+    expect!["no policy allows ec2:AttachVolume"].assert_eq(&said(&[], Some(&limit), &["ec2:AttachVolume"]));
+}
+
+#[test]
+fn policies_add_up() {
+    let attach = policy("attach", r#"{"Effect": "Allow", "Action": "ec2:AttachVolume", "Resource": "*"}"#);
+    let describe = policy("describe", r#"{"Effect": "Allow", "Action": "ec2:Describe*", "Resource": "*"}"#);
+    expect!["no policy allows ec2:CreateTags"].assert_eq(&said(
+        &[attach, describe],
+        None,
+        &["ec2:AttachVolume", "ec2:DescribeVolumes", "ec2:CreateTags", "EC2:createtags"],
+    ));
+}
+
+#[test]
+fn what_cannot_be_read_is_named_and_the_rest_counts() {
+    let describe = policy("describe", r#"{"Effect": "Allow", "Action": "ec2:Describe*", "Resource": "*"}"#);
+    let trust = policy("trust", r#"{"Effect": "Allow", "Principal": "*", "Action": "*", "Resource": "*"}"#);
+    let cut = Policy { name: "cut".to_owned(), document: r#"{"Statement": ["#.to_owned() };
+    let no_resource = policy("lacking", r#"{"Effect": "Allow", "Action": "*"}"#);
+    let all = [describe.clone(), trust, cut.clone(), no_resource];
+    expect![[r#"
+        no policy allows ec2:AttachVolume
+        ? policy trust cannot be read: statement 1 has a Principal, which only trust policies have
+        ? policy cut cannot be read: it is not JSON: EOF while parsing a list at line 1 column 15
+        ? policy lacking cannot be read: statement 1 has no Resource"#]]
+    .assert_eq(&said(&all, None, &["ec2:DescribeVolumes", "ec2:AttachVolume"]));
+    expect![[r#"
+        nothing missing
+        ? policy cut cannot be read: it is not JSON: EOF while parsing a list at line 1 column 15"#]]
+    .assert_eq(&said(&[describe], Some(&cut), &["ec2:DescribeVolumes"]));
+}
+
+#[test]
+fn encoded_documents_are_read() {
+    let document =
+        r#"%7B%22Statement%22%3A%7B%22Effect%22%3A%22Allow%22%2C%22Action%22%3A%22ec2%3A%2A%22%2C%22Resource%22%3A%22%2A%22%7D%7D"#;
+    let encoded = Policy { name: "p".to_owned(), document: document.to_owned() };
+    expect!["no policy allows s3:GetObject"].assert_eq(&said(&[encoded], None, &["ec2:AttachVolume", "s3:GetObject"]));
+}
