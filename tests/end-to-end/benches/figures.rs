@@ -76,7 +76,8 @@ async fn create() -> Result<()> {
 /// write for the network, but for the time the NAT gateway took; from bootstrap data to the instance; from a running instance to the load
 /// balancer. The API tells its times in whole seconds, cut off, so that this is up to two seconds too much.
 async fn own_share(bed: &Bed, cluster: &Cluster, calls: &[Call]) -> Result<f64> {
-    let object = cluster.object(bed, "awscluster", &cluster.name).await?;
+    let arguments = ["get", "awscluster", &cluster.name, "--namespace", &cluster.namespace, "--show-managed-fields"];
+    let object = bed.kubectl_json(&arguments).await?;
     let fields = object["metadata"]["managedFields"].as_array().context("no managed fields")?;
     let owner = fields.iter().find(|it| it["fieldsV1"]["f:metadata"].get("f:ownerReferences").is_some()).context("no owner")?;
     let owned = seconds(bed, &owner["time"]).await?;
