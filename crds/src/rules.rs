@@ -210,9 +210,5 @@ pub fn cluster_plugin(spec: &mut Spec<'_>) {
         "has(self.warmIPTarget) == has(self.minimumIPTarget)",
         "warmIPTarget and minimumIPTarget go together: with one alone, EC2 is asked for every single address",
     );
-    spec.rule(
-        "storage.efs.storageClass",
-        "self.gidRangeStart < self.gidRangeEnd",
-        "gidRangeStart must be below gidRangeEnd",
-    );
+    spec.rule("storage.efs.storageClass", "self.gidRangeStart < self.gidRangeEnd", "gidRangeStart must be below gidRangeEnd");
 }

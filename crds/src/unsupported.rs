@@ -144,10 +144,7 @@ pub const MACHINE: &[Refused] = &[
 ];
 
 /// Of ClusterPlugin: plugins of third parties, which cannot be registered yet.
-pub const CLUSTER_PLUGIN: &[Refused] = &[
-    field("networking.module", Declared, NEVER, ""),
-    field("plugins", Declared, NONE_SET, ""),
-];
+pub const CLUSTER_PLUGIN: &[Refused] = &[field("networking.module", Declared, NEVER, ""), field("plugins", Declared, NONE_SET, "")];
 
 /// Declares these fields in the schema and refuses their values.
 pub fn refuse(spec: &mut Spec<'_>, fields: &[Refused]) {

@@ -14,8 +14,8 @@ use serde_json::Value;
 
 pub use fact::{AwsFact, ClusterFact, ControlPlaneEndpoint, InstalledFact, KUBERNETES_VERSION, StorageClassFact, SubnetFact};
 pub use step::{
-    ApplySpec, CertificateSpec, DeleteSpec, EfsFileSystemSpec, IamRoleSpec, Protocol, Prune, Role, RoleMode, RoleTrust, SecurityGroupRuleSpec, StepError,
-    StepSpec, WaitCondition, WaitSpec,
+    ApplySpec, CertificateSpec, DeleteSpec, EfsFileSystemSpec, IamRoleSpec, Protocol, Prune, Role, RoleMode, RoleTrust,
+    SecurityGroupRuleSpec, StepError, StepSpec, WaitCondition, WaitSpec,
 };
 
 /// The version of the contract that this host speaks.

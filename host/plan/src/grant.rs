@@ -188,9 +188,7 @@ mod tests {
 
     #[test]
     fn roles_are_only_looked_at_and_only_for_ones_own_service_accounts() {
-        let role = |mode: &str, account: &str| {
-            json!({"roleArn": "arn", "trust": "irsa", "namespace": "kube-system", "serviceAccount": account, "actions": [], "mode": mode})
-        };
+        let role = |mode: &str, account: &str| json!({"roleArn": "arn", "trust": "irsa", "namespace": "kube-system", "serviceAccount": account, "actions": [], "mode": mode});
         assert_eq!(denials("aws.iam-role/v1", role("check", "own")), [""; 0]);
         assert_eq!(denials("aws.iam-role/v1", role("ensure", "own")), ["changing IAM roles is not granted"]);
         assert_eq!(
@@ -203,9 +201,6 @@ mod tests {
     fn a_certificate_goes_only_into_a_granted_secret() {
         let certificate = |secret: &str| json!({"namespace": "kube-system", "secretName": secret, "dnsNames": ["a.kube-system.svc"]});
         assert_eq!(denials("tls.certificate/v1", certificate("own")), [""; 0]);
-        assert_eq!(
-            denials("tls.certificate/v1", certificate("admin")),
-            ["Secret admin of v1 in namespace kube-system is not granted"]
-        );
+        assert_eq!(denials("tls.certificate/v1", certificate("admin")), ["Secret admin of v1 in namespace kube-system is not granted"]);
     }
 }

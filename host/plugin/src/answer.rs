@@ -249,7 +249,8 @@ mod tests {
     fn a_ca_bundle_comes_from_a_certificate_that_was_made_before() {
         let features: Vec<String> = ["k8s.apply/v1", "tls.certificate/v1"].map(str::to_owned).into();
         let certificate = || step("cert", "tls.certificate/v1", r#"{"namespace":"n","secretName":"s","dnsNames":[]}"#, &[]);
-        let hooks = |from: &str, after: &[&str]| step("hooks", "k8s.apply/v1", &format!(r#"{{"objects":[],"caBundleFrom":{from:?}}}"#), after);
+        let hooks =
+            |from: &str, after: &[&str]| step("hooks", "k8s.apply/v1", &format!(r#"{{"objects":[],"caBundleFrom":{from:?}}}"#), after);
         let found = |list| steps("steps", list, &features).map(|steps| steps.len()).map_err(|error| error.to_string());
         assert_eq!(found(vec![certificate(), hooks("cert", &["cert"])]), Ok(2));
         expect![[r#"steps: step "hooks" takes its CA bundle from "cert", but does not come after it"#]]

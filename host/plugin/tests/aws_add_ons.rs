@@ -187,7 +187,10 @@ fn a_role_reaches_its_pods_by_a_token_and_is_checked_first() {
         assert!(env.contains(&json!({ "name": "AWS_ROLE_ARN", "value": ROLE })), "{name}");
         assert_eq!(env.iter().filter(|one| one["name"] == "AWS_REGION").count(), 1, "{name}");
         // The role comes before whatever uses it.
-        let uses = plan.steps.iter().find(|step| step.spec["objects"].as_array().is_some_and(|all| all.iter().any(|one| &one["spec"]["template"]["spec"] == pod)));
+        let uses = plan
+            .steps
+            .iter()
+            .find(|step| step.spec["objects"].as_array().is_some_and(|all| all.iter().any(|one| &one["spec"]["template"]["spec"] == pod)));
         assert!(comes_after(&plan.steps, uses.expect("the Pod is applied"), "role"), "{name}");
         assert!(plan.diagnostics.iter().all(|found| found.code != "InstanceRole"), "{name}");
     }
@@ -249,11 +252,7 @@ fn the_storage_class_is_the_default_unless_another_is() {
     assert!(!is_default(json!({}), class("other", true)));
     assert!(is_default(json!({ "storageClass": { "default": "Always" } }), class("other", true)));
     assert!(!is_default(json!({ "storageClass": { "default": "Never" } }), None));
-    refused(
-        EBS,
-        &and_fact(request(json!({})), "storage-classes", FactValue::Unknown("timeout".to_owned())),
-        expect![[r#""#]],
-    );
+    refused(EBS, &and_fact(request(json!({})), "storage-classes", FactValue::Unknown("timeout".to_owned())), expect![[r#""#]]);
 }
 
 #[test]
@@ -293,7 +292,8 @@ fn volumes_and_interfaces_carry_the_clusters_tags() {
     let tags = json!({ "team": "a", "kubernetes.io/cluster/prod": "owned" });
     let aws = json!({ "region": "eu-west-1", "partition": "aws", "vpcId": "vpc-1", "zones": ["eu-west-1a", "eu-west-1b"], "tags": tags });
     let request = with_fact(request(json!({})), "aws", FactValue::Present(aws));
-    let args = |name: &str| object(&complete(name, &request), "Deployment")["spec"]["template"]["spec"]["containers"][0]["args"].to_string();
+    let args =
+        |name: &str| object(&complete(name, &request), "Deployment")["spec"]["template"]["spec"]["containers"][0]["args"].to_string();
     assert!(args(EBS).contains(r#""--extra-tags=team=a""#));
     assert!(args(EBS).contains(r#""--k8s-tag-cluster-id=prod""#));
     assert!(args(EFS).contains(r#""--tags=team:a""#));

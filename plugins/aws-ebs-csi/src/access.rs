@@ -86,7 +86,8 @@ fn rules(role: &str, snapshots: bool) -> Vec<Value> {
 /// Names of it all, for the removal: bindings before what they bind.
 pub fn references() -> Vec<Object<'static>> {
     let cluster_wide = |kind: &'static str, name: &'static str| Object { api_version: RBAC, kind, namespace: None, name };
-    let local = |api_version: &'static str, kind: &'static str, name: &'static str| Object { api_version, kind, namespace: Some(NAMESPACE), name };
+    let local =
+        |api_version: &'static str, kind: &'static str, name: &'static str| Object { api_version, kind, namespace: Some(NAMESPACE), name };
     let mut all: Vec<Object<'static>> = ROLES.iter().map(|(_, binding, _)| cluster_wide("ClusterRoleBinding", binding)).collect();
     all.extend(ROLES.iter().map(|(role, ..)| cluster_wide("ClusterRole", role)));
     all.extend([

@@ -53,7 +53,8 @@ pub fn access() -> Vec<Value> {
 /// Names of what [`access`] makes, for the removal: bindings before what they bind.
 pub fn references() -> [Object<'static>; 8] {
     let cluster_wide = |kind: &'static str, name: &'static str| Object { api_version: RBAC, kind, namespace: None, name };
-    let local = |api_version: &'static str, kind: &'static str, name: &'static str| Object { api_version, kind, namespace: Some(NAMESPACE), name };
+    let local =
+        |api_version: &'static str, kind: &'static str, name: &'static str| Object { api_version, kind, namespace: Some(NAMESPACE), name };
     [
         cluster_wide("ClusterRoleBinding", PROVISIONER_BINDING),
         cluster_wide("ClusterRoleBinding", NODE_BINDING),

@@ -70,7 +70,8 @@ pub fn controller(config: &Config, aws: &facts::Aws, images: &Images<'_>) -> Val
 }
 
 fn driver(config: &Config, aws: &facts::Aws, images: &Images<'_>) -> Value {
-    let mut args: Vec<String> = vec!["--endpoint=unix:///var/lib/csi/sockets/pluginproxy/csi.sock".into(), "--logtostderr".into(), "--v=2".into()];
+    let mut args: Vec<String> =
+        vec!["--endpoint=unix:///var/lib/csi/sockets/pluginproxy/csi.sock".into(), "--logtostderr".into(), "--v=2".into()];
     args.push(["--delete-access-point-root-dir=", if config.delete_directories { "true" } else { "false" }].concat());
     args.extend(settings::tags(&aws.tags, ':', ' ').map(|tags| ["--tags=", &tags].concat()));
     json!({

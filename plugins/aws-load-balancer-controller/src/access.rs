@@ -62,7 +62,8 @@ fn leader_rules() -> Vec<Value> {
 /// Names of it all, for the removal: bindings before what they bind.
 pub fn references() -> [Object<'static>; 5] {
     let cluster_wide = |kind: &'static str, name: &'static str| Object { api_version: RBAC, kind, namespace: None, name };
-    let local = |api_version: &'static str, kind: &'static str, name: &'static str| Object { api_version, kind, namespace: Some(NAMESPACE), name };
+    let local =
+        |api_version: &'static str, kind: &'static str, name: &'static str| Object { api_version, kind, namespace: Some(NAMESPACE), name };
     [
         cluster_wide("ClusterRoleBinding", BINDING),
         cluster_wide("ClusterRole", ROLE),

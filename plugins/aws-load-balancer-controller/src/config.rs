@@ -101,7 +101,8 @@ impl Config {
         if schemes.iter().any(|scheme| has(scheme)) {
             return Vec::new();
         }
-        let tags = schemes.iter().map(|scheme| if *scheme == "internal" { "kubernetes.io/role/internal-elb" } else { "kubernetes.io/role/elb" });
+        let tags =
+            schemes.iter().map(|scheme| if *scheme == "internal" { "kubernetes.io/role/internal-elb" } else { "kubernetes.io/role/elb" });
         let tags = tags.collect::<Vec<_>>().join(" or ");
         let message = ["no subnet of the cluster has tag ", &tags, " (value 1), by which subnets for load balancers are found"];
         vec![Diagnostic::warning("UntaggedSubnets", "/ingressClass", message.concat())]

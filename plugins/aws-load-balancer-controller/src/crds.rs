@@ -51,6 +51,7 @@ fn selector() -> Value {
 
 fn definition(object: Object<'_>, scope: &str, names: [&str; 3], columns: &[(&str, &str)], spec: Value, status: Option<Value>) -> Value {
     let [kind, plural, singular] = names;
+    let list_kind = [kind, "List"].concat();
     let column = |(name, path): &(&str, &str)| json!({ "name": name, "type": "string", "jsonPath": path });
     let mut columns: Vec<Value> = columns.iter().map(column).collect();
     columns.push(json!({ "name": "Age", "type": "date", "jsonPath": ".metadata.creationTimestamp" }));
@@ -70,7 +71,7 @@ fn definition(object: Object<'_>, scope: &str, names: [&str; 3], columns: &[(&st
         "apiVersion": object.api_version, "kind": object.kind, "metadata": { "name": object.name },
         "spec": {
             "group": GROUP, "scope": scope,
-            "names": { "kind": kind, "listKind": [kind, "List"].concat(), "plural": plural, "singular": singular },
+            "names": { "kind": kind, "listKind": list_kind, "plural": plural, "singular": singular },
             "versions": [version],
         },
     })

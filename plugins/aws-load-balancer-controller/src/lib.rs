@@ -87,7 +87,13 @@ fn before(request: &Request<Config>) -> Result<Vec<Step>, Stop> {
     let mut steps = vec![
         steps::certificate("certificate", objects::NAMESPACE, objects::SECRET_NAME, objects::DNS_NAMES),
         steps::security_group_rule("sg-webhook-control-plane-to-node", Role::Node, traffic, Role::ControlPlane, description),
-        steps::security_group_rule("sg-webhook-control-plane-to-control-plane", Role::ControlPlane, traffic, Role::ControlPlane, description),
+        steps::security_group_rule(
+            "sg-webhook-control-plane-to-control-plane",
+            Role::ControlPlane,
+            traffic,
+            Role::ControlPlane,
+            description,
+        ),
     ];
     if let Some(role) = &request.config.role_arn {
         request.needs_step(IAM_ROLE, "roleARN")?;

@@ -116,9 +116,7 @@ fn arguments(config: &Config, cluster: &facts::Cluster, aws: &facts::Aws) -> Vec
 }
 
 fn container(config: &Config, arguments: Vec<String>, image: &str) -> Value {
-    let probe = |path: &str, delay: u32| {
-        json!({ "httpGet": { "path": path, "port": 61779, "scheme": "HTTP" }, "initialDelaySeconds": delay, "timeoutSeconds": 10, "failureThreshold": 2 })
-    };
+    let probe = |path: &str, delay: u32| json!({ "httpGet": { "path": path, "port": 61779, "scheme": "HTTP" }, "initialDelaySeconds": delay, "timeoutSeconds": 10, "failureThreshold": 2 });
     json!({
         "name": "controller",
         "image": image,

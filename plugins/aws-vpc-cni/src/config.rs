@@ -98,7 +98,11 @@ impl Config {
 }
 
 fn together(path: &str, other: &str) -> Diagnostic {
-    Diagnostic::error("IncompleteTarget", path, ["needs ", other, " beside it: with one alone the CNI asks EC2 for every single address"].concat())
+    Diagnostic::error(
+        "IncompleteTarget",
+        path,
+        ["needs ", other, " beside it: with one alone the CNI asks EC2 for every single address"].concat(),
+    )
 }
 
 fn zone_path(index: usize) -> String {

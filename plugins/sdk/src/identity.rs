@@ -22,13 +22,14 @@ pub fn assume(pod: &mut Value, containers: &[&str], role_arn: &str, region: &str
         ] },
     });
     push(&mut pod["volumes"], [volume]);
+    let token = [DIRECTORY, "/token"].concat();
     let Some(all) = pod["containers"].as_array_mut() else { return };
     for container in all.iter_mut().filter(|container| containers.iter().any(|name| container["name"] == **name)) {
         push(
             &mut container["env"],
             [
                 json!({ "name": "AWS_ROLE_ARN", "value": role_arn }),
-                json!({ "name": "AWS_WEB_IDENTITY_TOKEN_FILE", "value": [DIRECTORY, "/token"].concat() }),
+                json!({ "name": "AWS_WEB_IDENTITY_TOKEN_FILE", "value": token }),
                 json!({ "name": "AWS_STS_REGIONAL_ENDPOINTS", "value": "regional" }),
             ],
         );

@@ -28,7 +28,8 @@ pub fn minor(kubernetes: &str) -> Option<u32> {
 /// Unsupported when no release is known to work with it and the user chose no tag (`chosen`). With one, the newest release is what
 /// everything but the tag is taken from.
 pub fn release<'a, T>(table: &'a [Release<T>], add_on: &str, kubernetes: &str, chosen: bool) -> Result<&'a Release<T>, Stop> {
-    let found = minor(kubernetes).and_then(|minor| table.iter().find(|release| (release.kubernetes.0..=release.kubernetes.1).contains(&minor)));
+    let found =
+        minor(kubernetes).and_then(|minor| table.iter().find(|release| (release.kubernetes.0..=release.kubernetes.1).contains(&minor)));
     if let Some(release) = found.or_else(|| table.first().filter(|_| chosen)) {
         return Ok(release);
     }

@@ -30,7 +30,8 @@ pub struct Wanted {
 /// The add-ons of a ClusterPlugin, in the order in which they are installed; the opposite order is that of their removal. Slots
 /// that the API server refuses for now do not appear.
 pub fn wanted(spec: &ClusterPluginSpec) -> Vec<Wanted> {
-    let spec::ClusterPluginSpec { cluster_name: _, cloud_provider, networking, storage, ingress, plugins: _, conflicts: _, deletion: _ } = spec;
+    let spec::ClusterPluginSpec { cluster_name: _, cloud_provider, networking, storage, ingress, plugins: _, conflicts: _, deletion: _ } =
+        spec;
     let mut res = Vec::new();
     if cloud_provider.none.is_none() {
         let aws = cloud_provider.aws.clone().unwrap_or_default();
@@ -96,7 +97,8 @@ mod tests {
         let spec = json!({"clusterName": "prod", "networking": {"amazonVPC": {}}, "storage": {"efs": {}, "ebs": {}},
             "ingress": {"awsLoadBalancerController": {}}});
         let spec: ClusterPluginSpec = serde_json::from_value(spec).unwrap();
-        let text: Vec<String> = wanted(&spec).into_iter().map(|it| format!("{:?} {:?} {} {}", it.stage, it.slot, it.module, it.path)).collect();
+        let text: Vec<String> =
+            wanted(&spec).into_iter().map(|it| format!("{:?} {:?} {} {}", it.stage, it.slot, it.module, it.path)).collect();
         expect_test::expect![[r#"
             Initialized CloudProvider aws-cloud-controller-manager spec.cloudProvider.aws
             Initialized Networking aws-vpc-cni spec.networking.amazonVPC
