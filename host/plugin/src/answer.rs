@@ -233,7 +233,9 @@ mod tests {
         );
         check(
             vec![step("a", "k8s.apply/v1", r#"{"objects":[],"force":true}"#, &[])],
-            expect![[r#"InvalidPlan: steps: step "a": spec is not a k8s.apply/v1: unknown field `force`, expected `objects` or `prune`"#]],
+            expect![[
+                r#"InvalidPlan: steps: step "a": spec is not a k8s.apply/v1: unknown field `force`, expected one of `objects`, `prune`, `caBundleFrom`"#
+            ]],
         );
         check(
             vec![step("a", "k8s.apply/v1", r#"{"objects":[{"apiVersion":"v1"}]}"#, &[])],

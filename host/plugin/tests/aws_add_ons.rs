@@ -110,18 +110,134 @@ fn a_registry_that_nobody_named_is_denied() {
 #[test]
 fn rules_rights_and_certificates_come_before_objects() {
     let steps = |name: &str| complete(name, &request(settings(name))).steps;
-    check(&steps(VPC_CNI), expect![[r#""#]]);
-    check(&steps(EBS), expect![[r#""#]]);
-    check(&steps(EFS), expect![[r#""#]]);
-    check(&steps(CONTROLLER), expect![[r#""#]]);
+    check(
+        &steps(VPC_CNI),
+        expect![[r#"
+        sg-node-to-node (aws.sg-rule/v1)
+        sg-control-plane-to-node (aws.sg-rule/v1)
+        sg-control-plane-to-control-plane (aws.sg-rule/v1)
+        sg-tcp-below-etcd-node-to-control-plane (aws.sg-rule/v1)
+        sg-tcp-above-etcd-node-to-control-plane (aws.sg-rule/v1)
+        sg-udp-node-to-control-plane (aws.sg-rule/v1)
+        role (aws.iam-role/v1)
+        eniconfig-crd (k8s.apply/v1) after sg-node-to-node, sg-control-plane-to-node, sg-control-plane-to-control-plane, sg-tcp-below-etcd-node-to-control-plane, sg-tcp-above-etcd-node-to-control-plane, sg-udp-node-to-control-plane, role
+        eniconfig-crd-established (k8s.wait/v1) after eniconfig-crd
+        objects (k8s.apply/v1) after eniconfig-crd-established
+        running (k8s.wait/v1) after objects
+    "#]],
+    );
+    check(
+        &steps(EBS),
+        expect![[r#"
+        role (aws.iam-role/v1)
+        volumesnapshotclasses-crd (k8s.wait/v1)
+        volumesnapshotcontents-crd (k8s.wait/v1)
+        volumesnapshots-crd (k8s.wait/v1)
+        driver (k8s.apply/v1) after role, volumesnapshotclasses-crd, volumesnapshotcontents-crd, volumesnapshots-crd
+        controller-available (k8s.wait/v1) after driver
+        nodes-ready (k8s.wait/v1) after driver
+        storage-class (k8s.apply/v1) after driver
+    "#]],
+    );
+    check(
+        &steps(EFS),
+        expect![[r#"
+        role (aws.iam-role/v1)
+        driver (k8s.apply/v1) after role
+        controller-available (k8s.wait/v1) after driver
+        nodes-ready (k8s.wait/v1) after driver
+        file-system (aws.efs-file-system/v1)
+        storage-class (k8s.apply/v1) after driver, file-system
+    "#]],
+    );
+    check(
+        &steps(CONTROLLER),
+        expect![[r#"
+        certificate (tls.certificate/v1)
+        sg-webhook-control-plane-to-node (aws.sg-rule/v1)
+        sg-webhook-control-plane-to-control-plane (aws.sg-rule/v1)
+        role (aws.iam-role/v1)
+        crds (k8s.apply/v1)
+        target-group-binding-crd (k8s.wait/v1) after crds
+        ingress-class-params-crd (k8s.wait/v1) after crds
+        controller (k8s.apply/v1) after certificate, sg-webhook-control-plane-to-node, sg-webhook-control-plane-to-control-plane, role, target-group-binding-crd, ingress-class-params-crd
+        controller-available (k8s.wait/v1) after controller
+        webhooks (k8s.apply/v1) after certificate, controller-available
+        ingress-class (k8s.apply/v1) after controller-available, webhooks
+    "#]],
+    );
 }
 
 #[test]
 fn they_leave_in_an_order_that_strands_nothing() {
-    check(&uninstall(VPC_CNI, json!({})).removal, expect![[r#""#]]);
-    check(&uninstall(EBS, json!({})).removal, expect![[r#""#]]);
-    check(&uninstall(EFS, settings(EFS)).removal, expect![[r#""#]]);
-    check(&uninstall(CONTROLLER, json!({})).removal, expect![[r#""#]]);
+    check(
+        &uninstall(VPC_CNI, json!({})).removal,
+        expect![[r#"
+        daemonset (k8s.delete/v1)
+        cluster-role-binding (k8s.delete/v1) after daemonset
+        cluster-role (k8s.delete/v1) after daemonset
+        service-account (k8s.delete/v1) after daemonset
+    "#]],
+    );
+    check(
+        &uninstall(EBS, json!({})).removal,
+        expect![[r#"
+        storage-class (k8s.delete/v1)
+        controller (k8s.delete/v1) after storage-class
+        nodes (k8s.delete/v1) after controller
+        csi-driver (k8s.delete/v1) after nodes
+        budget (k8s.delete/v1) after controller
+        clusterrolebinding-ebs-csi-provisioner-binding (k8s.delete/v1) after nodes
+        clusterrolebinding-ebs-csi-attacher-binding (k8s.delete/v1) after nodes
+        clusterrolebinding-ebs-csi-resizer-binding (k8s.delete/v1) after nodes
+        clusterrolebinding-ebs-csi-snapshotter-binding (k8s.delete/v1) after nodes
+        clusterrolebinding-ebs-csi-node-getter-binding (k8s.delete/v1) after nodes
+        clusterrole-ebs-external-provisioner-role (k8s.delete/v1) after nodes
+        clusterrole-ebs-external-attacher-role (k8s.delete/v1) after nodes
+        clusterrole-ebs-external-resizer-role (k8s.delete/v1) after nodes
+        clusterrole-ebs-external-snapshotter-role (k8s.delete/v1) after nodes
+        clusterrole-ebs-csi-node-role (k8s.delete/v1) after nodes
+        rolebinding-ebs-csi-leases-role (k8s.delete/v1) after nodes
+        role-ebs-csi-leases-role (k8s.delete/v1) after nodes
+        serviceaccount-ebs-csi-controller-sa (k8s.delete/v1) after nodes
+        serviceaccount-ebs-csi-node-sa (k8s.delete/v1) after nodes
+    "#]],
+    );
+    check(
+        &uninstall(EFS, settings(EFS)).removal,
+        expect![[r#"
+        storage-class (k8s.delete/v1)
+        controller (k8s.delete/v1) after storage-class
+        nodes (k8s.delete/v1) after controller
+        csi-driver (k8s.delete/v1) after nodes
+        clusterrolebinding-efs-csi-provisioner-binding (k8s.delete/v1) after nodes
+        clusterrolebinding-efs-csi-node-binding (k8s.delete/v1) after nodes
+        clusterrole-efs-csi-external-provisioner-role (k8s.delete/v1) after nodes
+        clusterrole-efs-csi-node-role (k8s.delete/v1) after nodes
+        rolebinding-efs-csi-leases-role (k8s.delete/v1) after nodes
+        role-efs-csi-leases-role (k8s.delete/v1) after nodes
+        serviceaccount-efs-csi-controller-sa (k8s.delete/v1) after nodes
+        serviceaccount-efs-csi-node-sa (k8s.delete/v1) after nodes
+    "#]],
+    );
+    check(
+        &uninstall(CONTROLLER, json!({})).removal,
+        expect![[r#"
+        mutating-webhooks (k8s.delete/v1)
+        validating-webhooks (k8s.delete/v1)
+        ingress-class (k8s.delete/v1) after mutating-webhooks, validating-webhooks
+        ingress-class-params (k8s.delete/v1) after ingress-class
+        controller (k8s.delete/v1) after ingress-class-params
+        poddisruptionbudget-aws-load-balancer-controller (k8s.delete/v1) after controller
+        service-aws-load-balancer-webhook-service (k8s.delete/v1) after controller
+        secret-aws-load-balancer-tls (k8s.delete/v1) after controller
+        clusterrolebinding-aws-load-balancer-controller-rolebinding (k8s.delete/v1) after controller
+        clusterrole-aws-load-balancer-controller-role (k8s.delete/v1) after controller
+        rolebinding-aws-load-balancer-controller-leader-election-rolebinding (k8s.delete/v1) after controller
+        role-aws-load-balancer-controller-leader-election-role (k8s.delete/v1) after controller
+        serviceaccount-aws-load-balancer-controller (k8s.delete/v1) after controller
+    "#]],
+    );
     for name in ALL {
         assert!(uninstall(name, json!({})).steps.is_empty(), "{name}");
         let installed = complete(name, &request(settings(name))).removal;
@@ -252,7 +368,13 @@ fn the_storage_class_is_the_default_unless_another_is() {
     assert!(!is_default(json!({}), class("other", true)));
     assert!(is_default(json!({ "storageClass": { "default": "Always" } }), class("other", true)));
     assert!(!is_default(json!({ "storageClass": { "default": "Never" } }), None));
-    refused(EBS, &and_fact(request(json!({})), "storage-classes", FactValue::Unknown("timeout".to_owned())), expect![[r#""#]]);
+    refused(
+        EBS,
+        &and_fact(request(json!({})), "storage-classes", FactValue::Unknown("timeout".to_owned())),
+        expect![[r#"
+        pending FactUnknown: waiting for fact storage-classes: timeout
+    "#]],
+    );
 }
 
 #[test]
@@ -331,10 +453,34 @@ fn subnets_without_tags_are_told_of() {
 #[test]
 fn an_unknown_kubernetes_version_is_unsupported_unless_a_tag_is_chosen() {
     let version = |config: Value| with_fact(request(config), "kubernetes-version", FactValue::Present(json!("v1.37.0")));
-    refused(VPC_CNI, &version(json!({})), expect![[r#""#]]);
-    refused(EBS, &version(json!({})), expect![[r#""#]]);
-    refused(EFS, &version(json!({})), expect![[r#""#]]);
-    refused(CONTROLLER, &version(json!({})), expect![[r#""#]]);
+    refused(
+        VPC_CNI,
+        &version(json!({})),
+        expect![[r#"
+        unsupported UnsupportedKubernetesVersion: no release of the Amazon VPC CNI is known for Kubernetes v1.37.0; known are 1.32 to 1.36. Set imageTag to choose one yourself
+    "#]],
+    );
+    refused(
+        EBS,
+        &version(json!({})),
+        expect![[r#"
+        unsupported UnsupportedKubernetesVersion: no release of the Amazon EBS CSI driver is known for Kubernetes v1.37.0; known are 1.32 to 1.36. Set imageTag to choose one yourself
+    "#]],
+    );
+    refused(
+        EFS,
+        &version(json!({})),
+        expect![[r#"
+        unsupported UnsupportedKubernetesVersion: no release of the Amazon EFS CSI driver is known for Kubernetes v1.37.0; known are 1.32 to 1.36. Set imageTag to choose one yourself
+    "#]],
+    );
+    refused(
+        CONTROLLER,
+        &version(json!({})),
+        expect![[r#"
+        unsupported UnsupportedKubernetesVersion: no release of the AWS Load Balancer Controller is known for Kubernetes v1.37.0; known are 1.32 to 1.36. Set imageTag to choose one yourself
+    "#]],
+    );
     for name in ALL {
         complete(name, &version(json!({ "imageTag": "v9" })));
     }
@@ -355,7 +501,13 @@ fn a_role_of_another_partition_is_refused() {
 
 #[test]
 fn a_host_that_cannot_do_what_is_needed_is_told_so() {
-    refused(CONTROLLER, &without_feature(request(json!({})), "tls.certificate/v1"), expect![[r#""#]]);
+    refused(
+        CONTROLLER,
+        &without_feature(request(json!({})), "tls.certificate/v1"),
+        expect![[r#"
+        unsupported UnsupportedHost: a webhook needs steps of kind tls.certificate/v1, which cluster-operator 0.1.0 does not carry out
+    "#]],
+    );
     for name in ALL {
         let text = expect![[r#"
             unsupported UnsupportedHost: roleARN needs steps of kind aws.iam-role/v1, which cluster-operator 0.1.0 does not carry out
@@ -370,14 +522,63 @@ fn a_host_that_cannot_do_what_is_needed_is_told_so() {
 #[test]
 fn settings_that_contradict_each_other_name_field_and_fix() {
     let subnet = |zone: &str| json!({ "zone": zone, "subnetID": "subnet-0a" });
-    refused(VPC_CNI, &request(json!({ "warmIPTarget": 4 })), expect![[r#""#]]);
-    refused(VPC_CNI, &request(json!({ "prefixDelegation": true, "warmPrefixTarget": 0 })), expect![[r#""#]]);
-    refused(VPC_CNI, &request(json!({ "customNetworking": [subnet("us-east-1a"), subnet("us-east-1a")] })), expect![[r#""#]]);
-    refused(VPC_CNI, &request(json!({ "customNetworking": [subnet("eu-west-1a")] })), expect![[r#""#]]);
-    refused(EBS, &request(json!({ "storageClass": { "type": "io2" } })), expect![[r#""#]]);
-    refused(EBS, &request(json!({ "storageClass": { "type": "st1", "iops": 100, "throughput": 125 } })), expect![[r#""#]]);
-    refused(EBS, &request(json!({ "storageClass": { "encrypted": false, "kmsKeyID": "k" } })), expect![[r#""#]]);
-    refused(EFS, &request(json!({ "storageClass": { "gidRangeStart": 8000000 } })), expect![[r#""#]]);
+    refused(
+        VPC_CNI,
+        &request(json!({ "warmIPTarget": 4 })),
+        expect![[r#"
+        invalid IncompleteTarget /warmIPTarget: needs minimumIPTarget beside it: with one alone the CNI asks EC2 for every single address
+    "#]],
+    );
+    refused(
+        VPC_CNI,
+        &request(json!({ "prefixDelegation": true, "warmPrefixTarget": 0 })),
+        expect![[r#"
+        invalid NoWarmTarget /warmPrefixTarget: must be at least 1 with prefixDelegation, unless warmIPTarget and minimumIPTarget are set
+    "#]],
+    );
+    refused(
+        VPC_CNI,
+        &request(json!({ "customNetworking": [subnet("us-east-1a"), subnet("us-east-1a")] })),
+        expect![[r#"
+        invalid DuplicateZone /customNetworking/1/zone: zone us-east-1a has a subnet already
+    "#]],
+    );
+    refused(
+        VPC_CNI,
+        &request(json!({ "customNetworking": [subnet("eu-west-1a")] })),
+        expect![[r#"
+        invalid UnknownZone /customNetworking/0/zone: the cluster has no subnet in zone eu-west-1a; its zones are us-east-1a
+    "#]],
+    );
+    refused(
+        EBS,
+        &request(json!({ "storageClass": { "type": "io2" } })),
+        expect![[r#"
+        invalid MissingIOPS /storageClass/iops: must be set for volumes of type io1 or io2
+    "#]],
+    );
+    refused(
+        EBS,
+        &request(json!({ "storageClass": { "type": "st1", "iops": 100, "throughput": 125 } })),
+        expect![[r#"
+        invalid UnsuitableType /storageClass/iops: can be set only for volumes of type gp3, io1 or io2
+        invalid UnsuitableType /storageClass/throughput: can be set only for volumes of type gp3
+    "#]],
+    );
+    refused(
+        EBS,
+        &request(json!({ "storageClass": { "encrypted": false, "kmsKeyID": "k" } })),
+        expect![[r#"
+        invalid UnusedKey /storageClass/kmsKeyID: has no effect on volumes that are not encrypted; remove it, or encrypted
+    "#]],
+    );
+    refused(
+        EFS,
+        &request(json!({ "storageClass": { "gidRangeStart": 8000000 } })),
+        expect![[r#"
+        invalid EmptyRange /storageClass/gidRangeEnd: must be above gidRangeStart, which is 8000000
+    "#]],
+    );
     for name in ALL {
         refused(
             name,

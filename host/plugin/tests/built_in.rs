@@ -246,6 +246,9 @@ fn bounds(schema: &Value) -> Value {
         let inner = if key == "items" { self::bounds(&schema[key]) } else { schema[key].clone() };
         bounds.insert(key.to_owned(), inner);
     }
+    if let Some(required) = bounds.get_mut("required").and_then(Value::as_array_mut) {
+        required.sort_by_key(Value::to_string);
+    }
     // An enumeration says its type by its values.
     if bounds.contains_key("enum") {
         bounds.remove("type");

@@ -129,6 +129,8 @@ mod tests {
         expect_test::expect![[r#"
             CloudProviderReady=True Ready ""
             NetworkingReady=False Creating "for X"
+            StorageReady=True NotRequested ""
+            IngressReady=True NotRequested ""
             Ready=False Creating "networking: for X"
             Progressing=True Creating "networking: for X"
         "#]]
@@ -138,6 +140,8 @@ mod tests {
         expect_test::expect![[r#"
             CloudProviderReady=True Ready ""
             NetworkingReady=True Ready ""
+            StorageReady=True NotRequested ""
+            IngressReady=True NotRequested ""
             Ready=True Ready ""
             Progressing=False NotRequested ""
         "#]]

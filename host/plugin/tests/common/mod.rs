@@ -6,6 +6,8 @@ pub mod plans;
 use plan::contract::{CertificateSpec, EfsFileSystemSpec, FEATURES, Fact, FactValue, HostInfo, IamRoleSpec, Operation, Request};
 use plugin::{Engine, Limits, Plugin, built_in};
 use serde_json::{Value, json};
+use std::collections::BTreeMap;
+use std::sync::{LazyLock, Mutex, PoisonError};
 use wit_component::{ComponentEncoder, StringEncoding, embed_component_metadata};
 
 /// The contract.
@@ -48,10 +50,12 @@ pub fn engine() -> Engine {
     Engine::new(Limits { fuel: 500_000_000, ..Limits::default() }, None).expect("this machine can run Wasm")
 }
 
-/// A built-in plugin.
-pub fn load(name: &str) -> Plugin {
+/// A built-in plugin. Each is compiled once for all tests of a program.
+pub fn load(name: &str) -> &'static Plugin {
+    static LOADED: LazyLock<Mutex<BTreeMap<&'static str, &'static Plugin>>> = LazyLock::new(Mutex::default);
     let found = built_in().iter().find(|plugin| plugin.name == name).expect("it is built in");
-    engine().load(found.name, found.bytes).expect("it is a plugin")
+    let mut loaded = LOADED.lock().unwrap_or_else(PoisonError::into_inner);
+    loaded.entry(found.name).or_insert_with(|| Box::leak(Box::new(engine().load(found.name, found.bytes).expect("it is a plugin"))))
 }
 
 /// Step kinds of the contract that a host may or may not carry out.
