@@ -104,7 +104,7 @@ fn another_version_of_the_contract_is_refused() {
 fn another_type_in_the_same_version_is_refused() {
     let changed = WIT.replace("record need { key: string, query: json }", "record need { key: string }");
     assert_ne!(changed, WIT);
-    check_component(&component(&changed, include_str!("hostile/trap.wat")), expect!["ContractUnsupported: does not speak kurator:cluster-plugin@0.1.0: failed to convert function to given type: type mismatch with results: type mismatch for case needs: expected record of 2 fields, found 1 fields"tractUnsupported: does not speak kurator:cluster-plugin@0.1.0: failed to convert function to given type: type mismatch with results: type mismatch for case needs: expected record of 2 fields, found 1 fields"]);
+    check_component(&component(&changed, include_str!("hostile/trap.wat")), expect![[""]]);
 }
 
 #[test]
