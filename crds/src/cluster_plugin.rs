@@ -8,12 +8,19 @@ use serde::{Deserialize, Serialize};
 
 use crate::lenient;
 
+mod amazon_vpc;
+mod controller;
+mod ingress;
 mod slots;
+mod storage;
 
+pub use amazon_vpc::{AmazonVPCNetworking, PodSubnet};
+pub use controller::{ContainerResources, TaintEffect, Toleration, TolerationOperator};
+pub use ingress::{AWSLoadBalancerController, ControllerIngressClass, Ingress, IngressScheme, TargetType};
 pub use slots::{
-    AWSCloudProvider, AWSLoadBalancerController, AmazonVPCNetworking, CalicoEncapsulation, CalicoNetworking, CloudProvider, EBSStorage,
-    EFSStorage, Ingress, Module, Networking, NoCloudProvider, Plugin, Stage, Storage,
+    AWSCloudProvider, CalicoEncapsulation, CalicoNetworking, CloudProvider, Module, Networking, NoCloudProvider, Plugin, Stage,
 };
+pub use storage::{DefaultClass, EBSStorage, EBSStorageClass, EBSVolumeType, EFSStorage, EFSStorageClass, ReclaimPolicy, Storage};
 
 /// Which add-ons a cluster gets.
 #[derive(CustomResource, Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]

@@ -205,4 +205,10 @@ pub fn cluster_plugin(spec: &mut Spec<'_>) {
         "[has(self.calico), has(self.amazonVPC), has(self.module)].filter(set, set).size() == 1",
         "needs exactly one of calico, amazonVPC, module",
     );
+    spec.rule(
+        "networking.amazonVPC",
+        "has(self.warmIPTarget) == has(self.minimumIPTarget)",
+        "warmIPTarget and minimumIPTarget go together: with one alone, EC2 is asked for every single address",
+    );
+    spec.rule("storage.efs.storageClass", "self.gidRangeStart < self.gidRangeEnd", "gidRangeStart must be below gidRangeEnd");
 }

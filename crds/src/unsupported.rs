@@ -143,15 +143,8 @@ pub const MACHINE: &[Refused] = &[
     field("privateDnsName", Object, NEVER, "names of instances are ip-name, which names of Nodes follow"),
 ];
 
-/// Of ClusterPlugin: slots whose plugin is not built yet.
-pub const CLUSTER_PLUGIN: &[Refused] = &[
-    field("networking.amazonVPC", Declared, NEVER, ""),
-    field("networking.module", Declared, NEVER, ""),
-    field("storage.ebs", Declared, NEVER, ""),
-    field("storage.efs", Declared, NEVER, ""),
-    field("ingress.awsLoadBalancerController", Declared, NEVER, ""),
-    field("plugins", Declared, NONE_SET, ""),
-];
+/// Of ClusterPlugin: plugins of third parties, which cannot be registered yet.
+pub const CLUSTER_PLUGIN: &[Refused] = &[field("networking.module", Declared, NEVER, ""), field("plugins", Declared, NONE_SET, "")];
 
 /// Declares these fields in the schema and refuses their values.
 pub fn refuse(spec: &mut Spec<'_>, fields: &[Refused]) {

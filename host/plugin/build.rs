@@ -9,7 +9,8 @@ use std::process::Command;
 use std::{env, fs};
 use wit_component::ComponentEncoder;
 
-const PLUGINS: [&str; 2] = ["aws-cloud-controller-manager", "calico"];
+const PLUGINS: [&str; 6] =
+    ["aws-cloud-controller-manager", "aws-ebs-csi", "aws-efs-csi", "aws-load-balancer-controller", "aws-vpc-cni", "calico"];
 const TARGET: &str = "wasm32-unknown-unknown";
 
 const NO_TOOLCHAIN: &str = "the built-in plugins are compiled to WebAssembly, for which no installed Rust has what it takes. Run `rustup target add wasm32-unknown-unknown`, or on Debian `apt-get install rustc-web cargo-web rust-web-src lld`";

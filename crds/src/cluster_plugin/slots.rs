@@ -5,6 +5,8 @@ use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
+use super::amazon_vpc::AmazonVPCNetworking;
+
 /// What tells Kubernetes about AWS. Exactly one is set.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
@@ -86,43 +88,6 @@ pub enum CalicoEncapsulation {
     IPIP,
     None,
 }
-
-/// Settings of the Amazon VPC CNI.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-pub struct AmazonVPCNetworking {}
-
-/// What makes volumes.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase")]
-pub struct Storage {
-    /// The Amazon EBS CSI driver.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub ebs: Option<EBSStorage>,
-    /// The Amazon EFS CSI driver.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub efs: Option<EFSStorage>,
-}
-
-/// Settings of the Amazon EBS CSI driver.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-pub struct EBSStorage {}
-
-/// Settings of the Amazon EFS CSI driver.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-pub struct EFSStorage {}
-
-/// What serves Ingresses.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase")]
-pub struct Ingress {
-    /// The AWS Load Balancer Controller.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub aws_load_balancer_controller: Option<AWSLoadBalancerController>,
-}
-
-/// Settings of the AWS Load Balancer Controller.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-pub struct AWSLoadBalancerController {}
 
 /// A registered module in place of a built-in plugin.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]

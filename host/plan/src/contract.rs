@@ -12,10 +12,10 @@ mod step;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-pub use fact::{AwsFact, ClusterFact, ControlPlaneEndpoint, InstalledFact, KUBERNETES_VERSION};
+pub use fact::{AwsFact, ClusterFact, ControlPlaneEndpoint, InstalledFact, KUBERNETES_VERSION, StorageClassFact, SubnetFact};
 pub use step::{
-    ApplySpec, CertificateSpec, DeleteSpec, IamRoleSpec, Protocol, Prune, Role, RoleMode, RoleTrust, SecurityGroupRuleSpec, StepError,
-    StepSpec, WaitCondition, WaitSpec,
+    ApplySpec, CertificateSpec, DeleteSpec, EfsFileSystemSpec, IamRoleSpec, Protocol, Prune, Role, RoleMode, RoleTrust,
+    SecurityGroupRuleSpec, StepError, StepSpec, WaitCondition, WaitSpec,
 };
 
 /// The version of the contract that this host speaks.

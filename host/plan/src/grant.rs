@@ -3,7 +3,11 @@
 
 use serde_json::Value;
 
-use crate::contract::{Step, StepSpec};
+use crate::contract::{RoleMode, Step, StepSpec};
+
+mod built_in;
+
+pub use built_in::built_in;
 
 /// What one plugin may do.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -51,8 +55,20 @@ pub fn judge<'a>(steps: impl IntoIterator<Item = &'a Step>, grants: &Grants) -> 
                 let at = (spec.api_version.as_str(), spec.kind.as_str(), spec.namespace.as_deref(), spec.name.as_str());
                 judge_reference(at, grants, &mut deny);
             }
-            // Waiting reads one object's status; security-group rules name roles of this cluster only.
-            Ok(StepSpec::Wait(_) | StepSpec::SecurityGroupRule(_) | StepSpec::IamRole(_) | StepSpec::Certificate(_)) => (),
+            Ok(StepSpec::IamRole(spec)) => {
+                if spec.mode == RoleMode::Ensure {
+                    deny("changing IAM roles is not granted".to_owned());
+                }
+                // A role is looked at for a service account that the plugin may make, or for the instances.
+                if let Some(account) = &spec.service_account {
+                    judge_reference(("v1", "ServiceAccount", spec.namespace.as_deref(), account), grants, &mut deny);
+                }
+            }
+            Ok(StepSpec::Certificate(spec)) => {
+                judge_reference(("v1", "Secret", Some(&spec.namespace), &spec.secret_name), grants, &mut deny);
+            }
+            // Waiting reads one object's status; security-group rules name roles of this cluster only; file systems are only looked at.
+            Ok(StepSpec::Wait(_) | StepSpec::SecurityGroupRule(_) | StepSpec::EfsFileSystem(_)) => (),
         }
     }
     res
@@ -107,54 +123,6 @@ fn collect_images<'a>(value: &'a Value, into: &mut Vec<&'a str>) {
     }
 }
 
-/// What a plugin that comes with the host may do; nothing at all for any other name. `config` is its configuration: a registry that the
-/// user names there is granted.
-pub fn built_in(module: &str, config: &Value) -> Grants {
-    let objects = |all: &[(&str, &[&str], &[&str], &[&str])]| -> Vec<ObjectGrant> {
-        let texts = |all: &[&str]| all.iter().map(|it| (*it).to_owned()).collect::<Vec<_>>();
-        let grant = |(group, kinds, namespaces, names): &(&str, &[&str], &[&str], &[&str])| ObjectGrant {
-            group: (*group).to_owned(),
-            kinds: texts(kinds),
-            namespaces: texts(namespaces),
-            names: texts(names),
-        };
-        all.iter().map(grant).collect()
-    };
-    let (granted, registry): (Vec<ObjectGrant>, &str) = match module {
-        "aws-cloud-controller-manager" => (
-            objects(&[
-                ("", &["ServiceAccount"], &["kube-system"], &["cloud-controller-manager"]),
-                ("apps", &["DaemonSet"], &["kube-system"], &["aws-cloud-controller-manager"]),
-                (
-                    "rbac.authorization.k8s.io",
-                    &["RoleBinding"],
-                    &["kube-system"],
-                    &["cloud-controller-manager:apiserver-authentication-reader"],
-                ),
-                ("rbac.authorization.k8s.io", &["ClusterRole", "ClusterRoleBinding"], &[], &["system:cloud-controller-manager"]),
-            ]),
-            "registry.k8s.io/provider-aws",
-        ),
-        "calico" => (
-            objects(&[
-                ("", &["Namespace"], &[], &["tigera-operator"]),
-                ("", &["ServiceAccount", "ConfigMap"], &["tigera-operator"], &[]),
-                ("apps", &["Deployment"], &["tigera-operator"], &["tigera-operator"]),
-                ("rbac.authorization.k8s.io", &["RoleBinding", "Role"], &["tigera-operator"], &[]),
-                ("rbac.authorization.k8s.io", &["ClusterRole", "ClusterRoleBinding"], &[], &["tigera-operator", "tigera-operator-secrets"]),
-                ("operator.tigera.io", &["Installation", "APIServer"], &[], &["default"]),
-            ]),
-            "quay.io/tigera",
-        ),
-        _ => return Grants::default(),
-    };
-    let steps = ["k8s.apply/v1", "k8s.wait/v1", "k8s.delete/v1", "aws.sg-rule/v1"];
-    let mut registries = vec![registry.to_owned()];
-    let named = config.get("imageRegistry").and_then(Value::as_str);
-    registries.extend(named.map(|it| it.trim_end_matches('/').to_owned()));
-    Grants { steps: steps.iter().map(|it| (*it).to_owned()).collect(), objects: granted, registries }
-}
-
 #[cfg(test)]
 mod tests {
     use serde_json::json;
@@ -163,8 +131,14 @@ mod tests {
 
     fn grants() -> Grants {
         Grants {
-            steps: vec!["k8s.apply/v1".into(), "k8s.delete/v1".into()],
+            steps: ["k8s.apply/v1", "k8s.delete/v1", "aws.iam-role/v1", "tls.certificate/v1"].map(str::to_owned).into(),
             objects: vec![
+                ObjectGrant {
+                    group: String::new(),
+                    kinds: vec!["Secret".into(), "ServiceAccount".into()],
+                    namespaces: vec!["kube-system".into()],
+                    names: vec!["own".into()],
+                },
                 ObjectGrant {
                     group: "apps".into(),
                     kinds: vec!["Deployment".into()],
@@ -210,5 +184,23 @@ mod tests {
         );
         let namespace = json!({"apiVersion": "v1", "kind": "Namespace", "name": "kube-system", "wait": false});
         assert_eq!(denials("k8s.delete/v1", namespace), ["Namespace kube-system of v1 is not granted"]);
+    }
+
+    #[test]
+    fn roles_are_only_looked_at_and_only_for_ones_own_service_accounts() {
+        let role = |mode: &str, account: &str| json!({"roleArn": "arn", "trust": "irsa", "namespace": "kube-system", "serviceAccount": account, "actions": [], "mode": mode});
+        assert_eq!(denials("aws.iam-role/v1", role("check", "own")), [""; 0]);
+        assert_eq!(denials("aws.iam-role/v1", role("ensure", "own")), ["changing IAM roles is not granted"]);
+        assert_eq!(
+            denials("aws.iam-role/v1", role("check", "other")),
+            ["ServiceAccount other of v1 in namespace kube-system is not granted"]
+        );
+    }
+
+    #[test]
+    fn a_certificate_goes_only_into_a_granted_secret() {
+        let certificate = |secret: &str| json!({"namespace": "kube-system", "secretName": secret, "dnsNames": ["a.kube-system.svc"]});
+        assert_eq!(denials("tls.certificate/v1", certificate("own")), [""; 0]);
+        assert_eq!(denials("tls.certificate/v1", certificate("admin")), ["Secret admin of v1 in namespace kube-system is not granted"]);
     }
 }

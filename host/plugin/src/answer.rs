@@ -3,7 +3,7 @@
 
 use crate::bindings::kurator::cluster_plugin::types as wit;
 use crate::error::PluginError;
-use plan::contract::{AddOnPlan, Descriptor, Diagnostic, Failure, Need, Outcome, Severity, Step, StepSpec};
+use plan::contract::{AddOnPlan, CertificateSpec, Descriptor, Diagnostic, Failure, Need, Outcome, Severity, Step, StepSpec};
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -93,6 +93,9 @@ fn steps(list: &str, steps: Vec<wit::Step>, features: &[String]) -> Result<Vec<S
             return Err(invalid(format!("{list}: step {:?} comes after {nowhere:?}, which is not there", step.id)));
         }
     }
+    if let Some(flaw) = steps.iter().find_map(|step| ca_bundle_flaw(step, &steps)) {
+        return Err(invalid(format!("{list}: {flaw}")));
+    }
     match circle(&steps) {
         Some(id) => Err(invalid(format!("{list}: step {id:?} comes after itself"))),
         None => Ok(steps),
@@ -115,6 +118,18 @@ fn step(list: &str, found: wit::Step, features: &[String]) -> Result<Step, Plugi
         at_most(&format!("{list}: objects of step {:?}", step.id), spec.objects.len(), MOST_STEPS)?;
     }
     Ok(step)
+}
+
+/// A certificate authority can only be filled in when the certificate was made before.
+fn ca_bundle_flaw(step: &Step, steps: &[Step]) -> Option<String> {
+    let from = step.spec.get("caBundleFrom").and_then(Value::as_str)?;
+    let makes_it = steps.iter().any(|other| other.id == from && other.kind == CertificateSpec::KIND);
+    let problem = match (makes_it, step.after.iter().any(|id| id == from)) {
+        (false, _) => "which is no tls.certificate/v1 step of the list",
+        (true, false) => "but does not come after it",
+        (true, true) => return None,
+    };
+    Some(format!("step {:?} takes its CA bundle from {from:?}, {problem}", step.id))
 }
 
 /// A step that waits for itself, if there is one: what is left when every step that waits for nothing is taken away again and again.
@@ -218,7 +233,9 @@ mod tests {
         );
         check(
             vec![step("a", "k8s.apply/v1", r#"{"objects":[],"force":true}"#, &[])],
-            expect![[r#"InvalidPlan: steps: step "a": spec is not a k8s.apply/v1: unknown field `force`, expected `objects` or `prune`"#]],
+            expect![[
+                r#"InvalidPlan: steps: step "a": spec is not a k8s.apply/v1: unknown field `force`, expected one of `objects`, `prune`, `caBundleFrom`"#
+            ]],
         );
         check(
             vec![step("a", "k8s.apply/v1", r#"{"objects":[{"apiVersion":"v1"}]}"#, &[])],
@@ -228,6 +245,20 @@ mod tests {
             vec![step("a", "k8s.apply/v1", "{} {}", &[])],
             expect![[r#"PluginInvalidJSON: the spec of step "a" in the answer of plan is not JSON"#]],
         );
+    }
+
+    #[test]
+    fn a_ca_bundle_comes_from_a_certificate_that_was_made_before() {
+        let features: Vec<String> = ["k8s.apply/v1", "tls.certificate/v1"].map(str::to_owned).into();
+        let certificate = || step("cert", "tls.certificate/v1", r#"{"namespace":"n","secretName":"s","dnsNames":[]}"#, &[]);
+        let hooks =
+            |from: &str, after: &[&str]| step("hooks", "k8s.apply/v1", &format!(r#"{{"objects":[],"caBundleFrom":{from:?}}}"#), after);
+        let found = |list| steps("steps", list, &features).map(|steps| steps.len()).map_err(|error| error.to_string());
+        assert_eq!(found(vec![certificate(), hooks("cert", &["cert"])]), Ok(2));
+        expect![[r#"steps: step "hooks" takes its CA bundle from "cert", but does not come after it"#]]
+            .assert_eq(&found(vec![certificate(), hooks("cert", &[])]).unwrap_err());
+        expect![[r#"steps: step "hooks" takes its CA bundle from "a", which is no tls.certificate/v1 step of the list"#]]
+            .assert_eq(&found(vec![apply("a", &[]), hooks("a", &["a"])]).unwrap_err());
     }
 
     #[test]

@@ -2,52 +2,14 @@
 
 mod common;
 
+use common::plans::{complete, golden, outline, refused};
 use common::{load, request, with_fact};
-use expect_test::{Expect, expect, expect_file};
-use plan::contract::{AddOnPlan, FactValue, Failure, Operation, Outcome, Request, Step};
+use expect_test::{expect, expect_file};
+use plan::contract::{FactValue, Operation, Step};
 use plugin::{built_in, check_config};
 use serde_json::{Value, json};
-use std::fmt::Write;
 
 const CCM: &str = "aws-cloud-controller-manager";
-
-fn plan(name: &str, request: &Request) -> Result<Outcome, Failure> {
-    load(name).plan(request).expect("it answers").value
-}
-
-fn complete(name: &str, request: &Request) -> AddOnPlan {
-    match plan(name, request) {
-        Ok(Outcome::Complete(plan)) => plan,
-        other => panic!("{name} has no plan: {other:?}"),
-    }
-}
-
-/// The whole plan as text.
-fn golden(name: &str, config: Value, expected: expect_test::ExpectFile) {
-    let plan = complete(name, &request(config));
-    let mut text = serde_json::to_string_pretty(&plan).expect("a plan is JSON");
-    text.push('\n');
-    expected.assert_eq(&text);
-}
-
-/// One line per step.
-fn outline(steps: &[Step]) -> String {
-    steps.iter().fold(String::new(), |mut text, step| {
-        let after = if step.after.is_empty() { String::new() } else { format!(" after {}", step.after.join(", ")) };
-        writeln!(text, "{} ({}){after}", step.id, step.kind).expect("text grows");
-        text
-    })
-}
-
-fn refused(name: &str, request: &Request, expected: Expect) {
-    let text = match plan(name, request) {
-        Err(Failure::Invalid(found)) => found.iter().map(|one| format!("invalid {} {}: {}\n", one.code, one.path, one.message)).collect(),
-        Err(Failure::Unsupported(one)) => format!("unsupported {}: {}\n", one.code, one.message),
-        Ok(Outcome::Pending(found)) => found.iter().map(|one| format!("pending {}: {}\n", one.code, one.message)).collect(),
-        other => panic!("expected a refusal: {other:?}"),
-    };
-    expected.assert_eq(&text);
-}
 
 #[test]
 fn whole_plans() {
@@ -257,6 +219,76 @@ fn settings_of_the_api_are_those_of_the_plugins() {
     }
     assert_eq!(check(&schema("calico"), json!({ "encapsulation": "GRE" })).len(), 1);
     assert_eq!(check(&schema(CCM), json!({ "imageTags": "v1" })).len(), 1);
+}
+
+/// The settings of a slot as the API has them.
+fn api_schema(path: &str) -> Value {
+    let definitions = crds::definitions().expect("definitions are typed");
+    let definition = definitions.into_iter().find(|one| one.spec.names.kind == "ClusterPlugin").expect("it is defined");
+    let schema = serde_json::to_value(&definition.spec.versions[0].schema).expect("a schema is JSON");
+    let at = |at: Value, name: &str| at["properties"][name].clone();
+    path.split('.').fold(at(schema["openAPIV3Schema"].clone(), "spec"), at)
+}
+
+/// What a schema allows, without words about it and what only an API server knows.
+fn bounds(schema: &Value) -> Value {
+    let mut bounds = serde_json::Map::new();
+    for key in ["enum", "minimum", "maximum", "minLength", "maxLength", "pattern", "maxItems", "required"] {
+        if let Some(bound) = schema.get(key) {
+            let bound = match bound.as_f64() {
+                Some(number) => json!(number),
+                None => bound.clone(),
+            };
+            bounds.insert(key.to_owned(), bound);
+        }
+    }
+    for key in ["type", "items"].into_iter().filter(|key| schema.get(key).is_some()) {
+        let inner = if key == "items" { self::bounds(&schema[key]) } else { schema[key].clone() };
+        bounds.insert(key.to_owned(), inner);
+    }
+    if let Some(required) = bounds.get_mut("required").and_then(Value::as_array_mut) {
+        required.sort_by_key(Value::to_string);
+    }
+    // An enumeration says its type by its values.
+    if bounds.contains_key("enum") {
+        bounds.remove("type");
+    }
+    if let Some(properties) = schema["properties"].as_object() {
+        bounds.insert("properties".to_owned(), properties.iter().map(|(name, field)| (name.clone(), self::bounds(field))).collect());
+    }
+    bounds.into()
+}
+
+#[test]
+fn the_api_refuses_and_allows_what_the_plugins_do() {
+    let slots = [
+        ("cloudProvider.aws", CCM),
+        ("networking.amazonVPC", "aws-vpc-cni"),
+        ("storage.ebs", "aws-ebs-csi"),
+        ("storage.efs", "aws-efs-csi"),
+        ("ingress.awsLoadBalancerController", "aws-load-balancer-controller"),
+    ];
+    for (path, name) in slots {
+        let plugin = load(name).describe().expect("it answers").value.config_schema;
+        assert_eq!(bounds(&api_schema(path)), bounds(&plugin), "{path}");
+    }
+}
+
+#[test]
+fn what_the_api_fills_in_is_what_the_plugins_do_without() {
+    use crds::cluster_plugin::{AWSLoadBalancerController, AmazonVPCNetworking, EBSStorage, EFSStorage};
+    let filled = |settings: serde_json::Result<Value>| settings.expect("settings are JSON");
+    let cases = [
+        ("aws-vpc-cni", filled(serde_json::to_value(AmazonVPCNetworking::default()))),
+        ("aws-ebs-csi", filled(serde_json::to_value(EBSStorage::default()))),
+        ("aws-efs-csi", filled(serde_json::to_value(EFSStorage::default()))),
+        ("aws-load-balancer-controller", filled(serde_json::to_value(AWSLoadBalancerController::default()))),
+    ];
+    for (name, config) in cases {
+        let schema = load(name).describe().expect("it answers").value.config_schema;
+        assert_eq!(check_config(&schema, &config).expect("the schema is one"), [], "{name}");
+        assert_eq!(complete(name, &request(config)), complete(name, &request(json!({}))), "{name}");
+    }
 }
 
 #[test]

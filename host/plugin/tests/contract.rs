@@ -1,8 +1,8 @@
 //! The published JSON Schemas and the host's types say the same: what one accepts or refuses, so does the other.
 
 use plan::contract::{
-    ApplySpec, AwsFact, CertificateSpec, ClusterFact, DeleteSpec, IamRoleSpec, InstalledFact, KUBERNETES_VERSION, SecurityGroupRuleSpec,
-    Step, WaitSpec,
+    ApplySpec, AwsFact, CertificateSpec, ClusterFact, DeleteSpec, EfsFileSystemSpec, IamRoleSpec, InstalledFact, KUBERNETES_VERSION,
+    SecurityGroupRuleSpec, Step, StorageClassFact, SubnetFact, WaitSpec,
 };
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
@@ -48,13 +48,43 @@ fn fact<T: DeserializeOwned>(key: &str, good: &Value) {
     }
 }
 
+/// A fact that is a list of `T`.
+fn list<T: DeserializeOwned>(key: &str, good: &Value) {
+    fact::<Vec<T>>(key, &json!([]));
+    let file = format!("facts/{key}.json");
+    let check = |element: Value, expected: bool| {
+        let value = json!([element]);
+        assert_eq!(serde_json::from_value::<Vec<T>>(value.clone()).is_ok(), expected, "the type, for {value}");
+        assert_eq!(accepts(&file, &value), expected, "the schema, for {value}");
+    };
+    check(good.clone(), true);
+    for field in good.as_object().into_iter().flat_map(|object| object.keys()) {
+        let mut less = good.clone();
+        less.as_object_mut().map(|object| object.remove(field));
+        check(less, false);
+    }
+    let mut more = good.clone();
+    more["unknown"] = json!(1);
+    check(more, false);
+}
+
 #[test]
 fn steps_agree() {
     let object = json!({ "apiVersion": "v1", "kind": "ConfigMap", "metadata": { "name": "a" } });
     step(
         ApplySpec::KIND,
-        &[json!({ "objects": [] }), json!({ "objects": [object], "prune": "orphan" })],
-        &[json!({}), json!({ "objects": [{}] }), json!({ "objects": [], "prune": "never" }), json!({ "objects": [], "force": true })],
+        &[
+            json!({ "objects": [] }),
+            json!({ "objects": [object], "prune": "orphan" }),
+            json!({ "objects": [object], "caBundleFrom": "certificate" }),
+        ],
+        &[
+            json!({}),
+            json!({ "objects": [], "caBundleFrom": 1 }),
+            json!({ "objects": [{}] }),
+            json!({ "objects": [], "prune": "never" }),
+            json!({ "objects": [], "force": true }),
+        ],
     );
     let wait = json!({ "apiVersion": "apps/v1", "kind": "Deployment", "namespace": "n", "name": "a", "condition": "available-deployment", "timeoutSeconds": 60 });
     let with = |field: &str, value: Value| {
@@ -106,6 +136,7 @@ fn steps_agree() {
         ],
         &[json!({ "roleArn": "arn", "trust": "anyone", "actions": [], "mode": "check" })],
     );
+    step(EfsFileSystemSpec::KIND, &[json!({ "fileSystemId": "fs-1" })], &[json!({}), json!({ "fileSystemId": "fs-1", "tags": {} })]);
     step(CertificateSpec::KIND, &[json!({ "namespace": "n", "secretName": "s", "dnsNames": ["a.n.svc"] })], &[json!({ "namespace": "n" })]);
 }
 
@@ -117,6 +148,8 @@ fn facts_agree() {
     );
     fact::<AwsFact>(AwsFact::KEY, &json!({ "region": "r", "partition": "aws", "vpcId": "v", "zones": ["z"], "tags": { "a": "b" } }));
     fact::<InstalledFact>(InstalledFact::KEY, &json!({ "version": "1", "digest": "sha256:00" }));
+    list::<StorageClassFact>(StorageClassFact::KEY, &json!({ "name": "n", "provisioner": "p", "isDefault": true }));
+    list::<SubnetFact>(SubnetFact::KEY, &json!({ "id": "subnet-1", "zone": "z", "loadBalancerSchemes": ["internal"] }));
     fact::<String>(KUBERNETES_VERSION, &json!("v1.36.3"));
 }
 
@@ -129,6 +162,7 @@ fn every_schema_is_one_of_these() {
         .collect();
     names.sort();
     expect_test::expect![[r#"
+        aws.efs-file-system.v1.json
         aws.iam-role.v1.json
         aws.json
         aws.sg-rule.v1.json
@@ -138,6 +172,8 @@ fn every_schema_is_one_of_these() {
         k8s.delete.v1.json
         k8s.wait.v1.json
         kubernetes-version.json
+        storage-classes.json
+        subnets.json
         tls.certificate.v1.json"#]]
     .assert_eq(&names.join("\n"));
 }

@@ -9,6 +9,10 @@ pub const CLUSTER: &str = "cluster";
 pub const KUBERNETES_VERSION: &str = "kubernetes-version";
 /// Key of [`Aws`].
 pub const AWS: &str = "aws";
+/// Key of a list of [`StorageClass`].
+pub const STORAGE_CLASSES: &str = "storage-classes";
+/// Key of a list of [`Subnet`].
+pub const SUBNETS: &str = "subnets";
 /// Key of [`Installed`].
 pub const INSTALLED: &str = "installed";
 
@@ -48,4 +52,24 @@ pub struct Aws {
 pub struct Installed {
     pub version: String,
     pub digest: String,
+}
+
+/// A StorageClass of the workload cluster.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct StorageClass {
+    pub name: String,
+    pub provisioner: String,
+    /// Whether claims that name no class get this one.
+    pub is_default: bool,
+}
+
+/// A subnet of the cluster.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Subnet {
+    pub id: String,
+    pub zone: String,
+    /// `internet-facing` and `internal`: the schemes of load balancers for which the subnet is tagged.
+    pub load_balancer_schemes: Vec<String>,
 }

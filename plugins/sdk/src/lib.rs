@@ -9,9 +9,13 @@
 mod adapter;
 mod bindings;
 pub mod facts;
+pub mod identity;
 mod log;
+pub mod objects;
+pub mod settings;
 pub mod steps;
 mod types;
+pub mod versions;
 
 #[doc(hidden)]
 pub use adapter::Adapter;

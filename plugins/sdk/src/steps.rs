@@ -7,6 +7,9 @@ pub const APPLY: &str = "k8s.apply/v1";
 pub const WAIT: &str = "k8s.wait/v1";
 pub const DELETE: &str = "k8s.delete/v1";
 pub const SECURITY_GROUP_RULE: &str = "aws.sg-rule/v1";
+pub const IAM_ROLE: &str = "aws.iam-role/v1";
+pub const EFS_FILE_SYSTEM: &str = "aws.efs-file-system/v1";
+pub const CERTIFICATE: &str = "tls.certificate/v1";
 
 /// Names an object of the workload cluster.
 #[derive(Clone, Copy, Debug)]
@@ -67,6 +70,10 @@ impl Role {
 pub enum Traffic {
     Tcp(u16),
     Udp(u16),
+    /// From the first port to the last, both among them.
+    TcpRange(u16, u16),
+    /// From the first port to the last, both among them.
+    UdpRange(u16, u16),
     /// IP in IP, protocol number 4.
     IpInIp,
     /// Every protocol and port.
@@ -76,6 +83,13 @@ pub enum Traffic {
 /// These objects exist, with at least these fields.
 pub fn apply(id: &str, objects: Vec<Value>) -> Step {
     step(id, APPLY, Map::from_iter([("objects".to_owned(), objects.into())]))
+}
+
+/// As [`apply`], for webhook configurations: the host fills in the CA of the certificate that step `certificate` makes, wherever an
+/// object has a `clientConfig`. It must be among the steps that come before.
+pub fn apply_with_ca_bundle(id: &str, objects: Vec<Value>, certificate: &str) -> Step {
+    let spec = Map::from_iter([("objects".to_owned(), objects.into()), ("caBundleFrom".to_owned(), certificate.into())]);
+    step(id, APPLY, spec).after([certificate])
 }
 
 /// `object` fulfils `condition`; after `timeout` seconds without, the host reports a problem and goes on waiting.
@@ -103,22 +117,52 @@ pub fn delete(id: &str, object: Object<'_>) -> Step {
 
 /// Machines of role `group` accept `traffic` from machines of role `peer`.
 pub fn security_group_rule(id: &str, group: Role, traffic: Traffic, peer: Role, description: &str) -> Step {
-    let (protocol, port) = match traffic {
-        Traffic::Tcp(port) => ("tcp", Some(port)),
-        Traffic::Udp(port) => ("udp", Some(port)),
+    let (protocol, ports) = match traffic {
+        Traffic::Tcp(port) => ("tcp", Some((port, port))),
+        Traffic::Udp(port) => ("udp", Some((port, port))),
+        Traffic::TcpRange(first, last) => ("tcp", Some((first, last))),
+        Traffic::UdpRange(first, last) => ("udp", Some((first, last))),
         Traffic::IpInIp => ("4", None),
         Traffic::All => ("-1", None),
     };
     let mut spec = Map::new();
     spec.insert("group".to_owned(), group.as_str().into());
     spec.insert("protocol".to_owned(), protocol.into());
-    if let Some(port) = port {
-        spec.insert("fromPort".to_owned(), port.into());
-        spec.insert("toPort".to_owned(), port.into());
+    if let Some((first, last)) = ports {
+        spec.insert("fromPort".to_owned(), first.into());
+        spec.insert("toPort".to_owned(), last.into());
     }
     spec.insert("peer".to_owned(), peer.as_str().into());
     spec.insert("description".to_owned(), description.into());
     step(id, SECURITY_GROUP_RULE, spec)
+}
+
+/// The role may be assumed by this service account with a token of the cluster, and allows `actions`. It is looked at, never changed.
+pub fn service_account_role(id: &str, role_arn: &str, namespace: &str, service_account: &str, actions: &[&str]) -> Step {
+    let spec = Map::from_iter([
+        ("roleArn".to_owned(), role_arn.into()),
+        ("trust".to_owned(), "irsa".into()),
+        ("namespace".to_owned(), namespace.into()),
+        ("serviceAccount".to_owned(), service_account.into()),
+        ("actions".to_owned(), actions.into()),
+        ("mode".to_owned(), "check".into()),
+    ]);
+    step(id, IAM_ROLE, spec)
+}
+
+/// The EFS file system is there, and can be mounted in the zones of the cluster. It is looked at, never changed.
+pub fn efs_file_system(id: &str, file_system: &str) -> Step {
+    step(id, EFS_FILE_SYSTEM, Map::from_iter([("fileSystemId".to_owned(), file_system.into())]))
+}
+
+/// The Secret `secret` of type `kubernetes.io/tls` holds a serving certificate for these names, made and renewed by the host.
+pub fn certificate(id: &str, namespace: &str, secret: &str, dns_names: &[&str]) -> Step {
+    let spec = Map::from_iter([
+        ("namespace".to_owned(), namespace.into()),
+        ("secretName".to_owned(), secret.into()),
+        ("dnsNames".to_owned(), dns_names.into()),
+    ]);
+    step(id, CERTIFICATE, spec)
 }
 
 /// Whether `registry` can stand in front of an image name, such as `registry.example.com:5000/mirror`.

@@ -36,6 +36,33 @@ pub enum FactValue {
 }
 
 impl<C> Request<C> {
+    /// A fact that the plan can do without: `None` when it is absent, or the host does not give it.
+    ///
+    /// # Errors
+    /// Pending when the fact could not be read, unsupported when it is denied or of another form than `T`.
+    pub fn optional_fact<T: DeserializeOwned>(&self, key: &str) -> Result<Option<T>, Stop> {
+        let found = self.facts.iter().find(|fact| fact.key == key);
+        match found.map(|fact| &fact.value) {
+            Some(FactValue::Absent) | None => Ok(None),
+            Some(_) => self.fact(key).map(Some),
+        }
+    }
+
+    /// Whether the host carries out steps of this kind.
+    pub fn offers(&self, kind: &str) -> bool {
+        self.features.iter().any(|feature| feature == kind)
+    }
+
+    /// # Errors
+    /// Unsupported when the host does not carry out steps of this kind; `why` says what they are for, such as `roleARN`.
+    pub fn needs_step(&self, kind: &str, why: &str) -> Result<(), Stop> {
+        if self.offers(kind) {
+            return Ok(());
+        }
+        let message = [why, " needs steps of kind ", kind, ", which cluster-operator ", &self.host_version, " does not carry out"];
+        Err(Stop::unsupported("UnsupportedHost", message.concat()))
+    }
+
     /// A fact that the plan cannot do without.
     ///
     /// # Errors

@@ -11,6 +11,8 @@ use super::Stage;
 pub enum Slot {
     CloudProvider,
     Networking,
+    Storage,
+    Ingress,
 }
 
 /// One add-on as it was asked for.
@@ -25,38 +27,41 @@ pub struct Wanted {
     pub config: Value,
 }
 
-/// The add-ons of a ClusterPlugin. Slots that the API server refuses for now do not appear.
+/// The add-ons of a ClusterPlugin, in the order in which they are installed; the opposite order is that of their removal. Slots
+/// that the API server refuses for now do not appear.
 pub fn wanted(spec: &ClusterPluginSpec) -> Vec<Wanted> {
-    let spec::ClusterPluginSpec {
-        cluster_name: _,
-        cloud_provider,
-        networking,
-        storage: _,
-        ingress: _,
-        plugins: _,
-        conflicts: _,
-        deletion: _,
-    } = spec;
+    let spec::ClusterPluginSpec { cluster_name: _, cloud_provider, networking, storage, ingress, plugins: _, conflicts: _, deletion: _ } =
+        spec;
     let mut res = Vec::new();
     if cloud_provider.none.is_none() {
-        res.push(Wanted {
-            slot: Slot::CloudProvider,
-            module: "aws-cloud-controller-manager",
-            path: "spec.cloudProvider.aws",
-            stage: Stage::Initialized,
-            config: config(&cloud_provider.aws.clone().unwrap_or_default()),
-        });
+        let aws = cloud_provider.aws.clone().unwrap_or_default();
+        res.push(initialized(Slot::CloudProvider, "aws-cloud-controller-manager", "spec.cloudProvider.aws", config(&aws)));
     }
-    if let Some(calico) = networking.as_ref().and_then(|it| it.calico.as_ref()) {
-        res.push(Wanted {
-            slot: Slot::Networking,
-            module: "calico",
-            path: "spec.networking.calico",
-            stage: Stage::Initialized,
-            config: config(calico),
-        });
+    if let Some(spec::Networking { calico, amazon_vpc, module: _ }) = networking {
+        let calico = calico.as_ref().map(|it| ("calico", "spec.networking.calico", config(it)));
+        let amazon_vpc = amazon_vpc.as_ref().map(|it| ("aws-vpc-cni", "spec.networking.amazonVPC", config(it)));
+        let chosen = calico.into_iter().chain(amazon_vpc);
+        res.extend(chosen.map(|(module, path, config)| initialized(Slot::Networking, module, path, config)));
+    }
+    if let Some(spec::Storage { ebs, efs }) = storage {
+        let ebs = ebs.as_ref().map(|it| ("aws-ebs-csi", "spec.storage.ebs", config(it)));
+        let efs = efs.as_ref().map(|it| ("aws-efs-csi", "spec.storage.efs", config(it)));
+        res.extend(ebs.into_iter().chain(efs).map(|(module, path, config)| ready(Slot::Storage, module, path, config)));
+    }
+    // Last: its webhooks stand in the way of whatever comes after them.
+    if let Some(controller) = ingress.as_ref().and_then(|it| it.aws_load_balancer_controller.as_ref()) {
+        let path = "spec.ingress.awsLoadBalancerController";
+        res.push(ready(Slot::Ingress, "aws-load-balancer-controller", path, config(controller)));
     }
     res
+}
+
+fn initialized(slot: Slot, module: &'static str, path: &'static str, config: Value) -> Wanted {
+    Wanted { slot, module, path, stage: Stage::Initialized, config }
+}
+
+fn ready(slot: Slot, module: &'static str, path: &'static str, config: Value) -> Wanted {
+    Wanted { slot, module, path, stage: Stage::Ready, config }
 }
 
 fn config(settings: &impl Serialize) -> Value {
@@ -85,5 +90,21 @@ mod tests {
         let asked =
             json!({"clusterName": "prod", "cloudProvider": {"none": {}}, "networking": {"calico": {"encapsulation": "IPIP", "mtu": 1400}}});
         assert_eq!(modules(asked), [("calico", json!({"encapsulation": "IPIP", "mtu": 1400}))]);
+    }
+
+    #[test]
+    fn storage_and_ingress_wait_for_a_ready_machine_and_ingress_is_last() {
+        let spec = json!({"clusterName": "prod", "networking": {"amazonVPC": {}}, "storage": {"efs": {}, "ebs": {}},
+            "ingress": {"awsLoadBalancerController": {}}});
+        let spec: ClusterPluginSpec = serde_json::from_value(spec).unwrap();
+        let text: Vec<String> =
+            wanted(&spec).into_iter().map(|it| format!("{:?} {:?} {} {}", it.stage, it.slot, it.module, it.path)).collect();
+        expect_test::expect![[r#"
+            Initialized CloudProvider aws-cloud-controller-manager spec.cloudProvider.aws
+            Initialized Networking aws-vpc-cni spec.networking.amazonVPC
+            Ready Storage aws-ebs-csi spec.storage.ebs
+            Ready Storage aws-efs-csi spec.storage.efs
+            Ready Ingress aws-load-balancer-controller spec.ingress.awsLoadBalancerController"#]]
+        .assert_eq(&text.join("\n"));
     }
 }

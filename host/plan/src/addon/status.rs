@@ -36,6 +36,8 @@ pub fn status(
     };
     set(types::CLOUD_PROVIDER_READY, of_slot(Slot::CloudProvider, progress, all));
     set(types::NETWORKING_READY, of_slot(Slot::Networking, progress, all));
+    set(types::STORAGE_READY, of_slot(Slot::Storage, progress, all));
+    set(types::INGRESS_READY, of_slot(Slot::Ingress, progress, all));
     let open: Vec<&Progress> = progress.iter().filter(|it| it.phase != PluginPhase::Running).collect();
     let failed = open.iter().find(|it| it.phase == PluginPhase::Failed);
     let message = || open.iter().map(|it| format!("{}: {}", it.module, it.message)).collect::<Vec<_>>().join("; ");
@@ -59,11 +61,16 @@ pub fn status(
     ClusterPluginStatus { plugins: plugins.collect(), conditions }
 }
 
+/// A slot with several add-ons is as ready as the one that fares worst.
 fn of_slot<'a>(slot: Slot, progress: &'a [Progress], all: Option<(&'a str, &str)>) -> (bool, &'a str, String) {
-    match (all, progress.iter().find(|it| it.slot == slot)) {
-        (Some((reason, message)), _) => (false, reason, message.to_owned()),
-        (None, None) => (true, reason::NOT_REQUESTED, String::new()),
-        (None, Some(it)) => (it.phase == PluginPhase::Running, &it.reason, it.message.clone()),
+    if let Some((reason, message)) = all {
+        return (false, reason, message.to_owned());
+    }
+    let mine = || progress.iter().filter(|it| it.slot == slot);
+    let failed = mine().find(|it| it.phase == PluginPhase::Failed);
+    match failed.or_else(|| mine().find(|it| it.phase != PluginPhase::Running)).or_else(|| mine().next()) {
+        None => (true, reason::NOT_REQUESTED, String::new()),
+        Some(it) => (it.phase == PluginPhase::Running, &it.reason, it.message.clone()),
     }
 }
 
@@ -122,6 +129,8 @@ mod tests {
         expect_test::expect![[r#"
             CloudProviderReady=True Ready ""
             NetworkingReady=False Creating "for X"
+            StorageReady=True NotRequested ""
+            IngressReady=True NotRequested ""
             Ready=False Creating "networking: for X"
             Progressing=True Creating "networking: for X"
         "#]]
@@ -131,6 +140,8 @@ mod tests {
         expect_test::expect![[r#"
             CloudProviderReady=True Ready ""
             NetworkingReady=True Ready ""
+            StorageReady=True NotRequested ""
+            IngressReady=True NotRequested ""
             Ready=True Ready ""
             Progressing=False NotRequested ""
         "#]]

@@ -1,4 +1,4 @@
-//! The values of the facts that every plugin is given without asking, each with its JSON Schema in `wit/facts/`.
+//! The values of the facts that plugins are given without asking, those that they name in `requires.facts`, each with its JSON Schema in `wit/facts/`.
 //! Fact `kubernetes-version` is a plain string such as `v1.36.3`. No fact ever holds a secret.
 
 use serde::{Deserialize, Serialize};
@@ -63,4 +63,34 @@ pub struct InstalledFact {
 
 impl InstalledFact {
     pub const KEY: &'static str = "installed";
+}
+
+/// One element of fact `storage-classes`: a StorageClass of the workload cluster, sorted by name. The plugin's own are among them.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct StorageClassFact {
+    pub name: String,
+    pub provisioner: String,
+    /// Annotation `storageclass.kubernetes.io/is-default-class` is `true`.
+    pub is_default: bool,
+}
+
+impl StorageClassFact {
+    pub const KEY: &'static str = "storage-classes";
+}
+
+/// One element of fact `subnets`: a subnet of the cluster, sorted by id.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct SubnetFact {
+    pub id: String,
+    /// Availability zone.
+    pub zone: String,
+    /// Schemes of load balancers for which it is tagged: `internet-facing` (`kubernetes.io/role/elb`), `internal`
+    /// (`kubernetes.io/role/internal-elb`).
+    pub load_balancer_schemes: Vec<String>,
+}
+
+impl SubnetFact {
+    pub const KEY: &'static str = "subnets";
 }

@@ -13,6 +13,7 @@ pub enum StepSpec {
     Delete(DeleteSpec),
     SecurityGroupRule(SecurityGroupRuleSpec),
     IamRole(IamRoleSpec),
+    EfsFileSystem(EfsFileSystemSpec),
     Certificate(CertificateSpec),
 }
 
@@ -39,6 +40,7 @@ impl Step {
             DeleteSpec::KIND => StepSpec::Delete(self.read()?),
             SecurityGroupRuleSpec::KIND => StepSpec::SecurityGroupRule(self.read()?),
             IamRoleSpec::KIND => StepSpec::IamRole(self.read()?),
+            EfsFileSystemSpec::KIND => StepSpec::EfsFileSystem(self.read()?),
             CertificateSpec::KIND => StepSpec::Certificate(self.read()?),
             _ => {
                 return Err(StepError::UnknownKind { step: self.id.clone(), kind: self.kind.clone() });
@@ -76,7 +78,7 @@ impl StepSpec {
                 (false, None, None) => None,
                 (false, ..) => Some("only tcp and udp have ports".to_owned()),
             },
-            StepSpec::Delete(_) | StepSpec::IamRole(_) | StepSpec::Certificate(_) => None,
+            StepSpec::Delete(_) | StepSpec::IamRole(_) | StepSpec::EfsFileSystem(_) | StepSpec::Certificate(_) => None,
         }
     }
 }
@@ -90,6 +92,10 @@ pub struct ApplySpec {
     /// and everything else is deleted.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub prune: Option<Prune>,
+    /// Id of a `tls.certificate/v1` step of the same list that comes before this one: the bundle of CAs that vouch for its certificate is put into
+    /// every `clientConfig` of the webhook configurations among the objects.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ca_bundle_from: Option<String>,
 }
 
 impl ApplySpec {
@@ -221,7 +227,7 @@ impl Protocol {
     }
 }
 
-/// `aws.iam-role/v1`: an IAM role is fit for a service account. Not offered in [`FEATURES`] yet.
+/// `aws.iam-role/v1`: an IAM role is fit for a service account. Not offered in [`FEATURES`](super::FEATURES) yet.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct IamRoleSpec {
@@ -259,7 +265,20 @@ pub enum RoleMode {
     Ensure,
 }
 
-/// `tls.certificate/v1`: a serving certificate, made and renewed by the host, in a Secret. Not offered in [`FEATURES`] yet.
+/// `aws.efs-file-system/v1`: an EFS file system is there, and has a mount target in the cluster's VPC in each of the cluster's zones. It is looked
+/// at, never changed. Not offered in [`FEATURES`](super::FEATURES) yet.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct EfsFileSystemSpec {
+    pub file_system_id: String,
+}
+
+impl EfsFileSystemSpec {
+    pub const KIND: &'static str = "aws.efs-file-system/v1";
+}
+
+/// `tls.certificate/v1`: a serving certificate, made and renewed by the host, in a Secret of type `kubernetes.io/tls`. It is renewed under the same
+/// CA for as long as that lives, so that bundles handed out with `caBundleFrom` stay good. Not offered in [`FEATURES`](super::FEATURES) yet.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct CertificateSpec {

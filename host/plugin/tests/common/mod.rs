@@ -1,9 +1,13 @@
 //! What the tests of this crate share: an engine, requests, and components made from text.
 #![allow(dead_code)]
 
-use plan::contract::{FEATURES, Fact, FactValue, HostInfo, Operation, Request};
+pub mod plans;
+
+use plan::contract::{CertificateSpec, EfsFileSystemSpec, FEATURES, Fact, FactValue, HostInfo, IamRoleSpec, Operation, Request};
 use plugin::{Engine, Limits, Plugin, built_in};
 use serde_json::{Value, json};
+use std::collections::BTreeMap;
+use std::sync::{LazyLock, Mutex, PoisonError};
 use wit_component::{ComponentEncoder, StringEncoding, embed_component_metadata};
 
 /// The contract.
@@ -46,18 +50,23 @@ pub fn engine() -> Engine {
     Engine::new(Limits { fuel: 500_000_000, ..Limits::default() }, None).expect("this machine can run Wasm")
 }
 
-/// A built-in plugin.
-pub fn load(name: &str) -> Plugin {
+/// A built-in plugin. Each is compiled once for all tests of a program.
+pub fn load(name: &str) -> &'static Plugin {
+    static LOADED: LazyLock<Mutex<BTreeMap<&'static str, &'static Plugin>>> = LazyLock::new(Mutex::default);
     let found = built_in().iter().find(|plugin| plugin.name == name).expect("it is built in");
-    engine().load(found.name, found.bytes).expect("it is a plugin")
+    let mut loaded = LOADED.lock().unwrap_or_else(PoisonError::into_inner);
+    loaded.entry(found.name).or_insert_with(|| Box::leak(Box::new(engine().load(found.name, found.bytes).expect("it is a plugin"))))
 }
 
-/// A request to install with this configuration, for a cluster as most are.
+/// Step kinds of the contract that a host may or may not carry out.
+pub const OPTIONAL: [&str; 3] = [IamRoleSpec::KIND, EfsFileSystemSpec::KIND, CertificateSpec::KIND];
+
+/// A request to install with this configuration, for a cluster as most are, by a host that carries out every step kind.
 pub fn request(config: Value) -> Request {
     let fact = |key: &str, value: Value| Fact { key: key.to_owned(), value: FactValue::Present(value) };
     Request {
         operation: Operation::Install,
-        host: HostInfo { version: "0.1.0".to_owned(), features: FEATURES.iter().map(|feature| (*feature).to_owned()).collect() },
+        host: HostInfo { version: "0.1.0".to_owned(), features: features() },
         installed_version: None,
         previous_config: None,
         config,
@@ -76,6 +85,23 @@ pub fn request(config: Value) -> Request {
         ],
         extra: json!({}),
     }
+}
+
+fn features() -> Vec<String> {
+    let optional = OPTIONAL.iter().filter(|kind| !FEATURES.contains(*kind));
+    FEATURES.iter().chain(optional).map(|feature| (*feature).to_owned()).collect()
+}
+
+/// The same request from a host that does not carry out steps of this kind.
+pub fn without_feature(mut request: Request, kind: &str) -> Request {
+    request.host.features.retain(|feature| feature != kind);
+    request
+}
+
+/// The same request with one more fact.
+pub fn and_fact(mut request: Request, key: &str, value: FactValue) -> Request {
+    request.facts.push(Fact { key: key.to_owned(), value });
+    request
 }
 
 /// The same request with another value for a fact.

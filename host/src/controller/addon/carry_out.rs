@@ -74,7 +74,7 @@ async fn one(cluster: &WorkloadCluster, step: &Step, manner: &Manner<'_>) -> Res
         }
         StepSpec::SecurityGroupRule(_) if manner.rules_are_there => Ok(()),
         StepSpec::SecurityGroupRule(_) => Err(Carried::Waiting("security-group rules are being made".into())),
-        StepSpec::IamRole(_) | StepSpec::Certificate(_) => {
+        StepSpec::IamRole(_) | StepSpec::EfsFileSystem(_) | StepSpec::Certificate(_) => {
             Err(Carried::Refused("PlanUnsupported", format!("step {:?}: this host does not carry out {}", step.id, step.kind)))
         }
     }

@@ -119,7 +119,7 @@ impl AddOns {
             let text = |it: &crate::workload::LoadBalancerService| format!("{}/{}", it.namespace, it.name);
             seen.services = services.iter().map(text).collect();
             seen.services_to_delete = services.iter().filter(|it| !it.is_deleting).map(text).collect();
-            let modules = wanted(&object.spec).into_iter().filter(|it| it.slot != Slot::Networking);
+            let modules = wanted(&object.spec).into_iter().rev().filter(|it| it.slot != Slot::Networking);
             for module in modules {
                 if workload.inventory(module.module).await?.is_some() {
                     seen.installed.push(module.module.to_owned());

@@ -1,0 +1,68 @@
+//! Settings that add-ons have in common because all of them run containers. It never says which containers.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+/// What a container asks for. Nothing limits it.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct ContainerResources {
+    /// Processor time, such as `100m`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(length(max = 32), regex(pattern = r"^[0-9]+(\.[0-9]+)?m?$"))]
+    pub cpu: Option<String>,
+    /// Memory, such as `128Mi`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(length(max = 32), regex(pattern = r"^[0-9]+(\.[0-9]+)?(k|M|G|Ki|Mi|Gi)?$"))]
+    pub memory: Option<String>,
+}
+
+/// A taint that Pods tolerate, as in a Pod.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct Toleration {
+    /// Key of the taint. Every key when absent, with operator Exists.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(length(max = 253))]
+    pub key: Option<String>,
+    /// Whether the value matters. Equal when absent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub operator: Option<TolerationOperator>,
+    /// Value of the taint.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(length(max = 63))]
+    pub value: Option<String>,
+    /// Effect of the taint. Every effect when absent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub effect: Option<TaintEffect>,
+    /// How long a taint of effect NoExecute is tolerated, in seconds. For ever when absent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(range(min = 0, max = 2147483647))]
+    pub toleration_seconds: Option<i32>,
+}
+
+/// Whether the value of a taint matters.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[allow(missing_docs)]
+pub enum TolerationOperator {
+    Exists,
+    Equal,
+}
+
+/// What a taint does to Pods.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[allow(missing_docs)]
+pub enum TaintEffect {
+    NoSchedule,
+    PreferNoSchedule,
+    NoExecute,
+}
+
+/// Copies of a controller when the user does not say how many: one at work, one to take over.
+pub(super) fn two() -> i32 {
+    2
+}
+
+pub(super) fn yes() -> bool {
+    true
+}

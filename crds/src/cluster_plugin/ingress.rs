@@ -1,0 +1,128 @@
+//! Settings of what serves Ingresses. It never holds a version of an add-on: that comes with the plugin.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::controller::{ContainerResources, Toleration, two};
+
+/// What serves Ingresses.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct Ingress {
+    /// The AWS Load Balancer Controller.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub aws_load_balancer_controller: Option<AWSLoadBalancerController>,
+}
+
+/// Settings of the AWS Load Balancer Controller: Application Load Balancers for Ingresses, and Network Load Balancers for Services that
+/// ask for it. It needs subnets with tag `kubernetes.io/role/elb` or `kubernetes.io/role/internal-elb`, in two zones for Ingresses.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct AWSLoadBalancerController {
+    /// IAM role that service account `kube-system/aws-load-balancer-controller` assumes. When absent, the controller runs on machines of
+    /// the control plane and their role must allow what it does.
+    #[serde(rename = "roleARN", default, skip_serializing_if = "Option::is_none")]
+    #[schemars(length(max = 2048), regex(pattern = r"^arn:aws(-cn|-us-gov)?:iam::[0-9]{12}:role/[A-Za-z0-9_+=,.@/-]+$"))]
+    pub role_arn: Option<String>,
+    /// Copies of the controller, of which one is at work and all answer webhooks.
+    #[serde(default = "two")]
+    #[schemars(range(min = 1, max = 5))]
+    pub replicas: i32,
+    /// What the controller asks for: 100m of processor time and 200Mi of memory when absent.
+    #[serde(default)]
+    #[schemars(extend("default" = {}))]
+    pub resources: ContainerResources,
+    /// Taints that the controller tolerates beside that of the control plane.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schemars(length(max = 16))]
+    pub tolerations: Vec<Toleration>,
+    /// What load balancers send to unless an Ingress or Service says otherwise: `instance`, ports of nodes, which works with every
+    /// network; or `ip`, Pods, which need addresses of the VPC (`networking.amazonVPC`).
+    #[serde(default)]
+    pub target_type: TargetType,
+    /// The IngressClass that the controller serves.
+    #[serde(default)]
+    #[schemars(extend("default" = {}))]
+    pub ingress_class: ControllerIngressClass,
+    /// Whether new Services of type LoadBalancer go to this controller and not to the cloud provider, unless they say otherwise. New
+    /// Services then need the controller to be up, except in kube-system.
+    #[serde(default)]
+    pub service_mutator_webhook: bool,
+    /// Whether web ACLs of AWS WAF can be put on load balancers. The role then needs rights for it.
+    #[serde(default)]
+    pub waf: bool,
+    /// Whether AWS Shield Advanced can protect load balancers. The role then needs rights for it.
+    #[serde(default)]
+    pub shield: bool,
+    /// Registry and path in front of the image name `aws-load-balancer-controller`. `public.ecr.aws/eks` when absent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(length(min = 1, max = 255))]
+    pub image_registry: Option<String>,
+    /// Tag of the image. When absent, the newest release known for the cluster's Kubernetes version.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(length(max = 128), regex(pattern = r"^[A-Za-z0-9_][A-Za-z0-9_.-]{0,127}$"))]
+    pub image_tag: Option<String>,
+}
+
+impl Default for AWSLoadBalancerController {
+    fn default() -> Self {
+        Self {
+            role_arn: None,
+            replicas: two(),
+            resources: ContainerResources::default(),
+            tolerations: Vec::new(),
+            target_type: TargetType::default(),
+            ingress_class: ControllerIngressClass::default(),
+            service_mutator_webhook: false,
+            waf: false,
+            shield: false,
+            image_registry: None,
+            image_tag: None,
+        }
+    }
+}
+
+/// What load balancers send to.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+#[allow(missing_docs)]
+pub enum TargetType {
+    #[default]
+    Instance,
+    Ip,
+}
+
+/// The IngressClass of the AWS Load Balancer Controller.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct ControllerIngressClass {
+    /// Name of the class and of its IngressClassParams.
+    #[serde(default = "alb")]
+    #[schemars(length(min = 1, max = 63), regex(pattern = r"^[a-z0-9]([-a-z0-9]*[a-z0-9])?$"))]
+    pub name: String,
+    /// Whether Ingresses that name no class get this one.
+    #[serde(rename = "default", default)]
+    pub is_default: bool,
+    /// Who reaches the load balancers of all Ingresses of this class. Each Ingress says so itself when absent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub scheme: Option<IngressScheme>,
+}
+
+impl Default for ControllerIngressClass {
+    fn default() -> Self {
+        Self { name: alb(), is_default: false, scheme: None }
+    }
+}
+
+fn alb() -> String {
+    "alb".to_owned()
+}
+
+/// Who reaches a load balancer: the VPC, or everybody.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+#[allow(missing_docs)]
+pub enum IngressScheme {
+    Internal,
+    InternetFacing,
+}

@@ -1,0 +1,187 @@
+//! What the plugins that come with the host may do: no more than their plans need, by name wherever a name is known. They get nothing that
+//! is not listed here.
+
+use serde_json::Value;
+
+use super::{Grants, ObjectGrant};
+
+/// Group, kinds, namespace (empty for cluster-scoped objects) and names (empty for all).
+type Objects<'a> = (&'a str, &'a [&'a str], &'a str, &'a [&'a str]);
+
+const RBAC: &str = "rbac.authorization.k8s.io";
+const SYSTEM: &str = "kube-system";
+const APPLY: &str = "k8s.apply/v1";
+const WAIT: &str = "k8s.wait/v1";
+const DELETE: &str = "k8s.delete/v1";
+const SECURITY_GROUP_RULE: &str = "aws.sg-rule/v1";
+const IAM_ROLE: &str = "aws.iam-role/v1";
+const EFS_FILE_SYSTEM: &str = "aws.efs-file-system/v1";
+const CERTIFICATE: &str = "tls.certificate/v1";
+
+/// What a plugin that comes with the host may do; nothing at all for any other name. `config` is its configuration: a registry that the
+/// user names there is granted, and so are objects whose names the user chooses there.
+pub fn built_in(module: &str, config: &Value) -> Grants {
+    let mut grants = match module {
+        "aws-cloud-controller-manager" => cloud_controller_manager(),
+        "aws-ebs-csi" => ebs_csi(config),
+        "aws-efs-csi" => efs_csi(config),
+        "aws-load-balancer-controller" => load_balancer_controller(config),
+        "aws-vpc-cni" => vpc_cni(),
+        "calico" => calico(),
+        _ => return Grants::default(),
+    };
+    let named = config.get("imageRegistry").and_then(Value::as_str);
+    grants.registries.extend(named.map(|it| it.trim_end_matches('/').to_owned()));
+    grants
+}
+
+fn grants(steps: &[&str], registries: &[&str], objects: &[Objects<'_>]) -> Grants {
+    let texts = |all: &[&str]| all.iter().map(|it| (*it).to_owned()).collect::<Vec<_>>();
+    let grant = |(group, kinds, namespace, names): &Objects<'_>| ObjectGrant {
+        group: (*group).to_owned(),
+        kinds: texts(kinds),
+        namespaces: if namespace.is_empty() { Vec::new() } else { vec![(*namespace).to_owned()] },
+        names: texts(names),
+    };
+    Grants { steps: texts(steps), objects: objects.iter().map(grant).collect(), registries: texts(registries) }
+}
+
+/// A name that the user may choose, and the one that is taken otherwise.
+fn chosen<'a>(config: &'a Value, path: &str, otherwise: &'a str) -> &'a str {
+    config.pointer(path).and_then(Value::as_str).unwrap_or(otherwise)
+}
+
+fn cloud_controller_manager() -> Grants {
+    let objects: &[Objects<'_>] = &[
+        ("", &["ServiceAccount"], SYSTEM, &["cloud-controller-manager"]),
+        ("apps", &["DaemonSet"], SYSTEM, &["aws-cloud-controller-manager"]),
+        (RBAC, &["RoleBinding"], SYSTEM, &["cloud-controller-manager:apiserver-authentication-reader"]),
+        (RBAC, &["ClusterRole", "ClusterRoleBinding"], "", &["system:cloud-controller-manager"]),
+    ];
+    grants(&[APPLY, WAIT, DELETE], &["registry.k8s.io/provider-aws"], objects)
+}
+
+fn calico() -> Grants {
+    let objects: &[Objects<'_>] = &[
+        ("", &["Namespace"], "", &["tigera-operator"]),
+        ("", &["ServiceAccount", "ConfigMap"], "tigera-operator", &[]),
+        ("apps", &["Deployment"], "tigera-operator", &["tigera-operator"]),
+        (RBAC, &["RoleBinding", "Role"], "tigera-operator", &[]),
+        (RBAC, &["ClusterRole", "ClusterRoleBinding"], "", &["tigera-operator", "tigera-operator-secrets"]),
+        ("operator.tigera.io", &["Installation", "APIServer"], "", &["default"]),
+    ];
+    grants(&[APPLY, WAIT, DELETE, SECURITY_GROUP_RULE], &["quay.io/tigera"], objects)
+}
+
+fn vpc_cni() -> Grants {
+    let objects: &[Objects<'_>] = &[
+        ("", &["ServiceAccount"], SYSTEM, &["aws-node"]),
+        ("apps", &["DaemonSet"], SYSTEM, &["aws-node"]),
+        (RBAC, &["ClusterRole", "ClusterRoleBinding"], "", &["aws-node"]),
+        ("apiextensions.k8s.io", &["CustomResourceDefinition"], "", &["eniconfigs.crd.k8s.amazonaws.com"]),
+        // They have names of zones.
+        ("crd.k8s.amazonaws.com", &["ENIConfig"], "", &[]),
+    ];
+    // One for each partition.
+    let registries = [
+        "602401143452.dkr.ecr.us-west-2.amazonaws.com",
+        "961992271922.dkr.ecr.cn-northwest-1.amazonaws.com.cn",
+        "013241004608.dkr.ecr.us-gov-west-1.amazonaws.com",
+    ];
+    grants(&[APPLY, WAIT, DELETE, SECURITY_GROUP_RULE, IAM_ROLE], &registries, objects)
+}
+
+fn ebs_csi(config: &Value) -> Grants {
+    let roles = [
+        "ebs-external-provisioner-role",
+        "ebs-external-attacher-role",
+        "ebs-external-resizer-role",
+        "ebs-external-snapshotter-role",
+        "ebs-csi-node-role",
+    ];
+    let bindings = [
+        "ebs-csi-provisioner-binding",
+        "ebs-csi-attacher-binding",
+        "ebs-csi-resizer-binding",
+        "ebs-csi-snapshotter-binding",
+        "ebs-csi-node-getter-binding",
+    ];
+    let objects: &[Objects<'_>] = &[
+        ("", &["ServiceAccount"], SYSTEM, &["ebs-csi-controller-sa", "ebs-csi-node-sa"]),
+        ("apps", &["Deployment"], SYSTEM, &["ebs-csi-controller"]),
+        ("apps", &["DaemonSet"], SYSTEM, &["ebs-csi-node"]),
+        ("policy", &["PodDisruptionBudget"], SYSTEM, &["ebs-csi-controller"]),
+        (RBAC, &["ClusterRole"], "", &roles),
+        (RBAC, &["ClusterRoleBinding"], "", &bindings),
+        (RBAC, &["Role", "RoleBinding"], SYSTEM, &["ebs-csi-leases-role"]),
+        ("storage.k8s.io", &["CSIDriver"], "", &["ebs.csi.aws.com"]),
+        ("storage.k8s.io", &["StorageClass"], "", &[chosen(config, "/storageClass/name", "ebs")]),
+    ];
+    grants(&[APPLY, WAIT, DELETE, IAM_ROLE], &["public.ecr.aws/ebs-csi-driver", "public.ecr.aws/csi-components"], objects)
+}
+
+fn efs_csi(config: &Value) -> Grants {
+    let objects: &[Objects<'_>] = &[
+        ("", &["ServiceAccount"], SYSTEM, &["efs-csi-controller-sa", "efs-csi-node-sa"]),
+        ("apps", &["Deployment"], SYSTEM, &["efs-csi-controller"]),
+        ("apps", &["DaemonSet"], SYSTEM, &["efs-csi-node"]),
+        (RBAC, &["ClusterRole"], "", &["efs-csi-external-provisioner-role", "efs-csi-node-role"]),
+        (RBAC, &["ClusterRoleBinding"], "", &["efs-csi-provisioner-binding", "efs-csi-node-binding"]),
+        (RBAC, &["Role", "RoleBinding"], SYSTEM, &["efs-csi-leases-role"]),
+        ("storage.k8s.io", &["CSIDriver"], "", &["efs.csi.aws.com"]),
+        ("storage.k8s.io", &["StorageClass"], "", &[chosen(config, "/storageClass/name", "efs")]),
+    ];
+    let registries = ["public.ecr.aws/efs-csi-driver", "public.ecr.aws/csi-components"];
+    grants(&[APPLY, WAIT, DELETE, IAM_ROLE, EFS_FILE_SYSTEM], &registries, objects)
+}
+
+fn load_balancer_controller(config: &Value) -> Grants {
+    const NAME: &str = "aws-load-balancer-controller";
+    let class = chosen(config, "/ingressClass/name", "alb");
+    let crds = ["targetgroupbindings.elbv2.k8s.aws", "ingressclassparams.elbv2.k8s.aws"];
+    let webhooks = ["MutatingWebhookConfiguration", "ValidatingWebhookConfiguration"];
+    let objects: &[Objects<'_>] = &[
+        ("", &["ServiceAccount"], SYSTEM, &[NAME]),
+        ("", &["Service"], SYSTEM, &["aws-load-balancer-webhook-service"]),
+        ("", &["Secret"], SYSTEM, &["aws-load-balancer-tls"]),
+        ("apps", &["Deployment"], SYSTEM, &[NAME]),
+        ("policy", &["PodDisruptionBudget"], SYSTEM, &[NAME]),
+        (RBAC, &["Role"], SYSTEM, &["aws-load-balancer-controller-leader-election-role"]),
+        (RBAC, &["RoleBinding"], SYSTEM, &["aws-load-balancer-controller-leader-election-rolebinding"]),
+        (RBAC, &["ClusterRole"], "", &["aws-load-balancer-controller-role"]),
+        (RBAC, &["ClusterRoleBinding"], "", &["aws-load-balancer-controller-rolebinding"]),
+        ("apiextensions.k8s.io", &["CustomResourceDefinition"], "", &crds),
+        ("admissionregistration.k8s.io", &webhooks, "", &["aws-load-balancer-webhook"]),
+        ("networking.k8s.io", &["IngressClass"], "", &[class]),
+        ("elbv2.k8s.aws", &["IngressClassParams"], "", &[class]),
+    ];
+    grants(&[APPLY, WAIT, DELETE, SECURITY_GROUP_RULE, IAM_ROLE, CERTIFICATE], &["public.ecr.aws/eks"], objects)
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn an_unknown_plugin_gets_nothing() {
+        assert_eq!(built_in("unknown", &json!({"imageRegistry": "quay.io"})), Grants::default());
+    }
+
+    #[test]
+    fn the_registry_that_the_user_names_is_granted() {
+        let registries = built_in("aws-load-balancer-controller", &json!({"imageRegistry": "registry.example.com/aws"})).registries;
+        assert_eq!(registries, ["public.ecr.aws/eks", "registry.example.com/aws"]);
+    }
+
+    #[test]
+    fn names_that_the_user_chooses_take_the_place_of_the_usual_ones() {
+        let classes = |config: Value| {
+            let objects = built_in("aws-ebs-csi", &config).objects;
+            objects.into_iter().find(|it| it.kinds == ["StorageClass"]).map(|it| it.names)
+        };
+        assert_eq!(classes(json!({})), Some(vec!["ebs".to_owned()]));
+        assert_eq!(classes(json!({"storageClass": {"name": "fast"}})), Some(vec!["fast".to_owned()]));
+    }
+}

@@ -1,0 +1,45 @@
+//! Plans of built-in plugins, asked for through the real host call, as text.
+
+use super::{load, request};
+use expect_test::Expect;
+use plan::contract::{AddOnPlan, Failure, Outcome, Request, Step};
+use serde_json::Value;
+use std::fmt::Write;
+
+pub fn plan(name: &str, request: &Request) -> Result<Outcome, Failure> {
+    load(name).plan(request).expect("it answers").value
+}
+
+pub fn complete(name: &str, request: &Request) -> AddOnPlan {
+    match plan(name, request) {
+        Ok(Outcome::Complete(plan)) => plan,
+        other => panic!("{name} has no plan: {other:?}"),
+    }
+}
+
+/// The whole plan as text.
+pub fn golden(name: &str, config: Value, expected: expect_test::ExpectFile) {
+    let plan = complete(name, &request(config));
+    let mut text = serde_json::to_string_pretty(&plan).expect("a plan is JSON");
+    text.push('\n');
+    expected.assert_eq(&text);
+}
+
+/// One line per step.
+pub fn outline(steps: &[Step]) -> String {
+    steps.iter().fold(String::new(), |mut text, step| {
+        let after = if step.after.is_empty() { String::new() } else { format!(" after {}", step.after.join(", ")) };
+        writeln!(text, "{} ({}){after}", step.id, step.kind).expect("text grows");
+        text
+    })
+}
+
+pub fn refused(name: &str, request: &Request, expected: Expect) {
+    let text = match plan(name, request) {
+        Err(Failure::Invalid(found)) => found.iter().map(|one| format!("invalid {} {}: {}\n", one.code, one.path, one.message)).collect(),
+        Err(Failure::Unsupported(one)) => format!("unsupported {}: {}\n", one.code, one.message),
+        Ok(Outcome::Pending(found)) => found.iter().map(|one| format!("pending {}: {}\n", one.code, one.message)).collect(),
+        other => panic!("expected a refusal: {other:?}"),
+    };
+    expected.assert_eq(&text);
+}

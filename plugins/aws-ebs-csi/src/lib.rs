@@ -1,0 +1,123 @@
+//! The Amazon EBS CSI driver: makes EBS volumes for claims and attaches them to nodes. It says which rights in AWS and which objects that
+//! takes; the host sees to them. It never brings the CustomResourceDefinitions of snapshots: a cluster has one set of them,
+//! whoever makes volumes.
+
+mod access;
+mod config;
+mod objects;
+mod pods;
+mod versions;
+
+pub use config::{Config, StorageClass};
+use plugin_sdk::steps::{self, APPLY, Condition, DELETE, IAM_ROLE, Object, WAIT};
+use plugin_sdk::versions::{minor, release};
+use plugin_sdk::{Descriptor, Diagnostic, Operation, Plan, Plugin, Request, Step, Stop, facts, identity, settings};
+
+/// The plugin.
+pub struct EbsCsi;
+
+impl Plugin for EbsCsi {
+    type Config = Config;
+
+    fn describe() -> Descriptor {
+        Descriptor {
+            name: "aws-ebs-csi",
+            version: versions::NEWEST,
+            category: "storage",
+            config_schema: include_str!("../config-schema.json"),
+            steps: &[APPLY, WAIT, DELETE, IAM_ROLE],
+            facts: &[facts::CLUSTER, facts::KUBERNETES_VERSION, facts::AWS, facts::STORAGE_CLASSES],
+        }
+    }
+
+    fn validate(request: &Request<Config>) -> Vec<Diagnostic> {
+        request.config.problems()
+    }
+
+    fn plan(request: &Request<Config>) -> Result<Plan, Stop> {
+        match request.operation {
+            Operation::Install | Operation::Upgrade => install(request),
+            Operation::Uninstall | Operation::DeleteCluster => Ok(Plan { removal: removal(&request.config), ..Plan::default() }),
+        }
+    }
+}
+
+plugin_sdk::export!(crate::EbsCsi);
+
+fn install(request: &Request<Config>) -> Result<Plan, Stop> {
+    let config = &request.config;
+    let cluster: facts::Cluster = request.fact(facts::CLUSTER)?;
+    let aws: facts::Aws = request.fact(facts::AWS)?;
+    let mut problems = config.problems();
+    problems.extend(config.role_arn.iter().filter_map(|arn| identity::problem(arn, &aws.partition)));
+    if !problems.is_empty() {
+        return Err(Stop::Invalid(problems));
+    }
+    let kubernetes: String = request.fact(facts::KUBERNETES_VERSION)?;
+    let release = release(&versions::RELEASES, "the Amazon EBS CSI driver", &kubernetes, config.image_tag.is_some())?;
+    let images = pods::Images {
+        registry: config.image_registry.as_deref().unwrap_or("public.ecr.aws"),
+        tag: config.image_tag.as_deref().unwrap_or(release.version),
+        sidecars: &release.with,
+    };
+
+    let mut steps = before(request)?;
+    let first: Vec<String> = steps.iter().map(|step| step.id.clone()).collect();
+    let updates_allocatable = minor(&kubernetes).is_some_and(|minor| minor >= versions::KNOWS_ALLOCATABLE_UPDATES);
+    let mut all = access::objects(config.snapshots);
+    all.extend([objects::csi_driver(updates_allocatable), objects::budget(), pods::controller(config, &cluster, &aws, &images)]);
+    all.push(pods::node(&images));
+    steps.push(steps::apply("driver", all).after(first));
+    steps.push(steps::wait("controller-available", objects::DEPLOYMENT, Condition::AvailableDeployment, 300).after(["driver"]));
+    steps.push(steps::wait("nodes-ready", objects::DAEMON_SET, Condition::ReadyDaemonset, 300).after(["driver"]));
+    let class = &config.storage_class;
+    if class.is_enabled() {
+        let is_default = class.default_class.unwrap_or_default().decide(class.name(), request)?;
+        steps.push(steps::apply("storage-class", vec![objects::storage_class(class, is_default)]).after(["driver"]));
+    }
+    let diagnostics = match config.role_arn {
+        Some(_) => Vec::new(),
+        None => vec![identity::instance_role_warning("the driver's controller")],
+    };
+    Ok(Plan { steps, removal: removal(config), diagnostics })
+}
+
+/// What has to be so before any object is made.
+fn before(request: &Request<Config>) -> Result<Vec<Step>, Stop> {
+    let config = &request.config;
+    let mut steps = Vec::new();
+    if let Some(role) = &config.role_arn {
+        request.needs_step(IAM_ROLE, "roleARN")?;
+        let mut actions = versions::ACTIONS.to_vec();
+        if config.storage_class.is_enabled() && config.storage_class.kms_key_id.is_some() {
+            actions.extend_from_slice(versions::KEY_ACTIONS);
+        }
+        steps.push(steps::service_account_role("role", role, objects::NAMESPACE, access::CONTROLLER, &actions));
+    }
+    if config.snapshots {
+        // The sidecar for snapshots stops without them, and with it the whole controller.
+        for kind in ["volumesnapshotclasses", "volumesnapshotcontents", "volumesnapshots"] {
+            let name = [kind, ".snapshot.storage.k8s.io"].concat();
+            let crd = Object { api_version: "apiextensions.k8s.io/v1", kind: "CustomResourceDefinition", namespace: None, name: &name };
+            steps.push(steps::wait(&[kind, "-crd"].concat(), crd, Condition::CrdEstablished, 300));
+        }
+    }
+    Ok(steps)
+}
+
+/// Nothing new is made first, then the programs go, then what they needed.
+fn removal(config: &Config) -> Vec<Step> {
+    let class = Object { api_version: "storage.k8s.io/v1", kind: "StorageClass", namespace: None, name: config.storage_class.name() };
+    let mut removal = Vec::new();
+    let mut first = Vec::new();
+    if config.storage_class.is_enabled() {
+        removal.push(steps::delete("storage-class", class));
+        first.push("storage-class");
+    }
+    removal.push(steps::delete("controller", objects::DEPLOYMENT).after(first));
+    removal.push(steps::delete("nodes", objects::DAEMON_SET).after(["controller"]));
+    removal.push(steps::delete("csi-driver", objects::CSI_DRIVER).after(["nodes"]));
+    removal.push(steps::delete("budget", objects::BUDGET).after(["controller"]));
+    removal.extend(settings::delete_after(&access::references(), "nodes"));
+    removal
+}

@@ -1,0 +1,200 @@
+//! The programs of the EBS CSI driver: a controller that makes and attaches volumes, and on every node one that mounts them.
+
+use crate::Config;
+use crate::access;
+use crate::objects::{CONTROLLER, NAMESPACE, NODE};
+use crate::versions::Sidecars;
+use plugin_sdk::{facts, identity, settings};
+use serde_json::{Value, json};
+
+/// Where images come from.
+pub struct Images<'a> {
+    pub registry: &'a str,
+    /// Tag of the driver.
+    pub tag: &'a str,
+    pub sidecars: &'a Sidecars,
+}
+
+impl Images<'_> {
+    fn driver(&self) -> String {
+        [self.registry, "/ebs-csi-driver/aws-ebs-csi-driver:", self.tag].concat()
+    }
+
+    fn sidecar(&self, name: &str, tag: &str) -> String {
+        [self.registry, "/csi-components/", name, ":", tag].concat()
+    }
+}
+
+const SOCKET_DIRECTORY: &str = "/var/lib/csi/sockets/pluginproxy/";
+const SOCKET: &str = "/var/lib/csi/sockets/pluginproxy/csi.sock";
+
+pub fn controller(config: &Config, cluster: &facts::Cluster, aws: &facts::Aws, images: &Images<'_>) -> Value {
+    let labels = json!({ "app": CONTROLLER });
+    let mut containers = vec![driver(config, cluster, aws, images)];
+    containers.extend(sidecars(config, images));
+    let mut pod = json!({
+        "serviceAccountName": access::CONTROLLER,
+        "priorityClassName": "system-cluster-critical",
+        "securityContext": { "fsGroup": 1000, "runAsGroup": 1000, "runAsNonRoot": true, "runAsUser": 1000 },
+        "containers": containers,
+        "volumes": [{ "name": "socket-dir", "emptyDir": {} }],
+    });
+    settings::place(&mut pod, config.role_arn.is_some(), &config.tolerations, CONTROLLER);
+    if let Some(role) = &config.role_arn {
+        identity::assume(&mut pod, &["ebs-plugin"], role, &aws.region);
+    }
+    json!({
+        "apiVersion": "apps/v1", "kind": "Deployment",
+        "metadata": { "name": CONTROLLER, "namespace": NAMESPACE, "labels": labels },
+        "spec": {
+            "replicas": config.replicas.unwrap_or(2),
+            "selector": { "matchLabels": labels },
+            "template": { "metadata": { "labels": labels }, "spec": pod },
+        },
+    })
+}
+
+fn driver(config: &Config, cluster: &facts::Cluster, aws: &facts::Aws, images: &Images<'_>) -> Value {
+    let endpoint = ["unix://", SOCKET].concat();
+    let mut args: Vec<String> = vec!["controller".into(), ["--endpoint=", &endpoint].concat()];
+    // Marks volumes as the cluster's, so that they are found when it is gone.
+    args.push(["--k8s-tag-cluster-id=", &cluster.name].concat());
+    args.extend(settings::tags(&aws.tags, '=', ',').map(|tags| ["--extra-tags=", &tags].concat()));
+    args.push("--v=2".into());
+    let probe = json!({
+        "httpGet": { "path": "/healthz", "port": "healthz" },
+        "initialDelaySeconds": 10, "timeoutSeconds": 3, "periodSeconds": 10, "failureThreshold": 5,
+    });
+    json!({
+        "name": "ebs-plugin",
+        "image": images.driver(),
+        "args": args,
+        "env": [node_name(), { "name": "AWS_REGION", "value": aws.region }],
+        "ports": [{ "name": "healthz", "containerPort": 9808 }],
+        "livenessProbe": probe,
+        "readinessProbe": probe,
+        "resources": config.resources.or("10m", "40Mi"),
+        "securityContext": confined(),
+        "volumeMounts": [{ "name": "socket-dir", "mountPath": SOCKET_DIRECTORY }],
+    })
+}
+
+fn sidecars(config: &Config, images: &Images<'_>) -> Vec<Value> {
+    let tags = images.sidecars;
+    let address = ["--csi-address=", SOCKET].concat();
+    let sidecar = |name: &str, image: &str, tag: &str, more: &[&str]| {
+        let mut args = vec![address.as_str(), "--v=2"];
+        args.extend_from_slice(more);
+        json!({
+            "name": name,
+            "image": images.sidecar(image, tag),
+            "args": args,
+            "resources": { "requests": { "cpu": "10m", "memory": "40Mi" } },
+            "securityContext": confined(),
+            "volumeMounts": [{ "name": "socket-dir", "mountPath": SOCKET_DIRECTORY }],
+        })
+    };
+    let lead = "--leader-election=true";
+    let provision = ["--feature-gates=Topology=true", "--extra-create-metadata", lead, "--default-fstype=ext4"];
+    let mut all = vec![
+        sidecar("csi-provisioner", "csi-provisioner", tags.provisioner, &provision),
+        sidecar("csi-attacher", "csi-attacher", tags.attacher, &[lead]),
+        sidecar("csi-resizer", "csi-resizer", tags.resizer, &["--handle-volume-inuse-error=false", lead]),
+        sidecar("liveness-probe", "livenessprobe", tags.liveness, &[]),
+    ];
+    if config.snapshots {
+        all.push(sidecar("csi-snapshotter", "csi-snapshotter", tags.snapshotter, &["--extra-create-metadata", lead]));
+    }
+    all
+}
+
+pub fn node(images: &Images<'_>) -> Value {
+    let labels = json!({ "app": NODE });
+    let tags = images.sidecars;
+    let mount = |name: &str, path: &str| json!({ "name": name, "mountPath": path });
+    let requests = json!({ "requests": { "cpu": "10m", "memory": "40Mi" } });
+    let host = |name: &str, path: &str, kind: &str| json!({ "name": name, "hostPath": { "path": path, "type": kind } });
+    let pod = json!({
+        "serviceAccountName": access::NODE,
+        "priorityClassName": "system-node-critical",
+        "nodeSelector": { "kubernetes.io/os": "linux" },
+        // Volumes are mounted wherever Pods run.
+        "tolerations": [{ "operator": "Exists" }],
+        "terminationGracePeriodSeconds": 30,
+        "securityContext": { "fsGroup": 0, "runAsGroup": 0, "runAsNonRoot": false, "runAsUser": 0 },
+        "containers": [
+            node_driver(images, &requests),
+            {
+                "name": "node-driver-registrar",
+                "image": images.sidecar("csi-node-driver-registrar", tags.registrar),
+                "args": [
+                    "--csi-address=/csi/csi.sock",
+                    "--kubelet-registration-path=/var/lib/kubelet/plugins/ebs.csi.aws.com/csi.sock",
+                    "--v=2",
+                ],
+                "resources": requests,
+                "securityContext": confined(),
+                "volumeMounts": [mount("plugin-dir", "/csi"), mount("registration-dir", "/registration")],
+            },
+            {
+                "name": "liveness-probe",
+                "image": images.sidecar("livenessprobe", tags.liveness),
+                "args": ["--csi-address=/csi/csi.sock"],
+                "resources": requests,
+                "securityContext": confined(),
+                "volumeMounts": [mount("plugin-dir", "/csi")],
+            },
+        ],
+        "volumes": [
+            host("kubelet-dir", "/var/lib/kubelet", "Directory"),
+            host("plugin-dir", "/var/lib/kubelet/plugins/ebs.csi.aws.com/", "DirectoryOrCreate"),
+            host("registration-dir", "/var/lib/kubelet/plugins_registry/", "Directory"),
+            host("device-dir", "/dev", "Directory"),
+        ],
+    });
+    json!({
+        "apiVersion": "apps/v1", "kind": "DaemonSet",
+        "metadata": { "name": NODE, "namespace": NAMESPACE, "labels": labels },
+        "spec": {
+            "selector": { "matchLabels": labels },
+            "updateStrategy": { "type": "RollingUpdate", "rollingUpdate": { "maxUnavailable": "10%" } },
+            "template": { "metadata": { "labels": labels }, "spec": pod },
+        },
+    })
+}
+
+fn node_driver(images: &Images<'_>, requests: &Value) -> Value {
+    json!({
+        "name": "ebs-plugin",
+        "image": images.driver(),
+        "args": [
+            "node",
+            "--endpoint=unix:/csi/csi.sock",
+            "--csi-mount-point-prefix=/var/lib/kubelet/plugins/kubernetes.io/csi/ebs.csi.aws.com/",
+            "--v=2",
+        ],
+        "env": [node_name()],
+        "ports": [{ "name": "healthz", "containerPort": 9808 }],
+        "livenessProbe": {
+            "httpGet": { "path": "/healthz", "port": "healthz" },
+            "initialDelaySeconds": 10, "timeoutSeconds": 3, "periodSeconds": 10, "failureThreshold": 5,
+        },
+        // Tells Kubernetes that volumes are let go of before the node goes down.
+        "lifecycle": { "preStop": { "exec": { "command": ["/bin/aws-ebs-csi-driver", "pre-stop-hook"] } } },
+        "resources": requests,
+        "securityContext": { "privileged": true, "readOnlyRootFilesystem": true },
+        "volumeMounts": [
+            { "name": "kubelet-dir", "mountPath": "/var/lib/kubelet", "mountPropagation": "Bidirectional" },
+            { "name": "plugin-dir", "mountPath": "/csi" },
+            { "name": "device-dir", "mountPath": "/dev" },
+        ],
+    })
+}
+
+fn node_name() -> Value {
+    json!({ "name": "CSI_NODE_NAME", "valueFrom": { "fieldRef": { "fieldPath": "spec.nodeName" } } })
+}
+
+fn confined() -> Value {
+    json!({ "allowPrivilegeEscalation": false, "readOnlyRootFilesystem": true })
+}

@@ -1,0 +1,74 @@
+//! The settings of the EFS CSI driver, and what is wrong with them.
+
+use plugin_sdk::Diagnostic;
+use plugin_sdk::settings::{DefaultClass, ReclaimPolicy, Resources, registry_problem};
+use serde::Deserialize;
+use serde_json::Value;
+
+/// `spec.storage.efs` of a ClusterPlugin.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct Config {
+    /// IAM role of the controller's service account.
+    #[serde(rename = "roleARN")]
+    pub role_arn: Option<String>,
+    #[serde(rename = "fileSystemID")]
+    pub file_system_id: Option<String>,
+    #[serde(default)]
+    pub delete_directories: bool,
+    pub replicas: Option<u32>,
+    #[serde(default)]
+    pub resources: Resources,
+    /// As in a Pod.
+    #[serde(default)]
+    pub tolerations: Vec<Value>,
+    #[serde(default)]
+    pub storage_class: StorageClass,
+    pub image_registry: Option<String>,
+    pub image_tag: Option<String>,
+}
+
+/// The StorageClass that comes with the driver.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct StorageClass {
+    pub enabled: Option<bool>,
+    pub name: Option<String>,
+    #[serde(rename = "default")]
+    pub default_class: Option<DefaultClass>,
+    pub directory_permissions: Option<String>,
+    pub base_path: Option<String>,
+    pub gid_range_start: Option<u32>,
+    pub gid_range_end: Option<u32>,
+    pub reclaim_policy: Option<ReclaimPolicy>,
+}
+
+impl StorageClass {
+    pub fn name(&self) -> &str {
+        self.name.as_deref().unwrap_or("efs")
+    }
+
+    /// First and last group id that is given to a volume.
+    pub fn gids(&self) -> (u32, u32) {
+        (self.gid_range_start.unwrap_or(50_000), self.gid_range_end.unwrap_or(7_000_000))
+    }
+}
+
+impl Config {
+    /// The file system and the class for volumes on it, if there shall be one.
+    pub fn class(&self) -> Option<(&str, &StorageClass)> {
+        let file_system = self.file_system_id.as_deref()?;
+        self.storage_class.enabled.unwrap_or(true).then_some((file_system, &self.storage_class))
+    }
+
+    /// What keeps the settings from being carried out, whatever the cluster.
+    pub fn problems(&self) -> Vec<Diagnostic> {
+        let mut problems: Vec<Diagnostic> = registry_problem(self.image_registry.as_deref()).into_iter().collect();
+        let (first, last) = self.storage_class.gids();
+        if first >= last {
+            let message = ["must be above gidRangeStart, which is ", &first.to_string()];
+            problems.push(Diagnostic::error("EmptyRange", "/storageClass/gidRangeEnd", message.concat()));
+        }
+        problems
+    }
+}

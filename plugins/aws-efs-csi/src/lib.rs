@@ -1,0 +1,111 @@
+//! The Amazon EFS CSI driver: makes volumes on an EFS file system and mounts them on nodes. It says which rights in AWS and which objects
+//! that takes; the host sees to them. The file system itself, its mount targets and who may reach them stay the user's.
+
+mod config;
+mod objects;
+mod pods;
+mod versions;
+
+pub use config::{Config, StorageClass};
+use plugin_sdk::steps::{self, APPLY, Condition, DELETE, EFS_FILE_SYSTEM, IAM_ROLE, Object, WAIT};
+use plugin_sdk::versions::release;
+use plugin_sdk::{Descriptor, Diagnostic, Operation, Plan, Plugin, Request, Step, Stop, facts, identity, settings};
+
+/// The plugin.
+pub struct EfsCsi;
+
+impl Plugin for EfsCsi {
+    type Config = Config;
+
+    fn describe() -> Descriptor {
+        Descriptor {
+            name: "aws-efs-csi",
+            version: versions::NEWEST,
+            category: "storage",
+            config_schema: include_str!("../config-schema.json"),
+            steps: &[APPLY, WAIT, DELETE, IAM_ROLE, EFS_FILE_SYSTEM],
+            facts: &[facts::KUBERNETES_VERSION, facts::AWS, facts::STORAGE_CLASSES],
+        }
+    }
+
+    fn validate(request: &Request<Config>) -> Vec<Diagnostic> {
+        request.config.problems()
+    }
+
+    fn plan(request: &Request<Config>) -> Result<Plan, Stop> {
+        match request.operation {
+            Operation::Install | Operation::Upgrade => install(request),
+            Operation::Uninstall | Operation::DeleteCluster => Ok(Plan { removal: removal(&request.config), ..Plan::default() }),
+        }
+    }
+}
+
+plugin_sdk::export!(crate::EfsCsi);
+
+fn install(request: &Request<Config>) -> Result<Plan, Stop> {
+    let config = &request.config;
+    let aws: facts::Aws = request.fact(facts::AWS)?;
+    let mut problems = config.problems();
+    problems.extend(config.role_arn.iter().filter_map(|arn| identity::problem(arn, &aws.partition)));
+    if !problems.is_empty() {
+        return Err(Stop::Invalid(problems));
+    }
+    let kubernetes: String = request.fact(facts::KUBERNETES_VERSION)?;
+    let release = release(&versions::RELEASES, "the Amazon EFS CSI driver", &kubernetes, config.image_tag.is_some())?;
+    let images = pods::Images {
+        registry: config.image_registry.as_deref().unwrap_or("public.ecr.aws"),
+        tag: config.image_tag.as_deref().unwrap_or(release.version),
+        sidecars: &release.with,
+    };
+
+    let mut steps = Vec::new();
+    if let Some(role) = &config.role_arn {
+        request.needs_step(IAM_ROLE, "roleARN")?;
+        steps.push(steps::service_account_role("role", role, objects::NAMESPACE, objects::CONTROLLER_ACCOUNT, versions::ACTIONS));
+    }
+    let before: Vec<String> = steps.iter().map(|step| step.id.clone()).collect();
+    let mut all = objects::access();
+    all.extend([objects::csi_driver(), pods::controller(config, &aws, &images), pods::node(&images)]);
+    steps.push(steps::apply("driver", all).after(before));
+    steps.push(steps::wait("controller-available", objects::DEPLOYMENT, Condition::AvailableDeployment, 300).after(["driver"]));
+    steps.push(steps::wait("nodes-ready", objects::DAEMON_SET, Condition::ReadyDaemonset, 300).after(["driver"]));
+    steps.extend(storage_class(request)?);
+    Ok(Plan { steps, removal: removal(config), diagnostics: warnings(config) })
+}
+
+/// The class, once the file system was seen by a host that can look at it.
+fn storage_class(request: &Request<Config>) -> Result<Vec<Step>, Stop> {
+    let Some((file_system, class)) = request.config.class() else { return Ok(Vec::new()) };
+    let is_default = match class.default_class {
+        Some(choice) => choice.decide(class.name(), request)?,
+        None => false,
+    };
+    let made = steps::apply("storage-class", vec![objects::storage_class(file_system, class, is_default)]).after(["driver"]);
+    Ok(match request.offers(EFS_FILE_SYSTEM) {
+        true => vec![steps::efs_file_system("file-system", file_system), made.after(["file-system"])],
+        false => vec![made],
+    })
+}
+
+fn warnings(config: &Config) -> Vec<Diagnostic> {
+    match config.role_arn {
+        Some(_) => Vec::new(),
+        None => vec![identity::instance_role_warning("the driver's controller")],
+    }
+}
+
+/// Nothing new is made first, then the programs go, then what they needed.
+fn removal(config: &Config) -> Vec<Step> {
+    let mut removal = Vec::new();
+    let mut first = Vec::new();
+    if let Some((_, class)) = config.class() {
+        let class = Object { api_version: "storage.k8s.io/v1", kind: "StorageClass", namespace: None, name: class.name() };
+        removal.push(steps::delete("storage-class", class));
+        first.push("storage-class");
+    }
+    removal.push(steps::delete("controller", objects::DEPLOYMENT).after(first));
+    removal.push(steps::delete("nodes", objects::DAEMON_SET).after(["controller"]));
+    removal.push(steps::delete("csi-driver", objects::CSI_DRIVER).after(["nodes"]));
+    removal.extend(settings::delete_after(&objects::references(), "nodes"));
+    removal
+}
