@@ -12,13 +12,17 @@ use plan::contract::{
     KUBERNETES_VERSION, Operation, Outcome, Request, Severity,
 };
 use plan::grant;
+use plugin::PluginError;
 use serde_json::json;
+use tokio::sync::OnceCell;
 
 use crate::management::Known;
 
-/// The plugins of this program, ready to be asked.
+/// The plugins of this program. Each is compiled when it is first asked: most clusters use few of them, and compiled code is most of what
+/// this process would otherwise hold in memory.
 pub struct Plugins {
-    by_name: BTreeMap<String, Ready>,
+    engine: plugin::Engine,
+    by_name: BTreeMap<&'static str, (&'static [u8], OnceCell<Ready>)>,
 }
 
 struct Ready {
@@ -53,23 +57,39 @@ pub struct World<'a> {
 
 impl Plugins {
     /// # Errors
-    /// A plugin that comes with this program is broken: a defect of the build.
+    /// This machine cannot run compiled code.
     pub fn load() -> anyhow::Result<Self> {
         let engine = plugin::Engine::new(plugin::Limits::default(), None)?;
-        let mut by_name = BTreeMap::new();
-        for built_in in plugin::built_in() {
-            let plugin = engine.load(built_in.name, built_in.bytes)?;
+        let by_name = plugin::built_in().iter().map(|it| (it.name, (it.bytes, OnceCell::new()))).collect();
+        Ok(Self { engine, by_name })
+    }
+
+    async fn ready(&self, name: &str) -> Option<Result<&Ready, PluginError>> {
+        let (name, (bytes, cell)) = self.by_name.get_key_value(name)?;
+        let (engine, name, bytes) = (self.engine.clone(), *name, *bytes);
+        let load = move || {
+            let plugin = engine.load(name, bytes)?;
             let version = plugin.describe()?.value.version;
-            by_name.insert(built_in.name.to_owned(), Ready { plugin, version });
-        }
-        Ok(Self { by_name })
+            Ok(Ready { plugin, version })
+        };
+        let broken = |it: tokio::task::JoinError| PluginError::Host { detail: it.to_string() };
+        Some(cell.get_or_try_init(async || tokio::task::spawn_blocking(load).await.map_err(broken)?).await)
     }
 
     /// Asks for the plan of one add-on. `installed` is `Err` when it could not be read.
     pub async fn ask(&self, wanted: &Wanted, world: &World<'_>, installed: Result<Option<&Inventory>, &str>) -> Answer {
-        let Some(ready) = self.by_name.get(wanted.module) else {
-            let message = format!("{}: no plugin named {} comes with this program", wanted.path, wanted.module);
-            return Answer { version: String::new(), digest: String::new(), verdict: Verdict::Refused("PluginMissing".into(), message) };
+        let refused_at_once = |reason: &str, message| Answer {
+            version: String::new(),
+            digest: String::new(),
+            verdict: Verdict::Refused(reason.into(), message),
+        };
+        let ready = match self.ready(wanted.module).await {
+            Some(Ok(ready)) => ready,
+            Some(Err(error)) => return refused_at_once(error.reason(), format!("plugin {}: {error}", wanted.module)),
+            None => {
+                let message = format!("{}: no plugin named {} comes with this program", wanted.path, wanted.module);
+                return refused_at_once("PluginMissing", message);
+            }
         };
         let request = request(wanted, world, installed);
         let verdict = match ready.plugin.plan_async(request).await.map(|it| it.value) {
