@@ -210,5 +210,7 @@ pub fn cluster_plugin(spec: &mut Spec<'_>) {
         "has(self.warmIPTarget) == has(self.minimumIPTarget)",
         "warmIPTarget and minimumIPTarget go together: with one alone, EC2 is asked for every single address",
     );
-    spec.rule("storage.efs.storageClass", "self.gidRangeStart < self.gidRangeEnd", "gidRangeStart must be below gidRangeEnd");
+    // A default is judged before the defaults of its own fields are there.
+    let ordered = "!has(self.gidRangeStart) || !has(self.gidRangeEnd) || self.gidRangeStart < self.gidRangeEnd";
+    spec.rule("storage.efs.storageClass", ordered, "gidRangeStart must be below gidRangeEnd");
 }
