@@ -30,8 +30,7 @@ test: build lint test-emulator ## Run every test, the ones on the bed included
 
 .PHONY: test-emulator
 test-emulator: build ## Hold the AWS emulator to AWS's documented behaviour
-	$(SANDBOX) tools python
-	PYTHONPATH=tests/emulator $$($(SANDBOX) tools --print python)/bin/python -m pytest -q tests/emulator/tests
+	python=$$($(SANDBOX) tools --python); PYTHONPATH=tests/emulator $$python/bin/python -m pytest -q tests/emulator/tests
 
 .PHONY: lint
 lint: $(CARGO_DENY) ## Formatting, clippy with warnings denied, licenses and sources of dependencies

@@ -59,8 +59,12 @@ enum Command {
     Operator(operator::Arguments),
     /// Make a cluster, show how it comes to life, and delete it again
     Demo(demo::Arguments),
-    /// Only find, build and unpack the programs that sandboxes run
-    Tools,
+    /// Only find, build and unpack the programs that sandboxes run, and print where they are
+    Tools {
+        /// Print the directory of the Python environment instead
+        #[arg(long)]
+        python: bool,
+    },
     /// A world's own process
     #[command(hide = true)]
     World {
@@ -91,7 +95,10 @@ pub fn run(arguments: Arguments) -> Result<ExitCode> {
         Command::Logs(arguments) => return logs::run(&arguments),
         Command::Operator(arguments) => operator::run(&arguments)?,
         Command::Demo(arguments) => demo::run(arguments)?,
-        Command::Tools => println!("{}", sandbox::Tools::ensure()?.bin.display()),
+        Command::Tools { python } => {
+            let tools = sandbox::Tools::ensure()?;
+            println!("{}", if python { tools.python } else { tools.bin }.display());
+        }
         Command::World { directory, tied } => sandbox::world::inside::main(&directory, tied)?,
         Command::Kubelet { arguments } => sandbox::cloud::kubelet::main(arguments)?,
     }
