@@ -16,6 +16,10 @@ use std::process::ExitCode;
 use anyhow::Context as _;
 use clap::{Parser, Subcommand};
 
+/// Many small objects live short lives on many threads here; the C library's allocator keeps several times what is in use.
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
 /// Cluster API infrastructure provider for AWS, with add-ons as sandboxed WebAssembly plugins.
 #[derive(Parser)]
 #[command(version)]
