@@ -115,8 +115,8 @@ async fn reads_that_lag_hide_nothing_that_was_made_and_show_nothing_that_was_rem
     let watch = tokio::spawn(async move {
         let mut view = watched.view();
         let mut shows = Vec::new();
-        let end = tokio::time::Instant::now() + Duration::from_secs(13);
-        while tokio::time::timeout_at(end, view.changed()).await.is_ok() {
+        let end = tokio::time::Instant::now() + Duration::from_secs(120);
+        while shows.len() < 3 && tokio::time::timeout_at(end, view.changed()).await.is_ok() {
             let snapshot = view.borrow_and_update().snapshot.clone().unwrap();
             shows.push((snapshot.subnets.len(), snapshot.security_groups.len()));
         }
