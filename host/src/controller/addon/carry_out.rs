@@ -43,6 +43,7 @@ pub async fn carry_out(cluster: &WorkloadCluster, steps: &[Step], done: &mut BTr
             break;
         }
     }
+    waiting.dedup();
     if waiting.is_empty() { Carried::Out } else { Carried::Waiting(waiting.join("; ")) }
 }
 

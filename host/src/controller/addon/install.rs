@@ -53,7 +53,7 @@ impl AddOns {
             let answer = self.plugins.ask(&wanted, &world, known).await;
             add_ons.push(AddOn { wanted, installed, answer });
         }
-        self.context.rules.set(&name, requested(&add_ons));
+        self.context.rules.set(&name, requested(&add_ons, state.initialized));
         let mut progress = Vec::new();
         for add_on in &add_ons {
             progress.push(self.advance(&object, &name, add_on, &state, &api, workload.as_deref()).await);
@@ -170,11 +170,17 @@ fn merged(installed: Option<&Inventory>, plan: &AddOnPlan) -> Vec<addon::ObjectR
     objects
 }
 
-/// The rules of all add-ons together; `None` while one of them could not be planned, so that nothing of it is revoked.
-fn requested(add_ons: &[AddOn]) -> Option<RequestedRules> {
+/// The rules of all add-ons together; `None` while one that may be installed could not be planned, so that nothing of it is revoked.
+fn requested(add_ons: &[AddOn], initialized: bool) -> Option<RequestedRules> {
     let mut rules = RequestedRules::new();
     for add_on in add_ons {
-        let Verdict::Plan(plan) = &add_on.answer.verdict else { return None };
+        let Verdict::Plan(plan) = &add_on.answer.verdict else {
+            match add_on.installed {
+                _ if !initialized => continue,
+                Ok(None) => continue,
+                _ => return None,
+            }
+        };
         for step in &plan.steps {
             if let Ok(StepSpec::SecurityGroupRule(spec)) = step.typed() {
                 let AddOnRule { group, rule } = AddOnRule::of(&spec);
@@ -206,5 +212,42 @@ fn again(progress: &[Progress], state: &ClusterState) -> Again {
         (true, true) => Again::After(SOON),
         (_, false) => Again::After(BLOCKED),
         (false, true) => Again::OnChange,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use plan::contract::Step;
+    use serde_json::{Value, json};
+
+    use super::*;
+
+    fn add_on(verdict: Verdict, installed: Result<Option<Inventory>, String>) -> AddOn {
+        let spec = json!({"clusterName": "one", "networking": {"calico": {}}});
+        let wanted = addon::wanted(&serde_json::from_value(spec).expect("a spec")).remove(0);
+        AddOn { wanted, installed, answer: Answer { version: String::new(), digest: String::new(), verdict } }
+    }
+
+    fn planned() -> AddOn {
+        let spec = json!({"group": "node", "protocol": "udp", "fromPort": 4789, "toPort": 4789, "peer": "node", "description": "VXLAN"});
+        let step = Step { id: "sg".into(), kind: "aws.sg-rule/v1".into(), spec, after: vec![] };
+        let plan = AddOnPlan { steps: vec![step], removal: vec![], diagnostics: vec![], extra: Value::Null };
+        add_on(Verdict::Plan(plan), Ok(None))
+    }
+
+    fn refused(installed: Result<Option<Inventory>, String>) -> AddOn {
+        add_on(Verdict::Refused("Unsupported".into(), "no".into()), installed)
+    }
+
+    #[test]
+    fn an_add_on_that_was_never_installed_and_cannot_be_holds_up_no_other() {
+        let rules = requested(&[planned(), refused(Ok(None))], true).expect("the rules are known");
+        assert_eq!(rules.values().flatten().count(), 1);
+        assert_eq!(requested(&[planned(), refused(Err("not asked".into()))], false), Some(rules));
+    }
+
+    #[test]
+    fn rules_of_an_add_on_that_may_be_installed_are_not_taken_from_it() {
+        assert_eq!(requested(&[planned(), refused(Err("no answer".into()))], true), None);
     }
 }
