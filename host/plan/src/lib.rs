@@ -8,6 +8,7 @@
 
 mod action;
 pub mod addon;
+pub mod certificate;
 pub mod cluster;
 pub mod contract;
 mod decide;

@@ -12,6 +12,7 @@ use plan::cluster::{AddOnRule, Decision, Input};
 use plan::{Action, Problem, Record, Snapshot};
 use tokio::time::Instant;
 
+use super::issuer;
 use super::looks::{Controller, Ended, Memory, ended, is_ours, owner};
 use super::notes::notes;
 use super::queue::Waker;
@@ -36,6 +37,7 @@ struct Remembered {
     refusals: Refusals,
     /// The API itself said, since the deletion began, that no AWSMachine is left.
     no_machines: bool,
+    issuer: issuer::Remembered,
 }
 
 /// Everything that a decision is made of.
@@ -200,10 +202,13 @@ impl Clusters {
         Ok(true)
     }
 
-    async fn say(&self, seen: &Seen, pass: &Pass, memory: &Remembered) -> Result<Ended, Error> {
+    async fn say(&self, seen: &Seen, pass: &Pass, memory: &mut Remembered) -> Result<Ended, Error> {
         let management = &self.context.management;
         let decision = &pass.decision;
         if seen.object.is_deleting() && decision.finished {
+            if let Some(note) = issuer::retract(&seen.object, &seen.name, &seen.region).await {
+                management.note(&seen.object, note);
+            }
             management.remove_finalizer(&seen.object, names::CLUSTER_FINALIZER).await?;
             self.forget(&seen.object.object_name());
             self.context.rules.forget(&seen.name);
@@ -213,6 +218,7 @@ impl Clusters {
             self.context.rules.set_done(&seen.name, seen.requested.as_ref(), plan::cluster::groups_have_rules(decision, rules));
         }
         let resolves = resolves(&seen.object).await;
+        let issuer = issuer::look(&self.context, &seen.object, &seen.name, &seen.region, &mut memory.issuer).await?;
         let outcomes = memory.refusals.outcomes();
         let input = pass.input(seen, "");
         let status = plan::status::cluster(&plan::status::Cluster {
@@ -221,10 +227,14 @@ impl Clusters {
             outcomes: &outcomes,
             problem: pass.problem.as_ref(),
             resolves,
+            issuer: issuer.as_ref(),
         });
         management.say(&seen.object, &status).await?;
         let settled = decision.plan.is_settled() && decision.invalid.is_none() && resolves != Some(false) && pass.problem.is_none();
-        Ok(ended(settled, &memory.refusals))
+        match (ended(settled, &memory.refusals), memory.issuer.next()) {
+            (Ended::Settled, Some(next)) => Ok(Ended::Waiting { until: Some(next) }),
+            (ended, _) => Ok(ended),
+        }
     }
 
     async fn say_paused(&self, object: &Arc<Known<AWSCluster>>) -> Result<(), Error> {

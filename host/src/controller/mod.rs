@@ -3,6 +3,7 @@
 
 mod addon;
 mod cluster;
+mod issuer;
 mod looks;
 mod machine;
 mod notes;
@@ -99,6 +100,10 @@ impl Wakers {
             }
             Kind::Machine => self.wake_machine(&name, cluster.as_ref()),
             Kind::KubeadmControlPlane => cluster.iter().for_each(|it| {
+                let has_issuer = |it: &AWSCluster| it.spec.service_account_issuer.is_some();
+                if self.management.of_cluster::<AWSCluster>(it).iter().any(|it| has_issuer(it)) {
+                    self.wake_cluster(it);
+                }
                 self.wake_machines(it, |it| it.is_deleting());
                 self.wake_plugins(it);
             }),
