@@ -9,6 +9,7 @@ use crds::load_balancer::DnsResolutionCheck;
 use crds::{AWSCluster, AWSMachine, ClusterPlugin, names};
 use kube::ResourceExt;
 use plan::cluster::{AddOnRule, Decision, Input};
+use plan::leftover::Sweep;
 use plan::{Action, Problem, Record, Snapshot};
 use tokio::time::Instant;
 
@@ -17,7 +18,7 @@ use super::notes::notes;
 use super::queue::Waker;
 use super::refusals::Refusals;
 use super::regions::{Regions, Seat};
-use super::{now, random};
+use super::{now, random, sweep};
 use crate::context::{Context, ObjectName, RequestedRules};
 use crate::management::{Error, Known};
 
@@ -36,6 +37,8 @@ struct Remembered {
     refusals: Refusals,
     /// The API itself said, since the deletion began, that no AWSMachine is left.
     no_machines: bool,
+    /// What the cluster's own controllers left in AWS.
+    sweep: Sweep,
 }
 
 /// Everything that a decision is made of.
@@ -94,6 +97,9 @@ impl Clusters {
 
     async fn drive(&self, object: Arc<Known<AWSCluster>>, memory: &mut Remembered) -> Result<Ended, Error> {
         let Some(mut seen) = self.read(object, memory).await? else { return Ok(Ended::Settled) };
+        if seen.is_swept() {
+            sweep::look(&self.context.management, &seen.region, &seen.object, &seen.name.name, &mut memory.sweep).await;
+        }
         let mut last = None;
         for _ in 0..WAVES {
             let pass = match decide(&seen, memory) {
@@ -194,6 +200,9 @@ impl Clusters {
             management.note(&seen.object, note);
         }
         memory.refusals.learn(&outcomes, Instant::now());
+        if seen.is_swept() && sweep::is_held_up(&outcomes) {
+            memory.sweep.asked_for(now());
+        }
         if let Some(patch) = record.after(plan, &outcomes).cluster_patch(&seen.object) {
             seen.object = management.patch(&seen.object, patch).await?;
         }
@@ -224,7 +233,8 @@ impl Clusters {
         });
         management.say(&seen.object, &status).await?;
         let settled = decision.plan.is_settled() && decision.invalid.is_none() && resolves != Some(false) && pass.problem.is_none();
-        Ok(ended(settled, &memory.refusals))
+        let ended = ended(settled, &memory.refusals);
+        Ok(if seen.is_swept() { sweep::sooner(ended, &memory.sweep) } else { ended })
     }
 
     async fn say_paused(&self, object: &Arc<Known<AWSCluster>>) -> Result<(), Error> {
@@ -255,6 +265,13 @@ impl Clusters {
         if let Some(seat) = self.regions.leave(name) {
             self.context.aws.region(&seat.region).forget(&format!("cluster/{name}"));
         }
+    }
+}
+
+impl Seen {
+    /// Whether nobody is left in the cluster who would remove what its controllers made.
+    fn is_swept(&self) -> bool {
+        self.object.is_deleting() && self.machines.is_empty()
     }
 }
 
@@ -290,7 +307,10 @@ fn decide(seen: &Seen, memory: &mut Remembered) -> Result<Pass, plan::Invalid> {
         now,
         random: &random,
     });
-    let due = memory.refusals.due(&mut decision.plan, &mut decision.record, Instant::now());
+    let mut due = memory.refusals.due(&mut decision.plan, &mut decision.record, Instant::now());
+    if seen.is_swept() {
+        sweep::hold(&memory.sweep, &mut decision, &mut due);
+    }
     Ok(Pass { object, record, snapshot, problem, now, decision, due })
 }
 
