@@ -9,6 +9,7 @@ use crds::load_balancer::DnsResolutionCheck;
 use crds::{AWSCluster, AWSMachine, ClusterPlugin, names};
 use kube::ResourceExt;
 use plan::cluster::{AddOnRule, Decision, Input};
+use plan::leftover::Sweep;
 use plan::{Action, Problem, Record, Snapshot};
 use tokio::time::Instant;
 
@@ -18,7 +19,7 @@ use super::notes::notes;
 use super::queue::Waker;
 use super::refusals::Refusals;
 use super::regions::{Regions, Seat};
-use super::{now, random};
+use super::{now, random, sweep};
 use crate::context::{Context, ObjectName, RequestedRules};
 use crate::management::{Error, Known};
 
@@ -38,6 +39,8 @@ struct Remembered {
     /// The API itself said, since the deletion began, that no AWSMachine is left.
     no_machines: bool,
     issuer: issuer::Remembered,
+    /// What the cluster's own controllers left in AWS.
+    sweep: Sweep,
 }
 
 /// Everything that a decision is made of.
@@ -96,6 +99,9 @@ impl Clusters {
 
     async fn drive(&self, object: Arc<Known<AWSCluster>>, memory: &mut Remembered) -> Result<Ended, Error> {
         let Some(mut seen) = self.read(object, memory).await? else { return Ok(Ended::Settled) };
+        if seen.is_swept() {
+            sweep::look(&self.context.management, &seen.region, &seen.object, &seen.name.name, &mut memory.sweep).await;
+        }
         let mut last = None;
         for _ in 0..WAVES {
             let pass = match decide(&seen, memory) {
@@ -196,6 +202,9 @@ impl Clusters {
             management.note(&seen.object, note);
         }
         memory.refusals.learn(&outcomes, Instant::now());
+        if seen.is_swept() && sweep::is_held_up(&outcomes) {
+            memory.sweep.asked_for(now());
+        }
         if let Some(patch) = record.after(plan, &outcomes).cluster_patch(&seen.object) {
             seen.object = management.patch(&seen.object, patch).await?;
         }
@@ -232,6 +241,7 @@ impl Clusters {
         management.say(&seen.object, &status).await?;
         let settled = decision.plan.is_settled() && decision.invalid.is_none() && resolves != Some(false) && pass.problem.is_none();
         match (ended(settled, &memory.refusals), memory.issuer.next()) {
+            (ended, _) if seen.is_swept() => Ok(sweep::sooner(ended, &memory.sweep)),
             (Ended::Settled, Some(next)) => Ok(Ended::Waiting { until: Some(next) }),
             (ended, _) => Ok(ended),
         }
@@ -268,6 +278,13 @@ impl Clusters {
     }
 }
 
+impl Seen {
+    /// Whether nobody is left in the cluster who would remove what its controllers made.
+    fn is_swept(&self) -> bool {
+        self.object.is_deleting() && self.machines.is_empty()
+    }
+}
+
 impl Pass {
     fn input<'a>(&'a self, seen: &'a Seen, random: &'a str) -> Input<'a> {
         Input {
@@ -300,7 +317,10 @@ fn decide(seen: &Seen, memory: &mut Remembered) -> Result<Pass, plan::Invalid> {
         now,
         random: &random,
     });
-    let due = memory.refusals.due(&mut decision.plan, &mut decision.record, Instant::now());
+    let mut due = memory.refusals.due(&mut decision.plan, &mut decision.record, Instant::now());
+    if seen.is_swept() {
+        sweep::hold(&memory.sweep, &mut decision, &mut due);
+    }
     Ok(Pass { object, record, snapshot, problem, now, decision, due })
 }
 

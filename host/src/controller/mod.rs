@@ -10,6 +10,7 @@ mod notes;
 pub mod queue;
 mod refusals;
 mod regions;
+mod sweep;
 
 use std::sync::Arc;
 use std::time::{SystemTime, UNIX_EPOCH};
