@@ -3,6 +3,7 @@
 
 mod facts;
 mod inventory;
+mod outline;
 mod slots;
 mod status;
 mod steps;
@@ -10,6 +11,7 @@ mod teardown;
 
 pub use facts::*;
 pub use inventory::*;
+pub use outline::*;
 pub use slots::*;
 pub use status::*;
 pub use steps::*;

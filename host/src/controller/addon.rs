@@ -1,7 +1,7 @@
 //! Drives the add-ons of one cluster: read the ClusterPlugin and its Cluster -> ask the plugins -> judge -> carry out steps -> say.
 //! It decides nothing itself: stages, order, pruning, teardown and status are `plan::addon`'s, what may be asked for is `plan::grant`'s.
 
-mod ask;
+pub mod ask;
 mod carry_out;
 mod certificate;
 mod check;

@@ -1,7 +1,7 @@
 //! The controllers: each reads what there is, has `plan` decide, lets a leaf act, and says how it stands. This file connects them:
 //! which change wakes which object. It never decides what is done.
 
-mod addon;
+pub mod addon;
 mod cluster;
 mod issuer;
 mod looks;

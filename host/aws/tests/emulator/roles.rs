@@ -145,7 +145,7 @@ async fn an_oidc_provider_is_made_once_changed_and_removed() {
     }
     let url = ISSUER.trim_start_matches("https://");
     let shown = |client_ids: &[&str]| {
-        Reading::Found(Provider { url: url.into(), client_ids: client_ids.iter().map(|it| it.to_string()).collect() })
+        Reading::Found(Provider { url: url.into(), client_ids: client_ids.iter().map(|it| it.to_string()).collect(), tags: Tags::new() })
     };
     assert_eq!(region.open_id_provider(&arn).await, shown(&["sts.amazonaws.com"]));
     let provider = aws_sdk_iam::Client::new(&bed.administrator().config).get_open_id_connect_provider().open_id_connect_provider_arn(&arn);

@@ -6,10 +6,8 @@ use crate::contract::{FactValue, StorageClassFact, SubnetFact};
 use crate::snapshot::FoundSubnet;
 
 /// Tags of subnets that load balancers are put in, and the scheme of those.
-const SCHEMES: [(&str, &str); 2] = [
-    (crds::names::PUBLIC_LOAD_BALANCER_TAG, "internet-facing"),
-    (crds::names::INTERNAL_LOAD_BALANCER_TAG, "internal"),
-];
+const SCHEMES: [(&str, &str); 2] =
+    [(crds::names::PUBLIC_LOAD_BALANCER_TAG, "internet-facing"), (crds::names::INTERNAL_LOAD_BALANCER_TAG, "internal")];
 
 /// Annotation of the StorageClass that claims get which name none.
 const DEFAULT_CLASS: &str = "storageclass.kubernetes.io/is-default-class";

@@ -3,8 +3,8 @@
 
 use super::permissions::{self, Policy};
 use super::role::{self, RoleArn};
-use crate::snapshot::Tags;
 use super::trust::{self, Assumer, Verdict, issuer_host};
+use crate::snapshot::Tags;
 
 /// How a read of AWS ended.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -242,7 +242,11 @@ i9HdGl43ombLvqrEjj7B6SRkMW1bbvQkgmnxEzTOkEiZhpH81YvwpegTgw==
     #[test]
     fn an_issuer_of_the_user_is_only_judged() {
         let found = |client_ids: &[&str]| {
-            let provider = Provider { url: "issuer.example.com".into(), client_ids: client_ids.iter().map(|it| (*it).to_owned()).collect(), tags: Tags::new() };
+            let provider = Provider {
+                url: "issuer.example.com".into(),
+                client_ids: client_ids.iter().map(|it| (*it).to_owned()).collect(),
+                tags: Tags::new(),
+            };
             judge("https://issuer.example.com", &Reading::Found(provider)).reason
         };
         assert_eq!((found(&[AUDIENCE]), found(&["other"])), (reason::FOUND, reason::PROVIDER_MISMATCH));

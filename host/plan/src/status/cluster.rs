@@ -11,8 +11,8 @@ use crds::conditions::{PAUSED, READY, reason};
 use crds::status::{FailureDomain, Initialization};
 
 use super::condition::{Said, lacking, merge, paused_said, problem};
-use crate::iam::check::{Finding, Status};
 use crate::cluster::{Decision, Input, deleting, load_balancer_kind};
+use crate::iam::check::{Finding, Status};
 use crate::see::{API_SERVER, GROUP_ROLES, MAIN};
 use crate::{Key, Kind, LoadBalancer, NatGateway, Outcome, Owner, Plan, Problem, Resource, SecurityGroup, Seen, State, Vpc};
 

@@ -16,8 +16,6 @@ use plugin::PluginError;
 use serde_json::json;
 use tokio::sync::OnceCell;
 
-use crate::management::Known;
-
 /// Facts that every plugin is told; the others only to those that name them.
 const ALWAYS: [&str; 4] = [ClusterFact::KEY, KUBERNETES_VERSION, AwsFact::KEY, InstalledFact::KEY];
 
@@ -55,9 +53,9 @@ pub enum Verdict {
 
 /// What is known of a cluster, as far as plugins are told.
 pub struct World<'a> {
-    pub cluster: &'a Known<Cluster>,
-    pub control_plane: Option<&'a Known<KubeadmControlPlane>>,
-    pub aws_cluster: Option<&'a Known<AWSCluster>>,
+    pub cluster: &'a Cluster,
+    pub control_plane: Option<&'a KubeadmControlPlane>,
+    pub aws_cluster: Option<&'a AWSCluster>,
     /// Facts `subnets` and `storage-classes`, where a plugin asks for them.
     pub subnets: FactValue,
     pub storage_classes: FactValue,

@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
+use kube::ResourceExt;
 use plan::addon::Wanted;
 use plan::contract::{EfsFileSystemSpec, FactValue, IamRoleSpec, RoleTrust, StepSpec};
 use plan::efs;
@@ -35,7 +36,13 @@ pub type Findings = BTreeMap<String, Finding>;
 
 impl Checks {
     /// Looks at everything that the steps of a plan need of AWS.
-    pub async fn of_plan(&self, wanted: &Wanted, steps: &[plan::contract::Step], world: &World<'_>, region: Option<&aws::Region>) -> Findings {
+    pub async fn of_plan(
+        &self,
+        wanted: &Wanted,
+        steps: &[plan::contract::Step],
+        world: &World<'_>,
+        region: Option<&aws::Region>,
+    ) -> Findings {
         let mut findings = Findings::new();
         for step in steps {
             let found = match step.typed() {
@@ -156,7 +163,7 @@ impl Checks {
 }
 
 fn cluster_name(world: &World<'_>) -> ObjectName {
-    world.cluster.object_name()
+    ObjectName::new(world.cluster.namespace().unwrap_or_default(), world.cluster.name_any())
 }
 
 fn no_cluster() -> Finding {

@@ -60,8 +60,8 @@ impl AddOns {
         let all = addon::wanted(&object.spec);
         let mut world = World {
             cluster: &cluster,
-            control_plane: control_plane.as_deref(),
-            aws_cluster: aws_cluster.as_deref(),
+            control_plane: control_plane.as_deref().map(|it| &**it),
+            aws_cluster: aws_cluster.as_deref().map(|it| &**it),
             subnets: FactValue::Absent,
             storage_classes: FactValue::Absent,
         };
@@ -80,7 +80,15 @@ impl AddOns {
         self.context.rules.set(&name, requested(&add_ons, state.initialized));
         let mut progress = Vec::new();
         for add_on in &add_ons {
-            let at = At { object: &object, cluster: &name, state: &state, api: &api, workload: workload.as_deref(), world: &world, region: region.as_ref() };
+            let at = At {
+                object: &object,
+                cluster: &name,
+                state: &state,
+                api: &api,
+                workload: workload.as_deref(),
+                world: &world,
+                region: region.as_ref(),
+            };
             progress.push(self.advance(&at, add_on).await);
         }
         self.say(&object, &progress, None).await?;
@@ -129,7 +137,11 @@ impl AddOns {
         };
         if let Some(kept) = installed.filter(|it| it.complete && it.version != add_on.answer.version) {
             let message = format!("version {} is installed and stays; this operator brings {}", kept.version, add_on.answer.version);
-            return Progress { version: kept.version.clone(), digest: kept.digest.clone(), ..at(PluginPhase::Running, reason::UPGRADE_AVAILABLE, message) };
+            return Progress {
+                version: kept.version.clone(),
+                digest: kept.digest.clone(),
+                ..at(PluginPhase::Running, reason::UPGRADE_AVAILABLE, message)
+            };
         }
         let phase = if installed.is_some_and(|it| it.complete) { PluginPhase::Updating } else { PluginPhase::Provisioning };
         let findings = self.checks.of_plan(&add_on.wanted, &plan.steps, it.world, it.region).await;
