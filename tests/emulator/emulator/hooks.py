@@ -20,20 +20,32 @@ from moto.elb.exceptions import ELBClientError as ClassicError
 from moto.elb.responses import ELBResponse
 from moto.elbv2.exceptions import ELBClientError as BalancerError
 from moto.elbv2.responses import ELBV2Response
+from moto.iam.responses import IamResponse
 from moto.secretsmanager.responses import SecretsManagerResponse
+from moto.sts.responses import TokenResponse
 
 #: moto's class of answers per service, by the name used in the call log.
 RESPONSES: dict[str, type[BaseResponse]] = {
     "ec2": EC2Response,
     "elb": ELBResponse,
     "elbv2": ELBV2Response,
+    "iam": IamResponse,
     "secretsmanager": SecretsManagerResponse,
+    "sts": TokenResponse,
 }
 
 _ERRORS: dict[str, type[ServiceException]] = {"ec2": EC2ClientError, "elb": ClassicError, "elbv2": BalancerError}
 
 Proceed = Callable[[], Any]
 Rule = Callable[["Call", Proceed], Any]
+
+
+class Refused(Exception):
+    """An error of AWS with its status, for services whose errors in moto have none; `rules/errors.py` writes it."""
+
+    def __init__(self, code: str, message: str, status: int = 400):
+        super().__init__(message)
+        self.code, self.message, self.status = code, message, status
 
 
 class Call:
@@ -77,9 +89,11 @@ class Call:
 
         return elbv2_backends[self.account][self.region]
 
-    def refuse(self, code: str, message: str) -> ServiceException:
-        """The error that AWS answers with, to be raised."""
-        return _ERRORS[self.service](code, message)
+    def refuse(self, code: str, message: str, status: int = 400) -> Exception:
+        """The error that AWS answers with, to be raised; where moto knows the service's errors it sets their status."""
+        if self.service in _ERRORS:
+            return _ERRORS[self.service](code, message)
+        return Refused(code, message, status)
 
 
 def around(service: str, *actions: str) -> Callable[[Rule], Rule]:

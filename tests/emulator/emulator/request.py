@@ -69,10 +69,14 @@ def parse(method: str, path: str, query: str, headers: dict[str, str], body: byt
 
 
 def caller_of(access_key: str) -> str:
-    """The access key id, or `role/session` when the key came from assuming a role."""
+    """The access key id; for an assumed role `role/session`, or the role alone where a web identity assumed it.
+
+    The names of such sessions are made up by SDKs and mean nothing.
+    """
     for partitions in list(sts_backends.values()):
         for backend in list(partitions.values()):
             role = backend.get_assumed_role_from_access_key(access_key)
             if role is not None:
-                return f"{role.role_arn.rpartition('/')[2]}/{role.session_name}"
+                name = role.role_arn.rpartition("/")[2]
+                return name if getattr(role, "by_web_identity", False) else f"{name}/{role.session_name}"
     return access_key

@@ -14,6 +14,7 @@ from moto.core.responses import BaseResponse
 
 from emulator import api_model
 from emulator.errors import Response, render
+from emulator.hooks import Refused
 from emulator.request import AwsRequest
 
 _FILTER = re.compile(r"[Ff]ilter(?: dicts have not been implemented in Moto for)? '([^']+)'")
@@ -39,6 +40,8 @@ def _protocol(response: BaseResponse) -> str:
 
 def _explain(response: BaseResponse, error: Exception) -> Response:
     protocol = _protocol(response)
+    if isinstance(error, Refused):
+        return render(protocol, error.status, error.code, error.message)
     if isinstance(error, OperationNotFoundError):
         action = response.querystring.get("Action", [str(error)])[0]
         return render(protocol, 400, "InvalidAction", f"The action {action} is not valid for this web service.")
