@@ -17,6 +17,9 @@ def render(protocol: str, status: int, code: str, message: str) -> Response:
     if protocol == "json":
         body = json.dumps({"__type": code, "message": message})
         return status, {"Content-Type": "application/x-amz-json-1.1", "x-amzn-ErrorType": code}, body.encode()
+    if protocol == "rest-json":
+        body = json.dumps({"ErrorCode": code, "Message": message})
+        return status, {"Content-Type": "application/json", "x-amzn-ErrorType": code}, body.encode()
     if protocol == "ec2":
         body = (
             '<?xml version="1.0" encoding="UTF-8"?>'

@@ -26,6 +26,9 @@ class Request:
     principal: tuple[str, str] | None = None
     #: Values of condition keys, by key in lower case.
     context: dict[str, list[str]] = field(default_factory=dict)
+    #: Beginnings of the keys that `context` is complete in. A condition on any other key lets an Allow pass and a
+    #: Deny not apply.
+    known: tuple[str, ...] = ("",)
 
 
 def statements(document: Document) -> list[dict[str, Any]]:
@@ -58,7 +61,7 @@ def _applies(statement: dict[str, Any], request: Request) -> bool:
         _action_fits(statement, request.action)
         and _resource_fits(statement, request.resource, deny)
         and _principal_fits(statement, request.principal, deny)
-        and _conditions_hold(statement.get("Condition") or {}, request.context, deny)
+        and _conditions_hold(statement.get("Condition") or {}, request, deny)
     )
 
 
@@ -89,10 +92,13 @@ def _principal_fits(statement: dict[str, Any], principal: tuple[str, str] | None
     return name in _listed(named.get(kind, [])) or "*" in _listed(named.get("AWS", []))
 
 
-def _conditions_hold(conditions: dict[str, Any], context: dict[str, list[str]], deny: bool) -> bool:
+def _conditions_hold(conditions: dict[str, Any], request: Request, deny: bool) -> bool:
     for operator, wanted in conditions.items():
         for key, values in wanted.items():
-            if not _holds(operator, [_text(one) for one in _listed(values)], context.get(key.lower()), deny):
+            if not key.lower().startswith(request.known):
+                if deny:
+                    return False
+            elif not _holds(operator, [_text(one) for one in _listed(values)], request.context.get(key.lower()), deny):
                 return False
     return True
 

@@ -59,5 +59,10 @@ def is_public(bucket: FakeBucket, key: FakeKey) -> bool:
     if said is False:
         return False
     by_policy = said is True and not (block and block.restrict_public_buckets)
-    by_acl = bool(key.acl and key.acl.public_read) and not (block and block.ignore_public_acls)
+    by_acl = has_acls(bucket) and bool(key.acl and key.acl.public_read) and not (block and block.ignore_public_acls)
     return by_policy or by_acl
+
+
+def has_acls(bucket: FakeBucket) -> bool:
+    """Whether ACLs count in the bucket; in a new one they do not."""
+    return any(one in str(bucket.ownership_rule) for one in ("ObjectWriter", "BucketOwnerPreferred"))

@@ -17,8 +17,8 @@ from emulator.hooks import RESPONSES, Call, Proceed, around
 from emulator.settings import settings
 
 _NO_LIMIT = 10**9
-#: AWS's page size for load balancers where the caller names none.
-_ELB_DEFAULT = 400
+#: AWS's page size where the caller names none; EC2 has none.
+_DEFAULT = {"elb": 400, "elbv2": 400, "iam": 100}
 #: Where a list of ids and a limit exclude each other, and the parameter with the ids.
 _IDS_WITHOUT_LIMIT = {
     "DescribeInstances": "InstanceIds",
@@ -38,7 +38,7 @@ def _paged(service: str) -> dict[str, dict[str, str]]:
     }
 
 
-PAGED = {service: _paged(service) for service in ("ec2", "elb", "elbv2")}
+PAGED = {service: _paged(service) for service in ("ec2", "elb", "elbv2", "iam")}
 
 
 def _page(call: Call, proceed: Proceed) -> Any:
@@ -52,7 +52,7 @@ def _page(call: Call, proceed: Proceed) -> Any:
     call.params[names.get("limit_key", "MaxResults")] = _NO_LIMIT
     answer = proceed()
     items = list(answer.result[names["result_key"]])
-    size = int(limit) if limit else (_ELB_DEFAULT if call.service != "ec2" else _NO_LIMIT)
+    size = int(limit) if limit else _DEFAULT.get(call.service, _NO_LIMIT)
     if settings.page_size and not named:
         size = min(size, settings.page_size)
     if call.action == "DescribeInstances":
@@ -60,6 +60,8 @@ def _page(call: Call, proceed: Proceed) -> Any:
     start = _start(call, token, items)
     page, rest = items[start : start + size], items[start + size :]
     answer.result[names["output_token"]] = _token(page, start + size) if rest and page else None
+    if "more_results" in names:
+        answer.result[names["more_results"]] = bool(rest and page)
     answer.result[names["result_key"]] = _regroup(page) if call.action == "DescribeInstances" else page
     return answer
 
@@ -96,6 +98,8 @@ def _check(call: Call, limit: Any) -> None:
 def _identity(item: Any) -> str | None:
     if isinstance(item, tuple):
         item = item[1]
+    if isinstance(item, str):
+        return item
     if isinstance(item, dict):
         return next((str(value) for name, value in item.items() if name.endswith(("Id", "Name", "Type"))), None)
     for name in ("id", "arn", "name"):
