@@ -9,5 +9,5 @@ from emulator.rules import answers, errors, speed
 from emulator.rules import paging, read_lag, ids, filters, client_tokens, quotas
 from emulator.rules import instances, interfaces, gateways, groups, networks, deletes
 from emulator.rules import balancer_parts, classic_balancers, balancers
-from emulator.rules import secrets, tagging
+from emulator.rules import efs, secrets, tagging
 from emulator.rules import iam, web_identity, enforcement, buckets

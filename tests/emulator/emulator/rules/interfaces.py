@@ -94,6 +94,16 @@ def managed(
     interface = ec2.create_network_interface(
         ec2.get_subnet(subnet_id), None, group_ids=groups or None, description=description
     )
+    take(interface, kind, manager)
+    if not groups:
+        interface._group_set = []
+    if public:
+        interface.public_ip = random_public_ip()
+    return interface
+
+
+def take(interface: NetworkInterface, kind: str, manager: str) -> None:
+    """Hands an interface over to `manager`: from now on callers can neither detach nor delete it."""
     interface.__class__ = ManagedInterface
     interface.manager = manager
     interface.requester_managed = True
@@ -102,11 +112,6 @@ def managed(
     interface.status = "in-use"
     interface.attachment_id = random_eni_attach_id()
     interface.attach_time = utcnow()
-    if not groups:
-        interface._group_set = []
-    if public:
-        interface.public_ip = random_public_ip()
-    return interface
 
 
 def remove(ec2: Any, interface: NetworkInterface) -> None:

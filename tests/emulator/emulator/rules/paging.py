@@ -43,7 +43,7 @@ PAGED = {service: _paged(service) for service in ("ec2", "elb", "elbv2", "iam")}
 
 def _page(call: Call, proceed: Proceed) -> Any:
     names = PAGED[call.service][call.action]
-    limit, token = call.get(names.get("limit_key", "MaxResults")), call.get(names["input_token"])
+    limit, given = call.get(names.get("limit_key", "MaxResults")), call.get(names["input_token"])
     named = _has_ids(call)
     if call.service == "ec2":
         _check(call, limit)
@@ -57,9 +57,9 @@ def _page(call: Call, proceed: Proceed) -> Any:
         size = min(size, settings.page_size)
     if call.action == "DescribeInstances":
         items = [(reservation, instance) for reservation in items for instance in reservation.instances]
-    start = _start(call, token, items)
-    page, rest = items[start : start + size], items[start + size :]
-    answer.result[names["output_token"]] = _token(page, start + size) if rest and page else None
+    first = start(call, given, items)
+    page, rest = items[first : first + size], items[first + size :]
+    answer.result[names["output_token"]] = token(page, first + size) if rest and page else None
     if "more_results" in names:
         answer.result[names["more_results"]] = bool(rest and page)
     answer.result[names["result_key"]] = _regroup(page) if call.action == "DescribeInstances" else page
@@ -108,19 +108,21 @@ def _identity(item: Any) -> str | None:
     return None
 
 
-def _token(page: list[Any], position: int) -> str:
+def token(page: list[Any], position: int) -> str:
+    """The token that goes on after a page which ends at this position."""
     content = json.dumps({"after": _identity(page[-1]), "position": position})
     return base64.urlsafe_b64encode(content.encode()).decode()
 
 
-def _start(call: Call, token: str | None, items: list[Any]) -> int:
-    if not token:
+def start(call: Call, given: str | None, items: list[Any]) -> int:
+    """The position at which a token goes on; refuses one that never was any."""
+    if not given:
         return 0
     try:
-        content = json.loads(base64.urlsafe_b64decode(token))
+        content = json.loads(base64.urlsafe_b64decode(given))
         after, position = content["after"], int(content["position"])
     except (ValueError, KeyError, TypeError):
-        code = "InvalidNextToken" if call.service == "ec2" else "ValidationError"
+        code = {"ec2": "InvalidNextToken", "elasticfilesystem": "BadRequest"}.get(call.service, "ValidationError")
         raise call.refuse(code, "The specified token is not valid.") from None
     for index, item in enumerate(items):
         if after is not None and _identity(item) == after:
