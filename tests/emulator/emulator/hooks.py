@@ -22,6 +22,7 @@ from moto.elb.responses import ELBResponse
 from moto.elbv2.exceptions import ELBClientError as BalancerError
 from moto.elbv2.responses import ELBV2Response
 from moto.iam.responses import IamResponse
+from moto.resourcegroupstaggingapi.responses import ResourceGroupsTaggingAPIResponse
 from moto.secretsmanager.responses import SecretsManagerResponse
 from moto.sts.responses import TokenResponse
 
@@ -34,6 +35,7 @@ RESPONSES: dict[str, type[BaseResponse]] = {
     "iam": IamResponse,
     "secretsmanager": SecretsManagerResponse,
     "sts": TokenResponse,
+    "tagging": ResourceGroupsTaggingAPIResponse,
 }
 
 _ERRORS: dict[str, type[ServiceException]] = {"ec2": EC2ClientError, "elb": ClassicError, "elbv2": BalancerError}

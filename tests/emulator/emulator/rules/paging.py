@@ -10,7 +10,6 @@ import json
 from typing import Any
 
 from moto.core.utils import camelcase_to_underscores
-from moto.resourcegroupstaggingapi.models import ResourceGroupsTaggingAPIBackend
 
 from emulator import api_model
 from emulator.hooks import RESPONSES, Call, Proceed, around
@@ -19,6 +18,12 @@ from emulator.settings import settings
 _NO_LIMIT = 10**9
 #: AWS's page size where the caller names none; EC2 has none.
 _DEFAULT = {"elb": 400, "elbv2": 400, "iam": 100}
+#: AWS's code for a token that never was any, where it is not ValidationError.
+_BAD_TOKEN = {
+    "ec2": "InvalidNextToken",
+    "elasticfilesystem": "BadRequest",
+    "tagging": "PaginationTokenExpiredException",
+}
 #: Where a list of ids and a limit exclude each other, and the parameter with the ids.
 _IDS_WITHOUT_LIMIT = {
     "DescribeInstances": "InstanceIds",
@@ -122,8 +127,7 @@ def start(call: Call, given: str | None, items: list[Any]) -> int:
         content = json.loads(base64.urlsafe_b64decode(given))
         after, position = content["after"], int(content["position"])
     except (ValueError, KeyError, TypeError):
-        code = {"ec2": "InvalidNextToken", "elasticfilesystem": "BadRequest"}.get(call.service, "ValidationError")
-        raise call.refuse(code, "The specified token is not valid.") from None
+        raise call.refuse(_BAD_TOKEN.get(call.service, "ValidationError"), "The specified token is not valid.") from None
     for index, item in enumerate(items):
         if after is not None and _identity(item) == after:
             return index + 1
@@ -142,14 +146,3 @@ def _regroup(pairs: list[Any]) -> list[Any]:
 
 for _service, _actions in PAGED.items():
     around(_service, *_actions)(_page)
-
-
-def _get_resources(self: ResourceGroupsTaggingAPIBackend, *args: Any, **kwargs: Any) -> Any:
-    if settings.page_size:
-        asked = kwargs.get("resources_per_page") or settings.page_size
-        kwargs["resources_per_page"] = min(asked, settings.page_size)
-    return _moto_get_resources(self, *args, **kwargs)
-
-
-_moto_get_resources = ResourceGroupsTaggingAPIBackend.get_resources
-ResourceGroupsTaggingAPIBackend.get_resources = _get_resources
