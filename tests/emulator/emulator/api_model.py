@@ -53,7 +53,8 @@ def _routes(service: str) -> list[tuple[str, re.Pattern[str], frozenset[str], fr
                 wanted[place["location"]].add(place["name"])
         pattern = re.sub(r"\{\w+\+\}", "(?:.+)", re.sub(r"\{\w+\}", "[^/]+", path.rstrip("/")))
         headers = frozenset(one.lower() for one in wanted["header"])
-        found.append((operation.http["method"], re.compile(pattern + "/?"), frozenset(wanted["querystring"]), headers, name))
+        query = frozenset(wanted["querystring"])
+        found.append((operation.http["method"], re.compile(pattern + "/?"), query, headers, name))
     return found
 
 

@@ -1,7 +1,7 @@
 """Which IAM actions a request needs, on what, and what is known about it; read from the request alone.
 
-Source: AWS Service Authorization Reference. Left out: permissions on several resources of one call, and the tags
-that a resource has already.
+Source: AWS Service Authorization Reference. Left out: further resources of one call (the instance of AttachVolume),
+and the tags that a resource has already.
 """
 
 import re
@@ -43,8 +43,51 @@ _TAG_KEYS = (
     re.compile(r"^Tag\.(\d+)\.Key$"),
     re.compile(r"^Tags\.member\.(\d+)\.Key$"),
 )
-#: Keys of conditions that `context` is complete in.
-KNOWN = ("aws:requesttag/", "aws:tagkeys", "aws:requestedregion", "ec2:createaction", "elasticloadbalancing:createaction")
+#: Parameter with the id, and type in ARNs, of what actions of EC2 are called after.
+_EC2_NOUNS = {
+    "NetworkInterface": ("NetworkInterfaceId", "network-interface"),
+    "SecurityGroup": ("GroupId", "security-group"),
+    "Snapshot": ("SnapshotId", "snapshot"),
+    "Subnet": ("SubnetId", "subnet"),
+    "Volume": ("VolumeId", "volume"),
+    "Vpc": ("VpcId", "vpc"),
+}
+_EC2_NOUN = re.compile(rf"^(?:Attach|Create|Delete|Detach|Modify)(?P<noun>{'|'.join(_EC2_NOUNS)})$")
+#: Types in ARNs by the prefix of ids.
+_EC2_TYPES = {
+    "eipalloc": "elastic-ip",
+    "eni": "network-interface",
+    "i": "instance",
+    "igw": "internet-gateway",
+    "nat": "natgateway",
+    "rtb": "route-table",
+    "sg": "security-group",
+    "snap": "snapshot",
+    "subnet": "subnet",
+    "vol": "volume",
+    "vpc": "vpc",
+}
+_ARN = re.compile(r"^(?:LoadBalancerArn|ListenerArn|RuleArn|TargetGroupArn|ResourceArns\.member\.1)$")
+#: The action that allows tags on what is created, by service; some of IAM's by what creates.
+_TAGGING = {
+    "ec2": "CreateTags",
+    "elasticfilesystem": "TagResource",
+    "elasticloadbalancing": "AddTags",
+    "secretsmanager": "TagResource",
+}
+_IAM_TAGGING = {
+    "CreateInstanceProfile": "TagInstanceProfile",
+    "CreateOpenIDConnectProvider": "TagOpenIDConnectProvider",
+    "CreatePolicy": "TagPolicy",
+    "CreateRole": "TagRole",
+}
+#: Beginnings of the condition keys that `context` is complete in.
+KNOWN = (
+    "aws:requesttag/",
+    "aws:tagkeys",
+    "aws:requestedregion",
+    *(f"{service}:createaction" for service in _TAGGING),
+)
 
 
 def needed(request: AwsRequest) -> list[str]:
@@ -52,22 +95,36 @@ def needed(request: AwsRequest) -> list[str]:
     if request.service == "s3":
         return [f"s3:{_S3.get(request.action, request.action)}"]
     service = _PREFIXES.get(request.service, request.service)
+    tagging = _IAM_TAGGING.get(request.action) if service == "iam" else _TAGGING.get(service)
+    creates = request.action.startswith(("Allocate", "Create", "Run")) and request.action != "CreateTags"
     actions = [f"{service}:{request.action}"]
-    if request.action == "CreateTags" or not request_tags(request):
-        return actions
-    if request.service == "ec2":
-        actions.append("ec2:CreateTags")
-    elif service == "elasticloadbalancing" and request.action.startswith("Create"):
-        actions.append("elasticloadbalancing:AddTags")
+    if tagging and creates and request_tags(request):
+        actions.append(f"{service}:{tagging}")
     return actions
 
 
-def resource(request: AwsRequest) -> str | None:
-    """ARN of the bucket or object; None for other services, whose resources are not looked at."""
-    if request.service != "s3" or request.action == "ListBuckets":
-        return None
-    path = request.parameters["path"].strip("/")
-    return f"arn:aws:s3:::{path}"
+def resources(request: AwsRequest, account: str) -> list[str | None]:
+    """ARNs of what a request is about; [None] where it does not plainly say.
+
+    Said are buckets and objects, what calls of load balancing name by ARN, and what an action of EC2 is called after,
+    such as the volume of CreateVolume or AttachVolume. Of new things the id is unknown, so it is `new`.
+    """
+    if request.service == "s3" and request.action != "ListBuckets":
+        return [f"arn:aws:s3:::{request.parameters['path'].strip('/')}"]
+    if request.service == "elbv2":
+        named = [value for key, value in request.parameters.items() if _ARN.match(key) and value.startswith("arn:")]
+        return named[:1] or [None]
+    if request.service != "ec2":
+        return [None]
+    place = f"arn:aws:ec2:{request.region}:{account}:"
+    if request.action == "CreateTags":
+        ids = [value for key, value in request.parameters.items() if key.startswith("ResourceId.")]
+        return [f"{place}{_EC2_TYPES.get(one.partition('-')[0], '*')}/{one}" for one in ids]
+    noun = _EC2_NOUN.match(request.action)
+    if noun is None:
+        return [None]
+    parameter, kind = _EC2_NOUNS[noun["noun"]]
+    return [f"{place}{kind}/{request.parameters.get(parameter, 'new')}"]
 
 
 def context(request: AwsRequest, action: str) -> dict[str, list[str]]:
@@ -77,8 +134,9 @@ def context(request: AwsRequest, action: str) -> dict[str, list[str]]:
     found.update({f"aws:requesttag/{key.lower()}": [value] for key, value in tags.items()})
     if tags:
         found["aws:tagkeys"] = list(tags)
-    if action in ("ec2:CreateTags", "elasticloadbalancing:AddTags") and not action.endswith(f":{request.action}"):
-        found[f"{action.partition(':')[0]}:createaction"] = [request.action]
+    service, _, name = action.partition(":")
+    if name == _TAGGING.get(service) and name != request.action:
+        found[f"{service}:createaction"] = [request.action]
     return found
 
 

@@ -1,4 +1,4 @@
-"""An OIDC issuer for tests: signs tokens as a cluster does and publishes its keys in a bucket. Never used outside them."""
+"""An OIDC issuer for tests: signs tokens as a cluster does and publishes its keys in a bucket. Only for these tests."""
 
 import base64
 import json
@@ -74,7 +74,8 @@ class Issuer:
 
     def public_policy(self) -> dict[str, Any]:
         """Lets everybody read all objects."""
-        everything = {"Effect": "Allow", "Principal": "*", "Action": "s3:GetObject", "Resource": f"arn:aws:s3:::{self.bucket}/*"}
+        objects = f"arn:aws:s3:::{self.bucket}/*"
+        everything = {"Effect": "Allow", "Principal": "*", "Action": "s3:GetObject", "Resource": objects}
         return {"Version": "2012-10-17", "Statement": [everything]}
 
     def token(self, kid: str | None = "one", algorithm: str | None = None, **claims: Any) -> str:

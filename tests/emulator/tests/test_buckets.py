@@ -20,9 +20,9 @@ def bucket(aws):
     return name
 
 
-def _status(endpoint, path):
+def _status(endpoint, path, **headers):
     try:
-        with urllib.request.urlopen(f"{endpoint}/{path}") as answer:
+        with urllib.request.urlopen(urllib.request.Request(f"{endpoint}/{path}", headers=headers)) as answer:
             return answer.status
     except urllib.error.HTTPError as error:
         return error.code
@@ -54,6 +54,9 @@ def test_everybody_reads_only_what_is_public(aws, endpoint, bucket):
     aws.s3.put_bucket_policy(Bucket=bucket, Policy=json.dumps(policy))
     aws.s3.put_object(Bucket=bucket, Key="c", Body=b"content")
     assert [_status(endpoint, f"{bucket}/{key}") for key in ("a/b", "a/none", "c", "")] == [200, 403, 403, 403]
+    hosts = (f"{bucket}.s3.us-east-1.amazonaws.com", "s3.us-east-1.amazonaws.com")
+    assert [_status(endpoint, path, Host=host) for host, path in zip(hosts, ("a/b", f"{bucket}/a/b"))] == [200, 200]
+    assert [_status(endpoint, path, Host=host) for host, path in zip(hosts, ("c", f"{bucket}/c"))] == [403, 403]
 
 
 def test_an_address_that_its_maker_signed_is_readable(aws, bucket):

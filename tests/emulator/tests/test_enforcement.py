@@ -7,7 +7,7 @@ import boto3
 import pytest
 from botocore import UNSIGNED
 from botocore.config import Config
-from conftest import refused
+from conftest import refused, settle
 from issuer import Issuer
 
 from emulator.request import session_of
@@ -15,6 +15,7 @@ from emulator.settings import configure
 
 _numbers = iter(range(10**6))
 ZONE = "us-east-1a"
+MANAGED = "arn:aws:iam::aws:policy"
 
 
 @pytest.fixture
@@ -144,6 +145,66 @@ def test_conditions_that_are_not_known_are_taken_to_hold(pod):
     unknown = {"StringEquals": {"aws:ResourceTag/a": "b"}}
     client = pod(_allow("ec2:*", Condition=unknown), _deny("ec2:*", Condition=unknown))
     client("ec2").create_volume(AvailabilityZone=ZONE, Size=1)
+
+
+def test_resources_of_ec2_and_load_balancing_count_where_the_call_names_them(aws, network, pod):
+    volumes = _allow("ec2:CreateVolume", "ec2:DeleteVolume", "ec2:CreateTags", Resource="arn:aws:ec2:*:*:volume/*")
+    group = aws.elbv2.create_target_group(Name="a", Protocol="TCP", Port=1, VpcId=network.vpc)["TargetGroups"][0]
+    other = aws.elbv2.create_target_group(Name="b", Protocol="TCP", Port=1, VpcId=network.vpc)["TargetGroups"][0]
+    balancing = _allow("elasticloadbalancing:*", Resource="arn:aws:elasticloadbalancing:*:*:targetgroup/a/*")
+    client = pod(volumes, _allow("ec2:CreateVolume", Resource="arn:aws:ec2:*:*:snapshot/*"), balancing)
+    ec2, elbv2 = client("ec2"), client("elbv2")
+    volume = ec2.create_volume(AvailabilityZone=ZONE, Size=1)["VolumeId"]
+    settle()
+    tags = [{"Key": "a", "Value": "b"}]
+    ec2.create_tags(Resources=[volume], Tags=tags)
+    refused("UnauthorizedOperation", ec2.create_tags, Resources=[volume, network.subnet], Tags=tags)
+    ec2.delete_volume(VolumeId=volume)
+    elbv2.delete_target_group(TargetGroupArn=group["TargetGroupArn"])
+    refused("AccessDenied", elbv2.delete_target_group, TargetGroupArn=other["TargetGroupArn"])
+
+
+def test_awss_policy_for_volumes_lets_the_driver_work_on_its_own(aws, pod, launch):
+    client = pod()
+    aws.iam.attach_role_policy(RoleName="pod", PolicyArn=f"{MANAGED}/service-role/AmazonEBSCSIDriverPolicy")
+    ec2, instance = client("ec2"), launch()["InstanceId"]
+    settle()
+    refused("UnauthorizedOperation", ec2.create_volume, AvailabilityZone=ZONE, Size=1)
+    own = [{"ResourceType": "volume", "Tags": [{"Key": "ebs.csi.aws.com/cluster", "Value": "true"}]}]
+    volume = ec2.create_volume(AvailabilityZone=ZONE, Size=1, TagSpecifications=own)["VolumeId"]
+    settle()
+    ec2.attach_volume(VolumeId=volume, InstanceId=instance, Device="/dev/xvdba")
+    ec2.detach_volume(VolumeId=volume)
+    settle()
+    ec2.delete_volume(VolumeId=volume)
+    refused("UnauthorizedOperation", ec2.terminate_instances, InstanceIds=[instance])
+
+
+def test_awss_policy_for_file_systems_lets_the_driver_work_on_its_own(aws, pod):
+    system = aws.efs.create_file_system(CreationToken="one")["FileSystemId"]
+    settle()
+    client = pod()
+    aws.iam.attach_role_policy(RoleName="pod", PolicyArn=f"{MANAGED}/service-role/AmazonEFSCSIDriverPolicy")
+    efs = client("efs")
+    efs.describe_mount_targets(FileSystemId=system)
+    refused("AccessDeniedException", efs.create_access_point, FileSystemId=system, ClientToken="a")
+    own = [{"Key": "efs.csi.aws.com/cluster", "Value": "true"}]
+    point = efs.create_access_point(FileSystemId=system, ClientToken="a", Tags=own)["AccessPointId"]
+    efs.delete_access_point(AccessPointId=point)
+    refused("AccessDeniedException", efs.delete_file_system, FileSystemId=system)
+
+
+def test_awss_policy_for_a_cni_lets_it_add_interfaces(aws, network, pod, launch):
+    instance, client = launch()["InstanceId"], pod()
+    settle()
+    aws.iam.attach_role_policy(RoleName="pod", PolicyArn=f"{MANAGED}/AmazonEKS_CNI_Policy")
+    ec2 = client("ec2")
+    tags = [{"ResourceType": "network-interface", "Tags": [{"Key": "cluster.k8s.amazonaws.com/name", "Value": "one"}]}]
+    made = ec2.create_network_interface(SubnetId=network.subnet, Groups=[network.group], TagSpecifications=tags)
+    made = made["NetworkInterface"]["NetworkInterfaceId"]
+    ec2.attach_network_interface(NetworkInterfaceId=made, InstanceId=instance, DeviceIndex=1)
+    ec2.assign_private_ip_addresses(NetworkInterfaceId=made, Ipv4PrefixCount=1)
+    refused("UnauthorizedOperation", ec2.delete_security_group, GroupId=network.group)
 
 
 def test_resources_of_s3_count(aws, pod):

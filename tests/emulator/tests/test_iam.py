@@ -7,7 +7,10 @@ import pytest
 from conftest import refused
 
 POLICY = json.dumps(
-    {"Version": "2012-10-17", "Statement": [{"Effect": "Allow", "Action": "ec2:*", "Resource": "arn:aws:ec2:*:*:volume/*"}]}
+    {
+        "Version": "2012-10-17",
+        "Statement": [{"Effect": "Allow", "Action": "ec2:*", "Resource": "arn:aws:ec2:*:*:volume/*"}],
+    }
 )
 TRUST = json.dumps(
     {
@@ -30,7 +33,11 @@ def _policy(aws, name="volumes"):
 def _on_the_wire(aws, action, call):
     """The body of an answer before boto3 decodes the documents in it."""
     seen = []
-    aws.iam.meta.events.register(f"before-parse.iam.{action}", lambda response_dict, **_: seen.append(response_dict["body"]))
+
+    def see(response_dict, **_):
+        seen.append(response_dict["body"])
+
+    aws.iam.meta.events.register(f"before-parse.iam.{action}", see)
     answer = call()
     return seen[0].decode(), answer
 
@@ -133,7 +140,9 @@ def test_a_provider_is_known_by_its_address_without_scheme(aws):
     refused("NoSuchEntity", aws.iam.get_open_id_connect_provider, OpenIDConnectProviderArn=arn)
 
 
-@pytest.mark.parametrize("url", ["http://a.example.org", "a.example.org", "https://a.example.org?x=y", "https://a.example.org:8443", ""])
+@pytest.mark.parametrize(
+    "url", ["http://a.example.org", "a.example.org", "https://a.example.org?x=y", "https://a.example.org:8443", ""]
+)
 def test_a_provider_needs_an_address_that_works(aws, url):
     refused("ValidationError", aws.iam.create_open_id_connect_provider, Url=url)
 

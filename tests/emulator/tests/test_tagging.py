@@ -34,7 +34,7 @@ def resources(aws, network):
         SubnetId=network.subnet, TagSpecifications=_tags("network-interface", OWNED)
     )
     volume = ec2.create_volume(AvailabilityZone="us-east-1a", Size=1, TagSpecifications=_tags("volume", OWNED))
-    system = aws.efs.create_file_system(CreationToken="one")["FileSystemId"]
+    system = aws.efs.create_file_system(CreationToken="one", Tags=[OWNED])["FileSystemId"]
     settle()
     point = aws.efs.create_access_point(FileSystemId=system, ClientToken="a", Tags=[OWNED])
     return {
@@ -46,6 +46,7 @@ def resources(aws, network):
         "interface": f"{own}network-interface/{interface['NetworkInterface']['NetworkInterfaceId']}",
         "volume": f"{own}volume/{volume['VolumeId']}",
         "point": point["AccessPointArn"],
+        "system": f"arn:aws:elasticfilesystem:us-east-1:{account}:file-system/{system}",
     }
 
 
@@ -60,6 +61,7 @@ def test_what_a_cluster_leaves_behind_is_found(aws, resources):
         "ec2:network-interface": {"interface"},
         "ec2:volume": {"volume"},
         "elasticfilesystem:access-point": {"point"},
+        "elasticfilesystem:file-system": {"system"},
     }
     for kind, names in kinds.items():
         assert set(_found(aws, wanted, ResourceTypeFilters=[kind])) == {resources[one] for one in names}, kind
@@ -101,6 +103,7 @@ def test_nothing_that_is_gone_is_listed(aws, resources, network, launch):
     aws.ec2.delete_network_interface(NetworkInterfaceId=name["interface"])
     aws.ec2.delete_volume(VolumeId=name["volume"])
     aws.efs.delete_access_point(AccessPointId=name["point"])
+    aws.efs.delete_file_system(FileSystemId=name["system"])
     aws.ec2.terminate_instances(InstanceIds=[instance])
     aws.ec2.delete_nat_gateway(NatGatewayId=nat)
     settle()

@@ -90,7 +90,9 @@ def test_a_token_of_another_key_is_refused(aws, unsigned):
     assert "signature" in str(refused("InvalidIdentityToken", _assume, unsigned, made, forged))
 
 
-@pytest.mark.parametrize("fields", [{"kid": "two"}, {"algorithm": "none"}, {"algorithm": "HS256"}, {"algorithm": "ES256"}])
+@pytest.mark.parametrize(
+    "fields", [{"kid": "two"}, {"algorithm": "none"}, {"algorithm": "HS256"}, {"algorithm": "ES256"}]
+)
 def test_a_token_without_a_fitting_published_key_is_refused(aws, unsigned, fields):
     made = _made(aws)
     assert NO_KEY in str(refused("InvalidIdentityToken", _assume, unsigned, made, made.issuer.token(**fields)))

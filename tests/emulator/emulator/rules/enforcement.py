@@ -2,8 +2,9 @@
 
 Checked are sessions that a web identity began; with `--enforce-iam` also other sessions of roles that exist, and
 users that exist. Keys that IAM does not know stay unchecked: they open an account. Identity policies, permissions
-boundaries and session policies count, a Deny wins. Conditions count on the keys of `iam_actions.KNOWN`; others, and
-resources outside S3, are taken to fit. Resource policies and organizations are not looked at.
+boundaries and session policies count, a Deny wins. Conditions count on the keys of `iam_actions.KNOWN`, resources
+where `iam_actions.resources` knows them; all others are taken to fit. Resource policies and organizations are not
+looked at.
 """
 
 from collections.abc import Iterator
@@ -85,16 +86,18 @@ def _default(policy: Any) -> policies.Document:
 
 
 def _checked(request: AwsRequest, caller: str, sets: list[list[policies.Document]]) -> Response | None:
+    account = caller.split(":")[4]
     for action in _actions(request):
-        asked = policies.Request(
-            action=action,
-            resource=iam_actions.resource(request),
-            context=iam_actions.context(request, action),
-            known=iam_actions.KNOWN,
-        )
-        # Each set must allow: what the caller has, its boundary, the session's own policy.
-        if not all(policies.verdict(one, asked) for one in sets):
-            return _denied(request, caller, action)
+        for resource in iam_actions.resources(request, account):
+            asked = policies.Request(
+                action=action,
+                resource=resource,
+                context=iam_actions.context(request, action),
+                known=iam_actions.KNOWN,
+            )
+            # Each set must allow: what the caller has, its boundary, the session's own policy.
+            if not all(policies.verdict(one, asked) for one in sets):
+                return _denied(request, caller, action)
     return None
 
 
@@ -103,12 +106,12 @@ def _actions(request: AwsRequest) -> Iterator[str]:
 
 
 def _denied(request: AwsRequest, caller: str, action: str) -> Response:
-    message = f"User: {caller} is not authorized to perform: {action} because no identity-based policy allows the {action} action"
+    reason = f"because no identity-based policy allows the {action} action"
+    message = f"User: {caller} is not authorized to perform: {action} {reason}"
     if request.service == "ec2":
-        return render("ec2", 403, "UnauthorizedOperation", f"You are not authorized to perform this operation. {message}")
-    if request.service == "s3":
-        return render("rest", 403, "AccessDenied", message)
-    if request.protocol in ("json", "rest-json"):
-        status = 400 if request.protocol == "json" else 403
-        return render(request.protocol, status, "AccessDeniedException", message)
-    return render(request.protocol, 403, "AccessDenied", message)
+        message = f"You are not authorized to perform this operation. {message}"
+        return render("ec2", 403, "UnauthorizedOperation", message)
+    if request.protocol == "json":
+        return render("json", 400, "AccessDeniedException", message)
+    code = "AccessDeniedException" if request.protocol == "rest-json" else "AccessDenied"
+    return render(request.protocol, 403, code, message)

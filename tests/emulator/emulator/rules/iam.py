@@ -73,7 +73,14 @@ def _aws_policy(place: str) -> dict[str, Any] | None:
     return found if found and found["Path"].rstrip("/") == path else None
 
 
-_BY_ARN = ("AttachGroupPolicy", "AttachRolePolicy", "AttachUserPolicy", "GetPolicy", "GetPolicyVersion", "ListPolicyVersions")
+_BY_ARN = (
+    "AttachGroupPolicy",
+    "AttachRolePolicy",
+    "AttachUserPolicy",
+    "GetPolicy",
+    "GetPolicyVersion",
+    "ListPolicyVersions",
+)
 
 
 @before("iam", *_BY_ARN)
@@ -98,10 +105,11 @@ def unused_policy_only(call: Call) -> None:
     if policy is not None and policy.attachment_count:
         raise call.refuse("DeleteConflict", "Cannot delete a policy attached to entities.", 409)
     if policy is not None and len(policy.versions) > 1:
-        raise call.refuse(
-            "DeleteConflict", "This policy has more than one version. Before you delete a policy, you must delete the "
-            "policy's versions. The default version is deleted with the policy.", 409
+        message = (
+            "This policy has more than one version. Before you delete a policy, you must delete the policy's versions. "
+            "The default version is deleted with the policy."
         )
+        raise call.refuse("DeleteConflict", message, 409)
 
 
 @before("iam", "CreateOpenIDConnectProvider")

@@ -124,9 +124,8 @@ def _object(address: str) -> dict[str, Any]:
 def _check_time(call: Call, token: web_tokens.Token) -> None:
     now, ends = int(time.time()), int(token.claims["exp"])
     if now >= ends:
-        raise call.refuse(
-            "ExpiredTokenException", f"Token expired: current date/time {now} must be before the expiration date/time {ends}"
-        )
+        message = f"Token expired: current date/time {now} must be before the expiration date/time {ends}"
+        raise call.refuse("ExpiredTokenException", message)
     if now < int(token.claims.get("nbf", 0)):
         raise call.refuse("InvalidIdentityToken", "The token is not valid yet")
 
