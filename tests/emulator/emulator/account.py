@@ -71,9 +71,10 @@ def _efs(efs: Any) -> dict[str, list[str]]:
 
 def _iam(iam: Any) -> dict[str, list[str]]:
     policies = iam.managed_policies.values() if iam else []
+    profiles = iam.instance_profiles.values() if iam else []
     return {
         "role": [one.name for one in iam.roles.values() if one.name not in PROFILES] if iam else [],
-        "instance-profile": [one.name for one in iam.instance_profiles.values() if one.name not in PROFILES] if iam else [],
+        "instance-profile": [one.name for one in profiles if one.name not in PROFILES],
         "policy": [one.arn for one in policies if not isinstance(one, AWSManagedPolicy)],
         "user": list(iam.users) if iam else [],
         "oidc-provider": list(iam.open_id_providers) if iam else [],
@@ -85,7 +86,7 @@ def _s3(s3: Any) -> dict[str, list[str]]:
     return {
         "bucket": [one.name for one in buckets],
         "object": [
-            f"{bucket.name}/{name}" for bucket in buckets for name, key in bucket.keys.items() if isinstance(key, FakeKey)
+            f"{one.name}/{name}" for one in buckets for name, key in one.keys.items() if isinstance(key, FakeKey)
         ],
     }
 

@@ -119,7 +119,7 @@ def resources(request: AwsRequest, account: str) -> list[str | None]:
     place = f"arn:aws:ec2:{request.region}:{account}:"
     if request.action == "CreateTags":
         ids = [value for key, value in request.parameters.items() if key.startswith("ResourceId.")]
-        return [f"{place}{_EC2_TYPES.get(one.partition('-')[0], '*')}/{one}" for one in ids]
+        return [f"{place}{_EC2_TYPES.get(one.partition('-')[0], '*')}/{one}" for one in ids] or [None]
     noun = _EC2_NOUN.match(request.action)
     if noun is None:
         return [None]

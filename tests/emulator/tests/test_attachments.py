@@ -22,12 +22,13 @@ def _interface(aws, network, subnet=None, **fields):
 
 
 def _attach(aws, interface, instance, index=1):
-    name = interface["NetworkInterfaceId"]
-    return aws.ec2.attach_network_interface(NetworkInterfaceId=name, InstanceId=instance, DeviceIndex=index)["AttachmentId"]
+    wanted = {"NetworkInterfaceId": interface["NetworkInterfaceId"], "InstanceId": instance, "DeviceIndex": index}
+    return aws.ec2.attach_network_interface(**wanted)["AttachmentId"]
 
 
 def _shown(aws, interface):
-    return aws.ec2.describe_network_interfaces(NetworkInterfaceIds=[interface["NetworkInterfaceId"]])["NetworkInterfaces"][0]
+    names = [interface["NetworkInterfaceId"]]
+    return aws.ec2.describe_network_interfaces(NetworkInterfaceIds=names)["NetworkInterfaces"][0]
 
 
 def _free(aws, network):

@@ -127,7 +127,8 @@ def test_pages_bear_what_goes_between_them(aws):
     aws.ec2.delete_volume(VolumeId=made[0])
     aws.ec2.delete_volume(VolumeId=made[5])
     second = tagging.get_resources(**wanted, PaginationToken=first["PaginationToken"])
-    shown = [one["ResourceARN"].rpartition("/")[2] for page in (first, second) for one in page["ResourceTagMappingList"]]
+    listed = [*first["ResourceTagMappingList"], *second["ResourceTagMappingList"]]
+    shown = [one["ResourceARN"].rpartition("/")[2] for one in listed]
     assert shown == [*made[:5], made[6]] and second["PaginationToken"] == ""
     refused("PaginationTokenExpiredException", tagging.get_resources, PaginationToken="nonsense")
 

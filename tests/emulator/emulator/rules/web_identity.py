@@ -29,6 +29,8 @@ _DISCOVERY = (
     "id_token_signing_alg_values_supported",
 )
 _LEAST_SECONDS = 900
+#: A region of each partition; the call is not signed, so it does not say where it was made.
+_REGIONS = {"aws": "us-east-1", "aws-cn": "cn-north-1", "aws-us-gov": "us-gov-west-1"}
 
 
 @around("sts", "AssumeRoleWithWebIdentity")
@@ -155,7 +157,7 @@ def _session(call: Call, role: Role, account: str, partition: str) -> AssumedRol
             "ValidationError", "The requested DurationSeconds exceeds the MaxSessionDuration set for this role."
         )
     session = sts_backends[account][partition].assume_role(
-        region_name=call.region,
+        region_name=_REGIONS.get(partition, call.region),
         role_session_name=name,
         role_arn=role.arn,
         policy=call.get("Policy"),
