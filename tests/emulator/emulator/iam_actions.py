@@ -1,7 +1,6 @@
 """Which IAM actions a request needs, on what, and what is known about it; read from the request alone.
 
-Source: AWS Service Authorization Reference. Left out: further resources of one call (the instance of AttachVolume),
-and the tags that a resource has already.
+Source: AWS Service Authorization Reference. Left out: further resources of one call (the instance of AttachVolume).
 """
 
 import re
@@ -67,6 +66,7 @@ _EC2_TYPES = {
     "vol": "volume",
     "vpc": "vpc",
 }
+_EFS_PATH = re.compile(r"/(?P<kind>access-point|file-system)s/(?P<id>[a-z]+-[0-9a-f]+)")
 _ARN = re.compile(r"^(?:LoadBalancerArn|ListenerArn|RuleArn|TargetGroupArn|ResourceArns\.member\.1)$")
 #: The action that allows tags on what is created, by service; some of IAM's by what creates.
 _TAGGING = {
@@ -106,14 +106,20 @@ def needed(request: AwsRequest) -> list[str]:
 def resources(request: AwsRequest, account: str) -> list[str | None]:
     """ARNs of what a request is about; [None] where it does not plainly say.
 
-    Said are buckets and objects, what calls of load balancing name by ARN, and what an action of EC2 is called after,
-    such as the volume of CreateVolume or AttachVolume. Of new things the id is unknown, so it is `new`.
+    Said are buckets and objects, what calls of load balancing name by ARN, file systems and access points in a path,
+    and what an action of EC2 is called after, such as the volume of CreateVolume or AttachVolume. Of new things the id
+    is unknown, so it is `new`.
     """
     if request.service == "s3" and request.action != "ListBuckets":
         return [f"arn:aws:s3:::{request.parameters['path'].strip('/')}"]
     if request.service == "elbv2":
         named = [value for key, value in request.parameters.items() if _ARN.match(key) and value.startswith("arn:")]
         return named[:1] or [None]
+    if request.service == "elasticfilesystem":
+        named = _EFS_PATH.search(request.parameters["path"])
+        if named is None:
+            return [None]
+        return [f"arn:aws:elasticfilesystem:{request.region}:{account}:{named['kind']}/{named['id']}"]
     if request.service != "ec2":
         return [None]
     place = f"arn:aws:ec2:{request.region}:{account}:"

@@ -142,7 +142,7 @@ def test_conditions_on_tags_of_the_request_count(pod):
 
 
 def test_conditions_that_are_not_known_are_taken_to_hold(pod):
-    unknown = {"StringEquals": {"aws:ResourceTag/a": "b"}}
+    unknown = {"StringEquals": {"aws:SourceVpce": "vpce-1"}}
     client = pod(_allow("ec2:*", Condition=unknown), _deny("ec2:*", Condition=unknown))
     client("ec2").create_volume(AvailabilityZone=ZONE, Size=1)
 
@@ -164,6 +164,19 @@ def test_resources_of_ec2_and_load_balancing_count_where_the_call_names_them(aws
     refused("AccessDenied", elbv2.delete_target_group, TargetGroupArn=other["TargetGroupArn"])
 
 
+def test_tags_of_a_resource_count_where_the_call_names_it(aws, network, pod):
+    tagged = [{"Key": "elbv2.k8s.aws/cluster", "Value": "one"}]
+    groups = {
+        name: aws.elbv2.create_target_group(Name=name, Protocol="TCP", Port=1, VpcId=network.vpc, Tags=tags)
+        for name, tags in (("own", tagged), ("foreign", [{"Key": "a", "Value": "b"}]))
+    }
+    arns = {name: one["TargetGroups"][0]["TargetGroupArn"] for name, one in groups.items()}
+    own = {"Null": {"aws:ResourceTag/elbv2.k8s.aws/cluster": "false"}}
+    elbv2 = pod(_allow("elasticloadbalancing:*", Condition=own))("elbv2")
+    refused("AccessDenied", elbv2.delete_target_group, TargetGroupArn=arns["foreign"])
+    elbv2.delete_target_group(TargetGroupArn=arns["own"])
+
+
 def test_awss_policy_for_volumes_lets_the_driver_work_on_its_own(aws, pod, launch):
     client = pod()
     aws.iam.attach_role_policy(RoleName="pod", PolicyArn=f"{MANAGED}/service-role/AmazonEBSCSIDriverPolicy")
@@ -178,6 +191,9 @@ def test_awss_policy_for_volumes_lets_the_driver_work_on_its_own(aws, pod, launc
     settle()
     ec2.delete_volume(VolumeId=volume)
     refused("UnauthorizedOperation", ec2.terminate_instances, InstanceIds=[instance])
+    foreign = aws.ec2.create_volume(AvailabilityZone=ZONE, Size=1)["VolumeId"]
+    settle()
+    refused("UnauthorizedOperation", ec2.delete_volume, VolumeId=foreign)
 
 
 def test_awss_policy_for_file_systems_lets_the_driver_work_on_its_own(aws, pod):
@@ -191,6 +207,8 @@ def test_awss_policy_for_file_systems_lets_the_driver_work_on_its_own(aws, pod):
     own = [{"Key": "efs.csi.aws.com/cluster", "Value": "true"}]
     point = efs.create_access_point(FileSystemId=system, ClientToken="a", Tags=own)["AccessPointId"]
     efs.delete_access_point(AccessPointId=point)
+    foreign = aws.efs.create_access_point(FileSystemId=system, ClientToken="b")["AccessPointId"]
+    refused("AccessDeniedException", efs.delete_access_point, AccessPointId=foreign)
     refused("AccessDeniedException", efs.delete_file_system, FileSystemId=system)
 
 

@@ -2,15 +2,18 @@
 
 Checked are sessions that a web identity began; with `--enforce-iam` also other sessions of roles that exist, and
 users that exist. Keys that IAM does not know stay unchecked: they open an account. Identity policies, permissions
-boundaries and session policies count, a Deny wins. Conditions count on the keys of `iam_actions.KNOWN`, resources
-where `iam_actions.resources` knows them; all others are taken to fit. Resource policies and organizations are not
-looked at.
+boundaries and session policies count, a Deny wins. Conditions count on the keys of `iam_actions.KNOWN`, resources and
+their tags where `iam_actions.resources` knows them; all others are taken to fit. Resource policies and organizations
+are not looked at.
 """
 
 from collections.abc import Iterator
 from datetime import UTC, datetime
 from typing import Any
 
+from moto.ec2.models import ec2_backends
+from moto.efs.models import efs_backends
+from moto.elbv2.models import elbv2_backends
 from moto.iam.models import iam_backends
 from moto.s3.models import FakeKey, s3_backends
 from moto.sts.models import AssumedRole
@@ -22,6 +25,8 @@ from emulator.settings import settings
 
 #: Always allowed, even where a policy denies it.
 _FREE = "sts:GetCallerIdentity"
+#: Where the tags of resources are, by service.
+_TABLES = {"ec2": ec2_backends, "elasticfilesystem": efs_backends, "elbv2": elbv2_backends}
 
 
 def refusal(request: AwsRequest, query: str) -> Response | None:
@@ -89,16 +94,32 @@ def _checked(request: AwsRequest, caller: str, sets: list[list[policies.Document
     account = caller.split(":")[4]
     for action in _actions(request):
         for resource in iam_actions.resources(request, account):
-            asked = policies.Request(
-                action=action,
-                resource=resource,
-                context=iam_actions.context(request, action),
-                known=iam_actions.KNOWN,
-            )
+            asked = _asked(request, action, resource, account)
             # Each set must allow: what the caller has, its boundary, the session's own policy.
             if not all(policies.verdict(one, asked) for one in sets):
                 return _denied(request, caller, action)
     return None
+
+
+def _asked(request: AwsRequest, action: str, resource: str | None, account: str) -> policies.Request:
+    context, known = iam_actions.context(request, action), iam_actions.KNOWN
+    tags = _tags(request, resource, account)
+    if tags is not None:
+        prefixes = ("aws:resourcetag/", f"{action.partition(':')[0]}:resourcetag/")
+        context.update({prefix + key.lower(): [value] for prefix in prefixes for key, value in tags.items()})
+        known = (*known, *prefixes)
+    return policies.Request(action, resource, context=context, known=known)
+
+
+def _tags(request: AwsRequest, resource: str | None, account: str) -> dict[str, str] | None:
+    """The tags of what a request plainly names and what is there; None for all else."""
+    name = (resource or "").rpartition("/")[2]
+    if resource is None or name == "new" or request.service not in _TABLES:
+        return None
+    backend = _TABLES[request.service][account][request.region]
+    if request.service == "ec2":
+        return dict(backend.tags.get(name, {}))
+    return dict(backend.tagging_service.get_tag_dict_for_resource(resource if request.service == "elbv2" else name))
 
 
 def _actions(request: AwsRequest) -> Iterator[str]:
