@@ -70,6 +70,24 @@ def test_a_valid_token_gives_credentials_of_the_role(aws, unsigned, endpoint, co
     assert [one["caller"] for one in control(f"calls?since={start}")["calls"]] == ["ebs-csi"]
 
 
+def test_an_sdk_assumes_the_role_by_itself_as_in_a_pod(aws, endpoint, control, monkeypatch, tmp_path):
+    made = _made(aws)
+    allow = {"Effect": "Allow", "Action": "ec2:DescribeVolumes", "Resource": "*"}
+    document = json.dumps({"Version": "2012-10-17", "Statement": [allow]})
+    aws.iam.put_role_policy(RoleName="ebs-csi", PolicyName="volumes", PolicyDocument=document)
+    token = tmp_path / "token"
+    token.write_text(made.issuer.token())
+    for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_SESSION_TOKEN", "AWS_PROFILE"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("AWS_ROLE_ARN", made.role)
+    monkeypatch.setenv("AWS_WEB_IDENTITY_TOKEN_FILE", str(token))
+    monkeypatch.setenv("AWS_ENDPOINT_URL", endpoint)
+    start = control("calls")["next"]
+    boto3.Session(region_name="us-east-1").client("ec2").describe_volumes()
+    shown = [(one["service"], one["action"], one["caller"]) for one in control(f"calls?since={start}")["calls"]]
+    assert shown == [("sts", "AssumeRoleWithWebIdentity", "anonymous"), ("ec2", "DescribeVolumes", "ebs-csi")]
+
+
 def test_an_issuer_at_the_root_of_a_bucket_works(aws, unsigned):
     _assume(unsigned, _made(aws, Issuer(f"issuer-{next(_numbers)}")))
 
