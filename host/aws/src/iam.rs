@@ -2,8 +2,7 @@
 
 use futures::future::try_join_all;
 use plan::Problem;
-use plan::iam::check::Reading;
-use plan::iam::check::{Readings, Role};
+use plan::iam::check::{Reading, Readings, Role};
 use plan::iam::permissions::Policy;
 use plan::iam::role::RoleArn;
 

@@ -174,9 +174,12 @@ mod tests {
         let missing = expect![
             "False MountTargetsMissing spec.storage.efs.fileSystemID: file system fs-1 has no mount target that is available in b; create one there in a subnet of vpc-1, with a security group that lets TCP port 2049 in from the nodes"
         ];
-        check_text(&Reading::Found(file_system(vec![target("a", "vpc-1", "available")])), missing.clone());
+        let never_made = Reading::Found(file_system(vec![target("a", "vpc-1", "available")]));
+        check_text(&never_made, missing);
         let deleting = vec![target("a", "vpc-1", "available"), target("b", "vpc-1", "deleting")];
-        check_text(&Reading::Found(file_system(deleting)), missing);
+        let zones = ["a", "b"].map(str::to_owned).into();
+        let of = |reading: &Reading<FileSystem>| check("f", "fs-1", reading, "vpc-1", &zones);
+        assert_eq!(of(&Reading::Found(file_system(deleting))), of(&never_made));
         check_text(
             &Reading::Found(file_system(vec![])),
             expect![

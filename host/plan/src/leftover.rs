@@ -7,7 +7,7 @@ mod sweep;
 use std::collections::BTreeSet;
 use std::fmt;
 
-use crds::names::{ID_TAG, OWNED, cloud_provider_tag, cluster_tag};
+use crds::names::{CLUSTER_TAG_PREFIX, ID_TAG, OWNED, cloud_provider_tag, cluster_tag};
 
 use crate::{FoundLoadBalancer, FoundNetworkInterface, FoundRule, FoundSecurityGroup, FoundSource, LoadBalancerKind, Snapshot, Tags};
 
@@ -110,8 +110,7 @@ pub fn is_left(tags: &Tags, cluster: &str) -> bool {
 
 /// Whether the normal deletion of some cluster takes care of it.
 fn is_ours(tags: &Tags) -> bool {
-    let any_cluster = cluster_tag("");
-    tags.keys().any(|it| it.starts_with(&any_cluster))
+    tags.keys().any(|it| it.starts_with(CLUSTER_TAG_PREFIX))
 }
 
 /// Whether another cluster of the same name, whose random id is another one, is in the VPC too. What controllers left there does not say

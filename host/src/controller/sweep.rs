@@ -22,7 +22,7 @@ pub async fn look(management: &Management, region: &Region, object: &Arc<Known<A
         return;
     }
     match vpc(object, region, cluster) {
-        Place::Unknown => return,
+        Place::Unknown => return sweep.put_off(now()),
         Place::Nowhere => return sweep.found(Ok(Vec::new()), now()),
         Place::In(vpc_id) => sweep.found(region.leftovers(cluster, &vpc_id).await, now()),
     }

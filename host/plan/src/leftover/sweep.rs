@@ -23,7 +23,7 @@ pub struct Sweep {
     refused: BTreeMap<String, Problem>,
     unread: Option<Problem>,
     /// Looks in a row that brought nothing.
-    idle: u32,
+    idle: i32,
     /// When to look next. None: when something asks for it.
     next: Option<Timestamp>,
 }
@@ -92,8 +92,15 @@ impl Sweep {
         }
     }
 
+    /// It cannot be looked now.
+    pub fn put_off(&mut self, now: Timestamp) {
+        if self.next.is_some() {
+            self.later(now);
+        }
+    }
+
     fn later(&mut self, now: Timestamp) {
-        self.next = Some(now + (SOON * 2f64.powi(self.idle.min(10) as i32)).min(LATE));
+        self.next = Some(now + (SOON * 2f64.powi(self.idle.min(10))).min(LATE));
         self.idle += 1;
     }
 
