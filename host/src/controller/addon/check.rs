@@ -22,17 +22,27 @@ use crate::controller::issuer;
 
 /// How long a good finding is good. Whoever changes a role waits no longer than this to be told.
 const GOOD: Duration = Duration::from_secs(30 * 60);
-/// How soon what is wrong or not known is looked at again.
-const AGAIN: Duration = Duration::from_secs(120);
+/// How soon what is wrong or not known is looked at again: soon at first, because a role or an issuer may just have been made.
+const FIRST: Duration = Duration::from_secs(5);
+/// How soon at last.
+const LAST: Duration = Duration::from_secs(300);
 
 /// Findings by what was asked. Two clusters that ask the same of a role share one.
 #[derive(Default)]
 pub struct Checks {
-    known: Mutex<HashMap<String, (Instant, Finding)>>,
+    known: Mutex<HashMap<String, Known>>,
 }
 
-/// What was found about the steps of a plan, by their ids.
-pub type Findings = BTreeMap<String, Finding>;
+#[derive(Clone)]
+struct Known {
+    found: Finding,
+    until: Instant,
+    /// How long it is good for.
+    good: Duration,
+}
+
+/// What was found about the steps of a plan, by their ids, and when each is looked at again.
+pub type Findings = BTreeMap<String, (Finding, Instant)>;
 
 impl Checks {
     /// Looks at everything that the steps of a plan need of AWS.
@@ -55,20 +65,20 @@ impl Checks {
         findings
     }
 
-    async fn role(&self, wanted: &Wanted, spec: &IamRoleSpec, world: &World<'_>, region: Option<&aws::Region>) -> Finding {
+    async fn role(&self, wanted: &Wanted, spec: &IamRoleSpec, world: &World<'_>, region: Option<&aws::Region>) -> (Finding, Instant) {
         let (Some(aws_cluster), Some(region)) = (world.aws_cluster, region) else { return no_cluster() };
         let field = format!("{}.roleARN", wanted.path);
         let own_account = region.account().await.ok();
         let partition = partition::of_region(&aws_cluster.spec.region);
         let arn = match role::check(&field, &spec.role_arn, &aws_cluster.spec.region) {
             Ok(arn) => arn,
-            Err(error) => return finding(Status::False, reason::INVALID_ROLE_ARN, error.to_string()),
+            Err(error) => return at_once(finding(Status::False, reason::INVALID_ROLE_ARN, error.to_string())),
         };
         let assumer = match spec.trust {
             RoleTrust::Node => Assumer::Instances { partition: partition.to_owned() },
             RoleTrust::Irsa => match self.identity(spec, world, &arn, own_account.as_deref()) {
                 Ok(identity) => Assumer::ServiceAccount(identity),
-                Err(found) => return found,
+                Err(found) => return at_once(found),
             },
         };
         let question = Question {
@@ -129,7 +139,7 @@ impl Checks {
         })
     }
 
-    async fn file_system(&self, wanted: &Wanted, spec: &EfsFileSystemSpec, world: &World<'_>, region: Option<&aws::Region>) -> Finding {
+    async fn file_system(&self, wanted: &Wanted, spec: &EfsFileSystemSpec, world: &World<'_>, region: Option<&aws::Region>) -> (Finding, Instant) {
         let (Some(aws_cluster), Some(region)) = (world.aws_cluster, region) else { return no_cluster() };
         let network = aws_cluster.status.as_ref().map(|it| &it.network_status);
         let vpc_id = network.and_then(|it| it.vpc.as_ref()).map(|it| it.id.clone()).unwrap_or_default();
@@ -143,21 +153,26 @@ impl Checks {
         .await
     }
 
-    async fn remembered(&self, question: String, read: impl Future<Output = Finding>) -> Finding {
-        let now = Instant::now();
-        let known = self.lock().get(&question).filter(|(until, _)| *until > now).map(|(_, found)| found.clone());
-        if let Some(found) = known {
-            return found;
+    async fn remembered(&self, question: String, read: impl Future<Output = Finding>) -> (Finding, Instant) {
+        let before = self.lock().get(&question).cloned();
+        if let Some(known) = before.as_ref().filter(|it| it.until > Instant::now()) {
+            return (known.found.clone(), known.until);
         }
         let found = read.await;
-        let until = Instant::now() + if found.status == Status::True { GOOD } else { AGAIN };
+        let good = match (found.status, before.filter(|it| it.found.status != Status::True)) {
+            (Status::True, _) => GOOD,
+            (_, Some(before)) => (before.good * 2).min(LAST),
+            (_, None) => FIRST,
+        };
+        let until = Instant::now() + good;
         let mut all = self.lock();
-        all.retain(|_, (until, _)| *until > now);
-        all.insert(question, (until, found.clone()));
-        found
+        // Questions that nobody asks any more.
+        all.retain(|_, it| it.until + GOOD > Instant::now());
+        all.insert(question, Known { found: found.clone(), until, good });
+        (found, until)
     }
 
-    fn lock(&self) -> std::sync::MutexGuard<'_, HashMap<String, (Instant, Finding)>> {
+    fn lock(&self) -> std::sync::MutexGuard<'_, HashMap<String, Known>> {
         self.known.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -166,20 +181,30 @@ fn cluster_name(world: &World<'_>) -> ObjectName {
     ObjectName::new(world.cluster.namespace().unwrap_or_default(), world.cluster.name_any())
 }
 
-fn no_cluster() -> Finding {
-    finding(Status::Unknown, reason::READ_FAILED, "the AWSCluster is not there".to_owned())
+fn no_cluster() -> (Finding, Instant) {
+    at_once(finding(Status::Unknown, reason::READ_FAILED, "the AWSCluster is not there".to_owned()))
+}
+
+/// What takes no call to AWS is never remembered; a change of an object has it looked at again.
+fn at_once(found: Finding) -> (Finding, Instant) {
+    (found, Instant::now() + GOOD)
 }
 
 /// What keeps steps from being carried out: the first finding that says no, with the way out.
 pub fn refusal(findings: &Findings, step: &str) -> Option<(&'static str, String)> {
-    let found = findings.get(step).filter(|it| it.status == Status::False)?;
+    let (found, _) = findings.get(step).filter(|(it, _)| it.status == Status::False)?;
     let fix = found.fix.as_ref().map(|it| format!(". A trust policy that would do:\n{it}")).unwrap_or_default();
     Some((found.reason, format!("{}{fix}", found.message)))
 }
 
+/// When the first of them is looked at again; `None` when there are none.
+pub fn next(findings: &Findings) -> Option<Instant> {
+    findings.values().map(|(_, until)| *until).min()
+}
+
 /// What is not known, or is good and should be looked at nevertheless.
 pub fn warnings(findings: &Findings) -> Vec<String> {
-    findings.values().filter(|it| it.status != Status::False && !it.message.is_empty()).map(|it| it.message.clone()).collect()
+    findings.values().map(|(it, _)| it).filter(|it| it.status != Status::False && !it.message.is_empty()).map(|it| it.message.clone()).collect()
 }
 
 /// The fact of the cluster's subnets, by what was read of AWS last.

@@ -11,6 +11,8 @@ use plan::addon::{self, Api, ClusterState, Inventory, Progress, Wanted};
 use plan::cluster::AddOnRule;
 use plan::contract::{AddOnPlan, FactValue, Step, StepSpec, StorageClassFact};
 
+use tokio::time::Instant;
+
 use super::ask::{Answer, Verdict, World};
 use super::carry_out::{Carried, Manner, carried, carry_out, uncertified};
 use super::certificate::Authority;
@@ -78,7 +80,7 @@ impl AddOns {
             add_ons.push(AddOn { wanted, installed, answer });
         }
         self.context.rules.set(&name, requested(&add_ons, state.initialized));
-        let mut progress = Vec::new();
+        let (mut progress, mut next) = (Vec::new(), None);
         for add_on in &add_ons {
             let at = At {
                 object: &object,
@@ -89,10 +91,12 @@ impl AddOns {
                 world: &world,
                 region: region.as_ref(),
             };
-            progress.push(self.advance(&at, add_on).await);
+            let findings = self.findings(&at, add_on).await;
+            progress.push(self.advance(&at, add_on, &findings).await);
+            next = next.into_iter().chain(check::next(&findings)).min();
         }
         self.say(&object, &progress, None).await?;
-        Ok(again(&progress, &state))
+        Ok(sooner(again(&progress, &state), next))
     }
 
     /// The StorageClasses of the cluster, if a plugin wants to know them.
@@ -109,7 +113,17 @@ impl AddOns {
         FactValue::Absent
     }
 
-    async fn advance(&self, it: &At<'_>, add_on: &AddOn) -> Progress {
+    /// What an add-on that may be installed needs of AWS.
+    async fn findings(&self, it: &At<'_>, add_on: &AddOn) -> Findings {
+        match &add_on.answer.verdict {
+            Verdict::Plan(plan, _) if addon::waits_for(add_on.wanted.stage, it.state).is_none() => {
+                self.checks.of_plan(&add_on.wanted, &plan.steps, it.world, it.region).await
+            }
+            _ => Findings::new(),
+        }
+    }
+
+    async fn advance(&self, it: &At<'_>, add_on: &AddOn, findings: &Findings) -> Progress {
         let At { state, api, workload, .. } = *it;
         let at = |phase, reason: &str, message: String| Progress {
             slot: add_on.wanted.slot,
@@ -120,12 +134,11 @@ impl AddOns {
             reason: reason.to_owned(),
             message,
         };
-        let plan = match &add_on.answer.verdict {
+        let (plan, warnings) = match &add_on.answer.verdict {
             Verdict::Refused(reason, message) => return at(PluginPhase::Failed, reason, message.clone()),
             Verdict::Pending(message) => return at(PluginPhase::Pending, reason::CREATING, message.clone()),
             Verdict::Plan(plan, warnings) => (plan, warnings),
         };
-        let (plan, warnings) = plan;
         if let Some(what) = addon::waits_for(add_on.wanted.stage, state) {
             return at(PluginPhase::Pending, reason::WAITING_FOR_CONTROL_PLANE, format!("waits {what}"));
         }
@@ -144,10 +157,9 @@ impl AddOns {
             };
         }
         let phase = if installed.is_some_and(|it| it.complete) { PluginPhase::Updating } else { PluginPhase::Provisioning };
-        let findings = self.checks.of_plan(&add_on.wanted, &plan.steps, it.world, it.region).await;
-        match self.carry_out(it, add_on, plan, installed, workload, &findings).await {
+        match self.carry_out(it, add_on, plan, installed, workload, findings).await {
             Carried::Out => {
-                let warnings: Vec<String> = warnings.iter().cloned().chain(check::warnings(&findings)).collect();
+                let warnings: Vec<String> = warnings.iter().cloned().chain(check::warnings(findings)).collect();
                 at(PluginPhase::Running, reason::READY, warnings.join("; "))
             }
             Carried::Waiting(what) => at(phase, reason::CREATING, what),
@@ -265,6 +277,14 @@ fn cluster_state(cluster: &Known<Cluster>, control_plane: Option<&Known<KubeadmC
         initialized: of_cluster == Some(true) || of_control_plane == Some(true),
         ready: status.and_then(|it| it.ready_replicas).unwrap_or(0) >= 1,
         kubeconfig: true,
+    }
+}
+
+/// No later than when something in AWS is looked at again.
+fn sooner(again: Again, next: Option<Instant>) -> Again {
+    match (again, next.map(|it| it.saturating_duration_since(Instant::now()))) {
+        (Again::After(delay), Some(next)) => Again::After(delay.min(next.max(SOON))),
+        (again, _) => again,
     }
 }
 
