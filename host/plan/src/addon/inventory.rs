@@ -90,6 +90,19 @@ pub fn rules(steps: &[Step]) -> Vec<SecurityGroupRuleSpec> {
     steps.iter().filter_map(rule).collect()
 }
 
+/// The rules of an earlier plan, which are needed until this one is carried out, and those of this one.
+pub fn merged_rules(installed: Option<&Inventory>, plan: &AddOnPlan) -> Vec<SecurityGroupRuleSpec> {
+    let mut res = installed.map(|it| it.rules.clone()).unwrap_or_default();
+    res.extend(rules(&plan.steps));
+    let mut unique: Vec<SecurityGroupRuleSpec> = Vec::new();
+    for rule in res {
+        if !unique.contains(&rule) {
+            unique.push(rule);
+        }
+    }
+    unique
+}
+
 fn applies(steps: &[Step]) -> impl Iterator<Item = ApplySpec> + '_ {
     steps.iter().filter_map(|it| match it.typed() {
         Ok(StepSpec::Apply(spec)) => Some(spec),

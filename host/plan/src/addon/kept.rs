@@ -40,8 +40,8 @@ pub fn kept_rules(text: Option<&str>) -> Option<Vec<AddOnRule>> {
 }
 
 /// The rules that installed add-ons need.
-pub fn rules_of_installed(installed: &[Inventory]) -> Vec<AddOnRule> {
-    installed.iter().flat_map(|it| it.rules.iter().map(AddOnRule::of)).collect()
+pub fn rules_of_installed<'a>(installed: impl IntoIterator<Item = &'a Inventory>) -> Vec<AddOnRule> {
+    installed.into_iter().flat_map(|it| it.rules.iter().map(AddOnRule::of)).collect()
 }
 
 fn kept(it: &AddOnRule) -> Option<Kept> {

@@ -5,6 +5,7 @@ use std::collections::BTreeSet;
 use plan::addon::{self, ObjectRef};
 use plan::contract::{Step, StepSpec};
 
+use super::apply::apply;
 use crate::workload::{WorkloadCluster, WorkloadError};
 
 /// How far the steps of a plan have come.
@@ -52,7 +53,7 @@ async fn one(cluster: &WorkloadCluster, step: &Step, manner: &Manner<'_>) -> Res
     match spec {
         StepSpec::Apply(spec) => {
             for object in &spec.objects {
-                cluster.apply(object, manner.field_manager, manner.force).await.map_err(carried)?;
+                apply(cluster, object, manner).await?;
             }
             Ok(())
         }

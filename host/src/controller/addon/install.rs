@@ -43,8 +43,10 @@ impl AddOns {
         };
         let state = ClusterState { kubeconfig: api != Api::NoKubeconfig, ..initialized };
         let world = World { cluster: &cluster, control_plane: control_plane.as_deref(), aws_cluster: aws_cluster.as_deref() };
+        let records = self.records(workload.as_deref(), initialized.initialized).await;
+        let workload = workload.filter(|_| records.unknown().is_none());
         let mut add_ons = Vec::new();
-        for wanted in addon::wanted(&object.spec) {
+        for wanted in records.installable(addon::wanted(&object.spec)) {
             let installed = match &workload {
                 Some(workload) => workload.inventory(wanted.module).await.map_err(|it| it.to_string()),
                 None => Err("the API server of the cluster was not asked".into()),
@@ -53,11 +55,12 @@ impl AddOns {
             let answer = self.plugins.ask(&wanted, &world, known).await;
             add_ons.push(AddOn { wanted, installed, answer });
         }
-        self.context.rules.set(&name, requested(&add_ons, state.initialized));
+        self.context.rules.set(&name, records.rules(requested(&add_ons, state.initialized), self.context.rules.get(&name)));
         let mut progress = Vec::new();
         for add_on in &add_ons {
             progress.push(self.advance(&object, &name, add_on, &state, &api, workload.as_deref()).await);
         }
+        progress.extend(self.uninstall(&object, workload.as_deref(), &records, &addon::wanted(&object.spec)).await);
         self.say(&object, &progress, None).await?;
         Ok(again(&progress, &state))
     }
@@ -127,6 +130,7 @@ impl AddOns {
             plan_hash: hash.clone(),
             complete: false,
             objects: merged(installed, plan),
+            rules: addon::merged_rules(installed, plan),
             removal: plan.removal.clone(),
         };
         let is_new = installed.is_none_or(|it| it.plan_hash != hash);
@@ -154,8 +158,8 @@ impl AddOns {
         for object in addon::prune(&inventory, plan) {
             workload.delete(&object).await?;
         }
-        let objects = addon::objects(&plan.steps);
-        workload.write_inventory(&Inventory { complete: true, objects, ..inventory }).await
+        let (objects, rules) = (addon::objects(&plan.steps), addon::rules(&plan.steps));
+        workload.write_inventory(&Inventory { complete: true, objects, rules, ..inventory }).await
     }
 }
 
