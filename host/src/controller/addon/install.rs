@@ -49,7 +49,7 @@ impl AddOns {
         for wanted in records.installable(addon::wanted(&object.spec)) {
             let installed = match &workload {
                 Some(workload) => workload.inventory(wanted.module).await.map_err(|it| it.to_string()),
-                None => Err("the API server of the cluster was not asked".into()),
+                None => Err(records.unknown().unwrap_or("the API server of the cluster was not asked").into()),
             };
             let known = installed.as_ref().map(Option::as_ref).map_err(String::as_str);
             let answer = self.plugins.ask(&wanted, &world, known).await;

@@ -199,3 +199,49 @@ pub fn requested(rules: impl IntoIterator<Item = AddOnRule>) -> RequestedRules {
     }
     res
 }
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn installed(module: &str, port: u16) -> Inventory {
+        let rule = json!({"group": "node", "protocol": "tcp", "fromPort": port, "toPort": port, "peer": "node", "description": module});
+        let record = json!({"module": module, "version": "1", "digest": "", "config": {}, "planHash": "", "complete": true, "objects": [],
+            "rules": [rule], "removal": []});
+        serde_json::from_value(record).expect("a record")
+    }
+
+    fn ports(rules: Option<RequestedRules>) -> Option<Vec<i32>> {
+        Some(rules?.into_values().flatten().map(|it| it.from_port).collect())
+    }
+
+    fn asked(port: u16) -> Option<RequestedRules> {
+        Records::Known(vec![installed("calico", port)]).rules_of_all()
+    }
+
+    #[test]
+    fn rules_of_what_is_installed_stay_though_nobody_asks_for_it() {
+        let records = Records::Known(vec![installed("calico", 179), installed("aws-load-balancer-controller", 9443)]);
+        assert_eq!(ports(records.rules(Some(RequestedRules::new()), None)), Some(vec![179, 9443]));
+        assert_eq!(ports(records.rules(asked(5473), asked(1))), Some(vec![179, 5473, 9443]));
+        assert_eq!(records.rules(None, asked(1)), None);
+    }
+
+    #[test]
+    fn no_rule_is_given_up_while_it_is_not_known_what_is_installed() {
+        let unknown = Records::Unknown("connection refused".into());
+        assert_eq!(ports(unknown.rules(asked(5473), asked(179))), Some(vec![179, 5473]));
+        assert_eq!(unknown.rules(asked(5473), None), None);
+    }
+
+    #[test]
+    fn a_network_that_would_replace_another_is_held_back_alone() {
+        let spec = json!({"clusterName": "one", "networking": {"amazonVPC": {}}, "storage": {"ebs": {}}});
+        let wanted = plan::addon::wanted(&serde_json::from_value(spec).expect("a spec"));
+        let names = |records: Records| records.installable(wanted.clone()).iter().map(|it| it.module).collect::<Vec<_>>().join(" ");
+        assert_eq!(names(Records::Known(vec![installed("calico", 179)])), "aws-cloud-controller-manager aws-ebs-csi");
+        assert_eq!(names(Records::Known(vec![])), "aws-cloud-controller-manager aws-vpc-cni aws-ebs-csi");
+    }
+}
