@@ -40,7 +40,11 @@ pub fn status(
     set(types::INGRESS_READY, of_slot(Slot::Ingress, progress, all));
     let open: Vec<&Progress> = progress.iter().filter(|it| it.phase != PluginPhase::Running).collect();
     let failed = open.iter().find(|it| it.phase == PluginPhase::Failed);
-    let message = || open.iter().map(|it| format!("{}: {}", it.module, it.message)).collect::<Vec<_>>().join("; ");
+    let named = |it: &&Progress| match it.message.starts_with(&it.module) {
+        true => it.message.clone(),
+        false => format!("{}: {}", it.module, it.message),
+    };
+    let message = || open.iter().map(named).collect::<Vec<_>>().join("; ");
     set(
         READY,
         match (all, failed.or(open.first())) {

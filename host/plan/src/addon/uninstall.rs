@@ -53,25 +53,30 @@ pub fn leftovers<'a>(installed: &'a [Inventory], wanted: &[Wanted]) -> Vec<(Slot
     res
 }
 
-/// Decides about an installed add-on that is not among `wanted`. `users` is what needs it.
-pub fn leftover(module: &str, slot: Slot, wanted: &[Wanted], users: &[String]) -> Leftover {
+/// Decides about an installed add-on that is not among `wanted`; that is `None` when the ClusterPlugin is being deleted. `users` is what
+/// needs the add-on.
+pub fn leftover(module: &str, slot: Slot, wanted: Option<&[Wanted]>, users: &[String]) -> Leftover {
     let path = path_of(module);
-    let other = wanted.iter().find(|it| it.slot == slot);
+    let again = match wanted {
+        Some(_) => format!("set {path} again, or delete the Cluster"),
+        None => "a new ClusterPlugin of the Cluster finds it".to_owned(),
+    };
+    let rescue = match wanted {
+        Some(_) => format!("when {path} is set again"),
+        None => "when spec.deletion.onPluginDelete is set to Keep".to_owned(),
+    };
+    let other = wanted.unwrap_or_default().iter().find(|it| it.slot == slot);
     match slot {
         Slot::CloudProvider => Leftover::Keep(format!(
-            "{module} stays: without a cloud provider no new Node of a cluster that lives would ever be complete; set {path} again, or \
-             delete the Cluster"
+            "{module} stays: without a cloud provider no new Node of a cluster that lives would ever be complete; {again}"
         )),
         Slot::Networking => match other {
             Some(other) => Leftover::Keep(switching(module, other.module)),
-            None => Leftover::Keep(format!(
-                "{module} stays: without it the Pods of a cluster that lives could not talk; set {path} again, or delete the Cluster"
-            )),
+            None => Leftover::Keep(format!("{module} stays: without it the Pods of a cluster that lives could not talk; {again}")),
         },
-        Slot::Storage | Slot::Ingress if !users.is_empty() => Leftover::InUse(format!(
-            "{module} is used by {}; it is removed when they are gone, or stays when {path} is set again",
-            listed(users)
-        )),
+        Slot::Storage | Slot::Ingress if !users.is_empty() => {
+            Leftover::InUse(format!("{module} is used by {}; it is removed when they are gone, or stays {rescue}", listed(users)))
+        }
         Slot::Storage | Slot::Ingress => Leftover::Remove,
     }
 }
@@ -151,20 +156,24 @@ mod tests {
         let used = ["PersistentVolume a (vol-1)".to_owned()];
         let vpc = asked(json!({"networking": {"amazonVPC": {}}}));
         let cases = [
-            leftover("aws-cloud-controller-manager", Slot::CloudProvider, &[], &[]),
-            leftover("calico", Slot::Networking, &[], &[]),
-            leftover("calico", Slot::Networking, &vpc, &[]),
-            leftover("aws-ebs-csi", Slot::Storage, &[], &used),
-            leftover("aws-ebs-csi", Slot::Storage, &[], &[]),
-            leftover("aws-load-balancer-controller", Slot::Ingress, &[], &["Ingress shop/web".to_owned()]),
-            leftover("aws-load-balancer-controller", Slot::Ingress, &[], &[]),
+            leftover("aws-cloud-controller-manager", Slot::CloudProvider, Some(&[]), &[]),
+            leftover("calico", Slot::Networking, Some(&[]), &[]),
+            leftover("calico", Slot::Networking, None, &[]),
+            leftover("calico", Slot::Networking, Some(&vpc), &[]),
+            leftover("aws-ebs-csi", Slot::Storage, Some(&[]), &used),
+            leftover("aws-ebs-csi", Slot::Storage, None, &used),
+            leftover("aws-ebs-csi", Slot::Storage, Some(&[]), &[]),
+            leftover("aws-load-balancer-controller", Slot::Ingress, Some(&[]), &["Ingress shop/web".to_owned()]),
+            leftover("aws-load-balancer-controller", Slot::Ingress, None, &[]),
         ];
         let text: Vec<String> = cases.iter().map(|it| format!("{it:?}")).collect();
         expect_test::expect![[r#"
             Keep("aws-cloud-controller-manager stays: without a cloud provider no new Node of a cluster that lives would ever be complete; set spec.cloudProvider.aws again, or delete the Cluster")
             Keep("calico stays: without it the Pods of a cluster that lives could not talk; set spec.networking.calico again, or delete the Cluster")
+            Keep("calico stays: without it the Pods of a cluster that lives could not talk; a new ClusterPlugin of the Cluster finds it")
             Keep("calico stays and aws-vpc-cni is not installed: the network of a cluster that lives cannot be switched; set spec.networking.calico again, or make a new cluster with spec.networking.amazonVPC")
             InUse("aws-ebs-csi is used by PersistentVolume a (vol-1); it is removed when they are gone, or stays when spec.storage.ebs is set again")
+            InUse("aws-ebs-csi is used by PersistentVolume a (vol-1); it is removed when they are gone, or stays when spec.deletion.onPluginDelete is set to Keep")
             Remove
             InUse("aws-load-balancer-controller is used by Ingress shop/web; it is removed when they are gone, or stays when spec.ingress.awsLoadBalancerController is set again")
             Remove"#]].assert_eq(&text.join("\n"));

@@ -60,7 +60,7 @@ impl AddOns {
         for add_on in &add_ons {
             progress.push(self.advance(&object, &name, add_on, &state, &api, workload.as_deref()).await);
         }
-        progress.extend(self.uninstall(&object, workload.as_deref(), &records, &addon::wanted(&object.spec)).await);
+        progress.extend(self.uninstall(&object, workload.as_deref(), &records, Some(&addon::wanted(&object.spec))).await);
         self.say(&object, &progress, None).await?;
         Ok(again(&progress, &state))
     }
@@ -195,7 +195,7 @@ fn requested(add_ons: &[AddOn], initialized: bool) -> Option<RequestedRules> {
     Some(rules)
 }
 
-fn cluster_state(cluster: &Known<Cluster>, control_plane: Option<&Known<KubeadmControlPlane>>) -> ClusterState {
+pub(super) fn cluster_state(cluster: &Known<Cluster>, control_plane: Option<&Known<KubeadmControlPlane>>) -> ClusterState {
     let of_cluster = cluster.status.as_ref().and_then(|it| it.initialization.control_plane_initialized);
     let status = control_plane.and_then(|it| it.status.as_ref());
     let of_control_plane = status.and_then(|it| it.initialization.control_plane_initialized);

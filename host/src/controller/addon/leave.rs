@@ -4,7 +4,7 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use crds::cluster_api::Cluster;
+use crds::cluster_api::{Cluster, KubeadmControlPlane};
 use crds::cluster_plugin::{ClusterPlugin, Conflicts, OnPluginDelete, PluginPhase};
 use crds::{AWSCluster, conditions::reason, names};
 use kube::ResourceExt;
@@ -12,7 +12,7 @@ use plan::addon::{self, Api, KEPT_RULES_ANNOTATION, Progress, Slot, can_leave, k
 use serde_json::json;
 
 use super::carry_out::{Carried, Manner, carried, carry_out};
-use super::install::field_manager;
+use super::install::{cluster_state, field_manager};
 use super::uninstall::add_on_rules;
 use super::{AddOns, BLOCKED, SOON};
 use crate::context::{ObjectName, RequestedRules};
@@ -27,10 +27,12 @@ impl AddOns {
     pub(super) async fn leave_alone(&self, object: Arc<Known<ClusterPlugin>>, cluster: Arc<Known<Cluster>>) -> Result<Again, Error> {
         let name = cluster.object_name();
         let (api, workload) = self.reach(&name).await?;
-        let records = self.records(workload.as_deref(), is_initialized(&cluster) || api == Api::Answers).await;
+        let control_plane = self.context.management.of_cluster::<KubeadmControlPlane>(&name).into_iter().next();
+        let initialized = api == Api::Answers || cluster_state(&cluster, control_plane.as_deref()).initialized;
+        let records = self.records(workload.as_deref(), initialized).await;
         let forced = object.annotations().contains_key(names::FORCE_DELETE_ANNOTATION);
         if forced || object.spec.deletion.on_plugin_delete == OnPluginDelete::Keep {
-            let rules = self.context.rules.get(&name).or_else(|| records.rules_of_all());
+            let rules = records.rules_of_all().or_else(|| self.context.rules.get(&name));
             let why = if forced { names::FORCE_DELETE_ANNOTATION } else { "spec.deletion.onPluginDelete: Keep" };
             return self.let_go(&object, &cluster, rules, Some(format!("add-ons stay installed as they are ({why})"))).await;
         }
@@ -40,7 +42,7 @@ impl AddOns {
             self.say(&object, &leaving(&object, PluginPhase::Deleting, &message), Some((reason::UNREACHABLE, &message))).await?;
             return Ok(Again::After(BLOCKED));
         }
-        let left = self.uninstall(&object, workload.as_deref(), &records, &[]).await;
+        let left = self.uninstall(&object, workload.as_deref(), &records, None).await;
         if left.iter().any(|it| can_leave(it.slot)) {
             self.say(&object, &left, None).await?;
             let works = left.iter().any(|it| it.phase == PluginPhase::Deleting);
@@ -133,11 +135,6 @@ impl AddOns {
             other => other,
         }
     }
-}
-
-/// Whether there ever was an API server that something could have been installed in.
-fn is_initialized(cluster: &Known<Cluster>) -> bool {
-    cluster.status.as_ref().and_then(|it| it.initialization.control_plane_initialized) == Some(true)
 }
 
 /// The same of every add-on that is asked for or was there when last looked at.

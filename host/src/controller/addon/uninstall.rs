@@ -74,20 +74,21 @@ impl AddOns {
         }
     }
 
-    /// Goes on removing what is installed and not `wanted`, and says how each fares; what is gone is not said any more. What is wanted
-    /// and cannot be installed beside what stays is said too.
+    /// Goes on removing what is installed and not `wanted`, or everything when the ClusterPlugin is being deleted (`None`), and says how each
+    /// fares; what is gone is not said any more. What is wanted and cannot be installed beside what stays is said too.
     pub(super) async fn uninstall(
         &self,
         object: &Known<ClusterPlugin>,
         workload: Option<&WorkloadCluster>,
         records: &Records,
-        wanted: &[Wanted],
+        wanted: Option<&[Wanted]>,
     ) -> Vec<Progress> {
-        let (Some(workload), Records::Known(installed)) = (workload, records) else { return remembered(object, wanted, records) };
-        let held_back = wanted.iter().filter_map(|it| Some(progress(object, it.slot, it.module, kept(in_the_way(it, installed)?))));
+        let list = wanted.unwrap_or_default();
+        let (Some(workload), Records::Known(installed)) = (workload, records) else { return remembered(object, list, records) };
+        let held_back = list.iter().filter_map(|it| Some(progress(object, it.slot, it.module, kept(in_the_way(it, installed)?))));
         let mut res: Vec<Progress> = held_back.collect();
         let mut asked = Users::default();
-        for (slot, inventory) in leftovers(installed, wanted) {
+        for (slot, inventory) in leftovers(installed, list) {
             let users = match asked.of(workload, slot, &inventory.module).await {
                 Ok(users) => users,
                 Err(error) => {
@@ -97,6 +98,8 @@ impl AddOns {
                 }
             };
             let state = match leftover(&inventory.module, slot, wanted, &users) {
+                // Nobody has to act about what stays when the ClusterPlugin goes.
+                Leftover::Keep(why) if wanted.is_none() => (PluginPhase::Running, reason::KEPT, why),
                 Leftover::Keep(why) => kept(why),
                 Leftover::InUse(what) => (PluginPhase::Failed, reason::IN_USE, what),
                 Leftover::Remove => match self.take_out(object, workload, inventory).await {
