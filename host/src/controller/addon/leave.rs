@@ -36,7 +36,12 @@ impl AddOns {
             let why = if forced { names::FORCE_DELETE_ANNOTATION } else { "spec.deletion.onPluginDelete: Keep" };
             return self.let_go(&object, &cluster, rules, Some(format!("add-ons stay installed as they are ({why})"))).await;
         }
-        if let Some(why) = records.unknown() {
+        if let Some(unknown) = records.unknown() {
+            let why = match &api {
+                Api::Unreachable(why) => why,
+                Api::NoKubeconfig => "there is no kubeconfig Secret",
+                Api::Answers => unknown,
+            };
             let message =
                 format!("to know what is installed: {why}; set spec.deletion.onPluginDelete to Keep to leave everything as it is");
             self.say(&object, &leaving(&object, PluginPhase::Deleting, &message), Some((reason::UNREACHABLE, &message))).await?;
