@@ -21,17 +21,24 @@ impl WorkloadCluster {
         read(object, &live).map(Some)
     }
 
-    /// What was written down about all add-ons, in one request.
+    /// What was written down about all add-ons, in one request, and what is wrong with records that somebody wrote over.
     ///
     /// # Errors
-    /// The API did not answer, or one of the records is not what was written.
-    pub async fn inventories(&self) -> Result<Vec<Inventory>, WorkloadError> {
+    /// The API did not answer.
+    pub async fn inventories(&self) -> Result<(Vec<Inventory>, Vec<WorkloadError>), WorkloadError> {
         let found = self.list_in("v1", "ConfigMap", NAMESPACE, LABEL).await?;
         let one = |live: &Value| {
             let name = live.pointer("/metadata/name").and_then(Value::as_str).unwrap_or_default();
             read(config_map(name.to_owned()), live)
         };
-        found.iter().map(one).collect()
+        let (mut read_well, mut broken) = (Vec::new(), Vec::new());
+        for inventory in found.iter().map(one) {
+            match inventory {
+                Ok(inventory) => read_well.push(inventory),
+                Err(error) => broken.push(error),
+            }
+        }
+        Ok((read_well, broken))
     }
 
     /// Writes down what is being installed.

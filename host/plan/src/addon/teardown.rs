@@ -37,6 +37,8 @@ pub struct TeardownSeen {
     pub volumes: VolumeWork,
     /// Add-ons whose removal is still to be carried out, in order.
     pub installed: Vec<String>,
+    /// A record that somebody wrote over: what it told of goes with the machines, and nothing waits for it.
+    pub unreadable: Option<String>,
 }
 
 /// What to do now.
@@ -116,7 +118,7 @@ fn next(seen: &TeardownSeen) -> Teardown {
     match seen.installed.first() {
         _ if !seen.volumes.awaited.is_empty() => Teardown::Wait(awaited(seen)),
         Some(module) => Teardown::Remove(module.clone()),
-        None => Teardown::Release(None),
+        None => Teardown::Release(seen.unreadable.clone()),
     }
 }
 
@@ -151,6 +153,7 @@ mod tests {
             load_balancers: Ok(vec![]),
             volumes: VolumeWork::default(),
             installed: vec![],
+            unreadable: None,
         }
     }
 
@@ -226,6 +229,12 @@ mod tests {
         assert_eq!(teardown(&removing), Teardown::Remove("aws-ebs-csi".into()));
         let again = exposed("Service", false);
         assert_eq!(teardown(&TeardownSeen { load_balanced: vec![again.clone()], ..removing }), Teardown::Delete(vec![again.object]));
+    }
+
+    #[test]
+    fn a_record_that_cannot_be_read_hinders_nothing_and_is_said() {
+        let broken = TeardownSeen { unreadable: Some("ConfigMap a".into()), installed: vec!["aws-ebs-csi".into()], ..seen() };
+        assert_eq!(course(broken), "Remove(\"aws-ebs-csi\")\nrelease Some(\"ConfigMap a\")\n");
     }
 
     #[test]

@@ -103,6 +103,7 @@ impl AddOns {
             load_balancers: Ok(vec![]),
             volumes: VolumeWork::default(),
             installed: vec![],
+            unreadable: None,
         };
         let Some(workload) = workload.filter(|_| !seen.forced) else { return seen };
         if let Err(error) = look_around(workload, object, &mut seen).await {
@@ -129,15 +130,9 @@ async fn look_around(workload: &WorkloadCluster, object: &Known<ClusterPlugin>, 
     let exposure = seen::exposure(workload).await?;
     seen.load_balanced = addon::load_balanced(&exposure);
     seen.bindings = addon::target_group_bindings(&exposure);
-    let installed = match workload.inventories().await {
-        // Somebody overwrote a record: what it told goes with the machines, and the rest of the teardown does not need it.
-        Err(error @ WorkloadError::Refused { .. }) => {
-            tracing::warn!(%error, "add-ons are not removed one by one");
-            Vec::new()
-        }
-        other => other?,
-    };
+    let (installed, broken) = workload.inventories().await?;
     seen.installed = addon::removed_with_cluster(&installed);
+    seen.unreadable = broken.first().map(|it| format!("{it}; what it recorded was not removed"));
     if seen.is_late() || (seen.load_balanced.is_empty() && seen.bindings.is_empty()) {
         let policy = object.spec.deletion.volumes;
         seen.volumes = addon::volumes(policy, &seen::volumes(workload, policy).await?);

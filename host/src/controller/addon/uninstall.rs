@@ -68,7 +68,10 @@ impl AddOns {
             _ if !initialized => Records::Known(Vec::new()),
             None => Records::Unknown("the API server of the cluster does not answer".into()),
             Some(workload) => match workload.inventories().await {
-                Ok(all) => Records::Known(all),
+                Ok((all, broken)) => match broken.first() {
+                    None => Records::Known(all),
+                    Some(error) => Records::Unknown(error.to_string()),
+                },
                 Err(error) => Records::Unknown(error.to_string()),
             },
         }
