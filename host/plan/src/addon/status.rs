@@ -156,6 +156,14 @@ mod tests {
     }
 
     #[test]
+    fn an_add_on_that_a_message_begins_with_is_not_named_twice() {
+        let kept = progress(Slot::Networking, PluginPhase::Failed, "networking stays");
+        let other = progress(Slot::Storage, PluginPhase::Pending, "waits");
+        let said = status(&ClusterPluginStatus::default(), None, 10.0, &[kept, other], None);
+        assert_eq!(said.conditions.iter().find(|it| it.type_ == READY).unwrap().message, "networking stays; storage: waits");
+    }
+
+    #[test]
     fn what_keeps_all_waiting_is_said_of_all() {
         let waiting =
             status(&ClusterPluginStatus::default(), None, 10.0, &[], Some((reason::WAITING_FOR_CLUSTER, "for the Cluster to exist")));
