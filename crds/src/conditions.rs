@@ -147,6 +147,10 @@ pub mod reason {
     pub const OUT_OF_MEMORY: &str = "OutOfMemory";
     /// The plugin returned more than is taken.
     pub const OUTPUT_TOO_LARGE: &str = "OutputTooLarge";
+    /// An add-on that nobody asks for any more stays, because the cluster would not work without it.
+    pub const KEPT: &str = "Kept";
+    /// An add-on that nobody asks for any more stays as long as something uses it.
+    pub const IN_USE: &str = "InUse";
     /// The time to remove add-ons is over; the rest goes with the machines.
     pub const DELETION_TIMED_OUT: &str = "DeletionTimedOut";
 }

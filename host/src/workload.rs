@@ -1,21 +1,26 @@
-//! The only module that talks to the API servers of workload clusters: clients made from kubeconfigs, server-side apply, reads and
-//! deletes of single objects, and Services of type LoadBalancer. It decides nothing, knows nothing of AWS or of the management API, and no kubeconfig reaches
-//! an error or a log.
+//! The only module that talks to the API servers of workload clusters: clients made from kubeconfigs, server-side apply, reads, lists
+//! and deletes of objects of any kind, and the records of installed add-ons. It decides nothing, knows nothing of AWS or of the management
+//! API, and no kubeconfig reaches an error or a log.
+
+mod list;
+mod record;
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use k8s_openapi::api::core::v1::Service;
-use kube::api::{Api, DeleteParams, DynamicObject, GroupVersionKind, ListParams, Patch, PatchParams, PropagationPolicy};
+use kube::api::{Api, DeleteParams, DynamicObject, GroupVersionKind, Patch, PatchParams, Preconditions, PropagationPolicy};
 use kube::config::{KubeConfigOptions, Kubeconfig};
 use kube::core::discovery::Scope;
 use kube::discovery::ApiResource;
-use kube::{Client, Config, ResourceExt};
-use plan::addon::{Inventory, ObjectRef};
+use kube::{Client, Config};
+use plan::addon::ObjectRef;
 use prometheus_client::metrics::counter::Counter;
-use serde_json::{Value, json};
+use serde_json::Value;
 use sha2::{Digest, Sha256};
+
+/// The field manager of what is this program's own rather than an add-on's.
+const OWN_MANAGER: &str = "cluster-operator";
 
 /// What can go wrong with a workload cluster.
 #[derive(Debug, thiserror::Error)]
@@ -31,17 +36,18 @@ pub enum WorkloadError {
     /// The API server serves no such kind (yet).
     #[error("{object}: the API server does not know {} {}", object.api_version, object.kind)]
     UnknownKind { object: ObjectRef },
-    /// The API server's answer.
+    /// The API server's answer. `fields` are those that it names as wrong, such as `spec.selector`.
     #[error("{object}: {message}")]
-    Refused { object: ObjectRef, code: u16, message: String },
+    Refused { object: ObjectRef, code: u16, message: String, fields: Vec<String> },
 }
 
-/// A Service of type LoadBalancer.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct LoadBalancerService {
-    pub namespace: String,
-    pub name: String,
-    pub is_deleting: bool,
+/// How dependents of a deleted object are treated.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Dependents {
+    /// They are deleted after it, without being waited for.
+    Later,
+    /// It is gone only when they are.
+    First,
 }
 
 /// Clients of workload clusters, one for each, made again when the kubeconfig changes.
@@ -121,7 +127,7 @@ impl WorkloadCluster {
     /// All objects of a kind, of all namespaces; none when the kind is not there.
     pub async fn list(&self, api_version: &str, kind: &str) -> Result<Vec<Value>, WorkloadError> {
         let object = ObjectRef { api_version: api_version.into(), kind: kind.into(), namespace: None, name: String::new() };
-        let resource = match self.kind(&object).await {
+        let resource = match self.resource(&object).await {
             Err(WorkloadError::UnknownKind { .. }) => return Ok(Vec::new()),
             other => other?.0,
         };
@@ -149,11 +155,24 @@ impl WorkloadCluster {
 
     /// Asks for an object's deletion; `true` when it, or its kind, is not there any more.
     pub async fn delete(&self, object: &ObjectRef) -> Result<bool, WorkloadError> {
+        self.delete_exactly(object, None, Dependents::Later).await
+    }
+
+    /// The same, of the object with this uid and no later one of its name.
+    ///
+    /// # Errors
+    /// [`WorkloadError::Conflict`]: it is another one by now.
+    pub async fn delete_exactly(&self, object: &ObjectRef, uid: Option<&str>, dependents: Dependents) -> Result<bool, WorkloadError> {
         let api = match self.api(object).await {
             Err(WorkloadError::UnknownKind { .. }) => return Ok(true),
             other => other?,
         };
-        let parameters = DeleteParams { propagation_policy: Some(PropagationPolicy::Background), ..DeleteParams::default() };
+        let policy = match dependents {
+            Dependents::Later => PropagationPolicy::Background,
+            Dependents::First => PropagationPolicy::Foreground,
+        };
+        let preconditions = uid.map(|it| Preconditions { uid: Some(it.to_owned()), resource_version: None });
+        let parameters = DeleteParams { propagation_policy: Some(policy), preconditions, ..DeleteParams::default() };
         self.count();
         match api.delete(&object.name, &parameters).await {
             Ok(answer) => Ok(answer.is_right()),
@@ -162,72 +181,39 @@ impl WorkloadCluster {
         }
     }
 
-    /// All Services of type LoadBalancer.
-    pub async fn load_balancer_services(&self) -> Result<Vec<LoadBalancerService>, WorkloadError> {
+    /// Merges `patch` into an object that is there; nothing when it, or its kind, is not.
+    pub async fn merge(&self, object: &ObjectRef, patch: &Value) -> Result<(), WorkloadError> {
+        let api = match self.api(object).await {
+            Err(WorkloadError::UnknownKind { .. }) => return Ok(()),
+            other => other?,
+        };
+        let parameters = PatchParams { field_manager: Some(OWN_MANAGER.to_owned()), ..PatchParams::default() };
         self.count();
-        let all: Api<Service> = Api::all(self.client.clone());
-        let list = all.list(&ListParams::default()).await.map_err(unreachable)?;
-        let is_load_balancer = |it: &Service| it.spec.as_ref().and_then(|it| it.type_.as_deref()) == Some("LoadBalancer");
-        let found = list.items.into_iter().filter(is_load_balancer).map(|it| LoadBalancerService {
-            namespace: it.namespace().unwrap_or_default(),
-            name: it.name_any(),
-            is_deleting: it.metadata.deletion_timestamp.is_some(),
-        });
-        Ok(found.collect())
-    }
-
-    /// What was written down about an add-on when it was installed.
-    ///
-    /// # Errors
-    /// The API did not answer, or somebody wrote something else there.
-    pub async fn inventory(&self, module: &str) -> Result<Option<Inventory>, WorkloadError> {
-        let object = inventory_object(module);
-        let Some(live) = self.get(&object).await? else { return Ok(None) };
-        let text = live.pointer("/data/inventory").and_then(Value::as_str).unwrap_or_default();
-        serde_json::from_str(text).map(Some).map_err(|it| WorkloadError::Refused {
-            object,
-            code: 422,
-            message: format!("data.inventory is not an inventory of this program: {it}"),
-        })
-    }
-
-    /// Writes down what is being installed.
-    pub async fn write_inventory(&self, inventory: &Inventory) -> Result<(), WorkloadError> {
-        let object = inventory_object(&inventory.module);
-        let text = serde_json::to_string(inventory).map_err(|it| WorkloadError::Unreachable(it.to_string()))?;
-        let config_map = json!({
-            "apiVersion": object.api_version, "kind": object.kind,
-            "metadata": {"name": object.name, "namespace": object.namespace, "labels": {"cluster.kurator.dev/inventory": inventory.module}},
-            "data": {"inventory": text},
-        });
-        self.apply(&config_map, "cluster-operator", true).await
-    }
-
-    /// Removes the record of an add-on that is not there any more.
-    pub async fn forget_inventory(&self, module: &str) -> Result<(), WorkloadError> {
-        self.delete(&inventory_object(module)).await.map(drop)
-    }
-
-    async fn kind(&self, object: &ObjectRef) -> Result<(ApiResource, Scope), WorkloadError> {
-        let key = (object.api_version.clone(), object.kind.clone());
-        let known = self.kinds.lock().unwrap_or_else(PoisonError::into_inner).get(&key).cloned();
-        match known {
-            Some(known) => Ok(known),
-            None => {
-                let found = self.discover(object).await?;
-                self.kinds.lock().unwrap_or_else(PoisonError::into_inner).insert(key, found.clone());
-                Ok(found)
-            }
+        match api.patch(&object.name, &parameters, &Patch::Merge(patch)).await {
+            Ok(_) => Ok(()),
+            Err(kube::Error::Api(status)) if status.code == 404 => Ok(()),
+            Err(error) => Err(refusal(object, error)),
         }
     }
 
     async fn api(&self, object: &ObjectRef) -> Result<Api<DynamicObject>, WorkloadError> {
-        let (resource, scope) = self.kind(object).await?;
+        let (resource, scope) = self.resource(object).await?;
         Ok(match (scope, &object.namespace) {
             (Scope::Namespaced, Some(namespace)) => Api::namespaced_with(self.client.clone(), namespace, &resource),
             (Scope::Namespaced, None) => Api::default_namespaced_with(self.client.clone(), &resource),
             (Scope::Cluster, _) => Api::all_with(self.client.clone(), &resource),
         })
+    }
+
+    async fn resource(&self, object: &ObjectRef) -> Result<(ApiResource, Scope), WorkloadError> {
+        let key = (object.api_version.clone(), object.kind.clone());
+        let known = self.kinds.lock().unwrap_or_else(PoisonError::into_inner).get(&key).cloned();
+        if let Some(known) = known {
+            return Ok(known);
+        }
+        let found = self.discover(object).await?;
+        self.kinds.lock().unwrap_or_else(PoisonError::into_inner).insert(key, found.clone());
+        Ok(found)
     }
 
     async fn discover(&self, object: &ObjectRef) -> Result<(ApiResource, Scope), WorkloadError> {
@@ -247,20 +233,12 @@ impl WorkloadCluster {
     }
 }
 
-fn inventory_object(module: &str) -> ObjectRef {
-    ObjectRef {
-        api_version: "v1".into(),
-        kind: "ConfigMap".into(),
-        namespace: Some("kube-system".into()),
-        name: format!("cluster-plugin-{module}"),
-    }
-}
-
 fn refusal(object: &ObjectRef, error: kube::Error) -> WorkloadError {
     match error {
         kube::Error::Api(status) if status.code == 409 => WorkloadError::Conflict { object: object.clone(), message: status.message },
         kube::Error::Api(status) if status.code < 500 && status.code != 429 => {
-            WorkloadError::Refused { object: object.clone(), code: status.code, message: status.message }
+            let fields = status.details.into_iter().flat_map(|it| it.causes).map(|it| it.field).collect();
+            WorkloadError::Refused { object: object.clone(), code: status.code, message: status.message, fields }
         }
         other => unreachable(other),
     }

@@ -1,21 +1,31 @@
 //! Add-ons: which of a ClusterPlugin's slots there are, when each may start, what of a plan comes next, and how a cluster that is being
 //! deleted lets go of them. Everything here is a decision; the host carries it out.
 
+mod exposure;
 mod facts;
 mod inventory;
+mod kept;
 mod outline;
+mod recreate;
 mod slots;
 mod status;
 mod steps;
 mod teardown;
+mod uninstall;
+mod volumes;
 
+pub use exposure::*;
 pub use facts::*;
 pub use inventory::*;
+pub use kept::*;
 pub use outline::*;
+pub use recreate::*;
 pub use slots::*;
 pub use status::*;
 pub use steps::*;
 pub use teardown::*;
+pub use uninstall::*;
+pub use volumes::*;
 
 /// When an add-on may be installed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -1,12 +1,16 @@
 //! Drives the add-ons of one cluster: read the ClusterPlugin and its Cluster -> ask the plugins -> judge -> carry out steps -> say.
 //! It decides nothing itself: stages, order, pruning, teardown and status are `plan::addon`'s, what may be asked for is `plan::grant`'s.
 
+mod apply;
 pub mod ask;
 mod carry_out;
 mod certificate;
 mod check;
 mod install;
 mod leave;
+mod seen;
+mod teardown;
+mod uninstall;
 
 use std::collections::{BTreeSet, HashMap};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -24,6 +28,8 @@ use super::queue::Again;
 use crate::context::{Context, ObjectName};
 use crate::management::{Error, Known};
 use crate::workload::Workload;
+
+pub use uninstall::requested;
 
 /// How soon to look again while a workload cluster is awaited: its API is not watched.
 const SOON: Duration = Duration::from_secs(2);

@@ -8,6 +8,7 @@ use crds::cluster_api::{Cluster, Machine};
 use crds::load_balancer::DnsResolutionCheck;
 use crds::{AWSCluster, AWSMachine, ClusterPlugin, names};
 use kube::ResourceExt;
+use plan::addon::{KEPT_RULES_ANNOTATION, kept_rules};
 use plan::cluster::{AddOnRule, Decision, Input};
 use plan::leftover::Sweep;
 use plan::{Action, Problem, Record, Snapshot};
@@ -145,7 +146,7 @@ impl Clusters {
             true => self.machines_left(&name, memory).await?,
             false => Vec::new(),
         };
-        let requested = self.requested(&name);
+        let requested = self.requested(&name, &object);
         let rules = requested.as_ref().map(add_on_rules);
         let region = self.context.aws.region(&object.spec.region);
         let who = format!("cluster/{}", object.object_name());
@@ -172,11 +173,11 @@ impl Clusters {
         Ok(left)
     }
 
-    /// What add-ons ask for. A Cluster without any ClusterPlugin asks for nothing, which is known at once.
-    fn requested(&self, cluster: &ObjectName) -> Option<RequestedRules> {
+    /// What add-ons ask for. A Cluster without any ClusterPlugin asks for what its last one left installed, which is known at once.
+    fn requested(&self, cluster: &ObjectName, object: &Known<AWSCluster>) -> Option<RequestedRules> {
         let requested = self.context.rules.get(cluster);
         match requested.is_none() && self.context.management.of_cluster::<ClusterPlugin>(cluster).is_empty() {
-            true => Some(RequestedRules::new()),
+            true => kept_rules(object.annotations().get(KEPT_RULES_ANNOTATION).map(String::as_str)).map(super::addon::requested),
             false => requested,
         }
     }
@@ -324,7 +325,7 @@ fn decide(seen: &Seen, memory: &mut Remembered) -> Result<Pass, plan::Invalid> {
     Ok(Pass { object, record, snapshot, problem, now, decision, due })
 }
 
-fn add_on_rules(requested: &RequestedRules) -> Vec<AddOnRule> {
+pub(super) fn add_on_rules(requested: &RequestedRules) -> Vec<AddOnRule> {
     let of_group = |(group, rules): (&String, &BTreeSet<plan::Rule>)| -> Vec<AddOnRule> {
         rules.iter().map(|rule| AddOnRule { group: group.clone(), rule: rule.clone() }).collect()
     };

@@ -56,7 +56,7 @@ fn with_network(aws_cluster: &AWSCluster, decision: &Decision) -> AWSCluster {
         network.vpc = Some(VPCStatus { id: given.unwrap_or_else(|| LATER.to_owned()), ..VPCStatus::default() });
     }
     if network.subnets.is_empty() {
-        let zones = decision.desired.values().filter_map(|it| match it {
+        let zones = decision.desired.values().filter_map(|it| match &it.is {
             Resource::Subnet(it) => Some(it.zone.clone()),
             _ => None,
         });

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use sha2::{Digest, Sha256};
 
-use crate::contract::{AddOnPlan, ApplySpec, Prune, Step, StepSpec};
+use crate::contract::{AddOnPlan, ApplySpec, Prune, SecurityGroupRuleSpec, Step, StepSpec};
 
 /// One object of the workload cluster, without its content.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
@@ -63,6 +63,9 @@ pub struct Inventory {
     pub complete: bool,
     /// What was applied and not deleted since, by this plan or an earlier one.
     pub objects: Vec<ObjectRef>,
+    /// The security-group rules that it needs for as long as it is there.
+    #[serde(default)]
+    pub rules: Vec<SecurityGroupRuleSpec>,
     /// What uninstalls it.
     pub removal: Vec<Step>,
 }
@@ -76,6 +79,28 @@ pub fn plan_hash(plan: &AddOnPlan, bundle: &str) -> String {
 /// The objects that a plan applies, in its order.
 pub fn objects(steps: &[Step]) -> Vec<ObjectRef> {
     applies(steps).flat_map(|it| it.objects.iter().filter_map(ObjectRef::of).collect::<Vec<_>>()).collect()
+}
+
+/// The security-group rules that a plan asks for.
+pub fn rules(steps: &[Step]) -> Vec<SecurityGroupRuleSpec> {
+    let rule = |it: &Step| match it.typed() {
+        Ok(StepSpec::SecurityGroupRule(spec)) => Some(spec),
+        _ => None,
+    };
+    steps.iter().filter_map(rule).collect()
+}
+
+/// The rules of an earlier plan, which are needed until this one is carried out, and those of this one.
+pub fn merged_rules(installed: Option<&Inventory>, plan: &AddOnPlan) -> Vec<SecurityGroupRuleSpec> {
+    let mut res = installed.map(|it| it.rules.clone()).unwrap_or_default();
+    res.extend(rules(&plan.steps));
+    let mut unique: Vec<SecurityGroupRuleSpec> = Vec::new();
+    for rule in res {
+        if !unique.contains(&rule) {
+            unique.push(rule);
+        }
+    }
+    unique
 }
 
 fn applies(steps: &[Step]) -> impl Iterator<Item = ApplySpec> + '_ {
@@ -123,6 +148,7 @@ mod tests {
             plan_hash: plan_hash(&plan, ""),
             complete: true,
             objects: super::objects(&plan.steps),
+            rules: vec![],
             removal: vec![],
         }
     }
@@ -138,6 +164,13 @@ mod tests {
     fn definitions_and_namespaces_outlive_a_change() {
         let before = installed(&[object("Namespace", "a"), object("CustomResourceDefinition", "b")]);
         assert_eq!(prune(&before, &plan(&[])), []);
+    }
+
+    #[test]
+    fn a_record_without_rules_is_read() {
+        let mut stored = serde_json::to_value(installed(&[])).unwrap();
+        stored.as_object_mut().unwrap().remove("rules");
+        assert_eq!(serde_json::from_value::<Inventory>(stored).unwrap(), installed(&[]));
     }
 
     #[test]

@@ -40,7 +40,11 @@ pub fn status(
     set(types::INGRESS_READY, of_slot(Slot::Ingress, progress, all));
     let open: Vec<&Progress> = progress.iter().filter(|it| it.phase != PluginPhase::Running).collect();
     let failed = open.iter().find(|it| it.phase == PluginPhase::Failed);
-    let message = || open.iter().map(|it| format!("{}: {}", it.module, it.message)).collect::<Vec<_>>().join("; ");
+    let named = |it: &&Progress| match it.message.starts_with(&it.module) {
+        true => it.message.clone(),
+        false => format!("{}: {}", it.module, it.message),
+    };
+    let message = || open.iter().map(named).collect::<Vec<_>>().join("; ");
     set(
         READY,
         match (all, failed.or(open.first())) {
@@ -149,6 +153,14 @@ mod tests {
         assert_eq!(second.conditions[0].last_transition_time, first.conditions[0].last_transition_time);
         assert_ne!(second.conditions[1].last_transition_time, first.conditions[1].last_transition_time);
         assert_eq!(status(&second, Some(1), 30.0, &done, None), second);
+    }
+
+    #[test]
+    fn an_add_on_that_a_message_begins_with_is_not_named_twice() {
+        let kept = progress(Slot::Networking, PluginPhase::Failed, "networking stays");
+        let other = progress(Slot::Storage, PluginPhase::Pending, "waits");
+        let said = status(&ClusterPluginStatus::default(), None, 10.0, &[kept, other], None);
+        assert_eq!(said.conditions.iter().find(|it| it.type_ == READY).unwrap().message, "networking stays; storage: waits");
     }
 
     #[test]

@@ -1,6 +1,9 @@
-//! What to do next for the add-ons of a cluster that is being deleted: first what made AWS resources from inside the cluster, then the
-//! cloud provider, and only then are the machines let go. Networking stays to the end and goes with the machines.
+//! What to do next for the add-ons of a cluster that is being deleted: first what made AWS resources from inside the cluster, then its
+//! volumes as far as they are to go, then ingress, storage and the cloud provider, and only then are the machines let go. Networking
+//! stays to the end and goes with the machines.
 
+use super::exposure::listed;
+use super::{Exposure, Inventory, ObjectRef, Slot, VolumeWork, slot_of, volumes_that_stay};
 use crate::Timestamp;
 
 /// Whether the workload cluster's API can be asked.
@@ -13,7 +16,8 @@ pub enum Api {
     Unreachable(String),
 }
 
-/// What is known when the question is put.
+/// What is known when the question is put. What comes later in the order need not be read while something earlier is left, unless the
+/// time is over.
 #[derive(Clone, Debug, PartialEq)]
 pub struct TeardownSeen {
     /// The Cluster's deletionTimestamp.
@@ -24,20 +28,26 @@ pub struct TeardownSeen {
     /// Annotation `cluster.kurator.dev/force-delete`.
     pub forced: bool,
     pub api: Api,
-    /// Services of type LoadBalancer that are still there, as namespace/name; those already being deleted too.
-    pub services: Vec<String>,
-    /// Of these, those that nobody has asked to be deleted.
-    pub services_to_delete: Vec<String>,
+    /// Gateways, Ingresses and Services that are still there, in the order in which they are to be deleted.
+    pub load_balanced: Vec<Exposure>,
+    /// What binds Pods to target groups.
+    pub bindings: Vec<Exposure>,
     /// AWS ids of load balancers that the cluster made, by tag; `Err` when AWS could not be asked.
     pub load_balancers: Result<Vec<String>, String>,
+    pub volumes: VolumeWork,
     /// Add-ons whose removal is still to be carried out, in order.
     pub installed: Vec<String>,
+    /// A record that somebody wrote over: what it told of goes with the machines, and nothing waits for it.
+    pub unreadable: Option<String>,
 }
 
 /// What to do now.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Teardown {
-    DeleteServices(Vec<String>),
+    /// Ask for the deletion of these; they are gone when their finalizers are.
+    Delete(Vec<ObjectRef>),
+    /// Carry out what is to be done about volumes.
+    DeleteVolumes,
     /// Carry out the removal of this add-on.
     Remove(String),
     /// Wait, and say this.
@@ -46,15 +56,35 @@ pub enum Teardown {
     Release(Option<String>),
 }
 
-/// Decides the next thing to do. Services come again when users' automation makes new ones, so they are looked at first each time.
+impl TeardownSeen {
+    /// Whether `spec.deletion.timeout` is over.
+    pub fn is_late(&self) -> bool {
+        self.now >= self.began + self.timeout
+    }
+
+    /// Volumes that the user's policy leaves in AWS, in words.
+    pub fn stays(&self) -> Option<String> {
+        volumes_that_stay(&self.volumes.stay)
+    }
+}
+
+/// The add-ons that are removed while their cluster is deleted, in order: what makes AWS resources before what all others need. Networking
+/// and what this program does not know go with the machines.
+pub fn removed_with_cluster(installed: &[Inventory]) -> Vec<String> {
+    let known = installed.iter().filter_map(|it| Some((slot_of(&it.module)?, it.module.clone())));
+    let mut res: Vec<(Slot, String)> = known.filter(|it| it.0 != Slot::Networking).collect();
+    res.sort_by(|(one, first), (other, second)| other.cmp(one).then_with(|| first.cmp(second)));
+    res.into_iter().map(|it| it.1).collect()
+}
+
+/// Decides the next thing to do. Whatever users' automation makes again is looked at first each time.
 pub fn teardown(seen: &TeardownSeen) -> Teardown {
     if seen.forced {
         return Teardown::Release(Some("annotation cluster.kurator.dev/force-delete: add-ons were not removed".into()));
     }
-    let is_late = seen.now >= seen.began + seen.timeout;
     match &seen.api {
         Api::NoKubeconfig => return Teardown::Release(Some("no kubeconfig Secret: add-ons were not removed".into())),
-        Api::Unreachable(why) if is_late => {
+        Api::Unreachable(why) if seen.is_late() => {
             return Teardown::Release(Some(format!(
                 "the API server did not answer within spec.deletion.timeout ({why}): add-ons were not removed"
             )));
@@ -62,26 +92,53 @@ pub fn teardown(seen: &TeardownSeen) -> Teardown {
         Api::Unreachable(why) => return Teardown::Wait(format!("for the API server: {why}")),
         Api::Answers => (),
     }
-    if !seen.services_to_delete.is_empty() {
-        return Teardown::DeleteServices(seen.services_to_delete.clone());
+    match next(seen) {
+        Teardown::Release(skipped) => Teardown::Release(skipped),
+        _ if seen.is_late() => Teardown::Release(Some(format!("spec.deletion.timeout is over while waiting {}", awaited(seen)))),
+        next => next,
     }
-    let (waiting, left) = match &seen.load_balancers {
-        _ if !seen.services.is_empty() => (true, format!("for Services of type LoadBalancer to be gone: {}", seen.services.join(", "))),
-        Err(why) => (true, format!("to know whether load balancers of the cluster are left: {why}")),
-        Ok(ids) if !ids.is_empty() => (true, format!("for load balancers that Services made to be gone: {}", ids.join(", "))),
-        Ok(_) => (false, String::new()),
-    };
-    match (waiting, seen.installed.first()) {
-        (true, _) if is_late => Teardown::Release(Some(format!("spec.deletion.timeout is over while waiting {left}"))),
-        (true, _) => Teardown::Wait(left),
-        (false, Some(_)) if is_late => Teardown::Release(Some("spec.deletion.timeout is over while removing add-ons".into())),
-        (false, Some(name)) => Teardown::Remove(name.clone()),
-        (false, None) => Teardown::Release(None),
+}
+
+fn next(seen: &TeardownSeen) -> Teardown {
+    for exposed in [&seen.load_balanced, &seen.bindings] {
+        let open: Vec<ObjectRef> = exposed.iter().filter(|it| !it.is_deleting).map(|it| it.object.clone()).collect();
+        if !open.is_empty() {
+            return Teardown::Delete(open);
+        }
+        if !exposed.is_empty() {
+            return Teardown::Wait(awaited(seen));
+        }
+    }
+    if !matches!(&seen.load_balancers, Ok(ids) if ids.is_empty()) {
+        return Teardown::Wait(awaited(seen));
+    }
+    if !seen.volumes.stop.is_empty() || !seen.volumes.delete.is_empty() {
+        return Teardown::DeleteVolumes;
+    }
+    match seen.installed.first() {
+        _ if !seen.volumes.awaited.is_empty() => Teardown::Wait(awaited(seen)),
+        Some(module) => Teardown::Remove(module.clone()),
+        None => Teardown::Release(seen.unreadable.clone()),
+    }
+}
+
+/// What is waited for, first things first.
+pub fn awaited(seen: &TeardownSeen) -> String {
+    let names = |exposed: &[Exposure]| listed(&exposed.iter().map(|it| it.object.to_string()).collect::<Vec<_>>());
+    match &seen.load_balancers {
+        _ if !seen.load_balanced.is_empty() => format!("for what has load balancers to be gone: {}", names(&seen.load_balanced)),
+        _ if !seen.bindings.is_empty() => format!("for target groups to be let go: {}", names(&seen.bindings)),
+        Err(why) => format!("to know whether load balancers of the cluster are left: {why}"),
+        Ok(ids) if !ids.is_empty() => format!("for load balancers that the cluster made to be gone: {}", listed(ids)),
+        Ok(_) if !seen.volumes.awaited.is_empty() => format!("for volumes to be deleted: {}", listed(&seen.volumes.awaited)),
+        Ok(_) => format!("for add-ons to be removed: {}", seen.installed.join(", ")),
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use serde_json::json;
+
     use super::*;
 
     fn seen() -> TeardownSeen {
@@ -91,26 +148,93 @@ mod tests {
             timeout: 900.0,
             forced: false,
             api: Api::Answers,
-            services: vec![],
-            services_to_delete: vec![],
+            load_balanced: vec![],
+            bindings: vec![],
             load_balancers: Ok(vec![]),
+            volumes: VolumeWork::default(),
             installed: vec![],
+            unreadable: None,
+        }
+    }
+
+    fn exposed(kind: &str, is_deleting: bool) -> Exposure {
+        let object = ObjectRef { api_version: "v1".into(), kind: kind.into(), namespace: Some("shop".into()), name: "web".into() };
+        Exposure { object, is_deleting }
+    }
+
+    fn full() -> TeardownSeen {
+        TeardownSeen {
+            load_balanced: vec![exposed("Ingress", true), exposed("Service", false)],
+            bindings: vec![exposed("TargetGroupBinding", false)],
+            load_balancers: Ok(vec!["a1b2".into()]),
+            volumes: VolumeWork {
+                stop: vec![],
+                delete: vec![exposed("PersistentVolumeClaim", false).object],
+                awaited: vec!["PersistentVolume db (vol-1)".into()],
+                stay: vec!["PersistentVolume keep (vol-2)".into()],
+            },
+            installed: vec!["aws-ebs-csi".into()],
+            ..seen()
+        }
+    }
+
+    /// The decisions of a teardown in which everything that is asked for happens, one at a time.
+    fn course(mut seen: TeardownSeen) -> String {
+        let mut res = String::new();
+        loop {
+            let next = teardown(&seen);
+            res += &match &next {
+                Teardown::Delete(objects) => format!("delete {}\n", objects.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ")),
+                Teardown::Wait(what) => format!("wait {what}\n"),
+                Teardown::Release(skipped) => format!("release {skipped:?}\n"),
+                other => format!("{other:?}\n"),
+            };
+            match next {
+                Teardown::Delete(_) => {
+                    for it in if seen.load_balanced.is_empty() { &mut seen.bindings } else { &mut seen.load_balanced } {
+                        it.is_deleting = true;
+                    }
+                }
+                Teardown::DeleteVolumes => seen.volumes.delete.clear(),
+                Teardown::Remove(_) => drop(seen.installed.remove(0)),
+                Teardown::Wait(_) if !seen.load_balanced.is_empty() => seen.load_balanced.clear(),
+                Teardown::Wait(_) if !seen.bindings.is_empty() => seen.bindings.clear(),
+                Teardown::Wait(_) if seen.load_balancers != Ok(vec![]) => seen.load_balancers = Ok(vec![]),
+                Teardown::Wait(_) => seen.volumes.awaited.clear(),
+                Teardown::Release(_) => return res,
+            }
         }
     }
 
     #[test]
-    fn services_go_before_anything_is_removed() {
-        let services = vec!["default/web".to_string()];
-        let open =
-            TeardownSeen { services: services.clone(), services_to_delete: services.clone(), installed: vec!["ccm".into()], ..seen() };
-        assert_eq!(teardown(&open), Teardown::DeleteServices(services.clone()));
-        let asked = TeardownSeen { services_to_delete: vec![], ..open };
-        assert_eq!(teardown(&asked), Teardown::Wait("for Services of type LoadBalancer to be gone: default/web".into()));
-        let left = TeardownSeen { services: vec![], load_balancers: Ok(vec!["a1b2".into()]), ..asked };
-        assert_eq!(teardown(&left), Teardown::Wait("for load balancers that Services made to be gone: a1b2".into()));
-        let clean = TeardownSeen { load_balancers: Ok(vec![]), ..left };
-        assert_eq!(teardown(&clean), Teardown::Remove("ccm".into()));
-        assert_eq!(teardown(&TeardownSeen { installed: vec![], ..clean }), Teardown::Release(None));
+    fn load_balancers_go_before_volumes_and_volumes_before_add_ons() {
+        expect_test::expect![[r#"
+            delete Service shop/web
+            wait for what has load balancers to be gone: Ingress shop/web, Service shop/web
+            delete TargetGroupBinding shop/web
+            wait for target groups to be let go: TargetGroupBinding shop/web
+            wait for load balancers that the cluster made to be gone: a1b2
+            DeleteVolumes
+            wait for volumes to be deleted: PersistentVolume db (vol-1)
+            Remove("aws-ebs-csi")
+            release None
+        "#]]
+        .assert_eq(&course(full()));
+        assert_eq!(course(seen()), "release None\n");
+    }
+
+    #[test]
+    fn what_is_made_again_is_deleted_again() {
+        let removing = TeardownSeen { installed: vec!["aws-ebs-csi".into()], ..seen() };
+        assert_eq!(teardown(&removing), Teardown::Remove("aws-ebs-csi".into()));
+        let again = exposed("Service", false);
+        assert_eq!(teardown(&TeardownSeen { load_balanced: vec![again.clone()], ..removing }), Teardown::Delete(vec![again.object]));
+    }
+
+    #[test]
+    fn a_record_that_cannot_be_read_hinders_nothing_and_is_said() {
+        let broken = TeardownSeen { unreadable: Some("ConfigMap a".into()), installed: vec!["aws-ebs-csi".into()], ..seen() };
+        assert_eq!(course(broken), "Remove(\"aws-ebs-csi\")\nrelease Some(\"ConfigMap a\")\n");
     }
 
     #[test]
@@ -121,17 +245,39 @@ mod tests {
 
     #[test]
     fn a_dead_api_server_holds_until_the_timeout_and_a_missing_kubeconfig_not_at_all() {
-        let dead = TeardownSeen { api: Api::Unreachable("connection refused".into()), ..seen() };
+        let dead = TeardownSeen { api: Api::Unreachable("connection refused".into()), ..full() };
         assert!(matches!(teardown(&dead), Teardown::Wait(_)));
         assert!(matches!(teardown(&TeardownSeen { now: 1900.0, ..dead }), Teardown::Release(Some(_))));
-        assert!(matches!(teardown(&TeardownSeen { api: Api::NoKubeconfig, ..seen() }), Teardown::Release(Some(_))));
+        assert!(matches!(teardown(&TeardownSeen { api: Api::NoKubeconfig, ..full() }), Teardown::Release(Some(_))));
     }
 
     #[test]
-    fn force_and_timeout_let_go() {
-        let services = vec!["default/web".to_string()];
-        let stuck = TeardownSeen { services, ..seen() };
-        assert!(matches!(teardown(&TeardownSeen { forced: true, ..stuck.clone() }), Teardown::Release(Some(_))));
-        assert!(matches!(teardown(&TeardownSeen { now: 1901.0, ..stuck }), Teardown::Release(Some(_))));
+    fn force_and_timeout_let_go_whatever_is_left_and_say_what() {
+        assert!(matches!(teardown(&TeardownSeen { forced: true, ..full() }), Teardown::Release(Some(_))));
+        let late = TeardownSeen { now: 1901.0, ..full() };
+        let volumes = TeardownSeen { load_balanced: vec![], bindings: vec![], load_balancers: Ok(vec![]), ..late.clone() };
+        let add_ons = TeardownSeen { volumes: VolumeWork::default(), ..volumes.clone() };
+        let said = |seen: &TeardownSeen| match teardown(seen) {
+            Teardown::Release(Some(why)) => why,
+            other => format!("{other:?}"),
+        };
+        expect_test::expect![[r#"
+            spec.deletion.timeout is over while waiting for what has load balancers to be gone: Ingress shop/web, Service shop/web
+            spec.deletion.timeout is over while waiting for volumes to be deleted: PersistentVolume db (vol-1)
+            spec.deletion.timeout is over while waiting for add-ons to be removed: aws-ebs-csi"#]]
+        .assert_eq(&[said(&late), said(&volumes), said(&add_ons)].join("\n"));
+        assert_eq!(teardown(&TeardownSeen { now: 1901.0, ..seen() }), Teardown::Release(None));
+    }
+
+    #[test]
+    fn networking_and_what_is_not_known_go_with_the_machines() {
+        let one = |module: &str| -> Inventory {
+            let record = json!({"module": module, "version": "", "digest": "", "config": {}, "planHash": "", "complete": true,
+                "objects": [], "removal": []});
+            serde_json::from_value(record).unwrap()
+        };
+        let all = ["aws-cloud-controller-manager", "calico", "aws-efs-csi", "aws-ebs-csi", "acme", "aws-load-balancer-controller"].map(one);
+        let order = ["aws-load-balancer-controller", "aws-ebs-csi", "aws-efs-csi", "aws-cloud-controller-manager"];
+        assert_eq!(removed_with_cluster(&all), order);
     }
 }

@@ -6,6 +6,7 @@ use plan::addon::{self, ObjectRef};
 use plan::certificate::with_bundle;
 use plan::contract::{Step, StepSpec};
 
+use super::apply::apply;
 use super::certificate::{Authority, CertificateError};
 use super::check::{self, Findings};
 use crate::workload::{WorkloadCluster, WorkloadError};
@@ -63,7 +64,7 @@ async fn one(cluster: &WorkloadCluster, step: &Step, manner: &Manner<'_>) -> Res
                 _ => spec.objects,
             };
             for object in &objects {
-                cluster.apply(object, manner.field_manager, manner.force).await.map_err(carried)?;
+                apply(cluster, object, manner).await?;
             }
             Ok(())
         }

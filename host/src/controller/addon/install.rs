@@ -59,7 +59,9 @@ impl AddOns {
         };
         let state = ClusterState { kubeconfig: api != Api::NoKubeconfig, ..initialized };
         let region = aws_cluster.as_ref().map(|it| self.context.aws.region(&it.spec.region));
-        let all = addon::wanted(&object.spec);
+        let records = self.records(workload.as_deref(), initialized.initialized).await;
+        let workload = workload.filter(|_| records.unknown().is_none());
+        let all = records.installable(addon::wanted(&object.spec));
         let mut world = World {
             cluster: &cluster,
             control_plane: control_plane.as_deref().map(|it| &**it),
@@ -73,13 +75,13 @@ impl AddOns {
         for wanted in all {
             let installed = match &workload {
                 Some(workload) => workload.inventory(wanted.module).await.map_err(|it| it.to_string()),
-                None => Err("the API server of the cluster was not asked".into()),
+                None => Err(records.unknown().unwrap_or("the API server of the cluster was not asked").into()),
             };
             let known = installed.as_ref().map(Option::as_ref).map_err(String::as_str);
             let answer = self.plugins.ask(&wanted, &world, known).await;
             add_ons.push(AddOn { wanted, installed, answer });
         }
-        self.context.rules.set(&name, requested(&add_ons, state.initialized));
+        self.context.rules.set(&name, records.rules(requested(&add_ons, state.initialized), self.context.rules.get(&name)));
         let (mut progress, mut next) = (Vec::new(), None);
         for add_on in &add_ons {
             let at = At {
@@ -95,6 +97,7 @@ impl AddOns {
             progress.push(self.advance(&at, add_on, &findings).await);
             next = next.into_iter().chain(check::next(&findings)).min();
         }
+        progress.extend(self.uninstall(&object, workload.as_deref(), &records, Some(&addon::wanted(&object.spec))).await);
         self.say(&object, &progress, None).await?;
         Ok(sooner(again(&progress, &state), next))
     }
@@ -202,6 +205,7 @@ impl AddOns {
             plan_hash: hash.clone(),
             complete: false,
             objects: merged(installed, plan),
+            rules: addon::merged_rules(installed, plan),
             removal: plan.removal.clone(),
         };
         let is_new = installed.is_none_or(|it| it.plan_hash != hash);
@@ -231,8 +235,8 @@ impl AddOns {
         for object in addon::prune(&inventory, plan) {
             workload.delete(&object).await?;
         }
-        let objects = addon::objects(&plan.steps);
-        workload.write_inventory(&Inventory { complete: true, objects, ..inventory }).await
+        let (objects, rules) = (addon::objects(&plan.steps), addon::rules(&plan.steps));
+        workload.write_inventory(&Inventory { complete: true, objects, rules, ..inventory }).await
     }
 }
 
@@ -268,7 +272,7 @@ fn requested(add_ons: &[AddOn], initialized: bool) -> Option<RequestedRules> {
     Some(rules)
 }
 
-fn cluster_state(cluster: &Known<Cluster>, control_plane: Option<&Known<KubeadmControlPlane>>) -> ClusterState {
+pub(super) fn cluster_state(cluster: &Known<Cluster>, control_plane: Option<&Known<KubeadmControlPlane>>) -> ClusterState {
     let of_cluster = cluster.status.as_ref().and_then(|it| it.initialization.control_plane_initialized);
     let status = control_plane.and_then(|it| it.status.as_ref());
     let of_control_plane = status.and_then(|it| it.initialization.control_plane_initialized);

@@ -1,80 +1,109 @@
-//! How add-ons leave: with their cluster (load balancers first, then the cloud provider, then the machines are let go), or from a
-//! cluster that lives on.
+//! How add-ons leave a cluster that lives on when their ClusterPlugin is deleted, and what every way of leaving has in common: reaching the
+//! cluster, and carrying out a removal. What may leave is `plan::addon`'s to say.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use crds::cluster_api::Cluster;
-use crds::cluster_plugin::{ClusterPlugin, OnPluginDelete, PluginPhase};
+use crds::cluster_api::{Cluster, KubeadmControlPlane};
+use crds::cluster_plugin::{ClusterPlugin, Conflicts, OnPluginDelete, PluginPhase};
 use crds::{AWSCluster, conditions::reason, names};
 use kube::ResourceExt;
-use plan::addon::{Api, Progress, Slot, Teardown, TeardownSeen, teardown, wanted};
+use plan::addon::{self, Api, KEPT_RULES_ANNOTATION, Progress, Slot, can_leave, kept_rules_text, slot_of, wanted};
+use serde_json::json;
 
-use super::carry_out::{Carried, Manner, carry_out};
+use super::carry_out::{Carried, Manner, carried, carry_out};
 use super::check::Findings;
-use super::{AddOns, BLOCKED, SOON, now};
-use crate::context::ObjectName;
+use super::install::{cluster_state, field_manager};
+use super::uninstall::add_on_rules;
+use super::{AddOns, BLOCKED, SOON};
+use crate::context::{ObjectName, RequestedRules};
+use crate::controller::looks::is_ours;
 use crate::controller::queue::Again;
 use crate::management::{Error, Known, Note};
 use crate::workload::WorkloadCluster;
 
 impl AddOns {
-    /// One step of the teardown of a cluster that is being deleted.
-    pub(super) async fn leave_with_cluster(&self, object: Arc<Known<ClusterPlugin>>, cluster: Arc<Known<Cluster>>) -> Result<Again, Error> {
-        let name = cluster.object_name();
-        if !object.has_finalizer(names::PLUGIN_FINALIZER) {
-            self.context.management.remove_finalizer(&cluster, names::PLUGIN_FINALIZER).await?;
-            self.forget(&object.object_name(), &name);
-            return Ok(Again::OnChange);
-        }
-        let (api, workload) = self.reach(&name).await?;
-        let seen = self.teardown_seen(&object, &cluster, api, workload.as_deref()).await;
-        let message = match teardown(&seen) {
-            Teardown::Release(skipped) => {
-                if let Some(message) = skipped {
-                    let note = Note { warning: true, reason: "TeardownSkipped".into(), action: "Teardown".into(), message };
-                    self.context.management.note(&object, note);
-                }
-                self.context.management.remove_finalizer(&object, names::PLUGIN_FINALIZER).await?;
-                self.context.management.remove_finalizer(&cluster, names::PLUGIN_FINALIZER).await?;
-                self.forget(&object.object_name(), &name);
-                return Ok(Again::OnChange);
-            }
-            Teardown::DeleteServices(services) => {
-                if let Some(workload) = &workload {
-                    for service in &services {
-                        self.delete_service(workload, service).await;
-                    }
-                }
-                format!("for Services of type LoadBalancer to be gone: {}", services.join(", "))
-            }
-            Teardown::Remove(module) => match &workload {
-                Some(workload) => self.remove(workload, &object, &module).await,
-                None => "for the API server".into(),
-            },
-            Teardown::Wait(message) => message,
-        };
-        let progress = leaving(&object, &message);
-        self.say(&object, &progress, Some((reason::DELETING, &message))).await?;
-        Ok(Again::After(SOON))
-    }
-
-    /// The ClusterPlugin is deleted and the cluster lives on: without cloud provider and networking nothing of it would work.
+    /// The ClusterPlugin is deleted and the cluster lives on: storage and ingress leave when nothing uses them, and what the cluster cannot
+    /// be without stays, as it is, without this object.
     pub(super) async fn leave_alone(&self, object: Arc<Known<ClusterPlugin>>, cluster: Arc<Known<Cluster>>) -> Result<Again, Error> {
-        let kept: Vec<&str> = wanted(&object.spec).iter().map(|it| it.module).collect();
-        if object.spec.deletion.on_plugin_delete == OnPluginDelete::Uninstall && !kept.is_empty() {
-            let message = format!(
-                "{} cannot be uninstalled from a cluster that lives on: its nodes would stop working; delete the Cluster, or set \
-                 spec.deletion.onPluginDelete to Keep to leave everything as it is",
-                kept.join(", ")
-            );
-            self.say(&object, &leaving(&object, &message), Some((reason::DELETING, &message))).await?;
+        let name = cluster.object_name();
+        let (api, workload) = self.reach(&name).await?;
+        let control_plane = self.context.management.of_cluster::<KubeadmControlPlane>(&name).into_iter().next();
+        let initialized = api == Api::Answers || cluster_state(&cluster, control_plane.as_deref()).initialized;
+        let records = self.records(workload.as_deref(), initialized).await;
+        let forced = object.annotations().contains_key(names::FORCE_DELETE_ANNOTATION);
+        if forced || object.spec.deletion.on_plugin_delete == OnPluginDelete::Keep {
+            let rules = records.rules_of_all().or_else(|| self.context.rules.get(&name));
+            let why = if forced { names::FORCE_DELETE_ANNOTATION } else { "spec.deletion.onPluginDelete: Keep" };
+            return self.let_go(&object, &cluster, rules, Some(format!("add-ons stay installed as they are ({why})"))).await;
+        }
+        if let Some(unknown) = records.unknown() {
+            let why = match &api {
+                Api::Unreachable(why) => why,
+                Api::NoKubeconfig => "there is no kubeconfig Secret",
+                Api::Answers => unknown,
+            };
+            let message =
+                format!("to know what is installed: {why}; set spec.deletion.onPluginDelete to Keep to leave everything as it is");
+            self.say(&object, &leaving(&object, PluginPhase::Deleting, &message), Some((reason::UNREACHABLE, &message))).await?;
             return Ok(Again::After(BLOCKED));
         }
-        self.context.management.remove_finalizer(&cluster, names::PLUGIN_FINALIZER).await?;
-        self.context.management.remove_finalizer(&object, names::PLUGIN_FINALIZER).await?;
+        let left = self.uninstall(&object, workload.as_deref(), &records, None).await;
+        if left.iter().any(|it| can_leave(it.slot)) {
+            self.say(&object, &left, None).await?;
+            let works = left.iter().any(|it| it.phase == PluginPhase::Deleting);
+            return Ok(Again::After(if works { SOON } else { BLOCKED }));
+        }
+        let kept: Vec<&str> = left.iter().map(|it| it.message.as_str()).collect();
+        let kept = (!kept.is_empty()).then(|| kept.join("; "));
+        // Records of what just left were read before it did: their rules go when the rest of them is asked for.
+        let stays = |it: &&addon::Inventory| slot_of(&it.module).is_none_or(|slot| !can_leave(slot));
+        let rules = records.all().map(|all| add_on_rules(all.iter().filter(stays)));
+        self.let_go(&object, &cluster, rules, kept).await
+    }
+
+    /// Ends looking after a cluster's add-ons. Rules of what stays are kept by the AWSCluster, which asks nobody else from then on.
+    async fn let_go(
+        &self,
+        object: &Arc<Known<ClusterPlugin>>,
+        cluster: &Arc<Known<Cluster>>,
+        rules: Option<RequestedRules>,
+        kept: Option<String>,
+    ) -> Result<Again, Error> {
+        let management = &self.context.management;
+        if !self.keep_rules(&cluster.object_name(), rules).await? {
+            let message = "the AWSCluster is paused: security-group rules of add-ons that stay cannot be written down there";
+            self.say(object, &leaving(object, PluginPhase::Deleting, message), Some((reason::PAUSED, message))).await?;
+            return Ok(Again::After(BLOCKED));
+        }
+        management.remove_finalizer(cluster, names::PLUGIN_FINALIZER).await?;
+        management.remove_finalizer(object, names::PLUGIN_FINALIZER).await?;
+        if let Some(message) = kept {
+            let note = Note { warning: false, reason: "AddOnsKept".into(), action: "Uninstall".into(), message };
+            management.note(object, note.clone());
+            management.note(cluster, note);
+        }
         self.forget(&object.object_name(), &cluster.object_name());
         Ok(Again::OnChange)
+    }
+
+    /// Writes down on the AWSCluster which rules its groups keep; `rules` is `None` when that is not known, and then none is revoked. `false`:
+    /// nothing may be written there now.
+    async fn keep_rules(&self, cluster: &ObjectName, rules: Option<RequestedRules>) -> Result<bool, Error> {
+        let management = &self.context.management;
+        let aws_cluster = management.of_cluster::<AWSCluster>(cluster).into_iter().next();
+        if let Some(aws_cluster) = aws_cluster.filter(|it| is_ours(&self.context, it)) {
+            let list = rules.as_ref().map(crate::controller::cluster::add_on_rules);
+            let text = kept_rules_text(list.as_deref());
+            if aws_cluster.annotations().get(KEPT_RULES_ANNOTATION) != text.as_ref() {
+                if management.is_paused(&aws_cluster) {
+                    return Ok(false);
+                }
+                management.patch(&aws_cluster, json!({"metadata": {"annotations": {KEPT_RULES_ANNOTATION: text}}})).await?;
+            }
+        }
+        self.context.rules.set(cluster, rules);
+        Ok(true)
     }
 
     /// Whether the workload API answers, and its client if it does.
@@ -94,81 +123,16 @@ impl AddOns {
         }
     }
 
-    async fn teardown_seen(
-        &self,
-        object: &Known<ClusterPlugin>,
-        cluster: &Known<Cluster>,
-        api: Api,
-        workload: Option<&WorkloadCluster>,
-    ) -> TeardownSeen {
-        let mut seen = TeardownSeen {
-            began: cluster.metadata.deletion_timestamp.as_ref().map_or_else(now, |it| it.0.as_second() as f64),
-            now: now(),
-            timeout: std::time::Duration::from(object.spec.deletion.timeout).as_secs_f64(),
-            forced: [&object.metadata, &cluster.metadata]
-                .iter()
-                .any(|it| it.annotations.as_ref().is_some_and(|it| it.contains_key(names::FORCE_DELETE_ANNOTATION))),
-            api,
-            services: vec![],
-            services_to_delete: vec![],
-            load_balancers: Ok(vec![]),
-            installed: vec![],
-        };
-        let Some(workload) = workload else { return seen };
-        let read = async {
-            let services = workload.load_balancer_services().await?;
-            let text = |it: &crate::workload::LoadBalancerService| format!("{}/{}", it.namespace, it.name);
-            seen.services = services.iter().map(text).collect();
-            seen.services_to_delete = services.iter().filter(|it| !it.is_deleting).map(text).collect();
-            let modules = wanted(&object.spec).into_iter().rev().filter(|it| it.slot != Slot::Networking);
-            for module in modules {
-                if workload.inventory(module.module).await?.is_some() {
-                    seen.installed.push(module.module.to_owned());
-                }
-            }
-            Ok::<(), crate::workload::WorkloadError>(())
-        };
-        if let Err(error) = read.await {
-            seen.api = Api::Unreachable(error.to_string());
-            return seen;
-        }
-        if seen.services.is_empty() {
-            seen.load_balancers = self.load_balancers_of(cluster).await;
-        }
-        seen
-    }
-
-    /// Load balancers that the cluster's own controllers made, by tag; ours carries another one.
-    async fn load_balancers_of(&self, cluster: &Known<Cluster>) -> Result<Vec<String>, String> {
-        let aws_cluster = self.context.management.of_cluster::<AWSCluster>(&cluster.object_name());
-        let Some(aws_cluster) = aws_cluster.first() else { return Ok(vec![]) };
-        let region = self.context.aws.region(&aws_cluster.spec.region);
-        region.load_balancers_of(&cluster.name_any()).await.map_err(|it| format!("{}: {}", it.code, it.message))
-    }
-
-    async fn delete_service(&self, workload: &WorkloadCluster, service: &str) {
-        let Some((namespace, name)) = service.split_once('/') else { return };
-        let object = plan::addon::ObjectRef {
-            api_version: "v1".into(),
-            kind: "Service".into(),
-            namespace: Some(namespace.to_owned()),
-            name: name.to_owned(),
-        };
-        if let Err(error) = workload.delete(&object).await {
-            tracing::info!(%error, "a Service could not be deleted yet");
-        }
-    }
-
-    /// Carries out what was written down at install as the removal of an add-on, then its record. Says what is awaited.
-    async fn remove(&self, workload: &WorkloadCluster, object: &Known<ClusterPlugin>, module: &str) -> String {
+    /// Carries out what was written down at install as the removal of an add-on, then removes its record.
+    pub(super) async fn remove(&self, workload: &WorkloadCluster, object: &Known<ClusterPlugin>, module: &str) -> Carried {
         let inventory = match workload.inventory(module).await {
             Ok(Some(inventory)) => inventory,
-            Ok(None) => return String::new(),
-            Err(error) => return error.to_string(),
+            Ok(None) => return Carried::Out,
+            Err(error) => return carried(error),
         };
-        let force = object.spec.conflicts == crds::cluster_plugin::Conflicts::Force;
+        let force = object.spec.conflicts == Conflicts::Force;
         let manner = Manner {
-            field_manager: &super::install::field_manager(module),
+            field_manager: &field_manager(module),
             force,
             rules_are_there: true,
             findings: &Findings::new(),
@@ -177,27 +141,31 @@ impl AddOns {
         let mut done = BTreeSet::new();
         match carry_out(workload, &inventory.removal, &mut done, &manner).await {
             Carried::Out => match workload.forget_inventory(module).await {
-                Ok(()) => format!("{module} is removed"),
-                Err(error) => error.to_string(),
+                Ok(()) => Carried::Out,
+                Err(error) => carried(error),
             },
-            Carried::Waiting(what) | Carried::Refused(_, what) => format!("removing {module}: {what}"),
+            other => other,
         }
     }
 }
 
-fn leaving(object: &Known<ClusterPlugin>, message: &str) -> Vec<Progress> {
+/// The same of every add-on that is asked for or was there when last looked at.
+pub(super) fn leaving(object: &Known<ClusterPlugin>, phase: PluginPhase, message: &str) -> Vec<Progress> {
     let known = object.status.clone().unwrap_or_default().plugins;
-    let of = |it: plan::addon::Wanted| {
-        let before = known.iter().find(|known| known.name == it.module);
+    let asked: Vec<(Slot, String)> = wanted(&object.spec).into_iter().map(|it| (it.slot, it.module.to_owned())).collect();
+    let others = known.iter().filter(|it| !asked.iter().any(|(_, module)| *module == it.name));
+    let others: Vec<_> = others.filter_map(|it| Some((slot_of(&it.name)?, it.name.clone()))).collect();
+    let of = |(slot, module): (Slot, String)| {
+        let before = known.iter().find(|known| known.name == module);
         Progress {
-            slot: it.slot,
-            module: it.module.to_owned(),
+            slot,
             version: before.map(|it| it.version.clone()).unwrap_or_default(),
             digest: before.map(|it| it.digest.clone()).unwrap_or_default(),
-            phase: PluginPhase::Deleting,
+            module,
+            phase,
             reason: reason::DELETING.to_owned(),
             message: message.to_owned(),
         }
     };
-    wanted(&object.spec).into_iter().map(of).collect()
+    asked.into_iter().chain(others).map(of).collect()
 }

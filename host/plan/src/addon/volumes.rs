@@ -1,0 +1,364 @@
+//! Volumes of the storage drivers: what still uses a driver, and what becomes of volumes when their cluster is deleted. It is told from
+//! lists of the API server; nothing here reads, stops or deletes anything.
+
+use std::collections::BTreeSet;
+
+use crds::cluster_plugin::Volumes;
+use serde_json::{Value, json};
+
+use super::ObjectRef;
+use super::exposure::{is_deleting, listed, named, text};
+
+/// A storage driver: the plugin that installs it, its name as a CSI driver, and what else it serves.
+struct Driver {
+    module: &'static str,
+    name: &'static str,
+    /// The driver that was once built into Kubernetes and whose volumes this one serves.
+    built_in: Option<&'static str>,
+}
+
+const DRIVERS: [Driver; 2] = [
+    Driver { module: "aws-ebs-csi", name: "ebs.csi.aws.com", built_in: Some("kubernetes.io/aws-ebs") },
+    Driver { module: "aws-efs-csi", name: "efs.csi.aws.com", built_in: None },
+];
+
+/// Lists as the API server gave them. Pods and ReplicaSets matter only where volumes are to be deleted.
+#[derive(Clone, Debug, Default)]
+pub struct StorageSeen {
+    pub volumes: Vec<Value>,
+    pub attachments: Vec<Value>,
+    pub claims: Vec<Value>,
+    pub classes: Vec<Value>,
+    pub pods: Vec<Value>,
+    pub replica_sets: Vec<Value>,
+}
+
+/// What to do about volumes before the storage drivers go.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct VolumeWork {
+    /// What would make Pods again, with the merge patch that stops it.
+    pub stop: Vec<(ObjectRef, Value)>,
+    /// Pods first, then the claims that they hold.
+    pub delete: Vec<ObjectRef>,
+    /// What is not gone yet and will be.
+    pub awaited: Vec<String>,
+    /// What stays in AWS.
+    pub stay: Vec<String>,
+}
+
+/// What still needs the driver of this plugin: nothing else can detach or delete it.
+pub fn used_by_storage(module: &str, seen: &StorageSeen) -> Vec<String> {
+    let Some(driver) = DRIVERS.iter().find(|it| it.module == module) else { return Vec::new() };
+    let volumes: Vec<&Value> = seen.volumes.iter().filter(|it| driver.has(it)).collect();
+    let is_named = |attachment: &Value| {
+        let volume = text(attachment, "/spec/source/persistentVolumeName");
+        volumes.iter().any(|it| text(it, "/metadata/name") == volume)
+    };
+    let attachments = seen.attachments.iter().filter(|it| text(it, "/spec/attacher") == driver.name && !is_named(it));
+    let attachments = attachments.map(|it| named("storage.k8s.io/v1", "VolumeAttachment", it).to_string());
+    let claims = seen.claims.iter().filter(|it| driver.is_asked(it, &seen.classes)).map(|it| claim(it).to_string());
+    volumes.iter().map(|it| volume_text(it)).chain(attachments).chain(claims).collect()
+}
+
+/// Claims whose volumes are to be deleted with the cluster, and those that would still get one.
+pub fn claims_to_delete<'a>(policy: Volumes, seen: &'a StorageSeen) -> Vec<&'a Value> {
+    let goes = |claim: &Value| {
+        let volume = text(claim, "/spec/volumeName");
+        let bound = seen.volumes.iter().any(|it| text(it, "/metadata/name") == volume && is_ours(it) && goes_with_claim(it));
+        bound || DRIVERS.iter().any(|driver| driver.is_asked(claim, &seen.classes))
+    };
+    match policy {
+        Volumes::Retain => Vec::new(),
+        Volumes::Delete => seen.claims.iter().filter(|it| goes(it)).collect(),
+    }
+}
+
+/// What is to be done about the volumes of a cluster that is being deleted.
+pub fn volumes(policy: Volumes, seen: &StorageSeen) -> VolumeWork {
+    let ours = || seen.volumes.iter().filter(|it| is_ours(it));
+    if policy == Volumes::Retain {
+        return VolumeWork { stay: ours().map(|it| volume_text(it)).collect(), ..VolumeWork::default() };
+    }
+    let claims = claims_to_delete(policy, seen);
+    let held: BTreeSet<(&str, &str)> = claims.iter().map(|it| (text(it, "/metadata/namespace"), text(it, "/metadata/name"))).collect();
+    let pods: Vec<&Value> = seen.pods.iter().filter(|it| !has_ended(it) && !is_deleting(it) && uses(it, &held)).collect();
+    let mut stop: Vec<(ObjectRef, Value)> = Vec::new();
+    for found in pods.iter().filter_map(|it| stopped(it, &seen.replica_sets)) {
+        if !stop.contains(&found) {
+            stop.push(found);
+        }
+    }
+    let open_claims = claims.iter().filter(|it| !is_deleting(it)).map(|it| claim(it));
+    let (going, stay): (Vec<&Value>, Vec<&Value>) = ours().partition(|it| goes_with_claim(it));
+    let unbound = claims.iter().filter(|it| text(it, "/spec/volumeName").is_empty()).map(|it| claim(it).to_string());
+    VolumeWork {
+        stop,
+        delete: pods.iter().map(|it| named("v1", "Pod", it)).chain(open_claims).collect(),
+        awaited: going.into_iter().map(volume_text).chain(unbound).collect(),
+        stay: stay.into_iter().map(volume_text).collect(),
+    }
+}
+
+/// Tells what stays in AWS; `None` when nothing does.
+pub fn volumes_that_stay(stay: &[String]) -> Option<String> {
+    match stay.len() {
+        0 => None,
+        1 => Some(format!("1 volume stays in AWS: {}", stay[0])),
+        count => Some(format!("{count} volumes stay in AWS: {}", listed(stay))),
+    }
+}
+
+impl Driver {
+    fn has(&self, volume: &Value) -> bool {
+        let built_in = self.built_in.is_some() && volume.pointer("/spec/awsElasticBlockStore").is_some();
+        built_in || text(volume, "/spec/csi/driver") == self.name
+    }
+
+    fn is(&self, provisioner: &str) -> bool {
+        provisioner == self.name || self.built_in == Some(provisioner)
+    }
+
+    /// Whether a claim without a volume waits for this driver to make one.
+    fn is_asked(&self, claim: &Value, classes: &[Value]) -> bool {
+        if !text(claim, "/spec/volumeName").is_empty() || text(claim, "/status/phase") == "Lost" {
+            return false;
+        }
+        let class = text(claim, "/spec/storageClassName");
+        let annotation = claim.pointer("/metadata/annotations/volume.kubernetes.io~1storage-provisioner").and_then(Value::as_str);
+        annotation.is_some_and(|it| self.is(it))
+            || classes.iter().any(|it| text(it, "/metadata/name") == class && self.is(text(it, "/provisioner")))
+    }
+}
+
+fn is_ours(volume: &Value) -> bool {
+    DRIVERS.iter().any(|it| it.has(volume))
+}
+
+/// Whether the driver deletes the volume when its claim goes. A volume that was never claimed is deleted by nobody.
+fn goes_with_claim(volume: &Value) -> bool {
+    text(volume, "/spec/persistentVolumeReclaimPolicy") == "Delete" && volume.pointer("/spec/claimRef").is_some()
+}
+
+fn volume_text(volume: &Value) -> String {
+    let in_csi = text(volume, "/spec/csi/volumeHandle");
+    let in_tree = text(volume, "/spec/awsElasticBlockStore/volumeID");
+    let id = if in_csi.is_empty() { in_tree.rsplit('/').next().unwrap_or_default() } else { in_csi };
+    format!("PersistentVolume {} ({id})", text(volume, "/metadata/name"))
+}
+
+fn claim(claim: &Value) -> ObjectRef {
+    named("v1", "PersistentVolumeClaim", claim)
+}
+
+fn has_ended(pod: &Value) -> bool {
+    matches!(text(pod, "/status/phase"), "Succeeded" | "Failed")
+}
+
+fn uses(pod: &Value, held: &BTreeSet<(&str, &str)>) -> bool {
+    let (namespace, name) = (text(pod, "/metadata/namespace"), text(pod, "/metadata/name"));
+    let volumes = pod.pointer("/spec/volumes").and_then(Value::as_array);
+    volumes.into_iter().flatten().any(|volume| match volume.get("ephemeral") {
+        // The claim of such a volume is named after the Pod.
+        Some(_) => held.contains(&(namespace, format!("{name}-{}", text(volume, "/name")).as_str())),
+        None => held.contains(&(namespace, text(volume, "/persistentVolumeClaim/claimName"))),
+    })
+}
+
+/// What would make this Pod again, and the patch that keeps it from doing so. Pods of other owners wait in vain for a claim that is going,
+/// and an unscheduled Pod holds none.
+fn stopped(pod: &Value, replica_sets: &[Value]) -> Option<(ObjectRef, Value)> {
+    let owner = controller(pod)?;
+    let above = match owner.kind.as_str() {
+        "ReplicaSet" => {
+            let is_owner = |it: &&Value| named("apps/v1", "ReplicaSet", it).same_object(&owner);
+            replica_sets.iter().find(is_owner).and_then(controller).filter(|it| it.kind == "Deployment")
+        }
+        _ => None,
+    };
+    let owner = above.unwrap_or(owner);
+    let group = owner.api_version.split_once('/').map_or("", |it| it.0);
+    let patch = match (group, owner.kind.as_str()) {
+        ("apps", "StatefulSet" | "Deployment" | "ReplicaSet") | ("", "ReplicationController") => json!({"spec": {"replicas": 0}}),
+        ("batch", "Job") => json!({"spec": {"suspend": true}}),
+        _ => return None,
+    };
+    Some((owner, patch))
+}
+
+fn controller(object: &Value) -> Option<ObjectRef> {
+    let owners = object.pointer("/metadata/ownerReferences")?.as_array()?;
+    let owner = owners.iter().find(|it| it["controller"] == true)?;
+    Some(ObjectRef {
+        api_version: text(owner, "/apiVersion").to_owned(),
+        kind: text(owner, "/kind").to_owned(),
+        namespace: Some(text(object, "/metadata/namespace").to_owned()),
+        name: text(owner, "/name").to_owned(),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn volume(name: &str, driver: &str, policy: &str, claim: Option<&str>) -> Value {
+        let mut res = json!({"metadata": {"name": name}, "spec": {"persistentVolumeReclaimPolicy": policy,
+            "csi": {"driver": driver, "volumeHandle": format!("vol-{name}")}}});
+        if let Some(claim) = claim {
+            res["spec"]["claimRef"] = json!({"namespace": "shop", "name": claim});
+        }
+        res
+    }
+
+    fn claimed(name: &str, volume: &str, class: &str) -> Value {
+        json!({"metadata": {"name": name, "namespace": "shop"}, "spec": {"volumeName": volume, "storageClassName": class}})
+    }
+
+    fn pod(name: &str, claim: &str, owner: Value) -> Value {
+        json!({"metadata": {"name": name, "namespace": "shop", "ownerReferences": owner},
+            "spec": {"volumes": [{"name": "data", "persistentVolumeClaim": {"claimName": claim}}]}, "status": {"phase": "Running"}})
+    }
+
+    fn owned(api_version: &str, kind: &str, name: &str) -> Value {
+        json!([{"apiVersion": api_version, "kind": kind, "name": name, "controller": true}])
+    }
+
+    fn seen() -> StorageSeen {
+        const EBS: &str = "ebs.csi.aws.com";
+        StorageSeen {
+            volumes: vec![
+                volume("db", EBS, "Delete", Some("data-db-0")),
+                volume("keep", EBS, "Retain", Some("archive")),
+                volume("files", "efs.csi.aws.com", "Delete", Some("files")),
+                volume("spare", EBS, "Delete", None),
+                volume("nfs", "nfs.csi.k8s.io", "Delete", Some("nfs")),
+                json!({"metadata": {"name": "old"}, "spec": {"persistentVolumeReclaimPolicy": "Retain",
+                    "awsElasticBlockStore": {"volumeID": "aws://us-east-1a/vol-0old"}}}),
+            ],
+            attachments: vec![
+                json!({"metadata": {"name": "of-db"}, "spec": {"attacher": EBS, "source": {"persistentVolumeName": "db"}}}),
+                json!({"metadata": {"name": "stray"}, "spec": {"attacher": EBS, "source": {"persistentVolumeName": "gone"}}}),
+            ],
+            claims: vec![
+                claimed("data-db-0", "db", "gp3"),
+                claimed("archive", "keep", "gp3"),
+                claimed("files", "files", "efs"),
+                claimed("nfs", "nfs", "nfs"),
+                claimed("soon", "", "gp3"),
+                claimed("never", "", "nfs"),
+            ],
+            classes: vec![
+                json!({"metadata": {"name": "gp3"}, "provisioner": EBS}),
+                json!({"metadata": {"name": "nfs"}, "provisioner": "nfs.csi.k8s.io"}),
+            ],
+            pods: vec![
+                pod("db-0", "data-db-0", owned("apps/v1", "StatefulSet", "db")),
+                pod("files-1", "files", owned("apps/v1", "ReplicaSet", "files-abc")),
+                pod("files-2", "files", owned("apps/v1", "ReplicaSet", "files-abc")),
+                pod("bare", "files", json!([])),
+                pod("reader", "archive", owned("apps/v1", "StatefulSet", "reader")),
+                pod("web", "nfs", owned("apps/v1", "StatefulSet", "web")),
+            ],
+            replica_sets: vec![json!({"metadata": {"name": "files-abc", "namespace": "shop",
+                "ownerReferences": owned("apps/v1", "Deployment", "files")}})],
+        }
+    }
+
+    fn lines(work: &VolumeWork) -> String {
+        let stop = work.stop.iter().map(|(object, patch)| format!("stop {object} by {patch}\n"));
+        let delete = work.delete.iter().map(|it| format!("delete {it}\n"));
+        let rest = work.awaited.iter().map(|it| format!("await {it}\n")).chain(work.stay.iter().map(|it| format!("stays {it}\n")));
+        stop.chain(delete).chain(rest).collect()
+    }
+
+    #[test]
+    fn retained_volumes_are_reported_and_nothing_is_deleted() {
+        expect_test::expect![[r#"
+            stays PersistentVolume db (vol-db)
+            stays PersistentVolume keep (vol-keep)
+            stays PersistentVolume files (vol-files)
+            stays PersistentVolume spare (vol-spare)
+            stays PersistentVolume old (vol-0old)
+        "#]]
+        .assert_eq(&lines(&volumes(Volumes::Retain, &seen())));
+    }
+
+    #[test]
+    fn volumes_are_deleted_by_their_claims_after_what_makes_pods_was_stopped() {
+        expect_test::expect![[r#"
+            stop StatefulSet shop/db by {"spec":{"replicas":0}}
+            stop Deployment shop/files by {"spec":{"replicas":0}}
+            delete Pod shop/db-0
+            delete Pod shop/files-1
+            delete Pod shop/files-2
+            delete Pod shop/bare
+            delete PersistentVolumeClaim shop/data-db-0
+            delete PersistentVolumeClaim shop/files
+            delete PersistentVolumeClaim shop/soon
+            await PersistentVolume db (vol-db)
+            await PersistentVolume files (vol-files)
+            await PersistentVolumeClaim shop/soon
+            stays PersistentVolume keep (vol-keep)
+            stays PersistentVolume spare (vol-spare)
+            stays PersistentVolume old (vol-0old)
+        "#]]
+        .assert_eq(&lines(&volumes(Volumes::Delete, &seen())));
+    }
+
+    #[test]
+    fn what_is_going_is_awaited_and_not_asked_again() {
+        let mut seen = seen();
+        for object in seen.claims.iter_mut().chain(&mut seen.pods) {
+            object["metadata"]["deletionTimestamp"] = json!("2026-11-01T00:00:00Z");
+        }
+        let work = volumes(Volumes::Delete, &seen);
+        assert_eq!((work.stop, work.delete), (vec![], vec![]));
+        assert!(!work.awaited.is_empty());
+        seen.volumes.clear();
+        seen.claims.clear();
+        assert_eq!(volumes(Volumes::Delete, &seen), VolumeWork::default());
+    }
+
+    #[test]
+    fn ended_pods_hold_nothing_and_a_generic_ephemeral_volume_is_a_claim() {
+        let mut pod = pod("job-1", "", owned("batch/v1", "Job", "job"));
+        pod["spec"]["volumes"] = json!([{"name": "scratch", "ephemeral": {"volumeClaimTemplate": {}}}]);
+        let mut seen = StorageSeen {
+            volumes: vec![volume("a", "ebs.csi.aws.com", "Delete", Some("job-1-scratch"))],
+            claims: vec![claimed("job-1-scratch", "a", "gp3")],
+            pods: vec![pod],
+            ..StorageSeen::default()
+        };
+        expect_test::expect![[r#"
+            stop Job shop/job by {"spec":{"suspend":true}}
+            delete Pod shop/job-1
+            delete PersistentVolumeClaim shop/job-1-scratch
+            await PersistentVolume a (vol-a)
+        "#]]
+        .assert_eq(&lines(&volumes(Volumes::Delete, &seen)));
+        seen.pods[0]["status"]["phase"] = json!("Succeeded");
+        assert_eq!(volumes(Volumes::Delete, &seen).stop, []);
+    }
+
+    #[test]
+    fn a_driver_is_used_by_volumes_attachments_and_claims_that_wait_for_it() {
+        expect_test::expect![[r#"
+            PersistentVolume db (vol-db)
+            PersistentVolume keep (vol-keep)
+            PersistentVolume spare (vol-spare)
+            PersistentVolume old (vol-0old)
+            VolumeAttachment stray
+            PersistentVolumeClaim shop/soon"#]]
+        .assert_eq(&used_by_storage("aws-ebs-csi", &seen()).join("\n"));
+        assert_eq!(used_by_storage("aws-efs-csi", &seen()), ["PersistentVolume files (vol-files)"]);
+        let classes_alone = StorageSeen { classes: seen().classes, ..StorageSeen::default() };
+        assert_eq!(used_by_storage("aws-ebs-csi", &classes_alone), Vec::<String>::new());
+    }
+
+    #[test]
+    fn a_report_counts_and_names() {
+        assert_eq!(volumes_that_stay(&[]), None);
+        assert_eq!(volumes_that_stay(&["a".into()]).unwrap(), "1 volume stays in AWS: a");
+        let many: Vec<String> = (1..=12).map(|it| it.to_string()).collect();
+        assert_eq!(volumes_that_stay(&many).unwrap(), "12 volumes stay in AWS: 1, 2, 3, 4, 5, 6, 7, 8, 9, 10 and 2 more");
+    }
+}

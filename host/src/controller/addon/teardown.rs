@@ -1,0 +1,169 @@
+//! How add-ons leave with their cluster: what has load balancers first, then volumes as far as they are to go, then the add-ons, and then the
+//! machines are let go. What comes next is `plan::addon`'s to say.
+
+use std::sync::Arc;
+
+use crds::AWSCluster;
+use crds::cluster_api::Cluster;
+use crds::cluster_plugin::{ClusterPlugin, PluginPhase};
+use crds::{conditions::reason, names};
+use kube::ResourceExt;
+use plan::addon::{self, Api, ObjectRef, Teardown, TeardownSeen, VolumeWork, awaited, teardown};
+
+use super::carry_out::Carried;
+use super::leave::leaving;
+use super::{AddOns, SOON, now, seen};
+use crate::controller::queue::Again;
+use crate::management::{Error, Known, Note};
+use crate::workload::{WorkloadCluster, WorkloadError};
+
+impl AddOns {
+    /// One step of the teardown of a cluster that is being deleted.
+    pub(super) async fn leave_with_cluster(&self, object: Arc<Known<ClusterPlugin>>, cluster: Arc<Known<Cluster>>) -> Result<Again, Error> {
+        let name = cluster.object_name();
+        if !object.has_finalizer(names::PLUGIN_FINALIZER) {
+            self.context.management.remove_finalizer(&cluster, names::PLUGIN_FINALIZER).await?;
+            self.forget(&object.object_name(), &name);
+            return Ok(Again::OnChange);
+        }
+        let (api, workload) = self.reach(&name).await?;
+        let seen = self.teardown_seen(&object, &cluster, api, workload.as_deref()).await;
+        let message = match (teardown(&seen), workload.as_deref()) {
+            (Teardown::Release(skipped), _) => return self.release(&object, &cluster, &seen, skipped).await,
+            (Teardown::Wait(message), _) => message,
+            (_, None) => "for the API server".into(),
+            (Teardown::Delete(objects), Some(workload)) => {
+                delete(workload, &objects).await;
+                awaited(&seen)
+            }
+            (Teardown::DeleteVolumes, Some(workload)) => {
+                delete_volumes(workload, &seen.volumes).await;
+                awaited(&seen)
+            }
+            (Teardown::Remove(module), Some(workload)) => match self.remove(workload, &object, &module).await {
+                Carried::Out => format!("{module} is removed"),
+                Carried::Waiting(what) | Carried::Refused(_, what) => format!("removing {module}: {what}"),
+            },
+        };
+        let message = with(message, seen.stays());
+        let progress = leaving(&object, PluginPhase::Deleting, &message);
+        self.say(&object, &progress, Some((reason::DELETING, &message))).await?;
+        Ok(Again::After(SOON))
+    }
+
+    /// Lets the machines go, and tells what was left and why: nobody can ask the cluster afterwards.
+    async fn release(
+        &self,
+        object: &Arc<Known<ClusterPlugin>>,
+        cluster: &Arc<Known<Cluster>>,
+        seen: &TeardownSeen,
+        skipped: Option<String>,
+    ) -> Result<Again, Error> {
+        let management = &self.context.management;
+        let told = |warning, reason: &str, message: String| {
+            let note = Note { warning, reason: reason.into(), action: "Teardown".into(), message };
+            management.note(object, note.clone());
+            management.note(cluster, note);
+        };
+        let reason = if seen.is_late() { reason::DELETION_TIMED_OUT } else { reason::DELETED };
+        let message = with(skipped.clone().unwrap_or_else(|| "the add-ons are removed".into()), seen.stays());
+        self.say(object, &leaving(object, PluginPhase::Deleted, &message), Some((reason, &message))).await?;
+        // What was just written is a newer version of the object.
+        let object_name = object.object_name();
+        let Some(newest) = management.get::<ClusterPlugin>(&object_name) else { return Ok(Again::OnChange) };
+        management.remove_finalizer(&newest, names::PLUGIN_FINALIZER).await?;
+        if let Some(message) = skipped {
+            told(true, "TeardownSkipped", message);
+        }
+        if let Some(message) = seen.stays() {
+            told(false, "VolumesRetained", message);
+        }
+        management.remove_finalizer(cluster, names::PLUGIN_FINALIZER).await?;
+        self.forget(&object_name, &cluster.object_name());
+        Ok(Again::OnChange)
+    }
+
+    async fn teardown_seen(
+        &self,
+        object: &Known<ClusterPlugin>,
+        cluster: &Known<Cluster>,
+        api: Api,
+        workload: Option<&WorkloadCluster>,
+    ) -> TeardownSeen {
+        let mut seen = TeardownSeen {
+            began: cluster.metadata.deletion_timestamp.as_ref().map_or_else(now, |it| it.0.as_second() as f64),
+            now: now(),
+            timeout: std::time::Duration::from(object.spec.deletion.timeout).as_secs_f64(),
+            forced: [&object.metadata, &cluster.metadata]
+                .iter()
+                .any(|it| it.annotations.as_ref().is_some_and(|it| it.contains_key(names::FORCE_DELETE_ANNOTATION))),
+            api,
+            load_balanced: vec![],
+            bindings: vec![],
+            load_balancers: Ok(vec![]),
+            volumes: VolumeWork::default(),
+            installed: vec![],
+            unreadable: None,
+        };
+        let Some(workload) = workload.filter(|_| !seen.forced) else { return seen };
+        if let Err(error) = look_around(workload, object, &mut seen).await {
+            seen.api = Api::Unreachable(error.to_string());
+            return seen;
+        }
+        if seen.load_balanced.is_empty() && seen.bindings.is_empty() {
+            seen.load_balancers = self.load_balancers_of(cluster).await;
+        }
+        seen
+    }
+
+    /// Load balancers that the cluster's own controllers made, by tag; ours carries another one.
+    async fn load_balancers_of(&self, cluster: &Known<Cluster>) -> Result<Vec<String>, String> {
+        let aws_cluster = self.context.management.of_cluster::<AWSCluster>(&cluster.object_name());
+        let Some(aws_cluster) = aws_cluster.first() else { return Ok(vec![]) };
+        let region = self.context.aws.region(&aws_cluster.spec.region);
+        region.load_balancers_of(&cluster.name_any()).await.map_err(|it| format!("{}: {}", it.code, it.message))
+    }
+}
+
+/// Reads what is left in the cluster; volumes only when nothing before them is, or when the time is over and they are only reported.
+async fn look_around(workload: &WorkloadCluster, object: &Known<ClusterPlugin>, seen: &mut TeardownSeen) -> Result<(), WorkloadError> {
+    let exposure = seen::exposure(workload).await?;
+    seen.load_balanced = addon::load_balanced(&exposure);
+    seen.bindings = addon::target_group_bindings(&exposure);
+    let (installed, broken) = workload.inventories().await?;
+    seen.installed = addon::removed_with_cluster(&installed);
+    seen.unreadable = broken.first().map(|it| format!("{it}; what it recorded was not removed"));
+    if seen.is_late() || (seen.load_balanced.is_empty() && seen.bindings.is_empty()) {
+        let policy = object.spec.deletion.volumes;
+        seen.volumes = addon::volumes(policy, &seen::volumes(workload, policy).await?);
+    }
+    Ok(())
+}
+
+/// Asks for deletions; what is refused now is asked for again at the next look.
+async fn delete(workload: &WorkloadCluster, objects: &[ObjectRef]) {
+    for object in objects {
+        if let Err(error) = workload.delete(object).await {
+            tracing::info!(%error, "could not be deleted yet");
+        }
+    }
+}
+
+/// First what would make Pods again, then the Pods, then their claims. When the first cannot be done, nothing is deleted: a new claim would
+/// be a new volume.
+async fn delete_volumes(workload: &WorkloadCluster, work: &VolumeWork) {
+    for (object, patch) in &work.stop {
+        if let Err(error) = workload.merge(object, patch).await {
+            tracing::info!(%error, "could not be stopped yet");
+            return;
+        }
+    }
+    delete(workload, &work.delete).await;
+}
+
+fn with(message: String, more: Option<String>) -> String {
+    match more {
+        Some(more) => format!("{message}; {more}"),
+        None => message,
+    }
+}

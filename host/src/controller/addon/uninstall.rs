@@ -1,0 +1,253 @@
+//! Takes out of a cluster that lives what its ClusterPlugin does not ask for any more, and keeps what must not go. What may leave is
+//! `plan::addon`'s to say; here the cluster is asked, and removals are carried out.
+
+use std::collections::BTreeSet;
+
+use crds::cluster_plugin::{ClusterPlugin, PluginPhase, PluginStatus};
+use crds::conditions::reason;
+use plan::addon::{
+    Inventory, Leftover, Progress, Slot, Wanted, can_leave, in_the_way, leftover, leftovers, rules_of_installed, slot_of,
+    used_by_ingress_controller, used_by_storage,
+};
+use plan::cluster::AddOnRule;
+
+use super::carry_out::Carried;
+use super::{AddOns, seen};
+use crate::context::RequestedRules;
+use crate::management::Known;
+use crate::workload::{WorkloadCluster, WorkloadError};
+
+/// What the records in a workload cluster say is installed there.
+pub(super) enum Records {
+    Known(Vec<Inventory>),
+    /// Why they could not be read: nothing may be concluded, and nothing installed or removed.
+    Unknown(String),
+}
+
+impl Records {
+    pub(super) fn all(&self) -> Option<&[Inventory]> {
+        match self {
+            Records::Known(all) => Some(all),
+            Records::Unknown(_) => None,
+        }
+    }
+
+    pub(super) fn unknown(&self) -> Option<&str> {
+        match self {
+            Records::Known(_) => None,
+            Records::Unknown(why) => Some(why),
+        }
+    }
+
+    /// The add-ons that can be installed: a network that would replace another cannot.
+    pub(super) fn installable(&self, wanted: Vec<Wanted>) -> Vec<Wanted> {
+        let installed = self.all().unwrap_or_default();
+        wanted.into_iter().filter(|it| in_the_way(it, installed).is_none()).collect()
+    }
+
+    /// The rules that everything installed needs; `None` when that is not known.
+    pub(super) fn rules_of_all(&self) -> Option<RequestedRules> {
+        self.all().map(|all| add_on_rules(all.iter()))
+    }
+
+    /// What is asked for and what is installed, together: rules go after the objects that need them. While it is not known what is installed,
+    /// nothing is taken from what was asked for `before`.
+    pub(super) fn rules(&self, requested: Option<RequestedRules>, before: Option<RequestedRules>) -> Option<RequestedRules> {
+        let mut res = requested?;
+        for (group, rules) in self.rules_of_all().or(before)? {
+            res.entry(group).or_default().extend(rules);
+        }
+        Some(res)
+    }
+}
+
+impl AddOns {
+    /// Reads what is installed. Before a control plane is `initialized`, nothing can be.
+    pub(super) async fn records(&self, workload: Option<&WorkloadCluster>, initialized: bool) -> Records {
+        match workload {
+            _ if !initialized => Records::Known(Vec::new()),
+            None => Records::Unknown("the API server of the cluster does not answer".into()),
+            Some(workload) => match workload.inventories().await {
+                Ok((all, broken)) => match broken.first() {
+                    None => Records::Known(all),
+                    Some(error) => Records::Unknown(error.to_string()),
+                },
+                Err(error) => Records::Unknown(error.to_string()),
+            },
+        }
+    }
+
+    /// Goes on removing what is installed and not `wanted`, or everything when the ClusterPlugin is being deleted (`None`), and says how each
+    /// fares; what is gone is not said any more. What is wanted and cannot be installed beside what stays is said too.
+    pub(super) async fn uninstall(
+        &self,
+        object: &Known<ClusterPlugin>,
+        workload: Option<&WorkloadCluster>,
+        records: &Records,
+        wanted: Option<&[Wanted]>,
+    ) -> Vec<Progress> {
+        let list = wanted.unwrap_or_default();
+        let (Some(workload), Records::Known(installed)) = (workload, records) else { return remembered(object, list, records) };
+        let held_back = list.iter().filter_map(|it| Some(progress(object, it.slot, it.module, kept(in_the_way(it, installed)?))));
+        let mut res: Vec<Progress> = held_back.collect();
+        let mut asked = Users::default();
+        for (slot, inventory) in leftovers(installed, list) {
+            let users = match asked.of(workload, slot, &inventory.module).await {
+                Ok(users) => users,
+                Err(error) => {
+                    let state = (PluginPhase::Deleting, reason::UNREACHABLE, error.to_string());
+                    res.push(progress(object, slot, &inventory.module, state));
+                    continue;
+                }
+            };
+            let state = match leftover(&inventory.module, slot, wanted, &users) {
+                // Nobody has to act about what stays when the ClusterPlugin goes.
+                Leftover::Keep(why) if wanted.is_none() => (PluginPhase::Running, reason::KEPT, why),
+                Leftover::Keep(why) => kept(why),
+                Leftover::InUse(what) => (PluginPhase::Failed, reason::IN_USE, what),
+                Leftover::Remove => match self.take_out(object, workload, inventory).await {
+                    Carried::Out => continue,
+                    Carried::Waiting(what) => (PluginPhase::Deleting, reason::DELETING, what),
+                    Carried::Refused(reason, what) => (PluginPhase::Failed, reason, what),
+                },
+            };
+            res.push(progress(object, slot, &inventory.module, state));
+        }
+        res
+    }
+
+    async fn take_out(&self, object: &Known<ClusterPlugin>, workload: &WorkloadCluster, inventory: &Inventory) -> Carried {
+        // From here on it is not whole: should it be asked for again, all of it is applied again.
+        if inventory.complete {
+            let begun = Inventory { complete: false, plan_hash: String::new(), ..inventory.clone() };
+            if let Err(error) = workload.write_inventory(&begun).await {
+                return super::carry_out::carried(error);
+            }
+            tracing::info!(cluster_plugin = %object.object_name(), module = inventory.module, "uninstalling");
+        }
+        self.set_done(&object.object_name(), &inventory.module, "", BTreeSet::new());
+        self.remove(workload, object, &inventory.module).await
+    }
+}
+
+/// What uses add-ons that may leave, asked at most once for each slot.
+#[derive(Default)]
+struct Users {
+    storage: Option<plan::addon::StorageSeen>,
+    exposure: Option<plan::addon::ExposureSeen>,
+}
+
+impl Users {
+    async fn of(&mut self, workload: &WorkloadCluster, slot: Slot, module: &str) -> Result<Vec<String>, WorkloadError> {
+        match slot {
+            Slot::Storage => {
+                let seen = match self.storage.take() {
+                    Some(seen) => seen,
+                    None => seen::storage(workload).await?,
+                };
+                Ok(used_by_storage(module, self.storage.insert(seen)))
+            }
+            Slot::Ingress => {
+                let seen = match self.exposure.take() {
+                    Some(seen) => seen,
+                    None => seen::exposure(workload).await?,
+                };
+                Ok(used_by_ingress_controller(self.exposure.insert(seen)).iter().map(ToString::to_string).collect())
+            }
+            Slot::CloudProvider | Slot::Networking => Ok(Vec::new()),
+        }
+    }
+}
+
+fn kept(why: String) -> (PluginPhase, &'static str, String) {
+    (PluginPhase::Failed, reason::KEPT, why)
+}
+
+fn progress(object: &Known<ClusterPlugin>, slot: Slot, module: &str, (phase, reason, message): (PluginPhase, &str, String)) -> Progress {
+    let before = object.status.as_ref().and_then(|it| it.plugins.iter().find(|it| it.name == module));
+    Progress {
+        slot,
+        module: module.to_owned(),
+        version: before.map(|it| it.version.clone()).unwrap_or_default(),
+        digest: before.map(|it| it.digest.clone()).unwrap_or_default(),
+        phase,
+        reason: reason.to_owned(),
+        message,
+    }
+}
+
+/// While the cluster cannot be asked: what was there when it last could be, and is not wanted.
+fn remembered(object: &Known<ClusterPlugin>, wanted: &[Wanted], records: &Records) -> Vec<Progress> {
+    let why = records.unknown().unwrap_or("the API server of the cluster was not asked");
+    let known = object.status.iter().flat_map(|it| &it.plugins).filter(|it| it.phase != PluginPhase::Pending);
+    let left = known.filter(|known| !wanted.iter().any(|it| it.module == known.name));
+    let one = |it: &PluginStatus| {
+        let slot = slot_of(&it.name)?;
+        let state = match can_leave(slot) {
+            true => (PluginPhase::Deleting, reason::UNREACHABLE, format!("for the API server: {why}")),
+            false => kept(it.waiting_for.clone()),
+        };
+        Some(progress(object, slot, &it.name, state))
+    };
+    left.filter_map(one).collect()
+}
+
+/// Rules of these add-ons, by the role of the group.
+pub(super) fn add_on_rules<'a>(installed: impl Iterator<Item = &'a Inventory>) -> RequestedRules {
+    requested(rules_of_installed(installed))
+}
+
+/// Rules by the role of the group.
+pub fn requested(rules: impl IntoIterator<Item = AddOnRule>) -> RequestedRules {
+    let mut res = RequestedRules::new();
+    for AddOnRule { group, rule } in rules {
+        res.entry(group).or_default().insert(rule);
+    }
+    res
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn installed(module: &str, port: u16) -> Inventory {
+        let rule = json!({"group": "node", "protocol": "tcp", "fromPort": port, "toPort": port, "peer": "node", "description": module});
+        let record = json!({"module": module, "version": "1", "digest": "", "config": {}, "planHash": "", "complete": true, "objects": [],
+            "rules": [rule], "removal": []});
+        serde_json::from_value(record).expect("a record")
+    }
+
+    fn ports(rules: Option<RequestedRules>) -> Option<Vec<i32>> {
+        Some(rules?.into_values().flatten().map(|it| it.from_port).collect())
+    }
+
+    fn asked(port: u16) -> Option<RequestedRules> {
+        Records::Known(vec![installed("calico", port)]).rules_of_all()
+    }
+
+    #[test]
+    fn rules_of_what_is_installed_stay_though_nobody_asks_for_it() {
+        let records = Records::Known(vec![installed("calico", 179), installed("aws-load-balancer-controller", 9443)]);
+        assert_eq!(ports(records.rules(Some(RequestedRules::new()), None)), Some(vec![179, 9443]));
+        assert_eq!(ports(records.rules(asked(5473), asked(1))), Some(vec![179, 5473, 9443]));
+        assert_eq!(records.rules(None, asked(1)), None);
+    }
+
+    #[test]
+    fn no_rule_is_given_up_while_it_is_not_known_what_is_installed() {
+        let unknown = Records::Unknown("connection refused".into());
+        assert_eq!(ports(unknown.rules(asked(5473), asked(179))), Some(vec![179, 5473]));
+        assert_eq!(unknown.rules(asked(5473), None), None);
+    }
+
+    #[test]
+    fn a_network_that_would_replace_another_is_held_back_alone() {
+        let spec = json!({"clusterName": "one", "networking": {"amazonVPC": {}}, "storage": {"ebs": {}}});
+        let wanted = plan::addon::wanted(&serde_json::from_value(spec).expect("a spec"));
+        let names = |records: Records| records.installable(wanted.clone()).iter().map(|it| it.module).collect::<Vec<_>>().join(" ");
+        assert_eq!(names(Records::Known(vec![installed("calico", 179)])), "aws-cloud-controller-manager aws-ebs-csi");
+        assert_eq!(names(Records::Known(vec![])), "aws-cloud-controller-manager aws-vpc-cni aws-ebs-csi");
+    }
+}

@@ -1,0 +1,78 @@
+//! The records of installed add-ons in the workload cluster itself, where they survive the loss of the management cluster: one ConfigMap
+//! for each. It never says what goes into them.
+
+use plan::addon::{Inventory, ObjectRef};
+use serde_json::{Value, json};
+
+use super::{OWN_MANAGER, WorkloadCluster, WorkloadError};
+
+/// Label of a record; its value is the plugin's name.
+const LABEL: &str = "cluster.kurator.dev/inventory";
+const NAMESPACE: &str = "kube-system";
+
+impl WorkloadCluster {
+    /// What was written down about an add-on when it was installed.
+    ///
+    /// # Errors
+    /// The API did not answer, or somebody wrote something else there.
+    pub async fn inventory(&self, module: &str) -> Result<Option<Inventory>, WorkloadError> {
+        let object = inventory_object(module);
+        let Some(live) = self.get(&object).await? else { return Ok(None) };
+        read(object, &live).map(Some)
+    }
+
+    /// What was written down about all add-ons, in one request, and what is wrong with records that somebody wrote over.
+    ///
+    /// # Errors
+    /// The API did not answer.
+    pub async fn inventories(&self) -> Result<(Vec<Inventory>, Vec<WorkloadError>), WorkloadError> {
+        let found = self.list_in("v1", "ConfigMap", NAMESPACE, LABEL).await?;
+        let one = |live: &Value| {
+            let name = live.pointer("/metadata/name").and_then(Value::as_str).unwrap_or_default();
+            read(config_map(name.to_owned()), live)
+        };
+        let (mut read_well, mut broken) = (Vec::new(), Vec::new());
+        for inventory in found.iter().map(one) {
+            match inventory {
+                Ok(inventory) => read_well.push(inventory),
+                Err(error) => broken.push(error),
+            }
+        }
+        Ok((read_well, broken))
+    }
+
+    /// Writes down what is being installed.
+    pub async fn write_inventory(&self, inventory: &Inventory) -> Result<(), WorkloadError> {
+        let object = inventory_object(&inventory.module);
+        let text = serde_json::to_string(inventory).map_err(|it| WorkloadError::Unreachable(it.to_string()))?;
+        let config_map = json!({
+            "apiVersion": object.api_version, "kind": object.kind,
+            "metadata": {"name": object.name, "namespace": object.namespace, "labels": {LABEL: inventory.module}},
+            "data": {"inventory": text},
+        });
+        self.apply(&config_map, OWN_MANAGER, true).await
+    }
+
+    /// Removes the record of an add-on that is not there any more.
+    pub async fn forget_inventory(&self, module: &str) -> Result<(), WorkloadError> {
+        self.delete(&inventory_object(module)).await.map(drop)
+    }
+}
+
+fn read(object: ObjectRef, live: &Value) -> Result<Inventory, WorkloadError> {
+    let text = live.pointer("/data/inventory").and_then(Value::as_str).unwrap_or_default();
+    serde_json::from_str(text).map_err(|it| WorkloadError::Refused {
+        object,
+        code: 422,
+        message: format!("data.inventory is not an inventory of this program: {it}"),
+        fields: vec![],
+    })
+}
+
+fn inventory_object(module: &str) -> ObjectRef {
+    config_map(format!("cluster-plugin-{module}"))
+}
+
+fn config_map(name: String) -> ObjectRef {
+    ObjectRef { api_version: "v1".into(), kind: "ConfigMap".into(), namespace: Some(NAMESPACE.into()), name }
+}
