@@ -3,8 +3,8 @@
 
 use std::collections::BTreeMap;
 
-use plan::leftover::{Found, FoundTargetGroup, Leftover, LeftoverKind, leftovers};
-use plan::{FoundLoadBalancer, Problem, Tags};
+use plan::leftover::{Found, FoundTargetGroup, Leftover, LeftoverKind, Look, leftovers};
+use plan::{FoundLoadBalancer, Problem, Tags, Who};
 
 use crate::api::Api;
 use crate::errors::{Failure, gone_is_done};
@@ -17,19 +17,22 @@ use crate::tagged;
 const LOAD_BALANCER: &str = ":loadbalancer/";
 
 impl Region {
-    /// What controllers inside the cluster left in this VPC, read anew. It takes four calls and their pages where nothing is left, and one
-    /// more for each of classic load balancers, other load balancers and target groups where there are some.
-    ///
-    /// # Errors
-    /// AWS does not say all of it: nothing may be concluded.
-    pub async fn leftovers(&self, cluster: &str, vpc_id: &str) -> Result<Vec<Leftover>, Problem> {
+    /// What controllers inside the cluster left in this VPC, read anew, and why that may not be all of it. It takes four calls and their
+    /// pages where nothing is left, and one more for each of classic load balancers, other load balancers and target groups where there are
+    /// some.
+    pub async fn leftovers(&self, cluster: &str, vpc_id: &str) -> Look {
         let api = &self.0.api;
         let vpcs = [vpc_id.to_owned()];
+        let mut problems = Vec::new();
         let (balancing, security_groups, network_interfaces) =
-            futures::try_join!(balancing(api, cluster), security_group::describe_in(api, &vpcs), network_interface::describe(api, &vpcs),)
-                .map_err(Failure::problem)?;
-        let (load_balancers, target_groups) = balancing;
-        Ok(leftovers(cluster, vpc_id, &Found { load_balancers, target_groups, security_groups, network_interfaces }))
+            futures::join!(balancing(api, cluster), security_group::describe_in(api, &vpcs), network_interface::describe(api, &vpcs),);
+        let (load_balancers, target_groups) = read(balancing, &mut problems);
+        let security_groups = read(security_groups, &mut problems);
+        let network_interfaces = read(network_interfaces, &mut problems);
+        let found = Found { load_balancers, target_groups, security_groups, network_interfaces };
+        // What goes better by itself comes first: then it is looked again before anything is concluded.
+        problems.sort_by_key(|it| it.who == Who::Administrator);
+        Look { left: leftovers(cluster, vpc_id, &found), unread: problems.into_iter().next() }
     }
 
     /// Removes one of them. What is gone is done.
@@ -51,6 +54,14 @@ impl Region {
         self.0.wake.notify_one();
         result.map_err(Failure::problem)
     }
+}
+
+/// What was read, or nothing and why.
+fn read<T: Default>(result: Result<T, Failure>, problems: &mut Vec<Problem>) -> T {
+    result.unwrap_or_else(|failure| {
+        problems.push(failure.problem());
+        T::default()
+    })
 }
 
 /// What carries the tags, as AWS describes it: that says where it is, and whether it is still there, which the tags do not.

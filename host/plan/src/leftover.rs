@@ -9,7 +9,9 @@ use std::fmt;
 
 use crds::names::{CLUSTER_TAG_PREFIX, ID_TAG, OWNED, cloud_provider_tag, cluster_tag};
 
-use crate::{FoundLoadBalancer, FoundNetworkInterface, FoundRule, FoundSecurityGroup, FoundSource, LoadBalancerKind, Snapshot, Tags};
+use crate::{
+    FoundLoadBalancer, FoundNetworkInterface, FoundRule, FoundSecurityGroup, FoundSource, LoadBalancerKind, Problem, Snapshot, Tags,
+};
 
 pub use sweep::Sweep;
 
@@ -87,6 +89,15 @@ pub struct FoundTargetGroup {
     /// Empty for what forwards to a function.
     pub vpc_id: String,
     pub tags: Tags,
+}
+
+/// What one look brought.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Look {
+    /// As far as it could be read.
+    pub left: Vec<Leftover>,
+    /// Why that may not be all of it.
+    pub unread: Option<Problem>,
 }
 
 /// What was read to find leftovers in. More than there are does no harm.

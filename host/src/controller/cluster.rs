@@ -100,11 +100,11 @@ impl Clusters {
 
     async fn drive(&self, object: Arc<Known<AWSCluster>>, memory: &mut Remembered) -> Result<Ended, Error> {
         let Some(mut seen) = self.read(object, memory).await? else { return Ok(Ended::Settled) };
-        if seen.is_swept() {
-            sweep::look(&self.context.management, &seen.region, &seen.object, &seen.name.name, &mut memory.sweep).await;
-        }
         let mut last = None;
         for _ in 0..WAVES {
+            if seen.is_swept() {
+                sweep::look(&self.context.management, &seen.region, &seen.object, &seen.name.name, &mut memory.sweep).await;
+            }
             let pass = match decide(&seen, memory) {
                 Ok(pass) => pass,
                 Err(invalid) => return self.say_invalid(&seen, &invalid).await,

@@ -8,7 +8,7 @@ use aws::Region;
 use crds::AWSCluster;
 use futures::future::join_all;
 use plan::cluster::Decision;
-use plan::leftover::{Leftover, Sweep, serves_another};
+use plan::leftover::{Leftover, Look, Sweep, serves_another};
 use plan::{Action, Key, Outcome, Problem, Record, Vpc, Who, see};
 use tokio::time::Instant;
 
@@ -23,11 +23,11 @@ pub async fn look(management: &Management, region: &Region, object: &Arc<Known<A
     }
     match vpc(object, region, cluster) {
         Place::Unknown => return sweep.put_off(now()),
-        Place::Nowhere => return sweep.found(Ok(Vec::new()), now()),
+        Place::Nowhere => return sweep.found(Look::default(), now()),
         Place::In(vpc_id) => sweep.found(region.leftovers(cluster, &vpc_id).await, now()),
     }
     if let Some(problem) = sweep.unread() {
-        tracing::warn!(cluster, code = problem.code, "leftovers cannot be looked for: {}", problem.message);
+        tracing::warn!(cluster, code = problem.code, "not all leftovers can be looked for: {}", problem.message);
         if problem.who == Who::Administrator {
             let message = sweep.text().unwrap_or_default();
             management.note(object, Note { warning: true, reason: "SweepSkipped".into(), action: "Sweep".into(), message });
@@ -143,7 +143,7 @@ mod tests {
         let (mut due, mut sweep) = (vec![confirm.clone(), delete.clone()], Sweep::default());
         hold(&sweep, &mut decision, &mut due);
         assert!(!decision.finished && due == [confirm] && decision.plan.waiting.len() == 1);
-        sweep.found(Ok(vec![]), 0.0);
+        sweep.found(Look::default(), 0.0);
         let (mut decision, mut due) = (Decision { finished: true, ..Decision::default() }, vec![delete.clone()]);
         hold(&sweep, &mut decision, &mut due);
         assert!(decision.finished && due == [delete] && decision.plan.waiting.is_empty());

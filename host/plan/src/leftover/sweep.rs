@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use super::{Leftover, order};
+use super::{Leftover, Look, order};
 use crate::{Problem, Timestamp, Who};
 
 /// How soon to look again after something was removed, in seconds: what it held is free a little later.
@@ -42,21 +42,19 @@ impl Sweep {
         self.next
     }
 
-    /// Learns what a look found.
-    pub fn found(&mut self, result: Result<Vec<Leftover>, Problem>, now: Timestamp) {
+    /// Learns what a look found. Where somebody would have to act before all of it can be read, and perhaps nobody will, what was read
+    /// counts as all there is.
+    pub fn found(&mut self, look: Look, now: Timestamp) {
         self.refused.clear();
-        match result {
-            Ok(left) => (self.known, self.left, self.unread, self.next) = (true, left, None, None),
-            Err(problem) => {
-                // Somebody has to act, and perhaps nobody will. That something may be left is said, and holds nothing up.
-                if problem.who == Who::Administrator {
-                    self.known = true;
-                    self.left.clear();
-                }
-                self.unread = Some(problem);
-                self.later(now);
-            }
+        self.next = None;
+        let again = look.unread.as_ref().is_some_and(|it| it.who != Who::Administrator);
+        if !again {
+            (self.known, self.left) = (true, look.left);
         }
+        if look.unread.is_some() {
+            self.later(now);
+        }
+        self.unread = look.unread;
     }
 
     /// What can be removed now.
@@ -114,23 +112,30 @@ impl Sweep {
         self.known && self.left.is_empty()
     }
 
-    /// Why the latest look did not show what is left.
+    /// Why the latest look did not show all that is left.
     pub fn unread(&self) -> Option<&Problem> {
         self.unread.as_ref()
     }
 
-    /// What is awaited, or what was not looked at; None when there is nothing to say.
+    /// What is awaited, and what was not looked at; None when there is nothing to say.
     pub fn text(&self) -> Option<String> {
-        if let Some(problem) = &self.unread {
-            let what = "what the cluster's own controllers left in AWS cannot be looked for";
-            return Some(match problem.who {
-                Who::Administrator => format!("{what}, and may stay: grant what is missing, or look yourself ({})", problem.message),
-                _ => format!("{what} yet: {}", problem.message),
-            });
+        let parts: Vec<String> = [self.unread_text(), self.left_text()].into_iter().flatten().collect();
+        (!parts.is_empty()).then(|| parts.join("; "))
+    }
+
+    fn unread_text(&self) -> Option<String> {
+        let what = "what the cluster's own controllers left in AWS cannot be looked for";
+        match &self.unread {
+            Some(it) if it.who == Who::Administrator => {
+                Some(format!("{what}, and may stay: grant what is missing, or look yourself ({})", it.message))
+            }
+            Some(it) => Some(format!("{what} yet: {}", it.message)),
+            None if !self.known => Some("looking for what the cluster's own controllers left in AWS".to_owned()),
+            None => None,
         }
-        if !self.known {
-            return Some("looking for what the cluster's own controllers left in AWS".to_owned());
-        }
+    }
+
+    fn left_text(&self) -> Option<String> {
         let mut named: Vec<String> = self.left.iter().take(NAMED).map(|it| self.one(it)).collect();
         match self.left.len().saturating_sub(NAMED) {
             _ if named.is_empty() => return None,

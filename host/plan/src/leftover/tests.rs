@@ -205,6 +205,14 @@ fn problem(code: &str, who: Who) -> Problem {
     Problem { code: code.into(), message: format!("tag:GetResources: {code}"), who }
 }
 
+fn all_of_it() -> Look {
+    Look { left: left(&one_of_each()), unread: None }
+}
+
+fn unread(problem: Problem) -> Look {
+    Look { left: vec![], unread: Some(problem) }
+}
+
 fn check_text(sweep: &Sweep, expected: Expect) {
     expected.assert_eq(&sweep.text().unwrap_or_default());
 }
@@ -214,7 +222,7 @@ fn a_cluster_without_leftovers_is_looked_at_once() {
     let mut sweep = Sweep::default();
     assert!(sweep.is_due(0.0) && sweep.is_unknown() && !sweep.is_over());
     check_text(&sweep, expect!["looking for what the cluster's own controllers left in AWS"]);
-    sweep.found(Ok(vec![]), 0.0);
+    sweep.found(Look::default(), 0.0);
     sweep.done(0.0);
     assert!(sweep.is_over() && !sweep.is_due(1e9));
     check_text(&sweep, expect![""]);
@@ -223,7 +231,7 @@ fn a_cluster_without_leftovers_is_looked_at_once() {
 #[test]
 fn after_something_was_removed_it_looks_again_until_nothing_is_left() {
     let mut sweep = Sweep::default();
-    sweep.found(Ok(left(&one_of_each())), 0.0);
+    sweep.found(all_of_it(), 0.0);
     check_text(
         &sweep,
         expect![
@@ -235,7 +243,7 @@ fn after_something_was_removed_it_looks_again_until_nothing_is_left() {
     }
     sweep.done(1.0);
     assert!(sweep.is_over() && !sweep.is_due(5.9) && sweep.is_due(6.0));
-    sweep.found(Ok(vec![]), 6.0);
+    sweep.found(Look::default(), 6.0);
     sweep.done(6.0);
     assert!(sweep.is_over() && sweep.next().is_none());
 }
@@ -246,7 +254,7 @@ fn what_is_refused_is_tried_again_ever_later_and_named() {
     let mut at = 0.0;
     let mut pauses = Vec::new();
     for _ in 0..9 {
-        sweep.found(Ok(left(&one_of_each())), at);
+        sweep.found(all_of_it(), at);
         for it in sweep.removable() {
             sweep.removed(&it, Err(problem("DependencyViolation", Who::Nobody)), at);
         }
@@ -268,7 +276,7 @@ fn what_is_refused_is_tried_again_ever_later_and_named() {
 #[test]
 fn a_denied_read_is_said_and_holds_nothing_up() {
     let mut sweep = Sweep::default();
-    sweep.found(Err(problem("AccessDenied", Who::Administrator)), 0.0);
+    sweep.found(unread(problem("AccessDenied", Who::Administrator)), 0.0);
     sweep.done(0.0);
     assert!(sweep.is_over() && !sweep.is_unknown());
     check_text(
@@ -280,25 +288,44 @@ fn a_denied_read_is_said_and_holds_nothing_up() {
 }
 
 #[test]
+fn what_could_be_read_beside_a_denied_read_is_removed() {
+    let interface = left(&one_of_each()).pop().unwrap();
+    let mut sweep = Sweep::default();
+    let problem = problem("AccessDenied", Who::Administrator);
+    sweep.found(Look { left: vec![interface.clone()], unread: Some(problem) }, 0.0);
+    assert!(!sweep.is_over() && !sweep.is_unknown());
+    check_text(
+        &sweep,
+        expect![
+            "what the cluster's own controllers left in AWS cannot be looked for, and may stay: grant what is missing, or look yourself (tag:GetResources: AccessDenied); after what the cluster's own controllers left: network-interface/eni-1"
+        ],
+    );
+    assert_eq!(sweep.removable(), std::slice::from_ref(&interface));
+    sweep.removed(&interface, Ok(()), 0.0);
+    sweep.done(0.0);
+    assert!(sweep.is_over());
+}
+
+#[test]
 fn a_read_that_fails_otherwise_is_tried_again_first() {
     let mut sweep = Sweep::default();
-    sweep.found(Err(problem("Throttling", Who::Nobody)), 0.0);
+    sweep.found(unread(problem("Throttling", Who::Nobody)), 0.0);
     sweep.done(0.0);
     assert!(!sweep.is_over() && sweep.is_unknown() && sweep.is_due(5.0));
     check_text(&sweep, expect!["what the cluster's own controllers left in AWS cannot be looked for yet: tag:GetResources: Throttling"]);
-    sweep.found(Ok(vec![]), 5.0);
+    sweep.found(Look::default(), 5.0);
     assert!(sweep.is_over());
 }
 
 #[test]
 fn a_refusal_of_the_normal_deletion_asks_for_another_look_ever_later() {
     let mut sweep = Sweep::default();
-    sweep.found(Ok(vec![]), 0.0);
+    sweep.found(Look::default(), 0.0);
     sweep.asked_for(1.0);
     sweep.asked_for(3.0);
     assert_eq!(sweep.next(), Some(6.0), "once, however often it is refused meanwhile");
     assert!(sweep.is_over(), "nothing is known to be left");
-    sweep.found(Ok(vec![]), 6.0);
+    sweep.found(Look::default(), 6.0);
     sweep.asked_for(7.0);
     assert_eq!(sweep.next(), Some(17.0));
 }
@@ -306,8 +333,8 @@ fn a_refusal_of_the_normal_deletion_asks_for_another_look_ever_later() {
 #[test]
 fn a_read_that_fails_later_forgets_nothing() {
     let mut sweep = Sweep::default();
-    sweep.found(Ok(left(&one_of_each())), 0.0);
+    sweep.found(all_of_it(), 0.0);
     sweep.done(0.0);
-    sweep.found(Err(problem("Throttling", Who::Nobody)), 5.0);
+    sweep.found(unread(problem("Throttling", Who::Nobody)), 5.0);
     assert!(!sweep.is_over());
 }
