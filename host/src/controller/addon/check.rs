@@ -139,7 +139,13 @@ impl Checks {
         })
     }
 
-    async fn file_system(&self, wanted: &Wanted, spec: &EfsFileSystemSpec, world: &World<'_>, region: Option<&aws::Region>) -> (Finding, Instant) {
+    async fn file_system(
+        &self,
+        wanted: &Wanted,
+        spec: &EfsFileSystemSpec,
+        world: &World<'_>,
+        region: Option<&aws::Region>,
+    ) -> (Finding, Instant) {
         let (Some(aws_cluster), Some(region)) = (world.aws_cluster, region) else { return no_cluster() };
         let network = aws_cluster.status.as_ref().map(|it| &it.network_status);
         let vpc_id = network.and_then(|it| it.vpc.as_ref()).map(|it| it.id.clone()).unwrap_or_default();
@@ -204,7 +210,12 @@ pub fn next(findings: &Findings) -> Option<Instant> {
 
 /// What is not known, or is good and should be looked at nevertheless.
 pub fn warnings(findings: &Findings) -> Vec<String> {
-    findings.values().map(|(it, _)| it).filter(|it| it.status != Status::False && !it.message.is_empty()).map(|it| it.message.clone()).collect()
+    findings
+        .values()
+        .map(|(it, _)| it)
+        .filter(|it| it.status != Status::False && !it.message.is_empty())
+        .map(|it| it.message.clone())
+        .collect()
 }
 
 /// The fact of the cluster's subnets, by what was read of AWS last.

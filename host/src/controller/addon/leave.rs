@@ -131,13 +131,8 @@ impl AddOns {
             Err(error) => return carried(error),
         };
         let force = object.spec.conflicts == Conflicts::Force;
-        let manner = Manner {
-            field_manager: &field_manager(module),
-            force,
-            rules_are_there: true,
-            findings: &Findings::new(),
-            authority: None,
-        };
+        let manner =
+            Manner { field_manager: &field_manager(module), force, rules_are_there: true, findings: &Findings::new(), authority: None };
         let mut done = BTreeSet::new();
         match carry_out(workload, &inventory.removal, &mut done, &manner).await {
             Carried::Out => match workload.forget_inventory(module).await {
