@@ -19,6 +19,8 @@ use prometheus_client::metrics::counter::Counter;
 use serde_json::Value;
 use sha2::{Digest, Sha256};
 
+pub use record::authority_object;
+
 /// The field manager of what is this program's own rather than an add-on's.
 const OWN_MANAGER: &str = "cluster-operator";
 

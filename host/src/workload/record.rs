@@ -53,10 +53,17 @@ impl WorkloadCluster {
         self.apply(&config_map, OWN_MANAGER, true).await
     }
 
-    /// Removes the record of an add-on that is not there any more.
+    /// Removes the record of an add-on that is not there any more, and the authority of its certificates if it had one.
     pub async fn forget_inventory(&self, module: &str) -> Result<(), WorkloadError> {
+        self.delete(&authority_object(module)).await?;
         self.delete(&inventory_object(module)).await.map(drop)
     }
+}
+
+/// The Secret with the authority of an add-on's certificates.
+pub fn authority_object(module: &str) -> ObjectRef {
+    let record = inventory_object(module);
+    ObjectRef { kind: "Secret".into(), name: format!("{}-authority", record.name), ..record }
 }
 
 fn read(object: ObjectRef, live: &Value) -> Result<Inventory, WorkloadError> {

@@ -14,9 +14,7 @@ use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 
 use super::now;
-use crate::workload::{WorkloadCluster, WorkloadError};
-
-const NAMESPACE: &str = "kube-system";
+use crate::workload::{WorkloadCluster, WorkloadError, authority_object};
 
 /// Why there is no certificate.
 #[derive(Debug, thiserror::Error)]
@@ -49,7 +47,7 @@ impl Authority {
     /// # Errors
     /// The cluster's API did not answer or refused.
     pub async fn of(cluster: &WorkloadCluster, module: &str, manager: &str) -> Result<Authority, CertificateError> {
-        let secret = secret(NAMESPACE, &format!("cluster-plugin-{module}-authority"));
+        let secret = authority_object(module);
         let live = cluster.get(&secret).await?;
         let held = live.as_ref().and_then(Held::read);
         if let Some(held) = &held

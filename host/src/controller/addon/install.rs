@@ -17,6 +17,7 @@ use super::ask::{Answer, Verdict, World};
 use super::carry_out::{Carried, Manner, carried, carry_out, uncertified};
 use super::certificate::Authority;
 use super::check::{self, Findings};
+use super::uninstall::Records;
 use super::{AddOns, BLOCKED, SETTLED, SOON};
 use crate::context::{ObjectName, RequestedRules};
 use crate::controller::queue::Again;
@@ -73,9 +74,9 @@ impl AddOns {
         world.storage_classes = self.storage_classes(&all, workload.as_deref()).await;
         let mut add_ons = Vec::new();
         for wanted in all {
-            let installed = match &workload {
-                Some(workload) => workload.inventory(wanted.module).await.map_err(|it| it.to_string()),
-                None => Err(records.unknown().unwrap_or("the API server of the cluster was not asked").into()),
+            let installed = match &records {
+                Records::Known(all) => Ok(all.iter().find(|it| it.module == wanted.module).cloned()),
+                Records::Unknown(why) => Err(why.clone()),
             };
             let known = installed.as_ref().map(Option::as_ref).map_err(String::as_str);
             let answer = self.plugins.ask(&wanted, &world, known).await;
