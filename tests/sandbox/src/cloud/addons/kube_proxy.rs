@@ -9,6 +9,7 @@ use std::net::{IpAddr, SocketAddr};
 use std::path::Path;
 use std::process::Stdio;
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
 use k8s_openapi::api::core::v1::{Node, Service};
@@ -33,9 +34,9 @@ type Routes = BTreeMap<SocketAddr, Vec<SocketAddr>>;
 /// # Errors
 /// See [`follow`].
 pub async fn run(stand_in: &StandIn) -> Result<()> {
-    if !Path::new(API_SERVER).exists() {
+    while !Path::new(API_SERVER).exists() {
         stand_in.ready();
-        return std::future::pending().await;
+        tokio::time::sleep(Duration::from_secs(10)).await;
     }
     let watched = vec![
         changes(Api::<Service>::all(stand_in.client.clone())),
@@ -131,9 +132,8 @@ fn routes(services: &[Service], slices: &[EndpointSlice], nodes: &[Node]) -> Rou
 fn targets(slice: &EndpointSlice, port: &str, nodes: &[Node]) -> Vec<SocketAddr> {
     let found = slice.ports.iter().flatten().find(|found| found.name.as_deref().unwrap_or_default() == port);
     let Some(number) = found.and_then(|found| u16::try_from(found.port?).ok()) else { return Vec::new() };
-    let ready = slice.endpoints.iter().filter(|endpoint| {
-        endpoint.conditions.as_ref().is_none_or(|conditions| conditions.ready != Some(false))
-    });
+    let ready =
+        slice.endpoints.iter().filter(|endpoint| endpoint.conditions.as_ref().is_none_or(|conditions| conditions.ready != Some(false)));
     let address = |name: &str| {
         let node = nodes.iter().find(|node| node.name_any() == name)?;
         let addresses = node.status.as_ref()?.addresses.as_ref()?;

@@ -56,7 +56,11 @@ pub async fn run(program: Program, host: Arc<Host>, pod: Pod, container: Contain
     let volumes = loop {
         match volumes(&host, &pod, &container).await {
             Ok(volumes) => break volumes,
-            Err(error) => note(&host, &pod, &format!("{error:#}")),
+            Err(error) => {
+                let message = format!("{error:#}");
+                note(&host, &pod, &message);
+                state.send_modify(|state| state.message = Some(message));
+            }
         }
         tokio::time::sleep(RESTART).await;
     };
@@ -64,8 +68,14 @@ pub async fn run(program: Program, host: Arc<Host>, pod: Pod, container: Contain
         loop {
             let environment = variables(&container, &pod).into_iter().collect();
             let (host, pod, container) = (Arc::clone(&host), pod.clone(), container.clone());
-            let stand_in = credentials.client(&host).map(|client| {
-                StandIn { host, pod, container, client, environment, volumes: Arc::clone(&volumes), state: state.clone() }
+            let stand_in = credentials.client(&host).map(|client| StandIn {
+                host,
+                pod,
+                container,
+                client,
+                environment,
+                volumes: Arc::clone(&volumes),
+                state: state.clone(),
             });
             let ended = match stand_in {
                 Ok(stand_in) => stand_in.work(program).await,
@@ -143,7 +153,10 @@ impl StandIn {
 /// The value of a container's flag.
 pub fn flag<'a>(container: &'a Container, name: &str) -> Option<&'a str> {
     let arguments = container.command.iter().flatten().chain(container.args.iter().flatten());
-    arguments.filter_map(|argument| argument.trim_start_matches('-').split_once('=')).find(|(found, _)| *found == name).map(|(_, value)| value)
+    arguments
+        .filter_map(|argument| argument.trim_start_matches('-').split_once('='))
+        .find(|(found, _)| *found == name)
+        .map(|(_, value)| value)
 }
 
 fn note(host: &Host, pod: &Pod, line: &str) {

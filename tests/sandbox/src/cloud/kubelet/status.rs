@@ -93,7 +93,7 @@ fn container_status(pod: &Pod, container: &Container, fare: &Fare, once: bool) -
     let id = format!("containerd://{}-{}-{}", pod.uid().unwrap_or_default(), container.name, fares.restarts);
     let why = fares.message.as_deref().unwrap_or("the program ended and will be started again");
     let state = match fares.since {
-        _ if !started => json!({"waiting": {"reason": "ContainerCreating"}}),
+        _ if !started => json!({"waiting": {"reason": "ContainerCreating", "message": fares.message}}),
         Some(since) if once => terminated(&time(since), &id),
         Some(since) => json!({"running": {"startedAt": time(since)}}),
         None => json!({"waiting": {"reason": "CrashLoopBackOff", "message": why}}),
@@ -124,7 +124,11 @@ pub fn differs(pod: &Pod, wanted: &Value) -> bool {
     let containers = wanted["containerStatuses"].as_array().unwrap_or(&empty);
     let shown = |container: &Value| {
         found.container_statuses.iter().flatten().any(|found| {
-            container["name"] == *found.name && container["ready"] == found.ready && container["restartCount"] == found.restart_count
+            let waiting = found.state.as_ref().and_then(|state| state.waiting.as_ref());
+            container["name"] == *found.name
+                && container["ready"] == found.ready
+                && container["restartCount"] == found.restart_count
+                && container["state"]["waiting"]["message"].as_str() == waiting.and_then(|waiting| waiting.message.as_deref())
         })
     };
     wanted["phase"].as_str() != found.phase.as_deref()

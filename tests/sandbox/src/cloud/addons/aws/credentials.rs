@@ -9,8 +9,8 @@ use anyhow::{Context, Result};
 use k8s_openapi::jiff::Timestamp;
 use serde_json::Value;
 
-use super::{Refusal, answer, xml};
 use super::query::Query;
+use super::{Refusal, answer, xml};
 use crate::cloud::imds::HOPS;
 use crate::emulator;
 
@@ -56,7 +56,8 @@ impl Metadata {
         let hops = self.hops.to_string();
         let token = http.put(format!("{METADATA}/api/token")).header("x-aws-ec2-metadata-token-ttl-seconds", "21600").header(HOPS, &hops);
         let token = token.send().await.context("asking the metadata service for a token")?;
-        let token = token.error_for_status().context("asking the metadata service for a token")?.text().await.context("reading the token")?;
+        let token =
+            token.error_for_status().context("asking the metadata service for a token")?.text().await.context("reading the token")?;
         let value = http.get(format!("{METADATA}/{path}")).header("x-aws-ec2-metadata-token", token);
         let value = value.send().await.with_context(|| format!("asking the metadata service for {path}"))?;
         let value = value.error_for_status().with_context(|| format!("asking the metadata service for {path}"))?;
@@ -95,9 +96,7 @@ impl Source {
                 let token = std::fs::read_to_string(token).with_context(|| format!("reading {}", token.display())).map_err(missing)?;
                 assume(http, role, token.trim(), session).await
             }
-            Self::Instance(metadata) => {
-                instance(metadata).await.map_err(|error| missing("the metadata service", &error).into())
-            }
+            Self::Instance(metadata) => instance(metadata).await.map_err(|error| missing("the metadata service", &error).into()),
         }
     }
 }

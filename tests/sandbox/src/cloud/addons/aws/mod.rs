@@ -55,12 +55,13 @@ pub fn code(error: &anyhow::Error) -> Option<&str> {
 
 /// Whether the identity lacks a right, or there is no identity: nothing that goes away by itself.
 pub fn denied(error: &anyhow::Error) -> bool {
-    const CODES: [&str; 8] = [
+    const CODES: [&str; 9] = [
         "AccessDenied",
         "AccessDeniedException",
         "AuthFailure",
         "ExpiredToken",
         "InvalidClientTokenId",
+        "RequestExpired",
         "UnauthorizedOperation",
         "UnrecognizedClientException",
         credentials::MISSING,

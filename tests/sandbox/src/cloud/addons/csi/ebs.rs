@@ -125,7 +125,8 @@ impl Volumes {
             .with("VolumeType", request.parameter("type").unwrap_or("gp3"))
             .with("ClientToken", token)
             .tagged("volume", &tags);
-        let optional = BTreeMap::from([("encrypted", "Encrypted"), ("iops", "Iops"), ("throughput", "Throughput"), ("kmsKeyId", "KmsKeyId")]);
+        let optional =
+            BTreeMap::from([("encrypted", "Encrypted"), ("iops", "Iops"), ("throughput", "Throughput"), ("kmsKeyId", "KmsKeyId")]);
         Ok(optional.into_iter().fold(query, |query, (parameter, name)| match request.parameter(parameter) {
             Some(value) => query.with(name, value),
             None => query,

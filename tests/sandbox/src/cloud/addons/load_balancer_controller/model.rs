@@ -98,7 +98,8 @@ impl Name {
 
     /// Name of the target group of a backend and of its TargetGroupBinding.
     pub fn target_group(&self, cluster: &str, backend: &Backend) -> String {
-        let parts = [cluster, self.kind.prefix(), &self.tag(), &backend.service, &backend.number.to_string(), &backend.node_port.to_string()];
+        let parts =
+            [cluster, self.kind.prefix(), &self.tag(), &backend.service, &backend.number.to_string(), &backend.node_port.to_string()];
         name(&self.namespace, &backend.service, &parts)
     }
 }
@@ -235,13 +236,13 @@ mod tests {
     }
 
     fn service(name: &str, node_port: i32) -> Service {
-        object(json!({"metadata": {"name": name, "namespace": "shop"}, "spec": {"ports": [{"name": "http", "port": 80, "nodePort": node_port}]}}))
+        object(
+            json!({"metadata": {"name": name, "namespace": "shop"}, "spec": {"ports": [{"name": "http", "port": 80, "nodePort": node_port}]}}),
+        )
     }
 
     fn ingress() -> Ingress {
-        let path = |path: &str, service: &str| {
-            json!({"path": path, "pathType": "Prefix", "backend": {"service": {"name": service, "port": {"name": "http"}}}})
-        };
+        let path = |path: &str, service: &str| json!({"path": path, "pathType": "Prefix", "backend": {"service": {"name": service, "port": {"name": "http"}}}});
         object(json!({
             "metadata": {"name": "front", "namespace": "shop", "annotations": {"alb.ingress.kubernetes.io/scheme": "internet-facing"}},
             "spec": {"ingressClassName": "alb", "rules": [{"http": {"paths": [path("/", "web"), path("/api", "api"), path("/x", "web")]}}]},
@@ -276,7 +277,9 @@ mod tests {
 
     #[test]
     fn only_services_of_the_class_are_taken() {
-        let of = |class: Value| -> Service { object(json!({"metadata": {"name": "s"}, "spec": {"type": "LoadBalancer", "loadBalancerClass": class}})) };
+        let of = |class: Value| -> Service {
+            object(json!({"metadata": {"name": "s"}, "spec": {"type": "LoadBalancer", "loadBalancerClass": class}}))
+        };
         assert!(wants_balancer(&of(json!("service.k8s.aws/nlb"))));
         assert!(!wants_balancer(&of(json!("other"))));
         assert!(!wants_balancer(&of(Value::Null)));

@@ -46,15 +46,14 @@ impl LoadBalancers<'_> {
         let health = self.aws.list(LOAD_BALANCERS, query, "TargetHealthDescriptions").await?;
         let live = health.iter().filter(|target| target.text("TargetHealth/State") != "draining");
         let found: BTreeSet<String> = live.map(|target| target.text("Target/Id").to_owned()).collect();
-        for (action, changed) in
-            [("RegisterTargets", instances.difference(&found)), ("DeregisterTargets", found.difference(instances))]
-        {
+        for (action, changed) in [("RegisterTargets", instances.difference(&found)), ("DeregisterTargets", found.difference(instances))] {
             let ids: Vec<&String> = changed.collect();
             if ids.is_empty() {
                 continue;
             }
             let query = Query::new(action).with("TargetGroupArn", arn);
-            let query = ids.iter().zip(1..).fold(query, |query, (id, number): (_, usize)| query.with(format!("Targets.member.{number}.Id"), id));
+            let query =
+                ids.iter().zip(1..).fold(query, |query, (id, number): (_, usize)| query.with(format!("Targets.member.{number}.Id"), id));
             self.aws.call(LOAD_BALANCERS, query).await.with_context(|| format!("{action} of {}", binding.name_any()))?;
         }
         Ok(())

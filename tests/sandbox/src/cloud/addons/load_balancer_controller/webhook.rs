@@ -77,10 +77,12 @@ impl<'a> Webhook<'a> {
     }
 
     fn acceptor(&self) -> Result<TlsAcceptor> {
-        let file = |name: &str| self.directory.join(self.stand_in.flag(&format!("webhook-{name}-file")).unwrap_or(match name {
-            "cert" => "tls.crt",
-            _ => "tls.key",
-        }));
+        let file = |name: &str| {
+            self.directory.join(self.stand_in.flag(&format!("webhook-{name}-file")).unwrap_or(match name {
+                "cert" => "tls.crt",
+                _ => "tls.key",
+            }))
+        };
         let (certificate, key) = (file("cert"), file("key"));
         let chain: Vec<CertificateDer<'static>> = CertificateDer::pem_file_iter(&certificate)
             .and_then(Iterator::collect)

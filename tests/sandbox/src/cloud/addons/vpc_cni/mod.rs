@@ -13,8 +13,8 @@ use k8s_openapi::api::core::v1::{Node, Pod};
 use kube::ResourceExt;
 use kube::api::{Api, ApiResource, DynamicObject, GroupVersionKind, ListParams};
 
-use super::aws::{self, EC2};
 use super::aws::query::Query;
+use super::aws::{self, EC2};
 use super::follow::forbidden;
 use super::stand_in::StandIn;
 use interfaces::{Interfaces, Place};
@@ -75,7 +75,8 @@ async fn configured(stand_in: &StandIn, targets: &Targets, place: &mut Place) ->
     let found = configurations.get(name).await.with_context(|| format!("reading ENIConfig {name}"))?;
     let spec = &found.data["spec"];
     spec["subnet"].as_str().with_context(|| format!("ENIConfig {name} has no subnet"))?.clone_into(&mut place.subnet);
-    let groups: Vec<String> = spec["securityGroups"].as_array().into_iter().flatten().filter_map(|id| id.as_str().map(str::to_owned)).collect();
+    let groups: Vec<String> =
+        spec["securityGroups"].as_array().into_iter().flatten().filter_map(|id| id.as_str().map(str::to_owned)).collect();
     if !groups.is_empty() {
         place.groups = groups;
     }
