@@ -36,7 +36,7 @@ pub trait Controller: Sync {
     fn reconcile(&self) -> impl Future<Output = Result<()>> + Send;
 }
 
-/// Reconciles on every change; says that the program is ready when it went well.
+/// Reconciles on every change; says that the program is ready as soon as no right is missing.
 ///
 /// # Errors
 /// When a right is missing, in the cluster or in AWS: the program ends, and so shows it. All else is logged and tried again.
@@ -45,13 +45,14 @@ pub async fn follow(stand_in: &StandIn, changes: Vec<Changes>, controller: &impl
     loop {
         let mut wait = INTERVAL;
         match controller.reconcile().await {
-            Ok(()) => stand_in.ready(),
+            Ok(()) => {}
             Err(error) if aws::denied(&error) || forbidden(&error) => return Err(error),
             Err(error) => {
                 stand_in.log(&format!("{error:#}"));
                 wait = RETRY;
             }
         }
+        stand_in.ready();
         match tokio::time::timeout(wait, changes.next()).await {
             Err(_) => continue,
             Ok(Some(Ok(()))) => {}

@@ -144,14 +144,15 @@ impl Aws {
     }
 
     async fn send(&self, service: &str, action: &str, method: Method, path: &str, content: &str, body: String) -> Result<String> {
-        for attempt in 1.. {
+        let mut attempt = 1;
+        loop {
             let session = self.session().await?;
-            let request = signature::sign(&session, &self.region, service, Timestamp::now(), method.as_str(), path, &body);
-            let mut builder = self.http.request(method.clone(), format!("{}{path}", emulator::ENDPOINT)).header("content-type", content);
-            for (name, value) in request {
-                builder = builder.header(name, value);
+            let headers = signature::sign(&session, &self.region, service, Timestamp::now(), method.as_str(), path, &body);
+            let mut request = self.http.request(method.clone(), format!("{}{path}", emulator::ENDPOINT)).header("content-type", content);
+            for (name, value) in headers {
+                request = request.header(name, value);
             }
-            let (retry, error) = match answer(builder.body(body.clone()), action).await {
+            let (passes, error) = match answer(request.body(body.clone()), action).await {
                 Ok(Ok(text)) => return Ok(text),
                 Ok(Err((status, refusal))) => {
                     let throttled = matches!(refusal.code.as_str(), "Throttling" | "ThrottlingException" | "RequestLimitExceeded");
@@ -159,12 +160,12 @@ impl Aws {
                 }
                 Err(error) => (true, error),
             };
-            if !retry || attempt == ATTEMPTS {
+            if !passes || attempt == ATTEMPTS {
                 return Err(error);
             }
             tokio::time::sleep(Duration::from_millis(200) * 2_u32.pow(attempt)).await;
+            attempt += 1;
         }
-        unreachable!("the last attempt returns")
     }
 }
 
