@@ -10,6 +10,7 @@ use serde_json::{Value, json};
 
 use super::{LoadBalancers, bindings, gone};
 use crate::cloud::addons::aws::query::Query;
+use crate::cloud::addons::aws::xml::Element;
 use crate::cloud::addons::aws::{self, EC2, LOAD_BALANCERS};
 
 /// Keeps a TargetGroupBinding until its targets and rules are gone.
@@ -26,10 +27,9 @@ impl LoadBalancers<'_> {
         if all.items.is_empty() {
             return Ok(());
         }
-        let nodes: Api<Node> = Api::all(self.stand_in.client.clone());
-        let nodes = nodes.list(&ListParams::default()).await.context("listing nodes")?;
-        let instances: BTreeSet<String> = nodes.iter().filter_map(target).collect();
-        let Some(group) = self.node_group(&instances).await? else { return Ok(()) };
+        let running = self.instances().await?;
+        let instances: BTreeSet<String> = running.iter().map(|instance| instance.text("instanceId").to_owned()).collect();
+        let Some(group) = self.node_group(&running).await? else { return Ok(()) };
         for binding in all.items.iter().filter(|binding| binding.metadata.deletion_timestamp.is_none()) {
             for (source, port) in admitted(binding) {
                 self.authorize(&group, &port, (GROUP, &source), SHARED).await?;
@@ -81,9 +81,7 @@ impl LoadBalancers<'_> {
         let all = bindings(&self.stand_in.client, None).list(&ListParams::default()).await.context("listing TargetGroupBindings")?;
         let others: BTreeSet<(String, String)> =
             all.items.iter().filter(|other| other.metadata.deletion_timestamp.is_none()).flat_map(admitted).collect();
-        let nodes: Api<Node> = Api::all(self.stand_in.client.clone());
-        let instances = nodes.list(&ListParams::default()).await.context("listing nodes")?.iter().filter_map(target).collect();
-        if let Some(group) = self.node_group(&instances).await? {
+        if let Some(group) = self.node_group(&self.instances().await?).await? {
             for (source, port) in admitted(&binding).into_iter().filter(|rule| !others.contains(rule)) {
                 self.revoke(&group, &port, (GROUP, &source), SHARED).await?;
             }
@@ -92,21 +90,32 @@ impl LoadBalancers<'_> {
         gone(api.patch(name, &PatchParams::default(), &patch).await.map(drop)).with_context(|| format!("letting {name} go"))
     }
 
+    /// The instances of the nodes that take traffic, as far as they run.
+    async fn instances(&self) -> Result<Vec<Element>> {
+        let nodes: Api<Node> = Api::all(self.stand_in.client.clone());
+        let nodes = nodes.list(&ListParams::default()).await.context("listing nodes")?;
+        let ids: Vec<String> = nodes.iter().filter_map(target).collect();
+        if ids.is_empty() {
+            return Ok(Vec::new());
+        }
+        // A filter passes over those that are gone.
+        let query = Query::new("DescribeInstances").filter("instance-id", &ids).filter("instance-state-name", ["running"]);
+        let reservations = self.aws.list(EC2, query, "reservationSet").await.context("reading the nodes' instances")?;
+        Ok(reservations.iter().flat_map(|reservation| reservation.entries("instancesSet").iter().cloned()).collect())
+    }
+
     /// The one group of the instances that is tagged as the cluster's; none when there is no instance.
-    async fn node_group(&self, instances: &BTreeSet<String>) -> Result<Option<String>> {
+    async fn node_group(&self, instances: &[Element]) -> Result<Option<String>> {
         if instances.is_empty() {
             return Ok(None);
         }
         let tag = format!("kubernetes.io/cluster/{}", self.site.cluster);
-        let query = Query::new("DescribeInstances").list("InstanceId", instances);
-        let reservations = self.aws.list(EC2, query, "reservationSet").await.context("reading the nodes' instances")?;
-        let instances = || reservations.iter().flat_map(|reservation| reservation.entries("instancesSet"));
         let ids: BTreeSet<&str> =
-            instances().flat_map(|instance| instance.entries("groupSet")).map(|group| group.text("groupId")).collect();
+            instances.iter().flat_map(|instance| instance.entries("groupSet")).map(|group| group.text("groupId")).collect();
         let query = Query::new("DescribeSecurityGroups").list("GroupId", &ids);
         let groups = self.aws.list(EC2, query, "securityGroupInfo").await.context("reading the nodes' security groups")?;
         let tagged: Vec<&str> = groups.iter().filter(|group| group.tag(&tag).is_some()).map(|group| group.text("groupId")).collect();
-        for instance in instances() {
+        for instance in instances {
             let held = instance.entries("groupSet").iter().filter(|group| tagged.contains(&group.text("groupId"))).count();
             if held != 1 {
                 bail!("expected exactly one securityGroup tagged with {tag} for instance {}, got {held}", instance.text("instanceId"));
