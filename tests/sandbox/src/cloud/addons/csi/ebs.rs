@@ -117,7 +117,7 @@ impl Volumes {
             tags.insert(format!("{prefix}/pvc/name"), request.claim.name_any());
             tags.insert(format!("{prefix}/pvc/namespace"), request.claim.namespace().unwrap_or_default());
         }
-        let zone = request.segment.as_deref().context("no node was selected, so there is no zone")?;
+        let zone = request.segment.as_deref().context("the request names no zone")?;
         let token: String = Sha256::digest(&request.name).iter().map(|byte| format!("{byte:02x}")).collect();
         let query = Query::new("CreateVolume")
             .with("AvailabilityZone", zone)

@@ -25,7 +25,7 @@ pub struct Request {
     pub class: StorageClass,
     /// Whole GiB, at least one.
     pub size: u64,
-    /// Value of the driver's topology label on the node that was selected, if there is one.
+    /// Value of the driver's topology label on the node that was selected, if the driver has such a label.
     pub segment: Option<String>,
     /// Whether the driver is told whose volume it is.
     pub metadata: bool,
@@ -110,7 +110,8 @@ impl<D: Driver> Provisioner<'_, D> {
         let size = gibibytes(&asked.context("the claim asks for no storage")?.0)?;
         let segment = match (selected(claim), D::TOPOLOGY) {
             (Some(node), Some(key)) => Some(self.segment(node, key).await?),
-            _ => None,
+            (None, Some(key)) => Some(self.segment(&self.anywhere().await?, key).await?),
+            (_, None) => None,
         };
         let provisioner = self.stand_in.beside("csi-provisioner");
         let arguments = provisioner.into_iter().flat_map(|container| container.args.iter().flatten());
@@ -125,6 +126,13 @@ impl<D: Driver> Provisioner<'_, D> {
         }
         self.stand_in.log(&format!("provisioned {handle} as {name}"));
         Ok(())
+    }
+
+    /// Any node that has the driver, for a class whose volumes do not wait for a consumer.
+    async fn anywhere(&self) -> Result<String> {
+        let nodes = Api::<CSINode>::all(self.stand_in.client.clone()).list(&ListParams::default()).await.context("listing CSINodes")?;
+        let has = |node: &&CSINode| node.spec.drivers.iter().any(|driver| driver.name == D::NAME);
+        nodes.iter().find(has).map(ResourceExt::name_any).context("no CSINode knows the driver")
     }
 
     /// Where the node is, by the label that its CSINode names for the driver.
