@@ -10,7 +10,7 @@ use kube::runtime::WatchStreamExt;
 use kube::runtime::watcher::{self, watcher};
 
 use super::aws;
-use super::stand_in::StandIn;
+use super::stand_in::{StandIn, explain};
 
 /// How long changes are gathered.
 const GATHER: Duration = Duration::from_millis(300);
@@ -48,7 +48,7 @@ pub async fn follow(stand_in: &StandIn, changes: Vec<Changes>, controller: &impl
             Ok(()) => {}
             Err(error) if aws::denied(&error) || forbidden(&error) => return Err(error),
             Err(error) => {
-                stand_in.log(&format!("{error:#}"));
+                stand_in.log(&explain(&error));
                 wait = RETRY;
             }
         }
@@ -61,7 +61,7 @@ pub async fn follow(stand_in: &StandIn, changes: Vec<Changes>, controller: &impl
                 if forbidden(&error) {
                     return Err(error);
                 }
-                stand_in.log(&format!("{error:#}"));
+                stand_in.log(&explain(&error));
             }
             Ok(None) => return Err(anyhow::anyhow!("the watches ended")),
         }

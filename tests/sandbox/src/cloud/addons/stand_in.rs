@@ -57,7 +57,7 @@ pub async fn run(program: Program, host: Arc<Host>, pod: Pod, container: Contain
         match volumes(&host, &pod, &container).await {
             Ok(volumes) => break volumes,
             Err(error) => {
-                let message = format!("{error:#}");
+                let message = explain(&error);
                 note(&host, &pod, &message);
                 state.send_modify(|state| state.message = Some(message));
             }
@@ -81,7 +81,7 @@ pub async fn run(program: Program, host: Arc<Host>, pod: Pod, container: Contain
                 Ok(stand_in) => stand_in.work(program).await,
                 Err(error) => error,
             };
-            state.send_modify(|state| state.end(Some(format!("{ended:#}"))));
+            state.send_modify(|state| state.end(Some(explain(&ended))));
             tokio::time::sleep(RESTART).await;
         }
     };
@@ -107,7 +107,7 @@ impl StandIn {
             Program::VpcCni => vpc_cni::run(self).await,
         };
         let error = result.err().unwrap_or_else(|| anyhow::anyhow!("the program ended"));
-        self.log(&format!("failed: {error:#}"));
+        self.log(&format!("failed: {}", explain(&error)));
         error
     }
 
@@ -150,6 +150,19 @@ impl StandIn {
     }
 }
 
+/// An error in words, of the API server only what it says.
+pub fn explain(error: &anyhow::Error) -> String {
+    let mut words = Vec::new();
+    for cause in error.chain() {
+        if let Some(kube::Error::Api(status)) = cause.downcast_ref::<kube::Error>() {
+            words.push(status.message.clone());
+            break;
+        }
+        words.push(cause.to_string());
+    }
+    words.join(": ")
+}
+
 /// The value of a container's flag.
 pub fn flag<'a>(container: &'a Container, name: &str) -> Option<&'a str> {
     let arguments = container.command.iter().flatten().chain(container.args.iter().flatten());
@@ -168,5 +181,17 @@ fn note(host: &Host, pod: &Pod, line: &str) {
     };
     if let Err(error) = write() {
         tracing::warn!("{error:#}");
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_the_api_server_says_is_not_said_twice() {
+        let status = kube::core::Status::failure("nodes \"n\" is forbidden", "Forbidden").with_code(403);
+        let error = anyhow::Error::from(kube::Error::Api(status.boxed())).context("reading the node");
+        assert_eq!(explain(&error), "reading the node: nodes \"n\" is forbidden");
     }
 }

@@ -126,7 +126,7 @@ async fn assume(http: &reqwest::Client, role: &str, token: &str, session: &str) 
 }
 
 async fn instance(metadata: &Metadata) -> Result<Session> {
-    let roles = metadata.get("meta-data/iam/security-credentials/").await.context("the instance has no role")?;
+    let roles = metadata.get("meta-data/iam/security-credentials/").await?;
     let role = roles.lines().next().context("the instance has no role")?;
     let text = metadata.get(&format!("meta-data/iam/security-credentials/{role}")).await?;
     let found: Value = serde_json::from_str(&text).context("reading the role's credentials")?;

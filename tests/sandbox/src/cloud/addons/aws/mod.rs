@@ -42,7 +42,7 @@ pub struct Refusal {
 
 impl fmt::Display for Refusal {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(formatter, "{} was refused: {}: {}", self.action, self.code, self.message)
+        write!(formatter, "{} failed: {}: {}", self.action, self.code, self.message)
     }
 }
 

@@ -12,7 +12,7 @@ use kube::api::{Api, Patch, PatchParams, PostParams};
 use serde_json::json;
 
 use crate::cloud::addons::Host;
-use crate::cloud::addons::stand_in::StandIn;
+use crate::cloud::addons::stand_in::{StandIn, explain};
 
 /// How often the registration is looked after.
 const INTERVAL: Duration = Duration::from_secs(30);
@@ -45,7 +45,7 @@ pub async fn run(stand_in: &StandIn, registration: &Registration) -> Result<()> 
     loop {
         match register(&stand_in.host, registration, &place).await {
             Ok(()) => stand_in.ready(),
-            Err(error) => stand_in.log(&format!("{error:#}")),
+            Err(error) => stand_in.log(&explain(&error)),
         }
         admit(&nodes, &stand_in.host.node, registration.driver).await?;
         tokio::time::sleep(INTERVAL).await;

@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 use crate::cloud::addons::aws;
 use crate::cloud::addons::events::Events;
 use crate::cloud::addons::follow::{Changes, changes, forbidden};
-use crate::cloud::addons::stand_in::StandIn;
+use crate::cloud::addons::stand_in::{StandIn, explain};
 
 /// Keeps a PersistentVolume until what it stands for is gone.
 const FINALIZER: &str = "external-provisioner.volume.kubernetes.io/finalizer";
@@ -86,7 +86,7 @@ impl<D: Driver> Provisioner<'_, D> {
             let made = self.provision(&name, claim, class).await;
             if let Err(error) = &made {
                 let class = class.name_any();
-                let message = format!("failed to provision volume with StorageClass {class:?}: {error:#}");
+                let message = format!("failed to provision volume with StorageClass {class:?}: {}", explain(error));
                 self.events.warn(claim.object_ref(&()), "ProvisioningFailed", &message).await;
             }
             result = worse(result, made);
@@ -96,7 +96,7 @@ impl<D: Driver> Provisioner<'_, D> {
             if ours {
                 let gone = self.release(volume).await;
                 if let Err(error) = &gone {
-                    self.events.warn(volume.object_ref(&()), "VolumeFailedDelete", &format!("{error:#}")).await;
+                    self.events.warn(volume.object_ref(&()), "VolumeFailedDelete", &explain(error)).await;
                 }
                 result = worse(result, gone);
             }

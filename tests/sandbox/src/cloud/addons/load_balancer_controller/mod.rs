@@ -22,7 +22,7 @@ use super::csi::{gone, worse};
 use super::events::Events;
 use super::follow::{Changes, Controller, changes, follow};
 use super::lease::lead;
-use super::stand_in::StandIn;
+use super::stand_in::{StandIn, explain};
 use model::{Kind, Stack};
 
 const LEASE: &str = "aws-load-balancer-controller-leader";
@@ -158,7 +158,7 @@ impl LoadBalancers<'_> {
         let (stack, subnets) = match built {
             Ok(built) => built,
             Err(error) => {
-                self.events.warn(about, "FailedBuildModel", &format!("Failed build model due to {error:#}")).await;
+                self.events.warn(about, "FailedBuildModel", &format!("Failed build model due to {}", explain(&error))).await;
                 return Err(error);
             }
         };
@@ -166,7 +166,7 @@ impl LoadBalancers<'_> {
         match self.deploy(&stack, &subnets).await {
             Ok(name) => self.report(kind, &about, &name, status).await,
             Err(error) => {
-                self.events.warn(about, "FailedDeployModel", &format!("Failed deploy model due to {error:#}")).await;
+                self.events.warn(about, "FailedDeployModel", &format!("Failed deploy model due to {}", explain(&error))).await;
                 Err(error)
             }
         }
@@ -177,7 +177,7 @@ impl LoadBalancers<'_> {
         match self.destroy(&stack).await {
             Ok(()) => self.finalizer(kind, &about, finalizers, false).await,
             Err(error) => {
-                self.events.warn(about, "FailedDeployModel", &format!("Failed deploy model due to {error:#}")).await;
+                self.events.warn(about, "FailedDeployModel", &format!("Failed deploy model due to {}", explain(&error))).await;
                 Err(error)
             }
         }

@@ -3,7 +3,7 @@
 use anyhow::{Context, Result};
 use k8s_openapi::jiff::Timestamp;
 
-use super::targets::{Targets, Wanted};
+use super::targets::{Limits, Targets, Wanted};
 use crate::cloud::addons::aws::credentials::Metadata;
 use crate::cloud::addons::aws::query::{Query, Tags};
 use crate::cloud::addons::aws::xml::Element;
@@ -41,6 +41,7 @@ pub struct Interfaces<'a> {
     pub aws: &'a Aws,
     pub place: &'a Place,
     pub targets: &'a Targets,
+    pub limits: Limits,
 }
 
 impl Interfaces<'_> {
@@ -72,20 +73,21 @@ impl Interfaces<'_> {
         Ok(())
     }
 
-    /// Gives an interface as many addresses, or prefixes, as are wanted beside its own.
+    /// Gives an interface as many addresses, or prefixes, as are wanted beside its own and as it has room for. What it has of
+    /// the other kind, from before a change of settings, takes room too.
     async fn assign(&self, interface: &Element, wanted: usize) -> Result<()> {
         let id = interface.text("networkInterfaceId");
-        let held = match self.targets.prefixes {
-            true => interface.entries("ipv4PrefixSet").len(),
-            false => interface.entries("privateIpAddressesSet").len().saturating_sub(1),
-        };
-        if held >= wanted {
+        let (addresses, prefixes) = (interface.entries("privateIpAddressesSet").len(), interface.entries("ipv4PrefixSet").len());
+        let held = if self.targets.prefixes { prefixes } else { addresses.saturating_sub(1) };
+        let room = self.limits.addresses.saturating_sub(addresses + prefixes);
+        let missing = wanted.saturating_sub(held).min(room);
+        if missing == 0 {
             return Ok(());
         }
         let name = if self.targets.prefixes { "Ipv4PrefixCount" } else { "SecondaryPrivateIpAddressCount" };
-        let query = Query::new("AssignPrivateIpAddresses").with("NetworkInterfaceId", id).with(name, wanted - held);
+        let query = Query::new("AssignPrivateIpAddresses").with("NetworkInterfaceId", id).with(name, missing);
         self.aws.call(EC2, query).await.with_context(|| format!("assigning addresses to {id}"))?;
-        self.stand_in.log(&format!("{id} has {wanted} to give"));
+        self.stand_in.log(&format!("{id} has {} to give", held + missing));
         Ok(())
     }
 

@@ -16,7 +16,7 @@ use kube::api::{Api, ApiResource, DynamicObject, GroupVersionKind, ListParams};
 use super::aws::query::Query;
 use super::aws::{self, EC2};
 use super::follow::forbidden;
-use super::stand_in::StandIn;
+use super::stand_in::{StandIn, explain};
 use interfaces::{Interfaces, Place};
 use targets::{Limits, Targets};
 
@@ -41,7 +41,7 @@ pub async fn run(stand_in: &StandIn) -> Result<()> {
     let query = Query::new("DescribeInstanceTypes").list("InstanceType", [&place.instance_type]);
     let types = aws.list(EC2, query, "instanceTypeSet").await?;
     let limits = Limits::of(types.first().context("the instance's type is not known")?)?;
-    let interfaces = Interfaces { stand_in, aws: &aws, place: &place, targets: &targets };
+    let interfaces = Interfaces { stand_in, aws: &aws, place: &place, targets: &targets, limits };
     interfaces.hold(&targets.wanted(pods(stand_in).await?, limits)).await?;
     loop {
         stand_in.ready();
@@ -49,7 +49,7 @@ pub async fn run(stand_in: &StandIn) -> Result<()> {
         let held = async { interfaces.hold(&targets.wanted(pods(stand_in).await?, limits)).await };
         match held.await {
             Err(error) if aws::denied(&error) || forbidden(&error) => return Err(error),
-            Err(error) => stand_in.log(&format!("{error:#}")),
+            Err(error) => stand_in.log(&explain(&error)),
             Ok(()) => {}
         }
     }
