@@ -1,11 +1,12 @@
 //! The instance metadata service, versions 1 and 2: one server per VPC, which knows an instance by its address.
 //!
-//! It answers from what the emulator says exists. It does not count hops, and hands out the same kind of static
-//! credentials to every instance that has a profile.
+//! It answers from what the emulator says exists, and hands out the same kind of static credentials to every instance
+//! that has a profile. It cannot count hops: it takes the caller's word for them.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::SocketAddr;
 use std::sync::Arc;
+use std::time::Duration;
 
 use axum::body::Bytes;
 use axum::extract::{ConnectInfo, State as Shared};
@@ -22,6 +23,10 @@ use crate::emulator::{Instance, State};
 const ACCOUNT: &str = "123456789012";
 /// The one session token; sessions do not end.
 const TOKEN: &str = "AQAAAsandbox-instance-metadata-token==";
+/// Header in which a caller says how many hops away it is; one without it is on the machine's own network.
+pub const HOPS: &str = "x-sandbox-hops";
+/// How long an answer that is lost on its way keeps its caller waiting.
+const LOST: Duration = Duration::from_secs(60);
 /// API versions offered, the newest that cloud-init asks for included.
 const VERSIONS: [&str; 4] = ["2009-04-04", "2018-09-24", "2021-03-23", "latest"];
 
@@ -49,6 +54,9 @@ async fn answer(
 ) -> Response {
     let path = uri.path().trim_matches('/');
     if method == Method::PUT {
+        if !reaches(&vpc, &client, &headers) {
+            tokio::time::sleep(LOST).await;
+        }
         return match (path, headers.get("x-aws-ec2-metadata-token-ttl-seconds")) {
             ("latest/api/token", Some(seconds)) => ([("x-aws-ec2-metadata-token-ttl-seconds", seconds.clone())], TOKEN).into_response(),
             _ => StatusCode::BAD_REQUEST.into_response(),
@@ -65,6 +73,14 @@ async fn answer(
         Some(content) => Bytes::from(content).into_response(),
         None => StatusCode::NOT_FOUND.into_response(),
     }
+}
+
+/// Whether the answer to a request for a token lives as many hops as its caller is away.
+fn reaches(vpc: &Vpc, client: &SocketAddr, headers: &HeaderMap) -> bool {
+    let hops = headers.get(HOPS).and_then(|hops| hops.to_str().ok()?.parse().ok()).unwrap_or(1);
+    let state = vpc.state.borrow();
+    let limit = find(&state, &vpc.id, &client.ip().to_string()).and_then(|instance| instance.http_put_response_hop_limit);
+    hops <= limit.unwrap_or(1)
 }
 
 fn find<'a>(state: &'a State, vpc: &str, address: &str) -> Option<&'a Instance> {

@@ -2,7 +2,8 @@
 //!
 //! An instance that runs becomes a `machine` that boots its user data; a VPC becomes a network (`vpc`) with its
 //! metadata service (`imds`); load balancers forward (`load_balancer`), security groups filter (`firewall`).
-//! Nothing here ever changes what exists, health reports excepted: that is the AWS API's alone.
+//! Nothing here ever changes what exists, health reports excepted: that is the AWS API's alone. Add-ons (`addons`) call it as
+//! their pods would.
 
 mod addons;
 mod boot;

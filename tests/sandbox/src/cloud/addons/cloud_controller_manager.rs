@@ -46,7 +46,7 @@ fn program(host: &Host, pod: &Pod, container: &Container, credentials: &Credenti
         ("KUBERNETES_SERVICE_HOST".to_owned(), server.host().unwrap_or_default().to_owned()),
         ("KUBERNETES_SERVICE_PORT".to_owned(), server.port_u16().unwrap_or(443).to_string()),
     ];
-    environment.extend(variables(container));
+    environment.extend(variables(container, pod));
     let log = PathBuf::from(LOGS).join(format!("machine-{}-{}.log", host.instance, pod.name_any()));
     Program { path: PathBuf::from("/usr/bin/unshare"), arguments, environment, log }
 }

@@ -17,10 +17,9 @@ use k8s_openapi::api::core::v1::{Container, Namespace, Pod};
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 use k8s_openapi::jiff::Timestamp;
 use kube::api::{Api, ApiResource, DeleteParams, DynamicObject, GroupVersionKind, Patch, PatchParams, PostParams};
-use kube::config::AuthInfo;
 use kube::runtime::WatchStreamExt;
 use kube::runtime::watcher::{self, watcher};
-use kube::{Client, Config, Resource, ResourceExt};
+use kube::{Client, Resource, ResourceExt};
 use serde_json::json;
 use tokio::sync::watch;
 
@@ -55,7 +54,7 @@ pub async fn run(host: Arc<Host>, pod: Pod, container: Container, state: watch::
                 }
                 Err(error) => tracing::error!("starting the Tigera operator: {error:#}"),
             }
-            state.send_modify(|state| *state = State { since: None, ready: false, restarts: state.restarts + 1 });
+            state.send_modify(|state| state.end(None));
             tokio::time::sleep(Duration::from_secs(5)).await;
         }
     };
@@ -64,12 +63,7 @@ pub async fn run(host: Arc<Host>, pod: Pod, container: Container, state: watch::
 
 impl Operator {
     fn new(host: &Host, credentials: &Credentials) -> Result<Self> {
-        let authority = std::fs::read(credentials.directory.join("ca.crt")).context("reading the authority")?;
-        let mut config = Config::new(host.server.parse().context("parsing the API server's URL")?);
-        config.root_cert = Some(objects::certificates(&authority)?);
-        let token_file = credentials.directory.join("token").display().to_string();
-        config.auth_info = AuthInfo { token_file: Some(token_file), ..AuthInfo::default() };
-        Ok(Self { client: Client::try_from(config).context("making the client")? })
+        Ok(Self { client: credentials.client(host)? })
     }
 
     /// Reconciles on every change of what it looks at.

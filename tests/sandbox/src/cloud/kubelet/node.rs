@@ -89,7 +89,10 @@ impl Registration {
             spec["providerID"] = json!(id);
         }
         json!({
-            "apiVersion": "v1", "kind": "Node", "metadata": {"name": name, "labels": labels}, "spec": spec,
+            "apiVersion": "v1", "kind": "Node", "spec": spec,
+            "metadata": {"name": name, "labels": labels, "annotations": {
+                // Volumes are attached by the attach-detach controller, as everywhere.
+                "volumes.kubernetes.io/controller-managed-attach-detach": "true"}},
             "status": {
                 "capacity": resources, "allocatable": resources,
                 "addresses": [

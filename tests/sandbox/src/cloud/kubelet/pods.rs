@@ -55,8 +55,8 @@ pub struct Kubelet {
 struct Workload {
     since: Timestamp,
     address: String,
-    /// Of the program that runs for real; the others always run.
-    state: Option<watch::Receiver<State>>,
+    /// The container that runs for real; the others always run.
+    program: Option<addons::Started>,
     _tasks: JoinSet<()>,
 }
 
@@ -70,7 +70,7 @@ impl Kubelet {
         static_pods: watch::Receiver<StaticPods>,
         network: watch::Sender<bool>,
     ) -> Self {
-        let host = addons::Host { client: client.clone(), server, instance: machine.instance.clone() };
+        let host = addons::Host { client: client.clone(), node: node.to_owned(), server, instance: machine.instance.clone() };
         Self {
             client,
             node: node.to_owned(),
@@ -164,7 +164,9 @@ impl Kubelet {
         match of {
             Some(of) if of.hash == hash && pod.metadata.deletion_timestamp.is_none() => {
                 let since = of.state.since.unwrap_or_else(Timestamp::now);
-                self.say(pod, since, self.address.clone(), true, of.state.clone()).await
+                let all = pod.spec.iter().flat_map(|spec| &spec.containers).map(|container| container.name.clone());
+                let programs = all.map(|name| (name, of.state.clone())).collect();
+                self.say(pod, self.fare(since, self.address.clone(), true, programs)).await
             }
             _ => self.delete(pod).await,
         }
@@ -186,11 +188,8 @@ impl Kubelet {
         }
         let workload = self.workloads.get(&uid).context("the pod was not started")?;
         let network = host_network(pod) || *self.network.borrow();
-        let state = match &workload.state {
-            Some(state) => state.borrow().clone(),
-            None => State { since: Some(workload.since), ready: true, restarts: 0 },
-        };
-        self.say(pod, workload.since, workload.address.clone(), network, state).await
+        let programs = workload.program.iter().map(|program| (program.container.clone(), program.state.borrow().clone())).collect();
+        self.say(pod, self.fare(workload.since, workload.address.clone(), network, programs)).await
     }
 
     fn start(&mut self, pod: &Pod) -> Workload {
@@ -203,8 +202,8 @@ impl Kubelet {
             format!("192.168.{node}.{}", self.addresses)
         };
         let mut tasks = JoinSet::new();
-        let state = addons::start(&self.host, pod, &mut tasks);
-        if let Some(mut changes) = state.clone() {
+        let program = addons::start(&self.host, pod, &mut tasks);
+        if let Some(mut changes) = program.as_ref().map(|program| program.state.clone()) {
             let changed = Arc::clone(&self.changed);
             tasks.spawn(async move {
                 while changes.changed().await.is_ok() {
@@ -212,11 +211,14 @@ impl Kubelet {
                 }
             });
         }
-        Workload { since: Timestamp::now(), address, state, _tasks: tasks }
+        Workload { since: Timestamp::now(), address, program, _tasks: tasks }
     }
 
-    async fn say(&self, pod: &Pod, since: Timestamp, address: String, network: bool, state: State) -> Result<()> {
-        let fare = Fare { since, address, node_address: self.address.clone(), network, state };
+    fn fare(&self, since: Timestamp, address: String, network: bool, programs: BTreeMap<String, State>) -> Fare {
+        Fare { since, address, node_address: self.address.clone(), network, programs }
+    }
+
+    async fn say(&self, pod: &Pod, fare: Fare) -> Result<()> {
         let wanted = status::status(pod, &fare);
         if !status::differs(pod, &wanted) {
             return Ok(());

@@ -33,6 +33,15 @@ pub struct State {
     /// Whether it also does what it is for, as far as anybody has checked.
     pub ready: bool,
     pub restarts: i32,
+    /// Why it does not run, or not as it should.
+    pub message: Option<String>,
+}
+
+impl State {
+    /// Notes that the program ended.
+    pub fn end(&mut self, message: Option<String>) {
+        *self = Self { since: None, ready: false, restarts: self.restarts + 1, message };
+    }
 }
 
 /// Runs the program until it is cancelled, which kills it; notes in `state` when it starts and ends.
@@ -46,7 +55,7 @@ pub async fn supervise(program: Program, state: watch::Sender<State>) {
             }
             Err(error) => tracing::error!(%error, program = %program.path.display(), "starting"),
         }
-        state.send_modify(|state| *state = State { since: None, ready: false, restarts: state.restarts + 1 });
+        state.send_modify(|state| state.end(None));
         tokio::time::sleep(RESTART).await;
     }
 }

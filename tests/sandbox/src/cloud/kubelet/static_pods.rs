@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
 use anyhow::{Context, Result};
-use k8s_openapi::api::core::v1::{Container, Pod, Probe};
+use k8s_openapi::api::core::v1::{Container, EnvVar, Pod, Probe};
 use k8s_openapi::apimachinery::pkg::util::intstr::IntOrString;
 use kube::ResourceExt;
 use sha2::{Digest, Sha256};
@@ -105,7 +105,7 @@ fn run(instance: &str, path: &Path, sender: &watch::Sender<StaticPods>) -> Resul
     let container = manifest.spec.as_ref().and_then(|spec| spec.containers.first());
     let container = container.with_context(|| format!("{} has no container", path.display()))?;
     let log = PathBuf::from(LOGS).join(format!("machine-{instance}-{name}.log"));
-    let program = program(container, log).with_context(|| format!("{} has no command", path.display()))?;
+    let program = program(container, &manifest, log).with_context(|| format!("{} has no command", path.display()))?;
     let probe = endpoint(container);
     let hash = Sha256::digest(text.as_bytes()).iter().take(16).map(|byte| format!("{byte:02x}")).collect();
     let pod = StaticPod { manifest, hash, state: State::default() };
@@ -120,7 +120,7 @@ fn run(instance: &str, path: &Path, sender: &watch::Sender<StaticPods>) -> Resul
     Ok((name, tasks))
 }
 
-fn program(container: &Container, log: PathBuf) -> Option<Program> {
+fn program(container: &Container, manifest: &Pod, log: PathBuf) -> Option<Program> {
     let words = || container.command.iter().flatten().chain(container.args.iter().flatten());
     let name = words().next()?;
     let mut arguments: Vec<OsString> = words().skip(1).map(OsString::from).collect();
@@ -129,14 +129,25 @@ fn program(container: &Container, log: PathBuf) -> Option<Program> {
         arguments.push("--unsafe-no-fsync".into());
     }
     let mut environment = vec![("PATH".to_owned(), boot::PATH.to_owned())];
-    environment.extend(variables(container));
+    environment.extend(variables(container, manifest));
     Some(Program { path: Path::new(OURS).join("programs").join(name), arguments, environment, log })
 }
 
-/// The environment variables of a container that are given by value.
-pub fn variables(container: &Container) -> Vec<(String, String)> {
-    let variables = container.env.iter().flatten();
-    variables.filter_map(|variable| Some((variable.name.clone(), variable.value.clone()?))).collect()
+/// The environment variables of a container that are given by value or by a field of the pod that is known from the start.
+pub fn variables(container: &Container, pod: &Pod) -> Vec<(String, String)> {
+    let field = |path: &str| match path {
+        "metadata.name" => Some(pod.name_any()),
+        "metadata.namespace" => pod.namespace(),
+        "metadata.uid" => pod.uid(),
+        "spec.nodeName" => pod.spec.as_ref()?.node_name.clone(),
+        "spec.serviceAccountName" => pod.spec.as_ref()?.service_account_name.clone(),
+        _ => None,
+    };
+    let value = |variable: &EnvVar| {
+        let source = || field(&variable.value_from.as_ref()?.field_ref.as_ref()?.field_path);
+        Some((variable.name.clone(), variable.value.clone().or_else(source)?))
+    };
+    container.env.iter().flatten().filter_map(value).collect()
 }
 
 /// Where the container's startup or readiness probe goes to.

@@ -2,6 +2,8 @@
 //!
 //! Pure. It speaks for pods that run for real and for those that only look so, without telling which.
 
+use std::collections::BTreeMap;
+
 use k8s_openapi::api::core::v1::{Container, Pod, PodCondition};
 use k8s_openapi::jiff::Timestamp;
 use kube::ResourceExt;
@@ -19,7 +21,19 @@ pub struct Fare {
     pub node_address: String,
     /// Whether its network is there; without it no container starts.
     pub network: bool,
-    pub state: State,
+    /// Containers that run for real, by name; the others run as soon as the network is there.
+    pub programs: BTreeMap<String, State>,
+}
+
+impl Fare {
+    fn state(&self, container: &Container) -> State {
+        let runs = || State { since: Some(self.since), ready: true, ..State::default() };
+        self.programs.get(&container.name).cloned().unwrap_or_else(runs)
+    }
+}
+
+fn started(state: &State) -> bool {
+    state.since.is_some() || state.restarts > 0
 }
 
 /// The status to patch.
@@ -28,8 +42,9 @@ pub fn status(pod: &Pod, fare: &Fare) -> Value {
     let spec = pod.spec.as_ref();
     let containers = || spec.into_iter().flat_map(|spec| &spec.containers);
     let once = spec.and_then(|spec| spec.restart_policy.as_deref()).is_some_and(|policy| policy != "Always");
-    let started = fare.network && (fare.state.since.is_some() || fare.state.restarts > 0);
-    let ready = started && fare.state.ready && !once;
+    let states: Vec<State> = containers().map(|container| fare.state(container)).collect();
+    let started = fare.network && states.iter().all(started);
+    let ready = started && states.iter().all(|state| state.ready) && !once;
     let phase = match (started, once) {
         (false, _) => "Pending",
         (true, true) => "Succeeded",
@@ -55,7 +70,7 @@ pub fn status(pod: &Pod, fare: &Fare) -> Value {
             condition("ContainersReady", ready, reason),
             condition("Ready", ready, reason),
         ],
-        "containerStatuses": containers().map(|container| container_status(pod, container, fare, started, once)).collect::<Vec<_>>(),
+        "containerStatuses": containers().map(|container| container_status(pod, container, fare, once)).collect::<Vec<_>>(),
     });
     if fare.network {
         status["podIP"] = json!(fare.address);
@@ -72,19 +87,22 @@ pub fn status(pod: &Pod, fare: &Fare) -> Value {
     status
 }
 
-fn container_status(pod: &Pod, container: &Container, fare: &Fare, started: bool, once: bool) -> Value {
-    let id = format!("containerd://{}-{}-{}", pod.uid().unwrap_or_default(), container.name, fare.state.restarts);
-    let state = match fare.state.since {
-        _ if !started => json!({"waiting": {"reason": "ContainerCreating"}}),
+fn container_status(pod: &Pod, container: &Container, fare: &Fare, once: bool) -> Value {
+    let fares = fare.state(container);
+    let started = fare.network && started(&fares);
+    let id = format!("containerd://{}-{}-{}", pod.uid().unwrap_or_default(), container.name, fares.restarts);
+    let why = fares.message.as_deref().unwrap_or("the program ended and will be started again");
+    let state = match fares.since {
+        _ if !started => json!({"waiting": {"reason": "ContainerCreating", "message": fares.message}}),
         Some(since) if once => terminated(&time(since), &id),
         Some(since) => json!({"running": {"startedAt": time(since)}}),
-        None => json!({"waiting": {"reason": "CrashLoopBackOff", "message": "the program ended and will be started again"}}),
+        None => json!({"waiting": {"reason": "CrashLoopBackOff", "message": why}}),
     };
-    let runs = started && fare.state.since.is_some() && !once;
+    let runs = started && fares.since.is_some() && !once;
     json!({
         "name": container.name, "image": container.image, "imageID": if started { container.image.as_deref() } else { Some("") },
         "containerID": if started { id } else { String::new() },
-        "ready": runs && fare.state.ready, "started": runs, "restartCount": fare.state.restarts, "state": state,
+        "ready": runs && fares.ready, "started": runs, "restartCount": fares.restarts, "state": state,
     })
 }
 
@@ -106,7 +124,11 @@ pub fn differs(pod: &Pod, wanted: &Value) -> bool {
     let containers = wanted["containerStatuses"].as_array().unwrap_or(&empty);
     let shown = |container: &Value| {
         found.container_statuses.iter().flatten().any(|found| {
-            container["name"] == *found.name && container["ready"] == found.ready && container["restartCount"] == found.restart_count
+            let waiting = found.state.as_ref().and_then(|state| state.waiting.as_ref());
+            container["name"] == *found.name
+                && container["ready"] == found.ready
+                && container["restartCount"] == found.restart_count
+                && container["state"]["waiting"]["message"].as_str() == waiting.and_then(|waiting| waiting.message.as_deref())
         })
     };
     wanted["phase"].as_str() != found.phase.as_deref()
@@ -133,8 +155,9 @@ mod tests {
 
     fn fare(network: bool, running: bool) -> Fare {
         let since = Timestamp::UNIX_EPOCH;
-        let state = State { since: running.then_some(since), ready: running, restarts: 0 };
-        Fare { since, address: "192.168.0.1".to_owned(), node_address: "10.0.0.4".to_owned(), network, state }
+        let state = State { since: running.then_some(since), ready: running, ..State::default() };
+        let programs = BTreeMap::from([("c".to_owned(), state)]);
+        Fare { since, address: "192.168.0.1".to_owned(), node_address: "10.0.0.4".to_owned(), network, programs }
     }
 
     fn with(mut pod: Pod, status: &Value) -> Pod {
@@ -176,10 +199,25 @@ mod tests {
     #[test]
     fn a_program_that_ended_shows_as_a_crash_loop() {
         let mut fare = fare(true, false);
-        fare.state.restarts = 3;
+        fare.programs.insert("c".to_owned(), State { restarts: 3, message: Some("no role".to_owned()), ..State::default() });
         let status = status(&pod("Always"), &fare);
         assert_eq!(status["phase"], "Running");
         assert_eq!(status["containerStatuses"][0]["ready"], false);
         assert_eq!(status["containerStatuses"][0]["state"]["waiting"]["reason"], "CrashLoopBackOff");
+        assert_eq!(status["containerStatuses"][0]["state"]["waiting"]["message"], "no role");
+    }
+
+    #[test]
+    fn what_runs_beside_a_program_that_ended_is_ready_but_the_pod_is_not() {
+        let mut pod = pod("Always");
+        let beside: Container = serde_json::from_value(json!({"name": "beside", "image": "i"})).expect("a container");
+        pod.spec.as_mut().expect("a spec").containers.push(beside);
+        let mut fare = fare(true, false);
+        fare.programs.insert("c".to_owned(), State { restarts: 1, ..State::default() });
+        let status = status(&pod, &fare);
+        let ready: Vec<bool> =
+            status["containerStatuses"].as_array().expect("a list").iter().map(|container| container["ready"] == true).collect();
+        assert_eq!(ready, [false, true]);
+        assert_eq!(status["conditions"][3]["status"], "False");
     }
 }

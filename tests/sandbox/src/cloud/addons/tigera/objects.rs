@@ -2,7 +2,6 @@
 //!
 //! Pure. The CRDs keep unknown fields: their real schemas are larger than all of the rest.
 
-use anyhow::{Context, Result};
 use k8s_openapi::jiff::Timestamp;
 use kube::ResourceExt;
 use kube::api::DynamicObject;
@@ -114,18 +113,6 @@ pub fn says(object: &DynamicObject, conditions: &Value) -> bool {
             .any(|found| ["type", "status", "observedGeneration"].iter().all(|field| found[field] == wanted[field]))
     };
     conditions.as_array().is_some_and(|conditions| conditions.iter().all(said))
-}
-
-/// The certificates of a PEM file, in DER.
-pub fn certificates(pem: &[u8]) -> Result<Vec<Vec<u8>>> {
-    use base64::Engine;
-    let text = std::str::from_utf8(pem).context("reading the authority as text")?;
-    let blocks = text.split("-----BEGIN CERTIFICATE-----").skip(1);
-    let decode = |block: &str| {
-        let body: String = block.split("-----END").next().unwrap_or_default().split_whitespace().collect();
-        base64::engine::general_purpose::STANDARD.decode(body).context("decoding the authority")
-    };
-    blocks.map(decode).collect()
 }
 
 #[cfg(test)]
