@@ -126,20 +126,6 @@ impl WorkloadCluster {
         found.map(|it| serde_json::to_value(it).map_err(|it| WorkloadError::Unreachable(it.to_string()))).transpose()
     }
 
-    /// All objects of a kind, of all namespaces; none when the kind is not there.
-    pub async fn list(&self, api_version: &str, kind: &str) -> Result<Vec<Value>, WorkloadError> {
-        let object = ObjectRef { api_version: api_version.into(), kind: kind.into(), namespace: None, name: String::new() };
-        let resource = match self.resource(&object).await {
-            Err(WorkloadError::UnknownKind { .. }) => return Ok(Vec::new()),
-            other => other?.0,
-        };
-        self.count();
-        let all: Api<DynamicObject> = Api::all_with(self.client.clone(), &resource);
-        let list = all.list(&ListParams::default()).await.map_err(|it| refusal(&object, it))?;
-        let value = |it| serde_json::to_value(it).map_err(|it| WorkloadError::Unreachable(it.to_string()));
-        list.items.into_iter().map(value).collect()
-    }
-
     /// Server-side apply by one field manager.
     ///
     /// # Errors
