@@ -4,8 +4,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use plan::{
-    FoundListener, FoundLoadBalancer, FoundNetworkInterface, FoundSecurityGroup, HealthCheck, LoadBalancerAttributes, Read, Snapshot, Tags,
-    Timestamp,
+    FoundListener, FoundLoadBalancer, FoundNetworkInterface, FoundSecurityGroup, FoundVpc, HealthCheck, LoadBalancerAttributes, Read,
+    Snapshot, Tags, Timestamp,
 };
 
 use crate::ledger::{Amendment, Ledger};
