@@ -106,6 +106,40 @@ pub struct AWSClusterSpec {
     /// Whose AWS credentials are used. Only the operator's own (`AWSClusterControllerIdentity`, `default`) can be.
     #[serde(default)]
     pub identity_ref: AWSIdentityReference,
+    /// Who issues the tokens of the cluster's service accounts, so that IAM roles can trust them (IAM roles for service accounts).
+    /// The same issuer must be the argument `service-account-issuer` of the cluster's API servers. When absent, add-ons with a
+    /// `roleARN` use the issuer that the KubeadmControlPlane names, and nothing is published.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub service_account_issuer: Option<ServiceAccountIssuer>,
+}
+
+/// Who issues the tokens of service accounts. Exactly one of `url`, `publish` is set.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct ServiceAccountIssuer {
+    /// An issuer that you publish yourself, such as `https://issuer.example.com/prod`: its discovery document and key set, and the IAM
+    /// OIDC provider. They are looked at, and never changed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(length(min = 9, max = 255))]
+    pub url: Option<String>,
+    /// Have this operator publish the issuer: two public documents in an S3 bucket of yours, and the IAM OIDC provider. The issuer is then
+    /// `https://<bucket>.s3.<region>.amazonaws.com/<prefix>`. Only the public half of the cluster's signing key is published.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub publish: Option<IssuerBucket>,
+}
+
+/// Where an issuer is published.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct IssuerBucket {
+    /// Name of an S3 bucket in the region of the cluster. It must exist, and its policy must let everybody read the documents.
+    #[schemars(length(min = 3, max = 63), regex(pattern = r"^[a-z0-9][a-z0-9-]*[a-z0-9]$"))]
+    pub bucket: String,
+    /// Begin of the documents' keys, without a slash at its ends, so that one bucket serves many clusters. Namespace and name of the
+    /// Cluster, `<namespace>/<name>`, when absent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(length(min = 1, max = 128), regex(pattern = r"^[A-Za-z0-9._-]+(/[A-Za-z0-9._-]+)*$"))]
+    pub prefix: Option<String>,
 }
 
 /// Host and port of an API.

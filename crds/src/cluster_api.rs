@@ -161,6 +161,50 @@ pub struct KubeadmControlPlaneSpec {
     pub version: String,
     /// Number of control plane machines wanted.
     pub replicas: Option<i32>,
+    /// What kubeadm is told.
+    pub kubeadm_config_spec: KubeadmConfigSpec,
+}
+
+/// What is read of what kubeadm is told.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct KubeadmConfigSpec {
+    /// What is the same on all machines of the control plane.
+    pub cluster_configuration: Option<KubeadmClusterConfiguration>,
+}
+
+/// What is read of kubeadm's configuration of a cluster.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct KubeadmClusterConfiguration {
+    /// The API servers.
+    pub api_server: KubeadmAPIServer,
+}
+
+/// What is read of kubeadm's configuration of API servers.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct KubeadmAPIServer {
+    /// Their arguments, in order.
+    pub extra_args: Vec<KubeadmArgument>,
+}
+
+/// An argument of a program that kubeadm runs.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct KubeadmArgument {
+    /// Without the dashes.
+    pub name: String,
+    /// Its value.
+    pub value: Option<String>,
+}
+
+impl KubeadmControlPlaneSpec {
+    /// Values of `service-account-issuer`, in their order.
+    pub fn service_account_issuers(&self) -> Vec<&str> {
+        let arguments = self.kubeadm_config_spec.cluster_configuration.iter().flat_map(|it| &it.api_server.extra_args);
+        arguments.filter(|it| it.name == "service-account-issuer").filter_map(|it| it.value.as_deref()).collect()
+    }
 }
 
 /// What is read of a KubeadmControlPlane's status.

@@ -22,6 +22,8 @@ pub mod cluster {
     pub const CLUSTER_SECURITY_GROUPS_READY: &str = "ClusterSecurityGroupsReady";
     /// The load balancer of the API.
     pub const LOAD_BALANCER_READY: &str = "LoadBalancerReady";
+    /// The issuer of service account tokens is published, and API servers use it.
+    pub const SERVICE_ACCOUNT_ISSUER_READY: &str = "ServiceAccountIssuerReady";
 }
 
 /// Condition types of AWSMachine besides `Ready` and `Paused`.
@@ -133,6 +135,8 @@ pub mod reason {
     pub const UNSUPPORTED: &str = "Unsupported";
     /// Another manager owns a field, and `conflicts` is Refuse.
     pub const CONFLICT: &str = "Conflict";
+    /// This operator brings a newer version of the add-on than the one that is installed, which stays.
+    pub const UPGRADE_AVAILABLE: &str = "UpgradeAvailable";
     /// The plan asks for something that was not granted.
     pub const NOT_GRANTED: &str = "NotGranted";
     /// The plugin trapped or returned nonsense.

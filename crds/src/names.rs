@@ -37,6 +37,10 @@ pub const FORCE_DELETE_ANNOTATION: &str = "cluster.kurator.dev/force-delete";
 pub const ID_ANNOTATION: &str = "cluster.kurator.dev/id";
 /// Annotation: AWS calls that were begun, with the token and the inputs resolved for each. JSON.
 pub const INTENT_ANNOTATION: &str = "cluster.kurator.dev/intent";
+/// Annotation of an AWSCluster: ids of published keys that sign no more, and since when. JSON.
+pub const RETIRED_KEYS_ANNOTATION: &str = "cluster.kurator.dev/retired-keys";
+/// Annotation of a Secret with a certificate of ours in a workload cluster: what is known of the certificate. JSON.
+pub const CERTIFICATE_ANNOTATION: &str = "cluster.kurator.dev/certificate";
 /// Annotation of templates in a server-side dry run of the topology controller.
 pub const TOPOLOGY_DRY_RUN_ANNOTATION: &str = "topology.cluster.x-k8s.io/dry-run";
 
@@ -65,6 +69,9 @@ pub const SHARED: &str = "shared";
 
 /// Names of clusters' kubeconfig Secrets end in this; the kubeconfig is under the key `value`.
 pub const KUBECONFIG_SECRET_SUFFIX: &str = "-kubeconfig";
+
+/// Names of the Secrets with the keys that clusters sign service account tokens with end in this; the public half is under `tls.crt`.
+pub const SIGNING_KEY_SECRET_SUFFIX: &str = "-sa";
 
 /// Tag key that names the cluster.
 pub fn cluster_tag(cluster: &str) -> String {

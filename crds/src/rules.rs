@@ -29,6 +29,12 @@ pub fn cluster(spec: &mut Spec<'_>) {
         "(has(self.host) && self.host != '') == (has(self.port) && self.port != 0)",
         "host and port are set together",
     );
+    spec.rule("serviceAccountIssuer", "has(self.url) != has(self.publish)", "needs exactly one of url, publish");
+    spec.rule(
+        "serviceAccountIssuer.url",
+        "self.matches('^https://[a-z0-9-]+([.][a-z0-9-]+)+(/[A-Za-z0-9._-]+)*$')",
+        "must be an https:// URL without port, query and last slash, such as https://issuer.example.com/prod",
+    );
     network(spec);
     for path in
         ["controlPlaneLoadBalancer.ingressRules", "network.additionalControlPlaneIngressRules", "network.additionalNodeIngressRules"]

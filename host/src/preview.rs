@@ -1,6 +1,7 @@
 //! `cluster-operator plan -f FILE`: what would be created for the objects of a file. It reads AWS if there are credentials, and changes
 //! nothing: neither AWS nor a management cluster, which it does not even look at.
 
+mod add_ons;
 mod machines;
 
 use std::collections::BTreeSet;
@@ -90,6 +91,7 @@ async fn print_cluster(cluster: &Cluster, objects: &[Value], aws: Option<&aws::A
     print_decision(&decision);
     if decision.invalid.is_none() {
         machines::print(cluster, objects, &decision)?;
+        add_ons::print(cluster, aws_cluster, objects, &decision).await?;
     }
     Ok(())
 }

@@ -118,6 +118,20 @@ impl WorkloadCluster {
         found.map(|it| serde_json::to_value(it).map_err(|it| WorkloadError::Unreachable(it.to_string()))).transpose()
     }
 
+    /// All objects of a kind, of all namespaces; none when the kind is not there.
+    pub async fn list(&self, api_version: &str, kind: &str) -> Result<Vec<Value>, WorkloadError> {
+        let object = ObjectRef { api_version: api_version.into(), kind: kind.into(), namespace: None, name: String::new() };
+        let resource = match self.kind(&object).await {
+            Err(WorkloadError::UnknownKind { .. }) => return Ok(Vec::new()),
+            other => other?.0,
+        };
+        self.count();
+        let all: Api<DynamicObject> = Api::all_with(self.client.clone(), &resource);
+        let list = all.list(&ListParams::default()).await.map_err(|it| refusal(&object, it))?;
+        let value = |it| serde_json::to_value(it).map_err(|it| WorkloadError::Unreachable(it.to_string()));
+        list.items.into_iter().map(value).collect()
+    }
+
     /// Server-side apply by one field manager.
     ///
     /// # Errors
@@ -194,17 +208,21 @@ impl WorkloadCluster {
         self.delete(&inventory_object(module)).await.map(drop)
     }
 
-    async fn api(&self, object: &ObjectRef) -> Result<Api<DynamicObject>, WorkloadError> {
+    async fn kind(&self, object: &ObjectRef) -> Result<(ApiResource, Scope), WorkloadError> {
         let key = (object.api_version.clone(), object.kind.clone());
         let known = self.kinds.lock().unwrap_or_else(PoisonError::into_inner).get(&key).cloned();
-        let (resource, scope) = match known {
-            Some(known) => known,
+        match known {
+            Some(known) => Ok(known),
             None => {
                 let found = self.discover(object).await?;
                 self.kinds.lock().unwrap_or_else(PoisonError::into_inner).insert(key, found.clone());
-                found
+                Ok(found)
             }
-        };
+        }
+    }
+
+    async fn api(&self, object: &ObjectRef) -> Result<Api<DynamicObject>, WorkloadError> {
+        let (resource, scope) = self.kind(object).await?;
         Ok(match (scope, &object.namespace) {
             (Scope::Namespaced, Some(namespace)) => Api::namespaced_with(self.client.clone(), namespace, &resource),
             (Scope::Namespaced, None) => Api::default_namespaced_with(self.client.clone(), &resource),

@@ -21,6 +21,12 @@ pub(crate) struct Api {
     pub elb: aws_sdk_elasticloadbalancingv2::Client,
     pub secrets: aws_sdk_secretsmanager::Client,
     pub tagging: aws_sdk_resourcegroupstagging::Client,
+    pub iam: aws_sdk_iam::Client,
+    pub sts: aws_sdk_sts::Client,
+    pub efs: aws_sdk_efs::Client,
+    pub s3: aws_sdk_s3::Client,
+    /// The account of the identity that calls, once it is known; the same for all regions.
+    pub account: Arc<tokio::sync::OnceCell<String>>,
     pub limits: Arc<Limits>,
 }
 

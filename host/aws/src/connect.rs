@@ -13,8 +13,10 @@ use aws_config::{BehaviorVersion, ConfigLoader, SdkConfig};
 use aws_credential_types::Credentials;
 use aws_credential_types::provider::ProvideCredentials;
 use aws_credential_types::provider::error::CredentialsError;
+use aws_sdk_s3::config::{RequestChecksumCalculation, ResponseChecksumValidation};
 use aws_smithy_http_client::tls;
 use plan::Timestamp;
+use tokio::sync::OnceCell;
 
 use crate::api::Api;
 use crate::calls::Counter;
@@ -24,6 +26,9 @@ use crate::region::Region;
 
 /// Where credentials come from is asked for in this region unless `AWS_REGION` says otherwise; nothing else uses it.
 const FALLBACK_REGION: &str = "us-east-1";
+
+/// Sets the endpoint of S3 alone.
+const S3_ENDPOINT: &str = "AWS_ENDPOINT_URL_S3";
 
 /// Why AWS cannot be used at all.
 #[derive(Debug, thiserror::Error)]
@@ -39,6 +44,7 @@ pub enum ConnectError {
 pub struct Aws {
     config: SdkConfig,
     limits: Arc<Limits>,
+    account: Arc<OnceCell<String>>,
     regions: Arc<Mutex<BTreeMap<String, Region>>>,
     began: Arc<OnceLock<Timestamp>>,
 }
@@ -78,7 +84,7 @@ impl Aws {
             .await;
         let provider = config.credentials_provider().ok_or(ConnectError::NoProvider)?;
         provider.provide_credentials().await.map_err(ConnectError::NoCredentials)?;
-        Ok(Aws { config, limits: Arc::default(), regions: Arc::default(), began: Arc::default() })
+        Ok(Aws { config, limits: Arc::default(), account: Arc::default(), regions: Arc::default(), began: Arc::default() })
     }
 
     /// Says that from now on this process acts, and no earlier one. Without it, that is taken to begin with the first use of a region.
@@ -110,7 +116,24 @@ impl Aws {
             elb: client!(aws_sdk_elasticloadbalancingv2, RetryConfig::standard()),
             secrets: client!(aws_sdk_secretsmanager, RetryConfig::standard()),
             tagging: client!(aws_sdk_resourcegroupstagging, RetryConfig::standard()),
+            iam: client!(aws_sdk_iam, RetryConfig::standard()),
+            sts: client!(aws_sdk_sts, RetryConfig::standard()),
+            efs: client!(aws_sdk_efs, RetryConfig::standard()),
+            s3: self.s3(region),
+            account: self.account.clone(),
             limits: self.limits.clone(),
         }
+    }
+    /// Buckets are host names at AWS. An endpoint that was set is one host, which has no such names, and may not know checksums.
+    fn s3(&self, region: &str) -> aws_sdk_s3::Client {
+        let is_one_host = self.config.endpoint_url().is_some() || std::env::var_os(S3_ENDPOINT).is_some();
+        let config = aws_sdk_s3::config::Builder::from(&self.config)
+            .region(aws_sdk_s3::config::Region::new(region.to_owned()))
+            .interceptor(Counter)
+            .force_path_style(is_one_host)
+            .request_checksum_calculation(RequestChecksumCalculation::WhenRequired)
+            .response_checksum_validation(ResponseChecksumValidation::WhenRequired)
+            .build();
+        aws_sdk_s3::Client::from_conf(config)
     }
 }

@@ -3,6 +3,7 @@
 use aws_smithy_runtime_api::client::orchestrator::HttpResponse;
 use aws_smithy_runtime_api::client::result::SdkError;
 use aws_smithy_types::error::metadata::ProvideErrorMetadata;
+use plan::iam::check::Reading;
 use plan::{Outcome, Problem, Who};
 
 /// Our word for a name or range that something else in AWS has.
@@ -89,6 +90,16 @@ impl Failure {
         self.code.as_deref().is_some_and(|it| class(it) == Class::Duplicate)
     }
 
+    /// The thing is not there, in IAM's words too.
+    pub fn is_absent(&self) -> bool {
+        self.is_gone() || self.is("NoSuchEntity")
+    }
+
+    /// This identity may not make the call. Wrong or expired credentials are something else.
+    pub fn is_forbidden(&self) -> bool {
+        ["AccessDenied", "AccessDeniedException", "UnauthorizedOperation"].iter().any(|it| self.is(it))
+    }
+
     pub fn is(&self, code: &str) -> bool {
         self.code.as_deref() == Some(code)
     }
@@ -116,6 +127,16 @@ impl Failure {
             Outcome::Refused { code, message, who, .. } => Problem { code, message, who },
             _ => Problem { code: self.code.clone().unwrap_or_else(|| "NoReply".to_owned()), message: self.to_string(), who: Who::Nobody },
         }
+    }
+}
+
+/// How a read ended, for whoever judges what it found.
+pub(crate) fn reading<T>(result: Result<T, Failure>) -> Reading<T> {
+    match result {
+        Ok(it) => Reading::Found(it),
+        Err(failure) if failure.is_absent() => Reading::Absent,
+        Err(failure) if failure.is_forbidden() => Reading::AccessDenied { permission: failure.action.to_owned() },
+        Err(failure) => Reading::Failed { message: failure.to_string() },
     }
 }
 
@@ -294,6 +315,17 @@ mod tests {
         }
         let lost = Failure { action: "ec2:CreateVpc", code: None, message: "no answer in time".into(), open: true };
         assert!(matches!(lost.outcome(), Outcome::Unknown { .. }));
+    }
+
+    #[test]
+    fn readings_tell_what_is_absent_what_is_forbidden_and_what_failed() {
+        let of = |code: &str| reading::<()>(Err(Failure::local("iam:GetRole", code, "why")));
+        assert_eq!(of("NoSuchEntity"), Reading::Absent);
+        assert_eq!(of("FileSystemNotFound"), Reading::Absent);
+        assert_eq!(of("AccessDenied"), Reading::AccessDenied { permission: "iam:GetRole".into() });
+        for code in ["Throttling", "ExpiredToken", "InvalidClientTokenId", "ServiceUnavailable"] {
+            assert_eq!(of(code), Reading::Failed { message: "iam:GetRole: why".into() }, "{code}");
+        }
     }
 
     #[test]

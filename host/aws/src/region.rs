@@ -122,6 +122,10 @@ impl Region {
         }))
     }
 
+    pub(crate) fn name(&self) -> String {
+        self.0.state().world.base.snapshot.region.clone()
+    }
+
     /// What is known, and whenever it changes.
     pub fn view(&self) -> watch::Receiver<Arc<View>> {
         self.0.view.subscribe()

@@ -1,30 +1,55 @@
-//! What controllers inside a cluster made in AWS, found by the tags they put on it. It is asked for while a cluster is being deleted;
-//! no sweep does it.
+//! What controllers inside a cluster made of Elastic Load Balancing, found by the tags they put on it. It is asked for while a cluster is
+//! being deleted; no sweep does it.
+
+use std::collections::BTreeMap;
 
 use aws_sdk_resourcegroupstagging::types::{ResourceTagMapping, TagFilter};
-use plan::Problem;
+use plan::leftover::{CONTROLLER_TAG, is_left};
+use plan::{Problem, Tags};
 
-use crate::CLUSTER_TAG;
+use crate::api::Api;
 use crate::errors::Failure;
 use crate::region::Region;
 
+const ACTION: &str = "tag:GetResources";
+const LOAD_BALANCER: &str = "elasticloadbalancing:loadbalancer";
+const TARGET_GROUP: &str = "elasticloadbalancing:targetgroup";
 /// Tag of what the cloud provider and its like make for the cluster; the cluster's name follows.
 const CLOUD_PROVIDER_TAG: &str = "kubernetes.io/cluster/";
 
 impl Region {
-    /// ARNs of load balancers that carry `kubernetes.io/cluster/<cluster>=owned` and are not this provider's own.
+    /// ARNs of load balancers that carry `kubernetes.io/cluster/<cluster>=owned` or `elbv2.k8s.aws/cluster=<cluster>` and are not this
+    /// provider's own.
     ///
     /// # Errors
     /// AWS does not say: nothing may be concluded.
     pub async fn load_balancers_of(&self, cluster: &str) -> Result<Vec<String>, Problem> {
-        let filter = TagFilter::builder().key(format!("{CLOUD_PROVIDER_TAG}{cluster}")).values("owned").build();
-        let call = self.0.api.tagging.get_resources().tag_filters(filter).resource_type_filters("elasticloadbalancing:loadbalancer");
-        let pages = self.0.api.pages("tag:GetResources", call.into_paginator().send()).await.map_err(Failure::problem)?;
-        let found = pages.into_iter().flat_map(|it| it.resource_tag_mapping_list.unwrap_or_default());
-        Ok(found.filter(|it| !is_ours(it)).filter_map(|it| it.resource_arn).collect())
+        let found = tagged(&self.0.api, cluster, &[LOAD_BALANCER]).await.map_err(Failure::problem)?;
+        Ok(found.into_keys().collect())
     }
 }
 
-fn is_ours(found: &ResourceTagMapping) -> bool {
-    found.tags().iter().any(|it| it.key().starts_with(CLUSTER_TAG))
+/// Load balancers and target groups that controllers of the cluster made, in whatever VPC: tags by ARN.
+pub(crate) async fn balancers_and_target_groups(api: &Api, cluster: &str) -> Result<BTreeMap<String, Tags>, Failure> {
+    tagged(api, cluster, &[LOAD_BALANCER, TARGET_GROUP]).await
+}
+
+/// Filters of one call are all to be met, so each tag takes a call.
+async fn tagged(api: &Api, cluster: &str, types: &[&str]) -> Result<BTreeMap<String, Tags>, Failure> {
+    let cloud_provider = TagFilter::builder().key(format!("{CLOUD_PROVIDER_TAG}{cluster}")).values("owned").build();
+    let controller = TagFilter::builder().key(CONTROLLER_TAG).values(cluster).build();
+    let of = |filter: TagFilter| {
+        let types = types.iter().map(|it| it.to_string()).collect();
+        let call = api.tagging.get_resources().tag_filters(filter).set_resource_type_filters(Some(types));
+        api.pages(ACTION, call.into_paginator().send())
+    };
+    let (by_cloud_provider, by_controller) = futures::try_join!(of(cloud_provider), of(controller))?;
+    let pages = by_cloud_provider.into_iter().chain(by_controller);
+    let found = pages.flat_map(|it| it.resource_tag_mapping_list.unwrap_or_default());
+    Ok(found.filter_map(arn_and_tags).filter(|(_, tags)| is_left(tags, cluster)).collect())
+}
+
+fn arn_and_tags(found: ResourceTagMapping) -> Option<(String, Tags)> {
+    let tags = found.tags().iter().map(|it| (it.key().to_owned(), it.value().to_owned())).collect();
+    Some((found.resource_arn?, tags))
 }

@@ -1,13 +1,17 @@
 //! Add-ons: which of a ClusterPlugin's slots there are, when each may start, what of a plan comes next, and how a cluster that is being
 //! deleted lets go of them. Everything here is a decision; the host carries it out.
 
+mod facts;
 mod inventory;
+mod outline;
 mod slots;
 mod status;
 mod steps;
 mod teardown;
 
+pub use facts::*;
 pub use inventory::*;
+pub use outline::*;
 pub use slots::*;
 pub use status::*;
 pub use steps::*;

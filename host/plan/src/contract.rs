@@ -22,7 +22,15 @@ pub use step::{
 pub const CONTRACT: &str = "kurator:cluster-plugin@0.1.0";
 
 /// What the host can do for a plugin, in the words of `request.host.features`: the step kinds it carries out.
-pub const FEATURES: &[&str] = &[ApplySpec::KIND, WaitSpec::KIND, DeleteSpec::KIND, SecurityGroupRuleSpec::KIND];
+pub const FEATURES: &[&str] = &[
+    ApplySpec::KIND,
+    WaitSpec::KIND,
+    DeleteSpec::KIND,
+    SecurityGroupRuleSpec::KIND,
+    IamRoleSpec::KIND,
+    EfsFileSystemSpec::KIND,
+    CertificateSpec::KIND,
+];
 
 /// How much a diagnostic matters. Only `Error` keeps a plan from being carried out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]

@@ -10,5 +10,6 @@ pub mod issuer;
 pub mod partition;
 mod pattern;
 pub mod permissions;
+pub mod publication;
 pub mod role;
 pub mod trust;

@@ -8,12 +8,15 @@
 
 mod action;
 pub mod addon;
+pub mod certificate;
 pub mod cluster;
 pub mod contract;
 mod decide;
+pub mod efs;
 pub mod grant;
 pub mod iam;
 mod key;
+pub mod leftover;
 pub mod machine;
 mod record;
 mod resource;

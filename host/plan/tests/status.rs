@@ -26,7 +26,7 @@ fn said(fleet: &Fleet, world: &mut World, outcomes: &[(Key, Outcome)], problem: 
         now: world.now,
         random: "0",
     };
-    status::cluster(&status::Cluster { input: &input, decision: &decision, outcomes, problem, resolves: None })
+    status::cluster(&status::Cluster { input: &input, decision: &decision, outcomes, problem, resolves: None, issuer: None })
 }
 
 fn text(conditions: &[Condition]) -> String {
@@ -238,7 +238,7 @@ fn a_failing_sweep_is_said_and_forgets_nothing() {
         now: world.now,
         random: "0",
     };
-    let it = status::Cluster { input: &input, decision: &decision, outcomes: &[], problem: Some(&problem), resolves: None };
+    let it = status::Cluster { input: &input, decision: &decision, outcomes: &[], problem: Some(&problem), resolves: None, issuer: None };
     let after = status::cluster(&it);
     assert_eq!(ready(&after.conditions).reason, reason::ACCESS_DENIED);
     assert_eq!((&after.network_status, &after.failure_domains), (&before.network_status, &before.failure_domains));

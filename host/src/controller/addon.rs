@@ -1,8 +1,10 @@
 //! Drives the add-ons of one cluster: read the ClusterPlugin and its Cluster -> ask the plugins -> judge -> carry out steps -> say.
 //! It decides nothing itself: stages, order, pruning, teardown and status are `plan::addon`'s, what may be asked for is `plan::grant`'s.
 
-mod ask;
+pub mod ask;
 mod carry_out;
+mod certificate;
+mod check;
 mod install;
 mod leave;
 
@@ -35,6 +37,7 @@ pub struct AddOns {
     context: Context,
     plugins: ask::Plugins,
     workload: Workload,
+    checks: check::Checks,
     /// By ClusterPlugin and module: the plan's hash and the steps of it that are done. Lost at a restart, after which steps are
     /// carried out once more: they may be repeated.
     done: Mutex<HashMap<(ObjectName, String), (String, BTreeSet<String>)>>,
@@ -45,7 +48,7 @@ impl AddOns {
     /// The plugins that come with this program cannot be loaded.
     pub fn new(context: Context) -> anyhow::Result<Self> {
         let workload = Workload::new(context.metrics.workload_requests());
-        Ok(Self { context, plugins: ask::Plugins::load()?, workload, done: Mutex::default() })
+        Ok(Self { context, plugins: ask::Plugins::load()?, workload, checks: check::Checks::default(), done: Mutex::default() })
     }
 
     /// Looks at one ClusterPlugin.

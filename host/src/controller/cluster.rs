@@ -9,15 +9,17 @@ use crds::load_balancer::DnsResolutionCheck;
 use crds::{AWSCluster, AWSMachine, ClusterPlugin, names};
 use kube::ResourceExt;
 use plan::cluster::{AddOnRule, Decision, Input};
+use plan::leftover::Sweep;
 use plan::{Action, Problem, Record, Snapshot};
 use tokio::time::Instant;
 
+use super::issuer;
 use super::looks::{Controller, Ended, Memory, ended, is_ours, owner};
 use super::notes::notes;
 use super::queue::Waker;
 use super::refusals::Refusals;
 use super::regions::{Regions, Seat};
-use super::{now, random};
+use super::{now, random, sweep};
 use crate::context::{Context, ObjectName, RequestedRules};
 use crate::management::{Error, Known};
 
@@ -36,6 +38,9 @@ struct Remembered {
     refusals: Refusals,
     /// The API itself said, since the deletion began, that no AWSMachine is left.
     no_machines: bool,
+    issuer: issuer::Remembered,
+    /// What the cluster's own controllers left in AWS.
+    sweep: Sweep,
 }
 
 /// Everything that a decision is made of.
@@ -94,6 +99,9 @@ impl Clusters {
 
     async fn drive(&self, object: Arc<Known<AWSCluster>>, memory: &mut Remembered) -> Result<Ended, Error> {
         let Some(mut seen) = self.read(object, memory).await? else { return Ok(Ended::Settled) };
+        if seen.is_swept() {
+            sweep::look(&self.context.management, &seen.region, &seen.object, &seen.name.name, &mut memory.sweep).await;
+        }
         let mut last = None;
         for _ in 0..WAVES {
             let pass = match decide(&seen, memory) {
@@ -194,16 +202,22 @@ impl Clusters {
             management.note(&seen.object, note);
         }
         memory.refusals.learn(&outcomes, Instant::now());
+        if seen.is_swept() && sweep::is_held_up(&outcomes) {
+            memory.sweep.asked_for(now());
+        }
         if let Some(patch) = record.after(plan, &outcomes).cluster_patch(&seen.object) {
             seen.object = management.patch(&seen.object, patch).await?;
         }
         Ok(true)
     }
 
-    async fn say(&self, seen: &Seen, pass: &Pass, memory: &Remembered) -> Result<Ended, Error> {
+    async fn say(&self, seen: &Seen, pass: &Pass, memory: &mut Remembered) -> Result<Ended, Error> {
         let management = &self.context.management;
         let decision = &pass.decision;
         if seen.object.is_deleting() && decision.finished {
+            if let Some(note) = issuer::retract(&seen.object, &seen.name, &seen.region).await {
+                management.note(&seen.object, note);
+            }
             management.remove_finalizer(&seen.object, names::CLUSTER_FINALIZER).await?;
             self.forget(&seen.object.object_name());
             self.context.rules.forget(&seen.name);
@@ -213,6 +227,7 @@ impl Clusters {
             self.context.rules.set_done(&seen.name, seen.requested.as_ref(), plan::cluster::groups_have_rules(decision, rules));
         }
         let resolves = resolves(&seen.object).await;
+        let issuer = issuer::look(&self.context, &seen.object, &seen.name, &seen.region, &mut memory.issuer).await?;
         let outcomes = memory.refusals.outcomes();
         let input = pass.input(seen, "");
         let status = plan::status::cluster(&plan::status::Cluster {
@@ -221,10 +236,15 @@ impl Clusters {
             outcomes: &outcomes,
             problem: pass.problem.as_ref(),
             resolves,
+            issuer: issuer.as_ref(),
         });
         management.say(&seen.object, &status).await?;
         let settled = decision.plan.is_settled() && decision.invalid.is_none() && resolves != Some(false) && pass.problem.is_none();
-        Ok(ended(settled, &memory.refusals))
+        match (ended(settled, &memory.refusals), memory.issuer.next()) {
+            (ended, _) if seen.is_swept() => Ok(sweep::sooner(ended, &memory.sweep)),
+            (Ended::Settled, Some(next)) => Ok(Ended::Waiting { until: Some(next) }),
+            (ended, _) => Ok(ended),
+        }
     }
 
     async fn say_paused(&self, object: &Arc<Known<AWSCluster>>) -> Result<(), Error> {
@@ -255,6 +275,13 @@ impl Clusters {
         if let Some(seat) = self.regions.leave(name) {
             self.context.aws.region(&seat.region).forget(&format!("cluster/{name}"));
         }
+    }
+}
+
+impl Seen {
+    /// Whether nobody is left in the cluster who would remove what its controllers made.
+    fn is_swept(&self) -> bool {
+        self.object.is_deleting() && self.machines.is_empty()
     }
 }
 
@@ -290,7 +317,10 @@ fn decide(seen: &Seen, memory: &mut Remembered) -> Result<Pass, plan::Invalid> {
         now,
         random: &random,
     });
-    let due = memory.refusals.due(&mut decision.plan, &mut decision.record, Instant::now());
+    let mut due = memory.refusals.due(&mut decision.plan, &mut decision.record, Instant::now());
+    if seen.is_swept() {
+        sweep::hold(&memory.sweep, &mut decision, &mut due);
+    }
     Ok(Pass { object, record, snapshot, problem, now, decision, due })
 }
 

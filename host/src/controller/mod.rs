@@ -1,14 +1,16 @@
 //! The controllers: each reads what there is, has `plan` decide, lets a leaf act, and says how it stands. This file connects them:
 //! which change wakes which object. It never decides what is done.
 
-mod addon;
+pub mod addon;
 mod cluster;
+mod issuer;
 mod looks;
 mod machine;
 mod notes;
 pub mod queue;
 mod refusals;
 mod regions;
+mod sweep;
 
 use std::sync::Arc;
 use std::time::{SystemTime, UNIX_EPOCH};
@@ -99,6 +101,10 @@ impl Wakers {
             }
             Kind::Machine => self.wake_machine(&name, cluster.as_ref()),
             Kind::KubeadmControlPlane => cluster.iter().for_each(|it| {
+                let has_issuer = |it: &AWSCluster| it.spec.service_account_issuer.is_some();
+                if self.management.of_cluster::<AWSCluster>(it).iter().any(|it| has_issuer(it)) {
+                    self.wake_cluster(it);
+                }
                 self.wake_machines(it, |it| it.is_deleting());
                 self.wake_plugins(it);
             }),

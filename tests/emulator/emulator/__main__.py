@@ -27,6 +27,9 @@ def arguments() -> argparse.ArgumentParser:
     parser.add_argument("--page-size", type=int, default=0, help="most items per page, also when none was asked for")
     parser.add_argument("--quota", action="append", default=[], metavar="NAME=N", help="for example vpc=5")
     parser.add_argument("--fault", action="append", default=[], metavar="JSON", help="a fault, see faults.py")
+    parser.add_argument(
+        "--enforce-iam", action="store_true", help="policies count for every user and role, not only for web identities"
+    )
     parser.add_argument("--seed", type=int, default=0, help="makes the random choices of faults repeatable")
     return parser
 
@@ -40,6 +43,7 @@ def main() -> None:
         vanish_after_delays=given.vanish_after_delays,
         page_size=given.page_size,
         quotas={name: int(value) for name, _, value in (one.partition("=") for one in given.quota)},
+        enforce_iam=given.enforce_iam,
         seed=given.seed,
         call_log=given.call_log,
     )

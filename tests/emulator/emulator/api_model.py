@@ -1,6 +1,8 @@
 """AWS's own description of its APIs, as botocore ships it; read once, for EC2's takes a second."""
 
 import functools
+import re
+from collections.abc import Mapping
 from typing import Any
 
 from botocore.loaders import Loader
@@ -32,6 +34,38 @@ def limits(service: str, operation: str, member: str) -> tuple[int, int] | None:
 def pages(service: str) -> dict[str, dict[str, Any]]:
     """How each paged operation names its token, limit and list."""
     return _loader.load_service_model(service, "paginators-1")["pagination"]
+
+
+@functools.cache
+def _routes(service: str) -> list[tuple[str, re.Pattern[str], frozenset[str], frozenset[str], str]]:
+    """Method, path, parameters and headers that must be there, and name of each operation of a REST service."""
+    model, found = get_service_model(service), []
+    for name in sorted(model.operation_names, key=len):
+        operation = model.operation_model(name)
+        if operation.deprecated:
+            continue
+        path, _, query = operation.http["requestUri"].partition("?")
+        wanted = {"querystring": {one.partition("=")[0] for one in query.split("&") if one}, "header": set()}
+        shape = operation.input_shape
+        for member in shape.required_members if shape else []:
+            place = shape.members[member].serialization
+            if place.get("location") in wanted:
+                wanted[place["location"]].add(place["name"])
+        pattern = re.sub(r"\{\w+\+\}", "(?:.+)", re.sub(r"\{\w+\}", "[^/]+", path.rstrip("/")))
+        headers = frozenset(one.lower() for one in wanted["header"])
+        query = frozenset(wanted["querystring"])
+        found.append((operation.http["method"], re.compile(pattern + "/?"), query, headers, name))
+    return found
+
+
+def operation_at(service: str, method: str, path: str, query: set[str], headers: Mapping[str, str]) -> str | None:
+    """The operation of a REST service that a request means; None where there is none."""
+    fitting = [
+        (len(wanted) + len(needed), name)
+        for verb, pattern, wanted, needed, name in _routes(service)
+        if verb == method and pattern.fullmatch(path) and wanted <= query and all(one in headers for one in needed)
+    ]
+    return max(fitting, key=lambda one: one[0])[1] if fitting else None
 
 
 @functools.cache

@@ -10,13 +10,16 @@ from xml.sax.saxutils import escape
 Response = tuple[int, dict[str, str], bytes]
 
 
-def render(protocol: str, status: int, code: str, message: str) -> Response:
-    """Status, headers and body of an error; `protocol` as in `request.AwsRequest`."""
+def render(protocol: str, status: int, code: str, message: str, fields: dict[str, str] | None = None) -> Response:
+    """Status, headers and body of an error; `protocol` as in `request.AwsRequest`, `fields` for REST with JSON only."""
     request_id = str(uuid.uuid4())
     code_text, text = escape(code), escape(message)
     if protocol == "json":
         body = json.dumps({"__type": code, "message": message})
         return status, {"Content-Type": "application/x-amz-json-1.1", "x-amzn-ErrorType": code}, body.encode()
+    if protocol == "rest-json":
+        body = json.dumps({"ErrorCode": code, "Message": message, **(fields or {})})
+        return status, {"Content-Type": "application/json", "x-amzn-ErrorType": code}, body.encode()
     if protocol == "ec2":
         body = (
             '<?xml version="1.0" encoding="UTF-8"?>'

@@ -68,11 +68,13 @@ def _throttled(request: AwsRequest) -> tuple[int, str, str]:
         return 400, "ThrottlingException", "Rate exceeded"
     if request.protocol == "rest":
         return 503, "SlowDown", "Please reduce your request rate."
+    if request.protocol == "rest-json":
+        return 429, "ThrottlingException", "Rate exceeded"
     return 400, "Throttling", "Rate exceeded"
 
 
 def _failed(request: AwsRequest) -> tuple[int, str, str]:
-    code = {"ec2": "InternalError", "rest": "InternalError", "json": "InternalServiceError"}
+    code = {"ec2": "InternalError", "rest": "InternalError", "json": "InternalServiceError", "rest-json": "InternalServerError"}
     return 500, code.get(request.protocol, "InternalFailure"), "An internal error has occurred"
 
 
@@ -80,8 +82,8 @@ def _denied(request: AwsRequest) -> tuple[int, str, str]:
     if request.protocol == "ec2":
         return 403, "UnauthorizedOperation", "You are not authorized to perform this operation."
     message = f"User: {request.caller} is not authorized to perform: {request.service}:{request.action}"
-    if request.protocol == "json":
-        return 400, "AccessDeniedException", message
+    if request.protocol in ("json", "rest-json"):
+        return 400 if request.protocol == "json" else 403, "AccessDeniedException", message
     return 403, "AccessDenied", message
 
 

@@ -16,24 +16,40 @@ from moto.core.responses import ActionResult, BaseResponse
 from moto.core.utils import camelcase_to_underscores
 from moto.ec2.exceptions import EC2ClientError
 from moto.ec2.responses import EC2Response
+from moto.efs.responses import EFSResponse
 from moto.elb.exceptions import ELBClientError as ClassicError
 from moto.elb.responses import ELBResponse
 from moto.elbv2.exceptions import ELBClientError as BalancerError
 from moto.elbv2.responses import ELBV2Response
+from moto.iam.responses import IamResponse
+from moto.resourcegroupstaggingapi.responses import ResourceGroupsTaggingAPIResponse
 from moto.secretsmanager.responses import SecretsManagerResponse
+from moto.sts.responses import TokenResponse
 
 #: moto's class of answers per service, by the name used in the call log.
 RESPONSES: dict[str, type[BaseResponse]] = {
     "ec2": EC2Response,
+    "elasticfilesystem": EFSResponse,
     "elb": ELBResponse,
     "elbv2": ELBV2Response,
+    "iam": IamResponse,
     "secretsmanager": SecretsManagerResponse,
+    "sts": TokenResponse,
+    "tagging": ResourceGroupsTaggingAPIResponse,
 }
 
 _ERRORS: dict[str, type[ServiceException]] = {"ec2": EC2ClientError, "elb": ClassicError, "elbv2": BalancerError}
 
 Proceed = Callable[[], Any]
 Rule = Callable[["Call", Proceed], Any]
+
+
+class Refused(Exception):
+    """An error of AWS with its status, for services whose errors in moto have none; `rules/errors.py` writes it."""
+
+    def __init__(self, code: str, message: str, status: int = 400, **fields: str):
+        super().__init__(message)
+        self.code, self.message, self.status, self.fields = code, message, status, fields
 
 
 class Call:
@@ -77,9 +93,21 @@ class Call:
 
         return elbv2_backends[self.account][self.region]
 
-    def refuse(self, code: str, message: str) -> ServiceException:
-        """The error that AWS answers with, to be raised."""
-        return _ERRORS[self.service](code, message)
+    @functools.cached_property
+    def efs(self) -> Any:
+        """moto's state of file systems of the caller's account and region."""
+        from moto.efs.models import efs_backends
+
+        return efs_backends[self.account][self.region]
+
+    def refuse(self, code: str, message: str, status: int = 400, **fields: str) -> Exception:
+        """The error that AWS answers with, to be raised; where moto knows the service's errors it sets their status.
+
+        `fields` are what the error says besides, in services that answer JSON.
+        """
+        if self.service in _ERRORS:
+            return _ERRORS[self.service](code, message)
+        return Refused(code, message, status, **fields)
 
 
 def around(service: str, *actions: str) -> Callable[[Rule], Rule]:

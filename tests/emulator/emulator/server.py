@@ -19,12 +19,13 @@ from moto.moto_server.werkzeug_app import DomainDispatcherApplication, create_ba
 from emulator import calls, clock, control, faults
 from emulator.errors import Response, render
 from emulator.request import AwsRequest, parse
+from emulator.rules import enforcement
 from emulator.rules import errors as error_rules
 
 #: How long a hanging call is held when the fault does not say.
 _HANG_SECONDS = 3600.0
 _ERROR_CODE = re.compile(rb"<Code>([^<]+)</Code>")
-_JSON_CODE = re.compile(rb'"__type": *"(?:[^"#]*#)?([^"]+)"')
+_JSON_CODE = re.compile(rb'"(?:__type|ErrorCode)": *"(?:[^"#]*#)?([^"]+)"')
 
 _moto = DomainDispatcherApplication(create_backend_app)
 
@@ -73,7 +74,7 @@ class Handler(BaseHTTPRequestHandler):
         with clock.world_lock:
             clock.tick()
             try:
-                return _run(environ)
+                return enforcement.refusal(request, query) or _run(environ)
             except Exception:  # moto must never take the connection with it
                 traceback.print_exc(file=sys.stderr)
                 return render(request.protocol, 500, "InternalError", "An internal error has occurred")

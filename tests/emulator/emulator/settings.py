@@ -22,6 +22,8 @@ class Settings:
     page_size: int = 0
     #: Upper bounds by name (see `rules/quotas.py`); an absent name is unlimited.
     quotas: dict[str, int] = field(default_factory=dict)
+    #: Whether IAM policies count for all callers that IAM knows, not only for pods (see `rules/enforcement.py`).
+    enforce_iam: bool = False
     #: Seed of the random choices that faults make.
     seed: int = 0
     #: File that receives each call as a line of JSON; None keeps the log in memory only.

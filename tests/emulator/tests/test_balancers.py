@@ -166,3 +166,84 @@ def test_protection_from_deletion_is_honoured(aws, create):
     refused("OperationNotPermitted", aws.elbv2.delete_load_balancer, LoadBalancerArn=arn)
     protect("false")
     aws.elbv2.delete_load_balancer(LoadBalancerArn=arn)
+
+
+@pytest.fixture
+def web(create, network):
+    """An application load balancer in two zones."""
+    return create("web", Type="application", Subnets=network.subnets)["LoadBalancerArn"]
+
+
+def _rule(aws, listener, targets, priority=1):
+    conditions = [{"Field": "path-pattern", "Values": ["/a"]}]
+    made = aws.elbv2.create_rule(
+        ListenerArn=listener, Priority=priority, Conditions=conditions, Actions=_forward(targets)
+    )
+    return made["Rules"][0]["RuleArn"]
+
+
+def _listener(aws, balancer, targets, port=80, protocol="HTTP"):
+    made = aws.elbv2.create_listener(
+        LoadBalancerArn=balancer, Protocol=protocol, Port=port, DefaultActions=_forward(targets)
+    )
+    return made["Listeners"][0]["ListenerArn"]
+
+
+def test_an_application_load_balancer_needs_two_zones(aws, create, network, web):
+    third = aws.ec2.create_subnet(VpcId=network.vpc, CidrBlock="10.0.9.0/24", AvailabilityZone="us-east-1a")
+    same_zone = [network.subnet, third["Subnet"]["SubnetId"]]
+    refused("ValidationError", create, "one", Type="application", Subnets=[])
+    refused("ValidationError", create, "one", Type="application", Subnets=[network.subnet])
+    refused("InvalidConfigurationRequest", create, "one", Type="application", Subnets=same_zone)
+    refused("ValidationError", aws.elbv2.set_subnets, LoadBalancerArn=web, Subnets=[network.subnet])
+
+
+def test_groups_of_another_vpc_are_refused(aws, create, network, web):
+    other = aws.ec2.create_vpc(CidrBlock="10.8.0.0/16")["Vpc"]["VpcId"]
+    foreign = aws.ec2.create_security_group(GroupName="f", Description="f", VpcId=other)["GroupId"]
+    wanted = {"Type": "application", "Subnets": network.subnets, "SecurityGroups": [foreign]}
+    refused("InvalidSecurityGroup", create, "two", **wanted)
+    refused("InvalidSecurityGroup", aws.elbv2.set_security_groups, LoadBalancerArn=web, SecurityGroups=[foreign])
+
+
+def test_a_balancers_groups_are_held_until_its_interfaces_are_gone(aws, network, web):
+    refused("DependencyViolation", aws.ec2.delete_security_group, GroupId=network.group)
+    aws.elbv2.delete_load_balancer(LoadBalancerArn=web)
+    refused("DependencyViolation", aws.ec2.delete_security_group, GroupId=network.group)
+    settle()
+    aws.ec2.delete_security_group(GroupId=network.group)
+
+
+def test_target_groups_of_rules_are_in_use(aws, group, web):
+    default, targets = (group(name, Protocol="HTTP", Port=80) for name in ("default", "rule"))
+    listener = _listener(aws, web, default)
+    rule = _rule(aws, listener, targets)
+    refused("ResourceInUse", aws.elbv2.delete_target_group, TargetGroupArn=targets)
+    refused("PriorityInUse", _rule, aws, listener, targets)
+    refused("ValidationError", _rule, aws, listener, targets, 50001)
+    aws.elbv2.delete_rule(RuleArn=rule)
+    refused("RuleNotFound", aws.elbv2.delete_rule, RuleArn=rule)
+    aws.elbv2.delete_target_group(TargetGroupArn=targets)
+    aws.elbv2.delete_listener(ListenerArn=listener)
+    aws.elbv2.delete_target_group(TargetGroupArn=default)
+
+
+def test_the_default_rule_stays(aws, group, web):
+    listener = _listener(aws, web, group(Protocol="HTTP", Port=80))
+    rule = aws.elbv2.describe_rules(ListenerArn=listener)["Rules"][0]
+    assert rule["IsDefault"]
+    refused("OperationNotPermitted", aws.elbv2.delete_rule, RuleArn=rule["RuleArn"])
+
+
+def test_target_groups_must_fit_their_listener(aws, group, web, create, network):
+    targets = group(Protocol="HTTP", Port=80)
+    refused("ValidationError", _listener, aws, web, targets, 443, "HTTPS")
+    refused("IncompatibleProtocols", _listener, aws, web, group("tcp"))
+    other = aws.ec2.create_vpc(CidrBlock="10.8.0.0/16")["Vpc"]["VpcId"]
+    refused("InvalidConfigurationRequest", _listener, aws, web, group("far", Protocol="HTTP", Port=80, VpcId=other))
+    listener = _listener(aws, web, targets)
+    absent = targets[:-1] + ("0" if targets[-1] != "0" else "1")
+    refused("TargetGroupNotFound", _rule, aws, listener, absent)
+    second = create("second", Type="application", Subnets=network.subnets)["LoadBalancerArn"]
+    refused("TargetGroupAssociationLimit", _listener, aws, second, targets)
+    refused("ValidationError", group, "v", VpcId="vpc-00000000000000000")

@@ -70,7 +70,8 @@ async fn authorize(region: &Inner, group: &str, rules: Vec<FoundRule>) -> Result
     Ok(())
 }
 
-async fn revoke(region: &Inner, group: &str, rules: Vec<FoundRule>) -> Result<(), Failure> {
+/// Revokes ingress rules. Those that are gone are done.
+pub(crate) async fn revoke(region: &Inner, group: &str, rules: Vec<FoundRule>) -> Result<(), Failure> {
     if rules.is_empty() {
         return Ok(());
     }

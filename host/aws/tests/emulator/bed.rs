@@ -47,6 +47,11 @@ impl Bed {
         Bed { process, address, http: reqwest::Client::new() }
     }
 
+    /// Of the emulator: `http://host:port`.
+    pub fn address(&self) -> &str {
+        &self.address
+    }
+
     /// Another process's view of the same account: it knows nothing of what earlier ones did.
     pub async fn region(&self) -> Region {
         let credentials = Credentials::new("AKIAIOSFODNN7EXAMPLE", "secret", None, None, "test");

@@ -1,8 +1,11 @@
 //! The crate against the AWS emulator, which is as strict as AWS: each test has an emulator process of its own.
 
+mod administrator;
 mod bed;
 mod cluster;
 mod faults;
 mod kinds;
+mod leftovers;
 mod lookup;
+mod roles;
 mod sweep;

@@ -67,10 +67,10 @@ pub struct Inventory {
     pub removal: Vec<Step>,
 }
 
-/// Hex SHA-256 of the plan's steps: the same plan, the same text.
-pub fn plan_hash(plan: &AddOnPlan) -> String {
+/// Hex SHA-256 of the plan's steps, and of the bundle of authorities that goes into them: the same plan, the same text.
+pub fn plan_hash(plan: &AddOnPlan, bundle: &str) -> String {
     let text = serde_json::to_string(&plan.steps).unwrap_or_default();
-    Sha256::digest(text.as_bytes()).iter().map(|it| format!("{it:02x}")).collect()
+    Sha256::digest([text.as_bytes(), bundle.as_bytes()].concat()).iter().map(|it| format!("{it:02x}")).collect()
 }
 
 /// The objects that a plan applies, in its order.
@@ -120,7 +120,7 @@ mod tests {
             version: "3.32.1".into(),
             digest: "sha256:0".into(),
             config: json!({}),
-            plan_hash: plan_hash(&plan),
+            plan_hash: plan_hash(&plan, ""),
             complete: true,
             objects: super::objects(&plan.steps),
             removal: vec![],

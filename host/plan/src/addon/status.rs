@@ -18,7 +18,7 @@ pub struct Progress {
     pub phase: PluginPhase,
     /// A word of [`crds::conditions::reason`], or of the plugin host.
     pub reason: String,
-    /// What is awaited, or what is wrong and who has to act; empty when nothing.
+    /// What is awaited, or what is wrong and who has to act; of what runs, what should be looked at nevertheless. Empty when nothing.
     pub message: String,
 }
 
@@ -56,7 +56,7 @@ pub fn status(
         version: it.version.clone(),
         digest: it.digest.clone(),
         phase: it.phase,
-        waiting_for: it.message.clone(),
+        waiting_for: if it.phase == PluginPhase::Running { String::new() } else { it.message.clone() },
     });
     ClusterPluginStatus { plugins: plugins.collect(), conditions }
 }

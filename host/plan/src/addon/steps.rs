@@ -4,12 +4,21 @@ use std::collections::BTreeSet;
 
 use serde_json::Value;
 
-use crate::contract::{Step, WaitCondition, WaitSpec};
+use crate::contract::{Step, StepSpec, WaitCondition, WaitSpec};
 
 /// Steps that are not done and whose predecessors are, in the order of the plan.
 pub fn runnable<'a>(steps: &'a [Step], done: &BTreeSet<String>) -> Vec<&'a Step> {
     let is_done = |id: &String| done.contains(id);
     steps.iter().filter(|it| !is_done(&it.id) && it.after.iter().all(is_done)).collect()
+}
+
+/// Whether a step that was carried out once is looked at again and again: what it asks for can come undone by itself, or ends with time.
+pub fn is_looked_at_again(step: &Step) -> bool {
+    use StepSpec::{Apply, Certificate, Delete, EfsFileSystem, IamRole, SecurityGroupRule, Wait};
+    match step.typed() {
+        Ok(Wait(_) | IamRole(_) | EfsFileSystem(_) | Certificate(_)) => true,
+        Ok(Apply(_) | Delete(_) | SecurityGroupRule(_)) | Err(_) => false,
+    }
 }
 
 /// What keeps a plan from ever being finished: an id used twice, a predecessor that does not exist, a circle.

@@ -227,7 +227,7 @@ impl Protocol {
     }
 }
 
-/// `aws.iam-role/v1`: an IAM role is fit for a service account. Not offered in [`FEATURES`](super::FEATURES) yet.
+/// `aws.iam-role/v1`: an IAM role is fit for a service account.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct IamRoleSpec {
@@ -266,7 +266,7 @@ pub enum RoleMode {
 }
 
 /// `aws.efs-file-system/v1`: an EFS file system is there, and has a mount target in the cluster's VPC in each of the cluster's zones. It is looked
-/// at, never changed. Not offered in [`FEATURES`](super::FEATURES) yet.
+/// at, never changed.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct EfsFileSystemSpec {
@@ -278,7 +278,7 @@ impl EfsFileSystemSpec {
 }
 
 /// `tls.certificate/v1`: a serving certificate, made and renewed by the host, in a Secret of type `kubernetes.io/tls`. It is renewed under the same
-/// CA for as long as that lives, so that bundles handed out with `caBundleFrom` stay good. Not offered in [`FEATURES`](super::FEATURES) yet.
+/// CA for as long as that lives, so that bundles handed out with `caBundleFrom` stay good.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct CertificateSpec {

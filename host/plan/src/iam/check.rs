@@ -4,6 +4,7 @@
 use super::permissions::{self, Policy};
 use super::role::{self, RoleArn};
 use super::trust::{self, Assumer, Verdict, issuer_host};
+use crate::snapshot::Tags;
 
 /// How a read of AWS ended.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -67,6 +68,7 @@ pub struct Provider {
     pub url: String,
     /// The audiences that it takes tokens for.
     pub client_ids: Vec<String>,
+    pub tags: Tags,
 }
 
 /// Values of a condition's status.

@@ -4,14 +4,15 @@ use std::collections::BTreeSet;
 
 use crds::cluster::{AWSClusterStatus, LoadBalancerStatus, NetworkStatus, SecurityGroupStatus, SubnetStatus, VPCStatus};
 use crds::conditions::cluster::{
-    CLUSTER_SECURITY_GROUPS_READY, INTERNET_GATEWAY_READY, LOAD_BALANCER_READY, NAT_GATEWAYS_READY, ROUTE_TABLES_READY, SUBNETS_READY,
-    VPC_READY,
+    CLUSTER_SECURITY_GROUPS_READY, INTERNET_GATEWAY_READY, LOAD_BALANCER_READY, NAT_GATEWAYS_READY, ROUTE_TABLES_READY,
+    SERVICE_ACCOUNT_ISSUER_READY, SUBNETS_READY, VPC_READY,
 };
 use crds::conditions::{PAUSED, READY, reason};
 use crds::status::{FailureDomain, Initialization};
 
 use super::condition::{Said, lacking, merge, paused_said, problem};
 use crate::cluster::{Decision, Input, deleting, load_balancer_kind};
+use crate::iam::check::{Finding, Status};
 use crate::see::{API_SERVER, GROUP_ROLES, MAIN};
 use crate::{Key, Kind, LoadBalancer, NatGateway, Outcome, Owner, Plan, Problem, Resource, SecurityGroup, Seen, State, Vpc};
 
@@ -39,6 +40,8 @@ pub struct Cluster<'a> {
     pub problem: Option<&'a Problem>,
     /// Whether the endpoint's name resolves, where the spec asks for that.
     pub resolves: Option<bool>,
+    /// What is found about the issuer of service account tokens; `None`: none was asked for.
+    pub issuer: Option<&'a Finding>,
 }
 
 /// The whole status of a cluster.
@@ -52,10 +55,14 @@ pub fn cluster(it: &Cluster<'_>) -> AWSClusterStatus {
     if deleting(object) {
         said.push((DELETING, Said { status: true, ..ready.clone() }));
     }
+    said.extend(it.issuer.map(|it| {
+        let message = if it.status == Status::Unknown { format!("not known: {}", it.message) } else { it.message.clone() };
+        (SERVICE_ACCOUNT_ISSUER_READY, Said { status: it.status == Status::True, reason: it.reason, message })
+    }));
     said.push((READY, ready));
     said.push((PAUSED, paused_said(false)));
     let mut ours: Vec<&str> = AREAS.iter().map(|(name, _)| *name).collect();
-    ours.extend([DELETING, READY, PAUSED]);
+    ours.extend([DELETING, READY, PAUSED, SERVICE_ACCOUNT_ISSUER_READY]);
     // As long as AWS was not read, nothing is known, and what was said of it stays.
     let read = !it.input.snapshot.read_at.is_empty();
     let keep = !read || deleting(object);

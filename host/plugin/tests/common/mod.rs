@@ -58,7 +58,7 @@ pub fn load(name: &str) -> &'static Plugin {
     loaded.entry(found.name).or_insert_with(|| Box::leak(Box::new(engine().load(found.name, found.bytes).expect("it is a plugin"))))
 }
 
-/// Step kinds of the contract that a host may or may not carry out.
+/// Step kinds that not every host may carry out.
 pub const OPTIONAL: [&str; 3] = [IamRoleSpec::KIND, EfsFileSystemSpec::KIND, CertificateSpec::KIND];
 
 /// A request to install with this configuration, for a cluster as most are, by a host that carries out every step kind.
@@ -88,8 +88,7 @@ pub fn request(config: Value) -> Request {
 }
 
 fn features() -> Vec<String> {
-    let optional = OPTIONAL.iter().filter(|kind| !FEATURES.contains(*kind));
-    FEATURES.iter().chain(optional).map(|feature| (*feature).to_owned()).collect()
+    FEATURES.iter().map(|feature| (*feature).to_owned()).collect()
 }
 
 /// The same request from a host that does not carry out steps of this kind.

@@ -9,14 +9,15 @@ use kube::ResourceExt;
 use plan::addon::{Inventory, Wanted};
 use plan::contract::{
     AddOnPlan, AwsFact, ClusterFact, ControlPlaneEndpoint, Diagnostic, FEATURES, Fact, FactValue, Failure, HostInfo, InstalledFact,
-    KUBERNETES_VERSION, Operation, Outcome, Request, Severity,
+    KUBERNETES_VERSION, Operation, Outcome, Request, Severity, StorageClassFact, SubnetFact,
 };
 use plan::grant;
 use plugin::PluginError;
 use serde_json::json;
 use tokio::sync::OnceCell;
 
-use crate::management::Known;
+/// Facts that every plugin is told; the others only to those that name them.
+const ALWAYS: [&str; 4] = [ClusterFact::KEY, KUBERNETES_VERSION, AwsFact::KEY, InstalledFact::KEY];
 
 /// The plugins of this program. Each is compiled when it is first asked: most clusters use few of them, and compiled code is most of what
 /// this process would otherwise hold in memory.
@@ -28,6 +29,8 @@ pub struct Plugins {
 struct Ready {
     plugin: plugin::Plugin,
     version: String,
+    /// Keys of the facts that it wants to be told.
+    facts: Vec<String>,
 }
 
 /// What a plugin answered.
@@ -40,8 +43,8 @@ pub struct Answer {
 
 /// What follows from it.
 pub enum Verdict {
-    /// A plan that was judged and granted.
-    Plan(AddOnPlan),
+    /// A plan that was judged and granted, and what the plugin wants to be looked at nevertheless.
+    Plan(AddOnPlan, Vec<String>),
     /// Nobody has to act.
     Pending(String),
     /// Somebody has to act: a reason for a condition, and what to do.
@@ -50,9 +53,12 @@ pub enum Verdict {
 
 /// What is known of a cluster, as far as plugins are told.
 pub struct World<'a> {
-    pub cluster: &'a Known<Cluster>,
-    pub control_plane: Option<&'a Known<KubeadmControlPlane>>,
-    pub aws_cluster: Option<&'a Known<AWSCluster>>,
+    pub cluster: &'a Cluster,
+    pub control_plane: Option<&'a KubeadmControlPlane>,
+    pub aws_cluster: Option<&'a AWSCluster>,
+    /// Facts `subnets` and `storage-classes`, where a plugin asks for them.
+    pub subnets: FactValue,
+    pub storage_classes: FactValue,
 }
 
 impl Plugins {
@@ -69,11 +75,18 @@ impl Plugins {
         let (engine, name, bytes) = (self.engine.clone(), *name, *bytes);
         let load = move || {
             let plugin = engine.load(name, bytes)?;
-            let version = plugin.describe()?.value.version;
-            Ok(Ready { plugin, version })
+            let descriptor = plugin.describe()?.value;
+            let keys = descriptor.requires["facts"].as_array().into_iter().flatten();
+            let facts = keys.filter_map(|it| it.as_str().map(str::to_owned)).collect();
+            Ok(Ready { plugin, version: descriptor.version, facts })
         };
         let broken = |it: tokio::task::JoinError| PluginError::Host { detail: it.to_string() };
         Some(cell.get_or_try_init(async || tokio::task::spawn_blocking(load).await.map_err(broken)?).await)
+    }
+
+    /// Whether the plugin of an add-on wants to be told a fact.
+    pub async fn wants(&self, wanted: &Wanted, fact: &str) -> bool {
+        matches!(self.ready(wanted.module).await, Some(Ok(ready)) if ready.facts.iter().any(|it| it == fact))
     }
 
     /// Asks for the plan of one add-on. `installed` is `Err` when it could not be read.
@@ -91,7 +104,8 @@ impl Plugins {
                 return refused_at_once("PluginMissing", message);
             }
         };
-        let request = request(wanted, world, installed);
+        let mut request = request(wanted, world, installed);
+        request.facts.retain(|it| ready.facts.contains(&it.key) || ALWAYS.contains(&it.key.as_str()));
         let verdict = match ready.plugin.plan_async(request).await.map(|it| it.value) {
             Err(error) => Verdict::Refused(error.reason().to_owned(), format!("plugin {}: {error}", wanted.module)),
             Ok(Err(failure)) => refused(wanted, failure),
@@ -117,7 +131,11 @@ fn judged(wanted: &Wanted, plan: AddOnPlan) -> Verdict {
     }
     let denials = grant::judge(plan.steps.iter().chain(&plan.removal), &grant::built_in(wanted.module, &wanted.config));
     match denials.first() {
-        None => Verdict::Plan(plan),
+        None => {
+            let warnings = plan.diagnostics.iter().filter(|it| it.severity == Severity::Warning).cloned();
+            let warnings = warnings.map(|it| text(wanted, &[it])).collect();
+            Verdict::Plan(plan, warnings)
+        }
         Some(first) => {
             let message = format!("plugin {}, step {:?}: {} ({} denied in all)", wanted.module, first.step, first.message, denials.len());
             Verdict::Refused("PlanDenied".into(), message)
@@ -179,6 +197,8 @@ fn facts(world: &World<'_>, installed: Result<Option<&Inventory>, &str>) -> Vec<
         Fact { key: KUBERNETES_VERSION.into(), value: version },
         Fact { key: AwsFact::KEY.into(), value: aws(world) },
         Fact { key: InstalledFact::KEY.into(), value: installed },
+        Fact { key: SubnetFact::KEY.into(), value: world.subnets.clone() },
+        Fact { key: StorageClassFact::KEY.into(), value: world.storage_classes.clone() },
     ]
 }
 
@@ -190,13 +210,8 @@ fn aws(world: &World<'_>) -> FactValue {
     zones.sort();
     zones.dedup();
     let region = aws_cluster.spec.region.clone();
-    let partition = match region.split('-').next() {
-        Some("cn") => "aws-cn",
-        _ if region.starts_with("us-gov-") => "aws-us-gov",
-        _ => "aws",
-    };
     present(&AwsFact {
-        partition: partition.into(),
+        partition: plan::iam::partition::of_region(&region).into(),
         region,
         vpc_id: vpc.id.clone(),
         zones,

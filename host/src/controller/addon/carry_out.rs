@@ -3,8 +3,11 @@
 use std::collections::BTreeSet;
 
 use plan::addon::{self, ObjectRef};
+use plan::certificate::with_bundle;
 use plan::contract::{Step, StepSpec};
 
+use super::certificate::{Authority, CertificateError};
+use super::check::{self, Findings};
 use crate::workload::{WorkloadCluster, WorkloadError};
 
 /// How far the steps of a plan have come.
@@ -24,6 +27,10 @@ pub struct Manner<'a> {
     pub force: bool,
     /// AWS was seen to have all security-group rules that the add-ons ask for.
     pub rules_are_there: bool,
+    /// What was found in AWS about the steps that need something of it.
+    pub findings: &'a Findings,
+    /// Who vouches for the certificates of the plan; `None` when it has none.
+    pub authority: Option<&'a Authority>,
 }
 
 /// Carries out what can be carried out of `steps` now; `done` grows as they are.
@@ -51,7 +58,11 @@ async fn one(cluster: &WorkloadCluster, step: &Step, manner: &Manner<'_>) -> Res
     let spec = step.typed().map_err(|it| Carried::Refused("PlanInvalid", it.to_string()))?;
     match spec {
         StepSpec::Apply(spec) => {
-            for object in &spec.objects {
+            let objects = match (&spec.ca_bundle_from, manner.authority) {
+                (Some(_), Some(authority)) => with_bundle(&spec, &authority.bundle()),
+                _ => spec.objects,
+            };
+            for object in &objects {
                 cluster.apply(object, manner.field_manager, manner.force).await.map_err(carried)?;
             }
             Ok(())
@@ -75,9 +86,14 @@ async fn one(cluster: &WorkloadCluster, step: &Step, manner: &Manner<'_>) -> Res
         }
         StepSpec::SecurityGroupRule(_) if manner.rules_are_there => Ok(()),
         StepSpec::SecurityGroupRule(_) => Err(Carried::Waiting("security-group rules are being made".into())),
-        StepSpec::IamRole(_) | StepSpec::EfsFileSystem(_) | StepSpec::Certificate(_) => {
-            Err(Carried::Refused("PlanUnsupported", format!("step {:?}: this host does not carry out {}", step.id, step.kind)))
-        }
+        StepSpec::IamRole(_) | StepSpec::EfsFileSystem(_) => match check::refusal(manner.findings, &step.id) {
+            Some((reason, message)) => Err(Carried::Refused(reason, message)),
+            None => Ok(()),
+        },
+        StepSpec::Certificate(spec) => match manner.authority {
+            Some(authority) => authority.certify(cluster, &spec, manner.field_manager).await.map_err(uncertified),
+            None => Err(Carried::Waiting("for an authority of certificates".into())),
+        },
     }
 }
 
@@ -91,5 +107,12 @@ pub(super) fn carried(error: WorkloadError) -> Carried {
         | WorkloadError::Unreachable(_)
         | WorkloadError::UnknownKind { .. }
         | WorkloadError::Refused { .. } => Carried::Waiting(error.to_string()),
+    }
+}
+
+pub(super) fn uncertified(error: CertificateError) -> Carried {
+    match error {
+        CertificateError::Workload(error) => carried(error),
+        other => Carried::Refused("CertificateFailed", other.to_string()),
     }
 }

@@ -9,10 +9,12 @@ use crds::cluster_plugin::{ClusterPlugin, Conflicts, PluginPhase};
 use crds::conditions::reason;
 use plan::addon::{self, Api, ClusterState, Inventory, Progress, Wanted};
 use plan::cluster::AddOnRule;
-use plan::contract::{AddOnPlan, StepSpec};
+use plan::contract::{AddOnPlan, FactValue, Step, StepSpec, StorageClassFact};
 
 use super::ask::{Answer, Verdict, World};
-use super::carry_out::{Carried, Manner, carried, carry_out};
+use super::carry_out::{Carried, Manner, carried, carry_out, uncertified};
+use super::certificate::Authority;
+use super::check::{self, Findings};
 use super::{AddOns, BLOCKED, SETTLED, SOON};
 use crate::context::{ObjectName, RequestedRules};
 use crate::controller::queue::Again;
@@ -31,6 +33,18 @@ struct AddOn {
     answer: Answer,
 }
 
+/// Where and in what an add-on is installed.
+#[derive(Clone, Copy)]
+struct At<'a> {
+    object: &'a Known<ClusterPlugin>,
+    cluster: &'a ObjectName,
+    state: &'a ClusterState,
+    api: &'a Api,
+    workload: Option<&'a WorkloadCluster>,
+    world: &'a World<'a>,
+    region: Option<&'a aws::Region>,
+}
+
 impl AddOns {
     pub(super) async fn install(&self, object: Arc<Known<ClusterPlugin>>, cluster: Arc<Known<Cluster>>) -> Result<Again, Error> {
         let name = cluster.object_name();
@@ -42,9 +56,19 @@ impl AddOns {
             false => (Api::Unreachable("the control plane is not initialized".into()), None),
         };
         let state = ClusterState { kubeconfig: api != Api::NoKubeconfig, ..initialized };
-        let world = World { cluster: &cluster, control_plane: control_plane.as_deref(), aws_cluster: aws_cluster.as_deref() };
+        let region = aws_cluster.as_ref().map(|it| self.context.aws.region(&it.spec.region));
+        let all = addon::wanted(&object.spec);
+        let mut world = World {
+            cluster: &cluster,
+            control_plane: control_plane.as_deref().map(|it| &**it),
+            aws_cluster: aws_cluster.as_deref().map(|it| &**it),
+            subnets: FactValue::Absent,
+            storage_classes: FactValue::Absent,
+        };
+        world.subnets = check::subnets(&world, region.as_ref());
+        world.storage_classes = self.storage_classes(&all, workload.as_deref()).await;
         let mut add_ons = Vec::new();
-        for wanted in addon::wanted(&object.spec) {
+        for wanted in all {
             let installed = match &workload {
                 Some(workload) => workload.inventory(wanted.module).await.map_err(|it| it.to_string()),
                 None => Err("the API server of the cluster was not asked".into()),
@@ -56,21 +80,37 @@ impl AddOns {
         self.context.rules.set(&name, requested(&add_ons, state.initialized));
         let mut progress = Vec::new();
         for add_on in &add_ons {
-            progress.push(self.advance(&object, &name, add_on, &state, &api, workload.as_deref()).await);
+            let at = At {
+                object: &object,
+                cluster: &name,
+                state: &state,
+                api: &api,
+                workload: workload.as_deref(),
+                world: &world,
+                region: region.as_ref(),
+            };
+            progress.push(self.advance(&at, add_on).await);
         }
         self.say(&object, &progress, None).await?;
         Ok(again(&progress, &state))
     }
 
-    async fn advance(
-        &self,
-        object: &Known<ClusterPlugin>,
-        cluster: &ObjectName,
-        add_on: &AddOn,
-        state: &ClusterState,
-        api: &Api,
-        workload: Option<&WorkloadCluster>,
-    ) -> Progress {
+    /// The StorageClasses of the cluster, if a plugin wants to know them.
+    async fn storage_classes(&self, all: &[Wanted], workload: Option<&WorkloadCluster>) -> FactValue {
+        let Some(workload) = workload else { return FactValue::Unknown("the API server of the cluster was not asked".into()) };
+        for wanted in all {
+            if self.plugins.wants(wanted, StorageClassFact::KEY).await {
+                return match workload.list("storage.k8s.io/v1", "StorageClass").await {
+                    Ok(classes) => addon::storage_classes_fact(&classes),
+                    Err(error) => FactValue::Unknown(error.to_string()),
+                };
+            }
+        }
+        FactValue::Absent
+    }
+
+    async fn advance(&self, it: &At<'_>, add_on: &AddOn) -> Progress {
+        let At { state, api, workload, .. } = *it;
         let at = |phase, reason: &str, message: String| Progress {
             slot: add_on.wanted.slot,
             module: add_on.wanted.module.to_owned(),
@@ -83,8 +123,9 @@ impl AddOns {
         let plan = match &add_on.answer.verdict {
             Verdict::Refused(reason, message) => return at(PluginPhase::Failed, reason, message.clone()),
             Verdict::Pending(message) => return at(PluginPhase::Pending, reason::CREATING, message.clone()),
-            Verdict::Plan(plan) => plan,
+            Verdict::Plan(plan, warnings) => (plan, warnings),
         };
+        let (plan, warnings) = plan;
         if let Some(what) = addon::waits_for(add_on.wanted.stage, state) {
             return at(PluginPhase::Pending, reason::WAITING_FOR_CONTROL_PLANE, format!("waits {what}"));
         }
@@ -94,9 +135,21 @@ impl AddOns {
             (_, Err(why), _) => return at(PluginPhase::Pending, reason::UNREACHABLE, why.clone()),
             (None, _, _) => return at(PluginPhase::Pending, reason::WAITING_FOR_CONTROL_PLANE, "waits for the kubeconfig Secret".into()),
         };
+        if let Some(kept) = installed.filter(|it| it.complete && it.version != add_on.answer.version) {
+            let message = format!("version {} is installed and stays; this operator brings {}", kept.version, add_on.answer.version);
+            return Progress {
+                version: kept.version.clone(),
+                digest: kept.digest.clone(),
+                ..at(PluginPhase::Running, reason::UPGRADE_AVAILABLE, message)
+            };
+        }
         let phase = if installed.is_some_and(|it| it.complete) { PluginPhase::Updating } else { PluginPhase::Provisioning };
-        match self.carry_out(object, cluster, add_on, plan, installed, workload).await {
-            Carried::Out => at(PluginPhase::Running, reason::READY, String::new()),
+        let findings = self.checks.of_plan(&add_on.wanted, &plan.steps, it.world, it.region).await;
+        match self.carry_out(it, add_on, plan, installed, workload, &findings).await {
+            Carried::Out => {
+                let warnings: Vec<String> = warnings.iter().cloned().chain(check::warnings(&findings)).collect();
+                at(PluginPhase::Running, reason::READY, warnings.join("; "))
+            }
             Carried::Waiting(what) => at(phase, reason::CREATING, what),
             Carried::Refused(reason, what) => at(PluginPhase::Failed, reason, what),
         }
@@ -104,20 +157,30 @@ impl AddOns {
 
     async fn carry_out(
         &self,
-        object: &Known<ClusterPlugin>,
-        cluster: &ObjectName,
+        it: &At<'_>,
         add_on: &AddOn,
         plan: &AddOnPlan,
         installed: Option<&Inventory>,
         workload: &WorkloadCluster,
+        findings: &Findings,
     ) -> Carried {
-        let module = add_on.wanted.module;
-        let hash = addon::plan_hash(plan);
+        let (object, module) = (it.object, add_on.wanted.module);
+        let field_manager = field_manager(module);
+        let is_certificate = |it: &Step| matches!(it.typed(), Ok(StepSpec::Certificate(_)));
+        let authority = match plan.steps.iter().any(is_certificate) {
+            false => None,
+            true => match Authority::of(workload, module, &field_manager).await {
+                Ok(authority) => Some(authority),
+                Err(error) => return uncertified(error),
+            },
+        };
+        // Whoever is given another bundle is told so.
+        let bundle = authority.as_ref().map(Authority::bundle).unwrap_or_default();
+        let hash = addon::plan_hash(plan, &bundle);
         let mut done = self.done(&object.object_name(), module, &hash);
         if installed.is_some_and(|it| it.complete && it.plan_hash == hash) {
-            // Carried out before, perhaps by an earlier process: only the waits are looked at again.
-            let is_wait = |it: &&plan::contract::Step| matches!(it.typed(), Ok(StepSpec::Wait(_)));
-            done = plan.steps.iter().filter(|it| !is_wait(it)).map(|it| it.id.clone()).collect();
+            // Carried out before, perhaps by an earlier process: only what can come undone by itself is looked at again.
+            done = plan.steps.iter().filter(|it| !addon::is_looked_at_again(it)).map(|it| it.id.clone()).collect();
         }
         let inventory = Inventory {
             module: module.to_owned(),
@@ -134,9 +197,11 @@ impl AddOns {
             return carried(error);
         }
         let manner = Manner {
-            field_manager: &field_manager(module),
+            field_manager: &field_manager,
             force: object.spec.conflicts == Conflicts::Force,
-            rules_are_there: self.context.rules.is_done(cluster),
+            rules_are_there: self.context.rules.is_done(it.cluster),
+            findings,
+            authority: authority.as_ref(),
         };
         let carried_out = carry_out(workload, &plan.steps, &mut done, &manner).await;
         self.set_done(&object.object_name(), module, &hash, done);
@@ -174,7 +239,7 @@ fn merged(installed: Option<&Inventory>, plan: &AddOnPlan) -> Vec<addon::ObjectR
 fn requested(add_ons: &[AddOn], initialized: bool) -> Option<RequestedRules> {
     let mut rules = RequestedRules::new();
     for add_on in add_ons {
-        let Verdict::Plan(plan) = &add_on.answer.verdict else {
+        let Verdict::Plan(plan, _) = &add_on.answer.verdict else {
             match add_on.installed {
                 _ if !initialized => continue,
                 Ok(None) => continue,
@@ -232,7 +297,7 @@ mod tests {
         let spec = json!({"group": "node", "protocol": "udp", "fromPort": 4789, "toPort": 4789, "peer": "node", "description": "VXLAN"});
         let step = Step { id: "sg".into(), kind: "aws.sg-rule/v1".into(), spec, after: vec![] };
         let plan = AddOnPlan { steps: vec![step], removal: vec![], diagnostics: vec![], extra: Value::Null };
-        add_on(Verdict::Plan(plan), Ok(None))
+        add_on(Verdict::Plan(plan, vec![]), Ok(None))
     }
 
     fn refused(installed: Result<Option<Inventory>, String>) -> AddOn {

@@ -11,6 +11,7 @@ use kube::ResourceExt;
 use plan::addon::{Api, Progress, Slot, Teardown, TeardownSeen, teardown, wanted};
 
 use super::carry_out::{Carried, Manner, carry_out};
+use super::check::Findings;
 use super::{AddOns, BLOCKED, SOON, now};
 use crate::context::ObjectName;
 use crate::controller::queue::Again;
@@ -166,7 +167,13 @@ impl AddOns {
             Err(error) => return error.to_string(),
         };
         let force = object.spec.conflicts == crds::cluster_plugin::Conflicts::Force;
-        let manner = Manner { field_manager: &super::install::field_manager(module), force, rules_are_there: true };
+        let manner = Manner {
+            field_manager: &super::install::field_manager(module),
+            force,
+            rules_are_there: true,
+            findings: &Findings::new(),
+            authority: None,
+        };
         let mut done = BTreeSet::new();
         match carry_out(workload, &inventory.removal, &mut done, &manner).await {
             Carried::Out => match workload.forget_inventory(module).await {

@@ -79,7 +79,7 @@ def _check_name(call: Call, name: str) -> None:
 
 
 def _check_place(call: Call, kind: str, subnets: list[Any]) -> None:
-    if kind == "application" and len(subnets) == 1:
+    if kind == "application" and len(subnets) < 2:
         raise call.refuse(
             "ValidationError", "At least two subnets in two different Availability Zones must be specified"
         )

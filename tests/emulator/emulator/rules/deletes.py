@@ -7,6 +7,7 @@ gateway; so most refusals follow from the interfaces alone.
 from typing import Any
 
 from emulator.hooks import Call, Proceed, around, before
+from emulator.rules import interfaces
 
 
 def _dependency(call: Call, kind: str, name: str) -> Exception:
@@ -142,6 +143,7 @@ def address_is_free_again(call: Call, proceed: Proceed) -> Any:
     answer = proceed()
     for address in interface.private_ip_addresses:
         interface.subnet.del_subnet_ip(address["PrivateIpAddress"])
+    interfaces.release_prefixes(interface)
     return answer
 
 

@@ -14,6 +14,7 @@ from moto.core.responses import BaseResponse
 
 from emulator import api_model
 from emulator.errors import Response, render
+from emulator.hooks import Refused
 from emulator.request import AwsRequest
 
 _FILTER = re.compile(r"[Ff]ilter(?: dicts have not been implemented in Moto for)? '([^']+)'")
@@ -30,8 +31,8 @@ def unanswerable(request: AwsRequest) -> Response | None:
 
 
 def _protocol(response: BaseResponse) -> str:
-    if response.service_name == "ec2":
-        return "ec2"
+    if response.service_name in ("ec2", "efs"):
+        return {"ec2": "ec2", "efs": "rest-json"}[response.service_name]
     if response.headers.get("X-Amz-Target"):
         return "json"
     return "query" if "Action" in response.querystring else "rest"
@@ -39,6 +40,8 @@ def _protocol(response: BaseResponse) -> str:
 
 def _explain(response: BaseResponse, error: Exception) -> Response:
     protocol = _protocol(response)
+    if isinstance(error, Refused):
+        return render(protocol, error.status, error.code, error.message, error.fields)
     if isinstance(error, OperationNotFoundError):
         action = response.querystring.get("Action", [str(error)])[0]
         return render(protocol, 400, "InvalidAction", f"The action {action} is not valid for this web service.")

@@ -4,6 +4,7 @@ NAT gateways and load balancers hold interfaces in their subnets, which keep sub
 from being deleted. Others' code makes them through `managed` and removes them through `remove`.
 """
 
+import ipaddress
 import random
 from types import SimpleNamespace
 from typing import Any
@@ -74,12 +75,59 @@ def _create(self: EC2Backend, subnet: Any, private_ip_address: Any, *args: Any, 
 
 def _free_count(self: Subnet) -> int:
     used = sum(
-        len(eni.private_ip_addresses) or 1 for eni in list(self.ec2_backend.enis.values()) if eni.subnet.id == self.id
+        (len(eni.private_ip_addresses) or 1) + 16 * len(eni.ipv4_prefixes)
+        for eni in list(self.ec2_backend.enis.values())
+        if eni.subnet.id == self.id
     )
     return self._available_ip_addresses - used
 
 
+def _delete(self: NetworkInterface) -> None:
+    """Gives back what it has when its instance ends."""
+    _moto_delete(self)
+    release_prefixes(self)
+
+
+def release_prefixes(interface: NetworkInterface, prefixes: list[str] | None = None) -> None:
+    """Gives delegated prefixes back to the subnet, all or these."""
+    for prefix in [one["Ipv4Prefix"] for one in interface.ipv4_prefixes]:
+        if prefixes is None or prefix in prefixes:
+            for address in ipaddress.ip_network(prefix):
+                interface.subnet._subnet_ips.pop(str(address), None)
+            interface.ipv4_prefixes = [one for one in interface.ipv4_prefixes if one["Ipv4Prefix"] != prefix]
+
+
+#: Filters that moto lacks, and the attribute that each compares.
+_FILTERS = {
+    "attachment.delete-on-termination": "delete_on_termination",
+    "attachment.device-index": "device_index",
+    "interface-type": "interface_type",
+    "mac-address": "mac_address",
+    "owner-id": "owner_id",
+    "private-dns-name": "private_dns_name",
+    "requester-id": "requester_id",
+    "requester-managed": "requester_managed",
+    "source-dest-check": "source_dest_check",
+    "status": "status",
+}
+
+
+def _filter_value(self: NetworkInterface, name: str, method_name: str | None = None) -> Any:
+    if name in _FILTERS:
+        return getattr(self, _FILTERS[name], None)
+    if name == "addresses.private-ip-address":
+        return [one["PrivateIpAddress"] for one in self.private_ip_addresses]
+    if name == "attachment.status":
+        return self.attachment.status if self.attachment_id else None
+    return _moto_filter_value(self, name, method_name)
+
+
 _moto_create = EC2Backend.create_network_interface
+_moto_delete = NetworkInterface.delete
+_moto_filter_value = NetworkInterface.get_filter_value
+NetworkInterface.delete = _delete
+NetworkInterface.get_filter_value = _filter_value
+NetworkInterface.ipv4_prefixes = []
 EC2Backend.create_network_interface = _create
 Subnet.get_available_subnet_ip = _free_address
 Subnet.available_ip_address_count = property(_free_count)
@@ -94,6 +142,16 @@ def managed(
     interface = ec2.create_network_interface(
         ec2.get_subnet(subnet_id), None, group_ids=groups or None, description=description
     )
+    take(interface, kind, manager)
+    if not groups:
+        interface._group_set = []
+    if public:
+        interface.public_ip = random_public_ip()
+    return interface
+
+
+def take(interface: NetworkInterface, kind: str, manager: str) -> None:
+    """Hands an interface over to `manager`: from now on callers can neither detach nor delete it."""
     interface.__class__ = ManagedInterface
     interface.manager = manager
     interface.requester_managed = True
@@ -102,11 +160,6 @@ def managed(
     interface.status = "in-use"
     interface.attachment_id = random_eni_attach_id()
     interface.attach_time = utcnow()
-    if not groups:
-        interface._group_set = []
-    if public:
-        interface.public_ip = random_public_ip()
-    return interface
 
 
 def remove(ec2: Any, interface: NetworkInterface) -> None:
@@ -115,6 +168,7 @@ def remove(ec2: Any, interface: NetworkInterface) -> None:
         return
     for address in interface.private_ip_addresses:
         interface.subnet.del_subnet_ip(address["PrivateIpAddress"])
+    release_prefixes(interface)
     ec2.tags.pop(interface.id, None)
 
 

@@ -10,15 +10,20 @@ import json
 from typing import Any
 
 from moto.core.utils import camelcase_to_underscores
-from moto.resourcegroupstaggingapi.models import ResourceGroupsTaggingAPIBackend
 
 from emulator import api_model
 from emulator.hooks import RESPONSES, Call, Proceed, around
 from emulator.settings import settings
 
 _NO_LIMIT = 10**9
-#: AWS's page size for load balancers where the caller names none.
-_ELB_DEFAULT = 400
+#: AWS's page size where the caller names none; EC2 has none.
+_DEFAULT = {"elb": 400, "elbv2": 400, "iam": 100}
+#: AWS's code for a token that never was any, where it is not ValidationError.
+_BAD_TOKEN = {
+    "ec2": "InvalidNextToken",
+    "elasticfilesystem": "BadRequest",
+    "tagging": "PaginationTokenExpiredException",
+}
 #: Where a list of ids and a limit exclude each other, and the parameter with the ids.
 _IDS_WITHOUT_LIMIT = {
     "DescribeInstances": "InstanceIds",
@@ -38,12 +43,12 @@ def _paged(service: str) -> dict[str, dict[str, str]]:
     }
 
 
-PAGED = {service: _paged(service) for service in ("ec2", "elb", "elbv2")}
+PAGED = {service: _paged(service) for service in ("ec2", "elb", "elbv2", "iam")}
 
 
 def _page(call: Call, proceed: Proceed) -> Any:
     names = PAGED[call.service][call.action]
-    limit, token = call.get(names.get("limit_key", "MaxResults")), call.get(names["input_token"])
+    limit, given = call.get(names.get("limit_key", "MaxResults")), call.get(names["input_token"])
     named = _has_ids(call)
     if call.service == "ec2":
         _check(call, limit)
@@ -52,14 +57,16 @@ def _page(call: Call, proceed: Proceed) -> Any:
     call.params[names.get("limit_key", "MaxResults")] = _NO_LIMIT
     answer = proceed()
     items = list(answer.result[names["result_key"]])
-    size = int(limit) if limit else (_ELB_DEFAULT if call.service != "ec2" else _NO_LIMIT)
+    size = int(limit) if limit else _DEFAULT.get(call.service, _NO_LIMIT)
     if settings.page_size and not named:
         size = min(size, settings.page_size)
     if call.action == "DescribeInstances":
         items = [(reservation, instance) for reservation in items for instance in reservation.instances]
-    start = _start(call, token, items)
-    page, rest = items[start : start + size], items[start + size :]
-    answer.result[names["output_token"]] = _token(page, start + size) if rest and page else None
+    first = start(call, given, items)
+    page, rest = items[first : first + size], items[first + size :]
+    answer.result[names["output_token"]] = token(page, first + size) if rest and page else None
+    if "more_results" in names:
+        answer.result[names["more_results"]] = bool(rest and page)
     answer.result[names["result_key"]] = _regroup(page) if call.action == "DescribeInstances" else page
     return answer
 
@@ -96,6 +103,8 @@ def _check(call: Call, limit: Any) -> None:
 def _identity(item: Any) -> str | None:
     if isinstance(item, tuple):
         item = item[1]
+    if isinstance(item, str):
+        return item
     if isinstance(item, dict):
         return next((str(value) for name, value in item.items() if name.endswith(("Id", "Name", "Type"))), None)
     for name in ("id", "arn", "name"):
@@ -104,20 +113,21 @@ def _identity(item: Any) -> str | None:
     return None
 
 
-def _token(page: list[Any], position: int) -> str:
+def token(page: list[Any], position: int) -> str:
+    """The token that goes on after a page which ends at this position."""
     content = json.dumps({"after": _identity(page[-1]), "position": position})
     return base64.urlsafe_b64encode(content.encode()).decode()
 
 
-def _start(call: Call, token: str | None, items: list[Any]) -> int:
-    if not token:
+def start(call: Call, given: str | None, items: list[Any]) -> int:
+    """The position at which a token goes on; refuses one that never was any."""
+    if not given:
         return 0
     try:
-        content = json.loads(base64.urlsafe_b64decode(token))
+        content = json.loads(base64.urlsafe_b64decode(given))
         after, position = content["after"], int(content["position"])
     except (ValueError, KeyError, TypeError):
-        code = "InvalidNextToken" if call.service == "ec2" else "ValidationError"
-        raise call.refuse(code, "The specified token is not valid.") from None
+        raise call.refuse(_BAD_TOKEN.get(call.service, "ValidationError"), "The specified token is not valid.") from None
     for index, item in enumerate(items):
         if after is not None and _identity(item) == after:
             return index + 1
@@ -136,14 +146,3 @@ def _regroup(pairs: list[Any]) -> list[Any]:
 
 for _service, _actions in PAGED.items():
     around(_service, *_actions)(_page)
-
-
-def _get_resources(self: ResourceGroupsTaggingAPIBackend, *args: Any, **kwargs: Any) -> Any:
-    if settings.page_size:
-        asked = kwargs.get("resources_per_page") or settings.page_size
-        kwargs["resources_per_page"] = min(asked, settings.page_size)
-    return _moto_get_resources(self, *args, **kwargs)
-
-
-_moto_get_resources = ResourceGroupsTaggingAPIBackend.get_resources
-ResourceGroupsTaggingAPIBackend.get_resources = _get_resources

@@ -5,6 +5,7 @@ every list, and naming one is NotFound, in writes too, since AWS's services read
 rules of a thing that is visible are always current.
 """
 
+import contextlib
 import re
 from collections.abc import Iterator
 from typing import Any
@@ -96,12 +97,8 @@ def _lagging(call: Call, proceed: Proceed) -> Any:
     if key is None or not call.action.startswith("Describe"):
         return _remembering(call, proceed)
     _refuse_fresh_balancers(call, lag)
-    shown = _show_ghosts(call, lag)
-    try:
+    with ghosts(call, lag):
         answer = proceed()
-    finally:
-        for container, name, thing in shown:
-            _take(container, name, thing)
     items = list(answer.result[key])
     if call.action == "DescribeInstances":
         for reservation in items:
@@ -147,6 +144,22 @@ def _remembering(call: Call, proceed: Proceed) -> Any:
     if call.service != "ec2" and call.action in ("CreateLoadBalancer", "CreateTargetGroup"):
         _born.setdefault(call.get("LoadBalancerName") or call.get("Name"), clock.now())
     return answer
+
+
+@contextlib.contextmanager
+def ghosts(call: Call, lag: float) -> Iterator[None]:
+    """While this lasts, what was deleted less than `lag` seconds ago is there."""
+    shown = _show_ghosts(call, lag)
+    try:
+        yield
+    finally:
+        for container, name, thing in shown:
+            _take(container, name, thing)
+
+
+def is_fresh(arn: str, lag: float) -> bool:
+    """Whether what an ARN names came to be less than `lag` seconds ago."""
+    return any(_fresh(name, lag) for name in [arn, *re.split("[:/]", arn)])
 
 
 def _show_ghosts(call: Call, lag: float) -> list[tuple[Any, Any, Any]]:

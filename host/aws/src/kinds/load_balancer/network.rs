@@ -196,11 +196,15 @@ pub(crate) async fn delete(region: &Inner, arn: &str) -> Result<(), Failure> {
         gone_is_done(api.write("elasticloadbalancing:DeleteListener", call.send()).await.map(drop))?;
     }
     for group in groups {
-        let call = api.elb.delete_target_group().target_group_arn(group);
-        gone_is_done(api.write("elasticloadbalancing:DeleteTargetGroup", call.send()).await.map(drop))?;
+        target_group::delete(api, &group).await?;
     }
-    let call = api.elb.delete_load_balancer().load_balancer_arn(arn);
-    gone_is_done(api.write("elasticloadbalancing:DeleteLoadBalancer", call.send()).await.map(drop))?;
+    delete_alone(region, arn).await
+}
+
+/// The load balancer and its listeners, which go with it.
+pub(crate) async fn delete_alone(region: &Inner, arn: &str) -> Result<(), Failure> {
+    let call = region.api.elb.delete_load_balancer().load_balancer_arn(arn);
+    gone_is_done(region.api.write("elasticloadbalancing:DeleteLoadBalancer", call.send()).await.map(drop))?;
     let mut state = region.state();
     state.world.memory_mut().attributes.remove(arn);
     state.world.base_mut().listeners.remove(arn);

@@ -7,12 +7,13 @@ use aws_sdk_elasticloadbalancingv2::types::{
     Action, ActionTypeEnum, Listener as AwsListener, ProtocolEnum, TargetDescription, TargetGroup as AwsTargetGroup, TargetGroupAttribute,
     TargetHealthStateEnum, TargetTypeEnum,
 };
+use plan::leftover::FoundTargetGroup;
 use plan::{FoundListener, FoundLoadBalancer, HealthCheck, Listener, Read, Tags};
 use sha2::{Digest, Sha256};
 
 use super::network::aws_tags;
 use crate::api::Api;
-use crate::errors::{Failure, NOT_YET};
+use crate::errors::{Failure, NOT_YET, gone_is_done};
 use crate::kinds::incomplete;
 use crate::ledger::changed;
 use crate::region::Inner;
@@ -48,6 +49,26 @@ fn found(it: AwsTargetGroup) -> Option<TargetGroup> {
         load_balancers: it.load_balancer_arns.unwrap_or_default().into_iter().collect(),
         targets: None,
     })
+}
+
+/// Target groups of these ARNs, without their tags. Those that are gone are left out.
+pub(crate) async fn describe_named(api: &Api, arns: &[String]) -> Result<Vec<FoundTargetGroup>, Failure> {
+    if arns.is_empty() {
+        return Ok(Vec::new());
+    }
+    // Not by ARN: one that is gone would fail the whole call.
+    let pages = api.pages(DESCRIBE, api.elb.describe_target_groups().page_size(400).into_paginator().send()).await?;
+    let all = pages.into_iter().flat_map(|it| it.target_groups.unwrap_or_default());
+    let found = |it: AwsTargetGroup| {
+        let (name, vpc_id) = (it.target_group_name.unwrap_or_default(), it.vpc_id.unwrap_or_default());
+        Some(FoundTargetGroup { arn: it.target_group_arn?, name, vpc_id, tags: Tags::new() })
+    };
+    Ok(all.filter_map(found).filter(|it| arns.contains(&it.arn)).collect())
+}
+
+pub(crate) async fn delete(api: &Api, arn: &str) -> Result<(), Failure> {
+    let call = api.elb.delete_target_group().target_group_arn(arn);
+    gone_is_done(api.write("elasticloadbalancing:DeleteTargetGroup", call.send()).await.map(drop))
 }
 
 /// Ids registered at a target group; those that only finish what they have are left out.

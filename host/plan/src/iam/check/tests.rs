@@ -34,7 +34,7 @@ fn readings() -> Readings {
     let client_ids = vec![DEFAULT_AUDIENCE.to_owned()];
     Readings {
         role: Reading::Found(Role { arn: ARN.to_owned(), trust_policy: trust::fix(&question().assumer) }),
-        provider: Some(Reading::Found(Provider { url: "oidc.example.com/prod".to_owned(), client_ids })),
+        provider: Some(Reading::Found(Provider { url: "oidc.example.com/prod".to_owned(), client_ids, tags: Tags::new() })),
         attached: Reading::Found(vec![policy(r#"{"Effect": "Allow", "Action": "ec2:*", "Resource": "*"}"#)]),
         inline: Reading::Found(Vec::new()),
         boundary: None,
@@ -228,7 +228,9 @@ fn a_provider_that_is_absent_or_of_another_issuer_or_audience_is_false() {
         False OIDCProviderNotFound
         OIDC provider arn:aws:iam::123456789012:oidc-provider/oidc.example.com/prod does not exist; create it for https://oidc.example.com/prod with client id sts.amazonaws.com"#]],
     );
-    let found = |url: &str, client_id: &str| Some(Reading::Found(Provider { url: url.to_owned(), client_ids: vec![client_id.to_owned()] }));
+    let found = |url: &str, client_id: &str| {
+        Some(Reading::Found(Provider { url: url.to_owned(), client_ids: vec![client_id.to_owned()], tags: Tags::new() }))
+    };
     check(
         Readings { provider: found("oidc.example.com/staging", DEFAULT_AUDIENCE), ..readings() },
         expect![[r#"

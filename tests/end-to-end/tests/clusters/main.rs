@@ -1,5 +1,7 @@
-//! Real clusters on one bed: real cloud-init, kubeadm, etcd, API servers, Cluster API and cloud controller manager. Two chains run side
+//! Real clusters on one bed: real cloud-init, kubeadm, etcd, API servers, Cluster API and cloud controller manager. Three chains run side
 //! by side on it, each on a cluster of its own. Nothing here looks into the operator: everything is asked of the APIs that users have.
+
+mod add_ons;
 
 use anyhow::{Result, ensure};
 use end_to_end::{BOOT, Cluster, MOMENT, condition, condition_text, wait_until_account_is_empty};
@@ -8,9 +10,10 @@ use sandbox::{Bed, Options};
 #[tokio::test(flavor = "multi_thread")]
 async fn clusters_are_made_changed_repaired_and_removed_without_a_trace() -> Result<()> {
     let bed = Bed::up(Options { name: "clusters".into(), ..Options::default() }).await?;
-    let (one, three) = tokio::join!(one_control_plane(&bed), three_control_planes(&bed));
+    let (one, three, full) = tokio::join!(one_control_plane(&bed), three_control_planes(&bed), add_ons::all_add_ons(&bed));
     one?;
     three?;
+    full?;
     wait_until_account_is_empty(&bed).await
 }
 

@@ -1,0 +1,39 @@
+//! Reads file systems of EFS. It makes and changes none.
+
+use plan::efs::{FileSystem, MountTarget};
+use plan::iam::check::Reading;
+
+use crate::errors::{Failure, reading};
+use crate::kinds::incomplete;
+use crate::region::Region;
+
+const DESCRIBE: &str = "elasticfilesystem:DescribeFileSystems";
+
+impl Region {
+    /// A file system with its mount targets, read anew.
+    pub async fn file_system(&self, id: &str) -> Reading<FileSystem> {
+        reading(self.describe(id).await)
+    }
+
+    async fn describe(&self, id: &str) -> Result<FileSystem, Failure> {
+        let api = &self.0.api;
+        let answer = api.read(DESCRIBE, api.efs.describe_file_systems().file_system_id(id).send()).await?;
+        let found = answer.file_systems.unwrap_or_default().into_iter().next().ok_or_else(|| incomplete(DESCRIBE))?;
+        let pages = api.efs.describe_mount_targets().file_system_id(id).into_paginator().send();
+        let pages = api.pages("elasticfilesystem:DescribeMountTargets", pages).await?;
+        let targets = pages.into_iter().flat_map(|it| it.mount_targets.unwrap_or_default());
+        let target = |it: aws_sdk_efs::types::MountTargetDescription| MountTarget {
+            id: it.mount_target_id,
+            subnet_id: it.subnet_id,
+            zone: it.availability_zone_name.unwrap_or_default(),
+            vpc_id: it.vpc_id.unwrap_or_default(),
+            state: it.life_cycle_state.as_str().to_owned(),
+        };
+        Ok(FileSystem {
+            id: found.file_system_id,
+            state: found.life_cycle_state.as_str().to_owned(),
+            zone: found.availability_zone_name,
+            mount_targets: targets.map(target).collect(),
+        })
+    }
+}

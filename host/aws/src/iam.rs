@@ -1,0 +1,106 @@
+//! Reads roles of IAM, and who we are. It judges nothing, keeps nothing but the account, and never changes a role or a policy.
+
+use futures::future::try_join_all;
+use plan::Problem;
+use plan::iam::check::{Reading, Readings, Role};
+use plan::iam::permissions::Policy;
+use plan::iam::role::RoleArn;
+
+use crate::api::Api;
+use crate::errors::{Failure, reading};
+use crate::kinds::incomplete;
+use crate::open_id;
+use crate::region::Region;
+
+const WHO: &str = "sts:GetCallerIdentity";
+const ROLE: &str = "iam:GetRole";
+const POLICY: &str = "iam:GetPolicy";
+const POLICY_VERSION: &str = "iam:GetPolicyVersion";
+
+impl Region {
+    /// The account of the identity that calls: twelve digits. Asked for once.
+    ///
+    /// # Errors
+    /// When AWS does not say.
+    pub async fn account(&self) -> Result<String, Problem> {
+        let api = &self.0.api;
+        let ask = || async {
+            let answer = api.read(WHO, api.sts.get_caller_identity().send()).await?;
+            answer.account.ok_or_else(|| incomplete(WHO))
+        };
+        api.account.get_or_try_init(ask).await.cloned().map_err(Failure::problem)
+    }
+
+    /// Everything that a role is judged by, read anew: the role, its policies and boundary, and the OIDC provider if one is given. Where
+    /// the role does not exist, nothing else is asked.
+    pub async fn role(&self, role: &RoleArn, provider_arn: Option<&str>) -> Readings {
+        let api = &self.0.api;
+        let found = reading(get_role(api, &role.name).await);
+        if found == Reading::Absent {
+            return Readings { role: Reading::Absent, provider: None, attached: Reading::Absent, inline: Reading::Absent, boundary: None };
+        }
+        let (role_reading, boundary_arn) = split(found);
+        let boundary = async {
+            match &boundary_arn {
+                Some(arn) => Some(reading(managed(api, arn).await)),
+                None => None,
+            }
+        };
+        let provider = async {
+            match provider_arn {
+                Some(arn) => Some(open_id::read(api, arn).await),
+                None => None,
+            }
+        };
+        let (attached, inline, boundary, provider) = futures::join!(attached(api, &role.name), inline(api, &role.name), boundary, provider);
+        Readings { role: role_reading, provider, attached: reading(attached), inline: reading(inline), boundary }
+    }
+}
+
+/// The role and the ARN of its boundary.
+fn split(found: Reading<(Role, Option<String>)>) -> (Reading<Role>, Option<String>) {
+    match found {
+        Reading::Found((role, boundary)) => (Reading::Found(role), boundary),
+        Reading::Absent => (Reading::Absent, None),
+        Reading::AccessDenied { permission } => (Reading::AccessDenied { permission }, None),
+        Reading::Failed { message } => (Reading::Failed { message }, None),
+    }
+}
+
+async fn get_role(api: &Api, name: &str) -> Result<(Role, Option<String>), Failure> {
+    let answer = api.read(ROLE, api.iam.get_role().role_name(name).send()).await?;
+    let role = answer.role.ok_or_else(|| incomplete(ROLE))?;
+    let boundary = role.permissions_boundary.and_then(|it| it.permissions_boundary_arn);
+    let trust_policy = role.assume_role_policy_document.ok_or_else(|| incomplete(ROLE))?;
+    Ok((Role { arn: role.arn, trust_policy }, boundary))
+}
+
+async fn attached(api: &Api, role: &str) -> Result<Vec<Policy>, Failure> {
+    let pages = api.iam.list_attached_role_policies().role_name(role).into_paginator().send();
+    let pages = api.pages("iam:ListAttachedRolePolicies", pages).await?;
+    let arns: Vec<String> =
+        pages.into_iter().flat_map(|it| it.attached_policies.unwrap_or_default()).filter_map(|it| it.policy_arn).collect();
+    try_join_all(arns.iter().map(|it| managed(api, it))).await
+}
+
+/// A managed policy as it is in force: its default version.
+async fn managed(api: &Api, arn: &str) -> Result<Policy, Failure> {
+    let answer = api.read(POLICY, api.iam.get_policy().policy_arn(arn).send()).await?;
+    let version = answer.policy.and_then(|it| it.default_version_id).ok_or_else(|| incomplete(POLICY))?;
+    let call = api.iam.get_policy_version().policy_arn(arn).version_id(version);
+    let answer = api.read(POLICY_VERSION, call.send()).await?;
+    let document = answer.policy_version.and_then(|it| it.document).ok_or_else(|| incomplete(POLICY_VERSION))?;
+    Ok(Policy { name: arn.to_owned(), document })
+}
+
+async fn inline(api: &Api, role: &str) -> Result<Vec<Policy>, Failure> {
+    let pages = api.iam.list_role_policies().role_name(role).into_paginator().send();
+    let pages = api.pages("iam:ListRolePolicies", pages).await?;
+    let names: Vec<String> = pages.into_iter().flat_map(|it| it.policy_names).collect();
+    let one = |name: String| async move {
+        let call = api.iam.get_role_policy().role_name(role).policy_name(&name);
+        let answer = api.read("iam:GetRolePolicy", call.send()).await?;
+        Ok(Policy { name, document: answer.policy_document })
+    };
+    try_join_all(names.into_iter().map(one)).await
+}

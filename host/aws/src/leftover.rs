@@ -1,0 +1,109 @@
+//! Finds what controllers inside a cluster left in its VPC, and removes it. What counts as left, and in which order it goes, is decided in
+//! `plan`; no sweep of the region does any of this.
+
+use std::collections::BTreeMap;
+
+use plan::leftover::{Found, FoundTargetGroup, Leftover, LeftoverKind, leftovers};
+use plan::{FoundLoadBalancer, Problem, Tags};
+
+use crate::api::Api;
+use crate::errors::{Failure, gone_is_done};
+use crate::kinds::load_balancer::{classic, network, target_group};
+use crate::kinds::{network_interface, security_group, security_group_rules};
+use crate::region::Region;
+use crate::tagged;
+
+/// What stands before the name in the ARN of a classic load balancer; others have a kind after it.
+const LOAD_BALANCER: &str = ":loadbalancer/";
+
+impl Region {
+    /// What controllers inside the cluster left in this VPC, read anew. It takes four calls and their pages where nothing is left, and one
+    /// more for each of classic load balancers, other load balancers and target groups where there are some.
+    ///
+    /// # Errors
+    /// AWS does not say all of it: nothing may be concluded.
+    pub async fn leftovers(&self, cluster: &str, vpc_id: &str) -> Result<Vec<Leftover>, Problem> {
+        let api = &self.0.api;
+        let vpcs = [vpc_id.to_owned()];
+        let (balancing, security_groups, network_interfaces) =
+            futures::try_join!(balancing(api, cluster), security_group::describe_in(api, &vpcs), network_interface::describe(api, &vpcs),)
+                .map_err(Failure::problem)?;
+        let (load_balancers, target_groups) = balancing;
+        Ok(leftovers(cluster, vpc_id, &Found { load_balancers, target_groups, security_groups, network_interfaces }))
+    }
+
+    /// Removes one of them. What is gone is done.
+    ///
+    /// # Errors
+    /// AWS refused it. While something else still uses it, that is nobody's fault (`Who::Nobody`), and it is to be tried again later.
+    pub async fn delete_leftover(&self, it: &Leftover) -> Result<(), Problem> {
+        let region = &self.0;
+        let result = match it.kind {
+            LeftoverKind::ClassicLoadBalancer => classic::delete(region, &it.id).await,
+            LeftoverKind::LoadBalancer => network::delete_alone(region, &it.id).await,
+            LeftoverKind::TargetGroup => target_group::delete(&region.api, &it.id).await,
+            LeftoverKind::SecurityGroupRules => gone_is_done(security_group_rules::revoke(region, &it.id, it.rules.clone()).await),
+            LeftoverKind::SecurityGroup => security_group::delete(region, &it.id).await,
+            LeftoverKind::NetworkInterface => network_interface::delete(region, &it.id).await,
+        };
+        let problem = self.0.view.borrow().problem.clone();
+        self.0.publish(problem);
+        self.0.wake.notify_one();
+        result.map_err(Failure::problem)
+    }
+}
+
+/// What carries the tags, as AWS describes it: that says where it is, and whether it is still there, which the tags do not.
+async fn balancing(api: &Api, cluster: &str) -> Result<(Vec<FoundLoadBalancer>, Vec<FoundTargetGroup>), Failure> {
+    let tagged = tagged::balancers_and_target_groups(api, cluster).await?;
+    let arns = |of: fn(&str) -> bool| -> Vec<String> { tagged.keys().filter(|it| of(it)).cloned().collect() };
+    let (target_group_arns, other_arns) = (arns(|it| it.contains(":targetgroup/")), arns(is_of_second_version));
+    let names: BTreeMap<&str, &Tags> = tagged.iter().filter_map(|(arn, tags)| Some((classic_name(arn)?, tags))).collect();
+    let classic = async {
+        match names.is_empty() {
+            true => Ok(Vec::new()),
+            false => classic::describe(api).await,
+        }
+    };
+    let others = async {
+        match other_arns.is_empty() {
+            true => Ok(Vec::new()),
+            false => network::describe(api).await,
+        }
+    };
+    let (mut classic, mut others, mut target_groups) =
+        futures::try_join!(classic, others, target_group::describe_named(api, &target_group_arns))?;
+    classic.iter_mut().for_each(|it| it.tags = names.get(it.id.as_str()).map(|it| (*it).clone()));
+    others.iter_mut().for_each(|it| it.tags = tagged.get(&it.id).cloned());
+    target_groups.iter_mut().for_each(|it| it.tags = tagged.get(&it.arn).cloned().unwrap_or_default());
+    classic.append(&mut others);
+    Ok((classic, target_groups))
+}
+
+fn is_of_second_version(arn: &str) -> bool {
+    arn.contains(LOAD_BALANCER) && classic_name(arn).is_none()
+}
+
+/// `...:loadbalancer/<name>`; of the second version it is `...:loadbalancer/<kind>/<name>/<id>`.
+fn classic_name(arn: &str) -> Option<&str> {
+    let (_, name) = arn.split_once(LOAD_BALANCER)?;
+    (!name.contains('/')).then_some(name)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_arn_says_of_which_version_a_load_balancer_is() {
+        let of = |name: &str| format!("arn:aws:elasticloadbalancing:us-east-1:123456789012:{name}");
+        assert_eq!(classic_name(&of("loadbalancer/a0123")), Some("a0123"));
+        for other in
+            ["loadbalancer/app/k8s-shop/50dc6c495c0c9188", "loadbalancer/net/a0123/50dc6c495c0c9188", "targetgroup/k8s-shop/50dc6c"]
+        {
+            assert_eq!(classic_name(&of(other)), None, "{other}");
+        }
+        assert!(is_of_second_version(&of("loadbalancer/app/k8s-shop/50dc6c495c0c9188")));
+        assert!(!is_of_second_version(&of("targetgroup/k8s-shop/50dc6c495c0c9188")));
+    }
+}

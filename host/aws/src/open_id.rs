@@ -1,0 +1,85 @@
+//! OIDC providers of IAM: what makes an account trust the tokens of an issuer. It never sets thumbprints: AWS finds them itself.
+
+use aws_sdk_iam::types::Tag;
+use plan::iam::check::{Provider, Reading};
+use plan::iam::{partition, trust};
+use plan::{Problem, Tags};
+
+use crate::api::Api;
+use crate::errors::{Failure, reading};
+use crate::region::Region;
+
+const GET: &str = "iam:GetOpenIDConnectProvider";
+const CREATE: &str = "iam:CreateOpenIDConnectProvider";
+/// IAM's word for a provider of this URL being there.
+const EXISTS: &str = "EntityAlreadyExists";
+
+impl Region {
+    /// One OIDC provider, read anew.
+    pub async fn open_id_provider(&self, arn: &str) -> Reading<Provider> {
+        read(&self.0.api, arn).await
+    }
+
+    /// Makes the OIDC provider of an issuer, which begins with `https://`. One that exists and is of this issuer counts as made, whatever
+    /// its client ids are.
+    ///
+    /// # Errors
+    /// AWS refused it, or one exists and cannot be read.
+    pub async fn create_open_id_provider(&self, issuer: &str, client_ids: &[String], tags: &Tags) -> Result<(), Problem> {
+        let api = &self.0.api;
+        let tag = |(key, value): (&String, &String)| Tag::builder().key(key).value(value).build();
+        let invalid = |_| Failure::local(CREATE, "InvalidCall", "a tag has no key").problem();
+        let tags = tags.iter().map(tag).collect::<Result<Vec<_>, _>>().map_err(invalid)?;
+        let call = api.iam.create_open_id_connect_provider().url(issuer);
+        let call = call.set_client_id_list(Some(client_ids.to_vec())).set_tags(Some(tags));
+        match api.write(CREATE, call.send()).await {
+            Ok(_) => Ok(()),
+            Err(failure) if failure.is(EXISTS) => self.is_of(issuer, failure).await,
+            Err(failure) => Err(failure.problem()),
+        }
+    }
+
+    /// Whether the provider that stands in the way is the one that was to be made.
+    async fn is_of(&self, issuer: &str, failure: Failure) -> Result<(), Problem> {
+        let account = self.account().await?;
+        let arn = trust::provider_arn(partition::of_region(&self.name()), &account, issuer);
+        match get(&self.0.api, &arn).await {
+            Ok(found) if trust::issuer_host(&found.url) == trust::issuer_host(issuer) => Ok(()),
+            Ok(found) => Err(Failure { message: format!("{arn} exists and is of {}", found.url), ..failure }.problem()),
+            // Somebody removed it meanwhile, or it has another name: the refusal stands.
+            Err(other) if other.is_absent() => Err(failure.problem()),
+            Err(other) => Err(other.problem()),
+        }
+    }
+
+    /// Adds an audience to those that a provider takes tokens for. One that is there already is fine.
+    ///
+    /// # Errors
+    /// AWS refused it.
+    pub async fn add_client_id(&self, arn: &str, client_id: &str) -> Result<(), Problem> {
+        let call = self.0.api.iam.add_client_id_to_open_id_connect_provider().open_id_connect_provider_arn(arn).client_id(client_id);
+        self.0.api.write("iam:AddClientIDToOpenIDConnectProvider", call.send()).await.map(drop).map_err(Failure::problem)
+    }
+
+    /// Removes a provider. One that is gone is done.
+    ///
+    /// # Errors
+    /// AWS refused it.
+    pub async fn delete_open_id_provider(&self, arn: &str) -> Result<(), Problem> {
+        let call = self.0.api.iam.delete_open_id_connect_provider().open_id_connect_provider_arn(arn);
+        match self.0.api.write("iam:DeleteOpenIDConnectProvider", call.send()).await {
+            Err(failure) if failure.is_absent() => Ok(()),
+            other => other.map(drop).map_err(Failure::problem),
+        }
+    }
+}
+
+pub(crate) async fn read(api: &Api, arn: &str) -> Reading<Provider> {
+    reading(get(api, arn).await)
+}
+
+async fn get(api: &Api, arn: &str) -> Result<Provider, Failure> {
+    let answer = api.read(GET, api.iam.get_open_id_connect_provider().open_id_connect_provider_arn(arn).send()).await?;
+    let tags = answer.tags.unwrap_or_default().into_iter().map(|it| (it.key, it.value)).collect();
+    Ok(Provider { url: answer.url.unwrap_or_default(), client_ids: answer.client_id_list.unwrap_or_default(), tags })
+}

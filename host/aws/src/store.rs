@@ -1,0 +1,91 @@
+//! Small public documents in a bucket that the user named. It never makes, changes or lists a bucket.
+
+use std::time::Duration;
+
+use aws_sdk_s3::primitives::ByteStream;
+use plan::iam::check::Reading;
+use plan::{Problem, Who};
+
+use crate::errors::{Failure, reading};
+use crate::region::Region;
+
+const GET: &str = "s3:GetObject";
+/// Without the right to list a bucket, what is missing in it looks forbidden.
+const GET_AND_LIST: &str = "s3:GetObject and s3:ListBucket";
+/// No document of an issuer is larger, in bytes.
+const LARGEST: usize = 256 * 1024;
+/// How long the content of an object may take, once it begins to come.
+const LONGEST: Duration = Duration::from_secs(15);
+
+impl Region {
+    /// A document, read anew; at most 256 KiB of UTF-8. Absent is the document alone: a bucket that is missing is a failure that names it.
+    pub async fn object(&self, bucket: &str, key: &str) -> Reading<String> {
+        match self.get(bucket, key).await {
+            Err(failure) if failure.is("NoSuchKey") => Reading::Absent,
+            Err(failure) if failure.is_forbidden() => Reading::AccessDenied { permission: GET_AND_LIST.to_owned() },
+            Err(failure) => match self.wrong_bucket(bucket, &failure) {
+                Some(message) => Reading::Failed { message },
+                None => reading(Err(failure)),
+            },
+            Ok(text) => Reading::Found(text),
+        }
+    }
+
+    /// Writes a document, in place of the one that is there.
+    ///
+    /// # Errors
+    /// AWS refused it; a bucket that is missing is the author's to make.
+    pub async fn put_object(&self, bucket: &str, key: &str, body: &str, content_type: &str) -> Result<(), Problem> {
+        let api = &self.0.api;
+        let body = ByteStream::from(body.as_bytes().to_vec());
+        let call = api.s3.put_object().bucket(bucket).key(key).body(body).content_type(content_type);
+        api.write("s3:PutObject", call.send()).await.map(drop).map_err(|it| self.bucket_problem(bucket, it))
+    }
+
+    /// Removes a document. One that is gone is done, and so is one whose bucket is gone.
+    ///
+    /// # Errors
+    /// AWS refused it.
+    pub async fn delete_object(&self, bucket: &str, key: &str) -> Result<(), Problem> {
+        let api = &self.0.api;
+        match api.write("s3:DeleteObject", api.s3.delete_object().bucket(bucket).key(key).send()).await {
+            Err(failure) if failure.is("NoSuchBucket") || failure.is("NoSuchKey") => Ok(()),
+            other => other.map(drop).map_err(|it| self.bucket_problem(bucket, it)),
+        }
+    }
+
+    async fn get(&self, bucket: &str, key: &str) -> Result<String, Failure> {
+        let api = &self.0.api;
+        let mut body = api.read(GET, api.s3.get_object().bucket(bucket).key(key).send()).await?.body;
+        let cut = |message: &str| Failure { action: GET, code: None, message: message.to_owned(), open: false };
+        let content = async {
+            let mut bytes = Vec::new();
+            while let Some(chunk) = body.try_next().await.map_err(|_| cut("the connection failed"))? {
+                bytes.extend_from_slice(&chunk);
+                if bytes.len() > LARGEST {
+                    return Err(cut("the object is larger than 256 KiB, which no document of an issuer is"));
+                }
+            }
+            String::from_utf8(bytes).map_err(|_| cut("the object is not UTF-8"))
+        };
+        tokio::time::timeout(LONGEST, content).await.unwrap_or_else(|_| Err(cut("no answer in time")))
+    }
+
+    /// What to say where the fault is with the bucket that the user named.
+    fn wrong_bucket(&self, bucket: &str, failure: &Failure) -> Option<String> {
+        if failure.is("NoSuchBucket") {
+            Some(format!("bucket {bucket} does not exist; create it in {}, or name another", self.name()))
+        } else if failure.is("PermanentRedirect") || failure.is("AuthorizationHeaderMalformed") {
+            Some(format!("bucket {bucket} is not in {}; name one that is", self.name()))
+        } else {
+            None
+        }
+    }
+
+    fn bucket_problem(&self, bucket: &str, failure: Failure) -> Problem {
+        match self.wrong_bucket(bucket, &failure) {
+            Some(message) => Problem { code: failure.code.unwrap_or_default(), message, who: Who::Author },
+            None => failure.problem(),
+        }
+    }
+}

@@ -1,0 +1,98 @@
+//! What somebody else does in the account with clients of his own: controllers of clusters, an administrator, other clusters. It holds no
+//! expectations but that AWS takes it.
+
+use aws_config::{BehaviorVersion, Region as AwsRegion, SdkConfig};
+use aws_credential_types::Credentials;
+use aws_credential_types::provider::SharedCredentialsProvider;
+use aws_sdk_ec2::types::{IpPermission, ResourceType, Tag, TagSpecification, UserIdGroupPair};
+use aws_sdk_elasticloadbalancing::types as classic;
+use aws_sdk_elasticloadbalancingv2::types as balancing;
+
+use crate::bed::{Bed, REGION};
+
+type Pair<'a> = (&'a str, &'a str);
+
+pub struct Administrator {
+    pub config: SdkConfig,
+    ec2: aws_sdk_ec2::Client,
+    classic: aws_sdk_elasticloadbalancing::Client,
+    elb: aws_sdk_elasticloadbalancingv2::Client,
+}
+
+impl Bed {
+    pub fn administrator(&self) -> Administrator {
+        let credentials = Credentials::new("AKIAIOSFODNN7EXAMPLE", "secret", None, None, "test");
+        let config = SdkConfig::builder()
+            .behavior_version(BehaviorVersion::latest())
+            .http_client(aws_smithy_http_client::Builder::new().build_http())
+            .region(AwsRegion::new(REGION))
+            .endpoint_url(self.address())
+            .credentials_provider(SharedCredentialsProvider::new(credentials))
+            .build();
+        let (ec2, classic) = (aws_sdk_ec2::Client::new(&config), aws_sdk_elasticloadbalancing::Client::new(&config));
+        Administrator { ec2, classic, elb: aws_sdk_elasticloadbalancingv2::Client::new(&config), config }
+    }
+}
+
+fn tagged(of: ResourceType, tag: Pair<'_>) -> TagSpecification {
+    TagSpecification::builder().resource_type(of).tags(Tag::builder().key(tag.0).value(tag.1).build()).build()
+}
+
+impl Administrator {
+    pub async fn vpc(&self, cidr: &str) -> String {
+        self.ec2.create_vpc().cidr_block(cidr).send().await.unwrap().vpc.unwrap().vpc_id.unwrap()
+    }
+
+    pub async fn subnet(&self, vpc: &str, cidr: &str, zone: &str) -> String {
+        let call = self.ec2.create_subnet().vpc_id(vpc).cidr_block(cidr).availability_zone(zone);
+        call.send().await.unwrap().subnet.unwrap().subnet_id.unwrap()
+    }
+
+    pub async fn delete_subnet(&self, id: &str) {
+        self.ec2.delete_subnet().subnet_id(id).send().await.unwrap();
+    }
+
+    pub async fn group(&self, vpc: &str, name: &str, tag: Pair<'_>) -> String {
+        let call = self.ec2.create_security_group().vpc_id(vpc).group_name(name).description("test");
+        call.tag_specifications(tagged(ResourceType::SecurityGroup, tag)).send().await.unwrap().group_id.unwrap()
+    }
+
+    /// Lets all traffic from one group into another.
+    pub async fn let_in(&self, to: &str, from: &str) {
+        let rule = IpPermission::builder().ip_protocol("-1").user_id_group_pairs(UserIdGroupPair::builder().group_id(from).build());
+        self.ec2.authorize_security_group_ingress().group_id(to).ip_permissions(rule.build()).send().await.unwrap();
+    }
+
+    pub async fn interface(&self, subnet: &str, group: &str, description: &str, tag: Pair<'_>) {
+        let call = self.ec2.create_network_interface().subnet_id(subnet).groups(group).description(description);
+        call.tag_specifications(tagged(ResourceType::NetworkInterface, tag)).send().await.unwrap();
+    }
+
+    pub async fn classic_load_balancer(&self, name: &str, subnet: &str, group: &str, tag: Pair<'_>) {
+        let listener = classic::Listener::builder().protocol("TCP").load_balancer_port(80).instance_port(30080).build().unwrap();
+        let tag = classic::Tag::builder().key(tag.0).value(tag.1).build().unwrap();
+        let call = self.classic.create_load_balancer().load_balancer_name(name).subnets(subnet).security_groups(group);
+        call.scheme("internal").listeners(listener).tags(tag).send().await.unwrap();
+    }
+
+    /// Its ARN.
+    pub async fn load_balancer(&self, name: &str, kind: &str, subnets: &[String], group: &str, tag: Pair<'_>) -> String {
+        let tag = balancing::Tag::builder().key(tag.0).value(tag.1).build();
+        let call = self.elb.create_load_balancer().name(name).r#type(kind.into()).set_subnets(Some(subnets.to_vec()));
+        let call = call.scheme(balancing::LoadBalancerSchemeEnum::Internal).security_groups(group).tags(tag);
+        call.send().await.unwrap().load_balancers.unwrap().remove(0).load_balancer_arn.unwrap()
+    }
+
+    /// Its ARN.
+    pub async fn target_group(&self, name: &str, vpc: &str, tag: Pair<'_>) -> String {
+        let tag = balancing::Tag::builder().key(tag.0).value(tag.1).build();
+        let call = self.elb.create_target_group().name(name).vpc_id(vpc).protocol(balancing::ProtocolEnum::Http).port(80).tags(tag);
+        call.send().await.unwrap().target_groups.unwrap().remove(0).target_group_arn.unwrap()
+    }
+
+    pub async fn listener(&self, balancer: &str, group: &str) {
+        let forward = balancing::Action::builder().r#type(balancing::ActionTypeEnum::Forward).target_group_arn(group).build();
+        let call = self.elb.create_listener().load_balancer_arn(balancer).protocol(balancing::ProtocolEnum::Http).port(80);
+        call.default_actions(forward).send().await.unwrap();
+    }
+}

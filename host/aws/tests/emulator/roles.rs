@@ -1,0 +1,223 @@
+//! What is read of roles, OIDC providers, documents and file systems, and what is written of them.
+
+use plan::iam::check::{Provider, Reading, Readings};
+use plan::iam::permissions::Policy;
+use plan::iam::role::{self, RoleArn};
+use plan::{Tags, Who};
+use serde_json::json;
+
+use crate::bed::{Bed, REGION};
+
+const ACCOUNT: &str = "123456789012";
+const ISSUER: &str = "https://documents.s3.us-east-1.amazonaws.com/prod";
+const TRUST: &str =
+    r#"{"Version":"2012-10-17","Statement":[{"Effect":"Allow","Principal":{"Service":"ec2.amazonaws.com"},"Action":"sts:AssumeRole"}]}"#;
+const ALLOW: &str = r#"{"Version":"2012-10-17","Statement":[{"Effect":"Allow","Action":"ec2:AttachVolume","Resource":"*"}]}"#;
+const NOTHING: &str = r#"{"Version":"2012-10-17","Statement":[{"Effect":"Deny","Action":"*","Resource":"*"}]}"#;
+
+fn arn(name: &str) -> RoleArn {
+    role::check("test", &format!("arn:aws:iam::{ACCOUNT}:role/{name}"), REGION).unwrap()
+}
+
+/// As IAM returns documents.
+fn plain(document: &str) -> String {
+    let mut bytes = Vec::new();
+    let mut rest = document.as_bytes();
+    while let Some((first, after)) = rest.split_first() {
+        match first {
+            b'%' => {
+                bytes.push(u8::from_str_radix(std::str::from_utf8(&after[..2]).unwrap(), 16).unwrap());
+                rest = &after[2..];
+            }
+            _ => {
+                bytes.push(*first);
+                rest = after;
+            }
+        }
+    }
+    String::from_utf8(bytes).unwrap()
+}
+
+fn parsed(document: &str) -> serde_json::Value {
+    serde_json::from_str(&plain(document)).unwrap()
+}
+
+fn found<T: std::fmt::Debug>(reading: Reading<T>) -> T {
+    match reading {
+        Reading::Found(it) => it,
+        other => panic!("{other:?}"),
+    }
+}
+
+/// A role with a boundary, a policy whose second version is in force, and an inline one.
+async fn make_role(bed: &Bed) -> (String, String) {
+    let iam = aws_sdk_iam::Client::new(&bed.administrator().config);
+    let policy = |name: &'static str, document: &'static str| {
+        let call = iam.create_policy().policy_name(name).policy_document(document);
+        async move { call.send().await.unwrap().policy.unwrap().arn.unwrap() }
+    };
+    let (attached, boundary) = (policy("storage", NOTHING).await, policy("boundary", ALLOW).await);
+    iam.create_policy_version().policy_arn(&attached).policy_document(ALLOW).set_as_default(true).send().await.unwrap();
+    let call = iam.create_role().role_name("ebs").path("/team/").assume_role_policy_document(TRUST);
+    call.permissions_boundary(&boundary).send().await.unwrap();
+    iam.attach_role_policy().role_name("ebs").policy_arn(&attached).send().await.unwrap();
+    iam.put_role_policy().role_name("ebs").policy_name("own").policy_document(NOTHING).send().await.unwrap();
+    (attached, boundary)
+}
+
+#[tokio::test]
+async fn the_account_is_asked_for_once() {
+    let bed = Bed::start(&[]).await;
+    let region = bed.region().await;
+    assert_eq!((region.account().await, region.account().await), (Ok(ACCOUNT.into()), Ok(ACCOUNT.into())));
+    assert_eq!(bed.calls().await, ["GetCallerIdentity"]);
+}
+
+#[tokio::test]
+async fn a_role_is_read_with_everything_that_it_may_do() {
+    let bed = Bed::start(&[]).await;
+    let (attached, boundary) = make_role(&bed).await;
+    let region = bed.region().await;
+    let readings = region.role(&arn("team/ebs"), None).await;
+    let role = found(readings.role);
+    assert_eq!((role.arn.as_str(), parsed(&role.trust_policy)), ("arn:aws:iam::123456789012:role/team/ebs", parsed(TRUST)));
+    let documents = |policies: Vec<Policy>| policies.into_iter().map(|it| (it.name, parsed(&it.document))).collect::<Vec<_>>();
+    assert_eq!(documents(found(readings.attached)), [(attached, parsed(ALLOW))], "the version in force");
+    assert_eq!(documents(found(readings.inline)), [("own".to_owned(), parsed(NOTHING))]);
+    assert_eq!(documents(vec![found(readings.boundary.unwrap())]), [(boundary, parsed(ALLOW))]);
+    assert_eq!(readings.provider, None);
+}
+
+#[tokio::test]
+async fn all_policies_of_a_role_are_read_page_by_page() {
+    let bed = Bed::start(&["--page-size", "2"]).await;
+    make_role(&bed).await;
+    let iam = aws_sdk_iam::Client::new(&bed.administrator().config);
+    for it in 0..4 {
+        iam.put_role_policy().role_name("ebs").policy_name(format!("p{it}")).policy_document(ALLOW).send().await.unwrap();
+        let call = iam.create_policy().policy_name(format!("m{it}")).policy_document(ALLOW);
+        let policy = call.send().await.unwrap().policy.unwrap().arn.unwrap();
+        iam.attach_role_policy().role_name("ebs").policy_arn(policy).send().await.unwrap();
+    }
+    let readings = bed.region().await.role(&arn("team/ebs"), None).await;
+    assert_eq!((found(readings.attached).len(), found(readings.inline).len()), (5, 5));
+}
+
+#[tokio::test]
+async fn of_a_role_that_does_not_exist_nothing_more_is_asked() {
+    let bed = Bed::start(&[]).await;
+    let readings = bed.region().await.role(&arn("nobody"), Some("arn:aws:iam::123456789012:oidc-provider/x.example")).await;
+    let absent = Readings { role: Reading::Absent, provider: None, attached: Reading::Absent, inline: Reading::Absent, boundary: None };
+    assert_eq!(readings, absent);
+    assert_eq!(bed.calls().await, ["GetRole"]);
+}
+
+#[tokio::test]
+async fn each_permission_that_is_missing_is_named_and_hides_nothing_else() {
+    let bed = Bed::start(&[]).await;
+    make_role(&bed).await;
+    let region = bed.region().await;
+    let denied = |action: &str| json!({"kind": "access-denied", "service": "iam", "action": action});
+    bed.faults(json!([denied("GetPolicyVersion"), denied("ListRolePolicies"), denied("GetOpenIDConnectProvider")])).await;
+    let readings = region.role(&arn("team/ebs"), Some("arn:aws:iam::123456789012:oidc-provider/x.example")).await;
+    found(readings.role);
+    let forbidden = |permission: &str| permission.to_owned();
+    assert_eq!(readings.attached, Reading::AccessDenied { permission: forbidden("iam:GetPolicyVersion") });
+    assert_eq!(readings.inline, Reading::AccessDenied { permission: forbidden("iam:ListRolePolicies") });
+    assert_eq!(readings.boundary, Some(Reading::AccessDenied { permission: forbidden("iam:GetPolicyVersion") }));
+    assert_eq!(readings.provider, Some(Reading::AccessDenied { permission: forbidden("iam:GetOpenIDConnectProvider") }));
+    bed.faults(json!([denied("GetRole"), {"kind": "error", "action": "ListRolePolicies"}])).await;
+    let readings = region.role(&arn("team/ebs"), None).await;
+    assert_eq!(readings.role, Reading::AccessDenied { permission: forbidden("iam:GetRole") });
+    assert_eq!(found(readings.attached).len(), 1);
+    assert!(matches!(&readings.inline, Reading::Failed { message } if message.contains("iam:ListRolePolicies")), "{:?}", readings.inline);
+}
+
+#[tokio::test]
+async fn an_oidc_provider_is_made_once_changed_and_removed() {
+    let bed = Bed::start(&[]).await;
+    let region = bed.region().await;
+    let arn = format!("arn:aws:iam::{ACCOUNT}:oidc-provider/documents.s3.us-east-1.amazonaws.com/prod");
+    assert_eq!(region.open_id_provider(&arn).await, Reading::Absent);
+    let tags = Tags::from([("cluster.kurator.dev/id".to_owned(), "0f4a8a0e".to_owned())]);
+    for _ in 0..2 {
+        assert_eq!(region.create_open_id_provider(ISSUER, &["sts.amazonaws.com".to_owned()], &tags).await, Ok(()));
+    }
+    let url = ISSUER.trim_start_matches("https://");
+    let shown = |client_ids: &[&str]| {
+        Reading::Found(Provider { url: url.into(), client_ids: client_ids.iter().map(|it| it.to_string()).collect(), tags: Tags::new() })
+    };
+    assert_eq!(region.open_id_provider(&arn).await, shown(&["sts.amazonaws.com"]));
+    let provider = aws_sdk_iam::Client::new(&bed.administrator().config).get_open_id_connect_provider().open_id_connect_provider_arn(&arn);
+    assert_eq!(provider.send().await.unwrap().tags()[0].value(), "0f4a8a0e");
+    for _ in 0..2 {
+        assert_eq!(region.add_client_id(&arn, "amazonaws.com").await, Ok(()));
+    }
+    assert_eq!(region.open_id_provider(&arn).await, shown(&["sts.amazonaws.com", "amazonaws.com"]));
+    for _ in 0..2 {
+        assert_eq!(region.delete_open_id_provider(&arn).await, Ok(()));
+    }
+    assert_eq!(region.open_id_provider(&arn).await, Reading::Absent);
+}
+
+#[tokio::test]
+async fn documents_are_written_read_and_removed() {
+    let bed = Bed::start(&[]).await;
+    let region = bed.region().await;
+    let s3 = aws_sdk_s3::Client::from_conf(aws_sdk_s3::config::Builder::from(&bed.administrator().config).force_path_style(true).build());
+    s3.create_bucket().bucket("documents").send().await.unwrap();
+    let key = "prod/.well-known/openid-configuration";
+    assert_eq!(region.object("documents", key).await, Reading::Absent);
+    assert_eq!(region.put_object("documents", key, "{\"issuer\": \"ü\"}", "application/json").await, Ok(()));
+    assert_eq!(region.object("documents", key).await, Reading::Found("{\"issuer\": \"ü\"}".into()));
+    let head = s3.head_object().bucket("documents").key(key).send().await.unwrap();
+    assert_eq!(head.content_type(), Some("application/json"));
+    assert_eq!(region.put_object("documents", key, &"x".repeat(256 * 1024 + 1), "text/plain").await, Ok(()));
+    assert!(matches!(region.object("documents", key).await, Reading::Failed { message } if message.contains("256 KiB")));
+    for _ in 0..2 {
+        assert_eq!(region.delete_object("documents", key).await, Ok(()));
+    }
+    assert_eq!(region.object("documents", key).await, Reading::Absent);
+}
+
+#[tokio::test]
+async fn a_bucket_that_is_missing_is_named_and_one_that_is_closed_names_the_permissions() {
+    let bed = Bed::start(&[]).await;
+    let region = bed.region().await;
+    let message = "bucket nowhere does not exist; create it in us-east-1, or name another";
+    assert_eq!(region.object("nowhere", "key").await, Reading::Failed { message: message.into() });
+    let problem = region.put_object("nowhere", "key", "{}", "application/json").await.unwrap_err();
+    assert_eq!((problem.message.as_str(), problem.who), (message, Who::Author));
+    assert_eq!(region.delete_object("nowhere", "key").await, Ok(()));
+    bed.faults(json!([{"kind": "access-denied", "service": "s3"}])).await;
+    let permission = "s3:GetObject and s3:ListBucket".to_owned();
+    assert_eq!(region.object("nowhere", "key").await, Reading::AccessDenied { permission });
+    let problem = region.put_object("nowhere", "key", "{}", "application/json").await.unwrap_err();
+    assert_eq!(problem.who, Who::Administrator);
+    assert!(problem.message.contains("s3:PutObject"), "{problem:?}");
+}
+
+#[tokio::test]
+async fn a_file_system_is_read_with_its_mount_targets() {
+    let bed = Bed::start(&[]).await;
+    let config = bed.administrator().config;
+    let (ec2, efs) = (aws_sdk_ec2::Client::new(&config), aws_sdk_efs::Client::new(&config));
+    let region = bed.region().await;
+    assert_eq!(region.file_system("fs-0123456789abcdef0").await, Reading::Absent);
+    let vpc = ec2.create_vpc().cidr_block("10.0.0.0/16").send().await.unwrap().vpc.unwrap().vpc_id.unwrap();
+    let call = ec2.create_subnet().vpc_id(&vpc).cidr_block("10.0.1.0/24").availability_zone("us-east-1b");
+    let subnet = call.send().await.unwrap().subnet.unwrap().subnet_id.unwrap();
+    let id = efs.create_file_system().creation_token("one").send().await.unwrap().file_system_id;
+    let mut shown = found(region.file_system(&id).await);
+    while shown.state != "available" {
+        tokio::time::sleep(std::time::Duration::from_millis(300)).await;
+        shown = found(region.file_system(&id).await);
+    }
+    assert_eq!((shown.id.as_str(), shown.mount_targets.len()), (id.as_str(), 0));
+    efs.create_mount_target().file_system_id(&id).subnet_id(&subnet).send().await.unwrap();
+    let target = found(region.file_system(&id).await).mount_targets.remove(0);
+    assert_eq!((target.subnet_id, target.zone, target.vpc_id), (subnet, "us-east-1b".to_owned(), vpc));
+    bed.faults(json!([{"kind": "access-denied", "action": "DescribeMountTargets"}])).await;
+    let permission = "elasticfilesystem:DescribeMountTargets".to_owned();
+    assert_eq!(region.file_system(&id).await, Reading::AccessDenied { permission });
+}

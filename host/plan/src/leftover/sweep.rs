@@ -1,0 +1,149 @@
+//! When leftovers are looked for again, and what is said of them: once when the machines are gone, then only after something was removed or
+//! refused, each time later. It neither reads nor removes anything itself.
+
+use std::collections::BTreeMap;
+
+use super::{Leftover, order};
+use crate::{Problem, Timestamp, Who};
+
+/// How soon to look again after something was removed, in seconds: what it held is free a little later.
+const SOON: f64 = 5.0;
+/// The longest time between two looks.
+const LATE: f64 = 300.0;
+/// How many are named in a message.
+const NAMED: usize = 5;
+
+/// The sweep of one cluster's leftovers. What it knows need not outlast the process: another one looks again.
+#[derive(Clone, Debug, Default)]
+pub struct Sweep {
+    /// Somebody answered, if only that it may not be read.
+    known: bool,
+    left: Vec<Leftover>,
+    /// Why things could not be removed, by id.
+    refused: BTreeMap<String, Problem>,
+    unread: Option<Problem>,
+    /// Looks in a row that brought nothing.
+    idle: i32,
+    /// When to look next. None: when something asks for it.
+    next: Option<Timestamp>,
+}
+
+impl Sweep {
+    /// Whether to look now.
+    pub fn is_due(&self, now: Timestamp) -> bool {
+        match self.next {
+            Some(at) => at <= now,
+            None => !self.known,
+        }
+    }
+
+    /// When to look next, if at all.
+    pub fn next(&self) -> Option<Timestamp> {
+        self.next
+    }
+
+    /// Learns what a look found.
+    pub fn found(&mut self, result: Result<Vec<Leftover>, Problem>, now: Timestamp) {
+        self.refused.clear();
+        match result {
+            Ok(left) => (self.known, self.left, self.unread, self.next) = (true, left, None, None),
+            Err(problem) => {
+                // Somebody has to act, and perhaps nobody will. That something may be left is said, and holds nothing up.
+                if problem.who == Who::Administrator {
+                    self.known = true;
+                    self.left.clear();
+                }
+                self.unread = Some(problem);
+                self.later(now);
+            }
+        }
+    }
+
+    /// What can be removed now.
+    pub fn removable(&self) -> Vec<Leftover> {
+        order(&self.left).into_iter().filter(|it| !self.refused.contains_key(&it.id)).collect()
+    }
+
+    /// Learns how the removal of one thing ended.
+    pub fn removed(&mut self, it: &Leftover, result: Result<(), Problem>, now: Timestamp) {
+        match result {
+            Ok(()) => {
+                self.left.retain(|other| (other.kind, &other.id) != (it.kind, &it.id));
+                self.idle = 0;
+                self.next = Some(now + SOON);
+            }
+            Err(problem) => {
+                self.refused.insert(it.id.clone(), problem);
+            }
+        }
+    }
+
+    /// A look and what followed from it is over. Where something is left, there is another one.
+    pub fn done(&mut self, now: Timestamp) {
+        if self.next.is_none() && !self.left.is_empty() {
+            self.later(now);
+        }
+    }
+
+    /// The normal deletion was refused because something else uses what it deletes: that may have come to light since.
+    pub fn asked_for(&mut self, now: Timestamp) {
+        if self.next.is_none() {
+            self.later(now);
+        }
+    }
+
+    /// It cannot be looked now.
+    pub fn put_off(&mut self, now: Timestamp) {
+        if self.next.is_some() {
+            self.later(now);
+        }
+    }
+
+    fn later(&mut self, now: Timestamp) {
+        self.next = Some(now + (SOON * 2f64.powi(self.idle.min(10))).min(LATE));
+        self.idle += 1;
+    }
+
+    /// Whether what is left is not known yet: then nothing is deleted that it may be in.
+    pub fn is_unknown(&self) -> bool {
+        !self.known
+    }
+
+    /// Whether nothing is left, as far as anybody may know.
+    pub fn is_over(&self) -> bool {
+        self.known && self.left.is_empty()
+    }
+
+    /// Why the latest look did not show what is left.
+    pub fn unread(&self) -> Option<&Problem> {
+        self.unread.as_ref()
+    }
+
+    /// What is awaited, or what was not looked at; None when there is nothing to say.
+    pub fn text(&self) -> Option<String> {
+        if let Some(problem) = &self.unread {
+            let what = "what the cluster's own controllers left in AWS cannot be looked for";
+            return Some(match problem.who {
+                Who::Administrator => format!("{what}, and may stay: grant what is missing, or look yourself ({})", problem.message),
+                _ => format!("{what} yet: {}", problem.message),
+            });
+        }
+        if !self.known {
+            return Some("looking for what the cluster's own controllers left in AWS".to_owned());
+        }
+        let mut named: Vec<String> = self.left.iter().take(NAMED).map(|it| self.one(it)).collect();
+        match self.left.len().saturating_sub(NAMED) {
+            _ if named.is_empty() => return None,
+            0 => {}
+            more => named.push(format!("{more} more")),
+        }
+        Some(format!("after what the cluster's own controllers left: {}", named.join(", ")))
+    }
+
+    fn one(&self, it: &Leftover) -> String {
+        match self.refused.get(&it.id) {
+            Some(problem) => format!("{it} ({})", problem.message),
+            None => it.to_string(),
+        }
+    }
+}

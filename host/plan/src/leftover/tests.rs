@@ -1,0 +1,313 @@
+//! What is taken for a leftover, in which order it goes, and when it is looked for.
+
+use expect_test::{Expect, expect};
+
+use super::*;
+use crate::{Problem, State, Who};
+
+const CLASSIC: LoadBalancerKind = LoadBalancerKind::Classic;
+
+fn tags(all: &[(&str, &str)]) -> Tags {
+    all.iter().map(|(key, value)| (key.to_string(), value.to_string())).collect()
+}
+
+fn by_cloud_provider() -> Tags {
+    tags(&[("kubernetes.io/cluster/prod", "owned")])
+}
+
+fn by_controller() -> Tags {
+    tags(&[("elbv2.k8s.aws/cluster", "prod")])
+}
+
+fn ours() -> Tags {
+    tags(&[("sigs.k8s.io/cluster-api-provider-aws/cluster/prod", "owned"), ("kubernetes.io/cluster/prod", "owned")])
+}
+
+fn balancer(kind: LoadBalancerKind, id: &str, vpc_id: &str, tags: Tags) -> FoundLoadBalancer {
+    FoundLoadBalancer {
+        id: id.into(),
+        name: id.into(),
+        kind,
+        dns_name: String::new(),
+        vpc_id: vpc_id.into(),
+        internal: false,
+        state: State::Ready,
+        subnets: Default::default(),
+        groups: Default::default(),
+        listeners: vec![],
+        targets: Default::default(),
+        attributes: None,
+        target_groups: vec![],
+        tags: Some(tags),
+    }
+}
+
+fn target_group(arn: &str, vpc_id: &str, tags: Tags) -> FoundTargetGroup {
+    FoundTargetGroup { arn: arn.into(), name: arn.into(), vpc_id: vpc_id.into(), tags }
+}
+
+fn group(id: &str, name: &str, vpc_id: &str, tags: Tags, sources: &[&str]) -> FoundSecurityGroup {
+    let rule = |source: &&str| FoundRule {
+        protocol: "-1".into(),
+        from_port: -1,
+        to_port: -1,
+        source: FoundSource::GroupId(source.to_string()),
+        description: String::new(),
+    };
+    let rules = sources.iter().map(rule).collect();
+    FoundSecurityGroup { id: id.into(), vpc_id: vpc_id.into(), group_name: name.into(), description: String::new(), rules, tags }
+}
+
+fn interface(id: &str, vpc_id: &str, groups: &[&str], tags: Tags) -> FoundNetworkInterface {
+    FoundNetworkInterface {
+        id: id.into(),
+        vpc_id: vpc_id.into(),
+        subnet_id: "subnet-1".into(),
+        groups: groups.iter().map(|it| it.to_string()).collect(),
+        status: "available".into(),
+        description: "aws-K8S-i-0123456789abcdef0".into(),
+        interface_type: "interface".into(),
+        requester_managed: false,
+        attached_instance: None,
+        tags,
+    }
+}
+
+fn left(found: &Found) -> Vec<Leftover> {
+    leftovers("prod", "vpc-1", found)
+}
+
+fn names(left: &[Leftover]) -> String {
+    left.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ")
+}
+
+/// A cluster whose controllers left one of each.
+fn one_of_each() -> Found {
+    Found {
+        load_balancers: vec![
+            balancer(CLASSIC, "a0123", "vpc-1", by_cloud_provider()),
+            balancer(LoadBalancerKind::Application, "k8s-shop", "vpc-1", by_controller()),
+        ],
+        target_groups: vec![target_group("k8s-shop-web", "vpc-1", by_controller())],
+        security_groups: vec![
+            group("sg-node", "prod-node", "vpc-1", ours(), &["sg-elb", "sg-node", "sg-user"]),
+            group("sg-elb", "k8s-elb-a0123", "vpc-1", by_cloud_provider(), &["sg-elb"]),
+            group("sg-traffic", "k8s-traffic-prod", "vpc-1", by_controller(), &[]),
+        ],
+        network_interfaces: vec![interface("eni-1", "vpc-1", &["sg-node"], tags(&[]))],
+    }
+}
+
+#[test]
+fn one_of_each_goes_in_order() {
+    let mut left = left(&one_of_each());
+    let mut waves = Vec::new();
+    while !left.is_empty() {
+        let wave = order(&left);
+        assert!(!wave.is_empty(), "stuck with {}", names(&left));
+        waves.push(names(&wave));
+        left.retain(|it| !wave.contains(it));
+    }
+    expect![[r#"
+        load-balancer/a0123, load-balancer/k8s-shop, network-interface/eni-1
+        target-group/k8s-shop-web, security-group-rules/prod-node, security-group/k8s-traffic-prod
+        security-group/k8s-elb-a0123"#]]
+    .assert_eq(&waves.join("\n"));
+}
+
+#[test]
+fn only_the_rules_that_name_a_leftover_are_revoked() {
+    let left = left(&one_of_each());
+    let rules = left.iter().find(|it| it.kind == LeftoverKind::SecurityGroupRules).unwrap();
+    let sources: Vec<&FoundSource> = rules.rules.iter().map(|it| &it.source).collect();
+    assert_eq!((rules.id.as_str(), sources), ("sg-node", vec![&FoundSource::GroupId("sg-elb".into())]));
+}
+
+#[test]
+fn what_lies_in_another_vpc_is_left_alone() {
+    let mut found = one_of_each();
+    found.load_balancers.iter_mut().for_each(|it| it.vpc_id = "vpc-2".into());
+    found.target_groups.iter_mut().for_each(|it| it.vpc_id = "vpc-2".into());
+    found.security_groups.iter_mut().for_each(|it| it.vpc_id = "vpc-2".into());
+    found.network_interfaces.iter_mut().for_each(|it| it.vpc_id = "vpc-2".into());
+    assert_eq!(left(&found), vec![]);
+    let nowhere = Found { target_groups: vec![target_group("function", "", by_controller())], ..Found::default() };
+    assert_eq!(left(&nowhere), vec![]);
+    assert_eq!(leftovers("prod", "", &nowhere), vec![], "a VPC that is not known is none");
+}
+
+#[test]
+fn what_carries_no_tag_or_anothers_is_left_alone() {
+    let others = [
+        tags(&[]),
+        ours(),
+        tags(&[("kubernetes.io/cluster/prod", "shared")]),
+        tags(&[("kubernetes.io/cluster/prod-2", "owned")]),
+        tags(&[("elbv2.k8s.aws/cluster", "prod-2")]),
+        tags(&[("sigs.k8s.io/cluster-api-provider-aws/cluster/other", "owned"), ("kubernetes.io/cluster/prod", "owned")]),
+    ];
+    for tags in others {
+        let mut found = one_of_each();
+        found.load_balancers.iter_mut().for_each(|it| it.tags = Some(tags.clone()));
+        found.target_groups.iter_mut().for_each(|it| it.tags = tags.clone());
+        found.security_groups.iter_mut().for_each(|it| it.tags = tags.clone());
+        found.network_interfaces.clear();
+        assert_eq!(left(&found), vec![], "{tags:?}");
+    }
+    let unread =
+        Found { load_balancers: vec![FoundLoadBalancer { tags: None, ..one_of_each().load_balancers.remove(0) }], ..Found::default() };
+    assert_eq!(left(&unread), vec![]);
+}
+
+#[test]
+fn a_group_that_a_user_brought_for_load_balancers_stays() {
+    let found = Found { security_groups: vec![group("sg-1", "load-balancers", "vpc-1", by_cloud_provider(), &[])], ..Found::default() };
+    assert_eq!(left(&found), vec![]);
+}
+
+#[test]
+fn interfaces_are_of_the_cluster_that_they_name_or_whose_groups_they_carry() {
+    let of = |change: &dyn Fn(&mut FoundNetworkInterface)| {
+        let mut found = one_of_each();
+        change(&mut found.network_interfaces[0]);
+        left(&found).iter().any(|it| it.kind == LeftoverKind::NetworkInterface)
+    };
+    let named = |name: &str| tags(&[("node.k8s.amazonaws.com/instance_id", "i-1"), ("cluster.k8s.amazonaws.com/name", name)]);
+    assert!(of(&|_| {}));
+    assert!(of(&|it| (it.tags, it.groups) = (named("prod"), Default::default())));
+    assert!(!of(&|it| it.tags = named("prod-2")), "also in our groups");
+    assert!(!of(&|it| it.groups = ["sg-user".to_owned()].into()));
+    assert!(!of(&|it| it.description = "bastion".into()), "nobody says that the CNI made it");
+    assert!(!of(&|it| it.status = "in-use".into()));
+    assert!(!of(&|it| it.attached_instance = Some("i-1".into())));
+    assert!(!of(&|it| it.requester_managed = true));
+    assert!(!of(&|it| it.tags = ours()));
+}
+
+#[test]
+fn a_vpc_that_a_cluster_of_the_same_name_uses_too_is_not_swept() {
+    let with_id = |id: &str| {
+        let mut res = ours();
+        res.insert(ID_TAG.into(), id.into());
+        res
+    };
+    let snapshot = |vpc_id: &str, tags: Tags| Snapshot {
+        security_groups: vec![group("sg-1", "prod-node", "vpc-1", with_id("id-1"), &[]), group("sg-2", "prod-2-node", vpc_id, tags, &[])],
+        ..Snapshot::default()
+    };
+    assert!(serves_another(&snapshot("vpc-1", with_id("id-2")), "vpc-1", "prod", "id-1"));
+    assert!(!serves_another(&snapshot("vpc-2", with_id("id-2")), "vpc-1", "prod", "id-1"), "elsewhere");
+    assert!(!serves_another(&snapshot("vpc-1", ours()), "vpc-1", "prod", "id-1"), "made before there were ids");
+    assert!(!serves_another(&snapshot("vpc-1", tags(&[(ID_TAG, "id-2")])), "vpc-1", "prod", "id-1"), "of another name");
+}
+
+fn problem(code: &str, who: Who) -> Problem {
+    Problem { code: code.into(), message: format!("tag:GetResources: {code}"), who }
+}
+
+fn check_text(sweep: &Sweep, expected: Expect) {
+    expected.assert_eq(&sweep.text().unwrap_or_default());
+}
+
+#[test]
+fn a_cluster_without_leftovers_is_looked_at_once() {
+    let mut sweep = Sweep::default();
+    assert!(sweep.is_due(0.0) && sweep.is_unknown() && !sweep.is_over());
+    check_text(&sweep, expect!["looking for what the cluster's own controllers left in AWS"]);
+    sweep.found(Ok(vec![]), 0.0);
+    sweep.done(0.0);
+    assert!(sweep.is_over() && !sweep.is_due(1e9));
+    check_text(&sweep, expect![""]);
+}
+
+#[test]
+fn after_something_was_removed_it_looks_again_until_nothing_is_left() {
+    let mut sweep = Sweep::default();
+    sweep.found(Ok(left(&one_of_each())), 0.0);
+    check_text(
+        &sweep,
+        expect![
+            "after what the cluster's own controllers left: load-balancer/a0123, load-balancer/k8s-shop, target-group/k8s-shop-web, security-group-rules/prod-node, security-group/k8s-elb-a0123, 2 more"
+        ],
+    );
+    while let Some(next) = sweep.removable().first() {
+        sweep.removed(next, Ok(()), 1.0);
+    }
+    sweep.done(1.0);
+    assert!(sweep.is_over() && !sweep.is_due(5.9) && sweep.is_due(6.0));
+    sweep.found(Ok(vec![]), 6.0);
+    sweep.done(6.0);
+    assert!(sweep.is_over() && sweep.next().is_none());
+}
+
+#[test]
+fn what_is_refused_is_tried_again_ever_later_and_named() {
+    let mut sweep = Sweep::default();
+    let mut at = 0.0;
+    let mut pauses = Vec::new();
+    for _ in 0..9 {
+        sweep.found(Ok(left(&one_of_each())), at);
+        for it in sweep.removable() {
+            sweep.removed(&it, Err(problem("DependencyViolation", Who::Nobody)), at);
+        }
+        assert_eq!(sweep.removable(), vec![], "not twice in one look");
+        sweep.done(at);
+        assert!(!sweep.is_over());
+        pauses.push(sweep.next().unwrap() - at);
+        at = sweep.next().unwrap();
+    }
+    assert_eq!(pauses, [5.0, 10.0, 20.0, 40.0, 80.0, 160.0, 300.0, 300.0, 300.0]);
+    check_text(
+        &sweep,
+        expect![
+            "after what the cluster's own controllers left: load-balancer/a0123 (tag:GetResources: DependencyViolation), load-balancer/k8s-shop (tag:GetResources: DependencyViolation), target-group/k8s-shop-web, security-group-rules/prod-node, security-group/k8s-elb-a0123, 2 more"
+        ],
+    );
+}
+
+#[test]
+fn a_denied_read_is_said_and_holds_nothing_up() {
+    let mut sweep = Sweep::default();
+    sweep.found(Err(problem("AccessDenied", Who::Administrator)), 0.0);
+    sweep.done(0.0);
+    assert!(sweep.is_over() && !sweep.is_unknown());
+    check_text(
+        &sweep,
+        expect![
+            "what the cluster's own controllers left in AWS cannot be looked for, and may stay: grant what is missing, or look yourself (tag:GetResources: AccessDenied)"
+        ],
+    );
+}
+
+#[test]
+fn a_read_that_fails_otherwise_is_tried_again_first() {
+    let mut sweep = Sweep::default();
+    sweep.found(Err(problem("Throttling", Who::Nobody)), 0.0);
+    sweep.done(0.0);
+    assert!(!sweep.is_over() && sweep.is_unknown() && sweep.is_due(5.0));
+    check_text(&sweep, expect!["what the cluster's own controllers left in AWS cannot be looked for yet: tag:GetResources: Throttling"]);
+    sweep.found(Ok(vec![]), 5.0);
+    assert!(sweep.is_over());
+}
+
+#[test]
+fn a_refusal_of_the_normal_deletion_asks_for_another_look_ever_later() {
+    let mut sweep = Sweep::default();
+    sweep.found(Ok(vec![]), 0.0);
+    sweep.asked_for(1.0);
+    sweep.asked_for(3.0);
+    assert_eq!(sweep.next(), Some(6.0), "once, however often it is refused meanwhile");
+    assert!(sweep.is_over(), "nothing is known to be left");
+    sweep.found(Ok(vec![]), 6.0);
+    sweep.asked_for(7.0);
+    assert_eq!(sweep.next(), Some(17.0));
+}
+
+#[test]
+fn a_read_that_fails_later_forgets_nothing() {
+    let mut sweep = Sweep::default();
+    sweep.found(Ok(left(&one_of_each())), 0.0);
+    sweep.done(0.0);
+    sweep.found(Err(problem("Throttling", Who::Nobody)), 5.0);
+    assert!(!sweep.is_over());
+}

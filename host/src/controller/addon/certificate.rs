@@ -1,0 +1,173 @@
+//! Serving certificates for webhooks: makes the authority of an add-on and what it signs, and keeps both in Secrets of the workload
+//! cluster. When something is made is decided in `plan::certificate`. No key reaches a plugin, a log, an event or a status.
+
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
+use crds::names::CERTIFICATE_ANNOTATION;
+use plan::addon::ObjectRef;
+use plan::certificate::{AUTHORITY_LIFETIME, CLOCK_SKEW, LIFETIME, Record, authority_must_be_made, must_be_made};
+use plan::contract::CertificateSpec;
+use rcgen::{
+    BasicConstraints, CertificateParams, DistinguishedName, DnType, ExtendedKeyUsagePurpose, IsCa, Issuer, KeyPair, KeyUsagePurpose,
+};
+use serde_json::{Value, json};
+use sha2::{Digest, Sha256};
+
+use super::now;
+use crate::workload::{WorkloadCluster, WorkloadError};
+
+const NAMESPACE: &str = "kube-system";
+
+/// Why there is no certificate.
+#[derive(Debug, thiserror::Error)]
+pub enum CertificateError {
+    #[error(transparent)]
+    Workload(#[from] WorkloadError),
+    #[error("a certificate cannot be made: {0}")]
+    Make(#[from] rcgen::Error),
+    #[error("a certificate cannot be made: {0}")]
+    Write(#[from] serde_json::Error),
+}
+
+/// Who vouches for the webhooks of one add-on.
+pub struct Authority {
+    name: DistinguishedName,
+    key: KeyPair,
+    digest: String,
+    /// PEM of this authority, and of the one before it as long as that may still be needed.
+    bundle: String,
+}
+
+impl Authority {
+    /// What clients are given: base64 of PEM.
+    pub fn bundle(&self) -> String {
+        STANDARD.encode(&self.bundle)
+    }
+
+    /// The authority of an add-on; made if there is none, or if it ends before what it would sign.
+    ///
+    /// # Errors
+    /// The cluster's API did not answer or refused.
+    pub async fn of(cluster: &WorkloadCluster, module: &str, manager: &str) -> Result<Authority, CertificateError> {
+        let secret = secret(NAMESPACE, &format!("cluster-plugin-{module}-authority"));
+        let live = cluster.get(&secret).await?;
+        let held = live.as_ref().and_then(Held::read);
+        if let Some(held) = &held
+            && !authority_must_be_made(Some((&held.record, &digest(&held.certificate))), now())
+            && let Ok(key) = KeyPair::from_pem(&held.key)
+        {
+            let digest = held.record.digest.clone();
+            return Ok(Authority { name: common_name(module), key, digest, bundle: held.bundle.clone() });
+        }
+        let key = KeyPair::generate()?;
+        let mut params = params(AUTHORITY_LIFETIME);
+        params.distinguished_name = common_name(module);
+        params.is_ca = IsCa::Ca(BasicConstraints::Constrained(0));
+        params.key_usages = vec![KeyUsagePurpose::KeyCertSign];
+        let certificate = params.self_signed(&key)?.pem();
+        // Who is still served by what the one before signed must trust it until that was made again.
+        let bundle = held.map_or_else(|| certificate.clone(), |held| format!("{certificate}{}", held.certificate));
+        let digest = digest(&certificate);
+        let record = record(AUTHORITY_LIFETIME, Vec::new(), &digest, &digest);
+        cluster.apply(&object(&secret, &certificate, &key, &bundle, &record)?, manager, true).await?;
+        Ok(Authority { name: common_name(module), key, digest, bundle })
+    }
+
+    /// Sees to it that the Secret holds a certificate of this authority that is good for some time.
+    ///
+    /// # Errors
+    /// The cluster's API did not answer or refused.
+    pub async fn certify(&self, cluster: &WorkloadCluster, spec: &CertificateSpec, manager: &str) -> Result<(), CertificateError> {
+        let secret = secret(&spec.namespace, &spec.secret_name);
+        let live = cluster.get(&secret).await?;
+        let held = live.as_ref().and_then(Held::read);
+        let seen = held.as_ref().map(|it| (&it.record, digest(&it.certificate)));
+        let seen = seen.as_ref().map(|(record, digest)| (*record, digest.as_str()));
+        let Some(why) = must_be_made(seen, &spec.dns_names, &self.digest, now()) else { return Ok(()) };
+        let key = KeyPair::generate()?;
+        let mut params = params(LIFETIME);
+        params.distinguished_name = common_name(spec.dns_names.first().map_or(spec.secret_name.as_str(), String::as_str));
+        for name in &spec.dns_names {
+            params.subject_alt_names.push(rcgen::SanType::DnsName(name.as_str().try_into()?));
+        }
+        params.key_usages = vec![KeyUsagePurpose::DigitalSignature];
+        params.extended_key_usages = vec![ExtendedKeyUsagePurpose::ServerAuth];
+        params.use_authority_key_identifier_extension = true;
+        let certificate = params.signed_by(&key, &self.issuer())?.pem();
+        let record = record(LIFETIME, spec.dns_names.clone(), &digest(&certificate), &self.digest);
+        cluster.apply(&object(&secret, &certificate, &key, &self.bundle, &record)?, manager, true).await?;
+        tracing::info!(secret = %secret, why, "made a certificate");
+        Ok(())
+    }
+
+    fn issuer(&self) -> Issuer<'_, &KeyPair> {
+        let mut params = CertificateParams::default();
+        params.distinguished_name = self.name.clone();
+        params.is_ca = IsCa::Ca(BasicConstraints::Constrained(0));
+        params.key_usages = vec![KeyUsagePurpose::KeyCertSign];
+        Issuer::new(params, &self.key)
+    }
+}
+
+/// A Secret of ours as it is in the cluster.
+struct Held {
+    record: Record,
+    certificate: String,
+    key: String,
+    bundle: String,
+}
+
+impl Held {
+    /// `None` for anything that this program did not write so.
+    fn read(secret: &Value) -> Option<Held> {
+        let annotation = secret["metadata"]["annotations"][CERTIFICATE_ANNOTATION].as_str()?;
+        let text = |key: &str| String::from_utf8(STANDARD.decode(secret["data"][key].as_str()?).ok()?).ok();
+        Some(Held {
+            record: serde_json::from_str(annotation).ok()?,
+            certificate: text("tls.crt")?,
+            key: text("tls.key")?,
+            bundle: text("ca.crt")?,
+        })
+    }
+}
+
+fn secret(namespace: &str, name: &str) -> ObjectRef {
+    ObjectRef { api_version: "v1".into(), kind: "Secret".into(), namespace: Some(namespace.to_owned()), name: name.to_owned() }
+}
+
+fn object(secret: &ObjectRef, certificate: &str, key: &KeyPair, bundle: &str, record: &Record) -> Result<Value, serde_json::Error> {
+    let annotation = serde_json::to_string(record)?;
+    let text = |it: &str| STANDARD.encode(it);
+    Ok(json!({
+        "apiVersion": "v1", "kind": "Secret", "type": "kubernetes.io/tls",
+        "metadata": {
+            "name": secret.name, "namespace": secret.namespace,
+            "annotations": {CERTIFICATE_ANNOTATION: annotation},
+        },
+        "data": {"tls.crt": text(certificate), "tls.key": text(&key.serialize_pem()), "ca.crt": text(bundle)},
+    }))
+}
+
+fn params(lifetime: f64) -> CertificateParams {
+    let mut params = CertificateParams::default();
+    let begin = std::time::SystemTime::now() - std::time::Duration::from_secs_f64(CLOCK_SKEW);
+    params.not_before = begin.into();
+    params.not_after = (begin + std::time::Duration::from_secs_f64(CLOCK_SKEW + lifetime)).into();
+    params
+}
+
+fn record(lifetime: f64, dns_names: Vec<String>, digest: &str, authority: &str) -> Record {
+    let now = now();
+    Record { not_before: now, not_after: now + lifetime, dns_names, digest: digest.to_owned(), authority: authority.to_owned() }
+}
+
+fn common_name(name: &str) -> DistinguishedName {
+    let mut res = DistinguishedName::new();
+    // 64 characters is what X.509 takes.
+    res.push(DnType::CommonName, name.chars().take(64).collect::<String>());
+    res
+}
+
+fn digest(certificate: &str) -> String {
+    Sha256::digest(certificate.as_bytes()).iter().map(|it| format!("{it:02x}")).collect()
+}

@@ -1,0 +1,194 @@
+//! What add-ons need of AWS before they are installed, looked at and remembered for a while: IAM roles and file systems. What is found is
+//! judged by `plan`; nothing here changes anything in AWS.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
+
+use kube::ResourceExt;
+use plan::addon::Wanted;
+use plan::contract::{EfsFileSystemSpec, FactValue, IamRoleSpec, RoleTrust, StepSpec};
+use plan::efs;
+use plan::iam::check::{self, Finding, Question, Status, reason};
+use plan::iam::issuer::check_argument;
+use plan::iam::publication::{AUDIENCE, finding};
+use plan::iam::trust::{self, Assumer, WebIdentity};
+use plan::iam::{partition, role};
+use tokio::time::Instant;
+
+use super::ask::World;
+use crate::context::ObjectName;
+use crate::controller::issuer;
+
+/// How long a good finding is good. Whoever changes a role waits no longer than this to be told.
+const GOOD: Duration = Duration::from_secs(30 * 60);
+/// How soon what is wrong or not known is looked at again.
+const AGAIN: Duration = Duration::from_secs(120);
+
+/// Findings by what was asked. Two clusters that ask the same of a role share one.
+#[derive(Default)]
+pub struct Checks {
+    known: Mutex<HashMap<String, (Instant, Finding)>>,
+}
+
+/// What was found about the steps of a plan, by their ids.
+pub type Findings = BTreeMap<String, Finding>;
+
+impl Checks {
+    /// Looks at everything that the steps of a plan need of AWS.
+    pub async fn of_plan(
+        &self,
+        wanted: &Wanted,
+        steps: &[plan::contract::Step],
+        world: &World<'_>,
+        region: Option<&aws::Region>,
+    ) -> Findings {
+        let mut findings = Findings::new();
+        for step in steps {
+            let found = match step.typed() {
+                Ok(StepSpec::IamRole(spec)) => self.role(wanted, &spec, world, region).await,
+                Ok(StepSpec::EfsFileSystem(spec)) => self.file_system(wanted, &spec, world, region).await,
+                _ => continue,
+            };
+            findings.insert(step.id.clone(), found);
+        }
+        findings
+    }
+
+    async fn role(&self, wanted: &Wanted, spec: &IamRoleSpec, world: &World<'_>, region: Option<&aws::Region>) -> Finding {
+        let (Some(aws_cluster), Some(region)) = (world.aws_cluster, region) else { return no_cluster() };
+        let field = format!("{}.roleARN", wanted.path);
+        let own_account = region.account().await.ok();
+        let partition = partition::of_region(&aws_cluster.spec.region);
+        let arn = match role::check(&field, &spec.role_arn, &aws_cluster.spec.region) {
+            Ok(arn) => arn,
+            Err(error) => return finding(Status::False, reason::INVALID_ROLE_ARN, error.to_string()),
+        };
+        let assumer = match spec.trust {
+            RoleTrust::Node => Assumer::Instances { partition: partition.to_owned() },
+            RoleTrust::Irsa => match self.identity(spec, world, &arn, own_account.as_deref()) {
+                Ok(identity) => Assumer::ServiceAccount(identity),
+                Err(found) => return found,
+            },
+        };
+        let question = Question {
+            field,
+            role_arn: spec.role_arn.clone(),
+            region: aws_cluster.spec.region.clone(),
+            own_account,
+            assumer,
+            actions: spec.actions.clone(),
+        };
+        let provider = match &question.assumer {
+            Assumer::ServiceAccount(identity) => Some(identity.provider_arn.clone()),
+            Assumer::Instances { .. } => None,
+        };
+        self.remembered(format!("{question:?}"), async {
+            let readings = region.role(&arn, provider.as_deref()).await;
+            check::judge(&question, &readings)
+        })
+        .await
+    }
+
+    /// The service account as IAM sees it: of the issuer that the AWSCluster names, or else of the one that its API servers have.
+    fn identity(
+        &self,
+        spec: &IamRoleSpec,
+        world: &World<'_>,
+        arn: &role::RoleArn,
+        own_account: Option<&str>,
+    ) -> Result<WebIdentity, Finding> {
+        const REASON: &str = "IssuerUnknown";
+        let arguments = world.control_plane.map(|it| it.spec.service_account_issuers()).unwrap_or_default();
+        let named = match world.aws_cluster {
+            Some(it) => issuer::named(it, &cluster_name(world)).map_err(|it| finding(Status::False, REASON, it))?,
+            None => None,
+        };
+        let issuer = match (named, arguments.first()) {
+            (Some(issuer), _) => {
+                if world.control_plane.is_some() {
+                    check_argument(&issuer, &arguments).map_err(|it| finding(Status::False, REASON, it.to_string()))?;
+                }
+                issuer
+            }
+            (None, Some(argument)) if argument.starts_with("https://") => (*argument).to_owned(),
+            (None, _) => {
+                let message = "the service account cannot assume a role: tokens are of an issuer that AWS cannot reach. Set \
+                               spec.serviceAccountIssuer of the AWSCluster, and the argument service-account-issuer of the \
+                               KubeadmControlPlane to the same";
+                return Err(finding(Status::False, REASON, message.to_owned()));
+            }
+        };
+        let account = own_account.unwrap_or(&arn.account);
+        Ok(WebIdentity {
+            provider_arn: trust::provider_arn(&arn.partition, account, &issuer),
+            issuer,
+            namespace: spec.namespace.clone().unwrap_or_default(),
+            service_account: spec.service_account.clone().unwrap_or_default(),
+            audience: AUDIENCE.to_owned(),
+        })
+    }
+
+    async fn file_system(&self, wanted: &Wanted, spec: &EfsFileSystemSpec, world: &World<'_>, region: Option<&aws::Region>) -> Finding {
+        let (Some(aws_cluster), Some(region)) = (world.aws_cluster, region) else { return no_cluster() };
+        let network = aws_cluster.status.as_ref().map(|it| &it.network_status);
+        let vpc_id = network.and_then(|it| it.vpc.as_ref()).map(|it| it.id.clone()).unwrap_or_default();
+        let subnets = network.map(|it| it.subnets.as_slice()).unwrap_or_default();
+        let zones: BTreeSet<String> = subnets.iter().map(|it| it.availability_zone.clone()).collect();
+        let field = format!("{}.fileSystemID", wanted.path);
+        let id = &spec.file_system_id;
+        self.remembered(format!("{field} {id} {vpc_id} {zones:?} {}", aws_cluster.spec.region), async {
+            efs::check(&field, id, &region.file_system(id).await, &vpc_id, &zones)
+        })
+        .await
+    }
+
+    async fn remembered(&self, question: String, read: impl Future<Output = Finding>) -> Finding {
+        let now = Instant::now();
+        let known = self.lock().get(&question).filter(|(until, _)| *until > now).map(|(_, found)| found.clone());
+        if let Some(found) = known {
+            return found;
+        }
+        let found = read.await;
+        let until = Instant::now() + if found.status == Status::True { GOOD } else { AGAIN };
+        let mut all = self.lock();
+        all.retain(|_, (until, _)| *until > now);
+        all.insert(question, (until, found.clone()));
+        found
+    }
+
+    fn lock(&self) -> std::sync::MutexGuard<'_, HashMap<String, (Instant, Finding)>> {
+        self.known.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+fn cluster_name(world: &World<'_>) -> ObjectName {
+    ObjectName::new(world.cluster.namespace().unwrap_or_default(), world.cluster.name_any())
+}
+
+fn no_cluster() -> Finding {
+    finding(Status::Unknown, reason::READ_FAILED, "the AWSCluster is not there".to_owned())
+}
+
+/// What keeps steps from being carried out: the first finding that says no, with the way out.
+pub fn refusal(findings: &Findings, step: &str) -> Option<(&'static str, String)> {
+    let found = findings.get(step).filter(|it| it.status == Status::False)?;
+    let fix = found.fix.as_ref().map(|it| format!(". A trust policy that would do:\n{it}")).unwrap_or_default();
+    Some((found.reason, format!("{}{fix}", found.message)))
+}
+
+/// What is not known, or is good and should be looked at nevertheless.
+pub fn warnings(findings: &Findings) -> Vec<String> {
+    findings.values().filter(|it| it.status != Status::False && !it.message.is_empty()).map(|it| it.message.clone()).collect()
+}
+
+/// The fact of the cluster's subnets, by what was read of AWS last.
+pub fn subnets(world: &World<'_>, region: Option<&aws::Region>) -> FactValue {
+    let (Some(aws_cluster), Some(region)) = (world.aws_cluster, region) else {
+        return FactValue::Unknown("the AWSCluster is not there".into());
+    };
+    let Some(snapshot) = region.view().borrow().snapshot.clone() else { return FactValue::Unknown("AWS was not read yet".into()) };
+    let subnets = aws_cluster.status.as_ref().map(|it| it.network_status.subnets.as_slice()).unwrap_or_default();
+    let ids: BTreeSet<&str> = subnets.iter().map(|it| it.id.as_str()).collect();
+    plan::addon::subnets_fact(snapshot.subnets.iter().filter(|it| ids.contains(it.id.as_str())))
+}

@@ -1,0 +1,161 @@
+//! The sweep of what a cluster's own controllers left in AWS, as a part of the cluster's deletion: looks when it is time, removes, tells, and
+//! holds back what has to wait. When to look and what is left is decided in `plan::leftover`; AWS is touched only through `aws`.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use aws::Region;
+use crds::AWSCluster;
+use futures::future::join_all;
+use plan::cluster::Decision;
+use plan::leftover::{Leftover, Sweep, serves_another};
+use plan::{Action, Key, Outcome, Problem, Record, Vpc, Who, see};
+use tokio::time::Instant;
+
+use super::looks::Ended;
+use super::now;
+use crate::management::{Known, Management, Note};
+
+/// Looks, if it is time, and removes what can be removed.
+pub async fn look(management: &Management, region: &Region, object: &Arc<Known<AWSCluster>>, cluster: &str, sweep: &mut Sweep) {
+    if !sweep.is_due(now()) {
+        return;
+    }
+    match vpc(object, region, cluster) {
+        Place::Unknown => return sweep.put_off(now()),
+        Place::Nowhere => return sweep.found(Ok(Vec::new()), now()),
+        Place::In(vpc_id) => sweep.found(region.leftovers(cluster, &vpc_id).await, now()),
+    }
+    if let Some(problem) = sweep.unread() {
+        tracing::warn!(cluster, code = problem.code, "leftovers cannot be looked for: {}", problem.message);
+        if problem.who == Who::Administrator {
+            let message = sweep.text().unwrap_or_default();
+            management.note(object, Note { warning: true, reason: "SweepSkipped".into(), action: "Sweep".into(), message });
+        }
+    }
+    loop {
+        let removable = sweep.removable();
+        if removable.is_empty() {
+            break;
+        }
+        let results = join_all(removable.iter().map(|it| region.delete_leftover(it))).await;
+        for (it, result) in removable.iter().zip(results) {
+            tell(management, object, it, &result);
+            sweep.removed(it, result, now());
+        }
+    }
+    sweep.done(now());
+}
+
+/// Where leftovers may be.
+enum Place {
+    In(String),
+    /// There is no network that they could be in.
+    Nowhere,
+    Unknown,
+}
+
+fn vpc(object: &AWSCluster, region: &Region, cluster: &str) -> Place {
+    let Some(snapshot) = region.view().borrow().snapshot.clone() else { return Place::Unknown };
+    let Ok(record) = Record::of_cluster(object) else { return Place::Unknown };
+    let recorded = record.ids.get(&Vpc::key(see::MAIN));
+    let given = Some(&object.spec.network.vpc.id).filter(|it| !it.is_empty());
+    match recorded.or(given) {
+        None => Place::Nowhere,
+        Some(id) if snapshot.vpcs.iter().any(|it| it.id == *id) => match serves_another(&snapshot, id, cluster, &record.id) {
+            true => Place::Nowhere,
+            false => Place::In(id.clone()),
+        },
+        // What was never recorded was never used.
+        Some(id) if recorded.is_none() || snapshot.absent.contains_key(id) => Place::Nowhere,
+        Some(_) => Place::Unknown,
+    }
+}
+
+fn tell(management: &Management, object: &Arc<Known<AWSCluster>>, it: &Leftover, result: &Result<(), Problem>) {
+    let action = format!("Sweep {it}").chars().take(128).collect();
+    match result {
+        Ok(()) => {
+            tracing::info!(leftover = %it, id = it.id, "removed what a controller inside the cluster left");
+            let message = format!("{it}: deleted; a controller inside the cluster had left it");
+            management.note(object, Note { warning: false, reason: "SuccessfulSweep".into(), action, message });
+        }
+        Err(problem) if problem.who == Who::Nobody => tracing::debug!(leftover = %it, code = problem.code, "cannot be removed yet"),
+        Err(problem) => {
+            let message = format!("{it}: {}: {}", problem.code, problem.message);
+            tracing::warn!(leftover = %it, id = it.id, "{message}");
+            management.note(object, Note { warning: true, reason: "FailedSweep".into(), action, message });
+        }
+    }
+}
+
+/// Says what is awaited, and as long as nobody knows what was left, holds back everything but looking.
+pub fn hold(sweep: &Sweep, decision: &mut Decision, due: &mut Vec<Action>) {
+    if sweep.is_unknown() {
+        due.retain(|it| matches!(it, Action::Confirm { .. }));
+    }
+    if let Some(text) = sweep.text() {
+        decision.plan.waiting.push((Vpc::key(see::MAIN), text));
+    }
+    decision.finished &= sweep.is_over();
+}
+
+/// Whether something that was not seen uses what was to be deleted.
+pub fn is_held_up(outcomes: &[(Key, Outcome)]) -> bool {
+    outcomes.iter().any(|(_, it)| matches!(it, Outcome::Refused { code, .. } if code == "DependencyViolation"))
+}
+
+/// The next look is not missed.
+pub fn sooner(ended: Ended, sweep: &Sweep) -> Ended {
+    let next = sweep.next().map(|at| Instant::now() + Duration::from_secs_f64((at - now()).max(0.0)));
+    match (ended, next) {
+        (Ended::Waiting { until: Some(until) }, Some(next)) => Ended::Waiting { until: Some(until.min(next)) },
+        (Ended::Waiting { until: None } | Ended::Settled, Some(next)) => Ended::Waiting { until: Some(next) },
+        (ended, _) => ended,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn refused(code: &str) -> Vec<(Key, Outcome)> {
+        let outcome = Outcome::Refused { code: code.into(), message: String::new(), retry: true, who: Who::Nobody };
+        vec![(Vpc::key(see::MAIN), outcome)]
+    }
+
+    #[test]
+    fn only_something_unseen_in_the_way_asks_for_another_look() {
+        assert!(is_held_up(&refused("DependencyViolation")));
+        assert!(!is_held_up(&refused("RequestLimitExceeded")));
+        assert!(!is_held_up(&[(Vpc::key(see::MAIN), Outcome::Done)]));
+    }
+
+    #[test]
+    fn nothing_is_deleted_and_nothing_is_finished_before_it_is_known_what_was_left() {
+        let confirm = Action::Confirm { key: Vpc::key(see::MAIN), id: "vpc-1".into() };
+        let delete = Action::Delete {
+            id: "vpc-1".into(),
+            is: Vpc { name: see::MAIN.into(), cidr: String::new(), dns_hostnames: true }.into(),
+            ids: Default::default(),
+        };
+        let mut decision = Decision { finished: true, ..Decision::default() };
+        let (mut due, mut sweep) = (vec![confirm.clone(), delete.clone()], Sweep::default());
+        hold(&sweep, &mut decision, &mut due);
+        assert!(!decision.finished && due == [confirm] && decision.plan.waiting.len() == 1);
+        sweep.found(Ok(vec![]), 0.0);
+        let (mut decision, mut due) = (Decision { finished: true, ..Decision::default() }, vec![delete.clone()]);
+        hold(&sweep, &mut decision, &mut due);
+        assert!(decision.finished && due == [delete] && decision.plan.waiting.is_empty());
+    }
+
+    #[test]
+    fn the_next_look_is_not_missed() {
+        let mut sweep = Sweep::default();
+        assert_eq!(sooner(Ended::Settled, &sweep), Ended::Settled);
+        sweep.asked_for(now());
+        assert!(matches!(sooner(Ended::Waiting { until: None }, &sweep), Ended::Waiting { until: Some(_) }));
+        let soon = Instant::now();
+        assert_eq!(sooner(Ended::Waiting { until: Some(soon) }, &sweep), Ended::Waiting { until: Some(soon) });
+    }
+}

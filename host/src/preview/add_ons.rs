@@ -1,0 +1,66 @@
+//! The add-ons of a previewed cluster: what the plugins of its ClusterPlugin would have applied and allowed. It only prints, and asks no
+//! workload cluster.
+
+use crds::cluster::{SubnetStatus, VPCStatus};
+use crds::cluster_api::{Cluster, KubeadmControlPlane};
+use crds::{AWSCluster, ClusterPlugin};
+use kube::ResourceExt;
+use plan::Resource;
+use plan::addon::{self, Stage};
+use plan::cluster::Decision;
+use plan::contract::FactValue;
+use serde_json::Value;
+
+use super::of_kind;
+use crate::controller::addon::ask::{Plugins, Verdict, World};
+
+/// Stands for the id of a VPC that is made later.
+const LATER: &str = "<VPC>";
+
+/// Prints what each add-on of the cluster would be.
+pub async fn print(cluster: &Cluster, aws_cluster: &AWSCluster, objects: &[Value], decision: &Decision) -> anyhow::Result<()> {
+    let all: Vec<ClusterPlugin> = of_kind(objects, "ClusterPlugin", "cluster.kurator.dev")?;
+    let Some(plugin) = all.iter().find(|it| it.spec.cluster_name == cluster.name_any()) else { return Ok(()) };
+    let control_planes: Vec<KubeadmControlPlane> = of_kind(objects, "KubeadmControlPlane", "controlplane.cluster.x-k8s.io")?;
+    let named = cluster.spec.control_plane_ref.as_ref().map(|it| it.name.as_str());
+    let control_plane = control_planes.iter().find(|it| Some(it.name_any().as_str()) == named);
+    let aws_cluster = with_network(aws_cluster, decision);
+    let unknown = || FactValue::Unknown("a preview asks no cluster".into());
+    let world = World { cluster, control_plane, aws_cluster: Some(&aws_cluster), subnets: unknown(), storage_classes: unknown() };
+    let plugins = Plugins::load()?;
+    for wanted in addon::wanted(&plugin.spec) {
+        let answer = plugins.ask(&wanted, &world, Ok(None)).await;
+        let when = match wanted.stage {
+            Stage::Initialized => "when the control plane is initialized",
+            Stage::Ready => "when a control plane machine is Ready",
+        };
+        println!("later   add-on/{} {}, {when}", wanted.module, answer.version);
+        match answer.verdict {
+            Verdict::Plan(plan, warnings) => {
+                print!("{}", addon::outline(&plan));
+                warnings.iter().for_each(|it| println!("  warning {it}"));
+            }
+            Verdict::Pending(message) => println!("  waits   {message}"),
+            Verdict::Refused(reason, message) => println!("  refused {reason}: {message}"),
+        }
+    }
+    Ok(())
+}
+
+/// The AWSCluster as it will be once its network is there.
+fn with_network(aws_cluster: &AWSCluster, decision: &Decision) -> AWSCluster {
+    let mut res = aws_cluster.clone();
+    let network = &mut res.status.get_or_insert_default().network_status;
+    if network.vpc.is_none() {
+        let given = Some(aws_cluster.spec.network.vpc.id.clone()).filter(|it| !it.is_empty());
+        network.vpc = Some(VPCStatus { id: given.unwrap_or_else(|| LATER.to_owned()), ..VPCStatus::default() });
+    }
+    if network.subnets.is_empty() {
+        let zones = decision.desired.values().filter_map(|it| match it {
+            Resource::Subnet(it) => Some(it.zone.clone()),
+            _ => None,
+        });
+        network.subnets = zones.map(|availability_zone| SubnetStatus { availability_zone, ..SubnetStatus::default() }).collect();
+    }
+    res
+}

@@ -1,0 +1,304 @@
+//! All add-ons of a cluster with roles of their own: issuer published, roles checked and assumed with real tokens, volumes and load
+//! balancers made by the stand-ins of drivers and controllers, and all of it gone with the cluster. Nothing here looks into the operator.
+
+use anyhow::{Context, Result, ensure};
+use end_to_end::{BOOT, Cluster, MOMENT, condition, condition_text};
+use sandbox::Bed;
+use serde_json::{Value, json};
+
+use super::passed;
+
+const ACCOUNT: &str = "123456789012";
+const BUCKET: &str = "issuers";
+const NAME: &str = "full";
+/// Service accounts by the role that each assumes.
+const ROLES: [(&str, &str); 4] = [
+    ("full-cni", "aws-node"),
+    ("full-ebs", "ebs-csi-controller-sa"),
+    ("full-efs", "efs-csi-controller-sa"),
+    ("full-lbc", "aws-load-balancer-controller"),
+];
+
+/// The whole life of a cluster with all six add-ons.
+pub async fn all_add_ons(bed: &Bed) -> Result<()> {
+    prepare(bed).await?;
+    let cluster = Cluster::new("default", NAME, 1, 1).with("AWS_AVAILABILITY_ZONES", "2");
+    bed.apply(&manifest(bed, &cluster).await?).await?;
+    cluster.wait_until_ready(bed).await?;
+    passed("the VPC CNI acts as its role with a token of an issuer that was published from the public half of the signing key");
+    a_wrong_trust_policy_holds_one_slot(bed, &cluster).await?;
+    let file_system = file_system(bed, &cluster).await?;
+    everything_is_installed(bed, &cluster, &file_system).await?;
+    volumes_and_load_balancers_are_made(bed, &cluster).await?;
+    what_is_in_use_is_not_uninstalled(bed, &cluster).await?;
+    changed_settings_are_applied(bed, &cluster).await?;
+    the_cluster_goes(bed, &cluster, &file_system).await
+}
+
+fn issuer() -> String {
+    format!("{BUCKET}.s3.us-east-1.amazonaws.com/default/{NAME}")
+}
+
+fn trust(service_account: &str) -> String {
+    let issuer = issuer();
+    let subject = format!("system:serviceaccount:kube-system:{service_account}");
+    json!({"Version": "2012-10-17", "Statement": [{
+        "Effect": "Allow", "Action": "sts:AssumeRoleWithWebIdentity",
+        "Principal": {"Federated": format!("arn:aws:iam::{ACCOUNT}:oidc-provider/{issuer}")},
+        "Condition": {"StringEquals": {format!("{issuer}:sub"): subject, format!("{issuer}:aud"): "sts.amazonaws.com"}},
+    }]})
+    .to_string()
+}
+
+/// What a user makes before: the bucket of issuers, and a role for each add-on. The role for EBS trusts another service account.
+async fn prepare(bed: &Bed) -> Result<()> {
+    bed.aws(&["s3api", "create-bucket", "--bucket", BUCKET]).await?;
+    let open = "BlockPublicAcls=true,IgnorePublicAcls=true,BlockPublicPolicy=false,RestrictPublicBuckets=false";
+    bed.aws(&["s3api", "put-public-access-block", "--bucket", BUCKET, "--public-access-block-configuration", open]).await?;
+    let policy = json!({"Version": "2012-10-17", "Statement": [{
+        "Effect": "Allow", "Principal": "*", "Action": "s3:GetObject", "Resource": format!("arn:aws:s3:::{BUCKET}/*"),
+    }]});
+    bed.aws(&["s3api", "put-bucket-policy", "--bucket", BUCKET, "--policy", &policy.to_string()]).await?;
+    let all = json!({"Version": "2012-10-17", "Statement": [{"Effect": "Allow", "Action": "*", "Resource": "*"}]}).to_string();
+    for (role, service_account) in ROLES {
+        let account = if role == "full-ebs" { "default" } else { service_account };
+        bed.aws(&["iam", "create-role", "--role-name", role, "--assume-role-policy-document", &trust(account)]).await?;
+        bed.aws(&["iam", "put-role-policy", "--role-name", role, "--policy-name", "all", "--policy-document", &all]).await?;
+    }
+    Ok(())
+}
+
+/// The template of all scenarios with an issuer and other add-ons.
+async fn manifest(bed: &Bed, cluster: &Cluster) -> Result<String> {
+    let text = cluster.manifest(bed).await?;
+    let role = |name: &str| format!("{{roleARN: \"arn:aws:iam::{ACCOUNT}:role/{name}\"}}");
+    let changes = [
+        ("  region: us-east-1\n", format!("  region: us-east-1\n  serviceAccountIssuer: {{publish: {{bucket: {BUCKET}}}}}\n")),
+        (
+            "      controllerManager:\n",
+            format!(
+                "      apiServer:\n        extraArgs:\n        - name: service-account-issuer\n          value: https://{}\n      controllerManager:\n",
+                issuer()
+            ),
+        ),
+        (
+            "    calico: {}\n",
+            format!(
+                "    amazonVPC: {}\n  storage:\n    ebs: {}\n  ingress:\n    awsLoadBalancerController: {}\n",
+                role("full-cni"),
+                role("full-ebs"),
+                role("full-lbc")
+            ),
+        ),
+    ];
+    changes.into_iter().try_fold(text, |text, (from, to)| {
+        ensure!(text.contains(from), "the template has no {from:?}:\n{text}");
+        Ok(text.replacen(from, &to, 1))
+    })
+}
+
+async fn plugin(bed: &Bed, cluster: &Cluster) -> Result<Value> {
+    cluster.object(bed, "clusterplugin", &cluster.name).await
+}
+
+async fn a_wrong_trust_policy_holds_one_slot(bed: &Bed, cluster: &Cluster) -> Result<()> {
+    bed.wait_for("ingress to be ready and storage to be held", BOOT, async || {
+        let object = plugin(bed, cluster).await?;
+        let text = condition_text(&object, "StorageReady");
+        ensure!(text.starts_with("TrustPolicyDenies: ") && text.contains("ebs-csi-controller-sa"), "StorageReady says {text:?}");
+        let ingress = condition(&object, "IngressReady");
+        ensure!(ingress == "True", "IngressReady is {ingress}: {}", condition_text(&object, "IngressReady"));
+        Ok(())
+    })
+    .await?;
+    let object = plugin(bed, cluster).await?;
+    let text = condition_text(&object, "StorageReady");
+    let fixed = trust("ebs-csi-controller-sa");
+    let statement = text.split_once('{').map(|(_, rest)| format!("{{{rest}")).context("no trust policy is printed")?;
+    let printed: Value = serde_json::from_str(&statement).with_context(|| format!("what is printed is no policy: {statement}"))?;
+    ensure!(printed["Statement"] == serde_json::from_str::<Value>(&fixed)?["Statement"], "{printed} would do, wanted {fixed}");
+    bed.aws(&["iam", "update-assume-role-policy", "--role-name", "full-ebs", "--policy-document", &statement]).await?;
+    bed.wait_for("storage to be ready", MOMENT * 2, async || {
+        let object = plugin(bed, cluster).await?;
+        ensure!(condition(&object, "StorageReady") == "True", "StorageReady says {:?}", condition_text(&object, "StorageReady"));
+        Ok(())
+    })
+    .await?;
+    passed("a wrong trust policy holds storage alone, and the policy that is printed sets it right");
+    Ok(())
+}
+
+/// A file system that can be mounted in every zone of the cluster, which only a user can make.
+async fn file_system(bed: &Bed, cluster: &Cluster) -> Result<String> {
+    let made = bed.aws(&["efs", "create-file-system", "--creation-token", "full"]).await?;
+    let id = made["FileSystemId"].as_str().context("no file system")?.to_owned();
+    bed.wait_for("the file system to be available", MOMENT, async || {
+        let found = bed.aws(&["efs", "describe-file-systems", "--file-system-id", &id]).await?;
+        ensure!(found["FileSystems"][0]["LifeCycleState"] == "available", "{found}");
+        Ok(())
+    })
+    .await?;
+    let object = cluster.object(bed, "awscluster", &cluster.name).await?;
+    for subnet in object["status"]["networkStatus"]["subnets"].as_array().into_iter().flatten() {
+        if subnet["isPublic"] != true {
+            let subnet = subnet["id"].as_str().unwrap_or_default();
+            bed.aws(&["efs", "create-mount-target", "--file-system-id", &id, "--subnet-id", subnet]).await?;
+        }
+    }
+    Ok(id)
+}
+
+async fn everything_is_installed(bed: &Bed, cluster: &Cluster, file_system: &str) -> Result<()> {
+    let efs = json!({"roleARN": format!("arn:aws:iam::{ACCOUNT}:role/full-efs"), "fileSystemID": file_system});
+    let patch = json!({"spec": {"storage": {"efs": efs}}}).to_string();
+    cluster.patch(bed, "clusterplugin", &cluster.name, &patch).await?;
+    bed.wait_for("all add-ons to run", MOMENT * 2, async || {
+        let object = plugin(bed, cluster).await?;
+        let plugins = object["status"]["plugins"].as_array().cloned().unwrap_or_default();
+        let running = plugins.iter().filter(|it| it["phase"] == "Running").count();
+        ensure!(
+            running == 5 && condition(&object, "Ready") == "True",
+            "{running} of 5 run; Ready says {:?}",
+            condition_text(&object, "Ready")
+        );
+        Ok(())
+    })
+    .await?;
+    passed("all six kinds of add-ons but Calico run together, each as its own role");
+    Ok(())
+}
+
+async fn volumes_and_load_balancers_are_made(bed: &Bed, cluster: &Cluster) -> Result<()> {
+    let workload = bed.workload(&cluster.namespace, &cluster.name).await?;
+    let claim = |name: &str, class: &str, mode: &str| {
+        json!({"apiVersion": "v1", "kind": "PersistentVolumeClaim", "metadata": {"name": name, "namespace": "default"},
+            "spec": {"accessModes": [mode], "storageClassName": class, "resources": {"requests": {"storage": "1Gi"}}}})
+    };
+    let service = |name: &str, kind: &str| {
+        json!({"apiVersion": "v1", "kind": "Service", "metadata": {"name": name, "namespace": "default"},
+            "spec": {"type": kind, "selector": {"app": "web"}, "ports": [{"port": 80, "targetPort": 8080}]}})
+    };
+    let ingress = |name: &str| {
+        let backend = json!({"service": {"name": "web", "port": {"number": 80}}});
+        json!({"apiVersion": "networking.k8s.io/v1", "kind": "Ingress",
+            "metadata": {"name": name, "namespace": "default", "annotations": {"alb.ingress.kubernetes.io/scheme": "internet-facing"}},
+            "spec": {"ingressClassName": "alb", "rules": [{"http": {"paths": [{"path": "/", "pathType": "Prefix", "backend": backend}]}}]}})
+    };
+    let volumes = [("data-0", "ebs", "ReadWriteOnce"), ("data-1", "ebs", "ReadWriteOnce"), ("shared", "efs", "ReadWriteMany")];
+    let mounted: Vec<Value> =
+        volumes.iter().map(|(name, ..)| json!({"name": name, "persistentVolumeClaim": {"claimName": name}})).collect();
+    let pod = json!({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "web", "namespace": "default", "labels": {"app": "web"}},
+        "spec": {"containers": [{"name": "web", "image": "web"}], "volumes": mounted}});
+    let mut items: Vec<Value> = volumes.iter().map(|(name, class, mode)| claim(name, class, mode)).collect();
+    items.extend([pod, service("web", "NodePort"), ingress("one"), ingress("two")]);
+    items.extend(["a", "b", "c"].map(|name| service(name, "LoadBalancer")));
+    workload.apply(&json!({"apiVersion": "v1", "kind": "List", "items": items}).to_string()).await?;
+    bed.wait_for("volumes to be bound, and Services and Ingresses to have load balancers", MOMENT * 2, async || {
+        let claims = workload.kubectl_json(&["get", "pvc"]).await?;
+        let bound = count(&claims, |it| it["status"]["phase"] == "Bound");
+        let services = workload.kubectl_json(&["get", "services"]).await?;
+        let has_name = |it: &Value| it["status"]["loadBalancer"]["ingress"][0]["hostname"].is_string();
+        let services = count(&services, has_name);
+        let ingresses = count(&workload.kubectl_json(&["get", "ingresses"]).await?, has_name);
+        ensure!((bound, services, ingresses) == (3, 3, 2), "{bound} claims, {services} Services, {ingresses} Ingresses");
+        Ok(())
+    })
+    .await?;
+    passed("three volumes on EBS and EFS, three load balancers of Services and two of Ingresses are there");
+    Ok(())
+}
+
+fn count(list: &Value, which: impl Fn(&Value) -> bool) -> usize {
+    list["items"].as_array().into_iter().flatten().filter(|it| which(it)).count()
+}
+
+async fn what_is_in_use_is_not_uninstalled(bed: &Bed, cluster: &Cluster) -> Result<()> {
+    let ingress = plugin(bed, cluster).await?["spec"]["ingress"].clone();
+    cluster.patch(bed, "clusterplugin", &cluster.name, r#"{"spec":{"ingress":null}}"#).await?;
+    bed.wait_for("the ingress controller to be kept for what uses it", MOMENT, async || {
+        let object = plugin(bed, cluster).await?;
+        let text = object["status"].to_string();
+        ensure!(text.contains("default/one") || text.contains("default/two"), "the status names no Ingress: {text}");
+        Ok(())
+    })
+    .await?;
+    let back = json!({"spec": {"ingress": ingress}}).to_string();
+    cluster.patch(bed, "clusterplugin", &cluster.name, &back).await?;
+    bed.wait_for("everything to be ready again", MOMENT, async || {
+        let object = plugin(bed, cluster).await?;
+        ensure!(condition(&object, "Ready") == "True", "Ready says {:?}", condition_text(&object, "Ready"));
+        Ok(())
+    })
+    .await?;
+    passed("an ingress controller that is taken out of the spec stays while an Ingress needs it, which is named");
+    Ok(())
+}
+
+async fn changed_settings_are_applied(bed: &Bed, cluster: &Cluster) -> Result<()> {
+    let patch = r#"{"spec":{"storage":{"ebs":{"replicas":1}}}}"#;
+    cluster.patch(bed, "clusterplugin", &cluster.name, patch).await?;
+    let workload = bed.workload(&cluster.namespace, &cluster.name).await?;
+    bed.wait_for("the controller of EBS to have one replica", MOMENT, async || {
+        let deployment = workload.kubectl_json(&["get", "deployment", "ebs-csi-controller", "--namespace", "kube-system"]).await?;
+        ensure!(deployment["spec"]["replicas"] == 1, "it has {}", deployment["spec"]["replicas"]);
+        Ok(())
+    })
+    .await?;
+    passed("changed settings are applied");
+    Ok(())
+}
+
+async fn the_cluster_goes(bed: &Bed, cluster: &Cluster, file_system: &str) -> Result<()> {
+    cluster.ask_for_deletion(bed).await?;
+    bed.wait_for("the machines to be gone", BOOT, async || {
+        let machines = cluster.objects(bed, "awsmachines").await?;
+        ensure!(machines.is_empty(), "{} AWSMachines are left", machines.len());
+        Ok(())
+    })
+    .await?;
+    // Mount targets are the user's, and in the way.
+    bed.wait_for("the AWSCluster to name what is in the way", MOMENT, async || {
+        let object = cluster.object(bed, "awscluster", &cluster.name).await?;
+        let text = condition_text(&object, "Ready");
+        ensure!(text.contains("eni-") || text.contains(file_system), "Ready says {text:?}");
+        Ok(())
+    })
+    .await?;
+    let targets = bed.aws(&["efs", "describe-mount-targets", "--file-system-id", file_system]).await?;
+    for target in targets["MountTargets"].as_array().into_iter().flatten() {
+        let id = target["MountTargetId"].as_str().unwrap_or_default();
+        bed.aws(&["efs", "delete-mount-target", "--mount-target-id", id]).await?;
+    }
+    cluster.wait_until_gone(bed).await?;
+    let volumes = bed.aws(&["ec2", "describe-volumes", "--filters", "Name=tag:ebs.csi.aws.com/cluster,Values=true"]).await?;
+    let volumes: Vec<&str> = volumes["Volumes"].as_array().into_iter().flatten().filter_map(|it| it["VolumeId"].as_str()).collect();
+    ensure!(volumes.len() == 2, "volumes are kept unless their deletion is asked for, but {volumes:?} are left of two");
+    let provider = format!("arn:aws:iam::{ACCOUNT}:oidc-provider/{}", issuer());
+    let provider = bed.aws(&["iam", "get-open-id-connect-provider", "--open-id-connect-provider-arn", &provider]).await;
+    ensure!(provider.is_err(), "the OIDC provider is still there");
+    let objects = bed.aws(&["s3api", "list-objects-v2", "--bucket", BUCKET]).await?;
+    ensure!(objects["Contents"].as_array().is_none_or(Vec::is_empty), "documents of the issuer are left: {objects}");
+    clean_up(bed, &volumes, file_system).await?;
+    passed("the cluster leaves its volumes, as it was told to, and nothing else");
+    Ok(())
+}
+
+/// Removes what the user made, and what is kept for the user.
+async fn clean_up(bed: &Bed, volumes: &[&str], file_system: &str) -> Result<()> {
+    for volume in volumes {
+        bed.aws(&["ec2", "delete-volume", "--volume-id", volume]).await?;
+    }
+    let points = bed.aws(&["efs", "describe-access-points", "--file-system-id", file_system]).await?;
+    for point in points["AccessPoints"].as_array().into_iter().flatten() {
+        bed.aws(&["efs", "delete-access-point", "--access-point-id", point["AccessPointId"].as_str().unwrap_or_default()]).await?;
+    }
+    bed.wait_for("the file system to be deleted", MOMENT, async || {
+        bed.aws(&["efs", "delete-file-system", "--file-system-id", file_system]).await.map(drop)
+    })
+    .await?;
+    for (role, _) in ROLES {
+        bed.aws(&["iam", "delete-role-policy", "--role-name", role, "--policy-name", "all"]).await?;
+        bed.aws(&["iam", "delete-role", "--role-name", role]).await?;
+    }
+    bed.aws(&["s3api", "delete-bucket", "--bucket", BUCKET]).await.map(drop)
+}
