@@ -123,7 +123,7 @@ impl Region {
     }
 
     pub(crate) fn name(&self) -> String {
-        self.0.state().world.base.snapshot.region.clone()
+        self.0.state().world.base().snapshot.region.clone()
     }
 
     /// What is known, and whenever it changes.
