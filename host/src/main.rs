@@ -38,7 +38,9 @@ enum Command {
     Plan(preview::Options),
 }
 
-#[tokio::main]
+// One thread: AWS takes a handful of calls a second from one account, and what is done between two of them is little. Only plugins calculate for
+// long, and they have threads of their own.
+#[tokio::main(flavor = "current_thread")]
 async fn main() -> ExitCode {
     let result = match CommandLine::parse().command {
         Command::Run(options) => run::run(*options).await,

@@ -8,6 +8,7 @@ mod cache;
 mod events;
 mod kept;
 mod merge;
+mod raw;
 mod watch;
 mod write;
 
@@ -26,6 +27,7 @@ pub use kept::{Kept, Kind};
 use crate::context::ObjectName;
 use crate::metrics::Metrics;
 use kept::Caches;
+use raw::Raw;
 
 /// The management API; cheap to clone.
 #[derive(Clone)]
@@ -121,7 +123,7 @@ impl Management {
     /// # Errors
     /// The API did not answer, or the object cannot be read. Absence is `None`.
     pub async fn live<K: Kept>(&self, name: &ObjectName) -> Result<Option<Known<K>>, Error> {
-        match self.dynamic::<K>(&name.namespace).get_opt(&name.name).await {
+        match self.raw::<K>(&name.namespace).get_opt(&name.name).await {
             Ok(Some(object)) => Known::read(object).map(Some),
             Ok(None) => Ok(None),
             Err(source) => Err(Error::Read { kind: K::KIND.as_str(), name: name.to_string(), source: Box::new(source) }),
@@ -134,7 +136,7 @@ impl Management {
     /// The API did not answer, or one of them cannot be read.
     pub async fn live_list<K: Kept>(&self, namespace: &str) -> Result<Vec<Known<K>>, Error> {
         let read = |source| Error::Read { kind: K::KIND.as_str(), name: namespace.to_owned(), source: Box::new(source) };
-        let objects = self.dynamic::<K>(namespace).list(&ListParams::default()).await.map_err(read)?;
+        let objects = self.raw::<K>(namespace).list(&ListParams::default()).await.map_err(read)?;
         objects.items.into_iter().map(Known::read).collect()
     }
 
@@ -160,7 +162,7 @@ impl Management {
         api.get_opt(&name.name).await.map_err(|source| Error::Read { kind: "Secret", name: name.to_string(), source: Box::new(source) })
     }
 
-    fn dynamic<K: Kept>(&self, namespace: &str) -> Api<DynamicObject> {
+    fn raw<K: Kept>(&self, namespace: &str) -> Api<Raw> {
         Api::namespaced_with(self.0.client.clone(), namespace, &ApiResource::erase::<K>(&()))
     }
 

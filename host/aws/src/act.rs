@@ -161,11 +161,11 @@ async fn confirm(region: &Inner, key: &Key, id: &str) -> Result<(), Failure> {
 fn show<T: Found>(region: &Inner, id: &str, found: Option<T>) {
     match found {
         Some(it) => {
-            region.state().world.base.snapshot.absent.remove(id);
+            region.state().world.base_mut().snapshot.absent.remove(id);
             region.record(it.read(), made(it));
         }
         None => {
-            region.state().world.base.snapshot.absent.insert(id.to_owned(), now());
+            region.state().world.base_mut().snapshot.absent.insert(id.to_owned(), now());
         }
     }
 }

@@ -14,7 +14,9 @@ pub(crate) trait Found: Clone + PartialEq + Send + Sync + 'static {
     fn id(&self) -> &str;
     /// What reads it.
     fn read(&self) -> Read;
-    fn all(snapshot: &mut Snapshot) -> &mut Vec<Self>;
+    fn all(snapshot: &Snapshot) -> &[Self];
+    /// Copies them if other snapshots hold the same: only for what really changes.
+    fn all_mut(snapshot: &mut Snapshot) -> &mut Vec<Self>;
 }
 
 macro_rules! found {
@@ -26,7 +28,10 @@ macro_rules! found {
             fn read(&self) -> Read {
                 Read::$read
             }
-            fn all(snapshot: &mut Snapshot) -> &mut Vec<Self> {
+            fn all(snapshot: &Snapshot) -> &[Self] {
+                &snapshot.$field
+            }
+            fn all_mut(snapshot: &mut Snapshot) -> &mut Vec<Self> {
                 &mut snapshot.$field
             }
         }
@@ -54,7 +59,10 @@ impl Found for FoundLoadBalancer {
             _ => Read::LoadBalancers,
         }
     }
-    fn all(snapshot: &mut Snapshot) -> &mut Vec<Self> {
+    fn all(snapshot: &Snapshot) -> &[Self] {
+        &snapshot.load_balancers
+    }
+    fn all_mut(snapshot: &mut Snapshot) -> &mut Vec<Self> {
         &mut snapshot.load_balancers
     }
 }
@@ -67,7 +75,10 @@ impl Found for FoundNetworkInterface {
     fn read(&self) -> Read {
         Read::SecurityGroups
     }
-    fn all(snapshot: &mut Snapshot) -> &mut Vec<Self> {
+    fn all(snapshot: &Snapshot) -> &[Self] {
+        &snapshot.network_interfaces
+    }
+    fn all_mut(snapshot: &mut Snapshot) -> &mut Vec<Self> {
         &mut snapshot.network_interfaces
     }
 }
@@ -101,14 +112,11 @@ enum About {
 /// It was made, and was so when it was made.
 pub(crate) fn made<T: Found>(item: T) -> Amendment {
     let id = item.id().to_owned();
-    let change = move |snapshot: &mut Snapshot| {
-        let all = T::all(snapshot);
-        match all.iter().any(|it| it.id() == item.id()) {
-            true => Effect::Shown,
-            false => {
-                all.push(item.clone());
-                Effect::Amended
-            }
+    let change = move |snapshot: &mut Snapshot| match T::all(snapshot).iter().any(|it| it.id() == item.id()) {
+        true => Effect::Shown,
+        false => {
+            T::all_mut(snapshot).push(item.clone());
+            Effect::Amended
         }
     };
     Amendment { id, about: About::Making, change: Box::new(change) }
@@ -118,13 +126,14 @@ pub(crate) fn made<T: Found>(item: T) -> Amendment {
 pub(crate) fn changed<T: Found>(id: &str, change: impl Fn(&mut T) + Send + Sync + 'static) -> Amendment {
     let name = id.to_owned();
     let change = move |snapshot: &mut Snapshot| {
-        let Some(item) = T::all(snapshot).iter_mut().find(|it| it.id() == name) else { return Effect::Absent };
-        let before = item.clone();
-        change(item);
-        match *item == before {
-            true => Effect::Shown,
-            false => Effect::Amended,
+        let Some(at) = T::all(snapshot).iter().position(|it| it.id() == name) else { return Effect::Absent };
+        let mut item = T::all(snapshot)[at].clone();
+        change(&mut item);
+        if item == T::all(snapshot)[at] {
+            return Effect::Shown;
         }
+        T::all_mut(snapshot)[at] = item;
+        Effect::Amended
     };
     Amendment { id: id.to_owned(), about: About::Changing, change: Box::new(change) }
 }
@@ -133,13 +142,11 @@ pub(crate) fn changed<T: Found>(id: &str, change: impl Fn(&mut T) + Send + Sync 
 pub(crate) fn gone<T: Found>(id: &str) -> Amendment {
     let name = id.to_owned();
     let change = move |snapshot: &mut Snapshot| {
-        let all = T::all(snapshot);
-        let before = all.len();
-        all.retain(|it| it.id() != name);
-        match all.len() == before {
-            true => Effect::Shown,
-            false => Effect::Amended,
+        if T::all(snapshot).iter().all(|it| it.id() != name) {
+            return Effect::Shown;
         }
+        T::all_mut(snapshot).retain(|it| it.id() != name);
+        Effect::Amended
     };
     Amendment { id: id.to_owned(), about: About::Ending, change: Box::new(change) }
 }
@@ -158,13 +165,17 @@ pub(crate) struct Ledger {
 }
 
 impl Ledger {
-    /// Adds what a write's answer, which came `at`, said; `read` is what will show it.
-    pub fn record(&mut self, read: Read, at: Timestamp, amendment: Amendment) {
+    /// Adds what a write's answer, which came `at`, said; `read` is what will show it. False: earlier entries were dropped for it, so that
+    /// [`amend_latest`](Self::amend_latest) is not enough.
+    pub fn record(&mut self, read: Read, at: Timestamp, amendment: Amendment) -> bool {
+        let before = self.entries.len();
         // A classic load balancer's name can be used again, and what ended needs no changes.
         if amendment.about != About::Changing {
             self.entries.retain(|it| it.amendment.id != amendment.id);
         }
+        let all_left = self.entries.len() == before;
         self.entries.push(Entry { read, at, amendment });
+        all_left
     }
 
     /// Drops what a read of `read`, which began at `began` and is in `base`, shows or overrules. `base` itself is not changed for good:
@@ -186,6 +197,13 @@ impl Ledger {
     /// Makes `snapshot` show what is known beyond what was read.
     pub fn amend(&self, snapshot: &mut Snapshot) {
         for entry in &self.entries {
+            (entry.amendment.change)(snapshot);
+        }
+    }
+
+    /// Makes `snapshot`, which shows everything but the latest entry, show that too.
+    pub fn amend_latest(&self, snapshot: &mut Snapshot) {
+        if let Some(entry) = self.entries.last() {
             (entry.amendment.change)(snapshot);
         }
     }
@@ -258,7 +276,7 @@ mod tests {
     #[test]
     fn what_was_deleted_does_not_come_back() {
         let mut ledger = Ledger::default();
-        let stale = Snapshot { vpcs: vec![vpc("vpc-1")], ..Snapshot::default() };
+        let stale = Snapshot { vpcs: vec![vpc("vpc-1")].into(), ..Snapshot::default() };
         ledger.record(Read::Vpcs, 5.0, made(vpc("vpc-1")));
         ledger.record(Read::Vpcs, 10.0, gone::<FoundVpc>("vpc-1"));
         ledger.settle(Read::Vpcs, 11.0, &mut stale.clone());

@@ -75,8 +75,8 @@ impl Inner {
 
     /// Shows what is known now. Before the first sweep, what was written alone would look like the whole world.
     pub fn publish(&self, problem: Option<Problem>) {
-        let state = self.state();
-        let swept = !state.world.base.snapshot.read_at.is_empty();
+        let mut state = self.state();
+        let swept = !state.world.base().snapshot.read_at.is_empty();
         let snapshot = swept.then(|| Arc::new(state.world.snapshot()));
         // Still under the lock, so that an older view never replaces a newer one.
         self.view.send_replace(Arc::new(View { snapshot, problem }));
@@ -89,7 +89,7 @@ impl Inner {
     }
 
     pub fn record(&self, read: Read, amendment: Amendment) {
-        self.state().world.ledger.record(read, now(), amendment);
+        self.state().world.record(read, now(), amendment);
     }
 
     /// Something follows from a write that was just answered.
@@ -108,8 +108,9 @@ impl Region {
     /// Of what was written before `since`, nothing is remembered.
     pub(crate) fn new(name: &str, api: Api, since: Timestamp) -> Region {
         let mut state = State::default();
-        state.world.base.snapshot.region = name.to_owned();
-        state.world.base.snapshot.since = since;
+        let base = state.world.base_mut();
+        base.snapshot.region = name.to_owned();
+        base.snapshot.since = since;
         Region(Arc::new(Inner {
             api,
             state: Mutex::new(state),
@@ -122,7 +123,7 @@ impl Region {
     }
 
     pub(crate) fn name(&self) -> String {
-        self.0.state().world.base.snapshot.region.clone()
+        self.0.state().world.base().snapshot.region.clone()
     }
 
     /// What is known, and whenever it changes.

@@ -67,12 +67,12 @@ async fn sweep(inner: &Inner, due: Due) {
         Ok(merges) => {
             let mut state = inner.state();
             for merge in merges {
-                merge(&mut state.world.base);
+                merge(state.world.base_mut());
             }
             let kinds: Vec<Read> = due.tasks.iter().filter_map(|it| if let Task::Kind(read) = it { Some(*read) } else { None }).collect();
             state.world.settle(&kinds, began);
             let deleting = state.deleting_vpcs();
-            state.world.base.deleting.retain(|vpc, _| deleting.contains(vpc));
+            state.world.base_mut().deleting.retain(|vpc, _| deleting.contains(vpc));
             state.schedule.read(&due, began);
             None
         }
@@ -116,7 +116,7 @@ async fn kind(inner: &Inner, read: Read, ids: Vec<String>) -> Result<Merge, Fail
     macro_rules! read {
         ($module:ident, $field:ident) => {{
             let found = $module::describe(&inner.api, selections(read, &ids)).await?;
-            Ok(Box::new(move |base: &mut Base| base.snapshot.$field = found))
+            Ok(Box::new(move |base: &mut Base| base.snapshot.$field = found.into()))
         }};
     }
     match read {
@@ -140,7 +140,7 @@ async fn kind(inner: &Inner, read: Read, ids: Vec<String>) -> Result<Merge, Fail
 async fn load_balancers(inner: &Inner, due: &Due) -> Result<Merge, Failure> {
     let known = {
         let state = inner.state();
-        let base = &state.world.base;
+        let base = state.world.base();
         (base.load_balancers.clone(), base.target_groups.clone(), base.listeners.clone())
     };
     let balancers = match due.tasks.contains(&Task::Kind(Read::LoadBalancers)) {
@@ -169,7 +169,7 @@ async fn target_groups(inner: &Inner, due: &Due, known: &[TargetGroup]) -> Resul
     }
     // One call each: not for those that are settled, but for the slow sweep.
     let unsettled = groups.iter_mut().filter(|it| !it.load_balancers.is_empty()).filter(|group| {
-        let written = || group.load_balancers.iter().any(|it| inner.state().world.ledger.mentions(it));
+        let written = || group.load_balancers.iter().any(|it| inner.state().world.is_written(it));
         due.slow || group.targets.is_none() || written()
     });
     try_join_all(unsettled.map(|group| async move {

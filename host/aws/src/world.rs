@@ -4,11 +4,11 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use plan::{
-    FoundListener, FoundLoadBalancer, FoundNetworkInterface, FoundSecurityGroup, HealthCheck, LoadBalancerAttributes, Read, Snapshot, Tags,
-    Timestamp,
+    FoundListener, FoundLoadBalancer, FoundNetworkInterface, FoundSecurityGroup, FoundVpc, HealthCheck, LoadBalancerAttributes, Read,
+    Snapshot, Tags, Timestamp,
 };
 
-use crate::ledger::Ledger;
+use crate::ledger::{Amendment, Ledger};
 
 /// How long it counts that something was not there, in seconds.
 const ABSENT: f64 = 3600.0;
@@ -67,16 +67,18 @@ pub(crate) struct Memory {
 
 #[derive(Default)]
 pub(crate) struct World {
-    pub base: Base,
-    pub ledger: Ledger,
-    pub memory: Memory,
+    base: Base,
+    ledger: Ledger,
+    memory: Memory,
+    /// All three together, as long as nothing but amendments came since: most of a region is the same from one write to the next.
+    shown: Option<Snapshot>,
 }
 
 impl Base {
     fn snapshot(&self) -> Snapshot {
         let mut res = self.snapshot.clone();
-        res.load_balancers = self.classic.clone();
-        res.load_balancers.extend(self.load_balancers.iter().map(|it| self.with_listeners(it)));
+        let others = self.load_balancers.iter().map(|it| self.with_listeners(it));
+        res.load_balancers = self.classic.iter().cloned().chain(others).collect();
         for (vpc, deleting) in &self.deleting {
             res.deleting_vpcs_read.insert(vpc.clone(), deleting.began);
             res.network_interfaces.extend(deleting.interfaces.iter().cloned());
@@ -105,22 +107,69 @@ impl Base {
     }
 }
 
+impl Memory {
+    /// Puts what no read shows into a snapshot.
+    fn complete(&self, snapshot: &mut Snapshot) {
+        let forgot = |it: &FoundVpc| it.dns_hostnames != Some(true) && self.dns_hostnames.contains(&it.id);
+        if snapshot.vpcs.iter().any(forgot) {
+            snapshot.vpcs.iter_mut().filter(|it| forgot(it)).for_each(|it| it.dns_hostnames = Some(true));
+        }
+        let differs = |it: &FoundLoadBalancer| it.attributes.as_ref() != self.attributes.get(&it.id);
+        if snapshot.load_balancers.iter().any(differs) {
+            let all = snapshot.load_balancers.iter_mut().filter(|it| differs(it));
+            all.for_each(|it| it.attributes = self.attributes.get(&it.id).cloned());
+        }
+    }
+}
+
 impl World {
+    /// What was read.
+    pub fn base(&self) -> &Base {
+        &self.base
+    }
+
+    /// What was read, to be changed.
+    pub fn base_mut(&mut self) -> &mut Base {
+        self.shown = None;
+        &mut self.base
+    }
+
+    /// What no read shows, to be changed.
+    pub fn memory_mut(&mut self) -> &mut Memory {
+        self.shown = None;
+        &mut self.memory
+    }
+
+    /// Whether something about this id is not shown by reads yet.
+    pub fn is_written(&self, id: &str) -> bool {
+        self.ledger.mentions(id)
+    }
+
+    /// Adds what a write's answer, which came `at`, said; `read` is what will show it.
+    pub fn record(&mut self, read: Read, at: Timestamp, amendment: Amendment) {
+        let follows = self.ledger.record(read, at, amendment);
+        self.shown = self.shown.take().filter(|_| follows).map(|mut shown| {
+            self.ledger.amend_latest(&mut shown);
+            self.memory.complete(&mut shown);
+            shown
+        });
+    }
+
     /// Everything known, put together.
-    pub fn snapshot(&self) -> Snapshot {
-        let mut res = self.base.snapshot();
-        self.ledger.amend(&mut res);
-        for vpc in res.vpcs.iter_mut().filter(|it| self.memory.dns_hostnames.contains(&it.id)) {
-            vpc.dns_hostnames = Some(true);
-        }
-        for balancer in &mut res.load_balancers {
-            balancer.attributes = self.memory.attributes.get(&balancer.id).cloned();
-        }
-        res
+    pub fn snapshot(&mut self) -> Snapshot {
+        let (base, ledger, memory) = (&self.base, &self.ledger, &self.memory);
+        let build = || {
+            let mut res = base.snapshot();
+            ledger.amend(&mut res);
+            memory.complete(&mut res);
+            res
+        };
+        self.shown.get_or_insert_with(build).clone()
     }
 
     /// After `reads`, which began at `began`, were put into the base: forgets what they show or overrule.
     pub fn settle(&mut self, reads: &[Read], began: Timestamp) {
+        self.shown = None;
         let mut scratch = self.base.snapshot();
         for read in reads {
             self.base.snapshot.read_at.insert(*read, began);
@@ -143,4 +192,84 @@ fn ids(snapshot: &Snapshot) -> BTreeSet<String> {
     res.extend(snapshot.load_balancers.iter().map(|it| it.id.clone()));
     res.extend(snapshot.subnets.iter().map(|it| it.id.clone()));
     res
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::ledger::{changed, gone, made};
+    use plan::{FoundSubnet, LoadBalancerKind, State};
+
+    fn vpc(id: &str) -> FoundVpc {
+        FoundVpc { id: id.into(), cidr: "10.0.0.0/16".into(), state: State::Ready, dns_hostnames: None, tags: Tags::new() }
+    }
+
+    fn subnet(id: &str) -> FoundSubnet {
+        FoundSubnet {
+            id: id.into(),
+            vpc_id: "vpc-1".into(),
+            zone: "a".into(),
+            cidr: "10.0.0.0/24".into(),
+            public: false,
+            state: State::Ready,
+            tags: Tags::new(),
+        }
+    }
+
+    fn balancer(id: &str) -> FoundLoadBalancer {
+        FoundLoadBalancer {
+            id: id.into(),
+            name: id.into(),
+            kind: LoadBalancerKind::Classic,
+            dns_name: String::new(),
+            vpc_id: "vpc-1".into(),
+            internal: false,
+            state: State::Ready,
+            subnets: BTreeSet::new(),
+            groups: BTreeSet::new(),
+            listeners: Vec::new(),
+            targets: BTreeSet::new(),
+            attributes: None,
+            target_groups: Vec::new(),
+            tags: None,
+        }
+    }
+
+    #[test]
+    fn a_write_copies_only_the_kind_that_it_is_about() {
+        let mut world = World::default();
+        world.record(Read::Vpcs, 1.0, made(vpc("vpc-1")));
+        world.record(Read::Subnets, 2.0, made(subnet("subnet-1")));
+        let before = world.snapshot();
+        world.record(Read::Subnets, 3.0, changed::<FoundSubnet>("subnet-1", |it| it.public = true));
+        let after = world.snapshot();
+        assert!(after.vpcs.is_same(&before.vpcs));
+        assert!(after.subnets[0].public && !before.subnets[0].public, "a snapshot never changes");
+        world.record(Read::Subnets, 4.0, changed::<FoundSubnet>("subnet-1", |it| it.public = true));
+        assert!(world.snapshot().subnets.is_same(&after.subnets), "it was so already");
+    }
+
+    #[test]
+    fn what_is_shown_write_by_write_is_what_is_put_together_anew() {
+        let attributes = LoadBalancerAttributes { cross_zone: true, idle_timeout_seconds: Some(600) };
+        let mut world = World::default();
+        world.base_mut().classic.push(balancer("stale"));
+        let steps: Vec<Box<dyn Fn(&mut World)>> = vec![
+            Box::new(|it| it.record(Read::Vpcs, 1.0, made(vpc("vpc-1")))),
+            Box::new(|it| it.memory_mut().dns_hostnames.extend(["vpc-1".to_owned()])),
+            Box::new(|it| it.record(Read::Vpcs, 2.0, changed::<FoundVpc>("vpc-1", |it| it.tags.extend([("a".into(), "b".into())])))),
+            Box::new(|it| it.record(Read::ClassicLoadBalancers, 3.0, made(balancer("new")))),
+            Box::new(move |it| it.memory_mut().attributes.extend([("new".to_owned(), attributes.clone())])),
+            Box::new(|it| it.record(Read::ClassicLoadBalancers, 4.0, gone::<FoundLoadBalancer>("stale"))),
+            Box::new(|it| it.record(Read::ClassicLoadBalancers, 5.0, made(balancer("stale")))),
+            Box::new(|it| it.record(Read::ClassicLoadBalancers, 6.0, gone::<FoundLoadBalancer>("new"))),
+            Box::new(|it| it.memory_mut().dns_hostnames.clear()),
+        ];
+        for (n, step) in steps.iter().enumerate() {
+            step(&mut world);
+            let shown = format!("{:?}", world.snapshot());
+            world.base_mut();
+            assert_eq!(shown, format!("{:?}", world.snapshot()), "after step {n}");
+        }
+    }
 }

@@ -3,7 +3,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use crate::{HealthCheck, InstanceStatus, LoadBalancerAttributes, LoadBalancerKind, State};
+use crate::{HealthCheck, InstanceStatus, LoadBalancerAttributes, LoadBalancerKind, Shared, State};
 
 /// Tags of a resource.
 pub type Tags = BTreeMap<String, String>;
@@ -27,7 +27,7 @@ pub enum Read {
     TargetGroups,
 }
 
-/// Everything known of one region, shared by all clusters and machines in it.
+/// Everything known of one region, shared by all clusters and machines in it. Cheap to clone.
 #[derive(Clone, Debug, Default)]
 pub struct Snapshot {
     pub region: String,
@@ -38,17 +38,17 @@ pub struct Snapshot {
     pub read_at: BTreeMap<Read, Timestamp>,
     /// Available zones that need no opt-in, sorted.
     pub zones: Vec<String>,
-    pub vpcs: Vec<FoundVpc>,
-    pub subnets: Vec<FoundSubnet>,
-    pub internet_gateways: Vec<FoundInternetGateway>,
-    pub nat_gateways: Vec<FoundNatGateway>,
-    pub addresses: Vec<FoundAddress>,
-    pub route_tables: Vec<FoundRouteTable>,
-    pub security_groups: Vec<FoundSecurityGroup>,
-    pub instances: Vec<FoundInstance>,
-    pub load_balancers: Vec<FoundLoadBalancer>,
+    pub vpcs: Shared<FoundVpc>,
+    pub subnets: Shared<FoundSubnet>,
+    pub internet_gateways: Shared<FoundInternetGateway>,
+    pub nat_gateways: Shared<FoundNatGateway>,
+    pub addresses: Shared<FoundAddress>,
+    pub route_tables: Shared<FoundRouteTable>,
+    pub security_groups: Shared<FoundSecurityGroup>,
+    pub instances: Shared<FoundInstance>,
+    pub load_balancers: Shared<FoundLoadBalancer>,
     /// Only of VPCs that are being deleted.
-    pub network_interfaces: Vec<FoundNetworkInterface>,
+    pub network_interfaces: Shared<FoundNetworkInterface>,
     /// VPCs whose interfaces and groups (also untagged ones) and whose load balancers' tags were read, and when that began.
     pub deleting_vpcs_read: BTreeMap<String, Timestamp>,
     /// Ids that were read one by one and do not exist, and when that was found.

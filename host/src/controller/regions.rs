@@ -99,7 +99,10 @@ impl News {
             all,
             read: new.read_at.iter().filter(|(read, at)| old.read_at.get(read) != Some(at)).map(|(read, _)| *read).collect(),
             deleting_vpcs: old.deleting_vpcs_read != new.deleting_vpcs_read,
-            instances: changed_instances(&old.instances, &new.instances),
+            instances: match old.instances.is_same(&new.instances) {
+                true => BTreeSet::new(),
+                false => changed_instances(&old.instances, &new.instances),
+            },
         }
     }
 

@@ -1,5 +1,5 @@
 //! What is known of the objects of one kind. The newest version wins, whether it came from the watch or from the reply to a write.
-//! It never talks to the API.
+//! A version in which nothing changed that anybody here reads is kept and is no news. It never talks to the API.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Deref;
@@ -7,13 +7,14 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, PoisonError, RwLock};
 
 use kube::ResourceExt;
-use kube::api::DynamicObject;
+use kube::api::ObjectMeta;
 use serde_json::Value;
 
+use super::raw::Raw;
 use super::{Error, Kept, name_of};
 use crate::context::ObjectName;
 
-/// An object as it was read, and its status as it is stored: a status may hold what its type cannot show.
+/// An object as it was read. Of kinds that are ours, its status as it is stored too: that may hold what its type cannot show.
 #[derive(Clone, Debug)]
 pub struct Known<K> {
     object: K,
@@ -30,16 +31,18 @@ impl<K> Deref for Known<K> {
 
 impl<K: Kept> Known<K> {
     /// Reads an object; what its status holds in another shape is left out rather than refused.
-    pub(super) fn read(mut object: DynamicObject) -> Result<Self, Error> {
-        object.metadata.managed_fields = None;
-        let stored_status = object.data.get("status").cloned().unwrap_or(Value::Null);
-        let name = name_of(&object).to_string();
-        let unreadable = |source| Error::Unreadable { kind: K::KIND.as_str(), name, source };
-        let value =
-            serde_json::to_value(object).map_err(|source| Error::Unreadable { kind: K::KIND.as_str(), name: String::new(), source })?;
-        let object = match K::deserialize(&value) {
+    pub(super) fn read(raw: Raw) -> Result<Self, Error> {
+        let stored_status = match K::ALIKE {
+            None => raw.value.get("status").cloned().unwrap_or(Value::Null),
+            Some(_) => Value::Null,
+        };
+        let object = match K::deserialize(&raw.value) {
             Ok(object) => object,
-            Err(_) => K::deserialize(without_status(value)).map_err(unreadable)?,
+            Err(_) => {
+                let name = name_of(&raw).to_string();
+                let unreadable = |source| Error::Unreadable { kind: K::KIND.as_str(), name, source };
+                K::deserialize(without_status(raw.value)).map_err(unreadable)?
+            }
         };
         Ok(Self { object, stored_status })
     }
@@ -57,18 +60,27 @@ impl<K: Kept> Known<K> {
         self.finalizers().iter().any(|it| it == finalizer)
     }
 
-    /// Version of an object as a number, which grows with every write; `None` when the API server numbers in another way.
-    fn version(&self) -> Option<u64> {
-        self.resource_version()?.parse().ok()
+    fn is_older_than(&self, other: &Self) -> bool {
+        is_older(self.meta(), other.meta())
     }
 
-    fn is_older_than(&self, other: &Self) -> bool {
-        self.uid() == other.uid() && matches!((self.version(), other.version()), (Some(one), Some(two)) if one < two)
+    /// Whether it says the same as another version.
+    fn is_like(&self, other: &Self) -> bool {
+        K::ALIKE.is_some_and(|alike| alike(&self.object, &other.object))
     }
 
     fn is_gone(&self) -> bool {
         self.is_deleting() && self.finalizers().is_empty()
     }
+}
+
+fn is_older(one: &ObjectMeta, other: &ObjectMeta) -> bool {
+    one.uid == other.uid && matches!((version(one), version(other)), (Some(one), Some(two)) if one < two)
+}
+
+/// Version of an object as a number, which grows with every write; `None` when the API server numbers in another way.
+fn version(metadata: &ObjectMeta) -> Option<u64> {
+    metadata.resource_version.as_ref()?.parse().ok()
 }
 
 fn without_status(mut value: Value) -> Value {
@@ -118,6 +130,13 @@ impl<K: Kept> Cache<K> {
         self.ready.store(true, Ordering::Release);
     }
 
+    /// Whether this version of an object, or a newer one, is known already.
+    pub(super) fn knows(&self, name: &ObjectName, metadata: &ObjectMeta) -> bool {
+        let objects = self.objects.read().unwrap_or_else(PoisonError::into_inner);
+        let known = objects.known.get(name).map(|it| it.meta());
+        known.is_some_and(|it| is_older(metadata, it) || metadata.resource_version == it.resource_version)
+    }
+
     /// Takes what the watch showed. False: nothing new.
     pub(super) fn see(&self, object: Known<K>) -> bool {
         let name = object.object_name();
@@ -128,8 +147,9 @@ impl<K: Kept> Cache<K> {
         {
             return false;
         }
+        let news = !objects.known.get(&name).is_some_and(|known| object.is_like(known));
         objects.known.insert(name, Arc::new(object));
-        true
+        news
     }
 
     /// Takes the reply to a write of ours. An object that is gone by now does not come back by it.
@@ -167,6 +187,7 @@ impl<K: Kept> Cache<K> {
 mod tests {
     use super::*;
     use crds::AWSCluster;
+    use crds::cluster_api::{Cluster, Machine};
     use serde_json::json;
 
     fn cluster(version: &str, status: Value) -> Known<AWSCluster> {
@@ -187,6 +208,40 @@ mod tests {
         assert!(!cache.see(cluster("10", Value::Null)));
         assert!(!cache.see(cluster("11", Value::Null)), "the echo of our own write is no news");
         assert!(cache.see(cluster("12", Value::Null)));
+    }
+
+    fn other<K: Kept>(kind: &str, version: &str, annotations: Value, status: Value) -> Known<K> {
+        let object = serde_json::from_value(json!({
+            "apiVersion": "cluster.x-k8s.io/v1beta2", "kind": kind,
+            "metadata": {"name": "prod", "namespace": "default", "uid": "u", "resourceVersion": version, "annotations": annotations},
+            "spec": {"clusterName": "prod"}, "status": status,
+        }))
+        .expect("an object");
+        Known::read(object).expect("an object of the kind")
+    }
+
+    #[test]
+    fn what_nobody_here_reads_of_a_cluster_is_no_news_and_yet_the_newest_version_is_known() {
+        let cache = Cache::<Cluster>::default();
+        let provisioned = |counted: i32| json!({"initialization": {"infrastructureProvisioned": true}, "workers": {"replicas": counted}});
+        assert!(cache.see(other("Cluster", "1", Value::Null, Value::Null)));
+        assert!(cache.see(other("Cluster", "2", Value::Null, provisioned(1))));
+        assert!(!cache.see(other("Cluster", "3", Value::Null, provisioned(2))));
+        let known = cache.get(&ObjectName::new("default", "prod")).expect("it is known");
+        assert_eq!(known.resource_version().as_deref(), Some("3"));
+        assert!(cache.see(other("Cluster", "4", json!({"a": "b"}), provisioned(2))));
+    }
+
+    #[test]
+    fn of_what_a_machine_is_told_only_its_node_and_the_health_of_that_are_news() {
+        let cache = Cache::<Machine>::default();
+        let condition = |kind: &str, status: &str| json!({"type": kind, "status": status, "reason": "R", "message": "", "lastTransitionTime": "2027-01-15T08:00:00Z"});
+        let said = |all: &[Value]| json!({"phase": "Provisioned", "nodeRef": {"name": "n"}, "conditions": all});
+        assert!(cache.see(other("Machine", "1", Value::Null, said(&[]))));
+        assert!(!cache.see(other("Machine", "2", Value::Null, said(&[condition("Ready", "False")]))));
+        assert!(cache.see(other("Machine", "3", Value::Null, said(&[condition("Ready", "False"), condition("NodeHealthy", "Unknown")]))));
+        assert!(!cache.see(other("Machine", "4", Value::Null, said(&[condition("Ready", "True"), condition("NodeHealthy", "Unknown")]))));
+        assert!(cache.see(other("Machine", "5", Value::Null, json!({"conditions": [condition("NodeHealthy", "Unknown")]}))));
     }
 
     #[test]

@@ -6,6 +6,7 @@ use crds::cluster_api::{Cluster, KubeadmControlPlane, Machine};
 use crds::names::CLUSTER_NAME_LABEL;
 use crds::{AWSCluster, AWSMachine, ClusterPlugin};
 use k8s_openapi::NamespaceResourceScope;
+use kube::api::ObjectMeta;
 use kube::{Resource, ResourceExt};
 use serde::de::DeserializeOwned;
 
@@ -23,12 +24,16 @@ pub trait Kept:
     #[allow(private_interfaces)]
     fn cache(caches: &Caches) -> &Cache<Self>;
 
+    /// Of a kind that others look after: whether two versions of an object differ in nothing that is read of them. Cluster API writes many
+    /// of them in a row while a cluster comes up, and a version without news wakes nobody. `None`: the kind is ours, every version counts.
+    const ALIKE: Option<fn(&Self, &Self) -> bool>;
+
     /// The Cluster that it belongs to, as far as the object says.
     fn cluster(&self) -> Option<ObjectName>;
 }
 
 macro_rules! kept {
-    ($($Kind:ident, $field:ident, $cluster:expr;)*) => {
+    ($($Kind:ident, $field:ident, $cluster:expr, $alike:expr;)*) => {
         /// The kinds that are watched.
         #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
         pub enum Kind { $($Kind,)* }
@@ -50,6 +55,7 @@ macro_rules! kept {
 
         $(impl Kept for $Kind {
             const KIND: Kind = Kind::$Kind;
+            const ALIKE: Option<fn(&Self, &Self) -> bool> = $alike;
 
             #[allow(private_interfaces)]
             fn cache(caches: &Caches) -> &Cache<Self> {
@@ -69,12 +75,35 @@ macro_rules! kept {
 }
 
 kept! {
-    AWSCluster, aws_clusters, owner_cluster;
-    AWSMachine, aws_machines, labelled_cluster;
-    Cluster, clusters, |it: &Cluster| Some(it.name_any());
-    Machine, machines, |it: &Machine| Some(it.spec.cluster_name.clone());
-    KubeadmControlPlane, control_planes, labelled_cluster;
-    ClusterPlugin, cluster_plugins, |it: &ClusterPlugin| Some(it.spec.cluster_name.clone());
+    AWSCluster, aws_clusters, owner_cluster, None;
+    AWSMachine, aws_machines, labelled_cluster, None;
+    Cluster, clusters, |it: &Cluster| Some(it.name_any()), Some(same_cluster);
+    Machine, machines, |it: &Machine| Some(it.spec.cluster_name.clone()), Some(same_machine);
+    KubeadmControlPlane, control_planes, labelled_cluster, Some(same_control_plane);
+    ClusterPlugin, cluster_plugins, |it: &ClusterPlugin| Some(it.spec.cluster_name.clone()), None;
+}
+
+fn same_cluster(one: &Cluster, other: &Cluster) -> bool {
+    one.spec == other.spec && one.status == other.status && same_metadata(&one.metadata, &other.metadata)
+}
+
+/// Of its status only the Node and that one's health are looked at.
+fn same_machine(one: &Machine, other: &Machine) -> bool {
+    let node = |it: &Machine| it.status.as_ref().and_then(|it| it.node_ref.clone());
+    let health = |it: &Machine| {
+        let conditions = it.status.as_ref().map(|it| it.conditions.iter()).into_iter().flatten();
+        conditions.filter(|it| it.type_ == "NodeHealthy").cloned().collect::<Vec<_>>()
+    };
+    one.spec == other.spec && node(one) == node(other) && health(one) == health(other) && same_metadata(&one.metadata, &other.metadata)
+}
+
+fn same_control_plane(one: &KubeadmControlPlane, other: &KubeadmControlPlane) -> bool {
+    one.spec == other.spec && one.status == other.status && same_metadata(&one.metadata, &other.metadata)
+}
+
+fn same_metadata(one: &ObjectMeta, other: &ObjectMeta) -> bool {
+    let said = |it: &ObjectMeta| ObjectMeta { resource_version: None, generation: None, ..it.clone() };
+    said(one) == said(other)
 }
 
 /// By group and kind, never by version or by who is the controller: Cluster API sets the latter for some clusters only.

@@ -6,18 +6,18 @@ use std::error::Error as _;
 
 use futures::StreamExt;
 use kube::Api;
-use kube::api::DynamicObject;
 use kube::core::ApiResource;
 use kube::runtime::WatchStreamExt;
 use kube::runtime::watcher::{Config, Event, watcher};
 
+use super::raw::Raw;
 use super::{Change, Kept, Known, Management, name_of};
 use crate::context::ObjectName;
 
 pub(super) async fn watch<K: Kept>(management: Management) {
     let client = management.0.client.clone();
     let resource = ApiResource::erase::<K>(&());
-    let api: Api<DynamicObject> = match &management.0.namespace {
+    let api: Api<Raw> = match &management.0.namespace {
         Some(namespace) => Api::namespaced_with(client, namespace, &resource),
         None => Api::all_with(client, &resource),
     };
@@ -41,7 +41,7 @@ pub(super) async fn watch<K: Kept>(management: Management) {
     }
 }
 
-fn take<K: Kept>(management: &Management, event: Event<DynamicObject>, listed: &mut BTreeSet<ObjectName>) {
+fn take<K: Kept>(management: &Management, event: Event<Raw>, listed: &mut BTreeSet<ObjectName>) {
     let cache = K::cache(&management.0.caches);
     match event {
         Event::Init => listed.clear(),
@@ -60,9 +60,13 @@ fn take<K: Kept>(management: &Management, event: Event<DynamicObject>, listed: &
     }
 }
 
-fn see<K: Kept>(management: &Management, object: DynamicObject) {
+fn see<K: Kept>(management: &Management, object: Raw) {
     let cache = K::cache(&management.0.caches);
     let name = name_of(&object);
+    // Most often the echo of a write of ours.
+    if cache.knows(&name, &object.metadata) {
+        return;
+    }
     let (news, cluster) = match Known::<K>::read(object) {
         Ok(object) => {
             let cluster = object.cluster();

@@ -78,7 +78,7 @@ impl Management {
     async fn send<K: Kept>(&self, object: &Known<K>, subresource: Option<&str>, patch: Value) -> Result<Arc<Known<K>>, Error> {
         let name = object.object_name();
         let kind = K::KIND.as_str();
-        let api = self.dynamic::<K>(&name.namespace);
+        let api = self.raw::<K>(&name.namespace);
         let parameters = PatchParams { field_manager: Some("cluster-operator".into()), ..PatchParams::default() };
         let reply = match subresource {
             Some(_) => api.patch_status(&name.name, &parameters, &Patch::Merge(&patch)).await,

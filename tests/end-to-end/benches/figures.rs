@@ -14,6 +14,10 @@ const FLEET: usize = 20;
 const MACHINES: usize = 5;
 /// Seconds that NAT gateways and instances take in the emulator.
 const EMULATOR_DELAY: f64 = 2.0;
+/// The operator's counter of writes to the management API, the Lease aside.
+const WRITES: &str = "cluster_operator_api_writes_total";
+/// The operator's counter of looks at clusters and machines.
+const LOOKS: &str = "cluster_operator_reconciles_total";
 
 #[tokio::main]
 async fn main() -> Result<()> {
@@ -121,14 +125,16 @@ async fn fleet_of(clusters: usize, settled: u64) -> Result<()> {
     let bar = |text: &'static str| if clusters == FLEET { text } else { "" };
     print(&format!("{name}: AWS calls to create"), made.len(), bar("<= 1400"));
     print(&format!("{name}: processor seconds to create"), format!("{:.2}", processor - before.0), bar("<= 3"));
+    print("  management API writes", counted(&bed, WRITES).await?, "");
+    print("  looks at objects", counted(&bed, LOOKS).await?, "");
     tokio::time::sleep(MOMENT.min(Duration::from_secs(90))).await;
     let from = bed.emulator().calls(0).await?.next;
-    let wrote = api_writes(&bed).await?;
+    let wrote = counted(&bed, WRITES).await?;
     tokio::time::sleep(Duration::from_secs(settled)).await;
     let quiet = calls(&bed, from).await?;
     print(&format!("{name}: AWS calls in {settled} settled seconds"), quiet.len(), "<= 40");
     print("  of them writes", writes(&quiet), "0");
-    print("  management API writes", api_writes(&bed).await? - wrote, "0");
+    print("  management API writes", counted(&bed, WRITES).await? - wrote, "0");
     print(&format!("{name}: memory, MiB (RSS)"), usage(&bed).await?.1 / 1024, bar("<= 60"));
     Ok(())
 }
@@ -145,10 +151,10 @@ async fn usage(bed: &Bed) -> Result<(f64, u64)> {
     Ok(((ticks(11)? + ticks(12)?) / 100.0, kib))
 }
 
-/// Writes to the management API so far, the Lease aside.
-async fn api_writes(bed: &Bed) -> Result<u64> {
+/// What the operator counted so far under one name, whatever the labels.
+async fn counted(bed: &Bed, name: &str) -> Result<u64> {
     let text =
         bed.exec("curl", &["--silent", "--fail", "http://127.0.0.1:8080/metrics"]).await.context("reading the operator's metrics")?;
-    let lines = text.lines().filter(|it| it.starts_with("cluster_operator_api_writes_total"));
+    let lines = text.lines().filter(|it| it.starts_with(name));
     Ok(lines.filter_map(|it| it.rsplit(' ').next()?.parse::<f64>().ok()).sum::<f64>() as u64)
 }

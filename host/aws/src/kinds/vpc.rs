@@ -44,8 +44,8 @@ pub(crate) async fn update(region: &Inner, id: &str, vpc: &Vpc) -> Result<(), Fa
     region.api.write("ec2:ModifyVpcAttribute", call.send()).await?;
     let mut state = region.state();
     match vpc.dns_hostnames {
-        true => state.world.memory.dns_hostnames.insert(id.to_owned()),
-        false => state.world.memory.dns_hostnames.remove(id),
+        true => state.world.memory_mut().dns_hostnames.insert(id.to_owned()),
+        false => state.world.memory_mut().dns_hostnames.remove(id),
     };
     Ok(())
 }

@@ -192,7 +192,8 @@ fn a_vpc_that_a_cluster_of_the_same_name_uses_too_is_not_swept() {
         res
     };
     let snapshot = |vpc_id: &str, tags: Tags| Snapshot {
-        security_groups: vec![group("sg-1", "prod-node", "vpc-1", with_id("id-1"), &[]), group("sg-2", "prod-2-node", vpc_id, tags, &[])],
+        security_groups: vec![group("sg-1", "prod-node", "vpc-1", with_id("id-1"), &[]), group("sg-2", "prod-2-node", vpc_id, tags, &[])]
+            .into(),
         ..Snapshot::default()
     };
     assert!(serves_another(&snapshot("vpc-1", with_id("id-2")), "vpc-1", "prod", "id-1"));

@@ -236,7 +236,7 @@ async fn set_attributes(region: &Inner, name: &str, attributes: &LoadBalancerAtt
     let all = AwsAttributes::builder().cross_zone_load_balancing(cross_zone).set_connection_settings(idle).build();
     let call = region.api.classic.modify_load_balancer_attributes().load_balancer_name(name).load_balancer_attributes(all);
     region.api.write("elasticloadbalancing:ModifyLoadBalancerAttributes", call.send()).await?;
-    region.state().world.memory.attributes.insert(name.to_owned(), attributes.clone());
+    region.state().world.memory_mut().attributes.insert(name.to_owned(), attributes.clone());
     Ok(())
 }
 
@@ -263,7 +263,7 @@ async fn set_network(region: &Inner, name: &str, is: &LoadBalancer, seen: &LoadB
 pub(crate) async fn delete(region: &Inner, name: &str) -> Result<(), Failure> {
     let call = region.api.classic.delete_load_balancer().load_balancer_name(name);
     gone_is_done(region.api.write("elasticloadbalancing:DeleteLoadBalancer", call.send()).await.map(drop))?;
-    region.state().world.memory.attributes.remove(name);
+    region.state().world.memory_mut().attributes.remove(name);
     region.follow(Task::DeletingVpcs);
     region.record(Read::ClassicLoadBalancers, gone::<FoundLoadBalancer>(name));
     Ok(())

@@ -162,7 +162,7 @@ async fn set_attributes(region: &Inner, arn: &str, attributes: &LoadBalancerAttr
         LoadBalancerAttribute::builder().key("load_balancing.cross_zone.enabled").value(attributes.cross_zone.to_string()).build();
     let call = region.api.elb.modify_load_balancer_attributes().load_balancer_arn(arn).attributes(cross_zone);
     region.api.write("elasticloadbalancing:ModifyLoadBalancerAttributes", call.send()).await?;
-    region.state().world.memory.attributes.insert(arn.to_owned(), attributes.clone());
+    region.state().world.memory_mut().attributes.insert(arn.to_owned(), attributes.clone());
     Ok(())
 }
 
@@ -206,8 +206,8 @@ pub(crate) async fn delete_alone(region: &Inner, arn: &str) -> Result<(), Failur
     let call = region.api.elb.delete_load_balancer().load_balancer_arn(arn);
     gone_is_done(region.api.write("elasticloadbalancing:DeleteLoadBalancer", call.send()).await.map(drop))?;
     let mut state = region.state();
-    state.world.memory.attributes.remove(arn);
-    state.world.base.listeners.remove(arn);
+    state.world.memory_mut().attributes.remove(arn);
+    state.world.base_mut().listeners.remove(arn);
     drop(state);
     region.follow(Task::DeletingVpcs);
     region.record(Read::LoadBalancers, gone::<FoundLoadBalancer>(arn));

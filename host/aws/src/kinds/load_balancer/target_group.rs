@@ -196,7 +196,7 @@ async fn create_listener(region: &Inner, balancer: &str, port: u16, group: &str,
         other => drop(other?),
     }
     let forward = Forward { port, target_group: group.to_owned() };
-    region.state().world.base.listeners.entry(balancer.to_owned()).or_default().push(forward);
+    region.state().world.base_mut().listeners.entry(balancer.to_owned()).or_default().push(forward);
     Ok(())
 }
 
