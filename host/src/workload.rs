@@ -40,7 +40,7 @@ pub enum WorkloadError {
     UnknownKind { object: ObjectRef },
     /// The API server's answer. `fields` are those that it names as wrong, such as `spec.selector`.
     #[error("{object}: {message}")]
-    Refused { object: ObjectRef, code: u16, message: String, fields: Vec<String> },
+    Refused { object: Box<ObjectRef>, code: u16, message: String, fields: Vec<String> },
 }
 
 /// How dependents of a deleted object are treated.
@@ -226,7 +226,7 @@ fn refusal(object: &ObjectRef, error: kube::Error) -> WorkloadError {
         kube::Error::Api(status) if status.code == 409 => WorkloadError::Conflict { object: object.clone(), message: status.message },
         kube::Error::Api(status) if status.code < 500 && status.code != 429 => {
             let fields = status.details.into_iter().flat_map(|it| it.causes).map(|it| it.field).collect();
-            WorkloadError::Refused { object: object.clone(), code: status.code, message: status.message, fields }
+            WorkloadError::Refused { object: Box::new(object.clone()), code: status.code, message: status.message, fields }
         }
         other => unreachable(other),
     }

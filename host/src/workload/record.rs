@@ -69,7 +69,7 @@ pub fn authority_object(module: &str) -> ObjectRef {
 fn read(object: ObjectRef, live: &Value) -> Result<Inventory, WorkloadError> {
     let text = live.pointer("/data/inventory").and_then(Value::as_str).unwrap_or_default();
     serde_json::from_str(text).map_err(|it| WorkloadError::Refused {
-        object,
+        object: Box::new(object),
         code: 422,
         message: format!("data.inventory is not an inventory of this program: {it}"),
         fields: vec![],

@@ -61,7 +61,7 @@ pub fn used_by_storage(module: &str, seen: &StorageSeen) -> Vec<String> {
 }
 
 /// Claims whose volumes are to be deleted with the cluster, and those that would still get one.
-pub fn claims_to_delete<'a>(policy: Volumes, seen: &'a StorageSeen) -> Vec<&'a Value> {
+pub fn claims_to_delete(policy: Volumes, seen: &StorageSeen) -> Vec<&Value> {
     let goes = |claim: &Value| {
         let volume = text(claim, "/spec/volumeName");
         let bound = seen.volumes.iter().any(|it| text(it, "/metadata/name") == volume && is_ours(it) && goes_with_claim(it));
@@ -77,7 +77,7 @@ pub fn claims_to_delete<'a>(policy: Volumes, seen: &'a StorageSeen) -> Vec<&'a V
 pub fn volumes(policy: Volumes, seen: &StorageSeen) -> VolumeWork {
     let ours = || seen.volumes.iter().filter(|it| is_ours(it));
     if policy == Volumes::Retain {
-        return VolumeWork { stay: ours().map(|it| volume_text(it)).collect(), ..VolumeWork::default() };
+        return VolumeWork { stay: ours().map(volume_text).collect(), ..VolumeWork::default() };
     }
     let claims = claims_to_delete(policy, seen);
     let held: BTreeSet<(&str, &str)> = claims.iter().map(|it| (text(it, "/metadata/namespace"), text(it, "/metadata/name"))).collect();
