@@ -55,6 +55,18 @@ pub use storage::{DefaultClass, EBSStorage, EBSStorageClass, EBSVolumeType, EFSS
         description = "Whether networking works"
     ),
     printcolumn(
+        name = "Storage",
+        type_ = "string",
+        json_path = r".status.conditions[?(@.type=='StorageReady')].status",
+        description = "Whether volumes can be made"
+    ),
+    printcolumn(
+        name = "Ingress",
+        type_ = "string",
+        json_path = r".status.conditions[?(@.type=='IngressReady')].status",
+        description = "Whether Ingresses are served"
+    ),
+    printcolumn(
         name = "Reason",
         type_ = "string",
         json_path = r".status.conditions[?(@.type=='Ready')].reason",

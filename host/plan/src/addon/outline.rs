@@ -81,10 +81,11 @@ mod tests {
         ];
         let plan = AddOnPlan { steps, removal: vec![], diagnostics: vec![], extra: json!({}) };
         expect_test::expect![[r#"
+            add-on
               check   service account kube-system/sa can assume arn:aws:iam::123456789012:role/r (1 actions)
               allow   tcp 9443 from control plane to nodes: webhook
               apply   Namespace a
         "#]]
-        .assert_eq(&outline(&plan));
+        .assert_eq(&format!("add-on\n{}", outline(&plan)));
     }
 }
