@@ -4,6 +4,7 @@
 use anyhow::{Context, Result, ensure};
 use end_to_end::{BOOT, Cluster, MOMENT, condition, condition_text};
 use sandbox::Bed;
+use sandbox::emulator::Fault;
 use serde_json::{Value, json};
 
 use super::passed;
@@ -32,7 +33,29 @@ pub async fn all_add_ons(bed: &Bed) -> Result<()> {
     volumes_and_load_balancers_are_made(bed, &cluster).await?;
     what_is_in_use_is_not_uninstalled(bed, &cluster).await?;
     changed_settings_are_applied(bed, &cluster).await?;
+    what_is_not_in_use_is_uninstalled(bed, &cluster).await?;
+    a_role_that_is_missing_or_cannot_be_read_is_told_apart(bed, &cluster).await?;
     the_cluster_goes(bed, &cluster, &file_system).await
+}
+
+/// Storage and ingress join Calico on a cluster that lives; they act as the instances they run on.
+pub async fn without_roles(bed: &Bed, cluster: &Cluster) -> Result<()> {
+    let patch = r#"{"spec":{"storage":{"ebs":{},"efs":{}},"ingress":{"awsLoadBalancerController":{}}}}"#;
+    cluster.patch(bed, "clusterplugin", &cluster.name, patch).await?;
+    bed.wait_for("all add-ons to run beside Calico", MOMENT, async || {
+        let object = plugin(bed, cluster).await?;
+        let plugins = object["status"]["plugins"].as_array().cloned().unwrap_or_default();
+        let running = plugins.iter().filter(|it| it["phase"] == "Running").count();
+        ensure!(
+            running == 5 && condition(&object, "Ready") == "True",
+            "{running} of 5 run; Ready says {:?}",
+            condition_text(&object, "Ready")
+        );
+        Ok(())
+    })
+    .await?;
+    passed("storage and ingress are added to a cluster with Calico, without roles of their own");
+    Ok(())
 }
 
 fn issuer() -> String {
@@ -224,12 +247,7 @@ async fn what_is_in_use_is_not_uninstalled(bed: &Bed, cluster: &Cluster) -> Resu
     .await?;
     let back = json!({"spec": {"ingress": ingress}}).to_string();
     cluster.patch(bed, "clusterplugin", &cluster.name, &back).await?;
-    bed.wait_for("everything to be ready again", MOMENT, async || {
-        let object = plugin(bed, cluster).await?;
-        ensure!(condition(&object, "Ready") == "True", "Ready says {:?}", condition_text(&object, "Ready"));
-        Ok(())
-    })
-    .await?;
+    is_ready(bed, cluster).await?;
     passed("an ingress controller that is taken out of the spec stays while an Ingress needs it, which is named");
     Ok(())
 }
@@ -246,6 +264,68 @@ async fn changed_settings_are_applied(bed: &Bed, cluster: &Cluster) -> Result<()
     .await?;
     passed("changed settings are applied");
     Ok(())
+}
+
+/// EFS leaves, comes back, and finds its file system again.
+async fn what_is_not_in_use_is_uninstalled(bed: &Bed, cluster: &Cluster) -> Result<()> {
+    let workload = bed.workload(&cluster.namespace, &cluster.name).await?;
+    workload.kubectl(&["delete", "pod", "web", "--grace-period=0", "--wait=false"]).await?;
+    workload.kubectl(&["delete", "pvc", "shared", "--wait=false"]).await?;
+    let efs = plugin(bed, cluster).await?["spec"]["storage"]["efs"].clone();
+    cluster.patch(bed, "clusterplugin", &cluster.name, r#"{"spec":{"storage":{"efs":null}}}"#).await?;
+    bed.wait_for("the EFS driver to be gone", MOMENT, async || {
+        let left = workload.kubectl_json(&["get", "deployments,daemonsets,csidrivers,storageclasses", "--all-namespaces"]).await?;
+        let left = count(&left, |it| it["metadata"]["name"].as_str().is_some_and(|it| it.contains("efs")));
+        let names = plugin(bed, cluster).await?["status"]["plugins"].to_string();
+        ensure!(left == 0 && !names.contains("efs"), "{left} objects are left; {names}");
+        Ok(())
+    })
+    .await?;
+    cluster.patch(bed, "clusterplugin", &cluster.name, &json!({"spec": {"storage": {"efs": efs}}}).to_string()).await?;
+    is_ready(bed, cluster).await?;
+    passed("a driver that nothing uses is uninstalled when it is taken out of the spec, and comes back with it");
+    Ok(())
+}
+
+async fn a_role_that_is_missing_or_cannot_be_read_is_told_apart(bed: &Bed, cluster: &Cluster) -> Result<()> {
+    let role = |name: &str| json!({"spec": {"storage": {"ebs": {"roleARN": format!("arn:aws:iam::{ACCOUNT}:role/{name}")}}}}).to_string();
+    cluster.patch(bed, "clusterplugin", &cluster.name, &role("nobody")).await?;
+    bed.wait_for("storage to be held for want of its role", MOMENT, async || {
+        let object = plugin(bed, cluster).await?;
+        let text = condition_text(&object, "StorageReady");
+        ensure!(text.starts_with("RoleNotFound: spec.storage.ebs.roleARN"), "StorageReady says {text:?}");
+        let others = ["CloudProviderReady", "NetworkingReady", "IngressReady"].map(|it| condition(&object, it));
+        ensure!(others == ["True"; 3], "the others are {others:?}");
+        Ok(())
+    })
+    .await?;
+    let denied = Fault { kind: "access-denied".into(), service: Some("iam".into()), action: Some("GetRole".into()), ..Fault::default() };
+    bed.emulator().set_faults(&[denied]).await?;
+    let trust = trust("ebs-csi-controller-sa");
+    bed.aws(&["iam", "create-role", "--role-name", "full-other", "--assume-role-policy-document", &trust]).await?;
+    let all = json!({"Version": "2012-10-17", "Statement": [{"Effect": "Allow", "Action": "*", "Resource": "*"}]}).to_string();
+    bed.aws(&["iam", "put-role-policy", "--role-name", "full-other", "--policy-name", "all", "--policy-document", &all]).await?;
+    cluster.patch(bed, "clusterplugin", &cluster.name, &role("full-other")).await?;
+    bed.wait_for("storage to run with a role that may not be read", MOMENT, async || {
+        let object = plugin(bed, cluster).await?;
+        let text = condition_text(&object, "StorageReady");
+        let ready = condition(&object, "StorageReady") == "True";
+        ensure!(ready && text.contains("iam:GetRole"), "StorageReady says {text:?}");
+        Ok(())
+    })
+    .await?;
+    bed.emulator().set_faults(&[]).await?;
+    passed("a role that is missing holds storage, and one that may not be read is used and the missing permission named");
+    Ok(())
+}
+
+async fn is_ready(bed: &Bed, cluster: &Cluster) -> Result<()> {
+    bed.wait_for("everything to be ready", MOMENT, async || {
+        let object = plugin(bed, cluster).await?;
+        ensure!(condition(&object, "Ready") == "True", "Ready says {:?}", condition_text(&object, "Ready"));
+        Ok(())
+    })
+    .await
 }
 
 async fn the_cluster_goes(bed: &Bed, cluster: &Cluster, file_system: &str) -> Result<()> {
@@ -296,7 +376,7 @@ async fn clean_up(bed: &Bed, volumes: &[&str], file_system: &str) -> Result<()> 
         bed.aws(&["efs", "delete-file-system", "--file-system-id", file_system]).await.map(drop)
     })
     .await?;
-    for (role, _) in ROLES {
+    for role in ROLES.iter().map(|(role, _)| *role).chain(["full-other"]) {
         bed.aws(&["iam", "delete-role-policy", "--role-name", role, "--policy-name", "all"]).await?;
         bed.aws(&["iam", "delete-role", "--role-name", role]).await?;
     }

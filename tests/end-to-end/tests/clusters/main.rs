@@ -26,6 +26,7 @@ async fn one_control_plane(bed: &Bed) -> Result<()> {
     let cluster = workers_scale_up_and_down(bed, cluster).await?;
     an_instance_that_is_gone_fails_its_machine_and_is_replaced(bed, &cluster).await?;
     a_paused_cluster_is_left_alone(bed, &cluster).await?;
+    add_ons::without_roles(bed, &cluster).await?;
     a_load_balancer_of_a_service_is_gone_before_any_machine_is(bed, &cluster).await
 }
 
