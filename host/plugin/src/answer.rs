@@ -228,8 +228,8 @@ mod tests {
         check(vec![apply("", &[])], expect!["InvalidPlan: the id of a step has 0 bytes, not 1 to 253"]);
         check((0..513).map(|n| apply(&n.to_string(), &[])).collect(), expect!["InvalidPlan: steps: 513, more than 512"]);
         check(
-            vec![step("a", "aws.iam-role/v1", "{}", &[])],
-            expect![[r#"InvalidPlan: steps: step "a" is a "aws.iam-role/v1", which this host does not carry out"#]],
+            vec![step("a", "aws.bucket/v1", "{}", &[])],
+            expect![[r#"InvalidPlan: steps: step "a" is a "aws.bucket/v1", which this host does not carry out"#]],
         );
         check(
             vec![step("a", "k8s.apply/v1", r#"{"objects":[],"force":true}"#, &[])],
