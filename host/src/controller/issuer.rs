@@ -8,7 +8,7 @@ use crds::cluster_api::KubeadmControlPlane;
 use crds::{AWSCluster, names};
 use kube::ResourceExt;
 use plan::iam::check::{Finding, Provider, Reading, Status};
-use plan::iam::issuer::{self, PublicKey, Publication};
+use plan::iam::issuer::{self, KeySet, PublicKey, Publication};
 use plan::iam::publication::{self, AUDIENCE, Act, Readings, Retired, finding, reason};
 use plan::iam::{partition, trust};
 use serde_json::json;
@@ -194,9 +194,17 @@ pub async fn retract(object: &Known<AWSCluster>, cluster: &ObjectName, region: &
         Ok(_) => (),
         Err(message) => left.push(message),
     }
-    for key in [&publication.discovery_key, &publication.jwks_key] {
-        let said = region.delete_object(&bucket.bucket, key).await;
-        left.extend(said.err().map(|it| format!("s3://{}/{key}: {}: {}", bucket.bucket, it.code, it.message)));
+    // The key set is written first, so without one of ours nothing there is ours.
+    match region.object(&bucket.bucket, &publication.jwks_key).await {
+        Reading::Found(text) if KeySet::read(&text).is_ok() => {
+            for key in [&publication.discovery_key, &publication.jwks_key] {
+                let said = region.delete_object(&bucket.bucket, key).await;
+                left.extend(said.err().map(|it| format!("s3://{}/{key}: {}: {}", bucket.bucket, it.code, it.message)));
+            }
+        }
+        Reading::Found(_) | Reading::Absent => (),
+        Reading::AccessDenied { permission } => left.push(format!("documents in bucket {}, for want of {permission}", bucket.bucket)),
+        Reading::Failed { message } => left.push(format!("documents in bucket {}: {message}", bucket.bucket)),
     }
     let message = format!("left behind, delete it yourself: {}", left.join("; "));
     (!left.is_empty()).then(|| Note { warning: true, reason: "IssuerLeft".into(), action: "Retract".into(), message })

@@ -60,8 +60,13 @@ async fn one(cluster: &WorkloadCluster, step: &Step, manner: &Manner<'_>) -> Res
     match spec {
         StepSpec::Apply(spec) => {
             let objects = match (&spec.ca_bundle_from, manner.authority) {
+                (None, _) => spec.objects,
                 (Some(_), Some(authority)) => with_bundle(&spec, &authority.bundle()),
-                _ => spec.objects,
+                // Webhooks that nobody vouches for would refuse whatever they are asked about.
+                (Some(from), None) => {
+                    let message = format!("step {:?}: caBundleFrom names {from:?}, and the plan makes no certificate", step.id);
+                    return Err(Carried::Refused("PlanInvalid", message));
+                }
             };
             for object in &objects {
                 apply(cluster, object, manner).await?;
