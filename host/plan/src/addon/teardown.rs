@@ -27,6 +27,8 @@ pub struct TeardownSeen {
     pub timeout: f64,
     /// Annotation `cluster.kurator.dev/force-delete`.
     pub forced: bool,
+    /// Whether there ever was a control plane that add-ons could have been installed on.
+    pub initialized: bool,
     pub api: Api,
     /// Gateways, Ingresses and Services that are still there, in the order in which they are to be deleted.
     pub load_balanced: Vec<Exposure>,
@@ -84,6 +86,9 @@ pub fn teardown(seen: &TeardownSeen) -> Teardown {
     }
     match &seen.api {
         Api::NoKubeconfig => return Teardown::Release(Some("no kubeconfig Secret: add-ons were not removed".into())),
+        Api::Unreachable(_) if !seen.initialized => {
+            return Teardown::Release(Some("the control plane was never initialized: there were no add-ons to remove".into()));
+        }
         Api::Unreachable(why) if seen.is_late() => {
             return Teardown::Release(Some(format!(
                 "the API server did not answer within spec.deletion.timeout ({why}): add-ons were not removed"
@@ -147,6 +152,7 @@ mod tests {
             now: 1010.0,
             timeout: 900.0,
             forced: false,
+            initialized: true,
             api: Api::Answers,
             load_balanced: vec![],
             bindings: vec![],
@@ -249,6 +255,13 @@ mod tests {
         assert!(matches!(teardown(&dead), Teardown::Wait(_)));
         assert!(matches!(teardown(&TeardownSeen { now: 1900.0, ..dead }), Teardown::Release(Some(_))));
         assert!(matches!(teardown(&TeardownSeen { api: Api::NoKubeconfig, ..full() }), Teardown::Release(Some(_))));
+    }
+
+    #[test]
+    fn a_control_plane_that_never_was_holds_nothing() {
+        let dead = TeardownSeen { api: Api::Unreachable("connection refused".into()), initialized: false, ..seen() };
+        assert!(matches!(teardown(&dead), Teardown::Release(Some(why)) if why.contains("never initialized")));
+        assert!(matches!(teardown(&TeardownSeen { api: Api::Answers, initialized: false, ..full() }), Teardown::Delete(_)));
     }
 
     #[test]

@@ -4,13 +4,14 @@
 use std::sync::Arc;
 
 use crds::AWSCluster;
-use crds::cluster_api::Cluster;
+use crds::cluster_api::{Cluster, KubeadmControlPlane};
 use crds::cluster_plugin::{ClusterPlugin, PluginPhase};
 use crds::{conditions::reason, names};
 use kube::ResourceExt;
 use plan::addon::{self, Api, ObjectRef, Teardown, TeardownSeen, VolumeWork, awaited, teardown};
 
 use super::carry_out::Carried;
+use super::install::cluster_state;
 use super::leave::leaving;
 use super::{AddOns, SOON, now, seen};
 use crate::controller::queue::Again;
@@ -97,6 +98,7 @@ impl AddOns {
             forced: [&object.metadata, &cluster.metadata]
                 .iter()
                 .any(|it| it.annotations.as_ref().is_some_and(|it| it.contains_key(names::FORCE_DELETE_ANNOTATION))),
+            initialized: self.was_initialized(object, cluster),
             api,
             load_balanced: vec![],
             bindings: vec![],
@@ -114,6 +116,12 @@ impl AddOns {
             seen.load_balancers = self.load_balancers_of(cluster).await;
         }
         seen
+    }
+
+    fn was_initialized(&self, object: &Known<ClusterPlugin>, cluster: &Known<Cluster>) -> bool {
+        let control_plane = self.context.management.of_cluster::<KubeadmControlPlane>(&cluster.object_name()).into_iter().next();
+        let has_begun = object.status.iter().flat_map(|it| &it.plugins).any(|it| !matches!(it.phase, PluginPhase::Pending | PluginPhase::Failed));
+        has_begun || cluster_state(cluster, control_plane.as_deref()).initialized
     }
 
     /// Load balancers that the cluster's own controllers made, by tag; ours carries another one.

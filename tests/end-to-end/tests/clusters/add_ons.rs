@@ -7,9 +7,9 @@ use sandbox::Bed;
 use sandbox::emulator::Fault;
 use serde_json::{Value, json};
 
-use super::passed;
+use super::{passed, trust};
 
-const ACCOUNT: &str = "123456789012";
+pub const ACCOUNT: &str = "123456789012";
 const BUCKET: &str = "issuers";
 const NAME: &str = "full";
 /// Service accounts by the role that each assumes.
@@ -34,6 +34,7 @@ pub async fn all_add_ons(bed: &Bed) -> Result<()> {
     what_is_in_use_is_not_uninstalled(bed, &cluster).await?;
     changed_settings_are_applied(bed, &cluster).await?;
     what_is_not_in_use_is_uninstalled(bed, &cluster).await?;
+    trust::wrong_policies_are_told_apart(bed, &cluster).await?;
     a_role_that_is_missing_or_cannot_be_read_is_told_apart(bed, &cluster).await?;
     the_cluster_goes(bed, &cluster, &file_system).await
 }
@@ -42,27 +43,16 @@ pub async fn all_add_ons(bed: &Bed) -> Result<()> {
 pub async fn without_roles(bed: &Bed, cluster: &Cluster) -> Result<()> {
     let patch = r#"{"spec":{"storage":{"ebs":{},"efs":{}},"ingress":{"awsLoadBalancerController":{}}}}"#;
     cluster.patch(bed, "clusterplugin", &cluster.name, patch).await?;
-    bed.wait_for("all add-ons to run beside Calico", MOMENT, async || {
-        let object = plugin(bed, cluster).await?;
-        let plugins = object["status"]["plugins"].as_array().cloned().unwrap_or_default();
-        let running = plugins.iter().filter(|it| it["phase"] == "Running").count();
-        ensure!(
-            running == 5 && condition(&object, "Ready") == "True",
-            "{running} of 5 run; Ready says {:?}",
-            condition_text(&object, "Ready")
-        );
-        Ok(())
-    })
-    .await?;
+    running(bed, cluster, 5).await?;
     passed("storage and ingress are added to a cluster with Calico, without roles of their own");
     Ok(())
 }
 
-fn issuer() -> String {
+pub fn issuer() -> String {
     format!("{BUCKET}.s3.us-east-1.amazonaws.com/default/{NAME}")
 }
 
-fn trust(service_account: &str) -> String {
+pub fn trust(service_account: &str) -> String {
     let issuer = issuer();
     let subject = format!("system:serviceaccount:kube-system:{service_account}");
     json!({"Version": "2012-10-17", "Statement": [{
@@ -120,8 +110,21 @@ async fn manifest(bed: &Bed, cluster: &Cluster) -> Result<String> {
     })
 }
 
-async fn plugin(bed: &Bed, cluster: &Cluster) -> Result<Value> {
+pub async fn plugin(bed: &Bed, cluster: &Cluster) -> Result<Value> {
     cluster.object(bed, "clusterplugin", &cluster.name).await
+}
+
+/// Waits until so many add-ons run, and nothing is left to wait for.
+pub async fn running(bed: &Bed, cluster: &Cluster, wanted: usize) -> Result<()> {
+    bed.wait_for("all add-ons to run", MOMENT * 2, async || {
+        let object = plugin(bed, cluster).await?;
+        let plugins = object["status"]["plugins"].as_array().cloned().unwrap_or_default();
+        let running = plugins.iter().filter(|it| it["phase"] == "Running").count();
+        let text = condition_text(&object, "Ready");
+        ensure!(running == wanted && condition(&object, "Ready") == "True", "{running} of {wanted} run; Ready says {text:?}");
+        Ok(())
+    })
+    .await
 }
 
 async fn a_wrong_trust_policy_holds_one_slot(bed: &Bed, cluster: &Cluster) -> Result<()> {
@@ -175,18 +178,7 @@ async fn everything_is_installed(bed: &Bed, cluster: &Cluster, file_system: &str
     let efs = json!({"roleARN": format!("arn:aws:iam::{ACCOUNT}:role/full-efs"), "fileSystemID": file_system});
     let patch = json!({"spec": {"storage": {"efs": efs}}}).to_string();
     cluster.patch(bed, "clusterplugin", &cluster.name, &patch).await?;
-    bed.wait_for("all add-ons to run", MOMENT * 2, async || {
-        let object = plugin(bed, cluster).await?;
-        let plugins = object["status"]["plugins"].as_array().cloned().unwrap_or_default();
-        let running = plugins.iter().filter(|it| it["phase"] == "Running").count();
-        ensure!(
-            running == 5 && condition(&object, "Ready") == "True",
-            "{running} of 5 run; Ready says {:?}",
-            condition_text(&object, "Ready")
-        );
-        Ok(())
-    })
-    .await?;
+    running(bed, cluster, 5).await?;
     passed("all six kinds of add-ons but Calico run together, each as its own role");
     Ok(())
 }
@@ -329,7 +321,16 @@ async fn is_ready(bed: &Bed, cluster: &Cluster) -> Result<()> {
 }
 
 async fn the_cluster_goes(bed: &Bed, cluster: &Cluster, file_system: &str) -> Result<()> {
+    let from = bed.emulator().calls(0).await?.next;
     cluster.ask_for_deletion(bed).await?;
+    bed.wait_for("the middle of removing what has load balancers", MOMENT, async || {
+        let calls = bed.emulator().calls(from).await?.calls;
+        ensure!(calls.iter().any(|it| it.action == "DeleteLoadBalancer" && it.status == Some(200)), "no load balancer is deleted yet");
+        Ok(())
+    })
+    .await?;
+    bed.kill_operator().await?;
+    bed.start_operator().await?;
     bed.wait_for("the machines to be gone", BOOT, async || {
         let machines = cluster.objects(bed, "awsmachines").await?;
         ensure!(machines.is_empty(), "{} AWSMachines are left", machines.len());
@@ -359,7 +360,7 @@ async fn the_cluster_goes(bed: &Bed, cluster: &Cluster, file_system: &str) -> Re
     let objects = bed.aws(&["s3api", "list-objects-v2", "--bucket", BUCKET]).await?;
     ensure!(objects["Contents"].as_array().is_none_or(Vec::is_empty), "documents of the issuer are left: {objects}");
     clean_up(bed, &volumes, file_system).await?;
-    passed("the cluster leaves its volumes, as it was told to, and nothing else");
+    passed("the cluster leaves its volumes, as it was told to, and nothing else, though the operator was killed on the way");
     Ok(())
 }
 

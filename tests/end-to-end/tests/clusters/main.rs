@@ -2,6 +2,8 @@
 //! by side on it, each on a cluster of its own. Nothing here looks into the operator: everything is asked of the APIs that users have.
 
 mod add_ons;
+mod leaving;
+mod trust;
 
 use anyhow::{Result, ensure};
 use end_to_end::{BOOT, Cluster, MOMENT, condition, condition_text, wait_until_account_is_empty};
@@ -27,6 +29,8 @@ async fn one_control_plane(bed: &Bed) -> Result<()> {
     an_instance_that_is_gone_fails_its_machine_and_is_replaced(bed, &cluster).await?;
     a_paused_cluster_is_left_alone(bed, &cluster).await?;
     add_ons::without_roles(bed, &cluster).await?;
+    leaving::networking_is_not_switched(bed, &cluster).await?;
+    leaving::a_deleted_cluster_plugin_takes_what_may_go(bed, &cluster).await?;
     a_load_balancer_of_a_service_is_gone_before_any_machine_is(bed, &cluster).await
 }
 
@@ -165,18 +169,7 @@ async fn three_control_planes(bed: &Bed) -> Result<()> {
     cluster.wait_until_ready(bed).await?;
     passed("three control planes and one worker behind a network load balancer are ready, though the operator was killed in between");
     the_control_plane_rolls_to_a_new_template(bed, &cluster).await?;
-    cluster.ask_for_deletion(bed).await?;
-    bed.wait_for("the middle of deletion", BOOT, async || {
-        let instances = cluster.instances(bed).await?;
-        ensure!(instances.len() < 4, "nothing is terminated yet");
-        Ok(())
-    })
-    .await?;
-    bed.kill_operator().await?;
-    bed.start_operator().await?;
-    cluster.wait_until_gone(bed).await?;
-    passed("a cluster whose operator was killed while it was deleted leaves nothing");
-    Ok(())
+    leaving::a_cluster_with_a_dead_api_server_is_deleted(bed, &cluster).await
 }
 
 async fn the_control_plane_rolls_to_a_new_template(bed: &Bed, cluster: &Cluster) -> Result<()> {
