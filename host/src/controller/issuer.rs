@@ -158,7 +158,7 @@ async fn publish(
         provider: region.open_id_provider(provider).await,
     };
     let retired = retired(object);
-    let work = match publication::work(&publication, &keys, &readings, &retired, now()) {
+    let work = match publication::work(&publication, own_id(object), &keys, &readings, &retired, now()) {
         Ok(work) => work,
         Err(finding) => return Ok(finding),
     };
@@ -182,17 +182,22 @@ pub async fn retract(object: &Known<AWSCluster>, cluster: &ObjectName, region: &
     let bucket = object.spec.service_account_issuer.as_ref()?.publish.as_ref()?;
     let publication = publication(object, cluster, bucket).ok()?;
     let mut left = Vec::new();
-    let provider = match region.account().await {
-        Ok(account) => Ok(trust::provider_arn(partition::of_region(&object.spec.region), &account, &publication.issuer)),
-        Err(it) => Err(format!("IAM OIDC provider: {}: {}", it.code, it.message)),
-    };
-    match provider {
-        Ok(arn) if is_ours(object, &region.open_id_provider(&arn).await) => {
-            let said = region.delete_open_id_provider(&arn).await;
-            left.extend(said.err().map(|it| format!("{arn}: {}: {}", it.code, it.message)));
+    match region.account().await {
+        Ok(account) => {
+            let arn = trust::provider_arn(partition::of_region(&object.spec.region), &account, &publication.issuer);
+            let provider = region.open_id_provider(&arn).await;
+            match provider {
+                Reading::Found(_) if publication::is_of_another(&provider, own_id(object)) => return None,
+                Reading::Found(_) if is_ours(object, &provider) => {
+                    let said = region.delete_open_id_provider(&arn).await;
+                    left.extend(said.err().map(|it| format!("{arn}: {}: {}", it.code, it.message)));
+                }
+                Reading::Found(_) | Reading::Absent => (),
+                Reading::AccessDenied { permission } => left.push(format!("{arn}, for want of {permission}")),
+                Reading::Failed { message } => left.push(format!("{arn}: {message}")),
+            }
         }
-        Ok(_) => (),
-        Err(message) => left.push(message),
+        Err(it) => left.push(format!("IAM OIDC provider: {}: {}", it.code, it.message)),
     }
     // The key set is written first, so without one of ours nothing there is ours.
     match region.object(&bucket.bucket, &publication.jwks_key).await {
@@ -210,10 +215,14 @@ pub async fn retract(object: &Known<AWSCluster>, cluster: &ObjectName, region: &
     (!left.is_empty()).then(|| Note { warning: true, reason: "IssuerLeft".into(), action: "Retract".into(), message })
 }
 
+/// The id that tags of what is made for this object carry; empty as long as it has none.
+fn own_id(object: &AWSCluster) -> &str {
+    object.annotations().get(names::ID_ANNOTATION).map(String::as_str).unwrap_or_default()
+}
+
 /// Whether this operator made the provider for this object.
 fn is_ours(object: &AWSCluster, provider: &Reading<Provider>) -> bool {
-    let id = object.annotations().get(names::ID_ANNOTATION);
-    matches!(provider, Reading::Found(it) if id.is_some() && it.tags.get(names::ID_TAG) == id)
+    matches!(provider, Reading::Found(it) if it.tags.get(names::ID_TAG).is_some_and(|id| id == own_id(object)))
 }
 
 async fn carry_out(

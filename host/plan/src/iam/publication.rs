@@ -3,6 +3,8 @@
 
 use std::collections::BTreeMap;
 
+use crds::names::ID_TAG;
+
 use super::check::{Finding, Provider, Reading, Status};
 use super::issuer::{Document, KeySet, PublicKey, Publication};
 use super::trust::issuer_host;
@@ -22,6 +24,7 @@ pub mod reason {
     pub const WAITING_FOR_KEY: &str = "WaitingForSigningKey";
     pub const KEY_UNUSABLE: &str = "SigningKeyUnusable";
     pub const NOT_OURS: &str = "DocumentNotOurs";
+    pub const TAKEN: &str = "IssuerTaken";
     pub const PROVIDER_NOT_FOUND: &str = "OIDCProviderNotFound";
     pub const PROVIDER_MISMATCH: &str = "OIDCProviderMismatch";
     pub const ARGUMENT_MISMATCH: &str = "IssuerArgumentMismatch";
@@ -58,17 +61,32 @@ pub struct Work {
     pub retired: Retired,
 }
 
+/// Whether the provider was made for another AWSCluster than the one with the id `own`: what lies in the bucket is that one's too.
+pub fn is_of_another(provider: &Reading<Provider>, own: &str) -> bool {
+    matches!(provider, Reading::Found(it) if it.tags.get(ID_TAG).is_some_and(|id| id != own))
+}
+
 /// Says what is to be written so that tokens signed by `keys`, the first of which signs, and by keys retired not long ago can be checked.
+/// `own` is the id of the AWSCluster.
 ///
 /// # Errors
-/// Nothing may be written: what was read is not known, or is not what this operator publishes.
+/// Nothing may be written: what was read is not known, or is not what this operator publishes for this cluster.
 pub fn work(
     publication: &Publication,
+    own: &str,
     keys: &[PublicKey],
     readings: &Readings,
     retired: &Retired,
     now: Timestamp,
 ) -> Result<Work, Finding> {
+    if is_of_another(&readings.provider, own) {
+        let message = format!(
+            "{} is the issuer of another cluster: its IAM OIDC provider has another cluster's id in tag {ID_TAG}. Name another prefix in \
+             spec.serviceAccountIssuer.publish, or delete the provider if that cluster is gone",
+            publication.issuer
+        );
+        return Err(finding(Status::False, reason::TAKEN, message));
+    }
     let mut wanted = KeySet::new(keys);
     let mut retired = retired.clone();
     if let Some(text) = known(&readings.key_set, &format!("key {} of the bucket", publication.jwks_key))? {
@@ -167,6 +185,8 @@ i9HdGl43ombLvqrEjj7B6SRkMW1bbvQkgmnxEzTOkEiZhpH81YvwpegTgw==
 -----END PUBLIC KEY-----
 ";
 
+    const OWN: &str = "our-id";
+
     fn publication() -> Publication {
         Publication::in_bucket("spec.serviceAccountIssuer.publish", "issuers", "default/prod", "eu-west-1").expect("a bucket")
     }
@@ -193,7 +213,7 @@ i9HdGl43ombLvqrEjj7B6SRkMW1bbvQkgmnxEzTOkEiZhpH81YvwpegTgw==
 
     #[test]
     fn the_key_set_comes_before_what_names_it_and_the_provider_last() {
-        let work = work(&publication(), &keys(FIRST), &nothing(), &Retired::new(), 0.0).expect("work");
+        let work = work(&publication(), OWN, &keys(FIRST), &nothing(), &Retired::new(), 0.0).expect("work");
         let text = |it: &Act| match it {
             Act::Put(document) => document.key.clone(),
             other => format!("{other:?}"),
@@ -202,15 +222,15 @@ i9HdGl43ombLvqrEjj7B6SRkMW1bbvQkgmnxEzTOkEiZhpH81YvwpegTgw==
             work.acts.iter().map(text).collect::<Vec<_>>(),
             ["default/prod/openid/v1/jwks", "default/prod/.well-known/openid-configuration", "CreateProvider"]
         );
-        let settled = super::work(&publication(), &keys(FIRST), &published(&work), &Retired::new(), 9.0).expect("work");
+        let settled = super::work(&publication(), OWN, &keys(FIRST), &published(&work), &Retired::new(), 9.0).expect("work");
         assert_eq!(settled, Work { acts: vec![], retired: Retired::new() });
     }
 
     #[test]
     fn a_key_that_no_longer_signs_stays_until_no_token_can_be_of_it() {
-        let first = work(&publication(), &keys(FIRST), &nothing(), &Retired::new(), 0.0).expect("work");
+        let first = work(&publication(), OWN, &keys(FIRST), &nothing(), &Retired::new(), 0.0).expect("work");
         let (old, new) = (keys(FIRST)[0].kid().to_owned(), keys(SECOND)[0].kid().to_owned());
-        let rotated = work(&publication(), &keys(SECOND), &published(&first), &Retired::new(), 100.0).expect("work");
+        let rotated = work(&publication(), OWN, &keys(SECOND), &published(&first), &Retired::new(), 100.0).expect("work");
         assert_eq!(rotated.retired, Retired::from([(old.clone(), 100.0)]));
         let Act::Put(set) = &rotated.acts[0] else { panic!("the key set is written") };
         let ids: Vec<String> = KeySet::read(&set.body).expect("a set").keys().iter().map(|it| it.kid().to_owned()).collect();
@@ -218,7 +238,7 @@ i9HdGl43ombLvqrEjj7B6SRkMW1bbvQkgmnxEzTOkEiZhpH81YvwpegTgw==
 
         let mut readings = published(&first);
         readings.key_set = Reading::Found(set.body.clone());
-        let later = work(&publication(), &keys(SECOND), &readings, &rotated.retired, 100.0 + RETIREMENT).expect("work");
+        let later = work(&publication(), OWN, &keys(SECOND), &readings, &rotated.retired, 100.0 + RETIREMENT).expect("work");
         let Act::Put(set) = &later.acts[0] else { panic!("the key set is written") };
         let ids: Vec<String> = KeySet::read(&set.body).expect("a set").keys().iter().map(|it| it.kid().to_owned()).collect();
         assert_eq!((ids, later.retired), (vec![new], Retired::new()));
@@ -227,14 +247,26 @@ i9HdGl43ombLvqrEjj7B6SRkMW1bbvQkgmnxEzTOkEiZhpH81YvwpegTgw==
     #[test]
     fn what_somebody_else_put_there_is_not_overwritten() {
         let foreign = Readings { key_set: Reading::Found("{}".into()), ..nothing() };
-        let finding = work(&publication(), &keys(FIRST), &foreign, &Retired::new(), 0.0).expect_err("a finding");
+        let finding = work(&publication(), OWN, &keys(FIRST), &foreign, &Retired::new(), 0.0).expect_err("a finding");
         assert_eq!((finding.status, finding.reason), (Status::False, reason::NOT_OURS));
+    }
+
+    #[test]
+    fn the_issuer_of_another_cluster_is_not_taken_over() {
+        let of = |id: &str| {
+            let tags = Tags::from([(ID_TAG.to_owned(), id.to_owned())]);
+            Readings { provider: Reading::Found(Provider { tags, ..provider() }), ..nothing() }
+        };
+        let finding = work(&publication(), OWN, &keys(FIRST), &of("other-id"), &Retired::new(), 0.0).expect_err("a finding");
+        assert_eq!((finding.status, finding.reason), (Status::False, reason::TAKEN));
+        assert!(finding.message.contains("spec.serviceAccountIssuer.publish"), "{}", finding.message);
+        assert!(work(&publication(), OWN, &keys(FIRST), &of(OWN), &Retired::new(), 0.0).is_ok());
     }
 
     #[test]
     fn what_cannot_be_read_is_not_taken_for_absent() {
         let denied = Readings { provider: Reading::AccessDenied { permission: "iam:GetOpenIDConnectProvider".into() }, ..nothing() };
-        let finding = work(&publication(), &keys(FIRST), &denied, &Retired::new(), 0.0).expect_err("a finding");
+        let finding = work(&publication(), OWN, &keys(FIRST), &denied, &Retired::new(), 0.0).expect_err("a finding");
         assert_eq!((finding.status, finding.reason), (Status::Unknown, reason::ACCESS_DENIED));
         assert!(finding.message.contains("iam:GetOpenIDConnectProvider"));
     }
