@@ -2,7 +2,7 @@
 //! the same as long as nothing changed.
 
 mod cluster;
-mod condition;
+pub(crate) mod condition;
 mod machine;
 
 pub use cluster::{Cluster, cluster};

@@ -2,11 +2,10 @@
 
 use crds::cluster_plugin::{ClusterPluginStatus, PluginPhase, PluginStatus};
 use crds::conditions::{READY, cluster_plugin as types, reason};
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, Time};
-use k8s_openapi::jiff;
 
 use super::Slot;
 use crate::Timestamp;
+use crate::status::condition::{Said, merge, shorten};
 
 /// How one add-on fares.
 #[derive(Clone, Debug, PartialEq)]
@@ -30,14 +29,6 @@ pub fn status(
     progress: &[Progress],
     all: Option<(&str, &str)>,
 ) -> ClusterPluginStatus {
-    let mut conditions = previous.conditions.clone();
-    let mut set = |kind: &str, (status, reason, message): (bool, &str, String)| {
-        set_condition(&mut conditions, now, generation, kind, status, reason, message);
-    };
-    set(types::CLOUD_PROVIDER_READY, of_slot(Slot::CloudProvider, progress, all));
-    set(types::NETWORKING_READY, of_slot(Slot::Networking, progress, all));
-    set(types::STORAGE_READY, of_slot(Slot::Storage, progress, all));
-    set(types::INGRESS_READY, of_slot(Slot::Ingress, progress, all));
     let open: Vec<&Progress> = progress.iter().filter(|it| it.phase != PluginPhase::Running).collect();
     let failed = open.iter().find(|it| it.phase == PluginPhase::Failed);
     let named = |it: &&Progress| match it.message.starts_with(&it.module) {
@@ -45,66 +36,52 @@ pub fn status(
         false => format!("{}: {}", it.module, it.message),
     };
     let message = || open.iter().map(named).collect::<Vec<_>>().join("; ");
-    set(
-        READY,
-        match (all, failed.or(open.first())) {
-            (Some((reason, message)), _) => (false, reason, message.to_owned()),
-            (None, Some(first)) => (false, &first.reason, message()),
-            (None, None) => (true, reason::READY, String::new()),
-        },
-    );
-    let progressing = all.is_none() && open.iter().any(|it| it.phase != PluginPhase::Failed);
-    set(types::PROGRESSING, if progressing { (true, reason::CREATING, message()) } else { (false, reason::NOT_REQUESTED, String::new()) });
+    let ready = match (all, failed.or(open.first())) {
+        (Some((reason, message)), _) => Said { status: false, reason, message: message.to_owned() },
+        (None, Some(first)) => Said { status: false, reason: &first.reason, message: message() },
+        (None, None) => Said { status: true, reason: reason::READY, message: String::new() },
+    };
+    let progressing = match all.is_none() && open.iter().any(|it| it.phase != PluginPhase::Failed) {
+        true => Said { status: true, reason: reason::CREATING, message: message() },
+        false => Said { status: false, reason: reason::NOT_REQUESTED, message: String::new() },
+    };
+    let said = vec![
+        (types::CLOUD_PROVIDER_READY, of_slot(Slot::CloudProvider, progress, all)),
+        (types::NETWORKING_READY, of_slot(Slot::Networking, progress, all)),
+        (types::STORAGE_READY, of_slot(Slot::Storage, progress, all)),
+        (types::INGRESS_READY, of_slot(Slot::Ingress, progress, all)),
+        (READY, ready),
+        (types::PROGRESSING, progressing),
+    ];
+    let ours: Vec<&str> = said.iter().map(|(kind, _)| *kind).collect();
+    let conditions = merge(&previous.conditions, said, generation, now, &ours);
     let plugins = progress.iter().map(|it| PluginStatus {
         name: it.module.clone(),
         version: it.version.clone(),
         digest: it.digest.clone(),
         phase: it.phase,
-        waiting_for: if it.phase == PluginPhase::Running { String::new() } else { it.message.clone() },
+        waiting_for: if it.phase == PluginPhase::Running { String::new() } else { shorten(&it.message) },
     });
     ClusterPluginStatus { plugins: plugins.collect(), conditions }
 }
 
 /// A slot with several add-ons is as ready as the one that fares worst.
-fn of_slot<'a>(slot: Slot, progress: &'a [Progress], all: Option<(&'a str, &str)>) -> (bool, &'a str, String) {
+fn of_slot<'a>(slot: Slot, progress: &'a [Progress], all: Option<(&'a str, &str)>) -> Said<'a> {
     if let Some((reason, message)) = all {
-        return (false, reason, message.to_owned());
+        return Said { status: false, reason, message: message.to_owned() };
     }
     let mine = || progress.iter().filter(|it| it.slot == slot);
     let failed = mine().find(|it| it.phase == PluginPhase::Failed);
     match failed.or_else(|| mine().find(|it| it.phase != PluginPhase::Running)).or_else(|| mine().next()) {
-        None => (true, reason::NOT_REQUESTED, String::new()),
-        Some(it) => (it.phase == PluginPhase::Running, &it.reason, it.message.clone()),
-    }
-}
-
-fn set_condition(
-    conditions: &mut Vec<Condition>,
-    now: Timestamp,
-    generation: Option<i64>,
-    kind: &str,
-    status: bool,
-    reason: &str,
-    message: String,
-) {
-    let status = if status { "True" } else { "False" };
-    let since = conditions.iter().find(|it| it.type_ == kind && it.status == status).map(|it| it.last_transition_time.clone());
-    let condition = Condition {
-        type_: kind.to_owned(),
-        status: status.to_owned(),
-        reason: reason.to_owned(),
-        message,
-        observed_generation: generation,
-        last_transition_time: since.unwrap_or_else(|| Time(jiff::Timestamp::from_second(now as i64).unwrap_or_default())),
-    };
-    match conditions.iter_mut().find(|it| it.type_ == kind) {
-        Some(known) => *known = condition,
-        None => conditions.push(condition),
+        None => Said { status: true, reason: reason::NOT_REQUESTED, message: String::new() },
+        Some(it) => Said { status: it.phase == PluginPhase::Running, reason: &it.reason, message: it.message.clone() },
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
+
     use super::*;
 
     fn progress(slot: Slot, phase: PluginPhase, message: &str) -> Progress {
@@ -132,27 +109,35 @@ mod tests {
         let first = status(&ClusterPluginStatus::default(), Some(1), 10.0, &both, None);
         expect_test::expect![[r#"
             CloudProviderReady=True Ready ""
-            NetworkingReady=False Creating "for X"
-            StorageReady=True NotRequested ""
             IngressReady=True NotRequested ""
-            Ready=False Creating "networking: for X"
+            NetworkingReady=False Creating "for X"
             Progressing=True Creating "networking: for X"
+            Ready=False Creating "networking: for X"
+            StorageReady=True NotRequested ""
         "#]]
         .assert_eq(&text(&first));
         let done = [both[0].clone(), progress(Slot::Networking, PluginPhase::Running, "")];
         let second = status(&first, Some(1), 20.0, &done, None);
         expect_test::expect![[r#"
             CloudProviderReady=True Ready ""
-            NetworkingReady=True Ready ""
-            StorageReady=True NotRequested ""
             IngressReady=True NotRequested ""
-            Ready=True Ready ""
+            NetworkingReady=True Ready ""
             Progressing=False NotRequested ""
+            Ready=True Ready ""
+            StorageReady=True NotRequested ""
         "#]]
         .assert_eq(&text(&second));
         assert_eq!(second.conditions[0].last_transition_time, first.conditions[0].last_transition_time);
-        assert_ne!(second.conditions[1].last_transition_time, first.conditions[1].last_transition_time);
+        assert_ne!(second.conditions[2].last_transition_time, first.conditions[2].last_transition_time);
         assert_eq!(status(&second, Some(1), 30.0, &done, None), second);
+    }
+
+    #[test]
+    fn a_message_without_end_is_cut_before_the_api_server_refuses_it() {
+        let endless = progress(Slot::Storage, PluginPhase::Failed, &"ä".repeat(100_000));
+        let said = status(&ClusterPluginStatus::default(), None, 10.0, &[endless], None);
+        let longest = said.conditions.iter().map(|it| &it.message).chain(said.plugins.iter().map(|it| &it.waiting_for));
+        assert!(longest.map(|it| it.chars().count()).max().is_some_and(|it| it > 1000 && it < 32_768));
     }
 
     #[test]

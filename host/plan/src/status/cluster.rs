@@ -75,7 +75,7 @@ pub fn cluster(it: &Cluster<'_>) -> AWSClusterStatus {
     }
 }
 
-fn ready(it: &Cluster<'_>) -> Said {
+fn ready(it: &Cluster<'_>) -> Said<'static> {
     let deleting = deleting(it.input.aws_cluster);
     if let Some(invalid) = &it.decision.invalid {
         return Said::no(reason::INVALID_SPEC, invalid.to_string());
@@ -98,7 +98,7 @@ fn text(plan: &Plan) -> String {
 }
 
 /// Everything is there; whether the API can be reached by name.
-fn endpoint(it: &Cluster<'_>) -> Said {
+fn endpoint(it: &Cluster<'_>) -> Said<'static> {
     match (&it.decision.record.endpoint, it.resolves) {
         (None, _) if load_balancer_kind(it.input.aws_cluster).is_none() => {
             let message = "spec.controlPlaneEndpoint is not set, and there is no load balancer to take it from; set it";
@@ -110,7 +110,7 @@ fn endpoint(it: &Cluster<'_>) -> Said {
     }
 }
 
-fn areas(it: &Cluster<'_>) -> Vec<(&'static str, Said)> {
+fn areas(it: &Cluster<'_>) -> Vec<(&'static str, Said<'static>)> {
     let known: BTreeSet<Kind> = it.decision.desired.keys().chain(it.decision.observed.keys()).map(|key| key.kind).collect();
     let plan = &it.decision.plan;
     let mut res = Vec::new();

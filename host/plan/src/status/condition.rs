@@ -8,32 +8,32 @@ use k8s_openapi::jiff;
 
 use crate::{Action, Key, Outcome, Plan, Problem, Timestamp, Who};
 
-/// Longest message; the API server takes 32,768 characters.
-const LONGEST: usize = 1024;
+/// Longest message: long enough for a trust policy. The API server takes 32,768 characters.
+const LONGEST: usize = 8192;
 /// How many things a message names.
 const NAMED: usize = 8;
 
 /// What one condition says.
 #[derive(Clone, Debug, PartialEq)]
-pub(super) struct Said {
+pub(crate) struct Said<'a> {
     pub status: bool,
-    pub reason: &'static str,
+    pub reason: &'a str,
     pub message: String,
 }
 
-impl Said {
-    pub(super) fn yes() -> Said {
+impl<'a> Said<'a> {
+    pub(super) fn yes() -> Self {
         Said { status: true, reason: reason::READY, message: String::new() }
     }
-    pub(super) fn no(reason: &'static str, message: impl Into<String>) -> Said {
+    pub(super) fn no(reason: &'a str, message: impl Into<String>) -> Self {
         Said { status: false, reason, message: message.into() }
     }
 }
 
 /// Replaces what this operator says, keeps what others say, and keeps the time of a condition whose status did not change.
-pub(super) fn merge(
+pub(crate) fn merge(
     previous: &[Condition],
-    said: Vec<(&str, Said)>,
+    said: Vec<(&str, Said<'_>)>,
     generation: Option<i64>,
     now: Timestamp,
     ours: &[&str],
@@ -67,7 +67,7 @@ pub fn not_ready(previous: &[Condition], reason: &'static str, message: &str, no
     merge(previous, said, generation, now, &[PAUSED, READY])
 }
 
-pub(super) fn paused_said(paused: bool) -> Said {
+pub(super) fn paused_said(paused: bool) -> Said<'static> {
     Said { status: paused, reason: if paused { reason::PAUSED } else { reason::NOT_PAUSED }, message: String::new() }
 }
 
@@ -76,7 +76,8 @@ fn time(now: Timestamp) -> Time {
     Time(jiff::Timestamp::from_second(now as i64).unwrap_or(jiff::Timestamp::UNIX_EPOCH))
 }
 
-fn shorten(message: &str) -> String {
+/// At most [`LONGEST`] characters of it.
+pub(crate) fn shorten(message: &str) -> String {
     match message.char_indices().nth(LONGEST) {
         None => message.to_owned(),
         Some((at, _)) => format!("{}...", &message[..at]),
@@ -84,7 +85,7 @@ fn shorten(message: &str) -> String {
 }
 
 /// Why some keys are not as they should be; `None` when they are. What somebody has to act on comes first.
-pub(super) fn lacking(plan: &Plan, outcomes: &[(Key, Outcome)], concerns: impl Fn(&Key) -> bool) -> Option<Said> {
+pub(super) fn lacking(plan: &Plan, outcomes: &[(Key, Outcome)], concerns: impl Fn(&Key) -> bool) -> Option<Said<'static>> {
     let mut worst = None;
     let mut lines: BTreeMap<(u8, String), String> = BTreeMap::new();
     let mut say = |rank: u8, reason: &'static str, key: &Key, text: &str| {
@@ -132,7 +133,7 @@ pub(super) fn lacking(plan: &Plan, outcomes: &[(Key, Outcome)], concerns: impl F
 }
 
 /// A sweep that fails.
-pub(super) fn problem(it: &Problem) -> Said {
+pub(super) fn problem(it: &Problem) -> Said<'static> {
     Said::no(code_reason(&it.code), refused(&it.code, &it.message, it.who))
 }
 

@@ -55,7 +55,7 @@ pub fn machine(it: &Machine<'_>) -> AWSMachineStatus {
 }
 
 /// Why nothing can be said or done yet, whatever the instance.
-fn hindered(it: &Machine<'_>) -> Option<Said> {
+fn hindered(it: &Machine<'_>) -> Option<Said<'static>> {
     let decision = it.decision;
     if let Some((reason, message)) = &decision.failed {
         return Some(Said::no(reason, message.clone()));
@@ -69,7 +69,7 @@ fn hindered(it: &Machine<'_>) -> Option<Said> {
     decision.waits.as_ref().map(|it| Said::no(it.reason, it.message.clone()))
 }
 
-fn instance_ready(it: &Machine<'_>) -> Said {
+fn instance_ready(it: &Machine<'_>) -> Said<'static> {
     let state = it.decision.instance.as_ref().map(|it| it.status.state.as_str());
     let id = it.decision.instance.as_ref().map(|it| it.id.as_str()).unwrap_or_default();
     match (state, hindered(it)) {
@@ -87,7 +87,7 @@ fn instance_ready(it: &Machine<'_>) -> Said {
     }
 }
 
-fn ready(it: &Machine<'_>, instance: &Said) -> Said {
+fn ready(it: &Machine<'_>, instance: &Said<'static>) -> Said<'static> {
     let deleting = it.input.aws_machine.metadata.deletion_timestamp.is_some();
     match (deleting, hindered(it), lacking(&it.decision.plan, it.outcomes, |_| true)) {
         (_, Some(said), _) => said,
@@ -100,13 +100,13 @@ fn ready(it: &Machine<'_>, instance: &Said) -> Said {
     }
 }
 
-fn groups(it: &Machine<'_>) -> Said {
+fn groups(it: &Machine<'_>) -> Said<'static> {
     lacking(&it.decision.plan, it.outcomes, |key| key.kind == Kind::Instance)
         .filter(|it| it.reason != reason::CREATING)
         .unwrap_or_else(Said::yes)
 }
 
-fn attached(it: &Machine<'_>) -> Said {
+fn attached(it: &Machine<'_>) -> Said<'static> {
     lacking(&it.decision.plan, it.outcomes, |key| key.kind == Kind::Target).unwrap_or_else(Said::yes)
 }
 

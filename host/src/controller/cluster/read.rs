@@ -1,0 +1,115 @@
+//! Reads what a decision about an AWSCluster is made of. Nothing is decided here, and nothing but finalizers and the two conditions that
+//! say why nothing is done is written.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use crds::cluster_api::{Cluster, Machine};
+use crds::{AWSCluster, AWSMachine, ClusterPlugin, names};
+use kube::ResourceExt;
+use plan::addon::{KEPT_RULES_ANNOTATION, kept_rules};
+use plan::cluster::AddOnRule;
+
+use super::{Clusters, Remembered};
+use crate::context::{ObjectName, RequestedRules};
+use crate::controller::looks::owner;
+use crate::management::{Error, Known};
+
+/// Everything that a decision is made of.
+pub(super) struct Seen {
+    /// Of the Cluster.
+    pub(super) name: ObjectName,
+    pub(super) cluster: Cluster,
+    pub(super) object: Arc<Known<AWSCluster>>,
+    pub(super) machines: Vec<String>,
+    pub(super) requested: Option<RequestedRules>,
+    pub(super) rules: Option<Vec<AddOnRule>>,
+    pub(super) region: aws::Region,
+    pub(super) who: String,
+}
+
+impl Seen {
+    /// Whether nobody is left in the cluster who would remove what its controllers made.
+    pub(super) fn is_swept(&self) -> bool {
+        self.object.is_deleting() && self.machines.is_empty()
+    }
+}
+
+impl Clusters {
+    /// Reads everything, and sees to it that the object cannot vanish before what is made for it. `None`: nothing is to be done.
+    pub(super) async fn read(&self, object: Arc<Known<AWSCluster>>, memory: &mut Remembered) -> Result<Option<Seen>, Error> {
+        let management = &self.context.management;
+        let owner = owner(&object, "Cluster");
+        let cluster = owner.as_ref().and_then(|it| management.get::<Cluster>(it)).map(|it| Cluster::clone(&it));
+        if management.is_paused(&object) {
+            self.say_paused(&object).await?;
+            return Ok(None);
+        }
+        let object = match object.is_deleting() {
+            true if !object.has_finalizer(names::CLUSTER_FINALIZER) => return Ok(None),
+            true => object,
+            false if cluster.is_none() => {
+                self.say_not_owned(&object).await?;
+                return Ok(None);
+            }
+            false => management.add_finalizer(&object, names::CLUSTER_FINALIZER).await?,
+        };
+        let name = owner.unwrap_or_else(|| object.object_name());
+        // While it is deleted, its Cluster may be gone already: only the name matters then.
+        let cluster = cluster.unwrap_or_else(|| gone(&name));
+        let machines = match object.is_deleting() {
+            true => self.machines_left(&name, memory).await?,
+            false => Vec::new(),
+        };
+        let requested = self.requested(&name, &object);
+        let rules = requested.as_ref().map(add_on_rules);
+        let region = self.context.aws.region(&object.spec.region);
+        let who = format!("cluster/{}", object.object_name());
+        Ok(Some(Seen { name, cluster, object, machines, requested, rules, region, who }))
+    }
+
+    /// Names of AWSMachines of the Cluster. Before the answer is "none", the API itself is asked: a cache may be behind.
+    async fn machines_left(&self, cluster: &ObjectName, memory: &mut Remembered) -> Result<Vec<String>, Error> {
+        let management = &self.context.management;
+        let belongs = |it: &Known<AWSMachine>| {
+            let machine = owner(it, "Machine").and_then(|it| management.get::<Machine>(&it));
+            let by_machine = machine.is_some_and(|it| it.spec.cluster_name == cluster.name);
+            it.namespace().as_deref() == Some(&cluster.namespace)
+                && (by_machine || crate::management::Kept::cluster(&**it).as_ref() == Some(cluster))
+        };
+        let unreadable = management.unreadable::<AWSMachine>().into_iter().map(|(name, _)| name);
+        let mut left: Vec<String> = unreadable.filter(|it| it.namespace == cluster.namespace).map(|it| it.name).collect();
+        left.extend(management.list::<AWSMachine>().iter().filter(|it| belongs(it)).map(|it| it.name_any()));
+        if left.is_empty() && !memory.no_machines {
+            let live = management.live_list::<AWSMachine>(&cluster.namespace).await?;
+            left.extend(live.iter().filter(|it| belongs(it)).map(|it| it.name_any()));
+            memory.no_machines = left.is_empty();
+        }
+        Ok(left)
+    }
+
+    /// What add-ons ask for. A Cluster without any ClusterPlugin asks for what its last one left installed, which is known at once.
+    fn requested(&self, cluster: &ObjectName, object: &Known<AWSCluster>) -> Option<RequestedRules> {
+        let requested = self.context.rules.get(cluster);
+        match requested.is_none() && self.context.management.of_cluster::<ClusterPlugin>(cluster).is_empty() {
+            true => {
+                kept_rules(object.annotations().get(KEPT_RULES_ANNOTATION).map(String::as_str)).map(crate::controller::addon::requested)
+            }
+            false => requested,
+        }
+    }
+}
+
+pub fn add_on_rules(requested: &RequestedRules) -> Vec<AddOnRule> {
+    let of_group = |(group, rules): (&String, &BTreeSet<plan::Rule>)| -> Vec<AddOnRule> {
+        rules.iter().map(|rule| AddOnRule { group: group.clone(), rule: rule.clone() }).collect()
+    };
+    requested.iter().flat_map(of_group).collect()
+}
+
+/// A Cluster of which nothing but the name is left.
+pub fn gone(name: &ObjectName) -> Cluster {
+    let mut cluster = Cluster::new(&name.name, Default::default());
+    cluster.metadata.namespace = Some(name.namespace.clone());
+    cluster
+}

@@ -1,0 +1,85 @@
+//! Says how an AWSCluster stands: in its status, and by its finalizer when it may go. What to say is decided in `plan::status`.
+
+use std::sync::Arc;
+
+use crds::load_balancer::DnsResolutionCheck;
+use crds::{AWSCluster, names};
+
+use super::read::Seen;
+use super::{Clusters, Pass, Remembered};
+use crate::controller::looks::{Ended, ended};
+use crate::controller::{issuer, now, sweep};
+use crate::management::{Error, Known};
+
+impl Clusters {
+    pub(super) async fn say(&self, seen: &Seen, pass: &Pass, memory: &mut Remembered) -> Result<Ended, Error> {
+        let management = &self.context.management;
+        let decision = &pass.decision;
+        if seen.object.is_deleting() && decision.finished {
+            if let Some(note) = issuer::retract(&seen.object, &seen.name, &seen.region).await {
+                management.note(&seen.object, note);
+            }
+            management.remove_finalizer(&seen.object, names::CLUSTER_FINALIZER).await?;
+            self.forget(&seen.object.object_name());
+            self.context.rules.forget(&seen.name);
+            return Ok(Ended::Settled);
+        }
+        if let Some(rules) = seen.rules.as_deref() {
+            self.context.rules.set_done(&seen.name, seen.requested.as_ref(), plan::cluster::groups_have_rules(decision, rules));
+        }
+        let resolves = resolves(&seen.object).await;
+        let issuer = issuer::look(&self.context, &seen.object, &seen.name, &seen.region, &mut memory.issuer).await?;
+        let outcomes = memory.refusals.outcomes();
+        let input = pass.input(seen, "");
+        let status = plan::status::cluster(&plan::status::Cluster {
+            input: &input,
+            decision,
+            outcomes: &outcomes,
+            problem: pass.problem.as_ref(),
+            resolves,
+            issuer: issuer.as_ref(),
+        });
+        management.say(&seen.object, &status).await?;
+        let settled = decision.plan.is_settled() && decision.invalid.is_none() && resolves != Some(false) && pass.problem.is_none();
+        match (ended(settled, &memory.refusals), memory.issuer.next()) {
+            (ended, _) if seen.is_swept() => Ok(sweep::sooner(ended, &memory.sweep)),
+            (Ended::Settled, Some(next)) => Ok(Ended::Waiting { until: Some(next) }),
+            (ended, _) => Ok(ended),
+        }
+    }
+
+    pub(super) async fn say_paused(&self, object: &Arc<Known<AWSCluster>>) -> Result<(), Error> {
+        let mut status = object.status.clone().unwrap_or_default();
+        status.conditions = plan::status::paused(&status.conditions, true, now(), object.metadata.generation);
+        self.context.management.say(object, &status).await.map(|_| ())
+    }
+
+    pub(super) async fn say_not_owned(&self, object: &Arc<Known<AWSCluster>>) -> Result<(), Error> {
+        let message = "no Cluster owns this AWSCluster yet: create one whose spec.infrastructureRef names it";
+        let mut status = object.status.clone().unwrap_or_default();
+        let reason = crds::conditions::reason::WAITING_FOR_CLUSTER;
+        status.conditions = plan::status::not_ready(&status.conditions, reason, message, now(), object.metadata.generation);
+        self.context.management.say(object, &status).await.map(|_| ())
+    }
+
+    pub(super) async fn say_invalid(&self, seen: &Seen, invalid: &plan::Invalid) -> Result<Ended, Error> {
+        let object = &seen.object;
+        let mut status = object.status.clone().unwrap_or_default();
+        let reason = crds::conditions::reason::INVALID_SPEC;
+        status.conditions = plan::status::not_ready(&status.conditions, reason, &invalid.to_string(), now(), object.metadata.generation);
+        self.context.management.say(object, &status).await?;
+        Ok(Ended::Settled)
+    }
+}
+
+/// Whether the endpoint's name resolves here, where that was asked for and matters: until it is provisioned.
+async fn resolves(object: &AWSCluster) -> Option<bool> {
+    let asked = object.spec.control_plane_load_balancer.dns_resolution_check == Some(DnsResolutionCheck::Enabled);
+    let provisioned = object.status.as_ref().and_then(|it| it.initialization.as_ref()).and_then(|it| it.provisioned) == Some(true);
+    let endpoint = &object.spec.control_plane_endpoint;
+    if !asked || provisioned || endpoint.is_unset() {
+        return None;
+    }
+    let port = u16::try_from(endpoint.port).unwrap_or_default();
+    Some(tokio::net::lookup_host((endpoint.host.as_str(), port)).await.is_ok_and(|mut it| it.next().is_some()))
+}
