@@ -34,7 +34,8 @@ pub async fn acquire(client: Client, namespace: &str, identity: &str) -> anyhow:
     let mut watched = Watched::default();
     let mut told = String::new();
     loop {
-        match attempt(&api, identity, &mut watched).await {
+        let reply = tokio::time::timeout(RENEW_DEADLINE, attempt(&api, identity, &mut watched)).await;
+        match reply.unwrap_or_else(|elapsed| Err(kube::Error::Service(elapsed.into()))) {
             Ok(Some(lease)) => return Ok(Held { api, identity: identity.to_owned(), lease }),
             Ok(None) => {
                 let holder = watched.holder().to_owned();

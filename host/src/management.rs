@@ -13,6 +13,7 @@ mod watch;
 mod write;
 
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
 
 use k8s_openapi::api::core::v1::Secret;
 use kube::api::{DynamicObject, ListParams};
@@ -28,6 +29,18 @@ use crate::context::ObjectName;
 use crate::metrics::Metrics;
 use kept::Caches;
 use raw::Raw;
+
+/// How long a watch may be silent before its connection is given up: longer than the server lets one last.
+pub const WATCH_SILENCE: Duration = Duration::from_secs(WATCH_SECONDS as u64 + 15);
+/// How long the server is asked to let one watch last.
+const WATCH_SECONDS: u32 = 240;
+/// How long any other answer may take.
+const ANSWER: Duration = Duration::from_secs(30);
+
+/// The answer to a request, unless it takes longer than any should.
+async fn answer<T>(request: impl Future<Output = Result<T, kube::Error>>) -> Result<T, kube::Error> {
+    tokio::time::timeout(ANSWER, request).await.map_err(|elapsed| kube::Error::Service(elapsed.into()))?
+}
 
 /// The management API; cheap to clone.
 #[derive(Clone)]
@@ -123,7 +136,7 @@ impl Management {
     /// # Errors
     /// The API did not answer, or the object cannot be read. Absence is `None`.
     pub async fn live<K: Kept>(&self, name: &ObjectName) -> Result<Option<Known<K>>, Error> {
-        match self.raw::<K>(&name.namespace).get_opt(&name.name).await {
+        match answer(self.raw::<K>(&name.namespace).get_opt(&name.name)).await {
             Ok(Some(object)) => Known::read(object).map(Some),
             Ok(None) => Ok(None),
             Err(source) => Err(Error::Read { kind: K::KIND.as_str(), name: name.to_string(), source: Box::new(source) }),
@@ -136,7 +149,7 @@ impl Management {
     /// The API did not answer, or one of them cannot be read.
     pub async fn live_list<K: Kept>(&self, namespace: &str) -> Result<Vec<Known<K>>, Error> {
         let read = |source| Error::Read { kind: K::KIND.as_str(), name: namespace.to_owned(), source: Box::new(source) };
-        let objects = self.raw::<K>(namespace).list(&ListParams::default()).await.map_err(read)?;
+        let objects = answer(self.raw::<K>(namespace).list(&ListParams::default())).await.map_err(read)?;
         objects.items.into_iter().map(Known::read).collect()
     }
 
@@ -146,7 +159,7 @@ impl Management {
     /// The API did not answer or does not know the kind. Absence is `None`.
     pub async fn live_dynamic(&self, resource: &ApiResource, name: &ObjectName) -> Result<Option<DynamicObject>, Error> {
         let api: Api<DynamicObject> = Api::namespaced_with(self.0.client.clone(), &name.namespace, resource);
-        api.get_opt(&name.name).await.map_err(|source| Error::Read {
+        answer(api.get_opt(&name.name)).await.map_err(|source| Error::Read {
             kind: "control plane",
             name: name.to_string(),
             source: Box::new(source),
@@ -159,7 +172,11 @@ impl Management {
     /// The API did not answer. Absence is `None`.
     pub async fn secret(&self, name: &ObjectName) -> Result<Option<Secret>, Error> {
         let api: Api<Secret> = Api::namespaced(self.0.client.clone(), &name.namespace);
-        api.get_opt(&name.name).await.map_err(|source| Error::Read { kind: "Secret", name: name.to_string(), source: Box::new(source) })
+        answer(api.get_opt(&name.name)).await.map_err(|source| Error::Read {
+            kind: "Secret",
+            name: name.to_string(),
+            source: Box::new(source),
+        })
     }
 
     fn raw<K: Kept>(&self, namespace: &str) -> Api<Raw> {

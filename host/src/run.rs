@@ -93,7 +93,12 @@ pub async fn run(options: Options) -> anyhow::Result<()> {
 }
 
 async fn connect() -> anyhow::Result<Client> {
-    let config = Config::infer().await.context("no kubeconfig: set KUBECONFIG, or run inside a cluster")?;
+    let mut config = Config::infer().await.context("no kubeconfig: set KUBECONFIG, or run inside a cluster")?;
+    // Each controller tries again by itself, sees what changed in between, and is not held up by what the server says about when.
+    config.default_retry = false;
+    // A connection that was lost without a word: a watch hears something at least this often.
+    config.read_timeout = Some(crate::management::WATCH_SILENCE);
+    config.reset_reader_on_write = true;
     Client::try_from(config).context("the kubeconfig cannot be used")
 }
 

@@ -29,6 +29,9 @@ const OWN_MANAGER: &str = "cluster-operator";
 pub enum WorkloadError {
     #[error("the kubeconfig Secret does not hold a usable kubeconfig")]
     Kubeconfig(#[source] Box<dyn std::error::Error + Send + Sync>),
+    /// Names the field, never what it holds.
+    #[error("the kubeconfig Secret has {0}, which names programs or files; put tokens and certificates into it as data")]
+    NotAllowed(String),
     /// No answer, or not from the API: nothing may be concluded.
     #[error("the API server cannot be reached: {0}")]
     Unreachable(String),
@@ -98,12 +101,16 @@ impl WorkloadCluster {
     async fn new(kubeconfig: &[u8], requests: Counter) -> Result<Self, WorkloadError> {
         let text = std::str::from_utf8(kubeconfig).map_err(|it| WorkloadError::Kubeconfig(it.into()))?;
         let kubeconfig = Kubeconfig::from_yaml(text).map_err(|it| WorkloadError::Kubeconfig(it.into()))?;
+        holds_all(&kubeconfig)?;
         let mut config = Config::from_custom_kubeconfig(kubeconfig, &KubeConfigOptions::default())
             .await
             .map_err(|it| WorkloadError::Kubeconfig(it.into()))?;
         config.connect_timeout = Some(Duration::from_secs(5));
         config.read_timeout = Some(Duration::from_secs(20));
         config.write_timeout = Some(Duration::from_secs(20));
+        config.reset_reader_on_write = true;
+        // Whoever asks tries again by itself, and is not held up by what the server says about when.
+        config.default_retry = false;
         let client = Client::try_from(config).map_err(|it| WorkloadError::Kubeconfig(it.into()))?;
         Ok(WorkloadCluster { client, kinds: Mutex::default(), requests })
     }
@@ -221,6 +228,28 @@ impl WorkloadCluster {
     }
 }
 
+/// Whether the kubeconfig says everything itself. One that names programs or files would have them run and read here, with this process's
+/// rights.
+fn holds_all(kubeconfig: &Kubeconfig) -> Result<(), WorkloadError> {
+    let users = kubeconfig.auth_infos.iter().filter_map(|it| it.auth_info.as_ref());
+    let mut asked = users.flat_map(|it| {
+        [
+            ("exec", it.exec.is_some()),
+            ("auth-provider", it.auth_provider.is_some()),
+            ("tokenFile", it.token_file.is_some()),
+            ("client-certificate", it.client_certificate.is_some()),
+            ("client-key", it.client_key.is_some()),
+        ]
+    });
+    let user = asked.find(|(_, is_there)| *is_there).map(|(field, _)| format!("users[].user.{field}"));
+    let mut clusters = kubeconfig.clusters.iter().filter_map(|it| it.cluster.as_ref());
+    let authority = clusters.any(|it| it.certificate_authority.is_some());
+    match user.or_else(|| authority.then(|| "clusters[].cluster.certificate-authority".to_owned())) {
+        Some(field) => Err(WorkloadError::NotAllowed(field)),
+        None => Ok(()),
+    }
+}
+
 fn refusal(object: &ObjectRef, error: kube::Error) -> WorkloadError {
     match error {
         kube::Error::Api(status) if status.code == 409 => WorkloadError::Conflict { object: object.clone(), message: status.message },
@@ -239,4 +268,33 @@ fn unreachable(error: kube::Error) -> WorkloadError {
         cause = inner;
     }
     WorkloadError::Unreachable(cause.to_string())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn kubeconfig(user: &str, cluster: &str) -> Kubeconfig {
+        let text = format!(
+            "{{apiVersion: v1, kind: Config, current-context: a, contexts: [{{name: a, context: {{cluster: a, user: a}}}}],
+              clusters: [{{name: a, cluster: {{server: 'https://127.0.0.1:6443', {cluster}}}}}], users: [{{name: a, user: {{{user}}}}}]}}"
+        );
+        Kubeconfig::from_yaml(&text).expect("a kubeconfig")
+    }
+
+    #[test]
+    fn a_kubeconfig_may_hold_data_and_name_neither_programs_nor_files() {
+        let refused = |user: &str, cluster: &str| holds_all(&kubeconfig(user, cluster)).err().map(|it| it.to_string());
+        assert_eq!(refused("token: abc", "certificate-authority-data: YQ=="), None);
+        for (user, cluster, field) in [
+            ("exec: {apiVersion: client.authentication.k8s.io/v1, command: sh}", "", "user.exec,"),
+            ("auth-provider: {name: gcp, config: {cmd-path: sh}}", "", "user.auth-provider,"),
+            ("tokenFile: /var/run/secrets/kubernetes.io/serviceaccount/token", "", "user.tokenFile,"),
+            ("client-certificate: /a", "", "user.client-certificate,"),
+            ("client-key: /a", "", "user.client-key,"),
+            ("token: abc", "certificate-authority: /a", "cluster.certificate-authority,"),
+        ] {
+            assert!(refused(user, cluster).is_some_and(|it| it.contains(field)), "{field}");
+        }
+    }
 }

@@ -35,6 +35,17 @@ impl Region {
         Look { left: leftovers(cluster, vpc_id, &found), unread: problems.into_iter().next() }
     }
 
+    /// Ids of load balancers in this VPC that controllers of the cluster made, by their tags, and that are still there: tags are shown for
+    /// some time after what carried them. It takes two calls where there are none.
+    ///
+    /// # Errors
+    /// AWS does not say: nothing may be concluded.
+    pub async fn load_balancers_of(&self, cluster: &str, vpc_id: &str) -> Result<Vec<String>, Problem> {
+        let (load_balancers, _) = balancing(&self.0.api, cluster).await.map_err(Failure::problem)?;
+        let left = leftovers(cluster, vpc_id, &Found { load_balancers, ..Found::default() });
+        Ok(left.into_iter().map(|it| it.id).collect())
+    }
+
     /// Removes one of them. What is gone is done.
     ///
     /// # Errors

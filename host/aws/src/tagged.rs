@@ -4,12 +4,11 @@
 use std::collections::BTreeMap;
 
 use aws_sdk_resourcegroupstagging::types::{ResourceTagMapping, TagFilter};
+use plan::Tags;
 use plan::leftover::{CONTROLLER_TAG, is_left};
-use plan::{Problem, Tags};
 
 use crate::api::Api;
 use crate::errors::Failure;
-use crate::region::Region;
 
 const ACTION: &str = "tag:GetResources";
 const LOAD_BALANCER: &str = "elasticloadbalancing:loadbalancer";
@@ -17,29 +16,17 @@ const TARGET_GROUP: &str = "elasticloadbalancing:targetgroup";
 /// Tag of what the cloud provider and its like make for the cluster; the cluster's name follows.
 const CLOUD_PROVIDER_TAG: &str = "kubernetes.io/cluster/";
 
-impl Region {
-    /// ARNs of load balancers that carry `kubernetes.io/cluster/<cluster>=owned` or `elbv2.k8s.aws/cluster=<cluster>` and are not this
-    /// provider's own.
-    ///
-    /// # Errors
-    /// AWS does not say: nothing may be concluded.
-    pub async fn load_balancers_of(&self, cluster: &str) -> Result<Vec<String>, Problem> {
-        let found = tagged(&self.0.api, cluster, &[LOAD_BALANCER]).await.map_err(Failure::problem)?;
-        Ok(found.into_keys().collect())
-    }
-}
-
 /// Load balancers and target groups that controllers of the cluster made, in whatever VPC: tags by ARN.
 pub(crate) async fn balancers_and_target_groups(api: &Api, cluster: &str) -> Result<BTreeMap<String, Tags>, Failure> {
-    tagged(api, cluster, &[LOAD_BALANCER, TARGET_GROUP]).await
+    tagged(api, cluster).await
 }
 
 /// Filters of one call are all to be met, so each tag takes a call.
-async fn tagged(api: &Api, cluster: &str, types: &[&str]) -> Result<BTreeMap<String, Tags>, Failure> {
+async fn tagged(api: &Api, cluster: &str) -> Result<BTreeMap<String, Tags>, Failure> {
     let cloud_provider = TagFilter::builder().key(format!("{CLOUD_PROVIDER_TAG}{cluster}")).values("owned").build();
     let controller = TagFilter::builder().key(CONTROLLER_TAG).values(cluster).build();
     let of = |filter: TagFilter| {
-        let types = types.iter().map(|it| it.to_string()).collect();
+        let types = [LOAD_BALANCER, TARGET_GROUP].map(str::to_owned).to_vec();
         let call = api.tagging.get_resources().tag_filters(filter).set_resource_type_filters(Some(types));
         api.pages(ACTION, call.into_paginator().send())
     };

@@ -4,6 +4,7 @@
 
 use std::collections::BTreeMap;
 
+use crds::cluster::AWSIdentityKind;
 use crds::names::{BLOCK_MOVE_ANNOTATION, ID_ANNOTATION, INTENT_ANNOTATION};
 use crds::{AWSCluster, AWSMachine};
 use serde_json::{Map, Value, json};
@@ -64,8 +65,15 @@ impl Record {
     /// What an AWSCluster says.
     ///
     /// # Errors
-    /// An annotation of ours was overwritten by somebody and cannot be read: nothing may be done then.
+    /// An annotation of ours was overwritten by somebody and cannot be read, or what was made belongs to another identity's account, where
+    /// absence would be concluded from looking in the wrong place: nothing may be done then.
     pub fn of_cluster(it: &AWSCluster) -> Result<Record, Invalid> {
+        // Refused by the API server, but for objects that were stored before it knew.
+        if it.spec.identity_ref.kind != AWSIdentityKind::AWSClusterControllerIdentity {
+            let message = "of the AWSCluster is not supported by cluster-operator: use AWSClusterControllerIdentity, and run an operator \
+                           with the credentials of that account";
+            return Err(Invalid::new("spec.identityRef", message));
+        }
         let annotations = it.metadata.annotations.as_ref();
         let text = |name| annotations.and_then(|all| all.get(name)).map(String::as_str);
         let endpoint = &it.spec.control_plane_endpoint;

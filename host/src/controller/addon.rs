@@ -37,6 +37,8 @@ const SOON: Duration = Duration::from_secs(2);
 const SETTLED: Duration = Duration::from_secs(600);
 /// How soon to look again when somebody has to act.
 const BLOCKED: Duration = Duration::from_secs(60);
+/// How long one look may take. Steps may be repeated, so that what was cut off is done again.
+const LOOK: Duration = Duration::from_secs(300);
 
 /// What the add-on controller keeps between looks: the plugin host, clients of workload clusters, and steps carried out so far.
 pub struct AddOns {
@@ -59,7 +61,11 @@ impl AddOns {
 
     /// Looks at one ClusterPlugin.
     pub async fn reconcile(self: Arc<Self>, name: ObjectName) -> Again {
-        match self.look(&name).await {
+        let Ok(looked) = tokio::time::timeout(LOOK, self.look(&name)).await else {
+            tracing::warn!(cluster_plugin = %name, "not finished in {} s, trying again", LOOK.as_secs());
+            return Again::Failed;
+        };
+        match looked {
             Ok(again) => again,
             Err(error) if error.is_conflict() || error.is_not_found() => Again::After(Duration::from_millis(200)),
             Err(error) => {
@@ -70,6 +76,7 @@ impl AddOns {
     }
 
     async fn look(&self, name: &ObjectName) -> Result<Again, Error> {
+        self.let_orphan_go(name).await?;
         let Some(object) = self.context.management.get::<ClusterPlugin>(name) else { return Ok(Again::OnChange) };
         let cluster_name = name.sibling(&object.spec.cluster_name);
         let cluster = self.context.management.get::<Cluster>(&cluster_name);
@@ -80,6 +87,11 @@ impl AddOns {
             return Ok(Again::OnChange);
         }
         if let Some(first) = self.first_other(&object) {
+            if object.has_finalizer(names::PLUGIN_FINALIZER) && (object.is_deleting() || cluster.is_none_or(|it| it.is_deleting())) {
+                // The other one sees to the add-ons.
+                self.context.management.remove_finalizer(&object, names::PLUGIN_FINALIZER).await?;
+                return Ok(Again::OnChange);
+            }
             let message = format!("ClusterPlugin {first} already names this Cluster; there can be only one: delete one of them");
             self.say(&object, &[], Some((reason::DUPLICATE, &message))).await?;
             return Ok(Again::After(BLOCKED));
@@ -119,9 +131,32 @@ impl AddOns {
         self.context.management.patch_unchanged(&object, json!({"metadata": {"ownerReferences": owners}})).await
     }
 
-    /// An older ClusterPlugin of the same Cluster.
+    /// Takes our finalizer off a deleted Cluster of this name whose ClusterPlugin went without doing so: when it was deleted before it had
+    /// a finalizer itself, for example.
+    async fn let_orphan_go(&self, name: &ObjectName) -> Result<(), Error> {
+        let management = &self.context.management;
+        let Some(cluster) = management.get::<Cluster>(name) else { return Ok(()) };
+        if !cluster.is_deleting() || !cluster.has_finalizer(names::PLUGIN_FINALIZER) || management.is_paused(&cluster) {
+            return Ok(());
+        }
+        let seen_to = |it: &Known<ClusterPlugin>| !it.is_deleting() || it.has_finalizer(names::PLUGIN_FINALIZER);
+        let unreadable = management.unreadable::<ClusterPlugin>().into_iter().any(|(it, _)| it.namespace == name.namespace);
+        if unreadable || management.of_cluster::<ClusterPlugin>(name).iter().any(|it| seen_to(it)) {
+            return Ok(());
+        }
+        management.remove_finalizer(&cluster, names::PLUGIN_FINALIZER).await.map(drop)
+    }
+
+    /// Whether it is paused by now.
+    fn is_paused(&self, name: &ObjectName) -> bool {
+        let management = &self.context.management;
+        management.get::<ClusterPlugin>(name).is_some_and(|it| management.is_paused(&it))
+    }
+
+    /// The ClusterPlugin of the same Cluster that comes first: one that was taken up already, or else the oldest.
     fn first_other(&self, object: &Known<ClusterPlugin>) -> Option<String> {
-        let age = |it: &Known<ClusterPlugin>| (it.creation_timestamp().map(|it| it.0), it.name_any());
+        let age =
+            |it: &Known<ClusterPlugin>| (!it.has_finalizer(names::PLUGIN_FINALIZER), it.creation_timestamp().map(|it| it.0), it.name_any());
         let all = self.context.management.list::<ClusterPlugin>();
         let same = all.iter().filter(|it| it.namespace() == object.namespace() && it.spec.cluster_name == object.spec.cluster_name);
         same.filter(|it| age(it) < age(object)).min_by_key(|it| age(it)).map(|it| it.name_any())

@@ -90,6 +90,10 @@ impl Clusters {
         let Some(mut seen) = self.read(object, memory).await? else { return Ok(Ended::Settled) };
         let mut last = None;
         for _ in 0..WAVES {
+            let management = &self.context.management;
+            if management.get::<AWSCluster>(&seen.object.object_name()).is_some_and(|it| management.is_paused(&it)) {
+                return Ok(Ended::Unfinished);
+            }
             if seen.is_swept() {
                 sweep::look(&self.context.management, &seen.region, &seen.object, &seen.name.name, &mut memory.sweep).await;
             }
@@ -181,7 +185,7 @@ fn decide(seen: &Seen, memory: &mut Remembered) -> Result<Pass, plan::Invalid> {
     });
     let mut due = memory.refusals.due(&mut decision.plan, &mut decision.record, Instant::now());
     if seen.is_swept() {
-        sweep::hold(&memory.sweep, &mut decision, &mut due);
+        sweep::hold(&memory.sweep, seen.is_forced(), &mut decision, &mut due);
     }
     Ok(Pass { object, record, snapshot, problem, now, decision, due })
 }

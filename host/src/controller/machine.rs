@@ -94,6 +94,10 @@ impl Machines {
         let Some(mut seen) = self.read(object).await? else { return Ok(Ended::Settled) };
         let mut last = None;
         for _ in 0..WAVES {
+            let management = &self.context.management;
+            if management.get::<AWSMachine>(&seen.object.object_name()).is_some_and(|it| management.is_paused(&it)) {
+                return Ok(Ended::Unfinished);
+            }
             let pass = match self.decide(&mut seen, refusals).await? {
                 Ok(pass) => pass,
                 Err(invalid) => return self.say_invalid(&seen, &invalid).await,
@@ -134,7 +138,10 @@ impl Machines {
         };
         // While it is deleted, its Machine and Cluster may be gone already: only names matter then.
         let cluster = cluster.map_or_else(|| gone(&name), |it| Cluster::clone(&it));
-        let Some(aws_cluster) = self.aws_cluster(&name, &cluster, &object) else { return Ok(None) };
+        let Some(aws_cluster) = self.aws_cluster(&name, &cluster, &object) else {
+            self.without_region(&object).await?;
+            return Ok(None);
+        };
         let machine = machine.map_or_else(|| Machine::new(&object.name_any(), Default::default()), |it| Machine::clone(&it));
         let object = if deleting { object } else { management.add_finalizer(&object, names::MACHINE_FINALIZER).await? };
         let hold = if deleting { hold::cached(management, &name, &cluster, &object) } else { None };
@@ -255,6 +262,20 @@ impl Machines {
         let mut status = object.status.clone().unwrap_or_default();
         status.conditions = plan::status::paused(&status.conditions, true, now(), object.metadata.generation);
         self.context.management.say(object, &status).await.map(|_| ())
+    }
+
+    /// Nobody knows any more in which region to look: a machine of which nothing was made may go, another has to wait for the AWSCluster.
+    async fn without_region(&self, object: &Arc<Known<AWSMachine>>) -> Result<(), Error> {
+        let management = &self.context.management;
+        if object.is_deleting() && Record::of_machine(object).is_ok_and(|it| it == Record::default()) {
+            return management.remove_finalizer(object, names::MACHINE_FINALIZER).await.map(drop);
+        }
+        let message = "there is no AWSCluster that says in which region its things are: create it again, or, once they are deleted, remove \
+                       the finalizer of this object";
+        let mut status = object.status.clone().unwrap_or_default();
+        let reason = crds::conditions::reason::WAITING_FOR_CLUSTER_INFRASTRUCTURE;
+        status.conditions = plan::status::not_ready(&status.conditions, reason, message, now(), object.metadata.generation);
+        management.say(object, &status).await.map(drop)
     }
 
     async fn say_not_owned(&self, object: &Arc<Known<AWSMachine>>, has_machine: bool) -> Result<(), Error> {

@@ -43,6 +43,9 @@ pub async fn run(context: Context, stop: watch::Receiver<bool>) -> anyhow::Resul
     for object in context.management.list::<ClusterPlugin>() {
         plugins.wake(object.object_name());
     }
+    for object in context.management.list::<Cluster>() {
+        plugins.wake(object.object_name());
+    }
     let management = context.management.clone();
     let wakers = Wakers { management, clusters: clusters.clone(), machines: machines.clone(), plugins };
     tokio::spawn(wakers.route(changes, rules));
@@ -98,6 +101,7 @@ impl Wakers {
                 self.wake_cluster(&name);
                 self.wake_machines(&name, |_| true);
                 self.wake_plugins(&name);
+                self.plugins.wake(name);
             }
             Kind::Machine => self.wake_machine(&name, cluster.as_ref()),
             Kind::KubeadmControlPlane => cluster.iter().for_each(|it| {
@@ -114,6 +118,8 @@ impl Wakers {
                     self.wake_cluster(it);
                     self.wake_machines(it, |it| it.is_deleting());
                     self.wake_plugins(it);
+                    // A Cluster that it may have left behind.
+                    self.plugins.wake(it.clone());
                 });
             }
         }

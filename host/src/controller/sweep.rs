@@ -55,6 +55,12 @@ enum Place {
     Unknown,
 }
 
+/// The VPC that the cluster is in, as far as it is written down.
+pub fn vpc_id(object: &AWSCluster) -> Option<String> {
+    let recorded = Record::of_cluster(object).ok().and_then(|mut it| it.ids.remove(&Vpc::key(see::MAIN)));
+    recorded.or_else(|| Some(object.spec.network.vpc.id.clone()).filter(|it| !it.is_empty()))
+}
+
 fn vpc(object: &AWSCluster, region: &Region, cluster: &str) -> Place {
     let Some(snapshot) = region.view().borrow().snapshot.clone() else { return Place::Unknown };
     let Ok(record) = Record::of_cluster(object) else { return Place::Unknown };
@@ -89,8 +95,11 @@ fn tell(management: &Management, object: &Arc<Known<AWSCluster>>, it: &Leftover,
     }
 }
 
-/// Says what is awaited, and as long as nobody knows what was left, holds back everything but looking.
-pub fn hold(sweep: &Sweep, decision: &mut Decision, due: &mut Vec<Action>) {
+/// Says what is awaited, and as long as nobody knows what was left, holds back everything but looking. What is `forced` waits for nothing.
+pub fn hold(sweep: &Sweep, forced: bool, decision: &mut Decision, due: &mut Vec<Action>) {
+    if forced {
+        return;
+    }
     if sweep.is_unknown() {
         due.retain(|it| matches!(it, Action::Confirm { .. }));
     }
@@ -141,11 +150,13 @@ mod tests {
         };
         let mut decision = Decision { finished: true, ..Decision::default() };
         let (mut due, mut sweep) = (vec![confirm.clone(), delete.clone()], Sweep::default());
-        hold(&sweep, &mut decision, &mut due);
+        hold(&sweep, true, &mut decision, &mut due);
+        assert!(decision.finished && due.len() == 2);
+        hold(&sweep, false, &mut decision, &mut due);
         assert!(!decision.finished && due == [confirm] && decision.plan.waiting.len() == 1);
         sweep.found(Look::default(), 0.0);
         let (mut decision, mut due) = (Decision { finished: true, ..Decision::default() }, vec![delete.clone()]);
-        hold(&sweep, &mut decision, &mut due);
+        hold(&sweep, false, &mut decision, &mut due);
         assert!(decision.finished && due == [delete] && decision.plan.waiting.is_empty());
     }
 

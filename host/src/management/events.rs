@@ -54,7 +54,7 @@ pub(super) fn start(client: Client, metrics: Metrics) -> mpsc::Sender<Publish> {
                 action: note.action,
                 secondary: None,
             };
-            let reply = recorder.publish(&event, &regarding).await;
+            let reply = super::answer(recorder.publish(&event, &regarding)).await;
             metrics.wrote("Event", "create", result_word(&reply));
             if let Err(error) = reply {
                 tracing::debug!(%error, "an event was not taken");

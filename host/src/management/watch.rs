@@ -11,7 +11,7 @@ use kube::runtime::WatchStreamExt;
 use kube::runtime::watcher::{Config, Event, watcher};
 
 use super::raw::Raw;
-use super::{Change, Kept, Known, Management, name_of};
+use super::{Change, Kept, Known, Management, WATCH_SECONDS, name_of};
 use crate::context::ObjectName;
 
 pub(super) async fn watch<K: Kept>(management: Management) {
@@ -21,7 +21,7 @@ pub(super) async fn watch<K: Kept>(management: Management) {
         Some(namespace) => Api::namespaced_with(client, namespace, &resource),
         None => Api::all_with(client, &resource),
     };
-    let mut events = std::pin::pin!(watcher(api, Config::default()).default_backoff());
+    let mut events = std::pin::pin!(watcher(api, Config::default().timeout(WATCH_SECONDS)).default_backoff());
     let mut listed = BTreeSet::new();
     let mut problem = String::new();
     while let Some(event) = events.next().await {

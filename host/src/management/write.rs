@@ -9,7 +9,7 @@ use serde::Serialize;
 use serde_json::{Value, json};
 
 use super::merge::merge_patch;
-use super::{Error, Kept, Known, Management};
+use super::{Error, Kept, Known, Management, answer};
 
 impl Management {
     /// Merges `patch` into the object, whatever its version is by now.
@@ -81,8 +81,8 @@ impl Management {
         let api = self.raw::<K>(&name.namespace);
         let parameters = PatchParams { field_manager: Some("cluster-operator".into()), ..PatchParams::default() };
         let reply = match subresource {
-            Some(_) => api.patch_status(&name.name, &parameters, &Patch::Merge(&patch)).await,
-            None => api.patch(&name.name, &parameters, &Patch::Merge(&patch)).await,
+            Some(_) => answer(api.patch_status(&name.name, &parameters, &Patch::Merge(&patch))).await,
+            None => answer(api.patch(&name.name, &parameters, &Patch::Merge(&patch))).await,
         };
         let verb = if subresource.is_some() { "patch-status" } else { "patch" };
         self.0.metrics.wrote(kind, verb, super::events::result_word(&reply));

@@ -120,10 +120,10 @@ async fn everything_that_was_left_is_swept_and_the_network_can_go() {
         (LeftoverKind::NetworkInterface, 1),
     ];
     assert_eq!(kinds(&left), expected);
-    assert_eq!(region.load_balancers_of("c1").await.unwrap().len(), 2);
+    assert_eq!(region.load_balancers_of("c1", &network.vpc).await.unwrap().len(), 2);
     sweep(&region, &network.vpc).await;
     assert_eq!(all_left(&region, &network.vpc).await, vec![]);
-    assert_eq!(region.load_balancers_of("c1").await, Ok(vec![]));
+    assert_eq!(region.load_balancers_of("c1", &network.vpc).await, Ok(vec![]));
     bed.administrator().delete_subnet(&network.subnets[1]).await;
     remove_network(&region, &ids).await;
     assert_eq!(bed.account().await, vec![], "nothing at all is left");

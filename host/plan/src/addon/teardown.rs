@@ -16,6 +16,17 @@ pub enum Api {
     Unreachable(String),
 }
 
+/// What AWS says of load balancers that the cluster made, by tag.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum LoadBalancers {
+    /// Ids of those that are left.
+    Left(Vec<String>),
+    /// Somebody would have to act before they can be read, and perhaps nobody will; with what AWS said.
+    Denied(String),
+    /// AWS could not be asked, and may be later.
+    Unknown(String),
+}
+
 /// What is known when the question is put. What comes later in the order need not be read while something earlier is left, unless the
 /// time is over.
 #[derive(Clone, Debug, PartialEq)]
@@ -34,8 +45,7 @@ pub struct TeardownSeen {
     pub load_balanced: Vec<Exposure>,
     /// What binds Pods to target groups.
     pub bindings: Vec<Exposure>,
-    /// AWS ids of load balancers that the cluster made, by tag; `Err` when AWS could not be asked.
-    pub load_balancers: Result<Vec<String>, String>,
+    pub load_balancers: LoadBalancers,
     pub volumes: VolumeWork,
     /// Add-ons whose removal is still to be carried out, in order.
     pub installed: Vec<String>,
@@ -114,7 +124,7 @@ fn next(seen: &TeardownSeen) -> Teardown {
             return Teardown::Wait(awaited(seen));
         }
     }
-    if !matches!(&seen.load_balancers, Ok(ids) if ids.is_empty()) {
+    if matches!(&seen.load_balancers, LoadBalancers::Left(ids) if !ids.is_empty()) {
         return Teardown::Wait(awaited(seen));
     }
     if !seen.volumes.stop.is_empty() || !seen.volumes.delete.is_empty() {
@@ -123,7 +133,11 @@ fn next(seen: &TeardownSeen) -> Teardown {
     match seen.installed.first() {
         _ if !seen.volumes.awaited.is_empty() => Teardown::Wait(awaited(seen)),
         Some(module) => Teardown::Remove(module.clone()),
-        None => Teardown::Release(seen.unreadable.clone()),
+        None => match &seen.load_balancers {
+            LoadBalancers::Unknown(_) => Teardown::Wait(awaited(seen)),
+            LoadBalancers::Denied(why) => Teardown::Release(Some(format!("load balancers of the cluster may be left: {why}"))),
+            LoadBalancers::Left(_) => Teardown::Release(seen.unreadable.clone()),
+        },
     }
 }
 
@@ -133,10 +147,11 @@ pub fn awaited(seen: &TeardownSeen) -> String {
     match &seen.load_balancers {
         _ if !seen.load_balanced.is_empty() => format!("for what has load balancers to be gone: {}", names(&seen.load_balanced)),
         _ if !seen.bindings.is_empty() => format!("for target groups to be let go: {}", names(&seen.bindings)),
-        Err(why) => format!("to know whether load balancers of the cluster are left: {why}"),
-        Ok(ids) if !ids.is_empty() => format!("for load balancers that the cluster made to be gone: {}", listed(ids)),
-        Ok(_) if !seen.volumes.awaited.is_empty() => format!("for volumes to be deleted: {}", listed(&seen.volumes.awaited)),
-        Ok(_) => format!("for add-ons to be removed: {}", seen.installed.join(", ")),
+        LoadBalancers::Left(ids) if !ids.is_empty() => format!("for load balancers that the cluster made to be gone: {}", listed(ids)),
+        _ if !seen.volumes.awaited.is_empty() => format!("for volumes to be deleted: {}", listed(&seen.volumes.awaited)),
+        _ if !seen.installed.is_empty() => format!("for add-ons to be removed: {}", seen.installed.join(", ")),
+        LoadBalancers::Unknown(why) => format!("to know whether load balancers of the cluster are left: {why}"),
+        LoadBalancers::Left(_) | LoadBalancers::Denied(_) => "for nothing more".to_owned(),
     }
 }
 
@@ -156,7 +171,7 @@ mod tests {
             api: Api::Answers,
             load_balanced: vec![],
             bindings: vec![],
-            load_balancers: Ok(vec![]),
+            load_balancers: LoadBalancers::Left(vec![]),
             volumes: VolumeWork::default(),
             installed: vec![],
             unreadable: None,
@@ -172,7 +187,7 @@ mod tests {
         TeardownSeen {
             load_balanced: vec![exposed("Ingress", true), exposed("Service", false)],
             bindings: vec![exposed("TargetGroupBinding", false)],
-            load_balancers: Ok(vec!["a1b2".into()]),
+            load_balancers: LoadBalancers::Left(vec!["a1b2".into()]),
             volumes: VolumeWork {
                 stop: vec![],
                 delete: vec![exposed("PersistentVolumeClaim", false).object],
@@ -205,7 +220,9 @@ mod tests {
                 Teardown::Remove(_) => drop(seen.installed.remove(0)),
                 Teardown::Wait(_) if !seen.load_balanced.is_empty() => seen.load_balanced.clear(),
                 Teardown::Wait(_) if !seen.bindings.is_empty() => seen.bindings.clear(),
-                Teardown::Wait(_) if seen.load_balancers != Ok(vec![]) => seen.load_balancers = Ok(vec![]),
+                Teardown::Wait(_) if seen.load_balancers != LoadBalancers::Left(vec![]) => {
+                    seen.load_balancers = LoadBalancers::Left(vec![])
+                }
                 Teardown::Wait(_) => seen.volumes.awaited.clear(),
                 Teardown::Release(_) => return res,
             }
@@ -245,8 +262,19 @@ mod tests {
 
     #[test]
     fn not_knowing_whether_load_balancers_are_left_is_not_their_absence() {
-        let denied = TeardownSeen { load_balancers: Err("AccessDenied on tag:GetResources".into()), ..seen() };
-        assert!(matches!(teardown(&denied), Teardown::Wait(why) if why.contains("AccessDenied")));
+        let unknown = TeardownSeen { load_balancers: LoadBalancers::Unknown("throttled".into()), ..seen() };
+        assert!(matches!(teardown(&unknown), Teardown::Wait(why) if why.contains("throttled")));
+    }
+
+    #[test]
+    fn what_may_not_be_read_hinders_nothing_else_and_is_said() {
+        let denied = LoadBalancers::Denied("AccessDenied on tag:GetResources".into());
+        let full = TeardownSeen { load_balanced: vec![], bindings: vec![], load_balancers: denied, ..full() };
+        assert_eq!(teardown(&full), Teardown::DeleteVolumes);
+        let add_ons = TeardownSeen { volumes: VolumeWork::default(), ..full };
+        assert!(matches!(teardown(&add_ons), Teardown::Remove(_)));
+        let nothing = TeardownSeen { installed: vec![], ..add_ons };
+        assert!(matches!(teardown(&nothing), Teardown::Release(Some(why)) if why.contains("AccessDenied")));
     }
 
     #[test]
@@ -268,7 +296,7 @@ mod tests {
     fn force_and_timeout_let_go_whatever_is_left_and_say_what() {
         assert!(matches!(teardown(&TeardownSeen { forced: true, ..full() }), Teardown::Release(Some(_))));
         let late = TeardownSeen { now: 1901.0, ..full() };
-        let volumes = TeardownSeen { load_balanced: vec![], bindings: vec![], load_balancers: Ok(vec![]), ..late.clone() };
+        let volumes = TeardownSeen { load_balanced: vec![], bindings: vec![], load_balancers: LoadBalancers::Left(vec![]), ..late.clone() };
         let add_ons = TeardownSeen { volumes: VolumeWork::default(), ..volumes.clone() };
         let said = |seen: &TeardownSeen| match teardown(seen) {
             Teardown::Release(Some(why)) => why,

@@ -10,6 +10,8 @@ use crate::{Problem, Timestamp, Who};
 const SOON: f64 = 5.0;
 /// The longest time between two looks.
 const LATE: f64 = 300.0;
+/// After so many looks in a row that nobody answered, about a quarter of an hour, what is known counts as all there is.
+const UNANSWERED: u32 = 8;
 /// How many are named in a message.
 const NAMED: usize = 5;
 
@@ -22,6 +24,8 @@ pub struct Sweep {
     /// Why things could not be removed, by id.
     refused: BTreeMap<String, Problem>,
     unread: Option<Problem>,
+    /// Looks in a row of which not even the refusal is known.
+    unanswered: u32,
     /// Looks in a row that brought nothing.
     idle: i32,
     /// When to look next. None: when something asks for it.
@@ -47,8 +51,9 @@ impl Sweep {
     pub fn found(&mut self, look: Look, now: Timestamp) {
         self.refused.clear();
         self.next = None;
-        let again = look.unread.as_ref().is_some_and(|it| it.who != Who::Administrator);
-        if !again {
+        let is_unanswered = look.unread.as_ref().is_some_and(|it| it.who != Who::Administrator);
+        self.unanswered = if is_unanswered { self.unanswered + 1 } else { 0 };
+        if self.unanswered.is_multiple_of(UNANSWERED) {
             (self.known, self.left) = (true, look.left);
         }
         if look.unread.is_some() {

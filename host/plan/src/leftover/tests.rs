@@ -319,6 +319,17 @@ fn a_read_that_fails_otherwise_is_tried_again_first() {
 }
 
 #[test]
+fn a_read_that_never_answers_is_given_up_and_said() {
+    let mut sweep = Sweep::default();
+    for look in 0..7 {
+        sweep.found(unread(problem("DispatchFailure", Who::Nobody)), f64::from(look));
+        assert!(sweep.is_unknown());
+    }
+    sweep.found(unread(problem("DispatchFailure", Who::Nobody)), 7.0);
+    assert!(sweep.is_over() && sweep.text().is_some_and(|it| it.contains("cannot be looked for")));
+}
+
+#[test]
 fn a_refusal_of_the_normal_deletion_asks_for_another_look_ever_later() {
     let mut sweep = Sweep::default();
     sweep.found(Look::default(), 0.0);

@@ -18,6 +18,8 @@ pub enum Carried {
     Out,
     /// These are not, and nobody has to act.
     Waiting(String),
+    /// The API server does not answer: there is no use in asking it for more now.
+    Unreachable(String),
     /// Somebody has to act: a reason for a condition, and what to do.
     Refused(&'static str, String),
 }
@@ -109,10 +111,10 @@ pub(super) fn carried(error: WorkloadError) -> Carried {
             Carried::Refused(crds::conditions::reason::CONFLICT, format!("{error}; remove the field there, or set spec.conflicts to Force"))
         }
         WorkloadError::Refused { code: 403 | 422 | 400, .. } => Carried::Refused("ApplyRefused", error.to_string()),
-        WorkloadError::Kubeconfig(_)
-        | WorkloadError::Unreachable(_)
-        | WorkloadError::UnknownKind { .. }
-        | WorkloadError::Refused { .. } => Carried::Waiting(error.to_string()),
+        WorkloadError::Kubeconfig(_) | WorkloadError::NotAllowed(_) | WorkloadError::Unreachable(_) => {
+            Carried::Unreachable(error.to_string())
+        }
+        WorkloadError::UnknownKind { .. } | WorkloadError::Refused { .. } => Carried::Waiting(error.to_string()),
     }
 }
 

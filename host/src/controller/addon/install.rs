@@ -83,8 +83,12 @@ impl AddOns {
             add_ons.push(AddOn { wanted, installed, answer });
         }
         self.context.rules.set(&name, records.rules(requested(&add_ons, state.initialized), self.context.rules.get(&name)));
+        let (mut api, mut workload) = (api, workload);
         let (mut progress, mut next) = (Vec::new(), None);
         for add_on in &add_ons {
+            if self.is_paused(&object.object_name()) {
+                return Ok(Again::OnChange);
+            }
             let at = At {
                 object: &object,
                 cluster: &name,
@@ -95,8 +99,12 @@ impl AddOns {
                 region: region.as_ref(),
             };
             let findings = self.findings(&at, add_on).await;
-            progress.push(self.advance(&at, add_on, &findings).await);
+            let advanced = self.advance(&at, add_on, &findings).await;
             next = next.into_iter().chain(check::next(&findings)).min();
+            if advanced.reason == reason::UNREACHABLE && workload.is_some() {
+                (api, workload) = (Api::Unreachable(advanced.message.clone()), None);
+            }
+            progress.push(advanced);
         }
         progress.extend(self.uninstall(&object, workload.as_deref(), &records, Some(&addon::wanted(&object.spec))).await);
         self.say(&object, &progress, None).await?;
@@ -167,6 +175,7 @@ impl AddOns {
                 at(PluginPhase::Running, reason::READY, warnings.join("; "))
             }
             Carried::Waiting(what) => at(phase, reason::CREATING, what),
+            Carried::Unreachable(what) => at(phase, reason::UNREACHABLE, what),
             Carried::Refused(reason, what) => at(PluginPhase::Failed, reason, what),
         }
     }

@@ -8,13 +8,15 @@ use crds::cluster_api::{Cluster, KubeadmControlPlane};
 use crds::cluster_plugin::{ClusterPlugin, PluginPhase};
 use crds::{conditions::reason, names};
 use kube::ResourceExt;
-use plan::addon::{self, Api, ObjectRef, Teardown, TeardownSeen, VolumeWork, awaited, teardown};
+use plan::Who;
+use plan::addon::{self, Api, LoadBalancers, ObjectRef, Teardown, TeardownSeen, VolumeWork, awaited, teardown};
 
 use super::carry_out::Carried;
 use super::install::cluster_state;
 use super::leave::leaving;
 use super::{AddOns, SOON, now, seen};
 use crate::controller::queue::Again;
+use crate::controller::sweep::vpc_id;
 use crate::management::{Error, Known, Note};
 use crate::workload::{WorkloadCluster, WorkloadError};
 
@@ -43,7 +45,7 @@ impl AddOns {
             }
             (Teardown::Remove(module), Some(workload)) => match self.remove(workload, &object, &module).await {
                 Carried::Out => format!("{module} is removed"),
-                Carried::Waiting(what) | Carried::Refused(_, what) => format!("removing {module}: {what}"),
+                Carried::Waiting(what) | Carried::Unreachable(what) | Carried::Refused(_, what) => format!("removing {module}: {what}"),
             },
         };
         let message = with(message, seen.stays());
@@ -69,17 +71,18 @@ impl AddOns {
         let reason = if seen.is_late() { reason::DELETION_TIMED_OUT } else { reason::DELETED };
         let message = with(skipped.clone().unwrap_or_else(|| "the add-ons are removed".into()), seen.stays());
         self.say(object, &leaving(object, PluginPhase::Deleted, &message), Some((reason, &message))).await?;
-        // What was just written is a newer version of the object.
+        // The ClusterPlugin's goes last: as long as it is there, somebody comes back here. What was just written is a newer version of it.
+        management.remove_finalizer(cluster, names::PLUGIN_FINALIZER).await?;
         let object_name = object.object_name();
-        let Some(newest) = management.get::<ClusterPlugin>(&object_name) else { return Ok(Again::OnChange) };
-        management.remove_finalizer(&newest, names::PLUGIN_FINALIZER).await?;
+        if let Some(newest) = management.get::<ClusterPlugin>(&object_name) {
+            management.remove_finalizer(&newest, names::PLUGIN_FINALIZER).await?;
+        }
         if let Some(message) = skipped {
             told(true, "TeardownSkipped", message);
         }
         if let Some(message) = seen.stays() {
             told(false, "VolumesRetained", message);
         }
-        management.remove_finalizer(cluster, names::PLUGIN_FINALIZER).await?;
         self.forget(&object_name, &cluster.object_name());
         Ok(Again::OnChange)
     }
@@ -102,7 +105,7 @@ impl AddOns {
             api,
             load_balanced: vec![],
             bindings: vec![],
-            load_balancers: Ok(vec![]),
+            load_balancers: LoadBalancers::Left(vec![]),
             volumes: VolumeWork::default(),
             installed: vec![],
             unreadable: None,
@@ -120,16 +123,21 @@ impl AddOns {
 
     fn was_initialized(&self, object: &Known<ClusterPlugin>, cluster: &Known<Cluster>) -> bool {
         let control_plane = self.context.management.of_cluster::<KubeadmControlPlane>(&cluster.object_name()).into_iter().next();
-        let has_begun = object.status.iter().flat_map(|it| &it.plugins).any(|it| !matches!(it.phase, PluginPhase::Pending | PluginPhase::Failed));
+        let has_begun =
+            object.status.iter().flat_map(|it| &it.plugins).any(|it| !matches!(it.phase, PluginPhase::Pending | PluginPhase::Failed));
         has_begun || cluster_state(cluster, control_plane.as_deref()).initialized
     }
 
     /// Load balancers that the cluster's own controllers made, by tag; ours carries another one.
-    async fn load_balancers_of(&self, cluster: &Known<Cluster>) -> Result<Vec<String>, String> {
+    async fn load_balancers_of(&self, cluster: &Known<Cluster>) -> LoadBalancers {
         let aws_cluster = self.context.management.of_cluster::<AWSCluster>(&cluster.object_name());
-        let Some(aws_cluster) = aws_cluster.first() else { return Ok(vec![]) };
-        let region = self.context.aws.region(&aws_cluster.spec.region);
-        region.load_balancers_of(&cluster.name_any()).await.map_err(|it| format!("{}: {}", it.code, it.message))
+        let place = aws_cluster.first().and_then(|it| Some((self.context.aws.region(&it.spec.region), vpc_id(it)?)));
+        let Some((region, vpc_id)) = place else { return LoadBalancers::Left(vec![]) };
+        match region.load_balancers_of(&cluster.name_any(), &vpc_id).await {
+            Ok(left) => LoadBalancers::Left(left),
+            Err(it) if it.who == Who::Administrator => LoadBalancers::Denied(format!("{}: {}", it.code, it.message)),
+            Err(it) => LoadBalancers::Unknown(format!("{}: {}", it.code, it.message)),
+        }
     }
 }
 
@@ -151,8 +159,11 @@ async fn look_around(workload: &WorkloadCluster, object: &Known<ClusterPlugin>, 
 /// Asks for deletions; what is refused now is asked for again at the next look.
 async fn delete(workload: &WorkloadCluster, objects: &[ObjectRef]) {
     for object in objects {
-        if let Err(error) = workload.delete(object).await {
-            tracing::info!(%error, "could not be deleted yet");
+        match workload.delete(object).await {
+            Ok(_) => (),
+            // Each further request would take as long to be given up.
+            Err(error @ WorkloadError::Unreachable(_)) => return tracing::info!(%error, "could not be deleted yet"),
+            Err(error) => tracing::info!(%error, "could not be deleted yet"),
         }
     }
 }

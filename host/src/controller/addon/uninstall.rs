@@ -108,6 +108,7 @@ impl AddOns {
                 Leftover::Remove => match self.take_out(object, workload, inventory).await {
                     Carried::Out => continue,
                     Carried::Waiting(what) => (PluginPhase::Deleting, reason::DELETING, what),
+                    Carried::Unreachable(what) => (PluginPhase::Deleting, reason::UNREACHABLE, what),
                     Carried::Refused(reason, what) => (PluginPhase::Failed, reason, what),
                 },
             };

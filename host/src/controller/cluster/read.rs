@@ -33,6 +33,12 @@ impl Seen {
     pub(super) fn is_swept(&self) -> bool {
         self.object.is_deleting() && self.machines.is_empty()
     }
+
+    /// Whether deletion is to wait for nothing that it does not delete itself.
+    pub(super) fn is_forced(&self) -> bool {
+        let annotated = [self.object.annotations(), self.cluster.annotations()];
+        annotated.iter().any(|it| it.contains_key(names::FORCE_DELETE_ANNOTATION))
+    }
 }
 
 impl Clusters {

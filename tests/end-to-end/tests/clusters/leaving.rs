@@ -102,9 +102,12 @@ pub async fn a_cluster_with_a_dead_api_server_is_deleted(bed: &Bed, cluster: &Cl
     bed.start_operator().await?;
     cluster.wait_until_gone(bed).await?;
     let load_balancers = bed.aws(&["elb", "describe-load-balancers"]).await?;
-    let vpcs: Vec<&str> = load_balancers["LoadBalancerDescriptions"].as_array().into_iter().flatten().filter_map(|it| it["VPCId"].as_str()).collect();
+    let vpcs: Vec<&str> =
+        load_balancers["LoadBalancerDescriptions"].as_array().into_iter().flatten().filter_map(|it| it["VPCId"].as_str()).collect();
     let existing = bed.aws(&["ec2", "describe-vpcs"]).await?.to_string();
     ensure!(vpcs.iter().all(|it| existing.contains(it)), "load balancers are left in {vpcs:?}");
-    passed("a cluster whose API servers are dead is deleted after its timeout, its Service's load balancer too, though the operator was killed");
+    passed(
+        "a cluster whose API servers are dead is deleted after its timeout, its Service's load balancer too, though the operator was killed",
+    );
     Ok(())
 }
