@@ -36,6 +36,7 @@ test-emulator: build ## Hold the AWS emulator to AWS's documented behaviour
 lint: $(CARGO_DENY) ## Formatting, clippy with warnings denied, licenses and sources of dependencies
 	cargo fmt --all --check
 	cargo clippy --release --locked --workspace --all-targets -- --deny warnings
+	cargo fetch --quiet --locked # what other platforms need too: it is looked at without being built
 	$(CARGO_DENY) --offline check bans licenses sources
 
 .PHONY: bench
