@@ -1,6 +1,7 @@
 //! What the scenarios share: clusters made from the template that users get, and questions about them. It talks to the bed only as a
 //! user does (clusterctl, kubectl, the AWS API) and through the emulator's control interface. It decides nothing about clusters.
 
+pub mod add_ons;
 pub mod fleet;
 
 use std::collections::BTreeMap;
