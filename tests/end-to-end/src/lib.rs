@@ -149,7 +149,8 @@ pub fn condition_text(object: &Value, kind: &str) -> String {
     format!("{}: {}", part("reason"), part("message"))
 }
 
-fn find_condition<'a>(object: &'a Value, kind: &str) -> Option<&'a Value> {
+/// A condition, if it is there.
+pub fn find_condition<'a>(object: &'a Value, kind: &str) -> Option<&'a Value> {
     object["status"]["conditions"].as_array()?.iter().find(|it| it["type"] == kind)
 }
 
