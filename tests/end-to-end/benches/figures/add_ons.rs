@@ -19,8 +19,7 @@ const REQUESTS: &str = "cluster_operator_workload_requests_total";
 const ADD_ONS: usize = 5;
 /// Add-ons without which no Node is Ready.
 const FIRST: [&str; 2] = ["aws-cloud-controller-manager", "aws-vpc-cni"];
-/// What is called, as the emulator names it, for checks of roles and file systems and for the issuer, and while nothing is deleted for
-/// nothing else.
+/// Services, as the emulator names them, that are called for roles, file systems and issuers alone as long as nothing is deleted.
 const SERVICES: [&str; 5] = ["elasticfilesystem", "iam", "s3", "sts", "tagging"];
 
 /// Makes the cluster, prints what it took, and what it takes in `settled` seconds.
