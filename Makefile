@@ -40,7 +40,7 @@ lint: $(CARGO_DENY) ## Formatting, clippy with warnings denied, licenses and sou
 	$(CARGO_DENY) --offline check bans licenses sources
 
 .PHONY: bench
-bench: build ## Print the project's figures: AWS calls, API writes, plugin plans
+bench: build ## Print the project's figures: AWS calls, API writes and requests, plugin plans
 	$(SANDBOX) tools
 	cargo bench --locked -p plugin --bench plan
 	cargo bench --locked -p end-to-end --bench figures

@@ -21,8 +21,20 @@ pub struct Metrics {
     reconciles: Family<Labels<2>, Counter>,
     seconds: Family<Labels<1>, Histogram, fn() -> Histogram>,
     writes: Family<Labels<3>, Counter>,
-    workload_requests: Counter,
+    workload_requests: WorkloadRequests,
     leader: Gauge,
+}
+
+/// Counts requests to the API servers of workload clusters, but for what the client sends again by itself when a server is overloaded
+/// (429, 503, 504); cheap to clone.
+#[derive(Clone, Default)]
+pub struct WorkloadRequests(Family<[(&'static str, &'static str); 1], Counter>);
+
+impl WorkloadRequests {
+    /// Counts one request; `verb` is Kubernetes' word for it: `get`, `list`, `patch`, `delete`.
+    pub fn count(&self, verb: &'static str) {
+        self.0.get_or_create(&[("verb", verb)]).inc();
+    }
 }
 
 impl Metrics {
@@ -30,13 +42,13 @@ impl Metrics {
         let reconciles = Family::default();
         let seconds = Family::new_with_constructor(reconcile_seconds as fn() -> Histogram);
         let writes = Family::default();
-        let workload_requests = Counter::default();
+        let workload_requests = WorkloadRequests::default();
         let leader = Gauge::default();
         let mut registry = Registry::with_prefix("cluster_operator");
         registry.register("reconciles", "Times that an object was looked at", reconciles.clone());
         registry.register("reconcile_seconds", "How long one look took", seconds.clone());
         registry.register("api_writes", "Writes to the management API", writes.clone());
-        registry.register("workload_requests", "Requests to the API servers of workload clusters", workload_requests.clone());
+        registry.register("workload_requests", "Requests to the API servers of workload clusters", workload_requests.0.clone());
         registry.register("leader", "1 while this process holds the lease", leader.clone());
         registry.register_collector(Box::new(AwsCalls));
         Self { registry: Arc::new(registry), reconciles, seconds, writes, workload_requests, leader }
@@ -54,7 +66,7 @@ impl Metrics {
     }
 
     /// The counter of requests to workload clusters.
-    pub fn workload_requests(&self) -> Counter {
+    pub fn workload_requests(&self) -> WorkloadRequests {
         self.workload_requests.clone()
     }
 
@@ -100,5 +112,17 @@ mod tests {
         metrics.wrote("AWSCluster", "patch", "ok");
         let text = metrics.text().expect("text");
         assert!(text.contains(r#"cluster_operator_api_writes_total{kind="AWSCluster",verb="patch",result="ok"} 2"#), "{text}");
+    }
+
+    #[test]
+    fn requests_to_workload_clusters_are_counted_by_verb() {
+        let metrics = Metrics::new();
+        let requests = metrics.workload_requests();
+        for verb in ["get", "patch", "get"] {
+            requests.count(verb);
+        }
+        let text = metrics.text().expect("text");
+        assert!(text.contains(r#"cluster_operator_workload_requests_total{verb="get"} 2"#), "{text}");
+        assert!(text.contains(r#"cluster_operator_workload_requests_total{verb="patch"} 1"#), "{text}");
     }
 }

@@ -15,9 +15,10 @@ use kube::core::discovery::Scope;
 use kube::discovery::ApiResource;
 use kube::{Client, Config};
 use plan::addon::ObjectRef;
-use prometheus_client::metrics::counter::Counter;
 use serde_json::Value;
 use sha2::{Digest, Sha256};
+
+use crate::metrics::WorkloadRequests;
 
 pub use record::authority_object;
 
@@ -57,13 +58,13 @@ pub enum Dependents {
 
 /// Clients of workload clusters, one for each, made again when the kubeconfig changes.
 pub struct Workload {
-    requests: Counter,
+    requests: WorkloadRequests,
     clusters: Mutex<HashMap<(String, String), (Vec<u8>, Arc<WorkloadCluster>)>>,
 }
 
 impl Workload {
     /// Counts in `requests` what is sent to any of them.
-    pub fn new(requests: Counter) -> Self {
+    pub fn new(requests: WorkloadRequests) -> Self {
         Workload { requests, clusters: Mutex::default() }
     }
 
@@ -94,11 +95,11 @@ impl Workload {
 pub struct WorkloadCluster {
     client: Client,
     kinds: Mutex<HashMap<(String, String), (ApiResource, Scope)>>,
-    requests: Counter,
+    requests: WorkloadRequests,
 }
 
 impl WorkloadCluster {
-    async fn new(kubeconfig: &[u8], requests: Counter) -> Result<Self, WorkloadError> {
+    async fn new(kubeconfig: &[u8], requests: WorkloadRequests) -> Result<Self, WorkloadError> {
         let text = std::str::from_utf8(kubeconfig).map_err(|it| WorkloadError::Kubeconfig(it.into()))?;
         let kubeconfig = Kubeconfig::from_yaml(text).map_err(|it| WorkloadError::Kubeconfig(it.into()))?;
         holds_all(&kubeconfig)?;
@@ -117,7 +118,7 @@ impl WorkloadCluster {
 
     /// The server's version, such as `v1.36.3`: also the cheapest way to learn whether it answers.
     pub async fn version(&self) -> Result<String, WorkloadError> {
-        self.count();
+        self.requests.count("get");
         let version = self.client.apiserver_version().await.map_err(unreachable)?;
         Ok(version.git_version)
     }
@@ -128,7 +129,7 @@ impl WorkloadCluster {
             Err(WorkloadError::UnknownKind { .. }) => return Ok(None),
             other => other?,
         };
-        self.count();
+        self.requests.count("get");
         let found = api.get_opt(&object.name).await.map_err(|it| refusal(object, it))?;
         found.map(|it| serde_json::to_value(it).map_err(|it| WorkloadError::Unreachable(it.to_string()))).transpose()
     }
@@ -143,7 +144,7 @@ impl WorkloadCluster {
         };
         let api = self.api(&reference).await?;
         let parameters = PatchParams { field_manager: Some(manager.to_owned()), force, ..PatchParams::default() };
-        self.count();
+        self.requests.count("patch");
         api.patch(&reference.name, &parameters, &Patch::Apply(object)).await.map_err(|it| refusal(&reference, it))?;
         Ok(())
     }
@@ -168,7 +169,7 @@ impl WorkloadCluster {
         };
         let preconditions = uid.map(|it| Preconditions { uid: Some(it.to_owned()), resource_version: None });
         let parameters = DeleteParams { propagation_policy: Some(policy), preconditions, ..DeleteParams::default() };
-        self.count();
+        self.requests.count("delete");
         match api.delete(&object.name, &parameters).await {
             Ok(answer) => Ok(answer.is_right()),
             Err(kube::Error::Api(status)) if status.code == 404 => Ok(true),
@@ -183,7 +184,7 @@ impl WorkloadCluster {
             other => other?,
         };
         let parameters = PatchParams { field_manager: Some(OWN_MANAGER.to_owned()), ..PatchParams::default() };
-        self.count();
+        self.requests.count("patch");
         match api.patch(&object.name, &parameters, &Patch::Merge(patch)).await {
             Ok(_) => Ok(()),
             Err(kube::Error::Api(status)) if status.code == 404 => Ok(()),
@@ -214,17 +215,13 @@ impl WorkloadCluster {
     async fn discover(&self, object: &ObjectRef) -> Result<(ApiResource, Scope), WorkloadError> {
         let (group, version) = object.api_version.split_once('/').unwrap_or(("", &object.api_version));
         let wanted = GroupVersionKind::gvk(group, version, &object.kind);
-        self.count();
+        self.requests.count("get");
         match kube::discovery::pinned_kind(&self.client, &wanted).await {
             Ok((resource, capabilities)) => Ok((resource, capabilities.scope)),
             Err(kube::Error::Discovery(_)) => Err(WorkloadError::UnknownKind { object: object.clone() }),
             Err(kube::Error::Api(status)) if status.code == 404 => Err(WorkloadError::UnknownKind { object: object.clone() }),
             Err(error) => Err(refusal(object, error)),
         }
-    }
-
-    fn count(&self) {
-        self.requests.inc();
     }
 }
 

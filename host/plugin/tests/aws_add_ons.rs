@@ -3,7 +3,7 @@
 
 mod common;
 
-use common::plans::{complete, golden, outline, refused};
+use common::plans::{complete, golden, outline, refused, the_same_each_time};
 use common::{OPTIONAL, and_fact, request, with_fact, without_feature};
 use expect_test::{Expect, expect, expect_file};
 use plan::contract::{AddOnPlan, FactValue, Operation, Step};
@@ -83,6 +83,13 @@ fn whole_plans_with_other_settings() {
     golden(EBS, settings(EBS), expect_file!["golden/aws-ebs-csi-settings.json"]);
     golden(EFS, settings(EFS), expect_file!["golden/aws-efs-csi-settings.json"]);
     golden(CONTROLLER, settings(CONTROLLER), expect_file!["golden/aws-load-balancer-controller-settings.json"]);
+}
+
+#[test]
+fn the_same_settings_give_the_same_bytes_for_the_same_fuel() {
+    for name in ALL {
+        the_same_each_time(name, &request(settings(name)));
+    }
 }
 
 #[test]

@@ -2,8 +2,8 @@
 
 mod common;
 
-use common::plans::{complete, golden, outline, refused};
-use common::{load, request, with_fact};
+use common::plans::{complete, golden, outline, refused, the_same_each_time};
+use common::{LARGEST, load, request, with_fact};
 use expect_test::{expect, expect_file};
 use plan::contract::{FactValue, Operation, Step};
 use plugin::{built_in, check_config};
@@ -294,13 +294,7 @@ fn what_the_api_fills_in_is_what_the_plugins_do_without() {
 #[test]
 fn the_same_request_gives_the_same_bytes_for_the_same_fuel() {
     for plugin in built_in() {
-        let loaded = load(plugin.name);
-        let ask = || {
-            let answer = loaded.plan(&request(json!({}))).expect("it answers");
-            (format!("{:?}", answer.value), answer.fuel)
-        };
-        let first = ask();
-        assert!((0..100).all(|_| ask() == first), "{}", plugin.name);
+        the_same_each_time(plugin.name, &request(json!({})));
     }
 }
 
@@ -309,7 +303,7 @@ fn they_say_who_they_are_and_are_small() {
     for plugin in built_in() {
         let descriptor = load(plugin.name).describe().expect("it answers").value;
         assert_eq!(descriptor.name, plugin.name);
-        assert!(plugin.bytes.len() <= 400 << 10, "{} has {} bytes", plugin.name, plugin.bytes.len());
+        assert!(plugin.bytes.len() <= LARGEST, "{} has {} bytes", plugin.name, plugin.bytes.len());
         assert_eq!(plugin.digest, load(plugin.name).digest());
     }
 }

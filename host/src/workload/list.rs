@@ -35,7 +35,7 @@ impl WorkloadCluster {
         let mut parameters = parameters.limit(PAGE);
         let mut res = Vec::new();
         loop {
-            self.count();
+            self.requests.count("list");
             let page = match api.list(&parameters).await {
                 // The kind was known, and its definition was deleted since.
                 Err(kube::Error::Api(status)) if status.code == 404 => return Ok(Vec::new()),

@@ -1,6 +1,7 @@
 //! What the scenarios share: clusters made from the template that users get, and questions about them. It talks to the bed only as a
 //! user does (clusterctl, kubectl, the AWS API) and through the emulator's control interface. It decides nothing about clusters.
 
+pub mod add_ons;
 pub mod fleet;
 
 use std::collections::BTreeMap;
@@ -148,7 +149,8 @@ pub fn condition_text(object: &Value, kind: &str) -> String {
     format!("{}: {}", part("reason"), part("message"))
 }
 
-fn find_condition<'a>(object: &'a Value, kind: &str) -> Option<&'a Value> {
+/// A condition, if it is there.
+pub fn find_condition<'a>(object: &'a Value, kind: &str) -> Option<&'a Value> {
     object["status"]["conditions"].as_array()?.iter().find(|it| it["type"] == kind)
 }
 

@@ -45,6 +45,9 @@ pub fn component_importing(wit: &str, imports: &str, plan: &str) -> Vec<u8> {
     encoder.module(&module).and_then(|encoder| encoder.validate(true).encode()).expect("the guest is a component")
 }
 
+/// Bytes that the component of a built-in plugin may have: 400 KB.
+pub const LARGEST: usize = 400_000;
+
 /// An engine with the limits of production, but for less fuel so that tests are quick.
 pub fn engine() -> Engine {
     Engine::new(Limits { fuel: 500_000_000, ..Limits::default() }, None).expect("this machine can run Wasm")

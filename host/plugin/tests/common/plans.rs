@@ -1,8 +1,9 @@
 //! Plans of built-in plugins, asked for through the real host call, as text.
 
-use super::{load, request};
+use super::{engine, load, request};
 use expect_test::Expect;
 use plan::contract::{AddOnPlan, Failure, Outcome, Request, Step};
+use plugin::{Plugin, built_in};
 use serde_json::Value;
 use std::fmt::Write;
 
@@ -42,4 +43,22 @@ pub fn refused(name: &str, request: &Request, expected: Expect) {
         other => panic!("expected a refusal: {other:?}"),
     };
     expected.assert_eq(&text);
+}
+
+/// Asks for the same plan a hundred times, each time of a fresh instance, and once of a plugin that was compiled anew.
+pub fn the_same_each_time(name: &str, request: &Request) {
+    let ask = |plugin: &Plugin| {
+        let answer = plugin.plan(request).expect("it answers");
+        let Ok(Outcome::Complete(plan)) = answer.value else { panic!("{name} has no plan") };
+        (serde_json::to_vec(&plan).expect("a plan is JSON"), answer.fuel)
+    };
+    let loaded = load(name);
+    let first = ask(loaded);
+    assert!(first.1 > 0, "{name} takes no fuel");
+    for _ in 1..100 {
+        assert_eq!(ask(loaded), first, "{name}");
+    }
+    let found = built_in().iter().find(|plugin| plugin.name == name).expect("it is built in");
+    let compiled_anew = engine().load(found.name, found.bytes).expect("it is a plugin");
+    assert_eq!(ask(&compiled_anew), first, "{name}, compiled anew");
 }

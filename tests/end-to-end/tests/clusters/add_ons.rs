@@ -2,6 +2,7 @@
 //! balancers made by the stand-ins of drivers and controllers, and all of it gone with the cluster. Nothing here looks into the operator.
 
 use anyhow::{Context, Result, ensure};
+use end_to_end::add_ons::{ACCOUNT, BUCKET, NAME, clean_up, file_system, issuer, manifest, plugin, prepare, running, trust};
 use end_to_end::{BOOT, Cluster, MOMENT, condition, condition_text};
 use sandbox::Bed;
 use sandbox::emulator::Fault;
@@ -9,20 +10,9 @@ use serde_json::{Value, json};
 
 use super::{passed, trust};
 
-pub const ACCOUNT: &str = "123456789012";
-const BUCKET: &str = "issuers";
-const NAME: &str = "full";
-/// Service accounts by the role that each assumes.
-const ROLES: [(&str, &str); 4] = [
-    ("full-cni", "aws-node"),
-    ("full-ebs", "ebs-csi-controller-sa"),
-    ("full-efs", "efs-csi-controller-sa"),
-    ("full-lbc", "aws-load-balancer-controller"),
-];
-
 /// The whole life of a cluster with all six add-ons.
 pub async fn all_add_ons(bed: &Bed) -> Result<()> {
-    prepare(bed).await?;
+    prepare(bed, Some("full-ebs")).await?;
     let cluster = Cluster::new("default", NAME, 1, 1).with("AWS_AVAILABILITY_ZONES", "2");
     bed.apply(&manifest(bed, &cluster).await?).await?;
     cluster.wait_until_ready(bed).await?;
@@ -46,85 +36,6 @@ pub async fn without_roles(bed: &Bed, cluster: &Cluster) -> Result<()> {
     running(bed, cluster, 5).await?;
     passed("storage and ingress are added to a cluster with Calico, without roles of their own");
     Ok(())
-}
-
-pub fn issuer() -> String {
-    format!("{BUCKET}.s3.us-east-1.amazonaws.com/default/{NAME}")
-}
-
-pub fn trust(service_account: &str) -> String {
-    let issuer = issuer();
-    let subject = format!("system:serviceaccount:kube-system:{service_account}");
-    json!({"Version": "2012-10-17", "Statement": [{
-        "Effect": "Allow", "Action": "sts:AssumeRoleWithWebIdentity",
-        "Principal": {"Federated": format!("arn:aws:iam::{ACCOUNT}:oidc-provider/{issuer}")},
-        "Condition": {"StringEquals": {format!("{issuer}:sub"): subject, format!("{issuer}:aud"): "sts.amazonaws.com"}},
-    }]})
-    .to_string()
-}
-
-/// What a user makes before: the bucket of issuers, and a role for each add-on. The role for EBS trusts another service account.
-async fn prepare(bed: &Bed) -> Result<()> {
-    bed.aws(&["s3api", "create-bucket", "--bucket", BUCKET]).await?;
-    let open = "BlockPublicAcls=true,IgnorePublicAcls=true,BlockPublicPolicy=false,RestrictPublicBuckets=false";
-    bed.aws(&["s3api", "put-public-access-block", "--bucket", BUCKET, "--public-access-block-configuration", open]).await?;
-    let policy = json!({"Version": "2012-10-17", "Statement": [{
-        "Effect": "Allow", "Principal": "*", "Action": "s3:GetObject", "Resource": format!("arn:aws:s3:::{BUCKET}/*"),
-    }]});
-    bed.aws(&["s3api", "put-bucket-policy", "--bucket", BUCKET, "--policy", &policy.to_string()]).await?;
-    let all = json!({"Version": "2012-10-17", "Statement": [{"Effect": "Allow", "Action": "*", "Resource": "*"}]}).to_string();
-    for (role, service_account) in ROLES {
-        let account = if role == "full-ebs" { "default" } else { service_account };
-        bed.aws(&["iam", "create-role", "--role-name", role, "--assume-role-policy-document", &trust(account)]).await?;
-        bed.aws(&["iam", "put-role-policy", "--role-name", role, "--policy-name", "all", "--policy-document", &all]).await?;
-    }
-    Ok(())
-}
-
-/// The template of all scenarios with an issuer and other add-ons.
-async fn manifest(bed: &Bed, cluster: &Cluster) -> Result<String> {
-    let text = cluster.manifest(bed).await?;
-    let role = |name: &str| format!("{{roleARN: \"arn:aws:iam::{ACCOUNT}:role/{name}\"}}");
-    let changes = [
-        ("  region: us-east-1\n", format!("  region: us-east-1\n  serviceAccountIssuer: {{publish: {{bucket: {BUCKET}}}}}\n")),
-        (
-            "      controllerManager:\n",
-            format!(
-                "      apiServer:\n        extraArgs:\n        - name: service-account-issuer\n          value: https://{}\n      controllerManager:\n",
-                issuer()
-            ),
-        ),
-        (
-            "    calico: {}\n",
-            format!(
-                "    amazonVPC: {}\n  storage:\n    ebs: {}\n  ingress:\n    awsLoadBalancerController: {}\n",
-                role("full-cni"),
-                role("full-ebs"),
-                role("full-lbc")
-            ),
-        ),
-    ];
-    changes.into_iter().try_fold(text, |text, (from, to)| {
-        ensure!(text.contains(from), "the template has no {from:?}:\n{text}");
-        Ok(text.replacen(from, &to, 1))
-    })
-}
-
-pub async fn plugin(bed: &Bed, cluster: &Cluster) -> Result<Value> {
-    cluster.object(bed, "clusterplugin", &cluster.name).await
-}
-
-/// Waits until so many add-ons run, and nothing is left to wait for.
-pub async fn running(bed: &Bed, cluster: &Cluster, wanted: usize) -> Result<()> {
-    bed.wait_for("all add-ons to run", MOMENT * 2, async || {
-        let object = plugin(bed, cluster).await?;
-        let plugins = object["status"]["plugins"].as_array().cloned().unwrap_or_default();
-        let running = plugins.iter().filter(|it| it["phase"] == "Running").count();
-        let text = condition_text(&object, "Ready");
-        ensure!(running == wanted && condition(&object, "Ready") == "True", "{running} of {wanted} run; Ready says {text:?}");
-        Ok(())
-    })
-    .await
 }
 
 async fn a_wrong_trust_policy_holds_one_slot(bed: &Bed, cluster: &Cluster) -> Result<()> {
@@ -152,26 +63,6 @@ async fn a_wrong_trust_policy_holds_one_slot(bed: &Bed, cluster: &Cluster) -> Re
     .await?;
     passed("a wrong trust policy holds storage alone, and the policy that is printed sets it right");
     Ok(())
-}
-
-/// A file system that can be mounted in every zone of the cluster, which only a user can make.
-async fn file_system(bed: &Bed, cluster: &Cluster) -> Result<String> {
-    let made = bed.aws(&["efs", "create-file-system", "--creation-token", "full"]).await?;
-    let id = made["FileSystemId"].as_str().context("no file system")?.to_owned();
-    bed.wait_for("the file system to be available", MOMENT, async || {
-        let found = bed.aws(&["efs", "describe-file-systems", "--file-system-id", &id]).await?;
-        ensure!(found["FileSystems"][0]["LifeCycleState"] == "available", "{found}");
-        Ok(())
-    })
-    .await?;
-    let object = cluster.object(bed, "awscluster", &cluster.name).await?;
-    for subnet in object["status"]["networkStatus"]["subnets"].as_array().into_iter().flatten() {
-        if subnet["isPublic"] != true {
-            let subnet = subnet["id"].as_str().unwrap_or_default();
-            bed.aws(&["efs", "create-mount-target", "--file-system-id", &id, "--subnet-id", subnet]).await?;
-        }
-    }
-    Ok(id)
 }
 
 async fn everything_is_installed(bed: &Bed, cluster: &Cluster, file_system: &str) -> Result<()> {
@@ -362,24 +253,4 @@ async fn the_cluster_goes(bed: &Bed, cluster: &Cluster, file_system: &str) -> Re
     clean_up(bed, &volumes, file_system).await?;
     passed("the cluster leaves its volumes, as it was told to, and nothing else, though the operator was killed on the way");
     Ok(())
-}
-
-/// Removes what the user made, and what is kept for the user.
-async fn clean_up(bed: &Bed, volumes: &[&str], file_system: &str) -> Result<()> {
-    for volume in volumes {
-        bed.aws(&["ec2", "delete-volume", "--volume-id", volume]).await?;
-    }
-    let points = bed.aws(&["efs", "describe-access-points", "--file-system-id", file_system]).await?;
-    for point in points["AccessPoints"].as_array().into_iter().flatten() {
-        bed.aws(&["efs", "delete-access-point", "--access-point-id", point["AccessPointId"].as_str().unwrap_or_default()]).await?;
-    }
-    bed.wait_for("the file system to be deleted", MOMENT, async || {
-        bed.aws(&["efs", "delete-file-system", "--file-system-id", file_system]).await.map(drop)
-    })
-    .await?;
-    for role in ROLES.iter().map(|(role, _)| *role).chain(["full-other"]) {
-        bed.aws(&["iam", "delete-role-policy", "--role-name", role, "--policy-name", "all"]).await?;
-        bed.aws(&["iam", "delete-role", "--role-name", role]).await?;
-    }
-    bed.aws(&["s3api", "delete-bucket", "--bucket", BUCKET]).await.map(drop)
 }

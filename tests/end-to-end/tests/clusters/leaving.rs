@@ -2,11 +2,11 @@
 //! cluster whose API server is dead when it is deleted. Nothing here looks into the operator.
 
 use anyhow::{Context, Result, ensure};
+use end_to_end::add_ons::{plugin, running};
 use end_to_end::{BOOT, Cluster, MOMENT, condition, condition_text};
 use sandbox::Bed;
 use serde_json::{Value, json};
 
-use super::add_ons::{plugin, running};
 use super::passed;
 
 /// Another network is asked for, and then the first again.

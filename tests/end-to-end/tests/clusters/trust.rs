@@ -2,11 +2,11 @@
 //! Nothing here looks into the operator.
 
 use anyhow::{Result, ensure};
+use end_to_end::add_ons::{ACCOUNT, issuer, plugin, trust};
 use end_to_end::{Cluster, MOMENT, condition, condition_text};
 use sandbox::Bed;
 use serde_json::{Value, json};
 
-use super::add_ons::{ACCOUNT, issuer, plugin, trust};
 use super::passed;
 
 /// The service account whose role is tried.

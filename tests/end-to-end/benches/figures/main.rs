@@ -1,19 +1,24 @@
-//! Prints the project's figures: AWS calls and API writes, processor time and memory, each beside its bar. Counts, not timings. It fails
-//! only when something cannot be measured; a figure over its bar is printed as such.
+//! Prints the project's figures: AWS calls, API writes and requests, processor time and memory, each beside its bar. Counts rather than
+//! timings. It fails only when something cannot be measured; a figure over its bar is printed as such.
 //!
-//! `FIGURES_SETTLED_SECONDS` shortens the ten settled minutes; `FIGURES` picks some of `create`, `settled`, `fleet`.
+//! `FIGURES_SETTLED_SECONDS` shortens the ten settled minutes; `FIGURES` picks some of `create`, `add-ons`, `settled`, `fleet`.
+
+mod add_ons;
 
 use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
-use end_to_end::{Cluster, MOMENT, condition, fleet};
+use end_to_end::{Cluster, condition, fleet};
 use sandbox::emulator::Call;
 use sandbox::{Bed, Options};
+use serde_json::Value;
 
 const FLEET: usize = 20;
 const MACHINES: usize = 5;
 /// Seconds that NAT gateways and instances take in the emulator.
 const EMULATOR_DELAY: f64 = 2.0;
+/// How long what was just made may still be looked at before it counts as settled.
+const SETTLING: Duration = Duration::from_secs(90);
 /// The operator's counter of writes to the management API, the Lease aside.
 const WRITES: &str = "cluster_operator_api_writes_total";
 /// The operator's counter of looks at clusters and machines.
@@ -21,11 +26,14 @@ const LOOKS: &str = "cluster_operator_reconciles_total";
 
 #[tokio::main]
 async fn main() -> Result<()> {
-    let chosen = std::env::var("FIGURES").unwrap_or_else(|_| "create settled fleet".into());
+    let chosen = std::env::var("FIGURES").unwrap_or_else(|_| "create add-ons settled fleet".into());
     let settled = std::env::var("FIGURES_SETTLED_SECONDS").ok().and_then(|it| it.parse().ok()).unwrap_or(600);
     println!("{:<66} {:>12} {:>12}", "figure", "measured", "bar");
     if chosen.contains("create") {
         create().await?;
+    }
+    if chosen.contains("add-ons") {
+        add_ons::figures(settled).await?;
     }
     if chosen.contains("settled") {
         fleet_of(1, settled).await?;
@@ -54,12 +62,7 @@ async fn create() -> Result<()> {
     let bed = Bed::up(Options { name: "figures".into(), ..Options::default() }).await?;
     let cluster = Cluster::new("default", "figures", 1, 1);
     cluster.apply(&bed).await?;
-    bed.wait_for("the control plane to be initialized", end_to_end::BOOT, async || {
-        let object = cluster.object(&bed, "cluster", &cluster.name).await?;
-        ensure!(object["status"]["initialization"]["controlPlaneInitialized"] == true, "not yet");
-        Ok(())
-    })
-    .await?;
+    wait_until_initialized(&bed, &cluster).await?;
     let made = calls(&bed, 0).await?;
     print("AWS calls, 1 control plane + 1 worker, to initialized", made.len(), "<= 90");
     print("  of them writes", writes(&made), "<= 42");
@@ -76,6 +79,15 @@ async fn create() -> Result<()> {
     Ok(())
 }
 
+async fn wait_until_initialized(bed: &Bed, cluster: &Cluster) -> Result<()> {
+    bed.wait_for("the control plane to be initialized", end_to_end::BOOT, async || {
+        let object = cluster.object(bed, "cluster", &cluster.name).await?;
+        ensure!(object["status"]["initialization"]["controlPlaneInitialized"] == true, "not yet");
+        Ok(())
+    })
+    .await
+}
+
 /// Seconds during which the operator could have sent something and had not: from the moment Cluster API had set the owner to the last
 /// write for the network, but for the time the NAT gateway took; from bootstrap data to the instance; from a running instance to the load
 /// balancer. The API tells its times in whole seconds, cut off, so that this is up to two seconds too much.
@@ -85,11 +97,7 @@ async fn own_share(bed: &Bed, cluster: &Cluster, calls: &[Call]) -> Result<f64> 
     let fields = object["metadata"]["managedFields"].as_array().context("no managed fields")?;
     let owner = fields.iter().find(|it| it["fieldsV1"]["f:metadata"].get("f:ownerReferences").is_some()).context("no owner")?;
     let owned = seconds(bed, &owner["time"]).await?;
-    let machines = cluster.objects(bed, "machines").await?;
-    let is_control_plane = |it: &&serde_json::Value| it["metadata"]["labels"].get("cluster.x-k8s.io/control-plane").is_some();
-    let machine = machines.iter().find(is_control_plane).context("no control plane machine")?;
-    let secret = machine["spec"]["bootstrap"]["dataSecretName"].as_str().context("no bootstrap data")?;
-    let bootstrap = seconds(bed, &cluster.object(bed, "secret", secret).await?["metadata"]["creationTimestamp"]).await?;
+    let bootstrap = bootstrapped(bed, cluster, true).await?;
     let at = |action: &str| calls.iter().find(|it| it.action == action).map(|it| it.time).with_context(|| format!("no call of {action}"));
     let machine_began = at("CreateSecret")?;
     let network = calls.iter().filter(|it| it.write && it.time < machine_began).map(|it| it.time).fold(0.0, f64::max);
@@ -98,7 +106,17 @@ async fn own_share(bed: &Bed, cluster: &Cluster, calls: &[Call]) -> Result<f64> 
     Ok(shares.into_iter().map(|it| it.max(0.0)).sum())
 }
 
-async fn seconds(bed: &Bed, time: &serde_json::Value) -> Result<f64> {
+/// When the bootstrap data of a control plane machine, or of a worker, was made.
+async fn bootstrapped(bed: &Bed, cluster: &Cluster, control_plane: bool) -> Result<f64> {
+    let machines = cluster.objects(bed, "machines").await?;
+    let is_wanted = |it: &&Value| it["metadata"]["labels"].get("cluster.x-k8s.io/control-plane").is_some() == control_plane;
+    let machine = machines.iter().find(is_wanted).context("no such machine")?;
+    let secret = machine["spec"]["bootstrap"]["dataSecretName"].as_str().context("no bootstrap data")?;
+    seconds(bed, &cluster.object(bed, "secret", secret).await?["metadata"]["creationTimestamp"]).await
+}
+
+/// Seconds since 1970 of a time that an API tells.
+async fn seconds(bed: &Bed, time: &Value) -> Result<f64> {
     let text = bed.exec("date", &["--date", time.as_str().context("no time")?, "+%s"]).await?;
     text.trim().parse().context("no time")
 }
@@ -127,7 +145,7 @@ async fn fleet_of(clusters: usize, settled: u64) -> Result<()> {
     print(&format!("{name}: processor seconds to create"), format!("{:.2}", processor - before.0), bar("<= 3"));
     print("  management API writes", counted(&bed, WRITES).await?, "");
     print("  looks at objects", counted(&bed, LOOKS).await?, "");
-    tokio::time::sleep(MOMENT.min(Duration::from_secs(90))).await;
+    tokio::time::sleep(SETTLING).await;
     let from = bed.emulator().calls(0).await?.next;
     let wrote = counted(&bed, WRITES).await?;
     tokio::time::sleep(Duration::from_secs(settled)).await;
@@ -153,8 +171,16 @@ async fn usage(bed: &Bed) -> Result<(f64, u64)> {
 
 /// What the operator counted so far under one name, whatever the labels.
 async fn counted(bed: &Bed, name: &str) -> Result<u64> {
-    let text =
-        bed.exec("curl", &["--silent", "--fail", "http://127.0.0.1:8080/metrics"]).await.context("reading the operator's metrics")?;
-    let lines = text.lines().filter(|it| it.starts_with(name));
-    Ok(lines.filter_map(|it| it.rsplit(' ').next()?.parse::<f64>().ok()).sum::<f64>() as u64)
+    Ok(sum(&metrics(bed).await?, name))
+}
+
+/// Everything that the operator counts.
+async fn metrics(bed: &Bed) -> Result<String> {
+    bed.exec("curl", &["--silent", "--fail", "http://127.0.0.1:8080/metrics"]).await.context("reading the operator's metrics")
+}
+
+/// The sum of all counters that begin with a name, and perhaps the first of its labels.
+fn sum(metrics: &str, beginning: &str) -> u64 {
+    let lines = metrics.lines().filter(|it| it.starts_with(beginning));
+    lines.filter_map(|it| it.rsplit(' ').next()?.parse::<f64>().ok()).sum::<f64>() as u64
 }
