@@ -107,16 +107,21 @@ fn ingress_rules(spec: &mut Spec<'_>, path: &str) {
 
 /// AWS's limits on tags.
 fn tags(spec: &mut Spec<'_>, path: &str) {
-    let tags = spec.at(path);
-    tags["maxProperties"] = json!(50);
-    tags["additionalProperties"]["maxLength"] = json!(256);
-    spec.rule(path, "self.all(key, size(key) >= 1 && size(key) <= 128)", "a key has 1 to 128 characters");
+    sizes_of_tags(spec, path, 50);
     spec.rule(path, "self.all(key, !key.lowerAscii().startsWith('aws:'))", "keys that begin with aws: are reserved by AWS");
     spec.rule(
         path,
         r"self.all(key, key.matches('^[\\p{L}\\p{Z}\\p{N}_.:/=+\\-@]*$') && self[key].matches('^[\\p{L}\\p{Z}\\p{N}_.:/=+\\-@]*$'))",
         "keys and values have letters, digits, spaces and _.:/=+-@ alone",
     );
+}
+
+/// How many tags there may be at most, and how long they are.
+fn sizes_of_tags(spec: &mut Spec<'_>, path: &str, most: u32) {
+    let tags = spec.at(path);
+    tags["maxProperties"] = json!(most);
+    tags["additionalProperties"]["maxLength"] = json!(256);
+    spec.rule(path, "self.all(key, size(key) >= 1 && size(key) <= 128)", "a key has 1 to 128 characters");
 }
 
 /// Rules of AWSCluster alone: what it needs, and what cannot be changed.
@@ -219,4 +224,12 @@ pub fn cluster_plugin(spec: &mut Spec<'_>) {
     // A default is judged before the defaults of its own fields are there.
     let ordered = "!has(self.gidRangeStart) || !has(self.gidRangeEnd) || self.gidRangeStart < self.gidRangeEnd";
     spec.rule("storage.efs.storageClass", ordered, "gidRangeStart must be below gidRangeEnd");
+    let tags = "storage.efs.fileSystemTags";
+    spec.at(tags)["minProperties"] = json!(1);
+    sizes_of_tags(spec, tags, 10);
+    spec.rule(
+        "storage.efs",
+        "!(has(self.fileSystemID) && has(self.fileSystemTags))",
+        "fileSystemID and fileSystemTags exclude each other: keep fileSystemID to name the file system, or fileSystemTags to have it found",
+    );
 }

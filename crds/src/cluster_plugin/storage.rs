@@ -4,6 +4,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::controller::{ContainerResources, Toleration, two, yes};
+use crate::metadata::Tags;
 
 /// What makes volumes.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -172,10 +173,14 @@ pub struct EFSStorage {
     #[schemars(length(max = 2048), regex(pattern = r"^arn:aws(-cn|-us-gov)?:iam::[0-9]{12}:role/[A-Za-z0-9_+=,.@/-]+$"))]
     pub role_arn: Option<String>,
     /// File system on which volumes are made, with mount targets in the cluster's zones that accept tcp 2049 from its machines.
-    /// Without one, only the driver is installed and no StorageClass.
+    /// Without it and `fileSystemTags`, only the driver is installed and no StorageClass.
     #[serde(rename = "fileSystemID", default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(max = 64), regex(pattern = r"^fs-[0-9a-f]{8,40}$"))]
     pub file_system_id: Option<String>,
+    /// Tags by which that file system is found, in place of `fileSystemID`: exactly one of the account in the cluster's region has all
+    /// of them. The one that was found first stays for as long as it has them.
+    #[serde(default, skip_serializing_if = "Tags::is_empty")]
+    pub file_system_tags: Tags,
     /// Whether the directory of a volume, and all that is in it, is deleted with the volume.
     #[serde(default)]
     pub delete_directories: bool,
@@ -212,6 +217,7 @@ impl Default for EFSStorage {
         Self {
             role_arn: None,
             file_system_id: None,
+            file_system_tags: Tags::new(),
             delete_directories: false,
             replicas: two(),
             resources: ContainerResources::default(),

@@ -1,6 +1,7 @@
 //! Reads file systems of EFS. It makes and changes none.
 
-use plan::efs::{FileSystem, MountTarget};
+use aws_sdk_efs::types::{FileSystemDescription, MountTargetDescription};
+use plan::efs::{FileSystem, ListedFileSystem, MountTarget};
 use plan::iam::check::Reading;
 
 use crate::errors::{Failure, reading};
@@ -15,6 +16,19 @@ impl Region {
         reading(self.describe(id).await)
     }
 
+    /// All file systems of the account in this region, read anew.
+    pub async fn file_systems(&self) -> Reading<Vec<ListedFileSystem>> {
+        let api = &self.0.api;
+        let pages = api.pages(DESCRIBE, api.efs.describe_file_systems().into_paginator().send()).await;
+        let listed = |it: FileSystemDescription| ListedFileSystem {
+            id: it.file_system_id,
+            name: it.name.unwrap_or_default(),
+            tags: it.tags.into_iter().map(|it| (it.key, it.value)).collect(),
+            state: it.life_cycle_state.as_str().to_owned(),
+        };
+        reading(pages.map(|all| all.into_iter().flat_map(|it| it.file_systems.unwrap_or_default()).map(listed).collect()))
+    }
+
     async fn describe(&self, id: &str) -> Result<FileSystem, Failure> {
         let api = &self.0.api;
         let answer = api.read(DESCRIBE, api.efs.describe_file_systems().file_system_id(id).send()).await?;
@@ -22,7 +36,7 @@ impl Region {
         let pages = api.efs.describe_mount_targets().file_system_id(id).into_paginator().send();
         let pages = api.pages("elasticfilesystem:DescribeMountTargets", pages).await?;
         let targets = pages.into_iter().flat_map(|it| it.mount_targets.unwrap_or_default());
-        let target = |it: aws_sdk_efs::types::MountTargetDescription| MountTarget {
+        let target = |it: MountTargetDescription| MountTarget {
             id: it.mount_target_id,
             subnet_id: it.subnet_id,
             zone: it.availability_zone_name.unwrap_or_default(),

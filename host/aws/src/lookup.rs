@@ -1,15 +1,16 @@
-//! What a plan needs to know of AWS once: which image a machine boots, and which subnets and groups a user's filters mean. Answers are
-//! kept for some minutes, so that a hundred machines ask once. Nothing here is part of a sweep.
+//! What a plan needs to know of AWS once: which image a machine boots, what an instance type has room for, and which subnets and groups a
+//! user's filters mean. Answers are kept for some minutes, and of instance types, which never change, for good, so that a hundred machines
+//! ask once. Nothing here is part of a sweep.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
-use aws_sdk_ec2::types::{ArchitectureType, Image as AwsImage, InstanceType};
-use plan::{FoundSecurityGroup, FoundSubnet, Image, ImageQuery, Problem, Timestamp, Who};
+use aws_sdk_ec2::types::{ArchitectureType, Image as AwsImage, InstanceTypeHypervisor, InstanceTypeInfo, NetworkInfo};
+use plan::{FoundSecurityGroup, FoundSubnet, Image, ImageQuery, InstanceType, Problem, Timestamp, Who};
 use tokio::sync::Mutex;
 
 use crate::api::Api;
 use crate::errors::Failure;
-use crate::kinds::{self, filter};
+use crate::kinds::{self, FILTER_VALUES, filter};
 use crate::now;
 use crate::region::Inner;
 
@@ -17,6 +18,8 @@ use crate::region::Inner;
 const KEPT: f64 = 300.0;
 /// How long it counts that there is nothing.
 const KEPT_WRONG: f64 = 30.0;
+
+const DESCRIBE_TYPES: &str = "ec2:DescribeInstanceTypes";
 
 /// One filter of a Describe call.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -32,9 +35,16 @@ type Kept<K, V> = Mutex<BTreeMap<K, (Timestamp, Result<V, Problem>)>>;
 #[derive(Default)]
 pub(crate) struct Lookups {
     images: Kept<ImageQuery, Image>,
-    architectures: Mutex<BTreeMap<String, ArchitectureType>>,
+    instance_types: Mutex<BTreeMap<String, Known>>,
     subnets: Kept<Vec<Filter>, Vec<FoundSubnet>>,
     groups: Kept<Vec<Filter>, Vec<FoundSecurityGroup>>,
+}
+
+/// An instance type as it was read once.
+#[derive(Clone)]
+struct Known {
+    architectures: Vec<ArchitectureType>,
+    room: InstanceType,
 }
 
 async fn kept<K: Ord + Clone, V: Clone>(
@@ -102,25 +112,57 @@ fn found(it: AwsImage) -> Option<Image> {
 }
 
 async fn architecture(region: &Inner, instance_type: &str) -> Result<ArchitectureType, Failure> {
-    const ACTION: &str = "ec2:DescribeInstanceTypes";
-    let mut known = region.lookups.architectures.lock().await;
-    if let Some(it) = known.get(instance_type) {
-        return Ok(it.clone());
-    }
-    let call = region.api.ec2.describe_instance_types().instance_types(InstanceType::from(instance_type));
-    let answer = region.api.read(ACTION, call.send()).await?;
-    let found = answer.instance_types.unwrap_or_default().into_iter().next().and_then(|it| it.processor_info);
-    let all = found.and_then(|it| it.supported_architectures).unwrap_or_default();
+    let known = known_types(region, &BTreeSet::from([instance_type.to_owned()])).await?;
     let usable = |it: &ArchitectureType| matches!(it, ArchitectureType::X8664 | ArchitectureType::Arm64);
-    let res = all.into_iter().find(usable).ok_or_else(|| {
+    known.into_iter().flat_map(|it| it.architectures).find(usable).ok_or_else(|| {
         Failure::local(
-            ACTION,
+            DESCRIBE_TYPES,
             "InvalidInstanceType",
             format!("there is no instance type {instance_type} for x86_64 or arm64 in this region"),
         )
-    })?;
-    known.insert(instance_type.to_owned(), res.clone());
-    Ok(res)
+    })
+}
+
+/// What these types have room for; those that the region does not know are left out.
+pub(crate) async fn instance_types(region: &Inner, names: &BTreeSet<String>) -> Result<Vec<InstanceType>, Failure> {
+    Ok(known_types(region, names).await?.into_iter().map(|it| it.room).collect())
+}
+
+/// In the order of their names. Only those that were not read before are asked for, all in one call.
+async fn known_types(region: &Inner, names: &BTreeSet<String>) -> Result<Vec<Known>, Failure> {
+    let mut known = region.lookups.instance_types.lock().await;
+    let unknown: Vec<&String> = names.iter().filter(|it| !known.contains_key(*it)).collect();
+    for some in unknown.chunks(FILTER_VALUES) {
+        // A filter, not a list of names: one that does not exist would fail the whole call.
+        let filters = filter("instance-type", some.iter().copied());
+        let pages = region.api.ec2.describe_instance_types().filters(filters).into_paginator().page_size(100).send();
+        let pages = region.api.pages(DESCRIBE_TYPES, pages).await?;
+        let found = pages.into_iter().flat_map(|it| it.instance_types.unwrap_or_default()).filter_map(instance_type);
+        known.extend(found.map(|it| (it.room.name.clone(), it)));
+    }
+    Ok(names.iter().filter_map(|it| known.get(it)).cloned().collect())
+}
+
+fn instance_type(it: InstanceTypeInfo) -> Option<Known> {
+    let name = it.instance_type()?.as_str().to_owned();
+    let network = it.network_info();
+    let addresses = network.and_then(NetworkInfo::ipv4_addresses_per_interface);
+    let room = InstanceType {
+        name,
+        interfaces: network.map(interfaces).unwrap_or_default(),
+        addresses_per_interface: addresses.and_then(|it| u32::try_from(it).ok()).unwrap_or_default(),
+        nitro: it.bare_metal() == Some(true) || it.hypervisor() == Some(&InstanceTypeHypervisor::Nitro),
+    };
+    let architectures = it.processor_info.and_then(|it| it.supported_architectures).unwrap_or_default();
+    Some(Known { architectures, room })
+}
+
+/// Of the default network card: an interface of another card takes part in no Pod network unless somebody arranges for it.
+fn interfaces(network: &NetworkInfo) -> u32 {
+    let default = network.default_network_card_index();
+    let card = network.network_cards().iter().find(|it| it.network_card_index() == default);
+    let most = card.and_then(|it| it.maximum_network_interfaces()).or(network.maximum_network_interfaces());
+    most.and_then(|it| u32::try_from(it).ok()).unwrap_or_default()
 }
 
 fn aws_filters(filters: &[Filter]) -> Vec<aws_sdk_ec2::types::Filter> {

@@ -4,11 +4,13 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use plan::{Action, Image, ImageQuery, Interest, Key, Outcome, Problem, Read, Snapshot, Timestamp};
+use plan::iam::check::Reading;
+use plan::{Action, Image, ImageQuery, InstanceType, Interest, Key, Outcome, Problem, Read, Snapshot, Timestamp};
 use tokio::sync::{Notify, Semaphore, watch};
 
 use crate::api::Api;
 use crate::batch::Batches;
+use crate::errors::reading;
 use crate::ledger::Amendment;
 use crate::lookup::{Filter, Lookups};
 use crate::schedule::{Awaited, Schedule, Task};
@@ -175,6 +177,12 @@ impl Region {
     /// When there is none, or AWS does not say.
     pub async fn image(&self, query: &ImageQuery) -> Result<Image, Problem> {
         lookup::image(&self.0, query).await
+    }
+
+    /// What instance types have room for, in the order of their names; those that the region does not know are left out. What is found
+    /// once is remembered for as long as this process lives.
+    pub async fn instance_types(&self, names: &BTreeSet<String>) -> Reading<Vec<InstanceType>> {
+        reading(lookup::instance_types(&self.0, names).await)
     }
 
     /// Subnets that match filters which a user wrote. What is found is remembered for some minutes.

@@ -179,6 +179,19 @@ pub struct Image {
     pub root_size: i32,
 }
 
+/// What an instance type has room for, as AWS describes it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct InstanceType {
+    /// Such as `t3.large`.
+    pub name: String,
+    /// Most network interfaces of its default network card.
+    pub interfaces: u32,
+    /// Most IPv4 addresses of one network interface, the interface's own among them.
+    pub addresses_per_interface: u32,
+    /// Whether it is of the Nitro system.
+    pub nitro: bool,
+}
+
 /// A field that cannot be carried out; whoever wrote the object has to act.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{field}: {message}")]

@@ -12,7 +12,10 @@ mod step;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-pub use fact::{AwsFact, ClusterFact, ControlPlaneEndpoint, InstalledFact, KUBERNETES_VERSION, StorageClassFact, SubnetFact};
+pub use fact::{
+    AwsFact, ClusterFact, ControlPlaneEndpoint, FileSystemFact, InstalledFact, InstanceTypeFact, KUBERNETES_VERSION, StorageClassFact,
+    SubnetFact,
+};
 pub use step::{
     ApplySpec, CertificateSpec, DeleteSpec, EfsFileSystemSpec, IamRoleSpec, Protocol, Prune, Role, RoleMode, RoleTrust,
     SecurityGroupRuleSpec, StepError, StepSpec, WaitCondition, WaitSpec,

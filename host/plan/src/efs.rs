@@ -1,9 +1,11 @@
 //! Whether a file system can be mounted by the nodes of a cluster: it exists, its mount targets are in the cluster's VPC, and there is one
-//! in each zone, because its name resolves nowhere else. What could not be read makes a finding unknown, never false. Nothing here asks AWS.
+//! in each zone, because its name resolves nowhere else. What could not be read makes a finding unknown, never false. And which file
+//! systems have given tags. Nothing here asks AWS.
 
 use std::collections::BTreeSet;
 
 use crate::iam::check::{Finding, Reading, Status};
+use crate::snapshot::Tags;
 
 /// A file system as DescribeFileSystems and DescribeMountTargets show it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -15,6 +17,25 @@ pub struct FileSystem {
     /// The only zone that it can be mounted in, if it is a One Zone file system.
     pub zone: Option<String>,
     pub mount_targets: Vec<MountTarget>,
+}
+
+/// A file system as a list of all shows it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ListedFileSystem {
+    /// `fs-...`
+    pub id: String,
+    /// Value of its tag `Name`; empty when it has none.
+    pub name: String,
+    pub tags: Tags,
+    /// EFS's word, such as `available`.
+    pub state: String,
+}
+
+impl ListedFileSystem {
+    /// Whether it has all of these tags, and is there to stay.
+    pub fn has(&self, tags: &Tags) -> bool {
+        !is_going(&self.state) && tags.iter().all(|(key, value)| self.tags.get(key) == Some(value))
+    }
 }
 
 /// Where a file system can be mounted.
@@ -79,8 +100,12 @@ fn judge(id: &str, found: &FileSystem, vpc_id: &str, zones: &BTreeSet<String>) -
     }
 }
 
+fn is_going(state: &str) -> bool {
+    ["deleting", "deleted"].contains(&state)
+}
+
 fn mount_targets(id: &str, found: &FileSystem, vpc_id: &str, zones: &BTreeSet<String>) -> (Status, &'static str, String) {
-    let alive = || found.mount_targets.iter().filter(|it| !["deleting", "deleted"].contains(&it.state.as_str()));
+    let alive = || found.mount_targets.iter().filter(|it| !is_going(&it.state));
     if let Some(other) = alive().find(|it| it.vpc_id != vpc_id) {
         let message = format!(
             "file system {id} has its mount targets in {}, and the cluster is in {vpc_id}; a file system has them in one VPC at a time: \
@@ -224,6 +249,30 @@ mod tests {
             expect![
                 "Unknown ReadFailed spec.storage.efs.fileSystemID: file system fs-1 could not be read and will be tried again: elasticfilesystem:DescribeFileSystems: no answer in time"
             ],
+        );
+    }
+
+    #[test]
+    fn a_file_system_has_tags_when_it_has_all_of_them_and_stays() {
+        let tags = |all: &[(&str, &str)]| all.iter().map(|(key, value)| ((*key).to_owned(), (*value).to_owned())).collect::<Tags>();
+        let listed = |state: &str| ListedFileSystem {
+            id: "fs-1".into(),
+            name: "data".into(),
+            tags: tags(&[("Name", "data"), ("team", "a")]),
+            state: state.into(),
+        };
+        for (wanted, expected) in [
+            (tags(&[("team", "a")]), true),
+            (tags(&[("team", "a"), ("Name", "data")]), true),
+            (tags(&[("team", "b")]), false),
+            (tags(&[("team", "a"), ("stage", "")]), false),
+        ] {
+            assert_eq!(listed("available").has(&wanted), expected, "{wanted:?}");
+        }
+        let team = tags(&[("team", "a")]);
+        assert_eq!(
+            ["creating", "updating", "error", "deleting", "deleted"].map(|it| listed(it).has(&team)),
+            [true, true, true, false, false]
         );
     }
 

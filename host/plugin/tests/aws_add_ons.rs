@@ -586,6 +586,13 @@ fn settings_that_contradict_each_other_name_field_and_fix() {
         invalid EmptyRange /storageClass/gidRangeEnd: must be above gidRangeStart, which is 8000000
     "#]],
     );
+    refused(
+        EFS,
+        &request(json!({ "fileSystemID": "fs-0123456789abcdef0", "fileSystemTags": { "team": "a" } })),
+        expect![[r#"
+        invalid NamedAndFound /fileSystemTags: excludes fileSystemID: keep fileSystemID to name the file system, or fileSystemTags to have it found
+    "#]],
+    );
     for name in ALL {
         refused(
             name,

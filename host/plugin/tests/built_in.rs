@@ -233,7 +233,9 @@ fn api_schema(path: &str) -> Value {
 /// What a schema allows, without words about it and what only an API server knows.
 fn bounds(schema: &Value) -> Value {
     let mut bounds = serde_json::Map::new();
-    for key in ["enum", "minimum", "maximum", "minLength", "maxLength", "pattern", "maxItems", "required"] {
+    const KEYS: [&str; 10] =
+        ["enum", "minimum", "maximum", "minLength", "maxLength", "pattern", "maxItems", "required", "minProperties", "maxProperties"];
+    for key in KEYS {
         if let Some(bound) = schema.get(key) {
             let bound = match bound.as_f64() {
                 Some(number) => json!(number),
@@ -245,6 +247,10 @@ fn bounds(schema: &Value) -> Value {
     for key in ["type", "items"].into_iter().filter(|key| schema.get(key).is_some()) {
         let inner = if key == "items" { self::bounds(&schema[key]) } else { schema[key].clone() };
         bounds.insert(key.to_owned(), inner);
+    }
+    // Values of a map; `false` only says that there are no others.
+    if schema["additionalProperties"].is_object() {
+        bounds.insert("additionalProperties".to_owned(), self::bounds(&schema["additionalProperties"]));
     }
     if let Some(required) = bounds.get_mut("required").and_then(Value::as_array_mut) {
         required.sort_by_key(Value::to_string);

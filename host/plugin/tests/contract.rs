@@ -1,8 +1,8 @@
 //! The published JSON Schemas and the host's types say the same: what one accepts or refuses, so does the other.
 
 use plan::contract::{
-    ApplySpec, AwsFact, CertificateSpec, ClusterFact, DeleteSpec, EfsFileSystemSpec, IamRoleSpec, InstalledFact, KUBERNETES_VERSION,
-    SecurityGroupRuleSpec, Step, StorageClassFact, SubnetFact, WaitSpec,
+    ApplySpec, AwsFact, CertificateSpec, ClusterFact, DeleteSpec, EfsFileSystemSpec, FileSystemFact, IamRoleSpec, InstalledFact,
+    InstanceTypeFact, KUBERNETES_VERSION, SecurityGroupRuleSpec, Step, StorageClassFact, SubnetFact, WaitSpec,
 };
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
@@ -148,7 +148,20 @@ fn facts_agree() {
     );
     fact::<AwsFact>(AwsFact::KEY, &json!({ "region": "r", "partition": "aws", "vpcId": "v", "zones": ["z"], "tags": { "a": "b" } }));
     fact::<InstalledFact>(InstalledFact::KEY, &json!({ "version": "1", "digest": "sha256:00" }));
-    list::<StorageClassFact>(StorageClassFact::KEY, &json!({ "name": "n", "provisioner": "p", "isDefault": true }));
+    list::<StorageClassFact>(
+        StorageClassFact::KEY,
+        &json!({ "name": "n", "provisioner": "p", "isDefault": true, "parameters": { "a": "b" } }),
+    );
+    list::<FileSystemFact>(FileSystemFact::KEY, &json!({ "id": "fs-1", "name": "", "tags": { "a": "" }, "state": "available" }));
+    let instance_type = json!({ "name": "t3.small", "interfaces": 3, "addressesPerInterface": 4, "nitro": true });
+    list::<InstanceTypeFact>(InstanceTypeFact::KEY, &instance_type);
+    for (pods, expected) in [(json!(110), true), (json!(-1), false), (json!("110"), false)] {
+        let mut known = instance_type.clone();
+        known["maxPods"] = pods;
+        let known = json!([known]);
+        assert_eq!(serde_json::from_value::<Vec<InstanceTypeFact>>(known.clone()).is_ok(), expected, "the type, for {known}");
+        assert_eq!(accepts("facts/instance-types.json", &known), expected, "the schema, for {known}");
+    }
     list::<SubnetFact>(SubnetFact::KEY, &json!({ "id": "subnet-1", "zone": "z", "loadBalancerSchemes": ["internal"] }));
     fact::<String>(KUBERNETES_VERSION, &json!("v1.36.3"));
 }
@@ -167,7 +180,9 @@ fn every_schema_is_one_of_these() {
         aws.json
         aws.sg-rule.v1.json
         cluster.json
+        file-systems.json
         installed.json
+        instance-types.json
         k8s.apply.v1.json
         k8s.delete.v1.json
         k8s.wait.v1.json

@@ -8,8 +8,10 @@ mod certificate;
 mod check;
 mod install;
 mod leave;
+mod remember;
 mod seen;
 mod teardown;
+mod told;
 mod uninstall;
 
 use std::collections::{BTreeSet, HashMap};
@@ -46,6 +48,7 @@ pub struct AddOns {
     plugins: ask::Plugins,
     workload: Workload,
     checks: check::Checks,
+    readings: told::Readings,
     /// By ClusterPlugin and module: the plan's hash and the steps of it that are done. Lost at a restart, after which steps are
     /// carried out once more: they may be repeated.
     done: Mutex<HashMap<(ObjectName, String), (String, BTreeSet<String>)>>,
@@ -56,7 +59,8 @@ impl AddOns {
     /// The plugins that come with this program cannot be loaded.
     pub fn new(context: Context) -> anyhow::Result<Self> {
         let workload = Workload::new(context.metrics.workload_requests());
-        Ok(Self { context, plugins: ask::Plugins::load()?, workload, checks: check::Checks::default(), done: Mutex::default() })
+        let (checks, readings) = (check::Checks::default(), told::Readings::default());
+        Ok(Self { context, plugins: ask::Plugins::load()?, workload, checks, readings, done: Mutex::default() })
     }
 
     /// Looks at one ClusterPlugin.

@@ -8,11 +8,14 @@ use kube::ResourceExt;
 use plan::Resource;
 use plan::addon::{self, Stage};
 use plan::cluster::Decision;
-use plan::contract::FactValue;
+use plan::contract::{FactValue, FileSystemFact, InstanceTypeFact, StorageClassFact, SubnetFact};
 use serde_json::Value;
 
 use super::of_kind;
 use crate::controller::addon::ask::{Plugins, Verdict, World};
+
+/// Facts that plugins have to ask for.
+const ASKED_FOR: [&str; 4] = [SubnetFact::KEY, StorageClassFact::KEY, FileSystemFact::KEY, InstanceTypeFact::KEY];
 
 /// Stands for the id of a VPC that is made later.
 const LATER: &str = "<VPC>";
@@ -25,9 +28,9 @@ pub async fn print(cluster: &Cluster, aws_cluster: &AWSCluster, objects: &[Value
     let named = cluster.spec.control_plane_ref.as_ref().map(|it| it.name.as_str());
     let control_plane = control_planes.iter().find(|it| Some(it.name_any().as_str()) == named);
     let aws_cluster = with_network(aws_cluster, decision);
-    let unknown = || FactValue::Unknown("a preview asks no cluster".into());
-    let world = World { cluster, control_plane, aws_cluster: Some(&aws_cluster), subnets: unknown(), storage_classes: unknown() };
     let plugins = Plugins::load()?;
+    let told = ASKED_FOR.map(|it| (it, FactValue::Unknown("a preview asks no cluster, and AWS for no add-on".into()))).into();
+    let world = World { cluster, control_plane, aws_cluster: Some(&aws_cluster), told };
     for wanted in addon::wanted(&plugin.spec) {
         let answer = plugins.ask(&wanted, &world, Ok(None)).await;
         let when = match wanted.stage {

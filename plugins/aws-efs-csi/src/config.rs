@@ -4,6 +4,10 @@ use plugin_sdk::Diagnostic;
 use plugin_sdk::settings::{DefaultClass, ReclaimPolicy, Resources, registry_problem};
 use serde::Deserialize;
 use serde_json::Value;
+use std::collections::BTreeMap;
+
+/// Where the tags of the file system are in the settings.
+pub const TAGS: &str = "/fileSystemTags";
 
 /// `spec.storage.efs` of a ClusterPlugin.
 #[derive(Clone, Debug, Default, Deserialize)]
@@ -14,6 +18,9 @@ pub struct Config {
     pub role_arn: Option<String>,
     #[serde(rename = "fileSystemID")]
     pub file_system_id: Option<String>,
+    /// By which the file system is found.
+    #[serde(default)]
+    pub file_system_tags: BTreeMap<String, String>,
     #[serde(default)]
     pub delete_directories: bool,
     pub replicas: Option<u32>,
@@ -55,15 +62,19 @@ impl StorageClass {
 }
 
 impl Config {
-    /// The file system and the class for volumes on it, if there shall be one.
-    pub fn class(&self) -> Option<(&str, &StorageClass)> {
-        let file_system = self.file_system_id.as_deref()?;
-        self.storage_class.enabled.unwrap_or(true).then_some((file_system, &self.storage_class))
+    /// The class for volumes on the file system that is named or to be found, if there shall be one.
+    pub fn class(&self) -> Option<&StorageClass> {
+        let has_file_system = self.file_system_id.is_some() || !self.file_system_tags.is_empty();
+        (has_file_system && self.storage_class.enabled.unwrap_or(true)).then_some(&self.storage_class)
     }
 
     /// What keeps the settings from being carried out, whatever the cluster.
     pub fn problems(&self) -> Vec<Diagnostic> {
         let mut problems: Vec<Diagnostic> = registry_problem(self.image_registry.as_deref()).into_iter().collect();
+        if self.file_system_id.is_some() && !self.file_system_tags.is_empty() {
+            let message = "excludes fileSystemID: keep fileSystemID to name the file system, or fileSystemTags to have it found";
+            problems.push(Diagnostic::error("NamedAndFound", TAGS, message));
+        }
         let (first, last) = self.storage_class.gids();
         if first >= last {
             let message = ["must be above gidRangeStart, which is ", &first.to_string()];

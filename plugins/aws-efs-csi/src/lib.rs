@@ -2,6 +2,7 @@
 //! that takes; the host sees to them. The file system itself, its mount targets and who may reach them stay the user's.
 
 mod config;
+mod file_system;
 mod objects;
 mod pods;
 mod versions;
@@ -24,7 +25,7 @@ impl Plugin for EfsCsi {
             category: "storage",
             config_schema: include_str!("../config-schema.json"),
             steps: &[APPLY, WAIT, DELETE, IAM_ROLE, EFS_FILE_SYSTEM],
-            facts: &[facts::KUBERNETES_VERSION, facts::AWS, facts::STORAGE_CLASSES],
+            facts: &[facts::KUBERNETES_VERSION, facts::AWS, facts::STORAGE_CLASSES, facts::FILE_SYSTEMS],
         }
     }
 
@@ -69,13 +70,17 @@ fn install(request: &Request<Config>) -> Result<Plan, Stop> {
     steps.push(steps::apply("driver", all).after(before));
     steps.push(steps::wait("controller-available", objects::DEPLOYMENT, Condition::AvailableDeployment, 300).after(["driver"]));
     steps.push(steps::wait("nodes-ready", objects::DAEMON_SET, Condition::ReadyDaemonset, 300).after(["driver"]));
-    steps.extend(storage_class(request)?);
-    Ok(Plan { steps, removal: removal(config), diagnostics: warnings(config) })
+    let mut diagnostics = warnings(config);
+    if let Some(class) = config.class() {
+        let found = file_system::choose(request, class, &aws.region)?;
+        steps.extend(storage_class(request, class, &found.id)?);
+        diagnostics.extend(found.warning);
+    }
+    Ok(Plan { steps, removal: removal(config), diagnostics })
 }
 
 /// The class, once the file system was seen by a host that can look at it.
-fn storage_class(request: &Request<Config>) -> Result<Vec<Step>, Stop> {
-    let Some((file_system, class)) = request.config.class() else { return Ok(Vec::new()) };
+fn storage_class(request: &Request<Config>, class: &StorageClass, file_system: &str) -> Result<Vec<Step>, Stop> {
     let is_default = match class.default_class {
         Some(choice) => choice.decide(class.name(), request)?,
         None => false,
@@ -98,7 +103,7 @@ fn warnings(config: &Config) -> Vec<Diagnostic> {
 fn removal(config: &Config) -> Vec<Step> {
     let mut removal = Vec::new();
     let mut first = Vec::new();
-    if let Some((_, class)) = config.class() {
+    if let Some(class) = config.class() {
         let class = Object { api_version: "storage.k8s.io/v1", kind: "StorageClass", namespace: None, name: class.name() };
         removal.push(steps::delete("storage-class", class));
         first.push("storage-class");

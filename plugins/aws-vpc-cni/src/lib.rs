@@ -6,6 +6,7 @@
 
 mod config;
 mod objects;
+mod room;
 mod rules;
 mod versions;
 
@@ -26,7 +27,7 @@ impl Plugin for AmazonVpcCni {
             category: "networking",
             config_schema: include_str!("../config-schema.json"),
             steps: &[APPLY, WAIT, DELETE, SECURITY_GROUP_RULE, IAM_ROLE],
-            facts: &[facts::CLUSTER, facts::KUBERNETES_VERSION, facts::AWS],
+            facts: &[facts::CLUSTER, facts::KUBERNETES_VERSION, facts::AWS, facts::INSTANCE_TYPES],
         }
     }
 
@@ -73,7 +74,11 @@ fn install(request: &Request<Config>) -> Result<Plan, Stop> {
     all.push(objects::daemon_set(config, &cluster, &aws, registry, tag));
     steps.push(steps::apply("objects", all).after(["eniconfig-crd-established"]));
     steps.push(steps::wait("running", objects::DAEMON_SET, Condition::ReadyDaemonset, 300).after(["objects"]));
-    Ok(Plan { steps, removal: removal(), diagnostics: config.warnings(&aws) })
+    let mut diagnostics = config.warnings(&aws);
+    // Whatever keeps the types from being known keeps no network from a cluster.
+    let types = request.optional_fact::<Vec<facts::InstanceType>>(facts::INSTANCE_TYPES).ok().flatten();
+    diagnostics.extend(room::warnings(config, &types.unwrap_or_default()));
+    Ok(Plan { steps, removal: removal(), diagnostics })
 }
 
 /// The program goes first: without its rights it would only fill its log. The CustomResourceDefinition stays.

@@ -1,4 +1,4 @@
-//! The facts that come without asking, as types. Fields that a newer host adds are ignored.
+//! The facts that come without asking, and those that a plugin asks for in its descriptor, as types. Fields that a newer host adds are ignored.
 
 use serde::Deserialize;
 use std::collections::BTreeMap;
@@ -13,6 +13,10 @@ pub const AWS: &str = "aws";
 pub const STORAGE_CLASSES: &str = "storage-classes";
 /// Key of a list of [`Subnet`].
 pub const SUBNETS: &str = "subnets";
+/// Key of a list of [`FileSystem`].
+pub const FILE_SYSTEMS: &str = "file-systems";
+/// Key of a list of [`InstanceType`].
+pub const INSTANCE_TYPES: &str = "instance-types";
 /// Key of [`Installed`].
 pub const INSTALLED: &str = "installed";
 
@@ -62,6 +66,9 @@ pub struct StorageClass {
     pub provisioner: String,
     /// Whether claims that name no class get this one.
     pub is_default: bool,
+    /// What its driver is told about volumes.
+    #[serde(default)]
+    pub parameters: BTreeMap<String, String>,
 }
 
 /// A subnet of the cluster.
@@ -72,4 +79,30 @@ pub struct Subnet {
     pub zone: String,
     /// `internet-facing` and `internal`: the schemes of load balancers for which the subnet is tagged.
     pub load_balancer_schemes: Vec<String>,
+}
+
+/// An EFS file system of the account in the cluster's region. The host tells of them when the configuration has `fileSystemTags`.
+#[derive(Clone, Debug, Deserialize)]
+pub struct FileSystem {
+    pub id: String,
+    /// Value of its tag `Name`; empty when it has none.
+    pub name: String,
+    pub tags: BTreeMap<String, String>,
+    /// EFS's word, such as `available`.
+    pub state: String,
+}
+
+/// A type of the cluster's instances.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct InstanceType {
+    pub name: String,
+    /// Most network interfaces of its default network card.
+    pub interfaces: u32,
+    /// Most IPv4 addresses of one network interface, the interface's own among them.
+    pub addresses_per_interface: u32,
+    /// Whether it is of the Nitro system, whose interfaces take prefixes of addresses.
+    pub nitro: bool,
+    /// Most Pods that a kubelet lets in on a Node of this type; `None` when no such Node is known yet.
+    pub max_pods: Option<u32>,
 }

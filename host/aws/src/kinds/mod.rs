@@ -22,7 +22,7 @@ use crate::errors::{Failure, NOT_YET};
 use crate::{CLUSTER_TAG, ID_TAG};
 
 /// AWS takes no more values in one filter.
-const FILTER_VALUES: usize = 200;
+pub(crate) const FILTER_VALUES: usize = 200;
 
 /// All pages of one Describe of EC2.
 macro_rules! pages {

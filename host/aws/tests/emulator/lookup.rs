@@ -1,7 +1,9 @@
-//! Images and what users' filters mean.
+//! Images, instance types and what users' filters mean.
 
 use aws::Filter;
-use plan::{ImageQuery, Who};
+use plan::iam::check::Reading;
+use plan::{ImageQuery, InstanceType, Who};
+use serde_json::json;
 
 use crate::bed::{Bed, IMAGE};
 use crate::cluster::*;
@@ -58,4 +60,52 @@ async fn filters_find_subnets_and_groups_once() {
         assert_eq!(region.security_groups(&named("group-name", "c1-node")).await.unwrap().len(), 1);
     }
     assert_eq!(bed.calls().await.len(), before + 2);
+}
+
+async fn types(region: &aws::Region, names: &[&str]) -> Vec<InstanceType> {
+    match region.instance_types(&names.iter().map(|it| (*it).to_owned()).collect()).await {
+        Reading::Found(found) => found,
+        other => panic!("{other:?}"),
+    }
+}
+
+#[tokio::test]
+async fn instance_types_are_read_in_one_call_and_never_again() {
+    let bed = Bed::start(&["--page-size", "2"]).await;
+    let region = bed.region().await;
+    let room = |name: &str, interfaces: u32, addresses: u32, nitro: bool| InstanceType {
+        name: name.into(),
+        interfaces,
+        addresses_per_interface: addresses,
+        nitro,
+    };
+    let found = types(&region, &["t3.small", "p4d.24xlarge", "t2.small", "m5.metal"]).await;
+    let p4d = room("p4d.24xlarge", 15, 50, true);
+    let expected = [room("m5.metal", 15, 50, true), p4d.clone(), room("t2.small", 3, 4, false), room("t3.small", 3, 4, true)];
+    assert_eq!(found, expected, "of four network cards the default one counts");
+    assert_eq!(bed.calls().await, ["DescribeInstanceTypes", "DescribeInstanceTypes"], "two pages");
+    assert_eq!(types(&region, &["p4d.24xlarge"]).await, [p4d]);
+    region.image(&query("capa-ami-ubuntu-24.04-?1.36.3-*", "t3.small")).await.unwrap();
+    assert_eq!(bed.count("DescribeInstanceTypes").await, 2, "its architecture is known too");
+    assert_eq!(types(&region, &["t3.small", "t3.large"]).await.len(), 2);
+    assert_eq!(bed.count("DescribeInstanceTypes").await, 3);
+}
+
+#[tokio::test]
+async fn an_instance_type_that_does_not_exist_hides_no_other() {
+    let bed = Bed::start(&[]).await;
+    let region = bed.region().await;
+    let found = types(&region, &["t3.enormous", "t3.small"]).await;
+    assert_eq!(found.iter().map(|it| it.name.as_str()).collect::<Vec<_>>(), ["t3.small"]);
+}
+
+#[tokio::test]
+async fn instance_types_that_may_not_be_read_name_the_permission() {
+    let bed = Bed::start(&[]).await;
+    let region = bed.region().await;
+    bed.faults(json!([{"kind": "access-denied", "action": "DescribeInstanceTypes"}])).await;
+    let denied = Reading::AccessDenied { permission: "ec2:DescribeInstanceTypes".into() };
+    assert_eq!(region.instance_types(&["t3.small".to_owned()].into()).await, denied);
+    bed.faults(json!([])).await;
+    assert_eq!(types(&region, &["t3.small"]).await.len(), 1, "what failed is not remembered");
 }

@@ -219,3 +219,29 @@ async fn a_file_system_is_read_with_its_mount_targets() {
     let permission = "elasticfilesystem:DescribeMountTargets".to_owned();
     assert_eq!(region.file_system(&id).await, Reading::AccessDenied { permission });
 }
+
+#[tokio::test]
+async fn all_file_systems_are_listed_with_their_tags_page_by_page() {
+    let bed = Bed::start(&["--page-size", "2"]).await;
+    let efs = aws_sdk_efs::Client::new(&bed.administrator().config);
+    let region = bed.region().await;
+    assert_eq!(region.file_systems().await, Reading::Found(vec![]));
+    let tag = |key: &str, value: &str| aws_sdk_efs::types::Tag::builder().key(key).value(value).build().unwrap();
+    for it in 0..3 {
+        let call = efs.create_file_system().creation_token(format!("{it}")).tags(tag("team", "a"));
+        let call = if it == 0 { call.tags(tag("Name", "data")) } else { call };
+        call.send().await.unwrap();
+    }
+    let before = bed.count("DescribeFileSystems").await;
+    let mut all = found(region.file_systems().await);
+    assert_eq!(bed.count("DescribeFileSystems").await, before + 2);
+    all.sort_by(|a, b| b.name.cmp(&a.name));
+    let tags = |all: &[(&str, &str)]| all.iter().map(|(key, value)| ((*key).to_owned(), (*value).to_owned())).collect::<Tags>();
+    let shown: Vec<(&str, &Tags)> = all.iter().map(|it| (it.name.as_str(), &it.tags)).collect();
+    let (named, plain) = (tags(&[("Name", "data"), ("team", "a")]), tags(&[("team", "a")]));
+    assert_eq!(shown, [("data", &named), ("", &plain), ("", &plain)]);
+    let is_shown = |id: &str, state: &str| id.starts_with("fs-") && ["creating", "available"].contains(&state);
+    assert!(all.iter().all(|it| is_shown(&it.id, &it.state)), "{all:?}");
+    bed.faults(json!([{"kind": "access-denied", "action": "DescribeFileSystems"}])).await;
+    assert_eq!(region.file_systems().await, Reading::AccessDenied { permission: "elasticfilesystem:DescribeFileSystems".into() });
+}

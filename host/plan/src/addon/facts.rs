@@ -1,8 +1,15 @@
-//! Facts that take more than a copy: what plugins are told of subnets and of StorageClasses. Nothing here reads them.
+//! Facts that take more than a copy: what plugins are told of subnets, StorageClasses, file systems and instance types. Nothing here reads
+//! them.
 
+use std::collections::BTreeMap;
+
+use serde::Serialize;
 use serde_json::{Value, json};
 
-use crate::contract::{FactValue, StorageClassFact, SubnetFact};
+use crate::InstanceType;
+use crate::contract::{FactValue, FileSystemFact, InstanceTypeFact, StorageClassFact, SubnetFact};
+use crate::efs::ListedFileSystem;
+use crate::iam::check::Reading;
 use crate::snapshot::FoundSubnet;
 
 /// Tags of subnets that load balancers are put in, and the scheme of those.
@@ -29,6 +36,48 @@ pub fn subnets_fact<'a>(subnets: impl Iterator<Item = &'a FoundSubnet>) -> FactV
     FactValue::Present(json!(all))
 }
 
+/// The value of fact `file-systems`.
+pub fn file_systems_fact(reading: &Reading<Vec<ListedFileSystem>>) -> FactValue {
+    let fact =
+        |it: &ListedFileSystem| FileSystemFact { id: it.id.clone(), name: it.name.clone(), tags: it.tags.clone(), state: it.state.clone() };
+    read(reading, |all| {
+        let mut all: Vec<FileSystemFact> = all.iter().map(fact).collect();
+        all.sort_by(|a, b| a.id.cmp(&b.id));
+        all
+    })
+}
+
+/// The value of fact `instance-types`. `max_pods` are the Pods that kubelets let in, by instance type.
+pub fn instance_types_fact(reading: &Reading<Vec<InstanceType>>, max_pods: &BTreeMap<String, u32>) -> FactValue {
+    let fact = |it: &InstanceType| InstanceTypeFact {
+        name: it.name.clone(),
+        interfaces: it.interfaces,
+        addresses_per_interface: it.addresses_per_interface,
+        nitro: it.nitro,
+        max_pods: max_pods.get(&it.name).copied(),
+    };
+    read(reading, |all| {
+        let mut all: Vec<InstanceTypeFact> = all.iter().map(fact).collect();
+        all.sort_by(|a, b| a.name.cmp(&b.name));
+        all
+    })
+}
+
+/// What could not be read is never told as if there were nothing.
+fn read<T, U: Serialize>(reading: &Reading<T>, fact: impl FnOnce(&T) -> U) -> FactValue {
+    match reading {
+        Reading::Found(found) => FactValue::Present(json!(fact(found))),
+        Reading::Absent => FactValue::Absent,
+        Reading::AccessDenied { permission } => FactValue::Denied(format!("this operator has no permission {permission}")),
+        Reading::Failed { message } => FactValue::Unknown(message.clone()),
+    }
+}
+
+/// How many Pods a Node's kubelet lets in.
+pub fn max_pods(node: &Value) -> Option<u32> {
+    node.pointer("/status/allocatable/pods")?.as_str()?.parse().ok()
+}
+
 /// The value of fact `storage-classes`, from StorageClasses as the API server shows them.
 pub fn storage_classes_fact(classes: &[Value]) -> FactValue {
     let fact = |it: &Value| {
@@ -36,11 +85,17 @@ pub fn storage_classes_fact(classes: &[Value]) -> FactValue {
             name: it["metadata"]["name"].as_str()?.to_owned(),
             provisioner: it["provisioner"].as_str()?.to_owned(),
             is_default: it["metadata"]["annotations"][DEFAULT_CLASS] == "true",
+            parameters: texts(&it["parameters"]),
         })
     };
     let mut all: Vec<StorageClassFact> = classes.iter().filter_map(fact).collect();
     all.sort_by(|a, b| a.name.cmp(&b.name));
     FactValue::Present(json!(all))
+}
+
+fn texts(map: &Value) -> BTreeMap<String, String> {
+    let entries = map.as_object().into_iter().flatten();
+    entries.filter_map(|(key, value)| Some((key.clone(), value.as_str()?.to_owned()))).collect()
 }
 
 #[cfg(test)]
@@ -70,7 +125,58 @@ mod tests {
     #[test]
     fn the_default_storage_class_is_known_by_its_annotation() {
         let class = json!({"metadata": {"name": "gp2", "annotations": {DEFAULT_CLASS: "true"}}, "provisioner": "kubernetes.io/aws-ebs"});
-        let FactValue::Present(value) = storage_classes_fact(&[class]) else { panic!("the classes are known") };
-        expect_test::expect![[r#"[{"isDefault":true,"name":"gp2","provisioner":"kubernetes.io/aws-ebs"}]"#]].assert_eq(&value.to_string());
+        let other = json!({"metadata": {"name": "efs"}, "provisioner": "efs.csi.aws.com", "parameters": {"fileSystemId": "fs-1"}});
+        let FactValue::Present(value) = storage_classes_fact(&[class, other]) else { panic!("the classes are known") };
+        expect_test::expect![[
+            r#"[{"isDefault":false,"name":"efs","parameters":{"fileSystemId":"fs-1"},"provisioner":"efs.csi.aws.com"},{"isDefault":true,"name":"gp2","parameters":{},"provisioner":"kubernetes.io/aws-ebs"}]"#
+        ]]
+        .assert_eq(&value.to_string());
+    }
+
+    fn types() -> Reading<Vec<InstanceType>> {
+        let named = |name: &str| InstanceType { name: name.into(), interfaces: 3, addresses_per_interface: 4, nitro: true };
+        Reading::Found(vec![named("t3.small"), named("t3.micro")])
+    }
+
+    #[test]
+    fn pods_are_told_of_types_whose_kubelet_was_asked() {
+        let FactValue::Present(value) = instance_types_fact(&types(), &[("t3.small".to_owned(), 110)].into()) else {
+            panic!("they are known")
+        };
+        expect_test::expect![[
+            r#"[{"addressesPerInterface":4,"interfaces":3,"name":"t3.micro","nitro":true},{"addressesPerInterface":4,"interfaces":3,"maxPods":110,"name":"t3.small","nitro":true}]"#
+        ]]
+        .assert_eq(&value.to_string());
+    }
+
+    #[test]
+    fn a_kubelet_says_how_many_pods_it_lets_in() {
+        assert_eq!(max_pods(&json!({"status": {"allocatable": {"pods": "110"}}})), Some(110));
+        for unclear in [json!({}), json!({"status": {"allocatable": {"pods": 110}}}), json!({"status": {"allocatable": {"pods": "many"}}})]
+        {
+            assert_eq!(max_pods(&unclear), None, "{unclear}");
+        }
+    }
+
+    #[test]
+    fn what_could_not_be_read_is_not_told_as_if_there_were_nothing() {
+        let denied = Reading::AccessDenied { permission: "elasticfilesystem:DescribeFileSystems".into() };
+        let why = "this operator has no permission elasticfilesystem:DescribeFileSystems";
+        assert_eq!(file_systems_fact(&denied), FactValue::Denied(why.into()));
+        let failed = Reading::Failed { message: "no answer in time".into() };
+        assert_eq!(file_systems_fact(&failed), FactValue::Unknown("no answer in time".into()));
+        assert_eq!(file_systems_fact(&Reading::Found(vec![])), FactValue::Present(json!([])));
+    }
+
+    #[test]
+    fn file_systems_are_sorted_by_id() {
+        let listed = |id: &str| ListedFileSystem { id: id.into(), name: String::new(), tags: Tags::new(), state: "available".into() };
+        let FactValue::Present(value) = file_systems_fact(&Reading::Found(vec![listed("fs-2"), listed("fs-1")])) else {
+            panic!("they are known")
+        };
+        expect_test::expect![[
+            r#"[{"id":"fs-1","name":"","state":"available","tags":{}},{"id":"fs-2","name":"","state":"available","tags":{}}]"#
+        ]]
+        .assert_eq(&value.to_string());
     }
 }

@@ -73,6 +73,8 @@ pub struct StorageClassFact {
     pub provisioner: String,
     /// Annotation `storageclass.kubernetes.io/is-default-class` is `true`.
     pub is_default: bool,
+    /// What its driver is told about volumes. Names of Secrets may be in it, and never what is in one.
+    pub parameters: BTreeMap<String, String>,
 }
 
 impl StorageClassFact {
@@ -93,4 +95,42 @@ pub struct SubnetFact {
 
 impl SubnetFact {
     pub const KEY: &'static str = "subnets";
+}
+
+/// One element of fact `file-systems`: an EFS file system of the account in the cluster's region, sorted by id. The host gives the fact
+/// to plugins whose configuration has `fileSystemTags`.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct FileSystemFact {
+    pub id: String,
+    /// Value of its tag `Name`; empty when it has none.
+    pub name: String,
+    pub tags: BTreeMap<String, String>,
+    /// EFS's word, such as `available`.
+    pub state: String,
+}
+
+impl FileSystemFact {
+    pub const KEY: &'static str = "file-systems";
+}
+
+/// One element of fact `instance-types`: a type of the cluster's instances, sorted by name.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct InstanceTypeFact {
+    /// Such as `t3.large`.
+    pub name: String,
+    /// Most network interfaces of its default network card.
+    pub interfaces: u32,
+    /// Most IPv4 addresses of one network interface, the interface's own among them.
+    pub addresses_per_interface: u32,
+    /// Whether it is of the Nitro system, whose interfaces take prefixes of addresses.
+    pub nitro: bool,
+    /// Most Pods that a kubelet lets in on a Node of this type; absent when no such Node is known yet.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub max_pods: Option<u32>,
+}
+
+impl InstanceTypeFact {
+    pub const KEY: &'static str = "instance-types";
 }

@@ -9,7 +9,7 @@ use kube::ResourceExt;
 use plan::addon::{Inventory, Wanted};
 use plan::contract::{
     AddOnPlan, AwsFact, ClusterFact, ControlPlaneEndpoint, Diagnostic, FEATURES, Fact, FactValue, Failure, HostInfo, InstalledFact,
-    KUBERNETES_VERSION, Operation, Outcome, Request, Severity, StorageClassFact, SubnetFact,
+    KUBERNETES_VERSION, Operation, Outcome, Request, Severity,
 };
 use plan::grant;
 use plugin::PluginError;
@@ -56,10 +56,12 @@ pub struct World<'a> {
     pub cluster: &'a Cluster,
     pub control_plane: Option<&'a KubeadmControlPlane>,
     pub aws_cluster: Option<&'a AWSCluster>,
-    /// Facts `subnets` and `storage-classes`, where a plugin asks for them.
-    pub subnets: FactValue,
-    pub storage_classes: FactValue,
+    /// Facts that plugins have to ask for.
+    pub told: Told,
 }
+
+/// Facts by their keys.
+pub type Told = BTreeMap<&'static str, FactValue>;
 
 impl Plugins {
     /// # Errors
@@ -84,9 +86,12 @@ impl Plugins {
         Some(cell.get_or_try_init(async || tokio::task::spawn_blocking(load).await.map_err(broken)?).await)
     }
 
-    /// Whether the plugin of an add-on wants to be told a fact.
-    pub async fn wants(&self, wanted: &Wanted, fact: &str) -> bool {
-        matches!(self.ready(wanted.module).await, Some(Ok(ready)) if ready.facts.iter().any(|it| it == fact))
+    /// Keys of the facts that the plugin of an add-on wants to be told.
+    pub async fn facts(&self, wanted: &Wanted) -> &[String] {
+        match self.ready(wanted.module).await {
+            Some(Ok(ready)) => &ready.facts,
+            _ => &[],
+        }
     }
 
     /// Asks for the plan of one add-on. `installed` is `Err` when it could not be read.
@@ -192,14 +197,14 @@ fn facts(world: &World<'_>, installed: Result<Option<&Inventory>, &str>) -> Vec<
         Ok(None) => FactValue::Absent,
         Err(why) => FactValue::Unknown(why.to_owned()),
     };
-    vec![
+    let mut facts = vec![
         Fact { key: ClusterFact::KEY.into(), value: present(&cluster) },
         Fact { key: KUBERNETES_VERSION.into(), value: version },
         Fact { key: AwsFact::KEY.into(), value: aws(world) },
         Fact { key: InstalledFact::KEY.into(), value: installed },
-        Fact { key: SubnetFact::KEY.into(), value: world.subnets.clone() },
-        Fact { key: StorageClassFact::KEY.into(), value: world.storage_classes.clone() },
-    ]
+    ];
+    facts.extend(world.told.iter().map(|(key, value)| Fact { key: (*key).into(), value: value.clone() }));
+    facts
 }
 
 fn aws(world: &World<'_>) -> FactValue {

@@ -1,13 +1,11 @@
 //! What add-ons need of AWS before they are installed, looked at and remembered for a while: IAM roles and file systems. What is found is
 //! judged by `plan`; nothing here changes anything in AWS.
 
-use std::collections::{BTreeMap, BTreeSet, HashMap};
-use std::sync::{Mutex, PoisonError};
-use std::time::Duration;
+use std::collections::{BTreeMap, BTreeSet};
 
 use kube::ResourceExt;
 use plan::addon::Wanted;
-use plan::contract::{EfsFileSystemSpec, FactValue, IamRoleSpec, RoleTrust, StepSpec};
+use plan::contract::{EfsFileSystemSpec, IamRoleSpec, RoleTrust, StepSpec};
 use plan::efs;
 use plan::iam::check::{self, Finding, Question, Status, reason};
 use plan::iam::issuer::check_argument;
@@ -17,28 +15,14 @@ use plan::iam::{partition, role};
 use tokio::time::Instant;
 
 use super::ask::World;
+use super::remember::{GOOD, Remembered};
 use crate::context::ObjectName;
 use crate::controller::issuer;
-
-/// How long a good finding is good. Whoever changes a role waits no longer than this to be told.
-const GOOD: Duration = Duration::from_secs(30 * 60);
-/// How soon what is wrong or not known is looked at again: soon at first, because a role or an issuer may just have been made.
-const FIRST: Duration = Duration::from_secs(5);
-/// How soon at last.
-const LAST: Duration = Duration::from_secs(300);
 
 /// Findings by what was asked. Two clusters that ask the same of a role share one.
 #[derive(Default)]
 pub struct Checks {
-    known: Mutex<HashMap<String, Known>>,
-}
-
-#[derive(Clone)]
-struct Known {
-    found: Finding,
-    until: Instant,
-    /// How long it is good for.
-    good: Duration,
+    known: Remembered<Finding>,
 }
 
 /// What was found about the steps of a plan, by their ids, and when each is looked at again.
@@ -151,7 +135,9 @@ impl Checks {
         let vpc_id = network.and_then(|it| it.vpc.as_ref()).map(|it| it.id.clone()).unwrap_or_default();
         let subnets = network.map(|it| it.subnets.as_slice()).unwrap_or_default();
         let zones: BTreeSet<String> = subnets.iter().map(|it| it.availability_zone.clone()).collect();
-        let field = format!("{}.fileSystemID", wanted.path);
+        // What the user wrote: an id that was found by tags is in no field.
+        let name = if wanted.config.get("fileSystemTags").is_some() { "fileSystemTags" } else { "fileSystemID" };
+        let field = format!("{}.{name}", wanted.path);
         let id = &spec.file_system_id;
         self.remembered(format!("{field} {id} {vpc_id} {zones:?} {}", aws_cluster.spec.region), async {
             efs::check(&field, id, &region.file_system(id).await, &vpc_id, &zones)
@@ -160,26 +146,7 @@ impl Checks {
     }
 
     async fn remembered(&self, question: String, read: impl Future<Output = Finding>) -> (Finding, Instant) {
-        let before = self.lock().get(&question).cloned();
-        if let Some(known) = before.as_ref().filter(|it| it.until > Instant::now()) {
-            return (known.found.clone(), known.until);
-        }
-        let found = read.await;
-        let good = match (found.status, before.filter(|it| it.found.status != Status::True)) {
-            (Status::True, _) => GOOD,
-            (_, Some(before)) => (before.good * 2).min(LAST),
-            (_, None) => FIRST,
-        };
-        let until = Instant::now() + good;
-        let mut all = self.lock();
-        // Questions that nobody asks any more.
-        all.retain(|_, it| it.until + GOOD > Instant::now());
-        all.insert(question, Known { found: found.clone(), until, good });
-        (found, until)
-    }
-
-    fn lock(&self) -> std::sync::MutexGuard<'_, HashMap<String, Known>> {
-        self.known.lock().unwrap_or_else(PoisonError::into_inner)
+        self.known.answer(question, |it| it.status == Status::True, read).await
     }
 }
 
@@ -216,15 +183,4 @@ pub fn warnings(findings: &Findings) -> Vec<String> {
         .filter(|it| it.status != Status::False && !it.message.is_empty())
         .map(|it| it.message.clone())
         .collect()
-}
-
-/// The fact of the cluster's subnets, by what was read of AWS last.
-pub fn subnets(world: &World<'_>, region: Option<&aws::Region>) -> FactValue {
-    let (Some(aws_cluster), Some(region)) = (world.aws_cluster, region) else {
-        return FactValue::Unknown("the AWSCluster is not there".into());
-    };
-    let Some(snapshot) = region.view().borrow().snapshot.clone() else { return FactValue::Unknown("AWS was not read yet".into()) };
-    let subnets = aws_cluster.status.as_ref().map(|it| it.network_status.subnets.as_slice()).unwrap_or_default();
-    let ids: BTreeSet<&str> = subnets.iter().map(|it| it.id.as_str()).collect();
-    plan::addon::subnets_fact(snapshot.subnets.iter().filter(|it| ids.contains(it.id.as_str())))
 }

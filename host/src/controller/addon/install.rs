@@ -9,11 +9,11 @@ use crds::cluster_plugin::{ClusterPlugin, Conflicts, PluginPhase};
 use crds::conditions::reason;
 use plan::addon::{self, Api, ClusterState, Inventory, Progress, Wanted};
 use plan::cluster::AddOnRule;
-use plan::contract::{AddOnPlan, FactValue, Step, StepSpec, StorageClassFact};
+use plan::contract::{AddOnPlan, Step, StepSpec};
 
 use tokio::time::Instant;
 
-use super::ask::{Answer, Verdict, World};
+use super::ask::{Answer, Told, Verdict, World};
 use super::carry_out::{Carried, Manner, carried, carry_out, uncertified};
 use super::certificate::Authority;
 use super::check::{self, Findings};
@@ -67,11 +67,10 @@ impl AddOns {
             cluster: &cluster,
             control_plane: control_plane.as_deref().map(|it| &**it),
             aws_cluster: aws_cluster.as_deref().map(|it| &**it),
-            subnets: FactValue::Absent,
-            storage_classes: FactValue::Absent,
+            told: Told::new(),
         };
-        world.subnets = check::subnets(&world, region.as_ref());
-        world.storage_classes = self.storage_classes(&all, workload.as_deref()).await;
+        let (told, mut next) = self.tell(&all, &world, workload.as_deref(), region.as_ref()).await;
+        world.told = told;
         let mut add_ons = Vec::new();
         for wanted in all {
             let installed = match &records {
@@ -84,7 +83,7 @@ impl AddOns {
         }
         self.context.rules.set(&name, records.rules(requested(&add_ons, state.initialized), self.context.rules.get(&name)));
         let (mut api, mut workload) = (api, workload);
-        let (mut progress, mut next) = (Vec::new(), None);
+        let mut progress = Vec::new();
         for add_on in &add_ons {
             if self.is_paused(&object.object_name()) {
                 return Ok(Again::OnChange);
@@ -109,20 +108,6 @@ impl AddOns {
         progress.extend(self.uninstall(&object, workload.as_deref(), &records, Some(&addon::wanted(&object.spec))).await);
         self.say(&object, &progress, None).await?;
         Ok(sooner(again(&progress, &state), next))
-    }
-
-    /// The StorageClasses of the cluster, if a plugin wants to know them.
-    async fn storage_classes(&self, all: &[Wanted], workload: Option<&WorkloadCluster>) -> FactValue {
-        let Some(workload) = workload else { return FactValue::Unknown("the API server of the cluster was not asked".into()) };
-        for wanted in all {
-            if self.plugins.wants(wanted, StorageClassFact::KEY).await {
-                return match workload.list("storage.k8s.io/v1", "StorageClass").await {
-                    Ok(classes) => addon::storage_classes_fact(&classes),
-                    Err(error) => FactValue::Unknown(error.to_string()),
-                };
-            }
-        }
-        FactValue::Absent
     }
 
     /// What an add-on that may be installed needs of AWS.
