@@ -14,8 +14,8 @@ use crds::cluster_api::Cluster;
 use crate::contract::{self, SecurityGroupRuleSpec};
 use crate::token::derive;
 use crate::{
-    Desired, Interest, Invalid, LoadBalancer, Observed, Owner, Plan, Question, Record, Rule, SecurityGroupRules, Settled, Snapshot, Source,
-    State, Timestamp, Vpc, plan, see, trusted_from,
+    Desired, Interest, Invalid, LoadBalancer, Observed, Owner, Plan, Question, Read, Record, Rule, SecurityGroupRules, Settled, Snapshot, Source,
+    State, Timestamp, Vpc, plan, proven_from, see, trusted_from,
 };
 
 pub use desired::desired;
@@ -128,8 +128,8 @@ pub fn decide(input: &Input<'_>) -> Decision {
 
 fn ask(input: &Input<'_>, desired: &Desired, observed: &Observed, record: &Record, stopped: Option<Timestamp>) -> Plan {
     let (absent, read_at) = (&input.snapshot.absent, &input.snapshot.read_at);
-    let trusted_from = trusted_from(input.snapshot, input.record);
-    plan(&Question { desired, observed, record, absent, read_at, now: input.now, stopped, trusted_from, random: input.random })
+    let (trusted_from, proven_from) = (trusted_from(input.snapshot, input.record), proven_from(input.snapshot, input.record));
+    plan(&Question { desired, observed, record, absent, read_at, now: input.now, stopped, trusted_from, proven_from, random: input.random })
 }
 
 /// Nothing is wanted any more; but as long as machines are left, everything stays as it is.
@@ -151,11 +151,22 @@ fn delete(input: &Input<'_>, record: Record, observed: Observed) -> Decision {
         }
     }
     let stopped = input.aws_cluster.metadata.deletion_timestamp.as_ref().map(|it| it.0.as_second() as f64);
-    let plan = ask(input, &Desired::new(), &observed, &record, stopped);
+    let mut plan = ask(input, &Desired::new(), &observed, &record, stopped);
+    make_sure(&mut plan, input);
     let finished = plan.actions.is_empty() && plan.waiting.is_empty() && plan.blocked.is_empty();
     interest.reads = plan.awaits.clone();
     let record = record.before(&plan, Settled { at: input.now, by: input.snapshot.since });
     Decision { plan, record, observed, interest, finished, ..Decision::default() }
+}
+
+/// What an earlier process made shortly before may not be seen yet, and then it would stay for ever.
+fn make_sure(plan: &mut Plan, input: &Input<'_>) {
+    let from = trusted_from(input.snapshot, input.record);
+    let late: Vec<Read> = input.snapshot.read_at.iter().filter(|(_, began)| **began < from).map(|(read, _)| *read).collect();
+    if plan.is_settled() && !late.is_empty() {
+        plan.waiting.push((Vpc::key(see::MAIN), "making sure that nothing is left".into()));
+        plan.awaits.extend(late);
+    }
 }
 
 /// What is never made again once it was there, and where the API is.

@@ -19,7 +19,7 @@ pub struct Question<'a> {
     pub desired: &'a Desired,
     pub observed: &'a Observed,
     pub record: &'a Record,
-    /// Ids that were read one by one and do not exist.
+    /// Ids that were read one by one and were not found, and when.
     pub absent: &'a BTreeMap<String, Timestamp>,
     /// When the latest read of each kind began.
     pub read_at: &'a BTreeMap<Read, Timestamp>,
@@ -28,6 +28,8 @@ pub struct Question<'a> {
     pub stopped: Option<Timestamp>,
     /// Reads that began before may lack what an earlier process made; see [`trusted_from`].
     pub trusted_from: Timestamp,
+    /// What was looked for by its id before may be there all the same; see [`proven_from`].
+    pub proven_from: Timestamp,
     /// Fresh for every pass.
     pub random: &'a str,
 }
@@ -36,6 +38,17 @@ pub struct Question<'a> {
 /// written down, so only the latest that was settled counts.
 pub(crate) fn trusted_from(snapshot: &Snapshot, record: &Record) -> Timestamp {
     record.created.filter(|it| !it.is_by(snapshot.since)).map_or(0.0, |it| it.at + READ_LAG)
+}
+
+/// From when on a read by its id that does not find it proves that something recorded is no more: reads lack for a while what was made, and
+/// neither what an earlier process was told of that is known here, nor what an attempt without an answer made.
+pub(crate) fn proven_from(snapshot: &Snapshot, record: &Record) -> Timestamp {
+    record.created.map_or(snapshot.since, |it| it.at.max(snapshot.since)) + READ_LAG
+}
+
+/// Whether something recorded is no more, beyond doubt.
+pub fn is_gone(snapshot: &Snapshot, record: &Record, id: &str) -> bool {
+    snapshot.absent.get(id).is_some_and(|at| *at >= proven_from(snapshot, record))
 }
 
 /// Says what can be done now, what waits, and what only a person can move.
@@ -218,11 +231,12 @@ impl Question<'_> {
 
     /// It was there once: it is looked for by its id, and never made again.
     fn recorded(&self, key: &Key, id: &str, wanted: bool, res: &mut Plan) {
-        if !self.read_after(key.kind, None, self.trusted_from) {
+        let gone = self.absent.get(id).is_some_and(|at| *at >= self.proven_from);
+        if !gone && !self.read_after(key.kind, None, self.proven_from) {
             res.waiting.push((key.clone(), format!("{id} is not seen yet")));
             return res.awaits.extend(reads(key.kind, None));
         }
-        match (self.absent.contains_key(id), wanted) {
+        match (gone, wanted) {
             (true, true) => {
                 let reason = format!("lost: {id} was removed by somebody else, and is not replaced; delete the object, or restore it");
                 res.blocked.push((key.clone(), reason));

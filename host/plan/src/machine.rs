@@ -17,7 +17,7 @@ use crate::cluster::Layout;
 use crate::see::Scope;
 use crate::{
     Action, Desired, FoundInstance, Image, ImageQuery, Instance, Interest, Invalid, LoadBalancer, Observed, Plan, Question, READ_LAG, Read,
-    Record, Resource, Secret, Settled, Snapshot, Subnet, Target, Timestamp, plan, see, trusted_from,
+    Record, Resource, Secret, Settled, Snapshot, Subnet, Target, Timestamp, is_gone, plan, proven_from, see, trusted_from,
 };
 
 pub use hold::{Hold, hold};
@@ -103,7 +103,7 @@ pub fn decide(input: &Input<'_>) -> Decision {
     let scope = Scope { deleting: false, ..scope };
     let found = see::instance(input.snapshot, &record, &scope.id, &name).cloned();
     if let Some(found) = &found {
-        adopt(&mut record, &name, found);
+        adopt(&mut record, &name, found, settled(input));
     }
     let lost = failure(input, &record, &name, found.as_ref());
     let node = input.machine.status.as_ref().is_some_and(|it| it.node_ref.is_some());
@@ -154,8 +154,10 @@ fn clone<'a>(input: &Input<'a>) -> Input<'a> {
 }
 
 /// The instance was made: it is this machine's for good.
-fn adopt(record: &mut Record, name: &str, found: &FoundInstance) {
-    record.intents.remove(&Instance::key(name));
+fn adopt(record: &mut Record, name: &str, found: &FoundInstance, now: Settled) {
+    if record.intents.remove(&Instance::key(name)).is_some() {
+        record.created = Some(now.written());
+    }
     record.ids.insert(Instance::key(name), found.id.clone());
     if record.provider_id.is_none() && !found.status.zone.is_empty() {
         record.provider_id = Some(format!("aws:///{}/{}", found.status.zone, found.id));
@@ -168,7 +170,7 @@ fn failure(input: &Input<'_>, record: &Record, name: &str, found: Option<&FoundI
         let message = format!("{} is {}, and is not made again; delete the Machine to replace it", found.id, found.status.state);
         return Some((reason::INSTANCE_TERMINATED, message));
     }
-    let id = record.ids.get(&Instance::key(name)).filter(|id| input.snapshot.absent.contains_key(*id) && found.is_none())?;
+    let id = record.ids.get(&Instance::key(name)).filter(|id| found.is_none() && is_gone(input.snapshot, record, id))?;
     Some((reason::INSTANCE_NOT_FOUND, format!("{id} does not exist any more, and is not made again; delete the Machine to replace it")))
 }
 
@@ -204,16 +206,20 @@ fn ask(
 ) -> Plan {
     let mut absent = input.snapshot.absent.clone();
     // It is still shown for an hour, and there is nothing left to ask about it.
-    absent.extend(found.filter(|it| it.status.state == "terminated").map(|it| (it.id.clone(), input.now)));
+    absent.extend(found.filter(|it| it.status.state == "terminated").map(|it| (it.id.clone(), f64::INFINITY)));
     let record = Record { id: input.cluster_record.id.clone(), ..record.clone() };
     let (record, absent, read_at) = (&record, &absent, &input.snapshot.read_at);
-    let trusted_from = trusted_from(input.snapshot, record);
-    plan(&Question { desired, observed, record, absent, read_at, now: input.now, stopped, trusted_from, random: input.random })
+    let (trusted_from, proven_from) = (trusted_from(input.snapshot, record), proven_from(input.snapshot, record));
+    plan(&Question { desired, observed, record, absent, read_at, now: input.now, stopped, trusted_from, proven_from, random: input.random })
+}
+
+fn settled(input: &Input<'_>) -> Settled {
+    Settled { at: input.now, by: input.snapshot.since }
 }
 
 fn conclude(base: Decision, plan: Plan, record: &Record, desired: Desired, input: &Input<'_>) -> Decision {
     let interest = Interest { reads: plan.awaits.clone(), ..Interest::default() };
-    Decision { record: record.before(&plan, Settled { at: input.now, by: input.snapshot.since }), plan, desired, interest, ..base }
+    Decision { record: record.before(&plan, settled(input)), plan, desired, interest, ..base }
 }
 
 /// A load balancer forwards only to zones that it has a subnet in.

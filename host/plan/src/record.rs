@@ -15,7 +15,7 @@ pub const RECORDED_ANNOTATION: &str = "cluster.kurator.dev/recorded";
 /// Annotation of an AWSCluster: the availability zones that were chosen for it, separated by commas.
 pub const ZONES_ANNOTATION: &str = "cluster.kurator.dev/zones";
 
-/// Annotation of an AWSCluster: when the latest creation was settled, and since when the process acts that settled it; both in seconds since 1970.
+/// Annotation of AWSClusters and AWSMachines: when the latest creation was settled, and since when the process acts that settled it; both in seconds since 1970.
 pub const CREATED_ANNOTATION: &str = "cluster.kurator.dev/created";
 
 /// What lasts of an AWSCluster or AWSMachine besides what its author wrote.
@@ -53,6 +53,11 @@ impl Settled {
         Some(Settled { at: at.parse().ok()?, by: by.parse().ok()? })
     }
 
+    /// As it is written down: no earlier than it was.
+    pub(crate) fn written(self) -> Settled {
+        Settled { at: self.at.ceil(), ..self }
+    }
+
     /// Whether the process that acts since `since` did it.
     pub(crate) fn is_by(&self, since: Timestamp) -> bool {
         // As precise as it is written down.
@@ -86,10 +91,12 @@ impl Record {
     /// As [`of_cluster`](Self::of_cluster), or the provider id is none of AWS's.
     pub fn of_machine(it: &AWSMachine) -> Result<Record, Invalid> {
         let name = it.metadata.name.clone().unwrap_or_default();
-        let text = it.metadata.annotations.as_ref().and_then(|all| all.get(INTENT_ANNOTATION)).map(String::as_str);
+        let annotations = it.metadata.annotations.as_ref();
+        let text = |name| annotations.and_then(|all| all.get(name)).map(String::as_str);
         let cloud_init = &it.spec.cloud_init;
         let mut res = Record {
-            intents: keyed(INTENT_ANNOTATION, text)?,
+            intents: keyed(INTENT_ANNOTATION, text(INTENT_ANNOTATION))?,
+            created: text(CREATED_ANNOTATION).and_then(Settled::parse),
             provider_id: it.spec.provider_id.clone().filter(|it| !it.is_empty()),
             secret: (!cloud_init.secret_prefix.is_empty())
                 .then(|| (cloud_init.secret_prefix.clone(), usize::try_from(cloud_init.secret_count).unwrap_or_default())),
@@ -111,11 +118,10 @@ impl Record {
     /// The merge patch that makes an AWSCluster say this; `None` when it already does.
     pub fn cluster_patch(&self, it: &AWSCluster) -> Option<Value> {
         let have = it.metadata.annotations.clone().unwrap_or_default();
-        let mut annotations = self.intent_annotations();
+        let mut annotations = self.creation_annotations();
         let some = |text: String| (!text.is_empty()).then_some(text);
         annotations.insert(ID_ANNOTATION, some(self.id.clone()));
         annotations.insert(ZONES_ANNOTATION, some(self.zones.join(",")));
-        annotations.insert(CREATED_ANNOTATION, self.created.map(|it| format!("{:.0} {:.3}", it.at, it.by)));
         annotations.insert(RECORDED_ANNOTATION, (!self.ids.is_empty()).then(|| unkeyed(&self.ids)));
         let mut spec = Map::new();
         if let Some((host, port)) = self.endpoint.as_ref().filter(|_| it.spec.control_plane_endpoint.is_unset()) {
@@ -139,14 +145,14 @@ impl Record {
         if prefix.as_deref().unwrap_or_default() != it.spec.cloud_init.secret_prefix {
             spec.insert("cloudInit".into(), json!({"secretPrefix": prefix, "secretCount": count}));
         }
-        patch(&have, self.intent_annotations(), spec, it.metadata.resource_version.as_deref())
+        patch(&have, self.creation_annotations(), spec, it.metadata.resource_version.as_deref())
     }
 
     /// What has to be on the object before the plan is carried out.
     pub(crate) fn before(&self, plan: &Plan, now: Settled) -> Record {
         let mut res = self.clone();
         if plan.close.iter().any(|key| res.intents.contains_key(key)) {
-            res.created = Some(Settled { at: now.at.ceil(), ..now });
+            res.created = Some(now.written());
         }
         res.intents.retain(|key, _| !plan.close.contains(key));
         res.intents.extend(plan.open.clone());
@@ -180,10 +186,11 @@ impl Record {
         res
     }
 
-    fn intent_annotations(&self) -> BTreeMap<&'static str, Option<String>> {
+    fn creation_annotations(&self) -> BTreeMap<&'static str, Option<String>> {
         let open = !self.intents.is_empty();
         BTreeMap::from([
             (INTENT_ANNOTATION, open.then(|| unkeyed(&self.intents))),
+            (CREATED_ANNOTATION, self.created.map(|it| format!("{:.0} {:.3}", it.at, it.by))),
             (BLOCK_MOVE_ANNOTATION, open.then(|| "cluster-operator is creating AWS resources".to_owned())),
         ])
     }

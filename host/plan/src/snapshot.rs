@@ -51,7 +51,7 @@ pub struct Snapshot {
     pub network_interfaces: Shared<FoundNetworkInterface>,
     /// VPCs whose interfaces and groups (also untagged ones) and whose load balancers' tags were read, and when that began.
     pub deleting_vpcs_read: BTreeMap<String, Timestamp>,
-    /// Ids that were read one by one and do not exist, and when that was found.
+    /// Ids that were read one by one and were not found, and when. Reads lag: see [`is_gone`](crate::is_gone).
     pub absent: BTreeMap<String, Timestamp>,
 }
 

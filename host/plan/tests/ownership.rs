@@ -141,6 +141,8 @@ fn a_cluster_of_another_provider_is_taken_over_when_its_vpc_is_named() {
 #[test]
 fn a_lost_load_balancer_and_a_lost_vpc_are_never_replaced() {
     let (mut world, mut fleet) = settled("prod");
+    // Longer than reads may lag.
+    (0..7).for_each(|_| world.tick());
     world.truth.load_balancers.clear();
     world.truth.network_interfaces.clear();
     let calls = world.log.iter().filter(|(_, it)| matches!(it, Outcome::Done)).count();
@@ -235,4 +237,16 @@ fn a_stopped_instance_is_left_as_it_is() {
     world.truth.instances[0].status.state = "stopped".into();
     assert!(fleet.look_at_machines(&mut world));
     assert_eq!(world.truth.instances[0].status.state, "stopped");
+}
+
+#[test]
+fn a_cluster_is_not_gone_before_reads_show_what_an_earlier_process_made() {
+    let mut world = World::new(7, Faults::default());
+    let mut fleet = Fleet::new("prod", json!({}));
+    let created = format!("{:.0} {:.3}", world.now, world.now - 100.0);
+    fleet.aws_cluster.metadata.annotations.get_or_insert_default().insert(plan::CREATED_ANNOTATION.into(), created);
+    fleet.delete(&world);
+    assert!(!fleet.decide(&mut world).finished);
+    (0..7).for_each(|_| world.tick());
+    assert!(fleet.decide(&mut world).finished);
 }

@@ -120,6 +120,74 @@ fn a_cluster_deleted_in_the_middle_of_its_creation_leaves_nothing() {
     }
 }
 
+/// A fleet whose only machine was made this moment, and of which reads show nothing yet to a process that has just started.
+fn restarted_behind_reads() -> (World, Fleet) {
+    let mut world = World::new(4, NO_FAULTS);
+    let mut fleet = Fleet::new("prod", spec(1, "classic", "internet-facing"));
+    fleet.settle(&mut world);
+    (0..12).for_each(|_| world.tick());
+    fleet.add_machine("worker-0", false, json!({}));
+    while fleet.machines["worker-0"].1.spec.provider_id.is_none() {
+        fleet.look_at_machines(&mut world);
+    }
+    world.faults.lag = 3;
+    fleet.restart(&mut world);
+    assert!(fleet.snapshot(&mut world).instances.is_empty());
+    (world, fleet)
+}
+
+#[test]
+fn an_instance_that_reads_do_not_show_yet_is_not_lost_and_keeps_its_bootstrap_data() {
+    let (mut world, mut fleet) = restarted_behind_reads();
+    for _ in 0..20 {
+        fleet.look_at_machines(&mut world);
+        assert_eq!(fleet.decide_machine(&mut world, "worker-0").failed, None);
+        assert_eq!(world.secrets.len(), 1);
+        world.tick();
+    }
+    assert!(fleet.look_at_machines(&mut world));
+    assert_eq!(world.truth.instances.len(), 1);
+}
+
+#[test]
+fn a_machine_deleted_before_reads_show_its_instance_leaves_nothing() {
+    let (mut world, mut fleet) = restarted_behind_reads();
+    fleet.delete_machine("worker-0");
+    fleet.settle(&mut world);
+    assert!(fleet.machines.is_empty() && world.secrets.is_empty());
+    assert!(world.truth.instances.iter().all(|it| it.status.state == "terminated"), "{:#?}", world.inventory());
+}
+
+#[test]
+fn an_instance_that_is_lost_is_found_to_be_so_also_after_a_restart() {
+    let (mut world, mut fleet) = restarted_behind_reads();
+    world.truth.instances.clear();
+    world.truth.network_interfaces.retain(|it| it.attached_instance.is_none());
+    for _ in 0..10 {
+        fleet.look_at_machines(&mut world);
+        world.tick();
+    }
+    assert!(fleet.decide_machine(&mut world, "worker-0").failed.is_some());
+    assert!(world.secrets.is_empty());
+}
+
+#[test]
+fn a_cluster_deleted_before_reads_show_it_leaves_nothing() {
+    for looks in 1..8 {
+        let mut world = World::new(5, NO_FAULTS);
+        let mut fleet = Fleet::new("prod", spec(2, "classic", "internet-facing"));
+        (0..12).for_each(|_| world.tick());
+        for _ in 0..looks {
+            fleet.look(&mut world);
+        }
+        world.faults.lag = 3;
+        fleet.restart(&mut world);
+        fleet.delete(&world);
+        fleet.settle(&mut world);
+        assert_eq!(world.inventory(), Vec::<String>::new(), "after {looks} looks");
+    }
+}
+
 /// The faults stop, and what they left is put in order.
 fn settle_after_faults(world: &mut World, fleet: &mut Fleet) {
     world.faults = NO_FAULTS;

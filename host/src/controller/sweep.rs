@@ -67,7 +67,7 @@ fn vpc(object: &AWSCluster, region: &Region, cluster: &str) -> Place {
             false => Place::In(id.clone()),
         },
         // What was never recorded was never used.
-        Some(id) if recorded.is_none() || snapshot.absent.contains_key(id) => Place::Nowhere,
+        Some(id) if recorded.is_none() || plan::is_gone(&snapshot, &record, id) => Place::Nowhere,
         Some(_) => Place::Unknown,
     }
 }

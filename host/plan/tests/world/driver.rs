@@ -162,21 +162,28 @@ impl Fleet {
             outcomes.push((action.key(), outcome));
         }
         if dies {
-            world.crash();
-            self.absent.clear();
+            self.restart(world);
             return None;
         }
         Some(outcomes)
     }
 
+    /// The operator dies and starts again.
+    pub fn restart(&mut self, world: &mut World) {
+        world.crash();
+        self.absent.clear();
+    }
+
+    /// A read by id, which lags as every read does.
     fn confirm(&mut self, world: &World, id: &str) {
-        let truth = &world.truth;
-        let there = truth.vpcs.iter().any(|it| it.id == id)
-            || truth.load_balancers.iter().any(|it| it.id == id)
-            || truth.subnets.iter().any(|it| it.id == id)
-            || truth.instances.iter().any(|it| it.id == id);
-        if !there {
-            self.absent.insert(id.to_owned(), world.now);
+        let read = world.read();
+        let there = read.vpcs.iter().any(|it| it.id == id)
+            || read.load_balancers.iter().any(|it| it.id == id)
+            || read.subnets.iter().any(|it| it.id == id)
+            || read.instances.iter().any(|it| it.id == id);
+        match there {
+            true => drop(self.absent.remove(id)),
+            false => drop(self.absent.insert(id.to_owned(), world.now)),
         }
     }
 
