@@ -14,7 +14,7 @@ use crds::cluster_api::Cluster;
 use crate::contract::{self, SecurityGroupRuleSpec};
 use crate::token::derive;
 use crate::{
-    Desired, Interest, Invalid, LoadBalancer, Observed, Owner, Plan, Question, Read, Record, Rule, SecurityGroupRules, Settled, Snapshot, Source,
+    Desired, Interest, Invalid, LoadBalancer, LoadBalancerKind, Observed, Owner, Plan, Question, Read, Record, Rule, SecurityGroupRules, Settled, Snapshot, Source,
     State, Timestamp, Vpc, plan, proven_from, see, trusted_from,
 };
 
@@ -23,6 +23,17 @@ pub use layout::Layout;
 pub(crate) use layout::load_balancer_kind;
 pub(crate) use name::cluster_name;
 pub(crate) use tag::common;
+
+/// What shows a cluster's network.
+const NETWORK: [Read; 7] = [
+    Read::Vpcs,
+    Read::Subnets,
+    Read::InternetGateways,
+    Read::NatGateways,
+    Read::Addresses,
+    Read::RouteTables,
+    Read::SecurityGroups,
+];
 
 /// What the infrastructure of a cluster is decided from.
 pub struct Input<'a> {
@@ -37,6 +48,25 @@ pub struct Input<'a> {
     pub now: Timestamp,
     /// At least 128 random bits, fresh for every pass.
     pub random: &'a str,
+}
+
+impl Input<'_> {
+    /// What has to be read before anything can be said; `None`: all of it was.
+    pub(crate) fn unread(&self) -> Option<Interest> {
+        let reads = self.snapshot.lacks(NETWORK.into_iter().chain(load_balancer_reads(self.aws_cluster)));
+        let to_be_chosen = self.record.zones.is_empty() && self.aws_cluster.spec.network.subnets.is_empty() && !deleting(self.aws_cluster);
+        let zones = to_be_chosen && self.snapshot.zones.is_empty();
+        (zones || !reads.is_empty()).then(|| Interest { reads, zones, ..interest(self, &Plan::default()) })
+    }
+}
+
+/// What shows a cluster's load balancer.
+pub(crate) fn load_balancer_reads(aws_cluster: &AWSCluster) -> Vec<Read> {
+    match load_balancer_kind(aws_cluster) {
+        Some(LoadBalancerKind::Classic) => vec![Read::ClassicLoadBalancers],
+        Some(LoadBalancerKind::Network) => vec![Read::LoadBalancers, Read::TargetGroups],
+        _ => Vec::new(),
+    }
 }
 
 /// A rule that an add-on needs.
@@ -98,8 +128,8 @@ pub fn decide(input: &Input<'_>) -> Decision {
     if record.id.is_empty() {
         record.id = derive(input.random, "id");
     }
-    if input.snapshot.read_at.is_empty() {
-        return waiting(input.record, Vpc::key(see::MAIN), "reading AWS");
+    if let Some(interest) = input.unread() {
+        return Decision { interest, ..waiting(input.record, Vpc::key(see::MAIN), "reading AWS") };
     }
     let layout = Layout::of(input.cluster, input.aws_cluster, &mut record, input.snapshot, input.random);
     let scope = match &layout {
@@ -209,7 +239,7 @@ fn interest(input: &Input<'_>, plan: &Plan) -> Interest {
     let mut ids: std::collections::BTreeSet<String> = [network.vpc.id.clone()].into_iter().collect();
     ids.extend(network.subnets.iter().flat_map(|it| [it.id.clone(), it.resource_id.clone()]).filter(|it| it.starts_with("subnet-")));
     ids.retain(|it| !it.is_empty());
-    Interest { reads: plan.awaits.clone(), deleting_vpcs: Default::default(), ids }
+    Interest { reads: plan.awaits.clone(), ids, ..Interest::default() }
 }
 
 /// Whether the groups let in what add-ons asked for, so that these can be installed.

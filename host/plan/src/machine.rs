@@ -13,7 +13,7 @@ use crds::conditions::reason;
 use crds::names::CONTROL_PLANE_LABEL;
 use crds::{AWSCluster, AWSMachine};
 
-use crate::cluster::Layout;
+use crate::cluster::{Layout, load_balancer_reads};
 use crate::see::Scope;
 use crate::{
     Action, Desired, FoundInstance, Image, ImageQuery, Instance, Interest, Invalid, LoadBalancer, Observed, Plan, Question, READ_LAG, Read,
@@ -42,6 +42,17 @@ pub struct Input<'a> {
     pub now: Timestamp,
     /// At least 128 random bits, fresh for every pass.
     pub random: &'a str,
+}
+
+impl Input<'_> {
+    /// What has to be read before anything can be said.
+    pub(crate) fn unread(&self) -> BTreeSet<Read> {
+        let mut reads = vec![Read::Vpcs, Read::Subnets, Read::InternetGateways, Read::SecurityGroups, Read::Instances];
+        if is_control_plane(self.machine, self.aws_machine) {
+            reads.extend(load_balancer_reads(self.aws_cluster));
+        }
+        self.snapshot.lacks(reads)
+    }
 }
 
 /// Why nothing can be done yet, which nobody has to change.
@@ -92,8 +103,9 @@ pub(crate) fn is_control_plane(machine: &Machine, aws_machine: &AWSMachine) -> b
 /// Decides what to do for a machine now.
 pub fn decide(input: &Input<'_>) -> Decision {
     let deleting = input.aws_machine.metadata.deletion_timestamp.is_some();
-    if input.snapshot.read_at.is_empty() {
-        return wait(input, reason::NOT_READY, "reading AWS");
+    let reads = input.unread();
+    if !reads.is_empty() {
+        return Decision { interest: Interest { reads, ..Interest::default() }, ..wait(input, reason::NOT_READY, "reading AWS") };
     }
     let name = name(input.aws_machine);
     let mut record = input.record.clone();

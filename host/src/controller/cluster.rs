@@ -168,7 +168,7 @@ fn decide(seen: &Seen, memory: &mut Remembered) -> Result<Pass, plan::Invalid> {
     let view = seen.region.view().borrow().clone();
     let snapshot = view.snapshot.clone().unwrap_or_default();
     let random = random();
-    let (object, now, problem) = (seen.object.clone(), now(), view.problem.clone());
+    let (object, now) = (seen.object.clone(), now());
     let mut decision = plan::cluster::decide(&Input {
         cluster: &seen.cluster,
         aws_cluster: &object,
@@ -179,6 +179,7 @@ fn decide(seen: &Seen, memory: &mut Remembered) -> Result<Pass, plan::Invalid> {
         now,
         random: &random,
     });
+    let problem = view.problem(&decision.interest).cloned();
     let mut due = memory.refusals.due(&mut decision.plan, &mut decision.record, Instant::now());
     if seen.is_swept() {
         sweep::hold(&memory.sweep, &mut decision, &mut due);

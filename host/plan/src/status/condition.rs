@@ -67,6 +67,11 @@ pub fn not_ready(previous: &[Condition], reason: &'static str, message: &str, no
     merge(previous, said, generation, now, &[PAUSED, READY])
 }
 
+/// Whether an object has been judged before.
+pub(super) fn was_said(previous: &[Condition]) -> bool {
+    previous.iter().any(|it| it.type_ == READY)
+}
+
 pub(super) fn paused_said(paused: bool) -> Said<'static> {
     Said { status: paused, reason: if paused { reason::PAUSED } else { reason::NOT_PAUSED }, message: String::new() }
 }

@@ -102,6 +102,10 @@ impl Fleet {
     /// What is decided about a machine now.
     pub fn decide_machine(&self, world: &mut World, name: &str) -> machine::Decision {
         let snapshot = self.snapshot(world);
+        self.decide_machine_with(world, name, &snapshot)
+    }
+
+    pub fn decide_machine_with(&self, world: &mut World, name: &str, snapshot: &Snapshot) -> machine::Decision {
         let random = format!("{:032x}", world.random());
         let (machine, aws_machine) = &self.machines[name];
         let record = Record::of_machine(aws_machine).expect("a record");
@@ -115,7 +119,7 @@ impl Fleet {
             cluster_record: &cluster_record,
             bootstrap: Some(&self.bootstrap),
             image: Some(&image),
-            snapshot: &snapshot,
+            snapshot,
             record: &record,
             hold: None,
             now: world.now,

@@ -223,7 +223,8 @@ pub fn subnets(world: &World<'_>, region: Option<&aws::Region>) -> FactValue {
     let (Some(aws_cluster), Some(region)) = (world.aws_cluster, region) else {
         return FactValue::Unknown("the AWSCluster is not there".into());
     };
-    let Some(snapshot) = region.view().borrow().snapshot.clone() else { return FactValue::Unknown("AWS was not read yet".into()) };
+    let snapshot = region.view().borrow().snapshot.clone().filter(|it| it.read_at.contains_key(&plan::Read::Subnets));
+    let Some(snapshot) = snapshot else { return FactValue::Unknown("AWS was not read yet".into()) };
     let subnets = aws_cluster.status.as_ref().map(|it| it.network_status.subnets.as_slice()).unwrap_or_default();
     let ids: BTreeSet<&str> = subnets.iter().map(|it| it.id.as_str()).collect();
     plan::addon::subnets_fact(snapshot.subnets.iter().filter(|it| ids.contains(it.id.as_str())))
