@@ -143,6 +143,10 @@ impl Question<'_> {
             let reason = format!("found more than one: {}, {others}; remove those that are not in use", seen.id);
             return res.blocked.push((key.clone(), reason));
         }
+        if guard(key.kind) == Guard::Token && seen.owner == Owner::Mine && self.record.intents.contains_key(key) {
+            // Whatever becomes of it: with the same token, AWS would answer with this one for ever.
+            res.close.push(key.clone());
+        }
         match seen.state {
             State::Creating => self.wait(key, seen, "creating", res),
             State::Deleting => self.wait(key, seen, "deleting", res),
@@ -166,7 +170,7 @@ impl Question<'_> {
             return res.blocked.push((key.clone(), format!("{field} of {} cannot be changed; set it back", seen.id)));
         }
         if want.is.satisfied_by(&seen.is) {
-            if self.record.intents.contains_key(key) {
+            if self.record.intents.contains_key(key) && !res.close.contains(key) {
                 res.close.push(key.clone());
             }
             return;

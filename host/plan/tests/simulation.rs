@@ -5,7 +5,7 @@ mod world;
 
 use std::collections::BTreeMap;
 
-use plan::{Outcome, Tags};
+use plan::{Kind, Outcome, State, Tags};
 use serde_json::json;
 use world::driver::Fleet;
 use world::{Faults, World};
@@ -186,6 +186,43 @@ fn a_cluster_deleted_before_reads_show_it_leaves_nothing() {
         fleet.settle(&mut world);
         assert_eq!(world.inventory(), Vec::<String>::new(), "after {looks} looks");
     }
+}
+
+fn created(world: &World, kind: &str) -> usize {
+    world.log.iter().filter(|(what, _)| what.starts_with(&format!("create  {kind}/"))).count()
+}
+
+#[test]
+fn a_nat_gateway_that_fails_is_replaced_at_once() {
+    let mut world = World::new(6, Faults { failed_start: 100, ..NO_FAULTS });
+    let mut fleet = Fleet::new("prod", spec(1, "classic", "internet-facing"));
+    while world.truth.nat_gateways.iter().all(|it| it.state != State::Failed) {
+        fleet.look(&mut world);
+        world.tick();
+    }
+    world.faults.failed_start = 0;
+    let begun = world.now;
+    fleet.settle(&mut world);
+    assert!(world.now - begun < 90.0, "it took {} s", world.now - begun);
+    assert_eq!((created(&world, "nat-gateway"), world.counts()), (2, network(1)));
+}
+
+#[test]
+fn a_nat_gateway_deleted_before_anybody_saw_it_is_replaced_at_once() {
+    let mut world = World::new(6, NO_FAULTS);
+    let mut fleet = Fleet::new("prod", spec(1, "classic", "internet-facing"));
+    while world.truth.nat_gateways.is_empty() {
+        let creates = |plan: &plan::Plan| plan.actions.iter().any(|it| it.key().kind == Kind::NatGateway);
+        world.faults.lost_reply = if creates(&fleet.decide(&mut world).plan) { 100 } else { 0 };
+        fleet.look(&mut world);
+    }
+    world.faults.lost_reply = 0;
+    world.truth.nat_gateways.clear();
+    world.truth.addresses.iter_mut().for_each(|it| it.association_id = None);
+    let begun = world.now;
+    fleet.settle(&mut world);
+    assert!(world.now - begun < 90.0, "it took {} s", world.now - begun);
+    assert_eq!((created(&world, "nat-gateway"), world.counts()), (3, network(1)));
 }
 
 /// The faults stop, and what they left is put in order.

@@ -75,6 +75,7 @@ impl Controller for Clusters {
         let mut memory = self.memory.take(name);
         memory.refusals.begin(object.metadata.generation);
         let ended = self.drive(object, &mut memory).await;
+        memory.refusals.end();
         self.memory.put(name, memory);
         ended
     }
@@ -129,7 +130,7 @@ impl Clusters {
             tracing::info!(object = %seen.object.object_name(), reason = note.reason, "{}", note.message);
             management.note(&seen.object, note);
         }
-        memory.refusals.learn(&outcomes, Instant::now());
+        memory.refusals.learn(&pass.due, &outcomes, Instant::now());
         if seen.is_swept() && sweep::is_held_up(&outcomes) {
             memory.sweep.asked_for(now());
         }

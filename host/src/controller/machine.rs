@@ -79,6 +79,7 @@ impl Controller for Machines {
         let mut refusals = self.memory.take(name);
         refusals.begin(object.metadata.generation);
         let ended = self.drive(object, &mut refusals).await;
+        refusals.end();
         self.memory.put(name, refusals);
         ended
     }
@@ -227,7 +228,7 @@ impl Machines {
             tracing::info!(object = %seen.object.object_name(), reason = note.reason, "{}", note.message);
             management.note(&seen.object, note);
         }
-        refusals.learn(&outcomes, Instant::now());
+        refusals.learn(&pass.due, &outcomes, Instant::now());
         if let Some(patch) = record.after(plan, &outcomes).machine_patch(&seen.object) {
             seen.object = management.patch(&seen.object, patch).await?;
         }

@@ -67,7 +67,7 @@ mod tests {
         let first = notes(&actions, &[(key.clone(), refused(false))], &refusals);
         assert_eq!((first[0].warning, first[0].reason.as_str()), (true, "FailedDeleteEIP"));
         assert!(notes(&actions, &[(key.clone(), refused(true))], &refusals).is_empty());
-        refusals.learn(&[(key.clone(), refused(false))], Instant::now());
+        refusals.learn(&[], &[(key.clone(), refused(false))], Instant::now());
         assert!(notes(&actions, &[(key.clone(), refused(false))], &refusals).is_empty());
         assert_eq!(notes(&actions, &[(key, Outcome::Done)], &refusals)[0].reason, "SuccessfulDeleteEIP");
     }

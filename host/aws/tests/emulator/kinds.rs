@@ -201,3 +201,15 @@ async fn what_is_recorded_is_confirmed_or_absent() {
     assert_eq!(absent, ["c1-apiserver", "i-0123456789abcdef0", "vpc-0123456789abcdef0"]);
     assert_eq!(snapshot(&other).vpcs[0].state, State::Ready);
 }
+
+#[tokio::test]
+async fn a_token_whose_nat_gateway_is_deleted_shows_it_as_going() {
+    let bed = Bed::start(&[]).await;
+    let region = bed.swept().await;
+    let mut ids = network(&region).await;
+    routes(&region, &mut ids).await;
+    remove_routes(&region, &ids).await;
+    assert_eq!(act(&region, create(nat_gateway(), &ids, Some("nat"))).await, Outcome::Done);
+    let shown: Vec<State> = snapshot(&region).nat_gateways.iter().map(|it| it.state).collect();
+    assert_eq!(shown, [State::Deleting]);
+}
