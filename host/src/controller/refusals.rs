@@ -125,9 +125,10 @@ fn delays(outcome: &Outcome) -> Option<(Duration, Duration)> {
     match outcome {
         Outcome::Done => None,
         Outcome::Unknown { .. } => Some((Duration::from_secs(1), Duration::from_secs(30))),
+        // Until somebody acts, one try is as good as many.
+        Outcome::Refused { who: Who::Administrator | Who::Author, .. } => Some((Duration::from_secs(10), Duration::from_secs(300))),
         Outcome::Refused { retry: true, .. } => Some((Duration::from_secs(1), Duration::from_secs(15))),
-        Outcome::Refused { who: Who::Nobody, .. } => Some((Duration::from_secs(2), Duration::from_secs(60))),
-        Outcome::Refused { .. } => Some((Duration::from_secs(10), Duration::from_secs(300))),
+        Outcome::Refused { .. } => Some((Duration::from_secs(2), Duration::from_secs(60))),
     }
 }
 
@@ -180,10 +181,15 @@ mod tests {
         let now = Instant::now();
         let key = Key::new(Kind::Vpc, "main");
         let mut refusals = Refusals::default();
-        for _ in 0..9 {
-            refusals.learn(&[], &[(key.clone(), refused(false, Who::Administrator))], now);
+        for retry in [true, false] {
+            for _ in 0..9 {
+                refusals.learn(&[], &[(key.clone(), refused(retry, Who::Administrator))], now);
+            }
+            assert_eq!(refusals.next(), Some(now + Duration::from_secs(300)));
         }
-        assert_eq!(refusals.next(), Some(now + Duration::from_secs(300)));
+        refusals.learn(&[], &[(key.clone(), Outcome::Done)], now);
+        refusals.learn(&[], &[(key.clone(), refused(true, Who::Nobody))], now);
+        assert_eq!(refusals.next(), Some(now + Duration::from_secs(1)), "a throttle passes by itself");
         refusals.learn(&[], &[(key, Outcome::Done)], now);
         assert_eq!(refusals.next(), None);
     }

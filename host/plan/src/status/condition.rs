@@ -109,8 +109,8 @@ pub(super) fn lacking(plan: &Plan, outcomes: &[(Key, Outcome)], concerns: impl F
         }
         let outcome = outcomes.iter().rev().find(|(other, _)| *other == key).map(|(_, outcome)| outcome);
         match (outcome, action) {
-            (Some(Outcome::Refused { code, message, retry, who }), _) => {
-                let rank = if *retry || *who == Who::Nobody { 2 } else { 1 };
+            (Some(Outcome::Refused { code, message, who, .. }), _) => {
+                let rank = if *who == Who::Nobody { 2 } else { 1 };
                 say(rank, code_reason(code), &key, &refused(code, message, *who));
             }
             (Some(Outcome::Unknown { .. }), _) => say(3, reason::UNREACHABLE, &key, "AWS did not answer; asking again"),
