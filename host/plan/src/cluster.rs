@@ -14,7 +14,7 @@ use crds::cluster_api::Cluster;
 use crate::contract::{self, SecurityGroupRuleSpec};
 use crate::token::derive;
 use crate::{
-    Desired, Interest, Invalid, LoadBalancer, LoadBalancerKind, Observed, Owner, Plan, Question, Read, Record, Rule, SecurityGroupRules, Settled, Snapshot, Source,
+    Desired, Interest, Invalid, LoadBalancer, LoadBalancerKind, Observed, Owner, Plan, Question, Read, Record, Rule, SecurityGroupRules, Snapshot, Source,
     State, Timestamp, Vpc, plan, proven_from, see, trusted_from,
 };
 
@@ -152,7 +152,7 @@ pub fn decide(input: &Input<'_>) -> Decision {
     let mut with_given = record.clone();
     with_given.ids.extend(layout.given());
     let plan = ask(input, &desired, &observed, &with_given, None);
-    let record = record.before(&plan, Settled { at: input.now, by: input.snapshot.since });
+    let record = record.before(&plan, input.now, input.snapshot.since);
     Decision { interest: interest(input, &plan), plan, record, observed, desired, invalid: None, finished: false }
 }
 
@@ -185,7 +185,7 @@ fn delete(input: &Input<'_>, record: Record, observed: Observed) -> Decision {
     make_sure(&mut plan, input);
     let finished = plan.actions.is_empty() && plan.waiting.is_empty() && plan.blocked.is_empty();
     interest.reads = plan.awaits.clone();
-    let record = record.before(&plan, Settled { at: input.now, by: input.snapshot.since });
+    let record = record.before(&plan, input.now, input.snapshot.since);
     Decision { plan, record, observed, interest, finished, ..Decision::default() }
 }
 

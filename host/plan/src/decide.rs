@@ -37,7 +37,7 @@ pub struct Question<'a> {
 /// From when on reads show everything that was made by an earlier process, whose memory of its own writes is lost. What is not settled yet is
 /// written down, so only the latest that was settled counts.
 pub(crate) fn trusted_from(snapshot: &Snapshot, record: &Record) -> Timestamp {
-    record.created.filter(|it| !it.is_by(snapshot.since)).map_or(0.0, |it| it.at + READ_LAG)
+    record.created.map_or(0.0, |it| it.trusted_from(snapshot.since))
 }
 
 /// From when on a read by its id that does not find it proves that something recorded is no more: reads lack for a while what was made, and

@@ -115,7 +115,7 @@ pub fn decide(input: &Input<'_>) -> Decision {
     let scope = Scope { deleting: false, ..scope };
     let found = see::instance(input.snapshot, &record, &scope.id, &name).cloned();
     if let Some(found) = &found {
-        adopt(&mut record, &name, found, settled(input));
+        adopt(&mut record, &name, found, input);
     }
     let lost = failure(input, &record, &name, found.as_ref());
     let node = input.machine.status.as_ref().is_some_and(|it| it.node_ref.is_some());
@@ -166,9 +166,9 @@ fn clone<'a>(input: &Input<'a>) -> Input<'a> {
 }
 
 /// The instance was made: it is this machine's for good.
-fn adopt(record: &mut Record, name: &str, found: &FoundInstance, now: Settled) {
+fn adopt(record: &mut Record, name: &str, found: &FoundInstance, input: &Input<'_>) {
     if record.intents.remove(&Instance::key(name)).is_some() {
-        record.created = Some(now.written());
+        record.created = Some(Settled::now(input.now, input.snapshot.since, record.created));
     }
     record.ids.insert(Instance::key(name), found.id.clone());
     if record.provider_id.is_none() && !found.status.zone.is_empty() {
@@ -225,13 +225,9 @@ fn ask(
     plan(&Question { desired, observed, record, absent, read_at, now: input.now, stopped, trusted_from, proven_from, random: input.random })
 }
 
-fn settled(input: &Input<'_>) -> Settled {
-    Settled { at: input.now, by: input.snapshot.since }
-}
-
 fn conclude(base: Decision, plan: Plan, record: &Record, desired: Desired, input: &Input<'_>) -> Decision {
     let interest = Interest { reads: plan.awaits.clone(), ..Interest::default() };
-    Decision { record: record.before(&plan, settled(input)), plan, desired, interest, ..base }
+    Decision { record: record.before(&plan, input.now, input.snapshot.since), plan, desired, interest, ..base }
 }
 
 /// A load balancer forwards only to zones that it has a subnet in.
