@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 use crate::token::{client_token, derive};
 use crate::{
-    Action, Desired, Ids, Intent, Key, Kind, LoadBalancerKind, Observed, Owner, Plan, Read, Record, Resource, Seen, Snapshot, State,
+    Action, Desired, Ids, Intent, Key, Kind, LoadBalancer, LoadBalancerKind, Observed, Owner, Plan, Read, Record, Resource, Seen, Snapshot, State,
     Timestamp, Want,
 };
 
@@ -245,7 +245,7 @@ impl Question<'_> {
                 let reason = format!("lost: {id} was removed by somebody else, and is not replaced; delete the object, or restore it");
                 res.blocked.push((key.clone(), reason));
             }
-            (true, false) => (),
+            (true, false) => res.actions.extend(remains(key, id).map(|is| Action::Delete { id: id.to_owned(), is, ids: Ids::new() })),
             (false, _) => {
                 res.actions.push(Action::Confirm { key: key.clone(), id: id.to_owned() });
                 res.waiting.push((key.clone(), format!("{id} is not seen; asking for it by its id")));
@@ -271,6 +271,11 @@ impl Question<'_> {
 /// Whether nobody has to do anything for it to go away.
 fn goes_by_itself(seen: &Seen) -> bool {
     seen.owner == Owner::Mine || seen.state == State::Deleting
+}
+
+/// What can be left of something that is gone: a target group stays when somebody removes its load balancer. Deleting it once more takes that.
+fn remains(key: &Key, id: &str) -> Option<Resource> {
+    (key.kind == Kind::LoadBalancer && id.starts_with("arn:")).then(|| LoadBalancer::remains(&key.name, id).into())
 }
 
 fn note(seen: &Seen) -> String {

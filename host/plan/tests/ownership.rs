@@ -156,6 +156,20 @@ fn a_lost_load_balancer_and_a_lost_vpc_are_never_replaced() {
 }
 
 #[test]
+fn the_target_group_of_a_load_balancer_that_somebody_removed_goes_with_the_cluster() {
+    let mut world = World::new(7, Faults::default());
+    let mut fleet = Fleet::new("prod", json!({"controlPlaneLoadBalancer": {"loadBalancerType": "nlb"}}));
+    fleet.settle(&mut world);
+    assert_eq!(world.target_groups.len(), 1);
+    world.truth.load_balancers.clear();
+    world.truth.network_interfaces.clear();
+    fleet.delete(&world);
+    fleet.settle(&mut world);
+    assert_eq!(world.inventory(), Vec::<String>::new());
+    assert_eq!(world.log.iter().filter(|(what, _)| what.starts_with("delete  load-balancer/")).count(), 1);
+}
+
+#[test]
 fn two_things_with_one_role_are_named_and_left_alone() {
     let (mut world, fleet) = settled("prod");
     let mut copy = world.truth.route_tables[0].clone();

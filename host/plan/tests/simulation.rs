@@ -17,8 +17,8 @@ fn counts(list: &[(&str, usize)]) -> BTreeMap<String, usize> {
     list.iter().map(|(kind, count)| (kind.to_string(), *count)).collect()
 }
 
-fn network(zones: usize) -> BTreeMap<String, usize> {
-    counts(&[
+fn network(zones: usize, kind: &str) -> BTreeMap<String, usize> {
+    let mut res = counts(&[
         ("vpc", 1),
         ("subnet", 2 * zones),
         ("internet-gateway", 1),
@@ -27,7 +27,9 @@ fn network(zones: usize) -> BTreeMap<String, usize> {
         ("route-table", 2 * zones),
         ("security-group", 4),
         ("load-balancer", 1),
-    ])
+    ]);
+    res.extend(counts(&[("target-group", 1)]).into_iter().filter(|_| kind == "nlb"));
+    res
 }
 
 fn spec(zones: usize, kind: &str, scheme: &str) -> serde_json::Value {
@@ -50,7 +52,7 @@ fn a_cluster_comes_and_goes_without_one_refused_call() {
         let mut world = World::new(1, NO_FAULTS);
         let mut fleet = Fleet::new("prod", spec(zones, kind, scheme));
         fleet.settle(&mut world);
-        assert_eq!(world.counts(), network(zones), "{kind} {scheme}");
+        assert_eq!(world.counts(), network(zones, kind), "{kind} {scheme}");
         let calls = world.log.len();
         for _ in 0..3 {
             fleet.look(&mut world);
@@ -93,7 +95,7 @@ fn everything_that_can_go_wrong_leaves_the_exact_set() {
         fleet.add_machine("worker-0", false, json!({}));
         fleet.settle(&mut world);
         settle_after_faults(&mut world, &mut fleet);
-        let mut expected = network(zones);
+        let mut expected = network(zones, kind);
         expected.extend(counts(&[("instance", 2), ("secret", 2)]));
         assert_eq!(world.counts(), expected, "seed {seed}: {:#?}", world.inventory());
         world.faults = ALL_FAULTS;
@@ -204,7 +206,7 @@ fn a_nat_gateway_that_fails_is_replaced_at_once() {
     let begun = world.now;
     fleet.settle(&mut world);
     assert!(world.now - begun < 90.0, "it took {} s", world.now - begun);
-    assert_eq!((created(&world, "nat-gateway"), world.counts()), (2, network(1)));
+    assert_eq!((created(&world, "nat-gateway"), world.counts()), (2, network(1, "classic")));
 }
 
 #[test]
@@ -222,7 +224,7 @@ fn a_nat_gateway_deleted_before_anybody_saw_it_is_replaced_at_once() {
     let begun = world.now;
     fleet.settle(&mut world);
     assert!(world.now - begun < 90.0, "it took {} s", world.now - begun);
-    assert_eq!((created(&world, "nat-gateway"), world.counts()), (3, network(1)));
+    assert_eq!((created(&world, "nat-gateway"), world.counts()), (3, network(1, "classic")));
 }
 
 /// The faults stop, and what they left is put in order.

@@ -286,6 +286,9 @@ impl World {
         let health_check = Some(listener.health_check);
         balancer.listeners = vec![FoundListener { port: listener.port, target_port: listener.target_port, health_check }];
         balancer.attributes = it.attributes.clone();
+        if it.kind != LoadBalancerKind::Classic {
+            self.target_groups.insert(id.to_owned());
+        }
         Ok(())
     }
 }

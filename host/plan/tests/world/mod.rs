@@ -52,6 +52,8 @@ pub struct World {
     /// Interfaces that outlive their load balancer, and for how many looks.
     fading: BTreeMap<String, u32>,
     pub secrets: BTreeMap<String, Vec<u8>>,
+    /// Load balancers, also removed ones, by id, whose target group is there.
+    pub target_groups: BTreeSet<String>,
     pub faults: Faults,
     /// Every call that changed something or was to: key, and how it ended.
     pub log: Vec<(String, Outcome)>,
@@ -72,6 +74,7 @@ impl World {
             pending: BTreeMap::new(),
             fading: BTreeMap::new(),
             secrets: BTreeMap::new(),
+            target_groups: BTreeSet::new(),
             faults,
             log: Vec::new(),
             next: 0,
@@ -274,6 +277,7 @@ impl World {
         let alive = truth.instances.iter().filter(|it| it.status.state != "terminated");
         res.extend(alive.map(|it| format!("instance {} {}", it.id, it.status.state)));
         res.extend(self.secrets.keys().map(|it| format!("secret {it}")));
+        res.extend(self.target_groups.iter().map(|it| format!("target-group {it}")));
         res
     }
 
