@@ -116,10 +116,11 @@ async fn whole(aws: &aws::Aws, region: &str) -> anyhow::Result<Arc<Snapshot>> {
     let read = async {
         loop {
             let now = view.borrow_and_update().clone();
-            if let Some(problem) = &now.problem {
+            if let Some(problem) = now.problems.values().next() {
                 anyhow::bail!("{region_name} cannot be read: {}: {}", problem.code, problem.message);
             }
-            if let Some(snapshot) = &now.snapshot {
+            let whole = |it: &&Arc<Snapshot>| !it.zones.is_empty() && READS.iter().all(|read| it.read_at.contains_key(read));
+            if let Some(snapshot) = now.snapshot.as_ref().filter(whole) {
                 return Ok(snapshot.clone());
             }
             view.changed().await?;

@@ -53,7 +53,8 @@ impl Failure {
                 match it.err().code() {
                     Some(code) => {
                         let message = message(action, code, it.err().message().unwrap_or_default());
-                        Failure { action, code: Some(code.to_owned()), message, open: class(code) == Class::Server }
+                        let open = class(code) == Class::Server || (status >= 500 && class(code) == Class::Other);
+                        Failure { action, code: Some(code.to_owned()), message, open }
                     }
                     None => {
                         Failure { action, code: None, message: format!("answered with HTTP status {status} and no error code"), open: true }
@@ -111,6 +112,8 @@ impl Failure {
         let (retry, who) = match class(&code) {
             // A first try whose answer was lost may have made it: the next sweep tells.
             Class::Duplicate | Class::Server => return Outcome::Unknown { message: format!("{message} ({code})") },
+            // A failure of AWS's own, by its status: its code is none that is known.
+            Class::Other if self.open => return Outcome::Unknown { message: format!("{message} ({code})") },
             Class::Taken => (true, Who::Author),
             Class::Throttled | Class::NotYet | Class::Capacity => (true, Who::Nobody),
             Class::Denied | Class::Quota => (true, Who::Administrator),
@@ -313,6 +316,8 @@ mod tests {
         for code in ["InvalidGroup.Duplicate", "DuplicateLoadBalancerName", "InternalError", "ServiceUnavailable"] {
             assert!(matches!(Failure::local("ec2:X", code, "").outcome(), Outcome::Unknown { .. }), "{code}");
         }
+        let broken = Failure { open: true, ..Failure::local("ec2:CreateVpc", "SomethingBroke", "") };
+        assert!(matches!(broken.outcome(), Outcome::Unknown { .. }));
         let lost = Failure { action: "ec2:CreateVpc", code: None, message: "no answer in time".into(), open: true };
         assert!(matches!(lost.outcome(), Outcome::Unknown { .. }));
     }

@@ -60,8 +60,7 @@ impl Region {
             LeftoverKind::SecurityGroup => security_group::delete(region, &it.id).await,
             LeftoverKind::NetworkInterface => network_interface::delete(region, &it.id).await,
         };
-        let problem = self.0.view.borrow().problem.clone();
-        self.0.publish(problem);
+        self.0.publish();
         self.0.wake.notify_one();
         result.map_err(Failure::problem)
     }

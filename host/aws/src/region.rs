@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use plan::iam::check::Reading;
-use plan::{Action, Image, ImageQuery, InstanceType, Interest, Key, Outcome, Problem, Read, Snapshot, Timestamp};
+use plan::{Action, Image, ImageQuery, InstanceType, Interest, Key, Outcome, Part, Problem, Read, Snapshot, Timestamp, Who};
 use tokio::sync::{Notify, Semaphore, watch};
 
 use crate::api::Api;
@@ -23,10 +23,18 @@ const ACTIONS: usize = 16;
 /// What is known of a region.
 #[derive(Clone, Debug, Default)]
 pub struct View {
-    /// `None` until the first sweep ended well.
+    /// `None` until something was read. It says what that is.
     pub snapshot: Option<Arc<Snapshot>>,
-    /// Why the latest sweep failed; the snapshot is older then.
-    pub problem: Option<Problem>,
+    /// What could not be read when that was last tried, and why. The snapshot shows what was read of it before.
+    pub problems: BTreeMap<Part, Problem>,
+}
+
+impl View {
+    /// Why something that `interest` needs cannot be read. What somebody has to act on comes first.
+    pub fn problem(&self, interest: &Interest) -> Option<&Problem> {
+        let needed = self.problems.iter().filter(|(part, _)| interest.needs(part));
+        needed.map(|(_, it)| it).min_by_key(|it| it.who == Who::Nobody)
+    }
 }
 
 /// A region. Cheap to clone.
@@ -49,6 +57,7 @@ pub(crate) struct State {
     pub world: World,
     pub schedule: Schedule,
     pub interests: BTreeMap<String, Interest>,
+    pub problems: BTreeMap<Part, Problem>,
     pub sweeping: bool,
 }
 
@@ -76,12 +85,13 @@ impl Inner {
     }
 
     /// Shows what is known now. Before the first sweep, what was written alone would look like the whole world.
-    pub fn publish(&self, problem: Option<Problem>) {
+    pub fn publish(&self) {
         let mut state = self.state();
         let swept = !state.world.base().snapshot.read_at.is_empty();
         let snapshot = swept.then(|| Arc::new(state.world.snapshot()));
         // Still under the lock, so that an older view never replaces a newer one.
-        self.view.send_replace(Arc::new(View { snapshot, problem }));
+        let problems = state.problems.clone();
+        self.view.send_replace(Arc::new(View { snapshot, problems }));
     }
 
     /// What is known now, also before the first sweep.
@@ -165,8 +175,7 @@ impl Region {
     pub async fn act(&self, who: &str, actions: Vec<Action>) -> Vec<(Key, Outcome)> {
         let all = actions.iter().map(|it| crate::act::act(&self.0, who, it));
         let res = futures::future::join_all(all).await;
-        let problem = self.0.view.borrow().problem.clone();
-        self.0.publish(problem);
+        self.0.publish();
         self.0.wake.notify_one();
         res
     }

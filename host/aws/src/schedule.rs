@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use plan::{Read, Timestamp};
+use plan::{Part, Read, Timestamp};
 
 /// Everything is read this often, in seconds.
 const SLOW: f64 = 300.0;
@@ -12,7 +12,7 @@ const AWAITED: f64 = 10.0;
 const SOON: f64 = 2.0;
 /// Zones hardly ever change.
 const ZONES: f64 = 3600.0;
-/// How long reads rest after they failed once; doubled each time.
+/// How long a read rests after it failed once; doubled each time.
 const REST: f64 = 5.0;
 const LONGEST_REST: f64 = 60.0;
 
@@ -23,6 +23,17 @@ pub(crate) enum Task {
     /// Network interfaces, groups and load balancers' tags of VPCs that are being deleted.
     DeletingVpcs,
     Zones,
+}
+
+impl Task {
+    /// What reads a part.
+    pub fn of(part: &Part) -> Task {
+        match part {
+            Part::Kind(read) => Task::Kind(*read),
+            Part::Zones => Task::Zones,
+            Part::DeletingVpc(_) => Task::DeletingVpcs,
+        }
+    }
 }
 
 /// All kinds, each of which the slow sweep reads.
@@ -56,15 +67,27 @@ pub(crate) struct Due {
     pub tasks: BTreeSet<Task>,
 }
 
+impl Due {
+    pub fn reads(&self, read: Read) -> bool {
+        self.tasks.contains(&Task::Kind(read))
+    }
+}
+
 #[derive(Default)]
 pub(crate) struct Schedule {
     /// When the latest read of everything began.
     slow: Option<Timestamp>,
-    /// When the latest read of each began.
+    /// When the latest read of each that ended well began.
     began: BTreeMap<Task, Timestamp>,
     written: BTreeMap<Task, Written>,
+    running: BTreeSet<Task>,
+    /// Those that failed when they were read last.
+    resting: BTreeMap<Task, Rest>,
+}
+
+struct Rest {
     failures: i32,
-    rest_until: Timestamp,
+    until: Timestamp,
 }
 
 /// Writes from which something follows.
@@ -85,37 +108,40 @@ impl Schedule {
         written.owed |= owed;
     }
 
-    /// These reads began and ended well.
-    pub fn read(&mut self, due: &Due, began: Timestamp) {
+    /// These reads begin. Each ends with [`read`](Self::read) or [`failed`](Self::failed), and is not due before.
+    pub fn start(&mut self, due: &Due, now: Timestamp) {
         if due.slow {
-            self.slow = Some(began);
+            self.slow = Some(now);
         }
-        for task in &due.tasks {
-            self.began.insert(*task, began);
-            if let Some(written) = self.written.get_mut(task) {
-                if written.unread.is_some_and(|at| at < began) {
-                    written.unread = (written.last >= began).then_some(written.last);
-                }
-                written.owed &= written.unread.is_some();
-            }
-        }
-        self.failures = 0;
-        self.rest_until = 0.0;
+        self.running.extend(&due.tasks);
     }
 
-    /// Reads failed: everything rests for a while.
-    pub fn failed(&mut self, now: Timestamp) {
-        self.rest_until = now + (REST * 2f64.powi(self.failures.min(10))).min(LONGEST_REST);
-        self.failures += 1;
+    /// This read began and ended well.
+    pub fn read(&mut self, task: Task, began: Timestamp) {
+        self.running.remove(&task);
+        self.resting.remove(&task);
+        self.began.insert(task, began);
+        if let Some(written) = self.written.get_mut(&task) {
+            if written.unread.is_some_and(|at| at < began) {
+                written.unread = (written.last >= began).then_some(written.last);
+            }
+            written.owed &= written.unread.is_some();
+        }
+    }
+
+    /// This read failed: it rests for a while, and it alone.
+    pub fn failed(&mut self, task: Task, now: Timestamp) {
+        self.running.remove(&task);
+        let failures = self.resting.get(&task).map_or(0, |it| it.failures);
+        let until = now + (REST * 2f64.powi(failures.min(10))).min(LONGEST_REST);
+        self.resting.insert(task, Rest { failures: failures + 1, until });
     }
 
     /// What to read now.
     pub fn due(&self, now: Timestamp, awaited: &Awaited) -> Due {
-        if now < self.rest_until {
-            return Due::default();
-        }
         let slow = self.slow_at(awaited) <= now;
-        let all = KINDS.iter().map(|it| Task::Kind(*it)).chain([Task::DeletingVpcs, Task::Zones]);
+        let rests = |it: &Task| self.is_running(*it) || self.resting.get(it).is_some_and(|it| now < it.until);
+        let all = KINDS.iter().map(|it| Task::Kind(*it)).chain([Task::DeletingVpcs, Task::Zones]).filter(|it| !rests(it));
         let tasks = all.filter(|it: &Task| (slow && matches!(it, Task::Kind(_))) || self.at(*it, awaited) <= now).collect();
         Due { slow, tasks }
     }
@@ -123,8 +149,13 @@ impl Schedule {
     /// When something is due next; infinite when nobody awaits anything.
     pub fn next(&self, awaited: &Awaited) -> Timestamp {
         let all = KINDS.iter().map(|it| Task::Kind(*it)).chain([Task::DeletingVpcs, Task::Zones]);
-        let first = all.map(|it| self.at(it, awaited)).fold(self.slow_at(awaited), f64::min);
-        first.max(self.rest_until)
+        all.map(|it| self.at(it, awaited)).fold(self.slow_at(awaited), f64::min)
+    }
+
+    /// Load balancers and target groups are read together.
+    fn is_running(&self, task: Task) -> bool {
+        let together = [Read::LoadBalancers, Read::TargetGroups].map(Task::Kind);
+        self.running.contains(&task) || (together.contains(&task) && together.iter().any(|it| self.running.contains(it)))
     }
 
     fn slow_at(&self, awaited: &Awaited) -> Timestamp {
@@ -136,8 +167,12 @@ impl Schedule {
     }
 
     fn at(&self, task: Task, awaited: &Awaited) -> Timestamp {
-        if !awaited.used {
+        if !awaited.used || self.is_running(task) {
             return f64::INFINITY;
+        }
+        if let Some(rest) = self.resting.get(&task) {
+            let wanted = task != Task::DeletingVpcs || awaited.tasks.contains(&task);
+            return if wanted { rest.until } else { f64::INFINITY };
         }
         let began = self.began.get(&task).copied();
         if task == Task::Zones {
@@ -162,6 +197,7 @@ mod tests {
     use super::*;
 
     const NAT: Task = Task::Kind(Read::NatGateways);
+    const VPCS: Task = Task::Kind(Read::Vpcs);
 
     fn awaiting(tasks: &[Task]) -> Awaited {
         Awaited { used: true, tasks: tasks.iter().copied().collect() }
@@ -176,16 +212,21 @@ mod tests {
                 return res;
             }
             let due = schedule.due(at, awaited);
-            schedule.read(&due, at);
+            all_read(schedule, &due, at);
             res.push((at, due));
         }
+    }
+
+    fn all_read(schedule: &mut Schedule, due: &Due, at: f64) {
+        schedule.start(due, at);
+        due.tasks.iter().for_each(|it| schedule.read(*it, at));
     }
 
     fn swept() -> Schedule {
         let mut schedule = Schedule::default();
         let due = schedule.due(1000.0, &awaiting(&[]));
         assert!(due.slow && due.tasks.len() == KINDS.len() + 1, "{due:?}");
-        schedule.read(&due, 1000.0);
+        all_read(&mut schedule, &due, 1000.0);
         schedule
     }
 
@@ -227,7 +268,7 @@ mod tests {
             let due = schedule.due(now, &awaiting(&[NAT]));
             if !due.tasks.is_empty() {
                 reads += 1;
-                schedule.read(&due, now);
+                all_read(&mut schedule, &due, now);
             }
         }
         assert!((6..=10).contains(&reads), "{reads}");
@@ -243,13 +284,42 @@ mod tests {
 
     #[test]
     fn failed_reads_rest_longer_and_longer_but_no_longer_than_a_minute() {
-        let mut schedule = Schedule::default();
+        let mut schedule = swept();
         let awaited = awaiting(&[]);
         let mut rests = Vec::new();
         for _ in 0..6 {
-            schedule.failed(1000.0);
+            schedule.failed(NAT, 1000.0);
             rests.push(schedule.next(&awaited) - 1000.0);
         }
         assert_eq!(rests, [5.0, 10.0, 20.0, 40.0, 60.0, 60.0]);
+    }
+
+    #[test]
+    fn one_that_fails_keeps_no_other_back_and_is_tried_again_alone() {
+        let mut schedule = Schedule::default();
+        let awaited = awaiting(&[VPCS, NAT]);
+        let due = schedule.due(1000.0, &awaited);
+        schedule.start(&due, 1000.0);
+        due.tasks.iter().filter(|it| **it != NAT).for_each(|it| schedule.read(*it, 1000.0));
+        schedule.failed(NAT, 1001.0);
+        let again = |tasks: &[Task]| Due { slow: false, tasks: tasks.iter().copied().collect() };
+        assert_eq!((schedule.next(&awaited), schedule.due(1006.0, &awaited)), (1006.0, again(&[NAT])));
+        schedule.start(&again(&[NAT]), 1006.0);
+        schedule.failed(NAT, 1006.0);
+        assert_eq!((schedule.next(&awaited), schedule.due(1010.0, &awaited)), (1010.0, again(&[VPCS])));
+        let slow = schedule.due(1300.0, &awaited);
+        assert!(slow.slow && slow.tasks.len() == KINDS.len());
+    }
+
+    #[test]
+    fn what_is_on_its_way_is_not_read_twice_and_keeps_no_other_back() {
+        let mut schedule = swept();
+        let awaited = awaiting(&[VPCS, NAT, Task::Kind(Read::LoadBalancers), Task::Kind(Read::TargetGroups)]);
+        let hanging = Due { slow: false, tasks: [NAT, Task::Kind(Read::TargetGroups)].into() };
+        schedule.start(&hanging, 1005.0);
+        let reads = run(&mut schedule, &awaited, 1030.0);
+        assert!(reads.len() == 3 && reads.iter().all(|it| it.1.tasks == [VPCS].into()), "{reads:?}");
+        let slow = run(&mut schedule, &awaiting(&[]), 1300.0).remove(0).1;
+        assert!(slow.slow && slow.tasks.len() == KINDS.len() - 3, "load balancers and target groups are read together: {slow:?}");
     }
 }

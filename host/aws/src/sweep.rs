@@ -1,5 +1,5 @@
-//! Reads a region, over and over: what the schedule says is due, all of it at once, and shown only when every page of everything asked
-//! for was read. It changes nothing in AWS.
+//! Reads a region, over and over: what the schedule says is due, all of it at once. Of each kind all pages are shown or none, and what
+//! fails or hangs keeps back nothing else. It changes nothing in AWS.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::future::Future;
@@ -7,9 +7,12 @@ use std::pin::Pin;
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
+use futures::StreamExt;
 use futures::future::try_join_all;
-use plan::{FoundLoadBalancer, LoadBalancerKind, Read, Snapshot};
+use futures::stream::FuturesUnordered;
+use plan::{FoundLoadBalancer, LoadBalancerKind, Part, Read, Snapshot, Timestamp};
 use tokio::sync::Notify;
+use tokio::time::Instant;
 
 use crate::errors::Failure;
 use crate::kinds::load_balancer::{classic, network, target_group};
@@ -21,28 +24,86 @@ use crate::region::Inner;
 use crate::schedule::{Due, Task};
 use crate::world::{Base, DeletingVpc, Forward, TargetGroup};
 
+/// How long reads that began together wait for one another, so that they are shown together.
+const PATIENCE: Duration = Duration::from_secs(2);
+
 /// Puts what one read found into the base.
 type Merge = Box<dyn FnOnce(&mut Base) + Send>;
-type Reading<'a> = Pin<Box<dyn Future<Output = Result<Merge, Failure>> + Send + 'a>>;
+type Readings = FuturesUnordered<Pin<Box<dyn Future<Output = Ended> + Send>>>;
+
+/// How one reading ended: some of it well, perhaps.
+struct Ended {
+    began: Timestamp,
+    merges: Vec<Merge>,
+    read: Vec<Task>,
+    failed: Vec<(Task, Part, Failure)>,
+}
+
+impl Ended {
+    fn new(began: Timestamp) -> Self {
+        Ended { began, merges: Vec::new(), read: Vec::new(), failed: Vec::new() }
+    }
+
+    fn of(began: Timestamp, task: Task, part: Part, result: Result<Merge, Failure>) -> Self {
+        let mut res = Ended::new(began);
+        match result {
+            Ok(merge) => {
+                res.merges.push(merge);
+                res.read.push(task);
+            }
+            Err(failure) => res.failed.push((task, part, failure)),
+        }
+        res
+    }
+}
 
 /// Sweeps until the region is dropped.
 pub(crate) async fn run(region: Weak<Inner>, wake: Arc<Notify>) {
+    // What takes longer than the others that began with it.
+    let mut late = Readings::new();
     loop {
         let Some(inner) = region.upgrade() else { return };
         let (due, next) = {
-            let state = inner.state();
-            let awaited = state.awaited();
-            (state.schedule.due(now(), &awaited), state.schedule.next(&awaited))
+            let mut state = inner.state();
+            let (awaited, now) = (state.awaited(), now());
+            let due = state.schedule.due(now, &awaited);
+            state.schedule.start(&due, now);
+            (due, state.schedule.next(&awaited))
         };
         if !due.tasks.is_empty() {
-            sweep(&inner, due).await;
+            let mut together = start(&inner, due);
+            let ended = gather(&mut together, &mut late).await;
+            late.extend(together);
+            settle(&inner, ended);
             continue;
         }
         drop(inner);
         // A region that nobody uses any more is looked at now and then, to end with it.
         let wait = Duration::from_secs_f64((next - now()).clamp(0.001, 60.0));
-        let _ = tokio::time::timeout(wait, wake.notified()).await;
+        tokio::select! {
+            Some(ended) = late.next() => {
+                if let Some(inner) = region.upgrade() {
+                    settle(&inner, vec![ended]);
+                }
+            }
+            () = wake.notified() => {}
+            () = tokio::time::sleep(wait) => {}
+        }
     }
+}
+
+/// What ended before patience did.
+async fn gather(together: &mut Readings, late: &mut Readings) -> Vec<Ended> {
+    let end = Instant::now() + PATIENCE;
+    let mut res = Vec::new();
+    while !together.is_empty() {
+        tokio::select! {
+            Some(ended) = together.next() => res.push(ended),
+            Some(ended) = late.next() => res.push(ended),
+            () = tokio::time::sleep_until(end) => break,
+        }
+    }
+    res
 }
 
 /// The kind of read that shows an id.
@@ -60,56 +121,74 @@ pub(crate) fn reads(id: &str) -> Option<Read> {
     })
 }
 
-async fn sweep(inner: &Inner, due: Due) {
-    let began = now();
-    let merges = read_all(inner, &due).await;
-    let problem = match merges {
-        Ok(merges) => {
-            let mut state = inner.state();
-            for merge in merges {
-                merge(state.world.base_mut());
+/// Puts together what is known now, and shows it.
+fn settle(inner: &Inner, all: Vec<Ended>) {
+    if all.is_empty() {
+        return;
+    }
+    let mut state = inner.state();
+    let mut kinds: Vec<(Timestamp, Read)> = Vec::new();
+    for Ended { began, merges, read, failed } in all {
+        merges.into_iter().for_each(|it| it(state.world.base_mut()));
+        let tried: BTreeSet<Task> = read.iter().copied().chain(failed.iter().map(|it| it.0)).collect();
+        state.problems.retain(|part, _| !tried.contains(&Task::of(part)));
+        for (_, part, failure) in failed {
+            tracing::warn!(code = failure.code, error = %failure, "read failed");
+            state.problems.insert(part, failure.problem());
+        }
+        for task in tried {
+            match read.contains(&task) {
+                true => state.schedule.read(task, began),
+                false => state.schedule.failed(task, now()),
             }
-            let kinds: Vec<Read> = due.tasks.iter().filter_map(|it| if let Task::Kind(read) = it { Some(*read) } else { None }).collect();
-            state.world.settle(&kinds, began);
-            let deleting = state.deleting_vpcs();
-            state.world.base_mut().deleting.retain(|vpc, _| deleting.contains(vpc));
-            state.schedule.read(&due, began);
-            None
         }
-        Err(failure) => {
-            tracing::warn!(code = failure.code, error = %failure, "sweep failed");
-            inner.state().schedule.failed(now());
-            Some(failure.problem())
-        }
-    };
-    inner.publish(problem);
+        kinds.extend(read.into_iter().filter_map(|it| if let Task::Kind(read) = it { Some((began, read)) } else { None }));
+    }
+    kinds.sort_by(|one, other| one.0.total_cmp(&other.0));
+    for together in kinds.chunk_by(|one, other| one.0 == other.0) {
+        let reads: Vec<Read> = together.iter().map(|it| it.1).collect();
+        state.world.settle(&reads, together[0].0);
+    }
+    let deleting = state.deleting_vpcs();
+    state.world.base_mut().deleting.retain(|vpc, _| deleting.contains(vpc));
+    state.problems.retain(|part, _| if let Part::DeletingVpc(vpc) = part { deleting.contains(vpc) } else { true });
+    drop(state);
+    inner.publish();
 }
 
-async fn read_all(inner: &Inner, due: &Due) -> Result<Vec<Merge>, Failure> {
+fn start(inner: &Arc<Inner>, due: Due) -> Readings {
+    let began = now();
     let (ids, deleting) = {
         let state = inner.state();
         (state.ids(), state.deleting_vpcs())
     };
-    let mut readings: Vec<Reading<'_>> = Vec::new();
-    for task in &due.tasks {
+    let readings = Readings::new();
+    for task in due.tasks.iter().copied() {
+        let inner = inner.clone();
         match task {
             // These two need one another.
             Task::Kind(Read::LoadBalancers | Read::TargetGroups) => {}
             Task::Kind(read) => {
-                let ids: Vec<String> = ids.iter().filter(|it| reads(it) == Some(*read)).cloned().collect();
-                readings.push(Box::pin(kind(inner, *read, ids)));
+                let ids: Vec<String> = ids.iter().filter(|it| reads(it) == Some(read)).cloned().collect();
+                readings.push(Box::pin(async move { Ended::of(began, task, Part::Kind(read), kind(&inner, read, ids).await) }));
             }
-            Task::DeletingVpcs => readings.push(Box::pin(deleting_vpcs(inner, deleting.clone()))),
-            Task::Zones => readings.push(Box::pin(async move {
-                let zones = zone::describe(&inner.api).await?;
-                Ok(Box::new(move |base: &mut Base| base.snapshot.zones = zones) as Merge)
-            })),
+            Task::DeletingVpcs => {
+                let vpcs = deleting.clone();
+                readings.push(Box::pin(async move { deleting_vpcs(&inner, vpcs, began).await }));
+            }
+            Task::Zones => readings.push(Box::pin(async move { Ended::of(began, task, Part::Zones, zones(&inner).await) })),
         }
     }
-    if due.tasks.contains(&Task::Kind(Read::LoadBalancers)) || due.tasks.contains(&Task::Kind(Read::TargetGroups)) {
-        readings.push(Box::pin(load_balancers(inner, due)));
+    if due.reads(Read::LoadBalancers) || due.reads(Read::TargetGroups) {
+        let inner = inner.clone();
+        readings.push(Box::pin(async move { load_balancers(&inner, &due, began).await }));
     }
-    try_join_all(readings).await
+    readings
+}
+
+async fn zones(inner: &Inner) -> Result<Merge, Failure> {
+    let zones = zone::describe(&inner.api).await?;
+    Ok(Box::new(move |base: &mut Base| base.snapshot.zones = zones))
 }
 
 async fn kind(inner: &Inner, read: Read, ids: Vec<String>) -> Result<Merge, Failure> {
@@ -132,31 +211,56 @@ async fn kind(inner: &Inner, read: Read, ids: Vec<String>) -> Result<Merge, Fail
             let found = classic::describe(&inner.api).await?;
             Ok(Box::new(move |base: &mut Base| base.classic = found))
         }
-        Read::LoadBalancers | Read::TargetGroups => load_balancers(inner, &Due::default()).await,
+        // These are read together.
+        Read::LoadBalancers | Read::TargetGroups => Ok(Box::new(|_: &mut Base| ())),
     }
 }
 
 /// Load balancers of the second version, target groups, what is registered there, and listeners where they are not known yet.
-async fn load_balancers(inner: &Inner, due: &Due) -> Result<Merge, Failure> {
-    let known = {
+async fn load_balancers(inner: &Inner, due: &Due, began: Timestamp) -> Ended {
+    const BALANCERS: Task = Task::Kind(Read::LoadBalancers);
+    const GROUPS: Task = Task::Kind(Read::TargetGroups);
+    let mut res = Ended::new(began);
+    let mut balancers = inner.state().world.base().load_balancers.clone();
+    if due.tasks.contains(&BALANCERS) {
+        match network::describe(&inner.api).await {
+            Ok(found) => balancers = found,
+            Err(failure) => {
+                let tried = [Read::LoadBalancers, Read::TargetGroups].into_iter().filter(|it| due.reads(*it));
+                res.failed.extend(tried.map(|it| (Task::Kind(it), Part::Kind(it), failure.clone())));
+                return res;
+            }
+        }
+        let found = balancers.clone();
+        res.merges.push(Box::new(move |base: &mut Base| base.load_balancers = found));
+        res.read.push(BALANCERS);
+    }
+    match behind(inner, due, &balancers).await {
+        Ok(merge) => {
+            res.merges.push(merge);
+            res.read.extend(due.tasks.get(&GROUPS));
+        }
+        Err(failure) => res.failed.push((GROUPS, Part::Kind(Read::TargetGroups), failure)),
+    }
+    res
+}
+
+/// What these load balancers forward to.
+async fn behind(inner: &Inner, due: &Due, balancers: &[FoundLoadBalancer]) -> Result<Merge, Failure> {
+    let (known_groups, known_listeners) = {
         let state = inner.state();
         let base = state.world.base();
-        (base.load_balancers.clone(), base.target_groups.clone(), base.listeners.clone())
-    };
-    let balancers = match due.tasks.contains(&Task::Kind(Read::LoadBalancers)) {
-        true => network::describe(&inner.api).await?,
-        false => known.0,
+        (base.target_groups.clone(), base.listeners.clone())
     };
     // Nobody's groups: one call less for everyone without network load balancers.
     let some = balancers.iter().any(|it| it.kind == LoadBalancerKind::Network) || !due.slow;
-    let groups = match due.tasks.contains(&Task::Kind(Read::TargetGroups)) {
-        true if some => target_groups(inner, due, &known.1).await?,
+    let groups = match due.reads(Read::TargetGroups) {
+        true if some => target_groups(inner, due, &known_groups).await?,
         true => Vec::new(),
-        false => known.1,
+        false => known_groups,
     };
-    let listeners = listeners(inner, &balancers, &groups, known.2).await?;
+    let listeners = listeners(inner, balancers, &groups, known_listeners).await?;
     Ok(Box::new(move |base: &mut Base| {
-        base.load_balancers = balancers;
         base.target_groups = groups;
         base.listeners = listeners;
     }))
@@ -201,30 +305,42 @@ async fn listeners(
     Ok(known)
 }
 
-async fn deleting_vpcs(inner: &Inner, vpcs: BTreeSet<String>) -> Result<Merge, Failure> {
-    let began = now();
+/// What stands in the way of deletions. Where something of one VPC cannot be read, the others' is shown all the same.
+async fn deleting_vpcs(inner: &Inner, vpcs: BTreeSet<String>, began: Timestamp) -> Ended {
     let vpcs: Vec<String> = vpcs.into_iter().collect();
     let snapshot: Arc<Snapshot> = inner.snapshot();
     let balancers: Vec<&FoundLoadBalancer> = snapshot.load_balancers.iter().filter(|it| vpcs.contains(&it.vpc_id)).collect();
-    let named = |kind: bool| balancers.iter().filter(|it| (it.kind == LoadBalancerKind::Classic) == kind).map(|it| it.id.clone()).collect();
+    let is_classic = |it: &FoundLoadBalancer| it.kind == LoadBalancerKind::Classic;
+    let named = |classic: bool| balancers.iter().filter(|it| is_classic(it) == classic).map(|it| it.id.clone()).collect();
     let (names, arns): (Vec<String>, Vec<String>) = (named(true), named(false));
-    let (interfaces, groups, tags, more_tags) = futures::try_join!(
+    let (interfaces, groups, classic_tags, tags) = futures::join!(
         network_interface::describe(&inner.api, &vpcs),
         security_group::describe_in(&inner.api, &vpcs),
         classic::describe_tags(&inner.api, &names),
         network::describe_tags(&inner.api, &arns),
-    )?;
-    let found: BTreeMap<String, DeletingVpc> = vpcs
-        .iter()
-        .map(|vpc| {
-            let deleting = DeletingVpc {
-                began,
-                interfaces: interfaces.iter().filter(|it| it.vpc_id == *vpc).cloned().collect(),
-                groups: groups.iter().filter(|it| it.vpc_id == *vpc).cloned().collect(),
-                tags: tags.iter().chain(&more_tags).map(|(id, tags)| (id.clone(), tags.clone())).collect(),
-            };
-            (vpc.clone(), deleting)
-        })
-        .collect();
-    Ok(Box::new(move |base: &mut Base| base.deleting.extend(found)))
+    );
+    let mut res = Ended::new(began);
+    let mut found: BTreeMap<String, DeletingVpc> = BTreeMap::new();
+    for vpc in &vpcs {
+        let has = |classic: bool| balancers.iter().any(|it| it.vpc_id == *vpc && is_classic(it) == classic);
+        let of_tags = [classic_tags.as_ref().err().filter(|_| has(true)), tags.as_ref().err().filter(|_| has(false))];
+        let failure = [interfaces.as_ref().err(), groups.as_ref().err()].into_iter().chain(of_tags).flatten().next();
+        if let Some(failure) = failure {
+            res.failed.push((Task::DeletingVpcs, Part::DeletingVpc(vpc.clone()), failure.clone()));
+            continue;
+        }
+        let all_tags = [&classic_tags, &tags].into_iter().flatten().flatten();
+        let deleting = DeletingVpc {
+            began,
+            interfaces: interfaces.iter().flatten().filter(|it| it.vpc_id == *vpc).cloned().collect(),
+            groups: groups.iter().flatten().filter(|it| it.vpc_id == *vpc).cloned().collect(),
+            tags: all_tags.map(|(id, tags)| (id.clone(), tags.clone())).collect(),
+        };
+        found.insert(vpc.clone(), deleting);
+    }
+    if !found.is_empty() || vpcs.is_empty() {
+        res.read.push(Task::DeletingVpcs);
+    }
+    res.merges.push(Box::new(move |base: &mut Base| base.deleting.extend(found)));
+    res
 }

@@ -154,6 +154,28 @@ pub struct Interest {
     pub deleting_vpcs: BTreeSet<String>,
     /// Ids of VPCs, subnets, internet gateways and security groups that carry no tag of ours, because the user brought them.
     pub ids: BTreeSet<String>,
+    /// Whether availability zones are to be chosen, which are not known yet.
+    pub zones: bool,
+}
+
+/// What of a region is read by itself, so that it fails by itself.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Part {
+    Kind(Read),
+    Zones,
+    /// What stands in the way of the deletion of this VPC.
+    DeletingVpc(String),
+}
+
+impl Interest {
+    /// Whether the object waits for this.
+    pub fn needs(&self, part: &Part) -> bool {
+        match part {
+            Part::Kind(read) => self.reads.contains(read),
+            Part::Zones => self.zones,
+            Part::DeletingVpc(id) => self.deleting_vpcs.contains(id),
+        }
+    }
 }
 
 /// Which image a machine boots.

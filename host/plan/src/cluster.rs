@@ -14,8 +14,8 @@ use crds::cluster_api::Cluster;
 use crate::contract::{self, SecurityGroupRuleSpec};
 use crate::token::derive;
 use crate::{
-    Desired, Interest, Invalid, LoadBalancer, Observed, Owner, Plan, Question, Record, Rule, SecurityGroupRules, Settled, Snapshot, Source,
-    State, Timestamp, Vpc, plan, see, trusted_from,
+    Desired, Interest, Invalid, LoadBalancer, LoadBalancerKind, Observed, Owner, Plan, Question, Read, Record, Rule, SecurityGroupRules,
+    Snapshot, Source, State, Timestamp, Vpc, plan, proven_from, see, trusted_from,
 };
 
 pub use desired::desired;
@@ -23,6 +23,10 @@ pub use layout::Layout;
 pub(crate) use layout::load_balancer_kind;
 pub(crate) use name::cluster_name;
 pub(crate) use tag::common;
+
+/// What shows a cluster's network.
+const NETWORK: [Read; 7] =
+    [Read::Vpcs, Read::Subnets, Read::InternetGateways, Read::NatGateways, Read::Addresses, Read::RouteTables, Read::SecurityGroups];
 
 /// What the infrastructure of a cluster is decided from.
 pub struct Input<'a> {
@@ -37,6 +41,25 @@ pub struct Input<'a> {
     pub now: Timestamp,
     /// At least 128 random bits, fresh for every pass.
     pub random: &'a str,
+}
+
+impl Input<'_> {
+    /// What has to be read before anything can be said; `None`: all of it was.
+    pub(crate) fn unread(&self) -> Option<Interest> {
+        let reads = self.snapshot.lacks(NETWORK.into_iter().chain(load_balancer_reads(self.aws_cluster)));
+        let to_be_chosen = self.record.zones.is_empty() && self.aws_cluster.spec.network.subnets.is_empty() && !deleting(self.aws_cluster);
+        let zones = to_be_chosen && self.snapshot.zones.is_empty();
+        (zones || !reads.is_empty()).then(|| Interest { reads, zones, ..interest(self, &Plan::default()) })
+    }
+}
+
+/// What shows a cluster's load balancer.
+pub(crate) fn load_balancer_reads(aws_cluster: &AWSCluster) -> Vec<Read> {
+    match load_balancer_kind(aws_cluster) {
+        Some(LoadBalancerKind::Classic) => vec![Read::ClassicLoadBalancers],
+        Some(LoadBalancerKind::Network) => vec![Read::LoadBalancers, Read::TargetGroups],
+        _ => Vec::new(),
+    }
 }
 
 /// A rule that an add-on needs.
@@ -98,8 +121,8 @@ pub fn decide(input: &Input<'_>) -> Decision {
     if record.id.is_empty() {
         record.id = derive(input.random, "id");
     }
-    if input.snapshot.read_at.is_empty() {
-        return waiting(input.record, Vpc::key(see::MAIN), "reading AWS");
+    if let Some(interest) = input.unread() {
+        return Decision { interest, ..waiting(input.record, Vpc::key(see::MAIN), "reading AWS") };
     }
     let layout = Layout::of(input.cluster, input.aws_cluster, &mut record, input.snapshot, input.random);
     let scope = match &layout {
@@ -122,14 +145,14 @@ pub fn decide(input: &Input<'_>) -> Decision {
     let mut with_given = record.clone();
     with_given.ids.extend(layout.given());
     let plan = ask(input, &desired, &observed, &with_given, None);
-    let record = record.before(&plan, Settled { at: input.now, by: input.snapshot.since });
+    let record = record.before(&plan, input.now, input.snapshot.since);
     Decision { interest: interest(input, &plan), plan, record, observed, desired, invalid: None, finished: false }
 }
 
 fn ask(input: &Input<'_>, desired: &Desired, observed: &Observed, record: &Record, stopped: Option<Timestamp>) -> Plan {
     let (absent, read_at) = (&input.snapshot.absent, &input.snapshot.read_at);
-    let trusted_from = trusted_from(input.snapshot, input.record);
-    plan(&Question { desired, observed, record, absent, read_at, now: input.now, stopped, trusted_from, random: input.random })
+    let (trusted_from, proven_from) = (trusted_from(input.snapshot, input.record), proven_from(input.snapshot, input.record));
+    plan(&Question { desired, observed, record, absent, read_at, now: input.now, stopped, trusted_from, proven_from, random: input.random })
 }
 
 /// Nothing is wanted any more; but as long as machines are left, everything stays as it is.
@@ -151,11 +174,22 @@ fn delete(input: &Input<'_>, record: Record, observed: Observed) -> Decision {
         }
     }
     let stopped = input.aws_cluster.metadata.deletion_timestamp.as_ref().map(|it| it.0.as_second() as f64);
-    let plan = ask(input, &Desired::new(), &observed, &record, stopped);
+    let mut plan = ask(input, &Desired::new(), &observed, &record, stopped);
+    make_sure(&mut plan, input);
     let finished = plan.actions.is_empty() && plan.waiting.is_empty() && plan.blocked.is_empty();
     interest.reads = plan.awaits.clone();
-    let record = record.before(&plan, Settled { at: input.now, by: input.snapshot.since });
+    let record = record.before(&plan, input.now, input.snapshot.since);
     Decision { plan, record, observed, interest, finished, ..Decision::default() }
+}
+
+/// What an earlier process made shortly before may not be seen yet, and then it would stay for ever.
+fn make_sure(plan: &mut Plan, input: &Input<'_>) {
+    let from = trusted_from(input.snapshot, input.record);
+    let late: Vec<Read> = input.snapshot.read_at.iter().filter(|(_, began)| **began < from).map(|(read, _)| *read).collect();
+    if plan.is_settled() && !late.is_empty() {
+        plan.waiting.push((Vpc::key(see::MAIN), "making sure that nothing is left".into()));
+        plan.awaits.extend(late);
+    }
 }
 
 /// What is never made again once it was there, and where the API is.
@@ -198,7 +232,7 @@ fn interest(input: &Input<'_>, plan: &Plan) -> Interest {
     let mut ids: std::collections::BTreeSet<String> = [network.vpc.id.clone()].into_iter().collect();
     ids.extend(network.subnets.iter().flat_map(|it| [it.id.clone(), it.resource_id.clone()]).filter(|it| it.starts_with("subnet-")));
     ids.retain(|it| !it.is_empty());
-    Interest { reads: plan.awaits.clone(), deleting_vpcs: Default::default(), ids }
+    Interest { reads: plan.awaits.clone(), ids, ..Interest::default() }
 }
 
 /// Whether the groups let in what add-ons asked for, so that these can be installed.

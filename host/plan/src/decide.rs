@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 
 use crate::token::{client_token, derive};
 use crate::{
-    Action, Desired, Ids, Intent, Key, Kind, LoadBalancerKind, Observed, Owner, Plan, Read, Record, Resource, Seen, Snapshot, State,
-    Timestamp, Want,
+    Action, Desired, Ids, Intent, Key, Kind, LoadBalancer, LoadBalancerKind, Observed, Owner, Plan, Read, Record, Resource, Seen, Snapshot,
+    State, Timestamp, Want,
 };
 
 /// Seconds after which a read shows everything that was made before.
@@ -19,7 +19,7 @@ pub struct Question<'a> {
     pub desired: &'a Desired,
     pub observed: &'a Observed,
     pub record: &'a Record,
-    /// Ids that were read one by one and do not exist.
+    /// Ids that were read one by one and were not found, and when.
     pub absent: &'a BTreeMap<String, Timestamp>,
     /// When the latest read of each kind began.
     pub read_at: &'a BTreeMap<Read, Timestamp>,
@@ -28,6 +28,8 @@ pub struct Question<'a> {
     pub stopped: Option<Timestamp>,
     /// Reads that began before may lack what an earlier process made; see [`trusted_from`].
     pub trusted_from: Timestamp,
+    /// What was looked for by its id before may be there all the same; see [`proven_from`].
+    pub proven_from: Timestamp,
     /// Fresh for every pass.
     pub random: &'a str,
 }
@@ -35,7 +37,18 @@ pub struct Question<'a> {
 /// From when on reads show everything that was made by an earlier process, whose memory of its own writes is lost. What is not settled yet is
 /// written down, so only the latest that was settled counts.
 pub(crate) fn trusted_from(snapshot: &Snapshot, record: &Record) -> Timestamp {
-    record.created.filter(|it| !it.is_by(snapshot.since)).map_or(0.0, |it| it.at + READ_LAG)
+    record.created.map_or(0.0, |it| it.trusted_from(snapshot.since))
+}
+
+/// From when on a read by its id that does not find it proves that something recorded is no more: reads lack for a while what was made, and
+/// neither what an earlier process was told of that is known here, nor what an attempt without an answer made.
+pub(crate) fn proven_from(snapshot: &Snapshot, record: &Record) -> Timestamp {
+    record.created.map_or(snapshot.since, |it| it.at.max(snapshot.since)) + READ_LAG
+}
+
+/// Whether something recorded is no more, beyond doubt.
+pub fn is_gone(snapshot: &Snapshot, record: &Record, id: &str) -> bool {
+    snapshot.absent.get(id).is_some_and(|at| *at >= proven_from(snapshot, record))
 }
 
 /// Says what can be done now, what waits, and what only a person can move.
@@ -130,6 +143,10 @@ impl Question<'_> {
             let reason = format!("found more than one: {}, {others}; remove those that are not in use", seen.id);
             return res.blocked.push((key.clone(), reason));
         }
+        if guard(key.kind) == Guard::Token && seen.owner == Owner::Mine && self.record.intents.contains_key(key) {
+            // Whatever becomes of it: with the same token, AWS would answer with this one for ever.
+            res.close.push(key.clone());
+        }
         match seen.state {
             State::Creating => self.wait(key, seen, "creating", res),
             State::Deleting => self.wait(key, seen, "deleting", res),
@@ -153,7 +170,7 @@ impl Question<'_> {
             return res.blocked.push((key.clone(), format!("{field} of {} cannot be changed; set it back", seen.id)));
         }
         if want.is.satisfied_by(&seen.is) {
-            if self.record.intents.contains_key(key) {
+            if self.record.intents.contains_key(key) && !res.close.contains(key) {
                 res.close.push(key.clone());
             }
             return;
@@ -218,16 +235,17 @@ impl Question<'_> {
 
     /// It was there once: it is looked for by its id, and never made again.
     fn recorded(&self, key: &Key, id: &str, wanted: bool, res: &mut Plan) {
-        if !self.read_after(key.kind, None, self.trusted_from) {
+        let gone = self.absent.get(id).is_some_and(|at| *at >= self.proven_from);
+        if !gone && !self.read_after(key.kind, None, self.proven_from) {
             res.waiting.push((key.clone(), format!("{id} is not seen yet")));
             return res.awaits.extend(reads(key.kind, None));
         }
-        match (self.absent.contains_key(id), wanted) {
+        match (gone, wanted) {
             (true, true) => {
                 let reason = format!("lost: {id} was removed by somebody else, and is not replaced; delete the object, or restore it");
                 res.blocked.push((key.clone(), reason));
             }
-            (true, false) => (),
+            (true, false) => res.actions.extend(remains(key, id).map(|is| Action::Delete { id: id.to_owned(), is, ids: Ids::new() })),
             (false, _) => {
                 res.actions.push(Action::Confirm { key: key.clone(), id: id.to_owned() });
                 res.waiting.push((key.clone(), format!("{id} is not seen; asking for it by its id")));
@@ -253,6 +271,11 @@ impl Question<'_> {
 /// Whether nobody has to do anything for it to go away.
 fn goes_by_itself(seen: &Seen) -> bool {
     seen.owner == Owner::Mine || seen.state == State::Deleting
+}
+
+/// What can be left of something that is gone: a target group stays when somebody removes its load balancer. Deleting it once more takes that.
+fn remains(key: &Key, id: &str) -> Option<Resource> {
+    (key.kind == Kind::LoadBalancer && id.starts_with("arn:")).then(|| LoadBalancer::remains(&key.name, id).into())
 }
 
 fn note(seen: &Seen) -> String {

@@ -28,8 +28,8 @@ mod text;
 mod token;
 
 pub use action::*;
-pub(crate) use decide::trusted_from;
-pub use decide::{Question, READ_LAG, TOKEN_AGE, plan};
+pub use decide::{Question, READ_LAG, TOKEN_AGE, is_gone, plan};
+pub(crate) use decide::{proven_from, trusted_from};
 pub use key::*;
 pub use record::*;
 pub use resource::*;

@@ -13,11 +13,11 @@ use crds::conditions::reason;
 use crds::names::CONTROL_PLANE_LABEL;
 use crds::{AWSCluster, AWSMachine};
 
-use crate::cluster::Layout;
+use crate::cluster::{Layout, load_balancer_reads};
 use crate::see::Scope;
 use crate::{
     Action, Desired, FoundInstance, Image, ImageQuery, Instance, Interest, Invalid, LoadBalancer, Observed, Plan, Question, READ_LAG, Read,
-    Record, Resource, Secret, Settled, Snapshot, Subnet, Target, Timestamp, plan, see, trusted_from,
+    Record, Resource, Secret, Settled, Snapshot, Subnet, Target, Timestamp, is_gone, plan, proven_from, see, trusted_from,
 };
 
 pub use hold::{Hold, hold};
@@ -42,6 +42,17 @@ pub struct Input<'a> {
     pub now: Timestamp,
     /// At least 128 random bits, fresh for every pass.
     pub random: &'a str,
+}
+
+impl Input<'_> {
+    /// What has to be read before anything can be said.
+    pub(crate) fn unread(&self) -> BTreeSet<Read> {
+        let mut reads = vec![Read::Vpcs, Read::Subnets, Read::InternetGateways, Read::SecurityGroups, Read::Instances];
+        if is_control_plane(self.machine, self.aws_machine) {
+            reads.extend(load_balancer_reads(self.aws_cluster));
+        }
+        self.snapshot.lacks(reads)
+    }
 }
 
 /// Why nothing can be done yet, which nobody has to change.
@@ -92,8 +103,9 @@ pub(crate) fn is_control_plane(machine: &Machine, aws_machine: &AWSMachine) -> b
 /// Decides what to do for a machine now.
 pub fn decide(input: &Input<'_>) -> Decision {
     let deleting = input.aws_machine.metadata.deletion_timestamp.is_some();
-    if input.snapshot.read_at.is_empty() {
-        return wait(input, reason::NOT_READY, "reading AWS");
+    let reads = input.unread();
+    if !reads.is_empty() {
+        return Decision { interest: Interest { reads, ..Interest::default() }, ..wait(input, reason::NOT_READY, "reading AWS") };
     }
     let name = name(input.aws_machine);
     let mut record = input.record.clone();
@@ -103,7 +115,7 @@ pub fn decide(input: &Input<'_>) -> Decision {
     let scope = Scope { deleting: false, ..scope };
     let found = see::instance(input.snapshot, &record, &scope.id, &name).cloned();
     if let Some(found) = &found {
-        adopt(&mut record, &name, found);
+        adopt(&mut record, &name, found, input);
     }
     let lost = failure(input, &record, &name, found.as_ref());
     let node = input.machine.status.as_ref().is_some_and(|it| it.node_ref.is_some());
@@ -154,8 +166,10 @@ fn clone<'a>(input: &Input<'a>) -> Input<'a> {
 }
 
 /// The instance was made: it is this machine's for good.
-fn adopt(record: &mut Record, name: &str, found: &FoundInstance) {
-    record.intents.remove(&Instance::key(name));
+fn adopt(record: &mut Record, name: &str, found: &FoundInstance, input: &Input<'_>) {
+    if record.intents.remove(&Instance::key(name)).is_some() {
+        record.created = Some(Settled::now(input.now, input.snapshot.since, record.created));
+    }
     record.ids.insert(Instance::key(name), found.id.clone());
     if record.provider_id.is_none() && !found.status.zone.is_empty() {
         record.provider_id = Some(format!("aws:///{}/{}", found.status.zone, found.id));
@@ -168,7 +182,7 @@ fn failure(input: &Input<'_>, record: &Record, name: &str, found: Option<&FoundI
         let message = format!("{} is {}, and is not made again; delete the Machine to replace it", found.id, found.status.state);
         return Some((reason::INSTANCE_TERMINATED, message));
     }
-    let id = record.ids.get(&Instance::key(name)).filter(|id| input.snapshot.absent.contains_key(*id) && found.is_none())?;
+    let id = record.ids.get(&Instance::key(name)).filter(|id| found.is_none() && is_gone(input.snapshot, record, id))?;
     Some((reason::INSTANCE_NOT_FOUND, format!("{id} does not exist any more, and is not made again; delete the Machine to replace it")))
 }
 
@@ -204,16 +218,16 @@ fn ask(
 ) -> Plan {
     let mut absent = input.snapshot.absent.clone();
     // It is still shown for an hour, and there is nothing left to ask about it.
-    absent.extend(found.filter(|it| it.status.state == "terminated").map(|it| (it.id.clone(), input.now)));
+    absent.extend(found.filter(|it| it.status.state == "terminated").map(|it| (it.id.clone(), f64::INFINITY)));
     let record = Record { id: input.cluster_record.id.clone(), ..record.clone() };
     let (record, absent, read_at) = (&record, &absent, &input.snapshot.read_at);
-    let trusted_from = trusted_from(input.snapshot, record);
-    plan(&Question { desired, observed, record, absent, read_at, now: input.now, stopped, trusted_from, random: input.random })
+    let (trusted_from, proven_from) = (trusted_from(input.snapshot, record), proven_from(input.snapshot, record));
+    plan(&Question { desired, observed, record, absent, read_at, now: input.now, stopped, trusted_from, proven_from, random: input.random })
 }
 
 fn conclude(base: Decision, plan: Plan, record: &Record, desired: Desired, input: &Input<'_>) -> Decision {
     let interest = Interest { reads: plan.awaits.clone(), ..Interest::default() };
-    Decision { record: record.before(&plan, Settled { at: input.now, by: input.snapshot.since }), plan, desired, interest, ..base }
+    Decision { record: record.before(&plan, input.now, input.snapshot.since), plan, desired, interest, ..base }
 }
 
 /// A load balancer forwards only to zones that it has a subnet in.

@@ -3,20 +3,22 @@
 //! talks to an API server.
 
 use std::collections::BTreeMap;
+use std::fmt;
 
 use crds::cluster::AWSIdentityKind;
 use crds::names::{BLOCK_MOVE_ANNOTATION, ID_ANNOTATION, INTENT_ANNOTATION};
 use crds::{AWSCluster, AWSMachine};
 use serde_json::{Map, Value, json};
 
-use crate::{Action, Intent, Invalid, Key, Kind, Outcome, Plan, Timestamp};
+use crate::{Action, Intent, Invalid, Key, Kind, Outcome, Plan, READ_LAG, Timestamp};
 
 /// Annotation of an AWSCluster: AWS ids of what is never made again once it was there. JSON, key to id.
 pub const RECORDED_ANNOTATION: &str = "cluster.kurator.dev/recorded";
 /// Annotation of an AWSCluster: the availability zones that were chosen for it, separated by commas.
 pub const ZONES_ANNOTATION: &str = "cluster.kurator.dev/zones";
 
-/// Annotation of an AWSCluster: when the latest creation was settled, and since when the process acts that settled it; both in seconds since 1970.
+/// Annotation of AWSClusters and AWSMachines: when the latest creation was settled, since when the process acts that settled it, and, while that
+/// matters, until when reads may lack what processes before that one made; all in seconds since 1970.
 pub const CREATED_ANNOTATION: &str = "cluster.kurator.dev/created";
 
 /// What lasts of an AWSCluster or AWSMachine besides what its author wrote.
@@ -46,18 +48,37 @@ pub struct Settled {
     pub at: Timestamp,
     /// [`Snapshot::since`](crate::Snapshot::since) of the process.
     pub by: Timestamp,
+    /// Reads that begin before may lack what processes before that one made; 0 when none does.
+    pub earlier: Timestamp,
 }
 
 impl Settled {
     fn parse(text: &str) -> Option<Settled> {
-        let (at, by) = text.split_once(' ')?;
-        Some(Settled { at: at.parse().ok()?, by: by.parse().ok()? })
+        let mut numbers = text.split(' ').map(|it| it.parse().ok());
+        let (at, by) = (numbers.next()??, numbers.next()??);
+        Some(Settled { at, by, earlier: numbers.next().flatten().unwrap_or_default() })
     }
 
-    /// Whether the process that acts since `since` did it.
-    pub(crate) fn is_by(&self, since: Timestamp) -> bool {
+    /// A creation is settled now, by the process that acts since `by`, after what was written down.
+    pub(crate) fn now(at: Timestamp, by: Timestamp, before: Option<Settled>) -> Settled {
+        let earlier = before.map_or(0.0, |it| it.trusted_from(by));
+        Settled { at: at.ceil(), by, earlier: if earlier > at { earlier } else { 0.0 } }
+    }
+
+    /// From when on reads show the process that acts since `since` what others made before it.
+    pub(crate) fn trusted_from(&self, since: Timestamp) -> Timestamp {
         // As precise as it is written down.
-        (self.by - since).abs() < 0.001
+        match (self.by - since).abs() < 0.001 {
+            true => self.earlier,
+            false => self.earlier.max(self.at + READ_LAG),
+        }
+    }
+}
+
+impl fmt::Display for Settled {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{:.0} {:.3}", self.at, self.by)?;
+        if self.earlier > 0.0 { write!(f, " {:.0}", self.earlier) } else { Ok(()) }
     }
 }
 
@@ -94,10 +115,12 @@ impl Record {
     /// As [`of_cluster`](Self::of_cluster), or the provider id is none of AWS's.
     pub fn of_machine(it: &AWSMachine) -> Result<Record, Invalid> {
         let name = it.metadata.name.clone().unwrap_or_default();
-        let text = it.metadata.annotations.as_ref().and_then(|all| all.get(INTENT_ANNOTATION)).map(String::as_str);
+        let annotations = it.metadata.annotations.as_ref();
+        let text = |name| annotations.and_then(|all| all.get(name)).map(String::as_str);
         let cloud_init = &it.spec.cloud_init;
         let mut res = Record {
-            intents: keyed(INTENT_ANNOTATION, text)?,
+            intents: keyed(INTENT_ANNOTATION, text(INTENT_ANNOTATION))?,
+            created: text(CREATED_ANNOTATION).and_then(Settled::parse),
             provider_id: it.spec.provider_id.clone().filter(|it| !it.is_empty()),
             secret: (!cloud_init.secret_prefix.is_empty())
                 .then(|| (cloud_init.secret_prefix.clone(), usize::try_from(cloud_init.secret_count).unwrap_or_default())),
@@ -119,11 +142,10 @@ impl Record {
     /// The merge patch that makes an AWSCluster say this; `None` when it already does.
     pub fn cluster_patch(&self, it: &AWSCluster) -> Option<Value> {
         let have = it.metadata.annotations.clone().unwrap_or_default();
-        let mut annotations = self.intent_annotations();
+        let mut annotations = self.creation_annotations();
         let some = |text: String| (!text.is_empty()).then_some(text);
         annotations.insert(ID_ANNOTATION, some(self.id.clone()));
         annotations.insert(ZONES_ANNOTATION, some(self.zones.join(",")));
-        annotations.insert(CREATED_ANNOTATION, self.created.map(|it| format!("{:.0} {:.3}", it.at, it.by)));
         annotations.insert(RECORDED_ANNOTATION, (!self.ids.is_empty()).then(|| unkeyed(&self.ids)));
         let mut spec = Map::new();
         if let Some((host, port)) = self.endpoint.as_ref().filter(|_| it.spec.control_plane_endpoint.is_unset()) {
@@ -147,14 +169,14 @@ impl Record {
         if prefix.as_deref().unwrap_or_default() != it.spec.cloud_init.secret_prefix {
             spec.insert("cloudInit".into(), json!({"secretPrefix": prefix, "secretCount": count}));
         }
-        patch(&have, self.intent_annotations(), spec, it.metadata.resource_version.as_deref())
+        patch(&have, self.creation_annotations(), spec, it.metadata.resource_version.as_deref())
     }
 
     /// What has to be on the object before the plan is carried out.
-    pub(crate) fn before(&self, plan: &Plan, now: Settled) -> Record {
+    pub(crate) fn before(&self, plan: &Plan, now: Timestamp, since: Timestamp) -> Record {
         let mut res = self.clone();
         if plan.close.iter().any(|key| res.intents.contains_key(key)) {
-            res.created = Some(Settled { at: now.at.ceil(), ..now });
+            res.created = Some(Settled::now(now, since, res.created));
         }
         res.intents.retain(|key, _| !plan.close.contains(key));
         res.intents.extend(plan.open.clone());
@@ -188,10 +210,11 @@ impl Record {
         res
     }
 
-    fn intent_annotations(&self) -> BTreeMap<&'static str, Option<String>> {
+    fn creation_annotations(&self) -> BTreeMap<&'static str, Option<String>> {
         let open = !self.intents.is_empty();
         BTreeMap::from([
             (INTENT_ANNOTATION, open.then(|| unkeyed(&self.intents))),
+            (CREATED_ANNOTATION, self.created.map(|it| it.to_string())),
             (BLOCK_MOVE_ANNOTATION, open.then(|| "cluster-operator is creating AWS resources".to_owned())),
         ])
     }
@@ -237,4 +260,20 @@ fn unkeyed<T: serde::Serialize>(all: &BTreeMap<Key, T>) -> String {
     let all: BTreeMap<String, &T> = all.iter().map(|(key, value)| (key.to_string(), value)).collect();
     // Strings, numbers and JSON values always serialize.
     serde_json::to_string(&all).unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_an_earlier_process_made_stays_in_doubt_when_a_later_one_settles_something() {
+        let (first, second, third) = (1000.0, 2000.0, 2010.0);
+        let made = Settled::now(1999.5, first, None);
+        assert_eq!((made.to_string().as_str(), made.trusted_from(first)), ("2000 1000.000", 0.0));
+        let settled = Settled::parse(&Settled::now(2005.0, second, Some(made)).to_string()).expect("as it was written");
+        assert_eq!(settled.trusted_from(second), 2000.0 + READ_LAG, "its own writes it remembers");
+        assert_eq!(settled.trusted_from(third), 2005.0 + READ_LAG);
+        assert_eq!(Settled::now(2100.0, third, Some(settled)).trusted_from(third), 0.0, "it is long ago");
+    }
 }

@@ -11,7 +11,7 @@ pub type Tags = BTreeMap<String, String>;
 /// Seconds since 1970, UTC.
 pub type Timestamp = f64;
 
-/// What one Describe call (with its pages) reads. A snapshot is published only when every page of every kind asked for was read.
+/// What one Describe call (with its pages) reads. What a snapshot shows of a kind is all of its pages, or an earlier read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Read {
     Vpcs,
@@ -36,7 +36,7 @@ pub struct Snapshot {
     pub since: Timestamp,
     /// When the latest successful read of each kind *began*. Kinds never read are absent: nothing may be concluded from their emptiness.
     pub read_at: BTreeMap<Read, Timestamp>,
-    /// Available zones that need no opt-in, sorted.
+    /// Available zones that need no opt-in, sorted. Empty until they were read.
     pub zones: Vec<String>,
     pub vpcs: Shared<FoundVpc>,
     pub subnets: Shared<FoundSubnet>,
@@ -51,8 +51,15 @@ pub struct Snapshot {
     pub network_interfaces: Shared<FoundNetworkInterface>,
     /// VPCs whose interfaces and groups (also untagged ones) and whose load balancers' tags were read, and when that began.
     pub deleting_vpcs_read: BTreeMap<String, Timestamp>,
-    /// Ids that were read one by one and do not exist, and when that was found.
+    /// Ids that were read one by one and were not found, and when. Reads lag: see [`is_gone`](crate::is_gone).
     pub absent: BTreeMap<String, Timestamp>,
+}
+
+impl Snapshot {
+    /// Which of these kinds were never read.
+    pub(crate) fn lacks(&self, reads: impl IntoIterator<Item = Read>) -> BTreeSet<Read> {
+        reads.into_iter().filter(|it| !self.read_at.contains_key(it)).collect()
+    }
 }
 
 #[derive(Clone, Debug, PartialEq)]

@@ -2,7 +2,7 @@
 
 mod world;
 
-use plan::{Outcome, Tags, Vpc};
+use plan::{Outcome, Part, Read, Tags, Vpc};
 use serde_json::json;
 use world::driver::Fleet;
 use world::{Faults, World};
@@ -141,6 +141,8 @@ fn a_cluster_of_another_provider_is_taken_over_when_its_vpc_is_named() {
 #[test]
 fn a_lost_load_balancer_and_a_lost_vpc_are_never_replaced() {
     let (mut world, mut fleet) = settled("prod");
+    // Longer than reads may lag.
+    (0..7).for_each(|_| world.tick());
     world.truth.load_balancers.clear();
     world.truth.network_interfaces.clear();
     let calls = world.log.iter().filter(|(_, it)| matches!(it, Outcome::Done)).count();
@@ -151,6 +153,20 @@ fn a_lost_load_balancer_and_a_lost_vpc_are_never_replaced() {
     assert!(decision.plan.blocked.iter().any(|(key, why)| key.to_string() == "load-balancer/apiserver" && why.starts_with("lost: ")));
     assert!(decision.plan.actions.is_empty(), "{}", decision.plan);
     assert_eq!(world.log.len(), calls + 1, "nothing but one question was asked");
+}
+
+#[test]
+fn the_target_group_of_a_load_balancer_that_somebody_removed_goes_with_the_cluster() {
+    let mut world = World::new(7, Faults::default());
+    let mut fleet = Fleet::new("prod", json!({"controlPlaneLoadBalancer": {"loadBalancerType": "nlb"}}));
+    fleet.settle(&mut world);
+    assert_eq!(world.target_groups.len(), 1);
+    world.truth.load_balancers.clear();
+    world.truth.network_interfaces.clear();
+    fleet.delete(&world);
+    fleet.settle(&mut world);
+    assert_eq!(world.inventory(), Vec::<String>::new());
+    assert_eq!(world.log.iter().filter(|(what, _)| what.starts_with("delete  load-balancer/")).count(), 1);
 }
 
 #[test]
@@ -235,4 +251,62 @@ fn a_stopped_instance_is_left_as_it_is() {
     world.truth.instances[0].status.state = "stopped".into();
     assert!(fleet.look_at_machines(&mut world));
     assert_eq!(world.truth.instances[0].status.state, "stopped");
+}
+
+#[test]
+fn a_cluster_is_not_gone_before_reads_show_what_an_earlier_process_made() {
+    let mut world = World::new(7, Faults::default());
+    let mut fleet = Fleet::new("prod", json!({}));
+    let created = format!("{:.0} {:.3}", world.now, world.now - 100.0);
+    fleet.aws_cluster.metadata.annotations.get_or_insert_default().insert(plan::CREATED_ANNOTATION.into(), created);
+    fleet.delete(&world);
+    assert!(!fleet.decide(&mut world).finished);
+    (0..7).for_each(|_| world.tick());
+    assert!(fleet.decide(&mut world).finished);
+}
+
+#[test]
+fn nothing_is_concluded_from_what_was_never_read_and_who_does_not_need_it_goes_on() {
+    let (mut world, mut fleet) = settled("prod");
+    fleet.add_machine("worker-0", false, json!({}));
+    fleet.add_machine("control-plane-0", true, json!({}));
+    let mut snapshot = fleet.snapshot(&mut world);
+    for read in [Read::LoadBalancers, Read::TargetGroups] {
+        snapshot.read_at.remove(&read);
+    }
+    assert!(fleet.decide_with(&mut world, &snapshot).plan.is_settled(), "its load balancer is a classic one");
+    assert!(!fleet.decide_machine_with(&mut world, "control-plane-0", &snapshot).plan.actions.is_empty());
+    for (read, machines) in [(Read::Addresses, [true, true]), (Read::ClassicLoadBalancers, [true, false]), (Read::Vpcs, [false, false])] {
+        let mut snapshot = fleet.snapshot(&mut world);
+        snapshot.read_at.remove(&read);
+        let decision = fleet.decide_with(&mut world, &snapshot);
+        assert!(decision.plan.actions.is_empty() && decision.interest.needs(&Part::Kind(read)), "{read:?}: {}", decision.plan);
+        for (name, goes_on) in ["worker-0", "control-plane-0"].into_iter().zip(machines) {
+            let decision = fleet.decide_machine_with(&mut world, name, &snapshot);
+            assert_eq!((!decision.plan.actions.is_empty(), decision.waits.is_none()), (goes_on, goes_on), "{read:?} {name}");
+        }
+    }
+}
+
+#[test]
+fn a_deleted_cluster_is_not_gone_while_its_addresses_were_never_read() {
+    let (mut world, mut fleet) = settled("prod");
+    fleet.delete(&world);
+    while !fleet.finished && world.truth.vpcs.len() == 1 {
+        fleet.look(&mut world);
+        world.tick();
+    }
+    let address = plan::FoundAddress {
+        id: "eipalloc-left".into(),
+        public_ip: "198.51.100.9".into(),
+        association_id: None,
+        network_interface_id: None,
+        tags: Tags::new(),
+    };
+    world.truth.addresses.push(address);
+    let mut snapshot = fleet.snapshot(&mut world);
+    snapshot.read_at.remove(&Read::Addresses);
+    snapshot.addresses = Default::default();
+    assert!(!fleet.decide_with(&mut world, &snapshot).finished);
+    assert!(fleet.decide(&mut world).finished, "that one is somebody else's");
 }

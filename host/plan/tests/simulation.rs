@@ -5,7 +5,7 @@ mod world;
 
 use std::collections::BTreeMap;
 
-use plan::{Outcome, Tags};
+use plan::{Kind, Outcome, State, Tags};
 use serde_json::json;
 use world::driver::Fleet;
 use world::{Faults, World};
@@ -17,8 +17,8 @@ fn counts(list: &[(&str, usize)]) -> BTreeMap<String, usize> {
     list.iter().map(|(kind, count)| (kind.to_string(), *count)).collect()
 }
 
-fn network(zones: usize) -> BTreeMap<String, usize> {
-    counts(&[
+fn network(zones: usize, kind: &str) -> BTreeMap<String, usize> {
+    let mut res = counts(&[
         ("vpc", 1),
         ("subnet", 2 * zones),
         ("internet-gateway", 1),
@@ -27,7 +27,9 @@ fn network(zones: usize) -> BTreeMap<String, usize> {
         ("route-table", 2 * zones),
         ("security-group", 4),
         ("load-balancer", 1),
-    ])
+    ]);
+    res.extend(counts(&[("target-group", 1)]).into_iter().filter(|_| kind == "nlb"));
+    res
 }
 
 fn spec(zones: usize, kind: &str, scheme: &str) -> serde_json::Value {
@@ -50,7 +52,7 @@ fn a_cluster_comes_and_goes_without_one_refused_call() {
         let mut world = World::new(1, NO_FAULTS);
         let mut fleet = Fleet::new("prod", spec(zones, kind, scheme));
         fleet.settle(&mut world);
-        assert_eq!(world.counts(), network(zones), "{kind} {scheme}");
+        assert_eq!(world.counts(), network(zones, kind), "{kind} {scheme}");
         let calls = world.log.len();
         for _ in 0..3 {
             fleet.look(&mut world);
@@ -93,7 +95,7 @@ fn everything_that_can_go_wrong_leaves_the_exact_set() {
         fleet.add_machine("worker-0", false, json!({}));
         fleet.settle(&mut world);
         settle_after_faults(&mut world, &mut fleet);
-        let mut expected = network(zones);
+        let mut expected = network(zones, kind);
         expected.extend(counts(&[("instance", 2), ("secret", 2)]));
         assert_eq!(world.counts(), expected, "seed {seed}: {:#?}", world.inventory());
         world.faults = ALL_FAULTS;
@@ -118,6 +120,111 @@ fn a_cluster_deleted_in_the_middle_of_its_creation_leaves_nothing() {
         fleet.settle(&mut world);
         assert_eq!(world.inventory(), Vec::<String>::new(), "seed {seed}");
     }
+}
+
+/// A fleet whose only machine was made this moment, and of which reads show nothing yet to a process that has just started.
+fn restarted_behind_reads() -> (World, Fleet) {
+    let mut world = World::new(4, NO_FAULTS);
+    let mut fleet = Fleet::new("prod", spec(1, "classic", "internet-facing"));
+    fleet.settle(&mut world);
+    (0..12).for_each(|_| world.tick());
+    fleet.add_machine("worker-0", false, json!({}));
+    while fleet.machines["worker-0"].1.spec.provider_id.is_none() {
+        fleet.look_at_machines(&mut world);
+    }
+    world.faults.lag = 3;
+    fleet.restart(&mut world);
+    assert!(fleet.snapshot(&mut world).instances.is_empty());
+    (world, fleet)
+}
+
+#[test]
+fn an_instance_that_reads_do_not_show_yet_is_not_lost_and_keeps_its_bootstrap_data() {
+    let (mut world, mut fleet) = restarted_behind_reads();
+    for _ in 0..20 {
+        fleet.look_at_machines(&mut world);
+        assert_eq!(fleet.decide_machine(&mut world, "worker-0").failed, None);
+        assert_eq!(world.secrets.len(), 1);
+        world.tick();
+    }
+    assert!(fleet.look_at_machines(&mut world));
+    assert_eq!(world.truth.instances.len(), 1);
+}
+
+#[test]
+fn a_machine_deleted_before_reads_show_its_instance_leaves_nothing() {
+    let (mut world, mut fleet) = restarted_behind_reads();
+    fleet.delete_machine("worker-0");
+    fleet.settle(&mut world);
+    assert!(fleet.machines.is_empty() && world.secrets.is_empty());
+    assert!(world.truth.instances.iter().all(|it| it.status.state == "terminated"), "{:#?}", world.inventory());
+}
+
+#[test]
+fn an_instance_that_is_lost_is_found_to_be_so_also_after_a_restart() {
+    let (mut world, mut fleet) = restarted_behind_reads();
+    world.truth.instances.clear();
+    world.truth.network_interfaces.retain(|it| it.attached_instance.is_none());
+    for _ in 0..10 {
+        fleet.look_at_machines(&mut world);
+        world.tick();
+    }
+    assert!(fleet.decide_machine(&mut world, "worker-0").failed.is_some());
+    assert!(world.secrets.is_empty());
+}
+
+#[test]
+fn a_cluster_deleted_before_reads_show_it_leaves_nothing() {
+    for looks in 1..8 {
+        let mut world = World::new(5, NO_FAULTS);
+        let mut fleet = Fleet::new("prod", spec(2, "classic", "internet-facing"));
+        (0..12).for_each(|_| world.tick());
+        for _ in 0..looks {
+            fleet.look(&mut world);
+        }
+        world.faults.lag = 3;
+        fleet.restart(&mut world);
+        fleet.delete(&world);
+        fleet.settle(&mut world);
+        assert_eq!(world.inventory(), Vec::<String>::new(), "after {looks} looks");
+    }
+}
+
+fn created(world: &World, kind: &str) -> usize {
+    world.log.iter().filter(|(what, _)| what.starts_with(&format!("create  {kind}/"))).count()
+}
+
+#[test]
+fn a_nat_gateway_that_fails_is_replaced_at_once() {
+    let mut world = World::new(6, Faults { failed_start: 100, ..NO_FAULTS });
+    let mut fleet = Fleet::new("prod", spec(1, "classic", "internet-facing"));
+    while world.truth.nat_gateways.iter().all(|it| it.state != State::Failed) {
+        fleet.look(&mut world);
+        world.tick();
+    }
+    world.faults.failed_start = 0;
+    let begun = world.now;
+    fleet.settle(&mut world);
+    assert!(world.now - begun < 90.0, "it took {} s", world.now - begun);
+    assert_eq!((created(&world, "nat-gateway"), world.counts()), (2, network(1, "classic")));
+}
+
+#[test]
+fn a_nat_gateway_deleted_before_anybody_saw_it_is_replaced_at_once() {
+    let mut world = World::new(6, NO_FAULTS);
+    let mut fleet = Fleet::new("prod", spec(1, "classic", "internet-facing"));
+    while world.truth.nat_gateways.is_empty() {
+        let creates = |plan: &plan::Plan| plan.actions.iter().any(|it| it.key().kind == Kind::NatGateway);
+        world.faults.lost_reply = if creates(&fleet.decide(&mut world).plan) { 100 } else { 0 };
+        fleet.look(&mut world);
+    }
+    world.faults.lost_reply = 0;
+    world.truth.nat_gateways.clear();
+    world.truth.addresses.iter_mut().for_each(|it| it.association_id = None);
+    let begun = world.now;
+    fleet.settle(&mut world);
+    assert!(world.now - begun < 90.0, "it took {} s", world.now - begun);
+    assert_eq!((created(&world, "nat-gateway"), world.counts()), (3, network(1, "classic")));
 }
 
 /// The faults stop, and what they left is put in order.

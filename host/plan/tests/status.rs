@@ -224,25 +224,31 @@ fn a_failing_sweep_is_said_and_forgets_nothing() {
     let before = said(&fleet, &mut world, &[], None);
     fleet.aws_cluster.status = Some(before.clone());
     let problem = Problem { code: "AccessDenied".into(), message: "no".into(), who: Who::Administrator };
-    let record = Record::of_cluster(&fleet.aws_cluster).expect("a record");
     let snapshot = Snapshot::default();
     let decision = fleet.decide_with(&mut world, &snapshot);
     assert!(decision.plan.actions.is_empty());
+    let after = said_of(&fleet, &world, &snapshot, Some(&problem));
+    assert_eq!(ready(&after.conditions).reason, reason::ACCESS_DENIED);
+    assert_eq!((&after.network_status, &after.failure_domains), (&before.network_status, &before.failure_domains));
+    assert_eq!(after.initialization, before.initialization);
+    assert_eq!(said_of(&fleet, &world, &snapshot, None), before, "before AWS was read, nothing new is known");
+}
+
+/// What is said of a snapshot.
+fn said_of(fleet: &Fleet, world: &World, snapshot: &Snapshot, problem: Option<&Problem>) -> crds::AWSClusterStatus {
+    let decision = fleet.decide_with(&mut World::new(1, Faults::default()), snapshot);
+    let record = Record::of_cluster(&fleet.aws_cluster).expect("a record");
     let input = cluster::Input {
         cluster: &fleet.cluster,
         aws_cluster: &fleet.aws_cluster,
         machines: &[],
         rules: None,
-        snapshot: &snapshot,
+        snapshot,
         record: &record,
         now: world.now,
         random: "0",
     };
-    let it = status::Cluster { input: &input, decision: &decision, outcomes: &[], problem: Some(&problem), resolves: None, issuer: None };
-    let after = status::cluster(&it);
-    assert_eq!(ready(&after.conditions).reason, reason::ACCESS_DENIED);
-    assert_eq!((&after.network_status, &after.failure_domains), (&before.network_status, &before.failure_domains));
-    assert_eq!(after.initialization, before.initialization);
+    status::cluster(&status::Cluster { input: &input, decision: &decision, outcomes: &[], problem, resolves: None, issuer: None })
 }
 
 #[test]
@@ -291,7 +297,7 @@ fn wrong_fields_are_named() {
         spec.network.subnets: list the subnets of vpc-1 that the cluster may use
         spec.controlPlaneLoadBalancer.loadBalancerType: alb is not supported by cluster-operator: it does not forward TCP; use nlb or classic
         spec.controlPlaneLoadBalancer.healthCheckProtocol: UDP is no health check of a load balancer of this type
-        spec.region: us-east-1 has no availability zone that can be used"#]].assert_eq(&res);
+        vpc/main: reading AWS"#]].assert_eq(&res);
 }
 
 #[test]

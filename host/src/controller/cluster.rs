@@ -75,6 +75,7 @@ impl Controller for Clusters {
         let mut memory = self.memory.take(name);
         memory.refusals.begin(object.metadata.generation);
         let ended = self.drive(object, &mut memory).await;
+        memory.refusals.end();
         self.memory.put(name, memory);
         ended
     }
@@ -133,7 +134,7 @@ impl Clusters {
             tracing::info!(object = %seen.object.object_name(), reason = note.reason, "{}", note.message);
             management.note(&seen.object, note);
         }
-        memory.refusals.learn(&outcomes, Instant::now());
+        memory.refusals.learn(&pass.due, &outcomes, Instant::now());
         if seen.is_swept() && sweep::is_held_up(&outcomes) {
             memory.sweep.asked_for(now());
         }
@@ -172,7 +173,7 @@ fn decide(seen: &Seen, memory: &mut Remembered) -> Result<Pass, plan::Invalid> {
     let view = seen.region.view().borrow().clone();
     let snapshot = view.snapshot.clone().unwrap_or_default();
     let random = random();
-    let (object, now, problem) = (seen.object.clone(), now(), view.problem.clone());
+    let (object, now) = (seen.object.clone(), now());
     let mut decision = plan::cluster::decide(&Input {
         cluster: &seen.cluster,
         aws_cluster: &object,
@@ -183,6 +184,7 @@ fn decide(seen: &Seen, memory: &mut Remembered) -> Result<Pass, plan::Invalid> {
         now,
         random: &random,
     });
+    let problem = view.problem(&decision.interest).cloned();
     let mut due = memory.refusals.due(&mut decision.plan, &mut decision.record, Instant::now());
     if seen.is_swept() {
         sweep::hold(&memory.sweep, seen.is_forced(), &mut decision, &mut due);

@@ -9,7 +9,7 @@ use crds::cluster_api::{Cluster, Machine};
 use crds::{AWSCluster, AWSMachine, names};
 use kube::ResourceExt;
 use plan::machine::{Decision, Input};
-use plan::{Action, Image, ImageQuery, Problem, Record, Snapshot};
+use plan::{Action, Image, ImageQuery, Record, Snapshot};
 use tokio::time::Instant;
 
 use super::cluster::gone;
@@ -54,7 +54,7 @@ struct Pass {
     record: Record,
     cluster_record: Record,
     snapshot: Arc<Snapshot>,
-    problem: Option<Problem>,
+    view: Arc<aws::View>,
     now: plan::Timestamp,
     decision: Decision,
     /// The actions that may be tried now.
@@ -79,6 +79,7 @@ impl Controller for Machines {
         let mut refusals = self.memory.take(name);
         refusals.begin(object.metadata.generation);
         let ended = self.drive(object, &mut refusals).await;
+        refusals.end();
         self.memory.put(name, refusals);
         ended
     }
@@ -172,7 +173,7 @@ impl Machines {
     /// it has to be held: a cold cache looks like "no add-on".
     async fn decide(&self, seen: &mut Seen, refusals: &mut Refusals) -> Result<Result<Pass, plan::Invalid>, Error> {
         let view = seen.region.view().borrow().clone();
-        let mut pass = match Pass::new(seen, &view) {
+        let mut pass = match Pass::new(seen, view) {
             Ok(pass) => pass,
             Err(invalid) => return Ok(Err(invalid)),
         };
@@ -234,7 +235,7 @@ impl Machines {
             tracing::info!(object = %seen.object.object_name(), reason = note.reason, "{}", note.message);
             management.note(&seen.object, note);
         }
-        refusals.learn(&outcomes, Instant::now());
+        refusals.learn(&pass.due, &outcomes, Instant::now());
         if let Some(patch) = record.after(plan, &outcomes).machine_patch(&seen.object) {
             seen.object = management.patch(&seen.object, patch).await?;
         }
@@ -251,7 +252,7 @@ impl Machines {
         }
         let outcomes = refusals.outcomes();
         let input = pass.input(seen, "");
-        let problem = pass.problem.as_ref().or(refusals.lookup_problem().filter(|_| seen.image.is_none()));
+        let problem = pass.view.problem(&decision.interest).or(refusals.lookup_problem().filter(|_| seen.image.is_none()));
         let status = plan::status::machine(&plan::status::Machine { input: &input, decision, outcomes: &outcomes, problem });
         management.say(&seen.object, &status).await?;
         let settled = decision.plan.is_settled() && decision.waits.is_none() && decision.invalid.is_none() && !decision.needs_bootstrap;
@@ -307,13 +308,13 @@ impl Machines {
 }
 
 impl Pass {
-    fn new(seen: &Seen, view: &aws::View) -> Result<Self, plan::Invalid> {
+    fn new(seen: &Seen, view: Arc<aws::View>) -> Result<Self, plan::Invalid> {
         let mut pass = Pass {
             object: seen.object.clone(),
             record: Record::of_machine(&seen.object)?,
             cluster_record: Record::of_cluster(&seen.aws_cluster)?,
             snapshot: view.snapshot.clone().unwrap_or_default(),
-            problem: view.problem.clone(),
+            view,
             now: now(),
             decision: Decision::default(),
             due: Vec::new(),

@@ -1,6 +1,6 @@
 //! Says as events what an action did. It never decides anything.
 
-use plan::{Action, Key, Kind, Outcome};
+use plan::{Action, Key, Kind, Outcome, Who};
 
 use super::refusals::Refusals;
 use crate::management::Note;
@@ -25,7 +25,7 @@ fn note(action: &Action, key: &Key, outcome: &Outcome) -> Option<Note> {
     let word = word(key.kind);
     let (warning, reason, message) = match outcome {
         Outcome::Done => (false, format!("Successful{verb}{word}"), format!("{key}: {past}")),
-        Outcome::Refused { retry: true, .. } => return None,
+        Outcome::Refused { retry: true, who: Who::Nobody, .. } => return None,
         Outcome::Refused { code, message, .. } => (true, format!("Failed{verb}{word}"), format!("{key}: {code}: {message}")),
         Outcome::Unknown { message } => (true, format!("Unknown{verb}{word}"), format!("{key}: outcome not known: {message}")),
     };
@@ -54,7 +54,7 @@ fn word(kind: Kind) -> &'static str {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use plan::{ElasticIp, Who};
+    use plan::ElasticIp;
     use tokio::time::Instant;
 
     #[test]
@@ -62,13 +62,15 @@ mod tests {
         let is = ElasticIp { name: "a".into() }.into();
         let actions = [Action::Delete { id: "eipalloc-1".into(), is, ids: Default::default() }];
         let key = actions[0].key();
-        let refused = |retry| Outcome::Refused { code: "AuthFailure".into(), message: "No.".into(), retry, who: Who::Administrator };
+        let refused = |retry, who| Outcome::Refused { code: "AuthFailure".into(), message: "No.".into(), retry, who };
         let mut refusals = Refusals::default();
-        let first = notes(&actions, &[(key.clone(), refused(false))], &refusals);
-        assert_eq!((first[0].warning, first[0].reason.as_str()), (true, "FailedDeleteEIP"));
-        assert!(notes(&actions, &[(key.clone(), refused(true))], &refusals).is_empty());
-        refusals.learn(&[(key.clone(), refused(false))], Instant::now());
-        assert!(notes(&actions, &[(key.clone(), refused(false))], &refusals).is_empty());
+        for (retry, who) in [(true, Who::Administrator), (true, Who::Author), (false, Who::Author), (false, Who::Nobody)] {
+            let first = notes(&actions, &[(key.clone(), refused(retry, who))], &refusals);
+            assert_eq!((first[0].warning, first[0].reason.as_str()), (true, "FailedDeleteEIP"));
+        }
+        assert!(notes(&actions, &[(key.clone(), refused(true, Who::Nobody))], &refusals).is_empty());
+        refusals.learn(&[], &[(key.clone(), refused(true, Who::Administrator))], Instant::now());
+        assert!(notes(&actions, &[(key.clone(), refused(true, Who::Administrator))], &refusals).is_empty());
         assert_eq!(notes(&actions, &[(key, Outcome::Done)], &refusals)[0].reason, "SuccessfulDeleteEIP");
     }
 }

@@ -8,12 +8,17 @@ use tokio::time::Instant;
 
 use super::queue::backoff;
 
+/// How long to leave alone what was done and had no effect.
+const AFTER_NO_EFFECT: Duration = Duration::from_secs(2);
+
 /// The refusals of one object, by key.
 #[derive(Default)]
 pub struct Refusals {
     refused: BTreeMap<Key, Refusal>,
     /// A question that actions need the answer of, and that AWS answered with a no.
     lookup: Option<(Problem, Refusal)>,
+    /// What was done in this look.
+    done: Vec<Action>,
     /// The version of the spec that they are about.
     generation: Option<i64>,
 }
@@ -25,16 +30,22 @@ struct Refusal {
 }
 
 impl Refusals {
-    /// A changed spec deserves a new try at once.
+    /// A look begins. A changed spec deserves a new try at once.
     pub fn begin(&mut self, generation: Option<i64>) {
         if self.generation != generation {
             *self = Refusals { generation, ..Refusals::default() };
         }
     }
 
+    /// A look ended. What was done is not kept: bootstrap data may be in it.
+    pub fn end(&mut self) {
+        self.done.clear();
+    }
+
     /// The actions of a plan but for those that are to be left alone for now, whose intents are not opened either.
     pub fn due(&mut self, plan: &mut Plan, record: &mut Record, now: Instant) -> Vec<Action> {
         self.refused.retain(|key, _| plan.actions.iter().any(|it| it.key() == *key));
+        self.hold_repeated(&plan.actions, now);
         let is_held = |key: &Key| self.refused.get(key).is_some_and(|it| it.not_before > now);
         let opened: Vec<Key> = plan.open.keys().filter(|it| is_held(it)).cloned().collect();
         for key in opened {
@@ -44,12 +55,23 @@ impl Refusals {
         plan.actions.iter().filter(|it| !is_held(&it.key())).cloned().collect()
     }
 
+    /// What was done and is asked for again, word for word, had no effect that can be seen: once more would have none either.
+    fn hold_repeated(&mut self, actions: &[Action], now: Instant) {
+        for action in actions.iter().filter(|it| self.done.contains(it)) {
+            let refusal = || Refusal { outcome: Outcome::Done, failures: 0, not_before: now + AFTER_NO_EFFECT };
+            self.refused.entry(action.key()).or_insert_with(refusal);
+        }
+    }
+
     /// Learns how actions ended.
-    pub fn learn(&mut self, outcomes: &[(Key, Outcome)], now: Instant) {
+    pub fn learn(&mut self, actions: &[Action], outcomes: &[(Key, Outcome)], now: Instant) {
         for (key, outcome) in outcomes {
             let failures = self.refused.remove(key).map_or(0, |it| it.failures);
             if let Some(refusal) = Refusal::after(failures, outcome, now) {
                 self.refused.insert(key.clone(), refusal);
+            }
+            if *outcome == Outcome::Done {
+                self.done.extend(actions.iter().filter(|it| it.key() == *key).cloned());
             }
         }
     }
@@ -103,9 +125,10 @@ fn delays(outcome: &Outcome) -> Option<(Duration, Duration)> {
     match outcome {
         Outcome::Done => None,
         Outcome::Unknown { .. } => Some((Duration::from_secs(1), Duration::from_secs(30))),
+        // Until somebody acts, one try is as good as many.
+        Outcome::Refused { who: Who::Administrator | Who::Author, .. } => Some((Duration::from_secs(10), Duration::from_secs(300))),
         Outcome::Refused { retry: true, .. } => Some((Duration::from_secs(1), Duration::from_secs(15))),
-        Outcome::Refused { who: Who::Nobody, .. } => Some((Duration::from_secs(2), Duration::from_secs(60))),
-        Outcome::Refused { .. } => Some((Duration::from_secs(10), Duration::from_secs(300))),
+        Outcome::Refused { .. } => Some((Duration::from_secs(2), Duration::from_secs(60))),
     }
 }
 
@@ -140,7 +163,7 @@ mod tests {
         let now = Instant::now();
         let key = Key::new(Kind::Vpc, "main");
         let mut refusals = Refusals::default();
-        refusals.learn(&[(key.clone(), refused(false, Who::Administrator))], now);
+        refusals.learn(&[], &[(key.clone(), refused(false, Who::Administrator))], now);
 
         let (mut plan, mut record) = plan_of(&key);
         assert!(refusals.due(&mut plan, &mut record, now + Duration::from_secs(9)).is_empty());
@@ -158,12 +181,38 @@ mod tests {
         let now = Instant::now();
         let key = Key::new(Kind::Vpc, "main");
         let mut refusals = Refusals::default();
-        for _ in 0..9 {
-            refusals.learn(&[(key.clone(), refused(false, Who::Administrator))], now);
+        for retry in [true, false] {
+            for _ in 0..9 {
+                refusals.learn(&[], &[(key.clone(), refused(retry, Who::Administrator))], now);
+            }
+            assert_eq!(refusals.next(), Some(now + Duration::from_secs(300)));
         }
-        assert_eq!(refusals.next(), Some(now + Duration::from_secs(300)));
-        refusals.learn(&[(key, Outcome::Done)], now);
+        refusals.learn(&[], &[(key.clone(), Outcome::Done)], now);
+        refusals.learn(&[], &[(key.clone(), refused(true, Who::Nobody))], now);
+        assert_eq!(refusals.next(), Some(now + Duration::from_secs(1)), "a throttle passes by itself");
+        refusals.learn(&[], &[(key, Outcome::Done)], now);
         assert_eq!(refusals.next(), None);
+    }
+
+    #[test]
+    fn what_was_done_without_effect_is_not_repeated_in_the_same_look() {
+        let now = Instant::now();
+        let key = Key::new(Kind::NatGateway, "a");
+        let mut refusals = Refusals::default();
+        refusals.begin(Some(1));
+        let (mut plan, mut record) = plan_of(&key);
+        let due = refusals.due(&mut plan, &mut record, now);
+        refusals.learn(&due, &[(key.clone(), Outcome::Done)], now);
+        let (mut plan, mut record) = plan_of(&key);
+        assert!(refusals.due(&mut plan, &mut record, now).is_empty());
+        assert_eq!(refusals.next(), Some(now + Duration::from_secs(2)));
+        let other = Action::Confirm { key: Key::new(Kind::NatGateway, "b"), id: "nat-2".into() };
+        let mut another = Plan { actions: vec![other.clone()], ..Plan::default() };
+        assert_eq!(refusals.due(&mut another, &mut record, now), [other]);
+
+        refusals.end();
+        let (mut plan, mut record) = plan_of(&key);
+        assert_eq!(refusals.due(&mut plan, &mut record, now + Duration::from_secs(2)).len(), 1, "a later look tries again");
     }
 
     #[test]
@@ -172,13 +221,13 @@ mod tests {
         let key = Key::new(Kind::Vpc, "main");
         let mut refusals = Refusals::default();
         refusals.begin(Some(1));
-        refusals.learn(&[(key.clone(), refused(false, Who::Author))], now);
+        refusals.learn(&[], &[(key.clone(), refused(false, Who::Author))], now);
         refusals.begin(Some(1));
         assert_eq!(refusals.outcomes().len(), 1);
         refusals.begin(Some(2));
         assert!(refusals.outcomes().is_empty());
 
-        refusals.learn(&[(key, refused(true, Who::Nobody))], now);
+        refusals.learn(&[], &[(key, refused(true, Who::Nobody))], now);
         refusals.due(&mut Plan::default(), &mut Record::default(), now);
         assert!(refusals.outcomes().is_empty());
     }

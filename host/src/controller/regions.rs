@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use plan::{FoundInstance, Interest, Read, Snapshot};
+use plan::{FoundInstance, Interest, Part, Read, Snapshot};
 
 use super::queue::Waker;
 use crate::context::ObjectName;
@@ -63,8 +63,7 @@ impl Regions {
         while view.changed().await.is_ok() {
             tokio::time::sleep(TOGETHER).await;
             let now = view.borrow_and_update().clone();
-            let problem = before.problem.as_ref().map(|it| &it.code) != now.problem.as_ref().map(|it| &it.code);
-            let news = News::between(before.snapshot.as_deref(), now.snapshot.as_deref(), problem);
+            let news = News::between(&before, &now);
             let names: Vec<ObjectName> = {
                 let state = self.lock();
                 let seats = state.seats.iter().filter(|(_, seat)| seat.region == region);
@@ -82,21 +81,33 @@ impl Regions {
 
 /// What is new in a snapshot.
 struct News {
-    /// Everything: the first snapshot, a whole sweep, or sweeps began to fail or to succeed.
+    /// Everything: the first snapshot, the first read of something, or all that can be read was read anew.
     all: bool,
     read: BTreeSet<Read>,
     deleting_vpcs: bool,
+    zones: bool,
     instances: BTreeSet<String>,
+    /// What began to fail or to succeed, or fails for another reason.
+    failing: Vec<Part>,
 }
 
 impl News {
-    fn between(before: Option<&Snapshot>, now: Option<&Snapshot>, problem: bool) -> Self {
+    fn between(before: &aws::View, now: &aws::View) -> Self {
         let none = Snapshot::default();
-        let (old, new) = (before.unwrap_or(&none), now.unwrap_or(&none));
-        let oldest = |it: &Snapshot| it.read_at.values().copied().fold(f64::INFINITY, f64::min);
-        let all = problem || before.is_some() != now.is_some() || old.read_at.len() != new.read_at.len() || oldest(old) < oldest(new);
+        let (old, new) = (before.snapshot.as_deref().unwrap_or(&none), now.snapshot.as_deref().unwrap_or(&none));
+        let failing = |view: &aws::View, read: &Read| view.problems.contains_key(&Part::Kind(*read));
+        // What cannot be read must not keep the settled from being looked at.
+        let oldest = |view: &aws::View, it: &Snapshot| {
+            it.read_at.iter().filter(|(read, _)| !failing(view, read)).map(|(_, at)| *at).fold(f64::INFINITY, f64::min)
+        };
+        let code = |view: &aws::View, part: &Part| view.problems.get(part).map(|it| it.code.clone());
+        let parts = before.problems.keys().chain(now.problems.keys());
         News {
-            all,
+            all: before.snapshot.is_some() != now.snapshot.is_some()
+                || old.read_at.len() != new.read_at.len()
+                || oldest(before, old) < oldest(now, new),
+            zones: old.zones != new.zones,
+            failing: parts.filter(|it| code(before, it) != code(now, it)).cloned().collect(),
             read: new.read_at.iter().filter(|(read, at)| old.read_at.get(read) != Some(at)).map(|(read, _)| *read).collect(),
             deleting_vpcs: old.deleting_vpcs_read != new.deleting_vpcs_read,
             instances: match old.instances.is_same(&new.instances) {
@@ -110,6 +121,8 @@ impl News {
         self.all
             || !self.read.is_disjoint(&seat.interest.reads)
             || (self.deleting_vpcs && !seat.interest.deleting_vpcs.is_empty())
+            || (self.zones && seat.interest.zones)
+            || self.failing.iter().any(|it| seat.interest.needs(it))
             || seat.instance.as_ref().is_some_and(|it| self.instances.contains(it))
     }
 }
@@ -129,9 +142,14 @@ fn changed_instances(before: &[FoundInstance], now: &[FoundInstance]) -> BTreeSe
 #[cfg(test)]
 mod tests {
     use super::*;
+    use plan::{Problem, Who};
 
-    fn snapshot(reads: &[(Read, f64)]) -> Snapshot {
-        Snapshot { read_at: reads.iter().copied().collect(), ..Snapshot::default() }
+    fn view(reads: &[(Read, f64)], failing: &[Read]) -> aws::View {
+        let problem = Problem { code: "UnauthorizedOperation".into(), message: "no".into(), who: Who::Administrator };
+        aws::View {
+            snapshot: Some(Arc::new(Snapshot { read_at: reads.iter().copied().collect(), ..Snapshot::default() })),
+            problems: failing.iter().map(|it| (Part::Kind(*it), problem.clone())).collect(),
+        }
     }
 
     fn waiting_for(read: Read) -> Seat {
@@ -141,9 +159,9 @@ mod tests {
 
     #[test]
     fn a_partial_sweep_wakes_only_those_that_wait_for_what_was_read() {
-        let before = snapshot(&[(Read::Vpcs, 1.0), (Read::NatGateways, 1.0)]);
-        let now = snapshot(&[(Read::Vpcs, 1.0), (Read::NatGateways, 11.0)]);
-        let news = News::between(Some(&before), Some(&now), false);
+        let before = view(&[(Read::Vpcs, 1.0), (Read::NatGateways, 1.0)], &[]);
+        let now = view(&[(Read::Vpcs, 1.0), (Read::NatGateways, 11.0)], &[]);
+        let news = News::between(&before, &now);
         assert!(news.concerns(&waiting_for(Read::NatGateways)));
         assert!(!news.concerns(&waiting_for(Read::Vpcs)));
         assert!(!news.concerns(&Seat::default()));
@@ -151,11 +169,22 @@ mod tests {
 
     #[test]
     fn a_whole_sweep_wakes_the_settled_too() {
-        let before = snapshot(&[(Read::Vpcs, 1.0), (Read::NatGateways, 11.0)]);
-        let now = snapshot(&[(Read::Vpcs, 301.0), (Read::NatGateways, 301.0)]);
-        assert!(News::between(Some(&before), Some(&now), false).concerns(&Seat::default()));
-        assert!(News::between(None, Some(&now), false).concerns(&Seat::default()));
-        assert!(News::between(Some(&now), Some(&now), true).concerns(&Seat::default()));
-        assert!(!News::between(Some(&now), Some(&now), false).concerns(&Seat::default()));
+        let before = view(&[(Read::Vpcs, 1.0), (Read::NatGateways, 11.0)], &[]);
+        let now = view(&[(Read::Vpcs, 301.0), (Read::NatGateways, 301.0)], &[]);
+        assert!(News::between(&before, &now).concerns(&Seat::default()));
+        assert!(News::between(&aws::View::default(), &now).concerns(&Seat::default()));
+        assert!(!News::between(&now, &now).concerns(&Seat::default()));
+    }
+
+    #[test]
+    fn a_read_that_fails_wakes_only_those_that_wait_for_it_and_keeps_no_whole_sweep_from_the_settled() {
+        let before = view(&[(Read::Vpcs, 1.0), (Read::NatGateways, 1.0)], &[]);
+        let failing = view(&[(Read::Vpcs, 1.0), (Read::NatGateways, 1.0)], &[Read::NatGateways]);
+        for news in [News::between(&before, &failing), News::between(&failing, &before)] {
+            assert!(news.concerns(&waiting_for(Read::NatGateways)));
+            assert!(!news.concerns(&waiting_for(Read::Vpcs)) && !news.concerns(&Seat::default()));
+        }
+        let swept = view(&[(Read::Vpcs, 301.0), (Read::NatGateways, 1.0)], &[Read::NatGateways]);
+        assert!(News::between(&failing, &swept).concerns(&Seat::default()));
     }
 }

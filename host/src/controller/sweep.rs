@@ -9,7 +9,7 @@ use crds::AWSCluster;
 use futures::future::join_all;
 use plan::cluster::Decision;
 use plan::leftover::{Leftover, Look, Sweep, serves_another};
-use plan::{Action, Key, Outcome, Problem, Record, Vpc, Who, see};
+use plan::{Action, Key, Outcome, Problem, Read, Record, Snapshot, Vpc, Who, see};
 use tokio::time::Instant;
 
 use super::looks::Ended;
@@ -47,6 +47,9 @@ pub async fn look(management: &Management, region: &Region, object: &Arc<Known<A
     sweep.done(now());
 }
 
+/// What says whose a VPC is.
+const NEEDED: [Read; 3] = [Read::Vpcs, Read::Subnets, Read::SecurityGroups];
+
 /// Where leftovers may be.
 enum Place {
     In(String),
@@ -62,7 +65,8 @@ pub fn vpc_id(object: &AWSCluster) -> Option<String> {
 }
 
 fn vpc(object: &AWSCluster, region: &Region, cluster: &str) -> Place {
-    let Some(snapshot) = region.view().borrow().snapshot.clone() else { return Place::Unknown };
+    let read = |it: &Arc<Snapshot>| NEEDED.iter().all(|read| it.read_at.contains_key(read));
+    let Some(snapshot) = region.view().borrow().snapshot.clone().filter(read) else { return Place::Unknown };
     let Ok(record) = Record::of_cluster(object) else { return Place::Unknown };
     let recorded = record.ids.get(&Vpc::key(see::MAIN));
     let given = Some(&object.spec.network.vpc.id).filter(|it| !it.is_empty());
@@ -73,7 +77,7 @@ fn vpc(object: &AWSCluster, region: &Region, cluster: &str) -> Place {
             false => Place::In(id.clone()),
         },
         // What was never recorded was never used.
-        Some(id) if recorded.is_none() || snapshot.absent.contains_key(id) => Place::Nowhere,
+        Some(id) if recorded.is_none() || plan::is_gone(&snapshot, &record, id) => Place::Nowhere,
         Some(_) => Place::Unknown,
     }
 }

@@ -1,4 +1,4 @@
-//! NAT gateways, which take minutes to come and to go. Deleted ones, which AWS shows for an hour, are left out.
+//! NAT gateways, which take minutes to come and to go. Deleted ones, which AWS shows for an hour, are left out of what is read.
 
 use aws_sdk_ec2::types::{Filter, NatGateway as AwsNatGateway, NatGatewayState, ResourceType};
 use plan::{ElasticIp, FoundNatGateway, Ids, NatGateway, Read, State, Subnet, Tags};
@@ -14,7 +14,8 @@ pub(crate) async fn describe(api: &Api, selections: Vec<Vec<Filter>>) -> Result<
     let mut res = Vec::new();
     for filters in selections {
         let page = pages!(api, "ec2:DescribeNatGateways", describe_nat_gateways.set_filter(filters), 1000, nat_gateways);
-        res.extend(page.into_iter().filter_map(found));
+        let left = page.into_iter().filter(|it| it.state != Some(NatGatewayState::Deleted));
+        res.extend(left.filter_map(found));
     }
     Ok(distinct(res, |it| &it.id))
 }
@@ -28,8 +29,7 @@ fn found(it: AwsNatGateway) -> Option<FoundNatGateway> {
         state: match it.state? {
             NatGatewayState::Pending => State::Creating,
             NatGatewayState::Failed => State::Failed,
-            NatGatewayState::Deleting => State::Deleting,
-            NatGatewayState::Deleted => return None,
+            NatGatewayState::Deleting | NatGatewayState::Deleted => State::Deleting,
             _ => State::Ready,
         },
         failure: it.failure_message.or(it.failure_code),
@@ -50,8 +50,8 @@ pub(crate) async fn create(region: &Inner, gateway: &NatGateway, with: &Tags, id
         .tag_specifications(tag_specification(ResourceType::Natgateway, with));
     let answer = region.api.write(ACTION, call.send()).await?;
     region.follow(Task::Kind(Read::NatGateways));
-    // A token outlives what it made: then AWS answers with what is deleted, and the next sweep shows nothing.
-    let Some(mut new) = found(answer.nat_gateway.ok_or_else(|| incomplete(ACTION))?) else { return Ok(()) };
+    // A token outlives what it made. What AWS answers with is shown, also when it is deleted: that ends this attempt.
+    let mut new = answer.nat_gateway.and_then(found).ok_or_else(|| incomplete(ACTION))?;
     new.tags.extend(with.clone());
     new.allocation_id.get_or_insert(address.to_owned());
     region.record(Read::NatGateways, made(new));

@@ -83,6 +83,10 @@ impl Administrator {
         call.send().await.unwrap().load_balancers.unwrap().remove(0).load_balancer_arn.unwrap()
     }
 
+    pub async fn delete_load_balancer(&self, arn: &str) {
+        self.elb.delete_load_balancer().load_balancer_arn(arn).send().await.unwrap();
+    }
+
     /// Its ARN.
     pub async fn target_group(&self, name: &str, vpc: &str, tag: Pair<'_>) -> String {
         let tag = balancing::Tag::builder().key(tag.0).value(tag.1).build();

@@ -51,7 +51,7 @@ fn gateway(attached: bool) -> InternetGateway {
     InternetGateway { name: "main".into(), vpc: "main".into(), attached }
 }
 
-fn nat_gateway() -> NatGateway {
+pub fn nat_gateway() -> NatGateway {
     NatGateway { name: ZONE.into(), subnet: "public".into(), elastic_ip: ZONE.into(), internet_gateway: "main".into() }
 }
 

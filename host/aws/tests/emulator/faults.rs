@@ -2,10 +2,10 @@
 
 use std::time::{Duration, Instant};
 
-use plan::{Interest, LoadBalancerKind, Outcome, Who};
+use plan::{Interest, LoadBalancerKind, Outcome, Read, Who};
 use serde_json::json;
 
-use crate::bed::{Bed, act, act_all, snapshot, until};
+use crate::bed::{Bed, act, act_all, awaiting, snapshot, until};
 use crate::cluster::*;
 
 #[tokio::test]
@@ -69,20 +69,58 @@ async fn a_throttled_creation_without_a_token_was_refused_and_may_be_tried_again
 }
 
 #[tokio::test]
-async fn who_may_not_read_is_told_which_permission_is_missing() {
+async fn who_may_not_read_one_kind_is_told_which_permission_is_missing_and_reads_the_others() {
     let bed = Bed::start(&[]).await;
     bed.faults(json!([{"kind": "access-denied", "action": "DescribeAddresses"}])).await;
     let region = bed.region().await;
-    region.interest("test", Interest::default());
+    let waiting = awaiting([Read::Addresses]);
+    region.interest("test", waiting.clone());
     let mut view = region.view();
-    let shown = view.wait_for(|it| it.problem.is_some()).await.unwrap().clone();
-    let problem = shown.problem.clone().unwrap();
+    let reads = |it: &aws::View| it.snapshot.as_ref().map(|it| it.read_at.len()).unwrap_or_default();
+    let shown = tokio::time::timeout(Duration::from_secs(20), view.wait_for(|it| reads(it) == 10)).await.unwrap().unwrap().clone();
+    assert!(!shown.snapshot.as_ref().unwrap().read_at.contains_key(&Read::Addresses));
+    let problem = shown.problem(&waiting).unwrap();
     assert_eq!((problem.code.as_str(), problem.who), ("UnauthorizedOperation", Who::Administrator));
     assert!(problem.message.contains("ec2:DescribeAddresses"), "{problem:?}");
-    assert!(shown.snapshot.is_none(), "part of a sweep is not shown");
+    assert_eq!(shown.problem(&awaiting([Read::Vpcs])), None, "nobody else is told");
     bed.faults(json!([])).await;
-    let shown = tokio::time::timeout(Duration::from_secs(20), view.wait_for(|it| it.problem.is_none())).await.unwrap().unwrap();
-    assert!(shown.snapshot.is_some());
+    let shown = tokio::time::timeout(Duration::from_secs(20), view.wait_for(|it| reads(it) == 11)).await.unwrap().unwrap();
+    assert!(shown.problems.is_empty());
+}
+
+#[tokio::test]
+async fn a_read_that_hangs_keeps_no_other_back() {
+    let bed = Bed::start(&[]).await;
+    let region = bed.swept().await;
+    bed.faults(json!([{"kind": "hang", "action": "DescribeAddresses", "seconds": 60.0}])).await;
+    let before = snapshot(&region).read_at.clone();
+    region.interest("test", awaiting([Read::Addresses, Read::Vpcs]));
+    let start = Instant::now();
+    let first = until(&region, |it| it.read_at[&Read::Vpcs] > before[&Read::Vpcs]).await.read_at[&Read::Vpcs];
+    until(&region, |it| it.read_at[&Read::Vpcs] > first).await;
+    assert!(start.elapsed().as_secs() < 30, "{:?}", start.elapsed());
+    assert_eq!(snapshot(&region).read_at[&Read::Addresses], before[&Read::Addresses]);
+}
+
+#[tokio::test]
+async fn what_cannot_be_read_of_one_vpc_keeps_the_deletion_of_no_other_back() {
+    let bed = Bed::start(&[]).await;
+    let region = bed.swept().await;
+    let mut ids = network(&region).await;
+    balancer(&region, LoadBalancerKind::Classic, &mut ids).await;
+    let (with, without) = (ids[&plan::Vpc::key("main")].clone(), bed.administrator().vpc("10.1.0.0/16").await);
+    let deleting = |vpc: &String| Interest { deleting_vpcs: [vpc.clone()].into(), ..Interest::default() };
+    bed.faults(json!([{"kind": "access-denied", "service": "elb", "action": "DescribeTags"}])).await;
+    region.interest("one", deleting(&with));
+    region.interest("other", deleting(&without));
+    let shown = until(&region, |it| it.deleting_vpcs_read.contains_key(&without)).await;
+    let view = region.view().borrow().clone();
+    assert!(!shown.deleting_vpcs_read.contains_key(&with));
+    assert_eq!(view.problem(&deleting(&with)).map(|it| it.who), Some(Who::Administrator), "{view:?}");
+    assert_eq!(view.problem(&deleting(&without)), None);
+    bed.faults(json!([])).await;
+    until(&region, |it| it.deleting_vpcs_read.contains_key(&with)).await;
+    assert_eq!(region.view().borrow().problem(&deleting(&with)), None);
 }
 
 #[tokio::test]

@@ -201,3 +201,32 @@ async fn what_is_recorded_is_confirmed_or_absent() {
     assert_eq!(absent, ["c1-apiserver", "i-0123456789abcdef0", "vpc-0123456789abcdef0"]);
     assert_eq!(snapshot(&other).vpcs[0].state, State::Ready);
 }
+
+#[tokio::test]
+async fn a_token_whose_nat_gateway_is_deleted_shows_it_as_going() {
+    let bed = Bed::start(&[]).await;
+    let region = bed.swept().await;
+    let mut ids = network(&region).await;
+    routes(&region, &mut ids).await;
+    remove_routes(&region, &ids).await;
+    assert_eq!(act(&region, create(nat_gateway(), &ids, Some("nat"))).await, Outcome::Done);
+    let shown: Vec<State> = snapshot(&region).nat_gateways.iter().map(|it| it.state).collect();
+    assert_eq!(shown, [State::Deleting]);
+}
+
+#[tokio::test]
+async fn what_is_left_of_a_load_balancer_that_somebody_removed_is_found_by_its_arn() {
+    let bed = Bed::start(&[]).await;
+    let region = bed.swept().await;
+    let mut ids = network(&region).await;
+    balancer(&region, LoadBalancerKind::Network, &mut ids).await;
+    let arn = ids[&plan::LoadBalancer::key("apiserver")].clone();
+    bed.administrator().delete_load_balancer(&arn).await;
+    let left = |account: Vec<(String, usize)>| account.iter().any(|it| it.0 == "target-group");
+    assert!(left(bed.account().await));
+    for _ in 0..2 {
+        let outcome = act(&region, delete(&arn, load_balancer(LoadBalancerKind::Network, false), &ids)).await;
+        assert_eq!(outcome, Outcome::Done, "also when nothing is left");
+    }
+    assert!(!left(bed.account().await));
+}

@@ -176,7 +176,7 @@ fn listed(specs: &[SubnetSpec], vpc: Ipv4Net, snapshot: &Snapshot) -> Result<Vec
         if zone.is_empty() {
             return Err(Invalid::new(field("availabilityZone"), "is needed for a subnet that is to be made"));
         }
-        if !snapshot.zones.contains(&zone) {
+        if !snapshot.zones.is_empty() && !snapshot.zones.contains(&zone) {
             return Err(Invalid::new(field("availabilityZone"), format!("{zone:?} is none of {}", snapshot.zones.join(", "))));
         }
         let range = parse(&field("cidrBlock"), &cidr)?;

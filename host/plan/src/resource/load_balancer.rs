@@ -72,6 +72,20 @@ pub struct Target {
 }
 
 impl LoadBalancer {
+    /// One of which nothing but its ARN, `...:loadbalancer/net/NAME/ID`, is known any more.
+    pub(crate) fn remains(name: &str, arn: &str) -> Self {
+        LoadBalancer {
+            name: name.to_owned(),
+            aws_name: arn.rsplit('/').nth(1).unwrap_or_default().to_owned(),
+            kind: LoadBalancerKind::Network,
+            internet_gateway: None,
+            internal: false,
+            subnets: BTreeSet::new(),
+            groups: BTreeSet::new(),
+            listener: None,
+            attributes: None,
+        }
+    }
     pub(super) fn after(&self) -> Vec<Key> {
         let mut res: Vec<Key> = self.internet_gateway.iter().map(InternetGateway::key).collect();
         res.extend(self.groups.iter().map(SecurityGroup::key));

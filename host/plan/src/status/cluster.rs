@@ -10,7 +10,7 @@ use crds::conditions::cluster::{
 use crds::conditions::{PAUSED, READY, reason};
 use crds::status::{FailureDomain, Initialization};
 
-use super::condition::{Said, lacking, merge, paused_said, problem};
+use super::condition::{Said, lacking, merge, paused, paused_said, problem, was_said};
 use crate::cluster::{Decision, Input, deleting, load_balancer_kind};
 use crate::iam::check::{Finding, Status};
 use crate::see::{API_SERVER, GROUP_ROLES, MAIN};
@@ -64,7 +64,11 @@ pub fn cluster(it: &Cluster<'_>) -> AWSClusterStatus {
     let mut ours: Vec<&str> = AREAS.iter().map(|(name, _)| *name).collect();
     ours.extend([DELETING, READY, PAUSED, SERVICE_ACCOUNT_ISSUER_READY]);
     // As long as AWS was not read, nothing is known, and what was said of it stays.
-    let read = !it.input.snapshot.read_at.is_empty();
+    let read = it.input.unread().is_none();
+    if !read && it.problem.is_none() && was_said(&previous.conditions) {
+        let conditions = paused(&previous.conditions, false, it.input.now, object.metadata.generation);
+        return AWSClusterStatus { conditions, ..previous };
+    }
     let keep = !read || deleting(object);
     AWSClusterStatus {
         ready: provisioned,

@@ -67,6 +67,11 @@ pub fn not_ready(previous: &[Condition], reason: &'static str, message: &str, no
     merge(previous, said, generation, now, &[PAUSED, READY])
 }
 
+/// Whether an object has been judged before.
+pub(super) fn was_said(previous: &[Condition]) -> bool {
+    previous.iter().any(|it| it.type_ == READY)
+}
+
 pub(super) fn paused_said(paused: bool) -> Said<'static> {
     Said { status: paused, reason: if paused { reason::PAUSED } else { reason::NOT_PAUSED }, message: String::new() }
 }
@@ -104,8 +109,8 @@ pub(super) fn lacking(plan: &Plan, outcomes: &[(Key, Outcome)], concerns: impl F
         }
         let outcome = outcomes.iter().rev().find(|(other, _)| *other == key).map(|(_, outcome)| outcome);
         match (outcome, action) {
-            (Some(Outcome::Refused { code, message, retry, who }), _) => {
-                let rank = if *retry || *who == Who::Nobody { 2 } else { 1 };
+            (Some(Outcome::Refused { code, message, who, .. }), _) => {
+                let rank = if *who == Who::Nobody { 2 } else { 1 };
                 say(rank, code_reason(code), &key, &refused(code, message, *who));
             }
             (Some(Outcome::Unknown { .. }), _) => say(3, reason::UNREACHABLE, &key, "AWS did not answer; asking again"),

@@ -5,7 +5,7 @@ use crds::conditions::{PAUSED, READY, reason};
 use crds::machine::AWSMachineStatus;
 use crds::status::{Initialization, MachineAddress, MachineAddressType};
 
-use super::condition::{Said, lacking, merge, paused_said, problem};
+use super::condition::{Said, lacking, merge, paused, paused_said, problem, was_said};
 use crate::machine::{Decision, Input, is_control_plane};
 use crate::{FoundInstance, Key, Kind, Outcome, Problem};
 
@@ -26,7 +26,12 @@ pub fn machine(it: &Machine<'_>) -> AWSMachineStatus {
     let object = it.input.aws_machine;
     let previous = object.status.clone().unwrap_or_default();
     let was = previous.initialization.as_ref().and_then(|it| it.provisioned).unwrap_or_default();
-    let read = !it.input.snapshot.read_at.is_empty();
+    // As long as AWS was not read, nothing is known, and what was said of it stays.
+    let read = it.input.unread().is_empty();
+    if !read && it.problem.is_none() && was_said(&previous.conditions) {
+        let conditions = paused(&previous.conditions, false, it.input.now, object.metadata.generation);
+        return AWSMachineStatus { conditions, ..previous };
+    }
     let instance = instance_ready(it);
     let provisioned = was || instance.status && it.decision.record.provider_id.is_some();
     let ready = ready(it, &instance);

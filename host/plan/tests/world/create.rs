@@ -14,10 +14,13 @@ impl World {
     }
 
     pub(super) fn create(&mut self, is: &Resource, tags: &Tags, ids: &Ids, token: Option<&String>) -> Result<String, &'static str> {
-        if let Some(made) = token.and_then(|token| self.tokens.get(token)) {
-            return Ok(made.clone());
-        }
         let tags = tags.clone();
+        if let Some(made) = token.and_then(|token| self.tokens.get(token)).cloned() {
+            if let Resource::NatGateway(it) = is {
+                self.answer_again(&made, it, tags, ids);
+            }
+            return Ok(made);
+        }
         let id = match is {
             Resource::Vpc(it) => self.create_vpc(it, tags),
             Resource::Subnet(it) => self.create_subnet(it, tags, ids)?,
@@ -61,6 +64,16 @@ impl World {
             self.tokens.insert(token.clone(), id.clone());
         }
         Ok(id)
+    }
+
+    /// A token answers with what it made, also when that is deleted; the real leaf shows it as it is answered.
+    fn answer_again(&mut self, id: &str, it: &NatGateway, tags: Tags, ids: &Ids) {
+        let subnet = self.truth.subnets.iter().find(|subnet| ids.get(&Subnet::key(&it.subnet)) == Some(&subnet.id)).cloned();
+        let Some(subnet) = subnet.filter(|_| !self.truth.nat_gateways.iter().any(|it| it.id == id)) else { return };
+        let (id, state, subnet_id) = (id.to_owned(), State::Deleting, subnet.id);
+        let deleted = FoundNatGateway { id: id.clone(), vpc_id: subnet.vpc_id, subnet_id, allocation_id: None, state, failure: None, tags };
+        self.truth.nat_gateways.push(deleted);
+        self.pending.insert(id, SLOW);
     }
 
     fn create_vpc(&mut self, it: &Vpc, tags: Tags) -> String {
@@ -273,6 +286,9 @@ impl World {
         let health_check = Some(listener.health_check);
         balancer.listeners = vec![FoundListener { port: listener.port, target_port: listener.target_port, health_check }];
         balancer.attributes = it.attributes.clone();
+        if it.kind != LoadBalancerKind::Classic {
+            self.target_groups.insert(id.to_owned());
+        }
         Ok(())
     }
 }

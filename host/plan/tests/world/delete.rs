@@ -38,7 +38,9 @@ impl World {
                 group.rules.clear();
             }
             Resource::LoadBalancer(_) => {
-                let at = self.truth.load_balancers.iter().position(|it| it.id == id).ok_or("LoadBalancerNotFound")?;
+                // As the real leaf does: its target group first, which may be all that is left.
+                self.target_groups.remove(id);
+                let Some(at) = self.truth.load_balancers.iter().position(|it| it.id == id) else { return Ok(id.to_owned()) };
                 let balancer = self.truth.load_balancers.remove(at);
                 let description = format!("ELB {}", balancer.name);
                 let left = self.truth.network_interfaces.iter().filter(|it| it.description == description);

@@ -102,6 +102,10 @@ impl Fleet {
     /// What is decided about a machine now.
     pub fn decide_machine(&self, world: &mut World, name: &str) -> machine::Decision {
         let snapshot = self.snapshot(world);
+        self.decide_machine_with(world, name, &snapshot)
+    }
+
+    pub fn decide_machine_with(&self, world: &mut World, name: &str, snapshot: &Snapshot) -> machine::Decision {
         let random = format!("{:032x}", world.random());
         let (machine, aws_machine) = &self.machines[name];
         let record = Record::of_machine(aws_machine).expect("a record");
@@ -115,7 +119,7 @@ impl Fleet {
             cluster_record: &cluster_record,
             bootstrap: Some(&self.bootstrap),
             image: Some(&image),
-            snapshot: &snapshot,
+            snapshot,
             record: &record,
             hold: None,
             now: world.now,
@@ -162,21 +166,28 @@ impl Fleet {
             outcomes.push((action.key(), outcome));
         }
         if dies {
-            world.crash();
-            self.absent.clear();
+            self.restart(world);
             return None;
         }
         Some(outcomes)
     }
 
+    /// The operator dies and starts again.
+    pub fn restart(&mut self, world: &mut World) {
+        world.crash();
+        self.absent.clear();
+    }
+
+    /// A read by id, which lags as every read does.
     fn confirm(&mut self, world: &World, id: &str) {
-        let truth = &world.truth;
-        let there = truth.vpcs.iter().any(|it| it.id == id)
-            || truth.load_balancers.iter().any(|it| it.id == id)
-            || truth.subnets.iter().any(|it| it.id == id)
-            || truth.instances.iter().any(|it| it.id == id);
-        if !there {
-            self.absent.insert(id.to_owned(), world.now);
+        let read = world.read();
+        let there = read.vpcs.iter().any(|it| it.id == id)
+            || read.load_balancers.iter().any(|it| it.id == id)
+            || read.subnets.iter().any(|it| it.id == id)
+            || read.instances.iter().any(|it| it.id == id);
+        match there {
+            true => drop(self.absent.remove(id)),
+            false => drop(self.absent.insert(id.to_owned(), world.now)),
         }
     }
 

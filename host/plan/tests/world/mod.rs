@@ -52,6 +52,8 @@ pub struct World {
     /// Interfaces that outlive their load balancer, and for how many looks.
     fading: BTreeMap<String, u32>,
     pub secrets: BTreeMap<String, Vec<u8>>,
+    /// Load balancers, also removed ones, by id, whose target group is there.
+    pub target_groups: BTreeSet<String>,
     pub faults: Faults,
     /// Every call that changed something or was to: key, and how it ended.
     pub log: Vec<(String, Outcome)>,
@@ -62,7 +64,7 @@ pub struct World {
 impl World {
     pub fn new(seed: u64, faults: Faults) -> World {
         let zones = ["us-east-1a", "us-east-1b", "us-east-1c", "us-east-1d"].map(str::to_owned).to_vec();
-        let truth = Snapshot { region: "us-east-1".into(), zones, since: START, ..Snapshot::default() };
+        let truth = Snapshot { region: "us-east-1".into(), zones, since: START - 3600.0, ..Snapshot::default() };
         World {
             now: START,
             truth,
@@ -72,6 +74,7 @@ impl World {
             pending: BTreeMap::new(),
             fading: BTreeMap::new(),
             secrets: BTreeMap::new(),
+            target_groups: BTreeSet::new(),
             faults,
             log: Vec::new(),
             next: 0,
@@ -96,13 +99,18 @@ impl World {
         format!("{prefix}-{:04}", self.next)
     }
 
+    /// What AWS answers to a read, which may be behind.
+    pub fn read(&self) -> Snapshot {
+        let behind = self.past.len().saturating_sub(1 + self.faults.lag);
+        match self.past.get(behind).filter(|_| self.faults.lag > 0) {
+            Some(earlier) => earlier.clone(),
+            None => self.truth.clone(),
+        }
+    }
+
     /// What a process that did not crash sees: a read that may be behind, with its own writes over it.
     pub fn snapshot(&mut self, deleting: &BTreeSet<String>, asked: &BTreeMap<String, f64>) -> Snapshot {
-        let behind = self.past.len().saturating_sub(1 + self.faults.lag);
-        let mut res = self.past.get(behind).cloned().unwrap_or_else(|| self.truth.clone());
-        if self.faults.lag == 0 {
-            res = self.truth.clone();
-        }
+        let mut res = self.read();
         let recent: BTreeSet<String> = self.ledger.iter().filter(|(_, at)| *at > self.now - 30.0).map(|(id, _)| id.clone()).collect();
         overlay(&mut res, &self.truth, &recent);
         res.since = self.truth.since;
@@ -269,6 +277,7 @@ impl World {
         let alive = truth.instances.iter().filter(|it| it.status.state != "terminated");
         res.extend(alive.map(|it| format!("instance {} {}", it.id, it.status.state)));
         res.extend(self.secrets.keys().map(|it| format!("secret {it}")));
+        res.extend(self.target_groups.iter().map(|it| format!("target-group {it}")));
         res
     }
 

@@ -140,7 +140,8 @@ fn no_cluster() -> FactValue {
 /// The cluster's subnets, by what was read of AWS last.
 fn subnets(world: &World<'_>, region: Option<&aws::Region>) -> FactValue {
     let (Some(aws_cluster), Some(region)) = (world.aws_cluster, region) else { return no_cluster() };
-    let Some(snapshot) = region.view().borrow().snapshot.clone() else { return FactValue::Unknown("AWS was not read yet".into()) };
+    let snapshot = region.view().borrow().snapshot.clone().filter(|it| it.read_at.contains_key(&plan::Read::Subnets));
+    let Some(snapshot) = snapshot else { return FactValue::Unknown("AWS was not read yet".into()) };
     let subnets = aws_cluster.status.as_ref().map(|it| it.network_status.subnets.as_slice()).unwrap_or_default();
     let ids: BTreeSet<&str> = subnets.iter().map(|it| it.id.as_str()).collect();
     addon::subnets_fact(snapshot.subnets.iter().filter(|it| ids.contains(it.id.as_str())))
