@@ -279,15 +279,41 @@ fn rules_are_revoked_only_once_the_add_ons_are_known() {
     expect![[r#"
         --
         update  security-group-rules/controlplane (sg-0010)
-                  - 4 -1-65535 from group controlplane (IP-in-IP (calico))
-                  - 4 -1-65535 from group node (IP-in-IP (calico))
+                  - 4 -1 from group controlplane (IP-in-IP (calico))
+                  - 4 -1 from group node (IP-in-IP (calico))
                   - tcp 179 from group controlplane (bgp (calico))
                   - tcp 179 from group node (bgp (calico))
         update  security-group-rules/node (sg-0012)
-                  - 4 -1-65535 from group controlplane (IP-in-IP (calico))
-                  - 4 -1-65535 from group node (IP-in-IP (calico))
+                  - 4 -1 from group controlplane (IP-in-IP (calico))
+                  - 4 -1 from group node (IP-in-IP (calico))
                   - tcp 179 from group controlplane (bgp (calico))
                   - tcp 179 from group node (bgp (calico))
+    "#]]
+    .assert_eq(&waves(&mut fleet, &mut world));
+}
+
+#[test]
+fn rules_that_aws_keeps_in_another_form_are_made_once() {
+    let mut world = World::new(1, Faults::default());
+    let mut fleet = Fleet::new("prod", json!({}));
+    fleet.settle(&mut world);
+    let rules = json!([
+        {"description": "office", "protocol": "tcp", "fromPort": 443, "toPort": 443, "cidrBlocks": ["203.0.113.5/24"], "ipv6CidrBlocks": ["2001:DB8::1/32"]},
+        {"description": "VPN", "protocol": "50", "fromPort": 0, "toPort": 0, "cidrBlocks": ["198.51.100.7/32"]},
+        {"description": "ping", "protocol": "58", "fromPort": 128, "toPort": 0, "ipv6CidrBlocks": ["::/0"]},
+    ]);
+    let network = &mut fleet.aws_cluster.spec.network;
+    network.additional_node_ingress_rules = serde_json::from_value(rules).expect("rules");
+    network.node_port_ingress_rule_cidr_blocks = vec!["10.1.2.3/8".into()];
+    expect![[r#"
+        --
+        update  security-group-rules/node (sg-0012)
+                  + 50 0 from 198.51.100.7/32 (VPN)
+                  + 58 128-0 from ::/0 (ping)
+                  + tcp 443 from 2001:db8::/32 (office)
+                  + tcp 443 from 203.0.113.0/24 (office)
+                  + tcp 30000-32767 from 10.0.0.0/8 (Node Port Services)
+                  - tcp 30000-32767 from 0.0.0.0/0 (Node Port Services)
     "#]]
     .assert_eq(&waves(&mut fleet, &mut world));
 }

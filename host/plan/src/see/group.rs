@@ -53,7 +53,7 @@ impl Sight<'_> {
 
     fn rule(&self, it: &FoundRule) -> Rule {
         let source = match &it.source {
-            FoundSource::Cidr(range) => Source::Cidr(range.clone()),
+            FoundSource::Cidr(range) => Source::range(range),
             FoundSource::PrefixList(id) => Source::PrefixList(id.clone()),
             FoundSource::GroupId(id) => self.names.get(id).map_or_else(|| Source::GroupId(id.clone()), |name| Source::Group(name.clone())),
         };
