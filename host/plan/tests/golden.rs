@@ -319,6 +319,30 @@ fn rules_that_aws_keeps_in_another_form_are_made_once() {
 }
 
 #[test]
+fn rules_without_a_source_let_the_control_plane_in() {
+    let mut world = World::new(1, Faults::default());
+    let mut fleet = Fleet::new("prod", json!({}));
+    fleet.settle(&mut world);
+    let rules = |port: i32| json!([{"description": "konnectivity", "protocol": "tcp", "fromPort": port, "toPort": port}]);
+    let spec = &mut fleet.aws_cluster.spec;
+    spec.network.additional_control_plane_ingress_rules = serde_json::from_value(rules(8132)).expect("rules");
+    spec.network.additional_node_ingress_rules = serde_json::from_value(rules(8133)).expect("rules");
+    spec.control_plane_load_balancer.ingress_rules = serde_json::from_value(rules(6443)).expect("rules");
+    expect![[r#"
+        --
+        update  security-group-rules/apiserver-lb (sg-0009)
+                  + tcp 6443 from 198.51.100.3/32 (Kubernetes API)
+                  + tcp 6443 from group controlplane (konnectivity)
+                  - tcp 6443 from 0.0.0.0/0 (Kubernetes API)
+        update  security-group-rules/controlplane (sg-0010)
+                  + tcp 8132 from group controlplane (konnectivity)
+        update  security-group-rules/node (sg-0012)
+                  + tcp 8133 from group controlplane (konnectivity)
+    "#]]
+    .assert_eq(&waves(&mut fleet, &mut world));
+}
+
+#[test]
 fn a_control_plane_machine() {
     let mut world = World::new(1, Faults::default());
     let mut fleet = Fleet::new("prod", json!({}));
