@@ -95,7 +95,7 @@ pub enum AvailabilityZoneSelection {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct SubnetSpec {
-    /// The id of an existing subnet (`subnet-...`), or any other name for a subnet that is to be made.
+    /// The id that AWS gave to an existing subnet (`subnet-0123456789abcdef0`), or any other name for a subnet that is to be made.
     #[schemars(length(min = 1, max = 255))]
     pub id: String,
     /// Id in AWS of a subnet that was made by CAPA under another name. Read, never written.

@@ -80,8 +80,8 @@ fn network(spec: &mut Spec<'_>) {
     }
     spec.rule(
         "network.subnets[]",
-        "self.id.startsWith('subnet-') || (has(self.resourceID) && self.resourceID != '') || (has(self.cidrBlock) && self.cidrBlock != '' && has(self.availabilityZone) && self.availabilityZone != '')",
-        "a subnet that is to be made needs cidrBlock and availabilityZone; an existing one has an id that begins with subnet-",
+        "self.id.matches('^subnet-[0-9a-f]{8,17}$') || (has(self.resourceID) && self.resourceID != '') || (has(self.cidrBlock) && self.cidrBlock != '' && has(self.availabilityZone) && self.availabilityZone != '')",
+        "a subnet that is to be made needs cidrBlock and availabilityZone; an existing one has the id that AWS gave it, such as subnet-0123456789abcdef0",
     );
     spec.at("network.nodePortIngressRuleCidrBlocks[]")["maxLength"] = json!(43);
     spec.rule("network.nodePortIngressRuleCidrBlocks[]", IPV4_CIDR, IPV4_CIDR_MESSAGE);

@@ -196,7 +196,7 @@ fn listed(names: &[String]) -> String {
 fn interest(input: &Input<'_>, plan: &Plan) -> Interest {
     let network = &input.aws_cluster.spec.network;
     let mut ids: std::collections::BTreeSet<String> = [network.vpc.id.clone()].into_iter().collect();
-    ids.extend(network.subnets.iter().flat_map(|it| [it.id.clone(), it.resource_id.clone()]).filter(|it| it.starts_with("subnet-")));
+    ids.extend(network.subnets.iter().flat_map(layout::aws_ids).cloned());
     ids.retain(|it| !it.is_empty());
     Interest { reads: plan.awaits.clone(), deleting_vpcs: Default::default(), ids }
 }

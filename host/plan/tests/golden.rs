@@ -51,7 +51,7 @@ fn one_zone_and_a_classic_load_balancer() {
             create  security-group/lb "prod-lb"
             create  security-group/node "prod-node"
             --
-            update  subnet/public-us-east-1a (subnet-0005) 10.0.0.0/17 in us-east-1a, public
+            update  subnet/public-us-east-1a (subnet-00000005) 10.0.0.0/17 in us-east-1a, public
             update  internet-gateway/main (igw-0006)
             create  nat-gateway/us-east-1a in public-us-east-1a
             update  route-table/public-us-east-1a (rtb-0008) for public-us-east-1a, 0.0.0.0/0 to internet-gateway/main
@@ -116,8 +116,8 @@ fn two_zones_and_an_internal_network_load_balancer() {
             create  security-group/lb "prod-lb"
             create  security-group/node "prod-node"
             --
-            update  subnet/public-us-east-1a (subnet-0007) 172.20.0.0/19 in us-east-1a, public
-            update  subnet/public-us-east-1b (subnet-0008) 172.20.32.0/19 in us-east-1b, public
+            update  subnet/public-us-east-1a (subnet-00000007) 172.20.0.0/19 in us-east-1a, public
+            update  subnet/public-us-east-1b (subnet-00000008) 172.20.32.0/19 in us-east-1b, public
             update  internet-gateway/main (igw-0009)
             create  nat-gateway/us-east-1a in public-us-east-1a
             create  nat-gateway/us-east-1b in public-us-east-1b
@@ -177,7 +177,7 @@ fn listed_subnets_without_a_load_balancer() {
             create  security-group/lb "prod-lb"
             create  security-group/node "prod-node"
             --
-            update  subnet/public-us-east-1b (subnet-0006) 10.0.0.0/24 in us-east-1b, public
+            update  subnet/public-us-east-1b (subnet-00000006) 10.0.0.0/24 in us-east-1b, public
             update  internet-gateway/main (igw-0007)
             create  nat-gateway/us-east-1b in public-us-east-1b
             update  route-table/public-us-east-1b (rtb-0010) for public-us-east-1b, 0.0.0.0/0 to internet-gateway/main
@@ -221,14 +221,14 @@ fn deleting() {
         delete  security-group-rules/node (sg-0012)
         delete  load-balancer/apiserver (prod-apiserver)
         --
-        delete  subnet/private-us-east-1a (subnet-0004)
+        delete  subnet/private-us-east-1a (subnet-00000004)
         delete  nat-gateway/us-east-1a (nat-0013)
         delete  security-group/controlplane (sg-0010)
         delete  security-group/node (sg-0012)
         --
         delete  security-group/apiserver-lb (sg-0009)
         --
-        delete  subnet/public-us-east-1a (subnet-0005)
+        delete  subnet/public-us-east-1a (subnet-00000005)
         delete  internet-gateway/main (igw-0006)
         delete  elastic-ip/us-east-1a (eipalloc-0003)
         --
@@ -249,8 +249,8 @@ fn changes() {
     expect![[r#"
         --
         tag     vpc/main (vpc-0001) team=a
-        tag     subnet/private-us-east-1a (subnet-0004) team=a
-        tag     subnet/public-us-east-1a (subnet-0005) team=a
+        tag     subnet/private-us-east-1a (subnet-00000004) team=a
+        tag     subnet/public-us-east-1a (subnet-00000005) team=a
         tag     internet-gateway/main (igw-0006) team=a
         tag     elastic-ip/us-east-1a (eipalloc-0003) team=a
         tag     nat-gateway/us-east-1a (nat-0013) team=a

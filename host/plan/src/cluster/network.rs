@@ -52,6 +52,7 @@ impl Builder<'_> {
             subnet.id.as_ref().is_some_and(|id| [&it.id, &it.resource_id].contains(&id)) || subnet.cidr.as_ref() == Some(&it.cidr_block)
         });
         if let Some(spec) = spec {
+            // As in Cluster API Provider AWS, also where it is no id of AWS's.
             if !spec.id.starts_with("subnet-") {
                 res.insert(NAME_TAG.into(), spec.id.clone());
             }

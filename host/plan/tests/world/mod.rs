@@ -93,7 +93,9 @@ impl World {
 
     fn id(&mut self, prefix: &str) -> String {
         self.next += 1;
-        format!("{prefix}-{:04}", self.next)
+        // An id that users give is known by its length; of the others it does not matter.
+        let digits = if prefix == "subnet" { 8 } else { 4 };
+        format!("{prefix}-{:0digits$}", self.next)
     }
 
     /// What a process that did not crash sees: a read that may be behind, with its own writes over it.
