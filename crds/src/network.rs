@@ -53,7 +53,7 @@ pub struct VPCSpec {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(max = 64))]
     pub internet_gateway_id: Option<String>,
-    /// Further tags of the VPC.
+    /// Further tags of the VPC. Those that AWS reserves for itself (`aws:...`) are left out.
     #[serde(default, skip_serializing_if = "Tags::is_empty")]
     pub tags: Tags,
     /// How many availability zones subnets are made in, when none are listed.
@@ -121,7 +121,7 @@ pub struct SubnetSpec {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(max = 64))]
     pub nat_gateway_id: Option<String>,
-    /// Further tags of the subnet. A tag `Name` names the subnet.
+    /// Further tags of the subnet. A tag `Name` names the subnet. Those that AWS reserves for itself (`aws:...`) are left out.
     #[serde(default, skip_serializing_if = "Tags::is_empty")]
     pub tags: Tags,
 }

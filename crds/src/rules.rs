@@ -21,9 +21,8 @@ const NEW_MACHINE: &str = "cannot be changed: a machine is replaced by a new one
 /// Rules of AWSCluster and AWSClusterTemplate.
 pub fn cluster(spec: &mut Spec<'_>) {
     spec.rule("sshKeyName", NAME_OF_KEY, NAME_OF_KEY_MESSAGE);
-    for path in ["additionalTags", "network.vpc.tags", "network.subnets[].tags"] {
-        tags(spec, path);
-    }
+    // Tags of VPC and subnets are what CAPA found there, too: more than a user may set.
+    tags(spec, "additionalTags");
     spec.rule(
         "controlPlaneEndpoint",
         "(has(self.host) && self.host != '') == (has(self.port) && self.port != 0)",

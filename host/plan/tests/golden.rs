@@ -268,6 +268,27 @@ fn changes() {
 }
 
 #[test]
+fn tags_that_only_aws_sets_are_left_out() {
+    let mut world = World::new(1, Faults::default());
+    let mut fleet = Fleet::new("prod", json!({}));
+    fleet.settle(&mut world);
+    let tags = json!({"aws:cloudformation:stack-name": "network", "AWS:a": "b", "team": "a"});
+    let subnets = world.truth.subnets.iter().map(|it| {
+        json!({"id": it.id, "cidrBlock": it.cidr, "availabilityZone": it.zone, "isPublic": it.public, "tags": tags})
+    });
+    let network = &mut fleet.aws_cluster.spec.network;
+    network.subnets = serde_json::from_value(subnets.collect()).expect("subnets");
+    network.vpc.tags = serde_json::from_value(tags.clone()).expect("tags");
+    expect![[r#"
+        --
+        tag     vpc/main (vpc-0001) team=a
+        tag     subnet/private-us-east-1a (subnet-00000004) team=a
+        tag     subnet/public-us-east-1a (subnet-00000005) team=a
+    "#]]
+    .assert_eq(&waves(&mut fleet, &mut world));
+}
+
+#[test]
 fn rules_are_revoked_only_once_the_add_ons_are_known() {
     let mut world = World::new(1, Faults::default());
     let mut fleet = Fleet::new("prod", json!({}));
