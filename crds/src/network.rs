@@ -110,8 +110,8 @@ pub struct SubnetSpec {
     #[serde(default, skip_serializing_if = "String::is_empty")]
     #[schemars(length(max = 64))]
     pub availability_zone: String,
-    /// True for a subnet with a route to the internet gateway.
-    #[serde(default)]
+    /// True for a subnet with a route to the internet gateway. False when absent.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub is_public: bool,
     /// Id of the route table of an existing subnet.
     #[serde(default, skip_serializing_if = "Option::is_none")]
