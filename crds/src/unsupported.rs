@@ -176,9 +176,10 @@ fn any_object() -> Value {
     json!({"type": "object", "x-kubernetes-preserve-unknown-fields": true})
 }
 
+/// It is always there, as CAPA stores it: a ClusterClass replaces `enabled` by a JSON patch, which needs something to replace.
 fn bastion() -> Value {
-    json!({"type": "object", "properties": {
-        "enabled": {"type": "boolean", "description": "Whether there is a bastion host. Only false is supported."},
+    json!({"type": "object", "default": {"enabled": false}, "properties": {
+        "enabled": {"type": "boolean", "default": false, "description": "Whether there is a bastion host. Only false is supported."},
         "disableIngressRules": {"type": "boolean", "description": "Has no effect."},
         "allowedCIDRBlocks": {"type": "array", "items": {"type": "string"}, "description": "Has no effect."},
         "instanceType": {"type": "string", "description": "Has no effect."},
