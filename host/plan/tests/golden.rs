@@ -391,3 +391,23 @@ fn a_control_plane_machine() {
     "#]]
     .assert_eq(&res);
 }
+
+#[test]
+fn a_machine_gets_the_metadata_service_that_it_asks_for() {
+    let mut world = World::new(1, Faults::default());
+    let mut fleet = Fleet::new("prod", json!({}));
+    fleet.settle(&mut world);
+    let options = json!({"httpProtocolIpv6": "enabled", "httpTokens": "required", "httpPutResponseHopLimit": 2});
+    fleet.add_machine("worker-0", false, json!({"cloudInit": {"insecureSkipSecretsManager": true}, "instanceMetadataOptions": options}));
+    let decision = fleet.decide_machine(&mut world, "worker-0");
+    let plan::Resource::Instance(instance) = &decision.desired[&plan::Instance::key("worker-0")].is else { panic!("no instance") };
+    expect![[r#"
+        {
+          "httpEndpoint": "enabled",
+          "httpProtocolIpv6": "enabled",
+          "httpTokens": "required",
+          "httpPutResponseHopLimit": 2,
+          "instanceMetadataTags": "disabled"
+        }"#]]
+    .assert_eq(&serde_json::to_string_pretty(&instance.launch.as_ref().expect("what to launch").metadata_options).expect("JSON"));
+}
