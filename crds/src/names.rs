@@ -22,6 +22,8 @@ pub const PROVIDER_LABEL: &str = "cluster.x-k8s.io/provider";
 pub const PROVIDER: &str = "infrastructure-kurator-aws";
 /// Label of CustomResourceDefinitions whose objects `clusterctl move` moves with their Cluster.
 pub const CLUSTERCTL_LABEL: &str = "clusterctl.cluster.x-k8s.io";
+/// Label of CustomResourceDefinitions whose objects `clusterctl move` takes along, although they belong to no Cluster.
+pub const MOVE_HIERARCHY_LABEL: &str = "clusterctl.cluster.x-k8s.io/move-hierarchy";
 
 /// Annotation: nothing is done for the object while it is there.
 pub const PAUSED_ANNOTATION: &str = "cluster.x-k8s.io/paused";

@@ -16,10 +16,17 @@ const NAME_OF_LOAD_BALANCER: &str = "self.matches('^[A-Za-z0-9]([-A-Za-z0-9]*[A-
 const NAME_OF_KEY: &str = "self.matches('^([[:graph:]]([[:print:]]*[[:graph:]])?)?$')";
 const NAME_OF_KEY_MESSAGE: &str = "must be the name of an EC2 key pair, without spaces around it, or empty for no key";
 const DURATION: &str = r"self.matches('^([0-9]+(\\.[0-9]+)?(ms|s|m|h))+$')";
+/// Nothing is said, or the partition that begins of regions' names belong to.
+const PARTITION: &str = "!has(self.partition) || self.partition == '' || !has(self.region) || self.region == '' || self.partition == (\
+     self.region.startsWith('cn-') ? 'aws-cn' : self.region.startsWith('us-gov-') ? 'aws-us-gov' : \
+     self.region.startsWith('us-iso-') ? 'aws-iso' : self.region.startsWith('us-isob-') ? 'aws-iso-b' : \
+     self.region.startsWith('eu-isoe-') ? 'aws-iso-e' : self.region.startsWith('us-isof-') ? 'aws-iso-f' : \
+     self.region.startsWith('eusc-') ? 'aws-eusc' : 'aws')";
 const NEW_MACHINE: &str = "cannot be changed: a machine is replaced by a new one";
 
 /// Rules of AWSCluster and AWSClusterTemplate.
 pub fn cluster(spec: &mut Spec<'_>) {
+    spec.rule_about("", "partition", PARTITION, "must be the partition of the region; it need not be said");
     spec.rule("sshKeyName", NAME_OF_KEY, NAME_OF_KEY_MESSAGE);
     // Tags of VPC and subnets are what CAPA found there, too: more than a user may set.
     tags(spec, "additionalTags");
