@@ -33,6 +33,10 @@ pub const MANAGED_BY_ANNOTATION: &str = "cluster.x-k8s.io/managed-by";
 pub const DELETE_FOR_MOVE_ANNOTATION: &str = "clusterctl.cluster.x-k8s.io/delete-for-move";
 /// Annotation that keeps `clusterctl move` from moving an object.
 pub const BLOCK_MOVE_ANNOTATION: &str = "clusterctl.cluster.x-k8s.io/block-move";
+/// Annotation of an AWSCluster: whether what the cluster's own controllers made in AWS is removed with the cluster; CAPA's.
+pub const EXTERNAL_RESOURCE_GC_ANNOTATION: &str = "aws.cluster.x-k8s.io/external-resource-gc";
+/// Annotation of an AWSCluster: which of it, some of `load-balancer,target-group,security-group`; CAPA's.
+pub const EXTERNAL_RESOURCE_TASKS_GC_ANNOTATION: &str = "aws.cluster.x-k8s.io/external-resource-tasks-gc";
 /// Annotation: add-ons are not uninstalled before the cluster is deleted.
 pub const FORCE_DELETE_ANNOTATION: &str = "cluster.kurator.dev/force-delete";
 /// Annotation of an AWSCluster or AWSMachine: the random id that its AWS resources carry as a tag.

@@ -12,6 +12,7 @@ use crds::AWSCluster;
 use crds::cluster_api::Cluster;
 
 use crate::contract::{self, SecurityGroupRuleSpec};
+use crate::leftover::Collected;
 use crate::token::derive;
 use crate::{
     Desired, Interest, Invalid, LoadBalancer, Observed, Owner, Plan, Question, Record, Rule, SecurityGroupRules, Settled, Snapshot, Source,
@@ -142,6 +143,9 @@ fn delete(input: &Input<'_>, record: Record, observed: Observed) -> Decision {
         return res;
     }
     let mut interest = interest(input, &Plan::default());
+    if let Err(invalid) = Collected::of(input.aws_cluster.metadata.annotations.as_ref()) {
+        return Decision { record, observed, invalid: Some(invalid), interest, ..Decision::default() };
+    }
     let vpc = observed.get(&Vpc::key(see::MAIN)).filter(|it| it.owner == Owner::Mine);
     if let Some(vpc) = vpc {
         interest.deleting_vpcs.insert(vpc.id.clone());

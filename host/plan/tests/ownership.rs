@@ -212,6 +212,46 @@ fn what_users_put_into_the_vpc_stands_in_the_way_and_is_named() {
     assert!(world.truth.vpcs.len() == 1 && world.truth.subnets.len() == 1, "everything else is gone: {:#?}", world.inventory());
 }
 
+/// What the cloud provider made for a Service.
+fn load_balancer_of_a_service(world: &mut World) {
+    let subnet = world.truth.subnets[0].clone();
+    let tags = Tags::from([("kubernetes.io/cluster/prod".to_owned(), "owned".to_owned())]);
+    let (name, subnets) = ("a0123".to_owned(), [subnet.id].into());
+    world.interfaces_of(&name, &subnets, &Default::default(), &subnet.vpc_id, "load balancer");
+    let apiserver = world.truth.load_balancers[0].clone();
+    let (id, groups, tags) = (name.clone(), Default::default(), Some(tags));
+    world.truth.load_balancers.push(plan::FoundLoadBalancer { id, name, subnets, groups, tags, ..apiserver });
+}
+
+#[test]
+fn what_controllers_left_stays_when_an_annotation_says_so_and_goes_when_it_does_not() {
+    let (mut world, mut fleet) = settled("prod");
+    load_balancer_of_a_service(&mut world);
+    let annotation = "aws.cluster.x-k8s.io/external-resource-gc".to_owned();
+    let annotate = |fleet: &mut Fleet, value: &str| {
+        let annotations = fleet.aws_cluster.metadata.annotations.get_or_insert_default();
+        annotations.insert(annotation.clone(), value.to_owned());
+    };
+    annotate(&mut fleet, "false");
+    fleet.delete(&world);
+    for _ in 0..40 {
+        fleet.look_unchecked(&mut world);
+        world.tick();
+    }
+    assert_eq!(world.truth.load_balancers.iter().map(|it| it.name.as_str()).collect::<Vec<_>>(), ["a0123"]);
+    let blocked = fleet.decide(&mut world).plan.blocked;
+    assert!(blocked.iter().any(|(_, why)| why.contains("load-balancer/a0123") && why.contains("remove it")), "{blocked:?}");
+
+    annotate(&mut fleet, "nein");
+    let decision = fleet.decide(&mut world);
+    assert!(decision.plan.actions.is_empty() && !decision.finished, "{}", decision.plan);
+    assert!(decision.invalid.is_some_and(|it| it.field.contains(&annotation)));
+
+    annotate(&mut fleet, "true");
+    fleet.settle(&mut world);
+    assert_eq!(world.inventory(), Vec::<String>::new());
+}
+
 #[test]
 fn an_instance_terminated_behind_our_back_is_not_made_again() {
     let (mut world, mut fleet) = settled("prod");

@@ -11,6 +11,7 @@ use crds::network::{AvailabilityZoneSelection, SubnetSpec};
 use ipnet::Ipv4Net;
 
 use super::name;
+use crate::leftover::Collected;
 use crate::see::{Scope, SubnetRole};
 use crate::token::derive;
 use crate::{FoundSubnet, Invalid, LoadBalancerKind, Record, Snapshot, Subnet, Vpc};
@@ -81,6 +82,7 @@ impl Layout {
             load_balancer: load_balancer_kind(aws_cluster).map(|kind| (name::load_balancer(&cluster_name, aws_cluster, kind), kind)),
             intents: record.intents.clone(),
             deleting: super::deleting(aws_cluster),
+            collected: Collected::of(aws_cluster.metadata.annotations.as_ref()).unwrap_or(Collected::NOTHING),
             cluster: cluster_name,
         }
     }
