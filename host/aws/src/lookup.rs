@@ -1,10 +1,10 @@
-//! What a plan needs to know of AWS once: which image a machine boots, and which subnets and groups a user's filters mean. Answers are
-//! kept for some minutes, so that a hundred machines ask once. Nothing here is part of a sweep.
+//! What a plan needs to know of AWS once: which image a machine boots, what its type of instance has, and which subnets and groups a user's
+//! filters mean. Answers are kept for some minutes, so that a hundred machines ask once. Nothing here is part of a sweep.
 
 use std::collections::BTreeMap;
 
-use aws_sdk_ec2::types::{ArchitectureType, Image as AwsImage, InstanceType};
-use plan::{FoundSecurityGroup, FoundSubnet, Image, ImageQuery, Problem, Timestamp, Who};
+use aws_sdk_ec2::types::{ArchitectureType, Image as AwsImage, InstanceType, InstanceTypeInfo};
+use plan::{FoundInstanceType, FoundSecurityGroup, FoundSubnet, Image, ImageQuery, Problem, Timestamp, Who};
 use tokio::sync::Mutex;
 
 use crate::api::Api;
@@ -32,7 +32,8 @@ type Kept<K, V> = Mutex<BTreeMap<K, (Timestamp, Result<V, Problem>)>>;
 #[derive(Default)]
 pub(crate) struct Lookups {
     images: Kept<ImageQuery, Image>,
-    architectures: Mutex<BTreeMap<String, ArchitectureType>>,
+    /// They never change.
+    instance_types: Mutex<BTreeMap<String, FoundInstanceType>>,
     subnets: Kept<Vec<Filter>, Vec<FoundSubnet>>,
     groups: Kept<Vec<Filter>, Vec<FoundSecurityGroup>>,
 }
@@ -67,11 +68,11 @@ async fn find_image(region: &Inner, query: &ImageQuery) -> Result<Image, Problem
     let (filters, owners, what) = match &query.id {
         Some(id) => (vec![filter("image-id", [id])], None, id.clone()),
         None => {
-            let architecture = architecture(region, &query.instance_type).await.map_err(Failure::problem)?;
-            let what = format!("{} for {} of owner {}", query.name, architecture.as_str(), query.owner);
+            let architecture = instance_type(region, &query.instance_type).await?.architecture;
+            let what = format!("{} for {architecture} of owner {}", query.name, query.owner);
             let filters = vec![
                 filter("name", [&query.name]),
-                filter("architecture", [architecture.as_str()]),
+                filter("architecture", [&architecture]),
                 filter("state", ["available"]),
                 filter("virtualization-type", ["hvm"]),
             ];
@@ -101,26 +102,30 @@ fn found(it: AwsImage) -> Option<Image> {
     Some(Image { id: it.image_id?, root_device, root_size })
 }
 
-async fn architecture(region: &Inner, instance_type: &str) -> Result<ArchitectureType, Failure> {
+pub(crate) async fn instance_type(region: &Inner, name: &str) -> Result<FoundInstanceType, Problem> {
     const ACTION: &str = "ec2:DescribeInstanceTypes";
-    let mut known = region.lookups.architectures.lock().await;
-    if let Some(it) = known.get(instance_type) {
+    let mut known = region.lookups.instance_types.lock().await;
+    if let Some(it) = known.get(name) {
         return Ok(it.clone());
     }
-    let call = region.api.ec2.describe_instance_types().instance_types(InstanceType::from(instance_type));
-    let answer = region.api.read(ACTION, call.send()).await?;
-    let found = answer.instance_types.unwrap_or_default().into_iter().next().and_then(|it| it.processor_info);
-    let all = found.and_then(|it| it.supported_architectures).unwrap_or_default();
-    let usable = |it: &ArchitectureType| matches!(it, ArchitectureType::X8664 | ArchitectureType::Arm64);
-    let res = all.into_iter().find(usable).ok_or_else(|| {
-        Failure::local(
-            ACTION,
-            "InvalidInstanceType",
-            format!("there is no instance type {instance_type} for x86_64 or arm64 in this region"),
-        )
+    let call = region.api.ec2.describe_instance_types().instance_types(InstanceType::from(name));
+    let answer = region.api.read(ACTION, call.send()).await.map_err(Failure::problem)?;
+    let res = answer.instance_types.unwrap_or_default().first().and_then(described).ok_or_else(|| {
+        let message = format!("there is no instance type {name} for x86_64 or arm64 in this region");
+        Failure::local(ACTION, "InvalidInstanceType", message).problem()
     })?;
-    known.insert(instance_type.to_owned(), res.clone());
+    known.insert(name.to_owned(), res.clone());
     Ok(res)
+}
+
+/// `None`: machines of this type cannot run Kubernetes.
+fn described(it: &InstanceTypeInfo) -> Option<FoundInstanceType> {
+    let usable = |it: &&ArchitectureType| matches!(it, ArchitectureType::X8664 | ArchitectureType::Arm64);
+    Some(FoundInstanceType {
+        architecture: it.processor_info()?.supported_architectures().iter().find(usable)?.as_str().to_owned(),
+        cpus: it.v_cpu_info().and_then(|it| it.default_v_cpus()).unwrap_or_default(),
+        memory_mib: it.memory_info().and_then(|it| it.size_in_mib()).unwrap_or_default(),
+    })
 }
 
 fn aws_filters(filters: &[Filter]) -> Vec<aws_sdk_ec2::types::Filter> {

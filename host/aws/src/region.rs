@@ -4,7 +4,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use plan::{Action, Image, ImageQuery, Interest, Key, Outcome, Problem, Read, Snapshot, Timestamp};
+use plan::{Action, FoundInstanceType, Image, ImageQuery, Interest, Key, Outcome, Problem, Read, Snapshot, Timestamp};
 use tokio::sync::{Notify, Semaphore, watch};
 
 use crate::api::Api;
@@ -175,6 +175,14 @@ impl Region {
     /// When there is none, or AWS does not say.
     pub async fn image(&self, query: &ImageQuery) -> Result<Image, Problem> {
         lookup::image(&self.0, query).await
+    }
+
+    /// What a type of instances has. It is asked for once.
+    ///
+    /// # Errors
+    /// When there is none that can run Kubernetes, or AWS does not say.
+    pub async fn instance_type(&self, name: &str) -> Result<FoundInstanceType, Problem> {
+        lookup::instance_type(&self.0, name).await
     }
 
     /// Subnets that match filters which a user wrote. What is found is remembered for some minutes.
