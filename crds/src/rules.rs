@@ -16,7 +16,7 @@ const NAME_OF_LOAD_BALANCER: &str = "self.matches('^[A-Za-z0-9]([-A-Za-z0-9]*[A-
 const NAME_OF_KEY: &str = "self.matches('^([[:graph:]]([[:print:]]*[[:graph:]])?)?$')";
 const NAME_OF_KEY_MESSAGE: &str = "must be the name of an EC2 key pair, without spaces around it, or empty for no key";
 const DURATION: &str = r"self.matches('^([0-9]+(\\.[0-9]+)?(ms|s|m|h))+$')";
-/// Nothing is said, or the partition that begins of regions' names belong to.
+/// The partition of a region shows in how its name begins.
 const PARTITION: &str = "!has(self.partition) || self.partition == '' || !has(self.region) || self.region == '' || self.partition == (\
      self.region.startsWith('cn-') ? 'aws-cn' : self.region.startsWith('us-gov-') ? 'aws-us-gov' : \
      self.region.startsWith('us-iso-') ? 'aws-iso' : self.region.startsWith('us-isob-') ? 'aws-iso-b' : \
