@@ -74,6 +74,10 @@ pub struct AWSClusterSpec {
     #[serde(default, skip_serializing_if = "String::is_empty")]
     #[schemars(length(max = 64))]
     pub region: String,
+    /// AWS partition of the region, such as `aws-us-gov`. It follows from the region, and need not be said.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    #[schemars(length(max = 64))]
+    pub partition: String,
     /// The network of the cluster.
     #[serde(default)]
     pub network: NetworkSpec,

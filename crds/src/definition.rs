@@ -4,9 +4,11 @@ use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomRe
 use kube::CustomResourceExt;
 use serde_json::{Value, json};
 
-use crate::names::{CLUSTERCTL_LABEL, PROVIDER, PROVIDER_LABEL};
+use crate::names::{CLUSTERCTL_LABEL, MOVE_HIERARCHY_LABEL, PROVIDER, PROVIDER_LABEL};
 use crate::schema::{self, Spec};
-use crate::{AWSCluster, AWSClusterTemplate, AWSMachine, AWSMachineTemplate, ClusterPlugin, rules, unsupported};
+use crate::{
+    AWSCluster, AWSClusterControllerIdentity, AWSClusterTemplate, AWSMachine, AWSMachineTemplate, ClusterPlugin, rules, unsupported,
+};
 
 const HEADER: &str = "\
 # A CustomResourceDefinition of cluster-operator, printed by the crate `crds`. It is never edited by hand: a test fails when it
@@ -43,6 +45,7 @@ fn values() -> Vec<Value> {
             rules::cluster_object(&mut spec);
             unsupported::refuse(&mut spec, unsupported::CLUSTER);
         }),
+        identity(),
         definition(AWSClusterTemplate::crd(), |kind| {
             let mut spec = Spec::new(kind, "spec.template.spec");
             rules::cluster(&mut spec);
@@ -66,6 +69,12 @@ fn values() -> Vec<Value> {
             unsupported::refuse(&mut spec, unsupported::CLUSTER_PLUGIN);
         }),
     ]
+}
+
+fn identity() -> Value {
+    let mut definition = definition(AWSClusterControllerIdentity::crd(), |kind| kind["properties"]["spec"]["default"] = json!({}));
+    definition["metadata"]["labels"][MOVE_HIERARCHY_LABEL] = json!("");
+    definition
 }
 
 /// One definition: the derived one with labels, in the form that API servers want, and with what `refine` adds to its schema.

@@ -46,8 +46,8 @@ pub struct CNIIngressRule {
     pub to_port: i32,
 }
 
-/// One ingress rule of a security group. Its source is of exactly one kind: CIDR blocks (IPv4 and IPv6), security groups
-/// (by id and by role), or the cluster's NAT gateways.
+/// One ingress rule of a security group. Its source is of one kind: CIDR blocks (IPv4 and IPv6), security groups (by id and
+/// by role), or the cluster's NAT gateways. Without a source, it is the security group of the control plane.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct IngressRule {

@@ -1,5 +1,7 @@
 //! AWSMachine and AWSMachineTemplate: the EC2 instance of one machine. It never decides what to make of them.
 
+use std::collections::BTreeMap;
+
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 use kube::CustomResource;
 use schemars::JsonSchema;
@@ -165,6 +167,7 @@ pub struct AWSMachineStatus {
     kind = "AWSMachineTemplate",
     plural = "awsmachinetemplates",
     namespaced,
+    status = "AWSMachineTemplateStatus",
     derive = "PartialEq",
     doc = "Template that control planes and machine deployments make AWSMachines from. Its spec cannot be changed: make a new template and refer to it.",
     shortname = "awsmt",
@@ -182,6 +185,48 @@ pub struct AWSMachineStatus {
 pub struct AWSMachineTemplateSpec {
     /// The template itself.
     pub template: AWSMachineTemplateResource,
+}
+
+/// What a node of a machine made from a template has. The cluster autoscaler reads it where there is no machine yet.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct AWSMachineTemplateStatus {
+    /// Resources of the instance type: `cpu` and `memory`.
+    #[serde(default, deserialize_with = "lenient::value", skip_serializing_if = "BTreeMap::is_empty")]
+    pub capacity: BTreeMap<String, String>,
+    /// What the node runs on.
+    #[serde(default, deserialize_with = "lenient::value", skip_serializing_if = "Option::is_none")]
+    pub node_info: Option<NodeInfo>,
+}
+
+/// What a node runs on.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct NodeInfo {
+    /// Architecture of its processor.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub architecture: Option<Architecture>,
+    /// Its operating system.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub operating_system: Option<OperatingSystem>,
+}
+
+/// Architecture of a processor, in Kubernetes' words.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+#[allow(missing_docs)]
+pub enum Architecture {
+    Amd64,
+    Arm64,
+}
+
+/// Operating system of a node, in Kubernetes' words.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+#[allow(missing_docs)]
+pub enum OperatingSystem {
+    Linux,
+    Windows,
 }
 
 /// What AWSMachines are made from.

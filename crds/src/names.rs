@@ -22,6 +22,8 @@ pub const PROVIDER_LABEL: &str = "cluster.x-k8s.io/provider";
 pub const PROVIDER: &str = "infrastructure-kurator-aws";
 /// Label of CustomResourceDefinitions whose objects `clusterctl move` moves with their Cluster.
 pub const CLUSTERCTL_LABEL: &str = "clusterctl.cluster.x-k8s.io";
+/// Label of CustomResourceDefinitions whose objects `clusterctl move` takes along, although they belong to no Cluster.
+pub const MOVE_HIERARCHY_LABEL: &str = "clusterctl.cluster.x-k8s.io/move-hierarchy";
 
 /// Annotation: nothing is done for the object while it is there.
 pub const PAUSED_ANNOTATION: &str = "cluster.x-k8s.io/paused";
@@ -31,6 +33,10 @@ pub const MANAGED_BY_ANNOTATION: &str = "cluster.x-k8s.io/managed-by";
 pub const DELETE_FOR_MOVE_ANNOTATION: &str = "clusterctl.cluster.x-k8s.io/delete-for-move";
 /// Annotation that keeps `clusterctl move` from moving an object.
 pub const BLOCK_MOVE_ANNOTATION: &str = "clusterctl.cluster.x-k8s.io/block-move";
+/// Annotation of an AWSCluster: whether what the cluster's own controllers made in AWS is removed with the cluster; CAPA's.
+pub const EXTERNAL_RESOURCE_GC_ANNOTATION: &str = "aws.cluster.x-k8s.io/external-resource-gc";
+/// Annotation of an AWSCluster: which of it, some of `load-balancer,target-group,security-group`; CAPA's.
+pub const EXTERNAL_RESOURCE_TASKS_GC_ANNOTATION: &str = "aws.cluster.x-k8s.io/external-resource-tasks-gc";
 /// Annotation: add-ons are not uninstalled before the cluster is deleted.
 pub const FORCE_DELETE_ANNOTATION: &str = "cluster.kurator.dev/force-delete";
 /// Annotation of an AWSCluster or AWSMachine: the random id that its AWS resources carry as a tag.

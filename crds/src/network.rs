@@ -53,7 +53,7 @@ pub struct VPCSpec {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(max = 64))]
     pub internet_gateway_id: Option<String>,
-    /// Further tags of the VPC.
+    /// Further tags of the VPC. Those that AWS reserves for itself (`aws:...`) are left out.
     #[serde(default, skip_serializing_if = "Tags::is_empty")]
     pub tags: Tags,
     /// How many availability zones subnets are made in, when none are listed.
@@ -95,7 +95,7 @@ pub enum AvailabilityZoneSelection {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct SubnetSpec {
-    /// The id of an existing subnet (`subnet-...`), or any other name for a subnet that is to be made.
+    /// The id that AWS gave to an existing subnet (`subnet-0123456789abcdef0`), or any other name for a subnet that is to be made.
     #[schemars(length(min = 1, max = 255))]
     pub id: String,
     /// Id in AWS of a subnet that was made by CAPA under another name. Read, never written.
@@ -110,8 +110,8 @@ pub struct SubnetSpec {
     #[serde(default, skip_serializing_if = "String::is_empty")]
     #[schemars(length(max = 64))]
     pub availability_zone: String,
-    /// True for a subnet with a route to the internet gateway.
-    #[serde(default)]
+    /// True for a subnet with a route to the internet gateway. False when absent.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub is_public: bool,
     /// Id of the route table of an existing subnet.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -121,7 +121,7 @@ pub struct SubnetSpec {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(max = 64))]
     pub nat_gateway_id: Option<String>,
-    /// Further tags of the subnet. A tag `Name` names the subnet.
+    /// Further tags of the subnet. A tag `Name` names the subnet. Those that AWS reserves for itself (`aws:...`) are left out.
     #[serde(default, skip_serializing_if = "Tags::is_empty")]
     pub tags: Tags,
 }

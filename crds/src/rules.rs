@@ -16,14 +16,20 @@ const NAME_OF_LOAD_BALANCER: &str = "self.matches('^[A-Za-z0-9]([-A-Za-z0-9]*[A-
 const NAME_OF_KEY: &str = "self.matches('^([[:graph:]]([[:print:]]*[[:graph:]])?)?$')";
 const NAME_OF_KEY_MESSAGE: &str = "must be the name of an EC2 key pair, without spaces around it, or empty for no key";
 const DURATION: &str = r"self.matches('^([0-9]+(\\.[0-9]+)?(ms|s|m|h))+$')";
+/// The partition of a region shows in how its name begins.
+const PARTITION: &str = "!has(self.partition) || self.partition == '' || !has(self.region) || self.region == '' || self.partition == (\
+     self.region.startsWith('cn-') ? 'aws-cn' : self.region.startsWith('us-gov-') ? 'aws-us-gov' : \
+     self.region.startsWith('us-iso-') ? 'aws-iso' : self.region.startsWith('us-isob-') ? 'aws-iso-b' : \
+     self.region.startsWith('eu-isoe-') ? 'aws-iso-e' : self.region.startsWith('us-isof-') ? 'aws-iso-f' : \
+     self.region.startsWith('eusc-') ? 'aws-eusc' : 'aws')";
 const NEW_MACHINE: &str = "cannot be changed: a machine is replaced by a new one";
 
 /// Rules of AWSCluster and AWSClusterTemplate.
 pub fn cluster(spec: &mut Spec<'_>) {
+    spec.rule_about("", "partition", PARTITION, "must be the partition of the region; it need not be said");
     spec.rule("sshKeyName", NAME_OF_KEY, NAME_OF_KEY_MESSAGE);
-    for path in ["additionalTags", "network.vpc.tags", "network.subnets[].tags"] {
-        tags(spec, path);
-    }
+    // Tags of VPC and subnets are what CAPA found there, too: more than a user may set.
+    tags(spec, "additionalTags");
     spec.rule(
         "controlPlaneEndpoint",
         "(has(self.host) && self.host != '') == (has(self.port) && self.port != 0)",
@@ -80,8 +86,8 @@ fn network(spec: &mut Spec<'_>) {
     }
     spec.rule(
         "network.subnets[]",
-        "self.id.startsWith('subnet-') || (has(self.resourceID) && self.resourceID != '') || (has(self.cidrBlock) && self.cidrBlock != '' && has(self.availabilityZone) && self.availabilityZone != '')",
-        "a subnet that is to be made needs cidrBlock and availabilityZone; an existing one has an id that begins with subnet-",
+        "self.id.matches('^subnet-[0-9a-f]{8,17}$') || (has(self.resourceID) && self.resourceID != '') || (has(self.cidrBlock) && self.cidrBlock != '' && has(self.availabilityZone) && self.availabilityZone != '')",
+        "a subnet that is to be made needs cidrBlock and availabilityZone; an existing one has the id that AWS gave it, such as subnet-0123456789abcdef0",
     );
     spec.at("network.nodePortIngressRuleCidrBlocks[]")["maxLength"] = json!(43);
     spec.rule("network.nodePortIngressRuleCidrBlocks[]", IPV4_CIDR, IPV4_CIDR_MESSAGE);

@@ -32,6 +32,8 @@ enum Shape {
     Objects,
     /// Text to text.
     Map,
+    /// An object with these fields, each of the OpenAPI type beside it.
+    Fields(&'static [(&'static str, &'static str)]),
     /// These fields, of which only the flag `enabled` matters.
     Bastion,
 }
@@ -41,7 +43,7 @@ const NONE_SET: &str = "size(self) == 0";
 const OFF: &str = "!self";
 const EMPTY: &str = "self == ''";
 
-use Shape::{Bastion, Declared, Flag, Map, Number, Object, Objects, Text, Texts};
+use Shape::{Bastion, Declared, Fields, Flag, Map, Number, Object, Objects, Text, Texts};
 
 const fn field(path: &'static str, shape: Shape, accepted: &'static str, why: &'static str) -> Refused {
     Refused { path, shape, accepted, why }
@@ -49,11 +51,18 @@ const fn field(path: &'static str, shape: Shape, accepted: &'static str, why: &'
 
 const EDGE: &str = "only subnets in availability zones are";
 const IPV6: &str = "only IPv4 is";
+/// Those of the health check that is made.
+const HEALTH_CHECK: &str = "(!has(self.intervalSeconds) || self.intervalSeconds == 5) && (!has(self.timeoutSeconds) || self.timeoutSeconds == 4) \
+     && (!has(self.thresholdCount) || self.thresholdCount == 2) && (!has(self.unhealthyThresholdCount) || self.unhealthyThresholdCount == 6)";
+const HEALTH_CHECK_FIELDS: &[(&str, &str)] =
+    &[("intervalSeconds", "integer"), ("timeoutSeconds", "integer"), ("thresholdCount", "integer"), ("unhealthyThresholdCount", "integer")];
+const DNS_NAME: &str = "!has(self.hostnameType) && !has(self.enableResourceNameDnsARecord) && !has(self.enableResourceNameDnsAAAARecord)";
+const DNS_NAME_FIELDS: &[(&str, &str)] =
+    &[("hostnameType", "string"), ("enableResourceNameDnsARecord", "boolean"), ("enableResourceNameDnsAAAARecord", "boolean")];
 const GROUP: &str = "only node, controlplane, apiserver-lb and lb are";
 
 /// Of AWSCluster and AWSClusterTemplate.
 pub const CLUSTER: &[Refused] = &[
-    field("partition", Text, "self in ['', 'aws']", "it follows from the region"),
     field(
         "identityRef",
         Declared,
@@ -70,7 +79,12 @@ pub const CLUSTER: &[Refused] = &[
         "only classic, nlb and disabled are",
     ),
     field("controlPlaneLoadBalancer.subnets", Texts, NONE_SET, "the subnets follow from the scheme, one for each availability zone"),
-    field("controlPlaneLoadBalancer.healthCheck", Object, NEVER, "only the protocol can be chosen, with healthCheckProtocol"),
+    field(
+        "controlPlaneLoadBalancer.healthCheck",
+        Fields(HEALTH_CHECK_FIELDS),
+        HEALTH_CHECK,
+        "only the protocol can be chosen, with healthCheckProtocol",
+    ),
     field("controlPlaneLoadBalancer.additionalSecurityGroups", Texts, NONE_SET, "use ingressRules"),
     field("controlPlaneLoadBalancer.additionalListeners", Objects, NONE_SET, "the load balancer serves the API alone"),
     field("controlPlaneLoadBalancer.disableHostsRewrite", Flag, OFF, "it has no effect in CAPA either"),
@@ -134,13 +148,18 @@ pub const MACHINE: &[Refused] = &[
     field("dynamicHostAllocation", Object, NEVER, "only shared tenancy is"),
     field("placementGroupName", Text, EMPTY, "instances are placed by availability zone"),
     field("placementGroupPartition", Number, "self == 0", "instances are placed by availability zone"),
-    field("cpuOptions", Object, NEVER, "instances have the CPU options of their type"),
+    field(
+        "cpuOptions",
+        Fields(&[("confidentialCompute", "string")]),
+        "!has(self.confidentialCompute) || self.confidentialCompute in ['', 'Disabled']",
+        "instances have the CPU options of their type",
+    ),
     field("securityGroupOverrides", Map, NONE_SET, "use additionalSecurityGroups"),
     field("elasticIpPool", Object, NEVER, "public addresses come from Amazon's pool"),
     field("networkInterfaces", Texts, NONE_SET, "an instance has one network interface, made with it"),
     field("networkInterfaceType", Text, "self in ['', 'interface']", "only interface is"),
     field("assignPrimaryIPv6", Text, "self in ['', 'disabled']", IPV6),
-    field("privateDnsName", Object, NEVER, "names of instances are ip-name, which names of Nodes follow"),
+    field("privateDnsName", Fields(DNS_NAME_FIELDS), DNS_NAME, "names of instances are ip-name, which names of Nodes follow"),
 ];
 
 /// Of ClusterPlugin: plugins of third parties, which cannot be registered yet.
@@ -158,6 +177,7 @@ pub fn refuse(spec: &mut Spec<'_>, fields: &[Refused]) {
             Texts => Some(json!({"type": "array", "items": {"type": "string"}})),
             Objects => Some(json!({"type": "array", "items": any_object()})),
             Map => Some(json!({"type": "object", "additionalProperties": {"type": "string"}})),
+            Fields(fields) => Some(with_fields(fields)),
             Bastion => Some(bastion()),
         };
         if let Some(mut schema) = declared {
@@ -176,9 +196,20 @@ fn any_object() -> Value {
     json!({"type": "object", "x-kubernetes-preserve-unknown-fields": true})
 }
 
+fn with_fields(fields: &[(&str, &str)]) -> Value {
+    let schema = |kind: &str| match kind {
+        "integer" => json!({"type": kind, "format": "int64"}),
+        "string" => json!({"type": kind, "maxLength": 1024}),
+        _ => json!({"type": kind}),
+    };
+    let properties: serde_json::Map<String, Value> = fields.iter().map(|(name, kind)| ((*name).to_owned(), schema(kind))).collect();
+    json!({"type": "object", "properties": properties})
+}
+
+/// It is always there, as CAPA stores it: a ClusterClass replaces `enabled` by a JSON patch, which needs something to replace.
 fn bastion() -> Value {
-    json!({"type": "object", "properties": {
-        "enabled": {"type": "boolean", "description": "Whether there is a bastion host. Only false is supported."},
+    json!({"type": "object", "default": {"enabled": false}, "properties": {
+        "enabled": {"type": "boolean", "default": false, "description": "Whether there is a bastion host. Only false is supported."},
         "disableIngressRules": {"type": "boolean", "description": "Has no effect."},
         "allowedCIDRBlocks": {"type": "array", "items": {"type": "string"}, "description": "Has no effect."},
         "instanceType": {"type": "string", "description": "Has no effect."},

@@ -2,6 +2,8 @@
 
 use std::path::Path;
 
+use serde_json::Value;
+
 #[test]
 fn the_committed_definitions_are_what_the_crate_prints() {
     let directory = Path::new(env!("CARGO_MANIFEST_DIR")).join("yaml");
@@ -30,5 +32,32 @@ fn the_committed_definitions_are_what_the_crate_prints() {
 fn every_definition_is_one_for_kubernetes() {
     let definitions = crds::definitions().expect("definitions are typed");
     let kinds: Vec<&str> = definitions.iter().map(|definition| definition.spec.names.kind.as_str()).collect();
-    assert_eq!(kinds, ["AWSCluster", "AWSClusterTemplate", "AWSMachine", "AWSMachineTemplate", "ClusterPlugin"]);
+    assert_eq!(
+        kinds,
+        ["AWSCluster", "AWSClusterControllerIdentity", "AWSClusterTemplate", "AWSMachine", "AWSMachineTemplate", "ClusterPlugin"]
+    );
+}
+
+/// Paths of fields inside lists that get a default, which clients that apply whole lists see as a change of somebody else's, for ever.
+fn defaults_in_lists(schema: &Value, path: &str, in_list: bool, found: &mut Vec<String>) {
+    if in_list && schema.get("default").is_some() {
+        found.push(path.to_owned());
+    }
+    for (name, field) in schema["properties"].as_object().into_iter().flatten() {
+        defaults_in_lists(field, &format!("{path}.{name}"), in_list, found);
+    }
+    if let Some(items) = schema.get("items") {
+        defaults_in_lists(items, &format!("{path}[]"), true, found);
+    }
+}
+
+#[test]
+fn no_element_of_a_list_in_a_manifest_of_capa_gets_a_default() {
+    let mut found = Vec::new();
+    for definition in crds::definitions().expect("definitions are typed").into_iter().filter(|it| it.spec.names.kind.starts_with("AWS")) {
+        let definition = serde_json::to_value(definition).expect("a definition is JSON");
+        let schema = &definition["spec"]["versions"][0]["schema"]["openAPIV3Schema"]["properties"]["spec"];
+        defaults_in_lists(schema, "spec", false, &mut found);
+    }
+    assert_eq!(found, Vec::<String>::new());
 }

@@ -1,16 +1,18 @@
-//! What a plan needs to know of AWS once: which image a machine boots, what an instance type has room for, and which subnets and groups a
+//! What a plan needs to know of AWS once: which image a machine boots, what an instance type has and has room for, and which subnets and groups a
 //! user's filters mean. Answers are kept for some minutes, and of instance types, which never change, for good, so that a hundred machines
 //! ask once. Nothing here is part of a sweep.
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use aws_sdk_ec2::types::{ArchitectureType, Image as AwsImage, InstanceTypeHypervisor, InstanceTypeInfo, NetworkInfo};
-use plan::{FoundSecurityGroup, FoundSubnet, Image, ImageQuery, InstanceType, Problem, Timestamp, Who};
+use aws_sdk_ec2::types::{
+    ArchitectureType, Image as AwsImage, InstanceType as InstanceTypeName, InstanceTypeHypervisor, InstanceTypeInfo, NetworkInfo,
+};
+use plan::{FoundInstanceType, FoundSecurityGroup, FoundSubnet, Image, ImageQuery, InstanceType, Problem, Timestamp, Who};
 use tokio::sync::Mutex;
 
 use crate::api::Api;
 use crate::errors::Failure;
-use crate::kinds::{self, FILTER_VALUES, filter};
+use crate::kinds::{self, filter};
 use crate::now;
 use crate::region::Inner;
 
@@ -20,6 +22,10 @@ const KEPT: f64 = 300.0;
 const KEPT_WRONG: f64 = 30.0;
 
 const DESCRIBE_TYPES: &str = "ec2:DescribeInstanceTypes";
+/// AWS's code for an instance type that the region does not know.
+const UNKNOWN_TYPE: &str = "InvalidInstanceType";
+/// Most names of instance types in one call.
+const NAMES: usize = 100;
 
 /// One filter of a Describe call.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -43,7 +49,8 @@ pub(crate) struct Lookups {
 /// An instance type as it was read once.
 #[derive(Clone)]
 struct Known {
-    architectures: Vec<ArchitectureType>,
+    /// `None`: machines of this type cannot run Kubernetes.
+    described: Option<FoundInstanceType>,
     room: InstanceType,
 }
 
@@ -77,11 +84,11 @@ async fn find_image(region: &Inner, query: &ImageQuery) -> Result<Image, Problem
     let (filters, owners, what) = match &query.id {
         Some(id) => (vec![filter("image-id", [id])], None, id.clone()),
         None => {
-            let architecture = architecture(region, &query.instance_type).await.map_err(Failure::problem)?;
-            let what = format!("{} for {} of owner {}", query.name, architecture.as_str(), query.owner);
+            let architecture = instance_type(region, &query.instance_type).await?.architecture;
+            let what = format!("{} for {architecture} of owner {}", query.name, query.owner);
             let filters = vec![
                 filter("name", [&query.name]),
-                filter("architecture", [architecture.as_str()]),
+                filter("architecture", [&architecture]),
                 filter("state", ["available"]),
                 filter("virtualization-type", ["hvm"]),
             ];
@@ -111,15 +118,12 @@ fn found(it: AwsImage) -> Option<Image> {
     Some(Image { id: it.image_id?, root_device, root_size })
 }
 
-async fn architecture(region: &Inner, instance_type: &str) -> Result<ArchitectureType, Failure> {
-    let known = known_types(region, &BTreeSet::from([instance_type.to_owned()])).await?;
-    let usable = |it: &ArchitectureType| matches!(it, ArchitectureType::X8664 | ArchitectureType::Arm64);
-    known.into_iter().flat_map(|it| it.architectures).find(usable).ok_or_else(|| {
-        Failure::local(
-            DESCRIBE_TYPES,
-            "InvalidInstanceType",
-            format!("there is no instance type {instance_type} for x86_64 or arm64 in this region"),
-        )
+/// What machines of this type have.
+pub(crate) async fn instance_type(region: &Inner, name: &str) -> Result<FoundInstanceType, Problem> {
+    let known = known_types(region, &BTreeSet::from([name.to_owned()])).await.map_err(Failure::problem)?;
+    known.into_iter().find_map(|it| it.described).ok_or_else(|| {
+        let message = format!("there is no instance type {name} for x86_64 or arm64 in this region");
+        Failure::local(DESCRIBE_TYPES, UNKNOWN_TYPE, message).problem()
     })
 }
 
@@ -132,18 +136,34 @@ pub(crate) async fn instance_types(region: &Inner, names: &BTreeSet<String>) -> 
 async fn known_types(region: &Inner, names: &BTreeSet<String>) -> Result<Vec<Known>, Failure> {
     let mut known = region.lookups.instance_types.lock().await;
     let unknown: Vec<&String> = names.iter().filter(|it| !known.contains_key(*it)).collect();
-    for some in unknown.chunks(FILTER_VALUES) {
-        // A filter, not a list of names: one that does not exist would fail the whole call.
-        let filters = filter("instance-type", some.iter().copied());
-        let pages = region.api.ec2.describe_instance_types().filters(filters).into_paginator().page_size(100).send();
-        let pages = region.api.pages(DESCRIBE_TYPES, pages).await?;
-        let found = pages.into_iter().flat_map(|it| it.instance_types.unwrap_or_default()).filter_map(instance_type);
-        known.extend(found.map(|it| (it.room.name.clone(), it)));
+    for some in unknown.chunks(NAMES) {
+        let found = match describe_types(&region.api, some).await {
+            // One that does not exist fails the whole call.
+            Err(failure) if failure.code == UNKNOWN_TYPE && some.len() > 1 => {
+                let mut found = Vec::new();
+                for name in some {
+                    found.extend(describe_types(&region.api, &[name]).await.or_else(none_if_unknown)?);
+                }
+                found
+            }
+            other => other.or_else(none_if_unknown)?,
+        };
+        known.extend(found.into_iter().map(|it| (it.room.name.clone(), it)));
     }
     Ok(names.iter().filter_map(|it| known.get(it)).cloned().collect())
 }
 
-fn instance_type(it: InstanceTypeInfo) -> Option<Known> {
+async fn describe_types(api: &Api, names: &[&String]) -> Result<Vec<Known>, Failure> {
+    let names = names.iter().map(|it| InstanceTypeName::from(it.as_str())).collect();
+    let answer = api.read(DESCRIBE_TYPES, api.ec2.describe_instance_types().set_instance_types(Some(names)).send()).await?;
+    Ok(answer.instance_types.unwrap_or_default().iter().filter_map(known_type).collect())
+}
+
+fn none_if_unknown(failure: Failure) -> Result<Vec<Known>, Failure> {
+    if failure.code == UNKNOWN_TYPE { Ok(Vec::new()) } else { Err(failure) }
+}
+
+fn known_type(it: &InstanceTypeInfo) -> Option<Known> {
     let name = it.instance_type()?.as_str().to_owned();
     let network = it.network_info();
     let addresses = network.and_then(NetworkInfo::ipv4_addresses_per_interface);
@@ -153,8 +173,7 @@ fn instance_type(it: InstanceTypeInfo) -> Option<Known> {
         addresses_per_interface: addresses.and_then(|it| u32::try_from(it).ok()).unwrap_or_default(),
         nitro: it.bare_metal() == Some(true) || it.hypervisor() == Some(&InstanceTypeHypervisor::Nitro),
     };
-    let architectures = it.processor_info.and_then(|it| it.supported_architectures).unwrap_or_default();
-    Some(Known { architectures, room })
+    Some(Known { described: described(it), room })
 }
 
 /// Of the default network card: an interface of another card takes part in no Pod network unless somebody arranges for it.
@@ -163,6 +182,16 @@ fn interfaces(network: &NetworkInfo) -> u32 {
     let card = network.network_cards().iter().find(|it| it.network_card_index() == default);
     let most = card.and_then(|it| it.maximum_network_interfaces()).or(network.maximum_network_interfaces());
     most.and_then(|it| u32::try_from(it).ok()).unwrap_or_default()
+}
+
+/// `None`: machines of this type cannot run Kubernetes.
+fn described(it: &InstanceTypeInfo) -> Option<FoundInstanceType> {
+    let usable = |it: &&ArchitectureType| matches!(it, ArchitectureType::X8664 | ArchitectureType::Arm64);
+    Some(FoundInstanceType {
+        architecture: it.processor_info()?.supported_architectures().iter().find(usable)?.as_str().to_owned(),
+        cpus: it.v_cpu_info().and_then(|it| it.default_v_cpus()).unwrap_or_default(),
+        memory_mib: it.memory_info().and_then(|it| it.size_in_mib()).unwrap_or_default(),
+    })
 }
 
 fn aws_filters(filters: &[Filter]) -> Vec<aws_sdk_ec2::types::Filter> {

@@ -5,7 +5,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use plan::iam::check::Reading;
-use plan::{Action, Image, ImageQuery, InstanceType, Interest, Key, Outcome, Part, Problem, Read, Snapshot, Timestamp, Who};
+use plan::{
+    Action, FoundInstanceType, Image, ImageQuery, InstanceType, Interest, Key, Outcome, Part, Problem, Read, Snapshot, Timestamp, Who,
+};
 use tokio::sync::{Notify, Semaphore, watch};
 
 use crate::api::Api;
@@ -192,6 +194,14 @@ impl Region {
     /// once is remembered for as long as this process lives.
     pub async fn instance_types(&self, names: &BTreeSet<String>) -> Reading<Vec<InstanceType>> {
         reading(lookup::instance_types(&self.0, names).await)
+    }
+
+    /// What a type of instances has. It is asked for once.
+    ///
+    /// # Errors
+    /// When there is none that can run Kubernetes, or AWS does not say.
+    pub async fn instance_type(&self, name: &str) -> Result<FoundInstanceType, Problem> {
+        lookup::instance_type(&self.0, name).await
     }
 
     /// Subnets that match filters which a user wrote. What is found is remembered for some minutes.

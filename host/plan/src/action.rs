@@ -214,6 +214,17 @@ pub struct InstanceType {
     pub nitro: bool,
 }
 
+/// A type of instances as AWS describes it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct FoundInstanceType {
+    /// `x86_64` or `arm64`.
+    pub architecture: String,
+    /// Virtual processors; 0 where AWS does not say.
+    pub cpus: i32,
+    /// Memory in MiB; 0 where AWS does not say.
+    pub memory_mib: i64,
+}
+
 /// A field that cannot be carried out; whoever wrote the object has to act.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{field}: {message}")]

@@ -12,6 +12,7 @@ use crds::AWSCluster;
 use crds::cluster_api::Cluster;
 
 use crate::contract::{self, SecurityGroupRuleSpec};
+use crate::leftover::Collected;
 use crate::token::derive;
 use crate::{
     Desired, Interest, Invalid, LoadBalancer, LoadBalancerKind, Observed, Owner, Plan, Question, Read, Record, Rule, SecurityGroupRules,
@@ -165,6 +166,9 @@ fn delete(input: &Input<'_>, record: Record, observed: Observed) -> Decision {
         return res;
     }
     let mut interest = interest(input, &Plan::default());
+    if let Err(invalid) = Collected::of(input.aws_cluster.metadata.annotations.as_ref()) {
+        return Decision { record, observed, invalid: Some(invalid), interest, ..Decision::default() };
+    }
     let vpc = observed.get(&Vpc::key(see::MAIN)).filter(|it| it.owner == Owner::Mine);
     if let Some(vpc) = vpc {
         interest.deleting_vpcs.insert(vpc.id.clone());
@@ -230,7 +234,7 @@ fn listed(names: &[String]) -> String {
 fn interest(input: &Input<'_>, plan: &Plan) -> Interest {
     let network = &input.aws_cluster.spec.network;
     let mut ids: std::collections::BTreeSet<String> = [network.vpc.id.clone()].into_iter().collect();
-    ids.extend(network.subnets.iter().flat_map(|it| [it.id.clone(), it.resource_id.clone()]).filter(|it| it.starts_with("subnet-")));
+    ids.extend(network.subnets.iter().flat_map(layout::aws_ids).cloned());
     ids.retain(|it| !it.is_empty());
     Interest { reads: plan.awaits.clone(), ids, ..Interest::default() }
 }

@@ -2,6 +2,7 @@
 //! interfaces. Says which of what was found that is, and what can be removed now. It never names a volume, what carries no tag of such a
 //! controller, what this operator or Cluster API Provider AWS made, or what lies outside the cluster's VPC. Nothing here asks AWS.
 
+mod collected;
 mod sweep;
 
 use std::collections::BTreeSet;
@@ -13,6 +14,7 @@ use crate::{
     FoundLoadBalancer, FoundNetworkInterface, FoundRule, FoundSecurityGroup, FoundSource, LoadBalancerKind, Problem, Snapshot, Tags,
 };
 
+pub use collected::Collected;
 pub use sweep::Sweep;
 
 /// Tag key by which the AWS Load Balancer Controller marks what it makes; the value is the cluster's name.

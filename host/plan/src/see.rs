@@ -12,6 +12,7 @@ use std::collections::BTreeMap;
 
 use crds::names::{ID_TAG, OWNED, ROLE_TAG, cloud_provider_tag, cluster_tag};
 
+use crate::leftover::{Collected, LeftoverKind};
 use crate::{Intent, Key, LoadBalancerKind, Observed, Owner, Resource, Seen, Snapshot, State, Tags};
 
 pub(crate) use machine::is_own;
@@ -47,6 +48,8 @@ pub struct Scope {
     pub intents: BTreeMap<Key, Intent>,
     /// While deleting, whatever stands in the way is seen too.
     pub deleting: bool,
+    /// Which of what controllers inside of the cluster left goes with it.
+    pub collected: Collected,
 }
 
 /// How to know a subnet that the spec lists.
@@ -127,8 +130,11 @@ impl Sight<'_> {
         }
     }
 
-    /// Whether a controller inside of the cluster made it, and nobody is left to remove it.
-    fn left_over(&self, tags: &Tags) -> bool {
+    /// Whether a controller inside of the cluster made it, nobody is left to remove it, and it is not to stay.
+    fn left_over(&self, kind: LeftoverKind, tags: &Tags) -> bool {
+        if !self.scope.collected.has(kind) {
+            return false;
+        }
         let cluster = &self.scope.cluster;
         let by_cloud_provider = tags.get(&cloud_provider_tag(cluster)).map(String::as_str) == Some(OWNED);
         by_cloud_provider || tags.get("elbv2.k8s.aws/cluster") == Some(cluster)

@@ -4,7 +4,9 @@
 mod cluster;
 pub(crate) mod condition;
 mod machine;
+mod template;
 
 pub use cluster::{Cluster, cluster};
 pub use condition::{not_ready, paused};
 pub use machine::{Machine, machine};
+pub use template::machine_template;

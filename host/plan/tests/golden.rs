@@ -51,7 +51,7 @@ fn one_zone_and_a_classic_load_balancer() {
             create  security-group/lb "prod-lb"
             create  security-group/node "prod-node"
             --
-            update  subnet/public-us-east-1a (subnet-0005) 10.0.0.0/17 in us-east-1a, public
+            update  subnet/public-us-east-1a (subnet-00000005) 10.0.0.0/17 in us-east-1a, public
             update  internet-gateway/main (igw-0006)
             create  nat-gateway/us-east-1a in public-us-east-1a
             update  route-table/public-us-east-1a (rtb-0008) for public-us-east-1a, 0.0.0.0/0 to internet-gateway/main
@@ -116,8 +116,8 @@ fn two_zones_and_an_internal_network_load_balancer() {
             create  security-group/lb "prod-lb"
             create  security-group/node "prod-node"
             --
-            update  subnet/public-us-east-1a (subnet-0007) 172.20.0.0/19 in us-east-1a, public
-            update  subnet/public-us-east-1b (subnet-0008) 172.20.32.0/19 in us-east-1b, public
+            update  subnet/public-us-east-1a (subnet-00000007) 172.20.0.0/19 in us-east-1a, public
+            update  subnet/public-us-east-1b (subnet-00000008) 172.20.32.0/19 in us-east-1b, public
             update  internet-gateway/main (igw-0009)
             create  nat-gateway/us-east-1a in public-us-east-1a
             create  nat-gateway/us-east-1b in public-us-east-1b
@@ -177,7 +177,7 @@ fn listed_subnets_without_a_load_balancer() {
             create  security-group/lb "prod-lb"
             create  security-group/node "prod-node"
             --
-            update  subnet/public-us-east-1b (subnet-0006) 10.0.0.0/24 in us-east-1b, public
+            update  subnet/public-us-east-1b (subnet-00000006) 10.0.0.0/24 in us-east-1b, public
             update  internet-gateway/main (igw-0007)
             create  nat-gateway/us-east-1b in public-us-east-1b
             update  route-table/public-us-east-1b (rtb-0010) for public-us-east-1b, 0.0.0.0/0 to internet-gateway/main
@@ -221,14 +221,14 @@ fn deleting() {
         delete  security-group-rules/node (sg-0012)
         delete  load-balancer/apiserver (prod-apiserver)
         --
-        delete  subnet/private-us-east-1a (subnet-0004)
+        delete  subnet/private-us-east-1a (subnet-00000004)
         delete  nat-gateway/us-east-1a (nat-0013)
         delete  security-group/controlplane (sg-0010)
         delete  security-group/node (sg-0012)
         --
         delete  security-group/apiserver-lb (sg-0009)
         --
-        delete  subnet/public-us-east-1a (subnet-0005)
+        delete  subnet/public-us-east-1a (subnet-00000005)
         delete  internet-gateway/main (igw-0006)
         delete  elastic-ip/us-east-1a (eipalloc-0003)
         --
@@ -249,8 +249,8 @@ fn changes() {
     expect![[r#"
         --
         tag     vpc/main (vpc-0001) team=a
-        tag     subnet/private-us-east-1a (subnet-0004) team=a
-        tag     subnet/public-us-east-1a (subnet-0005) team=a
+        tag     subnet/private-us-east-1a (subnet-00000004) team=a
+        tag     subnet/public-us-east-1a (subnet-00000005) team=a
         tag     internet-gateway/main (igw-0006) team=a
         tag     elastic-ip/us-east-1a (eipalloc-0003) team=a
         tag     nat-gateway/us-east-1a (nat-0013) team=a
@@ -268,6 +268,29 @@ fn changes() {
 }
 
 #[test]
+fn tags_that_only_aws_sets_are_left_out() {
+    let mut world = World::new(1, Faults::default());
+    let mut fleet = Fleet::new("prod", json!({}));
+    fleet.settle(&mut world);
+    let tags = json!({"aws:cloudformation:stack-name": "network", "AWS:a": "b", "team": "a"});
+    let subnets = world
+        .truth
+        .subnets
+        .iter()
+        .map(|it| json!({"id": it.id, "cidrBlock": it.cidr, "availabilityZone": it.zone, "isPublic": it.public, "tags": tags}));
+    let network = &mut fleet.aws_cluster.spec.network;
+    network.subnets = serde_json::from_value(subnets.collect()).expect("subnets");
+    network.vpc.tags = serde_json::from_value(tags.clone()).expect("tags");
+    expect![[r#"
+        --
+        tag     vpc/main (vpc-0001) team=a
+        tag     subnet/private-us-east-1a (subnet-00000004) team=a
+        tag     subnet/public-us-east-1a (subnet-00000005) team=a
+    "#]]
+    .assert_eq(&waves(&mut fleet, &mut world));
+}
+
+#[test]
 fn rules_are_revoked_only_once_the_add_ons_are_known() {
     let mut world = World::new(1, Faults::default());
     let mut fleet = Fleet::new("prod", json!({}));
@@ -279,15 +302,65 @@ fn rules_are_revoked_only_once_the_add_ons_are_known() {
     expect![[r#"
         --
         update  security-group-rules/controlplane (sg-0010)
-                  - 4 -1-65535 from group controlplane (IP-in-IP (calico))
-                  - 4 -1-65535 from group node (IP-in-IP (calico))
+                  - 4 -1 from group controlplane (IP-in-IP (calico))
+                  - 4 -1 from group node (IP-in-IP (calico))
                   - tcp 179 from group controlplane (bgp (calico))
                   - tcp 179 from group node (bgp (calico))
         update  security-group-rules/node (sg-0012)
-                  - 4 -1-65535 from group controlplane (IP-in-IP (calico))
-                  - 4 -1-65535 from group node (IP-in-IP (calico))
+                  - 4 -1 from group controlplane (IP-in-IP (calico))
+                  - 4 -1 from group node (IP-in-IP (calico))
                   - tcp 179 from group controlplane (bgp (calico))
                   - tcp 179 from group node (bgp (calico))
+    "#]]
+    .assert_eq(&waves(&mut fleet, &mut world));
+}
+
+#[test]
+fn rules_that_aws_keeps_in_another_form_are_made_once() {
+    let mut world = World::new(1, Faults::default());
+    let mut fleet = Fleet::new("prod", json!({}));
+    fleet.settle(&mut world);
+    let rules = json!([
+        {"description": "office", "protocol": "tcp", "fromPort": 443, "toPort": 443, "cidrBlocks": ["203.0.113.5/24"], "ipv6CidrBlocks": ["2001:DB8::1/32"]},
+        {"description": "VPN", "protocol": "50", "fromPort": 0, "toPort": 0, "cidrBlocks": ["198.51.100.7/32"]},
+        {"description": "ping", "protocol": "58", "fromPort": 128, "toPort": 0, "ipv6CidrBlocks": ["::/0"]},
+    ]);
+    let network = &mut fleet.aws_cluster.spec.network;
+    network.additional_node_ingress_rules = serde_json::from_value(rules).expect("rules");
+    network.node_port_ingress_rule_cidr_blocks = vec!["10.1.2.3/8".into()];
+    expect![[r#"
+        --
+        update  security-group-rules/node (sg-0012)
+                  + 50 0 from 198.51.100.7/32 (VPN)
+                  + 58 128-0 from ::/0 (ping)
+                  + tcp 443 from 2001:db8::/32 (office)
+                  + tcp 443 from 203.0.113.0/24 (office)
+                  + tcp 30000-32767 from 10.0.0.0/8 (Node Port Services)
+                  - tcp 30000-32767 from 0.0.0.0/0 (Node Port Services)
+    "#]]
+    .assert_eq(&waves(&mut fleet, &mut world));
+}
+
+#[test]
+fn rules_without_a_source_let_the_control_plane_in() {
+    let mut world = World::new(1, Faults::default());
+    let mut fleet = Fleet::new("prod", json!({}));
+    fleet.settle(&mut world);
+    let rules = |port: i32| json!([{"description": "konnectivity", "protocol": "tcp", "fromPort": port, "toPort": port}]);
+    let spec = &mut fleet.aws_cluster.spec;
+    spec.network.additional_control_plane_ingress_rules = serde_json::from_value(rules(8132)).expect("rules");
+    spec.network.additional_node_ingress_rules = serde_json::from_value(rules(8133)).expect("rules");
+    spec.control_plane_load_balancer.ingress_rules = serde_json::from_value(rules(6443)).expect("rules");
+    expect![[r#"
+        --
+        update  security-group-rules/apiserver-lb (sg-0009)
+                  + tcp 6443 from 198.51.100.3/32 (Kubernetes API)
+                  + tcp 6443 from group controlplane (konnectivity)
+                  - tcp 6443 from 0.0.0.0/0 (Kubernetes API)
+        update  security-group-rules/controlplane (sg-0010)
+                  + tcp 8132 from group controlplane (konnectivity)
+        update  security-group-rules/node (sg-0012)
+                  + tcp 8133 from group controlplane (konnectivity)
     "#]]
     .assert_eq(&waves(&mut fleet, &mut world));
 }
@@ -319,4 +392,24 @@ fn a_control_plane_machine() {
         create  target/control-plane-0 of apiserver
     "#]]
     .assert_eq(&res);
+}
+
+#[test]
+fn a_machine_gets_the_metadata_service_that_it_asks_for() {
+    let mut world = World::new(1, Faults::default());
+    let mut fleet = Fleet::new("prod", json!({}));
+    fleet.settle(&mut world);
+    let options = json!({"httpProtocolIpv6": "enabled", "httpTokens": "required", "httpPutResponseHopLimit": 2});
+    fleet.add_machine("worker-0", false, json!({"cloudInit": {"insecureSkipSecretsManager": true}, "instanceMetadataOptions": options}));
+    let decision = fleet.decide_machine(&mut world, "worker-0");
+    let plan::Resource::Instance(instance) = &decision.desired[&plan::Instance::key("worker-0")].is else { panic!("no instance") };
+    expect![[r#"
+        {
+          "httpEndpoint": "enabled",
+          "httpProtocolIpv6": "enabled",
+          "httpTokens": "required",
+          "httpPutResponseHopLimit": 2,
+          "instanceMetadataTags": "disabled"
+        }"#]]
+    .assert_eq(&serde_json::to_string_pretty(&instance.launch.as_ref().expect("what to launch").metadata_options).expect("JSON"));
 }

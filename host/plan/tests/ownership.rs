@@ -40,6 +40,9 @@ fn a_second_cluster_of_another_name_lives_beside_the_first() {
     assert!(first.look(&mut world));
 }
 
+const PUBLIC: &str = "subnet-0a0a0a0a";
+const PRIVATE: &str = "subnet-0b0b0b0b";
+
 /// A VPC that a user made, with one public and one private subnet.
 fn users_network(world: &mut World) {
     let vpc = plan::FoundVpc {
@@ -50,7 +53,7 @@ fn users_network(world: &mut World) {
         tags: Tags::new(),
     };
     world.truth.vpcs.push(vpc);
-    for (id, cidr, public) in [("subnet-public", "10.9.0.0/24", true), ("subnet-private", "10.9.1.0/24", false)] {
+    for (id, cidr, public) in [(PUBLIC, "10.9.0.0/24", true), (PRIVATE, "10.9.1.0/24", false)] {
         world.truth.subnets.push(plan::FoundSubnet {
             id: id.into(),
             vpc_id: "vpc-user".into(),
@@ -66,7 +69,7 @@ fn users_network(world: &mut World) {
 }
 
 fn in_users_network() -> serde_json::Value {
-    json!({"network": {"vpc": {"id": "vpc-user"}, "subnets": [{"id": "subnet-public"}, {"id": "subnet-private"}]}})
+    json!({"network": {"vpc": {"id": "vpc-user"}, "subnets": [{"id": PUBLIC}, {"id": PRIVATE}]}})
 }
 
 #[test]
@@ -78,8 +81,8 @@ fn of_a_users_network_nothing_is_made_changed_or_deleted() {
     fleet.settle(&mut world);
     fleet.add_machine("worker-0", false, json!({}));
     fleet.settle(&mut world);
-    assert_eq!(world.truth.load_balancers[0].subnets, ["subnet-public".to_owned()].into());
-    assert_eq!(world.truth.instances[0].subnet_id.as_deref(), Some("subnet-private"));
+    assert_eq!(world.truth.load_balancers[0].subnets, [PUBLIC.to_owned()].into());
+    assert_eq!(world.truth.instances[0].subnet_id.as_deref(), Some(PRIVATE));
     assert_eq!(world.truth.security_groups.len(), 4);
     assert!(world.truth.nat_gateways.is_empty() && world.truth.route_tables.is_empty() && world.truth.addresses.is_empty());
     fleet.delete(&world);
@@ -92,7 +95,7 @@ fn of_a_users_network_nothing_is_made_changed_or_deleted() {
 fn a_subnet_that_does_not_exist_is_named() {
     let mut world = World::new(7, Faults::default());
     users_network(&mut world);
-    world.truth.subnets.retain(|it| it.id != "subnet-private");
+    world.truth.subnets.retain(|it| it.id != PRIVATE);
     let mut fleet = Fleet::new("prod", in_users_network());
     let mut blocked = Vec::new();
     for _ in 0..3 {
@@ -104,7 +107,7 @@ fn a_subnet_that_does_not_exist_is_named() {
         fleet.look(&mut world);
         world.tick();
     }
-    assert!(blocked.iter().any(|(_, why)| why.contains("subnet-private")), "{blocked:?}");
+    assert!(blocked.iter().any(|(_, why)| why.contains(PRIVATE)), "{blocked:?}");
 }
 
 #[test]
@@ -135,6 +138,27 @@ fn a_cluster_of_another_provider_is_taken_over_when_its_vpc_is_named() {
     assert_eq!(world.inventory(), before, "everything is taken over, nothing is made anew");
     unnamed.delete(&world);
     unnamed.settle(&mut world);
+    assert_eq!(world.inventory(), Vec::<String>::new());
+}
+
+#[test]
+fn subnets_whose_names_begin_like_ids_are_known_by_their_ranges() {
+    let mut world = World::new(7, Faults::default());
+    let subnets = json!([
+        {"id": "subnet-zone-1-apps", "availabilityZone": "us-east-1a", "cidrBlock": "10.0.0.0/24"},
+        {"id": "subnet-zone-1-data", "availabilityZone": "us-east-1a", "cidrBlock": "10.0.1.0/24"},
+        {"id": "subnet-zone-1-public", "availabilityZone": "us-east-1a", "cidrBlock": "10.0.2.0/24", "isPublic": true},
+        {"id": "subnet-decade00", "availabilityZone": "us-east-1a", "cidrBlock": "10.0.3.0/24", "isPublic": true},
+    ]);
+    let mut fleet = Fleet::new("prod", json!({"network": {"subnets": subnets}}));
+    fleet.settle(&mut world);
+    assert_eq!(world.truth.subnets.len(), 4);
+    let names: Vec<&str> = world.truth.subnets.iter().map(|it| it.tags["Name"].as_str()).collect();
+    assert!(names.iter().all(|it| it.starts_with("prod-subnet-")), "as Cluster API Provider AWS names them: {names:?}");
+    let asked_for: Vec<String> = fleet.decide(&mut world).interest.ids.into_iter().collect();
+    assert_eq!(asked_for, ["subnet-decade00"], "a filter for what is no id finds nothing");
+    fleet.delete(&world);
+    fleet.settle(&mut world);
     assert_eq!(world.inventory(), Vec::<String>::new());
 }
 
@@ -202,6 +226,46 @@ fn what_users_put_into_the_vpc_stands_in_the_way_and_is_named() {
     assert_eq!(blocked.len(), 1, "{blocked:?}");
     assert!(blocked[0].1.contains("RDSNetworkInterface") && blocked[0].1.contains("was not made by this operator"), "{blocked:?}");
     assert!(world.truth.vpcs.len() == 1 && world.truth.subnets.len() == 1, "everything else is gone: {:#?}", world.inventory());
+}
+
+/// What the cloud provider made for a Service.
+fn load_balancer_of_a_service(world: &mut World) {
+    let subnet = world.truth.subnets[0].clone();
+    let tags = Tags::from([("kubernetes.io/cluster/prod".to_owned(), "owned".to_owned())]);
+    let (name, subnets) = ("a0123".to_owned(), [subnet.id].into());
+    world.interfaces_of(&name, &subnets, &Default::default(), &subnet.vpc_id, "load balancer");
+    let apiserver = world.truth.load_balancers[0].clone();
+    let (id, groups, tags) = (name.clone(), Default::default(), Some(tags));
+    world.truth.load_balancers.push(plan::FoundLoadBalancer { id, name, subnets, groups, tags, ..apiserver });
+}
+
+#[test]
+fn what_controllers_left_stays_when_an_annotation_says_so_and_goes_when_it_does_not() {
+    let (mut world, mut fleet) = settled("prod");
+    load_balancer_of_a_service(&mut world);
+    let annotation = "aws.cluster.x-k8s.io/external-resource-gc".to_owned();
+    let annotate = |fleet: &mut Fleet, value: &str| {
+        let annotations = fleet.aws_cluster.metadata.annotations.get_or_insert_default();
+        annotations.insert(annotation.clone(), value.to_owned());
+    };
+    annotate(&mut fleet, "false");
+    fleet.delete(&world);
+    for _ in 0..40 {
+        fleet.look_unchecked(&mut world);
+        world.tick();
+    }
+    assert_eq!(world.truth.load_balancers.iter().map(|it| it.name.as_str()).collect::<Vec<_>>(), ["a0123"]);
+    let blocked = fleet.decide(&mut world).plan.blocked;
+    assert!(blocked.iter().any(|(_, why)| why.contains("load-balancer/a0123") && why.contains("remove it")), "{blocked:?}");
+
+    annotate(&mut fleet, "nein");
+    let decision = fleet.decide(&mut world);
+    assert!(decision.plan.actions.is_empty() && !decision.finished, "{}", decision.plan);
+    assert!(decision.invalid.is_some_and(|it| it.field.contains(&annotation)));
+
+    annotate(&mut fleet, "true");
+    fleet.settle(&mut world);
+    assert_eq!(world.inventory(), Vec::<String>::new());
 }
 
 #[test]

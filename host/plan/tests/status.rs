@@ -124,13 +124,13 @@ fn a_finished_cluster_says_what_there_is() {
             },
             "subnets": [
               {
-                "id": "subnet-0004",
+                "id": "subnet-00000004",
                 "availabilityZone": "us-east-1a",
                 "cidrBlock": "10.0.128.0/17",
                 "isPublic": false
               },
               {
-                "id": "subnet-0005",
+                "id": "subnet-00000005",
                 "availabilityZone": "us-east-1a",
                 "cidrBlock": "10.0.0.0/17",
                 "isPublic": true

@@ -11,16 +11,17 @@ pub mod queue;
 mod refusals;
 mod regions;
 mod sweep;
+mod template;
 
 use std::sync::Arc;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use crds::cluster_api::{Cluster, Machine};
-use crds::{AWSCluster, AWSMachine, ClusterPlugin};
+use crds::{AWSCluster, AWSMachine, AWSMachineTemplate, ClusterPlugin};
 use tokio::sync::{mpsc, watch};
 
 use crate::context::{Context, ObjectName};
-use crate::management::{Change, Kind, Management};
+use crate::management::{Change, Kept, Kind, Management};
 use queue::Waker;
 
 /// Runs all controllers until `stop` is true. Every kind has been read whole before they begin: an empty cache would look like
@@ -31,34 +32,36 @@ use queue::Waker;
 pub async fn run(context: Context, stop: watch::Receiver<bool>) -> anyhow::Result<()> {
     let (clusters, cluster_wakes) = queue::channel();
     let (machines, machine_wakes) = queue::channel();
+    let (templates, template_wakes) = queue::channel();
     let (plugins, plugin_wakes) = queue::channel();
     let changes = context.management.changes();
     let rules = context.rules.changes();
-    for object in context.management.list::<AWSCluster>() {
-        clusters.wake(object.object_name());
-    }
-    for object in context.management.list::<AWSMachine>() {
-        machines.wake(object.object_name());
-    }
-    for object in context.management.list::<ClusterPlugin>() {
-        plugins.wake(object.object_name());
-    }
-    for object in context.management.list::<Cluster>() {
-        plugins.wake(object.object_name());
-    }
+    wake_all::<AWSCluster>(&context, &clusters);
+    wake_all::<AWSMachine>(&context, &machines);
+    wake_all::<AWSMachineTemplate>(&context, &templates);
+    wake_all::<ClusterPlugin>(&context, &plugins);
+    wake_all::<Cluster>(&context, &plugins);
     let management = context.management.clone();
-    let wakers = Wakers { management, clusters: clusters.clone(), machines: machines.clone(), plugins };
+    let wakers = Wakers { management, clusters: clusters.clone(), machines: machines.clone(), templates, plugins };
     tokio::spawn(wakers.route(changes, rules));
 
     let cluster = Arc::new(cluster::Clusters::new(context.clone(), clusters));
     let machine = Arc::new(machine::Machines::new(context.clone(), machines));
+    let template = Arc::new(template::Templates::new(context.clone()));
     let add_ons = Arc::new(addon::AddOns::new(context)?);
     tokio::join!(
         queue::run(cluster_wakes, stop.clone(), move |name| looks::look(cluster.clone(), name)),
         queue::run(machine_wakes, stop.clone(), move |name| looks::look(machine.clone(), name)),
+        queue::run(template_wakes, stop.clone(), move |name| looks::look(template.clone(), name)),
         queue::run(plugin_wakes, stop, move |name| add_ons.clone().reconcile(name)),
     );
     Ok(())
+}
+
+fn wake_all<K: Kept>(context: &Context, waker: &Waker) {
+    for object in context.management.list::<K>() {
+        waker.wake(object.object_name());
+    }
 }
 
 /// Who is woken by what.
@@ -66,6 +69,7 @@ struct Wakers {
     management: Management,
     clusters: Waker,
     machines: Waker,
+    templates: Waker,
     plugins: Waker,
 }
 
@@ -90,9 +94,11 @@ impl Wakers {
                 self.clusters.wake(name);
                 cluster.iter().for_each(|it| {
                     self.wake_machines(it, |_| true);
+                    self.wake_templates(it);
                     self.wake_plugins(it);
                 });
             }
+            Kind::AWSMachineTemplate => self.templates.wake(name),
             Kind::AWSMachine => {
                 self.machines.wake(name);
                 cluster.iter().for_each(|it| self.wake_deleting_cluster(it));
@@ -100,6 +106,7 @@ impl Wakers {
             Kind::Cluster => {
                 self.wake_cluster(&name);
                 self.wake_machines(&name, |_| true);
+                self.wake_templates(&name);
                 self.wake_plugins(&name);
                 self.plugins.wake(name);
             }
@@ -137,6 +144,13 @@ impl Wakers {
     fn wake_plugins(&self, cluster: &ObjectName) {
         for object in self.management.of_cluster::<ClusterPlugin>(cluster) {
             self.plugins.wake(object.object_name());
+        }
+    }
+
+    /// Those of which nothing is said yet.
+    fn wake_templates(&self, cluster: &ObjectName) {
+        for object in self.management.of_cluster::<AWSMachineTemplate>(cluster).iter().filter(|it| it.status.is_none()) {
+            self.templates.wake(object.object_name());
         }
     }
 

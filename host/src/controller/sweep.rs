@@ -8,7 +8,7 @@ use aws::Region;
 use crds::AWSCluster;
 use futures::future::join_all;
 use plan::cluster::Decision;
-use plan::leftover::{Leftover, Look, Sweep, serves_another};
+use plan::leftover::{Collected, Leftover, Look, Sweep, serves_another};
 use plan::{Action, Key, Outcome, Problem, Read, Record, Snapshot, Vpc, Who, see};
 use tokio::time::Instant;
 
@@ -18,6 +18,9 @@ use crate::management::{Known, Management, Note};
 
 /// Looks, if it is time, and removes what can be removed.
 pub async fn look(management: &Management, region: &Region, object: &Arc<Known<AWSCluster>>, cluster: &str, sweep: &mut Sweep) {
+    // What does not say what to remove removes nothing; the decision names it.
+    let Ok(collected) = Collected::of(object.metadata.annotations.as_ref()) else { return };
+    sweep.collect(collected, now());
     if !sweep.is_due(now()) {
         return;
     }
@@ -32,6 +35,10 @@ pub async fn look(management: &Management, region: &Region, object: &Arc<Known<A
             let message = sweep.text().unwrap_or_default();
             management.note(object, Note { warning: true, reason: "SweepSkipped".into(), action: "Sweep".into(), message });
         }
+    }
+    if let Some(message) = sweep.stays_text() {
+        tracing::info!(cluster, "{message}");
+        management.note(object, Note { warning: false, reason: "SweepSkipped".into(), action: "Sweep".into(), message });
     }
     loop {
         let removable = sweep.removable();

@@ -4,7 +4,7 @@ use std::fmt;
 
 use crds::cluster_api::{Cluster, KubeadmControlPlane, Machine};
 use crds::names::CLUSTER_NAME_LABEL;
-use crds::{AWSCluster, AWSMachine, ClusterPlugin};
+use crds::{AWSCluster, AWSMachine, AWSMachineTemplate, ClusterPlugin};
 use k8s_openapi::NamespaceResourceScope;
 use kube::api::ObjectMeta;
 use kube::{Resource, ResourceExt};
@@ -77,6 +77,7 @@ macro_rules! kept {
 kept! {
     AWSCluster, aws_clusters, owner_cluster, None;
     AWSMachine, aws_machines, labelled_cluster, None;
+    AWSMachineTemplate, aws_machine_templates, owner_cluster, None;
     Cluster, clusters, |it: &Cluster| Some(it.name_any()), Some(same_cluster);
     Machine, machines, |it: &Machine| Some(it.spec.cluster_name.clone()), Some(same_machine);
     KubeadmControlPlane, control_planes, labelled_cluster, Some(same_control_plane);

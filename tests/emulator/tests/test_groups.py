@@ -86,6 +86,20 @@ def test_host_bits_of_a_block_are_dropped(aws, network):
     )
 
 
+def test_some_protocols_are_answered_by_a_word(aws, network):
+    add = aws.ec2.authorize_security_group_ingress
+    anywhere = {"FromPort": -1, "ToPort": -1, "IpRanges": [{"CidrIp": "10.0.0.0/8"}]}
+    for protocol in ("1", "58", "50"):
+        add(GroupId=network.group, IpPermissions=[{"IpProtocol": protocol} | anywhere])
+    assert {one["IpProtocol"] for one in _rules(aws, network.group)} == {"icmp", "icmpv6", "50"}
+    refused(
+        "InvalidPermission.Duplicate",
+        add,
+        GroupId=network.group,
+        IpPermissions=[{"IpProtocol": "icmpv6"} | anywhere],
+    )
+
+
 def test_the_default_group_lets_itself_in(aws, network):
     filters = [{"Name": "vpc-id", "Values": [network.vpc]}, {"Name": "group-name", "Values": ["default"]}]
     group = aws.ec2.describe_security_groups(Filters=filters)["SecurityGroups"][0]

@@ -2,8 +2,8 @@
 
 use aws_sdk_ec2::types::{
     BlockDeviceMapping, EbsBlockDevice, Filter, HttpTokensState, IamInstanceProfileSpecification, Instance as AwsInstance,
-    InstanceMetadataEndpointState, InstanceMetadataOptionsRequest, InstanceMetadataTagsState, InstanceNetworkInterfaceSpecification,
-    InstanceType, Placement, ResourceType, Tenancy, VolumeType,
+    InstanceMetadataEndpointState, InstanceMetadataOptionsRequest, InstanceMetadataProtocolState, InstanceMetadataTagsState,
+    InstanceNetworkInterfaceSpecification, InstanceType, Placement, ResourceType, Tenancy, VolumeType,
 };
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
@@ -121,6 +121,7 @@ fn volume(volume: &Volume) -> BlockDeviceMapping {
 fn metadata(options: &MetadataOptions) -> InstanceMetadataOptionsRequest {
     InstanceMetadataOptionsRequest::builder()
         .http_endpoint(InstanceMetadataEndpointState::from(options.http_endpoint.as_str()))
+        .set_http_protocol_ipv6(options.http_protocol_ipv6.as_deref().map(InstanceMetadataProtocolState::from))
         .http_tokens(HttpTokensState::from(options.http_tokens.as_str()))
         .http_put_response_hop_limit(options.http_put_response_hop_limit)
         .instance_metadata_tags(InstanceMetadataTagsState::from(options.instance_metadata_tags.as_str()))
@@ -167,4 +168,28 @@ pub(crate) async fn delete(region: &Inner, instance: &str) -> Result<(), Failure
 pub(crate) async fn terminate(api: &Api, instances: &[String]) -> Result<(), Failure> {
     let call = api.ec2.terminate_instances().set_instance_ids(Some(instances.to_vec()));
     api.write("ec2:TerminateInstances", call.send()).await.map(drop)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_option_of_the_metadata_service_is_passed_on() {
+        let options = |ipv6: Option<&str>| MetadataOptions {
+            http_endpoint: "enabled".into(),
+            http_protocol_ipv6: ipv6.map(str::to_owned),
+            http_tokens: "required".into(),
+            http_put_response_hop_limit: 2,
+            instance_metadata_tags: "enabled".into(),
+        };
+        let all = InstanceMetadataOptionsRequest::builder()
+            .http_endpoint(InstanceMetadataEndpointState::Enabled)
+            .http_protocol_ipv6(InstanceMetadataProtocolState::Enabled)
+            .http_tokens(HttpTokensState::Required)
+            .http_put_response_hop_limit(2)
+            .instance_metadata_tags(InstanceMetadataTagsState::Enabled);
+        assert_eq!(metadata(&options(Some("enabled"))), all.clone().build());
+        assert_eq!(metadata(&options(None)), all.set_http_protocol_ipv6(None).build());
+    }
 }

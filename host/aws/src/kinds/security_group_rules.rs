@@ -2,7 +2,7 @@
 
 use aws_sdk_ec2::types::{IpPermission, IpRange, Ipv6Range, PrefixListId, UserIdGroupPair};
 use futures::future::join_all;
-use plan::{FoundRule, FoundSecurityGroup, FoundSource, Ids, Read, Rule, SecurityGroup, SecurityGroupRules, Source};
+use plan::{FoundRule, FoundSecurityGroup, FoundSource, Ids, Read, Rule, SecurityGroup, SecurityGroupRules, Source, has_ports};
 
 use super::id;
 use crate::errors::{Failure, gone_is_done};
@@ -61,7 +61,7 @@ async fn authorize(region: &Inner, group: &str, rules: Vec<FoundRule>) -> Result
     }
     let change = move |it: &mut FoundSecurityGroup| {
         for rule in &rules {
-            if !it.rules.iter().any(|other| same_traffic(rule, other)) {
+            if !it.rules.iter().any(|other| rule.same_traffic(other)) {
                 it.rules.push(rule.clone());
             }
         }
@@ -90,7 +90,7 @@ pub(crate) async fn revoke(region: &Inner, group: &str, rules: Vec<FoundRule>) -
         }
         other => other?,
     }
-    let change = move |it: &mut FoundSecurityGroup| it.rules.retain(|it| !rules.iter().any(|other| same_traffic(it, other)));
+    let change = move |it: &mut FoundSecurityGroup| it.rules.retain(|it| !rules.iter().any(|other| it.same_traffic(other)));
     region.record(Read::SecurityGroups, changed(group, change));
     Ok(())
 }
@@ -117,10 +117,10 @@ fn found(rules: &[Rule], ids: &Ids) -> Result<Vec<FoundRule>, Failure> {
 fn permission(rule: &FoundRule) -> IpPermission {
     let description = Some(rule.description.clone()).filter(|it| !it.is_empty());
     let res = IpPermission::builder().ip_protocol(&rule.protocol);
-    // AWS refuses ports for all protocols, and has none for IP in IP.
-    let res = match rule.protocol.as_str() {
-        "tcp" | "udp" | "icmp" | "icmpv6" | "6" | "17" | "1" | "58" => res.from_port(rule.from_port).to_port(rule.to_port),
-        _ => res,
+    // AWS refuses ports for all protocols, and has none for others such as IP in IP.
+    let res = match has_ports(&rule.protocol) {
+        true => res.from_port(rule.from_port).to_port(rule.to_port),
+        false => res,
     };
     match &rule.source {
         FoundSource::Cidr(cidr) if cidr.contains(':') => {
@@ -131,11 +131,6 @@ fn permission(rule: &FoundRule) -> IpPermission {
         FoundSource::PrefixList(id) => res.prefix_list_ids(PrefixListId::builder().prefix_list_id(id).set_description(description).build()),
     }
     .build()
-}
-
-fn same_traffic(one: &FoundRule, other: &FoundRule) -> bool {
-    let ports = |it: &FoundRule| if it.protocol == "-1" || it.protocol == "4" { (-1, -1) } else { (it.from_port, it.to_port) };
-    one.protocol == other.protocol && ports(one) == ports(other) && one.source == other.source
 }
 
 #[cfg(test)]

@@ -119,6 +119,7 @@ pub fn instance(name: &str) -> Instance {
             }],
             metadata_options: MetadataOptions {
                 http_endpoint: "enabled".into(),
+                http_protocol_ipv6: Some("disabled".into()),
                 http_tokens: "required".into(),
                 http_put_response_hop_limit: 2,
                 instance_metadata_tags: "disabled".into(),

@@ -111,6 +111,42 @@ async fn rules_of_groups_that_name_each_other_come_change_and_go() {
 }
 
 #[tokio::test]
+async fn rules_that_aws_keeps_in_another_form_are_known_again_and_go() {
+    let bed = Bed::start(&[]).await;
+    let region = bed.swept().await;
+    let ids = network(&region).await;
+    let node = &ids[&SecurityGroup::key("node")];
+    let of = || snapshot(&region).security_groups.iter().find(|it| it.id == *node).unwrap().rules.clone();
+    let read = async || {
+        region.interest("test", crate::bed::awaiting([Read::SecurityGroups]));
+        let before = snapshot(&region).read_at[&Read::SecurityGroups];
+        until(&region, |it| it.read_at[&Read::SecurityGroups] > before).await;
+        of()
+    };
+    let of_protocol = |protocol: &str, port: i32, source: Source| plan::Rule { protocol: protocol.into(), ..rule(port, source) };
+    let wanted = rules(
+        "node",
+        vec![
+            rule(443, Source::Cidr("203.0.113.5/24".into())),
+            rule(443, Source::Cidr("2001:DB8::1/32".into())),
+            of_protocol("50", 0, Source::Cidr("198.51.100.7/32".into())),
+            of_protocol("58", -1, Source::Cidr("::/0".into())),
+        ],
+    );
+    assert_eq!(act(&region, update(node, wanted.clone(), rules("node", vec![]), &ids)).await, Outcome::Done);
+    let written = of();
+    let kept = read().await;
+    assert_eq!(kept.len(), 4, "{kept:#?}");
+    for one in &written {
+        assert!(kept.iter().any(|it| it.same_traffic(one)), "{one:?} is none of {kept:#?}");
+    }
+    assert!(kept.iter().any(|it| it.protocol == "icmpv6"), "the emulator answers as AWS does: {kept:#?}");
+    assert_eq!(act(&region, update(node, rules("node", vec![]), wanted, &ids)).await, Outcome::Done);
+    assert_eq!(of(), [], "the view follows");
+    assert_eq!(read().await, []);
+}
+
+#[tokio::test]
 async fn removing_what_is_gone_is_done() {
     let bed = Bed::start(&[]).await;
     let region = bed.swept().await;

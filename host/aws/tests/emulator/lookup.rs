@@ -28,6 +28,18 @@ async fn the_newest_image_of_the_right_architecture_is_found_and_asked_for_once(
 }
 
 #[tokio::test]
+async fn what_a_type_of_instances_has_is_asked_for_once() {
+    let bed = Bed::start(&[]).await;
+    let region = bed.region().await;
+    let found = region.instance_type("t3.large").await.unwrap();
+    assert_eq!((found.architecture.as_str(), found.cpus, found.memory_mib), ("x86_64", 2, 8192));
+    region.image(&query("capa-ami-ubuntu-24.04-?1.36.3-*", "t3.large")).await.unwrap();
+    assert_eq!(bed.calls().await, ["DescribeInstanceTypes", "DescribeImages"]);
+    assert_eq!(region.instance_type("m6g.large").await.unwrap().architecture, "arm64");
+    assert_eq!(region.instance_type("t3.enormous").await.unwrap_err().who, Who::Author);
+}
+
+#[tokio::test]
 async fn a_given_image_is_looked_up_by_its_id() {
     let bed = Bed::start(&[]).await;
     let region = bed.region().await;

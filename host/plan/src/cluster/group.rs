@@ -69,7 +69,7 @@ impl Builder<'_> {
         let given = &self.aws_cluster.spec.network.node_port_ingress_rule_cidr_blocks;
         let ranges = if given.is_empty() { vec![ANYWHERE.to_owned()] } else { given.clone() };
         let mut res = self.cni_rules();
-        res.extend(ranges.into_iter().map(|range| tcp(30000, 32767, Source::Cidr(range), "Node Port Services")));
+        res.extend(ranges.iter().map(|range| tcp(30000, 32767, Source::range(range), "Node Port Services")));
         res.extend(["controlplane", "node"].map(|source| tcp(10250, 10250, group(source), "Kubelet API")));
         res
     }
@@ -120,14 +120,17 @@ impl Builder<'_> {
         }
     }
 
+    /// One rule for each source. Without any, machines of the control plane are the source, as in Cluster API Provider AWS.
     fn expand(&self, rules: &[IngressRule]) -> Vec<Rule> {
         let mut res = Vec::new();
         for it in rules {
-            let mut sources: Vec<Source> = it.cidr_blocks.iter().chain(&it.ipv6_cidr_blocks).cloned().map(Source::Cidr).collect();
+            let mut sources: Vec<Source> = it.cidr_blocks.iter().chain(&it.ipv6_cidr_blocks).map(|it| Source::range(it)).collect();
             sources.extend(it.source_security_group_ids.iter().cloned().map(Source::GroupId));
             sources.extend(it.source_security_group_roles.iter().copied().map(SecurityGroupRole::as_str).map(group));
-            if it.nat_gateways_ips_source {
-                sources.extend(self.nat_addresses.iter().map(|ip| Source::Cidr(format!("{ip}/32"))));
+            match it.nat_gateways_ips_source {
+                true => sources.extend(self.nat_addresses.iter().map(|ip| Source::Cidr(format!("{ip}/32")))),
+                false if sources.is_empty() => sources.push(group("controlplane")),
+                false => (),
             }
             res.extend(sources.into_iter().map(|source| Rule {
                 protocol: it.protocol.as_str().into(),

@@ -13,7 +13,7 @@ impl Builder<'_> {
     pub(super) fn network(&mut self) {
         let cluster = self.cluster.clone();
         let mut tags = self.tags("common", &format!("{cluster}-vpc"));
-        tags.extend(self.aws_cluster.spec.network.vpc.tags.clone());
+        tags.extend(tag::given(&self.aws_cluster.spec.network.vpc.tags));
         self.add(Vpc { name: MAIN.into(), cidr: self.layout.cidr.clone(), dns_hostnames: true }, tags);
         let tags = self.tags("common", &format!("{cluster}-igw"));
         self.add(InternetGateway { name: MAIN.into(), vpc: MAIN.into(), attached: true }, tags);
@@ -52,10 +52,11 @@ impl Builder<'_> {
             subnet.id.as_ref().is_some_and(|id| [&it.id, &it.resource_id].contains(&id)) || subnet.cidr.as_ref() == Some(&it.cidr_block)
         });
         if let Some(spec) = spec {
+            // As in Cluster API Provider AWS, also where it is no id of AWS's.
             if !spec.id.starts_with("subnet-") {
                 res.insert(NAME_TAG.into(), spec.id.clone());
             }
-            res.extend(spec.tags.clone());
+            res.extend(tag::given(&spec.tags));
         }
         res
     }

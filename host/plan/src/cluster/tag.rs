@@ -7,6 +7,9 @@ use crds::names::{
 
 use crate::Tags;
 
+/// Keys that begin so are AWS's: it refuses them of anybody else.
+const RESERVED: &str = "aws:";
+
 /// What everything of a cluster carries: the user's tags, whose it is, and what it is for.
 pub(crate) fn common(cluster: &str, id: &str, aws_cluster: &AWSCluster, role: &str, name: &str) -> Tags {
     let mut res = aws_cluster.spec.additional_tags.clone();
@@ -21,4 +24,10 @@ pub(crate) fn common(cluster: &str, id: &str, aws_cluster: &AWSCluster, role: &s
 pub(super) fn subnet(cluster: &str, public: bool) -> Tags {
     let for_load_balancers = if public { PUBLIC_LOAD_BALANCER_TAG } else { INTERNAL_LOAD_BALANCER_TAG };
     Tags::from([(cloud_provider_tag(cluster), OWNED.into()), (for_load_balancers.into(), "1".into())])
+}
+
+/// What users, and Cluster API Provider AWS for them, wrote down for one resource, without what only AWS sets.
+pub(super) fn given(tags: &Tags) -> Tags {
+    let reserved = |key: &str| key.get(..RESERVED.len()).is_some_and(|it| it.eq_ignore_ascii_case(RESERVED));
+    tags.iter().filter(|(key, _)| !reserved(key)).map(|(key, value)| (key.clone(), value.clone())).collect()
 }

@@ -3,7 +3,9 @@
 
 use std::collections::BTreeMap;
 
-use super::{Leftover, Look, order};
+use crds::names::{EXTERNAL_RESOURCE_GC_ANNOTATION, EXTERNAL_RESOURCE_TASKS_GC_ANNOTATION};
+
+use super::{Collected, Leftover, LeftoverKind, Look, order};
 use crate::{Problem, Timestamp, Who};
 
 /// How soon to look again after something was removed, in seconds: what it held is free a little later.
@@ -20,7 +22,10 @@ const NAMED: usize = 5;
 pub struct Sweep {
     /// Somebody answered, if only that it may not be read.
     known: bool,
+    collected: Collected,
     left: Vec<Leftover>,
+    /// What is left and does not go with the cluster.
+    stays: Vec<Leftover>,
     /// Why things could not be removed, by id.
     refused: BTreeMap<String, Problem>,
     unread: Option<Problem>,
@@ -33,6 +38,14 @@ pub struct Sweep {
 }
 
 impl Sweep {
+    /// Learns which kinds of leftovers go. What stayed until now may have to go.
+    pub fn collect(&mut self, collected: Collected, now: Timestamp) {
+        if self.collected != collected && self.known {
+            self.next = Some(now);
+        }
+        self.collected = collected;
+    }
+
     /// Whether to look now.
     pub fn is_due(&self, now: Timestamp) -> bool {
         match self.next {
@@ -54,7 +67,10 @@ impl Sweep {
         let is_unanswered = look.unread.as_ref().is_some_and(|it| it.who != Who::Administrator);
         self.unanswered = if is_unanswered { self.unanswered + 1 } else { 0 };
         if self.unanswered.is_multiple_of(UNANSWERED) {
-            (self.known, self.left) = (true, look.left);
+            let collected = self.collected;
+            self.known = true;
+            (self.left, self.stays) = look.left.into_iter().partition(|it| collected.has(it.kind));
+            self.stays.retain(|it| it.kind != LeftoverKind::SecurityGroupRules);
         }
         if look.unread.is_some() {
             self.later(now);
@@ -81,9 +97,9 @@ impl Sweep {
         }
     }
 
-    /// A look and what followed from it is over. Where something is left, there is another one.
+    /// A look and what followed from it is over. Where something is left, there is another one: what stays may be removed by others.
     pub fn done(&mut self, now: Timestamp) {
-        if self.next.is_none() && !self.left.is_empty() {
+        if self.next.is_none() && !(self.left.is_empty() && self.stays.is_empty()) {
             self.later(now);
         }
     }
@@ -112,7 +128,14 @@ impl Sweep {
         !self.known
     }
 
-    /// Whether nothing is left, as far as anybody may know.
+    /// What is left and does not go with the cluster; None when there is nothing of that.
+    pub fn stays_text(&self) -> Option<String> {
+        let named = named(&self.stays, ToString::to_string)?;
+        let annotations = format!("{EXTERNAL_RESOURCE_GC_ANNOTATION} or {EXTERNAL_RESOURCE_TASKS_GC_ANNOTATION}");
+        Some(format!("left in AWS, as annotation {annotations} says: {named}"))
+    }
+
+    /// Whether nothing is left that goes with the cluster, as far as anybody may know.
     pub fn is_over(&self) -> bool {
         self.known && self.left.is_empty()
     }
@@ -124,7 +147,7 @@ impl Sweep {
 
     /// What is awaited, and what was not looked at; None when there is nothing to say.
     pub fn text(&self) -> Option<String> {
-        let parts: Vec<String> = [self.unread_text(), self.left_text()].into_iter().flatten().collect();
+        let parts: Vec<String> = [self.unread_text(), self.left_text(), self.stays_text()].into_iter().flatten().collect();
         (!parts.is_empty()).then(|| parts.join("; "))
     }
 
@@ -141,13 +164,8 @@ impl Sweep {
     }
 
     fn left_text(&self) -> Option<String> {
-        let mut named: Vec<String> = self.left.iter().take(NAMED).map(|it| self.one(it)).collect();
-        match self.left.len().saturating_sub(NAMED) {
-            _ if named.is_empty() => return None,
-            0 => {}
-            more => named.push(format!("{more} more")),
-        }
-        Some(format!("after what the cluster's own controllers left: {}", named.join(", ")))
+        let named = named(&self.left, |it| self.one(it))?;
+        Some(format!("after what the cluster's own controllers left: {named}"))
     }
 
     fn one(&self, it: &Leftover) -> String {
@@ -156,4 +174,15 @@ impl Sweep {
             None => it.to_string(),
         }
     }
+}
+
+/// The first of them, and how many more there are.
+fn named(all: &[Leftover], one: impl Fn(&Leftover) -> String) -> Option<String> {
+    let mut named: Vec<String> = all.iter().take(NAMED).map(one).collect();
+    match all.len().saturating_sub(NAMED) {
+        _ if named.is_empty() => return None,
+        0 => {}
+        more => named.push(format!("{more} more")),
+    }
+    Some(named.join(", "))
 }

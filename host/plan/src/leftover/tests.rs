@@ -350,3 +350,64 @@ fn a_read_that_fails_later_forgets_nothing() {
     sweep.found(unread(problem("Throttling", Who::Nobody)), 5.0);
     assert!(!sweep.is_over());
 }
+
+fn annotated(annotations: &[(&str, &str)]) -> Result<Collected, crate::Invalid> {
+    Collected::of(Some(&tags(annotations)))
+}
+
+const GC: &str = "aws.cluster.x-k8s.io/external-resource-gc";
+const TASKS: &str = "aws.cluster.x-k8s.io/external-resource-tasks-gc";
+
+#[test]
+fn annotations_say_what_goes_with_the_cluster() {
+    assert_eq!(Collected::of(None), Ok(Collected::default()));
+    for yes in ["true", "True", "1"] {
+        assert_eq!(annotated(&[(GC, yes)]), Ok(Collected::default()), "{yes}");
+    }
+    for no in ["false", "FALSE", "0"] {
+        assert_eq!(annotated(&[(GC, no), (TASKS, "load-balancer")]), Ok(Collected::NOTHING), "{no}");
+    }
+    let some = annotated(&[(GC, "true"), (TASKS, "load-balancer, security-group")]).expect("two kinds");
+    let kinds = [LeftoverKind::ClassicLoadBalancer, LeftoverKind::LoadBalancer, LeftoverKind::TargetGroup, LeftoverKind::SecurityGroup];
+    assert_eq!(kinds.map(|it| some.has(it)), [true, true, false, true]);
+    assert_eq!(annotated(&[(TASKS, "")]), Ok(Collected::default()), "nothing is said");
+    let refused = |annotations: &[(&str, &str)]| annotated(annotations).expect_err("no choice").to_string();
+    expect![[r#"metadata.annotations[aws.cluster.x-k8s.io/external-resource-gc]: "no" is neither true nor false"#]]
+        .assert_eq(&refused(&[(GC, "no")]));
+    expect![[
+        r#"metadata.annotations[aws.cluster.x-k8s.io/external-resource-tasks-gc]: "volume" is none of load-balancer, target-group, security-group"#
+    ]]
+    .assert_eq(&refused(&[(TASKS, "load-balancer,volume")]));
+}
+
+#[test]
+fn what_stays_is_named_and_holds_nothing_up() {
+    let mut sweep = Sweep::default();
+    sweep.collect(Collected::NOTHING, 0.0);
+    sweep.found(all_of_it(), 0.0);
+    let interface = sweep.removable();
+    assert_eq!(names(&interface), "network-interface/eni-1", "nobody needs it, and it holds its subnet");
+    sweep.removed(&interface[0], Ok(()), 0.0);
+    sweep.done(0.0);
+    assert!(sweep.is_over());
+    check_text(
+        &sweep,
+        expect![
+            "left in AWS, as annotation aws.cluster.x-k8s.io/external-resource-gc or aws.cluster.x-k8s.io/external-resource-tasks-gc says: load-balancer/a0123, load-balancer/k8s-shop, target-group/k8s-shop-web, security-group/k8s-elb-a0123, security-group/k8s-traffic-prod"
+        ],
+    );
+}
+
+#[test]
+fn what_stayed_goes_once_the_annotation_is_gone() {
+    let mut sweep = Sweep::default();
+    sweep.collect(Collected::NOTHING, 0.0);
+    sweep.found(all_of_it(), 0.0);
+    sweep.done(0.0);
+    sweep.collect(Collected::NOTHING, 1.0);
+    assert!(!sweep.is_due(1.0), "nothing is new");
+    sweep.collect(Collected::default(), 1.0);
+    assert!(sweep.is_due(1.0));
+    sweep.found(all_of_it(), 1.0);
+    assert!(!sweep.is_over() && sweep.removable().iter().any(|it| it.kind == LeftoverKind::ClassicLoadBalancer));
+}

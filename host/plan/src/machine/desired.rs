@@ -160,6 +160,7 @@ fn launch(input: &Input<'_>) -> Result<Launch, Invalid> {
         volumes,
         metadata_options: MetadataOptions {
             http_endpoint: state(options.http_endpoint),
+            http_protocol_ipv6: Some(state(options.http_protocol_ipv6)),
             http_tokens: if options.http_tokens == HttpTokens::Required { "required" } else { "optional" }.into(),
             http_put_response_hop_limit: i32::try_from(options.http_put_response_hop_limit).unwrap_or(1),
             instance_metadata_tags: state(options.instance_metadata_tags),

@@ -59,6 +59,9 @@ pub struct Volume {
 #[serde(rename_all = "camelCase")]
 pub struct MetadataOptions {
     pub http_endpoint: String,
+    /// Absent in what was written down before it was passed on: not said to AWS, which takes `disabled`.
+    #[serde(default)]
+    pub http_protocol_ipv6: Option<String>,
     pub http_tokens: String,
     pub http_put_response_hop_limit: i32,
     pub instance_metadata_tags: String,

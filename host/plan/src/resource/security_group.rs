@@ -2,8 +2,10 @@
 
 use std::collections::BTreeSet;
 
+use ipnet::IpNet;
+
 use super::Vpc;
-use crate::Key;
+use crate::{FoundRule, FoundSource, Key};
 
 /// A security group, by its role: `apiserver-lb`, `lb`, `controlplane`, `node`; one that somebody else made: its group name.
 #[derive(Clone, Debug, PartialEq)]
@@ -40,7 +42,7 @@ pub struct Rule {
 /// Where a rule lets traffic come from.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Source {
-    /// An IPv4 or IPv6 range.
+    /// An IPv4 or IPv6 range, as AWS keeps it: see [`Source::range`].
     Cidr(String),
     /// A group of this cluster, by role.
     Group(String),
@@ -94,10 +96,101 @@ impl SecurityGroupRules {
     }
 }
 
+impl Source {
+    /// A range of addresses in the form that AWS keeps it in: without bits after its prefix, and IPv6 in its shortest text.
+    pub fn range(text: &str) -> Source {
+        Source::Cidr(canonical(text))
+    }
+}
+
 impl Rule {
     /// Whether both let the same traffic in.
     pub fn same_traffic(&self, other: &Self) -> bool {
-        let ports = |it: &Self| if it.protocol == "-1" || it.protocol == "4" { (-1, -1) } else { (it.from_port, it.to_port) };
-        self.protocol == other.protocol && ports(self) == ports(other) && self.source == other.source
+        let one = traffic(&self.protocol, self.from_port, self.to_port);
+        one == traffic(&other.protocol, other.from_port, other.to_port) && self.source == other.source
+    }
+}
+
+impl FoundRule {
+    /// Whether both let the same traffic in, in whichever form AWS or a user wrote them.
+    pub fn same_traffic(&self, other: &Self) -> bool {
+        let same_source = match (&self.source, &other.source) {
+            (FoundSource::Cidr(one), FoundSource::Cidr(other)) => one == other || canonical(one) == canonical(other),
+            (one, other) => one == other,
+        };
+        let one = traffic(&self.protocol, self.from_port, self.to_port);
+        same_source && one == traffic(&other.protocol, other.from_port, other.to_port)
+    }
+}
+
+/// Whether AWS keeps ports (of ICMP: type and code) with a rule of this protocol. Of others it lets everything in, whatever is said.
+pub fn has_ports(protocol: &str) -> bool {
+    matches!(word(protocol), "tcp" | "udp" | "icmp" | "icmpv6")
+}
+
+/// AWS answers with the words of these protocols, also where it was told the number.
+fn word(protocol: &str) -> &str {
+    match protocol {
+        "6" => "tcp",
+        "17" => "udp",
+        "1" => "icmp",
+        "58" => "icmpv6",
+        other => other,
+    }
+}
+
+fn traffic(protocol: &str, from_port: i32, to_port: i32) -> (&str, i32, i32) {
+    let ports = if has_ports(protocol) { (from_port, to_port) } else { (-1, -1) };
+    (word(protocol), ports.0, ports.1)
+}
+
+/// Text that is no range stays as it is: AWS says what it thinks of it.
+fn canonical(range: &str) -> String {
+    range.parse::<IpNet>().map_or_else(|_| range.to_owned(), |it| it.trunc().to_string())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn rule(protocol: &str, port: i32, source: Source) -> Rule {
+        Rule { protocol: protocol.into(), from_port: port, to_port: port, source, description: String::new() }
+    }
+
+    #[test]
+    fn a_range_is_the_one_that_aws_makes_of_it() {
+        let ranges = ["203.0.113.5/24", "203.0.113.0/24", "2001:DB8:0::1/32", "::/0", "everybody"].map(Source::range);
+        let kept = ["203.0.113.0/24", "203.0.113.0/24", "2001:db8::/32", "::/0", "everybody"].map(|it| Source::Cidr(it.into()));
+        assert_eq!(ranges, kept);
+    }
+
+    #[test]
+    fn a_protocol_is_the_same_by_number_and_by_word() {
+        let anywhere = || Source::range("::/0");
+        for (number, word) in [("6", "tcp"), ("17", "udp"), ("1", "icmp"), ("58", "icmpv6")] {
+            assert!(rule(number, 8, anywhere()).same_traffic(&rule(word, 8, anywhere())), "{number}");
+            assert!(!rule(number, 8, anywhere()).same_traffic(&rule(word, 9, anywhere())), "{number} has ports");
+        }
+        assert!(!rule("6", 8, anywhere()).same_traffic(&rule("udp", 8, anywhere())));
+    }
+
+    #[test]
+    fn ports_of_protocols_without_ports_mean_nothing() {
+        for protocol in ["-1", "4", "50"] {
+            assert!(rule(protocol, 0, Source::range("10.0.0.0/8")).same_traffic(&rule(protocol, -1, Source::range("10.0.0.0/8"))));
+        }
+    }
+
+    #[test]
+    fn found_rules_are_compared_by_what_their_ranges_mean() {
+        let found = |cidr: &str| FoundRule {
+            protocol: "tcp".into(),
+            from_port: 1,
+            to_port: 1,
+            source: FoundSource::Cidr(cidr.into()),
+            description: String::new(),
+        };
+        assert!(found("2001:DB8::/32").same_traffic(&found("2001:db8::/32")));
+        assert!(!found("2001:db8::/32").same_traffic(&found("2001:db8::/33")));
     }
 }

@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 
 use super::{GROUP_ROLES, MAIN, Sight, role};
+use crate::leftover::LeftoverKind;
 use crate::{FoundRule, FoundSecurityGroup, FoundSource, Owner, Rule, SecurityGroup, SecurityGroupRules, Source, State};
 
 /// The group that every VPC has and that cannot be deleted.
@@ -43,17 +44,16 @@ impl Sight<'_> {
     }
 
     fn group_owner(&self, it: &FoundSecurityGroup) -> Owner {
+        let left_over = || it.group_name != DEFAULT && self.left_over(LeftoverKind::SecurityGroup, &it.tags);
         match self.owner(&it.tags) {
-            Owner::User if self.scope.deleting && self.owns_network() && it.group_name != DEFAULT && self.left_over(&it.tags) => {
-                Owner::Mine
-            }
+            Owner::User if self.scope.deleting && self.owns_network() && left_over() => Owner::Mine,
             owner => owner,
         }
     }
 
     fn rule(&self, it: &FoundRule) -> Rule {
         let source = match &it.source {
-            FoundSource::Cidr(range) => Source::Cidr(range.clone()),
+            FoundSource::Cidr(range) => Source::range(range),
             FoundSource::PrefixList(id) => Source::PrefixList(id.clone()),
             FoundSource::GroupId(id) => self.names.get(id).map_or_else(|| Source::GroupId(id.clone()), |name| Source::Group(name.clone())),
         };

@@ -1,6 +1,7 @@
 //! Load balancers as one cluster sees them: its own by name, and while deleting all that lie in its VPC.
 
 use super::{API_SERVER, MAIN, Sight};
+use crate::leftover::LeftoverKind;
 use crate::{FoundLoadBalancer, Key, Kind, Listener, LoadBalancer, LoadBalancerAttributes, LoadBalancerKind, Owner, SecurityGroup};
 
 impl Sight<'_> {
@@ -18,7 +19,7 @@ impl Sight<'_> {
         let others: Vec<&FoundLoadBalancer> =
             self.snapshot.load_balancers.iter().filter(|it| !named(it) && self.in_vpc(&it.vpc_id)).collect();
         for it in others {
-            let left_over = it.tags.as_ref().is_some_and(|tags| self.left_over(tags));
+            let left_over = it.tags.as_ref().is_some_and(|tags| self.left_over(LeftoverKind::LoadBalancer, tags));
             let owner = if left_over { Owner::Mine } else { Owner::User };
             let is = self.load_balancer(it, &it.name);
             self.put(&it.id, owner, it.state, is.into(), it.tags.as_ref(), None);

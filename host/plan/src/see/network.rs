@@ -60,9 +60,14 @@ impl<'a> Sight<'a> {
         }
     }
 
+    /// By its id; and by its range, where what is listed has no id, or one that nothing has.
     fn listed(&self, found: &FoundSubnet) -> Option<String> {
+        let is_known = |id: &String| self.snapshot.subnets.iter().any(|it| it.id == *id);
         let by_id = self.scope.subnets.iter().find(|it| it.id.as_ref() == Some(&found.id));
-        let by_cidr = || self.scope.subnets.iter().find(|it| it.id.is_none() && it.cidr.as_ref() == Some(&found.cidr));
+        let by_cidr = || {
+            let mut same_range = self.scope.subnets.iter().filter(|it| it.cidr.as_ref() == Some(&found.cidr));
+            same_range.find(|it| !it.id.as_ref().is_some_and(is_known))
+        };
         by_id.or_else(by_cidr).map(|it| it.name.clone())
     }
 

@@ -253,15 +253,15 @@ impl World {
         let id = self.wanted(ids, &SecurityGroup::key(&it.name))?.clone();
         let source = |source: &Source| -> Result<FoundSource, &'static str> {
             Ok(match source {
-                Source::Cidr(range) => FoundSource::Cidr(range.clone()),
+                Source::Cidr(range) => FoundSource::Cidr(kept_range(range)?),
                 Source::PrefixList(id) => FoundSource::PrefixList(id.clone()),
                 Source::GroupId(id) => FoundSource::GroupId(id.clone()),
                 Source::Group(role) => FoundSource::GroupId(self.wanted(ids, &SecurityGroup::key(role))?.clone()),
             })
         };
         let rules = it.rules.iter().map(|rule| -> Result<FoundRule, &'static str> {
-            let (protocol, description) = (rule.protocol.clone(), rule.description.clone());
-            Ok(FoundRule { protocol, from_port: rule.from_port, to_port: rule.to_port, source: source(&rule.source)?, description })
+            let (protocol, from_port, to_port) = kept_traffic(rule);
+            Ok(FoundRule { protocol, from_port, to_port, source: source(&rule.source)?, description: rule.description.clone() })
         });
         let rules: Vec<FoundRule> = rules.collect::<Result<_, _>>()?;
         let group = self.truth.security_groups.iter_mut().find(|group| group.id == id).ok_or("InvalidGroup.NotFound")?;
@@ -290,5 +290,20 @@ impl World {
             self.target_groups.insert(id.to_owned());
         }
         Ok(())
+    }
+}
+
+/// AWS drops host bits, and writes IPv6 in small letters.
+fn kept_range(range: &str) -> Result<String, &'static str> {
+    let range: ipnet::IpNet = range.parse().map_err(|_| "InvalidParameterValue")?;
+    Ok(range.trunc().to_string())
+}
+
+/// AWS names some protocols by words, and keeps ports for these alone.
+fn kept_traffic(rule: &Rule) -> (String, i32, i32) {
+    let words = [("6", "tcp"), ("17", "udp"), ("1", "icmp"), ("58", "icmpv6")];
+    match words.iter().find(|(number, word)| [number, word].contains(&&rule.protocol.as_str())) {
+        Some((_, word)) => ((*word).into(), rule.from_port, rule.to_port),
+        None => (rule.protocol.clone(), -1, -1),
     }
 }

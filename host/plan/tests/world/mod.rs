@@ -96,7 +96,9 @@ impl World {
 
     fn id(&mut self, prefix: &str) -> String {
         self.next += 1;
-        format!("{prefix}-{:04}", self.next)
+        // An id that users give is known by its length; of the others it does not matter.
+        let digits = if prefix == "subnet" { 8 } else { 4 };
+        format!("{prefix}-{:0digits$}", self.next)
     }
 
     /// What AWS answers to a read, which may be behind.

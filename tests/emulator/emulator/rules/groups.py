@@ -1,6 +1,7 @@
 """Security groups: rules are added all or none, compared as AWS compares them, and answered completely.
 
-The default group lets itself in. Protocols without ports (such as 4, IP in IP) have none.
+The default group lets itself in. Protocols without ports (such as 4, IP in IP) have none. Those that have a word of their own
+are answered by it, whether they were given by word or by number.
 """
 
 import ipaddress
@@ -13,6 +14,7 @@ from moto.ec2.models.security_groups import SecurityGroup, SecurityGroupRule
 from emulator.hooks import Call, Proceed, around, before
 
 _WITH_PORTS = {"tcp", "udp", "icmp", "icmpv6", "6", "17", "1", "58"}
+_WORDS = {"6": "tcp", "17": "udp", "1": "icmp", "58": "icmpv6"}
 _NAME = re.compile(r"^[A-Za-z0-9 ._\-:/()#,@\[\]+=&;{}!$*]{1,255}$")
 _DIRECTIONS = {"Ingress": "ingress_rules", "Egress": "egress_rules"}
 
@@ -96,8 +98,10 @@ def all_or_none(call: Call, proceed: Proceed) -> Any:
 
 
 def _normalize(call: Call) -> None:
-    """AWS sets host bits of a block to zero; a block that is none is an error."""
+    """AWS sets host bits of a block to zero; a block that is none is an error. Some protocols it knows by a word."""
     for permission in call.get("IpPermissions") or []:
+        protocol = str(permission.get("IpProtocol"))
+        permission["IpProtocol"] = _WORDS.get(protocol, protocol)
         for ranges, field in (("IpRanges", "CidrIp"), ("Ipv6Ranges", "CidrIpv6")):
             for one in permission.get(ranges) or []:
                 try:

@@ -1,0 +1,81 @@
+//! Says on each AWSMachineTemplate what a node of a machine made from it would have: without that the cluster autoscaler cannot scale from
+//! zero. AWS is asked once for each type of instances, and never written to.
+
+use std::time::Duration;
+
+use crds::machine::AWSMachineTemplateStatus;
+use crds::{AWSCluster, AWSMachineTemplate};
+use plan::Who;
+use tokio::time::Instant;
+
+use super::looks::{Controller, Ended, Memory, is_ours};
+use crate::context::{Context, ObjectName};
+use crate::management::{Error, Kept, Known, Note};
+
+/// How soon to ask again for what AWS did not say.
+const LATER: Duration = Duration::from_secs(300);
+
+/// The controller of AWSMachineTemplates.
+pub struct Templates {
+    context: Context,
+    /// Not to ask for it before.
+    memory: Memory<Option<Instant>>,
+}
+
+impl Controller for Templates {
+    const NAME: &'static str = "awsmachinetemplate";
+
+    fn context(&self) -> &Context {
+        &self.context
+    }
+
+    async fn reconcile(&self, name: &ObjectName) -> Result<Ended, Error> {
+        let management = &self.context.management;
+        let until = self.memory.take(name);
+        let Some(object) = management.get::<AWSMachineTemplate>(name) else { return Ok(Ended::Settled) };
+        let status = object.status.as_ref();
+        if !is_ours(&self.context, &object) || object.is_deleting() || management.is_paused(&object) || status.is_some_and(is_whole) {
+            return Ok(Ended::Settled);
+        }
+        // Until it is known, its AWSCluster wakes it.
+        let Some(region) = self.region(&object) else { return Ok(Ended::Settled) };
+        if until.is_some_and(|it| it > Instant::now()) {
+            self.memory.put(name, until);
+            return Ok(Ended::Waiting { until });
+        }
+        match self.context.aws.region(&region).instance_type(&object.spec.template.spec.instance_type).await {
+            Ok(found) => {
+                management.say(&object, &plan::status::machine_template(&found)).await?;
+                Ok(Ended::Settled)
+            }
+            Err(problem) => {
+                tracing::warn!(object = %name, code = problem.code, "what its instance type has is not known: {}", problem.message);
+                if problem.who != Who::Nobody {
+                    let (reason, action) = ("CapacityQueryFailed".into(), "Describe instance type".into());
+                    management.note(&object, Note { warning: true, reason, action, message: problem.message });
+                }
+                let until = Some(Instant::now() + LATER);
+                self.memory.put(name, until);
+                Ok(Ended::Waiting { until })
+            }
+        }
+    }
+}
+
+impl Templates {
+    pub fn new(context: Context) -> Self {
+        Self { context, memory: Memory::default() }
+    }
+
+    /// The region of the Cluster that Cluster API says it is of.
+    fn region(&self, object: &Known<AWSMachineTemplate>) -> Option<String> {
+        let found = self.context.management.of_cluster::<AWSCluster>(&Kept::cluster(&**object)?).into_iter().next()?;
+        Some(found.spec.region.clone()).filter(|it| !it.is_empty())
+    }
+}
+
+/// Whether all is said. The spec of a template never changes.
+fn is_whole(status: &AWSMachineTemplateStatus) -> bool {
+    let whole = |it: &crds::machine::NodeInfo| it.architecture.is_some() && it.operating_system.is_some();
+    !status.capacity.is_empty() && status.node_info.as_ref().is_some_and(whole)
+}
