@@ -139,7 +139,7 @@ async fn known_types(region: &Inner, names: &BTreeSet<String>) -> Result<Vec<Kno
     for some in unknown.chunks(NAMES) {
         let found = match describe_types(&region.api, some).await {
             // One that does not exist fails the whole call.
-            Err(failure) if failure.code == UNKNOWN_TYPE && some.len() > 1 => {
+            Err(failure) if is_unknown(&failure) && some.len() > 1 => {
                 let mut found = Vec::new();
                 for name in some {
                     found.extend(describe_types(&region.api, &[name]).await.or_else(none_if_unknown)?);
@@ -155,12 +155,17 @@ async fn known_types(region: &Inner, names: &BTreeSet<String>) -> Result<Vec<Kno
 
 async fn describe_types(api: &Api, names: &[&String]) -> Result<Vec<Known>, Failure> {
     let names = names.iter().map(|it| InstanceTypeName::from(it.as_str())).collect();
-    let answer = api.read(DESCRIBE_TYPES, api.ec2.describe_instance_types().set_instance_types(Some(names)).send()).await?;
-    Ok(answer.instance_types.unwrap_or_default().iter().filter_map(known_type).collect())
+    let call = api.ec2.describe_instance_types().set_instance_types(Some(names));
+    let pages = api.pages(DESCRIBE_TYPES, call.into_paginator().send()).await?;
+    Ok(pages.iter().flat_map(|it| it.instance_types()).filter_map(known_type).collect())
 }
 
 fn none_if_unknown(failure: Failure) -> Result<Vec<Known>, Failure> {
-    if failure.code == UNKNOWN_TYPE { Ok(Vec::new()) } else { Err(failure) }
+    if is_unknown(&failure) { Ok(Vec::new()) } else { Err(failure) }
+}
+
+fn is_unknown(failure: &Failure) -> bool {
+    failure.code.as_deref() == Some(UNKNOWN_TYPE)
 }
 
 fn known_type(it: &InstanceTypeInfo) -> Option<Known> {
