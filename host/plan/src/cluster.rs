@@ -10,9 +10,11 @@ mod tag;
 
 use crds::AWSCluster;
 use crds::cluster_api::Cluster;
+use crds::names::{ID_TAG, OWNED, cluster_tag};
 
 use crate::contract::{self, SecurityGroupRuleSpec};
 use crate::leftover::Collected;
+use crate::see::Scope;
 use crate::token::derive;
 use crate::{
     Desired, Interest, Invalid, LoadBalancer, LoadBalancerKind, Observed, Owner, Plan, Question, Read, Record, Rule, SecurityGroupRules,
@@ -132,6 +134,11 @@ pub fn decide(input: &Input<'_>) -> Decision {
     };
     let observed = see::cluster(input.snapshot, &scope);
     remember(&mut record, input, &observed);
+    let keeps_all = deleting(input.aws_cluster) && !input.machines.is_empty();
+    if let Some(why) = disowned(&scope, &observed).filter(|_| !keeps_all) {
+        let plan = Plan { blocked: vec![(Vpc::key(see::MAIN), why)], ..Plan::default() };
+        return Decision { interest: interest(input, &plan), plan, record, observed, ..Decision::default() };
+    }
     if deleting(input.aws_cluster) {
         return delete(input, record, observed);
     }
@@ -154,6 +161,13 @@ fn ask(input: &Input<'_>, desired: &Desired, observed: &Observed, record: &Recor
     let (absent, read_at) = (&input.snapshot.absent, &input.snapshot.read_at);
     let (trusted_from, proven_from) = (trusted_from(input.snapshot, input.record), proven_from(input.snapshot, input.record));
     plan(&Question { desired, observed, record, absent, read_at, now: input.now, stopped, trusted_from, proven_from, random: input.random })
+}
+
+/// Why nothing can be made or removed in a VPC of ours that does not carry our tags any more: whose it is now, nobody can tell.
+fn disowned(scope: &Scope, observed: &Observed) -> Option<String> {
+    let vpc = observed.get(&Vpc::key(see::MAIN)).filter(|it| it.owner == Owner::User && !scope.vpc_given)?;
+    let (tag, id) = (cluster_tag(&scope.cluster), &scope.id);
+    Some(format!("{} lost the tags that say whose it is; tag it {tag}={OWNED} and {ID_TAG}={id}, or remove it", vpc.id))
 }
 
 /// Nothing is wanted any more; but as long as machines are left, everything stays as it is.
