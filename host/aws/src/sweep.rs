@@ -23,7 +23,7 @@ use crate::world::Base;
 use read::{deleting_vpcs, kind, load_balancers, zones};
 
 /// How long reads that began together wait for one another, so that they are shown together.
-const PATIENCE: Duration = Duration::from_secs(2);
+const PATIENCE: Duration = Duration::from_secs(3);
 
 /// Puts what one read found into the base.
 type Merge = Box<dyn FnOnce(&mut Base) + Send>;
