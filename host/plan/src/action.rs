@@ -154,8 +154,8 @@ pub struct Interest {
     pub deleting_vpcs: BTreeSet<String>,
     /// Ids of VPCs, subnets, internet gateways and security groups that carry no tag of ours, because the user brought them.
     pub ids: BTreeSet<String>,
-    /// Whether availability zones are to be chosen, which are not known yet.
-    pub zones: bool,
+    /// What was never read and has to be before anything can be said of the object. It is read without being asked for.
+    pub unread: BTreeSet<Part>,
 }
 
 /// What of a region is read by itself, so that it fails by itself.
@@ -170,11 +170,12 @@ pub enum Part {
 impl Interest {
     /// Whether the object waits for this.
     pub fn needs(&self, part: &Part) -> bool {
-        match part {
+        let awaited = match part {
             Part::Kind(read) => self.reads.contains(read),
-            Part::Zones => self.zones,
+            Part::Zones => false,
             Part::DeletingVpc(id) => self.deleting_vpcs.contains(id),
-        }
+        };
+        awaited || self.unread.contains(part)
     }
 }
 

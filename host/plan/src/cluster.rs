@@ -8,15 +8,19 @@ mod name;
 mod network;
 mod tag;
 
+use std::collections::BTreeSet;
+
 use crds::AWSCluster;
 use crds::cluster_api::Cluster;
+use crds::names::{ID_TAG, OWNED, cluster_tag};
 
 use crate::contract::{self, SecurityGroupRuleSpec};
 use crate::leftover::Collected;
+use crate::see::Scope;
 use crate::token::derive;
 use crate::{
-    Desired, Interest, Invalid, LoadBalancer, LoadBalancerKind, Observed, Owner, Plan, Question, Read, Record, Rule, SecurityGroupRules,
-    Snapshot, Source, State, Timestamp, Vpc, plan, proven_from, see, trusted_from,
+    Desired, Interest, Invalid, LoadBalancer, LoadBalancerKind, Observed, Owner, Part, Plan, Question, Read, Record, Rule,
+    SecurityGroupRules, Snapshot, Source, State, Timestamp, Vpc, plan, proven_from, see, trusted_from,
 };
 
 pub use desired::desired;
@@ -45,12 +49,14 @@ pub struct Input<'a> {
 }
 
 impl Input<'_> {
-    /// What has to be read before anything can be said; `None`: all of it was.
-    pub(crate) fn unread(&self) -> Option<Interest> {
-        let reads = self.snapshot.lacks(NETWORK.into_iter().chain(load_balancer_reads(self.aws_cluster)));
-        let to_be_chosen = self.record.zones.is_empty() && self.aws_cluster.spec.network.subnets.is_empty() && !deleting(self.aws_cluster);
-        let zones = to_be_chosen && self.snapshot.zones.is_empty();
-        (zones || !reads.is_empty()).then(|| Interest { reads, zones, ..interest(self, &Plan::default()) })
+    /// What was never read and has to be before anything can be said.
+    pub(crate) fn unread(&self) -> BTreeSet<Part> {
+        let mut res = self.snapshot.lacks(NETWORK.into_iter().chain(load_balancer_reads(self.aws_cluster)));
+        let chosen = !self.record.zones.is_empty() || !self.aws_cluster.spec.network.subnets.is_empty() || deleting(self.aws_cluster);
+        if !chosen && self.snapshot.zones.is_empty() {
+            res.insert(Part::Zones);
+        }
+        res
     }
 }
 
@@ -122,7 +128,9 @@ pub fn decide(input: &Input<'_>) -> Decision {
     if record.id.is_empty() {
         record.id = derive(input.random, "id");
     }
-    if let Some(interest) = input.unread() {
+    let unread = input.unread();
+    if !unread.is_empty() {
+        let interest = Interest { unread, ..interest(input, &Plan::default()) };
         return Decision { interest, ..waiting(input.record, Vpc::key(see::MAIN), "reading AWS") };
     }
     let layout = Layout::of(input.cluster, input.aws_cluster, &mut record, input.snapshot, input.random);
@@ -132,6 +140,11 @@ pub fn decide(input: &Input<'_>) -> Decision {
     };
     let observed = see::cluster(input.snapshot, &scope);
     remember(&mut record, input, &observed);
+    let keeps_all = deleting(input.aws_cluster) && !input.machines.is_empty();
+    if let Some(why) = disowned(&scope, &observed).filter(|_| !keeps_all) {
+        let plan = Plan { blocked: vec![(Vpc::key(see::MAIN), why)], ..Plan::default() };
+        return Decision { interest: interest(input, &plan), plan, record, observed, ..Decision::default() };
+    }
     if deleting(input.aws_cluster) {
         return delete(input, record, observed);
     }
@@ -154,6 +167,13 @@ fn ask(input: &Input<'_>, desired: &Desired, observed: &Observed, record: &Recor
     let (absent, read_at) = (&input.snapshot.absent, &input.snapshot.read_at);
     let (trusted_from, proven_from) = (trusted_from(input.snapshot, input.record), proven_from(input.snapshot, input.record));
     plan(&Question { desired, observed, record, absent, read_at, now: input.now, stopped, trusted_from, proven_from, random: input.random })
+}
+
+/// Why nothing can be made or removed in a VPC of ours that does not carry our tags any more: whose it is now, nobody can tell.
+fn disowned(scope: &Scope, observed: &Observed) -> Option<String> {
+    let vpc = observed.get(&Vpc::key(see::MAIN)).filter(|it| it.owner == Owner::User && !scope.vpc_given)?;
+    let (tag, id) = (cluster_tag(&scope.cluster), &scope.id);
+    Some(format!("{} lost the tags that say whose it is; tag it {tag}={OWNED} and {ID_TAG}={id}, or remove it", vpc.id))
 }
 
 /// Nothing is wanted any more; but as long as machines are left, everything stays as it is.
@@ -233,7 +253,7 @@ fn listed(names: &[String]) -> String {
 /// What has to be read for this cluster besides everything now and then.
 fn interest(input: &Input<'_>, plan: &Plan) -> Interest {
     let network = &input.aws_cluster.spec.network;
-    let mut ids: std::collections::BTreeSet<String> = [network.vpc.id.clone()].into_iter().collect();
+    let mut ids: BTreeSet<String> = [network.vpc.id.clone()].into_iter().collect();
     ids.extend(network.subnets.iter().flat_map(layout::aws_ids).cloned());
     ids.retain(|it| !it.is_empty());
     Interest { reads: plan.awaits.clone(), ids, ..Interest::default() }

@@ -1,13 +1,15 @@
 //! The plan: compares what should exist with what was seen, alike for every kind. It knows no kind's particulars; those are what a
 //! resource comes [`after`](crate::Resource::after), what satisfies it and what of it can never change.
 
+mod kind;
+
 use std::collections::BTreeMap;
 
 use crate::token::{client_token, derive};
 use crate::{
-    Action, Desired, Ids, Intent, Key, Kind, LoadBalancer, LoadBalancerKind, Observed, Owner, Plan, Read, Record, Resource, Seen, Snapshot,
-    State, Timestamp, Want,
+    Action, Desired, Ids, Intent, Key, Kind, Observed, Owner, Plan, Read, Record, Resource, Seen, Snapshot, State, Timestamp, Want,
 };
+use kind::{Guard, guard, inputs, reads, reads_of, remains};
 
 /// Seconds after which a read shows everything that was made before.
 pub const READ_LAG: f64 = 30.0;
@@ -78,6 +80,9 @@ impl Question<'_> {
         if self.taken() {
             return;
         }
+        if let Some(vpc) = self.unseen_vpc() {
+            return res.waiting.push((key.clone(), format!("after {vpc}")));
+        }
         let not_ready = self.not_ready(&want.is.made_after());
         if !not_ready.is_empty() {
             return res.waiting.push((key.clone(), format!("after {not_ready}")));
@@ -85,7 +90,7 @@ impl Question<'_> {
         let open = self.record.intents.get(key);
         match guard(key.kind) {
             Guard::Name => self.create(key, want, None, res),
-            _ if open.is_none() && !self.read_after(key.kind, Some(&want.is), self.trusted_from) => {
+            _ if open.is_none() && !self.read_after(reads(key.kind, Some(&want.is)), self.trusted_from) => {
                 res.waiting.push((key.clone(), "making sure that it is not there already".into()));
                 res.awaits.extend(reads(key.kind, Some(&want.is)));
             }
@@ -102,6 +107,11 @@ impl Question<'_> {
         seen.any(|it| matches!(it.owner, Owner::OtherDriver(_)))
     }
 
+    /// The VPC, when it was there and is not seen now: then nothing of what is in it is seen either, and all of it would be made anew.
+    fn unseen_vpc(&self) -> Option<&Key> {
+        self.record.ids.keys().find(|it| it.kind == Kind::Vpc && self.desired.contains_key(it) && !self.observed.contains_key(it))
+    }
+
     /// An attempt was written down, and nothing is seen of it.
     fn again(&self, key: &Key, want: &Want, intent: &Intent, guard: Guard, res: &mut Plan) {
         res.awaits.extend(reads(key.kind, Some(&want.is)));
@@ -113,7 +123,7 @@ impl Question<'_> {
         if self.now < intent.at + retried_for {
             return self.create(key, want, Some(intent), res);
         }
-        if self.read_after(key.kind, Some(&want.is), intent.at + retried_for + READ_LAG) {
+        if self.read_after(reads(key.kind, Some(&want.is)), intent.at + retried_for + READ_LAG) {
             return self.open(key, want, res);
         }
         res.waiting.push((key.clone(), "the outcome of an earlier attempt is not known yet".into()));
@@ -221,7 +231,7 @@ impl Question<'_> {
                 Guard::Token => self.stopped.unwrap_or(intent.at + TOKEN_AGE).max(intent.at),
                 _ => self.stopped.unwrap_or(intent.at).max(intent.at),
             };
-            if self.read_after(key.kind, None, stopped + READ_LAG) {
+            if self.read_after(reads(key.kind, None), stopped + READ_LAG) {
                 res.close.push(key.clone());
                 continue;
             }
@@ -236,9 +246,9 @@ impl Question<'_> {
     /// It was there once: it is looked for by its id, and never made again.
     fn recorded(&self, key: &Key, id: &str, wanted: bool, res: &mut Plan) {
         let gone = self.absent.get(id).is_some_and(|at| *at >= self.proven_from);
-        if !gone && !self.read_after(key.kind, None, self.proven_from) {
+        if !gone && !self.read_after(reads_of(key.kind, id), self.proven_from) {
             res.waiting.push((key.clone(), format!("{id} is not seen yet")));
-            return res.awaits.extend(reads(key.kind, None));
+            return res.awaits.extend(reads_of(key.kind, id));
         }
         match (gone, wanted) {
             (true, true) => {
@@ -263,8 +273,8 @@ impl Question<'_> {
         is.after().into_iter().filter_map(|key| Some((key.clone(), self.observed.get(&key)?.id.clone()))).collect()
     }
 
-    fn read_after(&self, kind: Kind, is: Option<&Resource>, at: Timestamp) -> bool {
-        reads(kind, is).all(|read| self.read_at.get(&read).is_some_and(|began| *began >= at))
+    fn read_after(&self, mut reads: impl Iterator<Item = Read>, at: Timestamp) -> bool {
+        reads.all(|read| self.read_at.get(&read).is_some_and(|began| *began >= at))
     }
 }
 
@@ -273,66 +283,6 @@ fn goes_by_itself(seen: &Seen) -> bool {
     seen.owner == Owner::Mine || seen.state == State::Deleting
 }
 
-/// What can be left of something that is gone: a target group stays when somebody removes its load balancer. Deleting it once more takes that.
-fn remains(key: &Key, id: &str) -> Option<Resource> {
-    (key.kind == Kind::LoadBalancer && id.starts_with("arn:")).then(|| LoadBalancer::remains(&key.name, id).into())
-}
-
 fn note(seen: &Seen) -> String {
     seen.note.as_ref().map(|it| format!(" ({it})")).unwrap_or_default()
-}
-
-/// What keeps a creation from being done twice.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Guard {
-    /// AWS refuses a second one (a CIDR block, a name), or making it again is the same.
-    Name,
-    /// Likewise, and parts of it that no read shows are made after it.
-    NameAndIntent,
-    /// A client token.
-    Token,
-    /// Nothing but that it was written down: sent once, and again only when reads have shown that nothing came of it.
-    Intent,
-}
-
-fn guard(kind: Kind) -> Guard {
-    match kind {
-        Kind::Vpc | Kind::InternetGateway | Kind::ElasticIp => Guard::Intent,
-        Kind::NatGateway | Kind::RouteTable | Kind::Instance => Guard::Token,
-        Kind::LoadBalancer | Kind::Secret => Guard::NameAndIntent,
-        Kind::Subnet | Kind::SecurityGroup | Kind::SecurityGroupRules | Kind::NetworkInterface | Kind::Target => Guard::Name,
-    }
-}
-
-/// What may not change while one client token is retried.
-fn inputs(is: &Resource) -> Option<serde_json::Value> {
-    match is {
-        Resource::Instance(it) => {
-            let launch = it.launch.as_ref().and_then(|launch| serde_json::to_value(launch).ok())?;
-            Some(serde_json::json!({"subnet": it.subnet, "launch": launch}))
-        }
-        _ => None,
-    }
-}
-
-/// The calls that show a resource.
-fn reads(kind: Kind, is: Option<&Resource>) -> impl Iterator<Item = Read> {
-    let reads: &[Read] = match kind {
-        Kind::Vpc => &[Read::Vpcs],
-        Kind::Subnet => &[Read::Subnets],
-        Kind::InternetGateway => &[Read::InternetGateways],
-        Kind::ElasticIp => &[Read::Addresses],
-        Kind::NatGateway => &[Read::NatGateways],
-        Kind::RouteTable => &[Read::RouteTables],
-        Kind::SecurityGroup | Kind::SecurityGroupRules => &[Read::SecurityGroups],
-        Kind::Instance => &[Read::Instances],
-        Kind::NetworkInterface | Kind::Secret => &[],
-        Kind::LoadBalancer => match is {
-            Some(Resource::LoadBalancer(it)) if it.kind == LoadBalancerKind::Classic => &[Read::ClassicLoadBalancers],
-            Some(_) => &[Read::LoadBalancers, Read::TargetGroups],
-            None => &[Read::ClassicLoadBalancers, Read::LoadBalancers],
-        },
-        Kind::Target => &[],
-    };
-    reads.iter().copied()
 }

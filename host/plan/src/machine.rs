@@ -16,7 +16,7 @@ use crds::{AWSCluster, AWSMachine};
 use crate::cluster::{Layout, load_balancer_reads};
 use crate::see::Scope;
 use crate::{
-    Action, Desired, FoundInstance, Image, ImageQuery, Instance, Interest, Invalid, LoadBalancer, Observed, Plan, Question, READ_LAG, Read,
+    Action, Desired, FoundInstance, Image, ImageQuery, Instance, Interest, Invalid, LoadBalancer, Observed, Part, Plan, Question, READ_LAG, Read,
     Record, Resource, Secret, Settled, Snapshot, Subnet, Target, Timestamp, is_gone, plan, proven_from, see, trusted_from,
 };
 
@@ -45,8 +45,8 @@ pub struct Input<'a> {
 }
 
 impl Input<'_> {
-    /// What has to be read before anything can be said.
-    pub(crate) fn unread(&self) -> BTreeSet<Read> {
+    /// What was never read and has to be before anything can be said.
+    pub(crate) fn unread(&self) -> BTreeSet<Part> {
         let mut reads = vec![Read::Vpcs, Read::Subnets, Read::InternetGateways, Read::SecurityGroups, Read::Instances];
         if is_control_plane(self.machine, self.aws_machine) {
             reads.extend(load_balancer_reads(self.aws_cluster));
@@ -103,9 +103,9 @@ pub(crate) fn is_control_plane(machine: &Machine, aws_machine: &AWSMachine) -> b
 /// Decides what to do for a machine now.
 pub fn decide(input: &Input<'_>) -> Decision {
     let deleting = input.aws_machine.metadata.deletion_timestamp.is_some();
-    let reads = input.unread();
-    if !reads.is_empty() {
-        return Decision { interest: Interest { reads, ..Interest::default() }, ..wait(input, reason::NOT_READY, "reading AWS") };
+    let unread = input.unread();
+    if !unread.is_empty() {
+        return Decision { interest: Interest { unread, ..Interest::default() }, ..wait(input, reason::NOT_READY, "reading AWS") };
     }
     let name = name(input.aws_machine);
     let mut record = input.record.clone();

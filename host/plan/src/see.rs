@@ -52,6 +52,11 @@ pub struct Scope {
     pub collected: Collected,
 }
 
+/// Whether something carries this random id of an AWSCluster.
+pub(crate) fn is_marked(tags: &Tags, id: &str) -> bool {
+    !id.is_empty() && tags.get(ID_TAG).is_some_and(|it| it == id)
+}
+
 /// How to know a subnet that the spec lists.
 #[derive(Clone, Debug, PartialEq)]
 pub struct SubnetRole {
@@ -111,12 +116,15 @@ struct Sight<'a> {
 
 impl Sight<'_> {
     fn claim(&self, tags: &Tags) -> Claim {
+        // Nobody else knows the id: this says enough when somebody changed the other tag.
+        if is_marked(tags, &self.scope.id) {
+            return Claim::Ours;
+        }
         if tags.get(&cluster_tag(&self.scope.cluster)).map(String::as_str) != Some(OWNED) {
             return Claim::None;
         }
         match tags.get(ID_TAG) {
             None => Claim::Unmarked,
-            Some(id) if *id == self.scope.id => Claim::Ours,
             Some(id) => Claim::Other(format!("another cluster named {:?} (id {id})", self.scope.cluster)),
         }
     }

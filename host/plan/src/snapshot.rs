@@ -3,7 +3,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use crate::{HealthCheck, InstanceStatus, LoadBalancerAttributes, LoadBalancerKind, Shared, State};
+use crate::{HealthCheck, InstanceStatus, LoadBalancerAttributes, LoadBalancerKind, Part, Shared, State};
 
 /// Tags of a resource.
 pub type Tags = BTreeMap<String, String>;
@@ -57,8 +57,8 @@ pub struct Snapshot {
 
 impl Snapshot {
     /// Which of these kinds were never read.
-    pub(crate) fn lacks(&self, reads: impl IntoIterator<Item = Read>) -> BTreeSet<Read> {
-        reads.into_iter().filter(|it| !self.read_at.contains_key(it)).collect()
+    pub(crate) fn lacks(&self, reads: impl IntoIterator<Item = Read>) -> BTreeSet<Part> {
+        reads.into_iter().filter(|it| !self.read_at.contains_key(it)).map(Part::Kind).collect()
     }
 }
 

@@ -374,3 +374,48 @@ fn a_deleted_cluster_is_not_gone_while_its_addresses_were_never_read() {
     assert!(!fleet.decide_with(&mut world, &snapshot).finished);
     assert!(fleet.decide(&mut world).finished, "that one is somebody else's");
 }
+
+const CLUSTER_TAG: &str = "sigs.k8s.io/cluster-api-provider-aws/cluster/prod";
+
+#[test]
+fn a_vpc_without_its_cluster_tag_is_tagged_again_and_nothing_is_made_anew() {
+    for changed in [None, Some("shared")] {
+        let (mut world, mut fleet) = settled("prod");
+        let before = world.inventory();
+        let tags = &mut world.truth.vpcs[0].tags;
+        tags.remove(CLUSTER_TAG);
+        tags.extend(changed.map(|it| (CLUSTER_TAG.to_owned(), it.to_owned())));
+        let calls = world.log.len();
+        fleet.settle(&mut world);
+        assert_eq!(world.truth.vpcs[0].tags[CLUSTER_TAG], "owned");
+        assert_eq!(world.inventory(), before);
+        assert!(world.log[calls..].iter().all(|(what, _)| what.starts_with("confirm ") || what.starts_with("tag ")), "{:?}", world.log);
+        fleet.delete(&world);
+        fleet.settle(&mut world);
+        assert_eq!(world.inventory(), Vec::<String>::new());
+    }
+}
+
+#[test]
+fn a_vpc_without_any_tag_of_ours_blocks_everything_until_it_has_them_again() {
+    let (mut world, mut fleet) = settled("prod");
+    let before = world.inventory();
+    let tags = std::mem::take(&mut world.truth.vpcs[0].tags);
+    for deleting in [false, true] {
+        if deleting {
+            fleet.delete(&world);
+        }
+        for _ in 0..10 {
+            fleet.look_unchecked(&mut world);
+            world.tick();
+        }
+        let decision = fleet.decide(&mut world);
+        assert_eq!((decision.plan.actions.len(), decision.finished), (0, false), "{}", decision.plan);
+        let why = &decision.plan.blocked[0].1;
+        assert!(why.contains(CLUSTER_TAG) && why.contains("cluster.kurator.dev/id="), "{why}");
+        assert_eq!(world.inventory(), before);
+    }
+    world.truth.vpcs[0].tags = tags;
+    fleet.settle(&mut world);
+    assert_eq!(world.inventory(), Vec::<String>::new());
+}

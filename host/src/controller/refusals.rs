@@ -58,20 +58,22 @@ impl Refusals {
     /// What was done and is asked for again, word for word, had no effect that can be seen: once more would have none either.
     fn hold_repeated(&mut self, actions: &[Action], now: Instant) {
         for action in actions.iter().filter(|it| self.done.contains(it)) {
-            let refusal = || Refusal { outcome: Outcome::Done, failures: 0, not_before: now + AFTER_NO_EFFECT };
-            self.refused.entry(action.key()).or_insert_with(refusal);
+            let key = action.key();
+            if self.refused.get(&key).is_none_or(|it| it.not_before <= now) {
+                self.refused.insert(key, Refusal { outcome: Outcome::Done, failures: 0, not_before: now + AFTER_NO_EFFECT });
+            }
         }
     }
 
-    /// Learns how actions ended.
+    /// Learns how actions ended, in their order.
     pub fn learn(&mut self, actions: &[Action], outcomes: &[(Key, Outcome)], now: Instant) {
-        for (key, outcome) in outcomes {
+        for (n, (key, outcome)) in outcomes.iter().enumerate() {
             let failures = self.refused.remove(key).map_or(0, |it| it.failures);
             if let Some(refusal) = Refusal::after(failures, outcome, now) {
                 self.refused.insert(key.clone(), refusal);
             }
             if *outcome == Outcome::Done {
-                self.done.extend(actions.iter().filter(|it| it.key() == *key).cloned());
+                self.done.extend(actions.get(n).cloned());
             }
         }
     }
@@ -206,13 +208,15 @@ mod tests {
         let (mut plan, mut record) = plan_of(&key);
         assert!(refusals.due(&mut plan, &mut record, now).is_empty());
         assert_eq!(refusals.next(), Some(now + Duration::from_secs(2)));
+        let (mut plan, mut record) = plan_of(&key);
+        assert!(refusals.due(&mut plan, &mut record, now + Duration::from_secs(9)).is_empty(), "however long the look takes");
         let other = Action::Confirm { key: Key::new(Kind::NatGateway, "b"), id: "nat-2".into() };
         let mut another = Plan { actions: vec![other.clone()], ..Plan::default() };
         assert_eq!(refusals.due(&mut another, &mut record, now), [other]);
 
         refusals.end();
         let (mut plan, mut record) = plan_of(&key);
-        assert_eq!(refusals.due(&mut plan, &mut record, now + Duration::from_secs(2)).len(), 1, "a later look tries again");
+        assert_eq!(refusals.due(&mut plan, &mut record, now + Duration::from_secs(11)).len(), 1, "a later look tries again");
     }
 
     #[test]

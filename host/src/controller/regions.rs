@@ -121,7 +121,7 @@ impl News {
         self.all
             || !self.read.is_disjoint(&seat.interest.reads)
             || (self.deleting_vpcs && !seat.interest.deleting_vpcs.is_empty())
-            || (self.zones && seat.interest.zones)
+            || (self.zones && seat.interest.needs(&Part::Zones))
             || self.failing.iter().any(|it| seat.interest.needs(it))
             || seat.instance.as_ref().is_some_and(|it| self.instances.contains(it))
     }

@@ -12,7 +12,7 @@ use ipnet::Ipv4Net;
 
 use super::name;
 use crate::leftover::Collected;
-use crate::see::{Scope, SubnetRole};
+use crate::see::{Scope, SubnetRole, is_marked};
 use crate::token::derive;
 use crate::{FoundSubnet, Invalid, LoadBalancerKind, Record, Snapshot, Subnet, Vpc};
 
@@ -46,7 +46,7 @@ impl Layout {
         let owned = network.vpc.id.is_empty()
             || given.is_some_and(|it| {
                 let tagged = it.tags.get(&cluster_tag(&name::cluster_name(cluster))).map(String::as_str) == Some(OWNED);
-                tagged && it.tags.get(ID_TAG).is_none_or(|id| *id == record.id)
+                is_marked(&it.tags, &record.id) || tagged && !it.tags.contains_key(ID_TAG)
             });
         let spec = Some(network.vpc.cidr_block.clone()).filter(|it| !it.is_empty());
         if !owned {

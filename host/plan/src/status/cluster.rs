@@ -64,7 +64,7 @@ pub fn cluster(it: &Cluster<'_>) -> AWSClusterStatus {
     let mut ours: Vec<&str> = AREAS.iter().map(|(name, _)| *name).collect();
     ours.extend([DELETING, READY, PAUSED, SERVICE_ACCOUNT_ISSUER_READY]);
     // As long as AWS was not read, nothing is known, and what was said of it stays.
-    let read = it.input.unread().is_none();
+    let read = it.input.unread().is_empty();
     if !read && it.problem.is_none() && was_said(&previous.conditions) {
         let conditions = paused(&previous.conditions, false, it.input.now, object.metadata.generation);
         return AWSClusterStatus { conditions, ..previous };

@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use crds::cluster_api::{Cluster, Machine};
+use crds::names::CLUSTER_TAG_PREFIX;
 use crds::{AWSCluster, AWSMachine};
 use plan::cluster::AddOnRule;
 use plan::*;
@@ -19,6 +20,8 @@ pub struct Fleet {
     pub bootstrap: Vec<u8>,
     /// What was asked for by its id and not found.
     absent: BTreeMap<String, f64>,
+    /// What was asked for by its id and found.
+    found: BTreeSet<String>,
     deleting_vpcs: BTreeSet<String>,
     pub finished: bool,
 }
@@ -32,6 +35,7 @@ impl Fleet {
             machines: BTreeMap::new(),
             bootstrap: b"## template: jinja\n#cloud-config\n".to_vec(),
             absent: BTreeMap::new(),
+            found: BTreeSet::new(),
             deleting_vpcs: BTreeSet::new(),
             finished: false,
         }
@@ -73,7 +77,12 @@ impl Fleet {
     }
 
     pub fn snapshot(&self, world: &mut World) -> Snapshot {
-        world.snapshot(&self.deleting_vpcs, &self.absent)
+        let mut res = world.snapshot(&self.deleting_vpcs, &self.absent);
+        // A sweep finds VPCs by the tag's key; others are only read by their id.
+        let tagged = |it: &FoundVpc| it.tags.keys().any(|key| key.starts_with(CLUSTER_TAG_PREFIX));
+        let given = &self.aws_cluster.spec.network.vpc.id;
+        res.vpcs.retain(|it| tagged(it) || it.id == *given || self.found.contains(&it.id));
+        res
     }
 
     /// What is decided about the cluster now.
@@ -176,6 +185,7 @@ impl Fleet {
     pub fn restart(&mut self, world: &mut World) {
         world.crash();
         self.absent.clear();
+        self.found.clear();
     }
 
     /// A read by id, which lags as every read does.
@@ -185,9 +195,11 @@ impl Fleet {
             || read.load_balancers.iter().any(|it| it.id == id)
             || read.subnets.iter().any(|it| it.id == id)
             || read.instances.iter().any(|it| it.id == id);
-        match there {
-            true => drop(self.absent.remove(id)),
-            false => drop(self.absent.insert(id.to_owned(), world.now)),
+        if there {
+            self.absent.remove(id);
+            self.found.insert(id.to_owned());
+        } else {
+            self.absent.insert(id.to_owned(), world.now);
         }
     }
 

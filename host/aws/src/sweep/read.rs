@@ -1,0 +1,176 @@
+//! What the tasks of a sweep read, each by itself: it ends with what is to be put into the base, or with what failed. Nothing here says when.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use futures::future::try_join_all;
+use plan::{FoundLoadBalancer, LoadBalancerKind, Part, Read, Snapshot, Timestamp};
+
+use super::{Ended, Merge};
+use crate::errors::Failure;
+use crate::kinds::load_balancer::{classic, network, target_group};
+use crate::kinds::{
+    elastic_ip, instance, internet_gateway, nat_gateway, network_interface, route_table, security_group, selections, subnet, vpc, zone,
+};
+use crate::region::Inner;
+use crate::schedule::{Due, Task};
+use crate::world::{Base, DeletingVpc, Forward, TargetGroup};
+
+pub(super) async fn zones(inner: &Inner) -> Result<Merge, Failure> {
+    let zones = zone::describe(&inner.api).await?;
+    Ok(Box::new(move |base: &mut Base| base.snapshot.zones = zones))
+}
+
+pub(super) async fn kind(inner: &Inner, read: Read, ids: Vec<String>) -> Result<Merge, Failure> {
+    macro_rules! read {
+        ($module:ident, $field:ident) => {{
+            let found = $module::describe(&inner.api, selections(read, &ids)).await?;
+            Ok(Box::new(move |base: &mut Base| base.snapshot.$field = found.into()))
+        }};
+    }
+    match read {
+        Read::Vpcs => read!(vpc, vpcs),
+        Read::Subnets => read!(subnet, subnets),
+        Read::InternetGateways => read!(internet_gateway, internet_gateways),
+        Read::NatGateways => read!(nat_gateway, nat_gateways),
+        Read::Addresses => read!(elastic_ip, addresses),
+        Read::RouteTables => read!(route_table, route_tables),
+        Read::SecurityGroups => read!(security_group, security_groups),
+        Read::Instances => read!(instance, instances),
+        Read::ClassicLoadBalancers => {
+            let found = classic::describe(&inner.api).await?;
+            Ok(Box::new(move |base: &mut Base| base.classic = found))
+        }
+        // These are read together.
+        Read::LoadBalancers | Read::TargetGroups => Ok(Box::new(|_: &mut Base| ())),
+    }
+}
+
+/// Load balancers of the second version, target groups, what is registered there, and listeners where they are not known yet.
+pub(super) async fn load_balancers(inner: &Inner, due: &Due, began: Timestamp) -> Ended {
+    const BALANCERS: Task = Task::Kind(Read::LoadBalancers);
+    const GROUPS: Task = Task::Kind(Read::TargetGroups);
+    let mut res = Ended::new(began);
+    let mut balancers = inner.state().world.base().load_balancers.clone();
+    if due.tasks.contains(&BALANCERS) {
+        match network::describe(&inner.api).await {
+            Ok(found) => balancers = found,
+            Err(failure) => {
+                let tried = [Read::LoadBalancers, Read::TargetGroups].into_iter().filter(|it| due.reads(*it));
+                res.failed.extend(tried.map(|it| (Task::Kind(it), Part::Kind(it), failure.clone())));
+                return res;
+            }
+        }
+        let found = balancers.clone();
+        res.merges.push(Box::new(move |base: &mut Base| base.load_balancers = found));
+        res.read.push(BALANCERS);
+    }
+    match behind(inner, due, &balancers).await {
+        Ok(merge) => {
+            res.merges.push(merge);
+            res.read.extend(due.tasks.get(&GROUPS));
+        }
+        Err(failure) => res.failed.push((GROUPS, Part::Kind(Read::TargetGroups), failure)),
+    }
+    res
+}
+
+/// What these load balancers forward to.
+async fn behind(inner: &Inner, due: &Due, balancers: &[FoundLoadBalancer]) -> Result<Merge, Failure> {
+    let (known_groups, known_listeners) = {
+        let state = inner.state();
+        let base = state.world.base();
+        (base.target_groups.clone(), base.listeners.clone())
+    };
+    // Nobody's groups: one call less for everyone without network load balancers.
+    let some = balancers.iter().any(|it| it.kind == LoadBalancerKind::Network) || !due.slow;
+    let groups = match due.reads(Read::TargetGroups) {
+        true if some => target_groups(inner, due, &known_groups).await?,
+        true => Vec::new(),
+        false => known_groups,
+    };
+    let listeners = listeners(inner, balancers, &groups, known_listeners).await?;
+    Ok(Box::new(move |base: &mut Base| {
+        base.target_groups = groups;
+        base.listeners = listeners;
+    }))
+}
+
+async fn target_groups(inner: &Inner, due: &Due, known: &[TargetGroup]) -> Result<Vec<TargetGroup>, Failure> {
+    let mut groups = target_group::describe(&inner.api).await?;
+    for group in &mut groups {
+        group.targets = known.iter().find(|it| it.arn == group.arn).and_then(|it| it.targets.clone());
+    }
+    // One call each: not for those that are settled, but for the slow sweep.
+    let unsettled = groups.iter_mut().filter(|it| !it.load_balancers.is_empty()).filter(|group| {
+        let written = || group.load_balancers.iter().any(|it| inner.state().world.is_written(it));
+        due.slow || group.targets.is_none() || written()
+    });
+    try_join_all(unsettled.map(|group| async move {
+        group.targets = Some(target_group::describe_targets(&inner.api, &group.arn).await?);
+        Ok(())
+    }))
+    .await?;
+    Ok(groups)
+}
+
+/// A listener is only read when a target group of ours was attached by somebody else or before this process began: as long as the
+/// group is attached, the listener is there.
+async fn listeners(
+    inner: &Inner,
+    balancers: &[FoundLoadBalancer],
+    groups: &[TargetGroup],
+    mut known: BTreeMap<String, Vec<Forward>>,
+) -> Result<BTreeMap<String, Vec<Forward>>, Failure> {
+    let attached = |arn: &str| groups.iter().filter(|it| it.load_balancers.contains(arn)).map(|it| it.arn.clone()).collect();
+    for balancer in balancers.iter().filter(|it| it.kind == LoadBalancerKind::Network) {
+        let attached: BTreeSet<String> = attached(&balancer.id);
+        let forwards = known.entry(balancer.id.clone()).or_default();
+        forwards.retain(|it| attached.contains(&it.target_group));
+        if attached.iter().any(|group| !forwards.iter().any(|it| it.target_group == *group)) {
+            *forwards = target_group::describe_listeners(&inner.api, &balancer.id).await?;
+        }
+    }
+    known.retain(|arn, _| balancers.iter().any(|it| it.id == *arn));
+    Ok(known)
+}
+
+/// What stands in the way of deletions. Where something of one VPC cannot be read, the others' is shown all the same.
+pub(super) async fn deleting_vpcs(inner: &Inner, vpcs: BTreeSet<String>, began: Timestamp) -> Ended {
+    let vpcs: Vec<String> = vpcs.into_iter().collect();
+    let snapshot: Arc<Snapshot> = inner.snapshot();
+    let balancers: Vec<&FoundLoadBalancer> = snapshot.load_balancers.iter().filter(|it| vpcs.contains(&it.vpc_id)).collect();
+    let is_classic = |it: &FoundLoadBalancer| it.kind == LoadBalancerKind::Classic;
+    let named = |classic: bool| balancers.iter().filter(|it| is_classic(it) == classic).map(|it| it.id.clone()).collect();
+    let (names, arns): (Vec<String>, Vec<String>) = (named(true), named(false));
+    let (interfaces, groups, classic_tags, tags) = futures::join!(
+        network_interface::describe(&inner.api, &vpcs),
+        security_group::describe_in(&inner.api, &vpcs),
+        classic::describe_tags(&inner.api, &names),
+        network::describe_tags(&inner.api, &arns),
+    );
+    let mut res = Ended::new(began);
+    let mut found: BTreeMap<String, DeletingVpc> = BTreeMap::new();
+    for vpc in &vpcs {
+        let has = |classic: bool| balancers.iter().any(|it| it.vpc_id == *vpc && is_classic(it) == classic);
+        let of_tags = [classic_tags.as_ref().err().filter(|_| has(true)), tags.as_ref().err().filter(|_| has(false))];
+        let failure = [interfaces.as_ref().err(), groups.as_ref().err()].into_iter().chain(of_tags).flatten().next();
+        if let Some(failure) = failure {
+            res.failed.push((Task::DeletingVpcs, Part::DeletingVpc(vpc.clone()), failure.clone()));
+            continue;
+        }
+        let all_tags = [&classic_tags, &tags].into_iter().flatten().flatten();
+        let deleting = DeletingVpc {
+            began,
+            interfaces: interfaces.iter().flatten().filter(|it| it.vpc_id == *vpc).cloned().collect(),
+            groups: groups.iter().flatten().filter(|it| it.vpc_id == *vpc).cloned().collect(),
+            tags: all_tags.map(|(id, tags)| (id.clone(), tags.clone())).collect(),
+        };
+        found.insert(vpc.clone(), deleting);
+    }
+    if !found.is_empty() || vpcs.is_empty() {
+        res.read.push(Task::DeletingVpcs);
+    }
+    res.merges.push(Box::new(move |base: &mut Base| base.deleting.extend(found)));
+    res
+}
