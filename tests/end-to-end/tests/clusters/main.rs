@@ -5,6 +5,8 @@ mod add_ons;
 mod leaving;
 mod trust;
 
+use std::collections::BTreeSet;
+
 use anyhow::{Result, ensure};
 use end_to_end::{BOOT, Cluster, MOMENT, condition, condition_text, wait_until_account_is_empty};
 use sandbox::{Bed, Options};
@@ -35,7 +37,7 @@ async fn one_control_plane(bed: &Bed) -> Result<()> {
 }
 
 async fn a_cluster_of_the_same_name_is_blocked_and_touches_nothing(bed: &Bed, first: &Cluster) -> Result<()> {
-    let before = bed.emulator().account().await?;
+    let before = tagged(bed, first).await?;
     let second = Cluster::new("elsewhere", &first.name, 1, 0);
     second.apply(bed).await?;
     bed.wait_for("the second cluster to say that it is blocked", MOMENT, async || {
@@ -45,12 +47,17 @@ async fn a_cluster_of_the_same_name_is_blocked_and_touches_nothing(bed: &Bed, fi
     })
     .await?;
     second.delete(bed).await?;
-    let after = bed.emulator().account().await?;
-    for kind in ["vpc", "subnet", "security-group", "load-balancer"] {
-        ensure!(before.get(kind) == after.get(kind), "{kind}: {:?} before, {:?} after", before.get(kind), after.get(kind));
-    }
+    let after = tagged(bed, first).await?;
+    ensure!(before == after && !before.is_empty(), "{before:?} before, {after:?} after");
     passed("a cluster of the same name in another namespace is blocked, and nothing of the first is touched");
     Ok(())
+}
+
+/// Everything of EC2 that carries the tag of a cluster of this name.
+async fn tagged(bed: &Bed, cluster: &Cluster) -> Result<BTreeSet<String>> {
+    let filter = format!("Name=key,Values=sigs.k8s.io/cluster-api-provider-aws/cluster/{}", cluster.name);
+    let tags = bed.aws(&["ec2", "describe-tags", "--filters", &filter]).await?;
+    Ok(tags["Tags"].as_array().into_iter().flatten().filter_map(|it| it["ResourceId"].as_str()).map(str::to_owned).collect())
 }
 
 async fn workers_scale_up_and_down(bed: &Bed, cluster: Cluster) -> Result<Cluster> {
