@@ -16,8 +16,8 @@ use crds::{AWSCluster, AWSMachine};
 use crate::cluster::{Layout, load_balancer_reads};
 use crate::see::Scope;
 use crate::{
-    Action, Desired, FoundInstance, Image, ImageQuery, Instance, Interest, Invalid, LoadBalancer, Observed, Part, Plan, Question, READ_LAG, Read,
-    Record, Resource, Secret, Settled, Snapshot, Subnet, Target, Timestamp, is_gone, plan, proven_from, see, trusted_from,
+    Action, Desired, FoundInstance, Image, ImageQuery, Instance, Interest, Invalid, LoadBalancer, Observed, Part, Plan, Question, READ_LAG,
+    Read, Record, Resource, Secret, Settled, Snapshot, Subnet, Target, Timestamp, is_gone, plan, proven_from, see, trusted_from,
 };
 
 pub use hold::{Hold, hold};
