@@ -25,8 +25,7 @@ pub struct Metrics {
     leader: Gauge,
 }
 
-/// Counts requests to the API servers of workload clusters, but for what the client sends again by itself when a server is overloaded
-/// (429, 503, 504); cheap to clone.
+/// Counts requests to the API servers of workload clusters; cheap to clone.
 #[derive(Clone, Default)]
 pub struct WorkloadRequests(Family<[(&'static str, &'static str); 1], Counter>);
 
