@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use plan::iam::check::Reading;
 use plan::{
-    Action, FoundInstanceType, Image, ImageQuery, InstanceType, Interest, Key, Outcome, Part, Problem, Read, Snapshot, Timestamp, Who,
+    Action, Filter, FoundInstanceType, Image, ImageQuery, InstanceType, Interest, Key, Outcome, Part, Problem, Read, Snapshot, Timestamp, Who,
 };
 use tokio::sync::{Notify, Semaphore, watch};
 
@@ -14,7 +14,7 @@ use crate::api::Api;
 use crate::batch::Batches;
 use crate::errors::reading;
 use crate::ledger::Amendment;
-use crate::lookup::{Filter, Lookups};
+use crate::lookup::Lookups;
 use crate::schedule::{Awaited, Schedule, Task};
 use crate::world::World;
 use crate::{lookup, now, sweep};

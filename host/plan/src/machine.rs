@@ -16,8 +16,9 @@ use crds::{AWSCluster, AWSMachine};
 use crate::cluster::{Layout, load_balancer_reads};
 use crate::see::Scope;
 use crate::{
-    Action, Desired, FoundInstance, Image, ImageQuery, Instance, Interest, Invalid, LoadBalancer, Observed, Part, Plan, Question, READ_LAG, Read,
-    Record, Resource, Secret, Settled, Snapshot, Subnet, Target, Timestamp, is_gone, plan, proven_from, see, trusted_from,
+    Action, Answers, Desired, FoundInstance, Image, ImageQuery, Instance, Interest, Invalid, LoadBalancer, Lookup, Observed, Part, Plan,
+    Question, READ_LAG, Read, Record, Resource, Secret, Settled, Snapshot, Subnet, Target, Timestamp, is_gone, plan, proven_from, see,
+    trusted_from,
 };
 
 pub use hold::{Hold, hold};
@@ -35,6 +36,8 @@ pub struct Input<'a> {
     pub bootstrap: Option<&'a [u8]>,
     /// The image, once it was asked for.
     pub image: Option<&'a Image>,
+    /// Which things the user means by filters, as far as it was asked for.
+    pub answers: &'a Answers,
     pub snapshot: &'a Snapshot,
     pub record: &'a Record,
     /// Why nothing of it is removed yet, by [`hold`].
@@ -80,11 +83,20 @@ pub struct Decision {
     pub needs_bootstrap: bool,
     /// An image is needed before more can be said.
     pub needs_image: Option<ImageQuery>,
+    /// Answers are needed before more can be said.
+    pub lookups: BTreeSet<Lookup>,
     pub waits: Option<Wait>,
     /// The instance as AWS shows it, terminated ones included.
     pub instance: Option<FoundInstance>,
     /// The instance is gone or going, without this operator's doing: reason and message. The machine has to be replaced.
     pub failed: Option<(&'static str, String)>,
+}
+
+impl Decision {
+    /// Whether AWS has to be asked something before more can be said.
+    pub fn asks(&self) -> bool {
+        self.needs_image.is_some() || !self.lookups.is_empty()
+    }
 }
 
 /// Name of an AWSMachine, which names its resources.
@@ -120,7 +132,8 @@ pub fn decide(input: &Input<'_>) -> Decision {
     let lost = failure(input, &record, &name, found.as_ref());
     let node = input.machine.status.as_ref().is_some_and(|it| it.node_ref.is_some());
     let up_or_gone = node || deleting || lost.is_some();
-    let observed = see::machine(input.snapshot, &scope, &record, &name, !up_or_gone);
+    let mut observed = see::machine(input.snapshot, &scope, &record, &name, !up_or_gone);
+    see::looked_up(&mut observed, input.answers);
     let base = Decision { record: record.clone(), observed: own(&observed), instance: found.clone(), ..Decision::default() };
     if deleting {
         return delete(input, base, &record, &observed);
@@ -145,7 +158,7 @@ pub fn decide(input: &Input<'_>) -> Decision {
     if plan.open.contains_key(&Secret::key(&name)) || wanted.secret.is_some() {
         record.secret = wanted.secret;
     }
-    let base = Decision { needs_bootstrap: wanted.needs_bootstrap, needs_image: wanted.needs_image, ..base };
+    let base = Decision { needs_bootstrap: wanted.needs_bootstrap, needs_image: wanted.needs_image, lookups: wanted.lookups, ..base };
     let mut res = conclude(base, plan, &record, wanted.desired, input);
     if is_suspect(input) {
         res.interest.reads.insert(Read::Instances);

@@ -15,7 +15,7 @@ use crds::names::{ID_TAG, OWNED, ROLE_TAG, cloud_provider_tag, cluster_tag};
 use crate::leftover::{Collected, LeftoverKind};
 use crate::{Intent, Key, LoadBalancerKind, Observed, Owner, Resource, Seen, Snapshot, State, Tags};
 
-pub(crate) use machine::is_own;
+pub(crate) use machine::{is_own, looked_up};
 pub use machine::{instance, machine};
 
 /// Tag key of things whose role would not show otherwise: the name part of their key.

@@ -5,7 +5,7 @@ mod world;
 use crds::conditions::{READY, reason};
 use expect_test::{Expect, expect};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
-use plan::{Key, Outcome, Problem, Record, Snapshot, Who, cluster, machine, status};
+use plan::{Answers, Key, Outcome, Problem, Record, Snapshot, Who, cluster, machine, status};
 use serde_json::json;
 use world::driver::Fleet;
 use world::{Faults, START, World};
@@ -356,6 +356,7 @@ fn said_of_machine(fleet: &Fleet, world: &mut World, hold: Option<String>) -> cr
         cluster_record: &cluster_record,
         bootstrap: Some(&fleet.bootstrap),
         image: None,
+        answers: &Answers::default(),
         snapshot: &snapshot,
         record: &record,
         hold,

@@ -10,8 +10,8 @@ use crate::cluster::{self, Layout, cluster_name};
 use crate::see::{API_SERVER, MAIN};
 use crate::token::derive;
 use crate::{
-    Desired, ImageQuery, Instance, InstanceStatus, Invalid, Launch, MetadataOptions, Observed, Resource, Secret, Sensitive, Tags, Target,
-    Volume, Vpc, Want,
+    Desired, ImageQuery, Instance, InstanceStatus, Invalid, Launch, Lookup, MetadataOptions, Observed, Resource, Secret, Sensitive, Tags,
+    Target, Volume, Want,
 };
 
 /// What a machine should consist of, or what has to be known first.
@@ -20,6 +20,7 @@ pub(super) struct Wanted {
     pub desired: Desired,
     pub needs_bootstrap: bool,
     pub needs_image: Option<ImageQuery>,
+    pub lookups: BTreeSet<Lookup>,
     /// Prefix and number of the secrets in `desired`.
     pub secret: Option<(String, usize)>,
 }
@@ -84,7 +85,8 @@ fn secret(input: &Input<'_>, observed: &Observed, name: &str, res: &mut Wanted) 
 /// The instance is there: of it, only groups that the user adds can be changed.
 fn existing(input: &Input<'_>, observed: &Observed, name: &str, res: &mut Wanted) -> Result<(), Invalid> {
     let Some(Resource::Instance(seen)) = observed.get(&Instance::key(name)).map(|it| &it.is) else { return Ok(()) };
-    let additional_groups: BTreeSet<String> = placement::additional_groups(input, vpc_id(observed))?.into_iter().collect();
+    let known = placement::additional_groups(input, observed, &mut res.lookups)?;
+    let additional_groups = known.unwrap_or_else(|| seen.additional_groups.clone());
     let is = Instance { additional_groups, launch: None, status: None, ..seen.clone() };
     add(res, is, tags(input));
     Ok(())
@@ -99,16 +101,20 @@ fn new(input: &Input<'_>, layout: &Layout, observed: &Observed, name: &str, by_s
             return Ok(());
         }
     };
-    let (subnet, launch) = match begun(input, name) {
-        Some(inputs) => inputs,
+    let begun = begun(input, name);
+    let subnet = match &begun {
+        Some((subnet, _)) => placement::begun_in(input, subnet, observed, &mut res.lookups),
         None => {
-            let query = placement::image(input)?;
-            if query.is_some() && input.image.is_none() {
-                res.needs_image = query;
-                return Ok(());
-            }
-            (placement::subnet(input, layout, observed)?, launch(input)?)
+            res.needs_image = placement::image(input)?.filter(|_| input.image.is_none());
+            placement::subnet(input, layout, observed, &mut res.lookups)?
         }
+    };
+    let additional_groups = placement::additional_groups(input, observed, &mut res.lookups)?;
+    // Everything that only AWS can say is asked for at once.
+    let (Some(subnet), Some(additional_groups), None) = (subnet, additional_groups, &res.needs_image) else { return Ok(()) };
+    let launch = match begun {
+        Some((_, launch)) => launch,
+        None => launch(input)?,
     };
     let mut groups = BTreeSet::from(["node".to_owned(), "lb".to_owned()]);
     if is_control_plane(input.machine, input.aws_machine) {
@@ -119,7 +125,7 @@ fn new(input: &Input<'_>, layout: &Layout, observed: &Observed, name: &str, by_s
         name: name.to_owned(),
         subnet,
         groups,
-        additional_groups: placement::additional_groups(input, vpc_id(observed))?.into_iter().collect(),
+        additional_groups,
         internet_gateway: public.then(|| MAIN.to_owned()),
         secret: by_secret.then(|| name.to_owned()),
         launch: Some(Launch { user_data, ..launch }),
@@ -195,10 +201,6 @@ fn volume(it: &VolumeSpec, device_name: &str) -> Volume {
         encrypted: it.encrypted,
         kms_key: filled(&it.encryption_key),
     }
-}
-
-fn vpc_id(observed: &Observed) -> Option<&str> {
-    observed.get(&Vpc::key(MAIN)).map(|it| it.id.as_str())
 }
 
 /// The cluster's tags, the machine's over them, and those that others rely on over all.

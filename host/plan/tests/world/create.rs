@@ -225,6 +225,7 @@ impl World {
             Resource::RouteTable(it) => self.route(id, it, ids)?,
             Resource::SecurityGroupRules(it) => self.authorize(it, ids)?,
             Resource::LoadBalancer(it) => self.configure(id, it)?,
+            Resource::Instance(it) => self.modify_interface(id, it, ids)?,
             _ => return Err("InvalidAction"),
         }
         Ok(id.to_owned())

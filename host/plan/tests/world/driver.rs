@@ -114,7 +114,32 @@ impl Fleet {
         self.decide_machine_with(world, name, &snapshot)
     }
 
+    /// With everything answered that is asked for.
     pub fn decide_machine_with(&self, world: &mut World, name: &str, snapshot: &Snapshot) -> machine::Decision {
+        let mut answers = Answers::default();
+        loop {
+            let decision = self.decide_machine_knowing(world, name, snapshot, &answers);
+            if decision.lookups.is_empty() {
+                return decision;
+            }
+            for lookup in decision.lookups {
+                match lookup {
+                    Lookup::Subnets(filters) => drop(answers.subnets.insert(filters.clone(), world.subnets(&filters))),
+                    Lookup::SecurityGroups(filters) => {
+                        drop(answers.security_groups.insert(filters.clone(), world.security_groups(&filters)));
+                    }
+                }
+            }
+        }
+    }
+
+    /// Before anything is answered.
+    pub fn decide_machine_at_first(&self, world: &mut World, name: &str) -> machine::Decision {
+        let snapshot = self.snapshot(world);
+        self.decide_machine_knowing(world, name, &snapshot, &Answers::default())
+    }
+
+    fn decide_machine_knowing(&self, world: &mut World, name: &str, snapshot: &Snapshot, answers: &Answers) -> machine::Decision {
         let random = format!("{:032x}", world.random());
         let (machine, aws_machine) = &self.machines[name];
         let record = Record::of_machine(aws_machine).expect("a record");
@@ -128,6 +153,7 @@ impl Fleet {
             cluster_record: &cluster_record,
             bootstrap: Some(&self.bootstrap),
             image: Some(&image),
+            answers,
             snapshot,
             record: &record,
             hold: None,

@@ -59,6 +59,19 @@ impl World {
         Ok(id)
     }
 
+    /// Groups of the instance's first interface.
+    pub(super) fn modify_interface(&mut self, id: &str, it: &Instance, ids: &Ids) -> Result<(), &'static str> {
+        let core = it.groups.iter().map(|name| ids.get(&SecurityGroup::key(name)).cloned().ok_or("MissingParameter"));
+        let mut groups = core.collect::<Result<std::collections::BTreeSet<_>, _>>()?;
+        groups.extend(it.additional_groups.clone());
+        if groups.iter().any(|id| !self.truth.security_groups.iter().any(|it| it.id == *id)) {
+            return Err("InvalidGroup.NotFound");
+        }
+        let instance = self.truth.instances.iter_mut().find(|it| it.id == id).ok_or("InvalidInstanceID.NotFound")?;
+        instance.groups.extend(groups);
+        Ok(())
+    }
+
     pub(super) fn register(&mut self, it: &Target, ids: &Ids) -> Result<String, &'static str> {
         let instance = ids.get(&Instance::key(&it.instance)).ok_or("MissingParameter")?;
         let running = self.truth.instances.iter().any(|it| it.id == *instance && it.status.state == "running");

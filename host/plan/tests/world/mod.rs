@@ -6,6 +6,7 @@
 mod create;
 mod delete;
 pub mod driver;
+mod lookup;
 pub mod machines;
 pub mod objects;
 
@@ -54,6 +55,8 @@ pub struct World {
     pub secrets: BTreeMap<String, Vec<u8>>,
     /// Load balancers, also removed ones, by id, whose target group is there.
     pub target_groups: BTreeSet<String>,
+    /// Ids of subnets and groups that users made and no sweep shows.
+    pub unlisted: BTreeSet<String>,
     pub faults: Faults,
     /// Every call that changed something or was to: key, and how it ended.
     pub log: Vec<(String, Outcome)>,
@@ -75,6 +78,7 @@ impl World {
             fading: BTreeMap::new(),
             secrets: BTreeMap::new(),
             target_groups: BTreeSet::new(),
+            unlisted: BTreeSet::new(),
             faults,
             log: Vec::new(),
             next: 0,
@@ -126,6 +130,8 @@ impl World {
             balancer.tags = None;
         }
         res.security_groups.retain(|it| deleting.contains(&it.vpc_id) || !it.tags.is_empty());
+        res.subnets.retain(|it| !self.unlisted.contains(&it.id));
+        res.security_groups.retain(|it| !self.unlisted.contains(&it.id));
         res.absent = asked.clone();
         res
     }
