@@ -1,6 +1,7 @@
 //! The infrastructure of one cluster: what its AWSCluster asks for, as resources, and what can be done about it now.
 
 mod desired;
+mod external;
 mod group;
 mod layout;
 mod load_balancer;
@@ -24,6 +25,7 @@ use crate::{
 };
 
 pub use desired::desired;
+pub use external::is_external;
 pub use layout::Layout;
 pub(crate) use layout::load_balancer_kind;
 pub(crate) use name::cluster_name;

@@ -13,7 +13,7 @@ use crds::conditions::reason;
 use crds::names::CONTROL_PLANE_LABEL;
 use crds::{AWSCluster, AWSMachine};
 
-use crate::cluster::{Layout, load_balancer_reads};
+use crate::cluster::{Layout, is_external, load_balancer_reads};
 use crate::see::Scope;
 use crate::{
     Action, Answers, Desired, FoundInstance, Image, ImageQuery, Instance, Interest, Invalid, LoadBalancer, Lookup, Observed, Part, Plan,
@@ -122,7 +122,10 @@ pub fn decide(input: &Input<'_>) -> Decision {
     let name = name(input.aws_machine);
     let mut record = input.record.clone();
     let mut layout_record = input.cluster_record.clone();
-    let layout = Layout::of(input.cluster, input.aws_cluster, &mut layout_record, input.snapshot, input.random);
+    let layout = match is_external(input.aws_cluster) {
+        true => Ok(Layout::external(input.aws_cluster)),
+        false => Layout::of(input.cluster, input.aws_cluster, &mut layout_record, input.snapshot, input.random),
+    };
     let scope = layout.clone().unwrap_or_default().scope(input.cluster, input.aws_cluster, input.cluster_record);
     let scope = Scope { deleting: false, ..scope };
     let found = see::instance(input.snapshot, &record, &scope.id, &name).cloned();

@@ -10,7 +10,7 @@ use crate::cluster::{self, Layout, cluster_name};
 use crate::see::{API_SERVER, MAIN};
 use crate::token::derive;
 use crate::{
-    Desired, ImageQuery, Instance, InstanceStatus, Invalid, Launch, Lookup, MetadataOptions, Observed, Resource, Secret, Sensitive, Tags,
+    Desired, ImageQuery, Instance, InstanceStatus, Invalid, Launch, LoadBalancer, Lookup, MetadataOptions, Observed, Resource, Secret, Sensitive, Tags,
     Target, Volume, Want,
 };
 
@@ -49,12 +49,17 @@ pub(super) fn desired(input: &Input<'_>, layout: &Layout, observed: &Observed, f
         None if res.needs_bootstrap => (),
         None => new(input, layout, observed, &name, by_secret, &mut res)?,
     }
-    let balanced = is_control_plane(input.machine, input.aws_machine) && cluster::load_balancer_kind(input.aws_cluster).is_some();
-    if balanced && res.desired.contains_key(&Instance::key(&name)) {
+    if is_balanced(input, observed) && res.desired.contains_key(&Instance::key(&name)) {
         let is = Target { name: name.clone(), load_balancer: API_SERVER.into(), instance: name };
         add(&mut res, is, Tags::new());
     }
     Ok(res)
+}
+
+/// Whether the machine is put behind a load balancer. Where somebody else looks after the cluster, that one may put it behind one of his own.
+fn is_balanced(input: &Input<'_>, observed: &Observed) -> bool {
+    let made = || !cluster::is_external(input.aws_cluster) || observed.contains_key(&LoadBalancer::key(API_SERVER));
+    is_control_plane(input.machine, input.aws_machine) && cluster::load_balancer_kind(input.aws_cluster).is_some() && made()
 }
 
 fn add(res: &mut Wanted, is: impl Into<Resource>, tags: Tags) {
@@ -116,15 +121,11 @@ fn new(input: &Input<'_>, layout: &Layout, observed: &Observed, name: &str, by_s
         Some((_, launch)) => launch,
         None => launch(input)?,
     };
-    let mut groups = BTreeSet::from(["node".to_owned(), "lb".to_owned()]);
-    if is_control_plane(input.machine, input.aws_machine) {
-        groups.insert("controlplane".into());
-    }
     let public = launch.public_ip.unwrap_or_default() && layout.owned;
     let is = Instance {
         name: name.to_owned(),
         subnet,
-        groups,
+        groups: core_groups(input),
         additional_groups,
         internet_gateway: public.then(|| MAIN.to_owned()),
         secret: by_secret.then(|| name.to_owned()),
@@ -133,6 +134,16 @@ fn new(input: &Input<'_>, layout: &Layout, observed: &Observed, name: &str, by_s
     };
     add(res, is, tags(input));
     Ok(())
+}
+
+/// Roles of the groups that every machine of its kind has. Where somebody else looks after the cluster, it has those that the user names.
+fn core_groups(input: &Input<'_>) -> BTreeSet<String> {
+    let roles: &[&str] = match is_control_plane(input.machine, input.aws_machine) {
+        _ if cluster::is_external(input.aws_cluster) => &[],
+        true => &["node", "lb", "controlplane"],
+        false => &["node", "lb"],
+    };
+    roles.iter().map(|it| (*it).to_owned()).collect()
 }
 
 /// The inputs of an attempt that was written down: they may not change.
@@ -175,11 +186,11 @@ fn launch(input: &Input<'_>) -> Result<Launch, Invalid> {
     })
 }
 
-/// Absent means the cluster's, absent there means `default`, and empty means none.
+/// Absent means the cluster's, absent there means `default` (none where somebody else looks after the cluster), and empty means none.
 fn key_name(input: &Input<'_>) -> Option<String> {
     let name = input.aws_machine.spec.ssh_key_name.as_ref().or(input.aws_cluster.spec.ssh_key_name.as_ref());
     match name.map(String::as_str) {
-        None => Some("default".into()),
+        None => (!cluster::is_external(input.aws_cluster)).then(|| "default".into()),
         Some("") => None,
         Some(name) => Some(name.into()),
     }

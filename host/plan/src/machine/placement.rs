@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use crds::instance::{AWSResourceReference, Filter as WrittenFilter};
 
 use super::Input;
-use crate::cluster::Layout;
+use crate::cluster::{Layout, is_external};
 use crate::see::{MAIN, SubnetRole};
 use crate::{Filter, FoundSubnet, ImageQuery, Invalid, Kind, Lookup, Observed, Subnet, Vpc};
 
@@ -35,6 +35,9 @@ pub(super) fn subnet(
     if let Some(reference) = spec.subnet.as_ref().filter(|it| it.id.is_some() || !it.filters.is_empty()) {
         return referred(input, reference, layout, observed, lookups);
     }
+    if is_external(input.aws_cluster) {
+        return of_external(input, layout, observed, lookups);
+    }
     let fits = |name: &&SubnetRole| name.public == public && zone.is_none_or(|zone| name.zone == zone);
     let found = layout.subnets.iter().find(fits).map(|it| it.name.clone());
     found.map(Some).ok_or_else(|| {
@@ -44,6 +47,29 @@ pub(super) fn subnet(
             None => Invalid::new("spec.publicIP", format!("the cluster has no {kind} subnet")),
         }
     })
+}
+
+/// The first that fits of those that an AWSCluster lists which somebody else looks after. No sweep shows them.
+fn of_external(input: &Input<'_>, layout: &Layout, observed: &Observed, lookups: &mut BTreeSet<Lookup>) -> Result<Option<String>, Invalid> {
+    let ids: Vec<String> = layout.subnets.iter().filter_map(|it| it.id.clone()).collect();
+    if ids.is_empty() {
+        let message = "is needed: the AWSCluster, which somebody else looks after, lists no subnets by their ids; name one by id or filters";
+        return Err(Invalid::new("spec.subnet", message));
+    }
+    let question = within(vec![Filter { name: "subnet-id".into(), values: ids }], vpc_id(input, observed));
+    let Some(found) = input.answers.subnets.get(&question) else {
+        lookups.insert(Lookup::Subnets(question));
+        return Ok(None);
+    };
+    let mut listed = layout.subnets.iter().filter_map(|role| Some((role, found.iter().find(|it| role.id.as_ref() == Some(&it.id))?)));
+    let public = input.aws_machine.spec.public_ip.unwrap_or_default();
+    let fits = |(role, it): &(&SubnetRole, &FoundSubnet)| {
+        (role.public || it.public) == public && why_unfit(input, layout, it, &role.name).is_none()
+    };
+    let kind = if public { "public" } else { "private" };
+    let zone = failure_domain(input).map(|it| format!(" in {it}")).unwrap_or_default();
+    let none = || Invalid::new("spec.subnet", format!("is needed: the AWSCluster lists no {kind} subnet{zone} that exists"));
+    listed.find(fits).map(|(role, _)| Some(role.name.clone())).ok_or_else(none)
 }
 
 /// The subnet of an attempt that was written down, which no sweep shows if the cluster does not list it. `None`: AWS has to be asked first.
