@@ -76,6 +76,10 @@ impl State {
         self.interests.values().flat_map(|it| it.deleting_vpcs.iter().cloned()).collect()
     }
 
+    pub fn nat_gateways_of(&self) -> BTreeSet<String> {
+        self.interests.values().flat_map(|it| it.nat_gateways_of.iter().cloned()).collect()
+    }
+
     pub fn ids(&self) -> BTreeSet<String> {
         self.interests.values().flat_map(|it| it.ids.iter().cloned()).collect()
     }
@@ -154,6 +158,9 @@ impl Region {
             if let Some(read) = sweep::reads(id) {
                 state.schedule.wrote(Task::Kind(read), long_ago, true);
             }
+        }
+        if !interest.nat_gateways_of.is_subset(&state.nat_gateways_of()) {
+            state.schedule.wrote(Task::Kind(Read::NatGateways), long_ago, true);
         }
         if state.interests.get(who) == Some(&interest) {
             return;

@@ -154,6 +154,8 @@ pub struct Interest {
     pub deleting_vpcs: BTreeSet<String>,
     /// Ids of VPCs, subnets, internet gateways and security groups that carry no tag of ours, because the user brought them.
     pub ids: BTreeSet<String>,
+    /// VPCs that users brought and whose NAT gateways are read, since a rule lets their addresses in.
+    pub nat_gateways_of: BTreeSet<String>,
     /// What was never read and has to be before anything can be said of the object. It is read without being asked for.
     pub unread: BTreeSet<Part>,
 }

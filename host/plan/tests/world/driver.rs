@@ -23,6 +23,8 @@ pub struct Fleet {
     /// What was asked for by its id and found.
     found: BTreeSet<String>,
     deleting_vpcs: BTreeSet<String>,
+    /// VPCs whose NAT gateways sweeps show though they carry no tag.
+    pub nat_gateways_of: BTreeSet<String>,
     pub finished: bool,
 }
 
@@ -37,6 +39,7 @@ impl Fleet {
             absent: BTreeMap::new(),
             found: BTreeSet::new(),
             deleting_vpcs: BTreeSet::new(),
+            nat_gateways_of: BTreeSet::new(),
             finished: false,
         }
     }
@@ -82,6 +85,8 @@ impl Fleet {
         let tagged = |it: &FoundVpc| it.tags.keys().any(|key| key.starts_with(CLUSTER_TAG_PREFIX));
         let given = &self.aws_cluster.spec.network.vpc.id;
         res.vpcs.retain(|it| tagged(it) || it.id == *given || self.found.contains(&it.id));
+        res.nat_gateways.retain(|it| !it.tags.is_empty() || self.nat_gateways_of.contains(&it.vpc_id));
+        res.nat_gateways_read = self.nat_gateways_of.clone();
         res
     }
 
@@ -174,6 +179,7 @@ impl Fleet {
         let decision = self.decide(world);
         assert_eq!(decision.invalid, None);
         self.deleting_vpcs = decision.interest.deleting_vpcs.clone();
+        self.nat_gateways_of = decision.interest.nat_gateways_of.clone();
         self.patch_cluster(&decision.record);
         if let Some(outcomes) = self.act(world, &decision.plan) {
             self.patch_cluster(&decision.record.after(&decision.plan, &outcomes));
