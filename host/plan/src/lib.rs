@@ -8,6 +8,7 @@
 
 mod action;
 pub mod addon;
+mod applied;
 pub mod certificate;
 pub mod cluster;
 pub mod contract;
@@ -29,6 +30,7 @@ mod text;
 mod token;
 
 pub use action::*;
+pub use applied::*;
 pub use decide::{Question, READ_LAG, TOKEN_AGE, is_gone, plan};
 pub(crate) use decide::{proven_from, trusted_from};
 pub use key::*;

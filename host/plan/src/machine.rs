@@ -1,6 +1,7 @@
 //! The instance of one machine: what its AWSMachine asks for, as resources, and what can be done about it now. A machine is never changed in
 //! place, and an instance that was there once is never made again: Cluster API replaces machines.
 
+mod additions;
 mod desired;
 mod hold;
 mod placement;
@@ -133,8 +134,7 @@ pub fn decide(input: &Input<'_>) -> Decision {
         adopt(&mut record, &name, found, input);
     }
     let lost = failure(input, &record, &name, found.as_ref());
-    let node = input.machine.status.as_ref().is_some_and(|it| it.node_ref.is_some());
-    let up_or_gone = node || deleting || lost.is_some();
+    let up_or_gone = has_node(input) || deleting || lost.is_some();
     let mut observed = see::machine(input.snapshot, &scope, &record, &name, !up_or_gone);
     see::looked_up(&mut observed, input.answers);
     let base = Decision { record: record.clone(), observed: own(&observed), instance: found.clone(), ..Decision::default() };
@@ -146,20 +146,38 @@ pub fn decide(input: &Input<'_>) -> Decision {
         return conclude(Decision { failed: Some(failed), ..base }, plan, &record, Desired::new(), input);
     }
     let begun = found.is_some() || record.ids.contains_key(&Instance::key(&name)) || record.intents.contains_key(&Instance::key(&name));
-    if let Some(waits) = preconditions(input).filter(|_| !begun) {
-        return Decision { waits: Some(waits), ..base };
+    match preconditions(input).filter(|_| !begun) {
+        Some(waits) => Decision { waits: Some(waits), ..base },
+        None => carry_on(input, base, layout, record, &observed, begun),
     }
+}
+
+/// Decides what to do for a machine that is to be there. `begun`: something of it was made or tried already.
+fn carry_on(
+    input: &Input<'_>,
+    base: Decision,
+    layout: Result<Layout, Invalid>,
+    mut record: Record,
+    observed: &Observed,
+    begun: bool,
+) -> Decision {
+    let (name, found) = (name(input.aws_machine), base.instance.clone());
     let with_record = Input { record: &record, ..clone(input) };
-    let found_here = desired::Found { status: found.as_ref().map(|it| &it.status), node };
-    let wanted = layout.and_then(|layout| desired::desired(&with_record, &layout, &observed, &found_here));
-    let wanted = match wanted {
+    let found_here = desired::Found { status: found.as_ref().map(|it| &it.status), node: has_node(input) };
+    let wanted = match layout.and_then(|layout| desired::desired(&with_record, &layout, observed, &found_here)) {
         Ok(wanted) => wanted,
         Err(invalid) => return Decision { invalid: Some(invalid), ..base },
     };
-    let mut plan = ask(input, &wanted.desired, &observed, &record, found.as_ref(), None);
-    uncovered(&mut plan, &name, &observed, found.as_ref());
+    let mut plan = ask(input, &wanted.desired, observed, &record, found.as_ref(), None);
+    // Of the load balancer of somebody else, not all subnets may be known.
+    if !is_external(input.aws_cluster) {
+        uncovered(&mut plan, &name, observed, found.as_ref());
+    }
     if plan.open.contains_key(&Secret::key(&name)) || wanted.secret.is_some() {
         record.secret = wanted.secret;
+    }
+    if let Some(applied) = wanted.applied.filter(|_| begun || plan.open.contains_key(&Instance::key(&name))) {
+        record.applied = applied;
     }
     let base = Decision { needs_bootstrap: wanted.needs_bootstrap, needs_image: wanted.needs_image, lookups: wanted.lookups, ..base };
     let mut res = conclude(base, plan, &record, wanted.desired, input);
@@ -167,6 +185,11 @@ pub fn decide(input: &Input<'_>) -> Decision {
         res.interest.reads.insert(Read::Instances);
     }
     res
+}
+
+/// Whether Cluster API saw its Node.
+fn has_node(input: &Input<'_>) -> bool {
+    input.machine.status.as_ref().is_some_and(|it| it.node_ref.is_some())
 }
 
 /// Whether the Node stopped being healthy after the instances were read: the instance may be gone, and Cluster API waits for that word.

@@ -265,7 +265,8 @@ impl Machines {
     /// Nobody knows any more in which region to look: a machine of which nothing was made may go, another has to wait for the AWSCluster.
     async fn without_region(&self, object: &Arc<Known<AWSMachine>>) -> Result<(), Error> {
         let management = &self.context.management;
-        if object.is_deleting() && Record::of_machine(object).is_ok_and(|it| it == Record::default()) {
+        let is_made = |it: &Record| *it != Record { applied: it.applied.clone(), ..Record::default() };
+        if object.is_deleting() && Record::of_machine(object).is_ok_and(|it| !is_made(&it)) {
             return management.remove_finalizer(object, names::MACHINE_FINALIZER).await.map(drop);
         }
         let message = "there is no AWSCluster that says in which region its things are: create it again, or, once they are deleted, remove \

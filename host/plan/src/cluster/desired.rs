@@ -54,7 +54,7 @@ impl Builder<'_> {
 
     pub(super) fn add(&mut self, is: impl Into<Resource>, tags: Tags) {
         let is = is.into();
-        self.res.insert(is.key(), Want { is, tags });
+        self.res.insert(is.key(), Want { is, tags, untag: Default::default() });
     }
 
     /// A network that the user brought is wanted as it is: it has to be there, and is never changed.

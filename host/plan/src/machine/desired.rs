@@ -5,12 +5,12 @@ use std::collections::BTreeSet;
 use crds::instance::{HttpTokens, MetadataState, Volume as VolumeSpec};
 use crds::names::{MACHINE_NAME_TAG, OWNED, cloud_provider_tag};
 
-use super::{Input, is_control_plane, name, placement, user_data};
+use super::{Input, additions, is_control_plane, name, placement, user_data};
 use crate::cluster::{self, Layout, cluster_name};
 use crate::see::{API_SERVER, MAIN};
 use crate::token::derive;
 use crate::{
-    Desired, ImageQuery, Instance, InstanceStatus, Invalid, Launch, LoadBalancer, Lookup, MetadataOptions, Observed, Resource, Secret, Sensitive, Tags,
+    Applied, Desired, ImageQuery, Instance, InstanceStatus, Invalid, Launch, LoadBalancer, Lookup, MetadataOptions, Observed, Resource, Secret, Sensitive, Tags,
     Target, Volume, Want,
 };
 
@@ -23,6 +23,8 @@ pub(super) struct Wanted {
     pub lookups: BTreeSet<Lookup>,
     /// Prefix and number of the secrets in `desired`.
     pub secret: Option<(String, usize)>,
+    /// To be written down before `desired` is carried out.
+    pub applied: Option<Applied>,
 }
 
 /// What exists of the machine already.
@@ -64,7 +66,7 @@ fn is_balanced(input: &Input<'_>, observed: &Observed) -> bool {
 
 fn add(res: &mut Wanted, is: impl Into<Resource>, tags: Tags) {
     let is = is.into();
-    res.desired.insert(is.key(), Want { is, tags });
+    res.desired.insert(is.key(), Want { is, tags, untag: BTreeSet::new() });
 }
 
 fn secret(input: &Input<'_>, observed: &Observed, name: &str, res: &mut Wanted) {
@@ -87,24 +89,35 @@ fn secret(input: &Input<'_>, observed: &Observed, name: &str, res: &mut Wanted) 
     add(res, Secret { name: name.to_owned(), prefix, count: parts.len(), parts }, tags);
 }
 
-/// The instance is there: of it, only groups that the user adds can be changed.
+/// The instance is there: of it, only groups and tags that the user adds and takes away can be changed.
 fn existing(input: &Input<'_>, observed: &Observed, name: &str, res: &mut Wanted) -> Result<(), Invalid> {
     let Some(Resource::Instance(seen)) = observed.get(&Instance::key(name)).map(|it| &it.is) else { return Ok(()) };
+    let (tags, untag) = (tags(input), additions::untagged(input, &tags(input)));
     let known = placement::additional_groups(input, observed, &mut res.lookups)?;
-    let additional_groups = known.unwrap_or_else(|| seen.additional_groups.clone());
-    let is = Instance { additional_groups, launch: None, status: None, ..seen.clone() };
-    add(res, is, tags(input));
+    let is = match &known {
+        Some(groups) => additions::regrouped(input, observed, seen, groups, &core_groups(input))?,
+        None => Instance { launch: None, status: None, ..seen.clone() },
+    };
+    let groups = known.unwrap_or_else(|| input.record.applied.groups.clone());
+    res.applied = Some(additions::applied(input, groups.into_iter().chain(is.removed_groups.iter().cloned()), &tags));
+    res.desired.insert(Instance::key(name), Want { is: is.into(), tags, untag });
     Ok(())
 }
 
+/// What the instance boots with; `None`: the bootstrap data is not there.
+fn boots_with(input: &Input<'_>, by_secret: bool, secret: Option<&(String, usize)>) -> Result<Option<Sensitive>, Invalid> {
+    let uncompressed = input.aws_machine.spec.uncompressed_user_data.unwrap_or_default();
+    match (by_secret, secret, input.bootstrap) {
+        (true, Some((prefix, count)), _) => Ok(Some(user_data::fetching(prefix, *count, &input.aws_cluster.spec.region))),
+        (false, _, Some(bootstrap)) => user_data::whole(bootstrap, uncompressed).map(Some),
+        _ => Ok(None),
+    }
+}
+
 fn new(input: &Input<'_>, layout: &Layout, observed: &Observed, name: &str, by_secret: bool, res: &mut Wanted) -> Result<(), Invalid> {
-    let user_data = match (by_secret, &res.secret, input.bootstrap) {
-        (true, Some((prefix, count)), _) => user_data::fetching(prefix, *count, &input.aws_cluster.spec.region),
-        (false, _, Some(bootstrap)) => user_data::whole(bootstrap, input.aws_machine.spec.uncompressed_user_data.unwrap_or_default())?,
-        _ => {
-            res.needs_bootstrap = true;
-            return Ok(());
-        }
+    let Some(user_data) = boots_with(input, by_secret, res.secret.as_ref())? else {
+        res.needs_bootstrap = true;
+        return Ok(());
     };
     let begun = begun(input, name);
     let subnet = match &begun {
@@ -122,17 +135,22 @@ fn new(input: &Input<'_>, layout: &Layout, observed: &Observed, name: &str, by_s
         None => launch(input)?,
     };
     let public = launch.public_ip.unwrap_or_default() && layout.owned;
+    let tags = tags(input);
+    // An earlier attempt may have been begun with others.
+    let groups = input.record.applied.groups.union(&additional_groups).cloned();
+    res.applied = Some(additions::applied(input, groups, &tags));
     let is = Instance {
         name: name.to_owned(),
         subnet,
         groups: core_groups(input),
         additional_groups,
+        removed_groups: BTreeSet::new(),
         internet_gateway: public.then(|| MAIN.to_owned()),
         secret: by_secret.then(|| name.to_owned()),
         launch: Some(Launch { user_data, ..launch }),
         status: None,
     };
-    add(res, is, tags(input));
+    add(res, is, tags);
     Ok(())
 }
 

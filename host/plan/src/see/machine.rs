@@ -117,6 +117,7 @@ fn seen_instance(found: &FoundInstance, observed: &Observed, name: &str) -> Inst
         subnet: role(Kind::Subnet, subnet).unwrap_or_else(|| subnet.to_owned()),
         groups,
         additional_groups,
+        removed_groups: BTreeSet::new(),
         internet_gateway: None,
         secret: None,
         launch: None,

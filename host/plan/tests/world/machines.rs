@@ -36,6 +36,8 @@ impl World {
             tags: Tags::new(),
         };
         self.truth.network_interfaces.push(interface);
+        let volume = format!("vol-of-{id}");
+        self.parts.insert(volume.clone(), tags.clone());
         let status = InstanceStatus {
             state: "pending".into(),
             zone: subnet.zone.clone(),
@@ -43,6 +45,7 @@ impl World {
             private_dns_name: Some(format!("ip-10-0-0-{}.ec2.internal", self.next % 250)),
             public_ip: None,
             public_dns_name: None,
+            parts: [volume].into(),
         };
         self.truth.instances.push(FoundInstance {
             id: id.clone(),
@@ -68,8 +71,9 @@ impl World {
             return Err("InvalidGroup.NotFound");
         }
         let instance = self.truth.instances.iter_mut().find(|it| it.id == id).ok_or("InvalidInstanceID.NotFound")?;
+        instance.groups.retain(|id| !it.removed_groups.contains(id));
         instance.groups.extend(groups);
-        Ok(())
+        if instance.groups.is_empty() { Err("InvalidParameterValue") } else { Ok(()) }
     }
 
     pub(super) fn register(&mut self, it: &Target, ids: &Ids) -> Result<String, &'static str> {
