@@ -6,7 +6,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use plan::iam::check::Reading;
 use plan::{
-    Action, Filter, FoundInstanceType, Image, ImageQuery, InstanceType, Interest, Key, Outcome, Part, Problem, Read, Snapshot, Timestamp, Who,
+    Action, Filter, FoundInstanceType, Image, ImageQuery, InstanceType, Interest, Key, Outcome, Part, Problem, Read, Snapshot, Timestamp,
+    Who,
 };
 use tokio::sync::{Notify, Semaphore, watch};
 

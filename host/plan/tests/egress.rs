@@ -2,7 +2,7 @@
 
 mod world;
 
-use plan::{FoundNatGateway, FoundSource, FoundSubnet, FoundVpc, Interest, Read, State, Tags};
+use plan::{FoundInternetGateway, FoundNatGateway, FoundSource, FoundSubnet, FoundVpc, Interest, Read, State, Tags};
 use serde_json::{Value, json};
 use world::driver::Fleet;
 use world::{Faults, World};
@@ -16,6 +16,8 @@ fn users_vpc() -> World {
         let (zone, cidr, tags) = ("us-east-1a".to_owned(), format!("10.9.{n}.0/24"), Tags::new());
         world.truth.subnets.push(FoundSubnet { id: subnet.into(), vpc_id: id.clone(), zone, cidr, public, state: State::Ready, tags });
     }
+    let gateway = FoundInternetGateway { id: "igw-user".into(), vpc_id: Some(id), tags: Tags::new() };
+    world.truth.internet_gateways.push(gateway);
     for (gateway, vpc_id, ip, state) in [
         ("nat-1", "vpc-user", "203.0.113.10", State::Ready),
         ("nat-2", "vpc-user", "203.0.113.20", State::Deleting),

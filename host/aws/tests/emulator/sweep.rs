@@ -83,12 +83,8 @@ async fn nat_gateways_of_a_vpc_that_a_user_brought_are_read_only_when_somebody_w
     assert_eq!(act(&region, bare(create(address, &ids, None))).await, Outcome::Done);
     let found = snapshot(&region).addresses[0].clone();
     ids.insert(plan::ElasticIp::key("theirs"), found.id);
-    let gateway = plan::NatGateway {
-        name: "theirs".into(),
-        subnet: "public".into(),
-        elastic_ip: "theirs".into(),
-        internet_gateway: "main".into(),
-    };
+    let gateway =
+        plan::NatGateway { name: "theirs".into(), subnet: "public".into(), elastic_ip: "theirs".into(), internet_gateway: "main".into() };
     assert_eq!(act(&region, bare(create(gateway, &ids, Some("theirs")))).await, Outcome::Done);
     let vpc = ids[&Vpc::key("main")].clone();
     let before = bed.count("DescribeNatGateways").await;

@@ -71,7 +71,16 @@ impl World {
         let subnet = self.truth.subnets.iter().find(|subnet| ids.get(&Subnet::key(&it.subnet)) == Some(&subnet.id)).cloned();
         let Some(subnet) = subnet.filter(|_| !self.truth.nat_gateways.iter().any(|it| it.id == id)) else { return };
         let (id, state, subnet_id) = (id.to_owned(), State::Deleting, subnet.id);
-        let deleted = FoundNatGateway { id: id.clone(), vpc_id: subnet.vpc_id, subnet_id, allocation_id: None, public_ips: Vec::new(), state, failure: None, tags };
+        let deleted = FoundNatGateway {
+            id: id.clone(),
+            vpc_id: subnet.vpc_id,
+            subnet_id,
+            allocation_id: None,
+            public_ips: Vec::new(),
+            state,
+            failure: None,
+            tags,
+        };
         self.truth.nat_gateways.push(deleted);
         self.pending.insert(id, SLOW);
     }
@@ -120,7 +129,16 @@ impl World {
         address.association_id = Some(format!("assoc-{id}"));
         let public_ips = vec![address.public_ip.clone()];
         let (state, failure, allocation_id) = (State::Creating, None, Some(allocation));
-        self.truth.nat_gateways.push(FoundNatGateway { id: id.clone(), vpc_id, subnet_id, allocation_id, public_ips, state, failure, tags });
+        self.truth.nat_gateways.push(FoundNatGateway {
+            id: id.clone(),
+            vpc_id,
+            subnet_id,
+            allocation_id,
+            public_ips,
+            state,
+            failure,
+            tags,
+        });
         self.pending.insert(id.clone(), SLOW);
         Ok(id)
     }
