@@ -107,14 +107,7 @@ fn senseless(verb: &str, is: &Resource) -> Failure {
 }
 
 /// Adds tags, and takes tags away from what is in EC2; only what is not has calls of its own for that.
-async fn tag(
-    region: &Inner,
-    key: &Key,
-    id: &str,
-    parts: &BTreeSet<String>,
-    tags: &Tags,
-    untag: &BTreeSet<String>,
-) -> Result<(), Failure> {
+async fn tag(region: &Inner, key: &Key, id: &str, parts: &BTreeSet<String>, tags: &Tags, untag: &BTreeSet<String>) -> Result<(), Failure> {
     match key.kind {
         Kind::LoadBalancer if id.starts_with("arn:") => network::tag(&region.api, id, tags).await?,
         Kind::LoadBalancer => classic::tag(&region.api, id, tags).await?,

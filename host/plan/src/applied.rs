@@ -34,7 +34,11 @@ impl Applied {
             (name, kept.or_else(|| (!fields.is_empty()).then(|| Value::Object(fields).to_string())))
         };
         [
-            text(APPLIED_GROUPS_ANNOTATION, &|it| groups(it) == self.groups, self.groups.iter().map(|id| (id.clone(), json!({}))).collect()),
+            text(
+                APPLIED_GROUPS_ANNOTATION,
+                &|it| groups(it) == self.groups,
+                self.groups.iter().map(|id| (id.clone(), json!({}))).collect(),
+            ),
             text(APPLIED_TAGS_ANNOTATION, &|it| tags(it) == self.tags, self.tags.iter().map(|(k, v)| (k.clone(), json!(v))).collect()),
         ]
     }

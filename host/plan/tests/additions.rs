@@ -74,7 +74,8 @@ fn a_group_that_is_taken_away_goes_and_one_that_somebody_added_by_hand_stays() {
 fn a_group_of_the_cluster_can_be_added_and_taken_away_but_not_one_that_every_machine_has() {
     let (mut world, mut fleet) = one_machine(json!({}));
     fleet.settle(&mut world);
-    let id = |role: &str| world.truth.security_groups.iter().find(|it| it.group_name == format!("prod-{role}")).expect("a group").id.clone();
+    let id =
+        |role: &str| world.truth.security_groups.iter().find(|it| it.group_name == format!("prod-{role}")).expect("a group").id.clone();
     let (control_plane, node) = (id("controlplane"), id("node"));
     set_groups(&mut fleet, &[&control_plane, &node]);
     fleet.settle(&mut world);

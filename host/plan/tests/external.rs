@@ -18,7 +18,9 @@ fn external(spec: Value) -> (World, Fleet) {
     let (id, cidr, tags) = ("vpc-ext".to_owned(), "10.7.0.0/16".into(), Tags::new());
     world.truth.vpcs.push(FoundVpc { id: id.clone(), cidr, state: State::Ready, dns_hostnames: None, tags });
     for (n, (subnet, zone, public)) in
-        [("subnet-0000000a", "us-east-1a", false), ("subnet-0000000b", "us-east-1b", false), ("subnet-0000000e", "us-east-1b", true)].into_iter().enumerate()
+        [("subnet-0000000a", "us-east-1a", false), ("subnet-0000000b", "us-east-1b", false), ("subnet-0000000e", "us-east-1b", true)]
+            .into_iter()
+            .enumerate()
     {
         let (zone, cidr, tags) = (zone.to_owned(), format!("10.7.{n}.0/24"), Tags::from([("Name".into(), format!("ext-{n}"))]));
         world.truth.subnets.push(FoundSubnet { id: subnet.into(), vpc_id: id.clone(), zone, cidr, public, state: State::Ready, tags });
@@ -30,7 +32,8 @@ fn external(spec: Value) -> (World, Fleet) {
     world.unlisted.insert("sg-ext".into());
     let mut fleet = Fleet::new("prod", spec);
     fleet.aws_cluster.metadata.annotations = Some([(MANAGED_BY_ANNOTATION.to_owned(), String::new())].into());
-    fleet.aws_cluster.spec.control_plane_endpoint = serde_json::from_value(json!({"host": "api.example.com", "port": 6443})).expect("an endpoint");
+    fleet.aws_cluster.spec.control_plane_endpoint =
+        serde_json::from_value(json!({"host": "api.example.com", "port": 6443})).expect("an endpoint");
     (world, fleet)
 }
 
@@ -103,7 +106,11 @@ fn no_key_is_given_that_nobody_named() {
     let (mut world, mut fleet) = external(json!({"network": {"vpc": {"id": "vpc-ext"}, "subnets": [{"id": "subnet-0000000a"}]}}));
     let key = |world: &mut World, fleet: &Fleet| {
         let desired = fleet.decide_machine(world, "worker-0").desired;
-        desired.into_values().find_map(|it| if let Resource::Instance(it) = it.is { it.launch } else { None }).expect("an instance").key_name
+        desired
+            .into_values()
+            .find_map(|it| if let Resource::Instance(it) = it.is { it.launch } else { None })
+            .expect("an instance")
+            .key_name
     };
     fleet.add_machine("worker-0", false, json!({}));
     assert_eq!(key(&mut world, &fleet), None);

@@ -19,7 +19,9 @@ fn with_things_of_users() -> (World, Fleet) {
         let (vpc_id, zone, cidr) = (vpc_id.clone(), zone.into(), format!("10.0.{}.0/24", world.truth.subnets.len() + 240));
         world.truth.subnets.push(FoundSubnet { id: id.into(), vpc_id, zone, cidr, public, state: State::Ready, tags: named(name) });
     }
-    for (id, vpc_id, name) in [("sg-web", vpc_id.clone(), "web-servers"), ("sg-db", vpc_id, "databases"), ("sg-far", "vpc-far".into(), "web-far")] {
+    for (id, vpc_id, name) in
+        [("sg-web", vpc_id.clone(), "web-servers"), ("sg-db", vpc_id, "databases"), ("sg-far", "vpc-far".into(), "web-far")]
+    {
         let (group_name, description, rules) = (name.into(), String::new(), Vec::new());
         world.truth.security_groups.push(FoundSecurityGroup { id: id.into(), vpc_id, group_name, description, rules, tags: named(name) });
     }

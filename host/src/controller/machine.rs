@@ -150,7 +150,19 @@ impl Machines {
         let hold = if deleting { hold::cached(management, &name, &cluster, &object) } else { None };
         let region = self.context.aws.region(&aws_cluster.spec.region);
         let who = format!("machine/{}", object.object_name());
-        Ok(Some(Seen { name, cluster, aws_cluster, machine, object, hold, bootstrap: None, image: None, answers: Answers::default(), region, who }))
+        Ok(Some(Seen {
+            name,
+            cluster,
+            aws_cluster,
+            machine,
+            object,
+            hold,
+            bootstrap: None,
+            image: None,
+            answers: Answers::default(),
+            region,
+            who,
+        }))
     }
 
     /// The AWSCluster of a Cluster. When that is gone before a machine of it is, the region is known from the instance's zone.

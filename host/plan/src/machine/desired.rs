@@ -10,8 +10,8 @@ use crate::cluster::{self, Layout, cluster_name};
 use crate::see::{API_SERVER, MAIN};
 use crate::token::derive;
 use crate::{
-    Applied, Desired, ImageQuery, Instance, InstanceStatus, Invalid, Launch, LoadBalancer, Lookup, MetadataOptions, Observed, Resource, Secret, Sensitive, Tags,
-    Target, Volume, Want,
+    Applied, Desired, ImageQuery, Instance, InstanceStatus, Invalid, Launch, LoadBalancer, Lookup, MetadataOptions, Observed, Resource,
+    Secret, Sensitive, Tags, Target, Volume, Want,
 };
 
 /// What a machine should consist of, or what has to be known first.

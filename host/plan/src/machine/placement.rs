@@ -53,7 +53,8 @@ pub(super) fn subnet(
 fn of_external(input: &Input<'_>, layout: &Layout, observed: &Observed, lookups: &mut BTreeSet<Lookup>) -> Result<Option<String>, Invalid> {
     let ids: Vec<String> = layout.subnets.iter().filter_map(|it| it.id.clone()).collect();
     if ids.is_empty() {
-        let message = "is needed: the AWSCluster, which somebody else looks after, lists no subnets by their ids; name one by id or filters";
+        let message =
+            "is needed: the AWSCluster, which somebody else looks after, lists no subnets by their ids; name one by id or filters";
         return Err(Invalid::new("spec.subnet", message));
     }
     let question = within(vec![Filter { name: "subnet-id".into(), values: ids }], vpc_id(input, observed));
@@ -157,8 +158,7 @@ pub(super) fn additional_groups(
             all_known = false;
             continue;
         };
-        let usable: Vec<String> =
-            found.iter().filter(|it| vpc_id.is_none_or(|id| it.vpc_id == id)).map(|it| it.id.clone()).collect();
+        let usable: Vec<String> = found.iter().filter(|it| vpc_id.is_none_or(|id| it.vpc_id == id)).map(|it| it.id.clone()).collect();
         if usable.is_empty() {
             let field = format!("spec.additionalSecurityGroups[{n}].filters");
             return Err(Invalid::new(field, none_match("security group", vpc_id)));

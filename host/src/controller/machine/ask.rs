@@ -22,9 +22,7 @@ pub(super) async fn look_up(seen: &mut Seen, decision: &Decision, refusals: &mut
     }
     for lookup in &decision.lookups {
         let answered = match lookup {
-            Lookup::Subnets(filters) => {
-                seen.region.subnets(filters).await.map(|it| drop(seen.answers.subnets.insert(filters.clone(), it)))
-            }
+            Lookup::Subnets(filters) => seen.region.subnets(filters).await.map(|it| drop(seen.answers.subnets.insert(filters.clone(), it))),
             Lookup::SecurityGroups(filters) => {
                 seen.region.security_groups(filters).await.map(|it| drop(seen.answers.security_groups.insert(filters.clone(), it)))
             }
