@@ -76,6 +76,10 @@ async fn print_cluster(cluster: &Cluster, objects: &[Value], aws: Option<&aws::A
     let region = &aws_cluster.spec.region;
     anyhow::ensure!(!region.is_empty(), "AWSCluster {}: spec.region is missing", aws_cluster.name_any());
     println!("# Cluster {name} in {region}");
+    if plan::cluster::is_external(aws_cluster) {
+        println!("# somebody else looks after AWSCluster {}: only machines are made", aws_cluster.name_any());
+        return machines::print(cluster, objects, &Decision::default());
+    }
     let snapshot = match aws {
         Some(aws) => whole(aws, region).await?,
         None => Arc::new(empty(region)),

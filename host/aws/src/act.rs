@@ -1,7 +1,11 @@
 //! Carries out one action: finds the kind it is about, and says how it ended. It chooses nothing.
 
+use std::collections::BTreeSet;
+
+use aws_sdk_ec2::types::Tag;
 use plan::{Action, Ids, Key, Kind, Outcome, Read, Resource, Tags};
 
+use crate::api::Api;
 use crate::errors::Failure;
 use crate::kinds::load_balancer::{self, classic, network};
 use crate::kinds::{
@@ -42,7 +46,7 @@ async fn carry_out(region: &Inner, action: &Action) -> Result<(), Failure> {
     match action {
         Action::Create { is, tags, ids, client_token } => create(region, is, tags, ids, client_token.as_deref()).await,
         Action::Update { id, is, seen, tags, ids } => update(region, id, is, seen, tags, ids).await,
-        Action::Tag { key, id, tags } => tag(region, key, id, tags).await,
+        Action::Tag { key, id, parts, tags, untag } => tag(region, key, id, parts, tags, untag).await,
         Action::Delete { id, is, ids } => delete(region, id, is, ids).await,
         Action::Confirm { key, id } => confirm(region, key, id).await,
     }
@@ -102,20 +106,21 @@ fn senseless(verb: &str, is: &Resource) -> Failure {
     Failure::local("plan", "InvalidCall", format!("there is no way to {verb} {}", is.key()))
 }
 
-/// Adds tags. Only what is not in EC2 has calls of its own for that.
-async fn tag(region: &Inner, key: &Key, id: &str, tags: &Tags) -> Result<(), Failure> {
+/// Adds tags, and takes tags away from what is in EC2; only what is not has calls of its own for that.
+async fn tag(region: &Inner, key: &Key, id: &str, parts: &BTreeSet<String>, tags: &Tags, untag: &BTreeSet<String>) -> Result<(), Failure> {
     match key.kind {
         Kind::LoadBalancer if id.starts_with("arn:") => network::tag(&region.api, id, tags).await?,
         Kind::LoadBalancer => classic::tag(&region.api, id, tags).await?,
-        _ => {
-            let call = region.api.ec2.create_tags().resources(id).set_tags(Some(ec2_tags(tags)));
-            region.api.write("ec2:CreateTags", call.send()).await?;
-        }
+        _ => tag_in_ec2(&region.api, std::iter::once(id.to_owned()).chain(parts.iter().cloned()).collect(), tags, untag).await?,
     }
     macro_rules! tagged {
         ($Found:ident, $read:ident) => {{
-            let tags = tags.clone();
-            region.record(Read::$read, changed::<plan::$Found>(id, move |it| it.tags.extend(tags.clone())));
+            let (tags, untag) = (tags.clone(), untag.clone());
+            let change = move |it: &mut plan::$Found| {
+                it.tags.extend(tags.clone());
+                it.tags.retain(|key, _| !untag.contains(key));
+            };
+            region.record(Read::$read, changed(id, change));
         }};
     }
     match key.kind {
@@ -128,6 +133,20 @@ async fn tag(region: &Inner, key: &Key, id: &str, tags: &Tags) -> Result<(), Fai
         Kind::SecurityGroup => tagged!(FoundSecurityGroup, SecurityGroups),
         Kind::Instance => tagged!(FoundInstance, Instances),
         _ => {}
+    }
+    Ok(())
+}
+
+async fn tag_in_ec2(api: &Api, resources: Vec<String>, tags: &Tags, untag: &BTreeSet<String>) -> Result<(), Failure> {
+    if !tags.is_empty() {
+        let call = api.ec2.create_tags().set_resources(Some(resources.clone())).set_tags(Some(ec2_tags(tags)));
+        api.write("ec2:CreateTags", call.send()).await?;
+    }
+    if !untag.is_empty() {
+        // Without a value: whatever it is.
+        let keys = untag.iter().map(|it| Tag::builder().key(it).build()).collect();
+        let call = api.ec2.delete_tags().set_resources(Some(resources)).set_tags(Some(keys));
+        api.write("ec2:DeleteTags", call.send()).await?;
     }
     Ok(())
 }

@@ -26,7 +26,6 @@ mod world;
 
 pub use calls::{Calls, calls};
 pub use connect::{Aws, ConnectError};
-pub use lookup::Filter;
 pub use region::{Region, View};
 
 use plan::Timestamp;

@@ -7,7 +7,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use aws_sdk_ec2::types::{
     ArchitectureType, Image as AwsImage, InstanceType as InstanceTypeName, InstanceTypeHypervisor, InstanceTypeInfo, NetworkInfo,
 };
-use plan::{FoundInstanceType, FoundSecurityGroup, FoundSubnet, Image, ImageQuery, InstanceType, Problem, Timestamp, Who};
+use plan::{Filter, FoundInstanceType, FoundSecurityGroup, FoundSubnet, Image, ImageQuery, InstanceType, Problem, Timestamp, Who};
 use tokio::sync::Mutex;
 
 use crate::api::Api;
@@ -26,14 +26,6 @@ const DESCRIBE_TYPES: &str = "ec2:DescribeInstanceTypes";
 const UNKNOWN_TYPE: &str = "InvalidInstanceType";
 /// Most names of instance types in one call.
 const NAMES: usize = 100;
-
-/// One filter of a Describe call.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Filter {
-    /// AWS's name of it: `tag:Name`, `vpc-id`.
-    pub name: String,
-    pub values: Vec<String>,
-}
 
 type Kept<K, V> = Mutex<BTreeMap<K, (Timestamp, Result<V, Problem>)>>;
 
@@ -57,12 +49,14 @@ struct Known {
 async fn kept<K: Ord + Clone, V: Clone>(
     answers: &Kept<K, V>,
     question: &K,
+    is_nothing: impl Fn(&V) -> bool,
     ask: impl Future<Output = Result<V, Problem>>,
 ) -> Result<V, Problem> {
     let mut answers = answers.lock().await;
     let fresh = |(at, answer): &(Timestamp, Result<V, Problem>)| {
-        let kept = if answer.is_ok() { KEPT } else { KEPT_WRONG };
-        now() - at < kept
+        // Who wrote the question, or makes what it is about, does not wait long.
+        let something = answer.as_ref().is_ok_and(|it| !is_nothing(it));
+        now() - at < if something { KEPT } else { KEPT_WRONG }
     };
     if let Some((_, answer)) = answers.get(question).filter(|it| fresh(it)) {
         return answer.clone();
@@ -77,7 +71,7 @@ async fn kept<K: Ord + Clone, V: Clone>(
 }
 
 pub(crate) async fn image(region: &Inner, query: &ImageQuery) -> Result<Image, Problem> {
-    kept(&region.lookups.images, query, find_image(region, query)).await
+    kept(&region.lookups.images, query, |_| false, find_image(region, query)).await
 }
 
 async fn find_image(region: &Inner, query: &ImageQuery) -> Result<Image, Problem> {
@@ -205,10 +199,10 @@ fn aws_filters(filters: &[Filter]) -> Vec<aws_sdk_ec2::types::Filter> {
 
 pub(crate) async fn subnets(region: &Inner, filters: &[Filter]) -> Result<Vec<FoundSubnet>, Problem> {
     let ask = async { kinds::subnet::describe(&region.api, vec![aws_filters(filters)]).await.map_err(Failure::problem) };
-    kept(&region.lookups.subnets, &filters.to_vec(), ask).await
+    kept(&region.lookups.subnets, &filters.to_vec(), Vec::is_empty, ask).await
 }
 
 pub(crate) async fn security_groups(region: &Inner, filters: &[Filter]) -> Result<Vec<FoundSecurityGroup>, Problem> {
     let ask = async { kinds::security_group::describe(&region.api, vec![aws_filters(filters)]).await.map_err(Failure::problem) };
-    kept(&region.lookups.groups, &filters.to_vec(), ask).await
+    kept(&region.lookups.groups, &filters.to_vec(), Vec::is_empty, ask).await
 }

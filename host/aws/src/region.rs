@@ -6,7 +6,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use plan::iam::check::Reading;
 use plan::{
-    Action, FoundInstanceType, Image, ImageQuery, InstanceType, Interest, Key, Outcome, Part, Problem, Read, Snapshot, Timestamp, Who,
+    Action, Filter, FoundInstanceType, Image, ImageQuery, InstanceType, Interest, Key, Outcome, Part, Problem, Read, Snapshot, Timestamp,
+    Who,
 };
 use tokio::sync::{Notify, Semaphore, watch};
 
@@ -14,7 +15,7 @@ use crate::api::Api;
 use crate::batch::Batches;
 use crate::errors::reading;
 use crate::ledger::Amendment;
-use crate::lookup::{Filter, Lookups};
+use crate::lookup::Lookups;
 use crate::schedule::{Awaited, Schedule, Task};
 use crate::world::World;
 use crate::{lookup, now, sweep};
@@ -74,6 +75,10 @@ impl State {
 
     pub fn deleting_vpcs(&self) -> BTreeSet<String> {
         self.interests.values().flat_map(|it| it.deleting_vpcs.iter().cloned()).collect()
+    }
+
+    pub fn nat_gateways_of(&self) -> BTreeSet<String> {
+        self.interests.values().flat_map(|it| it.nat_gateways_of.iter().cloned()).collect()
     }
 
     pub fn ids(&self) -> BTreeSet<String> {
@@ -154,6 +159,9 @@ impl Region {
             if let Some(read) = sweep::reads(id) {
                 state.schedule.wrote(Task::Kind(read), long_ago, true);
             }
+        }
+        if !interest.nat_gateways_of.is_subset(&state.nat_gateways_of()) {
+            state.schedule.wrote(Task::Kind(Read::NatGateways), long_ago, true);
         }
         if state.interests.get(who) == Some(&interest) {
             return;

@@ -46,6 +46,21 @@ pub struct Want {
     pub is: Resource,
     /// All of these; others that it carries stay.
     pub tags: Tags,
+    /// Keys of tags that are to be taken away.
+    pub untag: BTreeSet<String>,
+}
+
+impl Want {
+    /// What makes that which was `seen` carry the right tags; `None` when it does, or when they are not shown.
+    pub(crate) fn retag(&self, key: &Key, seen: &Seen) -> Option<Action> {
+        let have = seen.tags.as_ref()?;
+        let missing = self.tags.iter().filter(|(name, value)| have.get(*name) != Some(value));
+        let tags: Tags = missing.map(|(name, value)| (name.clone(), value.clone())).collect();
+        // What is to be taken away may be there though no read shows it yet.
+        let untag = self.untag.clone();
+        let differs = !tags.is_empty() || !untag.is_empty();
+        differs.then(|| Action::Tag { key: key.clone(), id: seen.id.clone(), parts: seen.is.parts(), tags, untag })
+    }
 }
 
 /// What should exist, by key. Empty for a cluster that is being deleted.
@@ -75,8 +90,8 @@ pub enum Action {
     Create { is: Resource, tags: Tags, ids: Ids, client_token: Option<String> },
     /// Make what is `seen` as `is`: the differing parts only.
     Update { id: String, is: Resource, seen: Resource, tags: Tags, ids: Ids },
-    /// Add these tags.
-    Tag { key: Key, id: String, tags: Tags },
+    /// Add these tags, to its parts too, and take those with the keys `untag` away.
+    Tag { key: Key, id: String, parts: BTreeSet<String>, tags: Tags, untag: BTreeSet<String> },
     /// Remove it; `ids` of what it refers to, and of its parts.
     Delete { id: String, is: Resource, ids: Ids },
     /// Read one recorded thing by its id, because the sweep does not show it.
@@ -154,6 +169,8 @@ pub struct Interest {
     pub deleting_vpcs: BTreeSet<String>,
     /// Ids of VPCs, subnets, internet gateways and security groups that carry no tag of ours, because the user brought them.
     pub ids: BTreeSet<String>,
+    /// VPCs that users brought and whose NAT gateways are read, since a rule lets their addresses in.
+    pub nat_gateways_of: BTreeSet<String>,
     /// What was never read and has to be before anything can be said of the object. It is read without being asked for.
     pub unread: BTreeSet<Part>,
 }

@@ -1,6 +1,8 @@
 //! The infrastructure of one cluster: what its AWSCluster asks for, as resources, and what can be done about it now.
 
 mod desired;
+pub(crate) mod egress;
+mod external;
 mod group;
 mod layout;
 mod load_balancer;
@@ -24,6 +26,7 @@ use crate::{
 };
 
 pub use desired::desired;
+pub use external::is_external;
 pub use layout::Layout;
 pub(crate) use layout::load_balancer_kind;
 pub(crate) use name::cluster_name;
@@ -158,9 +161,12 @@ pub fn decide(input: &Input<'_>) -> Decision {
     };
     let mut with_given = record.clone();
     with_given.ids.extend(layout.given());
-    let plan = ask(input, &desired, &observed, &with_given, None);
+    let mut plan = ask(input, &desired, &observed, &with_given, None);
+    egress::wait(input, &layout, &mut plan);
     let record = record.before(&plan, input.now, input.snapshot.since);
-    Decision { interest: interest(input, &plan), plan, record, observed, desired, invalid: None, finished: false }
+    let nat_gateways_of = egress::of_vpc(input.aws_cluster, &layout).map(str::to_owned).into_iter().collect();
+    let interest = Interest { nat_gateways_of, ..interest(input, &plan) };
+    Decision { interest, plan, record, observed, desired, invalid: None, finished: false }
 }
 
 fn ask(input: &Input<'_>, desired: &Desired, observed: &Observed, record: &Record, stopped: Option<Timestamp>) -> Plan {

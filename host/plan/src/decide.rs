@@ -169,13 +169,7 @@ impl Question<'_> {
 
     /// Mine, ready and wanted: whether it is as it should be.
     fn improve(&self, key: &Key, want: &Want, seen: &Seen, res: &mut Plan) {
-        if let Some(have) = &seen.tags {
-            let missing: BTreeMap<_, _> =
-                want.tags.iter().filter(|(name, value)| have.get(*name) != Some(value)).map(|(n, v)| (n.clone(), v.clone())).collect();
-            if !missing.is_empty() {
-                res.actions.push(Action::Tag { key: key.clone(), id: seen.id.clone(), tags: missing });
-            }
-        }
+        res.actions.extend(want.retag(key, seen));
         if let Some(field) = want.is.immutable(&seen.is) {
             return res.blocked.push((key.clone(), format!("{field} of {} cannot be changed; set it back", seen.id)));
         }

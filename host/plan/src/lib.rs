@@ -8,6 +8,7 @@
 
 mod action;
 pub mod addon;
+mod applied;
 pub mod certificate;
 pub mod cluster;
 pub mod contract;
@@ -17,6 +18,7 @@ pub mod grant;
 pub mod iam;
 mod key;
 pub mod leftover;
+mod lookup;
 pub mod machine;
 mod record;
 mod resource;
@@ -28,9 +30,11 @@ mod text;
 mod token;
 
 pub use action::*;
+pub use applied::*;
 pub use decide::{Question, READ_LAG, TOKEN_AGE, is_gone, plan};
 pub(crate) use decide::{proven_from, trusted_from};
 pub use key::*;
+pub use lookup::*;
 pub use record::*;
 pub use resource::*;
 pub use shared::Shared;

@@ -1,6 +1,7 @@
 //! The instance of one machine: what its AWSMachine asks for, as resources, and what can be done about it now. A machine is never changed in
 //! place, and an instance that was there once is never made again: Cluster API replaces machines.
 
+mod additions;
 mod desired;
 mod hold;
 mod placement;
@@ -13,11 +14,12 @@ use crds::conditions::reason;
 use crds::names::CONTROL_PLANE_LABEL;
 use crds::{AWSCluster, AWSMachine};
 
-use crate::cluster::{Layout, load_balancer_reads};
+use crate::cluster::{Layout, is_external, load_balancer_reads};
 use crate::see::Scope;
 use crate::{
-    Action, Desired, FoundInstance, Image, ImageQuery, Instance, Interest, Invalid, LoadBalancer, Observed, Part, Plan, Question, READ_LAG,
-    Read, Record, Resource, Secret, Settled, Snapshot, Subnet, Target, Timestamp, is_gone, plan, proven_from, see, trusted_from,
+    Action, Answers, Desired, FoundInstance, Image, ImageQuery, Instance, Interest, Invalid, LoadBalancer, Lookup, Observed, Part, Plan,
+    Question, READ_LAG, Read, Record, Resource, Secret, Settled, Snapshot, Subnet, Target, Timestamp, is_gone, plan, proven_from, see,
+    trusted_from,
 };
 
 pub use hold::{Hold, hold};
@@ -35,6 +37,8 @@ pub struct Input<'a> {
     pub bootstrap: Option<&'a [u8]>,
     /// The image, once it was asked for.
     pub image: Option<&'a Image>,
+    /// Which things the user means by filters, as far as it was asked for.
+    pub answers: &'a Answers,
     pub snapshot: &'a Snapshot,
     pub record: &'a Record,
     /// Why nothing of it is removed yet, by [`hold`].
@@ -80,11 +84,20 @@ pub struct Decision {
     pub needs_bootstrap: bool,
     /// An image is needed before more can be said.
     pub needs_image: Option<ImageQuery>,
+    /// Answers are needed before more can be said.
+    pub lookups: BTreeSet<Lookup>,
     pub waits: Option<Wait>,
     /// The instance as AWS shows it, terminated ones included.
     pub instance: Option<FoundInstance>,
     /// The instance is gone or going, without this operator's doing: reason and message. The machine has to be replaced.
     pub failed: Option<(&'static str, String)>,
+}
+
+impl Decision {
+    /// Whether AWS has to be asked something before more can be said.
+    pub fn asks(&self) -> bool {
+        self.needs_image.is_some() || !self.lookups.is_empty()
+    }
 }
 
 /// Name of an AWSMachine, which names its resources.
@@ -110,7 +123,10 @@ pub fn decide(input: &Input<'_>) -> Decision {
     let name = name(input.aws_machine);
     let mut record = input.record.clone();
     let mut layout_record = input.cluster_record.clone();
-    let layout = Layout::of(input.cluster, input.aws_cluster, &mut layout_record, input.snapshot, input.random);
+    let layout = match is_external(input.aws_cluster) {
+        true => Ok(Layout::external(input.aws_cluster)),
+        false => Layout::of(input.cluster, input.aws_cluster, &mut layout_record, input.snapshot, input.random),
+    };
     let scope = layout.clone().unwrap_or_default().scope(input.cluster, input.aws_cluster, input.cluster_record);
     let scope = Scope { deleting: false, ..scope };
     let found = see::instance(input.snapshot, &record, &scope.id, &name).cloned();
@@ -118,9 +134,9 @@ pub fn decide(input: &Input<'_>) -> Decision {
         adopt(&mut record, &name, found, input);
     }
     let lost = failure(input, &record, &name, found.as_ref());
-    let node = input.machine.status.as_ref().is_some_and(|it| it.node_ref.is_some());
-    let up_or_gone = node || deleting || lost.is_some();
-    let observed = see::machine(input.snapshot, &scope, &record, &name, !up_or_gone);
+    let up_or_gone = has_node(input) || deleting || lost.is_some();
+    let mut observed = see::machine(input.snapshot, &scope, &record, &name, !up_or_gone);
+    see::looked_up(&mut observed, input.answers);
     let base = Decision { record: record.clone(), observed: own(&observed), instance: found.clone(), ..Decision::default() };
     if deleting {
         return delete(input, base, &record, &observed);
@@ -130,27 +146,50 @@ pub fn decide(input: &Input<'_>) -> Decision {
         return conclude(Decision { failed: Some(failed), ..base }, plan, &record, Desired::new(), input);
     }
     let begun = found.is_some() || record.ids.contains_key(&Instance::key(&name)) || record.intents.contains_key(&Instance::key(&name));
-    if let Some(waits) = preconditions(input).filter(|_| !begun) {
-        return Decision { waits: Some(waits), ..base };
+    match preconditions(input).filter(|_| !begun) {
+        Some(waits) => Decision { waits: Some(waits), ..base },
+        None => carry_on(input, base, layout, record, &observed, begun),
     }
+}
+
+/// Decides what to do for a machine that is to be there. `begun`: something of it was made or tried already.
+fn carry_on(
+    input: &Input<'_>,
+    base: Decision,
+    layout: Result<Layout, Invalid>,
+    mut record: Record,
+    observed: &Observed,
+    begun: bool,
+) -> Decision {
+    let (name, found) = (name(input.aws_machine), base.instance.clone());
     let with_record = Input { record: &record, ..clone(input) };
-    let found_here = desired::Found { status: found.as_ref().map(|it| &it.status), node };
-    let wanted = layout.and_then(|layout| desired::desired(&with_record, &layout, &observed, &found_here));
-    let wanted = match wanted {
+    let found_here = desired::Found { status: found.as_ref().map(|it| &it.status), node: has_node(input) };
+    let wanted = match layout.and_then(|layout| desired::desired(&with_record, &layout, observed, &found_here)) {
         Ok(wanted) => wanted,
         Err(invalid) => return Decision { invalid: Some(invalid), ..base },
     };
-    let mut plan = ask(input, &wanted.desired, &observed, &record, found.as_ref(), None);
-    uncovered(&mut plan, &name, &observed, found.as_ref());
+    let mut plan = ask(input, &wanted.desired, observed, &record, found.as_ref(), None);
+    // Of the load balancer of somebody else, not all subnets may be known.
+    if !is_external(input.aws_cluster) {
+        uncovered(&mut plan, &name, observed, found.as_ref());
+    }
     if plan.open.contains_key(&Secret::key(&name)) || wanted.secret.is_some() {
         record.secret = wanted.secret;
     }
-    let base = Decision { needs_bootstrap: wanted.needs_bootstrap, needs_image: wanted.needs_image, ..base };
+    if let Some(applied) = wanted.applied.filter(|_| begun || plan.open.contains_key(&Instance::key(&name))) {
+        record.applied = applied;
+    }
+    let base = Decision { needs_bootstrap: wanted.needs_bootstrap, needs_image: wanted.needs_image, lookups: wanted.lookups, ..base };
     let mut res = conclude(base, plan, &record, wanted.desired, input);
     if is_suspect(input) {
         res.interest.reads.insert(Read::Instances);
     }
     res
+}
+
+/// Whether Cluster API saw its Node.
+fn has_node(input: &Input<'_>) -> bool {
+    input.machine.status.as_ref().is_some_and(|it| it.node_ref.is_some())
 }
 
 /// Whether the Node stopped being healthy after the instances were read: the instance may be gone, and Cluster API waits for that word.

@@ -10,7 +10,7 @@ use crds::names::{BLOCK_MOVE_ANNOTATION, ID_ANNOTATION, INTENT_ANNOTATION};
 use crds::{AWSCluster, AWSMachine};
 use serde_json::{Map, Value, json};
 
-use crate::{Action, Intent, Invalid, Key, Kind, Outcome, Plan, READ_LAG, Timestamp};
+use crate::{Action, Applied, Intent, Invalid, Key, Kind, Outcome, Plan, READ_LAG, Resource, Timestamp};
 
 /// Annotation of an AWSCluster: AWS ids of what is never made again once it was there. JSON, key to id.
 pub const RECORDED_ANNOTATION: &str = "cluster.kurator.dev/recorded";
@@ -40,6 +40,8 @@ pub struct Record {
     pub provider_id: Option<String>,
     /// Prefix and number of the secrets that hold a machine's bootstrap data.
     pub secret: Option<(String, usize)>,
+    /// What a machine's user added to its instance.
+    pub applied: Applied,
 }
 
 /// When a creation was settled, and by whom.
@@ -124,6 +126,7 @@ impl Record {
             provider_id: it.spec.provider_id.clone().filter(|it| !it.is_empty()),
             secret: (!cloud_init.secret_prefix.is_empty())
                 .then(|| (cloud_init.secret_prefix.clone(), usize::try_from(cloud_init.secret_count).unwrap_or_default())),
+            applied: Applied::of(it.metadata.annotations.as_ref()),
             ..Record::default()
         };
         let from_provider_id = match &res.provider_id {
@@ -169,7 +172,9 @@ impl Record {
         if prefix.as_deref().unwrap_or_default() != it.spec.cloud_init.secret_prefix {
             spec.insert("cloudInit".into(), json!({"secretPrefix": prefix, "secretCount": count}));
         }
-        patch(&have, self.creation_annotations(), spec, it.metadata.resource_version.as_deref())
+        let mut annotations = self.creation_annotations();
+        annotations.extend(self.applied.annotations(&have));
+        patch(&have, annotations, spec, it.metadata.resource_version.as_deref())
     }
 
     /// What has to be on the object before the plan is carried out.
@@ -184,11 +189,14 @@ impl Record {
     }
 
     /// What has to be on the object after the plan was carried out: attempts that were refused are taken off, and what was deleted for good.
+    /// `outcomes` are in the order of the plan's actions.
     pub fn after(&self, plan: &Plan, outcomes: &[(Key, Outcome)]) -> Record {
         let mut res = self.clone();
-        for action in &plan.actions {
+        for (n, action) in plan.actions.iter().enumerate() {
             let key = action.key();
-            let outcome = outcomes.iter().find(|(other, _)| *other == key).map(|(_, outcome)| outcome);
+            // Two may be about one thing: outcomes are in the order of actions.
+            let earlier = plan.actions[..n].iter().filter(|it| it.key() == key).count();
+            let outcome = outcomes.iter().filter(|(other, _)| *other == key).nth(earlier).map(|(_, outcome)| outcome);
             match (action, outcome) {
                 // A refused retry says nothing about the attempt before it.
                 (Action::Create { .. }, Some(Outcome::Refused { .. })) if plan.open.contains_key(&key) && key.kind != Kind::Secret => {
@@ -200,6 +208,12 @@ impl Record {
                 (Action::Delete { .. }, Some(Outcome::Done)) if key.kind == Kind::Secret => {
                     res.intents.remove(&key);
                     res.secret = None;
+                }
+                (Action::Update { is: Resource::Instance(is), .. }, Some(Outcome::Done)) => {
+                    res.applied.groups.retain(|id| !is.removed_groups.contains(id));
+                }
+                (Action::Tag { untag, .. }, Some(Outcome::Done)) if key.kind == Kind::Instance => {
+                    res.applied.tags.retain(|name, _| !untag.contains(name));
                 }
                 (Action::Delete { .. }, Some(Outcome::Done)) if matches!(key.kind, Kind::Vpc | Kind::LoadBalancer) => {
                     res.ids.remove(&key);

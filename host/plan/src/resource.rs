@@ -12,6 +12,8 @@ pub use load_balancer::*;
 pub use network::*;
 pub use security_group::*;
 
+use std::collections::BTreeSet;
+
 use crate::{Key, Kind};
 
 macro_rules! resources {
@@ -38,6 +40,13 @@ macro_rules! resources {
                 match self {
                     Resource::RouteTable(it) => it.made_after(),
                     _ => self.after(),
+                }
+            }
+            /// Ids of what was seen of it that carries the same tags.
+            pub(crate) fn parts(&self) -> BTreeSet<String> {
+                match self {
+                    Resource::Instance(it) => it.status.as_ref().map(|it| it.parts.clone()).unwrap_or_default(),
+                    _ => BTreeSet::new(),
                 }
             }
             /// Whether what was seen is as wanted.

@@ -15,8 +15,8 @@ use crds::names::{ID_TAG, OWNED, ROLE_TAG, cloud_provider_tag, cluster_tag};
 use crate::leftover::{Collected, LeftoverKind};
 use crate::{Intent, Key, LoadBalancerKind, Observed, Owner, Resource, Seen, Snapshot, State, Tags};
 
-pub(crate) use machine::is_own;
 pub use machine::{instance, machine};
+pub(crate) use machine::{is_own, looked_up};
 
 /// Tag key of things whose role would not show otherwise: the name part of their key.
 pub const KEY_TAG: &str = "cluster.kurator.dev/role";

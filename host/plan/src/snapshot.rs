@@ -42,6 +42,8 @@ pub struct Snapshot {
     pub subnets: Shared<FoundSubnet>,
     pub internet_gateways: Shared<FoundInternetGateway>,
     pub nat_gateways: Shared<FoundNatGateway>,
+    /// VPCs of which the latest read of NAT gateways showed all, also those without a cluster's tag.
+    pub nat_gateways_read: BTreeSet<String>,
     pub addresses: Shared<FoundAddress>,
     pub route_tables: Shared<FoundRouteTable>,
     pub security_groups: Shared<FoundSecurityGroup>,
@@ -97,6 +99,8 @@ pub struct FoundNatGateway {
     pub vpc_id: String,
     pub subnet_id: String,
     pub allocation_id: Option<String>,
+    /// None for one that leads to private networks alone, and maybe none before it is ready.
+    pub public_ips: Vec<String>,
     pub state: State,
     /// AWS's reason when it failed.
     pub failure: Option<String>,

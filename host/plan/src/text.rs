@@ -28,7 +28,10 @@ impl fmt::Display for Action {
         match self {
             Action::Create { is, .. } => write!(f, "create  {key}{}", details(is)),
             Action::Update { id, is, seen, .. } => write!(f, "update  {key} ({id}){}", changes(is, seen)),
-            Action::Tag { id, tags, .. } => write!(f, "tag     {key} ({id}){}", Pairs(tags)),
+            Action::Tag { id, tags, untag, .. } => {
+                let untag: String = untag.iter().map(|it| format!(" -{it}")).collect();
+                write!(f, "tag     {key} ({id}){}{untag}", Pairs(tags))
+            }
             Action::Delete { id, .. } => write!(f, "delete  {key} ({id})"),
             Action::Confirm { id, .. } => write!(f, "confirm {key} ({id})"),
         }
@@ -63,7 +66,8 @@ fn details(is: &Resource) -> String {
         Resource::Secret(it) => format!(" {} parts", it.count),
         Resource::Instance(it) => {
             let launch = it.launch.as_ref().map(|it| format!(" {} {}", it.instance_type, it.image)).unwrap_or_default();
-            format!("{launch} in {}, groups {}", it.subnet, join(&it.groups))
+            let removed: String = it.removed_groups.iter().map(|it| format!(" - {it}")).collect();
+            format!("{launch} in {}, groups {}{removed}", it.subnet, join(it.groups.iter().chain(&it.additional_groups)))
         }
         Resource::Target(it) => format!(" of {}", it.load_balancer),
     }

@@ -5,7 +5,7 @@ mod world;
 use crds::conditions::{READY, reason};
 use expect_test::{Expect, expect};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
-use plan::{Key, Outcome, Problem, Record, Snapshot, Who, cluster, machine, status};
+use plan::{Answers, Key, Outcome, Problem, Record, Snapshot, Who, cluster, machine, status};
 use serde_json::json;
 use world::driver::Fleet;
 use world::{Faults, START, World};
@@ -217,6 +217,26 @@ fn a_refusal_says_who_has_to_act() {
 }
 
 #[test]
+fn the_status_names_the_nat_gateways_of_a_vpc_that_the_user_brought() {
+    let mut world = World::new(1, Faults::default());
+    let (cidr, tags) = ("10.9.0.0/16".into(), plan::Tags::new());
+    world.truth.vpcs.push(plan::FoundVpc { id: "vpc-user".into(), cidr, state: plan::State::Ready, dns_hostnames: None, tags });
+    world.truth.nat_gateways.push(plan::FoundNatGateway {
+        id: "nat-1".into(),
+        vpc_id: "vpc-user".into(),
+        subnet_id: "subnet-00000001".into(),
+        allocation_id: None,
+        public_ips: vec!["203.0.113.10".into(), "203.0.113.11".into()],
+        state: plan::State::Ready,
+        failure: None,
+        tags: plan::Tags::new(),
+    });
+    let mut fleet = Fleet::new("prod", json!({"network": {"vpc": {"id": "vpc-user"}, "subnets": [{"id": "subnet-00000001"}]}}));
+    fleet.nat_gateways_of.insert("vpc-user".into());
+    assert_eq!(said(&fleet, &mut world, &[], None).network_status.nat_gateways_ips, ["203.0.113.10", "203.0.113.11"]);
+}
+
+#[test]
 fn a_failing_sweep_is_said_and_forgets_nothing() {
     let mut world = World::new(1, Faults::default());
     let mut fleet = Fleet::new("prod", json!({}));
@@ -356,6 +376,7 @@ fn said_of_machine(fleet: &Fleet, world: &mut World, hold: Option<String>) -> cr
         cluster_record: &cluster_record,
         bootstrap: Some(&fleet.bootstrap),
         image: None,
+        answers: &Answers::default(),
         snapshot: &snapshot,
         record: &record,
         hold,

@@ -1,6 +1,7 @@
 //! Drives one AWSMachine: read, decide, act, say. What should exist and what is done about it is decided in `plan`; AWS is touched
 //! only through `aws`, and the management API only through `management`. Bootstrap data is read when it is needed and never kept.
 
+mod ask;
 mod hold;
 
 use std::sync::Arc;
@@ -9,7 +10,7 @@ use crds::cluster_api::{Cluster, Machine};
 use crds::{AWSCluster, AWSMachine, names};
 use kube::ResourceExt;
 use plan::machine::{Decision, Input};
-use plan::{Action, Image, ImageQuery, Record, Snapshot};
+use plan::{Action, Answers, Image, Record, Snapshot};
 use tokio::time::Instant;
 
 use super::cluster::gone;
@@ -44,6 +45,7 @@ struct Seen {
     hold: Option<String>,
     bootstrap: Option<Vec<u8>>,
     image: Option<Image>,
+    answers: Answers,
     region: aws::Region,
     who: String,
 }
@@ -148,7 +150,19 @@ impl Machines {
         let hold = if deleting { hold::cached(management, &name, &cluster, &object) } else { None };
         let region = self.context.aws.region(&aws_cluster.spec.region);
         let who = format!("machine/{}", object.object_name());
-        Ok(Some(Seen { name, cluster, aws_cluster, machine, object, hold, bootstrap: None, image: None, region, who }))
+        Ok(Some(Seen {
+            name,
+            cluster,
+            aws_cluster,
+            machine,
+            object,
+            hold,
+            bootstrap: None,
+            image: None,
+            answers: Answers::default(),
+            region,
+            who,
+        }))
     }
 
     /// The AWSCluster of a Cluster. When that is gone before a machine of it is, the region is known from the instance's zone.
@@ -181,9 +195,12 @@ impl Machines {
             seen.bootstrap = self.bootstrap(seen).await?;
             pass.decide(seen);
         }
-        if let Some(query) = pass.decision.needs_image.clone().filter(|_| seen.image.is_none()) {
-            seen.image = self.image(seen, &query, refusals).await;
-            pass.decide(seen);
+        match pass.decision.asks() {
+            true => {
+                ask::look_up(seen, &pass.decision, refusals).await;
+                pass.decide(seen);
+            }
+            false => refusals.learn_lookup(Ok(()), Instant::now()),
         }
         if seen.object.is_deleting()
             && seen.hold.is_none()
@@ -203,15 +220,6 @@ impl Machines {
         let Some(name) = &seen.machine.spec.bootstrap.data_secret_name else { return Ok(None) };
         let secret = self.context.management.secret(&seen.object.object_name().sibling(name)).await?;
         Ok(secret.and_then(|it| it.data).and_then(|mut it| it.remove("value")).map(|it| it.0))
-    }
-
-    async fn image(&self, seen: &Seen, query: &ImageQuery, refusals: &mut Refusals) -> Option<Image> {
-        if !refusals.may_look_up(Instant::now()) {
-            return None;
-        }
-        let answer = seen.region.image(query).await;
-        refusals.learn_lookup(answer.as_ref().map(|_| ()).map_err(Clone::clone), Instant::now());
-        answer.ok()
     }
 
     /// Writes down what was decided, then carries it out. True: there is more to decide.
@@ -252,10 +260,11 @@ impl Machines {
         }
         let outcomes = refusals.outcomes();
         let input = pass.input(seen, "");
-        let problem = pass.view.problem(&decision.interest).or(refusals.lookup_problem().filter(|_| seen.image.is_none()));
+        let problem = pass.view.problem(&decision.interest).or(refusals.lookup_problem().filter(|_| decision.asks()));
         let status = plan::status::machine(&plan::status::Machine { input: &input, decision, outcomes: &outcomes, problem });
         management.say(&seen.object, &status).await?;
-        let settled = decision.plan.is_settled() && decision.waits.is_none() && decision.invalid.is_none() && !decision.needs_bootstrap;
+        let knows = !decision.needs_bootstrap && !decision.asks();
+        let settled = decision.plan.is_settled() && decision.waits.is_none() && decision.invalid.is_none() && knows;
         Ok(ended(settled && problem.is_none(), refusals))
     }
 
@@ -268,7 +277,8 @@ impl Machines {
     /// Nobody knows any more in which region to look: a machine of which nothing was made may go, another has to wait for the AWSCluster.
     async fn without_region(&self, object: &Arc<Known<AWSMachine>>) -> Result<(), Error> {
         let management = &self.context.management;
-        if object.is_deleting() && Record::of_machine(object).is_ok_and(|it| it == Record::default()) {
+        let is_made = |it: &Record| *it != Record { applied: it.applied.clone(), ..Record::default() };
+        if object.is_deleting() && Record::of_machine(object).is_ok_and(|it| !is_made(&it)) {
             return management.remove_finalizer(object, names::MACHINE_FINALIZER).await.map(drop);
         }
         let message = "there is no AWSCluster that says in which region its things are: create it again, or, once they are deleted, remove \
@@ -336,6 +346,7 @@ impl Pass {
             cluster_record: &self.cluster_record,
             bootstrap: seen.bootstrap.as_deref(),
             image: seen.image.as_ref(),
+            answers: &seen.answers,
             snapshot: &self.snapshot,
             record: &self.record,
             hold: seen.hold.clone(),

@@ -1,5 +1,7 @@
 //! EC2 instances. A client token guards them against being made twice; terminations of many go in one call.
 
+use std::collections::BTreeSet;
+
 use aws_sdk_ec2::types::{
     BlockDeviceMapping, EbsBlockDevice, Filter, HttpTokensState, IamInstanceProfileSpecification, Instance as AwsInstance,
     InstanceMetadataEndpointState, InstanceMetadataOptionsRequest, InstanceMetadataProtocolState, InstanceMetadataTagsState,
@@ -30,6 +32,11 @@ pub(crate) async fn describe(api: &Api, selections: Vec<Vec<Filter>>) -> Result<
 fn found(it: AwsInstance) -> Option<FoundInstance> {
     let interfaces = it.network_interfaces.unwrap_or_default();
     let first = interfaces.iter().find(|it| it.attachment().is_none_or(|it| it.device_index().unwrap_or_default() == 0));
+    let disks = it.block_device_mappings.unwrap_or_default();
+    // What a storage driver attaches outlives the instance, and is not the machine's.
+    let own = disks.iter().filter_map(|it| it.ebs()).filter(|it| it.delete_on_termination().unwrap_or_default());
+    let mut parts: BTreeSet<String> = own.filter_map(|it| it.volume_id.clone()).collect();
+    parts.extend(first.and_then(|it| it.network_interface_id.clone()));
     let groups = first.map(|it| it.groups()).filter(|it| !it.is_empty()).unwrap_or(it.security_groups.as_deref().unwrap_or_default());
     Some(FoundInstance {
         id: it.instance_id?,
@@ -46,6 +53,7 @@ fn found(it: AwsInstance) -> Option<FoundInstance> {
             private_dns_name: it.private_dns_name.filter(|it| !it.is_empty()),
             public_ip: it.public_ip_address.filter(|it| !it.is_empty()),
             public_dns_name: it.public_dns_name.filter(|it| !it.is_empty()),
+            parts,
         },
         tags: tags(it.tags),
     })
@@ -132,7 +140,7 @@ fn some<T>(all: Vec<T>) -> Option<Vec<T>> {
     (!all.is_empty()).then_some(all)
 }
 
-/// Adds groups to the first interface; those it has stay.
+/// Adds groups to the first interface, and takes those away that its user took away; others that it has stay.
 pub(crate) async fn update(region: &Inner, instance: &str, is: &Instance, ids: &Ids) -> Result<(), Failure> {
     const ACTION: &str = "ec2:ModifyNetworkInterfaceAttribute";
     let filters = vec![filter("attachment.instance-id", [instance])];
@@ -142,8 +150,8 @@ pub(crate) async fn update(region: &Inner, instance: &str, is: &Instance, ids: &
     let interface = first
         .and_then(|it| it.network_interface_id())
         .ok_or_else(|| Failure::local(ACTION, crate::errors::NOT_YET, format!("the network interface of {instance} is not shown yet")))?;
-    let mut groups: std::collections::BTreeSet<String> =
-        first.into_iter().flat_map(|it| it.groups()).filter_map(|it| it.group_id.clone()).collect();
+    let mut groups: BTreeSet<String> = first.into_iter().flat_map(|it| it.groups()).filter_map(|it| it.group_id.clone()).collect();
+    groups.retain(|it| !is.removed_groups.contains(it));
     groups.extend(is.groups.iter().filter_map(|it| ids.get(&SecurityGroup::key(it)).cloned()));
     groups.extend(is.additional_groups.iter().cloned());
     let call = api.ec2.modify_network_interface_attribute().network_interface_id(interface);

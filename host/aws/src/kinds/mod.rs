@@ -15,6 +15,8 @@ pub(crate) mod target;
 pub(crate) mod vpc;
 pub(crate) mod zone;
 
+use std::collections::BTreeSet;
+
 use aws_sdk_ec2::types::{Filter, ResourceType, Tag, TagSpecification};
 use plan::{Ids, Key, Read, Tags};
 
@@ -60,9 +62,15 @@ pub(crate) fn by_id(read: Read, ids: &[String]) -> Vec<Filter> {
     vec![filter(name, ids.iter().cloned())]
 }
 
+/// Filters of Describes that find all that lies in these VPCs, whoever made it.
+pub(crate) fn in_vpcs(vpcs: &BTreeSet<String>) -> Vec<Vec<Filter>> {
+    let vpcs: Vec<&String> = vpcs.iter().collect();
+    vpcs.chunks(FILTER_VALUES).map(|it| vec![filter("vpc-id", it.iter().copied())]).collect()
+}
+
 /// Without those that come twice.
 pub(crate) fn distinct<T>(all: Vec<T>, id: impl Fn(&T) -> &str) -> Vec<T> {
-    let mut seen = std::collections::BTreeSet::new();
+    let mut seen = BTreeSet::new();
     let keep: Vec<bool> = all.iter().map(|it| seen.insert(id(it).to_owned())).collect();
     all.into_iter().zip(keep).filter_map(|(it, keep)| keep.then_some(it)).collect()
 }

@@ -21,11 +21,13 @@ pub(crate) async fn describe(api: &Api, selections: Vec<Vec<Filter>>) -> Result<
 }
 
 fn found(it: AwsNatGateway) -> Option<FoundNatGateway> {
+    let addresses = it.nat_gateway_addresses.unwrap_or_default();
     Some(FoundNatGateway {
         id: it.nat_gateway_id?,
         vpc_id: it.vpc_id.unwrap_or_default(),
         subnet_id: it.subnet_id.unwrap_or_default(),
-        allocation_id: it.nat_gateway_addresses.unwrap_or_default().into_iter().find_map(|it| it.allocation_id),
+        allocation_id: addresses.iter().find_map(|it| it.allocation_id.clone()),
+        public_ips: addresses.into_iter().filter_map(|it| it.public_ip).collect(),
         state: match it.state? {
             NatGatewayState::Pending => State::Creating,
             NatGatewayState::Failed => State::Failed,

@@ -10,7 +10,8 @@ use super::{Ended, Merge};
 use crate::errors::Failure;
 use crate::kinds::load_balancer::{classic, network, target_group};
 use crate::kinds::{
-    elastic_ip, instance, internet_gateway, nat_gateway, network_interface, route_table, security_group, selections, subnet, vpc, zone,
+    elastic_ip, in_vpcs, instance, internet_gateway, nat_gateway, network_interface, route_table, security_group, selections, subnet, vpc,
+    zone,
 };
 use crate::region::Inner;
 use crate::schedule::{Due, Task};
@@ -32,7 +33,7 @@ pub(super) async fn kind(inner: &Inner, read: Read, ids: Vec<String>) -> Result<
         Read::Vpcs => read!(vpc, vpcs),
         Read::Subnets => read!(subnet, subnets),
         Read::InternetGateways => read!(internet_gateway, internet_gateways),
-        Read::NatGateways => read!(nat_gateway, nat_gateways),
+        Read::NatGateways => nat_gateways(inner, &ids).await,
         Read::Addresses => read!(elastic_ip, addresses),
         Read::RouteTables => read!(route_table, route_tables),
         Read::SecurityGroups => read!(security_group, security_groups),
@@ -44,6 +45,18 @@ pub(super) async fn kind(inner: &Inner, read: Read, ids: Vec<String>) -> Result<
         // These are read together.
         Read::LoadBalancers | Read::TargetGroups => Ok(Box::new(|_: &mut Base| ())),
     }
+}
+
+/// Those of clusters, and all that lie in the VPCs of which somebody wants to know all.
+async fn nat_gateways(inner: &Inner, ids: &[String]) -> Result<Merge, Failure> {
+    let vpcs = inner.state().nat_gateways_of();
+    let mut filters = selections(Read::NatGateways, ids);
+    filters.extend(in_vpcs(&vpcs));
+    let found = nat_gateway::describe(&inner.api, filters).await?;
+    Ok(Box::new(move |base: &mut Base| {
+        base.snapshot.nat_gateways = found.into();
+        base.snapshot.nat_gateways_read = vpcs;
+    }))
 }
 
 /// Load balancers of the second version, target groups, what is registered there, and listeners where they are not known yet.

@@ -48,6 +48,26 @@ impl Administrator {
         call.send().await.unwrap().subnet.unwrap().subnet_id.unwrap()
     }
 
+    /// Tags of anything in EC2.
+    pub async fn tags(&self, id: &str) -> plan::Tags {
+        let of = aws_sdk_ec2::types::Filter::builder().name("resource-id").values(id).build();
+        let all = self.ec2.describe_tags().filters(of).send().await.unwrap().tags.unwrap_or_default();
+        all.into_iter().map(|it| (it.key.unwrap(), it.value.unwrap_or_default())).collect()
+    }
+
+    /// Attaches a new volume, as a storage driver does, and returns its id.
+    pub async fn attach_volume(&self, instance: &str, zone: &str) -> String {
+        let volume = self.ec2.create_volume().availability_zone(zone).size(8).send().await.unwrap().volume_id.unwrap();
+        for _ in 0..50 {
+            let call = self.ec2.attach_volume().volume_id(&volume).instance_id(instance).device("/dev/xvdba");
+            if call.send().await.is_ok() {
+                return volume;
+            }
+            tokio::time::sleep(std::time::Duration::from_millis(200)).await;
+        }
+        panic!("{volume} cannot be attached");
+    }
+
     pub async fn delete_subnet(&self, id: &str) {
         self.ec2.delete_subnet().subnet_id(id).send().await.unwrap();
     }

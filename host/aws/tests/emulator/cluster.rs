@@ -99,6 +99,7 @@ pub fn instance(name: &str) -> Instance {
         subnet: "private".into(),
         groups: BTreeSet::from(["node".to_owned()]),
         additional_groups: BTreeSet::new(),
+        removed_groups: BTreeSet::new(),
         internet_gateway: None,
         secret: None,
         launch: Some(Launch {

@@ -204,7 +204,7 @@ async fn the_rules_of_our_own_stay_where_those_of_a_leftover_are_revoked() {
     let left = all_left(&region, &network.vpc).await;
     assert!(order(&left).iter().all(|it| it.kind != LeftoverKind::SecurityGroup), "not before the rules that name it");
     sweep(&region, &network.vpc).await;
-    let filter = aws::Filter { name: "group-id".into(), values: vec![network.node] };
+    let filter = plan::Filter { name: "group-id".into(), values: vec![network.node] };
     let shown = region.security_groups(&[filter]).await.unwrap();
     let ports: Vec<i32> = shown[0].rules.iter().map(|it| it.from_port).collect();
     assert_eq!(ports, [6443]);

@@ -1,11 +1,10 @@
 //! Images, instance types and what users' filters mean.
 
-use aws::Filter;
 use plan::iam::check::Reading;
-use plan::{ImageQuery, InstanceType, Who};
+use plan::{Filter, ImageQuery, InstanceType, SecurityGroup, Vpc, Who};
 use serde_json::json;
 
-use crate::bed::{Bed, IMAGE};
+use crate::bed::{Bed, IMAGE, act, snapshot};
 use crate::cluster::*;
 
 fn query(name: &str, instance_type: &str) -> ImageQuery {
@@ -66,10 +65,9 @@ async fn filters_find_subnets_and_groups_once() {
     let region = bed.swept().await;
     network(&region).await;
     let before = bed.calls().await.len();
-    let named = |name: &str, value: &str| vec![Filter { name: name.into(), values: vec![value.into()] }];
     for _ in 0..2 {
-        assert_eq!(region.subnets(&named("tag:Name", "subnet/public")).await.unwrap().len(), 1);
-        assert_eq!(region.security_groups(&named("group-name", "c1-node")).await.unwrap().len(), 1);
+        assert_eq!(region.subnets(&[Filter::new("tag:Name", "subnet/public")]).await.unwrap().len(), 1);
+        assert_eq!(region.security_groups(&[Filter::new("group-name", "c1-node")]).await.unwrap().len(), 1);
     }
     assert_eq!(bed.calls().await.len(), before + 2);
 }
@@ -120,4 +118,39 @@ async fn instance_types_that_may_not_be_read_name_the_permission() {
     assert_eq!(region.instance_types(&["t3.small".to_owned()].into()).await, denied);
     bed.faults(json!([])).await;
     assert_eq!(types(&region, &["t3.small"]).await.len(), 1, "what failed is not remembered");
+}
+
+#[tokio::test]
+async fn what_a_user_made_is_found_by_name_tag_and_wildcards_in_the_vpc_alone_though_no_sweep_shows_it() {
+    let bed = Bed::start(&[]).await;
+    let region = bed.swept().await;
+    let mut ids = network(&region).await;
+    let vpc_id = ids[&Vpc::key("main")].clone();
+    assert_eq!(act(&region, bare(create(vpc(), &Default::default(), None), "theirs")).await, plan::Outcome::Done);
+    let other = snapshot(&region).vpcs.iter().find(|it| it.id != vpc_id).unwrap().id.clone();
+    let users = SecurityGroup { group_name: "web-servers".into(), ..group("web") };
+    for vpc in [vpc_id.clone(), other] {
+        ids.insert(Vpc::key("main"), vpc);
+        assert_eq!(act(&region, bare(create(users.clone(), &ids, None), "corp-web")).await, plan::Outcome::Done);
+    }
+    let fresh = bed.swept().await;
+    assert!(snapshot(&fresh).security_groups.iter().all(|it| it.group_name != "web-servers"));
+    let in_vpc = Filter::new("vpc-id", &vpc_id);
+    for question in [Filter::new("group-name", "web-?ervers"), Filter::new("tag:Name", "corp-*")] {
+        let found = fresh.security_groups(&[question, in_vpc.clone()]).await.unwrap();
+        assert_eq!(found.iter().map(|it| (it.group_name.as_str(), it.vpc_id == vpc_id)).collect::<Vec<_>>(), [("web-servers", true)]);
+    }
+    assert!(fresh.subnets(&[Filter::new("subnet-id", "subnet-0123456789abcdef0"), in_vpc]).await.unwrap().is_empty());
+    let problem = fresh.security_groups(&[Filter::new("no-such-filter", "x")]).await.unwrap_err();
+    assert_eq!(problem.who, Who::Author, "{problem:?}");
+}
+
+/// As a user makes it: with a name, and without a cluster's tag.
+fn bare(action: plan::Action, name: &str) -> plan::Action {
+    match action {
+        plan::Action::Create { is, ids, client_token, .. } => {
+            plan::Action::Create { is, tags: plan::Tags::from([("Name".into(), name.into())]), ids, client_token }
+        }
+        other => other,
+    }
 }

@@ -7,5 +7,6 @@ mod faults;
 mod kinds;
 mod leftovers;
 mod lookup;
+mod machines;
 mod roles;
 mod sweep;

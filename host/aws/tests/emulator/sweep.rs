@@ -64,10 +64,6 @@ async fn all_pages_are_read() {
 async fn what_users_brought_is_read_by_its_id() {
     let bed = Bed::start(&[]).await;
     let region = bed.swept().await;
-    let bare = |action: Action| match action {
-        Action::Create { is, ids, client_token, .. } => Action::Create { is, tags: Default::default(), ids, client_token },
-        other => other,
-    };
     assert_eq!(act(&region, bare(create(vpc(), &Default::default(), None))).await, Outcome::Done);
     let id = snapshot(&region).vpcs[0].id.clone();
     let other = bed.swept().await;
@@ -76,6 +72,37 @@ async fn what_users_brought_is_read_by_its_id() {
     other.interest("test", Interest { ids, ..Interest::default() });
     let shown = until(&other, |it| !it.vpcs.is_empty()).await;
     assert_eq!(shown.vpcs[0].id, id, "and one that does not exist harms nobody");
+}
+
+#[tokio::test]
+async fn nat_gateways_of_a_vpc_that_a_user_brought_are_read_only_when_somebody_wants_them() {
+    let bed = Bed::start(&[]).await;
+    let region = bed.swept().await;
+    let mut ids = network(&region).await;
+    let address = plan::ElasticIp { name: "theirs".into() };
+    assert_eq!(act(&region, bare(create(address, &ids, None))).await, Outcome::Done);
+    let found = snapshot(&region).addresses[0].clone();
+    ids.insert(plan::ElasticIp::key("theirs"), found.id);
+    let gateway =
+        plan::NatGateway { name: "theirs".into(), subnet: "public".into(), elastic_ip: "theirs".into(), internet_gateway: "main".into() };
+    assert_eq!(act(&region, bare(create(gateway, &ids, Some("theirs")))).await, Outcome::Done);
+    let vpc = ids[&Vpc::key("main")].clone();
+    let before = bed.count("DescribeNatGateways").await;
+    let other = bed.swept().await;
+    assert!(snapshot(&other).nat_gateways.is_empty() && snapshot(&other).nat_gateways_read.is_empty());
+    assert_eq!(bed.count("DescribeNatGateways").await, before + 1);
+    other.interest("test", Interest { nat_gateways_of: BTreeSet::from([vpc.clone()]), ..Interest::default() });
+    let shown = until(&other, |it| it.nat_gateways_read.contains(&vpc)).await;
+    assert_eq!(shown.nat_gateways[0].public_ips, [found.public_ip]);
+    assert_eq!(bed.count("DescribeNatGateways").await, before + 3, "by tag and by VPC, once");
+}
+
+/// As a user makes it: without a cluster's tag.
+fn bare(action: Action) -> Action {
+    match action {
+        Action::Create { is, ids, client_token, .. } => Action::Create { is, tags: Default::default(), ids, client_token },
+        other => other,
+    }
 }
 
 #[tokio::test]

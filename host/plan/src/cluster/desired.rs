@@ -3,9 +3,9 @@
 use crds::AWSCluster;
 use crds::cluster_api::Cluster;
 
-use super::{AddOnRule, Input, Layout, name, tag};
+use super::{AddOnRule, Input, Layout, egress, name, tag};
 use crate::see::MAIN;
-use crate::{Desired, Invalid, Kind, Observed, Resource, Subnet, Tags, Vpc, Want};
+use crate::{Desired, Invalid, Observed, Resource, Subnet, Tags, Vpc, Want};
 
 /// What should exist, from the spec and, for addresses that are only known once they are there, from what was seen.
 ///
@@ -19,7 +19,8 @@ pub fn desired(input: &Input<'_>, layout: &Layout, id: &str, observed: &Observed
         aws_cluster: input.aws_cluster,
         layout,
         rules: input.rules,
-        nat_addresses: nat_addresses(observed),
+        nat_addresses: egress::addresses(input.snapshot, observed),
+        knows_nat_addresses: egress::is_known(input.aws_cluster, layout, input.snapshot),
         res: Desired::new(),
     };
     match layout.owned {
@@ -41,6 +42,8 @@ pub(super) struct Builder<'a> {
     pub rules: Option<&'a [AddOnRule]>,
     /// Public addresses of the NAT gateways, once they are known.
     pub nat_addresses: Vec<String>,
+    /// Otherwise nothing is revoked: what lets them in would look like too much.
+    pub knows_nat_addresses: bool,
     pub res: Desired,
 }
 
@@ -51,7 +54,7 @@ impl Builder<'_> {
 
     pub(super) fn add(&mut self, is: impl Into<Resource>, tags: Tags) {
         let is = is.into();
-        self.res.insert(is.key(), Want { is, tags });
+        self.res.insert(is.key(), Want { is, tags, untag: Default::default() });
     }
 
     /// A network that the user brought is wanted as it is: it has to be there, and is never changed.
@@ -66,11 +69,4 @@ impl Builder<'_> {
             self.add(is, Tags::new());
         }
     }
-}
-
-/// Addresses are noted where they are seen.
-fn nat_addresses(observed: &Observed) -> Vec<String> {
-    let used = |name: &str| observed.contains_key(&crate::NatGateway::key(name));
-    let addresses = observed.iter().filter(|(key, _)| key.kind == Kind::ElasticIp && used(&key.name));
-    addresses.filter_map(|(_, seen)| seen.note.clone()).collect()
 }

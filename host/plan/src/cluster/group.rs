@@ -25,7 +25,7 @@ impl Builder<'_> {
             let description = format!("Kubernetes cluster {}: {role}", self.cluster);
             self.add(SecurityGroup { name: role.into(), vpc: MAIN.into(), group_name, description }, tags);
             // The cloud provider and load balancer controllers add rules to `lb`, and remove them.
-            let keep_unknown = role == "lb" || self.rules.is_none();
+            let keep_unknown = role == "lb" || self.rules.is_none() || !self.knows_nat_addresses;
             let rules = self.group_rules(role);
             self.add(SecurityGroupRules { name: role.into(), rules, keep_unknown }, Default::default());
         }

@@ -16,7 +16,10 @@ pub(crate) fn common(cluster: &str, id: &str, aws_cluster: &AWSCluster, role: &s
     res.insert(format!("{CLUSTER_TAG_PREFIX}{cluster}"), OWNED.into());
     res.insert(ROLE_TAG.into(), role.into());
     res.insert(NAME_TAG.into(), name.into());
-    res.insert(ID_TAG.into(), id.into());
+    // A cluster that somebody else looks after has none.
+    if !id.is_empty() {
+        res.insert(ID_TAG.into(), id.into());
+    }
     res
 }
 

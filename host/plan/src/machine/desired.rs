@@ -5,13 +5,13 @@ use std::collections::BTreeSet;
 use crds::instance::{HttpTokens, MetadataState, Volume as VolumeSpec};
 use crds::names::{MACHINE_NAME_TAG, OWNED, cloud_provider_tag};
 
-use super::{Input, is_control_plane, name, placement, user_data};
+use super::{Input, additions, is_control_plane, name, placement, user_data};
 use crate::cluster::{self, Layout, cluster_name};
 use crate::see::{API_SERVER, MAIN};
 use crate::token::derive;
 use crate::{
-    Desired, ImageQuery, Instance, InstanceStatus, Invalid, Launch, MetadataOptions, Observed, Resource, Secret, Sensitive, Tags, Target,
-    Volume, Vpc, Want,
+    Applied, Desired, ImageQuery, Instance, InstanceStatus, Invalid, Launch, LoadBalancer, Lookup, MetadataOptions, Observed, Resource,
+    Secret, Sensitive, Tags, Target, Volume, Want,
 };
 
 /// What a machine should consist of, or what has to be known first.
@@ -20,8 +20,11 @@ pub(super) struct Wanted {
     pub desired: Desired,
     pub needs_bootstrap: bool,
     pub needs_image: Option<ImageQuery>,
+    pub lookups: BTreeSet<Lookup>,
     /// Prefix and number of the secrets in `desired`.
     pub secret: Option<(String, usize)>,
+    /// To be written down before `desired` is carried out.
+    pub applied: Option<Applied>,
 }
 
 /// What exists of the machine already.
@@ -48,17 +51,22 @@ pub(super) fn desired(input: &Input<'_>, layout: &Layout, observed: &Observed, f
         None if res.needs_bootstrap => (),
         None => new(input, layout, observed, &name, by_secret, &mut res)?,
     }
-    let balanced = is_control_plane(input.machine, input.aws_machine) && cluster::load_balancer_kind(input.aws_cluster).is_some();
-    if balanced && res.desired.contains_key(&Instance::key(&name)) {
+    if is_balanced(input, observed) && res.desired.contains_key(&Instance::key(&name)) {
         let is = Target { name: name.clone(), load_balancer: API_SERVER.into(), instance: name };
         add(&mut res, is, Tags::new());
     }
     Ok(res)
 }
 
+/// Whether the machine is put behind a load balancer. Where somebody else looks after the cluster, that one may put it behind one of his own.
+fn is_balanced(input: &Input<'_>, observed: &Observed) -> bool {
+    let made = || !cluster::is_external(input.aws_cluster) || observed.contains_key(&LoadBalancer::key(API_SERVER));
+    is_control_plane(input.machine, input.aws_machine) && cluster::load_balancer_kind(input.aws_cluster).is_some() && made()
+}
+
 fn add(res: &mut Wanted, is: impl Into<Resource>, tags: Tags) {
     let is = is.into();
-    res.desired.insert(is.key(), Want { is, tags });
+    res.desired.insert(is.key(), Want { is, tags, untag: BTreeSet::new() });
 }
 
 fn secret(input: &Input<'_>, observed: &Observed, name: &str, res: &mut Wanted) {
@@ -81,52 +89,79 @@ fn secret(input: &Input<'_>, observed: &Observed, name: &str, res: &mut Wanted) 
     add(res, Secret { name: name.to_owned(), prefix, count: parts.len(), parts }, tags);
 }
 
-/// The instance is there: of it, only groups that the user adds can be changed.
+/// The instance is there: of it, only groups and tags that the user adds and takes away can be changed.
 fn existing(input: &Input<'_>, observed: &Observed, name: &str, res: &mut Wanted) -> Result<(), Invalid> {
     let Some(Resource::Instance(seen)) = observed.get(&Instance::key(name)).map(|it| &it.is) else { return Ok(()) };
-    let additional_groups: BTreeSet<String> = placement::additional_groups(input, vpc_id(observed))?.into_iter().collect();
-    let is = Instance { additional_groups, launch: None, status: None, ..seen.clone() };
-    add(res, is, tags(input));
+    let (tags, untag) = (tags(input), additions::untagged(input, &tags(input)));
+    let known = placement::additional_groups(input, observed, &mut res.lookups)?;
+    let is = match &known {
+        Some(groups) => additions::regrouped(input, observed, seen, groups, &core_groups(input))?,
+        None => Instance { launch: None, status: None, ..seen.clone() },
+    };
+    let groups = known.unwrap_or_else(|| input.record.applied.groups.clone());
+    res.applied = Some(additions::applied(input, groups.into_iter().chain(is.removed_groups.iter().cloned()), &tags));
+    res.desired.insert(Instance::key(name), Want { is: is.into(), tags, untag });
     Ok(())
 }
 
-fn new(input: &Input<'_>, layout: &Layout, observed: &Observed, name: &str, by_secret: bool, res: &mut Wanted) -> Result<(), Invalid> {
-    let user_data = match (by_secret, &res.secret, input.bootstrap) {
-        (true, Some((prefix, count)), _) => user_data::fetching(prefix, *count, &input.aws_cluster.spec.region),
-        (false, _, Some(bootstrap)) => user_data::whole(bootstrap, input.aws_machine.spec.uncompressed_user_data.unwrap_or_default())?,
-        _ => {
-            res.needs_bootstrap = true;
-            return Ok(());
-        }
-    };
-    let (subnet, launch) = match begun(input, name) {
-        Some(inputs) => inputs,
-        None => {
-            let query = placement::image(input)?;
-            if query.is_some() && input.image.is_none() {
-                res.needs_image = query;
-                return Ok(());
-            }
-            (placement::subnet(input, layout, observed)?, launch(input)?)
-        }
-    };
-    let mut groups = BTreeSet::from(["node".to_owned(), "lb".to_owned()]);
-    if is_control_plane(input.machine, input.aws_machine) {
-        groups.insert("controlplane".into());
+/// What the instance boots with; `None`: the bootstrap data is not there.
+fn boots_with(input: &Input<'_>, by_secret: bool, secret: Option<&(String, usize)>) -> Result<Option<Sensitive>, Invalid> {
+    let uncompressed = input.aws_machine.spec.uncompressed_user_data.unwrap_or_default();
+    match (by_secret, secret, input.bootstrap) {
+        (true, Some((prefix, count)), _) => Ok(Some(user_data::fetching(prefix, *count, &input.aws_cluster.spec.region))),
+        (false, _, Some(bootstrap)) => user_data::whole(bootstrap, uncompressed).map(Some),
+        _ => Ok(None),
     }
+}
+
+fn new(input: &Input<'_>, layout: &Layout, observed: &Observed, name: &str, by_secret: bool, res: &mut Wanted) -> Result<(), Invalid> {
+    let Some(user_data) = boots_with(input, by_secret, res.secret.as_ref())? else {
+        res.needs_bootstrap = true;
+        return Ok(());
+    };
+    let begun = begun(input, name);
+    let subnet = match &begun {
+        Some((subnet, _)) => placement::begun_in(input, subnet, observed, &mut res.lookups),
+        None => {
+            res.needs_image = placement::image(input)?.filter(|_| input.image.is_none());
+            placement::subnet(input, layout, observed, &mut res.lookups)?
+        }
+    };
+    let additional_groups = placement::additional_groups(input, observed, &mut res.lookups)?;
+    // Everything that only AWS can say is asked for at once.
+    let (Some(subnet), Some(additional_groups), None) = (subnet, additional_groups, &res.needs_image) else { return Ok(()) };
+    let launch = match begun {
+        Some((_, launch)) => launch,
+        None => launch(input)?,
+    };
     let public = launch.public_ip.unwrap_or_default() && layout.owned;
+    let tags = tags(input);
+    // An earlier attempt may have been begun with others.
+    let groups = input.record.applied.groups.union(&additional_groups).cloned();
+    res.applied = Some(additions::applied(input, groups, &tags));
     let is = Instance {
         name: name.to_owned(),
         subnet,
-        groups,
-        additional_groups: placement::additional_groups(input, vpc_id(observed))?.into_iter().collect(),
+        groups: core_groups(input),
+        additional_groups,
+        removed_groups: BTreeSet::new(),
         internet_gateway: public.then(|| MAIN.to_owned()),
         secret: by_secret.then(|| name.to_owned()),
         launch: Some(Launch { user_data, ..launch }),
         status: None,
     };
-    add(res, is, tags(input));
+    add(res, is, tags);
     Ok(())
+}
+
+/// Roles of the groups that every machine of its kind has. Where somebody else looks after the cluster, it has those that the user names.
+fn core_groups(input: &Input<'_>) -> BTreeSet<String> {
+    let roles: &[&str] = match is_control_plane(input.machine, input.aws_machine) {
+        _ if cluster::is_external(input.aws_cluster) => &[],
+        true => &["node", "lb", "controlplane"],
+        false => &["node", "lb"],
+    };
+    roles.iter().map(|it| (*it).to_owned()).collect()
 }
 
 /// The inputs of an attempt that was written down: they may not change.
@@ -169,11 +204,11 @@ fn launch(input: &Input<'_>) -> Result<Launch, Invalid> {
     })
 }
 
-/// Absent means the cluster's, absent there means `default`, and empty means none.
+/// Absent means the cluster's, absent there means `default` (none where somebody else looks after the cluster), and empty means none.
 fn key_name(input: &Input<'_>) -> Option<String> {
     let name = input.aws_machine.spec.ssh_key_name.as_ref().or(input.aws_cluster.spec.ssh_key_name.as_ref());
     match name.map(String::as_str) {
-        None => Some("default".into()),
+        None => (!cluster::is_external(input.aws_cluster)).then(|| "default".into()),
         Some("") => None,
         Some(name) => Some(name.into()),
     }
@@ -195,10 +230,6 @@ fn volume(it: &VolumeSpec, device_name: &str) -> Volume {
         encrypted: it.encrypted,
         kms_key: filled(&it.encryption_key),
     }
-}
-
-fn vpc_id(observed: &Observed) -> Option<&str> {
-    observed.get(&Vpc::key(MAIN)).map(|it| it.id.as_str())
 }
 
 /// The cluster's tags, the machine's over them, and those that others rely on over all.

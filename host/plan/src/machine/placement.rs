@@ -1,27 +1,46 @@
-//! Where a machine's instance goes, and which image it boots. It only chooses among what the cluster has.
+//! Where a machine's instance goes, and which image it boots. It chooses among what the cluster has, and what AWS says that the user means.
 
-use crds::instance::{AWSResourceReference, Filter};
+use std::collections::BTreeSet;
+
+use crds::instance::{AWSResourceReference, Filter as WrittenFilter};
 
 use super::Input;
-use crate::cluster::Layout;
-use crate::{FoundSecurityGroup, FoundSubnet, ImageQuery, Invalid, Kind, Observed, Tags};
+use crate::cluster::{Layout, is_external};
+use crate::see::{MAIN, SubnetRole};
+use crate::{Filter, FoundSubnet, ImageQuery, Invalid, Kind, Lookup, Observed, Subnet, Vpc};
 
 const DEFAULT_NAME: &str = "capa-ami-{{.BaseOS}}-?{{.K8sVersion}}-*";
 /// The account that Cluster API Provider AWS publishes images from.
 const DEFAULT_OWNER: &str = "819546954734";
 const DEFAULT_SYSTEM: &str = "ubuntu-24.04";
 
-/// The role name of the subnet: the one that the spec names, or the first that fits in the machine's failure domain.
-pub(super) fn subnet(input: &Input<'_>, layout: &Layout, observed: &Observed) -> Result<String, Invalid> {
+/// Tag key of subnets that Cluster API Provider AWS keeps for pods when its value is [`FOR_PODS`].
+const ASSOCIATION_TAG: &str = "sigs.k8s.io/cluster-api-provider-aws/association";
+const FOR_PODS: &str = "secondary";
+const VPC_ID: &str = "vpc-id";
+/// How many subnets a message names.
+const NAMED: usize = 8;
+
+/// The role name of the subnet: the one that the spec names, or the first that fits in the machine's failure domain. `None`: AWS has to be
+/// asked first.
+pub(super) fn subnet(
+    input: &Input<'_>,
+    layout: &Layout,
+    observed: &Observed,
+    lookups: &mut BTreeSet<Lookup>,
+) -> Result<Option<String>, Invalid> {
     let spec = &input.aws_machine.spec;
     let public = spec.public_ip.unwrap_or_default();
-    let zone = input.machine.spec.failure_domain.as_deref().filter(|it| !it.is_empty());
+    let zone = failure_domain(input);
     if let Some(reference) = spec.subnet.as_ref().filter(|it| it.id.is_some() || !it.filters.is_empty()) {
-        return referred(input, reference, observed, zone);
+        return referred(input, reference, layout, observed, lookups);
     }
-    let fits = |name: &&crate::see::SubnetRole| name.public == public && zone.is_none_or(|zone| name.zone == zone);
+    if is_external(input.aws_cluster) {
+        return of_external(input, layout, observed, lookups);
+    }
+    let fits = |name: &&SubnetRole| name.public == public && zone.is_none_or(|zone| name.zone == zone);
     let found = layout.subnets.iter().find(fits).map(|it| it.name.clone());
-    found.ok_or_else(|| {
+    found.map(Some).ok_or_else(|| {
         let kind = if public { "public" } else { "private" };
         match zone {
             Some(zone) => Invalid::new("Machine spec.failureDomain", format!("the cluster has no {kind} subnet in {zone}")),
@@ -30,84 +49,150 @@ pub(super) fn subnet(input: &Input<'_>, layout: &Layout, observed: &Observed) ->
     })
 }
 
-fn referred(input: &Input<'_>, reference: &AWSResourceReference, observed: &Observed, zone: Option<&str>) -> Result<String, Invalid> {
-    let named = |id: &str| observed.iter().find(|(key, it)| key.kind == Kind::Subnet && it.id == id).map(|(key, _)| key.name.clone());
-    if let Some(id) = &reference.id {
-        return named(id).ok_or_else(|| Invalid::new("spec.subnet.id", format!("{id} is none of the cluster's subnets")));
+/// The first that fits of those that an AWSCluster lists which somebody else looks after. No sweep shows them.
+fn of_external(input: &Input<'_>, layout: &Layout, observed: &Observed, lookups: &mut BTreeSet<Lookup>) -> Result<Option<String>, Invalid> {
+    let ids: Vec<String> = layout.subnets.iter().filter_map(|it| it.id.clone()).collect();
+    if ids.is_empty() {
+        let message =
+            "is needed: the AWSCluster, which somebody else looks after, lists no subnets by their ids; name one by id or filters";
+        return Err(Invalid::new("spec.subnet", message));
     }
-    for filter in &reference.filters {
-        if let Some(field) = unknown(filter, &["subnet-id", "vpc-id", "availability-zone", "cidr-block", "cidr"]) {
-            return Err(Invalid::new("spec.subnet.filters", field));
-        }
-    }
-    let matches = |it: &&FoundSubnet| {
-        reference.filters.iter().all(|filter| {
-            any(
-                filter,
-                match filter.name.as_str() {
-                    "subnet-id" => Some(&it.id),
-                    "vpc-id" => Some(&it.vpc_id),
-                    "availability-zone" => Some(&it.zone),
-                    "cidr-block" | "cidr" => Some(&it.cidr),
-                    name => tag(name, &it.tags),
-                },
-            )
-        })
+    let question = within(vec![Filter { name: "subnet-id".into(), values: ids }], vpc_id(input, observed));
+    let Some(found) = input.answers.subnets.get(&question) else {
+        lookups.insert(Lookup::Subnets(question));
+        return Ok(None);
     };
-    let fitting = input.snapshot.subnets.iter().filter(matches).filter(|it| zone.is_none_or(|zone| it.zone == zone));
-    let mut names: Vec<String> = fitting.filter_map(|it| named(&it.id)).collect();
-    names.sort();
-    let first = names.into_iter().next();
-    first.ok_or_else(|| Invalid::new("spec.subnet.filters", "match none of the cluster's subnets in the machine's failure domain"))
+    let mut listed = layout.subnets.iter().filter_map(|role| Some((role, found.iter().find(|it| role.id.as_ref() == Some(&it.id))?)));
+    let public = input.aws_machine.spec.public_ip.unwrap_or_default();
+    let fits = |(role, it): &(&SubnetRole, &FoundSubnet)| {
+        (role.public || it.public) == public && why_unfit(input, layout, it, &role.name).is_none()
+    };
+    let kind = if public { "public" } else { "private" };
+    let zone = failure_domain(input).map(|it| format!(" in {it}")).unwrap_or_default();
+    let none = || Invalid::new("spec.subnet", format!("is needed: the AWSCluster lists no {kind} subnet{zone} that exists"));
+    listed.find(fits).map(|(role, _)| Some(role.name.clone())).ok_or_else(none)
 }
 
-/// Ids of groups that the user adds.
-pub(super) fn additional_groups(input: &Input<'_>, vpc_id: Option<&str>) -> Result<Vec<String>, Invalid> {
-    let mut res = Vec::new();
+/// The subnet of an attempt that was written down, which no sweep shows if the cluster does not list it. `None`: AWS has to be asked first.
+pub(super) fn begun_in(input: &Input<'_>, name: &str, observed: &Observed, lookups: &mut BTreeSet<Lookup>) -> Option<String> {
+    let question = vec![Filter::new("subnet-id", name)];
+    let known = observed.contains_key(&Subnet::key(name)) || !name.starts_with("subnet-") || input.answers.subnets.contains_key(&question);
+    if !known {
+        lookups.insert(Lookup::Subnets(question));
+    }
+    known.then(|| name.to_owned())
+}
+
+fn failure_domain<'a>(input: &Input<'a>) -> Option<&'a str> {
+    input.machine.spec.failure_domain.as_deref().filter(|it| !it.is_empty())
+}
+
+fn referred(
+    input: &Input<'_>,
+    reference: &AWSResourceReference,
+    layout: &Layout,
+    observed: &Observed,
+    lookups: &mut BTreeSet<Lookup>,
+) -> Result<Option<String>, Invalid> {
+    let vpc_id = vpc_id(input, observed);
+    let (field, question) = match &reference.id {
+        Some(id) => ("spec.subnet.id", within(vec![Filter::new("subnet-id", id)], vpc_id)),
+        None => ("spec.subnet.filters", within(reference.filters.iter().map(asked).collect(), vpc_id)),
+    };
+    let swept = reference.id.as_ref().filter(|id| name_of(observed, id).is_some());
+    let swept = swept.and_then(|id| input.snapshot.subnets.iter().find(|it| it.id == *id));
+    let mut found: Vec<&FoundSubnet> = match (swept, input.answers.subnets.get(&question)) {
+        (Some(it), _) => vec![it],
+        (None, Some(answer)) => answer.iter().collect(),
+        (None, None) => {
+            lookups.insert(Lookup::Subnets(question));
+            return Ok(None);
+        }
+    };
+    found.sort_by(|one, other| one.id.cmp(&other.id));
+    let mut unfit = Vec::new();
+    for it in found {
+        let name = name_of(observed, &it.id).unwrap_or_else(|| it.id.clone());
+        let elsewhere = vpc_id.filter(|id| *id != it.vpc_id).map(|id| format!("lies in {}, and the cluster in {id}", it.vpc_id));
+        match elsewhere.or_else(|| why_unfit(input, layout, it, &name)) {
+            None => return Ok(Some(name)),
+            Some(why) => unfit.push(format!("{} {why}", it.id)),
+        }
+    }
+    unfit.truncate(NAMED);
+    Err(match unfit.is_empty() {
+        true => Invalid::new(field, none_match("subnet", vpc_id)),
+        false => Invalid::new(field, unfit.join("; ")),
+    })
+}
+
+/// Why the machine cannot be put into a subnet that the user means; `None` when it can.
+fn why_unfit(input: &Input<'_>, layout: &Layout, it: &FoundSubnet, name: &str) -> Option<String> {
+    if let Some(zone) = failure_domain(input).filter(|zone| *zone != it.zone) {
+        return Some(format!("lies in {}, and the machine's failure domain is {zone}", it.zone));
+    }
+    let public = it.public || layout.subnets.iter().any(|role| role.public && role.name == name);
+    if input.aws_machine.spec.public_ip.unwrap_or_default() && !public {
+        return Some("is private, and spec.publicIP asks for a public one".to_owned());
+    }
+    let for_pods = it.tags.get(ASSOCIATION_TAG).map(String::as_str) == Some(FOR_PODS);
+    for_pods.then(|| "is kept for pods by its tags".to_owned())
+}
+
+/// Ids of groups that the user adds. `None`: AWS has to be asked first.
+pub(super) fn additional_groups(
+    input: &Input<'_>,
+    observed: &Observed,
+    lookups: &mut BTreeSet<Lookup>,
+) -> Result<Option<BTreeSet<String>>, Invalid> {
+    let vpc_id = vpc_id(input, observed);
+    let (mut res, mut all_known) = (BTreeSet::new(), true);
     for (n, reference) in input.aws_machine.spec.additional_security_groups.iter().enumerate() {
-        let field = format!("spec.additionalSecurityGroups[{n}].filters");
-        if let Some(id) = &reference.id {
-            res.push(id.clone());
+        res.extend(reference.id.clone());
+        if reference.filters.is_empty() {
             continue;
         }
-        for filter in &reference.filters {
-            if let Some(message) = unknown(filter, &["group-id", "group-name", "vpc-id"]) {
-                return Err(Invalid::new(field, message));
-            }
-        }
-        let matches = |it: &&FoundSecurityGroup| {
-            reference.filters.iter().all(|filter| {
-                any(
-                    filter,
-                    match filter.name.as_str() {
-                        "group-id" => Some(&it.id),
-                        "group-name" => Some(&it.group_name),
-                        "vpc-id" => Some(&it.vpc_id),
-                        name => tag(name, &it.tags),
-                    },
-                )
-            })
+        let question = within(reference.filters.iter().map(asked).collect(), vpc_id);
+        let Some(found) = input.answers.security_groups.get(&question) else {
+            lookups.insert(Lookup::SecurityGroups(question));
+            all_known = false;
+            continue;
         };
-        let found: Vec<_> = input.snapshot.security_groups.iter().filter(|it| Some(it.vpc_id.as_str()) == vpc_id).filter(matches).collect();
-        if found.is_empty() {
-            return Err(Invalid::new(field, "match none of the groups that are known of the cluster; name the group by its id"));
+        let usable: Vec<String> = found.iter().filter(|it| vpc_id.is_none_or(|id| it.vpc_id == id)).map(|it| it.id.clone()).collect();
+        if usable.is_empty() {
+            let field = format!("spec.additionalSecurityGroups[{n}].filters");
+            return Err(Invalid::new(field, none_match("security group", vpc_id)));
         }
-        res.extend(found.into_iter().map(|it| it.id.clone()));
+        res.extend(usable);
     }
-    Ok(res)
+    Ok(all_known.then_some(res))
 }
 
-fn unknown(filter: &Filter, known: &[&str]) -> Option<String> {
-    let fine = filter.name.starts_with("tag:") || known.contains(&filter.name.as_str());
-    (!fine).then(|| format!("filter {:?} is not supported by cluster-operator; use one of tag:NAME, {}", filter.name, known.join(", ")))
+/// The cluster's VPC, as far as anybody says which one that is.
+fn vpc_id<'a>(input: &Input<'a>, observed: &'a Observed) -> Option<&'a str> {
+    let given = Some(input.aws_cluster.spec.network.vpc.id.as_str()).filter(|it| !it.is_empty());
+    let recorded = || input.cluster_record.ids.get(&Vpc::key(MAIN)).map(String::as_str);
+    observed.get(&Vpc::key(MAIN)).map(|it| it.id.as_str()).or(given).or_else(recorded)
 }
 
-fn tag<'a>(name: &str, tags: &'a Tags) -> Option<&'a String> {
-    tags.get(name.strip_prefix("tag:")?)
+fn asked(filter: &WrittenFilter) -> Filter {
+    Filter { name: filter.name.clone(), values: filter.values.clone() }
 }
 
-fn any(filter: &Filter, have: Option<&String>) -> bool {
-    have.is_some_and(|have| filter.values.contains(have))
+/// What lies in another VPC is of no use to an instance, whatever it is called. Who says himself which VPC he means is not gainsaid.
+fn within(mut question: Vec<Filter>, vpc_id: Option<&str>) -> Vec<Filter> {
+    if !question.iter().any(|it| it.name == VPC_ID) {
+        question.extend(vpc_id.map(|id| Filter::new(VPC_ID, id)));
+    }
+    question
+}
+
+fn none_match(what: &str, vpc_id: Option<&str>) -> String {
+    format!("there is no such {what} in {}", vpc_id.unwrap_or("this region"))
+}
+
+fn name_of(observed: &Observed, subnet: &str) -> Option<String> {
+    observed.iter().find(|(key, it)| key.kind == Kind::Subnet && it.id == subnet).map(|(key, _)| key.name.clone())
 }
 
 /// Which image is to be asked for; `None` when its id says all that is needed.

@@ -13,6 +13,8 @@ pub struct Instance {
     pub groups: BTreeSet<String>,
     /// Ids of groups that the user added by id or filter.
     pub additional_groups: BTreeSet<String>,
+    /// Ids of groups that the user added once, and that are to be taken away. Empty as seen.
+    pub removed_groups: BTreeSet<String>,
     /// A public instance comes after this attached gateway.
     pub internet_gateway: Option<String>,
     /// The secret its user data fetches, if any.
@@ -77,6 +79,8 @@ pub struct InstanceStatus {
     pub private_dns_name: Option<String>,
     pub public_ip: Option<String>,
     pub public_dns_name: Option<String>,
+    /// Ids of its first network interface and of the volumes that go with it: they carry its tags.
+    pub parts: BTreeSet<String>,
 }
 
 /// Bootstrap data in Secrets Manager, split into parts. Recorded on the AWSMachine before it is made; AWS is not asked for it.
@@ -108,9 +112,10 @@ impl Instance {
         res.extend(self.secret.iter().map(Secret::key));
         res
     }
-    /// A machine is never changed in place, but for its additional groups: Cluster API replaces it.
+    /// A machine is never changed in place, but for the groups that its user adds and takes away: Cluster API replaces it.
     pub(super) fn satisfied_by(&self, seen: &Self) -> bool {
-        self.additional_groups.is_subset(&seen.additional_groups)
+        // What is to be taken away may be there though no read shows it yet.
+        self.removed_groups.is_empty() && self.additional_groups.is_subset(&seen.additional_groups)
     }
     pub(super) fn immutable(&self, _: &Self) -> Option<&'static str> {
         None

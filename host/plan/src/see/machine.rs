@@ -3,9 +3,12 @@
 
 use std::collections::BTreeSet;
 
-use super::{API_SERVER, Scope, cluster};
+use super::{API_SERVER, MAIN, Scope, cluster};
 use crate::token::client_token;
-use crate::{FoundInstance, Instance, Key, Kind, LoadBalancer, Observed, Owner, Record, Resource, Secret, Seen, Snapshot, State, Target};
+use crate::{
+    Answers, FoundInstance, Instance, Key, Kind, LoadBalancer, Observed, Owner, Record, Resource, Secret, Seen, Snapshot, State, Subnet,
+    Target,
+};
 
 /// What one machine sees. `wants_secret`: whether its bootstrap data should be in Secrets Manager; a secret that is on its way counts as
 /// absent then, and as something to delete otherwise.
@@ -27,6 +30,7 @@ pub fn machine(snapshot: &Snapshot, scope: &Scope, record: &Record, name: &str, 
         }
     }
     let Some(found) = instance(snapshot, record, &scope.id, name) else { return res };
+    lies_in(&mut res, found);
     let state = match found.status.state.as_str() {
         "pending" => Some(State::Creating),
         "shutting-down" => Some(State::Deleting),
@@ -75,6 +79,29 @@ pub fn instance<'a>(snapshot: &'a Snapshot, record: &Record, cluster_id: &str, n
     snapshot.instances.iter().find(|it| it.client_token.as_ref() == Some(&token))
 }
 
+/// The subnets that the user means by filters or id and that no sweep shows, since the cluster does not list them.
+pub(crate) fn looked_up(observed: &mut Observed, answers: &Answers) {
+    for it in answers.subnets.values().flatten() {
+        let is = Subnet { name: it.id.clone(), vpc: MAIN.into(), zone: it.zone.clone(), cidr: it.cidr.clone(), public: it.public };
+        brought(observed, &it.id, it.state, is);
+    }
+}
+
+/// An instance may lie in a subnet that no sweep shows. That the subnet is there follows from the instance.
+fn lies_in(observed: &mut Observed, found: &FoundInstance) {
+    let Some(id) = &found.subnet_id else { return };
+    let is = Subnet { name: id.clone(), vpc: MAIN.into(), zone: found.status.zone.clone(), cidr: String::new(), public: false };
+    brought(observed, id, State::Ready, is);
+}
+
+fn brought(observed: &mut Observed, id: &str, state: State, is: Subnet) {
+    if observed.iter().any(|(key, it)| key.kind == Kind::Subnet && it.id == id) {
+        return;
+    }
+    let seen = Seen { id: id.to_owned(), owner: Owner::User, state, is: is.into(), tags: None, others: Vec::new(), note: None };
+    observed.insert(seen.is.key(), seen);
+}
+
 fn seen_instance(found: &FoundInstance, observed: &Observed, name: &str) -> Instance {
     let role = |kind: Kind, id: &str| observed.iter().find(|(key, it)| key.kind == kind && it.id == id).map(|(key, _)| key.name.clone());
     let (mut groups, mut additional_groups) = (BTreeSet::new(), BTreeSet::new());
@@ -90,6 +117,7 @@ fn seen_instance(found: &FoundInstance, observed: &Observed, name: &str) -> Inst
         subnet: role(Kind::Subnet, subnet).unwrap_or_else(|| subnet.to_owned()),
         groups,
         additional_groups,
+        removed_groups: BTreeSet::new(),
         internet_gateway: None,
         secret: None,
         launch: None,

@@ -11,10 +11,10 @@ use crds::conditions::{PAUSED, READY, reason};
 use crds::status::{FailureDomain, Initialization};
 
 use super::condition::{Said, lacking, merge, paused, paused_said, problem, was_said};
-use crate::cluster::{Decision, Input, deleting, load_balancer_kind};
+use crate::cluster::{Decision, Input, deleting, egress, load_balancer_kind};
 use crate::iam::check::{Finding, Status};
 use crate::see::{API_SERVER, GROUP_ROLES, MAIN};
-use crate::{Key, Kind, LoadBalancer, NatGateway, Outcome, Owner, Plan, Problem, Resource, SecurityGroup, Seen, State, Vpc};
+use crate::{Key, Kind, LoadBalancer, Outcome, Owner, Plan, Problem, Resource, SecurityGroup, Seen, State, Vpc};
 
 /// Condition while the object is being deleted.
 const DELETING: &str = "Deleting";
@@ -181,12 +181,11 @@ fn network(it: &Cluster<'_>) -> NetworkStatus {
         arn: if it.id.starts_with("arn:") { it.id.clone() } else { String::new() },
         dns_name: it.dns_name.clone(),
     });
-    let addresses = observed.iter().filter(|(key, _)| key.kind == Kind::ElasticIp && observed.contains_key(&NatGateway::key(&key.name)));
     NetworkStatus {
         vpc,
         subnets: subnets.collect(),
         security_groups: groups.collect(),
         api_server_elb: api_server_elb.unwrap_or_default(),
-        nat_gateways_ips: addresses.filter_map(|(_, seen)| seen.note.clone()).collect(),
+        nat_gateways_ips: egress::addresses(it.input.snapshot, observed),
     }
 }

@@ -71,7 +71,16 @@ impl World {
         let subnet = self.truth.subnets.iter().find(|subnet| ids.get(&Subnet::key(&it.subnet)) == Some(&subnet.id)).cloned();
         let Some(subnet) = subnet.filter(|_| !self.truth.nat_gateways.iter().any(|it| it.id == id)) else { return };
         let (id, state, subnet_id) = (id.to_owned(), State::Deleting, subnet.id);
-        let deleted = FoundNatGateway { id: id.clone(), vpc_id: subnet.vpc_id, subnet_id, allocation_id: None, state, failure: None, tags };
+        let deleted = FoundNatGateway {
+            id: id.clone(),
+            vpc_id: subnet.vpc_id,
+            subnet_id,
+            allocation_id: None,
+            public_ips: Vec::new(),
+            state,
+            failure: None,
+            tags,
+        };
         self.truth.nat_gateways.push(deleted);
         self.pending.insert(id, SLOW);
     }
@@ -118,8 +127,18 @@ impl World {
             return Err("Resource.AlreadyAssociated");
         }
         address.association_id = Some(format!("assoc-{id}"));
+        let public_ips = vec![address.public_ip.clone()];
         let (state, failure, allocation_id) = (State::Creating, None, Some(allocation));
-        self.truth.nat_gateways.push(FoundNatGateway { id: id.clone(), vpc_id, subnet_id, allocation_id, state, failure, tags });
+        self.truth.nat_gateways.push(FoundNatGateway {
+            id: id.clone(),
+            vpc_id,
+            subnet_id,
+            allocation_id,
+            public_ips,
+            state,
+            failure,
+            tags,
+        });
         self.pending.insert(id.clone(), SLOW);
         Ok(id)
     }
@@ -225,6 +244,7 @@ impl World {
             Resource::RouteTable(it) => self.route(id, it, ids)?,
             Resource::SecurityGroupRules(it) => self.authorize(it, ids)?,
             Resource::LoadBalancer(it) => self.configure(id, it)?,
+            Resource::Instance(it) => self.modify_interface(id, it, ids)?,
             _ => return Err("InvalidAction"),
         }
         Ok(id.to_owned())

@@ -23,6 +23,8 @@ pub struct Fleet {
     /// What was asked for by its id and found.
     found: BTreeSet<String>,
     deleting_vpcs: BTreeSet<String>,
+    /// VPCs whose NAT gateways sweeps show though they carry no tag.
+    pub nat_gateways_of: BTreeSet<String>,
     pub finished: bool,
 }
 
@@ -37,6 +39,7 @@ impl Fleet {
             absent: BTreeMap::new(),
             found: BTreeSet::new(),
             deleting_vpcs: BTreeSet::new(),
+            nat_gateways_of: BTreeSet::new(),
             finished: false,
         }
     }
@@ -82,6 +85,8 @@ impl Fleet {
         let tagged = |it: &FoundVpc| it.tags.keys().any(|key| key.starts_with(CLUSTER_TAG_PREFIX));
         let given = &self.aws_cluster.spec.network.vpc.id;
         res.vpcs.retain(|it| tagged(it) || it.id == *given || self.found.contains(&it.id));
+        res.nat_gateways.retain(|it| !it.tags.is_empty() || self.nat_gateways_of.contains(&it.vpc_id));
+        res.nat_gateways_read = self.nat_gateways_of.clone();
         res
     }
 
@@ -114,7 +119,32 @@ impl Fleet {
         self.decide_machine_with(world, name, &snapshot)
     }
 
+    /// With everything answered that is asked for.
     pub fn decide_machine_with(&self, world: &mut World, name: &str, snapshot: &Snapshot) -> machine::Decision {
+        let mut answers = Answers::default();
+        loop {
+            let decision = self.decide_machine_knowing(world, name, snapshot, &answers);
+            if decision.lookups.is_empty() {
+                return decision;
+            }
+            for lookup in decision.lookups {
+                match lookup {
+                    Lookup::Subnets(filters) => drop(answers.subnets.insert(filters.clone(), world.subnets(&filters))),
+                    Lookup::SecurityGroups(filters) => {
+                        drop(answers.security_groups.insert(filters.clone(), world.security_groups(&filters)));
+                    }
+                }
+            }
+        }
+    }
+
+    /// Before anything is answered.
+    pub fn decide_machine_at_first(&self, world: &mut World, name: &str) -> machine::Decision {
+        let snapshot = self.snapshot(world);
+        self.decide_machine_knowing(world, name, &snapshot, &Answers::default())
+    }
+
+    fn decide_machine_knowing(&self, world: &mut World, name: &str, snapshot: &Snapshot, answers: &Answers) -> machine::Decision {
         let random = format!("{:032x}", world.random());
         let (machine, aws_machine) = &self.machines[name];
         let record = Record::of_machine(aws_machine).expect("a record");
@@ -128,6 +158,7 @@ impl Fleet {
             cluster_record: &cluster_record,
             bootstrap: Some(&self.bootstrap),
             image: Some(&image),
+            answers,
             snapshot,
             record: &record,
             hold: None,
@@ -148,6 +179,7 @@ impl Fleet {
         let decision = self.decide(world);
         assert_eq!(decision.invalid, None);
         self.deleting_vpcs = decision.interest.deleting_vpcs.clone();
+        self.nat_gateways_of = decision.interest.nat_gateways_of.clone();
         self.patch_cluster(&decision.record);
         if let Some(outcomes) = self.act(world, &decision.plan) {
             self.patch_cluster(&decision.record.after(&decision.plan, &outcomes));

@@ -36,6 +36,8 @@ impl World {
             tags: Tags::new(),
         };
         self.truth.network_interfaces.push(interface);
+        let volume = format!("vol-of-{id}");
+        self.parts.insert(volume.clone(), tags.clone());
         let status = InstanceStatus {
             state: "pending".into(),
             zone: subnet.zone.clone(),
@@ -43,6 +45,7 @@ impl World {
             private_dns_name: Some(format!("ip-10-0-0-{}.ec2.internal", self.next % 250)),
             public_ip: None,
             public_dns_name: None,
+            parts: [volume].into(),
         };
         self.truth.instances.push(FoundInstance {
             id: id.clone(),
@@ -57,6 +60,20 @@ impl World {
         });
         self.pending.insert(id.clone(), SLOW);
         Ok(id)
+    }
+
+    /// Groups of the instance's first interface.
+    pub(super) fn modify_interface(&mut self, id: &str, it: &Instance, ids: &Ids) -> Result<(), &'static str> {
+        let core = it.groups.iter().map(|name| ids.get(&SecurityGroup::key(name)).cloned().ok_or("MissingParameter"));
+        let mut groups = core.collect::<Result<std::collections::BTreeSet<_>, _>>()?;
+        groups.extend(it.additional_groups.clone());
+        if groups.iter().any(|id| !self.truth.security_groups.iter().any(|it| it.id == *id)) {
+            return Err("InvalidGroup.NotFound");
+        }
+        let instance = self.truth.instances.iter_mut().find(|it| it.id == id).ok_or("InvalidInstanceID.NotFound")?;
+        instance.groups.retain(|id| !it.removed_groups.contains(id));
+        instance.groups.extend(groups);
+        if instance.groups.is_empty() { Err("InvalidParameterValue") } else { Ok(()) }
     }
 
     pub(super) fn register(&mut self, it: &Target, ids: &Ids) -> Result<String, &'static str> {

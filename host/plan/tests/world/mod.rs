@@ -6,6 +6,7 @@
 mod create;
 mod delete;
 pub mod driver;
+mod lookup;
 pub mod machines;
 pub mod objects;
 
@@ -54,6 +55,10 @@ pub struct World {
     pub secrets: BTreeMap<String, Vec<u8>>,
     /// Load balancers, also removed ones, by id, whose target group is there.
     pub target_groups: BTreeSet<String>,
+    /// Tags of instances' volumes, by id.
+    pub parts: BTreeMap<String, Tags>,
+    /// Ids of subnets and groups that users made and no sweep shows.
+    pub unlisted: BTreeSet<String>,
     pub faults: Faults,
     /// Every call that changed something or was to: key, and how it ended.
     pub log: Vec<(String, Outcome)>,
@@ -75,6 +80,8 @@ impl World {
             fading: BTreeMap::new(),
             secrets: BTreeMap::new(),
             target_groups: BTreeSet::new(),
+            parts: BTreeMap::new(),
+            unlisted: BTreeSet::new(),
             faults,
             log: Vec::new(),
             next: 0,
@@ -126,6 +133,8 @@ impl World {
             balancer.tags = None;
         }
         res.security_groups.retain(|it| deleting.contains(&it.vpc_id) || !it.tags.is_empty());
+        res.subnets.retain(|it| !self.unlisted.contains(&it.id));
+        res.security_groups.retain(|it| !self.unlisted.contains(&it.id));
         res.absent = asked.clone();
         res
     }
@@ -238,14 +247,18 @@ impl World {
         match action {
             Action::Create { is, tags, ids, client_token } => self.create(is, tags, ids, client_token.as_ref()),
             Action::Update { id, is, ids, .. } => self.update(id, is, ids),
-            Action::Tag { id, tags, .. } => self.tag(id, tags),
+            Action::Tag { id, parts, tags, untag, .. } => self.tag(id, parts, tags, untag),
             Action::Delete { id, is, ids } => self.delete(id, is, ids),
             Action::Confirm { id, .. } => Ok(id.clone()),
         }
     }
 
-    fn tag(&mut self, id: &str, tags: &Tags) -> Result<String, &'static str> {
+    fn tag(&mut self, id: &str, parts: &BTreeSet<String>, tags: &Tags, untag: &BTreeSet<String>) -> Result<String, &'static str> {
         let truth = &mut self.truth;
+        let change = |it: &mut Tags| {
+            it.extend(tags.clone());
+            it.retain(|key, _| !untag.contains(key));
+        };
         let of = truth
             .vpcs
             .iter_mut()
@@ -259,7 +272,10 @@ impl World {
             .chain(truth.instances.iter_mut().map(|it| (&it.id, &mut it.tags)))
             .find(|(other, _)| *other == id)
             .map(|(_, tags)| tags);
-        of.ok_or("InvalidID.NotFound")?.extend(tags.clone());
+        change(of.ok_or("InvalidID.NotFound")?);
+        for part in parts {
+            change(self.parts.get_mut(part).ok_or("InvalidVolume.NotFound")?);
+        }
         Ok(id.to_owned())
     }
 

@@ -1,0 +1,33 @@
+//! Asks AWS what a decision about a machine needs to know: which image it boots, and which subnets and groups its user means. What is asked
+//! is decided in `plan`; how long an answer counts for all machines, the leaf knows.
+
+use plan::Lookup;
+use plan::machine::Decision;
+use tokio::time::Instant;
+
+use super::Seen;
+use crate::controller::refusals::Refusals;
+
+/// Answers, for the rest of this look, what the decision asks for. What was refused a moment ago is not asked for again.
+pub(super) async fn look_up(seen: &mut Seen, decision: &Decision, refusals: &mut Refusals) {
+    if !refusals.may_look_up(Instant::now()) {
+        return;
+    }
+    let mut learned = Ok(());
+    if let Some(query) = &decision.needs_image {
+        match seen.region.image(query).await {
+            Ok(image) => seen.image = Some(image),
+            Err(problem) => learned = Err(problem),
+        }
+    }
+    for lookup in &decision.lookups {
+        let answered = match lookup {
+            Lookup::Subnets(filters) => seen.region.subnets(filters).await.map(|it| drop(seen.answers.subnets.insert(filters.clone(), it))),
+            Lookup::SecurityGroups(filters) => {
+                seen.region.security_groups(filters).await.map(|it| drop(seen.answers.security_groups.insert(filters.clone(), it)))
+            }
+        };
+        learned = learned.and(answered);
+    }
+    refusals.learn_lookup(learned, Instant::now());
+}
