@@ -132,6 +132,16 @@ async fn tag(region: &Inner, key: &Key, id: &str, parts: &BTreeSet<String>, tags
         Kind::RouteTable => tagged!(FoundRouteTable, RouteTables),
         Kind::SecurityGroup => tagged!(FoundSecurityGroup, SecurityGroups),
         Kind::Instance => tagged!(FoundInstance, Instances),
+        Kind::LoadBalancer => {
+            // No sweep reads their tags, so what was read once is kept right here.
+            for deleting in region.state().world.base_mut().deleting.values_mut() {
+                deleting.tags.get_mut(id).into_iter().for_each(|it| it.extend(tags.clone()));
+            }
+            let read = if id.starts_with("arn:") { Read::LoadBalancers } else { Read::ClassicLoadBalancers };
+            let tags = tags.clone();
+            region
+                .record(read, changed::<plan::FoundLoadBalancer>(id, move |it| it.tags.iter_mut().for_each(|it| it.extend(tags.clone()))));
+        }
         _ => {}
     }
     Ok(())

@@ -134,6 +134,14 @@ async fn a_paused_cluster_is_left_alone(bed: &Bed, cluster: &Cluster) -> Result<
         Ok(())
     })
     .await?;
+    let from = bed.emulator().calls(0).await?.next;
+    tokio::time::sleep(std::time::Duration::from_secs(15)).await;
+    let calls = bed.emulator().calls(from).await?.calls;
+    let again =
+        calls.iter().filter(|it| it.action.ends_with("Tags") && it.write && it.caller.as_deref().is_some_and(|it| it.contains("operator")));
+    // Other clusters tag what they make as they make it, and nothing later.
+    let again: Vec<&str> = again.map(|it| it.action.as_str()).collect();
+    ensure!(again.len() <= 4, "tags are written again and again: {again:?}");
     passed("a paused cluster is left alone until the pause is over");
     Ok(())
 }
