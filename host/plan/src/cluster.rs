@@ -21,7 +21,7 @@ use crate::leftover::Collected;
 use crate::see::Scope;
 use crate::token::derive;
 use crate::{
-    Desired, Interest, Invalid, LoadBalancer, LoadBalancerKind, Observed, Owner, Part, Plan, Question, Read, Record, Rule,
+    Desired, FoundLoadBalancer, Interest, Invalid, LoadBalancer, LoadBalancerKind, Observed, Owner, Part, Plan, Question, Read, Record, Rule,
     SecurityGroupRules, Snapshot, Source, State, Timestamp, Vpc, plan, proven_from, see, trusted_from,
 };
 
@@ -35,6 +35,9 @@ pub(crate) use tag::common;
 /// What shows a cluster's network.
 const NETWORK: [Read; 7] =
     [Read::Vpcs, Read::Subnets, Read::InternetGateways, Read::NatGateways, Read::Addresses, Read::RouteTables, Read::SecurityGroups];
+
+/// Seconds after which a load balancer that stands in the way is looked at again.
+const LOOK_AGAIN: f64 = 30.0;
 
 /// What the infrastructure of a cluster is decided from.
 pub struct Input<'a> {
@@ -206,10 +209,26 @@ fn delete(input: &Input<'_>, record: Record, observed: Observed) -> Decision {
     let stopped = input.aws_cluster.metadata.deletion_timestamp.as_ref().map(|it| it.0.as_second() as f64);
     let mut plan = ask(input, &Desired::new(), &observed, &record, stopped);
     make_sure(&mut plan, input);
+    if let Some(vpc) = vpc {
+        look_again(&mut plan, input, &vpc.id);
+    }
     let finished = plan.actions.is_empty() && plan.waiting.is_empty() && plan.blocked.is_empty();
     interest.reads = plan.awaits.clone();
     let record = record.before(&plan, input.now, input.snapshot.since);
     Decision { plan, record, observed, interest, finished, ..Decision::default() }
+}
+
+/// Load balancers of others that stand in the way often go by themselves, and nobody tells when.
+fn look_again(plan: &mut Plan, input: &Input<'_>, vpc_id: &str) {
+    let kinds = [(Read::ClassicLoadBalancers, true), (Read::LoadBalancers, false)];
+    for (read, classic) in kinds.into_iter().filter(|_| !plan.blocked.is_empty()) {
+        let of_kind = |it: &FoundLoadBalancer| (it.kind == LoadBalancerKind::Classic) == classic;
+        let is_there = input.snapshot.load_balancers.iter().any(|it| it.vpc_id == vpc_id && of_kind(it));
+        let is_old = input.snapshot.read_at.get(&read).is_some_and(|began| input.now - began >= LOOK_AGAIN);
+        if is_there && is_old {
+            plan.awaits.insert(read);
+        }
+    }
 }
 
 /// What an earlier process made shortly before may not be seen yet, and then it would stay for ever.
