@@ -21,8 +21,8 @@ use crate::leftover::Collected;
 use crate::see::Scope;
 use crate::token::derive;
 use crate::{
-    Desired, FoundLoadBalancer, Interest, Invalid, LoadBalancer, LoadBalancerKind, Observed, Owner, Part, Plan, Question, Read, Record, Rule,
-    SecurityGroupRules, Snapshot, Source, State, Timestamp, Vpc, plan, proven_from, see, trusted_from,
+    Desired, FoundLoadBalancer, Interest, Invalid, LoadBalancer, LoadBalancerKind, Observed, Owner, Part, Plan, Question, Read, Record,
+    Rule, SecurityGroupRules, Snapshot, Source, State, Timestamp, Vpc, plan, proven_from, see, trusted_from,
 };
 
 pub use desired::desired;
