@@ -153,8 +153,9 @@ impl Question<'_> {
             let reason = format!("found more than one: {}, {others}; remove those that are not in use", seen.id);
             return res.blocked.push((key.clone(), reason));
         }
-        if guard(key.kind) == Guard::Token && seen.owner == Owner::Mine && self.record.intents.contains_key(key) {
-            // Whatever becomes of it: with the same token, AWS would answer with this one for ever.
+        let is_over = matches!(seen.state, State::Failed | State::Deleting);
+        if is_over && guard(key.kind) == Guard::Token && seen.owner == Owner::Mine && self.record.intents.contains_key(key) {
+            // With the same token, AWS would answer with this one for ever. What is well keeps its token: a read may hide it once more.
             res.close.push(key.clone());
         }
         match seen.state {
