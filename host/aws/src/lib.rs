@@ -10,6 +10,7 @@ mod calls;
 mod connect;
 mod efs;
 mod errors;
+mod fresh;
 mod iam;
 mod kinds;
 mod ledger;

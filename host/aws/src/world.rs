@@ -8,6 +8,7 @@ use plan::{
     Snapshot, Tags, Timestamp,
 };
 
+use crate::fresh::Fresh;
 use crate::ledger::{Amendment, Ledger};
 
 /// How long it counts that something was not there, in seconds.
@@ -68,6 +69,7 @@ pub(crate) struct Memory {
 #[derive(Default)]
 pub(crate) struct World {
     base: Base,
+    fresh: Fresh,
     ledger: Ledger,
     memory: Memory,
     /// All three together, as long as nothing but amendments came since: most of a region is the same from one write to the next.
@@ -167,9 +169,10 @@ impl World {
         self.shown.get_or_insert_with(build).clone()
     }
 
-    /// After `reads`, which began at `began`, were put into the base: forgets what they show or overrule.
+    /// After `reads`, which began at `began`, were put into the base: adds what they hid, and forgets what they show or overrule.
     pub fn settle(&mut self, reads: &[Read], began: Timestamp) {
         self.shown = None;
+        self.fresh.keep(reads, began, &mut self.base.snapshot);
         let mut scratch = self.base.snapshot();
         for read in reads {
             self.base.snapshot.read_at.insert(*read, began);

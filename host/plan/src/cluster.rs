@@ -251,7 +251,7 @@ fn remember(record: &mut Record, input: &Input<'_>, observed: &Observed) {
     for key in [Vpc::key(see::MAIN), balancer.clone()] {
         let seen = observed.get(&key).filter(|it| it.owner == Owner::Mine && it.others.is_empty());
         if let Some(seen) = seen.filter(|it| it.state == State::Ready) {
-            record.ids.insert(key, seen.id.clone());
+            record.remember(key, &seen.id, input.now, input.snapshot.since);
         }
     }
     let Some(seen) = observed.get(&balancer).filter(|it| it.owner == Owner::Mine && it.state == State::Ready) else { return };

@@ -43,9 +43,9 @@ pub(crate) fn trusted_from(snapshot: &Snapshot, record: &Record) -> Timestamp {
 }
 
 /// From when on a read by its id that does not find it proves that something recorded is no more: reads lack for a while what was made, and
-/// neither what an earlier process was told of that is known here, nor what an attempt without an answer made.
+/// that was before it was recorded. Where nobody wrote down when that was, it was before this process began.
 pub(crate) fn proven_from(snapshot: &Snapshot, record: &Record) -> Timestamp {
-    record.created.map_or(snapshot.since, |it| it.at.max(snapshot.since)) + READ_LAG
+    record.created.map_or(snapshot.since, |it| it.at) + READ_LAG
 }
 
 /// Whether something recorded is no more, beyond doubt.

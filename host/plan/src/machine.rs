@@ -18,8 +18,7 @@ use crate::cluster::{Layout, is_external, load_balancer_reads};
 use crate::see::Scope;
 use crate::{
     Action, Answers, Desired, FoundInstance, Image, ImageQuery, Instance, Interest, Invalid, LoadBalancer, Lookup, Observed, Part, Plan,
-    Question, READ_LAG, Read, Record, Resource, Secret, Settled, Snapshot, Subnet, Target, Timestamp, is_gone, plan, proven_from, see,
-    trusted_from,
+    Question, READ_LAG, Read, Record, Resource, Secret, Snapshot, Subnet, Target, Timestamp, is_gone, plan, proven_from, see, trusted_from,
 };
 
 pub use hold::{Hold, hold};
@@ -206,10 +205,8 @@ fn clone<'a>(input: &Input<'a>) -> Input<'a> {
 
 /// The instance was made: it is this machine's for good.
 fn adopt(record: &mut Record, name: &str, found: &FoundInstance, input: &Input<'_>) {
-    if record.intents.remove(&Instance::key(name)).is_some() {
-        record.created = Some(Settled::now(input.now, input.snapshot.since, record.created));
-    }
-    record.ids.insert(Instance::key(name), found.id.clone());
+    record.intents.remove(&Instance::key(name));
+    record.remember(Instance::key(name), &found.id, input.now, input.snapshot.since);
     if record.provider_id.is_none() && !found.status.zone.is_empty() {
         record.provider_id = Some(format!("aws:///{}/{}", found.status.zone, found.id));
     }

@@ -17,7 +17,7 @@ pub const RECORDED_ANNOTATION: &str = "cluster.kurator.dev/recorded";
 /// Annotation of an AWSCluster: the availability zones that were chosen for it, separated by commas.
 pub const ZONES_ANNOTATION: &str = "cluster.kurator.dev/zones";
 
-/// Annotation of AWSClusters and AWSMachines: when the latest creation was settled, since when the process acts that settled it, and, while that
+/// Annotation of AWSClusters and AWSMachines: when the latest creation was settled or recorded, since when the process acts that settled it, and, while that
 /// matters, until when reads may lack what processes before that one made; all in seconds since 1970.
 pub const CREATED_ANNOTATION: &str = "cluster.kurator.dev/created";
 
@@ -32,7 +32,7 @@ pub struct Record {
     pub ids: BTreeMap<Key, String>,
     /// Creations that were begun and whose outcome is not settled.
     pub intents: BTreeMap<Key, Intent>,
-    /// The latest of them that was settled: reads that begin soon after may still lack what it made.
+    /// The latest of them that was settled, or whose outcome was recorded: reads that begin soon after may still lack what it made.
     pub created: Option<Settled>,
     /// Host and port of the API of a cluster.
     pub endpoint: Option<(String, i32)>,
@@ -44,7 +44,7 @@ pub struct Record {
     pub applied: Applied,
 }
 
-/// When a creation was settled, and by whom.
+/// When a creation was settled or recorded, and by whom.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Settled {
     pub at: Timestamp,
@@ -175,6 +175,13 @@ impl Record {
         let mut annotations = self.creation_annotations();
         annotations.extend(self.applied.annotations(&have));
         patch(&have, annotations, spec, it.metadata.resource_version.as_deref())
+    }
+
+    /// It was made, and is not made again; `since`: when this process began to act.
+    pub(crate) fn remember(&mut self, key: Key, id: &str, now: Timestamp, since: Timestamp) {
+        if self.ids.insert(key, id.to_owned()).is_none_or(|before| before != id) {
+            self.created = Some(Settled::now(now, since, self.created));
+        }
     }
 
     /// What has to be on the object before the plan is carried out.

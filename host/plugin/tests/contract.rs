@@ -6,6 +6,8 @@ use plan::contract::{
 };
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
+use sha2::{Digest, Sha256};
+use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -191,4 +193,42 @@ fn every_schema_is_one_of_these() {
         subnets.json
         tls.certificate.v1.json"#]]
     .assert_eq(&names.join("\n"));
+}
+
+/// Files below a folder of `wit/`, by their paths in it.
+fn files(folder: &str) -> BTreeMap<String, Vec<u8>> {
+    let of = |inside: &str| {
+        let path = wit(folder).join(inside);
+        let entries = fs::read_dir(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
+        let names = entries.map(|entry| entry.expect("it can be read").file_name().to_string_lossy().into_owned());
+        names.map(|name| format!("{inside}{name}")).collect::<Vec<_>>()
+    };
+    let paths = ["", "facts/", "steps/"].into_iter().flat_map(of).filter(|it| it.ends_with(".json") || it.ends_with(".wit"));
+    paths.map(|path| (path.clone(), fs::read(wit(folder).join(&path)).expect("it can be read"))).collect()
+}
+
+#[test]
+fn a_released_version_never_changes() {
+    let mut hasher = Sha256::new();
+    for (path, content) in files("released/0.1.0") {
+        hasher.update(format!("{path} {}\n", content.len()));
+        hasher.update(content);
+    }
+    expect_test::expect![[]].assert_eq(&base16(&hasher.finalize()));
+}
+
+#[test]
+fn what_was_released_is_still_so() {
+    let current = files("");
+    let moved_on = !String::from_utf8_lossy(&current["cluster-plugin.wit"]).contains("package kurator:cluster-plugin@0.1.0;");
+    for (path, content) in files("released/0.1.0") {
+        // Steps and facts only ever get company; the package changes with its version.
+        if path != "cluster-plugin.wit" || !moved_on {
+            assert!(current.get(&path) == Some(&content), "{path} was released and is frozen: give what changes a new name or version");
+        }
+    }
+}
+
+fn base16(bytes: &[u8]) -> String {
+    bytes.iter().map(|it| format!("{it:02x}")).collect()
 }

@@ -1,15 +1,13 @@
 //! Random lives: whatever users, add-ons and accidents do in whatever order, a cluster ends as its spec says, and deleting it leaves nothing
 //! but what others put there.
 
-mod world;
-
 use std::collections::{BTreeMap, BTreeSet};
 
+use crate::world::driver::Fleet;
+use crate::world::{Faults, World};
 use plan::cluster::AddOnRule;
 use plan::{FoundSource, Rule, Source};
 use serde_json::json;
-use world::driver::Fleet;
-use world::{Faults, World};
 
 /// Something that happens.
 #[derive(Clone, Debug)]
@@ -132,7 +130,7 @@ fn a_cluster_ends_as_its_spec_says() {
 
 fn live(seed: u64) {
     let mut random = numbers(seed + 1);
-    let faults = Faults { throttled: 5, lost_request: 4, lost_reply: 6, crash: 4, failed_start: 10, lag: 2 };
+    let faults = Faults { throttled: 5, lost_request: 4, lost_reply: 6, crash: 4, failed_start: 10, lag: 2, swing: true };
     let mut world = World::new(seed, faults);
     let mut fleet = Fleet::new("prod", json!({}));
     let mut events = Vec::new();

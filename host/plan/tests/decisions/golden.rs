@@ -1,11 +1,9 @@
 //! Plans as text, wave by wave: what is asked of AWS for typical clusters and machines, in the order in which it can be done.
 
-mod world;
-
+use crate::world::driver::Fleet;
+use crate::world::{Faults, World};
 use expect_test::{Expect, expect};
 use serde_json::json;
-use world::driver::Fleet;
-use world::{Faults, World};
 
 /// All waves until nothing is left to do, without those in which nothing is done.
 fn waves(fleet: &mut Fleet, world: &mut World) -> String {

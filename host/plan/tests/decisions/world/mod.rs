@@ -1,8 +1,6 @@
 //! A pretend AWS with rules of its own: what it refuses follows from what AWS documents, never from what the planner says comes after what.
 //! Time goes only when a test says so. It answers by value and keeps no secret from the test.
 
-#![allow(dead_code, reason = "each test binary uses another part of it")]
-
 mod create;
 mod delete;
 pub mod driver;
@@ -13,6 +11,14 @@ pub mod objects;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use plan::*;
+
+/// The lists of a snapshot that a read may be behind with.
+macro_rules! kinds {
+    ($then:ident) => {
+        $then!(vpcs subnets internet_gateways nat_gateways addresses route_tables security_groups instances load_balancers network_interfaces)
+    };
+}
+const KINDS: usize = 10;
 
 /// Seconds that pass from one look to the next.
 pub const TICK: f64 = 5.0;
@@ -36,6 +42,8 @@ pub struct Faults {
     pub failed_start: u32,
     /// Looks by which reads are behind.
     pub lag: usize,
+    /// Each kind's read is behind by another number of looks every time, up to as many.
+    pub swing: bool,
 }
 
 /// The pretend AWS.
@@ -44,8 +52,13 @@ pub struct World {
     pub truth: Snapshot,
     /// What reads showed at earlier looks, latest last.
     past: VecDeque<Snapshot>,
+    /// Says for each kind how far its reads are behind now.
+    swings: [u64; KINDS],
     /// Ids that successful writes of this process touched, and when.
     ledger: Vec<(String, f64)>,
+    /// What reads showed this process lately, and when each id was shown first.
+    shown: Snapshot,
+    first_shown: BTreeMap<String, f64>,
     /// What each client token made.
     tokens: BTreeMap<String, String>,
     /// Looks that something still takes, by id.
@@ -74,7 +87,10 @@ impl World {
             now: START,
             truth,
             past: VecDeque::new(),
+            swings: [0; KINDS],
             ledger: Vec::new(),
+            shown: Snapshot::default(),
+            first_shown: BTreeMap::new(),
             tokens: BTreeMap::new(),
             pending: BTreeMap::new(),
             fading: BTreeMap::new(),
@@ -110,16 +126,28 @@ impl World {
 
     /// What AWS answers to a read, which may be behind.
     pub fn read(&self) -> Snapshot {
-        let behind = self.past.len().saturating_sub(1 + self.faults.lag);
-        match self.past.get(behind).filter(|_| self.faults.lag > 0) {
-            Some(earlier) => earlier.clone(),
-            None => self.truth.clone(),
+        let mut res = self.truth.clone();
+        let lag = self.faults.lag;
+        let earlier = |random: u64| {
+            let behind = if self.faults.swing { random as usize % (lag + 1) } else { lag };
+            let at = self.past.len().saturating_sub(1 + behind);
+            self.past.get(at).filter(|_| behind > 0).unwrap_or(&self.truth)
+        };
+        macro_rules! read {
+            ($($field:ident)*) => {
+                for (random, copy) in self.swings.into_iter().zip([$(|to: &mut Snapshot, from: &Snapshot| to.$field = from.$field.clone()),*]) {
+                    copy(&mut res, earlier(random));
+                }
+            };
         }
+        kinds!(read);
+        res
     }
 
-    /// What a process that did not crash sees: a read that may be behind, with its own writes over it.
+    /// What a process that did not crash sees: a read that may be behind, with what was shown lately and its own writes over it.
     pub fn snapshot(&mut self, deleting: &BTreeSet<String>, asked: &BTreeMap<String, f64>) -> Snapshot {
         let mut res = self.read();
+        self.keep(&mut res);
         let recent: BTreeSet<String> = self.ledger.iter().filter(|(_, at)| *at > self.now - 30.0).map(|(id, _)| id.clone()).collect();
         overlay(&mut res, &self.truth, &recent);
         res.since = self.truth.since;
@@ -139,8 +167,31 @@ impl World {
         res
     }
 
+    /// What was shown for the first time lately is not hidden by a read that is behind. Load balancers are, as the operator does not keep them.
+    fn keep(&mut self, res: &mut Snapshot) {
+        let (shown, first, now) = (&self.shown, &mut self.first_shown, self.now);
+        macro_rules! keep {
+            ($($field:ident)*) => {$(
+                if stringify!($field) != "load_balancers" {
+                    let there: BTreeSet<String> = res.$field.iter().map(|it| it.id.clone()).collect();
+                    let is_fresh = |id: &String| first.get(id).is_some_and(|at| now - at < 30.0);
+                    let hidden = shown.$field.iter().filter(|it| !there.contains(&it.id) && is_fresh(&it.id));
+                    res.$field.extend(hidden.cloned());
+                    for it in res.$field.iter() {
+                        first.entry(it.id.clone()).or_insert(now);
+                    }
+                }
+            )*};
+        }
+        kinds!(keep);
+        self.shown = res.clone();
+    }
+
     /// Time goes on.
     pub fn tick(&mut self) {
+        if self.faults.swing {
+            self.swings = std::array::from_fn(|_| self.random());
+        }
         self.past.push_back(self.truth.clone());
         if self.past.len() > 12 {
             self.past.pop_front();
@@ -233,6 +284,8 @@ impl World {
     /// The operator died and starts again: it knows nothing that is not written down.
     pub fn crash(&mut self) {
         self.ledger.clear();
+        self.shown = Snapshot::default();
+        self.first_shown.clear();
         // Two processes never begin at the same time.
         self.truth.since = self.now.max(self.truth.since + 0.01);
         for vpc in &mut self.truth.vpcs {
@@ -337,5 +390,5 @@ fn overlay(res: &mut Snapshot, truth: &Snapshot, touched: &BTreeSet<String>) {
             res.$field.sort_by(|a, b| a.id.cmp(&b.id));
         )*};
     }
-    over!(vpcs subnets internet_gateways nat_gateways addresses route_tables security_groups instances load_balancers);
+    kinds!(over);
 }

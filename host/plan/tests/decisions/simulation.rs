@@ -1,17 +1,15 @@
 //! Whole lives of clusters against a pretend AWS that has rules of its own, with everything that can go wrong on the way: it ends where it
 //! should, nothing is made twice, nothing is left, and what is not ours stays.
 
-mod world;
-
 use std::collections::BTreeMap;
 
+use crate::world::driver::Fleet;
+use crate::world::{Faults, World};
 use plan::{Kind, Outcome, State, Tags};
 use serde_json::json;
-use world::driver::Fleet;
-use world::{Faults, World};
 
-const NO_FAULTS: Faults = Faults { throttled: 0, lost_request: 0, lost_reply: 0, crash: 0, failed_start: 0, lag: 0 };
-const ALL_FAULTS: Faults = Faults { throttled: 10, lost_request: 8, lost_reply: 10, crash: 8, failed_start: 15, lag: 3 };
+const NO_FAULTS: Faults = Faults { throttled: 0, lost_request: 0, lost_reply: 0, crash: 0, failed_start: 0, lag: 0, swing: false };
+const ALL_FAULTS: Faults = Faults { throttled: 10, lost_request: 8, lost_reply: 10, crash: 8, failed_start: 15, lag: 3, swing: true };
 
 fn counts(list: &[(&str, usize)]) -> BTreeMap<String, usize> {
     list.iter().map(|(kind, count)| (kind.to_string(), *count)).collect()
@@ -187,6 +185,44 @@ fn a_cluster_deleted_before_reads_show_it_leaves_nothing() {
         fleet.delete(&world);
         fleet.settle(&mut world);
         assert_eq!(world.inventory(), Vec::<String>::new(), "after {looks} looks");
+    }
+}
+
+#[test]
+fn what_was_seen_once_is_not_made_again_when_reads_hide_it() {
+    for seed in 0..100 {
+        // Answers are lost, so that only reads say what was made, and each comes from another server.
+        let mut world = World::new(seed, Faults { lost_reply: 60, lag: 3, swing: true, ..NO_FAULTS });
+        let mut fleet = Fleet::new("prod", spec(2, "classic", "internet-facing"));
+        fleet.settle(&mut world);
+        settle_after_faults(&mut world, &mut fleet);
+        assert_eq!(world.counts(), network(2, "classic"), "seed {seed}: {:#?}", world.inventory());
+    }
+}
+
+#[test]
+fn a_deletion_ends_though_the_operator_is_killed_again_and_again() {
+    for seed in 0..20 {
+        let mut world = World::new(seed, NO_FAULTS);
+        let mut fleet = Fleet::new("prod", spec(1, "nlb", "internet-facing"));
+        fleet.add_machine("worker-0", false, json!({}));
+        fleet.settle(&mut world);
+        fleet.delete(&world);
+        world.faults.lost_reply = 50;
+        for look in 0..100 {
+            fleet.look(&mut world);
+            if fleet.finished {
+                break;
+            }
+            fleet.look_at_machines(&mut world);
+            // No process lives for as long as reads may be behind.
+            if look as u64 % 4 == seed % 4 {
+                fleet.restart(&mut world);
+            }
+            world.tick();
+        }
+        assert!(fleet.finished, "seed {seed}: {}", fleet.decide(&mut world).plan);
+        assert_eq!(world.inventory(), Vec::<String>::new(), "seed {seed}");
     }
 }
 

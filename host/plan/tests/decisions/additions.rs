@@ -1,13 +1,11 @@
 //! Groups and tags that users add to machines and take away again, whatever happens meanwhile; what others put there stays.
 
-mod world;
-
 use std::collections::BTreeSet;
 
+use crate::world::driver::Fleet;
+use crate::world::{Faults, World};
 use plan::{APPLIED_GROUPS_ANNOTATION, APPLIED_TAGS_ANNOTATION, FoundSecurityGroup, Tags};
 use serde_json::json;
-use world::driver::Fleet;
-use world::{Faults, World};
 
 const USERS: [&str; 4] = ["sg-a", "sg-b", "sg-c", "sg-hand"];
 
@@ -154,7 +152,7 @@ fn whatever_goes_wrong_an_instance_ends_with_what_its_spec_says() {
         for _ in 0..seed {
             world.random();
         }
-        world.faults = Faults { throttled: 10, lost_request: 10, lost_reply: 15, crash: 15, failed_start: 0, lag: 2 };
+        world.faults = Faults { throttled: 10, lost_request: 10, lost_reply: 15, crash: 15, failed_start: 0, lag: 2, swing: true };
         let mut events = Vec::new();
         for _ in 0..8 {
             let (groups, tags) = (world.random() % 8, world.random() % 9);

@@ -1,11 +1,9 @@
 //! What belongs to whom: clusters of the same name, users' networks, clusters made by another provider, things that were lost.
 
-mod world;
-
+use crate::world::driver::Fleet;
+use crate::world::{Faults, World};
 use plan::{Outcome, Part, Read, Tags, Vpc};
 use serde_json::json;
-use world::driver::Fleet;
-use world::{Faults, World};
 
 fn settled(name: &str) -> (World, Fleet) {
     let mut world = World::new(7, Faults::default());

@@ -1,13 +1,11 @@
 //! Where machines go and which groups they get when users mean things of their own, by id or by EC2's filters, that no sweep shows.
 
-mod world;
-
 use std::collections::BTreeSet;
 
+use crate::world::driver::Fleet;
+use crate::world::{Faults, World};
 use plan::{Filter, FoundSecurityGroup, FoundSubnet, Lookup, State, Tags};
 use serde_json::{Value, json};
-use world::driver::Fleet;
-use world::{Faults, World};
 
 /// A cluster in a VPC of its own, in which a user made two subnets and two groups by hand.
 fn with_things_of_users() -> (World, Fleet) {
@@ -171,7 +169,7 @@ fn whatever_goes_wrong_there_is_one_instance_in_the_subnet_that_was_meant() {
         for _ in 0..seed {
             world.random();
         }
-        world.faults = Faults { throttled: 15, lost_request: 15, lost_reply: 20, crash: 20, failed_start: 0, lag: 3 };
+        world.faults = Faults { throttled: 15, lost_request: 15, lost_reply: 20, crash: 20, failed_start: 0, lag: 3, swing: true };
         let spec = json!({
             "subnet": {"filters": filters("tag:Name", &["corp-data"])},
             "additionalSecurityGroups": [{"filters": filters("tag:Name", &["web-*"])}],

@@ -1,14 +1,12 @@
 //! What users read in status, in typical situations. Messages stay the same from one look to the next as long as nothing changed.
 
-mod world;
-
+use crate::world::driver::Fleet;
+use crate::world::{Faults, START, World};
 use crds::conditions::{READY, reason};
 use expect_test::{Expect, expect};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 use plan::{Answers, Key, Outcome, Problem, Record, Snapshot, Who, cluster, machine, status};
 use serde_json::json;
-use world::driver::Fleet;
-use world::{Faults, START, World};
 
 /// The status of a cluster after a decision, with how actions ended.
 fn said(fleet: &Fleet, world: &mut World, outcomes: &[(Key, Outcome)], problem: Option<&Problem>) -> crds::AWSClusterStatus {

@@ -1,16 +1,14 @@
 //! Machines of clusters whose infrastructure somebody else looks after: they are made of what the AWSCluster's spec says and the AWSMachine
 //! names, and nothing else of the cluster is touched.
 
-mod world;
-
 use std::collections::BTreeSet;
 
+use crate::world::driver::Fleet;
+use crate::world::{Faults, World};
 use crds::AWSCluster;
 use crds::names::MANAGED_BY_ANNOTATION;
 use plan::{Action, FoundLoadBalancer, FoundSecurityGroup, FoundSubnet, FoundVpc, LoadBalancerKind, Resource, State, Tags};
 use serde_json::{Value, json};
-use world::driver::Fleet;
-use world::{Faults, World};
 
 /// A VPC that no sweep shows, and a cluster in it that carries the annotation.
 fn external(spec: Value) -> (World, Fleet) {
@@ -155,7 +153,7 @@ fn whatever_goes_wrong_every_machine_has_one_instance() {
         for _ in 0..seed {
             world.random();
         }
-        world.faults = Faults { throttled: 15, lost_request: 15, lost_reply: 20, crash: 20, failed_start: 0, lag: 3 };
+        world.faults = Faults { throttled: 15, lost_request: 15, lost_reply: 20, crash: 20, failed_start: 0, lag: 3, swing: true };
         for name in ["worker-0", "worker-1"] {
             fleet.add_machine(name, false, json!({"additionalSecurityGroups": [{"id": "sg-ext"}]}));
         }

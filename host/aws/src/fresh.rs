@@ -1,0 +1,88 @@
+//! What reads showed lately for the first time. Answers come from servers that do not all know of it yet, so that a later read may hide it
+//! once more: it stays for a while. Pure: no I/O and no clock.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use plan::{
+    FoundAddress, FoundInstance, FoundInternetGateway, FoundNatGateway, FoundRouteTable, FoundSecurityGroup, FoundSubnet, FoundVpc, Read,
+    Snapshot, Timestamp,
+};
+
+use crate::ledger::{Found, LAG};
+
+/// What was shown, and since when.
+#[derive(Default)]
+pub(crate) struct Fresh {
+    /// When the first of the reads began that showed an id.
+    first: BTreeMap<Read, BTreeMap<String, Timestamp>>,
+    shown: Snapshot,
+}
+
+impl Fresh {
+    /// After `reads`, which began at `began`, put what they found into `base`: adds what they should have found. Of load balancers nothing is
+    /// added: their names keep them from being made twice.
+    pub fn keep(&mut self, reads: &[Read], began: Timestamp, base: &mut Snapshot) {
+        for read in reads {
+            match read {
+                Read::Vpcs => self.keep_all::<FoundVpc>(*read, began, base),
+                Read::Subnets => self.keep_all::<FoundSubnet>(*read, began, base),
+                Read::InternetGateways => self.keep_all::<FoundInternetGateway>(*read, began, base),
+                Read::NatGateways => self.keep_all::<FoundNatGateway>(*read, began, base),
+                Read::Addresses => self.keep_all::<FoundAddress>(*read, began, base),
+                Read::RouteTables => self.keep_all::<FoundRouteTable>(*read, began, base),
+                Read::SecurityGroups => self.keep_all::<FoundSecurityGroup>(*read, began, base),
+                Read::Instances => self.keep_all::<FoundInstance>(*read, began, base),
+                Read::ClassicLoadBalancers | Read::LoadBalancers | Read::TargetGroups => {}
+            }
+        }
+        self.shown = base.clone();
+    }
+
+    fn keep_all<T: Found>(&mut self, read: Read, began: Timestamp, base: &mut Snapshot) {
+        let first = self.first.entry(read).or_default();
+        let found: BTreeSet<&str> = T::all(base).iter().map(T::id).collect();
+        let is_fresh = |id: &str| first.get(id).is_some_and(|at| began - at < LAG);
+        let hidden: Vec<T> = T::all(&self.shown).iter().filter(|it| !found.contains(it.id()) && is_fresh(it.id())).cloned().collect();
+        if !hidden.is_empty() {
+            T::all_mut(base).extend(hidden);
+        }
+        let mut before = std::mem::take(first);
+        first.extend(T::all(base).iter().map(|it| before.remove_entry(it.id()).unwrap_or_else(|| (it.id().to_owned(), began))));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn address(id: &str) -> FoundAddress {
+        FoundAddress { id: id.into(), public_ip: String::new(), association_id: None, network_interface_id: None, tags: Default::default() }
+    }
+
+    /// What is shown after a read that found these.
+    fn read(fresh: &mut Fresh, began: Timestamp, found: &[&str]) -> Vec<String> {
+        let mut base = Snapshot { addresses: found.iter().map(|it| address(it)).collect(), ..Snapshot::default() };
+        fresh.keep(&[Read::Addresses], began, &mut base);
+        base.addresses.iter().map(|it| it.id.clone()).collect()
+    }
+
+    #[test]
+    fn what_was_seen_for_the_first_time_is_not_hidden_by_a_read_that_lags() {
+        let mut fresh = Fresh::default();
+        assert_eq!(read(&mut fresh, 10.0, &["old"]), ["old"]);
+        assert_eq!(read(&mut fresh, 40.0, &["new", "old"]), ["new", "old"]);
+        assert_eq!(read(&mut fresh, 42.0, &["old"]), ["old", "new"], "the read lags");
+        assert_eq!(read(&mut fresh, 44.0, &["new", "old"]), ["new", "old"]);
+        assert_eq!(read(&mut fresh, 46.0, &[]), ["new"], "the old one was removed by somebody");
+        assert_eq!(read(&mut fresh, 40.0 + LAG, &[]), [""; 0], "and this one too");
+    }
+
+    #[test]
+    fn a_read_of_another_kind_changes_nothing() {
+        let mut fresh = Fresh::default();
+        read(&mut fresh, 10.0, &["new"]);
+        let mut base = Snapshot { addresses: [address("new")].into_iter().collect(), ..Snapshot::default() };
+        fresh.keep(&[Read::Vpcs], 20.0, &mut base);
+        assert_eq!(read(&mut fresh, 22.0, &[]), ["new"]);
+    }
+}

@@ -1,0 +1,13 @@
+//! What is decided about clusters and machines, by whole decisions against a pretend AWS. One program, because linking many takes longer
+//! than all of them run. What a single module decides by itself is tested beside it.
+
+mod additions;
+mod edits;
+mod egress;
+mod external;
+mod golden;
+mod ownership;
+mod placement;
+mod simulation;
+mod status;
+mod world;
