@@ -13,6 +13,8 @@ pub const ACCOUNT: &str = "123456789012";
 pub const BUCKET: &str = "issuers";
 /// Name of the cluster, in the namespace `default`.
 pub const NAME: &str = "full";
+/// The tag that file systems for the cluster carry: key and value.
+pub const FILE_SYSTEM_TAG: (&str, &str) = ("purpose", "shared-volumes");
 /// Service accounts by the role that each assumes.
 pub const ROLES: [(&str, &str); 4] = [
     ("full-cni", "aws-node"),
@@ -103,10 +105,17 @@ pub async fn running(bed: &Bed, cluster: &Cluster, wanted: usize) -> Result<()> 
     .await
 }
 
+/// A file system with the tag, that nobody can mount yet.
+pub async fn tagged_file_system(bed: &Bed, token: &str) -> Result<String> {
+    let (key, value) = FILE_SYSTEM_TAG;
+    let tag = format!("Key={key},Value={value}");
+    let made = bed.aws(&["efs", "create-file-system", "--creation-token", token, "--tags", &tag]).await?;
+    Ok(made["FileSystemId"].as_str().context("no file system")?.to_owned())
+}
+
 /// A file system that can be mounted in every zone of the cluster, which only a user can make.
 pub async fn file_system(bed: &Bed, cluster: &Cluster) -> Result<String> {
-    let made = bed.aws(&["efs", "create-file-system", "--creation-token", "full"]).await?;
-    let id = made["FileSystemId"].as_str().context("no file system")?.to_owned();
+    let id = tagged_file_system(bed, "full").await?;
     bed.wait_for("the file system to be available", MOMENT, async || {
         let found = bed.aws(&["efs", "describe-file-systems", "--file-system-id", &id]).await?;
         ensure!(found["FileSystems"][0]["LifeCycleState"] == "available", "{found}");

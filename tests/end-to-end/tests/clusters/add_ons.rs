@@ -8,7 +8,7 @@ use sandbox::Bed;
 use sandbox::emulator::Fault;
 use serde_json::{Value, json};
 
-use super::{passed, trust};
+use super::{certificate, file_system, passed, trust};
 
 /// The whole life of a cluster with all six add-ons.
 pub async fn all_add_ons(bed: &Bed) -> Result<()> {
@@ -19,13 +19,16 @@ pub async fn all_add_ons(bed: &Bed) -> Result<()> {
     passed("the VPC CNI acts as its role with a token of an issuer that was published from the public half of the signing key");
     a_wrong_trust_policy_holds_one_slot(bed, &cluster).await?;
     let file_system = file_system(bed, &cluster).await?;
-    everything_is_installed(bed, &cluster, &file_system).await?;
+    file_system::it_is_found_by_its_tags(bed, &cluster, &file_system).await?;
+    passed("all six kinds of add-ons but Calico run together, each as its own role");
     volumes_and_load_balancers_are_made(bed, &cluster).await?;
     what_is_in_use_is_not_uninstalled(bed, &cluster).await?;
+    let end = certificate::an_ending_one_is_renewed(bed, &cluster).await?;
     changed_settings_are_applied(bed, &cluster).await?;
     what_is_not_in_use_is_uninstalled(bed, &cluster).await?;
     trust::wrong_policies_are_told_apart(bed, &cluster).await?;
     a_role_that_is_missing_or_cannot_be_read_is_told_apart(bed, &cluster).await?;
+    certificate::the_webhook_outlives_it(bed, &cluster, end, "one").await?;
     the_cluster_goes(bed, &cluster, &file_system).await
 }
 
@@ -62,15 +65,6 @@ async fn a_wrong_trust_policy_holds_one_slot(bed: &Bed, cluster: &Cluster) -> Re
     })
     .await?;
     passed("a wrong trust policy holds storage alone, and the policy that is printed sets it right");
-    Ok(())
-}
-
-async fn everything_is_installed(bed: &Bed, cluster: &Cluster, file_system: &str) -> Result<()> {
-    let efs = json!({"roleARN": format!("arn:aws:iam::{ACCOUNT}:role/full-efs"), "fileSystemID": file_system});
-    let patch = json!({"spec": {"storage": {"efs": efs}}}).to_string();
-    cluster.patch(bed, "clusterplugin", &cluster.name, &patch).await?;
-    running(bed, cluster, 5).await?;
-    passed("all six kinds of add-ons but Calico run together, each as its own role");
     Ok(())
 }
 

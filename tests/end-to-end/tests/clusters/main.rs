@@ -2,6 +2,8 @@
 //! by side on it, each on a cluster of its own. Nothing here looks into the operator: everything is asked of the APIs that users have.
 
 mod add_ons;
+mod certificate;
+mod file_system;
 mod leaving;
 mod trust;
 
