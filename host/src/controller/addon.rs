@@ -25,7 +25,9 @@ use crds::names;
 use kube::ResourceExt;
 use plan::addon::{self, Progress};
 use serde_json::json;
+use tokio::time::Instant;
 
+use super::looks::Memory;
 use super::queue::Again;
 use crate::context::{Context, ObjectName};
 use crate::management::{Error, Known};
@@ -35,6 +37,8 @@ pub use uninstall::requested;
 
 /// How soon to look again while a workload cluster is awaited: its API is not watched.
 const SOON: Duration = Duration::from_secs(2);
+/// How soon when nothing has changed for a while.
+const PATIENT: Duration = Duration::from_secs(10);
 /// How often to look whether what is installed still works.
 const SETTLED: Duration = Duration::from_secs(600);
 /// How soon to look again when somebody has to act.
@@ -52,6 +56,8 @@ pub struct AddOns {
     /// By ClusterPlugin and module: the plan's hash and the steps of it that are done. Lost at a restart, after which steps are
     /// carried out once more: they may be repeated.
     done: Mutex<HashMap<(ObjectName, String), (String, BTreeSet<String>)>>,
+    /// What looks at a ClusterPlugin have found since.
+    found: Memory<Option<(Vec<Progress>, Instant)>>,
 }
 
 impl AddOns {
@@ -60,7 +66,7 @@ impl AddOns {
     pub fn new(context: Context) -> anyhow::Result<Self> {
         let workload = Workload::new(context.metrics.workload_requests());
         let (checks, readings) = (check::Checks::default(), told::Readings::default());
-        Ok(Self { context, plugins: ask::Plugins::load()?, workload, checks, readings, done: Mutex::default() })
+        Ok(Self { context, plugins: ask::Plugins::load()?, workload, checks, readings, done: Mutex::default(), found: Memory::default() })
     }
 
     /// Looks at one ClusterPlugin.
@@ -175,6 +181,7 @@ impl AddOns {
 
     fn forget(&self, name: &ObjectName, cluster: &ObjectName) {
         self.workload.forget(&cluster.namespace, &cluster.name);
+        drop(self.found.take(name));
         self.done.lock().unwrap_or_else(PoisonError::into_inner).retain(|(object, _), _| object != name);
     }
 

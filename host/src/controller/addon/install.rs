@@ -2,6 +2,7 @@
 //! then carries out each plan when its stage has come.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use crds::AWSCluster;
 use crds::cluster_api::{Cluster, KubeadmControlPlane};
@@ -18,7 +19,7 @@ use super::carry_out::{Carried, Manner, carried, carry_out, uncertified};
 use super::certificate::Authority;
 use super::check::{self, Findings};
 use super::uninstall::Records;
-use super::{AddOns, BLOCKED, SETTLED, SOON};
+use super::{AddOns, BLOCKED, PATIENT, SETTLED, SOON};
 use crate::context::{ObjectName, RequestedRules};
 use crate::controller::queue::Again;
 use crate::management::{Error, Known};
@@ -55,7 +56,8 @@ impl AddOns {
         let aws_cluster = self.context.management.of_cluster::<AWSCluster>(&name).into_iter().next();
         let initialized = cluster_state(&cluster, control_plane.as_deref());
         let (api, workload) = match initialized.initialized {
-            true => self.reach(&name).await?,
+            // Reading the records tells whether it answers.
+            true => self.client(&name).await?,
             false => (Api::Unreachable("the control plane is not initialized".into()), None),
         };
         let state = ClusterState { kubeconfig: api != Api::NoKubeconfig, ..initialized };
@@ -107,7 +109,11 @@ impl AddOns {
         }
         progress.extend(self.uninstall(&object, workload.as_deref(), &records, Some(&addon::wanted(&object.spec))).await);
         self.say(&object, &progress, None).await?;
-        Ok(sooner(again(&progress, &state), next))
+        let name = object.object_name();
+        let since = self.found.take(&name).filter(|(before, _)| *before == progress).map_or_else(Instant::now, |(_, since)| since);
+        let again = again(&progress, &state, patience(since.elapsed()));
+        self.found.put(&name, Some((progress, since)));
+        Ok(sooner(again, next))
     }
 
     /// What an add-on that may be installed needs of AWS.
@@ -287,13 +293,18 @@ fn sooner(again: Again, next: Option<Instant>) -> Again {
     }
 }
 
-fn again(progress: &[Progress], state: &ClusterState) -> Again {
+/// How soon to look again at what is awaited when nothing has changed for so long.
+fn patience(unchanged: Duration) -> Duration {
+    (unchanged / 4).clamp(SOON, PATIENT)
+}
+
+fn again(progress: &[Progress], state: &ClusterState, patience: Duration) -> Again {
     if progress.iter().all(|it| it.phase == PluginPhase::Running) {
         return Again::After(SETTLED);
     }
     let works = |it: &Progress| !matches!(it.phase, PluginPhase::Running | PluginPhase::Failed);
     match (state.initialized, progress.iter().any(works)) {
-        (true, true) => Again::After(SOON),
+        (true, true) => Again::After(patience),
         (_, false) => Again::After(BLOCKED),
         (false, true) => Again::OnChange,
     }

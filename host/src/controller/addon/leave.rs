@@ -108,17 +108,23 @@ impl AddOns {
 
     /// Whether the workload API answers, and its client if it does.
     pub(super) async fn reach(&self, cluster: &ObjectName) -> Result<(Api, Option<Arc<WorkloadCluster>>), Error> {
+        let (api, workload) = self.client(cluster).await?;
+        let Some(client) = &workload else { return Ok((api, None)) };
+        match client.version().await {
+            Ok(_) => Ok((api, workload)),
+            Err(error) => Ok((Api::Unreachable(error.to_string()), None)),
+        }
+    }
+
+    /// The client of a workload cluster, without asking whether that answers.
+    pub(super) async fn client(&self, cluster: &ObjectName) -> Result<(Api, Option<Arc<WorkloadCluster>>), Error> {
         let secret = cluster.sibling(format!("{}{}", cluster.name, names::KUBECONFIG_SECRET_SUFFIX));
         let secret = self.context.management.secret(&secret).await?;
         let Some(kubeconfig) = secret.and_then(|it| it.data).and_then(|mut it| it.remove("value")) else {
             return Ok((Api::NoKubeconfig, None));
         };
-        let workload = match self.workload.cluster(&cluster.namespace, &cluster.name, &kubeconfig.0).await {
-            Ok(workload) => workload,
-            Err(error) => return Ok((Api::Unreachable(error.to_string()), None)),
-        };
-        match workload.version().await {
-            Ok(_) => Ok((Api::Answers, Some(workload))),
+        match self.workload.cluster(&cluster.namespace, &cluster.name, &kubeconfig.0).await {
+            Ok(workload) => Ok((Api::Answers, Some(workload))),
             Err(error) => Ok((Api::Unreachable(error.to_string()), None)),
         }
     }

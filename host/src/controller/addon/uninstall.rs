@@ -72,7 +72,7 @@ impl AddOns {
                     None => Records::Known(all),
                     Some(error) => Records::Unknown(error.to_string()),
                 },
-                Err(error) => Records::Unknown(error.to_string()),
+                Err(error) => Records::Unknown(format!("for the API server: {error}")),
             },
         }
     }
