@@ -9,8 +9,9 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use kube::api::{Api, DeleteParams, DynamicObject, GroupVersionKind, Patch, PatchParams, Preconditions, PropagationPolicy};
+use kube::api::{Api, DeleteParams, DynamicObject, Patch, PatchParams, Preconditions, PropagationPolicy};
 use kube::config::{KubeConfigOptions, Kubeconfig};
+use kube::core::GroupVersion;
 use kube::core::discovery::Scope;
 use kube::discovery::ApiResource;
 use kube::{Client, Config};
@@ -207,21 +208,25 @@ impl WorkloadCluster {
         if let Some(known) = known {
             return Ok(known);
         }
-        let found = self.discover(object).await?;
-        self.kinds.lock().unwrap_or_else(PoisonError::into_inner).insert(key, found.clone());
-        Ok(found)
+        self.discover(object).await
     }
 
+    /// Asks for all kinds of an API version at once, since more of them are needed soon.
     async fn discover(&self, object: &ObjectRef) -> Result<(ApiResource, Scope), WorkloadError> {
         let (group, version) = object.api_version.split_once('/').unwrap_or(("", &object.api_version));
-        let wanted = GroupVersionKind::gvk(group, version, &object.kind);
+        let unknown = || WorkloadError::UnknownKind { object: object.clone() };
         self.requests.count("get");
-        match kube::discovery::pinned_kind(&self.client, &wanted).await {
-            Ok((resource, capabilities)) => Ok((resource, capabilities.scope)),
-            Err(kube::Error::Discovery(_)) => Err(WorkloadError::UnknownKind { object: object.clone() }),
-            Err(kube::Error::Api(status)) if status.code == 404 => Err(WorkloadError::UnknownKind { object: object.clone() }),
-            Err(error) => Err(refusal(object, error)),
+        let found = match kube::discovery::pinned_group(&self.client, &GroupVersion::gv(group, version)).await {
+            Ok(found) => found.versioned_resources(version),
+            Err(kube::Error::Discovery(_)) => return Err(unknown()),
+            Err(kube::Error::Api(status)) if status.code == 404 => return Err(unknown()),
+            Err(error) => return Err(refusal(object, error)),
+        };
+        let mut kinds = self.kinds.lock().unwrap_or_else(PoisonError::into_inner);
+        for (resource, capabilities) in found {
+            kinds.insert((object.api_version.clone(), resource.kind.clone()), (resource, capabilities.scope));
         }
+        kinds.get(&(object.api_version.clone(), object.kind.clone())).cloned().ok_or_else(unknown)
     }
 }
 

@@ -13,6 +13,7 @@ mod seen;
 mod teardown;
 mod told;
 mod uninstall;
+mod whole;
 
 use std::collections::{BTreeSet, HashMap};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -58,6 +59,7 @@ pub struct AddOns {
     done: Mutex<HashMap<(ObjectName, String), (String, BTreeSet<String>)>>,
     /// What looks at a ClusterPlugin have found since.
     found: Memory<Option<(Vec<Progress>, Instant)>>,
+    whole: whole::Whole,
 }
 
 impl AddOns {
@@ -66,7 +68,8 @@ impl AddOns {
     pub fn new(context: Context) -> anyhow::Result<Self> {
         let workload = Workload::new(context.metrics.workload_requests());
         let (checks, readings) = (check::Checks::default(), told::Readings::default());
-        Ok(Self { context, plugins: ask::Plugins::load()?, workload, checks, readings, done: Mutex::default(), found: Memory::default() })
+        let (done, found, whole) = (Mutex::default(), Memory::default(), whole::Whole::default());
+        Ok(Self { context, plugins: ask::Plugins::load()?, workload, checks, readings, done, found, whole })
     }
 
     /// Looks at one ClusterPlugin.
@@ -182,6 +185,7 @@ impl AddOns {
     fn forget(&self, name: &ObjectName, cluster: &ObjectName) {
         self.workload.forget(&cluster.namespace, &cluster.name);
         drop(self.found.take(name));
+        self.whole.forget(name);
         self.done.lock().unwrap_or_else(PoisonError::into_inner).retain(|(object, _), _| object != name);
     }
 

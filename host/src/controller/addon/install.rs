@@ -85,6 +85,8 @@ impl AddOns {
         }
         self.context.rules.set(&name, records.rules(requested(&add_ons, state.initialized), self.context.rules.get(&name)));
         let (mut api, mut workload) = (api, workload);
+        // For its own sake each is looked at.
+        let for_another = !add_ons.iter().all(|it| matches!(&it.installed, Ok(Some(installed)) if installed.complete));
         let mut progress = Vec::new();
         for add_on in &add_ons {
             if self.is_paused(&object.object_name()) {
@@ -100,8 +102,9 @@ impl AddOns {
                 region: region.as_ref(),
             };
             let findings = self.findings(&at, add_on).await;
-            let advanced = self.advance(&at, add_on, &findings).await;
-            next = next.into_iter().chain(check::next(&findings)).min();
+            let whole = self.is_whole(&at, add_on, &findings).filter(|_| for_another);
+            let advanced = self.advance(&at, add_on, &findings, whole.is_some()).await;
+            next = next.into_iter().chain(check::next(&findings)).chain(whole).min();
             if advanced.reason == reason::UNREACHABLE && workload.is_some() {
                 (api, workload) = (Api::Unreachable(advanced.message.clone()), None);
             }
@@ -126,7 +129,14 @@ impl AddOns {
         }
     }
 
-    async fn advance(&self, it: &At<'_>, add_on: &AddOn, findings: &Findings) -> Progress {
+    /// Until when nothing of an add-on has to be looked at, because it was all found to be there a moment ago.
+    fn is_whole(&self, it: &At<'_>, add_on: &AddOn, findings: &Findings) -> Option<Instant> {
+        let (Verdict::Plan(plan, _), Ok(Some(installed))) = (&add_on.answer.verdict, &add_on.installed) else { return None };
+        let refused = plan.steps.iter().any(|step| check::refusal(findings, &step.id).is_some());
+        self.whole.until(&it.object.object_name(), plan, installed).filter(|_| !refused)
+    }
+
+    async fn advance(&self, it: &At<'_>, add_on: &AddOn, findings: &Findings, whole: bool) -> Progress {
         let At { state, api, workload, .. } = *it;
         let at = |phase, reason: &str, message: String| Progress {
             slot: add_on.wanted.slot,
@@ -160,7 +170,11 @@ impl AddOns {
             };
         }
         let phase = if installed.is_some_and(|it| it.complete) { PluginPhase::Updating } else { PluginPhase::Provisioning };
-        match self.carry_out(it, add_on, plan, installed, workload, findings).await {
+        let carried = match whole {
+            true => Carried::Out,
+            false => self.carry_out(it, add_on, plan, installed, workload, findings).await,
+        };
+        match carried {
             Carried::Out => {
                 let warnings: Vec<String> = warnings.iter().cloned().chain(check::warnings(findings)).collect();
                 at(PluginPhase::Running, reason::READY, warnings.join("; "))
@@ -222,6 +236,9 @@ impl AddOns {
         };
         let carried_out = carry_out(workload, &plan.steps, &mut done, &manner).await;
         self.set_done(&object.object_name(), module, &hash, done);
+        if carried_out == Carried::Out {
+            self.whole.found(&object.object_name(), module, plan, &hash);
+        }
         if carried_out == Carried::Out && !installed.is_some_and(|it| it.complete && it.plan_hash == hash) {
             return match self.finish(workload, inventory, plan).await {
                 Ok(()) => Carried::Out,

@@ -16,6 +16,8 @@ const LAST: Duration = Duration::from_secs(300);
 
 /// Answers by what was asked.
 pub struct Remembered<T> {
+    /// How long a good answer is good.
+    lasts: Duration,
     known: Mutex<HashMap<String, Known<T>>>,
 }
 
@@ -28,7 +30,14 @@ struct Known<T> {
 
 impl<T> Default for Remembered<T> {
     fn default() -> Self {
-        Self { known: Mutex::default() }
+        Self::lasting(GOOD)
+    }
+}
+
+impl<T> Remembered<T> {
+    /// Good answers are good for so long.
+    pub fn lasting(lasts: Duration) -> Self {
+        Self { lasts, known: Mutex::default() }
     }
 }
 
@@ -40,7 +49,7 @@ impl<T: Clone> Remembered<T> {
             known => known.filter(|it| !is_good(&it.answer)).map(|it| it.good),
         };
         let answer = ask.await;
-        let good = how_long(is_good(&answer), before);
+        let good = if is_good(&answer) { self.lasts } else { again(before) };
         let until = Instant::now() + good;
         let mut all = self.lock();
         // Questions that nobody asks any more.
@@ -54,13 +63,9 @@ impl<T: Clone> Remembered<T> {
     }
 }
 
-/// `before`: how long the answer before counted, if that was not good either.
-fn how_long(is_good: bool, before: Option<Duration>) -> Duration {
-    match before {
-        _ if is_good => GOOD,
-        Some(before) => (before * 2).min(LAST),
-        None => FIRST,
-    }
+/// When what is not good is asked again; `before`: how long the answer before counted, if that was not good either.
+fn again(before: Option<Duration>) -> Duration {
+    before.map_or(FIRST, |before| (before * 2).min(LAST))
 }
 
 #[cfg(test)]
@@ -69,12 +74,11 @@ mod tests {
 
     #[test]
     fn what_is_wrong_is_asked_again_less_and_less_often() {
-        let mut waits = vec![how_long(false, None)];
+        let mut waits = vec![again(None)];
         while waits.last() != Some(&LAST) {
-            waits.push(how_long(false, waits.last().copied()));
+            waits.push(again(waits.last().copied()));
         }
         assert_eq!(waits.iter().map(Duration::as_secs).collect::<Vec<_>>(), [5, 10, 20, 40, 80, 160, 300]);
-        assert_eq!(how_long(true, Some(LAST)), GOOD);
     }
 
     #[tokio::test]

@@ -3,6 +3,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
+use std::time::Duration;
 
 use crds::AWSMachine;
 use crds::cluster_api::Machine;
@@ -25,12 +26,26 @@ const DEPLOYMENT_LABEL: &str = "cluster.x-k8s.io/deployment-name";
 /// Of how many Nodes of a cluster is asked how many Pods they take.
 const NODES: usize = 16;
 
+/// How long storage classes are remembered: whoever waits for a driver looks more often.
+const CLASSES: Duration = Duration::from_secs(10);
+
 /// What is remembered of what was read for facts.
-#[derive(Default)]
 pub struct Readings {
     file_systems: Remembered<Arc<Reading<Vec<ListedFileSystem>>>>,
     instance_types: Remembered<Arc<Reading<Vec<InstanceType>>>>,
     max_pods: Remembered<Option<u32>>,
+    storage_classes: Remembered<FactValue>,
+}
+
+impl Default for Readings {
+    fn default() -> Self {
+        Self {
+            file_systems: Remembered::default(),
+            instance_types: Remembered::default(),
+            max_pods: Remembered::default(),
+            storage_classes: Remembered::lasting(CLASSES),
+        }
+    }
 }
 
 impl AddOns {
@@ -50,7 +65,7 @@ impl AddOns {
                         told.insert(SubnetFact::KEY, subnets(world, region));
                     }
                     StorageClassFact::KEY if !told.contains_key(key) => {
-                        told.insert(StorageClassFact::KEY, storage_classes(workload).await);
+                        told.insert(StorageClassFact::KEY, self.storage_classes(world, workload).await);
                     }
                     InstanceTypeFact::KEY if !told.contains_key(key) => {
                         told.insert(InstanceTypeFact::KEY, self.instance_types(world, workload, region).await);
@@ -83,6 +98,19 @@ impl AddOns {
         let ask = async { Arc::new(region.file_systems().await) };
         let (reading, until) = self.readings.file_systems.answer(question, has_one, ask).await;
         Some((addon::file_systems_fact(&reading), until))
+    }
+
+    async fn storage_classes(&self, world: &World<'_>, workload: Option<&WorkloadCluster>) -> FactValue {
+        let Some(workload) = workload else { return FactValue::Unknown("the API server of the cluster was not asked".into()) };
+        let ask = async {
+            match workload.list("storage.k8s.io/v1", "StorageClass").await {
+                Ok(classes) => addon::storage_classes_fact(&classes),
+                Err(error) => FactValue::Unknown(error.to_string()),
+            }
+        };
+        let question = world.cluster.uid().unwrap_or_default();
+        // Also that the API did not answer counts no longer.
+        self.readings.storage_classes.answer(question, |_| true, ask).await.0
     }
 
     /// The types of the cluster's instances, by its AWSMachines, and how many Pods the kubelets of some of them let in.
@@ -145,12 +173,4 @@ fn subnets(world: &World<'_>, region: Option<&aws::Region>) -> FactValue {
     let subnets = aws_cluster.status.as_ref().map(|it| it.network_status.subnets.as_slice()).unwrap_or_default();
     let ids: BTreeSet<&str> = subnets.iter().map(|it| it.id.as_str()).collect();
     addon::subnets_fact(snapshot.subnets.iter().filter(|it| ids.contains(it.id.as_str())))
-}
-
-async fn storage_classes(workload: Option<&WorkloadCluster>) -> FactValue {
-    let Some(workload) = workload else { return FactValue::Unknown("the API server of the cluster was not asked".into()) };
-    match workload.list("storage.k8s.io/v1", "StorageClass").await {
-        Ok(classes) => addon::storage_classes_fact(&classes),
-        Err(error) => FactValue::Unknown(error.to_string()),
-    }
 }
