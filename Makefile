@@ -52,8 +52,9 @@ check-system:
 	  echo "missing: $${missing[*]}. Install a C compiler and Python with: sudo apt-get install build-essential python3 python3-venv" >&2; \
 	  echo "and Rust with rustup (https://rustup.rs)." >&2; exit 1; fi
 
+# Not optimized: that would take minutes longer to compile than it ever saves.
 $(CARGO_DENY):
 	@echo "installing cargo-deny $(CARGO_DENY_VERSION) into the cache (once, some minutes)"
-	CARGO_TARGET_DIR=$(CACHE)/cargo-deny-build cargo install --quiet --locked --version $(CARGO_DENY_VERSION) \
-	  --root $(CACHE)/cargo-deny-$(CARGO_DENY_VERSION) cargo-deny
+	CARGO_TARGET_DIR=$(CACHE)/cargo-deny-build CARGO_PROFILE_DEV_DEBUG=false cargo install --quiet --locked --debug \
+	  --version $(CARGO_DENY_VERSION) --root $(CACHE)/cargo-deny-$(CARGO_DENY_VERSION) cargo-deny
 	rm -rf $(CACHE)/cargo-deny-build
