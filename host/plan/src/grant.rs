@@ -3,7 +3,8 @@
 
 use serde_json::Value;
 
-use crate::contract::{RoleMode, Step, StepSpec};
+use crate::addon::ObjectRef;
+use crate::contract::{RoleMode, Step, StepSpec, WaitCondition, WaitSpec};
 
 mod built_in;
 
@@ -14,7 +15,7 @@ pub use built_in::built_in;
 pub struct Grants {
     /// Step kinds, such as `k8s.apply/v1`.
     pub steps: Vec<String>,
-    /// Objects that it may apply and delete.
+    /// Objects that it may apply, delete and wait for.
     pub objects: Vec<ObjectGrant>,
     /// Where images may come from: the part of the reference before the last path segments, such as `quay.io/tigera`.
     pub registries: Vec<String>,
@@ -55,6 +56,11 @@ pub fn judge<'a>(steps: impl IntoIterator<Item = &'a Step>, grants: &Grants) -> 
                 let at = (spec.api_version.as_str(), spec.kind.as_str(), spec.namespace.as_deref(), spec.name.as_str());
                 judge_reference(at, grants, &mut deny);
             }
+            Ok(StepSpec::Wait(spec)) if is_for_all(&spec) => (),
+            Ok(StepSpec::Wait(spec)) => {
+                let at = (spec.api_version.as_str(), spec.kind.as_str(), spec.namespace.as_deref(), spec.name.as_str());
+                judge_reference(at, grants, &mut deny);
+            }
             Ok(StepSpec::IamRole(spec)) => {
                 if spec.mode == RoleMode::Ensure {
                     deny("changing IAM roles is not granted".to_owned());
@@ -67,11 +73,31 @@ pub fn judge<'a>(steps: impl IntoIterator<Item = &'a Step>, grants: &Grants) -> 
             Ok(StepSpec::Certificate(spec)) => {
                 judge_reference(("v1", "Secret", Some(&spec.namespace), &spec.secret_name), grants, &mut deny);
             }
-            // Waiting reads one object's status; security-group rules name roles of this cluster only; file systems are only looked at.
-            Ok(StepSpec::Wait(_) | StepSpec::SecurityGroupRule(_) | StepSpec::EfsFileSystem(_)) => (),
+            // Security-group rules name roles of this cluster only; file systems are only looked at.
+            Ok(StepSpec::SecurityGroupRule(_) | StepSpec::EfsFileSystem(_)) => (),
         }
     }
     res
+}
+
+/// Whether a plugin may touch this object.
+pub fn is_granted(object: &ObjectRef, grants: &Grants) -> bool {
+    let mut denied = false;
+    let at = (object.api_version.as_str(), object.kind.as_str(), object.namespace.as_deref(), object.name.as_str());
+    judge_reference(at, grants, &mut |_| denied = true);
+    !denied
+}
+
+/// Whether any plugin may wait for it: for an API to be served, or for what Calico's operator says of itself. Both tell nothing of what runs in
+/// the cluster, and belong to others than the plugin that waits: a grant for one would let it delete it.
+fn is_for_all(spec: &WaitSpec) -> bool {
+    let group = spec.api_version.split_once('/').map_or("", |(group, _)| group);
+    let is_open = match spec.condition {
+        WaitCondition::CrdEstablished => group == "apiextensions.k8s.io",
+        WaitCondition::TigerastatusAvailable => group == "operator.tigera.io",
+        WaitCondition::AvailableDeployment | WaitCondition::ReadyDaemonset | WaitCondition::Exists | WaitCondition::Gone => false,
+    };
+    is_open && spec.namespace.is_none()
 }
 
 fn judge_object(object: &Value, grants: &Grants, deny: &mut impl FnMut(String)) {
@@ -131,7 +157,7 @@ mod tests {
 
     fn grants() -> Grants {
         Grants {
-            steps: ["k8s.apply/v1", "k8s.delete/v1", "aws.iam-role/v1", "tls.certificate/v1"].map(str::to_owned).into(),
+            steps: ["k8s.apply/v1", "k8s.wait/v1", "k8s.delete/v1", "aws.iam-role/v1", "tls.certificate/v1"].map(str::to_owned).into(),
             objects: vec![
                 ObjectGrant {
                     group: String::new(),
@@ -184,6 +210,38 @@ mod tests {
         );
         let namespace = json!({"apiVersion": "v1", "kind": "Namespace", "name": "kube-system", "wait": false});
         assert_eq!(denials("k8s.delete/v1", namespace), ["Namespace kube-system of v1 is not granted"]);
+    }
+
+    #[test]
+    fn waits_are_for_granted_objects_and_for_what_apis_there_are() {
+        let wait = |kind: &str, namespace: Option<&str>, name: &str, condition: &str| {
+            let (api_version, kind) = kind.rsplit_once('/').unwrap();
+            let spec = json!({"apiVersion": api_version, "kind": kind, "name": name, "condition": condition, "timeoutSeconds": 1});
+            let in_namespace = |namespace: &str| {
+                let mut spec = spec.clone();
+                spec["namespace"] = namespace.into();
+                spec
+            };
+            denials("k8s.wait/v1", namespace.map_or_else(|| spec.clone(), in_namespace))
+        };
+        assert_eq!(wait("apps/v1/Deployment", Some("kube-system"), "a", "available-deployment"), [""; 0]);
+        assert_eq!(wait("v1/Namespace", None, "tigera-operator", "gone"), [""; 0]);
+        assert_eq!(
+            wait("apps/v1/Deployment", Some("default"), "a", "available-deployment"),
+            ["Deployment a of apps/v1 in namespace default is not granted"]
+        );
+        assert_eq!(
+            wait("v1/Secret", Some("kube-system"), "admin", "exists"),
+            ["Secret admin of v1 in namespace kube-system is not granted"]
+        );
+        let definition = "apiextensions.k8s.io/v1/CustomResourceDefinition";
+        assert_eq!(wait(definition, None, "a.b", "crd-established"), [""; 0]);
+        assert_eq!(wait(definition, None, "a.b", "gone"), ["CustomResourceDefinition a.b of apiextensions.k8s.io/v1 is not granted"]);
+        assert_eq!(
+            wait("example.com/v1/CustomResourceDefinition", None, "a.b", "crd-established"),
+            ["CustomResourceDefinition a.b of example.com/v1 is not granted"]
+        );
+        assert_eq!(wait("operator.tigera.io/v1/TigeraStatus", None, "calico", "tigerastatus-available"), [""; 0]);
     }
 
     #[test]

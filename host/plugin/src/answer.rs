@@ -1,14 +1,17 @@
 //! Reads what a plugin answered, strictly: text must be JSON, steps must be of kinds that the host offered and of their form, ids must be unique,
-//! `after` must lead somewhere and never in a circle, and nothing may be larger than people can look at.
+//! `after` must lead somewhere and never in a circle, and nothing may be larger than people can look at. What the steps have to be like as a
+//! list is [`plan::addon::flaw`]'s to say.
 
 use crate::bindings::kurator::cluster_plugin::types as wit;
 use crate::error::PluginError;
 use plan::contract::{AddOnPlan, CertificateSpec, Descriptor, Diagnostic, Failure, Need, Outcome, Severity, Step, StepSpec};
 use serde_json::Value;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 
 /// Steps in a list, and objects in a step.
 const MOST_STEPS: usize = 512;
+/// JSON values in an answer: more than the CustomResourceDefinitions of large add-ons have, and some 64 MB at most once they are read.
+const MOST_VALUES: usize = 100_000;
 /// Diagnostics and needs in an answer.
 const MOST_DIAGNOSTICS: usize = 64;
 /// Bytes of a message, and of any name.
@@ -20,6 +23,7 @@ pub fn descriptor(descriptor: wit::Descriptor) -> Result<Descriptor, PluginError
     for (field, text) in [("name", &descriptor.name), ("version", &descriptor.version), ("category", &descriptor.category)] {
         name(field, text)?;
     }
+    few_values(FUNCTION, [&descriptor.config_schema, &descriptor.requires, &descriptor.extra])?;
     Ok(Descriptor {
         config_schema: object(FUNCTION, "config-schema", &descriptor.config_schema)?,
         requires: object(FUNCTION, "requires", &descriptor.requires)?,
@@ -64,6 +68,7 @@ fn diagnostic(found: wit::Diagnostic) -> Result<Diagnostic, PluginError> {
 
 fn needs(needs: Vec<wit::Need>) -> Result<Vec<Need>, PluginError> {
     at_most("needs", needs.len(), MOST_DIAGNOSTICS)?;
+    few_values("plan", needs.iter().map(|need| &need.query))?;
     let need = |need: wit::Need| {
         name("the key of a need", &need.key)?;
         let query = json("plan", &format!("the query of need {:?}", need.key), &need.query)?;
@@ -73,6 +78,7 @@ fn needs(needs: Vec<wit::Need>) -> Result<Vec<Need>, PluginError> {
 }
 
 fn add_on_plan(plan: wit::Plan, features: &[String]) -> Result<AddOnPlan, PluginError> {
+    few_values("plan", plan.steps.iter().chain(&plan.removal).map(|step| &step.spec).chain([&plan.extra]))?;
     Ok(AddOnPlan {
         steps: steps("steps", plan.steps, features)?,
         removal: steps("removal", plan.removal, features)?,
@@ -84,20 +90,8 @@ fn add_on_plan(plan: wit::Plan, features: &[String]) -> Result<AddOnPlan, Plugin
 fn steps(list: &str, steps: Vec<wit::Step>, features: &[String]) -> Result<Vec<Step>, PluginError> {
     at_most(list, steps.len(), MOST_STEPS)?;
     let steps = steps.into_iter().map(|found| step(list, found, features)).collect::<Result<Vec<_>, _>>()?;
-    let mut ids = BTreeSet::new();
-    if let Some(twice) = steps.iter().find(|step| !ids.insert(step.id.as_str())) {
-        return Err(invalid(format!("{list}: the id {:?} is used twice", twice.id)));
-    }
-    for step in &steps {
-        if let Some(nowhere) = step.after.iter().find(|id| !ids.contains(id.as_str())) {
-            return Err(invalid(format!("{list}: step {:?} comes after {nowhere:?}, which is not there", step.id)));
-        }
-    }
-    if let Some(flaw) = steps.iter().find_map(|step| ca_bundle_flaw(step, &steps)) {
-        return Err(invalid(format!("{list}: {flaw}")));
-    }
-    match circle(&steps) {
-        Some(id) => Err(invalid(format!("{list}: step {id:?} comes after itself"))),
+    match plan::addon::flaw(&steps).or_else(|| steps.iter().find_map(|step| ca_bundle_flaw(step, &steps))) {
+        Some(flaw) => Err(invalid(format!("{list}: {flaw}"))),
         None => Ok(steps),
     }
 }
@@ -105,11 +99,11 @@ fn steps(list: &str, steps: Vec<wit::Step>, features: &[String]) -> Result<Vec<S
 fn step(list: &str, found: wit::Step, features: &[String]) -> Result<Step, PluginError> {
     name("the id of a step", &found.id)?;
     let spec = json("plan", &format!("the spec of step {:?}", found.id), &found.spec)?;
-    let step = Step { id: found.id, kind: found.kind, spec, after: found.after };
+    at_most(&format!("{list}: what step {:?} comes after", found.id), found.after.len(), MOST_STEPS)?;
+    let step = Step { id: found.id, kind: found.kind, spec, after: once_each(found.after) };
     if !features.contains(&step.kind) {
         return Err(invalid(format!("{list}: step {:?} is a {:?}, which this host does not carry out", step.id, step.kind)));
     }
-    at_most(&format!("{list}: what step {:?} comes after", step.id), step.after.len(), MOST_STEPS)?;
     let spec = step.typed().map_err(|error| {
         let cause = std::error::Error::source(&error).map(|cause| format!(": {cause}")).unwrap_or_default();
         invalid(format!("{list}: {error}{cause}"))
@@ -132,19 +126,37 @@ fn ca_bundle_flaw(step: &Step, steps: &[Step]) -> Option<String> {
     Some(format!("step {:?} takes its CA bundle from {from:?}, {problem}", step.id))
 }
 
-/// A step that waits for itself, if there is one: what is left when every step that waits for nothing is taken away again and again.
-fn circle(steps: &[Step]) -> Option<&str> {
-    let mut left: BTreeMap<&str, &[String]> = steps.iter().map(|step| (step.id.as_str(), step.after.as_slice())).collect();
-    loop {
-        let free: Vec<&str> =
-            left.iter().filter(|(_, after)| after.iter().all(|id| !left.contains_key(id.as_str()))).map(|(id, _)| *id).collect();
-        if free.is_empty() {
-            return left.keys().next().copied();
-        }
-        free.iter().for_each(|id| {
-            left.remove(id);
-        });
+/// The first of each: to come after a step twice is to come after it, and costs whoever looks at the steps again and again.
+fn once_each(after: Vec<String>) -> Vec<String> {
+    let mut seen = BTreeSet::new();
+    after.into_iter().filter(|id| seen.insert(id.clone())).collect()
+}
+
+/// Refuses JSON that would take too much memory once it is read: a value of a few bytes takes a hundred times as many then, and the limit of an
+/// answer's bytes knows nothing of that.
+fn few_values<'a>(function: &'static str, texts: impl IntoIterator<Item = &'a String>) -> Result<(), PluginError> {
+    match texts.into_iter().map(|text| values(text)).sum::<usize>() > MOST_VALUES {
+        true => Err(PluginError::TooManyValues { function, limit: MOST_VALUES }),
+        false => Ok(()),
     }
+}
+
+/// How many values there are in a JSON text, empty lists and objects counted twice. In what is no JSON, at least those that a parser reads
+/// before it notices.
+fn values(text: &str) -> usize {
+    let (mut found, mut is_string) = (1, false);
+    let mut bytes = text.bytes();
+    while let Some(byte) = bytes.next() {
+        match (is_string, byte) {
+            (true, b'\\') => {
+                bytes.next();
+            }
+            (_, b'"') => is_string = !is_string,
+            (false, b'[' | b'{' | b',') => found += 1,
+            _ => (),
+        }
+    }
+    found
 }
 
 fn json(function: &'static str, field: &str, text: &str) -> Result<Value, PluginError> {
@@ -215,6 +227,39 @@ mod tests {
     #[test]
     fn a_good_list_is_read() {
         check(vec![apply("a", &[]), apply("b", &["a"]), apply("c", &["a", "b"])], expect!["3 steps"]);
+    }
+
+    #[test]
+    fn who_comes_after_a_step_twice_comes_after_it_once() {
+        let features = ["k8s.apply/v1".to_owned()];
+        let list = vec![apply("a", &[]), apply("b", &[]), apply("c", &["b", "a", "b", "a"])];
+        let steps = steps("steps", list, &features).expect("it is a good list");
+        assert_eq!(steps[2].after, ["b", "a"]);
+    }
+
+    #[test]
+    fn values_are_counted_without_reading_them() {
+        for (text, count) in [
+            ("1", 1),
+            (r#"{"a":1}"#, 2),
+            (r#"[1, [2, 3], {"a": null, "b": {"c": true}}]"#, 9),
+            (r#"{"[{,\"[,": "\\", "b": ",,,\\\"[["}"#, 3),
+            ("[{}]", 3),
+        ] {
+            assert!(serde_json::from_str::<Value>(text).is_ok(), "{text}");
+            assert_eq!(values(text), count, "{text}");
+        }
+    }
+
+    #[test]
+    fn small_values_are_as_many_as_large_ones() {
+        let half = format!("[{}0]", "0,".repeat(MOST_VALUES / 2 - 2));
+        let halves = [&half, &half].map(|text| values(text));
+        assert_eq!(halves, [MOST_VALUES / 2; 2]);
+        assert!(few_values("plan", [&half, &half]).is_ok());
+        let error = few_values("plan", [&half, &half, &String::from("0")]).expect_err("it is one more");
+        expect!["PlanTooManyValues: the answer of plan holds more than the 100000 JSON values allowed"]
+            .assert_eq(&format!("{}: {error}", error.reason()));
     }
 
     #[test]

@@ -4,4 +4,5 @@
 wasmtime::component::bindgen!({
     path: "../../wit",
     world: "plugin",
+    imports: { default: trappable },
 });

@@ -77,3 +77,19 @@ fn is_private(folder: &Path) -> io::Result<bool> {
     let us = fs::metadata("/proc/self")?;
     Ok(folder.uid() == us.uid() && folder.mode() & 0o022 == 0)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use wasmtime::Config;
+
+    #[test]
+    fn code_for_another_engine_is_kept_elsewhere() {
+        let engine =
+            |is_interrupted: bool| Engine::new(Config::new().epoch_interruption(is_interrupted)).expect("this machine can run Wasm");
+        let cache = Cache { folder: PathBuf::new() };
+        let path = |is_interrupted: bool| cache.path(&engine(is_interrupted), "sha256:00");
+        assert_eq!(path(true), path(true));
+        assert_ne!(path(true), path(false));
+    }
+}

@@ -3,12 +3,14 @@
 
 use crate::bindings::{Plugin as World, PluginPre};
 use crate::cache::Cache;
+use crate::clock;
 use crate::error::PluginError;
 use crate::guest::Guest;
 use crate::plugin::Plugin;
 use sha2::{Digest, Sha256};
 use std::path::Path;
 use std::sync::Arc;
+use std::time::Duration;
 use tokio::sync::Semaphore;
 use wasmtime::Config;
 use wasmtime::component::{Component, HasSelf, Linker};
@@ -23,7 +25,9 @@ const PACKAGE: &str = "kurator:cluster-plugin/";
 pub struct Limits {
     /// Fuel of `plan`; `describe` and `validate` get a tenth. 10^10 is about a second.
     pub fuel: u64,
-    /// Bytes of one memory.
+    /// Time by the clock, in case fuel does not tell. Far more than any plugin needs, so that no answer depends on how busy the machine is.
+    pub time: Duration,
+    /// Bytes of all memories and tables together.
     pub memory: usize,
     /// Bytes of an answer.
     pub answer: usize,
@@ -36,7 +40,8 @@ pub struct Limits {
 impl Default for Limits {
     fn default() -> Self {
         let calls = std::thread::available_parallelism().map_or(1, usize::from);
-        Limits { fuel: 10_000_000_000, memory: 128 << 20, answer: 8 << 20, component: 64 << 20, calls }
+        let time = Duration::from_secs(30);
+        Limits { fuel: 10_000_000_000, time, memory: 128 << 20, answer: 8 << 20, component: 64 << 20, calls }
     }
 }
 
@@ -60,9 +65,10 @@ impl Engine {
     /// An engine that keeps what it compiled in `cache`, when given.
     ///
     /// # Errors
-    /// [`PluginError::Host`] when this machine cannot run compiled code.
+    /// [`PluginError::Host`] when this machine cannot run compiled code, or not one thread more.
     pub fn new(limits: Limits, cache: Option<&Path>) -> Result<Engine, PluginError> {
         let wasm = wasmtime::Engine::new(&strict()).map_err(host)?;
+        clock::start(&wasm, limits.time).map_err(|error| PluginError::Host { detail: error.to_string() })?;
         let mut linker = Linker::new(&wasm);
         World::add_to_linker::<Guest, HasSelf<Guest>>(&mut linker, |guest| guest).map_err(host)?;
         Ok(Engine {
@@ -143,6 +149,7 @@ fn strict() -> Config {
     let mut config = Config::new();
     config
         .consume_fuel(true)
+        .epoch_interruption(true)
         .max_wasm_stack(STACK)
         .cranelift_nan_canonicalization(true)
         .concurrency_support(false)

@@ -1,5 +1,7 @@
 //! Everything that can go wrong with a plugin, each with the reason that a condition shows.
 
+use std::time::Duration;
+
 /// Why a plugin could not be loaded or did not answer. The host goes on in every case.
 #[derive(Debug, thiserror::Error)]
 pub enum PluginError {
@@ -21,15 +23,24 @@ pub enum PluginError {
     /// It went too deep.
     #[error("{function} exhausted its stack")]
     StackOverflow { function: &'static str },
-    /// It took too long.
+    /// It computed too much.
     #[error("{function} used up its {fuel} units of fuel")]
     OutOfFuel { function: &'static str, fuel: u64 },
+    /// It had not answered when its time was over, whatever it did.
+    #[error("{function} ran too long: there was no answer within {limit:?}")]
+    RanTooLong { function: &'static str, limit: Duration },
     /// It wanted too much memory.
     #[error("{function} wanted more than the {limit} bytes of memory allowed")]
     OutOfMemory { function: &'static str, limit: usize },
+    /// It had too much to say.
+    #[error("{function} wrote more to the log than the {messages} messages or {bytes} bytes allowed")]
+    LogFlood { function: &'static str, messages: usize, bytes: usize },
     /// Its answer is too large.
     #[error("the answer of {function} is larger than the {limit} bytes allowed")]
     PlanTooLarge { function: &'static str, limit: usize },
+    /// Its answer is small enough, but would not be once it was read.
+    #[error("the answer of {function} holds more than the {limit} JSON values allowed")]
+    TooManyValues { function: &'static str, limit: usize },
     /// Its answer is not what the contract says, before anything was read.
     #[error("the answer of {function} cannot be read: {detail}")]
     MalformedAnswer { function: &'static str, detail: String },
@@ -62,8 +73,11 @@ impl PluginError {
             PluginError::Trap { .. } => "PluginTrapped",
             PluginError::StackOverflow { .. } => "PluginStackOverflow",
             PluginError::OutOfFuel { .. } => "PluginOutOfFuel",
+            PluginError::RanTooLong { .. } => "PluginRanTooLong",
             PluginError::OutOfMemory { .. } => "PluginOutOfMemory",
+            PluginError::LogFlood { .. } => "PluginLogFlood",
             PluginError::PlanTooLarge { .. } => "PlanTooLarge",
+            PluginError::TooManyValues { .. } => "PlanTooManyValues",
             PluginError::MalformedAnswer { .. } => "PluginMalformedAnswer",
             PluginError::InvalidJson { .. } => "PluginInvalidJSON",
             PluginError::InvalidPlan { .. } => "InvalidPlan",
@@ -72,8 +86,9 @@ impl PluginError {
         }
     }
 
-    /// Whether the same call can be expected to end the same way. All but failures of the host itself are deterministic.
+    /// Whether the same call can be expected to end the same way. All but failures of the host itself, and what the clock ended, are
+    /// deterministic.
     pub fn is_permanent(&self) -> bool {
-        !matches!(self, PluginError::Host { .. })
+        !matches!(self, PluginError::Host { .. } | PluginError::RanTooLong { .. })
     }
 }

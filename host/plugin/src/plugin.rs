@@ -3,10 +3,11 @@
 use crate::answer;
 use crate::bindings::PluginPre;
 use crate::bindings::exports::kurator::cluster_plugin::planner::Guest as Planner;
+use crate::clock;
 use crate::convert;
 use crate::engine::Limits;
 use crate::error::PluginError;
-use crate::guest::Guest;
+use crate::guest::{Guest, MOST_BYTES, MOST_MESSAGES, Refusal};
 use plan::contract::{Descriptor, Diagnostic, Failure, Outcome, Request};
 use std::sync::Arc;
 use tokio::sync::Semaphore;
@@ -144,12 +145,13 @@ impl Plugin {
         let mut store = Store::new(self.inner.pre.engine(), Guest::new(&self.inner.name, limits.memory));
         store.limiter(|guest| guest);
         store.set_hostcall_fuel(limits.answer);
+        store.set_epoch_deadline(clock::TICKS);
         let host = |error: wasmtime::Error| PluginError::Host { detail: format!("{error:#}") };
         store.set_fuel(fuel).map_err(host)?;
         let instance = match self.inner.pre.instantiate(&mut store) {
             Ok(instance) => instance,
             // Only here are the types of its functions compared with the contract's.
-            Err(error) if !error.is::<Trap>() && !store.data().out_of_memory => {
+            Err(error) if !error.is::<Trap>() && store.data().refusal.is_none() => {
                 return Err(PluginError::Contract { detail: format!("{error:#}") });
             }
             Err(error) => return Err(classify(function, fuel, limits, &error, store.into_data())),
@@ -163,11 +165,14 @@ impl Plugin {
 
 /// What went wrong, from what wasmtime says and what the instance was refused.
 fn classify(function: &'static str, fuel: u64, limits: Limits, error: &wasmtime::Error, guest: Guest) -> PluginError {
-    if guest.out_of_memory {
-        return PluginError::OutOfMemory { function, limit: limits.memory };
+    match guest.refusal {
+        Some(Refusal::Memory) => return PluginError::OutOfMemory { function, limit: limits.memory },
+        Some(Refusal::Log) => return PluginError::LogFlood { function, messages: MOST_MESSAGES, bytes: MOST_BYTES },
+        None => (),
     }
     match error.downcast_ref::<Trap>() {
         Some(Trap::OutOfFuel) => PluginError::OutOfFuel { function, fuel },
+        Some(Trap::Interrupt) => PluginError::RanTooLong { function, limit: limits.time },
         Some(Trap::StackOverflow) => PluginError::StackOverflow { function },
         Some(trap) => PluginError::Trap { function, trap: trap.to_string(), log: guest.last_error },
         None => {

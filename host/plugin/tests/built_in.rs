@@ -6,6 +6,7 @@ use common::plans::{complete, golden, outline, refused, the_same_each_time};
 use common::{LARGEST, load, request, with_fact};
 use expect_test::{expect, expect_file};
 use plan::contract::{FactValue, Operation, Step};
+use plan::grant;
 use plugin::{built_in, check_config};
 use serde_json::{Value, json};
 
@@ -17,6 +18,17 @@ fn whole_plans() {
     golden("calico", json!({}), expect_file!["golden/calico.json"]);
     let mirror = json!({ "encapsulation": "IPIP", "mtu": 8981, "imageRegistry": "registry.example.com:5000/mirror" });
     golden("calico", mirror, expect_file!["golden/calico-ipip-mirror.json"]);
+}
+
+#[test]
+fn everything_they_ask_for_is_granted() {
+    for name in [CCM, "calico"] {
+        for config in [json!({}), json!({ "imageRegistry": "registry.example.com:5000/mirror" })] {
+            let plan = complete(name, &request(config.clone()));
+            let denials = grant::judge(plan.steps.iter().chain(&plan.removal), &grant::built_in(name, &config));
+            assert_eq!(denials, [], "{name}");
+        }
+    }
 }
 
 #[test]

@@ -7,6 +7,10 @@ use expect_test::{Expect, expect};
 use plan::contract::Outcome;
 use plugin::{Engine, Limits, built_in};
 use serde_json::json;
+use std::time::Duration;
+
+/// The one import that a guest may have.
+const LOG: &str = r#"(import "kurator:cluster-plugin/log@0.1.0" "write" (func $log (param i32 i32 i32)))"#;
 
 /// Loads the guest, asks it for a plan, and then asks a good plugin of the same engine.
 fn check(plan: &str, expected: Expect) {
@@ -46,9 +50,39 @@ fn an_infinite_loop_ends_with_its_fuel() {
 }
 
 #[test]
+fn what_fuel_does_not_end_the_clock_does() {
+    let limits = Limits { fuel: 1 << 60, time: Duration::from_secs(1), ..Limits::default() };
+    let engine = Engine::new(limits, None).expect("this machine can run Wasm");
+    let plugin = engine.load("hostile", &component(WIT, include_str!("hostile/infinite-loop.wat"))).expect("it loads");
+    let error = plugin.plan(&request(json!({}))).expect_err("it must not get away with it");
+    expect!["PluginRanTooLong: plan ran too long: there was no answer within 1s"].assert_eq(&format!("{}: {error}", error.reason()));
+    assert!(!error.is_permanent());
+    goes_on(&engine);
+}
+
+#[test]
+fn a_flood_of_messages_ends_the_call() {
+    let large = include_str!("hostile/log-flood.wat");
+    check_component(
+        &component_importing(WIT, LOG, large),
+        expect!["PluginLogFlood: plan wrote more to the log than the 10000 messages or 16777216 bytes allowed"],
+    );
+    let empty = large.replace("0x700000", "0");
+    assert_ne!(empty, large);
+    check_component(
+        &component_importing(WIT, LOG, &empty),
+        expect!["PluginLogFlood: plan wrote more to the log than the 10000 messages or 16777216 bytes allowed"],
+    );
+}
+
+#[test]
 fn memory_ends_at_the_limit() {
     check(
         include_str!("hostile/memory-growth.wat"),
+        expect!["PluginOutOfMemory: plan wanted more than the 134217728 bytes of memory allowed"],
+    );
+    check(
+        include_str!("hostile/two-memories.wat"),
         expect!["PluginOutOfMemory: plan wanted more than the 134217728 bytes of memory allowed"],
     );
 }
@@ -56,6 +90,10 @@ fn memory_ends_at_the_limit() {
 #[test]
 fn a_huge_answer_is_not_read() {
     check(include_str!("hostile/huge-answer.wat"), expect!["PlanTooLarge: the answer of plan is larger than the 8388608 bytes allowed"]);
+    check(
+        include_str!("hostile/many-values.wat"),
+        expect!["PlanTooManyValues: the answer of plan holds more than the 100000 JSON values allowed"],
+    );
 }
 
 #[test]

@@ -1,6 +1,6 @@
 //! Which steps of an add-on's plan can be carried out now, and whether what a step waits for has come. Nothing here carries one out.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, HashMap};
 
 use serde_json::Value;
 
@@ -21,26 +21,52 @@ pub fn is_looked_at_again(step: &Step) -> bool {
     }
 }
 
-/// What keeps a plan from ever being finished: an id used twice, a predecessor that does not exist, a circle.
+/// What keeps a plan from ever being finished: an id used twice, a predecessor that does not exist, a circle. Each predecessor is looked at
+/// once or twice, however many there are and however often they are named.
 pub fn flaw(steps: &[Step]) -> Option<String> {
-    let ids: BTreeSet<&String> = steps.iter().map(|it| &it.id).collect();
-    if ids.len() != steps.len() {
-        return Some("two steps have the same id".into());
+    let mut places = HashMap::with_capacity(steps.len());
+    for (place, step) in steps.iter().enumerate() {
+        if places.insert(step.id.as_str(), place).is_some() {
+            return Some(format!("the id {:?} is used twice", step.id));
+        }
     }
+    let mut before = Vec::with_capacity(steps.len());
     for step in steps {
-        if let Some(unknown) = step.after.iter().find(|it| !ids.contains(it)) {
-            return Some(format!("step {:?} comes after {unknown:?}, which does not exist", step.id));
+        let mut predecessors = Vec::with_capacity(step.after.len());
+        for id in &step.after {
+            match places.get(id.as_str()) {
+                Some(place) => predecessors.push(*place),
+                None => return Some(format!("step {:?} comes after {id:?}, which is not there", step.id)),
+            }
+        }
+        before.push(predecessors);
+    }
+    circle(&before).map(|place| format!("step {:?} comes after itself", steps[place].id))
+}
+
+/// A step in a circle, if there is one. `before` has the places of each step's predecessors.
+fn circle(before: &[Vec<usize>]) -> Option<usize> {
+    let mut awaited: Vec<usize> = before.iter().map(Vec::len).collect();
+    let mut after = vec![Vec::new(); before.len()];
+    for (place, predecessors) in before.iter().enumerate() {
+        predecessors.iter().for_each(|predecessor| after[*predecessor].push(place));
+    }
+    let mut free: Vec<usize> = (0..before.len()).filter(|place| awaited[*place] == 0).collect();
+    while let Some(done) = free.pop() {
+        for place in &after[done] {
+            awaited[*place] -= 1;
+            if awaited[*place] == 0 {
+                free.push(*place);
+            }
         }
     }
-    let mut done = BTreeSet::new();
-    loop {
-        let next: Vec<String> = runnable(steps, &done).into_iter().map(|it| it.id.clone()).collect();
-        if next.is_empty() {
-            break;
-        }
-        done.extend(next);
+    // What is never free has a predecessor that is never free either, so the way back comes round.
+    let mut place = awaited.iter().position(|count| *count > 0)?;
+    let mut seen = vec![false; before.len()];
+    while !std::mem::replace(&mut seen[place], true) {
+        place = before[place].iter().copied().find(|predecessor| awaited[*predecessor] > 0)?;
     }
-    (done.len() < steps.len()).then(|| "steps come after one another in a circle".into())
+    Some(place)
 }
 
 /// Whether a wait is over; if not, what it is waiting for, in the words of `kubectl`.
@@ -130,9 +156,16 @@ mod tests {
     #[test]
     fn flaws_of_a_plan_are_found_before_its_first_step() {
         assert_eq!(flaw(&[step("a", &[]), step("b", &["a"])]), None);
-        assert_eq!(flaw(&[step("a", &[]), step("a", &[])]).unwrap(), "two steps have the same id");
-        assert_eq!(flaw(&[step("a", &["z"])]).unwrap(), "step \"a\" comes after \"z\", which does not exist");
-        assert_eq!(flaw(&[step("a", &["b"]), step("b", &["a"])]).unwrap(), "steps come after one another in a circle");
+        assert_eq!(flaw(&[step("a", &[]), step("a", &[])]).unwrap(), "the id \"a\" is used twice");
+        assert_eq!(flaw(&[step("a", &["z"])]).unwrap(), "step \"a\" comes after \"z\", which is not there");
+        assert_eq!(flaw(&[step("a", &["b"]), step("b", &["a"])]).unwrap(), "step \"a\" comes after itself");
+        assert_eq!(flaw(&[step("a", &["a", "a"])]).unwrap(), "step \"a\" comes after itself");
+    }
+
+    #[test]
+    fn the_step_that_is_named_is_in_the_circle() {
+        let steps = [step("first", &[]), step("late", &["first", "b"]), step("b", &["c"]), step("c", &["first", "d"]), step("d", &["b"])];
+        assert_eq!(flaw(&steps).unwrap(), "step \"b\" comes after itself");
     }
 
     fn wait(kind: &str, condition: WaitCondition) -> WaitSpec {

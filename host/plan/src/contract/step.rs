@@ -1,6 +1,8 @@
 //! The step kinds of the contract: what a plugin can ask the host to do, each with its JSON Schema in `wit/steps/`.
 //! Reading a step says what is asked for, never whether it is allowed: that is the judge's part.
 
+mod reference;
+
 use super::Step;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -60,17 +62,16 @@ impl Step {
 impl StepSpec {
     fn contradiction(&self) -> Option<String> {
         match self {
-            StepSpec::Apply(spec) => spec.objects.iter().enumerate().find_map(|(index, object)| {
-                let missing = ["/apiVersion", "/kind", "/metadata/name"]
-                    .into_iter()
-                    .find(|path| object.pointer(path).and_then(Value::as_str).is_none_or(str::is_empty))?;
-                Some(format!("objects/{index} has no {missing}"))
-            }),
-            StepSpec::Wait(spec) => spec
-                .condition
-                .subject()
-                .filter(|kind| *kind != spec.kind)
-                .map(|kind| format!("condition is about a {kind}, not a {}", spec.kind)),
+            StepSpec::Apply(spec) => {
+                let mut flaws = spec.objects.iter().map(reference::object_flaw).enumerate();
+                flaws.find_map(|(index, flaw)| flaw.map(|flaw| format!("objects/{index}{flaw}")))
+            }
+            StepSpec::Wait(spec) => {
+                let flaw = reference::flaw(&spec.api_version, &spec.kind, spec.namespace.as_deref(), &spec.name);
+                let subject = spec.condition.subject().filter(|kind| *kind != spec.kind);
+                flaw.or_else(|| subject.map(|kind| format!("condition is about a {kind}, not a {}", spec.kind)))
+            }
+            StepSpec::Delete(spec) => reference::flaw(&spec.api_version, &spec.kind, spec.namespace.as_deref(), &spec.name),
             StepSpec::SecurityGroupRule(spec) => match (spec.protocol.has_ports(), spec.from_port, spec.to_port) {
                 (true, Some(from), Some(to)) if from <= to => None,
                 (true, Some(_), Some(_)) => Some("fromPort is above toPort".to_owned()),
@@ -78,7 +79,14 @@ impl StepSpec {
                 (false, None, None) => None,
                 (false, ..) => Some("only tcp and udp have ports".to_owned()),
             },
-            StepSpec::Delete(_) | StepSpec::IamRole(_) | StepSpec::EfsFileSystem(_) | StepSpec::Certificate(_) => None,
+            StepSpec::IamRole(spec) => {
+                let fields = [("namespace", &spec.namespace), ("serviceAccount", &spec.service_account)];
+                fields.into_iter().find_map(|(field, text)| reference::segment_flaw(field, text.as_deref()?))
+            }
+            StepSpec::Certificate(spec) => {
+                reference::segment_flaw("namespace", &spec.namespace).or_else(|| reference::segment_flaw("secretName", &spec.secret_name))
+            }
+            StepSpec::EfsFileSystem(_) => None,
         }
     }
 }

@@ -131,9 +131,6 @@ fn judged(wanted: &Wanted, plan: AddOnPlan) -> Verdict {
     if !errors.is_empty() {
         return Verdict::Refused(crds::conditions::reason::INVALID_CONFIGURATION.into(), text(wanted, &errors));
     }
-    if let Some(flaw) = plan::addon::flaw(&plan.steps).or_else(|| plan::addon::flaw(&plan.removal)) {
-        return Verdict::Refused("PlanInvalid".into(), format!("plugin {}: {flaw}", wanted.module));
-    }
     let denials = grant::judge(plan.steps.iter().chain(&plan.removal), &grant::built_in(wanted.module, &wanted.config));
     match denials.first() {
         None => {
