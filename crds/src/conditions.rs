@@ -153,4 +153,6 @@ pub mod reason {
     pub const IN_USE: &str = "InUse";
     /// The time to remove add-ons is over; the rest goes with the machines.
     pub const DELETION_TIMED_OUT: &str = "DeletionTimedOut";
+    /// What is awaited takes longer than it should; it is awaited nevertheless.
+    pub const WAIT_TIMED_OUT: &str = "WaitTimedOut";
 }

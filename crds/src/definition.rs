@@ -72,7 +72,11 @@ fn values() -> Vec<Value> {
 }
 
 fn identity() -> Value {
-    let mut definition = definition(AWSClusterControllerIdentity::crd(), |kind| kind["properties"]["spec"]["default"] = json!({}));
+    let mut definition = definition(AWSClusterControllerIdentity::crd(), |kind| {
+        let mut spec = Spec::new(kind, "spec");
+        rules::controller_identity(&mut spec);
+        unsupported::refuse(&mut spec, unsupported::CONTROLLER_IDENTITY);
+    });
     definition["metadata"]["labels"][MOVE_HIERARCHY_LABEL] = json!("");
     definition
 }

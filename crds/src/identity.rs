@@ -14,7 +14,7 @@ use serde::{Deserialize, Serialize};
     kind = "AWSClusterControllerIdentity",
     plural = "awsclustercontrolleridentities",
     derive = "PartialEq",
-    doc = "The operator's own AWS identity, which spec.identityRef of an AWSCluster names. It is accepted so that manifests of CAPA apply, and has no effect: an AWSCluster needs none, and may use the identity in every namespace that the operator looks after (its option --namespace).",
+    doc = "The operator's own AWS identity, which spec.identityRef of an AWSCluster names. It is accepted so that manifests of CAPA apply, and has no effect: an AWSCluster needs none, and may use the identity in every namespace that the operator looks after (its option --namespace). One that restricts namespaces is refused, since nothing would restrict them.",
     shortname = "awsci",
     category = "cluster-api",
     label("cluster.x-k8s.io/v1beta2", "v1beta2"),
@@ -22,19 +22,20 @@ use serde::{Deserialize, Serialize};
 )]
 #[serde(rename_all = "camelCase")]
 pub struct AWSClusterControllerIdentitySpec {
-    /// Namespaces whose AWSClusters may use the identity. It has no effect: run the operator with `--namespace` to restrict it to one.
+    /// Namespaces whose AWSClusters may use the identity: `{}`, every namespace. Anything else is refused; run the operator with
+    /// `--namespace` to restrict it to one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub allowed_namespaces: Option<AllowedNamespaces>,
 }
 
-/// Namespaces, by name or by label.
+/// Namespaces, by name or by label. Both are read only to be refused.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct AllowedNamespaces {
-    /// Names of namespaces.
+    /// Names of namespaces. Not supported by cluster-operator: run the operator with `--namespace` to restrict it to one namespace.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub list: Vec<String>,
-    /// Labels of namespaces.
+    /// Labels of namespaces. Not supported by cluster-operator: run the operator with `--namespace` to restrict it to one namespace.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub selector: Option<LabelSelector>,
 }

@@ -33,8 +33,8 @@ impl Default for CNISpec {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct CNIIngressRule {
-    /// What the rule is for.
-    #[schemars(length(max = 255))]
+    /// What the rule is for; of punctuation only what EC2 takes.
+    #[schemars(length(max = 255), regex(pattern = r"^[a-zA-Z0-9 ._:/()#,@\[\]+=&;{}!$*-]*$"))]
     pub description: String,
     /// Protocol: `-1` (all), `4` (IP in IP), `tcp`, `udp`, `icmp`, `58` (ICMPv6), `50` (ESP).
     pub protocol: SecurityGroupProtocol,
@@ -51,8 +51,8 @@ pub struct CNIIngressRule {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct IngressRule {
-    /// What the rule is for.
-    #[schemars(length(max = 255))]
+    /// What the rule is for; of punctuation only what EC2 takes.
+    #[schemars(length(max = 255), regex(pattern = r"^[a-zA-Z0-9 ._:/()#,@\[\]+=&;{}!$*-]*$"))]
     pub description: String,
     /// Protocol: `-1` (all), `4` (IP in IP), `tcp`, `udp`, `icmp`, `58` (ICMPv6), `50` (ESP).
     pub protocol: SecurityGroupProtocol,

@@ -69,10 +69,10 @@ pub struct Volume {
     /// Provisioned throughput in MiB/s, for gp3: 125 to 2000.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub throughput: Option<i64>,
-    /// Whether the volume is encrypted. The account's default when absent.
+    /// Whether the volume is encrypted. The account's default when absent. A volume with an `encryptionKey` always is.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub encrypted: Option<bool>,
-    /// Id or ARN of the KMS key of an encrypted volume. The account's default key when empty.
+    /// Id or ARN of the KMS key that the volume is encrypted with. The account's default key when empty.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     #[schemars(length(max = 2048))]
     pub encryption_key: String,

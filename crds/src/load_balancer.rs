@@ -10,7 +10,8 @@ use crate::ingress::IngressRule;
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct AWSLoadBalancerSpec {
-    /// Name of the load balancer, unique in its region; derived from the cluster's name when absent. It cannot be changed.
+    /// Name of the load balancer, unique in its region; derived from the cluster's name when absent. The load balancer is made for the
+    /// cluster: one that exists is not used. It cannot be changed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1, max = 32))]
     pub name: Option<String>,
@@ -27,7 +28,8 @@ pub struct AWSLoadBalancerSpec {
     /// balancer it cannot be changed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub health_check_protocol: Option<HealthCheckProtocol>,
-    /// Who may reach the API. When empty, everybody (0.0.0.0/0).
+    /// Who may reach the API. When empty, everybody (0.0.0.0/0). Otherwise these, and the cluster's own nodes by the addresses of its NAT
+    /// gateways (of an internal load balancer: of its VPC). Nodes that come from elsewhere need a rule.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 50))]
     pub ingress_rules: Vec<IngressRule>,

@@ -15,7 +15,8 @@ const IPV4_CIDR_MESSAGE: &str = "must be an IPv4 CIDR block, such as 10.0.0.0/16
 const NAME_OF_LOAD_BALANCER: &str = "self.matches('^[A-Za-z0-9]([-A-Za-z0-9]*[A-Za-z0-9])?$')";
 const NAME_OF_KEY: &str = "self.matches('^([[:graph:]]([[:print:]]*[[:graph:]])?)?$')";
 const NAME_OF_KEY_MESSAGE: &str = "must be the name of an EC2 key pair, without spaces around it, or empty for no key";
-const DURATION: &str = r"self.matches('^([0-9]+(\\.[0-9]+)?(ms|s|m|h))+$')";
+/// With so few digits that what reads it has no number too large.
+const DURATION: &str = r"self.matches('^([0-9]{1,6}(\\.[0-9]{1,6})?(ms|s|m|h))+$')";
 /// The partition of a region shows in how its name begins.
 const PARTITION: &str = "!has(self.partition) || self.partition == '' || !has(self.region) || self.region == '' || self.partition == (\
      self.region.startsWith('cn-') ? 'aws-cn' : self.region.startsWith('us-gov-') ? 'aws-us-gov' : \
@@ -210,6 +211,12 @@ pub fn machine_template(spec: &mut Spec<'_>) {
     }
     spec.rule("cloudInit.secretPrefix", "self == ''", message);
     spec.rule("cloudInit.secretCount", "self == 0", message);
+}
+
+/// Rules of AWSClusterControllerIdentity.
+pub fn controller_identity(spec: &mut Spec<'_>) {
+    let message = "is required: {} for every namespace; in CAPA, no namespace may use an identity without it";
+    spec.rule_about("", "allowedNamespaces", "has(self.allowedNamespaces)", message);
 }
 
 /// Rules of ClusterPlugin.

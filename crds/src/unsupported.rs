@@ -60,6 +60,11 @@ const DNS_NAME: &str = "!has(self.hostnameType) && !has(self.enableResourceNameD
 const DNS_NAME_FIELDS: &[(&str, &str)] =
     &[("hostnameType", "string"), ("enableResourceNameDnsARecord", "boolean"), ("enableResourceNameDnsAAAARecord", "boolean")];
 const GROUP: &str = "only node, controlplane, apiserver-lb and lb are";
+const IMAGE: &str = "use ami.id, or the image lookup: imageLookupFormat, imageLookupOrg and imageLookupBaseOS";
+const NAMESPACE: &str = "run the operator with --namespace to restrict it to one namespace";
+/// A selector that says nothing, which is how CAPA stores one that was not set.
+const NO_SELECTOR: &str =
+    "(!has(self.matchLabels) || size(self.matchLabels) == 0) && (!has(self.matchExpressions) || size(self.matchExpressions) == 0)";
 
 /// Of AWSCluster and AWSClusterTemplate.
 pub const CLUSTER: &[Refused] = &[
@@ -70,7 +75,14 @@ pub const CLUSTER: &[Refused] = &[
         "AWSClusterRoleIdentity and AWSClusterStaticIdentity are not; leave it out, and the operator's own AWS identity is used",
     ),
     field("bastion", Bastion, "!has(self.enabled) || !self.enabled", "use AWS Systems Manager Session Manager to reach machines"),
-    field("s3Bucket", Object, NEVER, "bootstrap data goes through AWS Secrets Manager, for machines that run cloud-init"),
+    field("associateOIDCProvider", Flag, OFF, "use spec.serviceAccountIssuer.publish"),
+    field(
+        "s3Bucket",
+        Object,
+        NEVER,
+        "bootstrap data goes through AWS Secrets Manager, for machines that run cloud-init; an OIDC issuer is published by \
+         spec.serviceAccountIssuer.publish",
+    ),
     field("secondaryControlPlaneLoadBalancer", Object, NEVER, "a cluster has one load balancer, spec.controlPlaneLoadBalancer"),
     field(
         "controlPlaneLoadBalancer.loadBalancerType",
@@ -136,6 +148,8 @@ pub const CLUSTER: &[Refused] = &[
 /// Of AWSMachine and AWSMachineTemplate.
 pub const MACHINE: &[Refused] = &[
     field("ami.eksLookupType", Text, EMPTY, "use ami.id or the image lookup"),
+    field("ami.filters", Objects, NONE_SET, IMAGE),
+    field("ami.ownerIDs", Texts, NONE_SET, IMAGE),
     field("cloudInit.secureSecretsBackend", Declared, "self == 'secrets-manager'", "only secrets-manager is"),
     field("ignition", Object, NEVER, "use an image that runs cloud-init"),
     field("spotMarketOptions", Object, NEVER, "only On-Demand Instances are"),
@@ -160,6 +174,12 @@ pub const MACHINE: &[Refused] = &[
     field("networkInterfaceType", Text, "self in ['', 'interface']", "only interface is"),
     field("assignPrimaryIPv6", Text, "self in ['', 'disabled']", IPV6),
     field("privateDnsName", Fields(DNS_NAME_FIELDS), DNS_NAME, "names of instances are ip-name, which names of Nodes follow"),
+];
+
+/// Of AWSClusterControllerIdentity.
+pub const CONTROLLER_IDENTITY: &[Refused] = &[
+    field("allowedNamespaces.list", Declared, NONE_SET, NAMESPACE),
+    field("allowedNamespaces.selector", Declared, NO_SELECTOR, NAMESPACE),
 ];
 
 /// Of ClusterPlugin: plugins of third parties, which cannot be registered yet.

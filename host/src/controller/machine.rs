@@ -43,11 +43,17 @@ struct Seen {
     object: Arc<Known<AWSMachine>>,
     /// Why nothing of it may be removed.
     hold: Option<String>,
-    bootstrap: Option<Vec<u8>>,
+    bootstrap: Option<Bootstrap>,
     image: Option<Image>,
     answers: Answers,
     region: aws::Region,
     who: String,
+}
+
+/// What the machine boots with. It is never printed.
+struct Bootstrap {
+    data: Vec<u8>,
+    format: Option<String>,
 }
 
 /// One decision and what it was made of.
@@ -216,10 +222,12 @@ impl Machines {
     }
 
     /// What the machine boots with. `None`: not there (yet).
-    async fn bootstrap(&self, seen: &Seen) -> Result<Option<Vec<u8>>, Error> {
+    async fn bootstrap(&self, seen: &Seen) -> Result<Option<Bootstrap>, Error> {
         let Some(name) = &seen.machine.spec.bootstrap.data_secret_name else { return Ok(None) };
         let secret = self.context.management.secret(&seen.object.object_name().sibling(name)).await?;
-        Ok(secret.and_then(|it| it.data).and_then(|mut it| it.remove("value")).map(|it| it.0))
+        let Some(mut data) = secret.and_then(|it| it.data) else { return Ok(None) };
+        let format = data.remove("format").map(|it| String::from_utf8_lossy(&it.0).into_owned());
+        Ok(data.remove("value").map(|it| Bootstrap { data: it.0, format }))
     }
 
     /// Writes down what was decided, then carries it out. True: there is more to decide.
@@ -344,7 +352,7 @@ impl Pass {
             aws_cluster: &seen.aws_cluster,
             aws_machine: &self.object,
             cluster_record: &self.cluster_record,
-            bootstrap: seen.bootstrap.as_deref(),
+            bootstrap: seen.bootstrap.as_ref().map(|it| plan::machine::Bootstrap { data: &it.data, format: it.format.as_deref() }),
             image: seen.image.as_ref(),
             answers: &seen.answers,
             snapshot: &self.snapshot,
