@@ -22,19 +22,6 @@ use crate::controller::{now, random};
 
 /// How long AWS may take to be read.
 const PATIENCE: Duration = Duration::from_secs(60);
-const READS: [Read; 11] = [
-    Read::Vpcs,
-    Read::Subnets,
-    Read::InternetGateways,
-    Read::NatGateways,
-    Read::Addresses,
-    Read::RouteTables,
-    Read::SecurityGroups,
-    Read::Instances,
-    Read::ClassicLoadBalancers,
-    Read::LoadBalancers,
-    Read::TargetGroups,
-];
 
 /// Options of `cluster-operator plan`.
 #[derive(clap::Args, Debug)]
@@ -80,18 +67,23 @@ async fn print_cluster(cluster: &Cluster, objects: &[Value], aws: Option<&aws::A
         println!("# somebody else looks after AWSCluster {}: only machines are made", aws_cluster.name_any());
         return machines::print(cluster, objects, &Decision::default());
     }
-    let snapshot = match aws {
-        Some(aws) => whole(aws, region).await?,
-        None => Arc::new(empty(region)),
-    };
     let mut record = Record::of_cluster(aws_cluster)?;
     if record.id.is_empty() {
         record.id = "preview".into();
     }
     let random = random();
-    let input =
-        Input { cluster, aws_cluster, machines: &[], rules: Some(&[]), snapshot: &snapshot, record: &record, now: now(), random: &random };
-    let decision = plan::cluster::decide(&input);
+    let decide = |snapshot: &Snapshot| {
+        let (record, random) = (&record, random.as_str());
+        let input = Input { cluster, aws_cluster, machines: &[], rules: Some(&[]), snapshot, record, now: now(), random };
+        plan::cluster::decide(&input)
+    };
+    // Who knows nothing yet says what of the user's has to be read.
+    let wanted = decide(&Snapshot::default()).interest;
+    let snapshot = match aws {
+        Some(aws) => whole(aws, region, wanted).await?,
+        None => Arc::new(empty(region, wanted)),
+    };
+    let decision = decide(&snapshot);
     print_decision(&decision);
     if decision.invalid.is_none() {
         machines::print(cluster, objects, &decision)?;
@@ -111,11 +103,12 @@ fn print_decision(decision: &Decision) {
     }
 }
 
-/// Everything that AWS has in a region.
-async fn whole(aws: &aws::Aws, region: &str) -> anyhow::Result<Arc<Snapshot>> {
+/// Everything of clusters that AWS has in a region, and what is wanted besides.
+async fn whole(aws: &aws::Aws, region: &str, wanted: Interest) -> anyhow::Result<Arc<Snapshot>> {
     let region_name = region;
     let region = aws.region(region);
-    region.interest("plan", Interest { reads: BTreeSet::from(READS), ..Interest::default() });
+    let routes_of = wanted.route_tables_of.clone();
+    region.interest("plan", Interest { reads: BTreeSet::from(Read::ALL), ..wanted });
     let mut view = region.view();
     let read = async {
         loop {
@@ -123,7 +116,10 @@ async fn whole(aws: &aws::Aws, region: &str) -> anyhow::Result<Arc<Snapshot>> {
             if let Some(problem) = now.problems.values().next() {
                 anyhow::bail!("{region_name} cannot be read: {}: {}", problem.code, problem.message);
             }
-            let whole = |it: &&Arc<Snapshot>| !it.zones.is_empty() && READS.iter().all(|read| it.read_at.contains_key(read));
+            let whole = |it: &&Arc<Snapshot>| {
+                let all = Read::ALL.iter().all(|read| it.read_at.contains_key(read));
+                all && !it.zones.is_empty() && routes_of.is_subset(&it.route_tables_read)
+            };
             if let Some(snapshot) = now.snapshot.as_ref().filter(whole) {
                 return Ok(snapshot.clone());
             }
@@ -134,11 +130,12 @@ async fn whole(aws: &aws::Aws, region: &str) -> anyhow::Result<Arc<Snapshot>> {
 }
 
 /// An account without anything in it. The names of its zones are guessed.
-fn empty(region: &str) -> Snapshot {
+fn empty(region: &str, wanted: Interest) -> Snapshot {
     let at = now();
     Snapshot {
         region: region.to_owned(),
-        read_at: READS.iter().map(|it| (*it, at)).collect(),
+        read_at: Read::ALL.iter().map(|it| (*it, at)).collect(),
+        route_tables_read: wanted.route_tables_of,
         zones: ["a", "b", "c"].iter().map(|it| format!("{region}{it}")).collect(),
         ..Snapshot::default()
     }

@@ -4,24 +4,26 @@ use std::collections::BTreeSet;
 
 use aws_sdk_ec2::types::Tag;
 use plan::{Action, Ids, Key, Kind, Outcome, Read, Resource, Tags};
+use tokio::sync::Semaphore;
 
 use crate::api::Api;
 use crate::errors::Failure;
 use crate::kinds::load_balancer::{self, classic, network};
 use crate::kinds::{
-    by_id, ec2_tags, elastic_ip, instance, internet_gateway, nat_gateway, network_interface, route_table, secret, security_group,
+    Once, by_id, ec2_tags, elastic_ip, instance, internet_gateway, nat_gateway, network_interface, route_table, secret, security_group,
     security_group_rules, subnet, target, vpc,
 };
-use crate::ledger::{Found, changed, made};
+use crate::ledger::{Found, answered, changed};
 use crate::now;
 use crate::region::Inner;
 use crate::schedule::Task;
 
 pub(crate) async fn act(region: &Inner, who: &str, action: &Action) -> (Key, Outcome) {
     let key = action.key();
-    // What is put together with others waits for them: it must not keep others out meanwhile.
-    let batched = key.kind == Kind::Target || matches!(action, Action::Delete { is: Resource::Instance(_), .. });
-    let permit = if batched { None } else { region.actions.acquire().await.ok() };
+    let permit = match queue(region, &key, action) {
+        Some(queue) => queue.acquire().await.ok(),
+        None => None,
+    };
     let result = carry_out(region, action).await;
     drop(permit);
     let outcome = match result {
@@ -42,9 +44,23 @@ pub(crate) async fn act(region: &Inner, who: &str, action: &Action) -> (Key, Out
     (key, outcome)
 }
 
+/// Where an action waits for its turn.
+fn queue<'a>(region: &'a Inner, key: &Key, action: &Action) -> Option<&'a Semaphore> {
+    match action {
+        // What is put together with others waits for them: it must not keep others out meanwhile.
+        _ if key.kind == Kind::Target => None,
+        Action::Delete { is: Resource::Instance(_), .. } => None,
+        Action::Create { client_token: None, until: Some(_), .. } => Some(&region.urgent),
+        _ => Some(&region.actions),
+    }
+}
+
 async fn carry_out(region: &Inner, action: &Action) -> Result<(), Failure> {
     match action {
-        Action::Create { is, tags, ids, client_token } => create(region, is, tags, ids, client_token.as_deref()).await,
+        Action::Create { is, tags, ids, client_token, until } => {
+            let once = Once { token: client_token.as_deref(), until: *until };
+            create(region, is, tags, ids, once).await
+        }
         Action::Update { id, is, seen, tags, ids } => update(region, id, is, seen, tags, ids).await,
         Action::Tag { key, id, parts, tags, untag } => tag(region, key, id, parts, tags, untag).await,
         Action::Delete { id, is, ids } => delete(region, id, is, ids).await,
@@ -52,18 +68,18 @@ async fn carry_out(region: &Inner, action: &Action) -> Result<(), Failure> {
     }
 }
 
-async fn create(region: &Inner, is: &Resource, tags: &Tags, ids: &Ids, token: Option<&str>) -> Result<(), Failure> {
+async fn create(region: &Inner, is: &Resource, tags: &Tags, ids: &Ids, once: Once<'_>) -> Result<(), Failure> {
     match is {
-        Resource::Vpc(it) => vpc::create(region, it, tags).await,
+        Resource::Vpc(it) => vpc::create(region, it, tags, once).await,
         Resource::Subnet(it) => subnet::create(region, it, tags, ids).await,
-        Resource::InternetGateway(_) => internet_gateway::create(region, tags).await,
-        Resource::ElasticIp(_) => elastic_ip::create(region, tags).await,
-        Resource::NatGateway(it) => nat_gateway::create(region, it, tags, ids, token).await,
-        Resource::RouteTable(it) => route_table::create(region, it, tags, ids, token).await,
+        Resource::InternetGateway(_) => internet_gateway::create(region, tags, once).await,
+        Resource::ElasticIp(_) => elastic_ip::create(region, tags, once).await,
+        Resource::NatGateway(it) => nat_gateway::create(region, it, tags, ids, once).await,
+        Resource::RouteTable(it) => route_table::create(region, it, tags, ids, once).await,
         Resource::SecurityGroup(it) => security_group::create(region, it, tags, ids).await,
         Resource::LoadBalancer(it) => load_balancer::create(region, it, tags, ids).await,
         Resource::Secret(it) => secret::create(region, it, tags).await,
-        Resource::Instance(it) => instance::create(region, it, tags, ids, token).await,
+        Resource::Instance(it) => instance::create(region, it, tags, ids, once).await,
         Resource::Target(it) => target::create(region, it, ids).await,
         Resource::SecurityGroupRules(_) | Resource::NetworkInterface(_) => Err(senseless("create", is)),
     }
@@ -191,7 +207,7 @@ fn show<T: Found>(region: &Inner, id: &str, found: Option<T>) {
     match found {
         Some(it) => {
             region.state().world.base_mut().snapshot.absent.remove(id);
-            region.record(it.read(), made(it));
+            region.record(it.read(), answered(it));
         }
         None => {
             region.state().world.base_mut().snapshot.absent.insert(id.to_owned(), now());

@@ -7,14 +7,16 @@ use aws_smithy_async::future::pagination_stream::PaginationStream;
 use aws_smithy_runtime_api::client::orchestrator::HttpResponse;
 use aws_smithy_runtime_api::client::result::SdkError;
 use aws_smithy_types::error::metadata::ProvideErrorMetadata;
+use plan::Timestamp;
 
-use crate::errors::Failure;
+use crate::errors::{Failure, NOT_YET};
 use crate::limits::Limits;
 
 #[derive(Clone)]
 pub(crate) struct Api {
     pub ec2: aws_sdk_ec2::Client,
-    /// For creations that nothing guards against being done twice: exactly one attempt.
+    /// For creations that nothing but a token guards against being done twice, or nothing at all: exactly one attempt, so that what one
+    /// attempt left unknown is not hidden by the refusal of the next.
     pub ec2_once: aws_sdk_ec2::Client,
     /// Elastic Load Balancing's first version.
     pub classic: aws_sdk_elasticloadbalancing::Client,
@@ -47,7 +49,19 @@ impl Api {
         action: &'static str,
         call: impl Future<Output = Result<T, SdkError<E, HttpResponse>>>,
     ) -> Result<T, Failure> {
-        self.limits.writes.take().await;
+        self.write_until(None, action, call).await
+    }
+
+    /// The same, but once its time is over it is not sent: then nothing was done, and it is decided anew.
+    pub async fn write_until<T, E: ProvideErrorMetadata>(
+        &self,
+        until: Option<Timestamp>,
+        action: &'static str,
+        call: impl Future<Output = Result<T, SdkError<E, HttpResponse>>>,
+    ) -> Result<T, Failure> {
+        if !self.limits.writes.take_until(until).await {
+            return Err(late(action));
+        }
         tracing::debug!(action, "write");
         call.await.map_err(|it| Failure::new(action, it))
     }
@@ -67,4 +81,9 @@ impl Api {
             }
         }
     }
+}
+
+/// A call that waited for its turn until it could not be sent any more.
+pub(crate) fn late(action: &'static str) -> Failure {
+    Failure::local(action, NOT_YET, "too many calls wait for their turn")
 }

@@ -1,5 +1,5 @@
 //! Puts single requests for the same call together: those that come within a short window go out at once, and when AWS refuses them
-//! together, each goes out alone, so that one bad id fails nobody else.
+//! together for what may be in one of them, each goes out alone, so that one bad id fails nobody else.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -9,7 +9,7 @@ use futures::future::join_all;
 use tokio::sync::oneshot;
 
 use crate::api::Api;
-use crate::errors::{Failure, gone_is_done};
+use crate::errors::Failure;
 use crate::kinds::{instance, target};
 
 const WINDOW: Duration = Duration::from_millis(100);
@@ -39,9 +39,8 @@ pub(crate) struct Batches {
 }
 
 impl Batches {
-    /// Terminates an instance. One that is gone is done.
     pub async fn terminate(&self, api: &Api, instance: &str) -> Result<(), Failure> {
-        gone_is_done(self.ask(api, Call::Terminate, instance).await)
+        self.ask(api, Call::Terminate, instance).await
     }
 
     pub async fn register(&self, api: &Api, group: Group, instance: &str) -> Result<(), Failure> {
@@ -73,7 +72,7 @@ impl Batches {
         let instances: Vec<String> = batch.iter().map(|it| it.0.clone()).collect();
         let together = call.send(&api, &instances).await;
         let outcomes = match &together {
-            Err(failure) if batch.len() > 1 && !failure.open => {
+            Err(failure) if batch.len() > 1 && !failure.open && !failure.is_general() => {
                 join_all(instances.iter().map(|it| call.send(&api, std::slice::from_ref(it)))).await
             }
             _ => vec![together; batch.len()],

@@ -29,6 +29,8 @@ pub(crate) struct Failure {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Class {
     Throttled,
+    /// A token or the call itself is too old, or clocks differ: another call may bring what is in force.
+    Expired,
     /// It has to wait for something else, or is not visible yet.
     NotYet,
     /// Something of that name, range, port or token is there.
@@ -101,6 +103,12 @@ impl Failure {
         ["AccessDenied", "AccessDeniedException", "UnauthorizedOperation"].iter().any(|it| self.is(it))
     }
 
+    /// Whether it is about the calls of this identity and not about what this one names: others like it would have failed alike.
+    pub fn is_general(&self) -> bool {
+        let general = [Class::Throttled, Class::Expired, Class::Denied, Class::Quota];
+        self.code.as_deref().is_some_and(|it| general.contains(&class(it)))
+    }
+
     pub fn is(&self, code: &str) -> bool {
         self.code.as_deref() == Some(code)
     }
@@ -115,7 +123,7 @@ impl Failure {
             // A failure of AWS's own, by its status: its code is none that is known.
             Class::Other if self.open => return Outcome::Unknown { message: format!("{message} ({code})") },
             Class::Taken => (true, Who::Author),
-            Class::Throttled | Class::NotYet | Class::Capacity => (true, Who::Nobody),
+            Class::Throttled | Class::Expired | Class::NotYet | Class::Capacity => (true, Who::Nobody),
             Class::Denied | Class::Quota => (true, Who::Administrator),
             Class::Invalid if is_invalid_profile(&code, &message) => (true, Who::Administrator),
             Class::Invalid => (false, Who::Author),
@@ -180,13 +188,21 @@ fn class(code: &str) -> Class {
         | "Throttling"
         | "ThrottlingException"
         | "ThrottledException"
+        | "DependencyThrottle"
+        | "TooManyRequests"
         | "TooManyRequestsException"
+        | "ConcurrentModification"
+        | "ConcurrentModificationException"
         | "RequestThrottled"
         | "RequestThrottledException"
         | "EC2ThrottledException"
         | "SlowDown"
         | "PriorRequestNotComplete"
         | "BandwidthLimitExceeded" => Class::Throttled,
+        "RequestExpired"
+        | "InvalidSecurity.RequestHasExpired"
+        | "RequestTimeTooSkewed"
+        | "PaginationTokenExpiredException" => Class::Expired,
         "DependencyViolation"
         | "ResourceInUse"
         | "ResourceInUseException"
@@ -199,6 +215,10 @@ fn class(code: &str) -> Class {
         | "OperationInProgress"
         | "IncorrectNetworkInterfaceState"
         | "InvalidNetworkInterface.InUse"
+        // Elastic Load Balancing's words also for groups, subnets and an internet gateway that it does not know of yet.
+        | "InvalidSecurityGroup"
+        | "InvalidSubnet"
+        | "InvalidConfigurationRequest"
         | NOT_YET => Class::NotYet,
         "InvalidSubnet.Conflict"
         | "InvalidGroup.Duplicate"
@@ -277,6 +297,23 @@ mod tests {
         for code in ["RequestLimitExceeded", "Throttling", "DependencyViolation", "InsufficientInstanceCapacity", "ResourceInUse"] {
             assert_eq!(refused(code), (true, Who::Nobody), "{code}");
         }
+        for code in ["DependencyThrottle", "TooManyRequests", "ConcurrentModification", "ConcurrentModificationException"] {
+            assert_eq!((refused(code), class(code)), ((true, Who::Nobody), Class::Throttled), "{code}");
+        }
+        for code in ["RequestExpired", "RequestTimeTooSkewed", "PaginationTokenExpiredException"] {
+            assert_eq!((refused(code), class(code)), ((true, Who::Nobody), Class::Expired), "{code}");
+        }
+    }
+
+    #[test]
+    fn what_is_about_the_identity_fares_no_better_alone() {
+        let of = |code: &str| Failure::local("ec2:TerminateInstances", code, "why").is_general();
+        for code in ["RequestLimitExceeded", "UnauthorizedOperation", "ExpiredToken", "RequestExpired", "VcpuLimitExceeded"] {
+            assert!(of(code), "{code}");
+        }
+        for code in ["InvalidInstanceID.NotFound", "IncorrectInstanceState", "InvalidParameterValue", "HealthUnavailable"] {
+            assert!(!of(code), "{code}");
+        }
     }
 
     #[test]
@@ -284,6 +321,10 @@ mod tests {
         for code in ["InvalidVpcID.NotFound", "InvalidInstanceID.NotFound", "NatGatewayNotFound", "LoadBalancerNotFound"] {
             assert_eq!(refused(code), (true, Who::Nobody), "{code}");
             assert!(Failure::local("ec2:DeleteVpc", code, "").is_gone(), "{code}");
+        }
+        for code in ["InvalidSecurityGroup", "InvalidSubnet", "InvalidConfigurationRequest"] {
+            assert_eq!(refused(code), (true, Who::Nobody), "{code}");
+            assert!(!Failure::local("elasticloadbalancing:CreateLoadBalancer", code, "").is_gone(), "{code}");
         }
     }
 

@@ -38,6 +38,11 @@ impl Fresh {
         self.shown = base.clone();
     }
 
+    /// Whether a read showed it for the first time not long ago.
+    pub fn has(&self, id: &str, now: Timestamp) -> bool {
+        self.first.values().any(|of_kind| of_kind.get(id).is_some_and(|at| now - at < LAG))
+    }
+
     fn keep_all<T: Found>(&mut self, read: Read, began: Timestamp, base: &mut Snapshot) {
         let first = self.first.entry(read).or_default();
         let found: BTreeSet<&str> = T::all(base).iter().map(T::id).collect();
@@ -72,6 +77,7 @@ mod tests {
         assert_eq!(read(&mut fresh, 10.0, &["old"]), ["old"]);
         assert_eq!(read(&mut fresh, 40.0, &["new", "old"]), ["new", "old"]);
         assert_eq!(read(&mut fresh, 42.0, &["old"]), ["old", "new"], "the read lags");
+        assert!(fresh.has("new", 42.0) && !fresh.has("old", 42.0));
         assert_eq!(read(&mut fresh, 44.0, &["new", "old"]), ["new", "old"]);
         assert_eq!(read(&mut fresh, 46.0, &[]), ["new"], "the old one was removed by somebody");
         assert_eq!(read(&mut fresh, 40.0 + LAG, &[]), [""; 0], "and this one too");

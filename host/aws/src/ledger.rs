@@ -1,6 +1,8 @@
 //! What was written but may not be readable yet. AWS shows a write seconds after it answered, and a sweep that began before the write
 //! never shows it: until a later sweep does, the ledger amends what was read. Pure: no I/O and no clock.
 
+use std::collections::BTreeSet;
+
 use plan::{
     FoundAddress, FoundInstance, FoundInternetGateway, FoundLoadBalancer, FoundNatGateway, FoundNetworkInterface, FoundRouteTable,
     FoundSecurityGroup, FoundSubnet, FoundVpc, LoadBalancerKind, Read, Snapshot, Timestamp,
@@ -8,6 +10,8 @@ use plan::{
 
 /// How long what was written is believed more than what is read, in seconds.
 pub(crate) const LAG: f64 = 30.0;
+/// How long it is believed that something was made which no read has shown yet, in seconds: EC2 says that it may take minutes.
+pub(crate) const UNSEEN: f64 = 300.0;
 
 /// A resource as a snapshot holds it.
 pub(crate) trait Found: Clone + PartialEq + Send + Sync + 'static {
@@ -99,6 +103,8 @@ type Change = Box<dyn Fn(&mut Snapshot) -> Effect + Send + Sync>;
 pub(crate) struct Amendment {
     id: String,
     about: About,
+    /// For how many seconds it is believed more than what is read.
+    lasts: f64,
     change: Change,
 }
 
@@ -119,7 +125,12 @@ pub(crate) fn made<T: Found>(item: T) -> Amendment {
             Effect::Amended
         }
     };
-    Amendment { id, about: About::Making, change: Box::new(change) }
+    Amendment { id, about: About::Making, lasts: UNSEEN, change: Box::new(change) }
+}
+
+/// It was so when it was asked for, and reads of its kind may leave it out for good: that is not believed for longer than a change.
+pub(crate) fn answered<T: Found>(item: T) -> Amendment {
+    Amendment { lasts: LAG, ..made(item) }
 }
 
 /// It was changed: `change` makes it so, and does nothing where it is so.
@@ -135,7 +146,7 @@ pub(crate) fn changed<T: Found>(id: &str, change: impl Fn(&mut T) + Send + Sync 
         T::all_mut(snapshot)[at] = item;
         Effect::Amended
     };
-    Amendment { id: id.to_owned(), about: About::Changing, change: Box::new(change) }
+    Amendment { id: id.to_owned(), about: About::Changing, lasts: LAG, change: Box::new(change) }
 }
 
 /// It is no more.
@@ -148,7 +159,7 @@ pub(crate) fn gone<T: Found>(id: &str) -> Amendment {
         T::all_mut(snapshot).retain(|it| it.id() != name);
         Effect::Amended
     };
-    Amendment { id: id.to_owned(), about: About::Ending, change: Box::new(change) }
+    Amendment { id: id.to_owned(), about: About::Ending, lasts: LAG, change: Box::new(change) }
 }
 
 struct Entry {
@@ -156,6 +167,12 @@ struct Entry {
     /// When the answer came.
     at: Timestamp,
     amendment: Amendment,
+}
+
+impl Entry {
+    fn is_making(&self) -> bool {
+        self.amendment.about == About::Making
+    }
 }
 
 /// All amendments that reads do not show yet, in order.
@@ -181,15 +198,24 @@ impl Ledger {
     /// Drops what a read of `read`, which began at `began` and is in `base`, shows or overrules. `base` itself is not changed for good:
     /// it is where amendments are tried out.
     pub fn settle(&mut self, read: Read, began: Timestamp, base: &mut Snapshot) {
+        let mut unseen: BTreeSet<String> = self.entries.iter().filter(|it| it.is_making()).map(|it| it.amendment.id.clone()).collect();
         self.entries.retain(|it| {
             if it.read != read || it.at >= began {
                 return true;
             }
-            let fresh = began - it.at < LAG;
+            let fresh = began - it.at < it.amendment.lasts;
             match it.amendment.about {
                 // Ids of what ended are not used again, and reads may swing back for a while.
                 About::Ending => fresh,
-                About::Making | About::Changing => fresh && (it.amendment.change)(base) != Effect::Shown,
+                About::Making => {
+                    let stays = fresh && (it.amendment.change)(base) != Effect::Shown;
+                    if !stays {
+                        unseen.remove(&it.amendment.id);
+                    }
+                    stays
+                }
+                // What no read shows is as it was left.
+                About::Changing => (fresh || unseen.contains(&it.amendment.id)) && (it.amendment.change)(base) != Effect::Shown,
             }
         });
     }
@@ -211,6 +237,23 @@ impl Ledger {
     /// Whether something about this id is not shown by reads yet.
     pub fn mentions(&self, id: &str) -> bool {
         self.entries.iter().any(|it| it.amendment.id == id)
+    }
+
+    /// AWS knows of what was made: reads that do not show it leave it out, and it is not believed for longer than a change.
+    pub fn mark_known(&mut self, id: &str) {
+        for entry in self.entries.iter_mut().filter(|it| it.is_making() && it.amendment.id == id) {
+            entry.amendment.lasts = LAG;
+        }
+    }
+
+    /// Whether it was made, and reads may lack it still.
+    pub fn is_unseen(&self, id: &str, now: Timestamp) -> bool {
+        self.entries.iter().any(|it| it.is_making() && it.amendment.id == id && now - it.at < it.amendment.lasts)
+    }
+
+    /// Whether it was removed.
+    pub fn is_ended(&self, id: &str) -> bool {
+        self.entries.iter().any(|it| it.amendment.about == About::Ending && it.amendment.id == id)
     }
 }
 
@@ -260,8 +303,31 @@ mod tests {
         let mut ledger = Ledger::default();
         let empty = Snapshot::default();
         ledger.record(Read::Vpcs, 10.0, made(vpc("vpc-1")));
-        ledger.settle(Read::Vpcs, 10.0 + LAG, &mut empty.clone());
+        ledger.settle(Read::Vpcs, 10.0 + UNSEEN, &mut empty.clone());
         assert!(shown(&ledger, &empty).is_empty());
+        ledger.record(Read::Vpcs, 400.0, answered(vpc("vpc-2")));
+        ledger.settle(Read::Vpcs, 400.0 + LAG, &mut empty.clone());
+        assert!(shown(&ledger, &empty).is_empty(), "nobody made it just now");
+        ledger.record(Read::Vpcs, 500.0, made(vpc("vpc-3")));
+        ledger.mark_known("vpc-3");
+        ledger.settle(Read::Vpcs, 500.0 + LAG, &mut empty.clone());
+        assert!(shown(&ledger, &empty).is_empty(), "and this one is left out on purpose");
+    }
+
+    #[test]
+    fn what_no_read_has_shown_is_shown_for_minutes_as_it_was_left() {
+        let mut ledger = Ledger::default();
+        let mut base = Snapshot::default();
+        ledger.record(Read::Subnets, 10.0, made(subnet("subnet-1", false)));
+        ledger.record(Read::Subnets, 11.0, changed::<FoundSubnet>("subnet-1", |it| it.public = true));
+        ledger.settle(Read::Subnets, 100.0, &mut base.clone());
+        let mut snapshot = base.clone();
+        ledger.amend(&mut snapshot);
+        assert!(snapshot.subnets.len() == 1 && snapshot.subnets[0].public);
+        assert!(ledger.is_unseen("subnet-1", 100.0) && !ledger.is_unseen("subnet-1", 10.0 + UNSEEN));
+        base.subnets.push(subnet("subnet-1", false));
+        ledger.settle(Read::Subnets, 110.0, &mut base.clone());
+        assert!(!ledger.mentions("subnet-1"), "a read shows it, long after it was changed");
     }
 
     #[test]

@@ -1,10 +1,10 @@
 //! Finds what controllers inside a cluster left in its VPC, and removes it. What counts as left, and in which order it goes, is decided in
 //! `plan`; no sweep of the region does any of this.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use plan::leftover::{Found, FoundTargetGroup, Leftover, LeftoverKind, Look, leftovers};
-use plan::{FoundLoadBalancer, Problem, Tags, Who};
+use plan::{FoundLoadBalancer, Problem, Tags};
 
 use crate::api::Api;
 use crate::errors::{Failure, gone_is_done};
@@ -22,7 +22,7 @@ impl Region {
     /// some.
     pub async fn leftovers(&self, cluster: &str, vpc_id: &str) -> Look {
         let api = &self.0.api;
-        let vpcs = [vpc_id.to_owned()];
+        let vpcs = BTreeSet::from([vpc_id.to_owned()]);
         let mut problems = Vec::new();
         let (balancing, security_groups, network_interfaces) =
             futures::join!(balancing(api, cluster), security_group::describe_in(api, &vpcs), network_interface::describe(api, &vpcs),);
@@ -30,8 +30,8 @@ impl Region {
         let security_groups = read(security_groups, &mut problems);
         let network_interfaces = read(network_interfaces, &mut problems);
         let found = Found { load_balancers, target_groups, security_groups, network_interfaces };
-        // What goes better by itself comes first: then it is looked again before anything is concluded.
-        problems.sort_by_key(|it| it.who == Who::Administrator);
+        // What may go better without being permitted comes first: then it is looked again before anything is concluded.
+        problems.sort_by_key(Problem::is_forbidden);
         Look { left: leftovers(cluster, vpc_id, &found), unread: problems.into_iter().next() }
     }
 
@@ -39,7 +39,7 @@ impl Region {
     /// some time after what carried them. It takes two calls where there are none.
     ///
     /// # Errors
-    /// AWS does not say: nothing may be concluded.
+    /// AWS does not say: nothing may be concluded. Only where it [forbids](Problem::is_forbidden) the question does it stay so.
     pub async fn load_balancers_of(&self, cluster: &str, vpc_id: &str) -> Result<Vec<String>, Problem> {
         let (load_balancers, _) = balancing(&self.0.api, cluster).await.map_err(Failure::problem)?;
         let left = leftovers(cluster, vpc_id, &Found { load_balancers, ..Found::default() });

@@ -3,6 +3,7 @@
 //! ask once. Nothing here is part of a sweep.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::{Arc, MutexGuard, PoisonError};
 
 use aws_sdk_ec2::types::{
     ArchitectureType, Image as AwsImage, InstanceType as InstanceTypeName, InstanceTypeHypervisor, InstanceTypeInfo, NetworkInfo,
@@ -20,22 +21,41 @@ use crate::region::Inner;
 const KEPT: f64 = 300.0;
 /// How long it counts that there is nothing.
 const KEPT_WRONG: f64 = 30.0;
+/// How long it counts that AWS did not say: what may go better at once is asked again soon, and not by everybody in turn.
+const KEPT_FAILED: f64 = 5.0;
 
+const DESCRIBE_IMAGES: &str = "ec2:DescribeImages";
 const DESCRIBE_TYPES: &str = "ec2:DescribeInstanceTypes";
 /// AWS's code for an instance type that the region does not know.
 const UNKNOWN_TYPE: &str = "InvalidInstanceType";
 /// Most names of instance types in one call.
 const NAMES: usize = 100;
 
-type Kept<K, V> = Mutex<BTreeMap<K, (Timestamp, Result<V, Problem>)>>;
+/// What is known of each question. Its own lock is held while it is asked: nobody asks the same meanwhile, or waits for another.
+type Questions<K, T> = std::sync::Mutex<BTreeMap<K, Arc<Mutex<T>>>>;
+type Kept<K, V> = Questions<K, Option<(Timestamp, Result<V, Problem>)>>;
 
-/// Answers. Each lock is held while its question is asked, so that nobody asks the same meanwhile.
+/// Questions and answers.
 #[derive(Default)]
 pub(crate) struct Lookups {
     images: Kept<ImageQuery, Image>,
-    instance_types: Mutex<BTreeMap<String, Known>>,
+    instance_types: std::sync::Mutex<BTreeMap<String, Known>>,
+    /// Instance types that are being asked for together.
+    asked_types: Questions<BTreeSet<String>, ()>,
     subnets: Kept<Vec<Filter>, Vec<FoundSubnet>>,
     groups: Kept<Vec<Filter>, Vec<FoundSecurityGroup>>,
+}
+
+impl Lookups {
+    fn known_types(&self) -> MutexGuard<'_, BTreeMap<String, Known>> {
+        self.instance_types.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Those of them that were not read yet.
+    fn unknown_types(&self, names: &BTreeSet<String>) -> BTreeSet<String> {
+        let known = self.known_types();
+        names.iter().filter(|it| !known.contains_key(*it)).cloned().collect()
+    }
 }
 
 /// An instance type as it was read once.
@@ -52,22 +72,30 @@ async fn kept<K: Ord + Clone, V: Clone>(
     is_nothing: impl Fn(&V) -> bool,
     ask: impl Future<Output = Result<V, Problem>>,
 ) -> Result<V, Problem> {
-    let mut answers = answers.lock().await;
     let fresh = |(at, answer): &(Timestamp, Result<V, Problem>)| {
-        // Who wrote the question, or makes what it is about, does not wait long.
-        let something = answer.as_ref().is_ok_and(|it| !is_nothing(it));
-        now() - at < if something { KEPT } else { KEPT_WRONG }
+        let lasts = match answer {
+            Ok(it) if !is_nothing(it) => KEPT,
+            Err(problem) if problem.who == Who::Nobody => KEPT_FAILED,
+            // Who wrote the question, or makes what it is about, does not wait long.
+            _ => KEPT_WRONG,
+        };
+        now() - at < lasts
     };
-    if let Some((_, answer)) = answers.get(question).filter(|it| fresh(it)) {
+    let entry = entry(answers, question, |it| it.as_ref().is_some_and(&fresh));
+    let mut known = entry.lock().await;
+    if let Some((_, answer)) = known.as_ref().filter(|it| fresh(it)) {
         return answer.clone();
     }
     let answer = ask.await;
-    // What may go better at once is asked again at once.
-    if !matches!(&answer, Err(problem) if problem.who == Who::Nobody) {
-        answers.retain(|_, it| fresh(it));
-        answers.insert(question.clone(), (now(), answer.clone()));
-    }
+    *known = Some((now(), answer.clone()));
     answer
+}
+
+/// What is known of a question. Of others, what nobody asks and what does not stay is forgotten.
+fn entry<K: Ord + Clone, T: Default>(all: &Questions<K, T>, question: &K, stays: impl Fn(&T) -> bool) -> Arc<Mutex<T>> {
+    let mut all = all.lock().unwrap_or_else(PoisonError::into_inner);
+    all.retain(|_, it| Arc::strong_count(it) > 1 || it.try_lock().is_ok_and(|it| stays(&it)));
+    all.entry(question.clone()).or_default().clone()
 }
 
 pub(crate) async fn image(region: &Inner, query: &ImageQuery) -> Result<Image, Problem> {
@@ -75,8 +103,8 @@ pub(crate) async fn image(region: &Inner, query: &ImageQuery) -> Result<Image, P
 }
 
 async fn find_image(region: &Inner, query: &ImageQuery) -> Result<Image, Problem> {
-    let (filters, owners, what) = match &query.id {
-        Some(id) => (vec![filter("image-id", [id])], None, id.clone()),
+    let (images, what) = match &query.id {
+        Some(id) => (describe_image(&region.api, id).await, id.clone()),
         None => {
             let architecture = instance_type(region, &query.instance_type).await?.architecture;
             let what = format!("{} for {architecture} of owner {}", query.name, query.owner);
@@ -86,10 +114,10 @@ async fn find_image(region: &Inner, query: &ImageQuery) -> Result<Image, Problem
                 filter("state", ["available"]),
                 filter("virtualization-type", ["hvm"]),
             ];
-            (filters, Some(vec![query.owner.clone()]), what)
+            (describe_images(&region.api, filters, &query.owner).await, what)
         }
     };
-    let images = describe(&region.api, filters, owners).await.map_err(Failure::problem)?;
+    let images = images.map_err(Failure::problem)?;
     // Dates are written so that their text sorts.
     images.into_iter().max_by_key(|it| it.creation_date.clone().unwrap_or_default()).and_then(found).ok_or_else(|| Problem {
         code: "InvalidAMIID.NotFound".to_owned(),
@@ -98,9 +126,18 @@ async fn find_image(region: &Inner, query: &ImageQuery) -> Result<Image, Problem
     })
 }
 
-async fn describe(api: &Api, filters: Vec<aws_sdk_ec2::types::Filter>, owners: Option<Vec<String>>) -> Result<Vec<AwsImage>, Failure> {
-    let pages = api.ec2.describe_images().set_filters(Some(filters)).set_owners(owners).into_paginator().page_size(1000).send();
-    let pages = api.pages("ec2:DescribeImages", pages).await?;
+/// Also one that its owner has deprecated since: it can be started all the same, and only who does not know it is not to find it.
+async fn describe_image(api: &Api, id: &str) -> Result<Vec<AwsImage>, Failure> {
+    let call = api.ec2.describe_images().image_ids(id).include_deprecated(true);
+    match api.read(DESCRIBE_IMAGES, call.send()).await {
+        Err(failure) if failure.is_gone() => Ok(Vec::new()),
+        other => Ok(other?.images.unwrap_or_default()),
+    }
+}
+
+async fn describe_images(api: &Api, filters: Vec<aws_sdk_ec2::types::Filter>, owner: &str) -> Result<Vec<AwsImage>, Failure> {
+    let pages = api.ec2.describe_images().set_filters(Some(filters)).owners(owner).into_paginator().page_size(1000).send();
+    let pages = api.pages(DESCRIBE_IMAGES, pages).await?;
     Ok(pages.into_iter().flat_map(|it| it.images.unwrap_or_default()).collect())
 }
 
@@ -126,28 +163,39 @@ pub(crate) async fn instance_types(region: &Inner, names: &BTreeSet<String>) -> 
     Ok(known_types(region, names).await?.into_iter().map(|it| it.room).collect())
 }
 
-/// In the order of their names. Only those that were not read before are asked for, all in one call.
+/// In the order of their names. Only those that were not read before are asked for, all in one call, and the same by nobody else meanwhile.
 async fn known_types(region: &Inner, names: &BTreeSet<String>) -> Result<Vec<Known>, Failure> {
-    let mut known = region.lookups.instance_types.lock().await;
-    let unknown: Vec<&String> = names.iter().filter(|it| !known.contains_key(*it)).collect();
-    for some in unknown.chunks(NAMES) {
-        let found = match describe_types(&region.api, some).await {
-            // One that does not exist fails the whole call.
-            Err(failure) if is_unknown(&failure) && some.len() > 1 => {
-                let mut found = Vec::new();
-                for name in some {
-                    found.extend(describe_types(&region.api, &[name]).await.or_else(none_if_unknown)?);
-                }
-                found
-            }
-            other => other.or_else(none_if_unknown)?,
-        };
-        known.extend(found.into_iter().map(|it| (it.room.name.clone(), it)));
+    let lookups = &region.lookups;
+    let unknown = lookups.unknown_types(names);
+    if !unknown.is_empty() {
+        let entry = entry(&lookups.asked_types, &unknown, |()| false);
+        let _turn = entry.lock().await;
+        // Others may have asked meanwhile.
+        let unknown: Vec<String> = lookups.unknown_types(&unknown).into_iter().collect();
+        for some in unknown.chunks(NAMES) {
+            let found = ask_types(&region.api, some).await?;
+            lookups.known_types().extend(found.into_iter().map(|it| (it.room.name.clone(), it)));
+        }
     }
+    let known = lookups.known_types();
     Ok(names.iter().filter_map(|it| known.get(it)).cloned().collect())
 }
 
-async fn describe_types(api: &Api, names: &[&String]) -> Result<Vec<Known>, Failure> {
+async fn ask_types(api: &Api, names: &[String]) -> Result<Vec<Known>, Failure> {
+    match describe_types(api, names).await {
+        // One that does not exist fails the whole call.
+        Err(failure) if is_unknown(&failure) && names.len() > 1 => {
+            let mut found = Vec::new();
+            for name in names {
+                found.extend(describe_types(api, std::slice::from_ref(name)).await.or_else(none_if_unknown)?);
+            }
+            Ok(found)
+        }
+        other => other.or_else(none_if_unknown),
+    }
+}
+
+async fn describe_types(api: &Api, names: &[String]) -> Result<Vec<Known>, Failure> {
     let names = names.iter().map(|it| InstanceTypeName::from(it.as_str())).collect();
     let call = api.ec2.describe_instance_types().set_instance_types(Some(names));
     let pages = api.pages(DESCRIBE_TYPES, call.into_paginator().send()).await?;
@@ -205,4 +253,43 @@ pub(crate) async fn subnets(region: &Inner, filters: &[Filter]) -> Result<Vec<Fo
 pub(crate) async fn security_groups(region: &Inner, filters: &[Filter]) -> Result<Vec<FoundSecurityGroup>, Problem> {
     let ask = async { kinds::security_group::describe(&region.api, vec![aws_filters(filters)]).await.map_err(Failure::problem) };
     kept(&region.lookups.groups, &filters.to_vec(), Vec::is_empty, ask).await
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::{AtomicUsize, Ordering};
+    use std::time::Duration;
+
+    use super::*;
+
+    #[tokio::test]
+    async fn a_question_without_an_answer_holds_up_no_other() {
+        let answers = Kept::<u8, u8>::default();
+        let hanging = kept(&answers, &1, |_| false, std::future::pending());
+        let other = tokio::time::timeout(Duration::from_secs(5), kept(&answers, &2, |_| false, async { Ok(2) }));
+        tokio::select! {
+            biased;
+            _ = hanging => panic!("nobody answers it"),
+            answer = other => assert_eq!(answer.expect("it waits for nobody"), Ok(2)),
+        }
+    }
+
+    #[tokio::test]
+    async fn a_failure_is_not_met_by_everybody_who_asks() {
+        let (answers, asked) = (Kept::<u8, u8>::default(), AtomicUsize::new(0));
+        let ask = |who: Who| {
+            asked.fetch_add(1, Ordering::Relaxed);
+            let problem = Problem { code: "Throttling".into(), message: "ec2:DescribeImages: rate exceeded".into(), who };
+            async { Err::<u8, Problem>(problem) }
+        };
+        for _ in 0..3 {
+            let answer = kept(&answers, &1, |_| false, async { ask(Who::Nobody).await }).await;
+            assert_eq!(answer.map_err(|it| it.who), Err(Who::Nobody));
+        }
+        assert_eq!(asked.load(Ordering::Relaxed), 1);
+        for entry in answers.lock().unwrap().values() {
+            entry.try_lock().unwrap().iter_mut().for_each(|(at, _)| *at -= KEPT_FAILED);
+        }
+        assert!(kept(&answers, &1, |_| false, async { Ok(1) }).await.is_ok(), "but soon it is asked again");
+    }
 }

@@ -13,7 +13,7 @@ use tokio::sync::{Notify, Semaphore, watch};
 
 use crate::api::Api;
 use crate::batch::Batches;
-use crate::errors::reading;
+use crate::errors::{Failure, gone_is_done, reading};
 use crate::ledger::Amendment;
 use crate::lookup::Lookups;
 use crate::schedule::{Awaited, Schedule, Task};
@@ -22,6 +22,8 @@ use crate::{lookup, now, sweep};
 
 /// How many actions run at once.
 const ACTIONS: usize = 16;
+/// How many more creations run at once that may be sent for a short time only: in a queue with all others they would often come too late.
+const URGENT: usize = 4;
 
 /// What is known of a region.
 #[derive(Clone, Debug, Default)]
@@ -51,6 +53,8 @@ pub(crate) struct Inner {
     /// Tells the sweeper that what is due may have changed.
     pub wake: Arc<Notify>,
     pub actions: Semaphore,
+    /// The same, for creations that may be sent for a short time only.
+    pub urgent: Semaphore,
     pub batches: Batches,
     pub lookups: Lookups,
 }
@@ -79,6 +83,10 @@ impl State {
 
     pub fn nat_gateways_of(&self) -> BTreeSet<String> {
         self.interests.values().flat_map(|it| it.nat_gateways_of.iter().cloned()).collect()
+    }
+
+    pub fn route_tables_of(&self) -> BTreeSet<String> {
+        self.interests.values().flat_map(|it| it.route_tables_of.iter().cloned()).collect()
     }
 
     pub fn ids(&self) -> BTreeSet<String> {
@@ -111,6 +119,20 @@ impl Inner {
         self.state().world.record(read, now(), amendment);
     }
 
+    /// Whether it came so lately that AWS may say of it still that it does not exist.
+    pub fn is_young(&self, id: &str) -> bool {
+        self.state().world.is_young(id, now())
+    }
+
+    /// How a removal of `id` ended: well also when it was not there, unless it came lately. Then AWS does not know of it yet, and it is to
+    /// be removed again.
+    pub fn gone_is_done(&self, id: &str, result: Result<(), Failure>) -> Result<(), Failure> {
+        match result {
+            Err(failure) if failure.is_gone() && self.is_young(id) => Err(failure),
+            other => gone_is_done(other),
+        }
+    }
+
     /// Something follows from a write that was just answered.
     pub fn follow(&self, task: Task) {
         self.state().schedule.wrote(task, now(), false);
@@ -136,6 +158,7 @@ impl Region {
             view: watch::Sender::new(Arc::default()),
             wake: Arc::default(),
             actions: Semaphore::new(ACTIONS),
+            urgent: Semaphore::new(URGENT),
             batches: Batches::default(),
             lookups: Lookups::default(),
         }))
@@ -154,14 +177,11 @@ impl Region {
     pub fn interest(&self, who: &str, interest: Interest) {
         let mut state = self.0.state();
         let known = state.ids();
-        let long_ago = now() - 60.0;
-        for id in interest.ids.difference(&known) {
-            if let Some(read) = sweep::reads(id) {
-                state.schedule.wrote(Task::Kind(read), long_ago, true);
-            }
-        }
-        if !interest.nat_gateways_of.is_subset(&state.nat_gateways_of()) {
-            state.schedule.wrote(Task::Kind(Read::NatGateways), long_ago, true);
+        let mut wanted: BTreeSet<Read> = interest.ids.difference(&known).filter_map(|id| sweep::reads(id)).collect();
+        wanted.extend((!interest.nat_gateways_of.is_subset(&state.nat_gateways_of())).then_some(Read::NatGateways));
+        wanted.extend((!interest.route_tables_of.is_subset(&state.route_tables_of())).then_some(Read::RouteTables));
+        for read in wanted {
+            state.schedule.want(Task::Kind(read), now());
         }
         if state.interests.get(who) == Some(&interest) {
             return;

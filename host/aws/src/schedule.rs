@@ -10,6 +10,8 @@ const SLOW: f64 = 300.0;
 const AWAITED: f64 = 10.0;
 /// ...but never more often than this, which is also how soon after a write that something follows from.
 const SOON: f64 = 2.0;
+/// After this long, nothing that was written puts a read off.
+const LONG: f64 = 60.0;
 /// Zones hardly ever change.
 const ZONES: f64 = 3600.0;
 /// How long a read rests after it failed once; doubled each time.
@@ -35,21 +37,6 @@ impl Task {
         }
     }
 }
-
-/// All kinds, each of which the slow sweep reads.
-pub(crate) const KINDS: [Read; 11] = [
-    Read::Vpcs,
-    Read::Subnets,
-    Read::InternetGateways,
-    Read::NatGateways,
-    Read::Addresses,
-    Read::RouteTables,
-    Read::SecurityGroups,
-    Read::Instances,
-    Read::ClassicLoadBalancers,
-    Read::LoadBalancers,
-    Read::TargetGroups,
-];
 
 /// What is awaited, by anybody.
 #[derive(Clone, Debug, Default)]
@@ -108,6 +95,13 @@ impl Schedule {
         written.owed |= owed;
     }
 
+    /// More is to be shown by this read than was asked for when it began last: it is read at once, also when nobody awaits it.
+    pub fn want(&mut self, task: Task, now: Timestamp) {
+        // One that is on its way shows nothing of it.
+        let at = if self.is_running(task) { now } else { now - LONG };
+        self.wrote(task, at, true);
+    }
+
     /// These reads begin. Each ends with [`read`](Self::read) or [`failed`](Self::failed), and is not due before.
     pub fn start(&mut self, due: &Due, now: Timestamp) {
         if due.slow {
@@ -141,14 +135,14 @@ impl Schedule {
     pub fn due(&self, now: Timestamp, awaited: &Awaited) -> Due {
         let slow = self.slow_at(awaited) <= now;
         let rests = |it: &Task| self.is_running(*it) || self.resting.get(it).is_some_and(|it| now < it.until);
-        let all = KINDS.iter().map(|it| Task::Kind(*it)).chain([Task::DeletingVpcs, Task::Zones]).filter(|it| !rests(it));
+        let all = Read::ALL.iter().map(|it| Task::Kind(*it)).chain([Task::DeletingVpcs, Task::Zones]).filter(|it| !rests(it));
         let tasks = all.filter(|it: &Task| (slow && matches!(it, Task::Kind(_))) || self.at(*it, awaited) <= now).collect();
         Due { slow, tasks }
     }
 
     /// When something is due next; infinite when nobody awaits anything.
     pub fn next(&self, awaited: &Awaited) -> Timestamp {
-        let all = KINDS.iter().map(|it| Task::Kind(*it)).chain([Task::DeletingVpcs, Task::Zones]);
+        let all = Read::ALL.iter().map(|it| Task::Kind(*it)).chain([Task::DeletingVpcs, Task::Zones]);
         all.map(|it| self.at(it, awaited)).fold(self.slow_at(awaited), f64::min)
     }
 
@@ -225,7 +219,7 @@ mod tests {
     fn swept() -> Schedule {
         let mut schedule = Schedule::default();
         let due = schedule.due(1000.0, &awaiting(&[]));
-        assert!(due.slow && due.tasks.len() == KINDS.len() + 1, "{due:?}");
+        assert!(due.slow && due.tasks.len() == Read::ALL.len() + 1, "{due:?}");
         all_read(&mut schedule, &due, 1000.0);
         schedule
     }
@@ -240,7 +234,7 @@ mod tests {
     fn settled_is_read_every_five_minutes() {
         let reads = run(&mut swept(), &awaiting(&[]), 1600.0);
         assert_eq!(reads.iter().map(|it| it.0).collect::<Vec<_>>(), [1300.0, 1600.0]);
-        assert!(reads.iter().all(|it| it.1.slow && it.1.tasks.len() == KINDS.len()));
+        assert!(reads.iter().all(|it| it.1.slow && it.1.tasks.len() == Read::ALL.len()));
     }
 
     #[test]
@@ -283,6 +277,21 @@ mod tests {
     }
 
     #[test]
+    fn what_is_wanted_is_read_at_once_and_once_and_again_when_the_read_on_its_way_began_without_it() {
+        let mut schedule = swept();
+        schedule.want(NAT, 1100.0);
+        let reads = run(&mut schedule, &awaiting(&[]), 1250.0);
+        assert_eq!(reads.iter().map(|it| it.1.tasks.clone()).collect::<Vec<_>>(), [BTreeSet::from([NAT])]);
+        assert!(reads[0].0 <= 1100.0, "{reads:?}");
+        let running = Due { slow: false, tasks: [VPCS].into() };
+        schedule.start(&running, 1260.0);
+        schedule.want(VPCS, 1261.0);
+        schedule.read(VPCS, 1260.0);
+        let reads = run(&mut schedule, &awaiting(&[]), 1290.0);
+        assert_eq!(reads.iter().map(|it| it.0).collect::<Vec<_>>(), [1263.0]);
+    }
+
+    #[test]
     fn failed_reads_rest_longer_and_longer_but_no_longer_than_a_minute() {
         let mut schedule = swept();
         let awaited = awaiting(&[]);
@@ -308,7 +317,7 @@ mod tests {
         schedule.failed(NAT, 1006.0);
         assert_eq!((schedule.next(&awaited), schedule.due(1010.0, &awaited)), (1010.0, again(&[VPCS])));
         let slow = schedule.due(1300.0, &awaited);
-        assert!(slow.slow && slow.tasks.len() == KINDS.len());
+        assert!(slow.slow && slow.tasks.len() == Read::ALL.len());
     }
 
     #[test]
@@ -320,6 +329,6 @@ mod tests {
         let reads = run(&mut schedule, &awaited, 1030.0);
         assert!(reads.len() == 3 && reads.iter().all(|it| it.1.tasks == [VPCS].into()), "{reads:?}");
         let slow = run(&mut schedule, &awaiting(&[]), 1300.0).remove(0).1;
-        assert!(slow.slow && slow.tasks.len() == KINDS.len() - 3, "load balancers and target groups are read together: {slow:?}");
+        assert!(slow.slow && slow.tasks.len() == Read::ALL.len() - 3, "load balancers and target groups are read together: {slow:?}");
     }
 }

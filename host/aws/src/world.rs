@@ -4,8 +4,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use plan::{
-    FoundListener, FoundLoadBalancer, FoundNetworkInterface, FoundSecurityGroup, FoundVpc, HealthCheck, LoadBalancerAttributes, Read,
-    Snapshot, Tags, Timestamp,
+    FoundListener, FoundLoadBalancer, FoundNetworkInterface, FoundSecurityGroup, FoundVpc, HealthCheck, LoadBalancerAttributes,
+    LoadBalancerKind, Read, Snapshot, State, Tags, Timestamp,
 };
 
 use crate::fresh::Fresh;
@@ -24,6 +24,8 @@ pub(crate) struct TargetGroup {
     pub load_balancers: BTreeSet<String>,
     /// Instance ids; `None` until they were read.
     pub targets: Option<BTreeSet<String>>,
+    /// The latest read of the targets failed: they are those of an earlier one.
+    pub is_stale: bool,
 }
 
 /// A listener of a network load balancer: its port, and the target group it forwards to.
@@ -52,7 +54,7 @@ pub(crate) struct Base {
     pub classic: Vec<FoundLoadBalancer>,
     pub load_balancers: Vec<FoundLoadBalancer>,
     pub target_groups: Vec<TargetGroup>,
-    /// By ARN of the load balancer.
+    /// By ARN of the load balancer. Of those that are not there, nothing could be read.
     pub listeners: BTreeMap<String, Vec<Forward>>,
     pub deleting: BTreeMap<String, DeletingVpc>,
 }
@@ -64,6 +66,9 @@ pub(crate) struct Memory {
     pub dns_hostnames: BTreeSet<String>,
     /// Attributes this process set, by id of the load balancer.
     pub attributes: BTreeMap<String, LoadBalancerAttributes>,
+    /// Target groups of load balancers that are being removed, by ARN: once its listeners are gone, nothing says any more what they
+    /// forwarded to.
+    pub target_groups: BTreeMap<String, BTreeSet<String>>,
 }
 
 #[derive(Default)]
@@ -105,6 +110,11 @@ impl Base {
                 health_check: Some(group.health_check.clone()),
             }));
         }
+        let is_unread = !res.target_groups.is_empty() && !self.listeners.contains_key(&balancer.id);
+        if is_unread && res.kind == LoadBalancerKind::Network && res.state == State::Ready {
+            // Without a listener it would be given another.
+            res.state = State::Creating;
+        }
         res
     }
 }
@@ -142,9 +152,26 @@ impl World {
         &mut self.memory
     }
 
+    /// The target groups of a load balancer that is being removed: those attached to it now, and those that were at an earlier try.
+    pub fn forwards_to(&mut self, arn: &str, attached: BTreeSet<String>) -> BTreeSet<String> {
+        let groups = self.memory.target_groups.entry(arn.to_owned()).or_default();
+        groups.extend(attached);
+        groups.clone()
+    }
+
     /// Whether something about this id is not shown by reads yet.
     pub fn is_written(&self, id: &str) -> bool {
         self.ledger.mentions(id)
+    }
+
+    /// AWS knows of what was made: reads that do not show it leave it out.
+    pub fn mark_known(&mut self, id: &str) {
+        self.ledger.mark_known(id);
+    }
+
+    /// Whether it came so lately that AWS may say of it still that it does not exist.
+    pub fn is_young(&self, id: &str, now: Timestamp) -> bool {
+        self.ledger.is_unseen(id, now) || (self.fresh.has(id, now) && !self.ledger.is_ended(id))
     }
 
     /// Adds what a write's answer, which came `at`, said; `read` is what will show it.
@@ -201,7 +228,7 @@ fn ids(snapshot: &Snapshot) -> BTreeSet<String> {
 mod tests {
     use super::*;
     use crate::ledger::{changed, gone, made};
-    use plan::{FoundSubnet, LoadBalancerKind, State};
+    use plan::FoundSubnet;
 
     fn vpc(id: &str) -> FoundVpc {
         FoundVpc { id: id.into(), cidr: "10.0.0.0/16".into(), state: State::Ready, dns_hostnames: None, tags: Tags::new() }
@@ -250,6 +277,18 @@ mod tests {
         assert!(after.subnets[0].public && !before.subnets[0].public, "a snapshot never changes");
         world.record(Read::Subnets, 4.0, changed::<FoundSubnet>("subnet-1", |it| it.public = true));
         assert!(world.snapshot().subnets.is_same(&after.subnets), "it was so already");
+    }
+
+    #[test]
+    fn what_was_made_or_first_shown_lately_and_not_removed_is_young() {
+        let mut world = World::default();
+        world.record(Read::Vpcs, 1.0, made(vpc("vpc-1")));
+        assert!(world.is_young("vpc-1", 2.0) && world.is_young("vpc-1", 200.0), "no read has shown it");
+        world.base_mut().snapshot.vpcs.push(vpc("vpc-1"));
+        world.settle(&[Read::Vpcs], 210.0);
+        assert!(world.is_young("vpc-1", 230.0) && !world.is_young("vpc-1", 250.0));
+        world.record(Read::Vpcs, 231.0, gone::<FoundVpc>("vpc-1"));
+        assert!(!world.is_young("vpc-1", 232.0) && !world.is_young("vpc-2", 2.0));
     }
 
     #[test]

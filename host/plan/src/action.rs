@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use crate::{Key, Read, Resource, Tags};
+use crate::{Key, Read, Resource, Tags, Timestamp};
 
 /// Whose a resource is, from the view of the driver that plans.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -86,8 +86,9 @@ pub struct Intent {
 /// One thing to do. All actions of a plan may run at once.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Action {
-    /// Make it, with these tags in the call. `client_token` where AWS takes one; without one the call is sent exactly once.
-    Create { is: Resource, tags: Tags, ids: Ids, client_token: Option<String> },
+    /// Make it, with these tags in the call. `client_token` where AWS takes one; without one the call is sent exactly once. After `until`
+    /// it is not sent any more: what reads show later would be taken for its outcome.
+    Create { is: Resource, tags: Tags, ids: Ids, client_token: Option<String>, until: Option<Timestamp> },
     /// Make what is `seen` as `is`: the differing parts only.
     Update { id: String, is: Resource, seen: Resource, tags: Tags, ids: Ids },
     /// Add these tags, to its parts too, and take those with the keys `untag` away.
@@ -160,6 +161,14 @@ pub struct Problem {
     pub who: Who,
 }
 
+impl Problem {
+    /// Whether AWS says that this identity may not ask: that stays so until somebody grants it. Wrong or expired credentials, which
+    /// somebody has to act on too, say nothing about what may be asked.
+    pub fn is_forbidden(&self) -> bool {
+        ["AccessDenied", "AccessDeniedException", "UnauthorizedOperation"].contains(&self.code.as_str())
+    }
+}
+
 /// What one object needs to have read, besides everything every few minutes. Empty when it is settled.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Interest {
@@ -169,8 +178,11 @@ pub struct Interest {
     pub deleting_vpcs: BTreeSet<String>,
     /// Ids of VPCs, subnets, internet gateways and security groups that carry no tag of ours, because the user brought them.
     pub ids: BTreeSet<String>,
-    /// VPCs that users brought and whose NAT gateways are read, since a rule lets their addresses in.
+    /// VPCs of which all NAT gateways are read: of those that users brought, since a rule lets their addresses in, and of those that are
+    /// being deleted, since a user's may lie there.
     pub nat_gateways_of: BTreeSet<String>,
+    /// VPCs that users brought and whose route tables are read: which of their subnets are public follows from them.
+    pub route_tables_of: BTreeSet<String>,
     /// What was never read and has to be before anything can be said of the object. It is read without being asked for.
     pub unread: BTreeSet<Part>,
 }

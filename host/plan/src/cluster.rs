@@ -1,5 +1,6 @@
 //! The infrastructure of one cluster: what its AWSCluster asks for, as resources, and what can be done about it now.
 
+pub(crate) mod brought;
 mod desired;
 pub(crate) mod egress;
 mod external;
@@ -62,7 +63,13 @@ impl Input<'_> {
         if !chosen && self.snapshot.zones.is_empty() {
             res.insert(Part::Zones);
         }
+        res.extend(self.unread_routes().map(|_| Part::Kind(Read::RouteTables)));
         res
+    }
+
+    /// The VPC whose route tables have to be read first. What is deleted does not depend on them.
+    fn unread_routes(&self) -> Option<&str> {
+        brought::unread(self.cluster, self.aws_cluster, self.record, self.snapshot).filter(|_| !deleting(self.aws_cluster))
     }
 }
 
@@ -136,8 +143,10 @@ pub fn decide(input: &Input<'_>) -> Decision {
     }
     let unread = input.unread();
     if !unread.is_empty() {
+        let routes = input.unread_routes().filter(|_| unread.len() == 1);
+        let reading = routes.map_or_else(|| "reading AWS".to_owned(), |vpc| format!("reading the route tables of {vpc}"));
         let interest = Interest { unread, ..interest(input, &Plan::default()) };
-        return Decision { interest, ..waiting(input.record, Vpc::key(see::MAIN), "reading AWS") };
+        return Decision { interest, ..waiting(input.record, Vpc::key(see::MAIN), &reading) };
     }
     let layout = Layout::of(input.cluster, input.aws_cluster, &mut record, input.snapshot, input.random);
     let scope = match &layout {
@@ -201,6 +210,8 @@ fn delete(input: &Input<'_>, record: Record, observed: Observed) -> Decision {
     let vpc = observed.get(&Vpc::key(see::MAIN)).filter(|it| it.owner == Owner::Mine);
     if let Some(vpc) = vpc {
         interest.deleting_vpcs.insert(vpc.id.clone());
+        // One that a user put there carries no cluster's tag, and holds its subnet.
+        interest.nat_gateways_of.insert(vpc.id.clone());
         if !input.snapshot.deleting_vpcs_read.contains_key(&vpc.id) {
             let res = waiting(&record, Vpc::key(see::MAIN), "reading what is in it");
             return Decision { observed, interest, ..res };
@@ -218,12 +229,15 @@ fn delete(input: &Input<'_>, record: Record, observed: Observed) -> Decision {
     Decision { plan, record, observed, interest, finished, ..Decision::default() }
 }
 
-/// Load balancers of others that stand in the way often go by themselves, and nobody tells when.
+/// Load balancers and NAT gateways of others that stand in the way go at some time, and nobody tells when.
 fn look_again(plan: &mut Plan, input: &Input<'_>, vpc_id: &str) {
-    let kinds = [(Read::ClassicLoadBalancers, true), (Read::LoadBalancers, false)];
-    for (read, classic) in kinds.into_iter().filter(|_| !plan.blocked.is_empty()) {
+    let balancer = |classic: bool| {
         let of_kind = |it: &FoundLoadBalancer| (it.kind == LoadBalancerKind::Classic) == classic;
-        let is_there = input.snapshot.load_balancers.iter().any(|it| it.vpc_id == vpc_id && of_kind(it));
+        input.snapshot.load_balancers.iter().any(|it| it.vpc_id == vpc_id && of_kind(it))
+    };
+    let nat_gateway = input.snapshot.nat_gateways.iter().any(|it| it.vpc_id == vpc_id);
+    let kinds = [(Read::ClassicLoadBalancers, balancer(true)), (Read::LoadBalancers, balancer(false)), (Read::NatGateways, nat_gateway)];
+    for (read, is_there) in kinds.into_iter().filter(|_| !plan.blocked.is_empty()) {
         let is_old = input.snapshot.read_at.get(&read).is_some_and(|began| input.now - began >= LOOK_AGAIN);
         if is_there && is_old {
             plan.awaits.insert(read);
@@ -278,10 +292,12 @@ fn listed(names: &[String]) -> String {
 /// What has to be read for this cluster besides everything now and then.
 fn interest(input: &Input<'_>, plan: &Plan) -> Interest {
     let network = &input.aws_cluster.spec.network;
-    let mut ids: BTreeSet<String> = [network.vpc.id.clone()].into_iter().collect();
-    ids.extend(network.subnets.iter().flat_map(layout::aws_ids).cloned());
-    ids.retain(|it| !it.is_empty());
-    Interest { reads: plan.awaits.clone(), ids, ..Interest::default() }
+    let mut res = brought::interest(input.cluster, input.aws_cluster, input.record, input.snapshot);
+    res.reads.extend(&plan.awaits);
+    res.ids.insert(network.vpc.id.clone());
+    res.ids.extend(network.subnets.iter().flat_map(layout::aws_ids).cloned());
+    res.ids.retain(|it| !it.is_empty());
+    res
 }
 
 /// Whether the groups let in what add-ons asked for, so that these can be installed.

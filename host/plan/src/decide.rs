@@ -15,6 +15,12 @@ use kind::{Guard, guard, inputs, reads, reads_of, remains};
 pub const READ_LAG: f64 = 30.0;
 /// Seconds for which a creation is retried with the same client token.
 pub const TOKEN_AGE: f64 = 900.0;
+/// Seconds within which a creation is sent once it was decided: it may wait for its turn, and reads that begin [`READ_LAG`] after it was
+/// decided have to show it.
+pub const SEND_WITHIN: f64 = 10.0;
+/// Seconds after which a read shows an instance that was made before. EC2 says that it may take minutes; what an operator remembers of its
+/// own writes bridges them, so this counts for what an earlier one made.
+const INSTANCE_LAG: f64 = 300.0;
 
 /// What a plan is made of.
 pub struct Question<'a> {
@@ -45,7 +51,12 @@ pub(crate) fn trusted_from(snapshot: &Snapshot, record: &Record) -> Timestamp {
 /// From when on a read by its id that does not find it proves that something recorded is no more: reads lack for a while what was made, and
 /// that was before it was recorded. Where nobody wrote down when that was, it was before this process began.
 pub(crate) fn proven_from(snapshot: &Snapshot, record: &Record) -> Timestamp {
-    record.created.map_or(snapshot.since, |it| it.at) + READ_LAG
+    let is_of_machine = record.ids.keys().any(|it| it.kind == Kind::Instance);
+    match record.created {
+        None => snapshot.since + READ_LAG,
+        Some(it) if is_of_machine && !it.is_by(snapshot.since) => it.at + INSTANCE_LAG,
+        Some(it) => it.at + READ_LAG,
+    }
 }
 
 /// Whether something recorded is no more, beyond doubt.
@@ -136,11 +147,13 @@ impl Question<'_> {
     }
 
     fn create(&self, key: &Key, want: &Want, intent: Option<&Intent>, res: &mut Plan) {
-        let client_token = match guard(key.kind) {
-            Guard::Token => intent.map(|it| client_token(&self.record.id, key, &it.nonce)),
-            _ => None,
+        let (client_token, until) = match (guard(key.kind), intent) {
+            (Guard::Token, Some(it)) => (Some(client_token(&self.record.id, key, &it.nonce)), Some(it.at + TOKEN_AGE + SEND_WITHIN)),
+            (Guard::Intent, Some(it)) => (None, Some(it.at + SEND_WITHIN)),
+            _ => (None, None),
         };
-        res.actions.push(Action::Create { is: want.is.clone(), tags: want.tags.clone(), ids: self.ids(&want.is), client_token });
+        let (is, tags, ids) = (want.is.clone(), want.tags.clone(), self.ids(&want.is));
+        res.actions.push(Action::Create { is, tags, ids, client_token, until });
     }
 
     fn present(&self, key: &Key, want: &Want, seen: &Seen, res: &mut Plan) {

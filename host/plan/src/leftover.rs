@@ -192,6 +192,11 @@ impl Leftover {
         Leftover { kind, id, name, tags: tags.clone(), vpc_id, groups: BTreeSet::new(), rules: Vec::new() }
     }
 
+    /// Whether another look found it too, perhaps with other rules.
+    fn is_same(&self, other: &Leftover) -> bool {
+        (self.kind, &self.id) == (other.kind, &other.id)
+    }
+
     /// Whether it has to go before `other` can.
     fn holds(&self, other: &Leftover) -> bool {
         match other.kind {

@@ -31,7 +31,7 @@ mod token;
 
 pub use action::*;
 pub use applied::*;
-pub use decide::{Question, READ_LAG, TOKEN_AGE, is_gone, plan};
+pub use decide::{Question, READ_LAG, SEND_WITHIN, TOKEN_AGE, is_gone, plan};
 pub(crate) use decide::{proven_from, trusted_from};
 pub use key::*;
 pub use lookup::*;

@@ -12,9 +12,9 @@ use std::collections::BTreeSet;
 use crds::cluster_api::{Cluster, Machine};
 use crds::conditions::reason;
 use crds::names::CONTROL_PLANE_LABEL;
-use crds::{AWSCluster, AWSMachine};
+use crds::{AWSCluster, AWSClusterStatus, AWSMachine};
 
-use crate::cluster::{Layout, is_external, load_balancer_reads};
+use crate::cluster::{Layout, brought, is_external, load_balancer_reads};
 use crate::see::Scope;
 use crate::{
     Action, Answers, Desired, FoundInstance, Image, ImageQuery, Instance, Interest, Invalid, LoadBalancer, Lookup, Observed, Part, Plan,
@@ -33,7 +33,7 @@ pub struct Input<'a> {
     /// [`Record::of_cluster`] of the AWSCluster.
     pub cluster_record: &'a Record,
     /// The bootstrap data, once it was asked for.
-    pub bootstrap: Option<&'a [u8]>,
+    pub bootstrap: Option<Bootstrap<'a>>,
     /// The image, once it was asked for.
     pub image: Option<&'a Image>,
     /// Which things the user means by filters, as far as it was asked for.
@@ -45,6 +45,14 @@ pub struct Input<'a> {
     pub now: Timestamp,
     /// At least 128 random bits, fresh for every pass.
     pub random: &'a str,
+}
+
+/// What a machine boots with, as the Secret of its bootstrap provider says.
+#[derive(Clone, Copy)]
+pub struct Bootstrap<'a> {
+    pub data: &'a [u8],
+    /// What is to read it: `cloud-config`, which is meant too where nothing is said, or `ignition`.
+    pub format: Option<&'a str>,
 }
 
 impl Input<'_> {
@@ -145,6 +153,8 @@ pub fn decide(input: &Input<'_>) -> Decision {
         return conclude(Decision { failed: Some(failed), ..base }, plan, &record, Desired::new(), input);
     }
     let begun = found.is_some() || record.ids.contains_key(&Instance::key(&name)) || record.intents.contains_key(&Instance::key(&name));
+    let interest = brought::interest(input.cluster, input.aws_cluster, input.cluster_record, input.snapshot);
+    let base = if begun { base } else { Decision { interest, ..base } };
     match preconditions(input).filter(|_| !begun) {
         Some(waits) => Decision { waits: Some(waits), ..base },
         None => carry_on(input, base, layout, record, &observed, begun),
@@ -225,13 +235,26 @@ fn failure(input: &Input<'_>, record: &Record, name: &str, found: Option<&FoundI
 fn preconditions(input: &Input<'_>) -> Option<Wait> {
     let provisioned = input.cluster.status.as_ref().and_then(|it| it.initialization.infrastructure_provisioned).unwrap_or_default();
     if !provisioned {
-        let message = "the infrastructure of the cluster is not provisioned yet".into();
+        let message = format!("the infrastructure of the cluster is not provisioned yet{}", half_said(input.aws_cluster));
         return Some(Wait { reason: reason::WAITING_FOR_CLUSTER_INFRASTRUCTURE, message });
     }
     if input.machine.spec.bootstrap.data_secret_name.is_none() {
         return Some(Wait { reason: reason::WAITING_FOR_BOOTSTRAP_DATA, message: "bootstrap data is not there yet".into() });
     }
-    None
+    let unread = brought::unread(input.cluster, input.aws_cluster, input.cluster_record, input.snapshot);
+    unread.map(|vpc| Wait { reason: reason::NOT_READY, message: format!("reading the route tables of {vpc}") })
+}
+
+/// What is to be added when somebody else looks after the infrastructure and says by the older contract alone that it is there.
+fn half_said(aws_cluster: &AWSCluster) -> String {
+    let initialized = |it: &AWSClusterStatus| it.initialization.as_ref().and_then(|it| it.provisioned) == Some(true);
+    let is_half = |it: &AWSClusterStatus| it.ready && !initialized(it);
+    if !is_external(aws_cluster) || !aws_cluster.status.as_ref().is_some_and(is_half) {
+        return String::new();
+    }
+    let name = aws_cluster.metadata.name.as_deref().unwrap_or_default();
+    let missing = "status.initialization.provisioned: true, which this version of Cluster API asks for";
+    format!(": AWSCluster {name} says status.ready alone; whoever manages it has to set {missing}")
 }
 
 fn delete(input: &Input<'_>, base: Decision, record: &Record, observed: &Observed) -> Decision {
@@ -262,7 +285,7 @@ fn ask(
 }
 
 fn conclude(base: Decision, plan: Plan, record: &Record, desired: Desired, input: &Input<'_>) -> Decision {
-    let interest = Interest { reads: plan.awaits.clone(), ..Interest::default() };
+    let interest = Interest { reads: plan.awaits.clone(), ..base.interest };
     Decision { record: record.before(&plan, input.now, input.snapshot.since), plan, desired, interest, ..base }
 }
 

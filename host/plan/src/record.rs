@@ -67,10 +67,15 @@ impl Settled {
         Settled { at: at.ceil(), by, earlier: if earlier > at { earlier } else { 0.0 } }
     }
 
+    /// Whether the process that acts since `since` settled it.
+    pub(crate) fn is_by(&self, since: Timestamp) -> bool {
+        // As precise as it is written down.
+        (self.by - since).abs() < 0.001
+    }
+
     /// From when on reads show the process that acts since `since` what others made before it.
     pub(crate) fn trusted_from(&self, since: Timestamp) -> Timestamp {
-        // As precise as it is written down.
-        match (self.by - since).abs() < 0.001 {
+        match self.is_by(since) {
             true => self.earlier,
             false => self.earlier.max(self.at + READ_LAG),
         }

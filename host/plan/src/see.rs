@@ -7,6 +7,7 @@ mod interface;
 mod load_balancer;
 mod machine;
 mod network;
+mod subnet;
 
 use std::collections::BTreeMap;
 
@@ -17,6 +18,7 @@ use crate::{Intent, Key, LoadBalancerKind, Observed, Owner, Resource, Seen, Snap
 
 pub use machine::{instance, machine};
 pub(crate) use machine::{is_own, looked_up};
+pub(crate) use subnet::{is_public, kept_for_pods};
 
 /// Tag key of things whose role would not show otherwise: the name part of their key.
 pub const KEY_TAG: &str = "cluster.kurator.dev/role";
@@ -65,7 +67,10 @@ pub struct SubnetRole {
     pub id: Option<String>,
     pub cidr: Option<String>,
     pub zone: String,
+    /// What everything is decided by: as the spec says where the network is ours to make, else as was found.
     pub public: bool,
+    /// Kept for pods: neither machines nor load balancers are put in it.
+    pub for_pods: bool,
 }
 
 /// What one cluster sees.

@@ -27,6 +27,23 @@ pub enum Read {
     TargetGroups,
 }
 
+impl Read {
+    /// Every kind.
+    pub const ALL: [Read; 11] = [
+        Read::Vpcs,
+        Read::Subnets,
+        Read::InternetGateways,
+        Read::NatGateways,
+        Read::Addresses,
+        Read::RouteTables,
+        Read::SecurityGroups,
+        Read::Instances,
+        Read::ClassicLoadBalancers,
+        Read::LoadBalancers,
+        Read::TargetGroups,
+    ];
+}
+
 /// Everything known of one region, shared by all clusters and machines in it. Cheap to clone.
 #[derive(Clone, Debug, Default)]
 pub struct Snapshot {
@@ -46,6 +63,8 @@ pub struct Snapshot {
     pub nat_gateways_read: BTreeSet<String>,
     pub addresses: Shared<FoundAddress>,
     pub route_tables: Shared<FoundRouteTable>,
+    /// VPCs of which the latest read of route tables showed all, also those without a cluster's tag.
+    pub route_tables_read: BTreeSet<String>,
     pub security_groups: Shared<FoundSecurityGroup>,
     pub instances: Shared<FoundInstance>,
     pub load_balancers: Shared<FoundLoadBalancer>,
@@ -80,6 +99,7 @@ pub struct FoundSubnet {
     pub vpc_id: String,
     pub zone: String,
     pub cidr: String,
+    /// `MapPublicIpOnLaunch`. Whether the internet reaches it, its routes say.
     pub public: bool,
     pub state: State,
     pub tags: Tags,
@@ -126,7 +146,16 @@ pub struct FoundRouteTable {
     pub associations: BTreeMap<String, String>,
     /// Gateway id (`igw-`, `nat-`, ...) of 0.0.0.0/0.
     pub default_route: Option<String>,
+    /// Internet gateways that its other routes lead to.
+    pub internet_gateways: BTreeSet<String>,
     pub tags: Tags,
+}
+
+impl FoundRouteTable {
+    /// Whether any of its routes leads to an internet gateway.
+    pub(crate) fn leads_to_internet_gateway(&self) -> bool {
+        !self.internet_gateways.is_empty() || self.default_route.as_ref().is_some_and(|it| it.starts_with("igw-"))
+    }
 }
 
 #[derive(Clone, Debug, PartialEq)]

@@ -31,7 +31,7 @@ pub async fn look(management: &Management, region: &Region, object: &Arc<Known<A
     }
     if let Some(problem) = sweep.unread() {
         tracing::warn!(cluster, code = problem.code, "not all leftovers can be looked for: {}", problem.message);
-        if problem.who == Who::Administrator {
+        if problem.is_forbidden() {
             let message = sweep.text().unwrap_or_default();
             management.note(object, Note { warning: true, reason: "SweepSkipped".into(), action: "Sweep".into(), message });
         }

@@ -206,6 +206,14 @@ def test_groups_of_another_vpc_are_refused(aws, create, network, web):
     refused("InvalidSecurityGroup", aws.elbv2.set_security_groups, LoadBalancerArn=web, SecurityGroups=[foreign])
 
 
+def test_a_network_load_balancer_that_was_made_without_groups_is_given_none(aws, create, network):
+    bare = create("bare", SecurityGroups=[])["LoadBalancerArn"]
+    given = {"LoadBalancerArn": bare, "SecurityGroups": [network.group]}
+    refused("InvalidConfigurationRequest", aws.elbv2.set_security_groups, **given)
+    held = create("held")["LoadBalancerArn"]
+    aws.elbv2.set_security_groups(LoadBalancerArn=held, SecurityGroups=[network.group])
+
+
 def test_a_balancers_groups_are_held_until_its_interfaces_are_gone(aws, network, web):
     refused("DependencyViolation", aws.ec2.delete_security_group, GroupId=network.group)
     aws.elbv2.delete_load_balancer(LoadBalancerArn=web)

@@ -71,3 +71,13 @@ def test_images_are_found_as_capa_looks_them_up(aws):
     )["Images"]
     assert len(found) == 2
     assert max(found, key=lambda one: one["CreationDate"])["ImageId"] == "ami-bed13630000000000"
+
+
+def test_a_deprecated_image_is_found_by_those_who_know_of_it(aws, launch):
+    deprecated = "ami-bed13310000000000"
+    by_id = [{"Name": "image-id", "Values": [deprecated]}]
+    assert aws.ec2.describe_images(Filters=by_id)["Images"] == []
+    assert len(aws.ec2.describe_images(Filters=by_id, IncludeDeprecated=True)["Images"]) == 1
+    found = aws.ec2.describe_images(ImageIds=[deprecated])["Images"]
+    assert [one["ImageId"] for one in found] == [deprecated]
+    assert launch(ImageId=deprecated)["ImageId"] == deprecated

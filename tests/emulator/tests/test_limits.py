@@ -109,6 +109,18 @@ def test_unknown_actions_filters_and_regions_are_errors_of_aws(aws):
     refused("SignatureDoesNotMatch", aws.client("elb", region="us-north-9").describe_load_balancers)
 
 
+def test_filters_take_two_hundred_values_in_all(aws, network):
+    vpcs = [network.vpc, *(f"vpc-{n:017x}" for n in range(199))]
+    by_vpc = [{"Name": "vpc-id", "Values": vpcs}]
+    assert len(aws.ec2.describe_subnets(Filters=by_vpc)["Subnets"]) == 2
+    by_state = {"Name": "state", "Values": ["available"]}
+    refused("FilterLimitExceeded", aws.ec2.describe_subnets, Filters=[*by_vpc, by_state])
+    too_many = [{"Name": "vpc-id", "Values": [*vpcs, "vpc-0123456789abcdef0"]}]
+    for call in (aws.ec2.describe_network_interfaces, aws.ec2.describe_security_groups, aws.ec2.describe_route_tables):
+        refused("FilterLimitExceeded", call, Filters=too_many)
+    refused("FilterLimitExceeded", aws.ec2.describe_nat_gateways, Filter=too_many)
+
+
 def test_a_crash_inside_is_an_internal_error(aws, monkeypatch):
     from moto.ec2.models import EC2Backend
 

@@ -93,6 +93,29 @@ def test_new_load_balancers_lag(aws, network, lagging):
     assert len(aws.elbv2.describe_load_balancers()["LoadBalancers"]) == 1
 
 
+def test_deleting_a_load_balancer_that_is_not_known_yet_succeeds_and_does_nothing(aws, network, lagging):
+    listener = {"Protocol": "TCP", "LoadBalancerPort": 80, "InstancePort": 80}
+    name = "deleted-classic"
+    aws.elb.create_load_balancer(LoadBalancerName=name, Listeners=[listener], Subnets=[network.subnet])
+    made = aws.elbv2.create_load_balancer(Name="deleted-network", Type="network", Subnets=[network.subnet])
+    arn = made["LoadBalancers"][0]["LoadBalancerArn"]
+
+    def delete():
+        aws.elb.delete_load_balancer(LoadBalancerName=name)
+        aws.elbv2.delete_load_balancer(LoadBalancerArn=arn)
+
+    def left():
+        classic, others = aws.elb.describe_load_balancers(), aws.elbv2.describe_load_balancers()
+        return len(classic["LoadBalancerDescriptions"]), len(others["LoadBalancers"])
+
+    delete()
+    clock.skip(LAG + 1)
+    assert left() == (1, 1)
+    delete()
+    clock.skip(LAG + 1)
+    assert left() == (0, 0)
+
+
 def test_a_token_is_known_at_once(aws, network, lagging):
     given = {"VpcId": network.vpc, "ClientToken": "t"}
     made = [aws.ec2.create_route_table(**given)["RouteTable"]["RouteTableId"] for _ in range(2)]

@@ -3,9 +3,9 @@
 use aws_sdk_ec2::types::{Address, DomainType, Filter, ResourceType};
 use plan::{FoundAddress, Read, Tags};
 
-use super::{distinct, incomplete, tag_specification, tags};
+use super::{Once, distinct, incomplete, tag_specification, tags};
 use crate::api::Api;
-use crate::errors::{Failure, gone_is_done};
+use crate::errors::Failure;
 use crate::ledger::{gone, made};
 use crate::region::Inner;
 
@@ -31,11 +31,11 @@ fn found(it: Address) -> Option<FoundAddress> {
 }
 
 /// AWS takes no token for it: exactly one attempt.
-pub(crate) async fn create(region: &Inner, with: &Tags) -> Result<(), Failure> {
+pub(crate) async fn create(region: &Inner, with: &Tags, once: Once<'_>) -> Result<(), Failure> {
     const ACTION: &str = "ec2:AllocateAddress";
     let call = region.api.ec2_once.allocate_address().domain(DomainType::Vpc);
     let call = call.tag_specifications(tag_specification(ResourceType::ElasticIp, with));
-    let answer = region.api.write(ACTION, call.send()).await?;
+    let answer = region.api.write_until(once.until, ACTION, call.send()).await?;
     let new = FoundAddress {
         id: answer.allocation_id.ok_or_else(|| incomplete(ACTION))?,
         public_ip: answer.public_ip.unwrap_or_default(),
@@ -49,7 +49,7 @@ pub(crate) async fn create(region: &Inner, with: &Tags) -> Result<(), Failure> {
 
 pub(crate) async fn delete(region: &Inner, id: &str) -> Result<(), Failure> {
     let call = region.api.ec2.release_address().allocation_id(id);
-    gone_is_done(region.api.write("ec2:ReleaseAddress", call.send()).await.map(drop))?;
+    region.gone_is_done(id, region.api.write("ec2:ReleaseAddress", call.send()).await.map(drop))?;
     region.record(Read::Addresses, gone::<FoundAddress>(id));
     Ok(())
 }

@@ -11,8 +11,8 @@ use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use plan::{FoundInstance, Ids, Instance, InstanceStatus, Launch, MetadataOptions, Read, SecurityGroup, Subnet, Tags, Volume};
 
-use super::{distinct, filter, id, incomplete, pages, tag_specification, tags};
-use crate::api::Api;
+use super::{Once, distinct, filter, id, incomplete, pages, tag_specification, tags};
+use crate::api::{Api, late};
 use crate::errors::Failure;
 use crate::ledger::{changed, made};
 use crate::region::Inner;
@@ -59,18 +59,19 @@ fn found(it: AwsInstance) -> Option<FoundInstance> {
     })
 }
 
-pub(crate) async fn create(region: &Inner, instance: &Instance, with: &Tags, ids: &Ids, token: Option<&str>) -> Result<(), Failure> {
+/// One attempt with its token: whether another is made is decided anew.
+pub(crate) async fn create(region: &Inner, instance: &Instance, with: &Tags, ids: &Ids, once: Once<'_>) -> Result<(), Failure> {
     let launch = instance.launch.as_ref().ok_or_else(|| Failure::local(RUN, "InvalidCall", "what to launch is not known"))?;
     let user_data = (!launch.user_data.0.is_empty()).then(|| STANDARD.encode(&launch.user_data.0));
     let call = region
         .api
-        .ec2
+        .ec2_once
         .run_instances()
         .image_id(&launch.image)
         .instance_type(InstanceType::from(launch.instance_type.as_str()))
         .min_count(1)
         .max_count(1)
-        .set_client_token(token.map(str::to_owned))
+        .set_client_token(once.token.map(str::to_owned))
         .set_key_name(launch.key_name.clone())
         .set_user_data(user_data)
         .set_iam_instance_profile(launch.iam_instance_profile.as_deref().map(profile))
@@ -81,12 +82,14 @@ pub(crate) async fn create(region: &Inner, instance: &Instance, with: &Tags, ids
         .tag_specifications(tag_specification(ResourceType::Instance, with))
         .tag_specifications(tag_specification(ResourceType::Volume, with))
         .tag_specifications(tag_specification(ResourceType::NetworkInterface, with));
-    region.api.limits.launches.take().await;
-    let answer = region.api.write(RUN, call.send()).await?;
+    if !region.api.limits.launches.take_until(once.until).await {
+        return Err(late(RUN));
+    }
+    let answer = region.api.write_until(once.until, RUN, call.send()).await?;
     let new = answer.instances.unwrap_or_default().into_iter().find_map(found);
     let mut new = new.ok_or_else(|| incomplete(RUN))?;
     new.tags.extend(with.clone());
-    new.client_token = new.client_token.or(token.map(str::to_owned));
+    new.client_token = new.client_token.or(once.token.map(str::to_owned));
     region.follow(Task::Kind(Read::Instances));
     region.record(Read::Instances, made(new));
     Ok(())
@@ -162,7 +165,7 @@ pub(crate) async fn update(region: &Inner, instance: &str, is: &Instance, ids: &
 
 /// Terminates it, together with others that are terminated at about the same time. One that is gone is done.
 pub(crate) async fn delete(region: &Inner, instance: &str) -> Result<(), Failure> {
-    region.batches.terminate(&region.api, instance).await?;
+    region.gone_is_done(instance, region.batches.terminate(&region.api, instance).await)?;
     region.follow(Task::Kind(Read::Instances));
     let change = |it: &mut FoundInstance| {
         if it.status.state != "terminated" {

@@ -3,9 +3,9 @@
 use aws_sdk_ec2::types::{Filter, InternetGateway as AwsInternetGateway, ResourceType};
 use plan::{FoundInternetGateway, Ids, InternetGateway, Read, Tags, Vpc};
 
-use super::{distinct, id, incomplete, pages, tag_specification, tags};
+use super::{Once, distinct, id, incomplete, pages, tag_specification, tags};
 use crate::api::Api;
-use crate::errors::{Failure, gone_is_done};
+use crate::errors::Failure;
 use crate::ledger::{changed, gone, made};
 use crate::region::Inner;
 
@@ -24,11 +24,11 @@ fn found(it: AwsInternetGateway) -> Option<FoundInternetGateway> {
 }
 
 /// AWS takes no token for it: exactly one attempt.
-pub(crate) async fn create(region: &Inner, with: &Tags) -> Result<(), Failure> {
+pub(crate) async fn create(region: &Inner, with: &Tags, once: Once<'_>) -> Result<(), Failure> {
     const ACTION: &str = "ec2:CreateInternetGateway";
     let call = region.api.ec2_once.create_internet_gateway();
     let call = call.tag_specifications(tag_specification(ResourceType::InternetGateway, with));
-    let answer = region.api.write(ACTION, call.send()).await?;
+    let answer = region.api.write_until(once.until, ACTION, call.send()).await?;
     let mut new = answer.internet_gateway.and_then(found).ok_or_else(|| incomplete(ACTION))?;
     new.tags.extend(with.clone());
     region.record(Read::InternetGateways, made(new));
@@ -56,11 +56,14 @@ pub(crate) async fn delete(region: &Inner, gateway: &str, is: &InternetGateway, 
     let attached = shown.internet_gateways.iter().find(|it| it.id == gateway).and_then(|it| it.vpc_id.as_deref());
     if let Some(vpc) = attached.or(ids.get(&Vpc::key(&is.vpc)).map(String::as_str)) {
         let call = region.api.ec2.detach_internet_gateway().internet_gateway_id(gateway).vpc_id(vpc);
-        gone_is_done(region.api.write("ec2:DetachInternetGateway", call.send()).await.map(drop))?;
+        match region.api.write("ec2:DetachInternetGateway", call.send()).await.map(drop) {
+            Err(failure) if failure.is("Gateway.NotAttached") => {}
+            other => region.gone_is_done(gateway, other)?,
+        }
         region.record(Read::InternetGateways, changed::<FoundInternetGateway>(gateway, |it| it.vpc_id = None));
     }
     let call = region.api.ec2.delete_internet_gateway().internet_gateway_id(gateway);
-    gone_is_done(region.api.write("ec2:DeleteInternetGateway", call.send()).await.map(drop))?;
+    region.gone_is_done(gateway, region.api.write("ec2:DeleteInternetGateway", call.send()).await.map(drop))?;
     region.record(Read::InternetGateways, gone::<FoundInternetGateway>(gateway));
     Ok(())
 }

@@ -18,10 +18,19 @@ pub(crate) mod zone;
 use std::collections::BTreeSet;
 
 use aws_sdk_ec2::types::{Filter, ResourceType, Tag, TagSpecification};
-use plan::{Ids, Key, Read, Tags};
+use plan::{Ids, Key, Read, Tags, Timestamp};
 
 use crate::errors::{Failure, NOT_YET};
 use crate::{CLUSTER_TAG, ID_TAG};
+
+/// What keeps one creation from being done twice, where neither a name nor a range does.
+#[derive(Clone, Copy)]
+pub(crate) struct Once<'a> {
+    /// Where AWS takes one.
+    pub token: Option<&'a str>,
+    /// When it may not be sent any more.
+    pub until: Option<Timestamp>,
+}
 
 /// AWS takes no more values in one filter.
 pub(crate) const FILTER_VALUES: usize = 200;

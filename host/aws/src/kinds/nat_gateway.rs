@@ -3,10 +3,10 @@
 use aws_sdk_ec2::types::{Filter, NatGateway as AwsNatGateway, NatGatewayState, ResourceType};
 use plan::{ElasticIp, FoundNatGateway, Ids, NatGateway, Read, State, Subnet, Tags};
 
-use super::{distinct, id, incomplete, pages, tag_specification, tags};
+use super::{Once, distinct, id, incomplete, pages, tag_specification, tags};
 use crate::api::Api;
-use crate::errors::{Failure, gone_is_done};
-use crate::ledger::{changed, made};
+use crate::errors::Failure;
+use crate::ledger::{answered, changed, made};
 use crate::region::Inner;
 use crate::schedule::Task;
 
@@ -39,31 +39,35 @@ fn found(it: AwsNatGateway) -> Option<FoundNatGateway> {
     })
 }
 
-pub(crate) async fn create(region: &Inner, gateway: &NatGateway, with: &Tags, ids: &Ids, token: Option<&str>) -> Result<(), Failure> {
+/// One attempt with its token: whether another is made is decided anew.
+pub(crate) async fn create(region: &Inner, gateway: &NatGateway, with: &Tags, ids: &Ids, once: Once<'_>) -> Result<(), Failure> {
     const ACTION: &str = "ec2:CreateNatGateway";
     let address = id(ACTION, ids, &ElasticIp::key(&gateway.elastic_ip))?;
     let call = region
         .api
-        .ec2
+        .ec2_once
         .create_nat_gateway()
         .subnet_id(id(ACTION, ids, &Subnet::key(&gateway.subnet))?)
         .allocation_id(address)
-        .set_client_token(token.map(str::to_owned))
+        .set_client_token(once.token.map(str::to_owned))
         .tag_specifications(tag_specification(ResourceType::Natgateway, with));
-    let answer = region.api.write(ACTION, call.send()).await?;
+    let answer = region.api.write_until(once.until, ACTION, call.send()).await?;
     region.follow(Task::Kind(Read::NatGateways));
     // A token outlives what it made. What AWS answers with is shown, also when it is deleted: that ends this attempt.
     let mut new = answer.nat_gateway.and_then(found).ok_or_else(|| incomplete(ACTION))?;
     new.tags.extend(with.clone());
     new.allocation_id.get_or_insert(address.to_owned());
-    region.record(Read::NatGateways, made(new));
+    let is_over = matches!(new.state, State::Failed | State::Deleting);
+    region.record(Read::NatGateways, if is_over { answered(new) } else { made(new) });
     Ok(())
 }
 
 pub(crate) async fn delete(region: &Inner, id: &str) -> Result<(), Failure> {
     let call = region.api.ec2.delete_nat_gateway().nat_gateway_id(id);
-    gone_is_done(region.api.write("ec2:DeleteNatGateway", call.send()).await.map(drop))?;
+    region.gone_is_done(id, region.api.write("ec2:DeleteNatGateway", call.send()).await.map(drop))?;
     region.follow(Task::Kind(Read::NatGateways));
+    // Reads leave out what is deleted: one that none has shown yet would be awaited for minutes.
+    region.state().world.mark_known(id);
     region.record(Read::NatGateways, changed::<FoundNatGateway>(id, |it| it.state = State::Deleting));
     Ok(())
 }

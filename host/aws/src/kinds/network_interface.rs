@@ -1,22 +1,23 @@
 //! Network interfaces of VPCs that are being deleted. This program makes none; it removes those that others left.
 
-use plan::FoundNetworkInterface;
+use std::collections::BTreeSet;
 
-use super::{filter, pages, tags};
+use plan::{FoundNetworkInterface, Read};
+
+use super::{in_vpcs, pages, tags};
 use crate::api::Api;
 use crate::errors::{Failure, gone_is_done};
 use crate::ledger::gone;
 use crate::region::Inner;
-use plan::Read;
 
 /// All interfaces of these VPCs.
-pub(crate) async fn describe(api: &Api, vpcs: &[String]) -> Result<Vec<FoundNetworkInterface>, Failure> {
-    if vpcs.is_empty() {
-        return Ok(Vec::new());
+pub(crate) async fn describe(api: &Api, vpcs: &BTreeSet<String>) -> Result<Vec<FoundNetworkInterface>, Failure> {
+    let mut res = Vec::new();
+    for filters in in_vpcs(vpcs) {
+        let all = pages!(api, "ec2:DescribeNetworkInterfaces", describe_network_interfaces.set_filters(filters), 1000, network_interfaces);
+        res.extend(all.into_iter().filter_map(found));
     }
-    let filters = vec![filter("vpc-id", vpcs.iter().cloned())];
-    let all = pages!(api, "ec2:DescribeNetworkInterfaces", describe_network_interfaces.set_filters(filters), 1000, network_interfaces);
-    Ok(all.into_iter().filter_map(found).collect())
+    Ok(res)
 }
 
 fn found(it: aws_sdk_ec2::types::NetworkInterface) -> Option<FoundNetworkInterface> {

@@ -1,9 +1,9 @@
 //! Route tables: the table first, its default route and associations by updates. Other routes are left alone.
 
-use aws_sdk_ec2::types::{Filter, ResourceType, RouteTable as AwsRouteTable};
+use aws_sdk_ec2::types::{Filter, ResourceType, Route, RouteTable as AwsRouteTable};
 use plan::{FoundRouteTable, Ids, Key, Kind, Read, RouteTable, Subnet, Tags, Vpc};
 
-use super::{distinct, id, incomplete, pages, tag_specification, tags};
+use super::{Once, distinct, id, incomplete, pages, tag_specification, tags};
 use crate::api::Api;
 use crate::errors::{Failure, gone_is_done};
 use crate::ledger::{changed, gone, made};
@@ -22,30 +22,32 @@ pub(crate) async fn describe(api: &Api, selections: Vec<Vec<Filter>>) -> Result<
 
 fn found(it: AwsRouteTable) -> Option<FoundRouteTable> {
     let associations = it.associations.unwrap_or_default();
-    let routes = it.routes.unwrap_or_default();
-    let default = routes.into_iter().find(|it| it.destination_cidr_block.as_deref() == Some(DEFAULT));
+    let is_default = |it: &Route| it.destination_cidr_block.as_deref() == Some(DEFAULT);
+    let (default, others): (Vec<Route>, Vec<Route>) = it.routes.unwrap_or_default().into_iter().partition(is_default);
     Some(FoundRouteTable {
         id: it.route_table_id?,
         vpc_id: it.vpc_id.unwrap_or_default(),
         main: associations.iter().any(|it| it.main == Some(true)),
         associations: associations.into_iter().filter_map(|it| Some((it.subnet_id?, it.route_table_association_id?))).collect(),
-        default_route: default.and_then(|it| {
+        default_route: default.into_iter().next().and_then(|it| {
             it.gateway_id.or(it.nat_gateway_id).or(it.transit_gateway_id).or(it.network_interface_id).or(it.vpc_peering_connection_id)
         }),
+        internet_gateways: others.into_iter().filter_map(|it| it.gateway_id).filter(|it| it.starts_with("igw-")).collect(),
         tags: tags(it.tags),
     })
 }
 
-pub(crate) async fn create(region: &Inner, table: &RouteTable, with: &Tags, ids: &Ids, token: Option<&str>) -> Result<(), Failure> {
+/// One attempt with its token: whether another is made is decided anew.
+pub(crate) async fn create(region: &Inner, table: &RouteTable, with: &Tags, ids: &Ids, once: Once<'_>) -> Result<(), Failure> {
     const ACTION: &str = "ec2:CreateRouteTable";
     let call = region
         .api
-        .ec2
+        .ec2_once
         .create_route_table()
         .vpc_id(id(ACTION, ids, &Vpc::key(&table.vpc))?)
-        .set_client_token(token.map(str::to_owned))
+        .set_client_token(once.token.map(str::to_owned))
         .tag_specifications(tag_specification(ResourceType::RouteTable, with));
-    let answer = region.api.write(ACTION, call.send()).await?;
+    let answer = region.api.write_until(once.until, ACTION, call.send()).await?;
     let mut new = answer.route_table.and_then(found).ok_or_else(|| incomplete(ACTION))?;
     new.tags.extend(with.clone());
     region.record(Read::RouteTables, made(new));
@@ -123,7 +125,35 @@ pub(crate) async fn delete(region: &Inner, table: &str) -> Result<(), Failure> {
     futures::future::join_all(all).await.into_iter().collect::<Result<(), Failure>>()?;
     region.record(Read::RouteTables, changed::<FoundRouteTable>(table, |it| it.associations.clear()));
     let call = region.api.ec2.delete_route_table().route_table_id(table);
-    gone_is_done(region.api.write("ec2:DeleteRouteTable", call.send()).await.map(drop))?;
+    region.gone_is_done(table, region.api.write("ec2:DeleteRouteTable", call.send()).await.map(drop))?;
     region.record(Read::RouteTables, gone::<FoundRouteTable>(table));
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use aws_sdk_ec2::types::RouteTableAssociation;
+
+    use super::*;
+
+    #[test]
+    fn what_a_table_leads_to_and_what_it_is_of_is_kept() {
+        let to = |range: &str, gateway: &str| Route::builder().destination_cidr_block(range).gateway_id(gateway).build();
+        let ipv6 = Route::builder().destination_ipv6_cidr_block("::/0").gateway_id("igw-2").build();
+        let association = RouteTableAssociation::builder().route_table_association_id("rtbassoc-1");
+        let table = AwsRouteTable::builder()
+            .route_table_id("rtb-1")
+            .vpc_id("vpc-1")
+            .routes(to("10.0.0.0/16", "local"))
+            .routes(to("198.51.100.0/24", "igw-1"))
+            .routes(to("203.0.113.0/24", "vgw-1"))
+            .routes(ipv6)
+            .routes(Route::builder().destination_cidr_block(DEFAULT).nat_gateway_id("nat-1").build());
+        let of_subnet = found(table.clone().associations(association.clone().subnet_id("subnet-1").build()).build()).expect("a table");
+        assert_eq!(of_subnet.default_route.as_deref(), Some("nat-1"));
+        assert_eq!(of_subnet.internet_gateways, ["igw-1", "igw-2"].map(str::to_owned).into());
+        assert_eq!((of_subnet.main, of_subnet.associations), (false, [("subnet-1".to_owned(), "rtbassoc-1".to_owned())].into()));
+        let main = found(table.associations(association.main(true).build()).build()).expect("a table");
+        assert!(main.main && main.associations.is_empty());
+    }
 }

@@ -1,11 +1,13 @@
 //! Security groups and how AWS describes their ingress rules. Their name in the VPC guards them against being made twice.
 
+use std::collections::BTreeSet;
+
 use aws_sdk_ec2::types::{Filter, IpPermission, ResourceType, SecurityGroup as AwsSecurityGroup};
 use plan::{FoundRule, FoundSecurityGroup, FoundSource, Ids, Read, SecurityGroup, Tags, Vpc};
 
-use super::{distinct, filter, id, incomplete, is_ours, pages, tag_specification, tags};
+use super::{distinct, filter, id, in_vpcs, incomplete, is_ours, pages, tag_specification, tags};
 use crate::api::Api;
-use crate::errors::{Failure, TAKEN, gone_is_done};
+use crate::errors::{Failure, TAKEN};
 use crate::ledger::{gone, made};
 use crate::region::Inner;
 
@@ -20,11 +22,8 @@ pub(crate) async fn describe(api: &Api, selections: Vec<Vec<Filter>>) -> Result<
 }
 
 /// All groups of these VPCs, whoever made them.
-pub(crate) async fn describe_in(api: &Api, vpcs: &[String]) -> Result<Vec<FoundSecurityGroup>, Failure> {
-    if vpcs.is_empty() {
-        return Ok(Vec::new());
-    }
-    describe_by(api, vec![filter("vpc-id", vpcs.iter().cloned())]).await
+pub(crate) async fn describe_in(api: &Api, vpcs: &BTreeSet<String>) -> Result<Vec<FoundSecurityGroup>, Failure> {
+    describe(api, in_vpcs(vpcs)).await
 }
 
 pub(crate) async fn describe_by(api: &Api, filters: Vec<Filter>) -> Result<Vec<FoundSecurityGroup>, Failure> {
@@ -108,7 +107,7 @@ async fn existing(region: &Inner, vpc: &str, group: &SecurityGroup, with: &Tags,
 
 pub(crate) async fn delete(region: &Inner, id: &str) -> Result<(), Failure> {
     let call = region.api.ec2.delete_security_group().group_id(id);
-    gone_is_done(region.api.write("ec2:DeleteSecurityGroup", call.send()).await.map(drop))?;
+    region.gone_is_done(id, region.api.write("ec2:DeleteSecurityGroup", call.send()).await.map(drop))?;
     region.record(Read::SecurityGroups, gone::<FoundSecurityGroup>(id));
     Ok(())
 }

@@ -34,7 +34,7 @@ pub(crate) async fn delete(region: &Inner, group: &str, seen: &SecurityGroupRule
         Some(it) => it.rules.clone(),
         None => found(&seen.rules.iter().cloned().collect::<Vec<_>>(), ids)?,
     };
-    gone_is_done(revoke(region, group, all).await)
+    region.gone_is_done(group, revoke(region, group, all).await)
 }
 
 async fn authorize(region: &Inner, group: &str, rules: Vec<FoundRule>) -> Result<(), Failure> {

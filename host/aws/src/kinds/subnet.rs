@@ -5,7 +5,7 @@ use plan::{FoundSubnet, Ids, Read, State, Subnet, Tags, Vpc};
 
 use super::{distinct, filter, id, incomplete, is_ours, pages, tag_specification, tags};
 use crate::api::Api;
-use crate::errors::{Failure, TAKEN, gone_is_done};
+use crate::errors::{Failure, TAKEN};
 use crate::ledger::{changed, gone, made};
 use crate::region::Inner;
 use crate::schedule::Task;
@@ -86,7 +86,7 @@ pub(crate) async fn update(region: &Inner, id: &str, subnet: &Subnet) -> Result<
 
 pub(crate) async fn delete(region: &Inner, id: &str) -> Result<(), Failure> {
     let call = region.api.ec2.delete_subnet().subnet_id(id);
-    gone_is_done(region.api.write("ec2:DeleteSubnet", call.send()).await.map(drop))?;
+    region.gone_is_done(id, region.api.write("ec2:DeleteSubnet", call.send()).await.map(drop))?;
     region.record(Read::Subnets, gone::<FoundSubnet>(id));
     Ok(())
 }

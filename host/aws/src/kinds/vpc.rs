@@ -3,9 +3,9 @@
 use aws_sdk_ec2::types::{AttributeBooleanValue, Filter, ResourceType, Vpc as AwsVpc, VpcState};
 use plan::{FoundVpc, Read, State, Tags, Vpc};
 
-use super::{distinct, incomplete, pages, tag_specification, tags};
+use super::{Once, distinct, incomplete, pages, tag_specification, tags};
 use crate::api::Api;
-use crate::errors::{Failure, gone_is_done};
+use crate::errors::Failure;
 use crate::ledger::{gone, made};
 use crate::region::Inner;
 use crate::schedule::Task;
@@ -25,10 +25,10 @@ fn found(it: AwsVpc) -> Option<FoundVpc> {
 }
 
 /// AWS takes no token for it: exactly one attempt.
-pub(crate) async fn create(region: &Inner, vpc: &Vpc, with: &Tags) -> Result<(), Failure> {
+pub(crate) async fn create(region: &Inner, vpc: &Vpc, with: &Tags, once: Once<'_>) -> Result<(), Failure> {
     const ACTION: &str = "ec2:CreateVpc";
     let call = region.api.ec2_once.create_vpc().cidr_block(&vpc.cidr).tag_specifications(tag_specification(ResourceType::Vpc, with));
-    let answer = region.api.write(ACTION, call.send()).await?;
+    let answer = region.api.write_until(once.until, ACTION, call.send()).await?;
     let mut new = answer.vpc.and_then(found).ok_or_else(|| incomplete(ACTION))?;
     new.tags.extend(with.clone());
     if new.state == State::Creating {
@@ -52,7 +52,7 @@ pub(crate) async fn update(region: &Inner, id: &str, vpc: &Vpc) -> Result<(), Fa
 
 pub(crate) async fn delete(region: &Inner, id: &str) -> Result<(), Failure> {
     let call = region.api.ec2.delete_vpc().vpc_id(id);
-    gone_is_done(region.api.write("ec2:DeleteVpc", call.send()).await.map(drop))?;
+    region.gone_is_done(id, region.api.write("ec2:DeleteVpc", call.send()).await.map(drop))?;
     region.record(Read::Vpcs, gone::<FoundVpc>(id));
     Ok(())
 }

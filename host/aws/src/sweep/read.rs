@@ -35,7 +35,7 @@ pub(super) async fn kind(inner: &Inner, read: Read, ids: Vec<String>) -> Result<
         Read::InternetGateways => read!(internet_gateway, internet_gateways),
         Read::NatGateways => nat_gateways(inner, &ids).await,
         Read::Addresses => read!(elastic_ip, addresses),
-        Read::RouteTables => read!(route_table, route_tables),
+        Read::RouteTables => route_tables(inner, &ids).await,
         Read::SecurityGroups => read!(security_group, security_groups),
         Read::Instances => read!(instance, instances),
         Read::ClassicLoadBalancers => {
@@ -56,6 +56,18 @@ async fn nat_gateways(inner: &Inner, ids: &[String]) -> Result<Merge, Failure> {
     Ok(Box::new(move |base: &mut Base| {
         base.snapshot.nat_gateways = found.into();
         base.snapshot.nat_gateways_read = vpcs;
+    }))
+}
+
+/// Those of clusters, and all of the VPCs that users brought.
+async fn route_tables(inner: &Inner, ids: &[String]) -> Result<Merge, Failure> {
+    let vpcs = inner.state().route_tables_of();
+    let mut filters = selections(Read::RouteTables, ids);
+    filters.extend(in_vpcs(&vpcs));
+    let found = route_table::describe(&inner.api, filters).await?;
+    Ok(Box::new(move |base: &mut Base| {
+        base.snapshot.route_tables = found.into();
+        base.snapshot.route_tables_read = vpcs;
     }))
 }
 
@@ -112,23 +124,39 @@ async fn behind(inner: &Inner, due: &Due, balancers: &[FoundLoadBalancer]) -> Re
 async fn target_groups(inner: &Inner, due: &Due, known: &[TargetGroup]) -> Result<Vec<TargetGroup>, Failure> {
     let mut groups = target_group::describe(&inner.api).await?;
     for group in &mut groups {
-        group.targets = known.iter().find(|it| it.arn == group.arn).and_then(|it| it.targets.clone());
+        if let Some(known) = known.iter().find(|it| it.arn == group.arn) {
+            (group.targets, group.is_stale) = (known.targets.clone(), known.is_stale);
+        }
     }
     // One call each: not for those that are settled, but for the slow sweep.
     let unsettled = groups.iter_mut().filter(|it| !it.load_balancers.is_empty()).filter(|group| {
         let written = || group.load_balancers.iter().any(|it| inner.state().world.is_written(it));
-        due.slow || group.targets.is_none() || written()
+        due.slow || group.targets.is_none() || group.is_stale || written()
     });
     try_join_all(unsettled.map(|group| async move {
-        group.targets = Some(target_group::describe_targets(&inner.api, &group.arn).await?);
+        let read = own_fault(target_group::describe_targets(&inner.api, &group.arn).await)?;
+        group.is_stale = read.is_none();
+        group.targets = read.or_else(|| group.targets.take());
         Ok(())
     }))
     .await?;
     Ok(groups)
 }
 
+/// What was read of one thing; `None` where it alone could not be, which keeps back none of the others.
+fn own_fault<T>(read: Result<T, Failure>) -> Result<Option<T>, Failure> {
+    match read {
+        Err(failure) if failure.is_general() => Err(failure),
+        Err(failure) => {
+            tracing::warn!(code = failure.code, error = %failure, "read failed; what an earlier one showed stays");
+            Ok(None)
+        }
+        Ok(read) => Ok(Some(read)),
+    }
+}
+
 /// A listener is only read when a target group of ours was attached by somebody else or before this process began: as long as the
-/// group is attached, the listener is there.
+/// group is attached, the listener is there. What could not be read is missing, and tried again with the next read.
 async fn listeners(
     inner: &Inner,
     balancers: &[FoundLoadBalancer],
@@ -138,11 +166,16 @@ async fn listeners(
     let attached = |arn: &str| groups.iter().filter(|it| it.load_balancers.contains(arn)).map(|it| it.arn.clone()).collect();
     for balancer in balancers.iter().filter(|it| it.kind == LoadBalancerKind::Network) {
         let attached: BTreeSet<String> = attached(&balancer.id);
-        let forwards = known.entry(balancer.id.clone()).or_default();
-        forwards.retain(|it| attached.contains(&it.target_group));
-        if attached.iter().any(|group| !forwards.iter().any(|it| it.target_group == *group)) {
-            *forwards = target_group::describe_listeners(&inner.api, &balancer.id).await?;
+        let mut forwards = known.remove(&balancer.id);
+        forwards.iter_mut().for_each(|all| all.retain(|it| attached.contains(&it.target_group)));
+        let is_known = |group: &String| forwards.iter().flatten().any(|it| it.target_group == *group);
+        if !attached.iter().all(is_known) {
+            let read = own_fault(target_group::describe_listeners(&inner.api, &balancer.id).await)?;
+            forwards = read.or(forwards.filter(|it| !it.is_empty()));
+        } else {
+            forwards.get_or_insert_default();
         }
+        known.extend(forwards.map(|it| (balancer.id.clone(), it)));
     }
     known.retain(|arn, _| balancers.iter().any(|it| it.id == *arn));
     Ok(known)
@@ -150,7 +183,6 @@ async fn listeners(
 
 /// What stands in the way of deletions. Where something of one VPC cannot be read, the others' is shown all the same.
 pub(super) async fn deleting_vpcs(inner: &Inner, vpcs: BTreeSet<String>, began: Timestamp) -> Ended {
-    let vpcs: Vec<String> = vpcs.into_iter().collect();
     let snapshot: Arc<Snapshot> = inner.snapshot();
     let balancers: Vec<&FoundLoadBalancer> = snapshot.load_balancers.iter().filter(|it| vpcs.contains(&it.vpc_id)).collect();
     let is_classic = |it: &FoundLoadBalancer| it.kind == LoadBalancerKind::Classic;

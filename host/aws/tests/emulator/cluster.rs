@@ -22,7 +22,7 @@ pub fn tags(name: &str) -> Tags {
 pub fn create(is: impl Into<Resource>, ids: &Ids, token: Option<&str>) -> Action {
     let is = is.into();
     let tags = tags(&is.key().to_string());
-    Action::Create { is, tags, ids: ids.clone(), client_token: token.map(str::to_owned) }
+    Action::Create { is, tags, ids: ids.clone(), client_token: token.map(str::to_owned), until: None }
 }
 
 pub fn update(id: &str, is: impl Into<Resource>, seen: impl Into<Resource>, ids: &Ids) -> Action {

@@ -25,24 +25,85 @@ async fn lost_replies_of_guarded_creations_make_nothing_twice() {
     let bed = Bed::start(&[]).await;
     let region = bed.swept().await;
     let ids = network(&region).await;
-    let guarded = ["CreateSubnet", "CreateSecurityGroup", "RunInstances", "CreateSecret", "CreateLoadBalancer"];
+    let guarded = ["CreateSubnet", "CreateSecurityGroup", "CreateSecret", "CreateLoadBalancer"];
     let faults = guarded.iter().map(|it| json!({"kind": "lost-reply", "action": it, "times": 1})).collect();
     bed.faults(serde_json::Value::Array(faults)).await;
     let all = vec![
         create(subnet("more", "10.0.2.0/24", false), &ids, None),
         create(group("more"), &ids, None),
-        create(instance("m1"), &ids, Some("m1")),
         create(secret(), &ids, None),
         create(load_balancer(LoadBalancerKind::Classic, true), &ids, None),
     ];
     for (key, outcome) in act_all(&region, all).await {
         assert_eq!(outcome, Outcome::Done, "{key}");
     }
-    for (kind, count) in [("subnet", 3), ("security-group", 3), ("instance", 1), ("secret", 2), ("load-balancer", 1)] {
+    for (kind, count) in [("subnet", 3), ("security-group", 3), ("secret", 2), ("load-balancer", 1)] {
         assert!(bed.account().await.contains(&(kind.to_owned(), count)), "{kind}: {:?}", bed.account().await);
     }
     let shown = snapshot(&region);
-    assert_eq!((shown.subnets.len(), shown.security_groups.len(), shown.instances.len(), shown.load_balancers.len()), (3, 3, 1, 1));
+    assert_eq!((shown.subnets.len(), shown.security_groups.len(), shown.load_balancers.len()), (3, 3, 1));
+}
+
+/// Where the refusal of a second attempt hid the first one, its token would be given up.
+#[tokio::test]
+async fn a_lost_reply_is_not_hidden_by_the_throttle_of_another_attempt() {
+    let bed = Bed::start(&[]).await;
+    let region = bed.swept().await;
+    let mut ids = network(&region).await;
+    let address = plan::ElasticIp { name: crate::bed::ZONE.into() };
+    assert_eq!(act(&region, create(address.clone(), &ids, None)).await, Outcome::Done);
+    ids.insert(plan::ElasticIp::key(address.name), snapshot(&region).addresses[0].id.clone());
+    let table = plan::RouteTable { name: "t".into(), vpc: "main".into(), subnets: Default::default(), default_route: None };
+    let all = || {
+        [
+            ("RunInstances", create(instance("m1"), &ids, Some("m1"))),
+            ("CreateNatGateway", create(nat_gateway(), &ids, Some("nat"))),
+            ("CreateRouteTable", create(table.clone(), &ids, Some("table"))),
+        ]
+    };
+    for (call, action) in all() {
+        let lost = json!({"kind": "lost-reply", "action": call, "times": 1});
+        bed.faults(json!([lost, {"kind": "throttle", "action": call, "times": 9}])).await;
+        let outcome = act(&region, action).await;
+        assert!(matches!(outcome, Outcome::Unknown { .. }), "{call}: {outcome:?}");
+        assert_eq!(bed.count(call).await, 1, "what follows is decided, with the same token");
+    }
+    bed.faults(json!([])).await;
+    for (call, action) in all() {
+        assert_eq!(act(&region, action).await, Outcome::Done, "{call}");
+    }
+    for kind in ["instance", "nat-gateway", "route-table"] {
+        assert!(bed.account().await.contains(&(kind.to_owned(), 1)), "{kind}: {:?}", bed.account().await);
+    }
+}
+
+#[tokio::test]
+async fn a_creation_whose_time_is_over_is_not_sent() {
+    let bed = Bed::start(&[]).await;
+    let region = bed.swept().await;
+    let timed = |seconds: f64| match create(vpc(), &Default::default(), None) {
+        plan::Action::Create { is, tags, ids, client_token, .. } => {
+            let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap().as_secs_f64();
+            plan::Action::Create { is, tags, ids, client_token, until: Some(now + seconds) }
+        }
+        other => other,
+    };
+    let outcome = act(&region, timed(-1.0)).await;
+    assert!(matches!(&outcome, Outcome::Refused { retry: true, who: Who::Nobody, .. }), "{outcome:?}");
+    assert_eq!(bed.count("CreateVpc").await, 0);
+    assert_eq!(act(&region, timed(10.0)).await, Outcome::Done);
+}
+
+#[tokio::test]
+async fn what_is_denied_together_is_not_tried_one_by_one() {
+    let bed = Bed::start(&[]).await;
+    let region = bed.swept().await;
+    let ids = network(&region).await;
+    bed.faults(json!([{"kind": "access-denied", "action": "TerminateInstances"}])).await;
+    let instances = ["i-0123456789abcdef0", "i-0123456789abcdef1", "i-0123456789abcdef2"];
+    let outcomes = act_all(&region, instances.iter().map(|it| delete(it, instance("m"), &ids)).collect()).await;
+    assert!(outcomes.iter().all(|it| matches!(&it.1, Outcome::Refused { who: Who::Administrator, .. })), "{outcomes:?}");
+    assert_eq!(bed.count("TerminateInstances").await, 1);
 }
 
 #[tokio::test]

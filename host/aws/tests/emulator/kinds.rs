@@ -251,6 +251,41 @@ async fn a_token_whose_nat_gateway_is_deleted_shows_it_as_going() {
 }
 
 #[tokio::test]
+async fn target_groups_of_others_that_are_in_use_a_moment_longer_than_their_listener_go_at_the_next_try() {
+    let bed = Bed::start(&[]).await;
+    let region = bed.swept().await;
+    let (ids, admin) = (network(&region).await, bed.administrator());
+    let vpc_id = ids[&Vpc::key("main")].clone();
+    let subnets = [ids[&Subnet::key("private")].clone(), admin.subnet(&vpc_id, "10.0.9.0/24", "us-east-1b").await];
+    let tag = ("made", "by another provider");
+    let balancer = admin.load_balancer("c1-apiserver", "application", &subnets, &ids[&SecurityGroup::key("node")], tag).await;
+    let group = admin.target_group("apiserver-target-x1y2z", &vpc_id, tag).await;
+    admin.listener(&balancer, &group).await;
+    bed.faults(serde_json::json!([{"kind": "quota", "action": "DeleteTargetGroup", "code": "ResourceInUse", "times": 1}])).await;
+    let theirs = plan::LoadBalancer { kind: LoadBalancerKind::Application, ..load_balancer(LoadBalancerKind::Network, false) };
+    let refused = act(&region, delete(&balancer, theirs.clone(), &ids)).await;
+    assert!(matches!(&refused, Outcome::Refused { code, retry: true, .. } if code == "ResourceInUse"), "{refused:?}");
+    assert_eq!(act(&region, delete(&balancer, theirs, &ids)).await, Outcome::Done);
+    let left = bed.account().await;
+    assert!(!left.iter().any(|it| ["load-balancer", "target-group"].contains(&it.0.as_str())), "{left:?}");
+}
+
+#[tokio::test]
+async fn a_network_load_balancer_that_was_made_without_groups_is_given_none() {
+    let bed = Bed::start(&[]).await;
+    let region = bed.swept().await;
+    let ids = network(&region).await;
+    let wanted = load_balancer(LoadBalancerKind::Network, true);
+    let bare = plan::LoadBalancer { groups: Default::default(), ..load_balancer(LoadBalancerKind::Network, false) };
+    assert_eq!(act(&region, create(bare.clone(), &ids, None)).await, Outcome::Done);
+    region.interest("test", crate::bed::awaiting([Read::LoadBalancers]));
+    let arn = until(&region, |it| it.load_balancers[0].state == State::Ready).await.load_balancers[0].id.clone();
+    assert_eq!(act(&region, update(&arn, wanted, bare, &ids)).await, Outcome::Done);
+    let found = snapshot(&region).load_balancers[0].clone();
+    assert_eq!((found.groups.len(), found.listeners.len(), bed.count("SetSecurityGroups").await), (0, 1, 0));
+}
+
+#[tokio::test]
 async fn what_is_left_of_a_load_balancer_that_somebody_removed_is_found_by_its_arn() {
     let bed = Bed::start(&[]).await;
     let region = bed.swept().await;

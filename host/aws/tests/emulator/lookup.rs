@@ -49,6 +49,16 @@ async fn a_given_image_is_looked_up_by_its_id() {
 }
 
 #[tokio::test]
+async fn a_given_image_is_found_though_it_is_deprecated() {
+    let bed = Bed::start(&[]).await;
+    let region = bed.region().await;
+    let deprecated = ImageQuery { id: Some("ami-bed13310000000000".into()), ..query("", "") };
+    assert_eq!(region.image(&deprecated).await.unwrap().root_device, "/dev/sda1");
+    let by_name = region.image(&query("capa-ami-ubuntu-24.04-?1.33.1-*", "t3.large")).await;
+    assert_eq!(by_name.unwrap_err().who, Who::Author, "nobody finds it who does not know it");
+}
+
+#[tokio::test]
 async fn an_unknown_image_or_instance_type_is_the_authors() {
     let bed = Bed::start(&[]).await;
     let region = bed.region().await;
@@ -148,8 +158,8 @@ async fn what_a_user_made_is_found_by_name_tag_and_wildcards_in_the_vpc_alone_th
 /// As a user makes it: with a name, and without a cluster's tag.
 fn bare(action: plan::Action, name: &str) -> plan::Action {
     match action {
-        plan::Action::Create { is, ids, client_token, .. } => {
-            plan::Action::Create { is, tags: plan::Tags::from([("Name".into(), name.into())]), ids, client_token }
+        plan::Action::Create { is, ids, client_token, until, .. } => {
+            plan::Action::Create { is, tags: plan::Tags::from([("Name".into(), name.into())]), ids, client_token, until }
         }
         other => other,
     }

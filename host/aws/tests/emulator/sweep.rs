@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::time::Duration;
 
-use plan::{Action, Interest, Outcome, Read, SecurityGroup, Vpc};
+use plan::{Action, Interest, InternetGateway, Outcome, Read, RouteTable, SecurityGroup, Subnet, Vpc};
 use serde_json::json;
 
 use crate::bed::{Bed, act, act_all, awaiting, snapshot, until};
@@ -97,10 +97,111 @@ async fn nat_gateways_of_a_vpc_that_a_user_brought_are_read_only_when_somebody_w
     assert_eq!(bed.count("DescribeNatGateways").await, before + 3, "by tag and by VPC, once");
 }
 
+#[tokio::test]
+async fn route_tables_of_a_vpc_that_a_user_brought_are_read_only_when_somebody_wants_them() {
+    let bed = Bed::start(&[]).await;
+    let region = bed.swept().await;
+    let mut ids = network(&region).await;
+    let empty = RouteTable { name: "theirs".into(), vpc: "main".into(), subnets: BTreeSet::new(), default_route: None };
+    assert_eq!(act(&region, bare(create(empty.clone(), &ids, Some("theirs")))).await, Outcome::Done);
+    let table = snapshot(&region).route_tables[0].id.clone();
+    ids.insert(RouteTable::key("theirs"), table.clone());
+    let (subnets, default_route) = (BTreeSet::from(["public".to_owned()]), Some(InternetGateway::key("main")));
+    let leading_out = RouteTable { subnets, default_route, ..empty.clone() };
+    assert_eq!(act(&region, update(&table, leading_out, empty, &ids)).await, Outcome::Done);
+    let vpc = ids[&Vpc::key("main")].clone();
+    let before = bed.count("DescribeRouteTables").await;
+    let other = bed.swept().await;
+    assert!(snapshot(&other).route_tables.is_empty() && snapshot(&other).route_tables_read.is_empty());
+    assert_eq!(bed.count("DescribeRouteTables").await, before + 1);
+    other.interest("test", Interest { route_tables_of: BTreeSet::from([vpc.clone()]), ..Interest::default() });
+    let shown = until(&other, |it| it.route_tables_read.contains(&vpc)).await;
+    assert!(shown.route_tables.len() == 2 && shown.route_tables.iter().all(|it| it.vpc_id == vpc), "{:#?}", shown.route_tables);
+    let (of_subnet, main) = match shown.route_tables[0].main {
+        true => (&shown.route_tables[1], &shown.route_tables[0]),
+        false => (&shown.route_tables[0], &shown.route_tables[1]),
+    };
+    assert!(main.main && main.associations.is_empty() && main.default_route.is_none() && main.internet_gateways.is_empty());
+    assert_eq!((of_subnet.main, &of_subnet.default_route), (false, &Some(ids[&InternetGateway::key("main")].clone())));
+    assert_eq!(of_subnet.associations.keys().collect::<Vec<_>>(), [&ids[&Subnet::key("public")]]);
+    assert_eq!(bed.count("DescribeRouteTables").await, before + 3, "by tag and by VPC, once");
+}
+
+#[tokio::test]
+async fn more_vpcs_than_one_filter_takes_are_deleted_at_once() {
+    let bed = Bed::start(&[]).await;
+    let region = bed.swept().await;
+    let deleting_vpcs: BTreeSet<String> = (0..201).map(|it| format!("vpc-{it:017x}")).collect();
+    region.interest("test", Interest { deleting_vpcs: deleting_vpcs.clone(), ..Interest::default() });
+    until(&region, |it| it.deleting_vpcs_read.len() == deleting_vpcs.len()).await;
+    assert_eq!((bed.count("DescribeNetworkInterfaces").await, region.view().borrow().problems.len()), (2, 0));
+}
+
+#[tokio::test]
+async fn what_cannot_be_read_of_one_network_load_balancer_keeps_back_nothing_else() {
+    let bed = Bed::start(&[]).await;
+    let region = bed.swept().await;
+    let mut ids = network(&region).await;
+    balancer(&region, plan::LoadBalancerKind::Network, &mut ids).await;
+    machine(&region, &mut ids).await;
+    let failing = |action: &str| json!({"kind": "error", "service": "elbv2", "action": action, "code": "HealthUnavailable"});
+    bed.faults(json!([failing("DescribeTargetHealth")])).await;
+    let other = bed.swept().await;
+    let shown = snapshot(&other).load_balancers[0].clone();
+    assert_eq!((shown.state, shown.listeners.len(), shown.targets.len()), (plan::State::Ready, 1, 0));
+    bed.faults(json!([failing("DescribeListeners")])).await;
+    let third = bed.swept().await;
+    let shown = snapshot(&third).load_balancers[0].clone();
+    assert_eq!((shown.state, shown.listeners.len()), (plan::State::Creating, 0), "what it listens on is not known: it is given nothing");
+    bed.faults(json!([])).await;
+    for region in [&other, &third] {
+        region.interest("test", awaiting([Read::TargetGroups]));
+        let is_whole = |it: &plan::FoundLoadBalancer| it.state == plan::State::Ready && it.listeners.len() == 1 && it.targets.len() == 1;
+        until(region, |it| it.load_balancers.iter().all(is_whole)).await;
+    }
+}
+
+#[tokio::test]
+async fn what_was_made_a_moment_ago_is_not_taken_for_gone_when_aws_does_not_find_it() {
+    let bed = Bed::start(&[]).await;
+    let region = bed.swept().await;
+    let ids = network(&region).await;
+    tokio::time::sleep(Duration::from_secs(5)).await;
+    bed.faults(json!([{"kind": "read-lag", "seconds": 5.0}])).await;
+    let new = vec![
+        create(subnet("more", "10.0.2.0/24", false), &ids, None),
+        create(group("more"), &ids, None),
+        create(load_balancer(plan::LoadBalancerKind::Classic, true), &ids, None),
+    ];
+    assert!(act_all(&region, new).await.iter().all(|it| it.1 == Outcome::Done));
+    let shown = snapshot(&region);
+    let more = shown.subnets.iter().find(|it| it.cidr == "10.0.2.0/24").unwrap().id.clone();
+    let group_id = shown.security_groups.iter().find(|it| it.group_name == "c1-more").unwrap().id.clone();
+    let deletions = || {
+        vec![
+            delete(&more, subnet("more", "10.0.2.0/24", false), &ids),
+            delete(&group_id, group("more"), &ids),
+            delete(&shown.load_balancers[0].id, load_balancer(plan::LoadBalancerKind::Classic, true), &ids),
+        ]
+    };
+    for (key, outcome) in act_all(&region, deletions()).await {
+        assert!(matches!(&outcome, Outcome::Refused { retry: true, who: plan::Who::Nobody, .. }), "{key}: {outcome:?}");
+    }
+    let still = snapshot(&region);
+    assert_eq!((still.subnets.len(), still.security_groups.len(), still.load_balancers.len()), (3, 3, 1), "it is there still");
+    tokio::time::sleep(Duration::from_secs(6)).await;
+    for (key, outcome) in act_all(&region, deletions()).await {
+        assert_eq!(outcome, Outcome::Done, "{key}");
+    }
+    let left: Vec<(String, usize)> = bed.account().await;
+    let count = |kind: &str| left.iter().find(|it| it.0 == kind).map_or(0, |it| it.1);
+    assert_eq!((count("subnet"), count("security-group"), count("load-balancer")), (2, 2, 0), "{left:?}");
+}
+
 /// As a user makes it: without a cluster's tag.
 fn bare(action: Action) -> Action {
     match action {
-        Action::Create { is, ids, client_token, .. } => Action::Create { is, tags: Default::default(), ids, client_token },
+        Action::Create { is, ids, client_token, until, .. } => Action::Create { is, tags: Default::default(), ids, client_token, until },
         other => other,
     }
 }

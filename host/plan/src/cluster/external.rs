@@ -5,7 +5,7 @@ use crds::AWSCluster;
 use crds::names::MANAGED_BY_ANNOTATION;
 
 use super::layout::{Layout, aws_ids};
-use crate::see::SubnetRole;
+use crate::see::{SubnetRole, kept_for_pods};
 
 /// Whether somebody else looks after the infrastructure. The annotation alone says so; its value does not matter.
 pub fn is_external(aws_cluster: &AWSCluster) -> bool {
@@ -24,6 +24,7 @@ impl Layout {
             cidr: None,
             zone: it.availability_zone.clone(),
             public: it.is_public,
+            for_pods: kept_for_pods(&it.tags),
         });
         Layout { owned: false, cidr: network.vpc.cidr_block.clone(), subnets: subnets.collect() }
     }

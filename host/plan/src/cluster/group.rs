@@ -5,23 +5,60 @@ use std::collections::BTreeSet;
 
 use crds::ingress::{IngressRule, SecurityGroupRole};
 use crds::load_balancer::{LoadBalancerScheme, LoadBalancerType};
-use crds::names::cloud_provider_tag;
+use ipnet::IpNet;
 
 use super::desired::Builder;
-use super::name;
+use super::{Decision, Input, egress, name, tag};
 use crate::see::{GROUP_ROLES, MAIN};
-use crate::{Rule, SecurityGroup, SecurityGroupRules, Source};
+use crate::{Kind, Resource, Rule, SecurityGroup, SecurityGroupRules, Source, Vpc};
 
 const ANYWHERE: &str = "0.0.0.0/0";
+/// The group of the load balancer in front of the API servers.
+const API_GROUP: &str = "apiserver-lb";
+/// Whether one of the ranges that the user lets in is that of the nodes, nobody but the user knows.
+const NODES_FROM_ELSEWHERE: &str = "there is no NAT gateway whose address could be let in: the cluster's own nodes reach its API only if a \
+     rule of spec.controlPlaneLoadBalancer.ingressRules lets in the range that they come from; add it unless it is there";
+
+impl Decision {
+    /// What is to be known of the rules although they are as the user wants them: that they may keep the cluster's own nodes from its API,
+    /// when it is reached from the internet and not by everybody.
+    pub(crate) fn remark_on_rules(&self, input: &Input<'_>) -> Option<&'static str> {
+        let spec = &input.aws_cluster.spec.control_plane_load_balancer;
+        if spec.scheme != LoadBalancerScheme::InternetFacing || spec.load_balancer_type == LoadBalancerType::Disabled {
+            return None;
+        }
+        let gateways = self.desired.keys().any(|it| it.kind == Kind::NatGateway);
+        let is_known = self.interest.nat_gateways_of.iter().all(|id| input.snapshot.nat_gateways_read.contains(id));
+        if gateways || !is_known || !egress::addresses(input.snapshot, &self.observed).is_empty() {
+            return None;
+        }
+        let Resource::SecurityGroupRules(wanted) = &self.desired.get(&SecurityGroupRules::key(API_GROUP))?.is else { return None };
+        let Resource::Vpc(vpc) = &self.observed.get(&Vpc::key(MAIN))?.is else { return None };
+        let vpc: IpNet = vpc.cidr.parse().ok()?;
+        let port = name::api_server_port(input.cluster);
+        let is_open = wanted.rules.iter().any(|it| is_of_api(it, port) && has_range(&it.source, &vpc));
+        (!is_open).then_some(NODES_FROM_ELSEWHERE)
+    }
+}
+
+/// Whether a rule is about the port of the API.
+fn is_of_api(rule: &Rule, port: i32) -> bool {
+    rule.protocol == "-1" || rule.protocol == "tcp" && (rule.from_port..=rule.to_port).contains(&port)
+}
+
+/// Whether a source has the whole range in it.
+fn has_range(source: &Source, range: &IpNet) -> bool {
+    match source {
+        Source::Cidr(text) => text.parse::<IpNet>().is_ok_and(|it| it.contains(range)),
+        _ => false,
+    }
+}
 
 impl Builder<'_> {
     pub(super) fn groups(&mut self) {
         for role in GROUP_ROLES {
             let group_name = name::group(&self.cluster, role);
-            let mut tags = self.tags(role, &group_name);
-            if role == "lb" {
-                tags.insert(cloud_provider_tag(&self.cluster), crds::names::OWNED.into());
-            }
+            let tags = tag::group(&self.cluster, role, self.tags(role, &group_name));
             let description = format!("Kubernetes cluster {}: {role}", self.cluster);
             self.add(SecurityGroup { name: role.into(), vpc: MAIN.into(), group_name, description }, tags);
             // The cloud provider and load balancer controllers add rules to `lb`, and remove them.
@@ -36,7 +73,7 @@ impl Builder<'_> {
         let mut res: Vec<Rule> = match role {
             "controlplane" => self.control_plane_rules(),
             "node" => self.node_rules(),
-            "apiserver-lb" => self.load_balancer_rules(),
+            API_GROUP => self.load_balancer_rules(),
             _ => self.cloud_provider_rules(),
         };
         match role {
@@ -57,7 +94,7 @@ impl Builder<'_> {
     fn control_plane_rules(&self) -> Vec<Rule> {
         let port = i32::from(name::API_SERVER_PORT);
         let mut res = self.cni_rules();
-        for source in ["apiserver-lb", "controlplane", "node"] {
+        for source in [API_GROUP, "controlplane", "node"] {
             res.push(tcp(port, port, group(source), "Kubernetes API"));
         }
         res.push(tcp(2379, 2379, group("controlplane"), "etcd"));

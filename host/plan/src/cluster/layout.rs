@@ -10,11 +10,11 @@ use crds::names::{ID_TAG, OWNED, cluster_tag};
 use crds::network::{AvailabilityZoneSelection, SubnetSpec};
 use ipnet::Ipv4Net;
 
-use super::name;
+use super::{brought, name};
 use crate::leftover::Collected;
-use crate::see::{Scope, SubnetRole, is_marked};
+use crate::see::{Scope, SubnetRole, is_marked, kept_for_pods};
 use crate::token::derive;
-use crate::{FoundSubnet, Invalid, LoadBalancerKind, Record, Snapshot, Subnet, Vpc};
+use crate::{FoundSubnet, FoundVpc, Invalid, LoadBalancerKind, Record, Snapshot, Subnet, Vpc};
 
 /// Addresses of a VPC whose spec names none.
 const DEFAULT_RANGE: &str = "10.0.0.0/16";
@@ -43,15 +43,11 @@ impl Layout {
     ) -> Result<Layout, Invalid> {
         let network = &aws_cluster.spec.network;
         let given = snapshot.vpcs.iter().find(|it| it.id == network.vpc.id);
-        let owned = network.vpc.id.is_empty()
-            || given.is_some_and(|it| {
-                let tagged = it.tags.get(&cluster_tag(&name::cluster_name(cluster))).map(String::as_str) == Some(OWNED);
-                is_marked(&it.tags, &record.id) || tagged && !it.tags.contains_key(ID_TAG)
-            });
+        let owned = network.vpc.id.is_empty() || given.is_some_and(|it| is_owned(it, cluster, record));
         let spec = Some(network.vpc.cidr_block.clone()).filter(|it| !it.is_empty());
         if !owned {
             let cidr = given.map(|it| it.cidr.clone()).or(spec).unwrap_or_default();
-            return Ok(Layout { owned, cidr, subnets: brought(&network.subnets, &network.vpc.id, snapshot)? });
+            return Ok(Layout { owned, cidr, subnets: brought::subnets(&network.subnets, &network.vpc.id, snapshot)? });
         }
         let cidr = spec.or_else(|| given.map(|it| it.cidr.clone())).unwrap_or_else(|| DEFAULT_RANGE.into());
         let range = parse("spec.network.vpc.cidrBlock", &cidr)?;
@@ -87,13 +83,18 @@ impl Layout {
         }
     }
 
+    /// Subnets that machines and load balancers are put in.
+    pub(crate) fn for_nodes(&self) -> impl Iterator<Item = &SubnetRole> {
+        self.subnets.iter().filter(|it| !it.for_pods)
+    }
+
     /// Zones that have a private subnet, each with the public subnet of the zone that its NAT gateway is put in.
     pub(super) fn nat_gateways(&self) -> Vec<(String, String)> {
         if !self.owned {
             return Vec::new();
         }
         let zones: BTreeSet<&String> = self.subnets.iter().filter(|it| !it.public).map(|it| &it.zone).collect();
-        let public = |zone: &String| self.subnets.iter().find(|it| it.public && it.zone == *zone).map(|it| it.name.clone());
+        let public = |zone: &String| self.for_nodes().find(|it| it.public && it.zone == *zone).map(|it| it.name.clone());
         zones.into_iter().filter_map(|zone| Some((zone.clone(), public(zone)?))).collect()
     }
 
@@ -101,6 +102,12 @@ impl Layout {
     pub(super) fn given(&self) -> impl Iterator<Item = (crate::Key, String)> {
         self.subnets.iter().filter(|_| !self.owned).filter_map(|it| Some((Subnet::key(&it.name), it.id.clone()?)))
     }
+}
+
+/// Whether a VPC that the spec names was made for the cluster, by this operator or by Cluster API Provider AWS.
+pub(super) fn is_owned(vpc: &FoundVpc, cluster: &Cluster, record: &Record) -> bool {
+    let tagged = vpc.tags.get(&cluster_tag(&name::cluster_name(cluster))).map(String::as_str) == Some(OWNED);
+    is_marked(&vpc.tags, &record.id) || tagged && !vpc.tags.contains_key(ID_TAG)
 }
 
 /// The kind of load balancer in front of the API servers, if there is to be one.
@@ -157,6 +164,7 @@ fn defaults(zones: &[String], range: Ipv4Net) -> Result<Vec<SubnetRole>, Invalid
         cidr: Some(cidr.to_string()),
         zone: zone.clone(),
         public: is_public,
+        for_pods: false,
     };
     let public = zones.iter().zip(&public).map(|(zone, cidr)| role(zone, true, cidr));
     Ok(public.chain(zones.iter().zip(&blocks[1..]).map(|(zone, cidr)| role(zone, false, cidr))).collect())
@@ -168,7 +176,7 @@ fn listed(specs: &[SubnetSpec], vpc: Ipv4Net, snapshot: &Snapshot) -> Result<Vec
     let mut taken: Vec<(usize, Ipv4Net)> = Vec::new();
     for (n, spec) in specs.iter().enumerate() {
         let field = |name: &str| format!("spec.network.subnets[{n}].{name}");
-        let id = aws_id(spec);
+        let id = aws_ids(spec).next().cloned();
         let found = id.as_ref().and_then(|id| snapshot.subnets.iter().find(|it| it.id == *id));
         let filled = |text: &str, seen: fn(&FoundSubnet) -> &String| match text.is_empty() {
             true => found.map(|it| seen(it).clone()).unwrap_or_default(),
@@ -192,36 +200,28 @@ fn listed(specs: &[SubnetSpec], vpc: Ipv4Net, snapshot: &Snapshot) -> Result<Vec
         let role = format!("{}-{zone}", if spec.is_public { "public" } else { "private" });
         let same = res.iter().filter(|it| it.zone == zone && it.public == spec.is_public).count();
         let name = if same == 0 { role } else { format!("{role}-{}", same + 1) };
-        res.push(SubnetRole { name, id, cidr: Some(cidr), zone, public: spec.is_public });
+        let for_pods = kept_for_pods(&spec.tags) || found.is_some_and(|it| kept_for_pods(&it.tags));
+        res.push(SubnetRole { name, id, cidr: Some(cidr), zone, public: spec.is_public, for_pods });
     }
-    match res.iter().any(|it| it.public) {
-        true => Ok(res),
-        false => Err(Invalid::new("spec.network.subnets", "at least one public subnet is needed, for NAT gateways and load balancers")),
-    }
+    ways_out(&res)?;
+    Ok(res)
 }
 
-/// Subnets of a user's VPC.
-fn brought(specs: &[SubnetSpec], vpc_id: &str, snapshot: &Snapshot) -> Result<Vec<SubnetRole>, Invalid> {
-    let mut res = Vec::new();
-    for (n, spec) in specs.iter().enumerate() {
-        let field = format!("spec.network.subnets[{n}].id");
-        let id = aws_id(spec).ok_or_else(|| Invalid::new(&field, format!("{:?} is no id of a subnet of {vpc_id}", spec.id)))?;
-        let found = snapshot.subnets.iter().find(|it| it.id == id);
-        if let Some(found) = found.filter(|it| it.vpc_id != vpc_id) {
-            return Err(Invalid::new(field, format!("{id} lies in {}, not in {vpc_id}", found.vpc_id)));
+/// Whether machines in listed subnets, in the order of the spec, will reach what they boot from.
+fn ways_out(listed: &[SubnetRole]) -> Result<(), Invalid> {
+    let public: BTreeSet<&String> = listed.iter().filter(|it| it.public && !it.for_pods).map(|it| &it.zone).collect();
+    if public.is_empty() {
+        let message = "at least one public subnet is needed, for NAT gateways and load balancers";
+        return Err(Invalid::new("spec.network.subnets", message));
+    }
+    match listed.iter().enumerate().find(|(_, it)| !it.public && !public.contains(&it.zone)) {
+        Some((n, it)) => {
+            let zone = &it.zone;
+            let message = format!("{zone} has no public subnet for the NAT gateway of this private one; add one, or leave the zone out");
+            Err(Invalid::new(format!("spec.network.subnets[{n}]"), message))
         }
-        let zone = Some(spec.availability_zone.clone()).filter(|it| !it.is_empty()).or_else(|| found.map(|it| it.zone.clone()));
-        let public = spec.is_public || found.is_some_and(|it| it.public);
-        res.push(SubnetRole { name: id.clone(), id: Some(id), cidr: None, zone: zone.unwrap_or_default(), public });
+        None => Ok(()),
     }
-    match res.is_empty() {
-        true => Err(Invalid::new("spec.network.subnets", format!("list the subnets of {vpc_id} that the cluster may use"))),
-        false => Ok(res),
-    }
-}
-
-fn aws_id(spec: &SubnetSpec) -> Option<String> {
-    aws_ids(spec).next().cloned()
 }
 
 /// What of the names that a listed subnet has is an id that AWS gave. Names of subnets that are to be made may begin alike.

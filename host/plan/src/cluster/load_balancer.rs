@@ -42,17 +42,18 @@ impl Builder<'_> {
         Ok(())
     }
 
-    /// One in each zone: a public one for the internet, else a private one.
+    /// A public one in each zone for the internet, else a private one; where there is no private one at all, public ones too.
     fn load_balancer_subnets(&self, internal: bool) -> Result<BTreeSet<String>, Invalid> {
+        let public = !internal || self.layout.for_nodes().all(|it| it.public);
         let mut zones = BTreeSet::new();
-        let fitting =
-            self.layout.subnets.iter().filter(|it| it.public != internal && (it.zone.is_empty() || zones.insert(it.zone.clone())));
+        let fitting = self.layout.for_nodes().filter(|it| it.public == public && (it.zone.is_empty() || zones.insert(&it.zone)));
         let res: BTreeSet<String> = fitting.map(|it| it.name.clone()).collect();
-        let kind = if internal { "private" } else { "public" };
-        match res.is_empty() {
-            true => Err(Invalid::new("spec.network.subnets", format!("none is {kind}, as the load balancer needs it"))),
-            false => Ok(res),
+        if res.is_empty() {
+            let message = "none is public, as an internet-facing load balancer needs it: give the route table of one a route to an \
+                           internet gateway, or set spec.controlPlaneLoadBalancer.scheme to internal";
+            return Err(Invalid::new("spec.network.subnets", message));
         }
+        Ok(res)
     }
 }
 

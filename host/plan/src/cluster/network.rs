@@ -34,7 +34,6 @@ impl Builder<'_> {
         for subnet in &self.layout.subnets {
             let default_route = match subnet.public {
                 true => Some(InternetGateway::key(MAIN)),
-                // A zone without a public subnet has no way out; the spec says so by what it lists.
                 false => gateways.iter().find(|(zone, _)| *zone == subnet.zone).map(|(zone, _)| NatGateway::key(zone)),
             };
             let mut tags = self.tags(word(subnet), &format!("{cluster}-rt-{}-{}", word(subnet), subnet.zone));

@@ -29,6 +29,17 @@ pub(super) fn subnet(cluster: &str, public: bool) -> Tags {
     Tags::from([(cloud_provider_tag(cluster), OWNED.into()), (for_load_balancers.into(), "1".into())])
 }
 
+/// What a security group carries. The cloud provider's tag is on `lb` alone, also when the user wants it on everything: the cloud provider
+/// opens ports in the one group of a machine that has it, and fails where there are two.
+pub(super) fn group(cluster: &str, role: &str, mut tags: Tags) -> Tags {
+    let tag = cloud_provider_tag(cluster);
+    match role {
+        "lb" => drop(tags.insert(tag, OWNED.into())),
+        _ => drop(tags.remove(&tag)),
+    }
+    tags
+}
+
 /// What users, and Cluster API Provider AWS for them, wrote down for one resource, without what only AWS sets.
 pub(super) fn given(tags: &Tags) -> Tags {
     let reserved = |key: &str| key.get(..RESERVED.len()).is_some_and(|it| it.eq_ignore_ascii_case(RESERVED));

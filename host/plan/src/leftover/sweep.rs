@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use crds::names::{EXTERNAL_RESOURCE_GC_ANNOTATION, EXTERNAL_RESOURCE_TASKS_GC_ANNOTATION};
 
 use super::{Collected, Leftover, LeftoverKind, Look, order};
-use crate::{Problem, Timestamp, Who};
+use crate::{Problem, Timestamp};
 
 /// How soon to look again after something was removed, in seconds: what it held is free a little later.
 const SOON: f64 = 5.0;
@@ -59,17 +59,23 @@ impl Sweep {
         self.next
     }
 
-    /// Learns what a look found. Where somebody would have to act before all of it can be read, and perhaps nobody will, what was read
-    /// counts as all there is.
+    /// Learns what a look found. Where somebody would have to permit it before all of it can be read, and perhaps nobody will, what was
+    /// read counts as all there is, but for what was known before: that may lie in what was not read.
     pub fn found(&mut self, look: Look, now: Timestamp) {
         self.refused.clear();
         self.next = None;
-        let is_unanswered = look.unread.as_ref().is_some_and(|it| it.who != Who::Administrator);
+        let is_unanswered = look.unread.as_ref().is_some_and(|it| !it.is_forbidden());
         self.unanswered = if is_unanswered { self.unanswered + 1 } else { 0 };
         if self.unanswered.is_multiple_of(UNANSWERED) {
             let collected = self.collected;
             self.known = true;
-            (self.left, self.stays) = look.left.into_iter().partition(|it| collected.has(it.kind));
+            let mut left = look.left;
+            if look.unread.is_some() {
+                let known = self.left.drain(..).chain(self.stays.drain(..));
+                let unseen: Vec<Leftover> = known.filter(|it| !left.iter().any(|other| it.is_same(other))).collect();
+                left.extend(unseen);
+            }
+            (self.left, self.stays) = left.into_iter().partition(|it| collected.has(it.kind));
             self.stays.retain(|it| it.kind != LeftoverKind::SecurityGroupRules);
         }
         if look.unread.is_some() {
@@ -87,7 +93,7 @@ impl Sweep {
     pub fn removed(&mut self, it: &Leftover, result: Result<(), Problem>, now: Timestamp) {
         match result {
             Ok(()) => {
-                self.left.retain(|other| (other.kind, &other.id) != (it.kind, &it.id));
+                self.left.retain(|other| !it.is_same(other));
                 self.idle = 0;
                 self.next = Some(now + SOON);
             }
@@ -154,7 +160,7 @@ impl Sweep {
     fn unread_text(&self) -> Option<String> {
         let what = "what the cluster's own controllers left in AWS cannot be looked for";
         match &self.unread {
-            Some(it) if it.who == Who::Administrator => {
+            Some(it) if it.is_forbidden() => {
                 Some(format!("{what}, and may stay: grant what is missing, or look yourself ({})", it.message))
             }
             Some(it) => Some(format!("{what} yet: {}", it.message)),

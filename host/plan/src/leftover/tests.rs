@@ -330,6 +330,51 @@ fn a_read_that_never_answers_is_given_up_and_said() {
 }
 
 #[test]
+fn what_an_administrator_has_to_act_on_without_its_being_forbidden_concludes_nothing() {
+    for code in ["DependencyThrottle", "PaginationTokenExpiredException", "ExpiredToken", "AuthFailure"] {
+        let mut sweep = Sweep::default();
+        sweep.found(unread(problem(code, Who::Administrator)), 0.0);
+        sweep.done(0.0);
+        assert!(!sweep.is_over() && sweep.is_unknown() && sweep.is_due(5.0), "{code}");
+    }
+    for code in ["AccessDenied", "AccessDeniedException", "UnauthorizedOperation"] {
+        let mut sweep = Sweep::default();
+        sweep.found(unread(problem(code, Who::Administrator)), 0.0);
+        assert!(sweep.is_over(), "{code}");
+    }
+}
+
+#[test]
+fn what_was_known_is_not_forgotten_when_it_may_not_be_read_any_more() {
+    let mut sweep = Sweep::default();
+    sweep.found(all_of_it(), 0.0);
+    sweep.done(0.0);
+    let (interface, rest) = (left(&one_of_each()).pop().unwrap(), left(&one_of_each()).len() - 1);
+    sweep.removed(&interface, Ok(()), 0.0);
+    let denied = Some(problem("AccessDenied", Who::Administrator));
+    sweep.found(Look { left: vec![interface.clone()], unread: denied.clone() }, 5.0);
+    assert!(!sweep.is_over());
+    let mut removed = 0;
+    while let Some(next) = sweep.removable().first() {
+        sweep.removed(next, Ok(()), 5.0);
+        removed += 1;
+    }
+    assert_eq!(removed, rest + 1, "each once, what is gone too: removing that is done at once");
+    sweep.found(Look { left: vec![], unread: denied }, 10.0);
+    assert!(sweep.is_over());
+}
+
+#[test]
+fn looks_that_nobody_answers_forget_nothing_when_they_are_given_up() {
+    let mut sweep = Sweep::default();
+    sweep.found(all_of_it(), 0.0);
+    for look in 1..9 {
+        sweep.found(unread(problem("DispatchFailure", Who::Nobody)), f64::from(look));
+    }
+    assert!(!sweep.is_over() && !sweep.removable().is_empty());
+}
+
+#[test]
 fn a_refusal_of_the_normal_deletion_asks_for_another_look_ever_later() {
     let mut sweep = Sweep::default();
     sweep.found(Look::default(), 0.0);

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use crds::instance::{HttpTokens, MetadataState, Volume as VolumeSpec};
 use crds::names::{MACHINE_NAME_TAG, OWNED, cloud_provider_tag};
 
-use super::{Input, additions, is_control_plane, name, placement, user_data};
+use super::{Bootstrap, Input, additions, is_control_plane, name, placement, user_data};
 use crate::cluster::{self, Layout, cluster_name};
 use crate::see::{API_SERVER, MAIN};
 use crate::token::derive;
@@ -13,6 +13,9 @@ use crate::{
     Applied, Desired, ImageQuery, Instance, InstanceStatus, Invalid, Launch, LoadBalancer, Lookup, MetadataOptions, Observed, Resource,
     Secret, Sensitive, Tags, Target, Volume, Want,
 };
+
+/// The only format of bootstrap data that instances are made to run, in the words of Cluster API.
+const CLOUD_CONFIG: &str = "cloud-config";
 
 /// What a machine should consist of, or what has to be known first.
 #[derive(Default)]
@@ -42,6 +45,9 @@ pub(super) fn desired(input: &Input<'_>, layout: &Layout, observed: &Observed, f
     let mut res = Wanted::default();
     let name = name(input.aws_machine);
     let by_secret = !input.aws_machine.spec.cloud_init.insecure_skip_secrets_manager;
+    if let (None, Some(bootstrap)) = (found.status, &input.bootstrap) {
+        runnable(bootstrap)?;
+    }
     let wants_secret = by_secret && !found.node && (found.status.is_none() || input.record.secret.is_some());
     if wants_secret {
         secret(input, observed, &name, &mut res);
@@ -56,6 +62,20 @@ pub(super) fn desired(input: &Input<'_>, layout: &Layout, observed: &Observed, f
         add(&mut res, is, Tags::new());
     }
     Ok(res)
+}
+
+/// Instances are made to run cloud-init: with data for anything else they would start, and never join.
+fn runnable(bootstrap: &Bootstrap<'_>) -> Result<(), Invalid> {
+    match bootstrap.format.filter(|it| !it.is_empty() && *it != CLOUD_CONFIG) {
+        None => Ok(()),
+        Some(format) => {
+            let message = format!(
+                "bootstrap data has format {format}, which is not supported by cluster-operator; set spec.format of the KubeadmConfig to \
+                 {CLOUD_CONFIG}, and use an image that runs cloud-init"
+            );
+            Err(Invalid::new("Machine spec.bootstrap", message))
+        }
+    }
 }
 
 /// Whether the machine is put behind a load balancer. Where somebody else looks after the cluster, that one may put it behind one of his own.
@@ -83,7 +103,7 @@ fn secret(input: &Input<'_>, observed: &Observed, name: &str, res: &mut Wanted) 
         Some((prefix, _)) => prefix.clone(),
         None => user_data::secret_prefix(&derive(input.random, &key.to_string())),
     };
-    let parts = user_data::parts(bootstrap);
+    let parts = user_data::parts(bootstrap.data);
     res.secret = Some((prefix.clone(), parts.len()));
     let tags = tags(input);
     add(res, Secret { name: name.to_owned(), prefix, count: parts.len(), parts }, tags);
@@ -109,7 +129,7 @@ fn boots_with(input: &Input<'_>, by_secret: bool, secret: Option<&(String, usize
     let uncompressed = input.aws_machine.spec.uncompressed_user_data.unwrap_or_default();
     match (by_secret, secret, input.bootstrap) {
         (true, Some((prefix, count)), _) => Ok(Some(user_data::fetching(prefix, *count, &input.aws_cluster.spec.region))),
-        (false, _, Some(bootstrap)) => user_data::whole(bootstrap, uncompressed).map(Some),
+        (false, _, Some(bootstrap)) => user_data::whole(bootstrap.data, uncompressed).map(Some),
         _ => Ok(None),
     }
 }
@@ -227,7 +247,8 @@ fn volume(it: &VolumeSpec, device_name: &str) -> Volume {
         volume_type: filled(&it.kind),
         iops: (it.iops > 0).then(|| number(it.iops)),
         throughput: it.throughput.map(number),
-        encrypted: it.encrypted,
+        // EC2 takes a key only with the word that the volume is encrypted.
+        encrypted: if it.encryption_key.is_empty() { it.encrypted } else { Some(true) },
         kms_key: filled(&it.encryption_key),
     }
 }

@@ -6,7 +6,7 @@ use crds::instance::{AWSResourceReference, Filter as WrittenFilter};
 
 use super::Input;
 use crate::cluster::{Layout, is_external};
-use crate::see::{MAIN, SubnetRole};
+use crate::see::{MAIN, SubnetRole, is_public, kept_for_pods};
 use crate::{Filter, FoundSubnet, ImageQuery, Invalid, Kind, Lookup, Observed, Subnet, Vpc};
 
 const DEFAULT_NAME: &str = "capa-ami-{{.BaseOS}}-?{{.K8sVersion}}-*";
@@ -14,9 +14,6 @@ const DEFAULT_NAME: &str = "capa-ami-{{.BaseOS}}-?{{.K8sVersion}}-*";
 const DEFAULT_OWNER: &str = "819546954734";
 const DEFAULT_SYSTEM: &str = "ubuntu-24.04";
 
-/// Tag key of subnets that Cluster API Provider AWS keeps for pods when its value is [`FOR_PODS`].
-const ASSOCIATION_TAG: &str = "sigs.k8s.io/cluster-api-provider-aws/association";
-const FOR_PODS: &str = "secondary";
 const VPC_ID: &str = "vpc-id";
 /// How many subnets a message names.
 const NAMED: usize = 8;
@@ -39,7 +36,7 @@ pub(super) fn subnet(
         return of_external(input, layout, observed, lookups);
     }
     let fits = |name: &&SubnetRole| name.public == public && zone.is_none_or(|zone| name.zone == zone);
-    let found = layout.subnets.iter().find(fits).map(|it| it.name.clone());
+    let found = layout.for_nodes().find(fits).map(|it| it.name.clone());
     found.map(Some).ok_or_else(|| {
         let kind = if public { "public" } else { "private" };
         match zone {
@@ -51,7 +48,7 @@ pub(super) fn subnet(
 
 /// The first that fits of those that an AWSCluster lists which somebody else looks after. No sweep shows them.
 fn of_external(input: &Input<'_>, layout: &Layout, observed: &Observed, lookups: &mut BTreeSet<Lookup>) -> Result<Option<String>, Invalid> {
-    let ids: Vec<String> = layout.subnets.iter().filter_map(|it| it.id.clone()).collect();
+    let ids: Vec<String> = layout.for_nodes().filter_map(|it| it.id.clone()).collect();
     if ids.is_empty() {
         let message =
             "is needed: the AWSCluster, which somebody else looks after, lists no subnets by their ids; name one by id or filters";
@@ -62,7 +59,7 @@ fn of_external(input: &Input<'_>, layout: &Layout, observed: &Observed, lookups:
         lookups.insert(Lookup::Subnets(question));
         return Ok(None);
     };
-    let mut listed = layout.subnets.iter().filter_map(|role| Some((role, found.iter().find(|it| role.id.as_ref() == Some(&it.id))?)));
+    let mut listed = layout.for_nodes().filter_map(|role| Some((role, found.iter().find(|it| role.id.as_ref() == Some(&it.id))?)));
     let public = input.aws_machine.spec.public_ip.unwrap_or_default();
     let fits = |(role, it): &(&SubnetRole, &FoundSubnet)| {
         (role.public || it.public) == public && why_unfit(input, layout, it, &role.name).is_none()
@@ -131,12 +128,16 @@ fn why_unfit(input: &Input<'_>, layout: &Layout, it: &FoundSubnet, name: &str) -
     if let Some(zone) = failure_domain(input).filter(|zone| *zone != it.zone) {
         return Some(format!("lies in {}, and the machine's failure domain is {zone}", it.zone));
     }
-    let public = it.public || layout.subnets.iter().any(|role| role.public && role.name == name);
+    // Of the others, not all route tables are read.
+    let brought = !layout.owned && !is_external(input.aws_cluster);
+    let public = match brought {
+        true => is_public(input.snapshot, it),
+        false => it.public || layout.subnets.iter().any(|role| role.public && role.name == name),
+    };
     if input.aws_machine.spec.public_ip.unwrap_or_default() && !public {
         return Some("is private, and spec.publicIP asks for a public one".to_owned());
     }
-    let for_pods = it.tags.get(ASSOCIATION_TAG).map(String::as_str) == Some(FOR_PODS);
-    for_pods.then(|| "is kept for pods by its tags".to_owned())
+    kept_for_pods(&it.tags).then(|| "is kept for pods by its tags".to_owned())
 }
 
 /// Ids of groups that the user adds. `None`: AWS has to be asked first.

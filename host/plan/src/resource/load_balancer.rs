@@ -96,9 +96,13 @@ impl LoadBalancer {
         self.kind == seen.kind
             && self.internal == seen.internal
             && self.subnets.is_subset(&seen.subnets)
-            && self.groups == seen.groups
+            && !self.can_change_groups_of(seen)
             && self.listener == seen.listener
             && self.attributes == seen.attributes
+    }
+    /// Whether the groups of `seen` are others than these, and can be set: AWS gives none to a network load balancer that was made without.
+    pub fn can_change_groups_of(&self, seen: &Self) -> bool {
+        self.groups != seen.groups && !(seen.kind == LoadBalancerKind::Network && seen.groups.is_empty())
     }
     pub(super) fn immutable(&self, seen: &Self) -> Option<&'static str> {
         if self.kind != seen.kind {
@@ -117,5 +121,23 @@ impl Target {
     }
     pub(super) fn immutable(&self, _: &Self) -> Option<&'static str> {
         None
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_network_load_balancer_that_was_made_without_groups_stays_without() {
+        let of = |kind: LoadBalancerKind, groups: &[&str]| LoadBalancer {
+            kind,
+            groups: groups.iter().map(|it| (*it).to_owned()).collect(),
+            ..LoadBalancer::remains("apiserver", "arn:aws:elasticloadbalancing:us-east-1:1:loadbalancer/net/c1/50dc6c495c0c9188")
+        };
+        let satisfied = |kind, seen: &[&str]| of(kind, &["apiserver-lb"]).satisfied_by(&of(kind, seen));
+        assert!(satisfied(LoadBalancerKind::Network, &[]), "AWS refuses to give it some");
+        assert!(!satisfied(LoadBalancerKind::Network, &["another"]));
+        assert!(!satisfied(LoadBalancerKind::Classic, &[]));
     }
 }

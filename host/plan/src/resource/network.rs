@@ -21,7 +21,7 @@ pub struct Subnet {
     pub vpc: String,
     pub zone: String,
     pub cidr: String,
-    /// `MapPublicIpOnLaunch`.
+    /// `MapPublicIpOnLaunch`; of a subnet the user brought: whether the internet reaches it.
     pub public: bool,
 }
 

@@ -1,14 +1,15 @@
 //! Network interfaces that others left or still use in the VPC of a cluster that is being deleted. Those that the pods' network made and
-//! nobody uses any more are ours to remove; those of load balancers, NAT gateways and terminating instances go by themselves; the rest
-//! stands in the way and is named.
+//! nobody uses any more are ours to remove; those of load balancers, terminating instances and our own NAT gateways go by themselves; the
+//! rest stands in the way and is named.
 
 use super::Sight;
-use crate::{FoundNetworkInterface, NetworkInterface, Owner, State};
+use crate::{FoundNatGateway, FoundNetworkInterface, NetworkInterface, Owner, State};
 
 /// Tag keys by which the Amazon VPC CNI marks interfaces that it made.
 const CNI_TAGS: [&str; 3] = ["node.k8s.amazonaws.com/instance_id", "node.k8s.amazonaws.com/createdAt", "cluster.k8s.amazonaws.com/name"];
 /// Interface types that go with the thing they were made for.
-const GO_BY_THEMSELVES: [&str; 4] = ["nat_gateway", "network_load_balancer", "gateway_load_balancer", "load_balancer"];
+const GO_BY_THEMSELVES: [&str; 4] = [NAT_GATEWAY, "network_load_balancer", "gateway_load_balancer", "load_balancer"];
+const NAT_GATEWAY: &str = "nat_gateway";
 
 impl Sight<'_> {
     pub(super) fn interfaces(&mut self) {
@@ -21,7 +22,8 @@ impl Sight<'_> {
             let groups = it.groups.iter().map(|id| self.name(id)).collect();
             let is = NetworkInterface { name: it.id.clone(), subnet: Some(self.name(&it.subnet_id)), groups };
             let attached = it.attached_instance.as_ref().map(|id| format!("attached to instance {id}"));
-            let note = attached.or_else(|| (!it.description.is_empty()).then(|| it.description.clone()));
+            let gateway = || self.others_nat_gateway(it).map(|it| format!("goes with NAT gateway {}; delete that", it.id));
+            let note = attached.or_else(gateway).or_else(|| (!it.description.is_empty()).then(|| it.description.clone()));
             self.put(&it.id, owner, state, is.into(), Some(&it.tags), note);
         }
     }
@@ -36,8 +38,17 @@ impl Sight<'_> {
             self.snapshot.instances.iter().any(|instance| instance.id == *id && states.contains(&instance.status.state.as_str()))
         };
         let of_load_balancer = it.description.starts_with("ELB ");
-        let goes =
-            GO_BY_THEMSELVES.contains(&it.interface_type.as_str()) || of_load_balancer || it.attached_instance.as_ref().is_some_and(dying);
+        let of_kind = GO_BY_THEMSELVES.contains(&it.interface_type.as_str()) && self.others_nat_gateway(it).is_none();
+        let goes = of_kind || of_load_balancer || it.attached_instance.as_ref().is_some_and(dying);
         (Owner::User, if goes { State::Deleting } else { State::Ready })
+    }
+
+    /// The NAT gateway of somebody else that an interface is there for, which its description names. All that lie in a VPC are read while it
+    /// is deleted: the interface of one that is not shown any more is about to go.
+    fn others_nat_gateway(&self, it: &FoundNetworkInterface) -> Option<&FoundNatGateway> {
+        let lives = |gateway: &&FoundNatGateway| matches!(gateway.state, State::Creating | State::Ready);
+        let is_its = |gateway: &&FoundNatGateway| it.interface_type == NAT_GATEWAY && it.description.contains(&gateway.id);
+        let mut its = self.snapshot.nat_gateways.iter().filter(lives).filter(is_its);
+        its.find(|gateway| self.owner(&gateway.tags) != Owner::Mine)
     }
 }

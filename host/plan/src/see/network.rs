@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use super::{Claim, KEY_TAG, MAIN, SeenVpc, Sight, role};
+use super::{Claim, KEY_TAG, MAIN, SeenVpc, Sight, is_public, role};
 use crate::{
     ElasticIp, FoundAddress, FoundNatGateway, FoundSubnet, FoundVpc, InternetGateway, Key, Kind, NatGateway, Owner, RouteTable, State,
     Subnet, Vpc,
@@ -55,7 +55,8 @@ impl<'a> Sight<'a> {
             let owner = if self.owns_network() { self.owner(&it.tags) } else { Owner::User };
             let by_tag = || (owner == Owner::Mine).then(|| format!("{}-{}", role(&it.tags).unwrap_or("private"), it.zone));
             let name = self.listed(it).or_else(by_tag).unwrap_or_else(|| it.id.clone());
-            let is = Subnet { name, vpc: MAIN.into(), zone: it.zone.clone(), cidr: it.cidr.clone(), public: it.public };
+            let public = if self.owns_network() { it.public } else { is_public(self.snapshot, it) };
+            let is = Subnet { name, vpc: MAIN.into(), zone: it.zone.clone(), cidr: it.cidr.clone(), public };
             self.put(&it.id, owner, it.state, is.into(), Some(&it.tags), None);
         }
     }

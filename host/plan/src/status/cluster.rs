@@ -13,8 +13,8 @@ use crds::status::{FailureDomain, Initialization};
 use super::condition::{Said, lacking, merge, paused, paused_said, problem, was_said};
 use crate::cluster::{Decision, Input, deleting, egress, load_balancer_kind};
 use crate::iam::check::{Finding, Status};
-use crate::see::{API_SERVER, GROUP_ROLES, MAIN};
-use crate::{Key, Kind, LoadBalancer, Outcome, Owner, Plan, Problem, Resource, SecurityGroup, Seen, State, Vpc};
+use crate::see::{API_SERVER, GROUP_ROLES, MAIN, kept_for_pods};
+use crate::{Key, Kind, LoadBalancer, Outcome, Owner, Plan, Problem, Resource, SecurityGroup, Seen, State, Tags, Vpc};
 
 /// Condition while the object is being deleted.
 const DELETING: &str = "Deleting";
@@ -87,8 +87,7 @@ fn ready(it: &Cluster<'_>) -> Said<'static> {
     if let Some(it) = it.problem {
         return problem(it);
     }
-    let lacking = lacking(&it.decision.plan, it.outcomes, |_| true);
-    match (deleting, lacking) {
+    match (deleting, lacking_of(it, |_| true)) {
         (true, _) if !it.input.machines.is_empty() => Said::no(reason::WAITING_FOR_MACHINES, text(&it.decision.plan)),
         (true, None) => Said::no(if it.decision.finished { reason::DELETED } else { reason::DELETING }, ""),
         (true, Some(said)) if [reason::CREATING, reason::NOT_READY].contains(&said.reason) => Said { reason: reason::DELETING, ..said },
@@ -114,9 +113,30 @@ fn endpoint(it: &Cluster<'_>) -> Said<'static> {
     }
 }
 
+/// Why some keys are not as they should be. Of a load balancer that the user named, the field is said.
+fn lacking_of(it: &Cluster<'_>, concerns: impl Fn(&Key) -> bool) -> Option<Said<'static>> {
+    let mut said = lacking(&it.decision.plan, it.outcomes, concerns)?;
+    if let Some((general, particular)) = about_name(it) {
+        said.message = said.message.replace(general, &particular);
+    }
+    Some(said)
+}
+
+/// What the plan says of a load balancer of somebody else's, and what to say instead when the user named it in the spec.
+fn about_name<'a>(it: &'a Cluster<'_>) -> Option<(&'a str, String)> {
+    let key = LoadBalancer::key(API_SERVER);
+    let name = it.input.aws_cluster.spec.control_plane_load_balancer.name.as_ref().filter(|it| !it.is_empty())?;
+    it.decision.observed.get(&key).filter(|seen| matches!(seen.owner, Owner::OtherDriver(_)))?;
+    let (_, general) = it.decision.plan.blocked.iter().find(|(other, _)| *other == key)?;
+    let text = format!(
+        "spec.controlPlaneLoadBalancer.name: a load balancer {name} exists and is not this cluster's; using an existing load balancer is \
+         not supported: create the cluster again with another name, or with loadBalancerType: disabled and spec.controlPlaneEndpoint"
+    );
+    Some((general.as_str(), text))
+}
+
 fn areas(it: &Cluster<'_>) -> Vec<(&'static str, Said<'static>)> {
     let known: BTreeSet<Kind> = it.decision.desired.keys().chain(it.decision.observed.keys()).map(|key| key.kind).collect();
-    let plan = &it.decision.plan;
     let mut res = Vec::new();
     for (name, kinds) in AREAS {
         if !kinds.iter().any(|kind| known.contains(kind)) || it.decision.invalid.is_some() {
@@ -124,9 +144,12 @@ fn areas(it: &Cluster<'_>) -> Vec<(&'static str, Said<'static>)> {
         }
         let concerns = |key: &Key| kinds.contains(&key.kind);
         let there = it.decision.observed.keys().any(concerns);
-        let said = match lacking(plan, it.outcomes, concerns) {
+        let said = match lacking_of(it, concerns) {
             Some(said) => said,
             None if deleting(it.input.aws_cluster) && !there => Said::no(reason::DELETED, ""),
+            None if name == CLUSTER_SECURITY_GROUPS_READY => {
+                Said { message: it.decision.remark_on_rules(it.input).unwrap_or_default().to_owned(), ..Said::yes() }
+            }
             None => Said::yes(),
         };
         res.push((name, said));
@@ -137,7 +160,11 @@ fn areas(it: &Cluster<'_>) -> Vec<(&'static str, Said<'static>)> {
 /// Zones of the subnets that machines are put in.
 fn failure_domains(it: &Cluster<'_>) -> Vec<FailureDomain> {
     let observed = &it.decision.observed;
-    let wanted = observed.iter().filter(|(key, seen)| it.decision.desired.contains_key(key) && seen.state == State::Ready);
+    let for_nodes = |tags: Option<&Tags>| !tags.is_some_and(kept_for_pods);
+    let wanted = observed.iter().filter(|(key, seen)| {
+        let want = it.decision.desired.get(key);
+        seen.state == State::Ready && want.is_some_and(|want| for_nodes(Some(&want.tags)) && for_nodes(seen.tags.as_ref()))
+    });
     let subnets: Vec<_> = wanted.filter_map(|(_, seen)| if let Resource::Subnet(it) = &seen.is { Some(it) } else { None }).collect();
     let balanced: Option<BTreeSet<&String>> = match observed.get(&LoadBalancer::key(API_SERVER)).map(|it| &it.is) {
         Some(Resource::LoadBalancer(it)) => {

@@ -16,6 +16,8 @@ fn users_vpc() -> World {
     }
     let gateway = FoundInternetGateway { id: "igw-user".into(), vpc_id: Some(id), tags: Tags::new() };
     world.truth.internet_gateways.push(gateway);
+    world.route_table_of_user("vpc-user", true, &[], None);
+    world.route_table_of_user("vpc-user", false, &["subnet-0000000a"], Some("igw-user"));
     for (gateway, vpc_id, ip, state) in [
         ("nat-1", "vpc-user", "203.0.113.10", State::Ready),
         ("nat-2", "vpc-user", "203.0.113.20", State::Deleting),
@@ -86,7 +88,8 @@ fn nat_gateways_of_a_users_vpc_are_not_read_for_rules_that_need_none() {
         let mut fleet = brought(spec);
         fleet.settle(&mut world);
         let interest = fleet.decide(&mut world).interest;
-        assert_eq!(interest, Interest { ids: interest.ids.clone(), ..Interest::default() });
+        let route_tables_of = ["vpc-user".to_owned()].into();
+        assert_eq!(interest, Interest { ids: interest.ids.clone(), route_tables_of, ..Interest::default() });
     }
     let mut world = users_vpc();
     let mut fleet = Fleet::new("prod", json!({"controlPlaneLoadBalancer": {"ingressRules": office()}}));

@@ -169,6 +169,26 @@ fn whatever_goes_wrong_every_machine_has_one_instance() {
 }
 
 #[test]
+fn whoever_says_in_the_older_way_alone_that_the_infrastructure_is_there_is_told_what_is_missing() {
+    let (mut world, mut fleet) = external(listed());
+    fleet.add_machine("worker-0", false, json!({"additionalSecurityGroups": [{"id": "sg-ext"}]}));
+    fleet.cluster.status = None;
+    let awaited = |world: &mut World, fleet: &Fleet| fleet.decide_machine(world, "worker-0").waits.expect("it waits").message;
+    let plain = "the infrastructure of the cluster is not provisioned yet";
+    assert_eq!(awaited(&mut world, &fleet), plain);
+    for status in [json!({"ready": false}), json!({"ready": true, "initialization": {"provisioned": true}})] {
+        fleet.aws_cluster.status = serde_json::from_value(status).expect("a status");
+        assert_eq!(awaited(&mut world, &fleet), plain);
+    }
+    fleet.aws_cluster.status = serde_json::from_value(json!({"ready": true})).expect("a status");
+    let expected = "the infrastructure of the cluster is not provisioned yet: AWSCluster prod says status.ready alone; whoever manages it \
+                    has to set status.initialization.provisioned: true, which this version of Cluster API asks for";
+    assert_eq!(awaited(&mut world, &fleet), expected);
+    fleet.aws_cluster.metadata.annotations = None;
+    assert_eq!(awaited(&mut world, &fleet), plain, "this operator sets both");
+}
+
+#[test]
 fn only_machines_are_looked_at() {
     let (mut world, mut fleet) = external(listed());
     fleet.add_machine("worker-0", false, json!({}));

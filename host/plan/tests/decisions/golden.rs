@@ -289,6 +289,17 @@ fn tags_that_only_aws_sets_are_left_out() {
 }
 
 #[test]
+fn the_cloud_provider_finds_its_tag_on_one_group_alone_also_when_users_want_it_on_everything() {
+    let mut world = World::new(1, Faults::default());
+    let mut fleet = Fleet::new("prod", json!({"additionalTags": {"kubernetes.io/cluster/prod": "owned", "team": "a"}}));
+    fleet.settle(&mut world);
+    let groups = || world.truth.security_groups.iter().filter(|it| it.group_name != "default");
+    let has_tag = |it: &&plan::FoundSecurityGroup| it.tags.contains_key("kubernetes.io/cluster/prod");
+    assert_eq!(groups().filter(has_tag).map(|it| it.group_name.as_str()).collect::<Vec<_>>(), ["prod-lb"]);
+    assert_eq!(groups().filter(|it| it.tags["team"] == "a").count(), 4);
+}
+
+#[test]
 fn rules_are_revoked_only_once_the_add_ons_are_known() {
     let mut world = World::new(1, Faults::default());
     let mut fleet = Fleet::new("prod", json!({}));
@@ -410,4 +421,31 @@ fn a_machine_gets_the_metadata_service_that_it_asks_for() {
           "instanceMetadataTags": "disabled"
         }"#]]
     .assert_eq(&serde_json::to_string_pretty(&instance.launch.as_ref().expect("what to launch").metadata_options).expect("JSON"));
+}
+
+#[test]
+fn a_volume_with_a_key_is_encrypted_whatever_is_said_besides() {
+    let mut world = World::new(1, Faults::default());
+    let mut fleet = Fleet::new("prod", json!({}));
+    fleet.settle(&mut world);
+    let others = json!([
+        {"deviceName": "/dev/sdb", "size": 8, "encrypted": false, "encryptionKey": "key-b"},
+        {"deviceName": "/dev/sdc", "size": 8, "encrypted": false},
+        {"deviceName": "/dev/sdd", "size": 8},
+    ]);
+    let spec = json!({
+        "cloudInit": {"insecureSkipSecretsManager": true}, "rootVolume": {"size": 8, "encryptionKey": "key-a"}, "nonRootVolumes": others,
+    });
+    fleet.add_machine("worker-0", false, spec);
+    let decision = fleet.decide_machine(&mut world, "worker-0");
+    let plan::Resource::Instance(instance) = &decision.desired[&plan::Instance::key("worker-0")].is else { panic!("no instance") };
+    let volumes = &instance.launch.as_ref().expect("what to launch").volumes;
+    let asked_for: Vec<_> = volumes.iter().map(|it| (it.device_name.as_str(), it.encrypted, it.kms_key.as_deref())).collect();
+    let expected = [
+        ("/dev/sda1", Some(true), Some("key-a")),
+        ("/dev/sdb", Some(true), Some("key-b")),
+        ("/dev/sdc", Some(false), None),
+        ("/dev/sdd", None, None),
+    ];
+    assert_eq!(asked_for, expected);
 }

@@ -2,6 +2,8 @@
 //! than all of them run. What a single module decides by itself is tested beside it.
 
 mod additions;
+mod bootstrap;
+mod brought;
 mod edits;
 mod egress;
 mod external;

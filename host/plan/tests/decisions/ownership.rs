@@ -64,6 +64,8 @@ fn users_network(world: &mut World) {
     }
     let gateway = plan::FoundInternetGateway { id: "igw-user".into(), vpc_id: Some("vpc-user".into()), tags: Tags::new() };
     world.truth.internet_gateways.push(gateway);
+    world.route_table_of_user("vpc-user", true, &[], None);
+    world.route_table_of_user("vpc-user", false, &[PUBLIC], Some("igw-user"));
 }
 
 fn in_users_network() -> serde_json::Value {
@@ -74,7 +76,11 @@ fn in_users_network() -> serde_json::Value {
 fn of_a_users_network_nothing_is_made_changed_or_deleted() {
     let mut world = World::new(7, Faults::default());
     users_network(&mut world);
-    let before = (world.truth.vpcs.clone(), world.truth.subnets.clone(), world.truth.internet_gateways.clone());
+    let brought = |world: &World| {
+        let it = &world.truth;
+        (it.vpcs.clone(), it.subnets.clone(), it.internet_gateways.clone(), it.route_tables.clone())
+    };
+    let before = brought(&world);
     let mut fleet = Fleet::new("prod", in_users_network());
     fleet.settle(&mut world);
     fleet.add_machine("worker-0", false, json!({}));
@@ -82,10 +88,11 @@ fn of_a_users_network_nothing_is_made_changed_or_deleted() {
     assert_eq!(world.truth.load_balancers[0].subnets, [PUBLIC.to_owned()].into());
     assert_eq!(world.truth.instances[0].subnet_id.as_deref(), Some(PRIVATE));
     assert_eq!(world.truth.security_groups.len(), 4);
-    assert!(world.truth.nat_gateways.is_empty() && world.truth.route_tables.is_empty() && world.truth.addresses.is_empty());
+    assert!(world.truth.nat_gateways.is_empty() && world.truth.addresses.is_empty());
+    assert_eq!(brought(&world), before);
     fleet.delete(&world);
     fleet.settle(&mut world);
-    assert_eq!((world.truth.vpcs.clone(), world.truth.subnets.clone(), world.truth.internet_gateways.clone()), before);
+    assert_eq!(brought(&world), before);
     assert!(world.truth.security_groups.is_empty() && world.truth.load_balancers.is_empty());
 }
 
@@ -224,6 +231,41 @@ fn what_users_put_into_the_vpc_stands_in_the_way_and_is_named() {
     assert_eq!(blocked.len(), 1, "{blocked:?}");
     assert!(blocked[0].1.contains("RDSNetworkInterface") && blocked[0].1.contains("was not made by this operator"), "{blocked:?}");
     assert!(world.truth.vpcs.len() == 1 && world.truth.subnets.len() == 1, "everything else is gone: {:#?}", world.inventory());
+}
+
+#[test]
+fn a_nat_gateway_that_a_user_put_into_our_vpc_is_named_until_it_is_removed() {
+    let (mut world, mut fleet) = settled("prod");
+    let subnet = world.truth.subnets[0].clone();
+    let gateway = plan::FoundNatGateway {
+        id: "nat-users".into(),
+        vpc_id: subnet.vpc_id.clone(),
+        subnet_id: subnet.id.clone(),
+        allocation_id: None,
+        public_ips: Vec::new(),
+        state: plan::State::Ready,
+        failure: None,
+        tags: Tags::new(),
+    };
+    world.truth.nat_gateways.push(gateway);
+    world.interfaces_of("", &[subnet.id].into(), &Default::default(), &subnet.vpc_id, "Interface for NAT Gateway nat-users");
+    world.truth.network_interfaces.iter_mut().filter(|it| it.description.ends_with("nat-users")).for_each(|it| {
+        it.interface_type = "nat_gateway".into();
+        it.requester_managed = true;
+    });
+    fleet.delete(&world);
+    for _ in 0..40 {
+        fleet.look_unchecked(&mut world);
+        world.tick();
+    }
+    let blocked = fleet.decide(&mut world).plan.blocked;
+    let expected = "used by nat-gateway/nat-users, which was not made by this operator; remove it";
+    assert!(blocked.iter().any(|(_, why)| why == expected), "{blocked:?}");
+    world.truth.nat_gateways.clear();
+    assert!(!fleet.look(&mut world), "its interface goes by itself");
+    world.truth.network_interfaces.clear();
+    fleet.settle(&mut world);
+    assert_eq!(world.inventory(), Vec::<String>::new());
 }
 
 /// What the cloud provider made for a Service.

@@ -163,7 +163,12 @@ fn an_instance_that_is_lost_is_found_to_be_so_also_after_a_restart() {
     let (mut world, mut fleet) = restarted_behind_reads();
     world.truth.instances.clear();
     world.truth.network_interfaces.retain(|it| it.attached_instance.is_none());
-    for _ in 0..10 {
+    for _ in 0..20 {
+        fleet.look_at_machines(&mut world);
+        assert_eq!(fleet.decide_machine(&mut world, "worker-0").failed, None, "EC2 may take minutes to show what is there");
+        world.tick();
+    }
+    for _ in 0..50 {
         fleet.look_at_machines(&mut world);
         world.tick();
     }
@@ -194,6 +199,23 @@ fn what_was_seen_once_is_not_made_again_when_reads_hide_it() {
         // Answers are lost, so that only reads say what was made, and each comes from another server.
         let mut world = World::new(seed, Faults { lost_reply: 60, lag: 3, swing: true, ..NO_FAULTS });
         let mut fleet = Fleet::new("prod", spec(2, "classic", "internet-facing"));
+        fleet.settle(&mut world);
+        settle_after_faults(&mut world, &mut fleet);
+        assert_eq!(world.counts(), network(2, "classic"), "seed {seed}: {:#?}", world.inventory());
+    }
+}
+
+#[test]
+fn what_waited_too_long_to_be_sent_is_decided_anew_and_made_once() {
+    for seed in 0..40 {
+        let mut world = World::new(seed, Faults { lost_reply: 60, lag: 3, swing: true, ..NO_FAULTS });
+        let mut fleet = Fleet::new("prod", spec(2, "classic", "internet-facing"));
+        for _ in 0..40 {
+            world.queue = if world.chance(50) { 12 } else { 0 };
+            fleet.look(&mut world);
+            world.tick();
+        }
+        world.queue = 0;
         fleet.settle(&mut world);
         settle_after_faults(&mut world, &mut fleet);
         assert_eq!(world.counts(), network(2, "classic"), "seed {seed}: {:#?}", world.inventory());

@@ -270,6 +270,45 @@ fn said_of(fleet: &Fleet, world: &World, snapshot: &Snapshot, problem: Option<&P
 }
 
 #[test]
+fn a_restricted_api_says_that_nodes_that_no_nat_gateway_leads_to_it_need_a_rule() {
+    let remark = |subnets: serde_json::Value, range: &str, port: i32| {
+        let rules = json!([{"description": "office", "protocol": "tcp", "fromPort": port, "toPort": port, "cidrBlocks": [range]}]);
+        let spec = json!({"network": {"subnets": subnets}, "controlPlaneLoadBalancer": {"ingressRules": rules}});
+        let (mut world, mut fleet) = (World::new(1, Faults::default()), Fleet::new("prod", spec));
+        fleet.settle(&mut world);
+        let conditions = said(&fleet, &mut world, &[], None).conditions;
+        let groups = conditions.iter().find(|it| it.type_ == "ClusterSecurityGroupsReady").expect("a condition of the groups");
+        assert_eq!((groups.status.as_str(), ready(&conditions).status.as_str()), ("True", "True"));
+        groups.message.clone()
+    };
+    let public = || json!([{"id": "edge", "availabilityZone": "us-east-1a", "cidrBlock": "10.0.0.0/24", "isPublic": true}]);
+    for (range, port) in [("203.0.113.0/24", 6443), ("0.0.0.0/0", 22)] {
+        let message = remark(public(), range, port);
+        assert!(message.contains("a rule of spec.controlPlaneLoadBalancer.ingressRules lets in the range"), "{range} {port}: {message:?}");
+    }
+    for range in ["0.0.0.0/0", "10.0.0.0/8"] {
+        assert_eq!(remark(public(), range, 6443), "", "{range}");
+    }
+    assert_eq!(remark(json!([]), "203.0.113.0/24", 6443), "", "its NAT gateway is let in");
+}
+
+#[test]
+fn a_load_balancer_of_somebody_elses_is_said_with_the_field_when_that_names_it() {
+    let mut world = World::new(1, Faults::default());
+    Fleet::new("corp", json!({"controlPlaneLoadBalancer": {"name": "prod-apiserver"}})).settle(&mut world);
+    let mut message = |spec: serde_json::Value| {
+        let conditions = said(&Fleet::new("prod", spec), &mut world, &[], None).conditions;
+        let balancer = conditions.iter().find(|it| it.type_ == "LoadBalancerReady").expect("a condition of the load balancer");
+        assert_eq!((&balancer.message, balancer.reason.as_str()), (&ready(&conditions).message, reason::NOT_OWNED));
+        balancer.message.clone()
+    };
+    expect![[r#"
+        load-balancer/apiserver: prod-apiserver has its place and belongs to somebody else (a load balancer named "prod-apiserver" in vpc-0001); rename or remove one of the two"#]].assert_eq(&message(json!({})));
+    expect![[r#"
+        load-balancer/apiserver: spec.controlPlaneLoadBalancer.name: a load balancer prod-apiserver exists and is not this cluster's; using an existing load balancer is not supported: create the cluster again with another name, or with loadBalancerType: disabled and spec.controlPlaneEndpoint"#]].assert_eq(&message(json!({"controlPlaneLoadBalancer": {"name": "prod-apiserver"}})));
+}
+
+#[test]
 fn wrong_fields_are_named() {
     let mut world = World::new(1, Faults::default());
     let subnets = |second: &str| {
@@ -288,6 +327,11 @@ fn wrong_fields_are_named() {
         json!({"network": {"subnets": [{"id": "a", "cidrBlock": "10.0.0.0/24"}]}}),
         json!({"network": {"subnets": [{"id": "a", "cidrBlock": "10.0.0.0/24", "availabilityZone": "eu-west-1a"}]}}),
         json!({"network": {"subnets": [{"id": "a", "cidrBlock": "10.0.0.0/24", "availabilityZone": "us-east-1a"}]}}),
+        json!({"network": {"subnets": [
+            {"id": "a", "cidrBlock": "10.0.0.0/24", "availabilityZone": "us-east-1a", "isPublic": true},
+            {"id": "b", "cidrBlock": "10.0.1.0/24", "availabilityZone": "us-east-1a"},
+            {"id": "c", "cidrBlock": "10.0.2.0/24", "availabilityZone": "us-east-1b"},
+        ]}}),
         json!({"network": {"vpc": {"id": "vpc-1"}}}),
         json!({"controlPlaneLoadBalancer": {"loadBalancerType": "alb"}}),
         json!({"controlPlaneLoadBalancer": {"loadBalancerType": "nlb", "healthCheckProtocol": "UDP"}}),
@@ -312,6 +356,7 @@ fn wrong_fields_are_named() {
         spec.network.subnets[0].availabilityZone: is needed for a subnet that is to be made
         spec.network.subnets[0].availabilityZone: "eu-west-1a" is none of us-east-1a, us-east-1b, us-east-1c, us-east-1d
         spec.network.subnets: at least one public subnet is needed, for NAT gateways and load balancers
+        spec.network.subnets[2]: us-east-1b has no public subnet for the NAT gateway of this private one; add one, or leave the zone out
         spec.network.subnets: list the subnets of vpc-1 that the cluster may use
         spec.controlPlaneLoadBalancer.loadBalancerType: alb is not supported by cluster-operator: it does not forward TCP; use nlb or classic
         spec.controlPlaneLoadBalancer.healthCheckProtocol: UDP is no health check of a load balancer of this type
@@ -372,7 +417,7 @@ fn said_of_machine(fleet: &Fleet, world: &mut World, hold: Option<String>) -> cr
         aws_cluster: &fleet.aws_cluster,
         aws_machine,
         cluster_record: &cluster_record,
-        bootstrap: Some(&fleet.bootstrap),
+        bootstrap: Some(machine::Bootstrap { data: &fleet.bootstrap, format: fleet.bootstrap_format.as_deref() }),
         image: None,
         answers: &Answers::default(),
         snapshot: &snapshot,

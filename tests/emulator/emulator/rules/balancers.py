@@ -116,6 +116,17 @@ def known_groups(call: Call) -> None:
             raise call.refuse("InvalidSecurityGroup", f"One or more security groups are invalid: {group_id}")
 
 
+@before("elbv2", "SetSecurityGroups")
+def groups_from_the_start(call: Call) -> None:
+    """A network load balancer that was made without groups is given none."""
+    balancer = call.elbv2.load_balancers.get(call.get("LoadBalancerArn"))
+    if balancer is not None and balancer.type == "network" and not balancer.wanted["groups"]:
+        raise call.refuse(
+            "InvalidConfigurationRequest",
+            f"Security groups cannot be set for '{balancer.arn}', because it was created without any",
+        )
+
+
 @around("elbv2", "SetSecurityGroups", "SetSubnets")
 def interfaces_follow(call: Call, proceed: Proceed) -> Any:
     """Interfaces follow the subnets and groups of their load balancer."""

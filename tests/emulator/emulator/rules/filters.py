@@ -1,7 +1,7 @@
-"""Filters: only those that EC2 documents for an action, whether or not anything is there to filter.
+"""Filters: only those that EC2 documents for an action, whether or not anything is there to filter, and not too many.
 
 moto looks at a filter's name only once it has something to compare. The names come from the documentation that
-botocore ships with its API model.
+botocore ships with its API model, the limit from EC2's user guide, "List and filter using the CLI and API".
 """
 
 import functools
@@ -15,6 +15,8 @@ from emulator.hooks import RESPONSES, Call, before
 _DOCUMENTED = re.compile(r"<code>([^<]+)</code>(?=\s*(?:-|–|—|\())")
 #: Older spellings that EC2 still takes, and `tag-value`, which it no longer documents.
 _OLD = {"availabilityZone", "cidr", "cidrBlock", "defaultForAz", "isDefault", "tag-value", "vpcId"}
+#: The most values of all filters of one call.
+_VALUES = 200
 
 
 @functools.cache
@@ -40,3 +42,13 @@ def known_names(call: Call) -> None:
         name = one.get("Name", "")
         if known and name not in known and name not in _OLD and not name.startswith("tag:"):
             raise call.refuse("InvalidParameterValue", f"The filter '{name}' is invalid")
+
+
+@before("ec2", *_ACTIONS)
+def not_too_many_values(call: Call) -> None:
+    """One call takes a limited number of values, whatever they are."""
+    filters = call.get("Filters") or call.get("Filter") or []
+    if sum(len(one.get("Values") or []) for one in filters) > _VALUES:
+        raise call.refuse(
+            "FilterLimitExceeded", f"The maximum number of filter values specified on a single call is {_VALUES}"
+        )

@@ -1,8 +1,9 @@
 """Reads that lag: for a while after a change, what was created is not found and what was deleted is still there.
 
 Active only while a `read-lag` fault is set. Ids that EC2 gave out less than that many seconds ago are absent from
-every list, and naming one is NotFound, in writes too, since AWS's services read with the same lag. States and
-rules of a thing that is visible are always current.
+every list, and naming one is NotFound, in writes too, since AWS's services read with the same lag. Deleting a load
+balancer that is not known yet succeeds, as it does for any name, and changes nothing. States and rules of a thing
+that is visible are always current.
 """
 
 import contextlib
@@ -10,6 +11,7 @@ import re
 from collections.abc import Iterator
 from typing import Any
 
+from moto.core.responses import EmptyResult
 from moto.core.utils import camelcase_to_underscores
 from moto.ec2 import utils
 
@@ -93,6 +95,8 @@ def _lagging(call: Call, proceed: Proceed) -> Any:
     if not lag:
         return _remembering(call, proceed)
     _refuse_fresh(call, lag)
+    if call.action == "DeleteLoadBalancer" and is_fresh(call.get("LoadBalancerName") or call.get("LoadBalancerArn"), lag):
+        return EmptyResult()
     key = _lists(call)
     if key is None or not call.action.startswith("Describe"):
         return _remembering(call, proceed)

@@ -6,11 +6,13 @@ pub(crate) mod target_group;
 
 use std::collections::BTreeSet;
 
-use plan::{Ids, LoadBalancer, LoadBalancerKind, SecurityGroup, Subnet, Tags, Vpc};
+use plan::{Ids, LoadBalancer, LoadBalancerKind, Read, SecurityGroup, Subnet, Tags, Vpc};
 
 use super::id;
-use crate::errors::Failure;
+use crate::errors::{Failure, NOT_YET};
 use crate::region::Inner;
+
+const DELETE: &str = "elasticloadbalancing:DeleteLoadBalancer";
 
 pub(crate) async fn create(region: &Inner, balancer: &LoadBalancer, with: &Tags, ids: &Ids) -> Result<(), Failure> {
     match balancer.kind {
@@ -37,10 +39,25 @@ pub(crate) async fn update(
 
 /// Also those that others made, of any kind: they are removed with the VPC that they are in.
 pub(crate) async fn delete(region: &Inner, id: &str, is: &LoadBalancer) -> Result<(), Failure> {
-    match is.kind {
-        LoadBalancerKind::Classic => classic::delete(region, id).await,
-        _ => network::delete(region, id).await,
+    let classic = is.kind == LoadBalancerKind::Classic;
+    // AWS says that it removed also what it does not know of yet.
+    if region.is_young(id) && !is_shown(region, id, classic).await? {
+        let read = if classic { Read::ClassicLoadBalancers } else { Read::LoadBalancers };
+        region.doubt(read);
+        return Err(Failure::local(DELETE, NOT_YET, format!("{id} was made a moment ago and is not shown yet")));
     }
+    match classic {
+        true => classic::delete(region, id).await,
+        false => network::delete(region, id).await,
+    }
+}
+
+async fn is_shown(region: &Inner, id: &str, classic: bool) -> Result<bool, Failure> {
+    let found = match classic {
+        true => classic::describe_one(&region.api, id).await?,
+        false => network::describe_one(&region.api, id).await?,
+    };
+    Ok(found.is_some())
 }
 
 fn unsupported() -> Failure {

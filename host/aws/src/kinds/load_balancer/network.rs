@@ -170,7 +170,7 @@ async fn set_attributes(region: &Inner, arn: &str, attributes: &LoadBalancerAttr
 async fn set_network(region: &Inner, arn: &str, is: &LoadBalancer, seen: &LoadBalancer, ids: &Ids) -> Result<(), Failure> {
     const GROUPS: &str = "elasticloadbalancing:SetSecurityGroups";
     const SUBNETS: &str = "elasticloadbalancing:SetSubnets";
-    if is.groups != seen.groups {
+    if is.can_change_groups_of(seen) {
         let groups = group_ids(GROUPS, is, ids)?;
         let call = region.api.elb.set_security_groups().load_balancer_arn(arn);
         region.api.write(GROUPS, call.set_security_groups(Some(groups.iter().cloned().collect())).send()).await?;
@@ -190,7 +190,8 @@ async fn set_network(region: &Inner, arn: &str, is: &LoadBalancer, seen: &LoadBa
 /// Listeners, then target groups, then the load balancer: as long as something of it is left, it is seen.
 pub(crate) async fn delete(region: &Inner, arn: &str) -> Result<(), Failure> {
     let api = &region.api;
-    let groups = target_group::target_groups_of(api, arn).await?;
+    let attached = target_group::target_groups_of(api, arn).await?;
+    let groups = region.state().world.forwards_to(arn, attached);
     for listener in target_group::listeners(api, arn).await?.into_iter().filter_map(|it| it.listener_arn) {
         let call = api.elb.delete_listener().listener_arn(listener);
         gone_is_done(api.write("elasticloadbalancing:DeleteListener", call.send()).await.map(drop))?;
@@ -206,7 +207,9 @@ pub(crate) async fn delete_alone(region: &Inner, arn: &str) -> Result<(), Failur
     let call = region.api.elb.delete_load_balancer().load_balancer_arn(arn);
     gone_is_done(region.api.write("elasticloadbalancing:DeleteLoadBalancer", call.send()).await.map(drop))?;
     let mut state = region.state();
-    state.world.memory_mut().attributes.remove(arn);
+    let memory = state.world.memory_mut();
+    memory.attributes.remove(arn);
+    memory.target_groups.remove(arn);
     state.world.base_mut().listeners.remove(arn);
     drop(state);
     region.follow(Task::DeletingVpcs);

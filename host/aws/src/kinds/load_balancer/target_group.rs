@@ -48,6 +48,7 @@ fn found(it: AwsTargetGroup) -> Option<TargetGroup> {
         },
         load_balancers: it.load_balancer_arns.unwrap_or_default().into_iter().collect(),
         targets: None,
+        is_stale: false,
     })
 }
 
@@ -218,12 +219,12 @@ async fn set_health_check(region: &Inner, group: &str, check: &HealthCheck) -> R
 
 /// Those attached to it, and the one that its name gives, which may be attached no more.
 pub(super) async fn target_groups_of(api: &Api, arn: &str) -> Result<BTreeSet<String>, Failure> {
-    let call = api.elb.describe_target_groups().load_balancer_arn(arn);
-    let mut res: BTreeSet<String> = match api.read(DESCRIBE, call.send()).await {
-        Ok(answer) => answer.target_groups.unwrap_or_default().into_iter().filter_map(|it| it.target_group_arn).collect(),
-        Err(failure) if failure.is_gone() => BTreeSet::new(),
-        Err(failure) => return Err(failure),
+    let pages = match api.pages(DESCRIBE, api.elb.describe_target_groups().load_balancer_arn(arn).into_paginator().send()).await {
+        Err(failure) if failure.is_gone() => Vec::new(),
+        other => other?,
     };
+    let attached = pages.into_iter().flat_map(|it| it.target_groups.unwrap_or_default());
+    let mut res: BTreeSet<String> = attached.filter_map(|it| it.target_group_arn).collect();
     if res.is_empty() {
         res.extend(named(api, &name_of(arn)).await?);
     }

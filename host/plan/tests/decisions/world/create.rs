@@ -44,8 +44,17 @@ impl World {
             Resource::NatGateway(it) => self.create_nat_gateway(it, tags, ids)?,
             Resource::RouteTable(it) => {
                 let vpc_id = self.wanted(ids, &Vpc::key(&it.vpc))?.clone();
-                let (id, main, associations) = (self.id("rtb"), false, Default::default());
-                self.truth.route_tables.push(FoundRouteTable { id: id.clone(), vpc_id, main, associations, default_route: None, tags });
+                let id = self.id("rtb");
+                let empty = FoundRouteTable {
+                    id: id.clone(),
+                    vpc_id,
+                    main: false,
+                    associations: Default::default(),
+                    default_route: None,
+                    internet_gateways: Default::default(),
+                    tags,
+                };
+                self.truth.route_tables.push(empty);
                 id
             }
             Resource::SecurityGroup(it) => self.create_group(it, tags, ids)?,

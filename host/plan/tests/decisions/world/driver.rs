@@ -18,6 +18,8 @@ pub struct Fleet {
     pub rules: Option<Vec<AddOnRule>>,
     pub machines: BTreeMap<String, (Machine, AWSMachine)>,
     pub bootstrap: Vec<u8>,
+    /// What is said to run it, if anything is.
+    pub bootstrap_format: Option<String>,
     /// What was asked for by its id and not found.
     absent: BTreeMap<String, f64>,
     /// What was asked for by its id and found.
@@ -25,21 +27,28 @@ pub struct Fleet {
     deleting_vpcs: BTreeSet<String>,
     /// VPCs whose NAT gateways sweeps show though they carry no tag.
     pub nat_gateways_of: BTreeSet<String>,
+    /// VPCs whose route tables sweeps show though they carry no tag: at first, where the spec names one.
+    pub route_tables_of: BTreeSet<String>,
     pub finished: bool,
 }
 
 impl Fleet {
     pub fn new(name: &str, spec: serde_json::Value) -> Fleet {
+        let aws_cluster = objects::aws_cluster(name, spec);
+        let vpc = &aws_cluster.spec.network.vpc.id;
+        let route_tables_of = (!vpc.is_empty()).then(|| vpc.clone()).into_iter().collect();
         Fleet {
             cluster: objects::cluster(name),
-            aws_cluster: objects::aws_cluster(name, spec),
+            aws_cluster,
             rules: Some(Vec::new()),
             machines: BTreeMap::new(),
             bootstrap: b"## template: jinja\n#cloud-config\n".to_vec(),
+            bootstrap_format: None,
             absent: BTreeMap::new(),
             found: BTreeSet::new(),
             deleting_vpcs: BTreeSet::new(),
             nat_gateways_of: BTreeSet::new(),
+            route_tables_of,
             finished: false,
         }
     }
@@ -87,6 +96,8 @@ impl Fleet {
         res.vpcs.retain(|it| tagged(it) || it.id == *given || self.found.contains(&it.id));
         res.nat_gateways.retain(|it| !it.tags.is_empty() || self.nat_gateways_of.contains(&it.vpc_id));
         res.nat_gateways_read = self.nat_gateways_of.clone();
+        res.route_tables.retain(|it| !it.tags.is_empty() || self.route_tables_of.contains(&it.vpc_id));
+        res.route_tables_read = self.route_tables_of.clone();
         res
     }
 
@@ -156,7 +167,7 @@ impl Fleet {
             aws_cluster: &self.aws_cluster,
             aws_machine,
             cluster_record: &cluster_record,
-            bootstrap: Some(&self.bootstrap),
+            bootstrap: Some(machine::Bootstrap { data: &self.bootstrap, format: self.bootstrap_format.as_deref() }),
             image: Some(&image),
             answers,
             snapshot,
@@ -180,6 +191,7 @@ impl Fleet {
         assert_eq!(decision.invalid, None);
         self.deleting_vpcs = decision.interest.deleting_vpcs.clone();
         self.nat_gateways_of = decision.interest.nat_gateways_of.clone();
+        self.route_tables_of = decision.interest.route_tables_of.clone();
         self.patch_cluster(&decision.record);
         if let Some(outcomes) = self.act(world, &decision.plan) {
             self.patch_cluster(&decision.record.after(&decision.plan, &outcomes));
@@ -196,6 +208,8 @@ impl Fleet {
 
     /// Carries out a plan; `None` when the operator died on the way.
     fn act(&mut self, world: &mut World, plan: &Plan) -> Option<Vec<(Key, Outcome)>> {
+        let queue = if plan.actions.is_empty() { 0 } else { world.queue };
+        (0..queue).for_each(|_| world.tick());
         let dies = world.chance(world.faults.crash);
         let until = if dies { world.random() as usize % (plan.actions.len() + 1) } else { plan.actions.len() };
         let mut outcomes = Vec::new();

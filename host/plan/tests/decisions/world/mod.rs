@@ -7,6 +7,7 @@ pub mod driver;
 mod lookup;
 pub mod machines;
 pub mod objects;
+pub mod users;
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
@@ -73,6 +74,8 @@ pub struct World {
     /// Ids of subnets and groups that users made and no sweep shows.
     pub unlisted: BTreeSet<String>,
     pub faults: Faults,
+    /// Looks that the calls of a plan wait for their turn.
+    pub queue: u32,
     /// Every call that changed something or was to: key, and how it ended.
     pub log: Vec<(String, Outcome)>,
     next: u32,
@@ -99,6 +102,7 @@ impl World {
             parts: BTreeMap::new(),
             unlisted: BTreeSet::new(),
             faults,
+            queue: 0,
             log: Vec::new(),
             next: 0,
             random: seed ^ 0x9e37_79b9_7f4a_7c15,
@@ -151,7 +155,7 @@ impl World {
         let recent: BTreeSet<String> = self.ledger.iter().filter(|(_, at)| *at > self.now - 30.0).map(|(id, _)| id.clone()).collect();
         overlay(&mut res, &self.truth, &recent);
         res.since = self.truth.since;
-        for read in READS {
+        for read in Read::ALL {
             res.read_at.insert(read, self.now);
         }
         res.network_interfaces.retain(|it| deleting.contains(&it.vpc_id));
@@ -256,6 +260,10 @@ impl World {
 
     /// Carries out one action, with whatever goes wrong.
     pub fn act(&mut self, action: &Action) -> Outcome {
+        // As the real leaf does: it waited too long to be sent.
+        if matches!(action, Action::Create { until: Some(until), .. } if *until < self.now) {
+            return self.logged(action, refused("NotYetVisible"));
+        }
         if self.chance(self.faults.throttled) {
             return self.logged(action, refused("RequestLimitExceeded"));
         }
@@ -298,7 +306,7 @@ impl World {
 
     fn carry_out(&mut self, action: &Action) -> Result<String, &'static str> {
         match action {
-            Action::Create { is, tags, ids, client_token } => self.create(is, tags, ids, client_token.as_ref()),
+            Action::Create { is, tags, ids, client_token, .. } => self.create(is, tags, ids, client_token.as_ref()),
             Action::Update { id, is, ids, .. } => self.update(id, is, ids),
             Action::Tag { id, parts, tags, untag, .. } => self.tag(id, parts, tags, untag),
             Action::Delete { id, is, ids } => self.delete(id, is, ids),
@@ -361,20 +369,6 @@ impl World {
         res
     }
 }
-
-const READS: [Read; 11] = [
-    Read::Vpcs,
-    Read::Subnets,
-    Read::InternetGateways,
-    Read::NatGateways,
-    Read::Addresses,
-    Read::RouteTables,
-    Read::SecurityGroups,
-    Read::Instances,
-    Read::ClassicLoadBalancers,
-    Read::LoadBalancers,
-    Read::TargetGroups,
-];
 
 fn refused(code: &str) -> Outcome {
     let retry = code == "RequestLimitExceeded";
