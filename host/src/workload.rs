@@ -9,7 +9,9 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
+use http_body_util::Limited;
 use kube::api::{Api, DeleteParams, DynamicObject, Patch, PatchParams, Preconditions, PropagationPolicy};
+use kube::client::{ClientBuilder, DynBody};
 use kube::config::{KubeConfigOptions, Kubeconfig};
 use kube::core::GroupVersion;
 use kube::core::discovery::Scope;
@@ -18,6 +20,7 @@ use kube::{Client, Config};
 use plan::addon::ObjectRef;
 use serde_json::Value;
 use sha2::{Digest, Sha256};
+use tower_http::map_response_body::MapResponseBodyLayer;
 
 use crate::metrics::WorkloadRequests;
 
@@ -25,6 +28,10 @@ pub use record::authority_object;
 
 /// The field manager of what is this program's own rather than an add-on's.
 const OWN_MANAGER: &str = "cluster-operator";
+/// How long a whole answer may take, however steadily it comes.
+const ANSWER: Duration = Duration::from_secs(30);
+/// How large one answer may be: several times a page of large objects.
+const ANSWER_BYTES: usize = 64 << 20;
 
 /// What can go wrong with a workload cluster.
 #[derive(Debug, thiserror::Error)]
@@ -113,14 +120,16 @@ impl WorkloadCluster {
         config.reset_reader_on_write = true;
         // Whoever asks tries again by itself, and is not held up by what the server says about when.
         config.default_retry = false;
-        let client = Client::try_from(config).map_err(|it| WorkloadError::Kubeconfig(it.into()))?;
+        let builder = ClientBuilder::try_from(config).map_err(|it| WorkloadError::Kubeconfig(it.into()))?;
+        let limited = MapResponseBodyLayer::new(|body: Box<DynBody>| Limited::new(body, ANSWER_BYTES));
+        let client = builder.with_layer(&limited).build();
         Ok(WorkloadCluster { client, kinds: Mutex::default(), requests })
     }
 
     /// The server's version, such as `v1.36.3`: also the cheapest way to learn whether it answers.
     pub async fn version(&self) -> Result<String, WorkloadError> {
         self.requests.count("get");
-        let version = self.client.apiserver_version().await.map_err(unreachable)?;
+        let version = answer(self.client.apiserver_version()).await.map_err(unreachable)?;
         Ok(version.git_version)
     }
 
@@ -131,8 +140,15 @@ impl WorkloadCluster {
             other => other?,
         };
         self.requests.count("get");
-        let found = api.get_opt(&object.name).await.map_err(|it| refusal(object, it))?;
+        let found = answer(api.get_opt(&object.name)).await.map_err(|it| refusal(object, it))?;
         found.map(|it| serde_json::to_value(it).map_err(|it| WorkloadError::Unreachable(it.to_string()))).transpose()
+    }
+
+    /// Whether this field manager applied something of the object.
+    pub async fn is_managed_by(&self, object: &ObjectRef, manager: &str) -> Result<bool, WorkloadError> {
+        let live = self.get(object).await?;
+        let managers = live.as_ref().and_then(|it| it.pointer("/metadata/managedFields")).and_then(Value::as_array);
+        Ok(managers.into_iter().flatten().any(|it| it["manager"] == manager && it["operation"] == "Apply"))
     }
 
     /// Server-side apply by one field manager.
@@ -146,7 +162,7 @@ impl WorkloadCluster {
         let api = self.api(&reference).await?;
         let parameters = PatchParams { field_manager: Some(manager.to_owned()), force, ..PatchParams::default() };
         self.requests.count("patch");
-        api.patch(&reference.name, &parameters, &Patch::Apply(object)).await.map_err(|it| refusal(&reference, it))?;
+        answer(api.patch(&reference.name, &parameters, &Patch::Apply(object))).await.map_err(|it| refusal(&reference, it))?;
         Ok(())
     }
 
@@ -171,7 +187,7 @@ impl WorkloadCluster {
         let preconditions = uid.map(|it| Preconditions { uid: Some(it.to_owned()), resource_version: None });
         let parameters = DeleteParams { propagation_policy: Some(policy), preconditions, ..DeleteParams::default() };
         self.requests.count("delete");
-        match api.delete(&object.name, &parameters).await {
+        match answer(api.delete(&object.name, &parameters)).await {
             Ok(answer) => Ok(answer.is_right()),
             Err(kube::Error::Api(status)) if status.code == 404 => Ok(true),
             Err(error) => Err(refusal(object, error)),
@@ -186,7 +202,7 @@ impl WorkloadCluster {
         };
         let parameters = PatchParams { field_manager: Some(OWN_MANAGER.to_owned()), ..PatchParams::default() };
         self.requests.count("patch");
-        match api.patch(&object.name, &parameters, &Patch::Merge(patch)).await {
+        match answer(api.patch(&object.name, &parameters, &Patch::Merge(patch))).await {
             Ok(_) => Ok(()),
             Err(kube::Error::Api(status)) if status.code == 404 => Ok(()),
             Err(error) => Err(refusal(object, error)),
@@ -216,7 +232,7 @@ impl WorkloadCluster {
         let (group, version) = object.api_version.split_once('/').unwrap_or(("", &object.api_version));
         let unknown = || WorkloadError::UnknownKind { object: object.clone() };
         self.requests.count("get");
-        let found = match kube::discovery::pinned_group(&self.client, &GroupVersion::gv(group, version)).await {
+        let found = match answer(kube::discovery::pinned_group(&self.client, &GroupVersion::gv(group, version))).await {
             Ok(found) => found.versioned_resources(version),
             Err(kube::Error::Discovery(_)) => return Err(unknown()),
             Err(kube::Error::Api(status)) if status.code == 404 => return Err(unknown()),
@@ -252,10 +268,16 @@ fn holds_all(kubeconfig: &Kubeconfig) -> Result<(), WorkloadError> {
     }
 }
 
+/// The answer to a request, unless it takes longer than any should: an answer that trickles is none.
+async fn answer<T>(request: impl Future<Output = Result<T, kube::Error>>) -> Result<T, kube::Error> {
+    tokio::time::timeout(ANSWER, request).await.map_err(|elapsed| kube::Error::Service(elapsed.into()))?
+}
+
+/// What an error says of one object. An internal error is about that object: most often a webhook that was to be asked does not answer.
 fn refusal(object: &ObjectRef, error: kube::Error) -> WorkloadError {
     match error {
         kube::Error::Api(status) if status.code == 409 => WorkloadError::Conflict { object: object.clone(), message: status.message },
-        kube::Error::Api(status) if status.code < 500 && status.code != 429 => {
+        kube::Error::Api(status) if status.code <= 500 && status.code != 429 => {
             let fields = status.details.into_iter().flat_map(|it| it.causes).map(|it| it.field).collect();
             WorkloadError::Refused { object: Box::new(object.clone()), code: status.code, message: status.message, fields }
         }

@@ -7,6 +7,7 @@ mod carry_out;
 mod certificate;
 mod check;
 mod install;
+mod late;
 mod leave;
 mod remember;
 mod seen;
@@ -19,6 +20,7 @@ use std::collections::{BTreeSet, HashMap};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
+use crds::AWSCluster;
 use crds::cluster_api::Cluster;
 use crds::cluster_plugin::ClusterPlugin;
 use crds::conditions::reason;
@@ -28,10 +30,10 @@ use plan::addon::{self, Progress};
 use serde_json::json;
 use tokio::time::Instant;
 
-use super::looks::Memory;
+use super::looks::{Memory, is_watched};
 use super::queue::Again;
 use crate::context::{Context, ObjectName};
-use crate::management::{Error, Known};
+use crate::management::{Error, Known, Note};
 use crate::workload::Workload;
 
 pub use uninstall::requested;
@@ -46,6 +48,8 @@ const SETTLED: Duration = Duration::from_secs(600);
 const BLOCKED: Duration = Duration::from_secs(60);
 /// How long one look may take. Steps may be repeated, so that what was cut off is done again.
 const LOOK: Duration = Duration::from_secs(300);
+/// After how long no further request of a look begins: what was done by then is remembered and said.
+const ENOUGH: Duration = Duration::from_secs(120);
 
 /// What the add-on controller keeps between looks: the plugin host, clients of workload clusters, and steps carried out so far.
 pub struct AddOns {
@@ -60,6 +64,7 @@ pub struct AddOns {
     /// What looks at a ClusterPlugin have found since.
     found: Memory<Option<(Vec<Progress>, Instant)>>,
     whole: whole::Whole,
+    late: late::Late,
 }
 
 impl AddOns {
@@ -68,8 +73,8 @@ impl AddOns {
     pub fn new(context: Context) -> anyhow::Result<Self> {
         let workload = Workload::new(context.metrics.workload_requests());
         let (checks, readings) = (check::Checks::default(), told::Readings::default());
-        let (done, found, whole) = (Mutex::default(), Memory::default(), whole::Whole::default());
-        Ok(Self { context, plugins: ask::Plugins::load()?, workload, checks, readings, done, found, whole })
+        let (done, found, whole, late) = (Mutex::default(), Memory::default(), whole::Whole::default(), late::Late::default());
+        Ok(Self { context, plugins: ask::Plugins::load()?, workload, checks, readings, done, found, whole, late })
     }
 
     /// Looks at one ClusterPlugin.
@@ -90,10 +95,23 @@ impl AddOns {
 
     async fn look(&self, name: &ObjectName) -> Result<Again, Error> {
         self.let_orphan_go(name).await?;
-        let Some(object) = self.context.management.get::<ClusterPlugin>(name) else { return Ok(Again::OnChange) };
+        let Some(object) = self.context.management.get::<ClusterPlugin>(name) else {
+            // What comes back under this name is another one.
+            self.forget(name);
+            return Ok(Again::OnChange);
+        };
         let cluster_name = name.sibling(&object.spec.cluster_name);
         let cluster = self.context.management.get::<Cluster>(&cluster_name);
-        if self.context.management.is_paused(&object) || object.annotations().contains_key(names::DELETE_FOR_MOVE_ANNOTATION) {
+        if !is_watched(&self.context, &object) && !self.is_cluster_watched(&cluster_name) {
+            return Ok(Again::OnChange);
+        }
+        if object.annotations().contains_key(names::DELETE_FOR_MOVE_ANNOTATION) {
+            return Ok(Again::OnChange);
+        }
+        if self.context.management.is_paused(&object) {
+            if let Some(cluster) = cluster.filter(|it| it.is_deleting() && !self.context.management.is_paused(it)) {
+                self.context.management.note(&cluster, held_by_pause(name));
+            }
             return Ok(Again::OnChange);
         }
         if object.is_deleting() && !object.has_finalizer(names::PLUGIN_FINALIZER) {
@@ -112,7 +130,7 @@ impl AddOns {
         match cluster {
             None if object.is_deleting() => {
                 self.context.management.remove_finalizer(&object, names::PLUGIN_FINALIZER).await?;
-                self.forget(name, &cluster_name);
+                self.forget_cluster(name, &cluster_name);
                 Ok(Again::OnChange)
             }
             None => {
@@ -152,12 +170,20 @@ impl AddOns {
         if !cluster.is_deleting() || !cluster.has_finalizer(names::PLUGIN_FINALIZER) || management.is_paused(&cluster) {
             return Ok(());
         }
+        if !is_watched(&self.context, &cluster) && !self.is_cluster_watched(name) {
+            return Ok(());
+        }
         let seen_to = |it: &Known<ClusterPlugin>| !it.is_deleting() || it.has_finalizer(names::PLUGIN_FINALIZER);
         let unreadable = management.unreadable::<ClusterPlugin>().into_iter().any(|(it, _)| it.namespace == name.namespace);
         if unreadable || management.of_cluster::<ClusterPlugin>(name).iter().any(|it| seen_to(it)) {
             return Ok(());
         }
         management.remove_finalizer(&cluster, names::PLUGIN_FINALIZER).await.map(drop)
+    }
+
+    /// Whether the infrastructure of a Cluster is looked after here, and so its add-ons are.
+    fn is_cluster_watched(&self, cluster: &ObjectName) -> bool {
+        self.context.management.of_cluster::<AWSCluster>(cluster).iter().any(|it| is_watched(&self.context, it))
     }
 
     /// Whether it is paused by now.
@@ -182,11 +208,23 @@ impl AddOns {
         Ok(())
     }
 
-    fn forget(&self, name: &ObjectName, cluster: &ObjectName) {
+    fn forget_cluster(&self, name: &ObjectName, cluster: &ObjectName) {
         self.workload.forget(&cluster.namespace, &cluster.name);
+        self.forget(name);
+    }
+
+    fn forget(&self, name: &ObjectName) {
         drop(self.found.take(name));
+        self.late.forget(name);
         self.whole.forget(name);
         self.done.lock().unwrap_or_else(PoisonError::into_inner).retain(|(object, _), _| object != name);
+    }
+
+    /// How long looks at it have found the same.
+    fn unchanged(&self, name: &ObjectName, progress: Vec<Progress>) -> Duration {
+        let since = self.found.take(name).filter(|(before, _)| *before == progress).map_or_else(Instant::now, |(_, since)| since);
+        self.found.put(name, Some((progress, since)));
+        since.elapsed()
     }
 
     /// The steps of this plan that were carried out since this process began.
@@ -199,6 +237,11 @@ impl AddOns {
         let mut all = self.done.lock().unwrap_or_else(PoisonError::into_inner);
         all.insert((name.clone(), module.to_owned()), (plan_hash.to_owned(), done));
     }
+}
+
+fn held_by_pause(name: &ObjectName) -> Note {
+    let message = format!("ClusterPlugin {} is paused, and the machines wait until it has removed the add-ons: end its pause", name.name);
+    Note { warning: true, reason: "TeardownPaused".into(), action: "Teardown".into(), message }
 }
 
 /// Seconds since 1970.

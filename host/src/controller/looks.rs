@@ -89,11 +89,15 @@ impl<T: Default> Memory<T> {
 /// Whether this process looks after the object: it carries the label asked for, nobody else manages it, and it
 /// is not being deleted here only because it lives on in another management cluster.
 pub fn is_ours<K: Kept>(context: &Context, object: &Known<K>) -> bool {
-    let filter = context.watch_filter.as_deref();
-    let labelled = filter.is_none_or(|it| object.labels().get(names::WATCH_FILTER_LABEL).is_some_and(|label| label == it));
     let annotations = object.annotations();
     let elsewhere = [names::MANAGED_BY_ANNOTATION, names::DELETE_FOR_MOVE_ANNOTATION];
-    labelled && !elsewhere.iter().any(|it| annotations.contains_key(*it))
+    is_watched(context, object) && !elsewhere.iter().any(|it| annotations.contains_key(*it))
+}
+
+/// Whether the object carries the label that this process was told to look for.
+pub fn is_watched<K: Kept>(context: &Context, object: &Known<K>) -> bool {
+    let filter = context.watch_filter.as_deref();
+    filter.is_none_or(|it| object.labels().get(names::WATCH_FILTER_LABEL).is_some_and(|label| label == it))
 }
 
 /// How a look ended, by what is left of it.

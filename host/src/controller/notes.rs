@@ -5,13 +5,19 @@ use plan::{Action, Key, Kind, Outcome, Who};
 use super::refusals::Refusals;
 use crate::management::Note;
 
-/// What to tell of these actions. A refusal that was told before is not told again.
+/// What to tell of these actions. A refusal that was told before is not told again, and what succeeded alike is told at once.
 pub fn notes(actions: &[Action], outcomes: &[(Key, Outcome)], told: &Refusals) -> Vec<Note> {
-    outcomes
-        .iter()
-        .filter(|(key, outcome)| !told.is_known(key, outcome))
-        .filter_map(|(key, outcome)| note(actions.iter().find(|it| it.key() == *key)?, key, outcome))
-        .collect()
+    let mut res: Vec<Note> = Vec::new();
+    for (key, outcome) in outcomes.iter().rev().filter(|(key, outcome)| !told.is_known(key, outcome)) {
+        let Some(action) = actions.iter().find(|it| it.key() == *key) else { continue };
+        let Some(note) = note(action, key, outcome) else { continue };
+        match res.iter_mut().find(|it| !note.warning && it.reason == note.reason) {
+            Some(alike) => alike.message = format!("{key}, {}", alike.message),
+            None => res.push(note),
+        }
+    }
+    res.reverse();
+    res
 }
 
 fn note(action: &Action, key: &Key, outcome: &Outcome) -> Option<Note> {
@@ -72,5 +78,16 @@ mod tests {
         refusals.learn(&[], &[(key.clone(), refused(true, Who::Administrator))], Instant::now());
         assert!(notes(&actions, &[(key.clone(), refused(true, Who::Administrator))], &refusals).is_empty());
         assert_eq!(notes(&actions, &[(key, Outcome::Done)], &refusals)[0].reason, "SuccessfulDeleteEIP");
+    }
+
+    #[test]
+    fn what_succeeded_alike_is_told_at_once_and_each_failure_by_itself() {
+        let delete = |name: &str| Action::Delete { id: name.into(), is: ElasticIp { name: name.into() }.into(), ids: Default::default() };
+        let actions = ["a", "b", "c", "d"].map(delete);
+        let no = Outcome::Refused { code: "No".into(), message: "no".into(), retry: true, who: Who::Author };
+        let outcomes = [Outcome::Done, no.clone(), Outcome::Done, no];
+        let outcomes: Vec<_> = actions.iter().map(Action::key).zip(outcomes).collect();
+        let told: Vec<_> = notes(&actions, &outcomes, &Refusals::default()).into_iter().map(|it| it.message).collect();
+        assert_eq!(told, ["elastic-ip/b: No: no", "elastic-ip/a, elastic-ip/c: deleted", "elastic-ip/d: No: no"]);
     }
 }

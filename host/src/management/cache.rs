@@ -3,6 +3,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Deref;
+use std::panic::AssertUnwindSafe;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, PoisonError, RwLock};
 
@@ -36,12 +37,12 @@ impl<K: Kept> Known<K> {
             None => raw.value.get("status").cloned().unwrap_or(Value::Null),
             Some(_) => Value::Null,
         };
-        let object = match K::deserialize(&raw.value) {
+        let object = match deserialized(&raw.value) {
             Ok(object) => object,
             Err(_) => {
                 let name = name_of(&raw).to_string();
                 let unreadable = |source| Error::Unreadable { kind: K::KIND.as_str(), name, source };
-                K::deserialize(without_status(raw.value)).map_err(unreadable)?
+                deserialized(&without_status(raw.value)).map_err(unreadable)?
             }
         };
         Ok(Self { object, stored_status })
@@ -81,6 +82,12 @@ fn is_older(one: &ObjectMeta, other: &ObjectMeta) -> bool {
 /// Version of an object as a number, which grows with every write; `None` when the API server numbers in another way.
 fn version(metadata: &ObjectMeta) -> Option<u64> {
     metadata.resource_version.as_ref()?.parse().ok()
+}
+
+/// One object that a parser stumbles over must not end the watch of all others.
+fn deserialized<K: Kept>(value: &Value) -> Result<K, serde_json::Error> {
+    let parse = AssertUnwindSafe(|| K::deserialize(value));
+    std::panic::catch_unwind(parse).unwrap_or_else(|_| Err(serde::de::Error::custom("a value in it is beyond what can be read")))
 }
 
 fn without_status(mut value: Value) -> Value {
@@ -251,6 +258,17 @@ mod tests {
         cache.forget(&ObjectName::new("default", "prod"));
         cache.wrote(cluster("11", Value::Null));
         assert!(cache.list().is_empty());
+    }
+
+    #[test]
+    fn an_object_that_no_parser_can_read_is_refused_and_ends_nothing() {
+        let object = serde_json::from_value(json!({
+            "apiVersion": "cluster.kurator.dev/v1alpha1", "kind": "ClusterPlugin", "metadata": {"name": "prod", "namespace": "default"},
+            "spec": {"clusterName": "prod", "deletion": {"timeout": "9999999999999999999h"}},
+        }))
+        .expect("an object");
+        let error = Known::<crds::ClusterPlugin>::read(object).expect_err("no such time");
+        assert_eq!(error.to_string(), "ClusterPlugin default/prod is not what it should be");
     }
 
     #[test]

@@ -27,13 +27,12 @@ impl WorkloadCluster {
     /// The API did not answer.
     pub async fn inventories(&self) -> Result<(Vec<Inventory>, Vec<WorkloadError>), WorkloadError> {
         let found = self.list_in("v1", "ConfigMap", NAMESPACE, LABEL).await?;
-        let one = |live: &Value| {
-            let name = live.pointer("/metadata/name").and_then(Value::as_str).unwrap_or_default();
-            read(config_map(name.to_owned()), live)
-        };
         let (mut read_well, mut broken) = (Vec::new(), Vec::new());
-        for inventory in found.iter().map(one) {
-            match inventory {
+        for live in &found {
+            let name = live.pointer("/metadata/name").and_then(Value::as_str).unwrap_or_default();
+            match read(config_map(name.to_owned()), live) {
+                // Not written by this program, whoever put its label there.
+                Ok(inventory) if inventory_object(&inventory.module).name != name => (),
                 Ok(inventory) => read_well.push(inventory),
                 Err(error) => broken.push(error),
             }

@@ -1,14 +1,17 @@
 //! Carries out steps of a judged plan, one at a time, and says how each went. Which step comes next is not decided here.
 
 use std::collections::BTreeSet;
+use std::time::Duration;
 
 use plan::addon::{self, ObjectRef};
 use plan::certificate::with_bundle;
 use plan::contract::{Step, StepSpec};
+use tokio::time::Instant;
 
 use super::apply::apply;
 use super::certificate::{Authority, CertificateError};
 use super::check::{self, Findings};
+use super::late::LatePlan;
 use crate::workload::{WorkloadCluster, WorkloadError};
 
 /// How far the steps of a plan have come.
@@ -18,6 +21,10 @@ pub enum Carried {
     Out,
     /// These are not, and nobody has to act.
     Waiting(String),
+    /// The same, and some of what is awaited is not there at all.
+    Missing(String),
+    /// The same, and it takes longer than it should.
+    Late(String),
     /// The API server does not answer: there is no use in asking it for more now.
     Unreachable(String),
     /// Somebody has to act: a reason for a condition, and what to do.
@@ -34,18 +41,32 @@ pub struct Manner<'a> {
     pub findings: &'a Findings,
     /// Who vouches for the certificates of the plan; `None` when it has none.
     pub authority: Option<&'a Authority>,
+    /// Since when its steps wait.
+    pub late: LatePlan<'a>,
+    /// After this nothing more is begun: what is done by then is remembered.
+    pub until: Instant,
 }
 
 /// Carries out what can be carried out of `steps` now; `done` grows as they are.
 pub async fn carry_out(cluster: &WorkloadCluster, steps: &[Step], done: &mut BTreeSet<String>, manner: &Manner<'_>) -> Carried {
     let mut waiting = Vec::new();
+    let (mut missing, mut late);
     loop {
         let before = done.len();
         waiting.clear();
+        (missing, late) = (false, false);
         for step in addon::runnable(steps, done) {
             match one(cluster, step, manner).await {
                 Ok(()) => drop(done.insert(step.id.clone())),
                 Err(Carried::Waiting(what)) => waiting.push(what),
+                Err(Carried::Missing(what)) => {
+                    missing = true;
+                    waiting.push(what);
+                }
+                Err(Carried::Late(what)) => {
+                    late = true;
+                    waiting.push(what);
+                }
                 Err(other) => return other,
             }
         }
@@ -54,11 +75,20 @@ pub async fn carry_out(cluster: &WorkloadCluster, steps: &[Step], done: &mut BTr
         }
     }
     waiting.dedup();
-    if waiting.is_empty() { Carried::Out } else { Carried::Waiting(waiting.join("; ")) }
+    match (waiting.is_empty(), missing, late) {
+        (true, ..) => Carried::Out,
+        (false, true, _) => Carried::Missing(waiting.join("; ")),
+        (false, false, true) => Carried::Late(waiting.join("; ")),
+        (false, false, false) => Carried::Waiting(waiting.join("; ")),
+    }
 }
 
 async fn one(cluster: &WorkloadCluster, step: &Step, manner: &Manner<'_>) -> Result<(), Carried> {
     let spec = step.typed().map_err(|it| Carried::Refused("PlanInvalid", it.to_string()))?;
+    let is_time_over = || Instant::now() >= manner.until;
+    if is_time_over() {
+        return Err(slow());
+    }
     match spec {
         StepSpec::Apply(spec) => {
             let objects = match (&spec.ca_bundle_from, manner.authority) {
@@ -71,6 +101,9 @@ async fn one(cluster: &WorkloadCluster, step: &Step, manner: &Manner<'_>) -> Res
                 }
             };
             for object in &objects {
+                if is_time_over() {
+                    return Err(slow());
+                }
                 apply(cluster, object, manner).await?;
             }
             Ok(())
@@ -83,7 +116,16 @@ async fn one(cluster: &WorkloadCluster, step: &Step, manner: &Manner<'_>) -> Res
                 name: spec.name.clone(),
             };
             let live = cluster.get(&object).await.map_err(carried)?;
-            addon::waited(&spec, live.as_ref()).map_err(Carried::Waiting)
+            let Err(what) = addon::waited(&spec, live.as_ref()) else {
+                manner.late.came(&step.id);
+                return Ok(());
+            };
+            let patience = Duration::from_secs(spec.timeout_seconds.into());
+            Err(match (manner.late.waits(&step.id, patience), live.is_none()) {
+                (_, true) => Carried::Missing(what),
+                (true, false) => Carried::Late(format!("{what}, for more than {} s", patience.as_secs())),
+                (false, false) => Carried::Waiting(what),
+            })
         }
         StepSpec::Delete(spec) => {
             let object = ObjectRef { api_version: spec.api_version, kind: spec.kind, namespace: spec.namespace, name: spec.name };
@@ -99,10 +141,14 @@ async fn one(cluster: &WorkloadCluster, step: &Step, manner: &Manner<'_>) -> Res
             None => Ok(()),
         },
         StepSpec::Certificate(spec) => match manner.authority {
-            Some(authority) => authority.certify(cluster, &spec, manner.field_manager).await.map_err(uncertified),
+            Some(authority) => authority.certify(cluster, &spec, manner.field_manager, manner.force).await.map_err(uncertified),
             None => Err(Carried::Waiting("for an authority of certificates".into())),
         },
     }
+}
+
+fn slow() -> Carried {
+    Carried::Unreachable("the API server answers slowly: there is more to do at the next look".into())
 }
 
 pub(super) fn carried(error: WorkloadError) -> Carried {

@@ -42,11 +42,12 @@ impl Authority {
         STANDARD.encode(&self.bundle)
     }
 
-    /// The authority of an add-on; made if there is none, or if it ends before what it would sign.
+    /// The authority of an add-on; made if there is none, or if it ends before what it would sign. `force`: fields of its Secret that
+    /// somebody else set are taken over.
     ///
     /// # Errors
-    /// The cluster's API did not answer or refused.
-    pub async fn of(cluster: &WorkloadCluster, module: &str, manager: &str) -> Result<Authority, CertificateError> {
+    /// The cluster's API did not answer or refused, or the Secret is somebody else's.
+    pub async fn of(cluster: &WorkloadCluster, module: &str, manager: &str, force: bool) -> Result<Authority, CertificateError> {
         let secret = authority_object(module);
         let live = cluster.get(&secret).await?;
         let held = live.as_ref().and_then(Held::read);
@@ -67,15 +68,22 @@ impl Authority {
         let bundle = held.map_or_else(|| certificate.clone(), |held| format!("{certificate}{}", held.certificate));
         let digest = digest(&certificate);
         let record = record(AUTHORITY_LIFETIME, Vec::new(), &digest, &digest);
-        cluster.apply(&object(&secret, &certificate, &key, &bundle, &record)?, manager, true).await?;
+        cluster.apply(&object(&secret, &certificate, &key, &bundle, &record)?, manager, force).await?;
         Ok(Authority { name: common_name(module), key, digest, bundle })
     }
 
-    /// Sees to it that the Secret holds a certificate of this authority that is good for some time.
+    /// Sees to it that the Secret holds a certificate of this authority that is good for some time. `force`: fields of the Secret that
+    /// somebody else set are taken over.
     ///
     /// # Errors
-    /// The cluster's API did not answer or refused.
-    pub async fn certify(&self, cluster: &WorkloadCluster, spec: &CertificateSpec, manager: &str) -> Result<(), CertificateError> {
+    /// The cluster's API did not answer or refused, or the Secret is somebody else's.
+    pub async fn certify(
+        &self,
+        cluster: &WorkloadCluster,
+        spec: &CertificateSpec,
+        manager: &str,
+        force: bool,
+    ) -> Result<(), CertificateError> {
         let secret = secret(&spec.namespace, &spec.secret_name);
         let live = cluster.get(&secret).await?;
         let held = live.as_ref().and_then(Held::read);
@@ -93,7 +101,7 @@ impl Authority {
         params.use_authority_key_identifier_extension = true;
         let certificate = params.signed_by(&key, &self.issuer())?.pem();
         let record = record(LIFETIME, spec.dns_names.clone(), &digest(&certificate), &self.digest);
-        cluster.apply(&object(&secret, &certificate, &key, &self.bundle, &record)?, manager, true).await?;
+        cluster.apply(&object(&secret, &certificate, &key, &self.bundle, &record)?, manager, force).await?;
         tracing::info!(secret = %secret, why, "made a certificate");
         Ok(())
     }

@@ -1,6 +1,7 @@
 //! Installs and keeps the add-ons of a cluster that lives: asks each plugin, hands over the security-group rules that all of them need,
 //! then carries out each plan when its stage has come.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -11,7 +12,7 @@ use crds::conditions::reason;
 use plan::addon::{self, Api, ClusterState, Inventory, Progress, Wanted};
 use plan::cluster::AddOnRule;
 use plan::contract::{AddOnPlan, Step, StepSpec};
-
+use plan::grant;
 use tokio::time::Instant;
 
 use super::ask::{Answer, Told, Verdict, World};
@@ -19,11 +20,14 @@ use super::carry_out::{Carried, Manner, carried, carry_out, uncertified};
 use super::certificate::Authority;
 use super::check::{self, Findings};
 use super::uninstall::Records;
-use super::{AddOns, BLOCKED, PATIENT, SETTLED, SOON};
+use super::{AddOns, BLOCKED, ENOUGH, PATIENT, SETTLED, SOON};
 use crate::context::{ObjectName, RequestedRules};
 use crate::controller::queue::Again;
 use crate::management::{Error, Known};
 use crate::workload::{WorkloadCluster, WorkloadError};
+
+/// How long a version or digest in a status may be.
+const VERSION_CHARACTERS: usize = 128;
 
 /// The field manager of one plugin's objects.
 pub fn field_manager(module: &str) -> String {
@@ -47,11 +51,13 @@ struct At<'a> {
     workload: Option<&'a WorkloadCluster>,
     world: &'a World<'a>,
     region: Option<&'a aws::Region>,
+    /// After this nothing more is begun.
+    until: Instant,
 }
 
 impl AddOns {
     pub(super) async fn install(&self, object: Arc<Known<ClusterPlugin>>, cluster: Arc<Known<Cluster>>) -> Result<Again, Error> {
-        let name = cluster.object_name();
+        let (name, until) = (cluster.object_name(), Instant::now() + ENOUGH);
         let control_plane = self.context.management.of_cluster::<KubeadmControlPlane>(&name).into_iter().next();
         let aws_cluster = self.context.management.of_cluster::<AWSCluster>(&name).into_iter().next();
         let initialized = cluster_state(&cluster, control_plane.as_deref());
@@ -100,6 +106,7 @@ impl AddOns {
                 workload: workload.as_deref(),
                 world: &world,
                 region: region.as_ref(),
+                until,
             };
             let findings = self.findings(&at, add_on).await;
             let whole = self.is_whole(&at, add_on, &findings).filter(|_| for_another);
@@ -112,11 +119,8 @@ impl AddOns {
         }
         progress.extend(self.uninstall(&object, workload.as_deref(), &records, Some(&addon::wanted(&object.spec))).await);
         self.say(&object, &progress, None).await?;
-        let name = object.object_name();
-        let since = self.found.take(&name).filter(|(before, _)| *before == progress).map_or_else(Instant::now, |(_, since)| since);
-        let again = again(&progress, &state, patience(since.elapsed()));
-        self.found.put(&name, Some((progress, since)));
-        Ok(sooner(again, next))
+        let unchanged = self.unchanged(&object.object_name(), progress.clone());
+        Ok(sooner(again(&progress, &state, patience(unchanged)), next))
     }
 
     /// What an add-on that may be installed needs of AWS.
@@ -163,9 +167,11 @@ impl AddOns {
         };
         if let Some(kept) = installed.filter(|it| it.complete && it.version != add_on.answer.version) {
             let message = format!("version {} is installed and stays; this operator brings {}", kept.version, add_on.answer.version);
+            // Somebody else may have written to the record, and a status takes no more.
+            let bounded = |text: &str| text.chars().take(VERSION_CHARACTERS).collect();
             return Progress {
-                version: kept.version.clone(),
-                digest: kept.digest.clone(),
+                version: bounded(&kept.version),
+                digest: bounded(&kept.digest),
                 ..at(PluginPhase::Running, reason::UPGRADE_AVAILABLE, message)
             };
         }
@@ -179,7 +185,8 @@ impl AddOns {
                 let warnings: Vec<String> = warnings.iter().cloned().chain(check::warnings(findings)).collect();
                 at(PluginPhase::Running, reason::READY, warnings.join("; "))
             }
-            Carried::Waiting(what) => at(phase, reason::CREATING, what),
+            Carried::Waiting(what) | Carried::Missing(what) => at(phase, reason::CREATING, what),
+            Carried::Late(what) => at(phase, reason::WAIT_TIMED_OUT, what),
             Carried::Unreachable(what) => at(phase, reason::UNREACHABLE, what),
             Carried::Refused(reason, what) => at(PluginPhase::Failed, reason, what),
         }
@@ -195,11 +202,12 @@ impl AddOns {
         findings: &Findings,
     ) -> Carried {
         let (object, module) = (it.object, add_on.wanted.module);
-        let field_manager = field_manager(module);
+        let (object_name, field_manager) = (object.object_name(), field_manager(module));
+        let force = object.spec.conflicts == Conflicts::Force;
         let is_certificate = |it: &Step| matches!(it.typed(), Ok(StepSpec::Certificate(_)));
         let authority = match plan.steps.iter().any(is_certificate) {
             false => None,
-            true => match Authority::of(workload, module, &field_manager).await {
+            true => match Authority::of(workload, module, &field_manager, force).await {
                 Ok(authority) => Some(authority),
                 Err(error) => return uncertified(error),
             },
@@ -207,11 +215,15 @@ impl AddOns {
         // Whoever is given another bundle is told so.
         let bundle = authority.as_ref().map(Authority::bundle).unwrap_or_default();
         let hash = addon::plan_hash(plan, &bundle);
-        let mut done = self.done(&object.object_name(), module, &hash);
-        if installed.is_some_and(|it| it.complete && it.plan_hash == hash) {
+        let is_new = installed.is_none_or(|it| it.plan_hash != hash);
+        let was_complete = installed.is_some_and(|it| it.complete && it.plan_hash == hash);
+        let mut done = match (is_new, was_complete) {
+            // Whatever was done before was not written down, or was undone since: a cluster of this name may be another one.
+            (true, _) => BTreeSet::new(),
             // Carried out before, perhaps by an earlier process: only what can come undone by itself is looked at again.
-            done = plan.steps.iter().filter(|it| !addon::is_looked_at_again(it)).map(|it| it.id.clone()).collect();
-        }
+            (false, true) => plan.steps.iter().filter(|it| !addon::is_looked_at_again(it)).map(|it| it.id.clone()).collect(),
+            (false, false) => self.done(&object.object_name(), module, &hash),
+        };
         let inventory = Inventory {
             module: module.to_owned(),
             version: add_on.answer.version.clone(),
@@ -223,23 +235,29 @@ impl AddOns {
             rules: addon::merged_rules(installed, plan),
             removal: plan.removal.clone(),
         };
-        let is_new = installed.is_none_or(|it| it.plan_hash != hash);
         if is_new && let Err(error) = workload.write_inventory(&inventory).await {
             return carried(error);
         }
         let manner = Manner {
             field_manager: &field_manager,
-            force: object.spec.conflicts == Conflicts::Force,
+            force,
             rules_are_there: self.context.rules.is_done(it.cluster),
             findings,
             authority: authority.as_ref(),
+            late: self.late.of(&object_name, module),
+            until: it.until,
         };
-        let carried_out = carry_out(workload, &plan.steps, &mut done, &manner).await;
+        let mut carried_out = carry_out(workload, &plan.steps, &mut done, &manner).await;
+        if was_complete && let Carried::Missing(what) = &carried_out {
+            tracing::info!(cluster_plugin = %object_name, module, what, "something installed is gone: applying everything again");
+            done = BTreeSet::new();
+            carried_out = carry_out(workload, &plan.steps, &mut done, &manner).await;
+        }
         self.set_done(&object.object_name(), module, &hash, done);
         if carried_out == Carried::Out {
             self.whole.found(&object.object_name(), module, plan, &hash);
         }
-        if carried_out == Carried::Out && !installed.is_some_and(|it| it.complete && it.plan_hash == hash) {
+        if carried_out == Carried::Out && !was_complete {
             return match self.finish(workload, inventory, plan).await {
                 Ok(()) => Carried::Out,
                 Err(error) => carried(error),
@@ -248,10 +266,15 @@ impl AddOns {
         carried_out
     }
 
-    /// Deletes what the plan no longer has, and writes down that the rest is there.
+    /// Deletes what the plan no longer has, and writes down that the rest is there. Somebody else may have written to the record: only
+    /// what the add-on may touch is deleted, or what it applied under a name that the user chose then.
     async fn finish(&self, workload: &WorkloadCluster, inventory: Inventory, plan: &AddOnPlan) -> Result<(), WorkloadError> {
+        let grants = grant::built_in(&inventory.module, &inventory.config);
+        let manager = field_manager(&inventory.module);
         for object in addon::prune(&inventory, plan) {
-            workload.delete(&object).await?;
+            if grant::is_granted(&object, &grants) || workload.is_managed_by(&object, &manager).await? {
+                workload.delete(&object).await?;
+            }
         }
         let (objects, rules) = (addon::objects(&plan.steps), addon::rules(&plan.steps));
         workload.write_inventory(&Inventory { complete: true, objects, rules, ..inventory }).await
@@ -311,7 +334,7 @@ fn sooner(again: Again, next: Option<Instant>) -> Again {
 }
 
 /// How soon to look again at what is awaited when nothing has changed for so long.
-fn patience(unchanged: Duration) -> Duration {
+pub(super) fn patience(unchanged: Duration) -> Duration {
     (unchanged / 4).clamp(SOON, PATIENT)
 }
 

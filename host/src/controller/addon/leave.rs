@@ -9,13 +9,15 @@ use crds::cluster_plugin::{ClusterPlugin, Conflicts, OnPluginDelete, PluginPhase
 use crds::{AWSCluster, conditions::reason, names};
 use kube::ResourceExt;
 use plan::addon::{self, Api, KEPT_RULES_ANNOTATION, Progress, Slot, can_leave, kept_rules_text, slot_of, wanted};
+use plan::grant;
 use serde_json::json;
+use tokio::time::Instant;
 
 use super::carry_out::{Carried, Manner, carried, carry_out};
 use super::check::Findings;
-use super::install::{cluster_state, field_manager};
+use super::install::{cluster_state, field_manager, patience};
 use super::uninstall::add_on_rules;
-use super::{AddOns, BLOCKED, SOON};
+use super::{AddOns, BLOCKED, ENOUGH};
 use crate::context::{ObjectName, RequestedRules};
 use crate::controller::looks::is_ours;
 use crate::controller::queue::Again;
@@ -52,7 +54,8 @@ impl AddOns {
         if left.iter().any(|it| can_leave(it.slot)) {
             self.say(&object, &left, None).await?;
             let works = left.iter().any(|it| it.phase == PluginPhase::Deleting);
-            return Ok(Again::After(if works { SOON } else { BLOCKED }));
+            let unchanged = self.unchanged(&object.object_name(), left);
+            return Ok(Again::After(if works { patience(unchanged) } else { BLOCKED }));
         }
         let kept: Vec<&str> = left.iter().map(|it| it.message.as_str()).collect();
         let kept = (!kept.is_empty()).then(|| kept.join("; "));
@@ -83,7 +86,7 @@ impl AddOns {
             management.note(object, note.clone());
             management.note(cluster, note);
         }
-        self.forget(&object.object_name(), &cluster.object_name());
+        self.forget_cluster(&object.object_name(), &cluster.object_name());
         Ok(Again::OnChange)
     }
 
@@ -136,9 +139,21 @@ impl AddOns {
             Ok(None) => return Carried::Out,
             Err(error) => return carried(error),
         };
-        let force = object.spec.conflicts == Conflicts::Force;
-        let manner =
-            Manner { field_manager: &field_manager(module), force, rules_are_there: true, findings: &Findings::new(), authority: None };
+        // Whoever may write to the record is not thereby allowed what this program is.
+        if let Some(denial) = grant::judge(&inventory.removal, &grant::built_in(module, &inventory.config)).first() {
+            let message = format!("the record of {module} in the cluster, step {:?} of its removal: {}", denial.step, denial.message);
+            return Carried::Refused("RecordDenied", message);
+        }
+        let object_name = object.object_name();
+        let manner = Manner {
+            field_manager: &field_manager(module),
+            force: object.spec.conflicts == Conflicts::Force,
+            rules_are_there: true,
+            findings: &Findings::new(),
+            authority: None,
+            late: self.late.of(&object_name, module),
+            until: Instant::now() + ENOUGH,
+        };
         let mut done = BTreeSet::new();
         match carry_out(workload, &inventory.removal, &mut done, &manner).await {
             Carried::Out => match workload.forget_inventory(module).await {

@@ -10,6 +10,10 @@ use crate::workload::{WorkloadCluster, WorkloadError};
 const STORAGE: &str = "storage.k8s.io/v1";
 const NETWORKING: &str = "networking.k8s.io/v1";
 const GATEWAY: &str = "gateway.networking.k8s.io/v1";
+/// Whose an object is, and whether it is about to go.
+const OWNED: [&str; 4] = ["/metadata/namespace", "/metadata/name", "/metadata/ownerReferences", "/metadata/deletionTimestamp"];
+/// What of a Pod says which volumes it holds, and for how long.
+const POD: [&str; 6] = [OWNED[0], OWNED[1], OWNED[2], OWNED[3], "/spec/volumes", "/status/phase"];
 
 /// What has, or may get, a load balancer.
 pub(super) async fn exposure(cluster: &WorkloadCluster) -> Result<ExposureSeen, WorkloadError> {
@@ -51,7 +55,8 @@ pub(super) async fn volumes(cluster: &WorkloadCluster, policy: Volumes) -> Resul
     }
     (seen.claims, seen.classes) = try_join!(cluster.list("v1", "PersistentVolumeClaim"), cluster.list(STORAGE, "StorageClass"))?;
     if !claims_to_delete(policy, &seen).is_empty() {
-        (seen.pods, seen.replica_sets) = try_join!(cluster.list("v1", "Pod"), cluster.list("apps/v1", "ReplicaSet"))?;
+        (seen.pods, seen.replica_sets) =
+            try_join!(cluster.list_only("v1", "Pod", &POD), cluster.list_only("apps/v1", "ReplicaSet", &OWNED))?;
     }
     Ok(seen)
 }

@@ -8,13 +8,14 @@ use crds::cluster_api::{Cluster, KubeadmControlPlane};
 use crds::cluster_plugin::{ClusterPlugin, PluginPhase};
 use crds::{conditions::reason, names};
 use kube::ResourceExt;
-use plan::Who;
+use kube::api::ObjectMeta;
 use plan::addon::{self, Api, LoadBalancers, ObjectRef, Teardown, TeardownSeen, VolumeWork, awaited, teardown};
+use tokio::time::Instant;
 
 use super::carry_out::Carried;
-use super::install::cluster_state;
+use super::install::{cluster_state, patience};
 use super::leave::leaving;
-use super::{AddOns, SOON, now, seen};
+use super::{AddOns, ENOUGH, now, seen};
 use crate::controller::queue::Again;
 use crate::controller::sweep::vpc_id;
 use crate::management::{Error, Known, Note};
@@ -26,32 +27,34 @@ impl AddOns {
         let name = cluster.object_name();
         if !object.has_finalizer(names::PLUGIN_FINALIZER) {
             self.context.management.remove_finalizer(&cluster, names::PLUGIN_FINALIZER).await?;
-            self.forget(&object.object_name(), &name);
+            self.forget_cluster(&object.object_name(), &name);
             return Ok(Again::OnChange);
         }
-        let (api, workload) = self.reach(&name).await?;
+        let (api, workload) = match is_forced(&object, &cluster) {
+            // Whatever it would answer, and however slowly.
+            true => (Api::Unreachable("it is not asked".into()), None),
+            false => self.reach(&name).await?,
+        };
         let seen = self.teardown_seen(&object, &cluster, api, workload.as_deref()).await;
         let message = match (teardown(&seen), workload.as_deref()) {
             (Teardown::Release(skipped), _) => return self.release(&object, &cluster, &seen, skipped).await,
             (Teardown::Wait(message), _) => message,
             (_, None) => "for the API server".into(),
-            (Teardown::Delete(objects), Some(workload)) => {
-                delete(workload, &objects).await;
-                awaited(&seen)
-            }
-            (Teardown::DeleteVolumes, Some(workload)) => {
-                delete_volumes(workload, &seen.volumes).await;
-                awaited(&seen)
-            }
+            (Teardown::Delete(objects), Some(workload)) => with(awaited(&seen), delete(workload, &objects).await),
+            (Teardown::DeleteVolumes, Some(workload)) => with(awaited(&seen), delete_volumes(workload, &seen.volumes).await),
             (Teardown::Remove(module), Some(workload)) => match self.remove(workload, &object, &module).await {
                 Carried::Out => format!("{module} is removed"),
-                Carried::Waiting(what) | Carried::Unreachable(what) | Carried::Refused(_, what) => format!("removing {module}: {what}"),
+                Carried::Waiting(what)
+                | Carried::Missing(what)
+                | Carried::Late(what)
+                | Carried::Unreachable(what)
+                | Carried::Refused(_, what) => format!("removing {module}: {what}"),
             },
         };
         let message = with(message, seen.stays());
         let progress = leaving(&object, PluginPhase::Deleting, &message);
         self.say(&object, &progress, Some((reason::DELETING, &message))).await?;
-        Ok(Again::After(SOON))
+        Ok(Again::After(patience(self.unchanged(&object.object_name(), progress))))
     }
 
     /// Lets the machines go, and tells what was left and why: nobody can ask the cluster afterwards.
@@ -83,7 +86,7 @@ impl AddOns {
         if let Some(message) = seen.stays() {
             told(false, "VolumesRetained", message);
         }
-        self.forget(&object_name, &cluster.object_name());
+        self.forget_cluster(&object_name, &cluster.object_name());
         Ok(Again::OnChange)
     }
 
@@ -98,9 +101,7 @@ impl AddOns {
             began: cluster.metadata.deletion_timestamp.as_ref().map_or_else(now, |it| it.0.as_second() as f64),
             now: now(),
             timeout: std::time::Duration::from(object.spec.deletion.timeout).as_secs_f64(),
-            forced: [&object.metadata, &cluster.metadata]
-                .iter()
-                .any(|it| it.annotations.as_ref().is_some_and(|it| it.contains_key(names::FORCE_DELETE_ANNOTATION))),
+            forced: is_forced(object, cluster),
             initialized: self.was_initialized(object, cluster),
             api,
             load_balanced: vec![],
@@ -111,9 +112,16 @@ impl AddOns {
             unreadable: None,
         };
         let Some(workload) = workload.filter(|_| !seen.forced) else { return seen };
-        if let Err(error) = look_around(workload, object, &mut seen).await {
-            seen.api = Api::Unreachable(error.to_string());
-            return seen;
+        match tokio::time::timeout(ENOUGH, look_around(workload, object, &mut seen)).await {
+            Ok(Ok(())) => (),
+            Ok(Err(error)) => {
+                seen.api = Api::Unreachable(error.to_string());
+                return seen;
+            }
+            Err(_) => {
+                seen.api = Api::Unreachable(format!("what is in the cluster could not be read in {} s", ENOUGH.as_secs()));
+                return seen;
+            }
         }
         if seen.load_balanced.is_empty() && seen.bindings.is_empty() {
             seen.load_balancers = self.load_balancers_of(cluster).await;
@@ -135,7 +143,7 @@ impl AddOns {
         let Some((region, vpc_id)) = place else { return LoadBalancers::Left(vec![]) };
         match region.load_balancers_of(&cluster.name_any(), &vpc_id).await {
             Ok(left) => LoadBalancers::Left(left),
-            Err(it) if it.who == Who::Administrator => LoadBalancers::Denied(format!("{}: {}", it.code, it.message)),
+            Err(it) if it.is_forbidden() => LoadBalancers::Denied(format!("{}: {}", it.code, it.message)),
             Err(it) => LoadBalancers::Unknown(format!("{}: {}", it.code, it.message)),
         }
     }
@@ -156,28 +164,37 @@ async fn look_around(workload: &WorkloadCluster, object: &Known<ClusterPlugin>, 
     Ok(())
 }
 
-/// Asks for deletions; what is refused now is asked for again at the next look.
-async fn delete(workload: &WorkloadCluster, objects: &[ObjectRef]) {
-    for object in objects {
-        match workload.delete(object).await {
-            Ok(_) => (),
-            // Each further request would take as long to be given up.
-            Err(error @ WorkloadError::Unreachable(_)) => return tracing::info!(%error, "could not be deleted yet"),
-            Err(error) => tracing::info!(%error, "could not be deleted yet"),
+/// Asks for deletions; what is refused now is asked for again at the next look. Says what was refused first.
+async fn delete(workload: &WorkloadCluster, objects: &[ObjectRef]) -> Option<String> {
+    let mut refused = None;
+    let until = Instant::now() + ENOUGH;
+    for object in objects.iter().take_while(|_| Instant::now() < until) {
+        let Err(error) = workload.delete(object).await else { continue };
+        tracing::info!(%error, "could not be deleted yet");
+        refused.get_or_insert_with(|| error.to_string());
+        // Each further request would take as long to be given up.
+        if matches!(error, WorkloadError::Unreachable(_)) {
+            break;
         }
     }
+    refused
 }
 
 /// First what would make Pods again, then the Pods, then their claims. When the first cannot be done, nothing is deleted: a new claim would
-/// be a new volume.
-async fn delete_volumes(workload: &WorkloadCluster, work: &VolumeWork) {
+/// be a new volume. Says what was refused first.
+async fn delete_volumes(workload: &WorkloadCluster, work: &VolumeWork) -> Option<String> {
     for (object, patch) in &work.stop {
         if let Err(error) = workload.merge(object, patch).await {
             tracing::info!(%error, "could not be stopped yet");
-            return;
+            return Some(error.to_string());
         }
     }
-    delete(workload, &work.delete).await;
+    delete(workload, &work.delete).await
+}
+
+fn is_forced(object: &Known<ClusterPlugin>, cluster: &Known<Cluster>) -> bool {
+    let annotated = |it: &ObjectMeta| it.annotations.as_ref().is_some_and(|it| it.contains_key(names::FORCE_DELETE_ANNOTATION));
+    annotated(&object.metadata) || annotated(&cluster.metadata)
 }
 
 fn with(message: String, more: Option<String>) -> String {

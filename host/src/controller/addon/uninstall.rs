@@ -107,7 +107,8 @@ impl AddOns {
                 Leftover::InUse(what) => (PluginPhase::Failed, reason::IN_USE, what),
                 Leftover::Remove => match self.take_out(object, workload, inventory).await {
                     Carried::Out => continue,
-                    Carried::Waiting(what) => (PluginPhase::Deleting, reason::DELETING, what),
+                    Carried::Waiting(what) | Carried::Missing(what) => (PluginPhase::Deleting, reason::DELETING, what),
+                    Carried::Late(what) => (PluginPhase::Deleting, reason::WAIT_TIMED_OUT, what),
                     Carried::Unreachable(what) => (PluginPhase::Deleting, reason::UNREACHABLE, what),
                     Carried::Refused(reason, what) => (PluginPhase::Failed, reason, what),
                 },
