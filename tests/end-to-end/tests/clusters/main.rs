@@ -1,10 +1,11 @@
-//! Real clusters on one bed: real cloud-init, kubeadm, etcd, API servers, Cluster API and cloud controller manager. Three chains run side
-//! by side on it, each on a cluster of its own. Nothing here looks into the operator: everything is asked of the APIs that users have.
+//! Real clusters on one bed: real cloud-init, kubeadm, etcd, API servers, Cluster API and cloud controller manager. Chains run side by
+//! side on it, each on clusters of its own. Nothing here looks into the operator: everything is asked of the APIs that users have.
 
 mod add_ons;
 mod certificate;
 mod file_system;
 mod leaving;
+mod own_network;
 mod trust;
 
 use std::collections::BTreeSet;
@@ -16,10 +17,16 @@ use sandbox::{Bed, Options};
 #[tokio::test(flavor = "multi_thread")]
 async fn clusters_are_made_changed_repaired_and_removed_without_a_trace() -> Result<()> {
     let bed = Bed::up(Options { name: "clusters".into(), ..Options::default() }).await?;
-    let (one, three, full) = tokio::join!(one_control_plane(&bed), three_control_planes(&bed), add_ons::all_add_ons(&bed));
+    let (one, three, full, own_network) = tokio::join!(
+        one_control_plane(&bed),
+        three_control_planes(&bed),
+        add_ons::all_add_ons(&bed),
+        own_network::a_network_that_a_user_brought_stays_as_it_is(&bed)
+    );
     one?;
     three?;
     full?;
+    own_network?;
     wait_until_account_is_empty(&bed).await
 }
 
