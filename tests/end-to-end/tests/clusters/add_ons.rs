@@ -41,6 +41,27 @@ pub async fn without_roles(bed: &Bed, cluster: &Cluster) -> Result<()> {
     Ok(())
 }
 
+/// A workload of an add-on that somebody deletes is back after the next look.
+pub async fn what_is_deleted_by_hand_is_applied_again(bed: &Bed, cluster: &Cluster) -> Result<()> {
+    let workload = bed.workload(&cluster.namespace, &cluster.name).await?;
+    let deleted = ["daemonset/efs-csi-node", "deployment/ebs-csi-controller"];
+    for object in deleted {
+        workload.kubectl(&["delete", object, "--namespace", "kube-system", "--wait=true"]).await?;
+    }
+    // The next look of a settled ClusterPlugin may be minutes away; a change of it brings one at once.
+    cluster.patch(bed, "clusterplugin", &cluster.name, r#"{"spec":{"deletion":{"timeout":"16m"}}}"#).await?;
+    bed.wait_for("what was deleted to be back", MOMENT, async || {
+        for object in deleted {
+            workload.kubectl(&["get", object, "--namespace", "kube-system"]).await?;
+        }
+        Ok(())
+    })
+    .await?;
+    running(bed, cluster, 5).await?;
+    passed("workloads of add-ons that are deleted by hand are applied again");
+    Ok(())
+}
+
 async fn a_wrong_trust_policy_holds_one_slot(bed: &Bed, cluster: &Cluster) -> Result<()> {
     bed.wait_for("ingress to be ready and storage to be held", BOOT, async || {
         let object = plugin(bed, cluster).await?;

@@ -40,6 +40,7 @@ async fn one_control_plane(bed: &Bed) -> Result<()> {
     an_instance_that_is_gone_fails_its_machine_and_is_replaced(bed, &cluster).await?;
     a_paused_cluster_is_left_alone(bed, &cluster).await?;
     add_ons::without_roles(bed, &cluster).await?;
+    add_ons::what_is_deleted_by_hand_is_applied_again(bed, &cluster).await?;
     leaving::networking_is_not_switched(bed, &cluster).await?;
     leaving::a_deleted_cluster_plugin_takes_what_may_go(bed, &cluster).await?;
     a_load_balancer_of_a_service_is_gone_before_any_machine_is(bed, &cluster).await
