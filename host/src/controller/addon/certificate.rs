@@ -42,8 +42,8 @@ impl Authority {
         STANDARD.encode(&self.bundle)
     }
 
-    /// The authority of an add-on; made if there is none, or if it ends before what it would sign. `force`: fields of its Secret that
-    /// somebody else set are taken over.
+    /// The authority of an add-on; made if there is none, or if it ends before what it would sign. `force`: a Secret that
+    /// somebody else made in its place is taken over.
     ///
     /// # Errors
     /// The cluster's API did not answer or refused, or the Secret is somebody else's.
@@ -68,12 +68,12 @@ impl Authority {
         let bundle = held.map_or_else(|| certificate.clone(), |held| format!("{certificate}{}", held.certificate));
         let digest = digest(&certificate);
         let record = record(AUTHORITY_LIFETIME, Vec::new(), &digest, &digest);
-        cluster.apply(&object(&secret, &certificate, &key, &bundle, &record)?, manager, force).await?;
+        cluster.apply(&object(&secret, &certificate, &key, &bundle, &record)?, manager, force || is_ours(live.as_ref())).await?;
         Ok(Authority { name: common_name(module), key, digest, bundle })
     }
 
-    /// Sees to it that the Secret holds a certificate of this authority that is good for some time. `force`: fields of the Secret that
-    /// somebody else set are taken over.
+    /// Sees to it that the Secret holds a certificate of this authority that is good for some time. `force`: a Secret
+    /// that somebody else made in its place is taken over.
     ///
     /// # Errors
     /// The cluster's API did not answer or refused, or the Secret is somebody else's.
@@ -101,7 +101,7 @@ impl Authority {
         params.use_authority_key_identifier_extension = true;
         let certificate = params.signed_by(&key, &self.issuer())?.pem();
         let record = record(LIFETIME, spec.dns_names.clone(), &digest(&certificate), &self.digest);
-        cluster.apply(&object(&secret, &certificate, &key, &self.bundle, &record)?, manager, force).await?;
+        cluster.apply(&object(&secret, &certificate, &key, &self.bundle, &record)?, manager, force || is_ours(live.as_ref())).await?;
         tracing::info!(secret = %secret, why, "made a certificate");
         Ok(())
     }
@@ -135,6 +135,11 @@ impl Held {
             bundle: text("ca.crt")?,
         })
     }
+}
+
+/// Whether this program made the Secret, whoever has changed it since.
+fn is_ours(secret: Option<&Value>) -> bool {
+    secret.is_some_and(|it| it["metadata"]["annotations"][CERTIFICATE_ANNOTATION].is_string())
 }
 
 fn secret(namespace: &str, name: &str) -> ObjectRef {
