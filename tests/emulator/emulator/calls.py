@@ -35,6 +35,7 @@ def record(request: AwsRequest, status: int, code: str | None, fault: str | None
             "write": request.write,
             "caller": request.caller,
             "region": request.region,
+            "resources": request.resources,
             "fault": fault,
         }
         _calls.append(entry)

@@ -25,6 +25,8 @@ _TARGETS = {
     "ResourceGroupsTaggingAPI_20170126": "tagging",
     "AmazonSSM": "ssm",
 }
+#: Parameters that say which resources an action is about; the others may hold secrets.
+_NAMING = re.compile(r"(Id|Name|Arn)s?(\.(member\.)?\d+)?$")
 _UNSIGNED = {"AssumeRoleWithWebIdentity": "sts", "AssumeRoleWithSAML": "sts"}
 #: Services that speak REST: protocol here, and name of the API model.
 _REST = {"s3": ("rest", "s3"), "elasticfilesystem": ("rest-json", "efs")}
@@ -49,6 +51,12 @@ class AwsRequest:
     def write(self) -> bool:
         """Whether the action changes anything."""
         return not self.action.startswith((*_READS, "GET ", "HEAD "))
+
+    @property
+    def resources(self) -> list[str]:
+        """Ids, names and ARNs that the request names."""
+        named = (value for name, value in self.parameters.items() if _NAMING.search(name))
+        return [value for value in named if isinstance(value, str)]
 
 
 def parse(method: str, path: str, query: str, headers: dict[str, str], body: bytes) -> AwsRequest:

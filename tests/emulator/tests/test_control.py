@@ -32,6 +32,8 @@ def test_calls_are_logged_with_answer_and_caller(aws, control):
     ]
     assert all(one["caller"] == "tester/session" and one["region"] == "us-east-1" for one in answer["calls"])
     assert all(begun - 1 <= one["time"] <= time.time() + 1 for one in answer["calls"])
+    named = [one["resources"] for one in answer["calls"]]
+    assert named == [[], ["vpc-00000000000000000"], [], [], ["none"], ["s"]]
     assert [one["sequence"] for one in answer["calls"]] == list(range(start + 1, start + 7))
     assert control(f"calls?since={answer['next']}")["calls"] == []
 

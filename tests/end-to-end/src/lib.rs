@@ -136,6 +136,16 @@ impl Cluster {
         let alive = world.instances.into_iter().filter(|it| matches!(it.state.as_str(), "pending" | "running"));
         Ok(alive.filter(|it| it.tags.contains_key(&tag)).map(|it| it.id).collect())
     }
+
+    /// Names of the classic load balancers in this cluster's VPC, and ARNs of the others.
+    pub async fn load_balancers(&self, bed: &Bed) -> Result<Vec<String>> {
+        let vpc = self.object(bed, "awscluster", &self.name).await?["status"]["networkStatus"]["vpc"]["id"].clone();
+        let classic = bed.aws(&["elb", "describe-load-balancers"]).await?["LoadBalancerDescriptions"].take();
+        let other = bed.aws(&["elbv2", "describe-load-balancers"]).await?["LoadBalancers"].take();
+        let classic = classic.as_array().into_iter().flatten().filter(|it| it["VPCId"] == vpc).map(|it| &it["LoadBalancerName"]);
+        let other = other.as_array().into_iter().flatten().filter(|it| it["VpcId"] == vpc).map(|it| &it["LoadBalancerArn"]);
+        Ok(classic.chain(other).filter_map(Value::as_str).map(str::to_owned).collect())
+    }
 }
 
 /// Status of a condition, `""` when it is not there.

@@ -182,6 +182,15 @@ pub struct Call {
     /// Access key id or role session of the caller.
     pub caller: Option<String>,
     pub region: Option<String>,
+    /// Ids, names and ARNs that the request names.
+    pub resources: Vec<String>,
+}
+
+impl Call {
+    /// Whether this did `action` to one of `resources`: beds have several clusters, and each has calls of its own.
+    pub fn did(&self, action: &str, resources: &[String]) -> bool {
+        self.action == action && self.status == Some(200) && self.resources.iter().any(|it| resources.contains(it))
+    }
 }
 
 /// A fault the emulator shall make; `None` matches everything.

@@ -227,11 +227,12 @@ async fn is_ready(bed: &Bed, cluster: &Cluster) -> Result<()> {
 }
 
 async fn the_cluster_goes(bed: &Bed, cluster: &Cluster, file_system: &str) -> Result<()> {
+    let load_balancers = cluster.load_balancers(bed).await?;
     let from = bed.emulator().calls(0).await?.next;
     cluster.ask_for_deletion(bed).await?;
     bed.wait_for("the middle of removing what has load balancers", MOMENT, async || {
         let calls = bed.emulator().calls(from).await?.calls;
-        ensure!(calls.iter().any(|it| it.action == "DeleteLoadBalancer" && it.status == Some(200)), "no load balancer is deleted yet");
+        ensure!(calls.iter().any(|it| it.did("DeleteLoadBalancer", &load_balancers)), "no load balancer is deleted yet");
         Ok(())
     })
     .await?;

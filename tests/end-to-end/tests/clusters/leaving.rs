@@ -90,11 +90,11 @@ pub async fn a_cluster_with_a_dead_api_server_is_deleted(bed: &Bed, cluster: &Cl
         Ok(())
     })
     .await?;
-    let workers = cluster.instances(bed).await?.len();
-    ensure!(workers == cluster.workers, "{workers} instances are alive while the timeout runs, {} workers wanted", cluster.workers);
+    let workers = cluster.instances(bed).await?;
+    ensure!(workers.len() == cluster.workers, "{workers:?} are alive while the timeout runs, {} workers wanted", cluster.workers);
     bed.wait_for("the middle of deletion", BOOT, async || {
         let calls = bed.emulator().calls(from).await?.calls;
-        ensure!(calls.iter().any(|it| it.action == "TerminateInstances" && it.status == Some(200)), "nothing is terminated yet");
+        ensure!(calls.iter().any(|it| it.did("TerminateInstances", &workers)), "nothing is terminated yet");
         Ok(())
     })
     .await?;

@@ -84,6 +84,7 @@ mod tests {
             write,
             caller: Some(caller.to_owned()),
             region: None,
+            resources: Vec::new(),
         };
         let calls = [call("operator", "CreateVpc", true), call("operator", "DescribeVpcs", false), call("else", "DescribeVpcs", false)];
         let expected = [
