@@ -175,10 +175,24 @@ pub fn decide(input: &Input<'_>) -> Decision {
     with_given.ids.extend(layout.given());
     let mut plan = ask(input, &desired, &observed, &with_given, None);
     egress::wait(input, &layout, &mut plan);
+    name_load_balancer(input.aws_cluster, &observed, &mut plan);
     let record = record.before(&plan, input.now, input.snapshot.since);
     let nat_gateways_of = egress::of_vpc(input.aws_cluster, &layout).map(str::to_owned).into_iter().collect();
     let interest = Interest { nat_gateways_of, ..interest(input, &plan) };
     Decision { interest, plan, record, observed, desired, invalid: None, finished: false }
+}
+
+/// Of a load balancer of somebody else's that the user named in the spec, the field is said.
+fn name_load_balancer(aws_cluster: &AWSCluster, observed: &Observed, plan: &mut Plan) {
+    let key = LoadBalancer::key(see::API_SERVER);
+    let name = aws_cluster.spec.control_plane_load_balancer.name.as_ref().filter(|it| !it.is_empty());
+    let (Some(name), Some(Owner::OtherDriver(whose))) = (name, observed.get(&key).map(|it| &it.owner)) else { return };
+    for (_, reason) in plan.blocked.iter_mut().filter(|(it, _)| *it == key) {
+        *reason = format!(
+            "spec.controlPlaneLoadBalancer.name: {name} has its place and belongs to {whose}; using an existing load balancer is not \
+             supported: create the cluster again with another name, or with loadBalancerType: disabled and spec.controlPlaneEndpoint"
+        );
+    }
 }
 
 fn ask(input: &Input<'_>, desired: &Desired, observed: &Observed, record: &Record, stopped: Option<Timestamp>) -> Plan {

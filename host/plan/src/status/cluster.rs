@@ -87,7 +87,7 @@ fn ready(it: &Cluster<'_>) -> Said<'static> {
     if let Some(it) = it.problem {
         return problem(it);
     }
-    match (deleting, lacking_of(it, |_| true)) {
+    match (deleting, lacking(&it.decision.plan, it.outcomes, |_| true)) {
         (true, _) if !it.input.machines.is_empty() => Said::no(reason::WAITING_FOR_MACHINES, text(&it.decision.plan)),
         (true, None) => Said::no(if it.decision.finished { reason::DELETED } else { reason::DELETING }, ""),
         (true, Some(said)) if [reason::CREATING, reason::NOT_READY].contains(&said.reason) => Said { reason: reason::DELETING, ..said },
@@ -113,28 +113,6 @@ fn endpoint(it: &Cluster<'_>) -> Said<'static> {
     }
 }
 
-/// Why some keys are not as they should be. Of a load balancer that the user named, the field is said.
-fn lacking_of(it: &Cluster<'_>, concerns: impl Fn(&Key) -> bool) -> Option<Said<'static>> {
-    let mut said = lacking(&it.decision.plan, it.outcomes, concerns)?;
-    if let Some((general, particular)) = about_name(it) {
-        said.message = said.message.replace(general, &particular);
-    }
-    Some(said)
-}
-
-/// What the plan says of a load balancer of somebody else's, and what to say instead when the user named it in the spec.
-fn about_name<'a>(it: &'a Cluster<'_>) -> Option<(&'a str, String)> {
-    let key = LoadBalancer::key(API_SERVER);
-    let name = it.input.aws_cluster.spec.control_plane_load_balancer.name.as_ref().filter(|it| !it.is_empty())?;
-    it.decision.observed.get(&key).filter(|seen| matches!(seen.owner, Owner::OtherDriver(_)))?;
-    let (_, general) = it.decision.plan.blocked.iter().find(|(other, _)| *other == key)?;
-    let text = format!(
-        "spec.controlPlaneLoadBalancer.name: a load balancer {name} exists and is not this cluster's; using an existing load balancer is \
-         not supported: create the cluster again with another name, or with loadBalancerType: disabled and spec.controlPlaneEndpoint"
-    );
-    Some((general.as_str(), text))
-}
-
 fn areas(it: &Cluster<'_>) -> Vec<(&'static str, Said<'static>)> {
     let known: BTreeSet<Kind> = it.decision.desired.keys().chain(it.decision.observed.keys()).map(|key| key.kind).collect();
     let mut res = Vec::new();
@@ -144,7 +122,7 @@ fn areas(it: &Cluster<'_>) -> Vec<(&'static str, Said<'static>)> {
         }
         let concerns = |key: &Key| kinds.contains(&key.kind);
         let there = it.decision.observed.keys().any(concerns);
-        let said = match lacking_of(it, concerns) {
+        let said = match lacking(&it.decision.plan, it.outcomes, concerns) {
             Some(said) => said,
             None if deleting(it.input.aws_cluster) && !there => Said::no(reason::DELETED, ""),
             None if name == CLUSTER_SECURITY_GROUPS_READY => {

@@ -7,7 +7,7 @@ use crate::world::driver::Fleet;
 use crate::world::{Faults, World};
 use crds::conditions::READY;
 use crds::names::ROLE_TAG;
-use plan::{FoundInternetGateway, FoundSubnet, FoundVpc, Part, Read, Record, State, Tags, cluster, status};
+use plan::{FoundInternetGateway, FoundSubnet, FoundVpc, Part, Read, State, Tags};
 use serde_json::{Value, json};
 
 const VPC: &str = "vpc-user";
@@ -67,18 +67,7 @@ fn subnet_of(world: &World, machine: &str) -> String {
 fn said(fleet: &Fleet, world: &mut World) -> crds::AWSClusterStatus {
     let snapshot = fleet.snapshot(world);
     let decision = fleet.decide_with(world, &snapshot);
-    let record = Record::of_cluster(&fleet.aws_cluster).expect("a record");
-    let input = cluster::Input {
-        cluster: &fleet.cluster,
-        aws_cluster: &fleet.aws_cluster,
-        machines: &[],
-        rules: None,
-        snapshot: &snapshot,
-        record: &record,
-        now: world.now,
-        random: "0",
-    };
-    status::cluster(&status::Cluster { input: &input, decision: &decision, outcomes: &[], problem: None, resolves: None, issuer: None })
+    fleet.said(world.now, &snapshot, &decision, &[], None)
 }
 
 /// Zones that are offered to machines.

@@ -5,26 +5,14 @@ use crate::world::{Faults, START, World};
 use crds::conditions::{READY, reason};
 use expect_test::{Expect, expect};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
-use plan::{Answers, Key, Outcome, Problem, Record, Snapshot, Who, cluster, machine, status};
+use plan::{Answers, Key, Outcome, Problem, Record, Snapshot, Who, machine, status};
 use serde_json::json;
 
 /// The status of a cluster after a decision, with how actions ended.
 fn said(fleet: &Fleet, world: &mut World, outcomes: &[(Key, Outcome)], problem: Option<&Problem>) -> crds::AWSClusterStatus {
     let snapshot = fleet.snapshot(world);
     let decision = fleet.decide_with(world, &snapshot);
-    let record = Record::of_cluster(&fleet.aws_cluster).expect("a record");
-    let machines: Vec<String> = fleet.machines.keys().cloned().collect();
-    let input = cluster::Input {
-        cluster: &fleet.cluster,
-        aws_cluster: &fleet.aws_cluster,
-        machines: &machines,
-        rules: None,
-        snapshot: &snapshot,
-        record: &record,
-        now: world.now,
-        random: "0",
-    };
-    status::cluster(&status::Cluster { input: &input, decision: &decision, outcomes, problem, resolves: None, issuer: None })
+    fleet.said(world.now, &snapshot, &decision, outcomes, problem)
 }
 
 fn text(conditions: &[Condition]) -> String {
@@ -255,18 +243,7 @@ fn a_failing_sweep_is_said_and_forgets_nothing() {
 /// What is said of a snapshot.
 fn said_of(fleet: &Fleet, world: &World, snapshot: &Snapshot, problem: Option<&Problem>) -> crds::AWSClusterStatus {
     let decision = fleet.decide_with(&mut World::new(1, Faults::default()), snapshot);
-    let record = Record::of_cluster(&fleet.aws_cluster).expect("a record");
-    let input = cluster::Input {
-        cluster: &fleet.cluster,
-        aws_cluster: &fleet.aws_cluster,
-        machines: &[],
-        rules: None,
-        snapshot,
-        record: &record,
-        now: world.now,
-        random: "0",
-    };
-    status::cluster(&status::Cluster { input: &input, decision: &decision, outcomes: &[], problem, resolves: None, issuer: None })
+    fleet.said(world.now, snapshot, &decision, &[], problem)
 }
 
 #[test]
@@ -305,7 +282,7 @@ fn a_load_balancer_of_somebody_elses_is_said_with_the_field_when_that_names_it()
     expect![[r#"
         load-balancer/apiserver: prod-apiserver has its place and belongs to somebody else (a load balancer named "prod-apiserver" in vpc-0001); rename or remove one of the two"#]].assert_eq(&message(json!({})));
     expect![[r#"
-        load-balancer/apiserver: spec.controlPlaneLoadBalancer.name: a load balancer prod-apiserver exists and is not this cluster's; using an existing load balancer is not supported: create the cluster again with another name, or with loadBalancerType: disabled and spec.controlPlaneEndpoint"#]].assert_eq(&message(json!({"controlPlaneLoadBalancer": {"name": "prod-apiserver"}})));
+        load-balancer/apiserver: spec.controlPlaneLoadBalancer.name: prod-apiserver has its place and belongs to somebody else (a load balancer named "prod-apiserver" in vpc-0001); using an existing load balancer is not supported: create the cluster again with another name, or with loadBalancerType: disabled and spec.controlPlaneEndpoint"#]].assert_eq(&message(json!({"controlPlaneLoadBalancer": {"name": "prod-apiserver"}})));
 }
 
 #[test]

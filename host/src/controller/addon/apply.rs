@@ -4,7 +4,7 @@
 use plan::addon::{ObjectRef, Recreate, recreate};
 use serde_json::Value;
 
-use super::carry_out::{Carried, Manner, carried};
+use super::carry_out::{Carried, Manner, carried, waiting};
 use crate::workload::{Dependents, WorkloadCluster, WorkloadError};
 
 /// Applies `object`, once more if it had to be deleted before.
@@ -15,7 +15,7 @@ pub(super) async fn apply(cluster: &WorkloadCluster, object: &Value, manner: &Ma
             let refused = WorkloadError::Refused { code: 422, object: reference.clone(), message, fields: fields.clone() };
             let Some(live) = cluster.get(&reference).await.map_err(carried)? else { return Err(carried(refused)) };
             if live.pointer("/metadata/deletionTimestamp").is_some() {
-                return Err(Carried::Waiting(format!("{reference} is being deleted, and is made anew then")));
+                return Err(waiting(&format!("{reference} is being deleted, and is made anew then")));
             }
             match recreate(object, &live, manner.field_manager, &fields) {
                 Recreate::No => Err(carried(refused)),
@@ -33,17 +33,17 @@ async fn anew(cluster: &WorkloadCluster, object: &Value, reference: &ObjectRef, 
         "Deployment" | "DaemonSet" | "Job" => Dependents::First,
         _ => Dependents::Later,
     };
-    let waiting = || Carried::Waiting(format!("{reference} is being deleted, and is made anew then"));
+    let being_deleted = || waiting(&format!("{reference} is being deleted, and is made anew then"));
     let uid = live.pointer("/metadata/uid").and_then(Value::as_str);
     tracing::info!(object = %reference, "cannot be changed in place: deleting it to make it anew");
     match cluster.delete_exactly(reference, uid, dependents).await {
         // It was made anew by somebody else in between: the next look sees what it is now.
-        Err(WorkloadError::Conflict { .. }) => return Err(waiting()),
+        Err(WorkloadError::Conflict { .. }) => return Err(being_deleted()),
         other => drop(other.map_err(carried)?),
     }
     // Without dependents and finalizers it is gone by now, whatever the answer looked like.
     match cluster.get(reference).await.map_err(carried)? {
-        Some(_) => Err(waiting()),
+        Some(_) => Err(being_deleted()),
         None => cluster.apply(object, manner.field_manager, manner.force).await.map_err(carried),
     }
 }

@@ -20,15 +20,39 @@ pub enum Carried {
     /// All are done.
     Out,
     /// These are not, and nobody has to act.
-    Waiting(String),
-    /// The same, and some of what is awaited is not there at all.
-    Missing(String),
-    /// The same, and it takes longer than it should.
-    Late(String),
+    Waiting(Awaited),
     /// The API server does not answer: there is no use in asking it for more now.
     Unreachable(String),
     /// Somebody has to act: a reason for a condition, and what to do.
     Refused(&'static str, String),
+}
+
+/// What steps wait for.
+#[derive(Debug, Default, PartialEq)]
+pub struct Awaited {
+    pub what: String,
+    /// Some of it is not there at all.
+    pub missing: bool,
+    /// Some of it takes longer than it should.
+    pub late: bool,
+}
+
+impl Awaited {
+    /// Both; what is said twice is said once.
+    fn and(mut self, other: Self) -> Self {
+        let known = self.what.split("; ").any(|it| it == other.what);
+        if !known {
+            let separator = if self.what.is_empty() { "" } else { "; " };
+            self.what = format!("{}{separator}{}", self.what, other.what);
+        }
+        Self { what: self.what, missing: self.missing || other.missing, late: self.late || other.late }
+    }
+}
+
+impl From<&str> for Awaited {
+    fn from(what: &str) -> Self {
+        Self { what: what.to_owned(), ..Self::default() }
+    }
 }
 
 /// In whose name, and how, objects are applied.
@@ -49,37 +73,19 @@ pub struct Manner<'a> {
 
 /// Carries out what can be carried out of `steps` now; `done` grows as they are.
 pub async fn carry_out(cluster: &WorkloadCluster, steps: &[Step], done: &mut BTreeSet<String>, manner: &Manner<'_>) -> Carried {
-    let mut waiting = Vec::new();
-    let (mut missing, mut late);
     loop {
         let before = done.len();
-        waiting.clear();
-        (missing, late) = (false, false);
+        let mut waiting: Option<Awaited> = None;
         for step in addon::runnable(steps, done) {
             match one(cluster, step, manner).await {
                 Ok(()) => drop(done.insert(step.id.clone())),
-                Err(Carried::Waiting(what)) => waiting.push(what),
-                Err(Carried::Missing(what)) => {
-                    missing = true;
-                    waiting.push(what);
-                }
-                Err(Carried::Late(what)) => {
-                    late = true;
-                    waiting.push(what);
-                }
+                Err(Carried::Waiting(it)) => waiting = Some(waiting.unwrap_or_default().and(it)),
                 Err(other) => return other,
             }
         }
         if done.len() == before {
-            break;
+            return waiting.map_or(Carried::Out, Carried::Waiting);
         }
-    }
-    waiting.dedup();
-    match (waiting.is_empty(), missing, late) {
-        (true, ..) => Carried::Out,
-        (false, true, _) => Carried::Missing(waiting.join("; ")),
-        (false, false, true) => Carried::Late(waiting.join("; ")),
-        (false, false, false) => Carried::Waiting(waiting.join("; ")),
     }
 }
 
@@ -121,30 +127,33 @@ async fn one(cluster: &WorkloadCluster, step: &Step, manner: &Manner<'_>) -> Res
                 return Ok(());
             };
             let patience = Duration::from_secs(spec.timeout_seconds.into());
-            Err(match (manner.late.waits(&step.id, patience), live.is_none()) {
-                (_, true) => Carried::Missing(what),
-                (true, false) => Carried::Late(format!("{what}, for more than {} s", patience.as_secs())),
-                (false, false) => Carried::Waiting(what),
-            })
+            let late = manner.late.waits(&step.id, patience);
+            let what = if late { format!("{what}, for more than {} s", patience.as_secs()) } else { what };
+            Err(Carried::Waiting(Awaited { what, missing: live.is_none(), late }))
         }
         StepSpec::Delete(spec) => {
             let object = ObjectRef { api_version: spec.api_version, kind: spec.kind, namespace: spec.namespace, name: spec.name };
             match cluster.delete(&object).await.map_err(carried)? {
-                false if spec.wait => Err(Carried::Waiting(format!("{object} is being deleted"))),
+                false if spec.wait => Err(waiting(&format!("{object} is being deleted"))),
                 _ => Ok(()),
             }
         }
         StepSpec::SecurityGroupRule(_) if manner.rules_are_there => Ok(()),
-        StepSpec::SecurityGroupRule(_) => Err(Carried::Waiting("security-group rules are being made".into())),
+        StepSpec::SecurityGroupRule(_) => Err(waiting("security-group rules are being made")),
         StepSpec::IamRole(_) | StepSpec::EfsFileSystem(_) => match check::refusal(manner.findings, &step.id) {
             Some((reason, message)) => Err(Carried::Refused(reason, message)),
             None => Ok(()),
         },
         StepSpec::Certificate(spec) => match manner.authority {
             Some(authority) => authority.certify(cluster, &spec, manner.field_manager, manner.force).await.map_err(uncertified),
-            None => Err(Carried::Waiting("for an authority of certificates".into())),
+            None => Err(waiting("for an authority of certificates")),
         },
     }
+}
+
+/// Neither missing nor late.
+pub(super) fn waiting(what: &str) -> Carried {
+    Carried::Waiting(what.into())
 }
 
 fn slow() -> Carried {
@@ -160,7 +169,7 @@ pub(super) fn carried(error: WorkloadError) -> Carried {
         WorkloadError::Kubeconfig(_) | WorkloadError::NotAllowed(_) | WorkloadError::Unreachable(_) => {
             Carried::Unreachable(error.to_string())
         }
-        WorkloadError::UnknownKind { .. } | WorkloadError::Refused { .. } => Carried::Waiting(error.to_string()),
+        WorkloadError::UnknownKind { .. } | WorkloadError::Refused { .. } => waiting(&error.to_string()),
     }
 }
 
@@ -168,5 +177,18 @@ pub(super) fn uncertified(error: CertificateError) -> Carried {
     match error {
         CertificateError::Workload(error) => carried(error),
         other => Carried::Refused("CertificateFailed", other.to_string()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_missing_is_told_to_be_late_too() {
+        let missing = Awaited { what: "DaemonSet a is not there, for more than 60 s".into(), missing: true, late: true };
+        let all = Awaited::from("b is not ready").and(missing).and("b is not ready".into());
+        let what = "b is not ready; DaemonSet a is not there, for more than 60 s".to_owned();
+        assert_eq!(all, Awaited { what, missing: true, late: true });
     }
 }

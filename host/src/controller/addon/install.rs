@@ -16,7 +16,7 @@ use plan::grant;
 use tokio::time::Instant;
 
 use super::ask::{Answer, Told, Verdict, World};
-use super::carry_out::{Carried, Manner, carried, carry_out, uncertified};
+use super::carry_out::{Awaited, Carried, Manner, carried, carry_out, uncertified};
 use super::certificate::Authority;
 use super::check::{self, Findings};
 use super::uninstall::Records;
@@ -185,8 +185,8 @@ impl AddOns {
                 let warnings: Vec<String> = warnings.iter().cloned().chain(check::warnings(findings)).collect();
                 at(PluginPhase::Running, reason::READY, warnings.join("; "))
             }
-            Carried::Waiting(what) | Carried::Missing(what) => at(phase, reason::CREATING, what),
-            Carried::Late(what) => at(phase, reason::WAIT_TIMED_OUT, what),
+            Carried::Waiting(it) if it.late => at(phase, reason::WAIT_TIMED_OUT, it.what),
+            Carried::Waiting(it) => at(phase, reason::CREATING, it.what),
             Carried::Unreachable(what) => at(phase, reason::UNREACHABLE, what),
             Carried::Refused(reason, what) => at(PluginPhase::Failed, reason, what),
         }
@@ -248,7 +248,7 @@ impl AddOns {
             until: it.until,
         };
         let mut carried_out = carry_out(workload, &plan.steps, &mut done, &manner).await;
-        if was_complete && let Carried::Missing(what) = &carried_out {
+        if was_complete && let Carried::Waiting(Awaited { what, missing: true, .. }) = &carried_out {
             tracing::info!(cluster_plugin = %object_name, module, what, "something installed is gone: applying everything again");
             done = BTreeSet::new();
             carried_out = carry_out(workload, &plan.steps, &mut done, &manner).await;

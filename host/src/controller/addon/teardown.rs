@@ -12,7 +12,7 @@ use kube::api::ObjectMeta;
 use plan::addon::{self, Api, LoadBalancers, ObjectRef, Teardown, TeardownSeen, VolumeWork, awaited, teardown};
 use tokio::time::Instant;
 
-use super::carry_out::Carried;
+use super::carry_out::{Awaited, Carried};
 use super::install::{cluster_state, patience};
 use super::leave::leaving;
 use super::{AddOns, ENOUGH, now, seen};
@@ -44,11 +44,9 @@ impl AddOns {
             (Teardown::DeleteVolumes, Some(workload)) => with(awaited(&seen), delete_volumes(workload, &seen.volumes).await),
             (Teardown::Remove(module), Some(workload)) => match self.remove(workload, &object, &module).await {
                 Carried::Out => format!("{module} is removed"),
-                Carried::Waiting(what)
-                | Carried::Missing(what)
-                | Carried::Late(what)
-                | Carried::Unreachable(what)
-                | Carried::Refused(_, what) => format!("removing {module}: {what}"),
+                Carried::Waiting(Awaited { what, .. }) | Carried::Unreachable(what) | Carried::Refused(_, what) => {
+                    format!("removing {module}: {what}")
+                }
             },
         };
         let message = with(message, seen.stays());

@@ -107,8 +107,8 @@ impl AddOns {
                 Leftover::InUse(what) => (PluginPhase::Failed, reason::IN_USE, what),
                 Leftover::Remove => match self.take_out(object, workload, inventory).await {
                     Carried::Out => continue,
-                    Carried::Waiting(what) | Carried::Missing(what) => (PluginPhase::Deleting, reason::DELETING, what),
-                    Carried::Late(what) => (PluginPhase::Deleting, reason::WAIT_TIMED_OUT, what),
+                    Carried::Waiting(it) if it.late => (PluginPhase::Deleting, reason::WAIT_TIMED_OUT, it.what),
+                    Carried::Waiting(it) => (PluginPhase::Deleting, reason::DELETING, it.what),
                     Carried::Unreachable(what) => (PluginPhase::Deleting, reason::UNREACHABLE, what),
                     Carried::Refused(reason, what) => (PluginPhase::Failed, reason, what),
                 },

@@ -124,6 +124,22 @@ impl Fleet {
         })
     }
 
+    /// What is said of a decision made with this snapshot.
+    pub fn said(
+        &self,
+        now: plan::Timestamp,
+        snapshot: &Snapshot,
+        decision: &cluster::Decision,
+        outcomes: &[(Key, Outcome)],
+        problem: Option<&Problem>,
+    ) -> crds::AWSClusterStatus {
+        let record = Record::of_cluster(&self.aws_cluster).expect("a record");
+        let machines: Vec<String> = self.machines.keys().cloned().collect();
+        let (cluster, aws_cluster) = (&self.cluster, &self.aws_cluster);
+        let input = cluster::Input { cluster, aws_cluster, machines: &machines, rules: None, snapshot, record: &record, now, random: "0" };
+        status::cluster(&status::Cluster { input: &input, decision, outcomes, problem, resolves: None, issuer: None })
+    }
+
     /// What is decided about a machine now.
     pub fn decide_machine(&self, world: &mut World, name: &str) -> machine::Decision {
         let snapshot = self.snapshot(world);
