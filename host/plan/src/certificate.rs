@@ -5,7 +5,6 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::Timestamp;
-use crate::contract::ApplySpec;
 
 const DAY: f64 = 24.0 * 3600.0;
 /// Seconds for which an authority is made.
@@ -57,8 +56,8 @@ fn is_ending(record: &Record, now: Timestamp) -> bool {
 }
 
 /// Puts the bundle of authorities, base64 of PEM, into every `clientConfig` of the objects that has none of its own.
-pub fn with_bundle(spec: &ApplySpec, bundle: &str) -> Vec<Value> {
-    let mut objects = spec.objects.clone();
+pub fn with_bundle(objects: &[Value], bundle: &str) -> Vec<Value> {
+    let mut objects = objects.to_vec();
     objects.iter_mut().for_each(|it| fill(it, bundle));
     objects
 }
@@ -120,8 +119,7 @@ mod tests {
     #[test]
     fn webhooks_are_given_the_bundle_and_other_objects_are_left_alone() {
         let webhooks = json!({"kind": "ValidatingWebhookConfiguration", "webhooks": [{"clientConfig": {"service": {}}}, {"clientConfig": {"caBundle": "own"}}]});
-        let spec = ApplySpec { objects: vec![webhooks, json!({"kind": "Service"})], prune: None, ca_bundle_from: Some("c".into()) };
-        let filled = with_bundle(&spec, "QQ==");
+        let filled = with_bundle(&[webhooks, json!({"kind": "Service"})], "QQ==");
         assert_eq!(filled[0]["webhooks"][0]["clientConfig"], json!({"service": {}, "caBundle": "QQ=="}));
         assert_eq!(filled[0]["webhooks"][1]["clientConfig"], json!({"caBundle": "own"}));
         assert_eq!(filled[1], json!({"kind": "Service"}));

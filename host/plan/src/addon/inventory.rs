@@ -78,7 +78,7 @@ pub fn plan_hash(plan: &AddOnPlan, bundle: &str) -> String {
 
 /// The objects that a plan applies, in its order.
 pub fn objects(steps: &[Step]) -> Vec<ObjectRef> {
-    applies(steps).flat_map(|it| it.objects.iter().filter_map(ObjectRef::of).collect::<Vec<_>>()).collect()
+    applies(steps).flat_map(|it| it.objects).filter_map(ObjectRef::of).collect()
 }
 
 /// The security-group rules that a plan asks for.
@@ -103,7 +103,7 @@ pub fn merged_rules(installed: Option<&Inventory>, plan: &AddOnPlan) -> Vec<Secu
     unique
 }
 
-fn applies(steps: &[Step]) -> impl Iterator<Item = ApplySpec> + '_ {
+fn applies(steps: &[Step]) -> impl Iterator<Item = ApplySpec<'_>> {
     steps.iter().filter_map(|it| match it.typed() {
         Ok(StepSpec::Apply(spec)) => Some(spec),
         _ => None,

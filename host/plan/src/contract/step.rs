@@ -4,13 +4,14 @@
 mod reference;
 
 use super::Step;
+use serde::de::IgnoredAny;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 /// What a [`Step`] asks for, once its `spec` was read by the rules of its `kind`.
 #[derive(Clone, Debug, PartialEq)]
-pub enum StepSpec {
-    Apply(ApplySpec),
+pub enum StepSpec<'a> {
+    Apply(ApplySpec<'a>),
     Wait(WaitSpec),
     Delete(DeleteSpec),
     SecurityGroupRule(SecurityGroupRuleSpec),
@@ -35,9 +36,9 @@ impl Step {
     ///
     /// # Errors
     /// The kind is not of this contract, a field is unknown, missing or of the wrong type, or fields contradict each other.
-    pub fn typed(&self) -> Result<StepSpec, StepError> {
+    pub fn typed(&self) -> Result<StepSpec<'_>, StepError> {
         let spec = match self.kind.as_str() {
-            ApplySpec::KIND => StepSpec::Apply(self.read()?),
+            ApplySpec::KIND => StepSpec::Apply(self.apply()?),
             WaitSpec::KIND => StepSpec::Wait(self.read()?),
             DeleteSpec::KIND => StepSpec::Delete(self.read()?),
             SecurityGroupRuleSpec::KIND => StepSpec::SecurityGroupRule(self.read()?),
@@ -54,12 +55,18 @@ impl Step {
         }
     }
 
+    fn apply(&self) -> Result<ApplySpec<'_>, StepError> {
+        let form: ApplyForm = self.read()?;
+        let objects = self.spec.get("objects").and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default();
+        Ok(ApplySpec { objects, prune: form.prune, ca_bundle_from: form.ca_bundle_from })
+    }
+
     fn read<'a, T: Deserialize<'a>>(&'a self) -> Result<T, StepError> {
         T::deserialize(&self.spec).map_err(|source| StepError::Spec { step: self.id.clone(), kind: self.kind.clone(), source })
     }
 }
 
-impl StepSpec {
+impl StepSpec<'_> {
     fn contradiction(&self) -> Option<String> {
         match self {
             StepSpec::Apply(spec) => {
@@ -92,21 +99,31 @@ impl StepSpec {
 }
 
 /// `k8s.apply/v1`: these objects exist in the workload cluster with at least these fields. Applied server-side, in the order given.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase", deny_unknown_fields)]
-pub struct ApplySpec {
-    pub objects: Vec<Value>,
+/// They are most of a plan, and stay where the step has them.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ApplySpec<'a> {
+    pub objects: &'a [Value],
     /// What happens to an object that a later plan no longer has. When absent, CustomResourceDefinitions and Namespaces are orphaned
     /// and everything else is deleted.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub prune: Option<Prune>,
     /// Id of a `tls.certificate/v1` step of the same list that comes before this one: the bundle of CAs that vouch for its certificate is put into
     /// every `clientConfig` of the webhook configurations among the objects.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ca_bundle_from: Option<String>,
 }
 
-impl ApplySpec {
+/// The form of [`ApplySpec`], whatever the objects are.
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+struct ApplyForm {
+    #[serde(rename = "objects")]
+    _objects: Vec<IgnoredAny>,
+    #[serde(default)]
+    prune: Option<Prune>,
+    #[serde(default)]
+    ca_bundle_from: Option<String>,
+}
+
+impl ApplySpec<'_> {
     pub const KIND: &'static str = "k8s.apply/v1";
 }
 

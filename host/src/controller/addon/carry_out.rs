@@ -1,5 +1,6 @@
 //! Carries out steps of a judged plan, one at a time, and says how each went. Which step comes next is not decided here.
 
+use std::borrow::Cow;
 use std::collections::BTreeSet;
 use std::time::Duration;
 
@@ -98,15 +99,15 @@ async fn one(cluster: &WorkloadCluster, step: &Step, manner: &Manner<'_>) -> Res
     match spec {
         StepSpec::Apply(spec) => {
             let objects = match (&spec.ca_bundle_from, manner.authority) {
-                (None, _) => spec.objects,
-                (Some(_), Some(authority)) => with_bundle(&spec, &authority.bundle()),
+                (None, _) => Cow::Borrowed(spec.objects),
+                (Some(_), Some(authority)) => Cow::Owned(with_bundle(spec.objects, &authority.bundle())),
                 // Webhooks that nobody vouches for would refuse whatever they are asked about.
                 (Some(from), None) => {
                     let message = format!("step {:?}: caBundleFrom names {from:?}, and the plan makes no certificate", step.id);
                     return Err(Carried::Refused("PlanInvalid", message));
                 }
             };
-            for object in &objects {
+            for object in objects.iter() {
                 if is_time_over() {
                     return Err(slow());
                 }
