@@ -7,8 +7,17 @@ use crate::addon::ObjectRef;
 use crate::contract::{RoleMode, Step, StepSpec, WaitCondition, WaitSpec};
 
 mod built_in;
+mod pods;
+mod rights;
+mod webhooks;
 
 pub use built_in::built_in;
+pub use rights::Right;
+
+const RBAC: &str = "rbac.authorization.k8s.io";
+
+/// API version, kind, namespace and name of an object.
+type At<'a> = (&'a str, &'a str, Option<&'a str>, &'a str);
 
 /// What one plugin may do.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -19,6 +28,14 @@ pub struct Grants {
     pub objects: Vec<ObjectGrant>,
     /// Where images may come from: the part of the reference before the last path segments, such as `quay.io/tigera`.
     pub registries: Vec<String>,
+    /// What the roles that it makes may allow.
+    pub rights: Vec<Right>,
+    /// Roles that others made and that it may give to its service accounts, besides its own.
+    pub roles: Vec<ObjectGrant>,
+    /// Which requests its webhooks may be asked about.
+    pub webhooks: Vec<Right>,
+    /// Whether its Pods may use what belongs to the machine: its network, ports, files and privileges.
+    pub host: bool,
 }
 
 /// Kinds of one API group, in some namespaces.
@@ -82,16 +99,13 @@ pub fn judge<'a>(steps: impl IntoIterator<Item = &'a Step>, grants: &Grants) -> 
 
 /// Whether a plugin may touch this object.
 pub fn is_granted(object: &ObjectRef, grants: &Grants) -> bool {
-    let mut denied = false;
-    let at = (object.api_version.as_str(), object.kind.as_str(), object.namespace.as_deref(), object.name.as_str());
-    judge_reference(at, grants, &mut |_| denied = true);
-    !denied
+    covers(&grants.objects, (object.api_version.as_str(), object.kind.as_str(), object.namespace.as_deref(), object.name.as_str()))
 }
 
 /// Whether any plugin may wait for it: for an API to be served, or for what Calico's operator says of itself. Both tell nothing of what runs in
 /// the cluster, and belong to others than the plugin that waits: a grant for one would let it delete it.
 fn is_for_all(spec: &WaitSpec) -> bool {
-    let group = spec.api_version.split_once('/').map_or("", |(group, _)| group);
+    let group = group_of(&spec.api_version);
     let is_open = match spec.condition {
         WaitCondition::CrdEstablished => group == "apiextensions.k8s.io",
         WaitCondition::TigerastatusAvailable => group == "operator.tigera.io",
@@ -103,50 +117,103 @@ fn is_for_all(spec: &WaitSpec) -> bool {
 fn judge_object(object: &Value, grants: &Grants, deny: &mut impl FnMut(String)) {
     let text = |path: &str| object.pointer(path).and_then(Value::as_str);
     let (api_version, kind) = (text("/apiVersion").unwrap_or(""), text("/kind").unwrap_or(""));
-    judge_reference((api_version, kind, text("/metadata/namespace"), text("/metadata/name").unwrap_or("")), grants, deny);
-    let mut images = Vec::new();
-    collect_images(object, &mut images);
-    for image in images {
-        if !grants.registries.iter().any(|it| image.strip_prefix(it.as_str()).is_some_and(|rest| rest.starts_with('/'))) {
-            deny(format!("image {image} comes from a registry that is not granted"));
+    let namespace = text("/metadata/namespace");
+    if !judge_reference((api_version, kind, namespace, text("/metadata/name").unwrap_or("")), grants, deny) {
+        return;
+    }
+    let asked = match (group_of(api_version), kind) {
+        (RBAC, "Role" | "ClusterRole") => return rights::judge_role(object, &grants.rights, deny),
+        (RBAC, _) => return judge_binding(object, grants, deny),
+        ("admissionregistration.k8s.io", _) => webhooks::judge_webhooks(object, &grants.webhooks, deny),
+        ("apiextensions.k8s.io", _) => match webhooks::converter(object) {
+            Ok(asked) => asked.into_iter().collect(),
+            Err(why) => return deny(why),
+        },
+        _ => Vec::new(),
+    };
+    if group_of(api_version) == "operator.tigera.io" {
+        judge_registry(object, grants, deny);
+    }
+    for (namespace, name) in asked {
+        judge_reference(("v1", "Service", Some(&namespace), &name), grants, deny);
+    }
+    judge_pods(object, (group_of(api_version), namespace), grants, deny);
+}
+
+/// A role of its own, or one that it may give on, to service accounts of its own.
+fn judge_binding(object: &Value, grants: &Grants, deny: &mut impl FnMut(String)) {
+    let bound = match rights::binding(object) {
+        Ok(bound) => bound,
+        Err(why) => return deny(why),
+    };
+    for (kind, namespace, name) in bound {
+        let api_version = if kind == "ServiceAccount" { "v1".to_owned() } else { format!("{RBAC}/v1") };
+        let at = (api_version.as_str(), kind, namespace.as_deref(), name.as_str());
+        if !covers(&grants.roles, at) {
+            judge_reference(at, grants, deny);
         }
     }
 }
 
-fn judge_reference((api_version, kind, namespace, name): (&str, &str, Option<&str>, &str), grants: &Grants, deny: &mut impl FnMut(String)) {
-    let group = api_version.split_once('/').map_or("", |(group, _)| group);
-    let is_granted = grants.objects.iter().any(|it| {
+fn judge_pods(object: &Value, (group, namespace): (&str, Option<&str>), grants: &Grants, deny: &mut impl FnMut(String)) {
+    let makes_pods = ["", "apps", "batch"].contains(&group);
+    let used = pods::used(object, makes_pods);
+    for image in used.images.iter().filter(|it| !comes_from_granted(it, grants)) {
+        deny(format!("image {image} comes from a registry that is not granted"));
+    }
+    for account in &used.service_accounts {
+        judge_reference(("v1", "ServiceAccount", namespace, account), grants, deny);
+    }
+    for secret in &used.secrets {
+        judge_reference(("v1", "Secret", namespace, secret), grants, deny);
+    }
+    for field in used.host.iter().filter(|_| !grants.host) {
+        deny(format!("{field} of a Pod is not granted: it belongs to the machine"));
+    }
+}
+
+fn comes_from_granted(image: &str, grants: &Grants) -> bool {
+    grants.registries.iter().any(|it| image.strip_prefix(it.as_str()).is_some_and(|rest| rest.starts_with('/')))
+}
+
+/// Calico's operator takes images from where its Installation says.
+fn judge_registry(object: &Value, grants: &Grants, deny: &mut impl FnMut(String)) {
+    let text = |path: &str| object.pointer(path).and_then(Value::as_str).filter(|it| !it.is_empty());
+    match (text("/spec/registry"), text("/spec/imagePath")) {
+        (Some(registry), _) if !grants.registries.iter().any(|it| it == registry.trim_end_matches('/')) => {
+            deny(format!("images from {registry} (spec.registry) are not granted"));
+        }
+        (None, Some(path)) => deny(format!("images from {path} (spec.imagePath) are not granted")),
+        _ => (),
+    }
+}
+
+/// Whether it is granted, too.
+fn judge_reference(at: At<'_>, grants: &Grants, deny: &mut impl FnMut(String)) -> bool {
+    let is_granted = covers(&grants.objects, at);
+    if !is_granted {
+        let (api_version, kind, namespace, name) = at;
+        let place = namespace.map_or(String::new(), |it| format!(" in namespace {it}"));
+        deny(format!("{kind} {name} of {}{place} is not granted", if api_version.is_empty() { "no API" } else { api_version }));
+    }
+    is_granted
+}
+
+fn covers(granted: &[ObjectGrant], (api_version, kind, namespace, name): At<'_>) -> bool {
+    granted.iter().any(|it| {
         let in_scope = match namespace {
             Some(namespace) => it.namespaces.iter().any(|it| it == namespace),
             None => it.namespaces.is_empty(),
         };
-        it.group == group
+        it.group == group_of(api_version)
             && it.kinds.iter().any(|it| it == kind)
             && in_scope
             && (it.names.is_empty() || it.names.iter().any(|it| it == name))
-    });
-    if !is_granted {
-        let place = namespace.map_or(String::new(), |it| format!(" in namespace {it}"));
-        deny(format!("{kind} {name} of {}{place} is not granted", if api_version.is_empty() { "no API" } else { api_version }));
-    }
+    })
 }
 
-/// The images of all containers of all pod templates in the object, wherever they are.
-fn collect_images<'a>(value: &'a Value, into: &mut Vec<&'a str>) {
-    match value {
-        Value::Object(map) => {
-            for (key, it) in map {
-                match (key.as_str(), it) {
-                    ("containers" | "initContainers" | "ephemeralContainers", Value::Array(all)) => {
-                        into.extend(all.iter().filter_map(|it| it.get("image").and_then(Value::as_str)));
-                    }
-                    _ => collect_images(it, into),
-                }
-            }
-        }
-        Value::Array(all) => all.iter().for_each(|it| collect_images(it, into)),
-        _ => (),
-    }
+fn group_of(api_version: &str) -> &str {
+    api_version.split_once('/').map_or("", |(group, _)| group)
 }
 
 #[cfg(test)]
@@ -179,6 +246,7 @@ mod tests {
                 },
             ],
             registries: vec!["quay.io/tigera".into()],
+            ..Grants::default()
         }
     }
 
@@ -189,7 +257,7 @@ mod tests {
 
     fn deployment(namespace: &str, image: &str) -> Value {
         json!({"objects": [{"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": "a", "namespace": namespace},
-            "spec": {"template": {"spec": {"containers": [{"name": "a", "image": image}]}}}}]})
+            "spec": {"template": {"spec": {"serviceAccountName": "own", "containers": [{"name": "a", "image": image}]}}}}]})
     }
 
     #[test]
@@ -210,6 +278,71 @@ mod tests {
         );
         let namespace = json!({"apiVersion": "v1", "kind": "Namespace", "name": "kube-system", "wait": false});
         assert_eq!(denials("k8s.delete/v1", namespace), ["Namespace kube-system of v1 is not granted"]);
+    }
+
+    #[test]
+    fn what_would_outlive_the_plan_is_judged_too() {
+        let mut pod = json!({"serviceAccountName": "admin", "hostNetwork": true, "containers": [],
+            "volumes": [{"name": "a", "secret": {"secretName": "token"}}]});
+        let deployment = |pod: &Value| {
+            let metadata = json!({"name": "a", "namespace": "kube-system"});
+            json!({"objects": [{"apiVersion": "apps/v1", "kind": "Deployment", "metadata": metadata, "spec": {"template": {"spec": pod}}}]})
+        };
+        assert_eq!(
+            denials("k8s.apply/v1", deployment(&pod)),
+            [
+                "ServiceAccount admin of v1 in namespace kube-system is not granted",
+                "Secret token of v1 in namespace kube-system is not granted",
+                "hostNetwork of a Pod is not granted: it belongs to the machine",
+            ]
+        );
+        pod["serviceAccountName"] = Value::Null;
+        assert_eq!(denials("k8s.apply/v1", deployment(&pod))[0], "ServiceAccount default of v1 in namespace kube-system is not granted");
+        let mut all = grants();
+        let cluster_wide = |group: &str, kind: &str| ObjectGrant {
+            group: group.into(),
+            kinds: vec![kind.into()],
+            namespaces: vec![],
+            names: vec!["a".into()],
+        };
+        let groups = [
+            (RBAC, "ClusterRole"),
+            (RBAC, "ClusterRoleBinding"),
+            ("admissionregistration.k8s.io", "ValidatingWebhookConfiguration"),
+            ("apiextensions.k8s.io", "CustomResourceDefinition"),
+            ("operator.tigera.io", "Installation"),
+        ];
+        all.objects.extend(groups.map(|(group, kind)| cluster_wide(group, kind)));
+        let judged = |group: &str, kind: &str, rest: Value| {
+            let mut object = json!({"apiVersion": format!("{group}/v1"), "kind": kind, "metadata": {"name": "a"}});
+            rest.as_object().into_iter().flatten().for_each(|(field, value)| object[field] = value.clone());
+            let step = Step { id: "it".into(), kind: "k8s.apply/v1".into(), spec: json!({"objects": [object]}), after: vec![] };
+            judge([&step], &all).into_iter().map(|it| it.message).collect::<Vec<_>>()
+        };
+        let rules = json!({"rules": [{"apiGroups": ["*"], "resources": ["*"], "verbs": ["*"]}]});
+        assert_eq!(judged(RBAC, "ClusterRole", rules), ["the right to * * of * is not granted"]);
+        let binding = |role: &str, account: &str| {
+            let role = json!({"apiGroup": RBAC, "kind": "ClusterRole", "name": role});
+            json!({"roleRef": role, "subjects": [{"kind": "ServiceAccount", "name": account, "namespace": "kube-system"}]})
+        };
+        assert_eq!(judged(RBAC, "ClusterRoleBinding", binding("a", "own")), [""; 0]);
+        assert_eq!(
+            judged(RBAC, "ClusterRoleBinding", binding("cluster-admin", "other")),
+            [
+                "ClusterRole cluster-admin of rbac.authorization.k8s.io/v1 is not granted",
+                "ServiceAccount other of v1 in namespace kube-system is not granted",
+            ]
+        );
+        let service = json!({"service": {"namespace": "default", "name": "spy"}});
+        let webhooks = json!({"webhooks": [{"name": "a", "clientConfig": service, "rules": []}]});
+        let denied = ["Service spy of v1 in namespace default is not granted"];
+        assert_eq!(judged("admissionregistration.k8s.io", "ValidatingWebhookConfiguration", webhooks), denied);
+        let conversion = json!({"spec": {"conversion": {"webhook": {"clientConfig": service}}}});
+        assert_eq!(judged("apiextensions.k8s.io", "CustomResourceDefinition", conversion), denied);
+        let installation = |field: &str, value: &str| judged("operator.tigera.io", "Installation", json!({"spec": {field: value}}));
+        assert_eq!(installation("registry", "quay.io/tigera/"), [""; 0]);
+        assert_eq!(installation("registry", "example.com/"), ["images from example.com/ (spec.registry) are not granted"]);
+        assert_eq!(installation("imagePath", "evil"), ["images from evil (spec.imagePath) are not granted"]);
     }
 
     #[test]

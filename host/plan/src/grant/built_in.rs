@@ -3,12 +3,14 @@
 
 use serde_json::Value;
 
-use super::{Grants, ObjectGrant};
+use super::{Grants, ObjectGrant, RBAC, Right};
 
 /// Group, kinds, namespace (empty for cluster-scoped objects) and names (empty for all).
 type Objects<'a> = (&'a str, &'a [&'a str], &'a str, &'a [&'a str]);
 
-const RBAC: &str = "rbac.authorization.k8s.io";
+/// Namespace (empty for the whole cluster), groups, resources and verbs.
+type Rights<'a> = (&'a str, &'a [&'a str], &'a [&'a str], &'a [&'a str]);
+
 const SYSTEM: &str = "kube-system";
 const APPLY: &str = "k8s.apply/v1";
 const WAIT: &str = "k8s.wait/v1";
@@ -17,6 +19,12 @@ const SECURITY_GROUP_RULE: &str = "aws.sg-rule/v1";
 const IAM_ROLE: &str = "aws.iam-role/v1";
 const EFS_FILE_SYSTEM: &str = "aws.efs-file-system/v1";
 const CERTIFICATE: &str = "tls.certificate/v1";
+
+const COORDINATION: &str = "coordination.k8s.io";
+const STORAGE: &str = "storage.k8s.io";
+const READ: &[&str] = &["get", "list", "watch"];
+const OWN: &[&str] = &["create", "delete", "get", "list", "update", "watch"];
+const OWN_AND_PATCH: &[&str] = &["create", "delete", "get", "list", "patch", "update", "watch"];
 
 /// What a plugin that comes with the host may do; nothing at all for any other name. `config` is its configuration: a registry that the
 /// user names there is granted, and so are objects whose names the user chooses there.
@@ -43,7 +51,18 @@ fn grants(steps: &[&str], registries: &[&str], objects: &[Objects<'_>]) -> Grant
         namespaces: if namespace.is_empty() { Vec::new() } else { vec![(*namespace).to_owned()] },
         names: texts(names),
     };
-    Grants { steps: texts(steps), objects: objects.iter().map(grant).collect(), registries: texts(registries) }
+    Grants { steps: texts(steps), objects: objects.iter().map(grant).collect(), registries: texts(registries), ..Grants::default() }
+}
+
+fn rights(all: &[Rights<'_>]) -> Vec<Right> {
+    let texts = |all: &[&str]| all.iter().map(|it| (*it).to_owned()).collect::<Vec<_>>();
+    let right = |(namespace, groups, resources, verbs): &Rights<'_>| Right {
+        namespace: (*namespace).to_owned(),
+        groups: texts(groups),
+        resources: texts(resources),
+        verbs: texts(verbs),
+    };
+    all.iter().map(right).collect()
 }
 
 /// A name that the user may choose, and the one that is taken otherwise.
@@ -58,7 +77,28 @@ fn cloud_controller_manager() -> Grants {
         (RBAC, &["RoleBinding"], SYSTEM, &["cloud-controller-manager:apiserver-authentication-reader"]),
         (RBAC, &["ClusterRole", "ClusterRoleBinding"], "", &["system:cloud-controller-manager"]),
     ];
-    grants(&[APPLY, WAIT, DELETE], &["registry.k8s.io/provider-aws"], objects)
+    let allowed: &[Rights<'_>] = &[
+        ("", &[""], &["nodes"], &["*"]),
+        ("", &[""], &["nodes/status"], &["patch"]),
+        ("", &[""], &["services", "services/status"], &["list", "patch", "update", "watch"]),
+        ("", &[""], &["events"], &["create", "patch", "update"]),
+        ("", &[""], &["serviceaccounts"], &["create", "get", "list", "watch"]),
+        // Of each of its controllers.
+        ("", &[""], &["serviceaccounts/token"], &["create"]),
+        ("", &[""], &["persistentvolumes"], &["get", "list", "update", "watch"]),
+        ("", &[""], &["endpoints"], &["create", "get", "list", "update", "watch"]),
+        ("", &[COORDINATION], &["leases"], &["create", "get", "list", "update", "watch"]),
+        ("", &["authentication.k8s.io"], &["tokenreviews"], &["create"]),
+        ("", &["authorization.k8s.io"], &["subjectaccessreviews"], &["create"]),
+    ];
+    let reader = ObjectGrant {
+        group: RBAC.into(),
+        kinds: vec!["Role".into()],
+        namespaces: vec![SYSTEM.into()],
+        names: vec!["extension-apiserver-authentication-reader".into()],
+    };
+    let rest = grants(&[APPLY, WAIT, DELETE], &["registry.k8s.io/provider-aws"], objects);
+    Grants { rights: rights(allowed), roles: vec![reader], host: true, ..rest }
 }
 
 fn calico() -> Grants {
@@ -70,8 +110,98 @@ fn calico() -> Grants {
         (RBAC, &["ClusterRole", "ClusterRoleBinding"], "", &["tigera-operator", "tigera-operator-secrets"]),
         ("operator.tigera.io", &["Installation", "APIServer"], "", &["default"]),
     ];
-    grants(&[APPLY, WAIT, DELETE, SECURITY_GROUP_RULE], &["quay.io/tigera"], objects)
+    let rest = grants(&[APPLY, WAIT, DELETE, SECURITY_GROUP_RULE], &["quay.io/tigera"], objects);
+    Grants { rights: rights(CALICO), host: true, ..rest }
 }
+
+/// The operator makes whatever Calico needs, roles of any kind among it: it can do all that can be done in the cluster.
+const CALICO: &[Rights<'_>] = &[
+    ("", &[""], &["configmaps", "endpoints", "events", "namespaces", "pods", "podtemplates", "serviceaccounts", "services"], OWN),
+    ("", &[""], &["resourcequotas", "secrets"], OWN),
+    ("", &[""], &["nodes"], &["get", "list", "patch", "watch"]),
+    ("", &["authentication.k8s.io"], &["tokenreviews"], &["create"]),
+    ("", &[RBAC], &["clusterrolebindings", "clusterroles", "rolebindings", "roles"], &["bind", "escalate"]),
+    ("", &[RBAC], &["clusterrolebindings", "clusterroles", "rolebindings", "roles"], OWN),
+    ("", &["apps"], &["daemonsets", "deployments", "statefulsets"], OWN_AND_PATCH),
+    ("", &["apps"], &["deployments/finalizers"], &["update"]),
+    ("", &["networking.k8s.io"], &["networkpolicies"], OWN),
+    ("", &["scheduling.k8s.io"], &["priorityclasses"], OWN),
+    ("", &["policy"], &["poddisruptionbudgets"], OWN),
+    ("", &["apiregistration.k8s.io"], &["apiservices"], OWN),
+    ("", &["discovery.k8s.io"], &["endpointslices"], READ),
+    ("", &[COORDINATION], &["leases"], OWN),
+    ("", &[STORAGE], &["csidrivers"], OWN),
+    ("", &["certificates.k8s.io"], &["certificatesigningrequests"], &["list", "watch"]),
+    (
+        "",
+        &["admissionregistration.k8s.io"],
+        &[
+            "mutatingadmissionpolicies",
+            "mutatingadmissionpolicybindings",
+            "mutatingwebhookconfigurations",
+            "validatingadmissionpolicies",
+            "validatingadmissionpolicybindings",
+            "validatingwebhookconfigurations",
+        ],
+        OWN,
+    ),
+    ("", &["apiextensions.k8s.io"], &["customresourcedefinitions"], OWN),
+    (
+        "",
+        &["operator.tigera.io"],
+        &[
+            "apiservers",
+            "apiservers/finalizers",
+            "apiservers/status",
+            "gatewayapis",
+            "gatewayapis/finalizers",
+            "gatewayapis/status",
+            "goldmanes",
+            "goldmanes/finalizers",
+            "goldmanes/status",
+            "imagesets",
+            "imagesets/finalizers",
+            "imagesets/status",
+            "installations",
+            "installations/finalizers",
+            "installations/status",
+            "istios",
+            "istios/finalizers",
+            "istios/status",
+            "managementclusterconnections",
+            "managementclusterconnections/finalizers",
+            "managementclusterconnections/status",
+            "tigerastatuses",
+            "tigerastatuses/finalizers",
+            "tigerastatuses/status",
+            "whiskers",
+            "whiskers/finalizers",
+            "whiskers/status",
+        ],
+        OWN_AND_PATCH,
+    ),
+    (
+        "",
+        &["crd.projectcalico.org", "projectcalico.org"],
+        &[
+            "bgpconfigurations",
+            "clusterinformations",
+            "felixconfigurations",
+            "globalnetworkpolicies",
+            "ipamconfigurations",
+            "ippools",
+            "kubecontrollersconfigurations",
+            "networkpolicies",
+            "networksets",
+            "tier.globalnetworkpolicies",
+            "tier.networkpolicies",
+            "tiers",
+        ],
+        OWN_AND_PATCH,
+    ),
+    ("", &["migration.projectcalico.org"], &["datastoremigrations"], READ),
+    ("", &["kubevirt.io"], &["virtualmachineinstancemigrations"], READ),
+];
 
 fn vpc_cni() -> Grants {
     let objects: &[Objects<'_>] = &[
@@ -88,7 +218,14 @@ fn vpc_cni() -> Grants {
         "961992271922.dkr.ecr.cn-northwest-1.amazonaws.com.cn",
         "013241004608.dkr.ecr.us-gov-west-1.amazonaws.com",
     ];
-    grants(&[APPLY, WAIT, DELETE, SECURITY_GROUP_RULE, IAM_ROLE], &registries, objects)
+    let allowed: &[Rights<'_>] = &[
+        ("", &["crd.k8s.amazonaws.com"], &["eniconfigs"], READ),
+        ("", &[""], &["namespaces", "nodes", "pods"], READ),
+        ("", &["", "events.k8s.io"], &["events"], &["create", "list", "patch"]),
+        ("", &["vpcresources.k8s.aws"], &["cninodes"], &["get", "list", "patch", "watch"]),
+    ];
+    let rest = grants(&[APPLY, WAIT, DELETE, SECURITY_GROUP_RULE, IAM_ROLE], &registries, objects);
+    Grants { rights: rights(allowed), host: true, ..rest }
 }
 
 fn ebs_csi(config: &Value) -> Grants {
@@ -117,7 +254,24 @@ fn ebs_csi(config: &Value) -> Grants {
         ("storage.k8s.io", &["CSIDriver"], "", &["ebs.csi.aws.com"]),
         ("storage.k8s.io", &["StorageClass"], "", &[chosen(config, "/storageClass/name", "ebs")]),
     ];
-    grants(&[APPLY, WAIT, DELETE, IAM_ROLE], &["public.ecr.aws/ebs-csi-driver", "public.ecr.aws/csi-components"], objects)
+    let snapshot = "snapshot.storage.k8s.io";
+    let allowed: &[Rights<'_>] = &[
+        ("", &[""], &["persistentvolumes"], &["create", "delete", "get", "list", "patch", "watch"]),
+        ("", &[""], &["persistentvolumeclaims"], &["get", "list", "update", "watch"]),
+        ("", &[""], &["persistentvolumeclaims/status"], &["patch"]),
+        ("", &[""], &["pods"], READ),
+        ("", &[""], &["nodes"], &["get", "list", "patch", "watch"]),
+        ("", &[""], &["events"], &["create", "list", "patch", "update", "watch"]),
+        ("", &[STORAGE], &["csinodes", "storageclasses", "volumeattachments", "volumeattributesclasses"], READ),
+        ("", &[STORAGE], &["volumeattachments", "volumeattachments/status"], &["patch"]),
+        ("", &[snapshot], &["volumesnapshots"], &["get", "list", "update", "watch"]),
+        ("", &[snapshot], &["volumesnapshotclasses"], READ),
+        ("", &[snapshot], &["volumesnapshotcontents"], &["get", "list", "patch", "update", "watch"]),
+        ("", &[snapshot], &["volumesnapshotcontents/status"], &["patch", "update"]),
+        (SYSTEM, &[COORDINATION], &["leases"], OWN_AND_PATCH),
+    ];
+    let registries = ["public.ecr.aws/ebs-csi-driver", "public.ecr.aws/csi-components"];
+    Grants { rights: rights(allowed), host: true, ..grants(&[APPLY, WAIT, DELETE, IAM_ROLE], &registries, objects) }
 }
 
 fn efs_csi(config: &Value) -> Grants {
@@ -132,7 +286,16 @@ fn efs_csi(config: &Value) -> Grants {
         ("storage.k8s.io", &["StorageClass"], "", &[chosen(config, "/storageClass/name", "efs")]),
     ];
     let registries = ["public.ecr.aws/efs-csi-driver", "public.ecr.aws/csi-components"];
-    grants(&[APPLY, WAIT, DELETE, IAM_ROLE, EFS_FILE_SYSTEM], &registries, objects)
+    let allowed: &[Rights<'_>] = &[
+        ("", &[""], &["persistentvolumes"], &["create", "delete", "get", "list", "patch", "watch"]),
+        ("", &[""], &["persistentvolumeclaims"], &["get", "list", "update", "watch"]),
+        ("", &[""], &["nodes"], &["get", "list", "patch", "watch"]),
+        ("", &[""], &["events"], &["create", "list", "patch", "watch"]),
+        ("", &[STORAGE], &["csinodes", "storageclasses"], READ),
+        (SYSTEM, &[COORDINATION], &["leases"], OWN_AND_PATCH),
+    ];
+    let rest = grants(&[APPLY, WAIT, DELETE, IAM_ROLE, EFS_FILE_SYSTEM], &registries, objects);
+    Grants { rights: rights(allowed), host: true, ..rest }
 }
 
 fn load_balancer_controller(config: &Value) -> Grants {
@@ -155,7 +318,30 @@ fn load_balancer_controller(config: &Value) -> Grants {
         ("networking.k8s.io", &["IngressClass"], "", &[class]),
         ("elbv2.k8s.aws", &["IngressClassParams"], "", &[class]),
     ];
-    grants(&[APPLY, WAIT, DELETE, SECURITY_GROUP_RULE, IAM_ROLE, CERTIFICATE], &["public.ecr.aws/eks"], objects)
+    let (elb, networking) = ("elbv2.k8s.aws", "networking.k8s.io");
+    let allowed: &[Rights<'_>] = &[
+        ("", &[""], &["endpoints", "namespaces", "nodes", "pods"], READ),
+        ("", &["discovery.k8s.io"], &["endpointslices"], READ),
+        ("", &[networking], &["ingressclasses"], READ),
+        ("", &[elb], &["ingressclassparams"], READ),
+        ("", &[""], &["events"], &["create", "patch"]),
+        ("", &[""], &["configmaps"], &["create", "delete", "get", "update"]),
+        ("", &[""], &["services"], &["get", "list", "patch", "update", "watch"]),
+        ("", &[""], &["pods/status", "services/status"], &["patch", "update"]),
+        ("", &[networking], &["ingresses"], &["get", "list", "patch", "update", "watch"]),
+        ("", &[networking], &["ingresses/status"], &["patch", "update"]),
+        ("", &[elb], &["targetgroupbindings"], OWN_AND_PATCH),
+        ("", &[elb], &["targetgroupbindings/status"], &["patch", "update"]),
+        (SYSTEM, &[""], &["configmaps"], &["create", "get", "patch", "update"]),
+        (SYSTEM, &[COORDINATION], &["leases"], &["create", "get", "patch", "update"]),
+    ];
+    let asked: &[Rights<'_>] = &[
+        ("", &[""], &["pods", "services"], &["CREATE"]),
+        ("", &[elb], &["ingressclassparams", "targetgroupbindings"], &["CREATE", "UPDATE"]),
+        ("", &[networking], &["ingresses"], &["CREATE", "UPDATE"]),
+    ];
+    let rest = grants(&[APPLY, WAIT, DELETE, SECURITY_GROUP_RULE, IAM_ROLE, CERTIFICATE], &["public.ecr.aws/eks"], objects);
+    Grants { rights: rights(allowed), webhooks: rights(asked), ..rest }
 }
 
 #[cfg(test)]
