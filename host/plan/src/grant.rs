@@ -131,8 +131,10 @@ fn judge_object(object: &Value, grants: &Grants, deny: &mut impl FnMut(String)) 
         },
         _ => Vec::new(),
     };
-    if group_of(api_version) == "operator.tigera.io" {
-        judge_registry(object, grants, deny);
+    match (group_of(api_version), kind) {
+        ("operator.tigera.io", _) => judge_registry(object, grants, deny),
+        ("", "Service") => judge_service(object, deny),
+        _ => (),
     }
     for (namespace, name) in asked {
         judge_reference(("v1", "Service", Some(&namespace), &name), grants, deny);
@@ -174,6 +176,15 @@ fn judge_pods(object: &Value, (group, namespace): (&str, Option<&str>), grants: 
 
 fn comes_from_granted(image: &str, grants: &Grants) -> bool {
     grants.registries.iter().any(|it| image.strip_prefix(it.as_str()).is_some_and(|rest| rest.starts_with('/')))
+}
+
+/// A Service that leads out of the cluster, or takes addresses that are somebody else's: with the first, webhooks would be asked anywhere; the
+/// second is CVE-2020-8554.
+fn judge_service(object: &Value, deny: &mut impl FnMut(String)) {
+    let is_set = |path: &str| object.pointer(path).is_some_and(|it| !matches!(it, Value::Null) && it != &Value::Array(Vec::new()));
+    for field in ["externalName", "externalIPs"].into_iter().filter(|it| is_set(&format!("/spec/{it}"))) {
+        deny(format!("{field} of a Service is not granted: it leads out of the cluster"));
+    }
 }
 
 /// Calico's operator takes images from where its Installation says.
@@ -306,6 +317,7 @@ mod tests {
             names: vec!["a".into()],
         };
         let groups = [
+            ("", "Service"),
             (RBAC, "ClusterRole"),
             (RBAC, "ClusterRoleBinding"),
             ("admissionregistration.k8s.io", "ValidatingWebhookConfiguration"),
@@ -314,7 +326,8 @@ mod tests {
         ];
         all.objects.extend(groups.map(|(group, kind)| cluster_wide(group, kind)));
         let judged = |group: &str, kind: &str, rest: Value| {
-            let mut object = json!({"apiVersion": format!("{group}/v1"), "kind": kind, "metadata": {"name": "a"}});
+            let api_version = format!("{group}/v1").trim_start_matches('/').to_owned();
+            let mut object = json!({"apiVersion": api_version, "kind": kind, "metadata": {"name": "a"}});
             rest.as_object().into_iter().flatten().for_each(|(field, value)| object[field] = value.clone());
             let step = Step { id: "it".into(), kind: "k8s.apply/v1".into(), spec: json!({"objects": [object]}), after: vec![] };
             judge([&step], &all).into_iter().map(|it| it.message).collect::<Vec<_>>()
@@ -339,6 +352,13 @@ mod tests {
         assert_eq!(judged("admissionregistration.k8s.io", "ValidatingWebhookConfiguration", webhooks), denied);
         let conversion = json!({"spec": {"conversion": {"webhook": {"clientConfig": service}}}});
         assert_eq!(judged("apiextensions.k8s.io", "CustomResourceDefinition", conversion), denied);
+        let service = |field: &str, value: Value| judged("", "Service", json!({"spec": {field: value}}));
+        assert_eq!(service("externalIPs", json!([])), [""; 0]);
+        assert_eq!(service("externalIPs", json!(["192.0.2.1"])), ["externalIPs of a Service is not granted: it leads out of the cluster"]);
+        assert_eq!(
+            service("externalName", json!("example.com")),
+            ["externalName of a Service is not granted: it leads out of the cluster"]
+        );
         let installation = |field: &str, value: &str| judged("operator.tigera.io", "Installation", json!({"spec": {field: value}}));
         assert_eq!(installation("registry", "quay.io/tigera/"), [""; 0]);
         assert_eq!(installation("registry", "example.com/"), ["images from example.com/ (spec.registry) are not granted"]);

@@ -19,6 +19,10 @@ pub(super) struct Used {
 /// What the Pods use that are made from this object. Objects that only change Pods of others (`makes_pods` is false) need not name an identity.
 pub(super) fn used(object: &Value, makes_pods: bool) -> Used {
     let mut res = Used::default();
+    // Containers may be left out where somebody else put them.
+    if let Some(Value::Object(pod)) = object.pointer("/spec/template/spec").filter(|_| makes_pods) {
+        look(pod, makes_pods, &mut res);
+    }
     find(object, makes_pods, &mut res);
     res
 }
@@ -109,6 +113,12 @@ mod tests {
         assert_eq!(used.service_accounts.into_iter().collect::<Vec<_>>(), ["own"]);
         assert_eq!(used.secrets.into_iter().collect::<Vec<_>>(), ["projected", "pull", "variable", "variables", "volume"]);
         assert_eq!(used.host.into_iter().collect::<Vec<_>>(), ["capabilities", "hostNetwork", "hostPath", "hostPort", "privileged"]);
+    }
+
+    #[test]
+    fn a_pod_whose_containers_somebody_else_put_there_is_found_too() {
+        let template = json!({"spec": {"template": {"spec": {"serviceAccountName": "own", "hostPID": true}}}});
+        assert_eq!(used(&template, true).host.into_iter().collect::<Vec<_>>(), ["hostPID"]);
     }
 
     #[test]
