@@ -133,10 +133,11 @@ async fn a_paused_cluster_is_left_alone(bed: &Bed, cluster: &Cluster) -> Result<
     let from = bed.emulator().calls(0).await?.next;
     tokio::time::sleep(std::time::Duration::from_secs(15)).await;
     // Clusters beside this one are tagged too.
-    let resources = tagged(bed, cluster).await?;
+    let mut resources = tagged(bed, cluster).await?;
+    resources.extend(cluster.load_balancers(bed).await?);
     let tag = |it: &sandbox::emulator::Call| {
         let ours = it.caller.as_deref().is_some_and(|it| it.contains("operator")) && it.resources.iter().any(|it| resources.contains(it));
-        it.action == "CreateTags" && ours
+        it.write && it.action.ends_with("Tags") && ours
     };
     let calls = bed.emulator().calls(from).await?.calls;
     ensure!(!calls.iter().any(tag), "tags were written while the cluster was paused");
@@ -149,8 +150,10 @@ async fn a_paused_cluster_is_left_alone(bed: &Bed, cluster: &Cluster) -> Result<
     .await?;
     tokio::time::sleep(std::time::Duration::from_secs(15)).await;
     let calls = bed.emulator().calls(from).await?.calls;
-    let mut written: Vec<&String> = calls.iter().filter(|it| tag(it)).flat_map(|it| &it.resources).collect();
+    let mut written: Vec<(&str, &String)> =
+        calls.iter().filter(|it| tag(it)).flat_map(|it| it.resources.iter().map(|resource| (it.action.as_str(), resource))).collect();
     written.sort();
+    ensure!(written.iter().any(|(action, _)| *action == "AddTags"), "the load balancer was not tagged: {written:?}");
     let again: Vec<_> = written.windows(2).filter(|it| it[0] == it[1]).map(|it| it[0]).collect();
     ensure!(again.is_empty(), "tags are written again and again: {again:?}");
     passed("a paused cluster is left alone until the pause is over");
