@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::Context as _;
+use kube::config::{KubeConfigOptions, KubeconfigError};
 use kube::{Client, Config};
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::watch;
@@ -60,8 +61,7 @@ fn address(text: &str) -> Result<Address, String> {
 /// # Errors
 /// There is no kubeconfig, there are no AWS credentials, an address cannot be listened on, or the lease was lost.
 pub async fn run(options: Options) -> anyhow::Result<()> {
-    let client = connect().await?;
-    let aws = aws::Aws::connect().await?;
+    let (client, aws) = connect().await?;
     logging::begin(options.log_format);
     tracing::info!(version = env!("CARGO_PKG_VERSION"), "starting");
     let mut terminate = signal(SignalKind::terminate()).context("cannot wait for SIGTERM")?;
@@ -92,14 +92,35 @@ pub async fn run(options: Options) -> anyhow::Result<()> {
     })
 }
 
-async fn connect() -> anyhow::Result<Client> {
-    let mut config = Config::infer().await.context("no kubeconfig: set KUBECONFIG, or run inside a cluster")?;
+/// Connects to the management cluster and to AWS. Whoever lacks both is told both at once.
+async fn connect() -> anyhow::Result<(Client, aws::Aws)> {
+    match tokio::join!(config(), aws::Aws::connect()) {
+        (Ok(config), Ok(aws)) => Ok((Client::try_from(config).context("the kubeconfig cannot be used")?, aws)),
+        (Err(kubernetes), Err(aws)) => anyhow::bail!("{kubernetes}; {aws}"),
+        (Err(error), Ok(_)) => Err(error),
+        (Ok(_), Err(error)) => Err(error.into()),
+    }
+}
+
+/// How the management cluster is reached: a kubeconfig where there is one, otherwise the service account of the Pod.
+async fn config() -> anyhow::Result<Config> {
+    let mut config = match Config::from_kubeconfig(&KubeConfigOptions::default()).await {
+        Ok(config) => config,
+        // These errors say their own cause.
+        Err(_) if std::env::var_os("KUBERNETES_SERVICE_HOST").is_some() => {
+            Config::incluster().map_err(|error| anyhow::anyhow!("the Pod's service account cannot be used: {error}"))?
+        }
+        Err(KubeconfigError::FindPath | KubeconfigError::ReadConfig(..)) if std::env::var_os("KUBECONFIG").is_none() => {
+            anyhow::bail!("no management cluster: set KUBECONFIG to the path of its kubeconfig, or run in a Pod of it")
+        }
+        Err(error) => anyhow::bail!("the kubeconfig cannot be used (KUBECONFIG names it, or else it is ~/.kube/config): {error}"),
+    };
     // Each controller tries again by itself, sees what changed in between, and is not held up by what the server says about when.
     config.default_retry = false;
     // A connection that was lost without a word: a watch hears something at least this often.
     config.read_timeout = Some(crate::management::WATCH_SILENCE);
     config.reset_reader_on_write = true;
-    Client::try_from(config).context("the kubeconfig cannot be used")
+    Ok(config)
 }
 
 /// Waits for the lease and for the first whole read, then lets the controllers work until `stopped` is true.

@@ -33,8 +33,10 @@ const S3_ENDPOINT: &str = "AWS_ENDPOINT_URL_S3";
 /// Why AWS cannot be used at all.
 #[derive(Debug, thiserror::Error)]
 pub enum ConnectError {
-    #[error("no AWS credentials: set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, AWS_PROFILE, or run with a role")]
-    NoCredentials(#[source] CredentialsError),
+    #[error("no AWS credentials: set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or AWS_PROFILE, or run with a role")]
+    NoCredentials,
+    #[error("the AWS credentials cannot be used")]
+    Credentials(#[source] CredentialsError),
     #[error("no AWS credentials: the SDK was built without any source of them")]
     NoProvider,
 }
@@ -83,7 +85,11 @@ impl Aws {
             .load()
             .await;
         let provider = config.credentials_provider().ok_or(ConnectError::NoProvider)?;
-        provider.provide_credentials().await.map_err(ConnectError::NoCredentials)?;
+        provider.provide_credentials().await.map_err(|error| match error {
+            // Each source in turn had nothing to say, which helps nobody.
+            CredentialsError::CredentialsNotLoaded(_) => ConnectError::NoCredentials,
+            error => ConnectError::Credentials(error),
+        })?;
         Ok(Aws { config, limits: Arc::default(), account: Arc::default(), regions: Arc::default(), began: Arc::default() })
     }
 
