@@ -13,7 +13,8 @@ const PLUGINS: [&str; 6] =
     ["aws-cloud-controller-manager", "aws-ebs-csi", "aws-efs-csi", "aws-load-balancer-controller", "aws-vpc-cni", "calico"];
 const TARGET: &str = "wasm32-unknown-unknown";
 
-const NO_TOOLCHAIN: &str = "the built-in plugins are compiled to WebAssembly, for which no installed Rust has what it takes. Run `rustup target add wasm32-unknown-unknown`, or on Debian `apt-get install rustc-web cargo-web rust-web-src lld`";
+const NO_TOOLCHAIN: &str =
+    "the built-in plugins are compiled to WebAssembly, for which no installed Rust has what it takes. `make setup` installs it";
 
 fn main() {
     if let Err(message) = run() {
@@ -47,7 +48,7 @@ fn encode(module: &Path) -> Result<Vec<u8>, String> {
     ComponentEncoder::default()
         .validate(true)
         .module(&bytes)
-        .and_then(|encoder| encoder.encode())
+        .and_then(|mut encoder| encoder.encode())
         .map_err(|error| format!("{}: {error:#}", module.display()))
 }
 
@@ -76,7 +77,7 @@ impl Toolchain {
         let output = Command::new(&rustc).args(["--print", "sysroot"]).current_dir(root).output().ok()?;
         let sysroot = PathBuf::from(String::from_utf8(output.stdout).ok()?.trim());
         let rustlib = sysroot.join("lib/rustlib");
-        let prebuilt = rustlib.join(TARGET).join("lib").is_dir();
+        let prebuilt = has_libraries(&rustlib.join(TARGET).join("lib"));
         if !prebuilt && !rustlib.join("src/rust/library/std/Cargo.toml").is_file() {
             return None;
         }
@@ -126,6 +127,12 @@ impl Toolchain {
         }
         Ok(target.join(TARGET).join("release"))
     }
+}
+
+/// Whether a target's folder holds its standard library: an installation that was broken off leaves the folder without.
+fn has_libraries(folder: &Path) -> bool {
+    let files = fs::read_dir(folder).into_iter().flatten().flatten();
+    files.into_iter().any(|file| file.file_name().to_string_lossy().starts_with("libcore-"))
 }
 
 /// Flags that keep paths of the machine that builds out of what it builds, so that the digest is the same on every machine.

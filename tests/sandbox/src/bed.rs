@@ -202,5 +202,5 @@ fn program() -> Result<PathBuf> {
         return Ok(own);
     }
     let found = own.ancestors().skip(1).take(2).map(|directory| directory.join("sandbox")).find(|file| file.is_file());
-    found.with_context(|| format!("there is no program sandbox beside {}; `cargo build --release -p sandbox` makes it", own.display()))
+    found.with_context(|| format!("there is no program sandbox beside {}; `cargo build -p sandbox` makes it", own.display()))
 }

@@ -1,7 +1,7 @@
 //! The test bed: a private world on one Linux machine in which everything of Cluster API and Kubernetes is
 //! real, and only EC2 and the container runtime are imitated.
 //!
-//! `tools` finds or builds the programs, `world` is the set of namespaces they run in, `emulator` speaks with the
+//! The crate `tools` finds or builds the programs; `world` is the set of namespaces they run in, `emulator` speaks with the
 //! AWS emulator, `management` runs the management cluster, `operator` runs the program under test, and `cloud`
 //! turns instances of the emulator into machines that boot. [`Bed`] is what tests and the demo use; `certificate`
 //! makes and judges certificates for tests.
@@ -18,12 +18,9 @@ pub mod emulator;
 pub mod kubeconfig;
 pub mod management;
 pub mod operator;
-pub mod paths;
-pub mod progress;
-pub mod tools;
 pub mod world;
 
 pub use bed::{Bed, Workload};
-pub use tools::Tools;
+pub use tools::{Tools, paths};
 pub use world::World;
 pub use world::options::{Options, Parts};

@@ -49,7 +49,7 @@ impl Operator {
     /// When the program or its ServiceAccount is missing.
     pub async fn prepare(&mut self, server: &ApiServer) -> Result<()> {
         if !self.program.exists() {
-            bail!("there is no operator at {}; `make build` makes it", self.program.display());
+            bail!("there is no operator at {}; `cargo build -p cluster-operator` makes it", self.program.display());
         }
         let token = self.kubectl.token(NAMESPACE, SERVICE_ACCOUNT).await.context("making the operator's token")?;
         let text = kubeconfig(SERVER, &server.authority().certificate, &Credentials::Token(token));
@@ -82,12 +82,12 @@ impl Operator {
     }
 }
 
-/// What was built together with this program, or else the workspace's release build.
+/// What was built together with this program, or else where cargo puts it.
 pub fn default_program() -> PathBuf {
     let own = std::env::current_exe().unwrap_or_default();
     if let Some(beside) = own.ancestors().skip(1).take(2).map(|it| it.join(PROGRAM)).find(|it| it.is_file()) {
         return beside;
     }
     let target = std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| paths::source().join("target"), PathBuf::from);
-    target.join("release").join(PROGRAM)
+    target.join("debug").join(PROGRAM)
 }

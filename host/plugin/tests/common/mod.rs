@@ -40,8 +40,8 @@ pub fn component_importing(wit: &str, imports: &str, plan: &str) -> Vec<u8> {
     let text =
         GUEST.replace("IMPORTS", imports).replace("PLAN", plan).replace("PACKAGE", "kurator:cluster-plugin").replace("VERSION", &version);
     let mut module = wat::parse_str(text).expect("the guest is valid");
-    embed_component_metadata(&mut module, &resolve, world, StringEncoding::UTF8, false).expect("the guest is of the world");
-    let mut encoder = ComponentEncoder::default();
+    embed_component_metadata(&mut module, &resolve, world, StringEncoding::UTF8).expect("the guest is of the world");
+    let encoder = ComponentEncoder::default();
     encoder.module(&module).and_then(|encoder| encoder.validate(true).encode()).expect("the guest is a component")
 }
 

@@ -24,7 +24,7 @@ pub struct Arguments {
     /// Seconds that the emulator stays in each transitional state
     #[arg(long, default_value_t = 2.0)]
     delay: f64,
-    /// The operator's program [default: the workspace's release build]
+    /// The operator's program [default: the one built together with this program]
     #[arg(long, value_name = "PATH")]
     operator: Option<PathBuf>,
 }
@@ -34,5 +34,8 @@ pub fn run(arguments: Arguments) -> Result<()> {
     let options = Options { name: arguments.name.name, delay: arguments.delay, operator, ..Options::default() };
     let shape = Shape { name: arguments.cluster, control_planes: arguments.control_planes, workers: arguments.workers };
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().context("starting the runtime")?;
-    runtime.block_on(demo::run(options, shape))
+    let ended = runtime.block_on(demo::run(options, shape));
+    // Whoever was waited for at the keyboard need not press Enter any more.
+    runtime.shutdown_background();
+    ended
 }

@@ -67,6 +67,8 @@ pub fn aws(arguments: &AwsArguments) -> Result<ExitCode> {
     become_command(arguments.name.running()?.command("aws").args(&arguments.arguments))
 }
 
-fn become_command(command: &mut Command) -> Result<ExitCode> {
-    Err(command.exec()).context("starting nsenter")
+/// Replaces this process by the command.
+pub fn become_command(command: &mut Command) -> Result<ExitCode> {
+    let error = command.exec();
+    Err(error).with_context(|| format!("starting {}", command.get_program().to_string_lossy()))
 }

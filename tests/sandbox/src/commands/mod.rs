@@ -59,12 +59,8 @@ enum Command {
     Operator(operator::Arguments),
     /// Make a cluster, show how it comes to life, and delete it again
     Demo(demo::Arguments),
-    /// Only find, build and unpack the programs that sandboxes run, and print where they are
-    Tools {
-        /// Print the directory of the Python environment instead
-        #[arg(long)]
-        python: bool,
-    },
+    /// Say what this machine has and lacks for sandboxes, and why that matters
+    Doctor,
     /// A world's own process
     #[command(hide = true)]
     World {
@@ -95,10 +91,7 @@ pub fn run(arguments: Arguments) -> Result<ExitCode> {
         Command::Logs(arguments) => return logs::run(&arguments),
         Command::Operator(arguments) => operator::run(&arguments)?,
         Command::Demo(arguments) => demo::run(arguments)?,
-        Command::Tools { python } => {
-            let tools = sandbox::Tools::ensure()?;
-            println!("{}", if python { tools.python } else { tools.bin }.display());
-        }
+        Command::Doctor => return exec::become_command(&mut tools::system::doctor()),
         Command::World { directory, tied } => sandbox::world::inside::main(&directory, tied)?,
         Command::Kubelet { arguments } => sandbox::cloud::kubelet::main(arguments)?,
     }

@@ -18,7 +18,7 @@ pub struct Arguments {
     /// Seconds that the emulator stays in each transitional state
     #[arg(long, default_value_t = 2.0)]
     delay: f64,
-    /// The operator's program [default: the workspace's release build]
+    /// The operator's program [default: the one built together with this program]
     #[arg(long, value_name = "PATH")]
     operator: Option<PathBuf>,
     /// Bring up everything but the operator

@@ -10,12 +10,15 @@ mod summary;
 use std::io::IsTerminal as _;
 use std::time::Instant;
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result, anyhow, bail};
+use tokio::signal::unix::{Signal, SignalKind, signal};
+use tools::KUBERNETES_VERSION;
+use tools::progress::words;
 
 use crate::bed::Bed;
 use crate::paths;
-use crate::tools::KUBERNETES_VERSION;
 use crate::world::enter::REGION;
+use crate::world::launch;
 use crate::world::options::Options;
 use phases::{CREATE, DELETE, Phase};
 use screen::Screen;
@@ -35,11 +38,48 @@ pub struct Shape {
     pub workers: u32,
 }
 
-/// Runs the whole demo; everything is gone when it returns.
+/// Runs the whole demo; everything is gone when it returns, however it ends.
 ///
 /// # Errors
-/// Names the step that failed, what it waited for, and the log to read.
+/// Names the step that failed, what it waited for, and the log to read; or says that somebody interrupted it.
 pub async fn run(options: Options, shape: Shape) -> Result<()> {
+    let name = options.name.clone();
+    let mut interrupts = Interrupts::new()?;
+    let played = tokio::select! {
+        played = play(options, shape) => played,
+        signal = interrupts.next() => {
+            // While it is still coming up, nobody else holds it.
+            launch::end(&name)?;
+            Err(anyhow!("{signal}: the sandbox and all that was in it is gone"))
+        }
+    };
+    let removed = tokio::task::spawn_blocking(move || launch::down(&name)).await.context("removing the sandbox")?;
+    played.and(removed.map(drop))
+}
+
+/// What ends a demo early: Ctrl-C, a closed terminal, `kill`.
+struct Interrupts {
+    interrupt: Signal,
+    hangup: Signal,
+    terminate: Signal,
+}
+
+impl Interrupts {
+    fn new() -> Result<Self> {
+        let on = |kind| signal(kind).context("waiting for signals");
+        Ok(Self { interrupt: on(SignalKind::interrupt())?, hangup: on(SignalKind::hangup())?, terminate: on(SignalKind::terminate())? })
+    }
+
+    async fn next(&mut self) -> &'static str {
+        tokio::select! {
+            _ = self.interrupt.recv() => "interrupted",
+            _ = self.hangup.recv() => "the terminal was closed",
+            _ = self.terminate.recv() => "terminated",
+        }
+    }
+}
+
+async fn play(options: Options, shape: Shape) -> Result<()> {
     let sandbox = options.name.clone();
     let started = Instant::now();
     let bed = Bed::up(options).await?;
@@ -51,8 +91,11 @@ pub async fn run(options: Options, shape: Shape) -> Result<()> {
     }
     screen.close();
     summary::print(&bed, &elapsed).await?;
-    explain(&sandbox, &shape.name);
-    wait_for_enter().await?;
+    if std::io::stdin().is_terminal() {
+        println!("\nLook around from another terminal:");
+        commands(&sandbox, &shape.name).iter().for_each(|command| println!("  {command}"));
+        wait_for_enter().await?;
+    }
     let arguments = ["delete", "cluster", &shape.name, "--namespace", NAMESPACE, "--wait=false"];
     screen.say(&format!("$ kubectl {}", arguments.join(" ")));
     bed.kubectl(&arguments).await.context("deleting the cluster")?;
@@ -61,7 +104,10 @@ pub async fn run(options: Options, shape: Shape) -> Result<()> {
         deletion.push(follow(&bed, &shape, phase, &mut screen).await?);
     }
     screen.close();
-    summary::print(&bed, &deletion).await
+    summary::print(&bed, &deletion).await?;
+    println!("\nAll of it took {}. To look around at your own pace:", words(started.elapsed()));
+    at_ones_own_pace(&sandbox, &shape.name).iter().for_each(|command| println!("  {command}"));
+    Ok(())
 }
 
 /// Renders the template as a user does, and applies it.
@@ -114,24 +160,42 @@ async fn restarts(bed: &Bed) -> String {
     ended.map(|(name, report)| format!("; {name} ended {} times by itself", report.restarts)).collect()
 }
 
-fn explain(sandbox: &str, cluster: &str) {
-    let name = if sandbox == "default" { String::new() } else { format!(" --name {sandbox}") };
-    let program = std::env::current_exe().map_or_else(|_| "sandbox".to_owned(), |path| path.display().to_string());
-    println!("\nLook around from another terminal:");
-    for command in [
-        format!("kubectl{name} get clusters,awsclusters,awsmachines,clusterplugins"),
-        format!("kubectl{name} --cluster {cluster} get nodes,pods -A"),
-        format!("aws{name} ec2 describe-vpcs"),
-        format!("logs{name} operator"),
-    ] {
-        println!("  {program} {command}");
-    }
+/// Commands that show what there is while a sandbox is up.
+fn commands(sandbox: &str, cluster: &str) -> Vec<String> {
+    let (program, name) = (program(), name_argument(sandbox));
+    vec![
+        format!("{program} kubectl{name} get clusters,awsclusters,awsmachines,clusterplugins"),
+        format!("{program} kubectl{name} --cluster {cluster} get nodes,pods -A"),
+        format!("{program} aws{name} ec2 describe-vpcs"),
+        format!("{program} logs{name} operator"),
+    ]
+}
+
+/// Commands from a sandbox of one's own to its end.
+fn at_ones_own_pace(sandbox: &str, cluster: &str) -> Vec<String> {
+    let (program, name) = (program(), name_argument(sandbox));
+    let render = format!(
+        "{program} exec{name} -- env CLUSTER_NAME={cluster} NAMESPACE={NAMESPACE} KUBERNETES_VERSION=v{KUBERNETES_VERSION} AWS_REGION={REGION} \
+         CONTROL_PLANE_MACHINE_COUNT=1 WORKER_MACHINE_COUNT=2 clusterctl generate yaml --from $PWD/{TEMPLATE} > {cluster}.yaml"
+    );
+    let mut all = vec![format!("{program} up{name}"), render, format!("{program} kubectl{name} apply -f {cluster}.yaml")];
+    all.extend(commands(sandbox, cluster));
+    all.push(format!("{program} down{name}"));
+    all
+}
+
+/// This program as a user would call it.
+fn program() -> String {
+    let Ok(path) = std::env::current_exe() else { return "sandbox".to_owned() };
+    let here = std::env::current_dir().ok().and_then(|here| path.strip_prefix(here).ok().map(|path| path.display().to_string()));
+    here.unwrap_or_else(|| path.display().to_string())
+}
+
+fn name_argument(sandbox: &str) -> String {
+    if sandbox == "default" { String::new() } else { format!(" --name {sandbox}") }
 }
 
 async fn wait_for_enter() -> Result<()> {
-    if !std::io::stdin().is_terminal() {
-        return Ok(());
-    }
     println!("\nPress Enter to delete the cluster.");
     let wait = tokio::task::spawn_blocking(|| std::io::stdin().read_line(&mut String::new()));
     wait.await.context("waiting for Enter")?.context("waiting for Enter")?;

@@ -14,8 +14,8 @@ use super::options::{Options, Parts};
 use super::process::{Recipe, Supervisor};
 use super::state::Reporter;
 use super::{World, network, relay};
-use crate::tools::Tools;
 use crate::{cloud, control, emulator, management, operator, paths};
+use tools::Tools;
 
 /// Runs as the first process of the namespaces, and again as its child; never returns unless the world is over.
 pub fn main(directory: &Path, tied: bool) -> Result<()> {

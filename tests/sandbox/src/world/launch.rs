@@ -9,13 +9,12 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, Result, bail};
 use rustix::process::{Pid, Signal};
 use serde::{Deserialize, Serialize};
+use tools::progress::{Step, last_lines};
+use tools::system::{self, Isolation};
+use tools::{Tools, paths};
 
 use super::options::Options;
 use super::state::{State, write_atomically};
-use crate::paths;
-use crate::progress::{Step, last_lines};
-use crate::tools::system::Isolation;
-use crate::tools::{Tools, system};
 
 const POLL: Duration = Duration::from_millis(100);
 /// A slow machine with other things to do needs two minutes.
@@ -110,7 +109,12 @@ pub fn up(options: &Options, sandbox: &Path) -> Result<(Running, Child)> {
     let mut child = spawn(&directory, &tools, sandbox, options.tied, isolation)?;
     let up = adopt(&mut child, &directory, isolation).and_then(|processes| {
         let running = Running { directory: directory.clone(), options: options.clone(), tools, processes };
-        wait_until_ready(&running, &mut child).map(|()| running).inspect_err(|_| end(&directory))
+        wait_until_ready(&running, &mut child).map(|()| running).inspect_err(|_| {
+            // Why it did not come up is what has to be told.
+            if let Err(error) = end_in(&directory) {
+                tracing::error!("{error:#}");
+            }
+        })
     });
     if up.is_err() {
         // It may have ended by itself, which is why we are here.
@@ -122,12 +126,14 @@ pub fn up(options: &Options, sandbox: &Path) -> Result<(Running, Child)> {
     Ok((running, child))
 }
 
-/// Ends what did not come up, without hiding why it did not.
-fn end(directory: &Path) {
-    let processes = read::<Processes>(&directory.join("processes.json"));
-    if let Err(error) = processes.and_then(|processes| processes.as_ref().map_or(Ok(()), kill)) {
-        tracing::error!("{error:#}");
-    }
+/// Ends the processes of a world, one that is still coming up too, and leaves its directory. Whoever waits for it to be ready is told that
+/// it ended.
+pub fn end(name: &str) -> Result<()> {
+    end_in(&directory(name)?)
+}
+
+fn end_in(directory: &Path) -> Result<()> {
+    read::<Processes>(&directory.join("processes.json"))?.as_ref().map_or(Ok(()), kill)
 }
 
 /// Ends a world and removes its directory but for the logs. Returns whether it ran.

@@ -15,7 +15,7 @@ pub mod state;
 use std::path::PathBuf;
 
 use crate::emulator;
-use crate::tools::Tools;
+use tools::Tools;
 
 /// What everything inside the world needs to know about it.
 #[derive(Clone, Debug)]

@@ -118,7 +118,7 @@ impl Supervisor {
         match report.ended {
             Some(ended) if report.restarts > 0 => {
                 let log = self.log(name);
-                bail!("{name} ended with {ended}:\n{}\nits log is {}", crate::progress::last_lines(&log, 10), log.display())
+                bail!("{name} ended with {ended}:\n{}\nits log is {}", tools::progress::last_lines(&log, 10), log.display())
             }
             _ => Ok(()),
         }

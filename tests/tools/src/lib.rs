@@ -1,10 +1,13 @@
-//! The programs that the bed runs: found when the right version is there, built or unpacked into a cache when not.
-//!
-//! Nothing is ever installed on the machine itself.
+//! Makes what the bed runs, and the workspace itself beside it: Go programs, the emulator's Python environment, cloud-init. What is there
+//! already is reused; all of it goes into a cache, and nothing is ever installed on the machine itself.
 
+mod cargo;
 mod cloud_init;
 mod go;
+mod parts;
+pub mod paths;
 mod programs;
+pub mod progress;
 mod python;
 pub mod system;
 
@@ -17,13 +20,13 @@ use anyhow::{Context, Result};
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
-use crate::paths;
+use parts::Part;
 
 /// Paths of the programs the bed runs.
 #[derive(Clone, Debug, Deserialize, Serialize)]
 pub struct Tools {
-    /// Directory with etcd, etcdctl, kube-apiserver, kube-controller-manager, kube-scheduler, kubectl, kubeadm,
-    /// capi-core, capi-bootstrap, capi-controlplane, clusterctl, kwok and aws-cloud-controller-manager.
+    /// Directory with etcd, kube-apiserver, kube-controller-manager, kube-scheduler, kubectl, kubeadm, capi-core,
+    /// capi-bootstrap, capi-controlplane, clusterctl, kwok and aws-cloud-controller-manager.
     pub bin: PathBuf,
     /// Python environment: `bin/python` and `bin/aws`.
     pub python: PathBuf,
@@ -34,23 +37,61 @@ pub struct Tools {
 }
 
 impl Tools {
-    /// Finds or makes everything, showing progress on stderr. Takes about 15 minutes with an empty cache on two
-    /// cores and well under a second with a full one.
+    /// Finds or makes everything, showing progress on stderr. Takes minutes with an empty cache and well under a
+    /// second with a full one.
     ///
     /// # Errors
     /// When something is missing on this machine (the message has the line that installs it) or a build fails.
     pub fn ensure() -> Result<Self> {
-        system::check()?;
+        Self::make(None)
+    }
+
+    /// The same, and `cargo build` with these arguments side by side with it.
+    ///
+    /// # Errors
+    /// Those of [`Tools::ensure`], and what the compiler says.
+    pub fn ensure_and_build(arguments: Vec<String>) -> Result<Self> {
+        Self::make(Some(arguments))
+    }
+
+    fn make(cargo: Option<Vec<String>>) -> Result<Self> {
         let root = paths::cache()?;
-        std::fs::create_dir_all(&root).with_context(|| format!("creating {}", root.display()))?;
+        create_directory(&root)?;
+        let programs = go::entry(&root.join("tools"))?;
+        let (python, cloud_init) = (root.join("python"), root.join("cloud-init"));
+        let tools = Self {
+            bin: go::programs(&programs),
+            python: python::entry(&python)?,
+            cloud_init: cloud_init::entry(&cloud_init)?,
+            manifests: go::manifests(&programs),
+        };
+        let show = cargo.is_some();
+        if !show && tools.are_there() {
+            return Ok(tools);
+        }
+        system::check()?;
         // Two worlds that start at once must not build the same things side by side.
         let lock = root.join("tools.lock");
         let lock = File::create(&lock).with_context(|| format!("creating {}", lock.display()))?;
         lock.lock().context("waiting for another sandbox that prepares its tools")?;
-        let (bin, manifests) = go::ensure(&root.join("tools"))?;
-        let python = python::ensure(&root.join("python"))?;
-        let cloud_init = cloud_init::ensure(&root.join("cloud-init"))?;
-        Ok(Self { bin, python, cloud_init, manifests })
+        // Costs are processor seconds, measured with nothing there.
+        let mut parts = vec![
+            Part::new("building the Go programs", 900.0, move |meter| go::ensure(&programs, meter)),
+            Part::new("making the Python environment", 20.0, move |meter| python::ensure(&python, meter)),
+            Part::new("unpacking cloud-init", 10.0, move |meter| cloud_init::ensure(&cloud_init, meter)),
+        ];
+        if let Some(arguments) = cargo {
+            let log = root.join("cargo.log");
+            parts.insert(0, Part::new("building the workspace", 1000.0, move |meter| cargo::build(&arguments, &log, meter)));
+        }
+        parts::make("building", parts)?;
+        Ok(tools)
+    }
+
+    /// Whether everything was made before.
+    fn are_there(&self) -> bool {
+        let programs = programs::PROGRAMS.iter().all(|program| self.program(program.name).exists());
+        programs && self.manifests.exists() && self.python.join("finished").exists() && self.cloud_init.exists()
     }
 
     /// Path of a program in [`Tools::bin`].
@@ -84,7 +125,7 @@ fn create_directory(path: &Path) -> Result<()> {
 
 /// Moves a finished cache entry to its final name, replacing what a broken attempt left there.
 fn publish(partial: &Path, entry: &Path) -> Result<()> {
-    if entry.exists() {
+    if entry.is_dir() {
         std::fs::remove_dir_all(entry).with_context(|| format!("removing {}", entry.display()))?;
     }
     std::fs::rename(partial, entry).with_context(|| format!("renaming {} to {}", partial.display(), entry.display()))

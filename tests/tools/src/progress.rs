@@ -1,17 +1,12 @@
-//! Tells a person what is being done, which of how many, and for how long.
+//! Tells a person what is being done, how far it is, and for how long.
 //!
 //! On a terminal the line changes in place; elsewhere there is one line at the start, one at the end, and one every
 //! half minute in between. It never hides a failure: the caller reports that.
 
-use std::fs::File;
 use std::io::{IsTerminal, Write};
 use std::path::Path;
-use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
-use anyhow::{Context, Result, bail};
-
-const TICK: Duration = Duration::from_millis(200);
 const HEARTBEAT: Duration = Duration::from_secs(30);
 
 /// One step that is being shown.
@@ -23,7 +18,7 @@ pub struct Step {
 }
 
 impl Step {
-    /// Begins to show `what`, which reads like "building kube-apiserver (3 of 12)".
+    /// Begins to show `what`, which reads like "starting etcd".
     pub fn start(what: impl Into<String>) -> Self {
         let now = Instant::now();
         let step = Self { what: what.into(), started: now, shown: now, terminal: std::io::stderr().is_terminal() };
@@ -33,11 +28,22 @@ impl Step {
 
     /// Shows the elapsed time, if it is time to.
     pub fn tick(&mut self) {
+        self.tell(|| None);
+    }
+
+    /// Shows, if it is time to, what `what` says; it is not asked otherwise.
+    pub fn tell(&mut self, what: impl FnOnce() -> Option<String>) {
         let due = if self.terminal { Duration::from_secs(1) } else { HEARTBEAT };
         if self.shown.elapsed() >= due {
             self.shown = Instant::now();
+            self.what = what().unwrap_or_else(|| std::mem::take(&mut self.what));
             self.print(if self.terminal { "" } else { "\n" });
         }
+    }
+
+    /// Time since the start.
+    pub fn elapsed(&self) -> Duration {
+        self.started.elapsed()
     }
 
     /// Shows that the step is over.
@@ -46,6 +52,12 @@ impl Step {
         if self.terminal || self.started.elapsed() >= Duration::from_secs(2) {
             self.print(" done\n");
         }
+    }
+
+    /// Shows that the step is over, and `what` came of it.
+    pub fn done_with(mut self, what: String) {
+        self.what = what;
+        self.print("\n");
     }
 
     /// Leaves the line as it is, so that an error message starts on its own line.
@@ -57,37 +69,22 @@ impl Step {
 
     fn print(&self, end: &str) {
         let back = if self.terminal { "\r\x1b[K" } else { "" };
-        let seconds = self.started.elapsed().as_secs();
-        let elapsed = if seconds == 0 { String::new() } else { format!(", {seconds} s") };
+        let elapsed = match self.started.elapsed().as_secs() {
+            0 => String::new(),
+            _ => format!(", {}", words(self.started.elapsed())),
+        };
         // A closed stderr is no reason to stop working.
         let _ = write!(std::io::stderr(), "{back}{}{elapsed}{end}", self.what);
         let _ = std::io::stderr().flush();
     }
 }
 
-/// Runs a command to its end while showing `what`; its output goes to `log`.
-///
-/// # Errors
-/// When it cannot be started or ends with another status than 0; the message has the log's last lines and its path.
-pub fn run(what: impl Into<String>, command: &mut Command, log: &Path) -> Result<()> {
-    let mut step = Step::start(what);
-    let output = File::create(log).with_context(|| format!("creating {}", log.display()))?;
-    let errors = output.try_clone().context("sharing the log between stdout and stderr")?;
-    let program = command.get_program().to_string_lossy().into_owned();
-    let mut child = command.stdin(Stdio::null()).stdout(output).stderr(errors).spawn().with_context(|| format!("starting {program}"))?;
-    let status = loop {
-        if let Some(status) = child.try_wait().with_context(|| format!("waiting for {program}"))? {
-            break status;
-        }
-        std::thread::sleep(TICK);
-        step.tick();
-    };
-    if status.success() {
-        step.done();
-        return Ok(());
+/// A time as people say it: "40 s", "3 min 20 s".
+pub fn words(time: Duration) -> String {
+    match (time.as_secs() / 60, time.as_secs() % 60) {
+        (0, seconds) => format!("{seconds} s"),
+        (minutes, seconds) => format!("{minutes} min {seconds} s"),
     }
-    step.failed();
-    bail!("{program} ended with {status}:\n{}\nall of it is in {}", last_lines(log, 15), log.display())
 }
 
 /// The last `count` lines of a file; empty when it cannot be read.

@@ -8,42 +8,57 @@ use std::process::Command;
 use anyhow::{Context, Result, bail};
 
 use super::{create_directory, hash, publish, read};
-use crate::progress;
+use crate::parts::Meter;
 
-/// Returns the directory the packages were unpacked into.
-pub fn ensure(cache: &Path) -> Result<PathBuf> {
+/// The directory that the packages are unpacked into.
+///
+/// # Errors
+/// When this machine does not say which release it is.
+pub fn entry(cache: &Path) -> Result<PathBuf> {
     // Packages of one release of a distribution fit its own Python and no other.
-    let release = read(Path::new("/etc/os-release"))?;
-    let entry = cache.join(hash(&[&release]));
-    if entry.exists() {
-        return Ok(entry);
+    Ok(cache.join(hash(&[&read(Path::new("/etc/os-release"))?])))
+}
+
+/// Downloads and unpacks the packages where that was not done yet.
+///
+/// # Errors
+/// When apt has no such packages, with the line that helps.
+pub fn ensure(cache: &Path, meter: &Meter) -> Result<()> {
+    let entry = entry(cache)?;
+    let reused = entry.exists();
+    if !reused {
+        make(cache, &entry, meter)?;
     }
+    meter.result("cloud-init".to_owned(), reused);
+    Ok(())
+}
+
+fn make(cache: &Path, entry: &Path, meter: &Meter) -> Result<()> {
     let partial = cache.join(".partial");
     let packages = partial.join("packages");
     if partial.exists() {
         std::fs::remove_dir_all(&partial).with_context(|| format!("removing {}", partial.display()))?;
     }
     create_directory(&packages)?;
-    download(&packages, &cache.join("download.log"))?;
+    download(&packages, &cache.join("download.log"), meter)?;
     let root = partial.join("root");
     create_directory(&root)?;
     unpack(&packages, &root)?;
     if !root.join("usr/bin/cloud-init").exists() {
         bail!("the packages in {} hold no usr/bin/cloud-init", packages.display());
     }
-    publish(&root, &entry)?;
-    std::fs::remove_dir_all(&partial).with_context(|| format!("removing {}", partial.display()))?;
-    Ok(entry)
+    publish(&root, entry)?;
+    std::fs::remove_dir_all(&partial).with_context(|| format!("removing {}", partial.display()))
 }
 
-fn download(to: &Path, log: &Path) -> Result<()> {
+fn download(to: &Path, log: &Path, meter: &Meter) -> Result<()> {
     let names = names()?;
     let mut command = Command::new("apt-get");
     command.current_dir(to).arg("download").args(&names);
     // Root would hand over to a user that may not write here; the packages are checked all the same.
     command.args(["-o", "APT::Sandbox::User=root"]);
-    progress::run(format!("downloading cloud-init and {} Python packages", names.len() - 1), &mut command, log)
-        .context("downloading cloud-init (if the package is not found: sudo apt-get update)")
+    meter.show(0.0, "downloading cloud-init".to_owned());
+    meter.run(&mut command, log, |_, _| true).context("downloading cloud-init (if the package is not found: sudo apt-get update)")
 }
 
 /// cloud-init and the Python packages it needs, the interpreter itself excepted.
