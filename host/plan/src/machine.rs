@@ -15,7 +15,8 @@ use crds::names::CONTROL_PLANE_LABEL;
 use crds::{AWSCluster, AWSClusterStatus, AWSMachine};
 
 use crate::cluster::{Layout, brought, is_external, load_balancer_reads};
-use crate::see::Scope;
+use crate::see::{Identity, Named, Scope};
+use crate::token::derive;
 use crate::{
     Action, Answers, Desired, FoundInstance, Image, ImageQuery, Instance, Interest, Invalid, LoadBalancer, Lookup, Observed, Part, Plan,
     Question, READ_LAG, Read, Record, Resource, Secret, Snapshot, Subnet, Target, Timestamp, is_gone, plan, proven_from, see, trusted_from,
@@ -98,6 +99,8 @@ pub struct Decision {
     pub instance: Option<FoundInstance>,
     /// The instance is gone or going, without this operator's doing: reason and message. The machine has to be replaced.
     pub failed: Option<(&'static str, String)>,
+    /// The object names an instance that is not this machine's: nothing is done with it, and it stays. What to say of it.
+    pub foreign: Option<String>,
 }
 
 impl Decision {
@@ -136,17 +139,31 @@ pub fn decide(input: &Input<'_>) -> Decision {
     };
     let scope = layout.clone().unwrap_or_default().scope(input.cluster, input.aws_cluster, input.cluster_record);
     let scope = Scope { deleting: false, ..scope };
-    let found = see::instance(input.snapshot, &record, &scope.id, &name).cloned();
-    if let Some(found) = &found {
-        adopt(&mut record, &name, found, input);
+    record.id = id(input);
+    let (found, foreign) = match identity(input, &name).instance(input.snapshot, &record) {
+        Named::Nothing => (None, None),
+        Named::Mine(found) => (Some(found.clone()), None),
+        Named::Foreign(found, why) => (None, Some(format!("{} is not this machine's: {why}", found.id))),
+    };
+    match (&found, &foreign) {
+        (Some(found), _) => adopt(&mut record, &name, found, input),
+        // Nothing follows from it, neither that the machine was there nor that it is lost.
+        (None, Some(_)) => drop(record.ids.remove(&Instance::key(&name))),
+        (None, None) => (),
     }
     let lost = failure(input, &record, &name, found.as_ref());
     let up_or_gone = has_node(input) || deleting || lost.is_some();
-    let mut observed = see::machine(input.snapshot, &scope, &record, &name, !up_or_gone);
+    let mut observed = see::machine(input.snapshot, &scope, &record, &name, found.as_ref(), !up_or_gone);
     see::looked_up(&mut observed, input.answers);
-    let base = Decision { record: record.clone(), observed: own(&observed), instance: found.clone(), ..Decision::default() };
+    let base = Decision { observed: own(&observed), instance: found.clone(), foreign, ..settled(input, record.clone()) };
     if deleting {
         return delete(input, base, &record, &observed);
+    }
+    if let Some(message) = &base.foreign {
+        let message = format!(
+            "{message}; nothing is done with it, and it stays. Give it back the tags that it had, or delete the Machine to replace it"
+        );
+        return Decision { waits: Some(Wait { reason: reason::NOT_OWNED, message }), ..base };
     }
     if let Some(failed) = lost {
         let plan = ask(input, &Desired::new(), &observed, &record, found.as_ref(), None);
@@ -211,6 +228,38 @@ fn is_suspect(input: &Input<'_>) -> bool {
 
 fn clone<'a>(input: &Input<'a>) -> Input<'a> {
     Input { hold: input.hold.clone(), ..*input }
+}
+
+/// The random id that the machine's instance carries: the AWSCluster's, what was written down while that was there, or, where somebody
+/// else looks after the cluster, one of the machine's own. What was begun without one goes on without.
+fn id(input: &Input<'_>) -> String {
+    let is_new = input.record.intents.is_empty() && input.record.ids.is_empty();
+    match (&input.cluster_record.id, &input.record.id) {
+        (cluster, _) if !cluster.is_empty() => cluster.clone(),
+        (_, own) if !own.is_empty() || !is_new => own.clone(),
+        _ => derive(input.random, "machine"),
+    }
+}
+
+/// What the machine's instance has to say of itself.
+fn identity(input: &Input<'_>, name: &str) -> Identity {
+    let namespace = input.aws_machine.metadata.namespace.as_deref().unwrap_or_default();
+    let named = |name: &str| format!("{namespace}/{name}");
+    let machine = input.machine.metadata.name.as_deref().unwrap_or(name);
+    Identity {
+        name: name.to_owned(),
+        cluster: crate::cluster::cluster_name(input.cluster),
+        machine_names: [named(name), named(machine)],
+        ids: vec![id(input), input.record.id.clone()],
+    }
+}
+
+/// A decision with what is to be on the object: an id only once there is something that carries it.
+fn settled(input: &Input<'_>, mut record: Record) -> Decision {
+    if record.ids.is_empty() && record.intents.is_empty() && record.secret.is_none() {
+        record.id.clone_from(&input.record.id);
+    }
+    Decision { record, ..Decision::default() }
 }
 
 /// The instance was made: it is this machine's for good.
@@ -278,15 +327,15 @@ fn ask(
     let mut absent = input.snapshot.absent.clone();
     // It is still shown for an hour, and there is nothing left to ask about it.
     absent.extend(found.filter(|it| it.status.state == "terminated").map(|it| (it.id.clone(), f64::INFINITY)));
-    let record = Record { id: input.cluster_record.id.clone(), ..record.clone() };
-    let (record, absent, read_at) = (&record, &absent, &input.snapshot.read_at);
+    let (absent, read_at) = (&absent, &input.snapshot.read_at);
     let (trusted_from, proven_from) = (trusted_from(input.snapshot, record), proven_from(input.snapshot, record));
     plan(&Question { desired, observed, record, absent, read_at, now: input.now, stopped, trusted_from, proven_from, random: input.random })
 }
 
 fn conclude(base: Decision, plan: Plan, record: &Record, desired: Desired, input: &Input<'_>) -> Decision {
     let interest = Interest { reads: plan.awaits.clone(), ..base.interest };
-    Decision { record: record.before(&plan, input.now, input.snapshot.since), plan, desired, interest, ..base }
+    let record = settled(input, record.before(&plan, input.now, input.snapshot.since)).record;
+    Decision { record, plan, desired, interest, ..base }
 }
 
 /// A load balancer forwards only to zones that it has a subnet in.

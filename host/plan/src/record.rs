@@ -24,7 +24,8 @@ pub const CREATED_ANNOTATION: &str = "cluster.kurator.dev/created";
 /// What lasts of an AWSCluster or AWSMachine besides what its author wrote.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Record {
-    /// Random; every resource made for a cluster carries it as a tag. Empty until it was chosen.
+    /// Random; every resource made for a cluster carries it as a tag. Empty until it was chosen. Of a machine: the id that its instance
+    /// carries, since machines outlive their AWSCluster, and a cluster that somebody else looks after has none.
     pub id: String,
     /// Zones chosen for a cluster that lists no subnets.
     pub zones: Vec<String>,
@@ -126,6 +127,7 @@ impl Record {
         let text = |name| annotations.and_then(|all| all.get(name)).map(String::as_str);
         let cloud_init = &it.spec.cloud_init;
         let mut res = Record {
+            id: text(ID_ANNOTATION).unwrap_or_default().to_owned(),
             intents: keyed(INTENT_ANNOTATION, text(INTENT_ANNOTATION))?,
             created: text(CREATED_ANNOTATION).and_then(Settled::parse),
             provider_id: it.spec.provider_id.clone().filter(|it| !it.is_empty()),
@@ -178,6 +180,7 @@ impl Record {
             spec.insert("cloudInit".into(), json!({"secretPrefix": prefix, "secretCount": count}));
         }
         let mut annotations = self.creation_annotations();
+        annotations.insert(ID_ANNOTATION, (!self.id.is_empty()).then(|| self.id.clone()));
         annotations.extend(self.applied.annotations(&have));
         patch(&have, annotations, spec, it.metadata.resource_version.as_deref())
     }

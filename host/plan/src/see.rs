@@ -16,7 +16,7 @@ use crds::names::{ID_TAG, OWNED, ROLE_TAG, cloud_provider_tag, cluster_tag};
 use crate::leftover::{Collected, LeftoverKind};
 use crate::{Intent, Key, LoadBalancerKind, Observed, Owner, Resource, Seen, Snapshot, State, Tags};
 
-pub use machine::{instance, machine};
+pub use machine::{Identity, Named, machine};
 pub(crate) use machine::{is_own, looked_up};
 pub(crate) use subnet::{is_public, kept_for_pods};
 

@@ -21,7 +21,7 @@ use super::refusals::Refusals;
 use super::regions::{Regions, Seat};
 use super::{now, random};
 use crate::context::{Context, ObjectName};
-use crate::management::{Error, Kept, Known};
+use crate::management::{Error, Kept, Known, Note};
 
 /// Waves of calls in one look; more are only needed when something changes back and forth.
 const WAVES: usize = 16;
@@ -262,6 +262,11 @@ impl Machines {
         let management = &self.context.management;
         let decision = &pass.decision;
         if seen.object.is_deleting() && decision.finished {
+            if let Some(message) = &decision.foreign {
+                let message = format!("{message}; it stays, and nothing was done with it");
+                let reason = crds::conditions::reason::NOT_OWNED.to_owned();
+                management.note(&seen.object, Note { warning: true, reason, action: "Leave instance".to_owned(), message });
+            }
             management.remove_finalizer(&seen.object, names::MACHINE_FINALIZER).await?;
             self.forget(&seen.object.object_name());
             return Ok(Ended::Settled);
@@ -285,7 +290,7 @@ impl Machines {
     /// Nobody knows any more in which region to look: a machine of which nothing was made may go, another has to wait for the AWSCluster.
     async fn without_region(&self, object: &Arc<Known<AWSMachine>>) -> Result<(), Error> {
         let management = &self.context.management;
-        let is_made = |it: &Record| *it != Record { applied: it.applied.clone(), ..Record::default() };
+        let is_made = |it: &Record| *it != Record { id: it.id.clone(), applied: it.applied.clone(), ..Record::default() };
         if object.is_deleting() && Record::of_machine(object).is_ok_and(|it| !is_made(&it)) {
             return management.remove_finalizer(object, names::MACHINE_FINALIZER).await.map(drop);
         }

@@ -259,7 +259,7 @@ fn tags(input: &Input<'_>) -> Tags {
     let role = if is_control_plane(input.machine, input.aws_machine) { "control-plane" } else { "node" };
     let name = name(input.aws_machine);
     let namespace = input.aws_machine.metadata.namespace.as_deref().unwrap_or_default();
-    let mut ours = cluster::common(&cluster, &input.cluster_record.id, input.aws_cluster, role, &name);
+    let mut ours = cluster::common(&cluster, &input.record.id, input.aws_cluster, role, &name);
     ours.insert(cloud_provider_tag(&cluster), OWNED.into());
     ours.insert(MACHINE_NAME_TAG.into(), format!("{namespace}/{name}"));
     let theirs = &input.aws_cluster.spec.additional_tags;

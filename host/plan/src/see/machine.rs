@@ -1,7 +1,9 @@
-//! What one machine sees: the cluster's things as another driver's, and its own instance, target and bootstrap secret as its own. Of
-//! instances, only the one that was recorded, or that carries the client token of the attempt that was written down, is its own.
+//! What one machine sees: the cluster's things as another driver's, and its own instance, target and bootstrap secret as its own. An
+//! instance is a machine's when it says so itself by its tags: what the object names as its instance was written by a user, or copied.
 
 use std::collections::BTreeSet;
+
+use crds::names::{ID_TAG, MACHINE_NAME_TAG, OWNED, cluster_tag};
 
 use super::{API_SERVER, MAIN, Scope, cluster};
 use crate::token::client_token;
@@ -12,7 +14,14 @@ use crate::{
 
 /// What one machine sees. `wants_secret`: whether its bootstrap data should be in Secrets Manager; a secret that is on its way counts as
 /// absent then, and as something to delete otherwise.
-pub fn machine(snapshot: &Snapshot, scope: &Scope, record: &Record, name: &str, wants_secret: bool) -> Observed {
+pub fn machine(
+    snapshot: &Snapshot,
+    scope: &Scope,
+    record: &Record,
+    name: &str,
+    found: Option<&FoundInstance>,
+    wants_secret: bool,
+) -> Observed {
     let mut res = cluster(snapshot, scope);
     for seen in res.values_mut().filter(|it| it.owner == Owner::Mine) {
         seen.owner = Owner::OtherDriver("the cluster".into());
@@ -29,7 +38,7 @@ pub fn machine(snapshot: &Snapshot, scope: &Scope, record: &Record, name: &str, 
             put(prefix, State::Ready, is.into(), None);
         }
     }
-    let Some(found) = instance(snapshot, record, &scope.id, name) else { return res };
+    let Some(found) = found else { return res };
     lies_in(&mut res, found);
     let state = match found.status.state.as_str() {
         "pending" => Some(State::Creating),
@@ -69,14 +78,63 @@ pub fn machine(snapshot: &Snapshot, scope: &Scope, record: &Record, name: &str, 
     res
 }
 
-/// The instance of a machine: the recorded one, or the one made by the attempt that was written down.
-pub fn instance<'a>(snapshot: &'a Snapshot, record: &Record, cluster_id: &str, name: &str) -> Option<&'a FoundInstance> {
-    let key = Instance::key(name);
-    if let Some(id) = record.ids.get(&key) {
-        return snapshot.instances.iter().find(|it| it.id == *id);
+/// What an instance has to say of itself to be one machine's.
+pub struct Identity {
+    /// Of the AWSMachine, which names its resources.
+    pub name: String,
+    /// Name of the Cluster.
+    pub cluster: String,
+    /// What its tag `MachineName` may be: namespace and name of the AWSMachine, which is written here, or of the Machine, which Cluster
+    /// API Provider AWS writes.
+    pub machine_names: [String; 2],
+    /// The random ids that it may carry: the AWSCluster's, and what the AWSMachine wrote down when it was made.
+    pub ids: Vec<String>,
+}
+
+/// The instance that an AWSMachine names, or that the attempt made that was written down.
+pub enum Named<'a> {
+    /// There is none, or it is not shown.
+    Nothing,
+    Mine(&'a FoundInstance),
+    /// It does not say that it is this machine's; why not.
+    Foreign(&'a FoundInstance, String),
+}
+
+impl Identity {
+    /// The instance of a machine.
+    pub fn instance<'a>(&self, snapshot: &'a Snapshot, record: &Record) -> Named<'a> {
+        let key = Instance::key(&self.name);
+        let found = match (record.ids.get(&key), record.intents.get(&key)) {
+            (Some(id), _) => snapshot.instances.iter().find(|it| it.id == *id),
+            (None, Some(intent)) => {
+                let tokens: Vec<String> = self.ids.iter().map(|id| client_token(id, &key, &intent.nonce)).collect();
+                snapshot.instances.iter().find(|it| it.client_token.as_ref().is_some_and(|token| tokens.contains(token)))
+            }
+            (None, None) => None,
+        };
+        match found.map(|found| (found, self.doubt(found))) {
+            None => Named::Nothing,
+            Some((found, None)) => Named::Mine(found),
+            Some((found, Some(why))) => Named::Foreign(found, why),
+        }
     }
-    let token = client_token(cluster_id, &key, &record.intents.get(&key)?.nonce);
-    snapshot.instances.iter().find(|it| it.client_token.as_ref() == Some(&token))
+
+    /// Why an instance is not this machine's. What it carries of others is not told: it is theirs.
+    fn doubt(&self, found: &FoundInstance) -> Option<String> {
+        let machine = &self.machine_names[0];
+        match found.tags.get(MACHINE_NAME_TAG) {
+            Some(it) if self.machine_names.contains(it) => (),
+            Some(_) => return Some(format!("its tag {MACHINE_NAME_TAG} is not {machine}")),
+            None => return Some(format!("it has no tag {MACHINE_NAME_TAG}: {machine}")),
+        }
+        let owned = cluster_tag(&self.cluster);
+        match found.tags.get(ID_TAG) {
+            Some(id) => (!self.ids.contains(id)).then(|| format!("its tag {ID_TAG} is that of another cluster")),
+            // Made by Cluster API Provider AWS, or for a cluster that somebody else looks after.
+            None if found.tags.get(&owned).map(String::as_str) == Some(OWNED) => None,
+            None => Some(format!("it has neither the tag {ID_TAG} of its cluster nor {owned}: {OWNED}")),
+        }
+    }
 }
 
 /// The subnets that the user means by filters or id and that no sweep shows, since the cluster does not list them.

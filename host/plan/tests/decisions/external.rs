@@ -72,7 +72,11 @@ fn a_machine_gets_a_listed_subnet_of_its_failure_domain_and_only_the_groups_that
         ("worker-b", Some("subnet-0000000b"), only.clone()),
     ];
     assert_eq!(made, expected);
-    assert!(world.truth.instances.iter().all(|it| !it.tags.contains_key("cluster.kurator.dev/id")), "the cluster has no id of ours");
+    for instance in &world.truth.instances {
+        let annotations = fleet.machines[&instance.tags["Name"]].1.metadata.annotations.as_ref().expect("the id is written down");
+        let (tag, own) = (&instance.tags["cluster.kurator.dev/id"], &annotations["cluster.kurator.dev/id"]);
+        assert!(tag == own && own.len() == 32, "the cluster has no id of ours: each machine has one of its own");
+    }
     let others = ["vpc", "subnet", "security-group", "instance", "secret"];
     assert!(world.counts().keys().all(|it| others.contains(&it.as_str())), "nothing else is made: {:?}", world.counts());
     for name in ["worker-a", "worker-b", "edge"] {
