@@ -92,13 +92,15 @@ fn copy(found: &Path, entry: &Path, name: &str) -> Result<()> {
 /// Builds with as few runs of Go as names allow: what programs share is compiled once, and they are linked side by side.
 fn build(missing: &[Program], entry: &Path, meter: &Meter) -> Result<()> {
     meter.show(0.0, "Go programs: fetching modules".to_owned());
+    // Gigabytes that nobody needs once the programs are there; what an interrupted build left is gone on with.
+    let cache = entry.join("go-build");
     let total = count(missing)?;
     let mut compiled = 0;
     for (number, build) in builds(missing).into_iter().enumerate() {
         let partial = entry.join(format!(".partial-{number}"));
         create_directory(&partial)?;
         let mut command = go();
-        command.args(["build", "-v", "-trimpath", "-ldflags", &linker_flags(), "-o"]).arg(&partial);
+        command.env("GOCACHE", &cache).args(["build", "-v", "-trimpath", "-ldflags", &linker_flags(), "-o"]).arg(&partial);
         command.args(build.iter().map(|program| program.package));
         meter.run(&mut command, &entry.join(format!("build-{number}.log")), |_, line| {
             match line.strip_prefix("go: downloading ") {
@@ -117,7 +119,7 @@ fn build(missing: &[Program], entry: &Path, meter: &Meter) -> Result<()> {
         }
         std::fs::remove_dir(&partial).with_context(|| format!("removing {}", partial.display()))?;
     }
-    Ok(())
+    std::fs::remove_dir_all(&cache).with_context(|| format!("removing {}", cache.display()))
 }
 
 /// The number of packages that programs are made of. Modules that are not there yet are downloaded.
