@@ -54,6 +54,12 @@ pub fn cluster(spec: &mut Spec<'_>) {
         NAME_OF_LOAD_BALANCER,
         "must have letters, digits and hyphens alone, and neither begin nor end with a hyphen",
     );
+    spec.rule_about(
+        load_balancer,
+        "name",
+        "!has(self.name) || self.loadBalancerType != 'nlb' || !self.name.startsWith('internal-')",
+        "must not begin with internal- for a network load balancer: AWS keeps that for itself",
+    );
     spec.rule(
         load_balancer,
         "self.loadBalancerType != 'disabled' || !(has(self.name) || has(self.healthCheckProtocol) || self.crossZoneLoadBalancing \

@@ -38,7 +38,9 @@ pub(super) fn load_balancer(cluster: &str, aws_cluster: &AWSCluster, kind: LoadB
         _ => cluster.to_owned(),
     };
     let name = format!("{}-apiserver", base.replace('.', "-"));
-    if name.len() <= LONGEST { name } else { format!("{}-k8s", hashed(&base)) }
+    // AWS keeps that beginning for itself.
+    let reserved = kind == LoadBalancerKind::Network && name.starts_with("internal-");
+    if name.len() <= LONGEST && !reserved { name } else { format!("{}-k8s", hashed(&base)) }
 }
 
 /// 28 letters and digits, one for each byte of a BLAKE2b hash of that length.
@@ -68,6 +70,15 @@ mod tests {
     fn dots_are_no_part_of_a_load_balancer_name() {
         let aws_cluster = AWSCluster::new("x", Default::default());
         assert_eq!(load_balancer("a.b", &aws_cluster, LoadBalancerKind::Classic), "a-b-apiserver");
+    }
+
+    #[test]
+    fn a_network_load_balancer_has_no_name_that_aws_keeps_for_itself() {
+        let mut aws_cluster = AWSCluster::new("x", Default::default());
+        aws_cluster.metadata.namespace = Some("internal".into());
+        let name = load_balancer("prod", &aws_cluster, LoadBalancerKind::Network);
+        assert!(name.ends_with("-k8s") && name.len() == LONGEST, "{name}");
+        assert_eq!(load_balancer("prod", &aws_cluster, LoadBalancerKind::Classic), "prod-apiserver");
     }
 
     #[test]
