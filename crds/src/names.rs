@@ -66,6 +66,9 @@ pub const NAME_TAG: &str = "Name";
 pub const MACHINE_NAME_TAG: &str = "MachineName";
 /// Tag key: the id kept in [`ID_ANNOTATION`] of the object that a resource was made for.
 pub const ID_TAG: &str = "cluster.kurator.dev/id";
+/// Tag key: namespace and name of the AWSCluster whose id the resource carries. An id alone proves nothing: whoever copies the manifest of an
+/// AWSCluster copies its annotations.
+pub const OWNER_TAG: &str = "cluster.kurator.dev/owner";
 /// Tag key: the intent that a resource was made by.
 pub const INTENT_TAG: &str = "cluster.kurator.dev/intent";
 /// Tag value: the resource lives and dies with the cluster.

@@ -36,6 +36,8 @@ pub(crate) const CLUSTER_TAG: &str = "sigs.k8s.io/cluster-api-provider-aws/clust
 
 /// Tag that holds the random id of the AWSCluster that a resource was made for.
 pub(crate) const ID_TAG: &str = "cluster.kurator.dev/id";
+/// Tag that names that AWSCluster.
+pub(crate) const OWNER_TAG: &str = "cluster.kurator.dev/owner";
 
 /// Seconds since 1970.
 pub(crate) fn now() -> Timestamp {

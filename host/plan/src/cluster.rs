@@ -1,6 +1,7 @@
 //! The infrastructure of one cluster: what its AWSCluster asks for, as resources, and what can be done about it now.
 
 pub(crate) mod brought;
+mod copied;
 mod desired;
 pub(crate) mod egress;
 mod external;
@@ -15,7 +16,7 @@ use std::collections::BTreeSet;
 
 use crds::AWSCluster;
 use crds::cluster_api::Cluster;
-use crds::names::{ID_TAG, OWNED, cluster_tag};
+use crds::names::{ID_ANNOTATION, ID_TAG, OWNED, cluster_tag};
 
 use crate::contract::{self, SecurityGroupRuleSpec};
 use crate::leftover::Collected;
@@ -26,12 +27,14 @@ use crate::{
     Rule, SecurityGroupRules, Snapshot, Source, State, Timestamp, Vpc, plan, proven_from, see, trusted_from,
 };
 
+pub use copied::{copied, copied_from};
 pub use desired::desired;
 pub use external::is_external;
 pub use layout::Layout;
 pub(crate) use layout::load_balancer_kind;
 pub(crate) use name::cluster_name;
 pub(crate) use tag::common;
+pub use tag::owner;
 
 /// What shows a cluster's network.
 const NETWORK: [Read; 7] =
@@ -204,8 +207,9 @@ fn ask(input: &Input<'_>, desired: &Desired, observed: &Observed, record: &Recor
 /// Why nothing can be made or removed in a VPC of ours that does not carry our tags any more: whose it is now, nobody can tell.
 fn disowned(scope: &Scope, observed: &Observed) -> Option<String> {
     let vpc = observed.get(&Vpc::key(see::MAIN)).filter(|it| it.owner == Owner::User && !scope.vpc_given)?;
-    let (tag, id) = (cluster_tag(&scope.cluster), &scope.id);
-    Some(format!("{} lost the tags that say whose it is; tag it {tag}={OWNED} and {ID_TAG}={id}, or remove it", vpc.id))
+    let tag = cluster_tag(&scope.cluster);
+    let id = format!("{ID_TAG} with the value of the AWSCluster's annotation {ID_ANNOTATION}");
+    Some(format!("{} lost the tags that say whose it is; tag it {tag}={OWNED} and {id}, or remove it", vpc.id))
 }
 
 /// Nothing is wanted any more; but as long as machines are left, everything stays as it is.

@@ -8,7 +8,7 @@ mod sweep;
 use std::collections::BTreeSet;
 use std::fmt;
 
-use crds::names::{CLUSTER_TAG_PREFIX, ID_TAG, OWNED, cloud_provider_tag, cluster_tag};
+use crds::names::{CLUSTER_TAG_PREFIX, ID_TAG, OWNED, OWNER_TAG, cloud_provider_tag, cluster_tag};
 
 use crate::{
     FoundLoadBalancer, FoundNetworkInterface, FoundRule, FoundSecurityGroup, FoundSource, LoadBalancerKind, Problem, Snapshot, Tags,
@@ -126,10 +126,11 @@ fn is_ours(tags: &Tags) -> bool {
     tags.keys().any(|it| it.starts_with(CLUSTER_TAG_PREFIX))
 }
 
-/// Whether another cluster of the same name, whose random id is another one, is in the VPC too. What controllers left there does not say
+/// Whether another cluster of the same name, whose random id or AWSCluster is another one, is in the VPC too. What controllers left there does not say
 /// which of the two it is of.
-pub fn serves_another(snapshot: &Snapshot, vpc_id: &str, cluster: &str, id: &str) -> bool {
-    let another = |tags: &Tags| is_of(tags, cluster) && tags.get(ID_TAG).is_some_and(|it| it != id);
+pub fn serves_another(snapshot: &Snapshot, vpc_id: &str, cluster: &str, id: &str, owner: &str) -> bool {
+    let another_owner = |tags: &Tags| tags.get(OWNER_TAG).is_some_and(|it| it != owner);
+    let another = |tags: &Tags| is_of(tags, cluster) && tags.get(ID_TAG).is_some_and(|it| it != id || another_owner(tags));
     snapshot.vpcs.iter().any(|it| it.id == vpc_id && another(&it.tags))
         || snapshot.subnets.iter().any(|it| it.vpc_id == vpc_id && another(&it.tags))
         || snapshot.security_groups.iter().any(|it| it.vpc_id == vpc_id && another(&it.tags))

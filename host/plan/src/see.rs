@@ -11,7 +11,7 @@ mod subnet;
 
 use std::collections::BTreeMap;
 
-use crds::names::{ID_TAG, OWNED, ROLE_TAG, cloud_provider_tag, cluster_tag};
+use crds::names::{ID_TAG, OWNED, OWNER_TAG, ROLE_TAG, cloud_provider_tag, cluster_tag};
 
 use crate::leftover::{Collected, LeftoverKind};
 use crate::{Intent, Key, LoadBalancerKind, Observed, Owner, Resource, Seen, Snapshot, State, Tags};
@@ -36,6 +36,8 @@ pub struct Scope {
     pub cluster: String,
     /// The random id of the AWSCluster.
     pub id: String,
+    /// Namespace and name of the AWSCluster.
+    pub owner: String,
     /// The VPC that the spec names or that was recorded.
     pub vpc_id: Option<String>,
     /// Whether the spec names it.
@@ -54,9 +56,10 @@ pub struct Scope {
     pub collected: Collected,
 }
 
-/// Whether something carries this random id of an AWSCluster.
-pub(crate) fn is_marked(tags: &Tags, id: &str) -> bool {
-    !id.is_empty() && tags.get(ID_TAG).is_some_and(|it| it == id)
+/// Whether something carries this random id of an AWSCluster, and no other owner's name. What was made before owners were written says
+/// only the id.
+pub(crate) fn is_marked(tags: &Tags, id: &str, owner: &str) -> bool {
+    !id.is_empty() && tags.get(ID_TAG).is_some_and(|it| it == id) && tags.get(OWNER_TAG).is_none_or(|it| it == owner)
 }
 
 /// How to know a subnet that the spec lists.
@@ -121,16 +124,20 @@ struct Sight<'a> {
 
 impl Sight<'_> {
     fn claim(&self, tags: &Tags) -> Claim {
-        // Nobody else knows the id: this says enough when somebody changed the other tag.
-        if is_marked(tags, &self.scope.id) {
+        // This says enough when somebody changed the cluster's tag.
+        if is_marked(tags, &self.scope.id, &self.scope.owner) {
             return Claim::Ours;
+        }
+        if !self.scope.id.is_empty() && tags.get(ID_TAG) == Some(&self.scope.id) {
+            return Claim::Other("the AWSCluster that this one was copied from".to_owned());
         }
         if tags.get(&cluster_tag(&self.scope.cluster)).map(String::as_str) != Some(OWNED) {
             return Claim::None;
         }
         match tags.get(ID_TAG) {
             None => Claim::Unmarked,
-            Some(id) => Claim::Other(format!("another cluster named {:?} (id {id})", self.scope.cluster)),
+            // The id is theirs, and not told: it is what shows whose something is.
+            Some(_) => Claim::Other(format!("another cluster named {:?}", self.scope.cluster)),
         }
     }
 

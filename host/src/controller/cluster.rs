@@ -89,6 +89,9 @@ impl Clusters {
 
     async fn drive(&self, object: Arc<Known<AWSCluster>>, memory: &mut Remembered) -> Result<Ended, Error> {
         let Some(mut seen) = self.read(object, memory).await? else { return Ok(Ended::Settled) };
+        if let Some(original) = &seen.copied_from {
+            return self.say_copied(&seen, original).await;
+        }
         let mut last = None;
         for _ in 0..WAVES {
             let management = &self.context.management;

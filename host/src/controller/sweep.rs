@@ -79,10 +79,12 @@ fn vpc(object: &AWSCluster, region: &Region, cluster: &str) -> Place {
     let given = Some(&object.spec.network.vpc.id).filter(|it| !it.is_empty());
     match recorded.or(given) {
         None => Place::Nowhere,
-        Some(id) if snapshot.vpcs.iter().any(|it| it.id == *id) => match serves_another(&snapshot, id, cluster, &record.id) {
-            true => Place::Nowhere,
-            false => Place::In(id.clone()),
-        },
+        Some(id) if snapshot.vpcs.iter().any(|it| it.id == *id) => {
+            match serves_another(&snapshot, id, cluster, &record.id, &plan::cluster::owner(object)) {
+                true => Place::Nowhere,
+                false => Place::In(id.clone()),
+            }
+        }
         // What was never recorded was never used.
         Some(id) if recorded.is_none() || plan::is_gone(&snapshot, &record, id) => Place::Nowhere,
         Some(_) => Place::Unknown,

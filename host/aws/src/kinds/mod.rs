@@ -21,7 +21,7 @@ use aws_sdk_ec2::types::{Filter, ResourceType, Tag, TagSpecification};
 use plan::{Ids, Key, Read, Tags, Timestamp};
 
 use crate::errors::{Failure, NOT_YET};
-use crate::{CLUSTER_TAG, ID_TAG};
+use crate::{CLUSTER_TAG, ID_TAG, OWNER_TAG};
 
 /// What keeps one creation from being done twice, where neither a name nor a range does.
 #[derive(Clone, Copy)]
@@ -108,5 +108,6 @@ pub(crate) fn incomplete(action: &'static str) -> Failure {
 
 /// Whether something found was made for the same AWSCluster as what has the tags `ours`.
 pub(crate) fn is_ours(found: &Tags, ours: &Tags) -> bool {
-    ours.get(ID_TAG).is_some_and(|it| found.get(ID_TAG) == Some(it))
+    let owner = found.get(OWNER_TAG);
+    ours.get(ID_TAG).is_some_and(|it| found.get(ID_TAG) == Some(it)) && (owner.is_none() || owner == ours.get(OWNER_TAG))
 }

@@ -13,7 +13,7 @@ use crate::{Interest, Invalid, Read, Record, Snapshot};
 /// The VPC that a user brought. One that the spec names by its id is ours all the same where its tags say so.
 fn vpc<'a>(cluster: &Cluster, aws_cluster: &'a AWSCluster, record: &Record, snapshot: &Snapshot) -> Option<&'a str> {
     let id = aws_cluster.spec.network.vpc.id.as_str();
-    let owned = snapshot.vpcs.iter().any(|it| it.id == id && is_owned(it, cluster, record));
+    let owned = snapshot.vpcs.iter().any(|it| it.id == id && is_owned(it, cluster, aws_cluster, record));
     (!id.is_empty() && !owned && !is_external(aws_cluster)).then_some(id)
 }
 

@@ -10,7 +10,7 @@ use crds::names::{ID_TAG, OWNED, cluster_tag};
 use crds::network::{AvailabilityZoneSelection, SubnetSpec};
 use ipnet::Ipv4Net;
 
-use super::{brought, name};
+use super::{brought, name, tag};
 use crate::leftover::Collected;
 use crate::see::{Scope, SubnetRole, is_marked, kept_for_pods};
 use crate::token::derive;
@@ -43,7 +43,7 @@ impl Layout {
     ) -> Result<Layout, Invalid> {
         let network = &aws_cluster.spec.network;
         let given = snapshot.vpcs.iter().find(|it| it.id == network.vpc.id);
-        let owned = network.vpc.id.is_empty() || given.is_some_and(|it| is_owned(it, cluster, record));
+        let owned = network.vpc.id.is_empty() || given.is_some_and(|it| is_owned(it, cluster, aws_cluster, record));
         let spec = Some(network.vpc.cidr_block.clone()).filter(|it| !it.is_empty());
         if !owned {
             let cidr = given.map(|it| it.cidr.clone()).or(spec).unwrap_or_default();
@@ -71,6 +71,7 @@ impl Layout {
         let cluster_name = name::cluster_name(cluster);
         Scope {
             id: record.id.clone(),
+            owner: tag::owner(aws_cluster),
             vpc_id: (!given.is_empty()).then(|| given.clone()).or_else(|| record.ids.get(&Vpc::key(crate::see::MAIN)).cloned()),
             vpc_given: !given.is_empty(),
             subnets: self.subnets.clone(),
@@ -105,9 +106,9 @@ impl Layout {
 }
 
 /// Whether a VPC that the spec names was made for the cluster, by this operator or by Cluster API Provider AWS.
-pub(super) fn is_owned(vpc: &FoundVpc, cluster: &Cluster, record: &Record) -> bool {
+pub(super) fn is_owned(vpc: &FoundVpc, cluster: &Cluster, aws_cluster: &AWSCluster, record: &Record) -> bool {
     let tagged = vpc.tags.get(&cluster_tag(&name::cluster_name(cluster))).map(String::as_str) == Some(OWNED);
-    is_marked(&vpc.tags, &record.id) || tagged && !vpc.tags.contains_key(ID_TAG)
+    is_marked(&vpc.tags, &record.id, &tag::owner(aws_cluster)) || tagged && !vpc.tags.contains_key(ID_TAG)
 }
 
 /// The kind of load balancer in front of the API servers, if there is to be one.

@@ -2,7 +2,8 @@
 
 use crds::AWSCluster;
 use crds::names::{
-    CLUSTER_TAG_PREFIX, ID_TAG, INTERNAL_LOAD_BALANCER_TAG, NAME_TAG, OWNED, PUBLIC_LOAD_BALANCER_TAG, ROLE_TAG, cloud_provider_tag,
+    CLUSTER_TAG_PREFIX, ID_TAG, INTERNAL_LOAD_BALANCER_TAG, NAME_TAG, OWNED, OWNER_TAG, PUBLIC_LOAD_BALANCER_TAG, ROLE_TAG,
+    cloud_provider_tag,
 };
 
 use crate::Tags;
@@ -19,8 +20,15 @@ pub(crate) fn common(cluster: &str, id: &str, aws_cluster: &AWSCluster, role: &s
     // A cluster that somebody else looks after has none.
     if !id.is_empty() {
         res.insert(ID_TAG.into(), id.into());
+        res.insert(OWNER_TAG.into(), owner(aws_cluster));
     }
     res
+}
+
+/// Whose things are, as their tag says it.
+pub fn owner(aws_cluster: &AWSCluster) -> String {
+    let part = |it: &Option<String>| it.clone().unwrap_or_default();
+    format!("{}/{}", part(&aws_cluster.metadata.namespace), part(&aws_cluster.metadata.name))
 }
 
 /// What a subnet carries besides: controllers in the cluster find subnets for load balancers by it.

@@ -196,10 +196,13 @@ fn a_vpc_that_a_cluster_of_the_same_name_uses_too_is_not_swept() {
             .into(),
         ..Snapshot::default()
     };
-    assert!(serves_another(&snapshot("vpc-1", with_id("id-2")), "vpc-1", "prod", "id-1"));
-    assert!(!serves_another(&snapshot("vpc-2", with_id("id-2")), "vpc-1", "prod", "id-1"), "elsewhere");
-    assert!(!serves_another(&snapshot("vpc-1", ours()), "vpc-1", "prod", "id-1"), "made before there were ids");
-    assert!(!serves_another(&snapshot("vpc-1", tags(&[(ID_TAG, "id-2")])), "vpc-1", "prod", "id-1"), "of another name");
+    assert!(serves_another(&snapshot("vpc-1", with_id("id-2")), "vpc-1", "prod", "id-1", "default/prod"));
+    assert!(!serves_another(&snapshot("vpc-2", with_id("id-2")), "vpc-1", "prod", "id-1", "default/prod"), "elsewhere");
+    assert!(!serves_another(&snapshot("vpc-1", ours()), "vpc-1", "prod", "id-1", "default/prod"), "made before there were ids");
+    let owned_by = |owner: &str| Tags::from_iter(with_id("id-1").into_iter().chain([(OWNER_TAG.to_owned(), owner.to_owned())]));
+    assert!(serves_another(&snapshot("vpc-1", owned_by("other/prod")), "vpc-1", "prod", "id-1", "default/prod"), "the id was copied");
+    assert!(!serves_another(&snapshot("vpc-1", owned_by("default/prod")), "vpc-1", "prod", "id-1", "default/prod"));
+    assert!(!serves_another(&snapshot("vpc-1", tags(&[(ID_TAG, "id-2")])), "vpc-1", "prod", "id-1", "default/prod"), "of another name");
 }
 
 fn problem(code: &str, who: Who) -> Problem {

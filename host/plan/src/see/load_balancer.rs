@@ -29,8 +29,9 @@ impl Sight<'_> {
     /// Its name is not enough: another cluster may have the same one. Ours carries our security group, or lies in a VPC of ours.
     fn load_balancer_owner(&self, it: &FoundLoadBalancer) -> Owner {
         let group = self.id_of(&SecurityGroup::key("apiserver-lb"));
-        // What was recorded is ours also while reads do not show it.
-        let recorded = self.vpc.is_none() && !self.scope.vpc_given && self.scope.vpc_id.as_ref() == Some(&it.vpc_id);
+        // What was recorded is ours also while reads do not show it; but a copied record names what is another's.
+        let shown = || self.snapshot.vpcs.iter().any(|vpc| vpc.id == it.vpc_id);
+        let recorded = self.vpc.is_none() && !self.scope.vpc_given && self.scope.vpc_id.as_ref() == Some(&it.vpc_id) && !shown();
         let ours = recorded || self.in_vpc(&it.vpc_id) && (self.owns_network() || group.is_some_and(|id| it.groups.contains(id)));
         match it.tags.as_ref().map(|tags| self.owner(tags)) {
             Some(Owner::OtherDriver(whose)) => Owner::OtherDriver(whose),

@@ -452,7 +452,7 @@ fn a_vpc_without_any_tag_of_ours_blocks_everything_until_it_has_them_again() {
         let decision = fleet.decide(&mut world);
         assert_eq!((decision.plan.actions.len(), decision.finished), (0, false), "{}", decision.plan);
         let why = &decision.plan.blocked[0].1;
-        assert!(why.contains(CLUSTER_TAG) && why.contains("cluster.kurator.dev/id="), "{why}");
+        assert!(why.contains(CLUSTER_TAG) && why.contains("cluster.kurator.dev/id with the value of"), "{why}");
         assert_eq!(world.inventory(), before);
     }
     world.truth.vpcs[0].tags = tags;
@@ -567,4 +567,55 @@ fn a_machine_that_outlives_its_awscluster_still_knows_its_instance() {
     fleet.aws_cluster.metadata.annotations = None;
     assert_eq!(delete_machine(&mut fleet, &mut world, "worker-0"), None);
     assert_eq!(world.truth.instances[0].status.state, "terminated");
+}
+
+#[test]
+fn a_copied_manifest_takes_nothing_of_the_original() {
+    for (namespace, name) in [("other", "prod"), ("default", "copy"), ("other", "copy")] {
+        let (mut world, mut original) = settled("prod");
+        original.add_machine("control-0", true, json!({}));
+        original.settle(&mut world);
+        let before = world.inventory();
+        // As `kubectl get -o yaml`, renamed and applied, makes it: with all annotations and all that was recorded in the spec.
+        let mut copy = Fleet::new(name, json!({}));
+        copy.rules = Some(Vec::new());
+        copy.aws_cluster.spec = original.aws_cluster.spec.clone();
+        copy.aws_cluster.metadata.annotations = original.aws_cluster.metadata.annotations.clone();
+        copy.aws_cluster.metadata.namespace = Some(namespace.into());
+        copy.cluster.metadata.namespace = Some(namespace.into());
+        let look = |copy: &mut Fleet, world: &mut World| {
+            let plan = copy.look_unchecked(world);
+            assert!(plan.actions.iter().all(|it| matches!(it, plan::Action::Confirm { .. })), "{namespace}/{name}: {plan}");
+            world.tick();
+        };
+        (0..10).for_each(|_| look(&mut copy, &mut world));
+        let decision = copy.decide(&mut world);
+        let text = decision.plan.to_string();
+        assert!(text.contains("belongs to the AWSCluster that this one was copied from"), "{text}");
+        let id = &original.aws_cluster.metadata.annotations.as_ref().expect("annotations")["cluster.kurator.dev/id"];
+        assert!(!text.contains(id.as_str()), "the id is nobody's to read");
+        copy.delete(&world);
+        (0..20).for_each(|_| look(&mut copy, &mut world));
+        // Of another name, the recorded load balancer is looked for as long as it is there: a controller that sees the original lets it go.
+        assert!(copy.finished || name == "copy", "{namespace}/{name}: {}", copy.decide(&mut world).plan);
+        assert_eq!(world.inventory(), before, "{namespace}/{name}");
+        assert!(original.look(&mut world) && original.look_at_machines(&mut world));
+    }
+}
+
+#[test]
+fn what_was_made_before_owners_were_written_gets_one() {
+    let (mut world, mut fleet) = settled("prod");
+    let owner = "cluster.kurator.dev/owner";
+    let it = &mut world.truth;
+    let mut stripped = 0;
+    for tags in it.vpcs.iter_mut().map(|it| &mut it.tags).chain(it.security_groups.iter_mut().map(|it| &mut it.tags)) {
+        stripped += usize::from(tags.remove(owner).as_deref() == Some("default/prod"));
+    }
+    assert_eq!(stripped, 5, "the VPC and four groups");
+    (0..5).for_each(|_| world.tick());
+    fleet.settle(&mut world);
+    let it = &world.truth;
+    let tags = it.vpcs.iter().map(|it| &it.tags).chain(it.security_groups.iter().map(|it| &it.tags));
+    assert_eq!(tags.filter(|it| it.get(owner).map(String::as_str) == Some("default/prod")).count(), 5);
 }

@@ -26,6 +26,8 @@ pub(super) struct Seen {
     pub(super) rules: Option<Vec<AddOnRule>>,
     pub(super) region: aws::Region,
     pub(super) who: String,
+    /// The AWSCluster whose id this one has only copied.
+    pub(super) copied_from: Option<String>,
 }
 
 impl Seen {
@@ -71,7 +73,9 @@ impl Clusters {
         let rules = requested.as_ref().map(add_on_rules);
         let region = self.context.aws.region(&object.spec.region);
         let who = format!("cluster/{}", object.object_name());
-        Ok(Some(Seen { name, cluster, object, machines, requested, rules, region, who }))
+        let all = management.list::<AWSCluster>();
+        let copied_from = plan::cluster::copied_from(&object, all.iter().map(|it| &***it));
+        Ok(Some(Seen { name, cluster, object, machines, requested, rules, region, who, copied_from }))
     }
 
     /// Names of AWSMachines of the Cluster. Before the answer is "none", the API itself is asked: a cache may be behind.

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use crds::conditions::reason;
 use crds::load_balancer::DnsResolutionCheck;
 use crds::{AWSCluster, names};
 
@@ -9,7 +10,7 @@ use super::read::Seen;
 use super::{Clusters, Pass, Remembered};
 use crate::controller::looks::{Ended, ended};
 use crate::controller::{issuer, now, sweep};
-use crate::management::{Error, Known};
+use crate::management::{Error, Known, Note};
 
 impl Clusters {
     pub(super) async fn say(&self, seen: &Seen, pass: &Pass, memory: &mut Remembered) -> Result<Ended, Error> {
@@ -60,6 +61,21 @@ impl Clusters {
         let reason = crds::conditions::reason::WAITING_FOR_CLUSTER;
         status.conditions = plan::status::not_ready(&status.conditions, reason, message, now(), object.metadata.generation);
         self.context.management.say(object, &status).await.map(|_| ())
+    }
+
+    /// What a copy of another AWSCluster is told. Nothing in AWS is its own: it may go once its machines have.
+    pub(super) async fn say_copied(&self, seen: &Seen, original: &str) -> Result<Ended, Error> {
+        let management = &self.context.management;
+        let invalid = plan::cluster::copied(original);
+        let (warning, reason, action) = (true, reason::NOT_OWNED.to_owned(), "Leave what is another's".to_owned());
+        management.note(&seen.object, Note { warning, reason, action, message: invalid.to_string() });
+        if !seen.object.is_deleting() || !seen.machines.is_empty() {
+            return self.say_invalid(seen, &invalid).await;
+        }
+        management.remove_finalizer(&seen.object, names::CLUSTER_FINALIZER).await?;
+        self.forget(&seen.object.object_name());
+        self.context.rules.forget(&seen.name);
+        Ok(Ended::Settled)
     }
 
     pub(super) async fn say_invalid(&self, seen: &Seen, invalid: &plan::Invalid) -> Result<Ended, Error> {
