@@ -109,6 +109,12 @@ impl Failure {
         self.code.as_deref().is_some_and(|it| general.contains(&class(it)))
     }
 
+    /// Whether it may be about one of several things that a call names: the others fare better alone. Being forbidden may be too, since
+    /// protections and conditions of policies go by what is named.
+    pub fn may_be_about_one(&self) -> bool {
+        !self.is_general() || self.code.as_deref().is_some_and(|it| class(it) == Class::Denied)
+    }
+
     pub fn is(&self, code: &str) -> bool {
         self.code.as_deref() == Some(code)
     }
@@ -312,6 +318,17 @@ mod tests {
             assert!(of(code), "{code}");
         }
         for code in ["InvalidInstanceID.NotFound", "IncorrectInstanceState", "InvalidParameterValue", "HealthUnavailable"] {
+            assert!(!of(code), "{code}");
+        }
+    }
+
+    #[test]
+    fn what_one_of_several_may_be_forbidden_for_is_tried_alone() {
+        let of = |code: &str| Failure::local("ec2:TerminateInstances", code, "why").may_be_about_one();
+        for code in ["OperationNotPermitted", "UnauthorizedOperation", "InvalidInstanceID.NotFound"] {
+            assert!(of(code), "{code}");
+        }
+        for code in ["RequestLimitExceeded", "ExpiredToken", "VcpuLimitExceeded"] {
             assert!(!of(code), "{code}");
         }
     }

@@ -55,6 +55,12 @@ impl Administrator {
         all.into_iter().map(|it| (it.key.unwrap(), it.value.unwrap_or_default())).collect()
     }
 
+    /// Protects an instance from being terminated.
+    pub async fn protect(&self, instance: &str) {
+        let on = aws_sdk_ec2::types::AttributeBooleanValue::builder().value(true).build();
+        self.ec2.modify_instance_attribute().instance_id(instance).disable_api_termination(on).send().await.unwrap();
+    }
+
     /// Attaches a new volume, as a storage driver does, and returns its id.
     pub async fn attach_volume(&self, instance: &str, zone: &str) -> String {
         let volume = self.ec2.create_volume().availability_zone(zone).size(8).send().await.unwrap().volume_id.unwrap();

@@ -218,6 +218,27 @@ async fn instances_are_terminated_together_and_one_bad_id_fails_nobody_else() {
 }
 
 #[tokio::test]
+async fn an_instance_that_is_protected_from_termination_holds_no_other_and_is_named() {
+    let bed = Bed::start(&[]).await;
+    let region = bed.swept().await;
+    let ids = network(&region).await;
+    act_all(&region, ["m1", "m2", "m3"].iter().map(|it| create(instance(it), &ids, Some(it))).collect()).await;
+    let made: Vec<String> = snapshot(&region).instances.iter().map(|it| it.id.clone()).collect();
+    bed.administrator().protect(&made[1]).await;
+    let outcomes = act_all(&region, made.iter().map(|it| delete(it, instance(it), &ids)).collect()).await;
+    for (key, outcome) in outcomes {
+        match key.name == made[1] {
+            true => assert!(
+                matches!(&outcome, Outcome::Refused { code, message, .. }
+                if code == "OperationNotPermitted" && message.contains(&made[1])),
+                "{outcome:?}"
+            ),
+            false => assert_eq!(outcome, Outcome::Done),
+        }
+    }
+}
+
+#[tokio::test]
 async fn what_is_recorded_is_confirmed_or_absent() {
     let bed = Bed::start(&[]).await;
     let region = bed.swept().await;
