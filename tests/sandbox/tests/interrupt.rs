@@ -14,7 +14,7 @@ struct Demo {
 
 impl Demo {
     fn start(name: &str) -> Self {
-        let worlds = std::env::temp_dir().join(format!("cluster-operator-interrupt-{}", std::process::id()));
+        let worlds = std::env::temp_dir().join(format!("cluster-operator-interrupt-{name}-{}", std::process::id()));
         std::fs::create_dir_all(&worlds).expect("a directory");
         let child = Command::new(env!("CARGO_BIN_EXE_sandbox"))
             .args(["demo", "--name", name])
@@ -67,23 +67,35 @@ fn names(directory: &Path) -> Vec<String> {
     names
 }
 
+fn interrupted(name: &str, what: &str, seen: fn(&Path) -> bool, signal: Signal) {
+    let mut demo = Demo::start(name);
+    demo.wait_for(what, seen);
+    let (code, directory) = demo.end(signal);
+    assert_eq!(code, Some(1), "{name}");
+    assert_eq!(processes(&directory), Vec::<String>::new(), "{name}");
+    assert_eq!(names(&directory), ["logs"], "{name}");
+    std::fs::remove_dir_all(directory.parent().expect("the worlds")).expect("it can be removed");
+}
+
+fn comes_up(directory: &Path) -> bool {
+    directory.join("processes.json").exists()
+}
+
 #[test]
-fn an_interrupted_demo_leaves_nothing_but_logs() {
-    let coming_up = |directory: &Path| directory.join("processes.json").exists();
-    let booting = |directory: &Path| directory.join("machines").read_dir().is_ok_and(|mut it| it.next().is_some());
-    let moments: [(&str, &str, &dyn Fn(&Path) -> bool, Signal); 2] =
-        [("up", "the world", &coming_up, Signal::INT), ("boot", "a machine", &booting, Signal::TERM)];
-    for (name, what, seen, signal) in moments {
-        let mut demo = Demo::start(name);
-        demo.wait_for(what, seen);
-        let (code, directory) = demo.end(signal);
-        assert_eq!(code, Some(1), "{name}");
-        assert_eq!(processes(&directory), Vec::<String>::new(), "{name}");
-        assert_eq!(names(&directory), ["logs"], "{name}");
-    }
-    // Nobody can do anything at that moment, but the world notices.
+fn a_demo_that_is_interrupted_while_it_comes_up_leaves_nothing_but_logs() {
+    interrupted("up", "the world", comes_up, Signal::INT);
+}
+
+#[test]
+fn a_demo_that_is_interrupted_while_machines_boot_leaves_nothing_but_logs() {
+    let boots = |directory: &Path| directory.join("machines").read_dir().is_ok_and(|mut it| it.next().is_some());
+    interrupted("boot", "a machine", boots, Signal::TERM);
+}
+
+#[test]
+fn a_demo_that_is_killed_leaves_no_process() {
     let mut demo = Demo::start("killed");
-    demo.wait_for("the world", coming_up);
+    demo.wait_for("the world", comes_up);
     let (_, directory) = demo.end(Signal::KILL);
     wait_until_no_process_is_left(&directory);
     std::fs::remove_dir_all(directory.parent().expect("the worlds")).expect("it can be removed");

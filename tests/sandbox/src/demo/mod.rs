@@ -23,7 +23,7 @@ use crate::world::options::Options;
 use phases::{CREATE, DELETE, Phase};
 use screen::Screen;
 use snapshot::Snapshot;
-use summary::Elapsed;
+use summary::{Calls, Elapsed};
 
 /// Namespace that the demo's cluster lives in.
 const NAMESPACE: &str = "default";
@@ -90,7 +90,7 @@ async fn play(options: Options, shape: Shape) -> Result<()> {
         elapsed.push(follow(&bed, &shape, phase, &mut screen).await?);
     }
     screen.close();
-    summary::print(&bed, &elapsed).await?;
+    summary::print(&bed, &elapsed, Calls::ByAction).await?;
     if std::io::stdin().is_terminal() {
         println!("\nLook around from another terminal:");
         commands(&sandbox, &shape.name).iter().for_each(|command| println!("  {command}"));
@@ -104,7 +104,7 @@ async fn play(options: Options, shape: Shape) -> Result<()> {
         deletion.push(follow(&bed, &shape, phase, &mut screen).await?);
     }
     screen.close();
-    summary::print(&bed, &deletion).await?;
+    summary::print(&bed, &deletion, Calls::Total).await?;
     println!("\nAll of it took {}. To look around at your own pace:", words(started.elapsed()));
     at_ones_own_pace(&sandbox, &shape.name).iter().for_each(|command| println!("  {command}"));
     Ok(())
@@ -176,9 +176,9 @@ fn at_ones_own_pace(sandbox: &str, cluster: &str) -> Vec<String> {
     let (program, name) = (program(), name_argument(sandbox));
     let render = format!(
         "{program} exec{name} -- env CLUSTER_NAME={cluster} NAMESPACE={NAMESPACE} KUBERNETES_VERSION=v{KUBERNETES_VERSION} AWS_REGION={REGION} \
-         CONTROL_PLANE_MACHINE_COUNT=1 WORKER_MACHINE_COUNT=2 clusterctl generate yaml --from $PWD/{TEMPLATE} > {cluster}.yaml"
+         CONTROL_PLANE_MACHINE_COUNT=1 WORKER_MACHINE_COUNT=2 clusterctl generate yaml --from $PWD/{TEMPLATE} | {program} kubectl{name} apply -f -"
     );
-    let mut all = vec![format!("{program} up{name}"), render, format!("{program} kubectl{name} apply -f {cluster}.yaml")];
+    let mut all = vec![format!("{program} up{name}"), render];
     all.extend(commands(sandbox, cluster));
     all.push(format!("{program} down{name}"));
     all

@@ -23,8 +23,15 @@ impl Elapsed {
     }
 }
 
+/// How much of the calls is told.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub enum Calls {
+    ByAction,
+    Total,
+}
+
 /// Prints the table.
-pub async fn print(bed: &Bed, elapsed: &[Elapsed]) -> Result<()> {
+pub async fn print(bed: &Bed, elapsed: &[Elapsed], told: Calls) -> Result<()> {
     println!("\n{:<44} {:>8}", "PHASE", "SECONDS");
     for phase in elapsed {
         println!("{:<44} {:>8.1}", phase.title, phase.time.as_secs_f64());
@@ -32,7 +39,7 @@ pub async fn print(bed: &Bed, elapsed: &[Elapsed]) -> Result<()> {
     println!("{:<44} {:>8.1}", "all", elapsed.iter().map(|phase| phase.time.as_secs_f64()).sum::<f64>());
     let calls = bed.emulator().calls(0).await?.calls;
     println!("\n{:<44} {:>8} {:>8}", "AWS CALLS SO FAR", "READS", "WRITES");
-    for (what, (reads, writes)) in count(&calls) {
+    for (what, (reads, writes)) in count(&calls).into_iter().filter(|(what, _)| told == Calls::ByAction || !what.starts_with(' ')) {
         println!("{what:<44} {reads:>8} {writes:>8}");
     }
     let account = bed.emulator().account().await?;
