@@ -164,8 +164,9 @@ pub const MACHINE: &[Refused] = &[
     field("placementGroupPartition", Number, "self == 0", "instances are placed by availability zone"),
     field(
         "cpuOptions",
-        Fields(&[("confidentialCompute", "string")]),
-        "!has(self.confidentialCompute) || self.confidentialCompute in ['', 'Disabled']",
+        Fields(&[("confidentialCompute", "string"), ("nestedVirtualization", "string")]),
+        "(!has(self.confidentialCompute) || self.confidentialCompute in ['', 'Disabled']) \
+         && (!has(self.nestedVirtualization) || self.nestedVirtualization in ['', 'Disabled', 'disabled'])",
         "instances have the CPU options of their type",
     ),
     field("securityGroupOverrides", Map, NONE_SET, "use additionalSecurityGroups"),
