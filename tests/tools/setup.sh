@@ -158,16 +158,13 @@ check_clippy() {
   return 1
 }
 
-# As host/plugin/build.rs looks for it, which takes a folder without libraries for the target.
+# As host/plugin/build.rs looks for it: the standard library itself, or its source.
 check_wasm() {
   local folder rustlib
   for folder in "$(sysroot || true)" "$([[ -x /usr/bin/cargo && -x /usr/bin/rustc ]] && echo /usr)"; do
     rustlib=$folder/lib/rustlib
-    [[ -n $folder && (-d $rustlib/$WASM/lib || -f $rustlib/src/rust/library/std/Cargo.toml) ]] || continue
-    if [[ -d $rustlib/$WASM/lib ]] && ! compgen -G "$rustlib/$WASM/lib/libcore-*.rlib" >/dev/null; then
-      problem="$rustlib/$WASM is there and has no libraries"
-      return 1
-    fi
+    [[ -n $folder ]] || continue
+    compgen -G "$rustlib/$WASM/lib/libcore-*.rlib" >/dev/null || [[ -f $rustlib/src/rust/library/std/Cargo.toml ]] || continue
     if compgen -G "$rustlib/*/bin/rust-lld" >/dev/null || has wasm-ld; then
       found="of $folder"
       return
@@ -524,8 +521,6 @@ install_rust() {
   for item in rust clippy wasm; do ! is_missing "$item" || names+=("$item"); done
   echo "installing parts of Rust: rustup ${rustup[*]} (needed for: ${names[*]})"
   quietly timeout "$seconds" rustup "${rustup[@]}" && return
-  # What a rustup that failed leaves would be taken for the target.
-  [[ ! -d $(sysroot)/lib/rustlib/$WASM ]] || find "$(sysroot)/lib/rustlib/$WASM" -type d -empty -delete
   if [[ ${rustup[0]} == target ]] && packaged_wasm && [[ $(system) == debian ]]; then
     mapfile -t wasm_packages < <(packages_of wasm)
     echo "rustup could not; installing ${wasm_packages[*]} (needed for: wasm)"

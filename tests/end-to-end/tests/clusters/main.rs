@@ -69,15 +69,19 @@ async fn a_copy_of_an_aws_cluster_is_held_and_touches_nothing(bed: &Bed, origina
     let object = original.object(bed, "awscluster", &original.name).await?;
     let id = object["metadata"]["annotations"]["cluster.kurator.dev/id"].as_str().unwrap_or_default().to_owned();
     ensure!(!id.is_empty(), "the original has no id");
-    let copy = Cluster::new("copies", "copy", 1, 0);
+    let copy = Cluster::new("copies", "copy", 0, 0);
     bed.kubectl(&["create", "namespace", &copy.namespace]).await?;
     let mut copied = object.clone();
     let annotations = &object["metadata"]["annotations"];
     copied["metadata"] = serde_json::json!({"name": copy.name, "namespace": copy.namespace, "annotations": annotations});
-    sandbox::bed::exec(bed.running(), "kubectl", &["create", "-f", "-"], Some(&copied.to_string())).await?;
+    let owner = serde_json::json!({
+        "apiVersion": "cluster.x-k8s.io/v1beta2", "kind": "Cluster", "metadata": {"name": copy.name, "namespace": copy.namespace},
+        "spec": {"infrastructureRef": {"apiGroup": "infrastructure.cluster.x-k8s.io", "kind": "AWSCluster", "name": copy.name}},
+    });
     let before = tagged(bed, original).await?;
     let from = bed.emulator().calls(0).await?.next;
-    copy.apply(bed).await?;
+    bed.apply(&copied.to_string()).await?;
+    bed.apply(&owner.to_string()).await?;
     let original_name = format!("{}/{}", original.namespace, original.name);
     bed.wait_for("the copy to say whose id it has", MOMENT, async || {
         let object = copy.object(bed, "awscluster", &copy.name).await?;
