@@ -51,7 +51,8 @@ bench: tools ## Print the project's figures: AWS calls, API writes and requests,
 	cargo bench --locked -p end-to-end --bench figures
 
 .PHONY: build
-build: check ## Build target/release/cluster-operator, optimized, with the built-in plugins inside
+build: ## Build target/release/cluster-operator, optimized, with the built-in plugins inside
+	@tests/tools/setup.sh check build
 	cargo build --release --locked -p cluster-operator
 
 # Before anything is compiled: as root it installs what is missing, otherwise it says all that is missing and what installs it.
