@@ -34,7 +34,7 @@ test-emulator: tools ## Hold the AWS emulator to AWS's documented behaviour
 	python=$$($(TOOLS) python); PYTHONPATH=tests/emulator $$python -m pytest -q tests/emulator/tests
 
 .PHONY: test-fresh
-test-fresh: ## Follow the README on a bare Debian root that has only what the README asks for; takes an hour and a half
+test-fresh: ## Follow the README on a bare Debian root that has only what the README asks for; takes an hour
 	@tests/tools/test-fresh.sh
 
 .PHONY: lint
