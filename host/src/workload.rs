@@ -39,7 +39,7 @@ pub enum WorkloadError {
     #[error("the kubeconfig Secret does not hold a usable kubeconfig")]
     Kubeconfig(#[source] Box<dyn std::error::Error + Send + Sync>),
     /// Names the field, never what it holds.
-    #[error("the kubeconfig Secret has {0}, which names programs or files; put tokens and certificates into it as data")]
+    #[error("the kubeconfig Secret has {0}, which names a program, a file or a proxy; put tokens and certificates into it as data")]
     NotAllowed(String),
     /// No answer, or not from the API: nothing may be concluded.
     #[error("the API server cannot be reached: {0}")]
@@ -260,9 +260,12 @@ fn holds_all(kubeconfig: &Kubeconfig) -> Result<(), WorkloadError> {
         ]
     });
     let user = asked.find(|(_, is_there)| *is_there).map(|(field, _)| format!("users[].user.{field}"));
-    let mut clusters = kubeconfig.clusters.iter().filter_map(|it| it.cluster.as_ref());
-    let authority = clusters.any(|it| it.certificate_authority.is_some());
-    match user.or_else(|| authority.then(|| "clusters[].cluster.certificate-authority".to_owned())) {
+    let clusters = kubeconfig.clusters.iter().filter_map(|it| it.cluster.as_ref());
+    // Through a proxy, the operator would send its requests wherever whoever writes the Secret likes.
+    let mut of_clusters =
+        clusters.flat_map(|it| [("certificate-authority", it.certificate_authority.is_some()), ("proxy-url", it.proxy_url.is_some())]);
+    let cluster = of_clusters.find(|(_, is_there)| *is_there).map(|(field, _)| format!("clusters[].cluster.{field}"));
+    match user.or(cluster) {
         Some(field) => Err(WorkloadError::NotAllowed(field)),
         None => Ok(()),
     }
@@ -307,7 +310,7 @@ mod tests {
     }
 
     #[test]
-    fn a_kubeconfig_may_hold_data_and_name_neither_programs_nor_files() {
+    fn a_kubeconfig_may_hold_data_and_name_no_programs_files_or_proxies() {
         let refused = |user: &str, cluster: &str| holds_all(&kubeconfig(user, cluster)).err().map(|it| it.to_string());
         assert_eq!(refused("token: abc", "certificate-authority-data: YQ=="), None);
         for (user, cluster, field) in [
@@ -317,6 +320,7 @@ mod tests {
             ("client-certificate: /a", "", "user.client-certificate,"),
             ("client-key: /a", "", "user.client-key,"),
             ("token: abc", "certificate-authority: /a", "cluster.certificate-authority,"),
+            ("token: abc", "proxy-url: 'http://10.0.0.1:3128'", "cluster.proxy-url,"),
         ] {
             assert!(refused(user, cluster).is_some_and(|it| it.contains(field)), "{field}");
         }
