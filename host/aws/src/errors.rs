@@ -112,7 +112,7 @@ impl Failure {
     /// Whether it may be about one of several things that a call names: the others fare better alone. Being forbidden may be too, since
     /// protections and conditions of policies go by what is named.
     pub fn may_be_about_one(&self) -> bool {
-        !self.is_general() || self.code.as_deref().is_some_and(|it| class(it) == Class::Denied)
+        !self.is_general() || self.is_forbidden() || self.is("OperationNotPermitted")
     }
 
     pub fn is(&self, code: &str) -> bool {

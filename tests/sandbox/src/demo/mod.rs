@@ -176,7 +176,7 @@ fn at_ones_own_pace(sandbox: &str, cluster: &str) -> Vec<String> {
     let (program, name) = (program(), name_argument(sandbox));
     let render = format!(
         "{program} exec{name} -- env CLUSTER_NAME={cluster} NAMESPACE={NAMESPACE} KUBERNETES_VERSION=v{KUBERNETES_VERSION} AWS_REGION={REGION} \
-         CONTROL_PLANE_MACHINE_COUNT=1 WORKER_MACHINE_COUNT=2 clusterctl generate yaml --from $PWD/{TEMPLATE} | {program} kubectl{name} apply -f -"
+         CONTROL_PLANE_MACHINE_COUNT=1 WORKER_MACHINE_COUNT=2 clusterctl generate yaml --from {TEMPLATE} | {program} kubectl{name} apply -f -"
     );
     let mut all = vec![format!("{program} up{name}"), render];
     all.extend(commands(sandbox, cluster));

@@ -62,8 +62,10 @@ pub fn kubeconfig(directory: &Path) -> PathBuf {
 }
 
 /// What a command inside is told about its cluster and its AWS.
-pub fn environment(directory: &Path) -> [(&'static str, String); 7] {
+pub fn environment(directory: &Path) -> [(&'static str, String); 8] {
     [
+        // It would ask the internet, which is not there, for most of a minute.
+        ("CLUSTERCTL_DISABLE_VERSIONCHECK", "true".to_owned()),
         ("KUBECONFIG", kubeconfig(directory).display().to_string()),
         ("AWS_ENDPOINT_URL", emulator::ENDPOINT.to_owned()),
         ("AWS_REGION", REGION.to_owned()),
