@@ -109,10 +109,10 @@ impl Failure {
         self.code.as_deref().is_some_and(|it| general.contains(&class(it)))
     }
 
-    /// Whether it may be about one of several things that a call names: the others fare better alone. Being forbidden may be too, since
-    /// protections and conditions of policies go by what is named.
+    /// Whether it may be about one of several things that a call names: the others fare better alone. An instance that is protected from
+    /// termination is refused like what an identity may not do.
     pub fn may_be_about_one(&self) -> bool {
-        !self.is_general() || self.is_forbidden() || self.is("OperationNotPermitted")
+        !self.is_general() || self.is("OperationNotPermitted")
     }
 
     pub fn is(&self, code: &str) -> bool {
@@ -323,12 +323,12 @@ mod tests {
     }
 
     #[test]
-    fn what_one_of_several_may_be_forbidden_for_is_tried_alone() {
+    fn what_one_of_several_is_protected_from_is_tried_alone() {
         let of = |code: &str| Failure::local("ec2:TerminateInstances", code, "why").may_be_about_one();
-        for code in ["OperationNotPermitted", "UnauthorizedOperation", "InvalidInstanceID.NotFound"] {
+        for code in ["OperationNotPermitted", "InvalidInstanceID.NotFound"] {
             assert!(of(code), "{code}");
         }
-        for code in ["RequestLimitExceeded", "ExpiredToken", "VcpuLimitExceeded"] {
+        for code in ["RequestLimitExceeded", "UnauthorizedOperation", "ExpiredToken", "VcpuLimitExceeded"] {
             assert!(!of(code), "{code}");
         }
     }
