@@ -16,7 +16,9 @@ set -euo pipefail
 
 # What the README's reader has, beside Rust and Go.
 readonly PACKAGES=git,make,ca-certificates
-readonly CHECKOUT=/root/cluster-operator
+# Home of who works on the new machine.
+readonly NEW_HOME=/root
+readonly CHECKOUT=$NEW_HOME/cluster-operator
 
 self=$(readlink -f "${BASH_SOURCE[0]}")
 source=$(cd "$(dirname "$self")/../.." && pwd)
@@ -116,7 +118,7 @@ copy_network() {
   cp -a /etc/ssl/certs/. "$system/etc/ssl/certs/"
   for file in /etc/pip.conf "$HOME/.config/pip/pip.conf" "$HOME/.pip/pip.conf"; do
     [[ -f $file ]] || continue
-    local target=$system/${file/#"$HOME/"//root/}
+    local target=$system/${file/#"$HOME/"/$NEW_HOME/}
     mkdir -p "$(dirname "$target")"
     cp -L "$file" "$target"
   done
@@ -125,18 +127,18 @@ copy_network() {
 # Rust as rustup's installer leaves it: the proxies, and no toolchain but the pinned one. That is a copy, and in one file system with the
 # rest of rustup's: rustup moves files between them when it adds to a toolchain.
 copy_rust() {
-  local rustup toolchain cargo=$system/root/.cargo name
+  local rustup toolchain cargo=$system$NEW_HOME/.cargo name
   toolchain=$(find_toolchain)
   rustup=$(readlink -f "$(command -v rustup)")
-  mkdir -p "$cargo/bin" "$system/root/.rustup/toolchains"
+  mkdir -p "$cargo/bin" "$system$NEW_HOME/.rustup/toolchains"
   cp "$rustup" "$cargo/bin/rustup"
   for name in cargo cargo-clippy cargo-fmt clippy-driver rustc rustdoc rustfmt; do ln -s rustup "$cargo/bin/$name"; done
   if [[ -n $toolchain ]]; then
     name=${toolchain##*/}
-    printf 'version = "12"\nprofile = "minimal"\ndefault_toolchain = "%s"\n\n[overrides]\n' "$name" >"$system/root/.rustup/settings.toml"
-    mkdir "$system/root/.rustup/toolchains/$name"
+    printf 'version = "12"\nprofile = "minimal"\ndefault_toolchain = "%s"\n\n[overrides]\n' "$name" >"$system$NEW_HOME/.rustup/settings.toml"
+    mkdir "$system$NEW_HOME/.rustup/toolchains/$name"
     tar --create --directory "$(readlink -f "$toolchain")" --exclude=./share/doc . |
-      tar --extract --directory "$system/root/.rustup/toolchains/$name"
+      tar --extract --directory "$system$NEW_HOME/.rustup/toolchains/$name"
   fi
   # Of cargo's configuration only what says where crates come from.
   local file
@@ -268,8 +270,8 @@ inside() {
   cd /
   umount --lazy /.old
   rmdir /.old
-  exec /usr/bin/env -i "${variables[@]}" HOME=/root USER=root LOGNAME=root SHELL=/bin/bash LANG=C.UTF-8 TERM=dumb \
-    PATH=/root/.cargo/bin:/usr/local/go/bin:/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin \
+  exec /usr/bin/env -i "${variables[@]}" HOME=$NEW_HOME USER=root LOGNAME=root SHELL=/bin/bash LANG=C.UTF-8 TERM=dumb \
+    PATH=$NEW_HOME/.cargo/bin:/usr/local/go/bin:/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin \
     CHECKOUT="$CHECKOUT" /bin/bash -uo pipefail -c "$(declare -f newcomer prepare stamp packages); newcomer \"\$@\"" newcomer "${commands[@]}"
 }
 
