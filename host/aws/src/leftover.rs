@@ -3,13 +3,13 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use plan::leftover::{Found, FoundTargetGroup, Leftover, LeftoverKind, Look, leftovers};
-use plan::{FoundLoadBalancer, Problem, Tags};
+use plan::leftover::{Found, FoundTargetGroup, Leftover, LeftoverKind, Look, Neighbours, Whose, leftovers};
+use plan::{FoundLoadBalancer, FoundNetworkInterface, Problem, Tags};
 
 use crate::api::Api;
 use crate::errors::{Failure, gone_is_done};
 use crate::kinds::load_balancer::{classic, network, target_group};
-use crate::kinds::{network_interface, security_group, security_group_rules};
+use crate::kinds::{filter, instance, network_interface, security_group, security_group_rules, subnet};
 use crate::region::Region;
 use crate::tagged;
 
@@ -19,9 +19,9 @@ const LOAD_BALANCER: &str = ":loadbalancer/";
 impl Region {
     /// What controllers inside the cluster left in this VPC, read anew, and why that may not be all of it. It takes four calls and their
     /// pages where nothing is left, and one more for each of classic load balancers, other load balancers and target groups where there are
-    /// some.
-    pub async fn leftovers(&self, cluster: &str, vpc_id: &str) -> Look {
-        let api = &self.0.api;
+    /// some, and for signs of another cluster among instances and subnets.
+    pub async fn leftovers(&self, whose: &Whose, vpc_id: &str) -> Look {
+        let (api, cluster) = (&self.0.api, whose.cluster.as_str());
         let vpcs = BTreeSet::from([vpc_id.to_owned()]);
         let mut problems = Vec::new();
         let (balancing, security_groups, network_interfaces) =
@@ -32,7 +32,14 @@ impl Region {
         let found = Found { load_balancers, target_groups, security_groups, network_interfaces };
         // What may go better without being permitted comes first: then it is looked again before anything is concluded.
         problems.sort_by_key(Problem::is_forbidden);
-        Look { left: leftovers(cluster, vpc_id, &found), unread: problems.into_iter().next() }
+        let left = leftovers(cluster, vpc_id, &found);
+        if left.is_empty() {
+            return Look { left, sign: None, unread: problems.into_iter().next() };
+        }
+        match sign(api, whose, vpc_id, found.network_interfaces).await {
+            Ok(sign) => Look { left, sign, unread: problems.into_iter().next() },
+            Err(failure) => Look { unread: Some(failure.problem()), ..Look::default() },
+        }
     }
 
     /// Ids of load balancers in this VPC that controllers of the cluster made, by their tags, and that are still there: tags are shown for
@@ -64,6 +71,13 @@ impl Region {
         self.0.wake.notify_one();
         result.map_err(Failure::problem)
     }
+}
+
+/// What says that another cluster of this name is in the VPC.
+async fn sign(api: &Api, whose: &Whose, vpc_id: &str, network_interfaces: Vec<FoundNetworkInterface>) -> Result<Option<String>, Failure> {
+    let filters = || vec![vec![filter("vpc-id", [vpc_id]), filter("tag-key", whose.sign_tags())]];
+    let (instances, subnets) = futures::try_join!(instance::describe(api, filters()), subnet::describe(api, filters()))?;
+    Ok(whose.sign(vpc_id, &Neighbours { instances, subnets, network_interfaces }))
 }
 
 /// What was read, or nothing and why.

@@ -59,6 +59,9 @@ pub(crate) struct Inner {
     pub lookups: Lookups,
 }
 
+/// How old what was read of a VPC may be that nothing is deleted of in a hurry, in seconds: less than from one slow sweep to the next.
+const SELDOM: f64 = 200.0;
+
 #[derive(Default)]
 pub(crate) struct State {
     pub world: World,
@@ -71,14 +74,16 @@ pub(crate) struct State {
 impl State {
     pub fn awaited(&self) -> Awaited {
         let mut tasks: BTreeSet<Task> = self.interests.values().flat_map(|it| it.reads.iter().map(|it| Task::Kind(*it))).collect();
-        if self.interests.values().any(|it| !it.deleting_vpcs.is_empty()) {
+        let now = now();
+        let is_old = |vpc: &String| self.world.base().deleting.get(vpc).is_none_or(|it| now - it.began >= SELDOM);
+        if self.interests.values().any(|it| !it.deleting_vpcs.is_empty() || it.interfaces_of.iter().any(is_old)) {
             tasks.insert(Task::DeletingVpcs);
         }
         Awaited { used: !self.interests.is_empty(), tasks }
     }
 
     pub fn deleting_vpcs(&self) -> BTreeSet<String> {
-        self.interests.values().flat_map(|it| it.deleting_vpcs.iter().cloned()).collect()
+        self.interests.values().flat_map(|it| it.deleting_vpcs.iter().chain(&it.interfaces_of).cloned()).collect()
     }
 
     pub fn nat_gateways_of(&self) -> BTreeSet<String> {

@@ -176,6 +176,8 @@ pub struct Interest {
     pub reads: BTreeSet<Read>,
     /// VPCs of which everything that stands in the way of their deletion is read.
     pub deleting_vpcs: BTreeSet<String>,
+    /// VPCs of which the same is read, but seldom: something of them is to be taken out when nothing uses it any more.
+    pub interfaces_of: BTreeSet<String>,
     /// Ids of VPCs, subnets, internet gateways and security groups that carry no tag of ours, because the user brought them.
     pub ids: BTreeSet<String>,
     /// VPCs of which all NAT gateways are read: of those that users brought, since a rule lets their addresses in, and of those that are
@@ -202,7 +204,7 @@ impl Interest {
         let awaited = match part {
             Part::Kind(read) => self.reads.contains(read),
             Part::Zones => false,
-            Part::DeletingVpc(id) => self.deleting_vpcs.contains(id),
+            Part::DeletingVpc(id) => self.deleting_vpcs.contains(id) || self.interfaces_of.contains(id),
         };
         awaited || self.unread.contains(part)
     }

@@ -11,6 +11,7 @@ mod load_balancer;
 mod name;
 mod network;
 mod tag;
+mod unlisted;
 
 use std::collections::BTreeSet;
 
@@ -23,8 +24,8 @@ use crate::leftover::Collected;
 use crate::see::Scope;
 use crate::token::derive;
 use crate::{
-    Desired, FoundLoadBalancer, Interest, Invalid, LoadBalancer, LoadBalancerKind, Observed, Owner, Part, Plan, Question, Read, Record,
-    Rule, SecurityGroupRules, Snapshot, Source, State, Timestamp, Vpc, plan, proven_from, see, trusted_from,
+    Desired, FoundLoadBalancer, Interest, Invalid, Kind, LoadBalancer, LoadBalancerKind, Observed, Owner, Part, Plan, Question, Read,
+    Record, Rule, SecurityGroupRules, Snapshot, Source, State, Subnet, Timestamp, Vpc, plan, proven_from, see, trusted_from,
 };
 
 pub use copied::{copied, copied_from};
@@ -35,6 +36,7 @@ pub(crate) use layout::load_balancer_kind;
 pub(crate) use name::cluster_name;
 pub(crate) use tag::common;
 pub use tag::owner;
+pub(crate) use unlisted::name as subnet_name;
 
 /// What shows a cluster's network.
 const NETWORK: [Read; 7] =
@@ -126,6 +128,10 @@ pub struct Decision {
     pub record: Record,
     pub observed: Observed,
     pub desired: Desired,
+    /// What of the spec is not carried out, because something that lives would lose what it uses: of which kind, why, and what to do.
+    pub held: Vec<(Kind, String)>,
+    /// Subnets that are kept though the spec does not list them any more.
+    pub unlisted: BTreeSet<crate::Key>,
     /// The spec cannot be carried out.
     pub invalid: Option<Invalid>,
     pub interest: Interest,
@@ -178,11 +184,19 @@ pub fn decide(input: &Input<'_>) -> Decision {
     with_given.ids.extend(layout.given());
     let mut plan = ask(input, &desired, &observed, &with_given, None);
     egress::wait(input, &layout, &mut plan);
+    plan.blocked.extend(layout.blocked.iter().cloned());
     name_load_balancer(input.aws_cluster, &observed, &mut plan);
     let record = record.before(&plan, input.now, input.snapshot.since);
     let nat_gateways_of = egress::of_vpc(input.aws_cluster, &layout).map(str::to_owned).into_iter().collect();
-    let interest = Interest { nat_gateways_of, ..interest(input, &plan) };
-    Decision { interest, plan, record, observed, desired, invalid: None, finished: false }
+    let mut interest = Interest { nat_gateways_of, ..interest(input, &plan) };
+    let unlisted: BTreeSet<crate::Key> = layout.subnets.iter().filter(|it| it.unlisted).map(|it| Subnet::key(&it.name)).collect();
+    if let Some(vpc) = observed.get(&Vpc::key(see::MAIN)).filter(|_| layout.takes_out) {
+        interest.interfaces_of.insert(vpc.id.clone());
+        if layout.unread {
+            plan.waiting.extend(unlisted.iter().map(|it| (it.clone(), "reading what is in it".to_owned())));
+        }
+    }
+    Decision { interest, plan, record, observed, desired, held: layout.held, unlisted, invalid: None, finished: false }
 }
 
 /// Of a load balancer of somebody else's that the user named in the spec, the field is said.
@@ -275,9 +289,10 @@ fn make_sure(plan: &mut Plan, input: &Input<'_>) {
 
 /// What is never made again once it was there, and where the API is.
 fn remember(record: &mut Record, input: &Input<'_>, observed: &Observed) {
-    let given = &input.aws_cluster.spec.network.vpc.id;
-    if !given.is_empty() && !deleting(input.aws_cluster) {
-        record.ids.insert(Vpc::key(see::MAIN), given.clone());
+    let there = |id: &&str| observed.get(&Vpc::key(see::MAIN)).is_some_and(|it| it.id == *id);
+    let given = brought::given(input.aws_cluster, record).filter(there);
+    if let Some(given) = given.filter(|_| !deleting(input.aws_cluster)) {
+        record.ids.insert(Vpc::key(see::MAIN), given.to_owned());
     }
     let balancer = LoadBalancer::key(see::API_SERVER);
     for key in [Vpc::key(see::MAIN), balancer.clone()] {

@@ -3,6 +3,7 @@
 //! controller, what this operator or Cluster API Provider AWS made, or what lies outside the cluster's VPC. Nothing here asks AWS.
 
 mod collected;
+mod sign;
 mod sweep;
 
 use std::collections::BTreeSet;
@@ -15,6 +16,7 @@ use crate::{
 };
 
 pub use collected::Collected;
+pub use sign::{Neighbours, Whose};
 pub use sweep::Sweep;
 
 /// Tag key by which the AWS Load Balancer Controller marks what it makes; the value is the cluster's name.
@@ -98,6 +100,8 @@ pub struct FoundTargetGroup {
 pub struct Look {
     /// As far as it could be read.
     pub left: Vec<Leftover>,
+    /// What says that some of it may be of another cluster of the same name; see [`Whose::sign`].
+    pub sign: Option<String>,
     /// Why that may not be all of it.
     pub unread: Option<Problem>,
 }
@@ -126,14 +130,17 @@ fn is_ours(tags: &Tags) -> bool {
     tags.keys().any(|it| it.starts_with(CLUSTER_TAG_PREFIX))
 }
 
-/// Whether another cluster of the same name, whose random id or AWSCluster is another one, is in the VPC too. What controllers left there does not say
-/// which of the two it is of.
-pub fn serves_another(snapshot: &Snapshot, vpc_id: &str, cluster: &str, id: &str, owner: &str) -> bool {
+/// What says that another cluster of the same name, whose random id or AWSCluster is another one, is in the VPC too. What controllers left there does
+/// not say which of the two it is of.
+pub fn serves_another(snapshot: &Snapshot, vpc_id: &str, cluster: &str, id: &str, owner: &str) -> Option<String> {
     let another_owner = |tags: &Tags| tags.get(OWNER_TAG).is_some_and(|it| it != owner);
     let another = |tags: &Tags| is_of(tags, cluster) && tags.get(ID_TAG).is_some_and(|it| it != id || another_owner(tags));
-    snapshot.vpcs.iter().any(|it| it.id == vpc_id && another(&it.tags))
-        || snapshot.subnets.iter().any(|it| it.vpc_id == vpc_id && another(&it.tags))
-        || snapshot.security_groups.iter().any(|it| it.vpc_id == vpc_id && another(&it.tags))
+    let vpcs = snapshot.vpcs.iter().filter(|it| it.id == vpc_id).map(|it| (&it.id, &it.tags));
+    let subnets = snapshot.subnets.iter().filter(|it| it.vpc_id == vpc_id).map(|it| (&it.id, &it.tags));
+    let groups = snapshot.security_groups.iter().filter(|it| it.vpc_id == vpc_id).map(|it| (&it.id, &it.tags));
+    let (found, tags) = vpcs.chain(subnets).chain(groups).find(|(_, tags)| another(tags))?;
+    let whose = tags.get(OWNER_TAG).map(|it| format!("{OWNER_TAG}={it}")).unwrap_or_else(|| ID_TAG.to_owned());
+    Some(format!("{found} has the tag {whose}, of another AWSCluster"))
 }
 
 /// What controllers inside the cluster left in its VPC.

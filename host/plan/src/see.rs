@@ -18,7 +18,7 @@ use crate::{Intent, Key, LoadBalancerKind, Observed, Owner, Resource, Seen, Snap
 
 pub use machine::{Identity, Named, machine};
 pub(crate) use machine::{is_own, looked_up};
-pub(crate) use subnet::{is_public, kept_for_pods};
+pub(crate) use subnet::{is_public, kept_for_pods, listed_as};
 
 /// Tag key of things whose role would not show otherwise: the name part of their key.
 pub const KEY_TAG: &str = "cluster.kurator.dev/role";
@@ -62,6 +62,25 @@ pub(crate) fn is_marked(tags: &Tags, id: &str, owner: &str) -> bool {
     !id.is_empty() && tags.get(ID_TAG).is_some_and(|it| it == id) && tags.get(OWNER_TAG).is_none_or(|it| it == owner)
 }
 
+/// Who a cluster is when it is asked whether something in its own VPC is its own.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Claims<'a> {
+    /// Name of the Cluster.
+    pub cluster: &'a str,
+    /// The random id of the AWSCluster.
+    pub id: &'a str,
+    /// Namespace and name of the AWSCluster.
+    pub owner: &'a str,
+}
+
+impl Claims<'_> {
+    /// Whether tags say that something is the cluster's: by its id, or, without any, as another provider marked it.
+    pub fn mine(&self, tags: &Tags) -> bool {
+        let tagged = tags.get(&cluster_tag(self.cluster)).map(String::as_str) == Some(OWNED);
+        is_marked(tags, self.id, self.owner) || tagged && !tags.contains_key(ID_TAG)
+    }
+}
+
 /// How to know a subnet that the spec lists.
 #[derive(Clone, Debug, PartialEq)]
 pub struct SubnetRole {
@@ -74,6 +93,8 @@ pub struct SubnetRole {
     pub public: bool,
     /// Kept for pods: neither machines nor load balancers are put in it.
     pub for_pods: bool,
+    /// Not listed any more, and kept for what uses it: nothing new is put in it.
+    pub unlisted: bool,
 }
 
 /// What one cluster sees.
@@ -201,6 +222,7 @@ impl Sight<'_> {
     }
 }
 
-fn role(tags: &Tags) -> Option<&str> {
+/// What something is for, as its tag says it.
+pub(crate) fn role_of(tags: &Tags) -> Option<&str> {
     tags.get(ROLE_TAG).map(String::as_str)
 }

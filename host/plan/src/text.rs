@@ -61,7 +61,8 @@ fn details(is: &Resource) -> String {
         Resource::LoadBalancer(it) => {
             let scheme = if it.internal { "internal" } else { "internet-facing" };
             let listener = it.listener.as_ref().map(listener).unwrap_or_default();
-            format!(" {:?} ({:?}, {scheme}) in {}, groups {}{listener}", it.aws_name, it.kind, join(&it.subnets), join(&it.groups))
+            let off = if it.leaving.is_empty() { String::new() } else { format!(", off {}", join(&it.leaving)) };
+            format!(" {:?} ({:?}, {scheme}) in {}{off}, groups {}{listener}", it.aws_name, it.kind, join(&it.subnets), join(&it.groups))
         }
         Resource::Secret(it) => format!(" {} parts", it.count),
         Resource::Instance(it) => {

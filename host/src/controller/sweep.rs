@@ -8,7 +8,7 @@ use aws::Region;
 use crds::AWSCluster;
 use futures::future::join_all;
 use plan::cluster::Decision;
-use plan::leftover::{Collected, Leftover, Look, Sweep, serves_another};
+use plan::leftover::{Collected, Leftover, Look, Sweep, Whose, serves_another};
 use plan::{Action, Key, Outcome, Problem, Read, Record, Snapshot, Vpc, Who, see};
 use tokio::time::Instant;
 
@@ -27,7 +27,11 @@ pub async fn look(management: &Management, region: &Region, object: &Arc<Known<A
     match vpc(object, region, cluster) {
         Place::Unknown => return sweep.put_off(now()),
         Place::Nowhere => return sweep.found(Look::default(), now()),
-        Place::In(vpc_id) => sweep.found(region.leftovers(cluster, &vpc_id).await, now()),
+        Place::In(vpc_id, whose, another) => {
+            let mut look = region.leftovers(&whose, &vpc_id).await;
+            look.sign = look.sign.or(another.filter(|_| !look.left.is_empty()));
+            sweep.found(look, now());
+        }
     }
     if let Some(problem) = sweep.unread() {
         tracing::warn!(cluster, code = problem.code, "not all leftovers can be looked for: {}", problem.message);
@@ -35,6 +39,10 @@ pub async fn look(management: &Management, region: &Region, object: &Arc<Known<A
             let message = sweep.text().unwrap_or_default();
             management.note(object, Note { warning: true, reason: "SweepSkipped".into(), action: "Sweep".into(), message });
         }
+    }
+    if let Some(message) = sweep.doubt_text() {
+        tracing::warn!(cluster, "{message}");
+        management.note(object, Note { warning: true, reason: "SweepHeld".into(), action: "Sweep".into(), message });
     }
     if let Some(message) = sweep.stays_text() {
         tracing::info!(cluster, "{message}");
@@ -59,7 +67,8 @@ const NEEDED: [Read; 3] = [Read::Vpcs, Read::Subnets, Read::SecurityGroups];
 
 /// Where leftovers may be.
 enum Place {
-    In(String),
+    /// In this VPC, of this cluster, and what says that another one is there too.
+    In(String, Whose, Option<String>),
     /// There is no network that they could be in.
     Nowhere,
     Unknown,
@@ -80,10 +89,9 @@ fn vpc(object: &AWSCluster, region: &Region, cluster: &str) -> Place {
     match recorded.or(given) {
         None => Place::Nowhere,
         Some(id) if snapshot.vpcs.iter().any(|it| it.id == *id) => {
-            match serves_another(&snapshot, id, cluster, &record.id, &plan::cluster::owner(object)) {
-                true => Place::Nowhere,
-                false => Place::In(id.clone()),
-            }
+            let owner = plan::cluster::owner(object);
+            let whose = Whose::of(&snapshot, id, cluster, &record.id, &owner);
+            Place::In(id.clone(), whose, serves_another(&snapshot, id, cluster, &record.id, &owner))
         }
         // What was never recorded was never used.
         Some(id) if recorded.is_none() || plan::is_gone(&snapshot, &record, id) => Place::Nowhere,
@@ -110,10 +118,12 @@ fn tell(management: &Management, object: &Arc<Known<AWSCluster>>, it: &Leftover,
 
 /// Says what is awaited, and as long as nobody knows what was left, holds back everything but looking. What is `forced` waits for nothing.
 pub fn hold(sweep: &Sweep, forced: bool, decision: &mut Decision, due: &mut Vec<Action>) {
+    // What the deletion of the network takes along is told by the same tags.
+    due.retain(|it| !matches!(it, Action::Delete { id, .. } if sweep.is_doubtful(id)));
     if forced {
         return;
     }
-    if sweep.is_unknown() {
+    if sweep.is_unknown() || sweep.doubt_text().is_some() {
         due.retain(|it| matches!(it, Action::Confirm { .. }));
     }
     if let Some(text) = sweep.text() {

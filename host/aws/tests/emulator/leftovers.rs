@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use aws::Region;
-use plan::leftover::{Leftover, LeftoverKind, Sweep, order};
+use plan::leftover::{Leftover, LeftoverKind, Sweep, Whose, order};
 use plan::{Ids, Outcome, SecurityGroup, Subnet, Vpc, Who};
 use serde_json::json;
 
@@ -53,9 +53,14 @@ async fn leave(admin: &Administrator, network: &Network, cloud_provider: (&str, 
     admin.interface(&network.subnets[0], &network.node, "aws-K8S-i-0123456789abcdef0", UNTAGGED).await;
 }
 
+/// The cluster c1, as it looks for what its controllers left.
+fn whose() -> Whose {
+    Whose { cluster: "c1".into(), id: "id-1".into(), owner: "default/c1".into(), owns_vpc: true }
+}
+
 /// Everything that is left; it can be read.
 async fn all_left(region: &Region, vpc: &str) -> Vec<Leftover> {
-    let look = region.leftovers("c1", vpc).await;
+    let look = region.leftovers(&whose(), vpc).await;
     assert_eq!(look.unread, None);
     look.left
 }
@@ -81,7 +86,7 @@ async fn sweep(region: &Region, vpc: &str) -> usize {
         now = sweep.next().unwrap_or(now);
         looks += 1;
         assert!(looks < 12, "never over: {:?}", sweep.text());
-        sweep.found(region.leftovers("c1", vpc).await, now);
+        sweep.found(region.leftovers(&whose(), vpc).await, now);
         assert_eq!(sweep.unread(), None);
         loop {
             let next = sweep.removable();
@@ -217,7 +222,7 @@ async fn who_may_not_read_tags_is_told_so() {
     let (network, _) = own(&region, &bed.administrator()).await;
     bed.faults(json!([{"kind": "access-denied", "action": "GetResources"}])).await;
     leave(&bed.administrator(), &network, CLOUD_PROVIDER, CONTROLLER, "1").await;
-    let look = region.leftovers("c1", &network.vpc).await;
+    let look = region.leftovers(&whose(), &network.vpc).await;
     let problem = look.unread.clone().unwrap();
     assert_eq!(problem.who, Who::Administrator);
     assert!(problem.message.contains("tag:GetResources"), "{problem:?}");
@@ -235,9 +240,31 @@ async fn a_read_that_may_go_better_by_itself_concludes_nothing() {
     let (network, _) = own(&region, &bed.administrator()).await;
     bed.faults(json!([{"kind": "access-denied", "action": "GetResources"}, {"kind": "throttle", "action": "DescribeNetworkInterfaces"}]))
         .await;
-    let look = region.leftovers("c1", &network.vpc).await;
+    let look = region.leftovers(&whose(), &network.vpc).await;
     assert_eq!(look.unread.as_ref().map(|it| it.who), Some(Who::Nobody), "{look:?}");
     let mut sweep = Sweep::default();
     sweep.found(look, 0.0);
     assert!(sweep.is_unknown());
+}
+
+#[tokio::test]
+async fn a_subnet_of_another_cluster_of_this_name_is_a_sign_that_not_all_is_ours() {
+    let bed = Bed::start(&[]).await;
+    let region = bed.swept().await;
+    let admin = bed.administrator();
+    let network = foreign(&admin).await;
+    let brought = Whose { owns_vpc: false, ..whose() };
+    let calls = bed.calls().await.len();
+    assert_eq!(region.leftovers(&brought, &network.vpc).await.sign, None);
+    assert_eq!(bed.calls().await.len() - calls, 4, "where nothing is left, nobody asks for signs");
+    leave(&admin, &network, CLOUD_PROVIDER, CONTROLLER, "1").await;
+    let look = region.leftovers(&brought, &network.vpc).await;
+    assert_eq!((look.sign, look.unread), (None, None));
+    admin.tag(&network.subnets[1], CLOUD_PROVIDER).await;
+    let look = region.leftovers(&brought, &network.vpc).await;
+    let expected = format!("{} has the tag kubernetes.io/cluster/c1=owned", network.subnets[1]);
+    assert_eq!(look.sign, Some(expected));
+    let mut sweep = Sweep::default();
+    sweep.found(look, 0.0);
+    assert_eq!(sweep.removable(), vec![]);
 }

@@ -7,14 +7,21 @@ use crds::network::SubnetSpec;
 
 use super::is_external;
 use super::layout::{aws_ids, is_owned};
-use crate::see::{SubnetRole, is_public, kept_for_pods};
-use crate::{Interest, Invalid, Read, Record, Snapshot};
+use crate::see::{MAIN, SubnetRole, is_public, kept_for_pods};
+use crate::{Interest, Invalid, Read, Record, Snapshot, Vpc};
+
+/// The VPC that the spec names, unless the cluster lives in another one already.
+pub(crate) fn given<'a>(aws_cluster: &'a AWSCluster, record: &Record) -> Option<&'a str> {
+    let id = aws_cluster.spec.network.vpc.id.as_str();
+    let elsewhere = record.ids.get(&Vpc::key(MAIN)).is_some_and(|it| it != id);
+    (!id.is_empty() && !elsewhere).then_some(id)
+}
 
 /// The VPC that a user brought. One that the spec names by its id is ours all the same where its tags say so.
 fn vpc<'a>(cluster: &Cluster, aws_cluster: &'a AWSCluster, record: &Record, snapshot: &Snapshot) -> Option<&'a str> {
-    let id = aws_cluster.spec.network.vpc.id.as_str();
+    let id = given(aws_cluster, record)?;
     let owned = snapshot.vpcs.iter().any(|it| it.id == id && is_owned(it, cluster, aws_cluster, record));
-    (!id.is_empty() && !owned && !is_external(aws_cluster)).then_some(id)
+    (!owned && !is_external(aws_cluster)).then_some(id)
 }
 
 /// The VPC that a user brought, as long as its route tables were not read: which of its subnets are public, nobody knows before.
@@ -49,7 +56,8 @@ pub(super) fn subnets(specs: &[SubnetSpec], vpc_id: &str, snapshot: &Snapshot) -
         }
         let zone = Some(spec.availability_zone.clone()).filter(|it| !it.is_empty()).or_else(|| found.map(|it| it.zone.clone()));
         let public = found.map_or(spec.is_public, |it| is_public(snapshot, it));
-        res.push(SubnetRole { name: id.clone(), id: Some(id), cidr: None, zone: zone.unwrap_or_default(), public, for_pods: false });
+        let (zone, for_pods, unlisted) = (zone.unwrap_or_default(), false, false);
+        res.push(SubnetRole { name: id.clone(), id: Some(id), cidr: None, zone, public, for_pods, unlisted });
     }
     let missing = match specs.is_empty() {
         true => format!("list the subnets of {vpc_id} that the cluster may use"),

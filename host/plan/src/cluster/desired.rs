@@ -1,11 +1,13 @@
 //! Everything a cluster should consist of, put together from its parts.
 
+use std::collections::BTreeSet;
+
 use crds::AWSCluster;
 use crds::cluster_api::Cluster;
 
 use super::{AddOnRule, Input, Layout, egress, name, tag};
-use crate::see::MAIN;
-use crate::{Desired, Invalid, Observed, Resource, Subnet, Tags, Vpc, Want};
+use crate::see::{API_SERVER, MAIN};
+use crate::{Desired, Invalid, LoadBalancer, Observed, Owner, Resource, Subnet, Tags, Vpc, Want};
 
 /// What should exist, from the spec and, for addresses that are only known once they are there, from what was seen.
 ///
@@ -21,6 +23,7 @@ pub fn desired(input: &Input<'_>, layout: &Layout, id: &str, observed: &Observed
         rules: input.rules,
         nat_addresses: egress::addresses(input.snapshot, observed),
         knows_nat_addresses: egress::is_known(input.aws_cluster, layout, input.snapshot),
+        observed,
         res: Desired::new(),
     };
     match layout.owned {
@@ -44,12 +47,21 @@ pub(super) struct Builder<'a> {
     pub nat_addresses: Vec<String>,
     /// Otherwise nothing is revoked: what lets them in would look like too much.
     pub knows_nat_addresses: bool,
+    pub observed: &'a Observed,
     pub res: Desired,
 }
 
 impl Builder<'_> {
     pub(super) fn tags(&self, role: &str, name: &str) -> Tags {
         tag::common(&self.cluster, &self.id, self.aws_cluster, role, name)
+    }
+
+    /// Names of the subnets that the load balancer is in already.
+    pub(super) fn balanced(&self) -> BTreeSet<String> {
+        match self.observed.get(&LoadBalancer::key(API_SERVER)).filter(|it| it.owner == Owner::Mine).map(|it| &it.is) {
+            Some(Resource::LoadBalancer(it)) => it.subnets.clone(),
+            _ => BTreeSet::new(),
+        }
     }
 
     pub(super) fn add(&mut self, is: impl Into<Resource>, tags: Tags) {

@@ -25,7 +25,8 @@ impl Layout {
             zone: it.availability_zone.clone(),
             public: it.is_public,
             for_pods: kept_for_pods(&it.tags),
+            unlisted: false,
         });
-        Layout { owned: false, cidr: network.vpc.cidr_block.clone(), subnets: subnets.collect() }
+        Layout { owned: false, cidr: network.vpc.cidr_block.clone(), subnets: subnets.collect(), ..Layout::default() }
     }
 }

@@ -1,23 +1,25 @@
 //! Which zones and subnets a cluster has: those that its spec lists, or one public and one private subnet in each of the first zones, with
 //! the address ranges that Cluster API Provider AWS gives them. It never looks at which of them exist.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use crds::AWSCluster;
 use crds::cluster_api::Cluster;
 use crds::load_balancer::LoadBalancerType;
-use crds::names::{ID_TAG, OWNED, cluster_tag};
 use crds::network::{AvailabilityZoneSelection, SubnetSpec};
 use ipnet::Ipv4Net;
 
+use super::unlisted::{self, Present, Unlisted};
 use super::{brought, name, tag};
 use crate::leftover::Collected;
-use crate::see::{Scope, SubnetRole, is_marked, kept_for_pods};
+use crate::see::{Claims, MAIN, Scope, SubnetRole, kept_for_pods, listed_as};
 use crate::token::derive;
-use crate::{FoundSubnet, FoundVpc, Invalid, LoadBalancerKind, Record, Snapshot, Subnet, Vpc};
+use crate::{FoundSubnet, FoundVpc, Invalid, Key, Kind, LoadBalancerKind, Record, Snapshot, Subnet, Vpc};
 
 /// Addresses of a VPC whose spec names none.
 const DEFAULT_RANGE: &str = "10.0.0.0/16";
+const SUBNETS: &str = "spec.network.subnets";
+const LIMIT: &str = "spec.network.vpc.availabilityZoneUsageLimit";
 
 /// The network of a cluster on paper.
 #[derive(Clone, Debug, Default)]
@@ -27,6 +29,18 @@ pub struct Layout {
     /// IPv4 range of the VPC; empty for a user's that was not seen yet.
     pub cidr: String,
     pub subnets: Vec<SubnetRole>,
+    /// What of the spec is not carried out, because something that lives would lose what it uses: of which kind, why, and what to do.
+    pub(super) held: Vec<(Kind, String)>,
+    /// What cannot be made or changed, and why.
+    pub(super) blocked: Vec<(Key, String)>,
+    /// Names of subnets that the load balancer is to be taken off.
+    pub(super) leaving: BTreeSet<String>,
+    /// By zone, the subnet that its NAT gateway is in.
+    pub(super) gateways: BTreeMap<String, String>,
+    /// Something is to be taken out of the VPC, as far as nothing uses it.
+    pub(super) takes_out: bool,
+    /// What is in the VPC has to be read before.
+    pub(super) unread: bool,
 }
 
 impl Layout {
@@ -42,37 +56,65 @@ impl Layout {
         random: &str,
     ) -> Result<Layout, Invalid> {
         let network = &aws_cluster.spec.network;
-        let given = snapshot.vpcs.iter().find(|it| it.id == network.vpc.id);
-        let owned = network.vpc.id.is_empty() || given.is_some_and(|it| is_owned(it, cluster, aws_cluster, record));
+        let given_id = brought::given(aws_cluster, record).unwrap_or_default();
+        let given = snapshot.vpcs.iter().find(|it| it.id == given_id);
+        let owned = given_id.is_empty() || given.is_some_and(|it| is_owned(it, cluster, aws_cluster, record));
         let spec = Some(network.vpc.cidr_block.clone()).filter(|it| !it.is_empty());
         if !owned {
             let cidr = given.map(|it| it.cidr.clone()).or(spec).unwrap_or_default();
-            return Ok(Layout { owned, cidr, subnets: brought::subnets(&network.subnets, &network.vpc.id, snapshot)? });
+            let subnets = brought::subnets(&network.subnets, given_id, snapshot)?;
+            return Ok(Layout { owned, cidr, subnets, ..Layout::default() });
         }
-        let cidr = spec.or_else(|| given.map(|it| it.cidr.clone())).unwrap_or_else(|| DEFAULT_RANGE.into());
-        let range = parse("spec.network.vpc.cidrBlock", &cidr)?;
+        let cluster_name = name::cluster_name(cluster);
+        let (id, owner) = (record.id.clone(), tag::owner(aws_cluster));
+        let claims = Claims { cluster: &cluster_name, id: &id, owner: &owner };
+        let recorded = record.ids.get(&Vpc::key(MAIN)).and_then(|id| snapshot.vpcs.iter().find(|it| it.id == *id));
+        let mut vpcs = snapshot.vpcs.iter().filter(|it| claims.mine(&it.tags) && it.tags.contains_key(crds::names::ID_TAG));
+        let vpc = given.or(recorded).or_else(|| vpcs.next());
+        // A VPC has the range that it was made with, whatever the spec says now.
+        let cidr = spec.clone().or_else(|| vpc.map(|it| it.cidr.clone())).unwrap_or_else(|| DEFAULT_RANGE.into());
+        let range = match vpc {
+            Some(vpc) => parse("spec.network.vpc.cidrBlock", &vpc.cidr)?,
+            None => parse("spec.network.vpc.cidrBlock", &cidr)?,
+        };
         if !(16..=28).contains(&range.prefix_len()) {
             return Err(Invalid::new("spec.network.vpc.cidrBlock", format!("{cidr}: AWS takes networks of /16 to /28")));
         }
-        let subnets = match network.subnets.is_empty() {
-            false => listed(&network.subnets, range, snapshot)?,
-            true => {
-                let zones = zones(aws_cluster, record, snapshot, random)?;
-                record.zones = zones.clone();
-                defaults(&zones, range)?
-            }
+        let balancer = load_balancer_kind(aws_cluster).map(|kind| (name::load_balancer(&cluster_name, aws_cluster, kind), kind));
+        let vpc_id = vpc.map(|it| it.id.as_str()).unwrap_or_default();
+        let is_own = |it: &&crate::FoundLoadBalancer| {
+            it.vpc_id == vpc_id && balancer.as_ref().is_some_and(|(name, kind)| it.name == *name && it.kind == *kind)
         };
-        Ok(Layout { owned, cidr, subnets })
+        let present = Present { snapshot, vpc_id, claims, balancer: snapshot.load_balancers.iter().find(is_own) };
+        let mut res = Layout { owned, cidr, ..Layout::default() };
+        if !network.vpc.id.is_empty() && given_id.is_empty() {
+            let lives_in = record.ids.get(&Vpc::key(MAIN)).cloned().unwrap_or_default();
+            let message =
+                format!("spec.network.vpc.id is {}, and the cluster lives in {lives_in}: it stays there; set it back", network.vpc.id);
+            res.held.push((Kind::Vpc, message));
+        }
+        match network.subnets.is_empty() {
+            false => res.listed(&network.subnets, range, &present)?,
+            true => res.by_zones(aws_cluster, record, range, &present, random)?,
+        }
+        if !super::deleting(aws_cluster) {
+            res.keep(present.unlisted(&res.subnets));
+        }
+        let subnets = &res.subnets;
+        let of_gateway = |id: &str| subnets.iter().find(|role| present.is(role, id));
+        let gateways = present.nat_gateways().filter_map(|it| of_gateway(&it.subnet_id));
+        res.gateways = gateways.map(|it| (it.zone.clone(), it.name.clone())).collect();
+        Ok(res)
     }
 
     /// How to see the cluster.
     pub(crate) fn scope(&self, cluster: &Cluster, aws_cluster: &AWSCluster, record: &Record) -> Scope {
-        let given = &aws_cluster.spec.network.vpc.id;
+        let given = brought::given(aws_cluster, record).unwrap_or_default();
         let cluster_name = name::cluster_name(cluster);
         Scope {
             id: record.id.clone(),
             owner: tag::owner(aws_cluster),
-            vpc_id: (!given.is_empty()).then(|| given.clone()).or_else(|| record.ids.get(&Vpc::key(crate::see::MAIN)).cloned()),
+            vpc_id: (!given.is_empty()).then(|| given.to_owned()).or_else(|| record.ids.get(&Vpc::key(crate::see::MAIN)).cloned()),
             vpc_given: !given.is_empty(),
             subnets: self.subnets.clone(),
             nat_gateways: self.nat_gateways().into_iter().map(|(zone, _)| zone).collect(),
@@ -86,17 +128,120 @@ impl Layout {
 
     /// Subnets that machines and load balancers are put in.
     pub(crate) fn for_nodes(&self) -> impl Iterator<Item = &SubnetRole> {
-        self.subnets.iter().filter(|it| !it.for_pods)
+        self.subnets.iter().filter(|it| !it.for_pods && !it.unlisted)
     }
 
-    /// Zones that have a private subnet, each with the public subnet of the zone that its NAT gateway is put in.
+    /// Takes in what is not listed any more and still in use.
+    fn keep(&mut self, unlisted: Unlisted) {
+        let Unlisted { roles, users, leaving, any, unread } = unlisted;
+        for role in roles {
+            let id = role.id.clone().unwrap_or_default();
+            if let Some(user) = users.get(&role.name) {
+                let message = format!(
+                    "{id} is not in {SUBNETS} any more, and stays with its routes as long as it is used by {user}; remove that, or list the \
+                     subnet again"
+                );
+                self.held.push((Kind::Subnet, message));
+            }
+            self.subnets.push(role);
+        }
+        (self.leaving, self.takes_out, self.unread) = (leaving, any, unread);
+    }
+
+    /// The subnets that the spec lists: to be made, made, or made by another provider and taken over.
+    fn listed(&mut self, specs: &[SubnetSpec], vpc: Ipv4Net, present: &Present<'_>) -> Result<(), Invalid> {
+        let mut roles = listed(specs, vpc, present)?;
+        let is_new = present.subnets().next().is_none();
+        let mut wrong = roles.iter().enumerate().filter_map(|(n, it)| Some((n, unavailable(it, present.snapshot)?)));
+        if let Some((n, why)) = wrong.next().filter(|_| is_new) {
+            return Err(Invalid::new(format!("{SUBNETS}[{n}].availabilityZone"), why));
+        }
+        ways_out(&roles)?;
+        let mut changed = Vec::new();
+        for (n, role) in roles.iter_mut().enumerate() {
+            let Some(found) = present.subnets().find(|it| present.is(role, &it.id)) else { continue };
+            if role.zone != found.zone {
+                role.zone.clone_from(&found.zone);
+                changed.push((n, format!("availabilityZone of {} cannot be changed; set it back to {}", found.id, found.zone)));
+            }
+            if role.cidr.as_ref() != Some(&found.cidr) {
+                role.cidr = Some(found.cidr.clone());
+                changed.push((n, format!("cidrBlock of {} cannot be changed; set it back to {}", found.id, found.cidr)));
+            }
+            let (was, user) = (unlisted::is_public(found), present.anything_in(found));
+            if let Some(user) = user.filter(|_| was != role.public) {
+                let message =
+                    format!("{SUBNETS}: isPublic of {} is {was} as long as it is used by {user}; remove that, or set it back", found.id);
+                role.public = was;
+                self.held.push((Kind::Subnet, message));
+            }
+        }
+        name_all(&mut roles);
+        self.blocked.extend(changed.into_iter().map(|(n, message)| (Subnet::key(&roles[n].name), message)));
+        self.put(roles, present);
+        Ok(())
+    }
+
+    /// The subnets of a spec that lists none: a public and a private one in each zone that was chosen.
+    fn by_zones(
+        &mut self,
+        aws_cluster: &AWSCluster,
+        record: &mut Record,
+        range: Ipv4Net,
+        present: &Present<'_>,
+        random: &str,
+    ) -> Result<(), Invalid> {
+        let zones = zones(aws_cluster, record, present.snapshot, random)?;
+        let roles = defaults(&zones, range)?;
+        let fits = |it: &FoundSubnet| listed_as(&roles, it, present.snapshot).is_some_and(|role| role.zone == it.zone);
+        if !present.subnets().all(fits) {
+            // Nobody said that they are to go.
+            let mut roles: Vec<SubnetRole> =
+                present.subnets().map(unlisted::role_of).map(|it| SubnetRole { unlisted: false, ..it }).collect();
+            name_all(&mut roles);
+            let message = format!("{SUBNETS} is empty: the subnets that are there stay; list those that the cluster is to have");
+            self.held.push((Kind::Subnet, message));
+            self.put(roles, present);
+            return Ok(());
+        }
+        let limit = usize::try_from(aws_cluster.spec.network.vpc.availability_zone_usage_limit).unwrap_or(1).max(1);
+        let more = present.snapshot.zones.len() > zones.len() && limit > zones.len();
+        if !record.zones.is_empty() && (more || limit < zones.len()) {
+            let message = format!(
+                "{LIMIT} is {limit}, and the network was divided among {}: it stays so; to add or remove zones, list the subnets in {SUBNETS}",
+                zones.join(", ")
+            );
+            self.held.push((Kind::Subnet, message));
+        }
+        record.zones = zones;
+        self.put(roles, present);
+        Ok(())
+    }
+
+    /// Takes in what is to be there, but what cannot be made now.
+    fn put(&mut self, roles: Vec<SubnetRole>, present: &Present<'_>) {
+        for role in roles {
+            let is_there = present.subnets().any(|it| present.is(&role, &it.id));
+            match unavailable(&role, present.snapshot).filter(|_| !is_there) {
+                None => self.subnets.push(role),
+                Some(why) => {
+                    let message = format!("{why}, which are available now; it is made when its zone is");
+                    self.blocked.push((Subnet::key(&role.name), message));
+                }
+            }
+        }
+    }
+
+    /// Zones that have a private subnet, each with the public subnet that its NAT gateway is in or is put in.
     pub(super) fn nat_gateways(&self) -> Vec<(String, String)> {
         if !self.owned {
             return Vec::new();
         }
         let zones: BTreeSet<&String> = self.subnets.iter().filter(|it| !it.public).map(|it| &it.zone).collect();
         let public = |zone: &String| self.for_nodes().find(|it| it.public && it.zone == *zone).map(|it| it.name.clone());
-        zones.into_iter().filter_map(|zone| Some((zone.clone(), public(zone)?))).collect()
+        let kept = |zone: &String| self.subnets.iter().find(|it| it.public && it.unlisted && it.zone == *zone).map(|it| it.name.clone());
+        let subnet = |zone: &String| self.gateways.get(zone).cloned().or_else(|| public(zone)).or_else(|| kept(zone));
+        zones.into_iter().filter_map(|zone| Some((zone.clone(), subnet(zone)?))).collect()
     }
 
     /// Ids of subnets that the user brought.
@@ -107,8 +252,8 @@ impl Layout {
 
 /// Whether a VPC that the spec names was made for the cluster, by this operator or by Cluster API Provider AWS.
 pub(super) fn is_owned(vpc: &FoundVpc, cluster: &Cluster, aws_cluster: &AWSCluster, record: &Record) -> bool {
-    let tagged = vpc.tags.get(&cluster_tag(&name::cluster_name(cluster))).map(String::as_str) == Some(OWNED);
-    is_marked(&vpc.tags, &record.id, &tag::owner(aws_cluster)) || tagged && !vpc.tags.contains_key(ID_TAG)
+    let (cluster, owner) = (name::cluster_name(cluster), tag::owner(aws_cluster));
+    Claims { cluster: &cluster, id: &record.id, owner: &owner }.mine(&vpc.tags)
 }
 
 /// The kind of load balancer in front of the API servers, if there is to be one.
@@ -160,25 +305,26 @@ fn defaults(zones: &[String], range: Ipv4Net) -> Result<Vec<SubnetRole>, Invalid
     let blocks = split(range, zones.len() + 1).map_err(small)?;
     let public = split(blocks[0], zones.len()).map_err(small)?;
     let role = |zone: &String, is_public: bool, cidr: &Ipv4Net| SubnetRole {
-        name: format!("{}-{zone}", if is_public { "public" } else { "private" }),
+        name: unlisted::name(is_public, zone, None),
         id: None,
         cidr: Some(cidr.to_string()),
         zone: zone.clone(),
         public: is_public,
         for_pods: false,
+        unlisted: false,
     };
     let public = zones.iter().zip(&public).map(|(zone, cidr)| role(zone, true, cidr));
     Ok(public.chain(zones.iter().zip(&blocks[1..]).map(|(zone, cidr)| role(zone, false, cidr))).collect())
 }
 
-/// Subnets to be made as listed, or made by another provider and taken over.
-fn listed(specs: &[SubnetSpec], vpc: Ipv4Net, snapshot: &Snapshot) -> Result<Vec<SubnetRole>, Invalid> {
+/// Subnets as the spec lists them, not named yet.
+fn listed(specs: &[SubnetSpec], vpc: Ipv4Net, present: &Present<'_>) -> Result<Vec<SubnetRole>, Invalid> {
     let mut res: Vec<SubnetRole> = Vec::new();
     let mut taken: Vec<(usize, Ipv4Net)> = Vec::new();
     for (n, spec) in specs.iter().enumerate() {
-        let field = |name: &str| format!("spec.network.subnets[{n}].{name}");
+        let field = |name: &str| format!("{SUBNETS}[{n}].{name}");
         let id = aws_ids(spec).next().cloned();
-        let found = id.as_ref().and_then(|id| snapshot.subnets.iter().find(|it| it.id == *id));
+        let found = id.as_ref().and_then(|id| present.snapshot.subnets.iter().find(|it| it.id == *id));
         let filled = |text: &str, seen: fn(&FoundSubnet) -> &String| match text.is_empty() {
             true => found.map(|it| seen(it).clone()).unwrap_or_default(),
             false => text.to_owned(),
@@ -187,25 +333,35 @@ fn listed(specs: &[SubnetSpec], vpc: Ipv4Net, snapshot: &Snapshot) -> Result<Vec
         if zone.is_empty() {
             return Err(Invalid::new(field("availabilityZone"), "is needed for a subnet that is to be made"));
         }
-        if !snapshot.zones.is_empty() && !snapshot.zones.contains(&zone) {
-            return Err(Invalid::new(field("availabilityZone"), format!("{zone:?} is none of {}", snapshot.zones.join(", "))));
-        }
         let range = parse(&field("cidrBlock"), &cidr)?;
         if !vpc.contains(&range) {
             return Err(Invalid::new(field("cidrBlock"), format!("{cidr} does not lie in the VPC's range {vpc}")));
         }
         if let Some((other, _)) = taken.iter().find(|(_, it)| it.contains(&range) || range.contains(it)) {
-            return Err(Invalid::new(field("cidrBlock"), format!("{cidr} overlaps that of spec.network.subnets[{other}]")));
+            return Err(Invalid::new(field("cidrBlock"), format!("{cidr} overlaps that of {SUBNETS}[{other}]")));
         }
         taken.push((n, range));
-        let role = format!("{}-{zone}", if spec.is_public { "public" } else { "private" });
-        let same = res.iter().filter(|it| it.zone == zone && it.public == spec.is_public).count();
-        let name = if same == 0 { role } else { format!("{role}-{}", same + 1) };
         let for_pods = kept_for_pods(&spec.tags) || found.is_some_and(|it| kept_for_pods(&it.tags));
-        res.push(SubnetRole { name, id, cidr: Some(cidr), zone, public: spec.is_public, for_pods });
+        res.push(SubnetRole { name: String::new(), id, cidr: Some(cidr), zone, public: spec.is_public, for_pods, unlisted: false });
     }
-    ways_out(&res)?;
     Ok(res)
+}
+
+/// Why a subnet cannot be made now.
+fn unavailable(role: &SubnetRole, snapshot: &Snapshot) -> Option<String> {
+    let zones = &snapshot.zones;
+    let is_available = zones.is_empty() || zones.contains(&role.zone);
+    (!is_available).then(|| format!("{:?} is none of {}", role.zone, zones.join(", ")))
+}
+
+/// Names subnets by what they are for and their zone; where several of a zone are alike, by their ranges too.
+fn name_all(roles: &mut [SubnetRole]) {
+    let mut count: BTreeMap<(bool, String), usize> = BTreeMap::new();
+    roles.iter().for_each(|it| *count.entry((it.public, it.zone.clone())).or_default() += 1);
+    for it in roles {
+        let several = count.get(&(it.public, it.zone.clone())).is_some_and(|count| *count > 1);
+        it.name = unlisted::name(it.public, &it.zone, it.cidr.as_deref().filter(|_| several));
+    }
 }
 
 /// Whether machines in listed subnets, in the order of the spec, will reach what they boot from.

@@ -6,7 +6,7 @@ use crds::load_balancer::{HealthCheckProtocol, LoadBalancerScheme};
 
 use super::desired::Builder;
 use super::{layout, name};
-use crate::see::{API_SERVER, MAIN};
+use crate::see::{API_SERVER, MAIN, SubnetRole};
 use crate::{HealthCheck, Invalid, Listener, LoadBalancer, LoadBalancerAttributes, LoadBalancerKind};
 
 impl Builder<'_> {
@@ -31,6 +31,7 @@ impl Builder<'_> {
             internet_gateway: (!internal && self.layout.owned).then(|| MAIN.into()),
             internal,
             subnets: self.load_balancer_subnets(internal)?,
+            leaving: self.layout.leaving.clone(),
             groups: BTreeSet::from(["apiserver-lb".into()]),
             listener: Some(listener),
             attributes: Some(LoadBalancerAttributes {
@@ -42,11 +43,15 @@ impl Builder<'_> {
         Ok(())
     }
 
-    /// A public one in each zone for the internet, else a private one; where there is no private one at all, public ones too.
+    /// A public one in each zone for the internet, else a private one; where there is no private one at all, public ones too. Of a zone that it
+    /// is in already, it has that one: AWS takes no second one there.
     fn load_balancer_subnets(&self, internal: bool) -> Result<BTreeSet<String>, Invalid> {
         let public = !internal || self.layout.for_nodes().all(|it| it.public);
-        let mut zones = BTreeSet::new();
-        let fitting = self.layout.for_nodes().filter(|it| it.public == public && (it.zone.is_empty() || zones.insert(&it.zone)));
+        let (mut zones, balanced) = (BTreeSet::new(), self.balanced());
+        let has = |it: &&SubnetRole| balanced.contains(&it.name) && !self.layout.leaving.contains(&it.name);
+        let fits = |it: &&SubnetRole| it.public == public;
+        let had = self.layout.subnets.iter().filter(has);
+        let fitting = had.chain(self.layout.for_nodes().filter(fits)).filter(|it| it.zone.is_empty() || zones.insert(&it.zone));
         let res: BTreeSet<String> = fitting.map(|it| it.name.clone()).collect();
         if res.is_empty() {
             let message = "none is public, as an internet-facing load balancer needs it: give the route table of one a route to an \

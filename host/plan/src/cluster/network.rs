@@ -7,7 +7,7 @@ use crds::names::{NAME_TAG, cloud_provider_tag};
 use super::desired::Builder;
 use super::tag;
 use crate::see::{KEY_TAG, MAIN, SubnetRole};
-use crate::{ElasticIp, InternetGateway, NatGateway, RouteTable, Subnet, Tags, Vpc};
+use crate::{ElasticIp, InternetGateway, NatGateway, Resource, RouteTable, Subnet, Tags, Vpc};
 
 impl Builder<'_> {
     pub(super) fn network(&mut self) {
@@ -21,7 +21,7 @@ impl Builder<'_> {
             let tags = self.subnet_tags(subnet);
             let cidr = subnet.cidr.clone().unwrap_or_default();
             let is = Subnet { name: subnet.name.clone(), vpc: MAIN.into(), zone: subnet.zone.clone(), cidr, public: subnet.public };
-            self.add(is, tags);
+            self.add_as_is(subnet, is, tags);
         }
         let gateways = self.layout.nat_gateways();
         for (zone, subnet) in &gateways {
@@ -40,8 +40,15 @@ impl Builder<'_> {
             tags.insert(cloud_provider_tag(&cluster), crds::names::OWNED.into());
             tags.insert(KEY_TAG.into(), subnet.name.clone());
             let subnets = BTreeSet::from([subnet.name.clone()]);
-            self.add(RouteTable { name: subnet.name.clone(), vpc: MAIN.into(), subnets, default_route }, tags);
+            self.add_as_is(subnet, RouteTable { name: subnet.name.clone(), vpc: MAIN.into(), subnets, default_route }, tags);
         }
+    }
+
+    /// What belongs to a subnet that is not listed any more keeps the tags that it has.
+    fn add_as_is(&mut self, subnet: &SubnetRole, is: impl Into<Resource>, tags: Tags) {
+        let is = is.into();
+        let is_there = self.observed.contains_key(&is.key());
+        self.add(is, if subnet.unlisted && is_there { Tags::new() } else { tags });
     }
 
     fn subnet_tags(&self, subnet: &SubnetRole) -> Tags {

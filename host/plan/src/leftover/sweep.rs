@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use crds::names::{EXTERNAL_RESOURCE_GC_ANNOTATION, EXTERNAL_RESOURCE_TASKS_GC_ANNOTATION};
+use crds::names::{EXTERNAL_RESOURCE_GC_ANNOTATION, EXTERNAL_RESOURCE_TASKS_GC_ANNOTATION, FORCE_DELETE_ANNOTATION};
 
 use super::{Collected, Leftover, LeftoverKind, Look, order};
 use crate::{Problem, Timestamp};
@@ -24,6 +24,8 @@ pub struct Sweep {
     known: bool,
     collected: Collected,
     left: Vec<Leftover>,
+    /// What says that some of it may be another cluster's: then none of it is removed.
+    sign: Option<String>,
     /// What is left and does not go with the cluster.
     stays: Vec<Leftover>,
     /// Why things could not be removed, by id.
@@ -63,6 +65,7 @@ impl Sweep {
     /// read counts as all there is, but for what was known before: that may lie in what was not read.
     pub fn found(&mut self, look: Look, now: Timestamp) {
         self.refused.clear();
+        self.sign = look.sign;
         self.next = None;
         let is_unanswered = look.unread.as_ref().is_some_and(|it| !it.is_forbidden());
         self.unanswered = if is_unanswered { self.unanswered + 1 } else { 0 };
@@ -86,6 +89,9 @@ impl Sweep {
 
     /// What can be removed now.
     pub fn removable(&self) -> Vec<Leftover> {
+        if self.sign.is_some() {
+            return Vec::new();
+        }
         order(&self.left).into_iter().filter(|it| !self.refused.contains_key(&it.id)).collect()
     }
 
@@ -141,6 +147,20 @@ impl Sweep {
         Some(format!("left in AWS, as annotation {annotations} says: {named}"))
     }
 
+    /// Whether this is one of those that may be another cluster's.
+    pub fn is_doubtful(&self, id: &str) -> bool {
+        self.sign.is_some() && self.left.iter().chain(&self.stays).any(|it| it.id == id)
+    }
+
+    /// Why nothing is removed of what is left, as it may be another cluster's; None when it is not so.
+    pub fn doubt_text(&self) -> Option<String> {
+        let (sign, named) = (self.sign.as_ref()?, named(&self.left, ToString::to_string)?);
+        Some(format!(
+            "another cluster of this name is in the VPC ({sign}), and nobody can tell whose these are: {named}. Remove those that are this \
+             cluster's, and annotate the AWSCluster with {FORCE_DELETE_ANNOTATION}, which leaves the others"
+        ))
+    }
+
     /// Whether nothing is left that goes with the cluster, as far as anybody may know.
     pub fn is_over(&self) -> bool {
         self.known && self.left.is_empty()
@@ -170,6 +190,9 @@ impl Sweep {
     }
 
     fn left_text(&self) -> Option<String> {
+        if self.sign.is_some() {
+            return self.doubt_text();
+        }
         let named = named(&self.left, |it| self.one(it))?;
         Some(format!("after what the cluster's own controllers left: {named}"))
     }

@@ -11,7 +11,7 @@ use crate::see::{API_SERVER, MAIN};
 use crate::token::derive;
 use crate::{
     Applied, Desired, ImageQuery, Instance, InstanceStatus, Invalid, Launch, LoadBalancer, Lookup, MetadataOptions, Observed, Resource,
-    Secret, Sensitive, Tags, Target, Volume, Want,
+    Secret, Sensitive, Subnet, TOKEN_AGE, Tags, Target, Volume, Want,
 };
 
 /// The only format of bootstrap data that instances are made to run, in the words of Cluster API.
@@ -139,7 +139,7 @@ fn new(input: &Input<'_>, layout: &Layout, observed: &Observed, name: &str, by_s
         res.needs_bootstrap = true;
         return Ok(());
     };
-    let begun = begun(input, name);
+    let begun = begun(input, name, observed);
     let subnet = match &begun {
         Some((subnet, _)) => placement::begun_in(input, subnet, observed, &mut res.lookups),
         None => {
@@ -184,11 +184,18 @@ fn core_groups(input: &Input<'_>) -> BTreeSet<String> {
     roles.iter().map(|it| (*it).to_owned()).collect()
 }
 
-/// The inputs of an attempt that was written down: they may not change.
-fn begun(input: &Input<'_>, name: &str) -> Option<(String, Launch)> {
-    let inputs = input.record.intents.get(&Instance::key(name))?.inputs.as_ref()?;
+/// The inputs of an attempt that was written down: they may not change as long as its client token counts. After that, one that was to be in
+/// a subnet that is not there any more is given up.
+fn begun(input: &Input<'_>, name: &str, observed: &Observed) -> Option<(String, Launch)> {
+    let intent = input.record.intents.get(&Instance::key(name))?;
+    let inputs = intent.inputs.as_ref()?;
+    let subnet = inputs.get("subnet")?.as_str()?;
+    let is_there = observed.contains_key(&Subnet::key(subnet)) || subnet.starts_with("subnet-");
+    if !is_there && input.now >= intent.at + TOKEN_AGE {
+        return None;
+    }
     let launch = serde_json::from_value(inputs.get("launch")?.clone()).ok()?;
-    Some((inputs.get("subnet")?.as_str()?.to_owned(), launch))
+    Some((subnet.to_owned(), launch))
 }
 
 fn launch(input: &Input<'_>) -> Result<Launch, Invalid> {

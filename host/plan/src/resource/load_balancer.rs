@@ -16,6 +16,8 @@ pub struct LoadBalancer {
     pub internet_gateway: Option<String>,
     pub internal: bool,
     pub subnets: BTreeSet<String>,
+    /// As wanted: subnets that it is to be taken off. Others that it has stay.
+    pub leaving: BTreeSet<String>,
     pub groups: BTreeSet<String>,
     /// As seen: `None` while the listener (and, for network load balancers, the target group behind it) is not there yet.
     pub listener: Option<Listener>,
@@ -81,6 +83,7 @@ impl LoadBalancer {
             internet_gateway: None,
             internal: false,
             subnets: BTreeSet::new(),
+            leaving: BTreeSet::new(),
             groups: BTreeSet::new(),
             listener: None,
             attributes: None,
@@ -96,6 +99,7 @@ impl LoadBalancer {
         self.kind == seen.kind
             && self.internal == seen.internal
             && self.subnets.is_subset(&seen.subnets)
+            && self.leaving.is_disjoint(&seen.subnets)
             && !self.can_change_groups_of(seen)
             && self.listener == seen.listener
             && self.attributes == seen.attributes

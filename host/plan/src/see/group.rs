@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use super::{GROUP_ROLES, MAIN, Sight, role};
+use super::{GROUP_ROLES, MAIN, Sight, role_of};
 use crate::leftover::LeftoverKind;
 use crate::{FoundRule, FoundSecurityGroup, FoundSource, Owner, Rule, SecurityGroup, SecurityGroupRules, Source, State};
 
@@ -19,7 +19,7 @@ impl Sight<'_> {
             }
         }
         for (it, owner) in &found {
-            let name = match role(&it.tags).filter(|role| *owner != Owner::User && GROUP_ROLES.contains(role)) {
+            let name = match role_of(&it.tags).filter(|role| *owner != Owner::User && GROUP_ROLES.contains(role)) {
                 Some(role) => role.to_owned(),
                 None if GROUP_ROLES.contains(&it.group_name.as_str()) => it.id.clone(),
                 None => it.group_name.clone(),

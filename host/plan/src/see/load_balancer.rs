@@ -56,6 +56,7 @@ impl Sight<'_> {
             internet_gateway: (!it.internal && self.owns_network()).then(|| MAIN.to_owned()),
             internal: it.internal,
             subnets: it.subnets.iter().map(|id| self.name(id)).collect(),
+            leaving: Default::default(),
             groups: it.groups.iter().map(|id| self.name(id)).collect(),
             listener,
             attributes: it.attributes.clone().or_else(|| unsettled.then(untouched)),

@@ -2,10 +2,11 @@
 
 use std::collections::BTreeSet;
 
-use super::{Claim, KEY_TAG, MAIN, SeenVpc, Sight, is_public, role};
+use super::{Claim, KEY_TAG, MAIN, SeenVpc, Sight, is_public, listed_as, role_of};
+use crate::cluster::subnet_name;
 use crate::{
-    ElasticIp, FoundAddress, FoundNatGateway, FoundSubnet, FoundVpc, InternetGateway, Key, Kind, NatGateway, Owner, RouteTable, State,
-    Subnet, Vpc,
+    ElasticIp, FoundAddress, FoundNatGateway, FoundRouteTable, FoundSubnet, FoundVpc, InternetGateway, Key, Kind, NatGateway, Owner,
+    RouteTable, State, Subnet, Vpc,
 };
 
 impl<'a> Sight<'a> {
@@ -53,7 +54,7 @@ impl<'a> Sight<'a> {
         found.sort_by_key(|it| (self.listed(it).is_none(), it.id.clone()));
         for it in found {
             let owner = if self.owns_network() { self.owner(&it.tags) } else { Owner::User };
-            let by_tag = || (owner == Owner::Mine).then(|| format!("{}-{}", role(&it.tags).unwrap_or("private"), it.zone));
+            let by_tag = || (owner == Owner::Mine).then(|| subnet_name(role_of(&it.tags) == Some("public"), &it.zone, Some(&it.cidr)));
             let name = self.listed(it).or_else(by_tag).unwrap_or_else(|| it.id.clone());
             let public = if self.owns_network() { it.public } else { is_public(self.snapshot, it) };
             let is = Subnet { name, vpc: MAIN.into(), zone: it.zone.clone(), cidr: it.cidr.clone(), public };
@@ -61,15 +62,8 @@ impl<'a> Sight<'a> {
         }
     }
 
-    /// By its id; and by its range, where what is listed has no id, or one that nothing has.
     fn listed(&self, found: &FoundSubnet) -> Option<String> {
-        let is_known = |id: &String| self.snapshot.subnets.iter().any(|it| it.id == *id);
-        let by_id = self.scope.subnets.iter().find(|it| it.id.as_ref() == Some(&found.id));
-        let by_cidr = || {
-            let mut same_range = self.scope.subnets.iter().filter(|it| it.cidr.as_ref() == Some(&found.cidr));
-            same_range.find(|it| !it.id.as_ref().is_some_and(is_known))
-        };
-        by_id.or_else(by_cidr).map(|it| it.name.clone())
+        listed_as(&self.scope.subnets, found, self.snapshot).map(|it| it.name.clone())
     }
 
     pub(super) fn internet_gateways(&mut self) {
@@ -144,7 +138,7 @@ impl<'a> Sight<'a> {
         let found: Vec<_> = self.snapshot.route_tables.iter().filter(|it| self.in_vpc(&it.vpc_id) && !it.main).collect();
         for it in found {
             let subnets: BTreeSet<String> = it.associations.keys().map(|id| self.name(id)).collect();
-            let name = it.tags.get(KEY_TAG).or(subnets.first()).cloned().unwrap_or_else(|| it.id.clone());
+            let name = self.route_table_name(it, &subnets);
             let default_route = it.default_route.as_ref().map(|id| match id.starts_with("nat-") {
                 true => NatGateway::key(self.name(id)),
                 false => InternetGateway::key(self.name(id)),
@@ -152,5 +146,13 @@ impl<'a> Sight<'a> {
             let is = RouteTable { name, vpc: MAIN.into(), subnets, default_route };
             self.put(&it.id, self.owner(&it.tags), State::Ready, is.into(), Some(&it.tags), None);
         }
+    }
+
+    /// The subnet that it is of: what it is associated with says so, and before that its tag, which was written when it was made.
+    fn route_table_name(&self, it: &FoundRouteTable, subnets: &BTreeSet<String>) -> String {
+        let tagged = it.tags.get(KEY_TAG);
+        let own = |name: &&String| self.seen.get(&Subnet::key(*name)).is_some_and(|seen| seen.owner == Owner::Mine);
+        let associated = tagged.filter(|name| subnets.contains(*name)).or_else(|| subnets.iter().find(own)).or(subnets.first());
+        associated.or(tagged).cloned().unwrap_or_else(|| it.id.clone())
     }
 }

@@ -1,7 +1,7 @@
 //! What a subnet is good for, by its tags and by the routes of its VPC: whether the internet reaches it, and whether it is kept for pods.
 //! Only what was found counts here, never what a spec says of it.
 
-use super::role;
+use super::{SubnetRole, role_of};
 use crate::{FoundRouteTable, FoundSubnet, Snapshot, Tags};
 
 /// Tag key of subnets that Cluster API Provider AWS keeps for pods when its value is [`FOR_PODS`].
@@ -18,7 +18,7 @@ pub(crate) fn is_public(snapshot: &Snapshot, subnet: &FoundSubnet) -> bool {
         true => route_table(snapshot, subnet).is_some_and(FoundRouteTable::leads_to_internet_gateway),
         false => subnet.public,
     };
-    role(&subnet.tags) == Some(PUBLIC) || by_routes()
+    role_of(&subnet.tags) == Some(PUBLIC) || by_routes()
 }
 
 /// The table that is associated with a subnet; where none is, the VPC's main one counts.
@@ -26,6 +26,18 @@ fn route_table<'a>(snapshot: &'a Snapshot, subnet: &FoundSubnet) -> Option<&'a F
     let tables: Vec<&FoundRouteTable> = snapshot.route_tables.iter().filter(|it| it.vpc_id == subnet.vpc_id).collect();
     let associated = tables.iter().find(|it| it.associations.contains_key(&subnet.id));
     associated.or_else(|| tables.iter().find(|it| it.main)).copied()
+}
+
+/// Which of the listed subnets one is: by its id; and by its range, where what is listed has no id, or one that nothing has. Its place in the
+/// list says nothing.
+pub(crate) fn listed_as<'a>(listed: &'a [SubnetRole], found: &FoundSubnet, snapshot: &Snapshot) -> Option<&'a SubnetRole> {
+    let is_known = |id: &String| snapshot.subnets.iter().any(|it| it.id == *id);
+    let by_id = listed.iter().find(|it| it.id.as_ref() == Some(&found.id));
+    let by_cidr = || {
+        let mut same_range = listed.iter().filter(|it| it.cidr.as_ref() == Some(&found.cidr));
+        same_range.find(|it| !it.id.as_ref().is_some_and(is_known))
+    };
+    by_id.or_else(by_cidr)
 }
 
 /// Whether tags keep a subnet for pods.

@@ -109,8 +109,13 @@ fn endpoint(it: &Cluster<'_>) -> Said<'static> {
         }
         (None, _) => Said::no(reason::WAIT_FOR_DNS_NAME, "the load balancer has no host name yet"),
         (Some((host, _)), Some(false)) => Said::no(reason::WAIT_FOR_DNS_NAME_RESOLVE, format!("{host} does not resolve yet")),
-        (Some(_), _) => Said::yes(),
+        (Some(_), _) => Said { message: held(&it.decision.held, |_| true), ..Said::yes() },
     }
+}
+
+/// What of the spec is not carried out, though everything is as it should be otherwise.
+fn held(all: &[(Kind, String)], concerns: impl Fn(&Kind) -> bool) -> String {
+    all.iter().filter(|(kind, _)| concerns(kind)).map(|(_, text)| text.as_str()).collect::<Vec<_>>().join("; ")
 }
 
 fn areas(it: &Cluster<'_>) -> Vec<(&'static str, Said<'static>)> {
@@ -128,7 +133,7 @@ fn areas(it: &Cluster<'_>) -> Vec<(&'static str, Said<'static>)> {
             None if name == CLUSTER_SECURITY_GROUPS_READY => {
                 Said { message: it.decision.remark_on_rules(it.input).unwrap_or_default().to_owned(), ..Said::yes() }
             }
-            None => Said::yes(),
+            None => Said { message: held(&it.decision.held, |kind| kinds.contains(kind)), ..Said::yes() },
         };
         res.push((name, said));
     }
@@ -139,7 +144,7 @@ fn areas(it: &Cluster<'_>) -> Vec<(&'static str, Said<'static>)> {
 fn failure_domains(it: &Cluster<'_>) -> Vec<FailureDomain> {
     let observed = &it.decision.observed;
     let for_nodes = |tags: Option<&Tags>| !tags.is_some_and(kept_for_pods);
-    let wanted = observed.iter().filter(|(key, seen)| {
+    let wanted = observed.iter().filter(|(key, _)| !it.decision.unlisted.contains(key)).filter(|(key, seen)| {
         let want = it.decision.desired.get(key);
         seen.state == State::Ready && want.is_some_and(|want| for_nodes(Some(&want.tags)) && for_nodes(seen.tags.as_ref()))
     });

@@ -163,12 +163,12 @@ fn listed_subnets_without_a_load_balancer() {
             create  elastic-ip/us-east-1b
             --
             update  vpc/main (vpc-0001) 10.0.0.0/16
-            create  subnet/private-us-east-1b 10.0.1.0/24 in us-east-1b, private
-            create  subnet/private-us-east-1b-2 10.0.2.0/24 in us-east-1b, private
+            create  subnet/private-us-east-1b-10.0.1.0-24 10.0.1.0/24 in us-east-1b, private
+            create  subnet/private-us-east-1b-10.0.2.0-24 10.0.2.0/24 in us-east-1b, private
             create  subnet/public-us-east-1b 10.0.0.0/24 in us-east-1b, public
             create  internet-gateway/main
-            create  route-table/private-us-east-1b for private-us-east-1b, 0.0.0.0/0 to nat-gateway/us-east-1b
-            create  route-table/private-us-east-1b-2 for private-us-east-1b-2, 0.0.0.0/0 to nat-gateway/us-east-1b
+            create  route-table/private-us-east-1b-10.0.1.0-24 for private-us-east-1b-10.0.1.0-24, 0.0.0.0/0 to nat-gateway/us-east-1b
+            create  route-table/private-us-east-1b-10.0.2.0-24 for private-us-east-1b-10.0.2.0-24, 0.0.0.0/0 to nat-gateway/us-east-1b
             create  route-table/public-us-east-1b for public-us-east-1b, 0.0.0.0/0 to internet-gateway/main
             create  security-group/apiserver-lb "prod-apiserver-lb"
             create  security-group/controlplane "prod-controlplane"
@@ -198,8 +198,8 @@ fn listed_subnets_without_a_load_balancer() {
                       + tcp 10250 from group node (Kubelet API)
                       + tcp 30000-32767 from 0.0.0.0/0 (Node Port Services)
             --
-            update  route-table/private-us-east-1b (rtb-0008) for private-us-east-1b, 0.0.0.0/0 to nat-gateway/us-east-1b
-            update  route-table/private-us-east-1b-2 (rtb-0009) for private-us-east-1b-2, 0.0.0.0/0 to nat-gateway/us-east-1b
+            update  route-table/private-us-east-1b-10.0.1.0-24 (rtb-0008) for private-us-east-1b-10.0.1.0-24, 0.0.0.0/0 to nat-gateway/us-east-1b
+            update  route-table/private-us-east-1b-10.0.2.0-24 (rtb-0009) for private-us-east-1b-10.0.2.0-24, 0.0.0.0/0 to nat-gateway/us-east-1b
         "#]],
     );
 }

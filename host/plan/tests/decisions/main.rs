@@ -8,6 +8,7 @@ mod edits;
 mod egress;
 mod external;
 mod golden;
+mod living;
 mod ownership;
 mod placement;
 mod simulation;

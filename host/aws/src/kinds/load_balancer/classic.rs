@@ -11,7 +11,7 @@ use plan::{
     FoundListener, FoundLoadBalancer, HealthCheck, Ids, Listener, LoadBalancer, LoadBalancerAttributes, LoadBalancerKind, Read, State, Tags,
 };
 
-use super::{group_ids, subnet_ids, vpc_of};
+use super::{group_ids, leaving_ids, subnet_ids, vpc_of};
 use crate::api::Api;
 use crate::errors::{Failure, TAKEN, gone_is_done};
 use crate::kinds::is_ours;
@@ -240,10 +240,11 @@ async fn set_attributes(region: &Inner, name: &str, attributes: &LoadBalancerAtt
     Ok(())
 }
 
-/// Sets its groups, and adds subnets; those it has stay.
+/// Sets its groups, adds subnets, and takes it off those that it is to leave; others that it has stay.
 async fn set_network(region: &Inner, name: &str, is: &LoadBalancer, seen: &LoadBalancer, ids: &Ids) -> Result<(), Failure> {
     const GROUPS: &str = "elasticloadbalancing:ApplySecurityGroupsToLoadBalancer";
     const SUBNETS: &str = "elasticloadbalancing:AttachLoadBalancerToSubnets";
+    const DETACH: &str = "elasticloadbalancing:DetachLoadBalancerFromSubnets";
     if is.groups != seen.groups {
         let groups = group_ids(GROUPS, is, ids)?;
         let call = region.api.classic.apply_security_groups_to_load_balancer().load_balancer_name(name);
@@ -255,6 +256,15 @@ async fn set_network(region: &Inner, name: &str, is: &LoadBalancer, seen: &LoadB
         let call = region.api.classic.attach_load_balancer_to_subnets().load_balancer_name(name);
         region.api.write(SUBNETS, call.set_subnets(Some(subnets.iter().cloned().collect())).send()).await?;
         region.record(Read::ClassicLoadBalancers, changed::<FoundLoadBalancer>(name, move |it| it.subnets.extend(subnets.clone())));
+    }
+    let leaving = leaving_ids(DETACH, is, seen, ids)?;
+    if !leaving.is_empty() {
+        let call = region.api.classic.detach_load_balancer_from_subnets().load_balancer_name(name);
+        region.api.write(DETACH, call.set_subnets(Some(leaving.iter().cloned().collect())).send()).await?;
+        region.record(
+            Read::ClassicLoadBalancers,
+            changed::<FoundLoadBalancer>(name, move |it| it.subnets.retain(|subnet| !leaving.contains(subnet))),
+        );
     }
     Ok(())
 }

@@ -68,6 +68,11 @@ fn subnet_ids(action: &'static str, balancer: &LoadBalancer, ids: &Ids) -> Resul
     balancer.subnets.iter().map(|it| id(action, ids, &Subnet::key(it)).map(str::to_owned)).collect()
 }
 
+/// Subnets that it has and is to be taken off.
+fn leaving_ids(action: &'static str, balancer: &LoadBalancer, seen: &LoadBalancer, ids: &Ids) -> Result<BTreeSet<String>, Failure> {
+    balancer.leaving.intersection(&seen.subnets).map(|it| id(action, ids, &Subnet::key(it)).map(str::to_owned)).collect()
+}
+
 /// Groups by role; one that the user named is its own id.
 fn group_ids(action: &'static str, balancer: &LoadBalancer, ids: &Ids) -> Result<BTreeSet<String>, Failure> {
     let named = |it: &String| match it.starts_with("sg-") && !ids.contains_key(&SecurityGroup::key(it)) {

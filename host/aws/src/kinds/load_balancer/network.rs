@@ -8,7 +8,7 @@ use aws_sdk_elasticloadbalancingv2::types::{
 };
 use plan::{FoundLoadBalancer, Ids, LoadBalancer, LoadBalancerAttributes, LoadBalancerKind, Read, State, Tags};
 
-use super::{group_ids, subnet_ids, target_group};
+use super::{group_ids, leaving_ids, subnet_ids, target_group};
 use crate::api::Api;
 use crate::errors::{Failure, TAKEN, gone_is_done};
 use crate::kinds::{incomplete, is_ours};
@@ -166,7 +166,7 @@ async fn set_attributes(region: &Inner, arn: &str, attributes: &LoadBalancerAttr
     Ok(())
 }
 
-/// Sets its groups, and its subnets to those wanted and those it has.
+/// Sets its groups, and its subnets to those wanted and those it has, but those that it is to be taken off.
 async fn set_network(region: &Inner, arn: &str, is: &LoadBalancer, seen: &LoadBalancer, ids: &Ids) -> Result<(), Failure> {
     const GROUPS: &str = "elasticloadbalancing:SetSecurityGroups";
     const SUBNETS: &str = "elasticloadbalancing:SetSubnets";
@@ -176,13 +176,15 @@ async fn set_network(region: &Inner, arn: &str, is: &LoadBalancer, seen: &LoadBa
         region.api.write(GROUPS, call.set_security_groups(Some(groups.iter().cloned().collect())).send()).await?;
         region.record(Read::LoadBalancers, changed::<FoundLoadBalancer>(arn, move |it| it.groups = groups.clone()));
     }
-    if !is.subnets.is_subset(&seen.subnets) {
+    if !is.subnets.is_subset(&seen.subnets) || !is.leaving.is_disjoint(&seen.subnets) {
         let mut subnets = subnet_ids(SUBNETS, is, ids)?;
         let shown = region.snapshot();
         subnets.extend(shown.load_balancers.iter().filter(|it| it.id == arn).flat_map(|it| it.subnets.iter().cloned()));
+        let leaving = leaving_ids(SUBNETS, is, seen, ids)?;
+        subnets.retain(|it| !leaving.contains(it));
         let call = region.api.elb.set_subnets().load_balancer_arn(arn);
         region.api.write(SUBNETS, call.set_subnets(Some(subnets.iter().cloned().collect())).send()).await?;
-        region.record(Read::LoadBalancers, changed::<FoundLoadBalancer>(arn, move |it| it.subnets.extend(subnets.clone())));
+        region.record(Read::LoadBalancers, changed::<FoundLoadBalancer>(arn, move |it| it.subnets = subnets.clone()));
     }
     Ok(())
 }

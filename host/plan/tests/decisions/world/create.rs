@@ -1,5 +1,7 @@
 //! What the pretend AWS makes and changes, and what it refuses to.
 
+use std::collections::BTreeSet;
+
 use plan::*;
 
 use super::{SLOW, World};
@@ -252,7 +254,7 @@ impl World {
             }
             Resource::RouteTable(it) => self.route(id, it, ids)?,
             Resource::SecurityGroupRules(it) => self.authorize(it, ids)?,
-            Resource::LoadBalancer(it) => self.configure(id, it)?,
+            Resource::LoadBalancer(it) => self.configure(id, it, ids)?,
             Resource::Instance(it) => self.modify_interface(id, it, ids)?,
             _ => return Err("InvalidAction"),
         }
@@ -309,7 +311,29 @@ impl World {
         Ok(())
     }
 
-    fn configure(&mut self, id: &str, it: &LoadBalancer) -> Result<(), &'static str> {
+    /// A load balancer has at most one subnet of each zone, and at least one.
+    fn set_subnets(&mut self, id: &str, it: &LoadBalancer, ids: &Ids) -> Result<(), &'static str> {
+        let balancer = self.truth.load_balancers.iter().find(|it| it.id == id).ok_or("LoadBalancerNotFound")?;
+        let (name, groups, vpc_id, before) =
+            (balancer.name.clone(), balancer.groups.clone(), balancer.vpc_id.clone(), balancer.subnets.clone());
+        let wanted = it.subnets.iter().map(|name| self.wanted(ids, &Subnet::key(name)).cloned()).collect::<Result<BTreeSet<_>, _>>()?;
+        let off: BTreeSet<String> = it.leaving.iter().filter_map(|name| ids.get(&Subnet::key(name)).cloned()).collect();
+        let after: BTreeSet<String> = before.union(&wanted).filter(|it| !off.contains(*it)).cloned().collect();
+        let zones: BTreeSet<&String> = self.truth.subnets.iter().filter(|it| after.contains(&it.id)).map(|it| &it.zone).collect();
+        if after.is_empty() || zones.len() != after.len() {
+            return Err("InvalidConfigurationRequest");
+        }
+        let new: BTreeSet<String> = after.difference(&before).cloned().collect();
+        self.interfaces_of(&name, &new, &groups, &vpc_id, "load balancer");
+        let description = format!("ELB {name}");
+        self.truth.network_interfaces.retain(|it| it.description != description || after.contains(&it.subnet_id));
+        let balancer = self.truth.load_balancers.iter_mut().find(|it| it.id == id).ok_or("LoadBalancerNotFound")?;
+        balancer.subnets = after;
+        Ok(())
+    }
+
+    fn configure(&mut self, id: &str, it: &LoadBalancer, ids: &Ids) -> Result<(), &'static str> {
+        self.set_subnets(id, it, ids)?;
         let balancer = self.truth.load_balancers.iter_mut().find(|it| it.id == id).ok_or("LoadBalancerNotFound")?;
         let listener = it.listener.clone().ok_or("ValidationError")?;
         let health_check = Some(listener.health_check);

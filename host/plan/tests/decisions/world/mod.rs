@@ -4,6 +4,7 @@
 mod create;
 mod delete;
 pub mod driver;
+mod lives;
 mod lookup;
 pub mod machines;
 pub mod objects;
@@ -76,6 +77,8 @@ pub struct World {
     pub faults: Faults,
     /// Looks that the calls of a plan wait for their turn.
     pub queue: u32,
+    /// What was asked for that would have taken something from a machine that lives.
+    pub cut_off: Vec<String>,
     /// Every call that changed something or was to: key, and how it ended.
     pub log: Vec<(String, Outcome)>,
     next: u32,
@@ -103,6 +106,7 @@ impl World {
             unlisted: BTreeSet::new(),
             faults,
             queue: 0,
+            cut_off: Vec::new(),
             log: Vec::new(),
             next: 0,
             random: seed ^ 0x9e37_79b9_7f4a_7c15,
@@ -260,6 +264,7 @@ impl World {
 
     /// Carries out one action, with whatever goes wrong.
     pub fn act(&mut self, action: &Action) -> Outcome {
+        self.watch(action);
         // As the real leaf does: it waited too long to be sent.
         if matches!(action, Action::Create { until: Some(until), .. } if *until < self.now) {
             return self.logged(action, refused("NotYetVisible"));
@@ -331,6 +336,7 @@ impl World {
             .chain(truth.route_tables.iter_mut().map(|it| (&it.id, &mut it.tags)))
             .chain(truth.security_groups.iter_mut().map(|it| (&it.id, &mut it.tags)))
             .chain(truth.instances.iter_mut().map(|it| (&it.id, &mut it.tags)))
+            .chain(truth.load_balancers.iter_mut().filter_map(|it| Some((&it.id, it.tags.as_mut()?))))
             .find(|(other, _)| *other == id)
             .map(|(_, tags)| tags);
         change(of.ok_or("InvalidID.NotFound")?);

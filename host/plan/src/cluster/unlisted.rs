@@ -1,0 +1,192 @@
+//! Subnets of a cluster's own network that its spec does not list any more. What lives in one keeps it, with its way out: an edit cuts off
+//! nothing that is in use. It is found out here who uses what; nothing is asked of AWS.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use crds::names::MACHINE_NAME_TAG;
+
+use crate::see::{self, Claims, SubnetRole, kept_for_pods, listed_as};
+use crate::{FoundLoadBalancer, FoundNatGateway, FoundNetworkInterface, FoundSubnet, Snapshot, State};
+
+/// Kind of the interface that AWS makes for a NAT gateway.
+const NAT_GATEWAY: &str = "nat_gateway";
+/// The word for public subnets in the tag that says what a subnet is for.
+const PUBLIC: &str = "public";
+
+/// The cluster's network as it is.
+pub(super) struct Present<'a> {
+    pub snapshot: &'a Snapshot,
+    pub vpc_id: &'a str,
+    pub claims: Claims<'a>,
+    /// The load balancer of the API servers, where it is there.
+    pub balancer: Option<&'a FoundLoadBalancer>,
+}
+
+/// What is kept of a network though the spec does not list it.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Unlisted {
+    pub roles: Vec<SubnetRole>,
+    /// What uses each of them, by the role's name. Those that are missing go as soon as the load balancer is off them.
+    pub users: BTreeMap<String, String>,
+    /// Names of those that the load balancer is to be taken off.
+    pub leaving: BTreeSet<String>,
+    /// Whether there are any, those that go at once among them.
+    pub any: bool,
+    /// What is in them has to be read before anything is removed.
+    pub unread: bool,
+}
+
+impl Present<'_> {
+    /// The cluster's own subnets, those that another provider made for it among them.
+    pub fn subnets(&self) -> impl Iterator<Item = &FoundSubnet> {
+        self.snapshot.subnets.iter().filter(|it| it.vpc_id == self.vpc_id && self.claims.mine(&it.tags))
+    }
+
+    /// The cluster's own NAT gateways that work, or will.
+    pub fn nat_gateways(&self) -> impl Iterator<Item = &FoundNatGateway> {
+        let lives = |it: &&FoundNatGateway| matches!(it.state, State::Creating | State::Ready);
+        self.snapshot.nat_gateways.iter().filter(|it| it.vpc_id == self.vpc_id && self.claims.mine(&it.tags)).filter(lives)
+    }
+
+    /// Those that are not among the listed, as far as something uses them.
+    pub fn unlisted(&self, listed: &[SubnetRole]) -> Unlisted {
+        let mut res = Unlisted::default();
+        let subnets: Vec<&FoundSubnet> = self.subnets().filter(|it| listed_as(listed, it, self.snapshot).is_none()).collect();
+        if subnets.is_empty() {
+            return res;
+        }
+        res.any = true;
+        res.unread = !self.snapshot.deleting_vpcs_read.contains_key(self.vpc_id);
+        // Also of a user's own, which no sweep shows.
+        let stays = |id: &str| !subnets.iter().any(|it| it.id == id);
+        let mut users: BTreeMap<&str, String> = BTreeMap::new();
+        for it in &subnets {
+            users.extend(self.user(&it.id).or_else(|| self.shared_routes(&it.id, &stays)).map(|user| (it.id.as_str(), user)));
+        }
+        for it in &subnets {
+            let others: Vec<&FoundSubnet> =
+                subnets.iter().copied().filter(|other| other.zone == it.zone && users.contains_key(other.id.as_str())).collect();
+            let in_zone = |role: &SubnetRole| role.zone == it.zone;
+            let way_out = || {
+                let in_subnet = |id: &str| self.snapshot.subnets.iter().find(|other| other.id == id);
+                let lost = || {
+                    let there = self.nat_gateways().any(|gateway| in_subnet(&gateway.subnet_id).is_some_and(|other| other.zone == it.zone));
+                    is_public(it) && !there && !listed.iter().any(|role| in_zone(role) && role.public)
+                };
+                let gateway = self.nat_gateways().find(|gateway| gateway.subnet_id == it.id).map(|gateway| gateway.id.clone());
+                let gateway = gateway.or_else(|| lost().then(|| "to be made there".to_owned()))?;
+                let private = listed.iter().find(|role| in_zone(role) && !role.public).map(|role| role.name.clone());
+                let private = private.or_else(|| others.iter().find(|other| !is_public(other)).map(|other| other.id.clone()))?;
+                Some(format!("NAT gateway {gateway}, through which {private} reaches the internet"))
+            };
+            let balanced = || {
+                let balancer = self.balancer.filter(|balancer| balancer.subnets.contains(&it.id))?;
+                let needed = listed.iter().any(|role| in_zone(role) && !role.for_pods) || !others.is_empty();
+                needed.then(|| format!("load balancer {}, which has one subnet of each zone", balancer.name))
+            };
+            if !users.contains_key(it.id.as_str())
+                && let Some(user) = way_out().or_else(balanced)
+            {
+                users.insert(&it.id, user);
+            }
+        }
+        let attached = |it: &FoundSubnet| self.balancer.is_some_and(|balancer| balancer.subnets.contains(&it.id));
+        for it in &subnets {
+            let role = role_of(it);
+            let goes_later = subnets.iter().any(|other| other.zone == it.zone && attached(other) && !users.contains_key(other.id.as_str()));
+            match users.get(it.id.as_str()) {
+                Some(user) => drop(res.users.insert(role.name.clone(), user.clone())),
+                None if res.unread => {}
+                // What is in the zone goes when no traffic comes any more.
+                None if goes_later => {
+                    res.leaving.extend(attached(it).then(|| role.name.clone()));
+                }
+                None => continue,
+            }
+            res.roles.push(role);
+        }
+        res
+    }
+
+    /// Whether a role is that of this subnet.
+    pub fn is(&self, role: &SubnetRole, subnet_id: &str) -> bool {
+        let found = self.snapshot.subnets.iter().find(|it| it.id == subnet_id && it.vpc_id == self.vpc_id);
+        found.is_some_and(|it| listed_as(std::slice::from_ref(role), it, self.snapshot).is_some())
+    }
+
+    /// What is in a subnet, what this operator made there among it.
+    pub fn anything_in(&self, it: &FoundSubnet) -> Option<String> {
+        let gateway = || self.nat_gateways().find(|gateway| gateway.subnet_id == it.id).map(|it| format!("NAT gateway {}", it.id));
+        let balancer = || self.balancer.filter(|own| own.subnets.contains(&it.id)).map(|it| format!("load balancer {}", it.name));
+        self.user(&it.id).or_else(gateway).or_else(balancer)
+    }
+
+    /// What lives in a subnet, besides what this operator makes there for the network itself.
+    pub fn user(&self, subnet_id: &str) -> Option<String> {
+        let mut instances = self.snapshot.instances.iter().filter(|it| it.subnet_id.as_deref() == Some(subnet_id));
+        if let Some(it) = instances.find(|it| it.status.state != "terminated") {
+            let machine = it.tags.get(MACHINE_NAME_TAG).map(|name| format!(" (AWSMachine {name})")).unwrap_or_default();
+            return Some(format!("instance {}{machine}", it.id));
+        }
+        let is_own = |it: &FoundLoadBalancer| self.balancer.is_some_and(|own| own.id == it.id);
+        let mut balancers = self.snapshot.load_balancers.iter().filter(|it| it.subnets.contains(subnet_id) && !is_own(it));
+        if let Some(it) = balancers.next() {
+            return Some(format!("load balancer {}", it.name));
+        }
+        let mut gateways = self.snapshot.nat_gateways.iter().filter(|it| it.subnet_id == subnet_id && !self.claims.mine(&it.tags));
+        if let Some(it) = gateways.find(|it| it.state != State::Failed) {
+            return Some(format!("NAT gateway {}", it.id));
+        }
+        let mut interfaces = self.snapshot.network_interfaces.iter().filter(|it| it.subnet_id == subnet_id && !self.goes_along(it));
+        interfaces.next().map(|it| match it.description.is_empty() {
+            true => format!("network interface {}", it.id),
+            false => format!("network interface {} ({})", it.id, it.description),
+        })
+    }
+
+    /// Whether an interface is there for what this operator made, or for an instance that is gone.
+    fn goes_along(&self, it: &FoundNetworkInterface) -> bool {
+        let gateways = || self.snapshot.nat_gateways.iter().filter(|gateway| !self.claims.mine(&gateway.tags));
+        let of_gateway = it.interface_type == NAT_GATEWAY && !gateways().any(|gateway| it.description.contains(&gateway.id));
+        let of_balancer = self.balancer.is_some_and(|own| {
+            it.description == format!("ELB {}", own.name) || it.description.starts_with(&format!("ELB net/{}/", own.name))
+        });
+        let ended = |id: &String| self.snapshot.instances.iter().any(|it| it.id == *id && it.status.state == "terminated");
+        of_gateway || of_balancer || it.attached_instance.as_ref().is_some_and(ended)
+    }
+
+    /// A subnet that stays and has the routes of this one.
+    fn shared_routes(&self, subnet_id: &str, stays: &dyn Fn(&str) -> bool) -> Option<String> {
+        let table = self.snapshot.route_tables.iter().find(|it| it.associations.contains_key(subnet_id))?;
+        let other = table.associations.keys().find(|it| *it != subnet_id && stays(it))?;
+        Some(format!("subnet {other}, which has the same route table {}", table.id))
+    }
+}
+
+/// Whether a subnet of the cluster was made public.
+pub(super) fn is_public(it: &FoundSubnet) -> bool {
+    see::role_of(&it.tags).map_or(it.public, |role| role == PUBLIC)
+}
+
+/// The role of a subnet that is there and that no spec lists.
+pub(super) fn role_of(it: &FoundSubnet) -> SubnetRole {
+    let public = is_public(it);
+    SubnetRole {
+        name: name(public, &it.zone, Some(&it.cidr)),
+        id: Some(it.id.clone()),
+        cidr: Some(it.cidr.clone()),
+        zone: it.zone.clone(),
+        public,
+        for_pods: kept_for_pods(&it.tags),
+        unlisted: true,
+    }
+}
+
+/// The role name of a subnet: what it is for and its zone, and its range where that does not tell it from others.
+pub(crate) fn name(public: bool, zone: &str, cidr: Option<&str>) -> String {
+    let role = if public { PUBLIC } else { "private" };
+    match cidr {
+        Some(cidr) => format!("{role}-{zone}-{}", cidr.replace('/', "-")),
+        None => format!("{role}-{zone}"),
+    }
+}

@@ -1,0 +1,373 @@
+//! Edits of a cluster that lives: whatever somebody writes into its spec, nothing that a machine uses is taken from it, and what is not carried
+//! out is said.
+
+use std::collections::BTreeSet;
+
+use crate::world::driver::Fleet;
+use crate::world::{Faults, World};
+use crds::conditions::READY;
+use crds::conditions::cluster::SUBNETS_READY;
+use plan::{Kind, Resource, State, Subnet};
+use serde_json::{Value, json};
+
+const ZONES: [&str; 3] = ["us-east-1a", "us-east-1b", "us-east-1c"];
+
+fn subnet(zone: usize, public: bool) -> Value {
+    let (word, number) = if public { ("public", 10 + zone) } else { ("private", 20 + zone) };
+    json!({"id": format!("{word}-{zone}"), "cidrBlock": format!("10.0.{number}.0/24"), "availabilityZone": ZONES[zone], "isPublic": public})
+}
+
+fn in_zones(zones: &[usize]) -> Vec<Value> {
+    zones.iter().flat_map(|zone| [subnet(*zone, true), subnet(*zone, false)]).collect()
+}
+
+fn set_subnets(fleet: &mut Fleet, subnets: &[Value]) {
+    fleet.aws_cluster.spec.network.subnets = serde_json::from_value(Value::Array(subnets.to_vec())).expect("subnets");
+}
+
+/// A cluster that is there, in these zones, with a control plane machine in the first and a worker in the last.
+fn living(zones: &[usize]) -> (Fleet, World) {
+    let mut world = World::new(7, Faults::default());
+    let mut fleet = Fleet::new("prod", json!({"network": {"subnets": in_zones(zones)}}));
+    fleet.settle(&mut world);
+    fleet.add_machine("control-plane-0", true, json!({}));
+    fleet.add_machine("worker-0", false, json!({}));
+    for (name, zone) in [("control-plane-0", zones.first()), ("worker-0", zones.last())] {
+        let domain = zone.map(|zone| ZONES[*zone].to_owned());
+        fleet.machines.get_mut(name).expect("a machine").0.spec.failure_domain = domain;
+    }
+    fleet.settle(&mut world);
+    world.log.clear();
+    (fleet, world)
+}
+
+fn look(fleet: &mut Fleet, world: &mut World, looks: usize) {
+    for _ in 0..looks {
+        fleet.look_unchecked(world);
+        fleet.look_at_machines(world);
+        world.tick();
+    }
+    assert_eq!(world.cut_off, Vec::<String>::new());
+}
+
+/// What was called, in order, by key alone.
+fn calls(world: &World) -> Vec<String> {
+    world.log.iter().map(|(what, _)| what.split(' ').filter(|it| !it.is_empty()).take(2).collect::<Vec<_>>().join(" ")).collect()
+}
+
+fn said(fleet: &Fleet, world: &mut World, condition: &str) -> (String, String) {
+    let snapshot = fleet.snapshot(world);
+    let decision = fleet.decide_with(world, &snapshot);
+    let status = fleet.said(world.now, &snapshot, &decision, &[], None);
+    let found = status.conditions.into_iter().find(|it| it.type_ == condition).expect("the condition");
+    (found.status, found.message)
+}
+
+#[test]
+fn a_zone_that_is_not_listed_any_more_stays_as_long_as_a_machine_is_in_it() {
+    let (mut fleet, mut world) = living(&[0, 1]);
+    set_subnets(&mut fleet, &in_zones(&[0]));
+    look(&mut fleet, &mut world, 20);
+    assert_eq!(calls(&world), Vec::<String>::new());
+    let (status, message) = said(&fleet, &mut world, SUBNETS_READY);
+    assert_eq!(status, "True");
+    for part in ["is not in spec.network.subnets any more", "AWSMachine default/worker-0", "list the subnet again"] {
+        assert!(message.contains(part), "{message}");
+    }
+    assert!(said(&fleet, &mut world, READY).1.contains("worker-0"));
+    fleet.add_machine("worker-1", false, json!({}));
+    look(&mut fleet, &mut world, 5);
+    let subnet_of = |world: &World, name: &str| {
+        let instance = world.truth.instances.iter().find(|it| it.tags["Name"] == name).expect("an instance");
+        world.truth.subnets.iter().find(|it| Some(&it.id) == instance.subnet_id.as_ref()).expect("a subnet").zone.clone()
+    };
+    assert_eq!(subnet_of(&world, "worker-1"), "us-east-1a", "nothing new is put in it");
+    let decision = fleet.decide(&mut world);
+    let snapshot = fleet.snapshot(&mut world);
+    let domains = fleet.said(world.now, &snapshot, &decision, &[], None).failure_domains;
+    assert_eq!(domains.iter().map(|it| it.name.as_str()).collect::<Vec<_>>(), ["us-east-1a"]);
+
+    fleet.delete_machine("worker-0");
+    world.log.clear();
+    look(&mut fleet, &mut world, 40);
+    let all = calls(&world);
+    let at = |text: &str| all.iter().position(|it| it.starts_with(text)).unwrap_or_else(|| panic!("no {text} in {all:#?}"));
+    assert!(at("update load-balancer") < at("delete route-table"), "{all:#?}");
+    assert!(at("delete route-table") < at("delete nat-gateway") && at("delete nat-gateway") < at("delete subnet/public"), "{all:#?}");
+    assert_eq!(world.truth.load_balancers[0].subnets.len(), 1);
+    assert_eq!(world.counts()["subnet"], 2);
+    assert_eq!((world.counts()["nat-gateway"], world.counts()["elastic-ip"], world.counts()["route-table"]), (1, 1, 2));
+    assert_eq!(said(&fleet, &mut world, SUBNETS_READY), ("True".to_owned(), String::new()));
+}
+
+#[test]
+fn a_zone_is_added_by_additions_alone() {
+    let (mut fleet, mut world) = living(&[0]);
+    set_subnets(&mut fleet, &in_zones(&[1, 0]));
+    look(&mut fleet, &mut world, 30);
+    let others: Vec<String> = calls(&world).into_iter().filter(|it| !it.starts_with("create") && !it.contains("us-east-1b")).collect();
+    assert_eq!(others.iter().collect::<BTreeSet<_>>(), BTreeSet::from([&"update load-balancer/apiserver".to_owned()]), "{others:#?}");
+    assert_eq!(world.truth.load_balancers[0].subnets.len(), 2);
+    assert_eq!(world.counts()["nat-gateway"], 2);
+}
+
+#[test]
+fn listing_a_new_zone_alone_leaves_the_old_ones_their_way_out() {
+    let mut world = World::new(7, Faults::default());
+    let mut fleet = Fleet::new("prod", json!({"network": {"vpc": {"cidrBlock": "10.0.0.0/16", "availabilityZoneUsageLimit": 2}}}));
+    fleet.settle(&mut world);
+    fleet.add_machine("worker-0", false, json!({}));
+    fleet.settle(&mut world);
+    world.log.clear();
+    let free = json!([
+        {"id": "public-c", "cidrBlock": "10.0.192.0/24", "availabilityZone": "us-east-1c", "isPublic": true},
+        {"id": "private-c", "cidrBlock": "10.0.193.0/24", "availabilityZone": "us-east-1c"},
+    ]);
+    set_subnets(&mut fleet, free.as_array().expect("a list"));
+    look(&mut fleet, &mut world, 40);
+    let instance = world.truth.instances[0].subnet_id.clone().expect("a subnet");
+    let table = world.truth.route_tables.iter().find(|it| it.associations.contains_key(&instance)).expect("its table");
+    let gateway = table.default_route.clone().expect("a way out");
+    assert!(world.truth.nat_gateways.iter().any(|it| it.id == gateway && it.state == State::Ready));
+    assert!(world.truth.subnets.iter().any(|it| it.zone == "us-east-1c"));
+    assert!(!world.truth.subnets.iter().any(|it| it.zone == "us-east-1b"), "nothing was in it: {:#?}", world.inventory());
+}
+
+#[test]
+fn a_subnet_is_the_same_wherever_it_is_listed() {
+    let second = json!({"id": "private-0-2", "cidrBlock": "10.0.30.0/24", "availabilityZone": ZONES[0]});
+    let mut world = World::new(7, Faults::default());
+    let mut fleet = Fleet::new("prod", json!({"network": {"subnets": [subnet(0, true), subnet(0, false), second]}}));
+    fleet.settle(&mut world);
+    // As they were named once, by their places.
+    let places = |world: &mut World| {
+        let of = |cidr: &str| world.truth.subnets.iter().find(|it| it.cidr == cidr).map(|it| it.id.clone());
+        let second = of("10.0.30.0/24").expect("a subnet");
+        for table in &mut world.truth.route_tables {
+            let role = if table.associations.contains_key(&second) { "private-us-east-1a-2" } else { "private-us-east-1a" };
+            if table.default_route.as_ref().is_some_and(|it| it.starts_with("nat-")) {
+                table.tags.insert("cluster.kurator.dev/role".into(), role.into());
+            }
+        }
+        second
+    };
+    let second_id = places(&mut world);
+    world.log.clear();
+    fleet.restart(&mut world);
+    look(&mut fleet, &mut world, 20);
+    let tags = |it: &String| it.starts_with("tag ") || it == "update load-balancer/apiserver";
+    assert!(calls(&world).iter().all(tags), "none is remade: {:#?}", calls(&world));
+    world.log.clear();
+    set_subnets(&mut fleet, &[second.clone(), subnet(0, true)]);
+    look(&mut fleet, &mut world, 20);
+    let made: Vec<String> = calls(&world).into_iter().filter(|it| it.starts_with("create") || it.starts_with("update")).collect();
+    assert_eq!(made, Vec::<String>::new());
+    let left: Vec<&str> = world.truth.subnets.iter().map(|it| it.cidr.as_str()).collect();
+    assert_eq!(left.into_iter().collect::<BTreeSet<_>>(), BTreeSet::from(["10.0.10.0/24", "10.0.30.0/24"]));
+    let table = world.truth.route_tables.iter().find(|it| it.associations.contains_key(&second_id)).expect("its table");
+    assert!(table.default_route.as_ref().is_some_and(|it| it.starts_with("nat-")));
+}
+
+#[test]
+fn a_subnet_in_use_is_neither_made_public_nor_private() {
+    let (mut fleet, mut world) = living(&[0]);
+    let mut turned = in_zones(&[0]);
+    turned[1]["isPublic"] = json!(true);
+    set_subnets(&mut fleet, &turned);
+    look(&mut fleet, &mut world, 10);
+    assert_eq!(calls(&world), Vec::<String>::new());
+    let (_, message) = said(&fleet, &mut world, SUBNETS_READY);
+    assert!(message.contains("isPublic of") && message.contains("instance i-"), "{message}");
+}
+
+#[test]
+fn what_cannot_be_carried_out_is_held_and_said() {
+    let edits: [(&str, Value, &str); 5] = [
+        (SUBNETS_READY, json!({"vpc": {"availabilityZoneUsageLimit": 3}}), "availabilityZoneUsageLimit is 3"),
+        (SUBNETS_READY, json!({"vpc": {"availabilityZoneUsageLimit": 1}}), "availabilityZoneUsageLimit is 1"),
+        (READY, json!({"vpc": {"id": "vpc-of-another"}}), "spec.network.vpc.id is vpc-of-another, and the cluster lives in vpc-"),
+        (READY, json!({"vpc": {"cidrBlock": "10.1.0.0/16"}}), "cidrBlock of vpc-"),
+        (SUBNETS_READY, json!({"subnets": in_zones(&[2])}), "is not in spec.network.subnets any more"),
+    ];
+    for (condition, edit, expected) in edits {
+        let mut world = World::new(7, Faults::default());
+        let mut fleet = Fleet::new("prod", json!({"network": {"vpc": {"availabilityZoneUsageLimit": 2}}}));
+        fleet.settle(&mut world);
+        for (name, zone) in [("worker-0", ZONES[0]), ("worker-1", ZONES[1])] {
+            fleet.add_machine(name, false, json!({}));
+            fleet.machines.get_mut(name).expect("a machine").0.spec.failure_domain = Some(zone.into());
+        }
+        fleet.settle(&mut world);
+        let before = world.inventory();
+        let mut spec = serde_json::to_value(&fleet.aws_cluster.spec).expect("a spec");
+        crate::world::objects::merge(&mut spec["network"], &edit);
+        fleet.aws_cluster.spec = serde_json::from_value(spec).expect("a spec");
+        look(&mut fleet, &mut world, 20);
+        let lost: Vec<&String> = before.iter().filter(|it| !world.inventory().contains(it)).collect();
+        assert_eq!(lost, Vec::<&String>::new(), "{edit}");
+        let (_, message) = said(&fleet, &mut world, condition);
+        assert!(message.contains(expected), "{edit}: {message}");
+    }
+}
+
+#[test]
+fn zones_that_somebody_wrote_over_take_no_subnet_away() {
+    for zones in [None, Some("us-east-1c,us-east-1d"), Some("us-east-1a")] {
+        let mut world = World::new(7, Faults::default());
+        let mut fleet = Fleet::new("prod", json!({"network": {"vpc": {"availabilityZoneUsageLimit": 2}}}));
+        fleet.settle(&mut world);
+        let before = world.inventory();
+        fleet.aws_cluster.spec.network.vpc.availability_zone_usage_limit = 3;
+        let annotations = fleet.aws_cluster.metadata.annotations.as_mut().expect("annotations");
+        annotations.remove(plan::ZONES_ANNOTATION);
+        annotations.extend(zones.map(|it| (plan::ZONES_ANNOTATION.to_owned(), it.to_owned())));
+        look(&mut fleet, &mut world, 20);
+        assert_eq!(world.inventory(), before, "{zones:?}");
+    }
+}
+
+#[test]
+fn a_zone_that_is_not_available_stops_only_what_would_be_made_in_it() {
+    let (mut fleet, mut world) = living(&[0, 1]);
+    world.truth.zones = vec![ZONES[0].into(), ZONES[2].into()];
+    set_subnets(&mut fleet, &in_zones(&[0, 1, 2]));
+    fleet.add_machine("worker-1", false, json!({}));
+    look(&mut fleet, &mut world, 30);
+    assert_eq!((world.counts()["subnet"], world.counts()["instance"]), (6, 3));
+    world.truth.zones = vec![ZONES[1].into(), ZONES[2].into()];
+    let mut four = in_zones(&[0, 1, 2]);
+    four.extend([
+        json!({"id": "new", "cidrBlock": "10.0.40.0/24", "availabilityZone": "us-east-1d", "isPublic": true}),
+        json!({"id": "other", "cidrBlock": "10.0.41.0/24", "availabilityZone": "us-east-1b"}),
+    ]);
+    set_subnets(&mut fleet, &four);
+    look(&mut fleet, &mut world, 30);
+    assert_eq!(world.counts()["subnet"], 7);
+    let (status, message) = said(&fleet, &mut world, SUBNETS_READY);
+    assert!(status == "False" && message.contains("us-east-1d"), "{message}");
+}
+
+/// Numbers that follow from the seed (xorshift, Marsaglia 2003).
+fn numbers(seed: u64) -> impl FnMut() -> u64 {
+    let mut state = seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1;
+    move || {
+        state ^= state << 13;
+        state ^= state >> 7;
+        state ^= state << 17;
+        state
+    }
+}
+
+/// Somebody edits any field of the network to anything.
+fn edit(fleet: &mut Fleet, random: &mut impl FnMut() -> u64) -> String {
+    let value = (random() >> 8) as usize;
+    let network = &mut fleet.aws_cluster.spec.network;
+    match random() % 12 {
+        0..=5 => {
+            let mut subnets: Vec<Value> = (0..3).filter(|zone| value >> zone & 1 == 1).flat_map(|zone| in_zones(&[zone])).collect();
+            if value & 8 != 0 {
+                subnets.push(
+                    json!({"id": "more", "cidrBlock": "10.0.30.0/24", "availabilityZone": ZONES[value % 3], "isPublic": value & 16 != 0}),
+                );
+            }
+            if value & 32 != 0 {
+                subnets.reverse();
+            }
+            if value & 192 == 0 && !subnets.is_empty() {
+                let which = value % subnets.len();
+                subnets.remove(which);
+            }
+            if value & 0x700 == 0 && !subnets.is_empty() {
+                let which = value % subnets.len();
+                subnets[which]["isPublic"] = json!(value & 0x800 != 0);
+            }
+            network.subnets = serde_json::from_value(Value::Array(subnets)).expect("subnets");
+        }
+        6 => network.vpc.availability_zone_usage_limit = (1 + value % 4) as _,
+        7 => network.vpc.cidr_block = ["", "10.0.0.0/16", "10.1.0.0/16", "10.0.0.0/20"][value % 4].into(),
+        8 => network.vpc.id = ["", "vpc-of-another"][value % 2].into(),
+        9 => {
+            let zones = ["us-east-1c", "us-east-1d,us-east-1a", "nonsense"][value % 3];
+            let annotations = fleet.aws_cluster.metadata.annotations.get_or_insert_default();
+            match value & 64 {
+                0 => drop(annotations.remove(plan::ZONES_ANNOTATION)),
+                _ => drop(annotations.insert(plan::ZONES_ANNOTATION.into(), zones.into())),
+            }
+        }
+        10 => fleet.aws_cluster.spec.control_plane_load_balancer.cross_zone_load_balancing = value & 1 == 1,
+        _ => drop(fleet.aws_cluster.spec.additional_tags.insert("team".into(), value.to_string())),
+    }
+    serde_json::to_string(&fleet.aws_cluster.spec.network).expect("a network")
+}
+
+/// How many lives are tried; many more of them when somebody has the time.
+fn lives() -> u64 {
+    std::env::var("EDITED_LIVES").ok().and_then(|it| it.parse().ok()).unwrap_or(100)
+}
+
+#[test]
+fn no_edit_takes_anything_from_a_machine_that_lives() {
+    for seed in 0..lives() {
+        let mut random = numbers(seed + 1);
+        let faults = Faults { throttled: 5, lost_request: 4, lost_reply: 6, crash: 4, failed_start: 5, lag: 2, swing: true };
+        let mut world = World::new(seed, Faults::default());
+        let network = if seed % 3 == 0 { json!({}) } else { json!({"subnets": in_zones(&[0, 1])}) };
+        let kind = if seed % 2 == 0 { "classic" } else { "nlb" };
+        let mut fleet = Fleet::new("prod", json!({"network": network, "controlPlaneLoadBalancer": {"loadBalancerType": kind}}));
+        fleet.any_spec = true;
+        fleet.add_machine("control-plane-0", true, json!({}));
+        fleet.add_machine("worker-0", false, json!({}));
+        fleet.settle(&mut world);
+        world.faults = faults;
+        let mut edits = Vec::new();
+        for n in 0..2 + random() % 8 {
+            edits.push(edit(&mut fleet, &mut random));
+            if random().is_multiple_of(4) {
+                fleet.add_machine(&format!("worker-{}", n + 1), false, json!({}));
+            }
+            if random().is_multiple_of(6) {
+                let name = fleet.machines.keys().next().cloned();
+                name.iter().for_each(|it| fleet.delete_machine(it));
+            }
+            for _ in 0..random() % 12 {
+                fleet.look_unchecked(&mut world);
+                fleet.look_at_machines(&mut world);
+                world.tick();
+            }
+            assert_eq!(world.cut_off, Vec::<String>::new(), "seed {seed}: {edits:#?}");
+        }
+        world.faults = Faults::default();
+        for _ in 0..150 {
+            fleet.look_unchecked(&mut world);
+            fleet.look_at_machines(&mut world);
+            world.tick();
+        }
+        assert_eq!(world.cut_off, Vec::<String>::new(), "seed {seed}: {edits:#?}");
+        let decision = fleet.decide(&mut world);
+        let plan = &decision.plan;
+        let says = decision.invalid.is_some() || !plan.blocked.is_empty() || !plan.waiting.is_empty();
+        assert!(says || plan.actions.is_empty(), "seed {seed}: nobody says for whom it waits: {plan}\n{edits:#?}");
+        let there: BTreeSet<&str> = world.truth.subnets.iter().map(|it| it.cidr.as_str()).collect();
+        let listed = &fleet.aws_cluster.spec.network.subnets;
+        let has_all = listed.iter().all(|it| there.contains(it.cidr_block.as_str()));
+        assert!(says || has_all, "seed {seed}: {edits:#?}");
+        let strangers = decision.observed.iter().filter(|(key, it)| key.kind == Kind::Subnet && it.owner == plan::Owner::Mine);
+        for (key, seen) in strangers.filter(|_| !listed.is_empty() && decision.invalid.is_none()) {
+            let Resource::Subnet(Subnet { cidr, .. }) = &seen.is else { continue };
+            let is_listed = listed.iter().any(|it| it.cidr_block == *cidr);
+            let is_said = !decision.held.is_empty() || says;
+            assert!(is_listed || is_said, "seed {seed}: {key} stays and nobody says why: {plan}\n{edits:#?}");
+        }
+        fleet.any_spec = true;
+        fleet.delete(&world);
+        for _ in 0..400 {
+            fleet.look_unchecked(&mut world);
+            fleet.look_at_machines(&mut world);
+            world.tick();
+            if fleet.finished {
+                break;
+            }
+        }
+        assert_eq!(world.inventory(), Vec::<String>::new(), "seed {seed}: {edits:#?}");
+    }
+}
