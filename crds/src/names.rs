@@ -39,6 +39,11 @@ pub const EXTERNAL_RESOURCE_GC_ANNOTATION: &str = "aws.cluster.x-k8s.io/external
 pub const EXTERNAL_RESOURCE_TASKS_GC_ANNOTATION: &str = "aws.cluster.x-k8s.io/external-resource-tasks-gc";
 /// Annotation: add-ons are not uninstalled before the cluster is deleted.
 pub const FORCE_DELETE_ANNOTATION: &str = "cluster.kurator.dev/force-delete";
+/// Annotation of an AWSCluster: whose things in AWS are to be its own from now on. The namespace/name of the AWSCluster that they were made for,
+/// where it is restored under another one; or [`ADOPT_FROM_CAPA`].
+pub const ADOPT_FROM_ANNOTATION: &str = "cluster.kurator.dev/adopt-from";
+/// Value of [`ADOPT_FROM_ANNOTATION`]: what Cluster API Provider AWS made for a cluster of this name.
+pub const ADOPT_FROM_CAPA: &str = "cluster-api-provider-aws";
 /// Annotation of an AWSCluster or AWSMachine: the random id that its AWS resources carry as a tag.
 pub const ID_ANNOTATION: &str = "cluster.kurator.dev/id";
 /// Annotation: AWS calls that were begun, with the token and the inputs resolved for each. JSON.

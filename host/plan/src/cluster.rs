@@ -1,5 +1,6 @@
 //! The infrastructure of one cluster: what its AWSCluster asks for, as resources, and what can be done about it now.
 
+pub(crate) mod adopted;
 pub(crate) mod brought;
 mod copied;
 mod desired;
@@ -171,6 +172,12 @@ pub fn decide(input: &Input<'_>) -> Decision {
     }
     if deleting(input.aws_cluster) {
         return delete(input, record, observed);
+    }
+    if let Ok(layout) = &layout
+        && layout.not_adopted
+    {
+        let plan = Plan { blocked: layout.blocked.clone(), ..Plan::default() };
+        return Decision { interest: interest(input, &plan), plan, record: input.record.clone(), observed, ..Decision::default() };
     }
     let wanted = layout.and_then(|layout| Ok((desired(input, &layout, &record.id, &observed)?, layout)));
     let (desired, layout) = match wanted {

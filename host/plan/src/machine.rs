@@ -14,6 +14,7 @@ use crds::conditions::reason;
 use crds::names::CONTROL_PLANE_LABEL;
 use crds::{AWSCluster, AWSClusterStatus, AWSMachine};
 
+use crate::cluster::adopted::adopted_from;
 use crate::cluster::{Layout, brought, is_external, load_balancer_reads};
 use crate::see::{Identity, Named, Scope};
 use crate::token::derive;
@@ -246,10 +247,12 @@ fn identity(input: &Input<'_>, name: &str) -> Identity {
     let namespace = input.aws_machine.metadata.namespace.as_deref().unwrap_or_default();
     let named = |name: &str| format!("{namespace}/{name}");
     let machine = input.machine.metadata.name.as_deref().unwrap_or(name);
+    let former = adopted_from(input.aws_cluster).and_then(|it| it.split_once('/')).map(|(namespace, _)| namespace);
     Identity {
         name: name.to_owned(),
         cluster: crate::cluster::cluster_name(input.cluster),
         machine_names: [named(name), named(machine)],
+        former_names: former.into_iter().flat_map(|namespace| [name, machine].map(|name| format!("{namespace}/{name}"))).collect(),
         ids: vec![id(input), input.record.id.clone()],
     }
 }

@@ -11,8 +11,9 @@ mod subnet;
 
 use std::collections::BTreeMap;
 
-use crds::names::{ID_TAG, OWNED, OWNER_TAG, ROLE_TAG, cloud_provider_tag, cluster_tag};
+use crds::names::{ADOPT_FROM_CAPA, ID_TAG, OWNED, OWNER_TAG, ROLE_TAG, cloud_provider_tag, cluster_tag};
 
+use crate::cluster::adopted;
 use crate::leftover::{Collected, LeftoverKind};
 use crate::{Intent, Key, LoadBalancerKind, Observed, Owner, Resource, Seen, Snapshot, State, Tags};
 
@@ -38,6 +39,8 @@ pub struct Scope {
     pub id: String,
     /// Namespace and name of the AWSCluster.
     pub owner: String,
+    /// Whose things it takes over.
+    pub adopts: Option<String>,
     /// The VPC that the spec names or that was recorded.
     pub vpc_id: Option<String>,
     /// Whether the spec names it.
@@ -56,6 +59,12 @@ pub struct Scope {
     pub collected: Collected,
 }
 
+impl Scope {
+    fn claims(&self) -> Claims<'_> {
+        Claims { cluster: &self.cluster, id: &self.id, owner: &self.owner, adopts: self.adopts.as_deref() }
+    }
+}
+
 /// Whether something carries this random id of an AWSCluster, and no other owner's name. What was made before owners were written says
 /// only the id.
 pub(crate) fn is_marked(tags: &Tags, id: &str, owner: &str) -> bool {
@@ -71,13 +80,29 @@ pub(crate) struct Claims<'a> {
     pub id: &'a str,
     /// Namespace and name of the AWSCluster.
     pub owner: &'a str,
+    /// Whose things it takes over.
+    pub adopts: Option<&'a str>,
 }
 
 impl Claims<'_> {
-    /// Whether tags say that something is the cluster's: by its id, or, without any, as another provider marked it.
-    pub fn mine(&self, tags: &Tags) -> bool {
-        let tagged = tags.get(&cluster_tag(self.cluster)).map(String::as_str) == Some(OWNED);
-        is_marked(tags, self.id, self.owner) || tagged && !tags.contains_key(ID_TAG)
+    /// Whether something carries the cluster's id, and its owner's name or that of who it takes over from.
+    pub fn marked(&self, tags: &Tags) -> bool {
+        is_marked(tags, self.id, self.owner) || self.adopts.is_some_and(|from| is_marked(tags, self.id, from))
+    }
+
+    /// Whether another provider made something for a cluster of this name.
+    pub fn unmarked(&self, tags: &Tags) -> bool {
+        tags.get(&cluster_tag(self.cluster)).map(String::as_str) == Some(OWNED) && !tags.contains_key(ID_TAG)
+    }
+
+    /// Whether what another provider made in this VPC is the cluster's: it takes it over, or has done so.
+    pub fn takes_unmarked(&self, vpc: Option<&Tags>) -> bool {
+        self.adopts == Some(ADOPT_FROM_CAPA) || vpc.is_some_and(|tags| self.marked(tags))
+    }
+
+    /// Whether something in this VPC is the cluster's.
+    pub fn mine(&self, tags: &Tags, vpc: Option<&Tags>) -> bool {
+        self.marked(tags) || self.unmarked(tags) && self.takes_unmarked(vpc)
     }
 }
 
@@ -99,7 +124,8 @@ pub struct SubnetRole {
 
 /// What one cluster sees.
 pub fn cluster(snapshot: &Snapshot, scope: &Scope) -> Observed {
-    let mut sight = Sight { snapshot, scope, vpc: None, names: BTreeMap::new(), seen: Observed::new() };
+    let takes_unmarked = scope.claims().takes_unmarked(None);
+    let mut sight = Sight { snapshot, scope, takes_unmarked, vpc: None, names: BTreeMap::new(), seen: Observed::new() };
     sight.vpc();
     sight.subnets();
     sight.groups();
@@ -137,6 +163,8 @@ struct SeenVpc {
 struct Sight<'a> {
     snapshot: &'a Snapshot,
     scope: &'a Scope,
+    /// Whether what another provider made for a cluster of this name is this one's.
+    takes_unmarked: bool,
     vpc: Option<SeenVpc>,
     /// Role names by AWS id.
     names: BTreeMap<String, String>,
@@ -146,7 +174,7 @@ struct Sight<'a> {
 impl Sight<'_> {
     fn claim(&self, tags: &Tags) -> Claim {
         // This says enough when somebody changed the cluster's tag.
-        if is_marked(tags, &self.scope.id, &self.scope.owner) {
+        if self.scope.claims().marked(tags) {
             return Claim::Ours;
         }
         if !self.scope.id.is_empty() && tags.get(ID_TAG) == Some(&self.scope.id) {
@@ -165,7 +193,9 @@ impl Sight<'_> {
     /// Whose something in our VPC is.
     fn owner(&self, tags: &Tags) -> Owner {
         match self.claim(tags) {
-            Claim::Ours | Claim::Unmarked => Owner::Mine,
+            Claim::Ours => Owner::Mine,
+            Claim::Unmarked if self.takes_unmarked => Owner::Mine,
+            Claim::Unmarked => Owner::OtherDriver(self.another_provider()),
             Claim::Other(whose) => Owner::OtherDriver(whose),
             Claim::None => Owner::User,
         }
@@ -181,6 +211,10 @@ impl Sight<'_> {
         by_cloud_provider || tags.get("elbv2.k8s.aws/cluster") == Some(cluster)
     }
 
+    fn another_provider(&self) -> String {
+        format!("a cluster named {:?} of another provider (to take it over, {})", self.scope.cluster, adopted::how())
+    }
+
     fn owns_network(&self) -> bool {
         self.vpc.as_ref().is_some_and(|it| it.owned)
     }
@@ -192,10 +226,6 @@ impl Sight<'_> {
     /// The role name of something by its id, or the id.
     fn name(&self, id: &str) -> String {
         self.names.get(id).cloned().unwrap_or_else(|| id.to_owned())
-    }
-
-    fn id_of(&self, key: &Key) -> Option<&str> {
-        self.seen.get(key).map(|it| it.id.as_str())
     }
 
     fn put(&mut self, id: &str, owner: Owner, state: State, is: Resource, tags: Option<&Tags>, note: Option<String>) {

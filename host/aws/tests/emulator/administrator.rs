@@ -48,6 +48,11 @@ impl Administrator {
         call.send().await.unwrap().subnet.unwrap().subnet_id.unwrap()
     }
 
+    pub async fn tag(&self, id: &str, (key, value): Pair<'_>) {
+        let tag = Tag::builder().key(key).value(value).build();
+        self.ec2.create_tags().resources(id).tags(tag).send().await.unwrap();
+    }
+
     /// Tags of anything in EC2.
     pub async fn tags(&self, id: &str) -> plan::Tags {
         let of = aws_sdk_ec2::types::Filter::builder().name("resource-id").values(id).build();

@@ -9,6 +9,7 @@ use crds::load_balancer::LoadBalancerType;
 use crds::network::{AvailabilityZoneSelection, SubnetSpec};
 use ipnet::Ipv4Net;
 
+use super::adopted::{self, adopted_from};
 use super::unlisted::{self, Present, Unlisted};
 use super::{brought, name, tag};
 use crate::leftover::Collected;
@@ -31,6 +32,8 @@ pub struct Layout {
     pub subnets: Vec<SubnetRole>,
     /// What of the spec is not carried out, because something that lives would lose what it uses: of which kind, why, and what to do.
     pub(super) held: Vec<(Kind, String)>,
+    /// The VPC that the spec names is another provider's, and nobody said that it is to be taken over: nothing is done.
+    pub(super) not_adopted: bool,
     /// What cannot be made or changed, and why.
     pub(super) blocked: Vec<(Key, String)>,
     /// Names of subnets that the load balancer is to be taken off.
@@ -58,18 +61,22 @@ impl Layout {
         let network = &aws_cluster.spec.network;
         let given_id = brought::given(aws_cluster, record).unwrap_or_default();
         let given = snapshot.vpcs.iter().find(|it| it.id == given_id);
-        let owned = given_id.is_empty() || given.is_some_and(|it| is_owned(it, cluster, aws_cluster, record));
+        let cluster_name = name::cluster_name(cluster);
+        let (id, owner) = (record.id.clone(), tag::owner(aws_cluster));
+        let claims = Claims { cluster: &cluster_name, id: &id, owner: &owner, adopts: adopted_from(aws_cluster) };
+        if let Some(vpc) = given.filter(|it| claims.unmarked(&it.tags) && !claims.takes_unmarked(None)) {
+            let blocked = vec![(Vpc::key(MAIN), adopted::not_adopted(vpc))];
+            return Ok(Layout { not_adopted: true, blocked, cidr: vpc.cidr.clone(), ..Layout::default() });
+        }
+        let owned = given_id.is_empty() || given.is_some_and(|it| claims.mine(&it.tags, None));
         let spec = Some(network.vpc.cidr_block.clone()).filter(|it| !it.is_empty());
         if !owned {
             let cidr = given.map(|it| it.cidr.clone()).or(spec).unwrap_or_default();
             let subnets = brought::subnets(&network.subnets, given_id, snapshot)?;
             return Ok(Layout { owned, cidr, subnets, ..Layout::default() });
         }
-        let cluster_name = name::cluster_name(cluster);
-        let (id, owner) = (record.id.clone(), tag::owner(aws_cluster));
-        let claims = Claims { cluster: &cluster_name, id: &id, owner: &owner };
         let recorded = record.ids.get(&Vpc::key(MAIN)).and_then(|id| snapshot.vpcs.iter().find(|it| it.id == *id));
-        let mut vpcs = snapshot.vpcs.iter().filter(|it| claims.mine(&it.tags) && it.tags.contains_key(crds::names::ID_TAG));
+        let mut vpcs = snapshot.vpcs.iter().filter(|it| claims.marked(&it.tags));
         let vpc = given.or(recorded).or_else(|| vpcs.next());
         // A VPC has the range that it was made with, whatever the spec says now.
         let cidr = spec.clone().or_else(|| vpc.map(|it| it.cidr.clone())).unwrap_or_else(|| DEFAULT_RANGE.into());
@@ -85,7 +92,8 @@ impl Layout {
         let is_own = |it: &&crate::FoundLoadBalancer| {
             it.vpc_id == vpc_id && balancer.as_ref().is_some_and(|(name, kind)| it.name == *name && it.kind == *kind)
         };
-        let present = Present { snapshot, vpc_id, claims, balancer: snapshot.load_balancers.iter().find(is_own) };
+        let vpc_tags = vpc.map(|it| &it.tags);
+        let present = Present { snapshot, vpc_id, vpc_tags, claims, balancer: snapshot.load_balancers.iter().find(is_own) };
         let mut res = Layout { owned, cidr, ..Layout::default() };
         if !network.vpc.id.is_empty() && given_id.is_empty() {
             let lives_in = record.ids.get(&Vpc::key(MAIN)).cloned().unwrap_or_default();
@@ -114,6 +122,7 @@ impl Layout {
         Scope {
             id: record.id.clone(),
             owner: tag::owner(aws_cluster),
+            adopts: adopted_from(aws_cluster).map(str::to_owned),
             vpc_id: (!given.is_empty()).then(|| given.to_owned()).or_else(|| record.ids.get(&Vpc::key(crate::see::MAIN)).cloned()),
             vpc_given: !given.is_empty(),
             subnets: self.subnets.clone(),
@@ -253,7 +262,7 @@ impl Layout {
 /// Whether a VPC that the spec names was made for the cluster, by this operator or by Cluster API Provider AWS.
 pub(super) fn is_owned(vpc: &FoundVpc, cluster: &Cluster, aws_cluster: &AWSCluster, record: &Record) -> bool {
     let (cluster, owner) = (name::cluster_name(cluster), tag::owner(aws_cluster));
-    Claims { cluster: &cluster, id: &record.id, owner: &owner }.mine(&vpc.tags)
+    Claims { cluster: &cluster, id: &record.id, owner: &owner, adopts: adopted_from(aws_cluster) }.mine(&vpc.tags, None)
 }
 
 /// The kind of load balancer in front of the API servers, if there is to be one.

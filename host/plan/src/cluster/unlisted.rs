@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use crds::names::MACHINE_NAME_TAG;
 
 use crate::see::{self, Claims, SubnetRole, kept_for_pods, listed_as};
-use crate::{FoundLoadBalancer, FoundNatGateway, FoundNetworkInterface, FoundSubnet, Snapshot, State};
+use crate::{FoundLoadBalancer, FoundNatGateway, FoundNetworkInterface, FoundSubnet, Snapshot, State, Tags};
 
 /// Kind of the interface that AWS makes for a NAT gateway.
 const NAT_GATEWAY: &str = "nat_gateway";
@@ -17,6 +17,8 @@ const PUBLIC: &str = "public";
 pub(super) struct Present<'a> {
     pub snapshot: &'a Snapshot,
     pub vpc_id: &'a str,
+    /// Tags of the VPC.
+    pub vpc_tags: Option<&'a Tags>,
     pub claims: Claims<'a>,
     /// The load balancer of the API servers, where it is there.
     pub balancer: Option<&'a FoundLoadBalancer>,
@@ -37,15 +39,19 @@ pub(super) struct Unlisted {
 }
 
 impl Present<'_> {
+    fn mine(&self, tags: &Tags) -> bool {
+        self.claims.mine(tags, self.vpc_tags)
+    }
+
     /// The cluster's own subnets, those that another provider made for it among them.
     pub fn subnets(&self) -> impl Iterator<Item = &FoundSubnet> {
-        self.snapshot.subnets.iter().filter(|it| it.vpc_id == self.vpc_id && self.claims.mine(&it.tags))
+        self.snapshot.subnets.iter().filter(|it| it.vpc_id == self.vpc_id && self.mine(&it.tags))
     }
 
     /// The cluster's own NAT gateways that work, or will.
     pub fn nat_gateways(&self) -> impl Iterator<Item = &FoundNatGateway> {
         let lives = |it: &&FoundNatGateway| matches!(it.state, State::Creating | State::Ready);
-        self.snapshot.nat_gateways.iter().filter(|it| it.vpc_id == self.vpc_id && self.claims.mine(&it.tags)).filter(lives)
+        self.snapshot.nat_gateways.iter().filter(|it| it.vpc_id == self.vpc_id && self.mine(&it.tags)).filter(lives)
     }
 
     /// Those that are not among the listed, as far as something uses them.
@@ -133,7 +139,7 @@ impl Present<'_> {
         if let Some(it) = balancers.next() {
             return Some(format!("load balancer {}", it.name));
         }
-        let mut gateways = self.snapshot.nat_gateways.iter().filter(|it| it.subnet_id == subnet_id && !self.claims.mine(&it.tags));
+        let mut gateways = self.snapshot.nat_gateways.iter().filter(|it| it.subnet_id == subnet_id && !self.mine(&it.tags));
         if let Some(it) = gateways.find(|it| it.state != State::Failed) {
             return Some(format!("NAT gateway {}", it.id));
         }
@@ -146,7 +152,7 @@ impl Present<'_> {
 
     /// Whether an interface is there for what this operator made, or for an instance that is gone.
     fn goes_along(&self, it: &FoundNetworkInterface) -> bool {
-        let gateways = || self.snapshot.nat_gateways.iter().filter(|gateway| !self.claims.mine(&gateway.tags));
+        let gateways = || self.snapshot.nat_gateways.iter().filter(|gateway| !self.mine(&gateway.tags));
         let of_gateway = it.interface_type == NAT_GATEWAY && !gateways().any(|gateway| it.description.contains(&gateway.id));
         let of_balancer = self.balancer.is_some_and(|own| {
             it.description == format!("ELB {}", own.name) || it.description.starts_with(&format!("ELB net/{}/", own.name))

@@ -35,8 +35,8 @@ pub struct Neighbours {
 impl Whose {
     /// This AWSCluster, in a VPC that was seen.
     pub fn of(snapshot: &Snapshot, vpc_id: &str, cluster: &str, id: &str, owner: &str) -> Whose {
-        let claims = Claims { cluster, id, owner };
-        let owns_vpc = snapshot.vpcs.iter().any(|it| it.id == vpc_id && claims.mine(&it.tags));
+        let claims = Claims { cluster, id, owner, adopts: None };
+        let owns_vpc = snapshot.vpcs.iter().any(|it| it.id == vpc_id && claims.marked(&it.tags));
         Whose { cluster: cluster.to_owned(), id: id.to_owned(), owner: owner.to_owned(), owns_vpc }
     }
 

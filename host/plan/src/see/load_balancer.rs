@@ -28,7 +28,7 @@ impl Sight<'_> {
 
     /// Its name is not enough: another cluster may have the same one. Ours carries our security group, or lies in a VPC of ours.
     fn load_balancer_owner(&self, it: &FoundLoadBalancer) -> Owner {
-        let group = self.id_of(&SecurityGroup::key("apiserver-lb"));
+        let group = self.seen.get(&SecurityGroup::key("apiserver-lb")).filter(|it| it.owner == Owner::Mine).map(|it| it.id.as_str());
         // What was recorded is ours also while reads do not show it; but a copied record names what is another's.
         let shown = || self.snapshot.vpcs.iter().any(|vpc| vpc.id == it.vpc_id);
         let recorded = self.vpc.is_none() && !self.scope.vpc_given && self.scope.vpc_id.as_ref() == Some(&it.vpc_id) && !shown();

@@ -87,6 +87,8 @@ pub struct Identity {
     /// What its tag `MachineName` may be: namespace and name of the AWSMachine, which is written here, or of the Machine, which Cluster
     /// API Provider AWS writes.
     pub machine_names: [String; 2],
+    /// The same, of the namespace that the cluster is restored from; counts with its id alone.
+    pub former_names: Vec<String>,
     /// The random ids that it may carry: the AWSCluster's, and what the AWSMachine wrote down when it was made.
     pub ids: Vec<String>,
 }
@@ -104,15 +106,18 @@ impl Identity {
     /// The instance of a machine.
     pub fn instance<'a>(&self, snapshot: &'a Snapshot, record: &Record) -> Named<'a> {
         let key = Instance::key(&self.name);
-        let found = match (record.ids.get(&key), record.intents.get(&key)) {
-            (Some(id), _) => snapshot.instances.iter().find(|it| it.id == *id),
-            (None, Some(intent)) => {
-                let tokens: Vec<String> = self.ids.iter().map(|id| client_token(id, &key, &intent.nonce)).collect();
-                snapshot.instances.iter().find(|it| it.client_token.as_ref().is_some_and(|token| tokens.contains(token)))
-            }
-            (None, None) => None,
+        let tokens: Vec<String> = match record.intents.get(&key) {
+            Some(intent) => self.ids.iter().map(|id| client_token(id, &key, &intent.nonce)).collect(),
+            None => Vec::new(),
         };
-        match found.map(|found| (found, self.doubt(found))) {
+        let by_token = |it: &FoundInstance| it.client_token.as_ref().is_some_and(|token| tokens.contains(token));
+        let found = match record.ids.get(&key) {
+            Some(id) => snapshot.instances.iter().find(|it| it.id == *id),
+            None => snapshot.instances.iter().find(|it| by_token(it)),
+        };
+        // Nobody else can have made what has a token that follows from what was written down before it was made.
+        let untagged = |it: &FoundInstance| !it.tags.contains_key(MACHINE_NAME_TAG) && !it.tags.contains_key(ID_TAG);
+        match found.map(|found| (found, self.doubt(found).filter(|_| !(by_token(found) && untagged(found))))) {
             None => Named::Nothing,
             Some((found, None)) => Named::Mine(found),
             Some((found, Some(why))) => Named::Foreign(found, why),
@@ -124,6 +129,7 @@ impl Identity {
         let machine = &self.machine_names[0];
         match found.tags.get(MACHINE_NAME_TAG) {
             Some(it) if self.machine_names.contains(it) => (),
+            Some(it) if self.former_names.contains(it) && found.tags.get(ID_TAG).is_some_and(|id| self.ids.contains(id)) => (),
             Some(_) => return Some(format!("its tag {MACHINE_NAME_TAG} is not {machine}")),
             None => return Some(format!("it has no tag {MACHINE_NAME_TAG}: {machine}")),
         }

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use super::{Claim, KEY_TAG, MAIN, SeenVpc, Sight, is_public, listed_as, role_of};
-use crate::cluster::subnet_name;
+use crate::cluster::{adopted, subnet_name};
 use crate::{
     ElasticIp, FoundAddress, FoundNatGateway, FoundRouteTable, FoundSubnet, FoundVpc, InternetGateway, Key, Kind, NatGateway, Owner,
     RouteTable, State, Subnet, Vpc,
@@ -12,6 +12,7 @@ use crate::{
 impl<'a> Sight<'a> {
     pub(super) fn vpc(&mut self) {
         for (found, owner) in self.vpc_candidates() {
+            self.takes_unmarked |= self.vpc.is_none() && owner == Owner::Mine && self.scope.claims().marked(&found.tags);
             let set = found.dns_hostnames.unwrap_or(!self.scope.intents.contains_key(&Vpc::key(MAIN)));
             let is = Vpc { name: MAIN.into(), cidr: found.cidr.clone(), dns_hostnames: set };
             if self.vpc.is_none() && !matches!(owner, Owner::OtherDriver(_)) {
@@ -32,11 +33,13 @@ impl<'a> Sight<'a> {
             .iter()
             .filter_map(|it| match self.claim(&it.tags) {
                 Claim::Ours => Some((it, Owner::Mine)),
-                Claim::Unmarked if known(it) => Some((it, Owner::Mine)),
+                // It lost the id that it had.
+                Claim::Unmarked if known(it) => Some((it, if self.takes_unmarked { Owner::Mine } else { Owner::User })),
                 Claim::Unmarked => {
                     let whose = format!(
-                        "a cluster named {:?} of another provider (to take it over, name it in spec.network.vpc.id)",
-                        self.scope.cluster
+                        "a cluster named {:?} of another provider (to take it over, name it in spec.network.vpc.id, and {})",
+                        self.scope.cluster,
+                        adopted::how()
                     );
                     Some((it, Owner::OtherDriver(whose)))
                 }

@@ -116,7 +116,7 @@ fn a_subnet_that_does_not_exist_is_named() {
 }
 
 #[test]
-fn a_cluster_of_another_provider_is_taken_over_when_its_vpc_is_named() {
+fn a_cluster_of_another_provider_is_taken_over_when_its_author_says_so_and_not_before() {
     let (mut world, old) = settled("prod");
     // As the other provider leaves it: no id of ours, and no tag of ours.
     let truth = &mut world.truth;
@@ -138,11 +138,96 @@ fn a_cluster_of_another_provider_is_taken_over_when_its_vpc_is_named() {
         json!({"id": it.tags["Name"], "resourceID": it.id, "cidrBlock": it.cidr, "availabilityZone": it.zone, "isPublic": it.public})
     }).collect();
     spec["controlPlaneEndpoint"] = json!({"host": old.aws_cluster.spec.control_plane_endpoint.host, "port": 6443});
+    let mut named = Fleet::new("prod", spec.clone());
+    for _ in 0..5 {
+        let plan = named.look_unchecked(&mut world);
+        let how = "annotate the AWSCluster with cluster.kurator.dev/adopt-from: cluster-api-provider-aws";
+        assert!(plan.actions.is_empty() && plan.blocked.iter().any(|(_, why)| why.contains(how)), "{plan}");
+    }
+    named.delete(&world);
+    named.settle(&mut world);
+    assert_eq!(world.inventory(), before, "what was not taken over stays");
     unnamed = Fleet::new("prod", spec);
+    adopt_from(&mut unnamed, "cluster-api-provider-aws");
+    world.log.clear();
     unnamed.settle(&mut world);
     assert_eq!(world.inventory(), before, "everything is taken over, nothing is made anew");
+    assert!(
+        world.log.iter().all(|(what, _)| what.starts_with("tag ") || what.contains("vpc/main") || what.contains("load-balancer")),
+        "{:#?}",
+        world.log
+    );
+    // The tags say it from now on.
+    unnamed.aws_cluster.metadata.annotations.as_mut().expect("annotations").remove("cluster.kurator.dev/adopt-from");
+    (0..3).for_each(|_| assert!(unnamed.look(&mut world)));
     unnamed.delete(&world);
     unnamed.settle(&mut world);
+    assert_eq!(world.inventory(), Vec::<String>::new());
+}
+
+fn adopt_from(fleet: &mut Fleet, whose: &str) {
+    let annotations = fleet.aws_cluster.metadata.annotations.get_or_insert_default();
+    annotations.insert("cluster.kurator.dev/adopt-from".into(), whose.into());
+}
+
+#[test]
+fn what_another_provider_made_in_a_users_vpc_is_taken_over_when_the_author_says_so_and_not_before() {
+    let mut world = World::new(7, Faults::default());
+    users_network(&mut world);
+    let mut first = Fleet::new("prod", in_users_network());
+    first.settle(&mut world);
+    for tags in world.truth.security_groups.iter_mut().map(|it| &mut it.tags) {
+        tags.retain(|name, _| !name.starts_with("cluster.kurator.dev/"));
+    }
+    for balancer in &mut world.truth.load_balancers {
+        balancer.tags = None;
+    }
+    let before = (world.truth.security_groups.clone(), world.truth.load_balancers.clone());
+    (0..5).for_each(|_| world.tick());
+    let mut second = Fleet::new("prod", in_users_network());
+    for _ in 0..5 {
+        let plan = second.look_unchecked(&mut world);
+        let is_said = |key: &str| plan.blocked.iter().any(|(it, why)| it.to_string() == key && why.contains("adopt-from"));
+        assert!(plan.actions.is_empty() && is_said("security-group/node"), "{plan}");
+        assert!(plan.blocked.iter().any(|(key, _)| key.to_string() == "load-balancer/apiserver"), "{plan}");
+    }
+    assert_eq!((world.truth.security_groups.clone(), world.truth.load_balancers.clone()), before);
+    adopt_from(&mut second, "cluster-api-provider-aws");
+    second.settle(&mut world);
+    second.delete(&world);
+    second.settle(&mut world);
+    assert_eq!(world.counts().get("security-group"), None, "{:#?}", world.inventory());
+}
+
+#[test]
+fn a_cluster_restored_under_another_namespace_has_what_it_had_when_its_author_says_so() {
+    let (mut world, mut fleet) = settled("prod");
+    fleet.add_machine("control-0", true, json!({}));
+    fleet.settle(&mut world);
+    let before = world.inventory();
+    let namespace = |fleet: &mut Fleet| {
+        fleet.cluster.metadata.namespace = Some("restored".into());
+        fleet.aws_cluster.metadata.namespace = Some("restored".into());
+        for (machine, aws_machine) in fleet.machines.values_mut() {
+            machine.metadata.namespace = Some("restored".into());
+            aws_machine.metadata.namespace = Some("restored".into());
+        }
+    };
+    namespace(&mut fleet);
+    world.log.clear();
+    for whose in ["", "other/prod", "cluster-api-provider-aws"] {
+        adopt_from(&mut fleet, whose);
+        (0..3).for_each(|_| drop(fleet.look_unchecked(&mut world)));
+        refused(&fleet, &mut world, "control-0");
+        assert!(world.log.iter().all(|(what, _)| what.starts_with("confirm")), "{:#?}", world.log);
+    }
+    adopt_from(&mut fleet, "default/prod");
+    fleet.settle(&mut world);
+    assert_eq!(world.inventory(), before);
+    assert_eq!(world.truth.instances[0].tags["MachineName"], "restored/control-0");
+    assert_eq!(world.truth.vpcs[0].tags["cluster.kurator.dev/owner"], "restored/prod");
+    fleet.delete(&world);
+    fleet.settle(&mut world);
     assert_eq!(world.inventory(), Vec::<String>::new());
 }
 
@@ -557,6 +642,24 @@ fn an_instance_whose_tags_were_stripped_stays_where_it_is_until_it_has_them_agai
     assert!(fleet.decide_machine(&mut world, "control-0").instance.is_some());
     assert_eq!(delete_machine(&mut fleet, &mut world, "control-0"), None);
     assert!(world.truth.instances.iter().all(|it| it.status.state == "terminated"));
+}
+
+#[test]
+fn an_instance_that_only_the_token_of_an_open_attempt_names_is_the_machines_also_without_tags() {
+    let (mut world, mut fleet) = settled("prod");
+    fleet.add_machine("worker-0", false, json!({}));
+    while world.truth.instances.is_empty() {
+        // The secret is made; of the instance, the reply is lost.
+        world.faults.lost_reply = if world.secrets.is_empty() { 0 } else { 100 };
+        fleet.look_at_machines(&mut world);
+        world.tick();
+    }
+    world.faults = Faults::default();
+    let it = &fleet.machines["worker-0"].1;
+    assert!(it.spec.provider_id.is_none() && world.truth.instances.len() == 1);
+    world.truth.instances[0].tags = Tags::new();
+    delete_machine(&mut fleet, &mut world, "worker-0");
+    assert!(["shutting-down", "terminated"].contains(&world.truth.instances[0].status.state.as_str()));
 }
 
 #[test]
