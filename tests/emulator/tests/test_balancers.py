@@ -54,6 +54,20 @@ def test_arns_say_what_kind_it_is(aws, create, network):
     assert ":loadbalancer/app/web/" in create("web", Type="application", Subnets=network.subnets)["LoadBalancerArn"]
 
 
+def test_it_leaves_a_zone_with_its_interface(aws, create, network):
+    arn = create(Subnets=network.subnets)["LoadBalancerArn"]
+
+    def interfaces():
+        found = aws.ec2.describe_network_interfaces(Filters=[{"Name": "description", "Values": ["ELB net/api/*"]}])
+        return sorted(one["SubnetId"] for one in found["NetworkInterfaces"])
+
+    assert interfaces() == sorted(network.subnets)
+    aws.elbv2.set_subnets(LoadBalancerArn=arn, Subnets=network.subnets[:1])
+    zones = aws.elbv2.describe_load_balancers(LoadBalancerArns=[arn])["LoadBalancers"][0]["AvailabilityZones"]
+    assert [one["SubnetId"] for one in zones] == network.subnets[:1]
+    assert interfaces() == network.subnets[:1]
+
+
 def test_creating_it_again_alike_returns_it_and_otherwise_not(aws, create):
     first = create()["LoadBalancerArn"]
     assert create()["LoadBalancerArn"] == first

@@ -86,6 +86,7 @@ pub fn load_balancer(kind: LoadBalancerKind, complete: bool) -> LoadBalancer {
         kind,
         internet_gateway: Some("main".into()),
         internal: false,
+        leaving: Default::default(),
         subnets: BTreeSet::from(["public".to_owned()]),
         groups: BTreeSet::from(["apiserver-lb".to_owned()]),
         listener: Some(Listener { port: 6443, target_port: 6443, health_check }).filter(|_| complete),

@@ -322,3 +322,25 @@ async fn what_is_left_of_a_load_balancer_that_somebody_removed_is_found_by_its_a
     }
     assert!(!left(bed.account().await));
 }
+
+#[tokio::test]
+async fn a_load_balancer_comes_to_a_zone_and_is_taken_off_it() {
+    for kind in [LoadBalancerKind::Classic, LoadBalancerKind::Network] {
+        let bed = Bed::start(&[]).await;
+        let region = bed.swept().await;
+        let mut ids = network(&region).await;
+        balancer(&region, kind, &mut ids).await;
+        let (id, vpc_id) = (ids[&plan::LoadBalancer::key("apiserver")].clone(), ids[&Vpc::key("main")].clone());
+        let other = bed.administrator().subnet(&vpc_id, "10.0.9.0/24", "us-east-1b").await;
+        ids.insert(Subnet::key("other"), other.clone());
+        let one = load_balancer(kind, true);
+        let both = plan::LoadBalancer { subnets: ["public", "other"].map(str::to_owned).into(), ..one.clone() };
+        assert_eq!(act(&region, update(&id, both.clone(), one.clone(), &ids)).await, Outcome::Done);
+        assert_eq!(snapshot(&bed.swept().await).load_balancers[0].subnets.len(), 2, "{kind:?}");
+        let off = plan::LoadBalancer { leaving: [String::from("other")].into(), ..one };
+        assert_eq!(act(&region, update(&id, off, both, &ids)).await, Outcome::Done);
+        for shown in [snapshot(&region), snapshot(&bed.swept().await)] {
+            assert_eq!(shown.load_balancers[0].subnets, [ids[&Subnet::key("public")].clone()].into(), "{kind:?}");
+        }
+    }
+}

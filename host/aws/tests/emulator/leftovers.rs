@@ -55,7 +55,7 @@ async fn leave(admin: &Administrator, network: &Network, cloud_provider: (&str, 
 
 /// The cluster c1, as it looks for what its controllers left.
 fn whose() -> Whose {
-    Whose { cluster: "c1".into(), id: "id-1".into(), owner: "default/c1".into(), owns_vpc: true }
+    Whose { cluster: "c1".into(), id: "0f4a8a0e".into(), owner: "default/c1".into(), owns_vpc: true }
 }
 
 /// Everything that is left; it can be read.

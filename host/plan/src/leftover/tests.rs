@@ -217,7 +217,15 @@ fn subnet(vpc_id: &str, tags: Tags) -> FoundSubnet {
 }
 
 fn instance(state: &str, tags: Tags) -> FoundInstance {
-    let status = InstanceStatus { state: state.into(), ..InstanceStatus::default() };
+    let status = InstanceStatus {
+        state: state.into(),
+        zone: "us-east-1a".into(),
+        private_ip: None,
+        private_dns_name: None,
+        public_ip: None,
+        public_dns_name: None,
+        parts: Default::default(),
+    };
     let (vpc_id, subnet_id) = (Some("vpc-1".into()), Some("subnet-1".into()));
     let (id, instance_type, image) = ("i-1".into(), "t3.large".into(), "ami-1".into());
     FoundInstance { id, vpc_id, subnet_id, client_token: None, instance_type, image, groups: Default::default(), status, tags }
@@ -428,7 +436,7 @@ fn what_was_known_is_not_forgotten_when_it_may_not_be_read_any_more() {
     let (interface, rest) = (left(&one_of_each()).pop().unwrap(), left(&one_of_each()).len() - 1);
     sweep.removed(&interface, Ok(()), 0.0);
     let denied = Some(problem("AccessDenied", Who::Administrator));
-    sweep.found(Look { left: vec![interface.clone()], unread: denied.clone() }, 5.0);
+    sweep.found(Look { left: vec![interface.clone()], unread: denied.clone(), ..Look::default() }, 5.0);
     assert!(!sweep.is_over());
     let mut removed = 0;
     while let Some(next) = sweep.removable().first() {
@@ -436,7 +444,7 @@ fn what_was_known_is_not_forgotten_when_it_may_not_be_read_any_more() {
         removed += 1;
     }
     assert_eq!(removed, rest + 1, "each once, what is gone too: removing that is done at once");
-    sweep.found(Look { left: vec![], unread: denied }, 10.0);
+    sweep.found(Look { unread: denied, ..Look::default() }, 10.0);
     assert!(sweep.is_over());
 }
 

@@ -8,7 +8,7 @@ import re
 from typing import Any
 
 from moto.core.responses import ActionResult
-from moto.elbv2.models import ELBv2Backend, FakeHealthStatus, FakeLoadBalancer, FakeTargetGroup
+from moto.elbv2.models import AvailabilityZone, ELBv2Backend, FakeHealthStatus, FakeLoadBalancer, FakeTargetGroup
 
 from emulator import clock, health
 from emulator.hooks import Call, Proceed, around, before
@@ -18,6 +18,22 @@ from emulator.world import group_arns
 
 # Describing a load balancer must not finish it: the clock does.
 FakeLoadBalancer.activate = lambda self: None
+
+
+_set_subnets = ELBv2Backend.set_subnets
+
+
+def _set_subnets_of(backend: ELBv2Backend, arn: str, subnets: list[str], subnet_mappings: list[dict[str, Any]]) -> Any:
+    """A network load balancer may be in one zone, and leave others since February 2025; moto wants two of every kind."""
+    balancer = backend.load_balancers.get(arn)
+    ids = subnets or [one["SubnetId"] for one in subnet_mappings]
+    if balancer is None or balancer.type != "network" or len(ids) != 1:
+        return _set_subnets(backend, arn, subnets, subnet_mappings)
+    balancer.subnets = [backend._get_subnet({}, ids[0])]
+    return [AvailabilityZone(one) for one in balancer.subnets]
+
+
+ELBv2Backend.set_subnets = _set_subnets_of
 
 
 def _active(balancer: FakeLoadBalancer) -> None:
