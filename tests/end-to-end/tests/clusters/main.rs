@@ -7,6 +7,7 @@ mod file_system;
 mod leaving;
 mod own_network;
 mod trust;
+mod zones;
 
 use std::collections::BTreeSet;
 
@@ -17,17 +18,22 @@ use sandbox::{Bed, Options};
 #[tokio::test(flavor = "multi_thread")]
 async fn clusters_are_made_changed_repaired_and_removed_without_a_trace() -> Result<()> {
     let bed = Bed::up(Options { name: "clusters".into(), ..Options::default() }).await?;
-    let (one, three, full, own_network) = tokio::join!(
+    let (one, three, full, networks) = tokio::join!(
         one_control_plane(&bed),
         three_control_planes(&bed),
         add_ons::all_add_ons(&bed),
-        own_network::a_network_that_a_user_brought_stays_as_it_is(&bed)
+        networks(&bed)
     );
     one?;
     three?;
     full?;
-    own_network?;
+    networks?;
     wait_until_account_is_empty(&bed).await
+}
+
+async fn networks(bed: &Bed) -> Result<()> {
+    own_network::a_network_that_a_user_brought_stays_as_it_is(bed).await?;
+    zones::zones_come_and_go(bed).await
 }
 
 async fn one_control_plane(bed: &Bed) -> Result<()> {
