@@ -44,6 +44,10 @@ pub const FORCE_DELETE_ANNOTATION: &str = "cluster.kurator.dev/force-delete";
 pub const ADOPT_FROM_ANNOTATION: &str = "cluster.kurator.dev/adopt-from";
 /// Value of [`ADOPT_FROM_ANNOTATION`]: what Cluster API Provider AWS made for a cluster of this name.
 pub const ADOPT_FROM_CAPA: &str = "cluster-api-provider-aws";
+/// Annotation of an AWSCluster: the one whose record it carried when it was made from a copied manifest, and which was taken off.
+pub const COPIED_FROM_ANNOTATION: &str = "cluster.kurator.dev/copied-from";
+/// What annotations of ours begin with.
+pub const ANNOTATION_PREFIX: &str = "cluster.kurator.dev/";
 /// Annotation of an AWSCluster or AWSMachine: the random id that its AWS resources carry as a tag.
 pub const ID_ANNOTATION: &str = "cluster.kurator.dev/id";
 /// Annotation: AWS calls that were begun, with the token and the inputs resolved for each. JSON.

@@ -29,7 +29,7 @@ use crate::{
     Record, Rule, SecurityGroupRules, Snapshot, Source, State, Subnet, Timestamp, Vpc, plan, proven_from, see, trusted_from,
 };
 
-pub use copied::{copied, copied_from};
+pub use copied::{copied, copied_from, dropped, dropped_message};
 pub use desired::desired;
 pub use external::is_external;
 pub use layout::Layout;

@@ -74,7 +74,8 @@ impl Clusters {
         let region = self.context.aws.region(&object.spec.region);
         let who = format!("cluster/{}", object.object_name());
         let all = management.list::<AWSCluster>();
-        let copied_from = plan::cluster::copied_from(&object, all.iter().map(|it| &***it));
+        let snapshot = region.view().borrow().snapshot.clone();
+        let copied_from = plan::cluster::copied_from(&object, all.iter().map(|it| &***it), snapshot.as_deref());
         Ok(Some(Seen { name, cluster, object, machines, requested, rules, region, who, copied_from }))
     }
 

@@ -66,6 +66,13 @@ impl Clusters {
     /// What a copy of another AWSCluster is told. Nothing in AWS is its own: it may go once its machines have.
     pub(super) async fn say_copied(&self, seen: &Seen, original: &str) -> Result<Ended, Error> {
         let management = &self.context.management;
+        if let Some(patch) = plan::cluster::dropped(&seen.object, original).filter(|_| !seen.object.is_deleting()) {
+            let message = plan::cluster::dropped_message(original);
+            let (warning, reason, action) = (true, reason::NOT_OWNED.to_owned(), "Leave what is another's".to_owned());
+            management.note(&seen.object, Note { warning, reason, action, message });
+            management.patch_unchanged(&seen.object, patch).await?;
+            return Ok(Ended::Unfinished);
+        }
         let invalid = plan::cluster::copied(original);
         let (warning, reason, action) = (true, reason::NOT_OWNED.to_owned(), "Leave what is another's".to_owned());
         management.note(&seen.object, Note { warning, reason, action, message: invalid.to_string() });

@@ -18,12 +18,8 @@ use sandbox::{Bed, Options};
 #[tokio::test(flavor = "multi_thread")]
 async fn clusters_are_made_changed_repaired_and_removed_without_a_trace() -> Result<()> {
     let bed = Bed::up(Options { name: "clusters".into(), ..Options::default() }).await?;
-    let (one, three, full, networks) = tokio::join!(
-        one_control_plane(&bed),
-        three_control_planes(&bed),
-        add_ons::all_add_ons(&bed),
-        networks(&bed)
-    );
+    let (one, three, full, networks) =
+        tokio::join!(one_control_plane(&bed), three_control_planes(&bed), add_ons::all_add_ons(&bed), networks(&bed));
     one?;
     three?;
     full?;
@@ -94,6 +90,19 @@ async fn a_copy_of_an_aws_cluster_is_held_and_touches_nothing(bed: &Bed, origina
         let text = condition_text(&object, "Ready");
         ensure!(text.contains(&original_name) && text.contains("copied"), "Ready says {text:?}");
         ensure!(!object["status"].to_string().contains(&id), "the id is in the status");
+        Ok(())
+    })
+    .await?;
+    copy.delete(bed).await?;
+    // Without the endpoint it can be a cluster of its own; an id that is put back holds it.
+    copied["spec"].as_object_mut().map(|it| it.remove("controlPlaneEndpoint"));
+    bed.apply(&copied.to_string()).await?;
+    bed.apply(&owner.to_string()).await?;
+    bed.wait_for("the copy to have an id of its own", MOMENT, async || {
+        let object = copy.object(bed, "awscluster", &copy.name).await?;
+        let annotations = &object["metadata"]["annotations"];
+        let own = annotations["cluster.kurator.dev/id"].as_str().unwrap_or_default();
+        ensure!(!own.is_empty() && own != id && annotations["cluster.kurator.dev/copied-from"] == original_name.as_str(), "not yet");
         Ok(())
     })
     .await?;

@@ -39,7 +39,8 @@ pub async fn zones_come_and_go(bed: &Bed) -> Result<()> {
         Ok(())
     })
     .await?;
-    let vpc = cluster.object(bed, "awscluster", "zones").await?["status"]["networkStatus"]["vpc"]["id"].as_str().unwrap_or_default().to_owned();
+    let vpc =
+        cluster.object(bed, "awscluster", "zones").await?["status"]["networkStatus"]["vpc"]["id"].as_str().unwrap_or_default().to_owned();
     ensure!(!vpc.is_empty(), "status says no VPC");
     let before = ids(bed, &vpc).await?;
 
@@ -70,7 +71,10 @@ pub async fn zones_come_and_go(bed: &Bed) -> Result<()> {
         let found = bed.aws(&["ec2", "describe-subnets", "--filters", &format!("Name=vpc-id,Values={vpc}")]).await?;
         let left: BTreeSet<&str> =
             found["Subnets"].as_array().into_iter().flatten().filter_map(|it| it["AvailabilityZone"].as_str()).collect();
-        ensure!(zones.len() == 2 && left == BTreeSet::from(["us-east-1a", "us-east-1c"]), "the balancer is in {zones:?}, subnets in {left:?}");
+        ensure!(
+            zones.len() == 2 && left == BTreeSet::from(["us-east-1a", "us-east-1c"]),
+            "the balancer is in {zones:?}, subnets in {left:?}"
+        );
         let object = cluster.object(bed, "awscluster", "zones").await?;
         let text = condition_text(&object, "SubnetsReady");
         ensure!(condition(&object, "Ready") == "True" && !text.contains("any more"), "{text}");
