@@ -4,6 +4,8 @@
 
 pub mod address;
 mod answer;
+#[cfg(test)]
+mod beside;
 mod budget;
 mod connect;
 mod discover;

@@ -107,6 +107,8 @@ async fn read<T: Send + 'static>(
         let Ok(data) = frame.into_data() else { continue };
         if text.len() + data.len() > size.text && !hold.is_large() {
             (size, until) = enlarge(hold, until).await;
+            // A list that grows by doubling would have three times as much for a moment.
+            text.reserve_exact(size.text - text.len());
         }
         if text.len() + data.len() > size.text {
             return Err(Failure::TooLarge);

@@ -9,8 +9,8 @@ use tokio::time::Instant;
 
 /// What an answer may take before it counts as a large one: of its text, and of what is kept of it.
 pub(super) const SMALL: Size = Size { text: 128 << 10, kept: 512 << 10 };
-/// What one may take at all. Lists are read in pages, each of which may have so much text; what is kept of all of them counts together.
-pub(super) const LARGE: Size = Size { text: 4 << 20, kept: 32 << 20 };
+/// What one may take at all: some 5000 objects of which a handful of parts is looked at. Lists are read in pages, each of which may have so much text; what is kept of all of them counts together.
+pub(super) const LARGE: Size = Size { text: 4 << 20, kept: 16 << 20 };
 /// How many small answers one cluster may be giving at once, and all of them together.
 const SMALL_EACH: usize = 4;
 const SMALL_ALL: usize = 32;
