@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use ipnet::IpNet;
 use tokio::sync::mpsc;
 
 use crate::management::Management;
@@ -20,6 +21,8 @@ pub struct Context {
     pub metrics: Metrics,
     /// Value of the label `cluster.x-k8s.io/watch-filter` that objects must carry; `None`: all are looked after.
     pub watch_filter: Option<Arc<str>>,
+    /// Where API servers of workload clusters may be that are no control plane endpoint.
+    pub api_server_ranges: Arc<[IpNet]>,
 }
 
 /// Namespace and name of an object.

@@ -1,6 +1,7 @@
 //! Counters of what this process does, in Prometheus text. Nothing here decides anything, and no label ever holds the name of an object.
 
 use std::sync::Arc;
+use std::time::Instant;
 
 use prometheus_client::collector::Collector;
 use prometheus_client::encoding::text::encode;
@@ -22,6 +23,7 @@ pub struct Metrics {
     seconds: Family<Labels<1>, Histogram, fn() -> Histogram>,
     writes: Family<Labels<3>, Counter>,
     workload_requests: WorkloadRequests,
+    plugin_calls: PluginCalls,
     leader: Gauge,
 }
 
@@ -36,21 +38,70 @@ impl WorkloadRequests {
     }
 }
 
+/// Counts calls of plugins that wait for their turn, and for how long; cheap to clone.
+#[derive(Clone)]
+pub struct PluginCalls {
+    waiting: Gauge,
+    seconds: Histogram,
+}
+
+/// A call that waits, until it is dropped.
+pub struct Waits {
+    of: PluginCalls,
+    began: Instant,
+}
+
+impl Default for PluginCalls {
+    fn default() -> Self {
+        Self { waiting: Gauge::default(), seconds: reconcile_seconds() }
+    }
+}
+
+impl PluginCalls {
+    /// A call begins to wait.
+    pub fn waits(&self) -> Waits {
+        self.waiting.inc();
+        Waits { of: self.clone(), began: Instant::now() }
+    }
+
+    /// How many wait.
+    #[cfg(test)]
+    pub fn waiting(&self) -> i64 {
+        self.waiting.get()
+    }
+}
+
+impl Waits {
+    /// Its turn has come.
+    pub fn end(self) {
+        self.of.seconds.observe(self.began.elapsed().as_secs_f64());
+    }
+}
+
+impl Drop for Waits {
+    fn drop(&mut self) {
+        self.of.waiting.dec();
+    }
+}
+
 impl Metrics {
     pub fn new() -> Self {
         let reconciles = Family::default();
         let seconds = Family::new_with_constructor(reconcile_seconds as fn() -> Histogram);
         let writes = Family::default();
         let workload_requests = WorkloadRequests::default();
+        let plugin_calls = PluginCalls::default();
         let leader = Gauge::default();
         let mut registry = Registry::with_prefix("cluster_operator");
         registry.register("reconciles", "Times that an object was looked at", reconciles.clone());
         registry.register("reconcile_seconds", "How long one look took", seconds.clone());
         registry.register("api_writes", "Writes to the management API", writes.clone());
         registry.register("workload_requests", "Requests to the API servers of workload clusters", workload_requests.0.clone());
+        registry.register("plugin_calls_waiting", "Calls of plugins that wait for their turn", plugin_calls.waiting.clone());
+        registry.register("plugin_call_wait_seconds", "How long calls of plugins waited for their turn", plugin_calls.seconds.clone());
         registry.register("leader", "1 while this process holds the lease", leader.clone());
         registry.register_collector(Box::new(AwsCalls));
-        Self { registry: Arc::new(registry), reconciles, seconds, writes, workload_requests, leader }
+        Self { registry: Arc::new(registry), reconciles, seconds, writes, workload_requests, plugin_calls, leader }
     }
 
     /// Counts one look of `controller` at an object; `result` is a word such as `settled`, `waiting`, `failed`.
@@ -67,6 +118,11 @@ impl Metrics {
     /// The counter of requests to workload clusters.
     pub fn workload_requests(&self) -> WorkloadRequests {
         self.workload_requests.clone()
+    }
+
+    /// What is counted of calls of plugins.
+    pub fn plugin_calls(&self) -> PluginCalls {
+        self.plugin_calls.clone()
     }
 
     pub fn set_leader(&self, leader: bool) {
@@ -111,6 +167,16 @@ mod tests {
         metrics.wrote("AWSCluster", "patch", "ok");
         let text = metrics.text().expect("text");
         assert!(text.contains(r#"cluster_operator_api_writes_total{kind="AWSCluster",verb="patch",result="ok"} 2"#), "{text}");
+    }
+
+    #[test]
+    fn a_call_of_a_plugin_that_waits_is_counted() {
+        let metrics = Metrics::new();
+        metrics.plugin_calls().waits().end();
+        let _waits = metrics.plugin_calls().waits();
+        let text = metrics.text().expect("text");
+        assert!(text.contains("cluster_operator_plugin_calls_waiting 1\n"), "{text}");
+        assert!(text.contains("cluster_operator_plugin_call_wait_seconds_count 1\n"), "{text}");
     }
 
     #[test]

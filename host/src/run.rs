@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::Context as _;
+use ipnet::IpNet;
 use kube::config::{KubeConfigOptions, KubeconfigError};
 use kube::{Client, Config};
 use tokio::signal::unix::{SignalKind, signal};
@@ -32,6 +33,11 @@ pub struct Options {
     /// Work only while holding the Lease in the operator's own namespace (POD_NAMESPACE).
     #[arg(long, default_value_t = true, action = clap::ArgAction::Set, num_args = 0..=1, require_equals = true, default_missing_value = "true")]
     leader_elect: bool,
+    /// Where API servers of workload clusters may be, besides at the control plane endpoint that their Cluster or AWSCluster names: ranges of
+    /// addresses, such as `10.0.0.0/8,fd00::/8`. For hosted control planes and private endpoints. Addresses of the machine and of its link
+    /// (loopback, 169.254.0.0/16 and the like) are asked only if they are in one of these.
+    #[arg(long, value_delimiter = ',', value_name = "CIDR")]
+    api_server_cidrs: Vec<IpNet>,
     /// Where /metrics is served; `0`: nowhere.
     #[arg(long, default_value = "0.0.0.0:8080", value_parser = address)]
     metrics_address: Address,
@@ -76,7 +82,8 @@ pub async fn run(options: Options) -> anyhow::Result<()> {
         admin::serve_health(address, Arc::new(move || management.is_ready())).await?;
     }
     let watch_filter = options.watch_filter.as_deref().map(Arc::from);
-    let context = Context { management, aws, rules: Rules::default(), metrics, watch_filter };
+    let api_server_ranges = options.api_server_cidrs.into();
+    let context = Context { management, aws, rules: Rules::default(), metrics, watch_filter, api_server_ranges };
     let (stop, stopped) = watch::channel(false);
     let work = work(context, client, options.leader_elect, stopped);
     tokio::pin!(work);

@@ -2,36 +2,46 @@
 //! and deletes of objects of any kind, and the records of installed add-ons. It decides nothing, knows nothing of AWS or of the management
 //! API, and no kubeconfig reaches an error or a log.
 
+pub mod address;
+mod answer;
+#[cfg(test)]
+mod beside;
+mod budget;
+mod connect;
+mod discover;
+#[cfg(test)]
+pub mod fake;
 mod list;
+mod parts;
 mod record;
+mod said;
+#[cfg(test)]
+mod tests;
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::Duration;
 
-use http_body_util::Limited;
-use kube::api::{Api, DeleteParams, DynamicObject, Patch, PatchParams, Preconditions, PropagationPolicy};
-use kube::client::{ClientBuilder, DynBody};
-use kube::config::{KubeConfigOptions, Kubeconfig};
-use kube::core::GroupVersion;
+use ipnet::IpNet;
+use kube::Client;
+use kube::api::{DeleteParams, GetParams, Patch, PatchParams, Preconditions, PropagationPolicy};
+use kube::core::Request;
 use kube::core::discovery::Scope;
 use kube::discovery::ApiResource;
-use kube::{Client, Config};
 use plan::addon::ObjectRef;
 use serde_json::Value;
 use sha2::{Digest, Sha256};
-use tower_http::map_response_body::MapResponseBodyLayer;
 
 use crate::metrics::WorkloadRequests;
+use address::{Endpoint, Places};
+use answer::Failure;
+use budget::{Budget, Share};
+use parts::Parts;
 
-pub use record::authority_object;
+pub use list::Lists;
+pub use record::{Found, authority_object};
 
 /// The field manager of what is this program's own rather than an add-on's.
 const OWN_MANAGER: &str = "cluster-operator";
-/// How long a whole answer may take, however steadily it comes.
-const ANSWER: Duration = Duration::from_secs(30);
-/// How large one answer may be: several times a page of large objects.
-const ANSWER_BYTES: usize = 64 << 20;
 
 /// What can go wrong with a workload cluster.
 #[derive(Debug, thiserror::Error)]
@@ -41,6 +51,9 @@ pub enum WorkloadError {
     /// Names the field, never what it holds.
     #[error("the kubeconfig Secret has {0}, which names a program, a file or a proxy; put tokens and certificates into it as data")]
     NotAllowed(String),
+    /// It names a server that is not asked.
+    #[error("the kubeconfig Secret: {0}")]
+    NotAsked(String),
     /// No answer, or not from the API: nothing may be concluded.
     #[error("the API server cannot be reached: {0}")]
     Unreachable(String),
@@ -50,7 +63,7 @@ pub enum WorkloadError {
     /// The API server serves no such kind (yet).
     #[error("{object}: the API server does not know {} {}", object.api_version, object.kind)]
     UnknownKind { object: ObjectRef },
-    /// The API server's answer. `fields` are those that it names as wrong, such as `spec.selector`.
+    /// The API server's answer, in quotes. `fields` are those that it names as wrong, such as `spec.selector`.
     #[error("{object}: {message}")]
     Refused { object: Box<ObjectRef>, code: u16, message: String, fields: Vec<String> },
 }
@@ -67,29 +80,42 @@ pub enum Dependents {
 /// Clients of workload clusters, one for each, made again when the kubeconfig changes.
 pub struct Workload {
     requests: WorkloadRequests,
-    clusters: Mutex<HashMap<(String, String), (Vec<u8>, Arc<WorkloadCluster>)>>,
+    budget: Budget,
+    /// Where API servers may be that are no control plane endpoint.
+    ranges: Arc<[IpNet]>,
+    clusters: Mutex<HashMap<(String, String), (Vec<u8>, Places, Arc<WorkloadCluster>)>>,
 }
 
 impl Workload {
-    /// Counts in `requests` what is sent to any of them.
-    pub fn new(requests: WorkloadRequests) -> Self {
-        Workload { requests, clusters: Mutex::default() }
+    /// Counts in `requests` what is sent to any of them. API servers that are not the control plane endpoint of their cluster are asked only where
+    /// `ranges` have their address.
+    pub fn new(requests: WorkloadRequests, ranges: Arc<[IpNet]>) -> Self {
+        Workload { requests, budget: Budget::default(), ranges, clusters: Mutex::default() }
     }
 
-    /// The client of a cluster. Connects nowhere yet.
+    /// The client of a cluster that has these control plane endpoints. Connects nowhere yet.
     ///
     /// # Errors
     /// The kubeconfig cannot be used.
-    pub async fn cluster(&self, namespace: &str, name: &str, kubeconfig: &[u8]) -> Result<Arc<WorkloadCluster>, WorkloadError> {
+    pub async fn cluster(
+        &self,
+        namespace: &str,
+        name: &str,
+        kubeconfig: &[u8],
+        endpoints: Vec<Endpoint>,
+    ) -> Result<Arc<WorkloadCluster>, WorkloadError> {
         let key = (namespace.to_owned(), name.to_owned());
         let hash = Sha256::digest(kubeconfig).to_vec();
-        if let Some((known, cluster)) = self.clusters.lock().unwrap_or_else(PoisonError::into_inner).get(&key)
+        let places = Places { endpoints, ranges: self.ranges.clone() };
+        if let Some((known, of, cluster)) = self.clusters.lock().unwrap_or_else(PoisonError::into_inner).get(&key)
             && *known == hash
+            && *of == places
         {
             return Ok(cluster.clone());
         }
-        let cluster = Arc::new(WorkloadCluster::new(kubeconfig, self.requests.clone()).await?);
-        self.clusters.lock().unwrap_or_else(PoisonError::into_inner).insert(key, (hash, cluster.clone()));
+        let client = connect::client(kubeconfig, places.clone()).await?;
+        let cluster = Arc::new(WorkloadCluster::new(client, self.budget.share(), self.requests.clone()));
+        self.clusters.lock().unwrap_or_else(PoisonError::into_inner).insert(key, (hash, places, cluster.clone()));
         Ok(cluster)
     }
 
@@ -102,53 +128,56 @@ impl Workload {
 /// One workload cluster.
 pub struct WorkloadCluster {
     client: Client,
+    share: Share,
     kinds: Mutex<HashMap<(String, String), (ApiResource, Scope)>>,
     requests: WorkloadRequests,
 }
 
 impl WorkloadCluster {
-    async fn new(kubeconfig: &[u8], requests: WorkloadRequests) -> Result<Self, WorkloadError> {
-        let text = std::str::from_utf8(kubeconfig).map_err(|it| WorkloadError::Kubeconfig(it.into()))?;
-        let kubeconfig = Kubeconfig::from_yaml(text).map_err(|it| WorkloadError::Kubeconfig(it.into()))?;
-        holds_all(&kubeconfig)?;
-        let mut config = Config::from_custom_kubeconfig(kubeconfig, &KubeConfigOptions::default())
-            .await
-            .map_err(|it| WorkloadError::Kubeconfig(it.into()))?;
-        config.connect_timeout = Some(Duration::from_secs(5));
-        config.read_timeout = Some(Duration::from_secs(20));
-        config.write_timeout = Some(Duration::from_secs(20));
-        config.reset_reader_on_write = true;
-        // Whoever asks tries again by itself, and is not held up by what the server says about when.
-        config.default_retry = false;
-        let builder = ClientBuilder::try_from(config).map_err(|it| WorkloadError::Kubeconfig(it.into()))?;
-        let limited = MapResponseBodyLayer::new(|body: Box<DynBody>| Limited::new(body, ANSWER_BYTES));
-        let client = builder.with_layer(&limited).build();
-        Ok(WorkloadCluster { client, kinds: Mutex::default(), requests })
+    fn new(client: Client, share: Share, requests: WorkloadRequests) -> Self {
+        WorkloadCluster { client, share, kinds: Mutex::default(), requests }
     }
 
-    /// The server's version, such as `v1.36.3`: also the cheapest way to learn whether it answers.
-    pub async fn version(&self) -> Result<String, WorkloadError> {
+    /// Asks for the server's version: the cheapest way to learn whether it answers.
+    pub async fn answers(&self) -> Result<(), WorkloadError> {
         self.requests.count("get");
-        let version = answer(self.client.apiserver_version()).await.map_err(unreachable)?;
-        Ok(version.git_version)
+        let request = http::Request::get("/version").body(Vec::new()).map_err(unsendable)?;
+        let version = answer::value(&self.client, request, &Parts::at(&["/gitVersion"]), &mut self.share.hold()).await;
+        match version.map_err(unreachable)?["gitVersion"].is_string() {
+            true => Ok(()),
+            false => Err(WorkloadError::Unreachable("it does not say its version".into())),
+        }
     }
 
     /// Reads an object; `None` when it, or its kind, is not there.
     pub async fn get(&self, object: &ObjectRef) -> Result<Option<Value>, WorkloadError> {
-        let api = match self.api(object).await {
+        self.get_only(object, &[]).await
+    }
+
+    /// The same with nothing of the object but these parts, as JSON pointers. No part: all.
+    pub async fn get_only(&self, object: &ObjectRef, parts: &[&str]) -> Result<Option<Value>, WorkloadError> {
+        let path = match self.path(object).await {
             Err(WorkloadError::UnknownKind { .. }) => return Ok(None),
             other => other?,
         };
         self.requests.count("get");
-        let found = answer(api.get_opt(&object.name)).await.map_err(|it| refusal(object, it))?;
-        found.map(|it| serde_json::to_value(it).map_err(|it| WorkloadError::Unreachable(it.to_string()))).transpose()
+        let request = path.get(&object.name, &GetParams::default()).map_err(unsendable)?;
+        match answer::value(&self.client, request, &Parts::at(parts), &mut self.share.hold()).await {
+            Ok(found) => Ok(Some(found)),
+            Err(Failure::Refused { code: 404, .. }) => Ok(None),
+            Err(failure) => Err(refusal(object, failure)),
+        }
     }
 
-    /// Whether this field manager applied something of the object.
-    pub async fn is_managed_by(&self, object: &ObjectRef, manager: &str) -> Result<bool, WorkloadError> {
-        let live = self.get(object).await?;
-        let managers = live.as_ref().and_then(|it| it.pointer("/metadata/managedFields")).and_then(Value::as_array);
-        Ok(managers.into_iter().flatten().any(|it| it["manager"] == manager && it["operation"] == "Apply"))
+    /// Whether this field manager applied something of the object as it is now, and which one that is.
+    ///
+    /// # Errors
+    /// The API did not answer.
+    pub async fn managed_by(&self, object: &ObjectRef, manager: &str) -> Result<Option<String>, WorkloadError> {
+        let live = self.get_only(object, &["/metadata/uid", "/metadata/managedFields"]).await?.unwrap_or_default();
+        let managers = live.pointer("/metadata/managedFields").and_then(Value::as_array);
+        let is_ours = managers.into_iter().flatten().any(|it| it["manager"] == manager && it["operation"] == "Apply");
+        Ok(live.pointer("/metadata/uid").and_then(Value::as_str).filter(|_| is_ours).map(str::to_owned))
     }
 
     /// Server-side apply by one field manager.
@@ -159,11 +188,11 @@ impl WorkloadCluster {
         let Some(reference) = ObjectRef::of(object) else {
             return Err(WorkloadError::Unreachable("an object without apiVersion, kind or name cannot be applied".into()));
         };
-        let api = self.api(&reference).await?;
+        let path = self.path(&reference).await?;
         let parameters = PatchParams { field_manager: Some(manager.to_owned()), force, ..PatchParams::default() };
         self.requests.count("patch");
-        answer(api.patch(&reference.name, &parameters, &Patch::Apply(object))).await.map_err(|it| refusal(&reference, it))?;
-        Ok(())
+        let request = path.patch(&reference.name, &parameters, &Patch::Apply(object)).map_err(unsendable)?;
+        answer::done(&self.client, request, &mut self.share.hold()).await.map_err(|it| refusal(&reference, it))
     }
 
     /// Asks for an object's deletion; `true` when it, or its kind, is not there any more.
@@ -176,7 +205,7 @@ impl WorkloadCluster {
     /// # Errors
     /// [`WorkloadError::Conflict`]: it is another one by now.
     pub async fn delete_exactly(&self, object: &ObjectRef, uid: Option<&str>, dependents: Dependents) -> Result<bool, WorkloadError> {
-        let api = match self.api(object).await {
+        let path = match self.path(object).await {
             Err(WorkloadError::UnknownKind { .. }) => return Ok(true),
             other => other?,
         };
@@ -187,142 +216,61 @@ impl WorkloadCluster {
         let preconditions = uid.map(|it| Preconditions { uid: Some(it.to_owned()), resource_version: None });
         let parameters = DeleteParams { propagation_policy: Some(policy), preconditions, ..DeleteParams::default() };
         self.requests.count("delete");
-        match answer(api.delete(&object.name, &parameters)).await {
-            Ok(answer) => Ok(answer.is_right()),
-            Err(kube::Error::Api(status)) if status.code == 404 => Ok(true),
-            Err(error) => Err(refusal(object, error)),
+        let request = path.delete(&object.name, &parameters).map_err(unsendable)?;
+        match answer::value(&self.client, request, &Parts::at(&["/kind"]), &mut self.share.hold()).await {
+            // Otherwise it is the object, which goes later.
+            Ok(answer) => Ok(answer["kind"] == "Status"),
+            Err(Failure::Refused { code: 404, .. }) => Ok(true),
+            Err(failure) => Err(refusal(object, failure)),
         }
     }
 
     /// Merges `patch` into an object that is there; nothing when it, or its kind, is not.
     pub async fn merge(&self, object: &ObjectRef, patch: &Value) -> Result<(), WorkloadError> {
-        let api = match self.api(object).await {
+        let path = match self.path(object).await {
             Err(WorkloadError::UnknownKind { .. }) => return Ok(()),
             other => other?,
         };
         let parameters = PatchParams { field_manager: Some(OWN_MANAGER.to_owned()), ..PatchParams::default() };
         self.requests.count("patch");
-        match answer(api.patch(&object.name, &parameters, &Patch::Merge(patch))).await {
-            Ok(_) => Ok(()),
-            Err(kube::Error::Api(status)) if status.code == 404 => Ok(()),
-            Err(error) => Err(refusal(object, error)),
+        let request = path.patch(&object.name, &parameters, &Patch::Merge(patch)).map_err(unsendable)?;
+        match answer::done(&self.client, request, &mut self.share.hold()).await {
+            Ok(()) | Err(Failure::Refused { code: 404, .. }) => Ok(()),
+            Err(failure) => Err(refusal(object, failure)),
         }
     }
 
-    async fn api(&self, object: &ObjectRef) -> Result<Api<DynamicObject>, WorkloadError> {
+    /// Where objects of this one's kind and namespace are.
+    async fn path(&self, object: &ObjectRef) -> Result<Request, WorkloadError> {
         let (resource, scope) = self.resource(object).await?;
-        Ok(match (scope, &object.namespace) {
-            (Scope::Namespaced, Some(namespace)) => Api::namespaced_with(self.client.clone(), namespace, &resource),
-            (Scope::Namespaced, None) => Api::default_namespaced_with(self.client.clone(), &resource),
-            (Scope::Cluster, _) => Api::all_with(self.client.clone(), &resource),
-        })
-    }
-
-    async fn resource(&self, object: &ObjectRef) -> Result<(ApiResource, Scope), WorkloadError> {
-        let key = (object.api_version.clone(), object.kind.clone());
-        let known = self.kinds.lock().unwrap_or_else(PoisonError::into_inner).get(&key).cloned();
-        if let Some(known) = known {
-            return Ok(known);
-        }
-        self.discover(object).await
-    }
-
-    /// Asks for all kinds of an API version at once, since more of them are needed soon.
-    async fn discover(&self, object: &ObjectRef) -> Result<(ApiResource, Scope), WorkloadError> {
-        let (group, version) = object.api_version.split_once('/').unwrap_or(("", &object.api_version));
-        let unknown = || WorkloadError::UnknownKind { object: object.clone() };
-        self.requests.count("get");
-        let found = match answer(kube::discovery::pinned_group(&self.client, &GroupVersion::gv(group, version))).await {
-            Ok(found) => found.versioned_resources(version),
-            Err(kube::Error::Discovery(_)) => return Err(unknown()),
-            Err(kube::Error::Api(status)) if status.code == 404 => return Err(unknown()),
-            Err(error) => return Err(refusal(object, error)),
+        let namespace = match scope {
+            Scope::Namespaced => Some(object.namespace.as_deref().unwrap_or_else(|| self.client.default_namespace())),
+            Scope::Cluster => None,
         };
-        let mut kinds = self.kinds.lock().unwrap_or_else(PoisonError::into_inner);
-        for (resource, capabilities) in found {
-            kinds.insert((object.api_version.clone(), resource.kind.clone()), (resource, capabilities.scope));
-        }
-        kinds.get(&(object.api_version.clone(), object.kind.clone())).cloned().ok_or_else(unknown)
+        Ok(discover::path(&resource, namespace))
     }
-}
-
-/// Whether the kubeconfig says everything itself. One that names programs or files would have them run and read here, with this process's
-/// rights.
-fn holds_all(kubeconfig: &Kubeconfig) -> Result<(), WorkloadError> {
-    let users = kubeconfig.auth_infos.iter().filter_map(|it| it.auth_info.as_ref());
-    let mut asked = users.flat_map(|it| {
-        [
-            ("exec", it.exec.is_some()),
-            ("auth-provider", it.auth_provider.is_some()),
-            ("tokenFile", it.token_file.is_some()),
-            ("client-certificate", it.client_certificate.is_some()),
-            ("client-key", it.client_key.is_some()),
-        ]
-    });
-    let user = asked.find(|(_, is_there)| *is_there).map(|(field, _)| format!("users[].user.{field}"));
-    let clusters = kubeconfig.clusters.iter().filter_map(|it| it.cluster.as_ref());
-    // Through a proxy, the operator would send its requests wherever whoever writes the Secret likes.
-    let mut of_clusters =
-        clusters.flat_map(|it| [("certificate-authority", it.certificate_authority.is_some()), ("proxy-url", it.proxy_url.is_some())]);
-    let cluster = of_clusters.find(|(_, is_there)| *is_there).map(|(field, _)| format!("clusters[].cluster.{field}"));
-    match user.or(cluster) {
-        Some(field) => Err(WorkloadError::NotAllowed(field)),
-        None => Ok(()),
-    }
-}
-
-/// The answer to a request, unless it takes longer than any should: an answer that trickles is none.
-async fn answer<T>(request: impl Future<Output = Result<T, kube::Error>>) -> Result<T, kube::Error> {
-    tokio::time::timeout(ANSWER, request).await.map_err(|elapsed| kube::Error::Service(elapsed.into()))?
 }
 
 /// What an error says of one object. An internal error is about that object: most often a webhook that was to be asked does not answer.
-fn refusal(object: &ObjectRef, error: kube::Error) -> WorkloadError {
-    match error {
-        kube::Error::Api(status) if status.code == 409 => WorkloadError::Conflict { object: object.clone(), message: status.message },
-        kube::Error::Api(status) if status.code <= 500 && status.code != 429 => {
-            let fields = status.details.into_iter().flat_map(|it| it.causes).map(|it| it.field).collect();
-            WorkloadError::Refused { object: Box::new(object.clone()), code: status.code, message: status.message, fields }
+fn refusal(object: &ObjectRef, failure: Failure) -> WorkloadError {
+    match failure {
+        Failure::Refused { code: 409, message, .. } => WorkloadError::Conflict { object: object.clone(), message },
+        Failure::Refused { code, message, fields } if code <= 500 && code != 429 => {
+            WorkloadError::Refused { object: Box::new(object.clone()), code, message, fields }
         }
         other => unreachable(other),
     }
 }
 
-fn unreachable(error: kube::Error) -> WorkloadError {
-    // The innermost cause says why: `connection refused`, `certificate has expired`.
-    let mut cause: &dyn std::error::Error = &error;
-    while let Some(inner) = cause.source() {
-        cause = inner;
-    }
-    WorkloadError::Unreachable(cause.to_string())
+fn unreachable(failure: Failure) -> WorkloadError {
+    WorkloadError::Unreachable(match failure {
+        Failure::Refused { message, .. } => message,
+        Failure::TooLarge => "its answer is larger than any should be".to_owned(),
+        Failure::None(why) => why,
+    })
 }
 
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn kubeconfig(user: &str, cluster: &str) -> Kubeconfig {
-        let text = format!(
-            "{{apiVersion: v1, kind: Config, current-context: a, contexts: [{{name: a, context: {{cluster: a, user: a}}}}],
-              clusters: [{{name: a, cluster: {{server: 'https://127.0.0.1:6443', {cluster}}}}}], users: [{{name: a, user: {{{user}}}}}]}}"
-        );
-        Kubeconfig::from_yaml(&text).expect("a kubeconfig")
-    }
-
-    #[test]
-    fn a_kubeconfig_may_hold_data_and_name_no_programs_files_or_proxies() {
-        let refused = |user: &str, cluster: &str| holds_all(&kubeconfig(user, cluster)).err().map(|it| it.to_string());
-        assert_eq!(refused("token: abc", "certificate-authority-data: YQ=="), None);
-        for (user, cluster, field) in [
-            ("exec: {apiVersion: client.authentication.k8s.io/v1, command: sh}", "", "user.exec,"),
-            ("auth-provider: {name: gcp, config: {cmd-path: sh}}", "", "user.auth-provider,"),
-            ("tokenFile: /var/run/secrets/kubernetes.io/serviceaccount/token", "", "user.tokenFile,"),
-            ("client-certificate: /a", "", "user.client-certificate,"),
-            ("client-key: /a", "", "user.client-key,"),
-            ("token: abc", "certificate-authority: /a", "cluster.certificate-authority,"),
-            ("token: abc", "proxy-url: 'http://10.0.0.1:3128'", "cluster.proxy-url,"),
-        ] {
-            assert!(refused(user, cluster).is_some_and(|it| it.contains(field)), "{field}");
-        }
-    }
+/// What is to be sent is not even a request.
+fn unsendable(error: impl std::fmt::Display) -> WorkloadError {
+    WorkloadError::Unreachable(error.to_string())
 }

@@ -3,16 +3,20 @@
 
 mod apply;
 pub mod ask;
+#[cfg(test)]
+mod attacks;
 mod carry_out;
 mod certificate;
 mod check;
 mod install;
 mod late;
 mod leave;
+mod proof;
 mod remember;
 mod seen;
 mod teardown;
 mod told;
+mod turns;
 mod uninstall;
 mod whole;
 
@@ -71,10 +75,11 @@ impl AddOns {
     /// # Errors
     /// The plugins that come with this program cannot be loaded.
     pub fn new(context: Context) -> anyhow::Result<Self> {
-        let workload = Workload::new(context.metrics.workload_requests());
+        let workload = Workload::new(context.metrics.workload_requests(), context.api_server_ranges.clone());
+        let plugins = ask::Plugins::load(context.metrics.plugin_calls())?;
         let (checks, readings) = (check::Checks::default(), told::Readings::default());
         let (done, found, whole, late) = (Mutex::default(), Memory::default(), whole::Whole::default(), late::Late::default());
-        Ok(Self { context, plugins: ask::Plugins::load()?, workload, checks, readings, done, found, whole, late })
+        Ok(Self { context, plugins, workload, checks, readings, done, found, whole, late })
     }
 
     /// Looks at one ClusterPlugin.

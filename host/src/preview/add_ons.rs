@@ -13,6 +13,7 @@ use serde_json::Value;
 
 use super::of_kind;
 use crate::controller::addon::ask::{Plugins, Verdict, World};
+use crate::metrics::PluginCalls;
 
 /// Facts that plugins have to ask for.
 const ASKED_FOR: [&str; 4] = [SubnetFact::KEY, StorageClassFact::KEY, FileSystemFact::KEY, InstanceTypeFact::KEY];
@@ -28,7 +29,7 @@ pub async fn print(cluster: &Cluster, aws_cluster: &AWSCluster, objects: &[Value
     let named = cluster.spec.control_plane_ref.as_ref().map(|it| it.name.as_str());
     let control_plane = control_planes.iter().find(|it| Some(it.name_any().as_str()) == named);
     let aws_cluster = with_network(aws_cluster, decision);
-    let plugins = Plugins::load()?;
+    let plugins = Plugins::load(PluginCalls::default())?;
     let told = ASKED_FOR.map(|it| (it, FactValue::Unknown("a preview asks no cluster, and AWS for no add-on".into()))).into();
     let world = World { cluster, control_plane, aws_cluster: Some(&aws_cluster), told };
     for wanted in addon::wanted(&plugin.spec) {

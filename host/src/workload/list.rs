@@ -1,105 +1,99 @@
 //! Lists of objects of any kind, by page. What the API server does not serve is an empty list: a cluster without the Gateway API has no
 //! Gateways. It never says what the objects are for.
 
-use kube::api::{Api, DynamicObject, ListParams};
+use kube::api::ListParams;
+use kube::core::Request;
 use plan::addon::ObjectRef;
-use serde_json::{Map, Value};
+use serde_json::Value;
 
-use super::{WorkloadCluster, WorkloadError, answer, refusal};
+use super::answer::{self, Failure};
+use super::budget::Hold;
+use super::parts::{Page, Parts};
+use super::{WorkloadCluster, WorkloadError, discover, refusal, unsendable};
 
-/// Objects of one page.
-const PAGE: u32 = 500;
-/// How many pages are read: a list without an end is no answer.
-const PAGES: usize = 200;
+/// Objects of one page. Where they are so large that a page is more than an answer may be, fewer are asked for.
+const PAGE: u32 = 200;
+/// How many pages are read for lists that are looked at together: what has no end is no answer.
+const PAGES: usize = 1000;
 
 impl WorkloadCluster {
-    /// All objects of a kind, in all namespaces.
-    ///
-    /// # Errors
-    /// The API did not answer: that is not an empty list.
-    pub async fn list(&self, api_version: &str, kind: &str) -> Result<Vec<Value>, WorkloadError> {
-        self.list_only(api_version, kind, &[]).await
+    /// Begins to read lists that are looked at together. It has to be kept for as long as they are: what it holds is room in memory.
+    pub fn lists(&self) -> Lists<'_> {
+        Lists { cluster: self, hold: self.share.hold(), pages: PAGES }
     }
+}
 
-    /// The same with nothing of the objects but these parts, as JSON pointers: of kinds of which a cluster has thousands. No part: all.
+/// Reads lists, one after the other.
+pub struct Lists<'a> {
+    cluster: &'a WorkloadCluster,
+    hold: Hold<'a>,
+    /// How many more pages are read.
+    pages: usize,
+}
+
+impl Lists<'_> {
+    /// All objects of a kind, in all namespaces, with nothing of them but these parts, as JSON pointers.
     ///
     /// # Errors
-    /// The API did not answer, or without end.
-    pub async fn list_only(&self, api_version: &str, kind: &str, parts: &[&str]) -> Result<Vec<Value>, WorkloadError> {
+    /// The API did not answer, or more than there is room for: that is not an empty list.
+    pub async fn all(&mut self, api_version: &str, kind: &str, parts: &[&str]) -> Result<Vec<Value>, WorkloadError> {
         let kind = kind_only(api_version, kind);
-        let api = match self.resource(&kind).await {
+        let path = match self.cluster.resource(&kind).await {
             Err(WorkloadError::UnknownKind { .. }) => return Ok(Vec::new()),
-            other => Api::all_with(self.client.clone(), &other?.0),
+            other => discover::path(&other?.0, None),
         };
-        self.pages(&api, &kind, ListParams::default(), parts).await
+        self.pages(&path, &kind, ListParams::default(), parts).await
     }
 
     /// Objects of a kind in one namespace that carry a label, whatever its value.
-    pub(super) async fn list_in(&self, api_version: &str, kind: &str, namespace: &str, label: &str) -> Result<Vec<Value>, WorkloadError> {
+    pub(super) async fn labelled(
+        &mut self,
+        api_version: &str,
+        kind: &str,
+        namespace: &str,
+        label: &str,
+        parts: &[&str],
+    ) -> Result<Vec<Value>, WorkloadError> {
         let kind = ObjectRef { namespace: Some(namespace.to_owned()), ..kind_only(api_version, kind) };
-        let api = self.api(&kind).await?;
-        self.pages(&api, &kind, ListParams::default().labels(label), &[]).await
+        let path = self.cluster.path(&kind).await?;
+        self.pages(&path, &kind, ListParams::default().labels(label), parts).await
     }
 
     async fn pages(
-        &self,
-        api: &Api<DynamicObject>,
+        &mut self,
+        path: &Request,
         kind: &ObjectRef,
         parameters: ListParams,
         parts: &[&str],
     ) -> Result<Vec<Value>, WorkloadError> {
-        let mut parameters = parameters.limit(PAGE);
-        let mut res = Vec::new();
-        for _ in 0..PAGES {
-            self.requests.count("list");
-            let page = match answer(api.list(&parameters)).await {
+        let parts = Parts::at(parts);
+        let (mut size, mut next, mut res) = (PAGE, String::new(), Vec::new());
+        while let Some(left) = self.pages.checked_sub(1) {
+            self.pages = left;
+            self.cluster.requests.count("list");
+            let mut parameters = parameters.clone().limit(size);
+            parameters.continue_token = Some(next.clone()).filter(|it| !it.is_empty());
+            let request = path.list(&parameters).map_err(unsendable)?;
+            let page: Page = match answer::page(&self.cluster.client, request, &parts, &mut self.hold).await {
                 // The kind was known, and its definition was deleted since.
-                Err(kube::Error::Api(status)) if status.code == 404 => return Ok(Vec::new()),
+                Err(Failure::Refused { code: 404, .. }) => return Ok(Vec::new()),
+                Err(Failure::TooLarge) if size > 1 => {
+                    size = (size / 8).max(1);
+                    continue;
+                }
                 other => other.map_err(|it| refusal(kind, it))?,
             };
-            for mut item in page.items {
-                item.metadata.managed_fields = None;
-                let item = serde_json::to_value(item).map_err(|it| WorkloadError::Unreachable(it.to_string()))?;
-                res.push(if parts.is_empty() { item } else { only(&item, parts) });
+            res.extend(page.items);
+            if page.next.is_empty() {
+                return Ok(res);
             }
-            match page.metadata.continue_ {
-                Some(token) if !token.is_empty() => parameters = parameters.continue_token(&token),
-                _ => return Ok(res),
-            }
+            next = page.next;
         }
-        Err(WorkloadError::Unreachable(format!("it lists more than {} objects of kind {}", PAGES * PAGE as usize, kind.kind)))
+        Err(WorkloadError::Unreachable(format!("it lists more objects of kind {} than are looked at", kind.kind)))
     }
-}
-
-/// The parts of an object at these pointers, of which none goes through a list.
-fn only(object: &Value, parts: &[&str]) -> Value {
-    let mut res = Value::Object(Map::new());
-    for part in parts {
-        let Some(found) = object.pointer(part) else { continue };
-        let mut place = &mut res;
-        for name in part.split('/').skip(1) {
-            place = &mut place[name];
-        }
-        *place = found.clone();
-    }
-    res
 }
 
 /// Names a kind where an object is named otherwise.
 fn kind_only(api_version: &str, kind: &str) -> ObjectRef {
     ObjectRef { api_version: api_version.to_owned(), kind: kind.to_owned(), namespace: None, name: "*".into() }
-}
-
-#[cfg(test)]
-mod tests {
-    use serde_json::json;
-
-    use super::*;
-
-    #[test]
-    fn only_the_parts_that_are_asked_for_are_kept_where_they_were() {
-        let pod = json!({"metadata": {"name": "a", "annotations": {"b": "c"}}, "spec": {"volumes": [{"name": "d"}], "containers": []}});
-        let parts = ["/metadata/name", "/metadata/ownerReferences", "/spec/volumes"];
-        assert_eq!(only(&pod, &parts), json!({"metadata": {"name": "a"}, "spec": {"volumes": [{"name": "d"}]}}));
-    }
 }

@@ -1,7 +1,7 @@
 //! The records of installed add-ons in the workload cluster itself, where they survive the loss of the management cluster: one ConfigMap
 //! for each. It never says what goes into them.
 
-use plan::addon::{Inventory, ObjectRef};
+use plan::addon::{Inventory, ObjectRef, digest};
 use serde_json::{Value, json};
 
 use super::{OWN_MANAGER, WorkloadCluster, WorkloadError};
@@ -9,15 +9,27 @@ use super::{OWN_MANAGER, WorkloadCluster, WorkloadError};
 /// Label of a record; its value is the plugin's name.
 const LABEL: &str = "cluster.kurator.dev/inventory";
 const NAMESPACE: &str = "kube-system";
+/// What of a ConfigMap is read.
+const PARTS: [&str; 2] = ["/metadata/name", "/data/inventory"];
+/// Bytes of a record: several times what a large add-on has.
+const LONGEST: usize = 256 << 10;
+
+/// A record as it is in the cluster, whoever wrote it.
+#[derive(Clone, Debug)]
+pub struct Found {
+    pub inventory: Inventory,
+    /// Of its text.
+    pub digest: String,
+}
 
 impl WorkloadCluster {
     /// What was written down about an add-on when it was installed.
     ///
     /// # Errors
     /// The API did not answer, or somebody wrote something else there.
-    pub async fn inventory(&self, module: &str) -> Result<Option<Inventory>, WorkloadError> {
+    pub async fn inventory(&self, module: &str) -> Result<Option<Found>, WorkloadError> {
         let object = inventory_object(module);
-        let Some(live) = self.get(&object).await? else { return Ok(None) };
+        let Some(live) = self.get_only(&object, &PARTS).await? else { return Ok(None) };
         read(object, &live).map(Some)
     }
 
@@ -25,28 +37,28 @@ impl WorkloadCluster {
     ///
     /// # Errors
     /// The API did not answer.
-    pub async fn inventories(&self) -> Result<(Vec<Inventory>, Vec<WorkloadError>), WorkloadError> {
-        let found = self.list_in("v1", "ConfigMap", NAMESPACE, LABEL).await?;
+    pub async fn inventories(&self) -> Result<(Vec<Found>, Vec<WorkloadError>), WorkloadError> {
+        let mut lists = self.lists();
+        let found = lists.labelled("v1", "ConfigMap", NAMESPACE, LABEL, &PARTS).await?;
         let (mut read_well, mut broken) = (Vec::new(), Vec::new());
         for live in &found {
             let name = live.pointer("/metadata/name").and_then(Value::as_str).unwrap_or_default();
             match read(config_map(name.to_owned()), live) {
                 // Not written by this program, whoever put its label there.
-                Ok(inventory) if inventory_object(&inventory.module).name != name => (),
-                Ok(inventory) => read_well.push(inventory),
+                Ok(found) if inventory_object(&found.inventory.module).name != name => (),
+                Ok(found) => read_well.push(found),
                 Err(error) => broken.push(error),
             }
         }
         Ok((read_well, broken))
     }
 
-    /// Writes down what is being installed.
-    pub async fn write_inventory(&self, inventory: &Inventory) -> Result<(), WorkloadError> {
-        let object = inventory_object(&inventory.module);
-        let text = serde_json::to_string(inventory).map_err(|it| WorkloadError::Unreachable(it.to_string()))?;
+    /// Writes down what is being installed; `text` is an [`Inventory`].
+    pub async fn write_inventory(&self, module: &str, text: &str) -> Result<(), WorkloadError> {
+        let object = inventory_object(module);
         let config_map = json!({
             "apiVersion": object.api_version, "kind": object.kind,
-            "metadata": {"name": object.name, "namespace": object.namespace, "labels": {LABEL: inventory.module}},
+            "metadata": {"name": object.name, "namespace": object.namespace, "labels": {LABEL: module}},
             "data": {"inventory": text},
         });
         self.apply(&config_map, OWN_MANAGER, true).await
@@ -65,14 +77,19 @@ pub fn authority_object(module: &str) -> ObjectRef {
     ObjectRef { kind: "Secret".into(), name: format!("{}-authority", record.name), ..record }
 }
 
-fn read(object: ObjectRef, live: &Value) -> Result<Inventory, WorkloadError> {
+fn read(object: ObjectRef, live: &Value) -> Result<Found, WorkloadError> {
     let text = live.pointer("/data/inventory").and_then(Value::as_str).unwrap_or_default();
-    serde_json::from_str(text).map_err(|it| WorkloadError::Refused {
-        object: Box::new(object),
+    let refused = |why: &str| WorkloadError::Refused {
+        object: Box::new(object.clone()),
         code: 422,
-        message: format!("data.inventory is not an inventory of this program: {it}"),
+        message: format!("data.inventory is not an inventory of this program{why}"),
         fields: vec![],
-    })
+    };
+    if text.len() > LONGEST {
+        return Err(refused(&format!(": it has {} bytes", text.len())));
+    }
+    let inventory = serde_json::from_str(text).map_err(|it| refused(&format!(" (line {}, column {})", it.line(), it.column())))?;
+    Ok(Found { inventory, digest: digest(text) })
 }
 
 fn inventory_object(module: &str) -> ObjectRef {

@@ -1,6 +1,8 @@
 //! What of a workload cluster has load balancers in AWS: Gateways, Ingresses, Services, and what binds Pods to target groups. It is told
 //! from lists of the API server; nothing here reads or deletes anything.
 
+use std::collections::BTreeSet;
+
 use serde_json::Value;
 
 use super::ObjectRef;
@@ -57,18 +59,16 @@ pub fn used_by_ingress_controller(seen: &ExposureSeen) -> Vec<ObjectRef> {
 }
 
 fn gateways(seen: &ExposureSeen) -> impl Iterator<Item = &Value> {
-    let is_class = |name: &str| {
-        let mut all = seen.gateway_classes.iter().filter(|it| text(it, "/spec/controllerName").starts_with(GATEWAY_CONTROLLERS));
-        all.any(|it| text(it, "/metadata/name") == name)
-    };
+    let classes = seen.gateway_classes.iter().filter(|it| text(it, "/spec/controllerName").starts_with(GATEWAY_CONTROLLERS));
+    let classes: BTreeSet<&str> = classes.map(|it| text(it, "/metadata/name")).collect();
+    let is_class = move |name: &str| classes.contains(name);
     seen.gateways.iter().filter(move |it| is_class(text(it, "/spec/gatewayClassName")) || has_finalizer(it, GATEWAY_CONTROLLERS))
 }
 
 fn ingresses(seen: &ExposureSeen) -> impl Iterator<Item = &Value> {
-    let is_class = |name: &str| {
-        let mut all = seen.ingress_classes.iter().filter(|it| text(it, "/spec/controller") == INGRESS_CONTROLLER);
-        all.any(|it| text(it, "/metadata/name") == name)
-    };
+    let classes = seen.ingress_classes.iter().filter(|it| text(it, "/spec/controller") == INGRESS_CONTROLLER);
+    let classes: BTreeSet<&str> = classes.map(|it| text(it, "/metadata/name")).collect();
+    let is_class = move |name: &str| classes.contains(name);
     seen.ingresses.iter().filter(move |it| {
         let annotated = it.pointer("/metadata/annotations").and_then(|it| it.get(CLASS_ANNOTATION)).and_then(Value::as_str);
         is_class(text(it, "/spec/ingressClassName"))

@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use sha2::{Digest, Sha256};
 
+use super::Standing;
 use crate::contract::{AddOnPlan, ApplySpec, Prune, SecurityGroupRuleSpec, Step, StepSpec};
 
 /// One object of the workload cluster, without its content.
@@ -68,6 +69,9 @@ pub struct Inventory {
     pub rules: Vec<SecurityGroupRuleSpec>,
     /// What uninstalls it.
     pub removal: Vec<Step>,
+    /// Whether this program wrote it. No record says so itself.
+    #[serde(skip)]
+    pub standing: Standing,
 }
 
 /// Hex SHA-256 of the plan's steps, and of the bundle of authorities that goes into them: the same plan, the same text.
@@ -92,7 +96,8 @@ pub fn rules(steps: &[Step]) -> Vec<SecurityGroupRuleSpec> {
 
 /// The rules of an earlier plan, which are needed until this one is carried out, and those of this one.
 pub fn merged_rules(installed: Option<&Inventory>, plan: &AddOnPlan) -> Vec<SecurityGroupRuleSpec> {
-    let mut res = installed.map(|it| it.rules.clone()).unwrap_or_default();
+    let proven = installed.filter(|it| it.standing == Standing::Proven);
+    let mut res = proven.map(|it| it.rules.clone()).unwrap_or_default();
     res.extend(rules(&plan.steps));
     let mut unique: Vec<SecurityGroupRuleSpec> = Vec::new();
     for rule in res {
@@ -150,6 +155,7 @@ mod tests {
             objects: super::objects(&plan.steps),
             rules: vec![],
             removal: vec![],
+            standing: Standing::default(),
         }
     }
 

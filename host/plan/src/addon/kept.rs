@@ -3,7 +3,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::{Inventory, slot_of};
+use super::{Inventory, Standing, slot_of};
 use crate::cluster::AddOnRule;
 use crate::{Rule, Source};
 
@@ -39,9 +39,9 @@ pub fn kept_rules(text: Option<&str>) -> Option<Vec<AddOnRule>> {
     Some(kept?.into_iter().map(rule).collect())
 }
 
-/// The rules that installed add-ons need. What is not known here opens nothing, whoever wrote its record.
+/// The rules that installed add-ons need. What is not known here opens nothing, nor does a record that somebody else may have written.
 pub fn rules_of_installed<'a>(installed: impl IntoIterator<Item = &'a Inventory>) -> Vec<AddOnRule> {
-    let known = installed.into_iter().filter(|it| slot_of(&it.module).is_some());
+    let known = installed.into_iter().filter(|it| slot_of(&it.module).is_some() && it.standing == Standing::Proven);
     known.flat_map(|it| it.rules.iter().map(AddOnRule::of)).collect()
 }
 

@@ -105,7 +105,7 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::addon::wanted;
+    use crate::addon::{Standing, wanted};
 
     fn asked(spec: serde_json::Value) -> Vec<Wanted> {
         let mut all = json!({"clusterName": "prod"});
@@ -129,6 +129,7 @@ mod tests {
             objects: vec![],
             rules: vec![],
             removal: vec![],
+            standing: Standing::Proven,
         };
         modules.iter().map(one).collect()
     }

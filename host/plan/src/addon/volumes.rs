@@ -1,7 +1,7 @@
 //! Volumes of the storage drivers: what still uses a driver, and what becomes of volumes when their cluster is deleted. It is told from
 //! lists of the API server; nothing here reads, stops or deletes anything.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use crds::cluster_plugin::Volumes;
 use serde_json::{Value, json};
@@ -50,22 +50,24 @@ pub struct VolumeWork {
 pub fn used_by_storage(module: &str, seen: &StorageSeen) -> Vec<String> {
     let Some(driver) = DRIVERS.iter().find(|it| it.module == module) else { return Vec::new() };
     let volumes: Vec<&Value> = seen.volumes.iter().filter(|it| driver.has(it)).collect();
-    let is_named = |attachment: &Value| {
-        let volume = text(attachment, "/spec/source/persistentVolumeName");
-        volumes.iter().any(|it| text(it, "/metadata/name") == volume)
-    };
+    let names: BTreeSet<&str> = volumes.iter().map(|it| text(it, "/metadata/name")).collect();
+    let is_named = |attachment: &Value| names.contains(text(attachment, "/spec/source/persistentVolumeName"));
     let attachments = seen.attachments.iter().filter(|it| text(it, "/spec/attacher") == driver.name && !is_named(it));
     let attachments = attachments.map(|it| named("storage.k8s.io/v1", "VolumeAttachment", it).to_string());
-    let claims = seen.claims.iter().filter(|it| driver.is_asked(it, &seen.classes)).map(|it| claim(it).to_string());
+    let classes = driver.classes(seen);
+    let claims = seen.claims.iter().filter(|it| driver.is_asked(it, &classes)).map(|it| claim(it).to_string());
     volumes.iter().map(|it| volume_text(it)).chain(attachments).chain(claims).collect()
 }
 
 /// Claims whose volumes are to be deleted with the cluster, and those that would still get one.
 pub fn claims_to_delete(policy: Volumes, seen: &StorageSeen) -> Vec<&Value> {
+    // Whoever administers the cluster says how many there are of each: none is looked for among all others.
+    let going = seen.volumes.iter().filter(|it| is_ours(it) && goes_with_claim(it));
+    let going: BTreeSet<&str> = going.map(|it| text(it, "/metadata/name")).collect();
+    let drivers: Vec<_> = DRIVERS.iter().map(|it| (it, it.classes(seen))).collect();
     let goes = |claim: &Value| {
-        let volume = text(claim, "/spec/volumeName");
-        let bound = seen.volumes.iter().any(|it| text(it, "/metadata/name") == volume && is_ours(it) && goes_with_claim(it));
-        bound || DRIVERS.iter().any(|driver| driver.is_asked(claim, &seen.classes))
+        let bound = going.contains(text(claim, "/spec/volumeName"));
+        bound || drivers.iter().any(|(driver, classes)| driver.is_asked(claim, classes))
     };
     match policy {
         Volumes::Retain => Vec::new(),
@@ -80,14 +82,12 @@ pub fn volumes(policy: Volumes, seen: &StorageSeen) -> VolumeWork {
         return VolumeWork { stay: ours().map(volume_text).collect(), ..VolumeWork::default() };
     }
     let claims = claims_to_delete(policy, seen);
-    let held: BTreeSet<(&str, &str)> = claims.iter().map(|it| (text(it, "/metadata/namespace"), text(it, "/metadata/name"))).collect();
+    let held: BTreeSet<(&str, &str)> = claims.iter().map(|it| place(it)).collect();
     let pods: Vec<&Value> = seen.pods.iter().filter(|it| !has_ended(it) && !is_deleting(it) && uses(it, &held)).collect();
-    let mut stop: Vec<(ObjectRef, Value)> = Vec::new();
-    for found in pods.iter().filter_map(|it| stopped(it, &seen.replica_sets)) {
-        if !stop.contains(&found) {
-            stop.push(found);
-        }
-    }
+    let replica_sets: BTreeMap<(&str, &str), &Value> = seen.replica_sets.iter().map(|it| (place(it), it)).collect();
+    let mut known = BTreeSet::new();
+    let found = pods.iter().filter_map(|it| stopped(it, &replica_sets));
+    let stop: Vec<(ObjectRef, Value)> = found.filter(|(object, _)| known.insert(object.clone())).collect();
     let open_claims = claims.iter().filter(|it| !is_deleting(it)).map(|it| claim(it));
     let (going, stay): (Vec<&Value>, Vec<&Value>) = ours().partition(|it| goes_with_claim(it));
     let unbound = claims.iter().filter(|it| text(it, "/spec/volumeName").is_empty()).map(|it| claim(it).to_string());
@@ -118,15 +118,19 @@ impl Driver {
         provisioner == self.name || self.built_in == Some(provisioner)
     }
 
-    /// Whether a claim without a volume waits for this driver to make one.
-    fn is_asked(&self, claim: &Value, classes: &[Value]) -> bool {
+    /// Names of the classes that it makes volumes of.
+    fn classes<'a>(&self, seen: &'a StorageSeen) -> BTreeSet<&'a str> {
+        let own = seen.classes.iter().filter(|it| self.is(text(it, "/provisioner")));
+        own.map(|it| text(it, "/metadata/name")).collect()
+    }
+
+    /// Whether a claim without a volume waits for this driver, whose classes these are, to make one.
+    fn is_asked(&self, claim: &Value, classes: &BTreeSet<&str>) -> bool {
         if !text(claim, "/spec/volumeName").is_empty() || text(claim, "/status/phase") == "Lost" {
             return false;
         }
-        let class = text(claim, "/spec/storageClassName");
         let annotation = claim.pointer("/metadata/annotations/volume.kubernetes.io~1storage-provisioner").and_then(Value::as_str);
-        annotation.is_some_and(|it| self.is(it))
-            || classes.iter().any(|it| text(it, "/metadata/name") == class && self.is(text(it, "/provisioner")))
+        annotation.is_some_and(|it| self.is(it)) || classes.contains(text(claim, "/spec/storageClassName"))
     }
 }
 
@@ -144,6 +148,10 @@ fn volume_text(volume: &Value) -> String {
     let in_tree = text(volume, "/spec/awsElasticBlockStore/volumeID");
     let id = if in_csi.is_empty() { in_tree.rsplit('/').next().unwrap_or_default() } else { in_csi };
     format!("PersistentVolume {} ({id})", text(volume, "/metadata/name"))
+}
+
+fn place(object: &Value) -> (&str, &str) {
+    (text(object, "/metadata/namespace"), text(object, "/metadata/name"))
 }
 
 fn claim(claim: &Value) -> ObjectRef {
@@ -166,18 +174,19 @@ fn uses(pod: &Value, held: &BTreeSet<(&str, &str)>) -> bool {
 
 /// What would make this Pod again, and the patch that keeps it from doing so. Pods of other owners wait in vain for a claim that is going,
 /// and an unscheduled Pod holds none.
-fn stopped(pod: &Value, replica_sets: &[Value]) -> Option<(ObjectRef, Value)> {
+fn stopped(pod: &Value, replica_sets: &BTreeMap<(&str, &str), &Value>) -> Option<(ObjectRef, Value)> {
+    let group = |it: &ObjectRef| it.api_version.split_once('/').map_or(String::new(), |(group, _)| group.to_owned());
     let owner = controller(pod)?;
-    let above = match owner.kind.as_str() {
-        "ReplicaSet" => {
-            let is_owner = |it: &&Value| named("apps/v1", "ReplicaSet", it).same_object(&owner);
-            replica_sets.iter().find(is_owner).and_then(controller).filter(|it| it.kind == "Deployment")
+    let above = match (group(&owner).as_str(), owner.kind.as_str()) {
+        ("apps", "ReplicaSet") => {
+            let set = replica_sets.get(&(owner.namespace.as_deref().unwrap_or_default(), owner.name.as_str()));
+            set.and_then(|it| controller(it)).filter(|it| it.kind == "Deployment")
         }
         _ => None,
     };
     let owner = above.unwrap_or(owner);
-    let group = owner.api_version.split_once('/').map_or("", |it| it.0);
-    let patch = match (group, owner.kind.as_str()) {
+    let group = group(&owner);
+    let patch = match (group.as_str(), owner.kind.as_str()) {
         ("apps", "StatefulSet" | "Deployment" | "ReplicaSet") | ("", "ReplicationController") => json!({"spec": {"replicas": 0}}),
         ("batch", "Job") => json!({"spec": {"suspend": true}}),
         _ => return None,

@@ -17,24 +17,33 @@ pub(super) async fn apply(cluster: &WorkloadCluster, object: &Value, manner: &Ma
             if live.pointer("/metadata/deletionTimestamp").is_some() {
                 return Err(waiting(&format!("{reference} is being deleted, and is made anew then")));
             }
-            match recreate(object, &live, manner.field_manager, &fields) {
+            let decided = recreate(object, &live, manner.field_manager, &fields);
+            // It may be large, and what follows takes its time.
+            let uid = live.pointer("/metadata/uid").and_then(Value::as_str).map(str::to_owned);
+            drop(live);
+            match decided {
                 Recreate::No => Err(carried(refused)),
                 Recreate::Refused(why) => Err(Carried::Refused(crds::conditions::reason::IMMUTABLE, why)),
-                Recreate::Safe => anew(cluster, object, &reference, &live, manner).await,
+                Recreate::Safe => anew(cluster, object, &reference, uid.as_deref(), manner).await,
             }
         }
         Err(error) => Err(carried(error)),
     }
 }
 
-async fn anew(cluster: &WorkloadCluster, object: &Value, reference: &ObjectRef, live: &Value, manner: &Manner<'_>) -> Result<(), Carried> {
+async fn anew(
+    cluster: &WorkloadCluster,
+    object: &Value,
+    reference: &ObjectRef,
+    uid: Option<&str>,
+    manner: &Manner<'_>,
+) -> Result<(), Carried> {
     // Pods of a workload go with it: those of the old one must not count for the new one.
     let dependents = match reference.kind.as_str() {
         "Deployment" | "DaemonSet" | "Job" => Dependents::First,
         _ => Dependents::Later,
     };
     let being_deleted = || waiting(&format!("{reference} is being deleted, and is made anew then"));
-    let uid = live.pointer("/metadata/uid").and_then(Value::as_str);
     tracing::info!(object = %reference, "cannot be changed in place: deleting it to make it anew");
     match cluster.delete_exactly(reference, uid, dependents).await {
         // It was made anew by somebody else in between: the next look sees what it is now.
@@ -42,7 +51,7 @@ async fn anew(cluster: &WorkloadCluster, object: &Value, reference: &ObjectRef, 
         other => drop(other.map_err(carried)?),
     }
     // Without dependents and finalizers it is gone by now, whatever the answer looked like.
-    match cluster.get(reference).await.map_err(carried)? {
+    match cluster.get_only(reference, &["/metadata/uid"]).await.map_err(carried)? {
         Some(_) => Err(being_deleted()),
         None => cluster.apply(object, manner.field_manager, manner.force).await.map_err(carried),
     }

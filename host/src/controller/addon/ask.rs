@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use crds::AWSCluster;
 use crds::cluster_api::{Cluster, KubeadmControlPlane};
 use kube::ResourceExt;
-use plan::addon::{Inventory, Wanted};
+use plan::addon::{Inventory, Wanted, judge_removal};
 use plan::contract::{
     AddOnPlan, AwsFact, ClusterFact, ControlPlaneEndpoint, Diagnostic, FEATURES, Fact, FactValue, Failure, HostInfo, InstalledFact,
     KUBERNETES_VERSION, Operation, Outcome, Request, Severity,
@@ -16,6 +16,10 @@ use plugin::PluginError;
 use serde_json::json;
 use tokio::sync::OnceCell;
 
+use super::turns::Turns;
+use crate::context::ObjectName;
+use crate::metrics::PluginCalls;
+
 /// Facts that every plugin is told; the others only to those that name them.
 const ALWAYS: [&str; 4] = [ClusterFact::KEY, KUBERNETES_VERSION, AwsFact::KEY, InstalledFact::KEY];
 
@@ -23,6 +27,7 @@ const ALWAYS: [&str; 4] = [ClusterFact::KEY, KUBERNETES_VERSION, AwsFact::KEY, I
 /// this process would otherwise hold in memory.
 pub struct Plugins {
     engine: plugin::Engine,
+    turns: Turns,
     by_name: BTreeMap<&'static str, (&'static [u8], OnceCell<Ready>)>,
 }
 
@@ -66,10 +71,11 @@ pub type Told = BTreeMap<&'static str, FactValue>;
 impl Plugins {
     /// # Errors
     /// This machine cannot run compiled code.
-    pub fn load() -> anyhow::Result<Self> {
-        let engine = plugin::Engine::new(plugin::Limits::default(), None)?;
+    pub fn load(metrics: PluginCalls) -> anyhow::Result<Self> {
+        let limits = plugin::Limits::default();
+        let (engine, turns) = (plugin::Engine::new(limits, None)?, Turns::new(limits.calls, metrics));
         let by_name = plugin::built_in().iter().map(|it| (it.name, (it.bytes, OnceCell::new()))).collect();
-        Ok(Self { engine, by_name })
+        Ok(Self { engine, turns, by_name })
     }
 
     async fn ready(&self, name: &str) -> Option<Result<&Ready, PluginError>> {
@@ -111,7 +117,11 @@ impl Plugins {
         };
         let mut request = request(wanted, world, installed);
         request.facts.retain(|it| ready.facts.contains(&it.key) || ALWAYS.contains(&it.key.as_str()));
-        let verdict = match ready.plugin.plan_async(request).await.map(|it| it.value) {
+        let cluster = ObjectName::new(world.cluster.namespace().unwrap_or_default(), world.cluster.name_any());
+        let turn = self.turns.of(&cluster).await;
+        let asked = ready.plugin.plan_async(request).await;
+        drop(turn);
+        let verdict = match asked.map(|it| it.value) {
             Err(error) => Verdict::Refused(error.reason().to_owned(), format!("plugin {}: {error}", wanted.module)),
             Ok(Err(failure)) => refused(wanted, failure),
             Ok(Ok(Outcome::Complete(plan))) => judged(wanted, plan),
@@ -131,7 +141,9 @@ fn judged(wanted: &Wanted, plan: AddOnPlan) -> Verdict {
     if !errors.is_empty() {
         return Verdict::Refused(crds::conditions::reason::INVALID_CONFIGURATION.into(), text(wanted, &errors));
     }
-    let denials = grant::judge(plan.steps.iter().chain(&plan.removal), &grant::built_in(wanted.module, &wanted.config));
+    let grants = grant::built_in(wanted.module, &wanted.config);
+    let mut denials = grant::judge(&plan.steps, &grants);
+    denials.extend(judge_removal(&plan.removal, &grants));
     match denials.first() {
         None => {
             let warnings = plan.diagnostics.iter().filter(|it| it.severity == Severity::Warning).cloned();

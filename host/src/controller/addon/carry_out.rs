@@ -13,7 +13,10 @@ use super::apply::apply;
 use super::certificate::{Authority, CertificateError};
 use super::check::{self, Findings};
 use super::late::LatePlan;
-use crate::workload::{WorkloadCluster, WorkloadError};
+use crate::workload::{Dependents, WorkloadCluster, WorkloadError};
+
+/// What of an object waits look at.
+const WAITED: [&str; 3] = ["/metadata/generation", "/spec/replicas", "/status"];
 
 /// How far the steps of a plan have come.
 #[derive(Debug, PartialEq)]
@@ -70,6 +73,8 @@ pub struct Manner<'a> {
     pub late: LatePlan<'a>,
     /// After this nothing more is begun: what is done by then is remembered.
     pub until: Instant,
+    /// Nobody vouches for the steps: only what the field manager applied is deleted.
+    pub own_only: bool,
 }
 
 /// Carries out what can be carried out of `steps` now; `done` grows as they are.
@@ -122,7 +127,7 @@ async fn one(cluster: &WorkloadCluster, step: &Step, manner: &Manner<'_>) -> Res
                 namespace: spec.namespace.clone(),
                 name: spec.name.clone(),
             };
-            let live = cluster.get(&object).await.map_err(carried)?;
+            let live = cluster.get_only(&object, &WAITED).await.map_err(carried)?;
             let Err(what) = addon::waited(&spec, live.as_ref()) else {
                 manner.late.came(&step.id);
                 return Ok(());
@@ -134,7 +139,11 @@ async fn one(cluster: &WorkloadCluster, step: &Step, manner: &Manner<'_>) -> Res
         }
         StepSpec::Delete(spec) => {
             let object = ObjectRef { api_version: spec.api_version, kind: spec.kind, namespace: spec.namespace, name: spec.name };
-            match cluster.delete(&object).await.map_err(carried)? {
+            let gone = match manner.own_only {
+                true => delete_own(cluster, &object, manner.field_manager).await,
+                false => cluster.delete(&object).await,
+            };
+            match gone.map_err(carried)? {
                 false if spec.wait => Err(waiting(&format!("{object} is being deleted"))),
                 _ => Ok(()),
             }
@@ -149,6 +158,16 @@ async fn one(cluster: &WorkloadCluster, step: &Step, manner: &Manner<'_>) -> Res
             Some(authority) => authority.certify(cluster, &spec, manner.field_manager, manner.force).await.map_err(uncertified),
             None => Err(waiting("for an authority of certificates")),
         },
+    }
+}
+
+/// Asks for the deletion of an object if this field manager applied it; `true` when it is not there any more, or somebody else's.
+pub(super) async fn delete_own(cluster: &WorkloadCluster, object: &ObjectRef, manager: &str) -> Result<bool, WorkloadError> {
+    let Some(uid) = cluster.managed_by(object, manager).await? else { return Ok(true) };
+    match cluster.delete_exactly(object, Some(&uid), Dependents::Later).await {
+        // Another one has its name by now.
+        Err(WorkloadError::Conflict { .. }) => Ok(true),
+        other => other,
     }
 }
 
@@ -167,7 +186,7 @@ pub(super) fn carried(error: WorkloadError) -> Carried {
             Carried::Refused(crds::conditions::reason::CONFLICT, format!("{error}; remove the field there, or set spec.conflicts to Force"))
         }
         WorkloadError::Refused { code: 403 | 422 | 400, .. } => Carried::Refused("ApplyRefused", error.to_string()),
-        WorkloadError::Kubeconfig(_) | WorkloadError::NotAllowed(_) | WorkloadError::Unreachable(_) => {
+        WorkloadError::Kubeconfig(_) | WorkloadError::NotAllowed(_) | WorkloadError::NotAsked(_) | WorkloadError::Unreachable(_) => {
             Carried::Unreachable(error.to_string())
         }
         WorkloadError::UnknownKind { .. } | WorkloadError::Refused { .. } => waiting(&error.to_string()),

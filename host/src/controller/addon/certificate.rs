@@ -16,6 +16,9 @@ use sha2::{Digest, Sha256};
 use super::now;
 use crate::workload::{WorkloadCluster, WorkloadError, authority_object};
 
+/// Bytes of anything in a Secret that this program wrote, many times over.
+const LONGEST: usize = 64 << 10;
+
 /// Why there is no certificate.
 #[derive(Debug, thiserror::Error)]
 pub enum CertificateError {
@@ -49,8 +52,7 @@ impl Authority {
     /// The cluster's API did not answer or refused, or the Secret is somebody else's.
     pub async fn of(cluster: &WorkloadCluster, module: &str, manager: &str, force: bool) -> Result<Authority, CertificateError> {
         let secret = authority_object(module);
-        let live = cluster.get(&secret).await?;
-        let held = live.as_ref().and_then(Held::read);
+        let (held, ours) = read(cluster, &secret).await?;
         if let Some(held) = &held
             && !authority_must_be_made(Some((&held.record, &digest(&held.certificate))), now())
             && let Ok(key) = KeyPair::from_pem(&held.key)
@@ -68,7 +70,7 @@ impl Authority {
         let bundle = held.map_or_else(|| certificate.clone(), |held| format!("{certificate}{}", held.certificate));
         let digest = digest(&certificate);
         let record = record(AUTHORITY_LIFETIME, Vec::new(), &digest, &digest);
-        cluster.apply(&object(&secret, &certificate, &key, &bundle, &record)?, manager, force || is_ours(live.as_ref())).await?;
+        cluster.apply(&object(&secret, &certificate, &key, &bundle, &record)?, manager, force || ours).await?;
         Ok(Authority { name: common_name(module), key, digest, bundle })
     }
 
@@ -85,8 +87,7 @@ impl Authority {
         force: bool,
     ) -> Result<(), CertificateError> {
         let secret = secret(&spec.namespace, &spec.secret_name);
-        let live = cluster.get(&secret).await?;
-        let held = live.as_ref().and_then(Held::read);
+        let (held, ours) = read(cluster, &secret).await?;
         let seen = held.as_ref().map(|it| (&it.record, digest(&it.certificate)));
         let seen = seen.as_ref().map(|(record, digest)| (*record, digest.as_str()));
         let Some(why) = must_be_made(seen, &spec.dns_names, &self.digest, now()) else { return Ok(()) };
@@ -101,7 +102,7 @@ impl Authority {
         params.use_authority_key_identifier_extension = true;
         let certificate = params.signed_by(&key, &self.issuer())?.pem();
         let record = record(LIFETIME, spec.dns_names.clone(), &digest(&certificate), &self.digest);
-        cluster.apply(&object(&secret, &certificate, &key, &self.bundle, &record)?, manager, force || is_ours(live.as_ref())).await?;
+        cluster.apply(&object(&secret, &certificate, &key, &self.bundle, &record)?, manager, force || ours).await?;
         tracing::info!(secret = %secret, why, "made a certificate");
         Ok(())
     }
@@ -126,8 +127,9 @@ struct Held {
 impl Held {
     /// `None` for anything that this program did not write so.
     fn read(secret: &Value) -> Option<Held> {
-        let annotation = secret["metadata"]["annotations"][CERTIFICATE_ANNOTATION].as_str()?;
-        let text = |key: &str| String::from_utf8(STANDARD.decode(secret["data"][key].as_str()?).ok()?).ok();
+        let annotation = annotation(secret).filter(|it| it.len() <= LONGEST)?;
+        let short = |it: &&str| it.len() <= LONGEST;
+        let text = |key: &str| String::from_utf8(STANDARD.decode(secret["data"][key].as_str().filter(short)?).ok()?).ok();
         Some(Held {
             record: serde_json::from_str(annotation).ok()?,
             certificate: text("tls.crt")?,
@@ -137,9 +139,14 @@ impl Held {
     }
 }
 
-/// Whether this program made the Secret, whoever has changed it since.
-fn is_ours(secret: Option<&Value>) -> bool {
-    secret.is_some_and(|it| it["metadata"]["annotations"][CERTIFICATE_ANNOTATION].is_string())
+/// What a Secret holds, and whether this program made it, whoever has changed it since.
+async fn read(cluster: &WorkloadCluster, secret: &ObjectRef) -> Result<(Option<Held>, bool), WorkloadError> {
+    let live = cluster.get_only(secret, &["/metadata/annotations", "/data"]).await?;
+    Ok((live.as_ref().and_then(Held::read), live.as_ref().is_some_and(|it| annotation(it).is_some())))
+}
+
+fn annotation(secret: &Value) -> Option<&str> {
+    secret["metadata"]["annotations"][CERTIFICATE_ANNOTATION].as_str()
 }
 
 fn secret(namespace: &str, name: &str) -> ObjectRef {

@@ -9,14 +9,13 @@ use crds::AWSCluster;
 use crds::cluster_api::{Cluster, KubeadmControlPlane};
 use crds::cluster_plugin::{ClusterPlugin, Conflicts, PluginPhase};
 use crds::conditions::reason;
-use plan::addon::{self, Api, ClusterState, Inventory, Progress, Wanted};
+use plan::addon::{self, Api, ClusterState, Inventory, Progress, Standing, Wanted};
 use plan::cluster::AddOnRule;
 use plan::contract::{AddOnPlan, Step, StepSpec};
-use plan::grant;
 use tokio::time::Instant;
 
 use super::ask::{Answer, Told, Verdict, World};
-use super::carry_out::{Awaited, Carried, Manner, carried, carry_out, uncertified};
+use super::carry_out::{Awaited, Carried, Manner, carried, carry_out, delete_own, uncertified};
 use super::certificate::Authority;
 use super::check::{self, Findings};
 use super::uninstall::Records;
@@ -24,7 +23,7 @@ use super::{AddOns, BLOCKED, ENOUGH, PATIENT, SETTLED, SOON};
 use crate::context::{ObjectName, RequestedRules};
 use crate::controller::queue::Again;
 use crate::management::{Error, Known};
-use crate::workload::{WorkloadCluster, WorkloadError};
+use crate::workload::WorkloadCluster;
 
 /// How long a version or digest in a status may be.
 const VERSION_CHARACTERS: usize = 128;
@@ -68,7 +67,7 @@ impl AddOns {
         };
         let state = ClusterState { kubeconfig: api != Api::NoKubeconfig, ..initialized };
         let region = aws_cluster.as_ref().map(|it| self.context.aws.region(&it.spec.region));
-        let records = self.records(workload.as_deref(), initialized.initialized).await;
+        let records = self.records(&object, workload.as_deref(), initialized.initialized).await?;
         let workload = workload.filter(|_| records.unknown().is_none());
         let all = records.installable(addon::wanted(&object.spec));
         let mut world = World {
@@ -82,7 +81,8 @@ impl AddOns {
         let mut add_ons = Vec::new();
         for wanted in all {
             let installed = match &records {
-                Records::Known(all) => Ok(all.iter().find(|it| it.module == wanted.module).cloned()),
+                // What somebody else wrote tells nothing of what is installed.
+                Records::Known(all) => Ok(all.iter().find(|it| it.module == wanted.module && it.standing != Standing::Foreign).cloned()),
                 Records::Unknown(why) => Err(why.clone()),
             };
             let known = installed.as_ref().map(Option::as_ref).map_err(String::as_str);
@@ -166,11 +166,12 @@ impl AddOns {
             (None, _, _) => return at(PluginPhase::Pending, reason::WAITING_FOR_CONTROL_PLANE, "waits for the kubeconfig Secret".into()),
         };
         if let Some(kept) = installed.filter(|it| it.complete && it.version != add_on.answer.version) {
-            let message = format!("version {} is installed and stays; this operator brings {}", kept.version, add_on.answer.version);
             // Somebody else may have written to the record, and a status takes no more.
-            let bounded = |text: &str| text.chars().take(VERSION_CHARACTERS).collect();
+            let bounded = |text: &str| text.chars().filter(|it| it.is_ascii_graphic()).take(VERSION_CHARACTERS).collect::<String>();
+            let (kept_version, brought) = (bounded(&kept.version), &add_on.answer.version);
+            let message = format!("version {kept_version} is installed and stays; this operator brings {brought}");
             return Progress {
-                version: bounded(&kept.version),
+                version: kept_version,
                 digest: bounded(&kept.digest),
                 ..at(PluginPhase::Running, reason::UPGRADE_AVAILABLE, message)
             };
@@ -215,8 +216,8 @@ impl AddOns {
         // Whoever is given another bundle is told so.
         let bundle = authority.as_ref().map(Authority::bundle).unwrap_or_default();
         let hash = addon::plan_hash(plan, &bundle);
-        let is_new = installed.is_none_or(|it| it.plan_hash != hash);
-        let was_complete = installed.is_some_and(|it| it.complete && it.plan_hash == hash);
+        let is_new = installed.is_none_or(|it| it.plan_hash != hash || it.standing != Standing::Proven);
+        let was_complete = !is_new && installed.is_some_and(|it| it.complete);
         let mut done = match (is_new, was_complete) {
             // Whatever was done before was not written down, or was undone since: a cluster of this name may be another one.
             (true, _) => BTreeSet::new(),
@@ -234,9 +235,10 @@ impl AddOns {
             objects: merged(installed, plan),
             rules: addon::merged_rules(installed, plan),
             removal: plan.removal.clone(),
+            standing: Standing::Proven,
         };
-        if is_new && let Err(error) = workload.write_inventory(&inventory).await {
-            return carried(error);
+        if is_new && let Err(carried) = self.write_record(&object_name, workload, &inventory).await {
+            return carried;
         }
         let manner = Manner {
             field_manager: &field_manager,
@@ -246,6 +248,7 @@ impl AddOns {
             authority: authority.as_ref(),
             late: self.late.of(&object_name, module),
             until: it.until,
+            own_only: false,
         };
         let mut carried_out = carry_out(workload, &plan.steps, &mut done, &manner).await;
         if was_complete && let Carried::Waiting(Awaited { what, missing: true, .. }) = &carried_out {
@@ -258,26 +261,22 @@ impl AddOns {
             self.whole.found(&object.object_name(), module, plan, &hash);
         }
         if carried_out == Carried::Out && !was_complete {
-            return match self.finish(workload, inventory, plan).await {
+            return match self.finish(&object_name, workload, inventory, plan).await {
                 Ok(()) => Carried::Out,
-                Err(error) => carried(error),
+                Err(carried) => carried,
             };
         }
         carried_out
     }
 
-    /// Deletes what the plan no longer has, and writes down that the rest is there. Somebody else may have written to the record: only
-    /// what the add-on may touch is deleted, or what it applied under a name that the user chose then.
-    async fn finish(&self, workload: &WorkloadCluster, inventory: Inventory, plan: &AddOnPlan) -> Result<(), WorkloadError> {
-        let grants = grant::built_in(&inventory.module, &inventory.config);
+    /// Deletes what the plan no longer has and the add-on applied, and writes down that the rest is there.
+    async fn finish(&self, name: &ObjectName, workload: &WorkloadCluster, inventory: Inventory, plan: &AddOnPlan) -> Result<(), Carried> {
         let manager = field_manager(&inventory.module);
         for object in addon::prune(&inventory, plan) {
-            if grant::is_granted(&object, &grants) || workload.is_managed_by(&object, &manager).await? {
-                workload.delete(&object).await?;
-            }
+            delete_own(workload, &object, &manager).await.map_err(carried)?;
         }
         let (objects, rules) = (addon::objects(&plan.steps), addon::rules(&plan.steps));
-        workload.write_inventory(&Inventory { complete: true, objects, rules, ..inventory }).await
+        self.write_record(name, workload, &Inventory { complete: true, objects, rules, ..inventory }).await
     }
 }
 

@@ -5,17 +5,17 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use crds::cluster_api::{Cluster, KubeadmControlPlane};
-use crds::cluster_plugin::{ClusterPlugin, Conflicts, OnPluginDelete, PluginPhase};
+use crds::cluster_plugin::{ClusterPlugin, OnPluginDelete, PluginPhase};
 use crds::{AWSCluster, conditions::reason, names};
 use kube::ResourceExt;
-use plan::addon::{self, Api, KEPT_RULES_ANNOTATION, Progress, Slot, can_leave, kept_rules_text, slot_of, wanted};
-use plan::grant;
+use plan::addon::{self, Api, Inventory, KEPT_RULES_ANNOTATION, Progress, Slot, can_leave, kept_rules_text, slot_of, wanted};
 use serde_json::json;
 use tokio::time::Instant;
 
-use super::carry_out::{Carried, Manner, carried, carry_out};
+use super::carry_out::{Carried, Manner, carry_out};
 use super::check::Findings;
 use super::install::{cluster_state, field_manager, patience};
+use super::late::LatePlan;
 use super::uninstall::add_on_rules;
 use super::{AddOns, BLOCKED, ENOUGH};
 use crate::context::{ObjectName, RequestedRules};
@@ -23,6 +23,7 @@ use crate::controller::looks::is_ours;
 use crate::controller::queue::Again;
 use crate::management::{Error, Known, Note};
 use crate::workload::WorkloadCluster;
+use crate::workload::address::Endpoint;
 
 impl AddOns {
     /// The ClusterPlugin is deleted and the cluster lives on: storage and ingress leave when nothing uses them, and what the cluster cannot
@@ -32,7 +33,7 @@ impl AddOns {
         let (api, workload) = self.reach(&name).await?;
         let control_plane = self.context.management.of_cluster::<KubeadmControlPlane>(&name).into_iter().next();
         let initialized = api == Api::Answers || cluster_state(&cluster, control_plane.as_deref()).initialized;
-        let records = self.records(workload.as_deref(), initialized).await;
+        let records = self.records(&object, workload.as_deref(), initialized).await?;
         let forced = object.annotations().contains_key(names::FORCE_DELETE_ANNOTATION);
         if forced || object.spec.deletion.on_plugin_delete == OnPluginDelete::Keep {
             let rules = records.rules_of_all().or_else(|| self.context.rules.get(&name));
@@ -113,8 +114,8 @@ impl AddOns {
     pub(super) async fn reach(&self, cluster: &ObjectName) -> Result<(Api, Option<Arc<WorkloadCluster>>), Error> {
         let (api, workload) = self.client(cluster).await?;
         let Some(client) = &workload else { return Ok((api, None)) };
-        match client.version().await {
-            Ok(_) => Ok((api, workload)),
+        match client.answers().await {
+            Ok(()) => Ok((api, workload)),
             Err(error) => Ok((Api::Unreachable(error.to_string()), None)),
         }
     }
@@ -126,43 +127,61 @@ impl AddOns {
         let Some(kubeconfig) = secret.and_then(|it| it.data).and_then(|mut it| it.remove("value")) else {
             return Ok((Api::NoKubeconfig, None));
         };
-        match self.workload.cluster(&cluster.namespace, &cluster.name, &kubeconfig.0).await {
+        match self.workload.cluster(&cluster.namespace, &cluster.name, &kubeconfig.0, self.endpoints(cluster)).await {
             Ok(workload) => Ok((Api::Answers, Some(workload))),
             Err(error) => Ok((Api::Unreachable(error.to_string()), None)),
         }
     }
 
+    /// Where the control plane of a cluster is, as the management cluster has it.
+    fn endpoints(&self, cluster: &ObjectName) -> Vec<Endpoint> {
+        let management = &self.context.management;
+        let of_cluster = management.get::<Cluster>(cluster).map(|it| it.spec.control_plane_endpoint.clone());
+        let of_aws = management.of_cluster::<AWSCluster>(cluster).into_iter().map(|it| it.spec.control_plane_endpoint.clone());
+        let all = of_cluster.into_iter().chain(of_aws).filter(|it| !it.host.is_empty());
+        all.filter_map(|it| Some((it.host, u16::try_from(it.port).ok()?))).collect()
+    }
+
     /// Carries out what was written down at install as the removal of an add-on, then removes its record.
     pub(super) async fn remove(&self, workload: &WorkloadCluster, object: &Known<ClusterPlugin>, module: &str) -> Carried {
-        let inventory = match workload.inventory(module).await {
-            Ok(Some(inventory)) => inventory,
+        let name = object.object_name();
+        let record = match self.record(&name, workload, module).await {
+            Ok(Some(record)) => record,
             Ok(None) => return Carried::Out,
-            Err(error) => return carried(error),
+            Err(carried) => return carried,
         };
-        // Whoever may write to the record is not thereby allowed what this program is.
-        if let Some(denial) = grant::judge(&inventory.removal, &grant::built_in(module, &inventory.config)).first() {
-            let message = format!("the record of {module} in the cluster, step {:?} of its removal: {}", denial.step, denial.message);
-            return Carried::Refused("RecordDenied", message);
-        }
-        let object_name = object.object_name();
-        let manner = Manner {
-            field_manager: &field_manager(module),
-            force: object.spec.conflicts == Conflicts::Force,
-            rules_are_there: true,
-            findings: &Findings::new(),
-            authority: None,
-            late: self.late.of(&object_name, module),
-            until: Instant::now() + ENOUGH,
-        };
-        let mut done = BTreeSet::new();
-        match carry_out(workload, &inventory.removal, &mut done, &manner).await {
-            Carried::Out => match workload.forget_inventory(module).await {
+        match remove(workload, &record, self.late.of(&name, module)).await {
+            Carried::Out => match self.remove_record(&name, workload, module).await {
                 Ok(()) => Carried::Out,
-                Err(error) => carried(error),
+                Err(carried) => carried,
             },
             other => other,
         }
     }
+}
+
+/// Carries out the removal of an add-on as its record has it, as far as that may be believed.
+pub(super) async fn remove(workload: &WorkloadCluster, record: &Inventory, late: LatePlan<'_>) -> Carried {
+    let module = record.module.as_str();
+    let removal = match addon::removal(record) {
+        Ok(removal) => removal,
+        Err(denial) => {
+            let message = format!("the record of {module} in the cluster, step {:?} of its removal: {}", denial.step, denial.message);
+            return Carried::Refused("RecordDenied", message);
+        }
+    };
+    let manner = Manner {
+        field_manager: &field_manager(module),
+        // Nothing is applied.
+        force: false,
+        rules_are_there: true,
+        findings: &Findings::new(),
+        authority: None,
+        late,
+        until: Instant::now() + ENOUGH,
+        own_only: removal.own_only,
+    };
+    carry_out(workload, &removal.steps, &mut BTreeSet::new(), &manner).await
 }
 
 /// The same of every add-on that is asked for or was there when last looked at.

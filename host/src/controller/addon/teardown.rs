@@ -149,15 +149,17 @@ impl AddOns {
 
 /// Reads what is left in the cluster; volumes only when nothing before them is, or when the time is over and they are only reported.
 async fn look_around(workload: &WorkloadCluster, object: &Known<ClusterPlugin>, seen: &mut TeardownSeen) -> Result<(), WorkloadError> {
-    let exposure = seen::exposure(workload).await?;
+    let mut lists = workload.lists();
+    let exposure = seen::exposure(&mut lists).await?;
     seen.load_balanced = addon::load_balanced(&exposure);
     seen.bindings = addon::target_group_bindings(&exposure);
     let (installed, broken) = workload.inventories().await?;
+    let installed: Vec<_> = installed.into_iter().map(|it| it.inventory).collect();
     seen.installed = addon::removed_with_cluster(&installed);
     seen.unreadable = broken.first().map(|it| format!("{it}; what it recorded was not removed"));
     if seen.is_late() || (seen.load_balanced.is_empty() && seen.bindings.is_empty()) {
         let policy = object.spec.deletion.volumes;
-        seen.volumes = addon::volumes(policy, &seen::volumes(workload, policy).await?);
+        seen.volumes = addon::volumes(policy, &seen::volumes(&mut lists, policy).await?);
     }
     Ok(())
 }

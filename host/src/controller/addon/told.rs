@@ -26,6 +26,9 @@ const DEPLOYMENT_LABEL: &str = "cluster.x-k8s.io/deployment-name";
 /// Of how many Nodes of a cluster is asked how many Pods they take.
 const NODES: usize = 16;
 
+/// What of a StorageClass plugins are told.
+const CLASS: [&str; 4] =
+    ["/metadata/name", "/metadata/annotations/storageclass.kubernetes.io~1is-default-class", "/provisioner", "/parameters"];
 /// How long storage classes are remembered: whoever waits for a driver looks more often.
 const CLASSES: Duration = Duration::from_secs(10);
 
@@ -103,7 +106,7 @@ impl AddOns {
     async fn storage_classes(&self, world: &World<'_>, workload: Option<&WorkloadCluster>) -> FactValue {
         let Some(workload) = workload else { return FactValue::Unknown("the API server of the cluster was not asked".into()) };
         let ask = async {
-            match workload.list("storage.k8s.io/v1", "StorageClass").await {
+            match workload.lists().all("storage.k8s.io/v1", "StorageClass", &CLASS).await {
                 Ok(classes) => addon::storage_classes_fact(&classes),
                 Err(error) => FactValue::Unknown(error.to_string()),
             }
@@ -136,7 +139,8 @@ impl AddOns {
         for ((instance_type, _), node) in self.nodes(cluster).into_iter().take(NODES) {
             let question = format!("{cluster} {node}");
             let object = ObjectRef { api_version: "v1".into(), kind: "Node".into(), namespace: None, name: node };
-            let ask = async { workload.get(&object).await.ok().flatten().as_ref().and_then(addon::max_pods) };
+            let ask =
+                async { workload.get_only(&object, &["/status/allocatable/pods"]).await.ok().flatten().as_ref().and_then(addon::max_pods) };
             let (pods, _) = self.readings.max_pods.answer(question, Option::is_some, ask).await;
             let most = res.entry(instance_type).or_default();
             *most = pods.unwrap_or_default().max(*most);

@@ -6,7 +6,7 @@ use std::collections::BTreeSet;
 use crds::cluster_plugin::{ClusterPlugin, PluginPhase, PluginStatus};
 use crds::conditions::reason;
 use plan::addon::{
-    Inventory, Leftover, Progress, Slot, Wanted, can_leave, in_the_way, leftover, leftovers, rules_of_installed, slot_of,
+    Inventory, Leftover, Progress, Slot, Standing, Wanted, can_leave, in_the_way, leftover, leftovers, rules_of_installed, slot_of,
     used_by_ingress_controller, used_by_storage,
 };
 use plan::cluster::AddOnRule;
@@ -14,8 +14,8 @@ use plan::cluster::AddOnRule;
 use super::carry_out::Carried;
 use super::{AddOns, seen};
 use crate::context::RequestedRules;
-use crate::management::Known;
-use crate::workload::{WorkloadCluster, WorkloadError};
+use crate::management::{Error, Known};
+use crate::workload::{Lists, WorkloadCluster, WorkloadError};
 
 /// What the records in a workload cluster say is installed there.
 pub(super) enum Records {
@@ -63,18 +63,24 @@ impl Records {
 
 impl AddOns {
     /// Reads what is installed. Before a control plane is `initialized`, nothing can be.
-    pub(super) async fn records(&self, workload: Option<&WorkloadCluster>, initialized: bool) -> Records {
-        match workload {
-            _ if !initialized => Records::Known(Vec::new()),
-            None => Records::Unknown("the API server of the cluster does not answer".into()),
-            Some(workload) => match workload.inventories().await {
-                Ok((all, broken)) => match broken.first() {
-                    None => Records::Known(all),
-                    Some(error) => Records::Unknown(error.to_string()),
-                },
-                Err(error) => Records::Unknown(format!("for the API server: {error}")),
-            },
-        }
+    pub(super) async fn records(
+        &self,
+        object: &Known<ClusterPlugin>,
+        workload: Option<&WorkloadCluster>,
+        initialized: bool,
+    ) -> Result<Records, Error> {
+        let workload = match workload {
+            _ if !initialized => return Ok(Records::Known(Vec::new())),
+            None => return Ok(Records::Unknown("the API server of the cluster does not answer".into())),
+            Some(workload) => workload,
+        };
+        Ok(match workload.inventories().await {
+            Ok((all, broken)) => {
+                let all = self.judged(&object.object_name(), all).await?;
+                broken.first().map_or(Records::Known(all), |it| Records::Unknown(it.to_string()))
+            }
+            Err(error) => Records::Unknown(format!("for the API server: {error}")),
+        })
     }
 
     /// Goes on removing what is installed and not `wanted`, or everything when the ClusterPlugin is being deleted (`None`), and says how each
@@ -119,11 +125,12 @@ impl AddOns {
     }
 
     async fn take_out(&self, object: &Known<ClusterPlugin>, workload: &WorkloadCluster, inventory: &Inventory) -> Carried {
-        // From here on it is not whole: should it be asked for again, all of it is applied again.
-        if inventory.complete {
+        // From here on it is not whole: should it be asked for again, all of it is applied again. A record that somebody else may have written
+        // counts for nothing then.
+        if inventory.complete && inventory.standing == Standing::Proven {
             let begun = Inventory { complete: false, plan_hash: String::new(), ..inventory.clone() };
-            if let Err(error) = workload.write_inventory(&begun).await {
-                return super::carry_out::carried(error);
+            if let Err(carried) = self.write_record(&object.object_name(), workload, &begun).await {
+                return carried;
             }
             tracing::info!(cluster_plugin = %object.object_name(), module = inventory.module, "uninstalling");
         }
@@ -134,25 +141,27 @@ impl AddOns {
 
 /// What uses add-ons that may leave, asked at most once for each slot.
 #[derive(Default)]
-struct Users {
+struct Users<'a> {
     storage: Option<plan::addon::StorageSeen>,
     exposure: Option<plan::addon::ExposureSeen>,
+    lists: Option<Lists<'a>>,
 }
 
-impl Users {
-    async fn of(&mut self, workload: &WorkloadCluster, slot: Slot, module: &str) -> Result<Vec<String>, WorkloadError> {
+impl<'a> Users<'a> {
+    async fn of(&mut self, workload: &'a WorkloadCluster, slot: Slot, module: &str) -> Result<Vec<String>, WorkloadError> {
+        let lists = self.lists.get_or_insert_with(|| workload.lists());
         match slot {
             Slot::Storage => {
                 let seen = match self.storage.take() {
                     Some(seen) => seen,
-                    None => seen::storage(workload).await?,
+                    None => seen::storage(lists).await?,
                 };
                 Ok(used_by_storage(module, self.storage.insert(seen)))
             }
             Slot::Ingress => {
                 let seen = match self.exposure.take() {
                     Some(seen) => seen,
-                    None => seen::exposure(workload).await?,
+                    None => seen::exposure(lists).await?,
                 };
                 Ok(used_by_ingress_controller(self.exposure.insert(seen)).iter().map(ToString::to_string).collect())
             }
@@ -218,7 +227,7 @@ mod tests {
         let rule = json!({"group": "node", "protocol": "tcp", "fromPort": port, "toPort": port, "peer": "node", "description": module});
         let record = json!({"module": module, "version": "1", "digest": "", "config": {}, "planHash": "", "complete": true, "objects": [],
             "rules": [rule], "removal": []});
-        serde_json::from_value(record).expect("a record")
+        Inventory { standing: Standing::Proven, ..serde_json::from_value(record).expect("a record") }
     }
 
     fn ports(rules: Option<RequestedRules>) -> Option<Vec<i32>> {
@@ -235,6 +244,14 @@ mod tests {
         assert_eq!(ports(records.rules(Some(RequestedRules::new()), None)), Some(vec![179, 9443]));
         assert_eq!(ports(records.rules(asked(5473), asked(1))), Some(vec![179, 5473, 9443]));
         assert_eq!(records.rules(None, asked(1)), None);
+    }
+
+    #[test]
+    fn a_record_that_somebody_else_may_have_written_opens_nothing() {
+        for standing in [Standing::Unknown, Standing::Foreign] {
+            let records = Records::Known(vec![Inventory { standing, ..installed("calico", 1) }]);
+            assert_eq!(ports(records.rules(asked(179), None)), Some(vec![179]));
+        }
     }
 
     #[test]

@@ -1,0 +1,54 @@
+//! What a workload cluster says in words, as it may be shown to people: whoever administers it chooses them. It decides nothing.
+
+/// Bytes of a text that are shown.
+const LONGEST: usize = 1024;
+/// Fields that the API server names as wrong, and bytes of each.
+const FIELDS: usize = 64;
+const LONGEST_FIELD: usize = 256;
+
+/// A text in one line and in quotes, so that nobody takes it for the operator's own.
+pub(super) fn quoted(text: &str) -> String {
+    format!("\"{}\"", plain(text).replace('"', "'"))
+}
+
+/// A text in one line, of what the operator itself found out and others may have put words into.
+pub(super) fn plain(text: &str) -> String {
+    let shown = &text[..text.floor_char_boundary(LONGEST)];
+    // What is invisible, or turns the direction of writing, is escaped.
+    let line: String = shown.split_whitespace().collect::<Vec<_>>().join(" ").chars().map(visible).collect();
+    if shown.len() < text.len() { format!("{line}...") } else { line }
+}
+
+/// Paths of fields. One that looks like none stays one that nobody knows.
+pub(super) fn fields(all: impl Iterator<Item = String>) -> Vec<String> {
+    let is_path = |it: &String| it.len() <= LONGEST_FIELD && it.bytes().all(|it| it.is_ascii_graphic());
+    all.take(FIELDS).map(|it| if is_path(&it) { it } else { "?".to_owned() }).collect()
+}
+
+fn visible(character: char) -> char {
+    match character.escape_debug().count() {
+        1 => character,
+        _ if matches!(character, '"' | '\'' | '\\') => character,
+        _ => '?',
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_a_cluster_says_is_one_line_in_quotes_and_not_long() {
+        assert_eq!(quoted("conflict with \"kubectl\":\n\t- .spec"), "\"conflict with 'kubectl': - .spec\"");
+        assert_eq!(quoted("\u{202e}evil\u{7}\u{1b}[31m"), "\"?evil??[31m\"");
+        let long = quoted(&"ä".repeat(100_000));
+        assert!(long.len() <= LONGEST + 5 && long.ends_with("...\""), "{}", long.len());
+    }
+
+    #[test]
+    fn fields_are_few_and_look_like_paths() {
+        let all = ["spec.selector", "a b", "x\ny", &"z".repeat(1000)].map(str::to_owned);
+        assert_eq!(fields(all.into_iter()), ["spec.selector", "?", "?", "?"]);
+        assert_eq!(fields(std::iter::repeat_n("a".to_owned(), 1000)).len(), FIELDS);
+    }
+}
