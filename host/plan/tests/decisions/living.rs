@@ -6,7 +6,7 @@ use std::collections::BTreeSet;
 use crate::world::driver::Fleet;
 use crate::world::{Faults, World};
 use crds::conditions::READY;
-use crds::conditions::cluster::SUBNETS_READY;
+use crds::conditions::cluster::{LOAD_BALANCER_READY, SUBNETS_READY};
 use plan::{Kind, Resource, State, Subnet};
 use serde_json::{Value, json};
 
@@ -234,6 +234,36 @@ fn what_cannot_be_carried_out_is_held_and_said() {
         assert_eq!(lost, Vec::<&String>::new(), "{edit}");
         let (_, message) = said(&fleet, &mut world, condition);
         assert!(message.contains(expected), "{edit}: {message}");
+    }
+}
+
+/// Ports at which anybody outside reaches the load balancer's group, and those that it listens at.
+fn ports(world: &World) -> (BTreeSet<i32>, BTreeSet<u16>) {
+    let group = world.truth.security_groups.iter().find(|it| it.group_name == "prod-apiserver-lb").expect("the group");
+    let listeners = world.truth.load_balancers[0].listeners.iter().map(|it| it.port).collect();
+    (group.rules.iter().map(|it| it.from_port).collect(), listeners)
+}
+
+#[test]
+fn the_api_stays_at_the_port_that_everybody_knows() {
+    for kind in ["classic", "nlb"] {
+        let mut world = World::new(7, Faults::default());
+        let mut fleet = Fleet::new("prod", json!({"controlPlaneLoadBalancer": {"loadBalancerType": kind}}));
+        fleet.settle(&mut world);
+        fleet.cluster.spec.cluster_network.api_server_port = Some(443);
+        look(&mut fleet, &mut world, 10);
+        assert_eq!(ports(&world), (BTreeSet::from([6443]), BTreeSet::from([6443])), "{kind}");
+        for condition in [LOAD_BALANCER_READY, READY] {
+            let message = "Cluster spec.clusterNetwork.apiServerPort is 443, and the API is reached at 6443: it stays there; set it back";
+            assert_eq!(said(&fleet, &mut world, condition), ("True".to_owned(), message.to_owned()), "{kind}");
+        }
+        // While reads do not show the load balancer, nothing is concluded.
+        let shown = world.truth.load_balancers.clone();
+        world.truth.load_balancers.clear();
+        let decision = fleet.decide(&mut world);
+        let rules = &decision.desired[&plan::SecurityGroupRules::key("apiserver-lb")].is;
+        assert!(matches!(rules, Resource::SecurityGroupRules(it) if it.keep_unknown), "{kind}: {rules:?}");
+        world.truth.load_balancers = shown;
     }
 }
 
