@@ -228,6 +228,11 @@ pub fn controller_identity(spec: &mut Spec<'_>) {
 /// Rules of ClusterPlugin.
 pub fn cluster_plugin(spec: &mut Spec<'_>) {
     spec.rule("clusterName", "self == oldSelf", "cannot be changed");
+    spec.rule(
+        "ingress.awsLoadBalancerController.ingressClass.name",
+        "self == oldSelf",
+        "cannot be changed: Ingresses name the class; take ingress out first, which waits until nothing uses it",
+    );
     spec.rule("deletion.timeout", DURATION, "must be a duration, such as 15m or 1h30m");
     spec.rule("cloudProvider", "has(self.aws) != has(self.none)", "needs exactly one of aws, none");
     spec.rule(

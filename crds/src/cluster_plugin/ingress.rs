@@ -96,7 +96,7 @@ pub enum TargetType {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ControllerIngressClass {
-    /// Name of the class and of its IngressClassParams.
+    /// Name of the class and of its IngressClassParams. It cannot be changed, for Ingresses name it.
     #[serde(default = "alb")]
     #[schemars(length(min = 1, max = 63), regex(pattern = r"^[a-z0-9]([-a-z0-9]*[a-z0-9])?$"))]
     pub name: String,

@@ -203,7 +203,8 @@ pub fn decide(input: &Input<'_>) -> Decision {
             plan.waiting.extend(unlisted.iter().map(|it| (it.clone(), "reading what is in it".to_owned())));
         }
     }
-    Decision { interest, plan, record, observed, desired, held: layout.held, unlisted, invalid: None, finished: false }
+    let held = layout.held.into_iter().chain(load_balancer::held(input, &observed)).collect();
+    Decision { interest, plan, record, observed, desired, held, unlisted, invalid: None, finished: false }
 }
 
 /// Of a load balancer of somebody else's that the user named in the spec, the field is said.

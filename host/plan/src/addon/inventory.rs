@@ -74,6 +74,23 @@ pub struct Inventory {
     pub standing: Standing,
 }
 
+/// How much of a version is shown.
+const VERSION_CHARACTERS: usize = 64;
+
+impl Inventory {
+    /// What is said of it when all of it is there and the plugin is of another version by now: nothing of it is changed, settings neither.
+    pub fn outlasts(&self, version: &str) -> Option<String> {
+        let message = || {
+            // Whoever can write to the cluster can write this.
+            let kept: String = self.version.chars().filter(char::is_ascii_graphic).take(VERSION_CHARACTERS).collect();
+            format!(
+                "version {kept} is installed and stays as it is: settings that were changed since are not carried out; this operator brings {version}"
+            )
+        };
+        (self.complete && self.version != version).then(message)
+    }
+}
+
 /// Hex SHA-256 of the plan's steps, and of the bundle of authorities that goes into them: the same plan, the same text.
 pub fn plan_hash(plan: &AddOnPlan, bundle: &str) -> String {
     let text = serde_json::to_string(&plan.steps).unwrap_or_default();
@@ -177,6 +194,17 @@ mod tests {
         let mut stored = serde_json::to_value(installed(&[])).unwrap();
         stored.as_object_mut().unwrap().remove("rules");
         assert_eq!(serde_json::from_value::<Inventory>(stored).unwrap(), installed(&[]));
+    }
+
+    #[test]
+    fn what_another_version_installed_stays_and_says_that_its_settings_do_too() {
+        let it = installed(&[]);
+        assert_eq!(it.outlasts("3.32.1"), None);
+        assert_eq!(Inventory { complete: false, ..it.clone() }.outlasts("3.33.0"), None);
+        expect_test::expect![
+            "version 3.32.1 is installed and stays as it is: settings that were changed since are not carried out; this operator brings 3.33.0"
+        ]
+        .assert_eq(&it.outlasts("3.33.0").unwrap_or_default());
     }
 
     #[test]

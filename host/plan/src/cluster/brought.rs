@@ -54,9 +54,9 @@ pub(super) fn subnets(specs: &[SubnetSpec], vpc_id: &str, snapshot: &Snapshot) -
         if kept_for_pods(&spec.tags) || found.is_some_and(|it| kept_for_pods(&it.tags)) {
             continue;
         }
-        let zone = Some(spec.availability_zone.clone()).filter(|it| !it.is_empty()).or_else(|| found.map(|it| it.zone.clone()));
+        let zone = found.map_or_else(|| spec.availability_zone.clone(), |it| it.zone.clone());
         let public = found.map_or(spec.is_public, |it| is_public(snapshot, it));
-        let (zone, for_pods, unlisted) = (zone.unwrap_or_default(), false, false);
+        let (for_pods, unlisted) = (false, false);
         res.push(SubnetRole { name: id.clone(), id: Some(id), cidr: None, zone, public, for_pods, unlisted });
     }
     let missing = match specs.is_empty() {

@@ -3,9 +3,8 @@
 use std::collections::BTreeSet;
 
 use crds::AWSCluster;
-use crds::cluster_api::Cluster;
 
-use super::{AddOnRule, Input, Layout, egress, name, tag};
+use super::{AddOnRule, Input, Layout, egress, load_balancer, name, tag};
 use crate::see::{API_SERVER, MAIN};
 use crate::{Desired, Invalid, LoadBalancer, Observed, Owner, Resource, Subnet, Tags, Vpc, Want};
 
@@ -17,7 +16,8 @@ pub fn desired(input: &Input<'_>, layout: &Layout, id: &str, observed: &Observed
     let mut builder = Builder {
         cluster: name::cluster_name(input.cluster),
         id: id.to_owned(),
-        input_cluster: input.cluster,
+        port: load_balancer::port(input, observed),
+        knows_port: load_balancer::is_port_known(input, observed),
         aws_cluster: input.aws_cluster,
         layout,
         rules: input.rules,
@@ -39,7 +39,10 @@ pub fn desired(input: &Input<'_>, layout: &Layout, id: &str, observed: &Observed
 pub(super) struct Builder<'a> {
     pub cluster: String,
     pub id: String,
-    pub input_cluster: &'a Cluster,
+    /// At which the API is reached.
+    pub port: i32,
+    /// Otherwise nothing is revoked of what lets it be reached.
+    pub knows_port: bool,
     pub aws_cluster: &'a AWSCluster,
     pub layout: &'a Layout,
     pub rules: Option<&'a [AddOnRule]>,

@@ -8,7 +8,7 @@ use crds::load_balancer::{LoadBalancerScheme, LoadBalancerType};
 use ipnet::IpNet;
 
 use super::desired::Builder;
-use super::{Decision, Input, egress, name, tag};
+use super::{Decision, Input, egress, load_balancer, name, tag};
 use crate::see::{GROUP_ROLES, MAIN};
 use crate::{Kind, Resource, Rule, SecurityGroup, SecurityGroupRules, Source, Vpc};
 
@@ -35,7 +35,7 @@ impl Decision {
         let Resource::SecurityGroupRules(wanted) = &self.desired.get(&SecurityGroupRules::key(API_GROUP))?.is else { return None };
         let Resource::Vpc(vpc) = &self.observed.get(&Vpc::key(MAIN))?.is else { return None };
         let vpc: IpNet = vpc.cidr.parse().ok()?;
-        let port = name::api_server_port(input.cluster);
+        let port = load_balancer::port(input, &self.observed);
         let is_open = wanted.rules.iter().any(|it| is_of_api(it, port) && has_range(&it.source, &vpc));
         (!is_open).then_some(NODES_FROM_ELSEWHERE)
     }
@@ -62,7 +62,8 @@ impl Builder<'_> {
             let description = format!("Kubernetes cluster {}: {role}", self.cluster);
             self.add(SecurityGroup { name: role.into(), vpc: MAIN.into(), group_name, description }, tags);
             // The cloud provider and load balancer controllers add rules to `lb`, and remove them.
-            let keep_unknown = role == "lb" || self.rules.is_none() || !self.knows_nat_addresses;
+            let unknown_port = role == API_GROUP && !self.knows_port;
+            let keep_unknown = role == "lb" || self.rules.is_none() || !self.knows_nat_addresses || unknown_port;
             let rules = self.group_rules(role);
             self.add(SecurityGroupRules { name: role.into(), rules, keep_unknown }, Default::default());
         }
@@ -132,7 +133,7 @@ impl Builder<'_> {
         if spec.load_balancer_type == LoadBalancerType::Disabled {
             return Vec::new();
         }
-        let port = name::api_server_port(self.input_cluster);
+        let port = self.port;
         let api = |range: String| tcp(port, port, Source::Cidr(range), "Kubernetes API");
         if spec.ingress_rules.is_empty() {
             return vec![api(ANYWHERE.into())];

@@ -5,9 +5,33 @@ use std::collections::BTreeSet;
 use crds::load_balancer::{HealthCheckProtocol, LoadBalancerScheme};
 
 use super::desired::Builder;
-use super::{layout, name};
+use super::{Input, layout, name};
 use crate::see::{API_SERVER, MAIN, SubnetRole};
-use crate::{HealthCheck, Invalid, Listener, LoadBalancer, LoadBalancerAttributes, LoadBalancerKind};
+use crate::{HealthCheck, Invalid, Kind, Listener, LoadBalancer, LoadBalancerAttributes, LoadBalancerKind, Observed, Owner};
+
+/// The port at which the API is reached: that of the endpoint, where it was taken from the load balancer, whatever the Cluster says since.
+/// Kubeconfigs and nodes know no other.
+pub(super) fn port(input: &Input<'_>, observed: &Observed) -> i32 {
+    let asked = name::api_server_port(input.cluster);
+    let seen = observed.get(&LoadBalancer::key(API_SERVER)).filter(|it| it.owner == Owner::Mine);
+    let found = seen.and_then(|seen| input.snapshot.load_balancers.iter().find(|it| it.id == seen.id));
+    let endpoint = input.record.endpoint.as_ref().filter(|(host, _)| found.is_some_and(|it| it.dns_name == *host));
+    endpoint.map_or(asked, |(_, port)| *port)
+}
+
+/// Whether that port is known: the load balancer may only not be shown just now.
+pub(super) fn is_port_known(input: &Input<'_>, observed: &Observed) -> bool {
+    let has_balancer = layout::load_balancer_kind(input.aws_cluster).is_some();
+    !has_balancer || input.record.endpoint.is_none() || observed.contains_key(&LoadBalancer::key(API_SERVER))
+}
+
+/// Why the API is not reached at the port that the Cluster names.
+pub(super) fn held(input: &Input<'_>, observed: &Observed) -> Option<(Kind, String)> {
+    let (asked, port) = (name::api_server_port(input.cluster), port(input, observed));
+    let message =
+        || format!("Cluster spec.clusterNetwork.apiServerPort is {asked}, and the API is reached at {port}: it stays there; set it back");
+    (asked != port).then(|| (Kind::LoadBalancer, message()))
+}
 
 impl Builder<'_> {
     pub(super) fn load_balancer(&mut self) -> Result<(), Invalid> {
@@ -18,9 +42,8 @@ impl Builder<'_> {
             return Err(Invalid::new(field, "alb is not supported by cluster-operator: it does not forward TCP; use nlb or classic"));
         }
         let internal = spec.scheme == LoadBalancerScheme::Internal;
-        let port = name::api_server_port(self.input_cluster);
-        let port =
-            u16::try_from(port).map_err(|_| Invalid::new("Cluster spec.clusterNetwork.apiServerPort", format!("{port} is no port")))?;
+        let port = u16::try_from(self.port)
+            .map_err(|_| Invalid::new("Cluster spec.clusterNetwork.apiServerPort", format!("{} is no port", self.port)))?;
         let listener = Listener { port, target_port: name::API_SERVER_PORT, health_check: health_check(spec.health_check_protocol, kind)? };
         let aws_name = name::load_balancer(&self.cluster, self.aws_cluster, kind);
         let tags = self.tags(API_SERVER, &aws_name);

@@ -129,6 +129,19 @@ fn what_is_found_counts_more_than_what_the_spec_says() {
 }
 
 #[test]
+fn a_machine_is_put_where_its_zone_is_and_not_where_the_spec_says_that_it_is() {
+    let mut world = users_vpc(None);
+    let mut fleet = brought(all(), "internet-facing");
+    fleet.settle(&mut world);
+    let edited = json!([{"id": OUT}, {"id": IN, "availabilityZone": "us-east-1b"}, {"id": OTHER, "availabilityZone": "us-east-1a"}]);
+    fleet.aws_cluster.spec.network.subnets = serde_json::from_value(edited).expect("subnets");
+    fleet.add_machine("worker-0", false, json!({}));
+    fleet.machines.get_mut("worker-0").expect("a machine").0.spec.failure_domain = Some("us-east-1b".into());
+    fleet.settle(&mut world);
+    assert_eq!(subnet_of(&world, "worker-0"), OTHER);
+}
+
+#[test]
 fn an_internal_load_balancer_takes_public_subnets_where_there_are_no_others() {
     let mut world = users_vpc(Some("igw-user"));
     brought(json!([{"id": OUT}, {"id": OTHER}]), "internal").settle(&mut world);

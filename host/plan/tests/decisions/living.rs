@@ -6,7 +6,7 @@ use std::collections::BTreeSet;
 use crate::world::driver::Fleet;
 use crate::world::{Faults, World};
 use crds::conditions::READY;
-use crds::conditions::cluster::SUBNETS_READY;
+use crds::conditions::cluster::{LOAD_BALANCER_READY, SUBNETS_READY};
 use plan::{Kind, Resource, State, Subnet};
 use serde_json::{Value, json};
 
@@ -133,6 +133,33 @@ fn listing_a_new_zone_alone_leaves_the_old_ones_their_way_out() {
     assert!(!world.truth.subnets.iter().any(|it| it.zone == "us-east-1b"), "nothing was in it: {:#?}", world.inventory());
 }
 
+/// `{id: a, isPublic: true}` as JSON.
+fn element(line: &str) -> Value {
+    let fields = line.trim().trim_start_matches("- {").trim_end_matches('}').split(", ");
+    let value = |text: &str| if text == "true" { json!(true) } else { json!(text) };
+    fields.map(|it| it.split_once(": ").expect("a field")).map(|(name, text)| (name.to_owned(), value(text))).collect()
+}
+
+#[test]
+fn the_example_in_the_docs_adds_a_zone_to_a_network_that_was_not_listed() {
+    let text = include_str!("../../../../docs/changing-a-cluster.md");
+    let example = text.lines().skip_while(|it| it.trim() != "subnets:").take_while(|it| !it.is_empty());
+    let subnets: Vec<Value> = example.filter(|it| it.trim().starts_with("- {")).map(element).collect();
+    assert_eq!(subnets.len(), 6);
+    let mut world = World::new(7, Faults::default());
+    let mut fleet = Fleet::new("prod", json!({"network": {"vpc": {"availabilityZoneUsageLimit": 2}}}));
+    fleet.settle(&mut world);
+    let before: BTreeSet<String> = world.truth.subnets.iter().map(|it| it.id.clone()).collect();
+    world.log.clear();
+    set_subnets(&mut fleet, &subnets);
+    look(&mut fleet, &mut world, 30);
+    assert!(!calls(&world).iter().any(|it| it.starts_with("delete")), "{:#?}", calls(&world));
+    let made: BTreeSet<String> = world.truth.subnets.iter().filter(|it| !before.contains(&it.id)).map(|it| it.cidr.clone()).collect();
+    assert_eq!(made, BTreeSet::from(["10.0.192.0/20".to_owned(), "10.0.224.0/19".to_owned()]));
+    assert_eq!((world.counts()["subnet"], world.counts()["nat-gateway"], world.truth.load_balancers[0].subnets.len()), (6, 3, 3));
+    assert_eq!(said(&fleet, &mut world, READY), ("True".to_owned(), String::new()));
+}
+
 #[test]
 fn a_subnet_is_the_same_wherever_it_is_listed() {
     let second = json!({"id": "private-0-2", "cidrBlock": "10.0.30.0/24", "availabilityZone": ZONES[0]});
@@ -207,6 +234,36 @@ fn what_cannot_be_carried_out_is_held_and_said() {
         assert_eq!(lost, Vec::<&String>::new(), "{edit}");
         let (_, message) = said(&fleet, &mut world, condition);
         assert!(message.contains(expected), "{edit}: {message}");
+    }
+}
+
+/// Ports at which anybody outside reaches the load balancer's group, and those that it listens at.
+fn ports(world: &World) -> (BTreeSet<i32>, BTreeSet<u16>) {
+    let group = world.truth.security_groups.iter().find(|it| it.group_name == "prod-apiserver-lb").expect("the group");
+    let listeners = world.truth.load_balancers[0].listeners.iter().map(|it| it.port).collect();
+    (group.rules.iter().map(|it| it.from_port).collect(), listeners)
+}
+
+#[test]
+fn the_api_stays_at_the_port_that_everybody_knows() {
+    for kind in ["classic", "nlb"] {
+        let mut world = World::new(7, Faults::default());
+        let mut fleet = Fleet::new("prod", json!({"controlPlaneLoadBalancer": {"loadBalancerType": kind}}));
+        fleet.settle(&mut world);
+        fleet.cluster.spec.cluster_network.api_server_port = Some(443);
+        look(&mut fleet, &mut world, 10);
+        assert_eq!(ports(&world), (BTreeSet::from([6443]), BTreeSet::from([6443])), "{kind}");
+        for condition in [LOAD_BALANCER_READY, READY] {
+            let message = "Cluster spec.clusterNetwork.apiServerPort is 443, and the API is reached at 6443: it stays there; set it back";
+            assert_eq!(said(&fleet, &mut world, condition), ("True".to_owned(), message.to_owned()), "{kind}");
+        }
+        // While reads do not show the load balancer, nothing is concluded.
+        let shown = world.truth.load_balancers.clone();
+        world.truth.load_balancers.clear();
+        let decision = fleet.decide(&mut world);
+        let rules = &decision.desired[&plan::SecurityGroupRules::key("apiserver-lb")].is;
+        assert!(matches!(rules, Resource::SecurityGroupRules(it) if it.keep_unknown), "{kind}: {rules:?}");
+        world.truth.load_balancers = shown;
     }
 }
 

@@ -165,13 +165,11 @@ impl AddOns {
             (_, Err(why), _) => return at(PluginPhase::Pending, reason::UNREACHABLE, why.clone()),
             (None, _, _) => return at(PluginPhase::Pending, reason::WAITING_FOR_CONTROL_PLANE, "waits for the kubeconfig Secret".into()),
         };
-        if let Some(kept) = installed.filter(|it| it.complete && it.version != add_on.answer.version) {
+        if let Some((kept, message)) = installed.and_then(|it| Some((it, it.outlasts(&add_on.answer.version)?))) {
             // Somebody else may have written to the record, and a status takes no more.
             let bounded = |text: &str| text.chars().filter(|it| it.is_ascii_graphic()).take(VERSION_CHARACTERS).collect::<String>();
-            let (kept_version, brought) = (bounded(&kept.version), &add_on.answer.version);
-            let message = format!("version {kept_version} is installed and stays; this operator brings {brought}");
             return Progress {
-                version: kept_version,
+                version: bounded(&kept.version),
                 digest: bounded(&kept.digest),
                 ..at(PluginPhase::Running, reason::UPGRADE_AVAILABLE, message)
             };
