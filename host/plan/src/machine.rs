@@ -277,7 +277,7 @@ fn adopt(record: &mut Record, name: &str, found: &FoundInstance, input: &Input<'
 /// Why the machine has to be replaced.
 fn failure(input: &Input<'_>, record: &Record, name: &str, found: Option<&FoundInstance>) -> Option<(&'static str, String)> {
     if let Some(found) = found.filter(|it| ["shutting-down", "terminated"].contains(&it.status.state.as_str())) {
-        let message = format!("{} is {}, and is not made again; delete the Machine to replace it", found.id, found.status.state);
+        let message = format!("{}, and is not made again; delete the Machine to replace it", found.stands());
         return Some((reason::INSTANCE_TERMINATED, message));
     }
     let id = record.ids.get(&Instance::key(name)).filter(|id| found.is_none() && is_gone(input.snapshot, record, id))?;
