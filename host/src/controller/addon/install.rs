@@ -168,8 +168,8 @@ impl AddOns {
         if let Some(kept) = installed.filter(|it| it.complete && it.version != add_on.answer.version) {
             // Somebody else may have written to the record, and a status takes no more.
             let bounded = |text: &str| text.chars().filter(|it| it.is_ascii_graphic()).take(VERSION_CHARACTERS).collect::<String>();
-            let (kept_version, brought) = (bounded(&kept.version), &add_on.answer.version);
-            let message = format!("version {kept_version} is installed and stays; this operator brings {brought}");
+            let kept_version = bounded(&kept.version);
+            let message = addon::stays(&kept_version, &add_on.answer.version);
             return Progress {
                 version: kept_version,
                 digest: bounded(&kept.digest),
