@@ -34,6 +34,7 @@ pub use desired::desired;
 pub use external::is_external;
 pub use layout::Layout;
 pub(crate) use layout::load_balancer_kind;
+pub use load_balancer::must_resolve;
 pub(crate) use name::cluster_name;
 pub(crate) use tag::common;
 pub use tag::owner;

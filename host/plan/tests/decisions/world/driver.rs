@@ -140,7 +140,7 @@ impl Fleet {
         let machines: Vec<String> = self.machines.keys().cloned().collect();
         let (cluster, aws_cluster) = (&self.cluster, &self.aws_cluster);
         let input = cluster::Input { cluster, aws_cluster, machines: &machines, rules: None, snapshot, record: &record, now, random: "0" };
-        status::cluster(&status::Cluster { input: &input, decision, outcomes, problem, resolves: None, issuer: None })
+        status::cluster(&status::Cluster { input: &input, decision, outcomes, problem, unresolved: None, issuer: None })
     }
 
     /// What is decided about a machine now.
