@@ -8,10 +8,11 @@ use crds::{AWSCluster, AWSMachine};
 use plan::cluster::AddOnRule;
 use plan::*;
 
-use super::World;
 use super::objects::{self, patched};
+use super::{Mishap, World};
 
 /// One cluster with its machines, as their objects say.
+#[derive(Clone)]
 pub struct Fleet {
     pub cluster: Cluster,
     pub aws_cluster: AWSCluster,
@@ -238,6 +239,12 @@ impl Fleet {
                 self.confirm(world, id);
             }
             outcomes.push((action.key(), outcome));
+            let has_met = |it: &Mishap| it.kills && it.left == Some(it.looks);
+            if world.mishap.as_ref().is_some_and(has_met) {
+                world.mishap.iter_mut().for_each(|it| it.kills = false);
+                self.restart(world);
+                return None;
+            }
         }
         if dies {
             self.restart(world);
