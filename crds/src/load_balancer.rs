@@ -34,7 +34,7 @@ pub struct AWSLoadBalancerSpec {
     #[schemars(length(max = 50))]
     pub ingress_rules: Vec<IngressRule>,
     /// Enabled: the cluster is not provisioned before the load balancer's name resolves for this operator. None: not checked,
-    /// for management clusters that cannot resolve it.
+    /// for management clusters that cannot resolve it. Enabled when absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub dns_resolution_check: Option<DnsResolutionCheck>,
 }

@@ -85,6 +85,8 @@ pub const OWNED: &str = "owned";
 /// Tag value: the resource is used by the cluster and is not deleted with it.
 pub const SHARED: &str = "shared";
 
+/// Label of ClusterRoles whose rules this operator is given too: the right to get control planes of kinds that it does not know.
+pub const AGGREGATE_LABEL: &str = "cluster.kurator.dev/aggregate-to-cluster-operator";
 /// Names of clusters' kubeconfig Secrets end in this; the kubeconfig is under the key `value`.
 pub const KUBECONFIG_SECRET_SUFFIX: &str = "-kubeconfig";
 

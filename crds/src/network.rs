@@ -49,7 +49,7 @@ pub struct VPCSpec {
     #[serde(default, skip_serializing_if = "String::is_empty")]
     #[schemars(length(max = 43))]
     pub cidr_block: String,
-    /// Id of the internet gateway of an existing VPC.
+    /// Id of the internet gateway of an existing VPC. Accepted for manifests of Cluster API Provider AWS, and not used.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(max = 64))]
     pub internet_gateway_id: Option<String>,
@@ -113,11 +113,11 @@ pub struct SubnetSpec {
     /// True for a subnet with a route to the internet gateway. False when absent.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub is_public: bool,
-    /// Id of the route table of an existing subnet.
+    /// Id of the route table of an existing subnet. Accepted for manifests of Cluster API Provider AWS, and not used.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(max = 64))]
     pub route_table_id: Option<String>,
-    /// Id of the NAT gateway that lies in this subnet.
+    /// Id of the NAT gateway that lies in this subnet. Accepted for manifests of Cluster API Provider AWS, and not used.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(max = 64))]
     pub nat_gateway_id: Option<String>,

@@ -18,6 +18,7 @@ use std::time::Duration;
 use k8s_openapi::api::core::v1::Secret;
 use kube::api::{DynamicObject, ListParams};
 use kube::core::ApiResource;
+use kube::error::DiscoveryError;
 use kube::{Api, Client, ResourceExt};
 use tokio::sync::mpsc;
 
@@ -80,6 +81,12 @@ impl Error {
     /// Somebody else changed the object in between: look again.
     pub fn is_conflict(&self) -> bool {
         matches!(self, Error::Write { source, .. } if matches!(&**source, kube::Error::Api(status) if status.is_conflict()))
+    }
+
+    /// This operator may not do it.
+    pub fn is_forbidden(&self) -> bool {
+        matches!(self, Error::Read { source, .. } | Error::Write { source, .. }
+            if matches!(&**source, kube::Error::Api(status) if status.is_forbidden()))
     }
 
     /// The object is not there (any more).
@@ -153,17 +160,20 @@ impl Management {
         objects.items.into_iter().map(Known::read).collect()
     }
 
-    /// An object of any kind as it is now, such as a control plane of a kind that is not known here.
+    /// An object of any kind as it is now, such as a control plane of a kind that is not known here, in a version that the API serves.
     ///
     /// # Errors
-    /// The API did not answer or does not know the kind. Absence is `None`.
-    pub async fn live_dynamic(&self, resource: &ApiResource, name: &ObjectName) -> Result<Option<DynamicObject>, Error> {
-        let api: Api<DynamicObject> = Api::namespaced_with(self.0.client.clone(), &name.namespace, resource);
-        answer(api.get_opt(&name.name)).await.map_err(|source| Error::Read {
-            kind: "control plane",
-            name: name.to_string(),
-            source: Box::new(source),
-        })
+    /// The API did not answer, or this operator may not read the kind. Absence is `None`, and so is a kind that there is not.
+    pub async fn live_dynamic(&self, group: &str, kind: &str, name: &ObjectName) -> Result<Option<DynamicObject>, Error> {
+        let read = |source| Error::Read { kind: "control plane", name: name.to_string(), source: Box::new(source) };
+        let served = match answer(kube::discovery::group(&self.0.client, group)).await {
+            Ok(served) => served.recommended_kind(kind),
+            Err(kube::Error::Discovery(DiscoveryError::MissingApiGroup(_))) => None,
+            Err(source) => return Err(read(source)),
+        };
+        let Some((resource, _)) = served else { return Ok(None) };
+        let api: Api<DynamicObject> = Api::namespaced_with(self.0.client.clone(), &name.namespace, &resource);
+        answer(api.get_opt(&name.name)).await.map_err(read)
     }
 
     /// A Secret as it is now. It is never kept.

@@ -82,6 +82,14 @@ impl State {
         Awaited { used: !self.interests.is_empty(), tasks }
     }
 
+    /// Every kind counts as never read: what was read says nothing of the time when somebody asks again.
+    fn forget_reads(&mut self) {
+        let base = self.world.base_mut();
+        base.snapshot.read_at.clear();
+        base.deleting.clear();
+        self.schedule.begin_anew();
+    }
+
     pub fn deleting_vpcs(&self) -> BTreeSet<String> {
         self.interests.values().flat_map(|it| it.deleting_vpcs.iter().chain(&it.interfaces_of).cloned()).collect()
     }
@@ -202,7 +210,15 @@ impl Region {
 
     /// `who` does not use this region any more. Nothing is read for nobody.
     pub fn forget(&self, who: &str) {
-        self.0.state().interests.remove(who);
+        let mut state = self.0.state();
+        let was_last = state.interests.remove(who).is_some() && state.interests.is_empty();
+        if was_last {
+            state.forget_reads();
+        }
+        drop(state);
+        if was_last {
+            self.0.publish();
+        }
         self.0.wake.notify_one();
     }
 

@@ -102,6 +102,12 @@ impl Schedule {
         self.wrote(task, at, true);
     }
 
+    /// What was read counts no more: everything is due as soon as somebody uses the region again.
+    pub fn begin_anew(&mut self) {
+        self.slow = None;
+        self.began.retain(|it, _| *it == Task::Zones);
+    }
+
     /// These reads begin. Each ends with [`read`](Self::read) or [`failed`](Self::failed), and is not due before.
     pub fn start(&mut self, due: &Due, now: Timestamp) {
         if due.slow {

@@ -11,6 +11,7 @@ mod layout;
 mod load_balancer;
 mod name;
 mod network;
+mod pause;
 mod tag;
 mod unlisted;
 
@@ -34,7 +35,9 @@ pub use desired::desired;
 pub use external::is_external;
 pub use layout::Layout;
 pub(crate) use layout::load_balancer_kind;
+pub use load_balancer::must_resolve;
 pub(crate) use name::cluster_name;
+pub(crate) use pause::open_outcomes;
 pub(crate) use tag::common;
 pub use tag::owner;
 pub(crate) use unlisted::name as subnet_name;
@@ -221,9 +224,20 @@ fn name_load_balancer(aws_cluster: &AWSCluster, observed: &Observed, plan: &mut 
 }
 
 fn ask(input: &Input<'_>, desired: &Desired, observed: &Observed, record: &Record, stopped: Option<Timestamp>) -> Plan {
+    plan(&question(input, desired, observed, record, stopped))
+}
+
+fn question<'a>(
+    input: &'a Input<'_>,
+    desired: &'a Desired,
+    observed: &'a Observed,
+    record: &'a Record,
+    stopped: Option<Timestamp>,
+) -> Question<'a> {
     let (absent, read_at) = (&input.snapshot.absent, &input.snapshot.read_at);
     let (trusted_from, proven_from) = (trusted_from(input.snapshot, input.record), proven_from(input.snapshot, input.record));
-    plan(&Question { desired, observed, record, absent, read_at, now: input.now, stopped, trusted_from, proven_from, random: input.random })
+    let (now, since, random) = (input.now, input.snapshot.since, input.random);
+    Question { desired, observed, record, absent, read_at, now, stopped, since, trusted_from, proven_from, random }
 }
 
 /// Why nothing can be made or removed in a VPC of ours that does not carry our tags any more: whose it is now, nobody can tell.

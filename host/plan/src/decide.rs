@@ -9,7 +9,8 @@ use crate::token::{client_token, derive};
 use crate::{
     Action, Desired, Ids, Intent, Key, Kind, Observed, Owner, Plan, Read, Record, Resource, Seen, Snapshot, State, Timestamp, Want,
 };
-use kind::{Guard, guard, inputs, reads, reads_of, remains};
+pub(crate) use kind::address_of;
+use kind::{Guard, evidence, guard, inputs, reads, reads_of, remains};
 
 /// Seconds after which a read shows everything that was made before.
 pub const READ_LAG: f64 = 30.0;
@@ -34,6 +35,8 @@ pub struct Question<'a> {
     pub now: Timestamp,
     /// Since when nothing is created any more, if that is so.
     pub stopped: Option<Timestamp>,
+    /// When this process began to act: what an earlier one did shortly before may be missing from reads.
+    pub since: Timestamp,
     /// Reads that began before may lack what an earlier process made; see [`trusted_from`].
     pub trusted_from: Timestamp,
     /// What was looked for by its id before may be there all the same; see [`proven_from`].
@@ -75,10 +78,18 @@ pub fn plan(question: &Question<'_>) -> Plan {
     }
     for (key, seen) in question.observed {
         if seen.owner == Owner::Mine && !question.desired.contains_key(key) {
-            question.unwanted(key, seen, &mut res);
+            question.superfluous(key, seen, &mut res);
         }
     }
     question.loose_ends(&mut res);
+    res
+}
+
+/// What is to be read before the outcome of every attempt is known, of an object that nothing is done for meanwhile. It waits for nothing when
+/// all are.
+pub(crate) fn outcomes(question: &Question<'_>) -> Plan {
+    let mut res = Plan::default();
+    question.attempts(|_| false, &mut res);
     res
 }
 
@@ -101,9 +112,9 @@ impl Question<'_> {
         let open = self.record.intents.get(key);
         match guard(key.kind) {
             Guard::Name => self.create(key, want, None, res),
-            _ if open.is_none() && !self.read_after(reads(key.kind, Some(&want.is)), self.trusted_from) => {
+            _ if open.is_none() && !self.read_after(evidence(key.kind, Some(&want.is)), self.trusted_from) => {
                 res.waiting.push((key.clone(), "making sure that it is not there already".into()));
-                res.awaits.extend(reads(key.kind, Some(&want.is)));
+                res.awaits.extend(evidence(key.kind, Some(&want.is)));
             }
             guard => match open {
                 None => self.open(key, want, res),
@@ -134,14 +145,15 @@ impl Question<'_> {
         if self.now < intent.at + retried_for {
             return self.create(key, want, Some(intent), res);
         }
-        if self.read_after(reads(key.kind, Some(&want.is)), intent.at + retried_for + READ_LAG) {
+        if self.read_after(evidence(key.kind, Some(&want.is)), intent.at + retried_for + READ_LAG) {
             return self.open(key, want, res);
         }
+        res.awaits.extend(evidence(key.kind, Some(&want.is)));
         res.waiting.push((key.clone(), "the outcome of an earlier attempt is not known yet".into()));
     }
 
     fn open(&self, key: &Key, want: &Want, res: &mut Plan) {
-        let intent = Intent { nonce: derive(self.random, &key.to_string()), at: self.now, inputs: inputs(&want.is) };
+        let intent = Intent { nonce: derive(self.random, &key.to_string()), at: self.now, inputs: inputs(&want.is, &self.ids(&want.is)) };
         self.create(key, want, Some(&intent), res);
         res.open.insert(key.clone(), intent);
     }
@@ -158,6 +170,12 @@ impl Question<'_> {
 
     fn present(&self, key: &Key, want: &Want, seen: &Seen, res: &mut Plan) {
         if let Owner::OtherDriver(whose) = &seen.owner {
+            // It may be what an attempt made, and what shows that it is ours not be seen yet.
+            let attempt = self.record.intents.get(key);
+            if attempt.is_some_and(|it| !self.read_after(evidence(key.kind, Some(&want.is)), it.at + READ_LAG)) {
+                res.awaits.extend(evidence(key.kind, Some(&want.is)));
+                return res.waiting.push((key.clone(), format!("making sure whose {} is", seen.id)));
+            }
             let reason = format!("{} has its place and belongs to {whose}; rename or remove one of the two", seen.id);
             return res.blocked.push((key.clone(), reason));
         }
@@ -203,6 +221,16 @@ impl Question<'_> {
         res.actions.push(Action::Update { id, is, seen, tags, ids });
     }
 
+    /// Mine, and nobody wants it. In a cluster that lives on, that may only seem so as long as what it belongs to is not seen.
+    fn superfluous(&self, key: &Key, seen: &Seen, res: &mut Plan) {
+        let from = self.trusted_from.max(self.since + READ_LAG);
+        if self.stopped.is_some() || self.read_after(evidence(key.kind, Some(&seen.is)), from) {
+            return self.unwanted(key, seen, res);
+        }
+        res.waiting.push((key.clone(), "making sure that it is not needed".into()));
+        res.awaits.extend(evidence(key.kind, Some(&seen.is)));
+    }
+
     /// Mine, and to be gone.
     fn unwanted(&self, key: &Key, seen: &Seen, res: &mut Plan) {
         if seen.state == State::Deleting {
@@ -233,21 +261,27 @@ impl Question<'_> {
 
     /// What was recorded or begun, and is neither wanted nor seen.
     fn loose_ends(&self, res: &mut Plan) {
+        self.attempts(|key| self.desired.contains_key(key), res);
         let loose = |key: &Key| !self.desired.contains_key(key) && !self.observed.contains_key(key);
-        for (key, intent) in self.record.intents.iter().filter(|(key, _)| loose(key)) {
+        for (key, id) in self.record.ids.iter().filter(|(key, _)| loose(key)) {
+            self.recorded(key, id, false, res);
+        }
+    }
+
+    /// Attempts of which nothing is seen that is ours, but for those that are `looked_after` elsewhere: reads settle them.
+    fn attempts(&self, looked_after: impl Fn(&Key) -> bool, res: &mut Plan) {
+        let is_mine = |key: &Key| self.observed.get(key).is_some_and(|it| it.owner == Owner::Mine);
+        for (key, intent) in self.record.intents.iter().filter(|(key, _)| !looked_after(key) && !is_mine(key)) {
             let stopped = match guard(key.kind) {
                 Guard::Token => self.stopped.unwrap_or(intent.at + TOKEN_AGE).max(intent.at),
                 _ => self.stopped.unwrap_or(intent.at).max(intent.at),
             };
-            if self.read_after(reads(key.kind, None), stopped + READ_LAG) {
+            if self.read_after(evidence(key.kind, None), stopped + READ_LAG) {
                 res.close.push(key.clone());
                 continue;
             }
             res.waiting.push((key.clone(), "the outcome of an attempt to create it is not known yet".into()));
-            res.awaits.extend(reads(key.kind, None));
-        }
-        for (key, id) in self.record.ids.iter().filter(|(key, _)| loose(key)) {
-            self.recorded(key, id, false, res);
+            res.awaits.extend(evidence(key.kind, None));
         }
     }
 

@@ -4,10 +4,11 @@
 mod additions;
 mod desired;
 mod hold;
+mod pause;
 mod placement;
 mod user_data;
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use crds::cluster_api::{Cluster, Machine};
 use crds::conditions::reason;
@@ -24,6 +25,7 @@ use crate::{
 };
 
 pub use hold::{Hold, hold};
+pub(crate) use pause::open_outcomes;
 pub use user_data::{LARGEST_USER_DATA, PART_SIZE};
 
 /// What a machine is decided from.
@@ -133,13 +135,7 @@ pub fn decide(input: &Input<'_>) -> Decision {
     }
     let name = name(input.aws_machine);
     let mut record = input.record.clone();
-    let mut layout_record = input.cluster_record.clone();
-    let layout = match is_external(input.aws_cluster) {
-        true => Ok(Layout::external(input.aws_cluster)),
-        false => Layout::of(input.cluster, input.aws_cluster, &mut layout_record, input.snapshot, input.random),
-    };
-    let scope = layout.clone().unwrap_or_default().scope(input.cluster, input.aws_cluster, input.cluster_record);
-    let scope = Scope { deleting: false, ..scope };
+    let (layout, scope) = scope(input);
     record.id = id(input);
     let (found, foreign) = match identity(input, &name).instance(input.snapshot, &record) {
         Named::Nothing => (None, None),
@@ -177,6 +173,17 @@ pub fn decide(input: &Input<'_>) -> Decision {
         Some(waits) => Decision { waits: Some(waits), ..base },
         None => carry_on(input, base, layout, record, &observed, begun),
     }
+}
+
+/// The network of the cluster on paper, and how to see what is there of it.
+fn scope(input: &Input<'_>) -> (Result<Layout, Invalid>, Scope) {
+    let mut record = input.cluster_record.clone();
+    let layout = match is_external(input.aws_cluster) {
+        true => Ok(Layout::external(input.aws_cluster)),
+        false => Layout::of(input.cluster, input.aws_cluster, &mut record, input.snapshot, input.random),
+    };
+    let scope = layout.clone().unwrap_or_default().scope(input.cluster, input.aws_cluster, input.cluster_record);
+    (layout, Scope { deleting: false, ..scope })
 }
 
 /// Decides what to do for a machine that is to be there. `begun`: something of it was made or tried already.
@@ -277,7 +284,7 @@ fn adopt(record: &mut Record, name: &str, found: &FoundInstance, input: &Input<'
 /// Why the machine has to be replaced.
 fn failure(input: &Input<'_>, record: &Record, name: &str, found: Option<&FoundInstance>) -> Option<(&'static str, String)> {
     if let Some(found) = found.filter(|it| ["shutting-down", "terminated"].contains(&it.status.state.as_str())) {
-        let message = format!("{} is {}, and is not made again; delete the Machine to replace it", found.id, found.status.state);
+        let message = format!("{}, and is not made again; delete the Machine to replace it", found.stands());
         return Some((reason::INSTANCE_TERMINATED, message));
     }
     let id = record.ids.get(&Instance::key(name)).filter(|id| found.is_none() && is_gone(input.snapshot, record, id))?;
@@ -327,12 +334,30 @@ fn ask(
     found: Option<&FoundInstance>,
     stopped: Option<Timestamp>,
 ) -> Plan {
+    let absent = absent(input, found);
+    plan(&question(input, desired, observed, record, &absent, stopped))
+}
+
+/// Ids that were read one by one and were not found.
+fn absent(input: &Input<'_>, found: Option<&FoundInstance>) -> BTreeMap<String, Timestamp> {
     let mut absent = input.snapshot.absent.clone();
     // It is still shown for an hour, and there is nothing left to ask about it.
     absent.extend(found.filter(|it| it.status.state == "terminated").map(|it| (it.id.clone(), f64::INFINITY)));
-    let (absent, read_at) = (&absent, &input.snapshot.read_at);
+    absent
+}
+
+fn question<'a>(
+    input: &'a Input<'_>,
+    desired: &'a Desired,
+    observed: &'a Observed,
+    record: &'a Record,
+    absent: &'a BTreeMap<String, Timestamp>,
+    stopped: Option<Timestamp>,
+) -> Question<'a> {
+    let read_at = &input.snapshot.read_at;
     let (trusted_from, proven_from) = (trusted_from(input.snapshot, record), proven_from(input.snapshot, record));
-    plan(&Question { desired, observed, record, absent, read_at, now: input.now, stopped, trusted_from, proven_from, random: input.random })
+    let (now, since, random) = (input.now, input.snapshot.since, input.random);
+    Question { desired, observed, record, absent, read_at, now, stopped, since, trusted_from, proven_from, random }
 }
 
 fn conclude(base: Decision, plan: Plan, record: &Record, desired: Desired, input: &Input<'_>) -> Decision {
@@ -348,7 +373,8 @@ fn uncovered(plan: &mut Plan, name: &str, observed: &Observed, found: Option<&Fo
         Some(Resource::Subnet(it)) => Some(it.zone.clone()),
         _ => None,
     };
-    let zones: BTreeSet<String> = balancer.subnets.iter().filter_map(zone_of).collect();
+    // Of a subnet that is not seen, the zone is not known.
+    let Some(zones) = balancer.subnets.iter().map(zone_of).collect::<Option<BTreeSet<String>>>() else { return };
     let Some(zone) = found.map(|it| &it.status.zone).filter(|zone| !zones.is_empty() && !zone.is_empty() && !zones.contains(*zone)) else {
         return;
     };

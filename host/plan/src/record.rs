@@ -21,6 +21,9 @@ pub const ZONES_ANNOTATION: &str = "cluster.kurator.dev/zones";
 /// matters, until when reads may lack what processes before that one made; all in seconds since 1970.
 pub const CREATED_ANNOTATION: &str = "cluster.kurator.dev/created";
 
+/// What the annotation says that keeps `clusterctl move` waiting.
+pub(crate) const BLOCKED: &str = "cluster-operator is creating AWS resources";
+
 /// What lasts of an AWSCluster or AWSMachine besides what its author wrote.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Record {
@@ -244,12 +247,12 @@ impl Record {
         BTreeMap::from([
             (INTENT_ANNOTATION, open.then(|| unkeyed(&self.intents))),
             (CREATED_ANNOTATION, self.created.map(|it| it.to_string())),
-            (BLOCK_MOVE_ANNOTATION, open.then(|| "cluster-operator is creating AWS resources".to_owned())),
+            (BLOCK_MOVE_ANNOTATION, open.then(|| BLOCKED.to_owned())),
         ])
     }
 }
 
-fn patch(
+pub(crate) fn patch(
     have: &BTreeMap<String, String>,
     want: BTreeMap<&'static str, Option<String>>,
     spec: Map<String, Value>,

@@ -199,6 +199,14 @@ pub struct FoundInstance {
     pub tags: Tags,
 }
 
+impl FoundInstance {
+    /// For people: that it is in its state, and why.
+    pub(crate) fn stands(&self) -> String {
+        let why = self.status.reason.as_ref().map(|it| format!(" ({it})")).unwrap_or_default();
+        format!("{} is {}{why}", self.id, self.status.state)
+    }
+}
+
 #[derive(Clone, Debug, PartialEq)]
 pub struct FoundLoadBalancer {
     /// The ARN; a classic load balancer's name.

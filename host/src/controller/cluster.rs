@@ -1,6 +1,7 @@
 //! Drives one AWSCluster: read, decide, act, say. What should exist and what is done about it is decided in `plan`; AWS is touched
 //! only through `aws`, and the management API only through `management`.
 
+mod pause;
 mod read;
 mod say;
 
@@ -43,6 +44,8 @@ struct Remembered {
     issuer: issuer::Remembered,
     /// What the cluster's own controllers left in AWS.
     sweep: Sweep,
+    /// Since when it is known to be paused.
+    paused: Option<plan::Timestamp>,
 }
 
 /// One decision and what it was made of.
@@ -70,6 +73,7 @@ impl Controller for Clusters {
             return Ok(Ended::Settled);
         };
         if !is_ours(&self.context, &object) {
+            self.leave(name);
             return Ok(Ended::Settled);
         }
         let mut memory = self.memory.take(name);
@@ -149,6 +153,11 @@ impl Clusters {
 
     fn forget(&self, name: &ObjectName) {
         drop(self.memory.take(name));
+        self.leave(name);
+    }
+
+    /// Nothing is read of AWS for it any more.
+    fn leave(&self, name: &ObjectName) {
         if let Some(seat) = self.regions.leave(name) {
             self.context.aws.region(&seat.region).forget(&format!("cluster/{name}"));
         }

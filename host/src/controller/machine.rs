@@ -3,6 +3,7 @@
 
 mod ask;
 mod hold;
+mod pause;
 
 use std::sync::Arc;
 
@@ -30,7 +31,14 @@ const WAVES: usize = 16;
 pub struct Machines {
     context: Context,
     regions: Regions,
-    memory: Memory<Refusals>,
+    memory: Memory<Remembered>,
+}
+
+#[derive(Default)]
+struct Remembered {
+    refusals: Refusals,
+    /// Since when it is known to be paused.
+    paused: Option<plan::Timestamp>,
 }
 
 /// Everything that a decision is made of.
@@ -82,13 +90,14 @@ impl Controller for Machines {
             return Ok(Ended::Settled);
         };
         if !is_ours(&self.context, &object) {
+            self.leave(name);
             return Ok(Ended::Settled);
         }
-        let mut refusals = self.memory.take(name);
-        refusals.begin(object.metadata.generation);
-        let ended = self.drive(object, &mut refusals).await;
-        refusals.end();
-        self.memory.put(name, refusals);
+        let mut memory = self.memory.take(name);
+        memory.refusals.begin(object.metadata.generation);
+        let ended = self.drive(object, &mut memory).await;
+        memory.refusals.end();
+        self.memory.put(name, memory);
         ended
     }
 }
@@ -99,8 +108,9 @@ impl Machines {
         Self { context, regions, memory: Memory::default() }
     }
 
-    async fn drive(&self, object: Arc<Known<AWSMachine>>, refusals: &mut Refusals) -> Result<Ended, Error> {
-        let Some(mut seen) = self.read(object).await? else { return Ok(Ended::Settled) };
+    async fn drive(&self, object: Arc<Known<AWSMachine>>, memory: &mut Remembered) -> Result<Ended, Error> {
+        let Some(mut seen) = self.read(object, memory).await? else { return Ok(Ended::Settled) };
+        let refusals = &mut memory.refusals;
         let mut last = None;
         for _ in 0..WAVES {
             let management = &self.context.management;
@@ -124,16 +134,18 @@ impl Machines {
     }
 
     /// Reads everything, and sees to it that the object cannot vanish before what is made for it. `None`: nothing is to be done.
-    async fn read(&self, object: Arc<Known<AWSMachine>>) -> Result<Option<Seen>, Error> {
+    async fn read(&self, object: Arc<Known<AWSMachine>>, memory: &mut Remembered) -> Result<Option<Seen>, Error> {
         let management = &self.context.management;
         let deleting = object.is_deleting();
         let machine = owner(&object, "Machine").and_then(|it| management.get::<Machine>(&it));
         let name = machine.as_ref().and_then(|it| it.cluster()).or_else(|| Kept::cluster(&**object));
         let cluster = name.as_ref().and_then(|it| management.get::<Cluster>(it));
         if management.is_paused(&object) || cluster.as_ref().is_some_and(|it| it.spec.paused == Some(true)) {
-            self.say_paused(&object).await?;
+            let cluster = cluster.as_deref().map(|it| Cluster::clone(it));
+            self.pause(&object, machine.as_deref().map(|it| Machine::clone(it)), name, cluster, memory).await?;
             return Ok(None);
         }
+        memory.paused = None;
         if deleting && !object.has_finalizer(names::MACHINE_FINALIZER) {
             return Ok(None);
         }
@@ -324,6 +336,11 @@ impl Machines {
 
     fn forget(&self, name: &ObjectName) {
         drop(self.memory.take(name));
+        self.leave(name);
+    }
+
+    /// Nothing is read of AWS for it any more.
+    fn leave(&self, name: &ObjectName) {
         if let Some(seat) = self.regions.leave(name) {
             self.context.aws.region(&seat.region).forget(&format!("machine/{name}"));
         }

@@ -11,7 +11,9 @@ pub const PROFILE: &str = "nodes.cluster-api-provider-aws.sigs.k8s.io";
 pub fn manifest(number: usize, machines: usize) -> String {
     let cluster = Cluster::new("default", &format!("fleet-{number}"), 1, machines - 1);
     let names: Vec<String> = (0..machines).map(|it| it.to_string()).collect();
-    let spec = json!({"region": "us-east-1", "network": {"vpc": {"availabilityZoneUsageLimit": 1}}});
+    // Where nothing boots, no name resolves.
+    let balancer = json!({"dnsResolutionCheck": "None"});
+    let spec = json!({"region": "us-east-1", "network": {"vpc": {"availabilityZoneUsageLimit": 1}}, "controlPlaneLoadBalancer": balancer});
     let machine = json!({"instanceType": "t3.large", "iamInstanceProfile": PROFILE});
     let machines: Vec<_> = names.iter().enumerate().map(|(number, name)| (name.as_str(), number == 0, machine.clone())).collect();
     documents(&cluster, spec, json!({}), &machines)

@@ -5,11 +5,12 @@ use std::collections::BTreeSet;
 use aws_sdk_ec2::types::{
     BlockDeviceMapping, EbsBlockDevice, Filter, HttpTokensState, IamInstanceProfileSpecification, Instance as AwsInstance,
     InstanceMetadataEndpointState, InstanceMetadataOptionsRequest, InstanceMetadataProtocolState, InstanceMetadataTagsState,
-    InstanceNetworkInterfaceSpecification, InstanceType, Placement, ResourceType, Tenancy, VolumeType,
+    InstanceNetworkInterfaceSpecification, InstanceStateName, InstanceType, Placement, ResourceType, StateReason as AwsStateReason,
+    Tenancy, VolumeType,
 };
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
-use plan::{FoundInstance, Ids, Instance, InstanceStatus, Launch, MetadataOptions, Read, SecurityGroup, Subnet, Tags, Volume};
+use plan::{FoundInstance, Ids, Instance, InstanceStatus, Launch, MetadataOptions, Read, SecurityGroup, StateReason, Subnet, Tags, Volume};
 
 use super::{Once, distinct, filter, id, incomplete, pages, tag_specification, tags};
 use crate::api::{Api, late};
@@ -38,6 +39,7 @@ fn found(it: AwsInstance) -> Option<FoundInstance> {
     let mut parts: BTreeSet<String> = own.filter_map(|it| it.volume_id.clone()).collect();
     parts.extend(first.and_then(|it| it.network_interface_id.clone()));
     let groups = first.map(|it| it.groups()).filter(|it| !it.is_empty()).unwrap_or(it.security_groups.as_deref().unwrap_or_default());
+    let ends = !matches!(it.state.as_ref().and_then(|it| it.name()), Some(InstanceStateName::Pending | InstanceStateName::Running));
     Some(FoundInstance {
         id: it.instance_id?,
         groups: groups.iter().filter_map(|it| it.group_id.clone()).collect(),
@@ -53,10 +55,16 @@ fn found(it: AwsInstance) -> Option<FoundInstance> {
             private_dns_name: it.private_dns_name.filter(|it| !it.is_empty()),
             public_ip: it.public_ip_address.filter(|it| !it.is_empty()),
             public_dns_name: it.public_dns_name.filter(|it| !it.is_empty()),
+            reason: it.state_reason.filter(|_| ends).and_then(reason),
             parts,
         },
         tags: tags(it.tags),
     })
+}
+
+fn reason(it: AwsStateReason) -> Option<StateReason> {
+    let (code, message) = (it.code.unwrap_or_default(), it.message.unwrap_or_default());
+    (!code.is_empty() || !message.is_empty()).then_some(StateReason { code, message })
 }
 
 /// One attempt with its token: whether another is made is decided anew.

@@ -65,3 +65,16 @@ async fn groups_that_a_user_took_away_go_and_others_stay() {
     let other = bed.swept().await;
     assert_eq!(snapshot(&other).instances[0].groups, expected, "as AWS shows it");
 }
+
+#[tokio::test]
+async fn why_an_instance_ends_is_shown_and_nothing_is_said_of_one_that_runs() {
+    let bed = Bed::start(&[]).await;
+    let region = bed.swept().await;
+    let ids = network(&region).await;
+    let found = running(&region, &ids).await;
+    assert_eq!(found.status.reason, None);
+    assert_eq!(act(&region, delete(&found.id, instance("m1"), &ids)).await, Outcome::Done);
+    let shown = until(&region, |it| it.instances.iter().any(|it| it.status.reason.is_some())).await;
+    let reason = shown.instances[0].status.reason.clone().expect("AWS said why");
+    assert_eq!(reason.to_string(), "Client.UserInitiatedShutdown: User initiated shutdown");
+}

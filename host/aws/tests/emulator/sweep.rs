@@ -48,6 +48,20 @@ async fn only_what_is_awaited_is_read_again() {
 }
 
 #[tokio::test]
+async fn what_was_read_for_somebody_is_not_shown_to_who_asks_long_after_as_if_it_were_new() {
+    let bed = Bed::start(&[]).await;
+    let region = bed.swept().await;
+    let before = bed.calls().await.len();
+    region.forget("test");
+    assert!(region.view().borrow().snapshot.is_none());
+    tokio::time::sleep(Duration::from_secs(3)).await;
+    assert_eq!(bed.calls().await.len(), before, "nothing is read for nobody");
+    region.interest("test", Interest::default());
+    until(&region, |it| it.read_at.len() == 11).await;
+    assert_eq!(bed.calls().await.len(), before + 10, "everything but the zones");
+}
+
+#[tokio::test]
 async fn all_pages_are_read() {
     let bed = Bed::start(&["--page-size", "2"]).await;
     let region = bed.swept().await;

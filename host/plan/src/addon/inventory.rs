@@ -202,7 +202,7 @@ mod tests {
         assert_eq!(it.outlasts("3.32.1"), None);
         assert_eq!(Inventory { complete: false, ..it.clone() }.outlasts("3.33.0"), None);
         expect_test::expect![
-            "version 3.32.1 is installed and stays as it is: settings that were changed since are not carried out; this operator brings 3.33.0"
+            "version 3.32.1 is installed and stays, and this operator brings 3.33.0: as long as it does not upgrade add-ons, changed settings are not applied, what is changed or removed in the cluster is not repaired, and certificates are not renewed"
         ]
         .assert_eq(&it.outlasts("3.33.0").unwrap_or_default());
     }

@@ -31,10 +31,6 @@ pub fn status(
 ) -> ClusterPluginStatus {
     let open: Vec<&Progress> = progress.iter().filter(|it| it.phase != PluginPhase::Running).collect();
     let failed = open.iter().find(|it| it.phase == PluginPhase::Failed);
-    let named = |it: &&Progress| match it.message.starts_with(&it.module) {
-        true => it.message.clone(),
-        false => format!("{}: {}", it.module, it.message),
-    };
     let message = || open.iter().map(named).collect::<Vec<_>>().join("; ");
     let ready = match (all, failed.or(open.first())) {
         (Some((reason, message)), _) => Said { status: false, reason, message: message.to_owned() },
@@ -72,10 +68,37 @@ fn of_slot<'a>(slot: Slot, progress: &'a [Progress], all: Option<(&'a str, &str)
     }
     let mine = || progress.iter().filter(|it| it.slot == slot);
     let failed = mine().find(|it| it.phase == PluginPhase::Failed);
-    match failed.or_else(|| mine().find(|it| it.phase != PluginPhase::Running)).or_else(|| mine().next()) {
-        None => Said { status: true, reason: reason::NOT_REQUESTED, message: String::new() },
-        Some(it) => Said { status: it.phase == PluginPhase::Running, reason: &it.reason, message: it.message.clone() },
+    if let Some(it) = failed.or_else(|| mine().find(|it| it.phase != PluginPhase::Running)) {
+        return Said { status: false, reason: &it.reason, message: it.message.clone() };
     }
+    // What should be looked at nevertheless is said of each of them.
+    match mine().find(|it| it.reason != reason::READY).or_else(|| mine().next()) {
+        None => Said { status: true, reason: reason::NOT_REQUESTED, message: String::new() },
+        Some(first) => {
+            let said: Vec<&Progress> = mine().filter(|it| !it.message.is_empty()).collect();
+            let message = match said.as_slice() {
+                [alone] if mine().count() == 1 => alone.message.clone(),
+                several => several.iter().map(named).collect::<Vec<_>>().join("; "),
+            };
+            Said { status: true, reason: &first.reason, message }
+        }
+    }
+}
+
+/// What is said of an add-on, with its name.
+fn named(it: &&Progress) -> String {
+    match it.message.starts_with(&it.module) {
+        true => it.message.clone(),
+        false => format!("{}: {}", it.module, it.message),
+    }
+}
+
+/// What to say of an add-on that stays in the version that is installed, while this operator brings another.
+pub fn stays(installed: &str, brought: &str) -> String {
+    format!(
+        "version {installed} is installed and stays, and this operator brings {brought}: as long as it does not upgrade add-ons, changed \
+         settings are not applied, what is changed or removed in the cluster is not repaired, and certificates are not renewed"
+    )
 }
 
 #[cfg(test)]
@@ -146,6 +169,26 @@ mod tests {
         let other = progress(Slot::Storage, PluginPhase::Pending, "waits");
         let said = status(&ClusterPluginStatus::default(), None, 10.0, &[kept, other], None);
         assert_eq!(said.conditions.iter().find(|it| it.type_ == READY).unwrap().message, "networking stays; storage: waits");
+    }
+
+    #[test]
+    fn a_slot_says_what_does_not_work_any_more_where_another_version_stays_installed() {
+        let kept =
+            |slot| Progress { reason: reason::UPGRADE_AVAILABLE.into(), ..progress(slot, PluginPhase::Running, &stays("1.0", "1.1")) };
+        let beside = Progress { module: "ebs".into(), ..progress(Slot::Storage, PluginPhase::Running, "") };
+        let all = [kept(Slot::Networking), beside, kept(Slot::Storage)];
+        let said = status(&ClusterPluginStatus::default(), None, 10.0, &all, None);
+        let of = |kind: &str| {
+            said.conditions
+                .iter()
+                .find(|it| it.type_ == kind)
+                .map(|it| (it.status.as_str(), it.reason.as_str(), it.message.as_str()))
+                .unwrap()
+        };
+        let text = stays("1.0", "1.1");
+        assert_eq!(of(types::NETWORKING_READY), ("True", reason::UPGRADE_AVAILABLE, text.as_str()));
+        assert_eq!(of(types::STORAGE_READY), ("True", reason::UPGRADE_AVAILABLE, format!("storage: {text}").as_str()));
+        assert!(["settings", "repaired", "certificates"].iter().all(|it| text.contains(it)));
     }
 
     #[test]

@@ -2,10 +2,10 @@
 
 use std::collections::BTreeSet;
 
-use crds::load_balancer::{HealthCheckProtocol, LoadBalancerScheme};
+use crds::load_balancer::{DnsResolutionCheck, HealthCheckProtocol, LoadBalancerScheme};
 
 use super::desired::Builder;
-use super::{Input, layout, name};
+use super::{Decision, Input, layout, name};
 use crate::see::{API_SERVER, MAIN, SubnetRole};
 use crate::{HealthCheck, Invalid, Kind, Listener, LoadBalancer, LoadBalancerAttributes, LoadBalancerKind, Observed, Owner};
 
@@ -31,6 +31,19 @@ pub(super) fn held(input: &Input<'_>, observed: &Observed) -> Option<(Kind, Stri
     let message =
         || format!("Cluster spec.clusterNetwork.apiServerPort is {asked}, and the API is reached at {port}: it stays there; set it back");
     (asked != port).then(|| (Kind::LoadBalancer, message()))
+}
+
+/// The name of the load balancer, where it has to resolve before the cluster counts as provisioned, as Cluster API Provider AWS asks for.
+pub fn must_resolve<'a>(input: &'a Input<'_>, decision: &Decision) -> Option<&'a str> {
+    let object = input.aws_cluster;
+    let provisioned = object.status.as_ref().and_then(|it| it.initialization.as_ref()).and_then(|it| it.provisioned) == Some(true);
+    let unasked = object.spec.control_plane_load_balancer.dns_resolution_check == Some(DnsResolutionCheck::None);
+    if provisioned || unasked || super::deleting(object) {
+        return None;
+    }
+    let seen = decision.observed.get(&LoadBalancer::key(API_SERVER)).filter(|it| it.owner == Owner::Mine)?;
+    let found = input.snapshot.load_balancers.iter().find(|it| it.id == seen.id)?;
+    Some(found.dns_name.as_str()).filter(|it| !it.is_empty())
 }
 
 impl Builder<'_> {

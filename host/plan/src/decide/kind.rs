@@ -1,6 +1,9 @@
 //! What is particular of each kind when creations and reads are decided. It decides nothing itself.
 
-use crate::{Key, Kind, LoadBalancer, LoadBalancerKind, Read, Resource};
+use crate::{ElasticIp, Ids, Intent, Key, Kind, LoadBalancer, LoadBalancerKind, Read, Resource};
+
+/// Of the inputs of a NAT gateway: the id of the address that it was given.
+const ADDRESS: &str = "address";
 
 /// What keeps a creation from being done twice.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -25,8 +28,10 @@ pub(super) fn guard(kind: Kind) -> Guard {
 }
 
 /// What may not change while one client token is retried.
-pub(super) fn inputs(is: &Resource) -> Option<serde_json::Value> {
+pub(super) fn inputs(is: &Resource, ids: &Ids) -> Option<serde_json::Value> {
     match is {
+        // An address in use shows whose it is before the gateway itself is seen.
+        Resource::NatGateway(it) => Some(serde_json::json!({ADDRESS: ids.get(&ElasticIp::key(&it.elastic_ip))?})),
         Resource::Instance(it) => {
             let launch = it.launch.as_ref().and_then(|launch| serde_json::to_value(launch).ok())?;
             Some(serde_json::json!({"subnet": it.subnet, "launch": launch}))
@@ -55,6 +60,26 @@ pub(super) fn reads(kind: Kind, is: Option<&Resource>) -> impl Iterator<Item = R
         Kind::Target => &[],
     };
     reads.iter().copied()
+}
+
+/// The calls that show whether a resource is there, what its role is and whose it is: that may follow from other kinds too. Nothing is made
+/// anew, given up or taken away before all of them show what was made.
+pub(super) fn evidence(kind: Kind, is: Option<&Resource>) -> impl Iterator<Item = Read> {
+    let others: &[Read] = match kind {
+        // What an address is for, its gateway says; which zone that is of, its subnet.
+        Kind::ElasticIp => &[Read::Vpcs, Read::Subnets, Read::NatGateways],
+        Kind::NatGateway | Kind::RouteTable => &[Read::Vpcs, Read::Subnets],
+        Kind::Subnet | Kind::InternetGateway | Kind::SecurityGroup | Kind::SecurityGroupRules => &[Read::Vpcs],
+        // Ours carries our group.
+        Kind::LoadBalancer => &[Read::Vpcs, Read::SecurityGroups],
+        Kind::Vpc | Kind::NetworkInterface | Kind::Secret | Kind::Instance | Kind::Target => &[],
+    };
+    reads(kind, is).chain(others.iter().copied())
+}
+
+/// The address that an attempt to make a NAT gateway was given.
+pub(crate) fn address_of(intent: &Intent) -> Option<&str> {
+    intent.inputs.as_ref()?.get(ADDRESS)?.as_str()
 }
 
 /// The calls that show something recorded by its id.

@@ -224,6 +224,7 @@ fn instance(state: &str, tags: Tags) -> FoundInstance {
         private_dns_name: None,
         public_ip: None,
         public_dns_name: None,
+        reason: None,
         parts: Default::default(),
     };
     let (vpc_id, subnet_id) = (Some("vpc-1".into()), Some("subnet-1".into()));

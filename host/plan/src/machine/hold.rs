@@ -18,6 +18,14 @@ pub struct Hold {
     pub forced: bool,
 }
 
+impl Hold {
+    /// Whether it follows from the control plane object, which is read only then: of many kinds it takes a right that somebody has to give.
+    pub fn depends_on_control_plane(&self) -> bool {
+        let with = |control_plane_deleting| hold(&Hold { control_plane_deleting, ..*self });
+        with(true) != with(false)
+    }
+}
+
 /// Why nothing of the machine is removed yet, its target registration included; `None` when it may go.
 pub fn hold(it: &Hold) -> Option<String> {
     let going = !it.control_plane || it.control_plane_deleting;
@@ -42,6 +50,8 @@ mod tests {
             // Worker, worker while the control plane goes too, control plane machine that goes with its object.
             let expected = matches!(bits, 0b00011 | 0b01011 | 0b01111);
             assert_eq!(hold(&it).is_some(), expected, "{it:?}");
+            // Nothing but a control plane machine whose cluster goes with add-ons left.
+            assert_eq!(it.depends_on_control_plane(), bits & 0b10111 == 0b00111, "{it:?}");
         }
     }
 }

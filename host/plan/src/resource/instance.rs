@@ -1,6 +1,7 @@
 //! An EC2 instance of one AWSMachine, and the secret that holds its bootstrap data until it has booted.
 
 use std::collections::BTreeSet;
+use std::fmt;
 
 use super::{InternetGateway, SecurityGroup, Subnet};
 use crate::Key;
@@ -79,8 +80,33 @@ pub struct InstanceStatus {
     pub private_dns_name: Option<String>,
     pub public_ip: Option<String>,
     pub public_dns_name: Option<String>,
+    /// Why it came into a state in which it does not run, in AWS's words.
+    pub reason: Option<StateReason>,
     /// Ids of its first network interface and of the volumes that go with it: they carry its tags.
     pub parts: BTreeSet<String>,
+}
+
+/// Why an instance stopped or ended. AWS documents the codes with EC2's StateReason.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct StateReason {
+    /// Such as `Server.SpotInstanceTermination`.
+    pub code: String,
+    pub message: String,
+}
+
+impl fmt::Display for StateReason {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.message.as_str() {
+            "" => f.write_str(&self.code)?,
+            it if it.starts_with(&self.code) => f.write_str(it)?,
+            it => write!(f, "{}: {it}", self.code)?,
+        }
+        match self.code.as_str() {
+            // AWS says no more; what it documents is this.
+            "Client.InternalError" => f.write_str("; look at the key of its encrypted volumes: whether it is enabled and EC2 may use it"),
+            _ => Ok(()),
+        }
+    }
 }
 
 /// Bootstrap data in Secrets Manager, split into parts. Recorded on the AWSMachine before it is made; AWS is not asked for it.
@@ -131,5 +157,20 @@ impl Secret {
     }
     pub(super) fn immutable(&self, _: &Self) -> Option<&'static str> {
         None
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn why_an_instance_ended_is_said_in_the_words_of_aws_and_of_a_key_what_aws_leaves_out() {
+        let said = |code: &str, message: &str| StateReason { code: code.into(), message: message.into() }.to_string();
+        let quota = "Client.VolumeLimitExceeded: Volume limit exceeded";
+        assert_eq!(said("Client.VolumeLimitExceeded", quota), quota);
+        assert_eq!(said("Server.InternalError", "An internal error"), "Server.InternalError: An internal error");
+        assert_eq!(said("Server.InternalError", ""), "Server.InternalError");
+        assert!(said("Client.InternalError", "Client.InternalError: Client error on launch").contains("key of its encrypted volumes"));
     }
 }

@@ -7,7 +7,7 @@ use crate::leftover::LeftoverKind;
 use crate::{FoundRule, FoundSecurityGroup, FoundSource, Owner, Rule, SecurityGroup, SecurityGroupRules, Source, State};
 
 /// The group that every VPC has and that cannot be deleted.
-const DEFAULT: &str = "default";
+pub(super) const DEFAULT: &str = "default";
 
 impl Sight<'_> {
     pub(super) fn groups(&mut self) {

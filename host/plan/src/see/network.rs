@@ -2,11 +2,12 @@
 
 use std::collections::BTreeSet;
 
+use super::group::DEFAULT;
 use super::{Claim, KEY_TAG, MAIN, SeenVpc, Sight, is_public, listed_as, role_of};
 use crate::cluster::{adopted, subnet_name};
 use crate::{
     ElasticIp, FoundAddress, FoundNatGateway, FoundRouteTable, FoundSubnet, FoundVpc, InternetGateway, Key, Kind, NatGateway, Owner,
-    RouteTable, State, Subnet, Vpc,
+    RouteTable, State, Subnet, Vpc, address_of,
 };
 
 impl<'a> Sight<'a> {
@@ -14,12 +15,29 @@ impl<'a> Sight<'a> {
         for (found, owner) in self.vpc_candidates() {
             self.takes_unmarked |= self.vpc.is_none() && owner == Owner::Mine && self.scope.claims().marked(&found.tags);
             let set = found.dns_hostnames.unwrap_or(!self.scope.intents.contains_key(&Vpc::key(MAIN)));
-            let is = Vpc { name: MAIN.into(), cidr: found.cidr.clone(), dns_hostnames: set };
+            // The first is the one that is used. Of a second, AWS refuses the deletion unless it is empty.
+            let is_spare =
+                self.vpc.as_ref().is_some_and(|it| it.owned) && matches!(self.claim(&found.tags), Claim::Ours) && self.is_bare(&found.id);
+            let name = if is_spare { found.id.as_str() } else { MAIN };
+            let is = Vpc { name: name.into(), cidr: found.cidr.clone(), dns_hostnames: set };
             if self.vpc.is_none() && !matches!(owner, Owner::OtherDriver(_)) {
                 self.vpc = Some(SeenVpc { id: found.id.clone(), owned: owner == Owner::Mine });
             }
             self.put(&found.id, owner, found.state, is.into(), Some(&found.tags), None);
         }
+    }
+
+    /// Whether nothing is seen in a VPC but what AWS makes with each.
+    fn is_bare(&self, vpc_id: &str) -> bool {
+        let it = self.snapshot;
+        let in_other = |id: &str| id != vpc_id;
+        it.subnets.iter().all(|it| in_other(&it.vpc_id))
+            && it.internet_gateways.iter().all(|it| it.vpc_id.as_deref().is_none_or(in_other))
+            && it.nat_gateways.iter().all(|it| in_other(&it.vpc_id))
+            && it.route_tables.iter().all(|it| it.main || in_other(&it.vpc_id))
+            && it.security_groups.iter().all(|it| it.group_name == DEFAULT || in_other(&it.vpc_id))
+            && it.load_balancers.iter().all(|it| in_other(&it.vpc_id))
+            && it.instances.iter().all(|it| it.vpc_id.as_deref().is_none_or(in_other))
     }
 
     /// Best first.
@@ -78,7 +96,10 @@ impl<'a> Sight<'a> {
         for it in found {
             let attached = it.vpc_id.is_some();
             let owner = if self.owns_network() || !attached { self.owner(&it.tags) } else { Owner::User };
-            let is = InternetGateway { name: MAIN.into(), vpc: MAIN.into(), attached };
+            // One is enough: a second that is attached to nothing is nobody's to use.
+            let is_spare = !attached && self.seen.get(&InternetGateway::key(MAIN)).is_some_and(|it| it.owner == Owner::Mine);
+            let name = if is_spare { it.id.as_str() } else { MAIN };
+            let is = InternetGateway { name: name.into(), vpc: MAIN.into(), attached };
             self.put(&it.id, owner, State::Ready, is.into(), Some(&it.tags), None);
         }
     }
@@ -90,6 +111,11 @@ impl<'a> Sight<'a> {
         let mut found: Vec<&FoundNatGateway> = self.snapshot.nat_gateways.iter().filter(|it| self.in_vpc(&it.vpc_id)).collect();
         let dead = |it: &FoundNatGateway| matches!(it.state, State::Failed | State::Deleting);
         found.sort_by_key(|it| (dead(it), it.id.clone()));
+        // Given by attempts: of these the role is known though the gateway itself may not be seen yet. What a user wrote there proves nothing.
+        let (scope, snapshot) = (self.scope, self.snapshot);
+        let ours: BTreeSet<&str> =
+            snapshot.addresses.iter().filter(|it| matches!(self.claim(&it.tags), Claim::Ours)).map(|it| it.id.as_str()).collect();
+        let given = |name: &str| scope.intents.get(&NatGateway::key(name)).and_then(address_of).filter(|id| ours.contains(id));
         for it in found {
             let owner = self.owner(&it.tags);
             let zone = self.snapshot.subnets.iter().find(|subnet| subnet.id == it.subnet_id).map(|subnet| subnet.zone.clone());
@@ -101,6 +127,8 @@ impl<'a> Sight<'a> {
             }
             let elastic_ip = match &it.allocation_id {
                 None => name.clone(),
+                // Its successor was given another.
+                Some(id) if dead(it) && given(&name).is_some_and(|other| other != id) => self.name(id),
                 Some(id) => {
                     self.names.entry(id.clone()).or_insert_with(|| name.clone());
                     self.name(id)
@@ -108,6 +136,12 @@ impl<'a> Sight<'a> {
             };
             let is = NatGateway { name, subnet: self.name(&it.subnet_id), elastic_ip, internet_gateway: MAIN.into() };
             self.put(&it.id, owner, it.state, is.into(), Some(&it.tags), it.failure.clone());
+        }
+        for name in &scope.nat_gateways {
+            let lives = self.seen.get(&NatGateway::key(name)).is_some_and(|it| !matches!(it.state, State::Failed | State::Deleting));
+            if let Some(id) = given(name).filter(|_| !lives) {
+                self.names.entry(id.to_owned()).or_insert_with(|| name.clone());
+            }
         }
     }
 
@@ -138,10 +172,16 @@ impl<'a> Sight<'a> {
         if !self.owns_network() {
             return;
         }
-        let found: Vec<_> = self.snapshot.route_tables.iter().filter(|it| self.in_vpc(&it.vpc_id) && !it.main).collect();
+        let mut found: Vec<_> = self.snapshot.route_tables.iter().filter(|it| self.in_vpc(&it.vpc_id) && !it.main).collect();
+        found.sort_by_key(|it| (it.associations.is_empty(), it.id.clone()));
         for it in found {
             let subnets: BTreeSet<String> = it.associations.keys().map(|id| self.name(id)).collect();
             let name = self.route_table_name(it, &subnets);
+            // No subnet uses it, and another table does what it was made for.
+            let is_spare = subnets.is_empty()
+                && matches!(self.claim(&it.tags), Claim::Ours)
+                && self.seen.get(&RouteTable::key(&name)).is_some_and(|it| it.owner == Owner::Mine);
+            let name = if is_spare { it.id.clone() } else { name };
             let default_route = it.default_route.as_ref().map(|id| match id.starts_with("nat-") {
                 true => NatGateway::key(self.name(id)),
                 false => InternetGateway::key(self.name(id)),

@@ -38,8 +38,8 @@ pub struct Cluster<'a> {
     pub outcomes: &'a [(Key, Outcome)],
     /// Why AWS cannot be read.
     pub problem: Option<&'a Problem>,
-    /// Whether the endpoint's name resolves, where the spec asks for that.
-    pub resolves: Option<bool>,
+    /// The name that must resolve and does not.
+    pub unresolved: Option<&'a str>,
     /// What is found about the issuer of service account tokens; `None`: none was asked for.
     pub issuer: Option<&'a Finding>,
 }
@@ -102,13 +102,16 @@ fn text(plan: &Plan) -> String {
 
 /// Everything is there; whether the API can be reached by name.
 fn endpoint(it: &Cluster<'_>) -> Said<'static> {
-    match (&it.decision.record.endpoint, it.resolves) {
+    match (&it.decision.record.endpoint, it.unresolved) {
         (None, _) if load_balancer_kind(it.input.aws_cluster).is_none() => {
             let message = "spec.controlPlaneEndpoint is not set, and there is no load balancer to take it from; set it";
             Said::no("WaitForExternalControlPlaneEndpoint", message)
         }
         (None, _) => Said::no(reason::WAIT_FOR_DNS_NAME, "the load balancer has no host name yet"),
-        (Some((host, _)), Some(false)) => Said::no(reason::WAIT_FOR_DNS_NAME_RESOLVE, format!("{host} does not resolve yet")),
+        (Some(_), Some(name)) => Said::no(
+            reason::WAIT_FOR_DNS_NAME_RESOLVE,
+            format!("{name} does not resolve yet; where it never will, set spec.controlPlaneLoadBalancer.dnsResolutionCheck: None"),
+        ),
         (Some(_), _) => Said { message: held(&it.decision.held, |_| true), ..Said::yes() },
     }
 }

@@ -76,18 +76,17 @@ fn hindered(it: &Machine<'_>) -> Option<Said<'static>> {
 
 fn instance_ready(it: &Machine<'_>) -> Said<'static> {
     let state = it.decision.instance.as_ref().map(|it| it.status.state.as_str());
-    let id = it.decision.instance.as_ref().map(|it| it.id.as_str()).unwrap_or_default();
+    let stands = it.decision.instance.as_ref().map(FoundInstance::stands).unwrap_or_default();
     match (state, hindered(it)) {
         (Some("running"), None) => Said::yes(),
         // A wrong field or a failing sweep does not stop an instance that runs.
         (Some("running"), Some(_)) if it.decision.failed.is_none() => Said::yes(),
         (_, Some(said)) => said,
-        (Some("pending"), None) => Said::no(reason::INSTANCE_NOT_READY, format!("{id} is pending")),
-        (Some(state @ ("stopping" | "stopped")), None) => Said::no(
-            reason::INSTANCE_STOPPED,
-            format!("{id} is {state}; it is not started again: start it, or delete the Machine to replace it"),
-        ),
-        (Some(state), None) => Said::no(reason::INSTANCE_TERMINATED, format!("{id} is {state}")),
+        (Some("pending"), None) => Said::no(reason::INSTANCE_NOT_READY, stands),
+        (Some("stopping" | "stopped"), None) => {
+            Said::no(reason::INSTANCE_STOPPED, format!("{stands}; it is not started again: start it, or delete the Machine to replace it"))
+        }
+        (Some(_), None) => Said::no(reason::INSTANCE_TERMINATED, stands),
         (None, None) => lacking(&it.decision.plan, it.outcomes, |_| true).unwrap_or_else(|| Said::no(reason::INSTANCE_NOT_READY, "")),
     }
 }

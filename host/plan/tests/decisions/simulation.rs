@@ -8,14 +8,14 @@ use crate::world::{Faults, World};
 use plan::{Kind, Outcome, State, Tags};
 use serde_json::json;
 
-const NO_FAULTS: Faults = Faults { throttled: 0, lost_request: 0, lost_reply: 0, crash: 0, failed_start: 0, lag: 0, swing: false };
+pub const NO_FAULTS: Faults = Faults { throttled: 0, lost_request: 0, lost_reply: 0, crash: 0, failed_start: 0, lag: 0, swing: false };
 const ALL_FAULTS: Faults = Faults { throttled: 10, lost_request: 8, lost_reply: 10, crash: 8, failed_start: 15, lag: 3, swing: true };
 
-fn counts(list: &[(&str, usize)]) -> BTreeMap<String, usize> {
+pub fn counts(list: &[(&str, usize)]) -> BTreeMap<String, usize> {
     list.iter().map(|(kind, count)| (kind.to_string(), *count)).collect()
 }
 
-fn network(zones: usize, kind: &str) -> BTreeMap<String, usize> {
+pub fn network(zones: usize, kind: &str) -> BTreeMap<String, usize> {
     let mut res = counts(&[
         ("vpc", 1),
         ("subnet", 2 * zones),
@@ -30,7 +30,7 @@ fn network(zones: usize, kind: &str) -> BTreeMap<String, usize> {
     res
 }
 
-fn spec(zones: usize, kind: &str, scheme: &str) -> serde_json::Value {
+pub fn spec(zones: usize, kind: &str, scheme: &str) -> serde_json::Value {
     json!({
         "network": {"vpc": {"availabilityZoneUsageLimit": zones}},
         "controlPlaneLoadBalancer": {"loadBalancerType": kind, "scheme": scheme},

@@ -5,7 +5,7 @@ use crate::world::{Faults, START, World};
 use crds::conditions::{READY, reason};
 use expect_test::{Expect, expect};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
-use plan::{Answers, Key, Outcome, Problem, Record, Snapshot, Who, machine, status};
+use plan::{Answers, Key, Outcome, Problem, Record, Snapshot, Who, cluster, machine, status};
 use serde_json::json;
 
 /// The status of a cluster after a decision, with how actions ended.
@@ -499,4 +499,42 @@ fn a_node_that_is_no_longer_healthy_has_its_instance_looked_at_until_a_read_has_
     assert!(awaited(&fleet, &mut world));
     (0..10).for_each(|_| world.tick());
     assert!(!awaited(&fleet, &mut world), "it was read since, and nothing is awaited for ever");
+}
+
+#[test]
+fn the_load_balancers_name_has_to_resolve_until_the_cluster_is_provisioned_unless_the_spec_says_otherwise() {
+    for (check, expected) in
+        [(json!({}), true), (json!({"dnsResolutionCheck": "Enabled"}), true), (json!({"dnsResolutionCheck": "None"}), false)]
+    {
+        let mut world = World::new(1, Faults::default());
+        let mut fleet = Fleet::new("prod", json!({"controlPlaneLoadBalancer": check}));
+        let asked = |fleet: &Fleet, world: &mut World| {
+            let snapshot = fleet.snapshot(world);
+            let decision = fleet.decide_with(world, &snapshot);
+            let record = Record::of_cluster(&fleet.aws_cluster).expect("a record");
+            let (cluster, aws_cluster, snapshot, record) = (&fleet.cluster, &fleet.aws_cluster, &snapshot, &record);
+            let input = cluster::Input { cluster, aws_cluster, machines: &[], rules: None, snapshot, record, now: world.now, random: "" };
+            let name = cluster::must_resolve(&input, &decision).map(str::to_owned);
+            let said = status::cluster(&status::Cluster {
+                input: &input,
+                decision: &decision,
+                outcomes: &[],
+                problem: None,
+                unresolved: name.as_deref(),
+                issuer: None,
+            });
+            (name, said)
+        };
+        assert_eq!(asked(&fleet, &mut world).0, None, "there is no name yet");
+        fleet.settle(&mut world);
+        let (name, said) = asked(&fleet, &mut world);
+        assert_eq!(name.is_some(), expected, "{check}");
+        assert_eq!(said.ready, !expected);
+        assert_eq!(text(&said.conditions).contains("Ready False WaitForDNSNameResolve"), expected, "{}", text(&said.conditions));
+        fleet.aws_cluster.status = Some(crds::AWSClusterStatus {
+            initialization: Some(crds::status::Initialization { provisioned: Some(true) }),
+            ..crds::AWSClusterStatus::default()
+        });
+        assert_eq!(asked(&fleet, &mut world).0, None, "it was provisioned once");
+    }
 }

@@ -50,9 +50,10 @@ impl Clusters {
         let owner = owner(&object, "Cluster");
         let cluster = owner.as_ref().and_then(|it| management.get::<Cluster>(it)).map(|it| Cluster::clone(&it));
         if management.is_paused(&object) {
-            self.say_paused(&object).await?;
+            self.pause(&object, cluster, memory).await?;
             return Ok(None);
         }
+        memory.paused = None;
         let object = match object.is_deleting() {
             true if !object.has_finalizer(names::CLUSTER_FINALIZER) => return Ok(None),
             true => object,

@@ -1,16 +1,22 @@
 //! Says how an AWSCluster stands: in its status, and by its finalizer when it may go. What to say is decided in `plan::status`.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use crds::conditions::reason;
-use crds::load_balancer::DnsResolutionCheck;
 use crds::{AWSCluster, names};
+use tokio::time::Instant;
 
 use super::read::Seen;
 use super::{Clusters, Pass, Remembered};
 use crate::controller::looks::{Ended, ended};
 use crate::controller::{issuer, now, sweep};
 use crate::management::{Error, Known, Note};
+
+/// How long a look waits for the answer of a name server.
+const LOOKUP: Duration = Duration::from_secs(5);
+/// How soon a name that does not resolve is looked up again.
+const LOOKUP_AGAIN: Duration = Duration::from_secs(3);
 
 impl Clusters {
     pub(super) async fn say(&self, seen: &Seen, pass: &Pass, memory: &mut Remembered) -> Result<Ended, Error> {
@@ -28,20 +34,26 @@ impl Clusters {
         if let Some(rules) = seen.rules.as_deref() {
             self.context.rules.set_done(&seen.name, seen.requested.as_ref(), plan::cluster::groups_have_rules(decision, rules));
         }
-        let resolves = resolves(&seen.object).await;
         let issuer = issuer::look(&self.context, &seen.object, &seen.name, &seen.region, &mut memory.issuer).await?;
         let outcomes = memory.refusals.outcomes();
         let input = pass.input(seen, "");
+        let unresolved = match plan::cluster::must_resolve(&input, decision) {
+            Some(name) if !resolves(name).await => Some(name),
+            _ => None,
+        };
         let status = plan::status::cluster(&plan::status::Cluster {
             input: &input,
             decision,
             outcomes: &outcomes,
             problem: pass.problem.as_ref(),
-            resolves,
+            unresolved,
             issuer: issuer.as_ref(),
         });
         management.say(&seen.object, &status).await?;
-        let settled = decision.plan.is_settled() && decision.invalid.is_none() && resolves != Some(false) && pass.problem.is_none();
+        let settled = decision.plan.is_settled() && decision.invalid.is_none() && unresolved.is_none() && pass.problem.is_none();
+        if unresolved.is_some() && decision.plan.is_settled() {
+            return Ok(Ended::Waiting { until: Some(Instant::now() + LOOKUP_AGAIN) });
+        }
         match (ended(settled, &memory.refusals), memory.issuer.next()) {
             (ended, _) if seen.is_swept() => Ok(sweep::sooner(ended, &memory.sweep)),
             (Ended::Settled, Some(next)) => Ok(Ended::Waiting { until: Some(next) }),
@@ -95,14 +107,8 @@ impl Clusters {
     }
 }
 
-/// Whether the endpoint's name resolves here, where that was asked for and matters: until it is provisioned.
-async fn resolves(object: &AWSCluster) -> Option<bool> {
-    let asked = object.spec.control_plane_load_balancer.dns_resolution_check == Some(DnsResolutionCheck::Enabled);
-    let provisioned = object.status.as_ref().and_then(|it| it.initialization.as_ref()).and_then(|it| it.provisioned) == Some(true);
-    let endpoint = &object.spec.control_plane_endpoint;
-    if !asked || provisioned || endpoint.is_unset() {
-        return None;
-    }
-    let port = u16::try_from(endpoint.port).unwrap_or_default();
-    Some(tokio::net::lookup_host((endpoint.host.as_str(), port)).await.is_ok_and(|mut it| it.next().is_some()))
+/// Whether a name resolves here.
+async fn resolves(name: &str) -> bool {
+    let found = tokio::time::timeout(LOOKUP, tokio::net::lookup_host((name, 0))).await;
+    found.is_ok_and(|it| it.is_ok_and(|mut it| it.next().is_some()))
 }

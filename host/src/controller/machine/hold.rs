@@ -4,7 +4,6 @@
 use crds::cluster_api::{Cluster, ContractVersionedObjectReference, KubeadmControlPlane};
 use crds::{AWSMachine, ClusterPlugin, names};
 use kube::ResourceExt;
-use kube::core::{ApiResource, GroupVersionKind};
 use plan::machine::{Hold, hold};
 
 use crate::context::ObjectName;
@@ -13,13 +12,17 @@ use crate::management::{Error, Known, Management};
 /// As far as the caches know. `Some`: why nothing of the machine may be removed.
 pub fn cached(management: &Management, name: &ObjectName, cluster: &Cluster, machine: &Known<AWSMachine>) -> Option<String> {
     let plugins = management.of_cluster::<ClusterPlugin>(name);
-    let control_plane =
-        cluster.spec.control_plane_ref.as_ref().and_then(|it| management.get::<KubeadmControlPlane>(&name.sibling(&it.name)));
+    let reference = cluster.spec.control_plane_ref.as_ref();
+    let control_plane_deleting = match reference.filter(|it| is_kubeadm(it)) {
+        Some(it) => management.get::<KubeadmControlPlane>(&name.sibling(&it.name)).is_none_or(|it| it.is_deleting()),
+        // Of another kind nothing is kept: it is asked before anything is removed.
+        None => reference.is_none(),
+    };
     hold(&Hold {
         cluster_deleting: cluster.metadata.deletion_timestamp.is_some(),
         plugin_finalizer: plugins.iter().any(|it| it.has_finalizer(names::PLUGIN_FINALIZER)),
         control_plane: is_control_plane(machine),
-        control_plane_deleting: control_plane.is_none_or(|it| it.is_deleting()),
+        control_plane_deleting,
         forced: is_forced(cluster),
     })
 }
@@ -32,32 +35,50 @@ pub async fn live(management: &Management, name: &ObjectName, machine: &Known<AW
     let Some(cluster) = management.live::<Cluster>(name).await? else { return Ok(None) };
     let plugins = management.live_list::<ClusterPlugin>(&name.namespace).await?;
     let of_cluster = |it: &&Known<ClusterPlugin>| it.spec.cluster_name == name.name;
-    let control_plane_deleting = match (&cluster.spec.control_plane_ref, is_control_plane(machine)) {
-        (Some(reference), true) => control_plane_is_deleting(management, name, reference).await?,
-        _ => true,
-    };
-    Ok(hold(&Hold {
+    let it = Hold {
         cluster_deleting: cluster.is_deleting(),
         plugin_finalizer: plugins.iter().filter(of_cluster).any(|it| it.has_finalizer(names::PLUGIN_FINALIZER)),
         control_plane: is_control_plane(machine),
-        control_plane_deleting,
+        control_plane_deleting: true,
         forced: is_forced(&cluster),
-    }))
+    };
+    match &cluster.spec.control_plane_ref {
+        Some(reference) if it.depends_on_control_plane() => match control_plane_is_deleting(management, name, reference).await? {
+            Ok(control_plane_deleting) => Ok(hold(&Hold { control_plane_deleting, ..it })),
+            Err(forbidden) => Ok(Some(forbidden)),
+        },
+        _ => Ok(hold(&it)),
+    }
 }
 
+/// Whether the control plane goes too. The inner error: this operator may not read it, which somebody has to change.
 async fn control_plane_is_deleting(
     management: &Management,
     name: &ObjectName,
     reference: &ContractVersionedObjectReference,
-) -> Result<bool, Error> {
+) -> Result<Result<bool, String>, Error> {
     let name = name.sibling(&reference.name);
-    if reference.kind == "KubeadmControlPlane" {
-        return Ok(management.live::<KubeadmControlPlane>(&name).await?.is_none_or(|it| it.is_deleting()));
+    if is_kubeadm(reference) {
+        return Ok(Ok(management.live::<KubeadmControlPlane>(&name).await?.is_none_or(|it| it.is_deleting())));
     }
-    // Another kind of control plane: by the version of the contract that all of them follow.
-    let resource = ApiResource::from_gvk(&GroupVersionKind::gvk(&reference.api_group, "v1beta2", &reference.kind));
-    let object = management.live_dynamic(&resource, &name).await?;
-    Ok(object.is_none_or(|it| it.metadata.deletion_timestamp.is_some()))
+    match management.live_dynamic(&reference.api_group, &reference.kind, &name).await {
+        Ok(object) => Ok(Ok(object.is_none_or(|it| it.metadata.deletion_timestamp.is_some()))),
+        Err(error) if error.is_forbidden() => Ok(Err(unreadable(reference))),
+        Err(error) => Err(error),
+    }
+}
+
+fn unreadable(reference: &ContractVersionedObjectReference) -> String {
+    let ContractVersionedObjectReference { api_group, kind, name } = reference;
+    format!(
+        "kept, because this operator may not read {kind} {name}, which says whether the control plane goes too: add a ClusterRole with the \
+         label {}: \"true\" that allows to get {kind} of {api_group}",
+        names::AGGREGATE_LABEL
+    )
+}
+
+fn is_kubeadm(reference: &ContractVersionedObjectReference) -> bool {
+    reference.kind == "KubeadmControlPlane" && reference.api_group == "controlplane.cluster.x-k8s.io"
 }
 
 fn is_control_plane(machine: &Known<AWSMachine>) -> bool {
@@ -67,3 +88,6 @@ fn is_control_plane(machine: &Known<AWSMachine>) -> bool {
 fn is_forced(cluster: &Cluster) -> bool {
     cluster.annotations().contains_key(names::FORCE_DELETE_ANNOTATION)
 }
+
+#[cfg(test)]
+mod tests;

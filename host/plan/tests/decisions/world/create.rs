@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use plan::*;
 
-use super::{SLOW, World};
+use super::{MISMATCH, SLOW, World};
 
 impl World {
     fn wanted<'a>(&self, ids: &'a Ids, key: &Key) -> Result<&'a String, &'static str> {
@@ -17,7 +17,14 @@ impl World {
 
     pub(super) fn create(&mut self, is: &Resource, tags: &Tags, ids: &Ids, token: Option<&String>) -> Result<String, &'static str> {
         let tags = tags.clone();
-        if let Some(made) = token.and_then(|token| self.tokens.get(token)).cloned() {
+        let parameters = match is {
+            Resource::NatGateway(_) | Resource::RouteTable(_) => format!("{ids:?}"),
+            _ => String::new(),
+        };
+        if let Some((made, with)) = token.and_then(|token| self.tokens.get(token)).cloned() {
+            if with != parameters {
+                return Err(MISMATCH);
+            }
             if let Resource::NatGateway(it) = is {
                 self.answer_again(&made, it, tags, ids);
             }
@@ -72,7 +79,7 @@ impl World {
             Resource::SecurityGroupRules(_) | Resource::NetworkInterface(_) => return Err("InvalidAction"),
         };
         if let Some(token) = token {
-            self.tokens.insert(token.clone(), id.clone());
+            self.tokens.insert(token.clone(), (id.clone(), parameters));
         }
         Ok(id)
     }

@@ -8,10 +8,11 @@ use crds::{AWSCluster, AWSMachine};
 use plan::cluster::AddOnRule;
 use plan::*;
 
-use super::World;
 use super::objects::{self, patched};
+use super::{Mishap, World};
 
 /// One cluster with its machines, as their objects say.
+#[derive(Clone)]
 pub struct Fleet {
     pub cluster: Cluster,
     pub aws_cluster: AWSCluster,
@@ -140,7 +141,7 @@ impl Fleet {
         let machines: Vec<String> = self.machines.keys().cloned().collect();
         let (cluster, aws_cluster) = (&self.cluster, &self.aws_cluster);
         let input = cluster::Input { cluster, aws_cluster, machines: &machines, rules: None, snapshot, record: &record, now, random: "0" };
-        status::cluster(&status::Cluster { input: &input, decision, outcomes, problem, resolves: None, issuer: None })
+        status::cluster(&status::Cluster { input: &input, decision, outcomes, problem, unresolved: None, issuer: None })
     }
 
     /// What is decided about a machine now.
@@ -238,6 +239,12 @@ impl Fleet {
                 self.confirm(world, id);
             }
             outcomes.push((action.key(), outcome));
+            let has_met = |it: &Mishap| it.kills && it.left == Some(it.looks);
+            if world.mishap.as_ref().is_some_and(has_met) {
+                world.mishap.iter_mut().for_each(|it| it.kills = false);
+                self.restart(world);
+                return None;
+            }
         }
         if dies {
             self.restart(world);

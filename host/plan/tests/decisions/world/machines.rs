@@ -45,6 +45,7 @@ impl World {
             private_dns_name: Some(format!("ip-10-0-0-{}.ec2.internal", self.next % 250)),
             public_ip: None,
             public_dns_name: None,
+            reason: None,
             parts: [volume].into(),
         };
         self.truth.instances.push(FoundInstance {

@@ -48,7 +48,39 @@ pub struct Faults {
     pub swing: bool,
 }
 
+/// How one kind of read goes wrong.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Hindrance {
+    /// It fails: what an earlier one showed is shown.
+    Fails,
+    /// It is behind by as many looks.
+    IsBehind(usize),
+}
+
+/// One thing that goes wrong, and what follows it: the answer to a write is lost, though it was carried out; then its repetitions get lost on
+/// the way, and one kind of read goes wrong.
+#[derive(Clone, Debug)]
+pub struct Mishap {
+    /// `create  vpc/`: how a write begins that it may happen to.
+    pub write: String,
+    pub read: Read,
+    pub hindrance: Hindrance,
+    /// For as many looks.
+    pub looks: u32,
+    /// The operator dies at once and starts again.
+    pub kills: bool,
+    /// Looks that are left of it, once it happened.
+    pub left: Option<u32>,
+}
+
+impl Mishap {
+    fn lasts(&self) -> bool {
+        self.left.is_some_and(|it| it > 0)
+    }
+}
+
 /// The pretend AWS.
+#[derive(Clone)]
 pub struct World {
     pub now: f64,
     pub truth: Snapshot,
@@ -61,8 +93,8 @@ pub struct World {
     /// What reads showed this process lately, and when each id was shown first.
     shown: Snapshot,
     first_shown: BTreeMap<String, f64>,
-    /// What each client token made.
-    tokens: BTreeMap<String, String>,
+    /// What each client token made, and with which parameters.
+    tokens: BTreeMap<String, (String, String)>,
     /// Looks that something still takes, by id.
     pending: BTreeMap<String, u32>,
     /// Interfaces that outlive their load balancer, and for how many looks.
@@ -75,6 +107,9 @@ pub struct World {
     /// Ids of subnets and groups that users made and no sweep shows.
     pub unlisted: BTreeSet<String>,
     pub faults: Faults,
+    pub mishap: Option<Mishap>,
+    /// What the latest read of each kind showed that did not fail, and when that was. A process that has just started knows of none.
+    latest: Snapshot,
     /// Looks that the calls of a plan wait for their turn.
     pub queue: u32,
     /// What was asked for that would have taken something from a machine that lives.
@@ -105,6 +140,8 @@ impl World {
             parts: BTreeMap::new(),
             unlisted: BTreeSet::new(),
             faults,
+            mishap: None,
+            latest: Snapshot::default(),
             queue: 0,
             cut_off: Vec::new(),
             log: Vec::new(),
@@ -136,32 +173,49 @@ impl World {
     pub fn read(&self) -> Snapshot {
         let mut res = self.truth.clone();
         let lag = self.faults.lag;
-        let earlier = |random: u64| {
-            let behind = if self.faults.swing { random as usize % (lag + 1) } else { lag };
-            let at = self.past.len().saturating_sub(1 + behind);
+        let earlier = |behind: usize| {
+            let at = self.past.len().saturating_sub(behind);
             self.past.get(at).filter(|_| behind > 0).unwrap_or(&self.truth)
         };
         macro_rules! read {
             ($($field:ident)*) => {
                 for (random, copy) in self.swings.into_iter().zip([$(|to: &mut Snapshot, from: &Snapshot| to.$field = from.$field.clone()),*]) {
-                    copy(&mut res, earlier(random));
+                    let behind = if self.faults.swing { random as usize % (lag + 1) } else { lag };
+                    copy(&mut res, earlier(if behind > 0 { behind + 1 } else { 0 }));
                 }
             };
         }
         kinds!(read);
+        if let Some(Mishap { read, hindrance: Hindrance::IsBehind(looks), .. }) = self.mishap.as_ref().filter(|it| it.lasts()) {
+            copy(&mut res, earlier(*looks), *read);
+        }
         res
+    }
+
+    /// The kind of which no read succeeds now.
+    fn failing(&self) -> Option<Read> {
+        let mishap = self.mishap.as_ref().filter(|it| it.lasts() && it.hindrance == Hindrance::Fails);
+        mishap.map(|it| it.read)
     }
 
     /// What a process that did not crash sees: a read that may be behind, with what was shown lately and its own writes over it.
     pub fn snapshot(&mut self, deleting: &BTreeSet<String>, asked: &BTreeMap<String, f64>) -> Snapshot {
         let mut res = self.read();
+        let failing = self.failing();
+        if let Some(read) = failing {
+            copy(&mut res, &self.latest, read);
+        }
+        for read in Read::ALL.into_iter().filter(|it| Some(*it) != failing) {
+            copy(&mut self.latest, &res, read);
+            self.latest.read_at.insert(read, self.now);
+        }
         self.keep(&mut res);
-        let recent: BTreeSet<String> = self.ledger.iter().filter(|(_, at)| *at > self.now - 30.0).map(|(id, _)| id.clone()).collect();
+        // What was written is believed until a read can show it.
+        let since = self.latest.read_at.values().copied().fold(self.now, f64::min) - 30.0;
+        let recent: BTreeSet<String> = self.ledger.iter().filter(|(_, at)| *at > since).map(|(id, _)| id.clone()).collect();
         overlay(&mut res, &self.truth, &recent);
         res.since = self.truth.since;
-        for read in Read::ALL {
-            res.read_at.insert(read, self.now);
-        }
+        res.read_at = self.latest.read_at.clone();
         res.network_interfaces.retain(|it| deleting.contains(&it.vpc_id));
         res.deleting_vpcs_read = deleting.iter().map(|id| (id.clone(), self.now)).collect();
         // Tags of load balancers, and groups without tags, are only read where something is being deleted.
@@ -197,6 +251,9 @@ impl World {
 
     /// Time goes on.
     pub fn tick(&mut self) {
+        if let Some(left) = self.mishap.as_mut().and_then(|it| it.left.as_mut()) {
+            *left = left.saturating_sub(1);
+        }
         if self.faults.swing {
             self.swings = std::array::from_fn(|_| self.random());
         }
@@ -269,6 +326,10 @@ impl World {
         if matches!(action, Action::Create { until: Some(until), .. } if *until < self.now) {
             return self.logged(action, refused("NotYetVisible"));
         }
+        let is_repeated = |it: &Mishap| it.lasts() && format!("{action}").starts_with(&it.write);
+        if self.mishap.as_ref().is_some_and(is_repeated) {
+            return self.logged(action, Outcome::Unknown { message: "timed out".into() });
+        }
         if self.chance(self.faults.throttled) {
             return self.logged(action, refused("RequestLimitExceeded"));
         }
@@ -280,8 +341,16 @@ impl World {
                 self.ledger.push((id, self.now));
                 Outcome::Done
             }
+            // As the real leaf does: what made it is not known.
+            Err(MISMATCH) => return self.logged(action, Outcome::Unknown { message: MISMATCH.into() }),
             Err(code) => refused(code),
         };
+        let meets = |it: &&mut Mishap| it.left.is_none() && outcome == Outcome::Done && format!("{action}").starts_with(&it.write);
+        if let Some(mishap) = self.mishap.as_mut().filter(meets) {
+            mishap.left = Some(mishap.looks);
+            self.ledger.pop();
+            return self.logged(action, Outcome::Unknown { message: "the connection was closed".into() });
+        }
         if self.chance(self.faults.lost_reply) {
             self.ledger.pop();
             return self.logged(action, Outcome::Unknown { message: "the connection was closed".into() });
@@ -297,6 +366,7 @@ impl World {
     /// The operator died and starts again: it knows nothing that is not written down.
     pub fn crash(&mut self) {
         self.ledger.clear();
+        self.latest = Snapshot::default();
         self.shown = Snapshot::default();
         self.first_shown.clear();
         // Two processes never begin at the same time.
@@ -379,6 +449,28 @@ impl World {
 fn refused(code: &str) -> Outcome {
     let retry = code == "RequestLimitExceeded";
     Outcome::Refused { code: code.into(), message: "refused".into(), retry, who: if retry { Who::Nobody } else { Who::Author } }
+}
+
+/// What AWS says of a token that was used with other parameters.
+const MISMATCH: &str = "IdempotentParameterMismatch";
+
+/// Shows of one kind what another snapshot shows.
+fn copy(to: &mut Snapshot, from: &Snapshot, read: Read) {
+    match read {
+        Read::Vpcs => to.vpcs = from.vpcs.clone(),
+        Read::Subnets => to.subnets = from.subnets.clone(),
+        Read::InternetGateways => to.internet_gateways = from.internet_gateways.clone(),
+        Read::NatGateways => to.nat_gateways = from.nat_gateways.clone(),
+        Read::Addresses => to.addresses = from.addresses.clone(),
+        Read::RouteTables => to.route_tables = from.route_tables.clone(),
+        Read::SecurityGroups => to.security_groups = from.security_groups.clone(),
+        Read::Instances => to.instances = from.instances.clone(),
+        Read::ClassicLoadBalancers | Read::LoadBalancers | Read::TargetGroups => {
+            let is_of = |it: &&FoundLoadBalancer| (it.kind == LoadBalancerKind::Classic) == (read == Read::ClassicLoadBalancers);
+            let others = to.load_balancers.iter().filter(|it| !is_of(it));
+            to.load_balancers = others.chain(from.load_balancers.iter().filter(is_of)).cloned().collect();
+        }
+    }
 }
 
 /// Puts what was touched as it is now over what a read showed.

@@ -1,0 +1,59 @@
+//! An AWSCluster that is paused: nothing is done for it and nothing read, but until it can be moved. What that takes is decided in
+//! `plan::pause`.
+
+use std::sync::Arc;
+
+use crds::AWSCluster;
+use crds::cluster_api::Cluster;
+use plan::cluster::Input;
+use plan::{Record, pause};
+
+use super::{Clusters, Remembered, gone};
+use crate::controller::looks::owner;
+use crate::controller::now;
+use crate::controller::regions::Seat;
+use crate::management::{Error, Known};
+
+impl Clusters {
+    pub(super) async fn pause(
+        &self,
+        object: &Arc<Known<AWSCluster>>,
+        cluster: Option<Cluster>,
+        memory: &mut Remembered,
+    ) -> Result<(), Error> {
+        // No call of this process is on its way any more: each look waits for the calls that it makes.
+        let stopped = *memory.paused.get_or_insert_with(now);
+        self.say_paused(object).await?;
+        let name = object.object_name();
+        let Some(record) = Record::of_cluster(object).ok().filter(|_| pause::blocks_move(&object.metadata)) else {
+            self.leave(&name);
+            return Ok(());
+        };
+        let region = self.context.aws.region(&object.spec.region);
+        let snapshot = region.view().borrow().snapshot.clone().unwrap_or_default();
+        let cluster = cluster.unwrap_or_else(|| gone(&owner(object, "Cluster").unwrap_or_else(|| name.clone())));
+        let input = Input {
+            cluster: &cluster,
+            aws_cluster: object,
+            machines: &[],
+            rules: None,
+            snapshot: &snapshot,
+            record: &record,
+            now: now(),
+            random: "",
+        };
+        match pause::of_cluster(&input, stopped) {
+            Some(interest) => {
+                region.interest(&format!("cluster/{name}"), interest.clone());
+                self.regions.sit(&name, Seat { region: object.spec.region.clone(), interest, instance: None });
+            }
+            None => {
+                self.leave(&name);
+                if let Some(patch) = pause::unblock_move(&object.metadata) {
+                    self.context.management.patch(object, patch).await?;
+                }
+            }
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,83 @@
+//! An AWSMachine that is paused: nothing is done for it and nothing read, but until it can be moved. What that takes is decided in
+//! `plan::pause`.
+
+use std::sync::Arc;
+
+use crds::AWSMachine;
+use crds::cluster_api::{Cluster, Machine};
+use kube::ResourceExt;
+use plan::machine::Input;
+use plan::{Answers, Interest, Record, Timestamp, pause};
+
+use super::{Machines, Remembered, gone};
+use crate::context::ObjectName;
+use crate::controller::now;
+use crate::controller::regions::Seat;
+use crate::management::{Error, Known};
+
+impl Machines {
+    pub(super) async fn pause(
+        &self,
+        object: &Arc<Known<AWSMachine>>,
+        machine: Option<Machine>,
+        cluster_name: Option<ObjectName>,
+        cluster: Option<Cluster>,
+        memory: &mut Remembered,
+    ) -> Result<(), Error> {
+        // No call of this process is on its way any more: each look waits for the calls that it makes.
+        let stopped = *memory.paused.get_or_insert_with(now);
+        self.say_paused(object).await?;
+        let name = object.object_name();
+        if !pause::blocks_move(&object.metadata) {
+            self.leave(&name);
+            return Ok(());
+        }
+        let cluster_name = cluster_name.unwrap_or_else(|| name.clone());
+        let cluster = cluster.unwrap_or_else(|| gone(&cluster_name));
+        match self.awaited(object, machine, &cluster_name, &cluster, stopped) {
+            Some((region, interest)) => {
+                self.context.aws.region(&region).interest(&format!("machine/{name}"), interest.clone());
+                self.regions.sit(&name, Seat { region, interest, instance: None });
+            }
+            None => {
+                self.leave(&name);
+                if let Some(patch) = pause::unblock_move(&object.metadata) {
+                    self.context.management.patch(object, patch).await?;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// In which region what has to be read before the outcome of each attempt is known. Where nobody says in which, none can be found out.
+    fn awaited(
+        &self,
+        object: &Arc<Known<AWSMachine>>,
+        machine: Option<Machine>,
+        cluster_name: &ObjectName,
+        cluster: &Cluster,
+        stopped: Timestamp,
+    ) -> Option<(String, Interest)> {
+        let aws_cluster = self.aws_cluster(cluster_name, cluster, object)?;
+        let (record, cluster_record) = (Record::of_machine(object).ok()?, Record::of_cluster(&aws_cluster).ok()?);
+        let machine = machine.unwrap_or_else(|| Machine::new(&object.name_any(), Default::default()));
+        let region = self.context.aws.region(&aws_cluster.spec.region);
+        let snapshot = region.view().borrow().snapshot.clone().unwrap_or_default();
+        let input = Input {
+            cluster,
+            machine: &machine,
+            aws_cluster: &aws_cluster,
+            aws_machine: object,
+            cluster_record: &cluster_record,
+            bootstrap: None,
+            image: None,
+            answers: &Answers::default(),
+            snapshot: &snapshot,
+            record: &record,
+            hold: None,
+            now: now(),
+            random: "",
+        };
+        Some((aws_cluster.spec.region.clone(), pause::of_machine(&input, stopped)?))
+    }
+}
