@@ -126,8 +126,32 @@ pub(crate) fn is_control_plane(machine: &Machine, aws_machine: &AWSMachine) -> b
     labelled(&machine.metadata.labels) || labelled(&aws_machine.metadata.labels)
 }
 
+/// Namespace and name of an AWSMachine.
+pub(crate) fn full_name(aws_machine: &AWSMachine) -> String {
+    format!("{}/{}", aws_machine.metadata.namespace.as_deref().unwrap_or_default(), name(aws_machine))
+}
+
 /// Decides what to do for a machine now.
 pub fn decide(input: &Input<'_>) -> Decision {
+    let identity = identity(input, &name(input.aws_machine));
+    let names = || identity.machine_names.iter().chain(&identity.former_names);
+    let is_own = |prefix: &str| identity.ids.iter().any(|id| names().any(|name| user_data::is_prefix_of(prefix, id, name)));
+    match &input.record.secret {
+        Some((prefix, _)) if !is_own(prefix) => {
+            // Somebody wrote it there, or an operator or provider before: neither read nor removed. An instance that boots removes its own.
+            let record = Record { secret: None, ..input.record.clone() };
+            let mut res = decide_known(&Input { record: &record, ..clone(input) });
+            if res.record.secret.is_none() {
+                res.record.secret.clone_from(&input.record.secret);
+            }
+            res
+        }
+        _ => decide_known(input),
+    }
+}
+
+/// Decides for a machine whose record names nothing of another one.
+fn decide_known(input: &Input<'_>) -> Decision {
     let deleting = input.aws_machine.metadata.deletion_timestamp.is_some();
     let unread = input.unread();
     if !unread.is_empty() {

@@ -83,9 +83,7 @@ impl Inventory {
         let message = || {
             // Whoever can write to the cluster can write this.
             let kept: String = self.version.chars().filter(char::is_ascii_graphic).take(VERSION_CHARACTERS).collect();
-            format!(
-                "version {kept} is installed and stays as it is: settings that were changed since are not carried out; this operator brings {version}"
-            )
+            super::stays(&kept, version)
         };
         (self.complete && self.version != version).then(message)
     }

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use crds::instance::{HttpTokens, MetadataState, Volume as VolumeSpec};
 use crds::names::{MACHINE_NAME_TAG, OWNED, cloud_provider_tag};
 
-use super::{Bootstrap, Input, additions, is_control_plane, name, placement, user_data};
+use super::{Bootstrap, Input, additions, full_name, is_control_plane, name, placement, user_data};
 use crate::cluster::{self, Layout, cluster_name};
 use crate::see::{API_SERVER, MAIN};
 use crate::token::derive;
@@ -101,7 +101,7 @@ fn secret(input: &Input<'_>, observed: &Observed, name: &str, res: &mut Wanted) 
     };
     let prefix = match &input.record.secret {
         Some((prefix, _)) => prefix.clone(),
-        None => user_data::secret_prefix(&derive(input.random, &key.to_string())),
+        None => user_data::secret_prefix(&derive(input.random, &key.to_string()), &input.record.id, &full_name(input.aws_machine)),
     };
     let parts = user_data::parts(bootstrap.data);
     res.secret = Some((prefix.clone(), parts.len()));

@@ -6,19 +6,31 @@ use std::io::Write;
 use flate2::Compression;
 use flate2::write::GzEncoder;
 
+use crate::token::derive;
 use crate::{Invalid, Sensitive};
 
 /// Bytes of one secret; Secrets Manager takes 65,536, and its base64 form in an answer is larger.
 pub const PART_SIZE: usize = 7000;
 /// Bytes of user data that EC2 takes, before base64.
 pub const LARGEST_USER_DATA: usize = 16 * 1024;
+/// How much of a prefix is a nonce.
+const NONCE_DIGITS: usize = 16;
 /// Prefix of the names of secrets, which the nodes' IAM policy names.
 const PREFIX: &str = "aws.cluster.x-k8s.io/";
 
-/// Prefix of the secrets of one attempt to create a machine.
-pub(super) fn secret_prefix(nonce: &str) -> String {
-    let digit = |from: usize, to: usize| nonce.get(from..to).unwrap_or_default();
+/// Prefix of the secrets of one attempt to create a machine: a nonce, of which the first half counts, and what proves whose they are. The object that
+/// they are written down on can be written by others, so its id and its namespace/name go into the second half: no other machine has that.
+pub(super) fn secret_prefix(nonce: &str, id: &str, machine: &str) -> String {
+    let nonce = nonce.get(..NONCE_DIGITS).unwrap_or_default();
+    let all = format!("{nonce}{}", derive(&format!("{id}/{machine}"), nonce));
+    let digit = |from: usize, to: usize| all.get(from..to).unwrap_or_default();
     format!("{PREFIX}{}-{}-{}-{}-{}", digit(0, 8), digit(8, 12), digit(12, 16), digit(16, 20), digit(20, 32))
+}
+
+/// Whether a prefix was made for a machine of this id and namespace/name.
+pub(super) fn is_prefix_of(prefix: &str, id: &str, machine: &str) -> bool {
+    let nonce: String = prefix.strip_prefix(PREFIX).unwrap_or_default().chars().filter(|it| *it != '-').take(NONCE_DIGITS).collect();
+    !id.is_empty() && prefix == secret_prefix(&nonce, id, machine)
 }
 
 /// Bootstrap data compressed and cut into parts.
@@ -170,9 +182,21 @@ mod tests {
     }
 
     #[test]
+    fn a_prefix_says_of_which_machine_it_is() {
+        let prefix = secret_prefix("0123456789abcdef0123456789abcdef", "id", "default/worker-0");
+        assert!(is_prefix_of(&prefix, "id", "default/worker-0"));
+        for (id, machine) in [("id", "default/worker-1"), ("id", "other/worker-0"), ("other", "default/worker-0"), ("", "default/worker-0")]
+        {
+            assert!(!is_prefix_of(&prefix, id, machine), "{id} {machine}");
+        }
+        let by_another_provider = "aws.cluster.x-k8s.io/01234567-89ab-cdef-0123-456789abcdef";
+        assert!(!is_prefix_of(by_another_provider, "id", "default/worker-0") && !is_prefix_of("", "id", "default/worker-0"));
+    }
+
+    #[test]
     fn user_data_that_fetches_names_every_part_and_fits() {
-        let prefix = secret_prefix("0123456789abcdef0123456789abcdef");
-        assert_eq!(prefix, "aws.cluster.x-k8s.io/01234567-89ab-cdef-0123-456789abcdef");
+        let prefix = secret_prefix("0123456789abcdef0123456789abcdef", "id", "default/worker-0");
+        assert!(prefix.starts_with("aws.cluster.x-k8s.io/01234567-89ab-cdef-") && prefix.len() == PREFIX.len() + 36, "{prefix}");
         let text = String::from_utf8(fetching(&prefix, 3, "eu-west-1").0).expect("text");
         assert!(text.len() < LARGEST_USER_DATA / 2);
         assert!(text.contains("readonly last=2\n") && text.contains(&prefix) && text.contains("AWS_DEFAULT_REGION=\"eu-west-1\""));
