@@ -110,9 +110,10 @@ impl Failure {
     }
 
     /// Whether it may be about one of several things that a call names: the others fare better alone. An instance that is protected from
-    /// termination is refused like what an identity may not do.
+    /// termination is refused like what an identity may not do; and EC2 forbids a call where a policy allows all but one of what it names,
+    /// such as one that is gone and has no tags any more.
     pub fn may_be_about_one(&self) -> bool {
-        !self.is_general() || self.is("OperationNotPermitted")
+        !self.is_general() || self.is("OperationNotPermitted") || self.is("UnauthorizedOperation")
     }
 
     pub fn is(&self, code: &str) -> bool {
@@ -323,12 +324,12 @@ mod tests {
     }
 
     #[test]
-    fn what_one_of_several_is_protected_from_is_tried_alone() {
+    fn what_one_of_several_is_protected_from_or_forbidden_for_is_tried_alone() {
         let of = |code: &str| Failure::local("ec2:TerminateInstances", code, "why").may_be_about_one();
-        for code in ["OperationNotPermitted", "InvalidInstanceID.NotFound"] {
+        for code in ["OperationNotPermitted", "UnauthorizedOperation", "InvalidInstanceID.NotFound"] {
             assert!(of(code), "{code}");
         }
-        for code in ["RequestLimitExceeded", "UnauthorizedOperation", "ExpiredToken", "VcpuLimitExceeded"] {
+        for code in ["RequestLimitExceeded", "AccessDenied", "ExpiredToken", "VcpuLimitExceeded"] {
             assert!(!of(code), "{code}");
         }
     }
