@@ -179,7 +179,9 @@ pub async fn wait_until_account_is_empty(bed: &Bed) -> Result<()> {
 /// Fails where the policies in `deploy/iam` forbade the operator something. What is gone has no tags that a policy could allow it by, so
 /// removals are left out: those of what somebody else removed a moment before are forbidden.
 pub async fn ensure_nothing_was_forbidden(bed: &Bed) -> Result<()> {
-    let removes = |action: &str| ["Delete", "Terminate", "Release", "Revoke", "Detach", "Disassociate", "Deregister"].iter().any(|it| action.starts_with(it));
+    let removes = |action: &str| {
+        ["Delete", "Terminate", "Release", "Revoke", "Detach", "Disassociate", "Deregister"].iter().any(|it| action.starts_with(it))
+    };
     let by_operator = |it: &Call| it.caller.as_deref().is_some_and(|it| it.contains("operator"));
     let is_refusal = |it: &Call| {
         let code = it.code.as_deref().unwrap_or_default();

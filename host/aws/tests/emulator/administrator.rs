@@ -104,6 +104,10 @@ impl Administrator {
         panic!("{volume} cannot be attached");
     }
 
+    pub async fn delete_group(&self, id: &str) {
+        self.ec2.delete_security_group().group_id(id).send().await.unwrap();
+    }
+
     pub async fn delete_subnet(&self, id: &str) {
         self.ec2.delete_subnet().subnet_id(id).send().await.unwrap();
     }

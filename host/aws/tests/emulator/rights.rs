@@ -120,7 +120,7 @@ fn every_policy_is_as_small_as_aws_wants_it() {
 fn the_table_of_the_readme_says_which_call_needs_which_statement() {
     let mut sids_of: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
     for (sid, actions) in statements("controller").into_iter().chain(statements("issuer")) {
-        actions.into_iter().for_each(|it| drop(sids_of.entry(it).or_default().insert(sid.clone())));
+        actions.into_iter().for_each(|it| sids_of.entry(it).or_default().extend([sid.clone()]));
     }
     let mut calls_by: BTreeMap<Vec<String>, Vec<String>> = BTreeMap::new();
     for (action, sids) in sids_of {
@@ -193,7 +193,8 @@ async fn changed(region: &Region, kind: LoadBalancerKind, ids: &Ids) {
         _ => Listener { health_check, ..listener },
     };
     let groups = ["apiserver-lb".to_owned(), "node".to_owned()].into();
-    let wanted = LoadBalancer { groups, subnets: ["public".to_owned(), "users".to_owned()].into(), listener: Some(listener), ..seen.clone() };
+    let wanted =
+        LoadBalancer { groups, subnets: ["public".to_owned(), "users".to_owned()].into(), listener: Some(listener), ..seen.clone() };
     done(region, update(id, wanted, seen, ids)).await;
     done(region, tagging(LoadBalancer::key("apiserver"), id, &[("team", "a")], &[])).await;
     let vpc = ids[&Vpc::key("main")].clone();
@@ -201,18 +202,19 @@ async fn changed(region: &Region, kind: LoadBalancerKind, ids: &Ids) {
     until(region, |it| it.load_balancers.iter().any(|it| it.tags.as_ref().is_some_and(|it| it.contains_key("Name")))).await;
 }
 
-/// Rules, groups and tags as they come and go.
-async fn regrouped(region: &Region, admin: &Administrator, ids: &Ids) {
+/// Rules, groups and tags as they come and go. The id of a group that a user made.
+async fn regrouped(region: &Region, admin: &Administrator, ids: &Ids) -> String {
     let (node, vpc) = (&ids[&SecurityGroup::key("node")], &ids[&Vpc::key("main")]);
     let one = rules("node", vec![rule(22, Source::Cidr("10.0.0.0/8".into()))]);
     done(region, update(node, one.clone(), rules("node", vec![]), ids)).await;
     done(region, update(node, rules("node", vec![]), one, ids)).await;
     let theirs = admin.group(vpc, "theirs", UNTAGGED).await;
     let bare = Instance { launch: None, ..instance("m1") };
-    let both = Instance { additional_groups: [theirs].into(), ..bare.clone() };
+    let both = Instance { additional_groups: [theirs.clone()].into(), ..bare.clone() };
     done(region, update(&ids[&Instance::key("m1")], both, bare, ids)).await;
     done(region, tagging(Vpc::key("main"), vpc, &[("team", "a")], &[])).await;
     done(region, tagging(Vpc::key("main"), vpc, &[], &["team"])).await;
+    theirs
 }
 
 /// A cluster with a load balancer of one kind.
@@ -226,8 +228,8 @@ async fn lives(kind: LoadBalancerKind) -> Statements {
     machine(&region, &mut ids).await;
     if kind == LoadBalancerKind::Classic {
         routes_of_users_subnet(&region, &mut ids).await;
-        regrouped(&region, &admin, &ids).await;
     }
+    let theirs = regrouped(&region, &admin, &ids).await;
     changed(&region, kind, &ids).await;
     let query = ImageQuery {
         id: None,
@@ -240,6 +242,9 @@ async fn lives(kind: LoadBalancerKind) -> Statements {
     remove_balancer(&region, kind, &ids).await;
     remove_routes(&region, &ids).await;
     admin.delete_subnet(&ids[&Subnet::key("users")]).await;
+    admin.delete_group(&theirs).await;
+    remove_network(&region, &ids).await;
+    assert_eq!(bed.account().await, [], "nothing is left");
     bed.needed().await
 }
 
@@ -249,7 +254,7 @@ async fn is_left() -> Statements {
     let (region, admin) = (bed.swept().await, bed.administrator());
     let (vpc, ids) = own(&region, &admin).await;
     for (name, tag) in [("by-cloud-provider", CLOUD_PROVIDER), ("by-controller", CONTROLLER)] {
-        let balancer = admin.load_balancer(name, "network", &vpc.subnets, &vpc.node, tag).await;
+        let balancer = admin.load_balancer(name, "application", &vpc.subnets, &vpc.node, tag).await;
         let group = admin.target_group(name, &vpc.vpc, tag).await;
         admin.listener(&balancer, &group, tag).await;
         tokio::time::sleep(Duration::from_secs(1)).await;
@@ -319,7 +324,7 @@ async fn a_cluster_of_another_provider_is_taken_over_changed_and_removed() {
     admin.untag(&all, ID_TAG).await;
     assert!(!admin.tags(&ids[&Vpc::key("main")]).await.contains_key(ID_TAG));
 
-    regrouped(&region, &admin, &ids).await;
+    let theirs = regrouped(&region, &admin, &ids).await;
     changed(&region, LoadBalancerKind::Network, &ids).await;
     let table = &ids[&RouteTable::key("private")];
     done(&region, tagging(RouteTable::key("private"), table, &[(ID_TAG, "0f4a8a0e")], &[])).await;
@@ -328,6 +333,9 @@ async fn a_cluster_of_another_provider_is_taken_over_changed_and_removed() {
     remove_balancer(&region, LoadBalancerKind::Network, &ids).await;
     remove_routes(&region, &ids).await;
     admin.delete_subnet(&ids[&Subnet::key("users")]).await;
+    admin.delete_group(&theirs).await;
+    remove_network(&region, &ids).await;
+    assert_eq!(bed.account().await, [], "nothing is left");
     assert!(bed.needed().await.contains_key("TakeOver"));
 }
 
@@ -367,9 +375,12 @@ async fn what_carries_no_tag_of_this_operator_is_out_of_its_reach() {
         let forbidden = |code: &str| ["UnauthorizedOperation", "AccessDenied"].contains(&code);
         assert!(matches!(&outcome, Outcome::Refused { code, .. } if forbidden(code)), "{text}: {outcome:?}");
     }
-    assert_eq!(act(&region, create(group("more"), &foreign, None)).await, Outcome::Done, "a network that a user brought gets groups");
+    assert_eq!(
+        act(&region, create(crate::cluster::group("more"), &foreign, None)).await,
+        Outcome::Done,
+        "a network that a user brought gets groups"
+    );
 }
-
 
 /// A running instance, without a load balancer.
 async fn machine_alone(region: &Region, ids: &mut Ids) {
