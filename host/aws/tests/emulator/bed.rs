@@ -60,13 +60,26 @@ impl Bed {
 
     /// Another process's view of the same account: it knows nothing of what earlier ones did.
     pub async fn region(&self) -> Region {
-        let credentials = Credentials::new(OPERATOR, "secret", None, None, "test");
+        self.region_of(OPERATOR).await
+    }
+
+    async fn region_of(&self, key: &str) -> Region {
+        let credentials = Credentials::new(key, "secret", None, None, "test");
         Aws::connect_to(&self.address, credentials).await.unwrap().region(REGION)
     }
 
     /// A region that was swept once.
     pub async fn swept(&self) -> Region {
-        let region = self.region().await;
+        self.swept_by(OPERATOR).await
+    }
+
+    /// The same for a user who may do everything.
+    pub async fn swept_by_user(&self) -> Region {
+        self.swept_by("user").await
+    }
+
+    async fn swept_by(&self, key: &str) -> Region {
+        let region = self.region_of(key).await;
         region.interest("test", Interest::default());
         until(&region, |it| it.read_at.len() == 11 && !it.zones.is_empty()).await;
         region
