@@ -24,7 +24,10 @@ pub(crate) async fn act(region: &Inner, who: &str, action: &Action) -> (Key, Out
         Some(queue) => queue.acquire().await.ok(),
         None => None,
     };
-    let result = carry_out(region, action).await;
+    let result = match carry_out(region, action).await {
+        Err(failure) if failure.is_forbidden() => unless_gone(region, &key, action, failure).await,
+        other => other,
+    };
     drop(permit);
     let outcome = match result {
         Ok(()) => {
@@ -116,6 +119,22 @@ async fn delete(region: &Inner, id: &str, is: &Resource, ids: &Ids) -> Result<()
         Resource::Instance(_) => instance::delete(region, id).await,
         Resource::Target(it) => target::delete(region, it, ids).await,
     }
+}
+
+/// What a policy allows by its tags may be forbidden once it is gone: then it has none. Whoever may see it may also see that.
+async fn unless_gone(region: &Inner, key: &Key, action: &Action, failure: Failure) -> Result<(), Failure> {
+    let Action::Delete { id, .. } = action else { return Err(failure) };
+    if region.is_young(id) || confirm(region, key, id).await.is_err() {
+        return Err(failure);
+    }
+    let is_gone = region.state().world.base().snapshot.absent.contains_key(id);
+    if !is_gone {
+        return Err(failure);
+    }
+    if let Some(read) = read_of(key, action) {
+        region.doubt(read);
+    }
+    Ok(())
 }
 
 fn senseless(verb: &str, is: &Resource) -> Failure {

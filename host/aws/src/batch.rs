@@ -72,7 +72,7 @@ impl Batches {
         let instances: Vec<String> = batch.iter().map(|it| it.0.clone()).collect();
         let together = call.send(&api, &instances).await;
         let outcomes = match &together {
-            Err(failure) if batch.len() > 1 && !failure.open && failure.may_be_about_one() => {
+            Err(failure) if batch.len() > 1 && !failure.open && failure.may_be_about_one(&instances) => {
                 join_all(instances.iter().map(|it| call.send(&api, std::slice::from_ref(it)))).await
             }
             _ => vec![together; batch.len()],

@@ -110,9 +110,11 @@ impl Failure {
     }
 
     /// Whether it may be about one of several things that a call names: the others fare better alone. An instance that is protected from
-    /// termination is refused like what an identity may not do.
-    pub fn may_be_about_one(&self) -> bool {
-        !self.is_general() || self.is("OperationNotPermitted")
+    /// termination is refused like what an identity may not do. AWS forbids also a call where a policy goes by tags and allows all but one
+    /// of what is named, such as one that is gone and has none any more: then it says which.
+    pub fn may_be_about_one(&self, named: &[String]) -> bool {
+        let says_which = || self.is_forbidden() && named.iter().any(|it| self.message.contains(it.as_str()));
+        !self.is_general() || self.is("OperationNotPermitted") || says_which()
     }
 
     pub fn is(&self, code: &str) -> bool {
@@ -323,8 +325,13 @@ mod tests {
     }
 
     #[test]
-    fn what_one_of_several_is_protected_from_is_tried_alone() {
-        let of = |code: &str| Failure::local("ec2:TerminateInstances", code, "why").may_be_about_one();
+    fn what_one_of_several_is_protected_from_or_forbidden_for_is_tried_alone() {
+        let said = |code: &str, why: &str| {
+            let named = ["i-1".to_owned(), "i-2".to_owned()];
+            Failure::local("ec2:TerminateInstances", code, why).may_be_about_one(&named)
+        };
+        let of = |code: &str| said(code, "why");
+        assert!(said("UnauthorizedOperation", "not authorized to perform: ec2:TerminateInstances on resource: arn:aws:ec2:::instance/i-2"));
         for code in ["OperationNotPermitted", "InvalidInstanceID.NotFound"] {
             assert!(of(code), "{code}");
         }

@@ -67,6 +67,11 @@ impl Region {
             LeftoverKind::SecurityGroup => security_group::delete(region, &it.id).await,
             LeftoverKind::NetworkInterface => network_interface::delete(region, &it.id).await,
         };
+        let result = match result {
+            // What a policy allows by its tags may be forbidden once it is gone: then it has none.
+            Err(failure) if failure.is_forbidden() && is_gone(&region.api, it).await => Ok(()),
+            other => other,
+        };
         self.0.publish();
         self.0.wake.notify_one();
         result.map_err(Failure::problem)
@@ -78,6 +83,23 @@ async fn sign(api: &Api, whose: &Whose, vpc_id: &str, network_interfaces: Vec<Fo
     let filters = || vec![vec![filter("vpc-id", [vpc_id]), filter("tag-key", whose.sign_tags())]];
     let (instances, subnets) = futures::try_join!(instance::describe(api, filters()), subnet::describe(api, filters()))?;
     Ok(whose.sign(vpc_id, &Neighbours { instances, subnets, network_interfaces }))
+}
+
+/// Whether AWS shows it no more.
+async fn is_gone(api: &Api, it: &Leftover) -> bool {
+    let vpcs = BTreeSet::from([it.vpc_id.clone()]);
+    let is_there = match it.kind {
+        LeftoverKind::ClassicLoadBalancer => classic::describe_one(api, &it.id).await.map(|it| it.is_some()),
+        LeftoverKind::LoadBalancer => network::describe_one(api, &it.id).await.map(|it| it.is_some()),
+        LeftoverKind::TargetGroup => target_group::describe_named(api, std::slice::from_ref(&it.id)).await.map(|it| !it.is_empty()),
+        LeftoverKind::SecurityGroupRules | LeftoverKind::SecurityGroup => {
+            security_group::describe_in(api, &vpcs).await.map(|all| all.iter().any(|found| found.id == it.id))
+        }
+        LeftoverKind::NetworkInterface => {
+            network_interface::describe(api, &vpcs).await.map(|all| all.iter().any(|found| found.id == it.id))
+        }
+    };
+    is_there.is_ok_and(|it| !it)
 }
 
 /// What was read, or nothing and why.

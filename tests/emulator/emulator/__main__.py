@@ -5,6 +5,7 @@ import json
 import os
 import signal
 from pathlib import Path
+from typing import Any
 
 from emulator import seed
 from emulator.settings import DEFAULT_AMIS, configure
@@ -30,8 +31,23 @@ def arguments() -> argparse.ArgumentParser:
     parser.add_argument(
         "--enforce-iam", action="store_true", help="policies count for every user and role, not only for web identities"
     )
+    parser.add_argument(
+        "--identity",
+        action="append",
+        default=[],
+        metavar="KEY=FILE",
+        help="this access key may do what the policy in the file allows, and what those of further flags do",
+    )
     parser.add_argument("--seed", type=int, default=0, help="makes the random choices of faults repeatable")
     return parser
+
+
+def identities(given: list[str]) -> dict[str, list[dict[str, Any]]]:
+    """Policy documents by access key."""
+    found: dict[str, list[dict[str, Any]]] = {}
+    for key, _, file in (one.partition("=") for one in given):
+        found.setdefault(key, []).append(json.loads(Path(file).read_text(encoding="utf-8")))
+    return found
 
 
 def main() -> None:
@@ -44,6 +60,7 @@ def main() -> None:
         page_size=given.page_size,
         quotas={name: int(value) for name, _, value in (one.partition("=") for one in given.quota)},
         enforce_iam=given.enforce_iam,
+        identities=identities(given.identity),
         seed=given.seed,
         call_log=given.call_log,
     )

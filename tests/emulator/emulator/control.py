@@ -7,7 +7,7 @@ import json
 from typing import Any
 from urllib.parse import parse_qs
 
-from emulator import account, calls, clock, faults, health, world
+from emulator import account, calls, clock, faults, health, rights, world
 from emulator.errors import Response
 from emulator.rules import instances
 from emulator.settings import settings
@@ -70,6 +70,10 @@ def _account(arguments: dict[str, str], content: Any) -> Any:
     return account.existing()
 
 
+def _rights(arguments: dict[str, str], content: Any) -> Any:
+    return rights.needed(arguments["key"])
+
+
 def _target_health(arguments: dict[str, str], content: Any) -> Any:
     reports = content if isinstance(content, list) else [content]
     for one in reports:
@@ -92,6 +96,7 @@ _ROUTES = {
     ("PUT", "quotas"): _set_quotas,
     ("GET", "world"): _world,
     ("GET", "account"): _account,
+    ("GET", "rights"): _rights,
     ("POST", "target-health"): _target_health,
     ("POST", "terminate"): _terminate,
 }

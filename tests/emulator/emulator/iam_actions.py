@@ -1,11 +1,13 @@
 """Which IAM actions a request needs, on what, and what is known about it; read from the request alone.
 
-Source: AWS Service Authorization Reference. Left out: further resources of one call (the instance of AttachVolume).
+Source: AWS Service Authorization Reference.
 """
 
-import re
-from typing import Any
+from collections.abc import Iterator
+from dataclasses import dataclass, field
 
+from emulator import iam_resources
+from emulator.iam_resources import Associations, Resource
 from emulator.request import AwsRequest
 
 _PREFIXES = {"elb": "elasticloadbalancing", "elbv2": "elasticloadbalancing", "tagging": "tag"}
@@ -37,37 +39,6 @@ _S3 = {
     "PutPublicAccessBlock": "PutBucketPublicAccessBlock",
     "UploadPart": "PutObject",
 }
-_TAG_KEYS = (
-    re.compile(r"^TagSpecification\.\d+\.Tag\.(\d+)\.Key$"),
-    re.compile(r"^Tag\.(\d+)\.Key$"),
-    re.compile(r"^Tags\.member\.(\d+)\.Key$"),
-)
-#: Parameter with the id, and type in ARNs, of what actions of EC2 are called after.
-_EC2_NOUNS = {
-    "NetworkInterface": ("NetworkInterfaceId", "network-interface"),
-    "SecurityGroup": ("GroupId", "security-group"),
-    "Snapshot": ("SnapshotId", "snapshot"),
-    "Subnet": ("SubnetId", "subnet"),
-    "Volume": ("VolumeId", "volume"),
-    "Vpc": ("VpcId", "vpc"),
-}
-_EC2_NOUN = re.compile(rf"^(?:Attach|Create|Delete|Detach|Modify)(?P<noun>{'|'.join(_EC2_NOUNS)})$")
-#: Types in ARNs by the prefix of ids.
-_EC2_TYPES = {
-    "eipalloc": "elastic-ip",
-    "eni": "network-interface",
-    "i": "instance",
-    "igw": "internet-gateway",
-    "nat": "natgateway",
-    "rtb": "route-table",
-    "sg": "security-group",
-    "snap": "snapshot",
-    "subnet": "subnet",
-    "vol": "volume",
-    "vpc": "vpc",
-}
-_EFS_PATH = re.compile(r"/(?P<kind>access-point|file-system)s/(?P<id>[a-z]+-[0-9a-f]+)")
-_ARN = re.compile(r"^(?:LoadBalancerArn|ListenerArn|RuleArn|TargetGroupArn|ResourceArns\.member\.1)$")
 #: The action that allows tags on what is created, by service; some of IAM's by what creates.
 _TAGGING = {
     "ec2": "CreateTags",
@@ -86,72 +57,55 @@ KNOWN = (
     "aws:requesttag/",
     "aws:tagkeys",
     "aws:requestedregion",
+    "iam:awsservicename",
+    "iam:passedtoservice",
     *(f"{service}:createaction" for service in _TAGGING),
 )
 
 
-def needed(request: AwsRequest) -> list[str]:
-    """The actions that the caller must be allowed; the second, if any, is for tags set on what is created."""
-    if request.service == "s3":
-        return [f"s3:{_S3.get(request.action, request.action)}"]
+@dataclass
+class Demand:
+    """One thing that has to be allowed."""
+
+    action: str
+    resource: Resource
+    #: Values of condition keys, by key in lower case.
+    context: dict[str, list[str]] = field(default_factory=dict)
+
+
+def action(request: AwsRequest) -> str:
+    """The action that a call is named after."""
+    name = _S3.get(request.action, request.action) if request.service == "s3" else request.action
+    return f"{_PREFIXES.get(request.service, request.service)}:{name}"
+
+
+def demands(request: AwsRequest, account: str, associations: Associations) -> Iterator[Demand]:
+    """All that the caller must be allowed: the action on each resource, and tags on each that is made with some."""
+    named = action(request)
+    resources = iam_resources.resources(request, account, associations)
+    for one in resources:
+        yield Demand(named, one, _context(request, one))
+    tagging = _tagging(request)
+    listener = iam_resources.listener(request)
+    for one in [*resources, *([listener] if listener else [])]:
+        if tagging and one.sets and (one.made or one.arn is None):
+            context = {f"{tagging.partition(':')[0]}:createaction": [request.action]}
+            yield Demand(tagging, one, {**_context(request, one), **context})
+
+
+def _tagging(request: AwsRequest) -> str | None:
+    """The action that allows tags on what a call makes."""
+    if not request.action.startswith(("Allocate", "Create", "Run")) or request.action == "CreateTags":
+        return None
     service = _PREFIXES.get(request.service, request.service)
-    tagging = _IAM_TAGGING.get(request.action) if service == "iam" else _TAGGING.get(service)
-    creates = request.action.startswith(("Allocate", "Create", "Run")) and request.action != "CreateTags"
-    actions = [f"{service}:{request.action}"]
-    if tagging and creates and request_tags(request):
-        actions.append(f"{service}:{tagging}")
-    return actions
+    name = _IAM_TAGGING.get(request.action) if service == "iam" else _TAGGING.get(service)
+    return f"{service}:{name}" if name else None
 
 
-def resources(request: AwsRequest, account: str) -> list[str | None]:
-    """ARNs of what a request is about; [None] where it does not plainly say.
-
-    Said are buckets and objects, what calls of load balancing name by ARN, file systems and access points in a path,
-    and what an action of EC2 is called after, such as the volume of CreateVolume or AttachVolume. Of new things the id
-    is unknown, so it is `new`.
-    """
-    if request.service == "s3" and request.action != "ListBuckets":
-        return [f"arn:aws:s3:::{request.parameters['path'].strip('/')}"]
-    if request.service == "elbv2":
-        named = [value for key, value in request.parameters.items() if _ARN.match(key) and value.startswith("arn:")]
-        return named[:1] or [None]
-    if request.service == "elasticfilesystem":
-        named = _EFS_PATH.search(request.parameters["path"])
-        if named is None:
-            return [None]
-        return [f"arn:aws:elasticfilesystem:{request.region}:{account}:{named['kind']}/{named['id']}"]
-    if request.service != "ec2":
-        return [None]
-    place = f"arn:aws:ec2:{request.region}:{account}:"
-    if request.action == "CreateTags":
-        ids = [value for key, value in request.parameters.items() if key.startswith("ResourceId.")]
-        return [f"{place}{_EC2_TYPES.get(one.partition('-')[0], '*')}/{one}" for one in ids] or [None]
-    noun = _EC2_NOUN.match(request.action)
-    if noun is None:
-        return [None]
-    parameter, kind = _EC2_NOUNS[noun["noun"]]
-    return [f"{place}{kind}/{request.parameters.get(parameter, 'new')}"]
-
-
-def context(request: AwsRequest, action: str) -> dict[str, list[str]]:
-    """Values of the condition keys that a request tells by itself."""
-    tags = request_tags(request)
+def _context(request: AwsRequest, resource: Resource) -> dict[str, list[str]]:
+    """Values of the condition keys that a request tells of a resource by itself."""
     found = {"aws:requestedregion": [request.region]}
-    found.update({f"aws:requesttag/{key.lower()}": [value] for key, value in tags.items()})
-    if tags:
-        found["aws:tagkeys"] = list(tags)
-    service, _, name = action.partition(":")
-    if name == _TAGGING.get(service) and name != request.action:
-        found[f"{service}:createaction"] = [request.action]
-    return found
-
-
-def request_tags(request: AwsRequest) -> dict[str, str]:
-    """The tags that a request sets."""
-    if isinstance(request.parameters.get("Tags"), list):
-        return {one["Key"]: one.get("Value", "") for one in request.parameters["Tags"] if "Key" in one}
-    found: dict[str, Any] = {}
-    for name, key in request.parameters.items():
-        if any(pattern.match(name) for pattern in _TAG_KEYS):
-            found[key] = request.parameters.get(f"{name.removesuffix('.Key')}.Value", "")
+    found.update({f"aws:requesttag/{key.lower()}": [value] for key, value in resource.sets.items()})
+    if resource.sets:
+        found["aws:tagkeys"] = list(resource.sets)
     return found

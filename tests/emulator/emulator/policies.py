@@ -1,7 +1,8 @@
 """Evaluates IAM policy documents: which statements match a request, and whether that allows it.
 
 Pure: it reads documents, never the state of an account. What it does not know (policy variables, operators on
-numbers, dates and addresses) makes an Allow not match and a Deny match, so that a test never passes by it.
+numbers, dates and addresses, keys of conditions) makes an Allow not match and a Deny match, so that a test never
+passes by it.
 Source: IAM User Guide, "IAM JSON policy elements reference" and "Policy evaluation logic".
 """
 
@@ -26,8 +27,7 @@ class Request:
     principal: tuple[str, str] | None = None
     #: Values of condition keys, by key in lower case.
     context: dict[str, list[str]] = field(default_factory=dict)
-    #: Beginnings of the keys that `context` is complete in. A condition on any other key lets an Allow pass and a
-    #: Deny not apply.
+    #: Beginnings of the keys that `context` is complete in. A condition on any other key keeps an Allow from matching.
     known: tuple[str, ...] = ("",)
 
 
@@ -44,15 +44,13 @@ def statements(document: Document) -> list[dict[str, Any]]:
 
 def verdict(documents: Iterable[Document], request: Request) -> bool | None:
     """True: allowed, False: denied by a statement, None: nothing says anything. A Deny wins."""
-    allowed = None
-    for document in documents:
-        for statement in statements(document):
-            if not _applies(statement, request):
-                continue
-            if statement["Effect"] == "Deny":
-                return False
-            allowed = True
-    return allowed
+    found = matching(documents, request)
+    return all(one["Effect"] == "Allow" for one in found) if found else None
+
+
+def matching(documents: Iterable[Document], request: Request) -> list[dict[str, Any]]:
+    """The statements that say something to a request."""
+    return [one for document in documents for one in statements(document) if _applies(one, request)]
 
 
 def _applies(statement: dict[str, Any], request: Request) -> bool:
@@ -96,7 +94,7 @@ def _conditions_hold(conditions: dict[str, Any], request: Request, deny: bool) -
     for operator, wanted in conditions.items():
         for key, values in wanted.items():
             if not key.lower().startswith(request.known):
-                if deny:
+                if not deny:
                     return False
             elif not _holds(operator, [_text(one) for one in _listed(values)], request.context.get(key.lower()), deny):
                 return False

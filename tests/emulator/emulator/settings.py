@@ -5,6 +5,7 @@ Nothing here depends on moto, so that it can be imported before moto reads its e
 
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 #: Machine images that every region offers unless told otherwise.
 DEFAULT_AMIS = Path(__file__).resolve().parent.parent / "amis.json"
@@ -24,6 +25,8 @@ class Settings:
     quotas: dict[str, int] = field(default_factory=dict)
     #: Whether IAM policies count for all callers that IAM knows, not only for pods (see `rules/enforcement.py`).
     enforce_iam: bool = False
+    #: Policy documents of access keys that may do what these allow and nothing else.
+    identities: dict[str, list[dict[str, Any]]] = field(default_factory=dict)
     #: Seed of the random choices that faults make.
     seed: int = 0
     #: File that receives each call as a line of JSON; None keeps the log in memory only.

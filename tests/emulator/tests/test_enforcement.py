@@ -10,6 +10,7 @@ from botocore.config import Config
 from conftest import refused, settle
 from issuer import Issuer
 
+from emulator import rights
 from emulator.request import session_of
 from emulator.settings import configure
 
@@ -141,10 +142,14 @@ def test_conditions_on_tags_of_the_request_count(pod):
     client("ec2").create_volume(AvailabilityZone=ZONE, Size=1, TagSpecifications=tags)
 
 
-def test_conditions_that_are_not_known_are_taken_to_hold(pod):
+def test_what_is_conditioned_on_what_nobody_knows_is_not_allowed(aws, pod):
     unknown = {"StringEquals": {"aws:SourceVpce": "vpce-1"}}
-    client = pod(_allow("ec2:*", Condition=unknown), _deny("ec2:*", Condition=unknown))
-    client("ec2").create_volume(AvailabilityZone=ZONE, Size=1)
+    client = pod(_allow("ec2:CreateVolume", Condition=unknown), _allow("ec2:DescribeVolumes"))
+    client("ec2").describe_volumes()
+    refused("UnauthorizedOperation", client("ec2").create_volume, AvailabilityZone=ZONE, Size=1)
+    document = _document(_deny("ec2:DescribeVolumes", Condition=unknown))
+    aws.iam.put_role_policy(RoleName="pod", PolicyName="no", PolicyDocument=document)
+    refused("UnauthorizedOperation", client("ec2").describe_volumes)
 
 
 def test_resources_of_ec2_and_load_balancing_count_where_the_call_names_them(aws, network, pod):
@@ -253,3 +258,156 @@ def test_a_session_ends(pod):
     ec2.describe_volumes()
     session_of(ec2._request_signer._credentials.access_key).expiration -= timedelta(hours=1)
     refused("RequestExpired", ec2.describe_volumes)
+
+
+TAGGED = [{"Key": "team", "Value": "a"}]
+OWN = {"Null": {"aws:ResourceTag/team": "false"}}
+MADE = {"Null": {"aws:RequestTag/team": "false"}}
+IMAGE = "ami-bed13630000000000"
+
+
+def _specified(*kinds):
+    return [{"ResourceType": kind, "Tags": TAGGED} for kind in kinds]
+
+
+def _ec2(*kinds):
+    return [f"arn:aws:ec2:*:*:{kind}/*" for kind in kinds]
+
+
+def test_every_resource_that_a_call_names_has_to_be_allowed(aws, network, pod):
+    aws.ec2.create_tags(Resources=[network.vpc], Tags=TAGGED)
+    ec2 = pod(
+        _allow("ec2:CreateSubnet", Resource=_ec2("vpc"), Condition=OWN),
+        _allow("ec2:CreateSubnet", Resource=_ec2("subnet"), Condition=MADE),
+        _allow("ec2:CreateTags", Condition={**MADE, "StringEquals": {"ec2:CreateAction": "CreateSubnet"}}),
+    )("ec2")
+    other = aws.ec2.create_vpc(CidrBlock="10.0.0.0/16")["Vpc"]["VpcId"]
+    asked = {"CidrBlock": "10.0.9.0/24", "TagSpecifications": _specified("subnet")}
+    error = refused("UnauthorizedOperation", ec2.create_subnet, VpcId=other, **asked)
+    assert f"on resource: arn:aws:ec2:us-east-1:{aws.sts.get_caller_identity()['Account']}:vpc/{other}" in str(error)
+    refused("UnauthorizedOperation", ec2.create_subnet, VpcId=network.vpc, CidrBlock="10.0.9.0/24")
+    made = ec2.create_subnet(VpcId=network.vpc, **asked)["Subnet"]["SubnetId"]
+    refused("UnauthorizedOperation", ec2.create_tags, Resources=[made], Tags=TAGGED)
+
+
+def test_what_a_launch_makes_and_what_it_uses_are_allowed_apart(aws, network, pod):
+    made = _allow("ec2:RunInstances", Resource=_ec2("instance", "network-interface", "volume"), Condition=MADE)
+    used = _allow(
+        "ec2:RunInstances",
+        Resource=["arn:aws:ec2:*::image/*", *_ec2("key-pair", "security-group", "subnet")],
+    )
+    tags = _allow("ec2:CreateTags", Condition={"StringEquals": {"ec2:CreateAction": "RunInstances"}})
+    ec2 = pod(made, used, tags)("ec2")
+    interface = {"DeviceIndex": 0, "SubnetId": network.subnet, "Groups": [network.group]}
+    asked = {"ImageId": IMAGE, "InstanceType": "t3.large", "MinCount": 1, "MaxCount": 1, "KeyName": "default"}
+    asked["NetworkInterfaces"] = [interface]
+    for kinds in ([], ["instance", "volume"]):
+        refused("UnauthorizedOperation", ec2.run_instances, **asked, TagSpecifications=_specified(*kinds))
+    every = _specified("instance", "network-interface", "volume")
+    ec2.run_instances(**asked, TagSpecifications=every)
+    for without in ("key-pair", "security-group", "subnet"):
+        fewer = {**used, "Resource": [one for one in used["Resource"] if without not in one]}
+        aws.iam.put_role_policy(RoleName="pod", PolicyName="inline", PolicyDocument=_document(made, fewer, tags))
+        error = refused("UnauthorizedOperation", ec2.run_instances, **asked, TagSpecifications=every)
+        assert f":{without}/" in str(error)
+
+
+def test_a_role_is_passed_to_an_instance_only_where_that_is_allowed(aws, network, pod):
+    ec2 = pod(_allow("ec2:RunInstances"))("ec2")
+    profile = "nodes.cluster-api-provider-aws.sigs.k8s.io"
+    asked = {"ImageId": IMAGE, "InstanceType": "t3.large", "MinCount": 1, "MaxCount": 1, "SubnetId": network.subnet}
+    ec2.run_instances(**asked)
+    asked["IamInstanceProfile"] = {"Name": profile}
+    assert f":role/{profile}" in str(refused("UnauthorizedOperation", ec2.run_instances, **asked))
+    to_others = {"StringEquals": {"iam:PassedToService": "lambda.amazonaws.com"}}
+    for conditions, fits in ((to_others, False), ({"StringLike": {"iam:PassedToService": "ec2.amazonaws.com*"}}, True)):
+        passes = _allow("iam:PassRole", Resource=f"arn:aws:iam::*:role/{profile}", Condition=conditions)
+        aws.iam.put_role_policy(RoleName="pod", PolicyName="pass", PolicyDocument=_document(passes))
+        if fits:
+            ec2.run_instances(**asked)
+        else:
+            refused("UnauthorizedOperation", ec2.run_instances, **asked)
+
+
+def test_what_is_gone_has_no_tags_that_would_allow_anything(aws, network, pod):
+    volume = aws.ec2.create_volume(AvailabilityZone=ZONE, Size=1, TagSpecifications=_specified("volume"))["VolumeId"]
+    settle()
+    ec2 = pod(_allow("ec2:DeleteVolume", Condition=OWN))("ec2")
+    ec2.delete_volume(VolumeId=volume)
+    settle()
+    refused("UnauthorizedOperation", ec2.delete_volume, VolumeId="vol-0123456789abcdef0")
+
+
+def test_an_association_is_of_its_route_table_and_its_subnet(aws, network, pod):
+    table = aws.ec2.create_route_table(VpcId=network.vpc)["RouteTable"]["RouteTableId"]
+    association = aws.ec2.associate_route_table(RouteTableId=table, SubnetId=network.subnet)["AssociationId"]
+    ec2 = pod(_allow("ec2:DisassociateRouteTable", Condition=OWN))("ec2")
+    for one in (table, network.subnet):
+        refused("UnauthorizedOperation", ec2.disassociate_route_table, AssociationId=association)
+        aws.ec2.create_tags(Resources=[one], Tags=TAGGED)
+    ec2.disassociate_route_table(AssociationId=association)
+
+
+def test_tags_of_classic_load_balancers_count(aws, network, pod):
+    listener = {"Protocol": "TCP", "LoadBalancerPort": 80, "InstanceProtocol": "TCP", "InstancePort": 80}
+    asked = {"Listeners": [listener], "Subnets": [network.subnet], "SecurityGroups": [network.group]}
+    aws.elb.create_load_balancer(LoadBalancerName="foreign", **asked)
+    role = _allow("iam:CreateServiceLinkedRole")
+    made = [_allow("elasticloadbalancing:CreateLoadBalancer", Condition=MADE), _allow("elasticloadbalancing:AddTags")]
+    client = pod(*made, _allow("elasticloadbalancing:DeleteLoadBalancer", Condition=OWN))
+    elb = client("elb")
+    error = refused("AccessDenied", elb.create_load_balancer, LoadBalancerName="own", Tags=TAGGED, **asked)
+    assert "iam:CreateServiceLinkedRole" in str(error), "the first of an account"
+    aws.iam.put_role_policy(RoleName="pod", PolicyName="role", PolicyDocument=_document(role))
+    refused("AccessDenied", elb.create_load_balancer, LoadBalancerName="own", **asked)
+    elb.create_load_balancer(LoadBalancerName="own", Tags=TAGGED, **asked)
+    refused("AccessDenied", elb.delete_load_balancer, LoadBalancerName="foreign")
+    elb.delete_load_balancer(LoadBalancerName="own")
+
+
+def test_tags_on_a_listener_are_allowed_by_what_makes_it(aws, network, pod):
+    group = aws.elbv2.create_target_group(Name="a", Protocol="TCP", Port=1, VpcId=network.vpc)["TargetGroups"][0]
+    balancer = aws.elbv2.create_load_balancer(Name="a", Type="network", Subnets=[network.subnet], Tags=TAGGED)
+    settle()
+    forward = [{"Type": "forward", "TargetGroupArn": group["TargetGroupArn"]}]
+    asked = {"LoadBalancerArn": balancer["LoadBalancers"][0]["LoadBalancerArn"], "Protocol": "TCP", "Port": 80}
+    asked |= {"DefaultActions": forward, "Tags": TAGGED}
+    client = pod(_allow("elasticloadbalancing:CreateListener", Condition=OWN))
+    refused("AccessDenied", client("elbv2").create_listener, **asked)
+    condition = {"StringEquals": {"elasticloadbalancing:CreateAction": "CreateListener"}}
+    listeners = _allow(
+        "elasticloadbalancing:AddTags",
+        Resource="arn:aws:elasticloadbalancing:*:*:listener/net/*",
+        Condition=condition,
+    )
+    aws.iam.put_role_policy(RoleName="pod", PolicyName="tags", PolicyDocument=_document(listeners))
+    client("elbv2").create_listener(**asked)
+
+
+def test_a_missing_object_is_forbidden_to_who_may_not_list_the_bucket(aws, pod):
+    name = f"enforced-bucket-{next(_numbers)}"
+    aws.s3.create_bucket(Bucket=name)
+    client = pod(_allow("s3:GetObject", Resource=f"arn:aws:s3:::{name}/*"))
+    refused("AccessDenied", client("s3").get_object, Bucket=name, Key="a")
+    listing = _allow("s3:ListBucket", Resource=f"arn:aws:s3:::{name}")
+    aws.iam.put_role_policy(RoleName="pod", PolicyName="list", PolicyDocument=_document(listing))
+    refused("NoSuchKey", client("s3").get_object, Bucket=name, Key="a")
+
+
+def test_an_identity_may_do_what_it_was_given_and_what_it_needed_of_that_is_known(endpoint, control):
+    statements = [
+        _allow("ec2:DescribeVolumes", "ec2:DescribeVpcs", "ec2:CreateVpc", Sid="Network"),
+        _allow("ec2:DescribeVpcs", Sid="Twice"),
+        _allow("s3:ListAllMyBuckets", Sid="Never"),
+    ]
+    configure(identities={"operator": [{"Statement": statements}]})
+    try:
+        keys = {"aws_access_key_id": "operator", "aws_secret_access_key": "secret"}
+        ec2 = boto3.client("ec2", endpoint_url=endpoint, region_name="us-east-1", **keys)
+        ec2.describe_volumes()
+        ec2.describe_vpcs()
+        refused("UnauthorizedOperation", ec2.create_security_group, GroupName="a", Description="a")
+        assert control("rights?key=operator") == {"Network": ["ec2:DescribeVolumes"]}
+    finally:
+        configure(identities={})
+        rights.clear()

@@ -110,10 +110,10 @@ def test_what_is_not_understood_never_helps():
     assert _said([_allow(), _deny(Condition=unknown)], context={"one": ["0"]}) is False
 
 
-def test_keys_that_nobody_knows_are_left_aside():
-    condition = {"StringEquals": {"aws:ResourceTag/a": "b"}}
-    assert _said(_allow(Condition=condition), known=("aws:requesttag/",)) is True
-    assert _said([_allow(), _deny(Condition=condition)], known=("aws:requesttag/",)) is True
+def test_a_condition_on_a_key_that_nobody_knows_never_helps():
+    for condition in ({"StringEquals": {"aws:ResourceTag/a": "b"}}, {"Null": {"aws:ResourceTag/a": "true"}}):
+        assert _said(_allow(Condition=condition), known=("aws:requesttag/",)) is None
+        assert _said([_allow(), _deny(Condition=condition)], known=("aws:requesttag/",)) is False
 
 
 def test_wildcards_are_those_of_iam_only():

@@ -9,6 +9,7 @@ use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
 use sandbox::Bed;
+use sandbox::emulator::Call;
 use serde_json::Value;
 
 /// The Kubernetes version that the bed's programs are.
@@ -173,6 +174,23 @@ pub async fn wait_until_account_is_empty(bed: &Bed) -> Result<()> {
         Ok(())
     })
     .await
+}
+
+/// Fails where the policies in `deploy/iam` forbade the operator something. What is gone has no tags that a policy could allow it by, so
+/// removals are left out: those of what somebody else removed a moment before are forbidden.
+pub async fn ensure_nothing_was_forbidden(bed: &Bed) -> Result<()> {
+    let removes = |action: &str| {
+        ["Delete", "Terminate", "Release", "Revoke", "Detach", "Disassociate", "Deregister"].iter().any(|it| action.starts_with(it))
+    };
+    let by_operator = |it: &Call| it.caller.as_deref().is_some_and(|it| it.contains("operator"));
+    let is_refusal = |it: &Call| {
+        let code = it.code.as_deref().unwrap_or_default();
+        it.fault.is_none() && ["AccessDenied", "AccessDeniedException", "UnauthorizedOperation"].contains(&code)
+    };
+    let calls = bed.emulator().calls(0).await?.calls;
+    let forbidden: Vec<_> = calls.iter().filter(|it| by_operator(it) && is_refusal(it) && !removes(&it.action)).collect();
+    ensure!(forbidden.is_empty(), "the operator needs more than deploy/iam allows: {forbidden:?}");
+    Ok(())
 }
 
 /// Number of things of each kind in the account.

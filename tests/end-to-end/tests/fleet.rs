@@ -6,7 +6,7 @@ use std::pin::pin;
 use std::time::Duration;
 
 use anyhow::{Result, ensure};
-use end_to_end::{account, condition, fleet, wait_until_account_is_empty};
+use end_to_end::{account, condition, ensure_nothing_was_forbidden, fleet, wait_until_account_is_empty};
 use sandbox::emulator::Fault;
 use sandbox::{Bed, Options};
 
@@ -63,6 +63,7 @@ async fn a_fleet_under_faults_and_kills_is_made_once_and_removed_whole() -> Resu
     })
     .await?;
     bed.emulator().set_faults(&[]).await?;
+    ensure_nothing_was_forbidden(&bed).await?;
     wait_until_account_is_empty(&bed).await
 }
 

@@ -184,6 +184,9 @@ pub struct Call {
     pub region: Option<String>,
     /// Ids, names and ARNs that the request names.
     pub resources: Vec<String>,
+    /// Kind of the fault that answered it, if one did.
+    #[serde(default)]
+    pub fault: Option<String>,
 }
 
 impl Call {

@@ -11,6 +11,8 @@ use crate::world::process::{Recipe, Supervisor};
 use crate::world::{World, enter};
 use crate::{emulator, paths};
 
+/// Its access key, which may do what `deploy/iam` allows and nothing else.
+pub const ACCESS_KEY: &str = "operator";
 /// Its name among the world's processes, and its log's.
 pub const NAME: &str = "operator";
 /// Namespace and ServiceAccount of the manifests in `deploy/`.
@@ -69,7 +71,7 @@ impl Operator {
                 ("KUBECONFIG", self.kubeconfig.display().to_string()),
                 ("AWS_ENDPOINT_URL", emulator::ENDPOINT.to_owned()),
                 ("AWS_REGION", enter::REGION.to_owned()),
-                ("AWS_ACCESS_KEY_ID", "operator".to_owned()),
+                ("AWS_ACCESS_KEY_ID", ACCESS_KEY.to_owned()),
                 ("AWS_SECRET_ACCESS_KEY", "operator".to_owned()),
                 ("AWS_EC2_METADATA_DISABLED", "true".to_owned()),
             ]);

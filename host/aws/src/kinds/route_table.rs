@@ -100,11 +100,14 @@ async fn associate(region: &Inner, table: &str, subnet: &str, ids: &Ids) -> Resu
         Ok(answer) => answer.association_id,
         Err(failure) if failure.is("Resource.AlreadyAssociated") => {
             let shown = region.snapshot();
-            let other = shown.route_tables.iter().find_map(|it| it.associations.get(&subnet)).cloned();
+            let other = shown.route_tables.iter().find(|it| it.associations.contains_key(&subnet)).ok_or(failure)?;
             region.doubt(Read::RouteTables);
             let call = region.api.ec2.replace_route_table_association().route_table_id(table);
-            let call = call.association_id(other.ok_or(failure)?);
-            region.api.write(REPLACE, call.send()).await?.new_association_id
+            let call = call.association_id(&other.associations[&subnet]);
+            let association = region.api.write(REPLACE, call.send()).await?.new_association_id;
+            let taken = subnet.clone();
+            region.record(Read::RouteTables, changed(&other.id, move |it: &mut FoundRouteTable| drop(it.associations.remove(&taken))));
+            association
         }
         Err(failure) => return Err(failure),
     };

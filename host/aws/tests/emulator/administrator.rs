@@ -38,6 +38,16 @@ fn tagged(of: ResourceType, tag: Pair<'_>) -> TagSpecification {
     TagSpecification::builder().resource_type(of).tags(Tag::builder().key(tag.0).value(tag.1).build()).build()
 }
 
+/// What the cloud provider puts on load balancers besides the cluster's tag, and on what belongs to them.
+fn on_balancers(tag: Pair<'_>) -> Vec<Pair<'_>> {
+    let of_service = tag.0.starts_with("kubernetes.io/cluster/").then_some(("kubernetes.io/service-name", "default/shop"));
+    std::iter::once(tag).chain(of_service).collect()
+}
+
+fn balancing_tags(tag: Pair<'_>) -> Option<Vec<balancing::Tag>> {
+    Some(on_balancers(tag).into_iter().map(|(key, value)| balancing::Tag::builder().key(key).value(value).build()).collect())
+}
+
 impl Administrator {
     pub async fn vpc(&self, cidr: &str) -> String {
         self.ec2.create_vpc().cidr_block(cidr).send().await.unwrap().vpc.unwrap().vpc_id.unwrap()
@@ -60,6 +70,26 @@ impl Administrator {
         all.into_iter().map(|it| (it.key.unwrap(), it.value.unwrap_or_default())).collect()
     }
 
+    /// Takes a tag from things of EC2, and from load balancers and what belongs to them, which have ARNs.
+    pub async fn untag(&self, ids: &[String], key: &str) {
+        let (arns, ids): (Vec<String>, Vec<String>) = ids.iter().cloned().partition(|it| it.starts_with("arn:"));
+        if !ids.is_empty() {
+            let tag = Tag::builder().key(key).build();
+            self.ec2.delete_tags().set_resources(Some(ids)).tags(tag).send().await.unwrap();
+        }
+        for arn in arns {
+            self.elb.remove_tags().resource_arns(arn).tag_keys(key).send().await.unwrap();
+        }
+    }
+
+    /// ARNs of all listeners and target groups of a load balancer.
+    pub async fn parts(&self, balancer: &str) -> Vec<String> {
+        let listeners = self.elb.describe_listeners().load_balancer_arn(balancer).send().await.unwrap().listeners.unwrap_or_default();
+        let groups = self.elb.describe_target_groups().load_balancer_arn(balancer).send().await.unwrap().target_groups.unwrap_or_default();
+        let listeners = listeners.into_iter().filter_map(|it| it.listener_arn);
+        listeners.chain(groups.into_iter().filter_map(|it| it.target_group_arn)).collect()
+    }
+
     /// Protects an instance from being terminated.
     pub async fn protect(&self, instance: &str) {
         let on = aws_sdk_ec2::types::AttributeBooleanValue::builder().value(true).build();
@@ -77,6 +107,10 @@ impl Administrator {
             tokio::time::sleep(std::time::Duration::from_millis(200)).await;
         }
         panic!("{volume} cannot be attached");
+    }
+
+    pub async fn delete_group(&self, id: &str) {
+        self.ec2.delete_security_group().group_id(id).send().await.unwrap();
     }
 
     pub async fn delete_subnet(&self, id: &str) {
@@ -101,16 +135,15 @@ impl Administrator {
 
     pub async fn classic_load_balancer(&self, name: &str, subnet: &str, group: &str, tag: Pair<'_>) {
         let listener = classic::Listener::builder().protocol("TCP").load_balancer_port(80).instance_port(30080).build().unwrap();
-        let tag = classic::Tag::builder().key(tag.0).value(tag.1).build().unwrap();
+        let tags = on_balancers(tag).into_iter().map(|(key, value)| classic::Tag::builder().key(key).value(value).build().unwrap());
         let call = self.classic.create_load_balancer().load_balancer_name(name).subnets(subnet).security_groups(group);
-        call.scheme("internal").listeners(listener).tags(tag).send().await.unwrap();
+        call.scheme("internal").listeners(listener).set_tags(Some(tags.collect())).send().await.unwrap();
     }
 
     /// Its ARN.
     pub async fn load_balancer(&self, name: &str, kind: &str, subnets: &[String], group: &str, tag: Pair<'_>) -> String {
-        let tag = balancing::Tag::builder().key(tag.0).value(tag.1).build();
         let call = self.elb.create_load_balancer().name(name).r#type(kind.into()).set_subnets(Some(subnets.to_vec()));
-        let call = call.scheme(balancing::LoadBalancerSchemeEnum::Internal).security_groups(group).tags(tag);
+        let call = call.scheme(balancing::LoadBalancerSchemeEnum::Internal).security_groups(group).set_tags(balancing_tags(tag));
         call.send().await.unwrap().load_balancers.unwrap().remove(0).load_balancer_arn.unwrap()
     }
 
@@ -120,14 +153,13 @@ impl Administrator {
 
     /// Its ARN.
     pub async fn target_group(&self, name: &str, vpc: &str, tag: Pair<'_>) -> String {
-        let tag = balancing::Tag::builder().key(tag.0).value(tag.1).build();
-        let call = self.elb.create_target_group().name(name).vpc_id(vpc).protocol(balancing::ProtocolEnum::Http).port(80).tags(tag);
-        call.send().await.unwrap().target_groups.unwrap().remove(0).target_group_arn.unwrap()
+        let call = self.elb.create_target_group().name(name).vpc_id(vpc).protocol(balancing::ProtocolEnum::Http).port(80);
+        call.set_tags(balancing_tags(tag)).send().await.unwrap().target_groups.unwrap().remove(0).target_group_arn.unwrap()
     }
 
-    pub async fn listener(&self, balancer: &str, group: &str) {
+    pub async fn listener(&self, balancer: &str, group: &str, tag: Pair<'_>) {
         let forward = balancing::Action::builder().r#type(balancing::ActionTypeEnum::Forward).target_group_arn(group).build();
         let call = self.elb.create_listener().load_balancer_arn(balancer).protocol(balancing::ProtocolEnum::Http).port(80);
-        call.default_actions(forward).send().await.unwrap();
+        call.default_actions(forward).set_tags(balancing_tags(tag)).send().await.unwrap();
     }
 }

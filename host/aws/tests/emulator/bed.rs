@@ -1,9 +1,10 @@
 //! An AWS emulator of a test's own, ended with the test, and what every test does with it. It holds no expectations.
 
+use std::collections::{BTreeMap, BTreeSet};
 use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 use std::time::Duration;
 
 use aws::{Aws, Region};
@@ -15,6 +16,10 @@ use sha2::{Digest, Sha256};
 pub const REGION: &str = "us-east-1";
 pub const ZONE: &str = "us-east-1a";
 pub const IMAGE: &str = "ami-bed13630000000000";
+
+/// The access key of the crate under test: it may do what the policies in `deploy/iam` allow, and nothing else.
+const OPERATOR: &str = "operator";
+const POLICIES: [&str; 3] = ["controller", "takeover", "issuer"];
 
 pub struct Bed {
     process: Child,
@@ -37,6 +42,7 @@ impl Bed {
             .args(["-m", "emulator", "--port", "0"])
             .args(if flags.contains(&"--delay") { &[][..] } else { &["--delay", "0.5"] })
             .args(flags)
+            .args(IDENTITY.iter())
             .env("PYTHONPATH", &emulator)
             .stdout(Stdio::piped())
             .spawn()
@@ -54,13 +60,26 @@ impl Bed {
 
     /// Another process's view of the same account: it knows nothing of what earlier ones did.
     pub async fn region(&self) -> Region {
-        let credentials = Credentials::new("AKIAIOSFODNN7EXAMPLE", "secret", None, None, "test");
+        self.region_of(OPERATOR).await
+    }
+
+    async fn region_of(&self, key: &str) -> Region {
+        let credentials = Credentials::new(key, "secret", None, None, "test");
         Aws::connect_to(&self.address, credentials).await.unwrap().region(REGION)
     }
 
     /// A region that was swept once.
     pub async fn swept(&self) -> Region {
-        let region = self.region().await;
+        self.swept_by(OPERATOR).await
+    }
+
+    /// The same for a user who may do everything.
+    pub async fn swept_by_user(&self) -> Region {
+        self.swept_by("user").await
+    }
+
+    async fn swept_by(&self, key: &str) -> Region {
+        let region = self.region_of(key).await;
         region.interest("test", Interest::default());
         until(&region, |it| it.read_at.len() == 11 && !it.zones.is_empty()).await;
         region
@@ -85,6 +104,11 @@ impl Bed {
         self.calls().await.iter().filter(|it| *it == action).count()
     }
 
+    /// What of the policies was needed so far: actions by statement, without those that another statement allowed too.
+    pub async fn needed(&self) -> BTreeMap<String, BTreeSet<String>> {
+        serde_json::from_value(self.get(&format!("rights?key={OPERATOR}")).await).unwrap()
+    }
+
     /// Ids of what exists, by kind; kinds of which nothing exists are left out.
     pub async fn account(&self) -> Vec<(String, usize)> {
         let account = self.get("account").await;
@@ -92,6 +116,22 @@ impl Bed {
         account.as_object().unwrap().iter().map(|(kind, ids)| (kind.clone(), count(ids))).filter(|it| it.1 > 0).collect()
     }
 }
+
+/// The text of one policy of `deploy/iam`.
+pub fn policy(name: &str) -> String {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../deploy/iam").join(format!("{name}-policy.json"));
+    std::fs::read_to_string(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
+}
+
+/// The emulator's flags that give the operator its policies, with any bucket where users put the name of theirs.
+static IDENTITY: LazyLock<Vec<String>> = LazyLock::new(|| {
+    let write = |name: &str| {
+        let path = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("{name}-policy.json"));
+        std::fs::write(&path, policy(name).replace("BUCKET", "*")).unwrap();
+        format!("{OPERATOR}={}", path.display())
+    };
+    POLICIES.into_iter().flat_map(|it| ["--identity".to_owned(), write(it)]).collect()
+});
 
 /// The Python that the emulator's requirements are installed for.
 fn python(emulator: &Path) -> PathBuf {

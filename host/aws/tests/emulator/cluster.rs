@@ -12,11 +12,15 @@ use plan::{
 
 use crate::bed::{IMAGE, ZONE, act, act_all, awaiting, snapshot, until};
 
+/// What Cluster API Provider AWS writes on everything, and this operator too.
+pub const CLUSTER_TAG: (&str, &str) = ("sigs.k8s.io/cluster-api-provider-aws/cluster/c1", "owned");
+pub const ROLE_TAG: (&str, &str) = ("sigs.k8s.io/cluster-api-provider-aws/role", "common");
+/// What this operator alone writes.
+pub const ID_TAG: &str = "cluster.kurator.dev/id";
+
 pub fn tags(name: &str) -> Tags {
-    [("sigs.k8s.io/cluster-api-provider-aws/cluster/c1", "owned"), ("cluster.kurator.dev/id", "0f4a8a0e"), ("Name", name)]
-        .into_iter()
-        .map(|(key, value)| (key.to_owned(), value.to_owned()))
-        .collect()
+    let of_cluster = [CLUSTER_TAG, ROLE_TAG, (ID_TAG, "0f4a8a0e"), ("Name", name)];
+    of_cluster.into_iter().map(|(key, value)| (key.to_owned(), value.to_owned())).collect()
 }
 
 pub fn create(is: impl Into<Resource>, ids: &Ids, token: Option<&str>) -> Action {
@@ -47,7 +51,7 @@ pub fn group(name: &str) -> SecurityGroup {
     SecurityGroup { name: name.into(), vpc: "main".into(), group_name: format!("c1-{name}"), description: format!("role {name}") }
 }
 
-fn gateway(attached: bool) -> InternetGateway {
+pub fn gateway(attached: bool) -> InternetGateway {
     InternetGateway { name: "main".into(), vpc: "main".into(), attached }
 }
 
@@ -55,7 +59,7 @@ pub fn nat_gateway() -> NatGateway {
     NatGateway { name: ZONE.into(), subnet: "public".into(), elastic_ip: ZONE.into(), internet_gateway: "main".into() }
 }
 
-fn route_table(to: Option<plan::Key>, subnets: &[&str]) -> RouteTable {
+pub fn route_table(to: Option<plan::Key>, subnets: &[&str]) -> RouteTable {
     let subnets = subnets.iter().map(|it| it.to_string()).collect();
     RouteTable { name: "private".into(), vpc: "main".into(), subnets, default_route: to }
 }
@@ -141,7 +145,7 @@ pub fn target() -> Target {
     Target { name: "m1".into(), load_balancer: "apiserver".into(), instance: "m1".into() }
 }
 
-async fn done(region: &Region, action: Action) {
+pub async fn done(region: &Region, action: Action) {
     let text = action.key().to_string();
     assert_eq!(act(region, action).await, Outcome::Done, "{text}");
 }

@@ -99,8 +99,9 @@ async fn what_is_denied_together_is_not_tried_one_by_one() {
     let bed = Bed::start(&[]).await;
     let region = bed.swept().await;
     let ids = network(&region).await;
+    act_all(&region, ["m1", "m2", "m3"].iter().map(|it| create(instance(it), &ids, Some(it))).collect()).await;
+    let instances: Vec<String> = snapshot(&region).instances.iter().map(|it| it.id.clone()).collect();
     bed.faults(json!([{"kind": "access-denied", "action": "TerminateInstances"}])).await;
-    let instances = ["i-0123456789abcdef0", "i-0123456789abcdef1", "i-0123456789abcdef2"];
     let outcomes = act_all(&region, instances.iter().map(|it| delete(it, instance("m"), &ids)).collect()).await;
     assert!(outcomes.iter().all(|it| matches!(&it.1, Outcome::Refused { who: Who::Administrator, .. })), "{outcomes:?}");
     assert_eq!(bed.count("TerminateInstances").await, 1);

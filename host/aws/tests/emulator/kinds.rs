@@ -278,10 +278,10 @@ async fn target_groups_of_others_that_are_in_use_a_moment_longer_than_their_list
     let (ids, admin) = (network(&region).await, bed.administrator());
     let vpc_id = ids[&Vpc::key("main")].clone();
     let subnets = [ids[&Subnet::key("private")].clone(), admin.subnet(&vpc_id, "10.0.9.0/24", "us-east-1b").await];
-    let tag = ("made", "by another provider");
+    let tag = ROLE_TAG;
     let balancer = admin.load_balancer("c1-apiserver", "application", &subnets, &ids[&SecurityGroup::key("node")], tag).await;
     let group = admin.target_group("apiserver-target-x1y2z", &vpc_id, tag).await;
-    admin.listener(&balancer, &group).await;
+    admin.listener(&balancer, &group, tag).await;
     bed.faults(serde_json::json!([{"kind": "quota", "action": "DeleteTargetGroup", "code": "ResourceInUse", "times": 1}])).await;
     let theirs = plan::LoadBalancer { kind: LoadBalancerKind::Application, ..load_balancer(LoadBalancerKind::Network, false) };
     let refused = act(&region, delete(&balancer, theirs.clone(), &ids)).await;

@@ -11,19 +11,21 @@ use crate::administrator::Administrator;
 use crate::bed::{Bed, act};
 use crate::cluster::*;
 
-const CLOUD_PROVIDER: (&str, &str) = ("kubernetes.io/cluster/c1", "owned");
-const CONTROLLER: (&str, &str) = ("elbv2.k8s.aws/cluster", "c1");
-const UNTAGGED: (&str, &str) = ("team", "shop");
+pub const CLOUD_PROVIDER: (&str, &str) = ("kubernetes.io/cluster/c1", "owned");
+pub const CONTROLLER: (&str, &str) = ("elbv2.k8s.aws/cluster", "c1");
+/// On every interface that the Amazon VPC CNI makes.
+const CNI: (&str, &str) = ("node.k8s.amazonaws.com/instance_id", "i-0123456789abcdef0");
+pub const UNTAGGED: (&str, &str) = ("team", "shop");
 
 /// Ids of one VPC with a public and a private subnet, in two zones.
-struct Network {
-    vpc: String,
-    subnets: [String; 2],
-    node: String,
+pub struct Network {
+    pub vpc: String,
+    pub subnets: [String; 2],
+    pub node: String,
 }
 
 /// The VPC of the cluster c1, and a subnet in another zone that a user put there: application load balancers want two.
-async fn own(region: &Region, admin: &Administrator) -> (Network, Ids) {
+pub async fn own(region: &Region, admin: &Administrator) -> (Network, Ids) {
     let ids = network(region).await;
     let id = |key| ids[&key].clone();
     let vpc = id(Vpc::key("main"));
@@ -40,7 +42,7 @@ async fn foreign(admin: &Administrator) -> Network {
 }
 
 /// What the cloud provider and the AWS Load Balancer Controller make, and the VPC CNI. The suffix keeps names apart.
-async fn leave(admin: &Administrator, network: &Network, cloud_provider: (&str, &str), controller: (&str, &str), suffix: &str) {
+pub async fn leave(admin: &Administrator, network: &Network, cloud_provider: (&str, &str), controller: (&str, &str), suffix: &str) {
     let elb = admin.group(&network.vpc, &format!("k8s-elb-a{suffix}"), cloud_provider).await;
     admin.let_in(&network.node, &elb).await;
     admin.classic_load_balancer(&format!("a{suffix}"), &network.subnets[0], &elb, cloud_provider).await;
@@ -48,9 +50,9 @@ async fn leave(admin: &Administrator, network: &Network, cloud_provider: (&str, 
     admin.let_in(&network.node, &traffic).await;
     let balancer = admin.load_balancer(&format!("k8s-shop-{suffix}"), "application", &network.subnets, &traffic, controller).await;
     let group = admin.target_group(&format!("k8s-shop-web-{suffix}"), &network.vpc, controller).await;
-    admin.listener(&balancer, &group).await;
+    admin.listener(&balancer, &group, controller).await;
     admin.target_group(&format!("k8s-shop-old-{suffix}"), &network.vpc, controller).await;
-    admin.interface(&network.subnets[0], &network.node, "aws-K8S-i-0123456789abcdef0", UNTAGGED).await;
+    admin.interface(&network.subnets[0], &network.node, "aws-K8S-i-0123456789abcdef0", CNI).await;
 }
 
 /// The cluster c1, as it looks for what its controllers left.
@@ -79,7 +81,7 @@ fn kinds(left: &[Leftover]) -> Vec<(LeftoverKind, usize)> {
 }
 
 /// Sweeps as the controller does. How many looks it took.
-async fn sweep(region: &Region, vpc: &str) -> usize {
+pub async fn sweep(region: &Region, vpc: &str) -> usize {
     let (mut sweep, mut looks) = (Sweep::default(), 0);
     let mut now = 0.0;
     while sweep.is_due(now) || !sweep.is_over() {

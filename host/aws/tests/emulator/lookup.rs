@@ -133,7 +133,7 @@ async fn instance_types_that_may_not_be_read_name_the_permission() {
 #[tokio::test]
 async fn what_a_user_made_is_found_by_name_tag_and_wildcards_in_the_vpc_alone_though_no_sweep_shows_it() {
     let bed = Bed::start(&[]).await;
-    let region = bed.swept().await;
+    let region = bed.swept_by_user().await;
     let mut ids = network(&region).await;
     let vpc_id = ids[&Vpc::key("main")].clone();
     assert_eq!(act(&region, bare(create(vpc(), &Default::default(), None), "theirs")).await, plan::Outcome::Done);

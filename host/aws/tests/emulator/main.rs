@@ -8,5 +8,6 @@ mod kinds;
 mod leftovers;
 mod lookup;
 mod machines;
+mod rights;
 mod roles;
 mod sweep;

@@ -8,14 +8,14 @@ use serde_json::json;
 
 use crate::bed::{Bed, REGION};
 
-const ACCOUNT: &str = "123456789012";
-const ISSUER: &str = "https://documents.s3.us-east-1.amazonaws.com/prod";
+pub const ACCOUNT: &str = "123456789012";
+pub const ISSUER: &str = "https://documents.s3.us-east-1.amazonaws.com/prod";
 const TRUST: &str =
     r#"{"Version":"2012-10-17","Statement":[{"Effect":"Allow","Principal":{"Service":"ec2.amazonaws.com"},"Action":"sts:AssumeRole"}]}"#;
 const ALLOW: &str = r#"{"Version":"2012-10-17","Statement":[{"Effect":"Allow","Action":"ec2:AttachVolume","Resource":"*"}]}"#;
 const NOTHING: &str = r#"{"Version":"2012-10-17","Statement":[{"Effect":"Deny","Action":"*","Resource":"*"}]}"#;
 
-fn arn(name: &str) -> RoleArn {
+pub fn arn(name: &str) -> RoleArn {
     role::check("test", &format!("arn:aws:iam::{ACCOUNT}:role/{name}"), REGION).unwrap()
 }
 
@@ -50,7 +50,7 @@ fn found<T: std::fmt::Debug>(reading: Reading<T>) -> T {
 }
 
 /// A role with a boundary, a policy whose second version is in force, and an inline one.
-async fn make_role(bed: &Bed) -> (String, String) {
+pub async fn make_role(bed: &Bed) -> (String, String) {
     let iam = aws_sdk_iam::Client::new(&bed.administrator().config);
     let policy = |name: &'static str, document: &'static str| {
         let call = iam.create_policy().policy_name(name).policy_document(document);

@@ -77,7 +77,7 @@ async fn all_pages_are_read() {
 #[tokio::test]
 async fn what_users_brought_is_read_by_its_id() {
     let bed = Bed::start(&[]).await;
-    let region = bed.swept().await;
+    let region = bed.swept_by_user().await;
     assert_eq!(act(&region, bare(create(vpc(), &Default::default(), None))).await, Outcome::Done);
     let id = snapshot(&region).vpcs[0].id.clone();
     let other = bed.swept().await;
@@ -91,7 +91,7 @@ async fn what_users_brought_is_read_by_its_id() {
 #[tokio::test]
 async fn nat_gateways_of_a_vpc_that_a_user_brought_are_read_only_when_somebody_wants_them() {
     let bed = Bed::start(&[]).await;
-    let region = bed.swept().await;
+    let region = bed.swept_by_user().await;
     let mut ids = network(&region).await;
     let address = plan::ElasticIp { name: "theirs".into() };
     assert_eq!(act(&region, bare(create(address, &ids, None))).await, Outcome::Done);
@@ -114,7 +114,7 @@ async fn nat_gateways_of_a_vpc_that_a_user_brought_are_read_only_when_somebody_w
 #[tokio::test]
 async fn route_tables_of_a_vpc_that_a_user_brought_are_read_only_when_somebody_wants_them() {
     let bed = Bed::start(&[]).await;
-    let region = bed.swept().await;
+    let region = bed.swept_by_user().await;
     let mut ids = network(&region).await;
     let empty = RouteTable { name: "theirs".into(), vpc: "main".into(), subnets: BTreeSet::new(), default_route: None };
     assert_eq!(act(&region, bare(create(empty.clone(), &ids, Some("theirs")))).await, Outcome::Done);
@@ -223,7 +223,7 @@ fn bare(action: Action) -> Action {
 #[tokio::test]
 async fn a_vpc_that_is_deleted_shows_what_stands_in_its_way() {
     let bed = Bed::start(&[]).await;
-    let region = bed.swept().await;
+    let region = bed.swept_by_user().await;
     let mut ids = network(&region).await;
     balancer(&region, plan::LoadBalancerKind::Classic, &mut ids).await;
     let mut foreign = create(group("foreign"), &ids, None);

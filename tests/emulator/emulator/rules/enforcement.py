@@ -1,38 +1,41 @@
 """Who may do what: refuses calls of pods' roles that no policy allows, and of nobody to what is not public.
 
-Checked are sessions that a web identity began; with `--enforce-iam` also other sessions of roles that exist, and
-users that exist. Keys that IAM does not know stay unchecked: they open an account. Identity policies, permissions
-boundaries and session policies count, a Deny wins. Conditions count on the keys of `iam_actions.KNOWN`, resources and
-their tags where `iam_actions.resources` knows them; all others are taken to fit. Resource policies and organizations
-are not looked at.
+Checked are sessions that a web identity began, and identities that the emulator was started with; with `--enforce-iam`
+also other sessions of roles that exist, and users that exist. Keys that nobody knows stay unchecked: they open an
+account. Identity policies, permissions boundaries and session policies count, a Deny wins. What conditions and
+resources are known is in `iam_actions` and `iam_resources`. Resource policies and organizations are not looked at.
 """
 
 from collections.abc import Iterator
 from datetime import UTC, datetime
 from typing import Any
 
-from moto.ec2.models import ec2_backends
-from moto.efs.models import efs_backends
-from moto.elbv2.models import elbv2_backends
+from moto.core import DEFAULT_ACCOUNT_ID
 from moto.iam.models import iam_backends
 from moto.s3.models import FakeKey, s3_backends
 from moto.sts.models import AssumedRole
 
-from emulator import iam_actions, policies, public_objects
+from emulator import iam_actions, policies, public_objects, resource_tags, rights
 from emulator.errors import Response, render
+from emulator.iam_actions import Demand
+from emulator.iam_resources import Resource
 from emulator.request import AwsRequest, session_of
 from emulator.settings import settings
 
 #: Always allowed, even where a policy denies it.
 _FREE = "sts:GetCallerIdentity"
-#: Where the tags of resources are, by service.
-_TABLES = {"ec2": ec2_backends, "elasticfilesystem": efs_backends, "elbv2": elbv2_backends}
+#: The role that Elastic Load Balancing has made for itself in an account before the first load balancer.
+_BALANCING_ROLE = "role/aws-service-role/elasticloadbalancing.amazonaws.com/AWSServiceRoleForElasticLoadBalancing"
+#: Accounts that have it.
+_has_balancing_role: set[str] = set()
 
 
 def refusal(request: AwsRequest, query: str) -> Response | None:
     """The answer to a call that its caller may not make; None where it may."""
     if request.service == "s3" and request.key == "anonymous":
         return None if "Signature=" in query or _is_public(request) else _denied(request, "anonymous", "s3:GetObject")
+    if request.key in settings.identities:
+        return _identity_refusal(request)
     session = session_of(request.key)
     if session is not None:
         return _session_refusal(request, session)
@@ -59,11 +62,23 @@ def _session_refusal(request: AwsRequest, session: AssumedRole) -> Response | No
     iam = iam_backends[session.account_id][session.partition]
     role = next((one for one in iam.roles.values() if one.arn == session.role_arn), None)
     if role is None:
-        return _denied(request, session.arn, iam_actions.needed(request)[0]) if by_web_identity else None
+        return _denied(request, session.arn, iam_actions.action(request)) if by_web_identity else None
     limits = [[session.policy]] if session.policy else []
     if role.permissions_boundary_arn:
         limits.append(_documents(iam, [role.permissions_boundary_arn]))
     return _checked(request, session.arn, [_of(role), *limits])
+
+
+def _identity_refusal(request: AwsRequest) -> Response | None:
+    """As a user would be refused; which statements were needed is noted."""
+    documents = settings.identities[request.key]
+    for demand in _demands(request, DEFAULT_ACCOUNT_ID):
+        said = policies.matching(documents, _asked(request, demand, DEFAULT_ACCOUNT_ID))
+        if not said or any(one["Effect"] == "Deny" for one in said):
+            caller = f"arn:aws:iam::{DEFAULT_ACCOUNT_ID}:user/{request.key}"
+            return _denied(request, caller, demand.action, demand.resource)
+        rights.note(request.key, demand.action, said)
+    return None
 
 
 def _user_refusal(request: AwsRequest) -> Response | None:
@@ -92,43 +107,58 @@ def _default(policy: Any) -> policies.Document:
 
 def _checked(request: AwsRequest, caller: str, sets: list[list[policies.Document]]) -> Response | None:
     account = caller.split(":")[4]
-    for action in _actions(request):
-        for resource in iam_actions.resources(request, account):
-            asked = _asked(request, action, resource, account)
-            # Each set must allow: what the caller has, its boundary, the session's own policy.
-            if not all(policies.verdict(one, asked) for one in sets):
-                return _denied(request, caller, action)
+    for demand in _demands(request, account):
+        asked = _asked(request, demand, account)
+        # Each set must allow: what the caller has, its boundary, the session's own policy.
+        if not all(policies.verdict(one, asked) for one in sets):
+            return _denied(request, caller, demand.action, demand.resource)
     return None
 
 
-def _asked(request: AwsRequest, action: str, resource: str | None, account: str) -> policies.Request:
-    context, known = iam_actions.context(request, action), iam_actions.KNOWN
-    tags = _tags(request, resource, account)
+def _demands(request: AwsRequest, account: str) -> Iterator[Demand]:
+    """All that has to be allowed, also what only the state of the account tells."""
+    if iam_actions.action(request) == _FREE:
+        return
+    yield from iam_actions.demands(request, account, lambda one: resource_tags.association(request, account, one))
+    yield from _passed_roles(request, account)
+    if request.service in ("elb", "elbv2") and request.action == "CreateLoadBalancer":
+        if account not in _has_balancing_role:
+            service = {"iam:awsservicename": ["elasticloadbalancing.amazonaws.com"]}
+            yield Demand("iam:CreateServiceLinkedRole", Resource(f"arn:aws:iam::{account}:{_BALANCING_ROLE}"), service)
+            # Who may not is refused before this.
+            _has_balancing_role.add(account)
+    if request.service == "s3" and request.action in ("GetObject", "HeadObject"):
+        bucket_name, _, key_name = request.parameters["path"].lstrip("/").partition("/")
+        bucket = s3_backends[account]["aws"].buckets.get(bucket_name)
+        if bucket is not None and bucket.keys.get(key_name) is None:
+            # To others, what is missing is forbidden.
+            yield Demand("s3:ListBucket", Resource(f"arn:aws:s3:::{bucket_name}"))
+
+
+def _passed_roles(request: AwsRequest, account: str) -> Iterator[Demand]:
+    profile = {name: request.parameters.get(f"IamInstanceProfile.{name}") for name in ("Arn", "Name")}
+    if request.service != "ec2" or not any(profile.values()):
+        return
+    for one in list(iam_backends[account]["aws"].instance_profiles.values()):
+        if one.arn == profile["Arn"] or one.name == profile["Name"]:
+            to = {"iam:passedtoservice": ["ec2.amazonaws.com"]}
+            yield from (Demand("iam:PassRole", Resource(role.arn), to) for role in one.roles)
+
+
+def _asked(request: AwsRequest, demand: Demand, account: str) -> policies.Request:
+    context, known = dict(demand.context), iam_actions.KNOWN
+    tags = {} if demand.resource.made else resource_tags.of(request, demand.resource.arn, account)
     if tags is not None:
-        prefixes = ("aws:resourcetag/", f"{action.partition(':')[0]}:resourcetag/")
+        prefixes = ("aws:resourcetag/", f"{demand.action.partition(':')[0]}:resourcetag/")
         context.update({prefix + key.lower(): [value] for prefix in prefixes for key, value in tags.items()})
         known = (*known, *prefixes)
-    return policies.Request(action, resource, context=context, known=known)
+    return policies.Request(demand.action, demand.resource.arn, context=context, known=known)
 
 
-def _tags(request: AwsRequest, resource: str | None, account: str) -> dict[str, str] | None:
-    """The tags of what a request plainly names and what is there; None for all else."""
-    name = (resource or "").rpartition("/")[2]
-    if resource is None or name == "new" or request.service not in _TABLES:
-        return None
-    backend = _TABLES[request.service][account][request.region]
-    if request.service == "ec2":
-        return dict(backend.tags.get(name, {}))
-    return dict(backend.tagging_service.get_tag_dict_for_resource(resource if request.service == "elbv2" else name))
-
-
-def _actions(request: AwsRequest) -> Iterator[str]:
-    return (one for one in iam_actions.needed(request) if one != _FREE)
-
-
-def _denied(request: AwsRequest, caller: str, action: str) -> Response:
+def _denied(request: AwsRequest, caller: str, action: str, resource: Resource | None = None) -> Response:
+    on = f" on resource: {resource.arn}" if resource and resource.arn not in (None, "*") else ""
     reason = f"because no identity-based policy allows the {action} action"
-    message = f"User: {caller} is not authorized to perform: {action} {reason}"
+    message = f"User: {caller} is not authorized to perform: {action}{on} {reason}"
     if request.service == "ec2":
         message = f"You are not authorized to perform this operation. {message}"
         return render("ec2", 403, "UnauthorizedOperation", message)

@@ -12,7 +12,7 @@ mod zones;
 use std::collections::BTreeSet;
 
 use anyhow::{Result, ensure};
-use end_to_end::{BOOT, Cluster, MOMENT, condition, condition_text, wait_until_account_is_empty};
+use end_to_end::{BOOT, Cluster, MOMENT, condition, condition_text, ensure_nothing_was_forbidden, wait_until_account_is_empty};
 use sandbox::{Bed, Options};
 
 #[tokio::test(flavor = "multi_thread")]
@@ -24,6 +24,7 @@ async fn clusters_are_made_changed_repaired_and_removed_without_a_trace() -> Res
     three?;
     full?;
     networks?;
+    ensure_nothing_was_forbidden(&bed).await?;
     wait_until_account_is_empty(&bed).await
 }
 

@@ -92,6 +92,7 @@ mod tests {
             caller: Some(caller.to_owned()),
             region: None,
             resources: Vec::new(),
+            fault: None,
         };
         let calls = [call("operator", "CreateVpc", true), call("operator", "DescribeVpcs", false), call("else", "DescribeVpcs", false)];
         let expected = [

@@ -63,7 +63,7 @@ async fn run(directory: &Path, reporter: Arc<Reporter>) -> Result<()> {
     network::set_up(directory).await?;
     relay::serve(&directory.join("emulator.sock"), emulator::ADDRESS)?;
     if options.parts != Parts::ApiServer {
-        supervisor.start(emulator_recipe(&world, &options))?;
+        supervisor.start(emulator_recipe(&world, &options)?)?;
     }
     let server =
         if options.parts == Parts::Emulator { None } else { Some(management::start(&world, &supervisor, &reporter, options.parts).await?) };
@@ -85,20 +85,37 @@ async fn run(directory: &Path, reporter: Arc<Reporter>) -> Result<()> {
     std::future::pending().await
 }
 
-fn emulator_recipe(world: &World, options: &Options) -> Recipe {
+/// The policies in `deploy/iam`. The last one names a bucket, which is any here.
+const POLICIES: [&str; 3] = ["controller-policy.json", "takeover-policy.json", "issuer-policy.json"];
+
+/// Flags that give the operator its policies.
+fn rights_of_operator(world: &World) -> Result<Vec<String>> {
+    let mut res = Vec::new();
+    for name in POLICIES {
+        let (from, to) = (paths::source().join("deploy/iam").join(name), world.directory.join(name));
+        let text = std::fs::read_to_string(&from).with_context(|| format!("reading {}", from.display()))?;
+        std::fs::write(&to, text.replace("BUCKET", "*")).with_context(|| format!("writing {}", to.display()))?;
+        res.extend(["--identity".to_owned(), format!("{}={}", operator::ACCESS_KEY, to.display())]);
+    }
+    Ok(res)
+}
+
+fn emulator_recipe(world: &World, options: &Options) -> Result<Recipe> {
     let package: PathBuf = paths::source().join("tests/emulator");
     let (host, port) = emulator::ADDRESS.split_once(':').unwrap_or((emulator::ADDRESS, "5000"));
     let calls = world.directory.join("logs/aws-calls.jsonl");
-    Recipe::new("emulator", world.tools.python.join("bin/python"))
+    let recipe = Recipe::new("emulator", world.tools.python.join("bin/python"))
         .arguments(["-m", "emulator", "--host", host, "--port", port, "--call-log"])
         .arguments([calls.display().to_string(), "--delay".to_owned(), options.delay.to_string()])
+        .arguments(rights_of_operator(world)?)
         .arguments(options.emulator_arguments.clone())
         .environment([
             ("PYTHONPATH", package.display().to_string()),
             // A checkout may be read-only, and is not the place for caches anyway.
             ("PYTHONDONTWRITEBYTECODE", "1".to_owned()),
             ("PYTHONUNBUFFERED", "1".to_owned()),
-        ])
+        ]);
+    Ok(recipe)
 }
 
 async fn wait_for_emulator(world: &World, supervisor: &Supervisor) -> Result<()> {

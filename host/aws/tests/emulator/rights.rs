@@ -1,0 +1,396 @@
+//! The policies in `deploy/iam`: they allow what the operator does, each statement and each action in it is needed, what carries no tag of
+//! its is out of its reach, and the table in their README says what they say. All other tests here run with these policies too.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::Path;
+use std::time::Duration;
+
+use aws::Region;
+use plan::{
+    Action, ElasticIp, HealthCheck, Ids, ImageQuery, Instance, InternetGateway, Key, Listener, LoadBalancer, LoadBalancerKind, NatGateway,
+    Outcome, Read, RouteTable, SecurityGroup, Source, Subnet, Tags, Vpc,
+};
+
+use crate::administrator::Administrator;
+use crate::bed::{Bed, ZONE, act, awaiting, policy, snapshot, until};
+use crate::cluster::*;
+use crate::leftovers::{CLOUD_PROVIDER, CONTROLLER, UNTAGGED, leave, own, sweep};
+use crate::roles;
+
+/// AWS takes no more characters in one managed policy, white space aside.
+const LARGEST_POLICY: usize = 6144;
+/// Actions that no call is named after, and what needs them.
+const IMPLIED: [(&str, &str); 5] = [
+    ("iam:PassRole", "ec2:RunInstances"),
+    ("iam:CreateServiceLinkedRole", "elasticloadbalancing:CreateLoadBalancer"),
+    ("iam:TagOpenIDConnectProvider", "iam:CreateOpenIDConnectProvider"),
+    ("secretsmanager:TagResource", "secretsmanager:CreateSecret"),
+    ("s3:ListBucket", "s3:GetObject"),
+];
+/// Needs no permission.
+const FREE: &str = "sts:GetCallerIdentity";
+/// The SDK's clients by their names in the code, and what policies call their services.
+const CLIENTS: [(&str, &str); 10] = [
+    ("ec2", "ec2"),
+    ("ec2_once", "ec2"),
+    ("classic", "elasticloadbalancing"),
+    ("elb", "elasticloadbalancing"),
+    ("secrets", "secretsmanager"),
+    ("tagging", "tag"),
+    ("iam", "iam"),
+    ("sts", "sts"),
+    ("efs", "elasticfilesystem"),
+    ("s3", "s3"),
+];
+
+type Statements = BTreeMap<String, BTreeSet<String>>;
+
+/// Actions by statement.
+fn statements(name: &str) -> Statements {
+    let document: serde_json::Value = serde_json::from_str(&policy(name)).unwrap();
+    let all = document["Statement"].as_array().unwrap().iter();
+    let text = |it: &serde_json::Value| it.as_str().unwrap().to_owned();
+    let actions = |it: &serde_json::Value| match it.as_array() {
+        Some(all) => all.iter().map(text).collect(),
+        None => BTreeSet::from([text(it)]),
+    };
+    all.map(|it| (text(&it["Sid"]), actions(&it["Action"]))).collect()
+}
+
+/// What the crate calls, as policies name it but in lower case: each method of one of the SDK's clients.
+fn called() -> BTreeSet<String> {
+    let mut res = BTreeSet::new();
+    let mut folders = vec![Path::new(env!("CARGO_MANIFEST_DIR")).join("src")];
+    while let Some(folder) = folders.pop() {
+        for path in std::fs::read_dir(folder).unwrap().map(|it| it.unwrap().path()) {
+            match path.is_dir() {
+                true => folders.push(path),
+                false => called_in(&std::fs::read_to_string(path).unwrap(), &mut res),
+            }
+        }
+    }
+    res
+}
+
+fn called_in(text: &str, res: &mut BTreeSet<String>) {
+    let code: String = text.lines().filter(|it| !it.trim_start().starts_with("//")).flat_map(str::split_whitespace).collect();
+    for (client, service) in CLIENTS {
+        for (_, rest) in code.match_indices(&format!("api.{client}.")).map(|(at, found)| code.split_at(at + found.len())) {
+            let method: String = rest.chars().take_while(|it| it.is_alphanumeric() || *it == '_').collect();
+            // The macro that reads pages is given the method.
+            if !method.is_empty() {
+                res.insert(format!("{service}:{}", method.replace('_', "")));
+            }
+        }
+    }
+    for (_, rest) in code.match_indices("pages!(").map(|(at, found)| code.split_at(at + found.len())) {
+        res.extend(rest.split('"').nth(1).filter(|it| it.starts_with("ec2:")).map(str::to_lowercase));
+    }
+}
+
+#[test]
+fn no_call_is_made_that_no_statement_allows_and_no_action_is_allowed_that_no_call_needs() {
+    let granted: BTreeSet<String> =
+        ["controller", "issuer"].iter().flat_map(|it| statements(it).into_values().flatten()).map(|it| it.to_lowercase()).collect();
+    let mut needed = called();
+    assert!(needed.len() > 60, "the calls are not found: {needed:?}");
+    assert!(needed.remove(&FREE.to_lowercase()));
+    for (action, by) in IMPLIED {
+        assert!(needed.contains(&by.to_lowercase()), "{by} is not called");
+        needed.insert(action.to_lowercase());
+    }
+    assert_eq!(needed, granted);
+}
+
+#[test]
+fn what_was_made_by_another_provider_can_be_done_what_can_be_done_with_ones_own() {
+    assert_eq!(statements("takeover")["TakeOver"], statements("controller")["ChangeOwn"]);
+}
+
+#[test]
+fn every_policy_is_as_small_as_aws_wants_it() {
+    for name in ["controller", "takeover", "issuer"] {
+        let document: serde_json::Value = serde_json::from_str(&policy(name)).unwrap();
+        let size = document.to_string().len();
+        assert!(size <= LARGEST_POLICY, "{name}: {size}");
+    }
+}
+
+#[test]
+fn the_table_of_the_readme_says_which_call_needs_which_statement() {
+    let mut sids_of: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
+    for (sid, actions) in statements("controller").into_iter().chain(statements("issuer")) {
+        actions.into_iter().for_each(|it| sids_of.entry(it).or_default().extend([sid.clone()]));
+    }
+    let mut calls_by: BTreeMap<Vec<String>, Vec<String>> = BTreeMap::new();
+    for (action, sids) in sids_of {
+        calls_by.entry(sids.into_iter().map(|it| format!("`{it}`")).collect()).or_default().push(format!("`{action}`"));
+    }
+    let rows = calls_by.iter().map(|(sids, calls)| format!("| {} | {} |\n", sids.join(", "), calls.join(", ")));
+    let table = format!("| statements | calls |\n|---|---|\n{}", rows.collect::<String>());
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../deploy/iam/README.md");
+    let text = std::fs::read_to_string(&path).unwrap();
+    let (begin, end) = ("<!-- calls -->\n", "<!-- /calls -->");
+    let (before, rest) = text.split_once(begin).expect("where the table begins");
+    let (_, after) = rest.split_once(end).expect("where the table ends");
+    let expected = format!("{before}{begin}{table}{end}{after}");
+    if std::env::var_os("UPDATE").is_some() {
+        std::fs::write(&path, &expected).unwrap();
+    }
+    assert!(text == expected, "the table is not what the policies say; UPDATE=1 writes it:\n{table}");
+}
+
+fn tagging(key: Key, id: &str, tags: &[(&str, &str)], untag: &[&str]) -> Action {
+    Action::Tag {
+        key,
+        id: id.to_owned(),
+        parts: BTreeSet::new(),
+        tags: tags.iter().map(|(key, value)| ((*key).to_owned(), (*value).to_owned())).collect(),
+        untag: untag.iter().map(|it| (*it).to_owned()).collect(),
+    }
+}
+
+/// A subnet that a user made in the cluster's VPC.
+async fn users_subnet(admin: &Administrator, ids: &mut Ids) {
+    let id = admin.subnet(&ids[&Vpc::key("main")], "10.0.9.0/24", "us-east-1b").await;
+    ids.insert(Subnet::key("users"), id);
+}
+
+/// Routes of a subnet that a user made, changed again and again, and a NAT gateway in it.
+async fn routes_of_users_subnet(region: &Region, ids: &mut Ids) {
+    let of = |name: &str, subnets: &[&str]| RouteTable { name: name.into(), ..route_table(None, subnets) };
+    done(region, create(of("users", &[]), ids, Some("users"))).await;
+    let (main, first) = (ids[&RouteTable::key("private")].clone(), NatGateway::key(ZONE));
+    let table = snapshot(region).route_tables.iter().find(|it| it.id != main).unwrap().id.clone();
+    done(region, update(&table, of("users", &["users"]), of("users", &[]), ids)).await;
+    // It is taken from one table and given to the other.
+    let wanted = route_table(Some(InternetGateway::key("main")), &["private", "users"]);
+    done(region, update(&main, wanted, route_table(Some(first), &["private"]), ids)).await;
+    done(region, delete(&table, of("users", &[]), ids)).await;
+    let elastic_ip = ElasticIp { name: "users".into() };
+    done(region, create(elastic_ip.clone(), ids, None)).await;
+    let used = ids[&ElasticIp::key(ZONE)].clone();
+    let address = snapshot(region).addresses.iter().find(|it| it.id != used).unwrap().id.clone();
+    ids.insert(ElasticIp::key("users"), address.clone());
+    let gateway = NatGateway { name: "users".into(), subnet: "users".into(), elastic_ip: "users".into(), ..nat_gateway() };
+    done(region, create(gateway.clone(), ids, Some("users"))).await;
+    let mut others = snapshot(region).nat_gateways.clone();
+    others.retain(|it| it.id != ids[&NatGateway::key(ZONE)]);
+    done(region, delete(&others[0].id, gateway, ids)).await;
+    region.interest("test", awaiting([Read::NatGateways]));
+    until(region, |it| it.nat_gateways.len() == 1).await;
+    done(region, delete(&address, elastic_ip, ids)).await;
+}
+
+/// What is changed of a load balancer: its groups, its subnets, its listener and its tags.
+async fn changed(region: &Region, kind: LoadBalancerKind, ids: &Ids) {
+    let id = &ids[&LoadBalancer::key("apiserver")];
+    let seen = load_balancer(kind, true);
+    let listener = seen.listener.clone().unwrap();
+    let health_check = HealthCheck { interval_seconds: 30, ..listener.health_check.clone() };
+    let listener = match kind {
+        LoadBalancerKind::Classic => Listener { port: 7443, ..listener },
+        _ => Listener { health_check, ..listener },
+    };
+    let groups = ["apiserver-lb".to_owned(), "node".to_owned()].into();
+    let wanted =
+        LoadBalancer { groups, subnets: ["public".to_owned(), "users".to_owned()].into(), listener: Some(listener), ..seen.clone() };
+    done(region, update(id, wanted.clone(), seen.clone(), ids)).await;
+    let off = LoadBalancer { subnets: seen.subnets, leaving: ["users".to_owned()].into(), ..wanted.clone() };
+    done(region, update(id, off, wanted, ids)).await;
+    done(region, tagging(LoadBalancer::key("apiserver"), id, &[("team", "a")], &[])).await;
+    let vpc = ids[&Vpc::key("main")].clone();
+    region.interest("test", plan::Interest { deleting_vpcs: [vpc].into(), ..Default::default() });
+    until(region, |it| it.load_balancers.iter().any(|it| it.tags.as_ref().is_some_and(|it| it.contains_key("Name")))).await;
+}
+
+/// Rules, groups and tags as they come and go. The id of a group that a user made.
+async fn regrouped(region: &Region, admin: &Administrator, ids: &Ids) -> String {
+    let (node, vpc) = (&ids[&SecurityGroup::key("node")], &ids[&Vpc::key("main")]);
+    let one = rules("node", vec![rule(22, Source::Cidr("10.0.0.0/8".into()))]);
+    done(region, update(node, one.clone(), rules("node", vec![]), ids)).await;
+    done(region, update(node, rules("node", vec![]), one, ids)).await;
+    let theirs = admin.group(vpc, "theirs", UNTAGGED).await;
+    let bare = Instance { launch: None, ..instance("m1") };
+    let both = Instance { additional_groups: [theirs.clone()].into(), ..bare.clone() };
+    done(region, update(&ids[&Instance::key("m1")], both, bare, ids)).await;
+    done(region, tagging(Vpc::key("main"), vpc, &[("team", "a")], &[])).await;
+    done(region, tagging(Vpc::key("main"), vpc, &[], &["team"])).await;
+    theirs
+}
+
+/// A cluster with a load balancer of one kind.
+async fn lives(kind: LoadBalancerKind) -> Statements {
+    let bed = Bed::start(&[]).await;
+    let (region, admin) = (bed.swept().await, bed.administrator());
+    let mut ids = network(&region).await;
+    users_subnet(&admin, &mut ids).await;
+    routes(&region, &mut ids).await;
+    balancer(&region, kind, &mut ids).await;
+    machine(&region, &mut ids).await;
+    if kind == LoadBalancerKind::Classic {
+        routes_of_users_subnet(&region, &mut ids).await;
+    }
+    let theirs = regrouped(&region, &admin, &ids).await;
+    changed(&region, kind, &ids).await;
+    let query = ImageQuery {
+        id: None,
+        owner: "819546954734".into(),
+        name: "capa-ami-ubuntu-24.04-?1.36.3-*".into(),
+        instance_type: "t3.large".into(),
+    };
+    region.image(&query).await.unwrap();
+    // A process that was just started reads everything.
+    bed.swept().await;
+    remove_machine(&region, &ids).await;
+    remove_balancer(&region, kind, &ids).await;
+    remove_routes(&region, &ids).await;
+    admin.delete_subnet(&ids[&Subnet::key("users")]).await;
+    admin.delete_group(&theirs).await;
+    remove_network(&region, &ids).await;
+    assert_eq!(bed.account().await, [], "nothing is left");
+    bed.needed().await
+}
+
+/// The VPC of a cluster that its controllers, and a user, left something in.
+async fn is_left() -> Statements {
+    let bed = Bed::start(&[]).await;
+    let (region, admin) = (bed.swept().await, bed.administrator());
+    let (vpc, ids) = own(&region, &admin).await;
+    for (name, tag) in [("by-cloud-provider", CLOUD_PROVIDER), ("by-controller", CONTROLLER)] {
+        let balancer = admin.load_balancer(name, "application", &vpc.subnets, &vpc.node, tag).await;
+        let group = admin.target_group(name, &vpc.vpc, tag).await;
+        admin.listener(&balancer, &group, tag).await;
+        tokio::time::sleep(Duration::from_secs(1)).await;
+        done(&region, delete(&balancer, load_balancer(LoadBalancerKind::Network, false), &ids)).await;
+    }
+    leave(&admin, &vpc, CLOUD_PROVIDER, CONTROLLER, "1").await;
+    let users = admin.group(&vpc.vpc, "users", UNTAGGED).await;
+    let filter = plan::Filter { name: "group-name".into(), values: vec!["k8s-elb-a1".to_owned()] };
+    admin.let_in(&users, &region.security_groups(&[filter]).await.unwrap()[0].id).await;
+    sweep(&region, &vpc.vpc).await;
+    bed.needed().await
+}
+
+/// What is read of roles and file systems, and what is published of an issuer.
+async fn is_checked_and_published() -> Statements {
+    let bed = Bed::start(&[]).await;
+    let region = bed.region().await;
+    let config = bed.administrator().config;
+    roles::make_role(&bed).await;
+    let provider = format!("arn:aws:iam::{}:oidc-provider/{}", roles::ACCOUNT, roles::ISSUER.trim_start_matches("https://"));
+    region.role(&roles::arn("team/ebs"), Some(&provider)).await;
+    let efs = aws_sdk_efs::Client::new(&config);
+    let system = efs.create_file_system().creation_token("one").send().await.unwrap().file_system_id;
+    region.file_system(&system).await;
+    let s3 = aws_sdk_s3::Client::from_conf(aws_sdk_s3::config::Builder::from(&config).force_path_style(true).build());
+    s3.create_bucket().bucket("documents").send().await.unwrap();
+    region.object("documents", "keys").await;
+    region.put_object("documents", "keys", "{}", "application/json").await.unwrap();
+    region.delete_object("documents", "keys").await.unwrap();
+    let id = Tags::from([(ID_TAG.to_owned(), "0f4a8a0e".to_owned())]);
+    region.create_open_id_provider(roles::ISSUER, &["sts.amazonaws.com".to_owned()], &id).await.unwrap();
+    region.add_client_id(&provider, "amazonaws.com").await.unwrap();
+    region.delete_open_id_provider(&provider).await.unwrap();
+    bed.needed().await
+}
+
+#[tokio::test]
+async fn each_action_of_each_statement_is_needed_by_a_call_that_no_other_statement_allows() {
+    // Each is a task of its own: together they are too large for the stack of a test.
+    let (classic, network) = (tokio::spawn(lives(LoadBalancerKind::Classic)), tokio::spawn(lives(LoadBalancerKind::Network)));
+    let (left, checked) = (tokio::spawn(is_left()), tokio::spawn(is_checked_and_published()));
+    let mut needed = Statements::new();
+    for (sid, actions) in [classic.await, network.await, left.await, checked.await].into_iter().flat_map(Result::unwrap) {
+        needed.entry(sid).or_default().extend(actions);
+    }
+    let mut granted = statements("controller");
+    granted.extend(statements("issuer"));
+    for (sid, actions) in &granted {
+        let unneeded: Vec<&String> = actions.iter().filter(|it| !needed.get(sid).is_some_and(|needed| needed.contains(*it))).collect();
+        assert!(unneeded.is_empty(), "{sid}: {unneeded:?} could be taken away");
+    }
+    assert_eq!(needed.keys().collect::<Vec<_>>(), granted.keys().collect::<Vec<_>>(), "and nothing is taken over");
+}
+
+#[tokio::test]
+async fn a_cluster_of_another_provider_is_taken_over_changed_and_removed() {
+    let bed = Bed::start(&[]).await;
+    let (region, admin) = (bed.swept().await, bed.administrator());
+    let mut ids = network(&region).await;
+    users_subnet(&admin, &mut ids).await;
+    routes(&region, &mut ids).await;
+    balancer(&region, LoadBalancerKind::Network, &mut ids).await;
+    machine(&region, &mut ids).await;
+    let arn = ids[&LoadBalancer::key("apiserver")].clone();
+    let mut all: Vec<String> = ids.iter().filter(|(key, _)| **key != Subnet::key("users")).map(|(_, id)| id.clone()).collect();
+    all.extend(admin.parts(&arn).await);
+    all.extend(snapshot(&region).instances[0].status.parts.iter().cloned());
+    admin.untag(&all, ID_TAG).await;
+    assert!(!admin.tags(&ids[&Vpc::key("main")]).await.contains_key(ID_TAG));
+
+    let theirs = regrouped(&region, &admin, &ids).await;
+    changed(&region, LoadBalancerKind::Network, &ids).await;
+    let table = &ids[&RouteTable::key("private")];
+    done(&region, tagging(RouteTable::key("private"), table, &[(ID_TAG, "0f4a8a0e")], &[])).await;
+    assert!(admin.tags(table).await.contains_key(ID_TAG), "it is this operator's from now on");
+    remove_machine(&region, &ids).await;
+    remove_balancer(&region, LoadBalancerKind::Network, &ids).await;
+    remove_routes(&region, &ids).await;
+    admin.delete_subnet(&ids[&Subnet::key("users")]).await;
+    admin.delete_group(&theirs).await;
+    remove_network(&region, &ids).await;
+    assert_eq!(bed.account().await, [], "nothing is left");
+    assert!(bed.needed().await.contains_key("TakeOver"));
+}
+
+#[tokio::test]
+async fn what_carries_no_tag_of_this_operator_is_out_of_its_reach() {
+    let bed = Bed::start(&[]).await;
+    let (region, admin) = (bed.swept().await, bed.administrator());
+    let mut ids = network(&region).await;
+    machine_alone(&region, &mut ids).await;
+    let vpc = admin.vpc("10.1.0.0/16").await;
+    let subnet = admin.subnet(&vpc, "10.1.0.0/24", ZONE).await;
+    let group = admin.group(&vpc, "shop", UNTAGGED).await;
+    let balancer = admin.load_balancer("shop", "network", &[subnet.clone()], &group, UNTAGGED).await;
+    admin.classic_load_balancer("old-shop", &subnet, &group, UNTAGGED).await;
+    let instance_id = ids[&Instance::key("m1")].clone();
+    admin.untag(&[instance_id.clone()], ID_TAG).await;
+    admin.untag(&[instance_id.clone()], ROLE_TAG.0).await;
+    let classic = load_balancer(LoadBalancerKind::Classic, false);
+    let open = rules("shop", vec![rule(22, Source::Cidr("0.0.0.0/0".into()))]);
+    let foreign = Ids::from([(Vpc::key("main"), vpc.clone())]);
+    let reaches = vec![
+        delete(&vpc, crate::cluster::vpc(), &ids),
+        delete(&subnet, crate::cluster::subnet("shop", "10.1.0.0/24", false), &ids),
+        delete(&balancer, load_balancer(LoadBalancerKind::Network, false), &ids),
+        delete("old-shop", classic, &ids),
+        delete(&instance_id, instance("m1"), &ids),
+        update(&group, open, rules("shop", vec![]), &ids),
+        create(crate::cluster::subnet("more", "10.1.1.0/24", false), &foreign, None),
+        // Nor does it help to write whose it is first.
+        tagging(Vpc::key("main"), &vpc, &[(ID_TAG, "0f4a8a0e")], &[]),
+        tagging(Instance::key("m1"), &instance_id, &[(ID_TAG, "0f4a8a0e")], &[]),
+        tagging(LoadBalancer::key("shop"), &balancer, &[(ID_TAG, "0f4a8a0e")], &[]),
+    ];
+    for action in reaches {
+        let text = format!("{action:?}");
+        let outcome = act(&region, action).await;
+        let forbidden = |code: &str| ["UnauthorizedOperation", "AccessDenied"].contains(&code);
+        assert!(matches!(&outcome, Outcome::Refused { code, .. } if forbidden(code)), "{text}: {outcome:?}");
+    }
+    assert_eq!(
+        act(&region, create(crate::cluster::group("more"), &foreign, None)).await,
+        Outcome::Done,
+        "a network that a user brought gets groups"
+    );
+}
+
+/// A running instance, without a load balancer.
+async fn machine_alone(region: &Region, ids: &mut Ids) {
+    done(region, create(instance("m1"), ids, Some("m1"))).await;
+    region.interest("test", awaiting([Read::Instances]));
+    let shown = until(region, |it| it.instances.iter().any(|it| it.status.state == "running")).await;
+    ids.insert(Instance::key("m1"), shown.instances[0].id.clone());
+}
