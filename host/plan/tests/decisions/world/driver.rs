@@ -12,6 +12,7 @@ use super::World;
 use super::objects::{self, patched};
 
 /// One cluster with its machines, as their objects say.
+#[derive(Clone)]
 pub struct Fleet {
     pub cluster: Cluster,
     pub aws_cluster: AWSCluster,
@@ -203,8 +204,14 @@ impl Fleet {
 
     /// One look at the cluster, whether or not something is blocked.
     pub fn look_unchecked(&mut self, world: &mut World) -> Plan {
-        let decision = self.decide(world);
+        let decision = self.look_whatever(world);
         assert_eq!(decision.invalid, None);
+        decision.plan
+    }
+
+    /// One look at the cluster, whatever its spec says.
+    pub fn look_whatever(&mut self, world: &mut World) -> cluster::Decision {
+        let decision = self.decide(world);
         self.deleting_vpcs = decision.interest.deleting_vpcs.clone();
         self.nat_gateways_of = decision.interest.nat_gateways_of.clone();
         self.route_tables_of = decision.interest.route_tables_of.clone();
@@ -213,7 +220,7 @@ impl Fleet {
             self.patch_cluster(&decision.record.after(&decision.plan, &outcomes));
         }
         self.finished = decision.finished;
-        decision.plan
+        decision
     }
 
     fn patch_cluster(&mut self, record: &Record) {
@@ -270,18 +277,24 @@ impl Fleet {
         let names: Vec<String> = self.machines.keys().cloned().collect();
         let mut settled = true;
         for name in names {
-            let decision = self.decide_machine(world, &name);
+            let decision = self.look_at_machine(world, &name);
             assert_eq!(decision.invalid, None);
-            self.patch_machine(&name, &decision.record);
-            if let Some(outcomes) = self.act(world, &decision.plan) {
-                self.patch_machine(&name, &decision.record.after(&decision.plan, &outcomes));
-            }
             settled &= decision.plan.is_settled() && decision.waits.is_none();
-            if decision.finished {
-                self.machines.remove(&name);
-            }
         }
         settled
+    }
+
+    /// One look at a machine, whatever its spec says.
+    pub fn look_at_machine(&mut self, world: &mut World, name: &str) -> machine::Decision {
+        let decision = self.decide_machine(world, name);
+        self.patch_machine(name, &decision.record);
+        if let Some(outcomes) = self.act(world, &decision.plan) {
+            self.patch_machine(name, &decision.record.after(&decision.plan, &outcomes));
+        }
+        if decision.finished {
+            self.machines.remove(name);
+        }
+        decision
     }
 
     fn patch_machine(&mut self, name: &str, record: &Record) {

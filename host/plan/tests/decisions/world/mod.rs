@@ -48,6 +48,7 @@ pub struct Faults {
 }
 
 /// The pretend AWS.
+#[derive(Clone)]
 pub struct World {
     pub now: f64,
     pub truth: Snapshot,
