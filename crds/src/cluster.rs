@@ -140,7 +140,8 @@ pub struct IssuerBucket {
     #[schemars(length(min = 3, max = 63), regex(pattern = r"^[a-z0-9][a-z0-9-]*[a-z0-9]$"))]
     pub bucket: String,
     /// Begin of the documents' keys, without a slash at its ends, so that one bucket serves many clusters. Namespace and name of the
-    /// Cluster, `<namespace>/<name>`, when absent.
+    /// Cluster, `<namespace>/<name>`, when absent; anything else has to end in `/<namespace>/<name>`, unless the issuer of this cluster is
+    /// there already. After a change, the issuer there stays for a year, as tokens may last.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1, max = 128), regex(pattern = r"^[A-Za-z0-9._-]+(/[A-Za-z0-9._-]+)*$"))]
     pub prefix: Option<String>,

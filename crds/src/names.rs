@@ -54,6 +54,9 @@ pub const ID_ANNOTATION: &str = "cluster.kurator.dev/id";
 pub const INTENT_ANNOTATION: &str = "cluster.kurator.dev/intent";
 /// Annotation of an AWSCluster: ids of published keys that sign no more, and since when. JSON.
 pub const RETIRED_KEYS_ANNOTATION: &str = "cluster.kurator.dev/retired-keys";
+/// Annotation of an AWSCluster: where its issuer was published, and since when it is not any more. Users can write it, so it says only where to
+/// look. JSON.
+pub const ISSUER_PLACES_ANNOTATION: &str = "cluster.kurator.dev/issuer-places";
 /// Annotation of a Secret with a certificate of ours in a workload cluster: what is known of the certificate. JSON.
 pub const CERTIFICATE_ANNOTATION: &str = "cluster.kurator.dev/certificate";
 /// Annotation of templates in a server-side dry run of the topology controller.

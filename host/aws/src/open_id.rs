@@ -11,6 +11,7 @@ use crate::region::Region;
 
 const GET: &str = "iam:GetOpenIDConnectProvider";
 const CREATE: &str = "iam:CreateOpenIDConnectProvider";
+const TAG: &str = "iam:TagOpenIDConnectProvider";
 /// IAM's word for a provider of this URL being there.
 const EXISTS: &str = "EntityAlreadyExists";
 
@@ -20,36 +21,49 @@ impl Region {
         read(&self.0.api, arn).await
     }
 
-    /// Makes the OIDC provider of an issuer, which begins with `https://`. One that exists and is of this issuer counts as made, whatever
-    /// its client ids are.
+    /// Makes the OIDC provider of an issuer, which begins with `https://`. One that exists, is of this issuer and carries these tags counts as
+    /// made, whatever its client ids are.
     ///
     /// # Errors
-    /// AWS refused it, or one exists and cannot be read.
+    /// AWS refused it, or one exists that is another's, or cannot be read.
     pub async fn create_open_id_provider(&self, issuer: &str, client_ids: &[String], tags: &Tags) -> Result<(), Problem> {
         let api = &self.0.api;
-        let tag = |(key, value): (&String, &String)| Tag::builder().key(key).value(value).build();
-        let invalid = |_| Failure::local(CREATE, "InvalidCall", "a tag has no key").problem();
-        let tags = tags.iter().map(tag).collect::<Result<Vec<_>, _>>().map_err(invalid)?;
         let call = api.iam.create_open_id_connect_provider().url(issuer);
-        let call = call.set_client_id_list(Some(client_ids.to_vec())).set_tags(Some(tags));
+        let call = call.set_client_id_list(Some(client_ids.to_vec())).set_tags(Some(iam_tags(CREATE, tags)?));
         match api.write(CREATE, call.send()).await {
             Ok(_) => Ok(()),
-            Err(failure) if failure.is(EXISTS) => self.is_of(issuer, failure).await,
+            Err(failure) if failure.is(EXISTS) => self.is_of(issuer, tags, failure).await,
             Err(failure) => Err(failure.problem()),
         }
     }
 
     /// Whether the provider that stands in the way is the one that was to be made.
-    async fn is_of(&self, issuer: &str, failure: Failure) -> Result<(), Problem> {
+    async fn is_of(&self, issuer: &str, tags: &Tags, failure: Failure) -> Result<(), Problem> {
         let account = self.account().await?;
         let arn = trust::provider_arn(partition::of_region(&self.name()), &account, issuer);
         match get(&self.0.api, &arn).await {
-            Ok(found) if trust::issuer_host(&found.url) == trust::issuer_host(issuer) => Ok(()),
-            Ok(found) => Err(Failure { message: format!("{arn} exists and is of {}", found.url), ..failure }.problem()),
+            Ok(found) if trust::issuer_host(&found.url) != trust::issuer_host(issuer) => {
+                Err(Failure { message: format!("{arn} exists and is of {}", found.url), ..failure }.problem())
+            }
+            // Its tags are its owner's, and not told.
+            Ok(found) if tags.iter().any(|(key, value)| found.tags.get(key) != Some(value)) => {
+                Err(Failure { message: format!("{arn} exists by now and was not made for this"), ..failure }.problem())
+            }
+            Ok(_) => Ok(()),
             // Somebody removed it meanwhile, or it has another name: the refusal stands.
             Err(other) if other.is_absent() => Err(failure.problem()),
             Err(other) => Err(other.problem()),
         }
+    }
+
+    /// Sets tags of a provider, whatever others it has.
+    ///
+    /// # Errors
+    /// AWS refused it.
+    pub async fn tag_open_id_provider(&self, arn: &str, tags: &Tags) -> Result<(), Problem> {
+        let call = self.0.api.iam.tag_open_id_connect_provider().open_id_connect_provider_arn(arn);
+        let call = call.set_tags(Some(iam_tags(TAG, tags)?));
+        self.0.api.write(TAG, call.send()).await.map(drop).map_err(Failure::problem)
     }
 
     /// Adds an audience to those that a provider takes tokens for. One that is there already is fine.
@@ -74,6 +88,11 @@ impl Region {
             other => other.map(drop).map_err(Failure::problem),
         }
     }
+}
+
+fn iam_tags(action: &'static str, tags: &Tags) -> Result<Vec<Tag>, Problem> {
+    let tag = |(key, value): (&String, &String)| Tag::builder().key(key).value(value).build();
+    tags.iter().map(tag).collect::<Result<_, _>>().map_err(|_| Failure::local(action, "InvalidCall", "a tag has no key").problem())
 }
 
 pub(crate) async fn read(api: &Api, arn: &str) -> Reading<Provider> {

@@ -1,5 +1,8 @@
-//! The issuer of a cluster's service account tokens: reads the public half of the signing key, the bucket and IAM, has `plan::iam` decide,
-//! and writes what it says. Of a Secret it takes the public key alone.
+//! The issuer of a cluster's service account tokens: when to look at it, and what is said of it. What is published, and what is taken back, is
+//! decided by `plan::iam`.
+
+mod publish;
+mod retract;
 
 use std::time::Duration;
 
@@ -7,16 +10,17 @@ use crds::cluster::{IssuerBucket, ServiceAccountIssuer};
 use crds::cluster_api::KubeadmControlPlane;
 use crds::{AWSCluster, names};
 use kube::ResourceExt;
-use plan::iam::check::{Finding, Provider, Reading, Status};
-use plan::iam::issuer::{self, KeySet, PublicKey, Publication};
-use plan::iam::publication::{self, AUDIENCE, Act, Readings, Retired, finding, reason};
+use plan::iam::check::{Finding, Status};
+use plan::iam::issuer::{self, Publication};
+use plan::iam::publication::place::{Place, Places};
+use plan::iam::publication::{self, finding, reason};
 use plan::iam::{partition, trust};
-use serde_json::json;
 use tokio::time::Instant;
 
-use super::now;
 use crate::context::{Context, ObjectName};
-use crate::management::{Error, Known, Note};
+use crate::management::{Error, Known};
+
+pub use retract::{Retracted, retract};
 
 /// How long what was found is good.
 const GOOD: Duration = Duration::from_secs(30 * 60);
@@ -30,16 +34,28 @@ const FIELD: &str = "spec.serviceAccountIssuer";
 #[derive(Default)]
 pub struct Remembered {
     last: Option<Look>,
+    /// Why it could not be taken back at the last try, and when it is tried again.
+    retraction: Option<(Finding, Instant)>,
 }
 
 struct Look {
-    asked: ServiceAccountIssuer,
-    found: Finding,
+    asked: Option<ServiceAccountIssuer>,
+    found: Option<Finding>,
     again: Instant,
 }
 
+/// An AWSCluster, and where what is published for it lies.
+#[derive(Clone, Copy)]
+pub struct Site<'a> {
+    pub context: &'a Context,
+    pub object: &'a Known<AWSCluster>,
+    /// Of the Cluster.
+    pub cluster: &'a ObjectName,
+    pub region: &'a aws::Region,
+}
+
 impl Remembered {
-    /// When to look again; `None` when no issuer was asked for.
+    /// When to look again; `None` when there is no issuer to look at.
     pub fn next(&self) -> Option<Instant> {
         self.last.as_ref().map(|it| it.again)
     }
@@ -58,201 +74,115 @@ pub fn named(object: &AWSCluster, cluster: &ObjectName) -> Result<Option<String>
     }
 }
 
-fn publication(object: &AWSCluster, cluster: &ObjectName, bucket: &IssuerBucket) -> Result<Publication, String> {
-    let prefix = bucket.prefix.clone().unwrap_or_else(|| format!("{}/{}", cluster.namespace, cluster.name));
-    Publication::in_bucket(&format!("{FIELD}.publish"), &bucket.bucket, &prefix, &object.spec.region).map_err(|it| it.to_string())
+fn place(cluster: &ObjectName, bucket: &IssuerBucket) -> Place {
+    let prefix = bucket.prefix.clone().unwrap_or_else(|| cluster.to_string());
+    Place::new(&bucket.bucket, &prefix)
 }
 
-/// Looks at the issuer if it is time to, and says what is found; `None` when none was asked for.
+fn publication(object: &AWSCluster, cluster: &ObjectName, bucket: &IssuerBucket) -> Result<Publication, String> {
+    let Place { bucket, prefix, .. } = place(cluster, bucket);
+    Publication::in_bucket(&format!("{FIELD}.publish"), &bucket, &prefix, &object.spec.region).map_err(|it| it.to_string())
+}
+
+fn is_provisioned(object: &AWSCluster) -> bool {
+    object.status.as_ref().and_then(|it| it.initialization.as_ref()).and_then(|it| it.provisioned) == Some(true)
+}
+
+impl Site<'_> {
+    /// Where the spec has the issuer published.
+    fn asked(&self) -> Option<Place> {
+        let bucket = self.object.spec.service_account_issuer.as_ref()?.publish.as_ref()?;
+        Some(place(self.cluster, bucket))
+    }
+
+    /// Where it was published, as far as somebody wrote it down.
+    fn places(&self) -> Places {
+        Places::of(self.object.annotations().get(names::ISSUER_PLACES_ANNOTATION).map(String::as_str))
+    }
+
+    /// The ARN that the IAM OIDC provider of an issuer has.
+    async fn provider(&self, issuer: &str) -> Result<String, Finding> {
+        let unknown = |it: plan::Problem| {
+            let message = format!("the AWS account is not known: {}: {}", it.code, it.message);
+            finding(Status::Unknown, reason::READ_FAILED, message)
+        };
+        let account = self.region.account().await.map_err(unknown)?;
+        Ok(trust::provider_arn(partition::of_region(&self.object.spec.region), &account, issuer))
+    }
+
+    /// The issuers that the API servers issue tokens of or take, as the control plane says.
+    fn issuers(&self) -> Vec<String> {
+        let control_planes = self.context.management.of_cluster::<KubeadmControlPlane>(self.cluster);
+        let of = |it: &crds::cluster_api::KubeadmControlPlaneSpec| -> Vec<String> {
+            it.service_account_issuers().into_iter().map(str::to_owned).collect()
+        };
+        control_planes.first().map(|it| of(&it.spec)).unwrap_or_default()
+    }
+}
+
+/// Looks at the issuer if it is time to, and says what is found; `None` when there is nothing to say.
 ///
 /// # Errors
 /// The management API did not answer.
-pub async fn look(
-    context: &Context,
-    object: &Known<AWSCluster>,
-    cluster: &ObjectName,
-    region: &aws::Region,
-    memory: &mut Remembered,
-) -> Result<Option<Finding>, Error> {
+pub async fn look(site: Site<'_>, memory: &mut Remembered) -> Result<Option<Finding>, Error> {
+    let asked = site.object.spec.service_account_issuer.clone();
+    let has_any = asked.is_some() || !site.places().all().is_empty();
     // No signing key is made before the infrastructure is there, and nothing of an issuer may hold that up.
-    let provisioned = object.status.as_ref().and_then(|it| it.initialization.as_ref()).and_then(|it| it.provisioned) == Some(true);
-    let Some(asked) = object.spec.service_account_issuer.clone().filter(|_| provisioned && !object.is_deleting()) else {
+    if !has_any || !is_provisioned(site.object) || site.object.is_deleting() {
         memory.last = None;
         return Ok(None);
-    };
+    }
     let is_due = memory.last.as_ref().is_none_or(|it| it.asked != asked || it.again <= Instant::now());
     if is_due {
-        let found = read(context, object, cluster, region, &asked).await?;
-        let after = match (found.status, found.reason) {
-            (_, reason::WAITING_FOR_KEY) => KEY,
-            (Status::True, _) => GOOD,
+        let found = read(site, asked.as_ref()).await?;
+        let after = match found.as_ref().map(|it| (it.status, it.reason)) {
+            Some((_, reason::WAITING_FOR_KEY)) => KEY,
+            None | Some((Status::True, _)) => GOOD,
             _ => SOON,
         };
         memory.last = Some(Look { asked, found, again: Instant::now() + after });
     }
-    let found = memory.last.as_ref().map(|it| it.found.clone());
-    Ok(found.map(|it| if it.status == Status::False { it } else { with_argument(context, object, cluster, it) }))
+    let found = memory.last.as_ref().and_then(|it| it.found.clone());
+    Ok(found.map(|it| if it.status == Status::False { it } else { with_argument(site, it) }))
 }
 
 /// What is wrong with the API servers' argument comes first: without it no token is of this issuer.
-fn with_argument(context: &Context, object: &AWSCluster, cluster: &ObjectName, found: Finding) -> Finding {
-    let control_planes = context.management.of_cluster::<KubeadmControlPlane>(cluster);
-    let (Some(control_plane), Ok(Some(issuer))) = (control_planes.first(), named(object, cluster)) else { return found };
+fn with_argument(site: Site<'_>, found: Finding) -> Finding {
+    let control_planes = site.context.management.of_cluster::<KubeadmControlPlane>(site.cluster);
+    let (Some(control_plane), Ok(Some(issuer))) = (control_planes.first(), named(site.object, site.cluster)) else { return found };
     match issuer::check_argument(&issuer, &control_plane.spec.service_account_issuers()) {
         Ok(()) => found,
         Err(error) => finding(Status::False, reason::ARGUMENT_MISMATCH, error.to_string()),
     }
 }
 
-async fn read(
-    context: &Context,
-    object: &Known<AWSCluster>,
-    cluster: &ObjectName,
-    region: &aws::Region,
-    asked: &ServiceAccountIssuer,
-) -> Result<Finding, Error> {
-    let issuer = match named(object, cluster) {
+/// The issuer as it is, and those that it was before.
+async fn read(site: Site<'_>, asked: Option<&ServiceAccountIssuer>) -> Result<Option<Finding>, Error> {
+    let mut places = site.places();
+    let found = match asked {
+        Some(asked) => Some(current(site, asked, &mut places).await?),
+        None => None,
+    };
+    let left = retract::former(site, &mut places).await?;
+    Ok(match (found, left) {
+        (None, Some(message)) => Some(finding(Status::Unknown, reason::NOT_RETRACTED, message)),
+        (Some(found), Some(message)) if found.status == Status::True => Some(Finding { message, ..found }),
+        (found, _) => found,
+    })
+}
+
+async fn current(site: Site<'_>, asked: &ServiceAccountIssuer, places: &mut Places) -> Result<Finding, Error> {
+    let issuer = match named(site.object, site.cluster) {
         Ok(Some(issuer)) => issuer,
         Ok(None) => return Ok(finding(Status::False, reason::INVALID, format!("{FIELD} needs exactly one of url, publish"))),
         Err(message) => return Ok(finding(Status::False, reason::INVALID, message)),
     };
-    let account = match region.account().await {
-        Ok(account) => account,
-        Err(it) => {
-            let message = format!("the AWS account is not known: {}: {}", it.code, it.message);
-            return Ok(finding(Status::Unknown, reason::READ_FAILED, message));
-        }
-    };
-    let provider = trust::provider_arn(partition::of_region(&object.spec.region), &account, &issuer);
-    match &asked.publish {
-        None => Ok(publication::judge(&issuer, &region.open_id_provider(&provider).await)),
-        Some(bucket) => publish(context, object, cluster, region, bucket, &provider).await,
-    }
-}
-
-async fn publish(
-    context: &Context,
-    object: &Known<AWSCluster>,
-    cluster: &ObjectName,
-    region: &aws::Region,
-    bucket: &IssuerBucket,
-    provider: &str,
-) -> Result<Finding, Error> {
-    let publication = match publication(object, cluster, bucket) {
-        Ok(publication) => publication,
-        Err(message) => return Ok(finding(Status::False, reason::INVALID, message)),
-    };
-    let secret = format!("{}{}", cluster.name, names::SIGNING_KEY_SECRET_SUFFIX);
-    let public = context.management.secret(&cluster.sibling(&secret)).await?.and_then(|it| it.data).and_then(|mut it| it.remove("tls.crt"));
-    let Some(public) = public else {
-        let message = format!("for Secret {secret}, which the control plane makes");
-        return Ok(finding(Status::False, reason::WAITING_FOR_KEY, message));
-    };
-    let keys = match PublicKey::from_pem(&String::from_utf8_lossy(&public.0)) {
-        Ok(keys) => keys,
-        Err(error) => return Ok(finding(Status::False, reason::KEY_UNUSABLE, format!("tls.crt of Secret {secret}: {error}"))),
-    };
-    let readings = Readings {
-        key_set: region.object(&bucket.bucket, &publication.jwks_key).await,
-        discovery: region.object(&bucket.bucket, &publication.discovery_key).await,
-        provider: region.open_id_provider(provider).await,
-    };
-    let retired = retired(object);
-    let work = match publication::work(&publication, own_id(object), &keys, &readings, &retired, now()) {
-        Ok(work) => work,
+    let provider = match site.provider(&issuer).await {
+        Ok(provider) => provider,
         Err(finding) => return Ok(finding),
     };
-    if work.retired != retired {
-        let text = serde_json::to_string(&work.retired).unwrap_or_default();
-        let annotations = json!({names::RETIRED_KEYS_ANNOTATION: (!work.retired.is_empty()).then_some(text)});
-        context.management.patch(object, json!({"metadata": {"annotations": annotations}})).await?;
+    match &asked.publish {
+        None => Ok(publication::judge(&issuer, &site.region.open_id_provider(&provider).await)),
+        Some(bucket) => publish::publish(site, bucket, &provider, places).await,
     }
-    for act in &work.acts {
-        if let Err(it) = carry_out(region, object, bucket, &publication, provider, act).await {
-            let message = format!("{}: {}: {}", what(act), it.code, it.message);
-            return Ok(finding(Status::False, reason::WRITE_FAILED, message));
-        }
-        tracing::info!(object = %object.object_name(), issuer = publication.issuer, "{}", what(act));
-    }
-    Ok(finding(Status::True, reason::PUBLISHED, String::new()))
-}
-
-/// Takes back what was published for a cluster that is gone. What could not be is said, and holds nothing up.
-pub async fn retract(object: &Known<AWSCluster>, cluster: &ObjectName, region: &aws::Region) -> Option<Note> {
-    let bucket = object.spec.service_account_issuer.as_ref()?.publish.as_ref()?;
-    let publication = publication(object, cluster, bucket).ok()?;
-    let mut left = Vec::new();
-    match region.account().await {
-        Ok(account) => {
-            let arn = trust::provider_arn(partition::of_region(&object.spec.region), &account, &publication.issuer);
-            let provider = region.open_id_provider(&arn).await;
-            match provider {
-                Reading::Found(_) if publication::is_of_another(&provider, own_id(object)) => return None,
-                Reading::Found(_) if is_ours(object, &provider) => {
-                    let said = region.delete_open_id_provider(&arn).await;
-                    left.extend(said.err().map(|it| format!("{arn}: {}: {}", it.code, it.message)));
-                }
-                Reading::Found(_) | Reading::Absent => (),
-                Reading::AccessDenied { permission } => left.push(format!("{arn}, for want of {permission}")),
-                Reading::Failed { message } => left.push(format!("{arn}: {message}")),
-            }
-        }
-        Err(it) => left.push(format!("IAM OIDC provider: {}: {}", it.code, it.message)),
-    }
-    // The key set is written first, so without one of ours nothing there is ours.
-    match region.object(&bucket.bucket, &publication.jwks_key).await {
-        Reading::Found(text) if KeySet::read(&text).is_ok() => {
-            for key in [&publication.discovery_key, &publication.jwks_key] {
-                let said = region.delete_object(&bucket.bucket, key).await;
-                left.extend(said.err().map(|it| format!("s3://{}/{key}: {}: {}", bucket.bucket, it.code, it.message)));
-            }
-        }
-        Reading::Found(_) | Reading::Absent => (),
-        Reading::AccessDenied { permission } => left.push(format!("documents in bucket {}, for want of {permission}", bucket.bucket)),
-        Reading::Failed { message } => left.push(format!("documents in bucket {}: {message}", bucket.bucket)),
-    }
-    let message = format!("left behind, delete it yourself: {}", left.join("; "));
-    (!left.is_empty()).then(|| Note { warning: true, reason: "IssuerLeft".into(), action: "Retract".into(), message })
-}
-
-/// The id that tags of what is made for this object carry; empty as long as it has none.
-fn own_id(object: &AWSCluster) -> &str {
-    object.annotations().get(names::ID_ANNOTATION).map(String::as_str).unwrap_or_default()
-}
-
-/// Whether this operator made the provider for this object.
-fn is_ours(object: &AWSCluster, provider: &Reading<Provider>) -> bool {
-    matches!(provider, Reading::Found(it) if it.tags.get(names::ID_TAG).is_some_and(|id| id == own_id(object)))
-}
-
-async fn carry_out(
-    region: &aws::Region,
-    object: &AWSCluster,
-    bucket: &IssuerBucket,
-    publication: &Publication,
-    provider: &str,
-    act: &Act,
-) -> Result<(), plan::Problem> {
-    match act {
-        Act::Put(document) => region.put_object(&bucket.bucket, &document.key, &document.body, issuer::CONTENT_TYPE).await,
-        Act::CreateProvider => {
-            let id = object.annotations().get(names::ID_ANNOTATION).cloned();
-            let tags = id.map(|id| (names::ID_TAG.to_owned(), id)).into_iter().collect();
-            region.create_open_id_provider(&publication.issuer, &[AUDIENCE.to_owned()], &tags).await
-        }
-        Act::AddAudience => region.add_client_id(provider, AUDIENCE).await,
-    }
-}
-
-fn what(act: &Act) -> String {
-    match act {
-        Act::Put(document) => format!("writing {} to the bucket", document.key),
-        Act::CreateProvider => "creating the IAM OIDC provider".to_owned(),
-        Act::AddAudience => "adding the audience to the IAM OIDC provider".to_owned(),
-    }
-}
-
-fn retired(object: &Known<AWSCluster>) -> Retired {
-    let text = object.annotations().get(names::RETIRED_KEYS_ANNOTATION);
-    text.and_then(|it| serde_json::from_str(it).ok()).unwrap_or_default()
 }

@@ -59,6 +59,36 @@ def test_everybody_reads_only_what_is_public(aws, endpoint, bucket):
     assert [_status(endpoint, path, Host=host) for host, path in zip(hosts, ("c", f"{bucket}/c"))] == [403, 403]
 
 
+def test_metadata_belongs_to_one_write_and_all_who_read_the_object_read_it(aws, endpoint, bucket):
+    aws.s3.put_object(Bucket=bucket, Key="c", Body=b"1", Metadata={"Owner": "somebody"})
+    assert aws.s3.get_object(Bucket=bucket, Key="c")["Metadata"] == {"owner": "somebody"}
+    assert aws.s3.head_object(Bucket=bucket, Key="c")["Metadata"] == {"owner": "somebody"}
+    aws.s3.put_public_access_block(Bucket=bucket, PublicAccessBlockConfiguration=OPEN)
+    aws.s3.put_bucket_policy(Bucket=bucket, Policy=json.dumps(Issuer(bucket).public_policy()))
+    with urllib.request.urlopen(f"{endpoint}/{bucket}/c") as answer:
+        assert answer.headers["x-amz-meta-owner"] == "somebody"
+    aws.s3.put_object(Bucket=bucket, Key="c", Body=b"2")
+    assert aws.s3.get_object(Bucket=bucket, Key="c")["Metadata"] == {}
+
+
+def test_metadata_is_small(aws, bucket):
+    aws.s3.put_object(Bucket=bucket, Key="c", Body=b"", Metadata={"k": "x" * 2047})
+    refused("MetadataTooLarge", aws.s3.put_object, Bucket=bucket, Key="c", Body=b"", Metadata={"k": "x" * 2048})
+
+
+def test_writes_and_removals_can_depend_on_what_lies_there(aws, bucket):
+    read = aws.s3.get_object(Bucket=bucket, Key="a/b")["ETag"]
+    refused("PreconditionFailed", aws.s3.put_object, Bucket=bucket, Key="a/b", Body=b"2", IfNoneMatch="*")
+    aws.s3.put_object(Bucket=bucket, Key="a/b", Body=b"2", IfMatch=read)
+    refused("PreconditionFailed", aws.s3.put_object, Bucket=bucket, Key="a/b", Body=b"3", IfMatch=read)
+    refused("PreconditionFailed", aws.s3.delete_object, Bucket=bucket, Key="a/b", IfMatch=read)
+    assert aws.s3.get_object(Bucket=bucket, Key="a/b")["Body"].read() == b"2"
+    aws.s3.delete_object(Bucket=bucket, Key="a/b", IfMatch=aws.s3.head_object(Bucket=bucket, Key="a/b")["ETag"])
+    refused("NoSuchKey", aws.s3.put_object, Bucket=bucket, Key="a/b", Body=b"3", IfMatch=read)
+    refused("NoSuchKey", aws.s3.delete_object, Bucket=bucket, Key="a/b", IfMatch=read)
+    aws.s3.put_object(Bucket=bucket, Key="a/b", Body=b"3", IfNoneMatch="*")
+
+
 def test_an_address_that_its_maker_signed_is_readable(aws, bucket):
     address = aws.s3.generate_presigned_url("get_object", Params={"Bucket": bucket, "Key": "a/b"})
     with urllib.request.urlopen(address) as answer:

@@ -158,3 +158,20 @@ def test_audiences_of_a_provider_can_change(aws):
     assert aws.iam.get_open_id_connect_provider(OpenIDConnectProviderArn=arn)["ClientIDList"] == ["a", "b"]
     aws.iam.remove_client_id_from_open_id_connect_provider(OpenIDConnectProviderArn=arn, ClientID="a")
     assert aws.iam.get_open_id_connect_provider(OpenIDConnectProviderArn=arn)["ClientIDList"] == ["b"]
+
+
+def test_tags_of_a_provider_are_set_one_by_one(aws):
+    def tags():
+        shown = aws.iam.get_open_id_connect_provider(OpenIDConnectProviderArn=arn)["Tags"]
+        return {one["Key"]: one["Value"] for one in shown}
+
+    arn = aws.iam.create_open_id_connect_provider(Url=URL, Tags=[{"Key": "a", "Value": "1"}])["OpenIDConnectProviderArn"]
+    aws.iam.tag_open_id_connect_provider(OpenIDConnectProviderArn=arn, Tags=[{"Key": "b", "Value": "x/y"}])
+    assert tags() == {"a": "1", "b": "x/y"}
+    aws.iam.tag_open_id_connect_provider(OpenIDConnectProviderArn=arn, Tags=[{"Key": "a", "Value": "2"}])
+    assert tags() == {"a": "2", "b": "x/y"}
+    wrong = [{"Key": "c", "Value": "a;b"}]
+    refused("ValidationError", aws.iam.tag_open_id_connect_provider, OpenIDConnectProviderArn=arn, Tags=wrong)
+    many = [{"Key": f"k{number}", "Value": ""} for number in range(49)]
+    refused("LimitExceeded", aws.iam.tag_open_id_connect_provider, OpenIDConnectProviderArn=arn, Tags=many)
+    refused("NoSuchEntity", aws.iam.tag_open_id_connect_provider, OpenIDConnectProviderArn=arn + "x", Tags=[])

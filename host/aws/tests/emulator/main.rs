@@ -3,6 +3,7 @@
 mod administrator;
 mod bed;
 mod cluster;
+mod documents;
 mod faults;
 mod kinds;
 mod leftovers;

@@ -1,9 +1,9 @@
-//! What is read of roles, OIDC providers, documents and file systems, and what is written of them.
+//! What is read of roles, OIDC providers and file systems, and what is written of them.
 
+use plan::Tags;
 use plan::iam::check::{Provider, Reading, Readings};
 use plan::iam::permissions::Policy;
 use plan::iam::role::{self, RoleArn};
-use plan::{Tags, Who};
 use serde_json::json;
 
 use crate::bed::{Bed, REGION};
@@ -148,51 +148,21 @@ async fn an_oidc_provider_is_made_once_changed_and_removed() {
         Reading::Found(Provider { url: url.into(), client_ids: client_ids.iter().map(|it| it.to_string()).collect(), tags: tags.clone() })
     };
     assert_eq!(region.open_id_provider(&arn).await, shown(&["sts.amazonaws.com"]));
+    let other = Tags::from([("cluster.kurator.dev/id".to_owned(), "other".to_owned())]);
+    let problem = region.create_open_id_provider(ISSUER, &[], &other).await.unwrap_err();
+    assert!(problem.message.contains("was not made for this") && !problem.message.contains("0f4a8a0e"), "{problem:?}");
     for _ in 0..2 {
         assert_eq!(region.add_client_id(&arn, "amazonaws.com").await, Ok(()));
     }
     assert_eq!(region.open_id_provider(&arn).await, shown(&["sts.amazonaws.com", "amazonaws.com"]));
+    let owner = Tags::from([("cluster.kurator.dev/owner".to_owned(), "default/prod".to_owned())]);
+    assert_eq!(region.tag_open_id_provider(&arn, &owner).await, Ok(()));
+    let both: Tags = tags.iter().chain(&owner).map(|(key, value)| (key.clone(), value.clone())).collect();
+    assert_eq!(found(region.open_id_provider(&arn).await).tags, both);
     for _ in 0..2 {
         assert_eq!(region.delete_open_id_provider(&arn).await, Ok(()));
     }
     assert_eq!(region.open_id_provider(&arn).await, Reading::Absent);
-}
-
-#[tokio::test]
-async fn documents_are_written_read_and_removed() {
-    let bed = Bed::start(&[]).await;
-    let region = bed.region().await;
-    let s3 = aws_sdk_s3::Client::from_conf(aws_sdk_s3::config::Builder::from(&bed.administrator().config).force_path_style(true).build());
-    s3.create_bucket().bucket("documents").send().await.unwrap();
-    let key = "prod/.well-known/openid-configuration";
-    assert_eq!(region.object("documents", key).await, Reading::Absent);
-    assert_eq!(region.put_object("documents", key, "{\"issuer\": \"ü\"}", "application/json").await, Ok(()));
-    assert_eq!(region.object("documents", key).await, Reading::Found("{\"issuer\": \"ü\"}".into()));
-    let head = s3.head_object().bucket("documents").key(key).send().await.unwrap();
-    assert_eq!(head.content_type(), Some("application/json"));
-    assert_eq!(region.put_object("documents", key, &"x".repeat(256 * 1024 + 1), "text/plain").await, Ok(()));
-    assert!(matches!(region.object("documents", key).await, Reading::Failed { message } if message.contains("256 KiB")));
-    for _ in 0..2 {
-        assert_eq!(region.delete_object("documents", key).await, Ok(()));
-    }
-    assert_eq!(region.object("documents", key).await, Reading::Absent);
-}
-
-#[tokio::test]
-async fn a_bucket_that_is_missing_is_named_and_one_that_is_closed_names_the_permissions() {
-    let bed = Bed::start(&[]).await;
-    let region = bed.region().await;
-    let message = "bucket nowhere does not exist; create it in us-east-1, or name another";
-    assert_eq!(region.object("nowhere", "key").await, Reading::Failed { message: message.into() });
-    let problem = region.put_object("nowhere", "key", "{}", "application/json").await.unwrap_err();
-    assert_eq!((problem.message.as_str(), problem.who), (message, Who::Author));
-    assert_eq!(region.delete_object("nowhere", "key").await, Ok(()));
-    bed.faults(json!([{"kind": "access-denied", "service": "s3"}])).await;
-    let permission = "s3:GetObject and s3:ListBucket".to_owned();
-    assert_eq!(region.object("nowhere", "key").await, Reading::AccessDenied { permission });
-    let problem = region.put_object("nowhere", "key", "{}", "application/json").await.unwrap_err();
-    assert_eq!(problem.who, Who::Administrator);
-    assert!(problem.message.contains("s3:PutObject"), "{problem:?}");
 }
 
 #[tokio::test]

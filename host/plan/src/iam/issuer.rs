@@ -113,6 +113,11 @@ impl Publication {
         Ok(Publication { issuer, discovery_key, jwks_key, discovery_url, jwks_url })
     }
 
+    /// Whether the prefix is, or ends in, `<namespace>/<name>`: then it is no other cluster's that does.
+    pub fn ends_with(&self, namespace_and_name: &str) -> bool {
+        format!("/{}", self.jwks_key).ends_with(&format!("/{namespace_and_name}/{JWKS_PATH}"))
+    }
+
     /// Both documents. The key set comes first: who finds the discovery document must find what it names.
     pub fn documents(&self, keys: &KeySet) -> [Document; 2] {
         let discovery = discovery(&self.issuer, &self.jwks_url, keys);

@@ -7,6 +7,7 @@ mod brought;
 mod edits;
 mod egress;
 mod external;
+mod foreign;
 mod golden;
 mod living;
 mod mishaps;

@@ -5,10 +5,13 @@ use std::time::Duration;
 
 use crds::conditions::reason;
 use crds::{AWSCluster, names};
+use plan::cluster::Decision;
+use plan::iam::check::Finding;
 use tokio::time::Instant;
 
 use super::read::Seen;
 use super::{Clusters, Pass, Remembered};
+use crate::controller::issuer::Retracted;
 use crate::controller::looks::{Ended, ended};
 use crate::controller::{issuer, now, sweep};
 use crate::management::{Error, Known, Note};
@@ -20,36 +23,20 @@ const LOOKUP_AGAIN: Duration = Duration::from_secs(3);
 
 impl Clusters {
     pub(super) async fn say(&self, seen: &Seen, pass: &Pass, memory: &mut Remembered) -> Result<Ended, Error> {
-        let management = &self.context.management;
         let decision = &pass.decision;
         if seen.object.is_deleting() && decision.finished {
-            if let Some(note) = issuer::retract(&seen.object, &seen.name, &seen.region).await {
-                management.note(&seen.object, note);
-            }
-            management.remove_finalizer(&seen.object, names::CLUSTER_FINALIZER).await?;
-            self.forget(&seen.object.object_name());
-            self.context.rules.forget(&seen.name);
-            return Ok(Ended::Settled);
+            return self.end(seen, pass, memory).await;
         }
         if let Some(rules) = seen.rules.as_deref() {
             self.context.rules.set_done(&seen.name, seen.requested.as_ref(), plan::cluster::groups_have_rules(decision, rules));
         }
-        let issuer = issuer::look(&self.context, &seen.object, &seen.name, &seen.region, &mut memory.issuer).await?;
-        let outcomes = memory.refusals.outcomes();
+        let issuer = issuer::look(self.site(seen), &mut memory.issuer).await?;
         let input = pass.input(seen, "");
         let unresolved = match plan::cluster::must_resolve(&input, decision) {
             Some(name) if !resolves(name).await => Some(name),
             _ => None,
         };
-        let status = plan::status::cluster(&plan::status::Cluster {
-            input: &input,
-            decision,
-            outcomes: &outcomes,
-            problem: pass.problem.as_ref(),
-            unresolved,
-            issuer: issuer.as_ref(),
-        });
-        management.say(&seen.object, &status).await?;
+        self.say_status(seen, pass, decision, unresolved, issuer.as_ref(), memory).await?;
         let settled = decision.plan.is_settled() && decision.invalid.is_none() && unresolved.is_none() && pass.problem.is_none();
         if unresolved.is_some() && decision.plan.is_settled() {
             return Ok(Ended::Waiting { until: Some(Instant::now() + LOOKUP_AGAIN) });
@@ -59,6 +46,42 @@ impl Clusters {
             (Ended::Settled, Some(next)) => Ok(Ended::Waiting { until: Some(next) }),
             (ended, _) => Ok(ended),
         }
+    }
+
+    /// The network is gone. The object goes once what was published for it has, unless whoever forces it does not wait for that.
+    async fn end(&self, seen: &Seen, pass: &Pass, memory: &mut Remembered) -> Result<Ended, Error> {
+        let management = &self.context.management;
+        match issuer::retract(self.site(seen), &mut memory.issuer, seen.is_forced()).await {
+            Retracted::Waits(found, until) => {
+                let decision = Decision { finished: false, ..pass.decision.clone() };
+                self.say_status(seen, pass, &decision, None, Some(&found), memory).await?;
+                return Ok(Ended::Waiting { until: Some(until) });
+            }
+            Retracted::Done(note) => note.into_iter().for_each(|it| management.note(&seen.object, it)),
+        }
+        management.remove_finalizer(&seen.object, names::CLUSTER_FINALIZER).await?;
+        self.forget(&seen.object.object_name());
+        self.context.rules.forget(&seen.name);
+        Ok(Ended::Settled)
+    }
+
+    fn site<'a>(&'a self, seen: &'a Seen) -> issuer::Site<'a> {
+        issuer::Site { context: &self.context, object: &seen.object, cluster: &seen.name, region: &seen.region }
+    }
+
+    async fn say_status(
+        &self,
+        seen: &Seen,
+        pass: &Pass,
+        decision: &Decision,
+        unresolved: Option<&str>,
+        issuer: Option<&Finding>,
+        memory: &Remembered,
+    ) -> Result<(), Error> {
+        let (input, outcomes) = (pass.input(seen, ""), memory.refusals.outcomes());
+        let problem = pass.problem.as_ref();
+        let said = plan::status::Cluster { input: &input, decision, outcomes: &outcomes, problem, unresolved, issuer };
+        self.context.management.say(&seen.object, &plan::status::cluster(&said)).await.map(drop)
     }
 
     pub(super) async fn say_paused(&self, object: &Arc<Known<AWSCluster>>) -> Result<(), Error> {

@@ -1,8 +1,8 @@
 """Buckets as AWS makes them since April 2023: closed to the public until their owner opens them.
 
 A new bucket blocks public policies and ACLs and has no ACLs at all. Lifting the block is a call of its own, and a
-public policy is refused before it. Sources: Amazon S3 User Guide, "Blocking public access to your Amazon S3
-storage" and "Controlling ownership of objects".
+public policy is refused before it. Metadata of an object is small. Sources: Amazon S3 User Guide, "Blocking public
+access to your Amazon S3 storage", "Controlling ownership of objects" and "Working with object metadata".
 """
 
 import json
@@ -14,6 +14,10 @@ from moto.s3.responses import S3Response
 from moto.s3.utils import bucket_policy_is_public
 
 from emulator import public_objects
+
+#: Most bytes of what a user calls an object's metadata, keys and values together.
+_METADATA = 2048
+_PREFIX = "x-amz-meta-"
 
 
 def _new(self: FakeBucket, *args: Any, **kwargs: Any) -> None:
@@ -44,9 +48,20 @@ def _acl(self: S3Response, headers: Any) -> Any:
     return acl
 
 
+def _put_object(self: S3Response) -> Any:
+    metadata = [one for one in self.headers.items() if one[0].lower().startswith(_PREFIX)]
+    if sum(len(key) - len(_PREFIX) + len(value.encode()) for key, value in metadata) > _METADATA:
+        raise S3ClientError(
+            "MetadataTooLarge", "Your metadata headers exceed the maximum allowed metadata size"
+        )
+    return _moto_put_object(self)
+
+
 _moto_new = FakeBucket.__init__
+_moto_put_object = S3Response.put_object
 _moto_put_policy = S3Backend.put_bucket_policy
 _moto_acl = S3Response._acl_from_headers
 FakeBucket.__init__ = _new
+S3Response.put_object = _put_object
 S3Backend.put_bucket_policy = _put_policy
 S3Response._acl_from_headers = _acl

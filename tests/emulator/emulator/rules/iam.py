@@ -5,6 +5,7 @@ AWS's own managed policies exist in every account, made when first named. IAM's 
 
 import functools
 import json
+import unicodedata
 from typing import Any
 from urllib.parse import quote, urlsplit
 
@@ -125,6 +126,24 @@ def provider_address(call: Call) -> None:
         raise ValidationError("Value at 'thumbprintList' failed to satisfy constraint: Member must have length 40")
     if not call.get("ThumbprintList"):
         call.params["ThumbprintList"] = [_THUMBPRINT]
+
+
+@before("iam", "CreateOpenIDConnectProvider", "TagOpenIDConnectProvider")
+def tags_are_plain(call: Call) -> None:
+    """Letters, numbers, spaces and few signs in a tag of a provider; at most 50 of them, with those that it has."""
+    tags = call.get("Tags") or []
+    for number, tag in enumerate(tags, 1):
+        for field in ("Key", "Value"):
+            plain = (unicodedata.category(one)[0] in "LZN" or one in "_.:/=+-@" for one in tag.get(field, ""))
+            if not all(plain):
+                raise ValidationError(
+                    f"1 validation error detected: Value at 'tags.{number}.member.{field.lower()}' failed to satisfy "
+                    "constraint: Member must satisfy regular expression pattern: [\\p{L}\\p{Z}\\p{N}_.:/=+\\-@]*"
+                )
+    provider = call.response.backend.open_id_providers.get(call.get("OpenIDConnectProviderArn"))
+    keys = {one.lower() for one in provider.tags} if provider else set()
+    if len(keys | {one.get("Key", "").lower() for one in tags}) > 50:
+        raise call.refuse("LimitExceeded", "The number of tags has reached the maximum limit of 50.", 409)
 
 
 @around("iam", "AddClientIDToOpenIDConnectProvider", "RemoveClientIDFromOpenIDConnectProvider")

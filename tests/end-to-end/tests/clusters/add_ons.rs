@@ -252,11 +252,23 @@ async fn the_cluster_goes(bed: &Bed, cluster: &Cluster, file_system: &str) -> Re
         Ok(())
     })
     .await?;
+    let denied = Fault { kind: "access-denied".into(), service: Some("s3".into()), action: Some("GetObject".into()), ..Fault::default() };
+    bed.emulator().set_faults(&[denied]).await?;
     let targets = bed.aws(&["efs", "describe-mount-targets", "--file-system-id", file_system]).await?;
     for target in targets["MountTargets"].as_array().into_iter().flatten() {
         let id = target["MountTargetId"].as_str().unwrap_or_default();
         bed.aws(&["efs", "delete-mount-target", "--mount-target-id", id]).await?;
     }
+    bed.wait_for("the AWSCluster to say that it may not read whose the issuer is", MOMENT, async || {
+        let object = cluster.object(bed, "awscluster", &cluster.name).await?;
+        let text = condition_text(&object, "ServiceAccountIssuerReady");
+        ensure!(text.starts_with("IssuerNotRetracted: ") && text.contains("s3:GetObject"), "ServiceAccountIssuerReady says {text:?}");
+        Ok(())
+    })
+    .await?;
+    let objects = bed.aws(&["s3api", "list-objects-v2", "--bucket", BUCKET]).await?;
+    ensure!(objects["Contents"].as_array().is_some_and(|it| it.len() == 2), "what could not be read was deleted: {objects}");
+    bed.emulator().set_faults(&[]).await?;
     cluster.wait_until_gone(bed).await?;
     let volumes = bed.aws(&["ec2", "describe-volumes", "--filters", "Name=tag:ebs.csi.aws.com/cluster,Values=true"]).await?;
     let volumes: Vec<&str> = volumes["Volumes"].as_array().into_iter().flatten().filter_map(|it| it["VolumeId"].as_str()).collect();

@@ -207,8 +207,14 @@ impl Fleet {
 
     /// One look at the cluster, whether or not something is blocked.
     pub fn look_unchecked(&mut self, world: &mut World) -> Plan {
-        let decision = self.decide(world);
+        let decision = self.look_whatever(world);
         assert!(self.any_spec || decision.invalid.is_none(), "{:?}", decision.invalid);
+        decision.plan
+    }
+
+    /// One look at the cluster, whatever its spec says.
+    pub fn look_whatever(&mut self, world: &mut World) -> cluster::Decision {
+        let decision = self.decide(world);
         self.deleting_vpcs = decision.interest.deleting_vpcs.union(&decision.interest.interfaces_of).cloned().collect();
         self.nat_gateways_of = decision.interest.nat_gateways_of.clone();
         self.route_tables_of = decision.interest.route_tables_of.clone();
@@ -217,7 +223,7 @@ impl Fleet {
             self.patch_cluster(&decision.record.after(&decision.plan, &outcomes));
         }
         self.finished = decision.finished;
-        decision.plan
+        decision
     }
 
     fn patch_cluster(&mut self, record: &Record) {
@@ -280,18 +286,24 @@ impl Fleet {
         let names: Vec<String> = self.machines.keys().cloned().collect();
         let mut settled = true;
         for name in names {
-            let decision = self.decide_machine(world, &name);
+            let decision = self.look_at_machine(world, &name);
             assert!(self.any_spec || decision.invalid.is_none(), "{:?}", decision.invalid);
-            self.patch_machine(&name, &decision.record);
-            if let Some(outcomes) = self.act(world, &decision.plan) {
-                self.patch_machine(&name, &decision.record.after(&decision.plan, &outcomes));
-            }
             settled &= decision.plan.is_settled() && decision.waits.is_none();
-            if decision.finished {
-                self.machines.remove(&name);
-            }
         }
         settled
+    }
+
+    /// One look at a machine, whatever its spec says.
+    pub fn look_at_machine(&mut self, world: &mut World, name: &str) -> machine::Decision {
+        let decision = self.decide_machine(world, name);
+        self.patch_machine(name, &decision.record);
+        if let Some(outcomes) = self.act(world, &decision.plan) {
+            self.patch_machine(name, &decision.record.after(&decision.plan, &outcomes));
+        }
+        if decision.finished {
+            self.machines.remove(name);
+        }
+        decision
     }
 
     fn patch_machine(&mut self, name: &str, record: &Record) {

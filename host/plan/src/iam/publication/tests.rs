@@ -1,0 +1,364 @@
+//! Who may publish where, and what is removed, against a pretend bucket and a pretend IAM that refuse what S3 refuses.
+
+use super::place::{Place, Places};
+use super::retraction::{Removal, Retraction, retraction};
+use super::*;
+use crate::snapshot::Tags;
+
+const FIRST: &str = "-----BEGIN PUBLIC KEY-----
+MFkwEwYHKoZIzj0CAQYIKoZIzj0DAQcDQgAEAyXewZJQyNnIlC6VS2fe2A1k80Qi
+xNPyTBHMjH+Lwstvu61f/EN3uttwX2rAdp1givKy2huUPFhAL25JIN3pSQ==
+-----END PUBLIC KEY-----
+";
+const SECOND: &str = "-----BEGIN PUBLIC KEY-----
+MFkwEwYHKoZIzj0CAQYIKoZIzj0DAQcDQgAEc3AeT5gRz/aIQ4d/JmncBTCq/q0t
+i9HdGl43ombLvqrEjj7B6SRkMW1bbvQkgmnxEzTOkEiZhpH81YvwpegTgw==
+-----END PUBLIC KEY-----
+";
+const REGION: &str = "eu-west-1";
+const OURS: &str = "default/prod";
+
+fn aws_cluster(name: &str, id: &str) -> crds::AWSCluster {
+    let (namespace, name) = name.split_once('/').expect("a namespace");
+    let object = serde_json::json!({
+        "apiVersion": "infrastructure.cluster.x-k8s.io/v1beta2", "kind": "AWSCluster",
+        "metadata": {"namespace": namespace, "name": name, "annotations": {ID_ANNOTATION: id}}, "spec": {"region": REGION},
+    });
+    serde_json::from_value(object).expect("an AWSCluster")
+}
+
+fn owner(name: &str, id: &str) -> Owner {
+    Owner::of(&aws_cluster(name, id)).expect("an owner")
+}
+
+fn keys(pem: &str) -> Vec<PublicKey> {
+    PublicKey::from_pem(pem).expect("keys")
+}
+
+fn home(name: &str) -> Place {
+    Place::new("issuers", name)
+}
+
+fn issuer(place: &Place) -> Publication {
+    place.publication(REGION).expect("an issuer")
+}
+
+/// S3 and IAM.
+#[derive(Clone, Debug, Default, PartialEq)]
+struct Account {
+    /// By bucket and key.
+    objects: BTreeMap<String, Object>,
+    /// By issuer, without scheme.
+    providers: BTreeMap<String, Provider>,
+    writes: usize,
+}
+
+impl Account {
+    fn readings(&self, place: &Place) -> Readings {
+        let it = issuer(place);
+        let object = |key: &str| self.objects.get(&format!("{}/{key}", place.bucket)).cloned().map_or(Reading::Absent, Reading::Found);
+        let provider = self.providers.get(issuer_host(&it.issuer)).cloned().map_or(Reading::Absent, Reading::Found);
+        Readings { discovery: object(&it.discovery_key), key_set: object(&it.jwks_key), provider }
+    }
+
+    fn decide(&self, owner: &Owner, cluster: &str, place: &Place, pem: &str) -> Result<Work, Finding> {
+        decide(&self.readings(place), owner, cluster, place, pem)
+    }
+
+    /// One look, with everything carried out.
+    fn publish(&mut self, owner: &Owner, cluster: &str, place: &Place, pem: &str) -> Result<Work, Finding> {
+        let work = self.decide(owner, cluster, place, pem)?;
+        self.carry_out(owner, place, &work);
+        Ok(work)
+    }
+
+    fn carry_out(&mut self, owner: &Owner, place: &Place, work: &Work) {
+        let it = issuer(place);
+        for act in &work.acts {
+            let provider = self.providers.get_mut(issuer_host(&it.issuer));
+            match act {
+                Act::Put { document, over } => {
+                    self.writes += 1;
+                    let metadata = Tags::from([(ownership::OWNER_METADATA.to_owned(), owner.mark(&it.issuer))]);
+                    let object = Object { body: document.body.clone(), version: self.writes.to_string(), metadata };
+                    let before = self.objects.insert(format!("{}/{}", place.bucket, document.key), object);
+                    assert_eq!(&before.map(|it| it.version), over, "S3 refuses what depends on another version");
+                }
+                Act::CreateProvider => {
+                    let (url, client_ids) = (issuer_host(&it.issuer).to_owned(), vec![AUDIENCE.to_owned()]);
+                    let before = self.providers.insert(url.clone(), Provider { url, client_ids, tags: owner.tags() });
+                    assert_eq!(before, None, "IAM has each once");
+                }
+                Act::TagProvider => provider.expect("a provider").tags.extend(owner.tags()),
+                Act::AddAudience => provider.expect("a provider").client_ids.push(AUDIENCE.to_owned()),
+            }
+        }
+    }
+
+    fn retract(&mut self, owner: &Owner, place: &Place) -> Result<Retraction, Finding> {
+        let it = issuer(place);
+        let res = retraction(&it, owner, &self.readings(place))?;
+        for removal in &res.removals {
+            match removal {
+                Removal::Document { key, version } => {
+                    let removed = self.objects.remove(&format!("{}/{key}", place.bucket)).expect("a document");
+                    assert_eq!(removed.version, *version);
+                }
+                Removal::Provider => assert!(self.providers.remove(issuer_host(&it.issuer)).is_some()),
+            }
+        }
+        Ok(res)
+    }
+
+    /// What lies at a place, as it was published before documents and providers said whose they are.
+    fn forget_owners(&mut self, place: &Place, tags: &[&str]) {
+        let it = issuer(place);
+        for key in [&it.jwks_key, &it.discovery_key] {
+            self.objects.get_mut(&format!("{}/{key}", place.bucket)).expect("a document").metadata.clear();
+        }
+        let provider = self.providers.get_mut(issuer_host(&it.issuer)).expect("a provider");
+        tags.iter().for_each(|tag| drop(provider.tags.remove(*tag)));
+    }
+
+    fn remove_provider(&mut self, place: &Place) {
+        assert!(self.providers.remove(issuer_host(&issuer(place).issuer)).is_some());
+    }
+}
+
+fn decide(readings: &Readings, owner: &Owner, cluster: &str, place: &Place, pem: &str) -> Result<Work, Finding> {
+    let (publication, keys, retired) = (issuer(place), keys(pem), Retired::new());
+    work(&Input { publication: &publication, owner, cluster, keys: &keys, readings, retired: &retired, now: 0.0 })
+}
+
+/// An account in which our issuer is published.
+fn published() -> (Account, Owner) {
+    let (mut account, us) = (Account::default(), owner(OURS, "our-id"));
+    account.publish(&us, OURS, &home(OURS), FIRST).expect("work");
+    (account, us)
+}
+
+fn said(result: Result<Work, Finding>) -> (Status, &'static str) {
+    let finding = result.expect_err("nothing is written");
+    (finding.status, finding.reason)
+}
+
+fn described(act: &Act) -> String {
+    match act {
+        Act::Put { document, .. } => document.key.clone(),
+        other => format!("{other:?}"),
+    }
+}
+
+#[test]
+fn the_key_set_comes_before_what_names_it_and_the_provider_last() {
+    let (mut account, us) = (Account::default(), owner(OURS, "our-id"));
+    let work = account.publish(&us, OURS, &home(OURS), FIRST).expect("work");
+    let acts: Vec<String> = work.acts.iter().map(described).collect();
+    assert_eq!(acts, ["default/prod/openid/v1/jwks", "default/prod/.well-known/openid-configuration", "CreateProvider"]);
+    let settled = account.publish(&us, OURS, &home(OURS), FIRST).expect("work");
+    assert_eq!((settled.acts, settled.retired, settled.finding.reason), (vec![], Retired::new(), reason::PUBLISHED));
+}
+
+#[test]
+fn a_key_that_no_longer_signs_stays_until_no_token_can_be_of_it() {
+    let (mut account, us) = published();
+    let publication = issuer(&home(OURS));
+    let (old, new) = (keys(FIRST)[0].kid().to_owned(), keys(SECOND)[0].kid().to_owned());
+    let mut look = |retired: &Retired, now: Timestamp| {
+        let readings = account.readings(&home(OURS));
+        let input = Input { publication: &publication, owner: &us, cluster: OURS, keys: &keys(SECOND), readings: &readings, retired, now };
+        let work = work(&input).expect("work");
+        account.carry_out(&us, &home(OURS), &work);
+        let Some(Act::Put { document, .. }) = work.acts.first() else { panic!("the key set is written") };
+        let ids: Vec<String> = KeySet::read(&document.body).expect("a set").keys().iter().map(|it| it.kid().to_owned()).collect();
+        (ids, work.retired)
+    };
+    let (ids, retired) = look(&Retired::new(), 100.0);
+    assert_eq!((ids, &retired), (vec![new.clone(), old.clone()], &Retired::from([(old, 100.0)])));
+    assert_eq!(look(&retired, 100.0 + RETIREMENT), (vec![new], Retired::new()));
+}
+
+#[test]
+fn what_somebody_else_put_there_is_neither_overwritten_nor_removed() {
+    let us = owner(OURS, "our-id");
+    for text in ["{}", "password: of somebody"] {
+        for key in ["openid/v1/jwks", ".well-known/openid-configuration"] {
+            for provider in [None, Some(us.tags())] {
+                let mut account = Account::default();
+                let object = Object { body: text.into(), version: "0".into(), metadata: Tags::new() };
+                account.objects.insert(format!("issuers/{OURS}/{key}"), object);
+                let url = issuer_host(&issuer(&home(OURS)).issuer).to_owned();
+                let provider = provider.map(|tags| Provider { url: url.clone(), client_ids: vec![], tags });
+                account.providers.extend(provider.map(|it| (url, it)));
+                let before = account.objects.clone();
+                let finding = account.publish(&us, OURS, &home(OURS), FIRST).expect_err("a finding");
+                assert_eq!((finding.status, finding.reason), (Status::False, reason::NOT_OURS));
+                assert!(!finding.message.contains("password"), "what is another's is not told: {}", finding.message);
+                assert!(account.retract(&us, &home(OURS)).expect("an answer").left.is_some());
+                assert_eq!(account.objects, before);
+            }
+        }
+    }
+}
+
+#[test]
+fn the_issuer_of_another_cluster_is_neither_taken_over_nor_removed() {
+    let (theirs, place) = (owner("team/theirs", "their-id"), home("team/theirs"));
+    let mut original = Account::default();
+    original.publish(&theirs, "team/theirs", &place, FIRST).expect("work");
+    // Another cluster of any name, also of the same in another management cluster, one with the same key, and a copy with the id.
+    for us in [owner(OURS, "our-id"), owner("team/theirs", "our-id"), owner("other/theirs", "their-id"), owner(OURS, "their-id")] {
+        for cluster in [OURS, "team/theirs"] {
+            for pem in [FIRST, SECOND] {
+                let mut account = original.clone();
+                assert_eq!(said(account.publish(&us, cluster, &place, pem)), (Status::False, reason::TAKEN));
+                assert_eq!(account.retract(&us, &place), Ok(Retraction::default()));
+                // The provider alone, and the documents alone, say it too.
+                account.remove_provider(&place);
+                assert_eq!(said(account.publish(&us, cluster, &place, pem)), (Status::False, reason::TAKEN));
+                account = Account { objects: BTreeMap::new(), ..original.clone() };
+                assert_eq!(said(account.publish(&us, cluster, &place, pem)), (Status::False, reason::TAKEN));
+                assert_eq!(account.retract(&us, &place), Ok(Retraction::default()));
+            }
+        }
+    }
+}
+
+#[test]
+fn nothing_is_written_or_removed_while_something_there_cannot_be_read() {
+    let (account, us) = published();
+    fn denied<T>(it: &str) -> Reading<T> {
+        Reading::AccessDenied { permission: it.to_owned() }
+    }
+    fn failed<T>() -> Reading<T> {
+        Reading::Failed { message: "no answer in time".to_owned() }
+    }
+    let whole = account.readings(&home(OURS));
+    let all = [
+        (Readings { provider: denied("iam:GetOpenIDConnectProvider"), ..whole.clone() }, "iam:GetOpenIDConnectProvider"),
+        (Readings { key_set: denied("s3:GetObject"), ..whole.clone() }, "s3:GetObject"),
+        (Readings { discovery: denied("s3:GetObject"), ..whole.clone() }, "s3:GetObject"),
+        (Readings { provider: failed(), ..whole.clone() }, "no answer in time"),
+        (Readings { key_set: failed(), ..whole.clone() }, "no answer in time"),
+        (Readings { discovery: failed(), ..whole }, "no answer in time"),
+    ];
+    for (readings, why) in all {
+        let published = decide(&readings, &us, OURS, &home(OURS), SECOND).expect_err("a finding");
+        let retracted = retraction(&issuer(&home(OURS)), &us, &readings).expect_err("a finding");
+        for finding in [published, retracted] {
+            assert_eq!(finding.status, Status::Unknown);
+            assert!(finding.message.contains(why), "{}", finding.message);
+        }
+    }
+}
+
+#[test]
+fn what_was_published_before_it_said_whose_it_is_goes_on_and_says_it_then() {
+    // At a prefix that anybody could have named then.
+    for place in [home(OURS), home("free")] {
+        let (mut account, us) = (Account::default(), owner(OURS, "our-id"));
+        account.publish(&us, place.prefix.as_str(), &place, FIRST).expect("work");
+        account.forget_owners(&place, &[OWNER_TAG]);
+        let work = account.publish(&us, OURS, &place, SECOND).expect("work");
+        assert_eq!(work.acts.iter().map(described).next_back().as_deref(), Some("TagProvider"));
+        let set = account.readings(&place).key_set;
+        assert!(matches!(set, Reading::Found(it) if keys(SECOND).iter().all(|key| KeySet::read(&it.body).unwrap().contains(key.kid()))));
+        assert_eq!(account.publish(&us, OURS, &place, SECOND).expect("work").acts, []);
+        assert_eq!(account.retract(&us, &place).expect("removed").removals.len(), 3);
+        assert_eq!((account.objects.len(), account.providers.len()), (0, 0));
+    }
+}
+
+#[test]
+fn documents_that_say_nothing_and_have_no_provider_are_only_those_of_our_key_under_our_name() {
+    let us = owner(OURS, "our-id");
+    let left_by = |place: &Place, pem: &str| {
+        let mut account = Account::default();
+        account.publish(&owner(OURS, "any"), &place.prefix, place, pem).expect("work");
+        account.forget_owners(place, &[ID_TAG, OWNER_TAG]);
+        account.remove_provider(place);
+        account
+    };
+    // Public keys are public: one that was copied into a Secret proves nothing where anybody could have published.
+    for (place, pem, ok) in [(OURS, FIRST, true), (OURS, SECOND, false), ("free", FIRST, false), ("team/theirs", FIRST, false)] {
+        let mut account = left_by(&home(place), pem);
+        let before = account.clone();
+        let retraction = account.clone().retract(&us, &home(place)).expect("an answer");
+        assert_eq!((retraction.removals.len(), retraction.left.is_some()), (0, true), "{place}");
+        let result = account.publish(&us, OURS, &home(place), FIRST);
+        match ok {
+            true => assert_eq!(result.expect("work").acts.len(), 3),
+            false => assert_eq!((said(result), account), ((Status::False, reason::NOT_OURS), before), "{place}"),
+        }
+    }
+}
+
+#[test]
+fn a_provider_that_somebody_made_is_used_and_neither_changed_nor_removed() {
+    let (us, place) = (owner(OURS, "our-id"), home(OURS));
+    let url = issuer_host(&issuer(&place).issuer).to_owned();
+    for (client_ids, reason) in [(vec![AUDIENCE.to_owned()], reason::PUBLISHED), (vec![], reason::PROVIDER_MISMATCH)] {
+        let mut account = Account::default();
+        account.providers.insert(url.clone(), Provider { url: url.clone(), client_ids, tags: Tags::from([("team".into(), "a".into())]) });
+        let before = account.providers.clone();
+        for _ in 0..2 {
+            assert_eq!(account.publish(&us, OURS, &place, FIRST).expect("work").finding.reason, reason);
+        }
+        assert_eq!(account.objects.len(), 2);
+        assert_eq!(account.retract(&us, &place).expect("removed").removals.len(), 2);
+        assert_eq!((account.objects.len(), account.providers), (0, before));
+    }
+}
+
+#[test]
+fn a_new_prefix_ends_in_namespace_and_name_of_the_cluster() {
+    let us = owner(OURS, "our-id");
+    for prefix in ["default/prod", "eu/default/prod"] {
+        assert!(Account::default().publish(&us, OURS, &home(prefix), FIRST).is_ok(), "{prefix}");
+    }
+    // The last is that of Cluster prod/west, too.
+    for prefix in ["prod", "team/theirs", "xdefault/prod", "default/prods", "default", "default/prod/west"] {
+        let finding = Account::default().publish(&us, OURS, &home(prefix), FIRST).expect_err("a finding");
+        assert_eq!((finding.status, finding.reason), (Status::False, reason::INVALID), "{prefix}");
+        assert!(finding.message.contains("/default/prod"), "{}", finding.message);
+    }
+}
+
+#[test]
+fn the_discovery_document_is_removed_first_and_the_provider_that_says_whose_it_is_last() {
+    let (mut account, us) = published();
+    account.forget_owners(&home(OURS), &[]);
+    let removals = account.retract(&us, &home(OURS)).expect("removed").removals;
+    let kinds: Vec<&str> = removals
+        .iter()
+        .map(|it| match it {
+            Removal::Document { key, .. } => key.as_str(),
+            Removal::Provider => "provider",
+        })
+        .collect();
+    assert_eq!(kinds, ["default/prod/.well-known/openid-configuration", "default/prod/openid/v1/jwks", "provider"]);
+    assert_eq!(account.retract(&us, &home(OURS)), Ok(Retraction::default()));
+}
+
+#[test]
+fn what_documents_say_tells_nobody_the_id_and_nothing_at_another_place() {
+    let (account, us) = published();
+    let Reading::Found(object) = account.readings(&home(OURS)).key_set else { panic!("a document") };
+    assert!(!format!("{object:?}").contains("our-id"));
+    assert_eq!(us.of_object(&issuer(&home(OURS)).issuer, &object), Whose::Ours);
+    assert_eq!(us.of_object(&issuer(&home("default/copy")).issuer, &object), Whose::Another);
+    assert_ne!(owner("a/b", "c").mark("d"), owner("a/b", "d").mark("d"));
+}
+
+#[test]
+fn an_issuer_of_the_user_is_only_judged() {
+    let found = |client_ids: &[&str]| {
+        let client_ids = client_ids.iter().map(|it| (*it).to_owned()).collect();
+        judge("https://issuer.example.com", &Reading::Found(Provider { url: "issuer.example.com".into(), client_ids, tags: Tags::new() }))
+            .reason
+    };
+    assert_eq!((found(&[AUDIENCE]), found(&["other"])), (reason::FOUND, reason::PROVIDER_MISMATCH));
+    assert_eq!(judge("https://issuer.example.com", &Reading::Absent).reason, reason::PROVIDER_NOT_FOUND);
+}
+
+mod generated;
