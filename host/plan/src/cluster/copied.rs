@@ -4,16 +4,11 @@
 use std::collections::BTreeSet;
 
 use crds::AWSCluster;
-use crds::names::{
-    ADOPT_FROM_ANNOTATION, ANNOTATION_PREFIX, COPIED_FROM_ANNOTATION, FORCE_DELETE_ANNOTATION, ID_ANNOTATION, ID_TAG, OWNER_TAG,
-};
+use crds::names::{ANNOTATION_PREFIX, COPIED_FROM_ANNOTATION, FORCE_DELETE_ANNOTATION, ID_ANNOTATION, ID_TAG, OWNER_TAG};
 use serde_json::{Map, Value, json};
 
 use super::tag::owner;
 use crate::{Invalid, Snapshot, Tags};
-
-/// Annotations of ours that users write themselves.
-const USERS: [&str; 2] = [ADOPT_FROM_ANNOTATION, FORCE_DELETE_ANNOTATION];
 
 /// Namespace and name of the AWSCluster that has the id of this one. Whom things in AWS with that id were made for has it, where they say so and it is
 /// there; else, of those that share the id, the one that was created first, and of several of the same second, the first by name. `None`: the id is
@@ -47,7 +42,7 @@ pub fn dropped(it: &AWSCluster, original: &str) -> Option<Value> {
     if annotations.contains_key(COPIED_FROM_ANNOTATION) || !it.spec.control_plane_endpoint.is_unset() {
         return None;
     }
-    let ours = annotations.keys().filter(|key| key.starts_with(ANNOTATION_PREFIX) && !USERS.contains(&key.as_str()));
+    let ours = annotations.keys().filter(|key| key.starts_with(ANNOTATION_PREFIX) && *key != FORCE_DELETE_ANNOTATION);
     let mut patch: Map<String, Value> = ours.map(|key| (key.clone(), Value::Null)).collect();
     patch.insert(COPIED_FROM_ANNOTATION.to_owned(), json!(original));
     Some(json!({"metadata": {"annotations": patch}}))
@@ -133,9 +128,10 @@ mod tests {
         let annotations = copy.metadata.annotations.get_or_insert_default();
         annotations.insert("cluster.kurator.dev/recorded".into(), "{}".into());
         annotations.insert("team".into(), "a".into());
+        annotations.insert("cluster.kurator.dev/adopt-from".into(), "c/prod".into());
         annotations.insert(FORCE_DELETE_ANNOTATION.into(), String::new());
         let expected = json!({"metadata": {"annotations": {
-            "cluster.kurator.dev/id": null, "cluster.kurator.dev/recorded": null, "cluster.kurator.dev/copied-from": "b/prod"}}});
+            "cluster.kurator.dev/adopt-from": null, "cluster.kurator.dev/id": null, "cluster.kurator.dev/recorded": null, "cluster.kurator.dev/copied-from": "b/prod"}}});
         assert_eq!(dropped(&copy, "b/prod"), Some(expected));
         let mut with_endpoint = copy.clone();
         with_endpoint.spec.control_plane_endpoint =
