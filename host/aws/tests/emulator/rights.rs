@@ -6,6 +6,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use aws::Region;
+use plan::iam::check::Reading;
 use plan::{
     Action, ElasticIp, HealthCheck, Ids, ImageQuery, Instance, InternetGateway, Key, Listener, LoadBalancer, LoadBalancerKind, NatGateway,
     Outcome, Read, RouteTable, SecurityGroup, Source, Subnet, Tags, Vpc,
@@ -286,8 +287,10 @@ async fn is_checked_and_published() -> Statements {
     let s3 = aws_sdk_s3::Client::from_conf(aws_sdk_s3::config::Builder::from(&config).force_path_style(true).build());
     s3.create_bucket().bucket("documents").send().await.unwrap();
     region.object("documents", "keys").await;
-    region.put_object("documents", "keys", "{}", "application/json").await.unwrap();
-    region.delete_object("documents", "keys").await.unwrap();
+    let document = plan::iam::issuer::Document { key: "keys".into(), body: "{}".into() };
+    region.put_object("documents", &document, "mark", None).await.unwrap();
+    let Reading::Found(written) = region.object("documents", "keys").await else { panic!("it is not there") };
+    region.delete_object("documents", "keys", &written.version).await.unwrap();
     let id = Tags::from([(ID_TAG.to_owned(), "0f4a8a0e".to_owned())]);
     region.create_open_id_provider(roles::ISSUER, &["sts.amazonaws.com".to_owned()], &id).await.unwrap();
     region.add_client_id(&provider, "amazonaws.com").await.unwrap();

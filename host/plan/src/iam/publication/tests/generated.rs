@@ -89,7 +89,7 @@ fn case(seed: u64) -> usize {
         let time = |text: &str| serde_json::from_value(serde_json::json!(text)).expect("a time");
         victim.metadata.creation_timestamp = time("2027-01-15T08:00:00Z");
         mallory.metadata.creation_timestamp = time("2027-01-15T09:00:00Z");
-        copied_from(&mallory, [&victim, &mallory]).is_some()
+        copied_from(&mallory, [&victim, &mallory], None).is_some()
     });
     let owner = Owner::of(&mallory).expect("an owner");
     let written: Vec<Place> = places.iter().map(|(it, _)| Place { left: Some(0.0), ..it.clone() }).collect();
