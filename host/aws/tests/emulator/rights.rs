@@ -356,11 +356,11 @@ async fn what_carries_no_tag_of_this_operator_is_out_of_its_reach() {
     let vpc = admin.vpc("10.1.0.0/16").await;
     let subnet = admin.subnet(&vpc, "10.1.0.0/24", ZONE).await;
     let group = admin.group(&vpc, "shop", UNTAGGED).await;
-    let balancer = admin.load_balancer("shop", "network", &[subnet.clone()], &group, UNTAGGED).await;
+    let balancer = admin.load_balancer("shop", "network", std::slice::from_ref(&subnet), &group, UNTAGGED).await;
     admin.classic_load_balancer("old-shop", &subnet, &group, UNTAGGED).await;
     let instance_id = ids[&Instance::key("m1")].clone();
-    admin.untag(&[instance_id.clone()], ID_TAG).await;
-    admin.untag(&[instance_id.clone()], ROLE_TAG.0).await;
+    admin.untag(std::slice::from_ref(&instance_id), ID_TAG).await;
+    admin.untag(std::slice::from_ref(&instance_id), ROLE_TAG.0).await;
     let classic = load_balancer(LoadBalancerKind::Classic, false);
     let open = rules("shop", vec![rule(22, Source::Cidr("0.0.0.0/0".into()))]);
     let foreign = Ids::from([(Vpc::key("main"), vpc.clone())]);
