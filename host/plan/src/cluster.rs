@@ -351,6 +351,10 @@ fn interest(input: &Input<'_>, plan: &Plan) -> Interest {
     res.reads.extend(&plan.awaits);
     res.ids.insert(network.vpc.id.clone());
     res.ids.extend(network.subnets.iter().flat_map(layout::aws_ids).cloned());
+    // Where its load balancer is, also in what the spec does not list any more: AWS takes no second subnet of a zone.
+    let balancer = input.record.ids.get(&LoadBalancer::key(see::API_SERVER)).filter(|_| !network.vpc.id.is_empty());
+    let found = balancer.and_then(|id| input.snapshot.load_balancers.iter().find(|it| it.id == *id));
+    res.ids.extend(found.into_iter().flat_map(|it| it.subnets.iter().cloned()));
     res.ids.retain(|it| !it.is_empty());
     res
 }

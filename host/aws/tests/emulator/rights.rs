@@ -294,6 +294,8 @@ async fn is_checked_and_published() -> Statements {
     let id = Tags::from([(ID_TAG.to_owned(), "0f4a8a0e".to_owned())]);
     region.create_open_id_provider(roles::ISSUER, &["sts.amazonaws.com".to_owned()], &id).await.unwrap();
     region.add_client_id(&provider, "amazonaws.com").await.unwrap();
+    let owner = Tags::from([("cluster.kurator.dev/owner".to_owned(), "default/c1".to_owned())]);
+    region.tag_open_id_provider(&provider, &owner).await.unwrap();
     region.delete_open_id_provider(&provider).await.unwrap();
     bed.needed().await
 }

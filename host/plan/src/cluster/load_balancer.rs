@@ -7,7 +7,9 @@ use crds::load_balancer::{DnsResolutionCheck, HealthCheckProtocol, LoadBalancerS
 use super::desired::Builder;
 use super::{Decision, Input, layout, name};
 use crate::see::{API_SERVER, MAIN, SubnetRole};
-use crate::{HealthCheck, Invalid, Kind, Listener, LoadBalancer, LoadBalancerAttributes, LoadBalancerKind, Observed, Owner};
+use crate::{
+    HealthCheck, Invalid, Kind, Listener, LoadBalancer, LoadBalancerAttributes, LoadBalancerKind, Observed, Owner, Resource, Subnet,
+};
 
 /// The port at which the API is reached: that of the endpoint, where it was taken from the load balancer, whatever the Cluster says since.
 /// Kubeconfigs and nodes know no other.
@@ -83,18 +85,29 @@ impl Builder<'_> {
     /// is in already, it has that one: AWS takes no second one there.
     fn load_balancer_subnets(&self, internal: bool) -> Result<BTreeSet<String>, Invalid> {
         let public = !internal || self.layout.for_nodes().all(|it| it.public);
-        let (mut zones, balanced) = (BTreeSet::new(), self.balanced());
+        let balanced = self.balanced();
+        // Of a network that a user brought it may have some that are not listed any more.
+        let mut zones: BTreeSet<&String> = balanced.iter().filter_map(|it| self.zone_of_unlisted(it)).collect();
         let has = |it: &&SubnetRole| balanced.contains(&it.name) && !self.layout.leaving.contains(&it.name);
         let fits = |it: &&SubnetRole| it.public == public;
         let had = self.layout.subnets.iter().filter(has);
         let fitting = had.chain(self.layout.for_nodes().filter(fits)).filter(|it| it.zone.is_empty() || zones.insert(&it.zone));
         let res: BTreeSet<String> = fitting.map(|it| it.name.clone()).collect();
-        if res.is_empty() {
+        if res.is_empty() && zones.is_empty() {
             let message = "none is public, as an internet-facing load balancer needs it: give the route table of one a route to an \
                            internet gateway, or set spec.controlPlaneLoadBalancer.scheme to internal";
             return Err(Invalid::new("spec.network.subnets", message));
         }
         Ok(res)
+    }
+
+    /// The zone of a subnet that is seen and has no place in the layout.
+    fn zone_of_unlisted(&self, name: &str) -> Option<&String> {
+        let is_listed = self.layout.subnets.iter().any(|it| it.name == name);
+        match self.observed.get(&Subnet::key(name)).filter(|_| !is_listed).map(|it| &it.is) {
+            Some(Resource::Subnet(it)) => Some(&it.zone),
+            _ => None,
+        }
     }
 }
 

@@ -251,3 +251,18 @@ fn subnets_that_are_made_for_pods_are_not_used_for_anything_else() {
     fleet.settle(&mut world);
     assert_eq!(world.inventory(), Vec::<String>::new());
 }
+
+#[test]
+fn a_load_balancer_stays_in_the_subnet_that_it_has_of_a_zone() {
+    let mut world = users_vpc(Some("igw-user"));
+    let mut fleet = brought(json!([{"id": OUT}, {"id": IN}]), "internet-facing");
+    fleet.settle(&mut world);
+    assert_eq!(balanced(&world), ids(&[OUT]));
+    let second = "subnet-0000000d";
+    let out = world.truth.subnets.iter().find(|it| it.id == OUT).cloned().expect("a subnet");
+    world.truth.subnets.push(FoundSubnet { id: second.into(), cidr: "10.9.9.0/24".into(), ..out });
+    fleet.aws_cluster.spec.network.subnets = serde_json::from_value(json!([{"id": second}, {"id": IN}, {"id": OTHER}])).expect("subnets");
+    (0..8).for_each(|_| world.tick());
+    fleet.settle(&mut world);
+    assert_eq!(balanced(&world), ids(&[OUT, OTHER]));
+}
