@@ -192,6 +192,9 @@ pub fn decide(input: &Input<'_>) -> Decision {
     };
     let mut with_given = record.clone();
     with_given.ids.extend(layout.given());
+    // What the spec names is never made, also as long as no read shows it.
+    let given = brought::given(input.aws_cluster, &record).map(|id| (Vpc::key(see::MAIN), id.to_owned()));
+    with_given.ids.extend(given);
     let mut plan = ask(input, &desired, &observed, &with_given, None);
     egress::wait(input, &layout, &mut plan);
     plan.blocked.extend(layout.blocked.iter().cloned());

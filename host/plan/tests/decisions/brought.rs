@@ -266,3 +266,15 @@ fn a_load_balancer_stays_in_the_subnet_that_it_has_of_a_zone() {
     fleet.settle(&mut world);
     assert_eq!(balanced(&world), ids(&[OUT, OTHER]));
 }
+
+#[test]
+fn a_vpc_that_is_named_and_not_seen_yet_is_never_made() {
+    let mut world = World::new(3, Faults::default());
+    let mut fleet = brought(all(), "internal");
+    for _ in 0..10 {
+        let plan = fleet.look_unchecked(&mut world);
+        assert!(plan.actions.iter().all(|it| matches!(it, plan::Action::Confirm { .. })), "{plan}");
+        world.tick();
+    }
+    assert_eq!(world.inventory(), Vec::<String>::new());
+}
