@@ -4,7 +4,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::world::driver::Fleet;
-use crate::world::{Faults, World};
+use crate::world::{Faults, World, numbers};
 use plan::cluster::AddOnRule;
 use plan::{FoundSource, Rule, Source};
 use serde_json::json;
@@ -108,17 +108,6 @@ fn made_at_once(other: &Fleet) -> World {
     fleet.rules = other.rules.clone();
     fleet.settle(&mut world);
     world
-}
-
-/// Numbers that follow from the seed (xorshift, Marsaglia 2003).
-fn numbers(seed: u64) -> impl FnMut() -> u64 {
-    let mut state = seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1;
-    move || {
-        state ^= state << 13;
-        state ^= state >> 7;
-        state ^= state << 17;
-        state
-    }
 }
 
 #[test]

@@ -4,7 +4,7 @@
 use std::collections::BTreeSet;
 
 use crate::world::driver::Fleet;
-use crate::world::{Faults, World};
+use crate::world::{Faults, World, numbers};
 use crds::conditions::READY;
 use crds::conditions::cluster::{LOAD_BALANCER_READY, SUBNETS_READY};
 use plan::{Kind, Resource, State, Subnet};
@@ -302,17 +302,6 @@ fn a_zone_that_is_not_available_stops_only_what_would_be_made_in_it() {
     assert_eq!(world.counts()["subnet"], 7);
     let (status, message) = said(&fleet, &mut world, SUBNETS_READY);
     assert!(status == "False" && message.contains("us-east-1d"), "{message}");
-}
-
-/// Numbers that follow from the seed (xorshift, Marsaglia 2003).
-fn numbers(seed: u64) -> impl FnMut() -> u64 {
-    let mut state = seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1;
-    move || {
-        state ^= state << 13;
-        state ^= state >> 7;
-        state ^= state << 17;
-        state
-    }
 }
 
 /// Somebody edits any field of the network to anything.

@@ -484,3 +484,14 @@ fn overlay(res: &mut Snapshot, truth: &Snapshot, touched: &BTreeSet<String>) {
     }
     kinds!(over);
 }
+
+/// Numbers that follow from the seed (xorshift, Marsaglia 2003).
+pub fn numbers(seed: u64) -> impl FnMut() -> u64 {
+    let mut state = seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1;
+    move || {
+        state ^= state << 13;
+        state ^= state >> 7;
+        state ^= state << 17;
+        state
+    }
+}
