@@ -69,31 +69,21 @@ impl Present<'_> {
         for it in &subnets {
             users.extend(self.user(&it.id).or_else(|| self.shared_routes(&it.id, &stays)).map(|user| (it.id.as_str(), user)));
         }
-        for it in &subnets {
-            let others: Vec<&FoundSubnet> =
-                subnets.iter().copied().filter(|other| other.zone == it.zone && users.contains_key(other.id.as_str())).collect();
-            let in_zone = |role: &SubnetRole| role.zone == it.zone;
-            let way_out = || {
-                let in_subnet = |id: &str| self.snapshot.subnets.iter().find(|other| other.id == id);
-                let lost = || {
-                    let there = self.nat_gateways().any(|gateway| in_subnet(&gateway.subnet_id).is_some_and(|other| other.zone == it.zone));
-                    is_public(it) && !there && !listed.iter().any(|role| in_zone(role) && role.public)
-                };
-                let gateway = self.nat_gateways().find(|gateway| gateway.subnet_id == it.id).map(|gateway| gateway.id.clone());
-                let gateway = gateway.or_else(|| lost().then(|| "to be made there".to_owned()))?;
-                let private = listed.iter().find(|role| in_zone(role) && !role.public).map(|role| role.name.clone());
-                let private = private.or_else(|| others.iter().find(|other| !is_public(other)).map(|other| other.id.clone()))?;
-                Some(format!("NAT gateway {gateway}, through which {private} reaches the internet"))
-            };
-            let balanced = || {
-                let balancer = self.balancer.filter(|balancer| balancer.subnets.contains(&it.id))?;
-                let needed = listed.iter().any(|role| in_zone(role) && !role.for_pods) || !others.is_empty();
-                needed.then(|| format!("load balancer {}, which has one subnet of each zone", balancer.name))
-            };
-            if !users.contains_key(it.id.as_str())
-                && let Some(user) = way_out().or_else(balanced)
-            {
-                users.insert(&it.id, user);
+        // What stays may need what else is in its zone.
+        loop {
+            let known = users.len();
+            for it in &subnets {
+                let beside: Vec<&FoundSubnet> =
+                    subnets.iter().copied().filter(|other| other.zone == it.zone && users.contains_key(other.id.as_str())).collect();
+                let needed = || self.way_out(it, listed, &beside).or_else(|| self.balanced(it, listed, &beside));
+                if !users.contains_key(it.id.as_str())
+                    && let Some(user) = needed()
+                {
+                    users.insert(&it.id, user);
+                }
+            }
+            if users.len() == known {
+                break;
             }
         }
         let attached = |it: &FoundSubnet| self.balancer.is_some_and(|balancer| balancer.subnets.contains(&it.id));
@@ -112,6 +102,30 @@ impl Present<'_> {
             res.roles.push(role);
         }
         res
+    }
+
+    /// What a subnet that is not listed any more is needed for: the NAT gateway in it, or the one that is to be made there again, is the way out of
+    /// another subnet of its zone. `beside`: what stays there besides what is listed.
+    fn way_out(&self, it: &FoundSubnet, listed: &[SubnetRole], beside: &[&FoundSubnet]) -> Option<String> {
+        let in_zone = |role: &&SubnetRole| role.zone == it.zone;
+        let of_zone = |id: &str| self.snapshot.subnets.iter().any(|other| other.id == id && other.zone == it.zone);
+        let mut gateways = self.nat_gateways().filter(|gateway| of_zone(&gateway.subnet_id)).peekable();
+        let has_place = is_public(it) && !listed.iter().filter(in_zone).any(|role| role.public);
+        let gateway = match gateways.peek() {
+            Some(_) => gateways.find(|gateway| gateway.subnet_id == it.id)?.id.as_str(),
+            None if has_place => "to be made there",
+            None => return None,
+        };
+        let private = listed.iter().filter(in_zone).find(|role| !role.public).map(|role| role.name.as_str());
+        let private = private.or_else(|| beside.iter().find(|other| !is_public(other)).map(|other| other.id.as_str()))?;
+        Some(format!("NAT gateway {gateway}, through which {private} reaches the internet"))
+    }
+
+    /// The same of the load balancer of the API servers: it is in the zone for what is there.
+    fn balanced(&self, it: &FoundSubnet, listed: &[SubnetRole], beside: &[&FoundSubnet]) -> Option<String> {
+        let balancer = self.balancer.filter(|balancer| balancer.subnets.contains(&it.id))?;
+        let needed = listed.iter().any(|role| role.zone == it.zone && !role.for_pods) || !beside.is_empty();
+        needed.then(|| format!("load balancer {}, which has one subnet of each zone", balancer.name))
     }
 
     /// Whether a role is that of this subnet.

@@ -161,6 +161,30 @@ fn the_example_in_the_docs_adds_a_zone_to_a_network_that_was_not_listed() {
 }
 
 #[test]
+fn what_stays_for_the_load_balancer_keeps_its_way_out() {
+    let mut world = World::new(7, Faults::default());
+    let spec = json!({"network": {"subnets": in_zones(&[0, 1])}, "controlPlaneLoadBalancer": {"scheme": "internal"}});
+    let mut fleet = Fleet::new("prod", spec);
+    fleet.settle(&mut world);
+    let before = world.inventory();
+    let other = json!({"id": "other", "cidrBlock": "10.0.40.0/24", "availabilityZone": ZONES[1], "isPublic": true});
+    let mut listed = in_zones(&[0]);
+    listed.push(other);
+    set_subnets(&mut fleet, &listed);
+    look(&mut fleet, &mut world, 20);
+    let lost: Vec<String> = before.iter().filter(|it| !world.inventory().contains(it)).cloned().collect();
+    assert_eq!(lost, Vec::<String>::new());
+    // AWS lists them in any order.
+    let mut snapshot = fleet.snapshot(&mut world);
+    let reversed: Vec<_> = snapshot.subnets.iter().rev().cloned().collect();
+    for subnets in [snapshot.subnets.to_vec(), reversed] {
+        snapshot.subnets = subnets.into();
+        let plan = fleet.decide_with(&mut world, &snapshot).plan;
+        assert!(plan.blocked.is_empty() && plan.actions.is_empty(), "{plan}");
+    }
+}
+
+#[test]
 fn a_subnet_is_the_same_wherever_it_is_listed() {
     let second = json!({"id": "private-0-2", "cidrBlock": "10.0.30.0/24", "availabilityZone": ZONES[0]});
     let mut world = World::new(7, Faults::default());
