@@ -4,8 +4,6 @@
 
 pub mod address;
 mod answer;
-#[cfg(test)]
-mod beside;
 mod budget;
 mod connect;
 mod discover;
