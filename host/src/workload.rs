@@ -12,7 +12,7 @@ pub mod fake;
 mod list;
 mod parts;
 mod record;
-mod said;
+pub mod said;
 #[cfg(test)]
 mod tests;
 

@@ -16,6 +16,7 @@ mod remember;
 mod seen;
 mod teardown;
 mod told;
+mod trouble;
 mod turns;
 mod uninstall;
 mod whole;

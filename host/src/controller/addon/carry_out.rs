@@ -13,10 +13,11 @@ use super::apply::apply;
 use super::certificate::{Authority, CertificateError};
 use super::check::{self, Findings};
 use super::late::LatePlan;
+use super::trouble::explained;
 use crate::workload::{Dependents, WorkloadCluster, WorkloadError};
 
 /// What of an object waits look at.
-const WAITED: [&str; 3] = ["/metadata/generation", "/spec/replicas", "/status"];
+const WAITED: [&str; 4] = ["/metadata/generation", "/spec/replicas", "/spec/selector", "/status"];
 
 /// How far the steps of a plan have come.
 #[derive(Debug, PartialEq)]
@@ -128,7 +129,11 @@ async fn one(cluster: &WorkloadCluster, step: &Step, manner: &Manner<'_>) -> Res
                 name: spec.name.clone(),
             };
             let live = cluster.get_only(&object, &WAITED).await.map_err(carried)?;
-            let Err(what) = addon::waited(&spec, live.as_ref()) else {
+            let waited = match (addon::waited(&spec, live.as_ref()), &live) {
+                (Err(what), Some(live)) => explained(cluster, &object, spec.condition, live, what).await,
+                (waited, _) => waited,
+            };
+            let Err(what) = waited else {
                 manner.late.came(&step.id);
                 return Ok(());
             };
