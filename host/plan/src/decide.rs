@@ -5,6 +5,7 @@ mod kind;
 
 use std::collections::BTreeMap;
 
+use crate::see::KEY_TAG;
 use crate::token::{client_token, derive};
 use crate::{
     Action, Desired, Ids, Intent, Key, Kind, Observed, Owner, Plan, Read, Record, Resource, Seen, Snapshot, State, Timestamp, Want,
@@ -239,6 +240,9 @@ impl Question<'_> {
         let users: Vec<_> = self.observed.iter().filter(|(other, it)| *other != key && it.is.after().contains(key)).collect();
         let Some((other, user)) = users.iter().min_by_key(|(_, it)| goes_by_itself(it)) else {
             res.awaits.extend(reads(key.kind, Some(&seen.is)).filter(|_| seen.state == State::Failed));
+            // If it is wanted again, the token that it was made with would be answered with it for as long as AWS knows the token.
+            let made_as = seen.tags.iter().filter_map(|it| it.get(KEY_TAG)).map(|name| Key::new(key.kind, name.as_str()));
+            res.close.extend(made_as.chain([key.clone()]).filter(|it| self.is_over(it)));
             return res.actions.push(Action::Delete { id: seen.id.clone(), is: seen.is.clone(), ids: self.ids(&seen.is) });
         };
         match goes_by_itself(user) || self.desired.contains_key(other) && user.owner == Owner::Mine {
@@ -252,6 +256,11 @@ impl Question<'_> {
                 res.awaits.extend(reads(key.kind, Some(&seen.is)));
             }
         }
+    }
+
+    /// Whether an attempt was begun for something that nobody wants any more.
+    fn is_over(&self, key: &Key) -> bool {
+        self.record.intents.contains_key(key) && !self.desired.contains_key(key)
     }
 
     fn wait(&self, key: &Key, seen: &Seen, reason: &str, res: &mut Plan) {
