@@ -9,10 +9,12 @@ use crate::contract::{RoleMode, Step, StepSpec, WaitCondition, WaitSpec};
 mod built_in;
 mod pods;
 mod rights;
+mod take_over;
 mod webhooks;
 
 pub use built_in::built_in;
 pub use rights::Right;
+pub use take_over::{TakeOver, taken_over};
 
 const RBAC: &str = "rbac.authorization.k8s.io";
 
@@ -38,20 +40,6 @@ pub struct Grants {
     pub host: bool,
     /// Whose fields of its objects it may take over.
     pub taken_over: Vec<TakeOver>,
-}
-
-/// An object into which whoever carries out what it says writes the defaults, which makes him hold them.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct TakeOver {
-    pub object: ObjectGrant,
-    /// Field manager that writes the defaults. Only what it wrote is taken over, nothing that it applied.
-    pub manager: String,
-}
-
-/// Managers whose fields of this object are taken over where they are in conflict with what is applied.
-pub fn taken_over<'a>(all: &'a [TakeOver], object: &ObjectRef) -> Vec<&'a str> {
-    let at = (object.api_version.as_str(), object.kind.as_str(), object.namespace.as_deref(), object.name.as_str());
-    all.iter().filter(|it| covers(std::slice::from_ref(&it.object), at)).map(|it| it.manager.as_str()).collect()
 }
 
 /// Kinds of one API group, in some namespaces.

@@ -202,5 +202,6 @@ fn the_installation_waits_for_what_calico_node_reads_and_everything_is_awaited()
         ippools-available (k8s.wait/v1) after installation, apiserver
         apiserver-available (k8s.wait/v1) after installation, apiserver
         tiers-available (k8s.wait/v1) after installation, apiserver
-    "#]].assert_eq(&outline(&steps));
+    "#]]
+    .assert_eq(&outline(&steps));
 }

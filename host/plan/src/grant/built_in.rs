@@ -379,16 +379,4 @@ mod tests {
         assert_eq!(classes(json!({})), Some(vec!["ebs".to_owned()]));
         assert_eq!(classes(json!({"storageClass": {"name": "fast"}})), Some(vec!["fast".to_owned()]));
     }
-
-    #[test]
-    fn only_what_tigeras_operator_writes_into_the_installation_is_taken_over() {
-        let of = |module: &str, kind: &str, name: &str| {
-            let api_version = "operator.tigera.io/v1".to_owned();
-            let object = crate::addon::ObjectRef { api_version, kind: kind.into(), namespace: None, name: name.into() };
-            super::super::taken_over(&built_in(module, &json!({})).taken_over, &object).join(", ")
-        };
-        assert_eq!(of("calico", "Installation", "default"), "tigera-operator");
-        assert_eq!([of("calico", "Installation", "other"), of("calico", "APIServer", "default")], ["", ""]);
-        assert_eq!(of("aws-ebs-csi", "Installation", "default"), "");
-    }
 }

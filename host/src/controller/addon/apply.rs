@@ -90,3 +90,89 @@ async fn anew(
         None => cluster.apply(object, manner.field_manager, manner.force).await.map_err(carried),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::{AtomicUsize, Ordering};
+
+    use plan::grant;
+    use serde_json::json;
+    use tokio::time::Instant;
+
+    use super::super::check::Findings;
+    use super::super::late::Late;
+    use super::*;
+    use crate::context::ObjectName;
+    use crate::workload::fake::{Answer, Server};
+
+    const OPERATOR: &str = "conflict with \"tigera-operator\" using operator.tigera.io/v1";
+    const USER: &str = "conflict with \"kubectl-edit\" using operator.tigera.io/v1";
+
+    /// Applies Calico's Installation where the API server answers each attempt in turn with these causes, or takes it when there are none. What
+    /// became of it, and what was asked.
+    async fn applied(answers: &'static [&'static [&'static str]]) -> (Result<(), Carried>, Vec<String>) {
+        let attempts = AtomicUsize::new(0);
+        let server = Server::start(move |target| {
+            if target == "GET /apis/operator.tigera.io/v1" {
+                return Answer::json(&json!({"kind": "APIResourceList",
+                    "resources": [{"name": "installations", "kind": "Installation", "namespaced": false}]}));
+            }
+            if target.starts_with("GET ") {
+                return Answer::json(&json!({"metadata": {"resourceVersion": "7"}}));
+            }
+            let messages = answers.get(attempts.fetch_add(1, Ordering::Relaxed)).copied().unwrap_or_default();
+            if messages.is_empty() {
+                return Answer::json(&json!({}));
+            }
+            let causes: Vec<Value> =
+                messages.iter().map(|it| json!({"reason": "FieldManagerConflict", "message": it, "field": ".spec"})).collect();
+            Answer::Text(409, json!({"kind": "Status", "message": "Apply failed", "details": {"causes": causes}}).to_string())
+        });
+        let server = server.await;
+        let grants = grant::built_in("calico", &json!({}));
+        let (late, findings, name) = (Late::default(), Findings::new(), ObjectName::new("default", "one"));
+        let manner = Manner {
+            field_manager: "cluster-operator-calico",
+            force: false,
+            rules_are_there: true,
+            findings: &findings,
+            authority: None,
+            late: late.of(&name, "calico"),
+            until: Instant::now() + std::time::Duration::from_secs(60),
+            taken_over: &grants.taken_over,
+            own_only: false,
+        };
+        let object = json!({"apiVersion": "operator.tigera.io/v1", "kind": "Installation", "metadata": {"name": "default"}, "spec": {}});
+        let outcome = apply(&server.cluster().await, &object, &manner).await;
+        let asked = server.requests().into_iter().filter(|it| it.contains("/installations/"));
+        let line = |it: String| {
+            let method = it.split(' ').next().unwrap_or_default().to_owned();
+            if it.contains("force=true") { format!("{method} force") } else { method }
+        };
+        (outcome, asked.map(line).collect())
+    }
+
+    #[tokio::test]
+    async fn what_the_operator_filled_in_is_taken_over_at_the_version_that_was_looked_at() {
+        let (outcome, asked) = applied(&[&[OPERATOR], &[OPERATOR]]).await;
+        assert_eq!((outcome, asked.join(", ")), (Ok(()), "PATCH, GET, PATCH, PATCH force".to_owned()));
+        let (outcome, asked) = applied(&[&[OPERATOR]]).await;
+        assert_eq!((outcome, asked.join(", ")), (Ok(()), "PATCH, GET, PATCH".to_owned()), "nobody holds it any more");
+    }
+
+    #[tokio::test]
+    async fn nobody_elses_field_is_taken_over_whenever_he_comes() {
+        for (answers, wanted) in [
+            (&[&[USER] as &[&str]] as &'static [&'static [&'static str]], "PATCH"),
+            (&[&[OPERATOR, USER]], "PATCH"),
+            (&[&[OPERATOR], &[OPERATOR, USER]], "PATCH, GET, PATCH"),
+        ] {
+            let (outcome, asked) = applied(answers).await;
+            assert_eq!(asked.join(", "), wanted);
+            assert!(matches!(outcome, Err(Carried::Refused("Conflict", ref why)) if why.contains("Installation default")), "{outcome:?}");
+        }
+        let (outcome, asked) = applied(&[&[OPERATOR], &[OPERATOR], &[USER]]).await;
+        assert_eq!(asked.join(", "), "PATCH, GET, PATCH, PATCH force");
+        assert_eq!(outcome, Err(waiting("Installation default is being changed by somebody else")));
+    }
+}
