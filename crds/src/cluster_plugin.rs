@@ -9,17 +9,17 @@ use serde::{Deserialize, Serialize};
 use crate::lenient;
 
 mod amazon_vpc;
+mod calico;
 mod controller;
 mod ingress;
 mod slots;
 mod storage;
 
 pub use amazon_vpc::{AmazonVPCNetworking, PodSubnet};
+pub use calico::{CalicoEncapsulation, CalicoNetworking, CalicoSourceDestinationCheck};
 pub use controller::{ContainerResources, TaintEffect, Toleration, TolerationOperator};
 pub use ingress::{AWSLoadBalancerController, ControllerIngressClass, Ingress, IngressScheme, TargetType};
-pub use slots::{
-    AWSCloudProvider, CalicoEncapsulation, CalicoNetworking, CloudProvider, Module, Networking, NoCloudProvider, Plugin, Stage,
-};
+pub use slots::{AWSCloudProvider, CloudProvider, Module, Networking, NoCloudProvider, Plugin, Stage};
 pub use storage::{DefaultClass, EBSStorage, EBSStorageClass, EBSVolumeType, EFSStorage, EFSStorageClass, ReclaimPolicy, Storage};
 
 /// Which add-ons a cluster gets.

@@ -25,7 +25,7 @@ use kube::api::{DeleteParams, GetParams, Patch, PatchParams, Preconditions, Prop
 use kube::core::Request;
 use kube::core::discovery::Scope;
 use kube::discovery::ApiResource;
-use plan::addon::ObjectRef;
+use plan::addon::{Cause, ObjectRef};
 use serde_json::Value;
 use sha2::{Digest, Sha256};
 
@@ -55,9 +55,9 @@ pub enum WorkloadError {
     /// No answer, or not from the API: nothing may be concluded.
     #[error("the API server cannot be reached: {0}")]
     Unreachable(String),
-    /// Another field manager owns a field that differs.
+    /// Another field manager owns a field that differs, or it is another object by now. `causes` say which managers, where they are few.
     #[error("{object}: {message}")]
-    Conflict { object: ObjectRef, message: String },
+    Conflict { object: Box<ObjectRef>, message: String, causes: Vec<Cause> },
     /// The API server serves no such kind (yet).
     #[error("{object}: the API server does not know {} {}", object.api_version, object.kind)]
     UnknownKind { object: ObjectRef },
@@ -252,8 +252,10 @@ impl WorkloadCluster {
 /// What an error says of one object. An internal error is about that object: most often a webhook that was to be asked does not answer.
 fn refusal(object: &ObjectRef, failure: Failure) -> WorkloadError {
     match failure {
-        Failure::Refused { code: 409, message, .. } => WorkloadError::Conflict { object: object.clone(), message },
-        Failure::Refused { code, message, fields } if code <= 500 && code != 429 => {
+        Failure::Refused { code: 409, message, causes, .. } => {
+            WorkloadError::Conflict { object: Box::new(object.clone()), message, causes }
+        }
+        Failure::Refused { code, message, fields, .. } if code <= 500 && code != 429 => {
             WorkloadError::Refused { object: Box::new(object.clone()), code, message, fields }
         }
         other => unreachable(other),

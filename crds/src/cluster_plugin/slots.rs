@@ -6,6 +6,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use super::amazon_vpc::AmazonVPCNetworking;
+use super::calico::CalicoNetworking;
 
 /// What tells Kubernetes about AWS. Exactly one is set.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -56,37 +57,6 @@ pub struct Networking {
     /// A registered module.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub module: Option<Module>,
-}
-
-/// Settings of Calico. Addresses of Pods are those of the Cluster (`spec.clusterNetwork.pods`).
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase")]
-pub struct CalicoNetworking {
-    /// How packets between Pods of different nodes are wrapped. VXLAN works everywhere and needs udp 4789. IPIP needs BGP
-    /// (tcp 179) and IP protocol 4. VXLANCrossSubnet and None send bare packets, for which the user has to turn off EC2's
-    /// source/destination check on every instance.
-    #[serde(default)]
-    pub encapsulation: CalicoEncapsulation,
-    /// Largest packet of a Pod in bytes. Found by Calico when absent.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schemars(range(min = 576, max = 9001))]
-    pub mtu: Option<i32>,
-    /// Registry of the operator's and of Calico's images, for clusters that cannot reach quay.io. The layout below it must be
-    /// the same as there.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schemars(length(min = 1, max = 255))]
-    pub image_registry: Option<String>,
-}
-
-/// How packets between Pods of different nodes are wrapped.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[allow(missing_docs)]
-pub enum CalicoEncapsulation {
-    #[default]
-    VXLAN,
-    VXLANCrossSubnet,
-    IPIP,
-    None,
 }
 
 /// A registered module in place of a built-in plugin.

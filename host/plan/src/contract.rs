@@ -13,8 +13,8 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 pub use fact::{
-    AwsFact, ClusterFact, ControlPlaneEndpoint, FileSystemFact, InstalledFact, InstanceTypeFact, KUBERNETES_VERSION, StorageClassFact,
-    SubnetFact,
+    AwsFact, ClusterFact, ControlPlaneEndpoint, FileSystemFact, InstalledFact, InstanceTypeFact, IpPoolFact, KUBERNETES_VERSION,
+    MACHINE_SUBNETS, StorageClassFact, SubnetFact,
 };
 pub use step::{
     ApplySpec, CertificateSpec, DeleteSpec, EfsFileSystemSpec, IamRoleSpec, Protocol, Prune, Role, RoleMode, RoleTrust,

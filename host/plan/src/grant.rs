@@ -9,10 +9,12 @@ use crate::contract::{RoleMode, Step, StepSpec, WaitCondition, WaitSpec};
 mod built_in;
 mod pods;
 mod rights;
+mod take_over;
 mod webhooks;
 
 pub use built_in::built_in;
 pub use rights::Right;
+pub use take_over::{TakeOver, taken_over};
 
 const RBAC: &str = "rbac.authorization.k8s.io";
 
@@ -36,6 +38,8 @@ pub struct Grants {
     pub webhooks: Vec<Right>,
     /// Whether its Pods may use what belongs to the machine: its network, ports, files and privileges.
     pub host: bool,
+    /// Whose fields of its objects it may take over.
+    pub taken_over: Vec<TakeOver>,
 }
 
 /// Kinds of one API group, in some namespaces.

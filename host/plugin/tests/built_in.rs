@@ -18,12 +18,22 @@ fn whole_plans() {
     golden("calico", json!({}), expect_file!["golden/calico.json"]);
     let mirror = json!({ "encapsulation": "IPIP", "mtu": 8981, "imageRegistry": "registry.example.com:5000/mirror" });
     golden("calico", mirror, expect_file!["golden/calico-ipip-mirror.json"]);
+    golden("calico", calico_settings(), expect_file!["golden/calico-settings.json"]);
+}
+
+/// Every setting of Calico that is another than its default.
+fn calico_settings() -> Value {
+    json!({
+        "encapsulation": "VXLANCrossSubnet", "sourceDestinationCheck": "Disable", "blockSize": 28, "natOutgoing": false, "mtu": 8900,
+        "resources": { "cpu": "250m", "memory": "200Mi" }, "typhaResources": { "cpu": "100m" }, "imageRegistry": "registry.example.com",
+    })
 }
 
 #[test]
 fn everything_they_ask_for_is_granted() {
-    for name in [CCM, "calico"] {
-        for config in [json!({}), json!({ "imageRegistry": "registry.example.com:5000/mirror" })] {
+    let mirror = || json!({ "imageRegistry": "registry.example.com:5000/mirror" });
+    for (name, configs) in [(CCM, vec![json!({}), mirror()]), ("calico", vec![json!({}), mirror(), calico_settings()])] {
+        for config in configs {
             let plan = complete(name, &request(config.clone()));
             let denials = grant::judge(plan.steps.iter().chain(&plan.removal), &grant::built_in(name, &config));
             assert_eq!(denials, [], "{name}");
@@ -34,7 +44,7 @@ fn everything_they_ask_for_is_granted() {
 #[test]
 fn security_group_rules_follow_the_encapsulation_and_come_first() {
     let rules = |encapsulation: &str| -> String {
-        let plan = complete("calico", &request(json!({ "encapsulation": encapsulation })));
+        let plan = complete("calico", &request(json!({ "encapsulation": encapsulation, "sourceDestinationCheck": "DoNothing" })));
         let operator = plan.steps.iter().find(|step| step.id == "operator").expect("there is an operator");
         let rules: Vec<&Step> = plan.steps.iter().filter(|step| step.kind == "aws.sg-rule/v1").collect();
         assert_eq!(operator.after, rules.iter().map(|rule| rule.id.clone()).collect::<Vec<_>>());
@@ -53,6 +63,8 @@ fn security_group_rules_follow_the_encapsulation_and_come_first() {
         node -> control-plane tcp 5473
         control-plane -> node tcp 5473
         node -> node tcp 5473
+        control-plane -> control-plane tcp 5443
+        control-plane -> node tcp 5443
     "#]]
     .assert_eq(&rules("VXLAN"));
     expect![[r#"
@@ -68,6 +80,8 @@ fn security_group_rules_follow_the_encapsulation_and_come_first() {
         node -> control-plane tcp 5473
         control-plane -> node tcp 5473
         node -> node tcp 5473
+        control-plane -> control-plane tcp 5443
+        control-plane -> node tcp 5443
     "#]]
     .assert_eq(&rules("IPIP"));
     let all = expect![[r#"
@@ -81,21 +95,14 @@ fn security_group_rules_follow_the_encapsulation_and_come_first() {
 }
 
 #[test]
-fn bare_packets_come_with_a_warning() {
-    for (encapsulation, warnings) in [("VXLAN", 0), ("IPIP", 0), ("VXLANCrossSubnet", 1), ("None", 1)] {
-        let plan = complete("calico", &request(json!({ "encapsulation": encapsulation })));
-        assert_eq!(plan.diagnostics.len(), warnings, "{encapsulation}");
-    }
-}
-
-#[test]
 fn calico_leaves_in_the_order_its_finalizers_need() {
     let mut request = request(json!({}));
     request.operation = Operation::Uninstall;
     let plan = complete("calico", &request);
     assert_eq!(outline(&plan.steps), "");
     expect![[r#"
-        installation (k8s.delete/v1)
+        apiserver (k8s.delete/v1)
+        installation (k8s.delete/v1) after apiserver
         operator (k8s.delete/v1) after installation
         secrets-role-binding (k8s.delete/v1) after operator
         cluster-role-binding (k8s.delete/v1) after operator
@@ -161,27 +168,6 @@ fn what_cannot_be_done_is_said() {
             unsupported FactAbsent: fact kubernetes-version is needed: it is absent
         "#]],
     );
-    let pods = |cidrs: Value| {
-        let cluster = json!({
-            "name": "prod", "namespace": "default", "podCIDRs": cidrs, "serviceCIDRs": [],
-            "controlPlaneEndpoint": { "host": "h", "port": 6443 },
-        });
-        with_fact(request(json!({})), "cluster", FactValue::Present(cluster))
-    };
-    refused(
-        "calico",
-        &pods(json!([])),
-        expect![[r#"
-            unsupported NoPodCIDR: Cluster prod has no spec.clusterNetwork.pods.cidrBlocks, from which Calico takes the addresses of Pods
-        "#]],
-    );
-    refused(
-        "calico",
-        &pods(json!(["fd00::/48"])),
-        expect![[r#"
-            unsupported UnsupportedPodCIDR: the Cluster's Pod CIDR fd00::/48 is not an IPv4 CIDR block
-        "#]],
-    );
 }
 
 #[test]
@@ -198,17 +184,6 @@ fn a_wrong_configuration_names_field_and_fix() {
     assert_eq!(found.len(), 1);
     let found = load(CCM).validate(&request(json!({ "imageTags": "v1" }))).expect("it answers").value;
     assert_eq!(found.iter().map(|one| one.code.as_str()).collect::<Vec<_>>(), ["InvalidConfig"]);
-}
-
-#[test]
-fn a_small_pool_gets_blocks_that_fit() {
-    let cluster = json!({
-        "name": "prod", "namespace": "default", "podCIDRs": ["10.0.0.0/27"], "serviceCIDRs": [],
-        "controlPlaneEndpoint": { "host": "h", "port": 6443 },
-    });
-    let plan = complete("calico", &with_fact(request(json!({})), "cluster", FactValue::Present(cluster)));
-    let installation = plan.steps.iter().find(|step| step.id == "installation").expect("there is an installation");
-    assert_eq!(installation.spec["objects"][0]["spec"]["calicoNetwork"]["ipPools"][0]["blockSize"], 27);
 }
 
 #[test]
@@ -281,6 +256,7 @@ fn bounds(schema: &Value) -> Value {
 fn the_api_refuses_and_allows_what_the_plugins_do() {
     let slots = [
         ("cloudProvider.aws", CCM),
+        ("networking.calico", "calico"),
         ("networking.amazonVPC", "aws-vpc-cni"),
         ("storage.ebs", "aws-ebs-csi"),
         ("storage.efs", "aws-efs-csi"),
@@ -294,9 +270,10 @@ fn the_api_refuses_and_allows_what_the_plugins_do() {
 
 #[test]
 fn what_the_api_fills_in_is_what_the_plugins_do_without() {
-    use crds::cluster_plugin::{AWSLoadBalancerController, AmazonVPCNetworking, EBSStorage, EFSStorage};
+    use crds::cluster_plugin::{AWSLoadBalancerController, AmazonVPCNetworking, CalicoNetworking, EBSStorage, EFSStorage};
     let filled = |settings: serde_json::Result<Value>| settings.expect("settings are JSON");
     let cases = [
+        ("calico", filled(serde_json::to_value(CalicoNetworking::default()))),
         ("aws-vpc-cni", filled(serde_json::to_value(AmazonVPCNetworking::default()))),
         ("aws-ebs-csi", filled(serde_json::to_value(EBSStorage::default()))),
         ("aws-efs-csi", filled(serde_json::to_value(EFSStorage::default()))),

@@ -2,7 +2,7 @@
 
 use plan::contract::{
     ApplySpec, AwsFact, CertificateSpec, ClusterFact, DeleteSpec, EfsFileSystemSpec, FileSystemFact, IamRoleSpec, InstalledFact,
-    InstanceTypeFact, KUBERNETES_VERSION, SecurityGroupRuleSpec, Step, StorageClassFact, SubnetFact, WaitSpec,
+    InstanceTypeFact, IpPoolFact, KUBERNETES_VERSION, MACHINE_SUBNETS, SecurityGroupRuleSpec, Step, StorageClassFact, SubnetFact, WaitSpec,
 };
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
@@ -165,6 +165,8 @@ fn facts_agree() {
         assert_eq!(accepts("facts/instance-types.json", &known), expected, "the schema, for {known}");
     }
     list::<SubnetFact>(SubnetFact::KEY, &json!({ "id": "subnet-1", "zone": "z", "loadBalancerSchemes": ["internal"] }));
+    list::<IpPoolFact>(IpPoolFact::KEY, &json!({ "name": "n", "cidr": "192.168.0.0/16", "blockSize": 26, "managed": true }));
+    fact::<Vec<String>>(MACHINE_SUBNETS, &json!(["subnet-1"]));
     fact::<String>(KUBERNETES_VERSION, &json!("v1.36.3"));
 }
 
@@ -185,10 +187,12 @@ fn every_schema_is_one_of_these() {
         file-systems.json
         installed.json
         instance-types.json
+        ip-pools.json
         k8s.apply.v1.json
         k8s.delete.v1.json
         k8s.wait.v1.json
         kubernetes-version.json
+        machine-subnets.json
         storage-classes.json
         subnets.json
         tls.certificate.v1.json"#]]

@@ -11,7 +11,7 @@ use tokio::time::{Instant, timeout_at};
 
 use super::budget::{Hold, LARGE, Size};
 use super::parts::{Page, PageReader, Parts, Reader, Room};
-use super::said::{fields, plain, quoted};
+use super::said::{causes, fields, plain, quoted};
 
 /// What is read of an answer that says what is wrong.
 const STATUS_BYTES: usize = 64 << 10;
@@ -23,8 +23,8 @@ const QUICK: usize = 16 << 10;
 /// Why there is no answer that can be used.
 #[derive(Debug)]
 pub(super) enum Failure {
-    /// The API server refused: what it says, in quotes, and the fields that it names as wrong.
-    Refused { code: u16, message: String, fields: Vec<String> },
+    /// The API server refused: what it says, in quotes, the fields that it names as wrong, and what it says of each, to decide by.
+    Refused { code: u16, message: String, fields: Vec<String>, causes: Vec<plan::addon::Cause> },
     /// The answer is larger than any may be: perhaps less can be asked for.
     TooLarge,
     /// No answer, or not one of the API.
@@ -48,6 +48,8 @@ struct Details {
 #[derive(Default, Deserialize)]
 #[serde(default)]
 struct Cause {
+    reason: Option<String>,
+    message: Option<String>,
     field: Option<String>,
 }
 
@@ -190,8 +192,9 @@ async fn refused(code: u16, body: Body, until: Instant) -> Result<Failure, Failu
     let status: Option<Status> = read.ok().and_then(|it| serde_json::from_slice(&it.to_bytes()).ok());
     let Status { message, details } = status.unwrap_or_default();
     let message = message.filter(|it| !it.is_empty()).map_or_else(|| format!("HTTP {code}"), |it| quoted(&it));
-    let causes = details.and_then(|it| it.causes).unwrap_or_default();
-    Ok(Failure::Refused { code, message, fields: fields(causes.into_iter().filter_map(|it| it.field)) })
+    let all = details.and_then(|it| it.causes).unwrap_or_default();
+    let causes = causes(all.iter().map(|it| (it.reason.as_deref(), it.message.as_deref())));
+    Ok(Failure::Refused { code, message, fields: fields(all.into_iter().filter_map(|it| it.field)), causes })
 }
 
 fn late() -> Failure {

@@ -1,4 +1,6 @@
-//! What a workload cluster says in words, as it may be shown to people: whoever administers it chooses them. It decides nothing.
+//! What a workload cluster says in words, as it may be shown to people or decided by: whoever administers it chooses them. It decides nothing.
+
+use plan::addon::Cause;
 
 /// Bytes of a text that are shown.
 const LONGEST: usize = 1024;
@@ -31,6 +33,16 @@ pub(super) fn fields(all: impl Iterator<Item = String>) -> Vec<String> {
 pub(super) fn is_name(text: &str) -> bool {
     let is_fit = |it: u8| it.is_ascii_graphic() && !b"/%\"'\\".contains(&it);
     !["", ".", ".."].contains(&text) && text.len() <= LONGEST_NAME && text.bytes().all(is_fit)
+}
+
+/// Why a write was refused, to decide by. Of too many, or one that is too long, none is told: half of them would look like all.
+pub(super) fn causes<'a>(all: impl Iterator<Item = (Option<&'a str>, Option<&'a str>)>) -> Vec<Cause> {
+    let cause = |(reason, message): (Option<&str>, Option<&str>)| {
+        let text = |text: Option<&str>| text.filter(|it| it.len() <= LONGEST).map(str::to_owned);
+        Some(Cause { reason: text(reason)?, message: text(message)? })
+    };
+    let some: Option<Vec<Cause>> = all.take(FIELDS + 1).map(cause).collect();
+    some.filter(|it| it.len() <= FIELDS).unwrap_or_default()
 }
 
 fn visible(character: char) -> char {
@@ -68,5 +80,16 @@ mod tests {
         let all = ["spec.selector", "a b", "x\ny", &"z".repeat(1000)].map(str::to_owned);
         assert_eq!(fields(all.into_iter()), ["spec.selector", "?", "?", "?"]);
         assert_eq!(fields(std::iter::repeat_n("a".to_owned(), 1000)).len(), FIELDS);
+    }
+
+    #[test]
+    fn causes_are_told_all_or_none() {
+        let of = |all: &[(Option<&'static str>, Option<&'static str>)]| causes(all.iter().copied()).len();
+        let one = (Some("FieldManagerConflict"), Some("conflict with \"a\" using v1"));
+        assert_eq!(of(&[one, one]), 2);
+        assert_eq!([of(&[one, (None, one.1)]), of(&[one, (one.0, None)])], [0, 0]);
+        assert_eq!([of(&vec![one; FIELDS]), of(&vec![one; FIELDS + 1])], [FIELDS, 0]);
+        let long = "x".repeat(LONGEST + 1);
+        assert_eq!(causes([(Some("a"), Some(long.as_str()))].into_iter()), []);
     }
 }

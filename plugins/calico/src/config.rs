@@ -1,16 +1,31 @@
 //! The settings of Calico, and what is wrong with them.
 
-use plugin_sdk::{Diagnostic, steps};
+use plugin_sdk::Diagnostic;
+use plugin_sdk::settings::{Resources, registry_problem};
 use serde::Deserialize;
+use serde_json::Value;
 
 /// `spec.networking.calico` of a ClusterPlugin.
-#[derive(Clone, Debug, Default, Deserialize)]
+#[derive(Clone, Debug, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct Config {
     #[serde(default)]
     pub encapsulation: Encapsulation,
+    /// What calico-node does about EC2's source/destination check of its instance.
+    pub source_destination_check: Option<SourceDestinationCheck>,
+    /// Prefix length of the blocks in which nodes get addresses of Pods.
+    pub block_size: Option<u8>,
+    /// Whether packets of Pods that leave the pools carry the address of their node.
+    #[serde(default = "yes")]
+    pub nat_outgoing: bool,
     /// Largest packet of a Pod in bytes.
     pub mtu: Option<u16>,
+    /// Of the container calico-node.
+    #[serde(default)]
+    pub resources: Resources,
+    /// Of the container calico-typha.
+    #[serde(default)]
+    pub typha_resources: Resources,
     /// Registry of the operator's and of Calico's images.
     pub image_registry: Option<String>,
 }
@@ -57,18 +72,29 @@ impl Encapsulation {
             Encapsulation::None => 0,
         }
     }
+}
 
-    /// What the user should know although it is carried out.
-    pub fn warnings(self) -> Vec<Diagnostic> {
-        if !self.sends_bare_packets() {
-            return Vec::new();
+/// What calico-node does about EC2's source/destination check, in the words of its FelixConfiguration (`awsSrcDstCheck`).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+pub enum SourceDestinationCheck {
+    DoNothing,
+    Enable,
+    Disable,
+}
+
+impl SourceDestinationCheck {
+    /// The word Calico has for it.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            SourceDestinationCheck::DoNothing => "DoNothing",
+            SourceDestinationCheck::Enable => "Enable",
+            SourceDestinationCheck::Disable => "Disable",
         }
-        vec![Diagnostic::warning(
-            "SourceDestinationCheck",
-            "/encapsulation",
-            "packets with addresses of Pods are dropped until EC2's source/destination check is turned off on every instance; VXLAN and IPIP need no such change",
-        )]
     }
+}
+
+fn yes() -> bool {
+    true
 }
 
 /// The largest packet that EC2 carries, in bytes.
@@ -80,21 +106,59 @@ impl Config {
         self.image_registry.as_deref().unwrap_or("quay.io")
     }
 
-    /// What keeps the settings from being carried out.
-    pub fn problems(&self) -> Vec<Diagnostic> {
+    /// What keeps the settings from being carried out. `previous` are those that were carried out last.
+    pub fn problems(&self, previous: Option<&Value>) -> Vec<Diagnostic> {
         let mut problems = Vec::new();
         let largest = EC2_MTU - self.encapsulation.overhead();
         if self.mtu.is_some_and(|mtu| mtu > largest) {
             let message = ["must be at most ", &largest.to_string(), " with encapsulation ", self.encapsulation.as_str()];
             problems.push(Diagnostic::error("MTUTooLarge", "/mtu", message.concat()));
         }
-        if !steps::is_registry(self.registry()) {
-            problems.push(Diagnostic::error(
-                "InvalidImageRegistry",
-                "/imageRegistry",
-                "must be a registry and a path without scheme and without a slash at its end, such as registry.example.com/mirror",
-            ));
-        }
+        problems.extend(self.check_problem(previous));
+        problems.extend(registry_problem(self.image_registry.as_deref()));
         problems
+    }
+
+    fn check_problem(&self, previous: Option<&Value>) -> Option<Diagnostic> {
+        use SourceDestinationCheck::{Disable, DoNothing, Enable};
+        let bare = self.encapsulation.sends_bare_packets();
+        let message = match self.source_destination_check {
+            Some(Enable) if bare => "cannot be Enable with this encapsulation: EC2 would drop packets with addresses of Pods",
+            None if bare && !self.goes_on_as(previous) => {
+                "must say who turns EC2's source/destination check off, which drops packets with addresses of Pods: Disable (calico-node does, for which the roles of all instances need ec2:DescribeInstances and ec2:ModifyNetworkInterfaceAttribute) or DoNothing (you do, on every instance)"
+            }
+            None | Some(Disable | DoNothing | Enable) => return None,
+        };
+        Some(Diagnostic::error("SourceDestinationCheck", "/sourceDestinationCheck", message))
+    }
+
+    /// Whether packets were sent this way before: whoever set it so was told then to turn off the check.
+    fn goes_on_as(&self, previous: Option<&Value>) -> bool {
+        previous.and_then(|it| it.get("encapsulation")?.as_str()) == Some(self.encapsulation.as_str())
+    }
+
+    /// What the user should know although it is carried out.
+    pub fn warnings(&self) -> Vec<Diagnostic> {
+        const PATH: &str = "/sourceDestinationCheck";
+        let bare = self.encapsulation.sends_bare_packets();
+        match self.source_destination_check {
+            None | Some(SourceDestinationCheck::DoNothing) if bare => vec![Diagnostic::warning(
+                "SourceDestinationCheck",
+                PATH,
+                "packets with addresses of Pods are dropped until you turn EC2's source/destination check off on every instance; with Disable, calico-node does",
+            )],
+            // calico-node is Ready only once it has done so.
+            Some(check @ (SourceDestinationCheck::Disable | SourceDestinationCheck::Enable)) => vec![Diagnostic::info(
+                "SourceDestinationCheck",
+                PATH,
+                [
+                    "calico-node is not Ready before it has set the check to ",
+                    check.as_str(),
+                    ", for which the roles of all instances need ec2:DescribeInstances and ec2:ModifyNetworkInterfaceAttribute",
+                ]
+                .concat(),
+            )],
+            _ => Vec::new(),
+        }
     }
 }

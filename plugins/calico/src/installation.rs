@@ -1,25 +1,23 @@
-//! The Installation: what the operator shall make of the cluster's network.
+//! What the operator is told: the Installation, which is the cluster's network, the APIServer, and a setting of calico-node. It knows nothing of
+//! pools but that the Installation has them.
 
-use crate::Config;
+use crate::{Config, SourceDestinationCheck};
+use plugin_sdk::settings::Resources;
 use plugin_sdk::steps::Object;
-use plugin_sdk::{Stop, facts};
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 
 pub const INSTALLATION: Object<'static> =
     Object { api_version: "operator.tigera.io/v1", kind: "Installation", namespace: None, name: "default" };
 
-/// Calico hands out addresses to nodes in blocks of this prefix length, unless the whole pool is smaller.
-const BLOCK_SIZE: u8 = 26;
+pub const API_SERVER: Object<'static> =
+    Object { api_version: "operator.tigera.io/v1", kind: "APIServer", namespace: None, name: "default" };
 
-/// # Errors
-/// The Cluster's addresses of Pods are missing, or of a kind that does not go with this plugin.
-pub fn object(config: &Config, cluster: &facts::Cluster) -> Result<Value, Stop> {
-    if cluster.pod_cidrs.is_empty() {
-        let message =
-            ["Cluster ", &cluster.name, " has no spec.clusterNetwork.pods.cidrBlocks, from which Calico takes the addresses of Pods"];
-        return Err(Stop::unsupported("NoPodCIDR", message.concat()));
-    }
-    let pools = cluster.pod_cidrs.iter().map(|cidr| pool(config, cidr)).collect::<Result<Vec<_>, _>>()?;
+/// What calico-node reads its settings from. Others set fields of it too, and the operator does.
+const FELIX_CONFIGURATION: Object<'static> =
+    Object { api_version: "crd.projectcalico.org/v1", kind: "FelixConfiguration", namespace: None, name: "default" };
+
+/// The network, with these pools.
+pub fn installation(config: &Config, pools: Vec<Value>) -> Value {
     let mut network = json!({
         "bgp": if config.encapsulation.needs_bgp() { "Enabled" } else { "Disabled" },
         "ipPools": pools,
@@ -38,26 +36,38 @@ pub fn object(config: &Config, cluster: &facts::Cluster) -> Result<Value, Stop> 
     if let Some(registry) = &config.image_registry {
         spec["registry"] = [registry, "/"].concat().into();
     }
-    Ok(json!({
-        "apiVersion": INSTALLATION.api_version, "kind": INSTALLATION.kind,
-        "metadata": { "name": INSTALLATION.name },
-        "spec": spec,
-    }))
+    for (field, container, resources) in
+        [("calicoNodeDaemonSet", "calico-node", &config.resources), ("typhaDeployment", "calico-typha", &config.typha_resources)]
+    {
+        if let Some(requests) = requests(resources) {
+            let containers = json!([{ "name": container, "resources": { "requests": requests } }]);
+            spec[field] = json!({ "spec": { "template": { "spec": { "containers": containers } } } });
+        }
+    }
+    object(INSTALLATION, spec)
 }
 
-fn pool(config: &Config, cidr: &str) -> Result<Value, Stop> {
-    let malformed = || Stop::unsupported("UnsupportedPodCIDR", ["the Cluster's Pod CIDR ", cidr, " is not an IPv4 CIDR block"].concat());
-    let (address, length) = cidr.split_once('/').ok_or_else(malformed)?;
-    address.parse::<std::net::Ipv4Addr>().map_err(|_| malformed())?;
-    let length = length.parse::<u8>().ok().filter(|length| *length <= 32).ok_or_else(malformed)?;
-    let mut pool = json!({
-        "cidr": cidr,
-        "encapsulation": config.encapsulation.as_str(),
-        "natOutgoing": "Enabled",
-        "nodeSelector": "all()",
-    });
-    if length > BLOCK_SIZE {
-        pool["blockSize"] = length.into();
+/// Serves `projectcalico.org/v3`. Without it the operator changes no pool once there is one, and makes no policies of its own.
+pub fn api_server() -> Value {
+    object(API_SERVER, json!({}))
+}
+
+/// What calico-node does about EC2's source/destination check.
+pub fn felix_configuration(check: SourceDestinationCheck) -> Value {
+    object(FELIX_CONFIGURATION, json!({ "awsSrcDstCheck": check.as_str() }))
+}
+
+fn object(of: Object<'_>, spec: Value) -> Value {
+    json!({ "apiVersion": of.api_version, "kind": of.kind, "metadata": { "name": of.name }, "spec": spec })
+}
+
+/// What is set; the operator asks for what it thinks right otherwise.
+fn requests(resources: &Resources) -> Option<Value> {
+    let mut requests = Map::new();
+    for (name, quantity) in [("cpu", &resources.cpu), ("memory", &resources.memory)] {
+        if let Some(quantity) = quantity {
+            requests.insert(name.to_owned(), quantity.as_str().into());
+        }
     }
-    Ok(pool)
+    (!requests.is_empty()).then_some(requests.into())
 }

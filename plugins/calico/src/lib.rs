@@ -2,16 +2,19 @@
 //! It says which security-group rules and objects that takes; the host makes them.
 //!
 //! The operator brings its own CustomResourceDefinitions (they are too large for a plan), so the plan waits for them before it makes the
-//! Installation. Rules come before objects, or no node would ever get ready.
+//! Installation. Rules come before objects, or no node would ever get ready; those of another encapsulation go once the operator says that it has
+//! carried out this one.
 
 mod config;
 mod installation;
 mod operator;
+mod pools;
 mod rules;
 
-pub use config::{Config, Encapsulation};
+pub use config::{Config, Encapsulation, SourceDestinationCheck};
 use plugin_sdk::steps::{self, APPLY, Condition, DELETE, Object, SECURITY_GROUP_RULE, WAIT};
-use plugin_sdk::{Descriptor, Diagnostic, Operation, Plan, Plugin, Request, Step, Stop, facts};
+use plugin_sdk::{Descriptor, Diagnostic, FactValue, Operation, Plan, Plugin, Request, Step, Stop, facts};
+use serde_json::Value;
 
 /// The plugin.
 pub struct Calico;
@@ -26,25 +29,25 @@ impl Plugin for Calico {
             category: "networking",
             config_schema: include_str!("../config-schema.json"),
             steps: &[APPLY, WAIT, DELETE, SECURITY_GROUP_RULE],
-            facts: &[facts::CLUSTER],
+            facts: &[facts::CLUSTER, facts::IP_POOLS, facts::MACHINE_SUBNETS],
         }
     }
 
     fn validate(request: &Request<Config>) -> Vec<Diagnostic> {
-        request.config.problems()
+        request.config.problems(request.previous_config.as_ref())
     }
 
     fn plan(request: &Request<Config>) -> Result<Plan, Stop> {
-        let problems = request.config.problems();
+        let problems = request.config.problems(request.previous_config.as_ref());
         if !problems.is_empty() {
             return Err(Stop::Invalid(problems));
         }
         match request.operation {
-            Operation::Install | Operation::Upgrade => Ok(Plan {
-                steps: install(&request.config, &request.fact(facts::CLUSTER)?)?,
-                removal: removal(),
-                diagnostics: request.config.encapsulation.warnings(),
-            }),
+            Operation::Install | Operation::Upgrade => {
+                one_subnet(request)?;
+                let pools = pools::pools(&request.config, &request.fact(facts::CLUSTER)?, &pools_there(request)?)?;
+                Ok(Plan { steps: install(&request.config, pools), removal: removal(), diagnostics: request.config.warnings() })
+            }
             Operation::Uninstall => Ok(Plan { removal: removal(), ..Plan::default() }),
             // It leaves nothing in AWS, and whatever else is still being removed needs a network until the end.
             Operation::DeleteCluster => Ok(Plan::default()),
@@ -54,32 +57,80 @@ impl Plugin for Calico {
 
 plugin_sdk::export!(crate::Calico);
 
-const INSTALLATION_CRD: Object<'static> = Object {
-    api_version: "apiextensions.k8s.io/v1",
-    kind: "CustomResourceDefinition",
-    namespace: None,
-    name: "installations.operator.tigera.io",
-};
-const STATUS: Object<'static> = Object { api_version: "operator.tigera.io/v1", kind: "TigeraStatus", namespace: None, name: "calico" };
+const INSTALLATION_CRD: Object<'static> = definition("installations.operator.tigera.io");
+const API_SERVER_CRD: Object<'static> = definition("apiservers.operator.tigera.io");
+const FELIX_CRD: Object<'static> = definition("felixconfigurations.crd.projectcalico.org");
 
-fn install(config: &Config, cluster: &facts::Cluster) -> Result<Vec<Step>, Stop> {
-    let installation = installation::object(config, cluster)?;
+const fn definition(name: &str) -> Object<'_> {
+    Object { api_version: "apiextensions.k8s.io/v1", kind: "CustomResourceDefinition", namespace: None, name }
+}
+
+/// What the operator says of each part of Calico, and how many seconds it may take before that is good.
+const STATUSES: [(&str, u32); 4] = [("calico", 600), ("ippools", 600), ("apiserver", 600), ("tiers", 600)];
+
+/// The pools that are in the cluster. Before anything can be read of it nothing can be applied either: then only the rules of the plan count.
+fn pools_there(request: &Request<Config>) -> Result<Vec<facts::IpPool>, Stop> {
+    let is_unknown = |key: &str| request.facts.iter().any(|it| it.key == key && matches!(it.value, FactValue::Unknown(_)));
+    if is_unknown(facts::INSTALLED) && is_unknown(facts::IP_POOLS) {
+        return Ok(Vec::new());
+    }
+    Ok(request.optional_fact(facts::IP_POOLS)?.unwrap_or_default())
+}
+
+/// # Errors
+/// Packets with addresses of Pods would have to pass the router of the VPC, which knows none of them.
+fn one_subnet(request: &Request<Config>) -> Result<(), Stop> {
+    if request.config.encapsulation != Encapsulation::None {
+        return Ok(());
+    }
+    let subnets: Vec<String> = request.optional_fact(facts::MACHINE_SUBNETS)?.unwrap_or_default();
+    if subnets.len() < 2 {
+        return Ok(());
+    }
+    let message = [
+        "the machines of the cluster are in ",
+        &subnets.len().to_string(),
+        " subnets (",
+        &subnets.join(", "),
+        "), and between subnets the VPC drops packets with addresses of Pods; put all machines into one subnet, or use VXLANCrossSubnet, VXLAN or IPIP",
+    ];
+    Err(Stop::Invalid(vec![Diagnostic::error("SeveralSubnets", "/encapsulation", message.concat())]))
+}
+
+fn install(config: &Config, pools: Vec<Value>) -> Vec<Step> {
     let mut steps = rules::steps(config.encapsulation);
     let rules: Vec<String> = steps.iter().map(|step| step.id.clone()).collect();
     steps.extend([
         steps::apply("operator", operator::objects(config.registry())).after(rules),
         steps::wait("operator-available", operator::DEPLOYMENT, Condition::AvailableDeployment, 300).after(["operator"]),
         steps::wait("installation-crd", INSTALLATION_CRD, Condition::CrdEstablished, 300).after(["operator"]),
-        steps::apply("installation", vec![installation]).after(["installation-crd"]),
-        steps::wait("calico-available", STATUS, Condition::TigerastatusAvailable, 600).after(["installation"]),
+        steps::wait("apiserver-crd", API_SERVER_CRD, Condition::CrdEstablished, 300).after(["operator"]),
     ]);
-    Ok(steps)
+    let mut before = vec!["installation-crd"];
+    if let Some(check) = config.source_destination_check {
+        steps.push(steps::wait("felix-crd", FELIX_CRD, Condition::CrdEstablished, 300).after(["operator"]));
+        // Users have settings of theirs in it: it stays when this one goes.
+        steps.push(steps::apply("felix", vec![installation::felix_configuration(check)]).after(["felix-crd"]));
+        before.push("felix");
+    }
+    steps.extend([
+        steps::apply_and_keep("installation", vec![installation::installation(config, pools)]).after(before),
+        steps::apply("apiserver", vec![installation::api_server()]).after(["installation", "apiserver-crd"]),
+    ]);
+    let last = ["installation", "apiserver"];
+    steps.extend(STATUSES.map(|(name, patience)| {
+        let status = Object { api_version: "operator.tigera.io/v1", kind: "TigeraStatus", namespace: None, name };
+        steps::wait(&[name, "-available"].concat(), status, Condition::TigerastatusAvailable, patience).after(last)
+    }));
+    steps
 }
 
-/// The operator takes down what it made, and needs its rights until it is done; so it goes last. Its CustomResourceDefinitions stay.
+/// The operator takes down what it made, and needs its rights until it is done; so it goes last. Its API server goes before the network that its
+/// Pods are on. Its CustomResourceDefinitions stay.
 fn removal() -> Vec<Step> {
     vec![
-        steps::delete("installation", installation::INSTALLATION),
+        steps::delete("apiserver", installation::API_SERVER),
+        steps::delete("installation", installation::INSTALLATION).after(["apiserver"]),
         steps::delete("operator", operator::DEPLOYMENT).after(["installation"]),
         steps::delete("secrets-role-binding", operator::SECRETS_ROLE_BINDING).after(["operator"]),
         steps::delete("cluster-role-binding", operator::CLUSTER_ROLE_BINDING).after(["operator"]),

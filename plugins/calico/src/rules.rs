@@ -31,5 +31,13 @@ pub fn steps(encapsulation: Encapsulation) -> Vec<Step> {
             }
         }
     }
+    if !encapsulation.sends_bare_packets() {
+        // Kubernetes' API servers hand on what is asked of projectcalico.org. Between Pods' addresses that is wrapped like all the rest; the rule is
+        // for a calico-apiserver on the machine's own network.
+        for group in Role::ALL {
+            let id = ["sg-apiserver-control-plane-to-", group.as_str()].concat();
+            steps.push(security_group_rule(&id, group, Traffic::Tcp(5443), Role::ControlPlane, "Calico API server"));
+        }
+    }
     steps
 }

@@ -17,6 +17,10 @@ pub const SUBNETS: &str = "subnets";
 pub const FILE_SYSTEMS: &str = "file-systems";
 /// Key of a list of [`InstanceType`].
 pub const INSTANCE_TYPES: &str = "instance-types";
+/// Key of a list of [`IpPool`].
+pub const IP_POOLS: &str = "ip-pools";
+/// Key of the ids of the subnets in which the cluster has instances, a list of strings.
+pub const MACHINE_SUBNETS: &str = "machine-subnets";
 /// Key of [`Installed`].
 pub const INSTALLED: &str = "installed";
 
@@ -90,6 +94,18 @@ pub struct FileSystem {
     pub tags: BTreeMap<String, String>,
     /// EFS's word, such as `available`.
     pub state: String,
+}
+
+/// An IPPool of Calico in the workload cluster.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct IpPool {
+    pub name: String,
+    pub cidr: String,
+    /// Prefix length of the blocks in which nodes get addresses of it.
+    pub block_size: u8,
+    /// Tigera's operator made it from an Installation, and changes and deletes it with that.
+    pub managed: bool,
 }
 
 /// A type of the cluster's instances.

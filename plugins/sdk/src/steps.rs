@@ -85,6 +85,11 @@ pub fn apply(id: &str, objects: Vec<Value>) -> Step {
     step(id, APPLY, Map::from_iter([("objects".to_owned(), objects.into())]))
 }
 
+/// As [`apply`], in a plan that keeps what a later plan no longer has, all of it.
+pub fn apply_and_keep(id: &str, objects: Vec<Value>) -> Step {
+    step(id, APPLY, Map::from_iter([("objects".to_owned(), objects.into()), ("prune".to_owned(), "orphan".into())]))
+}
+
 /// As [`apply`], for webhook configurations: the host fills in the CA of the certificate that step `certificate` makes, wherever an
 /// object has a `clientConfig`. It must be among the steps that come before.
 pub fn apply_with_ca_bundle(id: &str, objects: Vec<Value>, certificate: &str) -> Step {

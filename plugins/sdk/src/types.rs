@@ -156,6 +156,11 @@ impl Diagnostic {
         error(code, path, message.into())
     }
 
+    /// What helps the user while the plan takes longer than it should, about `path` (a JSON pointer) of the configuration.
+    pub fn info(code: &str, path: &str, message: impl Into<String>) -> Diagnostic {
+        Diagnostic { severity: Severity::Info, ..error(code, path, message.into()) }
+    }
+
     /// What the user should know about `path` (a JSON pointer) of the configuration, although it is carried out.
     pub fn warning(code: &str, path: &str, message: impl Into<String>) -> Diagnostic {
         Diagnostic { severity: Severity::Warning, ..error(code, path, message.into()) }

@@ -1,16 +1,16 @@
-//! Facts that take more than a copy: what plugins are told of subnets, StorageClasses, file systems and instance types. Nothing here reads
-//! them.
+//! Facts that take more than a copy: what plugins are told of subnets, StorageClasses, IPPools, file systems and instance types. Nothing here
+//! reads them.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use serde::Serialize;
 use serde_json::{Value, json};
 
 use crate::InstanceType;
-use crate::contract::{FactValue, FileSystemFact, InstanceTypeFact, StorageClassFact, SubnetFact};
+use crate::contract::{FactValue, FileSystemFact, InstanceTypeFact, IpPoolFact, StorageClassFact, SubnetFact};
 use crate::efs::ListedFileSystem;
 use crate::iam::check::Reading;
-use crate::snapshot::FoundSubnet;
+use crate::snapshot::{FoundInstance, FoundSubnet};
 
 /// Tags of subnets that load balancers are put in, and the scheme of those.
 const SCHEMES: [(&str, &str); 2] =
@@ -90,6 +90,30 @@ pub fn storage_classes_fact(classes: &[Value]) -> FactValue {
     };
     let mut all: Vec<StorageClassFact> = classes.iter().filter_map(fact).collect();
     all.sort_by(|a, b| a.name.cmp(&b.name));
+    FactValue::Present(json!(all))
+}
+
+/// The value of fact `ip-pools`, from IPPools of `crd.projectcalico.org/v1` as the API server shows them.
+pub fn ip_pools_fact(pools: &[Value]) -> FactValue {
+    /// What Calico takes for an IPv4 pool that says none.
+    const BLOCK_SIZE: u32 = 26;
+    let fact = |it: &Value| {
+        let block_size = it["spec"]["blockSize"].as_u64().and_then(|it| u32::try_from(it).ok());
+        Some(IpPoolFact {
+            name: it["metadata"]["name"].as_str()?.to_owned(),
+            cidr: it["spec"]["cidr"].as_str()?.to_owned(),
+            block_size: block_size.filter(|it| *it > 0).unwrap_or(BLOCK_SIZE),
+            managed: it["metadata"]["labels"]["app.kubernetes.io/managed-by"] == "tigera-operator",
+        })
+    };
+    let mut all: Vec<IpPoolFact> = pools.iter().filter_map(fact).collect();
+    all.sort_by(|a, b| a.name.cmp(&b.name));
+    FactValue::Present(json!(all))
+}
+
+/// The value of fact `machine-subnets`, of the cluster's instances.
+pub fn machine_subnets_fact<'a>(instances: impl Iterator<Item = &'a FoundInstance>) -> FactValue {
+    let all: BTreeSet<&str> = instances.filter_map(|it| it.subnet_id.as_deref()).collect();
     FactValue::Present(json!(all))
 }
 
@@ -176,6 +200,22 @@ mod tests {
         };
         expect_test::expect![[
             r#"[{"id":"fs-1","name":"","state":"available","tags":{}},{"id":"fs-2","name":"","state":"available","tags":{}}]"#
+        ]]
+        .assert_eq(&value.to_string());
+    }
+
+    #[test]
+    fn pools_are_told_with_whose_they_are() {
+        let pool = |name: &str, labels: Value, spec: Value| json!({"metadata": {"name": name, "labels": labels}, "spec": spec});
+        let managed = json!({"app.kubernetes.io/managed-by": "tigera-operator"});
+        let all = [
+            pool("own", json!(null), json!({"cidr": "10.0.0.0/16"})),
+            pool("default-ipv4-ippool", managed, json!({"cidr": "192.168.0.0/16", "blockSize": 27})),
+            json!({"metadata": {"name": "broken"}}),
+        ];
+        let FactValue::Present(value) = ip_pools_fact(&all) else { panic!("they are known") };
+        expect_test::expect![[
+            r#"[{"blockSize":27,"cidr":"192.168.0.0/16","managed":true,"name":"default-ipv4-ippool"},{"blockSize":26,"cidr":"10.0.0.0/16","managed":false,"name":"own"}]"#
         ]]
         .assert_eq(&value.to_string());
     }

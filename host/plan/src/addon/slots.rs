@@ -89,7 +89,8 @@ mod tests {
     fn settings_of_a_slot_are_the_configuration_of_its_plugin() {
         let asked =
             json!({"clusterName": "prod", "cloudProvider": {"none": {}}, "networking": {"calico": {"encapsulation": "IPIP", "mtu": 1400}}});
-        assert_eq!(modules(asked), [("calico", json!({"encapsulation": "IPIP", "mtu": 1400}))]);
+        let config = json!({"encapsulation": "IPIP", "mtu": 1400, "natOutgoing": true, "resources": {}, "typhaResources": {}});
+        assert_eq!(modules(asked), [("calico", config)]);
     }
 
     #[test]

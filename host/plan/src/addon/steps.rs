@@ -4,6 +4,7 @@ use std::collections::{BTreeSet, HashMap};
 
 use serde_json::Value;
 
+use super::ObjectRef;
 use crate::contract::{Step, StepSpec, WaitCondition, WaitSpec};
 
 /// Steps that are not done and whose predecessors are, in the order of the plan.
@@ -71,8 +72,8 @@ fn circle(before: &[Vec<usize>]) -> Option<usize> {
 
 /// Whether a wait is over; if not, what it is waiting for, in the words of `kubectl`.
 ///
-/// `live` is the object as the API server shows it, `None` when it, or its kind, is not there.
-pub fn waited(spec: &WaitSpec, live: Option<&Value>) -> Result<(), String> {
+/// `live` is the object as the API server shows it, `None` when it, or its kind, is not there. `told` is the generation of [`tells_of`].
+pub fn waited(spec: &WaitSpec, live: Option<&Value>, told: Option<i64>) -> Result<(), String> {
     let subject = match &spec.namespace {
         Some(namespace) => format!("{} {namespace}/{}", spec.kind, spec.name),
         None => format!("{} {}", spec.kind, spec.name),
@@ -98,11 +99,30 @@ pub fn waited(spec: &WaitSpec, live: Option<&Value>) -> Result<(), String> {
         WaitCondition::TigerastatusAvailable => {
             let is = |kind| condition(live, kind) == Some("True");
             match is("Available") && !is("Progressing") && !is("Degraded") {
+                true if told.is_some_and(|told| observed(live) < told) => Err(format!("{subject} is of an earlier generation")),
                 true => Ok(()),
                 false => Err(format!("{subject} is {}", if is("Degraded") { "degraded" } else { "progressing" })),
             }
         }
     }
+}
+
+/// The object that a TigeraStatus tells of. Its conditions count only when they are of this object's generation: the operator writes down there
+/// which one it has carried out. It does so for these two components of the Installation.
+pub fn tells_of(spec: &WaitSpec) -> Option<ObjectRef> {
+    let tells = spec.condition == WaitCondition::TigerastatusAvailable && ["calico", "ippools"].contains(&spec.name.as_str());
+    tells.then(|| ObjectRef {
+        api_version: spec.api_version.clone(),
+        kind: "Installation".to_owned(),
+        namespace: None,
+        name: "default".to_owned(),
+    })
+}
+
+/// The oldest generation that one of the conditions is of.
+fn observed(live: &Value) -> i64 {
+    let all = live.pointer("/status/conditions").and_then(Value::as_array);
+    all.into_iter().flatten().map(|it| number(it, "/observedGeneration")).min().unwrap_or(0)
 }
 
 fn daemonset(live: &Value) -> Result<(), String> {
@@ -183,20 +203,20 @@ mod tests {
     fn a_daemonset_without_wanted_pods_is_not_ready() {
         let spec = wait("DaemonSet", WaitCondition::ReadyDaemonset);
         let live = json!({"metadata": {"generation": 1}, "status": {"observedGeneration": 1, "desiredNumberScheduled": 0}});
-        assert_eq!(waited(&spec, Some(&live)).unwrap_err(), "DaemonSet kube-system/it has 0 of 0 pods available");
+        assert_eq!(waited(&spec, Some(&live), None).unwrap_err(), "DaemonSet kube-system/it has 0 of 0 pods available");
         let ready = json!({"metadata": {"generation": 1}, "status": {"observedGeneration": 1, "desiredNumberScheduled": 2,
             "updatedNumberScheduled": 2, "numberAvailable": 2}});
-        assert_eq!(waited(&spec, Some(&ready)), Ok(()));
+        assert_eq!(waited(&spec, Some(&ready), None), Ok(()));
         let stale = json!({"metadata": {"generation": 2}, "status": {"observedGeneration": 1, "desiredNumberScheduled": 2,
             "updatedNumberScheduled": 2, "numberAvailable": 2}});
-        assert!(waited(&spec, Some(&stale)).is_err());
+        assert!(waited(&spec, Some(&stale), None).is_err());
     }
 
     #[test]
     fn absence_ends_only_the_wait_for_absence() {
-        assert_eq!(waited(&wait("DaemonSet", WaitCondition::Gone), None), Ok(()));
-        assert!(waited(&wait("DaemonSet", WaitCondition::Exists), None).is_err());
-        assert!(waited(&wait("DaemonSet", WaitCondition::Gone), Some(&json!({}))).is_err());
+        assert_eq!(waited(&wait("DaemonSet", WaitCondition::Gone), None, None), Ok(()));
+        assert!(waited(&wait("DaemonSet", WaitCondition::Exists), None, None).is_err());
+        assert!(waited(&wait("DaemonSet", WaitCondition::Gone), Some(&json!({})), None).is_err());
     }
 
     #[test]
@@ -206,7 +226,23 @@ mod tests {
             json!({"status": {"conditions": [{"type": "Available", "status": "True"}, {"type": "Progressing", "status": "False"},
                 {"type": "Degraded", "status": degraded}]}})
         };
-        assert_eq!(waited(&spec, Some(&live("False"))), Ok(()));
-        assert_eq!(waited(&spec, Some(&live("True"))).unwrap_err(), "TigeraStatus kube-system/it is degraded");
+        assert_eq!(waited(&spec, Some(&live("False")), None), Ok(()));
+        assert_eq!(waited(&spec, Some(&live("True")), None).unwrap_err(), "TigeraStatus kube-system/it is degraded");
+    }
+
+    #[test]
+    fn a_tigerastatus_counts_when_it_is_of_the_generation_that_it_tells_of() {
+        let spec = |name: &str| WaitSpec { name: name.into(), ..wait("TigeraStatus", WaitCondition::TigerastatusAvailable) };
+        let live = |generation: i64| {
+            let one = |kind: &str, status: &str, generation: i64| json!({"type": kind, "status": status, "observedGeneration": generation});
+            json!({"status": {"conditions": [one("Available", "True", 3), one("Progressing", "False", generation), one("Degraded", "False", 3)]}})
+        };
+        let of = tells_of(&spec("ippools")).map(|it| it.to_string());
+        assert_eq!(of.as_deref(), Some("Installation default"));
+        assert_eq!([tells_of(&spec("tiers")), tells_of(&spec("apiserver"))], [None, None], "they say of no generation");
+        assert_eq!(waited(&spec("ippools"), Some(&live(3)), Some(3)), Ok(()));
+        let before = waited(&spec("ippools"), Some(&live(2)), Some(3)).unwrap_err();
+        assert_eq!(before, "TigeraStatus kube-system/ippools is of an earlier generation");
+        assert_eq!(waited(&spec("tiers"), Some(&live(2)), None), Ok(()));
     }
 }

@@ -134,3 +134,22 @@ pub struct InstanceTypeFact {
 impl InstanceTypeFact {
     pub const KEY: &'static str = "instance-types";
 }
+
+/// One element of fact `ip-pools`: an IPPool of Calico in the workload cluster, sorted by name; none before its kind is there.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct IpPoolFact {
+    pub name: String,
+    pub cidr: String,
+    /// Prefix length of the blocks in which nodes get addresses of it.
+    pub block_size: u32,
+    /// Tigera's operator made it from an Installation, and changes and deletes it with that.
+    pub managed: bool,
+}
+
+impl IpPoolFact {
+    pub const KEY: &'static str = "ip-pools";
+}
+
+/// The key of the fact that is the ids of the subnets in which the cluster has instances, sorted.
+pub const MACHINE_SUBNETS: &str = "machine-subnets";

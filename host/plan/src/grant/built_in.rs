@@ -3,7 +3,7 @@
 
 use serde_json::Value;
 
-use super::{Grants, ObjectGrant, RBAC, Right};
+use super::{Grants, ObjectGrant, RBAC, Right, TakeOver};
 
 /// Group, kinds, namespace (empty for cluster-scoped objects) and names (empty for all).
 type Objects<'a> = (&'a str, &'a [&'a str], &'a str, &'a [&'a str]);
@@ -44,18 +44,23 @@ pub fn built_in(module: &str, config: &Value) -> Grants {
 }
 
 fn grants(steps: &[&str], registries: &[&str], objects: &[Objects<'_>]) -> Grants {
-    let texts = |all: &[&str]| all.iter().map(|it| (*it).to_owned()).collect::<Vec<_>>();
-    let grant = |(group, kinds, namespace, names): &Objects<'_>| ObjectGrant {
+    Grants { steps: texts(steps), objects: objects.iter().map(object).collect(), registries: texts(registries), ..Grants::default() }
+}
+
+fn object((group, kinds, namespace, names): &Objects<'_>) -> ObjectGrant {
+    ObjectGrant {
         group: (*group).to_owned(),
         kinds: texts(kinds),
         namespaces: if namespace.is_empty() { Vec::new() } else { vec![(*namespace).to_owned()] },
         names: texts(names),
-    };
-    Grants { steps: texts(steps), objects: objects.iter().map(grant).collect(), registries: texts(registries), ..Grants::default() }
+    }
+}
+
+fn texts(all: &[&str]) -> Vec<String> {
+    all.iter().map(|it| (*it).to_owned()).collect()
 }
 
 fn rights(all: &[Rights<'_>]) -> Vec<Right> {
-    let texts = |all: &[&str]| all.iter().map(|it| (*it).to_owned()).collect::<Vec<_>>();
     let right = |(namespace, groups, resources, verbs): &Rights<'_>| Right {
         namespace: (*namespace).to_owned(),
         groups: texts(groups),
@@ -109,9 +114,13 @@ fn calico() -> Grants {
         (RBAC, &["RoleBinding", "Role"], "tigera-operator", &[]),
         (RBAC, &["ClusterRole", "ClusterRoleBinding"], "", &["tigera-operator", "tigera-operator-secrets"]),
         ("operator.tigera.io", &["Installation", "APIServer"], "", &["default"]),
+        ("crd.projectcalico.org", &["FelixConfiguration"], "", &["default"]),
     ];
     let rest = grants(&[APPLY, WAIT, DELETE, SECURITY_GROUP_RULE], &["quay.io/tigera"], objects);
-    Grants { rights: rights(CALICO), host: true, ..rest }
+    // It writes the defaults of what the Installation leaves open into the Installation.
+    let installation = object(&("operator.tigera.io", &["Installation"], "", &["default"]));
+    let taken_over = vec![TakeOver { object: installation, manager: "tigera-operator".to_owned() }];
+    Grants { rights: rights(CALICO), host: true, taken_over, ..rest }
 }
 
 /// The operator makes whatever Calico needs, roles of any kind among it: it can do all that can be done in the cluster.

@@ -1,7 +1,8 @@
-//! Applies one object; one that cannot be changed in place is deleted and made anew where `plan::addon` says that this is safe. It deletes
-//! for no other reason.
+//! Applies one object; one that cannot be changed in place is deleted and made anew where `plan::addon` says that this is safe, and fields that
+//! others hold are taken over where it says so. It deletes and forces for no other reason.
 
-use plan::addon::{ObjectRef, Recreate, recreate};
+use plan::addon::{self, ObjectRef, Recreate, recreate};
+use plan::grant;
 use serde_json::Value;
 
 use super::carry_out::{Carried, Manner, carried, waiting};
@@ -11,6 +12,13 @@ use crate::workload::{Dependents, WorkloadCluster, WorkloadError};
 pub(super) async fn apply(cluster: &WorkloadCluster, object: &Value, manner: &Manner<'_>) -> Result<(), Carried> {
     match cluster.apply(object, manner.field_manager, manner.force).await {
         Ok(()) => Ok(()),
+        Err(WorkloadError::Conflict { object: reference, message, causes }) => {
+            let managers = grant::taken_over(manner.taken_over, &reference);
+            match addon::may_take_over(&causes, &managers) {
+                true => take_over(cluster, object, &reference, &managers, manner).await,
+                false => Err(carried(WorkloadError::Conflict { object: reference, message, causes })),
+            }
+        }
         Err(WorkloadError::Refused { code: 422, object: reference, message, fields }) => {
             let refused = WorkloadError::Refused { code: 422, object: reference.clone(), message, fields: fields.clone() };
             let Some(live) = cluster.get(&reference).await.map_err(carried)? else { return Err(carried(refused)) };
@@ -28,6 +36,32 @@ pub(super) async fn apply(cluster: &WorkloadCluster, object: &Value, manner: &Ma
             }
         }
         Err(error) => Err(carried(error)),
+    }
+}
+
+/// Applies an object and takes the fields in conflict, if they are held by these managers alone. The version is pinned before that is looked at,
+/// so that nobody comes in between whose fields are not to be taken.
+async fn take_over(
+    cluster: &WorkloadCluster,
+    object: &Value,
+    reference: &ObjectRef,
+    managers: &[&str],
+    manner: &Manner<'_>,
+) -> Result<(), Carried> {
+    let being_changed = || waiting(&format!("{reference} is being changed by somebody else"));
+    let live = cluster.get_only(reference, &["/metadata/resourceVersion"]).await.map_err(carried)?;
+    let version = live.as_ref().and_then(|it| it.pointer("/metadata/resourceVersion")?.as_str()).ok_or_else(being_changed)?;
+    let mut pinned = object.clone();
+    pinned["metadata"]["resourceVersion"] = version.into();
+    match cluster.apply(&pinned, manner.field_manager, false).await {
+        Err(WorkloadError::Conflict { causes, .. }) if addon::may_take_over(&causes, managers) => (),
+        // Nobody holds them any more, or somebody else does.
+        other => return other.map_err(carried),
+    }
+    tracing::info!(object = %reference, managers = managers.join(", "), "taking over fields that were filled in");
+    match cluster.apply(&pinned, manner.field_manager, true).await {
+        Err(WorkloadError::Conflict { .. }) => Err(being_changed()),
+        other => other.map_err(carried),
     }
 }
 
@@ -54,5 +88,91 @@ async fn anew(
     match cluster.get_only(reference, &["/metadata/uid"]).await.map_err(carried)? {
         Some(_) => Err(being_deleted()),
         None => cluster.apply(object, manner.field_manager, manner.force).await.map_err(carried),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::{AtomicUsize, Ordering};
+
+    use plan::grant;
+    use serde_json::json;
+    use tokio::time::Instant;
+
+    use super::super::check::Findings;
+    use super::super::late::Late;
+    use super::*;
+    use crate::context::ObjectName;
+    use crate::workload::fake::{self, Answer, Server};
+
+    const OPERATOR: &str = "conflict with \"tigera-operator\" using operator.tigera.io/v1";
+    const USER: &str = "conflict with \"kubectl-edit\" using operator.tigera.io/v1";
+
+    /// Applies Calico's Installation where the API server answers each attempt in turn with these causes, or takes it when there are none. What
+    /// became of it, and what was asked.
+    async fn applied(answers: &'static [&'static [&'static str]]) -> (Result<(), Carried>, Vec<String>) {
+        let attempts = AtomicUsize::new(0);
+        let server = Server::start(move |target| {
+            if target == "GET /apis/operator.tigera.io/v1" {
+                return Answer::json(&json!({"kind": "APIResourceList",
+                    "resources": [{"name": "installations", "kind": "Installation", "namespaced": false}]}));
+            }
+            if target.starts_with("GET ") {
+                return Answer::json(&json!({"metadata": {"resourceVersion": "7"}}));
+            }
+            let messages = answers.get(attempts.fetch_add(1, Ordering::Relaxed)).copied().unwrap_or_default();
+            if messages.is_empty() {
+                return Answer::json(&json!({}));
+            }
+            let causes: Vec<Value> =
+                messages.iter().map(|it| json!({"reason": "FieldManagerConflict", "message": it, "field": ".spec"})).collect();
+            Answer::Text(409, json!({"kind": "Status", "message": "Apply failed", "details": {"causes": causes}}).to_string())
+        });
+        let server = server.await;
+        let grants = grant::built_in("calico", &json!({}));
+        let (late, findings, name) = (Late::default(), Findings::new(), ObjectName::new("default", "one"));
+        let manner = Manner {
+            field_manager: "cluster-operator-calico",
+            force: false,
+            rules_are_there: true,
+            findings: &findings,
+            authority: None,
+            late: late.of(&name, "calico"),
+            until: Instant::now() + std::time::Duration::from_secs(60),
+            taken_over: &grants.taken_over,
+            own_only: false,
+        };
+        let object = json!({"apiVersion": "operator.tigera.io/v1", "kind": "Installation", "metadata": {"name": "default"}, "spec": {}});
+        let outcome = apply(&fake::cluster(&server).await, &object, &manner).await;
+        let asked = server.requests().into_iter().filter(|it| it.contains("/installations/"));
+        let line = |it: String| {
+            let method = it.split(' ').next().unwrap_or_default().to_owned();
+            if it.contains("force=true") { format!("{method} force") } else { method }
+        };
+        (outcome, asked.map(line).collect())
+    }
+
+    #[tokio::test]
+    async fn what_the_operator_filled_in_is_taken_over_at_the_version_that_was_looked_at() {
+        let (outcome, asked) = applied(&[&[OPERATOR], &[OPERATOR]]).await;
+        assert_eq!((outcome, asked.join(", ")), (Ok(()), "PATCH, GET, PATCH, PATCH force".to_owned()));
+        let (outcome, asked) = applied(&[&[OPERATOR]]).await;
+        assert_eq!((outcome, asked.join(", ")), (Ok(()), "PATCH, GET, PATCH".to_owned()), "nobody holds it any more");
+    }
+
+    #[tokio::test]
+    async fn nobody_elses_field_is_taken_over_whenever_he_comes() {
+        for (answers, wanted) in [
+            (&[&[USER] as &[&str]] as &'static [&'static [&'static str]], "PATCH"),
+            (&[&[OPERATOR, USER]], "PATCH"),
+            (&[&[OPERATOR], &[OPERATOR, USER]], "PATCH, GET, PATCH"),
+        ] {
+            let (outcome, asked) = applied(answers).await;
+            assert_eq!(asked.join(", "), wanted);
+            assert!(matches!(outcome, Err(Carried::Refused("Conflict", ref why)) if why.contains("Installation default")), "{outcome:?}");
+        }
+        let (outcome, asked) = applied(&[&[OPERATOR], &[OPERATOR], &[USER]]).await;
+        assert_eq!(asked.join(", "), "PATCH, GET, PATCH, PATCH force");
+        assert_eq!(outcome, Err(waiting("Installation default is being changed by somebody else")));
     }
 }

@@ -157,6 +157,11 @@ fn judged(wanted: &Wanted, plan: AddOnPlan) -> Verdict {
     }
 }
 
+/// What may help whoever waits for the plan longer than it should take.
+pub(super) fn hints(wanted: &Wanted, plan: &AddOnPlan) -> Vec<String> {
+    plan.diagnostics.iter().filter(|it| it.severity == Severity::Info).map(|it| text(wanted, std::slice::from_ref(it))).collect()
+}
+
 fn refused(wanted: &Wanted, failure: Failure) -> Verdict {
     use crds::conditions::reason;
     match failure {

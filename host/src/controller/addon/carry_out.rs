@@ -7,6 +7,7 @@ use std::time::Duration;
 use plan::addon::{self, ObjectRef};
 use plan::certificate::with_bundle;
 use plan::contract::{Step, StepSpec};
+use plan::grant::TakeOver;
 use tokio::time::Instant;
 
 use super::apply::apply;
@@ -74,6 +75,8 @@ pub struct Manner<'a> {
     pub late: LatePlan<'a>,
     /// After this nothing more is begun: what is done by then is remembered.
     pub until: Instant,
+    /// Whose fields may be taken over.
+    pub taken_over: &'a [TakeOver],
     /// Nobody vouches for the steps: only what the field manager applied is deleted.
     pub own_only: bool,
 }
@@ -129,7 +132,12 @@ async fn one(cluster: &WorkloadCluster, step: &Step, manner: &Manner<'_>) -> Res
                 name: spec.name.clone(),
             };
             let live = cluster.get_only(&object, &WAITED).await.map_err(carried)?;
-            let waited = match (addon::waited(&spec, live.as_ref()), &live) {
+            let told = match addon::tells_of(&spec).filter(|_| addon::waited(&spec, live.as_ref(), None).is_ok()) {
+                Some(told) => cluster.get_only(&told, &["/metadata/generation"]).await.map_err(carried)?,
+                None => None,
+            };
+            let told = told.and_then(|it| it.pointer("/metadata/generation")?.as_i64());
+            let waited = match (addon::waited(&spec, live.as_ref(), told), &live) {
                 (Err(what), Some(live)) => explained(cluster, &object, spec.condition, live, what).await,
                 (waited, _) => waited,
             };

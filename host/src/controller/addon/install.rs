@@ -12,9 +12,10 @@ use crds::conditions::reason;
 use plan::addon::{self, Api, ClusterState, Inventory, Progress, Standing, Wanted};
 use plan::cluster::AddOnRule;
 use plan::contract::{AddOnPlan, Step, StepSpec};
+use plan::grant;
 use tokio::time::Instant;
 
-use super::ask::{Answer, Told, Verdict, World};
+use super::ask::{Answer, Told, Verdict, World, hints};
 use super::carry_out::{Awaited, Carried, Manner, carried, carry_out, delete_own, uncertified};
 use super::certificate::Authority;
 use super::check::{self, Findings};
@@ -76,7 +77,7 @@ impl AddOns {
             aws_cluster: aws_cluster.as_deref().map(|it| &**it),
             told: Told::new(),
         };
-        let (told, mut next) = self.tell(&all, &world, workload.as_deref(), region.as_ref()).await;
+        let (told, mut next) = self.tell(&all, &world, initialized.initialized, workload.as_deref(), region.as_ref()).await;
         world.told = told;
         let mut add_ons = Vec::new();
         for wanted in all {
@@ -184,7 +185,10 @@ impl AddOns {
                 let warnings: Vec<String> = warnings.iter().cloned().chain(check::warnings(findings)).collect();
                 at(PluginPhase::Running, reason::READY, warnings.join("; "))
             }
-            Carried::Waiting(it) if it.late => at(phase, reason::WAIT_TIMED_OUT, it.what),
+            Carried::Waiting(it) if it.late => {
+                let all: Vec<String> = std::iter::once(it.what).chain(hints(&add_on.wanted, plan)).collect();
+                at(phase, reason::WAIT_TIMED_OUT, all.join("; "))
+            }
             Carried::Waiting(it) => at(phase, reason::CREATING, it.what),
             Carried::Unreachable(what) => at(phase, reason::UNREACHABLE, what),
             Carried::Refused(reason, what) => at(PluginPhase::Failed, reason, what),
@@ -238,6 +242,7 @@ impl AddOns {
         if is_new && let Err(carried) = self.write_record(&object_name, workload, &inventory).await {
             return carried;
         }
+        let grants = grant::built_in(module, &add_on.wanted.config);
         let manner = Manner {
             field_manager: &field_manager,
             force,
@@ -246,6 +251,7 @@ impl AddOns {
             authority: authority.as_ref(),
             late: self.late.of(&object_name, module),
             until: it.until,
+            taken_over: &grants.taken_over,
             own_only: false,
         };
         let mut carried_out = carry_out(workload, &plan.steps, &mut done, &manner).await;

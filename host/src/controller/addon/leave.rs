@@ -179,6 +179,7 @@ pub(super) async fn remove(workload: &WorkloadCluster, record: &Inventory, late:
         authority: None,
         late,
         until: Instant::now() + ENOUGH,
+        taken_over: &[],
         own_only: removal.own_only,
     };
     carry_out(workload, &removal.steps, &mut BTreeSet::new(), &manner).await

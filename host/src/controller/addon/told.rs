@@ -10,7 +10,7 @@ use crds::cluster_api::Machine;
 use kube::ResourceExt;
 use plan::InstanceType;
 use plan::addon::{self, ObjectRef, Wanted};
-use plan::contract::{FactValue, FileSystemFact, InstanceTypeFact, StorageClassFact, SubnetFact};
+use plan::contract::{FactValue, FileSystemFact, InstanceTypeFact, IpPoolFact, MACHINE_SUBNETS, StorageClassFact, SubnetFact};
 use plan::efs::ListedFileSystem;
 use plan::iam::check::Reading;
 use tokio::time::Instant;
@@ -29,7 +29,9 @@ const NODES: usize = 16;
 /// What of a StorageClass plugins are told.
 const CLASS: [&str; 4] =
     ["/metadata/name", "/metadata/annotations/storageclass.kubernetes.io~1is-default-class", "/provisioner", "/parameters"];
-/// How long storage classes are remembered: whoever waits for a driver looks more often.
+/// What of an IPPool of Calico plugins are told.
+const POOL: [&str; 4] = ["/metadata/name", "/metadata/labels/app.kubernetes.io~1managed-by", "/spec/cidr", "/spec/blockSize"];
+/// How long storage classes and pools are remembered: whoever waits for an add-on looks more often.
 const CLASSES: Duration = Duration::from_secs(10);
 
 /// What is remembered of what was read for facts.
@@ -38,6 +40,7 @@ pub struct Readings {
     instance_types: Remembered<Arc<Reading<Vec<InstanceType>>>>,
     max_pods: Remembered<Option<u32>>,
     storage_classes: Remembered<FactValue>,
+    ip_pools: Remembered<FactValue>,
 }
 
 impl Default for Readings {
@@ -47,16 +50,19 @@ impl Default for Readings {
             instance_types: Remembered::default(),
             max_pods: Remembered::default(),
             storage_classes: Remembered::lasting(CLASSES),
+            ip_pools: Remembered::lasting(CLASSES),
         }
     }
 }
 
 impl AddOns {
-    /// What the plugins of these add-ons want to be told beside what all are, and when something that is wrong is looked at again.
+    /// What the plugins of these add-ons want to be told beside what all are, and when something that is wrong is looked at again. Before its
+    /// control plane is `initialized` nothing is in a cluster.
     pub(super) async fn tell(
         &self,
         all: &[Wanted],
         world: &World<'_>,
+        initialized: bool,
         workload: Option<&WorkloadCluster>,
         region: Option<&aws::Region>,
     ) -> (Told, Option<Instant>) {
@@ -69,6 +75,13 @@ impl AddOns {
                     }
                     StorageClassFact::KEY if !told.contains_key(key) => {
                         told.insert(StorageClassFact::KEY, self.storage_classes(world, workload).await);
+                    }
+                    IpPoolFact::KEY if !told.contains_key(key) => {
+                        let pools = if initialized { self.ip_pools(world, workload).await } else { FactValue::Absent };
+                        told.insert(IpPoolFact::KEY, pools);
+                    }
+                    MACHINE_SUBNETS if !told.contains_key(key) => {
+                        told.insert(MACHINE_SUBNETS, self.machine_subnets(world, region));
                     }
                     InstanceTypeFact::KEY if !told.contains_key(key) => {
                         told.insert(InstanceTypeFact::KEY, self.instance_types(world, workload, region).await);
@@ -114,6 +127,29 @@ impl AddOns {
         let question = world.cluster.uid().unwrap_or_default();
         // Also that the API did not answer counts no longer.
         self.readings.storage_classes.answer(question, |_| true, ask).await.0
+    }
+
+    async fn ip_pools(&self, world: &World<'_>, workload: Option<&WorkloadCluster>) -> FactValue {
+        let Some(workload) = workload else { return FactValue::Unknown("the API server of the cluster was not asked".into()) };
+        let ask = async {
+            match workload.lists().all("crd.projectcalico.org/v1", "IPPool", &POOL).await {
+                Ok(pools) => addon::ip_pools_fact(&pools),
+                Err(error) => FactValue::Unknown(error.to_string()),
+            }
+        };
+        let question = world.cluster.uid().unwrap_or_default();
+        self.readings.ip_pools.answer(question, |_| true, ask).await.0
+    }
+
+    /// The subnets of the cluster's instances, by what was read of AWS last.
+    fn machine_subnets(&self, world: &World<'_>, region: Option<&aws::Region>) -> FactValue {
+        let Some(region) = region else { return no_cluster() };
+        let snapshot = region.view().borrow().snapshot.clone().filter(|it| it.read_at.contains_key(&plan::Read::Instances));
+        let Some(snapshot) = snapshot else { return FactValue::Unknown("AWS was not read yet".into()) };
+        let cluster = ObjectName::new(world.cluster.namespace().unwrap_or_default(), world.cluster.name_any());
+        let machines = self.context.management.of_cluster::<AWSMachine>(&cluster);
+        let ids: BTreeSet<&str> = machines.iter().filter_map(|it| it.spec.instance_id.as_deref()).collect();
+        addon::machine_subnets_fact(snapshot.instances.iter().filter(|it| ids.contains(it.id.as_str())))
     }
 
     /// The types of the cluster's instances, by its AWSMachines, and how many Pods the kubelets of some of them let in.

@@ -2,6 +2,7 @@
 //! side on it, each on clusters of its own. Nothing here looks into the operator: everything is asked of the APIs that users have.
 
 mod add_ons;
+mod calico;
 mod certificate;
 mod file_system;
 mod leaving;
@@ -43,6 +44,7 @@ async fn one_control_plane(bed: &Bed) -> Result<()> {
     let cluster = workers_scale_up_and_down(bed, cluster).await?;
     an_instance_that_is_gone_fails_its_machine_and_is_replaced(bed, &cluster).await?;
     a_paused_cluster_is_left_alone(bed, &cluster).await?;
+    calico::settings_come_and_go(bed, &cluster).await?;
     add_ons::without_roles(bed, &cluster).await?;
     add_ons::what_is_deleted_by_hand_is_applied_again(bed, &cluster).await?;
     leaving::networking_is_not_switched(bed, &cluster).await?;

@@ -5,7 +5,7 @@
 //! Nothing here ever changes what exists, health reports excepted: that is the AWS API's alone. Add-ons (`addons`) call it as
 //! their pods would.
 
-mod addons;
+pub mod addons;
 mod boot;
 mod firewall;
 mod hosts;

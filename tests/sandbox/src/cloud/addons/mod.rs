@@ -13,7 +13,7 @@ mod lease;
 mod load_balancer_controller;
 mod service_account;
 mod stand_in;
-mod tigera;
+pub mod tigera;
 mod volumes;
 mod vpc_cni;
 

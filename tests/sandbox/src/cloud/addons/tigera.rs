@@ -1,10 +1,13 @@
 //! A stand-in for the Tigera operator: what somebody who installs Calico through it sees of it.
 //!
-//! It runs with the pod's own token, so the rights it is given are put to the test. It makes its CRDs when told to
-//! manage them, and for an Installation the calico-node DaemonSet and the TigeraStatus objects; it takes them down
-//! before it lets the Installation go. No packet is ever routed.
+//! It runs with the pod's own token, so the rights it is given are put to the test. It makes its CRDs when told to manage them. Into an
+//! Installation it writes the defaults of what that leaves open, and for it it makes the calico-node DaemonSet and the pools, which it changes
+//! only once an APIServer is Ready. TigeraStatus objects say how each part stands, and of which generation. It takes everything down before it
+//! lets the Installation go, and lets none go that still has an APIServer. No packet is ever routed.
 
-mod objects;
+pub mod defaults;
+pub mod objects;
+mod pools;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -12,27 +15,27 @@ use std::time::Duration;
 use anyhow::{Context, Result};
 use futures::StreamExt;
 use futures::stream::BoxStream;
-use k8s_openapi::api::apps::v1::DaemonSet;
+use k8s_openapi::api::apps::v1::{DaemonSet, Deployment};
 use k8s_openapi::api::core::v1::{Container, Namespace, Pod};
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 use k8s_openapi::jiff::Timestamp;
-use kube::api::{Api, ApiResource, DeleteParams, DynamicObject, GroupVersionKind, Patch, PatchParams, PostParams};
+use kube::api::{Api, DeleteParams, DynamicObject, ListParams, Patch, PatchParams, PostParams};
 use kube::runtime::WatchStreamExt;
 use kube::runtime::watcher::{self, watcher};
 use kube::{Client, Resource, ResourceExt};
-use serde_json::json;
+use serde_json::{Value, json};
 use tokio::sync::watch;
 
 use super::Host;
 use super::service_account::Credentials;
 use crate::cloud::kubelet::process::State;
+use objects::Standing;
 
 const MANAGER: &str = "tigera-operator";
-/// The finalizer that the real one keeps on an Installation.
-const FINALIZER: &str = "tigera.io/operator-cleanup";
+/// The finalizers that the real one keeps on an Installation, the last as long as there is an APIServer.
+const FINALIZERS: [&str; 2] = ["tigera.io/operator-cleanup", "operator.tigera.io/installation-controller"];
+const API_SERVER_FINALIZER: &str = "operator.tigera.io/apiserver-controller";
 const NAMESPACE: &str = "calico-system";
-/// TigeraStatus objects of an Installation.
-const STATUSES: [&str; 2] = ["calico", "ippools"];
 
 struct Operator {
     client: Client,
@@ -76,11 +79,12 @@ impl Operator {
         }
         self.established().await?;
         state.send_modify(|state| state.ready = true);
-        let daemon_sets: Api<DaemonSet> = Api::namespaced(self.client.clone(), NAMESPACE);
         let mut changes = futures::stream::select_all([
             changes(self.kind("Installation")),
             changes(self.kind("APIServer")),
-            watcher(daemon_sets, watcher::Config::default()).default_backoff().map(|event| event.map(drop)).boxed(),
+            changes(self.kind("IPPool")),
+            changes(Api::<DaemonSet>::namespaced(self.client.clone(), NAMESPACE)),
+            changes(Api::<Deployment>::namespaced(self.client.clone(), NAMESPACE)),
         ]);
         while let Some(change) = changes.next().await {
             change.context("watching")?;
@@ -92,9 +96,9 @@ impl Operator {
     /// Waits until the API serves the kinds.
     async fn established(&self) -> Result<()> {
         for _ in 0..60 {
-            if self.kind("Installation").list(&Default::default()).await.is_ok()
-                && self.kind("TigeraStatus").list(&Default::default()).await.is_ok()
-            {
+            let lists = ["Installation", "APIServer", "TigeraStatus", "IPPool"]
+                .map(|kind| async move { self.kind(kind).list(&Default::default()).await.is_ok() });
+            if futures::future::join_all(lists).await.into_iter().all(|is_served| is_served) {
                 return Ok(());
             }
             tokio::time::sleep(Duration::from_millis(500)).await;
@@ -103,52 +107,107 @@ impl Operator {
     }
 
     async fn reconcile(&self) -> Result<()> {
-        let installations = self.kind("Installation");
-        if let Some(installation) = installations.get_opt("default").await.context("reading the Installation")? {
-            if installation.metadata.deletion_timestamp.is_some() {
-                return self.remove(&installation).await;
-            }
-            self.install(&installation).await?;
+        let server = self.kind("APIServer").get_opt("default").await.context("reading the APIServer")?;
+        let Some(installation) = self.kind("Installation").get_opt("default").await.context("reading the Installation")? else {
+            return Ok(());
+        };
+        let deployments: Api<Deployment> = Api::namespaced(self.client.clone(), NAMESPACE);
+        let has_server = server.is_some() || deployments.get_opt(objects::API_SERVER).await.context("reading calico-apiserver")?.is_some();
+        if installation.metadata.deletion_timestamp.is_some() {
+            return self.remove(&installation, has_server).await;
         }
-        if let Some(server) = self.kind("APIServer").get_opt("default").await.context("reading the APIServer")? {
-            self.report("apiserver", server.metadata.generation, true).await?;
-        }
-        Ok(())
+        let installation = self.install(installation, has_server).await?;
+        let serves = self.serve_api(&deployments, server.as_ref(), &installation).await?;
+        self.pools(&installation, serves).await?;
+        let tiers = if serves { Standing::Available } else { Standing::Degraded("Waiting for Tigera API server to be ready") };
+        self.report("tiers", None, tiers).await
     }
 
-    async fn install(&self, installation: &DynamicObject) -> Result<()> {
-        if !installation.finalizers().iter().any(|finalizer| finalizer == FINALIZER) {
-            self.finalizers(installation, &[FINALIZER]).await?;
-        }
-        let owner = objects::owner(installation);
-        let registry = installation.data["spec"]["registry"].as_str().unwrap_or("quay.io/");
+    /// What the controller of the Installation does; the Installation as it is then.
+    async fn install(&self, installation: DynamicObject, has_server: bool) -> Result<DynamicObject> {
+        let mut finalizers = FINALIZERS.to_vec();
+        finalizers.extend(has_server.then_some(API_SERVER_FINALIZER));
+        self.finalizers(&installation, &finalizers).await?;
+        let installation = self.fill(installation, defaults::defaulted).await?;
+        let owner = objects::owner("Installation", &installation);
         let namespace = serde_json::from_value(objects::namespace(&owner)).context("making the namespace")?;
         let namespaces: Api<Namespace> = Api::all(self.client.clone());
         if namespaces.get_opt(NAMESPACE).await.context("reading the namespace")?.is_none() {
             namespaces.create(&PostParams::default(), &namespace).await.context("creating the namespace")?;
         }
-        let daemon_set = serde_json::from_value(objects::daemon_set(&owner, registry)).context("making calico-node")?;
+        let daemon_set = serde_json::from_value(objects::daemon_set(&owner, &installation.data["spec"])).context("making calico-node")?;
         let daemon_sets: Api<DaemonSet> = Api::namespaced(self.client.clone(), NAMESPACE);
         let found = self.apply(&daemon_sets, &daemon_set).await?;
-        let ready = found.status.is_some_and(|status| {
+        let is_ready = found.status.is_some_and(|status| {
             let current = status.observed_generation == found.metadata.generation;
-            current && status.desired_number_scheduled > 0 && status.number_ready == status.desired_number_scheduled
+            let wanted = status.desired_number_scheduled;
+            current && wanted > 0 && status.number_ready == wanted && status.updated_number_scheduled == Some(wanted)
         });
-        for name in STATUSES {
-            self.report(name, installation.metadata.generation, ready).await?;
+        let standing = if is_ready { Standing::Available } else { Standing::Progressing };
+        self.report("calico", installation.metadata.generation, standing).await?;
+        let conditions = objects::conditions(&["Ready"], standing, installation.metadata.generation);
+        if !objects::says(&installation, &conditions) {
+            let patch = Patch::Merge(json!({"status": {"conditions": conditions}}));
+            let installations = self.kind("Installation");
+            installations.patch_status("default", &PatchParams::default(), &patch).await.context("patching the Installation")?;
         }
-        let conditions = objects::conditions(&["Ready"], ready, installation.metadata.generation);
-        if objects::says(installation, &conditions) {
-            return Ok(());
+        Ok(installation)
+    }
+
+    /// Writes what is open into the Installation, in its own name and without applying it.
+    async fn fill(&self, installation: DynamicObject, filled: impl FnOnce(&Value) -> Value) -> Result<DynamicObject> {
+        let spec = &installation.data["spec"];
+        let Some(patch) = defaults::merge_patch(spec, &filled(spec)) else { return Ok(installation) };
+        let parameters = PatchParams { field_manager: Some(MANAGER.to_owned()), ..PatchParams::default() };
+        let patch = Patch::Merge(json!({"spec": patch}));
+        self.kind("Installation").patch("default", &parameters, &patch).await.context("writing defaults into the Installation")
+    }
+
+    /// What the controller of the APIServer does; whether `projectcalico.org/v3` is served.
+    async fn serve_api(&self, deployments: &Api<Deployment>, server: Option<&DynamicObject>, installation: &DynamicObject) -> Result<bool> {
+        let Some(server) = server.filter(|it| it.metadata.deletion_timestamp.is_none()) else {
+            self.forget("apiserver").await?;
+            return Ok(false);
+        };
+        let deployment = objects::api_server(&objects::owner("APIServer", server), &installation.data["spec"]);
+        let found = self.apply(deployments, &serde_json::from_value(deployment).context("making calico-apiserver")?).await?;
+        let serves = found.status.is_some_and(|it| it.available_replicas.unwrap_or(0) > 0);
+        self.report("apiserver", server.metadata.generation, if serves { Standing::Available } else { Standing::Progressing }).await?;
+        if serves && server.data["status"]["state"] != "Ready" {
+            let patch = Patch::Merge(json!({"status": {"state": "Ready"}}));
+            self.kind("APIServer").patch_status("default", &PatchParams::default(), &patch).await.context("patching the APIServer")?;
         }
-        let patch = Patch::Merge(json!({"status": {"conditions": conditions}}));
-        let installations = self.kind("Installation");
-        installations.patch_status("default", &PatchParams::default(), &patch).await.context("patching the Installation")?;
-        Ok(())
+        Ok(serves)
+    }
+
+    /// What the controller of the pools does.
+    async fn pools(&self, installation: &DynamicObject, serves: bool) -> Result<()> {
+        let api = self.kind("IPPool");
+        let list = api.list(&ListParams::default()).await.context("listing IPPools")?;
+        let there: Vec<Value> = list.items.iter().map(serde_json::to_value).collect::<Result<_, _>>().context("reading IPPools")?;
+        let installation = self.fill(installation.clone(), |spec| defaults::with_pools(spec, &there)).await?;
+        let wanted = installation.data.pointer("/spec/calicoNetwork/ipPools").and_then(Value::as_array).cloned().unwrap_or_default();
+        let outcome = pools::compare(&wanted, &there, serves);
+        for change in outcome.changes {
+            match change {
+                pools::Change::Create(pool) => {
+                    let pool = serde_json::from_value(pool).context("making an IPPool")?;
+                    api.create(&PostParams::default(), &pool).await.map(drop).context("creating an IPPool")?;
+                }
+                pools::Change::Patch(name, patch) => {
+                    api.patch(&name, &PatchParams::default(), &Patch::Merge(patch)).await.map(drop).context("changing an IPPool")?;
+                }
+            }
+        }
+        let standing = outcome.degraded.as_deref().map_or(Standing::Available, Standing::Degraded);
+        self.report("ippools", installation.metadata.generation, standing).await
     }
 
     /// Takes everything down; lets the Installation go once no calico-node is left.
-    async fn remove(&self, installation: &DynamicObject) -> Result<()> {
+    async fn remove(&self, installation: &DynamicObject, has_server: bool) -> Result<()> {
+        if has_server {
+            return self.finalizers(installation, &[FINALIZERS[0], FINALIZERS[1], API_SERVER_FINALIZER]).await;
+        }
         let daemon_sets: Api<DaemonSet> = Api::namespaced(self.client.clone(), NAMESPACE);
         match daemon_sets.delete(objects::NODE, &DeleteParams::foreground()).await {
             // The watch says when it is gone.
@@ -156,32 +215,43 @@ impl Operator {
             Err(kube::Error::Api(status)) if status.is_not_found() => {}
             Err(error) => return Err(error).context("deleting calico-node"),
         }
-        for name in STATUSES {
-            match self.kind("TigeraStatus").delete(name, &DeleteParams::default()).await {
-                Err(kube::Error::Api(status)) if status.is_not_found() => {}
-                result => drop(result.context("deleting a TigeraStatus")?),
-            }
+        for name in ["calico", "ippools", "apiserver"] {
+            self.forget(name).await?;
         }
         self.finalizers(installation, &[]).await
     }
 
-    async fn finalizers(&self, installation: &DynamicObject, finalizers: &[&str]) -> Result<()> {
-        let mut kept: Vec<String> = installation.finalizers().iter().filter(|&finalizer| finalizer != FINALIZER).cloned().collect();
-        kept.extend(finalizers.iter().map(ToString::to_string));
+    /// Of the finalizers that are its own the Installation shall have these.
+    async fn finalizers(&self, installation: &DynamicObject, wanted: &[&str]) -> Result<()> {
+        let is_own = |it: &&String| FINALIZERS.contains(&it.as_str()) || it.as_str() == API_SERVER_FINALIZER;
+        let mut kept: Vec<String> = installation.finalizers().iter().filter(|it| !is_own(it)).cloned().collect();
+        kept.extend(wanted.iter().map(ToString::to_string));
+        let has = installation.finalizers();
+        if kept.len() == has.len() && kept.iter().all(|it| has.contains(it)) {
+            return Ok(());
+        }
+        let parameters = PatchParams { field_manager: Some(MANAGER.to_owned()), ..PatchParams::default() };
         let patch = Patch::Merge(json!({"metadata": {"finalizers": kept}}));
         let installations = self.kind("Installation");
-        match installations.patch(&installation.name_any(), &PatchParams::default(), &patch).await {
+        match installations.patch(&installation.name_any(), &parameters, &patch).await {
             Err(kube::Error::Api(status)) if status.is_not_found() => Ok(()),
             result => result.map(drop).context("setting the Installation's finalizers"),
         }
     }
 
-    async fn report(&self, name: &str, generation: Option<i64>, ready: bool) -> Result<()> {
+    async fn forget(&self, name: &str) -> Result<()> {
+        match self.kind("TigeraStatus").delete(name, &DeleteParams::default()).await {
+            Err(kube::Error::Api(status)) if status.is_not_found() => Ok(()),
+            result => result.map(drop).context("deleting a TigeraStatus"),
+        }
+    }
+
+    async fn report(&self, name: &str, generation: Option<i64>, standing: Standing<'_>) -> Result<()> {
         let statuses = self.kind("TigeraStatus");
         let object = json!({"apiVersion": "operator.tigera.io/v1", "kind": "TigeraStatus", "metadata": {"name": name}, "spec": {}});
         let object: DynamicObject = serde_json::from_value(object).context("making a TigeraStatus")?;
         let found = self.apply(&statuses, &object).await?;
-        let conditions = objects::conditions(&["Available", "Progressing", "Degraded"], ready, generation);
+        let conditions = objects::conditions(&["Available", "Progressing", "Degraded"], standing, generation);
         if objects::says(&found, &conditions) {
             return Ok(());
         }
@@ -212,14 +282,16 @@ impl Operator {
         api.patch(&name, &parameters, &Patch::Apply(object)).await.with_context(|| format!("applying {name}"))
     }
 
-    /// The cluster-scoped objects of one of the operator's kinds.
+    /// The objects of one of the kinds that it makes.
     fn kind(&self, kind: &str) -> Api<DynamicObject> {
-        let plural = if kind == "TigeraStatus" { "tigerastatuses".to_owned() } else { format!("{}s", kind.to_lowercase()) };
-        let resource = ApiResource::from_gvk_with_plural(&GroupVersionKind::gvk("operator.tigera.io", "v1", kind), &plural);
+        let resource = objects::resource(kind).expect("it makes the kind");
         Api::all_with(self.client.clone(), &resource)
     }
 }
 
-fn changes(api: Api<DynamicObject>) -> BoxStream<'static, watcher::Result<()>> {
+fn changes<K>(api: Api<K>) -> BoxStream<'static, watcher::Result<()>>
+where
+    K: Resource + Clone + std::fmt::Debug + serde::de::DeserializeOwned + Send + 'static,
+{
     watcher(api, watcher::Config::default()).default_backoff().map(|event| event.map(drop)).boxed()
 }

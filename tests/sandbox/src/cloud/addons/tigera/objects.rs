@@ -4,34 +4,46 @@
 
 use k8s_openapi::jiff::Timestamp;
 use kube::ResourceExt;
-use kube::api::DynamicObject;
+use kube::api::{ApiResource, DynamicObject, GroupVersionKind};
 use serde_json::{Value, json};
 
 /// The DaemonSet that brings the pod network.
 pub const NODE: &str = "calico-node";
+/// The Deployment that serves `projectcalico.org/v3`.
+pub const API_SERVER: &str = "calico-apiserver";
 /// The version that the operator of this version installs.
 const VERSION: &str = "v3.32.1";
 
-/// The operator's own CRDs.
-pub fn definitions() -> Vec<Value> {
-    let kinds = [
-        ("Installation", "installations", "installation"),
-        ("APIServer", "apiservers", "apiserver"),
-        ("TigeraStatus", "tigerastatuses", "tigerastatus"),
-    ];
-    kinds.into_iter().map(|(kind, plural, singular)| definition(kind, plural, singular)).collect()
+/// Kinds that it makes: group, version, kind and plural.
+const KINDS: [(&str, &str, &str, &str); 5] = [
+    ("operator.tigera.io", "v1", "Installation", "installations"),
+    ("operator.tigera.io", "v1", "APIServer", "apiservers"),
+    ("operator.tigera.io", "v1", "TigeraStatus", "tigerastatuses"),
+    ("crd.projectcalico.org", "v1", "IPPool", "ippools"),
+    ("crd.projectcalico.org", "v1", "FelixConfiguration", "felixconfigurations"),
+];
+
+/// One of the kinds, by its name.
+pub fn resource(kind: &str) -> Option<ApiResource> {
+    let (group, version, kind, plural) = KINDS.into_iter().find(|it| it.2 == kind)?;
+    Some(ApiResource::from_gvk_with_plural(&GroupVersionKind::gvk(group, version, kind), plural))
 }
 
-fn definition(kind: &str, plural: &str, singular: &str) -> Value {
+/// The operator's own CRDs, and those of Calico that the bed has a use for.
+pub fn definitions() -> Vec<Value> {
+    KINDS.into_iter().map(definition).collect()
+}
+
+fn definition((group, version, kind, plural): (&str, &str, &str, &str)) -> Value {
     let anything = json!({"type": "object", "x-kubernetes-preserve-unknown-fields": true});
     json!({
         "apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
-        "metadata": {"name": format!("{plural}.operator.tigera.io")},
+        "metadata": {"name": format!("{plural}.{group}")},
         "spec": {
-            "group": "operator.tigera.io", "scope": "Cluster",
-            "names": {"kind": kind, "listKind": format!("{kind}List"), "plural": plural, "singular": singular},
+            "group": group, "scope": "Cluster",
+            "names": {"kind": kind, "listKind": format!("{kind}List"), "plural": plural, "singular": kind.to_lowercase()},
             "versions": [{
-                "name": "v1", "served": true, "storage": true, "subresources": {"status": {}},
+                "name": version, "served": true, "storage": true, "subresources": {"status": {}},
                 "schema": {"openAPIV3Schema": {
                     "type": "object", "properties": {"spec": anything, "status": anything},
                 }},
@@ -40,11 +52,11 @@ fn definition(kind: &str, plural: &str, singular: &str) -> Value {
     })
 }
 
-/// Reference by which what is made goes with the Installation.
-pub fn owner(installation: &DynamicObject) -> Value {
+/// Reference by which what is made goes with the object of this kind that asks for it.
+pub fn owner(kind: &str, object: &DynamicObject) -> Value {
     json!([{
-        "apiVersion": "operator.tigera.io/v1", "kind": "Installation", "name": installation.name_any(),
-        "uid": installation.uid(), "controller": true, "blockOwnerDeletion": true,
+        "apiVersion": "operator.tigera.io/v1", "kind": kind, "name": object.name_any(),
+        "uid": object.uid(), "controller": true, "blockOwnerDeletion": true,
     }])
 }
 
@@ -59,10 +71,18 @@ pub fn namespace(owner: &Value) -> Value {
     })
 }
 
-/// calico-node, on every node there is; `registry` ends in a slash.
-pub fn daemon_set(owner: &Value, registry: &str) -> Value {
+/// Where an Installation has images from, without a slash at its end.
+fn registry(spec: &Value) -> &str {
+    spec["registry"].as_str().unwrap_or("quay.io/").trim_end_matches('/')
+}
+
+/// calico-node, on every node there is, by an Installation's spec.
+pub fn daemon_set(owner: &Value, spec: &Value) -> Value {
     let labels = json!({"k8s-app": NODE, "app.kubernetes.io/name": NODE});
-    let registry = registry.trim_end_matches('/');
+    let registry = registry(spec);
+    let backend = if spec["calicoNetwork"]["bgp"] == "Enabled" { "bird" } else { "vxlan" };
+    let containers = spec.pointer("/calicoNodeDaemonSet/spec/template/spec/containers").and_then(Value::as_array);
+    let resources = containers.and_then(|all| all.iter().find(|it| it["name"] == NODE)).map_or(json!({}), |it| it["resources"].clone());
     json!({
         "apiVersion": "apps/v1", "kind": "DaemonSet",
         "metadata": {"name": NODE, "namespace": super::NAMESPACE, "ownerReferences": owner, "labels": labels},
@@ -76,28 +96,71 @@ pub fn daemon_set(owner: &Value, registry: &str) -> Value {
                     "tolerations": [
                         {"operator": "Exists", "key": "CriticalAddonsOnly"},
                         {"operator": "Exists", "effect": "NoSchedule"}, {"operator": "Exists", "effect": "NoExecute"}],
-                    "containers": [{"name": NODE, "image": format!("{registry}/calico/node:{VERSION}")}],
+                    "containers": [{
+                        "name": NODE, "image": format!("{registry}/calico/node:{VERSION}"), "resources": resources,
+                        "env": [{"name": "CALICO_NETWORKING_BACKEND", "value": backend}],
+                    }],
                 },
             },
         },
     })
 }
 
-/// Conditions of the given types: `Progressing` is true until ready, `Degraded` never.
-pub fn conditions(types: &[&str], ready: bool, generation: Option<i64>) -> Value {
+/// The API server of `projectcalico.org/v3`. It is not registered with Kubernetes': nothing would answer there.
+pub fn api_server(owner: &Value, spec: &Value) -> Value {
+    let labels = json!({"k8s-app": API_SERVER, "apiserver": "true"});
+    let registry = registry(spec);
+    json!({
+        "apiVersion": "apps/v1", "kind": "Deployment",
+        "metadata": {"name": API_SERVER, "namespace": super::NAMESPACE, "ownerReferences": owner, "labels": labels},
+        "spec": {
+            "replicas": 2,
+            "strategy": {"type": "Recreate"},
+            "selector": {"matchLabels": {"k8s-app": API_SERVER}},
+            "template": {
+                "metadata": {"labels": labels},
+                "spec": {
+                    "nodeSelector": {"kubernetes.io/os": "linux"},
+                    "tolerations": [
+                        {"key": "node-role.kubernetes.io/master", "effect": "NoSchedule"},
+                        {"key": "node-role.kubernetes.io/control-plane", "effect": "NoSchedule"}],
+                    "containers": [{"name": API_SERVER, "image": format!("{registry}/calico/apiserver:{VERSION}")}],
+                },
+            },
+        },
+    })
+}
+
+/// How a part of Calico stands.
+#[derive(Clone, Copy)]
+pub enum Standing<'a> {
+    Available,
+    Progressing,
+    Degraded(&'a str),
+}
+
+/// Conditions of the given types: `Degraded` and `Progressing` are true in that standing, every other one when it is available. `generation` is
+/// that of the object which asks for the part; not all parts have one.
+pub fn conditions(types: &[&str], standing: Standing<'_>, generation: Option<i64>) -> Value {
+    let (reason, message) = match standing {
+        Standing::Available => ("AllObjectsAvailable", "All objects available"),
+        Standing::Progressing => ("ResourceNotReady", "not all objects are available"),
+        Standing::Degraded(why) => ("ResourceNotReady", why),
+    };
     let condition = |kind: &&str| {
         let status = match *kind {
-            "Degraded" => false,
-            "Progressing" => !ready,
-            _ => ready,
+            "Degraded" => matches!(standing, Standing::Degraded(_)),
+            "Progressing" => matches!(standing, Standing::Progressing),
+            _ => matches!(standing, Standing::Available),
         };
-        json!({
-            "type": kind, "status": if status { "True" } else { "False" },
-            "reason": if ready { "AllObjectsAvailable" } else { "ResourceNotReady" },
-            "message": if ready { "All objects available" } else { "DaemonSet \"calico-system/calico-node\" is not available" },
-            "observedGeneration": generation,
+        let mut condition = json!({
+            "type": kind, "status": if status { "True" } else { "False" }, "reason": reason, "message": message,
             "lastTransitionTime": Timestamp::now().strftime("%Y-%m-%dT%H:%M:%SZ").to_string(),
-        })
+        });
+        if let Some(generation) = generation {
+            condition["observedGeneration"] = generation.into();
+        }
+        condition
     };
     types.iter().map(condition).collect()
 }
@@ -110,7 +173,7 @@ pub fn says(object: &DynamicObject, conditions: &Value) -> bool {
             .as_array()
             .into_iter()
             .flatten()
-            .any(|found| ["type", "status", "observedGeneration"].iter().all(|field| found[field] == wanted[field]))
+            .any(|found| ["type", "status", "message", "observedGeneration"].iter().all(|field| found[field] == wanted[field]))
     };
     conditions.as_array().is_some_and(|conditions| conditions.iter().all(said))
 }
@@ -121,19 +184,22 @@ mod tests {
 
     #[test]
     fn conditions_that_were_taken_over_need_no_second_patch() {
-        let wanted = conditions(&["Available", "Progressing", "Degraded"], true, Some(2));
+        let wanted = conditions(&["Available", "Progressing", "Degraded"], Standing::Available, Some(2));
         let mut object: DynamicObject =
             serde_json::from_value(json!({"metadata": {"name": "calico"}, "status": {"conditions": wanted}})).expect("an object");
         assert!(says(&object, &wanted));
         object.data["status"]["conditions"][0]["observedGeneration"] = json!(1);
         assert!(!says(&object, &wanted));
-        assert!(!says(&object, &conditions(&["Available"], false, Some(2))));
+        assert!(!says(&object, &conditions(&["Available"], Standing::Progressing, Some(2))));
     }
 
     #[test]
-    fn a_missing_daemon_set_is_progress_and_no_degradation() {
-        let conditions = conditions(&["Available", "Progressing", "Degraded"], false, None);
-        let statuses: Vec<&str> = conditions.as_array().expect("a list").iter().filter_map(|c| c["status"].as_str()).collect();
-        assert_eq!(statuses, ["False", "True", "False"]);
+    fn what_is_missing_is_progress_and_what_is_refused_is_degraded() {
+        let statuses = |standing| -> Vec<String> {
+            let conditions = conditions(&["Available", "Progressing", "Degraded"], standing, None);
+            conditions.as_array().expect("a list").iter().filter_map(|it| it["status"].as_str().map(str::to_owned)).collect()
+        };
+        assert_eq!(statuses(Standing::Progressing), ["False", "True", "False"]);
+        assert_eq!(statuses(Standing::Degraded("no")), ["False", "False", "True"]);
     }
 }
