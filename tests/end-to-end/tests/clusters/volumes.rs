@@ -1,9 +1,11 @@
 //! The life of a volume of EBS, by the real driver with its real provisioner, attacher and resizer, which act with the rights that the
 //! add-on gives them: made, attached, grown, and gone with its claim. Nothing here looks into the operator.
 
+use std::collections::BTreeSet;
+
 use anyhow::{Context, Result, ensure};
 use end_to_end::{Cluster, MOMENT};
-use sandbox::Bed;
+use sandbox::{Bed, Workload};
 use serde_json::{Value, json};
 
 use super::passed;
@@ -11,6 +13,8 @@ use super::passed;
 /// The claim, and the Pod that uses it.
 const CLAIM: &str = "growing";
 const ROLE: &str = "full-ebs";
+/// Containers of the driver's controller that run for real.
+const PROGRAMS: [&str; 4] = ["ebs-plugin", "csi-provisioner", "csi-attacher", "csi-resizer"];
 
 /// A claim from its first Pod to its deletion.
 pub async fn one_is_made_attached_grown_and_deleted(bed: &Bed, cluster: &Cluster) -> Result<()> {
@@ -73,7 +77,27 @@ pub async fn one_is_made_attached_grown_and_deleted(bed: &Bed, cluster: &Cluster
         let by_role = |it: &&sandbox::emulator::Call| it.action == action && it.code.is_none() && it.caller.as_deref() == Some(ROLE);
         ensure!(calls.iter().any(|it| by_role(&it)), "{action} was not called as {ROLE}");
     }
+    ensure_no_right_was_missing(bed, &workload).await?;
     passed("a volume of EBS is made, attached, grown and deleted by the real driver and its sidecars, with AWS's policy for it");
+    Ok(())
+}
+
+/// What the API server refused stands in the programs' logs, and nowhere else.
+async fn ensure_no_right_was_missing(bed: &Bed, workload: &Workload<'_>) -> Result<()> {
+    let pods = workload.kubectl_json(&["get", "pods", "--namespace", "kube-system", "--selector", "app=ebs-csi-controller"]).await?;
+    let pods: Vec<&str> = pods["items"].as_array().into_iter().flatten().filter_map(|it| it["metadata"]["name"].as_str()).collect();
+    let mut read = BTreeSet::new();
+    for entry in std::fs::read_dir(bed.directory().join("logs")).context("listing logs")? {
+        let path = entry.context("listing logs")?.path();
+        let name = path.file_stem().and_then(|name| name.to_str()).unwrap_or_default();
+        let of = |program: &&str| pods.iter().any(|pod| name.ends_with(&format!("{pod}-{program}")));
+        let Some(program) = PROGRAMS.into_iter().find(|program| of(&program)) else { continue };
+        let text = std::fs::read_to_string(&path).with_context(|| format!("reading {}", path.display()))?;
+        let refused = text.lines().find(|line| line.contains(" is forbidden"));
+        ensure!(refused.is_none(), "{program} lacks a right: {refused:?}");
+        read.insert(program);
+    }
+    ensure!(read.len() == PROGRAMS.len(), "only {read:?} have logs");
     Ok(())
 }
 

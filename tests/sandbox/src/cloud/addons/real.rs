@@ -34,7 +34,8 @@ const EBS: [(&str, &str); 4] = [
 
 /// Gives the process a name of its own among replicas and puts what is mounted where it looks for it; nobody else sees either.
 const ENTER: &str = "\
-hostname \"$1\" && shift
+hostname \"$1\" || exit 1
+shift
 while [ \"$1\" != -- ]; do
   mkdir -p \"$2\" && mount --bind \"$1\" \"$2\" || exit 1
   shift 2
