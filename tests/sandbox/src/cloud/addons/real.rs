@@ -125,6 +125,8 @@ impl Owned<'_> {
         let mut environment = vec![
             ("PATH".to_owned(), boot::PATH.to_owned()),
             ("AWS_ENDPOINT_URL".to_owned(), emulator::ENDPOINT.to_owned()),
+            // Go's SDK looks for its credentials before it has read the one above.
+            ("AWS_ENDPOINT_URL_STS".to_owned(), emulator::ENDPOINT.to_owned()),
             ("KUBERNETES_SERVICE_HOST".to_owned(), server.host().unwrap_or_default().to_owned()),
             ("KUBERNETES_SERVICE_PORT".to_owned(), server.port_u16().unwrap_or(443).to_string()),
         ];
