@@ -12,7 +12,7 @@
 # SETUP_SKIP="disk memory" leaves items out, for those who know better.
 set -euo pipefail
 
-readonly GO=1.26          # oldest that builds the programs
+readonly GO=1.26.5        # oldest that builds the programs
 readonly PYTHON=3.11      # oldest that the AWS emulator runs on
 readonly TARGET_GB=10     # what is compiled
 readonly CACHE_GB=15      # $HOME/.cache and Go's modules: programs of the bed, and what building them leaves

@@ -182,9 +182,10 @@ def test_tags_of_a_resource_count_where_the_call_names_it(aws, network, pod):
     elbv2.delete_target_group(TargetGroupArn=arns["own"])
 
 
-def test_awss_policy_for_volumes_lets_the_driver_work_on_its_own(aws, pod, launch):
+@pytest.mark.parametrize("policy", ["service-role/AmazonEBSCSIDriverPolicy", "AmazonEBSCSIDriverPolicyV2"])
+def test_awss_policies_for_volumes_let_the_driver_work_on_its_own(aws, pod, launch, policy):
     client = pod()
-    aws.iam.attach_role_policy(RoleName="pod", PolicyArn=f"{MANAGED}/service-role/AmazonEBSCSIDriverPolicy")
+    aws.iam.attach_role_policy(RoleName="pod", PolicyArn=f"{MANAGED}/{policy}")
     ec2, instance = client("ec2"), launch()["InstanceId"]
     settle()
     refused("UnauthorizedOperation", ec2.create_volume, AvailabilityZone=ZONE, Size=1)
@@ -192,6 +193,7 @@ def test_awss_policy_for_volumes_lets_the_driver_work_on_its_own(aws, pod, launc
     volume = ec2.create_volume(AvailabilityZone=ZONE, Size=1, TagSpecifications=own)["VolumeId"]
     settle()
     ec2.attach_volume(VolumeId=volume, InstanceId=instance, Device="/dev/xvdba")
+    ec2.modify_volume(VolumeId=volume, Size=2)
     ec2.detach_volume(VolumeId=volume)
     settle()
     ec2.delete_volume(VolumeId=volume)
@@ -199,6 +201,9 @@ def test_awss_policy_for_volumes_lets_the_driver_work_on_its_own(aws, pod, launc
     foreign = aws.ec2.create_volume(AvailabilityZone=ZONE, Size=1)["VolumeId"]
     settle()
     refused("UnauthorizedOperation", ec2.delete_volume, VolumeId=foreign)
+    if policy.endswith("V2"):
+        refused("UnauthorizedOperation", ec2.modify_volume, VolumeId=foreign, Size=2)
+        refused("UnauthorizedOperation", ec2.attach_volume, VolumeId=foreign, InstanceId=instance, Device="/dev/xvdba")
 
 
 def test_awss_policy_for_file_systems_lets_the_driver_work_on_its_own(aws, pod):

@@ -52,6 +52,29 @@ def test_an_unknown_zone_or_no_size_is_refused(aws):
     refused("InvalidParameterValue", aws.ec2.create_volume, AvailabilityZone=ZONE, Size=0)
 
 
+def test_tags_in_another_order_are_the_same_tags(aws):
+    tags = [{"Key": "CSIVolumeName", "Value": "pvc-1"}, {"Key": "ebs.csi.aws.com/cluster", "Value": "true"}]
+
+    def create(tags):
+        specified = [{"ResourceType": "volume", "Tags": tags}]
+        return aws.ec2.create_volume(AvailabilityZone=ZONE, Size=4, ClientToken="order", TagSpecifications=specified)["VolumeId"]
+
+    assert create(tags) == create(tags[::-1])
+    refused("IdempotentParameterMismatch", create, tags[:1])
+
+
+def test_a_volume_is_only_so_fast_and_a_dry_run_says_how_fast(aws):
+    def create(kind, dry=False):
+        return aws.ec2.create_volume(AvailabilityZone=ZONE, Size=4, VolumeType=kind, Iops=2**31 - 1, DryRun=dry)
+
+    for dry in (False, True):
+        error = refused("InvalidParameterValue", create, "gp3", dry)
+        assert "is too high; maximum is 80000" in str(error)
+    assert "parameter iops is not supported" in str(refused("InvalidParameterCombination", create, "st1"))
+    refused("DryRunOperation", aws.ec2.create_volume, AvailabilityZone=ZONE, Size=4, DryRun=True)
+    refused("DryRunOperation", aws.ec2.describe_availability_zones, DryRun=True)
+
+
 def test_attaching_and_detaching_take_time(aws, instance, volume):
     assert _attach(aws, volume, instance)["State"] == "attaching"
     shown = _shown(aws, volume)
@@ -79,6 +102,8 @@ def test_what_cannot_be_attached_is_refused(aws, instance, volume, launch, netwo
     refused("InvalidVolume.ZoneMismatch", _attach, aws, elsewhere, instance)
     pending = launch()["InstanceId"]
     refused("IncorrectState", _attach, aws, volume, pending)
+    for device in ("/dev/xvdzz", "xvdba", "/dev/nvme1n1"):
+        refused("InvalidParameterValue", _attach, aws, volume, instance, device)
     _attach(aws, volume, instance)
     refused("VolumeInUse", _attach, aws, volume, instance, "/dev/xvdbb")
     refused("InvalidParameterValue", _attach, aws, creating, instance)

@@ -7,6 +7,9 @@ use serde_json::{Value, json};
 
 use crate::{Cluster, MOMENT, condition, condition_text};
 
+/// The policy that AWS has for the EBS driver, which is all that its role is given.
+const EBS_POLICY: &str = "arn:aws:iam::aws:policy/AmazonEBSCSIDriverPolicyV2";
+
 /// The emulator's account.
 pub const ACCOUNT: &str = "123456789012";
 /// Where issuers are published.
@@ -53,7 +56,10 @@ pub async fn prepare(bed: &Bed, wrong: Option<&str>) -> Result<()> {
     for (role, service_account) in ROLES {
         let account = if wrong == Some(role) { "default" } else { service_account };
         bed.aws(&["iam", "create-role", "--role-name", role, "--assume-role-policy-document", &trust(account)]).await?;
-        bed.aws(&["iam", "put-role-policy", "--role-name", role, "--policy-name", "all", "--policy-document", &all]).await?;
+        match role {
+            "full-ebs" => bed.aws(&["iam", "attach-role-policy", "--role-name", role, "--policy-arn", EBS_POLICY]).await?,
+            _ => bed.aws(&["iam", "put-role-policy", "--role-name", role, "--policy-name", "all", "--policy-document", &all]).await?,
+        };
     }
     Ok(())
 }
@@ -146,7 +152,10 @@ pub async fn clean_up(bed: &Bed, volumes: &[&str], file_system: &str) -> Result<
     })
     .await?;
     for role in ROLES.iter().map(|(role, _)| *role).chain(["full-other"]) {
-        bed.aws(&["iam", "delete-role-policy", "--role-name", role, "--policy-name", "all"]).await?;
+        match role {
+            "full-ebs" => bed.aws(&["iam", "detach-role-policy", "--role-name", role, "--policy-arn", EBS_POLICY]).await?,
+            _ => bed.aws(&["iam", "delete-role-policy", "--role-name", role, "--policy-name", "all"]).await?,
+        };
         bed.aws(&["iam", "delete-role", "--role-name", role]).await?;
     }
     bed.aws(&["s3api", "delete-bucket", "--bucket", BUCKET]).await.map(drop)

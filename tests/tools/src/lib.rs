@@ -26,7 +26,8 @@ use parts::Part;
 #[derive(Clone, Debug, Deserialize, Serialize)]
 pub struct Tools {
     /// Directory with etcd, kube-apiserver, kube-controller-manager, kube-scheduler, kubectl, kubeadm, capi-core,
-    /// capi-bootstrap, capi-controlplane, clusterctl, kwok and aws-cloud-controller-manager.
+    /// capi-bootstrap, capi-controlplane, clusterctl, kwok, aws-cloud-controller-manager, and the EBS CSI driver with csi-provisioner,
+    /// csi-attacher and csi-resizer.
     pub bin: PathBuf,
     /// Python environment: `bin/python` and `bin/aws`.
     pub python: PathBuf,
@@ -76,7 +77,7 @@ impl Tools {
         lock.lock().context("waiting for another sandbox that prepares its tools")?;
         // Costs are processor seconds, measured with nothing there.
         let mut parts = vec![
-            Part::new("building the Go programs", 900.0, move |meter| go::ensure(&programs, meter)),
+            Part::new("building the Go programs", 980.0, move |meter| go::ensure(&programs, meter)),
             Part::new("making the Python environment", 20.0, move |meter| python::ensure(&python, meter)),
             Part::new("unpacking cloud-init", 10.0, move |meter| cloud_init::ensure(&cloud_init, meter)),
         ];

@@ -6,6 +6,10 @@
 pub const KUBERNETES_VERSION: &str = "1.36.3";
 /// Cluster API's version, as linked into its programs.
 const CLUSTER_API: &str = "1.14.2";
+/// The EBS CSI driver's version, as linked into it: the one that the add-on installs.
+const EBS_CSI: &str = "1.63.1";
+
+const EBS_CSI_MODULE: &str = "github.com/kubernetes-sigs/aws-ebs-csi-driver";
 
 /// A program that is built from a package of the Go module.
 #[derive(Clone, Copy, Debug)]
@@ -26,7 +30,7 @@ impl Program {
 }
 
 /// All programs.
-pub const PROGRAMS: [Program; 12] = [
+pub const PROGRAMS: [Program; 16] = [
     program("etcd", "go.etcd.io/etcd/server/v3", Some((&["--version"], "etcd Version: 3.6.14"))),
     kubernetes("kube-apiserver", "k8s.io/kubernetes/cmd/kube-apiserver"),
     kubernetes("kube-controller-manager", "k8s.io/kubernetes/cmd/kube-controller-manager"),
@@ -38,6 +42,10 @@ pub const PROGRAMS: [Program; 12] = [
     program("capi-controlplane", "sigs.k8s.io/cluster-api/controlplane/kubeadm", None),
     program("clusterctl", "sigs.k8s.io/cluster-api/cmd/clusterctl", Some((&["version", "-o", "short"], "v1.14.2"))),
     program("aws-cloud-controller-manager", "k8s.io/cloud-provider-aws/cmd/aws-cloud-controller-manager", None),
+    program("aws-ebs-csi-driver", "github.com/kubernetes-sigs/aws-ebs-csi-driver/cmd", None),
+    program("csi-provisioner", "github.com/kubernetes-csi/external-provisioner/v6/cmd/csi-provisioner", None),
+    program("csi-attacher", "github.com/kubernetes-csi/external-attacher/v4/cmd/csi-attacher", None),
+    program("csi-resizer", "github.com/kubernetes-csi/external-resizer/v2/cmd/csi-resizer", None),
     program("kwok", "sigs.k8s.io/kwok/cmd/kwok", None),
 ];
 
@@ -68,6 +76,9 @@ pub fn linker_flags() -> String {
     stamp(&mut flags, "k8s.io/component-base/version", KUBERNETES_VERSION);
     stamp(&mut flags, "k8s.io/client-go/pkg/version", KUBERNETES_VERSION);
     stamp(&mut flags, "sigs.k8s.io/cluster-api/version", CLUSTER_API);
+    for package in ["driver", "cloud"] {
+        flags.push_str(&format!(" -X {EBS_CSI_MODULE}/pkg/{package}.driverVersion=v{EBS_CSI}"));
+    }
     flags
 }
 
@@ -106,6 +117,23 @@ mod tests {
         }
         for program in PROGRAMS {
             assert!(text.contains(&format!("\t{}\n", program.package)), "go.mod has no tool {}", program.package);
+        }
+    }
+
+    #[test]
+    fn the_programs_of_the_ebs_add_on_are_the_releases_that_its_plugin_installs() {
+        let source = crate::paths::source();
+        let read = |path: &str| std::fs::read_to_string(source.join(path)).expect("a file of the repository");
+        let (pins, releases) = (read("tests/tools/go.mod"), read("plugins/aws-ebs-csi/src/versions.rs"));
+        // Of the resizer, the module proxy has not got the patch release.
+        for (module, version, image) in [
+            (EBS_CSI_MODULE, EBS_CSI, "version: \"v1.63.1\""),
+            ("github.com/kubernetes-csi/external-provisioner/v6", "6.3.0", "provisioner: \"v6.3.0-"),
+            ("github.com/kubernetes-csi/external-attacher/v4", "4.12.0", "attacher: \"v4.12.0-"),
+            ("github.com/kubernetes-csi/external-resizer/v2", "2.2.0", "resizer: \"v2.2."),
+        ] {
+            assert!(pins.contains(&format!("{module} v{version} ")), "go.mod does not pin {module} {version}");
+            assert!(releases.contains(image), "the plugin does not install {image}");
         }
     }
 

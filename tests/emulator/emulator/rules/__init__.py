@@ -7,7 +7,7 @@ the final list, lag must hide before paging counts, a token must be recognized b
 # ruff: noqa: F401, I001
 from emulator.rules import answers, errors, speed
 from emulator.rules import paging, read_lag, ids, filters, client_tokens, quotas
-from emulator.rules import instances, images, interfaces, attachments, volumes, gateways, groups, networks, deletes
+from emulator.rules import instances, images, interfaces, attachments, volumes, modifications, gateways, groups, networks, deletes
 from emulator.rules import balancer_parts, classic_balancers, balancers, application_balancers
 from emulator.rules import efs, secrets, tagging
 from emulator.rules import iam, web_identity, enforcement, buckets

@@ -28,6 +28,16 @@ _ACTIONS = [
 _made: dict[tuple[str, str, str, str], tuple[str, Any]] = {}
 
 
+def _in_order(name: str, value: Any) -> Any:
+    """A parameter as it is compared: tags have no order, and clients that keep them in a hash send them in any."""
+    if name != "TagSpecifications":
+        return value
+    return sorted(
+        ({**one, "Tags": sorted(one.get("Tags") or [], key=str)} for one in value),
+        key=str,
+    )
+
+
 @around("ec2", *_ACTIONS)
 def same_token_same_thing(call: Call, proceed: Proceed) -> Any:
     """See above; a failed call leaves no trace of its token."""
@@ -36,7 +46,7 @@ def same_token_same_thing(call: Call, proceed: Proceed) -> Any:
         return proceed()
     if len(token) > _LONGEST:
         raise call.refuse("InvalidParameterValue", f"Client token is longer than {_LONGEST} characters")
-    given = {name: value for name, value in call.params.items() if name != "ClientToken"}
+    given = {name: _in_order(name, value) for name, value in call.params.items() if name != "ClientToken"}
     fingerprint = json.dumps(given, sort_keys=True, default=str)
     key = (call.account, call.region, call.action, token)
     if key in _made:

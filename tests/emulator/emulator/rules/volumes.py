@@ -1,9 +1,11 @@
 """EBS volumes: creating, attaching and detaching take time, and an attached volume stays.
 
-Only what an attachment needs is checked: zone, state, device. Sources: EC2 API reference, "AttachVolume",
-"DetachVolume", "DeleteVolume" and "Error codes for the Amazon EC2 API".
+What an attachment needs is checked, that is zone, state and device, and how fast a volume may be. Sources: EC2 API reference,
+"CreateVolume", "AttachVolume", "DetachVolume", "DeleteVolume" and "Error codes for the Amazon EC2 API"; EBS user guide, "Amazon EBS
+volume types"; EC2 user guide, "Device names for volumes on Amazon EC2 instances".
 """
 
+import re
 from typing import Any
 
 from moto.core.responses import ActionResult
@@ -12,6 +14,11 @@ from moto.ec2.models.elastic_block_store import Volume, VolumeAttachment
 from emulator import clock
 from emulator.hooks import Call, Proceed, around, before
 from emulator.settings import settings
+
+
+#: The most operations per second of each type that can be told how many it shall have.
+_MOST_IOPS = {"gp3": 80000, "io1": 64000, "io2": 256000}
+_DEVICE = re.compile(r"/dev/(sd[a-z][1-9]?\d?|xvd[a-d]?[a-z]|hd[a-z])")
 
 
 def _status(self: Volume) -> str:
@@ -34,6 +41,20 @@ def known_zone(call: Call) -> None:
         raise call.refuse("InvalidParameterValue", f"Volume of {size}GiB is too small; minimum is 1GiB.")
 
 
+@before("ec2", "CreateVolume")
+def known_speed(call: Call) -> None:
+    """Only some types take a number of operations per second, and not any. Looked at also where nothing is to be made."""
+    kind, wanted = call.get("VolumeType") or "gp2", call.get("Iops")
+    if wanted is None:
+        return
+    if kind not in _MOST_IOPS:
+        message = f"The parameter iops is not supported for {kind} volumes."
+        raise call.refuse("InvalidParameterCombination", message)
+    if int(wanted) > _MOST_IOPS[kind]:
+        message = f"Volume iops of {wanted} is too high; maximum is {_MOST_IOPS[kind]}."
+        raise call.refuse("InvalidParameterValue", message)
+
+
 @around("ec2", "CreateVolume")
 def created_in_time(call: Call, proceed: Proceed) -> Any:
     """A new volume is `creating` for a while."""
@@ -49,6 +70,9 @@ def attached_in_time(call: Call, proceed: Proceed) -> Any:
     device = call.get("Device")
     if not device:
         raise call.refuse("MissingParameter", "The request must contain the parameter device")
+    if not _DEVICE.fullmatch(device):
+        message = f"Value ({device}) for parameter device is invalid. {device} is not a valid EBS device name."
+        raise call.refuse("InvalidParameterValue", message)
     if volume.attachment:
         raise call.refuse("VolumeInUse", f"{volume.id} is already attached to an instance")
     if volume.status != "available":

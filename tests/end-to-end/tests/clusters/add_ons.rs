@@ -8,7 +8,7 @@ use sandbox::emulator::Fault;
 use sandbox::{Bed, Workload};
 use serde_json::{Value, json};
 
-use super::{certificate, file_system, passed, trust};
+use super::{certificate, file_system, passed, trust, volumes};
 
 /// The whole life of a cluster with all six add-ons.
 pub async fn all_add_ons(bed: &Bed) -> Result<()> {
@@ -22,6 +22,7 @@ pub async fn all_add_ons(bed: &Bed) -> Result<()> {
     file_system::it_is_found_by_its_tags(bed, &cluster, &file_system).await?;
     passed("all six kinds of add-ons but Calico run together, each as its own role");
     volumes_and_load_balancers_are_made(bed, &cluster).await?;
+    volumes::one_is_made_attached_grown_and_deleted(bed, &cluster).await?;
     what_is_in_use_is_not_uninstalled(bed, &cluster).await?;
     let end = certificate::an_ending_one_is_renewed(bed, &cluster).await?;
     changed_settings_are_applied(bed, &cluster).await?;

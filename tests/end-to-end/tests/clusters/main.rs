@@ -8,6 +8,7 @@ mod file_system;
 mod leaving;
 mod own_network;
 mod trust;
+mod volumes;
 mod zones;
 
 use std::collections::BTreeSet;

@@ -4,13 +4,14 @@
 //! by the cluster's own controllers and scheduler.
 
 mod aws;
-mod cloud_controller_manager;
 mod csi;
 mod events;
 mod follow;
 mod kube_proxy;
 mod lease;
 mod load_balancer_controller;
+mod probe;
+mod real;
 mod service_account;
 mod stand_in;
 pub mod tigera;
@@ -56,28 +57,28 @@ pub struct Started {
     pub state: watch::Receiver<State>,
 }
 
-/// Starts the pod's program in `tasks`; none when the bed has no program for it.
-pub fn start(host: &Arc<Host>, pod: &Pod, tasks: &mut JoinSet<()>) -> Option<Started> {
-    let containers = &pod.spec.as_ref()?.containers;
+/// Starts the pod's programs in `tasks`; none when the bed has no program for any of its containers.
+pub fn start(host: &Arc<Host>, pod: &Pod, tasks: &mut JoinSet<()>) -> Vec<Started> {
     let with = |part: &str| {
         let image = |container: &&Container| container.image.as_deref().is_some_and(|image| image.contains(part));
-        containers.iter().find(image).cloned()
+        pod.spec.iter().flat_map(|spec| &spec.containers).find(image).cloned()
     };
-    let (state, receiver) = watch::channel(State::default());
-    let (host, pod) = (Arc::clone(host), pod.clone());
-    let name = if let Some(container) = with("cloud-controller-manager") {
-        let name = container.name.clone();
-        tasks.spawn(cloud_controller_manager::run(host, pod, container, state));
-        name
+    let mut all = Vec::new();
+    let mut begin = |container: &Container| {
+        let (state, receiver) = watch::channel(State::default());
+        all.push(Started { container: container.name.clone(), state: receiver });
+        state
+    };
+    let real = real::programs(pod);
+    if !real.is_empty() {
+        let programs = real.into_iter().map(|(container, program)| (begin(&container), container, program)).collect();
+        tasks.spawn(real::run(Arc::clone(host), pod.clone(), programs));
     } else if let Some(container) = with("tigera/operator") {
-        let name = container.name.clone();
-        tasks.spawn(tigera::run(host, pod, container, state));
-        name
-    } else {
-        let (program, container) = STAND_INS.into_iter().find_map(|(part, program)| Some((program, with(part)?)))?;
-        let name = container.name.clone();
-        tasks.spawn(stand_in::run(program, host, pod, container, state));
-        name
-    };
-    Some(Started { container: name, state: receiver })
+        let state = begin(&container);
+        tasks.spawn(tigera::run(Arc::clone(host), pod.clone(), container, state));
+    } else if let Some((program, container)) = STAND_INS.into_iter().find_map(|(part, program)| Some((program, with(part)?))) {
+        let state = begin(&container);
+        tasks.spawn(stand_in::run(program, Arc::clone(host), pod.clone(), container, state));
+    }
+    all
 }

@@ -53,17 +53,7 @@ pub struct StandIn {
 /// Runs it until it is cancelled.
 pub async fn run(program: Program, host: Arc<Host>, pod: Pod, container: Container, state: watch::Sender<State>) {
     let credentials = Credentials::obtain(&host, &pod).await;
-    let volumes = loop {
-        match volumes(&host, &pod, &container).await {
-            Ok(volumes) => break volumes,
-            Err(error) => {
-                let message = explain(&error);
-                note(&host, &pod, &message);
-                state.send_modify(|state| state.message = Some(message));
-            }
-        }
-        tokio::time::sleep(RESTART).await;
-    };
+    let volumes = Arc::new(Volumes::obtain(&host, &pod, &container, &state).await);
     let work = async {
         loop {
             let environment = variables(&container, &pod).into_iter().collect();
@@ -86,12 +76,6 @@ pub async fn run(program: Program, host: Arc<Host>, pod: Pod, container: Contain
         }
     };
     tokio::join!(Credentials::renew(&host, &pod), volumes.maintain(&host, &pod), work);
-}
-
-async fn volumes(host: &Host, pod: &Pod, container: &Container) -> Result<Arc<Volumes>> {
-    let volumes = Volumes::of(pod, container)?;
-    volumes.write(host, pod).await?;
-    Ok(Arc::new(volumes))
 }
 
 impl StandIn {
@@ -172,7 +156,8 @@ pub fn flag<'a>(container: &'a Container, name: &str) -> Option<&'a str> {
         .map(|(_, value)| value)
 }
 
-fn note(host: &Host, pod: &Pod, line: &str) {
+/// Writes a line to the log of the pod's stand-in.
+pub fn note(host: &Host, pod: &Pod, line: &str) {
     tracing::info!(pod = pod.name_any(), "{line}");
     let path = Path::new(LOGS).join(format!("machine-{}-{}.log", host.instance, pod.name_any()));
     let write = || -> Result<()> {

@@ -1,4 +1,4 @@
-//! The volumes of a container that its program reads: projected service account tokens and Secrets.
+//! The volumes of a container that its program reads: projected service account tokens, Secrets, and empty directories.
 //!
 //! Written below the pod's directory and kept up to date, as a kubelet does. All other volumes are left out: host paths
 //! are the machine's own, and nobody looks into the rest.
@@ -13,14 +13,19 @@ use k8s_openapi::api::core::v1::{Container, Pod, Secret, ServiceAccountTokenProj
 use k8s_openapi::jiff::Timestamp;
 use kube::ResourceExt;
 use kube::api::Api;
+use tokio::sync::watch;
 
 use super::Host;
 use super::service_account::{directory, token};
+use super::stand_in::{explain, note};
+use crate::cloud::kubelet::process::State;
 
 /// A kubelet's own value, which the API server gives tokens that name none.
 const LIFETIME: i64 = 3600;
 /// How often Secrets are read again.
 const INTERVAL: Duration = Duration::from_secs(20);
+/// When what cannot be had yet is tried again.
+const RETRY: Duration = Duration::from_secs(5);
 
 /// What is mounted into one container.
 pub struct Volumes {
@@ -47,6 +52,32 @@ impl Volumes {
             .map(|mount| (PathBuf::from(&mount.mount_path), base.join(&mount.name)))
             .collect();
         Ok(Self { mounts, volumes, due: Mutex::default() })
+    }
+
+    /// Waits until they could be written, however long that takes, and says meanwhile what is missing.
+    pub async fn obtain(host: &Host, pod: &Pod, container: &Container, state: &watch::Sender<State>) -> Self {
+        loop {
+            match Self::attempt(host, pod, container).await {
+                Ok(volumes) => return volumes,
+                Err(error) => {
+                    let message = explain(&error);
+                    note(host, pod, &message);
+                    state.send_modify(|state| state.message = Some(message));
+                }
+            }
+            tokio::time::sleep(RETRY).await;
+        }
+    }
+
+    async fn attempt(host: &Host, pod: &Pod, container: &Container) -> Result<Self> {
+        let volumes = Self::of(pod, container)?;
+        volumes.write(host, pod).await?;
+        Ok(volumes)
+    }
+
+    /// The container's directories, and the machine's that are seen there.
+    pub fn mounts(&self) -> &[(PathBuf, PathBuf)] {
+        &self.mounts
     }
 
     /// Where a path inside the container is on the machine.
@@ -130,7 +161,7 @@ fn replace(path: &Path, content: &[u8]) -> Result<()> {
 }
 
 fn readable(volume: &Volume) -> bool {
-    volume.secret.is_some() || tokens(volume).next().is_some()
+    volume.secret.is_some() || volume.empty_dir.is_some() || tokens(volume).next().is_some()
 }
 
 /// The tokens for somebody else than the API server; its own is not read through the volume.
@@ -149,16 +180,19 @@ mod tests {
     fn paths_below_what_is_mounted_are_found_on_the_machine() {
         let pod = json!({"metadata": {"name": "p", "uid": "u"}, "spec": {
             "containers": [{"name": "c", "volumeMounts": [
-                {"name": "role", "mountPath": "/var/run/role"}, {"name": "run", "mountPath": "/run/x"}]}],
+                {"name": "role", "mountPath": "/var/run/role"}, {"name": "run", "mountPath": "/run/x"},
+                {"name": "sockets", "mountPath": "/sockets/"}]}],
             "volumes": [
                 {"name": "role", "projected": {"sources": [{"serviceAccountToken": {"audience": "sts", "path": "token"}}]}},
                 {"name": "run", "hostPath": {"path": "/run/x"}},
+                {"name": "sockets", "emptyDir": {}},
                 {"name": "other", "secret": {"secretName": "s"}}],
         }});
         let pod: Pod = serde_json::from_value(pod).expect("a pod");
         let volumes = Volumes::of(&pod, &pod.spec.as_ref().expect("a spec").containers[0]).expect("volumes");
         assert_eq!(volumes.path("/var/run/role/token"), Path::new("/var/lib/kubelet/pods/u/volumes/role/token"));
         assert_eq!(volumes.path("/run/x/y"), Path::new("/run/x/y"));
-        assert_eq!(volumes.volumes.len(), 1);
+        assert_eq!(volumes.path("/sockets/csi.sock"), Path::new("/var/lib/kubelet/pods/u/volumes/sockets/csi.sock"));
+        assert_eq!(volumes.volumes.len(), 2);
     }
 }

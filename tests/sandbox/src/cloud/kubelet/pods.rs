@@ -55,8 +55,8 @@ pub struct Kubelet {
 struct Workload {
     since: Timestamp,
     address: String,
-    /// The container that runs for real; the others always run.
-    program: Option<addons::Started>,
+    /// The containers that run for real; the others always run.
+    programs: Vec<addons::Started>,
     _tasks: JoinSet<()>,
 }
 
@@ -188,7 +188,7 @@ impl Kubelet {
         }
         let workload = self.workloads.get(&uid).context("the pod was not started")?;
         let network = host_network(pod) || *self.network.borrow();
-        let programs = workload.program.iter().map(|program| (program.container.clone(), program.state.borrow().clone())).collect();
+        let programs = workload.programs.iter().map(|program| (program.container.clone(), program.state.borrow().clone())).collect();
         self.say(pod, self.fare(workload.since, workload.address.clone(), network, programs)).await
     }
 
@@ -202,8 +202,8 @@ impl Kubelet {
             format!("192.168.{node}.{}", self.addresses)
         };
         let mut tasks = JoinSet::new();
-        let program = addons::start(&self.host, pod, &mut tasks);
-        if let Some(mut changes) = program.as_ref().map(|program| program.state.clone()) {
+        let programs = addons::start(&self.host, pod, &mut tasks);
+        for mut changes in programs.iter().map(|program| program.state.clone()) {
             let changed = Arc::clone(&self.changed);
             tasks.spawn(async move {
                 while changes.changed().await.is_ok() {
@@ -211,7 +211,7 @@ impl Kubelet {
                 }
             });
         }
-        Workload { since: Timestamp::now(), address, program, _tasks: tasks }
+        Workload { since: Timestamp::now(), address, programs, _tasks: tasks }
     }
 
     fn fare(&self, since: Timestamp, address: String, network: bool, programs: BTreeMap<String, State>) -> Fare {

@@ -58,7 +58,6 @@ struct AccessPoints {
 
 impl Driver for AccessPoints {
     const NAME: &'static str = NAME;
-    const TOPOLOGY: Option<&'static str> = None;
 
     async fn create(&self, request: &Request) -> Result<String> {
         let mode = request.parameter("provisioningMode");

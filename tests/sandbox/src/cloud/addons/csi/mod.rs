@@ -1,11 +1,11 @@
-//! Stand-ins for the CSI drivers of EBS and EFS, with what their sidecars do: a provisioner and an attacher in the
-//! controller, a registrar on every node.
+//! Stand-ins for what CSI drivers do on nodes, and for the EFS driver's controller with its provisioner. The controller of EBS runs for
+//! real.
 //!
 //! As in reality the sidecars of a pod say what its driver is there for. Nothing is ever mounted.
 
-mod attacher;
 pub mod ebs;
 pub mod efs;
+mod growth;
 mod node;
 mod provisioner;
 

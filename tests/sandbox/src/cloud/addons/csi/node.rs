@@ -1,6 +1,7 @@
 //! What a CSI driver does on a node, as far as the scheduler and others see it: it finds out where it is, and the kubelet
 //! registers it in the CSINode and in labels of the Node.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -11,17 +12,21 @@ use kube::ResourceExt;
 use kube::api::{Api, Patch, PatchParams, PostParams};
 use serde_json::json;
 
+use super::growth;
 use crate::cloud::addons::Host;
 use crate::cloud::addons::stand_in::{StandIn, explain};
 
-/// How often the registration is looked after.
-const INTERVAL: Duration = Duration::from_secs(30);
+/// How often the registration and what has grown are looked after.
+const INTERVAL: Duration = Duration::from_secs(15);
+
+const OPERATING_SYSTEM: &str = "kubernetes.io/os";
+const ZONE: &str = "topology.kubernetes.io/zone";
 
 /// What a driver registers.
 #[derive(Clone, Debug)]
 pub struct Registration {
     pub driver: &'static str,
-    /// Label for the node's zone, if volumes are of a zone.
+    /// The driver's own label for the node's zone, if volumes are of a zone.
     pub zone: Option<&'static str>,
     /// Volumes that the node can hold.
     pub limit: Option<i32>,
@@ -48,6 +53,9 @@ pub async fn run(stand_in: &StandIn, registration: &Registration) -> Result<()> 
             Err(error) => stand_in.log(&explain(&error)),
         }
         admit(&nodes, &stand_in.host.node, registration.driver).await?;
+        if let Err(error) = growth::finish(&stand_in.host, registration.driver).await {
+            stand_in.log(&explain(&error));
+        }
         tokio::time::sleep(INTERVAL).await;
     }
 }
@@ -62,7 +70,7 @@ async fn place(stand_in: &StandIn, node: &Node) -> Result<Place> {
     }
     let id = node.spec.as_ref().and_then(|spec| spec.provider_id.as_deref()).context("the node has no providerID")?;
     let instance = id.rsplit('/').next().context("the node's providerID has no instance")?.to_owned();
-    let zone = node.labels().get("topology.kubernetes.io/zone").context("the node has no zone")?.clone();
+    let zone = node.labels().get(ZONE).context("the node has no zone")?.clone();
     Ok(Place { instance, zone })
 }
 
@@ -70,14 +78,17 @@ async fn place(stand_in: &StandIn, node: &Node) -> Result<Place> {
 async fn register(host: &Host, registration: &Registration, place: &Place) -> Result<()> {
     let nodes: Api<Node> = Api::all(host.client.clone());
     let node = nodes.get(&host.node).await.context("reading the node")?;
-    if let Some(label) = registration.zone.filter(|label| node.labels().get(*label) != Some(&place.zone)) {
-        let patch = Patch::Merge(json!({"metadata": {"labels": {label: place.zone}}}));
+    let labels = registration.zone.into_iter().flat_map(|label| [label, ZONE]);
+    let missing: BTreeMap<&str, &str> =
+        labels.filter(|label| node.labels().get(*label) != Some(&place.zone)).map(|label| (label, place.zone.as_str())).collect();
+    if !missing.is_empty() {
+        let patch = Patch::Merge(json!({"metadata": {"labels": missing}}));
         nodes.patch(&host.node, &PatchParams::default(), &patch).await.context("labelling the node")?;
     }
     let driver = CSINodeDriver {
         name: registration.driver.to_owned(),
         node_id: place.instance.clone(),
-        topology_keys: registration.zone.map(|label| vec![label.to_owned()]),
+        topology_keys: registration.zone.map(|label| [OPERATING_SYSTEM, label, ZONE].map(str::to_owned).to_vec()),
         allocatable: registration.limit.map(|count| VolumeNodeResources { count: Some(count) }),
     };
     let registered: Api<CSINode> = Api::all(host.client.clone());

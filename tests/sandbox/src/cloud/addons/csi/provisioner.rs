@@ -1,8 +1,8 @@
 //! What csi-provisioner does: a PersistentVolume for every claim that asks for the driver, gone with its claim by policy.
 
 use anyhow::{Context, Result};
-use k8s_openapi::api::core::v1::{Node, ObjectReference, PersistentVolume, PersistentVolumeClaim};
-use k8s_openapi::api::storage::v1::{CSINode, StorageClass};
+use k8s_openapi::api::core::v1::{ObjectReference, PersistentVolume, PersistentVolumeClaim};
+use k8s_openapi::api::storage::v1::StorageClass;
 use kube::api::{Api, DeleteParams, ListParams, Patch, PatchParams, PostParams};
 use kube::{Resource, ResourceExt};
 use serde_json::{Value, json};
@@ -25,10 +25,6 @@ pub struct Request {
     pub class: StorageClass,
     /// Whole GiB, at least one.
     pub size: u64,
-    /// Value of the driver's topology label on the node that was selected, if the driver has such a label.
-    pub segment: Option<String>,
-    /// Whether the driver is told whose volume it is.
-    pub metadata: bool,
 }
 
 impl Request {
@@ -42,8 +38,6 @@ impl Request {
 pub trait Driver: Sync {
     /// As StorageClasses name it.
     const NAME: &'static str;
-    /// Label of nodes that says from where a volume can be reached.
-    const TOPOLOGY: Option<&'static str>;
 
     /// Makes the volume, or finds the one that was made for the request before; returns its handle.
     fn create(&self, request: &Request) -> impl Future<Output = Result<String>> + Send;
@@ -108,15 +102,7 @@ impl<D: Driver> Provisioner<'_, D> {
         let spec = claim.spec.as_ref().context("the claim has no spec")?;
         let asked = spec.resources.as_ref().and_then(|resources| resources.requests.as_ref()?.get("storage"));
         let size = gibibytes(&asked.context("the claim asks for no storage")?.0)?;
-        let segment = match (selected(claim), D::TOPOLOGY) {
-            (Some(node), Some(key)) => Some(self.segment(node, key).await?),
-            (None, Some(key)) => Some(self.segment(&self.anywhere().await?, key).await?),
-            (_, None) => None,
-        };
-        let provisioner = self.stand_in.beside("csi-provisioner");
-        let arguments = provisioner.into_iter().flat_map(|container| container.args.iter().flatten());
-        let metadata = arguments.map(String::as_str).any(|argument| argument == "--extra-create-metadata");
-        let request = Request { name: name.to_owned(), claim: claim.clone(), class: class.clone(), size, segment, metadata };
+        let request = Request { name: name.to_owned(), claim: claim.clone(), class: class.clone(), size };
         let handle = self.driver.create(&request).await?;
         let volume = serde_json::from_value(volume::<D>(&request, &handle)).context("making the volume's object")?;
         let volumes: Api<PersistentVolume> = Api::all(self.stand_in.client.clone());
@@ -126,23 +112,6 @@ impl<D: Driver> Provisioner<'_, D> {
         }
         self.stand_in.log(&format!("provisioned {handle} as {name}"));
         Ok(())
-    }
-
-    /// Any node that has the driver, for a class whose volumes do not wait for a consumer.
-    async fn anywhere(&self) -> Result<String> {
-        let nodes = Api::<CSINode>::all(self.stand_in.client.clone()).list(&ListParams::default()).await.context("listing CSINodes")?;
-        let has = |node: &&CSINode| node.spec.drivers.iter().any(|driver| driver.name == D::NAME);
-        nodes.iter().find(has).map(ResourceExt::name_any).context("no CSINode knows the driver")
-    }
-
-    /// Where the node is, by the label that its CSINode names for the driver.
-    async fn segment(&self, node: &str, key: &str) -> Result<String> {
-        let client = || self.stand_in.client.clone();
-        let drivers = Api::<CSINode>::all(client()).get(node).await.with_context(|| format!("reading CSINode {node}"))?.spec.drivers;
-        let keys = drivers.iter().find(|driver| driver.name == D::NAME).and_then(|driver| driver.topology_keys.as_ref());
-        anyhow::ensure!(keys.is_some_and(|keys| keys.iter().any(|found| found == key)), "no topology key found on CSINode {node}");
-        let node = Api::<Node>::all(client()).get(node).await.with_context(|| format!("reading node {node}"))?;
-        node.labels().get(key).cloned().with_context(|| format!("node {} has no label {key}", node.name_any()))
     }
 
     async fn release(&self, volume: &PersistentVolume) -> Result<()> {
@@ -190,7 +159,7 @@ fn volume<D: Driver>(request: &Request, handle: &str) -> Value {
     let claim = &request.claim;
     let spec = claim.spec.as_ref();
     let reference = ObjectReference { resource_version: claim.resource_version(), ..claim.object_ref(&()) };
-    let mut volume = json!({
+    json!({
         "apiVersion": "v1", "kind": "PersistentVolume",
         "metadata": {
             "name": request.name, "annotations": {PROVISIONED_BY: D::NAME},
@@ -206,16 +175,11 @@ fn volume<D: Driver>(request: &Request, handle: &str) -> Value {
             "claimRef": reference,
             "csi": {"driver": D::NAME, "volumeHandle": handle, "fsType": request.parameter("csi.storage.k8s.io/fstype")},
         },
-    });
-    if let (Some(key), Some(segment)) = (D::TOPOLOGY, &request.segment) {
-        let expression = json!({"key": key, "operator": "In", "values": [segment]});
-        volume["spec"]["nodeAffinity"] = json!({"required": {"nodeSelectorTerms": [{"matchExpressions": [expression]}]}});
-    }
-    volume
+    })
 }
 
 /// Takes a finalizer off a PersistentVolume.
-pub async fn without(volumes: &Api<PersistentVolume>, volume: &PersistentVolume, finalizer: &str) -> Result<()> {
+async fn without(volumes: &Api<PersistentVolume>, volume: &PersistentVolume, finalizer: &str) -> Result<()> {
     if !volume.finalizers().iter().any(|held| held == finalizer) {
         return Ok(());
     }
