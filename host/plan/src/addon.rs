@@ -1,6 +1,7 @@
 //! Add-ons: which of a ClusterPlugin's slots there are, when each may start, what of a plan comes next, and how a cluster that is being
 //! deleted lets go of them. Everything here is a decision; the host carries it out.
 
+mod drift;
 mod exposure;
 mod facts;
 mod inventory;
@@ -15,6 +16,7 @@ mod teardown;
 mod uninstall;
 mod volumes;
 
+pub use drift::*;
 pub use exposure::*;
 pub use facts::*;
 pub use inventory::*;

@@ -5,19 +5,23 @@ use plan::addon::{ObjectRef, Recreate, recreate};
 use serde_json::Value;
 
 use super::carry_out::{Carried, Manner, carried, waiting};
+use super::drift::taken_back;
 use crate::workload::{Dependents, WorkloadCluster, WorkloadError};
 
 /// Applies `object`, once more if it had to be deleted before.
 pub(super) async fn apply(cluster: &WorkloadCluster, object: &Value, manner: &Manner<'_>) -> Result<(), Carried> {
     match cluster.apply(object, manner.field_manager, manner.force).await {
-        Ok(()) => Ok(()),
+        Ok(writers) => {
+            manner.ledger.applied(object, &writers, manner.field_manager);
+            Ok(())
+        }
         Err(WorkloadError::Refused { code: 422, object: reference, message, fields }) => {
             let refused = WorkloadError::Refused { code: 422, object: reference.clone(), message, fields: fields.clone() };
             let Some(live) = cluster.get(&reference).await.map_err(carried)? else { return Err(carried(refused)) };
             if live.pointer("/metadata/deletionTimestamp").is_some() {
                 return Err(waiting(&format!("{reference} is being deleted, and is made anew then")));
             }
-            let decided = recreate(object, &live, manner.field_manager, &fields);
+            let decided = recreate(object, &live, manner.field_manager, &fields, manner.is_repair);
             // It may be large, and what follows takes its time.
             let uid = live.pointer("/metadata/uid").and_then(Value::as_str).map(str::to_owned);
             drop(live);
@@ -27,6 +31,10 @@ pub(super) async fn apply(cluster: &WorkloadCluster, object: &Value, manner: &Ma
                 Recreate::Safe => anew(cluster, object, &reference, uid.as_deref(), manner).await,
             }
         }
+        Err(error @ WorkloadError::Conflict { .. }) => match taken_back(cluster, object, manner).await? {
+            true => Ok(()),
+            false => Err(carried(error)),
+        },
         Err(error) => Err(carried(error)),
     }
 }
@@ -53,6 +61,10 @@ async fn anew(
     // Without dependents and finalizers it is gone by now, whatever the answer looked like.
     match cluster.get_only(reference, &["/metadata/uid"]).await.map_err(carried)? {
         Some(_) => Err(being_deleted()),
-        None => cluster.apply(object, manner.field_manager, manner.force).await.map_err(carried),
+        None => {
+            let writers = cluster.apply(object, manner.field_manager, manner.force).await.map_err(carried)?;
+            manner.ledger.applied(object, &writers, manner.field_manager);
+            Ok(())
+        }
     }
 }
