@@ -116,8 +116,8 @@ pub struct ClusterPluginSpec {
     pub conflicts: Conflicts,
     /// What to do when somebody changes or deletes what an add-on applied in the cluster. Correct sets it back, within ten
     /// minutes, whoever changed it; what an autoscaler sets through the `scale` subresource stays, and who changes the same again
-    /// and again is left alone after three repairs within an hour, which a condition says. Warn only says what was changed. Off does
-    /// not look.
+    /// and again is left alone after three repairs within an hour, which a condition says. Warn only says what was changed. "Off", in
+    /// quotes because YAML takes it for false without, does not look.
     #[serde(default)]
     pub drift: Drift,
     /// What happens when the cluster or this object is deleted.

@@ -133,10 +133,9 @@ fn edits() -> Vec<Edit> {
 
 /// An object is applied, edited, found to be so, and applied with force.
 async fn edited(bed: &Bed, object: &Value, edit: &Edit) -> Result<()> {
-    let (before, mark) = applied(bed, object, true).await?;
+    let mark = applied(bed, object, true).await?;
     ensure!(compared(bed, object, &mark).await? == Compared::Same, "it is not the same as it was just applied");
-    let (again, _) = applied(bed, object, false).await?;
-    ensure!(again == before, "applying the same again changes who wrote it");
+    ensure!(applied(bed, object, false).await? == mark, "applying the same again changes what is ours");
     patch(bed, object, &edit.patch, &[]).await?;
     if edit.told.is_empty() {
         ensure!(compared(bed, object, &mark).await? == Compared::Same, "what is not ours counts");
@@ -145,36 +144,36 @@ async fn edited(bed: &Bed, object: &Value, edit: &Edit) -> Result<()> {
     let found = found(bed, object, &mark).await?;
     let told = found.told(&reference(object)?);
     ensure!(told == edit.told, "{told}");
-    let (_, mark) = applied(bed, &without(object, &found.left), true).await?;
+    let mark = applied(bed, &without(object, &found.left), true).await?;
     ensure!(compared(bed, object, &mark).await? == Compared::Same, "it was not taken back");
     let live = get(bed, object).await?.context("it is there")?;
     holds(object, &live)
 }
 
 async fn deleted(bed: &Bed, object: &Value) -> Result<()> {
-    let (_, mark) = applied(bed, object, true).await?;
+    let mark = applied(bed, object, true).await?;
     delete(bed, object).await?;
     let found = found(bed, object, &mark).await?;
     ensure!(found.change == Change::Gone, "{found:?}");
-    let (_, new) = applied(bed, object, true).await?;
+    let new = applied(bed, object, true).await?;
     ensure!(compared(bed, object, &new).await? == Compared::Same && new != mark, "it is another object");
     delete(bed, object).await
 }
 
 async fn made_anew(bed: &Bed, object: &Value) -> Result<()> {
-    let (_, mark) = applied(bed, object, true).await?;
+    let mark = applied(bed, object, true).await?;
     delete(bed, object).await?;
     exec(bed.running(), "kubectl", &["create", "-f", "-"], Some(&object.to_string())).await?;
     let found = found(bed, object, &mark).await?;
     ensure!(found.change == Change::Anew && found.by == "\"kubectl-create\"", "{found:?}");
-    let (_, mark) = applied(bed, object, true).await?;
+    let mark = applied(bed, object, true).await?;
     ensure!(compared(bed, object, &mark).await? == Compared::Same, "it was not taken over");
     delete(bed, object).await
 }
 
 /// Annotations, a status, a restart and fields that nobody asked for.
 async fn left_alone(bed: &Bed, object: &Value) -> Result<()> {
-    let (_, mark) = applied(bed, object, true).await?;
+    let mark = applied(bed, object, true).await?;
     let name = "deployment/drift";
     bed.kubectl(&["annotate", name, "a=b"]).await?;
     bed.kubectl(&["rollout", "restart", name]).await?;
@@ -186,7 +185,7 @@ async fn left_alone(bed: &Bed, object: &Value) -> Result<()> {
 
 /// An autoscaler writes through the subresource `scale`; somebody else then changes an argument.
 async fn scaled(bed: &Bed, object: &Value) -> Result<()> {
-    let (_, mark) = applied(bed, object, true).await?;
+    let mark = applied(bed, object, true).await?;
     bed.kubectl(&["scale", "deployment/drift", "--replicas=5"]).await?;
     let only_scaled = found(bed, object, &mark).await?;
     ensure!(only_scaled.change == Change::Scaled, "{only_scaled:?}");
@@ -196,7 +195,7 @@ async fn scaled(bed: &Bed, object: &Value) -> Result<()> {
     let told = both.told(&reference(object)?);
     let wanted = r#".spec.template.spec.containers[name=a].args of Deployment default/drift was changed by "kubectl-patch""#;
     ensure!(told == wanted, "{told}");
-    let (_, mark) = applied(bed, &without(object, &both.left), true).await?;
+    let mark = applied(bed, &without(object, &both.left), true).await?;
     let live = get(bed, object).await?.context("it is there")?;
     let args = &live["spec"]["template"]["spec"]["containers"][0]["args"];
     ensure!(live["spec"]["replicas"] == 5 && *args == json!(["--b"]), "{}", live["spec"]);
@@ -204,11 +203,9 @@ async fn scaled(bed: &Bed, object: &Value) -> Result<()> {
     delete(bed, object).await
 }
 
-/// Applies in our name; who wrote the object then, and what is written down of it.
-async fn applied(bed: &Bed, object: &Value, force: bool) -> Result<(Writers, String)> {
-    let writers = apply(bed, object, &[&format!("--force-conflicts={force}")]).await?;
-    let mark = writers.mark(MANAGER);
-    Ok((writers, mark))
+/// Applies in our name; what is written down of the object then.
+async fn applied(bed: &Bed, object: &Value, force: bool) -> Result<String> {
+    Ok(apply(bed, object, &[&format!("--force-conflicts={force}")]).await?.mark(MANAGER))
 }
 
 async fn apply(bed: &Bed, object: &Value, more: &[&str]) -> Result<Writers> {

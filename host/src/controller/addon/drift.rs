@@ -22,13 +22,15 @@ pub use known::Drifts;
 use look::Look;
 
 use super::carry_out::{Carried, Manner, carried, carry_out, content};
-use super::{AddOns, now};
+use super::{AddOns, SETTLED, now};
 use crate::context::ObjectName;
 use crate::management::Known;
 use crate::workload::{WorkloadCluster, WorkloadError};
 
-/// How often all objects of an add-on are looked at: at the look that is made of what is settled.
-const FULL: Duration = Duration::from_secs(590);
+/// How long it counts that all objects of an add-on were looked at.
+const FULL: Duration = SETTLED;
+/// How much sooner they may be looked at: with the look that is made of what is settled.
+const SLACK: Duration = Duration::from_secs(10);
 /// How often while the add-on is not ready: somebody's change may be why.
 const WAITING: Duration = Duration::from_secs(60);
 

@@ -33,7 +33,8 @@ pub enum Decision {
 /// What was done to one object for one plan and one setting; lost at a restart, after which it begins anew.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct History {
-    repairs: Vec<(Timestamp, String)>,
+    /// When, and against whom; `None` where the API server refused.
+    repairs: Vec<(Timestamp, Option<String>)>,
     /// The manager that the object is left to.
     left_to: Option<String>,
 }
@@ -47,7 +48,7 @@ impl History {
             Setting::Correct => (),
         }
         self.repairs.retain(|(then, _)| now - then < HOUR);
-        let against = self.repairs.iter().filter(|(_, by)| *by == drift.by).count();
+        let against = self.repairs.iter().filter(|(_, by)| by.as_ref() == Some(&drift.by)).count();
         // Who deleted an object is never known: it may be somebody else each time.
         if drift.change != Change::Gone && (against >= MOST || self.left_to.as_ref() == Some(&drift.by)) {
             self.left_to = Some(drift.by.clone());
@@ -61,11 +62,18 @@ impl History {
         }
     }
 
-    /// It was taken back, or that was tried.
+    /// It is being taken back.
     pub fn repaired(&mut self, drift: &Drift, now: Timestamp) {
-        self.repairs.push((now, drift.by.clone()));
+        self.repairs.push((now, Some(drift.by.clone())));
         let surplus = self.repairs.len().saturating_sub(REMEMBERED);
         self.repairs.drain(..surplus);
+    }
+
+    /// The API server refused that: it is tried again, no sooner than after a repair.
+    pub fn refused(&mut self) {
+        if let Some((_, by)) = self.repairs.last_mut() {
+            *by = None;
+        }
     }
 
     /// The object is as it was applied.

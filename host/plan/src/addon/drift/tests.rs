@@ -72,9 +72,9 @@ fn what_was_done_to_an_object_is_told_with_field_and_manager() {
         .spec.ports[port=80,protocol=TCP].name, .spec.ports[port=80,protocol=TCP].port of Deployment kube-system/a was changed by somebody
         .spec.args of Deployment kube-system/a was changed by "kubectl-patch"
         .metadata.labels.app, .spec.args, .spec.ports[port=80,protocol=TCP].name and 2 more of Deployment kube-system/a was changed by "kubectl-replace"
-        Deployment kube-system/a was changed by somebody
+        .metadata.labels.app, .spec.args, .spec.ports[port=80,protocol=TCP].name and 2 more of Deployment kube-system/a was changed by somebody
         Deployment kube-system/a was made anew by "kubectl-create"
-        .metadata.labels.app of Deployment kube-system/a was changed by "evil??'?xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx...""#]]
+        .metadata.labels.app of Deployment kube-system/a was changed by "evil?'?xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx...""#]]
     .assert_eq(&cases.join("\n"));
 }
 
@@ -203,6 +203,20 @@ fn who_was_left_alone_is_not_for_ever() {
     assert_eq!(slowly, "0 repair, 700 repair, 1400 repair, 2100 stop, 2800 repair, 3500 repair", "three in an hour");
     let another = life(Setting::Correct, 4000, |second| Some((field(), if second < 2000 { "kubectl" } else { "helm" })));
     assert_eq!(another, "0 repair, 30 repair, 90 repair, 91 stop, 2000 repair, 2240 repair, 2720 repair, 2721 stop");
+}
+
+#[test]
+fn what_the_api_server_refuses_is_tried_further() {
+    let (mut history, mut tried) = (History::default(), Vec::new());
+    let drift = Drift { change: Change::Anew, by: "kubectl".into(), left: vec![] };
+    for second in 0..2000 {
+        if history.decide(Setting::Correct, &drift, f64::from(second)) == Decision::Repair {
+            history.repaired(&drift, f64::from(second));
+            history.refused();
+            tried.push(second);
+        }
+    }
+    assert_eq!(tried, [0, 30, 90, 210, 450, 930, 1530]);
 }
 
 #[test]

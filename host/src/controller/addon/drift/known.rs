@@ -32,8 +32,6 @@ pub(super) struct Known {
     applied: BTreeMap<ObjectRef, String>,
     /// What the ClusterPlugin was when all objects were looked at, and until when that counts.
     looked: Option<(u64, Instant)>,
-    /// When some are to be looked at again before the next look at all that is settled.
-    next: Option<Instant>,
     /// When something was last set back.
     pub(super) repaired: Option<Timestamp>,
 }
@@ -104,7 +102,9 @@ impl Drifts {
     /// When objects of an add-on are looked at again, if that is sooner than what is settled is.
     pub fn next(&self, name: &ObjectName, module: &str) -> Option<Instant> {
         let all = lock(&self.0);
-        all.get(&(name.clone(), module.to_owned()))?.next.filter(|it| *it > Instant::now())
+        let (_, until) = all.get(&(name.clone(), module.to_owned()))?.looked?;
+        let now = Instant::now();
+        Some(until).filter(|it| *it > now && *it < now + super::FULL - super::SLACK)
     }
 
     /// The ClusterPlugin is gone.
@@ -116,7 +116,7 @@ impl Drifts {
 impl Known {
     /// Whether all objects are to be looked at: the time has come, or somebody changed the ClusterPlugin.
     pub(super) fn is_due(&self, object: &Object<ClusterPlugin>) -> bool {
-        self.looked.is_none_or(|(of, until)| of != fingerprint(object) || until <= Instant::now())
+        self.looked.is_none_or(|(of, until)| of != fingerprint(object) || until <= Instant::now() + super::SLACK)
     }
 
     /// They were looked at, all of them or a few; some are to be looked at again so many seconds from now.
@@ -125,10 +125,8 @@ impl Known {
             Some((_, until)) if !is_full => until.min(Instant::now() + lasts),
             _ => Instant::now() + lasts,
         };
-        let kept = self.next.filter(|it| !is_full && *it > Instant::now());
         let next = next.map(|it| Instant::now() + Duration::from_secs_f64(it.clamp(0.0, super::FULL.as_secs_f64())));
-        self.next = next.into_iter().chain(kept).min();
-        self.looked = Some((fingerprint(object), self.next.map_or(until, |it| it.min(until))));
+        self.looked = Some((fingerprint(object), next.map_or(until, |it| it.min(until))));
     }
 
     /// How the add-on fares, with what is wrong with its objects.

@@ -198,6 +198,7 @@ impl Look<'_> {
                 Ok(false)
             }
             Err(Carried::Refused(reason, why)) => {
+                one.history.refused();
                 looked.again(now() + FAILED);
                 self.say(reference, Said::Failed(reason, why), one, looked);
                 Ok(false)

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
 
 use crds::cluster_plugin::Drift as Setting;
-use plan::addon::{ObjectRef, Writers};
+use plan::addon::{Inventory, ObjectRef, Standing, Writers};
 use serde_json::{Value, json};
 use tokio::time::Instant;
 
@@ -13,6 +13,7 @@ use super::look::{Look, Looked};
 use super::{Ledger, lock};
 use crate::context::ObjectName;
 use crate::controller::addon::ENOUGH;
+use crate::controller::addon::apply::apply;
 use crate::controller::addon::carry_out::{Carried, Manner};
 use crate::controller::addon::check::Findings;
 use crate::controller::addon::late::Late;
@@ -96,18 +97,7 @@ impl World {
 
     async fn look(&mut self, setting: Setting, is_full: bool) -> Result<Looked, Carried> {
         let (late, name, ledger, findings) = (Late::default(), ObjectName::new("default", "one"), Ledger::default(), Findings::new());
-        let manner = Manner {
-            field_manager: MANAGER,
-            force: false,
-            rules_are_there: true,
-            findings: &findings,
-            authority: None,
-            late: late.of(&name, "calico"),
-            until: Instant::now() + ENOUGH,
-            own_only: false,
-            ledger: &ledger,
-            is_repair: false,
-        };
+        let manner = manner(&late, &name, &findings, &ledger);
         let may_write = self.may_write;
         let may_write = move || may_write;
         let look = Look { cluster: &self.cluster, manner: &manner, setting, is_full, may_write: &may_write };
@@ -133,6 +123,21 @@ impl World {
         let res = all.iter().filter_map(one).collect::<Vec<_>>().join(", ");
         all.clear();
         res
+    }
+}
+
+fn manner<'a>(late: &'a Late, name: &'a ObjectName, findings: &'a Findings, ledger: &'a Ledger) -> Manner<'a> {
+    Manner {
+        field_manager: MANAGER,
+        force: false,
+        rules_are_there: true,
+        findings,
+        authority: None,
+        late: late.of(name, "calico"),
+        until: Instant::now() + ENOUGH,
+        own_only: false,
+        ledger,
+        is_repair: false,
     }
 }
 
@@ -188,18 +193,7 @@ async fn a_definition_that_is_gone_brings_everything() {
     let mut world = World::new().await;
     let definition = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "n"}});
     let (late, name, ledger, findings) = (Late::default(), ObjectName::new("default", "one"), Ledger::default(), Findings::new());
-    let manner = Manner {
-        field_manager: MANAGER,
-        force: false,
-        rules_are_there: true,
-        findings: &findings,
-        authority: None,
-        late: late.of(&name, "calico"),
-        until: Instant::now() + ENOUGH,
-        own_only: false,
-        ledger: &ledger,
-        is_repair: false,
-    };
+    let manner = manner(&late, &name, &findings, &ledger);
     let look = Look { cluster: &world.cluster, manner: &manner, setting: Setting::Correct, is_full: true, may_write: &|| true };
     let looked = look.all(&[definition, object()], &mut world.marks, &mut world.known).await.expect("it answers");
     assert!(looked.is_base_gone && !looked.is_repaired);
@@ -250,6 +244,31 @@ async fn who_changes_it_again_and_again_is_named_and_left_alone() {
     assert_eq!(messages(&looked), format!("NotRepaired: {told}"));
     assert_eq!(world.asked(), "GET, PATCH dry");
     assert_eq!(world.known.judged(Carried::Out), Carried::Refused("Drift", told.into()));
+}
+
+#[tokio::test]
+async fn a_changed_setting_takes_back_what_somebody_took_since_and_nothing_else() {
+    let applied = async |world: &World, marks: Vec<String>, setting: Setting| {
+        let record = json!({"module": "calico", "version": "1", "digest": "", "config": {}, "planHash": "", "complete": true,
+            "objects": [ObjectRef::of(&object())], "marks": marks, "removal": []});
+        let record = Inventory { standing: Standing::Proven, ..serde_json::from_value(record).expect("a record") };
+        let (late, name, findings, ledger) =
+            (Late::default(), ObjectName::new("default", "one"), Findings::new(), Ledger::of(Some(&record), setting));
+        let manner = manner(&late, &name, &findings, &ledger);
+        world.edit();
+        let res = apply(&world.cluster, &object(), &manner).await;
+        format!("{}: {}", if res.is_ok() { "applied" } else { "refused" }, world.asked())
+    };
+    let world = World::new().await;
+    let known = || world.marks.values().cloned().collect::<Vec<_>>();
+    assert_eq!(applied(&world, known(), Setting::Correct).await, "applied: PATCH, GET, PATCH dry, PATCH force");
+    assert_eq!(applied(&world, known(), Setting::Warn).await, "refused: PATCH");
+    assert_eq!(applied(&world, vec![], Setting::Correct).await, "refused: PATCH", "it was never ours");
+    world.edit();
+    let now = world.cluster.writers(&ObjectRef::of(&object()).expect("it has a name")).await.expect("it answers").expect("it is there");
+    world.asked();
+    let conflict = "refused: PATCH, GET";
+    assert_eq!(applied(&world, vec![now.mark(MANAGER)], Setting::Correct).await, conflict, "nobody took anything since");
 }
 
 #[tokio::test]
