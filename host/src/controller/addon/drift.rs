@@ -37,17 +37,23 @@ const WAITING: Duration = Duration::from_secs(60);
 /// What one look saw and applied, by object.
 #[derive(Default)]
 pub struct Ledger {
-    /// What was written down of objects that were applied before and are set back.
+    /// What was written down of objects that were applied before.
     before: BTreeMap<ObjectRef, String>,
+    /// They are taken back from whoever took them since.
+    takes_back: bool,
     seen: Mutex<BTreeMap<ObjectRef, Option<Writers>>>,
     applied: Mutex<BTreeMap<ObjectRef, String>>,
 }
 
 impl Ledger {
-    /// Of an add-on of which this was written down.
+    /// Of an add-on of which this was written down, by this program or by somebody else.
     pub fn of(installed: Option<&Inventory>, setting: Setting) -> Self {
-        let known = installed.filter(|it| setting == Setting::Correct && it.standing == addon::Standing::Proven);
-        Ledger { before: known.map(Inventory::marked).unwrap_or_default(), ..Ledger::default() }
+        let known = installed.filter(|it| it.standing == addon::Standing::Proven).map(Inventory::marked);
+        Ledger { before: known.unwrap_or_default(), takes_back: setting == Setting::Correct, ..Ledger::default() }
+    }
+
+    pub fn before(&self) -> &BTreeMap<ObjectRef, String> {
+        &self.before
     }
 
     /// An object was read; `None`: it is not there.
@@ -80,6 +86,9 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 pub(super) async fn taken_back(cluster: &WorkloadCluster, object: &Value, manner: &Manner<'_>) -> Result<bool, Carried> {
     let manager = manner.field_manager;
     let Some((reference, mark)) = ObjectRef::of(object).and_then(|it| manner.ledger.before.get_key_value(&it)) else { return Ok(false) };
+    if !manner.ledger.takes_back {
+        return Ok(false);
+    }
     let Some(seen) = cluster.writers(reference).await.map_err(carried)? else { return Ok(false) };
     if compare(mark, Some(&seen), manager) != Compared::Different {
         return Ok(false);

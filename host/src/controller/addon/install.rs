@@ -243,7 +243,7 @@ impl AddOns {
             standing: Standing::Proven,
         };
         let ledger = Ledger::of(installed, object.spec.drift);
-        let inventory = inventory.with_marks(&installed.map(Inventory::marked).unwrap_or_default());
+        let inventory = inventory.with_marks(ledger.before());
         if is_new && let Err(carried) = self.write_record(&object_name, workload, &inventory).await {
             return carried;
         }

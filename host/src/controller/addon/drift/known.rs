@@ -61,6 +61,8 @@ impl Drifts {
         if known.of != of {
             *known = Known { of, repaired: known.repaired, ..Known::default() };
         }
+        // It is in the record by now.
+        known.applied.clear();
         known.clone()
     }
 
@@ -83,9 +85,10 @@ impl Drifts {
         let mut all = lock(&self.0);
         let known = all.entry((object.object_name(), record.module.clone())).or_default();
         let applied = std::mem::take(&mut known.applied);
+        let marks = applied.clone();
         let looked = Some((fingerprint(object), Instant::now() + super::FULL));
-        *known = Known { of: (record.plan_hash.clone(), object.spec.drift), looked, repaired: known.repaired, ..Known::default() };
-        applied
+        *known = Known { of: (record.plan_hash.clone(), object.spec.drift), applied, looked, repaired: known.repaired, ..Known::default() };
+        marks
     }
 
     /// What should be looked at of an add-on that runs, and when something of it was last set back.

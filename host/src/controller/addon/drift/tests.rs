@@ -264,6 +264,7 @@ async fn a_changed_setting_takes_back_what_somebody_took_since_and_nothing_else(
     assert_eq!(applied(&world, known(), Setting::Correct).await, "applied: PATCH, GET, PATCH dry, PATCH force");
     assert_eq!(applied(&world, known(), Setting::Warn).await, "refused: PATCH");
     assert_eq!(applied(&world, vec![], Setting::Correct).await, "refused: PATCH", "it was never ours");
+    let world = World::new().await;
     world.edit();
     let now = world.cluster.writers(&ObjectRef::of(&object()).expect("it has a name")).await.expect("it answers").expect("it is there");
     world.asked();
