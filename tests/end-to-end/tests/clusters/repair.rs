@@ -13,7 +13,7 @@ use super::passed;
 const SYSTEM: &str = "--namespace=kube-system";
 const WEBHOOKS: &str = "validatingwebhookconfiguration/aws-load-balancer-webhook";
 const BINDINGS: &str = "customresourcedefinition/targetgroupbindings.elbv2.k8s.aws";
-const BUDGET: &str = "poddisruptionbudget/ebs-csi-controller-sa";
+const BUDGET: &str = "poddisruptionbudget/ebs-csi-controller";
 
 /// What somebody does by hand: an object, a JSON patch, and where it shows.
 const EDITS: [(&str, &str, &str); 5] = [
@@ -59,7 +59,7 @@ async fn edits_are_set_back(bed: &Bed, cluster: &Cluster, workload: &Workload<'_
     bed.wait_for("an event", MOMENT, async || {
         let events = bed.kubectl_json(&["get", "events.events.k8s.io", "--namespace", &cluster.namespace]).await?;
         let notes: Vec<&str> = events["items"].as_array().into_iter().flatten().filter_map(|it| it["note"].as_str()).collect();
-        let wanted = r#".spec.maxUnavailable of PodDisruptionBudget kube-system/ebs-csi-controller-sa was changed by "somebody""#;
+        let wanted = r#".spec.maxUnavailable of PodDisruptionBudget kube-system/ebs-csi-controller was changed by "somebody""#;
         ensure!(notes.iter().any(|it| it.starts_with(wanted)), "{notes:?}");
         Ok(())
     })
