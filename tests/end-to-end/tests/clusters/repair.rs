@@ -1,6 +1,8 @@
 //! Objects of add-ons that run, changed and deleted by hand: they are set back, unless they are only to be looked at. Nothing here looks into the
 //! operator.
 
+use std::time::Duration;
+
 use anyhow::{Context, Result, ensure};
 use end_to_end::add_ons::{plugin, running};
 use end_to_end::{Cluster, MOMENT, condition, condition_text};
@@ -32,6 +34,7 @@ pub async fn what_is_changed_by_hand_is_set_back(bed: &Bed, cluster: &Cluster, c
     edits_are_set_back(bed, cluster, &workload, count).await?;
     what_is_deleted_or_replaced_is_applied_again(bed, cluster, &workload, count).await?;
     an_edit_while_the_operator_is_down_is_found(bed, cluster, &workload).await?;
+    a_paused_add_on_is_left_alone(bed, cluster, &workload).await?;
     a_warning_changes_nothing(bed, cluster, &workload, count).await
 }
 
@@ -104,6 +107,27 @@ async fn an_edit_while_the_operator_is_down_is_found(bed: &Bed, cluster: &Cluste
     })
     .await?;
     passed("what somebody edits while the operator is down is set back once it runs");
+    Ok(())
+}
+
+async fn a_paused_add_on_is_left_alone(bed: &Bed, cluster: &Cluster, workload: &Workload<'_>) -> Result<()> {
+    let pause = async |value: Value| {
+        let patch = json!({"metadata": {"annotations": {"cluster.x-k8s.io/paused": value}}}).to_string();
+        cluster.patch(bed, "clusterplugin", &cluster.name, &patch).await
+    };
+    let before = part(workload, BUDGET, "/spec/maxUnavailable").await?;
+    pause(json!("")).await?;
+    workload.kubectl(&["patch", BUDGET, SYSTEM, "--type=merge", "--patch", r#"{"spec":{"maxUnavailable":2}}"#]).await?;
+    look(bed, cluster, "paused").await?;
+    tokio::time::sleep(Duration::from_secs(10)).await;
+    ensure!(part(workload, BUDGET, "/spec/maxUnavailable").await? == 2, "it was set back");
+    pause(Value::Null).await?;
+    bed.wait_for("the edit to be set back", MOMENT, async || {
+        ensure!(part(workload, BUDGET, "/spec/maxUnavailable").await? == before, "not yet");
+        Ok(())
+    })
+    .await?;
+    passed("nothing is set back while a ClusterPlugin is paused");
     Ok(())
 }
 
