@@ -50,9 +50,8 @@ lint: check $(CARGO_DENY) ## Formatting, clippy with warnings denied, licenses a
 
 .PHONY: bench
 bench: tools ## Print the project's figures: AWS calls, API writes and requests, plugin plans
-	cargo build --release --locked --workspace --all-targets
-	cargo bench --locked -p plugin --bench plan
-	cargo bench --locked -p end-to-end --bench figures
+	@$(TOOLS) build --release --workspace --bins --bench plan --bench figures
+	cargo bench --locked --workspace --bench plan --bench figures
 
 .PHONY: build
 build: ## Build target/release/cluster-operator, optimized, with the built-in plugins inside

@@ -4,8 +4,6 @@
 
 pub mod address;
 mod answer;
-#[cfg(test)]
-mod beside;
 mod budget;
 mod connect;
 mod discover;
@@ -14,7 +12,7 @@ pub mod fake;
 mod list;
 mod parts;
 mod record;
-mod said;
+pub mod said;
 #[cfg(test)]
 mod tests;
 

@@ -13,6 +13,7 @@ mod slots;
 mod status;
 mod steps;
 mod teardown;
+mod trouble;
 mod uninstall;
 mod volumes;
 
@@ -28,6 +29,7 @@ pub use slots::*;
 pub use status::*;
 pub use steps::*;
 pub use teardown::*;
+pub use trouble::*;
 pub use uninstall::*;
 pub use volumes::*;
 

@@ -233,8 +233,12 @@ impl Record {
                 (Action::Tag { untag, .. }, Some(Outcome::Done)) if key.kind == Kind::Instance => {
                     res.applied.tags.retain(|name, _| !untag.contains(name));
                 }
-                (Action::Delete { .. }, Some(Outcome::Done)) if matches!(key.kind, Kind::Vpc | Kind::LoadBalancer) => {
-                    res.ids.remove(&key);
+                (Action::Delete { .. }, Some(Outcome::Done)) => {
+                    // If it is wanted again, the token of the attempt that made it would be answered with it for as long as AWS knows the token.
+                    res.intents.remove(&key);
+                    if matches!(key.kind, Kind::Vpc | Kind::LoadBalancer) {
+                        res.ids.remove(&key);
+                    }
                 }
                 _ => (),
             }

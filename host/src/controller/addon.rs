@@ -17,6 +17,7 @@ mod remember;
 mod seen;
 mod teardown;
 mod told;
+mod trouble;
 mod turns;
 mod uninstall;
 mod whole;
@@ -87,18 +88,21 @@ impl AddOns {
 
     /// Looks at one ClusterPlugin.
     pub async fn reconcile(self: Arc<Self>, name: ObjectName) -> Again {
-        let Ok(looked) = tokio::time::timeout(LOOK, self.look(&name)).await else {
-            tracing::warn!(cluster_plugin = %name, "not finished in {} s, trying again", LOOK.as_secs());
-            return Again::Failed;
-        };
-        match looked {
-            Ok(again) => again,
-            Err(error) if error.is_conflict() || error.is_not_found() => Again::After(Duration::from_millis(200)),
-            Err(error) => {
+        let begun = Instant::now();
+        let (again, result) = match tokio::time::timeout(LOOK, self.look(&name)).await {
+            Ok(Ok(again)) => (again, if matches!(again, Again::OnChange | Again::After(SETTLED)) { "settled" } else { "waiting" }),
+            Ok(Err(error)) if error.is_conflict() || error.is_not_found() => (Again::After(Duration::from_millis(200)), "conflict"),
+            Ok(Err(error)) => {
                 tracing::warn!(cluster_plugin = %name, error = %error, cause = ?std::error::Error::source(&error), "not finished");
-                Again::Failed
+                (Again::Failed, "failed")
             }
-        }
+            Err(_) => {
+                tracing::warn!(cluster_plugin = %name, "not finished in {} s, trying again", LOOK.as_secs());
+                (Again::Failed, "failed")
+            }
+        };
+        self.context.metrics.reconciled("clusterplugin", result, begun.elapsed());
+        again
     }
 
     async fn look(&self, name: &ObjectName) -> Result<Again, Error> {

@@ -1,133 +1,32 @@
-//! An API server for tests that answers as it is told: it speaks just enough HTTP, and counts what it was asked and what it could send.
+//! API servers for tests that answer as they are told.
 
 use std::collections::BTreeMap;
-use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+pub use sandbox::answers::{Answer, Server};
 use serde_json::{Value, json};
-use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader};
-use tokio::net::{TcpListener, TcpStream};
 
 use super::budget::Budget;
 use super::{Workload, WorkloadCluster};
 
-/// What it answers.
-pub enum Answer {
-    /// A status code and a JSON text.
-    Text(u16, String),
-    /// These bytes first, then these again and again, each time after a pause, for as long as somebody reads.
-    Endless { first: String, again: Vec<u8>, pause: Duration },
+/// A server's client.
+pub async fn cluster(server: &Server) -> WorkloadCluster {
+    cluster_in(server, &Budget::with(Duration::from_secs(2))).await
 }
 
-impl Answer {
-    pub fn json(value: &Value) -> Answer {
-        Answer::Text(200, value.to_string())
-    }
-
-    /// An answer without an end in pieces of HTTP's chunked encoding.
-    pub fn chunks(first: &str, again: &str, pause: Duration) -> Answer {
-        let chunk = |text: &str| format!("{:x}\r\n{text}\r\n", text.len());
-        let head = "HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nTransfer-Encoding: chunked\r\n\r\n";
-        Answer::Endless { first: format!("{head}{}", chunk(first)), again: chunk(again).into_bytes(), pause }
-    }
-}
-
-/// A server, for as long as the test runs.
-pub struct Server {
-    pub port: u16,
-    /// Requests: method and path, and headers in small letters.
-    pub asked: Arc<Mutex<Vec<String>>>,
-    /// Bytes that were sent.
-    pub sent: Arc<AtomicUsize>,
-}
-
-impl Server {
-    /// One that answers a method and path, such as `GET /version`.
-    pub async fn start(handler: impl Fn(&str) -> Answer + Send + Sync + 'static) -> Server {
-        let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
-        let port = listener.local_addr().expect("an address").port();
-        let server = Server { port, asked: Arc::default(), sent: Arc::default() };
-        let (asked, sent, handler) = (server.asked.clone(), server.sent.clone(), Arc::new(handler));
-        tokio::spawn(async move {
-            while let Ok((stream, _)) = listener.accept().await {
-                tokio::spawn(serve(stream, handler.clone(), asked.clone(), sent.clone()));
-            }
-        });
-        server
-    }
-
-    /// Its client.
-    pub async fn cluster(&self) -> WorkloadCluster {
-        self.cluster_in(&Budget::with(Duration::from_secs(2))).await
-    }
-
-    pub(super) async fn cluster_in(&self, budget: &Budget) -> WorkloadCluster {
-        let workload =
-            Workload { budget: budget.clone(), ..Workload::new(Default::default(), Arc::new(["127.0.0.0/8".parse().expect("a range")])) };
-        let kubeconfig = json!({"apiVersion": "v1", "kind": "Config", "current-context": "a",
-            "clusters": [{"name": "a", "cluster": {"server": format!("http://127.0.0.1:{}", self.port)}}],
-            "contexts": [{"name": "a", "context": {"cluster": "a", "user": "a"}}], "users": [{"name": "a", "user": {"token": "abc"}}]});
-        let cluster = workload.cluster("default", "one", kubeconfig.to_string().as_bytes(), Vec::new()).await.expect("a kubeconfig");
-        Arc::into_inner({
-            workload.forget("default", "one");
-            cluster
-        })
-        .expect("nobody else has it")
-    }
-
-    /// Methods and paths that were asked for.
-    pub fn requests(&self) -> Vec<String> {
-        let all = self.asked.lock().expect("no test panicked");
-        all.iter().filter_map(|it| it.lines().next()).map(|it| it.trim_end_matches(" http/1.1").to_owned()).collect()
-    }
-}
-
-async fn serve(stream: TcpStream, handler: Arc<impl Fn(&str) -> Answer + ?Sized>, asked: Arc<Mutex<Vec<String>>>, sent: Arc<AtomicUsize>) {
-    // Head and body are written one after the other.
-    let _ = stream.set_nodelay(true);
-    let mut stream = BufReader::new(stream);
-    loop {
-        let mut head = String::new();
-        while !head.ends_with("\r\n\r\n") {
-            if !matches!(stream.read_line(&mut head).await, Ok(1..)) {
-                return;
-            }
-        }
-        let small = head.to_lowercase();
-        let length = small.lines().find_map(|it| it.strip_prefix("content-length: ")?.trim().parse().ok()).unwrap_or(0);
-        let mut body = vec![0; length];
-        if stream.read_exact(&mut body).await.is_err() {
-            return;
-        }
-        let first = head.lines().next().unwrap_or_default();
-        let target = first.rsplit_once(' ').map_or(first, |it| it.0).to_owned();
-        let rest = small.split_once('\n').map_or("", |it| it.1);
-        asked.lock().expect("no test panicked").push(format!("{target}\n{rest}"));
-        match handler(&target) {
-            Answer::Text(code, text) => {
-                let head = format!("HTTP/1.1 {code} X\r\nContent-Type: application/json\r\nContent-Length: {}\r\n\r\n", text.len());
-                if stream.write_all(head.as_bytes()).await.is_err() {
-                    return;
-                }
-                for piece in text.as_bytes().chunks(64 << 10) {
-                    if stream.write_all(piece).await.is_err() {
-                        return;
-                    }
-                    sent.fetch_add(piece.len(), Ordering::Relaxed);
-                }
-            }
-            Answer::Endless { first, again, pause } => {
-                let mut next = first.as_bytes();
-                while stream.write_all(next).await.is_ok() {
-                    sent.fetch_add(next.len(), Ordering::Relaxed);
-                    next = &again;
-                    tokio::time::sleep(pause).await;
-                }
-                return;
-            }
-        }
-    }
+pub(super) async fn cluster_in(server: &Server, budget: &Budget) -> WorkloadCluster {
+    let workload =
+        Workload { budget: budget.clone(), ..Workload::new(Default::default(), Arc::new(["127.0.0.0/8".parse().expect("a range")])) };
+    let kubeconfig = json!({"apiVersion": "v1", "kind": "Config", "current-context": "a",
+        "clusters": [{"name": "a", "cluster": {"server": format!("http://127.0.0.1:{}", server.port)}}],
+        "contexts": [{"name": "a", "context": {"cluster": "a", "user": "a"}}], "users": [{"name": "a", "user": {"token": "abc"}}]});
+    let cluster = workload.cluster("default", "one", kubeconfig.to_string().as_bytes(), Vec::new()).await.expect("a kubeconfig");
+    Arc::into_inner({
+        workload.forget("default", "one");
+        cluster
+    })
+    .expect("nobody else has it")
 }
 
 /// What every API server answers about the kinds that tests use.
@@ -141,6 +40,7 @@ pub fn kinds(target: &str) -> Option<Answer> {
             ("configmaps", "ConfigMap", true),
             ("secrets", "Secret", true),
             ("pods", "Pod", true),
+            ("nodes", "Node", false),
             ("namespaces", "Namespace", false),
         ])),
         "GET /apis/apps/v1" => Some(of(&[("daemonsets", "DaemonSet", true), ("deployments", "Deployment", true)])),

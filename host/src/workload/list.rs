@@ -9,7 +9,7 @@ use serde_json::Value;
 use super::answer::{self, Failure};
 use super::budget::Hold;
 use super::parts::{Page, Parts};
-use super::{WorkloadCluster, WorkloadError, discover, refusal, unsendable};
+use super::{WorkloadCluster, WorkloadError, discover, refusal, said, unsendable};
 
 /// Objects of one page. Where they are so large that a page is more than an answer may be, fewer are asked for.
 const PAGE: u32 = 200;
@@ -45,18 +45,21 @@ impl Lists<'_> {
         self.pages(&path, &kind, ListParams::default(), parts).await
     }
 
-    /// Objects of a kind in one namespace that carry a label, whatever its value.
-    pub(super) async fn labelled(
+    /// Objects of a kind in one namespace that `parameters` select, with nothing of them but these parts.
+    ///
+    /// # Errors
+    /// As of [`Lists::all`].
+    pub async fn selected(
         &mut self,
         api_version: &str,
         kind: &str,
         namespace: &str,
-        label: &str,
+        parameters: ListParams,
         parts: &[&str],
     ) -> Result<Vec<Value>, WorkloadError> {
         let kind = ObjectRef { namespace: Some(namespace.to_owned()), ..kind_only(api_version, kind) };
         let path = self.cluster.path(&kind).await?;
-        self.pages(&path, &kind, ListParams::default().labels(label), parts).await
+        self.pages(&path, &kind, parameters, parts).await
     }
 
     async fn pages(
@@ -83,6 +86,9 @@ impl Lists<'_> {
                 }
                 other => other.map_err(|it| refusal(kind, it))?,
             };
+            if !page.items.iter().all(is_named) {
+                return Err(WorkloadError::Unreachable(format!("it lists a {} whose name no object can have", kind.kind)));
+            }
             res.extend(page.items);
             if page.next.is_empty() {
                 return Ok(res);
@@ -91,6 +97,12 @@ impl Lists<'_> {
         }
         Err(WorkloadError::Unreachable(format!("it lists more objects of kind {} than are looked at", kind.kind)))
     }
+}
+
+/// Whether its name, and that of its namespace if it has one, can be asked for and shown.
+fn is_named(object: &Value) -> bool {
+    let is_name = |it: &Value| it.as_str().is_some_and(said::is_name);
+    object.pointer("/metadata/name").is_some_and(is_name) && object.pointer("/metadata/namespace").is_none_or(is_name)
 }
 
 /// Names a kind where an object is named otherwise.

@@ -1,6 +1,7 @@
 //! The records of installed add-ons in the workload cluster itself, where they survive the loss of the management cluster: one ConfigMap
 //! for each. It never says what goes into them.
 
+use kube::api::ListParams;
 use plan::addon::{Inventory, ObjectRef, digest};
 use serde_json::{Value, json};
 
@@ -39,7 +40,7 @@ impl WorkloadCluster {
     /// The API did not answer.
     pub async fn inventories(&self) -> Result<(Vec<Found>, Vec<WorkloadError>), WorkloadError> {
         let mut lists = self.lists();
-        let found = lists.labelled("v1", "ConfigMap", NAMESPACE, LABEL, &PARTS).await?;
+        let found = lists.selected("v1", "ConfigMap", NAMESPACE, ListParams::default().labels(LABEL), &PARTS).await?;
         let (mut read_well, mut broken) = (Vec::new(), Vec::new());
         for live in &found {
             let name = live.pointer("/metadata/name").and_then(Value::as_str).unwrap_or_default();

@@ -5,9 +5,11 @@ const LONGEST: usize = 1024;
 /// Fields that the API server names as wrong, and bytes of each.
 const FIELDS: usize = 64;
 const LONGEST_FIELD: usize = 256;
+/// Bytes of an object's name (RFC 1123, as Kubernetes has it).
+const LONGEST_NAME: usize = 253;
 
 /// A text in one line and in quotes, so that nobody takes it for the operator's own.
-pub(super) fn quoted(text: &str) -> String {
+pub fn quoted(text: &str) -> String {
     format!("\"{}\"", plain(text).replace('"', "'"))
 }
 
@@ -23,6 +25,12 @@ pub(super) fn plain(text: &str) -> String {
 pub(super) fn fields(all: impl Iterator<Item = String>) -> Vec<String> {
     let is_path = |it: &String| it.len() <= LONGEST_FIELD && it.bytes().all(|it| it.is_ascii_graphic());
     all.take(FIELDS).map(|it| if is_path(&it) { it } else { "?".to_owned() }).collect()
+}
+
+/// Whether an API server can have an object of this name: one that goes into a path as it is, and into a message.
+pub(super) fn is_name(text: &str) -> bool {
+    let is_fit = |it: u8| it.is_ascii_graphic() && !b"/%\"'\\".contains(&it);
+    !["", ".", ".."].contains(&text) && text.len() <= LONGEST_NAME && text.bytes().all(is_fit)
 }
 
 fn visible(character: char) -> char {
@@ -43,6 +51,16 @@ mod tests {
         assert_eq!(quoted("\u{202e}evil\u{7}\u{1b}[31m"), "\"?evil??[31m\"");
         let long = quoted(&"ä".repeat(100_000));
         assert!(long.len() <= LONGEST + 5 && long.ends_with("...\""), "{}", long.len());
+    }
+
+    #[test]
+    fn a_name_fits_into_a_path_and_a_message() {
+        for good in ["a", "kube-system", "system:kube-proxy", "prod.example.com", "A_b", &"x".repeat(253)] {
+            assert!(is_name(good), "{good}");
+        }
+        for bad in ["", ".", "..", "a/b", "../secrets/x", "a%2fb", "a b", "a\nb", "ä", "a\"b", &"x".repeat(254)] {
+            assert!(!is_name(bad), "{bad}");
+        }
     }
 
     #[test]

@@ -143,10 +143,15 @@ fn goes_with_claim(volume: &Value) -> bool {
     text(volume, "/spec/persistentVolumeReclaimPolicy") == "Delete" && volume.pointer("/spec/claimRef").is_some()
 }
 
+/// How much of a volume's id is shown.
+const ID_CHARACTERS: usize = 128;
+
 fn volume_text(volume: &Value) -> String {
     let in_csi = text(volume, "/spec/csi/volumeHandle");
     let in_tree = text(volume, "/spec/awsElasticBlockStore/volumeID");
     let id = if in_csi.is_empty() { in_tree.rsplit('/').next().unwrap_or_default() } else { in_csi };
+    // Whoever administers the cluster wrote it.
+    let id: String = id.chars().filter(char::is_ascii_graphic).take(ID_CHARACTERS).collect();
     format!("PersistentVolume {} ({id})", text(volume, "/metadata/name"))
 }
 

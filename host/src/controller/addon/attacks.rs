@@ -11,7 +11,7 @@ use super::late::Late;
 use super::leave::remove;
 use crate::context::ObjectName;
 use crate::workload::WorkloadCluster;
-use crate::workload::fake::{Server, holding};
+use crate::workload::fake::{self, Server, holding};
 
 const MODULE: &str = "aws-ebs-csi";
 const RECORD: &str = "/api/v1/namespaces/kube-system/configmaps/cluster-plugin-aws-ebs-csi";
@@ -50,7 +50,7 @@ async fn attacked(text: &str) -> (Server, WorkloadCluster) {
         (RECORD.to_owned(), json!({"metadata": {"name": "cluster-plugin-aws-ebs-csi"}, "data": {"inventory": text}})),
     ]);
     let server = holding(objects).await.0;
-    let cluster = server.cluster().await;
+    let cluster = fake::cluster(&server).await;
     (server, cluster)
 }
 

@@ -15,10 +15,11 @@ use super::certificate::{Authority, CertificateError};
 use super::check::{self, Findings};
 use super::drift::Ledger;
 use super::late::LatePlan;
+use super::trouble::explained;
 use crate::workload::{Dependents, WorkloadCluster, WorkloadError};
 
 /// What of an object waits look at, and who wrote it, which is then not asked for again.
-const WAITED: [&str; 6] = ["/metadata/generation", "/spec/replicas", "/status", WRITERS[0], WRITERS[1], WRITERS[2]];
+const WAITED: [&str; 7] = ["/metadata/generation", "/spec/replicas", "/spec/selector", "/status", WRITERS[0], WRITERS[1], WRITERS[2]];
 
 /// How far the steps of a plan have come.
 #[derive(Debug, PartialEq)]
@@ -125,7 +126,11 @@ async fn one(cluster: &WorkloadCluster, step: &Step, manner: &Manner<'_>) -> Res
             };
             let live = cluster.get_only(&object, &WAITED).await.map_err(carried)?;
             manner.ledger.seen(&object, live.as_ref());
-            let Err(what) = addon::waited(&spec, live.as_ref()) else {
+            let waited = match (addon::waited(&spec, live.as_ref()), &live) {
+                (Err(what), Some(live)) => explained(cluster, &object, spec.condition, live, what).await,
+                (waited, _) => waited,
+            };
+            let Err(what) = waited else {
                 manner.late.came(&step.id);
                 return Ok(());
             };

@@ -4,8 +4,8 @@
 use anyhow::{Context, Result, ensure};
 use end_to_end::add_ons::{ACCOUNT, BUCKET, NAME, clean_up, file_system, issuer, manifest, plugin, prepare, running, trust};
 use end_to_end::{BOOT, Cluster, MOMENT, condition, condition_text};
-use sandbox::Bed;
 use sandbox::emulator::Fault;
+use sandbox::{Bed, Workload};
 use serde_json::{Value, json};
 
 use super::{certificate, file_system, passed, trust};
@@ -170,6 +170,7 @@ async fn what_is_not_in_use_is_uninstalled(bed: &Bed, cluster: &Cluster) -> Resu
     workload.kubectl(&["delete", "pod", "web", "--grace-period=0", "--wait=false"]).await?;
     workload.kubectl(&["delete", "pvc", "shared", "--wait=false"]).await?;
     let efs = plugin(bed, cluster).await?["spec"]["storage"]["efs"].clone();
+    write_over_the_record(&workload).await?;
     cluster.patch(bed, "clusterplugin", &cluster.name, r#"{"spec":{"storage":{"efs":null}}}"#).await?;
     bed.wait_for("the EFS driver to be gone", MOMENT, async || {
         let left = workload.kubectl_json(&["get", "deployments,daemonsets,csidrivers,storageclasses", "--all-namespaces"]).await?;
@@ -179,10 +180,26 @@ async fn what_is_not_in_use_is_uninstalled(bed: &Bed, cluster: &Cluster) -> Resu
         Ok(())
     })
     .await?;
+    workload.kubectl(&["get", "deployment", "coredns", "--namespace", "kube-system"]).await.context("it was only named in a record")?;
     cluster.patch(bed, "clusterplugin", &cluster.name, &json!({"spec": {"storage": {"efs": efs}}}).to_string()).await?;
     is_ready(bed, cluster).await?;
-    passed("a driver that nothing uses is uninstalled when it is taken out of the spec, and comes back with it");
+    passed("a driver that nothing uses is uninstalled when it is taken out of the spec, without what somebody wrote into its record");
     Ok(())
+}
+
+/// An administrator of the cluster has the removal of EFS take CoreDNS along, and apply something first.
+async fn write_over_the_record(workload: &Workload<'_>) -> Result<()> {
+    let name = "cluster-plugin-aws-efs-csi";
+    let found = workload.kubectl_json(&["get", "configmap", name, "--namespace", "kube-system"]).await?;
+    let mut record: Value = serde_json::from_str(found["data"]["inventory"].as_str().context("no record")?)?;
+    let mut pods = workload.kubectl_json(&["get", "daemonset", "efs-csi-node", "--namespace", "kube-system"]).await?;
+    pods["metadata"] = json!({"name": "efs-csi-node", "namespace": "kube-system", "labels": {"written": "over"}});
+    let core_dns = json!({"apiVersion": "apps/v1", "kind": "Deployment", "namespace": "kube-system", "name": "coredns", "wait": true});
+    let steps = record["removal"].as_array_mut().context("no removal")?;
+    steps.insert(0, json!({"id": "dns", "kind": "k8s.delete/v1", "spec": core_dns, "after": []}));
+    steps.insert(0, json!({"id": "apply", "kind": "k8s.apply/v1", "spec": {"objects": [pods]}, "after": []}));
+    let patch = json!({"data": {"inventory": record.to_string()}}).to_string();
+    workload.kubectl(&["patch", "configmap", name, "--namespace", "kube-system", "--type=merge", "--patch", &patch]).await.map(drop)
 }
 
 async fn a_role_that_is_missing_or_cannot_be_read_is_told_apart(bed: &Bed, cluster: &Cluster) -> Result<()> {

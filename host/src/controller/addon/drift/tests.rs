@@ -18,7 +18,7 @@ use crate::controller::addon::carry_out::{Carried, Manner};
 use crate::controller::addon::check::Findings;
 use crate::controller::addon::late::Late;
 use crate::workload::WorkloadCluster;
-use crate::workload::fake::{Answer, Server, kinds};
+use crate::workload::fake::{Answer, Server, cluster, kinds};
 
 const MANAGER: &str = "cluster-operator-calico";
 const PATH: &str = "/api/v1/namespaces/a/configmaps/b";
@@ -85,7 +85,7 @@ impl World {
         .await;
         let mark = Writers::of(&Kept::metadata("1", &ALL, &[])).mark(MANAGER);
         let marks = BTreeMap::from([(ObjectRef::of(&object()).expect("it has a name"), mark)]);
-        World { cluster: server.cluster().await, server, kept, known: Known::default(), marks, may_write: true }
+        World { cluster: cluster(&server).await, server, kept, known: Known::default(), marks, may_write: true }
     }
 
     /// Somebody takes a field.
