@@ -173,6 +173,20 @@ impl Drift {
     }
 }
 
+impl Drift {
+    /// What is said of it where it is only to be said.
+    pub fn warned(&self, object: &super::ObjectRef) -> String {
+        format!("{}, and is not set back: spec.drift is Warn", self.told(object))
+    }
+
+    /// What is said of it where it was set back often enough.
+    pub fn stopped(&self, object: &super::ObjectRef) -> String {
+        let who = if self.by.is_empty() { "whoever does so" } else { &self.by };
+        let told = self.told(object);
+        format!("{told} again and again, and is not set back any more: have {who} leave it alone, or set spec.drift to Warn")
+    }
+}
+
 /// Names of managers, in quotes since the cluster chooses them, each once.
 fn named<'a>(managers: impl IntoIterator<Item = &'a str>) -> String {
     let mut res: Vec<String> = Vec::new();

@@ -124,20 +124,14 @@ impl Look<'_> {
             one.said = None;
             return Ok(seen.map(|it| it.mark(self.manner.field_manager)));
         }
-        let told = drift.told(reference);
         let said = match one.history.decide(self.setting, &drift, now()) {
             Decision::Repair => return self.repair(object, reference, &drift, one, looked).await,
             Decision::Later(at) => {
                 looked.again(at);
                 return Ok(None);
             }
-            Decision::Stop => {
-                let who = if drift.by.is_empty() { "whoever does so" } else { &drift.by };
-                Said::drifted(format!(
-                    "{told} again and again, and is not set back any more: have {who} leave it alone, or set spec.drift to Warn"
-                ))
-            }
-            Decision::Warn => Said::Warned(format!("{told}, and is not set back: spec.drift is Warn")),
+            Decision::Stop => Said::drifted(drift.stopped(reference)),
+            Decision::Warn => Said::Warned(drift.warned(reference)),
             Decision::Nothing => return Ok(None),
         };
         self.say(reference, said, one, looked);
