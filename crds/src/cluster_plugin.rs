@@ -1,6 +1,6 @@
 //! ClusterPlugin: which add-ons a cluster gets. It never decides how they are installed.
 
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, Time};
 use kube::CustomResource;
 use kube::core::Duration;
 use schemars::JsonSchema;
@@ -74,6 +74,13 @@ pub use storage::{DefaultClass, EBSStorage, EBSStorageClass, EBSVolumeType, EFSS
     ),
     printcolumn(name = "Age", type_ = "date", json_path = ".metadata.creationTimestamp"),
     printcolumn(
+        name = "Last Repair",
+        type_ = "date",
+        json_path = ".status.lastRepairTime",
+        description = "How long ago something that somebody changed in the cluster was last set back",
+        priority = 1
+    ),
+    printcolumn(
         name = "Message",
         type_ = "string",
         json_path = r".status.conditions[?(@.type=='Ready')].message",
@@ -103,9 +110,16 @@ pub struct ClusterPluginSpec {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 32))]
     pub plugins: Vec<Plugin>,
-    /// What to do with fields of objects in the cluster that another manager owns: leave them and say so, or take them.
+    /// What to do with fields of objects in the cluster that another manager owns when they are first applied: leave them and say
+    /// so, or take them. Fields that somebody takes later are subject to `drift`.
     #[serde(default)]
     pub conflicts: Conflicts,
+    /// What to do when somebody changes or deletes what an add-on applied in the cluster. Correct sets it back, within ten
+    /// minutes, whoever changed it; what an autoscaler sets through the `scale` subresource stays, and who changes the same again
+    /// and again is left alone after three repairs within an hour, which a condition says. Warn only says what was changed. "Off", in
+    /// quotes because YAML takes it for false without, does not look.
+    #[serde(default)]
+    pub drift: Drift,
     /// What happens when the cluster or this object is deleted.
     #[serde(default)]
     #[schemars(extend("default" = {}))]
@@ -119,6 +133,16 @@ pub enum Conflicts {
     #[default]
     Refuse,
     Force,
+}
+
+/// What to do when somebody changes what an add-on applied.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
+#[allow(missing_docs)]
+pub enum Drift {
+    #[default]
+    Correct,
+    Warn,
+    Off,
 }
 
 /// What happens when the cluster, or its ClusterPlugin, is deleted.
@@ -178,6 +202,9 @@ pub struct ClusterPluginStatus {
     #[serde(default, deserialize_with = "lenient::list", skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 32))]
     pub conditions: Vec<Condition>,
+    /// When something that somebody changed or deleted in the cluster was last set back. An event says what it was.
+    #[serde(default, deserialize_with = "lenient::value", skip_serializing_if = "Option::is_none")]
+    pub last_repair_time: Option<Time>,
 }
 
 /// One add-on.

@@ -135,6 +135,8 @@ pub mod reason {
     pub const UNSUPPORTED: &str = "Unsupported";
     /// Another manager owns a field, and `conflicts` is Refuse.
     pub const CONFLICT: &str = "Conflict";
+    /// Somebody changed what an add-on applied, and it is not set back: `drift` is Warn, or they did so again and again.
+    pub const DRIFT: &str = "Drift";
     /// This operator brings a newer version of the add-on than the one that is installed, which stays.
     pub const UPGRADE_AVAILABLE: &str = "UpgradeAvailable";
     /// The plan asks for something that was not granted.

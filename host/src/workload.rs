@@ -25,7 +25,7 @@ use kube::api::{DeleteParams, GetParams, Patch, PatchParams, Preconditions, Prop
 use kube::core::Request;
 use kube::core::discovery::Scope;
 use kube::discovery::ApiResource;
-use plan::addon::{Cause, ObjectRef};
+use plan::addon::{Cause, ObjectRef, WRITERS, Writers};
 use serde_json::Value;
 use sha2::{Digest, Sha256};
 
@@ -178,19 +178,48 @@ impl WorkloadCluster {
         Ok(live.pointer("/metadata/uid").and_then(Value::as_str).filter(|_| is_ours).map(str::to_owned))
     }
 
-    /// Server-side apply by one field manager.
+    /// Who wrote an object; `None` when it, or its kind, is not there. Nothing else of it is asked for.
+    pub async fn writers(&self, object: &ObjectRef) -> Result<Option<Writers>, WorkloadError> {
+        let path = match self.path(object).await {
+            Err(WorkloadError::UnknownKind { .. }) => return Ok(None),
+            other => other?,
+        };
+        self.requests.count("get");
+        let request = path.get_metadata(&object.name, &GetParams::default()).map_err(unsendable)?;
+        match answer::value(&self.client, request, &Parts::at(&WRITERS), &mut self.share.hold()).await {
+            Ok(found) => Ok(Some(Writers::of(&found))),
+            Err(Failure::Refused { code: 404, .. }) => Ok(None),
+            Err(failure) => Err(refusal(object, failure)),
+        }
+    }
+
+    /// Server-side apply by one field manager, and who wrote the object then.
     ///
     /// # Errors
     /// A conflict names manager and field, in the API server's words.
-    pub async fn apply(&self, object: &Value, manager: &str, force: bool) -> Result<(), WorkloadError> {
+    pub async fn apply(&self, object: &Value, manager: &str, force: bool) -> Result<Writers, WorkloadError> {
+        self.patch(object, PatchParams { field_manager: Some(manager.to_owned()), force, ..PatchParams::default() }).await
+    }
+
+    /// Who would have what of an object if this manager applied it with force. Nothing is changed.
+    pub async fn would_apply(&self, object: &Value, manager: &str) -> Result<Writers, WorkloadError> {
+        let field_manager = Some(manager.to_owned());
+        self.patch(object, PatchParams { field_manager, force: true, dry_run: true, ..PatchParams::default() }).await
+    }
+
+    async fn patch(&self, object: &Value, parameters: PatchParams) -> Result<Writers, WorkloadError> {
         let Some(reference) = ObjectRef::of(object) else {
             return Err(WorkloadError::Unreachable("an object without apiVersion, kind or name cannot be applied".into()));
         };
         let path = self.path(&reference).await?;
-        let parameters = PatchParams { field_manager: Some(manager.to_owned()), force, ..PatchParams::default() };
         self.requests.count("patch");
-        let request = path.patch(&reference.name, &parameters, &Patch::Apply(object)).map_err(unsendable)?;
-        answer::done(&self.client, request, &mut self.share.hold()).await.map_err(|it| refusal(&reference, it))
+        let request = path.patch_metadata(&reference.name, &parameters, &Patch::Apply(object)).map_err(unsendable)?;
+        match answer::value(&self.client, request, &Parts::at(&WRITERS), &mut self.share.hold()).await {
+            Ok(applied) => Ok(Writers::of(&applied)),
+            // It was done all the same.
+            Err(Failure::TooLarge) => Ok(Writers::default()),
+            Err(failure) => Err(refusal(&reference, failure)),
+        }
     }
 
     /// Asks for an object's deletion; `true` when it, or its kind, is not there any more.

@@ -2,6 +2,7 @@
 //! deleted lets go of them. Everything here is a decision; the host carries it out.
 
 mod conflict;
+mod drift;
 mod exposure;
 mod facts;
 mod inventory;
@@ -18,6 +19,7 @@ mod uninstall;
 mod volumes;
 
 pub use conflict::*;
+pub use drift::*;
 pub use exposure::*;
 pub use facts::*;
 pub use inventory::*;

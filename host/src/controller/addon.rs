@@ -8,6 +8,7 @@ mod attacks;
 mod carry_out;
 mod certificate;
 mod check;
+mod drift;
 mod install;
 mod late;
 mod leave;
@@ -70,6 +71,7 @@ pub struct AddOns {
     found: Memory<Option<(Vec<Progress>, Instant)>>,
     whole: whole::Whole,
     late: late::Late,
+    drifts: drift::Drifts,
 }
 
 impl AddOns {
@@ -80,7 +82,8 @@ impl AddOns {
         let plugins = ask::Plugins::load(context.metrics.plugin_calls())?;
         let (checks, readings) = (check::Checks::default(), told::Readings::default());
         let (done, found, whole, late) = (Mutex::default(), Memory::default(), whole::Whole::default(), late::Late::default());
-        Ok(Self { context, plugins, workload, checks, readings, done, found, whole, late })
+        let drifts = drift::Drifts::default();
+        Ok(Self { context, plugins, workload, checks, readings, done, found, whole, late, drifts })
     }
 
     /// Looks at one ClusterPlugin.
@@ -226,6 +229,7 @@ impl AddOns {
         drop(self.found.take(name));
         self.late.forget(name);
         self.whole.forget(name);
+        self.drifts.forget(name);
         self.done.lock().unwrap_or_else(PoisonError::into_inner).retain(|(object, _), _| object != name);
     }
 

@@ -62,7 +62,7 @@ impl WorkloadCluster {
             "metadata": {"name": object.name, "namespace": object.namespace, "labels": {LABEL: module}},
             "data": {"inventory": text},
         });
-        self.apply(&config_map, OWN_MANAGER, true).await
+        self.apply(&config_map, OWN_MANAGER, true).await.map(drop)
     }
 
     /// Removes the record of an add-on that is not there any more, and the authority of its certificates if it had one.

@@ -1,7 +1,7 @@
 //! What is written down in the workload cluster about an installed add-on, so that it can be changed, pruned and removed even when
 //! the plugin, or the whole management cluster, is gone. Nothing here reads or writes it.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -64,6 +64,10 @@ pub struct Inventory {
     pub complete: bool,
     /// What was applied and not deleted since, by this plan or an earlier one.
     pub objects: Vec<ObjectRef>,
+    /// What the API server answered when they were applied, as [`Writers::mark`](super::Writers::mark) has it, in the order of `objects`. Empty
+    /// until the plan was carried out, and in records of earlier versions.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub marks: Vec<String>,
     /// The security-group rules that it needs for as long as it is there.
     #[serde(default)]
     pub rules: Vec<SecurityGroupRuleSpec>,
@@ -78,6 +82,19 @@ pub struct Inventory {
 const VERSION_CHARACTERS: usize = 64;
 
 impl Inventory {
+    /// What is written down of each object, as far as something is.
+    pub fn marked(&self) -> BTreeMap<ObjectRef, String> {
+        let all = self.objects.iter().zip(&self.marks).filter(|(_, mark)| !mark.is_empty());
+        all.map(|(object, mark)| (object.clone(), mark.clone())).collect()
+    }
+
+    /// The same record with these marks of its objects.
+    #[must_use]
+    pub fn with_marks(self, marks: &BTreeMap<ObjectRef, String>) -> Self {
+        let marks = self.objects.iter().map(|it| marks.get(it).cloned().unwrap_or_default()).collect();
+        Inventory { marks, ..self }
+    }
+
     /// What is said of it when all of it is there and the plugin is of another version by now: nothing of it is changed, settings neither.
     pub fn outlasts(&self, version: &str) -> Option<String> {
         let message = || {
@@ -168,6 +185,7 @@ mod tests {
             plan_hash: plan_hash(&plan, ""),
             complete: true,
             objects: super::objects(&plan.steps),
+            marks: vec![],
             rules: vec![],
             removal: vec![],
             standing: Standing::default(),
@@ -192,6 +210,17 @@ mod tests {
         let mut stored = serde_json::to_value(installed(&[])).unwrap();
         stored.as_object_mut().unwrap().remove("rules");
         assert_eq!(serde_json::from_value::<Inventory>(stored).unwrap(), installed(&[]));
+    }
+
+    #[test]
+    fn marks_stay_with_their_objects_and_a_record_without_any_is_read() {
+        let record = installed(&[object("ConfigMap", "a"), object("ConfigMap", "b"), object("ConfigMap", "c")]);
+        assert_eq!(record.marked(), BTreeMap::new());
+        assert!(!serde_json::to_string(&record).unwrap().contains("marks"));
+        let marks = BTreeMap::from([(record.objects[0].clone(), "x".to_owned()), (record.objects[2].clone(), "z".to_owned())]);
+        let marked = record.with_marks(&marks);
+        let read: Inventory = serde_json::from_str(&serde_json::to_string(&marked).unwrap()).unwrap();
+        assert_eq!((read.marked(), read), (marks, marked));
     }
 
     #[test]

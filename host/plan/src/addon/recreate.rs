@@ -26,9 +26,10 @@ struct Field {
 
 /// Decides about an object that the API server refused to change into `desired`.
 ///
-/// `live` is the object as it is, with its managed fields: only what `manager` made, and nobody else wrote to, is ever made anew.
+/// `live` is the object as it is, with its managed fields: only what `manager` made, and nobody else wrote to, is ever made anew; but for what
+/// somebody put in the place of a known object of ours (`is_repair`), if nothing runs in it and nothing is kept in it.
 /// `refused` are the fields that the API server named; one that stays wrong in a new object is a reason to leave the old one.
-pub fn recreate(desired: &Value, live: &Value, manager: &str, refused: &[String]) -> Recreate {
+pub fn recreate(desired: &Value, live: &Value, manager: &str, refused: &[String], is_repair: bool) -> Recreate {
     let Some(object) = ObjectRef::of(desired) else { return Recreate::No };
     let group = object.api_version.split_once('/').map_or("", |it| it.0);
     let changed: Vec<&'static str> = match (group, object.kind.as_str()) {
@@ -52,8 +53,10 @@ pub fn recreate(desired: &Value, live: &Value, manager: &str, refused: &[String]
             "{object}: {first} cannot be changed in place, and {other} would be refused in a new object too"
         ));
     }
+    let is_rule = ["storage.k8s.io", "rbac.authorization.k8s.io"].contains(&group);
     match stranger(live, manager, &changed) {
         None => Recreate::Safe,
+        Some(_) if is_repair && is_rule => Recreate::Safe,
         Some(owner) => Recreate::Refused(format!(
             "{object}: {first} cannot be changed in place, and {owner} wrote the object too: delete it, and it is made anew"
         )),
@@ -194,7 +197,7 @@ mod tests {
 
     fn said(api_version: &str, kind: &str, desired: Value, live: Value, refused: &[&str]) -> String {
         let refused: Vec<String> = refused.iter().map(|it| (*it).to_owned()).collect();
-        match recreate(&made(api_version, kind, desired), &made(api_version, kind, live), MANAGER, &refused) {
+        match recreate(&made(api_version, kind, desired), &made(api_version, kind, live), MANAGER, &refused, false) {
             Recreate::No => "no".into(),
             Recreate::Safe => "safe".into(),
             Recreate::Refused(why) => why,
@@ -281,7 +284,7 @@ mod tests {
         let by = |fields: Value| {
             let mut live = class("other");
             live["metadata"]["managedFields"] = fields;
-            recreate(&class("ebs.csi.aws.com"), &live, MANAGER, &refused)
+            recreate(&class("ebs.csi.aws.com"), &live, MANAGER, &refused, false)
         };
         let ours = json!({"manager": MANAGER, "operation": "Apply", "fieldsV1": {"f:provisioner": {}}});
         let user = json!({"manager": "kubectl-create", "operation": "Update", "fieldsV1": {"f:provisioner": {}}});
@@ -294,5 +297,27 @@ mod tests {
         assert_eq!(by(json!([ours, user.clone()])), theirs);
         assert_eq!(by(json!([user])), theirs);
         assert!(matches!(by(json!(null)), Recreate::Refused(why) if why.contains("somebody wrote")));
+    }
+
+    #[test]
+    fn what_took_the_place_of_a_known_object_is_made_anew_where_nothing_runs_in_it() {
+        let replaced = |api_version: &str, kind: &str, desired: Value, live: Value, field: &str| {
+            let mut live = made(api_version, kind, live);
+            live["metadata"]["managedFields"] = json!([{"manager": "kubectl-create", "operation": "Update", "fieldsV1": {"f:spec": {}}}]);
+            recreate(&made(api_version, kind, desired), &live, MANAGER, &[field.to_owned()], true)
+        };
+        let selector = |app: &str| json!({"spec": {"selector": {"matchLabels": {"app": app}}}});
+        let role = |name: &str| json!({"roleRef": {"kind": "ClusterRole", "name": name}});
+        let storage = "storage.k8s.io/v1";
+        let class = |kind: &str| json!({"provisioner": "a", "parameters": {"type": kind}});
+        assert_eq!(replaced(storage, "StorageClass", class("gp3"), class("gp2"), "parameters"), Recreate::Safe);
+        let driver = |attach: bool| json!({"spec": {"attachRequired": attach}});
+        assert_eq!(replaced(storage, "CSIDriver", driver(true), driver(false), "spec.attachedRequired"), Recreate::Safe);
+        assert_eq!(replaced("rbac.authorization.k8s.io/v1", "RoleBinding", role("a"), role("b"), "roleRef"), Recreate::Safe);
+        let deployment = replaced("apps/v1", "Deployment", selector("a"), selector("b"), "spec.selector");
+        expect_test::expect![[
+            r#"Refused("Deployment it: spec.selector cannot be changed in place, and kubectl-create wrote the object too: delete it, and it is made anew")"#
+        ]]
+        .assert_eq(&format!("{deployment:?}"));
     }
 }

@@ -30,8 +30,17 @@ pub struct Wanted {
 /// The add-ons of a ClusterPlugin, in the order in which they are installed; the opposite order is that of their removal. Slots
 /// that the API server refuses for now do not appear.
 pub fn wanted(spec: &ClusterPluginSpec) -> Vec<Wanted> {
-    let spec::ClusterPluginSpec { cluster_name: _, cloud_provider, networking, storage, ingress, plugins: _, conflicts: _, deletion: _ } =
-        spec;
+    let spec::ClusterPluginSpec {
+        cluster_name: _,
+        cloud_provider,
+        networking,
+        storage,
+        ingress,
+        plugins: _,
+        conflicts: _,
+        drift: _,
+        deletion: _,
+    } = spec;
     let mut res = Vec::new();
     if cloud_provider.none.is_none() {
         let aws = cloud_provider.aws.clone().unwrap_or_default();

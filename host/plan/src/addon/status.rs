@@ -5,7 +5,7 @@ use crds::conditions::{READY, cluster_plugin as types, reason};
 
 use super::Slot;
 use crate::Timestamp;
-use crate::status::condition::{Said, merge, shorten};
+use crate::status::condition::{Said, merge, shorten, time};
 
 /// How one add-on fares.
 #[derive(Clone, Debug, PartialEq)]
@@ -19,6 +19,8 @@ pub struct Progress {
     pub reason: String,
     /// What is awaited, or what is wrong and who has to act; of what runs, what should be looked at nevertheless. Empty when nothing.
     pub message: String,
+    /// When something of it that somebody changed was last set back, if that was since this program began.
+    pub repaired: Option<Timestamp>,
 }
 
 /// The whole status. `all` is said of every slot when nothing can be said of a single one (the Cluster is absent or paused).
@@ -58,7 +60,9 @@ pub fn status(
         phase: it.phase,
         waiting_for: if it.phase == PluginPhase::Running { String::new() } else { shorten(&it.message) },
     });
-    ClusterPluginStatus { plugins: plugins.collect(), conditions }
+    let repaired = progress.iter().filter_map(|it| it.repaired).max_by(f64::total_cmp).map(time);
+    let last_repair_time = repaired.max(previous.last_repair_time.clone());
+    ClusterPluginStatus { plugins: plugins.collect(), conditions, last_repair_time }
 }
 
 /// A slot with several add-ons is as ready as the one that fares worst.
@@ -117,6 +121,7 @@ mod tests {
             phase,
             reason: reason.into(),
             message: message.into(),
+            repaired: None,
         }
     }
 
@@ -189,6 +194,18 @@ mod tests {
         assert_eq!(of(types::NETWORKING_READY), ("True", reason::UPGRADE_AVAILABLE, text.as_str()));
         assert_eq!(of(types::STORAGE_READY), ("True", reason::UPGRADE_AVAILABLE, format!("storage: {text}").as_str()));
         assert!(["settings", "repaired", "certificates"].iter().all(|it| text.contains(it)));
+    }
+
+    #[test]
+    fn the_last_repair_is_remembered_when_nobody_knows_of_it_any_more() {
+        let at = |time| Progress { repaired: time, ..progress(Slot::Storage, PluginPhase::Running, "") };
+        let told = |previous: &ClusterPluginStatus, all: &[Progress]| status(previous, None, 10.0, all, None);
+        let seconds = |it: &ClusterPluginStatus| it.last_repair_time.as_ref().map(|it| it.0.as_second());
+        let first = told(&ClusterPluginStatus::default(), &[at(None), at(Some(5.5)), at(Some(3.0))]);
+        assert_eq!(seconds(&first), Some(5));
+        assert_eq!(seconds(&told(&first, &[at(None)])), Some(5));
+        assert_eq!(seconds(&told(&first, &[at(Some(7.0))])), Some(7));
+        assert_eq!(seconds(&told(&ClusterPluginStatus::default(), &[at(None)])), None);
     }
 
     #[test]

@@ -127,6 +127,7 @@ mod tests {
             plan_hash: String::new(),
             complete: true,
             objects: vec![],
+            marks: vec![],
             rules: vec![],
             removal: vec![],
             standing: Standing::Proven,

@@ -76,7 +76,7 @@ pub(super) fn paused_said(paused: bool) -> Said<'static> {
     Said { status: paused, reason: if paused { reason::PAUSED } else { reason::NOT_PAUSED }, message: String::new() }
 }
 
-fn time(now: Timestamp) -> Time {
+pub(crate) fn time(now: Timestamp) -> Time {
     // Whole seconds: that is what Kubernetes keeps.
     Time(jiff::Timestamp::from_second(now as i64).unwrap_or(jiff::Timestamp::UNIX_EPOCH))
 }

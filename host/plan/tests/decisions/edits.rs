@@ -100,6 +100,22 @@ fn rules(world: &World) -> BTreeMap<String, BTreeSet<String>> {
     groups.map(|it| (it.group_name.clone(), it.rules.iter().map(text).collect())).collect()
 }
 
+#[test]
+fn rules_of_add_ons_that_somebody_edits_by_hand_are_corrected() {
+    let mut world = World::new(1, Faults::default());
+    let mut fleet = Fleet::new("prod", json!({}));
+    fleet.rules = Some(vec![add_on(4789), add_on(179)]);
+    fleet.settle(&mut world);
+    let before = rules(&world);
+    let node = world.truth.security_groups.iter_mut().find(|it| it.group_name == "prod-node").expect("a group");
+    node.rules.retain(|it| it.from_port != 179);
+    let wider = node.rules.iter_mut().find(|it| it.from_port == 4789).expect("a rule of an add-on");
+    (wider.from_port, wider.to_port) = (1, 65535);
+    assert_ne!(rules(&world), before);
+    fleet.settle(&mut world);
+    assert_eq!(rules(&world), before);
+}
+
 /// A cluster that was made as another one is now.
 fn made_at_once(other: &Fleet) -> World {
     let mut world = World::new(1, Faults::default());

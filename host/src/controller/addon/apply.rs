@@ -6,16 +6,23 @@ use plan::grant;
 use serde_json::Value;
 
 use super::carry_out::{Carried, Manner, carried, waiting};
+use super::drift::taken_back;
 use crate::workload::{Dependents, WorkloadCluster, WorkloadError};
 
 /// Applies `object`, once more if it had to be deleted before.
 pub(super) async fn apply(cluster: &WorkloadCluster, object: &Value, manner: &Manner<'_>) -> Result<(), Carried> {
     match cluster.apply(object, manner.field_manager, manner.force).await {
-        Ok(()) => Ok(()),
+        Ok(writers) => {
+            manner.ledger.applied(object, &writers, manner.field_manager);
+            Ok(())
+        }
         Err(WorkloadError::Conflict { object: reference, message, causes }) => {
             let managers = grant::taken_over(manner.taken_over, &reference);
-            match addon::may_take_over(&causes, &managers) {
-                true => take_over(cluster, object, &reference, &managers, manner).await,
+            if addon::may_take_over(&causes, &managers) {
+                return take_over(cluster, object, &reference, &managers, manner).await;
+            }
+            match taken_back(cluster, object, manner).await? {
+                true => Ok(()),
                 false => Err(carried(WorkloadError::Conflict { object: reference, message, causes })),
             }
         }
@@ -25,7 +32,7 @@ pub(super) async fn apply(cluster: &WorkloadCluster, object: &Value, manner: &Ma
             if live.pointer("/metadata/deletionTimestamp").is_some() {
                 return Err(waiting(&format!("{reference} is being deleted, and is made anew then")));
             }
-            let decided = recreate(object, &live, manner.field_manager, &fields);
+            let decided = recreate(object, &live, manner.field_manager, &fields, manner.is_repair);
             // It may be large, and what follows takes its time.
             let uid = live.pointer("/metadata/uid").and_then(Value::as_str).map(str::to_owned);
             drop(live);
@@ -53,16 +60,19 @@ async fn take_over(
     let version = live.as_ref().and_then(|it| it.pointer("/metadata/resourceVersion")?.as_str()).ok_or_else(being_changed)?;
     let mut pinned = object.clone();
     pinned["metadata"]["resourceVersion"] = version.into();
-    match cluster.apply(&pinned, manner.field_manager, false).await {
-        Err(WorkloadError::Conflict { causes, .. }) if addon::may_take_over(&causes, managers) => (),
+    let writers = match cluster.apply(&pinned, manner.field_manager, false).await {
+        Err(WorkloadError::Conflict { causes, .. }) if addon::may_take_over(&causes, managers) => {
+            tracing::info!(object = %reference, managers = managers.join(", "), "taking over fields that were filled in");
+            match cluster.apply(&pinned, manner.field_manager, true).await {
+                Err(WorkloadError::Conflict { .. }) => return Err(being_changed()),
+                other => other.map_err(carried)?,
+            }
+        }
         // Nobody holds them any more, or somebody else does.
-        other => return other.map_err(carried),
-    }
-    tracing::info!(object = %reference, managers = managers.join(", "), "taking over fields that were filled in");
-    match cluster.apply(&pinned, manner.field_manager, true).await {
-        Err(WorkloadError::Conflict { .. }) => Err(being_changed()),
-        other => other.map_err(carried),
-    }
+        other => other.map_err(carried)?,
+    };
+    manner.ledger.applied(object, &writers, manner.field_manager);
+    Ok(())
 }
 
 async fn anew(
@@ -87,7 +97,11 @@ async fn anew(
     // Without dependents and finalizers it is gone by now, whatever the answer looked like.
     match cluster.get_only(reference, &["/metadata/uid"]).await.map_err(carried)? {
         Some(_) => Err(being_deleted()),
-        None => cluster.apply(object, manner.field_manager, manner.force).await.map_err(carried),
+        None => {
+            let writers = cluster.apply(object, manner.field_manager, manner.force).await.map_err(carried)?;
+            manner.ledger.applied(object, &writers, manner.field_manager);
+            Ok(())
+        }
     }
 }
 
@@ -100,6 +114,7 @@ mod tests {
     use tokio::time::Instant;
 
     use super::super::check::Findings;
+    use super::super::drift::Ledger;
     use super::super::late::Late;
     use super::*;
     use crate::context::ObjectName;
@@ -141,6 +156,8 @@ mod tests {
             until: Instant::now() + std::time::Duration::from_secs(60),
             taken_over: &grants.taken_over,
             own_only: false,
+            ledger: &Ledger::default(),
+            is_repair: false,
         };
         let object = json!({"apiVersion": "operator.tigera.io/v1", "kind": "Installation", "metadata": {"name": "default"}, "spec": {}});
         let outcome = apply(&fake::cluster(&server).await, &object, &manner).await;

@@ -4,21 +4,23 @@ use std::borrow::Cow;
 use std::collections::BTreeSet;
 use std::time::Duration;
 
-use plan::addon::{self, ObjectRef};
+use plan::addon::{self, ObjectRef, WRITERS};
 use plan::certificate::with_bundle;
-use plan::contract::{Step, StepSpec};
+use plan::contract::{ApplySpec, Step, StepSpec};
 use plan::grant::TakeOver;
+use serde_json::Value;
 use tokio::time::Instant;
 
 use super::apply::apply;
 use super::certificate::{Authority, CertificateError};
 use super::check::{self, Findings};
+use super::drift::Ledger;
 use super::late::LatePlan;
 use super::trouble::explained;
 use crate::workload::{Dependents, WorkloadCluster, WorkloadError};
 
-/// What of an object waits look at.
-const WAITED: [&str; 4] = ["/metadata/generation", "/spec/replicas", "/spec/selector", "/status"];
+/// What of an object waits look at, and who wrote it, which is then not asked for again.
+const WAITED: [&str; 7] = ["/metadata/generation", "/spec/replicas", "/spec/selector", "/status", WRITERS[0], WRITERS[1], WRITERS[2]];
 
 /// How far the steps of a plan have come.
 #[derive(Debug, PartialEq)]
@@ -37,8 +39,6 @@ pub enum Carried {
 #[derive(Debug, Default, PartialEq)]
 pub struct Awaited {
     pub what: String,
-    /// Some of it is not there at all.
-    pub missing: bool,
     /// Some of it takes longer than it should.
     pub late: bool,
 }
@@ -51,7 +51,7 @@ impl Awaited {
             let separator = if self.what.is_empty() { "" } else { "; " };
             self.what = format!("{}{separator}{}", self.what, other.what);
         }
-        Self { what: self.what, missing: self.missing || other.missing, late: self.late || other.late }
+        Self { what: self.what, late: self.late || other.late }
     }
 }
 
@@ -62,6 +62,7 @@ impl From<&str> for Awaited {
 }
 
 /// In whose name, and how, objects are applied.
+#[derive(Clone, Copy)]
 pub struct Manner<'a> {
     pub field_manager: &'a str,
     pub force: bool,
@@ -79,6 +80,10 @@ pub struct Manner<'a> {
     pub taken_over: &'a [TakeOver],
     /// Nobody vouches for the steps: only what the field manager applied is deleted.
     pub own_only: bool,
+    /// What was seen and applied.
+    pub ledger: &'a Ledger,
+    /// What is applied was there before, and somebody changed it.
+    pub is_repair: bool,
 }
 
 /// Carries out what can be carried out of `steps` now; `done` grows as they are.
@@ -107,16 +112,7 @@ async fn one(cluster: &WorkloadCluster, step: &Step, manner: &Manner<'_>) -> Res
     }
     match spec {
         StepSpec::Apply(spec) => {
-            let objects = match (&spec.ca_bundle_from, manner.authority) {
-                (None, _) => Cow::Borrowed(spec.objects),
-                (Some(_), Some(authority)) => Cow::Owned(with_bundle(spec.objects, &authority.bundle())),
-                // Webhooks that nobody vouches for would refuse whatever they are asked about.
-                (Some(from), None) => {
-                    let message = format!("step {:?}: caBundleFrom names {from:?}, and the plan makes no certificate", step.id);
-                    return Err(Carried::Refused("PlanInvalid", message));
-                }
-            };
-            for object in objects.iter() {
+            for object in content(&step.id, &spec, manner.authority)?.iter() {
                 if is_time_over() {
                     return Err(slow());
                 }
@@ -132,6 +128,7 @@ async fn one(cluster: &WorkloadCluster, step: &Step, manner: &Manner<'_>) -> Res
                 name: spec.name.clone(),
             };
             let live = cluster.get_only(&object, &WAITED).await.map_err(carried)?;
+            manner.ledger.seen(&object, live.as_ref());
             let told = match addon::tells_of(&spec).filter(|_| addon::waited(&spec, live.as_ref(), None).is_ok()) {
                 Some(told) => cluster.get_only(&told, &["/metadata/generation"]).await.map_err(carried)?,
                 None => None,
@@ -148,7 +145,7 @@ async fn one(cluster: &WorkloadCluster, step: &Step, manner: &Manner<'_>) -> Res
             let patience = Duration::from_secs(spec.timeout_seconds.into());
             let late = manner.late.waits(&step.id, patience);
             let what = if late { format!("{what}, for more than {} s", patience.as_secs()) } else { what };
-            Err(Carried::Waiting(Awaited { what, missing: live.is_none(), late }))
+            Err(Carried::Waiting(Awaited { what, late }))
         }
         StepSpec::Delete(spec) => {
             let object = ObjectRef { api_version: spec.api_version, kind: spec.kind, namespace: spec.namespace, name: spec.name };
@@ -174,6 +171,19 @@ async fn one(cluster: &WorkloadCluster, step: &Step, manner: &Manner<'_>) -> Res
     }
 }
 
+/// The objects of a step as they are applied.
+pub(super) fn content<'a>(step: &str, spec: &ApplySpec<'a>, authority: Option<&Authority>) -> Result<Cow<'a, [Value]>, Carried> {
+    match (&spec.ca_bundle_from, authority) {
+        (None, _) => Ok(Cow::Borrowed(spec.objects)),
+        (Some(_), Some(authority)) => Ok(Cow::Owned(with_bundle(spec.objects, &authority.bundle()))),
+        // Webhooks that nobody vouches for would refuse whatever they are asked about.
+        (Some(from), None) => {
+            let message = format!("step {step:?}: caBundleFrom names {from:?}, and the plan makes no certificate");
+            Err(Carried::Refused("PlanInvalid", message))
+        }
+    }
+}
+
 /// Asks for the deletion of an object if this field manager applied it; `true` when it is not there any more, or somebody else's.
 pub(super) async fn delete_own(cluster: &WorkloadCluster, object: &ObjectRef, manager: &str) -> Result<bool, WorkloadError> {
     let Some(uid) = cluster.managed_by(object, manager).await? else { return Ok(true) };
@@ -184,7 +194,7 @@ pub(super) async fn delete_own(cluster: &WorkloadCluster, object: &ObjectRef, ma
     }
 }
 
-/// Neither missing nor late.
+/// Not late.
 pub(super) fn waiting(what: &str) -> Carried {
     Carried::Waiting(what.into())
 }
@@ -218,10 +228,10 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_missing_is_told_to_be_late_too() {
-        let missing = Awaited { what: "DaemonSet a is not there, for more than 60 s".into(), missing: true, late: true };
-        let all = Awaited::from("b is not ready").and(missing).and("b is not ready".into());
+    fn what_is_late_is_told_once_among_the_rest() {
+        let late = Awaited { what: "DaemonSet a is not there, for more than 60 s".into(), late: true };
+        let all = Awaited::from("b is not ready").and(late).and("b is not ready".into());
         let what = "b is not ready; DaemonSet a is not there, for more than 60 s".to_owned();
-        assert_eq!(all, Awaited { what, missing: true, late: true });
+        assert_eq!(all, Awaited { what, late: true });
     }
 }

@@ -16,9 +16,10 @@ use plan::grant;
 use tokio::time::Instant;
 
 use super::ask::{Answer, Told, Verdict, World, hints};
-use super::carry_out::{Awaited, Carried, Manner, carried, carry_out, delete_own, uncertified};
+use super::carry_out::{Carried, Manner, carried, carry_out, delete_own, uncertified};
 use super::certificate::Authority;
 use super::check::{self, Findings};
+use super::drift::{Ledger, carried_out_once};
 use super::uninstall::Records;
 use super::{AddOns, BLOCKED, ENOUGH, PATIENT, SETTLED, SOON};
 use crate::context::{ObjectName, RequestedRules};
@@ -112,7 +113,8 @@ impl AddOns {
             let findings = self.findings(&at, add_on).await;
             let whole = self.is_whole(&at, add_on, &findings).filter(|_| for_another);
             let advanced = self.advance(&at, add_on, &findings, whole.is_some()).await;
-            next = next.into_iter().chain(check::next(&findings)).chain(whole).min();
+            let drift = self.drifts.next(&object.object_name(), add_on.wanted.module);
+            next = next.into_iter().chain(check::next(&findings)).chain(whole).chain(drift).min();
             if advanced.reason == reason::UNREACHABLE && workload.is_some() {
                 (api, workload) = (Api::Unreachable(advanced.message.clone()), None);
             }
@@ -143,6 +145,7 @@ impl AddOns {
 
     async fn advance(&self, it: &At<'_>, add_on: &AddOn, findings: &Findings, whole: bool) -> Progress {
         let At { state, api, workload, .. } = *it;
+        let told = || self.drifts.told(&it.object.object_name(), add_on.wanted.module);
         let at = |phase, reason: &str, message: String| Progress {
             slot: add_on.wanted.slot,
             module: add_on.wanted.module.to_owned(),
@@ -151,6 +154,7 @@ impl AddOns {
             phase,
             reason: reason.to_owned(),
             message,
+            repaired: told().1,
         };
         let (plan, warnings) = match &add_on.answer.verdict {
             Verdict::Refused(reason, message) => return at(PluginPhase::Failed, reason, message.clone()),
@@ -182,8 +186,10 @@ impl AddOns {
         };
         match carried {
             Carried::Out => {
-                let warnings: Vec<String> = warnings.iter().cloned().chain(check::warnings(findings)).collect();
-                at(PluginPhase::Running, reason::READY, warnings.join("; "))
+                let (drifted, _) = told();
+                let reason = if drifted.is_empty() { reason::READY } else { reason::DRIFT };
+                let warnings: Vec<String> = drifted.into_iter().chain(warnings.iter().cloned()).chain(check::warnings(findings)).collect();
+                at(PluginPhase::Running, reason, warnings.join("; "))
             }
             Carried::Waiting(it) if it.late => {
                 let all: Vec<String> = std::iter::once(it.what).chain(hints(&add_on.wanted, plan)).collect();
@@ -224,7 +230,7 @@ impl AddOns {
             // Whatever was done before was not written down, or was undone since: a cluster of this name may be another one.
             (true, _) => BTreeSet::new(),
             // Carried out before, perhaps by an earlier process: only what can come undone by itself is looked at again.
-            (false, true) => plan.steps.iter().filter(|it| !addon::is_looked_at_again(it)).map(|it| it.id.clone()).collect(),
+            (false, true) => carried_out_once(plan),
             (false, false) => self.done(&object.object_name(), module, &hash),
         };
         let inventory = Inventory {
@@ -235,10 +241,13 @@ impl AddOns {
             plan_hash: hash.clone(),
             complete: false,
             objects: merged(installed, plan),
+            marks: Vec::new(),
             rules: addon::merged_rules(installed, plan),
             removal: plan.removal.clone(),
             standing: Standing::Proven,
         };
+        let ledger = Ledger::of(installed, object.spec.drift);
+        let inventory = inventory.with_marks(ledger.before());
         if is_new && let Err(carried) = self.write_record(&object_name, workload, &inventory).await {
             return carried;
         }
@@ -253,19 +262,20 @@ impl AddOns {
             until: it.until,
             taken_over: &grants.taken_over,
             own_only: false,
+            ledger: &ledger,
+            is_repair: false,
         };
         let mut carried_out = carry_out(workload, &plan.steps, &mut done, &manner).await;
-        if was_complete && let Carried::Waiting(Awaited { what, missing: true, .. }) = &carried_out {
-            tracing::info!(cluster_plugin = %object_name, module, what, "something installed is gone: applying everything again");
-            done = BTreeSet::new();
-            carried_out = carry_out(workload, &plan.steps, &mut done, &manner).await;
+        match installed.filter(|_| was_complete) {
+            Some(installed) => carried_out = self.keep((object, it.cluster), plan, installed, workload, &manner, carried_out).await,
+            None => self.drifts.applied(&object_name, module, is_new, ledger.marks()),
         }
         self.set_done(&object.object_name(), module, &hash, done);
         if carried_out == Carried::Out {
             self.whole.found(&object.object_name(), module, plan, &hash);
         }
         if carried_out == Carried::Out && !was_complete {
-            return match self.finish(&object_name, workload, inventory, plan).await {
+            return match self.finish(object, workload, inventory, plan).await {
                 Ok(()) => Carried::Out,
                 Err(carried) => carried,
             };
@@ -274,13 +284,21 @@ impl AddOns {
     }
 
     /// Deletes what the plan no longer has and the add-on applied, and writes down that the rest is there.
-    async fn finish(&self, name: &ObjectName, workload: &WorkloadCluster, inventory: Inventory, plan: &AddOnPlan) -> Result<(), Carried> {
+    async fn finish(
+        &self,
+        object: &Known<ClusterPlugin>,
+        workload: &WorkloadCluster,
+        inventory: Inventory,
+        plan: &AddOnPlan,
+    ) -> Result<(), Carried> {
         let manager = field_manager(&inventory.module);
         for object in addon::prune(&inventory, plan) {
             delete_own(workload, &object, &manager).await.map_err(carried)?;
         }
         let (objects, rules) = (addon::objects(&plan.steps), addon::rules(&plan.steps));
-        self.write_record(name, workload, &Inventory { complete: true, objects, rules, ..inventory }).await
+        let record = Inventory { complete: true, objects, rules, ..inventory };
+        let record = record.clone().with_marks(&self.drifts.finished(object, &record));
+        self.write_record(&object.object_name(), workload, &record).await
     }
 }
 

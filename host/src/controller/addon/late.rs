@@ -13,6 +13,7 @@ use crate::context::ObjectName;
 pub struct Late(Mutex<HashMap<(ObjectName, String, String), Instant>>);
 
 /// The steps of one plan.
+#[derive(Clone, Copy)]
 pub struct LatePlan<'a> {
     all: &'a Late,
     name: &'a ObjectName,

@@ -14,6 +14,7 @@ use tokio::time::Instant;
 
 use super::carry_out::{Carried, Manner, carry_out};
 use super::check::Findings;
+use super::drift::Ledger;
 use super::install::{cluster_state, field_manager, patience};
 use super::late::LatePlan;
 use super::uninstall::add_on_rules;
@@ -181,6 +182,8 @@ pub(super) async fn remove(workload: &WorkloadCluster, record: &Inventory, late:
         until: Instant::now() + ENOUGH,
         taken_over: &[],
         own_only: removal.own_only,
+        ledger: &Ledger::default(),
+        is_repair: false,
     };
     carry_out(workload, &removal.steps, &mut BTreeSet::new(), &manner).await
 }
@@ -201,6 +204,7 @@ pub(super) fn leaving(object: &Known<ClusterPlugin>, phase: PluginPhase, message
             phase,
             reason: reason::DELETING.to_owned(),
             message: message.to_owned(),
+            repaired: None,
         }
     };
     asked.into_iter().chain(others).map(of).collect()

@@ -184,6 +184,7 @@ fn progress(object: &Known<ClusterPlugin>, slot: Slot, module: &str, (phase, rea
         phase,
         reason: reason.to_owned(),
         message,
+        repaired: None,
     }
 }
 

@@ -7,6 +7,7 @@ mod certificate;
 mod file_system;
 mod leaving;
 mod own_network;
+mod repair;
 mod trust;
 mod volumes;
 mod zones;
@@ -48,6 +49,7 @@ async fn one_control_plane(bed: &Bed) -> Result<()> {
     calico::settings_come_and_go(bed, &cluster).await?;
     add_ons::without_roles(bed, &cluster).await?;
     add_ons::what_is_deleted_by_hand_is_applied_again(bed, &cluster).await?;
+    repair::what_is_changed_by_hand_is_set_back(bed, &cluster, 5).await?;
     leaving::networking_is_not_switched(bed, &cluster).await?;
     leaving::a_deleted_cluster_plugin_takes_what_may_go(bed, &cluster).await?;
     a_load_balancer_of_a_service_is_gone_before_any_machine_is(bed, &cluster).await

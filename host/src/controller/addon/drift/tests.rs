@@ -1,0 +1,295 @@
+//! What is asked of an API server, and written to it, while somebody changes an object.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex};
+
+use crds::cluster_plugin::Drift as Setting;
+use plan::addon::{Inventory, ObjectRef, Standing, Writers};
+use serde_json::{Value, json};
+use tokio::time::Instant;
+
+use super::known::Known;
+use super::look::{Look, Looked};
+use super::{Ledger, lock};
+use crate::context::ObjectName;
+use crate::controller::addon::ENOUGH;
+use crate::controller::addon::apply::apply;
+use crate::controller::addon::carry_out::{Carried, Manner};
+use crate::controller::addon::check::Findings;
+use crate::controller::addon::late::Late;
+use crate::workload::WorkloadCluster;
+use crate::workload::fake::{Answer, Server, cluster, kinds};
+
+const MANAGER: &str = "cluster-operator-calico";
+const PATH: &str = "/api/v1/namespaces/a/configmaps/b";
+
+/// A ConfigMap as its API server keeps it: what is ours of its data, and what is somebody's.
+struct Kept {
+    uid: &'static str,
+    ours: Vec<&'static str>,
+    theirs: Vec<&'static str>,
+}
+
+const ALL: [&str; 2] = ["f:c", "f:d"];
+
+impl Kept {
+    fn metadata(uid: &str, ours: &[&str], theirs: &[&str]) -> Value {
+        let set = |names: &[&str]| json!({"f:data": names.iter().map(|it| ((*it).to_owned(), json!({}))).collect::<BTreeMap<_, _>>()});
+        json!({"metadata": {"uid": uid, "managedFields": [
+            {"manager": MANAGER, "operation": "Apply", "fieldsV1": set(ours)},
+            {"manager": "kubectl-edit", "operation": "Update", "fieldsV1": set(theirs)}]}})
+    }
+
+    fn answer(&mut self, method: &str, query: &str) -> Answer {
+        match method {
+            "GET" => Answer::json(&Self::metadata(self.uid, &self.ours, &self.theirs)),
+            _ if query.contains("dryRun=All") => Answer::json(&Self::metadata(self.uid, &ALL, &[])),
+            _ if !query.contains("force=true") && !self.theirs.is_empty() => {
+                Answer::Text(409, json!({"kind": "Status", "message": "conflict with \"kubectl-edit\""}).to_string())
+            }
+            _ => {
+                (self.ours, self.theirs) = (ALL.to_vec(), Vec::new());
+                Answer::json(&Self::metadata(self.uid, &ALL, &[]))
+            }
+        }
+    }
+}
+
+struct World {
+    server: Server,
+    cluster: WorkloadCluster,
+    kept: Arc<Mutex<Option<Kept>>>,
+    known: Known,
+    marks: BTreeMap<ObjectRef, String>,
+    may_write: bool,
+}
+
+impl World {
+    /// One in which the ConfigMap was applied, and that written down.
+    async fn new() -> World {
+        let kept = Arc::new(Mutex::new(Some(Kept { uid: "1", ours: ALL.to_vec(), theirs: Vec::new() })));
+        let held = kept.clone();
+        let server = Server::start(move |target| {
+            if let Some(answer) = kinds(target) {
+                return answer;
+            }
+            let (method, path) = target.split_once(' ').unwrap_or_default();
+            let (path, query) = path.split_once('?').unwrap_or((path, ""));
+            let mut held = lock(&held);
+            match (&mut *held, path == PATH, method) {
+                (Some(kept), true, _) => kept.answer(method, query),
+                (None, true, "PATCH") => held.insert(Kept { uid: "2", ours: ALL.to_vec(), theirs: Vec::new() }).answer("GET", ""),
+                _ => Answer::Text(404, json!({"kind": "Status", "message": "not found"}).to_string()),
+            }
+        })
+        .await;
+        let mark = Writers::of(&Kept::metadata("1", &ALL, &[])).mark(MANAGER);
+        let marks = BTreeMap::from([(ObjectRef::of(&object()).expect("it has a name"), mark)]);
+        World { cluster: cluster(&server).await, server, kept, known: Known::default(), marks, may_write: true }
+    }
+
+    /// Somebody takes a field.
+    fn edit(&self) {
+        let mut kept = lock(&self.kept);
+        let kept = kept.get_or_insert(Kept { uid: "1", ours: Vec::new(), theirs: Vec::new() });
+        (kept.ours, kept.theirs) = (vec!["f:c"], vec!["f:d"]);
+    }
+
+    async fn look(&mut self, setting: Setting, is_full: bool) -> Result<Looked, Carried> {
+        let (late, name, ledger, findings) = (Late::default(), ObjectName::new("default", "one"), Ledger::default(), Findings::new());
+        let manner = manner(&late, &name, &findings, &ledger);
+        let may_write = self.may_write;
+        let may_write = move || may_write;
+        let look = Look { cluster: &self.cluster, manner: &manner, setting, is_full, may_write: &may_write };
+        look.all(&[object()], &mut self.marks, &mut self.known).await
+    }
+
+    /// What was asked since, without which kinds there are: of dry runs and applies, how they were asked for.
+    fn asked(&self) -> String {
+        let mut all = lock(&self.server.asked);
+        let one = |it: &String| {
+            let target = it.lines().next().unwrap_or_default().trim_end_matches(" http/1.1");
+            let is_metadata = it.contains("as=partialobjectmetadata");
+            let (method, query) = (target.split(' ').next().unwrap_or_default(), target.split('?').nth(1).unwrap_or_default());
+            let how = if query.contains("dryRun=All") {
+                " dry"
+            } else if query.contains("force=true") {
+                " force"
+            } else {
+                ""
+            };
+            target.contains(PATH).then(|| format!("{method}{how}{}", if is_metadata { "" } else { " all of it" }))
+        };
+        let res = all.iter().filter_map(one).collect::<Vec<_>>().join(", ");
+        all.clear();
+        res
+    }
+}
+
+fn manner<'a>(late: &'a Late, name: &'a ObjectName, findings: &'a Findings, ledger: &'a Ledger) -> Manner<'a> {
+    Manner {
+        field_manager: MANAGER,
+        force: false,
+        rules_are_there: true,
+        findings,
+        authority: None,
+        late: late.of(name, "calico"),
+        until: Instant::now() + ENOUGH,
+        taken_over: &[],
+        own_only: false,
+        ledger,
+        is_repair: false,
+    }
+}
+
+fn object() -> Value {
+    json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "b", "namespace": "a"}, "data": {"c": "1", "d": "2"}})
+}
+
+fn messages(looked: &Looked) -> String {
+    looked.notes.iter().map(|it| format!("{}: {}", it.reason, it.message)).collect::<Vec<_>>().join("; ")
+}
+
+#[tokio::test]
+async fn what_is_as_it_was_applied_costs_one_question_about_its_metadata() {
+    let mut world = World::new().await;
+    let looked = world.look(Setting::Correct, true).await.expect("it answers");
+    assert_eq!((messages(&looked).as_str(), looked.is_repaired, looked.next), ("", false, None));
+    assert_eq!(world.asked(), "GET");
+    world.look(Setting::Correct, false).await.expect("it answers");
+    assert_eq!(world.asked(), "", "between two looks at all of them");
+}
+
+#[tokio::test]
+async fn edits_that_come_fast_are_set_back_once() {
+    let mut world = World::new().await;
+    let mut told = Vec::new();
+    for _ in 0..20 {
+        world.edit();
+        let looked = world.look(Setting::Correct, true).await.expect("it answers");
+        assert!(looked.next.is_some(), "it is looked at again soon");
+        told.extend(Some(messages(&looked)).filter(|it| !it.is_empty()));
+    }
+    assert_eq!(told, [r#"Repaired: .data.d of ConfigMap a/b was changed by "kubectl-edit", and is applied again"#]);
+    let asked = world.asked();
+    assert_eq!((asked.matches("PATCH force").count(), asked.matches("GET").count()), (1, 20), "{asked}");
+    assert!(world.known.repaired.is_some());
+}
+
+#[tokio::test]
+async fn what_is_gone_is_applied_again_and_is_another_object_then() {
+    let mut world = World::new().await;
+    let before = world.marks.clone();
+    *lock(&world.kept) = None;
+    let looked = world.look(Setting::Correct, true).await.expect("it answers");
+    assert_eq!(messages(&looked), "Repaired: ConfigMap a/b was deleted, and is applied again");
+    assert_eq!(world.asked(), "GET, PATCH force");
+    assert_ne!(world.marks, before);
+    world.look(Setting::Correct, true).await.expect("it answers");
+    assert_eq!(world.asked(), "GET");
+}
+
+#[tokio::test]
+async fn a_definition_that_is_gone_brings_everything() {
+    let mut world = World::new().await;
+    let definition = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "n"}});
+    let (late, name, ledger, findings) = (Late::default(), ObjectName::new("default", "one"), Ledger::default(), Findings::new());
+    let manner = manner(&late, &name, &findings, &ledger);
+    let look = Look { cluster: &world.cluster, manner: &manner, setting: Setting::Correct, is_full: true, may_write: &|| true };
+    let looked = look.all(&[definition, object()], &mut world.marks, &mut world.known).await.expect("it answers");
+    assert!(looked.is_base_gone && !looked.is_repaired);
+    assert_eq!(world.asked(), "", "the rest is not asked for");
+}
+
+#[tokio::test]
+async fn nothing_is_written_where_it_may_not_be() {
+    let mut world = World::new().await;
+    world.edit();
+    world.may_write = false;
+    for marked in [true, false] {
+        if !marked {
+            world.marks.clear();
+        }
+        let looked = world.look(Setting::Correct, true).await.expect("it answers");
+        assert_eq!(messages(&looked), "");
+        assert!(!world.asked().contains("PATCH force"));
+    }
+}
+
+#[tokio::test]
+async fn a_warning_is_told_once_and_writes_nothing() {
+    let mut world = World::new().await;
+    world.edit();
+    let told = r#".data.d of ConfigMap a/b was changed by "kubectl-edit", and is not set back: spec.drift is Warn"#;
+    for wanted in [format!("NotRepaired: {told}"), String::new()] {
+        let looked = world.look(Setting::Warn, true).await.expect("it answers");
+        assert_eq!(messages(&looked), wanted);
+        assert_eq!(world.asked(), "GET, PATCH dry");
+    }
+    assert_eq!(world.known.judged(Carried::Out), Carried::Out);
+    *lock(&world.kept) = Some(Kept { uid: "1", ours: ALL.to_vec(), theirs: Vec::new() });
+    world.look(Setting::Warn, true).await.expect("it answers");
+    assert!(world.known.objects.is_empty(), "nothing is said any more");
+}
+
+#[tokio::test]
+async fn who_changes_it_again_and_again_is_named_and_left_alone() {
+    let mut world = World::new().await;
+    let drift = plan::addon::Drift { change: plan::addon::Change::Fields(String::new()), by: "\"kubectl-edit\"".into(), left: vec![] };
+    let one = world.known.objects.entry(ObjectRef::of(&object()).expect("it has a name")).or_default();
+    (1..=3).for_each(|it| one.history.repaired(&drift, crate::controller::addon::now() - 1000.0 * f64::from(it)));
+    world.edit();
+    let looked = world.look(Setting::Correct, true).await.expect("it answers");
+    let told = ".data.d of ConfigMap a/b was changed by \"kubectl-edit\" again and again, and is not set back any more: have \"kubectl-edit\" \
+                leave it alone, or set spec.drift to Warn";
+    assert_eq!(messages(&looked), format!("NotRepaired: {told}"));
+    assert_eq!(world.asked(), "GET, PATCH dry");
+    assert_eq!(world.known.judged(Carried::Out), Carried::Refused("Drift", told.into()));
+}
+
+#[tokio::test]
+async fn a_changed_setting_takes_back_what_somebody_took_since_and_nothing_else() {
+    let applied = async |world: &World, marks: Vec<String>, setting: Setting| {
+        let record = json!({"module": "calico", "version": "1", "digest": "", "config": {}, "planHash": "", "complete": true,
+            "objects": [ObjectRef::of(&object())], "marks": marks, "removal": []});
+        let record = Inventory { standing: Standing::Proven, ..serde_json::from_value(record).expect("a record") };
+        let (late, name, findings, ledger) =
+            (Late::default(), ObjectName::new("default", "one"), Findings::new(), Ledger::of(Some(&record), setting));
+        let manner = manner(&late, &name, &findings, &ledger);
+        world.edit();
+        let res = apply(&world.cluster, &object(), &manner).await;
+        format!("{}: {}", if res.is_ok() { "applied" } else { "refused" }, world.asked())
+    };
+    let world = World::new().await;
+    let known = || world.marks.values().cloned().collect::<Vec<_>>();
+    assert_eq!(applied(&world, known(), Setting::Correct).await, "applied: PATCH, GET, PATCH dry, PATCH force");
+    assert_eq!(applied(&world, known(), Setting::Warn).await, "refused: PATCH");
+    assert_eq!(applied(&world, vec![], Setting::Correct).await, "refused: PATCH", "it was never ours");
+    let world = World::new().await;
+    world.edit();
+    let now = world.cluster.writers(&ObjectRef::of(&object()).expect("it has a name")).await.expect("it answers").expect("it is there");
+    world.asked();
+    let conflict = "refused: PATCH, GET";
+    assert_eq!(applied(&world, vec![now.mark(MANAGER)], Setting::Correct).await, conflict, "nobody took anything since");
+}
+
+#[tokio::test]
+async fn an_object_of_an_older_record_is_applied_once_as_at_first() {
+    let mut world = World::new().await;
+    let marks = std::mem::take(&mut world.marks);
+    let looked = world.look(Setting::Correct, true).await.expect("it answers");
+    assert_eq!((messages(&looked).as_str(), looked.is_repaired), ("", false));
+    assert_eq!(world.asked(), "GET, PATCH");
+    assert_eq!(world.marks, marks);
+    world.look(Setting::Correct, true).await.expect("it answers");
+    assert_eq!(world.asked(), "GET");
+
+    world.marks.clear();
+    world.edit();
+    let looked = world.look(Setting::Correct, true).await.expect("it answers");
+    assert_eq!(
+        messages(&looked),
+        "NotRepaired: ConfigMap a/b: \"conflict with 'kubectl-edit'\"; remove the field there, or set spec.conflicts to Force"
+    );
+    assert_eq!(world.asked(), "GET, PATCH", "spec.conflicts is Refuse");
+}
