@@ -129,6 +129,7 @@ mod tests {
             objects: vec![],
             rules: vec![],
             removal: vec![],
+            allowed: None,
             standing: Standing::Proven,
         };
         modules.iter().map(one).collect()
