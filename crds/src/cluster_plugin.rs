@@ -10,17 +10,21 @@ use crate::lenient;
 
 mod amazon_vpc;
 mod controller;
+mod efs;
 mod ingress;
 mod slots;
 mod storage;
 
 pub use amazon_vpc::{AmazonVPCNetworking, PodSubnet};
 pub use controller::{ContainerResources, TaintEffect, Toleration, TolerationOperator};
+pub use efs::{EFSStorage, EFSStorageClass};
 pub use ingress::{AWSLoadBalancerController, ControllerIngressClass, Ingress, IngressScheme, TargetType};
 pub use slots::{
     AWSCloudProvider, CalicoEncapsulation, CalicoNetworking, CloudProvider, Module, Networking, NoCloudProvider, Plugin, Stage,
 };
-pub use storage::{DefaultClass, EBSStorage, EBSStorageClass, EBSVolumeType, EFSStorage, EFSStorageClass, ReclaimPolicy, Storage};
+pub use storage::{
+    DefaultClass, EBSFileSystemType, EBSMoreStorageClass, EBSStorage, EBSStorageClass, EBSVolumeType, ReclaimPolicy, Storage,
+};
 
 /// Which add-ons a cluster gets.
 #[derive(CustomResource, Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
