@@ -11,6 +11,7 @@ use crate::lenient;
 mod amazon_vpc;
 mod calico;
 mod controller;
+mod efs;
 mod ingress;
 mod slots;
 mod storage;
@@ -18,9 +19,12 @@ mod storage;
 pub use amazon_vpc::{AmazonVPCNetworking, PodSubnet};
 pub use calico::{CalicoEncapsulation, CalicoNetworking, CalicoSourceDestinationCheck};
 pub use controller::{ContainerResources, TaintEffect, Toleration, TolerationOperator};
+pub use efs::{EFSStorage, EFSStorageClass};
 pub use ingress::{AWSLoadBalancerController, ControllerIngressClass, Ingress, IngressScheme, TargetType};
 pub use slots::{AWSCloudProvider, CloudProvider, Module, Networking, NoCloudProvider, Plugin, Stage};
-pub use storage::{DefaultClass, EBSStorage, EBSStorageClass, EBSVolumeType, EFSStorage, EFSStorageClass, ReclaimPolicy, Storage};
+pub use storage::{
+    DefaultClass, EBSFileSystemType, EBSMoreStorageClass, EBSStorage, EBSStorageClass, EBSVolumeType, ReclaimPolicy, Storage,
+};
 
 /// Which add-ons a cluster gets.
 #[derive(CustomResource, Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]

@@ -4,7 +4,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::controller::{ContainerResources, Toleration, two, yes};
-use crate::metadata::Tags;
+use super::efs::EFSStorage;
 
 /// What makes volumes.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -47,6 +47,20 @@ pub struct EBSStorage {
     #[serde(default)]
     #[schemars(extend("default" = {}))]
     pub storage_class: EBSStorageClass,
+    /// More StorageClasses, beside `storageClass`. Their names differ from its and from each other's.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schemars(length(max = 16))]
+    pub storage_classes: Vec<EBSMoreStorageClass>,
+    /// Volumes that each node takes at most. When absent, what the driver knows of the instance's type, less what is attached when the
+    /// node starts.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(range(min = 1, max = 256))]
+    pub volume_attach_limit: Option<i32>,
+    /// Attachments of each node that are not for volumes of claims, the root volume among them; excludes `volumeAttachLimit`. When absent,
+    /// what is attached when the node starts, which counts volumes of claims too where the driver starts late.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(range(min = 0, max = 256))]
+    pub reserved_volume_attachments: Option<i32>,
     /// Registry of the driver's and its sidecars' images. `public.ecr.aws` when absent; the layout below it must be the same as
     /// there.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -67,6 +81,9 @@ impl Default for EBSStorage {
             tolerations: Vec::new(),
             snapshots: false,
             storage_class: EBSStorageClass::default(),
+            storage_classes: Vec::new(),
+            volume_attach_limit: None,
+            reserved_volume_attachments: None,
             image_registry: None,
             image_tag: None,
         }
@@ -105,6 +122,9 @@ pub struct EBSStorageClass {
     #[serde(rename = "kmsKeyID", default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1, max = 2048))]
     pub kms_key_id: Option<String>,
+    /// File system that volumes are formatted with. `ext4` when absent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub fs_type: Option<EBSFileSystemType>,
     /// What becomes of a volume whose claim is deleted.
     #[serde(default)]
     pub reclaim_policy: ReclaimPolicy,
@@ -121,6 +141,7 @@ impl Default for EBSStorageClass {
             throughput: None,
             encrypted: true,
             kms_key_id: None,
+            fs_type: None,
             reclaim_policy: ReclaimPolicy::default(),
         }
     }
@@ -128,6 +149,52 @@ impl Default for EBSStorageClass {
 
 fn ebs() -> String {
     "ebs".to_owned()
+}
+
+/// Another StorageClass of the EBS CSI driver. Its volumes can grow, and are made in the zone of their Pod.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct EBSMoreStorageClass {
+    /// Name of the class.
+    #[schemars(length(min = 1, max = 63), regex(pattern = r"^[a-z0-9]([-a-z0-9]*[a-z0-9])?$"))]
+    pub name: String,
+    /// Whether claims that name no class get this one. IfNone: when no other class is the default.
+    #[serde(rename = "default", default = "never")]
+    pub default_class: DefaultClass,
+    /// Type of the volumes.
+    #[serde(rename = "type", default)]
+    pub volume_type: EBSVolumeType,
+    /// Operations per second, with types gp3, io1 and io2; the last two need it. What AWS sets for gp3 when absent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(range(min = 100, max = 256000))]
+    pub iops: Option<i32>,
+    /// MiB per second, with type gp3. What AWS sets when absent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(range(min = 125, max = 2000))]
+    pub throughput: Option<i32>,
+    /// Whether volumes are encrypted.
+    #[serde(default = "yes")]
+    pub encrypted: bool,
+    /// ARN of the KMS key to encrypt with. The account's key for EBS when absent.
+    #[serde(rename = "kmsKeyID", default, skip_serializing_if = "Option::is_none")]
+    #[schemars(length(min = 1, max = 2048))]
+    pub kms_key_id: Option<String>,
+    /// File system that volumes are formatted with. `ext4` when absent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub fs_type: Option<EBSFileSystemType>,
+    /// What becomes of a volume whose claim is deleted.
+    #[serde(default)]
+    pub reclaim_policy: ReclaimPolicy,
+}
+
+/// File system of an EBS volume.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+#[allow(missing_docs)]
+pub enum EBSFileSystemType {
+    Ext4,
+    Xfs,
+    Ext3,
 }
 
 /// Type of an EBS volume.
@@ -163,138 +230,6 @@ pub enum ReclaimPolicy {
     Retain,
 }
 
-/// Settings of the Amazon EFS CSI driver.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase")]
-pub struct EFSStorage {
-    /// IAM role that service account `kube-system/efs-csi-controller-sa` assumes. When absent, the controller runs on machines of the
-    /// control plane and their role must allow what it does, as AWS's policy AmazonEFSCSIDriverPolicy does.
-    #[serde(rename = "roleARN", default, skip_serializing_if = "Option::is_none")]
-    #[schemars(length(max = 2048), regex(pattern = r"^arn:aws(-cn|-us-gov)?:iam::[0-9]{12}:role/[A-Za-z0-9_+=,.@/-]+$"))]
-    pub role_arn: Option<String>,
-    /// File system on which volumes are made, with mount targets in the cluster's zones that accept tcp 2049 from its machines.
-    /// Without it and `fileSystemTags`, only the driver is installed and no StorageClass.
-    #[serde(rename = "fileSystemID", default, skip_serializing_if = "Option::is_none")]
-    #[schemars(length(max = 64), regex(pattern = r"^fs-[0-9a-f]{8,40}$"))]
-    pub file_system_id: Option<String>,
-    /// Tags by which that file system is found, in place of `fileSystemID`: exactly one of the account in the cluster's region has all
-    /// of them. The one that was found first stays for as long as it has them.
-    #[serde(default, skip_serializing_if = "Tags::is_empty")]
-    pub file_system_tags: Tags,
-    /// Whether the directory of a volume, and all that is in it, is deleted with the volume.
-    #[serde(default)]
-    pub delete_directories: bool,
-    /// Copies of the controller, of which one is at work.
-    #[serde(default = "two")]
-    #[schemars(range(min = 1, max = 5))]
-    pub replicas: i32,
-    /// What the driver's container of the controller asks for: 10m of processor time and 40Mi of memory when absent.
-    #[serde(default)]
-    #[schemars(extend("default" = {}))]
-    pub resources: ContainerResources,
-    /// Taints that the controller tolerates beside that of the control plane. What runs on nodes tolerates every taint.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    #[schemars(length(max = 16))]
-    pub tolerations: Vec<Toleration>,
-    /// The StorageClass that comes with the driver when there is a file system. Each volume is a directory that is reached by an
-    /// access point of its own.
-    #[serde(default)]
-    #[schemars(extend("default" = {}))]
-    pub storage_class: EFSStorageClass,
-    /// Registry of the driver's and its sidecars' images. `public.ecr.aws` when absent; the layout below it must be the same as
-    /// there.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schemars(length(min = 1, max = 255))]
-    pub image_registry: Option<String>,
-    /// Tag of the driver's image. When absent, the newest release known for the cluster's Kubernetes version.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schemars(length(max = 128), regex(pattern = r"^[A-Za-z0-9_][A-Za-z0-9_.-]{0,127}$"))]
-    pub image_tag: Option<String>,
-}
-
-impl Default for EFSStorage {
-    fn default() -> Self {
-        Self {
-            role_arn: None,
-            file_system_id: None,
-            file_system_tags: Tags::new(),
-            delete_directories: false,
-            replicas: two(),
-            resources: ContainerResources::default(),
-            tolerations: Vec::new(),
-            storage_class: EFSStorageClass::default(),
-            image_registry: None,
-            image_tag: None,
-        }
-    }
-}
-
-/// The StorageClass that comes with the EFS CSI driver.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase")]
-pub struct EFSStorageClass {
-    /// Whether there is one, given a file system.
-    #[serde(default = "yes")]
-    pub enabled: bool,
-    /// Name of the class.
-    #[serde(default = "efs")]
-    #[schemars(length(min = 1, max = 63), regex(pattern = r"^[a-z0-9]([-a-z0-9]*[a-z0-9])?$"))]
-    pub name: String,
-    /// Whether claims that name no class get this one. IfNone: when no other class is the default.
-    #[serde(rename = "default", default = "never")]
-    pub default_class: DefaultClass,
-    /// Permissions of the directories, in octal.
-    #[serde(default = "owner_only")]
-    #[schemars(length(max = 4), regex(pattern = r"^[0-7]{3,4}$"))]
-    pub directory_permissions: String,
-    /// Directory of the file system under which the directories of volumes are. Its root when absent.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schemars(length(max = 100), regex(pattern = r"^/[A-Za-z0-9._/-]*$"))]
-    pub base_path: Option<String>,
-    /// First group id that is given to a volume.
-    #[serde(default = "first_gid")]
-    #[schemars(range(min = 1, max = 2147483647))]
-    pub gid_range_start: i32,
-    /// Last group id that is given to a volume.
-    #[serde(default = "last_gid")]
-    #[schemars(range(min = 1, max = 2147483647))]
-    pub gid_range_end: i32,
-    /// What becomes of a volume whose claim is deleted.
-    #[serde(default)]
-    pub reclaim_policy: ReclaimPolicy,
-}
-
-impl Default for EFSStorageClass {
-    fn default() -> Self {
-        Self {
-            enabled: true,
-            name: efs(),
-            default_class: never(),
-            directory_permissions: owner_only(),
-            base_path: None,
-            gid_range_start: first_gid(),
-            gid_range_end: last_gid(),
-            reclaim_policy: ReclaimPolicy::default(),
-        }
-    }
-}
-
-fn efs() -> String {
-    "efs".to_owned()
-}
-
-fn never() -> DefaultClass {
+pub(super) fn never() -> DefaultClass {
     DefaultClass::Never
-}
-
-fn owner_only() -> String {
-    "700".to_owned()
-}
-
-fn first_gid() -> i32 {
-    50_000
-}
-
-fn last_gid() -> i32 {
-    7_000_000
 }

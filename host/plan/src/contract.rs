@@ -17,7 +17,7 @@ pub use fact::{
     MACHINE_SUBNETS, StorageClassFact, SubnetFact,
 };
 pub use step::{
-    ApplySpec, CertificateSpec, DeleteSpec, EfsFileSystemSpec, IamRoleSpec, Protocol, Prune, Role, RoleMode, RoleTrust,
+    ApplySpec, CertificateSpec, DeleteSpec, EfsFileSystemSpec, IamRoleSpec, Protocol, Prune, Role, RoleAction, RoleMode, RoleTrust,
     SecurityGroupRuleSpec, StepError, StepSpec, WaitCondition, WaitSpec,
 };
 
@@ -31,6 +31,7 @@ pub const FEATURES: &[&str] = &[
     DeleteSpec::KIND,
     SecurityGroupRuleSpec::KIND,
     IamRoleSpec::KIND,
+    IamRoleSpec::KIND_WITH_TAGS,
     EfsFileSystemSpec::KIND,
     CertificateSpec::KIND,
 ];

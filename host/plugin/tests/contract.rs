@@ -138,6 +138,22 @@ fn steps_agree() {
         ],
         &[json!({ "roleArn": "arn", "trust": "anyone", "actions": [], "mode": "check" })],
     );
+    let role = |action: Value| json!({ "roleArn": "arn", "trust": "node", "actions": [action], "mode": "check" });
+    step(
+        IamRoleSpec::KIND_WITH_TAGS,
+        &[
+            role(json!({ "action": "ec2:AttachVolume" })),
+            role(
+                json!({ "action": "ec2:CreateTags", "tags": { "a": "b", "c": null }, "createAction": "CreateVolume", "advice": "sometimes" }),
+            ),
+        ],
+        &[
+            role(json!("ec2:AttachVolume")),
+            role(json!({})),
+            role(json!({ "action": "a", "tags": ["a"] })),
+            role(json!({ "action": "a", "on": "b" })),
+        ],
+    );
     step(EfsFileSystemSpec::KIND, &[json!({ "fileSystemId": "fs-1" })], &[json!({}), json!({ "fileSystemId": "fs-1", "tags": {} })]);
     step(CertificateSpec::KIND, &[json!({ "namespace": "n", "secretName": "s", "dnsNames": ["a.n.svc"] })], &[json!({ "namespace": "n" })]);
 }
@@ -181,6 +197,7 @@ fn every_schema_is_one_of_these() {
     expect_test::expect![[r#"
         aws.efs-file-system.v1.json
         aws.iam-role.v1.json
+        aws.iam-role.v2.json
         aws.json
         aws.sg-rule.v1.json
         cluster.json

@@ -23,12 +23,12 @@ const ROLES: [(&str, &str, &str); 5] = [
 ];
 const SNAPSHOTTER: &str = ROLES[3].0;
 
-/// All of it; what only snapshots need is left out without them.
+/// All of it; what only the sidecar for snapshots needs is left out without it.
 pub fn objects(snapshots: bool) -> Vec<Value> {
     let mut all = vec![service_account(NAMESPACE, CONTROLLER), service_account(NAMESPACE, NODE)];
     let roles = ROLES.into_iter().filter(|(role, ..)| snapshots || *role != SNAPSHOTTER);
     for (role, binding, account) in roles {
-        all.push(cluster_role(role, rules(role, snapshots)));
+        all.push(cluster_role(role, rules(role)));
         all.push(cluster_role_binding(binding, role, NAMESPACE, account));
     }
     let leases = rule("coordination.k8s.io", &["leases"], &["create", "delete", "get", "list", "patch", "update", "watch"]);
@@ -37,23 +37,21 @@ pub fn objects(snapshots: bool) -> Vec<Value> {
     all
 }
 
-fn rules(role: &str, snapshots: bool) -> Vec<Value> {
+fn rules(role: &str) -> Vec<Value> {
     let events = rule("", &["events"], &["create", "list", "patch", "update", "watch"]);
     match role {
         "ebs-external-provisioner-role" => {
-            let mut rules = vec![
+            vec![
                 rule("", &["persistentvolumes"], &["create", "delete", "get", "list", "patch", "watch"]),
                 rule("", &["persistentvolumeclaims"], &["get", "list", "update", "watch"]),
                 rule(STORAGE, &["csinodes", "storageclasses", "volumeattachments"], READ),
                 rule(STORAGE, &["volumeattributesclasses"], &["get"]),
                 rule("", &["nodes"], READ),
                 events,
-            ];
-            if snapshots {
-                rules.push(rule(SNAPSHOT, &["volumesnapshots"], &["get", "list", "update", "watch"]));
-                rules.push(rule(SNAPSHOT, &["volumesnapshotcontents"], &["get", "list"]));
-            }
-            rules
+                // It looks for snapshots that nobody protects any more wherever a cluster has them, also when it makes none.
+                rule(SNAPSHOT, &["volumesnapshots"], &["get", "list", "update", "watch"]),
+                rule(SNAPSHOT, &["volumesnapshotcontents"], &["get", "list"]),
+            ]
         }
         "ebs-external-attacher-role" => vec![
             rule("", &["persistentvolumes"], &["get", "list", "patch", "watch"]),

@@ -22,11 +22,18 @@ pub struct Config {
     pub snapshots: bool,
     #[serde(default)]
     pub storage_class: StorageClass,
+    /// Classes beside that one.
+    #[serde(default)]
+    pub storage_classes: Vec<StorageClass>,
+    /// Volumes that a node takes at most.
+    pub volume_attach_limit: Option<u32>,
+    /// Attachments of a node that are not for volumes of claims.
+    pub reserved_volume_attachments: Option<u32>,
     pub image_registry: Option<String>,
     pub image_tag: Option<String>,
 }
 
-/// The StorageClass that comes with the driver.
+/// A StorageClass that comes with the driver.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct StorageClass {
@@ -42,6 +49,8 @@ pub struct StorageClass {
     pub encrypted: Option<bool>,
     #[serde(rename = "kmsKeyID")]
     pub kms_key_id: Option<String>,
+    /// What volumes are formatted with.
+    pub fs_type: Option<String>,
     pub reclaim_policy: Option<ReclaimPolicy>,
 }
 
@@ -58,30 +67,72 @@ impl StorageClass {
         self.volume_type.as_deref().unwrap_or("gp3")
     }
 
+    pub fn fs_type(&self) -> &str {
+        self.fs_type.as_deref().unwrap_or("ext4")
+    }
+
     pub fn is_encrypted(&self) -> bool {
         self.encrypted.unwrap_or(true)
     }
 }
 
 impl Config {
+    /// The classes that there shall be, each with where it is in the settings.
+    pub fn classes(&self) -> Vec<(String, &StorageClass)> {
+        let mut classes = Vec::new();
+        if self.storage_class.is_enabled() {
+            classes.push(("/storageClass".to_owned(), &self.storage_class));
+        }
+        for (index, class) in self.storage_classes.iter().enumerate() {
+            classes.push((["/storageClasses/", &index.to_string()].concat(), class));
+        }
+        classes
+    }
+
     /// What keeps the settings from being carried out, whatever the cluster.
     pub fn problems(&self) -> Vec<Diagnostic> {
-        let class = &self.storage_class;
         let mut problems: Vec<Diagnostic> = registry_problem(self.image_registry.as_deref()).into_iter().collect();
-        let mut problem = |code: &str, path: &str, message: &str| problems.push(Diagnostic::error(code, path, message));
-        let kind = class.volume_type();
-        if class.iops.is_some() && !matches!(kind, "gp3" | "io1" | "io2") {
-            problem("UnsuitableType", "/storageClass/iops", "can be set only for volumes of type gp3, io1 or io2");
+        if self.volume_attach_limit.is_some() && self.reserved_volume_attachments.is_some() {
+            let message = "excludes volumeAttachLimit, which is what is left after all reservations; remove one of them";
+            problems.push(Diagnostic::error("LimitAndReservation", "/reservedVolumeAttachments", message));
         }
-        if class.iops.is_none() && matches!(kind, "io1" | "io2") {
-            problem("MissingIOPS", "/storageClass/iops", "must be set for volumes of type io1 or io2");
+        if !self.storage_class.is_enabled() {
+            self.storage_class.problems("/storageClass", &mut problems);
         }
-        if class.throughput.is_some() && kind != "gp3" {
-            problem("UnsuitableType", "/storageClass/throughput", "can be set only for volumes of type gp3");
-        }
-        if class.kms_key_id.is_some() && !class.is_encrypted() {
-            problem("UnusedKey", "/storageClass/kmsKeyID", "has no effect on volumes that are not encrypted; remove it, or encrypted");
+        let classes = self.classes();
+        for (index, (path, class)) in classes.iter().enumerate() {
+            class.problems(path, &mut problems);
+            for (other_path, other) in &classes[..index] {
+                if other.name() == class.name() {
+                    let message = ["there is a class of the name ", class.name(), " already; choose another"].concat();
+                    problems.push(Diagnostic::error("DuplicateName", &[path, "/name"].concat(), message));
+                }
+                if other.default_class == Some(DefaultClass::Always) && class.default_class == other.default_class {
+                    let message = ["only one class can be the default, and ", &other_path[1..], " is"].concat();
+                    problems.push(Diagnostic::error("SeveralDefaults", &[path, "/default"].concat(), message));
+                }
+            }
         }
         problems
+    }
+}
+
+impl StorageClass {
+    /// What is wrong with a class that stands at `path` of the settings.
+    fn problems(&self, path: &str, problems: &mut Vec<Diagnostic>) {
+        let mut problem = |code: &str, field: &str, message: &str| problems.push(Diagnostic::error(code, &[path, field].concat(), message));
+        let kind = self.volume_type();
+        if self.iops.is_some() && !matches!(kind, "gp3" | "io1" | "io2") {
+            problem("UnsuitableType", "/iops", "can be set only for volumes of type gp3, io1 or io2");
+        }
+        if self.iops.is_none() && matches!(kind, "io1" | "io2") {
+            problem("MissingIOPS", "/iops", "must be set for volumes of type io1 or io2");
+        }
+        if self.throughput.is_some() && kind != "gp3" {
+            problem("UnsuitableType", "/throughput", "can be set only for volumes of type gp3");
+        }
+        if self.kms_key_id.is_some() && !self.is_encrypted() {
+            problem("UnusedKey", "/kmsKeyID", "has no effect on volumes that are not encrypted; remove it, or encrypted");
+        }
     }
 }

@@ -6,10 +6,12 @@ mod access;
 mod config;
 mod objects;
 mod pods;
+mod role;
 mod versions;
 
 pub use config::{Config, StorageClass};
-use plugin_sdk::steps::{self, APPLY, Condition, DELETE, IAM_ROLE, Object, WAIT};
+use plugin_sdk::settings::DefaultClass;
+use plugin_sdk::steps::{self, APPLY, Condition, DELETE, IAM_ROLE_WITH_TAGS, Object, WAIT};
 use plugin_sdk::versions::{minor, release};
 use plugin_sdk::{Descriptor, Diagnostic, Operation, Plan, Plugin, Request, Step, Stop, facts, identity, settings};
 
@@ -25,7 +27,7 @@ impl Plugin for EbsCsi {
             version: versions::NEWEST,
             category: "storage",
             config_schema: include_str!("../config-schema.json"),
-            steps: &[APPLY, WAIT, DELETE, IAM_ROLE],
+            steps: &[APPLY, WAIT, DELETE, IAM_ROLE_WITH_TAGS],
             facts: &[facts::CLUSTER, facts::KUBERNETES_VERSION, facts::AWS, facts::STORAGE_CLASSES],
         }
     }
@@ -50,6 +52,7 @@ fn install(request: &Request<Config>) -> Result<Plan, Stop> {
     let aws: facts::Aws = request.fact(facts::AWS)?;
     let mut problems = config.problems();
     problems.extend(config.role_arn.iter().filter_map(|arn| identity::problem(arn, &aws.partition)));
+    problems.extend(role::problems(&aws.tags));
     if !problems.is_empty() {
         return Err(Stop::Invalid(problems));
     }
@@ -61,19 +64,23 @@ fn install(request: &Request<Config>) -> Result<Plan, Stop> {
         sidecars: &release.with,
     };
 
-    let mut steps = before(request)?;
+    let mut steps = before(request, &cluster, &aws)?;
     let first: Vec<String> = steps.iter().map(|step| step.id.clone()).collect();
     let updates_allocatable = minor(&kubernetes).is_some_and(|minor| minor >= versions::KNOWS_ALLOCATABLE_UPDATES);
     let mut all = access::objects(config.snapshots);
-    all.extend([objects::csi_driver(updates_allocatable), objects::budget(), pods::controller(config, &cluster, &aws, &images)]);
-    all.push(pods::node(&images));
+    all.extend([
+        objects::csi_driver(updates_allocatable),
+        objects::budget(),
+        pods::controller(config, &cluster, &aws, &images, updates_allocatable),
+    ]);
+    all.push(pods::node(config, &images));
     steps.push(steps::apply("driver", all).after(first));
     steps.push(steps::wait("controller-available", objects::DEPLOYMENT, Condition::AvailableDeployment, 300).after(["driver"]));
     steps.push(steps::wait("nodes-ready", objects::DAEMON_SET, Condition::ReadyDaemonset, 300).after(["driver"]));
-    let class = &config.storage_class;
-    if class.is_enabled() {
-        let is_default = class.default_class.unwrap_or_default().decide(class.name(), request)?;
-        steps.push(steps::apply("storage-class", vec![objects::storage_class(class, is_default)]).after(["driver"]));
+    for (path, class) in config.classes() {
+        let otherwise = if path == "/storageClass" { DefaultClass::IfNone } else { DefaultClass::Never };
+        let is_default = class.default_class.unwrap_or(otherwise).decide(class.name(), request)?;
+        steps.push(steps::apply(&step_of(&path, class), vec![objects::storage_class(class, is_default)]).after(["driver"]));
     }
     let diagnostics = match config.role_arn {
         Some(_) => Vec::new(),
@@ -83,16 +90,13 @@ fn install(request: &Request<Config>) -> Result<Plan, Stop> {
 }
 
 /// What has to be so before any object is made.
-fn before(request: &Request<Config>) -> Result<Vec<Step>, Stop> {
+fn before(request: &Request<Config>, cluster: &facts::Cluster, aws: &facts::Aws) -> Result<Vec<Step>, Stop> {
     let config = &request.config;
     let mut steps = Vec::new();
     if let Some(role) = &config.role_arn {
-        request.needs_step(IAM_ROLE, "roleARN")?;
-        let mut actions = versions::ACTIONS.to_vec();
-        if config.storage_class.is_enabled() && config.storage_class.kms_key_id.is_some() {
-            actions.extend_from_slice(versions::KEY_ACTIONS);
-        }
-        steps.push(steps::service_account_role("role", role, objects::NAMESPACE, access::CONTROLLER, &actions));
+        request.needs_step(IAM_ROLE_WITH_TAGS, "roleARN")?;
+        let actions = role::actions(config, cluster, aws);
+        steps.push(steps::tagging_role("role", role, objects::NAMESPACE, access::CONTROLLER, actions));
     }
     if config.snapshots {
         // The sidecar for snapshots stops without them, and with it the whole controller.
@@ -105,14 +109,24 @@ fn before(request: &Request<Config>) -> Result<Vec<Step>, Stop> {
     Ok(steps)
 }
 
+const FIRST_CLASS: &str = "storage-class";
+
+/// Id of the step about a class.
+fn step_of(path: &str, class: &StorageClass) -> String {
+    match path {
+        "/storageClass" => FIRST_CLASS.to_owned(),
+        _ => [FIRST_CLASS, "-", class.name()].concat(),
+    }
+}
+
 /// Nothing new is made first, then the programs go, then what they needed.
 fn removal(config: &Config) -> Vec<Step> {
-    let class = Object { api_version: "storage.k8s.io/v1", kind: "StorageClass", namespace: None, name: config.storage_class.name() };
     let mut removal = Vec::new();
     let mut first = Vec::new();
-    if config.storage_class.is_enabled() {
-        removal.push(steps::delete("storage-class", class));
-        first.push("storage-class");
+    for (path, class) in config.classes() {
+        let object = Object { api_version: "storage.k8s.io/v1", kind: "StorageClass", namespace: None, name: class.name() };
+        removal.push(steps::delete(&step_of(&path, class), object));
+        first.push(step_of(&path, class));
     }
     removal.push(steps::delete("controller", objects::DEPLOYMENT).after(first));
     removal.push(steps::delete("nodes", objects::DAEMON_SET).after(["controller"]));

@@ -37,7 +37,7 @@ pub fn storage_class(class: &StorageClass, is_default: bool) -> Value {
     let mut parameters = json!({
         "type": class.volume_type(),
         "encrypted": if class.is_encrypted() { "true" } else { "false" },
-        "csi.storage.k8s.io/fstype": "ext4",
+        "csi.storage.k8s.io/fstype": class.fs_type(),
     });
     let more = [("iops", class.iops.map(|it| it.to_string())), ("throughput", class.throughput.map(|it| it.to_string()))];
     for (name, value) in more.into_iter().chain([("kmsKeyId", class.kms_key_id.clone())]) {

@@ -1,4 +1,7 @@
 //! The programs of the EBS CSI driver: a controller that makes and attaches volumes, and on every node one that mounts them.
+//!
+//! Arguments, timeouts and probes are those of the release's own manifests: `deploy/kubernetes/base/controller.yaml` and `node.yaml` of
+//! kubernetes-sigs/aws-ebs-csi-driver at the tag in `versions.rs`, unless a line says otherwise.
 
 use crate::Config;
 use crate::access;
@@ -25,13 +28,15 @@ impl Images<'_> {
     }
 }
 
+const RETRY: &str = "--retry-interval-max=30m";
 const SOCKET_DIRECTORY: &str = "/var/lib/csi/sockets/pluginproxy/";
 const SOCKET: &str = "/var/lib/csi/sockets/pluginproxy/csi.sock";
 
-pub fn controller(config: &Config, cluster: &facts::Cluster, aws: &facts::Aws, images: &Images<'_>) -> Value {
+/// `updates_allocatable` when Kubernetes lets the attacher have a node's limit of volumes looked at again.
+pub fn controller(config: &Config, cluster: &facts::Cluster, aws: &facts::Aws, images: &Images<'_>, updates_allocatable: bool) -> Value {
     let labels = json!({ "app": CONTROLLER });
     let mut containers = vec![driver(config, cluster, aws, images)];
-    containers.extend(sidecars(config, images));
+    containers.extend(sidecars(config, images, updates_allocatable));
     let mut pod = json!({
         "serviceAccountName": access::CONTROLLER,
         "priorityClassName": "system-cluster-critical",
@@ -60,26 +65,31 @@ fn driver(config: &Config, cluster: &facts::Cluster, aws: &facts::Aws, images: &
     // Marks volumes as the cluster's, so that they are found when it is gone.
     args.push(["--k8s-tag-cluster-id=", &cluster.name].concat());
     args.extend(settings::tags(&aws.tags, '=', ',').map(|tags| ["--extra-tags=", &tags].concat()));
+    // One call to EC2 for many volumes, where the driver by itself makes one for each.
+    args.push("--batching=true".into());
     args.push("--v=2".into());
-    let probe = json!({
-        "httpGet": { "path": "/healthz", "port": "healthz" },
-        "initialDelaySeconds": 10, "timeoutSeconds": 3, "periodSeconds": 10, "failureThreshold": 5,
-    });
+    // Asked for its health the controller calls EC2 until that has answered once; a first call takes long.
+    let probe = |failures: u32| {
+        json!({
+            "httpGet": { "path": "/healthz", "port": "healthz" },
+            "initialDelaySeconds": 10, "timeoutSeconds": 60, "periodSeconds": 10, "failureThreshold": failures,
+        })
+    };
     json!({
         "name": "ebs-plugin",
         "image": images.driver(),
         "args": args,
         "env": [node_name(), { "name": "AWS_REGION", "value": aws.region }],
         "ports": [{ "name": "healthz", "containerPort": 9808 }],
-        "livenessProbe": probe,
-        "readinessProbe": probe,
+        "livenessProbe": probe(10),
+        "readinessProbe": probe(5),
         "resources": config.resources.or("10m", "40Mi"),
         "securityContext": confined(),
         "volumeMounts": [{ "name": "socket-dir", "mountPath": SOCKET_DIRECTORY }],
     })
 }
 
-fn sidecars(config: &Config, images: &Images<'_>) -> Vec<Value> {
+fn sidecars(config: &Config, images: &Images<'_>, updates_allocatable: bool) -> Vec<Value> {
     let tags = images.sidecars;
     let address = ["--csi-address=", SOCKET].concat();
     let sidecar = |name: &str, image: &str, tag: &str, more: &[&str]| {
@@ -94,21 +104,38 @@ fn sidecars(config: &Config, images: &Images<'_>) -> Vec<Value> {
             "volumeMounts": [{ "name": "socket-dir", "mountPath": SOCKET_DIRECTORY }],
         })
     };
-    let lead = "--leader-election=true";
-    let provision = ["--feature-gates=Topology=true", "--extra-create-metadata", lead, "--default-fstype=ext4"];
+    const LEAD: &str = "--leader-election=true";
+    // The sidecars' own 5 requests a second and 10 workers make many volumes wait for each other.
+    const QPS: [&str; 2] = ["--kube-api-qps=20", "--kube-api-burst=100"];
+    const WORKERS: &str = "--worker-threads=100";
+    // The provisioner's and the resizer's own timeout is 10 s. The attacher's is 15 s: an attachment that it gives up taints the name of the device.
+    let provision = [
+        &["--timeout=60s", "--feature-gates=Topology=true", "--extra-create-metadata", LEAD, "--default-fstype=ext4"],
+        &QPS[..],
+        &[WORKERS, RETRY],
+    ]
+    .concat();
+    let mut attach = [&["--timeout=6m", LEAD], &QPS[..], &[WORKERS, "--retry-interval-max=5m"]].concat();
+    if updates_allocatable {
+        attach.push("--feature-gates=MutableCSINodeAllocatableCount=true");
+    }
+    let resize =
+        [&["--timeout=60s", "--extra-modify-metadata", "--handle-volume-inuse-error=false", LEAD], &QPS[..], &["--workers=100", RETRY]]
+            .concat();
     let mut all = vec![
         sidecar("csi-provisioner", "csi-provisioner", tags.provisioner, &provision),
-        sidecar("csi-attacher", "csi-attacher", tags.attacher, &[lead]),
-        sidecar("csi-resizer", "csi-resizer", tags.resizer, &["--handle-volume-inuse-error=false", lead]),
-        sidecar("liveness-probe", "livenessprobe", tags.liveness, &[]),
+        sidecar("csi-attacher", "csi-attacher", tags.attacher, &attach),
+        sidecar("csi-resizer", "csi-resizer", tags.resizer, &resize),
+        sidecar("liveness-probe", "livenessprobe", tags.liveness, &["--probe-timeout=60s"]),
     ];
     if config.snapshots {
-        all.push(sidecar("csi-snapshotter", "csi-snapshotter", tags.snapshotter, &["--extra-create-metadata", lead]));
+        let snapshot = [&["--extra-create-metadata", LEAD], &QPS[..], &[WORKERS, RETRY]].concat();
+        all.push(sidecar("csi-snapshotter", "csi-snapshotter", tags.snapshotter, &snapshot));
     }
     all
 }
 
-pub fn node(images: &Images<'_>) -> Value {
+pub fn node(config: &Config, images: &Images<'_>) -> Value {
     let labels = json!({ "app": NODE });
     let tags = images.sidecars;
     let mount = |name: &str, path: &str| json!({ "name": name, "mountPath": path });
@@ -123,18 +150,29 @@ pub fn node(images: &Images<'_>) -> Value {
         "terminationGracePeriodSeconds": 30,
         "securityContext": { "fsGroup": 0, "runAsGroup": 0, "runAsNonRoot": false, "runAsUser": 0 },
         "containers": [
-            node_driver(images, &requests),
+            node_driver(config, images, &requests),
             {
                 "name": "node-driver-registrar",
                 "image": images.sidecar("csi-node-driver-registrar", tags.registrar),
                 "args": [
                     "--csi-address=/csi/csi.sock",
                     "--kubelet-registration-path=/var/lib/kubelet/plugins/ebs.csi.aws.com/csi.sock",
+                    "--http-endpoint=0.0.0.0:9809",
                     "--v=2",
                 ],
+                "ports": [{ "name": "healthz-ndr", "containerPort": 9809 }],
+                "livenessProbe": {
+                    "httpGet": { "path": "/healthz", "port": "healthz-ndr" },
+                    "initialDelaySeconds": 30, "timeoutSeconds": 15, "periodSeconds": 90,
+                },
                 "resources": requests,
                 "securityContext": confined(),
-                "volumeMounts": [mount("plugin-dir", "/csi"), mount("registration-dir", "/registration")],
+                "volumeMounts": [
+                    mount("plugin-dir", "/csi"),
+                    mount("registration-dir", "/registration"),
+                    // Asked for its health, it writes there.
+                    mount("probe-dir", "/var/lib/kubelet/plugins/ebs.csi.aws.com/"),
+                ],
             },
             {
                 "name": "liveness-probe",
@@ -150,6 +188,7 @@ pub fn node(images: &Images<'_>) -> Value {
             host("plugin-dir", "/var/lib/kubelet/plugins/ebs.csi.aws.com/", "DirectoryOrCreate"),
             host("registration-dir", "/var/lib/kubelet/plugins_registry/", "Directory"),
             host("device-dir", "/dev", "Directory"),
+            { "name": "probe-dir", "emptyDir": {} },
         ],
     });
     json!({
@@ -163,22 +202,26 @@ pub fn node(images: &Images<'_>) -> Value {
     })
 }
 
-fn node_driver(images: &Images<'_>, requests: &Value) -> Value {
+fn node_driver(config: &Config, images: &Images<'_>, requests: &Value) -> Value {
+    let mut args = vec![
+        "node".to_owned(),
+        "--endpoint=unix:/csi/csi.sock".to_owned(),
+        "--csi-mount-point-prefix=/var/lib/kubelet/plugins/kubernetes.io/csi/ebs.csi.aws.com/".to_owned(),
+    ];
+    args.extend(config.volume_attach_limit.map(|limit| ["--volume-attach-limit=", &limit.to_string()].concat()));
+    args.extend(config.reserved_volume_attachments.map(|reserved| ["--reserved-volume-attachments=", &reserved.to_string()].concat()));
+    args.push("--v=2".to_owned());
+    let health = json!({ "path": "/healthz", "port": "healthz" });
     json!({
         "name": "ebs-plugin",
         "image": images.driver(),
-        "args": [
-            "node",
-            "--endpoint=unix:/csi/csi.sock",
-            "--csi-mount-point-prefix=/var/lib/kubelet/plugins/kubernetes.io/csi/ebs.csi.aws.com/",
-            "--v=2",
-        ],
+        "args": args,
         "env": [node_name()],
         "ports": [{ "name": "healthz", "containerPort": 9808 }],
         "livenessProbe": {
-            "httpGet": { "path": "/healthz", "port": "healthz" },
-            "initialDelaySeconds": 10, "timeoutSeconds": 3, "periodSeconds": 10, "failureThreshold": 5,
+            "httpGet": health, "initialDelaySeconds": 10, "timeoutSeconds": 3, "periodSeconds": 10, "failureThreshold": 5,
         },
+        "readinessProbe": { "httpGet": health, "timeoutSeconds": 3, "periodSeconds": 5, "failureThreshold": 3 },
         // Tells Kubernetes that volumes are let go of before the node goes down.
         "lifecycle": { "preStop": { "exec": { "command": ["/bin/aws-ebs-csi-driver", "pre-stop-hook"] } } },
         "resources": requests,

@@ -33,26 +33,43 @@ pub const NEWEST: &str = "1.63.1";
 /// The first minor version of Kubernetes 1 that knows `nodeAllocatableUpdatePeriodSeconds` of a CSIDriver.
 pub const KNOWS_ALLOCATABLE_UPDATES: u32 = 33;
 
-/// What the controller does in AWS, as its documented policy allows it (AmazonEBSCSIDriverPolicyV2).
-pub const ACTIONS: &[&str] = &[
-    "ec2:AttachVolume",
-    "ec2:CreateSnapshot",
-    "ec2:CreateTags",
-    "ec2:CreateVolume",
-    "ec2:DeleteSnapshot",
-    "ec2:DeleteVolume",
-    "ec2:DescribeAvailabilityZones",
-    "ec2:DescribeInstances",
-    "ec2:DescribeSnapshots",
-    "ec2:DescribeVolumeStatus",
-    "ec2:DescribeVolumes",
-    "ec2:DescribeVolumesModifications",
-    "ec2:DetachVolume",
-    "ec2:ModifyVolume",
-];
+/// When an action is needed.
+#[derive(Clone, Copy, Debug)]
+pub enum Needed {
+    Always,
+    ForCopies,
+    ToMakeVolumes,
+    ToTagVolumes,
+    ForSnapshots,
+    ToMakeSnapshots,
+    ToTagSnapshots,
+    /// With a KMS key that the user names.
+    ForKeys,
+}
 
-/// What it does with a KMS key that the user names.
-pub const KEY_ACTIONS: &[&str] = &["kms:CreateGrant", "kms:Decrypt", "kms:GenerateDataKeyWithoutPlaintext"];
+/// What the controller calls in AWS, by `pkg/cloud/cloud.go` of the release; sorted. Left out is what it calls only for objects that a user writes with
+/// parameters of their own: DescribeVolumeStatus (`blockAttachUntilInitialized`), EnableFastSnapshotRestores and LockSnapshot (classes of
+/// snapshots), DeleteTags (a VolumeAttributesClass); and DescribeInstanceTypes, for which it has a table when it may not ask.
+pub const ACTIONS: [(&str, Needed); 18] = [
+    ("ec2:AttachVolume", Needed::Always),
+    ("ec2:CopyVolumes", Needed::ForCopies),
+    ("ec2:CreateSnapshot", Needed::ToMakeSnapshots),
+    ("ec2:CreateTags", Needed::ToTagSnapshots),
+    ("ec2:CreateTags", Needed::ToTagVolumes),
+    ("ec2:CreateVolume", Needed::ToMakeVolumes),
+    ("ec2:DeleteSnapshot", Needed::ForSnapshots),
+    ("ec2:DeleteVolume", Needed::Always),
+    ("ec2:DescribeAvailabilityZones", Needed::Always),
+    ("ec2:DescribeInstances", Needed::Always),
+    ("ec2:DescribeSnapshots", Needed::ForSnapshots),
+    ("ec2:DescribeVolumes", Needed::Always),
+    ("ec2:DescribeVolumesModifications", Needed::Always),
+    ("ec2:DetachVolume", Needed::Always),
+    ("ec2:ModifyVolume", Needed::Always),
+    ("kms:CreateGrant", Needed::ForKeys),
+    ("kms:Decrypt", Needed::ForKeys),
+    ("kms:GenerateDataKeyWithoutPlaintext", Needed::ForKeys),
+];
 
 #[cfg(test)]
 mod tests {

@@ -1,5 +1,6 @@
 //! The settings of the EFS CSI driver, and what is wrong with them.
 
+use crate::path;
 use plugin_sdk::Diagnostic;
 use plugin_sdk::settings::{DefaultClass, ReclaimPolicy, Resources, registry_problem};
 use serde::Deserialize;
@@ -23,6 +24,9 @@ pub struct Config {
     pub file_system_tags: BTreeMap<String, String>,
     #[serde(default)]
     pub delete_directories: bool,
+    /// Whether access points carry the cluster's tags.
+    #[serde(default)]
+    pub tag_access_points: bool,
     pub replicas: Option<u32>,
     #[serde(default)]
     pub resources: Resources,
@@ -45,8 +49,15 @@ pub struct StorageClass {
     pub default_class: Option<DefaultClass>,
     pub directory_permissions: Option<String>,
     pub base_path: Option<String>,
+    pub sub_path_pattern: Option<String>,
+    pub ensure_unique_directory: Option<bool>,
+    pub uid: Option<u32>,
+    pub gid: Option<u32>,
     pub gid_range_start: Option<u32>,
     pub gid_range_end: Option<u32>,
+    /// Of every volume, as in a StorageClass.
+    #[serde(default)]
+    pub mount_options: Vec<String>,
     pub reclaim_policy: Option<ReclaimPolicy>,
 }
 
@@ -58,6 +69,29 @@ impl StorageClass {
     /// First and last group id that is given to a volume.
     pub fn gids(&self) -> (u32, u32) {
         (self.gid_range_start.unwrap_or(50_000), self.gid_range_end.unwrap_or(7_000_000))
+    }
+
+    /// Whether directories that a pattern names end with something that no other has.
+    pub fn is_unique(&self) -> bool {
+        self.ensure_unique_directory.unwrap_or(true)
+    }
+
+    fn problems(&self) -> Vec<Diagnostic> {
+        let mut problems: Vec<Diagnostic> = path::problems(self).into_iter().collect();
+        let (first, last) = self.gids();
+        if first >= last {
+            let message = ["must be above gidRangeStart, which is ", &first.to_string()];
+            problems.push(Diagnostic::error("EmptyRange", "/storageClass/gidRangeEnd", message.concat()));
+        }
+        for (index, option) in self.mount_options.iter().enumerate() {
+            let name = option.split('=').next().unwrap_or_default();
+            if ["accesspoint", "mounttargetip"].contains(&name) {
+                let path = ["/storageClass/mountOptions/", &index.to_string()].concat();
+                let message = [name, " is the driver's to set: it is another for each volume; remove it"].concat();
+                problems.push(Diagnostic::error("ReservedOption", &path, message));
+            }
+        }
+        problems
     }
 }
 
@@ -75,11 +109,7 @@ impl Config {
             let message = "excludes fileSystemID: keep fileSystemID to name the file system, or fileSystemTags to have it found";
             problems.push(Diagnostic::error("NamedAndFound", TAGS, message));
         }
-        let (first, last) = self.storage_class.gids();
-        if first >= last {
-            let message = ["must be above gidRangeStart, which is ", &first.to_string()];
-            problems.push(Diagnostic::error("EmptyRange", "/storageClass/gidRangeEnd", message.concat()));
-        }
+        problems.extend(self.storage_class.problems());
         problems
     }
 }

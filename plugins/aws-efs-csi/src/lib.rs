@@ -4,11 +4,13 @@
 mod config;
 mod file_system;
 mod objects;
+mod path;
 mod pods;
+mod role;
 mod versions;
 
 pub use config::{Config, StorageClass};
-use plugin_sdk::steps::{self, APPLY, Condition, DELETE, EFS_FILE_SYSTEM, IAM_ROLE, Object, WAIT};
+use plugin_sdk::steps::{self, APPLY, Condition, DELETE, EFS_FILE_SYSTEM, IAM_ROLE_WITH_TAGS, Object, WAIT};
 use plugin_sdk::versions::release;
 use plugin_sdk::{Descriptor, Diagnostic, Operation, Plan, Plugin, Request, Step, Stop, facts, identity, settings};
 
@@ -24,7 +26,7 @@ impl Plugin for EfsCsi {
             version: versions::NEWEST,
             category: "storage",
             config_schema: include_str!("../config-schema.json"),
-            steps: &[APPLY, WAIT, DELETE, IAM_ROLE, EFS_FILE_SYSTEM],
+            steps: &[APPLY, WAIT, DELETE, IAM_ROLE_WITH_TAGS, EFS_FILE_SYSTEM],
             facts: &[facts::KUBERNETES_VERSION, facts::AWS, facts::STORAGE_CLASSES, facts::FILE_SYSTEMS],
         }
     }
@@ -61,8 +63,9 @@ fn install(request: &Request<Config>) -> Result<Plan, Stop> {
 
     let mut steps = Vec::new();
     if let Some(role) = &config.role_arn {
-        request.needs_step(IAM_ROLE, "roleARN")?;
-        steps.push(steps::service_account_role("role", role, objects::NAMESPACE, objects::CONTROLLER_ACCOUNT, versions::ACTIONS));
+        request.needs_step(IAM_ROLE_WITH_TAGS, "roleARN")?;
+        let actions = role::actions(config, &aws.tags);
+        steps.push(steps::tagging_role("role", role, objects::NAMESPACE, objects::CONTROLLER_ACCOUNT, actions));
     }
     let before: Vec<String> = steps.iter().map(|step| step.id.clone()).collect();
     let mut all = objects::access();

@@ -84,10 +84,15 @@ pub fn storage_class(file_system: &str, class: &StorageClass, is_default: bool) 
         "gidRangeStart": first.to_string(),
         "gidRangeEnd": last.to_string(),
     });
-    if let Some(path) = &class.base_path {
-        parameters["basePath"] = path.as_str().into();
+    let numbers = [("uid", class.uid), ("gid", class.gid)].map(|(name, id)| (name, id.map(|it| it.to_string())));
+    let texts = [("basePath", &class.base_path), ("subPathPattern", &class.sub_path_pattern)].map(|(name, text)| (name, text.clone()));
+    let unique = class.ensure_unique_directory.filter(|_| class.sub_path_pattern.is_some()).map(|it| it.to_string());
+    for (name, value) in numbers.into_iter().chain(texts).chain([("ensureUniqueDirectory", unique)]) {
+        if let Some(value) = value {
+            parameters[name] = value.into();
+        }
     }
-    json!({
+    let mut object = json!({
         "apiVersion": "storage.k8s.io/v1", "kind": "StorageClass",
         "metadata": settings::class_metadata(class.name(), is_default),
         "provisioner": DRIVER,
@@ -95,5 +100,9 @@ pub fn storage_class(file_system: &str, class: &StorageClass, is_default: bool) 
         "reclaimPolicy": class.reclaim_policy.unwrap_or_default().as_str(),
         // A file system is reached from every zone.
         "volumeBindingMode": "Immediate",
-    })
+    });
+    if !class.mount_options.is_empty() {
+        object["mountOptions"] = class.mount_options.clone().into();
+    }
+    object
 }

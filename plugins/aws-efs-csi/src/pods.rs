@@ -1,7 +1,11 @@
 //! The programs of the EFS CSI driver: a controller that makes access points, and on every node one through which all mounts go.
+//!
+//! Timeouts, probes and tolerations are those of the release's chart: `charts/aws-efs-csi-driver/values.yaml` and its templates in
+//! kubernetes-sigs/aws-efs-csi-driver at the tag in `versions.rs`.
 
 use crate::Config;
 use crate::objects::{CONTROLLER, CONTROLLER_ACCOUNT, NAMESPACE, NODE, NODE_ACCOUNT};
+use crate::role;
 use crate::versions::Sidecars;
 use plugin_sdk::{facts, identity, settings};
 use serde_json::{Value, json};
@@ -42,7 +46,7 @@ pub fn controller(config: &Config, aws: &facts::Aws, images: &Images<'_>) -> Val
         })
     };
     let address = "--csi-address=/var/lib/csi/sockets/pluginproxy/csi.sock";
-    let provision = [address, "--v=2", "--feature-gates=Topology=true", "--extra-create-metadata", "--leader-election"];
+    let provision = [address, "--v=2", "--timeout=15s", "--feature-gates=Topology=true", "--extra-create-metadata", "--leader-election"];
     let mut pod = json!({
         "serviceAccountName": CONTROLLER_ACCOUNT,
         "priorityClassName": "system-cluster-critical",
@@ -54,7 +58,10 @@ pub fn controller(config: &Config, aws: &facts::Aws, images: &Images<'_>) -> Val
         ],
         "volumes": [{ "name": "socket-dir", "emptyDir": {} }],
     });
-    settings::place(&mut pod, config.role_arn.is_some(), &config.tolerations, CONTROLLER);
+    // Where nodes start with the taint that the driver's node part takes away, its controller still has to start.
+    let starting = json!({ "key": "efs.csi.aws.com/agent-not-ready", "operator": "Exists" });
+    let tolerations: Vec<Value> = [starting].into_iter().chain(config.tolerations.iter().cloned()).collect();
+    settings::place(&mut pod, config.role_arn.is_some(), &tolerations, CONTROLLER);
     if let Some(role) = &config.role_arn {
         identity::assume(&mut pod, &["efs-plugin"], role, &aws.region);
     }
@@ -73,12 +80,13 @@ fn driver(config: &Config, aws: &facts::Aws, images: &Images<'_>) -> Value {
     let mut args: Vec<String> =
         vec!["--endpoint=unix:///var/lib/csi/sockets/pluginproxy/csi.sock".into(), "--logtostderr".into(), "--v=2".into()];
     args.push(["--delete-access-point-root-dir=", if config.delete_directories { "true" } else { "false" }].concat());
-    args.extend(settings::tags(&aws.tags, ':', ' ').map(|tags| ["--tags=", &tags].concat()));
+    args.extend(role::tags_argument(config, &aws.tags).map(|tags| ["--tags=", &tags].concat()));
     json!({
         "name": "efs-plugin",
         "image": images.driver(),
         "args": args,
-        "env": [node_name(), { "name": "AWS_REGION", "value": aws.region }],
+        // The second is for efs-utils, which mounts: it knows only that one, and asks the instance otherwise.
+        "env": [node_name(), { "name": "AWS_REGION", "value": aws.region }, { "name": "AWS_DEFAULT_REGION", "value": aws.region }],
         "ports": [{ "name": "healthz", "containerPort": CONTROLLER_HEALTH }],
         "livenessProbe": probe(),
         "resources": config.resources.or("10m", "40Mi"),
@@ -165,6 +173,7 @@ fn node_driver(images: &Images<'_>, requests: &Value) -> Value {
     })
 }
 
+/// The chart looks at a node's health every 2 s; every 10 s, as at the controller's, does as well, and a change would end all mounts once.
 fn probe() -> Value {
     json!({
         "httpGet": { "path": "/healthz", "port": "healthz" },

@@ -20,15 +20,29 @@ pub const RELEASES: [Release<Sidecars>; 1] = [Release {
 /// Version of the plugin: the newest release it knows.
 pub const NEWEST: &str = "3.4.1";
 
-/// What the controller does in AWS, as its documented policy allows it (AmazonEFSCSIDriverPolicy). What only S3 Files need is left out.
-pub const ACTIONS: &[&str] = &[
-    "ec2:DescribeAvailabilityZones",
-    "elasticfilesystem:CreateAccessPoint",
-    "elasticfilesystem:DeleteAccessPoint",
-    "elasticfilesystem:DescribeAccessPoints",
-    "elasticfilesystem:DescribeFileSystems",
-    "elasticfilesystem:DescribeMountTargets",
-    "elasticfilesystem:TagResource",
+/// When an action is needed.
+#[derive(Clone, Copy, Debug)]
+pub enum Needed {
+    Always,
+    ToMake,
+    ToTag,
+    /// In place of a list of access points when the class says which user and group id volumes get.
+    ForFixedIds,
+    /// What a policy of a file system can ask of the controller when it mounts the file system to delete directories: it does so as its role.
+    ToMount,
+}
+
+/// What the controller calls in AWS, by `pkg/driver/controller.go` of the release; sorted. Left out is what it calls only for file systems of
+/// other accounts (DescribeMountTargets, ec2:DescribeAvailabilityZones) and for S3 Files.
+pub const ACTIONS: [(&str, Needed); 8] = [
+    ("elasticfilesystem:ClientMount", Needed::ToMount),
+    ("elasticfilesystem:ClientRootAccess", Needed::ToMount),
+    ("elasticfilesystem:ClientWrite", Needed::ToMount),
+    ("elasticfilesystem:CreateAccessPoint", Needed::ToMake),
+    ("elasticfilesystem:DeleteAccessPoint", Needed::Always),
+    ("elasticfilesystem:DescribeAccessPoints", Needed::Always),
+    ("elasticfilesystem:DescribeFileSystems", Needed::ForFixedIds),
+    ("elasticfilesystem:TagResource", Needed::ToTag),
 ];
 
 #[cfg(test)]

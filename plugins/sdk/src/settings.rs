@@ -109,12 +109,17 @@ pub fn delete_after(objects: &[Object<'_>], before: &str) -> Vec<Step> {
     objects.iter().map(|object| steps::delete(&id(object), *object).after([before])).collect()
 }
 
-/// Tags as text, for programs that read them from a flag. Tags that the flag cannot hold or that AWS or Kubernetes keep for themselves
-/// are left out, because a program would refuse to start with one.
+/// The tags that a flag can hold, between whose parts these characters stand. Others are left out, and so are those that AWS or Kubernetes
+/// keep for themselves, because a program would refuse to start with one.
+pub fn flag_tags(tags: &BTreeMap<String, String>, between: char, separator: char) -> impl Iterator<Item = (&String, &String)> {
+    let holds = move |text: &str| !text.contains(between) && !text.contains(separator);
+    tags.iter().filter(move |(key, value)| holds(key) && holds(value) && is_free_tag(key))
+}
+
+/// Those tags as text, for programs that read them from a flag.
 pub fn tags(tags: &BTreeMap<String, String>, between: char, separator: char) -> Option<String> {
-    let holds = |text: &str| !text.contains(between) && !text.contains(separator);
     let mut text = String::new();
-    for (key, value) in tags.iter().filter(|(key, value)| holds(key) && holds(value) && is_free_tag(key)) {
+    for (key, value) in flag_tags(tags, between, separator) {
         if !text.is_empty() {
             text.push(separator);
         }

@@ -8,6 +8,8 @@ pub const WAIT: &str = "k8s.wait/v1";
 pub const DELETE: &str = "k8s.delete/v1";
 pub const SECURITY_GROUP_RULE: &str = "aws.sg-rule/v1";
 pub const IAM_ROLE: &str = "aws.iam-role/v1";
+/// As [`IAM_ROLE`], with [`RoleAction`]s.
+pub const IAM_ROLE_WITH_TAGS: &str = "aws.iam-role/v2";
 pub const EFS_FILE_SYSTEM: &str = "aws.efs-file-system/v1";
 pub const CERTIFICATE: &str = "tls.certificate/v1";
 
@@ -153,6 +155,43 @@ pub fn service_account_role(id: &str, role_arn: &str, namespace: &str, service_a
         ("mode".to_owned(), "check".into()),
     ]);
     step(id, IAM_ROLE, spec)
+}
+
+/// An IAM action, and what its requests look like to conditions of a policy.
+#[derive(Clone, Debug)]
+pub struct RoleAction(Map<String, Value>);
+
+impl RoleAction {
+    /// An action such as `ec2:AttachVolume`, of whose requests nothing else is known.
+    pub fn new(action: &str) -> Self {
+        RoleAction(Map::from_iter([("action".to_owned(), action.into())]))
+    }
+
+    /// Its requests set these tags and no others; one that is null has another value each time.
+    pub fn sets(mut self, tags: &Map<String, Value>) -> Self {
+        self.0.insert("tags".to_owned(), tags.clone().into());
+        self
+    }
+
+    /// It allows the tags on what the call `create_action` makes.
+    pub fn of(mut self, create_action: &str) -> Self {
+        self.0.insert("createAction".to_owned(), create_action.into());
+        self
+    }
+
+    /// It is needed only `when`, which nobody sees beforehand: the user is told that the role lacks it.
+    pub fn only(mut self, when: &str) -> Self {
+        self.0.insert("advice".to_owned(), when.into());
+        self
+    }
+}
+
+/// As [`service_account_role`], for actions under conditions on tags.
+pub fn tagging_role(id: &str, role_arn: &str, namespace: &str, service_account: &str, actions: Vec<RoleAction>) -> Step {
+    let mut step = service_account_role(id, role_arn, namespace, service_account, &[]);
+    step.kind = IAM_ROLE_WITH_TAGS;
+    step.spec["actions"] = actions.into_iter().map(|it| Value::Object(it.0)).collect();
+    step
 }
 
 /// The EFS file system is there, and can be mounted in the zones of the cluster. It is looked at, never changed.

@@ -170,6 +170,16 @@ def test_access_points_come_once_for_each_token_and_go(aws, system):
     refused("AccessPointNotFound", aws.efs.delete_access_point, AccessPointId=point)
 
 
+def test_the_path_of_an_access_point_is_neither_too_long_nor_too_deep(aws, system):
+    def made(token, path):
+        return {"FileSystemId": system, "ClientToken": token, "RootDirectory": {"Path": path}}
+
+    aws.efs.create_access_point(**made("a", "/" + "a" * 99))
+    aws.efs.create_access_point(**made("b", "/a/b/c/d/e"))
+    refused("ValidationException", aws.efs.create_access_point, **made("c", "/" + "a" * 100))
+    refused("BadRequest", aws.efs.create_access_point, **made("d", "/a/b/c/d/e/f"))
+
+
 def test_access_points_go_with_their_file_system(aws, system):
     point = aws.efs.create_access_point(FileSystemId=system, ClientToken="a")["AccessPointId"]
     aws.efs.delete_file_system(FileSystemId=system)

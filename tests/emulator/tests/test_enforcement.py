@@ -206,6 +206,24 @@ def test_awss_policies_for_volumes_let_the_driver_work_on_its_own(aws, pod, laun
         refused("UnauthorizedOperation", ec2.attach_volume, VolumeId=foreign, InstanceId=instance, Device="/dev/xvdba")
 
 
+def test_awss_newer_policy_for_volumes_lets_the_driver_work_on_its_own(aws, pod, launch):
+    client = pod()
+    aws.iam.attach_role_policy(RoleName="pod", PolicyArn=f"{MANAGED}/AmazonEBSCSIDriverPolicyV2")
+    ec2, instance = client("ec2"), launch()["InstanceId"]
+    settle()
+    keys = {"ebs.csi.aws.com/cluster": "true", "CSIVolumeName": "pvc-1", "team": "a"}
+    own = [{"ResourceType": "volume", "Tags": [{"Key": key, "Value": value} for key, value in keys.items()]}]
+    volume = ec2.create_volume(AvailabilityZone=ZONE, Size=1, TagSpecifications=own)["VolumeId"]
+    settle()
+    ec2.attach_volume(VolumeId=volume, InstanceId=instance, Device="/dev/xvdba")
+    ec2.detach_volume(VolumeId=volume)
+    settle()
+    ec2.create_tags(Resources=[volume], Tags=[{"Key": "owner", "Value": "b"}])
+    claim = [{"Key": "kubernetes.io/created-for/pvc/name", "Value": "c"}]
+    refused("UnauthorizedOperation", ec2.create_tags, Resources=[volume], Tags=claim)
+    ec2.delete_volume(VolumeId=volume)
+
+
 def test_awss_policy_for_file_systems_lets_the_driver_work_on_its_own(aws, pod):
     system = aws.efs.create_file_system(CreationToken="one")["FileSystemId"]
     settle()
@@ -217,6 +235,8 @@ def test_awss_policy_for_file_systems_lets_the_driver_work_on_its_own(aws, pod):
     own = [{"Key": "efs.csi.aws.com/cluster", "Value": "true"}]
     point = efs.create_access_point(FileSystemId=system, ClientToken="a", Tags=own)["AccessPointId"]
     efs.delete_access_point(AccessPointId=point)
+    more = [*own, {"Key": "team", "Value": "a"}]
+    refused("AccessDeniedException", efs.create_access_point, FileSystemId=system, ClientToken="c", Tags=more)
     foreign = aws.efs.create_access_point(FileSystemId=system, ClientToken="b")["AccessPointId"]
     refused("AccessDeniedException", efs.delete_access_point, AccessPointId=foreign)
     refused("AccessDeniedException", efs.delete_file_system, FileSystemId=system)

@@ -7,9 +7,6 @@ use serde_json::{Value, json};
 
 use crate::{Cluster, MOMENT, condition, condition_text};
 
-/// The policy that AWS has for the EBS driver, which is all that its role is given.
-const EBS_POLICY: &str = "arn:aws:iam::aws:policy/AmazonEBSCSIDriverPolicyV2";
-
 /// The emulator's account.
 pub const ACCOUNT: &str = "123456789012";
 /// Where issuers are published.
@@ -24,6 +21,12 @@ pub const ROLES: [(&str, &str); 4] = [
     ("full-ebs", "ebs-csi-controller-sa"),
     ("full-efs", "efs-csi-controller-sa"),
     ("full-lbc", "aws-load-balancer-controller"),
+];
+
+/// AWS's own policies that the documentation names, by the role that has one; the other roles may do everything.
+const DOCUMENTED: [(&str, &str); 2] = [
+    ("full-ebs", "arn:aws:iam::aws:policy/AmazonEBSCSIDriverPolicyV2"),
+    ("full-efs", "arn:aws:iam::aws:policy/service-role/AmazonEFSCSIDriverPolicy"),
 ];
 
 /// The issuer of the cluster's tokens, without scheme.
@@ -56,20 +59,29 @@ pub async fn prepare(bed: &Bed, wrong: Option<&str>) -> Result<()> {
     for (role, service_account) in ROLES {
         let account = if wrong == Some(role) { "default" } else { service_account };
         bed.aws(&["iam", "create-role", "--role-name", role, "--assume-role-policy-document", &trust(account)]).await?;
-        match role {
-            "full-ebs" => bed.aws(&["iam", "attach-role-policy", "--role-name", role, "--policy-arn", EBS_POLICY]).await?,
-            _ => bed.aws(&["iam", "put-role-policy", "--role-name", role, "--policy-name", "all", "--policy-document", &all]).await?,
+        match documented(role) {
+            Some(policy) => bed.aws(&["iam", "attach-role-policy", "--role-name", role, "--policy-arn", policy]).await?,
+            None => bed.aws(&["iam", "put-role-policy", "--role-name", role, "--policy-name", "all", "--policy-document", &all]).await?,
         };
     }
     Ok(())
 }
 
-/// The template of all scenarios with an issuer and other add-ons; EFS is not among them, because no file system is there yet.
+fn documented(role: &str) -> Option<&'static str> {
+    DOCUMENTED.iter().find(|(it, _)| *it == role).map(|(_, policy)| *policy)
+}
+
+/// The template of all scenarios with tags, an issuer and other add-ons; EFS is not among them, because no file system is there yet.
 pub async fn manifest(bed: &Bed, cluster: &Cluster) -> Result<String> {
     let text = cluster.manifest(bed).await?;
     let role = |name: &str| format!("{{roleARN: \"arn:aws:iam::{ACCOUNT}:role/{name}\"}}");
     let changes = [
-        ("  region: us-east-1\n", format!("  region: us-east-1\n  serviceAccountIssuer: {{publish: {{bucket: {BUCKET}}}}}\n")),
+        (
+            "  region: us-east-1\n",
+            format!(
+                "  region: us-east-1\n  additionalTags: {{team: storage}}\n  serviceAccountIssuer: {{publish: {{bucket: {BUCKET}}}}}\n"
+            ),
+        ),
         (
             "      controllerManager:\n",
             format!(
@@ -152,9 +164,9 @@ pub async fn clean_up(bed: &Bed, volumes: &[&str], file_system: &str) -> Result<
     })
     .await?;
     for role in ROLES.iter().map(|(role, _)| *role).chain(["full-other"]) {
-        match role {
-            "full-ebs" => bed.aws(&["iam", "detach-role-policy", "--role-name", role, "--policy-arn", EBS_POLICY]).await?,
-            _ => bed.aws(&["iam", "delete-role-policy", "--role-name", role, "--policy-name", "all"]).await?,
+        match documented(role) {
+            Some(policy) => bed.aws(&["iam", "detach-role-policy", "--role-name", role, "--policy-arn", policy]).await?,
+            None => bed.aws(&["iam", "delete-role-policy", "--role-name", role, "--policy-name", "all"]).await?,
         };
         bed.aws(&["iam", "delete-role", "--role-name", role]).await?;
     }

@@ -73,6 +73,10 @@ pub struct Inventory {
     pub rules: Vec<SecurityGroupRuleSpec>,
     /// What uninstalls it.
     pub removal: Vec<Step>,
+    /// What its role in AWS was found to allow of what was asked for when every step had been carried out. Absent where that was before anybody
+    /// wrote it down, or has not been yet.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub allowed: Option<Vec<String>>,
     /// Whether this program wrote it. No record says so itself.
     #[serde(skip)]
     pub standing: Standing,
@@ -93,6 +97,15 @@ impl Inventory {
     pub fn with_marks(self, marks: &BTreeMap<ObjectRef, String>) -> Self {
         let marks = self.objects.iter().map(|it| marks.get(it).cloned().unwrap_or_default()).collect();
         Inventory { marks, ..self }
+    }
+
+    /// What its role allowed when it was installed, if it is, and acts as the role of this configuration: an operator that asks for more than the one
+    /// that installed it does not hold it.
+    pub fn allowed_before(&self, config: &Value) -> Option<Vec<String>> {
+        let role = |config: &Value| config.get("roleARN").cloned();
+        let is_same = self.standing == Standing::Proven && role(&self.config) == role(config);
+        let before = self.allowed.clone().or_else(|| self.complete.then(Vec::new));
+        before.filter(|_| is_same)
     }
 
     /// What is said of it when all of it is there and the plugin is of another version by now: nothing of it is changed, settings neither.
@@ -188,8 +201,22 @@ mod tests {
             marks: vec![],
             rules: vec![],
             removal: vec![],
+            allowed: None,
             standing: Standing::default(),
         }
+    }
+
+    #[test]
+    fn what_a_role_allowed_counts_for_that_role_from_when_all_was_carried_out() {
+        let config = |role: &str| json!({"roleARN": role, "replicas": 1});
+        let it = Inventory { config: config("a"), standing: Standing::Proven, ..installed(&[]) };
+        assert_eq!(it.allowed_before(&json!({"roleARN": "a"})), Some(vec![]), "nobody wrote down what it allowed");
+        assert_eq!(it.allowed_before(&config("b")), None);
+        assert_eq!(Inventory { complete: false, ..it.clone() }.allowed_before(&config("a")), None, "never carried out");
+        assert_eq!(Inventory { standing: Standing::default(), ..it.clone() }.allowed_before(&config("a")), None, "anybody can write that");
+        let allowed = Some(vec!["ec2:AttachVolume".to_owned()]);
+        let changing = Inventory { complete: false, allowed: allowed.clone(), ..it };
+        assert_eq!(changing.allowed_before(&config("a")), allowed, "kept while a change is carried out");
     }
 
     #[test]

@@ -130,6 +130,7 @@ mod tests {
             marks: vec![],
             rules: vec![],
             removal: vec![],
+            allowed: None,
             standing: Standing::Proven,
         };
         modules.iter().map(one).collect()

@@ -7,6 +7,7 @@ use super::Step;
 use serde::de::IgnoredAny;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
+use std::collections::BTreeMap;
 
 /// What a [`Step`] asks for, once its `spec` was read by the rules of its `kind`.
 #[derive(Clone, Debug, PartialEq)]
@@ -42,7 +43,8 @@ impl Step {
             WaitSpec::KIND => StepSpec::Wait(self.read()?),
             DeleteSpec::KIND => StepSpec::Delete(self.read()?),
             SecurityGroupRuleSpec::KIND => StepSpec::SecurityGroupRule(self.read()?),
-            IamRoleSpec::KIND => StepSpec::IamRole(self.read()?),
+            IamRoleSpec::KIND => StepSpec::IamRole(self.read::<RoleForm<String>>()?.into()),
+            IamRoleSpec::KIND_WITH_TAGS => StepSpec::IamRole(self.read::<RoleForm<RoleAction>>()?.into()),
             EfsFileSystemSpec::KIND => StepSpec::EfsFileSystem(self.read()?),
             CertificateSpec::KIND => StepSpec::Certificate(self.read()?),
             _ => {
@@ -252,24 +254,66 @@ impl Protocol {
     }
 }
 
-/// `aws.iam-role/v1`: an IAM role is fit for a service account.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase", deny_unknown_fields)]
+/// `aws.iam-role/v1` and `/v2`: an IAM role is fit for a service account.
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct IamRoleSpec {
     pub role_arn: String,
     pub trust: RoleTrust,
     /// Namespace of the service account; given when `trust` is `irsa`.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub namespace: Option<String>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub service_account: Option<String>,
-    /// IAM actions that the add-on needs, such as `ec2:AttachVolume`.
-    pub actions: Vec<String>,
+    pub actions: Vec<RoleAction>,
     pub mode: RoleMode,
 }
 
 impl IamRoleSpec {
     pub const KIND: &'static str = "aws.iam-role/v1";
+    /// Of which each action says which tags its requests set.
+    pub const KIND_WITH_TAGS: &'static str = "aws.iam-role/v2";
+}
+
+/// An IAM action that an add-on needs. All that the first version knows of one is its name.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct RoleAction {
+    /// Such as `ec2:AttachVolume`.
+    pub action: String,
+    /// All tags that its requests set, by key, with no value where it differs from request to request. `None` when they are not known.
+    #[serde(default)]
+    pub tags: Option<BTreeMap<String, Option<String>>>,
+    /// The call that sets them on what it makes, such as `CreateVolume`.
+    #[serde(default)]
+    pub create_action: Option<String>,
+    /// When it is needed, where nobody sees that beforehand: it is then told that a role lacks it, and holds nothing.
+    #[serde(default)]
+    pub advice: Option<String>,
+}
+
+impl From<String> for RoleAction {
+    fn from(action: String) -> Self {
+        RoleAction { action, ..RoleAction::default() }
+    }
+}
+
+/// The form of an [`IamRoleSpec`] with actions of one version.
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+struct RoleForm<A> {
+    role_arn: String,
+    trust: RoleTrust,
+    #[serde(default)]
+    namespace: Option<String>,
+    #[serde(default)]
+    service_account: Option<String>,
+    actions: Vec<A>,
+    mode: RoleMode,
+}
+
+impl<A: Into<RoleAction>> From<RoleForm<A>> for IamRoleSpec {
+    fn from(form: RoleForm<A>) -> Self {
+        let RoleForm { role_arn, trust, namespace, service_account, actions, mode } = form;
+        IamRoleSpec { role_arn, trust, namespace, service_account, actions: actions.into_iter().map(Into::into).collect(), mode }
+    }
 }
 
 /// Who may assume a role.

@@ -17,6 +17,7 @@ const WAIT: &str = "k8s.wait/v1";
 const DELETE: &str = "k8s.delete/v1";
 const SECURITY_GROUP_RULE: &str = "aws.sg-rule/v1";
 const IAM_ROLE: &str = "aws.iam-role/v1";
+const IAM_ROLE_WITH_TAGS: &str = "aws.iam-role/v2";
 const EFS_FILE_SYSTEM: &str = "aws.efs-file-system/v1";
 const CERTIFICATE: &str = "tls.certificate/v1";
 
@@ -238,6 +239,9 @@ fn vpc_cni() -> Grants {
 }
 
 fn ebs_csi(config: &Value) -> Grants {
+    let more = config.get("storageClasses").and_then(Value::as_array).into_iter().flatten();
+    let classes: Vec<&str> =
+        [chosen(config, "/storageClass/name", "ebs")].into_iter().chain(more.filter_map(|it| it.get("name")?.as_str())).collect();
     let roles = [
         "ebs-external-provisioner-role",
         "ebs-external-attacher-role",
@@ -261,7 +265,7 @@ fn ebs_csi(config: &Value) -> Grants {
         (RBAC, &["ClusterRoleBinding"], "", &bindings),
         (RBAC, &["Role", "RoleBinding"], SYSTEM, &["ebs-csi-leases-role"]),
         ("storage.k8s.io", &["CSIDriver"], "", &["ebs.csi.aws.com"]),
-        ("storage.k8s.io", &["StorageClass"], "", &[chosen(config, "/storageClass/name", "ebs")]),
+        ("storage.k8s.io", &["StorageClass"], "", &classes),
     ];
     let snapshot = "snapshot.storage.k8s.io";
     let allowed: &[Rights<'_>] = &[
@@ -280,7 +284,7 @@ fn ebs_csi(config: &Value) -> Grants {
         (SYSTEM, &[COORDINATION], &["leases"], OWN_AND_PATCH),
     ];
     let registries = ["public.ecr.aws/ebs-csi-driver", "public.ecr.aws/csi-components"];
-    Grants { rights: rights(allowed), host: true, ..grants(&[APPLY, WAIT, DELETE, IAM_ROLE], &registries, objects) }
+    Grants { rights: rights(allowed), host: true, ..grants(&[APPLY, WAIT, DELETE, IAM_ROLE_WITH_TAGS], &registries, objects) }
 }
 
 fn efs_csi(config: &Value) -> Grants {
@@ -303,7 +307,7 @@ fn efs_csi(config: &Value) -> Grants {
         ("", &[STORAGE], &["csinodes", "storageclasses"], READ),
         (SYSTEM, &[COORDINATION], &["leases"], OWN_AND_PATCH),
     ];
-    let rest = grants(&[APPLY, WAIT, DELETE, IAM_ROLE, EFS_FILE_SYSTEM], &registries, objects);
+    let rest = grants(&[APPLY, WAIT, DELETE, IAM_ROLE_WITH_TAGS, EFS_FILE_SYSTEM], &registries, objects);
     Grants { rights: rights(allowed), host: true, ..rest }
 }
 
@@ -378,5 +382,6 @@ mod tests {
         };
         assert_eq!(classes(json!({})), Some(vec!["ebs".to_owned()]));
         assert_eq!(classes(json!({"storageClass": {"name": "fast"}})), Some(vec!["fast".to_owned()]));
+        assert_eq!(classes(json!({"storageClasses": [{"name": "cold"}]})), Some(vec!["ebs".to_owned(), "cold".to_owned()]));
     }
 }

@@ -1,7 +1,9 @@
 //! Whether a role is fit for who needs it: puts together what was read of it into one finding for a condition.
 //! What could not be read makes a finding unknown, never false.
 
-use super::permissions::{self, Policy};
+use std::collections::{BTreeMap, BTreeSet};
+
+use super::permissions::{self, Demand, Missing, Policy};
 use super::role::{self, RoleArn};
 use super::trust::{self, Assumer, Verdict, issuer_host};
 use crate::snapshot::Tags;
@@ -34,8 +36,11 @@ pub struct Question {
     /// The account whose roles we read; None when it is not known.
     pub own_account: Option<String>,
     pub assumer: Assumer,
-    /// Actions that the role must allow, such as `ec2:AttachVolume`.
-    pub actions: Vec<String>,
+    /// What the role must allow.
+    pub actions: Vec<Demand>,
+    /// What is installed and acts as this role already: the actions that the role allowed when that was done. More that is asked for since
+    /// is told, and holds nothing. None where nothing is installed with this role.
+    pub allowed_before: Option<Vec<String>>,
 }
 
 /// What was read of a role.
@@ -105,6 +110,8 @@ pub struct Finding {
     /// A trust policy that would pass, where the present one does not or is not known. A role that serves others too needs its statement
     /// beside theirs.
     pub fix: Option<String>,
+    /// The actions that were asked about and are allowed; none when that is not known.
+    pub allowed: Vec<String>,
 }
 
 /// Collects what is said; the worst status wins, and of that the first reason.
@@ -114,6 +121,7 @@ struct Said {
     unclear: Vec<(&'static str, String)>,
     warnings: Vec<String>,
     fix: Option<String>,
+    allowed: Vec<String>,
 }
 
 /// Says whether a role is fit.
@@ -235,10 +243,30 @@ fn judge_permissions(question: &Question, arn: &RoleArn, readings: &Readings, sa
         said.unclear.push((reason::POLICY_UNCLEAR, it));
     }
     // A policy that was not read may allow what no other does. It cannot take back what another denies.
-    permissions.missing.retain(|it| is_complete || it.cause != permissions::Cause::NotAllowed);
-    if !permissions.missing.is_empty() {
-        let message = format!("role {arn} lacks permissions: {}", permissions.missing_text());
+    let is_certain = |it: &Missing| is_complete || !it.cause.may_be_allowed_elsewhere();
+    permissions.missing.retain(is_certain);
+    permissions.advised.retain(is_certain);
+    if is_complete {
+        let lacks = |action: &str| permissions.missing.iter().chain(&permissions.advised).any(|it| it.action == action);
+        let allowed: BTreeSet<&str> = question.actions.iter().map(|it| it.action.as_str()).filter(|it| !lacks(it)).collect();
+        said.allowed = allowed.into_iter().map(str::to_owned).collect();
+    }
+    let is_new = |it: &Missing| question.allowed_before.as_ref().is_some_and(|before| !before.contains(&it.action));
+    let (new, missing): (Vec<Missing>, Vec<Missing>) = permissions.missing.into_iter().partition(is_new);
+    if !missing.is_empty() {
+        let message = format!("role {arn} lacks permissions: {}", permissions::missing_text(&missing));
         said.wrong.push((reason::PERMISSIONS_MISSING, message));
+    }
+    if !new.is_empty() {
+        let text = permissions::missing_text(&new);
+        said.warnings.push(format!("role {arn} lacks permissions that it was not asked for before, and what needs them will fail: {text}"));
+    }
+    let mut by_advice: BTreeMap<&str, Vec<&Missing>> = BTreeMap::new();
+    for it in &permissions.advised {
+        by_advice.entry(it.advice.as_deref().unwrap_or_default()).or_default().push(it);
+    }
+    for (when, missing) in by_advice {
+        said.warnings.push(format!("role {arn} lacks what is needed only {when}: {}", permissions::missing_text(missing)));
     }
     said.warnings.extend(permissions.notes);
 }
@@ -266,7 +294,7 @@ impl Said {
         };
         let warnings = self.warnings.into_iter().map(|it| format!("warning: {it}"));
         let said = self.wrong.into_iter().chain(self.unclear).map(|(_, message)| message);
-        Finding { status, reason, message: said.chain(warnings).collect::<Vec<_>>().join(". "), fix: self.fix }
+        Finding { status, reason, message: said.chain(warnings).collect::<Vec<_>>().join(". "), fix: self.fix, allowed: self.allowed }
     }
 }
 

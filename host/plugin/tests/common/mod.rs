@@ -62,7 +62,7 @@ pub fn load(name: &str) -> &'static Plugin {
 }
 
 /// Step kinds that not every host may carry out.
-pub const OPTIONAL: [&str; 3] = [IamRoleSpec::KIND, EfsFileSystemSpec::KIND, CertificateSpec::KIND];
+pub const OPTIONAL: [&str; 4] = [IamRoleSpec::KIND, IamRoleSpec::KIND_WITH_TAGS, EfsFileSystemSpec::KIND, CertificateSpec::KIND];
 
 /// A request to install with this configuration, for a cluster as most are, by a host that carries out every step kind.
 pub fn request(config: Value) -> Request {

@@ -4,11 +4,12 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use kube::ResourceExt;
-use plan::addon::Wanted;
-use plan::contract::{EfsFileSystemSpec, IamRoleSpec, RoleTrust, StepSpec};
+use plan::addon::{Inventory, Wanted};
+use plan::contract::{EfsFileSystemSpec, IamRoleSpec, RoleAction, RoleTrust, StepSpec};
 use plan::efs;
 use plan::iam::check::{self, Finding, Question, Status, reason};
 use plan::iam::issuer::check_argument;
+use plan::iam::permissions::Demand;
 use plan::iam::publication::{AUDIENCE, finding};
 use plan::iam::trust::{self, Assumer, WebIdentity};
 use plan::iam::{partition, role};
@@ -33,6 +34,7 @@ impl Checks {
     pub async fn of_plan(
         &self,
         wanted: &Wanted,
+        installed: Option<&Inventory>,
         steps: &[plan::contract::Step],
         world: &World<'_>,
         region: Option<&aws::Region>,
@@ -40,7 +42,7 @@ impl Checks {
         let mut findings = Findings::new();
         for step in steps {
             let found = match step.typed() {
-                Ok(StepSpec::IamRole(spec)) => self.role(wanted, &spec, world, region).await,
+                Ok(StepSpec::IamRole(spec)) => self.role(wanted, installed, &spec, world, region).await,
                 Ok(StepSpec::EfsFileSystem(spec)) => self.file_system(wanted, &spec, world, region).await,
                 _ => continue,
             };
@@ -49,7 +51,14 @@ impl Checks {
         findings
     }
 
-    async fn role(&self, wanted: &Wanted, spec: &IamRoleSpec, world: &World<'_>, region: Option<&aws::Region>) -> (Finding, Instant) {
+    async fn role(
+        &self,
+        wanted: &Wanted,
+        installed: Option<&Inventory>,
+        spec: &IamRoleSpec,
+        world: &World<'_>,
+        region: Option<&aws::Region>,
+    ) -> (Finding, Instant) {
         let (Some(aws_cluster), Some(region)) = (world.aws_cluster, region) else { return no_cluster() };
         let field = format!("{}.roleARN", wanted.path);
         let own_account = region.account().await.ok();
@@ -71,7 +80,8 @@ impl Checks {
             region: aws_cluster.spec.region.clone(),
             own_account,
             assumer,
-            actions: spec.actions.clone(),
+            actions: spec.actions.iter().map(demand).collect(),
+            allowed_before: installed.and_then(|it| it.allowed_before(&wanted.config)),
         };
         let provider = match &question.assumer {
             Assumer::ServiceAccount(identity) => Some(identity.provider_arn.clone()),
@@ -150,6 +160,11 @@ impl Checks {
     }
 }
 
+fn demand(it: &RoleAction) -> Demand {
+    let RoleAction { action, tags, create_action, advice } = it.clone();
+    Demand { action, tags, create_action, advice }
+}
+
 fn cluster_name(world: &World<'_>) -> ObjectName {
     ObjectName::new(world.cluster.namespace().unwrap_or_default(), world.cluster.name_any())
 }
@@ -168,6 +183,12 @@ pub fn refusal(findings: &Findings, step: &str) -> Option<(&'static str, String)
     let (found, _) = findings.get(step).filter(|(it, _)| it.status == Status::False)?;
     let fix = found.fix.as_ref().map(|it| format!(". A trust policy that would do:\n{it}")).unwrap_or_default();
     Some((found.reason, format!("{}{fix}", found.message)))
+}
+
+/// What the roles of an add-on were found to allow; `None` when nothing was asked of any, or it is not known.
+pub fn allowed(findings: &Findings) -> Option<Vec<String>> {
+    let allowed: BTreeSet<&String> = findings.values().flat_map(|(it, _)| &it.allowed).collect();
+    (!allowed.is_empty()).then(|| allowed.into_iter().cloned().collect())
 }
 
 /// When the first of them is looked at again; `None` when there are none.

@@ -130,7 +130,8 @@ impl AddOns {
     async fn findings(&self, it: &At<'_>, add_on: &AddOn) -> Findings {
         match &add_on.answer.verdict {
             Verdict::Plan(plan, _) if addon::waits_for(add_on.wanted.stage, it.state).is_none() => {
-                self.checks.of_plan(&add_on.wanted, &plan.steps, it.world, it.region).await
+                let installed = add_on.installed.as_ref().ok().and_then(Option::as_ref);
+                self.checks.of_plan(&add_on.wanted, installed, &plan.steps, it.world, it.region).await
             }
             _ => Findings::new(),
         }
@@ -244,6 +245,7 @@ impl AddOns {
             marks: Vec::new(),
             rules: addon::merged_rules(installed, plan),
             removal: plan.removal.clone(),
+            allowed: installed.and_then(|it| it.allowed_before(&add_on.wanted.config)),
             standing: Standing::Proven,
         };
         let ledger = Ledger::of(installed, object.spec.drift);
@@ -275,6 +277,7 @@ impl AddOns {
             self.whole.found(&object.object_name(), module, plan, &hash);
         }
         if carried_out == Carried::Out && !was_complete {
+            let inventory = Inventory { allowed: check::allowed(findings), ..inventory };
             return match self.finish(object, workload, inventory, plan).await {
                 Ok(()) => Carried::Out,
                 Err(carried) => carried,

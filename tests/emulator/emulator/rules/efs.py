@@ -201,6 +201,19 @@ def _check_groups(call: Call, groups: list[str], vpc_id: str) -> None:
 
 
 @before("elasticfilesystem", "CreateAccessPoint")
+def root_directory_fits(call: Call) -> None:
+    """A path of a directory and four below it at most, and of 100 characters.
+
+    Source: Amazon EFS API Reference, RootDirectory.
+    """
+    path = (call.get("RootDirectory") or {}).get("Path") or "/"
+    if len(path) > 100 or not path.startswith("/"):
+        raise call.refuse("ValidationException", f"Invalid value for 'rootDirectory.path': '{path}'")
+    if path.rstrip("/").count("/") > 5:
+        raise call.refuse("BadRequest", f"The path '{path}' has more than four subdirectories")
+
+
+@before("elasticfilesystem", "CreateAccessPoint")
 def one_access_point_for_each_token(call: Call) -> None:
     """A token makes one access point; the refusal names it."""
     for point in call.efs.access_points.values():

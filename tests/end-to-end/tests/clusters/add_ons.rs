@@ -20,6 +20,7 @@ pub async fn all_add_ons(bed: &Bed) -> Result<()> {
     a_wrong_trust_policy_holds_one_slot(bed, &cluster).await?;
     let file_system = file_system(bed, &cluster).await?;
     file_system::it_is_found_by_its_tags(bed, &cluster, &file_system).await?;
+    file_system::tags_that_its_role_may_not_set_are_refused(bed, &cluster).await?;
     passed("all six kinds of add-ons but Calico run together, each as its own role");
     volumes_and_load_balancers_are_made(bed, &cluster).await?;
     volumes::one_is_made_attached_grown_and_deleted(bed, &cluster).await?;
@@ -126,6 +127,10 @@ async fn volumes_and_load_balancers_are_made(bed: &Bed, cluster: &Cluster) -> Re
         Ok(())
     })
     .await?;
+    let volumes =
+        bed.aws(&["ec2", "describe-volumes", "--filters", "Name=tag:team,Values=storage", "Name=tag-key,Values=CSIVolumeName"]).await?;
+    let tagged = volumes["Volumes"].as_array().map_or(0, Vec::len);
+    ensure!(tagged == 2, "{tagged} volumes on EBS carry the cluster's tags");
     passed("three volumes on EBS and EFS, three load balancers of Services and two of Ingresses are there");
     Ok(())
 }

@@ -26,6 +26,24 @@ pub async fn it_is_found_by_its_tags(bed: &Bed, cluster: &Cluster, file_system: 
     Ok(())
 }
 
+/// AWS's policy for the driver lets it set no tag but its own: who wants the cluster's on access points is told before a claim fails.
+pub async fn tags_that_its_role_may_not_set_are_refused(bed: &Bed, cluster: &Cluster) -> Result<()> {
+    let patch = |wanted: serde_json::Value| json!({"spec": {"storage": {"efs": {"tagAccessPoints": wanted}}}}).to_string();
+    cluster.patch(bed, "clusterplugin", &cluster.name, &patch(true.into())).await?;
+    bed.wait_for("storage to be held because of the tags", MOMENT, async || {
+        let object = plugin(bed, cluster).await?;
+        let text = condition_text(&object, "StorageReady");
+        let names = ["elasticfilesystem:CreateAccessPoint", "aws:TagKeys", "team"].iter().all(|it| text.contains(it));
+        ensure!(text.starts_with("PermissionsMissing: ") && names, "StorageReady says {text:?}");
+        Ok(())
+    })
+    .await?;
+    cluster.patch(bed, "clusterplugin", &cluster.name, &patch(serde_json::Value::Null)).await?;
+    running(bed, cluster, 5).await?;
+    passed("tags on access points that the role's policy does not let be set are refused, with the condition");
+    Ok(())
+}
+
 async fn use_tag(bed: &Bed, cluster: &Cluster, value: &str) -> Result<()> {
     let key = FILE_SYSTEM_TAG.0;
     let efs = json!({"roleARN": format!("arn:aws:iam::{ACCOUNT}:role/full-efs"), "fileSystemTags": {key: value}});

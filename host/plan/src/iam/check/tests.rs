@@ -21,7 +21,8 @@ fn question() -> Question {
             service_account: "ebs-csi".to_owned(),
             audience: DEFAULT_AUDIENCE.to_owned(),
         }),
-        actions: vec!["ec2:AttachVolume".to_owned(), "ec2:DescribeVolumes".to_owned()],
+        actions: vec!["ec2:AttachVolume".into(), "ec2:DescribeVolumes".into()],
+        allowed_before: None,
     }
 }
 
@@ -47,7 +48,7 @@ fn denied<T>(permission: &str) -> Reading<T> {
 
 #[track_caller]
 fn check_question(question: &Question, readings: &Readings, expected: Expect) {
-    let Finding { status, reason, message, fix } = judge(question, readings);
+    let Finding { status, reason, message, fix, allowed: _ } = judge(question, readings);
     let fix = if fix.is_some() { "\nwith a fix" } else { "" };
     expected.assert_eq(format!("{status:?} {reason}\n{message}{fix}").trim_end());
 }
@@ -322,5 +323,45 @@ fn instances_need_no_provider() {
         False TrustPolicyDenies
         the trust policy of arn:aws:iam::123456789012:role/k8s/ebs does not let instances assume it: statement 1: Action is sts:AssumeRoleWithWebIdentity, not sts:AssumeRole
         with a fix"#]],
+    );
+}
+
+#[test]
+fn what_an_installed_add_on_was_not_asked_for_before_is_told_and_holds_nothing() {
+    let attached = Reading::Found(vec![policy(r#"{"Effect": "Allow", "Action": "ec2:AttachVolume", "Resource": "*"}"#)]);
+    let readings = Readings { attached, ..readings() };
+    let before = |allowed: &[&str]| {
+        let allowed_before = Some(allowed.iter().map(|it| (*it).to_owned()).collect());
+        Question { allowed_before, ..question() }
+    };
+    check_question(
+        &before(&["ec2:AttachVolume"]),
+        &readings,
+        expect![[r#"
+        True RoleReady
+        warning: role arn:aws:iam::123456789012:role/k8s/ebs lacks permissions that it was not asked for before, and what needs them will fail: no policy allows ec2:DescribeVolumes"#]],
+    );
+    check_question(
+        &before(&["ec2:AttachVolume", "ec2:DescribeVolumes"]),
+        &readings,
+        expect![[r#"
+        False PermissionsMissing
+        role arn:aws:iam::123456789012:role/k8s/ebs lacks permissions: no policy allows ec2:DescribeVolumes"#]],
+    );
+    assert_eq!(judge(&question(), &readings).allowed, ["ec2:AttachVolume"]);
+    let unread = Readings { inline: denied("iam:ListRolePolicies"), ..readings };
+    assert_eq!(judge(&question(), &unread).allowed, Vec::<String>::new());
+}
+
+#[test]
+fn what_is_needed_only_at_times_is_told_once_for_each_reason() {
+    let only = |action: &str| Demand { advice: Some("to delete directories".to_owned()), ..Demand::from(action) };
+    let actions = vec![only("elasticfilesystem:ClientMount"), only("elasticfilesystem:ClientWrite")];
+    check_question(
+        &Question { actions, ..question() },
+        &readings(),
+        expect![[r#"
+        True RoleReady
+        warning: role arn:aws:iam::123456789012:role/k8s/ebs lacks what is needed only to delete directories: no policy allows elasticfilesystem:ClientMount, elasticfilesystem:ClientWrite"#]],
     );
 }

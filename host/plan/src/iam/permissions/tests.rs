@@ -9,9 +9,13 @@ fn policy(name: &str, statements: &str) -> Policy {
 }
 
 fn said(policies: &[Policy], boundary: Option<&Policy>, needed: &[&str]) -> String {
-    let needed: Vec<String> = needed.iter().map(|it| (*it).to_owned()).collect();
-    let res = judge(policies, boundary, &needed);
-    let missing = if res.missing.is_empty() { "nothing missing".to_owned() } else { res.missing_text() };
+    let needed: Vec<Demand> = needed.iter().map(|it| Demand::from(*it)).collect();
+    told(policies, boundary, &needed)
+}
+
+fn told(policies: &[Policy], boundary: Option<&Policy>, needed: &[Demand]) -> String {
+    let res = judge(policies, boundary, needed);
+    let missing = if res.missing.is_empty() { "nothing missing".to_owned() } else { missing_text(&res.missing) };
     let notes = res.notes.iter().map(|it| format!("\n! {it}"));
     let unreadable = res.unreadable.iter().map(|it| format!("\n? {it}"));
     missing + &notes.chain(unreadable).collect::<String>()
@@ -197,4 +201,124 @@ fn encoded_documents_are_read() {
         r#"%7B%22Statement%22%3A%7B%22Effect%22%3A%22Allow%22%2C%22Action%22%3A%22ec2%3A%2A%22%2C%22Resource%22%3A%22%2A%22%7D%7D"#;
     let encoded = Policy { name: "p".to_owned(), document: document.to_owned() };
     expect!["no policy allows s3:GetObject"].assert_eq(&said(&[encoded], None, &["ec2:AttachVolume", "s3:GetObject"]));
+}
+
+/// AWS's policy for the EFS CSI driver (AmazonEFSCSIDriverPolicy, version 1), what of it is about access points.
+const EFS: &str = r#"
+    {"Sid": "AllowCreateAccessPoint", "Effect": "Allow", "Action": "elasticfilesystem:CreateAccessPoint", "Resource": "*", "Condition": {
+        "Null": {"aws:RequestTag/efs.csi.aws.com/cluster": "false"},
+        "ForAllValues:StringEquals": {"aws:TagKeys": "efs.csi.aws.com/cluster"}}},
+    {"Sid": "AllowTagNewAccessPoints", "Effect": "Allow", "Action": "elasticfilesystem:TagResource", "Resource": "*", "Condition": {
+        "StringEquals": {"elasticfilesystem:CreateAction": "CreateAccessPoint"},
+        "Null": {"aws:RequestTag/efs.csi.aws.com/cluster": "false"},
+        "ForAllValues:StringEquals": {"aws:TagKeys": "efs.csi.aws.com/cluster"}}}"#;
+
+fn tagging(action: &str, tags: &[(&str, Option<&str>)]) -> Demand {
+    let tags = tags.iter().map(|(key, value)| ((*key).to_owned(), value.map(str::to_owned))).collect();
+    Demand { tags: Some(tags), ..Demand::from(action) }
+}
+
+#[track_caller]
+fn check_access_points(tags: &[(&str, Option<&str>)], expected: Expect) {
+    let tag = Demand { create_action: Some("CreateAccessPoint".to_owned()), ..tagging("elasticfilesystem:TagResource", tags) };
+    let needed = [tagging("elasticfilesystem:CreateAccessPoint", tags), tag];
+    expected.assert_eq(&told(&[policy("AmazonEFSCSIDriverPolicy", EFS)], None, &needed));
+}
+
+#[test]
+fn tags_that_a_policy_does_not_let_be_set_are_named() {
+    let own = ("efs.csi.aws.com/cluster", Some("true"));
+    check_access_points(&[own], expect!["nothing missing"]);
+    check_access_points(
+        &[own, ("team", Some("a"))],
+        expect![
+            "no policy allows elasticfilesystem:CreateAccessPoint with the tags that are set: AmazonEFSCSIDriverPolicy, statement 1 (AllowCreateAccessPoint), does so if ForAllValues:StringEquals aws:TagKeys efs.csi.aws.com/cluster, and set are efs.csi.aws.com/cluster, team; no policy allows elasticfilesystem:TagResource with the tags that are set: AmazonEFSCSIDriverPolicy, statement 2 (AllowTagNewAccessPoints), does so if ForAllValues:StringEquals aws:TagKeys efs.csi.aws.com/cluster, and set are efs.csi.aws.com/cluster, team"
+        ],
+    );
+    check_access_points(
+        &[],
+        expect![
+            "no policy allows elasticfilesystem:CreateAccessPoint with the tags that are set: AmazonEFSCSIDriverPolicy, statement 1 (AllowCreateAccessPoint), does so if Null aws:RequestTag/efs.csi.aws.com/cluster false, and set are none; no policy allows elasticfilesystem:TagResource with the tags that are set: AmazonEFSCSIDriverPolicy, statement 2 (AllowTagNewAccessPoints), does so if Null aws:RequestTag/efs.csi.aws.com/cluster false, and set are none"
+        ],
+    );
+}
+
+#[test]
+fn what_is_not_known_of_tags_is_noted() {
+    let needed = [Demand::from("elasticfilesystem:CreateAccessPoint")];
+    expect![[r#"
+        nothing missing
+        ! elasticfilesystem:CreateAccessPoint: allowed only if ForAllValues:StringEquals aws:TagKeys efs.csi.aws.com/cluster and Null aws:RequestTag/efs.csi.aws.com/cluster false (AmazonEFSCSIDriverPolicy, statement 1 (AllowCreateAccessPoint))"#]].assert_eq(&told(&[policy("AmazonEFSCSIDriverPolicy", EFS)], None, &needed));
+}
+
+/// A policy that allows `ec2:CreateVolume` under this condition, asked for with a tag whose value is known and one whose value is not.
+#[track_caller]
+fn check_condition(condition: &str, expected: Expect) {
+    let statement = format!(r#"{{"Effect": "Allow", "Action": "ec2:CreateVolume", "Resource": "*", "Condition": {{{condition}}}}}"#);
+    let demand = tagging("ec2:CreateVolume", &[("a", Some("1")), ("Name", None)]);
+    let demand = Demand { create_action: Some("CreateVolume".to_owned()), ..demand };
+    expected.assert_eq(&told(&[policy("p", &statement)], None, &[demand]));
+}
+
+#[test]
+fn conditions_on_tags_are_evaluated_as_iam_does() {
+    for holds in [
+        r#""ForAllValues:StringEquals": {"aws:TagKeys": ["a", "Name", "other"]}"#,
+        r#""ForAllValues:StringLike": {"AWS:tagkeys": ["a*", "N?me"]}"#,
+        r#""ForAnyValue:StringEquals": {"aws:TagKeys": "a"}"#,
+        r#""ForAllValues:StringNotEquals": {"aws:TagKeys": ["b", "c"]}"#,
+        r#""Null": {"aws:TagKeys": "false"}"#,
+        r#""StringEquals": {"aws:RequestTag/a": ["1", "2"]}"#,
+        r#""Null": {"aws:RequestTag/a": "false", "aws:RequestTag/Name": "false", "aws:RequestTag/b": "true"}"#,
+        r#""StringEqualsIfExists": {"aws:RequestTag/b": "1"}"#,
+        r#""StringEquals": {"ec2:CreateAction": ["CreateSnapshot", "CreateVolume"]}"#,
+    ] {
+        check_condition(holds, expect!["nothing missing"]);
+    }
+    for fails in [
+        r#""ForAllValues:StringEquals": {"aws:TagKeys": "a"}"#,
+        r#""ForAnyValue:StringEquals": {"aws:TagKeys": "b"}"#,
+        r#""ForAllValues:StringNotEquals": {"aws:TagKeys": ["a"]}"#,
+        r#""Null": {"aws:TagKeys": "true"}"#,
+        r#""StringEquals": {"aws:RequestTag/a": "2"}"#,
+        r#""StringEquals": {"aws:RequestTag/b": "1"}"#,
+        r#""StringEquals": {"ec2:CreateAction": "CreateSnapshot"}"#,
+    ] {
+        let statement = format!(r#"{{"Effect": "Allow", "Action": "ec2:CreateVolume", "Resource": "*", "Condition": {{{fails}}}}}"#);
+        let demand = tagging("ec2:CreateVolume", &[("a", Some("1")), ("Name", None)]);
+        let demand = Demand { create_action: Some("CreateVolume".to_owned()), ..demand };
+        let res = judge(&[policy("p", &statement)], None, &[demand]);
+        assert!(matches!(res.missing[..], [Missing { cause: Cause::OtherTags(_), .. }]), "{fails}: {res:?}");
+    }
+    // A value that nobody knows, one of several without a word for it, and what only AWS knows.
+    for open in [
+        r#""StringLike": {"aws:RequestTag/Name": "prod-*"}"#,
+        r#""StringEquals": {"aws:TagKeys": "a"}"#,
+        r#""StringEquals": {"aws:RequestedRegion": "us-east-1"}"#,
+    ] {
+        let statement = format!(r#"{{"Effect": "Allow", "Action": "ec2:CreateVolume", "Resource": "*", "Condition": {{{open}}}}}"#);
+        let demand = tagging("ec2:CreateVolume", &[("a", Some("1")), ("Name", None)]);
+        let res = judge(&[policy("p", &statement)], None, &[demand]);
+        assert!(res.missing.is_empty() && res.notes.len() == 1, "{open}: {res:?}");
+    }
+}
+
+#[test]
+fn a_statement_for_other_tags_denies_nothing_and_one_for_these_does() {
+    let allow = policy("all", r#"{"Effect": "Allow", "Action": "*", "Resource": "*"}"#);
+    let deny = |key: &str| {
+        let condition = format!(r#""Condition": {{"ForAnyValue:StringEquals": {{"aws:TagKeys": "{key}"}}}}"#);
+        policy("guard", &format!(r#"{{"Effect": "Deny", "Action": "ec2:CreateVolume", "Resource": "*", {condition}}}"#))
+    };
+    let needed = [tagging("ec2:CreateVolume", &[("team", Some("a"))])];
+    expect!["nothing missing"].assert_eq(&told(&[allow.clone(), deny("owner")], None, &needed));
+    expect!["guard, statement 1, denies ec2:CreateVolume"].assert_eq(&told(&[allow, deny("team")], None, &needed));
+}
+
+#[test]
+fn what_is_needed_only_at_times_is_not_missing() {
+    let needed = [Demand { advice: Some("when a claim is a copy".to_owned()), ..Demand::from("ec2:CopyVolumes") }];
+    let res = judge(&[], None, &needed);
+    assert!(res.missing.is_empty());
+    assert_eq!(res.advised.iter().map(|it| it.action.as_str()).collect::<Vec<_>>(), ["ec2:CopyVolumes"]);
 }

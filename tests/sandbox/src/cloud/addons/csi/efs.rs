@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 
 use anyhow::{Context, Result, ensure};
+use kube::ResourceExt;
 use reqwest::Method;
 use serde_json::{Value, json};
 
@@ -35,7 +36,12 @@ pub async fn run(stand_in: &StandIn) -> Result<()> {
     let mut tags = vec![json!({"Key": "efs.csi.aws.com/cluster", "Value": "true"})];
     let more = stand_in.flag("tags").unwrap_or_default().split(' ').filter_map(|pair| pair.split_once(':'));
     tags.extend(more.map(|(key, value)| json!({"Key": key, "Value": value})));
-    let driver = AccessPoints { aws: stand_in.aws(&region)?, tags };
+    // What mounts knows the region by this variable alone, and asks the instance otherwise.
+    let mounts = stand_in.flag("delete-access-point-root-dir") == Some("true");
+    if mounts && !stand_in.environment.contains_key("AWS_DEFAULT_REGION") {
+        stand_in.metadata().get("meta-data/placement/region").await?;
+    }
+    let driver = AccessPoints { aws: stand_in.aws(&region)?, tags, mounts };
     driver.aws.identify().await?;
     lead(stand_in, "efs-csi-aws-com", async {
         let changes = Provisioner::<AccessPoints>::changes(stand_in);
@@ -54,6 +60,8 @@ impl Controller for Provisioner<'_, AccessPoints> {
 struct AccessPoints {
     aws: Aws,
     tags: Vec<Value>,
+    /// Whether directories are deleted, for which their access point is looked at.
+    mounts: bool,
 }
 
 impl Driver for AccessPoints {
@@ -63,16 +71,29 @@ impl Driver for AccessPoints {
         let mode = request.parameter("provisioningMode");
         ensure!(mode == Some("efs-ap"), "provisioning mode {mode:?} is not supported");
         let system = request.parameter("fileSystemId").context("the StorageClass names no file system")?;
-        let path = format!("{VERSION}/file-systems?FileSystemId={system}");
-        self.aws.rest(SERVICE, Method::GET, &path, None).await.context("reading the file system")?;
-        let existing = self.list(system).await?;
-        let made = existing.iter().find(|point| point["ClientToken"] == *request.name);
-        let id = match made {
-            Some(point) => point["AccessPointId"].clone(),
+        let chosen = request.parameter("uid").is_some() && request.parameter("gid").is_some();
+        let existing = match chosen {
+            // Nobody has to know which ids are taken.
+            true => {
+                let path = format!("{VERSION}/file-systems?FileSystemId={system}");
+                self.aws.rest(SERVICE, Method::GET, &path, None).await.context("reading the file system")?;
+                Vec::new()
+            }
+            false => self.list(system).await?,
+        };
+        let made = |points: &[Value]| {
+            points.iter().find(|point| point["ClientToken"] == *request.name).map(|point| point["AccessPointId"].clone())
+        };
+        let id = match made(&existing) {
+            Some(id) => id,
             None => {
                 let body = self.creation(request, system, &existing)?;
-                let path = format!("{VERSION}/access-points");
-                self.aws.rest(SERVICE, Method::POST, &path, Some(&body)).await.context("creating an access point")?["AccessPointId"].clone()
+                match self.aws.rest(SERVICE, Method::POST, &format!("{VERSION}/access-points"), Some(&body)).await {
+                    Err(error) if aws::code(&error) == Some("AccessPointAlreadyExists") => {
+                        made(&self.list(system).await?).unwrap_or_default()
+                    }
+                    point => point.context("creating an access point")?["AccessPointId"].clone(),
+                }
             }
         };
         let id = id.as_str().context("the access point has no id")?;
@@ -81,6 +102,12 @@ impl Driver for AccessPoints {
 
     async fn delete(&self, handle: &str) -> Result<()> {
         let (_, id) = handle.split_once("::").with_context(|| format!("{handle} names no access point"))?;
+        if self.mounts {
+            match self.aws.rest(SERVICE, Method::GET, &format!("{VERSION}/access-points?AccessPointId={id}"), None).await {
+                Err(error) if aws::code(&error) == Some("AccessPointNotFound") => return Ok(()),
+                found => drop(found.context("reading the access point")?),
+            }
+        }
         match self.aws.rest(SERVICE, Method::DELETE, &format!("{VERSION}/access-points/{id}"), None).await {
             Err(error) if aws::code(&error) == Some("AccessPointNotFound") => Ok(()),
             result => result.map(drop),
@@ -111,13 +138,67 @@ impl AccessPoints {
             None => range.into_iter().find(|group| !used.contains(&u64::from(*group))).context("no group id is free")?,
         };
         let user = number("uid")?.unwrap_or(group);
-        let base = request.parameter("basePath").unwrap_or_default().trim_end_matches('/');
         Ok(json!({
             "ClientToken": request.name, "FileSystemId": system, "Tags": self.tags,
             "PosixUser": {"Uid": user, "Gid": group},
-            "RootDirectory": {"Path": format!("{base}/{}", request.name), "CreationInfo": {
+            "RootDirectory": {"Path": directory(request)?, "CreationInfo": {
                 "OwnerUid": user, "OwnerGid": group, "Permissions": request.parameter("directoryPerms").unwrap_or("700"),
             }},
         }))
+    }
+}
+
+/// The directory of a volume, by base path and pattern.
+fn directory(request: &Request) -> Result<String> {
+    let claim = &request.claim;
+    let name = match request.parameter("subPathPattern") {
+        None => request.name.clone(),
+        Some(pattern) => {
+            let named = pattern
+                .replace("${.PVC.namespace}", &claim.namespace().unwrap_or_default())
+                .replace("${.PVC.name}", &claim.name_any())
+                .replace("${.PV.name}", &request.name);
+            ensure!(!named.contains("${"), "path {pattern:?} contains invalid elements");
+            match request.parameter("ensureUniqueDirectory") {
+                Some("false") => named,
+                _ => format!("{named}-{}", claim.uid().unwrap_or_default()),
+            }
+        }
+    };
+    let base = request.parameter("basePath").unwrap_or_default();
+    let parts: Vec<&str> = base.split('/').chain(name.split('/')).filter(|part| !part.is_empty()).collect();
+    let path = format!("/{}", parts.join("/"));
+    ensure!(path.len() <= 100, "proposed path '{path}' exceeds EFS limit of 100 characters");
+    ensure!(parts.len() <= 5, "proposed path '{path}' exceeds EFS limit of 4 subdirectories");
+    Ok(path)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use k8s_openapi::api::core::v1::PersistentVolumeClaim;
+    use k8s_openapi::api::storage::v1::StorageClass;
+
+    use super::*;
+
+    fn of(parameters: &[(&str, &str)]) -> Result<String> {
+        let metadata = json!({"name": "data", "namespace": "web", "uid": "u"});
+        let claim: PersistentVolumeClaim = serde_json::from_value(json!({"metadata": metadata})).expect("a claim");
+        let parameters: BTreeMap<String, String> = parameters.iter().map(|(key, value)| ((*key).into(), (*value).into())).collect();
+        let class = StorageClass { parameters: Some(parameters), ..StorageClass::default() };
+        directory(&Request { name: "pvc-u".into(), claim, class, size: 1 })
+    }
+
+    #[test]
+    fn directories_are_named_by_base_path_and_pattern() {
+        let pattern = ("subPathPattern", "${.PVC.namespace}/${.PVC.name}");
+        assert_eq!(of(&[]).expect("a path"), "/pvc-u");
+        assert_eq!(of(&[("basePath", "/pods/")]).expect("a path"), "/pods/pvc-u");
+        assert_eq!(of(&[("basePath", "/"), pattern]).expect("a path"), "/web/data-u");
+        assert_eq!(of(&[pattern, ("ensureUniqueDirectory", "false")]).expect("a path"), "/web/data");
+        assert!(of(&[("basePath", &format!("/{}", "a".repeat(100)))]).is_err());
+        assert!(of(&[("basePath", "/a/b/c/d/e")]).is_err());
+        assert!(of(&[("subPathPattern", "${.PVC.uid}")]).is_err());
     }
 }
