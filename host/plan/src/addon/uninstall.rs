@@ -128,6 +128,8 @@ mod tests {
             complete: true,
             objects: vec![],
             rules: vec![],
+            actions: vec![],
+            excused: vec![],
             removal: vec![],
             standing: Standing::Proven,
         };
