@@ -7,6 +7,7 @@ mod file_system;
 mod leaving;
 mod own_network;
 mod trust;
+mod vpc_cni;
 mod zones;
 
 use std::collections::BTreeSet;
