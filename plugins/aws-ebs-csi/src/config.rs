@@ -22,6 +22,8 @@ pub struct Config {
     pub snapshots: bool,
     #[serde(default)]
     pub storage_class: StorageClass,
+    #[serde(default)]
+    pub image_pull_secrets: Vec<Value>,
     pub image_registry: Option<String>,
     pub image_tag: Option<String>,
 }

@@ -67,6 +67,7 @@ fn install(request: &Request<Config>) -> Result<Plan, Stop> {
     let mut all = access::objects(config.snapshots);
     all.extend([objects::csi_driver(updates_allocatable), objects::budget(), pods::controller(config, &cluster, &aws, &images)]);
     all.push(pods::node(&images));
+    settings::pull_with(&mut all, &config.image_pull_secrets);
     steps.push(steps::apply("driver", all).after(first));
     steps.push(steps::wait("controller-available", objects::DEPLOYMENT, Condition::AvailableDeployment, 300).after(["driver"]));
     steps.push(steps::wait("nodes-ready", objects::DAEMON_SET, Condition::ReadyDaemonset, 300).after(["driver"]));

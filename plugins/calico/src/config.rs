@@ -2,6 +2,7 @@
 
 use plugin_sdk::{Diagnostic, steps};
 use serde::Deserialize;
+use serde_json::Value;
 
 /// `spec.networking.calico` of a ClusterPlugin.
 #[derive(Clone, Debug, Default, Deserialize)]
@@ -13,6 +14,8 @@ pub struct Config {
     pub mtu: Option<u16>,
     /// Registry of the operator's and of Calico's images.
     pub image_registry: Option<String>,
+    #[serde(default)]
+    pub image_pull_secrets: Vec<Value>,
 }
 
 /// How packets between Pods of different nodes are wrapped.

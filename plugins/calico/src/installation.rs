@@ -38,6 +38,10 @@ pub fn object(config: &Config, cluster: &facts::Cluster) -> Result<Value, Stop> 
     if let Some(registry) = &config.image_registry {
         spec["registry"] = [registry, "/"].concat().into();
     }
+    // The operator hands them on to all that it makes.
+    if !config.image_pull_secrets.is_empty() {
+        spec["imagePullSecrets"] = config.image_pull_secrets.as_slice().into();
+    }
     Ok(json!({
         "apiVersion": INSTALLATION.api_version, "kind": INSTALLATION.kind,
         "metadata": { "name": INSTALLATION.name },

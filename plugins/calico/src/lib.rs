@@ -11,7 +11,7 @@ mod rules;
 
 pub use config::{Config, Encapsulation};
 use plugin_sdk::steps::{self, APPLY, Condition, DELETE, Object, SECURITY_GROUP_RULE, WAIT};
-use plugin_sdk::{Descriptor, Diagnostic, Operation, Plan, Plugin, Request, Step, Stop, facts};
+use plugin_sdk::{Descriptor, Diagnostic, Operation, Plan, Plugin, Request, Step, Stop, facts, settings};
 
 /// The plugin.
 pub struct Calico;
@@ -64,10 +64,12 @@ const STATUS: Object<'static> = Object { api_version: "operator.tigera.io/v1", k
 
 fn install(config: &Config, cluster: &facts::Cluster) -> Result<Vec<Step>, Stop> {
     let installation = installation::object(config, cluster)?;
+    let mut operator = operator::objects(config.registry());
+    settings::pull_with(&mut operator, &config.image_pull_secrets);
     let mut steps = rules::steps(config.encapsulation);
     let rules: Vec<String> = steps.iter().map(|step| step.id.clone()).collect();
     steps.extend([
-        steps::apply("operator", operator::objects(config.registry())).after(rules),
+        steps::apply("operator", operator).after(rules),
         steps::wait("operator-available", operator::DEPLOYMENT, Condition::AvailableDeployment, 300).after(["operator"]),
         steps::wait("installation-crd", INSTALLATION_CRD, Condition::CrdEstablished, 300).after(["operator"]),
         steps::apply("installation", vec![installation]).after(["installation-crd"]),
