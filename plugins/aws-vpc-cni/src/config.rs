@@ -165,8 +165,9 @@ fn pod_range_warning(cluster: &facts::Cluster) -> Option<Diagnostic> {
     let message = [
         "the Cluster has spec.clusterNetwork.pods (",
         &ranges,
-        "), but Pods have addresses of the VPC: kube-proxy takes all of them for strangers, and Services see the address of the node in place of the Pod's. \
-         Make clusters without it; in this one, remove it, and empty clusterCIDR in ConfigMap kube-system/kube-proxy and restart the Pods of kube-proxy",
+        "), but Pods have addresses of the VPC: kube-proxy takes all of them for strangers, and Services see the address of the node in place of \
+         the Pod's. Make clusters without it; in this one, remove it, and empty clusterCIDR in ConfigMap kube-system/kube-proxy and restart the \
+         Pods of kube-proxy",
     ];
     (!cluster.pod_cidrs.is_empty()).then(|| Diagnostic::warning("PodCIDR", "", message.concat()))
 }

@@ -41,7 +41,8 @@ fn warning(config: &Config, it: &facts::InstanceType) -> Option<Diagnostic> {
     Some(Diagnostic::warning("TooManyPods", "", message))
 }
 
-/// A node has no more interfaces than its type can, and the user lets it. The first address of an interface is the interface's own. With subnets for Pods, the first interface has none for Pods.
+/// A node has no more interfaces than its type can have, and than the user lets it have. The first address of an interface is the interface's
+/// own. With subnets for Pods, the first interface has none for Pods.
 fn room(config: &Config, it: &facts::InstanceType, has_prefixes: bool) -> u32 {
     let most = config.max_eni.map_or(it.interfaces, |most| most.min(it.interfaces));
     let interfaces = most.saturating_sub(u32::from(!config.custom_networking.is_empty()));

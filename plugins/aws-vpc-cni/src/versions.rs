@@ -18,8 +18,8 @@ pub fn registry(partition: &str) -> &'static str {
     }
 }
 
-/// What the CNI calls, by its sources (`pkg/awsutils` of v1.23.0). Left out is what AWS's policy AmazonEKS_CNI_Policy allows beside it and this release
-/// never calls without IPv6: `ec2:DescribeTags`, of its metrics helper alone, and `ec2:DescribeSecurityGroups`, of a feature that was taken back.
+/// What the CNI calls, by its sources (`pkg/awsutils` of v1.23.0). AWS's policy AmazonEKS_CNI_Policy allows two things beside it that this release
+/// never does: `ec2:DescribeTags`, which its metrics helper alone calls, and `ec2:DescribeSecurityGroups`, of a feature that was taken back.
 pub const ACTIONS: &[&str] = &[
     "ec2:AssignPrivateIpAddresses",
     "ec2:AttachNetworkInterface",
