@@ -83,7 +83,7 @@ pub fn check(field: &str, id: &str, reading: &Reading<FileSystem>, vpc_id: &str,
         }
     };
     let message = if message.is_empty() { message } else { format!("{field}: {message}") };
-    Finding { status, reason, message, fix: None, excused: None }
+    Finding { status, reason, message, fix: None }
 }
 
 fn judge(id: &str, found: &FileSystem, vpc_id: &str, zones: &BTreeSet<String>) -> (Status, &'static str, String) {

@@ -6,7 +6,6 @@
 pub mod check;
 mod condition;
 mod document;
-pub mod excuse;
 pub mod issuer;
 pub mod partition;
 mod pattern;

@@ -9,7 +9,6 @@ use sha2::{Digest, Sha256};
 
 use super::Standing;
 use crate::contract::{AddOnPlan, ApplySpec, Prune, SecurityGroupRuleSpec, Step, StepSpec};
-use crate::iam::excuse::Excused;
 
 /// One object of the workload cluster, without its content.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
@@ -68,12 +67,6 @@ pub struct Inventory {
     /// The security-group rules that it needs for as long as it is there.
     #[serde(default)]
     pub rules: Vec<SecurityGroupRuleSpec>,
-    /// What its role was asked to allow. Empty in records of earlier versions.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub actions: Vec<String>,
-    /// What of that the role lacked when it was asked for the first time, of an add-on that ran already.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub excused: Vec<String>,
     /// What uninstalls it.
     pub removal: Vec<Step>,
     /// Whether this program wrote it. No record says so itself.
@@ -85,15 +78,6 @@ pub struct Inventory {
 const VERSION_CHARACTERS: usize = 64;
 
 impl Inventory {
-    /// Which actions the role of an add-on may lack: of one that runs, those that the plugin of `digest` asks for and an earlier one did not. A role
-    /// that takes another's place is excused nothing, and neither is one of an add-on that is not installed.
-    pub fn excuses(installed: Option<&Inventory>, digest: &str, config: &Value) -> Excused {
-        let has_role = |it: &&Inventory| it.config.get("roleARN") == config.get("roleARN");
-        let Some(it) = installed.filter(|it| it.standing == Standing::Proven).filter(has_role) else { return Excused::default() };
-        let all_but = (it.complete && it.digest != digest).then(|| it.actions.clone());
-        Excused { these: it.excused.clone(), all_but }
-    }
-
     /// What is said of it when all of it is there and the plugin is of another version by now: nothing of it is changed, settings neither.
     pub fn outlasts(&self, version: &str) -> Option<String> {
         let message = || {
@@ -185,27 +169,9 @@ mod tests {
             complete: true,
             objects: super::objects(&plan.steps),
             rules: vec![],
-            actions: vec![],
-            excused: vec![],
             removal: vec![],
             standing: Standing::default(),
         }
-    }
-
-    #[test]
-    fn a_running_add_on_is_excused_what_only_a_newer_plugin_asks_for() {
-        let (config, other) = (json!({"roleARN": "a", "replicas": 1}), json!({"roleARN": "b"}));
-        let asked = |it: &Inventory, digest: &str, config: &Value| Inventory::excuses(Some(it), digest, config).covers("elb:new");
-        let it = Inventory { config: config.clone(), standing: Standing::Proven, actions: vec!["elb:old".into()], ..installed(&[]) };
-        assert!(asked(&it, "sha256:1", &json!({"roleARN": "a", "replicas": 2})));
-        assert!(!Inventory::excuses(Some(&it), "sha256:1", &config).covers("elb:old"), "that it had");
-        assert!(!asked(&it, "sha256:0", &config), "the same plugin asks because of a setting");
-        assert!(!asked(&it, "sha256:1", &other), "another role");
-        assert!(!asked(&Inventory { complete: false, ..it.clone() }, "sha256:1", &config), "it never ran");
-        assert!(!asked(&Inventory { standing: Standing::Unknown, ..it.clone() }, "sha256:1", &config), "nobody knows who wrote it");
-        assert!(!Inventory::excuses(None, "sha256:1", &config).covers("elb:new"));
-        let carried_on = Inventory { digest: "sha256:1".into(), complete: false, excused: vec!["elb:new".into()], ..it };
-        assert!(asked(&carried_on, "sha256:1", &config));
     }
 
     #[test]

@@ -128,8 +128,6 @@ mod tests {
             complete: true,
             objects: vec![],
             rules: vec![],
-            actions: vec![],
-            excused: vec![],
             removal: vec![],
             standing: Standing::Proven,
         };

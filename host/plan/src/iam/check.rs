@@ -1,8 +1,7 @@
 //! Whether a role is fit for who needs it: puts together what was read of it into one finding for a condition.
 //! What could not be read makes a finding unknown, never false.
 
-use super::excuse::Excused;
-use super::permissions::{self, Permissions, Policy};
+use super::permissions::{self, Policy};
 use super::role::{self, RoleArn};
 use super::trust::{self, Assumer, Verdict, issuer_host};
 use crate::snapshot::Tags;
@@ -37,8 +36,6 @@ pub struct Question {
     pub assumer: Assumer,
     /// Actions that the role must allow, such as `ec2:AttachVolume`.
     pub actions: Vec<String>,
-    /// Which of them it may lack without being unfit.
-    pub excused: Excused,
 }
 
 /// What was read of a role.
@@ -108,8 +105,6 @@ pub struct Finding {
     /// A trust policy that would pass, where the present one does not or is not known. A role that serves others too needs its statement
     /// beside theirs.
     pub fix: Option<String>,
-    /// Actions that the role lacks and is excused for; `None` while that is not known.
-    pub excused: Option<Vec<String>>,
 }
 
 /// Collects what is said; the worst status wins, and of that the first reason.
@@ -119,7 +114,6 @@ struct Said {
     unclear: Vec<(&'static str, String)>,
     warnings: Vec<String>,
     fix: Option<String>,
-    excused: Option<Vec<String>>,
 }
 
 /// Says whether a role is fit.
@@ -242,14 +236,6 @@ fn judge_permissions(question: &Question, arn: &RoleArn, readings: &Readings, sa
     }
     // A policy that was not read may allow what no other does. It cannot take back what another denies.
     permissions.missing.retain(|it| is_complete || it.cause != permissions::Cause::NotAllowed);
-    let excused = permissions.missing.extract_if(.., |it| question.excused.covers(&it.action)).collect::<Vec<_>>();
-    if !excused.is_empty() {
-        let lacks = Permissions { missing: excused.clone(), ..Permissions::default() }.missing_text();
-        said.warnings.push(format!(
-            "role {arn} lacks permissions that were not asked for when this was installed, and what needs them fails: {lacks}"
-        ));
-    }
-    said.excused = is_complete.then(|| excused.into_iter().map(|it| it.action).collect());
     if !permissions.missing.is_empty() {
         let message = format!("role {arn} lacks permissions: {}", permissions.missing_text());
         said.wrong.push((reason::PERMISSIONS_MISSING, message));
@@ -280,7 +266,7 @@ impl Said {
         };
         let warnings = self.warnings.into_iter().map(|it| format!("warning: {it}"));
         let said = self.wrong.into_iter().chain(self.unclear).map(|(_, message)| message);
-        Finding { status, reason, message: said.chain(warnings).collect::<Vec<_>>().join(". "), fix: self.fix, excused: self.excused }
+        Finding { status, reason, message: said.chain(warnings).collect::<Vec<_>>().join(". "), fix: self.fix }
     }
 }
 

@@ -224,7 +224,7 @@ fn known<'a, T>(reading: &'a Reading<T>, what: &str) -> Result<Option<&'a T>, Fi
 
 /// A finding without a fix of its own.
 pub fn finding(status: Status, reason: &'static str, message: String) -> Finding {
-    Finding { status, reason, message, fix: None, excused: None }
+    Finding { status, reason, message, fix: None }
 }
 
 #[cfg(test)]

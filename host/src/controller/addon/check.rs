@@ -8,7 +8,6 @@ use plan::addon::Wanted;
 use plan::contract::{EfsFileSystemSpec, IamRoleSpec, RoleTrust, StepSpec};
 use plan::efs;
 use plan::iam::check::{self, Finding, Question, Status, reason};
-use plan::iam::excuse::Excused;
 use plan::iam::issuer::check_argument;
 use plan::iam::publication::{AUDIENCE, finding};
 use plan::iam::trust::{self, Assumer, WebIdentity};
@@ -35,14 +34,13 @@ impl Checks {
         &self,
         wanted: &Wanted,
         steps: &[plan::contract::Step],
-        excused: &Excused,
         world: &World<'_>,
         region: Option<&aws::Region>,
     ) -> Findings {
         let mut findings = Findings::new();
         for step in steps {
             let found = match step.typed() {
-                Ok(StepSpec::IamRole(spec)) => self.role(wanted, &spec, excused, world, region).await,
+                Ok(StepSpec::IamRole(spec)) => self.role(wanted, &spec, world, region).await,
                 Ok(StepSpec::EfsFileSystem(spec)) => self.file_system(wanted, &spec, world, region).await,
                 _ => continue,
             };
@@ -51,14 +49,7 @@ impl Checks {
         findings
     }
 
-    async fn role(
-        &self,
-        wanted: &Wanted,
-        spec: &IamRoleSpec,
-        excused: &Excused,
-        world: &World<'_>,
-        region: Option<&aws::Region>,
-    ) -> (Finding, Instant) {
+    async fn role(&self, wanted: &Wanted, spec: &IamRoleSpec, world: &World<'_>, region: Option<&aws::Region>) -> (Finding, Instant) {
         let (Some(aws_cluster), Some(region)) = (world.aws_cluster, region) else { return no_cluster() };
         let field = format!("{}.roleARN", wanted.path);
         let own_account = region.account().await.ok();
@@ -81,7 +72,6 @@ impl Checks {
             own_account,
             assumer,
             actions: spec.actions.clone(),
-            excused: excused.clone(),
         };
         let provider = match &question.assumer {
             Assumer::ServiceAccount(identity) => Some(identity.provider_arn.clone()),
@@ -178,18 +168,6 @@ pub fn refusal(findings: &Findings, step: &str) -> Option<(&'static str, String)
     let (found, _) = findings.get(step).filter(|(it, _)| it.status == Status::False)?;
     let fix = found.fix.as_ref().map(|it| format!(". A trust policy that would do:\n{it}")).unwrap_or_default();
     Some((found.reason, format!("{}{fix}", found.message)))
-}
-
-/// What the roles of these steps are asked to allow, and for what of it they are excused from now on.
-pub fn asked(steps: &[plan::contract::Step], findings: &Findings, excused: &Excused) -> (Vec<String>, Vec<String>) {
-    let (mut actions, mut lacking) = (Vec::new(), Vec::new());
-    for step in steps {
-        let Ok(StepSpec::IamRole(spec)) = step.typed() else { continue };
-        let lacks = findings.get(&step.id).and_then(|(it, _)| it.excused.as_deref());
-        lacking.extend(excused.from_now_on(&spec.actions, lacks));
-        actions.extend(spec.actions);
-    }
-    (actions, lacking)
 }
 
 /// When the first of them is looked at again; `None` when there are none.

@@ -12,7 +12,6 @@ use crds::conditions::reason;
 use plan::addon::{self, Api, ClusterState, Inventory, Progress, Standing, Wanted};
 use plan::cluster::AddOnRule;
 use plan::contract::{AddOnPlan, Step, StepSpec};
-use plan::iam::excuse::Excused;
 use tokio::time::Instant;
 
 use super::ask::{Answer, Told, Verdict, World};
@@ -39,14 +38,6 @@ struct AddOn {
     wanted: Wanted,
     installed: Result<Option<Inventory>, String>,
     answer: Answer,
-}
-
-impl AddOn {
-    /// Which actions its role may lack.
-    fn excused(&self) -> Excused {
-        let installed = self.installed.as_ref().ok().and_then(Option::as_ref);
-        Inventory::excuses(installed, &self.answer.digest, &self.wanted.config)
-    }
 }
 
 /// Where and in what an add-on is installed.
@@ -136,7 +127,7 @@ impl AddOns {
     async fn findings(&self, it: &At<'_>, add_on: &AddOn) -> Findings {
         match &add_on.answer.verdict {
             Verdict::Plan(plan, _) if addon::waits_for(add_on.wanted.stage, it.state).is_none() => {
-                self.checks.of_plan(&add_on.wanted, &plan.steps, &add_on.excused(), it.world, it.region).await
+                self.checks.of_plan(&add_on.wanted, &plan.steps, it.world, it.region).await
             }
             _ => Findings::new(),
         }
@@ -232,7 +223,6 @@ impl AddOns {
             (false, true) => plan.steps.iter().filter(|it| !addon::is_looked_at_again(it)).map(|it| it.id.clone()).collect(),
             (false, false) => self.done(&object.object_name(), module, &hash),
         };
-        let (actions, excused) = check::asked(&plan.steps, findings, &add_on.excused());
         let inventory = Inventory {
             module: module.to_owned(),
             version: add_on.answer.version.clone(),
@@ -242,8 +232,6 @@ impl AddOns {
             complete: false,
             objects: merged(installed, plan),
             rules: addon::merged_rules(installed, plan),
-            actions,
-            excused,
             removal: plan.removal.clone(),
             standing: Standing::Proven,
         };

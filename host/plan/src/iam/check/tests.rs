@@ -22,7 +22,6 @@ fn question() -> Question {
             audience: DEFAULT_AUDIENCE.to_owned(),
         }),
         actions: vec!["ec2:AttachVolume".to_owned(), "ec2:DescribeVolumes".to_owned()],
-        excused: Excused::default(),
     }
 }
 
@@ -48,7 +47,7 @@ fn denied<T>(permission: &str) -> Reading<T> {
 
 #[track_caller]
 fn check_question(question: &Question, readings: &Readings, expected: Expect) {
-    let Finding { status, reason, message, fix, excused: _ } = judge(question, readings);
+    let Finding { status, reason, message, fix } = judge(question, readings);
     let fix = if fix.is_some() { "\nwith a fix" } else { "" };
     expected.assert_eq(format!("{status:?} {reason}\n{message}{fix}").trim_end());
 }
@@ -261,37 +260,6 @@ fn missing_permissions_are_false() {
         False PermissionsMissing
         role arn:aws:iam::123456789012:role/k8s/ebs lacks permissions: the permissions boundary ebs does not allow ec2:AttachVolume"#]],
     );
-}
-
-#[test]
-fn what_is_excused_warns_and_the_rest_is_still_asked_for() {
-    let describe = || Readings {
-        attached: Reading::Found(vec![policy(r#"{"Effect": "Allow", "Action": "ec2:Describe*", "Resource": "*"}"#)]),
-        ..readings()
-    };
-    let excusing = |these: &[&str], all_but: Option<&[&str]>| {
-        let texts = |all: &[&str]| all.iter().map(|it| (*it).to_owned()).collect::<Vec<_>>();
-        Question { excused: Excused { these: texts(these), all_but: all_but.map(texts) }, ..question() }
-    };
-    check_question(
-        &excusing(&[], Some(&["ec2:DescribeVolumes"])),
-        &describe(),
-        expect![[r#"
-        True RoleReady
-        warning: role arn:aws:iam::123456789012:role/k8s/ebs lacks permissions that were not asked for when this was installed, and what needs them fails: no policy allows ec2:AttachVolume"#]],
-    );
-    let none = Readings { attached: Reading::Found(vec![]), ..readings() };
-    check_question(
-        &excusing(&["ec2:AttachVolume"], None),
-        &none,
-        expect![[r#"
-        False PermissionsMissing
-        role arn:aws:iam::123456789012:role/k8s/ebs lacks permissions: no policy allows ec2:DescribeVolumes. warning: role arn:aws:iam::123456789012:role/k8s/ebs lacks permissions that were not asked for when this was installed, and what needs them fails: no policy allows ec2:AttachVolume"#]],
-    );
-    assert_eq!(judge(&excusing(&["ec2:AttachVolume"], None), &none).excused, Some(vec!["ec2:AttachVolume".to_owned()]));
-    assert_eq!(judge(&excusing(&["ec2:AttachVolume"], None), &readings()).excused, Some(vec![]));
-    let unread = Readings { attached: denied("iam:GetPolicyVersion"), ..readings() };
-    assert_eq!(judge(&excusing(&["ec2:AttachVolume"], None), &unread).excused, None, "it is not known");
 }
 
 #[test]
