@@ -18,7 +18,7 @@ mod storage;
 
 pub use amazon_vpc::{AmazonVPCNetworking, PodSubnet};
 pub use calico::{CalicoEncapsulation, CalicoNetworking, CalicoSourceDestinationCheck};
-pub use controller::{ContainerResources, TaintEffect, Toleration, TolerationOperator};
+pub use controller::{ContainerResources, ImagePullSecret, LogLevel, TaintEffect, Toleration, TolerationOperator};
 pub use efs::{EFSStorage, EFSStorageClass};
 pub use ingress::{AWSLoadBalancerController, ControllerIngressClass, Ingress, IngressScheme, TargetType};
 pub use slots::{AWSCloudProvider, CloudProvider, Module, Networking, NoCloudProvider, Plugin, Stage};
@@ -114,6 +114,17 @@ pub struct ClusterPluginSpec {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 32))]
     pub plugins: Vec<Plugin>,
+    /// Registry that has the images of all add-ons, with a path if need be and the paths of their public registries below it:
+    /// `<registry>/eks/aws-load-balancer-controller`, `<registry>/ebs-csi-driver/aws-ebs-csi-driver` and so on. An add-on that has
+    /// an `imageRegistry` of its own takes that.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(length(min = 1, max = 240), regex(pattern = r"^[A-Za-z0-9._:-]+(/[A-Za-z0-9._-]+)*$"))]
+    pub image_registry: Option<String>,
+    /// Secrets with which the nodes pull the images of all add-ons. They are the user's to make, in the namespace of the Pods: `kube-system`,
+    /// and `tigera-operator` for Calico.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schemars(length(max = 8))]
+    pub image_pull_secrets: Vec<ImagePullSecret>,
     /// What to do with fields of objects in the cluster that another manager owns when they are first applied: leave them and say
     /// so, or take them. Fields that somebody takes later are subject to `drift`.
     #[serde(default)]

@@ -137,6 +137,16 @@ fn sizes_of_tags(spec: &mut Spec<'_>, path: &str, most: u32) {
     spec.rule(path, "self.all(key, size(key) >= 1 && size(key) <= 128)", "a key has 1 to 128 characters");
 }
 
+/// What Kubernetes takes as labels of a node.
+fn labels(spec: &mut Spec<'_>, path: &str) {
+    let labels = spec.at(path);
+    labels["maxProperties"] = json!(16);
+    labels["additionalProperties"]["maxLength"] = json!(63);
+    labels["additionalProperties"]["pattern"] = json!("^(([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9])?$");
+    let key = r"self.all(key, size(key) <= 317 && key.matches('^([a-z0-9]([-a-z0-9.]*[a-z0-9])?/)?[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?$'))";
+    spec.rule(path, key, "keys are labels of nodes, such as topology.kubernetes.io/zone");
+}
+
 /// Rules of AWSCluster alone: what it needs, and what cannot be changed.
 pub fn cluster_object(spec: &mut Spec<'_>) {
     spec.rule_about("", "region", "has(self.region) && self.region != ''", "is required, such as us-east-1");
@@ -245,6 +255,14 @@ pub fn cluster_plugin(spec: &mut Spec<'_>) {
         "has(self.warmIPTarget) == has(self.minimumIPTarget)",
         "warmIPTarget and minimumIPTarget go together: with one alone, EC2 is asked for every single address",
     );
+    spec.rule("networking.amazonVPC.excludeSNATCIDRs[]", IPV4_CIDR, IPV4_CIDR_MESSAGE);
+    for path in ["networking.amazonVPC.nodeSelector", "ingress.awsLoadBalancerController.nodeSelector"] {
+        labels(spec, path);
+    }
+    for path in ["networking.amazonVPC.extraEnv", "ingress.awsLoadBalancerController.extraArgs"] {
+        spec.at(path)["maxProperties"] = json!(16);
+        spec.at(path)["additionalProperties"]["maxLength"] = json!(256);
+    }
     // A default is judged before the defaults of its own fields are there.
     let ordered = "!has(self.gidRangeStart) || !has(self.gidRangeEnd) || self.gidRangeStart < self.gidRangeEnd";
     spec.rule("storage.efs.storageClass", ordered, "gidRangeStart must be below gidRangeEnd");

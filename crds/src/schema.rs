@@ -4,8 +4,14 @@
 use serde_json::{Map, Value, json};
 
 /// Lists that are maps by a key, so that several managers can own elements of one list.
-const LIST_MAPS: &[(&str, &str)] =
-    &[("conditions", "type"), ("customNetworking", "zone"), ("failureDomains", "name"), ("plugins", "name"), ("subnets", "id")];
+const LIST_MAPS: &[(&str, &str)] = &[
+    ("conditions", "type"),
+    ("customNetworking", "zone"),
+    ("failureDomains", "name"),
+    ("imagePullSecrets", "name"),
+    ("plugins", "name"),
+    ("subnets", "id"),
+];
 
 /// The schema of a spec, and what its fields are called in messages.
 pub struct Spec<'a> {

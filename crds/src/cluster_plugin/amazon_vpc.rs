@@ -1,9 +1,11 @@
 //! Settings of the Amazon VPC CNI. It never holds a version of it: that comes with the plugin.
 
+use std::collections::BTreeMap;
+
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::controller::ContainerResources;
+use super::controller::{ContainerResources, LogLevel};
 
 /// Settings of the Amazon VPC CNI. Pods get addresses of the VPC, so the Cluster needs no `spec.clusterNetwork.pods`.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -39,10 +41,24 @@ pub struct AmazonVPCNetworking {
     /// the node puts its own in place.
     #[serde(rename = "externalSNAT", default)]
     pub external_snat: bool,
-    /// Largest packet in bytes. 9001 when absent.
+    /// IPv4 ranges outside the VPC whose packets keep the address of the Pod too, such as those of a peered network. Without `externalSNAT`
+    /// alone, which keeps it for all.
+    #[serde(rename = "excludeSNATCIDRs", default, skip_serializing_if = "Vec::is_empty")]
+    #[schemars(length(max = 32), inner(length(max = 18)))]
+    pub exclude_snat_cidrs: Vec<String>,
+    /// Largest packet of a network interface in bytes. 9001 when absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 576, max = 9001))]
     pub mtu: Option<i32>,
+    /// Largest packet of a Pod in bytes, no larger than `mtu`. The same as `mtu` when absent.
+    #[serde(rename = "podMTU", default, skip_serializing_if = "Option::is_none")]
+    #[schemars(range(min = 576, max = 9001))]
+    pub pod_mtu: Option<i32>,
+    /// Most network interfaces of a node, its first one among them. As many as its instance type can have when absent. With fewer there is room for fewer
+    /// Pods, which the kubelet's `max-pods` has to follow.
+    #[serde(rename = "maxENI", default, skip_serializing_if = "Option::is_none")]
+    #[schemars(range(min = 1, max = 15))]
+    pub max_eni: Option<i32>,
     /// Subnets for Pods, one for each zone of the cluster. Pods get addresses from these, and not from their node's subnet.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 16))]
@@ -51,8 +67,20 @@ pub struct AmazonVPCNetworking {
     #[serde(default)]
     #[schemars(extend("default" = {}))]
     pub resources: ContainerResources,
-    /// Registry and path in front of the image names `amazon-k8s-cni` and `amazon-k8s-cni-init`. Amazon's registry of the partition
-    /// when absent, for which machines need a credential provider in their image and rights in their role.
+    /// Labels of the nodes that the CNI runs on, all when absent. It tolerates every taint. A node without it never gets ready, unless something
+    /// else connects its Pods.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub node_selector: BTreeMap<String, String>,
+    /// How much is said in the logs in `/var/log/aws-routed-eni` of the nodes. Info when absent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub log_level: Option<LogLevel>,
+    /// Further environment variables of the container `aws-node`, of these: AWS_EXTERNAL_SERVICE_CIDRS, AWS_MANAGE_ENIS_NON_SCHEDULABLE,
+    /// AWS_VPC_K8S_CNI_RANDOMIZESNAT, DISABLE_INTROSPECTION, DISABLE_LEAKED_ENI_CLEANUP, DISABLE_METRICS, ENABLE_BANDWIDTH_PLUGIN,
+    /// ENABLE_SUBNET_DISCOVERY, IP_COOLDOWN_PERIOD.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub extra_env: BTreeMap<String, String>,
+    /// Registry and path in front of the image names `amazon-k8s-cni` and `amazon-k8s-cni-init`. That of `spec.imageRegistry` when
+    /// absent, or Amazon's registry of the partition, for which machines need a credential provider in their image and rights in their role.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1, max = 255))]
     pub image_registry: Option<String>,

@@ -58,6 +58,23 @@ pub enum TaintEffect {
     NoExecute,
 }
 
+/// A Secret with which images are pulled.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct ImagePullSecret {
+    /// Name of the Secret in the cluster, of type `kubernetes.io/dockerconfigjson`.
+    #[schemars(length(min = 1, max = 253), regex(pattern = r"^[a-z0-9]([-a-z0-9.]*[a-z0-9])?$"))]
+    pub name: String,
+}
+
+/// How much a program says in its log.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[allow(missing_docs)]
+pub enum LogLevel {
+    Info,
+    Debug,
+}
+
 /// Copies of a controller when the user does not say how many: one at work, one to take over.
 pub(super) fn two() -> i32 {
     2

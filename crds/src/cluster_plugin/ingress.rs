@@ -1,9 +1,11 @@
 //! Settings of what serves Ingresses. It never holds a version of an add-on: that comes with the plugin.
 
+use std::collections::BTreeMap;
+
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::controller::{ContainerResources, Toleration, two};
+use super::controller::{ContainerResources, LogLevel, Toleration, two};
 
 /// What serves Ingresses.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -36,10 +38,41 @@ pub struct AWSLoadBalancerController {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 16))]
     pub tolerations: Vec<Toleration>,
+    /// Labels of the nodes that the controller runs on. Without `roleARN` they are machines of the control plane in any case.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub node_selector: BTreeMap<String, String>,
+    /// How much the controller says in its log. Info when absent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub log_level: Option<LogLevel>,
+    /// Further arguments of the controller, by their names without hyphens in front, of these: aws-max-retries, disable-ingress-class-annotation,
+    /// disable-ingress-group-name-annotation, disable-restricted-sg-rules, enable-endpoint-slices, enable-pod-readiness-gate-inject,
+    /// ingress-max-concurrent-reconciles, lb-stabilization-monitor-interval, service-max-concurrent-reconciles, sync-period,
+    /// targetgroupbinding-max-concurrent-reconciles, targetgroupbinding-max-exponential-backoff-delay, tolerate-non-existent-backend-action,
+    /// tolerate-non-existent-backend-service.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub extra_args: BTreeMap<String, String>,
     /// What load balancers send to unless an Ingress or Service says otherwise: `instance`, ports of nodes, which works with every
     /// network; or `ip`, Pods, which need addresses of the VPC (`networking.amazonVPC`).
     #[serde(default)]
     pub target_type: TargetType,
+    /// Who reaches load balancers of Ingresses and Services that do not say it themselves. `internal` when absent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub default_scheme: Option<IngressScheme>,
+    /// Security policy of TLS listeners whose Ingress or Service names none, such as `ELBSecurityPolicy-TLS13-1-2-2021-06`.
+    /// `ELBSecurityPolicy-2016-08` when absent.
+    #[serde(rename = "defaultSSLPolicy", default, skip_serializing_if = "Option::is_none")]
+    #[schemars(length(max = 128), regex(pattern = r"^ELBSecurityPolicy-[A-Za-z0-9-]+$"))]
+    pub default_ssl_policy: Option<String>,
+    /// Keys of tags that others put on load balancers, target groups and security groups of the controller: it neither sets nor removes them, also
+    /// where `additionalTags` of the AWSCluster has them.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schemars(length(max = 50), inner(length(min = 1, max = 128)))]
+    pub external_managed_tags: Vec<String>,
+    /// Security group of load balancers from which nodes and Pods take traffic, in place of one that the controller makes. It has to be
+    /// in the cluster's VPC.
+    #[serde(rename = "backendSecurityGroupID", default, skip_serializing_if = "Option::is_none")]
+    #[schemars(length(max = 64), regex(pattern = r"^sg-[0-9a-f]+$"))]
+    pub backend_security_group_id: Option<String>,
     /// The IngressClass that the controller serves.
     #[serde(default)]
     #[schemars(extend("default" = {}))]
@@ -54,7 +87,8 @@ pub struct AWSLoadBalancerController {
     /// Whether AWS Shield Advanced can protect load balancers. The role then needs rights for it.
     #[serde(default)]
     pub shield: bool,
-    /// Registry and path in front of the image name `aws-load-balancer-controller`. `public.ecr.aws/eks` when absent.
+    /// Registry and path in front of the image name `aws-load-balancer-controller`. That of `spec.imageRegistry` when absent, or
+    /// `public.ecr.aws/eks`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1, max = 255))]
     pub image_registry: Option<String>,
@@ -71,7 +105,14 @@ impl Default for AWSLoadBalancerController {
             replicas: two(),
             resources: ContainerResources::default(),
             tolerations: Vec::new(),
+            node_selector: BTreeMap::new(),
+            log_level: None,
+            extra_args: BTreeMap::new(),
             target_type: TargetType::default(),
+            default_scheme: None,
+            default_ssl_policy: None,
+            external_managed_tags: Vec::new(),
+            backend_security_group_id: None,
             ingress_class: ControllerIngressClass::default(),
             service_mutator_webhook: false,
             waf: false,

@@ -30,6 +30,8 @@ pub struct Grants {
     pub objects: Vec<ObjectGrant>,
     /// Where images may come from: the part of the reference before the last path segments, such as `quay.io/tigera`.
     pub registries: Vec<String>,
+    /// Secrets with which the images of its Pods may be pulled; it may do nothing else with them.
+    pub pull_secrets: Vec<String>,
     /// What the roles that it makes may allow.
     pub rights: Vec<Right>,
     /// Roles that others made and that it may give to its service accounts, besides its own.
@@ -173,6 +175,9 @@ fn judge_pods(object: &Value, (group, namespace): (&str, Option<&str>), grants: 
     for secret in &used.secrets {
         judge_reference(("v1", "Secret", namespace, secret), grants, deny);
     }
+    for secret in used.pull_secrets.iter().filter(|it| !grants.pull_secrets.contains(it)) {
+        judge_reference(("v1", "Secret", namespace, secret), grants, deny);
+    }
     for field in used.host.iter().filter(|_| !grants.host) {
         deny(format!("{field} of a Pod is not granted: it belongs to the machine"));
     }
@@ -200,6 +205,10 @@ fn judge_registry(object: &Value, grants: &Grants, deny: &mut impl FnMut(String)
         }
         (None, Some(path)) => deny(format!("images from {path} (spec.imagePath) are not granted")),
         _ => (),
+    }
+    let secrets = object.pointer("/spec/imagePullSecrets").and_then(Value::as_array).into_iter().flatten();
+    for secret in secrets.filter_map(|it| it["name"].as_str()).filter(|it| !grants.pull_secrets.iter().any(|known| known == it)) {
+        deny(format!("Secret {secret} (spec.imagePullSecrets) is not granted"));
     }
 }
 
@@ -293,6 +302,28 @@ mod tests {
         );
         let namespace = json!({"apiVersion": "v1", "kind": "Namespace", "name": "kube-system", "wait": false});
         assert_eq!(denials("k8s.delete/v1", namespace), ["Namespace kube-system of v1 is not granted"]);
+    }
+
+    #[test]
+    fn a_secret_to_pull_images_with_can_be_used_for_nothing_else() {
+        let pod = |rest: Value| {
+            let mut pod = json!({"serviceAccountName": "own", "containers": [{"name": "a", "image": "quay.io/tigera/operator:v1"}]});
+            pod.as_object_mut().expect("an object").extend(rest.as_object().cloned().expect("an object"));
+            let metadata = json!({"name": "a", "namespace": "kube-system"});
+            json!({"apiVersion": "apps/v1", "kind": "Deployment", "metadata": metadata, "spec": {"template": {"spec": pod}}})
+        };
+        let judged = |granted: &[&str], object: Value| {
+            let step = Step { id: "it".into(), kind: "k8s.apply/v1".into(), spec: json!({"objects": [object]}), after: vec![] };
+            let grants = Grants { pull_secrets: granted.iter().map(|it| (*it).to_owned()).collect(), ..grants() };
+            judge([&step], &grants).into_iter().map(|it| it.message).collect::<Vec<_>>()
+        };
+        let pulled = pod(json!({"imagePullSecrets": [{"name": "mirror"}]}));
+        assert_eq!(judged(&["mirror"], pulled.clone()), [""; 0]);
+        let denied = ["Secret mirror of v1 in namespace kube-system is not granted"];
+        assert_eq!(judged(&["other"], pulled), denied);
+        assert_eq!(judged(&["mirror"], pod(json!({"volumes": [{"name": "a", "secret": {"secretName": "mirror"}}]}))), denied);
+        let secret = json!({"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "mirror", "namespace": "kube-system"}});
+        assert_eq!(judged(&["mirror"], secret), denied);
     }
 
     #[test]

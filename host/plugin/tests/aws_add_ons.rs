@@ -24,7 +24,9 @@ fn settings(name: &str) -> Value {
     match name {
         VPC_CNI => json!({
             "roleARN": ROLE, "prefixDelegation": true, "warmENITarget": 0, "warmIPTarget": 4, "minimumIPTarget": 16, "warmPrefixTarget": 2,
-            "externalSNAT": true, "mtu": 1500,
+            "excludeSNATCIDRs": ["10.1.0.0/16", "10.2.0.0/16"], "mtu": 1500, "podMTU": 1450, "maxENI": 3,
+            "nodeSelector": { "pool": "a" }, "logLevel": "Debug", "extraEnv": { "DISABLE_METRICS": "true", "IP_COOLDOWN_PERIOD": "60" },
+            "imagePullSecrets": [{ "name": "mirror" }],
             "customNetworking": [{ "zone": "us-east-1a", "subnetID": "subnet-0a", "securityGroupIDs": ["sg-0a"] }],
             "resources": { "cpu": "50m" }, "imageRegistry": "registry.example.com/cni", "imageTag": "v1.23.1",
         }),
@@ -34,7 +36,7 @@ fn settings(name: &str) -> Value {
                 "fsType": "xfs", "reclaimPolicy": "Retain" },
             "storageClasses": [{ "name": "cold", "type": "sc1", "encrypted": false, "reclaimPolicy": "Retain" }],
             "volumeAttachLimit": 20,
-            "imageRegistry": "registry.example.com", "imageTag": "v1.64.0",
+            "imagePullSecrets": [{ "name": "mirror" }], "imageRegistry": "registry.example.com", "imageTag": "v1.64.0",
         }),
         EFS => json!({
             "roleARN": ROLE, "fileSystemID": "fs-0123456789abcdef0", "deleteDirectories": true, "tagAccessPoints": true, "replicas": 1, "resources": { "memory": "64Mi" },
@@ -42,12 +44,14 @@ fn settings(name: &str) -> Value {
             "storageClass": { "name": "shared", "default": "IfNone", "directoryPermissions": "755", "basePath": "/pods",
                 "subPathPattern": "${.PVC.namespace}/${.PVC.name}", "ensureUniqueDirectory": false, "uid": 1000, "gid": 1000,
                 "gidRangeStart": 1000, "gidRangeEnd": 2000, "mountOptions": ["iam"], "reclaimPolicy": "Retain" },
-            "imageRegistry": "registry.example.com", "imageTag": "v3.4.2",
+            "imagePullSecrets": [{ "name": "mirror" }], "imageRegistry": "registry.example.com", "imageTag": "v3.4.2",
         }),
         _ => json!({
             "roleARN": ROLE, "replicas": 3, "resources": { "cpu": "200m" }, "tolerations": tolerations, "targetType": "ip",
             "ingressClass": { "name": "public", "default": true, "scheme": "internet-facing" }, "serviceMutatorWebhook": true, "waf": true,
-            "shield": true, "imageRegistry": "registry.example.com/eks", "imageTag": "v3.5.1",
+            "shield": true, "nodeSelector": { "pool": "system" }, "logLevel": "Debug", "extraArgs": { "sync-period": "1h" },
+            "defaultScheme": "internet-facing", "defaultSSLPolicy": "ELBSecurityPolicy-TLS13-1-2-2021-06", "externalManagedTags": ["cost-center"],
+            "backendSecurityGroupID": "sg-0b", "imagePullSecrets": [{ "name": "mirror" }], "imageRegistry": "registry.example.com/eks", "imageTag": "v3.5.1",
         }),
     }
 }
@@ -438,6 +442,56 @@ fn volumes_and_interfaces_carry_the_clusters_tags() {
 }
 
 #[test]
+fn whatever_makes_pods_pulls_with_the_secrets_that_are_granted() {
+    for name in ALL {
+        let plan = complete(name, &request(settings(name)));
+        let objects = plan.steps.iter().filter_map(|step| step.spec["objects"].as_array()).flatten();
+        let pods: Vec<&Value> = objects.filter_map(|object| object.pointer("/spec/template/spec")).collect();
+        assert!(!pods.is_empty() && pods.iter().all(|pod| pod["imagePullSecrets"] == json!([{ "name": "mirror" }])), "{name}");
+        let mut config = settings(name);
+        config["imagePullSecrets"] = json!([{ "name": "other" }]);
+        let denials = grant::judge(&plan.steps, &grant::built_in(name, &config));
+        assert!(denials.iter().any(|denial| denial.message.starts_with("Secret mirror ")), "{name}");
+    }
+}
+
+#[test]
+fn tags_that_others_manage_are_not_set_by_the_controller() {
+    let aws =
+        json!({ "region": "eu-west-1", "partition": "aws", "vpcId": "vpc-1", "zones": ["a", "b"], "tags": { "team": "a", "cost": "1" } });
+    let args = |config: Value| {
+        let request = with_fact(request(config), "aws", FactValue::Present(aws.clone()));
+        object(&complete(CONTROLLER, &request), "Deployment")["spec"]["template"]["spec"]["containers"][0]["args"].to_string()
+    };
+    assert!(args(json!({})).contains(r#""--default-tags=cost=1,team=a""#));
+    let managed = args(json!({ "externalManagedTags": ["cost", "owner"] }));
+    assert!(managed.contains(r#""--default-tags=team=a","--external-managed-tags=cost,owner""#), "{managed}");
+}
+
+#[test]
+fn a_range_of_pods_beside_the_vpcs_addresses_is_told_of() {
+    let codes = |ranges: Value| -> Vec<String> {
+        let cluster = json!({ "name": "prod", "namespace": "default", "podCIDRs": ranges, "serviceCIDRs": [],
+            "controlPlaneEndpoint": { "host": "h", "port": 6443 } });
+        let request = with_fact(request(json!({ "roleARN": ROLE })), "cluster", FactValue::Present(cluster));
+        complete(VPC_CNI, &request).diagnostics.into_iter().map(|found| found.code).collect()
+    };
+    assert_eq!(codes(json!(["192.168.0.0/16"])), ["PodCIDR"]);
+    assert_eq!(codes(json!([])), [""; 0]);
+}
+
+#[test]
+fn roles_are_asked_for_what_the_pinned_releases_call() {
+    let actions = |name: &str| step(&complete(name, &request(json!({ "roleARN": ROLE }))), "role").spec["actions"].to_string();
+    for never in ["ec2:DescribeTags", "ec2:DescribeSecurityGroups"] {
+        assert!(!actions(VPC_CNI).contains(never), "{never}");
+    }
+    for called in ["elasticloadbalancing:SetRulePriorities", "elasticloadbalancing:ModifyListenerAttributes"] {
+        assert!(actions(CONTROLLER).contains(called), "{called}");
+    }
+}
+
+#[test]
 fn images_come_from_the_registry_of_the_partition() {
     let image = |partition: &str| {
         let aws = json!({ "region": "r", "partition": partition, "vpcId": "vpc-1", "zones": ["a", "b"], "tags": {} });
@@ -560,6 +614,31 @@ fn settings_that_contradict_each_other_name_field_and_fix() {
         &request(json!({ "customNetworking": [subnet("eu-west-1a")] })),
         expect![[r#"
         invalid UnknownZone /customNetworking/0/zone: the cluster has no subnet in zone eu-west-1a; its zones are us-east-1a
+    "#]],
+    );
+    refused(
+        VPC_CNI,
+        &request(json!({ "externalSNAT": true, "excludeSNATCIDRs": ["10.0.0.0/8", "fd00::/8"], "mtu": 1500, "podMTU": 1501 })),
+        expect![[r#"
+        invalid UnusedRanges /excludeSNATCIDRs: has no effect with externalSNAT, which keeps the address of Pods in all packets; remove one of them
+        invalid InvalidRange /excludeSNATCIDRs/1: must be an IPv4 range, such as 10.0.0.0/16
+        invalid MTUTooLarge /podMTU: must be at most 1500, which is the largest packet of a network interface (mtu)
+    "#]],
+    );
+    refused(
+        VPC_CNI,
+        &request(json!({ "maxENI": 1, "customNetworking": [subnet("us-east-1a")], "extraEnv": { "CLUSTER_NAME": "other" } })),
+        expect![[r#"
+        invalid TooFewInterfaces /maxENI: must be at least 2 with customNetworking, where the first network interface of a node has no addresses for Pods
+        invalid UnknownArgument /extraEnv: CLUSTER_NAME cannot be set here; what can is AWS_EXTERNAL_SERVICE_CIDRS, AWS_MANAGE_ENIS_NON_SCHEDULABLE, AWS_VPC_K8S_CNI_RANDOMIZESNAT, DISABLE_INTROSPECTION, DISABLE_LEAKED_ENI_CLEANUP, DISABLE_METRICS, ENABLE_BANDWIDTH_PLUGIN, ENABLE_SUBNET_DISCOVERY, IP_COOLDOWN_PERIOD
+    "#]],
+    );
+    refused(
+        CONTROLLER,
+        &request(json!({ "externalManagedTags": ["team", "elbv2.k8s.aws/cluster"], "extraArgs": { "sync-period": "often" } })),
+        expect![[r#"
+        invalid InvalidArgument /extraArgs: sync-period must be a duration, such as 30s or 1h30m
+        invalid ReservedTag /externalManagedTags/1: is a key that AWS, Kubernetes or the controller sets itself, or has a comma or quote
     "#]],
     );
     refused(

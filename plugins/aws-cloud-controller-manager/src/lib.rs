@@ -7,9 +7,11 @@
 mod objects;
 mod versions;
 
+use plugin_sdk::settings::pull_with;
 use plugin_sdk::steps::{self, APPLY, Condition, DELETE, Object, WAIT};
 use plugin_sdk::{Descriptor, Diagnostic, Operation, Plan, Plugin, Request, Step, Stop, facts};
 use serde::Deserialize;
+use serde_json::Value;
 
 /// The plugin.
 pub struct CloudControllerManager;
@@ -18,6 +20,8 @@ pub struct CloudControllerManager;
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct Config {
+    #[serde(default)]
+    pub image_pull_secrets: Vec<Value>,
     /// Registry and path in front of the image name.
     pub image_registry: Option<String>,
     /// Tag of the image, in place of the one that fits the Kubernetes version.
@@ -74,6 +78,7 @@ fn install(request: &Request<Config>) -> Result<Vec<Step>, Stop> {
     let image = [registry, "/cloud-controller-manager:", &tag].concat();
     let mut all = objects::access();
     all.push(objects::daemon_set(&image, &cluster.name));
+    pull_with(&mut all, &request.config.image_pull_secrets);
     Ok(vec![steps::apply("objects", all), steps::wait("running", objects::DAEMON_SET, Condition::ReadyDaemonset, 300).after(["objects"])])
 }
 

@@ -29,6 +29,8 @@ pub struct Config {
     pub volume_attach_limit: Option<u32>,
     /// Attachments of a node that are not for volumes of claims.
     pub reserved_volume_attachments: Option<u32>,
+    #[serde(default)]
+    pub image_pull_secrets: Vec<Value>,
     pub image_registry: Option<String>,
     pub image_tag: Option<String>,
 }

@@ -74,6 +74,7 @@ fn install(request: &Request<Config>) -> Result<Plan, Stop> {
         pods::controller(config, &cluster, &aws, &images, updates_allocatable),
     ]);
     all.push(pods::node(config, &images));
+    settings::pull_with(&mut all, &config.image_pull_secrets);
     steps.push(steps::apply("driver", all).after(first));
     steps.push(steps::wait("controller-available", objects::DEPLOYMENT, Condition::AvailableDeployment, 300).after(["driver"]));
     steps.push(steps::wait("nodes-ready", objects::DAEMON_SET, Condition::ReadyDaemonset, 300).after(["driver"]));

@@ -35,6 +35,8 @@ pub struct Config {
     pub tolerations: Vec<Value>,
     #[serde(default)]
     pub storage_class: StorageClass,
+    #[serde(default)]
+    pub image_pull_secrets: Vec<Value>,
     pub image_registry: Option<String>,
     pub image_tag: Option<String>,
 }

@@ -1,9 +1,10 @@
 //! The settings of the AWS Load Balancer Controller, and what is wrong with them.
 
-use plugin_sdk::settings::{Resources, registry_problem};
+use plugin_sdk::settings::{Extra, LogLevel, Resources, Takes, extra_problems, is_free_tag, registry_problem};
 use plugin_sdk::{Diagnostic, facts, identity};
 use serde::Deserialize;
-use serde_json::Value;
+use serde_json::{Map, Value};
+use std::collections::BTreeMap;
 
 /// `spec.ingress.awsLoadBalancerController` of a ClusterPlugin.
 #[derive(Clone, Debug, Default, Deserialize)]
@@ -19,7 +20,24 @@ pub struct Config {
     #[serde(default)]
     pub tolerations: Vec<Value>,
     #[serde(default)]
+    pub node_selector: Map<String, Value>,
+    #[serde(default)]
+    pub log_level: LogLevel,
+    #[serde(default)]
+    pub extra_args: Map<String, Value>,
+    #[serde(default)]
+    pub image_pull_secrets: Vec<Value>,
+    #[serde(default)]
     pub target_type: TargetType,
+    /// `internal` or `internet-facing`.
+    pub default_scheme: Option<String>,
+    #[serde(rename = "defaultSSLPolicy")]
+    pub default_ssl_policy: Option<String>,
+    /// Keys.
+    #[serde(default)]
+    pub external_managed_tags: Vec<String>,
+    #[serde(rename = "backendSecurityGroupID")]
+    pub backend_security_group_id: Option<String>,
     #[serde(default)]
     pub ingress_class: IngressClass,
     #[serde(default)]
@@ -68,10 +86,46 @@ impl IngressClass {
     }
 }
 
+/// What of the release's documented arguments can be set without taking the place of another setting, or of what the plugin decides.
+const EXTRA_ARGS: &[Extra] = &[
+    Extra { name: "aws-max-retries", takes: Takes::Number(1, 100) },
+    Extra { name: "disable-ingress-class-annotation", takes: Takes::Switch },
+    Extra { name: "disable-ingress-group-name-annotation", takes: Takes::Switch },
+    Extra { name: "disable-restricted-sg-rules", takes: Takes::Switch },
+    Extra { name: "enable-endpoint-slices", takes: Takes::Switch },
+    Extra { name: "enable-pod-readiness-gate-inject", takes: Takes::Switch },
+    Extra { name: "ingress-max-concurrent-reconciles", takes: Takes::Number(1, 100) },
+    Extra { name: "lb-stabilization-monitor-interval", takes: Takes::Duration },
+    Extra { name: "service-max-concurrent-reconciles", takes: Takes::Number(1, 100) },
+    Extra { name: "sync-period", takes: Takes::Duration },
+    Extra { name: "targetgroupbinding-max-concurrent-reconciles", takes: Takes::Number(1, 100) },
+    Extra { name: "targetgroupbinding-max-exponential-backoff-delay", takes: Takes::Duration },
+    Extra { name: "tolerate-non-existent-backend-action", takes: Takes::Switch },
+    Extra { name: "tolerate-non-existent-backend-service", takes: Takes::Switch },
+];
+
 impl Config {
     /// What keeps the settings from being carried out, whatever the cluster.
     pub fn problems(&self) -> Vec<Diagnostic> {
-        registry_problem(self.image_registry.as_deref()).into_iter().collect()
+        let mut problems: Vec<Diagnostic> = registry_problem(self.image_registry.as_deref()).into_iter().collect();
+        problems.extend(extra_problems(&self.extra_args, EXTRA_ARGS, "/extraArgs"));
+        // The controller does not start with tags that it sets itself.
+        let is_taken = |key: &str| !is_free_tag(key) || key.contains(',') || key.contains('"');
+        for (index, _) in self.external_managed_tags.iter().enumerate().filter(|(_, key)| is_taken(key)) {
+            let path = ["/externalManagedTags/", &index.to_string()].concat();
+            problems.push(Diagnostic::error(
+                "ReservedTag",
+                &path,
+                "is a key that AWS, Kubernetes or the controller sets itself, or has a comma or quote",
+            ));
+        }
+        problems
+    }
+
+    /// Tags that the controller puts on all that it makes: those of the cluster that nobody else sets there. It does not start with one that is both.
+    pub fn tags(&self, aws: &facts::Aws) -> BTreeMap<String, String> {
+        let is_own = |key: &String| !self.external_managed_tags.contains(key);
+        aws.tags.iter().filter(|(key, _)| is_own(key)).map(|(key, value)| (key.clone(), value.clone())).collect()
     }
 
     /// What the user should know although it is carried out.

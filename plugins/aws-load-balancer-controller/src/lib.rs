@@ -64,6 +64,7 @@ fn install(request: &Request<Config>) -> Result<Plan, Stop> {
     let first: Vec<String> = steps.iter().map(|step| step.id.clone()).collect();
     let mut controller = access::objects();
     controller.extend([objects::service(), objects::budget(), objects::deployment(config, &cluster, &aws, &image)]);
+    settings::pull_with(&mut controller, &config.image_pull_secrets);
     steps.extend([
         steps::apply("crds", crds::objects()),
         steps::wait("target-group-binding-crd", crds::TARGET_GROUP_BINDING, Condition::CrdEstablished, 60).after(["crds"]),

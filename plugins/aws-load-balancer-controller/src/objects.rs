@@ -2,6 +2,7 @@
 
 use crate::Config;
 use crate::config::IngressClass;
+use plugin_sdk::settings::LogLevel;
 use plugin_sdk::steps::Object;
 use plugin_sdk::{facts, identity, settings};
 use serde_json::{Value, json};
@@ -81,6 +82,7 @@ pub fn deployment(config: &Config, cluster: &facts::Cluster, aws: &facts::Aws, i
         "volumes": [{ "name": "cert", "secret": { "secretName": SECRET_NAME } }],
     });
     settings::place(&mut pod, config.role_arn.is_some(), &config.tolerations, NAME);
+    settings::select_nodes(&mut pod, &config.node_selector);
     if let Some(role) = &config.role_arn {
         identity::assume(&mut pod, &["controller"], role, &aws.region);
     }
@@ -111,7 +113,20 @@ fn arguments(config: &Config, cluster: &facts::Cluster, aws: &facts::Aws) -> Vec
         // Their CustomResourceDefinitions and rights are not there.
         flag("feature-gates", "ALBGatewayAPI=false,NLBGatewayAPI=false"),
     ];
-    arguments.extend(settings::tags(&aws.tags, '=', ',').map(|tags| flag("default-tags", &tags)));
+    arguments.extend(settings::tags(&config.tags(aws), '=', ',').map(|tags| flag("default-tags", &tags)));
+    if !config.external_managed_tags.is_empty() {
+        arguments.push(flag("external-managed-tags", &config.external_managed_tags.join(",")));
+    }
+    let chosen = [
+        ("default-load-balancer-scheme", &config.default_scheme),
+        ("default-ssl-policy", &config.default_ssl_policy),
+        ("backend-security-group", &config.backend_security_group_id),
+    ];
+    arguments.extend(chosen.into_iter().filter_map(|(name, value)| Some(flag(name, value.as_deref()?))));
+    if config.log_level == LogLevel::Debug {
+        arguments.push(flag("log-level", "debug"));
+    }
+    arguments.extend(config.extra_args.iter().map(|(name, value)| flag(name, value.as_str().unwrap_or_default())));
     arguments
 }
 

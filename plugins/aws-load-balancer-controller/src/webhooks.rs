@@ -59,7 +59,7 @@ fn validating() -> Vec<Value> {
 fn webhook(name: &str, path: &str, failure_policy: &str, rule: Value) -> Value {
     json!({
         "name": name,
-        "admissionReviewVersions": ["v1beta1"],
+        "admissionReviewVersions": ["v1"],
         "clientConfig": { "service": { "name": SERVICE_NAME, "namespace": NAMESPACE, "path": path } },
         "failurePolicy": failure_policy,
         "matchPolicy": "Equivalent",

@@ -12,7 +12,7 @@ mod versions;
 
 pub use config::{Config, PodSubnet};
 use plugin_sdk::steps::{self, APPLY, Condition, DELETE, IAM_ROLE, Object, SECURITY_GROUP_RULE, WAIT};
-use plugin_sdk::{Descriptor, Diagnostic, Operation, Plan, Plugin, Request, Step, Stop, facts};
+use plugin_sdk::{Descriptor, Diagnostic, Operation, Plan, Plugin, Request, Step, Stop, facts, settings};
 
 /// The plugin.
 pub struct AmazonVpcCni;
@@ -72,9 +72,10 @@ fn install(request: &Request<Config>) -> Result<Plan, Stop> {
     let mut all: Vec<_> = config.custom_networking.iter().map(objects::eni_config).collect();
     all.extend(objects::access());
     all.push(objects::daemon_set(config, &cluster, &aws, registry, tag));
+    settings::pull_with(&mut all, &config.image_pull_secrets);
     steps.push(steps::apply("objects", all).after(["eniconfig-crd-established"]));
     steps.push(steps::wait("running", objects::DAEMON_SET, Condition::ReadyDaemonset, 300).after(["objects"]));
-    let mut diagnostics = config.warnings(&aws);
+    let mut diagnostics = config.warnings(&cluster, &aws);
     // Whatever keeps the types from being known keeps no network from a cluster.
     let types = request.optional_fact::<Vec<facts::InstanceType>>(facts::INSTANCE_TYPES).ok().flatten();
     diagnostics.extend(room::warnings(config, &types.unwrap_or_default()));

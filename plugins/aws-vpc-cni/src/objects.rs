@@ -3,6 +3,7 @@
 
 use crate::{Config, PodSubnet};
 use plugin_sdk::objects::{READ, cluster_role, cluster_role_binding, rule, service_account};
+use plugin_sdk::settings::LogLevel;
 use plugin_sdk::steps::Object;
 use plugin_sdk::{facts, identity, settings};
 use serde_json::{Map, Value, json};
@@ -94,6 +95,7 @@ pub fn daemon_set(config: &Config, cluster: &facts::Cluster, aws: &facts::Aws, r
             host_path("xtables-lock", "/run/xtables.lock", Some("FileOrCreate")),
         ],
     });
+    settings::select_nodes(&mut pod, &config.node_selector);
     if let Some(role) = &config.role_arn {
         identity::assume(&mut pod, &[NAME], role, &aws.region);
     }
@@ -150,20 +152,24 @@ fn container(config: &Config, cluster: &facts::Cluster, aws: &facts::Aws, image:
 
 /// Sorted by name. All that the release wants to be set is set: it does not start without some of it.
 fn environment(config: &Config, cluster: &facts::Cluster, aws: &facts::Aws, tag: &str) -> Vec<Value> {
+    let level = match config.log_level {
+        LogLevel::Info => "INFO",
+        LogLevel::Debug => "DEBUG",
+    };
     let yes = |on: bool| if on { "true" } else { "false" }.to_owned();
     let endpoint = ["https://", &cluster.control_plane_endpoint.host, ":", &cluster.control_plane_endpoint.port.to_string()].concat();
     let mut all: Vec<(&str, String)> = vec![
         ("ADDITIONAL_ENI_TAGS", eni_tags(aws)),
         ("AWS_VPC_CNI_NODE_PORT_SUPPORT", yes(true)),
-        ("AWS_VPC_ENI_MTU", config.mtu.unwrap_or(9001).to_string()),
+        ("AWS_VPC_ENI_MTU", config.mtu().to_string()),
         ("AWS_VPC_K8S_CNI_CUSTOM_NETWORK_CFG", yes(!config.custom_networking.is_empty())),
         ("AWS_VPC_K8S_CNI_EXTERNALSNAT", yes(config.external_snat)),
-        ("AWS_VPC_K8S_CNI_LOGLEVEL", "INFO".to_owned()),
+        ("AWS_VPC_K8S_CNI_LOGLEVEL", level.to_owned()),
         ("AWS_VPC_K8S_CNI_LOG_FILE", "/host/var/log/aws-routed-eni/ipamd.log".to_owned()),
         ("AWS_VPC_K8S_CNI_RANDOMIZESNAT", "prng".to_owned()),
         ("AWS_VPC_K8S_CNI_VETHPREFIX", "eni".to_owned()),
         ("AWS_VPC_K8S_PLUGIN_LOG_FILE", "/var/log/aws-routed-eni/plugin.log".to_owned()),
-        ("AWS_VPC_K8S_PLUGIN_LOG_LEVEL", "INFO".to_owned()),
+        ("AWS_VPC_K8S_PLUGIN_LOG_LEVEL", level.to_owned()),
         ("CLUSTER_ENDPOINT", endpoint),
         ("CLUSTER_NAME", cluster.name.clone()),
         ("DISABLE_INTROSPECTION", yes(false)),
@@ -184,6 +190,13 @@ fn environment(config: &Config, cluster: &facts::Cluster, aws: &facts::Aws, tag:
     }
     all.extend(config.warm_ip_target.map(|target| ("WARM_IP_TARGET", target.to_string())));
     all.extend(config.minimum_ip_target.map(|target| ("MINIMUM_IP_TARGET", target.to_string())));
+    all.extend(config.max_eni.map(|most| ("MAX_ENI", most.to_string())));
+    all.extend(config.pod_mtu.map(|mtu| ("POD_MTU", mtu.to_string())));
+    if !config.exclude_snat_cidrs.is_empty() {
+        all.push(("AWS_VPC_K8S_CNI_EXCLUDE_SNAT_CIDRS", config.exclude_snat_cidrs.join(",")));
+    }
+    all.retain(|(name, _)| !config.extra_env.contains_key(*name));
+    all.extend(config.extra_env.iter().map(|(name, value)| (name.as_str(), value.as_str().unwrap_or_default().to_owned())));
     all.sort();
     let mut all: Vec<Value> = all.into_iter().map(|(name, value)| json!({ "name": name, "value": value })).collect();
     let field = |name: &str, path: &str| json!({ "name": name, "valueFrom": { "fieldRef": { "fieldPath": path } } });

@@ -41,9 +41,11 @@ fn warning(config: &Config, it: &facts::InstanceType) -> Option<Diagnostic> {
     Some(Diagnostic::warning("TooManyPods", "", message))
 }
 
-/// The first address of an interface is the interface's own. With subnets for Pods, the first interface has none for Pods.
+/// A node has no more interfaces than its type can have, and than the user lets it have. The first address of an interface is the interface's
+/// own. With subnets for Pods, the first interface has none for Pods.
 fn room(config: &Config, it: &facts::InstanceType, has_prefixes: bool) -> u32 {
-    let interfaces = it.interfaces.saturating_sub(u32::from(!config.custom_networking.is_empty()));
+    let most = config.max_eni.map_or(it.interfaces, |most| most.min(it.interfaces));
+    let interfaces = most.saturating_sub(u32::from(!config.custom_networking.is_empty()));
     let slots = interfaces.saturating_mul(it.addresses_per_interface.saturating_sub(1));
     slots.saturating_mul(if has_prefixes { PREFIX } else { 1 }).saturating_add(WITHOUT_ADDRESS)
 }
@@ -72,5 +74,12 @@ mod tests {
         let subnet = PodSubnet { zone: "a".to_owned(), subnet_id: "subnet-0a".to_owned(), security_group_ids: Vec::new() };
         let custom = Config { custom_networking: vec![subnet], ..Config::default() };
         assert_eq!(room(&custom, &instance_type(3, 4), false), 8);
+    }
+
+    #[test]
+    fn fewer_interfaces_have_room_for_fewer_pods() {
+        let of = |most, interfaces| room(&Config { max_eni: Some(most), ..Config::default() }, &instance_type(interfaces, 4), false);
+        assert_eq!([of(1, 3), of(2, 3), of(3, 3)], [5, 8, 11]);
+        assert_eq!(of(15, 3), 11, "a type can have no more than it can");
     }
 }

@@ -18,7 +18,8 @@ pub fn registry(partition: &str) -> &'static str {
     }
 }
 
-/// What the CNI does in AWS, as its documented policy allows it (AmazonEKS_CNI_Policy).
+/// What the CNI calls, by its sources (`pkg/awsutils` of v1.23.0). AWS's policy AmazonEKS_CNI_Policy allows two things beside it that this release
+/// never does: `ec2:DescribeTags`, which its metrics helper alone calls, and `ec2:DescribeSecurityGroups`, of a feature that was taken back.
 pub const ACTIONS: &[&str] = &[
     "ec2:AssignPrivateIpAddresses",
     "ec2:AttachNetworkInterface",
@@ -28,9 +29,7 @@ pub const ACTIONS: &[&str] = &[
     "ec2:DescribeInstanceTypes",
     "ec2:DescribeInstances",
     "ec2:DescribeNetworkInterfaces",
-    "ec2:DescribeSecurityGroups",
     "ec2:DescribeSubnets",
-    "ec2:DescribeTags",
     "ec2:DetachNetworkInterface",
     "ec2:ModifyNetworkInterfaceAttribute",
     "ec2:UnassignPrivateIpAddresses",

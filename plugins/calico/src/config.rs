@@ -28,6 +28,8 @@ pub struct Config {
     pub typha_resources: Resources,
     /// Registry of the operator's and of Calico's images.
     pub image_registry: Option<String>,
+    #[serde(default)]
+    pub image_pull_secrets: Vec<Value>,
 }
 
 /// How packets between Pods of different nodes are wrapped.

@@ -36,6 +36,10 @@ pub fn installation(config: &Config, pools: Vec<Value>) -> Value {
     if let Some(registry) = &config.image_registry {
         spec["registry"] = [registry, "/"].concat().into();
     }
+    // The operator hands them on to all that it makes.
+    if !config.image_pull_secrets.is_empty() {
+        spec["imagePullSecrets"] = config.image_pull_secrets.as_slice().into();
+    }
     for (field, container, resources) in
         [("calicoNodeDaemonSet", "calico-node", &config.resources), ("typhaDeployment", "calico-typha", &config.typha_resources)]
     {

@@ -13,7 +13,7 @@ mod rules;
 
 pub use config::{Config, Encapsulation, SourceDestinationCheck};
 use plugin_sdk::steps::{self, APPLY, Condition, DELETE, Object, SECURITY_GROUP_RULE, WAIT};
-use plugin_sdk::{Descriptor, Diagnostic, FactValue, Operation, Plan, Plugin, Request, Step, Stop, facts};
+use plugin_sdk::{Descriptor, Diagnostic, FactValue, Operation, Plan, Plugin, Request, Step, Stop, facts, settings};
 use serde_json::Value;
 
 /// The plugin.
@@ -98,10 +98,12 @@ fn one_subnet(request: &Request<Config>) -> Result<(), Stop> {
 }
 
 fn install(config: &Config, pools: Vec<Value>) -> Vec<Step> {
+    let mut operator = operator::objects(config.registry());
+    settings::pull_with(&mut operator, &config.image_pull_secrets);
     let mut steps = rules::steps(config.encapsulation);
     let rules: Vec<String> = steps.iter().map(|step| step.id.clone()).collect();
     steps.extend([
-        steps::apply("operator", operator::objects(config.registry())).after(rules),
+        steps::apply("operator", operator).after(rules),
         steps::wait("operator-available", operator::DEPLOYMENT, Condition::AvailableDeployment, 300).after(["operator"]),
         steps::wait("installation-crd", INSTALLATION_CRD, Condition::CrdEstablished, 300).after(["operator"]),
         steps::wait("apiserver-crd", API_SERVER_CRD, Condition::CrdEstablished, 300).after(["operator"]),

@@ -6,6 +6,10 @@ use serde::Deserialize;
 use serde_json::{Map, Value, json};
 use std::collections::BTreeMap;
 
+mod extra;
+
+pub use extra::{Extra, Takes, extra_problems};
+
 /// What a container asks for, in Kubernetes' quantities such as `100m` and `128Mi`.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
@@ -50,6 +54,53 @@ pub fn place(pod: &mut Value, has_role: bool, tolerations: &[Value], name: &str)
         "weight": 100,
         "podAffinityTerm": { "labelSelector": { "matchLabels": { "app": name } }, "topologyKey": "kubernetes.io/hostname" },
     }] } });
+}
+
+/// Lets whatever Pods are made from these objects pull their images with Secrets of their namespace, which are as in a Pod.
+pub fn pull_with(objects: &mut [Value], secrets: &[Value]) {
+    if secrets.is_empty() {
+        return;
+    }
+    for pod in objects.iter_mut().filter_map(|it| it.pointer_mut("/spec/template/spec")) {
+        pod["imagePullSecrets"] = secrets.into();
+    }
+}
+
+/// Has the Pods of this template run only on nodes with these labels, beside those that it asks for itself.
+pub fn select_nodes(pod: &mut Value, labels: &Map<String, Value>) {
+    if labels.is_empty() {
+        return;
+    }
+    let mut selector = labels.clone();
+    if let Some(own) = pod["nodeSelector"].as_object() {
+        selector.extend(own.clone());
+    }
+    pod["nodeSelector"] = selector.into();
+}
+
+/// How much a program says in its log.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
+pub enum LogLevel {
+    #[default]
+    Info,
+    Debug,
+}
+
+impl LogLevel {
+    /// The number that Kubernetes' programs have for it, in their argument `v`.
+    pub fn verbosity(self) -> &'static str {
+        match self {
+            LogLevel::Info => "2",
+            LogLevel::Debug => "5",
+        }
+    }
+}
+
+/// Whether this is an IPv4 range, such as `10.0.0.0/16`.
+pub fn is_ipv4_range(text: &str) -> bool {
+    let Some((address, length)) = text.split_once('/') else { return false };
+    let is_length = length.len() <= 2 && length.bytes().all(|it| it.is_ascii_digit()) && length.parse().is_ok_and(|it: u8| it <= 32);
+    is_length && address.parse::<std::net::Ipv4Addr>().is_ok()
 }
 
 /// Whether claims that name no class get the class of an add-on.
@@ -143,6 +194,31 @@ mod tests {
         let all = all.map(|(key, value)| (key.to_owned(), value.to_owned())).into();
         assert_eq!(tags(&all, '=', ',').as_deref(), Some("env=,team=a"));
         assert_eq!(tags(&BTreeMap::new(), '=', ','), None);
+    }
+
+    #[test]
+    fn a_user_selects_among_the_nodes_that_a_controller_can_run_on() {
+        let mut pod = json!({});
+        place(&mut pod, true, &[], "it");
+        let labels = [("pool", "system"), ("kubernetes.io/os", "windows")].map(|(key, value)| (key.to_owned(), value.into()));
+        select_nodes(&mut pod, &Map::from_iter(labels));
+        assert_eq!(pod["nodeSelector"], json!({ "kubernetes.io/os": "linux", "pool": "system" }));
+    }
+
+    #[test]
+    fn only_what_makes_pods_pulls_images() {
+        let mut objects = [json!({ "spec": { "template": { "spec": { "containers": [] } } } }), json!({ "spec": { "selector": {} } })];
+        pull_with(&mut objects, &[]);
+        assert_eq!(objects[0].pointer("/spec/template/spec/imagePullSecrets"), None);
+        pull_with(&mut objects, &[json!({ "name": "mirror" })]);
+        assert_eq!(objects[0]["spec"]["template"]["spec"]["imagePullSecrets"], json!([{ "name": "mirror" }]));
+        assert_eq!(objects[1], json!({ "spec": { "selector": {} } }));
+    }
+
+    #[test]
+    fn an_ipv4_range_has_an_address_and_a_length() {
+        assert!(["10.0.0.0/16", "0.0.0.0/0", "192.0.2.1/32"].into_iter().all(is_ipv4_range));
+        assert!(!["", "10.0.0.0", "10.0.0.0/33", "10.0.0/16", "10.0.0.0/+8", "fd00::/8", "10.0.0.0/8,x"].into_iter().any(is_ipv4_range));
     }
 
     #[test]

@@ -71,7 +71,10 @@ fn documented(role: &str) -> Option<&'static str> {
     DOCUMENTED.iter().find(|(it, _)| *it == role).map(|(_, policy)| *policy)
 }
 
-/// The template of all scenarios with tags, an issuer and other add-ons; EFS is not among them, because no file system is there yet.
+/// The flavor of the template that goes with the add-ons.
+pub const FLAVOR: &str = "amazon-vpc-cni";
+
+/// The template of the flavor with tags, an issuer and other add-ons; EFS is not among them, because no file system is there yet.
 pub async fn manifest(bed: &Bed, cluster: &Cluster) -> Result<String> {
     let text = cluster.manifest(bed).await?;
     let role = |name: &str| format!("{{roleARN: \"arn:aws:iam::{ACCOUNT}:role/{name}\"}}");
@@ -90,7 +93,7 @@ pub async fn manifest(bed: &Bed, cluster: &Cluster) -> Result<String> {
             ),
         ),
         (
-            "    calico: {}\n",
+            "    amazonVPC: {}\n",
             format!(
                 "    amazonVPC: {}\n  storage:\n    ebs: {}\n  ingress:\n    awsLoadBalancerController: {}\n",
                 role("full-cni"),

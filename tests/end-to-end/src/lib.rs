@@ -27,13 +27,15 @@ pub struct Cluster {
     pub name: String,
     pub control_planes: usize,
     pub workers: usize,
+    /// The flavor of the template; the default one when empty.
+    pub flavor: String,
     /// Further variables of the template.
     pub variables: BTreeMap<String, String>,
 }
 
 impl Cluster {
     pub fn new(namespace: &str, name: &str, control_planes: usize, workers: usize) -> Self {
-        Self { namespace: namespace.into(), name: name.into(), control_planes, workers, variables: BTreeMap::new() }
+        Self { namespace: namespace.into(), name: name.into(), control_planes, workers, flavor: String::new(), variables: BTreeMap::new() }
     }
 
     pub fn with(mut self, variable: &str, value: &str) -> Self {
@@ -41,9 +43,15 @@ impl Cluster {
         self
     }
 
+    pub fn of_flavor(mut self, flavor: &str) -> Self {
+        self.flavor = flavor.into();
+        self
+    }
+
     /// The manifest, rendered by clusterctl from the template in `deploy/templates`.
     pub async fn manifest(&self, bed: &Bed) -> Result<String> {
-        let template = sandbox::paths::source().join("deploy/templates/cluster-template.yaml");
+        let flavor = if self.flavor.is_empty() { String::new() } else { format!("-{}", self.flavor) };
+        let template = sandbox::paths::source().join(format!("deploy/templates/cluster-template{flavor}.yaml"));
         let mut assignments = vec![
             format!("NAMESPACE={}", self.namespace),
             format!("CLUSTER_NAME={}", self.name),

@@ -37,6 +37,8 @@ pub fn wanted(spec: &ClusterPluginSpec) -> Vec<Wanted> {
         storage,
         ingress,
         plugins: _,
+        image_registry,
+        image_pull_secrets,
         conflicts: _,
         drift: _,
         deletion: _,
@@ -62,7 +64,27 @@ pub fn wanted(spec: &ClusterPluginSpec) -> Vec<Wanted> {
         let path = "spec.ingress.awsLoadBalancerController";
         res.push(ready(Slot::Ingress, "aws-load-balancer-controller", path, config(controller)));
     }
+    for it in &mut res {
+        share(it, image_registry.as_deref(), image_pull_secrets);
+    }
     res
+}
+
+/// Gives an add-on what is set for all of them. Its own registry counts before the one for all, below which the paths are those of the public
+/// registries, so that one registry can hold the images of all.
+fn share(wanted: &mut Wanted, registry: Option<&str>, secrets: &[spec::ImagePullSecret]) {
+    let Value::Object(config) = &mut wanted.config else { return };
+    if let Some(registry) = registry {
+        let path = match wanted.module {
+            "aws-cloud-controller-manager" => "/provider-aws",
+            "aws-load-balancer-controller" => "/eks",
+            _ => "",
+        };
+        config.entry("imageRegistry").or_insert_with(|| format!("{registry}{path}").into());
+    }
+    if !secrets.is_empty() {
+        config.insert("imagePullSecrets".to_owned(), secrets.iter().map(|it| serde_json::json!({"name": it.name})).collect());
+    }
 }
 
 fn initialized(slot: Slot, module: &'static str, path: &'static str, config: Value) -> Wanted {
@@ -100,6 +122,21 @@ mod tests {
             json!({"clusterName": "prod", "cloudProvider": {"none": {}}, "networking": {"calico": {"encapsulation": "IPIP", "mtu": 1400}}});
         let config = json!({"encapsulation": "IPIP", "mtu": 1400, "natOutgoing": true, "resources": {}, "typhaResources": {}});
         assert_eq!(modules(asked), [("calico", config)]);
+    }
+
+    #[test]
+    fn one_registry_and_its_secrets_are_for_all_and_an_add_ons_own_registry_counts_before() {
+        let asked = json!({"clusterName": "prod", "imageRegistry": "registry.example.com/mirror", "imagePullSecrets": [{"name": "mirror"}],
+            "networking": {"amazonVPC": {}}, "storage": {"ebs": {"imageRegistry": "other.example.com"}, "efs": {}},
+            "ingress": {"awsLoadBalancerController": {}}});
+        let of = |(module, config): &(&str, Value)| format!("{module} {} {}", config["imageRegistry"], config["imagePullSecrets"]);
+        expect_test::expect![[r#"
+            aws-cloud-controller-manager "registry.example.com/mirror/provider-aws" [{"name":"mirror"}]
+            aws-vpc-cni "registry.example.com/mirror" [{"name":"mirror"}]
+            aws-ebs-csi "other.example.com" [{"name":"mirror"}]
+            aws-efs-csi "registry.example.com/mirror" [{"name":"mirror"}]
+            aws-load-balancer-controller "registry.example.com/mirror/eks" [{"name":"mirror"}]"#]]
+        .assert_eq(&modules(asked).iter().map(of).collect::<Vec<_>>().join("\n"));
     }
 
     #[test]

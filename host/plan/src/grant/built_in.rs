@@ -28,7 +28,7 @@ const OWN: &[&str] = &["create", "delete", "get", "list", "update", "watch"];
 const OWN_AND_PATCH: &[&str] = &["create", "delete", "get", "list", "patch", "update", "watch"];
 
 /// What a plugin that comes with the host may do; nothing at all for any other name. `config` is its configuration: a registry that the
-/// user names there is granted, and so are objects whose names the user chooses there.
+/// user names there is granted, and so are Secrets to pull images with, and objects whose names the user chooses there.
 pub fn built_in(module: &str, config: &Value) -> Grants {
     let mut grants = match module {
         "aws-cloud-controller-manager" => cloud_controller_manager(),
@@ -41,6 +41,8 @@ pub fn built_in(module: &str, config: &Value) -> Grants {
     };
     let named = config.get("imageRegistry").and_then(Value::as_str);
     grants.registries.extend(named.map(|it| it.trim_end_matches('/').to_owned()));
+    let secrets = config.get("imagePullSecrets").and_then(Value::as_array).into_iter().flatten();
+    grants.pull_secrets = secrets.filter_map(|it| it["name"].as_str().map(str::to_owned)).collect();
     grants
 }
 

@@ -12,6 +12,8 @@ pub(super) struct Used {
     /// Names of service accounts; a Pod that names none has the one of its namespace, `default`.
     pub service_accounts: BTreeSet<String>,
     pub secrets: BTreeSet<String>,
+    /// Names of Secrets with which images are pulled: the kubelet reads them, no container does.
+    pub pull_secrets: BTreeSet<String>,
     /// Fields by which they use what belongs to the machine.
     pub host: BTreeSet<&'static str>,
 }
@@ -64,7 +66,7 @@ fn look_at_fields(fields: &Map<String, Value>, res: &mut Used) {
             "secret" | "secretRef" | "secretKeyRef" | "nodePublishSecretRef" => res.secrets.extend(text("/name")),
             "imagePullSecrets" => {
                 let names = value.as_array().into_iter().flatten().filter_map(|it| it.get("name").and_then(Value::as_str));
-                res.secrets.extend(names.map(str::to_owned));
+                res.pull_secrets.extend(names.map(str::to_owned));
             }
             "hostPath" if !value.is_null() => drop(res.host.insert("hostPath")),
             "hostPort" if value.as_i64() != Some(0) && !value.is_null() => drop(res.host.insert("hostPort")),
@@ -111,7 +113,8 @@ mod tests {
         let used = used(&json!({"kind": "CronJob", "spec": {"jobTemplate": {"spec": {"template": {"spec": pod}}}}}), true);
         assert_eq!(used.images.into_iter().collect::<Vec<_>>(), ["init", "late", "main", "volume-image"]);
         assert_eq!(used.service_accounts.into_iter().collect::<Vec<_>>(), ["own"]);
-        assert_eq!(used.secrets.into_iter().collect::<Vec<_>>(), ["projected", "pull", "variable", "variables", "volume"]);
+        assert_eq!(used.secrets.into_iter().collect::<Vec<_>>(), ["projected", "variable", "variables", "volume"]);
+        assert_eq!(used.pull_secrets.into_iter().collect::<Vec<_>>(), ["pull"]);
         assert_eq!(used.host.into_iter().collect::<Vec<_>>(), ["capabilities", "hostNetwork", "hostPath", "hostPort", "privileged"]);
     }
 

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
-use end_to_end::add_ons::{ACCOUNT, NAME, ROLES, file_system, manifest, prepare, running};
+use end_to_end::add_ons::{ACCOUNT, FLAVOR, NAME, ROLES, file_system, manifest, prepare, running};
 use end_to_end::{Cluster, MOMENT, find_condition};
 use sandbox::emulator::Call;
 use sandbox::{Bed, Options};
@@ -46,7 +46,7 @@ pub async fn figures(settled: u64) -> Result<()> {
 /// A cluster whose add-ons all run, with roles that are right from the start and a file system that is there before its driver is.
 async fn installed(bed: &Bed) -> Result<Cluster> {
     prepare(bed, None).await?;
-    let cluster = Cluster::new("default", NAME, 1, 1).with("AWS_AVAILABILITY_ZONES", "2");
+    let cluster = Cluster::new("default", NAME, 1, 1).of_flavor(FLAVOR).with("AWS_AVAILABILITY_ZONES", "2");
     bed.apply(&manifest(bed, &cluster).await?).await?;
     bed.wait_for("the network to be there", MOMENT, async || {
         let object = cluster.object(bed, "awscluster", &cluster.name).await?;

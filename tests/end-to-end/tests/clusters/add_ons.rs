@@ -2,20 +2,21 @@
 //! balancers made by the stand-ins of drivers and controllers, and all of it gone with the cluster. Nothing here looks into the operator.
 
 use anyhow::{Context, Result, ensure};
-use end_to_end::add_ons::{ACCOUNT, BUCKET, NAME, clean_up, file_system, issuer, manifest, plugin, prepare, running, trust};
+use end_to_end::add_ons::{ACCOUNT, BUCKET, FLAVOR, NAME, clean_up, file_system, issuer, manifest, plugin, prepare, running, trust};
 use end_to_end::{BOOT, Cluster, MOMENT, condition, condition_text};
 use sandbox::emulator::Fault;
 use sandbox::{Bed, Workload};
 use serde_json::{Value, json};
 
-use super::{certificate, file_system, passed, trust, volumes};
+use super::{certificate, file_system, passed, trust, volumes, vpc_cni};
 
 /// The whole life of a cluster with all six add-ons.
 pub async fn all_add_ons(bed: &Bed) -> Result<()> {
     prepare(bed, Some("full-ebs")).await?;
-    let cluster = Cluster::new("default", NAME, 1, 1).with("AWS_AVAILABILITY_ZONES", "2");
+    let cluster = Cluster::new("default", NAME, 1, 1).of_flavor(FLAVOR).with("AWS_AVAILABILITY_ZONES", "2");
     bed.apply(&manifest(bed, &cluster).await?).await?;
     cluster.wait_until_ready(bed).await?;
+    vpc_cni::nothing_is_in_the_way_of_pods(bed, &cluster).await?;
     passed("the VPC CNI acts as its role with a token of an issuer that was published from the public half of the signing key");
     a_wrong_trust_policy_holds_one_slot(bed, &cluster).await?;
     let file_system = file_system(bed, &cluster).await?;

@@ -10,6 +10,7 @@ mod own_network;
 mod repair;
 mod trust;
 mod volumes;
+mod vpc_cni;
 mod zones;
 
 use std::collections::BTreeSet;

@@ -18,6 +18,8 @@ pub struct Flags {
     pub provider_id: Option<String>,
     /// Whether a cloud controller manager is to initialize the node.
     pub external_cloud_provider: bool,
+    /// How many Pods it lets in; 110 when it is not said.
+    pub max_pods: Option<u32>,
 }
 
 /// A taint in the flag's form `key=value:effect`.
@@ -49,6 +51,7 @@ impl Flags {
                 "node-labels" => flags.labels = pairs(value),
                 "register-with-taints" => flags.taints = value.split(',').filter_map(taint).collect(),
                 "provider-id" => flags.provider_id = Some(value.to_owned()),
+                "max-pods" => flags.max_pods = value.parse().ok(),
                 "cloud-provider" => flags.external_cloud_provider = value == "external",
                 _ => {}
             }
@@ -78,12 +81,13 @@ mod tests {
 
     #[test]
     fn flags_of_a_worker_are_understood() {
-        let text = "KUBELET_KUBEADM_ARGS=\"--cloud-provider=external --hostname-override=IP-10-0-0-5.ec2.internal \
+        let text = "KUBELET_KUBEADM_ARGS=\"--cloud-provider=external --max-pods=35 --hostname-override=IP-10-0-0-5.ec2.internal \
             --node-labels=a=b,example.com/c=d --register-with-taints=node.cluster.x-k8s.io/uninitialized:NoSchedule,k=v:NoExecute\"\n";
         let flags = Flags::parse(text, "other");
         assert_eq!(flags.node_name, "ip-10-0-0-5.ec2.internal");
         assert_eq!(flags.labels.get("example.com/c").map(String::as_str), Some("d"));
         assert_eq!(flags.provider_id, None);
+        assert_eq!(flags.max_pods, Some(35));
         let taints: Vec<String> = flags.taints.iter().map(|taint| format!("{}={}:{}", taint.key, taint.value, taint.effect)).collect();
         assert_eq!(
             taints,

@@ -83,7 +83,8 @@ impl Registration {
         }
         let taints: Vec<Value> =
             self.flags.taints.iter().map(|taint| json!({"key": taint.key, "value": taint.value, "effect": taint.effect})).collect();
-        let resources = json!({"cpu": "2", "memory": "4Gi", "pods": "110", "ephemeral-storage": "20Gi"});
+        let pods = self.flags.max_pods.unwrap_or(110).to_string();
+        let resources = json!({"cpu": "2", "memory": "4Gi", "pods": pods, "ephemeral-storage": "20Gi"});
         let mut spec = json!({"taints": taints});
         if let Some(id) = &self.flags.provider_id {
             spec["providerID"] = json!(id);
