@@ -106,7 +106,7 @@ impl Toolchain {
             }
         }
         command.current_dir(root).env("RUSTC", &self.rustc).env("CARGO_ENCODED_RUSTFLAGS", remapped(root)).envs([
-            ("CARGO_PROFILE_RELEASE_OPT_LEVEL", "2"),
+            ("CARGO_PROFILE_RELEASE_OPT_LEVEL", "s"),
             ("CARGO_PROFILE_RELEASE_LTO", "fat"),
             ("CARGO_PROFILE_RELEASE_CODEGEN_UNITS", "1"),
             ("CARGO_PROFILE_RELEASE_PANIC", "abort"),

@@ -91,7 +91,7 @@ async fn ensure_no_right_was_missing(bed: &Bed, workload: &Workload<'_>) -> Resu
         let path = entry.context("listing logs")?.path();
         let name = path.file_stem().and_then(|name| name.to_str()).unwrap_or_default();
         let of = |program: &&str| pods.iter().any(|pod| name.ends_with(&format!("{pod}-{program}")));
-        let Some(program) = PROGRAMS.into_iter().find(|program| of(&program)) else { continue };
+        let Some(program) = PROGRAMS.into_iter().find(|program| of(program)) else { continue };
         let text = std::fs::read_to_string(&path).with_context(|| format!("reading {}", path.display()))?;
         let refused = text.lines().find(|line| line.contains(" is forbidden"));
         ensure!(refused.is_none(), "{program} lacks a right: {refused:?}");
