@@ -222,11 +222,13 @@ fn carry_on(
     let (name, found) = (name(input.aws_machine), base.instance.clone());
     let with_record = Input { record: &record, ..clone(input) };
     let found_here = desired::Found { status: found.as_ref().map(|it| &it.status), node: has_node(input) };
-    let wanted = match layout.and_then(|layout| desired::desired(&with_record, &layout, observed, &found_here)) {
-        Ok(wanted) => wanted,
+    let wanted = layout.and_then(|layout| Ok((desired::desired(&with_record, &layout, observed, &found_here)?, layout)));
+    let (wanted, layout) = match wanted {
+        Ok(it) => it,
         Err(invalid) => return Decision { invalid: Some(invalid), ..base },
     };
     let mut plan = ask(input, &wanted.desired, observed, &record, found.as_ref(), None);
+    placement::wait_for_way_out(&mut plan, &Instance::key(&name), &layout, observed);
     // Of the load balancer of somebody else, not all subnets may be known.
     if !is_external(input.aws_cluster) {
         uncovered(&mut plan, &name, observed, found.as_ref());

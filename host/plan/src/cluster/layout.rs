@@ -15,7 +15,7 @@ use super::{brought, name, tag};
 use crate::leftover::Collected;
 use crate::see::{Claims, MAIN, Scope, SubnetRole, kept_for_pods, listed_as};
 use crate::token::derive;
-use crate::{FoundSubnet, FoundVpc, Invalid, Key, Kind, LoadBalancerKind, Record, Snapshot, Subnet, Vpc};
+use crate::{FoundSubnet, FoundVpc, InternetGateway, Invalid, Key, Kind, LoadBalancerKind, NatGateway, Record, Snapshot, Subnet, Vpc};
 
 /// Addresses of a VPC whose spec names none.
 const DEFAULT_RANGE: &str = "10.0.0.0/16";
@@ -251,6 +251,14 @@ impl Layout {
         let kept = |zone: &String| self.subnets.iter().find(|it| it.public && it.unlisted && it.zone == *zone).map(|it| it.name.clone());
         let subnet = |zone: &String| self.gateways.get(zone).cloned().or_else(|| public(zone)).or_else(|| kept(zone));
         zones.into_iter().filter_map(|zone| Some((zone.clone(), subnet(zone)?))).collect()
+    }
+
+    /// Where 0.0.0.0/0 of a subnet is to go; `None`: its zone has no NAT gateway.
+    pub(crate) fn default_route(&self, subnet: &SubnetRole) -> Option<Key> {
+        match subnet.public {
+            true => Some(InternetGateway::key(MAIN)),
+            false => self.nat_gateways().iter().find(|(zone, _)| *zone == subnet.zone).map(|(zone, _)| NatGateway::key(zone)),
+        }
     }
 
     /// Ids of subnets that the user brought.

@@ -23,19 +23,15 @@ impl Builder<'_> {
             let is = Subnet { name: subnet.name.clone(), vpc: MAIN.into(), zone: subnet.zone.clone(), cidr, public: subnet.public };
             self.add_as_is(subnet, is, tags);
         }
-        let gateways = self.layout.nat_gateways();
-        for (zone, subnet) in &gateways {
+        for (zone, subnet) in self.layout.nat_gateways() {
             let tags = self.tags("common", &format!("{cluster}-eip-common"));
             self.add(ElasticIp { name: zone.clone() }, tags);
             let tags = self.tags("common", &format!("{cluster}-nat"));
-            let (name, subnet) = (zone.clone(), subnet.clone());
-            self.add(NatGateway { name, subnet, elastic_ip: zone.clone(), internet_gateway: MAIN.into() }, tags);
+            let name = zone.clone();
+            self.add(NatGateway { name, subnet, elastic_ip: zone, internet_gateway: MAIN.into() }, tags);
         }
         for subnet in &self.layout.subnets {
-            let default_route = match subnet.public {
-                true => Some(InternetGateway::key(MAIN)),
-                false => gateways.iter().find(|(zone, _)| *zone == subnet.zone).map(|(zone, _)| NatGateway::key(zone)),
-            };
+            let default_route = self.layout.default_route(subnet);
             let mut tags = self.tags(word(subnet), &format!("{cluster}-rt-{}-{}", word(subnet), subnet.zone));
             tags.insert(cloud_provider_tag(&cluster), crds::names::OWNED.into());
             tags.insert(KEY_TAG.into(), subnet.name.clone());

@@ -7,7 +7,10 @@ use crds::instance::{AWSResourceReference, Filter as WrittenFilter};
 use super::Input;
 use crate::cluster::{Layout, is_external};
 use crate::see::{MAIN, SubnetRole, is_public, kept_for_pods};
-use crate::{Filter, FoundSubnet, ImageQuery, Invalid, Kind, Lookup, Observed, Subnet, Vpc};
+use crate::{
+    Action, Filter, FoundSubnet, ImageQuery, Invalid, Key, Kind, Lookup, Observed, Owner, Plan, Read, Resource, RouteTable, State, Subnet,
+    Vpc,
+};
 
 const DEFAULT_NAME: &str = "capa-ami-{{.BaseOS}}-?{{.K8sVersion}}-*";
 /// The account that Cluster API Provider AWS publishes images from.
@@ -78,6 +81,32 @@ pub(super) fn begun_in(input: &Input<'_>, name: &str, observed: &Observed, looku
         lookups.insert(Lookup::Subnets(question));
     }
     known.then(|| name.to_owned())
+}
+
+/// An instance that starts before its subnet has its way out does not get what it boots from. An attempt that was written down goes on: it
+/// may have been carried out.
+pub(super) fn wait_for_way_out(plan: &mut Plan, key: &Key, layout: &Layout, observed: &Observed) {
+    let is_begun = |it: &&Action| matches!(it, Action::Create { .. }) && it.key() == *key && plan.open.contains_key(key);
+    let Some(Action::Create { is: Resource::Instance(it), .. }) = plan.actions.iter().find(is_begun) else { return };
+    let Some(missing) = way_out_missing(layout, observed, &it.subnet) else { return };
+    plan.actions.retain(|it| it.key() != *key);
+    plan.open.remove(key);
+    plan.waiting.push((key.clone(), missing));
+    plan.awaits.extend([Read::RouteTables, Read::NatGateways]);
+}
+
+/// What is not there yet of the way out of one of the subnets that are the cluster's to connect.
+fn way_out_missing(layout: &Layout, observed: &Observed, subnet: &str) -> Option<String> {
+    let role = layout.subnets.iter().find(|it| layout.owned && it.name == subnet)?;
+    let (table, route) = (RouteTable::key(subnet), layout.default_route(role)?);
+    let is_up = |key: &Key| observed.get(key).is_some_and(|it| it.state == State::Ready);
+    let leads_out = observed.get(&table).is_some_and(|seen| match &seen.is {
+        // What a user put there is not changed.
+        _ if seen.owner == Owner::User => true,
+        Resource::RouteTable(it) => it.subnets.contains(subnet) && it.default_route.as_ref() == Some(&route) && is_up(&route),
+        _ => false,
+    });
+    (!leads_out).then(|| format!("after {table} leads to {route}"))
 }
 
 fn failure_domain<'a>(input: &Input<'a>) -> Option<&'a str> {

@@ -249,6 +249,33 @@ fn a_subnet_in_use_is_neither_made_public_nor_private() {
 }
 
 #[test]
+fn a_machine_starts_when_its_subnet_has_its_way_out() {
+    let more = |public: bool| json!({"id": "more", "cidrBlock": "10.0.30.0/24", "availabilityZone": ZONES[1], "isPublic": public});
+    let new_zone = (vec![], in_zones(&[1]));
+    let once_public = (vec![subnet(1, true), more(true)], vec![subnet(1, true), more(false)]);
+    for (before, after) in [new_zone, once_public] {
+        let listed = |more: &[Value]| [in_zones(&[0]), more.to_vec()].concat();
+        let mut world = World::new(7, Faults::default());
+        let mut fleet = Fleet::new("prod", json!({"network": {"subnets": listed(&before)}}));
+        fleet.settle(&mut world);
+        set_subnets(&mut fleet, &listed(&after));
+        fleet.add_machine("worker-0", false, json!({}));
+        fleet.machines.get_mut("worker-0").expect("a machine").0.spec.failure_domain = Some(ZONES[1].into());
+        let mut waited = BTreeSet::new();
+        while world.truth.instances.is_empty() {
+            look(&mut fleet, &mut world, 1);
+            waited.extend(fleet.decide_machine(&mut world, "worker-0").plan.waiting.into_iter().map(|(_, why)| why));
+        }
+        assert!(waited.contains("after route-table/private-us-east-1b leads to nat-gateway/us-east-1b"), "{waited:#?}");
+        let subnet_id = world.truth.instances[0].subnet_id.clone().expect("a subnet");
+        let table = world.truth.route_tables.iter().find(|it| it.associations.contains_key(&subnet_id)).expect("its table");
+        let leads_to = |it: &&plan::FoundNatGateway| Some(&it.id) == table.default_route.as_ref();
+        let gateway = world.truth.nat_gateways.iter().find(leads_to).expect("a way out");
+        assert_eq!(gateway.state, State::Ready);
+    }
+}
+
+#[test]
 fn what_cannot_be_carried_out_is_held_and_said() {
     let edits: [(&str, Value, &str); 5] = [
         (SUBNETS_READY, json!({"vpc": {"availabilityZoneUsageLimit": 3}}), "availabilityZoneUsageLimit is 3"),
