@@ -93,7 +93,7 @@ pub(super) async fn taken_back(cluster: &WorkloadCluster, object: &Value, manner
     if compare(mark, Some(&seen), manager) != Compared::Different {
         return Ok(false);
     }
-    let would = cluster.would_apply(object, manager).await.ok();
+    let would = would(cluster, object, manager).await?;
     let drift = drift(mark, Some(&seen), would.as_ref(), manager);
     let writers = match cluster.apply(&without(object, &drift.left), manager, drift.change != Change::Scaled).await {
         Err(WorkloadError::Conflict { .. }) => return Ok(false),
@@ -101,6 +101,15 @@ pub(super) async fn taken_back(cluster: &WorkloadCluster, object: &Value, manner
     };
     manner.ledger.applied(object, &writers, manager);
     Ok(true)
+}
+
+/// Who would have what if the object were applied; `None` when the API server does not say, as where a webhook takes no dry runs.
+async fn would(cluster: &WorkloadCluster, object: &Value, manager: &str) -> Result<Option<Writers>, Carried> {
+    match cluster.would_apply(object, manager).await {
+        Ok(would) => Ok(Some(would)),
+        Err(error @ (WorkloadError::Unreachable(_) | WorkloadError::NotAsked(_))) => Err(carried(error)),
+        Err(_) => Ok(None),
+    }
 }
 
 /// The steps that count as carried out when a plan was: all but those that are looked at again and again.

@@ -9,11 +9,12 @@ use serde_json::Value;
 use tokio::time::Instant;
 
 use super::known::{Known, One, Said};
+use super::would;
 use crate::controller::addon::apply::apply;
 use crate::controller::addon::carry_out::{Carried, Manner, carried};
 use crate::controller::addon::now;
 use crate::management::Note;
-use crate::workload::{WorkloadCluster, WorkloadError};
+use crate::workload::WorkloadCluster;
 
 /// How many seconds after something was set back it is looked at again.
 const AGAIN: Timestamp = 30.0;
@@ -116,7 +117,7 @@ impl Look<'_> {
             Compared::Different => (),
         }
         let would = match seen {
-            Some(_) => self.would(object).await?,
+            Some(_) => would(self.cluster, object, self.manner.field_manager).await?,
             None => None,
         };
         let drift = drift(mark, seen.as_ref(), would.as_ref(), self.manner.field_manager);
@@ -197,15 +198,6 @@ impl Look<'_> {
                 self.say(reference, Said::Failed(reason, why), one, looked);
                 Ok(false)
             }
-        }
-    }
-
-    /// Who would have what if the object were applied; `None` when the API server does not say, as where a webhook takes no dry runs.
-    async fn would(&self, object: &Value) -> Result<Option<Writers>, Carried> {
-        match self.cluster.would_apply(object, self.manner.field_manager).await {
-            Ok(would) => Ok(Some(would)),
-            Err(error @ (WorkloadError::Unreachable(_) | WorkloadError::NotAsked(_))) => Err(carried(error)),
-            Err(_) => Ok(None),
         }
     }
 
