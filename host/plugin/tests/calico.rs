@@ -166,7 +166,7 @@ fn who_turns_off_the_source_destination_check_is_said() {
         );
         let said = |request: &Request| complete("calico", request).diagnostics.into_iter().map(|it| it.severity).collect::<Vec<_>>();
         assert_eq!(said(&of(encapsulation, Some("DoNothing"))), [Severity::Warning]);
-        assert_eq!(said(&of(encapsulation, Some("Disable"))), [Severity::Info]);
+        assert_eq!(said(&of(encapsulation, Some("Disable"))), []);
         // Whoever chose this before was told to turn it off.
         let before = |before: &str| Request { previous_config: Some(json!({ "encapsulation": before })), ..of(encapsulation, None) };
         assert_eq!(said(&before(encapsulation)), [Severity::Warning]);
