@@ -17,6 +17,7 @@ mod teardown;
 mod trouble;
 mod uninstall;
 mod volumes;
+mod webhooks;
 
 pub use conflict::*;
 pub use drift::*;
@@ -34,6 +35,7 @@ pub use teardown::*;
 pub use trouble::*;
 pub use uninstall::*;
 pub use volumes::*;
+pub use webhooks::*;
 
 /// When an add-on may be installed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

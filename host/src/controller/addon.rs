@@ -20,6 +20,7 @@ mod told;
 mod trouble;
 mod turns;
 mod uninstall;
+mod webhooks;
 mod whole;
 
 use std::collections::{BTreeSet, HashMap};

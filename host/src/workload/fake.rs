@@ -43,6 +43,7 @@ pub fn kinds(target: &str) -> Option<Answer> {
             ("nodes", "Node", false),
             ("namespaces", "Namespace", false),
         ])),
+        "GET /apis/discovery.k8s.io/v1" => Some(of(&[("endpointslices", "EndpointSlice", true)])),
         "GET /apis/apps/v1" => Some(of(&[("daemonsets", "DaemonSet", true), ("deployments", "Deployment", true)])),
         _ => None,
     }

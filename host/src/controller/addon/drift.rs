@@ -13,7 +13,7 @@ use std::time::Duration;
 use crds::cluster_api::Cluster;
 use crds::cluster_plugin::{ClusterPlugin, Drift as Setting};
 use crds::names;
-use kube::ResourceExt;
+use kube::api::ObjectMeta;
 use plan::addon::{self, Change, Compared, Inventory, ObjectRef, Writers, compare, drift, without};
 use plan::contract::{AddOnPlan, StepSpec};
 use serde_json::Value;
@@ -172,12 +172,20 @@ impl AddOns {
     /// Whether anything may be written to a cluster as it is by now.
     fn may_repair(&self, name: &ObjectName, cluster: &ObjectName, setting: Setting) -> bool {
         let management = &self.context.management;
-        let is_moved = |annotations: &BTreeMap<String, String>| annotations.contains_key(names::DELETE_FOR_MOVE_ANNOTATION);
-        let object = management.get::<ClusterPlugin>(name);
-        let stays = object
-            .is_some_and(|it| !it.is_deleting() && !is_moved(it.annotations()) && !management.is_paused(&it) && it.spec.drift == setting);
-        stays && management.get::<Cluster>(cluster).is_some_and(|it| !it.is_deleting() && !is_moved(it.annotations()))
+        let object = management.get::<ClusterPlugin>(name).filter(|object| !management.is_paused(object));
+        let cluster = management.get::<Cluster>(cluster);
+        may_repair(object.as_deref().map(|known| &**known), cluster.as_deref().map(|known| &**known), setting)
     }
+}
+
+/// Whether anything may be written to a cluster whose objects are these: none of them is on its way out, and nobody changed the setting.
+fn may_repair(object: Option<&ClusterPlugin>, cluster: Option<&Cluster>, setting: Setting) -> bool {
+    let (Some(object), Some(cluster)) = (object, cluster) else { return false };
+    let stays = |metadata: &ObjectMeta| {
+        let is_moved = metadata.annotations.as_ref().is_some_and(|it| it.contains_key(names::DELETE_FOR_MOVE_ANNOTATION));
+        metadata.deletion_timestamp.is_none() && !is_moved
+    };
+    stays(&object.metadata) && stays(&cluster.metadata) && object.spec.drift == setting
 }
 
 /// What a plan applies, in its order.

@@ -22,7 +22,7 @@ use super::certificate::Authority;
 use super::check::{self, Findings};
 use super::drift::{Ledger, carried_out_once};
 use super::uninstall::Records;
-use super::{AddOns, BLOCKED, ENOUGH, PATIENT, SETTLED, SOON};
+use super::{AddOns, BLOCKED, ENOUGH, PATIENT, SETTLED, SOON, webhooks};
 use crate::context::{ObjectName, RequestedRules};
 use crate::controller::queue::Again;
 use crate::management::{Error, Known};
@@ -274,6 +274,9 @@ impl AddOns {
         match installed.filter(|_| was_complete) {
             Some(installed) => carried_out = self.keep((object, it.cluster), plan, installed, workload, &manner, carried_out).await,
             None => self.drifts.applied(&object_name, module, is_new, ledger.marks()),
+        }
+        if carried_out == Carried::Out {
+            carried_out = webhooks::answered(workload, plan, &manner).await;
         }
         self.set_done(&object.object_name(), module, &hash, done);
         if carried_out == Carried::Out {

@@ -3,14 +3,16 @@
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
 
-use crds::cluster_plugin::Drift as Setting;
+use crds::cluster_api::Cluster;
+use crds::cluster_plugin::{ClusterPlugin, Drift as Setting};
+use crds::names;
 use plan::addon::{Inventory, ObjectRef, Standing, Writers};
 use serde_json::{Value, json};
 use tokio::time::Instant;
 
 use super::known::Known;
 use super::look::{Look, Looked};
-use super::{Ledger, lock};
+use super::{Ledger, lock, may_repair};
 use crate::context::ObjectName;
 use crate::controller::addon::ENOUGH;
 use crate::controller::addon::apply::apply;
@@ -292,4 +294,29 @@ async fn an_object_of_an_older_record_is_applied_once_as_at_first() {
         "NotRepaired: ConfigMap a/b: \"conflict with 'kubectl-edit'\"; remove the field there, or set spec.conflicts to Force"
     );
     assert_eq!(world.asked(), "GET, PATCH", "spec.conflicts is Refuse");
+}
+
+#[test]
+fn nothing_is_repaired_that_is_moved_deleted_or_set_otherwise() {
+    let metadata = |more: Value| {
+        let mut res = json!({"name": "one", "namespace": "default"});
+        res.as_object_mut().zip(more.as_object().cloned()).map(|(it, more)| it.extend(more));
+        res
+    };
+    let plugin = |more: Value, drift: &str| -> ClusterPlugin {
+        serde_json::from_value(json!({"metadata": metadata(more), "spec": {"clusterName": "one", "drift": drift}}))
+            .expect("a ClusterPlugin")
+    };
+    let cluster = |more: Value| -> Cluster { serde_json::from_value(json!({"metadata": metadata(more), "spec": {}})).expect("a Cluster") };
+    let (moved, deleted) =
+        (json!({"annotations": {names::DELETE_FOR_MOVE_ANNOTATION: ""}}), json!({"deletionTimestamp": "2026-01-01T00:00:00Z"}));
+    let stays = || json!({});
+    assert!(may_repair(Some(&plugin(stays(), "Correct")), Some(&cluster(stays())), Setting::Correct));
+    for gone in [moved, deleted] {
+        assert!(!may_repair(Some(&plugin(gone.clone(), "Correct")), Some(&cluster(stays())), Setting::Correct), "{gone}");
+        assert!(!may_repair(Some(&plugin(stays(), "Correct")), Some(&cluster(gone.clone())), Setting::Correct), "{gone}");
+    }
+    assert!(!may_repair(Some(&plugin(stays(), "Warn")), Some(&cluster(stays())), Setting::Correct));
+    assert!(!may_repair(None, Some(&cluster(stays())), Setting::Correct));
+    assert!(!may_repair(Some(&plugin(stays(), "Correct")), None, Setting::Correct));
 }

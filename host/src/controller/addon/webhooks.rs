@@ -1,0 +1,77 @@
+//! Asks a workload cluster whether somebody answers for the webhooks of an add-on. What follows is `plan::addon`'s to say.
+
+use std::time::Duration;
+
+use kube::api::ListParams;
+use plan::addon::{self, SLICE_PARTS};
+use plan::contract::AddOnPlan;
+
+use super::carry_out::{Awaited, Carried, Manner, carried};
+use crate::workload::{WorkloadCluster, WorkloadError};
+
+/// Label of the EndpointSlices of a Service, with its name.
+const SERVICE: &str = "kubernetes.io/service-name";
+
+/// How long they may take before that is too long: their Pods are available by then.
+const PATIENCE: Duration = Duration::from_secs(60);
+/// Stands for them among the steps of a plan, whose ids have no colon.
+const STEP: &str = ":webhooks";
+
+/// How far a plan has come whose steps are all done: somebody has to answer for its webhooks.
+pub async fn answered(cluster: &WorkloadCluster, plan: &AddOnPlan, manner: &Manner<'_>) -> Carried {
+    match unanswered(cluster, plan).await {
+        Ok(None) => {
+            manner.late.came(STEP);
+            Carried::Out
+        }
+        Ok(Some(what)) => Carried::Waiting(Awaited { what, late: manner.late.waits(STEP, PATIENCE) }),
+        Err(error) => carried(error),
+    }
+}
+
+/// What is awaited of the webhooks of a plan; `None` when there are none, or somebody answers for each.
+async fn unanswered(cluster: &WorkloadCluster, plan: &AddOnPlan) -> Result<Option<String>, WorkloadError> {
+    for ((namespace, name), configuration) in addon::webhook_services(&plan.steps) {
+        let selected = ListParams::default().labels(&format!("{SERVICE}={name}"));
+        let slices = cluster.lists().selected("discovery.k8s.io/v1", "EndpointSlice", &namespace, selected, &SLICE_PARTS).await?;
+        if !addon::has_ready_endpoint(&slices) {
+            let what = format!(
+                "Service {namespace}/{name} has no ready endpoints, so the API server refuses what {configuration} is to be asked about"
+            );
+            return Ok(Some(what));
+        }
+    }
+    Ok(None)
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+
+    use super::*;
+    use crate::workload::fake::{cluster, holding};
+
+    async fn said(endpoints: Value) -> Option<String> {
+        const PATH: &str = "/apis/discovery.k8s.io/v1/namespaces/n/endpointslices";
+        let slices = json!({"metadata": {}, "items": [{"metadata": {"namespace": "n", "name": "s-a"}, "endpoints": endpoints}]});
+        let server = holding([(PATH.to_owned(), slices)].into()).await.0;
+        let webhook = json!({"clientConfig": {"service": {"namespace": "n", "name": "s"}}});
+        let object = json!({"apiVersion": "admissionregistration.k8s.io/v1", "kind": "ValidatingWebhookConfiguration",
+            "metadata": {"name": "w"}, "webhooks": [webhook]});
+        let step = json!({"id": "a", "kind": "k8s.apply/v1", "spec": {"objects": [object]}, "after": []});
+        let plan = json!({"steps": [step], "removal": [], "diagnostics": [], "extra": {}});
+        let plan: AddOnPlan = serde_json::from_value(plan).expect("a plan");
+        let said = unanswered(&cluster(&server).await, &plan).await.expect("it answers");
+        let asked = format!("GET {PATH}?");
+        assert!(server.requests().iter().any(|it| it.starts_with(&asked) && it.contains("service-name%3Ds")), "{:?}", server.requests());
+        said
+    }
+
+    #[tokio::test]
+    async fn a_webhook_that_nobody_answers_for_is_said() {
+        let expected =
+            "Service n/s has no ready endpoints, so the API server refuses what ValidatingWebhookConfiguration w is to be asked about";
+        assert_eq!(said(json!([{"conditions": {"ready": false}}])).await.as_deref(), Some(expected));
+        assert_eq!(said(json!([{"conditions": {"ready": true}}])).await, None);
+    }
+}
