@@ -38,9 +38,9 @@ pub struct Question<'a> {
     pub stopped: Option<Timestamp>,
     /// When this process began to act: what an earlier one did shortly before may be missing from reads.
     pub since: Timestamp,
-    /// Reads that began before may lack what an earlier process made; see [`trusted_from`].
+    /// Reads that began before may lack what an earlier process made; see `trusted_from`.
     pub trusted_from: Timestamp,
-    /// What was looked for by its id before may be there all the same; see [`proven_from`].
+    /// What was looked for by its id before may be there all the same; see `proven_from`.
     pub proven_from: Timestamp,
     /// Fresh for every pass.
     pub random: &'a str,
