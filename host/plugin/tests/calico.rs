@@ -205,3 +205,30 @@ fn the_installation_waits_for_what_calico_node_reads_and_everything_is_awaited()
     "#]]
     .assert_eq(&outline(&steps));
 }
+
+#[test]
+fn typha_tolerates_what_keeps_nodes_from_being_ready_whatever_else_it_is_told_to() {
+    let spec = |config: Value| {
+        let plan = complete("calico", &request(config));
+        plan.steps.iter().find(|step| step.id == "installation").expect("there is an installation").spec["objects"][0]["spec"].clone()
+    };
+    let own = json!({ "key": "dedicated", "operator": "Exists" });
+    let tolerations = spec(json!({ "controlPlaneTolerations": [own] }))["controlPlaneTolerations"].clone();
+    let keys: Vec<_> = tolerations.as_array().expect("a list").iter().map(|it| it["key"].as_str().unwrap_or_default()).collect();
+    let starting = ["node-role.kubernetes.io/control-plane", "node.kubernetes.io/not-ready", "node.kubernetes.io/network-unavailable"];
+    assert_eq!(keys, [&starting[..], &["node.cloudprovider.kubernetes.io/uninitialized", "dedicated"]].concat());
+    // Given none, the operator knows best.
+    assert_eq!(spec(json!({}))["controlPlaneTolerations"], Value::Null);
+}
+
+#[test]
+fn calico_node_is_told_only_what_is_set() {
+    let felix = |config: Value| {
+        let plan = complete("calico", &request(config));
+        plan.steps.iter().find(|step| step.id == "felix").map(|step| step.spec["objects"][0]["spec"].clone())
+    };
+    assert_eq!(felix(json!({})), None);
+    assert_eq!(felix(json!({ "logLevel": "Info" })), Some(json!({ "logSeverityScreen": "Info" })));
+    let both = json!({ "logLevel": "Debug", "sourceDestinationCheck": "DoNothing" });
+    assert_eq!(felix(both), Some(json!({ "awsSrcDstCheck": "DoNothing", "logSeverityScreen": "Debug" })));
+}

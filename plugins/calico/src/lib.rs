@@ -109,10 +109,10 @@ fn install(config: &Config, pools: Vec<Value>) -> Vec<Step> {
         steps::wait("apiserver-crd", API_SERVER_CRD, Condition::CrdEstablished, 300).after(["operator"]),
     ]);
     let mut before = vec!["installation-crd"];
-    if let Some(check) = config.source_destination_check {
+    if let Some(felix) = installation::felix_configuration(config) {
         steps.push(steps::wait("felix-crd", FELIX_CRD, Condition::CrdEstablished, 300).after(["operator"]));
         // Users have settings of theirs in it: it stays when this one goes.
-        steps.push(steps::apply("felix", vec![installation::felix_configuration(check)]).after(["felix-crd"]));
+        steps.push(steps::apply("felix", vec![felix]).after(["felix-crd"]));
         before.push("felix");
     }
     steps.extend([

@@ -65,6 +65,12 @@ pub fn extra_problems(given: &Map<String, Value>, known: &[Extra], path: &str) -
     given.iter().filter_map(problem).collect()
 }
 
+/// They as a program is given them, of those that are known: `--name=value`.
+pub fn extra_args<'a>(given: &'a Map<String, Value>, known: &'a [Extra]) -> impl Iterator<Item = String> + 'a {
+    let is_known = |name: &str| known.iter().any(|it| it.name == name);
+    given.iter().filter(move |(name, _)| is_known(name)).map(|(name, value)| ["--", name, "=", value.as_str().unwrap_or_default()].concat())
+}
+
 /// Numbers with units, as Go reads them.
 fn is_duration(value: &str) -> bool {
     let mut rest = value;
