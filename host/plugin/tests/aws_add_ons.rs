@@ -643,10 +643,14 @@ fn settings_that_contradict_each_other_name_field_and_fix() {
         invalid ReservedTag /externalManagedTags/1: is a key that AWS, Kubernetes or the controller sets itself, or has a comma or quote
     "#]],
     );
-    refused(EBS, &request(json!({ "extraArgs": { "aws-sdk-debug-log": "true", "logging-format": "xml" } })), expect![[r#"
+    refused(
+        EBS,
+        &request(json!({ "extraArgs": { "aws-sdk-debug-log": "true", "logging-format": "xml" } })),
+        expect![[r#"
         invalid UnknownArgument /extraArgs: aws-sdk-debug-log cannot be set here; what can is batching, enable-node-local-volumes, logging-format, warn-on-invalid-tag
         invalid InvalidArgument /extraArgs: logging-format must be one of text, json
-    "#]]);
+    "#]],
+    );
     refused(
         EFS,
         &request(json!({ "extraArgs": { "delete-access-point-root-dir": "true", "vol-metrics-refresh-period": "0" } })),

@@ -212,11 +212,13 @@ fn typha_tolerates_what_keeps_nodes_from_being_ready_whatever_else_it_is_told_to
         let plan = complete("calico", &request(config));
         plan.steps.iter().find(|step| step.id == "installation").expect("there is an installation").spec["objects"][0]["spec"].clone()
     };
-    let own = json!({ "key": "dedicated", "operator": "Exists" });
-    let tolerations = spec(json!({ "controlPlaneTolerations": [own] }))["controlPlaneTolerations"].clone();
+    let tolerations =
+        spec(json!({ "controlPlaneTolerations": [{ "key": "dedicated", "operator": "Exists" }] }))["controlPlaneTolerations"].clone();
     let keys: Vec<_> = tolerations.as_array().expect("a list").iter().map(|it| it["key"].as_str().unwrap_or_default()).collect();
-    let starting = ["node-role.kubernetes.io/control-plane", "node.kubernetes.io/not-ready", "node.kubernetes.io/network-unavailable"];
-    assert_eq!(keys, [&starting[..], &["node.cloudprovider.kubernetes.io/uninitialized", "dedicated"]].concat());
+    let own = ["CriticalAddonsOnly", "node-role.kubernetes.io/control-plane"];
+    let starting = ["not-ready", "network-unavailable"].map(|it| format!("node.kubernetes.io/{it}"));
+    let starting = [starting[0].as_str(), &starting[1], "node.cloudprovider.kubernetes.io/uninitialized"];
+    assert_eq!(keys, [&own[..], &starting, &["dedicated"]].concat());
     // Given none, the operator knows best.
     assert_eq!(spec(json!({}))["controlPlaneTolerations"], Value::Null);
 }

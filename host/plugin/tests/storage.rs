@@ -142,7 +142,7 @@ fn a_base_path_that_leaves_no_room_for_a_volume_is_refused_with_its_field() {
     assert!(said.contains("/storageClass/basePath"), "{said}");
 }
 
-/// The containers of the Pods of a plan's Deployment or DaemonSet, each with its arguments and variables.
+/// The containers of the Pods of a plan's Deployment or DaemonSet.
 fn containers(plan: &AddOnPlan, kind: &str) -> Vec<Value> {
     object(plan, kind)["spec"]["template"]["spec"]["containers"].as_array().cloned().expect("it has containers")
 }

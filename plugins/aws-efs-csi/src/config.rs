@@ -47,20 +47,17 @@ pub struct Config {
     pub image_tag: Option<String>,
 }
 
-/// What of the release's documented arguments can be set without taking the place of another setting, or of what the plugin decides. Not among
-/// them are `force-unmount-after-timeout`, which loses what was not written yet, and limits that keep the driver from starting when one of a pair is
-/// missing.
-const EXTRA_ARGS: &[Extra] = &[
-    Extra { name: "adaptive-retry-mode", takes: Takes::Switch },
+/// What of the release's documented arguments of the controller can be set without taking the place of another setting, or of what the plugin
+/// decides.
+pub const CONTROLLER_ARGS: &[Extra] = &[Extra { name: "adaptive-retry-mode", takes: Takes::Switch }];
+
+/// The same of what runs on nodes. Not among them are `force-unmount-after-timeout`, which loses what was not written yet, and limits with which the
+/// driver does not start when one of a pair is missing.
+pub const NODE_ARGS: &[Extra] = &[
     Extra { name: "vol-metrics-fs-rate-limit", takes: Takes::Number(1, 100) },
     Extra { name: "vol-metrics-opt-in", takes: Takes::Switch },
     Extra { name: "vol-metrics-refresh-period", takes: Takes::Number(1, 10_080) },
 ];
-
-/// Which of them is the controller's, that of its calls to AWS; the others are about what is mounted on a node.
-pub fn extra_args() -> (&'static [Extra], &'static [Extra]) {
-    EXTRA_ARGS.split_at(1)
-}
 
 /// The StorageClass that comes with the driver.
 #[derive(Clone, Debug, Default, Deserialize)]
@@ -132,7 +129,7 @@ impl Config {
             let message = "excludes fileSystemID: keep fileSystemID to name the file system, or fileSystemTags to have it found";
             problems.push(Diagnostic::error("NamedAndFound", TAGS, message));
         }
-        problems.extend(extra_problems(&self.extra_args, EXTRA_ARGS, "/extraArgs"));
+        problems.extend(extra_problems(&self.extra_args, &[CONTROLLER_ARGS, NODE_ARGS].concat(), "/extraArgs"));
         problems.extend(self.storage_class.problems());
         problems
     }

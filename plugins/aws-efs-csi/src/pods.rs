@@ -4,7 +4,7 @@
 //! kubernetes-sigs/aws-efs-csi-driver at the tag in `versions.rs`.
 
 use crate::Config;
-use crate::config::extra_args;
+use crate::config::{CONTROLLER_ARGS, NODE_ARGS};
 use crate::objects::{CONTROLLER, CONTROLLER_ACCOUNT, NAMESPACE, NODE, NODE_ACCOUNT};
 use crate::role;
 use crate::versions::Sidecars;
@@ -83,7 +83,7 @@ fn driver(config: &Config, aws: &facts::Aws, images: &Images<'_>) -> Value {
     args.push(["--v=", config.log_level.verbosity()].concat());
     args.push(["--delete-access-point-root-dir=", if config.delete_directories { "true" } else { "false" }].concat());
     args.extend(role::tags_argument(config, &aws.tags).map(|tags| ["--tags=", &tags].concat()));
-    args.extend(settings::extra_args(&config.extra_args, extra_args().0));
+    args.extend(settings::extra_args(&config.extra_args, CONTROLLER_ARGS));
     json!({
         "name": "efs-plugin",
         "image": images.driver(),
@@ -157,9 +157,9 @@ pub fn node(config: &Config, images: &Images<'_>) -> Value {
 }
 
 fn node_driver(config: &Config, images: &Images<'_>, requests: &Value) -> Value {
-    // Without the user's log level, which would end all mounts once.
+    // The log level is not the user's: to change it would end all mounts once.
     let mut args: Vec<String> = ["--endpoint=unix:/csi/csi.sock", "--logtostderr", "--v=2"].map(str::to_owned).into();
-    args.extend(settings::extra_args(&config.extra_args, extra_args().1));
+    args.extend(settings::extra_args(&config.extra_args, NODE_ARGS));
     json!({
         "name": "efs-plugin",
         "image": images.driver(),

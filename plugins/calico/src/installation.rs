@@ -83,9 +83,10 @@ fn control_plane(config: &Config, spec: &mut Value) {
     }
 }
 
-/// Keys of taints that nodes have until calico-node runs, which waits for Typha, and that of the control plane. The operator has Typha tolerate
+/// Keys of taints that nodes have until calico-node runs, which waits for Typha, and of those that are not for programs of a cluster itself. The operator has Typha tolerate
 /// them by itself, but in place of that what is given here, where anything is.
-const STARTING: [&str; 4] = [
+const STARTING: [&str; 5] = [
+    "CriticalAddonsOnly",
     "node-role.kubernetes.io/control-plane",
     "node.kubernetes.io/not-ready",
     "node.kubernetes.io/network-unavailable",
