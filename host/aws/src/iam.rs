@@ -14,6 +14,7 @@ use crate::region::Region;
 
 const WHO: &str = "sts:GetCallerIdentity";
 const ROLE: &str = "iam:GetRole";
+const PROFILE: &str = "iam:GetInstanceProfile";
 const POLICY: &str = "iam:GetPolicy";
 const POLICY_VERSION: &str = "iam:GetPolicyVersion";
 
@@ -55,6 +56,11 @@ impl Region {
         let (attached, inline, boundary, provider) = futures::join!(attached(api, &role.name), inline(api, &role.name), boundary, provider);
         Readings { role: role_reading, provider, attached: reading(attached), inline: reading(inline), boundary }
     }
+
+    /// The ARN of the role in an instance profile, by the profile's name, read anew; `None` when it has no role.
+    pub async fn instance_profile_role(&self, name: &str) -> Reading<Option<String>> {
+        reading(instance_profile_role(&self.0.api, name).await)
+    }
 }
 
 /// The role and the ARN of its boundary.
@@ -73,6 +79,13 @@ async fn get_role(api: &Api, name: &str) -> Result<(Role, Option<String>), Failu
     let boundary = role.permissions_boundary.and_then(|it| it.permissions_boundary_arn);
     let trust_policy = role.assume_role_policy_document.ok_or_else(|| incomplete(ROLE))?;
     Ok((Role { arn: role.arn, trust_policy }, boundary))
+}
+
+async fn instance_profile_role(api: &Api, name: &str) -> Result<Option<String>, Failure> {
+    let answer = api.read(PROFILE, api.iam.get_instance_profile().instance_profile_name(name).send()).await?;
+    let profile = answer.instance_profile.ok_or_else(|| incomplete(PROFILE))?;
+    // IAM lets a profile have one role at most.
+    Ok(profile.roles.into_iter().next().map(|role| role.arn))
 }
 
 async fn attached(api: &Api, role: &str) -> Result<Vec<Policy>, Failure> {

@@ -203,7 +203,11 @@ pub fn decide(input: &Input<'_>) -> Decision {
     let nat_gateways_of = egress::of_vpc(input.aws_cluster, &layout).map(str::to_owned).into_iter().collect();
     let mut interest = Interest { nat_gateways_of, ..interest(input, &plan) };
     let unlisted: BTreeSet<crate::Key> = layout.subnets.iter().filter(|it| it.unlisted).map(|it| Subnet::key(&it.name)).collect();
-    if let Some(vpc) = observed.get(&Vpc::key(see::MAIN)).filter(|_| layout.takes_out) {
+    if !layout.examined.is_empty() {
+        interest.reads.insert(Read::Instances);
+        plan.waiting.extend(layout.examined.iter().map(|key| (key.clone(), "making sure that nothing is in it".to_owned())));
+    }
+    if let Some(vpc) = observed.get(&Vpc::key(see::MAIN)).filter(|_| layout.looks_inside) {
         interest.interfaces_of.insert(vpc.id.clone());
         if layout.unread {
             plan.waiting.extend(unlisted.iter().map(|it| (it.clone(), "reading what is in it".to_owned())));

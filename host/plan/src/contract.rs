@@ -17,8 +17,8 @@ pub use fact::{
     MACHINE_SUBNETS, StorageClassFact, SubnetFact,
 };
 pub use step::{
-    ApplySpec, CertificateSpec, DeleteSpec, EfsFileSystemSpec, IamRoleSpec, Protocol, Prune, Role, RoleAction, RoleMode, RoleTrust,
-    SecurityGroupRuleSpec, StepError, StepSpec, WaitCondition, WaitSpec,
+    ApplySpec, CertificateSpec, DeleteSpec, EfsFileSystemSpec, IamRoleSpec, InstanceRolesSpec, Protocol, Prune, Role, RoleAction, RoleMode,
+    RoleTrust, SecurityGroupRuleSpec, StepError, StepSpec, WaitCondition, WaitSpec,
 };
 
 /// The version of the contract that this host speaks.
@@ -32,6 +32,7 @@ pub const FEATURES: &[&str] = &[
     SecurityGroupRuleSpec::KIND,
     IamRoleSpec::KIND,
     IamRoleSpec::KIND_WITH_TAGS,
+    InstanceRolesSpec::KIND,
     EfsFileSystemSpec::KIND,
     CertificateSpec::KIND,
 ];

@@ -96,8 +96,8 @@ pub fn judge<'a>(steps: impl IntoIterator<Item = &'a Step>, grants: &Grants) -> 
             Ok(StepSpec::Certificate(spec)) => {
                 judge_reference(("v1", "Secret", Some(&spec.namespace), &spec.secret_name), grants, &mut deny);
             }
-            // Security-group rules name roles of this cluster only; file systems are only looked at.
-            Ok(StepSpec::SecurityGroupRule(_) | StepSpec::EfsFileSystem(_)) => (),
+            // Security-group rules name roles of this cluster only; roles of its instances and file systems are only looked at.
+            Ok(StepSpec::SecurityGroupRule(_) | StepSpec::InstanceRoles(_) | StepSpec::EfsFileSystem(_)) => (),
         }
     }
     res

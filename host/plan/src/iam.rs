@@ -6,6 +6,7 @@
 pub mod check;
 mod condition;
 mod document;
+pub mod instance_roles;
 pub mod issuer;
 pub mod partition;
 mod pattern;

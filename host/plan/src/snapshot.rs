@@ -193,6 +193,8 @@ pub struct FoundInstance {
     pub client_token: Option<String>,
     pub instance_type: String,
     pub image: String,
+    /// ARN of its instance profile.
+    pub profile: Option<String>,
     /// Groups of its first network interface, by id.
     pub groups: BTreeSet<String>,
     pub status: InstanceStatus,

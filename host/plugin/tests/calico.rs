@@ -166,7 +166,7 @@ fn who_turns_off_the_source_destination_check_is_said() {
         );
         let said = |request: &Request| complete("calico", request).diagnostics.into_iter().map(|it| it.severity).collect::<Vec<_>>();
         assert_eq!(said(&of(encapsulation, Some("DoNothing"))), [Severity::Warning]);
-        assert_eq!(said(&of(encapsulation, Some("Disable"))), [Severity::Info]);
+        assert_eq!(said(&of(encapsulation, Some("Disable"))), []);
         // Whoever chose this before was told to turn it off.
         let before = |before: &str| Request { previous_config: Some(json!({ "encapsulation": before })), ..of(encapsulation, None) };
         assert_eq!(said(&before(encapsulation)), [Severity::Warning]);
@@ -195,7 +195,8 @@ fn the_installation_waits_for_what_calico_node_reads_and_everything_is_awaited()
         installation-crd (k8s.wait/v1) after operator
         apiserver-crd (k8s.wait/v1) after operator
         felix-crd (k8s.wait/v1) after operator
-        felix (k8s.apply/v1) after felix-crd
+        felix-rights (aws.instance-roles/v1)
+        felix (k8s.apply/v1) after felix-crd, felix-rights
         installation (k8s.apply/v1) after installation-crd, felix
         apiserver (k8s.apply/v1) after installation, apiserver-crd
         calico-available (k8s.wait/v1) after installation, apiserver

@@ -2,7 +2,8 @@
 
 use plan::contract::{
     ApplySpec, AwsFact, CertificateSpec, ClusterFact, DeleteSpec, EfsFileSystemSpec, FileSystemFact, IamRoleSpec, InstalledFact,
-    InstanceTypeFact, IpPoolFact, KUBERNETES_VERSION, MACHINE_SUBNETS, SecurityGroupRuleSpec, Step, StorageClassFact, SubnetFact, WaitSpec,
+    InstanceRolesSpec, InstanceTypeFact, IpPoolFact, KUBERNETES_VERSION, MACHINE_SUBNETS, SecurityGroupRuleSpec, Step, StorageClassFact,
+    SubnetFact, WaitSpec,
 };
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
@@ -154,6 +155,11 @@ fn steps_agree() {
             role(json!({ "action": "a", "on": "b" })),
         ],
     );
+    step(
+        InstanceRolesSpec::KIND,
+        &[json!({ "actions": ["ec2:DescribeInstances"] })],
+        &[json!({}), json!({ "actions": [1] }), json!({ "actions": [], "roleArn": "arn" })],
+    );
     step(EfsFileSystemSpec::KIND, &[json!({ "fileSystemId": "fs-1" })], &[json!({}), json!({ "fileSystemId": "fs-1", "tags": {} })]);
     step(CertificateSpec::KIND, &[json!({ "namespace": "n", "secretName": "s", "dnsNames": ["a.n.svc"] })], &[json!({ "namespace": "n" })]);
 }
@@ -198,6 +204,7 @@ fn every_schema_is_one_of_these() {
         aws.efs-file-system.v1.json
         aws.iam-role.v1.json
         aws.iam-role.v2.json
+        aws.instance-roles.v1.json
         aws.json
         aws.sg-rule.v1.json
         cluster.json

@@ -18,6 +18,8 @@ use crate::metrics::PluginCalls;
 /// Facts that plugins have to ask for.
 const ASKED_FOR: [&str; 4] = [SubnetFact::KEY, StorageClassFact::KEY, FileSystemFact::KEY, InstanceTypeFact::KEY];
 
+/// Why facts are not known.
+const ASKS_NOBODY: &str = "a preview asks no cluster, and AWS for no add-on";
 /// Stands for the id of a VPC that is made later.
 const LATER: &str = "<VPC>";
 
@@ -30,8 +32,8 @@ pub async fn print(cluster: &Cluster, aws_cluster: &AWSCluster, objects: &[Value
     let control_plane = control_planes.iter().find(|it| Some(it.name_any().as_str()) == named);
     let aws_cluster = with_network(aws_cluster, decision);
     let plugins = Plugins::load(PluginCalls::default())?;
-    let told = ASKED_FOR.map(|it| (it, FactValue::Unknown("a preview asks no cluster, and AWS for no add-on".into()))).into();
-    let world = World { cluster, control_plane, aws_cluster: Some(&aws_cluster), told };
+    let told = ASKED_FOR.map(|it| (it, FactValue::Unknown(ASKS_NOBODY.into()))).into();
+    let world = World { cluster, control_plane, aws_cluster: Some(&aws_cluster), told, profiles: Err(ASKS_NOBODY.to_owned()) };
     for wanted in addon::wanted(&plugin.spec) {
         let answer = plugins.ask(&wanted, &world, Ok(None)).await;
         let when = match wanted.stage {

@@ -103,7 +103,16 @@ impl SourceDestinationCheck {
             SourceDestinationCheck::Disable => "Disable",
         }
     }
+
+    /// Whether calico-node sets it, acting as the role of its instance.
+    pub fn is_set_by_felix(self) -> bool {
+        self != SourceDestinationCheck::DoNothing
+    }
 }
+
+/// What calico-node calls to set the source/destination check of its instance (docs.tigera.io, "Amazon Web Services", of 3.32). It is not Ready
+/// before it has done so.
+pub const FELIX_ACTIONS: [&str; 2] = ["ec2:DescribeInstances", "ec2:ModifyNetworkInterfaceAttribute"];
 
 fn yes() -> bool {
     true
@@ -158,17 +167,6 @@ impl Config {
                 "SourceDestinationCheck",
                 PATH,
                 "packets with addresses of Pods are dropped until you turn EC2's source/destination check off on every instance; with Disable, calico-node does",
-            )],
-            // calico-node is Ready only once it has done so.
-            Some(check @ (SourceDestinationCheck::Disable | SourceDestinationCheck::Enable)) => vec![Diagnostic::info(
-                "SourceDestinationCheck",
-                PATH,
-                [
-                    "calico-node is not Ready before it has set the check to ",
-                    check.as_str(),
-                    ", for which the roles of all instances need ec2:DescribeInstances and ec2:ModifyNetworkInterfaceAttribute",
-                ]
-                .concat(),
             )],
             _ => Vec::new(),
         }

@@ -12,7 +12,7 @@ mod pools;
 mod rules;
 
 pub use config::{Config, Encapsulation, SourceDestinationCheck};
-use plugin_sdk::steps::{self, APPLY, Condition, DELETE, Object, SECURITY_GROUP_RULE, WAIT};
+use plugin_sdk::steps::{self, APPLY, Condition, DELETE, INSTANCE_ROLES, Object, SECURITY_GROUP_RULE, WAIT};
 use plugin_sdk::{Descriptor, Diagnostic, FactValue, Operation, Plan, Plugin, Request, Step, Stop, facts, settings};
 use serde_json::Value;
 
@@ -28,7 +28,7 @@ impl Plugin for Calico {
             version: "3.32.1",
             category: "networking",
             config_schema: include_str!("../config-schema.json"),
-            steps: &[APPLY, WAIT, DELETE, SECURITY_GROUP_RULE],
+            steps: &[APPLY, WAIT, DELETE, SECURITY_GROUP_RULE, INSTANCE_ROLES],
             facts: &[facts::CLUSTER, facts::IP_POOLS, facts::MACHINE_SUBNETS],
         }
     }
@@ -111,8 +111,13 @@ fn install(config: &Config, pools: Vec<Value>) -> Vec<Step> {
     let mut before = vec!["installation-crd"];
     if let Some(felix) = installation::felix_configuration(config) {
         steps.push(steps::wait("felix-crd", FELIX_CRD, Condition::CrdEstablished, 300).after(["operator"]));
+        let mut needed = vec!["felix-crd"];
+        if config.source_destination_check.is_some_and(SourceDestinationCheck::is_set_by_felix) {
+            steps.push(steps::instance_roles("felix-rights", &config::FELIX_ACTIONS));
+            needed.push("felix-rights");
+        }
         // Users have settings of theirs in it: it stays when this one goes.
-        steps.push(steps::apply("felix", vec![felix]).after(["felix-crd"]));
+        steps.push(steps::apply("felix", vec![felix]).after(needed));
         before.push("felix");
     }
     steps.extend([

@@ -10,6 +10,7 @@ pub const SECURITY_GROUP_RULE: &str = "aws.sg-rule/v1";
 pub const IAM_ROLE: &str = "aws.iam-role/v1";
 /// As [`IAM_ROLE`], with [`RoleAction`]s.
 pub const IAM_ROLE_WITH_TAGS: &str = "aws.iam-role/v2";
+pub const INSTANCE_ROLES: &str = "aws.instance-roles/v1";
 pub const EFS_FILE_SYSTEM: &str = "aws.efs-file-system/v1";
 pub const CERTIFICATE: &str = "tls.certificate/v1";
 
@@ -192,6 +193,11 @@ pub fn tagging_role(id: &str, role_arn: &str, namespace: &str, service_account: 
     step.kind = IAM_ROLE_WITH_TAGS;
     step.spec["actions"] = actions.into_iter().map(|it| Value::Object(it.0)).collect();
     step
+}
+
+/// The IAM roles of all the cluster's instances allow these actions. They are looked at, never changed.
+pub fn instance_roles(id: &str, actions: &[&str]) -> Step {
+    step(id, INSTANCE_ROLES, Map::from_iter([("actions".to_owned(), actions.into())]))
 }
 
 /// The EFS file system is there, and can be mounted in the zones of the cluster. It is looked at, never changed.

@@ -48,6 +48,7 @@ fn found(it: AwsInstance) -> Option<FoundInstance> {
         client_token: it.client_token.filter(|it| !it.is_empty()),
         instance_type: it.instance_type.map(|it| it.as_str().to_owned()).unwrap_or_default(),
         image: it.image_id.unwrap_or_default(),
+        profile: it.iam_instance_profile.and_then(|it| it.arn).filter(|it| !it.is_empty()),
         status: InstanceStatus {
             state: it.state.and_then(|it| it.name).map(|it| it.as_str().to_owned()).unwrap_or_default(),
             zone: it.placement.and_then(|it| it.availability_zone).unwrap_or_default(),

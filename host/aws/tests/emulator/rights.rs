@@ -281,6 +281,7 @@ async fn is_checked_and_published() -> Statements {
     roles::make_role(&bed).await;
     let provider = format!("arn:aws:iam::{}:oidc-provider/{}", roles::ACCOUNT, roles::ISSUER.trim_start_matches("https://"));
     region.role(&roles::arn("team/ebs"), Some(&provider)).await;
+    region.instance_profile_role(roles::PROFILE).await;
     let efs = aws_sdk_efs::Client::new(&config);
     let system = efs.create_file_system().creation_token("one").send().await.unwrap().file_system_id;
     region.file_system(&system).await;

@@ -10,6 +10,8 @@ use crate::bed::{Bed, REGION};
 
 pub const ACCOUNT: &str = "123456789012";
 pub const ISSUER: &str = "https://documents.s3.us-east-1.amazonaws.com/prod";
+/// One that every account of the emulator has, with a role of its name.
+pub const PROFILE: &str = "nodes.cluster-api-provider-aws.sigs.k8s.io";
 const TRUST: &str =
     r#"{"Version":"2012-10-17","Statement":[{"Effect":"Allow","Principal":{"Service":"ec2.amazonaws.com"},"Action":"sts:AssumeRole"}]}"#;
 const ALLOW: &str = r#"{"Version":"2012-10-17","Statement":[{"Effect":"Allow","Action":"ec2:AttachVolume","Resource":"*"}]}"#;
@@ -86,6 +88,21 @@ async fn a_role_is_read_with_everything_that_it_may_do() {
     assert_eq!(documents(found(readings.inline)), [("own".to_owned(), parsed(NOTHING))]);
     assert_eq!(documents(vec![found(readings.boundary.unwrap())]), [(boundary, parsed(ALLOW))]);
     assert_eq!(readings.provider, None);
+}
+
+#[tokio::test]
+async fn the_role_of_an_instance_profile_is_read_by_the_profiles_name() {
+    let bed = Bed::start(&[]).await;
+    let region = bed.region().await;
+    let role = format!("arn:aws:iam::{ACCOUNT}:role/{PROFILE}");
+    assert_eq!(region.instance_profile_role(PROFILE).await, Reading::Found(Some(role)));
+    assert_eq!(region.instance_profile_role("nobody").await, Reading::Absent);
+    let iam = aws_sdk_iam::Client::new(&bed.administrator().config);
+    iam.create_instance_profile().instance_profile_name("bare").send().await.unwrap();
+    assert_eq!(region.instance_profile_role("bare").await, Reading::Found(None));
+    bed.faults(json!([{"kind": "access-denied", "service": "iam", "action": "GetInstanceProfile"}])).await;
+    let denied = Reading::AccessDenied { permission: "iam:GetInstanceProfile".to_owned() };
+    assert_eq!(region.instance_profile_role(PROFILE).await, denied);
 }
 
 #[tokio::test]

@@ -24,6 +24,7 @@ pub fn outline(plan: &AddOnPlan) -> String {
                 };
                 line(&mut res, "check", &format!("{who} can assume {} ({} actions)", spec.role_arn, spec.actions.len()));
             }
+            Ok(StepSpec::InstanceRoles(spec)) => line(&mut res, "check", &format!("roles of instances allow {}", spec.actions.join(", "))),
             Ok(StepSpec::EfsFileSystem(spec)) => line(&mut res, "check", &format!("file system {}", spec.file_system_id)),
             Ok(StepSpec::Certificate(spec)) => {
                 line(&mut res, "certify", &format!("Secret {}/{} for {}", spec.namespace, spec.secret_name, spec.dns_names.join(", ")));

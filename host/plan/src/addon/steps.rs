@@ -15,9 +15,9 @@ pub fn runnable<'a>(steps: &'a [Step], done: &BTreeSet<String>) -> Vec<&'a Step>
 
 /// Whether a step that was carried out once is looked at again and again: what it asks for can come undone by itself, or ends with time.
 pub fn is_looked_at_again(step: &Step) -> bool {
-    use StepSpec::{Apply, Certificate, Delete, EfsFileSystem, IamRole, SecurityGroupRule, Wait};
+    use StepSpec::{Apply, Certificate, Delete, EfsFileSystem, IamRole, InstanceRoles, SecurityGroupRule, Wait};
     match step.typed() {
-        Ok(Wait(_) | IamRole(_) | EfsFileSystem(_) | Certificate(_)) => true,
+        Ok(Wait(_) | IamRole(_) | InstanceRoles(_) | EfsFileSystem(_) | Certificate(_)) => true,
         Ok(Apply(_) | Delete(_) | SecurityGroupRule(_)) | Err(_) => false,
     }
 }

@@ -40,10 +40,12 @@ pub struct Layout {
     pub(super) leaving: BTreeSet<String>,
     /// By zone, the subnet that its NAT gateway is in.
     pub(super) gateways: BTreeMap<String, String>,
-    /// Something is to be taken out of the VPC, as far as nothing uses it.
-    pub(super) takes_out: bool,
+    /// Something is to be taken out of the VPC or changed, as far as nothing uses it.
+    pub(super) looks_inside: bool,
     /// What is in the VPC has to be read before.
     pub(super) unread: bool,
+    /// Subnets that are to become public or private once it is certain that nothing is in them.
+    pub(super) examined: Vec<Key>,
 }
 
 impl Layout {
@@ -154,7 +156,8 @@ impl Layout {
             }
             self.subnets.push(role);
         }
-        (self.leaving, self.takes_out, self.unread) = (leaving, any, unread);
+        (self.leaving, self.unread) = (leaving, unread);
+        self.looks_inside |= any;
     }
 
     /// The subnets that the spec lists: to be made, made, or made by another provider and taken over.
@@ -166,7 +169,7 @@ impl Layout {
             return Err(Invalid::new(format!("{SUBNETS}[{n}].availabilityZone"), why));
         }
         ways_out(&roles)?;
-        let mut changed = Vec::new();
+        let (mut changed, mut examined) = (Vec::new(), Vec::new());
         for (n, role) in roles.iter_mut().enumerate() {
             let Some(found) = present.subnets().find(|it| present.is(role, &it.id)) else { continue };
             if role.zone != found.zone {
@@ -177,15 +180,23 @@ impl Layout {
                 role.cidr = Some(found.cidr.clone());
                 changed.push((n, format!("cidrBlock of {} cannot be changed; set it back to {}", found.id, found.cidr)));
             }
-            let (was, user) = (unlisted::is_public(found), present.anything_in(found));
-            if let Some(user) = user.filter(|_| was != role.public) {
+            let was = unlisted::is_public(found);
+            if was == role.public {
+                continue;
+            }
+            self.looks_inside = true;
+            if let Some(user) = present.anything_in(found) {
                 let message =
                     format!("{SUBNETS}: isPublic of {} is {was} as long as it is used by {user}; remove that, or set it back", found.id);
-                role.public = was;
                 self.held.push((Kind::Subnet, message));
+                role.public = was;
+            } else if !present.is_certain() {
+                examined.push(n);
+                role.public = was;
             }
         }
         name_all(&mut roles);
+        self.examined = examined.into_iter().map(|n| Subnet::key(&roles[n].name)).collect();
         self.blocked.extend(changed.into_iter().map(|(n, message)| (Subnet::key(&roles[n].name), message)));
         self.put(roles, present);
         Ok(())

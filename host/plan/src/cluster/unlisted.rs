@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use crds::names::MACHINE_NAME_TAG;
 
 use crate::see::{self, Claims, SubnetRole, kept_for_pods, listed_as};
-use crate::{FoundLoadBalancer, FoundNatGateway, FoundNetworkInterface, FoundSubnet, Snapshot, State, Tags};
+use crate::{FoundLoadBalancer, FoundNatGateway, FoundNetworkInterface, FoundSubnet, READ_LAG, Read, Snapshot, State, Tags};
 
 /// Kind of the interface that AWS makes for a NAT gateway.
 const NAT_GATEWAY: &str = "nat_gateway";
@@ -132,6 +132,13 @@ impl Present<'_> {
     pub fn is(&self, role: &SubnetRole, subnet_id: &str) -> bool {
         let found = self.snapshot.subnets.iter().find(|it| it.id == subnet_id && it.vpc_id == self.vpc_id);
         found.is_some_and(|it| listed_as(std::slice::from_ref(role), it, self.snapshot).is_some())
+    }
+
+    /// Whether what is in the VPC was read so late that it shows what an earlier process made before it ended.
+    pub fn is_certain(&self) -> bool {
+        let from = self.snapshot.since + READ_LAG;
+        let reads = [self.snapshot.read_at.get(&Read::Instances), self.snapshot.deleting_vpcs_read.get(self.vpc_id)];
+        reads.into_iter().all(|began| began.is_some_and(|began| *began >= from))
     }
 
     /// What is in a subnet, what this operator made there among it.

@@ -17,6 +17,7 @@ pub enum StepSpec<'a> {
     Delete(DeleteSpec),
     SecurityGroupRule(SecurityGroupRuleSpec),
     IamRole(IamRoleSpec),
+    InstanceRoles(InstanceRolesSpec),
     EfsFileSystem(EfsFileSystemSpec),
     Certificate(CertificateSpec),
 }
@@ -45,6 +46,7 @@ impl Step {
             SecurityGroupRuleSpec::KIND => StepSpec::SecurityGroupRule(self.read()?),
             IamRoleSpec::KIND => StepSpec::IamRole(self.read::<RoleForm<String>>()?.into()),
             IamRoleSpec::KIND_WITH_TAGS => StepSpec::IamRole(self.read::<RoleForm<RoleAction>>()?.into()),
+            InstanceRolesSpec::KIND => StepSpec::InstanceRoles(self.read()?),
             EfsFileSystemSpec::KIND => StepSpec::EfsFileSystem(self.read()?),
             CertificateSpec::KIND => StepSpec::Certificate(self.read()?),
             _ => {
@@ -95,7 +97,7 @@ impl StepSpec<'_> {
             StepSpec::Certificate(spec) => {
                 reference::segment_flaw("namespace", &spec.namespace).or_else(|| reference::segment_flaw("secretName", &spec.secret_name))
             }
-            StepSpec::EfsFileSystem(_) => None,
+            StepSpec::InstanceRoles(_) | StepSpec::EfsFileSystem(_) => None,
         }
     }
 }
@@ -314,6 +316,18 @@ impl<A: Into<RoleAction>> From<RoleForm<A>> for IamRoleSpec {
         let RoleForm { role_arn, trust, namespace, service_account, actions, mode } = form;
         IamRoleSpec { role_arn, trust, namespace, service_account, actions: actions.into_iter().map(Into::into).collect(), mode }
     }
+}
+
+/// `aws.instance-roles/v1`: the IAM roles of all the cluster's instances allow these actions. They are looked at, never changed.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct InstanceRolesSpec {
+    /// Such as `ec2:DescribeInstances`.
+    pub actions: Vec<String>,
+}
+
+impl InstanceRolesSpec {
+    pub const KIND: &'static str = "aws.instance-roles/v1";
 }
 
 /// Who may assume a role.

@@ -18,6 +18,7 @@ const DELETE: &str = "k8s.delete/v1";
 const SECURITY_GROUP_RULE: &str = "aws.sg-rule/v1";
 const IAM_ROLE: &str = "aws.iam-role/v1";
 const IAM_ROLE_WITH_TAGS: &str = "aws.iam-role/v2";
+const INSTANCE_ROLES: &str = "aws.instance-roles/v1";
 const EFS_FILE_SYSTEM: &str = "aws.efs-file-system/v1";
 const CERTIFICATE: &str = "tls.certificate/v1";
 
@@ -119,7 +120,7 @@ fn calico() -> Grants {
         ("operator.tigera.io", &["Installation", "APIServer"], "", &["default"]),
         ("crd.projectcalico.org", &["FelixConfiguration"], "", &["default"]),
     ];
-    let rest = grants(&[APPLY, WAIT, DELETE, SECURITY_GROUP_RULE], &["quay.io/tigera"], objects);
+    let rest = grants(&[APPLY, WAIT, DELETE, SECURITY_GROUP_RULE, INSTANCE_ROLES], &["quay.io/tigera"], objects);
     // It writes the defaults of what the Installation leaves open into the Installation.
     let installation = object(&("operator.tigera.io", &["Installation"], "", &["default"]));
     let taken_over = vec![TakeOver { object: installation, manager: "tigera-operator".to_owned() }];

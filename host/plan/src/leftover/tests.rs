@@ -229,7 +229,8 @@ fn instance(state: &str, tags: Tags) -> FoundInstance {
     };
     let (vpc_id, subnet_id) = (Some("vpc-1".into()), Some("subnet-1".into()));
     let (id, instance_type, image) = ("i-1".into(), "t3.large".into(), "ami-1".into());
-    FoundInstance { id, vpc_id, subnet_id, client_token: None, instance_type, image, groups: Default::default(), status, tags }
+    let (client_token, profile, groups) = Default::default();
+    FoundInstance { id, vpc_id, subnet_id, client_token, instance_type, image, profile, groups, status, tags }
 }
 
 #[test]

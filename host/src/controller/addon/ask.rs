@@ -12,6 +12,7 @@ use plan::contract::{
     KUBERNETES_VERSION, Operation, Outcome, Request, Severity,
 };
 use plan::grant;
+use plan::iam::instance_roles::Profiles;
 use plugin::PluginError;
 use serde_json::json;
 use tokio::sync::OnceCell;
@@ -63,6 +64,8 @@ pub struct World<'a> {
     pub aws_cluster: Option<&'a AWSCluster>,
     /// Facts that plugins have to ask for.
     pub told: Told,
+    /// The instance profiles of its instances; or why they are not known.
+    pub profiles: Result<Profiles, String>,
 }
 
 /// Facts by their keys.

@@ -160,7 +160,7 @@ async fn one(cluster: &WorkloadCluster, step: &Step, manner: &Manner<'_>) -> Res
         }
         StepSpec::SecurityGroupRule(_) if manner.rules_are_there => Ok(()),
         StepSpec::SecurityGroupRule(_) => Err(waiting("security-group rules are being made")),
-        StepSpec::IamRole(_) | StepSpec::EfsFileSystem(_) => match check::refusal(manner.findings, &step.id) {
+        StepSpec::IamRole(_) | StepSpec::InstanceRoles(_) | StepSpec::EfsFileSystem(_) => match check::refusal(manner.findings, &step.id) {
             Some((reason, message)) => Err(Carried::Refused(reason, message)),
             None => Ok(()),
         },

@@ -5,9 +5,10 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use kube::ResourceExt;
 use plan::addon::{Inventory, Wanted};
-use plan::contract::{EfsFileSystemSpec, IamRoleSpec, RoleAction, RoleTrust, StepSpec};
+use plan::contract::{EfsFileSystemSpec, IamRoleSpec, InstanceRolesSpec, RoleAction, RoleTrust, StepSpec};
 use plan::efs;
-use plan::iam::check::{self, Finding, Question, Status, reason};
+use plan::iam::check::{self, Finding, Question, Reading, Status, reason};
+use plan::iam::instance_roles;
 use plan::iam::issuer::check_argument;
 use plan::iam::permissions::Demand;
 use plan::iam::publication::{AUDIENCE, finding};
@@ -43,6 +44,7 @@ impl Checks {
         for step in steps {
             let found = match step.typed() {
                 Ok(StepSpec::IamRole(spec)) => self.role(wanted, installed, &spec, world, region).await,
+                Ok(StepSpec::InstanceRoles(spec)) => self.instance_roles(wanted, &spec, world, region).await,
                 Ok(StepSpec::EfsFileSystem(spec)) => self.file_system(wanted, &spec, world, region).await,
                 _ => continue,
             };
@@ -92,6 +94,48 @@ impl Checks {
             check::judge(&question, &readings)
         })
         .await
+    }
+
+    /// The roles of all the cluster's instances, each read once.
+    async fn instance_roles(
+        &self,
+        wanted: &Wanted,
+        spec: &InstanceRolesSpec,
+        world: &World<'_>,
+        region: Option<&aws::Region>,
+    ) -> (Finding, Instant) {
+        let (Some(aws_cluster), Some(region)) = (world.aws_cluster, region) else { return no_cluster() };
+        let profiles = match &world.profiles {
+            Ok(profiles) => profiles,
+            Err(message) => return at_once(finding(Status::Unknown, reason::READ_FAILED, message.clone())),
+        };
+        let own_account = region.account().await.ok();
+        let mut findings: Vec<Finding> = instance_roles::without_profile(profiles).into_iter().collect();
+        let mut next = Instant::now() + GOOD;
+        for profile in profiles.keys().filter(|profile| !profile.is_empty()) {
+            let field = format!("{}: the role of instance profile {}", wanted.path, instance_roles::profile_name(profile));
+            let question = |role_arn: String| Question {
+                field: field.clone(),
+                role_arn,
+                region: aws_cluster.spec.region.clone(),
+                own_account: own_account.clone(),
+                assumer: Assumer::Instances { partition: partition::of_region(&aws_cluster.spec.region).to_owned() },
+                actions: spec.actions.iter().cloned().map(RoleAction::from).map(|it| demand(&it)).collect(),
+                allowed_before: None,
+            };
+            let read = async {
+                let reading = region.instance_profile_role(instance_roles::profile_name(profile)).await;
+                let Reading::Found(Some(role_arn)) = &reading else { return instance_roles::without_role(profile, &reading) };
+                match role::check(&field, role_arn, &aws_cluster.spec.region) {
+                    Ok(arn) => check::judge(&question(role_arn.clone()), &region.role(&arn, None).await),
+                    Err(error) => finding(Status::Unknown, reason::INVALID_ROLE_ARN, error.to_string()),
+                }
+            };
+            let (found, until) = self.remembered(format!("{profile} {:?}", question(String::new())), read).await;
+            findings.push(found);
+            next = next.min(until);
+        }
+        (instance_roles::together(findings), next)
     }
 
     /// The service account as IAM sees it: of the issuer that the AWSCluster names, or else of the one that its API servers have.

@@ -13,6 +13,7 @@ use plan::addon::{self, Api, ClusterState, Inventory, Progress, Standing, Wanted
 use plan::cluster::AddOnRule;
 use plan::contract::{AddOnPlan, Step, StepSpec};
 use plan::grant;
+use plan::iam::instance_roles;
 use tokio::time::Instant;
 
 use super::ask::{Answer, Told, Verdict, World, hints};
@@ -77,9 +78,11 @@ impl AddOns {
             control_plane: control_plane.as_deref().map(|it| &**it),
             aws_cluster: aws_cluster.as_deref().map(|it| &**it),
             told: Told::new(),
+            profiles: Err("AWS was not read yet".to_owned()),
         };
         let (told, mut next) = self.tell(&all, &world, initialized.initialized, workload.as_deref(), region.as_ref()).await;
         world.told = told;
+        world.profiles = self.instances(&world, region.as_ref(), |instances| instance_roles::profiles(instances));
         let mut add_ons = Vec::new();
         for wanted in all {
             let installed = match &records {

@@ -8,11 +8,11 @@ use std::time::Duration;
 use crds::AWSMachine;
 use crds::cluster_api::Machine;
 use kube::ResourceExt;
-use plan::InstanceType;
 use plan::addon::{self, ObjectRef, Wanted};
 use plan::contract::{FactValue, FileSystemFact, InstanceTypeFact, IpPoolFact, MACHINE_SUBNETS, StorageClassFact, SubnetFact};
 use plan::efs::ListedFileSystem;
 use plan::iam::check::Reading;
+use plan::{FoundInstance, InstanceType};
 use tokio::time::Instant;
 
 use super::ask::{Told, World};
@@ -31,6 +31,7 @@ const CLASS: [&str; 4] =
     ["/metadata/name", "/metadata/annotations/storageclass.kubernetes.io~1is-default-class", "/provisioner", "/parameters"];
 /// What of an IPPool of Calico plugins are told.
 const POOL: [&str; 4] = ["/metadata/name", "/metadata/labels/app.kubernetes.io~1managed-by", "/spec/cidr", "/spec/blockSize"];
+const NO_CLUSTER: &str = "the AWSCluster is not there";
 /// How long storage classes and pools are remembered: whoever waits for an add-on looks more often.
 const CLASSES: Duration = Duration::from_secs(10);
 
@@ -81,7 +82,8 @@ impl AddOns {
                         told.insert(IpPoolFact::KEY, pools);
                     }
                     MACHINE_SUBNETS if !told.contains_key(key) => {
-                        told.insert(MACHINE_SUBNETS, self.machine_subnets(world, region));
+                        let fact = self.instances(world, region, |instances| addon::machine_subnets_fact(instances));
+                        told.insert(MACHINE_SUBNETS, fact.unwrap_or_else(FactValue::Unknown));
                     }
                     InstanceTypeFact::KEY if !told.contains_key(key) => {
                         told.insert(InstanceTypeFact::KEY, self.instance_types(world, workload, region).await);
@@ -141,15 +143,20 @@ impl AddOns {
         self.readings.ip_pools.answer(question, |_| true, ask).await.0
     }
 
-    /// The subnets of the cluster's instances, by what was read of AWS last.
-    fn machine_subnets(&self, world: &World<'_>, region: Option<&aws::Region>) -> FactValue {
-        let Some(region) = region else { return no_cluster() };
+    /// What `of` says of the cluster's instances, by what was read of AWS last; or why they are not known.
+    pub(super) fn instances<T>(
+        &self,
+        world: &World<'_>,
+        region: Option<&aws::Region>,
+        of: impl FnOnce(&mut dyn Iterator<Item = &FoundInstance>) -> T,
+    ) -> Result<T, String> {
+        let region = region.ok_or(NO_CLUSTER)?;
         let snapshot = region.view().borrow().snapshot.clone().filter(|it| it.read_at.contains_key(&plan::Read::Instances));
-        let Some(snapshot) = snapshot else { return FactValue::Unknown("AWS was not read yet".into()) };
+        let snapshot = snapshot.ok_or("AWS was not read yet")?;
         let cluster = ObjectName::new(world.cluster.namespace().unwrap_or_default(), world.cluster.name_any());
         let machines = self.context.management.of_cluster::<AWSMachine>(&cluster);
         let ids: BTreeSet<&str> = machines.iter().filter_map(|it| it.spec.instance_id.as_deref()).collect();
-        addon::machine_subnets_fact(snapshot.instances.iter().filter(|it| ids.contains(it.id.as_str())))
+        Ok(of(&mut snapshot.instances.iter().filter(|it| ids.contains(it.id.as_str()))))
     }
 
     /// The types of the cluster's instances, by its AWSMachines, and how many Pods the kubelets of some of them let in.
@@ -202,7 +209,7 @@ impl AddOns {
 }
 
 fn no_cluster() -> FactValue {
-    FactValue::Unknown("the AWSCluster is not there".into())
+    FactValue::Unknown(NO_CLUSTER.into())
 }
 
 /// The cluster's subnets, by what was read of AWS last.

@@ -16,7 +16,8 @@ pub async fn settings_come_and_go(bed: &Bed, cluster: &Cluster) -> Result<()> {
     everything_that_the_operator_says_is_good(bed, cluster).await?;
     the_encapsulation_changes_before_the_old_traffic_is_closed(bed, cluster).await?;
     what_the_operator_filled_in_is_taken_over(bed, cluster).await?;
-    blocks_in_use_stay(bed, cluster).await
+    blocks_in_use_stay(bed, cluster).await?;
+    calico_node_sets_the_check_where_every_role_lets_it(bed, cluster).await
 }
 
 async fn everything_that_the_operator_says_is_good(bed: &Bed, cluster: &Cluster) -> Result<()> {
@@ -97,6 +98,34 @@ async fn blocks_in_use_stay(bed: &Bed, cluster: &Cluster) -> Result<()> {
     set(bed, cluster, json!({"blockSize": null})).await?;
     networking_is_ready(bed, cluster).await?;
     passed("other blocks for pools in use are refused with the reason");
+    Ok(())
+}
+
+/// The roles of machines are made with no policy for it.
+async fn calico_node_sets_the_check_where_every_role_lets_it(bed: &Bed, cluster: &Cluster) -> Result<()> {
+    const ROLES: [&str; 2] = ["control-plane.cluster-api-provider-aws.sigs.k8s.io", "nodes.cluster-api-provider-aws.sigs.k8s.io"];
+    let workload = bed.workload(&cluster.namespace, &cluster.name).await?;
+    let felix = async || workload.kubectl_json(&["get", "felixconfigurations.crd.projectcalico.org", "--output=json"]).await;
+    set(bed, cluster, json!({"sourceDestinationCheck": "Enable"})).await?;
+    let actions = "ec2:DescribeInstances, ec2:ModifyNetworkInterfaceAttribute";
+    bed.wait_for("the roles to be found wanting", MOMENT, async || {
+        let text = condition_text(&plugin(bed, cluster).await?, "NetworkingReady");
+        ensure!(text.starts_with("PermissionsMissing: ") && ROLES.iter().all(|role| text.contains(role)), "it says {text:?}");
+        ensure!(actions.split(", ").all(|action| text.contains(action)), "it says {text:?}");
+        Ok(())
+    })
+    .await?;
+    ensure!(!felix().await?.to_string().contains("awsSrcDstCheck"), "it was written before");
+    let actions: Vec<&str> = actions.split(", ").collect();
+    let policy = json!({"Version": "2012-10-17", "Statement": [{"Effect": "Allow", "Action": actions, "Resource": "*"}]}).to_string();
+    for role in ROLES {
+        bed.aws(&["iam", "put-role-policy", "--role-name", role, "--policy-name", "felix", "--policy-document", &policy]).await?;
+    }
+    networking_is_ready(bed, cluster).await?;
+    ensure!(felix().await?["items"][0]["spec"]["awsSrcDstCheck"] == "Enable", "{}", felix().await?);
+    set(bed, cluster, json!({"sourceDestinationCheck": null})).await?;
+    networking_is_ready(bed, cluster).await?;
+    passed("calico-node is told to set the source/destination check once the role of every instance lets it");
     Ok(())
 }
 

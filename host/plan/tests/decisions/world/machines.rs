@@ -55,6 +55,7 @@ impl World {
             client_token: token.cloned(),
             instance_type: launch.instance_type.clone(),
             image: launch.image.clone(),
+            profile: launch.iam_instance_profile.as_ref().map(|it| format!("arn:aws:iam::123456789012:instance-profile/{it}")),
             groups,
             status,
             tags,
