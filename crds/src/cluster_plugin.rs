@@ -18,12 +18,14 @@ mod storage;
 
 pub use amazon_vpc::{AmazonVPCNetworking, PodSubnet};
 pub use calico::{CalicoEncapsulation, CalicoNetworking, CalicoSourceDestinationCheck};
-pub use controller::{ContainerResources, ImagePullSecret, LogLevel, TaintEffect, Toleration, TolerationOperator};
+pub use controller::{
+    Arguments, ContainerResources, ControllerSettings, ImagePullSecret, LogLevel, NodeLabels, TaintEffect, Toleration, TolerationOperator,
+};
 pub use efs::{EFSStorage, EFSStorageClass};
 pub use ingress::{AWSLoadBalancerController, ControllerIngressClass, Ingress, IngressScheme, TargetType};
 pub use slots::{AWSCloudProvider, CloudProvider, Module, Networking, NoCloudProvider, Plugin, Stage};
 pub use storage::{
-    DefaultClass, EBSFileSystemType, EBSMoreStorageClass, EBSStorage, EBSStorageClass, EBSVolumeType, ReclaimPolicy, Storage,
+    DefaultClass, EBSFileSystemType, EBSMoreStorageClass, EBSStorage, EBSStorageClass, EBSVolumeType, EBSVolumes, ReclaimPolicy, Storage,
 };
 
 /// Which add-ons a cluster gets.

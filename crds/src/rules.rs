@@ -256,10 +256,11 @@ pub fn cluster_plugin(spec: &mut Spec<'_>) {
         "warmIPTarget and minimumIPTarget go together: with one alone, EC2 is asked for every single address",
     );
     spec.rule("networking.amazonVPC.excludeSNATCIDRs[]", IPV4_CIDR, IPV4_CIDR_MESSAGE);
-    for path in ["networking.amazonVPC.nodeSelector", "ingress.awsLoadBalancerController.nodeSelector"] {
-        labels(spec, path);
-    }
-    for path in ["networking.amazonVPC.extraEnv", "ingress.awsLoadBalancerController.extraArgs"] {
+    labels(spec, "networking.calico.controlPlaneNodeSelector");
+    for add_on in ["cloudProvider.aws", "networking.amazonVPC", "storage.ebs", "storage.efs", "ingress.awsLoadBalancerController"] {
+        labels(spec, &[add_on, ".nodeSelector"].concat());
+        let arguments = if add_on == "networking.amazonVPC" { ".extraEnv" } else { ".extraArgs" };
+        let path = &[add_on, arguments].concat();
         spec.at(path)["maxProperties"] = json!(16);
         spec.at(path)["additionalProperties"]["maxLength"] = json!(256);
     }

@@ -1,11 +1,9 @@
 //! Settings of the Amazon VPC CNI. It never holds a version of it: that comes with the plugin.
 
-use std::collections::BTreeMap;
-
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::controller::{ContainerResources, LogLevel};
+use super::controller::{Arguments, ContainerResources, LogLevel, NodeLabels};
 
 /// Settings of the Amazon VPC CNI. Pods get addresses of the VPC, so the Cluster needs no `spec.clusterNetwork.pods`.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -69,16 +67,16 @@ pub struct AmazonVPCNetworking {
     pub resources: ContainerResources,
     /// Labels of the nodes that the CNI runs on, all when absent. It tolerates every taint. A node without it never gets ready, unless something
     /// else connects its Pods.
-    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
-    pub node_selector: BTreeMap<String, String>,
+    #[serde(default, skip_serializing_if = "NodeLabels::is_empty")]
+    pub node_selector: NodeLabels,
     /// How much is said in the logs in `/var/log/aws-routed-eni` of the nodes. Info when absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub log_level: Option<LogLevel>,
     /// Further environment variables of the container `aws-node`, of these: AWS_EXTERNAL_SERVICE_CIDRS, AWS_MANAGE_ENIS_NON_SCHEDULABLE,
     /// AWS_VPC_K8S_CNI_RANDOMIZESNAT, DISABLE_INTROSPECTION, DISABLE_LEAKED_ENI_CLEANUP, DISABLE_METRICS, ENABLE_BANDWIDTH_PLUGIN,
     /// ENABLE_SUBNET_DISCOVERY, IP_COOLDOWN_PERIOD.
-    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
-    pub extra_env: BTreeMap<String, String>,
+    #[serde(default, skip_serializing_if = "Arguments::is_empty")]
+    pub extra_env: Arguments,
     /// Registry and path in front of the image names `amazon-k8s-cni` and `amazon-k8s-cni-init`. That of `spec.imageRegistry` when
     /// absent, or Amazon's registry of the partition, for which machines need a credential provider in their image and rights in their role.
     #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -3,7 +3,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::controller::{ContainerResources, yes};
+use super::controller::{ContainerResources, LogLevel, NodeLabels, Toleration, yes};
 
 /// Settings of Calico. Addresses of Pods are those of the Cluster (`spec.clusterNetwork.pods`): ranges can be added there, and those that Pods
 /// have addresses of have to stay.
@@ -42,6 +42,23 @@ pub struct CalicoNetworking {
     #[serde(default)]
     #[schemars(extend("default" = {}))]
     pub typha_resources: ContainerResources,
+    /// Copies of Calico's API server. As many as the operator thinks right when absent: 2, or 1 where there is one node.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(range(min = 1, max = 5))]
+    pub control_plane_replicas: Option<i32>,
+    /// Labels of the nodes that Typha, Calico's API server and its controllers run on, all when absent. calico-node runs on every node, and
+    /// gets nowhere ready without Typha.
+    #[serde(default, skip_serializing_if = "NodeLabels::is_empty")]
+    pub control_plane_node_selector: NodeLabels,
+    /// Taints that Typha, Calico's API server and its controllers tolerate beside those of the control plane and of nodes that are not ready
+    /// yet. When absent, Typha tolerates whatever the operator thinks right, which is more. calico-node tolerates every taint.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schemars(length(max = 16))]
+    pub control_plane_tolerations: Vec<Toleration>,
+    /// How much calico-node says in its log, which is `logSeverityScreen` of the FelixConfiguration `default`. When absent, the
+    /// FelixConfiguration stays as it is.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub log_level: Option<LogLevel>,
     /// Registry of the operator's and of Calico's images, for clusters that cannot reach quay.io. The layout below it must be
     /// the same as there.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -59,6 +76,10 @@ impl Default for CalicoNetworking {
             mtu: None,
             resources: ContainerResources::default(),
             typha_resources: ContainerResources::default(),
+            control_plane_replicas: None,
+            control_plane_node_selector: NodeLabels::new(),
+            control_plane_tolerations: Vec::new(),
+            log_level: None,
             image_registry: None,
         }
     }

@@ -1,7 +1,42 @@
 //! Settings that add-ons have in common because all of them run containers. It never says which containers.
 
+use std::collections::BTreeMap;
+
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+
+/// Labels of nodes, by their keys.
+pub type NodeLabels = BTreeMap<String, String>;
+
+/// Arguments of a program, by their names without hyphens in front.
+pub type Arguments = BTreeMap<String, String>;
+
+/// How many copies of a controller there are, where they run and what they say, whichever add-on it belongs to.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct ControllerSettings {
+    /// Copies of the controller, of which one is at work.
+    #[serde(default = "two")]
+    #[schemars(range(min = 1, max = 5))]
+    pub replicas: i32,
+    /// Taints that the controller tolerates beside that of the control plane. What runs on every node tolerates all of them.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schemars(length(max = 16))]
+    pub tolerations: Vec<Toleration>,
+    /// Labels of the nodes that the controller runs on. Without `roleARN` they are machines of the control plane in any case. It
+    /// says nothing about what runs on every node.
+    #[serde(default, skip_serializing_if = "NodeLabels::is_empty")]
+    pub node_selector: NodeLabels,
+    /// How much the controller says in its log. Info when absent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub log_level: Option<LogLevel>,
+}
+
+impl Default for ControllerSettings {
+    fn default() -> Self {
+        Self { replicas: two(), tolerations: Vec::new(), node_selector: NodeLabels::new(), log_level: None }
+    }
+}
 
 /// What a container asks for. Nothing limits it.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -15,6 +50,12 @@ pub struct ContainerResources {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(max = 32), regex(pattern = r"^[0-9]+(\.[0-9]+)?(k|M|G|Ki|Mi|Gi)?$"))]
     pub memory: Option<String>,
+}
+
+impl ContainerResources {
+    pub(super) fn is_unset(&self) -> bool {
+        *self == Self::default()
+    }
 }
 
 /// A taint that Pods tolerate, as in a Pod.
@@ -76,7 +117,7 @@ pub enum LogLevel {
 }
 
 /// Copies of a controller when the user does not say how many: one at work, one to take over.
-pub(super) fn two() -> i32 {
+fn two() -> i32 {
     2
 }
 

@@ -3,12 +3,12 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::controller::{ContainerResources, Toleration, two, yes};
+use super::controller::{Arguments, ContainerResources, ControllerSettings, yes};
 use super::storage::{DefaultClass, ReclaimPolicy, never};
 use crate::metadata::Tags;
 
 /// Settings of the Amazon EFS CSI driver.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct EFSStorage {
     /// IAM role that service account `kube-system/efs-csi-controller-sa` assumes. When absent, the controller runs on machines of the
@@ -35,18 +35,17 @@ pub struct EFSStorage {
     /// `elasticfilesystem:CreateAccessPoint` and `elasticfilesystem:TagResource`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tag_access_points: Option<bool>,
-    /// Copies of the controller, of which one is at work.
-    #[serde(default = "two")]
-    #[schemars(range(min = 1, max = 5))]
-    pub replicas: i32,
+    /// Copies, place and log of the controller.
+    #[serde(flatten)]
+    pub controller: ControllerSettings,
     /// What the driver's container of the controller asks for: 10m of processor time and 40Mi of memory when absent.
     #[serde(default)]
     #[schemars(extend("default" = {}))]
     pub resources: ContainerResources,
-    /// Taints that the controller tolerates beside that of the control plane. What runs on nodes tolerates every taint.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    #[schemars(length(max = 16))]
-    pub tolerations: Vec<Toleration>,
+    /// Further arguments of the driver, by their names without hyphens in front, of these: adaptive-retry-mode of the controller, and
+    /// vol-metrics-fs-rate-limit, vol-metrics-opt-in and vol-metrics-refresh-period (minutes) of what runs on nodes.
+    #[serde(default, skip_serializing_if = "Arguments::is_empty")]
+    pub extra_args: Arguments,
     /// The StorageClass that comes with the driver when there is a file system. Each volume is a directory that is reached by an
     /// access point of its own.
     #[serde(default)]
@@ -61,24 +60,6 @@ pub struct EFSStorage {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(max = 128), regex(pattern = r"^[A-Za-z0-9_][A-Za-z0-9_.-]{0,127}$"))]
     pub image_tag: Option<String>,
-}
-
-impl Default for EFSStorage {
-    fn default() -> Self {
-        Self {
-            role_arn: None,
-            file_system_id: None,
-            file_system_tags: Tags::new(),
-            delete_directories: false,
-            tag_access_points: None,
-            replicas: two(),
-            resources: ContainerResources::default(),
-            tolerations: Vec::new(),
-            storage_class: EFSStorageClass::default(),
-            image_registry: None,
-            image_tag: None,
-        }
-    }
 }
 
 /// The StorageClass that comes with the EFS CSI driver.

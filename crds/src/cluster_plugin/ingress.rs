@@ -1,11 +1,9 @@
 //! Settings of what serves Ingresses. It never holds a version of an add-on: that comes with the plugin.
 
-use std::collections::BTreeMap;
-
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::controller::{ContainerResources, LogLevel, Toleration, two};
+use super::controller::{Arguments, ContainerResources, ControllerSettings};
 
 /// What serves Ingresses.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -17,8 +15,8 @@ pub struct Ingress {
 }
 
 /// Settings of the AWS Load Balancer Controller: Application Load Balancers for Ingresses, and Network Load Balancers for Services that
-/// ask for it. It needs subnets with tag `kubernetes.io/role/elb` or `kubernetes.io/role/internal-elb`, in two zones for Ingresses.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+/// ask for it. All of its copies answer webhooks. It needs subnets with tag `kubernetes.io/role/elb` or `kubernetes.io/role/internal-elb`, in two zones for Ingresses.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct AWSLoadBalancerController {
     /// IAM role that service account `kube-system/aws-load-balancer-controller` assumes. When absent, the controller runs on machines of
@@ -26,31 +24,20 @@ pub struct AWSLoadBalancerController {
     #[serde(rename = "roleARN", default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(max = 2048), regex(pattern = r"^arn:aws(-cn|-us-gov)?:iam::[0-9]{12}:role/[A-Za-z0-9_+=,.@/-]+$"))]
     pub role_arn: Option<String>,
-    /// Copies of the controller, of which one is at work and all answer webhooks.
-    #[serde(default = "two")]
-    #[schemars(range(min = 1, max = 5))]
-    pub replicas: i32,
+    /// Copies, place and log of the controller.
+    #[serde(flatten)]
+    pub controller: ControllerSettings,
     /// What the controller asks for: 100m of processor time and 200Mi of memory when absent.
     #[serde(default)]
     #[schemars(extend("default" = {}))]
     pub resources: ContainerResources,
-    /// Taints that the controller tolerates beside that of the control plane.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    #[schemars(length(max = 16))]
-    pub tolerations: Vec<Toleration>,
-    /// Labels of the nodes that the controller runs on. Without `roleARN` they are machines of the control plane in any case.
-    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
-    pub node_selector: BTreeMap<String, String>,
-    /// How much the controller says in its log. Info when absent.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub log_level: Option<LogLevel>,
     /// Further arguments of the controller, by their names without hyphens in front, of these: aws-max-retries, disable-ingress-class-annotation,
     /// disable-ingress-group-name-annotation, disable-restricted-sg-rules, enable-endpoint-slices, enable-pod-readiness-gate-inject,
     /// ingress-max-concurrent-reconciles, lb-stabilization-monitor-interval, service-max-concurrent-reconciles, sync-period,
     /// targetgroupbinding-max-concurrent-reconciles, targetgroupbinding-max-exponential-backoff-delay, tolerate-non-existent-backend-action,
     /// tolerate-non-existent-backend-service.
-    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
-    pub extra_args: BTreeMap<String, String>,
+    #[serde(default, skip_serializing_if = "Arguments::is_empty")]
+    pub extra_args: Arguments,
     /// What load balancers send to unless an Ingress or Service says otherwise: `instance`, ports of nodes, which works with every
     /// network; or `ip`, Pods, which need addresses of the VPC (`networking.amazonVPC`).
     #[serde(default)]
@@ -96,31 +83,6 @@ pub struct AWSLoadBalancerController {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(max = 128), regex(pattern = r"^[A-Za-z0-9_][A-Za-z0-9_.-]{0,127}$"))]
     pub image_tag: Option<String>,
-}
-
-impl Default for AWSLoadBalancerController {
-    fn default() -> Self {
-        Self {
-            role_arn: None,
-            replicas: two(),
-            resources: ContainerResources::default(),
-            tolerations: Vec::new(),
-            node_selector: BTreeMap::new(),
-            log_level: None,
-            extra_args: BTreeMap::new(),
-            target_type: TargetType::default(),
-            default_scheme: None,
-            default_ssl_policy: None,
-            external_managed_tags: Vec::new(),
-            backend_security_group_id: None,
-            ingress_class: ControllerIngressClass::default(),
-            service_mutator_webhook: false,
-            waf: false,
-            shield: false,
-            image_registry: None,
-            image_tag: None,
-        }
-    }
 }
 
 /// What load balancers send to.

@@ -3,7 +3,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::controller::{ContainerResources, Toleration, two, yes};
+use super::controller::{Arguments, ContainerResources, ControllerSettings, yes};
 use super::efs::EFSStorage;
 
 /// What makes volumes.
@@ -19,7 +19,7 @@ pub struct Storage {
 }
 
 /// Settings of the Amazon EBS CSI driver.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct EBSStorage {
     /// IAM role that service account `kube-system/ebs-csi-controller-sa` assumes. When absent, the controller runs on machines of the
@@ -27,18 +27,17 @@ pub struct EBSStorage {
     #[serde(rename = "roleARN", default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(max = 2048), regex(pattern = r"^arn:aws(-cn|-us-gov)?:iam::[0-9]{12}:role/[A-Za-z0-9_+=,.@/-]+$"))]
     pub role_arn: Option<String>,
-    /// Copies of the controller, of which one is at work.
-    #[serde(default = "two")]
-    #[schemars(range(min = 1, max = 5))]
-    pub replicas: i32,
+    /// Copies, place and log of the controller.
+    #[serde(flatten)]
+    pub controller: ControllerSettings,
     /// What the driver's container of the controller asks for: 10m of processor time and 40Mi of memory when absent.
     #[serde(default)]
     #[schemars(extend("default" = {}))]
     pub resources: ContainerResources,
-    /// Taints that the controller tolerates beside that of the control plane. What runs on nodes tolerates every taint.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    #[schemars(length(max = 16))]
-    pub tolerations: Vec<Toleration>,
+    /// Further arguments of the driver's container of the controller, by their names without hyphens in front, of these: batching,
+    /// enable-node-local-volumes, logging-format, warn-on-invalid-tag.
+    #[serde(default, skip_serializing_if = "Arguments::is_empty")]
+    pub extra_args: Arguments,
     /// Whether VolumeSnapshots are carried out. The snapshot controller and its CustomResourceDefinitions are the user's to
     /// install, and are waited for.
     #[serde(default)]
@@ -72,24 +71,6 @@ pub struct EBSStorage {
     pub image_tag: Option<String>,
 }
 
-impl Default for EBSStorage {
-    fn default() -> Self {
-        Self {
-            role_arn: None,
-            replicas: two(),
-            resources: ContainerResources::default(),
-            tolerations: Vec::new(),
-            snapshots: false,
-            storage_class: EBSStorageClass::default(),
-            storage_classes: Vec::new(),
-            volume_attach_limit: None,
-            reserved_volume_attachments: None,
-            image_registry: None,
-            image_tag: None,
-        }
-    }
-}
-
 /// The StorageClass that comes with the EBS CSI driver.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
@@ -104,46 +85,14 @@ pub struct EBSStorageClass {
     /// Whether claims that name no class get this one. IfNone: when no other class is the default.
     #[serde(rename = "default", default)]
     pub default_class: DefaultClass,
-    /// Type of the volumes.
-    #[serde(rename = "type", default)]
-    pub volume_type: EBSVolumeType,
-    /// Operations per second, with types gp3, io1 and io2; the last two need it. What AWS sets for gp3 when absent.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schemars(range(min = 100, max = 256000))]
-    pub iops: Option<i32>,
-    /// MiB per second, with type gp3. What AWS sets when absent.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schemars(range(min = 125, max = 2000))]
-    pub throughput: Option<i32>,
-    /// Whether volumes are encrypted.
-    #[serde(default = "yes")]
-    pub encrypted: bool,
-    /// ARN of the KMS key to encrypt with. The account's key for EBS when absent.
-    #[serde(rename = "kmsKeyID", default, skip_serializing_if = "Option::is_none")]
-    #[schemars(length(min = 1, max = 2048))]
-    pub kms_key_id: Option<String>,
-    /// File system that volumes are formatted with. `ext4` when absent.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub fs_type: Option<EBSFileSystemType>,
-    /// What becomes of a volume whose claim is deleted.
-    #[serde(default)]
-    pub reclaim_policy: ReclaimPolicy,
+    /// The volumes.
+    #[serde(flatten)]
+    pub volumes: EBSVolumes,
 }
 
 impl Default for EBSStorageClass {
     fn default() -> Self {
-        Self {
-            enabled: true,
-            name: ebs(),
-            default_class: DefaultClass::default(),
-            volume_type: EBSVolumeType::default(),
-            iops: None,
-            throughput: None,
-            encrypted: true,
-            kms_key_id: None,
-            fs_type: None,
-            reclaim_policy: ReclaimPolicy::default(),
-        }
+        Self { enabled: true, name: ebs(), default_class: DefaultClass::default(), volumes: EBSVolumes::default() }
     }
 }
 
@@ -161,6 +110,15 @@ pub struct EBSMoreStorageClass {
     /// Whether claims that name no class get this one. IfNone: when no other class is the default.
     #[serde(rename = "default", default = "never")]
     pub default_class: DefaultClass,
+    /// The volumes.
+    #[serde(flatten)]
+    pub volumes: EBSVolumes,
+}
+
+/// What the volumes of a StorageClass are like.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct EBSVolumes {
     /// Type of the volumes.
     #[serde(rename = "type", default)]
     pub volume_type: EBSVolumeType,
@@ -185,6 +143,20 @@ pub struct EBSMoreStorageClass {
     /// What becomes of a volume whose claim is deleted.
     #[serde(default)]
     pub reclaim_policy: ReclaimPolicy,
+}
+
+impl Default for EBSVolumes {
+    fn default() -> Self {
+        Self {
+            volume_type: EBSVolumeType::default(),
+            iops: None,
+            throughput: None,
+            encrypted: true,
+            kms_key_id: None,
+            fs_type: None,
+            reclaim_policy: ReclaimPolicy::default(),
+        }
+    }
 }
 
 /// File system of an EBS volume.

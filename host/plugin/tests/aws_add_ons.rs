@@ -35,12 +35,14 @@ fn settings(name: &str) -> Value {
             "storageClass": { "name": "fast", "default": "Always", "type": "io2", "iops": 4000, "kmsKeyID": "arn:aws:kms:us-east-1:123456789012:key/k",
                 "fsType": "xfs", "reclaimPolicy": "Retain" },
             "storageClasses": [{ "name": "cold", "type": "sc1", "encrypted": false, "reclaimPolicy": "Retain" }],
-            "volumeAttachLimit": 20,
+            "volumeAttachLimit": 20, "nodeSelector": { "pool": "system" }, "logLevel": "Debug",
+            "extraArgs": { "batching": "false", "logging-format": "json" },
             "imagePullSecrets": [{ "name": "mirror" }], "imageRegistry": "registry.example.com", "imageTag": "v1.64.0",
         }),
         EFS => json!({
             "roleARN": ROLE, "fileSystemID": "fs-0123456789abcdef0", "deleteDirectories": true, "tagAccessPoints": true, "replicas": 1, "resources": { "memory": "64Mi" },
-            "tolerations": tolerations,
+            "tolerations": tolerations, "nodeSelector": { "pool": "system" }, "logLevel": "Debug",
+            "extraArgs": { "adaptive-retry-mode": "false", "vol-metrics-opt-in": "true", "vol-metrics-refresh-period": "60" },
             "storageClass": { "name": "shared", "default": "IfNone", "directoryPermissions": "755", "basePath": "/pods",
                 "subPathPattern": "${.PVC.namespace}/${.PVC.name}", "ensureUniqueDirectory": false, "uid": 1000, "gid": 1000,
                 "gidRangeStart": 1000, "gidRangeEnd": 2000, "mountOptions": ["iam"], "reclaimPolicy": "Retain" },
@@ -640,6 +642,22 @@ fn settings_that_contradict_each_other_name_field_and_fix() {
         invalid InvalidArgument /extraArgs: sync-period must be a duration, such as 30s or 1h30m
         invalid ReservedTag /externalManagedTags/1: is a key that AWS, Kubernetes or the controller sets itself, or has a comma or quote
     "#]],
+    );
+    refused(
+        EBS,
+        &request(json!({ "extraArgs": { "aws-sdk-debug-log": "true", "logging-format": "xml" } })),
+        expect![[r#"
+        invalid UnknownArgument /extraArgs: aws-sdk-debug-log cannot be set here; what can is batching, enable-node-local-volumes, logging-format, warn-on-invalid-tag
+        invalid InvalidArgument /extraArgs: logging-format must be one of text, json
+    "#]],
+    );
+    refused(
+        EFS,
+        &request(json!({ "extraArgs": { "delete-access-point-root-dir": "true", "vol-metrics-refresh-period": "0" } })),
+        expect![[r#"
+            invalid UnknownArgument /extraArgs: delete-access-point-root-dir cannot be set here; what can is adaptive-retry-mode, vol-metrics-fs-rate-limit, vol-metrics-opt-in, vol-metrics-refresh-period
+            invalid InvalidArgument /extraArgs: vol-metrics-refresh-period must be a whole number from 1 to 10080
+        "#]],
     );
     refused(
         EBS,

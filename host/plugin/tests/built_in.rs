@@ -15,6 +15,7 @@ const CCM: &str = "aws-cloud-controller-manager";
 #[test]
 fn whole_plans() {
     golden(CCM, json!({}), expect_file!["golden/aws-cloud-controller-manager.json"]);
+    golden(CCM, ccm_settings(), expect_file!["golden/aws-cloud-controller-manager-settings.json"]);
     golden("calico", json!({}), expect_file!["golden/calico.json"]);
     let mirror = json!({ "encapsulation": "IPIP", "mtu": 8981, "imageRegistry": "registry.example.com:5000/mirror" });
     golden("calico", mirror, expect_file!["golden/calico-ipip-mirror.json"]);
@@ -26,13 +27,24 @@ fn calico_settings() -> Value {
     json!({
         "encapsulation": "VXLANCrossSubnet", "sourceDestinationCheck": "Disable", "blockSize": 28, "natOutgoing": false, "mtu": 8900,
         "resources": { "cpu": "250m", "memory": "200Mi" }, "typhaResources": { "cpu": "100m" }, "imageRegistry": "registry.example.com",
+        "controlPlaneReplicas": 3, "controlPlaneNodeSelector": { "pool": "system" }, "logLevel": "Debug",
+        "controlPlaneTolerations": [{ "key": "dedicated", "operator": "Equal", "value": "system", "effect": "NoSchedule" }],
+    })
+}
+
+/// Every setting of the cloud controller manager.
+fn ccm_settings() -> Value {
+    json!({
+        "resources": { "cpu": "200m" }, "nodeSelector": { "pool": "system" }, "logLevel": "Debug",
+        "extraArgs": { "concurrent-service-syncs": "5", "profiling": "false" }, "imagePullSecrets": [{ "name": "mirror" }],
+        "imageRegistry": "registry.example.com/aws", "imageTag": "v1.36.2",
     })
 }
 
 #[test]
 fn everything_they_ask_for_is_granted() {
     let mirror = || json!({ "imageRegistry": "registry.example.com:5000/mirror" });
-    for (name, configs) in [(CCM, vec![json!({}), mirror()]), ("calico", vec![json!({}), mirror(), calico_settings()])] {
+    for (name, configs) in [(CCM, vec![json!({}), mirror(), ccm_settings()]), ("calico", vec![json!({}), mirror(), calico_settings()])] {
         for config in configs {
             let plan = complete(name, &request(config.clone()));
             let denials = grant::judge(plan.steps.iter().chain(&plan.removal), &grant::built_in(name, &config));
@@ -180,6 +192,15 @@ fn a_wrong_configuration_names_field_and_fix() {
             invalid InvalidImageRegistry /imageRegistry: must be a registry and a path without scheme and without a slash at its end, such as registry.example.com/mirror
         "#]],
     );
+    refused(
+        CCM,
+        &request(json!({ "extraArgs": { "cloud-config": "/etc/x", "kube-api-qps": "0", "node-monitor-period": "5" } })),
+        expect![[r#"
+            invalid UnknownArgument /extraArgs: cloud-config cannot be set here; what can is concurrent-node-syncs, concurrent-service-syncs, kube-api-burst, kube-api-qps, min-resync-period, node-monitor-period, node-status-update-frequency, profiling
+            invalid InvalidArgument /extraArgs: kube-api-qps must be a whole number from 1 to 1000
+            invalid InvalidArgument /extraArgs: node-monitor-period must be a duration, such as 30s or 1h30m
+        "#]],
+    );
     let found = load("calico").validate(&request(json!({ "mtu": 9000 }))).expect("it answers").value;
     assert_eq!(found.len(), 1);
     let found = load(CCM).validate(&request(json!({ "imageTags": "v1" }))).expect("it answers").value;
@@ -198,6 +219,7 @@ fn settings_of_the_api_are_those_of_the_plugins() {
     let ccm = crds::cluster_plugin::AWSCloudProvider {
         image_registry: Some("registry.example.com".to_owned()),
         image_tag: Some("v1.36.1".to_owned()),
+        ..Default::default()
     };
     for (name, config) in [("calico", serde_json::to_value(calico)), (CCM, serde_json::to_value(ccm))] {
         let config = config.expect("settings are JSON");
@@ -273,9 +295,12 @@ fn the_api_refuses_and_allows_what_the_plugins_do() {
 
 #[test]
 fn what_the_api_fills_in_is_what_the_plugins_do_without() {
-    use crds::cluster_plugin::{AWSLoadBalancerController, AmazonVPCNetworking, CalicoNetworking, EBSStorage, EFSStorage};
+    use crds::cluster_plugin::{
+        AWSCloudProvider, AWSLoadBalancerController, AmazonVPCNetworking, CalicoNetworking, EBSStorage, EFSStorage,
+    };
     let filled = |settings: serde_json::Result<Value>| settings.expect("settings are JSON");
     let cases = [
+        (CCM, filled(serde_json::to_value(AWSCloudProvider::default()))),
         ("calico", filled(serde_json::to_value(CalicoNetworking::default()))),
         ("aws-vpc-cni", filled(serde_json::to_value(AmazonVPCNetworking::default()))),
         ("aws-ebs-csi", filled(serde_json::to_value(EBSStorage::default()))),

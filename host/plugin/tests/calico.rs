@@ -195,7 +195,8 @@ fn the_installation_waits_for_what_calico_node_reads_and_everything_is_awaited()
         installation-crd (k8s.wait/v1) after operator
         apiserver-crd (k8s.wait/v1) after operator
         felix-crd (k8s.wait/v1) after operator
-        felix (k8s.apply/v1) after felix-crd
+        felix-rights (aws.instance-roles/v1)
+        felix (k8s.apply/v1) after felix-crd, felix-rights
         installation (k8s.apply/v1) after installation-crd, felix
         apiserver (k8s.apply/v1) after installation, apiserver-crd
         calico-available (k8s.wait/v1) after installation, apiserver
@@ -204,4 +205,33 @@ fn the_installation_waits_for_what_calico_node_reads_and_everything_is_awaited()
         tiers-available (k8s.wait/v1) after installation, apiserver
     "#]]
     .assert_eq(&outline(&steps));
+}
+
+#[test]
+fn typha_tolerates_what_keeps_nodes_from_being_ready_whatever_else_it_is_told_to() {
+    let spec = |config: Value| {
+        let plan = complete("calico", &request(config));
+        plan.steps.iter().find(|step| step.id == "installation").expect("there is an installation").spec["objects"][0]["spec"].clone()
+    };
+    let tolerations =
+        spec(json!({ "controlPlaneTolerations": [{ "key": "dedicated", "operator": "Exists" }] }))["controlPlaneTolerations"].clone();
+    let keys: Vec<_> = tolerations.as_array().expect("a list").iter().map(|it| it["key"].as_str().unwrap_or_default()).collect();
+    let own = ["CriticalAddonsOnly", "node-role.kubernetes.io/control-plane"];
+    let starting = ["not-ready", "network-unavailable"].map(|it| format!("node.kubernetes.io/{it}"));
+    let starting = [starting[0].as_str(), &starting[1], "node.cloudprovider.kubernetes.io/uninitialized"];
+    assert_eq!(keys, [&own[..], &starting, &["dedicated"]].concat());
+    // Given none, the operator knows best.
+    assert_eq!(spec(json!({}))["controlPlaneTolerations"], Value::Null);
+}
+
+#[test]
+fn calico_node_is_told_only_what_is_set() {
+    let felix = |config: Value| {
+        let plan = complete("calico", &request(config));
+        plan.steps.iter().find(|step| step.id == "felix").map(|step| step.spec["objects"][0]["spec"].clone())
+    };
+    assert_eq!(felix(json!({})), None);
+    assert_eq!(felix(json!({ "logLevel": "Info" })), Some(json!({ "logSeverityScreen": "Info" })));
+    let both = json!({ "logLevel": "Debug", "sourceDestinationCheck": "DoNothing" });
+    assert_eq!(felix(both), Some(json!({ "awsSrcDstCheck": "DoNothing", "logSeverityScreen": "Debug" })));
 }

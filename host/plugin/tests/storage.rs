@@ -141,3 +141,32 @@ fn a_base_path_that_leaves_no_room_for_a_volume_is_refused_with_its_field() {
     let said = text(60).expect("it is refused");
     assert!(said.contains("/storageClass/basePath"), "{said}");
 }
+
+/// The containers of the Pods of a plan's Deployment or DaemonSet.
+fn containers(plan: &AddOnPlan, kind: &str) -> Vec<Value> {
+    object(plan, kind)["spec"]["template"]["spec"]["containers"].as_array().cloned().expect("it has containers")
+}
+
+#[test]
+fn attributes_classes_are_looked_for_in_beta_where_kubernetes_has_no_others() {
+    let with = |version: &str| {
+        let plan = complete(EBS, &with_fact(request(json!({})), "kubernetes-version", FactValue::Present(json!(version))));
+        let has = |it: &Value| it["env"].to_string().contains("ENABLE_VAC_FALLBACK");
+        containers(&plan, "Deployment").into_iter().filter(has).map(|it| it["name"].clone()).collect::<Vec<_>>()
+    };
+    assert_eq!(with("v1.33.4"), ["csi-provisioner", "csi-resizer"]);
+    assert_eq!(with("v1.34.0"), [""; 0]);
+}
+
+#[test]
+fn what_runs_on_nodes_changes_only_for_what_is_about_nodes() {
+    let nodes = |name: &str, config: Value| containers(&complete(name, &request(config)), "DaemonSet");
+    for name in [EBS, EFS] {
+        let config = json!({ "logLevel": "Debug", "nodeSelector": { "pool": "system" }, "resources": { "cpu": "1" } });
+        assert_eq!(nodes(name, config), nodes(name, json!({})), "{name}");
+    }
+    assert_eq!(nodes(EFS, json!({ "extraArgs": { "adaptive-retry-mode": "false" } })), nodes(EFS, json!({})));
+    let metrics = complete(EFS, &request(json!({ "extraArgs": { "vol-metrics-opt-in": "true" } })));
+    let has = |kind: &str| containers(&metrics, kind)[0]["args"].to_string().contains("--vol-metrics-opt-in=true");
+    assert_eq!((has("Deployment"), has("DaemonSet")), (false, true));
+}

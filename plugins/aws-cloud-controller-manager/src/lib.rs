@@ -7,11 +7,11 @@
 mod objects;
 mod versions;
 
-use plugin_sdk::settings::pull_with;
+use plugin_sdk::settings::{Extra, LogLevel, Resources, Takes, extra_problems, pull_with};
 use plugin_sdk::steps::{self, APPLY, Condition, DELETE, Object, WAIT};
 use plugin_sdk::{Descriptor, Diagnostic, Operation, Plan, Plugin, Request, Step, Stop, facts};
 use serde::Deserialize;
-use serde_json::Value;
+use serde_json::{Map, Value};
 
 /// The plugin.
 pub struct CloudControllerManager;
@@ -21,12 +21,32 @@ pub struct CloudControllerManager;
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct Config {
     #[serde(default)]
+    pub resources: Resources,
+    #[serde(default)]
+    pub node_selector: Map<String, Value>,
+    #[serde(default)]
+    pub log_level: LogLevel,
+    #[serde(default)]
+    pub extra_args: Map<String, Value>,
+    #[serde(default)]
     pub image_pull_secrets: Vec<Value>,
     /// Registry and path in front of the image name.
     pub image_registry: Option<String>,
     /// Tag of the image, in place of the one that fits the Kubernetes version.
     pub image_tag: Option<String>,
 }
+
+/// What of the arguments that all its releases have can be set without taking the place of another setting, or of what the plugin decides.
+const EXTRA_ARGS: &[Extra] = &[
+    Extra { name: "concurrent-node-syncs", takes: Takes::Number(1, 100) },
+    Extra { name: "concurrent-service-syncs", takes: Takes::Number(1, 100) },
+    Extra { name: "kube-api-burst", takes: Takes::Number(1, 1000) },
+    Extra { name: "kube-api-qps", takes: Takes::Number(1, 1000) },
+    Extra { name: "min-resync-period", takes: Takes::Duration },
+    Extra { name: "node-monitor-period", takes: Takes::Duration },
+    Extra { name: "node-status-update-frequency", takes: Takes::Duration },
+    Extra { name: "profiling", takes: Takes::Switch },
+];
 
 impl Plugin for CloudControllerManager {
     type Config = Config;
@@ -43,14 +63,13 @@ impl Plugin for CloudControllerManager {
     }
 
     fn validate(request: &Request<Config>) -> Vec<Diagnostic> {
-        match &request.config.image_registry {
-            Some(registry) if !steps::is_registry(registry) => vec![Diagnostic::error(
-                "InvalidImageRegistry",
-                "/imageRegistry",
-                "must be a registry and a path without scheme and without a slash at its end, such as registry.example.com/provider-aws",
-            )],
-            _ => Vec::new(),
+        let mut problems = extra_problems(&request.config.extra_args, EXTRA_ARGS, "/extraArgs");
+        if request.config.image_registry.as_deref().is_some_and(|it| !steps::is_registry(it)) {
+            let message =
+                "must be a registry and a path without scheme and without a slash at its end, such as registry.example.com/provider-aws";
+            problems.push(Diagnostic::error("InvalidImageRegistry", "/imageRegistry", message));
         }
+        problems
     }
 
     fn plan(request: &Request<Config>) -> Result<Plan, Stop> {
@@ -77,7 +96,7 @@ fn install(request: &Request<Config>) -> Result<Vec<Step>, Stop> {
     let registry = request.config.image_registry.as_deref().unwrap_or("registry.k8s.io/provider-aws");
     let image = [registry, "/cloud-controller-manager:", &tag].concat();
     let mut all = objects::access();
-    all.push(objects::daemon_set(&image, &cluster.name));
+    all.push(objects::daemon_set(&request.config, &image, &cluster.name));
     pull_with(&mut all, &request.config.image_pull_secrets);
     Ok(vec![steps::apply("objects", all), steps::wait("running", objects::DAEMON_SET, Condition::ReadyDaemonset, 300).after(["objects"])])
 }

@@ -1,5 +1,7 @@
 //! The objects of the cloud controller manager, all in `kube-system`.
 
+use crate::{Config, EXTRA_ARGS};
+use plugin_sdk::settings;
 use plugin_sdk::steps::Object;
 use serde_json::{Value, json};
 
@@ -54,45 +56,45 @@ fn rules() -> Value {
     ])
 }
 
-/// The program, on every control-plane node.
-pub fn daemon_set(image: &str, cluster: &str) -> Value {
+/// The program, on every control-plane node that the user does not leave out: it acts with the role of their instances.
+pub fn daemon_set(config: &Config, image: &str, cluster: &str) -> Value {
     let labels = json!({ "k8s-app": NAME });
+    let mut pod = json!({
+        "serviceAccountName": ACCOUNT,
+        "priorityClassName": "system-node-critical",
+        "hostNetwork": true,
+        // There is no cluster DNS before this runs.
+        "dnsPolicy": "Default",
+        "nodeSelector": { "node-role.kubernetes.io/control-plane": "" },
+        // A node is uninitialized until this has run and not ready until the network has, and neither may wait for the other.
+        "tolerations": [{ "operator": "Exists" }],
+        "containers": [container(config, image, cluster)],
+    });
+    settings::select_nodes(&mut pod, &config.node_selector);
     json!({
         "apiVersion": "apps/v1", "kind": "DaemonSet",
         "metadata": { "name": NAME, "namespace": NAMESPACE, "labels": labels },
         "spec": {
             "selector": { "matchLabels": labels },
             "updateStrategy": { "type": "RollingUpdate" },
-            "template": {
-                "metadata": { "labels": labels },
-                "spec": {
-                    "serviceAccountName": ACCOUNT,
-                    "priorityClassName": "system-node-critical",
-                    "hostNetwork": true,
-                    // There is no cluster DNS before this runs.
-                    "dnsPolicy": "Default",
-                    "nodeSelector": { "node-role.kubernetes.io/control-plane": "" },
-                    // A node is uninitialized until this has run and not ready until the network has, and neither may wait for the other.
-                    "tolerations": [{ "operator": "Exists" }],
-                    "containers": [container(image, cluster)],
-                },
-            },
+            "template": { "metadata": { "labels": labels }, "spec": pod },
         },
     })
 }
 
-fn container(image: &str, cluster: &str) -> Value {
-    let cluster_name = ["--cluster-name=", cluster].concat();
+fn container(config: &Config, image: &str, cluster: &str) -> Value {
+    let mut args = vec![
+        ["--v=", config.log_level.verbosity()].concat(),
+        "--cloud-provider=aws".to_owned(),
+        ["--cluster-name=", cluster].concat(),
+        "--use-service-account-credentials=true".to_owned(),
+        "--configure-cloud-routes=false".to_owned(),
+    ];
+    args.extend(settings::extra_args(&config.extra_args, EXTRA_ARGS));
     json!({
         "name": NAME,
         "image": image,
-        "args": [
-            "--v=2",
-            "--cloud-provider=aws",
-            cluster_name,
-            "--use-service-account-credentials=true",
-            "--configure-cloud-routes=false",
-        ],
-        "resources": { "requests": { "cpu": "100m", "memory": "64Mi" } },
+        "args": args,
+        "resources": config.resources.or("100m", "64Mi"),
     })
 }

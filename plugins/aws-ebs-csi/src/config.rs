@@ -1,9 +1,9 @@
 //! The settings of the EBS CSI driver, and what is wrong with them.
 
 use plugin_sdk::Diagnostic;
-use plugin_sdk::settings::{DefaultClass, ReclaimPolicy, Resources, registry_problem};
+use plugin_sdk::settings::{DefaultClass, Extra, LogLevel, ReclaimPolicy, Resources, Takes, extra_problems, registry_problem};
 use serde::Deserialize;
-use serde_json::Value;
+use serde_json::{Map, Value};
 
 /// `spec.storage.ebs` of a ClusterPlugin.
 #[derive(Clone, Debug, Default, Deserialize)]
@@ -18,6 +18,12 @@ pub struct Config {
     /// As in a Pod.
     #[serde(default)]
     pub tolerations: Vec<Value>,
+    #[serde(default)]
+    pub node_selector: Map<String, Value>,
+    #[serde(default)]
+    pub log_level: LogLevel,
+    #[serde(default)]
+    pub extra_args: Map<String, Value>,
     #[serde(default)]
     pub snapshots: bool,
     #[serde(default)]
@@ -55,6 +61,16 @@ pub struct StorageClass {
     pub fs_type: Option<String>,
     pub reclaim_policy: Option<ReclaimPolicy>,
 }
+
+/// What of the release's controller can be set without taking the place of another setting, or of what the plugin decides. Not among them are
+/// `aws-sdk-debug-log`, which writes requests to the log with the tokens that sign them, and `modify-volume-request-handler-timeout`, which has
+/// to stay below the timeouts of the sidecars.
+pub const EXTRA_ARGS: &[Extra] = &[
+    Extra { name: "batching", takes: Takes::Switch },
+    Extra { name: "enable-node-local-volumes", takes: Takes::Switch },
+    Extra { name: "logging-format", takes: Takes::Word(&["text", "json"]) },
+    Extra { name: "warn-on-invalid-tag", takes: Takes::Switch },
+];
 
 impl StorageClass {
     pub fn is_enabled(&self) -> bool {
@@ -94,6 +110,7 @@ impl Config {
     /// What keeps the settings from being carried out, whatever the cluster.
     pub fn problems(&self) -> Vec<Diagnostic> {
         let mut problems: Vec<Diagnostic> = registry_problem(self.image_registry.as_deref()).into_iter().collect();
+        problems.extend(extra_problems(&self.extra_args, EXTRA_ARGS, "/extraArgs"));
         if self.volume_attach_limit.is_some() && self.reserved_volume_attachments.is_some() {
             let message = "excludes volumeAttachLimit, which is what is left after all reservations; remove one of them";
             problems.push(Diagnostic::error("LimitAndReservation", "/reservedVolumeAttachments", message));

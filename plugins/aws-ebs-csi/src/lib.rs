@@ -66,12 +66,12 @@ fn install(request: &Request<Config>) -> Result<Plan, Stop> {
 
     let mut steps = before(request, &cluster, &aws)?;
     let first: Vec<String> = steps.iter().map(|step| step.id.clone()).collect();
-    let updates_allocatable = minor(&kubernetes).is_some_and(|minor| minor >= versions::KNOWS_ALLOCATABLE_UPDATES);
+    let kubernetes = versions::Kubernetes::of(minor(&kubernetes));
     let mut all = access::objects(config.snapshots);
     all.extend([
-        objects::csi_driver(updates_allocatable),
+        objects::csi_driver(kubernetes.updates_allocatable),
         objects::budget(),
-        pods::controller(config, &cluster, &aws, &images, updates_allocatable),
+        pods::controller(config, &cluster, &aws, &images, kubernetes),
     ]);
     all.push(pods::node(config, &images));
     settings::pull_with(&mut all, &config.image_pull_secrets);

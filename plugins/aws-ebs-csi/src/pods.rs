@@ -5,8 +5,9 @@
 
 use crate::Config;
 use crate::access;
+use crate::config::EXTRA_ARGS;
 use crate::objects::{CONTROLLER, NAMESPACE, NODE};
-use crate::versions::Sidecars;
+use crate::versions::{Kubernetes, Sidecars};
 use plugin_sdk::{facts, identity, settings};
 use serde_json::{Value, json};
 
@@ -32,11 +33,10 @@ const RETRY: &str = "--retry-interval-max=30m";
 const SOCKET_DIRECTORY: &str = "/var/lib/csi/sockets/pluginproxy/";
 const SOCKET: &str = "/var/lib/csi/sockets/pluginproxy/csi.sock";
 
-/// `updates_allocatable` when Kubernetes lets the attacher have a node's limit of volumes looked at again.
-pub fn controller(config: &Config, cluster: &facts::Cluster, aws: &facts::Aws, images: &Images<'_>, updates_allocatable: bool) -> Value {
+pub fn controller(config: &Config, cluster: &facts::Cluster, aws: &facts::Aws, images: &Images<'_>, kubernetes: Kubernetes) -> Value {
     let labels = json!({ "app": CONTROLLER });
     let mut containers = vec![driver(config, cluster, aws, images)];
-    containers.extend(sidecars(config, images, updates_allocatable));
+    containers.extend(sidecars(config, images, kubernetes));
     let mut pod = json!({
         "serviceAccountName": access::CONTROLLER,
         "priorityClassName": "system-cluster-critical",
@@ -44,7 +44,7 @@ pub fn controller(config: &Config, cluster: &facts::Cluster, aws: &facts::Aws, i
         "containers": containers,
         "volumes": [{ "name": "socket-dir", "emptyDir": {} }],
     });
-    settings::place(&mut pod, config.role_arn.is_some(), &config.tolerations, CONTROLLER);
+    settings::place(&mut pod, config.role_arn.is_some(), &config.tolerations, &config.node_selector, CONTROLLER);
     if let Some(role) = &config.role_arn {
         identity::assume(&mut pod, &["ebs-plugin"], role, &aws.region);
     }
@@ -66,8 +66,11 @@ fn driver(config: &Config, cluster: &facts::Cluster, aws: &facts::Aws, images: &
     args.push(["--k8s-tag-cluster-id=", &cluster.name].concat());
     args.extend(settings::tags(&aws.tags, '=', ',').map(|tags| ["--extra-tags=", &tags].concat()));
     // One call to EC2 for many volumes, where the driver by itself makes one for each.
-    args.push("--batching=true".into());
-    args.push("--v=2".into());
+    if !config.extra_args.contains_key("batching") {
+        args.push("--batching=true".into());
+    }
+    args.push(["--v=", config.log_level.verbosity()].concat());
+    args.extend(settings::extra_args(&config.extra_args, EXTRA_ARGS));
     // Asked for its health the controller calls EC2 until that has answered once; a first call takes long.
     let probe = |failures: u32| {
         json!({
@@ -89,11 +92,12 @@ fn driver(config: &Config, cluster: &facts::Cluster, aws: &facts::Aws, images: &
     })
 }
 
-fn sidecars(config: &Config, images: &Images<'_>, updates_allocatable: bool) -> Vec<Value> {
+fn sidecars(config: &Config, images: &Images<'_>, kubernetes: Kubernetes) -> Vec<Value> {
     let tags = images.sidecars;
     let address = ["--csi-address=", SOCKET].concat();
+    let verbosity = ["--v=", config.log_level.verbosity()].concat();
     let sidecar = |name: &str, image: &str, tag: &str, more: &[&str]| {
-        let mut args = vec![address.as_str(), "--v=2"];
+        let mut args = vec![address.as_str(), verbosity.as_str()];
         args.extend_from_slice(more);
         json!({
             "name": name,
@@ -116,7 +120,7 @@ fn sidecars(config: &Config, images: &Images<'_>, updates_allocatable: bool) -> 
     ]
     .concat();
     let mut attach = [&["--timeout=6m", LEAD], &QPS[..], &[WORKERS, "--retry-interval-max=5m"]].concat();
-    if updates_allocatable {
+    if kubernetes.updates_allocatable {
         attach.push("--feature-gates=MutableCSINodeAllocatableCount=true");
     }
     let resize =
@@ -128,6 +132,12 @@ fn sidecars(config: &Config, images: &Images<'_>, updates_allocatable: bool) -> 
         sidecar("csi-resizer", "csi-resizer", tags.resizer, &resize),
         sidecar("liveness-probe", "livenessprobe", tags.liveness, &["--probe-timeout=60s"]),
     ];
+    if kubernetes.has_only_beta_attributes {
+        // Without it, AWS's builds of provisioner and resizer look for VolumeAttributesClasses in `storage.k8s.io/v1` alone.
+        for sidecar in [0, 2] {
+            all[sidecar]["env"] = json!([{ "name": "ENABLE_VAC_FALLBACK", "value": "true" }]);
+        }
+    }
     if config.snapshots {
         let snapshot = [&["--extra-create-metadata", LEAD], &QPS[..], &[WORKERS, RETRY]].concat();
         all.push(sidecar("csi-snapshotter", "csi-snapshotter", tags.snapshotter, &snapshot));

@@ -31,7 +31,28 @@ pub const RELEASES: [Release<Sidecars>; 1] = [Release {
 pub const NEWEST: &str = "1.63.1";
 
 /// The first minor version of Kubernetes 1 that knows `nodeAllocatableUpdatePeriodSeconds` of a CSIDriver.
-pub const KNOWS_ALLOCATABLE_UPDATES: u32 = 33;
+const KNOWS_ALLOCATABLE_UPDATES: u32 = 33;
+
+/// The first minor version of Kubernetes 1 that serves VolumeAttributesClasses as `storage.k8s.io/v1`.
+const SERVES_ATTRIBUTES_CLASSES: u32 = 34;
+
+/// What a version of Kubernetes has that not all have.
+#[derive(Clone, Copy, Debug)]
+pub struct Kubernetes {
+    /// The attacher may have a node's limit of volumes looked at again.
+    pub updates_allocatable: bool,
+    /// VolumeAttributesClasses are served in their beta version at most.
+    pub has_only_beta_attributes: bool,
+}
+
+impl Kubernetes {
+    pub fn of(minor: Option<u32>) -> Kubernetes {
+        Kubernetes {
+            updates_allocatable: minor.is_some_and(|minor| minor >= KNOWS_ALLOCATABLE_UPDATES),
+            has_only_beta_attributes: minor.is_some_and(|minor| minor < SERVES_ATTRIBUTES_CLASSES),
+        }
+    }
+}
 
 /// When an action is needed.
 #[derive(Clone, Copy, Debug)]

@@ -2,9 +2,9 @@
 
 use crate::path;
 use plugin_sdk::Diagnostic;
-use plugin_sdk::settings::{DefaultClass, ReclaimPolicy, Resources, registry_problem};
+use plugin_sdk::settings::{DefaultClass, Extra, LogLevel, ReclaimPolicy, Resources, Takes, extra_problems, registry_problem};
 use serde::Deserialize;
-use serde_json::Value;
+use serde_json::{Map, Value};
 use std::collections::BTreeMap;
 
 /// Where the tags of the file system are in the settings.
@@ -34,12 +34,30 @@ pub struct Config {
     #[serde(default)]
     pub tolerations: Vec<Value>,
     #[serde(default)]
+    pub node_selector: Map<String, Value>,
+    #[serde(default)]
+    pub log_level: LogLevel,
+    #[serde(default)]
+    pub extra_args: Map<String, Value>,
+    #[serde(default)]
     pub storage_class: StorageClass,
     #[serde(default)]
     pub image_pull_secrets: Vec<Value>,
     pub image_registry: Option<String>,
     pub image_tag: Option<String>,
 }
+
+/// What of the release's documented arguments of the controller can be set without taking the place of another setting, or of what the plugin
+/// decides.
+pub const CONTROLLER_ARGS: &[Extra] = &[Extra { name: "adaptive-retry-mode", takes: Takes::Switch }];
+
+/// The same of what runs on nodes. Not among them are `force-unmount-after-timeout`, which loses what was not written yet, and limits with which the
+/// driver does not start when one of a pair is missing.
+pub const NODE_ARGS: &[Extra] = &[
+    Extra { name: "vol-metrics-fs-rate-limit", takes: Takes::Number(1, 100) },
+    Extra { name: "vol-metrics-opt-in", takes: Takes::Switch },
+    Extra { name: "vol-metrics-refresh-period", takes: Takes::Number(1, 10_080) },
+];
 
 /// The StorageClass that comes with the driver.
 #[derive(Clone, Debug, Default, Deserialize)]
@@ -111,6 +129,7 @@ impl Config {
             let message = "excludes fileSystemID: keep fileSystemID to name the file system, or fileSystemTags to have it found";
             problems.push(Diagnostic::error("NamedAndFound", TAGS, message));
         }
+        problems.extend(extra_problems(&self.extra_args, &[CONTROLLER_ARGS, NODE_ARGS].concat(), "/extraArgs"));
         problems.extend(self.storage_class.problems());
         problems
     }

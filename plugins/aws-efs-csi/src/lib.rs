@@ -69,7 +69,7 @@ fn install(request: &Request<Config>) -> Result<Plan, Stop> {
     }
     let before: Vec<String> = steps.iter().map(|step| step.id.clone()).collect();
     let mut all = objects::access();
-    all.extend([objects::csi_driver(), pods::controller(config, &aws, &images), pods::node(&images)]);
+    all.extend([objects::csi_driver(), pods::controller(config, &aws, &images), pods::node(config, &images)]);
     settings::pull_with(&mut all, &config.image_pull_secrets);
     steps.push(steps::apply("driver", all).after(before));
     steps.push(steps::wait("controller-available", objects::DEPLOYMENT, Condition::AvailableDeployment, 300).after(["driver"]));

@@ -4,6 +4,7 @@
 //! kubernetes-sigs/aws-efs-csi-driver at the tag in `versions.rs`.
 
 use crate::Config;
+use crate::config::{CONTROLLER_ARGS, NODE_ARGS};
 use crate::objects::{CONTROLLER, CONTROLLER_ACCOUNT, NAMESPACE, NODE, NODE_ACCOUNT};
 use crate::role;
 use crate::versions::Sidecars;
@@ -46,7 +47,8 @@ pub fn controller(config: &Config, aws: &facts::Aws, images: &Images<'_>) -> Val
         })
     };
     let address = "--csi-address=/var/lib/csi/sockets/pluginproxy/csi.sock";
-    let provision = [address, "--v=2", "--timeout=15s", "--feature-gates=Topology=true", "--extra-create-metadata", "--leader-election"];
+    let verbosity = ["--v=", config.log_level.verbosity()].concat();
+    let provision = [address, &verbosity, "--timeout=15s", "--feature-gates=Topology=true", "--extra-create-metadata", "--leader-election"];
     let mut pod = json!({
         "serviceAccountName": CONTROLLER_ACCOUNT,
         "priorityClassName": "system-cluster-critical",
@@ -61,7 +63,7 @@ pub fn controller(config: &Config, aws: &facts::Aws, images: &Images<'_>) -> Val
     // Where nodes start with the taint that the driver's node part takes away, its controller still has to start.
     let starting = json!({ "key": "efs.csi.aws.com/agent-not-ready", "operator": "Exists" });
     let tolerations: Vec<Value> = [starting].into_iter().chain(config.tolerations.iter().cloned()).collect();
-    settings::place(&mut pod, config.role_arn.is_some(), &tolerations, CONTROLLER);
+    settings::place(&mut pod, config.role_arn.is_some(), &tolerations, &config.node_selector, CONTROLLER);
     if let Some(role) = &config.role_arn {
         identity::assume(&mut pod, &["efs-plugin"], role, &aws.region);
     }
@@ -77,10 +79,11 @@ pub fn controller(config: &Config, aws: &facts::Aws, images: &Images<'_>) -> Val
 }
 
 fn driver(config: &Config, aws: &facts::Aws, images: &Images<'_>) -> Value {
-    let mut args: Vec<String> =
-        vec!["--endpoint=unix:///var/lib/csi/sockets/pluginproxy/csi.sock".into(), "--logtostderr".into(), "--v=2".into()];
+    let mut args: Vec<String> = vec!["--endpoint=unix:///var/lib/csi/sockets/pluginproxy/csi.sock".into(), "--logtostderr".into()];
+    args.push(["--v=", config.log_level.verbosity()].concat());
     args.push(["--delete-access-point-root-dir=", if config.delete_directories { "true" } else { "false" }].concat());
     args.extend(role::tags_argument(config, &aws.tags).map(|tags| ["--tags=", &tags].concat()));
+    args.extend(settings::extra_args(&config.extra_args, CONTROLLER_ARGS));
     json!({
         "name": "efs-plugin",
         "image": images.driver(),
@@ -97,7 +100,7 @@ fn driver(config: &Config, aws: &facts::Aws, images: &Images<'_>) -> Value {
 }
 
 /// Mounts end when this Pod ends, because they go through a program in it; so it is changed one node at a time and never made anew.
-pub fn node(images: &Images<'_>) -> Value {
+pub fn node(config: &Config, images: &Images<'_>) -> Value {
     let labels = json!({ "app": NODE });
     let requests = json!({ "requests": { "cpu": "10m", "memory": "40Mi" } });
     let mount = |name: &str, path: &str| json!({ "name": name, "mountPath": path });
@@ -111,7 +114,7 @@ pub fn node(images: &Images<'_>) -> Value {
         // Volumes are mounted wherever Pods run.
         "tolerations": [{ "operator": "Exists" }],
         "containers": [
-            node_driver(images, &requests),
+            node_driver(config, images, &requests),
             {
                 "name": "csi-driver-registrar",
                 "image": images.sidecar("csi-node-driver-registrar", images.sidecars.registrar),
@@ -153,11 +156,14 @@ pub fn node(images: &Images<'_>) -> Value {
     })
 }
 
-fn node_driver(images: &Images<'_>, requests: &Value) -> Value {
+fn node_driver(config: &Config, images: &Images<'_>, requests: &Value) -> Value {
+    // The log level is not the user's: to change it would end all mounts once.
+    let mut args: Vec<String> = ["--endpoint=unix:/csi/csi.sock", "--logtostderr", "--v=2"].map(str::to_owned).into();
+    args.extend(settings::extra_args(&config.extra_args, NODE_ARGS));
     json!({
         "name": "efs-plugin",
         "image": images.driver(),
-        "args": ["--endpoint=unix:/csi/csi.sock", "--logtostderr", "--v=2"],
+        "args": args,
         "env": [node_name()],
         "ports": [{ "name": "healthz", "containerPort": NODE_HEALTH }],
         "livenessProbe": probe(),

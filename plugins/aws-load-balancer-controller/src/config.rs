@@ -87,7 +87,7 @@ impl IngressClass {
 }
 
 /// What of the release's documented arguments can be set without taking the place of another setting, or of what the plugin decides.
-const EXTRA_ARGS: &[Extra] = &[
+pub const EXTRA_ARGS: &[Extra] = &[
     Extra { name: "aws-max-retries", takes: Takes::Number(1, 100) },
     Extra { name: "disable-ingress-class-annotation", takes: Takes::Switch },
     Extra { name: "disable-ingress-group-name-annotation", takes: Takes::Switch },

@@ -1,7 +1,7 @@
 //! The program of the controller, the Service by which the API server reaches it, and its IngressClass.
 
 use crate::Config;
-use crate::config::IngressClass;
+use crate::config::{EXTRA_ARGS, IngressClass};
 use plugin_sdk::settings::LogLevel;
 use plugin_sdk::steps::Object;
 use plugin_sdk::{facts, identity, settings};
@@ -81,8 +81,7 @@ pub fn deployment(config: &Config, cluster: &facts::Cluster, aws: &facts::Aws, i
         "containers": [container(config, arguments(config, cluster, aws), image)],
         "volumes": [{ "name": "cert", "secret": { "secretName": SECRET_NAME } }],
     });
-    settings::place(&mut pod, config.role_arn.is_some(), &config.tolerations, NAME);
-    settings::select_nodes(&mut pod, &config.node_selector);
+    settings::place(&mut pod, config.role_arn.is_some(), &config.tolerations, &config.node_selector, NAME);
     if let Some(role) = &config.role_arn {
         identity::assume(&mut pod, &["controller"], role, &aws.region);
     }
@@ -126,7 +125,7 @@ fn arguments(config: &Config, cluster: &facts::Cluster, aws: &facts::Aws) -> Vec
     if config.log_level == LogLevel::Debug {
         arguments.push(flag("log-level", "debug"));
     }
-    arguments.extend(config.extra_args.iter().map(|(name, value)| flag(name, value.as_str().unwrap_or_default())));
+    arguments.extend(settings::extra_args(&config.extra_args, EXTRA_ARGS));
     arguments
 }
 

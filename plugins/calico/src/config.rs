@@ -1,9 +1,9 @@
 //! The settings of Calico, and what is wrong with them.
 
 use plugin_sdk::Diagnostic;
-use plugin_sdk::settings::{Resources, registry_problem};
+use plugin_sdk::settings::{LogLevel, Resources, registry_problem};
 use serde::Deserialize;
-use serde_json::Value;
+use serde_json::{Map, Value};
 
 /// `spec.networking.calico` of a ClusterPlugin.
 #[derive(Clone, Debug, Deserialize)]
@@ -26,6 +26,16 @@ pub struct Config {
     /// Of the container calico-typha.
     #[serde(default)]
     pub typha_resources: Resources,
+    /// Copies of what does not run on every node and can have several.
+    pub control_plane_replicas: Option<u32>,
+    /// Of the nodes for what does not run on every node.
+    #[serde(default)]
+    pub control_plane_node_selector: Map<String, Value>,
+    /// Of what does not run on every node, as in a Pod.
+    #[serde(default)]
+    pub control_plane_tolerations: Vec<Value>,
+    /// Of calico-node.
+    pub log_level: Option<LogLevel>,
     /// Registry of the operator's and of Calico's images.
     pub image_registry: Option<String>,
     #[serde(default)]

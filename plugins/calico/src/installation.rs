@@ -1,7 +1,7 @@
-//! What the operator is told: the Installation, which is the cluster's network, the APIServer, and a setting of calico-node. It knows nothing of
+//! What the operator is told: the Installation, which is the cluster's network, the APIServer, and settings of calico-node. It knows nothing of
 //! pools but that the Installation has them.
 
-use crate::{Config, SourceDestinationCheck};
+use crate::Config;
 use plugin_sdk::settings::Resources;
 use plugin_sdk::steps::Object;
 use serde_json::{Map, Value, json};
@@ -40,6 +40,7 @@ pub fn installation(config: &Config, pools: Vec<Value>) -> Value {
     if !config.image_pull_secrets.is_empty() {
         spec["imagePullSecrets"] = config.image_pull_secrets.as_slice().into();
     }
+    control_plane(config, &mut spec);
     for (field, container, resources) in
         [("calicoNodeDaemonSet", "calico-node", &config.resources), ("typhaDeployment", "calico-typha", &config.typha_resources)]
     {
@@ -56,10 +57,41 @@ pub fn api_server() -> Value {
     object(API_SERVER, json!({}))
 }
 
-/// What calico-node does about EC2's source/destination check.
-pub fn felix_configuration(check: SourceDestinationCheck) -> Value {
-    object(FELIX_CONFIGURATION, json!({ "awsSrcDstCheck": check.as_str() }))
+/// What of calico-node's settings the user set, if any.
+pub fn felix_configuration(config: &Config) -> Option<Value> {
+    let mut spec = Map::new();
+    if let Some(check) = config.source_destination_check {
+        spec.insert("awsSrcDstCheck".to_owned(), check.as_str().into());
+    }
+    if let Some(level) = config.log_level {
+        spec.insert("logSeverityScreen".to_owned(), level.as_str().into());
+    }
+    (!spec.is_empty()).then(|| object(FELIX_CONFIGURATION, spec.into()))
 }
+
+/// How many copies there are of what does not run on every node, and where it runs.
+fn control_plane(config: &Config, spec: &mut Value) {
+    if let Some(replicas) = config.control_plane_replicas {
+        spec["controlPlaneReplicas"] = replicas.into();
+    }
+    if !config.control_plane_node_selector.is_empty() {
+        spec["controlPlaneNodeSelector"] = config.control_plane_node_selector.clone().into();
+    }
+    if !config.control_plane_tolerations.is_empty() {
+        let tolerations = STARTING.map(|key| json!({ "key": key, "operator": "Exists", "effect": "NoSchedule" }));
+        spec["controlPlaneTolerations"] = tolerations.into_iter().chain(config.control_plane_tolerations.iter().cloned()).collect();
+    }
+}
+
+/// Keys of taints that nodes have until calico-node runs, which waits for Typha, and of those that are not for programs of a cluster itself. The operator has Typha tolerate
+/// them by itself, but in place of that what is given here, where anything is.
+const STARTING: [&str; 5] = [
+    "CriticalAddonsOnly",
+    "node-role.kubernetes.io/control-plane",
+    "node.kubernetes.io/not-ready",
+    "node.kubernetes.io/network-unavailable",
+    "node.cloudprovider.kubernetes.io/uninitialized",
+];
 
 fn object(of: Object<'_>, spec: Value) -> Value {
     json!({ "apiVersion": of.api_version, "kind": of.kind, "metadata": { "name": of.name }, "spec": spec })

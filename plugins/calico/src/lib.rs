@@ -109,15 +109,15 @@ fn install(config: &Config, pools: Vec<Value>) -> Vec<Step> {
         steps::wait("apiserver-crd", API_SERVER_CRD, Condition::CrdEstablished, 300).after(["operator"]),
     ]);
     let mut before = vec!["installation-crd"];
-    if let Some(check) = config.source_destination_check {
+    if let Some(felix) = installation::felix_configuration(config) {
         steps.push(steps::wait("felix-crd", FELIX_CRD, Condition::CrdEstablished, 300).after(["operator"]));
-        let mut felix = vec!["felix-crd"];
-        if check.is_set_by_felix() {
+        let mut needed = vec!["felix-crd"];
+        if config.source_destination_check.is_some_and(SourceDestinationCheck::is_set_by_felix) {
             steps.push(steps::instance_roles("felix-rights", &config::FELIX_ACTIONS));
-            felix.push("felix-rights");
+            needed.push("felix-rights");
         }
         // Users have settings of theirs in it: it stays when this one goes.
-        steps.push(steps::apply("felix", vec![installation::felix_configuration(check)]).after(felix));
+        steps.push(steps::apply("felix", vec![felix]).after(needed));
         before.push("felix");
     }
     steps.extend([

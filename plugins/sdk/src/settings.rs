@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 
 mod extra;
 
-pub use extra::{Extra, Takes, extra_problems};
+pub use extra::{Extra, Takes, extra_args, extra_problems};
 
 /// What a container asks for, in Kubernetes' quantities such as `100m` and `128Mi`.
 #[derive(Clone, Debug, Default, Deserialize)]
@@ -37,8 +37,8 @@ pub fn registry_problem(registry: Option<&str>) -> Option<Diagnostic> {
 }
 
 /// Where the Pods of a controller run. Without a role of their own they act as the instance, and that of control-plane machines has the
-/// rights; with one they run anywhere. Either way a cluster without workers can run them.
-pub fn place(pod: &mut Value, has_role: bool, tolerations: &[Value], name: &str) {
+/// rights; with one they run anywhere. Either way a cluster without workers can run them, unless the user's labels of nodes are none of theirs.
+pub fn place(pod: &mut Value, has_role: bool, tolerations: &[Value], labels: &Map<String, Value>, name: &str) {
     let mut selector = Map::from_iter([("kubernetes.io/os".to_owned(), Value::from("linux"))]);
     if !has_role {
         selector.insert("node-role.kubernetes.io/control-plane".to_owned(), "".into());
@@ -54,6 +54,7 @@ pub fn place(pod: &mut Value, has_role: bool, tolerations: &[Value], name: &str)
         "weight": 100,
         "podAffinityTerm": { "labelSelector": { "matchLabels": { "app": name } }, "topologyKey": "kubernetes.io/hostname" },
     }] } });
+    select_nodes(pod, labels);
 }
 
 /// Lets whatever Pods are made from these objects pull their images with Secrets of their namespace, which are as in a Pod.
@@ -87,6 +88,14 @@ pub enum LogLevel {
 }
 
 impl LogLevel {
+    /// The word Calico has for it.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            LogLevel::Info => "Info",
+            LogLevel::Debug => "Debug",
+        }
+    }
+
     /// The number that Kubernetes' programs have for it, in their argument `v`.
     pub fn verbosity(self) -> &'static str {
         match self {
@@ -199,9 +208,8 @@ mod tests {
     #[test]
     fn a_user_selects_among_the_nodes_that_a_controller_can_run_on() {
         let mut pod = json!({});
-        place(&mut pod, true, &[], "it");
         let labels = [("pool", "system"), ("kubernetes.io/os", "windows")].map(|(key, value)| (key.to_owned(), value.into()));
-        select_nodes(&mut pod, &Map::from_iter(labels));
+        place(&mut pod, true, &[], &Map::from_iter(labels), "it");
         assert_eq!(pod["nodeSelector"], json!({ "kubernetes.io/os": "linux", "pool": "system" }));
     }
 
@@ -225,7 +233,7 @@ mod tests {
     fn without_a_role_a_controller_runs_on_the_control_plane() {
         let selector = |has_role| {
             let mut pod = json!({});
-            place(&mut pod, has_role, &[], "it");
+            place(&mut pod, has_role, &[], &Map::new(), "it");
             pod["nodeSelector"].as_object().map(Map::len)
         };
         assert_eq!(selector(false), Some(2));

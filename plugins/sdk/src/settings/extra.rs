@@ -65,6 +65,12 @@ pub fn extra_problems(given: &Map<String, Value>, known: &[Extra], path: &str) -
     given.iter().filter_map(problem).collect()
 }
 
+/// Those arguments that are known, as a program is given them: `--name=value`.
+pub fn extra_args<'a>(given: &'a Map<String, Value>, known: &'a [Extra]) -> impl Iterator<Item = String> + 'a {
+    let is_known = |name: &str| known.iter().any(|it| it.name == name);
+    given.iter().filter(move |(name, _)| is_known(name)).map(|(name, value)| ["--", name, "=", value.as_str().unwrap_or_default()].concat())
+}
+
 /// Numbers with units, as Go reads them.
 fn is_duration(value: &str) -> bool {
     let mut rest = value;
@@ -104,6 +110,12 @@ mod tests {
         for (name, value) in good.into_iter().chain([("verify", "false")]) {
             assert_eq!(problems(name, value), [""; 0], "{name}={value}");
         }
+    }
+
+    #[test]
+    fn a_program_is_given_what_is_known_of_it() {
+        let given = [("retries", "3"), ("mode", "slow"), ("of-another", "1")].map(|(name, value)| (name.to_owned(), value.into()));
+        assert_eq!(extra_args(&Map::from_iter(given), KNOWN).collect::<Vec<_>>(), ["--mode=slow", "--retries=3"]);
     }
 
     #[test]
