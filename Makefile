@@ -42,11 +42,16 @@ test-fresh: ## Follow the README on a bare Debian root that has only what the RE
 	@tests/tools/test-fresh.sh
 
 .PHONY: lint
-lint: check $(CARGO_DENY) ## Formatting, clippy with warnings denied, licenses and sources of dependencies
+lint: check $(CARGO_DENY) ## Formatting, clippy and rustdoc with warnings denied, licenses and sources of dependencies
 	cargo fmt --all --check
 	cargo clippy --locked --workspace --all-targets -- --deny warnings
+	@$(MAKE) --no-print-directory doc
 	cargo fetch --quiet --locked # what other platforms need too: it is looked at without being built
 	$(CARGO_DENY) --offline check bans licenses sources
+
+.PHONY: doc
+doc: check ## The documentation of the crates, warnings denied; begins at target/doc/contract/index.html
+	RUSTDOCFLAGS="--deny warnings" cargo doc --locked --workspace --no-deps
 
 .PHONY: bench
 bench: tools ## Print the project's figures: AWS calls, API writes and requests, plugin plans

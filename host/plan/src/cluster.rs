@@ -21,7 +21,6 @@ use crds::AWSCluster;
 use crds::cluster_api::Cluster;
 use crds::names::{ID_ANNOTATION, ID_TAG, OWNED, cluster_tag};
 
-use crate::contract::{self, SecurityGroupRuleSpec};
 use crate::leftover::Collected;
 use crate::see::Scope;
 use crate::token::derive;
@@ -29,6 +28,7 @@ use crate::{
     Desired, FoundLoadBalancer, Interest, Invalid, Kind, LoadBalancer, LoadBalancerKind, Observed, Owner, Part, Plan, Question, Read,
     Record, Rule, SecurityGroupRules, Snapshot, Source, State, Subnet, Timestamp, Vpc, plan, proven_from, see, trusted_from,
 };
+use contract::{self, SecurityGroupRuleSpec};
 
 pub use copied::{copied, copied_from, dropped, dropped_message};
 pub use desired::desired;

@@ -4,7 +4,7 @@
 use serde_json::Value;
 
 use crate::addon::ObjectRef;
-use crate::contract::{RoleMode, Step, StepSpec, WaitCondition, WaitSpec};
+use contract::{RoleMode, Step, StepSpec, WaitCondition, WaitSpec};
 
 mod built_in;
 mod pods;

@@ -11,7 +11,6 @@ pub mod addon;
 mod applied;
 pub mod certificate;
 pub mod cluster;
-pub mod contract;
 mod decide;
 pub mod efs;
 pub mod grant;

@@ -1,10 +1,10 @@
 //! Reads what a plugin answered, strictly: text must be JSON, steps must be of kinds that the host offered and of their form, ids must be unique,
 //! `after` must lead somewhere and never in a circle, and nothing may be larger than people can look at. What the steps have to be like as a
-//! list is [`plan::addon::flaw`]'s to say.
+//! list is [`contract::order::flaw`]'s to say.
 
 use crate::bindings::kurator::cluster_plugin::types as wit;
 use crate::error::PluginError;
-use plan::contract::{AddOnPlan, CertificateSpec, Descriptor, Diagnostic, Failure, Need, Outcome, Severity, Step, StepSpec};
+use contract::{AddOnPlan, CertificateSpec, Descriptor, Diagnostic, Failure, Need, Outcome, Severity, Step, StepSpec};
 use serde_json::Value;
 use std::collections::BTreeSet;
 
@@ -90,7 +90,7 @@ fn add_on_plan(plan: wit::Plan, features: &[String]) -> Result<AddOnPlan, Plugin
 fn steps(list: &str, steps: Vec<wit::Step>, features: &[String]) -> Result<Vec<Step>, PluginError> {
     at_most(list, steps.len(), MOST_STEPS)?;
     let steps = steps.into_iter().map(|found| step(list, found, features)).collect::<Result<Vec<_>, _>>()?;
-    match plan::addon::flaw(&steps).or_else(|| steps.iter().find_map(|step| ca_bundle_flaw(step, &steps))) {
+    match contract::order::flaw(&steps).or_else(|| steps.iter().find_map(|step| ca_bundle_flaw(step, &steps))) {
         Some(flaw) => Err(invalid(format!("{list}: {flaw}"))),
         None => Ok(steps),
     }
@@ -216,7 +216,7 @@ mod tests {
     }
 
     fn check(list: Vec<wit::Step>, expected: Expect) {
-        let features: Vec<String> = plan::contract::FEATURES.iter().map(|feature| (*feature).to_owned()).collect();
+        let features: Vec<String> = contract::FEATURES.iter().map(|feature| (*feature).to_owned()).collect();
         let message = match steps("steps", list, &features) {
             Ok(steps) => format!("{} steps", steps.len()),
             Err(error) => format!("{}: {error}", error.reason()),

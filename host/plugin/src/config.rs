@@ -1,8 +1,8 @@
 //! Checks a configuration against the JSON Schema that a plugin published. Patterns run in linear time, and no schema is fetched from anywhere.
 
 use crate::error::PluginError;
+use contract::{Diagnostic, Severity};
 use jsonschema::PatternOptions;
-use plan::contract::{Diagnostic, Severity};
 use serde_json::Value;
 
 /// Diagnostics that one configuration gets at most.

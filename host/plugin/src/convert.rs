@@ -1,7 +1,7 @@
 //! From the contract's plain values to the records that a component takes. Decides nothing.
 
 use crate::bindings::kurator::cluster_plugin::types as wit;
-use plan::contract;
+use contract;
 
 pub fn request(request: &contract::Request) -> wit::Request {
     wit::Request {

@@ -15,7 +15,7 @@ pub enum PluginError {
     #[error("imports that no plugin gets: {}", .imports.join(", "))]
     ImportsRefused { imports: Vec<String> },
     /// It is a component, but of another contract.
-    #[error("does not speak {}: {detail}", plan::contract::CONTRACT)]
+    #[error("does not speak {}: {detail}", contract::CONTRACT)]
     Contract { detail: String },
     /// It gave up.
     #[error("{function} trapped: {trap}{}", last_words(.log))]

@@ -8,7 +8,7 @@ use crate::convert;
 use crate::engine::Limits;
 use crate::error::PluginError;
 use crate::guest::{Guest, MOST_BYTES, MOST_MESSAGES, Refusal};
-use plan::contract::{Descriptor, Diagnostic, Failure, Outcome, Request};
+use contract::{Descriptor, Diagnostic, Failure, Outcome, Request};
 use std::sync::Arc;
 use tokio::sync::Semaphore;
 use wasmtime::{Store, Trap};

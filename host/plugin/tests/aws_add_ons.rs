@@ -3,10 +3,10 @@
 
 mod common;
 
-use ::plan::contract::{AddOnPlan, FactValue, Failure, Operation, Step};
 use ::plan::grant;
 use common::plans::{complete, golden, outline, plan, refused, the_same_each_time};
 use common::{OPTIONAL, and_fact, request, with_fact, without_feature};
+use contract::{AddOnPlan, FactValue, Failure, Operation, Step};
 use expect_test::{Expect, expect, expect_file};
 use serde_json::{Value, json};
 

@@ -5,8 +5,8 @@ mod common;
 
 use common::plans::{self, complete, refused};
 use common::{and_fact, request};
+use contract::{AddOnPlan, FactValue, Operation, Outcome, Request};
 use expect_test::expect;
-use plan::contract::{AddOnPlan, FactValue, Operation, Outcome, Request};
 use plan::grant;
 use serde_json::{Value, json};
 

@@ -5,8 +5,8 @@ mod common;
 
 use common::plans::{complete, outline, refused};
 use common::{and_fact, request, with_fact};
+use contract::{FactValue, Request, Severity};
 use expect_test::expect;
-use plan::contract::{FactValue, Request, Severity};
 use serde_json::{Value, json};
 
 /// A request for a cluster with these addresses of Pods.

@@ -1,6 +1,6 @@
 //! The published JSON Schemas and the host's types say the same: what one accepts or refuses, so does the other.
 
-use plan::contract::{
+use contract::{
     ApplySpec, AwsFact, CertificateSpec, ClusterFact, DeleteSpec, EfsFileSystemSpec, FileSystemFact, IamRoleSpec, InstalledFact,
     InstanceRolesSpec, InstanceTypeFact, IpPoolFact, KUBERNETES_VERSION, MACHINE_SUBNETS, SecurityGroupRuleSpec, Step, StorageClassFact,
     SubnetFact, WaitSpec,

@@ -3,8 +3,8 @@
 mod common;
 
 use common::{WIT, component, component_importing, engine, request};
+use contract::Outcome;
 use expect_test::{Expect, expect};
-use plan::contract::Outcome;
 use plugin::{Engine, Limits, built_in};
 use serde_json::json;
 use std::time::Duration;

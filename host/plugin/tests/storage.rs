@@ -3,9 +3,9 @@
 
 mod common;
 
-use ::plan::contract::{AddOnPlan, FactValue, Failure, Request, Step};
 use common::plans::{complete, plan};
 use common::{load, request, with_fact};
+use contract::{AddOnPlan, FactValue, Failure, Request, Step};
 use expect_test::expect;
 use plugin::check_config;
 use serde_json::{Value, json};

@@ -1,6 +1,7 @@
 //! The add-ons of a previewed cluster: what the plugins of its ClusterPlugin would have applied and allowed. It only prints, and asks no
 //! workload cluster.
 
+use contract::{FactValue, FileSystemFact, InstanceTypeFact, StorageClassFact, SubnetFact};
 use crds::cluster::{SubnetStatus, VPCStatus};
 use crds::cluster_api::{Cluster, KubeadmControlPlane};
 use crds::{AWSCluster, ClusterPlugin};
@@ -8,7 +9,6 @@ use kube::ResourceExt;
 use plan::Resource;
 use plan::addon::{self, Stage};
 use plan::cluster::Decision;
-use plan::contract::{FactValue, FileSystemFact, InstanceTypeFact, StorageClassFact, SubnetFact};
 use serde_json::Value;
 
 use super::of_kind;

@@ -7,10 +7,10 @@ use serde::Serialize;
 use serde_json::{Value, json};
 
 use crate::InstanceType;
-use crate::contract::{FactValue, FileSystemFact, InstanceTypeFact, IpPoolFact, StorageClassFact, SubnetFact};
 use crate::efs::ListedFileSystem;
 use crate::iam::check::Reading;
 use crate::snapshot::{FoundInstance, FoundSubnet};
+use contract::{FactValue, FileSystemFact, InstanceTypeFact, IpPoolFact, StorageClassFact, SubnetFact};
 
 /// Tags of subnets that load balancers are put in, and the scheme of those.
 const SCHEMES: [(&str, &str); 2] =

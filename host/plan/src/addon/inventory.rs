@@ -8,7 +8,7 @@ use serde_json::Value;
 use sha2::{Digest, Sha256};
 
 use super::Standing;
-use crate::contract::{AddOnPlan, ApplySpec, Prune, SecurityGroupRuleSpec, Step, StepSpec};
+use contract::{AddOnPlan, ApplySpec, Prune, SecurityGroupRuleSpec, Step, StepSpec};
 
 /// One object of the workload cluster, without its content.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]

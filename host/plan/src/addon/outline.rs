@@ -3,7 +3,7 @@
 use std::fmt::Write;
 
 use super::ObjectRef;
-use crate::contract::{AddOnPlan, Protocol, Role, SecurityGroupRuleSpec, StepSpec};
+use contract::{AddOnPlan, Protocol, Role, SecurityGroupRuleSpec, StepSpec};
 
 /// One line for each object and each thing that is needed of AWS, in the order of the plan. Waits are left out.
 pub fn outline(plan: &AddOnPlan) -> String {
@@ -62,7 +62,7 @@ mod tests {
     use serde_json::{Value, json};
 
     use super::*;
-    use crate::contract::Step;
+    use contract::Step;
 
     #[test]
     fn people_see_what_is_applied_allowed_checked_and_made() {

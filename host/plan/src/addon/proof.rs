@@ -9,8 +9,8 @@ use sha2::{Digest, Sha256};
 
 use super::{Inventory, Slot, slot_of};
 use crate::cluster::AddOnRule;
-use crate::contract::{Step, StepSpec};
 use crate::grant::{self, Denial};
+use contract::{Step, StepSpec};
 
 /// Annotation of a ClusterPlugin: digests of its add-ons' records in the workload cluster. JSON.
 pub const RECORDS_ANNOTATION: &str = "cluster.kurator.dev/records";

@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use serde_json::Value;
 
 use super::text;
-use crate::contract::{Step, StepSpec};
+use contract::{Step, StepSpec};
 
 /// What decides of an EndpointSlice, as JSON pointers.
 pub const SLICE_PARTS: [&str; 2] = ["/metadata/name", "/endpoints"];

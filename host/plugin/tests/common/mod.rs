@@ -3,7 +3,7 @@
 
 pub mod plans;
 
-use plan::contract::{CertificateSpec, EfsFileSystemSpec, FEATURES, Fact, FactValue, HostInfo, IamRoleSpec, Operation, Request};
+use contract::{CertificateSpec, EfsFileSystemSpec, FEATURES, Fact, FactValue, HostInfo, IamRoleSpec, Operation, Request};
 use plugin::{Engine, Limits, Plugin, built_in};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;

@@ -1,8 +1,8 @@
 //! Plans of built-in plugins, asked for through the real host call, as text.
 
 use super::{engine, load, request};
+use contract::{AddOnPlan, Failure, Outcome, Request, Step};
 use expect_test::Expect;
-use plan::contract::{AddOnPlan, Failure, Outcome, Request, Step};
 use plugin::{Plugin, built_in};
 use serde_json::Value;
 use std::fmt::Write;

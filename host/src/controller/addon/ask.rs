@@ -3,14 +3,14 @@
 
 use std::collections::BTreeMap;
 
+use contract::{
+    AddOnPlan, AwsFact, ClusterFact, ControlPlaneEndpoint, Diagnostic, FEATURES, Fact, FactValue, Failure, HostInfo, InstalledFact,
+    KUBERNETES_VERSION, Operation, Outcome, Request, Severity,
+};
 use crds::AWSCluster;
 use crds::cluster_api::{Cluster, KubeadmControlPlane};
 use kube::ResourceExt;
 use plan::addon::{Inventory, Wanted, judge_removal};
-use plan::contract::{
-    AddOnPlan, AwsFact, ClusterFact, ControlPlaneEndpoint, Diagnostic, FEATURES, Fact, FactValue, Failure, HostInfo, InstalledFact,
-    KUBERNETES_VERSION, Operation, Outcome, Request, Severity,
-};
 use plan::grant;
 use plan::iam::instance_roles::Profiles;
 use plugin::PluginError;

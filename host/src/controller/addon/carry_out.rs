@@ -4,9 +4,9 @@ use std::borrow::Cow;
 use std::collections::BTreeSet;
 use std::time::Duration;
 
+use contract::{ApplySpec, Step, StepSpec};
 use plan::addon::{self, ObjectRef, WRITERS};
 use plan::certificate::with_bundle;
-use plan::contract::{ApplySpec, Step, StepSpec};
 use plan::grant::TakeOver;
 use serde_json::Value;
 use tokio::time::Instant;
@@ -91,7 +91,7 @@ pub async fn carry_out(cluster: &WorkloadCluster, steps: &[Step], done: &mut BTr
     loop {
         let before = done.len();
         let mut waiting: Option<Awaited> = None;
-        for step in addon::runnable(steps, done) {
+        for step in contract::order::runnable(steps, done) {
             match one(cluster, step, manner).await {
                 Ok(()) => drop(done.insert(step.id.clone())),
                 Err(Carried::Waiting(it)) => waiting = Some(waiting.unwrap_or_default().and(it)),

@@ -3,10 +3,10 @@
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
+use contract::CertificateSpec;
 use crds::names::CERTIFICATE_ANNOTATION;
 use plan::addon::ObjectRef;
 use plan::certificate::{AUTHORITY_LIFETIME, CLOCK_SKEW, LIFETIME, Record, authority_must_be_made, must_be_made};
-use plan::contract::CertificateSpec;
 use rcgen::{
     BasicConstraints, CertificateParams, DistinguishedName, DnType, ExtendedKeyUsagePurpose, IsCa, Issuer, KeyPair, KeyUsagePurpose,
 };

@@ -3,9 +3,9 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use contract::{EfsFileSystemSpec, IamRoleSpec, InstanceRolesSpec, RoleAction, RoleTrust, StepSpec};
 use kube::ResourceExt;
 use plan::addon::{Inventory, Wanted};
-use plan::contract::{EfsFileSystemSpec, IamRoleSpec, InstanceRolesSpec, RoleAction, RoleTrust, StepSpec};
 use plan::efs;
 use plan::iam::check::{self, Finding, Question, Reading, Status, reason};
 use plan::iam::instance_roles;
@@ -36,7 +36,7 @@ impl Checks {
         &self,
         wanted: &Wanted,
         installed: Option<&Inventory>,
-        steps: &[plan::contract::Step],
+        steps: &[contract::Step],
         world: &World<'_>,
         region: Option<&aws::Region>,
     ) -> Findings {

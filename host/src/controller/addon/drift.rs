@@ -10,12 +10,12 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use contract::{AddOnPlan, StepSpec};
 use crds::cluster_api::Cluster;
 use crds::cluster_plugin::{ClusterPlugin, Drift as Setting};
 use crds::names;
 use kube::api::ObjectMeta;
 use plan::addon::{self, Change, Compared, Inventory, ObjectRef, Writers, compare, drift, without};
-use plan::contract::{AddOnPlan, StepSpec};
 use serde_json::Value;
 
 pub use known::Drifts;

@@ -5,13 +5,13 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
+use contract::{AddOnPlan, Step, StepSpec};
 use crds::AWSCluster;
 use crds::cluster_api::{Cluster, KubeadmControlPlane};
 use crds::cluster_plugin::{ClusterPlugin, Conflicts, PluginPhase};
 use crds::conditions::reason;
 use plan::addon::{self, Api, ClusterState, Inventory, Progress, Standing, Wanted};
 use plan::cluster::AddOnRule;
-use plan::contract::{AddOnPlan, Step, StepSpec};
 use plan::grant;
 use plan::iam::instance_roles;
 use tokio::time::Instant;
@@ -382,7 +382,7 @@ fn again(progress: &[Progress], state: &ClusterState, patience: Duration) -> Aga
 
 #[cfg(test)]
 mod tests {
-    use plan::contract::Step;
+    use contract::Step;
     use serde_json::{Value, json};
 
     use super::*;

@@ -5,11 +5,11 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 
+use contract::{FactValue, FileSystemFact, InstanceTypeFact, IpPoolFact, MACHINE_SUBNETS, StorageClassFact, SubnetFact};
 use crds::AWSMachine;
 use crds::cluster_api::Machine;
 use kube::ResourceExt;
 use plan::addon::{self, ObjectRef, Wanted};
-use plan::contract::{FactValue, FileSystemFact, InstanceTypeFact, IpPoolFact, MACHINE_SUBNETS, StorageClassFact, SubnetFact};
 use plan::efs::ListedFileSystem;
 use plan::iam::check::Reading;
 use plan::{FoundInstance, InstanceType};

@@ -1,9 +1,9 @@
 //! Asks a workload cluster why something of an add-on does not come up, and whether it is the add-on's fault: its Pods and Nodes, where it has any.
 //! It is asked only then; what follows is `plan::addon`'s to say.
 
+use contract::WaitCondition;
 use kube::api::ListParams;
 use plan::addon::{self, NODE_PARTS, ObjectRef, POD_PARTS};
-use plan::contract::WaitCondition;
 use serde_json::Value;
 
 use crate::workload::{WorkloadCluster, WorkloadError, said};

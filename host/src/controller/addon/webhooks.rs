@@ -2,9 +2,9 @@
 
 use std::time::Duration;
 
+use contract::AddOnPlan;
 use kube::api::ListParams;
 use plan::addon::{self, SLICE_PARTS};
-use plan::contract::AddOnPlan;
 
 use super::carry_out::{Awaited, Carried, Manner, carried};
 use crate::workload::{WorkloadCluster, WorkloadError};

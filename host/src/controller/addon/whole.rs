@@ -5,8 +5,8 @@ use std::collections::HashMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use contract::AddOnPlan;
 use plan::addon::{Inventory, plan_hash};
-use plan::contract::AddOnPlan;
 use tokio::time::Instant;
 
 use crate::context::ObjectName;
@@ -51,7 +51,7 @@ impl Whole {
 
 #[cfg(test)]
 mod tests {
-    use plan::contract::Step;
+    use contract::Step;
     use serde_json::{Value, json};
 
     use super::*;

@@ -52,7 +52,7 @@ pub fn segment_flaw(field: &str, text: &str) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::contract::Step;
+    use crate::Step;
     use serde_json::json;
 
     fn refusal(kind: &str, spec: Value) -> Option<String> {

@@ -7,6 +7,7 @@
 //! and is not part of the contract with plugins.
 
 mod fact;
+pub mod order;
 mod step;
 
 use serde::{Deserialize, Serialize};
