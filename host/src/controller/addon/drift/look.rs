@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use crds::cluster_plugin::Drift as Setting;
 use plan::Timestamp;
-use plan::addon::{Change, Compared, Decision, Drift, ObjectRef, Writers, compare, drift, without};
+use plan::addon::{Change, Compared, Decision, Drift, ObjectRef, compare, drift, without};
 use serde_json::Value;
 use tokio::time::Instant;
 
