@@ -109,7 +109,8 @@ async fn with_calico(bed: &Bed, cluster: &Cluster) -> Result<()> {
 /// The Amazon VPC CNI and all that goes with it, each as its own role.
 async fn with_amazon_vpc(bed: &Bed, cluster: &Cluster) -> Result<()> {
     prepare(bed, None).await?;
-    bed.apply(&manifest(bed, cluster).await?).await?;
+    // What drivers do with tags, and which rights that takes, is no default.
+    bed.apply(&manifest(bed, cluster).await?.replace("  additionalTags: {team: storage}\n", "")).await?;
     cluster.wait_until_ready(bed).await?;
     let efs = json!({"roleARN": format!("arn:aws:iam::{ACCOUNT}:role/full-efs"), "fileSystemID": file_system(bed, cluster).await?});
     cluster.patch(bed, "clusterplugin", &cluster.name, &json!({"spec": {"storage": {"efs": efs}}}).to_string()).await?;
@@ -153,7 +154,7 @@ async fn settled(bed: &Bed, cluster: &Cluster) -> Result<BTreeSet<String>> {
     let (mut told, mut last, mut since, end) = (BTreeSet::new(), Vec::new(), Instant::now(), Instant::now() + MOMENT * 3);
     while since.elapsed() < QUIET {
         let object = plugin(bed, cluster).await?;
-        for it in object["status"]["conditions"].as_array().into_iter().flatten().filter(|it| it["status"] != "True") {
+        for it in object["status"]["conditions"].as_array().into_iter().flatten().filter(|it| is_good_news(it) && it["status"] != "True") {
             told.insert(format!("{} is {}: {}: {}", it["type"], it["status"], it["reason"], it["message"]));
         }
         for it in object["status"]["plugins"].as_array().into_iter().flatten().filter(|it| it["phase"] == "Failed") {
@@ -222,9 +223,14 @@ fn items_of(list: &Value) -> impl Iterator<Item = &Value> {
     list["items"].as_array().into_iter().flatten()
 }
 
+/// Whether all is well when a condition is True.
+fn is_good_news(condition: &Value) -> bool {
+    condition["type"].as_str().is_some_and(|it| it.ends_with("Ready") || it.ends_with("Available"))
+}
+
 /// Conditions that were good and are not any more.
 fn not_good<'a>(before: &'a Value, after: &'a Value) -> impl Iterator<Item = String> + 'a {
-    let good = before["status"]["conditions"].as_array().into_iter().flatten().filter(|it| it["status"] == "True");
+    let good = before["status"]["conditions"].as_array().into_iter().flatten().filter(|it| is_good_news(it) && it["status"] == "True");
     let kinds = good.filter_map(|it| it["type"].as_str());
     kinds.filter(|it| condition(after, it) != "True").map(|it| format!("{it} was True: {}", condition_text(after, it)))
 }
