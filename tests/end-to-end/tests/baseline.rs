@@ -63,7 +63,7 @@ async fn installations_of_an_earlier_version_are_taken_over() -> Result<()> {
     ensure!(wrong.is_empty(), "{wrong:#?}");
     ensure_nothing_was_forbidden(&bed).await?;
     settings_can_be_changed(&bed, &calico, json!({"networking": {"calico": {"mtu": 1400}}, "storage": {"ebs": {"replicas": 1}}})).await?;
-    settings_can_be_changed(&bed, &vpc, json!({"networking": {"amazonVPC": {"warmIPTarget": 2}}, "storage": {"efs": {"replicas": 1}}}))
+    settings_can_be_changed(&bed, &vpc, json!({"networking": {"amazonVPC": {"warmENITarget": 2}}, "storage": {"efs": {"replicas": 1}}}))
         .await
 }
 
