@@ -33,6 +33,17 @@ test: tools ## Run every test, the ones on the bed included
 test-all: test ## The same, and the random lives of clusters a million steps long; takes a quarter of an hour more
 	EDITED_LIVES=4000 cargo test --locked --workspace --test decisions living
 
+.PHONY: test-baseline
+test-baseline: tools ## Have this operator take over what an earlier one installed: BASELINE=<commit>
+	@commit=$$(git rev-parse --verify --quiet "$(BASELINE)^{commit}") || { echo "say which: make test-baseline BASELINE=<commit>" >&2; exit 1; }; \
+	source=$(CACHE)/baseline/$$commit; \
+	if ! test -d $$source; then rm -rf $$source.new; mkdir -p $$source.new; \
+	  git archive $$commit | tar --extract --touch --directory $$source.new; mv $$source.new $$source; fi; \
+	CARGO_TARGET_DIR=$(CACHE)/baseline/target cargo build --locked --manifest-path $$source/Cargo.toml -p cluster-operator; \
+	$(TOOLS) build --workspace --bins --test baseline; \
+	BASELINE_SOURCE=$$source BASELINE_OPERATOR=$(CACHE)/baseline/target/debug/cluster-operator \
+	  cargo test --locked --workspace --test baseline -- --ignored --nocapture
+
 .PHONY: test-emulator
 test-emulator: tools ## Hold the AWS emulator to AWS's documented behaviour
 	python=$$($(TOOLS) python); PYTHONPATH=tests/emulator $$python -m pytest -q tests/emulator/tests

@@ -158,6 +158,7 @@ mod tests {
             own_only: false,
             ledger: &Ledger::default(),
             is_repair: false,
+            was_complete: false,
         };
         let object = json!({"apiVersion": "operator.tigera.io/v1", "kind": "Installation", "metadata": {"name": "default"}, "spec": {}});
         let outcome = apply(&fake::cluster(&server).await, &object, &manner).await;

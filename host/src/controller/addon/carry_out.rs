@@ -22,6 +22,9 @@ use crate::workload::{Dependents, WorkloadCluster, WorkloadError};
 /// What of an object waits look at, and who wrote it, which is then not asked for again.
 const WAITED: [&str; 7] = ["/metadata/generation", "/spec/replicas", "/spec/selector", "/status", WRITERS[0], WRITERS[1], WRITERS[2]];
 
+/// How long what was just applied may take to come up before its Pods are asked why it does not.
+const STARTING: Duration = Duration::from_secs(10);
+
 /// How far the steps of a plan have come.
 #[derive(Debug, PartialEq)]
 pub enum Carried {
@@ -84,6 +87,8 @@ pub struct Manner<'a> {
     pub ledger: &'a Ledger,
     /// What is applied was there before, and somebody changed it.
     pub is_repair: bool,
+    /// All of it was carried out before: what is awaited was there once.
+    pub was_complete: bool,
 }
 
 /// Carries out what can be carried out of `steps` now; `done` grows as they are.
@@ -135,7 +140,9 @@ async fn one(cluster: &WorkloadCluster, step: &Step, manner: &Manner<'_>) -> Res
             };
             let told = told.and_then(|it| it.pointer("/metadata/generation")?.as_i64());
             let waited = match (addon::waited(&spec, live.as_ref(), told), &live) {
-                (Err(what), Some(live)) => explained(cluster, &object, spec.condition, live, what).await,
+                (Err(what), Some(live)) if manner.was_complete || manner.late.waits(&step.id, STARTING) => {
+                    explained(cluster, &object, spec.condition, live, what).await
+                }
                 (waited, _) => waited,
             };
             let Err(what) = waited else {
@@ -225,7 +232,49 @@ pub(super) fn uncertified(error: CertificateError) -> Carried {
 
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeMap;
+
+    use serde_json::json;
+
+    use super::super::ENOUGH;
+    use super::super::late::Late;
     use super::*;
+    use crate::context::ObjectName;
+    use crate::workload::fake::{cluster, holding};
+
+    /// Whether Pods are asked why their DaemonSet is not ready, at the first look at it.
+    async fn are_pods_asked(was_complete: bool) -> bool {
+        let live = json!({"metadata": {"generation": 1}, "spec": {"selector": {"matchLabels": {"app": "a"}}},
+            "status": {"observedGeneration": 1, "desiredNumberScheduled": 2, "updatedNumberScheduled": 2, "numberAvailable": 0}});
+        let server = holding(BTreeMap::from([("/apis/apps/v1/namespaces/default/daemonsets/a".to_owned(), live)])).await.0;
+        let (late, findings, name) = (Late::default(), Findings::new(), ObjectName::new("default", "one"));
+        let manner = Manner {
+            field_manager: "cluster-operator-a",
+            force: false,
+            rules_are_there: true,
+            findings: &findings,
+            authority: None,
+            late: late.of(&name, "a"),
+            until: Instant::now() + ENOUGH,
+            taken_over: &[],
+            own_only: false,
+            ledger: &Ledger::default(),
+            is_repair: false,
+            was_complete,
+        };
+        let spec = json!({"apiVersion": "apps/v1", "kind": "DaemonSet", "namespace": "default", "name": "a", "condition": "ready-daemonset",
+            "timeoutSeconds": 600});
+        let step = Step { id: "a".into(), kind: "k8s.wait/v1".into(), spec, after: vec![] };
+        let outcome = carry_out(&cluster(&server).await, &[step], &mut BTreeSet::new(), &manner).await;
+        assert!(matches!(outcome, Carried::Waiting(_)), "{outcome:?}");
+        server.requests().iter().any(|it| it.contains("/pods?"))
+    }
+
+    #[tokio::test]
+    async fn pods_that_are_just_starting_are_not_asked_why_they_do_not_run() {
+        assert!(!are_pods_asked(false).await);
+        assert!(are_pods_asked(true).await, "what ran and does not any more has a reason");
+    }
 
     #[test]
     fn what_is_late_is_told_once_among_the_rest() {

@@ -17,6 +17,7 @@ use crds::names;
 use kube::api::ObjectMeta;
 use plan::addon::{self, Change, Compared, Inventory, ObjectRef, Writers, compare, drift, without};
 use serde_json::Value;
+use tokio::time::Instant;
 
 pub use known::Drifts;
 use look::Look;
@@ -31,6 +32,9 @@ use crate::workload::{WorkloadCluster, WorkloadError};
 const FULL: Duration = SETTLED;
 /// How much sooner they may be looked at: with the look that is made of what is settled.
 const SLACK: Duration = Duration::from_secs(10);
+/// And where nothing is to be expected of them: add-ons that were installed one after the other come to be looked at together, since each look at a
+/// cluster has requests of its own.
+const TOGETHER: Duration = Duration::from_secs(120);
 /// How often while the add-on is not ready: somebody's change may be why.
 const WAITING: Duration = Duration::from_secs(60);
 
@@ -135,7 +139,7 @@ impl AddOns {
             return so_far;
         }
         let may_write = || self.may_repair(&name, cluster, setting);
-        let is_full = known.is_due(object);
+        let is_full = known.is_due(object, Instant::now());
         let look = Look { cluster: workload, manner, setting, is_full, may_write: &may_write };
         let before = installed.marked();
         let mut marks = before.clone();
@@ -163,7 +167,8 @@ impl AddOns {
             return carried;
         }
         let is_waiting = matches!(carried_out, Carried::Waiting(_));
-        known.looked(object, is_full, if is_waiting { WAITING } else { FULL }, looked.next.map(|it| it - now()));
+        let lasts = if is_waiting { WAITING } else { FULL };
+        known.looked(object, is_full, lasts, looked.next.map(|it| it - now()), Instant::now());
         let carried_out = known.judged(carried_out);
         self.drifts.put(&name, &installed.module, known);
         carried_out

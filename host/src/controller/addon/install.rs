@@ -269,6 +269,7 @@ impl AddOns {
             own_only: false,
             ledger: &ledger,
             is_repair: false,
+            was_complete,
         };
         let mut carried_out = carry_out(workload, &plan.steps, &mut done, &manner).await;
         match installed.filter(|_| was_complete) {

@@ -184,6 +184,7 @@ pub(super) async fn remove(workload: &WorkloadCluster, record: &Inventory, late:
         own_only: removal.own_only,
         ledger: &Ledger::default(),
         is_repair: false,
+        was_complete: false,
     };
     carry_out(workload, &removal.steps, &mut BTreeSet::new(), &manner).await
 }

@@ -32,6 +32,8 @@ pub(super) struct Known {
     applied: BTreeMap<ObjectRef, String>,
     /// What the ClusterPlugin was when all objects were looked at, and until when that counts.
     looked: Option<(u64, Instant)>,
+    /// How much sooner they are looked at all the same.
+    slack: Duration,
     /// When something was last set back.
     pub(super) repaired: Option<Timestamp>,
 }
@@ -87,7 +89,8 @@ impl Drifts {
         let applied = std::mem::take(&mut known.applied);
         let marks = applied.clone();
         let looked = Some((fingerprint(object), Instant::now() + super::FULL));
-        *known = Known { of: (record.plan_hash.clone(), object.spec.drift), applied, looked, repaired: known.repaired, ..Known::default() };
+        let (of, repaired, slack) = ((record.plan_hash.clone(), object.spec.drift), known.repaired, super::TOGETHER);
+        *known = Known { of, applied, looked, slack, repaired, ..Known::default() };
         marks
     }
 
@@ -118,17 +121,19 @@ impl Drifts {
 
 impl Known {
     /// Whether all objects are to be looked at: the time has come, or somebody changed the ClusterPlugin.
-    pub(super) fn is_due(&self, object: &Object<ClusterPlugin>) -> bool {
-        self.looked.is_none_or(|(of, until)| of != fingerprint(object) || until <= Instant::now() + super::SLACK)
+    pub(super) fn is_due(&self, object: &ClusterPlugin, now: Instant) -> bool {
+        self.looked.is_none_or(|(of, until)| of != fingerprint(object) || until <= now + self.slack)
     }
 
     /// They were looked at, all of them or a few; some are to be looked at again so many seconds from now.
-    pub(super) fn looked(&mut self, object: &Object<ClusterPlugin>, is_full: bool, lasts: Duration, next: Option<Timestamp>) {
+    pub(super) fn looked(&mut self, object: &ClusterPlugin, is_full: bool, lasts: Duration, next: Option<Timestamp>, now: Instant) {
         let until = match self.looked {
-            Some((_, until)) if !is_full => until.min(Instant::now() + lasts),
-            _ => Instant::now() + lasts,
+            Some((_, until)) if !is_full => until.min(now + lasts),
+            _ => now + lasts,
         };
-        let next = next.map(|it| Instant::now() + Duration::from_secs_f64(it.clamp(0.0, super::FULL.as_secs_f64())));
+        let is_settled = lasts == super::FULL && next.is_none() && (is_full || self.slack == super::TOGETHER);
+        self.slack = if is_settled { super::TOGETHER } else { super::SLACK };
+        let next = next.map(|it| now + Duration::from_secs_f64(it.clamp(0.0, super::FULL.as_secs_f64())));
         self.looked = Some((fingerprint(object), next.map_or(until, |it| it.min(until))));
     }
 
@@ -149,7 +154,7 @@ impl Known {
 }
 
 /// What of a ClusterPlugin people change: its spec, labels and annotations, without what this program writes.
-fn fingerprint(object: &Object<ClusterPlugin>) -> u64 {
+fn fingerprint(object: &ClusterPlugin) -> u64 {
     let mut hasher = DefaultHasher::new();
     object.metadata.generation.hash(&mut hasher);
     object.labels().hash(&mut hasher);
@@ -160,5 +165,30 @@ fn fingerprint(object: &Object<ClusterPlugin>) -> u64 {
 impl Said {
     pub(super) fn drifted(text: String) -> Self {
         Said::Failed(reason::DRIFT, text)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::{FULL, WAITING};
+    use super::*;
+
+    #[test]
+    fn add_ons_that_were_installed_one_after_the_other_come_to_be_looked_at_together() {
+        let spec = serde_json::json!({"clusterName": "one", "networking": {"calico": {}}});
+        let object = ClusterPlugin::new("one", serde_json::from_value(spec).expect("a spec"));
+        let (begin, seconds) = (Instant::now(), Duration::from_secs);
+        let looked = |lasts, next, at| {
+            let mut known = Known::default();
+            known.looked(&object, true, lasts, next, at);
+            known
+        };
+        let [network, storage] = [looked(FULL, None, begin), looked(FULL, None, begin + seconds(100))];
+        let settled = begin + FULL;
+        assert!(network.is_due(&object, settled) && storage.is_due(&object, settled));
+        assert!(!network.is_due(&object, begin + seconds(300)), "most looks are made for another reason");
+        let soon = begin + seconds(15);
+        assert!(!looked(WAITING, None, begin).is_due(&object, soon), "what is not ready is looked at often");
+        assert!(!looked(FULL, Some(30.0), begin).is_due(&object, soon), "so is what was set back");
     }
 }

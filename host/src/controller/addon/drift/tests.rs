@@ -141,6 +141,7 @@ fn manner<'a>(late: &'a Late, name: &'a ObjectName, findings: &'a Findings, ledg
         own_only: false,
         ledger,
         is_repair: false,
+        was_complete: true,
     }
 }
 

@@ -1,0 +1,272 @@
+//! What becomes of installations that an earlier version of the operator made when this one takes over: nothing is lost, nothing is in conflict, no
+//! condition fails on the way, and what restarts is listed. `make test-baseline BASELINE=<commit>` builds the earlier version and runs this.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result, ensure};
+use end_to_end::add_ons::{ACCOUNT, FLAVOR, NAME, file_system, manifest, plugin, prepare, running};
+use end_to_end::{Cluster, MOMENT, condition, condition_text, ensure_nothing_was_forbidden, find_condition};
+use sandbox::{Bed, Options, Workload, operator};
+use serde_json::{Value, json};
+
+/// The earlier version: a directory with its source, of which the definitions are taken, and its program.
+const SOURCE: &str = "BASELINE_SOURCE";
+const PROGRAM: &str = "BASELINE_OPERATOR";
+/// How long nothing may change before everything counts as done.
+const QUIET: Duration = Duration::from_secs(60);
+/// What comes and goes by itself.
+const PASSING: [&str; 8] = [
+    "controllerrevisions.apps",
+    "endpoints",
+    "endpointslices.discovery.k8s.io",
+    "events",
+    "events.events.k8s.io",
+    "leases.coordination.k8s.io",
+    "pods",
+    "replicasets.apps",
+];
+const WORKLOADS: [&str; 2] = ["DaemonSet", "Deployment"];
+
+#[tokio::test(flavor = "multi_thread")]
+#[ignore = "needs an earlier version of the operator: make test-baseline BASELINE=<commit>"]
+async fn installations_of_an_earlier_version_are_taken_over() -> Result<()> {
+    let given = |name: &str| std::env::var_os(name).map(PathBuf::from).with_context(|| format!("{name} is not set"));
+    let program = Link::to(&given(PROGRAM)?)?;
+    let bed = Bed::up(Options { name: "baseline".into(), operator: Some(program.0.clone()), ..Options::default() }).await?;
+    define(&bed, &given(SOURCE)?).await?;
+    let clusters = [Cluster::new("default", "calico", 1, 1), Cluster::new("default", NAME, 1, 1).of_flavor(FLAVOR)];
+    let [calico, vpc] = clusters.clone().map(|it| it.with("AWS_AVAILABILITY_ZONES", "2"));
+    let (one, other) = tokio::join!(with_calico(&bed, &calico), with_amazon_vpc(&bed, &vpc));
+    one.context("with Calico")?;
+    other.context("with the Amazon VPC CNI")?;
+    let (account, from) = (bed.emulator().account().await?, bed.emulator().calls(0).await?.next);
+    let before = (Seen::of(&bed, &calico).await?, Seen::of(&bed, &vpc).await?);
+
+    bed.stop_operator().await?;
+    define(&bed, &sandbox::paths::source()).await?;
+    program.change(&operator::default_program())?;
+    bed.start_operator().await?;
+    let (one, other) = tokio::join!(settled(&bed, &calico), settled(&bed, &vpc));
+    let (one, other) = (one?, other?);
+
+    let calls = bed.emulator().calls(from).await?.calls;
+    let writes = calls.iter().filter(|it| it.write && it.caller.as_deref().is_some_and(|it| it.contains("operator")));
+    let writes: Vec<String> = writes.map(|it| format!("{} of {}", it.action, it.resources.join(", "))).collect();
+    println!("written to AWS: {writes:#?}");
+    let mut wrong = before.0.compare(&Seen::of(&bed, &calico).await?, &one);
+    wrong.extend(before.1.compare(&Seen::of(&bed, &vpc).await?, &other));
+    let left = bed.emulator().account().await?;
+    let is_left = |kind: &str, id: &String| left.get(kind).is_some_and(|it| it.contains(id));
+    wrong.extend(account.iter().flat_map(|(kind, ids)| ids.iter().filter(|it| !is_left(kind, it)).map(|it| format!("{it} is gone"))));
+    ensure!(wrong.is_empty(), "{wrong:#?}");
+    ensure_nothing_was_forbidden(&bed).await?;
+    settings_can_be_changed(&bed, &calico, json!({"networking": {"calico": {"mtu": 1400}}, "storage": {"ebs": {"replicas": 1}}})).await?;
+    settings_can_be_changed(&bed, &vpc, json!({"networking": {"amazonVPC": {"warmENITarget": 2}}, "storage": {"efs": {"replicas": 1}}}))
+        .await
+}
+
+/// A program that can be another one the next time it is started.
+struct Link(PathBuf);
+
+impl Link {
+    fn to(program: &Path) -> Result<Link> {
+        let link = Link(Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("operator-{}", std::process::id())));
+        link.change(program)?;
+        Ok(link)
+    }
+
+    fn change(&self, program: &Path) -> Result<()> {
+        ensure!(program.is_file(), "there is no program {}", program.display());
+        let _ = std::fs::remove_file(&self.0);
+        std::os::unix::fs::symlink(program, &self.0).with_context(|| format!("linking {}", program.display()))
+    }
+}
+
+impl Drop for Link {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_file(&self.0);
+    }
+}
+
+/// Has the management cluster have the definitions of a source, as whoever installs a version does.
+async fn define(bed: &Bed, source: &Path) -> Result<()> {
+    let directory = source.join("crds/yaml").display().to_string();
+    bed.kubectl(&["apply", "--server-side", "--force-conflicts", "--validate=ignore", "-f", &directory]).await.map(drop)
+}
+
+/// Calico and all that goes with it, without roles.
+async fn with_calico(bed: &Bed, cluster: &Cluster) -> Result<()> {
+    cluster.apply(bed).await?;
+    let all = json!({"spec": {"storage": {"ebs": {}, "efs": {}}, "ingress": {"awsLoadBalancerController": {}}}});
+    cluster.patch(bed, "clusterplugin", &cluster.name, &all.to_string()).await?;
+    cluster.wait_until_ready(bed).await?;
+    running(bed, cluster, 5).await?;
+    used(bed, cluster, &["ebs"]).await
+}
+
+/// The Amazon VPC CNI and all that goes with it, each as its own role.
+async fn with_amazon_vpc(bed: &Bed, cluster: &Cluster) -> Result<()> {
+    prepare(bed, None).await?;
+    // What drivers do with tags, and which rights that takes, is no default.
+    bed.apply(&manifest(bed, cluster).await?.replace("  additionalTags: {team: storage}\n", "")).await?;
+    cluster.wait_until_ready(bed).await?;
+    let efs = json!({"roleARN": format!("arn:aws:iam::{ACCOUNT}:role/full-efs"), "fileSystemID": file_system(bed, cluster).await?});
+    cluster.patch(bed, "clusterplugin", &cluster.name, &json!({"spec": {"storage": {"efs": efs}}}).to_string()).await?;
+    running(bed, cluster, 5).await?;
+    used(bed, cluster, &["ebs", "efs"]).await
+}
+
+/// Volumes of these classes, and load balancers of a Service and of an Ingress.
+async fn used(bed: &Bed, cluster: &Cluster, classes: &[&str]) -> Result<()> {
+    let workload = bed.workload(&cluster.namespace, &cluster.name).await?;
+    let claim = |class: &&str| {
+        json!({"apiVersion": "v1", "kind": "PersistentVolumeClaim", "metadata": {"name": class, "namespace": "default"},
+            "spec": {"accessModes": ["ReadWriteOnce"], "storageClassName": class, "resources": {"requests": {"storage": "1Gi"}}}})
+    };
+    let volume = |class: &&str| json!({"name": class, "persistentVolumeClaim": {"claimName": class}});
+    let pod = json!({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "web", "namespace": "default", "labels": {"app": "web"}},
+        "spec": {"containers": [{"name": "c", "image": "c"}], "volumes": classes.iter().map(volume).collect::<Value>()}});
+    let service = json!({"apiVersion": "v1", "kind": "Service", "metadata": {"name": "web", "namespace": "default"},
+        "spec": {"type": "LoadBalancer", "selector": {"app": "web"}, "ports": [{"port": 80, "targetPort": 8080}]}});
+    let backend = json!({"service": {"name": "web", "port": {"number": 80}}});
+    let ingress = json!({"apiVersion": "networking.k8s.io/v1", "kind": "Ingress", "metadata": {"name": "web", "namespace": "default"},
+        "spec": {"ingressClassName": "alb", "rules": [{"http": {"paths": [{"path": "/", "pathType": "Prefix", "backend": backend}]}}]}});
+    let items: Vec<Value> = classes.iter().map(claim).chain([pod, service, ingress]).collect();
+    workload.apply(&json!({"apiVersion": "v1", "kind": "List", "items": items}).to_string()).await?;
+    bed.wait_for("volumes and load balancers to be there", MOMENT * 2, async || {
+        let all = workload.kubectl_json(&["get", "pvc,services,ingresses"]).await?;
+        let is_there = |it: &&Value| {
+            let name = &it["status"]["loadBalancer"]["ingress"][0]["hostname"];
+            it["status"]["phase"] == "Bound" || name.is_string() || it["metadata"]["name"] == "kubernetes"
+        };
+        let (all, there) = (items_of(&all).count(), items_of(&all).filter(is_there).count());
+        ensure!(all == classes.len() + 3 && there == all, "{there} of {all}");
+        Ok(())
+    })
+    .await
+}
+
+/// Waits until all runs and nothing is changed any more. What was told on the way that is not good.
+async fn settled(bed: &Bed, cluster: &Cluster) -> Result<BTreeSet<String>> {
+    let workload = bed.workload(&cluster.namespace, &cluster.name).await?;
+    let (mut told, mut last, mut since, end) = (BTreeSet::new(), Vec::new(), Instant::now(), Instant::now() + MOMENT * 3);
+    while since.elapsed() < QUIET {
+        let object = plugin(bed, cluster).await?;
+        for it in object["status"]["conditions"].as_array().into_iter().flatten().filter(|it| is_good_news(it) && it["status"] != "True") {
+            told.insert(format!("{} is {}: {}: {}", it["type"], it["status"], it["reason"], it["message"]));
+        }
+        for it in object["status"]["plugins"].as_array().into_iter().flatten().filter(|it| it["phase"] == "Failed") {
+            told.insert(format!("Failed: {it}"));
+        }
+        let all = workload.kubectl_json(&["get", "daemonsets,deployments,configmaps", "--all-namespaces"]).await?;
+        let now: Vec<Value> = items_of(&all).map(|it| it["metadata"]["resourceVersion"].clone()).collect();
+        if now != last || condition(&object, "Ready") != "True" {
+            (last, since) = (now, Instant::now());
+        }
+        ensure!(Instant::now() < end, "{} does not settle: {told:#?}", cluster.name);
+        tokio::time::sleep(Duration::from_millis(500)).await;
+    }
+    Ok(told)
+}
+
+/// A cluster as it is at one time.
+struct Seen {
+    name: String,
+    objects: BTreeMap<String, Value>,
+}
+
+impl Seen {
+    async fn of(bed: &Bed, cluster: &Cluster) -> Result<Seen> {
+        let workload: Workload<'_> = bed.workload(&cluster.namespace, &cluster.name).await?;
+        let kinds = workload.kubectl(&["api-resources", "--verbs=list", "--output=name"]).await?;
+        let kinds: Vec<&str> = kinds.lines().filter(|it| !PASSING.contains(it)).collect();
+        let all = workload.kubectl_json(&["get", &kinds.join(","), "--all-namespaces"]).await?;
+        let name = |it: &Value| format!("{} {}/{}", it["kind"], it["metadata"]["namespace"], it["metadata"]["name"]).replace('"', "");
+        let mut objects: BTreeMap<String, Value> = items_of(&all).map(|it| (name(it), it.clone())).collect();
+        let ours = [cluster.object(bed, "awscluster", &cluster.name).await?, plugin(bed, cluster).await?];
+        let machines = cluster.objects(bed, "awsmachines").await?;
+        objects.extend(machines.into_iter().chain(ours).map(|it| (name(&it), it)));
+        Ok(Seen { name: cluster.name.clone(), objects })
+    }
+
+    /// Prints what is another now, and what was told on the way. What must not be.
+    fn compare(&self, now: &Seen, told: &BTreeSet<String>) -> Vec<String> {
+        println!("{}: told on the way: {told:#?}", self.name);
+        let mut wrong: Vec<String> = told.iter().filter(|it| !it.contains("\"Creating\"")).cloned().collect();
+        for (name, before) in &self.objects {
+            let Some(after) = now.objects.get(name) else {
+                wrong.push(format!("{}: {name} is gone", self.name));
+                continue;
+            };
+            if before["metadata"]["uid"] != after["metadata"]["uid"] {
+                wrong.push(format!("{}: {name} is another one", self.name));
+            }
+            wrong.extend(not_good(before, after).map(|it| format!("{}: {name}: {it}", self.name)));
+            let mut changes = Vec::new();
+            differences(before, after, String::new(), &mut changes);
+            if changes.is_empty() {
+                continue;
+            }
+            let restarts = WORKLOADS.iter().any(|it| before["kind"] == *it) && before["spec"]["template"] != after["spec"]["template"];
+            println!("{}: {name}{}\n    {}", self.name, if restarts { ": ITS PODS RESTART" } else { "" }, changes.join("\n    "));
+        }
+        for name in now.objects.keys().filter(|it| !self.objects.contains_key(*it)) {
+            println!("{}: {name} is new", self.name);
+        }
+        wrong
+    }
+}
+
+fn items_of(list: &Value) -> impl Iterator<Item = &Value> {
+    list["items"].as_array().into_iter().flatten()
+}
+
+/// Whether all is well when a condition is True.
+fn is_good_news(condition: &Value) -> bool {
+    condition["type"].as_str().is_some_and(|it| it.ends_with("Ready") || it.ends_with("Available"))
+}
+
+/// Conditions that were good and are not any more.
+fn not_good<'a>(before: &'a Value, after: &'a Value) -> impl Iterator<Item = String> + 'a {
+    let good = before["status"]["conditions"].as_array().into_iter().flatten().filter(|it| is_good_news(it) && it["status"] == "True");
+    let kinds = good.filter_map(|it| it["type"].as_str());
+    kinds.filter(|it| condition(after, it) != "True").map(|it| format!("{it} was True: {}", condition_text(after, it)))
+}
+
+/// Paths at which two objects differ, what servers and controllers write aside.
+fn differences(before: &Value, after: &Value, path: String, found: &mut Vec<String>) {
+    if ["/status", "/metadata/resourceVersion", "/metadata/generation", "/metadata/managedFields"].contains(&path.as_str())
+        || before == after
+    {
+        return;
+    }
+    match (before, after) {
+        (Value::Object(one), Value::Object(other)) => {
+            let keys: BTreeSet<&String> = one.keys().chain(other.keys()).collect();
+            keys.into_iter().for_each(|key| differences(&before[key], &after[key], format!("{path}/{key}"), found));
+        }
+        (Value::Array(one), Value::Array(other)) if one.len() == other.len() => {
+            one.iter().zip(other).enumerate().for_each(|(n, (one, other))| differences(one, other, format!("{path}/{n}"), found));
+        }
+        _ => {
+            let short = |it: &Value| it.to_string().chars().take(300).collect::<String>();
+            found.push(format!("{path}: {} -> {}", short(before), short(after)));
+        }
+    }
+}
+
+/// What an earlier version installed is changed by this one.
+async fn settings_can_be_changed(bed: &Bed, cluster: &Cluster, settings: Value) -> Result<()> {
+    let generation = plugin(bed, cluster).await?["metadata"]["generation"].clone();
+    cluster.patch(bed, "clusterplugin", &cluster.name, &json!({"spec": settings}).to_string()).await?;
+    bed.wait_for("changed settings to be applied", MOMENT * 2, async || {
+        let object = plugin(bed, cluster).await?;
+        let ready = find_condition(&object, "Ready").context("it says nothing")?;
+        let is_newer = ready["observedGeneration"].as_i64() > generation.as_i64();
+        ensure!(is_newer && ready["status"] == "True", "Ready says {ready}");
+        Ok(())
+    })
+    .await
+}
