@@ -8,7 +8,9 @@ use std::collections::BTreeMap;
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct ClusterFact {
+    /// Of the Cluster.
     pub name: String,
+    /// Of the Cluster.
     pub namespace: String,
     /// CIDR blocks of Pods; empty when the Cluster names none.
     #[serde(rename = "podCIDRs")]
@@ -16,10 +18,12 @@ pub struct ClusterFact {
     /// CIDR blocks of Services; empty when the Cluster names none.
     #[serde(rename = "serviceCIDRs")]
     pub service_cidrs: Vec<String>,
+    /// Where its API is asked.
     pub control_plane_endpoint: ControlPlaneEndpoint,
 }
 
 impl ClusterFact {
+    /// Key of the fact.
     pub const KEY: &'static str = "cluster";
 }
 
@@ -27,7 +31,9 @@ impl ClusterFact {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct ControlPlaneEndpoint {
+    /// Host name or address.
     pub host: String,
+    /// TCP port.
     pub port: u16,
 }
 
@@ -38,9 +44,11 @@ pub const KUBERNETES_VERSION: &str = "kubernetes-version";
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct AwsFact {
+    /// Such as `eu-west-1`.
     pub region: String,
     /// `aws`, `aws-cn` or `aws-us-gov`.
     pub partition: String,
+    /// Id of the VPC that the cluster is in.
     pub vpc_id: String,
     /// Availability zones of the cluster's subnets, sorted.
     pub zones: Vec<String>,
@@ -49,6 +57,7 @@ pub struct AwsFact {
 }
 
 impl AwsFact {
+    /// Key of the fact.
     pub const KEY: &'static str = "aws";
 }
 
@@ -56,12 +65,14 @@ impl AwsFact {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct InstalledFact {
+    /// Version of the plugin that installed it.
     pub version: String,
     /// `sha256:` and the hash of the component.
     pub digest: String,
 }
 
 impl InstalledFact {
+    /// Key of the fact.
     pub const KEY: &'static str = "installed";
 }
 
@@ -69,7 +80,9 @@ impl InstalledFact {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct StorageClassFact {
+    /// Of the StorageClass.
     pub name: String,
+    /// Name of the CSI driver.
     pub provisioner: String,
     /// Annotation `storageclass.kubernetes.io/is-default-class` is `true`.
     pub is_default: bool,
@@ -78,6 +91,7 @@ pub struct StorageClassFact {
 }
 
 impl StorageClassFact {
+    /// Key of the fact.
     pub const KEY: &'static str = "storage-classes";
 }
 
@@ -85,6 +99,7 @@ impl StorageClassFact {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct SubnetFact {
+    /// Id of the subnet.
     pub id: String,
     /// Availability zone.
     pub zone: String,
@@ -94,6 +109,7 @@ pub struct SubnetFact {
 }
 
 impl SubnetFact {
+    /// Key of the fact.
     pub const KEY: &'static str = "subnets";
 }
 
@@ -102,15 +118,18 @@ impl SubnetFact {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct FileSystemFact {
+    /// Id of the file system.
     pub id: String,
     /// Value of its tag `Name`; empty when it has none.
     pub name: String,
+    /// All of its tags.
     pub tags: BTreeMap<String, String>,
     /// EFS's word, such as `available`.
     pub state: String,
 }
 
 impl FileSystemFact {
+    /// Key of the fact.
     pub const KEY: &'static str = "file-systems";
 }
 
@@ -132,6 +151,7 @@ pub struct InstanceTypeFact {
 }
 
 impl InstanceTypeFact {
+    /// Key of the fact.
     pub const KEY: &'static str = "instance-types";
 }
 
@@ -139,7 +159,9 @@ impl InstanceTypeFact {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct IpPoolFact {
+    /// Of the IPPool.
     pub name: String,
+    /// Addresses of Pods, as a CIDR block.
     pub cidr: String,
     /// Prefix length of the blocks in which nodes get addresses of it.
     pub block_size: u32,
@@ -148,6 +170,7 @@ pub struct IpPoolFact {
 }
 
 impl IpPoolFact {
+    /// Key of the fact.
     pub const KEY: &'static str = "ip-pools";
 }
 

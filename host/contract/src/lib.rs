@@ -6,6 +6,8 @@
 //! (an installed plan is stored, so that its removal works when the plugin is gone); the serialized form is camelCase JSON
 //! and is not part of the contract with plugins.
 
+#![deny(missing_docs)]
+
 mod fact;
 pub mod order;
 mod step;
@@ -42,8 +44,11 @@ pub const FEATURES: &[&str] = &[
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Severity {
+    /// Good to know.
     Info,
+    /// It is carried out, and the user should look at it.
     Warning,
+    /// It is not carried out.
     Error,
 }
 
@@ -51,6 +56,7 @@ pub enum Severity {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct Diagnostic {
+    /// How much it matters.
     pub severity: Severity,
     /// A stable word for programs, in CamelCase, such as `UnsupportedKubernetesVersion`.
     pub code: String,
@@ -78,6 +84,7 @@ pub enum Operation {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct HostInfo {
+    /// Version of this program.
     pub version: String,
     /// Step kinds the host carries out; see [`FEATURES`].
     pub features: Vec<String>,
@@ -87,6 +94,7 @@ pub struct HostInfo {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum FactValue {
+    /// It is there, and has this value.
     Present(Value),
     /// Looked for, and not there.
     Absent,
@@ -100,7 +108,9 @@ pub enum FactValue {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct Fact {
+    /// What it is about.
     pub key: String,
+    /// What is known.
     pub value: FactValue,
 }
 
@@ -108,13 +118,17 @@ pub struct Fact {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct Request {
+    /// What the plan is for.
     pub operation: Operation,
+    /// Who asks.
     pub host: HostInfo,
     /// Version of this plugin whose plan was carried out last.
     pub installed_version: Option<String>,
     /// Configuration of that plan.
     pub previous_config: Option<Value>,
+    /// What the user wrote, by the plugin's schema.
     pub config: Value,
+    /// What is known of the cluster, as far as the plugin may know it.
     pub facts: Vec<Fact>,
     /// Room to grow; an empty object today.
     pub extra: Value,
@@ -124,7 +138,9 @@ pub struct Request {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct Need {
+    /// Key of the fact.
     pub key: String,
+    /// What is asked for.
     pub query: Value,
 }
 
@@ -134,7 +150,9 @@ pub struct Need {
 pub struct Step {
     /// Unique among the steps of its list.
     pub id: String,
+    /// Such as `k8s.apply/v1`.
     pub kind: String,
+    /// What is asked for, by the schema of the kind.
     pub spec: Value,
     /// Ids of steps of the same list that must be done before.
     pub after: Vec<String>,
@@ -144,10 +162,13 @@ pub struct Step {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct AddOnPlan {
+    /// What is carried out, in the order that `after` gives.
     pub steps: Vec<Step>,
     /// What uninstalls it; kept by the host, because the plugin may be gone by then.
     pub removal: Vec<Step>,
+    /// What the user is told.
     pub diagnostics: Vec<Diagnostic>,
+    /// Room to grow; an empty object today.
     pub extra: Value,
 }
 
@@ -155,6 +176,7 @@ pub struct AddOnPlan {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Outcome {
+    /// Carry this out.
     Complete(AddOnPlan),
     /// Asks for facts and wants to be called again.
     Needs(Vec<Need>),
@@ -178,7 +200,9 @@ pub enum Failure {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct Descriptor {
+    /// Of the plugin.
     pub name: String,
+    /// Of the plugin, as semantic versioning has it.
     pub version: String,
     /// The slot it fills: `cloud-provider`, `networking`, `storage`, `ingress` or `other`.
     pub category: String,
@@ -186,5 +210,6 @@ pub struct Descriptor {
     pub config_schema: Value,
     /// What it needs to be granted.
     pub requires: Value,
+    /// Room to grow; an empty object today.
     pub extra: Value,
 }

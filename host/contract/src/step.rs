@@ -12,25 +12,53 @@ use std::collections::BTreeMap;
 /// What a [`Step`] asks for, once its `spec` was read by the rules of its `kind`.
 #[derive(Clone, Debug, PartialEq)]
 pub enum StepSpec<'a> {
+    /// Objects are applied.
     Apply(ApplySpec<'a>),
+    /// An object fulfils a condition.
     Wait(WaitSpec),
+    /// An object is gone.
     Delete(DeleteSpec),
+    /// Machines let traffic in.
     SecurityGroupRule(SecurityGroupRuleSpec),
+    /// An IAM role is fit.
     IamRole(IamRoleSpec),
+    /// The roles of instances allow something.
     InstanceRoles(InstanceRolesSpec),
+    /// A file system can be mounted.
     EfsFileSystem(EfsFileSystemSpec),
+    /// A serving certificate is there.
     Certificate(CertificateSpec),
 }
 
 /// Why a step has no meaning.
 #[derive(Debug, thiserror::Error)]
 pub enum StepError {
+    /// The host does not know this kind of step.
     #[error("step {step:?}: unknown kind {kind:?}")]
-    UnknownKind { step: String, kind: String },
+    UnknownKind {
+        /// Id of the step.
+        step: String,
+        /// Its kind.
+        kind: String,
+    },
+    /// The spec does not have the shape of its kind.
     #[error("step {step:?}: spec is not a {kind}")]
-    Spec { step: String, kind: String, source: serde_json::Error },
+    Spec {
+        /// Id of the step.
+        step: String,
+        /// Its kind.
+        kind: String,
+        /// What is wrong.
+        source: serde_json::Error,
+    },
+    /// Fields contradict each other.
     #[error("step {step:?}: {message}")]
-    Inconsistent { step: String, message: String },
+    Inconsistent {
+        /// Id of the step.
+        step: String,
+        /// Which, and how.
+        message: String,
+    },
 }
 
 impl Step {
@@ -106,6 +134,7 @@ impl StepSpec<'_> {
 /// They are most of a plan, and stay where the step has them.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ApplySpec<'a> {
+    /// As they are applied, in this order.
     pub objects: &'a [Value],
     /// What happens to an object that a later plan no longer has. When absent, CustomResourceDefinitions and Namespaces are orphaned
     /// and everything else is deleted.
@@ -128,6 +157,7 @@ struct ApplyForm {
 }
 
 impl ApplySpec<'_> {
+    /// Kind of the step.
     pub const KIND: &'static str = "k8s.apply/v1";
 }
 
@@ -135,7 +165,9 @@ impl ApplySpec<'_> {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Prune {
+    /// It is deleted.
     Delete,
+    /// It stays, and nobody looks after it.
     Orphan,
 }
 
@@ -143,17 +175,23 @@ pub enum Prune {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct WaitSpec {
+    /// Of the object.
     pub api_version: String,
+    /// Of the object.
     pub kind: String,
+    /// Of the object; `None` for cluster-scoped kinds.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub namespace: Option<String>,
+    /// Of the object.
     pub name: String,
+    /// What is awaited.
     pub condition: WaitCondition,
     /// Seconds after which waiting is reported as a problem. The host goes on waiting.
     pub timeout_seconds: u32,
 }
 
 impl WaitSpec {
+    /// Kind of the step.
     pub const KIND: &'static str = "k8s.wait/v1";
 }
 
@@ -192,16 +230,21 @@ impl WaitCondition {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct DeleteSpec {
+    /// Of the object.
     pub api_version: String,
+    /// Of the object.
     pub kind: String,
+    /// Of the object; `None` for cluster-scoped kinds.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub namespace: Option<String>,
+    /// Of the object.
     pub name: String,
     /// Whether the step is done only when the object is gone, or as soon as deletion was asked for.
     pub wait: bool,
 }
 
 impl DeleteSpec {
+    /// Kind of the step.
     pub const KIND: &'static str = "k8s.delete/v1";
 }
 
@@ -211,6 +254,7 @@ impl DeleteSpec {
 pub struct SecurityGroupRuleSpec {
     /// The role whose machines receive the traffic.
     pub group: Role,
+    /// What is let in.
     pub protocol: Protocol,
     /// First port; given exactly for tcp and udp.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -220,10 +264,12 @@ pub struct SecurityGroupRuleSpec {
     pub to_port: Option<u16>,
     /// The role whose machines send it.
     pub peer: Role,
+    /// For people who look at the rule in AWS.
     pub description: String,
 }
 
 impl SecurityGroupRuleSpec {
+    /// Kind of the step.
     pub const KIND: &'static str = "aws.sg-rule/v1";
 }
 
@@ -231,20 +277,25 @@ impl SecurityGroupRuleSpec {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Role {
+    /// Machines of the control plane.
     ControlPlane,
+    /// All other machines.
     Node,
 }
 
 /// IP protocol of a security-group rule, in EC2's words.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub enum Protocol {
+    /// With ports.
     #[serde(rename = "tcp")]
     Tcp,
+    /// With ports.
     #[serde(rename = "udp")]
     Udp,
     /// IP in IP, protocol number 4.
     #[serde(rename = "4")]
     IpInIp,
+    /// Every protocol and port.
     #[serde(rename = "-1")]
     All,
 }
@@ -259,16 +310,22 @@ impl Protocol {
 /// `aws.iam-role/v1` and `/v2`: an IAM role is fit for a service account.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct IamRoleSpec {
+    /// ARN of the role.
     pub role_arn: String,
+    /// Who may assume it.
     pub trust: RoleTrust,
     /// Namespace of the service account; given when `trust` is `irsa`.
     pub namespace: Option<String>,
+    /// Name of the service account; given when `trust` is `irsa`.
     pub service_account: Option<String>,
+    /// What the role must allow.
     pub actions: Vec<RoleAction>,
+    /// Whether it may be changed.
     pub mode: RoleMode,
 }
 
 impl IamRoleSpec {
+    /// Kind of the step.
     pub const KIND: &'static str = "aws.iam-role/v1";
     /// Of which each action says which tags its requests set.
     pub const KIND_WITH_TAGS: &'static str = "aws.iam-role/v2";
@@ -327,6 +384,7 @@ pub struct InstanceRolesSpec {
 }
 
 impl InstanceRolesSpec {
+    /// Kind of the step.
     pub const KIND: &'static str = "aws.instance-roles/v1";
 }
 
@@ -344,7 +402,9 @@ pub enum RoleTrust {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum RoleMode {
+    /// It is looked at.
     Check,
+    /// It is changed where it is not fit.
     Ensure,
 }
 
@@ -353,10 +413,12 @@ pub enum RoleMode {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct EfsFileSystemSpec {
+    /// Such as `fs-0123456789abcdef0`.
     pub file_system_id: String,
 }
 
 impl EfsFileSystemSpec {
+    /// Kind of the step.
     pub const KIND: &'static str = "aws.efs-file-system/v1";
 }
 
@@ -365,11 +427,15 @@ impl EfsFileSystemSpec {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct CertificateSpec {
+    /// Of the Secret.
     pub namespace: String,
+    /// Of the Secret.
     pub secret_name: String,
+    /// Names that the certificate is for.
     pub dns_names: Vec<String>,
 }
 
 impl CertificateSpec {
+    /// Kind of the step.
     pub const KIND: &'static str = "tls.certificate/v1";
 }
