@@ -50,7 +50,7 @@ impl fmt::Display for ObjectName {
 }
 
 /// Ingress rules by the role of the security group.
-pub type RequestedRules = BTreeMap<String, BTreeSet<plan::Rule>>;
+pub type RequestedRules = BTreeMap<String, BTreeSet<model::Rule>>;
 
 /// Security-group rules that the add-ons of each cluster ask for. Add-ons say, the cluster controller alone carries out and says
 /// when it is done. It is in memory only: after a start nothing is known of a cluster until its add-ons are planned again.
@@ -130,8 +130,8 @@ mod tests {
     use super::*;
 
     fn rules_for(ports: &[i32]) -> RequestedRules {
-        let source = || plan::Source::Group("node".into());
-        let rule = |port: &i32| plan::Rule {
+        let source = || model::Source::Group("node".into());
+        let rule = |port: &i32| model::Rule {
             protocol: "tcp".into(),
             from_port: *port,
             to_port: *port,

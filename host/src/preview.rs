@@ -14,8 +14,9 @@ use anyhow::Context as _;
 use crds::AWSCluster;
 use crds::cluster_api::{Cluster, ContractVersionedObjectReference};
 use kube::ResourceExt;
+use model::{Interest, Read, Snapshot};
+use plan::Record;
 use plan::cluster::{Decision, Input};
-use plan::{Interest, Read, Record, Snapshot};
 use serde_json::Value;
 
 use crate::controller::{now, random};

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use aws_sdk_ec2::types::Tag;
-use plan::{Action, Ids, Key, Kind, Outcome, Read, Resource, Tags};
+use model::{Action, Ids, Key, Kind, Outcome, Read, Resource, Tags};
 use tokio::sync::Semaphore;
 
 use crate::api::Api;
@@ -151,7 +151,7 @@ async fn tag(region: &Inner, key: &Key, id: &str, parts: &BTreeSet<String>, tags
     macro_rules! tagged {
         ($Found:ident, $read:ident) => {{
             let (tags, untag) = (tags.clone(), untag.clone());
-            let change = move |it: &mut plan::$Found| {
+            let change = move |it: &mut model::$Found| {
                 it.tags.extend(tags.clone());
                 it.tags.retain(|key, _| !untag.contains(key));
             };
@@ -175,7 +175,7 @@ async fn tag(region: &Inner, key: &Key, id: &str, parts: &BTreeSet<String>, tags
             let read = if id.starts_with("arn:") { Read::LoadBalancers } else { Read::ClassicLoadBalancers };
             let tags = tags.clone();
             region
-                .record(read, changed::<plan::FoundLoadBalancer>(id, move |it| it.tags.iter_mut().for_each(|it| it.extend(tags.clone()))));
+                .record(read, changed::<model::FoundLoadBalancer>(id, move |it| it.tags.iter_mut().for_each(|it| it.extend(tags.clone()))));
         }
         _ => {}
     }
@@ -237,7 +237,7 @@ fn show<T: Found>(region: &Inner, id: &str, found: Option<T>) {
 /// What shows how an action ended. Nothing does for a secret.
 fn read_of(key: &Key, action: &Action) -> Option<Read> {
     let network = match action {
-        Action::Create { is: Resource::LoadBalancer(it), .. } => it.kind != plan::LoadBalancerKind::Classic,
+        Action::Create { is: Resource::LoadBalancer(it), .. } => it.kind != model::LoadBalancerKind::Classic,
         Action::Update { id, .. } | Action::Delete { id, .. } | Action::Tag { id, .. } => id.starts_with("arn:"),
         _ => false,
     };

@@ -7,7 +7,7 @@ use aws_smithy_async::future::pagination_stream::PaginationStream;
 use aws_smithy_runtime_api::client::orchestrator::HttpResponse;
 use aws_smithy_runtime_api::client::result::SdkError;
 use aws_smithy_types::error::metadata::ProvideErrorMetadata;
-use plan::Timestamp;
+use model::Timestamp;
 
 use crate::errors::{Failure, NOT_YET};
 use crate::limits::Limits;

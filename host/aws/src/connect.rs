@@ -15,7 +15,7 @@ use aws_credential_types::provider::ProvideCredentials;
 use aws_credential_types::provider::error::CredentialsError;
 use aws_sdk_s3::config::{RequestChecksumCalculation, ResponseChecksumValidation};
 use aws_smithy_http_client::tls;
-use plan::Timestamp;
+use model::Timestamp;
 use tokio::sync::OnceCell;
 
 use crate::api::Api;

@@ -3,7 +3,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use plan::{
+use model::{
     FoundAddress, FoundInstance, FoundInternetGateway, FoundNatGateway, FoundRouteTable, FoundSecurityGroup, FoundSubnet, FoundVpc, Read,
     Snapshot, Timestamp,
 };

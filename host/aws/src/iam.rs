@@ -1,7 +1,7 @@
 //! Reads roles of IAM, and who we are. It judges nothing, keeps nothing but the account, and never changes a role or a policy.
 
 use futures::future::try_join_all;
-use plan::Problem;
+use model::Problem;
 use plan::iam::check::{Reading, Readings, Role};
 use plan::iam::permissions::Policy;
 use plan::iam::role::RoleArn;

@@ -3,7 +3,7 @@
 
 use std::collections::BTreeSet;
 
-use plan::{
+use model::{
     FoundAddress, FoundInstance, FoundInternetGateway, FoundLoadBalancer, FoundNatGateway, FoundNetworkInterface, FoundRouteTable,
     FoundSecurityGroup, FoundSubnet, FoundVpc, LoadBalancerKind, Read, Snapshot, Timestamp,
 };
@@ -260,7 +260,7 @@ impl Ledger {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use plan::State;
+    use model::State;
 
     fn vpc(id: &str) -> FoundVpc {
         FoundVpc { id: id.into(), cidr: "10.0.0.0/16".into(), state: State::Ready, dns_hostnames: None, tags: Default::default() }

@@ -1,5 +1,5 @@
-//! AWS, for everything else in this program: sweeps that show a region as a [`plan::Snapshot`], and the carrying out of
-//! [`plan::Action`]s.
+//! AWS, for everything else in this program: sweeps that show a region as a [`model::Snapshot`], and the carrying out of
+//! [`model::Action`]s.
 //!
 //! The only crate that knows the AWS SDK. It never decides what should exist, and knows nothing of Kubernetes.
 
@@ -29,7 +29,7 @@ pub use calls::{Calls, calls};
 pub use connect::{Aws, ConnectError};
 pub use region::{Region, View};
 
-use plan::Timestamp;
+use model::Timestamp;
 
 /// Tag key that CAPA and this provider put on what a cluster is made of; the cluster's name follows.
 pub(crate) const CLUSTER_TAG: &str = "sigs.k8s.io/cluster-api-provider-aws/cluster/";

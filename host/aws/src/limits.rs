@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use plan::Timestamp;
+use model::Timestamp;
 use tokio::sync::Mutex;
 use tokio::time::Instant;
 

@@ -8,7 +8,7 @@ use std::sync::{Arc, MutexGuard, PoisonError};
 use aws_sdk_ec2::types::{
     ArchitectureType, Image as AwsImage, InstanceType as InstanceTypeName, InstanceTypeHypervisor, InstanceTypeInfo, NetworkInfo,
 };
-use plan::{Filter, FoundInstanceType, FoundSecurityGroup, FoundSubnet, Image, ImageQuery, InstanceType, Problem, Timestamp, Who};
+use model::{Filter, FoundInstanceType, FoundSecurityGroup, FoundSubnet, Image, ImageQuery, InstanceType, Problem, Timestamp, Who};
 use tokio::sync::Mutex;
 
 use crate::api::Api;

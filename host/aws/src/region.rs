@@ -4,11 +4,11 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use plan::iam::check::Reading;
-use plan::{
+use model::{
     Action, Filter, FoundInstanceType, Image, ImageQuery, InstanceType, Interest, Key, Outcome, Part, Problem, Read, Snapshot, Timestamp,
     Who,
 };
+use plan::iam::check::Reading;
 use tokio::sync::{Notify, Semaphore, watch};
 
 use crate::api::Api;
@@ -257,7 +257,7 @@ impl Region {
     ///
     /// # Errors
     /// When AWS does not say.
-    pub async fn subnets(&self, filters: &[Filter]) -> Result<Vec<plan::FoundSubnet>, Problem> {
+    pub async fn subnets(&self, filters: &[Filter]) -> Result<Vec<model::FoundSubnet>, Problem> {
         lookup::subnets(&self.0, filters).await
     }
 
@@ -265,7 +265,7 @@ impl Region {
     ///
     /// # Errors
     /// When AWS does not say.
-    pub async fn security_groups(&self, filters: &[Filter]) -> Result<Vec<plan::FoundSecurityGroup>, Problem> {
+    pub async fn security_groups(&self, filters: &[Filter]) -> Result<Vec<model::FoundSecurityGroup>, Problem> {
         lookup::security_groups(&self.0, filters).await
     }
 }

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use plan::{Part, Read, Timestamp};
+use model::{Part, Read, Timestamp};
 
 /// Everything is read this often, in seconds.
 const SLOW: f64 = 300.0;

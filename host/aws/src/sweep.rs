@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use futures::StreamExt;
 use futures::stream::FuturesUnordered;
-use plan::{Part, Read, Timestamp};
+use model::{Part, Read, Timestamp};
 use tokio::sync::Notify;
 use tokio::time::Instant;
 

@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 
 use aws_sdk_resourcegroupstagging::types::{ResourceTagMapping, TagFilter};
-use plan::Tags;
+use model::Tags;
 use plan::leftover::{CONTROLLER_TAG, is_left};
 
 use crate::api::Api;

@@ -3,7 +3,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use plan::{
+use model::{
     FoundListener, FoundLoadBalancer, FoundNetworkInterface, FoundSecurityGroup, FoundVpc, HealthCheck, LoadBalancerAttributes,
     LoadBalancerKind, Read, Snapshot, State, Tags, Timestamp,
 };
@@ -228,7 +228,7 @@ fn ids(snapshot: &Snapshot) -> BTreeSet<String> {
 mod tests {
     use super::*;
     use crate::ledger::{changed, gone, made};
-    use plan::FoundSubnet;
+    use model::FoundSubnet;
 
     fn vpc(id: &str) -> FoundVpc {
         FoundVpc { id: id.into(), cidr: "10.0.0.0/16".into(), state: State::Ready, dns_hostnames: None, tags: Tags::new() }

@@ -4,7 +4,7 @@
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::Timestamp;
+use model::Timestamp;
 
 const DAY: f64 = 24.0 * 3600.0;
 /// Seconds for which an authority is made.

@@ -24,11 +24,12 @@ use crds::names::{ID_ANNOTATION, ID_TAG, OWNED, cluster_tag};
 use crate::leftover::Collected;
 use crate::see::Scope;
 use crate::token::derive;
-use crate::{
-    Desired, FoundLoadBalancer, Interest, Invalid, Kind, LoadBalancer, LoadBalancerKind, Observed, Owner, Part, Plan, Question, Read,
-    Record, Rule, SecurityGroupRules, Snapshot, Source, State, Subnet, Timestamp, Vpc, plan, proven_from, see, trusted_from,
-};
+use crate::{Question, Record, plan, proven_from, see, trusted_from};
 use contract::{self, SecurityGroupRuleSpec};
+use model::{
+    Desired, FoundLoadBalancer, Interest, Invalid, Kind, LoadBalancer, LoadBalancerKind, Observed, Owner, Part, Plan, Read, Rule,
+    SecurityGroupRules, Snapshot, Source, State, Subnet, Timestamp, Vpc,
+};
 
 pub use copied::{copied, copied_from, dropped, dropped_message};
 pub use desired::desired;
@@ -135,7 +136,7 @@ pub struct Decision {
     /// What of the spec is not carried out, because something that lives would lose what it uses: of which kind, why, and what to do.
     pub held: Vec<(Kind, String)>,
     /// Subnets that are kept though the spec does not list them any more.
-    pub unlisted: BTreeSet<crate::Key>,
+    pub unlisted: BTreeSet<model::Key>,
     /// The spec cannot be carried out.
     pub invalid: Option<Invalid>,
     pub interest: Interest,
@@ -202,7 +203,7 @@ pub fn decide(input: &Input<'_>) -> Decision {
     let record = record.before(&plan, input.now, input.snapshot.since);
     let nat_gateways_of = egress::of_vpc(input.aws_cluster, &layout).map(str::to_owned).into_iter().collect();
     let mut interest = Interest { nat_gateways_of, ..interest(input, &plan) };
-    let unlisted: BTreeSet<crate::Key> = layout.subnets.iter().filter(|it| it.unlisted).map(|it| Subnet::key(&it.name)).collect();
+    let unlisted: BTreeSet<model::Key> = layout.subnets.iter().filter(|it| it.unlisted).map(|it| Subnet::key(&it.name)).collect();
     if !layout.examined.is_empty() {
         interest.reads.insert(Read::Instances);
         plan.waiting.extend(layout.examined.iter().map(|key| (key.clone(), "making sure that nothing is in it".to_owned())));
@@ -332,13 +333,13 @@ fn remember(record: &mut Record, input: &Input<'_>, observed: &Observed) {
     }
     let Some(seen) = observed.get(&balancer).filter(|it| it.owner == Owner::Mine && it.state == State::Ready) else { return };
     let found = input.snapshot.load_balancers.iter().find(|it| it.id == seen.id).filter(|it| !it.dns_name.is_empty());
-    let made = !record.intents.contains_key(&balancer) || matches!(&seen.is, crate::Resource::LoadBalancer(it) if it.listener.is_some());
+    let made = !record.intents.contains_key(&balancer) || matches!(&seen.is, model::Resource::LoadBalancer(it) if it.listener.is_some());
     if let Some(found) = found.filter(|_| made && record.endpoint.is_none() && !deleting(input.aws_cluster)) {
         record.endpoint = Some((found.dns_name.clone(), name::api_server_port(input.cluster)));
     }
 }
 
-fn waiting(record: &Record, key: crate::Key, reason: &str) -> Decision {
+fn waiting(record: &Record, key: model::Key, reason: &str) -> Decision {
     let plan = Plan { waiting: vec![(key, reason.to_owned())], ..Plan::default() };
     Decision { plan, record: record.clone(), ..Decision::default() }
 }
@@ -369,7 +370,7 @@ fn interest(input: &Input<'_>, plan: &Plan) -> Interest {
 /// Whether the groups let in what add-ons asked for, so that these can be installed.
 pub fn groups_have_rules(decision: &Decision, rules: &[AddOnRule]) -> bool {
     rules.iter().all(|it| match decision.observed.get(&SecurityGroupRules::key(&it.group)).map(|seen| &seen.is) {
-        Some(crate::Resource::SecurityGroupRules(seen)) => seen.rules.iter().any(|rule| rule.same_traffic(&it.rule)),
+        Some(model::Resource::SecurityGroupRules(seen)) => seen.rules.iter().any(|rule| rule.same_traffic(&it.rule)),
         _ => false,
     })
 }

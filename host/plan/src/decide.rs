@@ -1,17 +1,16 @@
 //! The plan: compares what should exist with what was seen, alike for every kind. It knows no kind's particulars; those are what a
-//! resource comes [`after`](crate::Resource::after), what satisfies it and what of it can never change.
+//! resource comes [`after`](model::Resource::after), what satisfies it and what of it can never change.
 
 mod kind;
 
 use std::collections::BTreeMap;
 
+use crate::Record;
 use crate::see::KEY_TAG;
 use crate::token::{client_token, derive};
-use crate::{
-    Action, Desired, Ids, Intent, Key, Kind, Observed, Owner, Plan, Read, Record, Resource, Seen, Snapshot, State, Timestamp, Want,
-};
 pub(crate) use kind::address_of;
 use kind::{Guard, evidence, guard, inputs, reads, reads_of, remains};
+use model::{Action, Desired, Ids, Intent, Key, Kind, Observed, Owner, Plan, Read, Resource, Seen, Snapshot, State, Timestamp, Want};
 
 /// Seconds after which a read shows everything that was made before.
 pub const READ_LAG: f64 = 30.0;

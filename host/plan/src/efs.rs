@@ -5,7 +5,7 @@
 use std::collections::BTreeSet;
 
 use crate::iam::check::{Finding, Reading, Status};
-use crate::snapshot::Tags;
+use model::Tags;
 
 /// A file system as DescribeFileSystems and DescribeMountTargets show it.
 #[derive(Clone, Debug, PartialEq, Eq)]

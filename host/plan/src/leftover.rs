@@ -11,7 +11,7 @@ use std::fmt;
 
 use crds::names::{CLUSTER_TAG_PREFIX, ID_TAG, OWNED, OWNER_TAG, cloud_provider_tag, cluster_tag};
 
-use crate::{
+use model::{
     FoundLoadBalancer, FoundNetworkInterface, FoundRule, FoundSecurityGroup, FoundSource, LoadBalancerKind, Problem, Snapshot, Tags,
 };
 

@@ -2,40 +2,25 @@
 //!
 //! A driver reads the world, and this crate says what can be done right now: it compares what should exist with what was seen, and
 //! names single calls, all of which may run at once. Each pass looks again and asks again, so an order of calls is never stored
-//! anywhere: it follows from what each resource comes [`after`](Resource::after).
+//! anywhere: it follows from what each resource comes [`after`](model::Resource::after).
 //!
 //! Nothing here does I/O, reads a clock or makes random numbers: the crate depends on nothing that can, and time comes in as a value.
 
-mod action;
 pub mod addon;
-mod applied;
 pub mod certificate;
 pub mod cluster;
 mod decide;
 pub mod efs;
 pub mod grant;
 pub mod iam;
-mod key;
 pub mod leftover;
-mod lookup;
 pub mod machine;
 pub mod pause;
 mod record;
-mod resource;
 pub mod see;
-mod shared;
-mod snapshot;
 pub mod status;
-mod text;
 mod token;
 
-pub use action::*;
-pub use applied::*;
 pub use decide::{Question, READ_LAG, SEND_WITHIN, TOKEN_AGE, is_gone, plan};
 pub(crate) use decide::{address_of, proven_from, trusted_from};
-pub use key::*;
-pub use lookup::*;
 pub use record::*;
-pub use resource::*;
-pub use shared::Shared;
-pub use snapshot::*;

@@ -19,9 +19,10 @@ use crate::cluster::adopted::adopted_from;
 use crate::cluster::{Layout, brought, is_external, load_balancer_reads};
 use crate::see::{Identity, Named, Scope};
 use crate::token::derive;
-use crate::{
+use crate::{Question, READ_LAG, Record, is_gone, plan, proven_from, see, trusted_from};
+use model::{
     Action, Answers, Desired, FoundInstance, Image, ImageQuery, Instance, Interest, Invalid, LoadBalancer, Lookup, Observed, Part, Plan,
-    Question, READ_LAG, Read, Record, Resource, Secret, Snapshot, Subnet, Target, Timestamp, is_gone, plan, proven_from, see, trusted_from,
+    Read, Resource, Secret, Snapshot, Subnet, Target, Timestamp,
 };
 
 pub use hold::{Hold, hold};

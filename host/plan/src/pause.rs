@@ -6,7 +6,8 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use serde_json::{Map, Value};
 
 use crate::record::{BLOCKED, patch};
-use crate::{Interest, Timestamp, cluster, machine};
+use crate::{cluster, machine};
+use model::{Interest, Timestamp};
 
 /// What has to be read of a paused AWSCluster before the outcome of each attempt is known; `None`: all are. `stopped`: since when it is known
 /// to be paused.

@@ -10,7 +10,8 @@ use crds::names::{BLOCK_MOVE_ANNOTATION, ID_ANNOTATION, INTENT_ANNOTATION};
 use crds::{AWSCluster, AWSMachine};
 use serde_json::{Map, Value, json};
 
-use crate::{Action, Applied, Intent, Invalid, Key, Kind, Outcome, Plan, READ_LAG, Resource, Timestamp};
+use crate::READ_LAG;
+use model::{Action, Applied, Intent, Invalid, Key, Kind, Outcome, Plan, Resource, Timestamp};
 
 /// Annotation of an AWSCluster: AWS ids of what is never made again once it was there. JSON, key to id.
 pub const RECORDED_ANNOTATION: &str = "cluster.kurator.dev/recorded";
@@ -52,7 +53,7 @@ pub struct Record {
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Settled {
     pub at: Timestamp,
-    /// [`Snapshot::since`](crate::Snapshot::since) of the process.
+    /// [`Snapshot::since`](model::Snapshot::since) of the process.
     pub by: Timestamp,
     /// Reads that begin before may lack what processes before that one made; 0 when none does.
     pub earlier: Timestamp,
@@ -285,7 +286,7 @@ fn keyed<T: serde::de::DeserializeOwned>(annotation: &str, text: Option<&str>) -
         |why: String| Invalid::new(format!("metadata.annotations[{annotation}]"), format!("was overwritten and cannot be read: {why}"));
     let Some(text) = text else { return Ok(BTreeMap::new()) };
     let all: BTreeMap<String, T> = serde_json::from_str(text).map_err(|error| invalid(error.to_string()))?;
-    all.into_iter().map(|(key, value)| Ok((key.parse().map_err(|error: crate::NoKey| invalid(error.to_string()))?, value))).collect()
+    all.into_iter().map(|(key, value)| Ok((key.parse().map_err(|error: model::NoKey| invalid(error.to_string()))?, value))).collect()
 }
 
 fn unkeyed<T: serde::Serialize>(all: &BTreeMap<Key, T>) -> String {

@@ -15,7 +15,7 @@ use crds::names::{ADOPT_FROM_CAPA, ID_TAG, OWNED, OWNER_TAG, ROLE_TAG, cloud_pro
 
 use crate::cluster::adopted;
 use crate::leftover::{Collected, LeftoverKind};
-use crate::{Intent, Key, LoadBalancerKind, Observed, Owner, Resource, Seen, Snapshot, State, Tags};
+use model::{Intent, Key, LoadBalancerKind, Observed, Owner, Resource, Seen, Snapshot, State, Tags};
 
 pub use machine::{Identity, Named, machine};
 pub(crate) use machine::{is_own, looked_up};

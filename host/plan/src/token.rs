@@ -2,7 +2,7 @@
 
 use sha2::{Digest, Sha256};
 
-use crate::Key;
+use model::Key;
 
 /// 32 hexadecimal digits from random text that came in and what they are for.
 pub(crate) fn derive(random: &str, purpose: &str) -> String {

@@ -1,7 +1,6 @@
 //! From the contract's plain values to the records that a component takes. Decides nothing.
 
 use crate::bindings::kurator::cluster_plugin::types as wit;
-use contract;
 
 pub fn request(request: &contract::Request) -> wit::Request {
     wit::Request {

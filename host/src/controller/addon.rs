@@ -259,6 +259,6 @@ fn held_by_pause(name: &ObjectName) -> Note {
 }
 
 /// Seconds since 1970.
-fn now() -> plan::Timestamp {
+fn now() -> model::Timestamp {
     std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).map(|it| it.as_secs_f64()).unwrap_or_default()
 }

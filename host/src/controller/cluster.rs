@@ -8,9 +8,10 @@ mod say;
 use std::sync::Arc;
 
 use crds::AWSCluster;
+use model::{Action, Problem, Snapshot};
+use plan::Record;
 use plan::cluster::{Decision, Input};
 use plan::leftover::Sweep;
-use plan::{Action, Problem, Record, Snapshot};
 use tokio::time::Instant;
 
 use super::issuer;
@@ -45,7 +46,7 @@ struct Remembered {
     /// What the cluster's own controllers left in AWS.
     sweep: Sweep,
     /// Since when it is known to be paused.
-    paused: Option<plan::Timestamp>,
+    paused: Option<model::Timestamp>,
 }
 
 /// One decision and what it was made of.
@@ -54,7 +55,7 @@ struct Pass {
     record: Record,
     snapshot: Arc<Snapshot>,
     problem: Option<Problem>,
-    now: plan::Timestamp,
+    now: model::Timestamp,
     decision: Decision,
     /// The actions that may be tried now.
     due: Vec<Action>,
@@ -180,7 +181,7 @@ impl Pass {
 }
 
 /// Decides, and leaves out what was refused a moment ago.
-fn decide(seen: &Seen, memory: &mut Remembered) -> Result<Pass, plan::Invalid> {
+fn decide(seen: &Seen, memory: &mut Remembered) -> Result<Pass, model::Invalid> {
     let record = Record::of_cluster(&seen.object)?;
     let view = seen.region.view().borrow().clone();
     let snapshot = view.snapshot.clone().unwrap_or_default();

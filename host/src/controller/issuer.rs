@@ -102,7 +102,7 @@ impl Site<'_> {
 
     /// The ARN that the IAM OIDC provider of an issuer has.
     async fn provider(&self, issuer: &str) -> Result<String, Finding> {
-        let unknown = |it: plan::Problem| {
+        let unknown = |it: model::Problem| {
             let message = format!("the AWS account is not known: {}: {}", it.code, it.message);
             finding(Status::Unknown, reason::READ_FAILED, message)
         };

@@ -10,8 +10,9 @@ use std::sync::Arc;
 use crds::cluster_api::{Cluster, Machine};
 use crds::{AWSCluster, AWSMachine, names};
 use kube::ResourceExt;
+use model::{Action, Answers, Image, Snapshot};
+use plan::Record;
 use plan::machine::{Decision, Input};
-use plan::{Action, Answers, Image, Record, Snapshot};
 use tokio::time::Instant;
 
 use super::cluster::gone;
@@ -38,7 +39,7 @@ pub struct Machines {
 struct Remembered {
     refusals: Refusals,
     /// Since when it is known to be paused.
-    paused: Option<plan::Timestamp>,
+    paused: Option<model::Timestamp>,
 }
 
 /// Everything that a decision is made of.
@@ -71,7 +72,7 @@ struct Pass {
     cluster_record: Record,
     snapshot: Arc<Snapshot>,
     view: Arc<aws::View>,
-    now: plan::Timestamp,
+    now: model::Timestamp,
     decision: Decision,
     /// The actions that may be tried now.
     due: Vec<Action>,
@@ -203,7 +204,7 @@ impl Machines {
 
     /// Decides; fetches what the decision asks for, and decides again. Before anything is removed, the API itself is asked whether
     /// it has to be held: a cold cache looks like "no add-on".
-    async fn decide(&self, seen: &mut Seen, refusals: &mut Refusals) -> Result<Result<Pass, plan::Invalid>, Error> {
+    async fn decide(&self, seen: &mut Seen, refusals: &mut Refusals) -> Result<Result<Pass, model::Invalid>, Error> {
         let view = seen.region.view().borrow().clone();
         let mut pass = match Pass::new(seen, view) {
             Ok(pass) => pass,
@@ -325,7 +326,7 @@ impl Machines {
         self.context.management.say(object, &status).await.map(|_| ())
     }
 
-    async fn say_invalid(&self, seen: &Seen, invalid: &plan::Invalid) -> Result<Ended, Error> {
+    async fn say_invalid(&self, seen: &Seen, invalid: &model::Invalid) -> Result<Ended, Error> {
         let object = &seen.object;
         let mut status = object.status.clone().unwrap_or_default();
         let reason = crds::conditions::reason::INVALID_SPEC;
@@ -348,7 +349,7 @@ impl Machines {
 }
 
 impl Pass {
-    fn new(seen: &Seen, view: Arc<aws::View>) -> Result<Self, plan::Invalid> {
+    fn new(seen: &Seen, view: Arc<aws::View>) -> Result<Self, model::Invalid> {
         let mut pass = Pass {
             object: seen.object.clone(),
             record: Record::of_machine(&seen.object)?,

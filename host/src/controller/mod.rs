@@ -175,7 +175,7 @@ impl Wakers {
 }
 
 /// Seconds since 1970.
-pub(crate) fn now() -> plan::Timestamp {
+pub(crate) fn now() -> model::Timestamp {
     SystemTime::now().duration_since(UNIX_EPOCH).map(|it| it.as_secs_f64()).unwrap_or_default()
 }
 

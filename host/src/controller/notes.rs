@@ -1,6 +1,6 @@
 //! Says as events what an action did. It never decides anything.
 
-use plan::{Action, Key, Kind, Outcome, Who};
+use model::{Action, Key, Kind, Outcome, Who};
 
 use super::refusals::Refusals;
 use crate::management::Note;
@@ -60,7 +60,7 @@ fn word(kind: Kind) -> &'static str {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use plan::ElasticIp;
+    use model::ElasticIp;
     use tokio::time::Instant;
 
     #[test]

@@ -3,7 +3,8 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use plan::{Action, Key, Outcome, Plan, Problem, Record, Who};
+use model::{Action, Key, Outcome, Plan, Problem, Who};
+use plan::Record;
 use tokio::time::Instant;
 
 use super::queue::backoff;
@@ -146,7 +147,7 @@ fn same(one: &Outcome, other: &Outcome) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use plan::{Intent, Kind};
+    use model::{Intent, Kind};
 
     fn refused(retry: bool, who: Who) -> Outcome {
         Outcome::Refused { code: "VpcLimitExceeded".into(), message: "The maximum number of VPCs has been reached.".into(), retry, who }

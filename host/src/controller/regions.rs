@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use plan::{FoundInstance, Interest, Part, Read, Snapshot};
+use model::{FoundInstance, Interest, Part, Read, Snapshot};
 
 use super::queue::Waker;
 use crate::context::ObjectName;
@@ -142,7 +142,7 @@ fn changed_instances(before: &[FoundInstance], now: &[FoundInstance]) -> BTreeSe
 #[cfg(test)]
 mod tests {
     use super::*;
-    use plan::{Problem, Who};
+    use model::{Problem, Who};
 
     fn view(reads: &[(Read, f64)], failing: &[Read]) -> aws::View {
         let problem = Problem { code: "UnauthorizedOperation".into(), message: "no".into(), who: Who::Administrator };

@@ -7,9 +7,10 @@ use std::time::Duration;
 use aws::Region;
 use crds::AWSCluster;
 use futures::future::join_all;
+use model::{Action, Key, Outcome, Problem, Read, Snapshot, Vpc, Who};
 use plan::cluster::Decision;
 use plan::leftover::{Collected, Leftover, Look, Sweep, Whose, serves_another};
-use plan::{Action, Key, Outcome, Problem, Read, Record, Snapshot, Vpc, Who, see};
+use plan::{Record, see};
 use tokio::time::Instant;
 
 use super::looks::Ended;

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use crds::machine::AWSMachineTemplateStatus;
 use crds::{AWSCluster, AWSMachineTemplate};
-use plan::Who;
+use model::Who;
 use tokio::time::Instant;
 
 use super::looks::{Controller, Ended, Memory, is_ours};

@@ -6,7 +6,7 @@ use crds::cluster::{SubnetStatus, VPCStatus};
 use crds::cluster_api::{Cluster, KubeadmControlPlane};
 use crds::{AWSCluster, ClusterPlugin};
 use kube::ResourceExt;
-use plan::Resource;
+use model::Resource;
 use plan::addon::{self, Stage};
 use plan::cluster::Decision;
 use serde_json::Value;

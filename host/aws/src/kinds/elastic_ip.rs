@@ -1,7 +1,7 @@
 //! Elastic IP addresses.
 
 use aws_sdk_ec2::types::{Address, DomainType, Filter, ResourceType};
-use plan::{FoundAddress, Read, Tags};
+use model::{FoundAddress, Read, Tags};
 
 use super::{Once, distinct, incomplete, tag_specification, tags};
 use crate::api::Api;

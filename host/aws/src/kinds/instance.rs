@@ -10,7 +10,9 @@ use aws_sdk_ec2::types::{
 };
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
-use plan::{FoundInstance, Ids, Instance, InstanceStatus, Launch, MetadataOptions, Read, SecurityGroup, StateReason, Subnet, Tags, Volume};
+use model::{
+    FoundInstance, Ids, Instance, InstanceStatus, Launch, MetadataOptions, Read, SecurityGroup, StateReason, Subnet, Tags, Volume,
+};
 
 use super::{Once, distinct, filter, id, incomplete, pages, tag_specification, tags};
 use crate::api::{Api, late};

@@ -1,7 +1,7 @@
 //! Internet gateways. Made first, attached by an update.
 
 use aws_sdk_ec2::types::{Filter, InternetGateway as AwsInternetGateway, ResourceType};
-use plan::{FoundInternetGateway, Ids, InternetGateway, Read, Tags, Vpc};
+use model::{FoundInternetGateway, Ids, InternetGateway, Read, Tags, Vpc};
 
 use super::{Once, distinct, id, incomplete, pages, tag_specification, tags};
 use crate::api::Api;

@@ -18,7 +18,7 @@ pub(crate) mod zone;
 use std::collections::BTreeSet;
 
 use aws_sdk_ec2::types::{Filter, ResourceType, Tag, TagSpecification};
-use plan::{Ids, Key, Read, Tags, Timestamp};
+use model::{Ids, Key, Read, Tags, Timestamp};
 
 use crate::errors::{Failure, NOT_YET};
 use crate::{CLUSTER_TAG, ID_TAG, OWNER_TAG};

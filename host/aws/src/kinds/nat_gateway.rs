@@ -1,7 +1,7 @@
 //! NAT gateways, which take minutes to come and to go. Deleted ones, which AWS shows for an hour, are left out of what is read.
 
 use aws_sdk_ec2::types::{Filter, NatGateway as AwsNatGateway, NatGatewayState, ResourceType};
-use plan::{ElasticIp, FoundNatGateway, Ids, NatGateway, Read, State, Subnet, Tags};
+use model::{ElasticIp, FoundNatGateway, Ids, NatGateway, Read, State, Subnet, Tags};
 
 use super::{Once, distinct, id, incomplete, pages, tag_specification, tags};
 use crate::api::Api;

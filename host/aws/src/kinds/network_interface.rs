@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use plan::{FoundNetworkInterface, Read};
+use model::{FoundNetworkInterface, Read};
 
 use super::{in_vpcs, pages, tags};
 use crate::api::Api;

@@ -1,7 +1,7 @@
 //! Route tables: the table first, its default route and associations by updates. Other routes are left alone.
 
 use aws_sdk_ec2::types::{Filter, ResourceType, Route, RouteTable as AwsRouteTable};
-use plan::{FoundRouteTable, Ids, Key, Kind, Read, RouteTable, Subnet, Tags, Vpc};
+use model::{FoundRouteTable, Ids, Key, Kind, Read, RouteTable, Subnet, Tags, Vpc};
 
 use super::{Once, distinct, id, incomplete, pages, tag_specification, tags};
 use crate::api::Api;

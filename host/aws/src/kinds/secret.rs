@@ -3,7 +3,7 @@
 use aws_sdk_secretsmanager::primitives::Blob;
 use aws_sdk_secretsmanager::types::Tag;
 use futures::future::join_all;
-use plan::{Secret, Sensitive, Tags};
+use model::{Secret, Sensitive, Tags};
 
 use crate::errors::{Failure, gone_is_done};
 use crate::region::Inner;

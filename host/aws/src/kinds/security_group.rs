@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use aws_sdk_ec2::types::{Filter, IpPermission, ResourceType, SecurityGroup as AwsSecurityGroup};
-use plan::{FoundRule, FoundSecurityGroup, FoundSource, Ids, Read, SecurityGroup, Tags, Vpc};
+use model::{FoundRule, FoundSecurityGroup, FoundSource, Ids, Read, SecurityGroup, Tags, Vpc};
 
 use super::{distinct, filter, id, in_vpcs, incomplete, is_ours, pages, tag_specification, tags};
 use crate::api::Api;

@@ -2,7 +2,7 @@
 
 use aws_sdk_ec2::types::{IpPermission, IpRange, Ipv6Range, PrefixListId, UserIdGroupPair};
 use futures::future::join_all;
-use plan::{FoundRule, FoundSecurityGroup, FoundSource, Ids, Read, Rule, SecurityGroup, SecurityGroupRules, Source, has_ports};
+use model::{FoundRule, FoundSecurityGroup, FoundSource, Ids, Read, Rule, SecurityGroup, SecurityGroupRules, Source, has_ports};
 
 use super::id;
 use crate::errors::{Failure, gone_is_done};

@@ -1,7 +1,7 @@
 //! Subnets. Their range guards them against being made twice.
 
 use aws_sdk_ec2::types::{AttributeBooleanValue, Filter, ResourceType, Subnet as AwsSubnet, SubnetState};
-use plan::{FoundSubnet, Ids, Read, State, Subnet, Tags, Vpc};
+use model::{FoundSubnet, Ids, Read, State, Subnet, Tags, Vpc};
 
 use super::{distinct, filter, id, incomplete, is_ours, pages, tag_specification, tags};
 use crate::api::Api;

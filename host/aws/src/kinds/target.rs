@@ -1,6 +1,6 @@
 //! Instances behind load balancers. Registrations at one load balancer at about the same time go in one call.
 
-use plan::{FoundLoadBalancer, Ids, Instance, LoadBalancer, LoadBalancerKind, Read, Target};
+use model::{FoundLoadBalancer, Ids, Instance, LoadBalancer, LoadBalancerKind, Read, Target};
 
 use super::id;
 use super::load_balancer::{classic, target_group};

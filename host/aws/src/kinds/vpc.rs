@@ -1,7 +1,7 @@
 //! VPCs. One that was made is followed until it is available.
 
 use aws_sdk_ec2::types::{AttributeBooleanValue, Filter, ResourceType, Vpc as AwsVpc, VpcState};
-use plan::{FoundVpc, Read, State, Tags, Vpc};
+use model::{FoundVpc, Read, State, Tags, Vpc};
 
 use super::{Once, distinct, incomplete, pages, tag_specification, tags};
 use crate::api::Api;

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use futures::future::try_join_all;
-use plan::{FoundLoadBalancer, LoadBalancerKind, Part, Read, Snapshot, Timestamp};
+use model::{FoundLoadBalancer, LoadBalancerKind, Part, Read, Snapshot, Timestamp};
 
 use super::{Ended, Merge};
 use crate::errors::Failure;

@@ -64,7 +64,7 @@ impl Administrator {
     }
 
     /// Tags of anything in EC2.
-    pub async fn tags(&self, id: &str) -> plan::Tags {
+    pub async fn tags(&self, id: &str) -> model::Tags {
         let of = aws_sdk_ec2::types::Filter::builder().name("resource-id").values(id).build();
         let all = self.ec2.describe_tags().filters(of).send().await.unwrap().tags.unwrap_or_default();
         all.into_iter().map(|it| (it.key.unwrap(), it.value.unwrap_or_default())).collect()

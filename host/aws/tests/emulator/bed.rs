@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use aws::{Aws, Region};
 use aws_credential_types::Credentials;
-use plan::{Action, Interest, Key, Outcome, Read, Snapshot};
+use model::{Action, Interest, Key, Outcome, Read, Snapshot};
 use serde_json::Value;
 use sha2::{Digest, Sha256};
 

@@ -4,7 +4,7 @@
 use std::collections::BTreeSet;
 
 use aws::Region;
-use plan::{
+use model::{
     Action, ElasticIp, HealthCheck, Ids, Instance, InternetGateway, Launch, Listener, LoadBalancer, LoadBalancerAttributes,
     LoadBalancerKind, MetadataOptions, NatGateway, Outcome, Read, Resource, RouteTable, Rule, Secret, SecurityGroup, SecurityGroupRules,
     Sensitive, Source, State, Subnet, Tags, Target, Vpc,
@@ -59,7 +59,7 @@ pub fn nat_gateway() -> NatGateway {
     NatGateway { name: ZONE.into(), subnet: "public".into(), elastic_ip: ZONE.into(), internet_gateway: "main".into() }
 }
 
-pub fn route_table(to: Option<plan::Key>, subnets: &[&str]) -> RouteTable {
+pub fn route_table(to: Option<model::Key>, subnets: &[&str]) -> RouteTable {
     let subnets = subnets.iter().map(|it| it.to_string()).collect();
     RouteTable { name: "private".into(), vpc: "main".into(), subnets, default_route: to }
 }
@@ -114,7 +114,7 @@ pub fn instance(name: &str) -> Instance {
             key_name: Some("default".into()),
             public_ip: None,
             tenancy: None,
-            volumes: vec![plan::Volume {
+            volumes: vec![model::Volume {
                 device_name: "/dev/sda1".into(),
                 size: 16,
                 volume_type: Some("gp3".into()),
@@ -241,8 +241,8 @@ pub async fn remove_machine(region: &Region, ids: &Ids) {
 
 pub async fn remove_balancer(region: &Region, kind: LoadBalancerKind, ids: &Ids) {
     done(region, delete(&ids[&LoadBalancer::key("apiserver")], load_balancer(kind, true), ids)).await;
-    region.interest("test", plan::Interest { deleting_vpcs: BTreeSet::from([ids[&Vpc::key("main")].clone()]), ..Default::default() });
-    let left = |it: &plan::Snapshot| it.network_interfaces.iter().any(|it| it.description.starts_with("ELB"));
+    region.interest("test", model::Interest { deleting_vpcs: BTreeSet::from([ids[&Vpc::key("main")].clone()]), ..Default::default() });
+    let left = |it: &model::Snapshot| it.network_interfaces.iter().any(|it| it.description.starts_with("ELB"));
     until(region, |it| !it.deleting_vpcs_read.is_empty() && !left(it)).await;
 }
 

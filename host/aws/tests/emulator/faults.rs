@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use plan::{Interest, LoadBalancerKind, Outcome, Read, Who};
+use model::{Interest, LoadBalancerKind, Outcome, Read, Who};
 use serde_json::json;
 
 use crate::bed::{Bed, act, act_all, awaiting, snapshot, until};
@@ -50,10 +50,10 @@ async fn a_lost_reply_is_not_hidden_by_the_throttle_of_another_attempt() {
     let bed = Bed::start(&[]).await;
     let region = bed.swept().await;
     let mut ids = network(&region).await;
-    let address = plan::ElasticIp { name: crate::bed::ZONE.into() };
+    let address = model::ElasticIp { name: crate::bed::ZONE.into() };
     assert_eq!(act(&region, create(address.clone(), &ids, None)).await, Outcome::Done);
-    ids.insert(plan::ElasticIp::key(address.name), snapshot(&region).addresses[0].id.clone());
-    let table = plan::RouteTable { name: "t".into(), vpc: "main".into(), subnets: Default::default(), default_route: None };
+    ids.insert(model::ElasticIp::key(address.name), snapshot(&region).addresses[0].id.clone());
+    let table = model::RouteTable { name: "t".into(), vpc: "main".into(), subnets: Default::default(), default_route: None };
     let all = || {
         [
             ("RunInstances", create(instance("m1"), &ids, Some("m1"))),
@@ -82,9 +82,9 @@ async fn a_creation_whose_time_is_over_is_not_sent() {
     let bed = Bed::start(&[]).await;
     let region = bed.swept().await;
     let timed = |seconds: f64| match create(vpc(), &Default::default(), None) {
-        plan::Action::Create { is, tags, ids, client_token, .. } => {
+        model::Action::Create { is, tags, ids, client_token, .. } => {
             let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap().as_secs_f64();
-            plan::Action::Create { is, tags, ids, client_token, until: Some(now + seconds) }
+            model::Action::Create { is, tags, ids, client_token, until: Some(now + seconds) }
         }
         other => other,
     };
@@ -124,7 +124,7 @@ async fn a_throttled_creation_without_a_token_was_refused_and_may_be_tried_again
     let bed = Bed::start(&[]).await;
     let region = bed.swept().await;
     bed.faults(json!([{"kind": "throttle", "action": "AllocateAddress"}])).await;
-    let address = plan::ElasticIp { name: "a".into() };
+    let address = model::ElasticIp { name: "a".into() };
     let outcome = act(&region, create(address, &Default::default(), None)).await;
     assert!(matches!(&outcome, Outcome::Refused { retry: true, who: Who::Nobody, .. }), "{outcome:?}");
     assert_eq!(bed.count("AllocateAddress").await, 1);
@@ -170,7 +170,7 @@ async fn what_cannot_be_read_of_one_vpc_keeps_the_deletion_of_no_other_back() {
     let region = bed.swept().await;
     let mut ids = network(&region).await;
     balancer(&region, LoadBalancerKind::Classic, &mut ids).await;
-    let (with, without) = (ids[&plan::Vpc::key("main")].clone(), bed.administrator().vpc("10.1.0.0/16").await);
+    let (with, without) = (ids[&model::Vpc::key("main")].clone(), bed.administrator().vpc("10.1.0.0/16").await);
     let deleting = |vpc: &String| Interest { deleting_vpcs: [vpc.clone()].into(), ..Interest::default() };
     bed.faults(json!([{"kind": "access-denied", "service": "elb", "action": "DescribeTags"}])).await;
     region.interest("one", deleting(&with));
@@ -190,7 +190,7 @@ async fn refusals_say_who_has_to_act() {
     let bed = Bed::start(&[]).await;
     let region = bed.swept().await;
     let ids = network(&region).await;
-    let launch = |change: fn(&mut plan::Launch)| {
+    let launch = |change: fn(&mut model::Launch)| {
         let mut res = instance("m1");
         change(res.launch.as_mut().unwrap());
         create(res, &ids, None)
@@ -203,7 +203,7 @@ async fn refusals_say_who_has_to_act() {
         assert!(matches!(&outcome, Outcome::Refused { who, .. } if *who == expected), "{expected:?}: {outcome:?}");
     }
     bed.faults(json!([{"kind": "quota", "action": "AllocateAddress"}, {"kind": "access-denied", "action": "CreateVpc"}])).await;
-    for action in [create(plan::ElasticIp { name: "a".into() }, &ids, None), create(vpc(), &ids, None)] {
+    for action in [create(model::ElasticIp { name: "a".into() }, &ids, None), create(vpc(), &ids, None)] {
         let outcome = act(&region, action).await;
         assert!(matches!(&outcome, Outcome::Refused { who: Who::Administrator, .. }), "{outcome:?}");
     }

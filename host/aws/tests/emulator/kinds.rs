@@ -1,6 +1,6 @@
 //! Every kind is made, seen as it was made, and removed without a trace.
 
-use plan::{FoundSource, LoadBalancerKind, Outcome, Read, SecurityGroup, Snapshot, Source, State, Subnet, Vpc};
+use model::{FoundSource, LoadBalancerKind, Outcome, Read, SecurityGroup, Snapshot, Source, State, Subnet, Vpc};
 
 use crate::bed::{Bed, act, act_all, snapshot, until};
 use crate::cluster::*;
@@ -88,7 +88,7 @@ async fn rules_of_groups_that_name_each_other_come_change_and_go() {
     assert_eq!(bed.count("AuthorizeSecurityGroupIngress").await, 2, "one call for each group");
 
     let mut second = rules("node", vec![rule(6443, Source::Group("apiserver-lb".into())), rule(10250, Source::Cidr("::/0".into()))]);
-    second.rules.insert(plan::Rule { protocol: "4".into(), ..rule(-1, Source::Group("node".into())) });
+    second.rules.insert(model::Rule { protocol: "4".into(), ..rule(-1, Source::Group("node".into())) });
     assert_eq!(act(&region, update(node, second, first, &ids)).await, Outcome::Done);
     let expected = [
         ("4".to_owned(), -1, FoundSource::GroupId(node.clone())),
@@ -123,7 +123,7 @@ async fn rules_that_aws_keeps_in_another_form_are_known_again_and_go() {
         until(&region, |it| it.read_at[&Read::SecurityGroups] > before).await;
         of()
     };
-    let of_protocol = |protocol: &str, port: i32, source: Source| plan::Rule { protocol: protocol.into(), ..rule(port, source) };
+    let of_protocol = |protocol: &str, port: i32, source: Source| model::Rule { protocol: protocol.into(), ..rule(port, source) };
     let wanted = rules(
         "node",
         vec![
@@ -169,7 +169,7 @@ async fn a_second_try_with_the_same_token_finds_the_first() {
     }
     assert_eq!(snapshot(&region).instances.len(), 1);
     assert!(bed.account().await.contains(&("instance".to_owned(), 1)));
-    let other = plan::Instance { subnet: "public".into(), ..instance("m1") };
+    let other = model::Instance { subnet: "public".into(), ..instance("m1") };
     let mismatch = act(&region, create(other, &ids, Some("token"))).await;
     assert!(matches!(mismatch, Outcome::Unknown { .. }), "{mismatch:?}");
 }
@@ -190,12 +190,12 @@ async fn what_has_the_name_or_range_already_is_ours_or_refused() {
         create(group("node"), &ids, None),
     ];
     for action in &mut foreign {
-        if let plan::Action::Create { tags, .. } = action {
+        if let model::Action::Create { tags, .. } = action {
             tags.insert("cluster.kurator.dev/id".into(), "another".into());
         }
     }
     for (key, outcome) in act_all(&region, foreign).await {
-        assert!(matches!(&outcome, Outcome::Refused { who: plan::Who::Author, .. }), "{key}: {outcome:?}");
+        assert!(matches!(&outcome, Outcome::Refused { who: model::Who::Author, .. }), "{key}: {outcome:?}");
     }
 }
 
@@ -244,12 +244,12 @@ async fn what_is_recorded_is_confirmed_or_absent() {
     let region = bed.swept().await;
     let ids = network(&region).await;
     let other = bed.swept().await;
-    let confirm = |key: plan::Key, id: &str| plan::Action::Confirm { key, id: id.to_owned() };
+    let confirm = |key: model::Key, id: &str| model::Action::Confirm { key, id: id.to_owned() };
     let all = vec![
         confirm(Vpc::key("main"), "vpc-0123456789abcdef0"),
         confirm(Subnet::key("public"), &ids[&Subnet::key("public")]),
-        confirm(plan::LoadBalancer::key("apiserver"), "c1-apiserver"),
-        confirm(plan::Instance::key("m1"), "i-0123456789abcdef0"),
+        confirm(model::LoadBalancer::key("apiserver"), "c1-apiserver"),
+        confirm(model::Instance::key("m1"), "i-0123456789abcdef0"),
     ];
     for (key, outcome) in act_all(&other, all).await {
         assert_eq!(outcome, Outcome::Done, "{key}");
@@ -283,7 +283,7 @@ async fn target_groups_of_others_that_are_in_use_a_moment_longer_than_their_list
     let group = admin.target_group("apiserver-target-x1y2z", &vpc_id, tag).await;
     admin.listener(&balancer, &group, tag).await;
     bed.faults(serde_json::json!([{"kind": "quota", "action": "DeleteTargetGroup", "code": "ResourceInUse", "times": 1}])).await;
-    let theirs = plan::LoadBalancer { kind: LoadBalancerKind::Application, ..load_balancer(LoadBalancerKind::Network, false) };
+    let theirs = model::LoadBalancer { kind: LoadBalancerKind::Application, ..load_balancer(LoadBalancerKind::Network, false) };
     let refused = act(&region, delete(&balancer, theirs.clone(), &ids)).await;
     assert!(matches!(&refused, Outcome::Refused { code, retry: true, .. } if code == "ResourceInUse"), "{refused:?}");
     assert_eq!(act(&region, delete(&balancer, theirs, &ids)).await, Outcome::Done);
@@ -297,7 +297,7 @@ async fn a_network_load_balancer_that_was_made_without_groups_is_given_none() {
     let region = bed.swept().await;
     let ids = network(&region).await;
     let wanted = load_balancer(LoadBalancerKind::Network, true);
-    let bare = plan::LoadBalancer { groups: Default::default(), ..load_balancer(LoadBalancerKind::Network, false) };
+    let bare = model::LoadBalancer { groups: Default::default(), ..load_balancer(LoadBalancerKind::Network, false) };
     assert_eq!(act(&region, create(bare.clone(), &ids, None)).await, Outcome::Done);
     region.interest("test", crate::bed::awaiting([Read::LoadBalancers]));
     let arn = until(&region, |it| it.load_balancers[0].state == State::Ready).await.load_balancers[0].id.clone();
@@ -312,7 +312,7 @@ async fn what_is_left_of_a_load_balancer_that_somebody_removed_is_found_by_its_a
     let region = bed.swept().await;
     let mut ids = network(&region).await;
     balancer(&region, LoadBalancerKind::Network, &mut ids).await;
-    let arn = ids[&plan::LoadBalancer::key("apiserver")].clone();
+    let arn = ids[&model::LoadBalancer::key("apiserver")].clone();
     bed.administrator().delete_load_balancer(&arn).await;
     let left = |account: Vec<(String, usize)>| account.iter().any(|it| it.0 == "target-group");
     assert!(left(bed.account().await));
@@ -330,14 +330,14 @@ async fn a_load_balancer_comes_to_a_zone_and_is_taken_off_it() {
         let region = bed.swept().await;
         let mut ids = network(&region).await;
         balancer(&region, kind, &mut ids).await;
-        let (id, vpc_id) = (ids[&plan::LoadBalancer::key("apiserver")].clone(), ids[&Vpc::key("main")].clone());
+        let (id, vpc_id) = (ids[&model::LoadBalancer::key("apiserver")].clone(), ids[&Vpc::key("main")].clone());
         let other = bed.administrator().subnet(&vpc_id, "10.0.9.0/24", "us-east-1b").await;
         ids.insert(Subnet::key("other"), other.clone());
         let one = load_balancer(kind, true);
-        let both = plan::LoadBalancer { subnets: ["public", "other"].map(str::to_owned).into(), ..one.clone() };
+        let both = model::LoadBalancer { subnets: ["public", "other"].map(str::to_owned).into(), ..one.clone() };
         assert_eq!(act(&region, update(&id, both.clone(), one.clone(), &ids)).await, Outcome::Done);
         assert_eq!(snapshot(&bed.swept().await).load_balancers[0].subnets.len(), 2, "{kind:?}");
-        let off = plan::LoadBalancer { leaving: [String::from("other")].into(), ..one };
+        let off = model::LoadBalancer { leaving: [String::from("other")].into(), ..one };
         assert_eq!(act(&region, update(&id, off, both, &ids)).await, Outcome::Done);
         for shown in [snapshot(&region), snapshot(&bed.swept().await)] {
             assert_eq!(shown.load_balancers[0].subnets, [ids[&Subnet::key("public")].clone()].into(), "{kind:?}");

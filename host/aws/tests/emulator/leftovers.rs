@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use aws::Region;
+use model::{Ids, Outcome, SecurityGroup, Subnet, Vpc, Who};
 use plan::leftover::{Leftover, LeftoverKind, Sweep, Whose, order};
-use plan::{Ids, Outcome, SecurityGroup, Subnet, Vpc, Who};
 use serde_json::json;
 
 use crate::administrator::Administrator;
@@ -204,14 +204,14 @@ async fn the_rules_of_our_own_stay_where_those_of_a_leftover_are_revoked() {
     let bed = Bed::start(&[]).await;
     let region = bed.swept().await;
     let (network, ids) = own(&region, &bed.administrator()).await;
-    let own_rule = rule(6443, plan::Source::Cidr("10.0.0.0/16".into()));
+    let own_rule = rule(6443, model::Source::Cidr("10.0.0.0/16".into()));
     let wanted = rules("node", vec![own_rule]);
     assert_eq!(act(&region, update(&network.node, wanted, rules("node", vec![]), &ids)).await, Outcome::Done);
     leave(&bed.administrator(), &network, CLOUD_PROVIDER, CONTROLLER, "1").await;
     let left = all_left(&region, &network.vpc).await;
     assert!(order(&left).iter().all(|it| it.kind != LeftoverKind::SecurityGroup), "not before the rules that name it");
     sweep(&region, &network.vpc).await;
-    let filter = plan::Filter { name: "group-id".into(), values: vec![network.node] };
+    let filter = model::Filter { name: "group-id".into(), values: vec![network.node] };
     let shown = region.security_groups(&[filter]).await.unwrap();
     let ports: Vec<i32> = shown[0].rules.iter().map(|it| it.from_port).collect();
     assert_eq!(ports, [6443]);

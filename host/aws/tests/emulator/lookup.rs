@@ -1,7 +1,7 @@
 //! Images, instance types and what users' filters mean.
 
+use model::{Filter, ImageQuery, InstanceType, SecurityGroup, Vpc, Who};
 use plan::iam::check::Reading;
-use plan::{Filter, ImageQuery, InstanceType, SecurityGroup, Vpc, Who};
 use serde_json::json;
 
 use crate::bed::{Bed, IMAGE, act, snapshot};
@@ -136,12 +136,12 @@ async fn what_a_user_made_is_found_by_name_tag_and_wildcards_in_the_vpc_alone_th
     let region = bed.swept_by_user().await;
     let mut ids = network(&region).await;
     let vpc_id = ids[&Vpc::key("main")].clone();
-    assert_eq!(act(&region, bare(create(vpc(), &Default::default(), None), "theirs")).await, plan::Outcome::Done);
+    assert_eq!(act(&region, bare(create(vpc(), &Default::default(), None), "theirs")).await, model::Outcome::Done);
     let other = snapshot(&region).vpcs.iter().find(|it| it.id != vpc_id).unwrap().id.clone();
     let users = SecurityGroup { group_name: "web-servers".into(), ..group("web") };
     for vpc in [vpc_id.clone(), other] {
         ids.insert(Vpc::key("main"), vpc);
-        assert_eq!(act(&region, bare(create(users.clone(), &ids, None), "corp-web")).await, plan::Outcome::Done);
+        assert_eq!(act(&region, bare(create(users.clone(), &ids, None), "corp-web")).await, model::Outcome::Done);
     }
     let fresh = bed.swept().await;
     assert!(snapshot(&fresh).security_groups.iter().all(|it| it.group_name != "web-servers"));
@@ -156,10 +156,10 @@ async fn what_a_user_made_is_found_by_name_tag_and_wildcards_in_the_vpc_alone_th
 }
 
 /// As a user makes it: with a name, and without a cluster's tag.
-fn bare(action: plan::Action, name: &str) -> plan::Action {
+fn bare(action: model::Action, name: &str) -> model::Action {
     match action {
-        plan::Action::Create { is, ids, client_token, until, .. } => {
-            plan::Action::Create { is, tags: plan::Tags::from([("Name".into(), name.into())]), ids, client_token, until }
+        model::Action::Create { is, ids, client_token, until, .. } => {
+            model::Action::Create { is, tags: model::Tags::from([("Name".into(), name.into())]), ids, client_token, until }
         }
         other => other,
     }

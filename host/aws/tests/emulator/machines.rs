@@ -2,16 +2,16 @@
 
 use std::collections::BTreeSet;
 
-use plan::{Action, Instance, Outcome, Read, SecurityGroup, Tags, Vpc};
+use model::{Action, Instance, Outcome, Read, SecurityGroup, Tags, Vpc};
 
 use crate::bed::{Bed, ZONE, act, awaiting, snapshot, until};
 use crate::cluster::*;
 
 /// A running instance with its volume and interface.
-async fn running(region: &aws::Region, ids: &plan::Ids) -> plan::FoundInstance {
+async fn running(region: &aws::Region, ids: &model::Ids) -> model::FoundInstance {
     assert_eq!(act(region, create(instance("m1"), ids, Some("m1"))).await, Outcome::Done);
     region.interest("test", awaiting([Read::Instances]));
-    let is_whole = |it: &plan::FoundInstance| it.status.state == "running" && it.status.parts.len() == 2;
+    let is_whole = |it: &model::FoundInstance| it.status.state == "running" && it.status.parts.len() == 2;
     until(region, |it| it.instances.iter().any(is_whole)).await.instances[0].clone()
 }
 

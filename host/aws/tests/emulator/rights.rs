@@ -6,11 +6,11 @@ use std::path::Path;
 use std::time::Duration;
 
 use aws::Region;
-use plan::iam::check::Reading;
-use plan::{
+use model::{
     Action, ElasticIp, HealthCheck, Ids, ImageQuery, Instance, InternetGateway, Key, Listener, LoadBalancer, LoadBalancerKind, NatGateway,
     Outcome, Read, RouteTable, SecurityGroup, Source, Subnet, Tags, Vpc,
 };
+use plan::iam::check::Reading;
 
 use crate::administrator::Administrator;
 use crate::bed::{Bed, ZONE, act, awaiting, policy, snapshot, until};
@@ -201,7 +201,7 @@ async fn changed(region: &Region, kind: LoadBalancerKind, ids: &Ids) {
     done(region, update(id, off, wanted, ids)).await;
     done(region, tagging(LoadBalancer::key("apiserver"), id, &[("team", "a")], &[])).await;
     let vpc = ids[&Vpc::key("main")].clone();
-    region.interest("test", plan::Interest { deleting_vpcs: [vpc].into(), ..Default::default() });
+    region.interest("test", model::Interest { deleting_vpcs: [vpc].into(), ..Default::default() });
     until(region, |it| it.load_balancers.iter().any(|it| it.tags.as_ref().is_some_and(|it| it.contains_key("Name")))).await;
 }
 
@@ -267,7 +267,7 @@ async fn is_left() -> Statements {
     }
     leave(&admin, &vpc, CLOUD_PROVIDER, CONTROLLER, "1").await;
     let users = admin.group(&vpc.vpc, "users", UNTAGGED).await;
-    let filter = plan::Filter { name: "group-name".into(), values: vec!["k8s-elb-a1".to_owned()] };
+    let filter = model::Filter { name: "group-name".into(), values: vec!["k8s-elb-a1".to_owned()] };
     admin.let_in(&users, &region.security_groups(&[filter]).await.unwrap()[0].id).await;
     sweep(&region, &vpc.vpc).await;
     bed.needed().await

@@ -1,6 +1,6 @@
 //! What is read of roles, OIDC providers and file systems, and what is written of them.
 
-use plan::Tags;
+use model::Tags;
 use plan::iam::check::{Provider, Reading, Readings};
 use plan::iam::permissions::Policy;
 use plan::iam::role::{self, RoleArn};

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::time::Duration;
 
-use plan::{Action, Interest, InternetGateway, Outcome, Read, RouteTable, SecurityGroup, Subnet, Vpc};
+use model::{Action, Interest, InternetGateway, Outcome, Read, RouteTable, SecurityGroup, Subnet, Vpc};
 use serde_json::json;
 
 use crate::bed::{Bed, act, act_all, awaiting, snapshot, until};
@@ -93,12 +93,12 @@ async fn nat_gateways_of_a_vpc_that_a_user_brought_are_read_only_when_somebody_w
     let bed = Bed::start(&[]).await;
     let region = bed.swept_by_user().await;
     let mut ids = network(&region).await;
-    let address = plan::ElasticIp { name: "theirs".into() };
+    let address = model::ElasticIp { name: "theirs".into() };
     assert_eq!(act(&region, bare(create(address, &ids, None))).await, Outcome::Done);
     let found = snapshot(&region).addresses[0].clone();
-    ids.insert(plan::ElasticIp::key("theirs"), found.id);
+    ids.insert(model::ElasticIp::key("theirs"), found.id);
     let gateway =
-        plan::NatGateway { name: "theirs".into(), subnet: "public".into(), elastic_ip: "theirs".into(), internet_gateway: "main".into() };
+        model::NatGateway { name: "theirs".into(), subnet: "public".into(), elastic_ip: "theirs".into(), internet_gateway: "main".into() };
     assert_eq!(act(&region, bare(create(gateway, &ids, Some("theirs")))).await, Outcome::Done);
     let vpc = ids[&Vpc::key("main")].clone();
     let before = bed.count("DescribeNatGateways").await;
@@ -156,21 +156,21 @@ async fn what_cannot_be_read_of_one_network_load_balancer_keeps_back_nothing_els
     let bed = Bed::start(&[]).await;
     let region = bed.swept().await;
     let mut ids = network(&region).await;
-    balancer(&region, plan::LoadBalancerKind::Network, &mut ids).await;
+    balancer(&region, model::LoadBalancerKind::Network, &mut ids).await;
     machine(&region, &mut ids).await;
     let failing = |action: &str| json!({"kind": "error", "service": "elbv2", "action": action, "code": "HealthUnavailable"});
     bed.faults(json!([failing("DescribeTargetHealth")])).await;
     let other = bed.swept().await;
     let shown = snapshot(&other).load_balancers[0].clone();
-    assert_eq!((shown.state, shown.listeners.len(), shown.targets.len()), (plan::State::Ready, 1, 0));
+    assert_eq!((shown.state, shown.listeners.len(), shown.targets.len()), (model::State::Ready, 1, 0));
     bed.faults(json!([failing("DescribeListeners")])).await;
     let third = bed.swept().await;
     let shown = snapshot(&third).load_balancers[0].clone();
-    assert_eq!((shown.state, shown.listeners.len()), (plan::State::Creating, 0), "what it listens on is not known: it is given nothing");
+    assert_eq!((shown.state, shown.listeners.len()), (model::State::Creating, 0), "what it listens on is not known: it is given nothing");
     bed.faults(json!([])).await;
     for region in [&other, &third] {
         region.interest("test", awaiting([Read::TargetGroups]));
-        let is_whole = |it: &plan::FoundLoadBalancer| it.state == plan::State::Ready && it.listeners.len() == 1 && it.targets.len() == 1;
+        let is_whole = |it: &model::FoundLoadBalancer| it.state == model::State::Ready && it.listeners.len() == 1 && it.targets.len() == 1;
         until(region, |it| it.load_balancers.iter().all(is_whole)).await;
     }
 }
@@ -185,7 +185,7 @@ async fn what_was_made_a_moment_ago_is_not_taken_for_gone_when_aws_does_not_find
     let new = vec![
         create(subnet("more", "10.0.2.0/24", false), &ids, None),
         create(group("more"), &ids, None),
-        create(load_balancer(plan::LoadBalancerKind::Classic, true), &ids, None),
+        create(load_balancer(model::LoadBalancerKind::Classic, true), &ids, None),
     ];
     assert!(act_all(&region, new).await.iter().all(|it| it.1 == Outcome::Done));
     let shown = snapshot(&region);
@@ -195,11 +195,11 @@ async fn what_was_made_a_moment_ago_is_not_taken_for_gone_when_aws_does_not_find
         vec![
             delete(&more, subnet("more", "10.0.2.0/24", false), &ids),
             delete(&group_id, group("more"), &ids),
-            delete(&shown.load_balancers[0].id, load_balancer(plan::LoadBalancerKind::Classic, true), &ids),
+            delete(&shown.load_balancers[0].id, load_balancer(model::LoadBalancerKind::Classic, true), &ids),
         ]
     };
     for (key, outcome) in act_all(&region, deletions()).await {
-        assert!(matches!(&outcome, Outcome::Refused { retry: true, who: plan::Who::Nobody, .. }), "{key}: {outcome:?}");
+        assert!(matches!(&outcome, Outcome::Refused { retry: true, who: model::Who::Nobody, .. }), "{key}: {outcome:?}");
     }
     let still = snapshot(&region);
     assert_eq!((still.subnets.len(), still.security_groups.len(), still.load_balancers.len()), (3, 3, 1), "it is there still");
@@ -225,7 +225,7 @@ async fn a_vpc_that_is_deleted_shows_what_stands_in_its_way() {
     let bed = Bed::start(&[]).await;
     let region = bed.swept_by_user().await;
     let mut ids = network(&region).await;
-    balancer(&region, plan::LoadBalancerKind::Classic, &mut ids).await;
+    balancer(&region, model::LoadBalancerKind::Classic, &mut ids).await;
     let mut foreign = create(group("foreign"), &ids, None);
     if let Action::Create { tags, .. } = &mut foreign {
         tags.retain(|key, _| key == "Name");

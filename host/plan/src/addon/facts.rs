@@ -6,11 +6,11 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde::Serialize;
 use serde_json::{Value, json};
 
-use crate::InstanceType;
 use crate::efs::ListedFileSystem;
 use crate::iam::check::Reading;
-use crate::snapshot::{FoundInstance, FoundSubnet};
 use contract::{FactValue, FileSystemFact, InstanceTypeFact, IpPoolFact, StorageClassFact, SubnetFact};
+use model::InstanceType;
+use model::{FoundInstance, FoundSubnet};
 
 /// Tags of subnets that load balancers are put in, and the scheme of those.
 const SCHEMES: [(&str, &str); 2] =
@@ -125,7 +125,7 @@ fn texts(map: &Value) -> BTreeMap<String, String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{State, Tags};
+    use model::{State, Tags};
 
     #[test]
     fn a_subnet_is_for_the_load_balancers_that_its_tags_name() {

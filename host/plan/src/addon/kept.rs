@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 
 use super::{Inventory, Standing, slot_of};
 use crate::cluster::AddOnRule;
-use crate::{Rule, Source};
+use model::{Rule, Source};
 
 /// Annotation of an AWSCluster: rules that its groups keep though no ClusterPlugin asks for them. JSON; `null`: they could not be told, and
 /// nothing is revoked.

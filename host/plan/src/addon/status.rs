@@ -4,8 +4,8 @@ use crds::cluster_plugin::{ClusterPluginStatus, PluginPhase, PluginStatus};
 use crds::conditions::{READY, cluster_plugin as types, reason};
 
 use super::Slot;
-use crate::Timestamp;
 use crate::status::condition::{Said, merge, shorten, time};
+use model::Timestamp;
 
 /// How one add-on fares.
 #[derive(Clone, Debug, PartialEq)]

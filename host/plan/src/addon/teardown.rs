@@ -4,7 +4,7 @@
 
 use super::exposure::listed;
 use super::{Exposure, Inventory, ObjectRef, Slot, VolumeWork, slot_of, volumes_that_stay};
-use crate::Timestamp;
+use model::Timestamp;
 
 /// Whether the workload cluster's API can be asked.
 #[derive(Clone, Debug, PartialEq, Eq)]

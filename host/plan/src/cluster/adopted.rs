@@ -4,7 +4,7 @@
 use crds::AWSCluster;
 use crds::names::{ADOPT_FROM_ANNOTATION, ADOPT_FROM_CAPA};
 
-use crate::FoundVpc;
+use model::FoundVpc;
 
 /// Whose things are to be the AWSCluster's own.
 pub(crate) fn adopted_from(aws_cluster: &AWSCluster) -> Option<&str> {

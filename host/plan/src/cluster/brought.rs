@@ -7,8 +7,9 @@ use crds::network::SubnetSpec;
 
 use super::is_external;
 use super::layout::{aws_ids, is_owned};
+use crate::Record;
 use crate::see::{MAIN, SubnetRole, is_public, kept_for_pods};
-use crate::{Interest, Invalid, Read, Record, Snapshot, Vpc};
+use model::{Interest, Invalid, Read, Snapshot, Vpc};
 
 /// The VPC that the spec names, unless the cluster lives in another one already.
 pub(crate) fn given<'a>(aws_cluster: &'a AWSCluster, record: &Record) -> Option<&'a str> {

@@ -8,7 +8,7 @@ use crds::names::{ANNOTATION_PREFIX, COPIED_FROM_ANNOTATION, FORCE_DELETE_ANNOTA
 use serde_json::{Map, Value, json};
 
 use super::tag::owner;
-use crate::{Invalid, Snapshot, Tags};
+use model::{Invalid, Snapshot, Tags};
 
 /// Namespace and name of the AWSCluster that has the id of this one. Whom things in AWS with that id were made for has it, where they say so and it is
 /// there; else, of those that share the id, the one that was created first, and of several of the same second, the first by name. `None`: the id is
@@ -72,7 +72,7 @@ fn id(it: &AWSCluster) -> Option<&str> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{FoundVpc, State};
+    use model::{FoundVpc, State};
 
     fn aws_cluster(namespace: &str, name: &str, id: Option<&str>, created: &str) -> AWSCluster {
         let annotations: std::collections::BTreeMap<&str, &str> = id.map(|id| (ID_ANNOTATION, id)).into_iter().collect();

@@ -6,7 +6,7 @@ use crds::AWSCluster;
 
 use super::{AddOnRule, Input, Layout, egress, load_balancer, name, tag};
 use crate::see::{API_SERVER, MAIN};
-use crate::{Desired, Invalid, LoadBalancer, Observed, Owner, Resource, Subnet, Tags, Vpc, Want};
+use model::{Desired, Invalid, LoadBalancer, Observed, Owner, Resource, Subnet, Tags, Vpc, Want};
 
 /// What should exist, from the spec and, for addresses that are only known once they are there, from what was seen.
 ///

@@ -6,7 +6,7 @@ use crds::load_balancer::{LoadBalancerScheme, LoadBalancerType};
 
 use super::{Input, Layout};
 use crate::see::MAIN;
-use crate::{FoundNatGateway, Kind, NatGateway, Observed, Owner, Plan, Read, SecurityGroupRules, Snapshot, State, Vpc};
+use model::{FoundNatGateway, Kind, NatGateway, Observed, Owner, Plan, Read, SecurityGroupRules, Snapshot, State, Vpc};
 
 /// The public addresses of the NAT gateways, as far as they are known. Of a VPC that a user brought they are those of all its gateways:
 /// which of them the nodes' subnets lead to only the user's route tables say.

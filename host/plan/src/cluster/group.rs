@@ -10,7 +10,7 @@ use ipnet::IpNet;
 use super::desired::Builder;
 use super::{Decision, Input, egress, load_balancer, name, tag};
 use crate::see::{GROUP_ROLES, MAIN};
-use crate::{Kind, Resource, Rule, SecurityGroup, SecurityGroupRules, Source, Vpc};
+use model::{Kind, Resource, Rule, SecurityGroup, SecurityGroupRules, Source, Vpc};
 
 const ANYWHERE: &str = "0.0.0.0/0";
 /// The group of the load balancer in front of the API servers.

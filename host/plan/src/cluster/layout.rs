@@ -12,10 +12,11 @@ use ipnet::Ipv4Net;
 use super::adopted::{self, adopted_from};
 use super::unlisted::{self, Present, Unlisted};
 use super::{brought, name, tag};
+use crate::Record;
 use crate::leftover::Collected;
 use crate::see::{Claims, MAIN, Scope, SubnetRole, kept_for_pods, listed_as};
 use crate::token::derive;
-use crate::{FoundSubnet, FoundVpc, InternetGateway, Invalid, Key, Kind, LoadBalancerKind, NatGateway, Record, Snapshot, Subnet, Vpc};
+use model::{FoundSubnet, FoundVpc, InternetGateway, Invalid, Key, Kind, LoadBalancerKind, NatGateway, Snapshot, Subnet, Vpc};
 
 /// Addresses of a VPC whose spec names none.
 const DEFAULT_RANGE: &str = "10.0.0.0/16";
@@ -91,7 +92,7 @@ impl Layout {
         }
         let balancer = load_balancer_kind(aws_cluster).map(|kind| (name::load_balancer(&cluster_name, aws_cluster, kind), kind));
         let vpc_id = vpc.map(|it| it.id.as_str()).unwrap_or_default();
-        let is_own = |it: &&crate::FoundLoadBalancer| {
+        let is_own = |it: &&model::FoundLoadBalancer| {
             it.vpc_id == vpc_id && balancer.as_ref().is_some_and(|(name, kind)| it.name == *name && it.kind == *kind)
         };
         let vpc_tags = vpc.map(|it| &it.tags);
@@ -273,7 +274,7 @@ impl Layout {
     }
 
     /// Ids of subnets that the user brought.
-    pub(super) fn given(&self) -> impl Iterator<Item = (crate::Key, String)> {
+    pub(super) fn given(&self) -> impl Iterator<Item = (model::Key, String)> {
         self.subnets.iter().filter(|_| !self.owned).filter_map(|it| Some((Subnet::key(&it.name), it.id.clone()?)))
     }
 }

@@ -5,7 +5,7 @@ use blake2::digest::{Update, VariableOutput};
 use crds::AWSCluster;
 use crds::cluster_api::Cluster;
 
-use crate::LoadBalancerKind;
+use model::LoadBalancerKind;
 
 /// The port that API servers listen at on their machines, whatever the port of the load balancer.
 pub(crate) const API_SERVER_PORT: u16 = 6443;

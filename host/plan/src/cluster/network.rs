@@ -7,7 +7,7 @@ use crds::names::{NAME_TAG, cloud_provider_tag};
 use super::desired::Builder;
 use super::tag;
 use crate::see::{KEY_TAG, MAIN, SubnetRole};
-use crate::{ElasticIp, InternetGateway, NatGateway, Resource, RouteTable, Subnet, Tags, Vpc};
+use model::{ElasticIp, InternetGateway, NatGateway, Resource, RouteTable, Subnet, Tags, Vpc};
 
 impl Builder<'_> {
     pub(super) fn network(&mut self) {

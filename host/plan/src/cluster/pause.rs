@@ -2,7 +2,8 @@
 
 use super::{Input, Layout, interest, question};
 use crate::decide::outcomes;
-use crate::{Desired, Interest, Plan, Timestamp, see};
+use crate::see;
+use model::{Desired, Interest, Plan, Timestamp};
 
 /// What has to be read before the outcome of each attempt is known, now that nothing is made any more since `stopped`; `None`: all are.
 pub(crate) fn open_outcomes(input: &Input<'_>, stopped: Timestamp) -> Option<Interest> {

@@ -6,7 +6,7 @@ use crds::names::{
     cloud_provider_tag,
 };
 
-use crate::Tags;
+use model::Tags;
 
 /// Keys that begin so are AWS's: it refuses them of anybody else.
 const RESERVED: &str = "aws:";

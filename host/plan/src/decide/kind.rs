@@ -1,6 +1,6 @@
 //! What is particular of each kind when creations and reads are decided. It decides nothing itself.
 
-use crate::{ElasticIp, Ids, Intent, Key, Kind, LoadBalancer, LoadBalancerKind, Read, Resource};
+use model::{ElasticIp, Ids, Intent, Key, Kind, LoadBalancer, LoadBalancerKind, Read, Resource};
 
 /// Of the inputs of a NAT gateway: the id of the address that it was given.
 const ADDRESS: &str = "address";

@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use super::permissions::{self, Demand, Missing, Policy};
 use super::role::{self, RoleArn};
 use super::trust::{self, Assumer, Verdict, issuer_host};
-use crate::snapshot::Tags;
+use model::Tags;
 
 /// How a read of AWS ended.
 #[derive(Clone, Debug, PartialEq, Eq)]

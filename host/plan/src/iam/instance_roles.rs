@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::check::{Finding, Reading, Status, reason};
-use crate::snapshot::FoundInstance;
+use model::FoundInstance;
 
 /// Ids of instances that run or are about to, by the ARN of their instance profile; empty for those without one.
 pub type Profiles = BTreeMap<String, BTreeSet<String>>;

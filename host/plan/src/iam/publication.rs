@@ -13,7 +13,7 @@ use self::ownership::{Object, Owner, Possession, Readings, Whose};
 use super::check::{Finding, Provider, Reading, Status};
 use super::issuer::{Document, KeySet, PublicKey, Publication};
 use super::trust::issuer_host;
-use crate::Timestamp;
+use model::Timestamp;
 
 /// Audience of tokens for AWS, which the provider must take.
 pub const AUDIENCE: &str = "sts.amazonaws.com";

@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use crds::names::{EXTERNAL_RESOURCE_GC_ANNOTATION, EXTERNAL_RESOURCE_TASKS_GC_ANNOTATION};
 
 use super::LeftoverKind;
-use crate::Invalid;
+use model::Invalid;
 
 /// Words for what can be chosen.
 const TASKS: [&str; 3] = ["load-balancer", "target-group", "security-group"];

@@ -3,7 +3,7 @@
 use crds::names::{OWNED, cloud_provider_tag, cluster_tag};
 
 use crate::see::{Claims, is_marked};
-use crate::{FoundInstance, FoundNetworkInterface, FoundSubnet, Snapshot, Tags};
+use model::{FoundInstance, FoundNetworkInterface, FoundSubnet, Snapshot, Tags};
 
 /// Tag keys whose value is the name of a cluster: of eksctl, of EKS's node groups, and of kops.
 const NAMING_TAGS: [&str; 4] =

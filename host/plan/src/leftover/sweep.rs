@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use crds::names::{EXTERNAL_RESOURCE_GC_ANNOTATION, EXTERNAL_RESOURCE_TASKS_GC_ANNOTATION, FORCE_DELETE_ANNOTATION};
 
 use super::{Collected, Leftover, LeftoverKind, Look, order};
-use crate::{Problem, Timestamp};
+use model::{Problem, Timestamp};
 
 /// How soon to look again after something was removed, in seconds: what it held is free a little later.
 const SOON: f64 = 5.0;

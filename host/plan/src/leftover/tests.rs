@@ -3,7 +3,7 @@
 use expect_test::{Expect, expect};
 
 use super::*;
-use crate::{FoundInstance, FoundSubnet, InstanceStatus, Problem, State, Who};
+use model::{FoundInstance, FoundSubnet, InstanceStatus, Problem, State, Who};
 
 const CLASSIC: LoadBalancerKind = LoadBalancerKind::Classic;
 
@@ -482,7 +482,7 @@ fn a_read_that_fails_later_forgets_nothing() {
     assert!(!sweep.is_over());
 }
 
-fn annotated(annotations: &[(&str, &str)]) -> Result<Collected, crate::Invalid> {
+fn annotated(annotations: &[(&str, &str)]) -> Result<Collected, model::Invalid> {
     Collected::of(Some(&tags(annotations)))
 }
 

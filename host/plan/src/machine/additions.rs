@@ -4,7 +4,7 @@
 use std::collections::BTreeSet;
 
 use super::Input;
-use crate::{Applied, Instance, Invalid, Observed, SecurityGroup, Tags};
+use model::{Applied, Instance, Invalid, Observed, SecurityGroup, Tags};
 
 /// The groups that an instance should have: those that it has, with what the user added since and without what he took away. `core`: roles
 /// of the groups that it has in any case.

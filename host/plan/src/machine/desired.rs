@@ -6,12 +6,13 @@ use crds::instance::{HttpTokens, MetadataState, Volume as VolumeSpec};
 use crds::names::{MACHINE_NAME_TAG, OWNED, cloud_provider_tag};
 
 use super::{Bootstrap, Input, additions, full_name, is_control_plane, name, placement, user_data};
+use crate::TOKEN_AGE;
 use crate::cluster::{self, Layout, cluster_name};
 use crate::see::{API_SERVER, MAIN};
 use crate::token::derive;
-use crate::{
+use model::{
     Applied, Desired, ImageQuery, Instance, InstanceStatus, Invalid, Launch, LoadBalancer, Lookup, MetadataOptions, Observed, Resource,
-    Secret, Sensitive, Subnet, TOKEN_AGE, Tags, Target, Volume, Want,
+    Secret, Sensitive, Subnet, Tags, Target, Volume, Want,
 };
 
 /// The only format of bootstrap data that instances are made to run, in the words of Cluster API.

@@ -2,8 +2,9 @@
 
 use super::{Input, absent, id, identity, name, question, scope};
 use crate::decide::outcomes;
+use crate::see;
 use crate::see::Named;
-use crate::{Desired, Interest, Timestamp, see};
+use model::{Desired, Interest, Timestamp};
 
 /// What has to be read before the outcome of each attempt is known, now that nothing is made any more since `stopped`; `None`: all are.
 pub(crate) fn open_outcomes(input: &Input<'_>, stopped: Timestamp) -> Option<Interest> {

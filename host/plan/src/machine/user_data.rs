@@ -7,7 +7,7 @@ use flate2::Compression;
 use flate2::write::GzEncoder;
 
 use crate::token::derive;
-use crate::{Invalid, Sensitive};
+use model::{Invalid, Sensitive};
 
 /// Bytes of one secret; Secrets Manager takes 65,536, and its base64 form in an answer is larger.
 pub const PART_SIZE: usize = 7000;

@@ -3,7 +3,7 @@
 //! rest stands in the way and is named.
 
 use super::Sight;
-use crate::{FoundNatGateway, FoundNetworkInterface, NetworkInterface, Owner, State};
+use model::{FoundNatGateway, FoundNetworkInterface, NetworkInterface, Owner, State};
 
 /// Tag keys by which the Amazon VPC CNI marks interfaces that it made.
 const CNI_TAGS: [&str; 3] = ["node.k8s.amazonaws.com/instance_id", "node.k8s.amazonaws.com/createdAt", "cluster.k8s.amazonaws.com/name"];

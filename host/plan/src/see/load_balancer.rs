@@ -2,7 +2,7 @@
 
 use super::{API_SERVER, MAIN, Sight};
 use crate::leftover::LeftoverKind;
-use crate::{FoundLoadBalancer, Key, Kind, Listener, LoadBalancer, LoadBalancerAttributes, LoadBalancerKind, Owner, SecurityGroup};
+use model::{FoundLoadBalancer, Key, Kind, Listener, LoadBalancer, LoadBalancerAttributes, LoadBalancerKind, Owner, SecurityGroup};
 
 impl Sight<'_> {
     pub(super) fn load_balancers(&mut self) {

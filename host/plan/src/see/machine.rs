@@ -6,10 +6,10 @@ use std::collections::BTreeSet;
 use crds::names::{ID_TAG, MACHINE_NAME_TAG, OWNED, cluster_tag};
 
 use super::{API_SERVER, MAIN, Scope, cluster};
+use crate::Record;
 use crate::token::client_token;
-use crate::{
-    Answers, FoundInstance, Instance, Key, Kind, LoadBalancer, Observed, Owner, Record, Resource, Secret, Seen, Snapshot, State, Subnet,
-    Target,
+use model::{
+    Answers, FoundInstance, Instance, Key, Kind, LoadBalancer, Observed, Owner, Resource, Secret, Seen, Snapshot, State, Subnet, Target,
 };
 
 /// What one machine sees. `wants_secret`: whether its bootstrap data should be in Secrets Manager; a secret that is on its way counts as
@@ -27,7 +27,7 @@ pub fn machine(
         seen.owner = Owner::OtherDriver("the cluster".into());
         seen.others.clear();
     }
-    let mut put = |id: &str, state: State, is: Resource, tags: Option<crate::Tags>| {
+    let mut put = |id: &str, state: State, is: Resource, tags: Option<model::Tags>| {
         let seen = Seen { id: id.to_owned(), owner: Owner::Mine, state, is, tags, others: Vec::new(), note: None };
         res.insert(seen.is.key(), seen);
     };

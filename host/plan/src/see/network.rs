@@ -4,10 +4,11 @@ use std::collections::BTreeSet;
 
 use super::group::DEFAULT;
 use super::{Claim, KEY_TAG, MAIN, SeenVpc, Sight, is_public, listed_as, role_of};
+use crate::address_of;
 use crate::cluster::{adopted, subnet_name};
-use crate::{
+use model::{
     ElasticIp, FoundAddress, FoundNatGateway, FoundRouteTable, FoundSubnet, FoundVpc, InternetGateway, Key, Kind, NatGateway, Owner,
-    RouteTable, State, Subnet, Vpc, address_of,
+    RouteTable, State, Subnet, Vpc,
 };
 
 impl<'a> Sight<'a> {
@@ -89,8 +90,8 @@ impl<'a> Sight<'a> {
 
     pub(super) fn internet_gateways(&mut self) {
         let snapshot = self.snapshot;
-        let attached = |it: &&crate::FoundInternetGateway| it.vpc_id.as_ref().is_some_and(|id| self.in_vpc(id));
-        let free = |it: &&crate::FoundInternetGateway| it.vpc_id.is_none() && matches!(self.claim(&it.tags), Claim::Ours);
+        let attached = |it: &&model::FoundInternetGateway| it.vpc_id.as_ref().is_some_and(|id| self.in_vpc(id));
+        let free = |it: &&model::FoundInternetGateway| it.vpc_id.is_none() && matches!(self.claim(&it.tags), Claim::Ours);
         let mut found: Vec<_> = snapshot.internet_gateways.iter().filter(attached).collect();
         found.extend(snapshot.internet_gateways.iter().filter(free));
         for it in found {

@@ -2,7 +2,7 @@
 //! Only what was found counts here, never what a spec says of it.
 
 use super::{SubnetRole, role_of};
-use crate::{FoundRouteTable, FoundSubnet, Snapshot, Tags};
+use model::{FoundRouteTable, FoundSubnet, Snapshot, Tags};
 
 /// Tag key of subnets that Cluster API Provider AWS keeps for pods when its value is [`FOR_PODS`].
 const ASSOCIATION_TAG: &str = "sigs.k8s.io/cluster-api-provider-aws/association";
@@ -48,7 +48,7 @@ pub(crate) fn kept_for_pods(tags: &Tags) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::State;
+    use model::State;
 
     fn subnet(id: &str, maps_public_ips: bool) -> FoundSubnet {
         FoundSubnet {

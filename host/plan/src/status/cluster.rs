@@ -14,7 +14,7 @@ use super::condition::{Said, lacking, merge, paused, paused_said, problem, was_s
 use crate::cluster::{Decision, Input, deleting, egress, load_balancer_kind};
 use crate::iam::check::{Finding, Status};
 use crate::see::{API_SERVER, GROUP_ROLES, MAIN, kept_for_pods};
-use crate::{Key, Kind, LoadBalancer, Outcome, Owner, Plan, Problem, Resource, SecurityGroup, Seen, State, Tags, Vpc};
+use model::{Key, Kind, LoadBalancer, Outcome, Owner, Plan, Problem, Resource, SecurityGroup, Seen, State, Tags, Vpc};
 
 /// Condition while the object is being deleted.
 const DELETING: &str = "Deleting";

@@ -6,7 +6,7 @@ use crds::conditions::{PAUSED, READY, reason};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, Time};
 use k8s_openapi::jiff;
 
-use crate::{Action, Key, Outcome, Plan, Problem, Timestamp, Who};
+use model::{Action, Key, Outcome, Plan, Problem, Timestamp, Who};
 
 /// Longest message: long enough for a trust policy. The API server takes 32,768 characters.
 const LONGEST: usize = 8192;

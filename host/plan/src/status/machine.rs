@@ -7,7 +7,7 @@ use crds::status::{Initialization, MachineAddress, MachineAddressType};
 
 use super::condition::{Said, lacking, merge, paused, paused_said, problem, was_said};
 use crate::machine::{Decision, Input, is_control_plane};
-use crate::{FoundInstance, Key, Kind, Outcome, Problem};
+use model::{FoundInstance, Key, Kind, Outcome, Problem};
 
 const DELETING: &str = "Deleting";
 

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use crds::machine::{AWSMachineTemplateStatus, Architecture, NodeInfo, OperatingSystem};
 
-use crate::FoundInstanceType;
+use model::FoundInstanceType;
 
 /// The whole status of a template whose machines are of this type. They run Linux: nothing else can be booted.
 pub fn machine_template(found: &FoundInstanceType) -> AWSMachineTemplateStatus {

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use crate::world::driver::Fleet;
 use crate::world::{Faults, World};
-use plan::{APPLIED_GROUPS_ANNOTATION, APPLIED_TAGS_ANNOTATION, FoundSecurityGroup, Tags};
+use model::{APPLIED_GROUPS_ANNOTATION, APPLIED_TAGS_ANNOTATION, FoundSecurityGroup, Tags};
 use serde_json::json;
 
 const USERS: [&str; 4] = ["sg-a", "sg-b", "sg-c", "sg-hand"];

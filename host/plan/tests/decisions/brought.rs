@@ -7,7 +7,7 @@ use crate::world::driver::Fleet;
 use crate::world::{Faults, World};
 use crds::conditions::READY;
 use crds::names::ROLE_TAG;
-use plan::{FoundInternetGateway, FoundSubnet, FoundVpc, Part, Read, State, Tags};
+use model::{FoundInternetGateway, FoundSubnet, FoundVpc, Part, Read, State, Tags};
 use serde_json::{Value, json};
 
 const VPC: &str = "vpc-user";
@@ -273,7 +273,7 @@ fn a_vpc_that_is_named_and_not_seen_yet_is_never_made() {
     let mut fleet = brought(all(), "internal");
     for _ in 0..10 {
         let plan = fleet.look_unchecked(&mut world);
-        assert!(plan.actions.iter().all(|it| matches!(it, plan::Action::Confirm { .. })), "{plan}");
+        assert!(plan.actions.iter().all(|it| matches!(it, model::Action::Confirm { .. })), "{plan}");
         world.tick();
     }
     assert_eq!(world.inventory(), Vec::<String>::new());

@@ -5,8 +5,8 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use crate::world::driver::Fleet;
 use crate::world::{Faults, World, numbers};
+use model::{FoundSource, Rule, Source};
 use plan::cluster::AddOnRule;
-use plan::{FoundSource, Rule, Source};
 use serde_json::json;
 
 /// Something that happens.
@@ -73,7 +73,7 @@ fn happen(event: &Event, fleet: &mut Fleet, world: &mut World) {
         Event::ForeignRule(port) => {
             let source = FoundSource::Cidr("0.0.0.0/0".into());
             let (from_port, to_port) = (i32::from(*port), i32::from(*port));
-            let rule = plan::FoundRule { protocol: "tcp".into(), from_port, to_port, source, description: String::new() };
+            let rule = model::FoundRule { protocol: "tcp".into(), from_port, to_port, source, description: String::new() };
             let group = world.truth.security_groups.iter_mut().find(|it| it.group_name == "prod-lb");
             group.into_iter().for_each(|it| it.rules.push(rule.clone()));
         }
@@ -90,7 +90,7 @@ fn add_on(port: u16) -> AddOnRule {
 /// Rules by group, sources by group name. Those of `lb` are others' too.
 fn rules(world: &World) -> BTreeMap<String, BTreeSet<String>> {
     let names: BTreeMap<&String, &String> = world.truth.security_groups.iter().map(|it| (&it.id, &it.group_name)).collect();
-    let text = |it: &plan::FoundRule| match &it.source {
+    let text = |it: &model::FoundRule| match &it.source {
         FoundSource::GroupId(id) => format!("{} {}-{} {}", it.protocol, it.from_port, it.to_port, names[id]),
         // Which address AWS gives to a NAT gateway is its own affair.
         FoundSource::Cidr(cidr) if cidr.starts_with("198.51.100.") => format!("{} {}-{} NAT", it.protocol, it.from_port, it.to_port),

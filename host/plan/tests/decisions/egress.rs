@@ -2,7 +2,7 @@
 
 use crate::world::driver::Fleet;
 use crate::world::{Faults, World};
-use plan::{FoundInternetGateway, FoundNatGateway, FoundSource, FoundSubnet, FoundVpc, Interest, Read, State, Tags};
+use model::{FoundInternetGateway, FoundNatGateway, FoundSource, FoundSubnet, FoundVpc, Interest, Read, State, Tags};
 use serde_json::{Value, json};
 
 /// A VPC with a public and a private subnet and NAT gateways, one of which is on its way out.

@@ -7,7 +7,7 @@ use crate::world::driver::Fleet;
 use crate::world::{Faults, World};
 use crds::AWSCluster;
 use crds::names::MANAGED_BY_ANNOTATION;
-use plan::{Action, FoundLoadBalancer, FoundSecurityGroup, FoundSubnet, FoundVpc, LoadBalancerKind, Resource, State, Tags};
+use model::{Action, FoundLoadBalancer, FoundSecurityGroup, FoundSubnet, FoundVpc, LoadBalancerKind, Resource, State, Tags};
 use serde_json::{Value, json};
 
 /// A VPC that no sweep shows, and a cluster in it that carries the annotation.
@@ -198,5 +198,5 @@ fn only_machines_are_looked_at() {
     fleet.add_machine("worker-0", false, json!({}));
     let plan = fleet.decide_machine(&mut world, "worker-0").plan;
     let kinds: BTreeSet<_> = plan.actions.iter().map(Action::key).map(|it| it.kind).collect();
-    assert!(kinds.iter().all(|it| [plan::Kind::Secret, plan::Kind::Instance].contains(it)), "{plan}");
+    assert!(kinds.iter().all(|it| [model::Kind::Secret, model::Kind::Instance].contains(it)), "{plan}");
 }

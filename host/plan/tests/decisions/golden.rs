@@ -294,7 +294,7 @@ fn the_cloud_provider_finds_its_tag_on_one_group_alone_also_when_users_want_it_o
     let mut fleet = Fleet::new("prod", json!({"additionalTags": {"kubernetes.io/cluster/prod": "owned", "team": "a"}}));
     fleet.settle(&mut world);
     let groups = || world.truth.security_groups.iter().filter(|it| it.group_name != "default");
-    let has_tag = |it: &&plan::FoundSecurityGroup| it.tags.contains_key("kubernetes.io/cluster/prod");
+    let has_tag = |it: &&model::FoundSecurityGroup| it.tags.contains_key("kubernetes.io/cluster/prod");
     assert_eq!(groups().filter(has_tag).map(|it| it.group_name.as_str()).collect::<Vec<_>>(), ["prod-lb"]);
     assert_eq!(groups().filter(|it| it.tags["team"] == "a").count(), 4);
 }
@@ -411,7 +411,7 @@ fn a_machine_gets_the_metadata_service_that_it_asks_for() {
     let options = json!({"httpProtocolIpv6": "enabled", "httpTokens": "required", "httpPutResponseHopLimit": 2});
     fleet.add_machine("worker-0", false, json!({"cloudInit": {"insecureSkipSecretsManager": true}, "instanceMetadataOptions": options}));
     let decision = fleet.decide_machine(&mut world, "worker-0");
-    let plan::Resource::Instance(instance) = &decision.desired[&plan::Instance::key("worker-0")].is else { panic!("no instance") };
+    let model::Resource::Instance(instance) = &decision.desired[&model::Instance::key("worker-0")].is else { panic!("no instance") };
     expect![[r#"
         {
           "httpEndpoint": "enabled",
@@ -438,7 +438,7 @@ fn a_volume_with_a_key_is_encrypted_whatever_is_said_besides() {
     });
     fleet.add_machine("worker-0", false, spec);
     let decision = fleet.decide_machine(&mut world, "worker-0");
-    let plan::Resource::Instance(instance) = &decision.desired[&plan::Instance::key("worker-0")].is else { panic!("no instance") };
+    let model::Resource::Instance(instance) = &decision.desired[&model::Instance::key("worker-0")].is else { panic!("no instance") };
     let volumes = &instance.launch.as_ref().expect("what to launch").volumes;
     let asked_for: Vec<_> = volumes.iter().map(|it| (it.device_name.as_str(), it.encrypted, it.kms_key.as_deref())).collect();
     let expected = [

@@ -7,7 +7,7 @@ use crate::world::driver::Fleet;
 use crate::world::{Faults, World, numbers};
 use crds::conditions::READY;
 use crds::conditions::cluster::{LOAD_BALANCER_READY, SUBNETS_READY};
-use plan::{Kind, Resource, State, Subnet};
+use model::{Kind, Resource, State, Subnet};
 use serde_json::{Value, json};
 
 const ZONES: [&str; 3] = ["us-east-1a", "us-east-1b", "us-east-1c"];
@@ -298,7 +298,7 @@ fn a_machine_starts_when_its_subnet_has_its_way_out() {
         assert!(waited.contains("after route-table/private-us-east-1b leads to nat-gateway/us-east-1b"), "{waited:#?}");
         let subnet_id = world.truth.instances[0].subnet_id.clone().expect("a subnet");
         let table = world.truth.route_tables.iter().find(|it| it.associations.contains_key(&subnet_id)).expect("its table");
-        let leads_to = |it: &&plan::FoundNatGateway| Some(&it.id) == table.default_route.as_ref();
+        let leads_to = |it: &&model::FoundNatGateway| Some(&it.id) == table.default_route.as_ref();
         let gateway = world.truth.nat_gateways.iter().find(leads_to).expect("a way out");
         assert_eq!(gateway.state, State::Ready);
     }
@@ -358,7 +358,7 @@ fn the_api_stays_at_the_port_that_everybody_knows() {
         let shown = world.truth.load_balancers.clone();
         world.truth.load_balancers.clear();
         let decision = fleet.decide(&mut world);
-        let rules = &decision.desired[&plan::SecurityGroupRules::key("apiserver-lb")].is;
+        let rules = &decision.desired[&model::SecurityGroupRules::key("apiserver-lb")].is;
         assert!(matches!(rules, Resource::SecurityGroupRules(it) if it.keep_unknown), "{kind}: {rules:?}");
         world.truth.load_balancers = shown;
     }
@@ -504,7 +504,7 @@ fn no_edit_takes_anything_from_a_machine_that_lives() {
         let listed = &fleet.aws_cluster.spec.network.subnets;
         let has_all = listed.iter().all(|it| there.contains(it.cidr_block.as_str()));
         assert!(says || has_all, "seed {seed}: {edits:#?}");
-        let strangers = decision.observed.iter().filter(|(key, it)| key.kind == Kind::Subnet && it.owner == plan::Owner::Mine);
+        let strangers = decision.observed.iter().filter(|(key, it)| key.kind == Kind::Subnet && it.owner == model::Owner::Mine);
         for (key, seen) in strangers.filter(|_| !listed.is_empty() && decision.invalid.is_none()) {
             let Resource::Subnet(Subnet { cidr, .. }) = &seen.is else { continue };
             let is_listed = listed.iter().any(|it| it.cidr_block == *cidr);

@@ -8,7 +8,7 @@ use crate::simulation::{NO_FAULTS, counts, network, spec};
 use crate::world::driver::Fleet;
 use crate::world::{Hindrance, Mishap, World};
 use crds::names::INTENT_ANNOTATION;
-use plan::{FoundInternetGateway, Outcome, Read, State};
+use model::{FoundInternetGateway, Outcome, Read, State};
 use serde_json::json;
 
 const ZONES: usize = 2;
@@ -156,7 +156,7 @@ fn an_address_of_another_cluster_that_an_annotation_names_is_not_used() {
     fleet.aws_cluster.metadata.annotations.get_or_insert_default().insert(INTENT_ANNOTATION.into(), intent);
     for _ in 0..60 {
         let plan = fleet.look_unchecked(&mut world);
-        let uses = |it: &plan::Action| matches!(it, plan::Action::Create { ids, .. } if ids.values().any(|id| *id == theirs));
+        let uses = |it: &model::Action| matches!(it, model::Action::Create { ids, .. } if ids.values().any(|id| *id == theirs));
         assert!(!plan.actions.iter().any(uses), "{plan}");
         world.tick();
     }
@@ -184,6 +184,6 @@ fn a_process_that_has_just_started_takes_nothing_away_because_of_what_it_does_no
     let subnet = snapshot.nat_gateways[0].subnet_id.clone();
     snapshot.subnets.retain(|it| it.id != subnet);
     let plan = fleet.decide_with(&mut world, &snapshot).plan;
-    assert!(!plan.actions.iter().any(|it| matches!(it, plan::Action::Delete { .. })), "{plan}");
+    assert!(!plan.actions.iter().any(|it| matches!(it, model::Action::Delete { .. })), "{plan}");
     assert!(plan.awaits.contains(&Read::Subnets), "{plan}");
 }

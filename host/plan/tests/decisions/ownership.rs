@@ -2,7 +2,7 @@
 
 use crate::world::driver::Fleet;
 use crate::world::{Faults, World};
-use plan::{Outcome, Part, Read, Tags, Vpc};
+use model::{Outcome, Part, Read, Tags, Vpc};
 use serde_json::json;
 
 fn settled(name: &str) -> (World, Fleet) {
@@ -43,26 +43,26 @@ const PRIVATE: &str = "subnet-0b0b0b0b";
 
 /// A VPC that a user made, with one public and one private subnet.
 fn users_network(world: &mut World) {
-    let vpc = plan::FoundVpc {
+    let vpc = model::FoundVpc {
         id: "vpc-user".into(),
         cidr: "10.9.0.0/16".into(),
-        state: plan::State::Ready,
+        state: model::State::Ready,
         dns_hostnames: None,
         tags: Tags::new(),
     };
     world.truth.vpcs.push(vpc);
     for (id, cidr, public) in [(PUBLIC, "10.9.0.0/24", true), (PRIVATE, "10.9.1.0/24", false)] {
-        world.truth.subnets.push(plan::FoundSubnet {
+        world.truth.subnets.push(model::FoundSubnet {
             id: id.into(),
             vpc_id: "vpc-user".into(),
             zone: "us-east-1a".into(),
             cidr: cidr.into(),
             public,
-            state: plan::State::Ready,
+            state: model::State::Ready,
             tags: Tags::new(),
         });
     }
-    let gateway = plan::FoundInternetGateway { id: "igw-user".into(), vpc_id: Some("vpc-user".into()), tags: Tags::new() };
+    let gateway = model::FoundInternetGateway { id: "igw-user".into(), vpc_id: Some("vpc-user".into()), tags: Tags::new() };
     world.truth.internet_gateways.push(gateway);
     world.route_table_of_user("vpc-user", true, &[], None);
     world.route_table_of_user("vpc-user", false, &[PUBLIC], Some("igw-user"));
@@ -322,13 +322,13 @@ fn what_users_put_into_the_vpc_stands_in_the_way_and_is_named() {
 fn a_nat_gateway_that_a_user_put_into_our_vpc_is_named_until_it_is_removed() {
     let (mut world, mut fleet) = settled("prod");
     let subnet = world.truth.subnets[0].clone();
-    let gateway = plan::FoundNatGateway {
+    let gateway = model::FoundNatGateway {
         id: "nat-users".into(),
         vpc_id: subnet.vpc_id.clone(),
         subnet_id: subnet.id.clone(),
         allocation_id: None,
         public_ips: Vec::new(),
-        state: plan::State::Ready,
+        state: model::State::Ready,
         failure: None,
         tags: Tags::new(),
     };
@@ -361,7 +361,7 @@ fn load_balancer_of_a_service(world: &mut World) {
     world.interfaces_of(&name, &subnets, &Default::default(), &subnet.vpc_id, "load balancer");
     let apiserver = world.truth.load_balancers[0].clone();
     let (id, groups, tags) = (name.clone(), Default::default(), Some(tags));
-    world.truth.load_balancers.push(plan::FoundLoadBalancer { id, name, subnets, groups, tags, ..apiserver });
+    world.truth.load_balancers.push(model::FoundLoadBalancer { id, name, subnets, groups, tags, ..apiserver });
 }
 
 #[test]
@@ -401,7 +401,7 @@ fn an_instance_terminated_behind_our_back_is_not_made_again() {
     let id = world.truth.instances[0].id.clone();
     world.terminate(&id);
     let (code, message) = ("Server.SpotInstanceTermination".to_owned(), "Spot instance termination".to_owned());
-    world.truth.instances[0].status.reason = Some(plan::StateReason { code, message });
+    world.truth.instances[0].status.reason = Some(model::StateReason { code, message });
     for _ in 0..8 {
         fleet.look_at_machines(&mut world);
         world.tick();
@@ -488,7 +488,7 @@ fn a_deleted_cluster_is_not_gone_while_its_addresses_were_never_read() {
         fleet.look(&mut world);
         world.tick();
     }
-    let address = plan::FoundAddress {
+    let address = model::FoundAddress {
         id: "eipalloc-left".into(),
         public_ip: "198.51.100.9".into(),
         association_id: None,
@@ -590,7 +590,7 @@ fn an_instance_that_an_awsmachine_merely_names_is_never_touched() {
         ("i-unowned", Tags::from([named("default/thief")]), "it has neither the tag cluster.kurator.dev/id of its cluster nor"),
     ];
     for (instance, tags, _) in &foreign {
-        world.truth.instances.push(plan::FoundInstance { id: (*instance).into(), tags: tags.clone(), client_token: None, ..mine.clone() });
+        world.truth.instances.push(model::FoundInstance { id: (*instance).into(), tags: tags.clone(), client_token: None, ..mine.clone() });
     }
     let before = world.truth.instances.clone();
     for (instance, _, why) in foreign {
@@ -691,7 +691,7 @@ fn a_copied_manifest_takes_nothing_of_the_original() {
         copy.cluster.metadata.namespace = Some(namespace.into());
         let look = |copy: &mut Fleet, world: &mut World| {
             let plan = copy.look_unchecked(world);
-            assert!(plan.actions.iter().all(|it| matches!(it, plan::Action::Confirm { .. })), "{namespace}/{name}: {plan}");
+            assert!(plan.actions.iter().all(|it| matches!(it, model::Action::Confirm { .. })), "{namespace}/{name}: {plan}");
             world.tick();
         };
         (0..10).for_each(|_| look(&mut copy, &mut world));

@@ -5,7 +5,8 @@ use crate::world::driver::Fleet;
 use crate::world::objects::patched;
 use crate::world::{Faults, Hindrance, Mishap, World};
 use crds::names::{BLOCK_MOVE_ANNOTATION, INTENT_ANNOTATION};
-use plan::{Answers, Interest, Read, Record, cluster, machine, pause};
+use model::{Answers, Interest, Read};
+use plan::{Record, cluster, machine, pause};
 use serde_json::json;
 
 fn of_cluster(fleet: &Fleet, world: &mut World, stopped: f64) -> Option<Interest> {

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use crate::world::driver::Fleet;
 use crate::world::{Faults, World};
-use plan::{Filter, FoundSecurityGroup, FoundSubnet, Lookup, State, Tags};
+use model::{Filter, FoundSecurityGroup, FoundSubnet, Lookup, State, Tags};
 use serde_json::{Value, json};
 
 /// A cluster in a VPC of its own, in which a user made two subnets and two groups by hand.
@@ -56,7 +56,7 @@ fn filters_reach_aws_as_they_were_written_and_within_the_vpc() {
     let tag = Filter { name: "tag:Name".into(), values: vec!["corp-d*".into(), "x?".into()] };
     let expected = [Lookup::Subnets(vec![tag, in_vpc.clone()]), Lookup::SecurityGroups(vec![Filter::new("group-name", "web-*"), in_vpc])];
     assert_eq!(decision.lookups, BTreeSet::from(expected));
-    assert!(decision.asks() && !decision.desired.keys().any(|it| it.kind == plan::Kind::Instance));
+    assert!(decision.asks() && !decision.desired.keys().any(|it| it.kind == model::Kind::Instance));
     fleet.settle(&mut world);
     let instance = &world.truth.instances[0];
     assert_eq!(instance.subnet_id.as_deref(), Some("subnet-data"));

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 use crate::world::driver::Fleet;
 use crate::world::{Faults, World};
-use plan::{Kind, Outcome, State, Tags};
+use model::{Kind, Outcome, State, Tags};
 use serde_json::json;
 
 pub const NO_FAULTS: Faults = Faults { throttled: 0, lost_request: 0, lost_reply: 0, crash: 0, failed_start: 0, lag: 0, swing: false };
@@ -272,7 +272,7 @@ fn a_nat_gateway_deleted_before_anybody_saw_it_is_replaced_at_once() {
     let mut world = World::new(6, NO_FAULTS);
     let mut fleet = Fleet::new("prod", spec(1, "classic", "internet-facing"));
     while world.truth.nat_gateways.is_empty() {
-        let creates = |plan: &plan::Plan| plan.actions.iter().any(|it| it.key().kind == Kind::NatGateway);
+        let creates = |plan: &model::Plan| plan.actions.iter().any(|it| it.key().kind == Kind::NatGateway);
         world.faults.lost_reply = if creates(&fleet.decide(&mut world).plan) { 100 } else { 0 };
         fleet.look(&mut world);
     }
@@ -305,7 +305,7 @@ fn what_the_cloud_provider_and_the_pods_network_left_goes_with_the_cluster() {
     let subnet_id = world.truth.subnets[0].id.clone();
     let node = world.truth.security_groups.iter().find(|it| it.group_name == "prod-node").expect("a group").id.clone();
     let owned = Tags::from([("kubernetes.io/cluster/prod".into(), "owned".into())]);
-    let left = plan::FoundSecurityGroup {
+    let left = model::FoundSecurityGroup {
         id: "sg-left".into(),
         vpc_id: vpc_id.clone(),
         group_name: "k8s-elb-a1".into(),
@@ -314,11 +314,11 @@ fn what_the_cloud_provider_and_the_pods_network_left_goes_with_the_cluster() {
         tags: owned.clone(),
     };
     world.truth.security_groups.push(left);
-    let rule = plan::FoundRule {
+    let rule = model::FoundRule {
         protocol: "-1".into(),
         from_port: -1,
         to_port: -1,
-        source: plan::FoundSource::GroupId("sg-left".into()),
+        source: model::FoundSource::GroupId("sg-left".into()),
         description: String::new(),
     };
     let lb = world.truth.security_groups.iter_mut().find(|it| it.group_name == "prod-lb").expect("a group");

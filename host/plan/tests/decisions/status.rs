@@ -5,7 +5,8 @@ use crate::world::{Faults, START, World};
 use crds::conditions::{READY, reason};
 use expect_test::{Expect, expect};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
-use plan::{Answers, Key, Outcome, Problem, Record, Snapshot, Who, cluster, machine, status};
+use model::{Answers, Key, Outcome, Problem, Snapshot, Who};
+use plan::{Record, cluster, machine, status};
 use serde_json::json;
 
 /// The status of a cluster after a decision, with how actions ended.
@@ -176,7 +177,7 @@ fn times_change_only_with_the_status_of_a_condition() {
 fn a_refusal_says_who_has_to_act() {
     let mut world = World::new(1, Faults::default());
     let fleet = Fleet::new("prod", json!({}));
-    let vpc = Key::new(plan::Kind::Vpc, "main");
+    let vpc = Key::new(model::Kind::Vpc, "main");
     let cases = [
         (
             "UnauthorizedOperation",
@@ -205,17 +206,17 @@ fn a_refusal_says_who_has_to_act() {
 #[test]
 fn the_status_names_the_nat_gateways_of_a_vpc_that_the_user_brought() {
     let mut world = World::new(1, Faults::default());
-    let (cidr, tags) = ("10.9.0.0/16".into(), plan::Tags::new());
-    world.truth.vpcs.push(plan::FoundVpc { id: "vpc-user".into(), cidr, state: plan::State::Ready, dns_hostnames: None, tags });
-    world.truth.nat_gateways.push(plan::FoundNatGateway {
+    let (cidr, tags) = ("10.9.0.0/16".into(), model::Tags::new());
+    world.truth.vpcs.push(model::FoundVpc { id: "vpc-user".into(), cidr, state: model::State::Ready, dns_hostnames: None, tags });
+    world.truth.nat_gateways.push(model::FoundNatGateway {
         id: "nat-1".into(),
         vpc_id: "vpc-user".into(),
         subnet_id: "subnet-00000001".into(),
         allocation_id: None,
         public_ips: vec!["203.0.113.10".into(), "203.0.113.11".into()],
-        state: plan::State::Ready,
+        state: model::State::Ready,
         failure: None,
-        tags: plan::Tags::new(),
+        tags: model::Tags::new(),
     });
     let mut fleet = Fleet::new("prod", json!({"network": {"vpc": {"id": "vpc-user"}, "subnets": [{"id": "subnet-00000001"}]}}));
     fleet.nat_gateways_of.insert("vpc-user".into());
@@ -486,7 +487,7 @@ fn a_node_that_is_no_longer_healthy_has_its_instance_looked_at_until_a_read_has_
     fleet.settle(&mut world);
     fleet.add_machine("worker", false, json!({}));
     fleet.settle(&mut world);
-    let awaited = |fleet: &Fleet, world: &mut World| fleet.decide_machine(world, "worker").interest.reads.contains(&plan::Read::Instances);
+    let awaited = |fleet: &Fleet, world: &mut World| fleet.decide_machine(world, "worker").interest.reads.contains(&model::Read::Instances);
     let status = |healthy: &str, world: &World| {
         let time = k8s_openapi::jiff::Timestamp::from_second(world.now as i64).expect("a time");
         let condition =

@@ -9,10 +9,10 @@ use contract::{FactValue, FileSystemFact, InstanceTypeFact, IpPoolFact, MACHINE_
 use crds::AWSMachine;
 use crds::cluster_api::Machine;
 use kube::ResourceExt;
+use model::{FoundInstance, InstanceType};
 use plan::addon::{self, ObjectRef, Wanted};
 use plan::efs::ListedFileSystem;
 use plan::iam::check::Reading;
-use plan::{FoundInstance, InstanceType};
 use tokio::time::Instant;
 
 use super::ask::{Told, World};
@@ -104,7 +104,7 @@ impl AddOns {
     /// The file systems, for an add-on that has to find one by its tags. Good is only a list in which exactly one has them: about any other
     /// somebody is about to do something.
     async fn file_systems(&self, wanted: &Wanted, world: &World<'_>, region: Option<&aws::Region>) -> Option<(FactValue, Instant)> {
-        let tags: plan::Tags = serde_json::from_value(wanted.config.get("fileSystemTags")?.clone()).ok()?;
+        let tags: model::Tags = serde_json::from_value(wanted.config.get("fileSystemTags")?.clone()).ok()?;
         let (Some(aws_cluster), Some(region)) = (world.aws_cluster, region) else {
             return Some((no_cluster(), Instant::now() + BLOCKED));
         };
@@ -151,7 +151,7 @@ impl AddOns {
         of: impl FnOnce(&mut dyn Iterator<Item = &FoundInstance>) -> T,
     ) -> Result<T, String> {
         let region = region.ok_or(NO_CLUSTER)?;
-        let snapshot = region.view().borrow().snapshot.clone().filter(|it| it.read_at.contains_key(&plan::Read::Instances));
+        let snapshot = region.view().borrow().snapshot.clone().filter(|it| it.read_at.contains_key(&model::Read::Instances));
         let snapshot = snapshot.ok_or("AWS was not read yet")?;
         let cluster = ObjectName::new(world.cluster.namespace().unwrap_or_default(), world.cluster.name_any());
         let machines = self.context.management.of_cluster::<AWSMachine>(&cluster);
@@ -215,7 +215,7 @@ fn no_cluster() -> FactValue {
 /// The cluster's subnets, by what was read of AWS last.
 fn subnets(world: &World<'_>, region: Option<&aws::Region>) -> FactValue {
     let (Some(aws_cluster), Some(region)) = (world.aws_cluster, region) else { return no_cluster() };
-    let snapshot = region.view().borrow().snapshot.clone().filter(|it| it.read_at.contains_key(&plan::Read::Subnets));
+    let snapshot = region.view().borrow().snapshot.clone().filter(|it| it.read_at.contains_key(&model::Read::Subnets));
     let Some(snapshot) = snapshot else { return FactValue::Unknown("AWS was not read yet".into()) };
     let subnets = aws_cluster.status.as_ref().map(|it| it.network_status.subnets.as_slice()).unwrap_or_default();
     let ids: BTreeSet<&str> = subnets.iter().map(|it| it.id.as_str()).collect();

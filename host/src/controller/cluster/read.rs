@@ -113,7 +113,7 @@ impl Clusters {
 }
 
 pub fn add_on_rules(requested: &RequestedRules) -> Vec<AddOnRule> {
-    let of_group = |(group, rules): (&String, &BTreeSet<plan::Rule>)| -> Vec<AddOnRule> {
+    let of_group = |(group, rules): (&String, &BTreeSet<model::Rule>)| -> Vec<AddOnRule> {
         rules.iter().map(|rule| AddOnRule { group: group.clone(), rule: rule.clone() }).collect()
     };
     requested.iter().flat_map(of_group).collect()

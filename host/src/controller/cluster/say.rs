@@ -120,7 +120,7 @@ impl Clusters {
         Ok(Ended::Settled)
     }
 
-    pub(super) async fn say_invalid(&self, seen: &Seen, invalid: &plan::Invalid) -> Result<Ended, Error> {
+    pub(super) async fn say_invalid(&self, seen: &Seen, invalid: &model::Invalid) -> Result<Ended, Error> {
         let object = &seen.object;
         let mut status = object.status.clone().unwrap_or_default();
         let reason = crds::conditions::reason::INVALID_SPEC;

@@ -97,7 +97,7 @@ async fn carry_out(
     owner: &Owner,
     provider: &str,
     act: &Act,
-) -> Result<(), plan::Problem> {
+) -> Result<(), model::Problem> {
     let region = site.region;
     match act {
         Act::Put { document, over } => region.put_object(&place.bucket, document, &owner.mark(&publication.issuer), over.as_deref()).await,

@@ -1,7 +1,7 @@
 //! Asks AWS what a decision about a machine needs to know: which image it boots, and which subnets and groups its user means. What is asked
 //! is decided in `plan`; how long an answer counts for all machines, the leaf knows.
 
-use plan::Lookup;
+use model::Lookup;
 use plan::machine::Decision;
 use tokio::time::Instant;
 

@@ -6,8 +6,9 @@ use std::sync::Arc;
 use crds::AWSMachine;
 use crds::cluster_api::{Cluster, Machine};
 use kube::ResourceExt;
+use model::{Answers, Interest, Timestamp};
 use plan::machine::Input;
-use plan::{Answers, Interest, Record, Timestamp, pause};
+use plan::{Record, pause};
 
 use super::{Machines, Remembered, gone};
 use crate::context::ObjectName;

@@ -7,7 +7,7 @@ use aws_sdk_elasticloadbalancing::types::{
     ConnectionSettings, CrossZoneLoadBalancing, HealthCheck as AwsHealthCheck, Instance, Listener as AwsListener,
     LoadBalancerAttributes as AwsAttributes, LoadBalancerDescription, Tag,
 };
-use plan::{
+use model::{
     FoundListener, FoundLoadBalancer, HealthCheck, Ids, Listener, LoadBalancer, LoadBalancerAttributes, LoadBalancerKind, Read, State, Tags,
 };
 

@@ -6,7 +6,7 @@ pub(crate) mod target_group;
 
 use std::collections::BTreeSet;
 
-use plan::{Ids, LoadBalancer, LoadBalancerKind, Read, SecurityGroup, Subnet, Tags, Vpc};
+use model::{Ids, LoadBalancer, LoadBalancerKind, Read, SecurityGroup, Subnet, Tags, Vpc};
 
 use super::id;
 use crate::errors::{Failure, NOT_YET};

@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use aws_sdk_elasticloadbalancingv2::types::{
     LoadBalancer as AwsLoadBalancer, LoadBalancerAttribute, LoadBalancerSchemeEnum, LoadBalancerStateEnum, LoadBalancerTypeEnum, Tag,
 };
-use plan::{FoundLoadBalancer, Ids, LoadBalancer, LoadBalancerAttributes, LoadBalancerKind, Read, State, Tags};
+use model::{FoundLoadBalancer, Ids, LoadBalancer, LoadBalancerAttributes, LoadBalancerKind, Read, State, Tags};
 
 use super::{group_ids, leaving_ids, subnet_ids, target_group};
 use crate::api::Api;

@@ -4,7 +4,7 @@
 use crds::cluster_plugin::Drift as Setting;
 
 use super::{Change, Drift};
-use crate::Timestamp;
+use model::Timestamp;
 
 /// Repairs of one object against one manager, after which it is left to that.
 const MOST: usize = 3;

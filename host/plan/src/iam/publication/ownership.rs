@@ -12,7 +12,7 @@ use crate::cluster::owner;
 use crate::iam::check::{Finding, Provider, Reading};
 use crate::iam::issuer::{KeySet, Publication};
 use crate::see::is_marked;
-use crate::snapshot::Tags;
+use model::Tags;
 
 /// Key of the metadata that says whose a document is; S3 has it as header `x-amz-meta-cluster-operator-owner`.
 pub const OWNER_METADATA: &str = "cluster-operator-owner";

@@ -5,8 +5,8 @@
 use serde::{Deserialize, Serialize};
 
 use super::RETIREMENT;
-use crate::Timestamp;
 use crate::iam::issuer::Publication;
+use model::Timestamp;
 
 /// As many are remembered. Each is kept for a year, and each costs three calls.
 pub const MOST: usize = 10;

@@ -3,7 +3,7 @@
 use super::place::{Place, Places};
 use super::retraction::{Removal, Retraction, retraction};
 use super::*;
-use crate::snapshot::Tags;
+use model::Tags;
 
 const FIRST: &str = "-----BEGIN PUBLIC KEY-----
 MFkwEwYHKoZIzj0CAQYIKoZIzj0DAQcDQgAEAyXewZJQyNnIlC6VS2fe2A1k80Qi

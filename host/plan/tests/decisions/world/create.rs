@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use plan::*;
+use model::*;
 
 use super::{MISMATCH, SLOW, World};
 

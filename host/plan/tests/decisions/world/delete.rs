@@ -1,6 +1,6 @@
 //! What the pretend AWS removes, and what it refuses to because something still uses it.
 
-use plan::*;
+use model::*;
 
 use super::{SLOW, World};
 

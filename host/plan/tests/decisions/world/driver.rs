@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use crds::cluster_api::{Cluster, Machine};
 use crds::names::CLUSTER_TAG_PREFIX;
 use crds::{AWSCluster, AWSMachine};
+use model::*;
 use plan::cluster::AddOnRule;
 use plan::*;
 
@@ -131,7 +132,7 @@ impl Fleet {
     /// What is said of a decision made with this snapshot.
     pub fn said(
         &self,
-        now: plan::Timestamp,
+        now: model::Timestamp,
         snapshot: &Snapshot,
         decision: &cluster::Decision,
         outcomes: &[(Key, Outcome)],

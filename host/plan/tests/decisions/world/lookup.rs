@@ -1,6 +1,6 @@
 //! What the pretend AWS answers to filters, sweeps or no sweeps.
 
-use plan::*;
+use model::*;
 
 use super::World;
 

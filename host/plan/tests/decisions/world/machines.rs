@@ -1,6 +1,6 @@
 //! Instances and targets of the pretend AWS.
 
-use plan::*;
+use model::*;
 
 use super::{SLOW, World};
 

@@ -12,7 +12,7 @@ pub mod users;
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
-use plan::*;
+use model::*;
 
 /// The lists of a snapshot that a read may be behind with.
 macro_rules! kinds {

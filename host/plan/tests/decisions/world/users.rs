@@ -1,6 +1,6 @@
 //! What users make of the pretend AWS by hand.
 
-use plan::*;
+use model::*;
 
 use super::World;
 

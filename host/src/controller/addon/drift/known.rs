@@ -9,7 +9,7 @@ use std::time::Duration;
 use crds::cluster_plugin::{ClusterPlugin, Drift as Setting};
 use crds::conditions::reason;
 use kube::ResourceExt;
-use plan::Timestamp;
+use model::Timestamp;
 use plan::addon::{History, Inventory, ObjectRef, RECORDS_ANNOTATION};
 use tokio::time::Instant;
 

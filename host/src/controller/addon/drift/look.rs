@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use crds::cluster_plugin::Drift as Setting;
-use plan::Timestamp;
+use model::Timestamp;
 use plan::addon::{Change, Compared, Decision, Drift, ObjectRef, compare, drift, without};
 use serde_json::Value;
 use tokio::time::Instant;

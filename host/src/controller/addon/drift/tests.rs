@@ -301,7 +301,9 @@ async fn an_object_of_an_older_record_is_applied_once_as_at_first() {
 fn nothing_is_repaired_that_is_moved_deleted_or_set_otherwise() {
     let metadata = |more: Value| {
         let mut res = json!({"name": "one", "namespace": "default"});
-        res.as_object_mut().zip(more.as_object().cloned()).map(|(it, more)| it.extend(more));
+        for (name, value) in more.as_object().into_iter().flatten() {
+            res[name.as_str()] = value.clone();
+        }
         res
     };
     let plugin = |more: Value, drift: &str| -> ClusterPlugin {

@@ -27,7 +27,7 @@ macro_rules! resources {
                 match self { $(Resource::$Kind(it) => Key::new(Kind::$Kind, it.name.clone()),)* }
             }
             /// The same in another role.
-            pub(crate) fn renamed(mut self, name: String) -> Self {
+            pub fn renamed(mut self, name: String) -> Self {
                 match &mut self { $(Resource::$Kind(it) => it.name = name,)* }
                 self
             }
@@ -43,7 +43,7 @@ macro_rules! resources {
                 }
             }
             /// Ids of what was seen of it that carries the same tags.
-            pub(crate) fn parts(&self) -> BTreeSet<String> {
+            pub fn parts(&self) -> BTreeSet<String> {
                 match self {
                     Resource::Instance(it) => it.status.as_ref().map(|it| it.parts.clone()).unwrap_or_default(),
                     _ => BTreeSet::new(),

@@ -52,7 +52,7 @@ pub struct Want {
 
 impl Want {
     /// What makes that which was `seen` carry the right tags; `None` when it does, or when they are not shown.
-    pub(crate) fn retag(&self, key: &Key, seen: &Seen) -> Option<Action> {
+    pub fn retag(&self, key: &Key, seen: &Seen) -> Option<Action> {
         let have = seen.tags.as_ref()?;
         let missing = self.tags.iter().filter(|(name, value)| have.get(*name) != Some(value));
         let tags: Tags = missing.map(|(name, value)| (name.clone(), value.clone())).collect();

@@ -22,13 +22,13 @@ pub struct Applied {
 }
 
 impl Applied {
-    pub(crate) fn of(annotations: Option<&BTreeMap<String, String>>) -> Applied {
+    pub fn of(annotations: Option<&BTreeMap<String, String>>) -> Applied {
         let text = |name| annotations.and_then(|all| all.get(name)).map(String::as_str).unwrap_or_default();
         Applied { groups: groups(text(APPLIED_GROUPS_ANNOTATION)), tags: tags(text(APPLIED_TAGS_ANNOTATION)) }
     }
 
     /// The annotations that say this. A text that says it already stays as it is, whoever wrote it.
-    pub(crate) fn annotations(&self, have: &BTreeMap<String, String>) -> [(&'static str, Option<String>); 2] {
+    pub fn annotations(&self, have: &BTreeMap<String, String>) -> [(&'static str, Option<String>); 2] {
         let text = |name: &'static str, same: &dyn Fn(&str) -> bool, fields: Map<String, Value>| {
             let kept = have.get(name).filter(|it| same(it)).cloned();
             (name, kept.or_else(|| (!fields.is_empty()).then(|| Value::Object(fields).to_string())))

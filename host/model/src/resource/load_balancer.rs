@@ -75,7 +75,7 @@ pub struct Target {
 
 impl LoadBalancer {
     /// One of which nothing but its ARN, `...:loadbalancer/net/NAME/ID`, is known any more.
-    pub(crate) fn remains(name: &str, arn: &str) -> Self {
+    pub fn remains(name: &str, arn: &str) -> Self {
         LoadBalancer {
             name: name.to_owned(),
             aws_name: arn.rsplit('/').nth(1).unwrap_or_default().to_owned(),

@@ -72,13 +72,13 @@ pub struct Snapshot {
     pub network_interfaces: Shared<FoundNetworkInterface>,
     /// VPCs whose interfaces and groups (also untagged ones) and whose load balancers' tags were read, and when that began.
     pub deleting_vpcs_read: BTreeMap<String, Timestamp>,
-    /// Ids that were read one by one and were not found, and when. Reads lag: see [`is_gone`](crate::is_gone).
+    /// Ids that were read one by one and were not found, and when. Reads lag: it takes a while until that proves anything.
     pub absent: BTreeMap<String, Timestamp>,
 }
 
 impl Snapshot {
     /// Which of these kinds were never read.
-    pub(crate) fn lacks(&self, reads: impl IntoIterator<Item = Read>) -> BTreeSet<Part> {
+    pub fn lacks(&self, reads: impl IntoIterator<Item = Read>) -> BTreeSet<Part> {
         reads.into_iter().filter(|it| !self.read_at.contains_key(it)).map(Part::Kind).collect()
     }
 }
@@ -153,7 +153,7 @@ pub struct FoundRouteTable {
 
 impl FoundRouteTable {
     /// Whether any of its routes leads to an internet gateway.
-    pub(crate) fn leads_to_internet_gateway(&self) -> bool {
+    pub fn leads_to_internet_gateway(&self) -> bool {
         !self.internet_gateways.is_empty() || self.default_route.as_ref().is_some_and(|it| it.starts_with("igw-"))
     }
 }
@@ -203,7 +203,7 @@ pub struct FoundInstance {
 
 impl FoundInstance {
     /// For people: that it is in its state, and why.
-    pub(crate) fn stands(&self) -> String {
+    pub fn stands(&self) -> String {
         let why = self.status.reason.as_ref().map(|it| format!(" ({it})")).unwrap_or_default();
         format!("{} is {}{why}", self.id, self.status.state)
     }
