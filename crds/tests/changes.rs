@@ -180,7 +180,7 @@ fn follow(parts: &[String], text: &str) -> bool {
 fn sources() -> Vec<String> {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
     let mut files = Vec::new();
-    for directory in ["host/plan/src", "plugins"] {
+    for directory in ["host/addons/src", "host/iam/src", "host/infra/src", "host/model/src", "plugins"] {
         rust_files(&root.join(directory), &mut files);
     }
     let read = |it: &PathBuf| {

@@ -13,10 +13,10 @@ use std::time::Duration;
 use anyhow::Context as _;
 use crds::AWSCluster;
 use crds::cluster_api::{Cluster, ContractVersionedObjectReference};
+use infra::Record;
+use infra::cluster::{Decision, Input};
 use kube::ResourceExt;
 use model::{Interest, Read, Snapshot};
-use plan::Record;
-use plan::cluster::{Decision, Input};
 use serde_json::Value;
 
 use crate::controller::{now, random};
@@ -64,7 +64,7 @@ async fn print_cluster(cluster: &Cluster, objects: &[Value], aws: Option<&aws::A
     let region = &aws_cluster.spec.region;
     anyhow::ensure!(!region.is_empty(), "AWSCluster {}: spec.region is missing", aws_cluster.name_any());
     println!("# Cluster {name} in {region}");
-    if plan::cluster::is_external(aws_cluster) {
+    if infra::cluster::is_external(aws_cluster) {
         println!("# somebody else looks after AWSCluster {}: only machines are made", aws_cluster.name_any());
         return machines::print(cluster, objects, &Decision::default());
     }
@@ -76,7 +76,7 @@ async fn print_cluster(cluster: &Cluster, objects: &[Value], aws: Option<&aws::A
     let decide = |snapshot: &Snapshot| {
         let (record, random) = (&record, random.as_str());
         let input = Input { cluster, aws_cluster, machines: &[], rules: Some(&[]), snapshot, record, now: now(), random };
-        plan::cluster::decide(&input)
+        infra::cluster::decide(&input)
     };
     // Who knows nothing yet says what of the user's has to be read.
     let wanted = decide(&Snapshot::default()).interest;

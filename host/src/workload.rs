@@ -19,13 +19,13 @@ mod tests;
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
+use addons::{Cause, ObjectRef, WRITERS, Writers};
 use ipnet::IpNet;
 use kube::Client;
 use kube::api::{DeleteParams, GetParams, Patch, PatchParams, Preconditions, PropagationPolicy};
 use kube::core::Request;
 use kube::core::discovery::Scope;
 use kube::discovery::ApiResource;
-use plan::addon::{Cause, ObjectRef, WRITERS, Writers};
 use serde_json::Value;
 use sha2::{Digest, Sha256};
 

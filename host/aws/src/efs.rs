@@ -1,8 +1,8 @@
 //! Reads file systems of EFS. It makes and changes none.
 
 use aws_sdk_efs::types::{FileSystemDescription, MountTargetDescription};
-use plan::efs::{FileSystem, ListedFileSystem, MountTarget};
-use plan::iam::check::Reading;
+use model::finding::Reading;
+use model::{FileSystem, ListedFileSystem, MountTarget};
 
 use crate::errors::{Failure, reading};
 use crate::kinds::incomplete;

@@ -3,8 +3,8 @@
 use aws_smithy_runtime_api::client::orchestrator::HttpResponse;
 use aws_smithy_runtime_api::client::result::SdkError;
 use aws_smithy_types::error::metadata::ProvideErrorMetadata;
+use model::finding::Reading;
 use model::{Outcome, Problem, Who};
-use plan::iam::check::Reading;
 
 /// Our word for a name or range that something else in AWS has.
 pub(crate) const TAKEN: &str = "Taken";

@@ -1,10 +1,11 @@
 //! Reads roles of IAM, and who we are. It judges nothing, keeps nothing but the account, and never changes a role or a policy.
 
 use futures::future::try_join_all;
+use iam::check::{Readings, Role};
+use iam::permissions::Policy;
+use iam::role::RoleArn;
 use model::Problem;
-use plan::iam::check::{Reading, Readings, Role};
-use plan::iam::permissions::Policy;
-use plan::iam::role::RoleArn;
+use model::finding::Reading;
 
 use crate::api::Api;
 use crate::errors::{Failure, reading};

@@ -3,8 +3,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use infra::leftover::{Found, FoundTargetGroup, Leftover, LeftoverKind, Look, Neighbours, Whose, leftovers};
 use model::{FoundLoadBalancer, FoundNetworkInterface, Problem, Tags};
-use plan::leftover::{Found, FoundTargetGroup, Leftover, LeftoverKind, Look, Neighbours, Whose, leftovers};
 
 use crate::api::Api;
 use crate::errors::{Failure, gone_is_done};

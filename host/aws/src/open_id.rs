@@ -1,9 +1,10 @@
 //! OIDC providers of IAM: what makes an account trust the tokens of an issuer. It never sets thumbprints: AWS finds them itself.
 
 use aws_sdk_iam::types::Tag;
+use iam::check::Provider;
+use iam::{partition, trust};
+use model::finding::Reading;
 use model::{Problem, Tags};
-use plan::iam::check::{Provider, Reading};
-use plan::iam::{partition, trust};
 
 use crate::api::Api;
 use crate::errors::{Failure, reading};

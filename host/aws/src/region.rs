@@ -4,11 +4,11 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use model::finding::Reading;
 use model::{
     Action, Filter, FoundInstanceType, Image, ImageQuery, InstanceType, Interest, Key, Outcome, Part, Problem, Read, Snapshot, Timestamp,
     Who,
 };
-use plan::iam::check::Reading;
 use tokio::sync::{Notify, Semaphore, watch};
 
 use crate::api::Api;

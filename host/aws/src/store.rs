@@ -3,10 +3,10 @@
 use std::time::Duration;
 
 use aws_sdk_s3::primitives::ByteStream;
+use iam::issuer::{CONTENT_TYPE, Document};
+use iam::publication::ownership::{OWNER_METADATA, Object};
+use model::finding::Reading;
 use model::{Problem, Who};
-use plan::iam::check::Reading;
-use plan::iam::issuer::{CONTENT_TYPE, Document};
-use plan::iam::publication::ownership::{OWNER_METADATA, Object};
 
 use crate::errors::{Failure, reading};
 use crate::region::Region;

@@ -4,8 +4,8 @@
 use std::collections::BTreeMap;
 
 use aws_sdk_resourcegroupstagging::types::{ResourceTagMapping, TagFilter};
+use infra::leftover::{CONTROLLER_TAG, is_left};
 use model::Tags;
-use plan::leftover::{CONTROLLER_TAG, is_left};
 
 use crate::api::Api;
 use crate::errors::Failure;

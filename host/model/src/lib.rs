@@ -3,8 +3,12 @@
 
 mod action;
 mod applied;
+pub mod condition;
+mod file_system;
+pub mod finding;
 mod key;
 mod lookup;
+mod ownership;
 mod resource;
 mod shared;
 mod snapshot;
@@ -15,10 +19,12 @@ pub use action::{
     Plan, Problem, Seen, State, Want, Who,
 };
 pub use applied::{APPLIED_GROUPS_ANNOTATION, APPLIED_TAGS_ANNOTATION, Applied};
+pub use file_system::{FileSystem, ListedFileSystem, MountTarget, is_going};
 pub use key::{Key, Kind, NoKey};
 pub use lookup::{Answers, Filter, Lookup};
+pub use ownership::{is_marked, owner};
 pub use resource::{
-    ElasticIp, HealthCheck, Instance, InstanceStatus, InternetGateway, Launch, Listener, LoadBalancer, LoadBalancerAttributes,
+    AddOnRule, ElasticIp, HealthCheck, Instance, InstanceStatus, InternetGateway, Launch, Listener, LoadBalancer, LoadBalancerAttributes,
     LoadBalancerKind, MetadataOptions, NatGateway, NetworkInterface, Resource, RouteTable, Rule, Secret, SecurityGroup, SecurityGroupRules,
     Sensitive, Source, StateReason, Subnet, Target, Volume, Vpc, has_ports,
 };

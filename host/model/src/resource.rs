@@ -7,10 +7,10 @@ mod load_balancer;
 mod network;
 mod security_group;
 
-pub use instance::*;
-pub use load_balancer::*;
-pub use network::*;
-pub use security_group::*;
+pub use instance::{Instance, InstanceStatus, Launch, MetadataOptions, Secret, Sensitive, StateReason, Volume};
+pub use load_balancer::{HealthCheck, Listener, LoadBalancer, LoadBalancerAttributes, LoadBalancerKind, Target};
+pub use network::{ElasticIp, InternetGateway, NatGateway, NetworkInterface, RouteTable, Subnet, Vpc};
+pub use security_group::{AddOnRule, Rule, SecurityGroup, SecurityGroupRules, Source, has_ports};
 
 use std::collections::BTreeSet;
 

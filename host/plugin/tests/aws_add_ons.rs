@@ -3,7 +3,7 @@
 
 mod common;
 
-use ::plan::grant;
+use ::addons::grant;
 use common::plans::{complete, golden, outline, plan, refused, the_same_each_time};
 use common::{OPTIONAL, and_fact, request, with_fact, without_feature};
 use contract::{AddOnPlan, FactValue, Failure, Operation, Step};

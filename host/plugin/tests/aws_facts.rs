@@ -3,11 +3,11 @@
 
 mod common;
 
+use addons::grant;
 use common::plans::{self, complete, refused};
 use common::{and_fact, request};
 use contract::{AddOnPlan, FactValue, Operation, Outcome, Request};
 use expect_test::expect;
-use plan::grant;
 use serde_json::{Value, json};
 
 const VPC_CNI: &str = "aws-vpc-cni";

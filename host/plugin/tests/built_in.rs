@@ -2,11 +2,11 @@
 
 mod common;
 
+use addons::grant;
 use common::plans::{complete, golden, outline, refused, the_same_each_time};
 use common::{LARGEST, load, request, with_fact};
 use contract::{FactValue, Operation, Step};
 use expect_test::{expect, expect_file};
-use plan::grant;
 use plugin::{built_in, check_config};
 use serde_json::{Value, json};
 

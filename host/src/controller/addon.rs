@@ -1,5 +1,5 @@
 //! Drives the add-ons of one cluster: read the ClusterPlugin and its Cluster -> ask the plugins -> judge -> carry out steps -> say.
-//! It decides nothing itself: stages, order, pruning, teardown and status are `plan::addon`'s, what may be asked for is `plan::grant`'s.
+//! It decides nothing itself: stages, order, pruning, teardown and status are `addons`'s, what may be asked for is `addons::grant`'s.
 
 mod apply;
 pub mod ask;
@@ -27,13 +27,13 @@ use std::collections::{BTreeSet, HashMap};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
+use addons::{self, Progress};
 use crds::AWSCluster;
 use crds::cluster_api::Cluster;
 use crds::cluster_plugin::ClusterPlugin;
 use crds::conditions::reason;
 use crds::names;
 use kube::ResourceExt;
-use plan::addon::{self, Progress};
 use serde_json::json;
 use tokio::time::Instant;
 
@@ -216,7 +216,7 @@ impl AddOns {
 
     async fn say(&self, object: &Arc<Known<ClusterPlugin>>, progress: &[Progress], all: Option<(&str, &str)>) -> Result<(), Error> {
         let previous = object.status.clone().unwrap_or_default();
-        let status = addon::status(&previous, object.metadata.generation, now(), progress, all);
+        let status = addons::status(&previous, object.metadata.generation, now(), progress, all);
         self.context.management.say(object, &status).await?;
         Ok(())
     }

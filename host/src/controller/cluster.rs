@@ -8,10 +8,10 @@ mod say;
 use std::sync::Arc;
 
 use crds::AWSCluster;
+use infra::Record;
+use infra::cluster::{Decision, Input};
+use infra::leftover::Sweep;
 use model::{Action, Problem, Snapshot};
-use plan::Record;
-use plan::cluster::{Decision, Input};
-use plan::leftover::Sweep;
 use tokio::time::Instant;
 
 use super::issuer;
@@ -187,7 +187,7 @@ fn decide(seen: &Seen, memory: &mut Remembered) -> Result<Pass, model::Invalid> 
     let snapshot = view.snapshot.clone().unwrap_or_default();
     let random = random();
     let (object, now) = (seen.object.clone(), now());
-    let mut decision = plan::cluster::decide(&Input {
+    let mut decision = infra::cluster::decide(&Input {
         cluster: &seen.cluster,
         aws_cluster: &object,
         machines: &seen.machines,

@@ -1,5 +1,5 @@
 //! The issuer of a cluster's service account tokens: when to look at it, and what is said of it. What is published, and what is taken back, is
-//! decided by `plan::iam`.
+//! decided by `iam`.
 
 mod publish;
 mod retract;
@@ -9,12 +9,12 @@ use std::time::Duration;
 use crds::cluster::{IssuerBucket, ServiceAccountIssuer};
 use crds::cluster_api::KubeadmControlPlane;
 use crds::{AWSCluster, names};
+use iam::issuer::{self, Publication};
+use iam::publication::place::{Place, Places};
+use iam::publication::{self, finding, reason};
+use iam::{partition, trust};
 use kube::ResourceExt;
-use plan::iam::check::{Finding, Status};
-use plan::iam::issuer::{self, Publication};
-use plan::iam::publication::place::{Place, Places};
-use plan::iam::publication::{self, finding, reason};
-use plan::iam::{partition, trust};
+use model::finding::{Finding, Status};
 use tokio::time::Instant;
 
 use crate::context::{Context, ObjectName};

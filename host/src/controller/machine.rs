@@ -9,10 +9,10 @@ use std::sync::Arc;
 
 use crds::cluster_api::{Cluster, Machine};
 use crds::{AWSCluster, AWSMachine, names};
+use infra::Record;
+use infra::machine::{Decision, Input};
 use kube::ResourceExt;
 use model::{Action, Answers, Image, Snapshot};
-use plan::Record;
-use plan::machine::{Decision, Input};
 use tokio::time::Instant;
 
 use super::cluster::gone;
@@ -287,7 +287,7 @@ impl Machines {
         let outcomes = refusals.outcomes();
         let input = pass.input(seen, "");
         let problem = pass.view.problem(&decision.interest).or(refusals.lookup_problem().filter(|_| decision.asks()));
-        let status = plan::status::machine(&plan::status::Machine { input: &input, decision, outcomes: &outcomes, problem });
+        let status = infra::status::machine(&infra::status::Machine { input: &input, decision, outcomes: &outcomes, problem });
         management.say(&seen.object, &status).await?;
         let knows = !decision.needs_bootstrap && !decision.asks();
         let settled = decision.plan.is_settled() && decision.waits.is_none() && decision.invalid.is_none() && knows;
@@ -296,7 +296,7 @@ impl Machines {
 
     async fn say_paused(&self, object: &Arc<Known<AWSMachine>>) -> Result<(), Error> {
         let mut status = object.status.clone().unwrap_or_default();
-        status.conditions = plan::status::paused(&status.conditions, true, now(), object.metadata.generation);
+        status.conditions = infra::status::paused(&status.conditions, true, now(), object.metadata.generation);
         self.context.management.say(object, &status).await.map(|_| ())
     }
 
@@ -311,7 +311,7 @@ impl Machines {
                        the finalizer of this object";
         let mut status = object.status.clone().unwrap_or_default();
         let reason = crds::conditions::reason::WAITING_FOR_CLUSTER_INFRASTRUCTURE;
-        status.conditions = plan::status::not_ready(&status.conditions, reason, message, now(), object.metadata.generation);
+        status.conditions = infra::status::not_ready(&status.conditions, reason, message, now(), object.metadata.generation);
         management.say(object, &status).await.map(drop)
     }
 
@@ -322,7 +322,7 @@ impl Machines {
             false => (reason::WAITING_FOR_MACHINE, "no Machine owns this AWSMachine yet: create one whose spec.infrastructureRef names it"),
         };
         let mut status = object.status.clone().unwrap_or_default();
-        status.conditions = plan::status::not_ready(&status.conditions, reason, message, now(), object.metadata.generation);
+        status.conditions = infra::status::not_ready(&status.conditions, reason, message, now(), object.metadata.generation);
         self.context.management.say(object, &status).await.map(|_| ())
     }
 
@@ -330,7 +330,7 @@ impl Machines {
         let object = &seen.object;
         let mut status = object.status.clone().unwrap_or_default();
         let reason = crds::conditions::reason::INVALID_SPEC;
-        status.conditions = plan::status::not_ready(&status.conditions, reason, &invalid.to_string(), now(), object.metadata.generation);
+        status.conditions = infra::status::not_ready(&status.conditions, reason, &invalid.to_string(), now(), object.metadata.generation);
         self.context.management.say(object, &status).await?;
         Ok(Ended::Settled)
     }
@@ -365,7 +365,7 @@ impl Pass {
     }
 
     fn decide(&mut self, seen: &Seen) {
-        self.decision = plan::machine::decide(&self.input(seen, &random()));
+        self.decision = infra::machine::decide(&self.input(seen, &random()));
     }
 
     fn input<'a>(&'a self, seen: &'a Seen, random: &'a str) -> Input<'a> {
@@ -375,7 +375,7 @@ impl Pass {
             aws_cluster: &seen.aws_cluster,
             aws_machine: &self.object,
             cluster_record: &self.cluster_record,
-            bootstrap: seen.bootstrap.as_ref().map(|it| plan::machine::Bootstrap { data: &it.data, format: it.format.as_deref() }),
+            bootstrap: seen.bootstrap.as_ref().map(|it| infra::machine::Bootstrap { data: &it.data, format: it.format.as_deref() }),
             image: seen.image.as_ref(),
             answers: &seen.answers,
             snapshot: &self.snapshot,

@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
+use infra::Record;
 use model::{Action, Key, Outcome, Plan, Problem, Who};
-use plan::Record;
 use tokio::time::Instant;
 
 use super::queue::backoff;

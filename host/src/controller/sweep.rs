@@ -1,5 +1,5 @@
 //! The sweep of what a cluster's own controllers left in AWS, as a part of the cluster's deletion: looks when it is time, removes, tells, and
-//! holds back what has to wait. When to look and what is left is decided in `plan::leftover`; AWS is touched only through `aws`.
+//! holds back what has to wait. When to look and what is left is decided in `infra::leftover`; AWS is touched only through `aws`.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -7,10 +7,10 @@ use std::time::Duration;
 use aws::Region;
 use crds::AWSCluster;
 use futures::future::join_all;
+use infra::cluster::Decision;
+use infra::leftover::{Collected, Leftover, Look, Sweep, Whose, serves_another};
+use infra::{Record, see};
 use model::{Action, Key, Outcome, Problem, Read, Snapshot, Vpc, Who};
-use plan::cluster::Decision;
-use plan::leftover::{Collected, Leftover, Look, Sweep, Whose, serves_another};
-use plan::{Record, see};
 use tokio::time::Instant;
 
 use super::looks::Ended;
@@ -90,12 +90,12 @@ fn vpc(object: &AWSCluster, region: &Region, cluster: &str) -> Place {
     match recorded.or(given) {
         None => Place::Nowhere,
         Some(id) if snapshot.vpcs.iter().any(|it| it.id == *id) => {
-            let owner = plan::cluster::owner(object);
+            let owner = infra::cluster::owner(object);
             let whose = Whose::of(&snapshot, id, cluster, &record.id, &owner);
             Place::In(id.clone(), whose, serves_another(&snapshot, id, cluster, &record.id, &owner))
         }
         // What was never recorded was never used.
-        Some(id) if recorded.is_none() || plan::is_gone(&snapshot, &record, id) => Place::Nowhere,
+        Some(id) if recorded.is_none() || infra::is_gone(&snapshot, &record, id) => Place::Nowhere,
         Some(_) => Place::Unknown,
     }
 }

@@ -45,7 +45,7 @@ impl Controller for Templates {
         }
         match self.context.aws.region(&region).instance_type(&object.spec.template.spec.instance_type).await {
             Ok(found) => {
-                management.say(&object, &plan::status::machine_template(&found)).await?;
+                management.say(&object, &infra::status::machine_template(&found)).await?;
                 Ok(Ended::Settled)
             }
             Err(problem) => {

@@ -1,14 +1,14 @@
 //! The add-ons of a previewed cluster: what the plugins of its ClusterPlugin would have applied and allowed. It only prints, and asks no
 //! workload cluster.
 
+use addons::{self, Stage};
 use contract::{FactValue, FileSystemFact, InstanceTypeFact, StorageClassFact, SubnetFact};
 use crds::cluster::{SubnetStatus, VPCStatus};
 use crds::cluster_api::{Cluster, KubeadmControlPlane};
 use crds::{AWSCluster, ClusterPlugin};
+use infra::cluster::Decision;
 use kube::ResourceExt;
 use model::Resource;
-use plan::addon::{self, Stage};
-use plan::cluster::Decision;
 use serde_json::Value;
 
 use super::of_kind;
@@ -34,7 +34,7 @@ pub async fn print(cluster: &Cluster, aws_cluster: &AWSCluster, objects: &[Value
     let plugins = Plugins::load(PluginCalls::default())?;
     let told = ASKED_FOR.map(|it| (it, FactValue::Unknown(ASKS_NOBODY.into()))).into();
     let world = World { cluster, control_plane, aws_cluster: Some(&aws_cluster), told, profiles: Err(ASKS_NOBODY.to_owned()) };
-    for wanted in addon::wanted(&plugin.spec) {
+    for wanted in addons::wanted(&plugin.spec) {
         let answer = plugins.ask(&wanted, &world, Ok(None)).await;
         let when = match wanted.stage {
             Stage::Initialized => "when the control plane is initialized",
@@ -43,7 +43,7 @@ pub async fn print(cluster: &Cluster, aws_cluster: &AWSCluster, objects: &[Value
         println!("later   add-on/{} {}, {when}", wanted.module, answer.version);
         match answer.verdict {
             Verdict::Plan(plan, warnings) => {
-                print!("{}", addon::outline(&plan));
+                print!("{}", addons::outline(&plan));
                 warnings.iter().for_each(|it| println!("  warning {it}"));
             }
             Verdict::Pending(message) => println!("  waits   {message}"),

@@ -3,8 +3,8 @@
 
 use crds::cluster_api::Cluster;
 use crds::{AWSMachine, AWSMachineSpec, AWSMachineTemplate};
+use infra::cluster::Decision;
 use kube::ResourceExt;
-use plan::cluster::Decision;
 use serde_json::Value;
 
 use super::of_kind;

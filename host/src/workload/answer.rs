@@ -24,7 +24,7 @@ const QUICK: usize = 16 << 10;
 #[derive(Debug)]
 pub(super) enum Failure {
     /// The API server refused: what it says, in quotes, the fields that it names as wrong, and what it says of each, to decide by.
-    Refused { code: u16, message: String, fields: Vec<String>, causes: Vec<plan::addon::Cause> },
+    Refused { code: u16, message: String, fields: Vec<String>, causes: Vec<addons::Cause> },
     /// The answer is larger than any may be: perhaps less can be asked for.
     TooLarge,
     /// No answer, or not one of the API.

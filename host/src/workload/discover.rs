@@ -2,12 +2,12 @@
 
 use std::sync::PoisonError;
 
+use addons::ObjectRef;
 use kube::Resource;
 use kube::api::DynamicObject;
 use kube::core::Request;
 use kube::core::discovery::Scope;
 use kube::discovery::ApiResource;
-use plan::addon::ObjectRef;
 use serde_json::Value;
 
 use super::answer::{self, Failure};

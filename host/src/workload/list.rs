@@ -1,9 +1,9 @@
 //! Lists of objects of any kind, by page. What the API server does not serve is an empty list: a cluster without the Gateway API has no
 //! Gateways. It never says what the objects are for.
 
+use addons::ObjectRef;
 use kube::api::ListParams;
 use kube::core::Request;
-use plan::addon::ObjectRef;
 use serde_json::Value;
 
 use super::answer::{self, Failure};

@@ -1,8 +1,8 @@
 //! The records of installed add-ons in the workload cluster itself, where they survive the loss of the management cluster: one ConfigMap
 //! for each. It never says what goes into them.
 
+use addons::{Inventory, ObjectRef, digest};
 use kube::api::ListParams;
-use plan::addon::{Inventory, ObjectRef, digest};
 use serde_json::{Value, json};
 
 use super::{OWN_MANAGER, WorkloadCluster, WorkloadError};

@@ -1,6 +1,6 @@
 //! What a workload cluster says in words, as it may be shown to people or decided by: whoever administers it chooses them. It decides nothing.
 
-use plan::addon::Cause;
+use addons::Cause;
 
 /// Bytes of a text that are shown.
 const LONGEST: usize = 1024;

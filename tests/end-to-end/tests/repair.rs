@@ -3,8 +3,8 @@
 
 use std::collections::BTreeMap;
 
+use addons::{Change, Compared, Drift, ObjectRef, Writers, compare, drift, without};
 use anyhow::{Context, Result, ensure};
-use plan::addon::{Change, Compared, Drift, ObjectRef, Writers, compare, drift, without};
 use sandbox::bed::exec;
 use sandbox::{Bed, Options, Parts};
 use serde_json::{Value, json};

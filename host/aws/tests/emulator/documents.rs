@@ -1,9 +1,9 @@
 //! Documents in a bucket: written with their owner, over what was read alone, and removed likewise.
 
+use iam::issuer::Document;
+use iam::publication::ownership::{OWNER_METADATA, Object};
+use model::finding::Reading;
 use model::{Tags, Who};
-use plan::iam::check::Reading;
-use plan::iam::issuer::Document;
-use plan::iam::publication::ownership::{OWNER_METADATA, Object};
 use serde_json::json;
 
 use crate::bed::Bed;

@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use aws::Region;
+use infra::leftover::{Leftover, LeftoverKind, Sweep, Whose, order};
 use model::{Ids, Outcome, SecurityGroup, Subnet, Vpc, Who};
-use plan::leftover::{Leftover, LeftoverKind, Sweep, Whose, order};
 use serde_json::json;
 
 use crate::administrator::Administrator;

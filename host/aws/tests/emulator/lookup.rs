@@ -1,7 +1,7 @@
 //! Images, instance types and what users' filters mean.
 
+use model::finding::Reading;
 use model::{Filter, ImageQuery, InstanceType, SecurityGroup, Vpc, Who};
-use plan::iam::check::Reading;
 use serde_json::json;
 
 use crate::bed::{Bed, IMAGE, act, snapshot};

@@ -6,11 +6,11 @@ use std::path::Path;
 use std::time::Duration;
 
 use aws::Region;
+use model::finding::Reading;
 use model::{
     Action, ElasticIp, HealthCheck, Ids, ImageQuery, Instance, InternetGateway, Key, Listener, LoadBalancer, LoadBalancerKind, NatGateway,
     Outcome, Read, RouteTable, SecurityGroup, Source, Subnet, Tags, Vpc,
 };
-use plan::iam::check::Reading;
 
 use crate::administrator::Administrator;
 use crate::bed::{Bed, ZONE, act, awaiting, policy, snapshot, until};
@@ -288,7 +288,7 @@ async fn is_checked_and_published() -> Statements {
     let s3 = aws_sdk_s3::Client::from_conf(aws_sdk_s3::config::Builder::from(&config).force_path_style(true).build());
     s3.create_bucket().bucket("documents").send().await.unwrap();
     region.object("documents", "keys").await;
-    let document = plan::iam::issuer::Document { key: "keys".into(), body: "{}".into() };
+    let document = iam::issuer::Document { key: "keys".into(), body: "{}".into() };
     region.put_object("documents", &document, "mark", None).await.unwrap();
     let Reading::Found(written) = region.object("documents", "keys").await else { panic!("it is not there") };
     region.delete_object("documents", "keys", &written.version).await.unwrap();

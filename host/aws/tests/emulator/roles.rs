@@ -1,9 +1,10 @@
 //! What is read of roles, OIDC providers and file systems, and what is written of them.
 
+use iam::check::{Provider, Readings};
+use iam::permissions::Policy;
+use iam::role::{self, RoleArn};
 use model::Tags;
-use plan::iam::check::{Provider, Reading, Readings};
-use plan::iam::permissions::Policy;
-use plan::iam::role::{self, RoleArn};
+use model::finding::Reading;
 use serde_json::json;
 
 use crate::bed::{Bed, REGION};

@@ -149,6 +149,14 @@ fn canonical(range: &str) -> String {
     range.parse::<IpNet>().map_or_else(|_| range.to_owned(), |it| it.trunc().to_string())
 }
 
+/// A rule that an add-on needs.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct AddOnRule {
+    /// The group that lets traffic in: `node` or `controlplane`.
+    pub group: String,
+    pub rule: Rule,
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

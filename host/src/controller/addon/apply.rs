@@ -1,8 +1,8 @@
-//! Applies one object; one that cannot be changed in place is deleted and made anew where `plan::addon` says that this is safe, and fields that
+//! Applies one object; one that cannot be changed in place is deleted and made anew where `addons` says that this is safe, and fields that
 //! others hold are taken over where it says so. It deletes and forces for no other reason.
 
-use plan::addon::{self, ObjectRef, Recreate, recreate};
-use plan::grant;
+use addons::grant;
+use addons::{self, ObjectRef, Recreate, recreate};
 use serde_json::Value;
 
 use super::carry_out::{Carried, Manner, carried, waiting};
@@ -18,7 +18,7 @@ pub(super) async fn apply(cluster: &WorkloadCluster, object: &Value, manner: &Ma
         }
         Err(WorkloadError::Conflict { object: reference, message, causes }) => {
             let managers = grant::taken_over(manner.taken_over, &reference);
-            if addon::may_take_over(&causes, &managers) {
+            if addons::may_take_over(&causes, &managers) {
                 return take_over(cluster, object, &reference, &managers, manner).await;
             }
             match taken_back(cluster, object, manner).await? {
@@ -61,7 +61,7 @@ async fn take_over(
     let mut pinned = object.clone();
     pinned["metadata"]["resourceVersion"] = version.into();
     let writers = match cluster.apply(&pinned, manner.field_manager, false).await {
-        Err(WorkloadError::Conflict { causes, .. }) if addon::may_take_over(&causes, managers) => {
+        Err(WorkloadError::Conflict { causes, .. }) if addons::may_take_over(&causes, managers) => {
             tracing::info!(object = %reference, managers = managers.join(", "), "taking over fields that were filled in");
             match cluster.apply(&pinned, manner.field_manager, true).await {
                 Err(WorkloadError::Conflict { .. }) => return Err(being_changed()),
@@ -109,7 +109,7 @@ async fn anew(
 mod tests {
     use std::sync::atomic::{AtomicUsize, Ordering};
 
-    use plan::grant;
+    use addons::grant;
     use serde_json::json;
     use tokio::time::Instant;
 

@@ -3,16 +3,16 @@
 
 use std::collections::BTreeMap;
 
+use addons::grant;
+use addons::{Inventory, Wanted, judge_removal};
 use contract::{
     AddOnPlan, AwsFact, ClusterFact, ControlPlaneEndpoint, Diagnostic, FEATURES, Fact, FactValue, Failure, HostInfo, InstalledFact,
     KUBERNETES_VERSION, Operation, Outcome, Request, Severity,
 };
 use crds::AWSCluster;
 use crds::cluster_api::{Cluster, KubeadmControlPlane};
+use iam::instance_roles::Profiles;
 use kube::ResourceExt;
-use plan::addon::{Inventory, Wanted, judge_removal};
-use plan::grant;
-use plan::iam::instance_roles::Profiles;
 use plugin::PluginError;
 use serde_json::json;
 use tokio::sync::OnceCell;
@@ -233,7 +233,7 @@ fn aws(world: &World<'_>) -> FactValue {
     zones.dedup();
     let region = aws_cluster.spec.region.clone();
     present(&AwsFact {
-        partition: plan::iam::partition::of_region(&region).into(),
+        partition: iam::partition::of_region(&region).into(),
         region,
         vpc_id: vpc.id.clone(),
         zones,

@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use plan::addon::{Inventory, Proofs, digest};
+use addons::{Inventory, Proofs, digest};
 use serde_json::{Value, json};
 
 use super::carry_out::Carried;
@@ -61,7 +61,7 @@ async fn written(text: &str, proofs: &Proofs) -> String {
         Ok(Some(found)) => {
             let standing = proofs.standing(MODULE, &found.digest);
             let record = Inventory { standing, ..found.inventory };
-            assert_eq!(plan::addon::rules_of_installed([&record]).len(), usize::from(text == honest()), "rules of {standing:?}");
+            assert_eq!(addons::rules_of_installed([&record]).len(), usize::from(text == honest()), "rules of {standing:?}");
             match remove(&cluster, &record, Late::default().of(&ObjectName::new("default", "one"), MODULE)).await {
                 Carried::Out => "out".to_owned(),
                 other => format!("{other:?}"),

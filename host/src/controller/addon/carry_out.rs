@@ -4,10 +4,10 @@ use std::borrow::Cow;
 use std::collections::BTreeSet;
 use std::time::Duration;
 
+use addons::certificate::with_bundle;
+use addons::grant::TakeOver;
+use addons::{self, ObjectRef, WRITERS};
 use contract::{ApplySpec, Step, StepSpec};
-use plan::addon::{self, ObjectRef, WRITERS};
-use plan::certificate::with_bundle;
-use plan::grant::TakeOver;
 use serde_json::Value;
 use tokio::time::Instant;
 
@@ -134,12 +134,12 @@ async fn one(cluster: &WorkloadCluster, step: &Step, manner: &Manner<'_>) -> Res
             };
             let live = cluster.get_only(&object, &WAITED).await.map_err(carried)?;
             manner.ledger.seen(&object, live.as_ref());
-            let told = match addon::tells_of(&spec).filter(|_| addon::waited(&spec, live.as_ref(), None).is_ok()) {
+            let told = match addons::tells_of(&spec).filter(|_| addons::waited(&spec, live.as_ref(), None).is_ok()) {
                 Some(told) => cluster.get_only(&told, &["/metadata/generation"]).await.map_err(carried)?,
                 None => None,
             };
             let told = told.and_then(|it| it.pointer("/metadata/generation")?.as_i64());
-            let waited = match (addon::waited(&spec, live.as_ref(), told), &live) {
+            let waited = match (addons::waited(&spec, live.as_ref(), told), &live) {
                 (Err(what), Some(live)) if manner.was_complete || manner.late.waits(&step.id, STARTING) => {
                     explained(cluster, &object, spec.condition, live, what).await
                 }

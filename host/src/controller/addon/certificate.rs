@@ -1,12 +1,12 @@
 //! Serving certificates for webhooks: makes the authority of an add-on and what it signs, and keeps both in Secrets of the workload
-//! cluster. When something is made is decided in `plan::certificate`. No key reaches a plugin, a log, an event or a status.
+//! cluster. When something is made is decided in `addons::certificate`. No key reaches a plugin, a log, an event or a status.
 
+use addons::ObjectRef;
+use addons::certificate::{AUTHORITY_LIFETIME, CLOCK_SKEW, LIFETIME, Record, authority_must_be_made, must_be_made};
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use contract::CertificateSpec;
 use crds::names::CERTIFICATE_ANNOTATION;
-use plan::addon::ObjectRef;
-use plan::certificate::{AUTHORITY_LIFETIME, CLOCK_SKEW, LIFETIME, Record, authority_must_be_made, must_be_made};
 use rcgen::{
     BasicConstraints, CertificateParams, DistinguishedName, DnType, ExtendedKeyUsagePurpose, IsCa, Issuer, KeyPair, KeyUsagePurpose,
 };

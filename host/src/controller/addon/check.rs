@@ -3,17 +3,18 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use addons::efs;
+use addons::{Inventory, Wanted};
 use contract::{EfsFileSystemSpec, IamRoleSpec, InstanceRolesSpec, RoleAction, RoleTrust, StepSpec};
+use iam::check::{self, Question};
+use iam::instance_roles;
+use iam::issuer::check_argument;
+use iam::permissions::Demand;
+use iam::publication::{AUDIENCE, finding};
+use iam::trust::{self, Assumer, WebIdentity};
+use iam::{partition, role};
 use kube::ResourceExt;
-use plan::addon::{Inventory, Wanted};
-use plan::efs;
-use plan::iam::check::{self, Finding, Question, Reading, Status, reason};
-use plan::iam::instance_roles;
-use plan::iam::issuer::check_argument;
-use plan::iam::permissions::Demand;
-use plan::iam::publication::{AUDIENCE, finding};
-use plan::iam::trust::{self, Assumer, WebIdentity};
-use plan::iam::{partition, role};
+use model::finding::{Finding, Reading, Status, reason};
 use tokio::time::Instant;
 
 use super::ask::World;

@@ -1,5 +1,5 @@
 //! Objects of installed add-ons that somebody changed or deleted: what was applied is remembered, looked at again, and set back. Whether an object
-//! is set back is `plan::addon`'s to say; nothing is watched, and nothing written to what is paused, moved or removed.
+//! is set back is `addons`'s to say; nothing is watched, and nothing written to what is paused, moved or removed.
 
 mod known;
 mod look;
@@ -10,12 +10,12 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use addons::{self, Change, Compared, Inventory, ObjectRef, Writers, compare, drift, without};
 use contract::{AddOnPlan, StepSpec};
 use crds::cluster_api::Cluster;
 use crds::cluster_plugin::{ClusterPlugin, Drift as Setting};
 use crds::names;
 use kube::api::ObjectMeta;
-use plan::addon::{self, Change, Compared, Inventory, ObjectRef, Writers, compare, drift, without};
 use serde_json::Value;
 use tokio::time::Instant;
 
@@ -52,7 +52,7 @@ pub struct Ledger {
 impl Ledger {
     /// Of an add-on of which this was written down, by this program or by somebody else.
     pub fn of(installed: Option<&Inventory>, setting: Setting) -> Self {
-        let known = installed.filter(|it| it.standing == addon::Standing::Proven).map(Inventory::marked);
+        let known = installed.filter(|it| it.standing == addons::Standing::Proven).map(Inventory::marked);
         Ledger { before: known.unwrap_or_default(), takes_back: setting == Setting::Correct, ..Ledger::default() }
     }
 
@@ -118,7 +118,7 @@ async fn would(cluster: &WorkloadCluster, object: &Value, manager: &str) -> Resu
 
 /// The steps that count as carried out when a plan was: all but those that are looked at again and again.
 pub(super) fn carried_out_once(plan: &AddOnPlan) -> BTreeSet<String> {
-    plan.steps.iter().filter(|it| !addon::is_looked_at_again(it)).map(|it| it.id.clone()).collect()
+    plan.steps.iter().filter(|it| !addons::is_looked_at_again(it)).map(|it| it.id.clone()).collect()
 }
 
 impl AddOns {

@@ -5,15 +5,15 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
+use addons::grant;
+use addons::{self, Api, ClusterState, Inventory, Progress, Standing, Wanted};
 use contract::{AddOnPlan, Step, StepSpec};
 use crds::AWSCluster;
 use crds::cluster_api::{Cluster, KubeadmControlPlane};
 use crds::cluster_plugin::{ClusterPlugin, Conflicts, PluginPhase};
 use crds::conditions::reason;
-use plan::addon::{self, Api, ClusterState, Inventory, Progress, Standing, Wanted};
-use plan::cluster::AddOnRule;
-use plan::grant;
-use plan::iam::instance_roles;
+use iam::instance_roles;
+use model::AddOnRule;
 use tokio::time::Instant;
 
 use super::ask::{Answer, Told, Verdict, World, hints};
@@ -72,7 +72,7 @@ impl AddOns {
         let region = aws_cluster.as_ref().map(|it| self.context.aws.region(&it.spec.region));
         let records = self.records(&object, workload.as_deref(), initialized.initialized).await?;
         let workload = workload.filter(|_| records.unknown().is_none());
-        let all = records.installable(addon::wanted(&object.spec));
+        let all = records.installable(addons::wanted(&object.spec));
         let mut world = World {
             cluster: &cluster,
             control_plane: control_plane.as_deref().map(|it| &**it),
@@ -123,7 +123,7 @@ impl AddOns {
             }
             progress.push(advanced);
         }
-        progress.extend(self.uninstall(&object, workload.as_deref(), &records, Some(&addon::wanted(&object.spec))).await);
+        progress.extend(self.uninstall(&object, workload.as_deref(), &records, Some(&addons::wanted(&object.spec))).await);
         self.say(&object, &progress, None).await?;
         let unchanged = self.unchanged(&object.object_name(), progress.clone());
         Ok(sooner(again(&progress, &state, patience(unchanged)), next))
@@ -132,7 +132,7 @@ impl AddOns {
     /// What an add-on that may be installed needs of AWS.
     async fn findings(&self, it: &At<'_>, add_on: &AddOn) -> Findings {
         match &add_on.answer.verdict {
-            Verdict::Plan(plan, _) if addon::waits_for(add_on.wanted.stage, it.state).is_none() => {
+            Verdict::Plan(plan, _) if addons::waits_for(add_on.wanted.stage, it.state).is_none() => {
                 let installed = add_on.installed.as_ref().ok().and_then(Option::as_ref);
                 self.checks.of_plan(&add_on.wanted, installed, &plan.steps, it.world, it.region).await
             }
@@ -165,7 +165,7 @@ impl AddOns {
             Verdict::Pending(message) => return at(PluginPhase::Pending, reason::CREATING, message.clone()),
             Verdict::Plan(plan, warnings) => (plan, warnings),
         };
-        if let Some(what) = addon::waits_for(add_on.wanted.stage, state) {
+        if let Some(what) = addons::waits_for(add_on.wanted.stage, state) {
             return at(PluginPhase::Pending, reason::WAITING_FOR_CONTROL_PLANE, format!("waits {what}"));
         }
         let (workload, installed) = match (workload, &add_on.installed, api) {
@@ -227,7 +227,7 @@ impl AddOns {
         };
         // Whoever is given another bundle is told so.
         let bundle = authority.as_ref().map(Authority::bundle).unwrap_or_default();
-        let hash = addon::plan_hash(plan, &bundle);
+        let hash = addons::plan_hash(plan, &bundle);
         let is_new = installed.is_none_or(|it| it.plan_hash != hash || it.standing != Standing::Proven);
         let was_complete = !is_new && installed.is_some_and(|it| it.complete);
         let mut done = match (is_new, was_complete) {
@@ -246,7 +246,7 @@ impl AddOns {
             complete: false,
             objects: merged(installed, plan),
             marks: Vec::new(),
-            rules: addon::merged_rules(installed, plan),
+            rules: addons::merged_rules(installed, plan),
             removal: plan.removal.clone(),
             allowed: installed.and_then(|it| it.allowed_before(&add_on.wanted.config)),
             standing: Standing::Proven,
@@ -302,10 +302,10 @@ impl AddOns {
         plan: &AddOnPlan,
     ) -> Result<(), Carried> {
         let manager = field_manager(&inventory.module);
-        for object in addon::prune(&inventory, plan) {
+        for object in addons::prune(&inventory, plan) {
             delete_own(workload, &object, &manager).await.map_err(carried)?;
         }
-        let (objects, rules) = (addon::objects(&plan.steps), addon::rules(&plan.steps));
+        let (objects, rules) = (addons::objects(&plan.steps), addons::rules(&plan.steps));
         let record = Inventory { complete: true, objects, rules, ..inventory };
         let record = record.clone().with_marks(&self.drifts.finished(object, &record));
         self.write_record(&object.object_name(), workload, &record).await
@@ -313,9 +313,9 @@ impl AddOns {
 }
 
 /// What was applied by an earlier plan and not pruned yet, and what this one applies.
-fn merged(installed: Option<&Inventory>, plan: &AddOnPlan) -> Vec<addon::ObjectRef> {
+fn merged(installed: Option<&Inventory>, plan: &AddOnPlan) -> Vec<addons::ObjectRef> {
     let mut objects = installed.map(|it| it.objects.clone()).unwrap_or_default();
-    for object in addon::objects(&plan.steps) {
+    for object in addons::objects(&plan.steps) {
         if !objects.iter().any(|it| it.same_object(&object)) {
             objects.push(object);
         }
@@ -336,7 +336,7 @@ fn requested(add_ons: &[AddOn], initialized: bool) -> Option<RequestedRules> {
         };
         for step in &plan.steps {
             if let Ok(StepSpec::SecurityGroupRule(spec)) = step.typed() {
-                let AddOnRule { group, rule } = AddOnRule::of(&spec);
+                let AddOnRule { group, rule } = addons::rule(&spec);
                 rules.entry(group).or_default().insert(rule);
             }
         }
@@ -390,7 +390,7 @@ mod tests {
 
     fn add_on(verdict: Verdict, installed: Result<Option<Inventory>, String>) -> AddOn {
         let spec = json!({"clusterName": "one", "networking": {"calico": {}}});
-        let wanted = addon::wanted(&serde_json::from_value(spec).expect("a spec")).remove(0);
+        let wanted = addons::wanted(&serde_json::from_value(spec).expect("a spec")).remove(0);
         AddOn { wanted, installed, answer: Answer { version: String::new(), digest: String::new(), verdict } }
     }
 

@@ -1,14 +1,14 @@
 //! How add-ons leave a cluster that lives on when their ClusterPlugin is deleted, and what every way of leaving has in common: reaching the
-//! cluster, and carrying out a removal. What may leave is `plan::addon`'s to say.
+//! cluster, and carrying out a removal. What may leave is `addons`'s to say.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
+use addons::{self, Api, Inventory, KEPT_RULES_ANNOTATION, Progress, Slot, can_leave, kept_rules_text, slot_of, wanted};
 use crds::cluster_api::{Cluster, KubeadmControlPlane};
 use crds::cluster_plugin::{ClusterPlugin, OnPluginDelete, PluginPhase};
 use crds::{AWSCluster, conditions::reason, names};
 use kube::ResourceExt;
-use plan::addon::{self, Api, Inventory, KEPT_RULES_ANNOTATION, Progress, Slot, can_leave, kept_rules_text, slot_of, wanted};
 use serde_json::json;
 use tokio::time::Instant;
 
@@ -62,7 +62,7 @@ impl AddOns {
         let kept: Vec<&str> = left.iter().map(|it| it.message.as_str()).collect();
         let kept = (!kept.is_empty()).then(|| kept.join("; "));
         // Records of what just left were read before it did: their rules go when the rest of them is asked for.
-        let stays = |it: &&addon::Inventory| slot_of(&it.module).is_none_or(|slot| !can_leave(slot));
+        let stays = |it: &&addons::Inventory| slot_of(&it.module).is_none_or(|slot| !can_leave(slot));
         let rules = records.all().map(|all| add_on_rules(all.iter().filter(stays)));
         self.let_go(&object, &cluster, rules, kept).await
     }
@@ -164,7 +164,7 @@ impl AddOns {
 /// Carries out the removal of an add-on as its record has it, as far as that may be believed.
 pub(super) async fn remove(workload: &WorkloadCluster, record: &Inventory, late: LatePlan<'_>) -> Carried {
     let module = record.module.as_str();
-    let removal = match addon::removal(record) {
+    let removal = match addons::removal(record) {
         Ok(removal) => removal,
         Err(denial) => {
             let message = format!("the record of {module} in the cluster, step {:?} of its removal: {}", denial.step, denial.message);

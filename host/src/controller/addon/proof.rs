@@ -1,11 +1,11 @@
 //! Records of add-ons in a workload cluster, and the digests by which the management cluster knows them: both are written here, in an order that
-//! no crash confuses. What follows from a record is `plan::addon`'s to say.
+//! no crash confuses. What follows from a record is `addons`'s to say.
 
+use addons::{Inventory, KEPT_RULES_ANNOTATION, Proofs, RECORDS_ANNOTATION, Standing, digest, kept_rules};
 use crds::AWSCluster;
 use crds::cluster_plugin::ClusterPlugin;
 use kube::ResourceExt;
-use plan::addon::{Inventory, KEPT_RULES_ANNOTATION, Proofs, RECORDS_ANNOTATION, Standing, digest, kept_rules};
-use plan::cluster::AddOnRule;
+use model::AddOnRule;
 use serde_json::json;
 
 use super::AddOns;

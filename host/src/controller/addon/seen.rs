@@ -1,8 +1,8 @@
 //! Reads from a workload cluster what decides whether an add-on may leave: what has load balancers, and what uses volumes. It is asked only
 //! when something is to be removed, and decides nothing.
 
+use addons::{ExposureSeen, StorageSeen, claims_to_delete};
 use crds::cluster_plugin::Volumes;
-use plan::addon::{ExposureSeen, StorageSeen, claims_to_delete};
 use serde_json::Value;
 
 use crate::workload::{Lists, WorkloadError};

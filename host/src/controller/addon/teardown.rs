@@ -1,15 +1,15 @@
 //! How add-ons leave with their cluster: what has load balancers first, then volumes as far as they are to go, then the add-ons, and then the
-//! machines are let go. What comes next is `plan::addon`'s to say.
+//! machines are let go. What comes next is `addons`'s to say.
 
 use std::sync::Arc;
 
+use addons::{self, Api, LoadBalancers, ObjectRef, Teardown, TeardownSeen, VolumeWork, awaited, teardown};
 use crds::AWSCluster;
 use crds::cluster_api::{Cluster, KubeadmControlPlane};
 use crds::cluster_plugin::{ClusterPlugin, PluginPhase};
 use crds::{conditions::reason, names};
 use kube::ResourceExt;
 use kube::api::ObjectMeta;
-use plan::addon::{self, Api, LoadBalancers, ObjectRef, Teardown, TeardownSeen, VolumeWork, awaited, teardown};
 use tokio::time::Instant;
 
 use super::carry_out::{Awaited, Carried};
@@ -151,15 +151,15 @@ impl AddOns {
 async fn look_around(workload: &WorkloadCluster, object: &Known<ClusterPlugin>, seen: &mut TeardownSeen) -> Result<(), WorkloadError> {
     let mut lists = workload.lists();
     let exposure = seen::exposure(&mut lists).await?;
-    seen.load_balanced = addon::load_balanced(&exposure);
-    seen.bindings = addon::target_group_bindings(&exposure);
+    seen.load_balanced = addons::load_balanced(&exposure);
+    seen.bindings = addons::target_group_bindings(&exposure);
     let (installed, broken) = workload.inventories().await?;
     let installed: Vec<_> = installed.into_iter().map(|it| it.inventory).collect();
-    seen.installed = addon::removed_with_cluster(&installed);
+    seen.installed = addons::removed_with_cluster(&installed);
     seen.unreadable = broken.first().map(|it| format!("{it}; what it recorded was not removed"));
     if seen.is_late() || (seen.load_balanced.is_empty() && seen.bindings.is_empty()) {
         let policy = object.spec.deletion.volumes;
-        seen.volumes = addon::volumes(policy, &seen::volumes(&mut lists, policy).await?);
+        seen.volumes = addons::volumes(policy, &seen::volumes(&mut lists, policy).await?);
     }
     Ok(())
 }

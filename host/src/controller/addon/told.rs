@@ -5,14 +5,14 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 
+use addons::{self, ObjectRef, Wanted};
 use contract::{FactValue, FileSystemFact, InstanceTypeFact, IpPoolFact, MACHINE_SUBNETS, StorageClassFact, SubnetFact};
 use crds::AWSMachine;
 use crds::cluster_api::Machine;
 use kube::ResourceExt;
+use model::ListedFileSystem;
+use model::finding::Reading;
 use model::{FoundInstance, InstanceType};
-use plan::addon::{self, ObjectRef, Wanted};
-use plan::efs::ListedFileSystem;
-use plan::iam::check::Reading;
 use tokio::time::Instant;
 
 use super::ask::{Told, World};
@@ -82,7 +82,7 @@ impl AddOns {
                         told.insert(IpPoolFact::KEY, pools);
                     }
                     MACHINE_SUBNETS if !told.contains_key(key) => {
-                        let fact = self.instances(world, region, |instances| addon::machine_subnets_fact(instances));
+                        let fact = self.instances(world, region, |instances| addons::machine_subnets_fact(instances));
                         told.insert(MACHINE_SUBNETS, fact.unwrap_or_else(FactValue::Unknown));
                     }
                     InstanceTypeFact::KEY if !told.contains_key(key) => {
@@ -115,14 +115,14 @@ impl AddOns {
         let question = format!("{} {tags:?}", aws_cluster.spec.region);
         let ask = async { Arc::new(region.file_systems().await) };
         let (reading, until) = self.readings.file_systems.answer(question, has_one, ask).await;
-        Some((addon::file_systems_fact(&reading), until))
+        Some((addons::file_systems_fact(&reading), until))
     }
 
     async fn storage_classes(&self, world: &World<'_>, workload: Option<&WorkloadCluster>) -> FactValue {
         let Some(workload) = workload else { return FactValue::Unknown("the API server of the cluster was not asked".into()) };
         let ask = async {
             match workload.lists().all("storage.k8s.io/v1", "StorageClass", &CLASS).await {
-                Ok(classes) => addon::storage_classes_fact(&classes),
+                Ok(classes) => addons::storage_classes_fact(&classes),
                 Err(error) => FactValue::Unknown(error.to_string()),
             }
         };
@@ -135,7 +135,7 @@ impl AddOns {
         let Some(workload) = workload else { return FactValue::Unknown("the API server of the cluster was not asked".into()) };
         let ask = async {
             match workload.lists().all("crd.projectcalico.org/v1", "IPPool", &POOL).await {
-                Ok(pools) => addon::ip_pools_fact(&pools),
+                Ok(pools) => addons::ip_pools_fact(&pools),
                 Err(error) => FactValue::Unknown(error.to_string()),
             }
         };
@@ -173,7 +173,7 @@ impl AddOns {
             Some(workload) => self.max_pods(&cluster, workload).await,
             None => BTreeMap::new(),
         };
-        addon::instance_types_fact(&reading, &max_pods)
+        addons::instance_types_fact(&reading, &max_pods)
     }
 
     /// By instance type. The Nodes of a pool are alike, so one of each is asked; of several pools of a type the one that lets most in counts.
@@ -182,8 +182,9 @@ impl AddOns {
         for ((instance_type, _), node) in self.nodes(cluster).into_iter().take(NODES) {
             let question = format!("{cluster} {node}");
             let object = ObjectRef { api_version: "v1".into(), kind: "Node".into(), namespace: None, name: node };
-            let ask =
-                async { workload.get_only(&object, &["/status/allocatable/pods"]).await.ok().flatten().as_ref().and_then(addon::max_pods) };
+            let ask = async {
+                workload.get_only(&object, &["/status/allocatable/pods"]).await.ok().flatten().as_ref().and_then(addons::max_pods)
+            };
             let (pods, _) = self.readings.max_pods.answer(question, Option::is_some, ask).await;
             let most = res.entry(instance_type).or_default();
             *most = pods.unwrap_or_default().max(*most);
@@ -219,5 +220,5 @@ fn subnets(world: &World<'_>, region: Option<&aws::Region>) -> FactValue {
     let Some(snapshot) = snapshot else { return FactValue::Unknown("AWS was not read yet".into()) };
     let subnets = aws_cluster.status.as_ref().map(|it| it.network_status.subnets.as_slice()).unwrap_or_default();
     let ids: BTreeSet<&str> = subnets.iter().map(|it| it.id.as_str()).collect();
-    addon::subnets_fact(snapshot.subnets.iter().filter(|it| ids.contains(it.id.as_str())))
+    addons::subnets_fact(snapshot.subnets.iter().filter(|it| ids.contains(it.id.as_str())))
 }

@@ -1,9 +1,9 @@
 //! Asks a workload cluster why something of an add-on does not come up, and whether it is the add-on's fault: its Pods and Nodes, where it has any.
-//! It is asked only then; what follows is `plan::addon`'s to say.
+//! It is asked only then; what follows is `addons`'s to say.
 
+use addons::{self, NODE_PARTS, ObjectRef, POD_PARTS};
 use contract::WaitCondition;
 use kube::api::ListParams;
-use plan::addon::{self, NODE_PARTS, ObjectRef, POD_PARTS};
 use serde_json::Value;
 
 use crate::workload::{WorkloadCluster, WorkloadError, said};
@@ -21,7 +21,7 @@ pub async fn explained(
 ) -> Result<(), String> {
     let asked = match condition {
         WaitCondition::AvailableDeployment | WaitCondition::ReadyDaemonset => ask(cluster, object, condition, live).await,
-        WaitCondition::TigerastatusAvailable => Ok(addon::tigera_status(live).map_or(Asked::Nothing, Asked::Trouble)),
+        WaitCondition::TigerastatusAvailable => Ok(addons::tigera_status(live).map_or(Asked::Nothing, Asked::Trouble)),
         WaitCondition::CrdEstablished | WaitCondition::Exists | WaitCondition::Gone => Ok(Asked::Nothing),
     };
     match asked {
@@ -38,7 +38,7 @@ pub async fn explained(
 enum Asked {
     /// As far as there are nodes for it.
     Works,
-    Trouble(addon::Trouble),
+    Trouble(addons::Trouble),
     Nothing,
 }
 
@@ -48,11 +48,11 @@ async fn ask(cluster: &WorkloadCluster, object: &ObjectRef, condition: WaitCondi
     let pods = lists.selected("v1", "Pod", namespace, ListParams::default().labels(&selector), &POD_PARTS).await?;
     if condition == WaitCondition::ReadyDaemonset && !pods.is_empty() {
         let nodes = lists.all("v1", "Node", &NODE_PARTS).await?;
-        if addon::works_but_for(live, addon::on_lost_nodes(&pods, &nodes)) {
+        if addons::works_but_for(live, addons::on_lost_nodes(&pods, &nodes)) {
             return Ok(Asked::Works);
         }
     }
-    Ok(addon::trouble(live, &pods).map_or(Asked::Nothing, Asked::Trouble))
+    Ok(addons::trouble(live, &pods).map_or(Asked::Nothing, Asked::Trouble))
 }
 
 /// The labels by which a Deployment or DaemonSet selects its Pods. Ours select by nothing else.

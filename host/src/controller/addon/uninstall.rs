@@ -1,15 +1,15 @@
 //! Takes out of a cluster that lives what its ClusterPlugin does not ask for any more, and keeps what must not go. What may leave is
-//! `plan::addon`'s to say; here the cluster is asked, and removals are carried out.
+//! `addons`'s to say; here the cluster is asked, and removals are carried out.
 
 use std::collections::BTreeSet;
 
-use crds::cluster_plugin::{ClusterPlugin, PluginPhase, PluginStatus};
-use crds::conditions::reason;
-use plan::addon::{
+use addons::{
     Inventory, Leftover, Progress, Slot, Standing, Wanted, can_leave, in_the_way, leftover, leftovers, rules_of_installed, slot_of,
     used_by_ingress_controller, used_by_storage,
 };
-use plan::cluster::AddOnRule;
+use crds::cluster_plugin::{ClusterPlugin, PluginPhase, PluginStatus};
+use crds::conditions::reason;
+use model::AddOnRule;
 
 use super::carry_out::Carried;
 use super::{AddOns, seen};
@@ -142,8 +142,8 @@ impl AddOns {
 /// What uses add-ons that may leave, asked at most once for each slot.
 #[derive(Default)]
 struct Users<'a> {
-    storage: Option<plan::addon::StorageSeen>,
-    exposure: Option<plan::addon::ExposureSeen>,
+    storage: Option<addons::StorageSeen>,
+    exposure: Option<addons::ExposureSeen>,
     lists: Option<Lists<'a>>,
 }
 
@@ -265,7 +265,7 @@ mod tests {
     #[test]
     fn a_network_that_would_replace_another_is_held_back_alone() {
         let spec = json!({"clusterName": "one", "networking": {"amazonVPC": {}}, "storage": {"ebs": {}}});
-        let wanted = plan::addon::wanted(&serde_json::from_value(spec).expect("a spec"));
+        let wanted = addons::wanted(&serde_json::from_value(spec).expect("a spec"));
         let names = |records: Records| records.installable(wanted.clone()).iter().map(|it| it.module).collect::<Vec<_>>().join(" ");
         assert_eq!(names(Records::Known(vec![installed("calico", 179)])), "aws-cloud-controller-manager aws-ebs-csi");
         assert_eq!(names(Records::Known(vec![])), "aws-cloud-controller-manager aws-vpc-cni aws-ebs-csi");

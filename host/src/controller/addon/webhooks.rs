@@ -1,10 +1,10 @@
-//! Asks a workload cluster whether somebody answers for the webhooks of an add-on. What follows is `plan::addon`'s to say.
+//! Asks a workload cluster whether somebody answers for the webhooks of an add-on. What follows is `addons`'s to say.
 
 use std::time::Duration;
 
+use addons::{self, SLICE_PARTS};
 use contract::AddOnPlan;
 use kube::api::ListParams;
-use plan::addon::{self, SLICE_PARTS};
 
 use super::carry_out::{Awaited, Carried, Manner, carried};
 use crate::workload::{WorkloadCluster, WorkloadError};
@@ -31,10 +31,10 @@ pub async fn answered(cluster: &WorkloadCluster, plan: &AddOnPlan, manner: &Mann
 
 /// What is awaited of the webhooks of a plan; `None` when there are none, or somebody answers for each.
 async fn unanswered(cluster: &WorkloadCluster, plan: &AddOnPlan) -> Result<Option<String>, WorkloadError> {
-    for ((namespace, name), configuration) in addon::webhook_services(&plan.steps) {
+    for ((namespace, name), configuration) in addons::webhook_services(&plan.steps) {
         let selected = ListParams::default().labels(&format!("{SERVICE}={name}"));
         let slices = cluster.lists().selected("discovery.k8s.io/v1", "EndpointSlice", &namespace, selected, &SLICE_PARTS).await?;
-        if !addon::has_ready_endpoint(&slices) {
+        if !addons::has_ready_endpoint(&slices) {
             let what = format!(
                 "Service {namespace}/{name} has no ready endpoints, so the API server refuses what {configuration} is to be asked about"
             );

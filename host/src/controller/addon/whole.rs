@@ -5,8 +5,8 @@ use std::collections::HashMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use addons::{Inventory, plan_hash};
 use contract::AddOnPlan;
-use plan::addon::{Inventory, plan_hash};
 use tokio::time::Instant;
 
 use crate::context::ObjectName;

@@ -1,12 +1,12 @@
 //! An AWSCluster that is paused: nothing is done for it and nothing read, but until it can be moved. What that takes is decided in
-//! `plan::pause`.
+//! `infra::pause`.
 
 use std::sync::Arc;
 
 use crds::AWSCluster;
 use crds::cluster_api::Cluster;
-use plan::cluster::Input;
-use plan::{Record, pause};
+use infra::cluster::Input;
+use infra::{Record, pause};
 
 use super::{Clusters, Remembered, gone};
 use crate::controller::looks::owner;

@@ -4,11 +4,11 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
+use addons::{KEPT_RULES_ANNOTATION, kept_rules};
 use crds::cluster_api::{Cluster, Machine};
 use crds::{AWSCluster, AWSMachine, ClusterPlugin, names};
 use kube::ResourceExt;
-use plan::addon::{KEPT_RULES_ANNOTATION, kept_rules};
-use plan::cluster::AddOnRule;
+use model::AddOnRule;
 
 use super::{Clusters, Remembered};
 use crate::context::{ObjectName, RequestedRules};
@@ -76,7 +76,7 @@ impl Clusters {
         let who = format!("cluster/{}", object.object_name());
         let all = management.list::<AWSCluster>();
         let snapshot = region.view().borrow().snapshot.clone();
-        let copied_from = plan::cluster::copied_from(&object, all.iter().map(|it| &***it), snapshot.as_deref());
+        let copied_from = infra::cluster::copied_from(&object, all.iter().map(|it| &***it), snapshot.as_deref());
         Ok(Some(Seen { name, cluster, object, machines, requested, rules, region, who, copied_from }))
     }
 

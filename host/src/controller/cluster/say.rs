@@ -1,12 +1,12 @@
-//! Says how an AWSCluster stands: in its status, and by its finalizer when it may go. What to say is decided in `plan::status`.
+//! Says how an AWSCluster stands: in its status, and by its finalizer when it may go. What to say is decided in `infra::status`.
 
 use std::sync::Arc;
 use std::time::Duration;
 
 use crds::conditions::reason;
 use crds::{AWSCluster, names};
-use plan::cluster::Decision;
-use plan::iam::check::Finding;
+use infra::cluster::Decision;
+use model::finding::Finding;
 use tokio::time::Instant;
 
 use super::read::Seen;
@@ -28,11 +28,11 @@ impl Clusters {
             return self.end(seen, pass, memory).await;
         }
         if let Some(rules) = seen.rules.as_deref() {
-            self.context.rules.set_done(&seen.name, seen.requested.as_ref(), plan::cluster::groups_have_rules(decision, rules));
+            self.context.rules.set_done(&seen.name, seen.requested.as_ref(), infra::cluster::groups_have_rules(decision, rules));
         }
         let issuer = issuer::look(self.site(seen), &mut memory.issuer).await?;
         let input = pass.input(seen, "");
-        let unresolved = match plan::cluster::must_resolve(&input, decision) {
+        let unresolved = match infra::cluster::must_resolve(&input, decision) {
             Some(name) if !resolves(name).await => Some(name),
             _ => None,
         };
@@ -80,13 +80,13 @@ impl Clusters {
     ) -> Result<(), Error> {
         let (input, outcomes) = (pass.input(seen, ""), memory.refusals.outcomes());
         let problem = pass.problem.as_ref();
-        let said = plan::status::Cluster { input: &input, decision, outcomes: &outcomes, problem, unresolved, issuer };
-        self.context.management.say(&seen.object, &plan::status::cluster(&said)).await.map(drop)
+        let said = infra::status::Cluster { input: &input, decision, outcomes: &outcomes, problem, unresolved, issuer };
+        self.context.management.say(&seen.object, &infra::status::cluster(&said)).await.map(drop)
     }
 
     pub(super) async fn say_paused(&self, object: &Arc<Known<AWSCluster>>) -> Result<(), Error> {
         let mut status = object.status.clone().unwrap_or_default();
-        status.conditions = plan::status::paused(&status.conditions, true, now(), object.metadata.generation);
+        status.conditions = infra::status::paused(&status.conditions, true, now(), object.metadata.generation);
         self.context.management.say(object, &status).await.map(|_| ())
     }
 
@@ -94,21 +94,21 @@ impl Clusters {
         let message = "no Cluster owns this AWSCluster yet: create one whose spec.infrastructureRef names it";
         let mut status = object.status.clone().unwrap_or_default();
         let reason = crds::conditions::reason::WAITING_FOR_CLUSTER;
-        status.conditions = plan::status::not_ready(&status.conditions, reason, message, now(), object.metadata.generation);
+        status.conditions = infra::status::not_ready(&status.conditions, reason, message, now(), object.metadata.generation);
         self.context.management.say(object, &status).await.map(|_| ())
     }
 
     /// What a copy of another AWSCluster is told. Nothing in AWS is its own: it may go once its machines have.
     pub(super) async fn say_copied(&self, seen: &Seen, original: &str) -> Result<Ended, Error> {
         let management = &self.context.management;
-        if let Some(patch) = plan::cluster::dropped(&seen.object, original).filter(|_| !seen.object.is_deleting()) {
-            let message = plan::cluster::dropped_message(original);
+        if let Some(patch) = infra::cluster::dropped(&seen.object, original).filter(|_| !seen.object.is_deleting()) {
+            let message = infra::cluster::dropped_message(original);
             let (warning, reason, action) = (true, reason::NOT_OWNED.to_owned(), "Leave what is another's".to_owned());
             management.note(&seen.object, Note { warning, reason, action, message });
             management.patch_unchanged(&seen.object, patch).await?;
             return Ok(Ended::Unfinished);
         }
-        let invalid = plan::cluster::copied(original);
+        let invalid = infra::cluster::copied(original);
         let (warning, reason, action) = (true, reason::NOT_OWNED.to_owned(), "Leave what is another's".to_owned());
         management.note(&seen.object, Note { warning, reason, action, message: invalid.to_string() });
         if !seen.object.is_deleting() || !seen.machines.is_empty() {
@@ -124,7 +124,7 @@ impl Clusters {
         let object = &seen.object;
         let mut status = object.status.clone().unwrap_or_default();
         let reason = crds::conditions::reason::INVALID_SPEC;
-        status.conditions = plan::status::not_ready(&status.conditions, reason, &invalid.to_string(), now(), object.metadata.generation);
+        status.conditions = infra::status::not_ready(&status.conditions, reason, &invalid.to_string(), now(), object.metadata.generation);
         self.context.management.say(object, &status).await?;
         Ok(Ended::Settled)
     }

@@ -1,14 +1,14 @@
-//! Publishes an issuer: reads the public half of the signing key, the bucket and IAM, has `plan::iam` decide, and writes what it says. Of a
+//! Publishes an issuer: reads the public half of the signing key, the bucket and IAM, has `iam` decide, and writes what it says. Of a
 //! Secret it takes the public key alone.
 
 use crds::cluster::IssuerBucket;
 use crds::names;
+use iam::issuer::{PublicKey, Publication};
+use iam::publication::ownership::{Owner, Readings};
+use iam::publication::place::{Place, Places};
+use iam::publication::{self, AUDIENCE, Act, Retired, finding, reason};
 use kube::ResourceExt;
-use plan::iam::check::{Finding, Status};
-use plan::iam::issuer::{PublicKey, Publication};
-use plan::iam::publication::ownership::{Owner, Readings};
-use plan::iam::publication::place::{Place, Places};
-use plan::iam::publication::{self, AUDIENCE, Act, Retired, finding, reason};
+use model::finding::{Finding, Status};
 use serde_json::json;
 
 use super::Site;

@@ -2,11 +2,11 @@
 //! read anew before anything is removed; what cannot be read stays, and is said.
 
 use crds::names;
-use plan::iam::check::{Finding, Status};
-use plan::iam::publication::ownership::{Owner, Readings};
-use plan::iam::publication::place::{Place, Places};
-use plan::iam::publication::retraction::{Removal, retraction};
-use plan::iam::publication::{finding, reason};
+use iam::publication::ownership::{Owner, Readings};
+use iam::publication::place::{Place, Places};
+use iam::publication::retraction::{Removal, retraction};
+use iam::publication::{finding, reason};
+use model::finding::{Finding, Status};
 use serde_json::json;
 use tokio::time::Instant;
 

@@ -1,8 +1,8 @@
 //! Asks AWS what a decision about a machine needs to know: which image it boots, and which subnets and groups its user means. What is asked
 //! is decided in `plan`; how long an answer counts for all machines, the leaf knows.
 
+use infra::machine::Decision;
 use model::Lookup;
-use plan::machine::Decision;
 use tokio::time::Instant;
 
 use super::Seen;

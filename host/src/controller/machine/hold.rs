@@ -3,8 +3,8 @@
 
 use crds::cluster_api::{Cluster, ContractVersionedObjectReference, KubeadmControlPlane};
 use crds::{AWSMachine, ClusterPlugin, names};
+use infra::machine::{Hold, hold};
 use kube::ResourceExt;
-use plan::machine::{Hold, hold};
 
 use crate::context::ObjectName;
 use crate::management::{Error, Known, Management};

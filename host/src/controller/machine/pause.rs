@@ -1,14 +1,14 @@
 //! An AWSMachine that is paused: nothing is done for it and nothing read, but until it can be moved. What that takes is decided in
-//! `plan::pause`.
+//! `infra::pause`.
 
 use std::sync::Arc;
 
 use crds::AWSMachine;
 use crds::cluster_api::{Cluster, Machine};
+use infra::machine::Input;
+use infra::{Record, pause};
 use kube::ResourceExt;
 use model::{Answers, Interest, Timestamp};
-use plan::machine::Input;
-use plan::{Record, pause};
 
 use super::{Machines, Remembered, gone};
 use crate::context::ObjectName;

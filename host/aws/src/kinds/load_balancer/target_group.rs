@@ -7,8 +7,8 @@ use aws_sdk_elasticloadbalancingv2::types::{
     Action, ActionTypeEnum, Listener as AwsListener, ProtocolEnum, TargetDescription, TargetGroup as AwsTargetGroup, TargetGroupAttribute,
     TargetHealthStateEnum, TargetTypeEnum,
 };
+use infra::leftover::FoundTargetGroup;
 use model::{FoundListener, FoundLoadBalancer, HealthCheck, Listener, Read, Tags};
-use plan::leftover::FoundTargetGroup;
 use sha2::{Digest, Sha256};
 
 use super::network::aws_tags;

@@ -6,11 +6,11 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::Mutex;
 use std::time::Duration;
 
+use addons::{History, Inventory, ObjectRef, RECORDS_ANNOTATION};
 use crds::cluster_plugin::{ClusterPlugin, Drift as Setting};
 use crds::conditions::reason;
 use kube::ResourceExt;
 use model::Timestamp;
-use plan::addon::{History, Inventory, ObjectRef, RECORDS_ANNOTATION};
 use tokio::time::Instant;
 
 use super::lock;

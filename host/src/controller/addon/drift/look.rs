@@ -2,9 +2,9 @@
 
 use std::collections::BTreeMap;
 
+use addons::{Change, Compared, Decision, Drift, ObjectRef, compare, drift, without};
 use crds::cluster_plugin::Drift as Setting;
 use model::Timestamp;
-use plan::addon::{Change, Compared, Decision, Drift, ObjectRef, compare, drift, without};
 use serde_json::Value;
 use tokio::time::Instant;
 

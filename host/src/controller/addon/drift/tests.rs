@@ -3,10 +3,10 @@
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
 
+use addons::{Inventory, ObjectRef, Standing, Writers};
 use crds::cluster_api::Cluster;
 use crds::cluster_plugin::{ClusterPlugin, Drift as Setting};
 use crds::names;
-use plan::addon::{Inventory, ObjectRef, Standing, Writers};
 use serde_json::{Value, json};
 use tokio::time::Instant;
 
@@ -238,7 +238,7 @@ async fn a_warning_is_told_once_and_writes_nothing() {
 #[tokio::test]
 async fn who_changes_it_again_and_again_is_named_and_left_alone() {
     let mut world = World::new().await;
-    let drift = plan::addon::Drift { change: plan::addon::Change::Fields(String::new()), by: "\"kubectl-edit\"".into(), left: vec![] };
+    let drift = addons::Drift { change: addons::Change::Fields(String::new()), by: "\"kubectl-edit\"".into(), left: vec![] };
     let one = world.known.objects.entry(ObjectRef::of(&object()).expect("it has a name")).or_default();
     (1..=3).for_each(|it| one.history.repaired(&drift, crate::controller::addon::now() - 1000.0 * f64::from(it)));
     world.edit();

@@ -1,0 +1,39 @@
+//! Whose fields of an add-on's objects are taken over where they are in conflict with what is applied. Whether somebody holds a field is not looked
+//! at here.
+
+use super::{ObjectGrant, covers};
+use crate::ObjectRef;
+
+/// An object into which whoever carries out what it says writes the defaults, which makes him hold them.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TakeOver {
+    pub object: ObjectGrant,
+    /// Field manager that writes the defaults. Only what it wrote is taken over, nothing that it applied.
+    pub manager: String,
+}
+
+/// Managers whose fields of this object are taken over where they are in conflict with what is applied.
+pub fn taken_over<'a>(all: &'a [TakeOver], object: &ObjectRef) -> Vec<&'a str> {
+    let at = (object.api_version.as_str(), object.kind.as_str(), object.namespace.as_deref(), object.name.as_str());
+    all.iter().filter(|it| covers(std::slice::from_ref(&it.object), at)).map(|it| it.manager.as_str()).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::super::built_in;
+    use super::*;
+
+    #[test]
+    fn only_what_tigeras_operator_writes_into_the_installation_is_taken_over() {
+        let of = |module: &str, kind: &str, name: &str| {
+            let api_version = "operator.tigera.io/v1".to_owned();
+            let object = ObjectRef { api_version, kind: kind.into(), namespace: None, name: name.into() };
+            taken_over(&built_in(module, &json!({})).taken_over, &object).join(", ")
+        };
+        assert_eq!(of("calico", "Installation", "default"), "tigera-operator");
+        assert_eq!([of("calico", "Installation", "other"), of("calico", "APIServer", "default")], ["", ""]);
+        assert_eq!(of("aws-ebs-csi", "Installation", "default"), "");
+    }
+}

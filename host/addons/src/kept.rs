@@ -1,0 +1,97 @@
+//! Security-group rules of add-ons that stay when their ClusterPlugin goes, as the text of an annotation of the AWSCluster: the one who
+//! keeps the groups must know them when nobody asks for them any more. Nothing here reads or writes the annotation.
+
+use serde::{Deserialize, Serialize};
+
+use super::{Inventory, Standing, slot_of};
+use model::AddOnRule;
+use model::{Rule, Source};
+
+/// Annotation of an AWSCluster: rules that its groups keep though no ClusterPlugin asks for them. JSON; `null`: they could not be told, and
+/// nothing is revoked.
+pub const KEPT_RULES_ANNOTATION: &str = "cluster.kurator.dev/kept-rules";
+
+#[derive(Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+struct Kept {
+    group: String,
+    protocol: String,
+    from_port: i32,
+    to_port: i32,
+    peer: String,
+    #[serde(default)]
+    description: String,
+}
+
+/// The text that keeps these rules; `None` when there is nothing to keep, and then there is no annotation. `rules` is `None` when they could
+/// not be told.
+pub fn kept_rules_text(rules: Option<&[AddOnRule]>) -> Option<String> {
+    let Some(rules) = rules else { return Some("null".into()) };
+    let kept: Vec<Kept> = rules.iter().filter_map(kept).collect();
+    // Strings and numbers always serialize.
+    (!kept.is_empty()).then(|| serde_json::to_string(&kept).unwrap_or_else(|_| "null".into()))
+}
+
+/// The rules that the text keeps. `None` when they cannot be told, which is no reason to revoke any.
+pub fn kept_rules(text: Option<&str>) -> Option<Vec<AddOnRule>> {
+    let Some(text) = text else { return Some(Vec::new()) };
+    let kept: Option<Vec<Kept>> = serde_json::from_str(text).ok()?;
+    Some(kept?.into_iter().map(rule).collect())
+}
+
+/// The rules that installed add-ons need. What is not known here opens nothing, nor does a record that somebody else may have written.
+pub fn rules_of_installed<'a>(installed: impl IntoIterator<Item = &'a Inventory>) -> Vec<AddOnRule> {
+    let known = installed.into_iter().filter(|it| slot_of(&it.module).is_some() && it.standing == Standing::Proven);
+    known.flat_map(|it| it.rules.iter().map(crate::rule)).collect()
+}
+
+fn kept(it: &AddOnRule) -> Option<Kept> {
+    let AddOnRule { group, rule: Rule { protocol, from_port, to_port, source, description } } = it;
+    // Add-ons name their peers by role and in no other way.
+    let Source::Group(peer) = source else { return None };
+    Some(Kept {
+        group: group.clone(),
+        protocol: protocol.clone(),
+        from_port: *from_port,
+        to_port: *to_port,
+        peer: peer.clone(),
+        description: description.clone(),
+    })
+}
+
+fn rule(it: Kept) -> AddOnRule {
+    let Kept { group, protocol, from_port, to_port, peer, description } = it;
+    AddOnRule { group, rule: Rule { protocol, from_port, to_port, source: Source::Group(peer), description } }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn vxlan() -> AddOnRule {
+        let spec =
+            json!({"group": "node", "protocol": "udp", "fromPort": 4789, "toPort": 4789, "peer": "control-plane", "description": "VXLAN"});
+        crate::rule(&serde_json::from_value(spec).unwrap())
+    }
+
+    #[test]
+    fn rules_are_kept_as_they_were_asked_for() {
+        let text = kept_rules_text(Some(&[vxlan()])).unwrap();
+        expect_test::expect![[
+            r#"[{"group":"node","protocol":"udp","fromPort":4789,"toPort":4789,"peer":"controlplane","description":"VXLAN"}]"#
+        ]]
+        .assert_eq(&text);
+        assert_eq!(kept_rules(Some(&text)), Some(vec![vxlan()]));
+    }
+
+    #[test]
+    fn no_annotation_keeps_nothing_and_one_that_cannot_be_read_revokes_nothing() {
+        assert_eq!(kept_rules_text(Some(&[])), None);
+        assert_eq!(kept_rules(None), Some(vec![]));
+        let unknown = kept_rules_text(None).unwrap();
+        assert_eq!(kept_rules(Some(&unknown)), None);
+        assert_eq!(kept_rules(Some("[{\"group\": 1}]")), None);
+    }
+}

@@ -1,0 +1,217 @@
+//! What a ClusterPlugin says about itself: one line for each add-on, and conditions for its slots and the whole.
+
+use crds::cluster_plugin::{ClusterPluginStatus, PluginPhase, PluginStatus};
+use crds::conditions::{READY, cluster_plugin as types, reason};
+
+use super::Slot;
+use model::Timestamp;
+use model::condition::{Said, merge, shorten, time};
+
+/// How one add-on fares.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Progress {
+    pub slot: Slot,
+    pub module: String,
+    pub version: String,
+    pub digest: String,
+    pub phase: PluginPhase,
+    /// A word of [`crds::conditions::reason`], or of the plugin host.
+    pub reason: String,
+    /// What is awaited, or what is wrong and who has to act; of what runs, what should be looked at nevertheless. Empty when nothing.
+    pub message: String,
+    /// When something of it that somebody changed was last set back, if that was since this program began.
+    pub repaired: Option<Timestamp>,
+}
+
+/// The whole status. `all` is said of every slot when nothing can be said of a single one (the Cluster is absent or paused).
+pub fn status(
+    previous: &ClusterPluginStatus,
+    generation: Option<i64>,
+    now: Timestamp,
+    progress: &[Progress],
+    all: Option<(&str, &str)>,
+) -> ClusterPluginStatus {
+    let open: Vec<&Progress> = progress.iter().filter(|it| it.phase != PluginPhase::Running).collect();
+    let failed = open.iter().find(|it| it.phase == PluginPhase::Failed);
+    let message = || open.iter().map(named).collect::<Vec<_>>().join("; ");
+    let ready = match (all, failed.or(open.first())) {
+        (Some((reason, message)), _) => Said { status: false, reason, message: message.to_owned() },
+        (None, Some(first)) => Said { status: false, reason: &first.reason, message: message() },
+        (None, None) => Said { status: true, reason: reason::READY, message: String::new() },
+    };
+    let progressing = match all.is_none() && open.iter().any(|it| it.phase != PluginPhase::Failed) {
+        true => Said { status: true, reason: reason::CREATING, message: message() },
+        false => Said { status: false, reason: reason::NOT_REQUESTED, message: String::new() },
+    };
+    let said = vec![
+        (types::CLOUD_PROVIDER_READY, of_slot(Slot::CloudProvider, progress, all)),
+        (types::NETWORKING_READY, of_slot(Slot::Networking, progress, all)),
+        (types::STORAGE_READY, of_slot(Slot::Storage, progress, all)),
+        (types::INGRESS_READY, of_slot(Slot::Ingress, progress, all)),
+        (READY, ready),
+        (types::PROGRESSING, progressing),
+    ];
+    let ours: Vec<&str> = said.iter().map(|(kind, _)| *kind).collect();
+    let conditions = merge(&previous.conditions, said, generation, now, &ours);
+    let plugins = progress.iter().map(|it| PluginStatus {
+        name: it.module.clone(),
+        version: it.version.clone(),
+        digest: it.digest.clone(),
+        phase: it.phase,
+        waiting_for: if it.phase == PluginPhase::Running { String::new() } else { shorten(&it.message) },
+    });
+    let repaired = progress.iter().filter_map(|it| it.repaired).max_by(f64::total_cmp).map(time);
+    let last_repair_time = repaired.max(previous.last_repair_time.clone());
+    ClusterPluginStatus { plugins: plugins.collect(), conditions, last_repair_time }
+}
+
+/// A slot with several add-ons is as ready as the one that fares worst.
+fn of_slot<'a>(slot: Slot, progress: &'a [Progress], all: Option<(&'a str, &str)>) -> Said<'a> {
+    if let Some((reason, message)) = all {
+        return Said { status: false, reason, message: message.to_owned() };
+    }
+    let mine = || progress.iter().filter(|it| it.slot == slot);
+    let failed = mine().find(|it| it.phase == PluginPhase::Failed);
+    if let Some(it) = failed.or_else(|| mine().find(|it| it.phase != PluginPhase::Running)) {
+        return Said { status: false, reason: &it.reason, message: it.message.clone() };
+    }
+    // What should be looked at nevertheless is said of each of them.
+    match mine().find(|it| it.reason != reason::READY).or_else(|| mine().next()) {
+        None => Said { status: true, reason: reason::NOT_REQUESTED, message: String::new() },
+        Some(first) => {
+            let said: Vec<&Progress> = mine().filter(|it| !it.message.is_empty()).collect();
+            let message = match said.as_slice() {
+                [alone] if mine().count() == 1 => alone.message.clone(),
+                several => several.iter().map(named).collect::<Vec<_>>().join("; "),
+            };
+            Said { status: true, reason: &first.reason, message }
+        }
+    }
+}
+
+/// What is said of an add-on, with its name.
+fn named(it: &&Progress) -> String {
+    match it.message.starts_with(&it.module) {
+        true => it.message.clone(),
+        false => format!("{}: {}", it.module, it.message),
+    }
+}
+
+/// What to say of an add-on that stays in the version that is installed, while this operator brings another.
+pub fn stays(installed: &str, brought: &str) -> String {
+    format!(
+        "version {installed} is installed and stays, and this operator brings {brought}: as long as it does not upgrade add-ons, changed \
+         settings are not applied, what is changed or removed in the cluster is not repaired, and certificates are not renewed"
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
+
+    use super::*;
+
+    fn progress(slot: Slot, phase: PluginPhase, message: &str) -> Progress {
+        let reason = if phase == PluginPhase::Running { reason::READY } else { reason::CREATING };
+        Progress {
+            slot,
+            module: format!("{slot:?}").to_lowercase(),
+            version: "1".into(),
+            digest: "sha256:0".into(),
+            phase,
+            reason: reason.into(),
+            message: message.into(),
+            repaired: None,
+        }
+    }
+
+    fn text(status: &ClusterPluginStatus) -> String {
+        let line = |it: &Condition| format!("{}={} {} {:?}\n", it.type_, it.status, it.reason, it.message);
+        status.conditions.iter().map(line).collect()
+    }
+
+    #[test]
+    fn ready_is_when_every_slot_is() {
+        let both =
+            [progress(Slot::CloudProvider, PluginPhase::Running, ""), progress(Slot::Networking, PluginPhase::Provisioning, "for X")];
+        let first = status(&ClusterPluginStatus::default(), Some(1), 10.0, &both, None);
+        expect_test::expect![[r#"
+            CloudProviderReady=True Ready ""
+            IngressReady=True NotRequested ""
+            NetworkingReady=False Creating "for X"
+            Progressing=True Creating "networking: for X"
+            Ready=False Creating "networking: for X"
+            StorageReady=True NotRequested ""
+        "#]]
+        .assert_eq(&text(&first));
+        let done = [both[0].clone(), progress(Slot::Networking, PluginPhase::Running, "")];
+        let second = status(&first, Some(1), 20.0, &done, None);
+        expect_test::expect![[r#"
+            CloudProviderReady=True Ready ""
+            IngressReady=True NotRequested ""
+            NetworkingReady=True Ready ""
+            Progressing=False NotRequested ""
+            Ready=True Ready ""
+            StorageReady=True NotRequested ""
+        "#]]
+        .assert_eq(&text(&second));
+        assert_eq!(second.conditions[0].last_transition_time, first.conditions[0].last_transition_time);
+        assert_ne!(second.conditions[2].last_transition_time, first.conditions[2].last_transition_time);
+        assert_eq!(status(&second, Some(1), 30.0, &done, None), second);
+    }
+
+    #[test]
+    fn a_message_without_end_is_cut_before_the_api_server_refuses_it() {
+        let endless = progress(Slot::Storage, PluginPhase::Failed, &"ä".repeat(100_000));
+        let said = status(&ClusterPluginStatus::default(), None, 10.0, &[endless], None);
+        let longest = said.conditions.iter().map(|it| &it.message).chain(said.plugins.iter().map(|it| &it.waiting_for));
+        assert!(longest.map(|it| it.chars().count()).max().is_some_and(|it| it > 1000 && it < 32_768));
+    }
+
+    #[test]
+    fn an_add_on_that_a_message_begins_with_is_not_named_twice() {
+        let kept = progress(Slot::Networking, PluginPhase::Failed, "networking stays");
+        let other = progress(Slot::Storage, PluginPhase::Pending, "waits");
+        let said = status(&ClusterPluginStatus::default(), None, 10.0, &[kept, other], None);
+        assert_eq!(said.conditions.iter().find(|it| it.type_ == READY).unwrap().message, "networking stays; storage: waits");
+    }
+
+    #[test]
+    fn a_slot_says_what_does_not_work_any_more_where_another_version_stays_installed() {
+        let kept =
+            |slot| Progress { reason: reason::UPGRADE_AVAILABLE.into(), ..progress(slot, PluginPhase::Running, &stays("1.0", "1.1")) };
+        let beside = Progress { module: "ebs".into(), ..progress(Slot::Storage, PluginPhase::Running, "") };
+        let all = [kept(Slot::Networking), beside, kept(Slot::Storage)];
+        let said = status(&ClusterPluginStatus::default(), None, 10.0, &all, None);
+        let of = |kind: &str| {
+            said.conditions
+                .iter()
+                .find(|it| it.type_ == kind)
+                .map(|it| (it.status.as_str(), it.reason.as_str(), it.message.as_str()))
+                .unwrap()
+        };
+        let text = stays("1.0", "1.1");
+        assert_eq!(of(types::NETWORKING_READY), ("True", reason::UPGRADE_AVAILABLE, text.as_str()));
+        assert_eq!(of(types::STORAGE_READY), ("True", reason::UPGRADE_AVAILABLE, format!("storage: {text}").as_str()));
+        assert!(["settings", "repaired", "certificates"].iter().all(|it| text.contains(it)));
+    }
+
+    #[test]
+    fn the_last_repair_is_remembered_when_nobody_knows_of_it_any_more() {
+        let at = |time| Progress { repaired: time, ..progress(Slot::Storage, PluginPhase::Running, "") };
+        let told = |previous: &ClusterPluginStatus, all: &[Progress]| status(previous, None, 10.0, all, None);
+        let seconds = |it: &ClusterPluginStatus| it.last_repair_time.as_ref().map(|it| it.0.as_second());
+        let first = told(&ClusterPluginStatus::default(), &[at(None), at(Some(5.5)), at(Some(3.0))]);
+        assert_eq!(seconds(&first), Some(5));
+        assert_eq!(seconds(&told(&first, &[at(None)])), Some(5));
+        assert_eq!(seconds(&told(&first, &[at(Some(7.0))])), Some(7));
+        assert_eq!(seconds(&told(&ClusterPluginStatus::default(), &[at(None)])), None);
+    }
+
+    #[test]
+    fn what_keeps_all_waiting_is_said_of_all() {
+        let waiting =
+            status(&ClusterPluginStatus::default(), None, 10.0, &[], Some((reason::WAITING_FOR_CLUSTER, "for the Cluster to exist")));
+        assert!(text(&waiting).starts_with("CloudProviderReady=False WaitingForCluster \"for the Cluster to exist\"\n"));
+    }
+}

@@ -1,0 +1,195 @@
+//! What becomes of an add-on that is installed in a cluster that lives, and that nobody asks for any more. Nothing that runs is stranded:
+//! cloud provider and networking stay, storage and ingress go when nothing uses them. Nothing here removes anything.
+
+use super::exposure::listed;
+use super::{Inventory, Slot, Wanted};
+
+/// What becomes of an add-on that nobody asks for any more.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Leftover {
+    /// It stays; why, and what the user can do.
+    Keep(String),
+    /// It stays as long as this is there; what, and what the user can do.
+    InUse(String),
+    /// Its removal may be carried out.
+    Remove,
+}
+
+/// The slot that a built-in plugin fills; `None` for others.
+pub fn slot_of(module: &str) -> Option<Slot> {
+    match module {
+        "aws-cloud-controller-manager" => Some(Slot::CloudProvider),
+        "calico" | "aws-vpc-cni" => Some(Slot::Networking),
+        "aws-ebs-csi" | "aws-efs-csi" => Some(Slot::Storage),
+        "aws-load-balancer-controller" => Some(Slot::Ingress),
+        _ => None,
+    }
+}
+
+/// Where in a ClusterPlugin a built-in plugin is asked for.
+fn path_of(module: &str) -> &'static str {
+    match module {
+        "aws-cloud-controller-manager" => "spec.cloudProvider.aws",
+        "calico" => "spec.networking.calico",
+        "aws-vpc-cni" => "spec.networking.amazonVPC",
+        "aws-ebs-csi" => "spec.storage.ebs",
+        "aws-efs-csi" => "spec.storage.efs",
+        "aws-load-balancer-controller" => "spec.ingress.awsLoadBalancerController",
+        _ => "spec.plugins",
+    }
+}
+
+/// Whether an add-on in this slot goes before its cluster does.
+pub fn can_leave(slot: Slot) -> bool {
+    matches!(slot, Slot::Storage | Slot::Ingress)
+}
+
+/// Installed add-ons that nobody asks for any more and that this program knows, in the order in which they go.
+pub fn leftovers<'a>(installed: &'a [Inventory], wanted: &[Wanted]) -> Vec<(Slot, &'a Inventory)> {
+    let is_wanted = |it: &&Inventory| wanted.iter().any(|wanted| wanted.module == it.module);
+    let known = installed.iter().filter(|it| !is_wanted(it)).filter_map(|it| Some((slot_of(&it.module)?, it)));
+    let mut res: Vec<_> = known.collect();
+    res.sort_by(|(one, first), (other, second)| other.cmp(one).then_with(|| first.module.cmp(&second.module)));
+    res
+}
+
+/// Decides about an installed add-on that is not among `wanted`; that is `None` when the ClusterPlugin is being deleted. `users` is what
+/// needs the add-on.
+pub fn leftover(module: &str, slot: Slot, wanted: Option<&[Wanted]>, users: &[String]) -> Leftover {
+    let path = path_of(module);
+    let again = match wanted {
+        Some(_) => format!("set {path} again, or delete the Cluster"),
+        None => "a new ClusterPlugin of the Cluster finds it".to_owned(),
+    };
+    let rescue = match wanted {
+        Some(_) => format!("when {path} is set again"),
+        None => "when spec.deletion.onPluginDelete is set to Keep".to_owned(),
+    };
+    let other = wanted.unwrap_or_default().iter().find(|it| it.slot == slot);
+    match slot {
+        Slot::CloudProvider => Leftover::Keep(format!(
+            "{module} stays: without a cloud provider no new Node of a cluster that lives would ever be complete; {again}"
+        )),
+        Slot::Networking => match other {
+            Some(other) => Leftover::Keep(switching(module, other.module)),
+            None => Leftover::Keep(format!("{module} stays: without it the Pods of a cluster that lives could not talk; {again}")),
+        },
+        Slot::Storage | Slot::Ingress if !users.is_empty() => {
+            Leftover::InUse(format!("{module} is used by {}; it is removed when they are gone, or stays {rescue}", listed(users)))
+        }
+        Slot::Storage | Slot::Ingress => Leftover::Remove,
+    }
+}
+
+/// Why an add-on cannot be installed beside what is: another one has its place and does not leave.
+pub fn in_the_way(wanted: &Wanted, installed: &[Inventory]) -> Option<String> {
+    let has = |module: &str| installed.iter().any(|it| it.module == module);
+    if wanted.slot != Slot::Networking || has(wanted.module) {
+        return None;
+    }
+    let old = installed.iter().find(|it| slot_of(&it.module) == Some(Slot::Networking))?;
+    Some(switching(&old.module, wanted.module))
+}
+
+fn switching(old: &str, new: &str) -> String {
+    format!(
+        "{old} stays and {new} is not installed: the network of a cluster that lives cannot be switched; set {} again, or make a new \
+         cluster with {}",
+        path_of(old),
+        path_of(new)
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+    use crate::{Standing, wanted};
+
+    fn asked(spec: serde_json::Value) -> Vec<Wanted> {
+        let mut all = json!({"clusterName": "prod"});
+        all.as_object_mut().unwrap().extend(spec.as_object().unwrap().clone());
+        wanted(&serde_json::from_value(all).unwrap())
+    }
+
+    fn all() -> Vec<Wanted> {
+        let rest = json!({"storage": {"ebs": {}, "efs": {}}, "ingress": {"awsLoadBalancerController": {}}, "networking": {"calico": {}}});
+        asked(rest).into_iter().chain(asked(json!({"networking": {"amazonVPC": {}}}))).collect()
+    }
+
+    fn installed(modules: &[&str]) -> Vec<Inventory> {
+        let one = |module: &&str| Inventory {
+            module: (*module).into(),
+            version: String::new(),
+            digest: String::new(),
+            config: json!({}),
+            plan_hash: String::new(),
+            complete: true,
+            objects: vec![],
+            marks: vec![],
+            rules: vec![],
+            removal: vec![],
+            allowed: None,
+            standing: Standing::Proven,
+        };
+        modules.iter().map(one).collect()
+    }
+
+    #[test]
+    fn every_plugin_that_can_be_asked_for_is_known_by_slot_and_path() {
+        for it in all() {
+            assert_eq!((slot_of(it.module), path_of(it.module)), (Some(it.slot), it.path));
+        }
+        assert_eq!(slot_of("acme-metrics"), None);
+    }
+
+    #[test]
+    fn what_is_not_asked_for_is_found_in_the_order_in_which_it_goes() {
+        let modules = ["aws-cloud-controller-manager", "calico", "aws-efs-csi", "aws-ebs-csi", "aws-load-balancer-controller", "acme"];
+        let installed = installed(&modules);
+        let left = |wanted: &[Wanted]| leftovers(&installed, wanted).iter().map(|it| it.1.module.clone()).collect::<Vec<_>>().join(" ");
+        assert_eq!(left(&[]), "aws-load-balancer-controller aws-ebs-csi aws-efs-csi calico aws-cloud-controller-manager");
+        assert_eq!(left(&asked(json!({"networking": {"calico": {}}, "storage": {"ebs": {}}}))), "aws-load-balancer-controller aws-efs-csi");
+        assert_eq!(left(&all()), "");
+    }
+
+    #[test]
+    fn what_runs_is_not_stranded() {
+        let used = ["PersistentVolume a (vol-1)".to_owned()];
+        let vpc = asked(json!({"networking": {"amazonVPC": {}}}));
+        let cases = [
+            leftover("aws-cloud-controller-manager", Slot::CloudProvider, Some(&[]), &[]),
+            leftover("calico", Slot::Networking, Some(&[]), &[]),
+            leftover("calico", Slot::Networking, None, &[]),
+            leftover("calico", Slot::Networking, Some(&vpc), &[]),
+            leftover("aws-ebs-csi", Slot::Storage, Some(&[]), &used),
+            leftover("aws-ebs-csi", Slot::Storage, None, &used),
+            leftover("aws-ebs-csi", Slot::Storage, Some(&[]), &[]),
+            leftover("aws-load-balancer-controller", Slot::Ingress, Some(&[]), &["Ingress shop/web".to_owned()]),
+            leftover("aws-load-balancer-controller", Slot::Ingress, None, &[]),
+        ];
+        let text: Vec<String> = cases.iter().map(|it| format!("{it:?}")).collect();
+        expect_test::expect![[r#"
+            Keep("aws-cloud-controller-manager stays: without a cloud provider no new Node of a cluster that lives would ever be complete; set spec.cloudProvider.aws again, or delete the Cluster")
+            Keep("calico stays: without it the Pods of a cluster that lives could not talk; set spec.networking.calico again, or delete the Cluster")
+            Keep("calico stays: without it the Pods of a cluster that lives could not talk; a new ClusterPlugin of the Cluster finds it")
+            Keep("calico stays and aws-vpc-cni is not installed: the network of a cluster that lives cannot be switched; set spec.networking.calico again, or make a new cluster with spec.networking.amazonVPC")
+            InUse("aws-ebs-csi is used by PersistentVolume a (vol-1); it is removed when they are gone, or stays when spec.storage.ebs is set again")
+            InUse("aws-ebs-csi is used by PersistentVolume a (vol-1); it is removed when they are gone, or stays when spec.deletion.onPluginDelete is set to Keep")
+            Remove
+            InUse("aws-load-balancer-controller is used by Ingress shop/web; it is removed when they are gone, or stays when spec.ingress.awsLoadBalancerController is set again")
+            Remove"#]].assert_eq(&text.join("\n"));
+    }
+
+    #[test]
+    fn a_network_is_not_installed_beside_another() {
+        let vpc = &asked(json!({"cloudProvider": {"none": {}}, "networking": {"amazonVPC": {}}}))[0];
+        let why = in_the_way(vpc, &installed(&["calico"])).unwrap();
+        assert!(why.starts_with("calico stays and aws-vpc-cni is not installed"), "{why}");
+        assert_eq!(in_the_way(vpc, &installed(&["aws-ebs-csi"])), None);
+        assert_eq!(in_the_way(vpc, &installed(&["aws-vpc-cni"])), None);
+        let ebs = &asked(json!({"cloudProvider": {"none": {}}, "storage": {"ebs": {}}}))[0];
+        assert_eq!(in_the_way(ebs, &installed(&["aws-efs-csi", "calico"])), None);
+    }
+}

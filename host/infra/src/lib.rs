@@ -1,0 +1,21 @@
+//! Decides what to do next, and does nothing.
+//!
+//! A driver reads the world, and this crate says what can be done right now: it compares what should exist with what was seen, and
+//! names single calls, all of which may run at once. Each pass looks again and asks again, so an order of calls is never stored
+//! anywhere: it follows from what each resource comes [`after`](model::Resource::after).
+//!
+//! Nothing here does I/O, reads a clock or makes random numbers: the crate depends on nothing that can, and time comes in as a value.
+
+pub mod cluster;
+mod decide;
+pub mod leftover;
+pub mod machine;
+pub mod pause;
+mod record;
+pub mod see;
+pub mod status;
+mod token;
+
+pub use decide::{Question, READ_LAG, SEND_WITHIN, TOKEN_AGE, is_gone, plan};
+pub(crate) use decide::{address_of, proven_from, trusted_from};
+pub use record::{CREATED_ANNOTATION, RECORDED_ANNOTATION, Record, Settled, ZONES_ANNOTATION};

@@ -1,0 +1,204 @@
+//! What is said about a cluster.
+
+use std::collections::BTreeSet;
+
+use crds::cluster::{AWSClusterStatus, LoadBalancerStatus, NetworkStatus, SecurityGroupStatus, SubnetStatus, VPCStatus};
+use crds::conditions::cluster::{
+    CLUSTER_SECURITY_GROUPS_READY, INTERNET_GATEWAY_READY, LOAD_BALANCER_READY, NAT_GATEWAYS_READY, ROUTE_TABLES_READY,
+    SERVICE_ACCOUNT_ISSUER_READY, SUBNETS_READY, VPC_READY,
+};
+use crds::conditions::{PAUSED, READY, reason};
+use crds::status::{FailureDomain, Initialization};
+
+use crate::cluster::{Decision, Input, deleting, egress, load_balancer_kind};
+use crate::see::{API_SERVER, GROUP_ROLES, MAIN, kept_for_pods};
+use model::condition::{Said, lacking, merge, paused, paused_said, problem, was_said};
+use model::finding::{Finding, Status};
+use model::{Key, Kind, LoadBalancer, Outcome, Owner, Plan, Problem, Resource, SecurityGroup, Seen, State, Tags, Vpc};
+
+/// Condition while the object is being deleted.
+const DELETING: &str = "Deleting";
+
+/// The areas that have a condition of their own.
+const AREAS: [(&str, &[Kind]); 7] = [
+    (VPC_READY, &[Kind::Vpc]),
+    (SUBNETS_READY, &[Kind::Subnet]),
+    (INTERNET_GATEWAY_READY, &[Kind::InternetGateway]),
+    (NAT_GATEWAYS_READY, &[Kind::NatGateway, Kind::ElasticIp]),
+    (ROUTE_TABLES_READY, &[Kind::RouteTable]),
+    (CLUSTER_SECURITY_GROUPS_READY, &[Kind::SecurityGroup, Kind::SecurityGroupRules]),
+    (LOAD_BALANCER_READY, &[Kind::LoadBalancer]),
+];
+
+/// What a cluster's status is made of.
+pub struct Cluster<'a> {
+    pub input: &'a Input<'a>,
+    pub decision: &'a Decision,
+    /// How the actions ended, the latest for each key.
+    pub outcomes: &'a [(Key, Outcome)],
+    /// Why AWS cannot be read.
+    pub problem: Option<&'a Problem>,
+    /// The name that must resolve and does not.
+    pub unresolved: Option<&'a str>,
+    /// What is found about the issuer of service account tokens; `None`: none was asked for.
+    pub issuer: Option<&'a Finding>,
+}
+
+/// The whole status of a cluster.
+pub fn cluster(it: &Cluster<'_>) -> AWSClusterStatus {
+    let object = it.input.aws_cluster;
+    let previous = object.status.clone().unwrap_or_default();
+    let was = previous.initialization.as_ref().and_then(|it| it.provisioned).unwrap_or_default();
+    let ready = ready(it);
+    let provisioned = was || ready.status;
+    let mut said = areas(it);
+    if deleting(object) {
+        said.push((DELETING, Said { status: true, ..ready.clone() }));
+    }
+    said.extend(it.issuer.map(|it| {
+        let message = if it.status == Status::Unknown { format!("not known: {}", it.message) } else { it.message.clone() };
+        (SERVICE_ACCOUNT_ISSUER_READY, Said { status: it.status == Status::True, reason: it.reason, message })
+    }));
+    said.push((READY, ready));
+    said.push((PAUSED, paused_said(false)));
+    let mut ours: Vec<&str> = AREAS.iter().map(|(name, _)| *name).collect();
+    ours.extend([DELETING, READY, PAUSED, SERVICE_ACCOUNT_ISSUER_READY]);
+    // As long as AWS was not read, nothing is known, and what was said of it stays.
+    let read = it.input.unread().is_empty();
+    if !read && it.problem.is_none() && was_said(&previous.conditions) {
+        let conditions = paused(&previous.conditions, false, it.input.now, object.metadata.generation);
+        return AWSClusterStatus { conditions, ..previous };
+    }
+    let keep = !read || deleting(object);
+    AWSClusterStatus {
+        ready: provisioned,
+        initialization: provisioned.then_some(Initialization { provisioned: Some(true) }),
+        network_status: if read { network(it) } else { previous.network_status },
+        failure_domains: if keep { previous.failure_domains } else { failure_domains(it) },
+        conditions: merge(&previous.conditions, said, object.metadata.generation, it.input.now, if read { &ours } else { &[] }),
+    }
+}
+
+fn ready(it: &Cluster<'_>) -> Said<'static> {
+    let deleting = deleting(it.input.aws_cluster);
+    if let Some(invalid) = &it.decision.invalid {
+        return Said::no(reason::INVALID_SPEC, invalid.to_string());
+    }
+    if let Some(it) = it.problem {
+        return problem(it);
+    }
+    match (deleting, lacking(&it.decision.plan, it.outcomes, |_| true)) {
+        (true, _) if !it.input.machines.is_empty() => Said::no(reason::WAITING_FOR_MACHINES, text(&it.decision.plan)),
+        (true, None) => Said::no(if it.decision.finished { reason::DELETED } else { reason::DELETING }, ""),
+        (true, Some(said)) if [reason::CREATING, reason::NOT_READY].contains(&said.reason) => Said { reason: reason::DELETING, ..said },
+        (_, Some(said)) => said,
+        (false, None) => endpoint(it),
+    }
+}
+
+fn text(plan: &Plan) -> String {
+    plan.waiting.iter().map(|(key, text)| format!("{key}: {text}")).collect::<Vec<_>>().join("; ")
+}
+
+/// Everything is there; whether the API can be reached by name.
+fn endpoint(it: &Cluster<'_>) -> Said<'static> {
+    match (&it.decision.record.endpoint, it.unresolved) {
+        (None, _) if load_balancer_kind(it.input.aws_cluster).is_none() => {
+            let message = "spec.controlPlaneEndpoint is not set, and there is no load balancer to take it from; set it";
+            Said::no("WaitForExternalControlPlaneEndpoint", message)
+        }
+        (None, _) => Said::no(reason::WAIT_FOR_DNS_NAME, "the load balancer has no host name yet"),
+        (Some(_), Some(name)) => Said::no(
+            reason::WAIT_FOR_DNS_NAME_RESOLVE,
+            format!("{name} does not resolve yet; where it never will, set spec.controlPlaneLoadBalancer.dnsResolutionCheck: None"),
+        ),
+        (Some(_), _) => Said { message: held(&it.decision.held, |_| true), ..Said::yes() },
+    }
+}
+
+/// What of the spec is not carried out, though everything is as it should be otherwise.
+fn held(all: &[(Kind, String)], concerns: impl Fn(&Kind) -> bool) -> String {
+    all.iter().filter(|(kind, _)| concerns(kind)).map(|(_, text)| text.as_str()).collect::<Vec<_>>().join("; ")
+}
+
+fn areas(it: &Cluster<'_>) -> Vec<(&'static str, Said<'static>)> {
+    let known: BTreeSet<Kind> = it.decision.desired.keys().chain(it.decision.observed.keys()).map(|key| key.kind).collect();
+    let mut res = Vec::new();
+    for (name, kinds) in AREAS {
+        if !kinds.iter().any(|kind| known.contains(kind)) || it.decision.invalid.is_some() {
+            continue;
+        }
+        let concerns = |key: &Key| kinds.contains(&key.kind);
+        let there = it.decision.observed.keys().any(concerns);
+        let said = match lacking(&it.decision.plan, it.outcomes, concerns) {
+            Some(said) => said,
+            None if deleting(it.input.aws_cluster) && !there => Said::no(reason::DELETED, ""),
+            None if name == CLUSTER_SECURITY_GROUPS_READY => {
+                Said { message: it.decision.remark_on_rules(it.input).unwrap_or_default().to_owned(), ..Said::yes() }
+            }
+            None => Said { message: held(&it.decision.held, |kind| kinds.contains(kind)), ..Said::yes() },
+        };
+        res.push((name, said));
+    }
+    res
+}
+
+/// Zones of the subnets that machines are put in.
+fn failure_domains(it: &Cluster<'_>) -> Vec<FailureDomain> {
+    let observed = &it.decision.observed;
+    let for_nodes = |tags: Option<&Tags>| !tags.is_some_and(kept_for_pods);
+    let wanted = observed.iter().filter(|(key, _)| !it.decision.unlisted.contains(key)).filter(|(key, seen)| {
+        let want = it.decision.desired.get(key);
+        seen.state == State::Ready && want.is_some_and(|want| for_nodes(Some(&want.tags)) && for_nodes(seen.tags.as_ref()))
+    });
+    let subnets: Vec<_> = wanted.filter_map(|(_, seen)| if let Resource::Subnet(it) = &seen.is { Some(it) } else { None }).collect();
+    let balanced: Option<BTreeSet<&String>> = match observed.get(&LoadBalancer::key(API_SERVER)).map(|it| &it.is) {
+        Some(Resource::LoadBalancer(it)) => {
+            Some(subnets.iter().filter(|subnet| it.subnets.contains(&subnet.name)).map(|it| &it.zone).collect())
+        }
+        _ => None,
+    };
+    let any_private = subnets.iter().any(|it| !it.public);
+    let zones: BTreeSet<&String> = subnets.iter().filter(|it| !it.public || !any_private).map(|it| &it.zone).collect();
+    let domain = |zone: &String| FailureDomain {
+        name: zone.clone(),
+        control_plane: Some(balanced.as_ref().is_none_or(|zones| zones.contains(zone))),
+        attributes: Default::default(),
+    };
+    zones.into_iter().map(domain).collect()
+}
+
+fn network(it: &Cluster<'_>) -> NetworkStatus {
+    let observed = &it.decision.observed;
+    let usable = |seen: &&Seen| !matches!(seen.owner, Owner::OtherDriver(_));
+    let vpc = observed.get(&Vpc::key(MAIN)).filter(usable).and_then(|seen| match &seen.is {
+        Resource::Vpc(it) => Some(VPCStatus { id: seen.id.clone(), cidr_block: it.cidr.clone() }),
+        _ => None,
+    });
+    let subnets = observed.values().filter(usable).filter_map(|seen| match &seen.is {
+        Resource::Subnet(it) => {
+            let (availability_zone, cidr_block) = (it.zone.clone(), it.cidr.clone());
+            Some(SubnetStatus { id: seen.id.clone(), availability_zone, cidr_block, is_public: it.public })
+        }
+        _ => None,
+    });
+    let groups = GROUP_ROLES.into_iter().filter_map(|role| {
+        let seen = observed.get(&SecurityGroup::key(role)).filter(usable)?;
+        let Resource::SecurityGroup(it) = &seen.is else { return None };
+        Some((role.to_owned(), SecurityGroupStatus { id: seen.id.clone(), name: it.group_name.clone() }))
+    });
+    let balancer = observed.get(&LoadBalancer::key(API_SERVER)).filter(usable);
+    let found = balancer.and_then(|seen| it.input.snapshot.load_balancers.iter().find(|it| it.id == seen.id));
+    let api_server_elb = found.map(|it| LoadBalancerStatus {
+        name: it.name.clone(),
+        arn: if it.id.starts_with("arn:") { it.id.clone() } else { String::new() },
+        dns_name: it.dns_name.clone(),
+    });
+    NetworkStatus {
+        vpc,
+        subnets: subnets.collect(),
+        security_groups: groups.collect(),
+        api_server_elb: api_server_elb.unwrap_or_default(),
+        nat_gateways_ips: egress::addresses(it.input.snapshot, observed),
+    }
+}

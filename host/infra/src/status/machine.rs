@@ -1,0 +1,128 @@
+//! What is said about a machine.
+
+use crds::conditions::machine::{ELB_ATTACHED, INSTANCE_READY, SECURITY_GROUPS_READY};
+use crds::conditions::{PAUSED, READY, reason};
+use crds::machine::AWSMachineStatus;
+use crds::status::{Initialization, MachineAddress, MachineAddressType};
+
+use crate::machine::{Decision, Input, is_control_plane};
+use model::condition::{Said, lacking, merge, paused, paused_said, problem, was_said};
+use model::{FoundInstance, Key, Kind, Outcome, Problem};
+
+const DELETING: &str = "Deleting";
+
+/// What a machine's status is made of.
+pub struct Machine<'a> {
+    pub input: &'a Input<'a>,
+    pub decision: &'a Decision,
+    /// How the actions ended, the latest for each key.
+    pub outcomes: &'a [(Key, Outcome)],
+    /// Why AWS cannot be read, or why the image cannot be found.
+    pub problem: Option<&'a Problem>,
+}
+
+/// The whole status of a machine.
+pub fn machine(it: &Machine<'_>) -> AWSMachineStatus {
+    let object = it.input.aws_machine;
+    let previous = object.status.clone().unwrap_or_default();
+    let was = previous.initialization.as_ref().and_then(|it| it.provisioned).unwrap_or_default();
+    // As long as AWS was not read, nothing is known, and what was said of it stays.
+    let read = it.input.unread().is_empty();
+    if !read && it.problem.is_none() && was_said(&previous.conditions) {
+        let conditions = paused(&previous.conditions, false, it.input.now, object.metadata.generation);
+        return AWSMachineStatus { conditions, ..previous };
+    }
+    let instance = instance_ready(it);
+    let provisioned = was || instance.status && it.decision.record.provider_id.is_some();
+    let ready = ready(it, &instance);
+    let deleting = object.metadata.deletion_timestamp.is_some();
+    let mut said = vec![(INSTANCE_READY, instance.clone()), (PAUSED, paused_said(false))];
+    if it.decision.instance.is_some() && !deleting && it.decision.failed.is_none() {
+        said.push((SECURITY_GROUPS_READY, groups(it)));
+        if is_control_plane(it.input.machine, object) {
+            said.push((ELB_ATTACHED, attached(it)));
+        }
+    }
+    if deleting {
+        said.push((DELETING, Said { status: true, ..ready.clone() }));
+    }
+    said.push((READY, ready));
+    let ours = [INSTANCE_READY, PAUSED, SECURITY_GROUPS_READY, ELB_ATTACHED, DELETING, READY];
+    let found = it.decision.instance.as_ref();
+    AWSMachineStatus {
+        ready: instance.status,
+        initialization: provisioned.then_some(Initialization { provisioned: Some(true) }),
+        addresses: found.map(addresses).filter(|it| !it.is_empty()).unwrap_or(previous.addresses),
+        instance_state: found.map(|it| it.status.state.clone()).or(previous.instance_state),
+        failure_domain: found.map(|it| it.status.zone.clone()).filter(|it| !it.is_empty()).or(previous.failure_domain),
+        conditions: merge(&previous.conditions, said, object.metadata.generation, it.input.now, if read { &ours } else { &[] }),
+    }
+}
+
+/// Why nothing can be said or done yet, whatever the instance.
+fn hindered(it: &Machine<'_>) -> Option<Said<'static>> {
+    let decision = it.decision;
+    if let Some((reason, message)) = &decision.failed {
+        return Some(Said::no(reason, message.clone()));
+    }
+    if let Some(invalid) = &decision.invalid {
+        return Some(Said::no(reason::INVALID_SPEC, invalid.to_string()));
+    }
+    if let Some(it) = it.problem {
+        return Some(problem(it));
+    }
+    decision.waits.as_ref().map(|it| Said::no(it.reason, it.message.clone()))
+}
+
+fn instance_ready(it: &Machine<'_>) -> Said<'static> {
+    let state = it.decision.instance.as_ref().map(|it| it.status.state.as_str());
+    let stands = it.decision.instance.as_ref().map(FoundInstance::stands).unwrap_or_default();
+    match (state, hindered(it)) {
+        (Some("running"), None) => Said::yes(),
+        // A wrong field or a failing sweep does not stop an instance that runs.
+        (Some("running"), Some(_)) if it.decision.failed.is_none() => Said::yes(),
+        (_, Some(said)) => said,
+        (Some("pending"), None) => Said::no(reason::INSTANCE_NOT_READY, stands),
+        (Some("stopping" | "stopped"), None) => {
+            Said::no(reason::INSTANCE_STOPPED, format!("{stands}; it is not started again: start it, or delete the Machine to replace it"))
+        }
+        (Some(_), None) => Said::no(reason::INSTANCE_TERMINATED, stands),
+        (None, None) => lacking(&it.decision.plan, it.outcomes, |_| true).unwrap_or_else(|| Said::no(reason::INSTANCE_NOT_READY, "")),
+    }
+}
+
+fn ready(it: &Machine<'_>, instance: &Said<'static>) -> Said<'static> {
+    let deleting = it.input.aws_machine.metadata.deletion_timestamp.is_some();
+    match (deleting, hindered(it), lacking(&it.decision.plan, it.outcomes, |_| true)) {
+        (_, Some(said), _) => said,
+        (true, None, None) => Said::no(if it.decision.finished { reason::DELETED } else { reason::DELETING }, ""),
+        (true, None, Some(said)) if [reason::CREATING, reason::NOT_READY].contains(&said.reason) => {
+            Said { reason: reason::DELETING, ..said }
+        }
+        (_, None, Some(said)) if deleting || instance.status => said,
+        (_, None, _) => instance.clone(),
+    }
+}
+
+fn groups(it: &Machine<'_>) -> Said<'static> {
+    lacking(&it.decision.plan, it.outcomes, |key| key.kind == Kind::Instance)
+        .filter(|it| it.reason != reason::CREATING)
+        .unwrap_or_else(Said::yes)
+}
+
+fn attached(it: &Machine<'_>) -> Said<'static> {
+    lacking(&it.decision.plan, it.outcomes, |key| key.kind == Kind::Target).unwrap_or_else(Said::yes)
+}
+
+fn addresses(found: &FoundInstance) -> Vec<MachineAddress> {
+    let it = &found.status;
+    [
+        (MachineAddressType::InternalDNS, &it.private_dns_name),
+        (MachineAddressType::InternalIP, &it.private_ip),
+        (MachineAddressType::ExternalDNS, &it.public_dns_name),
+        (MachineAddressType::ExternalIP, &it.public_ip),
+    ]
+    .into_iter()
+    .filter_map(|(kind, address)| Some(MachineAddress { kind, address: address.clone().filter(|it| !it.is_empty())? }))
+    .collect()
+}
