@@ -1,4 +1,4 @@
-//! Decides what to do next, and does nothing.
+//! Decides what to do next for clusters and machines, and does nothing.
 //!
 //! A driver reads the world, and this crate says what can be done right now: it compares what should exist with what was seen, and
 //! names single calls, all of which may run at once. Each pass looks again and asks again, so an order of calls is never stored

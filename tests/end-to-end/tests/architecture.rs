@@ -21,7 +21,7 @@ fn starts_with_any(name: &str, prefixes: &[&str]) -> bool {
 }
 
 #[test]
-fn the_planner_and_the_api_types_depend_on_nothing_that_does_io() {
+fn decisions_and_api_types_depend_on_nothing_that_does_io() {
     for package in ["contract", "model", "iam", "addons", "infra", "crds"] {
         let all = dependencies(package);
         assert!(all.contains("serde"), "the list of dependencies is not what it seems: {all:?}");
