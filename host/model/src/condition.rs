@@ -81,7 +81,7 @@ pub fn time(now: Timestamp) -> Time {
     Time(jiff::Timestamp::from_second(now as i64).unwrap_or(jiff::Timestamp::UNIX_EPOCH))
 }
 
-/// At most [`LONGEST`] characters of it.
+/// At most 8192 characters of it: long enough for a trust policy.
 pub fn shorten(message: &str) -> String {
     match message.char_indices().nth(LONGEST) {
         None => message.to_owned(),
