@@ -4,11 +4,11 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use model::{
-    FoundAddress, FoundInstance, FoundInternetGateway, FoundNatGateway, FoundRouteTable, FoundSecurityGroup, FoundSubnet, FoundVpc, Read,
-    Snapshot, Timestamp,
+    FoundAddress, FoundInstance, FoundInternetGateway, FoundNatGateway, FoundRouteTable, FoundSecurityGroup, FoundSubnet, FoundVpc,
+    READ_LAG, Read, Snapshot, Timestamp,
 };
 
-use crate::ledger::{Found, LAG};
+use crate::ledger::Found;
 
 /// What was shown, and since when.
 #[derive(Default)]
@@ -40,13 +40,13 @@ impl Fresh {
 
     /// Whether a read showed it for the first time not long ago.
     pub fn has(&self, id: &str, now: Timestamp) -> bool {
-        self.first.values().any(|of_kind| of_kind.get(id).is_some_and(|at| now - at < LAG))
+        self.first.values().any(|of_kind| of_kind.get(id).is_some_and(|at| now - at < READ_LAG))
     }
 
     fn keep_all<T: Found>(&mut self, read: Read, began: Timestamp, base: &mut Snapshot) {
         let first = self.first.entry(read).or_default();
         let found: BTreeSet<&str> = T::all(base).iter().map(T::id).collect();
-        let is_fresh = |id: &str| first.get(id).is_some_and(|at| began - at < LAG);
+        let is_fresh = |id: &str| first.get(id).is_some_and(|at| began - at < READ_LAG);
         let hidden: Vec<T> = T::all(&self.shown).iter().filter(|it| !found.contains(it.id()) && is_fresh(it.id())).cloned().collect();
         if !hidden.is_empty() {
             T::all_mut(base).extend(hidden);
@@ -80,7 +80,7 @@ mod tests {
         assert!(fresh.has("new", 42.0) && !fresh.has("old", 42.0));
         assert_eq!(read(&mut fresh, 44.0, &["new", "old"]), ["new", "old"]);
         assert_eq!(read(&mut fresh, 46.0, &[]), ["new"], "the old one was removed by somebody");
-        assert_eq!(read(&mut fresh, 40.0 + LAG, &[]), [""; 0], "and this one too");
+        assert_eq!(read(&mut fresh, 40.0 + READ_LAG, &[]), [""; 0], "and this one too");
     }
 
     #[test]

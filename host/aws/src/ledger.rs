@@ -4,14 +4,9 @@
 use std::collections::BTreeSet;
 
 use model::{
-    FoundAddress, FoundInstance, FoundInternetGateway, FoundLoadBalancer, FoundNatGateway, FoundNetworkInterface, FoundRouteTable,
-    FoundSecurityGroup, FoundSubnet, FoundVpc, LoadBalancerKind, Read, Snapshot, Timestamp,
+    FIRST_SEEN, FoundAddress, FoundInstance, FoundInternetGateway, FoundLoadBalancer, FoundNatGateway, FoundNetworkInterface,
+    FoundRouteTable, FoundSecurityGroup, FoundSubnet, FoundVpc, LoadBalancerKind, READ_LAG, Read, Snapshot, Timestamp,
 };
-
-/// How long what was written is believed more than what is read, in seconds.
-pub(crate) const LAG: f64 = 30.0;
-/// How long it is believed that something was made which no read has shown yet, in seconds: EC2 says that it may take minutes.
-pub(crate) const UNSEEN: f64 = 300.0;
 
 /// A resource as a snapshot holds it.
 pub(crate) trait Found: Clone + PartialEq + Send + Sync + 'static {
@@ -125,12 +120,12 @@ pub(crate) fn made<T: Found>(item: T) -> Amendment {
             Effect::Amended
         }
     };
-    Amendment { id, about: About::Making, lasts: UNSEEN, change: Box::new(change) }
+    Amendment { id, about: About::Making, lasts: FIRST_SEEN, change: Box::new(change) }
 }
 
 /// It was so when it was asked for, and reads of its kind may leave it out for good: that is not believed for longer than a change.
 pub(crate) fn answered<T: Found>(item: T) -> Amendment {
-    Amendment { lasts: LAG, ..made(item) }
+    Amendment { lasts: READ_LAG, ..made(item) }
 }
 
 /// It was changed: `change` makes it so, and does nothing where it is so.
@@ -146,7 +141,7 @@ pub(crate) fn changed<T: Found>(id: &str, change: impl Fn(&mut T) + Send + Sync 
         T::all_mut(snapshot)[at] = item;
         Effect::Amended
     };
-    Amendment { id: id.to_owned(), about: About::Changing, lasts: LAG, change: Box::new(change) }
+    Amendment { id: id.to_owned(), about: About::Changing, lasts: READ_LAG, change: Box::new(change) }
 }
 
 /// It is no more.
@@ -159,7 +154,7 @@ pub(crate) fn gone<T: Found>(id: &str) -> Amendment {
         T::all_mut(snapshot).retain(|it| it.id() != name);
         Effect::Amended
     };
-    Amendment { id: id.to_owned(), about: About::Ending, lasts: LAG, change: Box::new(change) }
+    Amendment { id: id.to_owned(), about: About::Ending, lasts: READ_LAG, change: Box::new(change) }
 }
 
 struct Entry {
@@ -242,7 +237,7 @@ impl Ledger {
     /// AWS knows of what was made: reads that do not show it leave it out, and it is not believed for longer than a change.
     pub fn mark_known(&mut self, id: &str) {
         for entry in self.entries.iter_mut().filter(|it| it.is_making() && it.amendment.id == id) {
-            entry.amendment.lasts = LAG;
+            entry.amendment.lasts = READ_LAG;
         }
     }
 
@@ -303,14 +298,14 @@ mod tests {
         let mut ledger = Ledger::default();
         let empty = Snapshot::default();
         ledger.record(Read::Vpcs, 10.0, made(vpc("vpc-1")));
-        ledger.settle(Read::Vpcs, 10.0 + UNSEEN, &mut empty.clone());
+        ledger.settle(Read::Vpcs, 10.0 + FIRST_SEEN, &mut empty.clone());
         assert!(shown(&ledger, &empty).is_empty());
         ledger.record(Read::Vpcs, 400.0, answered(vpc("vpc-2")));
-        ledger.settle(Read::Vpcs, 400.0 + LAG, &mut empty.clone());
+        ledger.settle(Read::Vpcs, 400.0 + READ_LAG, &mut empty.clone());
         assert!(shown(&ledger, &empty).is_empty(), "nobody made it just now");
         ledger.record(Read::Vpcs, 500.0, made(vpc("vpc-3")));
         ledger.mark_known("vpc-3");
-        ledger.settle(Read::Vpcs, 500.0 + LAG, &mut empty.clone());
+        ledger.settle(Read::Vpcs, 500.0 + READ_LAG, &mut empty.clone());
         assert!(shown(&ledger, &empty).is_empty(), "and this one is left out on purpose");
     }
 
@@ -324,7 +319,7 @@ mod tests {
         let mut snapshot = base.clone();
         ledger.amend(&mut snapshot);
         assert!(snapshot.subnets.len() == 1 && snapshot.subnets[0].public);
-        assert!(ledger.is_unseen("subnet-1", 100.0) && !ledger.is_unseen("subnet-1", 10.0 + UNSEEN));
+        assert!(ledger.is_unseen("subnet-1", 100.0) && !ledger.is_unseen("subnet-1", 10.0 + FIRST_SEEN));
         base.subnets.push(subnet("subnet-1", false));
         ledger.settle(Read::Subnets, 110.0, &mut base.clone());
         assert!(!ledger.mentions("subnet-1"), "a read shows it, long after it was changed");

@@ -10,18 +10,16 @@ use crate::see::KEY_TAG;
 use crate::token::{client_token, derive};
 pub(crate) use kind::address_of;
 use kind::{Guard, evidence, guard, inputs, reads, reads_of, remains};
-use model::{Action, Desired, Ids, Intent, Key, Kind, Observed, Owner, Plan, Read, Resource, Seen, Snapshot, State, Timestamp, Want};
+use model::{
+    Action, Desired, FIRST_SEEN, Ids, Intent, Key, Kind, Observed, Owner, Plan, READ_LAG, Read, Resource, Seen, Snapshot, State, Timestamp,
+    Want,
+};
 
-/// Seconds after which a read shows everything that was made before.
-pub const READ_LAG: f64 = 30.0;
 /// Seconds for which a creation is retried with the same client token.
 pub const TOKEN_AGE: f64 = 900.0;
 /// Seconds within which a creation is sent once it was decided: it may wait for its turn, and reads that begin [`READ_LAG`] after it was
 /// decided have to show it.
 pub const SEND_WITHIN: f64 = 10.0;
-/// Seconds after which a read shows an instance that was made before. EC2 says that it may take minutes; what an operator remembers of its
-/// own writes bridges them, so this counts for what an earlier one made.
-const INSTANCE_LAG: f64 = 300.0;
 
 /// What a plan is made of.
 pub struct Question<'a> {
@@ -57,7 +55,7 @@ pub(crate) fn proven_from(snapshot: &Snapshot, record: &Record) -> Timestamp {
     let is_of_machine = record.ids.keys().any(|it| it.kind == Kind::Instance);
     match record.created {
         None => snapshot.since + READ_LAG,
-        Some(it) if is_of_machine && !it.is_by(snapshot.since) => it.at + INSTANCE_LAG,
+        Some(it) if is_of_machine && !it.is_by(snapshot.since) => it.at + FIRST_SEEN,
         Some(it) => it.at + READ_LAG,
     }
 }

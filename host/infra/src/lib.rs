@@ -16,6 +16,6 @@ pub mod see;
 pub mod status;
 mod token;
 
-pub use decide::{Question, READ_LAG, SEND_WITHIN, TOKEN_AGE, is_gone, plan};
+pub use decide::{Question, SEND_WITHIN, TOKEN_AGE, is_gone, plan};
 pub(crate) use decide::{address_of, proven_from, trusted_from};
 pub use record::{CREATED_ANNOTATION, RECORDED_ANNOTATION, Record, Settled, ZONES_ANNOTATION};

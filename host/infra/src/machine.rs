@@ -19,10 +19,10 @@ use crate::cluster::adopted::adopted_from;
 use crate::cluster::{Layout, brought, is_external, load_balancer_reads};
 use crate::see::{Identity, Named, Scope};
 use crate::token::derive;
-use crate::{Question, READ_LAG, Record, is_gone, plan, proven_from, see, trusted_from};
+use crate::{Question, Record, is_gone, plan, proven_from, see, trusted_from};
 use model::{
     Action, Answers, Desired, FoundInstance, Image, ImageQuery, Instance, Interest, Invalid, LoadBalancer, Lookup, Observed, Part, Plan,
-    Read, Resource, Secret, Snapshot, Subnet, Target, Timestamp,
+    READ_LAG, Read, Resource, Secret, Snapshot, Subnet, Target, Timestamp,
 };
 
 pub use hold::{Hold, hold};

@@ -10,8 +10,7 @@ use crds::names::{BLOCK_MOVE_ANNOTATION, ID_ANNOTATION, INTENT_ANNOTATION};
 use crds::{AWSCluster, AWSMachine};
 use serde_json::{Map, Value, json};
 
-use crate::READ_LAG;
-use model::{Action, Applied, Intent, Invalid, Key, Kind, Outcome, Plan, Resource, Timestamp};
+use model::{Action, Applied, Intent, Invalid, Key, Kind, Outcome, Plan, READ_LAG, Resource, Timestamp};
 
 /// Annotation of an AWSCluster: AWS ids of what is never made again once it was there. JSON, key to id.
 pub const RECORDED_ANNOTATION: &str = "cluster.kurator.dev/recorded";

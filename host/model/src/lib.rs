@@ -4,6 +4,7 @@
 mod action;
 mod applied;
 pub mod condition;
+mod consistency;
 mod file_system;
 pub mod finding;
 mod key;
@@ -19,6 +20,7 @@ pub use action::{
     Plan, Problem, Seen, State, Want, Who,
 };
 pub use applied::{APPLIED_GROUPS_ANNOTATION, APPLIED_TAGS_ANNOTATION, Applied};
+pub use consistency::{FIRST_SEEN, READ_LAG};
 pub use file_system::{FileSystem, ListedFileSystem, MountTarget, is_going};
 pub use key::{Key, Kind, NoKey};
 pub use lookup::{Answers, Filter, Lookup};

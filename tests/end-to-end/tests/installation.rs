@@ -44,7 +44,7 @@ async fn the_same_plan_changes_nothing(bed: &Bed) -> Result<()> {
 async fn settings_are_changed_and_changed_back(bed: &Bed) -> Result<()> {
     for name in ["calico-settings", "calico", "calico-ipip-mirror", "calico"] {
         let planned = planned(name)?;
-        apply(bed, &planned, &[]).await.with_context(|| format!("applying {name}"))?;
+        take_over(bed, &planned).await.with_context(|| format!("applying {name}"))?;
         operator_writes(bed).await?;
         let stored = installation(bed).await?;
         let pools = |it: &Value| it["spec"]["calicoNetwork"]["ipPools"].clone();
@@ -103,6 +103,18 @@ async fn apply(bed: &Bed, object: &Value, more: &[&str]) -> Result<()> {
     let mut arguments = vec!["apply", "--server-side", "--field-manager", MANAGER, "-f", "-"];
     arguments.extend(more);
     exec(bed.running(), "kubectl", &arguments, Some(&object.to_string())).await.map(drop)
+}
+
+/// As the add-on is applied: what the operator alone filled in is taken over, at the version that was looked at.
+async fn take_over(bed: &Bed, object: &Value) -> Result<()> {
+    let Err(refused) = apply(bed, object, &[]).await else { return Ok(()) };
+    let text = format!("{refused:#}");
+    let conflicts: Vec<&str> = text.matches("conflict with \"").collect();
+    let with_operator: Vec<&str> = text.matches("conflict with \"tigera-operator\"").collect();
+    ensure!(!with_operator.is_empty() && conflicts.len() == with_operator.len(), "{text}");
+    let mut pinned = object.clone();
+    pinned["metadata"]["resourceVersion"] = installation(bed).await?["metadata"]["resourceVersion"].clone();
+    apply(bed, &pinned, &["--force-conflicts"]).await
 }
 
 async fn installation(bed: &Bed) -> Result<Value> {

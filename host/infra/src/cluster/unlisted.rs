@@ -5,8 +5,8 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use crds::names::MACHINE_NAME_TAG;
 
-use crate::READ_LAG;
 use crate::see::{self, Claims, SubnetRole, kept_for_pods, listed_as};
+use model::READ_LAG;
 use model::{FoundLoadBalancer, FoundNatGateway, FoundNetworkInterface, FoundSubnet, Read, Snapshot, State, Tags};
 
 /// Kind of the interface that AWS makes for a NAT gateway.

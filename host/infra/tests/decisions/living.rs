@@ -274,7 +274,7 @@ fn a_subnet_becomes_public_when_it_is_certain_that_nothing_is_in_it() {
         look(&mut fleet, &mut world, 1);
         assert!(world.now < restarted + 200.0, "{:?}", said(&fleet, &mut world, SUBNETS_READY));
     }
-    assert!(world.now > restarted + infra::READ_LAG, "it became public {} s after the start", world.now - restarted);
+    assert!(world.now > restarted + model::READ_LAG, "it became public {} s after the start", world.now - restarted);
 }
 
 #[test]

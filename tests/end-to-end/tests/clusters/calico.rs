@@ -69,8 +69,8 @@ async fn what_the_operator_filled_in_is_taken_over(bed: &Bed, cluster: &Cluster)
     let patch = json!({"spec": {"calicoNetwork": {"ipPools": pools}}}).to_string();
     workload.kubectl(&["patch", INSTALLATION, "default", "--type=merge", "--field-manager=tigera-operator", "--patch", &patch]).await?;
     for settings in [
-        json!({"natOutgoing": false, "resources": {"cpu": "50m"}}),
-        json!({"natOutgoing": true, "resources": {"cpu": null}}),
+        json!({"natOutgoing": false, "resources": {"cpu": "50m"}, "controlPlaneReplicas": 1}),
+        json!({"natOutgoing": true, "resources": {"cpu": null}, "controlPlaneReplicas": null}),
         json!({"mtu": 1400, "typhaResources": {"memory": "64Mi"}}),
         json!({"mtu": null, "typhaResources": {"memory": null}}),
     ] {
