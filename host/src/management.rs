@@ -22,9 +22,9 @@ use kube::error::DiscoveryError;
 use kube::{Api, Client, ResourceExt};
 use tokio::sync::mpsc;
 
-pub use cache::Known;
+pub use cache::Cached;
 pub use events::Note;
-pub use kept::{Kept, Kind};
+pub use kept::{Kind, Watched};
 
 use crate::context::ObjectName;
 use crate::metrics::Metrics;
@@ -119,22 +119,22 @@ impl Management {
     }
 
     /// The object as it was last seen or written.
-    pub fn get<K: Kept>(&self, name: &ObjectName) -> Option<Arc<Known<K>>> {
+    pub fn get<K: Watched>(&self, name: &ObjectName) -> Option<Arc<Cached<K>>> {
         K::cache(&self.0.caches).get(name)
     }
 
     /// All objects of a kind as they were last seen or written, by name.
-    pub fn list<K: Kept>(&self) -> Vec<Arc<Known<K>>> {
+    pub fn list<K: Watched>(&self) -> Vec<Arc<Cached<K>>> {
         K::cache(&self.0.caches).list()
     }
 
     /// All objects of a kind that say they belong to a Cluster.
-    pub fn of_cluster<K: Kept>(&self, cluster: &ObjectName) -> Vec<Arc<Known<K>>> {
+    pub fn of_cluster<K: Watched>(&self, cluster: &ObjectName) -> Vec<Arc<Cached<K>>> {
         self.list::<K>().into_iter().filter(|it| it.cluster().as_ref() == Some(cluster)).collect()
     }
 
     /// Objects of a kind that are there and cannot be read, with the reason.
-    pub fn unreadable<K: Kept>(&self) -> Vec<(ObjectName, String)> {
+    pub fn unreadable<K: Watched>(&self) -> Vec<(ObjectName, String)> {
         K::cache(&self.0.caches).unreadable()
     }
 
@@ -142,9 +142,9 @@ impl Management {
     ///
     /// # Errors
     /// The API did not answer, or the object cannot be read. Absence is `None`.
-    pub async fn live<K: Kept>(&self, name: &ObjectName) -> Result<Option<Known<K>>, Error> {
+    pub async fn live<K: Watched>(&self, name: &ObjectName) -> Result<Option<Cached<K>>, Error> {
         match answer(self.raw::<K>(&name.namespace).get_opt(&name.name)).await {
-            Ok(Some(object)) => Known::read(object).map(Some),
+            Ok(Some(object)) => Cached::read(object).map(Some),
             Ok(None) => Ok(None),
             Err(source) => Err(Error::Read { kind: K::KIND.as_str(), name: name.to_string(), source: Box::new(source) }),
         }
@@ -154,10 +154,10 @@ impl Management {
     ///
     /// # Errors
     /// The API did not answer, or one of them cannot be read.
-    pub async fn live_list<K: Kept>(&self, namespace: &str) -> Result<Vec<Known<K>>, Error> {
+    pub async fn live_list<K: Watched>(&self, namespace: &str) -> Result<Vec<Cached<K>>, Error> {
         let read = |source| Error::Read { kind: K::KIND.as_str(), name: namespace.to_owned(), source: Box::new(source) };
         let objects = answer(self.raw::<K>(namespace).list(&ListParams::default())).await.map_err(read)?;
-        objects.items.into_iter().map(Known::read).collect()
+        objects.items.into_iter().map(Cached::read).collect()
     }
 
     /// An object of any kind as it is now, such as a control plane of a kind that is not known here, in a version that the API serves.
@@ -189,7 +189,7 @@ impl Management {
         })
     }
 
-    fn raw<K: Kept>(&self, namespace: &str) -> Api<Raw> {
+    fn raw<K: Watched>(&self, namespace: &str) -> Api<Raw> {
         Api::namespaced_with(self.0.client.clone(), namespace, &ApiResource::erase::<K>(&()))
     }
 

@@ -13,7 +13,7 @@ use std::time::Duration;
 use anyhow::Context as _;
 use crds::AWSCluster;
 use crds::cluster_api::{Cluster, ContractVersionedObjectReference};
-use infra::Record;
+use infra::PersistedState;
 use infra::cluster::{Decision, Input};
 use kube::ResourceExt;
 use model::{Interest, Read, Snapshot};
@@ -68,7 +68,7 @@ async fn print_cluster(cluster: &Cluster, objects: &[Value], aws: Option<&aws::A
         println!("# somebody else looks after AWSCluster {}: only machines are made", aws_cluster.name_any());
         return machines::print(cluster, objects, &Decision::default());
     }
-    let mut record = Record::of_cluster(aws_cluster)?;
+    let mut record = PersistedState::of_cluster(aws_cluster)?;
     if record.id.is_empty() {
         record.id = "preview".into();
     }

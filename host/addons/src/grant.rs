@@ -64,7 +64,7 @@ pub struct Denial {
 }
 
 /// Judges all steps, those of the removal too. An empty answer grants the plan.
-pub fn judge<'a>(steps: impl IntoIterator<Item = &'a Step>, grants: &Grants) -> Vec<Denial> {
+pub fn authorize<'a>(steps: impl IntoIterator<Item = &'a Step>, grants: &Grants) -> Vec<Denial> {
     let mut res = Vec::new();
     for step in steps {
         let mut deny = |message: String| res.push(Denial { step: step.id.clone(), message });
@@ -276,7 +276,7 @@ mod tests {
 
     fn denials(kind: &str, spec: Value) -> Vec<String> {
         let step = Step { id: "it".into(), kind: kind.into(), spec, after: vec![] };
-        judge([&step], &grants()).into_iter().map(|it| it.message).collect()
+        authorize([&step], &grants()).into_iter().map(|it| it.message).collect()
     }
 
     fn deployment(namespace: &str, image: &str) -> Value {
@@ -315,7 +315,7 @@ mod tests {
         let judged = |granted: &[&str], object: Value| {
             let step = Step { id: "it".into(), kind: "k8s.apply/v1".into(), spec: json!({"objects": [object]}), after: vec![] };
             let grants = Grants { pull_secrets: granted.iter().map(|it| (*it).to_owned()).collect(), ..grants() };
-            judge([&step], &grants).into_iter().map(|it| it.message).collect::<Vec<_>>()
+            authorize([&step], &grants).into_iter().map(|it| it.message).collect::<Vec<_>>()
         };
         let pulled = pod(json!({"imagePullSecrets": [{"name": "mirror"}]}));
         assert_eq!(judged(&["mirror"], pulled.clone()), [""; 0]);
@@ -365,7 +365,7 @@ mod tests {
             let mut object = json!({"apiVersion": api_version, "kind": kind, "metadata": {"name": "a"}});
             rest.as_object().into_iter().flatten().for_each(|(field, value)| object[field] = value.clone());
             let step = Step { id: "it".into(), kind: "k8s.apply/v1".into(), spec: json!({"objects": [object]}), after: vec![] };
-            judge([&step], &all).into_iter().map(|it| it.message).collect::<Vec<_>>()
+            authorize([&step], &all).into_iter().map(|it| it.message).collect::<Vec<_>>()
         };
         let rules = json!({"rules": [{"apiGroups": ["*"], "resources": ["*"], "verbs": ["*"]}]});
         assert_eq!(judged(RBAC, "ClusterRole", rules), ["the right to * * of * is not granted"]);

@@ -5,11 +5,11 @@ pub mod certificate;
 mod conflict;
 mod drift;
 pub mod efs;
-mod exposure;
 mod facts;
 pub mod grant;
 mod inventory;
 mod kept;
+mod load_balancer_users;
 mod outline;
 mod proof;
 mod recreate;
@@ -25,12 +25,12 @@ mod webhooks;
 
 pub use conflict::{Cause, may_take_over};
 pub use drift::{Change, Compared, Decision, Drift, History, Path, UNTOLD, WRITERS, Writers, compare, drift, without};
-pub use exposure::{Exposure, ExposureSeen, load_balanced, target_group_bindings, used_by_ingress_controller};
 pub use facts::{
     file_systems_fact, instance_types_fact, ip_pools_fact, machine_subnets_fact, max_pods, storage_classes_fact, subnets_fact,
 };
 pub use inventory::{Inventory, ObjectRef, merged_rules, objects, plan_hash, prune, rules};
 pub use kept::{KEPT_RULES_ANNOTATION, kept_rules, kept_rules_text, rules_of_installed};
+pub use load_balancer_users::{Exposure, ExposureSeen, load_balanced, target_group_bindings, used_by_ingress_controller};
 pub use outline::outline;
 pub use proof::{Proofs, RECORDS_ANNOTATION, Removal, Standing, digest, judge_removal, removal};
 pub use recreate::{Recreate, recreate};

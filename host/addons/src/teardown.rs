@@ -2,7 +2,7 @@
 //! volumes as far as they are to go, then ingress, storage and the cloud provider, and only then are the machines let go. Networking
 //! stays to the end and goes with the machines.
 
-use super::exposure::listed;
+use super::load_balancer_users::listed;
 use super::{Exposure, Inventory, ObjectRef, Slot, VolumeWork, slot_of, volumes_that_stay};
 use model::Timestamp;
 

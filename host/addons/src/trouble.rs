@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::Value;
 
-use super::exposure::text;
+use super::load_balancer_users::text;
 
 /// Of this many Pods of a DaemonSet that is installed, one may be missing.
 const A_TENTH: i64 = 10;

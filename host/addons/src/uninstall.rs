@@ -1,7 +1,7 @@
 //! What becomes of an add-on that is installed in a cluster that lives, and that nobody asks for any more. Nothing that runs is stranded:
 //! cloud provider and networking stay, storage and ingress go when nothing uses them. Nothing here removes anything.
 
-use super::exposure::listed;
+use super::load_balancer_users::listed;
 use super::{Inventory, Slot, Wanted};
 
 /// What becomes of an add-on that nobody asks for any more.

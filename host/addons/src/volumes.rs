@@ -7,7 +7,7 @@ use crds::cluster_plugin::Volumes;
 use serde_json::{Value, json};
 
 use super::ObjectRef;
-use super::exposure::{is_deleting, listed, named, text};
+use super::load_balancer_users::{is_deleting, listed, named, text};
 
 /// A storage driver: the plugin that installs it, its name as a CSI driver, and what else it serves.
 struct Driver {

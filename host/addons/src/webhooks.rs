@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 use serde_json::Value;
 
-use super::exposure::text;
+use super::load_balancer_users::text;
 use contract::{Step, StepSpec};
 
 /// What decides of an EndpointSlice, as JSON pointers.

@@ -13,8 +13,8 @@ use crate::kinds::{
     Once, by_id, ec2_tags, elastic_ip, instance, internet_gateway, nat_gateway, network_interface, route_table, secret, security_group,
     security_group_rules, subnet, target, vpc,
 };
-use crate::ledger::{Found, answered, changed};
 use crate::now;
+use crate::pending_writes::{Found, answered, changed};
 use crate::region::Inner;
 use crate::schedule::Task;
 

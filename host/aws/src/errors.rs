@@ -4,7 +4,7 @@ use aws_smithy_runtime_api::client::orchestrator::HttpResponse;
 use aws_smithy_runtime_api::client::result::SdkError;
 use aws_smithy_types::error::metadata::ProvideErrorMetadata;
 use model::finding::Reading;
-use model::{Outcome, Problem, Who};
+use model::{ActionNeeded, Outcome, Problem};
 
 /// Our word for a name or range that something else in AWS has.
 pub(crate) const TAKEN: &str = "Taken";
@@ -130,12 +130,12 @@ impl Failure {
             Class::Duplicate | Class::Server => return Outcome::Unknown { message: format!("{message} ({code})") },
             // A failure of AWS's own, by its status: its code is none that is known.
             Class::Other if self.open => return Outcome::Unknown { message: format!("{message} ({code})") },
-            Class::Taken => (true, Who::Author),
-            Class::Throttled | Class::Expired | Class::NotYet | Class::Capacity => (true, Who::Nobody),
-            Class::Denied | Class::Quota => (true, Who::Administrator),
-            Class::Invalid if is_invalid_profile(&code, &message) => (true, Who::Administrator),
-            Class::Invalid => (false, Who::Author),
-            Class::Other => (true, Who::Administrator),
+            Class::Taken => (true, ActionNeeded::SpecAuthor),
+            Class::Throttled | Class::Expired | Class::NotYet | Class::Capacity => (true, ActionNeeded::None),
+            Class::Denied | Class::Quota => (true, ActionNeeded::CloudAdmin),
+            Class::Invalid if is_invalid_profile(&code, &message) => (true, ActionNeeded::CloudAdmin),
+            Class::Invalid => (false, ActionNeeded::SpecAuthor),
+            Class::Other => (true, ActionNeeded::CloudAdmin),
         };
         Outcome::Refused { code, message, retry, who }
     }
@@ -144,7 +144,11 @@ impl Failure {
     pub fn problem(self) -> Problem {
         match self.clone().outcome() {
             Outcome::Refused { code, message, who, .. } => Problem { code, message, who },
-            _ => Problem { code: self.code.clone().unwrap_or_else(|| "NoReply".to_owned()), message: self.to_string(), who: Who::Nobody },
+            _ => Problem {
+                code: self.code.clone().unwrap_or_else(|| "NoReply".to_owned()),
+                message: self.to_string(),
+                who: ActionNeeded::None,
+            },
         }
     }
 }
@@ -293,7 +297,7 @@ fn class(code: &str) -> Class {
 mod tests {
     use super::*;
 
-    fn refused(code: &str) -> (bool, Who) {
+    fn refused(code: &str) -> (bool, ActionNeeded) {
         match Failure::local("ec2:RunInstances", code, "why").outcome() {
             Outcome::Refused { retry, who, .. } => (retry, who),
             other => panic!("{code}: {other:?}"),
@@ -303,13 +307,13 @@ mod tests {
     #[test]
     fn throttles_and_dependencies_are_tried_again_by_nobody() {
         for code in ["RequestLimitExceeded", "Throttling", "DependencyViolation", "InsufficientInstanceCapacity", "ResourceInUse"] {
-            assert_eq!(refused(code), (true, Who::Nobody), "{code}");
+            assert_eq!(refused(code), (true, ActionNeeded::None), "{code}");
         }
         for code in ["DependencyThrottle", "TooManyRequests", "ConcurrentModification", "ConcurrentModificationException"] {
-            assert_eq!((refused(code), class(code)), ((true, Who::Nobody), Class::Throttled), "{code}");
+            assert_eq!((refused(code), class(code)), ((true, ActionNeeded::None), Class::Throttled), "{code}");
         }
         for code in ["RequestExpired", "RequestTimeTooSkewed", "PaginationTokenExpiredException"] {
-            assert_eq!((refused(code), class(code)), ((true, Who::Nobody), Class::Expired), "{code}");
+            assert_eq!((refused(code), class(code)), ((true, ActionNeeded::None), Class::Expired), "{code}");
         }
     }
 
@@ -343,11 +347,11 @@ mod tests {
     #[test]
     fn what_is_not_visible_yet_is_tried_again() {
         for code in ["InvalidVpcID.NotFound", "InvalidInstanceID.NotFound", "NatGatewayNotFound", "LoadBalancerNotFound"] {
-            assert_eq!(refused(code), (true, Who::Nobody), "{code}");
+            assert_eq!(refused(code), (true, ActionNeeded::None), "{code}");
             assert!(Failure::local("ec2:DeleteVpc", code, "").is_gone(), "{code}");
         }
         for code in ["InvalidSecurityGroup", "InvalidSubnet", "InvalidConfigurationRequest"] {
-            assert_eq!(refused(code), (true, Who::Nobody), "{code}");
+            assert_eq!(refused(code), (true, ActionNeeded::None), "{code}");
             assert!(!Failure::local("elasticloadbalancing:CreateLoadBalancer", code, "").is_gone(), "{code}");
         }
     }
@@ -355,14 +359,14 @@ mod tests {
     #[test]
     fn a_wrong_field_is_the_authors() {
         for code in ["InvalidAMIID.NotFound", "InvalidKeyPair.NotFound", "InvalidParameterValue", "Unsupported", "InvalidSubnet.Range"] {
-            assert_eq!(refused(code), (false, Who::Author), "{code}");
+            assert_eq!(refused(code), (false, ActionNeeded::SpecAuthor), "{code}");
         }
     }
 
     #[test]
     fn permissions_and_quotas_are_the_administrators() {
         for code in ["UnauthorizedOperation", "AccessDenied", "VpcLimitExceeded", "VcpuLimitExceeded", "AddressLimitExceeded"] {
-            assert_eq!(refused(code), (true, Who::Administrator), "{code}");
+            assert_eq!(refused(code), (true, ActionNeeded::CloudAdmin), "{code}");
         }
     }
 
@@ -373,7 +377,7 @@ mod tests {
             "InvalidParameterValue",
             "Value (x) for parameter iamInstanceProfile.name is invalid. Invalid IAM Instance Profile name",
         );
-        assert!(matches!(failure.outcome(), Outcome::Refused { who: Who::Administrator, .. }));
+        assert!(matches!(failure.outcome(), Outcome::Refused { who: ActionNeeded::CloudAdmin, .. }));
     }
 
     #[test]

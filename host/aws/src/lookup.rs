@@ -8,7 +8,9 @@ use std::sync::{Arc, MutexGuard, PoisonError};
 use aws_sdk_ec2::types::{
     ArchitectureType, Image as AwsImage, InstanceType as InstanceTypeName, InstanceTypeHypervisor, InstanceTypeInfo, NetworkInfo,
 };
-use model::{Filter, FoundInstanceType, FoundSecurityGroup, FoundSubnet, Image, ImageQuery, InstanceType, Problem, Timestamp, Who};
+use model::{
+    ActionNeeded, Filter, FoundInstanceType, FoundSecurityGroup, FoundSubnet, Image, ImageQuery, InstanceType, Problem, Timestamp,
+};
 use tokio::sync::Mutex;
 
 use crate::api::Api;
@@ -75,7 +77,7 @@ async fn kept<K: Ord + Clone, V: Clone>(
     let fresh = |(at, answer): &(Timestamp, Result<V, Problem>)| {
         let lasts = match answer {
             Ok(it) if !is_nothing(it) => KEPT,
-            Err(problem) if problem.who == Who::Nobody => KEPT_FAILED,
+            Err(problem) if problem.who == ActionNeeded::None => KEPT_FAILED,
             // Who wrote the question, or makes what it is about, does not wait long.
             _ => KEPT_WRONG,
         };
@@ -122,7 +124,7 @@ async fn find_image(region: &Inner, query: &ImageQuery) -> Result<Image, Problem
     images.into_iter().max_by_key(|it| it.creation_date.clone().unwrap_or_default()).and_then(found).ok_or_else(|| Problem {
         code: "InvalidAMIID.NotFound".to_owned(),
         message: format!("there is no image {what} in this region"),
-        who: Who::Author,
+        who: ActionNeeded::SpecAuthor,
     })
 }
 
@@ -277,14 +279,14 @@ mod tests {
     #[tokio::test]
     async fn a_failure_is_not_met_by_everybody_who_asks() {
         let (answers, asked) = (Kept::<u8, u8>::default(), AtomicUsize::new(0));
-        let ask = |who: Who| {
+        let ask = |who: ActionNeeded| {
             asked.fetch_add(1, Ordering::Relaxed);
             let problem = Problem { code: "Throttling".into(), message: "ec2:DescribeImages: rate exceeded".into(), who };
             async { Err::<u8, Problem>(problem) }
         };
         for _ in 0..3 {
-            let answer = kept(&answers, &1, |_| false, async { ask(Who::Nobody).await }).await;
-            assert_eq!(answer.map_err(|it| it.who), Err(Who::Nobody));
+            let answer = kept(&answers, &1, |_| false, async { ask(ActionNeeded::None).await }).await;
+            assert_eq!(answer.map_err(|it| it.who), Err(ActionNeeded::None));
         }
         assert_eq!(asked.load(Ordering::Relaxed), 1);
         for entry in answers.lock().unwrap().values() {

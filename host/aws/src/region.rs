@@ -6,19 +6,19 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use model::finding::Reading;
 use model::{
-    Action, Filter, FoundInstanceType, Image, ImageQuery, InstanceType, Interest, Key, Outcome, Part, Problem, Read, Snapshot, Timestamp,
-    Who,
+    Action, ActionNeeded, Filter, FoundInstanceType, Image, ImageQuery, InstanceType, Interest, Key, Outcome, Part, Problem, Read,
+    Snapshot, Timestamp,
 };
 use tokio::sync::{Notify, Semaphore, watch};
 
 use crate::api::Api;
 use crate::batch::Batches;
 use crate::errors::{Failure, gone_is_done, reading};
-use crate::ledger::Amendment;
 use crate::lookup::Lookups;
+use crate::pending_writes::Amendment;
+use crate::region_state::RegionState;
 use crate::schedule::{Awaited, Schedule, Task};
-use crate::world::World;
-use crate::{lookup, now, sweep};
+use crate::{lookup, now, poll};
 
 /// How many actions run at once.
 const ACTIONS: usize = 16;
@@ -38,7 +38,7 @@ impl View {
     /// Why something that `interest` needs cannot be read. What somebody has to act on comes first.
     pub fn problem(&self, interest: &Interest) -> Option<&Problem> {
         let needed = self.problems.iter().filter(|(part, _)| interest.needs(part));
-        needed.map(|(_, it)| it).min_by_key(|it| it.who == Who::Nobody)
+        needed.map(|(_, it)| it).min_by_key(|it| it.who == ActionNeeded::None)
     }
 }
 
@@ -64,7 +64,7 @@ const SELDOM: f64 = 200.0;
 
 #[derive(Default)]
 pub(crate) struct State {
-    pub world: World,
+    pub world: RegionState,
     pub schedule: Schedule,
     pub interests: BTreeMap<String, Interest>,
     pub problems: BTreeMap<Part, Problem>,
@@ -190,7 +190,7 @@ impl Region {
     pub fn interest(&self, who: &str, interest: Interest) {
         let mut state = self.0.state();
         let known = state.ids();
-        let mut wanted: BTreeSet<Read> = interest.ids.difference(&known).filter_map(|id| sweep::reads(id)).collect();
+        let mut wanted: BTreeSet<Read> = interest.ids.difference(&known).filter_map(|id| poll::reads(id)).collect();
         wanted.extend((!interest.nat_gateways_of.is_subset(&state.nat_gateways_of())).then_some(Read::NatGateways));
         wanted.extend((!interest.route_tables_of.is_subset(&state.route_tables_of())).then_some(Read::RouteTables));
         for read in wanted {
@@ -203,7 +203,7 @@ impl Region {
         let starts = !std::mem::replace(&mut state.sweeping, true);
         drop(state);
         if starts {
-            tokio::spawn(sweep::run(Arc::downgrade(&self.0), self.0.wake.clone()));
+            tokio::spawn(poll::run(Arc::downgrade(&self.0), self.0.wake.clone()));
         }
         self.0.wake.notify_one();
     }

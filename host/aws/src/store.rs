@@ -6,7 +6,7 @@ use aws_sdk_s3::primitives::ByteStream;
 use iam::issuer::{CONTENT_TYPE, Document};
 use iam::publication::ownership::{OWNER_METADATA, Object};
 use model::finding::Reading;
-use model::{Problem, Who};
+use model::{ActionNeeded, Problem};
 
 use crate::errors::{Failure, reading};
 use crate::region::Region;
@@ -103,10 +103,10 @@ impl Region {
 
     fn bucket_problem(&self, bucket: &str, failure: Failure) -> Problem {
         match self.wrong_bucket(bucket, &failure) {
-            Some(message) => Problem { code: failure.code.unwrap_or_default(), message, who: Who::Author },
+            Some(message) => Problem { code: failure.code.unwrap_or_default(), message, who: ActionNeeded::SpecAuthor },
             None if failure.is("PreconditionFailed") || failure.is("ConditionalRequestConflict") => {
                 let message = "somebody else wrote it meanwhile, so it is looked at again".to_owned();
-                Problem { code: failure.code.unwrap_or_default(), message, who: Who::Nobody }
+                Problem { code: failure.code.unwrap_or_default(), message, who: ActionNeeded::None }
             }
             None => failure.problem(),
         }

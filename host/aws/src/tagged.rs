@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 
 use aws_sdk_resourcegroupstagging::types::{ResourceTagMapping, TagFilter};
-use infra::leftover::{CONTROLLER_TAG, is_left};
+use infra::gc::{CONTROLLER_TAG, is_left};
 use model::Tags;
 
 use crate::api::Api;

@@ -1,7 +1,6 @@
 //! The infrastructure of one cluster: what its AWSCluster asks for, as resources, and what can be done about it now.
 
 pub(crate) mod adopted;
-pub(crate) mod brought;
 mod copied;
 mod desired;
 pub(crate) mod egress;
@@ -14,6 +13,7 @@ mod network;
 mod pause;
 mod tag;
 mod unlisted;
+pub(crate) mod unmanaged;
 
 use std::collections::BTreeSet;
 
@@ -21,10 +21,10 @@ use crds::AWSCluster;
 use crds::cluster_api::Cluster;
 use crds::names::{ID_ANNOTATION, ID_TAG, OWNED, cluster_tag};
 
-use crate::leftover::Collected;
-use crate::see::Scope;
+use crate::gc::Collected;
+use crate::observe::Scope;
 use crate::token::derive;
-use crate::{Question, Record, plan, proven_from, see, trusted_from};
+use crate::{PersistedState, PlanInput, observe, plan, proven_from, trusted_from};
 use model::{
     AddOnRule, Desired, FoundLoadBalancer, Interest, Invalid, Kind, LoadBalancer, LoadBalancerKind, Observed, Owner, Part, Plan, Read,
     SecurityGroupRules, Snapshot, State, Subnet, Timestamp, Vpc,
@@ -58,7 +58,7 @@ pub struct Input<'a> {
     /// Rules that add-ons asked for; `None` as long as that is not known, and then nothing is revoked.
     pub rules: Option<&'a [AddOnRule]>,
     pub snapshot: &'a Snapshot,
-    pub record: &'a Record,
+    pub record: &'a PersistedState,
     pub now: Timestamp,
     /// At least 128 random bits, fresh for every pass.
     pub random: &'a str,
@@ -78,7 +78,7 @@ impl Input<'_> {
 
     /// The VPC whose route tables have to be read first. What is deleted does not depend on them.
     fn unread_routes(&self) -> Option<&str> {
-        brought::unread(self.cluster, self.aws_cluster, self.record, self.snapshot).filter(|_| !deleting(self.aws_cluster))
+        unmanaged::unread(self.cluster, self.aws_cluster, self.record, self.snapshot).filter(|_| !deleting(self.aws_cluster))
     }
 }
 
@@ -96,7 +96,7 @@ pub(crate) fn load_balancer_reads(aws_cluster: &AWSCluster) -> Vec<Read> {
 pub struct Decision {
     pub plan: Plan,
     /// To be on the object before the plan is carried out.
-    pub record: Record,
+    pub record: PersistedState,
     pub observed: Observed,
     pub desired: Desired,
     /// What of the spec is not carried out, because something that lives would lose what it uses: of which kind, why, and what to do.
@@ -126,18 +126,18 @@ pub fn decide(input: &Input<'_>) -> Decision {
         let routes = input.unread_routes().filter(|_| unread.len() == 1);
         let reading = routes.map_or_else(|| "reading AWS".to_owned(), |vpc| format!("reading the route tables of {vpc}"));
         let interest = Interest { unread, ..interest(input, &Plan::default()) };
-        return Decision { interest, ..waiting(input.record, Vpc::key(see::MAIN), &reading) };
+        return Decision { interest, ..waiting(input.record, Vpc::key(observe::MAIN), &reading) };
     }
     let layout = Layout::of(input.cluster, input.aws_cluster, &mut record, input.snapshot, input.random);
     let scope = match &layout {
         Ok(layout) => layout.scope(input.cluster, input.aws_cluster, &record),
         Err(_) => Layout::default().scope(input.cluster, input.aws_cluster, &record),
     };
-    let observed = see::cluster(input.snapshot, &scope);
+    let observed = observe::cluster(input.snapshot, &scope);
     remember(&mut record, input, &observed);
     let keeps_all = deleting(input.aws_cluster) && !input.machines.is_empty();
     if let Some(why) = disowned(&scope, &observed).filter(|_| !keeps_all) {
-        let plan = Plan { blocked: vec![(Vpc::key(see::MAIN), why)], ..Plan::default() };
+        let plan = Plan { blocked: vec![(Vpc::key(observe::MAIN), why)], ..Plan::default() };
         return Decision { interest: interest(input, &plan), plan, record, observed, ..Decision::default() };
     }
     if deleting(input.aws_cluster) {
@@ -160,7 +160,7 @@ pub fn decide(input: &Input<'_>) -> Decision {
     let mut with_given = record.clone();
     with_given.ids.extend(layout.given());
     // What the spec names is never made, also as long as no read shows it.
-    let given = brought::given(input.aws_cluster, &record).map(|id| (Vpc::key(see::MAIN), id.to_owned()));
+    let given = unmanaged::given(input.aws_cluster, &record).map(|id| (Vpc::key(observe::MAIN), id.to_owned()));
     with_given.ids.extend(given);
     let mut plan = ask(input, &desired, &observed, &with_given, None);
     egress::wait(input, &layout, &mut plan);
@@ -174,7 +174,7 @@ pub fn decide(input: &Input<'_>) -> Decision {
         interest.reads.insert(Read::Instances);
         plan.waiting.extend(layout.examined.iter().map(|key| (key.clone(), "making sure that nothing is in it".to_owned())));
     }
-    if let Some(vpc) = observed.get(&Vpc::key(see::MAIN)).filter(|_| layout.looks_inside) {
+    if let Some(vpc) = observed.get(&Vpc::key(observe::MAIN)).filter(|_| layout.looks_inside) {
         interest.interfaces_of.insert(vpc.id.clone());
         if layout.unread {
             plan.waiting.extend(unlisted.iter().map(|it| (it.clone(), "reading what is in it".to_owned())));
@@ -186,7 +186,7 @@ pub fn decide(input: &Input<'_>) -> Decision {
 
 /// Of a load balancer of somebody else's that the user named in the spec, the field is said.
 fn name_load_balancer(aws_cluster: &AWSCluster, observed: &Observed, plan: &mut Plan) {
-    let key = LoadBalancer::key(see::API_SERVER);
+    let key = LoadBalancer::key(observe::API_SERVER);
     let name = aws_cluster.spec.control_plane_load_balancer.name.as_ref().filter(|it| !it.is_empty());
     let (Some(name), Some(Owner::OtherDriver(whose))) = (name, observed.get(&key).map(|it| &it.owner)) else { return };
     for (_, reason) in plan.blocked.iter_mut().filter(|(it, _)| *it == key) {
@@ -197,7 +197,7 @@ fn name_load_balancer(aws_cluster: &AWSCluster, observed: &Observed, plan: &mut 
     }
 }
 
-fn ask(input: &Input<'_>, desired: &Desired, observed: &Observed, record: &Record, stopped: Option<Timestamp>) -> Plan {
+fn ask(input: &Input<'_>, desired: &Desired, observed: &Observed, record: &PersistedState, stopped: Option<Timestamp>) -> Plan {
     plan(&question(input, desired, observed, record, stopped))
 }
 
@@ -205,29 +205,29 @@ fn question<'a>(
     input: &'a Input<'_>,
     desired: &'a Desired,
     observed: &'a Observed,
-    record: &'a Record,
+    record: &'a PersistedState,
     stopped: Option<Timestamp>,
-) -> Question<'a> {
+) -> PlanInput<'a> {
     let (absent, read_at) = (&input.snapshot.absent, &input.snapshot.read_at);
     let (trusted_from, proven_from) = (trusted_from(input.snapshot, input.record), proven_from(input.snapshot, input.record));
     let (now, since, random) = (input.now, input.snapshot.since, input.random);
-    Question { desired, observed, record, absent, read_at, now, stopped, since, trusted_from, proven_from, random }
+    PlanInput { desired, observed, record, absent, read_at, now, stopped, since, trusted_from, proven_from, random }
 }
 
 /// Why nothing can be made or removed in a VPC of ours that does not carry our tags any more: whose it is now, nobody can tell.
 fn disowned(scope: &Scope, observed: &Observed) -> Option<String> {
-    let vpc = observed.get(&Vpc::key(see::MAIN)).filter(|it| it.owner == Owner::User && !scope.vpc_given)?;
+    let vpc = observed.get(&Vpc::key(observe::MAIN)).filter(|it| it.owner == Owner::User && !scope.vpc_given)?;
     let tag = cluster_tag(&scope.cluster);
     let id = format!("{ID_TAG} with the value of the AWSCluster's annotation {ID_ANNOTATION}");
     Some(format!("{} lost the tags that say whose it is; tag it {tag}={OWNED} and {id}, or remove it", vpc.id))
 }
 
 /// Nothing is wanted any more; but as long as machines are left, everything stays as it is.
-fn delete(input: &Input<'_>, record: Record, observed: Observed) -> Decision {
+fn delete(input: &Input<'_>, record: PersistedState, observed: Observed) -> Decision {
     if !input.machines.is_empty() {
         let mut names = input.machines.to_vec();
         names.sort();
-        let mut res = waiting(&record, Vpc::key(see::MAIN), &format!("used by {}", listed(&names)));
+        let mut res = waiting(&record, Vpc::key(observe::MAIN), &format!("used by {}", listed(&names)));
         (res.observed, res.interest) = (observed, interest(input, &Plan::default()));
         return res;
     }
@@ -235,13 +235,13 @@ fn delete(input: &Input<'_>, record: Record, observed: Observed) -> Decision {
     if let Err(invalid) = Collected::of(input.aws_cluster.metadata.annotations.as_ref()) {
         return Decision { record, observed, invalid: Some(invalid), interest, ..Decision::default() };
     }
-    let vpc = observed.get(&Vpc::key(see::MAIN)).filter(|it| it.owner == Owner::Mine);
+    let vpc = observed.get(&Vpc::key(observe::MAIN)).filter(|it| it.owner == Owner::Mine);
     if let Some(vpc) = vpc {
         interest.deleting_vpcs.insert(vpc.id.clone());
         // One that a user put there carries no cluster's tag, and holds its subnet.
         interest.nat_gateways_of.insert(vpc.id.clone());
         if !input.snapshot.deleting_vpcs_read.contains_key(&vpc.id) {
-            let res = waiting(&record, Vpc::key(see::MAIN), "reading what is in it");
+            let res = waiting(&record, Vpc::key(observe::MAIN), "reading what is in it");
             return Decision { observed, interest, ..res };
         }
     }
@@ -278,20 +278,20 @@ fn make_sure(plan: &mut Plan, input: &Input<'_>) {
     let from = trusted_from(input.snapshot, input.record);
     let late: Vec<Read> = input.snapshot.read_at.iter().filter(|(_, began)| **began < from).map(|(read, _)| *read).collect();
     if plan.is_settled() && !late.is_empty() {
-        plan.waiting.push((Vpc::key(see::MAIN), "making sure that nothing is left".into()));
+        plan.waiting.push((Vpc::key(observe::MAIN), "making sure that nothing is left".into()));
         plan.awaits.extend(late);
     }
 }
 
 /// What is never made again once it was there, and where the API is.
-fn remember(record: &mut Record, input: &Input<'_>, observed: &Observed) {
-    let there = |id: &&str| observed.get(&Vpc::key(see::MAIN)).is_some_and(|it| it.id == *id);
-    let given = brought::given(input.aws_cluster, record).filter(there);
+fn remember(record: &mut PersistedState, input: &Input<'_>, observed: &Observed) {
+    let there = |id: &&str| observed.get(&Vpc::key(observe::MAIN)).is_some_and(|it| it.id == *id);
+    let given = unmanaged::given(input.aws_cluster, record).filter(there);
     if let Some(given) = given.filter(|_| !deleting(input.aws_cluster)) {
-        record.ids.insert(Vpc::key(see::MAIN), given.to_owned());
+        record.ids.insert(Vpc::key(observe::MAIN), given.to_owned());
     }
-    let balancer = LoadBalancer::key(see::API_SERVER);
-    for key in [Vpc::key(see::MAIN), balancer.clone()] {
+    let balancer = LoadBalancer::key(observe::API_SERVER);
+    for key in [Vpc::key(observe::MAIN), balancer.clone()] {
         let seen = observed.get(&key).filter(|it| it.owner == Owner::Mine && it.others.is_empty());
         if let Some(seen) = seen.filter(|it| it.state == State::Ready) {
             record.remember(key, &seen.id, input.now, input.snapshot.since);
@@ -305,7 +305,7 @@ fn remember(record: &mut Record, input: &Input<'_>, observed: &Observed) {
     }
 }
 
-fn waiting(record: &Record, key: model::Key, reason: &str) -> Decision {
+fn waiting(record: &PersistedState, key: model::Key, reason: &str) -> Decision {
     let plan = Plan { waiting: vec![(key, reason.to_owned())], ..Plan::default() };
     Decision { plan, record: record.clone(), ..Decision::default() }
 }
@@ -321,12 +321,12 @@ fn listed(names: &[String]) -> String {
 /// What has to be read for this cluster besides everything now and then.
 fn interest(input: &Input<'_>, plan: &Plan) -> Interest {
     let network = &input.aws_cluster.spec.network;
-    let mut res = brought::interest(input.cluster, input.aws_cluster, input.record, input.snapshot);
+    let mut res = unmanaged::interest(input.cluster, input.aws_cluster, input.record, input.snapshot);
     res.reads.extend(&plan.awaits);
     res.ids.insert(network.vpc.id.clone());
     res.ids.extend(network.subnets.iter().flat_map(layout::aws_ids).cloned());
     // Where its load balancer is, also in what the spec does not list any more: AWS takes no second subnet of a zone.
-    let balancer = input.record.ids.get(&LoadBalancer::key(see::API_SERVER)).filter(|_| !network.vpc.id.is_empty());
+    let balancer = input.record.ids.get(&LoadBalancer::key(observe::API_SERVER)).filter(|_| !network.vpc.id.is_empty());
     let found = balancer.and_then(|id| input.snapshot.load_balancers.iter().find(|it| it.id == *id));
     res.ids.extend(found.into_iter().flat_map(|it| it.subnets.iter().cloned()));
     res.ids.retain(|it| !it.is_empty());

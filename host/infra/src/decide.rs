@@ -5,14 +5,14 @@ mod kind;
 
 use std::collections::BTreeMap;
 
-use crate::Record;
-use crate::see::KEY_TAG;
+use crate::PersistedState;
+use crate::observe::KEY_TAG;
 use crate::token::{client_token, derive};
 pub(crate) use kind::address_of;
 use kind::{Guard, evidence, guard, inputs, reads, reads_of, remains};
 use model::{
-    Action, Desired, FIRST_SEEN, Ids, Intent, Key, Kind, Observed, Owner, Plan, READ_LAG, Read, Resource, Seen, Snapshot, State, Timestamp,
-    Want,
+    Action, Desired, DesiredResource, FIRST_SEEN, Ids, Intent, Key, Kind, Observed, ObservedResource, Owner, Plan, READ_LAG, Read,
+    Resource, Snapshot, State, Timestamp,
 };
 
 /// Seconds for which a creation is retried with the same client token.
@@ -22,10 +22,10 @@ pub const TOKEN_AGE: f64 = 900.0;
 pub const SEND_WITHIN: f64 = 10.0;
 
 /// What a plan is made of.
-pub struct Question<'a> {
+pub struct PlanInput<'a> {
     pub desired: &'a Desired,
     pub observed: &'a Observed,
-    pub record: &'a Record,
+    pub record: &'a PersistedState,
     /// Ids that were read one by one and were not found, and when.
     pub absent: &'a BTreeMap<String, Timestamp>,
     /// When the latest read of each kind began.
@@ -45,13 +45,13 @@ pub struct Question<'a> {
 
 /// From when on reads show everything that was made by an earlier process, whose memory of its own writes is lost. What is not settled yet is
 /// written down, so only the latest that was settled counts.
-pub(crate) fn trusted_from(snapshot: &Snapshot, record: &Record) -> Timestamp {
+pub(crate) fn trusted_from(snapshot: &Snapshot, record: &PersistedState) -> Timestamp {
     record.created.map_or(0.0, |it| it.trusted_from(snapshot.since))
 }
 
 /// From when on a read by its id that does not find it proves that something recorded is no more: reads lack for a while what was made, and
 /// that was before it was recorded. Where nobody wrote down when that was, it was before this process began.
-pub(crate) fn proven_from(snapshot: &Snapshot, record: &Record) -> Timestamp {
+pub(crate) fn proven_from(snapshot: &Snapshot, record: &PersistedState) -> Timestamp {
     let is_of_machine = record.ids.keys().any(|it| it.kind == Kind::Instance);
     match record.created {
         None => snapshot.since + READ_LAG,
@@ -61,12 +61,12 @@ pub(crate) fn proven_from(snapshot: &Snapshot, record: &Record) -> Timestamp {
 }
 
 /// Whether something recorded is no more, beyond doubt.
-pub fn is_gone(snapshot: &Snapshot, record: &Record, id: &str) -> bool {
+pub fn is_gone(snapshot: &Snapshot, record: &PersistedState, id: &str) -> bool {
     snapshot.absent.get(id).is_some_and(|at| *at >= proven_from(snapshot, record))
 }
 
 /// Says what can be done now, what waits, and what only a person can move.
-pub fn plan(question: &Question<'_>) -> Plan {
+pub fn plan(question: &PlanInput<'_>) -> Plan {
     let mut res = Plan::default();
     for (key, want) in question.desired {
         match question.observed.get(key) {
@@ -85,14 +85,14 @@ pub fn plan(question: &Question<'_>) -> Plan {
 
 /// What is to be read before the outcome of every attempt is known, of an object that nothing is done for meanwhile. It waits for nothing when
 /// all are.
-pub(crate) fn outcomes(question: &Question<'_>) -> Plan {
+pub(crate) fn outcomes(question: &PlanInput<'_>) -> Plan {
     let mut res = Plan::default();
     question.attempts(|_| false, &mut res);
     res
 }
 
-impl Question<'_> {
-    fn absent(&self, key: &Key, want: &Want, res: &mut Plan) {
+impl PlanInput<'_> {
+    fn absent(&self, key: &Key, want: &DesiredResource, res: &mut Plan) {
         if let Some(id) = self.record.ids.get(key) {
             return self.recorded(key, id, true, res);
         }
@@ -133,7 +133,7 @@ impl Question<'_> {
     }
 
     /// An attempt was written down, and nothing is seen of it.
-    fn again(&self, key: &Key, want: &Want, intent: &Intent, guard: Guard, res: &mut Plan) {
+    fn again(&self, key: &Key, want: &DesiredResource, intent: &Intent, guard: Guard, res: &mut Plan) {
         res.awaits.extend(reads(key.kind, Some(&want.is)));
         let retried_for = match guard {
             Guard::Intent => 0.0,
@@ -150,13 +150,13 @@ impl Question<'_> {
         res.waiting.push((key.clone(), "the outcome of an earlier attempt is not known yet".into()));
     }
 
-    fn open(&self, key: &Key, want: &Want, res: &mut Plan) {
+    fn open(&self, key: &Key, want: &DesiredResource, res: &mut Plan) {
         let intent = Intent { nonce: derive(self.random, &key.to_string()), at: self.now, inputs: inputs(&want.is, &self.ids(&want.is)) };
         self.create(key, want, Some(&intent), res);
         res.open.insert(key.clone(), intent);
     }
 
-    fn create(&self, key: &Key, want: &Want, intent: Option<&Intent>, res: &mut Plan) {
+    fn create(&self, key: &Key, want: &DesiredResource, intent: Option<&Intent>, res: &mut Plan) {
         let (client_token, until) = match (guard(key.kind), intent) {
             (Guard::Token, Some(it)) => (Some(client_token(&self.record.id, key, &it.nonce)), Some(it.at + TOKEN_AGE + SEND_WITHIN)),
             (Guard::Intent, Some(it)) => (None, Some(it.at + SEND_WITHIN)),
@@ -166,7 +166,7 @@ impl Question<'_> {
         res.actions.push(Action::Create { is, tags, ids, client_token, until });
     }
 
-    fn present(&self, key: &Key, want: &Want, seen: &Seen, res: &mut Plan) {
+    fn present(&self, key: &Key, want: &DesiredResource, seen: &ObservedResource, res: &mut Plan) {
         if let Owner::OtherDriver(whose) = &seen.owner {
             // It may be what an attempt made, and what shows that it is ours not be seen yet.
             let attempt = self.record.intents.get(key);
@@ -198,7 +198,7 @@ impl Question<'_> {
     }
 
     /// Mine, ready and wanted: whether it is as it should be.
-    fn improve(&self, key: &Key, want: &Want, seen: &Seen, res: &mut Plan) {
+    fn improve(&self, key: &Key, want: &DesiredResource, seen: &ObservedResource, res: &mut Plan) {
         res.actions.extend(want.retag(key, seen));
         if let Some(field) = want.is.immutable(&seen.is) {
             return res.blocked.push((key.clone(), format!("{field} of {} cannot be changed; set it back", seen.id)));
@@ -220,7 +220,7 @@ impl Question<'_> {
     }
 
     /// Mine, and nobody wants it. In a cluster that lives on, that may only seem so as long as what it belongs to is not seen.
-    fn superfluous(&self, key: &Key, seen: &Seen, res: &mut Plan) {
+    fn superfluous(&self, key: &Key, seen: &ObservedResource, res: &mut Plan) {
         let from = self.trusted_from.max(self.since + READ_LAG);
         if self.stopped.is_some() || self.read_after(evidence(key.kind, Some(&seen.is)), from) {
             return self.unwanted(key, seen, res);
@@ -230,7 +230,7 @@ impl Question<'_> {
     }
 
     /// Mine, and to be gone.
-    fn unwanted(&self, key: &Key, seen: &Seen, res: &mut Plan) {
+    fn unwanted(&self, key: &Key, seen: &ObservedResource, res: &mut Plan) {
         if seen.state == State::Deleting {
             return self.wait(key, seen, "deleting", res);
         }
@@ -260,7 +260,7 @@ impl Question<'_> {
         self.record.intents.contains_key(key) && !self.desired.contains_key(key)
     }
 
-    fn wait(&self, key: &Key, seen: &Seen, reason: &str, res: &mut Plan) {
+    fn wait(&self, key: &Key, seen: &ObservedResource, reason: &str, res: &mut Plan) {
         res.waiting.push((key.clone(), reason.to_owned()));
         res.awaits.extend(reads(key.kind, Some(&seen.is)));
     }
@@ -327,10 +327,10 @@ impl Question<'_> {
 }
 
 /// Whether nobody has to do anything for it to go away.
-fn goes_by_itself(seen: &Seen) -> bool {
+fn goes_by_itself(seen: &ObservedResource) -> bool {
     seen.owner == Owner::Mine || seen.state == State::Deleting
 }
 
-fn note(seen: &Seen) -> String {
+fn note(seen: &ObservedResource) -> String {
     seen.note.as_ref().map(|it| format!(" ({it})")).unwrap_or_default()
 }

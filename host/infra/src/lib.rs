@@ -8,14 +8,14 @@
 
 pub mod cluster;
 mod decide;
-pub mod leftover;
+pub mod gc;
 pub mod machine;
+pub mod observe;
 pub mod pause;
 mod record;
-pub mod see;
 pub mod status;
 mod token;
 
-pub use decide::{Question, SEND_WITHIN, TOKEN_AGE, is_gone, plan};
+pub use decide::{PlanInput, SEND_WITHIN, TOKEN_AGE, is_gone, plan};
 pub(crate) use decide::{address_of, proven_from, trusted_from};
-pub use record::{CREATED_ANNOTATION, RECORDED_ANNOTATION, Record, Settled, ZONES_ANNOTATION};
+pub use record::{CREATED_ANNOTATION, PersistedState, RECORDED_ANNOTATION, Settled, ZONES_ANNOTATION};

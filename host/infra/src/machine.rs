@@ -16,10 +16,10 @@ use crds::names::CONTROL_PLANE_LABEL;
 use crds::{AWSCluster, AWSClusterStatus, AWSMachine};
 
 use crate::cluster::adopted::adopted_from;
-use crate::cluster::{Layout, brought, is_external, load_balancer_reads};
-use crate::see::{Identity, Named, Scope};
+use crate::cluster::{Layout, is_external, load_balancer_reads, unmanaged};
+use crate::observe::{Identity, Named, Scope};
 use crate::token::derive;
-use crate::{Question, Record, is_gone, plan, proven_from, see, trusted_from};
+use crate::{PersistedState, PlanInput, is_gone, observe, plan, proven_from, trusted_from};
 use model::{
     Action, Answers, Desired, FoundInstance, Image, ImageQuery, Instance, Interest, Invalid, LoadBalancer, Lookup, Observed, Part, Plan,
     READ_LAG, Read, Resource, Secret, Snapshot, Subnet, Target, Timestamp,
@@ -35,8 +35,8 @@ pub struct Input<'a> {
     pub machine: &'a Machine,
     pub aws_cluster: &'a AWSCluster,
     pub aws_machine: &'a AWSMachine,
-    /// [`Record::of_cluster`] of the AWSCluster.
-    pub cluster_record: &'a Record,
+    /// [`PersistedState::of_cluster`] of the AWSCluster.
+    pub cluster_record: &'a PersistedState,
     /// The bootstrap data, once it was asked for.
     pub bootstrap: Option<Bootstrap<'a>>,
     /// The image, once it was asked for.
@@ -44,7 +44,7 @@ pub struct Input<'a> {
     /// Which things the user means by filters, as far as it was asked for.
     pub answers: &'a Answers,
     pub snapshot: &'a Snapshot,
-    pub record: &'a Record,
+    pub record: &'a PersistedState,
     /// Why nothing of it is removed yet, by [`hold`].
     pub hold: Option<String>,
     pub now: Timestamp,
@@ -84,7 +84,7 @@ pub struct Wait {
 pub struct Decision {
     pub plan: Plan,
     /// To be on the object before the plan is carried out.
-    pub record: Record,
+    pub record: PersistedState,
     pub observed: Observed,
     pub desired: Desired,
     /// The spec cannot be carried out.
@@ -140,7 +140,7 @@ pub fn decide(input: &Input<'_>) -> Decision {
     match &input.record.secret {
         Some((prefix, _)) if !is_own(prefix) => {
             // Somebody wrote it there, or an operator or provider before: neither read nor removed. An instance that boots removes its own.
-            let record = Record { secret: None, ..input.record.clone() };
+            let record = PersistedState { secret: None, ..input.record.clone() };
             let mut res = decide_known(&Input { record: &record, ..clone(input) });
             if res.record.secret.is_none() {
                 res.record.secret.clone_from(&input.record.secret);
@@ -175,8 +175,8 @@ fn decide_known(input: &Input<'_>) -> Decision {
     }
     let lost = failure(input, &record, &name, found.as_ref());
     let up_or_gone = has_node(input) || deleting || lost.is_some();
-    let mut observed = see::machine(input.snapshot, &scope, &record, &name, found.as_ref(), !up_or_gone);
-    see::looked_up(&mut observed, input.answers);
+    let mut observed = observe::machine(input.snapshot, &scope, &record, &name, found.as_ref(), !up_or_gone);
+    observe::looked_up(&mut observed, input.answers);
     let base = Decision { observed: own(&observed), instance: found.clone(), foreign, ..settled(input, record.clone()) };
     if deleting {
         return delete(input, base, &record, &observed);
@@ -192,7 +192,7 @@ fn decide_known(input: &Input<'_>) -> Decision {
         return conclude(Decision { failed: Some(failed), ..base }, plan, &record, Desired::new(), input);
     }
     let begun = found.is_some() || record.ids.contains_key(&Instance::key(&name)) || record.intents.contains_key(&Instance::key(&name));
-    let interest = brought::interest(input.cluster, input.aws_cluster, input.cluster_record, input.snapshot);
+    let interest = unmanaged::interest(input.cluster, input.aws_cluster, input.cluster_record, input.snapshot);
     let base = if begun { base } else { Decision { interest, ..base } };
     match preconditions(input).filter(|_| !begun) {
         Some(waits) => Decision { waits: Some(waits), ..base },
@@ -216,7 +216,7 @@ fn carry_on(
     input: &Input<'_>,
     base: Decision,
     layout: Result<Layout, Invalid>,
-    mut record: Record,
+    mut record: PersistedState,
     observed: &Observed,
     begun: bool,
 ) -> Decision {
@@ -292,7 +292,7 @@ fn identity(input: &Input<'_>, name: &str) -> Identity {
 }
 
 /// A decision with what is to be on the object: an id only once there is something that carries it.
-fn settled(input: &Input<'_>, mut record: Record) -> Decision {
+fn settled(input: &Input<'_>, mut record: PersistedState) -> Decision {
     if record.ids.is_empty() && record.intents.is_empty() && record.secret.is_none() {
         record.id.clone_from(&input.record.id);
     }
@@ -300,7 +300,7 @@ fn settled(input: &Input<'_>, mut record: Record) -> Decision {
 }
 
 /// The instance was made: it is this machine's for good.
-fn adopt(record: &mut Record, name: &str, found: &FoundInstance, input: &Input<'_>) {
+fn adopt(record: &mut PersistedState, name: &str, found: &FoundInstance, input: &Input<'_>) {
     record.intents.remove(&Instance::key(name));
     record.remember(Instance::key(name), &found.id, input.now, input.snapshot.since);
     if record.provider_id.is_none() && !found.status.zone.is_empty() {
@@ -309,7 +309,7 @@ fn adopt(record: &mut Record, name: &str, found: &FoundInstance, input: &Input<'
 }
 
 /// Why the machine has to be replaced.
-fn failure(input: &Input<'_>, record: &Record, name: &str, found: Option<&FoundInstance>) -> Option<(&'static str, String)> {
+fn failure(input: &Input<'_>, record: &PersistedState, name: &str, found: Option<&FoundInstance>) -> Option<(&'static str, String)> {
     if let Some(found) = found.filter(|it| ["shutting-down", "terminated"].contains(&it.status.state.as_str())) {
         let message = format!("{}, and is not made again; delete the Machine to replace it", found.stands());
         return Some((reason::INSTANCE_TERMINATED, message));
@@ -327,7 +327,7 @@ fn preconditions(input: &Input<'_>) -> Option<Wait> {
     if input.machine.spec.bootstrap.data_secret_name.is_none() {
         return Some(Wait { reason: reason::WAITING_FOR_BOOTSTRAP_DATA, message: "bootstrap data is not there yet".into() });
     }
-    let unread = brought::unread(input.cluster, input.aws_cluster, input.cluster_record, input.snapshot);
+    let unread = unmanaged::unread(input.cluster, input.aws_cluster, input.cluster_record, input.snapshot);
     unread.map(|vpc| Wait { reason: reason::NOT_READY, message: format!("reading the route tables of {vpc}") })
 }
 
@@ -343,7 +343,7 @@ fn half_said(aws_cluster: &AWSCluster) -> String {
     format!(": AWSCluster {name} says status.ready alone; whoever manages it has to set {missing}")
 }
 
-fn delete(input: &Input<'_>, base: Decision, record: &Record, observed: &Observed) -> Decision {
+fn delete(input: &Input<'_>, base: Decision, record: &PersistedState, observed: &Observed) -> Decision {
     if let Some(message) = &input.hold {
         return Decision { waits: Some(Wait { reason: reason::WAITING_FOR_PLUGINS, message: message.clone() }), ..base };
     }
@@ -357,7 +357,7 @@ fn ask(
     input: &Input<'_>,
     desired: &Desired,
     observed: &Observed,
-    record: &Record,
+    record: &PersistedState,
     found: Option<&FoundInstance>,
     stopped: Option<Timestamp>,
 ) -> Plan {
@@ -377,17 +377,17 @@ fn question<'a>(
     input: &'a Input<'_>,
     desired: &'a Desired,
     observed: &'a Observed,
-    record: &'a Record,
+    record: &'a PersistedState,
     absent: &'a BTreeMap<String, Timestamp>,
     stopped: Option<Timestamp>,
-) -> Question<'a> {
+) -> PlanInput<'a> {
     let read_at = &input.snapshot.read_at;
     let (trusted_from, proven_from) = (trusted_from(input.snapshot, record), proven_from(input.snapshot, record));
     let (now, since, random) = (input.now, input.snapshot.since, input.random);
-    Question { desired, observed, record, absent, read_at, now, stopped, since, trusted_from, proven_from, random }
+    PlanInput { desired, observed, record, absent, read_at, now, stopped, since, trusted_from, proven_from, random }
 }
 
-fn conclude(base: Decision, plan: Plan, record: &Record, desired: Desired, input: &Input<'_>) -> Decision {
+fn conclude(base: Decision, plan: Plan, record: &PersistedState, desired: Desired, input: &Input<'_>) -> Decision {
     let interest = Interest { reads: plan.awaits.clone(), ..base.interest };
     let record = settled(input, record.before(&plan, input.now, input.snapshot.since)).record;
     Decision { record, plan, desired, interest, ..base }
@@ -395,7 +395,7 @@ fn conclude(base: Decision, plan: Plan, record: &Record, desired: Desired, input
 
 /// A load balancer forwards only to zones that it has a subnet in.
 fn uncovered(plan: &mut Plan, name: &str, observed: &Observed, found: Option<&FoundInstance>) {
-    let Some(Resource::LoadBalancer(balancer)) = observed.get(&LoadBalancer::key(see::API_SERVER)).map(|it| &it.is) else { return };
+    let Some(Resource::LoadBalancer(balancer)) = observed.get(&LoadBalancer::key(observe::API_SERVER)).map(|it| &it.is) else { return };
     let zone_of = |subnet: &String| match observed.get(&Subnet::key(subnet)).map(|it| &it.is) {
         Some(Resource::Subnet(it)) => Some(it.zone.clone()),
         _ => None,
@@ -415,7 +415,7 @@ fn uncovered(plan: &mut Plan, name: &str, observed: &Observed, found: Option<&Fo
 
 /// What a machine shows of what it sees: its own.
 fn own(observed: &Observed) -> Observed {
-    observed.iter().filter(|(key, _)| see::is_own(key)).map(|(key, it)| (key.clone(), it.clone())).collect()
+    observed.iter().filter(|(key, _)| observe::is_own(key)).map(|(key, it)| (key.clone(), it.clone())).collect()
 }
 
 fn wait(input: &Input<'_>, reason: &'static str, message: &str) -> Decision {

@@ -26,7 +26,7 @@ pub(crate) const BLOCKED: &str = "cluster-operator is creating AWS resources";
 
 /// What lasts of an AWSCluster or AWSMachine besides what its author wrote.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Record {
+pub struct PersistedState {
     /// Random; every resource made for a cluster carries it as a tag. Empty until it was chosen. Of a machine: the id that its instance
     /// carries, since machines outlive their AWSCluster, and a cluster that somebody else looks after has none.
     pub id: String,
@@ -93,13 +93,13 @@ impl fmt::Display for Settled {
     }
 }
 
-impl Record {
+impl PersistedState {
     /// What an AWSCluster says.
     ///
     /// # Errors
     /// An annotation of ours was overwritten by somebody and cannot be read, or what was made belongs to another identity's account, where
     /// absence would be concluded from looking in the wrong place: nothing may be done then.
-    pub fn of_cluster(it: &AWSCluster) -> Result<Record, Invalid> {
+    pub fn of_cluster(it: &AWSCluster) -> Result<PersistedState, Invalid> {
         // Refused by the API server, but for objects that were stored before it knew.
         if it.spec.identity_ref.kind != AWSIdentityKind::AWSClusterControllerIdentity {
             let message = "of the AWSCluster is not supported by cluster-operator: use AWSClusterControllerIdentity, and run an operator \
@@ -109,14 +109,14 @@ impl Record {
         let annotations = it.metadata.annotations.as_ref();
         let text = |name| annotations.and_then(|all| all.get(name)).map(String::as_str);
         let endpoint = &it.spec.control_plane_endpoint;
-        Ok(Record {
+        Ok(PersistedState {
             id: text(ID_ANNOTATION).unwrap_or_default().to_owned(),
             zones: text(ZONES_ANNOTATION).map(|it| it.split(',').map(str::to_owned).collect()).unwrap_or_default(),
             ids: keyed(RECORDED_ANNOTATION, text(RECORDED_ANNOTATION))?,
             intents: keyed(INTENT_ANNOTATION, text(INTENT_ANNOTATION))?,
             created: text(CREATED_ANNOTATION).and_then(Settled::parse),
             endpoint: (!endpoint.is_unset()).then(|| (endpoint.host.clone(), endpoint.port)),
-            ..Record::default()
+            ..PersistedState::default()
         })
     }
 
@@ -124,12 +124,12 @@ impl Record {
     ///
     /// # Errors
     /// As [`of_cluster`](Self::of_cluster), or the provider id is none of AWS's.
-    pub fn of_machine(it: &AWSMachine) -> Result<Record, Invalid> {
+    pub fn of_machine(it: &AWSMachine) -> Result<PersistedState, Invalid> {
         let name = it.metadata.name.clone().unwrap_or_default();
         let annotations = it.metadata.annotations.as_ref();
         let text = |name| annotations.and_then(|all| all.get(name)).map(String::as_str);
         let cloud_init = &it.spec.cloud_init;
-        let mut res = Record {
+        let mut res = PersistedState {
             id: text(ID_ANNOTATION).unwrap_or_default().to_owned(),
             intents: keyed(INTENT_ANNOTATION, text(INTENT_ANNOTATION))?,
             created: text(CREATED_ANNOTATION).and_then(Settled::parse),
@@ -137,7 +137,7 @@ impl Record {
             secret: (!cloud_init.secret_prefix.is_empty())
                 .then(|| (cloud_init.secret_prefix.clone(), usize::try_from(cloud_init.secret_count).unwrap_or_default())),
             applied: Applied::of(it.metadata.annotations.as_ref()),
-            ..Record::default()
+            ..PersistedState::default()
         };
         let from_provider_id = match &res.provider_id {
             None => None,
@@ -196,7 +196,7 @@ impl Record {
     }
 
     /// What has to be on the object before the plan is carried out.
-    pub(crate) fn before(&self, plan: &Plan, now: Timestamp, since: Timestamp) -> Record {
+    pub(crate) fn before(&self, plan: &Plan, now: Timestamp, since: Timestamp) -> PersistedState {
         let mut res = self.clone();
         if plan.close.iter().any(|key| res.intents.contains_key(key)) {
             res.created = Some(Settled::now(now, since, res.created));
@@ -208,7 +208,7 @@ impl Record {
 
     /// What has to be on the object after the plan was carried out: attempts that were refused are taken off, and what was deleted for good.
     /// `outcomes` are in the order of the plan's actions.
-    pub fn after(&self, plan: &Plan, outcomes: &[(Key, Outcome)]) -> Record {
+    pub fn after(&self, plan: &Plan, outcomes: &[(Key, Outcome)]) -> PersistedState {
         let mut res = self.clone();
         for (n, action) in plan.actions.iter().enumerate() {
             let key = action.key();

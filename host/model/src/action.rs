@@ -26,7 +26,7 @@ pub enum State {
 
 /// One resource as it was found.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Seen {
+pub struct ObservedResource {
     /// AWS's name for it: an id, an ARN, or a classic load balancer's name.
     pub id: String,
     pub owner: Owner,
@@ -42,7 +42,7 @@ pub struct Seen {
 
 /// One resource as it should be.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Want {
+pub struct DesiredResource {
     pub is: Resource,
     /// All of these; others that it carries stay.
     pub tags: Tags,
@@ -50,9 +50,9 @@ pub struct Want {
     pub untag: BTreeSet<String>,
 }
 
-impl Want {
+impl DesiredResource {
     /// What makes that which was `seen` carry the right tags; `None` when it does, or when they are not shown.
-    pub fn retag(&self, key: &Key, seen: &Seen) -> Option<Action> {
+    pub fn retag(&self, key: &Key, seen: &ObservedResource) -> Option<Action> {
         let have = seen.tags.as_ref()?;
         let missing = self.tags.iter().filter(|(name, value)| have.get(*name) != Some(value));
         let tags: Tags = missing.map(|(name, value)| (name.clone(), value.clone())).collect();
@@ -64,9 +64,9 @@ impl Want {
 }
 
 /// What should exist, by key. Empty for a cluster that is being deleted.
-pub type Desired = BTreeMap<Key, Want>;
+pub type Desired = BTreeMap<Key, DesiredResource>;
 /// What was found, by key.
-pub type Observed = BTreeMap<Key, Seen>;
+pub type Observed = BTreeMap<Key, ObservedResource>;
 /// AWS ids of what a resource refers to, by key.
 pub type Ids = BTreeMap<Key, String>;
 
@@ -114,20 +114,20 @@ pub enum Outcome {
     /// Done; the snapshot already shows it.
     Done,
     /// AWS refused and nothing was done. `retry`: it may succeed unchanged (throttled, a dependency not yet gone or not yet visible).
-    Refused { code: String, message: String, retry: bool, who: Who },
+    Refused { code: String, message: String, retry: bool, who: ActionNeeded },
     /// Nobody knows: a timeout, a lost reply, a server error. It may have been done.
     Unknown { message: String },
 }
 
 /// Who has to act on a refusal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Who {
+pub enum ActionNeeded {
     /// Nobody: it is retried.
-    Nobody,
+    None,
     /// Whoever wrote the object: a field is wrong.
-    Author,
+    SpecAuthor,
     /// Whoever administers the AWS account: a permission or a quota.
-    Administrator,
+    CloudAdmin,
 }
 
 /// What can be done now, and why the rest cannot.
@@ -158,7 +158,7 @@ pub struct Problem {
     /// AWS's error code, or a word of ours such as `Unreachable`.
     pub code: String,
     pub message: String,
-    pub who: Who,
+    pub who: ActionNeeded,
 }
 
 impl Problem {

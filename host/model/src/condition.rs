@@ -6,7 +6,7 @@ use crds::conditions::{PAUSED, READY, reason};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, Time};
 use k8s_openapi::jiff;
 
-use crate::{Action, Key, Outcome, Plan, Problem, Timestamp, Who};
+use crate::{Action, ActionNeeded, Key, Outcome, Plan, Problem, Timestamp};
 
 /// Longest message: long enough for a trust policy. The API server takes 32,768 characters.
 const LONGEST: usize = 8192;
@@ -110,7 +110,7 @@ pub fn lacking(plan: &Plan, outcomes: &[(Key, Outcome)], concerns: impl Fn(&Key)
         let outcome = outcomes.iter().rev().find(|(other, _)| *other == key).map(|(_, outcome)| outcome);
         match (outcome, action) {
             (Some(Outcome::Refused { code, message, who, .. }), _) => {
-                let rank = if *who == Who::Nobody { 2 } else { 1 };
+                let rank = if *who == ActionNeeded::None { 2 } else { 1 };
                 say(rank, code_reason(code), &key, &refused(code, message, *who));
             }
             (Some(Outcome::Unknown { .. }), _) => say(3, reason::UNREACHABLE, &key, "AWS did not answer; asking again"),
@@ -152,13 +152,13 @@ fn blocked_reason(text: &str) -> &'static str {
     }
 }
 
-fn refused(code: &str, message: &str, who: Who) -> String {
+fn refused(code: &str, message: &str, who: ActionNeeded) -> String {
     // What follows is another text each time, and says nothing to people.
     let message = message.split("Encoded authorization failure message").next().unwrap_or_default().trim().trim_end_matches('.');
     let act = match who {
-        Who::Nobody => "it is tried again",
-        Who::Author => "whoever wrote this object has to correct it",
-        Who::Administrator => "an administrator of the AWS account has to act",
+        ActionNeeded::None => "it is tried again",
+        ActionNeeded::SpecAuthor => "whoever wrote this object has to correct it",
+        ActionNeeded::CloudAdmin => "an administrator of the AWS account has to act",
     };
     format!("{code}: {message} ({act})")
 }

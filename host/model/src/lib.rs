@@ -16,8 +16,8 @@ mod snapshot;
 mod text;
 
 pub use action::{
-    Action, Desired, FoundInstanceType, Ids, Image, ImageQuery, InstanceType, Intent, Interest, Invalid, Observed, Outcome, Owner, Part,
-    Plan, Problem, Seen, State, Want, Who,
+    Action, ActionNeeded, Desired, DesiredResource, FoundInstanceType, Ids, Image, ImageQuery, InstanceType, Intent, Interest, Invalid,
+    Observed, ObservedResource, Outcome, Owner, Part, Plan, Problem, State,
 };
 pub use applied::{APPLIED_GROUPS_ANNOTATION, APPLIED_TAGS_ANNOTATION, Applied};
 pub use consistency::{FIRST_SEEN, READ_LAG};

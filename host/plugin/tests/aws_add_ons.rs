@@ -106,7 +106,7 @@ fn everything_they_ask_for_is_granted() {
     for name in ALL {
         for config in [json!({}), settings(name)] {
             let plan = complete(name, &request(config.clone()));
-            let denials = grant::judge(plan.steps.iter().chain(&plan.removal), &grant::built_in(name, &config));
+            let denials = grant::authorize(plan.steps.iter().chain(&plan.removal), &grant::built_in(name, &config));
             assert_eq!(denials, [], "{name}");
         }
     }
@@ -118,7 +118,7 @@ fn a_registry_that_nobody_named_is_denied() {
         let plan = complete(name, &request(settings(name)));
         let mut config = settings(name);
         config["imageRegistry"] = Value::Null;
-        let denials = grant::judge(&plan.steps, &grant::built_in(name, &config));
+        let denials = grant::authorize(&plan.steps, &grant::built_in(name, &config));
         assert!(denials.iter().any(|denial| denial.message.contains("registry.example.com")), "{name}");
     }
 }
@@ -452,7 +452,7 @@ fn whatever_makes_pods_pulls_with_the_secrets_that_are_granted() {
         assert!(!pods.is_empty() && pods.iter().all(|pod| pod["imagePullSecrets"] == json!([{ "name": "mirror" }])), "{name}");
         let mut config = settings(name);
         config["imagePullSecrets"] = json!([{ "name": "other" }]);
-        let denials = grant::judge(&plan.steps, &grant::built_in(name, &config));
+        let denials = grant::authorize(&plan.steps, &grant::built_in(name, &config));
         assert!(denials.iter().any(|denial| denial.message.starts_with("Secret mirror ")), "{name}");
     }
 }
@@ -498,7 +498,7 @@ fn images_come_from_the_registry_of_the_partition() {
     let image = |partition: &str| {
         let aws = json!({ "region": "r", "partition": partition, "vpcId": "vpc-1", "zones": ["a", "b"], "tags": {} });
         let plan = complete(VPC_CNI, &with_fact(request(json!({})), "aws", FactValue::Present(aws)));
-        assert_eq!(grant::judge(&plan.steps, &grant::built_in(VPC_CNI, &json!({}))), []);
+        assert_eq!(grant::authorize(&plan.steps, &grant::built_in(VPC_CNI, &json!({}))), []);
         object(&plan, "DaemonSet")["spec"]["template"]["spec"]["containers"][0]["image"].as_str().map(str::to_owned).unwrap_or_default()
     };
     assert_eq!(image("aws"), "602401143452.dkr.ecr.us-west-2.amazonaws.com/amazon-k8s-cni:v1.23.0");

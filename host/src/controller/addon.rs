@@ -5,10 +5,10 @@ mod apply;
 pub mod ask;
 #[cfg(test)]
 mod attacks;
-mod carry_out;
 mod certificate;
 mod check;
 mod drift;
+mod execute;
 mod install;
 mod late;
 mod leave;
@@ -37,10 +37,10 @@ use kube::ResourceExt;
 use serde_json::json;
 use tokio::time::Instant;
 
-use super::looks::{Memory, is_watched};
-use super::queue::Again;
+use super::queue::Requeue;
+use super::reconcile::{Memory, is_watched};
 use crate::context::{Context, ObjectName};
-use crate::management::{Error, Known, Note};
+use crate::management::{Cached, Error, Note};
 use crate::workload::Workload;
 
 pub use uninstall::requested;
@@ -88,68 +88,68 @@ impl AddOns {
     }
 
     /// Looks at one ClusterPlugin.
-    pub async fn reconcile(self: Arc<Self>, name: ObjectName) -> Again {
+    pub async fn reconcile(self: Arc<Self>, name: ObjectName) -> Requeue {
         let begun = Instant::now();
         let (again, result) = match tokio::time::timeout(LOOK, self.look(&name)).await {
-            Ok(Ok(again)) => (again, if matches!(again, Again::OnChange | Again::After(SETTLED)) { "settled" } else { "waiting" }),
-            Ok(Err(error)) if error.is_conflict() || error.is_not_found() => (Again::After(Duration::from_millis(200)), "conflict"),
+            Ok(Ok(again)) => (again, if matches!(again, Requeue::OnChange | Requeue::After(SETTLED)) { "settled" } else { "waiting" }),
+            Ok(Err(error)) if error.is_conflict() || error.is_not_found() => (Requeue::After(Duration::from_millis(200)), "conflict"),
             Ok(Err(error)) => {
                 tracing::warn!(cluster_plugin = %name, error = %error, cause = ?std::error::Error::source(&error), "not finished");
-                (Again::Failed, "failed")
+                (Requeue::Failed, "failed")
             }
             Err(_) => {
                 tracing::warn!(cluster_plugin = %name, "not finished in {} s, trying again", LOOK.as_secs());
-                (Again::Failed, "failed")
+                (Requeue::Failed, "failed")
             }
         };
         self.context.metrics.reconciled("clusterplugin", result, begun.elapsed());
         again
     }
 
-    async fn look(&self, name: &ObjectName) -> Result<Again, Error> {
+    async fn look(&self, name: &ObjectName) -> Result<Requeue, Error> {
         self.let_orphan_go(name).await?;
         let Some(object) = self.context.management.get::<ClusterPlugin>(name) else {
             // What comes back under this name is another one.
             self.forget(name);
-            return Ok(Again::OnChange);
+            return Ok(Requeue::OnChange);
         };
         let cluster_name = name.sibling(&object.spec.cluster_name);
         let cluster = self.context.management.get::<Cluster>(&cluster_name);
         if !is_watched(&self.context, &object) && !self.is_cluster_watched(&cluster_name) {
-            return Ok(Again::OnChange);
+            return Ok(Requeue::OnChange);
         }
         if object.annotations().contains_key(names::DELETE_FOR_MOVE_ANNOTATION) {
-            return Ok(Again::OnChange);
+            return Ok(Requeue::OnChange);
         }
         if self.context.management.is_paused(&object) {
             if let Some(cluster) = cluster.filter(|it| it.is_deleting() && !self.context.management.is_paused(it)) {
                 self.context.management.note(&cluster, held_by_pause(name));
             }
-            return Ok(Again::OnChange);
+            return Ok(Requeue::OnChange);
         }
         if object.is_deleting() && !object.has_finalizer(names::PLUGIN_FINALIZER) {
-            return Ok(Again::OnChange);
+            return Ok(Requeue::OnChange);
         }
         if let Some(first) = self.first_other(&object) {
             if object.has_finalizer(names::PLUGIN_FINALIZER) && (object.is_deleting() || cluster.is_none_or(|it| it.is_deleting())) {
                 // The other one sees to the add-ons.
                 self.context.management.remove_finalizer(&object, names::PLUGIN_FINALIZER).await?;
-                return Ok(Again::OnChange);
+                return Ok(Requeue::OnChange);
             }
             let message = format!("ClusterPlugin {first} already names this Cluster; there can be only one: delete one of them");
             self.say(&object, &[], Some((reason::DUPLICATE, &message))).await?;
-            return Ok(Again::After(BLOCKED));
+            return Ok(Requeue::After(BLOCKED));
         }
         match cluster {
             None if object.is_deleting() => {
                 self.context.management.remove_finalizer(&object, names::PLUGIN_FINALIZER).await?;
                 self.forget_cluster(name, &cluster_name);
-                Ok(Again::OnChange)
+                Ok(Requeue::OnChange)
             }
             None => {
                 let message = format!("for Cluster {} to exist", object.spec.cluster_name);
                 self.say(&object, &[], Some((reason::WAITING_FOR_CLUSTER, &message))).await?;
-                Ok(Again::OnChange)
+                Ok(Requeue::OnChange)
             }
             Some(cluster) if cluster.is_deleting() => self.leave_with_cluster(object, cluster).await,
             Some(cluster) if object.is_deleting() => self.leave_alone(object, cluster).await,
@@ -162,7 +162,7 @@ impl AddOns {
 
     /// The finalizers that hold back the machines of a deleted cluster until its load balancers are gone, and the owner that makes
     /// the ClusterPlugin move and go with its Cluster.
-    async fn adopt(&self, object: Arc<Known<ClusterPlugin>>, cluster: &Arc<Known<Cluster>>) -> Result<Arc<Known<ClusterPlugin>>, Error> {
+    async fn adopt(&self, object: Arc<Cached<ClusterPlugin>>, cluster: &Arc<Cached<Cluster>>) -> Result<Arc<Cached<ClusterPlugin>>, Error> {
         self.context.management.add_finalizer(cluster, names::PLUGIN_FINALIZER).await?;
         let object = self.context.management.add_finalizer(&object, names::PLUGIN_FINALIZER).await?;
         let uid = cluster.uid().unwrap_or_default();
@@ -186,7 +186,7 @@ impl AddOns {
         if !is_watched(&self.context, &cluster) && !self.is_cluster_watched(name) {
             return Ok(());
         }
-        let seen_to = |it: &Known<ClusterPlugin>| !it.is_deleting() || it.has_finalizer(names::PLUGIN_FINALIZER);
+        let seen_to = |it: &Cached<ClusterPlugin>| !it.is_deleting() || it.has_finalizer(names::PLUGIN_FINALIZER);
         let unreadable = management.unreadable::<ClusterPlugin>().into_iter().any(|(it, _)| it.namespace == name.namespace);
         if unreadable || management.of_cluster::<ClusterPlugin>(name).iter().any(|it| seen_to(it)) {
             return Ok(());
@@ -206,15 +206,16 @@ impl AddOns {
     }
 
     /// The ClusterPlugin of the same Cluster that comes first: one that was taken up already, or else the oldest.
-    fn first_other(&self, object: &Known<ClusterPlugin>) -> Option<String> {
-        let age =
-            |it: &Known<ClusterPlugin>| (!it.has_finalizer(names::PLUGIN_FINALIZER), it.creation_timestamp().map(|it| it.0), it.name_any());
+    fn first_other(&self, object: &Cached<ClusterPlugin>) -> Option<String> {
+        let age = |it: &Cached<ClusterPlugin>| {
+            (!it.has_finalizer(names::PLUGIN_FINALIZER), it.creation_timestamp().map(|it| it.0), it.name_any())
+        };
         let all = self.context.management.list::<ClusterPlugin>();
         let same = all.iter().filter(|it| it.namespace() == object.namespace() && it.spec.cluster_name == object.spec.cluster_name);
         same.filter(|it| age(it) < age(object)).min_by_key(|it| age(it)).map(|it| it.name_any())
     }
 
-    async fn say(&self, object: &Arc<Known<ClusterPlugin>>, progress: &[Progress], all: Option<(&str, &str)>) -> Result<(), Error> {
+    async fn say(&self, object: &Arc<Cached<ClusterPlugin>>, progress: &[Progress], all: Option<(&str, &str)>) -> Result<(), Error> {
         let previous = object.status.clone().unwrap_or_default();
         let status = addons::status(&previous, object.metadata.generation, now(), progress, all);
         self.context.management.say(object, &status).await?;

@@ -8,21 +8,21 @@ mod say;
 use std::sync::Arc;
 
 use crds::AWSCluster;
-use infra::Record;
+use infra::PersistedState;
 use infra::cluster::{Decision, Input};
-use infra::leftover::Sweep;
+use infra::gc::Sweep;
 use model::{Action, Problem, Snapshot};
 use tokio::time::Instant;
 
 use super::issuer;
-use super::looks::{Controller, Ended, Memory, is_ours};
 use super::notes::notes;
-use super::queue::Waker;
+use super::queue::Trigger;
+use super::reconcile::{Controller, Memory, ReconcileResult, is_ours};
 use super::refusals::Refusals;
-use super::regions::{Regions, Seat};
-use super::{now, random, sweep};
+use super::regions::{Regions, Subscription};
+use super::{gc, now, random};
 use crate::context::{Context, ObjectName};
-use crate::management::{Error, Known};
+use crate::management::{Cached, Error};
 
 use read::Seen;
 pub(super) use read::{add_on_rules, gone};
@@ -50,9 +50,9 @@ struct Remembered {
 }
 
 /// One decision and what it was made of.
-struct Pass {
-    object: Arc<Known<AWSCluster>>,
-    record: Record,
+struct Reconciliation {
+    object: Arc<Cached<AWSCluster>>,
+    record: PersistedState,
     snapshot: Arc<Snapshot>,
     problem: Option<Problem>,
     now: model::Timestamp,
@@ -68,14 +68,14 @@ impl Controller for Clusters {
         &self.context
     }
 
-    async fn reconcile(&self, name: &ObjectName) -> Result<Ended, Error> {
+    async fn reconcile(&self, name: &ObjectName) -> Result<ReconcileResult, Error> {
         let Some(object) = self.context.management.get::<AWSCluster>(name) else {
             self.forget(name);
-            return Ok(Ended::Settled);
+            return Ok(ReconcileResult::Settled);
         };
         if !is_ours(&self.context, &object) {
             self.leave(name);
-            return Ok(Ended::Settled);
+            return Ok(ReconcileResult::Settled);
         }
         let mut memory = self.memory.take(name);
         memory.refusals.begin(object.metadata.generation);
@@ -87,13 +87,13 @@ impl Controller for Clusters {
 }
 
 impl Clusters {
-    pub fn new(context: Context, waker: Waker) -> Self {
+    pub fn new(context: Context, waker: Trigger) -> Self {
         let regions = Regions::new(context.aws.clone(), waker);
         Self { context, regions, memory: Memory::default() }
     }
 
-    async fn drive(&self, object: Arc<Known<AWSCluster>>, memory: &mut Remembered) -> Result<Ended, Error> {
-        let Some(mut seen) = self.read(object, memory).await? else { return Ok(Ended::Settled) };
+    async fn drive(&self, object: Arc<Cached<AWSCluster>>, memory: &mut Remembered) -> Result<ReconcileResult, Error> {
+        let Some(mut seen) = self.read(object, memory).await? else { return Ok(ReconcileResult::Settled) };
         if let Some(original) = &seen.copied_from {
             return self.say_copied(&seen, original).await;
         }
@@ -101,10 +101,10 @@ impl Clusters {
         for _ in 0..WAVES {
             let management = &self.context.management;
             if management.get::<AWSCluster>(&seen.object.object_name()).is_some_and(|it| management.is_paused(&it)) {
-                return Ok(Ended::Unfinished);
+                return Ok(ReconcileResult::Unfinished);
             }
             if seen.is_swept() {
-                sweep::look(&self.context.management, &seen.region, &seen.object, &seen.name.name, &mut memory.sweep).await;
+                gc::look(&self.context.management, &seen.region, &seen.object, &seen.name.name, &mut memory.sweep).await;
             }
             let pass = match decide(&seen, memory) {
                 Ok(pass) => pass,
@@ -118,17 +118,17 @@ impl Clusters {
         }
         match last {
             Some(pass) => self.say(&seen, &pass, memory).await,
-            None => Ok(Ended::Unfinished),
+            None => Ok(ReconcileResult::Unfinished),
         }
     }
 
     /// Writes down what was decided, then carries it out. True: there is more to decide.
-    async fn act(&self, seen: &mut Seen, pass: &Pass, memory: &mut Remembered) -> Result<bool, Error> {
+    async fn act(&self, seen: &mut Seen, pass: &Reconciliation, memory: &mut Remembered) -> Result<bool, Error> {
         let Decision { plan, record, interest, .. } = &pass.decision;
         let management = &self.context.management;
         seen.region.interest(&seen.who, interest.clone());
-        let seat = Seat { region: seen.object.spec.region.clone(), interest: interest.clone(), instance: None };
-        self.regions.sit(&seen.object.object_name(), seat);
+        let seat = Subscription { region: seen.object.spec.region.clone(), interest: interest.clone(), instance: None };
+        self.regions.subscribe(&seen.object.object_name(), seat);
         let patch = record.cluster_patch(&seen.object);
         let written = patch.is_some();
         if let Some(patch) = patch {
@@ -143,7 +143,7 @@ impl Clusters {
             management.note(&seen.object, note);
         }
         memory.refusals.learn(&pass.due, &outcomes, Instant::now());
-        if seen.is_swept() && sweep::is_held_up(&outcomes) {
+        if seen.is_swept() && gc::is_held_up(&outcomes) {
             memory.sweep.asked_for(now());
         }
         if let Some(patch) = record.after(plan, &outcomes).cluster_patch(&seen.object) {
@@ -165,7 +165,7 @@ impl Clusters {
     }
 }
 
-impl Pass {
+impl Reconciliation {
     fn input<'a>(&'a self, seen: &'a Seen, random: &'a str) -> Input<'a> {
         Input {
             cluster: &seen.cluster,
@@ -181,8 +181,8 @@ impl Pass {
 }
 
 /// Decides, and leaves out what was refused a moment ago.
-fn decide(seen: &Seen, memory: &mut Remembered) -> Result<Pass, model::Invalid> {
-    let record = Record::of_cluster(&seen.object)?;
+fn decide(seen: &Seen, memory: &mut Remembered) -> Result<Reconciliation, model::Invalid> {
+    let record = PersistedState::of_cluster(&seen.object)?;
     let view = seen.region.view().borrow().clone();
     let snapshot = view.snapshot.clone().unwrap_or_default();
     let random = random();
@@ -200,7 +200,7 @@ fn decide(seen: &Seen, memory: &mut Remembered) -> Result<Pass, model::Invalid> 
     let problem = view.problem(&decision.interest).cloned();
     let mut due = memory.refusals.due(&mut decision.plan, &mut decision.record, Instant::now());
     if seen.is_swept() {
-        sweep::hold(&memory.sweep, seen.is_forced(), &mut decision, &mut due);
+        gc::hold(&memory.sweep, seen.is_forced(), &mut decision, &mut due);
     }
-    Ok(Pass { object, record, snapshot, problem, now, decision, due })
+    Ok(Reconciliation { object, record, snapshot, problem, now, decision, due })
 }

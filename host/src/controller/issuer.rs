@@ -18,7 +18,7 @@ use model::finding::{Finding, Status};
 use tokio::time::Instant;
 
 use crate::context::{Context, ObjectName};
-use crate::management::{Error, Known};
+use crate::management::{Cached, Error};
 
 pub use retract::{Retracted, retract};
 
@@ -48,7 +48,7 @@ struct Look {
 #[derive(Clone, Copy)]
 pub struct Site<'a> {
     pub context: &'a Context,
-    pub object: &'a Known<AWSCluster>,
+    pub object: &'a Cached<AWSCluster>,
     /// Of the Cluster.
     pub cluster: &'a ObjectName,
     pub region: &'a aws::Region,

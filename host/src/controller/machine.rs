@@ -9,21 +9,21 @@ use std::sync::Arc;
 
 use crds::cluster_api::{Cluster, Machine};
 use crds::{AWSCluster, AWSMachine, names};
-use infra::Record;
+use infra::PersistedState;
 use infra::machine::{Decision, Input};
 use kube::ResourceExt;
 use model::{Action, Answers, Image, Snapshot};
 use tokio::time::Instant;
 
 use super::cluster::gone;
-use super::looks::{Controller, Ended, Memory, ended, is_ours, owner};
 use super::notes::notes;
-use super::queue::Waker;
+use super::queue::Trigger;
+use super::reconcile::{Controller, Memory, ReconcileResult, ended, is_ours, owner};
 use super::refusals::Refusals;
-use super::regions::{Regions, Seat};
+use super::regions::{Regions, Subscription};
 use super::{now, random};
 use crate::context::{Context, ObjectName};
-use crate::management::{Error, Kept, Known, Note};
+use crate::management::{Cached, Error, Note, Watched};
 
 /// Waves of calls in one look; more are only needed when something changes back and forth.
 const WAVES: usize = 16;
@@ -49,7 +49,7 @@ struct Seen {
     cluster: Cluster,
     aws_cluster: AWSCluster,
     machine: Machine,
-    object: Arc<Known<AWSMachine>>,
+    object: Arc<Cached<AWSMachine>>,
     /// Why nothing of it may be removed.
     hold: Option<String>,
     bootstrap: Option<Bootstrap>,
@@ -66,10 +66,10 @@ struct Bootstrap {
 }
 
 /// One decision and what it was made of.
-struct Pass {
-    object: Arc<Known<AWSMachine>>,
-    record: Record,
-    cluster_record: Record,
+struct Reconciliation {
+    object: Arc<Cached<AWSMachine>>,
+    record: PersistedState,
+    cluster_record: PersistedState,
     snapshot: Arc<Snapshot>,
     view: Arc<aws::View>,
     now: model::Timestamp,
@@ -85,14 +85,14 @@ impl Controller for Machines {
         &self.context
     }
 
-    async fn reconcile(&self, name: &ObjectName) -> Result<Ended, Error> {
+    async fn reconcile(&self, name: &ObjectName) -> Result<ReconcileResult, Error> {
         let Some(object) = self.context.management.get::<AWSMachine>(name) else {
             self.forget(name);
-            return Ok(Ended::Settled);
+            return Ok(ReconcileResult::Settled);
         };
         if !is_ours(&self.context, &object) {
             self.leave(name);
-            return Ok(Ended::Settled);
+            return Ok(ReconcileResult::Settled);
         }
         let mut memory = self.memory.take(name);
         memory.refusals.begin(object.metadata.generation);
@@ -104,19 +104,19 @@ impl Controller for Machines {
 }
 
 impl Machines {
-    pub fn new(context: Context, waker: Waker) -> Self {
+    pub fn new(context: Context, waker: Trigger) -> Self {
         let regions = Regions::new(context.aws.clone(), waker);
         Self { context, regions, memory: Memory::default() }
     }
 
-    async fn drive(&self, object: Arc<Known<AWSMachine>>, memory: &mut Remembered) -> Result<Ended, Error> {
-        let Some(mut seen) = self.read(object, memory).await? else { return Ok(Ended::Settled) };
+    async fn drive(&self, object: Arc<Cached<AWSMachine>>, memory: &mut Remembered) -> Result<ReconcileResult, Error> {
+        let Some(mut seen) = self.read(object, memory).await? else { return Ok(ReconcileResult::Settled) };
         let refusals = &mut memory.refusals;
         let mut last = None;
         for _ in 0..WAVES {
             let management = &self.context.management;
             if management.get::<AWSMachine>(&seen.object.object_name()).is_some_and(|it| management.is_paused(&it)) {
-                return Ok(Ended::Unfinished);
+                return Ok(ReconcileResult::Unfinished);
             }
             let pass = match self.decide(&mut seen, refusals).await? {
                 Ok(pass) => pass,
@@ -130,16 +130,16 @@ impl Machines {
         }
         match last {
             Some(pass) => self.say(&seen, &pass, refusals).await,
-            None => Ok(Ended::Unfinished),
+            None => Ok(ReconcileResult::Unfinished),
         }
     }
 
     /// Reads everything, and sees to it that the object cannot vanish before what is made for it. `None`: nothing is to be done.
-    async fn read(&self, object: Arc<Known<AWSMachine>>, memory: &mut Remembered) -> Result<Option<Seen>, Error> {
+    async fn read(&self, object: Arc<Cached<AWSMachine>>, memory: &mut Remembered) -> Result<Option<Seen>, Error> {
         let management = &self.context.management;
         let deleting = object.is_deleting();
         let machine = owner(&object, "Machine").and_then(|it| management.get::<Machine>(&it));
-        let name = machine.as_ref().and_then(|it| it.cluster()).or_else(|| Kept::cluster(&**object));
+        let name = machine.as_ref().and_then(|it| it.cluster()).or_else(|| Watched::cluster(&**object));
         let cluster = name.as_ref().and_then(|it| management.get::<Cluster>(it));
         if management.is_paused(&object) || cluster.as_ref().is_some_and(|it| it.spec.paused == Some(true)) {
             let cluster = cluster.as_deref().map(|it| Cluster::clone(it));
@@ -185,7 +185,7 @@ impl Machines {
     }
 
     /// The AWSCluster of a Cluster. When that is gone before a machine of it is, the region is known from the instance's zone.
-    fn aws_cluster(&self, name: &ObjectName, cluster: &Cluster, object: &Known<AWSMachine>) -> Option<AWSCluster> {
+    fn aws_cluster(&self, name: &ObjectName, cluster: &Cluster, object: &Cached<AWSMachine>) -> Option<AWSCluster> {
         let management = &self.context.management;
         let named = cluster.spec.infrastructure_ref.as_ref().and_then(|it| management.get::<AWSCluster>(&name.sibling(&it.name)));
         let found = named.or_else(|| management.of_cluster::<AWSCluster>(name).into_iter().next());
@@ -204,9 +204,9 @@ impl Machines {
 
     /// Decides; fetches what the decision asks for, and decides again. Before anything is removed, the API itself is asked whether
     /// it has to be held: a cold cache looks like "no add-on".
-    async fn decide(&self, seen: &mut Seen, refusals: &mut Refusals) -> Result<Result<Pass, model::Invalid>, Error> {
+    async fn decide(&self, seen: &mut Seen, refusals: &mut Refusals) -> Result<Result<Reconciliation, model::Invalid>, Error> {
         let view = seen.region.view().borrow().clone();
-        let mut pass = match Pass::new(seen, view) {
+        let mut pass = match Reconciliation::new(seen, view) {
             Ok(pass) => pass,
             Err(invalid) => return Ok(Err(invalid)),
         };
@@ -244,13 +244,13 @@ impl Machines {
     }
 
     /// Writes down what was decided, then carries it out. True: there is more to decide.
-    async fn act(&self, seen: &mut Seen, pass: &Pass, refusals: &mut Refusals) -> Result<bool, Error> {
+    async fn act(&self, seen: &mut Seen, pass: &Reconciliation, refusals: &mut Refusals) -> Result<bool, Error> {
         let Decision { plan, record, interest, instance, .. } = &pass.decision;
         let management = &self.context.management;
         seen.region.interest(&seen.who, interest.clone());
         let instance = instance.as_ref().map(|it| it.id.clone());
-        let seat = Seat { region: seen.aws_cluster.spec.region.clone(), interest: interest.clone(), instance };
-        self.regions.sit(&seen.object.object_name(), seat);
+        let seat = Subscription { region: seen.aws_cluster.spec.region.clone(), interest: interest.clone(), instance };
+        self.regions.subscribe(&seen.object.object_name(), seat);
         let patch = record.machine_patch(&seen.object);
         let written = patch.is_some();
         if let Some(patch) = patch {
@@ -271,7 +271,7 @@ impl Machines {
         Ok(true)
     }
 
-    async fn say(&self, seen: &Seen, pass: &Pass, refusals: &Refusals) -> Result<Ended, Error> {
+    async fn say(&self, seen: &Seen, pass: &Reconciliation, refusals: &Refusals) -> Result<ReconcileResult, Error> {
         let management = &self.context.management;
         let decision = &pass.decision;
         if seen.object.is_deleting() && decision.finished {
@@ -282,7 +282,7 @@ impl Machines {
             }
             management.remove_finalizer(&seen.object, names::MACHINE_FINALIZER).await?;
             self.forget(&seen.object.object_name());
-            return Ok(Ended::Settled);
+            return Ok(ReconcileResult::Settled);
         }
         let outcomes = refusals.outcomes();
         let input = pass.input(seen, "");
@@ -294,17 +294,18 @@ impl Machines {
         Ok(ended(settled && problem.is_none(), refusals))
     }
 
-    async fn say_paused(&self, object: &Arc<Known<AWSMachine>>) -> Result<(), Error> {
+    async fn say_paused(&self, object: &Arc<Cached<AWSMachine>>) -> Result<(), Error> {
         let mut status = object.status.clone().unwrap_or_default();
         status.conditions = infra::status::paused(&status.conditions, true, now(), object.metadata.generation);
         self.context.management.say(object, &status).await.map(|_| ())
     }
 
     /// Nobody knows any more in which region to look: a machine of which nothing was made may go, another has to wait for the AWSCluster.
-    async fn without_region(&self, object: &Arc<Known<AWSMachine>>) -> Result<(), Error> {
+    async fn without_region(&self, object: &Arc<Cached<AWSMachine>>) -> Result<(), Error> {
         let management = &self.context.management;
-        let is_made = |it: &Record| *it != Record { id: it.id.clone(), applied: it.applied.clone(), ..Record::default() };
-        if object.is_deleting() && Record::of_machine(object).is_ok_and(|it| !is_made(&it)) {
+        let is_made =
+            |it: &PersistedState| *it != PersistedState { id: it.id.clone(), applied: it.applied.clone(), ..PersistedState::default() };
+        if object.is_deleting() && PersistedState::of_machine(object).is_ok_and(|it| !is_made(&it)) {
             return management.remove_finalizer(object, names::MACHINE_FINALIZER).await.map(drop);
         }
         let message = "there is no AWSCluster that says in which region its things are: create it again, or, once they are deleted, remove \
@@ -315,7 +316,7 @@ impl Machines {
         management.say(object, &status).await.map(drop)
     }
 
-    async fn say_not_owned(&self, object: &Arc<Known<AWSMachine>>, has_machine: bool) -> Result<(), Error> {
+    async fn say_not_owned(&self, object: &Arc<Cached<AWSMachine>>, has_machine: bool) -> Result<(), Error> {
         use crds::conditions::reason;
         let (reason, message) = match has_machine {
             true => (reason::WAITING_FOR_CLUSTER, "the Cluster of its Machine is not there yet"),
@@ -326,13 +327,13 @@ impl Machines {
         self.context.management.say(object, &status).await.map(|_| ())
     }
 
-    async fn say_invalid(&self, seen: &Seen, invalid: &model::Invalid) -> Result<Ended, Error> {
+    async fn say_invalid(&self, seen: &Seen, invalid: &model::Invalid) -> Result<ReconcileResult, Error> {
         let object = &seen.object;
         let mut status = object.status.clone().unwrap_or_default();
         let reason = crds::conditions::reason::INVALID_SPEC;
         status.conditions = infra::status::not_ready(&status.conditions, reason, &invalid.to_string(), now(), object.metadata.generation);
         self.context.management.say(object, &status).await?;
-        Ok(Ended::Settled)
+        Ok(ReconcileResult::Settled)
     }
 
     fn forget(&self, name: &ObjectName) {
@@ -348,12 +349,12 @@ impl Machines {
     }
 }
 
-impl Pass {
+impl Reconciliation {
     fn new(seen: &Seen, view: Arc<aws::View>) -> Result<Self, model::Invalid> {
-        let mut pass = Pass {
+        let mut pass = Reconciliation {
             object: seen.object.clone(),
-            record: Record::of_machine(&seen.object)?,
-            cluster_record: Record::of_cluster(&seen.aws_cluster)?,
+            record: PersistedState::of_machine(&seen.object)?,
+            cluster_record: PersistedState::of_cluster(&seen.aws_cluster)?,
             snapshot: view.snapshot.clone().unwrap_or_default(),
             view,
             now: now(),

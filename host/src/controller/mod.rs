@@ -3,14 +3,14 @@
 
 pub mod addon;
 mod cluster;
+mod gc;
 mod issuer;
-mod looks;
 mod machine;
 mod notes;
 pub mod queue;
+mod reconcile;
 mod refusals;
 mod regions;
-mod sweep;
 mod template;
 
 use std::sync::Arc;
@@ -21,8 +21,8 @@ use crds::{AWSCluster, AWSMachine, AWSMachineTemplate, ClusterPlugin};
 use tokio::sync::{mpsc, watch};
 
 use crate::context::{Context, ObjectName};
-use crate::management::{Change, Kept, Kind, Management};
-use queue::Waker;
+use crate::management::{Change, Kind, Management, Watched};
+use queue::Trigger;
 
 /// Runs all controllers until `stop` is true. Every kind has been read whole before they begin: an empty cache would look like
 /// "no machine is left".
@@ -42,7 +42,7 @@ pub async fn run(context: Context, stop: watch::Receiver<bool>) -> anyhow::Resul
     wake_all::<ClusterPlugin>(&context, &plugins);
     wake_all::<Cluster>(&context, &plugins);
     let management = context.management.clone();
-    let wakers = Wakers { management, clusters: clusters.clone(), machines: machines.clone(), templates, plugins };
+    let wakers = Triggers { management, clusters: clusters.clone(), machines: machines.clone(), templates, plugins };
     tokio::spawn(wakers.route(changes, rules));
 
     let cluster = Arc::new(cluster::Clusters::new(context.clone(), clusters));
@@ -50,30 +50,30 @@ pub async fn run(context: Context, stop: watch::Receiver<bool>) -> anyhow::Resul
     let template = Arc::new(template::Templates::new(context.clone()));
     let add_ons = Arc::new(addon::AddOns::new(context)?);
     tokio::join!(
-        queue::run(cluster_wakes, stop.clone(), move |name| looks::look(cluster.clone(), name)),
-        queue::run(machine_wakes, stop.clone(), move |name| looks::look(machine.clone(), name)),
-        queue::run(template_wakes, stop.clone(), move |name| looks::look(template.clone(), name)),
+        queue::run(cluster_wakes, stop.clone(), move |name| reconcile::look(cluster.clone(), name)),
+        queue::run(machine_wakes, stop.clone(), move |name| reconcile::look(machine.clone(), name)),
+        queue::run(template_wakes, stop.clone(), move |name| reconcile::look(template.clone(), name)),
         queue::run(plugin_wakes, stop, move |name| add_ons.clone().reconcile(name)),
     );
     Ok(())
 }
 
-fn wake_all<K: Kept>(context: &Context, waker: &Waker) {
+fn wake_all<K: Watched>(context: &Context, waker: &Trigger) {
     for object in context.management.list::<K>() {
         waker.wake(object.object_name());
     }
 }
 
 /// Who is woken by what.
-struct Wakers {
+struct Triggers {
     management: Management,
-    clusters: Waker,
-    machines: Waker,
-    templates: Waker,
-    plugins: Waker,
+    clusters: Trigger,
+    machines: Trigger,
+    templates: Trigger,
+    plugins: Trigger,
 }
 
-impl Wakers {
+impl Triggers {
     async fn route(self, mut changes: mpsc::UnboundedReceiver<Change>, mut rules: mpsc::UnboundedReceiver<ObjectName>) {
         loop {
             tokio::select! {
@@ -167,7 +167,7 @@ impl Wakers {
         }
     }
 
-    fn wake_machines(&self, cluster: &ObjectName, which: impl Fn(&crate::management::Known<AWSMachine>) -> bool) {
+    fn wake_machines(&self, cluster: &ObjectName, which: impl Fn(&crate::management::Cached<AWSMachine>) -> bool) {
         for object in self.management.of_cluster::<AWSMachine>(cluster).iter().filter(|it| which(it)) {
             self.machines.wake(object.object_name());
         }

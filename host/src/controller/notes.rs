@@ -1,6 +1,6 @@
 //! Says as events what an action did. It never decides anything.
 
-use model::{Action, Key, Kind, Outcome, Who};
+use model::{Action, ActionNeeded, Key, Kind, Outcome};
 
 use super::refusals::Refusals;
 use crate::management::Note;
@@ -31,7 +31,7 @@ fn note(action: &Action, key: &Key, outcome: &Outcome) -> Option<Note> {
     let word = word(key.kind);
     let (warning, reason, message) = match outcome {
         Outcome::Done => (false, format!("Successful{verb}{word}"), format!("{key}: {past}")),
-        Outcome::Refused { retry: true, who: Who::Nobody, .. } => return None,
+        Outcome::Refused { retry: true, who: ActionNeeded::None, .. } => return None,
         Outcome::Refused { code, message, .. } => (true, format!("Failed{verb}{word}"), format!("{key}: {code}: {message}")),
         Outcome::Unknown { message } => (true, format!("Unknown{verb}{word}"), format!("{key}: outcome not known: {message}")),
     };
@@ -70,13 +70,18 @@ mod tests {
         let key = actions[0].key();
         let refused = |retry, who| Outcome::Refused { code: "AuthFailure".into(), message: "No.".into(), retry, who };
         let mut refusals = Refusals::default();
-        for (retry, who) in [(true, Who::Administrator), (true, Who::Author), (false, Who::Author), (false, Who::Nobody)] {
+        for (retry, who) in [
+            (true, ActionNeeded::CloudAdmin),
+            (true, ActionNeeded::SpecAuthor),
+            (false, ActionNeeded::SpecAuthor),
+            (false, ActionNeeded::None),
+        ] {
             let first = notes(&actions, &[(key.clone(), refused(retry, who))], &refusals);
             assert_eq!((first[0].warning, first[0].reason.as_str()), (true, "FailedDeleteEIP"));
         }
-        assert!(notes(&actions, &[(key.clone(), refused(true, Who::Nobody))], &refusals).is_empty());
-        refusals.learn(&[], &[(key.clone(), refused(true, Who::Administrator))], Instant::now());
-        assert!(notes(&actions, &[(key.clone(), refused(true, Who::Administrator))], &refusals).is_empty());
+        assert!(notes(&actions, &[(key.clone(), refused(true, ActionNeeded::None))], &refusals).is_empty());
+        refusals.learn(&[], &[(key.clone(), refused(true, ActionNeeded::CloudAdmin))], Instant::now());
+        assert!(notes(&actions, &[(key.clone(), refused(true, ActionNeeded::CloudAdmin))], &refusals).is_empty());
         assert_eq!(notes(&actions, &[(key, Outcome::Done)], &refusals)[0].reason, "SuccessfulDeleteEIP");
     }
 
@@ -84,7 +89,7 @@ mod tests {
     fn what_succeeded_alike_is_told_at_once_and_each_failure_by_itself() {
         let delete = |name: &str| Action::Delete { id: name.into(), is: ElasticIp { name: name.into() }.into(), ids: Default::default() };
         let actions = ["a", "b", "c", "d"].map(delete);
-        let no = Outcome::Refused { code: "No".into(), message: "no".into(), retry: true, who: Who::Author };
+        let no = Outcome::Refused { code: "No".into(), message: "no".into(), retry: true, who: ActionNeeded::SpecAuthor };
         let outcomes = [Outcome::Done, no.clone(), Outcome::Done, no];
         let outcomes: Vec<_> = actions.iter().map(Action::key).zip(outcomes).collect();
         let told: Vec<_> = notes(&actions, &outcomes, &Refusals::default()).into_iter().map(|it| it.message).collect();

@@ -18,7 +18,7 @@ const LONGEST_DELAY: Duration = Duration::from_secs(60);
 
 /// When to look at an object again. A wake-up comes first in any case.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Again {
+pub enum Requeue {
     /// Only when it is woken.
     OnChange,
     After(Duration),
@@ -28,9 +28,9 @@ pub enum Again {
 
 /// Wakes objects of one controller; cheap to clone.
 #[derive(Clone)]
-pub struct Waker(mpsc::UnboundedSender<ObjectName>);
+pub struct Trigger(mpsc::UnboundedSender<ObjectName>);
 
-impl Waker {
+impl Trigger {
     /// Has the object looked at.
     pub fn wake(&self, name: ObjectName) {
         // The other end is only gone when the process is ending.
@@ -39,16 +39,16 @@ impl Waker {
 }
 
 /// A waker, and what [`run`] takes.
-pub fn channel() -> (Waker, mpsc::UnboundedReceiver<ObjectName>) {
+pub fn channel() -> (Trigger, mpsc::UnboundedReceiver<ObjectName>) {
     let (sender, receiver) = mpsc::unbounded_channel();
-    (Waker(sender), receiver)
+    (Trigger(sender), receiver)
 }
 
 /// Runs `reconcile` for every object that is woken, until `stop` is true; then waits for those that run.
 pub async fn run<F, R>(mut wakes: mpsc::UnboundedReceiver<ObjectName>, mut stop: watch::Receiver<bool>, reconcile: F)
 where
     F: Fn(ObjectName) -> R,
-    R: Future<Output = Again> + Send + 'static,
+    R: Future<Output = Requeue> + Send + 'static,
 {
     let mut queue = Queue::default();
     let mut running = JoinSet::new();
@@ -65,7 +65,7 @@ where
             Some(name) = wakes.recv() => queue.wake(name, Instant::now()),
             Some(ended) = running.join_next_with_id() => {
                 // A panic in one object's look must not end the others'.
-                let (id, again) = ended.unwrap_or_else(|error| (error.id(), Again::Failed));
+                let (id, again) = ended.unwrap_or_else(|error| (error.id(), Requeue::Failed));
                 if let Some(name) = names.remove(&id) {
                     queue.done(name, again, Instant::now());
                 }
@@ -107,26 +107,26 @@ impl Queue {
         Some(name)
     }
 
-    fn done(&mut self, name: ObjectName, again: Again, now: Instant) {
+    fn done(&mut self, name: ObjectName, again: Requeue, now: Instant) {
         self.running.remove(&name);
         let delay = match again {
-            Again::Failed => {
+            Requeue::Failed => {
                 let failures = self.failures.entry(name.clone()).or_default();
                 *failures += 1;
                 Some(backoff(*failures, FIRST_DELAY, LONGEST_DELAY))
             }
-            Again::After(delay) => {
+            Requeue::After(delay) => {
                 self.failures.remove(&name);
                 Some(delay)
             }
-            Again::OnChange => {
+            Requeue::OnChange => {
                 self.failures.remove(&name);
                 None
             }
         };
         if self.again.remove(&name) {
             // What woke it must not outrun a failure's delay, or a busy object would be tried in a tight loop.
-            self.due.insert(name, if again == Again::Failed { now + FIRST_DELAY } else { now });
+            self.due.insert(name, if again == Requeue::Failed { now + FIRST_DELAY } else { now });
         } else if let Some(delay) = delay {
             self.due.insert(name, now + delay);
         }
@@ -159,9 +159,9 @@ mod tests {
         queue.wake(name("a"), now);
         queue.wake(name("a"), now);
         assert_eq!(queue.take(now), None);
-        queue.done(name("a"), Again::OnChange, now);
+        queue.done(name("a"), Requeue::OnChange, now);
         assert_eq!(queue.take(now), Some(name("a")));
-        queue.done(name("a"), Again::OnChange, now);
+        queue.done(name("a"), Requeue::OnChange, now);
         assert_eq!(queue.take(now), None);
     }
 
@@ -170,7 +170,7 @@ mod tests {
         let now = Instant::now();
         let mut queue = Queue::default();
         let mut delays = Vec::new();
-        for again in [Again::Failed, Again::Failed, Again::Failed, Again::OnChange, Again::Failed] {
+        for again in [Requeue::Failed, Requeue::Failed, Requeue::Failed, Requeue::OnChange, Requeue::Failed] {
             queue.wake(name("a"), now);
             queue.take(now);
             queue.done(name("a"), again, now);
@@ -186,7 +186,7 @@ mod tests {
         let mut queue = Queue::default();
         queue.wake(name("a"), now);
         queue.take(now);
-        queue.done(name("a"), Again::After(Duration::from_secs(9)), now);
+        queue.done(name("a"), Requeue::After(Duration::from_secs(9)), now);
         assert_eq!(queue.take(now + Duration::from_secs(8)), None);
         queue.wake(name("a"), now);
         assert_eq!(queue.take(now), Some(name("a")));
@@ -202,7 +202,7 @@ mod tests {
             async move {
                 sender.send(name.name.clone()).ok();
                 assert!(name.name != "bad", "a defect");
-                Again::OnChange
+                Requeue::OnChange
             }
         }));
         waker.wake(name("bad"));

@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use infra::Record;
-use model::{Action, Key, Outcome, Plan, Problem, Who};
+use infra::PersistedState;
+use model::{Action, ActionNeeded, Key, Outcome, Plan, Problem};
 use tokio::time::Instant;
 
 use super::queue::backoff;
@@ -44,7 +44,7 @@ impl Refusals {
     }
 
     /// The actions of a plan but for those that are to be left alone for now, whose intents are not opened either.
-    pub fn due(&mut self, plan: &mut Plan, record: &mut Record, now: Instant) -> Vec<Action> {
+    pub fn due(&mut self, plan: &mut Plan, record: &mut PersistedState, now: Instant) -> Vec<Action> {
         self.refused.retain(|key, _| plan.actions.iter().any(|it| it.key() == *key));
         self.hold_repeated(&plan.actions, now);
         let is_held = |key: &Key| self.refused.get(key).is_some_and(|it| it.not_before > now);
@@ -129,7 +129,9 @@ fn delays(outcome: &Outcome) -> Option<(Duration, Duration)> {
         Outcome::Done => None,
         Outcome::Unknown { .. } => Some((Duration::from_secs(1), Duration::from_secs(30))),
         // Until somebody acts, one try is as good as many.
-        Outcome::Refused { who: Who::Administrator | Who::Author, .. } => Some((Duration::from_secs(10), Duration::from_secs(300))),
+        Outcome::Refused { who: ActionNeeded::CloudAdmin | ActionNeeded::SpecAuthor, .. } => {
+            Some((Duration::from_secs(10), Duration::from_secs(300)))
+        }
         Outcome::Refused { retry: true, .. } => Some((Duration::from_secs(1), Duration::from_secs(15))),
         Outcome::Refused { .. } => Some((Duration::from_secs(2), Duration::from_secs(60))),
     }
@@ -149,15 +151,15 @@ mod tests {
     use super::*;
     use model::{Intent, Kind};
 
-    fn refused(retry: bool, who: Who) -> Outcome {
+    fn refused(retry: bool, who: ActionNeeded) -> Outcome {
         Outcome::Refused { code: "VpcLimitExceeded".into(), message: "The maximum number of VPCs has been reached.".into(), retry, who }
     }
 
-    fn plan_of(key: &Key) -> (Plan, Record) {
+    fn plan_of(key: &Key) -> (Plan, PersistedState) {
         let intent = Intent { nonce: "n".into(), at: 1.0, inputs: None };
         let actions = vec![Action::Confirm { key: key.clone(), id: "vpc-1".into() }];
         let plan = Plan { actions, open: BTreeMap::from([(key.clone(), intent.clone())]), ..Plan::default() };
-        let record = Record { intents: BTreeMap::from([(key.clone(), intent)]), ..Record::default() };
+        let record = PersistedState { intents: BTreeMap::from([(key.clone(), intent)]), ..PersistedState::default() };
         (plan, record)
     }
 
@@ -166,7 +168,7 @@ mod tests {
         let now = Instant::now();
         let key = Key::new(Kind::Vpc, "main");
         let mut refusals = Refusals::default();
-        refusals.learn(&[], &[(key.clone(), refused(false, Who::Administrator))], now);
+        refusals.learn(&[], &[(key.clone(), refused(false, ActionNeeded::CloudAdmin))], now);
 
         let (mut plan, mut record) = plan_of(&key);
         assert!(refusals.due(&mut plan, &mut record, now + Duration::from_secs(9)).is_empty());
@@ -186,12 +188,12 @@ mod tests {
         let mut refusals = Refusals::default();
         for retry in [true, false] {
             for _ in 0..9 {
-                refusals.learn(&[], &[(key.clone(), refused(retry, Who::Administrator))], now);
+                refusals.learn(&[], &[(key.clone(), refused(retry, ActionNeeded::CloudAdmin))], now);
             }
             assert_eq!(refusals.next(), Some(now + Duration::from_secs(300)));
         }
         refusals.learn(&[], &[(key.clone(), Outcome::Done)], now);
-        refusals.learn(&[], &[(key.clone(), refused(true, Who::Nobody))], now);
+        refusals.learn(&[], &[(key.clone(), refused(true, ActionNeeded::None))], now);
         assert_eq!(refusals.next(), Some(now + Duration::from_secs(1)), "a throttle passes by itself");
         refusals.learn(&[], &[(key, Outcome::Done)], now);
         assert_eq!(refusals.next(), None);
@@ -226,14 +228,14 @@ mod tests {
         let key = Key::new(Kind::Vpc, "main");
         let mut refusals = Refusals::default();
         refusals.begin(Some(1));
-        refusals.learn(&[], &[(key.clone(), refused(false, Who::Author))], now);
+        refusals.learn(&[], &[(key.clone(), refused(false, ActionNeeded::SpecAuthor))], now);
         refusals.begin(Some(1));
         assert_eq!(refusals.outcomes().len(), 1);
         refusals.begin(Some(2));
         assert!(refusals.outcomes().is_empty());
 
-        refusals.learn(&[], &[(key, refused(true, Who::Nobody))], now);
-        refusals.due(&mut Plan::default(), &mut Record::default(), now);
+        refusals.learn(&[], &[(key, refused(true, ActionNeeded::None))], now);
+        refusals.due(&mut Plan::default(), &mut PersistedState::default(), now);
         assert!(refusals.outcomes().is_empty());
     }
 }

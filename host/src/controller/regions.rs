@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use model::{FoundInstance, Interest, Part, Read, Snapshot};
 
-use super::queue::Waker;
+use super::queue::Trigger;
 use crate::context::ObjectName;
 
 /// Snapshots that follow one another closely are looked at together.
@@ -18,19 +18,19 @@ pub struct Regions(Arc<Shared>);
 
 struct Shared {
     aws: aws::Aws,
-    waker: Waker,
+    waker: Trigger,
     state: Mutex<State>,
 }
 
 #[derive(Default)]
 struct State {
-    seats: HashMap<ObjectName, Seat>,
+    seats: HashMap<ObjectName, Subscription>,
     watched: BTreeSet<String>,
 }
 
 /// What one object waits for.
 #[derive(Clone, Debug, Default)]
-pub struct Seat {
+pub struct Subscription {
     pub region: String,
     pub interest: Interest,
     /// The instance that it is about; it is looked at whenever that changes.
@@ -38,12 +38,12 @@ pub struct Seat {
 }
 
 impl Regions {
-    pub fn new(aws: aws::Aws, waker: Waker) -> Self {
+    pub fn new(aws: aws::Aws, waker: Trigger) -> Self {
         Self(Arc::new(Shared { aws, waker, state: Mutex::default() }))
     }
 
     /// Says what an object waits for from now on.
-    pub fn sit(&self, name: &ObjectName, seat: Seat) {
+    pub fn subscribe(&self, name: &ObjectName, seat: Subscription) {
         let region = seat.region.clone();
         let mut state = self.lock();
         state.seats.insert(name.clone(), seat);
@@ -53,7 +53,7 @@ impl Regions {
     }
 
     /// The object is gone. Returns what it waited for.
-    pub fn leave(&self, name: &ObjectName) -> Option<Seat> {
+    pub fn leave(&self, name: &ObjectName) -> Option<Subscription> {
         self.lock().seats.remove(name)
     }
 
@@ -63,7 +63,7 @@ impl Regions {
         while view.changed().await.is_ok() {
             tokio::time::sleep(TOGETHER).await;
             let now = view.borrow_and_update().clone();
-            let news = News::between(&before, &now);
+            let news = SnapshotDiff::between(&before, &now);
             let names: Vec<ObjectName> = {
                 let state = self.lock();
                 let seats = state.seats.iter().filter(|(_, seat)| seat.region == region);
@@ -80,7 +80,7 @@ impl Regions {
 }
 
 /// What is new in a snapshot.
-struct News {
+struct SnapshotDiff {
     /// Everything: the first snapshot, the first read of something, or all that can be read was read anew.
     all: bool,
     read: BTreeSet<Read>,
@@ -91,7 +91,7 @@ struct News {
     failing: Vec<Part>,
 }
 
-impl News {
+impl SnapshotDiff {
     fn between(before: &aws::View, now: &aws::View) -> Self {
         let none = Snapshot::default();
         let (old, new) = (before.snapshot.as_deref().unwrap_or(&none), now.snapshot.as_deref().unwrap_or(&none));
@@ -102,7 +102,7 @@ impl News {
         };
         let code = |view: &aws::View, part: &Part| view.problems.get(part).map(|it| it.code.clone());
         let parts = before.problems.keys().chain(now.problems.keys());
-        News {
+        SnapshotDiff {
             all: before.snapshot.is_some() != now.snapshot.is_some()
                 || old.read_at.len() != new.read_at.len()
                 || oldest(before, old) < oldest(now, new),
@@ -117,7 +117,7 @@ impl News {
         }
     }
 
-    fn concerns(&self, seat: &Seat) -> bool {
+    fn concerns(&self, seat: &Subscription) -> bool {
         self.all
             || !self.read.is_disjoint(&seat.interest.reads)
             || (self.deleting_vpcs && !seat.interest.deleting_vpcs.is_empty())
@@ -142,49 +142,49 @@ fn changed_instances(before: &[FoundInstance], now: &[FoundInstance]) -> BTreeSe
 #[cfg(test)]
 mod tests {
     use super::*;
-    use model::{Problem, Who};
+    use model::{ActionNeeded, Problem};
 
     fn view(reads: &[(Read, f64)], failing: &[Read]) -> aws::View {
-        let problem = Problem { code: "UnauthorizedOperation".into(), message: "no".into(), who: Who::Administrator };
+        let problem = Problem { code: "UnauthorizedOperation".into(), message: "no".into(), who: ActionNeeded::CloudAdmin };
         aws::View {
             snapshot: Some(Arc::new(Snapshot { read_at: reads.iter().copied().collect(), ..Snapshot::default() })),
             problems: failing.iter().map(|it| (Part::Kind(*it), problem.clone())).collect(),
         }
     }
 
-    fn waiting_for(read: Read) -> Seat {
+    fn waiting_for(read: Read) -> Subscription {
         let interest = Interest { reads: BTreeSet::from([read]), ..Interest::default() };
-        Seat { interest, ..Seat::default() }
+        Subscription { interest, ..Subscription::default() }
     }
 
     #[test]
     fn a_partial_sweep_wakes_only_those_that_wait_for_what_was_read() {
         let before = view(&[(Read::Vpcs, 1.0), (Read::NatGateways, 1.0)], &[]);
         let now = view(&[(Read::Vpcs, 1.0), (Read::NatGateways, 11.0)], &[]);
-        let news = News::between(&before, &now);
+        let news = SnapshotDiff::between(&before, &now);
         assert!(news.concerns(&waiting_for(Read::NatGateways)));
         assert!(!news.concerns(&waiting_for(Read::Vpcs)));
-        assert!(!news.concerns(&Seat::default()));
+        assert!(!news.concerns(&Subscription::default()));
     }
 
     #[test]
     fn a_whole_sweep_wakes_the_settled_too() {
         let before = view(&[(Read::Vpcs, 1.0), (Read::NatGateways, 11.0)], &[]);
         let now = view(&[(Read::Vpcs, 301.0), (Read::NatGateways, 301.0)], &[]);
-        assert!(News::between(&before, &now).concerns(&Seat::default()));
-        assert!(News::between(&aws::View::default(), &now).concerns(&Seat::default()));
-        assert!(!News::between(&now, &now).concerns(&Seat::default()));
+        assert!(SnapshotDiff::between(&before, &now).concerns(&Subscription::default()));
+        assert!(SnapshotDiff::between(&aws::View::default(), &now).concerns(&Subscription::default()));
+        assert!(!SnapshotDiff::between(&now, &now).concerns(&Subscription::default()));
     }
 
     #[test]
     fn a_read_that_fails_wakes_only_those_that_wait_for_it_and_keeps_no_whole_sweep_from_the_settled() {
         let before = view(&[(Read::Vpcs, 1.0), (Read::NatGateways, 1.0)], &[]);
         let failing = view(&[(Read::Vpcs, 1.0), (Read::NatGateways, 1.0)], &[Read::NatGateways]);
-        for news in [News::between(&before, &failing), News::between(&failing, &before)] {
+        for news in [SnapshotDiff::between(&before, &failing), SnapshotDiff::between(&failing, &before)] {
             assert!(news.concerns(&waiting_for(Read::NatGateways)));
-            assert!(!news.concerns(&waiting_for(Read::Vpcs)) && !news.concerns(&Seat::default()));
+            assert!(!news.concerns(&waiting_for(Read::Vpcs)) && !news.concerns(&Subscription::default()));
         }
         let swept = view(&[(Read::Vpcs, 301.0), (Read::NatGateways, 1.0)], &[Read::NatGateways]);
-        assert!(News::between(&failing, &swept).concerns(&Seat::default()));
+        assert!(SnapshotDiff::between(&failing, &swept).concerns(&Subscription::default()));
     }
 }

@@ -5,12 +5,12 @@ use std::time::Duration;
 
 use crds::machine::AWSMachineTemplateStatus;
 use crds::{AWSCluster, AWSMachineTemplate};
-use model::Who;
+use model::ActionNeeded;
 use tokio::time::Instant;
 
-use super::looks::{Controller, Ended, Memory, is_ours};
+use super::reconcile::{Controller, Memory, ReconcileResult, is_ours};
 use crate::context::{Context, ObjectName};
-use crate::management::{Error, Kept, Known, Note};
+use crate::management::{Cached, Error, Note, Watched};
 
 /// How soon to ask again for what AWS did not say.
 const LATER: Duration = Duration::from_secs(300);
@@ -29,34 +29,34 @@ impl Controller for Templates {
         &self.context
     }
 
-    async fn reconcile(&self, name: &ObjectName) -> Result<Ended, Error> {
+    async fn reconcile(&self, name: &ObjectName) -> Result<ReconcileResult, Error> {
         let management = &self.context.management;
         let until = self.memory.take(name);
-        let Some(object) = management.get::<AWSMachineTemplate>(name) else { return Ok(Ended::Settled) };
+        let Some(object) = management.get::<AWSMachineTemplate>(name) else { return Ok(ReconcileResult::Settled) };
         let status = object.status.as_ref();
         if !is_ours(&self.context, &object) || object.is_deleting() || management.is_paused(&object) || status.is_some_and(is_whole) {
-            return Ok(Ended::Settled);
+            return Ok(ReconcileResult::Settled);
         }
         // Until it is known, its AWSCluster wakes it.
-        let Some(region) = self.region(&object) else { return Ok(Ended::Settled) };
+        let Some(region) = self.region(&object) else { return Ok(ReconcileResult::Settled) };
         if until.is_some_and(|it| it > Instant::now()) {
             self.memory.put(name, until);
-            return Ok(Ended::Waiting { until });
+            return Ok(ReconcileResult::Waiting { until });
         }
         match self.context.aws.region(&region).instance_type(&object.spec.template.spec.instance_type).await {
             Ok(found) => {
                 management.say(&object, &infra::status::machine_template(&found)).await?;
-                Ok(Ended::Settled)
+                Ok(ReconcileResult::Settled)
             }
             Err(problem) => {
                 tracing::warn!(object = %name, code = problem.code, "what its instance type has is not known: {}", problem.message);
-                if problem.who != Who::Nobody {
+                if problem.who != ActionNeeded::None {
                     let (reason, action) = ("CapacityQueryFailed".into(), "Describe instance type".into());
                     management.note(&object, Note { warning: true, reason, action, message: problem.message });
                 }
                 let until = Some(Instant::now() + LATER);
                 self.memory.put(name, until);
-                Ok(Ended::Waiting { until })
+                Ok(ReconcileResult::Waiting { until })
             }
         }
     }
@@ -68,8 +68,8 @@ impl Templates {
     }
 
     /// The region of the Cluster that Cluster API says it is of.
-    fn region(&self, object: &Known<AWSMachineTemplate>) -> Option<String> {
-        let found = self.context.management.of_cluster::<AWSCluster>(&Kept::cluster(&**object)?).into_iter().next()?;
+    fn region(&self, object: &Cached<AWSMachineTemplate>) -> Option<String> {
+        let found = self.context.management.of_cluster::<AWSCluster>(&Watched::cluster(&**object)?).into_iter().next()?;
         Some(found.spec.region.clone()).filter(|it| !it.is_empty())
     }
 }

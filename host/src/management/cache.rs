@@ -12,17 +12,17 @@ use kube::api::ObjectMeta;
 use serde_json::Value;
 
 use super::raw::Raw;
-use super::{Error, Kept, name_of};
+use super::{Error, Watched, name_of};
 use crate::context::ObjectName;
 
 /// An object as it was read. Of kinds that are ours, its status as it is stored too: that may hold what its type cannot show.
 #[derive(Clone, Debug)]
-pub struct Known<K> {
+pub struct Cached<K> {
     object: K,
     pub(super) stored_status: Value,
 }
 
-impl<K> Deref for Known<K> {
+impl<K> Deref for Cached<K> {
     type Target = K;
 
     fn deref(&self) -> &K {
@@ -30,10 +30,10 @@ impl<K> Deref for Known<K> {
     }
 }
 
-impl<K: Kept> Known<K> {
+impl<K: Watched> Cached<K> {
     /// Reads an object; what its status holds in another shape is left out rather than refused.
     pub(super) fn read(raw: Raw) -> Result<Self, Error> {
-        let stored_status = match K::ALIKE {
+        let stored_status = match K::SAME_FOR_US {
             None => raw.value.get("status").cloned().unwrap_or(Value::Null),
             Some(_) => Value::Null,
         };
@@ -67,7 +67,7 @@ impl<K: Kept> Known<K> {
 
     /// Whether it says the same as another version.
     fn is_like(&self, other: &Self) -> bool {
-        K::ALIKE.is_some_and(|alike| alike(&self.object, &other.object))
+        K::SAME_FOR_US.is_some_and(|alike| alike(&self.object, &other.object))
     }
 
     fn is_gone(&self) -> bool {
@@ -85,7 +85,7 @@ fn version(metadata: &ObjectMeta) -> Option<u64> {
 }
 
 /// One object that a parser stumbles over must not end the watch of all others.
-fn deserialized<K: Kept>(value: &Value) -> Result<K, serde_json::Error> {
+fn deserialized<K: Watched>(value: &Value) -> Result<K, serde_json::Error> {
     let parse = AssertUnwindSafe(|| K::deserialize(value));
     std::panic::catch_unwind(parse).unwrap_or_else(|_| Err(serde::de::Error::custom("a value in it is beyond what can be read")))
 }
@@ -104,7 +104,7 @@ pub(super) struct Cache<K> {
 }
 
 struct Objects<K> {
-    known: BTreeMap<ObjectName, Arc<Known<K>>>,
+    known: BTreeMap<ObjectName, Arc<Cached<K>>>,
     unreadable: BTreeMap<ObjectName, String>,
 }
 
@@ -115,12 +115,12 @@ impl<K> Default for Cache<K> {
     }
 }
 
-impl<K: Kept> Cache<K> {
-    pub(super) fn get(&self, name: &ObjectName) -> Option<Arc<Known<K>>> {
+impl<K: Watched> Cache<K> {
+    pub(super) fn get(&self, name: &ObjectName) -> Option<Arc<Cached<K>>> {
         self.objects.read().unwrap_or_else(PoisonError::into_inner).known.get(name).cloned()
     }
 
-    pub(super) fn list(&self) -> Vec<Arc<Known<K>>> {
+    pub(super) fn list(&self) -> Vec<Arc<Cached<K>>> {
         self.objects.read().unwrap_or_else(PoisonError::into_inner).known.values().cloned().collect()
     }
 
@@ -145,7 +145,7 @@ impl<K: Kept> Cache<K> {
     }
 
     /// Takes what the watch showed. False: nothing new.
-    pub(super) fn see(&self, object: Known<K>) -> bool {
+    pub(super) fn see(&self, object: Cached<K>) -> bool {
         let name = object.object_name();
         let mut objects = self.objects.write().unwrap_or_else(PoisonError::into_inner);
         objects.unreadable.remove(&name);
@@ -160,7 +160,7 @@ impl<K: Kept> Cache<K> {
     }
 
     /// Takes the reply to a write of ours. An object that is gone by now does not come back by it.
-    pub(super) fn wrote(&self, object: Known<K>) -> Arc<Known<K>> {
+    pub(super) fn wrote(&self, object: Cached<K>) -> Arc<Cached<K>> {
         let name = object.object_name();
         let object = Arc::new(object);
         let mut objects = self.objects.write().unwrap_or_else(PoisonError::into_inner);
@@ -171,7 +171,7 @@ impl<K: Kept> Cache<K> {
         object
     }
 
-    pub(super) fn forget(&self, name: &ObjectName) -> Option<Arc<Known<K>>> {
+    pub(super) fn forget(&self, name: &ObjectName) -> Option<Arc<Cached<K>>> {
         let mut objects = self.objects.write().unwrap_or_else(PoisonError::into_inner);
         objects.unreadable.remove(name);
         objects.known.remove(name)
@@ -197,14 +197,14 @@ mod tests {
     use crds::cluster_api::{Cluster, Machine};
     use serde_json::json;
 
-    fn cluster(version: &str, status: Value) -> Known<AWSCluster> {
+    fn cluster(version: &str, status: Value) -> Cached<AWSCluster> {
         let object = serde_json::from_value(json!({
             "apiVersion": "infrastructure.cluster.x-k8s.io/v1beta2", "kind": "AWSCluster",
             "metadata": {"name": "prod", "namespace": "default", "uid": "u", "resourceVersion": version},
             "spec": {"region": "us-east-1"}, "status": status,
         }))
         .expect("an object");
-        Known::read(object).expect("a cluster")
+        Cached::read(object).expect("a cluster")
     }
 
     #[test]
@@ -217,14 +217,14 @@ mod tests {
         assert!(cache.see(cluster("12", Value::Null)));
     }
 
-    fn other<K: Kept>(kind: &str, version: &str, annotations: Value, status: Value) -> Known<K> {
+    fn other<K: Watched>(kind: &str, version: &str, annotations: Value, status: Value) -> Cached<K> {
         let object = serde_json::from_value(json!({
             "apiVersion": "cluster.x-k8s.io/v1beta2", "kind": kind,
             "metadata": {"name": "prod", "namespace": "default", "uid": "u", "resourceVersion": version, "annotations": annotations},
             "spec": {"clusterName": "prod"}, "status": status,
         }))
         .expect("an object");
-        Known::read(object).expect("an object of the kind")
+        Cached::read(object).expect("an object of the kind")
     }
 
     #[test]
@@ -267,7 +267,7 @@ mod tests {
             "spec": {"clusterName": "prod", "deletion": {"timeout": "9999999999999999999h"}},
         }))
         .expect("an object");
-        let error = Known::<crds::ClusterPlugin>::read(object).expect_err("no such time");
+        let error = Cached::<crds::ClusterPlugin>::read(object).expect_err("no such time");
         assert_eq!(error.to_string(), "ClusterPlugin default/prod is not what it should be");
     }
 

@@ -6,7 +6,7 @@ use kube::Client;
 use kube::runtime::events::{Event, EventType, Recorder, Reporter};
 use tokio::sync::mpsc;
 
-use super::{Kept, Known, Management};
+use super::{Cached, Management, Watched};
 use crate::metrics::Metrics;
 
 /// How many events may wait to be sent.
@@ -33,7 +33,7 @@ pub(super) struct Publish {
 
 impl Management {
     /// Tells something of an object.
-    pub fn note<K: Kept>(&self, object: &Known<K>, note: Note) {
+    pub fn note<K: Watched>(&self, object: &Cached<K>, note: Note) {
         let regarding = object.object_ref(&());
         if self.0.events.try_send(Publish { note, regarding }).is_err() {
             tracing::debug!("an event was dropped: too many wait to be sent");

@@ -15,7 +15,7 @@ use super::{Management, name_of, watch};
 use crate::context::ObjectName;
 
 /// A kind that is watched.
-pub trait Kept:
+pub trait Watched:
     Resource<DynamicType = (), Scope = NamespaceResourceScope> + Clone + DeserializeOwned + fmt::Debug + Send + Sync + 'static
 {
     const KIND: Kind;
@@ -26,7 +26,7 @@ pub trait Kept:
 
     /// Of a kind that others look after: whether two versions of an object differ in nothing that is read of them. Cluster API writes many
     /// of them in a row while a cluster comes up, and a version without news wakes nobody. `None`: the kind is ours, every version counts.
-    const ALIKE: Option<fn(&Self, &Self) -> bool>;
+    const SAME_FOR_US: Option<fn(&Self, &Self) -> bool>;
 
     /// The Cluster that it belongs to, as far as the object says.
     fn cluster(&self) -> Option<ObjectName>;
@@ -53,9 +53,9 @@ macro_rules! kept {
             }
         }
 
-        $(impl Kept for $Kind {
+        $(impl Watched for $Kind {
             const KIND: Kind = Kind::$Kind;
-            const ALIKE: Option<fn(&Self, &Self) -> bool> = $alike;
+            const SAME_FOR_US: Option<fn(&Self, &Self) -> bool> = $alike;
 
             #[allow(private_interfaces)]
             fn cache(caches: &Caches) -> &Cache<Self> {

@@ -11,10 +11,10 @@ use kube::runtime::WatchStreamExt;
 use kube::runtime::watcher::{Config, Event, watcher};
 
 use super::raw::Raw;
-use super::{Change, Kept, Known, Management, WATCH_SECONDS, name_of};
+use super::{Cached, Change, Management, WATCH_SECONDS, Watched, name_of};
 use crate::context::ObjectName;
 
-pub(super) async fn watch<K: Kept>(management: Management) {
+pub(super) async fn watch<K: Watched>(management: Management) {
     let client = management.0.client.clone();
     let resource = ApiResource::erase::<K>(&());
     let api: Api<Raw> = match &management.0.namespace {
@@ -41,7 +41,7 @@ pub(super) async fn watch<K: Kept>(management: Management) {
     }
 }
 
-fn take<K: Kept>(management: &Management, event: Event<Raw>, listed: &mut BTreeSet<ObjectName>) {
+fn take<K: Watched>(management: &Management, event: Event<Raw>, listed: &mut BTreeSet<ObjectName>) {
     let cache = K::cache(&management.0.caches);
     match event {
         Event::Init => listed.clear(),
@@ -60,14 +60,14 @@ fn take<K: Kept>(management: &Management, event: Event<Raw>, listed: &mut BTreeS
     }
 }
 
-fn see<K: Kept>(management: &Management, object: Raw) {
+fn see<K: Watched>(management: &Management, object: Raw) {
     let cache = K::cache(&management.0.caches);
     let name = name_of(&object);
     // Most often the echo of a write of ours.
     if cache.knows(&name, &object.metadata) {
         return;
     }
-    let (news, cluster) = match Known::<K>::read(object) {
+    let (news, cluster) = match Cached::<K>::read(object) {
         Ok(object) => {
             let cluster = object.cluster();
             (cache.see(object), cluster)
@@ -86,7 +86,7 @@ fn see<K: Kept>(management: &Management, object: Raw) {
     }
 }
 
-fn lose<K: Kept>(management: &Management, name: &ObjectName) {
+fn lose<K: Watched>(management: &Management, name: &ObjectName) {
     let cluster = K::cache(&management.0.caches).forget(name).and_then(|it| it.cluster());
     management.announce(&Change { kind: K::KIND, name: name.clone(), cluster });
 }

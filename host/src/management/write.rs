@@ -9,14 +9,14 @@ use serde::Serialize;
 use serde_json::{Value, json};
 
 use super::merge::merge_patch;
-use super::{Error, Kept, Known, Management, answer};
+use super::{Cached, Error, Management, Watched, answer};
 
 impl Management {
     /// Merges `patch` into the object, whatever its version is by now.
     ///
     /// # Errors
     /// The API refused or did not answer.
-    pub async fn patch<K: Kept>(&self, object: &Known<K>, patch: Value) -> Result<Arc<Known<K>>, Error> {
+    pub async fn patch<K: Watched>(&self, object: &Cached<K>, patch: Value) -> Result<Arc<Cached<K>>, Error> {
         self.send(object, None, patch).await
     }
 
@@ -24,7 +24,7 @@ impl Management {
     ///
     /// # Errors
     /// Somebody else was first, or the API refused or did not answer.
-    pub async fn patch_unchanged<K: Kept>(&self, object: &Known<K>, mut patch: Value) -> Result<Arc<Known<K>>, Error> {
+    pub async fn patch_unchanged<K: Watched>(&self, object: &Cached<K>, mut patch: Value) -> Result<Arc<Cached<K>>, Error> {
         patch["metadata"]["resourceVersion"] = json!(object.resource_version());
         self.send(object, None, patch).await
     }
@@ -33,7 +33,7 @@ impl Management {
     ///
     /// # Errors
     /// The API refused or did not answer.
-    pub async fn say<K: Kept>(&self, object: &Arc<Known<K>>, status: &impl Serialize) -> Result<Arc<Known<K>>, Error> {
+    pub async fn say<K: Watched>(&self, object: &Arc<Cached<K>>, status: &impl Serialize) -> Result<Arc<Cached<K>>, Error> {
         let status = serde_json::to_value(status).map_err(|source| Error::Unreadable {
             kind: K::KIND.as_str(),
             name: object.object_name().to_string(),
@@ -49,7 +49,7 @@ impl Management {
     ///
     /// # Errors
     /// Somebody else changed the object in between, or the API refused or did not answer.
-    pub async fn add_finalizer<K: Kept>(&self, object: &Arc<Known<K>>, finalizer: &str) -> Result<Arc<Known<K>>, Error> {
+    pub async fn add_finalizer<K: Watched>(&self, object: &Arc<Cached<K>>, finalizer: &str) -> Result<Arc<Cached<K>>, Error> {
         if object.has_finalizer(finalizer) {
             return Ok(object.clone());
         }
@@ -61,7 +61,7 @@ impl Management {
     ///
     /// # Errors
     /// Somebody else changed the object in between, or the API refused or did not answer.
-    pub async fn remove_finalizer<K: Kept>(&self, object: &Arc<Known<K>>, finalizer: &str) -> Result<Arc<Known<K>>, Error> {
+    pub async fn remove_finalizer<K: Watched>(&self, object: &Arc<Cached<K>>, finalizer: &str) -> Result<Arc<Cached<K>>, Error> {
         if !object.has_finalizer(finalizer) {
             return Ok(object.clone());
         }
@@ -70,12 +70,12 @@ impl Management {
     }
 
     /// Whether the object, or the Cluster that it belongs to, is paused.
-    pub fn is_paused<K: Kept>(&self, object: &Known<K>) -> bool {
+    pub fn is_paused<K: Watched>(&self, object: &Cached<K>) -> bool {
         let cluster = object.cluster().and_then(|it| self.get::<crds::cluster_api::Cluster>(&it));
         object.annotations().contains_key(names::PAUSED_ANNOTATION) || cluster.is_some_and(|it| it.spec.paused == Some(true))
     }
 
-    async fn send<K: Kept>(&self, object: &Known<K>, subresource: Option<&str>, patch: Value) -> Result<Arc<Known<K>>, Error> {
+    async fn send<K: Watched>(&self, object: &Cached<K>, subresource: Option<&str>, patch: Value) -> Result<Arc<Cached<K>>, Error> {
         let name = object.object_name();
         let kind = K::KIND.as_str();
         let api = self.raw::<K>(&name.namespace);
@@ -87,7 +87,7 @@ impl Management {
         let verb = if subresource.is_some() { "patch-status" } else { "patch" };
         self.0.metrics.wrote(kind, verb, super::events::result_word(&reply));
         match reply {
-            Ok(reply) => Ok(K::cache(&self.0.caches).wrote(Known::read(reply)?)),
+            Ok(reply) => Ok(K::cache(&self.0.caches).wrote(Cached::read(reply)?)),
             Err(source) => Err(Error::Write { kind, name: name.to_string(), source: Box::new(source) }),
         }
     }

@@ -12,7 +12,7 @@ use model::Resource;
 use serde_json::Value;
 
 use super::of_kind;
-use crate::controller::addon::ask::{Plugins, Verdict, World};
+use crate::controller::addon::ask::{ClusterFacts, Plugins, Verdict};
 use crate::metrics::PluginCalls;
 
 /// Facts that plugins have to ask for.
@@ -33,7 +33,7 @@ pub async fn print(cluster: &Cluster, aws_cluster: &AWSCluster, objects: &[Value
     let aws_cluster = with_network(aws_cluster, decision);
     let plugins = Plugins::load(PluginCalls::default())?;
     let told = ASKED_FOR.map(|it| (it, FactValue::Unknown(ASKS_NOBODY.into()))).into();
-    let world = World { cluster, control_plane, aws_cluster: Some(&aws_cluster), told, profiles: Err(ASKS_NOBODY.to_owned()) };
+    let world = ClusterFacts { cluster, control_plane, aws_cluster: Some(&aws_cluster), told, profiles: Err(ASKS_NOBODY.to_owned()) };
     for wanted in addons::wanted(&plugin.spec) {
         let answer = plugins.ask(&wanted, &world, Ok(None)).await;
         let when = match wanted.stage {

@@ -6,7 +6,7 @@ use model::{FoundAddress, Read, Tags};
 use super::{Once, distinct, incomplete, tag_specification, tags};
 use crate::api::Api;
 use crate::errors::Failure;
-use crate::ledger::{gone, made};
+use crate::pending_writes::{gone, made};
 use crate::region::Inner;
 
 /// AWS gives them all in one page.

@@ -17,7 +17,7 @@ use model::{
 use super::{Once, distinct, filter, id, incomplete, pages, tag_specification, tags};
 use crate::api::{Api, late};
 use crate::errors::Failure;
-use crate::ledger::{changed, made};
+use crate::pending_writes::{changed, made};
 use crate::region::Inner;
 use crate::schedule::Task;
 

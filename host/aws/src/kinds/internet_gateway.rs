@@ -6,7 +6,7 @@ use model::{FoundInternetGateway, Ids, InternetGateway, Read, Tags, Vpc};
 use super::{Once, distinct, id, incomplete, pages, tag_specification, tags};
 use crate::api::Api;
 use crate::errors::Failure;
-use crate::ledger::{changed, gone, made};
+use crate::pending_writes::{changed, gone, made};
 use crate::region::Inner;
 
 pub(crate) async fn describe(api: &Api, selections: Vec<Vec<Filter>>) -> Result<Vec<FoundInternetGateway>, Failure> {

@@ -6,7 +6,7 @@ use model::{ElasticIp, FoundNatGateway, Ids, NatGateway, Read, State, Subnet, Ta
 use super::{Once, distinct, id, incomplete, pages, tag_specification, tags};
 use crate::api::Api;
 use crate::errors::Failure;
-use crate::ledger::{answered, changed, made};
+use crate::pending_writes::{answered, changed, made};
 use crate::region::Inner;
 use crate::schedule::Task;
 

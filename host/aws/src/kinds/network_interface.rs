@@ -7,7 +7,7 @@ use model::{FoundNetworkInterface, Read};
 use super::{in_vpcs, pages, tags};
 use crate::api::Api;
 use crate::errors::{Failure, gone_is_done};
-use crate::ledger::gone;
+use crate::pending_writes::gone;
 use crate::region::Inner;
 
 /// All interfaces of these VPCs.

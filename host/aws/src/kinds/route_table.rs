@@ -6,7 +6,7 @@ use model::{FoundRouteTable, Ids, Key, Kind, Read, RouteTable, Subnet, Tags, Vpc
 use super::{Once, distinct, id, incomplete, pages, tag_specification, tags};
 use crate::api::Api;
 use crate::errors::{Failure, gone_is_done};
-use crate::ledger::{changed, gone, made};
+use crate::pending_writes::{changed, gone, made};
 use crate::region::Inner;
 
 const DEFAULT: &str = "0.0.0.0/0";

@@ -8,7 +8,7 @@ use model::{FoundRule, FoundSecurityGroup, FoundSource, Ids, Read, SecurityGroup
 use super::{distinct, filter, id, in_vpcs, incomplete, is_ours, pages, tag_specification, tags};
 use crate::api::Api;
 use crate::errors::{Failure, TAKEN};
-use crate::ledger::{gone, made};
+use crate::pending_writes::{gone, made};
 use crate::region::Inner;
 
 const CREATE: &str = "ec2:CreateSecurityGroup";

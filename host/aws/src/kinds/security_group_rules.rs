@@ -6,7 +6,7 @@ use model::{FoundRule, FoundSecurityGroup, FoundSource, Ids, Read, Rule, Securit
 
 use super::id;
 use crate::errors::{Failure, gone_is_done};
-use crate::ledger::changed;
+use crate::pending_writes::changed;
 use crate::region::Inner;
 
 const AUTHORIZE: &str = "ec2:AuthorizeSecurityGroupIngress";

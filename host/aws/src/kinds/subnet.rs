@@ -6,7 +6,7 @@ use model::{FoundSubnet, Ids, Read, State, Subnet, Tags, Vpc};
 use super::{distinct, filter, id, incomplete, is_ours, pages, tag_specification, tags};
 use crate::api::Api;
 use crate::errors::{Failure, TAKEN};
-use crate::ledger::{changed, gone, made};
+use crate::pending_writes::{changed, gone, made};
 use crate::region::Inner;
 use crate::schedule::Task;
 

@@ -7,7 +7,7 @@ use super::load_balancer::{classic, target_group};
 use crate::api::Api;
 use crate::batch::Group;
 use crate::errors::{Failure, NOT_YET, gone_is_done};
-use crate::ledger::changed;
+use crate::pending_writes::changed;
 use crate::region::Inner;
 
 const REGISTER: &str = "elasticloadbalancing:RegisterTargets";

@@ -6,7 +6,7 @@ use model::{FoundVpc, Read, State, Tags, Vpc};
 use super::{Once, distinct, incomplete, pages, tag_specification, tags};
 use crate::api::Api;
 use crate::errors::Failure;
-use crate::ledger::{gone, made};
+use crate::pending_writes::{gone, made};
 use crate::region::Inner;
 use crate::schedule::Task;
 

@@ -3,7 +3,7 @@
 use iam::issuer::Document;
 use iam::publication::ownership::{OWNER_METADATA, Object};
 use model::finding::Reading;
-use model::{Tags, Who};
+use model::{ActionNeeded, Tags};
 use serde_json::json;
 
 use crate::bed::Bed;
@@ -65,7 +65,7 @@ async fn what_somebody_writes_between_a_read_and_a_write_stays() {
         region.delete_object("documents", KEY, &ours.version).await,
     ];
     for problem in writes.map(Result::unwrap_err) {
-        assert_eq!((problem.code.as_str(), problem.who), ("PreconditionFailed", Who::Nobody));
+        assert_eq!((problem.code.as_str(), problem.who), ("PreconditionFailed", ActionNeeded::None));
     }
     let theirs = found(&region).await;
     assert_eq!((theirs.body.as_str(), theirs.metadata), ("theirs", Tags::new()));
@@ -78,7 +78,7 @@ async fn a_bucket_that_is_missing_is_named_and_one_that_is_closed_names_the_perm
     let message = "bucket nowhere does not exist; create it in us-east-1, or name another";
     assert_eq!(region.object("nowhere", "key").await, Reading::Failed { message: message.into() });
     let problem = region.put_object("nowhere", &document("{}"), "mark", None).await.unwrap_err();
-    assert_eq!((problem.message.as_str(), problem.who), (message, Who::Author));
+    assert_eq!((problem.message.as_str(), problem.who), (message, ActionNeeded::SpecAuthor));
     // Nothing of ours is left in it.
     assert_eq!(region.object_left("nowhere", "key").await, Reading::Absent);
     assert_eq!(region.delete_object("nowhere", "key", "1").await, Ok(()));
@@ -86,6 +86,6 @@ async fn a_bucket_that_is_missing_is_named_and_one_that_is_closed_names_the_perm
     let denied = || Reading::AccessDenied { permission: "s3:GetObject and s3:ListBucket".to_owned() };
     assert_eq!((region.object("nowhere", "key").await, region.object_left("nowhere", "key").await), (denied(), denied()));
     let problem = region.put_object("nowhere", &document("{}"), "mark", None).await.unwrap_err();
-    assert_eq!(problem.who, Who::Administrator);
+    assert_eq!(problem.who, ActionNeeded::CloudAdmin);
     assert!(problem.message.contains("s3:PutObject"), "{problem:?}");
 }

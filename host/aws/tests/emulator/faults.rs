@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use model::{Interest, LoadBalancerKind, Outcome, Read, Who};
+use model::{ActionNeeded, Interest, LoadBalancerKind, Outcome, Read};
 use serde_json::json;
 
 use crate::bed::{Bed, act, act_all, awaiting, snapshot, until};
@@ -89,7 +89,7 @@ async fn a_creation_whose_time_is_over_is_not_sent() {
         other => other,
     };
     let outcome = act(&region, timed(-1.0)).await;
-    assert!(matches!(&outcome, Outcome::Refused { retry: true, who: Who::Nobody, .. }), "{outcome:?}");
+    assert!(matches!(&outcome, Outcome::Refused { retry: true, who: ActionNeeded::None, .. }), "{outcome:?}");
     assert_eq!(bed.count("CreateVpc").await, 0);
     assert_eq!(act(&region, timed(10.0)).await, Outcome::Done);
 }
@@ -103,7 +103,7 @@ async fn what_is_denied_together_is_not_tried_one_by_one() {
     let instances: Vec<String> = snapshot(&region).instances.iter().map(|it| it.id.clone()).collect();
     bed.faults(json!([{"kind": "access-denied", "action": "TerminateInstances"}])).await;
     let outcomes = act_all(&region, instances.iter().map(|it| delete(it, instance("m"), &ids)).collect()).await;
-    assert!(outcomes.iter().all(|it| matches!(&it.1, Outcome::Refused { who: Who::Administrator, .. })), "{outcomes:?}");
+    assert!(outcomes.iter().all(|it| matches!(&it.1, Outcome::Refused { who: ActionNeeded::CloudAdmin, .. })), "{outcomes:?}");
     assert_eq!(bed.count("TerminateInstances").await, 1);
 }
 
@@ -126,7 +126,7 @@ async fn a_throttled_creation_without_a_token_was_refused_and_may_be_tried_again
     bed.faults(json!([{"kind": "throttle", "action": "AllocateAddress"}])).await;
     let address = model::ElasticIp { name: "a".into() };
     let outcome = act(&region, create(address, &Default::default(), None)).await;
-    assert!(matches!(&outcome, Outcome::Refused { retry: true, who: Who::Nobody, .. }), "{outcome:?}");
+    assert!(matches!(&outcome, Outcome::Refused { retry: true, who: ActionNeeded::None, .. }), "{outcome:?}");
     assert_eq!(bed.count("AllocateAddress").await, 1);
 }
 
@@ -142,7 +142,7 @@ async fn who_may_not_read_one_kind_is_told_which_permission_is_missing_and_reads
     let shown = tokio::time::timeout(Duration::from_secs(20), view.wait_for(|it| reads(it) == 10)).await.unwrap().unwrap().clone();
     assert!(!shown.snapshot.as_ref().unwrap().read_at.contains_key(&Read::Addresses));
     let problem = shown.problem(&waiting).unwrap();
-    assert_eq!((problem.code.as_str(), problem.who), ("UnauthorizedOperation", Who::Administrator));
+    assert_eq!((problem.code.as_str(), problem.who), ("UnauthorizedOperation", ActionNeeded::CloudAdmin));
     assert!(problem.message.contains("ec2:DescribeAddresses"), "{problem:?}");
     assert_eq!(shown.problem(&awaiting([Read::Vpcs])), None, "nobody else is told");
     bed.faults(json!([])).await;
@@ -178,7 +178,7 @@ async fn what_cannot_be_read_of_one_vpc_keeps_the_deletion_of_no_other_back() {
     let shown = until(&region, |it| it.deleting_vpcs_read.contains_key(&without)).await;
     let view = region.view().borrow().clone();
     assert!(!shown.deleting_vpcs_read.contains_key(&with));
-    assert_eq!(view.problem(&deleting(&with)).map(|it| it.who), Some(Who::Administrator), "{view:?}");
+    assert_eq!(view.problem(&deleting(&with)).map(|it| it.who), Some(ActionNeeded::CloudAdmin), "{view:?}");
     assert_eq!(view.problem(&deleting(&without)), None);
     bed.faults(json!([])).await;
     until(&region, |it| it.deleting_vpcs_read.contains_key(&with)).await;
@@ -198,14 +198,14 @@ async fn refusals_say_who_has_to_act() {
     let image = launch(|it| it.image = "ami-0123456789abcdef0".into());
     let profile = launch(|it| it.iam_instance_profile = Some("nobody".into()));
     let key = launch(|it| it.key_name = Some("nobody".into()));
-    for (action, expected) in [(image, Who::Author), (profile, Who::Administrator), (key, Who::Author)] {
+    for (action, expected) in [(image, ActionNeeded::SpecAuthor), (profile, ActionNeeded::CloudAdmin), (key, ActionNeeded::SpecAuthor)] {
         let outcome = act(&region, action).await;
         assert!(matches!(&outcome, Outcome::Refused { who, .. } if *who == expected), "{expected:?}: {outcome:?}");
     }
     bed.faults(json!([{"kind": "quota", "action": "AllocateAddress"}, {"kind": "access-denied", "action": "CreateVpc"}])).await;
     for action in [create(model::ElasticIp { name: "a".into() }, &ids, None), create(vpc(), &ids, None)] {
         let outcome = act(&region, action).await;
-        assert!(matches!(&outcome, Outcome::Refused { who: Who::Administrator, .. }), "{outcome:?}");
+        assert!(matches!(&outcome, Outcome::Refused { who: ActionNeeded::CloudAdmin, .. }), "{outcome:?}");
     }
 }
 

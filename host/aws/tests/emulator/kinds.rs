@@ -195,7 +195,7 @@ async fn what_has_the_name_or_range_already_is_ours_or_refused() {
         }
     }
     for (key, outcome) in act_all(&region, foreign).await {
-        assert!(matches!(&outcome, Outcome::Refused { who: model::Who::Author, .. }), "{key}: {outcome:?}");
+        assert!(matches!(&outcome, Outcome::Refused { who: model::ActionNeeded::SpecAuthor, .. }), "{key}: {outcome:?}");
     }
 }
 

@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use aws::Region;
-use infra::leftover::{Leftover, LeftoverKind, Sweep, Whose, order};
-use model::{Ids, Outcome, SecurityGroup, Subnet, Vpc, Who};
+use infra::gc::{Leftover, LeftoverKind, Sweep, Whose, order};
+use model::{ActionNeeded, Ids, Outcome, SecurityGroup, Subnet, Vpc};
 use serde_json::json;
 
 use crate::administrator::Administrator;
@@ -97,7 +97,7 @@ pub async fn sweep(region: &Region, vpc: &str) -> usize {
             }
             for it in next {
                 let result = region.delete_leftover(&it).await;
-                assert!(!matches!(&result, Err(problem) if problem.who != Who::Nobody), "{it}: {result:?}");
+                assert!(!matches!(&result, Err(problem) if problem.who != ActionNeeded::None), "{it}: {result:?}");
                 sweep.removed(&it, result, now);
             }
         }
@@ -189,10 +189,10 @@ async fn what_something_uses_is_nobodys_fault_and_what_is_gone_is_done() {
     let left = all_left(&region, &network.vpc).await;
     let group = left.iter().find(|it| it.kind == LeftoverKind::SecurityGroup).unwrap();
     let problem = region.delete_leftover(group).await.unwrap_err();
-    assert_eq!((problem.code.as_str(), problem.who), ("DependencyViolation", Who::Nobody));
+    assert_eq!((problem.code.as_str(), problem.who), ("DependencyViolation", ActionNeeded::None));
     let target_group = left.iter().find(|it| it.name == "k8s-shop-web-1").unwrap();
     let problem = region.delete_leftover(target_group).await.unwrap_err();
-    assert_eq!((problem.code.as_str(), problem.who), ("ResourceInUse", Who::Nobody));
+    assert_eq!((problem.code.as_str(), problem.who), ("ResourceInUse", ActionNeeded::None));
     sweep(&region, &network.vpc).await;
     for it in &left {
         assert_eq!(region.delete_leftover(it).await, Ok(()), "{it}");
@@ -226,7 +226,7 @@ async fn who_may_not_read_tags_is_told_so() {
     leave(&bed.administrator(), &network, CLOUD_PROVIDER, CONTROLLER, "1").await;
     let look = region.leftovers(&whose(), &network.vpc).await;
     let problem = look.unread.clone().unwrap();
-    assert_eq!(problem.who, Who::Administrator);
+    assert_eq!(problem.who, ActionNeeded::CloudAdmin);
     assert!(problem.message.contains("tag:GetResources"), "{problem:?}");
     let rest = [(LeftoverKind::SecurityGroupRules, 1), (LeftoverKind::SecurityGroup, 2), (LeftoverKind::NetworkInterface, 1)];
     assert_eq!(kinds(&look.left), rest, "what is found without tags of the tagging API");
@@ -243,7 +243,7 @@ async fn a_read_that_may_go_better_by_itself_concludes_nothing() {
     bed.faults(json!([{"kind": "access-denied", "action": "GetResources"}, {"kind": "throttle", "action": "DescribeNetworkInterfaces"}]))
         .await;
     let look = region.leftovers(&whose(), &network.vpc).await;
-    assert_eq!(look.unread.as_ref().map(|it| it.who), Some(Who::Nobody), "{look:?}");
+    assert_eq!(look.unread.as_ref().map(|it| it.who), Some(ActionNeeded::None), "{look:?}");
     let mut sweep = Sweep::default();
     sweep.found(look, 0.0);
     assert!(sweep.is_unknown());

@@ -1,7 +1,7 @@
 //! Images, instance types and what users' filters mean.
 
 use model::finding::Reading;
-use model::{Filter, ImageQuery, InstanceType, SecurityGroup, Vpc, Who};
+use model::{ActionNeeded, Filter, ImageQuery, InstanceType, SecurityGroup, Vpc};
 use serde_json::json;
 
 use crate::bed::{Bed, IMAGE, act, snapshot};
@@ -35,7 +35,7 @@ async fn what_a_type_of_instances_has_is_asked_for_once() {
     region.image(&query("capa-ami-ubuntu-24.04-?1.36.3-*", "t3.large")).await.unwrap();
     assert_eq!(bed.calls().await, ["DescribeInstanceTypes", "DescribeImages"]);
     assert_eq!(region.instance_type("m6g.large").await.unwrap().architecture, "arm64");
-    assert_eq!(region.instance_type("t3.enormous").await.unwrap_err().who, Who::Author);
+    assert_eq!(region.instance_type("t3.enormous").await.unwrap_err().who, ActionNeeded::SpecAuthor);
 }
 
 #[tokio::test]
@@ -55,7 +55,7 @@ async fn a_given_image_is_found_though_it_is_deprecated() {
     let deprecated = ImageQuery { id: Some("ami-bed13310000000000".into()), ..query("", "") };
     assert_eq!(region.image(&deprecated).await.unwrap().root_device, "/dev/sda1");
     let by_name = region.image(&query("capa-ami-ubuntu-24.04-?1.33.1-*", "t3.large")).await;
-    assert_eq!(by_name.unwrap_err().who, Who::Author, "nobody finds it who does not know it");
+    assert_eq!(by_name.unwrap_err().who, ActionNeeded::SpecAuthor, "nobody finds it who does not know it");
 }
 
 #[tokio::test]
@@ -65,7 +65,7 @@ async fn an_unknown_image_or_instance_type_is_the_authors() {
     let unknown = ImageQuery { id: Some("ami-0123456789abcdef0".into()), ..query("", "") };
     for wrong in [unknown, query("nothing-*", "t3.large"), query("capa-*", "t3.enormous")] {
         let problem = region.image(&wrong).await.unwrap_err();
-        assert_eq!(problem.who, Who::Author, "{problem:?}");
+        assert_eq!(problem.who, ActionNeeded::SpecAuthor, "{problem:?}");
     }
 }
 
@@ -152,7 +152,7 @@ async fn what_a_user_made_is_found_by_name_tag_and_wildcards_in_the_vpc_alone_th
     }
     assert!(fresh.subnets(&[Filter::new("subnet-id", "subnet-0123456789abcdef0"), in_vpc]).await.unwrap().is_empty());
     let problem = fresh.security_groups(&[Filter::new("no-such-filter", "x")]).await.unwrap_err();
-    assert_eq!(problem.who, Who::Author, "{problem:?}");
+    assert_eq!(problem.who, ActionNeeded::SpecAuthor, "{problem:?}");
 }
 
 /// As a user makes it: with a name, and without a cluster's tag.

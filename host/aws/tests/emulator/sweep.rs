@@ -199,7 +199,7 @@ async fn what_was_made_a_moment_ago_is_not_taken_for_gone_when_aws_does_not_find
         ]
     };
     for (key, outcome) in act_all(&region, deletions()).await {
-        assert!(matches!(&outcome, Outcome::Refused { retry: true, who: model::Who::Nobody, .. }), "{key}: {outcome:?}");
+        assert!(matches!(&outcome, Outcome::Refused { retry: true, who: model::ActionNeeded::None, .. }), "{key}: {outcome:?}");
     }
     let still = snapshot(&region);
     assert_eq!((still.subnets.len(), still.security_groups.len(), still.load_balancers.len()), (3, 3, 1), "it is there still");

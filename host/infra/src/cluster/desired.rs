@@ -5,8 +5,8 @@ use std::collections::BTreeSet;
 use crds::AWSCluster;
 
 use super::{Input, Layout, egress, load_balancer, name, tag};
-use crate::see::{API_SERVER, MAIN};
-use model::{AddOnRule, Desired, Invalid, LoadBalancer, Observed, Owner, Resource, Subnet, Tags, Vpc, Want};
+use crate::observe::{API_SERVER, MAIN};
+use model::{AddOnRule, Desired, DesiredResource, Invalid, LoadBalancer, Observed, Owner, Resource, Subnet, Tags, Vpc};
 
 /// What should exist, from the spec and, for addresses that are only known once they are there, from what was seen.
 ///
@@ -69,7 +69,7 @@ impl Builder<'_> {
 
     pub(super) fn add(&mut self, is: impl Into<Resource>, tags: Tags) {
         let is = is.into();
-        self.res.insert(is.key(), Want { is, tags, untag: Default::default() });
+        self.res.insert(is.key(), DesiredResource { is, tags, untag: Default::default() });
     }
 
     /// A network that the user brought is wanted as it is: it has to be there, and is never changed.

@@ -5,7 +5,7 @@ use crds::AWSCluster;
 use crds::load_balancer::{LoadBalancerScheme, LoadBalancerType};
 
 use super::{Input, Layout};
-use crate::see::MAIN;
+use crate::observe::MAIN;
 use model::{FoundNatGateway, Kind, NatGateway, Observed, Owner, Plan, Read, SecurityGroupRules, Snapshot, State, Vpc};
 
 /// The public addresses of the NAT gateways, as far as they are known. Of a VPC that a user brought they are those of all its gateways:

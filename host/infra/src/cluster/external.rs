@@ -5,7 +5,7 @@ use crds::AWSCluster;
 use crds::names::MANAGED_BY_ANNOTATION;
 
 use super::layout::{Layout, aws_ids};
-use crate::see::{SubnetRole, kept_for_pods};
+use crate::observe::{SubnetRole, kept_for_pods};
 
 /// Whether somebody else looks after the infrastructure. The annotation alone says so; its value does not matter.
 pub fn is_external(aws_cluster: &AWSCluster) -> bool {

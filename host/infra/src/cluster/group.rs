@@ -9,7 +9,7 @@ use ipnet::IpNet;
 
 use super::desired::Builder;
 use super::{Decision, Input, egress, load_balancer, name, tag};
-use crate::see::{GROUP_ROLES, MAIN};
+use crate::observe::{GROUP_ROLES, MAIN};
 use model::{Kind, Resource, Rule, SecurityGroup, SecurityGroupRules, Source, Vpc};
 
 const ANYWHERE: &str = "0.0.0.0/0";

@@ -11,10 +11,10 @@ use ipnet::Ipv4Net;
 
 use super::adopted::{self, adopted_from};
 use super::unlisted::{self, Present, Unlisted};
-use super::{brought, name};
-use crate::Record;
-use crate::leftover::Collected;
-use crate::see::{Claims, MAIN, Scope, SubnetRole, kept_for_pods, listed_as};
+use super::{name, unmanaged};
+use crate::PersistedState;
+use crate::gc::Collected;
+use crate::observe::{Claims, MAIN, Scope, SubnetRole, kept_for_pods, listed_as};
 use crate::token::derive;
 use model::{FoundSubnet, FoundVpc, InternetGateway, Invalid, Key, Kind, LoadBalancerKind, NatGateway, Snapshot, Subnet, Vpc};
 
@@ -57,12 +57,12 @@ impl Layout {
     pub(crate) fn of(
         cluster: &Cluster,
         aws_cluster: &AWSCluster,
-        record: &mut Record,
+        record: &mut PersistedState,
         snapshot: &Snapshot,
         random: &str,
     ) -> Result<Layout, Invalid> {
         let network = &aws_cluster.spec.network;
-        let given_id = brought::given(aws_cluster, record).unwrap_or_default();
+        let given_id = unmanaged::given(aws_cluster, record).unwrap_or_default();
         let given = snapshot.vpcs.iter().find(|it| it.id == given_id);
         let cluster_name = name::cluster_name(cluster);
         let (id, owner) = (record.id.clone(), model::owner(aws_cluster));
@@ -75,7 +75,7 @@ impl Layout {
         let spec = Some(network.vpc.cidr_block.clone()).filter(|it| !it.is_empty());
         if !owned {
             let cidr = given.map(|it| it.cidr.clone()).or(spec).unwrap_or_default();
-            let subnets = brought::subnets(&network.subnets, given_id, snapshot)?;
+            let subnets = unmanaged::subnets(&network.subnets, given_id, snapshot)?;
             return Ok(Layout { owned, cidr, subnets, ..Layout::default() });
         }
         let recorded = record.ids.get(&Vpc::key(MAIN)).and_then(|id| snapshot.vpcs.iter().find(|it| it.id == *id));
@@ -119,14 +119,14 @@ impl Layout {
     }
 
     /// How to see the cluster.
-    pub(crate) fn scope(&self, cluster: &Cluster, aws_cluster: &AWSCluster, record: &Record) -> Scope {
-        let given = brought::given(aws_cluster, record).unwrap_or_default();
+    pub(crate) fn scope(&self, cluster: &Cluster, aws_cluster: &AWSCluster, record: &PersistedState) -> Scope {
+        let given = unmanaged::given(aws_cluster, record).unwrap_or_default();
         let cluster_name = name::cluster_name(cluster);
         Scope {
             id: record.id.clone(),
             owner: model::owner(aws_cluster),
             adopts: adopted_from(aws_cluster).map(str::to_owned),
-            vpc_id: (!given.is_empty()).then(|| given.to_owned()).or_else(|| record.ids.get(&Vpc::key(crate::see::MAIN)).cloned()),
+            vpc_id: (!given.is_empty()).then(|| given.to_owned()).or_else(|| record.ids.get(&Vpc::key(crate::observe::MAIN)).cloned()),
             vpc_given: !given.is_empty(),
             subnets: self.subnets.clone(),
             nat_gateways: self.nat_gateways().into_iter().map(|(zone, _)| zone).collect(),
@@ -207,7 +207,7 @@ impl Layout {
     fn by_zones(
         &mut self,
         aws_cluster: &AWSCluster,
-        record: &mut Record,
+        record: &mut PersistedState,
         range: Ipv4Net,
         present: &Present<'_>,
         random: &str,
@@ -280,7 +280,7 @@ impl Layout {
 }
 
 /// Whether a VPC that the spec names was made for the cluster, by this operator or by Cluster API Provider AWS.
-pub(super) fn is_owned(vpc: &FoundVpc, cluster: &Cluster, aws_cluster: &AWSCluster, record: &Record) -> bool {
+pub(super) fn is_owned(vpc: &FoundVpc, cluster: &Cluster, aws_cluster: &AWSCluster, record: &PersistedState) -> bool {
     let (cluster, owner) = (name::cluster_name(cluster), model::owner(aws_cluster));
     Claims { cluster: &cluster, id: &record.id, owner: &owner, adopts: adopted_from(aws_cluster) }.mine(&vpc.tags, None)
 }
@@ -303,7 +303,7 @@ fn parse(field: &str, text: &str) -> Result<Ipv4Net, Invalid> {
     }
 }
 
-fn zones(aws_cluster: &AWSCluster, record: &Record, snapshot: &Snapshot, random: &str) -> Result<Vec<String>, Invalid> {
+fn zones(aws_cluster: &AWSCluster, record: &PersistedState, snapshot: &Snapshot, random: &str) -> Result<Vec<String>, Invalid> {
     if !record.zones.is_empty() {
         return Ok(record.zones.clone());
     }

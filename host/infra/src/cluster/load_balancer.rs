@@ -6,7 +6,7 @@ use crds::load_balancer::{DnsResolutionCheck, HealthCheckProtocol, LoadBalancerS
 
 use super::desired::Builder;
 use super::{Decision, Input, layout, name};
-use crate::see::{API_SERVER, MAIN, SubnetRole};
+use crate::observe::{API_SERVER, MAIN, SubnetRole};
 use model::{
     HealthCheck, Invalid, Kind, Listener, LoadBalancer, LoadBalancerAttributes, LoadBalancerKind, Observed, Owner, Resource, Subnet,
 };

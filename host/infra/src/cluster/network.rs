@@ -6,7 +6,7 @@ use crds::names::{NAME_TAG, cloud_provider_tag};
 
 use super::desired::Builder;
 use super::tag;
-use crate::see::{KEY_TAG, MAIN, SubnetRole};
+use crate::observe::{KEY_TAG, MAIN, SubnetRole};
 use model::{ElasticIp, InternetGateway, NatGateway, Resource, RouteTable, Subnet, Tags, Vpc};
 
 impl Builder<'_> {

@@ -2,7 +2,7 @@
 
 use super::{Input, Layout, interest, question};
 use crate::decide::outcomes;
-use crate::see;
+use crate::observe;
 use model::{Desired, Interest, Plan, Timestamp};
 
 /// What has to be read before the outcome of each attempt is known, now that nothing is made any more since `stopped`; `None`: all are.
@@ -13,7 +13,7 @@ pub(crate) fn open_outcomes(input: &Input<'_>, stopped: Timestamp) -> Option<Int
     }
     let mut record = input.record.clone();
     let layout = Layout::of(input.cluster, input.aws_cluster, &mut record, input.snapshot, input.random).unwrap_or_default();
-    let observed = see::cluster(input.snapshot, &layout.scope(input.cluster, input.aws_cluster, &record));
+    let observed = observe::cluster(input.snapshot, &layout.scope(input.cluster, input.aws_cluster, &record));
     let plan = outcomes(&question(input, &Desired::new(), &observed, &record, Some(stopped)));
     (!plan.waiting.is_empty()).then(|| interest(input, &plan))
 }

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use crds::names::MACHINE_NAME_TAG;
 
-use crate::see::{self, Claims, SubnetRole, kept_for_pods, listed_as};
+use crate::observe::{self, Claims, SubnetRole, kept_for_pods, listed_as};
 use model::READ_LAG;
 use model::{FoundLoadBalancer, FoundNatGateway, FoundNetworkInterface, FoundSubnet, Read, Snapshot, State, Tags};
 
@@ -193,7 +193,7 @@ impl Present<'_> {
 
 /// Whether a subnet of the cluster was made public.
 pub(super) fn is_public(it: &FoundSubnet) -> bool {
-    see::role_of(&it.tags).map_or(it.public, |role| role == PUBLIC)
+    observe::role_of(&it.tags).map_or(it.public, |role| role == PUBLIC)
 }
 
 /// The role of a subnet that is there and that no spec lists.

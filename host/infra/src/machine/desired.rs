@@ -8,11 +8,11 @@ use crds::names::{MACHINE_NAME_TAG, OWNED, cloud_provider_tag};
 use super::{Bootstrap, Input, additions, full_name, is_control_plane, name, placement, user_data};
 use crate::TOKEN_AGE;
 use crate::cluster::{self, Layout, cluster_name};
-use crate::see::{API_SERVER, MAIN};
+use crate::observe::{API_SERVER, MAIN};
 use crate::token::derive;
 use model::{
-    Applied, Desired, ImageQuery, Instance, InstanceStatus, Invalid, Launch, LoadBalancer, Lookup, MetadataOptions, Observed, Resource,
-    Secret, Sensitive, Subnet, Tags, Target, Volume, Want,
+    Applied, Desired, DesiredResource, ImageQuery, Instance, InstanceStatus, Invalid, Launch, LoadBalancer, Lookup, MetadataOptions,
+    Observed, Resource, Secret, Sensitive, Subnet, Tags, Target, Volume,
 };
 
 /// The only format of bootstrap data that instances are made to run, in the words of Cluster API.
@@ -87,7 +87,7 @@ fn is_balanced(input: &Input<'_>, observed: &Observed) -> bool {
 
 fn add(res: &mut Wanted, is: impl Into<Resource>, tags: Tags) {
     let is = is.into();
-    res.desired.insert(is.key(), Want { is, tags, untag: BTreeSet::new() });
+    res.desired.insert(is.key(), DesiredResource { is, tags, untag: BTreeSet::new() });
 }
 
 fn secret(input: &Input<'_>, observed: &Observed, name: &str, res: &mut Wanted) {
@@ -121,7 +121,7 @@ fn existing(input: &Input<'_>, observed: &Observed, name: &str, res: &mut Wanted
     };
     let groups = known.unwrap_or_else(|| input.record.applied.groups.clone());
     res.applied = Some(additions::applied(input, groups.into_iter().chain(is.removed_groups.iter().cloned()), &tags));
-    res.desired.insert(Instance::key(name), Want { is: is.into(), tags, untag });
+    res.desired.insert(Instance::key(name), DesiredResource { is: is.into(), tags, untag });
     Ok(())
 }
 

@@ -2,8 +2,8 @@
 
 use super::{Input, absent, id, identity, name, question, scope};
 use crate::decide::outcomes;
-use crate::see;
-use crate::see::Named;
+use crate::observe;
+use crate::observe::Named;
 use model::{Desired, Interest, Timestamp};
 
 /// What has to be read before the outcome of each attempt is known, now that nothing is made any more since `stopped`; `None`: all are.
@@ -19,7 +19,7 @@ pub(crate) fn open_outcomes(input: &Input<'_>, stopped: Timestamp) -> Option<Int
         Named::Mine(found) => Some(found),
         Named::Nothing | Named::Foreign(..) => None,
     };
-    let observed = see::machine(input.snapshot, &scope, &record, &name, found, false);
+    let observed = observe::machine(input.snapshot, &scope, &record, &name, found, false);
     let (desired, absent) = (Desired::new(), absent(input, found));
     let plan = outcomes(&question(input, &desired, &observed, &record, &absent, Some(stopped)));
     (!plan.waiting.is_empty()).then(|| Interest { reads: plan.awaits, ..Interest::default() })

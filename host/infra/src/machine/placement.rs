@@ -6,7 +6,7 @@ use crds::instance::{AWSResourceReference, Filter as WrittenFilter};
 
 use super::Input;
 use crate::cluster::{Layout, is_external};
-use crate::see::{MAIN, SubnetRole, is_public, kept_for_pods};
+use crate::observe::{MAIN, SubnetRole, is_public, kept_for_pods};
 use model::{
     Action, Filter, FoundSubnet, ImageQuery, Invalid, Key, Kind, Lookup, Observed, Owner, Plan, Read, Resource, RouteTable, State, Subnet,
     Vpc,

@@ -11,10 +11,10 @@ use crds::conditions::{PAUSED, READY, reason};
 use crds::status::{FailureDomain, Initialization};
 
 use crate::cluster::{Decision, Input, deleting, egress, load_balancer_kind};
-use crate::see::{API_SERVER, GROUP_ROLES, MAIN, kept_for_pods};
+use crate::observe::{API_SERVER, GROUP_ROLES, MAIN, kept_for_pods};
 use model::condition::{Said, lacking, merge, paused, paused_said, problem, was_said};
 use model::finding::{Finding, Status};
-use model::{Key, Kind, LoadBalancer, Outcome, Owner, Plan, Problem, Resource, SecurityGroup, Seen, State, Tags, Vpc};
+use model::{Key, Kind, LoadBalancer, ObservedResource, Outcome, Owner, Plan, Problem, Resource, SecurityGroup, State, Tags, Vpc};
 
 /// Condition while the object is being deleted.
 const DELETING: &str = "Deleting";
@@ -170,7 +170,7 @@ fn failure_domains(it: &Cluster<'_>) -> Vec<FailureDomain> {
 
 fn network(it: &Cluster<'_>) -> NetworkStatus {
     let observed = &it.decision.observed;
-    let usable = |seen: &&Seen| !matches!(seen.owner, Owner::OtherDriver(_));
+    let usable = |seen: &&ObservedResource| !matches!(seen.owner, Owner::OtherDriver(_));
     let vpc = observed.get(&Vpc::key(MAIN)).filter(usable).and_then(|seen| match &seen.is {
         Resource::Vpc(it) => Some(VPCStatus { id: seen.id.clone(), cidr_block: it.cidr.clone() }),
         _ => None,

@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use crate::world::driver::Fleet;
 use crate::world::objects::merge;
 use crate::world::{Faults, World};
-use infra::Record;
+use infra::PersistedState;
 use serde_json::{Map, Value, json};
 
 const CASES: u64 = 10_000;
@@ -233,7 +233,7 @@ impl Others {
         for number in 0..2 {
             self.add_machine(&mut fleet, namespace, &format!("mallory-{number}"), random);
         }
-        Record::of_cluster(&fleet.aws_cluster).is_ok().then_some(fleet)
+        PersistedState::of_cluster(&fleet.aws_cluster).is_ok().then_some(fleet)
     }
 
     fn add_machine(&self, fleet: &mut Fleet, namespace: &str, name: &str, random: &mut Random) {
@@ -256,7 +256,7 @@ impl Others {
         let copied = whose.machines[victim].1.metadata.annotations.clone().unwrap_or_default();
         aws_machine.metadata.annotations = Some(copied.into_iter().filter(|_| random.chance(50)).collect());
         // The controller does nothing with what it cannot read.
-        if Record::of_machine(aws_machine).is_err() {
+        if PersistedState::of_machine(aws_machine).is_err() {
             fleet.machines.remove(name);
         }
     }

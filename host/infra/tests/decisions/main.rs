@@ -3,7 +3,6 @@
 
 mod additions;
 mod bootstrap;
-mod brought;
 mod edits;
 mod egress;
 mod external;
@@ -16,4 +15,5 @@ mod pause;
 mod placement;
 mod simulation;
 mod status;
+mod unmanaged;
 mod world;

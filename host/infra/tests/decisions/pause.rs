@@ -5,13 +5,13 @@ use crate::world::driver::Fleet;
 use crate::world::objects::patched;
 use crate::world::{Faults, Hindrance, Mishap, World};
 use crds::names::{BLOCK_MOVE_ANNOTATION, INTENT_ANNOTATION};
-use infra::{Record, cluster, machine, pause};
+use infra::{PersistedState, cluster, machine, pause};
 use model::{Answers, Interest, Read};
 use serde_json::json;
 
 fn of_cluster(fleet: &Fleet, world: &mut World, stopped: f64) -> Option<Interest> {
     let (snapshot, now) = (fleet.snapshot(world), world.now);
-    let record = Record::of_cluster(&fleet.aws_cluster).expect("a record");
+    let record = PersistedState::of_cluster(&fleet.aws_cluster).expect("a record");
     let (cluster, aws_cluster, snapshot, record) = (&fleet.cluster, &fleet.aws_cluster, &snapshot, &record);
     let input = cluster::Input { cluster, aws_cluster, machines: &[], rules: None, snapshot, record, now, random: "" };
     pause::of_cluster(&input, stopped)
@@ -25,12 +25,12 @@ fn of_machine(fleet: &Fleet, world: &mut World, name: &str, stopped: f64) -> Opt
         machine,
         aws_cluster: &fleet.aws_cluster,
         aws_machine,
-        cluster_record: &Record::of_cluster(&fleet.aws_cluster).expect("a record"),
+        cluster_record: &PersistedState::of_cluster(&fleet.aws_cluster).expect("a record"),
         bootstrap: None,
         image: None,
         answers: &Answers::default(),
         snapshot: &snapshot,
-        record: &Record::of_machine(aws_machine).expect("a record"),
+        record: &PersistedState::of_machine(aws_machine).expect("a record"),
         hold: None,
         now,
         random: "",

@@ -4,9 +4,9 @@ use crate::world::driver::Fleet;
 use crate::world::{Faults, START, World};
 use crds::conditions::{READY, reason};
 use expect_test::{Expect, expect};
-use infra::{Record, cluster, machine, status};
+use infra::{PersistedState, cluster, machine, status};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
-use model::{Answers, Key, Outcome, Problem, Snapshot, Who};
+use model::{ActionNeeded, Answers, Key, Outcome, Problem, Snapshot};
 use serde_json::json;
 
 /// The status of a cluster after a decision, with how actions ended.
@@ -182,11 +182,11 @@ fn a_refusal_says_who_has_to_act() {
         (
             "UnauthorizedOperation",
             "You are not authorized. Encoded authorization failure message: a1b2",
-            Who::Administrator,
+            ActionNeeded::CloudAdmin,
             reason::ACCESS_DENIED,
         ),
-        ("VpcLimitExceeded", "The maximum number of VPCs has been reached.", Who::Administrator, reason::QUOTA_EXCEEDED),
-        ("InvalidVpc.Range", "The CIDR is invalid.", Who::Author, reason::AWS_ERROR),
+        ("VpcLimitExceeded", "The maximum number of VPCs has been reached.", ActionNeeded::CloudAdmin, reason::QUOTA_EXCEEDED),
+        ("InvalidVpc.Range", "The CIDR is invalid.", ActionNeeded::SpecAuthor, reason::AWS_ERROR),
     ];
     let mut res = String::new();
     for (code, message, who, expected) in cases {
@@ -230,7 +230,7 @@ fn a_failing_sweep_is_said_and_forgets_nothing() {
     fleet.settle(&mut world);
     let before = said(&fleet, &mut world, &[], None);
     fleet.aws_cluster.status = Some(before.clone());
-    let problem = Problem { code: "AccessDenied".into(), message: "no".into(), who: Who::Administrator };
+    let problem = Problem { code: "AccessDenied".into(), message: "no".into(), who: ActionNeeded::CloudAdmin };
     let snapshot = Snapshot::default();
     let decision = fleet.decide_with(&mut world, &snapshot);
     assert!(decision.plan.actions.is_empty());
@@ -387,8 +387,8 @@ fn deleting_says_what_is_left() {
 fn said_of_machine(fleet: &Fleet, world: &mut World, hold: Option<String>) -> crds::AWSMachineStatus {
     let snapshot = fleet.snapshot(world);
     let (machine, aws_machine) = &fleet.machines["control-plane-0"];
-    let record = Record::of_machine(aws_machine).expect("a record");
-    let cluster_record = Record::of_cluster(&fleet.aws_cluster).expect("a record");
+    let record = PersistedState::of_machine(aws_machine).expect("a record");
+    let cluster_record = PersistedState::of_cluster(&fleet.aws_cluster).expect("a record");
     let input = machine::Input {
         cluster: &fleet.cluster,
         machine,
@@ -512,7 +512,7 @@ fn the_load_balancers_name_has_to_resolve_until_the_cluster_is_provisioned_unles
         let asked = |fleet: &Fleet, world: &mut World| {
             let snapshot = fleet.snapshot(world);
             let decision = fleet.decide_with(world, &snapshot);
-            let record = Record::of_cluster(&fleet.aws_cluster).expect("a record");
+            let record = PersistedState::of_cluster(&fleet.aws_cluster).expect("a record");
             let (cluster, aws_cluster, snapshot, record) = (&fleet.cluster, &fleet.aws_cluster, &snapshot, &record);
             let input = cluster::Input { cluster, aws_cluster, machines: &[], rules: None, snapshot, record, now: world.now, random: "" };
             let name = cluster::must_resolve(&input, &decision).map(str::to_owned);

@@ -5,12 +5,12 @@ use addons::grant;
 use addons::{self, ObjectRef, Recreate, recreate};
 use serde_json::Value;
 
-use super::carry_out::{Carried, Manner, carried, waiting};
 use super::drift::taken_back;
+use super::execute::{ApplyOptions, StepProgress, carried, waiting};
 use crate::workload::{Dependents, WorkloadCluster, WorkloadError};
 
 /// Applies `object`, once more if it had to be deleted before.
-pub(super) async fn apply(cluster: &WorkloadCluster, object: &Value, manner: &Manner<'_>) -> Result<(), Carried> {
+pub(super) async fn apply(cluster: &WorkloadCluster, object: &Value, manner: &ApplyOptions<'_>) -> Result<(), StepProgress> {
     match cluster.apply(object, manner.field_manager, manner.force).await {
         Ok(writers) => {
             manner.ledger.applied(object, &writers, manner.field_manager);
@@ -38,7 +38,7 @@ pub(super) async fn apply(cluster: &WorkloadCluster, object: &Value, manner: &Ma
             drop(live);
             match decided {
                 Recreate::No => Err(carried(refused)),
-                Recreate::Refused(why) => Err(Carried::Refused(crds::conditions::reason::IMMUTABLE, why)),
+                Recreate::Refused(why) => Err(StepProgress::Refused(crds::conditions::reason::IMMUTABLE, why)),
                 Recreate::Safe => anew(cluster, object, &reference, uid.as_deref(), manner).await,
             }
         }
@@ -53,8 +53,8 @@ async fn take_over(
     object: &Value,
     reference: &ObjectRef,
     managers: &[&str],
-    manner: &Manner<'_>,
-) -> Result<(), Carried> {
+    manner: &ApplyOptions<'_>,
+) -> Result<(), StepProgress> {
     let being_changed = || waiting(&format!("{reference} is being changed by somebody else"));
     let live = cluster.get_only(reference, &["/metadata/resourceVersion"]).await.map_err(carried)?;
     let version = live.as_ref().and_then(|it| it.pointer("/metadata/resourceVersion")?.as_str()).ok_or_else(being_changed)?;
@@ -80,8 +80,8 @@ async fn anew(
     object: &Value,
     reference: &ObjectRef,
     uid: Option<&str>,
-    manner: &Manner<'_>,
-) -> Result<(), Carried> {
+    manner: &ApplyOptions<'_>,
+) -> Result<(), StepProgress> {
     // Pods of a workload go with it: those of the old one must not count for the new one.
     let dependents = match reference.kind.as_str() {
         "Deployment" | "DaemonSet" | "Job" => Dependents::First,
@@ -125,7 +125,7 @@ mod tests {
 
     /// Applies Calico's Installation where the API server answers each attempt in turn with these causes, or takes it when there are none. What
     /// became of it, and what was asked.
-    async fn applied(answers: &'static [&'static [&'static str]]) -> (Result<(), Carried>, Vec<String>) {
+    async fn applied(answers: &'static [&'static [&'static str]]) -> (Result<(), StepProgress>, Vec<String>) {
         let attempts = AtomicUsize::new(0);
         let server = Server::start(move |target| {
             if target == "GET /apis/operator.tigera.io/v1" {
@@ -146,7 +146,7 @@ mod tests {
         let server = server.await;
         let grants = grant::built_in("calico", &json!({}));
         let (late, findings, name) = (Late::default(), Findings::new(), ObjectName::new("default", "one"));
-        let manner = Manner {
+        let manner = ApplyOptions {
             field_manager: "cluster-operator-calico",
             force: false,
             rules_are_there: true,
@@ -187,7 +187,10 @@ mod tests {
         ] {
             let (outcome, asked) = applied(answers).await;
             assert_eq!(asked.join(", "), wanted);
-            assert!(matches!(outcome, Err(Carried::Refused("Conflict", ref why)) if why.contains("Installation default")), "{outcome:?}");
+            assert!(
+                matches!(outcome, Err(StepProgress::Refused("Conflict", ref why)) if why.contains("Installation default")),
+                "{outcome:?}"
+            );
         }
         let (outcome, asked) = applied(&[&[OPERATOR], &[OPERATOR], &[USER]]).await;
         assert_eq!(asked.join(", "), "PATCH, GET, PATCH, PATCH force");

@@ -58,7 +58,7 @@ pub enum Verdict {
 }
 
 /// What is known of a cluster, as far as plugins are told.
-pub struct World<'a> {
+pub struct ClusterFacts<'a> {
     pub cluster: &'a Cluster,
     pub control_plane: Option<&'a KubeadmControlPlane>,
     pub aws_cluster: Option<&'a AWSCluster>,
@@ -104,7 +104,7 @@ impl Plugins {
     }
 
     /// Asks for the plan of one add-on. `installed` is `Err` when it could not be read.
-    pub async fn ask(&self, wanted: &Wanted, world: &World<'_>, installed: Result<Option<&Inventory>, &str>) -> Answer {
+    pub async fn ask(&self, wanted: &Wanted, world: &ClusterFacts<'_>, installed: Result<Option<&Inventory>, &str>) -> Answer {
         let refused_at_once = |reason: &str, message| Answer {
             version: String::new(),
             digest: String::new(),
@@ -145,7 +145,7 @@ fn judged(wanted: &Wanted, plan: AddOnPlan) -> Verdict {
         return Verdict::Refused(crds::conditions::reason::INVALID_CONFIGURATION.into(), text(wanted, &errors));
     }
     let grants = grant::built_in(wanted.module, &wanted.config);
-    let mut denials = grant::judge(&plan.steps, &grants);
+    let mut denials = grant::authorize(&plan.steps, &grants);
     denials.extend(judge_removal(&plan.removal, &grants));
     match denials.first() {
         None => {
@@ -179,7 +179,7 @@ fn text(wanted: &Wanted, diagnostics: &[Diagnostic]) -> String {
     diagnostics.iter().map(one).collect::<Vec<_>>().join("; ")
 }
 
-fn request(wanted: &Wanted, world: &World<'_>, installed: Result<Option<&Inventory>, &str>) -> Request {
+fn request(wanted: &Wanted, world: &ClusterFacts<'_>, installed: Result<Option<&Inventory>, &str>) -> Request {
     let before = installed.ok().flatten();
     let is_upgrade = before.is_some_and(|it| it.config != wanted.config);
     Request {
@@ -193,7 +193,7 @@ fn request(wanted: &Wanted, world: &World<'_>, installed: Result<Option<&Invento
     }
 }
 
-fn facts(world: &World<'_>, installed: Result<Option<&Inventory>, &str>) -> Vec<Fact> {
+fn facts(world: &ClusterFacts<'_>, installed: Result<Option<&Inventory>, &str>) -> Vec<Fact> {
     let spec = &world.cluster.spec;
     let cluster = ClusterFact {
         name: world.cluster.name_any(),
@@ -224,7 +224,7 @@ fn facts(world: &World<'_>, installed: Result<Option<&Inventory>, &str>) -> Vec<
     facts
 }
 
-fn aws(world: &World<'_>) -> FactValue {
+fn aws(world: &ClusterFacts<'_>) -> FactValue {
     let Some(aws_cluster) = world.aws_cluster else { return FactValue::Unknown("the AWSCluster is not there".into()) };
     let network = aws_cluster.status.as_ref().map(|it| &it.network_status);
     let Some(vpc) = network.and_then(|it| it.vpc.as_ref()) else { return FactValue::Unknown("the VPC is not there yet".into()) };

@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use addons::{Inventory, Proofs, digest};
 use serde_json::{Value, json};
 
-use super::carry_out::Carried;
+use super::execute::StepProgress;
 use super::late::Late;
 use super::leave::remove;
 use crate::context::ObjectName;
@@ -63,7 +63,7 @@ async fn written(text: &str, proofs: &Proofs) -> String {
             let record = Inventory { standing, ..found.inventory };
             assert_eq!(addons::rules_of_installed([&record]).len(), usize::from(text == honest()), "rules of {standing:?}");
             match remove(&cluster, &record, Late::default().of(&ObjectName::new("default", "one"), MODULE)).await {
-                Carried::Out => "out".to_owned(),
+                StepProgress::Out => "out".to_owned(),
                 other => format!("{other:?}"),
             }
         }
@@ -123,5 +123,5 @@ async fn even_a_record_that_is_known_applies_nothing() {
     let carried = remove(&cluster, &record, Late::default().of(&ObjectName::new("default", "one"), MODULE)).await;
     let message = "the record of aws-ebs-csi in the cluster, step \"apply\" of its removal: a removal deletes and waits, and k8s.apply/v1 \
                    does neither";
-    assert_eq!(carried, Carried::Refused("RecordDenied", message.into()));
+    assert_eq!(carried, StepProgress::Refused("RecordDenied", message.into()));
 }

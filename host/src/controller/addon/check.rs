@@ -17,7 +17,7 @@ use kube::ResourceExt;
 use model::finding::{Finding, Reading, Status, reason};
 use tokio::time::Instant;
 
-use super::ask::World;
+use super::ask::ClusterFacts;
 use super::remember::{GOOD, Remembered};
 use crate::context::ObjectName;
 use crate::controller::issuer;
@@ -38,7 +38,7 @@ impl Checks {
         wanted: &Wanted,
         installed: Option<&Inventory>,
         steps: &[contract::Step],
-        world: &World<'_>,
+        world: &ClusterFacts<'_>,
         region: Option<&aws::Region>,
     ) -> Findings {
         let mut findings = Findings::new();
@@ -59,7 +59,7 @@ impl Checks {
         wanted: &Wanted,
         installed: Option<&Inventory>,
         spec: &IamRoleSpec,
-        world: &World<'_>,
+        world: &ClusterFacts<'_>,
         region: Option<&aws::Region>,
     ) -> (Finding, Instant) {
         let (Some(aws_cluster), Some(region)) = (world.aws_cluster, region) else { return no_cluster() };
@@ -102,7 +102,7 @@ impl Checks {
         &self,
         wanted: &Wanted,
         spec: &InstanceRolesSpec,
-        world: &World<'_>,
+        world: &ClusterFacts<'_>,
         region: Option<&aws::Region>,
     ) -> (Finding, Instant) {
         let (Some(aws_cluster), Some(region)) = (world.aws_cluster, region) else { return no_cluster() };
@@ -143,7 +143,7 @@ impl Checks {
     fn identity(
         &self,
         spec: &IamRoleSpec,
-        world: &World<'_>,
+        world: &ClusterFacts<'_>,
         arn: &role::RoleArn,
         own_account: Option<&str>,
     ) -> Result<WebIdentity, Finding> {
@@ -182,7 +182,7 @@ impl Checks {
         &self,
         wanted: &Wanted,
         spec: &EfsFileSystemSpec,
-        world: &World<'_>,
+        world: &ClusterFacts<'_>,
         region: Option<&aws::Region>,
     ) -> (Finding, Instant) {
         let (Some(aws_cluster), Some(region)) = (world.aws_cluster, region) else { return no_cluster() };
@@ -210,7 +210,7 @@ fn demand(it: &RoleAction) -> Demand {
     Demand { action, tags, create_action, advice }
 }
 
-fn cluster_name(world: &World<'_>) -> ObjectName {
+fn cluster_name(world: &ClusterFacts<'_>) -> ObjectName {
     ObjectName::new(world.cluster.namespace().unwrap_or_default(), world.cluster.name_any())
 }
 

@@ -22,10 +22,10 @@ use tokio::time::Instant;
 pub use known::Drifts;
 use look::Look;
 
-use super::carry_out::{Carried, Manner, carried, carry_out, content};
+use super::execute::{ApplyOptions, StepProgress, carried, content, execute};
 use super::{AddOns, SETTLED, now};
 use crate::context::ObjectName;
-use crate::management::Known;
+use crate::management::Cached;
 use crate::workload::{WorkloadCluster, WorkloadError};
 
 /// How long it counts that all objects of an add-on were looked at.
@@ -87,7 +87,7 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 
 /// Applies an object of ours again that is in conflict because somebody took fields since it was last applied; what an autoscaler took is left to
 /// it. `false`: the conflict is about what was never ours.
-pub(super) async fn taken_back(cluster: &WorkloadCluster, object: &Value, manner: &Manner<'_>) -> Result<bool, Carried> {
+pub(super) async fn taken_back(cluster: &WorkloadCluster, object: &Value, manner: &ApplyOptions<'_>) -> Result<bool, StepProgress> {
     let manager = manner.field_manager;
     let Some((reference, mark)) = ObjectRef::of(object).and_then(|it| manner.ledger.before.get_key_value(&it)) else { return Ok(false) };
     if !manner.ledger.takes_back {
@@ -108,7 +108,7 @@ pub(super) async fn taken_back(cluster: &WorkloadCluster, object: &Value, manner
 }
 
 /// Who would have what if the object were applied; `None` when the API server does not say, as where a webhook takes no dry runs.
-async fn would(cluster: &WorkloadCluster, object: &Value, manager: &str) -> Result<Option<Writers>, Carried> {
+async fn would(cluster: &WorkloadCluster, object: &Value, manager: &str) -> Result<Option<Writers>, StepProgress> {
     match cluster.would_apply(object, manager).await {
         Ok(would) => Ok(Some(would)),
         Err(error @ (WorkloadError::Unreachable(_) | WorkloadError::NotAsked(_))) => Err(carried(error)),
@@ -126,16 +126,16 @@ impl AddOns {
     /// its waits say.
     pub(super) async fn keep(
         &self,
-        (object, cluster): (&Known<ClusterPlugin>, &ObjectName),
+        (object, cluster): (&Cached<ClusterPlugin>, &ObjectName),
         plan: &AddOnPlan,
         installed: &Inventory,
         workload: &WorkloadCluster,
-        manner: &Manner<'_>,
-        so_far: Carried,
-    ) -> Carried {
+        manner: &ApplyOptions<'_>,
+        so_far: StepProgress,
+    ) -> StepProgress {
         let (name, setting) = (object.object_name(), object.spec.drift);
         let mut known = self.drifts.begin(&name, installed, setting);
-        if setting == Setting::Off || matches!(so_far, Carried::Unreachable(_)) {
+        if setting == Setting::Off || matches!(so_far, StepProgress::Unreachable(_)) {
             return so_far;
         }
         let may_write = || self.may_repair(&name, cluster, setting);
@@ -154,10 +154,12 @@ impl AddOns {
             tracing::info!(cluster_plugin = %name, module = installed.module, "{}", note.message);
             self.context.management.note(object, note);
         }
-        let carried_out = match (looked.is_base_gone, looked.is_repaired) {
+        let executed = match (looked.is_base_gone, looked.is_repaired) {
             // What is made of a definition, or was in a namespace, went with it.
-            (true, _) => carry_out(workload, &plan.steps, &mut BTreeSet::new(), &Manner { force: true, is_repair: true, ..*manner }).await,
-            (false, true) => carry_out(workload, &plan.steps, &mut carried_out_once(plan), manner).await,
+            (true, _) => {
+                execute(workload, &plan.steps, &mut BTreeSet::new(), &ApplyOptions { force: true, is_repair: true, ..*manner }).await
+            }
+            (false, true) => execute(workload, &plan.steps, &mut carried_out_once(plan), manner).await,
             (false, false) => so_far,
         };
         marks.extend(manner.ledger.marks());
@@ -166,12 +168,12 @@ impl AddOns {
         {
             return carried;
         }
-        let is_waiting = matches!(carried_out, Carried::Waiting(_));
+        let is_waiting = matches!(executed, StepProgress::Waiting(_));
         let lasts = if is_waiting { WAITING } else { FULL };
         known.looked(object, is_full, lasts, looked.next.map(|it| it - now()), Instant::now());
-        let carried_out = known.judged(carried_out);
+        let executed = known.judged(executed);
         self.drifts.put(&name, &installed.module, known);
-        carried_out
+        executed
     }
 
     /// Whether anything may be written to a cluster as it is by now.
@@ -194,7 +196,7 @@ fn may_repair(object: Option<&ClusterPlugin>, cluster: Option<&Cluster>, setting
 }
 
 /// What a plan applies, in its order.
-fn objects(plan: &AddOnPlan, manner: &Manner<'_>) -> Vec<Value> {
+fn objects(plan: &AddOnPlan, manner: &ApplyOptions<'_>) -> Vec<Value> {
     let mut res = Vec::new();
     for step in &plan.steps {
         if let Ok(StepSpec::Apply(spec)) = step.typed()

@@ -16,16 +16,16 @@ use iam::instance_roles;
 use model::AddOnRule;
 use tokio::time::Instant;
 
-use super::ask::{Answer, Told, Verdict, World, hints};
-use super::carry_out::{Carried, Manner, carried, carry_out, delete_own, uncertified};
+use super::ask::{Answer, ClusterFacts, Told, Verdict, hints};
 use super::certificate::Authority;
 use super::check::{self, Findings};
 use super::drift::{Ledger, carried_out_once};
+use super::execute::{ApplyOptions, StepProgress, carried, delete_own, execute, uncertified};
 use super::uninstall::Records;
 use super::{AddOns, BLOCKED, ENOUGH, PATIENT, SETTLED, SOON, webhooks};
 use crate::context::{ObjectName, RequestedRules};
-use crate::controller::queue::Again;
-use crate::management::{Error, Known};
+use crate::controller::queue::Requeue;
+use crate::management::{Cached, Error};
 use crate::workload::WorkloadCluster;
 
 /// How long a version or digest in a status may be.
@@ -46,19 +46,19 @@ struct AddOn {
 /// Where and in what an add-on is installed.
 #[derive(Clone, Copy)]
 struct At<'a> {
-    object: &'a Known<ClusterPlugin>,
+    object: &'a Cached<ClusterPlugin>,
     cluster: &'a ObjectName,
     state: &'a ClusterState,
     api: &'a Api,
     workload: Option<&'a WorkloadCluster>,
-    world: &'a World<'a>,
+    world: &'a ClusterFacts<'a>,
     region: Option<&'a aws::Region>,
     /// After this nothing more is begun.
     until: Instant,
 }
 
 impl AddOns {
-    pub(super) async fn install(&self, object: Arc<Known<ClusterPlugin>>, cluster: Arc<Known<Cluster>>) -> Result<Again, Error> {
+    pub(super) async fn install(&self, object: Arc<Cached<ClusterPlugin>>, cluster: Arc<Cached<Cluster>>) -> Result<Requeue, Error> {
         let (name, until) = (cluster.object_name(), Instant::now() + ENOUGH);
         let control_plane = self.context.management.of_cluster::<KubeadmControlPlane>(&name).into_iter().next();
         let aws_cluster = self.context.management.of_cluster::<AWSCluster>(&name).into_iter().next();
@@ -73,7 +73,7 @@ impl AddOns {
         let records = self.records(&object, workload.as_deref(), initialized.initialized).await?;
         let workload = workload.filter(|_| records.unknown().is_none());
         let all = records.installable(addons::wanted(&object.spec));
-        let mut world = World {
+        let mut world = ClusterFacts {
             cluster: &cluster,
             control_plane: control_plane.as_deref().map(|it| &**it),
             aws_cluster: aws_cluster.as_deref().map(|it| &**it),
@@ -87,7 +87,7 @@ impl AddOns {
         for wanted in all {
             let installed = match &records {
                 // What somebody else wrote tells nothing of what is installed.
-                Records::Known(all) => Ok(all.iter().find(|it| it.module == wanted.module && it.standing != Standing::Foreign).cloned()),
+                Records::Cached(all) => Ok(all.iter().find(|it| it.module == wanted.module && it.standing != Standing::Foreign).cloned()),
                 Records::Unknown(why) => Err(why.clone()),
             };
             let known = installed.as_ref().map(Option::as_ref).map_err(String::as_str);
@@ -101,7 +101,7 @@ impl AddOns {
         let mut progress = Vec::new();
         for add_on in &add_ons {
             if self.is_paused(&object.object_name()) {
-                return Ok(Again::OnChange);
+                return Ok(Requeue::OnChange);
             }
             let at = At {
                 object: &object,
@@ -185,27 +185,27 @@ impl AddOns {
         }
         let phase = if installed.is_some_and(|it| it.complete) { PluginPhase::Updating } else { PluginPhase::Provisioning };
         let carried = match whole {
-            true => Carried::Out,
-            false => self.carry_out(it, add_on, plan, installed, workload, findings).await,
+            true => StepProgress::Out,
+            false => self.execute(it, add_on, plan, installed, workload, findings).await,
         };
         match carried {
-            Carried::Out => {
+            StepProgress::Out => {
                 let (drifted, _) = told();
                 let reason = if drifted.is_empty() { reason::READY } else { reason::DRIFT };
                 let warnings: Vec<String> = drifted.into_iter().chain(warnings.iter().cloned()).chain(check::warnings(findings)).collect();
                 at(PluginPhase::Running, reason, warnings.join("; "))
             }
-            Carried::Waiting(it) if it.late => {
+            StepProgress::Waiting(it) if it.late => {
                 let all: Vec<String> = std::iter::once(it.what).chain(hints(&add_on.wanted, plan)).collect();
                 at(phase, reason::WAIT_TIMED_OUT, all.join("; "))
             }
-            Carried::Waiting(it) => at(phase, reason::CREATING, it.what),
-            Carried::Unreachable(what) => at(phase, reason::UNREACHABLE, what),
-            Carried::Refused(reason, what) => at(PluginPhase::Failed, reason, what),
+            StepProgress::Waiting(it) => at(phase, reason::CREATING, it.what),
+            StepProgress::Unreachable(what) => at(phase, reason::UNREACHABLE, what),
+            StepProgress::Refused(reason, what) => at(PluginPhase::Failed, reason, what),
         }
     }
 
-    async fn carry_out(
+    async fn execute(
         &self,
         it: &At<'_>,
         add_on: &AddOn,
@@ -213,7 +213,7 @@ impl AddOns {
         installed: Option<&Inventory>,
         workload: &WorkloadCluster,
         findings: &Findings,
-    ) -> Carried {
+    ) -> StepProgress {
         let (object, module) = (it.object, add_on.wanted.module);
         let (object_name, field_manager) = (object.object_name(), field_manager(module));
         let force = object.spec.conflicts == Conflicts::Force;
@@ -257,7 +257,7 @@ impl AddOns {
             return carried;
         }
         let grants = grant::built_in(module, &add_on.wanted.config);
-        let manner = Manner {
+        let manner = ApplyOptions {
             field_manager: &field_manager,
             force,
             rules_are_there: self.context.rules.is_done(it.cluster),
@@ -271,36 +271,36 @@ impl AddOns {
             is_repair: false,
             was_complete,
         };
-        let mut carried_out = carry_out(workload, &plan.steps, &mut done, &manner).await;
+        let mut executed = execute(workload, &plan.steps, &mut done, &manner).await;
         match installed.filter(|_| was_complete) {
-            Some(installed) => carried_out = self.keep((object, it.cluster), plan, installed, workload, &manner, carried_out).await,
+            Some(installed) => executed = self.keep((object, it.cluster), plan, installed, workload, &manner, executed).await,
             None => self.drifts.applied(&object_name, module, is_new, ledger.marks()),
         }
-        if carried_out == Carried::Out {
-            carried_out = webhooks::answered(workload, plan, &manner).await;
+        if executed == StepProgress::Out {
+            executed = webhooks::answered(workload, plan, &manner).await;
         }
         self.set_done(&object.object_name(), module, &hash, done);
-        if carried_out == Carried::Out {
+        if executed == StepProgress::Out {
             self.whole.found(&object.object_name(), module, plan, &hash);
         }
-        if carried_out == Carried::Out && !was_complete {
+        if executed == StepProgress::Out && !was_complete {
             let inventory = Inventory { allowed: check::allowed(findings), ..inventory };
             return match self.finish(object, workload, inventory, plan).await {
-                Ok(()) => Carried::Out,
+                Ok(()) => StepProgress::Out,
                 Err(carried) => carried,
             };
         }
-        carried_out
+        executed
     }
 
     /// Deletes what the plan no longer has and the add-on applied, and writes down that the rest is there.
     async fn finish(
         &self,
-        object: &Known<ClusterPlugin>,
+        object: &Cached<ClusterPlugin>,
         workload: &WorkloadCluster,
         inventory: Inventory,
         plan: &AddOnPlan,
-    ) -> Result<(), Carried> {
+    ) -> Result<(), StepProgress> {
         let manager = field_manager(&inventory.module);
         for object in addons::prune(&inventory, plan) {
             delete_own(workload, &object, &manager).await.map_err(carried)?;
@@ -344,7 +344,7 @@ fn requested(add_ons: &[AddOn], initialized: bool) -> Option<RequestedRules> {
     Some(rules)
 }
 
-pub(super) fn cluster_state(cluster: &Known<Cluster>, control_plane: Option<&Known<KubeadmControlPlane>>) -> ClusterState {
+pub(super) fn cluster_state(cluster: &Cached<Cluster>, control_plane: Option<&Cached<KubeadmControlPlane>>) -> ClusterState {
     let of_cluster = cluster.status.as_ref().and_then(|it| it.initialization.control_plane_initialized);
     let status = control_plane.and_then(|it| it.status.as_ref());
     let of_control_plane = status.and_then(|it| it.initialization.control_plane_initialized);
@@ -357,9 +357,9 @@ pub(super) fn cluster_state(cluster: &Known<Cluster>, control_plane: Option<&Kno
 }
 
 /// No later than when something in AWS is looked at again.
-fn sooner(again: Again, next: Option<Instant>) -> Again {
+fn sooner(again: Requeue, next: Option<Instant>) -> Requeue {
     match (again, next.map(|it| it.saturating_duration_since(Instant::now()))) {
-        (Again::After(delay), Some(next)) => Again::After(delay.min(next.max(SOON))),
+        (Requeue::After(delay), Some(next)) => Requeue::After(delay.min(next.max(SOON))),
         (again, _) => again,
     }
 }
@@ -369,15 +369,15 @@ pub(super) fn patience(unchanged: Duration) -> Duration {
     (unchanged / 4).clamp(SOON, PATIENT)
 }
 
-fn again(progress: &[Progress], state: &ClusterState, patience: Duration) -> Again {
+fn again(progress: &[Progress], state: &ClusterState, patience: Duration) -> Requeue {
     if progress.iter().all(|it| it.phase == PluginPhase::Running) {
-        return Again::After(SETTLED);
+        return Requeue::After(SETTLED);
     }
     let works = |it: &Progress| !matches!(it.phase, PluginPhase::Running | PluginPhase::Failed);
     match (state.initialized, progress.iter().any(works)) {
-        (true, true) => Again::After(patience),
-        (_, false) => Again::After(BLOCKED),
-        (false, true) => Again::OnChange,
+        (true, true) => Requeue::After(patience),
+        (_, false) => Requeue::After(BLOCKED),
+        (false, true) => Requeue::OnChange,
     }
 }
 

@@ -12,24 +12,24 @@ use kube::ResourceExt;
 use serde_json::json;
 use tokio::time::Instant;
 
-use super::carry_out::{Carried, Manner, carry_out};
 use super::check::Findings;
 use super::drift::Ledger;
+use super::execute::{ApplyOptions, StepProgress, execute};
 use super::install::{cluster_state, field_manager, patience};
 use super::late::LatePlan;
 use super::uninstall::add_on_rules;
 use super::{AddOns, BLOCKED, ENOUGH};
 use crate::context::{ObjectName, RequestedRules};
-use crate::controller::looks::is_ours;
-use crate::controller::queue::Again;
-use crate::management::{Error, Known, Note};
+use crate::controller::queue::Requeue;
+use crate::controller::reconcile::is_ours;
+use crate::management::{Cached, Error, Note};
 use crate::workload::WorkloadCluster;
 use crate::workload::address::Endpoint;
 
 impl AddOns {
     /// The ClusterPlugin is deleted and the cluster lives on: storage and ingress leave when nothing uses them, and what the cluster cannot
     /// be without stays, as it is, without this object.
-    pub(super) async fn leave_alone(&self, object: Arc<Known<ClusterPlugin>>, cluster: Arc<Known<Cluster>>) -> Result<Again, Error> {
+    pub(super) async fn leave_alone(&self, object: Arc<Cached<ClusterPlugin>>, cluster: Arc<Cached<Cluster>>) -> Result<Requeue, Error> {
         let name = cluster.object_name();
         let (api, workload) = self.reach(&name).await?;
         let control_plane = self.context.management.of_cluster::<KubeadmControlPlane>(&name).into_iter().next();
@@ -50,14 +50,14 @@ impl AddOns {
             let message =
                 format!("to know what is installed: {why}; set spec.deletion.onPluginDelete to Keep to leave everything as it is");
             self.say(&object, &leaving(&object, PluginPhase::Deleting, &message), Some((reason::UNREACHABLE, &message))).await?;
-            return Ok(Again::After(BLOCKED));
+            return Ok(Requeue::After(BLOCKED));
         }
         let left = self.uninstall(&object, workload.as_deref(), &records, None).await;
         if left.iter().any(|it| can_leave(it.slot)) {
             self.say(&object, &left, None).await?;
             let works = left.iter().any(|it| it.phase == PluginPhase::Deleting);
             let unchanged = self.unchanged(&object.object_name(), left);
-            return Ok(Again::After(if works { patience(unchanged) } else { BLOCKED }));
+            return Ok(Requeue::After(if works { patience(unchanged) } else { BLOCKED }));
         }
         let kept: Vec<&str> = left.iter().map(|it| it.message.as_str()).collect();
         let kept = (!kept.is_empty()).then(|| kept.join("; "));
@@ -70,16 +70,16 @@ impl AddOns {
     /// Ends looking after a cluster's add-ons. Rules of what stays are kept by the AWSCluster, which asks nobody else from then on.
     async fn let_go(
         &self,
-        object: &Arc<Known<ClusterPlugin>>,
-        cluster: &Arc<Known<Cluster>>,
+        object: &Arc<Cached<ClusterPlugin>>,
+        cluster: &Arc<Cached<Cluster>>,
         rules: Option<RequestedRules>,
         kept: Option<String>,
-    ) -> Result<Again, Error> {
+    ) -> Result<Requeue, Error> {
         let management = &self.context.management;
         if !self.keep_rules(&cluster.object_name(), rules).await? {
             let message = "the AWSCluster is paused: security-group rules of add-ons that stay cannot be written down there";
             self.say(object, &leaving(object, PluginPhase::Deleting, message), Some((reason::PAUSED, message))).await?;
-            return Ok(Again::After(BLOCKED));
+            return Ok(Requeue::After(BLOCKED));
         }
         management.remove_finalizer(cluster, names::PLUGIN_FINALIZER).await?;
         management.remove_finalizer(object, names::PLUGIN_FINALIZER).await?;
@@ -89,7 +89,7 @@ impl AddOns {
             management.note(cluster, note);
         }
         self.forget_cluster(&object.object_name(), &cluster.object_name());
-        Ok(Again::OnChange)
+        Ok(Requeue::OnChange)
     }
 
     /// Writes down on the AWSCluster which rules its groups keep; `rules` is `None` when that is not known, and then none is revoked. `false`:
@@ -144,16 +144,16 @@ impl AddOns {
     }
 
     /// Carries out what was written down at install as the removal of an add-on, then removes its record.
-    pub(super) async fn remove(&self, workload: &WorkloadCluster, object: &Known<ClusterPlugin>, module: &str) -> Carried {
+    pub(super) async fn remove(&self, workload: &WorkloadCluster, object: &Cached<ClusterPlugin>, module: &str) -> StepProgress {
         let name = object.object_name();
         let record = match self.record(&name, workload, module).await {
             Ok(Some(record)) => record,
-            Ok(None) => return Carried::Out,
+            Ok(None) => return StepProgress::Out,
             Err(carried) => return carried,
         };
         match remove(workload, &record, self.late.of(&name, module)).await {
-            Carried::Out => match self.remove_record(&name, workload, module).await {
-                Ok(()) => Carried::Out,
+            StepProgress::Out => match self.remove_record(&name, workload, module).await {
+                Ok(()) => StepProgress::Out,
                 Err(carried) => carried,
             },
             other => other,
@@ -162,16 +162,16 @@ impl AddOns {
 }
 
 /// Carries out the removal of an add-on as its record has it, as far as that may be believed.
-pub(super) async fn remove(workload: &WorkloadCluster, record: &Inventory, late: LatePlan<'_>) -> Carried {
+pub(super) async fn remove(workload: &WorkloadCluster, record: &Inventory, late: LatePlan<'_>) -> StepProgress {
     let module = record.module.as_str();
     let removal = match addons::removal(record) {
         Ok(removal) => removal,
         Err(denial) => {
             let message = format!("the record of {module} in the cluster, step {:?} of its removal: {}", denial.step, denial.message);
-            return Carried::Refused("RecordDenied", message);
+            return StepProgress::Refused("RecordDenied", message);
         }
     };
-    let manner = Manner {
+    let manner = ApplyOptions {
         field_manager: &field_manager(module),
         // Nothing is applied.
         force: false,
@@ -186,11 +186,11 @@ pub(super) async fn remove(workload: &WorkloadCluster, record: &Inventory, late:
         is_repair: false,
         was_complete: false,
     };
-    carry_out(workload, &removal.steps, &mut BTreeSet::new(), &manner).await
+    execute(workload, &removal.steps, &mut BTreeSet::new(), &manner).await
 }
 
 /// The same of every add-on that is asked for or was there when last looked at.
-pub(super) fn leaving(object: &Known<ClusterPlugin>, phase: PluginPhase, message: &str) -> Vec<Progress> {
+pub(super) fn leaving(object: &Cached<ClusterPlugin>, phase: PluginPhase, message: &str) -> Vec<Progress> {
     let known = object.status.clone().unwrap_or_default().plugins;
     let asked: Vec<(Slot, String)> = wanted(&object.spec).into_iter().map(|it| (it.slot, it.module.to_owned())).collect();
     let others = known.iter().filter(|it| !asked.iter().any(|(_, module)| *module == it.name));

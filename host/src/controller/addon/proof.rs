@@ -9,7 +9,7 @@ use model::AddOnRule;
 use serde_json::json;
 
 use super::AddOns;
-use super::carry_out::{Carried, carried};
+use super::execute::{StepProgress, carried};
 use crate::context::ObjectName;
 use crate::management::Error;
 use crate::workload::{Found, WorkloadCluster};
@@ -34,9 +34,9 @@ impl AddOns {
     }
 
     /// Writes a record that the management cluster knows from then on.
-    pub(super) async fn write_record(&self, name: &ObjectName, workload: &WorkloadCluster, record: &Inventory) -> Result<(), Carried> {
+    pub(super) async fn write_record(&self, name: &ObjectName, workload: &WorkloadCluster, record: &Inventory) -> Result<(), StepProgress> {
         let module = record.module.as_str();
-        let text = serde_json::to_string(record).map_err(|it| Carried::Unreachable(it.to_string()))?;
+        let text = serde_json::to_string(record).map_err(|it| StepProgress::Unreachable(it.to_string()))?;
         let new = digest(&text);
         let proofs = self.proofs(name).unwrap_or_default().with(module, &new);
         self.prove(name, &proofs).await.map_err(unwritten)?;
@@ -45,7 +45,7 @@ impl AddOns {
     }
 
     /// Removes the record of an add-on that is not there any more.
-    pub(super) async fn remove_record(&self, name: &ObjectName, workload: &WorkloadCluster, module: &str) -> Result<(), Carried> {
+    pub(super) async fn remove_record(&self, name: &ObjectName, workload: &WorkloadCluster, module: &str) -> Result<(), StepProgress> {
         workload.forget_inventory(module).await.map_err(carried)?;
         match self.proofs(name) {
             Some(proofs) => self.prove(name, &proofs.without(module)).await.map_err(unwritten),
@@ -54,7 +54,12 @@ impl AddOns {
     }
 
     /// The record of one add-on, and whose it is.
-    pub(super) async fn record(&self, name: &ObjectName, workload: &WorkloadCluster, module: &str) -> Result<Option<Inventory>, Carried> {
+    pub(super) async fn record(
+        &self,
+        name: &ObjectName,
+        workload: &WorkloadCluster,
+        module: &str,
+    ) -> Result<Option<Inventory>, StepProgress> {
         let found = workload.inventory(module).await.map_err(carried)?;
         let proofs = self.proofs(name).unwrap_or_default();
         Ok(found.map(|it| standing(it, &proofs)))
@@ -92,6 +97,6 @@ fn standing(found: Found, proofs: &Proofs) -> Inventory {
 }
 
 /// Nothing was written to the cluster either.
-fn unwritten(error: Error) -> Carried {
-    Carried::Unreachable(format!("the digest of a record cannot be written to the ClusterPlugin: {error}"))
+fn unwritten(error: Error) -> StepProgress {
+    StepProgress::Unreachable(format!("the digest of a record cannot be written to the ClusterPlugin: {error}"))
 }

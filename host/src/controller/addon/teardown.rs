@@ -12,23 +12,27 @@ use kube::ResourceExt;
 use kube::api::ObjectMeta;
 use tokio::time::Instant;
 
-use super::carry_out::{Awaited, Carried};
+use super::execute::{Awaited, StepProgress};
 use super::install::{cluster_state, patience};
 use super::leave::leaving;
 use super::{AddOns, ENOUGH, now, seen};
-use crate::controller::queue::Again;
-use crate::controller::sweep::vpc_id;
-use crate::management::{Error, Known, Note};
+use crate::controller::gc::vpc_id;
+use crate::controller::queue::Requeue;
+use crate::management::{Cached, Error, Note};
 use crate::workload::{WorkloadCluster, WorkloadError};
 
 impl AddOns {
     /// One step of the teardown of a cluster that is being deleted.
-    pub(super) async fn leave_with_cluster(&self, object: Arc<Known<ClusterPlugin>>, cluster: Arc<Known<Cluster>>) -> Result<Again, Error> {
+    pub(super) async fn leave_with_cluster(
+        &self,
+        object: Arc<Cached<ClusterPlugin>>,
+        cluster: Arc<Cached<Cluster>>,
+    ) -> Result<Requeue, Error> {
         let name = cluster.object_name();
         if !object.has_finalizer(names::PLUGIN_FINALIZER) {
             self.context.management.remove_finalizer(&cluster, names::PLUGIN_FINALIZER).await?;
             self.forget_cluster(&object.object_name(), &name);
-            return Ok(Again::OnChange);
+            return Ok(Requeue::OnChange);
         }
         let (api, workload) = match is_forced(&object, &cluster) {
             // Whatever it would answer, and however slowly.
@@ -43,8 +47,8 @@ impl AddOns {
             (Teardown::Delete(objects), Some(workload)) => with(awaited(&seen), delete(workload, &objects).await),
             (Teardown::DeleteVolumes, Some(workload)) => with(awaited(&seen), delete_volumes(workload, &seen.volumes).await),
             (Teardown::Remove(module), Some(workload)) => match self.remove(workload, &object, &module).await {
-                Carried::Out => format!("{module} is removed"),
-                Carried::Waiting(Awaited { what, .. }) | Carried::Unreachable(what) | Carried::Refused(_, what) => {
+                StepProgress::Out => format!("{module} is removed"),
+                StepProgress::Waiting(Awaited { what, .. }) | StepProgress::Unreachable(what) | StepProgress::Refused(_, what) => {
                     format!("removing {module}: {what}")
                 }
             },
@@ -52,17 +56,17 @@ impl AddOns {
         let message = with(message, seen.stays());
         let progress = leaving(&object, PluginPhase::Deleting, &message);
         self.say(&object, &progress, Some((reason::DELETING, &message))).await?;
-        Ok(Again::After(patience(self.unchanged(&object.object_name(), progress))))
+        Ok(Requeue::After(patience(self.unchanged(&object.object_name(), progress))))
     }
 
     /// Lets the machines go, and tells what was left and why: nobody can ask the cluster afterwards.
     async fn release(
         &self,
-        object: &Arc<Known<ClusterPlugin>>,
-        cluster: &Arc<Known<Cluster>>,
+        object: &Arc<Cached<ClusterPlugin>>,
+        cluster: &Arc<Cached<Cluster>>,
         seen: &TeardownSeen,
         skipped: Option<String>,
-    ) -> Result<Again, Error> {
+    ) -> Result<Requeue, Error> {
         let management = &self.context.management;
         let told = |warning, reason: &str, message: String| {
             let note = Note { warning, reason: reason.into(), action: "Teardown".into(), message };
@@ -85,13 +89,13 @@ impl AddOns {
             told(false, "VolumesRetained", message);
         }
         self.forget_cluster(&object_name, &cluster.object_name());
-        Ok(Again::OnChange)
+        Ok(Requeue::OnChange)
     }
 
     async fn teardown_seen(
         &self,
-        object: &Known<ClusterPlugin>,
-        cluster: &Known<Cluster>,
+        object: &Cached<ClusterPlugin>,
+        cluster: &Cached<Cluster>,
         api: Api,
         workload: Option<&WorkloadCluster>,
     ) -> TeardownSeen {
@@ -127,7 +131,7 @@ impl AddOns {
         seen
     }
 
-    fn was_initialized(&self, object: &Known<ClusterPlugin>, cluster: &Known<Cluster>) -> bool {
+    fn was_initialized(&self, object: &Cached<ClusterPlugin>, cluster: &Cached<Cluster>) -> bool {
         let control_plane = self.context.management.of_cluster::<KubeadmControlPlane>(&cluster.object_name()).into_iter().next();
         let has_begun =
             object.status.iter().flat_map(|it| &it.plugins).any(|it| !matches!(it.phase, PluginPhase::Pending | PluginPhase::Failed));
@@ -135,7 +139,7 @@ impl AddOns {
     }
 
     /// Load balancers that the cluster's own controllers made, by tag; ours carries another one.
-    async fn load_balancers_of(&self, cluster: &Known<Cluster>) -> LoadBalancers {
+    async fn load_balancers_of(&self, cluster: &Cached<Cluster>) -> LoadBalancers {
         let aws_cluster = self.context.management.of_cluster::<AWSCluster>(&cluster.object_name());
         let place = aws_cluster.first().and_then(|it| Some((self.context.aws.region(&it.spec.region), vpc_id(it)?)));
         let Some((region, vpc_id)) = place else { return LoadBalancers::Left(vec![]) };
@@ -148,7 +152,7 @@ impl AddOns {
 }
 
 /// Reads what is left in the cluster; volumes only when nothing before them is, or when the time is over and they are only reported.
-async fn look_around(workload: &WorkloadCluster, object: &Known<ClusterPlugin>, seen: &mut TeardownSeen) -> Result<(), WorkloadError> {
+async fn look_around(workload: &WorkloadCluster, object: &Cached<ClusterPlugin>, seen: &mut TeardownSeen) -> Result<(), WorkloadError> {
     let mut lists = workload.lists();
     let exposure = seen::exposure(&mut lists).await?;
     seen.load_balanced = addons::load_balanced(&exposure);
@@ -192,7 +196,7 @@ async fn delete_volumes(workload: &WorkloadCluster, work: &VolumeWork) -> Option
     delete(workload, &work.delete).await
 }
 
-fn is_forced(object: &Known<ClusterPlugin>, cluster: &Known<Cluster>) -> bool {
+fn is_forced(object: &Cached<ClusterPlugin>, cluster: &Cached<Cluster>) -> bool {
     let annotated = |it: &ObjectMeta| it.annotations.as_ref().is_some_and(|it| it.contains_key(names::FORCE_DELETE_ANNOTATION));
     annotated(&object.metadata) || annotated(&cluster.metadata)
 }

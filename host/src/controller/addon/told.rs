@@ -15,7 +15,7 @@ use model::finding::Reading;
 use model::{FoundInstance, InstanceType};
 use tokio::time::Instant;
 
-use super::ask::{Told, World};
+use super::ask::{ClusterFacts, Told};
 use super::remember::Remembered;
 use super::{AddOns, BLOCKED};
 use crate::context::ObjectName;
@@ -62,7 +62,7 @@ impl AddOns {
     pub(super) async fn tell(
         &self,
         all: &[Wanted],
-        world: &World<'_>,
+        world: &ClusterFacts<'_>,
         initialized: bool,
         workload: Option<&WorkloadCluster>,
         region: Option<&aws::Region>,
@@ -103,7 +103,7 @@ impl AddOns {
 
     /// The file systems, for an add-on that has to find one by its tags. Good is only a list in which exactly one has them: about any other
     /// somebody is about to do something.
-    async fn file_systems(&self, wanted: &Wanted, world: &World<'_>, region: Option<&aws::Region>) -> Option<(FactValue, Instant)> {
+    async fn file_systems(&self, wanted: &Wanted, world: &ClusterFacts<'_>, region: Option<&aws::Region>) -> Option<(FactValue, Instant)> {
         let tags: model::Tags = serde_json::from_value(wanted.config.get("fileSystemTags")?.clone()).ok()?;
         let (Some(aws_cluster), Some(region)) = (world.aws_cluster, region) else {
             return Some((no_cluster(), Instant::now() + BLOCKED));
@@ -118,7 +118,7 @@ impl AddOns {
         Some((addons::file_systems_fact(&reading), until))
     }
 
-    async fn storage_classes(&self, world: &World<'_>, workload: Option<&WorkloadCluster>) -> FactValue {
+    async fn storage_classes(&self, world: &ClusterFacts<'_>, workload: Option<&WorkloadCluster>) -> FactValue {
         let Some(workload) = workload else { return FactValue::Unknown("the API server of the cluster was not asked".into()) };
         let ask = async {
             match workload.lists().all("storage.k8s.io/v1", "StorageClass", &CLASS).await {
@@ -131,7 +131,7 @@ impl AddOns {
         self.readings.storage_classes.answer(question, |_| true, ask).await.0
     }
 
-    async fn ip_pools(&self, world: &World<'_>, workload: Option<&WorkloadCluster>) -> FactValue {
+    async fn ip_pools(&self, world: &ClusterFacts<'_>, workload: Option<&WorkloadCluster>) -> FactValue {
         let Some(workload) = workload else { return FactValue::Unknown("the API server of the cluster was not asked".into()) };
         let ask = async {
             match workload.lists().all("crd.projectcalico.org/v1", "IPPool", &POOL).await {
@@ -146,7 +146,7 @@ impl AddOns {
     /// What `of` says of the cluster's instances, by what was read of AWS last; or why they are not known.
     pub(super) fn instances<T>(
         &self,
-        world: &World<'_>,
+        world: &ClusterFacts<'_>,
         region: Option<&aws::Region>,
         of: impl FnOnce(&mut dyn Iterator<Item = &FoundInstance>) -> T,
     ) -> Result<T, String> {
@@ -160,7 +160,12 @@ impl AddOns {
     }
 
     /// The types of the cluster's instances, by its AWSMachines, and how many Pods the kubelets of some of them let in.
-    async fn instance_types(&self, world: &World<'_>, workload: Option<&WorkloadCluster>, region: Option<&aws::Region>) -> FactValue {
+    async fn instance_types(
+        &self,
+        world: &ClusterFacts<'_>,
+        workload: Option<&WorkloadCluster>,
+        region: Option<&aws::Region>,
+    ) -> FactValue {
         let (Some(aws_cluster), Some(region)) = (world.aws_cluster, region) else { return no_cluster() };
         let cluster = ObjectName::new(world.cluster.namespace().unwrap_or_default(), world.cluster.name_any());
         let machines = self.context.management.of_cluster::<AWSMachine>(&cluster);
@@ -214,7 +219,7 @@ fn no_cluster() -> FactValue {
 }
 
 /// The cluster's subnets, by what was read of AWS last.
-fn subnets(world: &World<'_>, region: Option<&aws::Region>) -> FactValue {
+fn subnets(world: &ClusterFacts<'_>, region: Option<&aws::Region>) -> FactValue {
     let (Some(aws_cluster), Some(region)) = (world.aws_cluster, region) else { return no_cluster() };
     let snapshot = region.view().borrow().snapshot.clone().filter(|it| it.read_at.contains_key(&model::Read::Subnets));
     let Some(snapshot) = snapshot else { return FactValue::Unknown("AWS was not read yet".into()) };

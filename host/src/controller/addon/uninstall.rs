@@ -11,15 +11,15 @@ use crds::cluster_plugin::{ClusterPlugin, PluginPhase, PluginStatus};
 use crds::conditions::reason;
 use model::AddOnRule;
 
-use super::carry_out::Carried;
+use super::execute::StepProgress;
 use super::{AddOns, seen};
 use crate::context::RequestedRules;
-use crate::management::{Error, Known};
+use crate::management::{Cached, Error};
 use crate::workload::{Lists, WorkloadCluster, WorkloadError};
 
 /// What the records in a workload cluster say is installed there.
 pub(super) enum Records {
-    Known(Vec<Inventory>),
+    Cached(Vec<Inventory>),
     /// Why they could not be read: nothing may be concluded, and nothing installed or removed.
     Unknown(String),
 }
@@ -27,14 +27,14 @@ pub(super) enum Records {
 impl Records {
     pub(super) fn all(&self) -> Option<&[Inventory]> {
         match self {
-            Records::Known(all) => Some(all),
+            Records::Cached(all) => Some(all),
             Records::Unknown(_) => None,
         }
     }
 
     pub(super) fn unknown(&self) -> Option<&str> {
         match self {
-            Records::Known(_) => None,
+            Records::Cached(_) => None,
             Records::Unknown(why) => Some(why),
         }
     }
@@ -65,19 +65,19 @@ impl AddOns {
     /// Reads what is installed. Before a control plane is `initialized`, nothing can be.
     pub(super) async fn records(
         &self,
-        object: &Known<ClusterPlugin>,
+        object: &Cached<ClusterPlugin>,
         workload: Option<&WorkloadCluster>,
         initialized: bool,
     ) -> Result<Records, Error> {
         let workload = match workload {
-            _ if !initialized => return Ok(Records::Known(Vec::new())),
+            _ if !initialized => return Ok(Records::Cached(Vec::new())),
             None => return Ok(Records::Unknown("the API server of the cluster does not answer".into())),
             Some(workload) => workload,
         };
         Ok(match workload.inventories().await {
             Ok((all, broken)) => {
                 let all = self.judged(&object.object_name(), all).await?;
-                broken.first().map_or(Records::Known(all), |it| Records::Unknown(it.to_string()))
+                broken.first().map_or(Records::Cached(all), |it| Records::Unknown(it.to_string()))
             }
             Err(error) => Records::Unknown(format!("for the API server: {error}")),
         })
@@ -87,13 +87,13 @@ impl AddOns {
     /// fares; what is gone is not said any more. What is wanted and cannot be installed beside what stays is said too.
     pub(super) async fn uninstall(
         &self,
-        object: &Known<ClusterPlugin>,
+        object: &Cached<ClusterPlugin>,
         workload: Option<&WorkloadCluster>,
         records: &Records,
         wanted: Option<&[Wanted]>,
     ) -> Vec<Progress> {
         let list = wanted.unwrap_or_default();
-        let (Some(workload), Records::Known(installed)) = (workload, records) else { return remembered(object, list, records) };
+        let (Some(workload), Records::Cached(installed)) = (workload, records) else { return remembered(object, list, records) };
         let held_back = list.iter().filter_map(|it| Some(progress(object, it.slot, it.module, kept(in_the_way(it, installed)?))));
         let mut res: Vec<Progress> = held_back.collect();
         let mut asked = Users::default();
@@ -112,11 +112,11 @@ impl AddOns {
                 Leftover::Keep(why) => kept(why),
                 Leftover::InUse(what) => (PluginPhase::Failed, reason::IN_USE, what),
                 Leftover::Remove => match self.take_out(object, workload, inventory).await {
-                    Carried::Out => continue,
-                    Carried::Waiting(it) if it.late => (PluginPhase::Deleting, reason::WAIT_TIMED_OUT, it.what),
-                    Carried::Waiting(it) => (PluginPhase::Deleting, reason::DELETING, it.what),
-                    Carried::Unreachable(what) => (PluginPhase::Deleting, reason::UNREACHABLE, what),
-                    Carried::Refused(reason, what) => (PluginPhase::Failed, reason, what),
+                    StepProgress::Out => continue,
+                    StepProgress::Waiting(it) if it.late => (PluginPhase::Deleting, reason::WAIT_TIMED_OUT, it.what),
+                    StepProgress::Waiting(it) => (PluginPhase::Deleting, reason::DELETING, it.what),
+                    StepProgress::Unreachable(what) => (PluginPhase::Deleting, reason::UNREACHABLE, what),
+                    StepProgress::Refused(reason, what) => (PluginPhase::Failed, reason, what),
                 },
             };
             res.push(progress(object, slot, &inventory.module, state));
@@ -124,7 +124,7 @@ impl AddOns {
         res
     }
 
-    async fn take_out(&self, object: &Known<ClusterPlugin>, workload: &WorkloadCluster, inventory: &Inventory) -> Carried {
+    async fn take_out(&self, object: &Cached<ClusterPlugin>, workload: &WorkloadCluster, inventory: &Inventory) -> StepProgress {
         // From here on it is not whole: should it be asked for again, all of it is applied again. A record that somebody else may have written
         // counts for nothing then.
         if inventory.complete && inventory.standing == Standing::Proven {
@@ -174,7 +174,7 @@ fn kept(why: String) -> (PluginPhase, &'static str, String) {
     (PluginPhase::Failed, reason::KEPT, why)
 }
 
-fn progress(object: &Known<ClusterPlugin>, slot: Slot, module: &str, (phase, reason, message): (PluginPhase, &str, String)) -> Progress {
+fn progress(object: &Cached<ClusterPlugin>, slot: Slot, module: &str, (phase, reason, message): (PluginPhase, &str, String)) -> Progress {
     let before = object.status.as_ref().and_then(|it| it.plugins.iter().find(|it| it.name == module));
     Progress {
         slot,
@@ -189,7 +189,7 @@ fn progress(object: &Known<ClusterPlugin>, slot: Slot, module: &str, (phase, rea
 }
 
 /// While the cluster cannot be asked: what was there when it last could be, and is not wanted.
-fn remembered(object: &Known<ClusterPlugin>, wanted: &[Wanted], records: &Records) -> Vec<Progress> {
+fn remembered(object: &Cached<ClusterPlugin>, wanted: &[Wanted], records: &Records) -> Vec<Progress> {
     let why = records.unknown().unwrap_or("the API server of the cluster was not asked");
     let known = object.status.iter().flat_map(|it| &it.plugins).filter(|it| it.phase != PluginPhase::Pending);
     let left = known.filter(|known| !wanted.iter().any(|it| it.module == known.name));
@@ -236,12 +236,12 @@ mod tests {
     }
 
     fn asked(port: u16) -> Option<RequestedRules> {
-        Records::Known(vec![installed("calico", port)]).rules_of_all()
+        Records::Cached(vec![installed("calico", port)]).rules_of_all()
     }
 
     #[test]
     fn rules_of_what_is_installed_stay_though_nobody_asks_for_it() {
-        let records = Records::Known(vec![installed("calico", 179), installed("aws-load-balancer-controller", 9443)]);
+        let records = Records::Cached(vec![installed("calico", 179), installed("aws-load-balancer-controller", 9443)]);
         assert_eq!(ports(records.rules(Some(RequestedRules::new()), None)), Some(vec![179, 9443]));
         assert_eq!(ports(records.rules(asked(5473), asked(1))), Some(vec![179, 5473, 9443]));
         assert_eq!(records.rules(None, asked(1)), None);
@@ -250,7 +250,7 @@ mod tests {
     #[test]
     fn a_record_that_somebody_else_may_have_written_opens_nothing() {
         for standing in [Standing::Unknown, Standing::Foreign] {
-            let records = Records::Known(vec![Inventory { standing, ..installed("calico", 1) }]);
+            let records = Records::Cached(vec![Inventory { standing, ..installed("calico", 1) }]);
             assert_eq!(ports(records.rules(asked(179), None)), Some(vec![179]));
         }
     }
@@ -267,7 +267,7 @@ mod tests {
         let spec = json!({"clusterName": "one", "networking": {"amazonVPC": {}}, "storage": {"ebs": {}}});
         let wanted = addons::wanted(&serde_json::from_value(spec).expect("a spec"));
         let names = |records: Records| records.installable(wanted.clone()).iter().map(|it| it.module).collect::<Vec<_>>().join(" ");
-        assert_eq!(names(Records::Known(vec![installed("calico", 179)])), "aws-cloud-controller-manager aws-ebs-csi");
-        assert_eq!(names(Records::Known(vec![])), "aws-cloud-controller-manager aws-vpc-cni aws-ebs-csi");
+        assert_eq!(names(Records::Cached(vec![installed("calico", 179)])), "aws-cloud-controller-manager aws-ebs-csi");
+        assert_eq!(names(Records::Cached(vec![])), "aws-cloud-controller-manager aws-vpc-cni aws-ebs-csi");
     }
 }

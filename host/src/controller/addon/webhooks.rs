@@ -6,7 +6,7 @@ use addons::{self, SLICE_PARTS};
 use contract::AddOnPlan;
 use kube::api::ListParams;
 
-use super::carry_out::{Awaited, Carried, Manner, carried};
+use super::execute::{ApplyOptions, Awaited, StepProgress, carried};
 use crate::workload::{WorkloadCluster, WorkloadError};
 
 /// Label of the EndpointSlices of a Service, with its name.
@@ -18,13 +18,13 @@ const PATIENCE: Duration = Duration::from_secs(60);
 const STEP: &str = ":webhooks";
 
 /// How far a plan has come whose steps are all done: somebody has to answer for its webhooks.
-pub async fn answered(cluster: &WorkloadCluster, plan: &AddOnPlan, manner: &Manner<'_>) -> Carried {
+pub async fn answered(cluster: &WorkloadCluster, plan: &AddOnPlan, manner: &ApplyOptions<'_>) -> StepProgress {
     match unanswered(cluster, plan).await {
         Ok(None) => {
             manner.late.came(STEP);
-            Carried::Out
+            StepProgress::Out
         }
-        Ok(Some(what)) => Carried::Waiting(Awaited { what, late: manner.late.waits(STEP, PATIENCE) }),
+        Ok(Some(what)) => StepProgress::Waiting(Awaited { what, late: manner.late.waits(STEP, PATIENCE) }),
         Err(error) => carried(error),
     }
 }

@@ -6,18 +6,18 @@ use std::sync::Arc;
 use crds::AWSCluster;
 use crds::cluster_api::Cluster;
 use infra::cluster::Input;
-use infra::{Record, pause};
+use infra::{PersistedState, pause};
 
 use super::{Clusters, Remembered, gone};
-use crate::controller::looks::owner;
 use crate::controller::now;
-use crate::controller::regions::Seat;
-use crate::management::{Error, Known};
+use crate::controller::reconcile::owner;
+use crate::controller::regions::Subscription;
+use crate::management::{Cached, Error};
 
 impl Clusters {
     pub(super) async fn pause(
         &self,
-        object: &Arc<Known<AWSCluster>>,
+        object: &Arc<Cached<AWSCluster>>,
         cluster: Option<Cluster>,
         memory: &mut Remembered,
     ) -> Result<(), Error> {
@@ -25,7 +25,7 @@ impl Clusters {
         let stopped = *memory.paused.get_or_insert_with(now);
         self.say_paused(object).await?;
         let name = object.object_name();
-        let Some(record) = Record::of_cluster(object).ok().filter(|_| pause::blocks_move(&object.metadata)) else {
+        let Some(record) = PersistedState::of_cluster(object).ok().filter(|_| pause::blocks_move(&object.metadata)) else {
             self.leave(&name);
             return Ok(());
         };
@@ -45,7 +45,7 @@ impl Clusters {
         match pause::of_cluster(&input, stopped) {
             Some(interest) => {
                 region.interest(&format!("cluster/{name}"), interest.clone());
-                self.regions.sit(&name, Seat { region: object.spec.region.clone(), interest, instance: None });
+                self.regions.subscribe(&name, Subscription { region: object.spec.region.clone(), interest, instance: None });
             }
             None => {
                 self.leave(&name);

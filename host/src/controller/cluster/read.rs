@@ -12,15 +12,15 @@ use model::AddOnRule;
 
 use super::{Clusters, Remembered};
 use crate::context::{ObjectName, RequestedRules};
-use crate::controller::looks::owner;
-use crate::management::{Error, Known};
+use crate::controller::reconcile::owner;
+use crate::management::{Cached, Error};
 
 /// Everything that a decision is made of.
 pub(super) struct Seen {
     /// Of the Cluster.
     pub(super) name: ObjectName,
     pub(super) cluster: Cluster,
-    pub(super) object: Arc<Known<AWSCluster>>,
+    pub(super) object: Arc<Cached<AWSCluster>>,
     pub(super) machines: Vec<String>,
     pub(super) requested: Option<RequestedRules>,
     pub(super) rules: Option<Vec<AddOnRule>>,
@@ -45,7 +45,7 @@ impl Seen {
 
 impl Clusters {
     /// Reads everything, and sees to it that the object cannot vanish before what is made for it. `None`: nothing is to be done.
-    pub(super) async fn read(&self, object: Arc<Known<AWSCluster>>, memory: &mut Remembered) -> Result<Option<Seen>, Error> {
+    pub(super) async fn read(&self, object: Arc<Cached<AWSCluster>>, memory: &mut Remembered) -> Result<Option<Seen>, Error> {
         let management = &self.context.management;
         let owner = owner(&object, "Cluster");
         let cluster = owner.as_ref().and_then(|it| management.get::<Cluster>(it)).map(|it| Cluster::clone(&it));
@@ -83,11 +83,11 @@ impl Clusters {
     /// Names of AWSMachines of the Cluster. Before the answer is "none", the API itself is asked: a cache may be behind.
     async fn machines_left(&self, cluster: &ObjectName, memory: &mut Remembered) -> Result<Vec<String>, Error> {
         let management = &self.context.management;
-        let belongs = |it: &Known<AWSMachine>| {
+        let belongs = |it: &Cached<AWSMachine>| {
             let machine = owner(it, "Machine").and_then(|it| management.get::<Machine>(&it));
             let by_machine = machine.is_some_and(|it| it.spec.cluster_name == cluster.name);
             it.namespace().as_deref() == Some(&cluster.namespace)
-                && (by_machine || crate::management::Kept::cluster(&**it).as_ref() == Some(cluster))
+                && (by_machine || crate::management::Watched::cluster(&**it).as_ref() == Some(cluster))
         };
         let unreadable = management.unreadable::<AWSMachine>().into_iter().map(|(name, _)| name);
         let mut left: Vec<String> = unreadable.filter(|it| it.namespace == cluster.namespace).map(|it| it.name).collect();
@@ -101,7 +101,7 @@ impl Clusters {
     }
 
     /// What add-ons ask for. A Cluster without any ClusterPlugin asks for what its last one left installed, which is known at once.
-    fn requested(&self, cluster: &ObjectName, object: &Known<AWSCluster>) -> Option<RequestedRules> {
+    fn requested(&self, cluster: &ObjectName, object: &Cached<AWSCluster>) -> Option<RequestedRules> {
         let requested = self.context.rules.get(cluster);
         match requested.is_none() && self.context.management.of_cluster::<ClusterPlugin>(cluster).is_empty() {
             true => {

@@ -10,11 +10,11 @@ use model::finding::Finding;
 use tokio::time::Instant;
 
 use super::read::Seen;
-use super::{Clusters, Pass, Remembered};
+use super::{Clusters, Reconciliation, Remembered};
 use crate::controller::issuer::Retracted;
-use crate::controller::looks::{Ended, ended};
-use crate::controller::{issuer, now, sweep};
-use crate::management::{Error, Known, Note};
+use crate::controller::reconcile::{ReconcileResult, ended};
+use crate::controller::{gc, issuer, now};
+use crate::management::{Cached, Error, Note};
 
 /// How long a look waits for the answer of a name server.
 const LOOKUP: Duration = Duration::from_secs(5);
@@ -22,7 +22,7 @@ const LOOKUP: Duration = Duration::from_secs(5);
 const LOOKUP_AGAIN: Duration = Duration::from_secs(3);
 
 impl Clusters {
-    pub(super) async fn say(&self, seen: &Seen, pass: &Pass, memory: &mut Remembered) -> Result<Ended, Error> {
+    pub(super) async fn say(&self, seen: &Seen, pass: &Reconciliation, memory: &mut Remembered) -> Result<ReconcileResult, Error> {
         let decision = &pass.decision;
         if seen.object.is_deleting() && decision.finished {
             return self.end(seen, pass, memory).await;
@@ -39,30 +39,30 @@ impl Clusters {
         self.say_status(seen, pass, decision, unresolved, issuer.as_ref(), memory).await?;
         let settled = decision.plan.is_settled() && decision.invalid.is_none() && unresolved.is_none() && pass.problem.is_none();
         if unresolved.is_some() && decision.plan.is_settled() {
-            return Ok(Ended::Waiting { until: Some(Instant::now() + LOOKUP_AGAIN) });
+            return Ok(ReconcileResult::Waiting { until: Some(Instant::now() + LOOKUP_AGAIN) });
         }
         match (ended(settled, &memory.refusals), memory.issuer.next()) {
-            (ended, _) if seen.is_swept() => Ok(sweep::sooner(ended, &memory.sweep)),
-            (Ended::Settled, Some(next)) => Ok(Ended::Waiting { until: Some(next) }),
+            (ended, _) if seen.is_swept() => Ok(gc::sooner(ended, &memory.sweep)),
+            (ReconcileResult::Settled, Some(next)) => Ok(ReconcileResult::Waiting { until: Some(next) }),
             (ended, _) => Ok(ended),
         }
     }
 
     /// The network is gone. The object goes once what was published for it has, unless whoever forces it does not wait for that.
-    async fn end(&self, seen: &Seen, pass: &Pass, memory: &mut Remembered) -> Result<Ended, Error> {
+    async fn end(&self, seen: &Seen, pass: &Reconciliation, memory: &mut Remembered) -> Result<ReconcileResult, Error> {
         let management = &self.context.management;
         match issuer::retract(self.site(seen), &mut memory.issuer, seen.is_forced()).await {
             Retracted::Waits(found, until) => {
                 let decision = Decision { finished: false, ..pass.decision.clone() };
                 self.say_status(seen, pass, &decision, None, Some(&found), memory).await?;
-                return Ok(Ended::Waiting { until: Some(until) });
+                return Ok(ReconcileResult::Waiting { until: Some(until) });
             }
             Retracted::Done(note) => note.into_iter().for_each(|it| management.note(&seen.object, it)),
         }
         management.remove_finalizer(&seen.object, names::CLUSTER_FINALIZER).await?;
         self.forget(&seen.object.object_name());
         self.context.rules.forget(&seen.name);
-        Ok(Ended::Settled)
+        Ok(ReconcileResult::Settled)
     }
 
     fn site<'a>(&'a self, seen: &'a Seen) -> issuer::Site<'a> {
@@ -72,7 +72,7 @@ impl Clusters {
     async fn say_status(
         &self,
         seen: &Seen,
-        pass: &Pass,
+        pass: &Reconciliation,
         decision: &Decision,
         unresolved: Option<&str>,
         issuer: Option<&Finding>,
@@ -84,13 +84,13 @@ impl Clusters {
         self.context.management.say(&seen.object, &infra::status::cluster(&said)).await.map(drop)
     }
 
-    pub(super) async fn say_paused(&self, object: &Arc<Known<AWSCluster>>) -> Result<(), Error> {
+    pub(super) async fn say_paused(&self, object: &Arc<Cached<AWSCluster>>) -> Result<(), Error> {
         let mut status = object.status.clone().unwrap_or_default();
         status.conditions = infra::status::paused(&status.conditions, true, now(), object.metadata.generation);
         self.context.management.say(object, &status).await.map(|_| ())
     }
 
-    pub(super) async fn say_not_owned(&self, object: &Arc<Known<AWSCluster>>) -> Result<(), Error> {
+    pub(super) async fn say_not_owned(&self, object: &Arc<Cached<AWSCluster>>) -> Result<(), Error> {
         let message = "no Cluster owns this AWSCluster yet: create one whose spec.infrastructureRef names it";
         let mut status = object.status.clone().unwrap_or_default();
         let reason = crds::conditions::reason::WAITING_FOR_CLUSTER;
@@ -99,14 +99,14 @@ impl Clusters {
     }
 
     /// What a copy of another AWSCluster is told. Nothing in AWS is its own: it may go once its machines have.
-    pub(super) async fn say_copied(&self, seen: &Seen, original: &str) -> Result<Ended, Error> {
+    pub(super) async fn say_copied(&self, seen: &Seen, original: &str) -> Result<ReconcileResult, Error> {
         let management = &self.context.management;
         if let Some(patch) = infra::cluster::dropped(&seen.object, original).filter(|_| !seen.object.is_deleting()) {
             let message = infra::cluster::dropped_message(original);
             let (warning, reason, action) = (true, reason::NOT_OWNED.to_owned(), "Leave what is another's".to_owned());
             management.note(&seen.object, Note { warning, reason, action, message });
             management.patch_unchanged(&seen.object, patch).await?;
-            return Ok(Ended::Unfinished);
+            return Ok(ReconcileResult::Unfinished);
         }
         let invalid = infra::cluster::copied(original);
         let (warning, reason, action) = (true, reason::NOT_OWNED.to_owned(), "Leave what is another's".to_owned());
@@ -117,16 +117,16 @@ impl Clusters {
         management.remove_finalizer(&seen.object, names::CLUSTER_FINALIZER).await?;
         self.forget(&seen.object.object_name());
         self.context.rules.forget(&seen.name);
-        Ok(Ended::Settled)
+        Ok(ReconcileResult::Settled)
     }
 
-    pub(super) async fn say_invalid(&self, seen: &Seen, invalid: &model::Invalid) -> Result<Ended, Error> {
+    pub(super) async fn say_invalid(&self, seen: &Seen, invalid: &model::Invalid) -> Result<ReconcileResult, Error> {
         let object = &seen.object;
         let mut status = object.status.clone().unwrap_or_default();
         let reason = crds::conditions::reason::INVALID_SPEC;
         status.conditions = infra::status::not_ready(&status.conditions, reason, &invalid.to_string(), now(), object.metadata.generation);
         self.context.management.say(object, &status).await?;
-        Ok(Ended::Settled)
+        Ok(ReconcileResult::Settled)
     }
 }
 

@@ -63,7 +63,7 @@ pub async fn publish(site: Site<'_>, bucket: &IssuerBucket, provider: &str, plac
     }
     write_down(site, &work.retired, &retired, places).await?;
     for act in &work.acts {
-        if let Err(it) = carry_out(site, &place, &publication, &owner, provider, act).await {
+        if let Err(it) = execute(site, &place, &publication, &owner, provider, act).await {
             let message = format!("{}: {}: {}", what(act), it.code, it.message);
             return Ok(finding(Status::False, reason::WRITE_FAILED, message));
         }
@@ -90,7 +90,7 @@ async fn write_down(site: Site<'_>, retired: &Retired, before: &Retired, places:
     site.context.management.patch(site.object, json!({"metadata": {"annotations": annotations}})).await.map(drop)
 }
 
-async fn carry_out(
+async fn execute(
     site: Site<'_>,
     place: &Place,
     publication: &Publication,

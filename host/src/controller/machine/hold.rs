@@ -7,10 +7,10 @@ use infra::machine::{Hold, hold};
 use kube::ResourceExt;
 
 use crate::context::ObjectName;
-use crate::management::{Error, Known, Management};
+use crate::management::{Cached, Error, Management};
 
 /// As far as the caches know. `Some`: why nothing of the machine may be removed.
-pub fn cached(management: &Management, name: &ObjectName, cluster: &Cluster, machine: &Known<AWSMachine>) -> Option<String> {
+pub fn cached(management: &Management, name: &ObjectName, cluster: &Cluster, machine: &Cached<AWSMachine>) -> Option<String> {
     let plugins = management.of_cluster::<ClusterPlugin>(name);
     let reference = cluster.spec.control_plane_ref.as_ref();
     let control_plane_deleting = match reference.filter(|it| is_kubeadm(it)) {
@@ -31,10 +31,10 @@ pub fn cached(management: &Management, name: &ObjectName, cluster: &Cluster, mac
 ///
 /// # Errors
 /// The API did not answer: nothing may be removed then.
-pub async fn live(management: &Management, name: &ObjectName, machine: &Known<AWSMachine>) -> Result<Option<String>, Error> {
+pub async fn live(management: &Management, name: &ObjectName, machine: &Cached<AWSMachine>) -> Result<Option<String>, Error> {
     let Some(cluster) = management.live::<Cluster>(name).await? else { return Ok(None) };
     let plugins = management.live_list::<ClusterPlugin>(&name.namespace).await?;
-    let of_cluster = |it: &&Known<ClusterPlugin>| it.spec.cluster_name == name.name;
+    let of_cluster = |it: &&Cached<ClusterPlugin>| it.spec.cluster_name == name.name;
     let it = Hold {
         cluster_deleting: cluster.is_deleting(),
         plugin_finalizer: plugins.iter().filter(of_cluster).any(|it| it.has_finalizer(names::PLUGIN_FINALIZER)),
@@ -81,7 +81,7 @@ fn is_kubeadm(reference: &ContractVersionedObjectReference) -> bool {
     reference.kind == "KubeadmControlPlane" && reference.api_group == "controlplane.cluster.x-k8s.io"
 }
 
-fn is_control_plane(machine: &Known<AWSMachine>) -> bool {
+fn is_control_plane(machine: &Cached<AWSMachine>) -> bool {
     machine.labels().contains_key(names::CONTROL_PLANE_LABEL)
 }
 

@@ -6,20 +6,20 @@ use std::sync::Arc;
 use crds::AWSMachine;
 use crds::cluster_api::{Cluster, Machine};
 use infra::machine::Input;
-use infra::{Record, pause};
+use infra::{PersistedState, pause};
 use kube::ResourceExt;
 use model::{Answers, Interest, Timestamp};
 
 use super::{Machines, Remembered, gone};
 use crate::context::ObjectName;
 use crate::controller::now;
-use crate::controller::regions::Seat;
-use crate::management::{Error, Known};
+use crate::controller::regions::Subscription;
+use crate::management::{Cached, Error};
 
 impl Machines {
     pub(super) async fn pause(
         &self,
-        object: &Arc<Known<AWSMachine>>,
+        object: &Arc<Cached<AWSMachine>>,
         machine: Option<Machine>,
         cluster_name: Option<ObjectName>,
         cluster: Option<Cluster>,
@@ -38,7 +38,7 @@ impl Machines {
         match self.awaited(object, machine, &cluster_name, &cluster, stopped) {
             Some((region, interest)) => {
                 self.context.aws.region(&region).interest(&format!("machine/{name}"), interest.clone());
-                self.regions.sit(&name, Seat { region, interest, instance: None });
+                self.regions.subscribe(&name, Subscription { region, interest, instance: None });
             }
             None => {
                 self.leave(&name);
@@ -53,14 +53,14 @@ impl Machines {
     /// In which region what has to be read before the outcome of each attempt is known. Where nobody says in which, none can be found out.
     fn awaited(
         &self,
-        object: &Arc<Known<AWSMachine>>,
+        object: &Arc<Cached<AWSMachine>>,
         machine: Option<Machine>,
         cluster_name: &ObjectName,
         cluster: &Cluster,
         stopped: Timestamp,
     ) -> Option<(String, Interest)> {
         let aws_cluster = self.aws_cluster(cluster_name, cluster, object)?;
-        let (record, cluster_record) = (Record::of_machine(object).ok()?, Record::of_cluster(&aws_cluster).ok()?);
+        let (record, cluster_record) = (PersistedState::of_machine(object).ok()?, PersistedState::of_cluster(&aws_cluster).ok()?);
         let machine = machine.unwrap_or_else(|| Machine::new(&object.name_any(), Default::default()));
         let region = self.context.aws.region(&aws_cluster.spec.region);
         let snapshot = region.view().borrow().snapshot.clone().unwrap_or_default();

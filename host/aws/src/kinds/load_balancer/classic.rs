@@ -15,7 +15,7 @@ use super::{group_ids, leaving_ids, subnet_ids, vpc_of};
 use crate::api::Api;
 use crate::errors::{Failure, TAKEN, gone_is_done};
 use crate::kinds::is_ours;
-use crate::ledger::{changed, gone, made};
+use crate::pending_writes::{changed, gone, made};
 use crate::region::Inner;
 use crate::schedule::Task;
 

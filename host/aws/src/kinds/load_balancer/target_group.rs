@@ -7,7 +7,7 @@ use aws_sdk_elasticloadbalancingv2::types::{
     Action, ActionTypeEnum, Listener as AwsListener, ProtocolEnum, TargetDescription, TargetGroup as AwsTargetGroup, TargetGroupAttribute,
     TargetHealthStateEnum, TargetTypeEnum,
 };
-use infra::leftover::FoundTargetGroup;
+use infra::gc::FoundTargetGroup;
 use model::{FoundListener, FoundLoadBalancer, HealthCheck, Listener, Read, Tags};
 use sha2::{Digest, Sha256};
 
@@ -15,9 +15,9 @@ use super::network::aws_tags;
 use crate::api::Api;
 use crate::errors::{Failure, NOT_YET, gone_is_done};
 use crate::kinds::incomplete;
-use crate::ledger::changed;
+use crate::pending_writes::changed;
 use crate::region::Inner;
-use crate::world::{Forward, TargetGroup};
+use crate::region_state::{Forward, TargetGroup};
 
 const CREATE: &str = "elasticloadbalancing:CreateTargetGroup";
 const DESCRIBE: &str = "elasticloadbalancing:DescribeTargetGroups";

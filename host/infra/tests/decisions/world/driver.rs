@@ -114,7 +114,7 @@ impl Fleet {
 
     pub fn decide_with(&self, world: &mut World, snapshot: &Snapshot) -> cluster::Decision {
         let random = format!("{:032x}", world.random());
-        let record = Record::of_cluster(&self.aws_cluster).expect("a record");
+        let record = PersistedState::of_cluster(&self.aws_cluster).expect("a record");
         let machines: Vec<String> = self.machines.keys().cloned().collect();
         let (cluster, aws_cluster, rules) = (&self.cluster, &self.aws_cluster, self.rules.as_deref());
         cluster::decide(&cluster::Input {
@@ -138,7 +138,7 @@ impl Fleet {
         outcomes: &[(Key, Outcome)],
         problem: Option<&Problem>,
     ) -> crds::AWSClusterStatus {
-        let record = Record::of_cluster(&self.aws_cluster).expect("a record");
+        let record = PersistedState::of_cluster(&self.aws_cluster).expect("a record");
         let machines: Vec<String> = self.machines.keys().cloned().collect();
         let (cluster, aws_cluster) = (&self.cluster, &self.aws_cluster);
         let input = cluster::Input { cluster, aws_cluster, machines: &machines, rules: None, snapshot, record: &record, now, random: "0" };
@@ -179,8 +179,8 @@ impl Fleet {
     fn decide_machine_knowing(&self, world: &mut World, name: &str, snapshot: &Snapshot, answers: &Answers) -> machine::Decision {
         let random = format!("{:032x}", world.random());
         let (machine, aws_machine) = &self.machines[name];
-        let record = Record::of_machine(aws_machine).expect("a record");
-        let cluster_record = Record::of_cluster(&self.aws_cluster).expect("a record");
+        let record = PersistedState::of_machine(aws_machine).expect("a record");
+        let cluster_record = PersistedState::of_cluster(&self.aws_cluster).expect("a record");
         let image = Image { id: "ami-1".into(), root_device: "/dev/sda1".into(), root_size: 8 };
         machine::decide(&machine::Input {
             cluster: &self.cluster,
@@ -227,7 +227,7 @@ impl Fleet {
         decision
     }
 
-    fn patch_cluster(&mut self, record: &Record) {
+    fn patch_cluster(&mut self, record: &PersistedState) {
         if let Some(patch) = record.cluster_patch(&self.aws_cluster) {
             self.aws_cluster = patched(&self.aws_cluster, &patch);
         }
@@ -307,7 +307,7 @@ impl Fleet {
         decision
     }
 
-    fn patch_machine(&mut self, name: &str, record: &Record) {
+    fn patch_machine(&mut self, name: &str, record: &PersistedState) {
         let Some((_, aws_machine)) = self.machines.get_mut(name) else { return };
         if let Some(patch) = record.machine_patch(aws_machine) {
             *aws_machine = patched(aws_machine, &patch);

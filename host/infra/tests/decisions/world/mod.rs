@@ -448,7 +448,12 @@ impl World {
 
 fn refused(code: &str) -> Outcome {
     let retry = code == "RequestLimitExceeded";
-    Outcome::Refused { code: code.into(), message: "refused".into(), retry, who: if retry { Who::Nobody } else { Who::Author } }
+    Outcome::Refused {
+        code: code.into(),
+        message: "refused".into(),
+        retry,
+        who: if retry { ActionNeeded::None } else { ActionNeeded::SpecAuthor },
+    }
 }
 
 /// What AWS says of a token that was used with other parameters.

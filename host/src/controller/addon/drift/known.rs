@@ -15,8 +15,8 @@ use tokio::time::Instant;
 
 use super::lock;
 use crate::context::ObjectName;
-use crate::controller::addon::carry_out::Carried;
-use crate::management::Known as Object;
+use crate::controller::addon::execute::StepProgress;
+use crate::management::Cached as Object;
 
 /// What is known of all add-ons, by ClusterPlugin and module.
 #[derive(Default)]
@@ -138,15 +138,15 @@ impl Known {
     }
 
     /// How the add-on fares, with what is wrong with its objects.
-    pub(super) fn judged(&self, carried_out: Carried) -> Carried {
+    pub(super) fn judged(&self, executed: StepProgress) -> StepProgress {
         let failed = |it: &One| match &it.said {
             Some(Said::Failed(reason, text)) => Some((*reason, text.clone())),
             _ => None,
         };
         let all: Vec<(&'static str, String)> = self.objects.values().filter_map(failed).collect();
-        match (carried_out, all.first()) {
-            (Carried::Out | Carried::Waiting(_), Some((reason, _))) => {
-                Carried::Refused(reason, all.iter().map(|(_, text)| text.as_str()).collect::<Vec<_>>().join("; "))
+        match (executed, all.first()) {
+            (StepProgress::Out | StepProgress::Waiting(_), Some((reason, _))) => {
+                StepProgress::Refused(reason, all.iter().map(|(_, text)| text.as_str()).collect::<Vec<_>>().join("; "))
             }
             (other, _) => other,
         }

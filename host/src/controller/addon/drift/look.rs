@@ -11,7 +11,7 @@ use tokio::time::Instant;
 use super::known::{Known, One, Said};
 use super::would;
 use crate::controller::addon::apply::apply;
-use crate::controller::addon::carry_out::{Carried, Manner, carried};
+use crate::controller::addon::execute::{ApplyOptions, StepProgress, carried};
 use crate::controller::addon::now;
 use crate::management::Note;
 use crate::workload::WorkloadCluster;
@@ -26,7 +26,7 @@ const SOON: Timestamp = 2.0;
 /// How objects are looked at.
 pub(super) struct Look<'a> {
     pub cluster: &'a WorkloadCluster,
-    pub manner: &'a Manner<'a>,
+    pub manner: &'a ApplyOptions<'a>,
     pub setting: Setting,
     /// All of them rather than those that were read anyway.
     pub is_full: bool,
@@ -59,7 +59,7 @@ impl Look<'_> {
         objects: &[Value],
         marks: &mut BTreeMap<ObjectRef, String>,
         known: &mut Known,
-    ) -> Result<Looked, Carried> {
+    ) -> Result<Looked, StepProgress> {
         let mut looked = Looked::default();
         for object in objects {
             if Instant::now() >= self.manner.until {
@@ -94,7 +94,7 @@ impl Look<'_> {
         mark: Option<&str>,
         one: &mut One,
         looked: &mut Looked,
-    ) -> Result<Option<String>, Carried> {
+    ) -> Result<Option<String>, StepProgress> {
         let seen = match self.manner.ledger.was_seen(reference) {
             Some(seen) => seen,
             None if !self.is_full => return Ok(None),
@@ -140,7 +140,13 @@ impl Look<'_> {
     }
 
     /// An object of an earlier version's record, of which nothing is written down: it is applied once more, as at first.
-    async fn adopt(&self, object: &Value, reference: &ObjectRef, one: &mut One, looked: &mut Looked) -> Result<Option<String>, Carried> {
+    async fn adopt(
+        &self,
+        object: &Value,
+        reference: &ObjectRef,
+        one: &mut One,
+        looked: &mut Looked,
+    ) -> Result<Option<String>, StepProgress> {
         if self.is_full && (self.may_write)() {
             let applied = apply(self.cluster, object, self.manner).await;
             self.outcome(reference, applied, one, looked)?;
@@ -155,7 +161,7 @@ impl Look<'_> {
         drift: &Drift,
         one: &mut One,
         looked: &mut Looked,
-    ) -> Result<Option<String>, Carried> {
+    ) -> Result<Option<String>, StepProgress> {
         if !(self.may_write)() {
             return Ok(None);
         }
@@ -170,7 +176,7 @@ impl Look<'_> {
             looked.is_base_gone = true;
             return Ok(None);
         }
-        let manner = Manner { force: true, is_repair: true, ..*self.manner };
+        let manner = ApplyOptions { force: true, is_repair: true, ..*self.manner };
         let applied = apply(self.cluster, &without(object, &drift.left), &manner).await;
         if self.outcome(reference, applied, one, looked)? {
             looked.notes.push(note());
@@ -181,18 +187,24 @@ impl Look<'_> {
     }
 
     /// What is said of an object that was applied; `true` when it was.
-    fn outcome(&self, reference: &ObjectRef, applied: Result<(), Carried>, one: &mut One, looked: &mut Looked) -> Result<bool, Carried> {
+    fn outcome(
+        &self,
+        reference: &ObjectRef,
+        applied: Result<(), StepProgress>,
+        one: &mut One,
+        looked: &mut Looked,
+    ) -> Result<bool, StepProgress> {
         match applied {
-            Ok(()) | Err(Carried::Out) => {
+            Ok(()) | Err(StepProgress::Out) => {
                 one.said = None;
                 Ok(true)
             }
-            Err(Carried::Unreachable(why)) => Err(Carried::Unreachable(why)),
-            Err(Carried::Waiting(_)) => {
+            Err(StepProgress::Unreachable(why)) => Err(StepProgress::Unreachable(why)),
+            Err(StepProgress::Waiting(_)) => {
                 looked.again(now() + SOON);
                 Ok(false)
             }
-            Err(Carried::Refused(reason, why)) => {
+            Err(StepProgress::Refused(reason, why)) => {
                 one.history.refused();
                 looked.again(now() + FAILED);
                 self.say(reference, Said::Failed(reason, why), one, looked);

@@ -16,8 +16,8 @@ use super::{Ledger, lock, may_repair};
 use crate::context::ObjectName;
 use crate::controller::addon::ENOUGH;
 use crate::controller::addon::apply::apply;
-use crate::controller::addon::carry_out::{Carried, Manner};
 use crate::controller::addon::check::Findings;
+use crate::controller::addon::execute::{ApplyOptions, StepProgress};
 use crate::controller::addon::late::Late;
 use crate::workload::WorkloadCluster;
 use crate::workload::fake::{Answer, Server, cluster, kinds};
@@ -97,7 +97,7 @@ impl World {
         (kept.ours, kept.theirs) = (vec!["f:c"], vec!["f:d"]);
     }
 
-    async fn look(&mut self, setting: Setting, is_full: bool) -> Result<Looked, Carried> {
+    async fn look(&mut self, setting: Setting, is_full: bool) -> Result<Looked, StepProgress> {
         let (late, name, ledger, findings) = (Late::default(), ObjectName::new("default", "one"), Ledger::default(), Findings::new());
         let manner = manner(&late, &name, &findings, &ledger);
         let may_write = self.may_write;
@@ -128,8 +128,8 @@ impl World {
     }
 }
 
-fn manner<'a>(late: &'a Late, name: &'a ObjectName, findings: &'a Findings, ledger: &'a Ledger) -> Manner<'a> {
-    Manner {
+fn manner<'a>(late: &'a Late, name: &'a ObjectName, findings: &'a Findings, ledger: &'a Ledger) -> ApplyOptions<'a> {
+    ApplyOptions {
         field_manager: MANAGER,
         force: false,
         rules_are_there: true,
@@ -229,7 +229,7 @@ async fn a_warning_is_told_once_and_writes_nothing() {
         assert_eq!(messages(&looked), wanted);
         assert_eq!(world.asked(), "GET, PATCH dry");
     }
-    assert_eq!(world.known.judged(Carried::Out), Carried::Out);
+    assert_eq!(world.known.judged(StepProgress::Out), StepProgress::Out);
     *lock(&world.kept) = Some(Kept { uid: "1", ours: ALL.to_vec(), theirs: Vec::new() });
     world.look(Setting::Warn, true).await.expect("it answers");
     assert!(world.known.objects.is_empty(), "nothing is said any more");
@@ -247,7 +247,7 @@ async fn who_changes_it_again_and_again_is_named_and_left_alone() {
                 leave it alone, or set spec.drift to Warn";
     assert_eq!(messages(&looked), format!("NotRepaired: {told}"));
     assert_eq!(world.asked(), "GET, PATCH dry");
-    assert_eq!(world.known.judged(Carried::Out), Carried::Refused("Drift", told.into()));
+    assert_eq!(world.known.judged(StepProgress::Out), StepProgress::Refused("Drift", told.into()));
 }
 
 #[tokio::test]

@@ -172,11 +172,11 @@ impl Entry {
 
 /// All amendments that reads do not show yet, in order.
 #[derive(Default)]
-pub(crate) struct Ledger {
+pub(crate) struct PendingWrites {
     entries: Vec<Entry>,
 }
 
-impl Ledger {
+impl PendingWrites {
     /// Adds what a write's answer, which came `at`, said; `read` is what will show it. False: earlier entries were dropped for it, so that
     /// [`amend_latest`](Self::amend_latest) is not enough.
     pub fn record(&mut self, read: Read, at: Timestamp, amendment: Amendment) -> bool {
@@ -273,7 +273,7 @@ mod tests {
         }
     }
 
-    fn shown(ledger: &Ledger, base: &Snapshot) -> Vec<String> {
+    fn shown(ledger: &PendingWrites, base: &Snapshot) -> Vec<String> {
         let mut snapshot = base.clone();
         ledger.amend(&mut snapshot);
         snapshot.vpcs.iter().map(|it| it.id.clone()).collect()
@@ -281,7 +281,7 @@ mod tests {
 
     #[test]
     fn what_was_made_is_shown_until_a_later_read_shows_it() {
-        let mut ledger = Ledger::default();
+        let mut ledger = PendingWrites::default();
         let mut empty = Snapshot::default();
         ledger.record(Read::Vpcs, 10.0, made(vpc("vpc-1")));
         ledger.settle(Read::Vpcs, 9.0, &mut empty.clone());
@@ -295,7 +295,7 @@ mod tests {
 
     #[test]
     fn reads_win_after_the_lag() {
-        let mut ledger = Ledger::default();
+        let mut ledger = PendingWrites::default();
         let empty = Snapshot::default();
         ledger.record(Read::Vpcs, 10.0, made(vpc("vpc-1")));
         ledger.settle(Read::Vpcs, 10.0 + FIRST_SEEN, &mut empty.clone());
@@ -311,7 +311,7 @@ mod tests {
 
     #[test]
     fn what_no_read_has_shown_is_shown_for_minutes_as_it_was_left() {
-        let mut ledger = Ledger::default();
+        let mut ledger = PendingWrites::default();
         let mut base = Snapshot::default();
         ledger.record(Read::Subnets, 10.0, made(subnet("subnet-1", false)));
         ledger.record(Read::Subnets, 11.0, changed::<FoundSubnet>("subnet-1", |it| it.public = true));
@@ -327,7 +327,7 @@ mod tests {
 
     #[test]
     fn reads_of_other_kinds_settle_nothing() {
-        let mut ledger = Ledger::default();
+        let mut ledger = PendingWrites::default();
         let empty = Snapshot::default();
         ledger.record(Read::Vpcs, 10.0, made(vpc("vpc-1")));
         ledger.settle(Read::Subnets, 500.0, &mut empty.clone());
@@ -336,7 +336,7 @@ mod tests {
 
     #[test]
     fn what_was_deleted_does_not_come_back() {
-        let mut ledger = Ledger::default();
+        let mut ledger = PendingWrites::default();
         let stale = Snapshot { vpcs: vec![vpc("vpc-1")].into(), ..Snapshot::default() };
         ledger.record(Read::Vpcs, 5.0, made(vpc("vpc-1")));
         ledger.record(Read::Vpcs, 10.0, gone::<FoundVpc>("vpc-1"));
@@ -348,7 +348,7 @@ mod tests {
 
     #[test]
     fn a_change_waits_for_what_it_changes_and_ends_once_shown() {
-        let mut ledger = Ledger::default();
+        let mut ledger = PendingWrites::default();
         let mut base = Snapshot::default();
         ledger.record(Read::Subnets, 10.0, made(subnet("subnet-1", false)));
         ledger.record(Read::Subnets, 10.5, changed::<FoundSubnet>("subnet-1", |it| it.public = true));
@@ -366,7 +366,7 @@ mod tests {
 
     #[test]
     fn a_name_can_be_used_again_after_its_end() {
-        let mut ledger = Ledger::default();
+        let mut ledger = PendingWrites::default();
         ledger.record(Read::Vpcs, 10.0, gone::<FoundVpc>("name"));
         ledger.record(Read::Vpcs, 11.0, made(vpc("name")));
         assert_eq!(shown(&ledger, &Snapshot::default()), ["name"]);

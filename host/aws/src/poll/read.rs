@@ -14,8 +14,8 @@ use crate::kinds::{
     zone,
 };
 use crate::region::Inner;
+use crate::region_state::{Base, DeletingVpc, Forward, TargetGroup};
 use crate::schedule::{Due, Task};
-use crate::world::{Base, DeletingVpc, Forward, TargetGroup};
 
 pub(super) async fn zones(inner: &Inner) -> Result<Merge, Failure> {
     let zones = zone::describe(&inner.api).await?;

@@ -7,31 +7,31 @@ use crds::network::SubnetSpec;
 
 use super::is_external;
 use super::layout::{aws_ids, is_owned};
-use crate::Record;
-use crate::see::{MAIN, SubnetRole, is_public, kept_for_pods};
+use crate::PersistedState;
+use crate::observe::{MAIN, SubnetRole, is_public, kept_for_pods};
 use model::{Interest, Invalid, Read, Snapshot, Vpc};
 
 /// The VPC that the spec names, unless the cluster lives in another one already.
-pub(crate) fn given<'a>(aws_cluster: &'a AWSCluster, record: &Record) -> Option<&'a str> {
+pub(crate) fn given<'a>(aws_cluster: &'a AWSCluster, record: &PersistedState) -> Option<&'a str> {
     let id = aws_cluster.spec.network.vpc.id.as_str();
     let elsewhere = record.ids.get(&Vpc::key(MAIN)).is_some_and(|it| it != id);
     (!id.is_empty() && !elsewhere).then_some(id)
 }
 
 /// The VPC that a user brought. One that the spec names by its id is ours all the same where its tags say so.
-fn vpc<'a>(cluster: &Cluster, aws_cluster: &'a AWSCluster, record: &Record, snapshot: &Snapshot) -> Option<&'a str> {
+fn vpc<'a>(cluster: &Cluster, aws_cluster: &'a AWSCluster, record: &PersistedState, snapshot: &Snapshot) -> Option<&'a str> {
     let id = given(aws_cluster, record)?;
     let owned = snapshot.vpcs.iter().any(|it| it.id == id && is_owned(it, cluster, aws_cluster, record));
     (!owned && !is_external(aws_cluster)).then_some(id)
 }
 
 /// The VPC that a user brought, as long as its route tables were not read: which of its subnets are public, nobody knows before.
-pub(crate) fn unread<'a>(cluster: &Cluster, aws_cluster: &'a AWSCluster, record: &Record, snapshot: &Snapshot) -> Option<&'a str> {
+pub(crate) fn unread<'a>(cluster: &Cluster, aws_cluster: &'a AWSCluster, record: &PersistedState, snapshot: &Snapshot) -> Option<&'a str> {
     vpc(cluster, aws_cluster, record, snapshot).filter(|id| !snapshot.route_tables_read.contains(*id))
 }
 
 /// What has to be read of the VPC that a user brought.
-pub(crate) fn interest(cluster: &Cluster, aws_cluster: &AWSCluster, record: &Record, snapshot: &Snapshot) -> Interest {
+pub(crate) fn interest(cluster: &Cluster, aws_cluster: &AWSCluster, record: &PersistedState, snapshot: &Snapshot) -> Interest {
     let read = |id: &str| snapshot.route_tables_read.contains(id);
     let vpc = vpc(cluster, aws_cluster, record, snapshot);
     Interest {

@@ -18,8 +18,8 @@ use tokio::time::Instant;
 use crate::errors::Failure;
 use crate::now;
 use crate::region::Inner;
+use crate::region_state::Base;
 use crate::schedule::{Due, Task};
-use crate::world::Base;
 use read::{deleting_vpcs, kind, load_balancers, zones};
 
 /// How long reads that began together wait for one another, so that they are shown together.

@@ -14,8 +14,8 @@ use std::collections::BTreeMap;
 use crds::names::{ADOPT_FROM_CAPA, ID_TAG, OWNED, ROLE_TAG, cloud_provider_tag, cluster_tag};
 
 use crate::cluster::adopted;
-use crate::leftover::{Collected, LeftoverKind};
-use model::{Intent, Key, LoadBalancerKind, Observed, Owner, Resource, Seen, Snapshot, State, Tags};
+use crate::gc::{Collected, LeftoverKind};
+use model::{Intent, Key, LoadBalancerKind, Observed, ObservedResource, Owner, Resource, Snapshot, State, Tags};
 
 pub use machine::{Identity, Named, machine};
 pub(crate) use machine::{is_own, looked_up};
@@ -225,7 +225,7 @@ impl Sight<'_> {
     fn put(&mut self, id: &str, owner: Owner, state: State, is: Resource, tags: Option<&Tags>, note: Option<String>) {
         let key = is.key();
         let mine = owner == Owner::Mine;
-        let mut seen = Seen { id: id.to_owned(), owner, state, is, tags: tags.cloned(), others: Vec::new(), note };
+        let mut seen = ObservedResource { id: id.to_owned(), owner, state, is, tags: tags.cloned(), others: Vec::new(), note };
         let key = match self.seen.get_mut(&key) {
             None => key,
             Some(other) if mine && other.owner != Owner::Mine => {

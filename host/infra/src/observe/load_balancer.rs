@@ -1,7 +1,7 @@
 //! Load balancers as one cluster sees them: its own by name, and while deleting all that lie in its VPC.
 
 use super::{API_SERVER, MAIN, Sight};
-use crate::leftover::LeftoverKind;
+use crate::gc::LeftoverKind;
 use model::{FoundLoadBalancer, Key, Kind, Listener, LoadBalancer, LoadBalancerAttributes, LoadBalancerKind, Owner, SecurityGroup};
 
 impl Sight<'_> {

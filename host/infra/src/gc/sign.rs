@@ -2,7 +2,7 @@
 
 use crds::names::{OWNED, cloud_provider_tag, cluster_tag};
 
-use crate::see::Claims;
+use crate::observe::Claims;
 use model::{FoundInstance, FoundNetworkInterface, FoundSubnet, Snapshot, Tags, is_marked};
 
 /// Tag keys whose value is the name of a cluster: of eksctl, of EKS's node groups, and of kops.

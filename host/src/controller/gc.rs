@@ -8,17 +8,17 @@ use aws::Region;
 use crds::AWSCluster;
 use futures::future::join_all;
 use infra::cluster::Decision;
-use infra::leftover::{Collected, Leftover, Look, Sweep, Whose, serves_another};
-use infra::{Record, see};
-use model::{Action, Key, Outcome, Problem, Read, Snapshot, Vpc, Who};
+use infra::gc::{Collected, Leftover, Look, Sweep, Whose, serves_another};
+use infra::{PersistedState, observe};
+use model::{Action, ActionNeeded, Key, Outcome, Problem, Read, Snapshot, Vpc};
 use tokio::time::Instant;
 
-use super::looks::Ended;
 use super::now;
-use crate::management::{Known, Management, Note};
+use super::reconcile::ReconcileResult;
+use crate::management::{Cached, Management, Note};
 
 /// Looks, if it is time, and removes what can be removed.
-pub async fn look(management: &Management, region: &Region, object: &Arc<Known<AWSCluster>>, cluster: &str, sweep: &mut Sweep) {
+pub async fn look(management: &Management, region: &Region, object: &Arc<Cached<AWSCluster>>, cluster: &str, sweep: &mut Sweep) {
     // What does not say what to remove removes nothing; the decision names it.
     let Ok(collected) = Collected::of(object.metadata.annotations.as_ref()) else { return };
     sweep.collect(collected, now());
@@ -77,15 +77,15 @@ enum Place {
 
 /// The VPC that the cluster is in, as far as it is written down.
 pub fn vpc_id(object: &AWSCluster) -> Option<String> {
-    let recorded = Record::of_cluster(object).ok().and_then(|mut it| it.ids.remove(&Vpc::key(see::MAIN)));
+    let recorded = PersistedState::of_cluster(object).ok().and_then(|mut it| it.ids.remove(&Vpc::key(observe::MAIN)));
     recorded.or_else(|| Some(object.spec.network.vpc.id.clone()).filter(|it| !it.is_empty()))
 }
 
 fn vpc(object: &AWSCluster, region: &Region, cluster: &str) -> Place {
     let read = |it: &Arc<Snapshot>| NEEDED.iter().all(|read| it.read_at.contains_key(read));
     let Some(snapshot) = region.view().borrow().snapshot.clone().filter(read) else { return Place::Unknown };
-    let Ok(record) = Record::of_cluster(object) else { return Place::Unknown };
-    let recorded = record.ids.get(&Vpc::key(see::MAIN));
+    let Ok(record) = PersistedState::of_cluster(object) else { return Place::Unknown };
+    let recorded = record.ids.get(&Vpc::key(observe::MAIN));
     let given = Some(&object.spec.network.vpc.id).filter(|it| !it.is_empty());
     match recorded.or(given) {
         None => Place::Nowhere,
@@ -100,7 +100,7 @@ fn vpc(object: &AWSCluster, region: &Region, cluster: &str) -> Place {
     }
 }
 
-fn tell(management: &Management, object: &Arc<Known<AWSCluster>>, it: &Leftover, result: &Result<(), Problem>) {
+fn tell(management: &Management, object: &Arc<Cached<AWSCluster>>, it: &Leftover, result: &Result<(), Problem>) {
     let action = format!("Sweep {it}").chars().take(128).collect();
     match result {
         Ok(()) => {
@@ -108,7 +108,7 @@ fn tell(management: &Management, object: &Arc<Known<AWSCluster>>, it: &Leftover,
             let message = format!("{it}: deleted; a controller inside the cluster had left it");
             management.note(object, Note { warning: false, reason: "SuccessfulSweep".into(), action, message });
         }
-        Err(problem) if problem.who == Who::Nobody => tracing::debug!(leftover = %it, code = problem.code, "cannot be removed yet"),
+        Err(problem) if problem.who == ActionNeeded::None => tracing::debug!(leftover = %it, code = problem.code, "cannot be removed yet"),
         Err(problem) => {
             let message = format!("{it}: {}: {}", problem.code, problem.message);
             tracing::warn!(leftover = %it, id = it.id, "{message}");
@@ -128,7 +128,7 @@ pub fn hold(sweep: &Sweep, forced: bool, decision: &mut Decision, due: &mut Vec<
         due.retain(|it| matches!(it, Action::Confirm { .. }));
     }
     if let Some(text) = sweep.text() {
-        decision.plan.waiting.push((Vpc::key(see::MAIN), text));
+        decision.plan.waiting.push((Vpc::key(observe::MAIN), text));
     }
     decision.finished &= sweep.is_over();
 }
@@ -139,11 +139,11 @@ pub fn is_held_up(outcomes: &[(Key, Outcome)]) -> bool {
 }
 
 /// The next look is not missed.
-pub fn sooner(ended: Ended, sweep: &Sweep) -> Ended {
+pub fn sooner(ended: ReconcileResult, sweep: &Sweep) -> ReconcileResult {
     let next = sweep.next().map(|at| Instant::now() + Duration::from_secs_f64((at - now()).max(0.0)));
     match (ended, next) {
-        (Ended::Waiting { until: Some(until) }, Some(next)) => Ended::Waiting { until: Some(until.min(next)) },
-        (Ended::Waiting { until: None } | Ended::Settled, Some(next)) => Ended::Waiting { until: Some(next) },
+        (ReconcileResult::Waiting { until: Some(until) }, Some(next)) => ReconcileResult::Waiting { until: Some(until.min(next)) },
+        (ReconcileResult::Waiting { until: None } | ReconcileResult::Settled, Some(next)) => ReconcileResult::Waiting { until: Some(next) },
         (ended, _) => ended,
     }
 }
@@ -153,23 +153,23 @@ mod tests {
     use super::*;
 
     fn refused(code: &str) -> Vec<(Key, Outcome)> {
-        let outcome = Outcome::Refused { code: code.into(), message: String::new(), retry: true, who: Who::Nobody };
-        vec![(Vpc::key(see::MAIN), outcome)]
+        let outcome = Outcome::Refused { code: code.into(), message: String::new(), retry: true, who: ActionNeeded::None };
+        vec![(Vpc::key(observe::MAIN), outcome)]
     }
 
     #[test]
     fn only_something_unseen_in_the_way_asks_for_another_look() {
         assert!(is_held_up(&refused("DependencyViolation")));
         assert!(!is_held_up(&refused("RequestLimitExceeded")));
-        assert!(!is_held_up(&[(Vpc::key(see::MAIN), Outcome::Done)]));
+        assert!(!is_held_up(&[(Vpc::key(observe::MAIN), Outcome::Done)]));
     }
 
     #[test]
     fn nothing_is_deleted_and_nothing_is_finished_before_it_is_known_what_was_left() {
-        let confirm = Action::Confirm { key: Vpc::key(see::MAIN), id: "vpc-1".into() };
+        let confirm = Action::Confirm { key: Vpc::key(observe::MAIN), id: "vpc-1".into() };
         let delete = Action::Delete {
             id: "vpc-1".into(),
-            is: Vpc { name: see::MAIN.into(), cidr: String::new(), dns_hostnames: true }.into(),
+            is: Vpc { name: observe::MAIN.into(), cidr: String::new(), dns_hostnames: true }.into(),
             ids: Default::default(),
         };
         let mut decision = Decision { finished: true, ..Decision::default() };
@@ -187,10 +187,10 @@ mod tests {
     #[test]
     fn the_next_look_is_not_missed() {
         let mut sweep = Sweep::default();
-        assert_eq!(sooner(Ended::Settled, &sweep), Ended::Settled);
+        assert_eq!(sooner(ReconcileResult::Settled, &sweep), ReconcileResult::Settled);
         sweep.asked_for(now());
-        assert!(matches!(sooner(Ended::Waiting { until: None }, &sweep), Ended::Waiting { until: Some(_) }));
+        assert!(matches!(sooner(ReconcileResult::Waiting { until: None }, &sweep), ReconcileResult::Waiting { until: Some(_) }));
         let soon = Instant::now();
-        assert_eq!(sooner(Ended::Waiting { until: Some(soon) }, &sweep), Ended::Waiting { until: Some(soon) });
+        assert_eq!(sooner(ReconcileResult::Waiting { until: Some(soon) }, &sweep), ReconcileResult::Waiting { until: Some(soon) });
     }
 }

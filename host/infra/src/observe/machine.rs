@@ -6,10 +6,11 @@ use std::collections::BTreeSet;
 use crds::names::{ID_TAG, MACHINE_NAME_TAG, OWNED, cluster_tag};
 
 use super::{API_SERVER, MAIN, Scope, cluster};
-use crate::Record;
+use crate::PersistedState;
 use crate::token::client_token;
 use model::{
-    Answers, FoundInstance, Instance, Key, Kind, LoadBalancer, Observed, Owner, Resource, Secret, Seen, Snapshot, State, Subnet, Target,
+    Answers, FoundInstance, Instance, Key, Kind, LoadBalancer, Observed, ObservedResource, Owner, Resource, Secret, Snapshot, State,
+    Subnet, Target,
 };
 
 /// What one machine sees. `wants_secret`: whether its bootstrap data should be in Secrets Manager; a secret that is on its way counts as
@@ -17,7 +18,7 @@ use model::{
 pub fn machine(
     snapshot: &Snapshot,
     scope: &Scope,
-    record: &Record,
+    record: &PersistedState,
     name: &str,
     found: Option<&FoundInstance>,
     wants_secret: bool,
@@ -28,7 +29,7 @@ pub fn machine(
         seen.others.clear();
     }
     let mut put = |id: &str, state: State, is: Resource, tags: Option<model::Tags>| {
-        let seen = Seen { id: id.to_owned(), owner: Owner::Mine, state, is, tags, others: Vec::new(), note: None };
+        let seen = ObservedResource { id: id.to_owned(), owner: Owner::Mine, state, is, tags, others: Vec::new(), note: None };
         res.insert(seen.is.key(), seen);
     };
     if let Some((prefix, count)) = &record.secret {
@@ -51,7 +52,7 @@ pub fn machine(
         .is_some_and(|balancer| snapshot.load_balancers.iter().any(|it| it.id == balancer.id && it.targets.contains(&found.id)));
     if let Some(state) = state {
         let is = seen_instance(found, &res, name);
-        let seen = Seen {
+        let seen = ObservedResource {
             id: found.id.clone(),
             owner: Owner::Mine,
             state,
@@ -64,7 +65,7 @@ pub fn machine(
     }
     if behind {
         let is = Target { name: name.to_owned(), load_balancer: API_SERVER.into(), instance: name.to_owned() };
-        let seen = Seen {
+        let seen = ObservedResource {
             id: found.id.clone(),
             owner: Owner::Mine,
             state: State::Ready,
@@ -104,7 +105,7 @@ pub enum Named<'a> {
 
 impl Identity {
     /// The instance of a machine.
-    pub fn instance<'a>(&self, snapshot: &'a Snapshot, record: &Record) -> Named<'a> {
+    pub fn instance<'a>(&self, snapshot: &'a Snapshot, record: &PersistedState) -> Named<'a> {
         let key = Instance::key(&self.name);
         let tokens: Vec<String> = match record.intents.get(&key) {
             Some(intent) => self.ids.iter().map(|id| client_token(id, &key, &intent.nonce)).collect(),
@@ -162,7 +163,7 @@ fn brought(observed: &mut Observed, id: &str, state: State, is: Subnet) {
     if observed.iter().any(|(key, it)| key.kind == Kind::Subnet && it.id == id) {
         return;
     }
-    let seen = Seen { id: id.to_owned(), owner: Owner::User, state, is: is.into(), tags: None, others: Vec::new(), note: None };
+    let seen = ObservedResource { id: id.to_owned(), owner: Owner::User, state, is: is.into(), tags: None, others: Vec::new(), note: None };
     observed.insert(seen.is.key(), seen);
 }
 

@@ -27,7 +27,7 @@ const STARTING: Duration = Duration::from_secs(10);
 
 /// How far the steps of a plan have come.
 #[derive(Debug, PartialEq)]
-pub enum Carried {
+pub enum StepProgress {
     /// All are done.
     Out,
     /// These are not, and nobody has to act.
@@ -66,7 +66,7 @@ impl From<&str> for Awaited {
 
 /// In whose name, and how, objects are applied.
 #[derive(Clone, Copy)]
-pub struct Manner<'a> {
+pub struct ApplyOptions<'a> {
     pub field_manager: &'a str,
     pub force: bool,
     /// AWS was seen to have all security-group rules that the add-ons ask for.
@@ -92,25 +92,25 @@ pub struct Manner<'a> {
 }
 
 /// Carries out what can be carried out of `steps` now; `done` grows as they are.
-pub async fn carry_out(cluster: &WorkloadCluster, steps: &[Step], done: &mut BTreeSet<String>, manner: &Manner<'_>) -> Carried {
+pub async fn execute(cluster: &WorkloadCluster, steps: &[Step], done: &mut BTreeSet<String>, manner: &ApplyOptions<'_>) -> StepProgress {
     loop {
         let before = done.len();
         let mut waiting: Option<Awaited> = None;
         for step in contract::order::runnable(steps, done) {
             match one(cluster, step, manner).await {
                 Ok(()) => drop(done.insert(step.id.clone())),
-                Err(Carried::Waiting(it)) => waiting = Some(waiting.unwrap_or_default().and(it)),
+                Err(StepProgress::Waiting(it)) => waiting = Some(waiting.unwrap_or_default().and(it)),
                 Err(other) => return other,
             }
         }
         if done.len() == before {
-            return waiting.map_or(Carried::Out, Carried::Waiting);
+            return waiting.map_or(StepProgress::Out, StepProgress::Waiting);
         }
     }
 }
 
-async fn one(cluster: &WorkloadCluster, step: &Step, manner: &Manner<'_>) -> Result<(), Carried> {
-    let spec = step.typed().map_err(|it| Carried::Refused("PlanInvalid", it.to_string()))?;
+async fn one(cluster: &WorkloadCluster, step: &Step, manner: &ApplyOptions<'_>) -> Result<(), StepProgress> {
+    let spec = step.typed().map_err(|it| StepProgress::Refused("PlanInvalid", it.to_string()))?;
     let is_time_over = || Instant::now() >= manner.until;
     if is_time_over() {
         return Err(slow());
@@ -152,7 +152,7 @@ async fn one(cluster: &WorkloadCluster, step: &Step, manner: &Manner<'_>) -> Res
             let patience = Duration::from_secs(spec.timeout_seconds.into());
             let late = manner.late.waits(&step.id, patience);
             let what = if late { format!("{what}, for more than {} s", patience.as_secs()) } else { what };
-            Err(Carried::Waiting(Awaited { what, late }))
+            Err(StepProgress::Waiting(Awaited { what, late }))
         }
         StepSpec::Delete(spec) => {
             let object = ObjectRef { api_version: spec.api_version, kind: spec.kind, namespace: spec.namespace, name: spec.name };
@@ -168,7 +168,7 @@ async fn one(cluster: &WorkloadCluster, step: &Step, manner: &Manner<'_>) -> Res
         StepSpec::SecurityGroupRule(_) if manner.rules_are_there => Ok(()),
         StepSpec::SecurityGroupRule(_) => Err(waiting("security-group rules are being made")),
         StepSpec::IamRole(_) | StepSpec::InstanceRoles(_) | StepSpec::EfsFileSystem(_) => match check::refusal(manner.findings, &step.id) {
-            Some((reason, message)) => Err(Carried::Refused(reason, message)),
+            Some((reason, message)) => Err(StepProgress::Refused(reason, message)),
             None => Ok(()),
         },
         StepSpec::Certificate(spec) => match manner.authority {
@@ -179,14 +179,14 @@ async fn one(cluster: &WorkloadCluster, step: &Step, manner: &Manner<'_>) -> Res
 }
 
 /// The objects of a step as they are applied.
-pub(super) fn content<'a>(step: &str, spec: &ApplySpec<'a>, authority: Option<&Authority>) -> Result<Cow<'a, [Value]>, Carried> {
+pub(super) fn content<'a>(step: &str, spec: &ApplySpec<'a>, authority: Option<&Authority>) -> Result<Cow<'a, [Value]>, StepProgress> {
     match (&spec.ca_bundle_from, authority) {
         (None, _) => Ok(Cow::Borrowed(spec.objects)),
         (Some(_), Some(authority)) => Ok(Cow::Owned(with_bundle(spec.objects, &authority.bundle()))),
         // Webhooks that nobody vouches for would refuse whatever they are asked about.
         (Some(from), None) => {
             let message = format!("step {step:?}: caBundleFrom names {from:?}, and the plan makes no certificate");
-            Err(Carried::Refused("PlanInvalid", message))
+            Err(StepProgress::Refused("PlanInvalid", message))
         }
     }
 }
@@ -202,31 +202,32 @@ pub(super) async fn delete_own(cluster: &WorkloadCluster, object: &ObjectRef, ma
 }
 
 /// Not late.
-pub(super) fn waiting(what: &str) -> Carried {
-    Carried::Waiting(what.into())
+pub(super) fn waiting(what: &str) -> StepProgress {
+    StepProgress::Waiting(what.into())
 }
 
-fn slow() -> Carried {
-    Carried::Unreachable("the API server answers slowly: there is more to do at the next look".into())
+fn slow() -> StepProgress {
+    StepProgress::Unreachable("the API server answers slowly: there is more to do at the next look".into())
 }
 
-pub(super) fn carried(error: WorkloadError) -> Carried {
+pub(super) fn carried(error: WorkloadError) -> StepProgress {
     match error {
-        WorkloadError::Conflict { .. } => {
-            Carried::Refused(crds::conditions::reason::CONFLICT, format!("{error}; remove the field there, or set spec.conflicts to Force"))
-        }
-        WorkloadError::Refused { code: 403 | 422 | 400, .. } => Carried::Refused("ApplyRefused", error.to_string()),
+        WorkloadError::Conflict { .. } => StepProgress::Refused(
+            crds::conditions::reason::CONFLICT,
+            format!("{error}; remove the field there, or set spec.conflicts to Force"),
+        ),
+        WorkloadError::Refused { code: 403 | 422 | 400, .. } => StepProgress::Refused("ApplyRefused", error.to_string()),
         WorkloadError::Kubeconfig(_) | WorkloadError::NotAllowed(_) | WorkloadError::NotAsked(_) | WorkloadError::Unreachable(_) => {
-            Carried::Unreachable(error.to_string())
+            StepProgress::Unreachable(error.to_string())
         }
         WorkloadError::UnknownKind { .. } | WorkloadError::Refused { .. } => waiting(&error.to_string()),
     }
 }
 
-pub(super) fn uncertified(error: CertificateError) -> Carried {
+pub(super) fn uncertified(error: CertificateError) -> StepProgress {
     match error {
         CertificateError::Workload(error) => carried(error),
-        other => Carried::Refused("CertificateFailed", other.to_string()),
+        other => StepProgress::Refused("CertificateFailed", other.to_string()),
     }
 }
 
@@ -248,7 +249,7 @@ mod tests {
             "status": {"observedGeneration": 1, "desiredNumberScheduled": 2, "updatedNumberScheduled": 2, "numberAvailable": 0}});
         let server = holding(BTreeMap::from([("/apis/apps/v1/namespaces/default/daemonsets/a".to_owned(), live)])).await.0;
         let (late, findings, name) = (Late::default(), Findings::new(), ObjectName::new("default", "one"));
-        let manner = Manner {
+        let manner = ApplyOptions {
             field_manager: "cluster-operator-a",
             force: false,
             rules_are_there: true,
@@ -265,8 +266,8 @@ mod tests {
         let spec = json!({"apiVersion": "apps/v1", "kind": "DaemonSet", "namespace": "default", "name": "a", "condition": "ready-daemonset",
             "timeoutSeconds": 600});
         let step = Step { id: "a".into(), kind: "k8s.wait/v1".into(), spec, after: vec![] };
-        let outcome = carry_out(&cluster(&server).await, &[step], &mut BTreeSet::new(), &manner).await;
-        assert!(matches!(outcome, Carried::Waiting(_)), "{outcome:?}");
+        let outcome = execute(&cluster(&server).await, &[step], &mut BTreeSet::new(), &manner).await;
+        assert!(matches!(outcome, StepProgress::Waiting(_)), "{outcome:?}");
         server.requests().iter().any(|it| it.contains("/pods?"))
     }
 

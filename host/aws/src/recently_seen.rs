@@ -8,17 +8,17 @@ use model::{
     READ_LAG, Read, Snapshot, Timestamp,
 };
 
-use crate::ledger::Found;
+use crate::pending_writes::Found;
 
 /// What was shown, and since when.
 #[derive(Default)]
-pub(crate) struct Fresh {
+pub(crate) struct RecentlySeen {
     /// When the first of the reads began that showed an id.
     first: BTreeMap<Read, BTreeMap<String, Timestamp>>,
     shown: Snapshot,
 }
 
-impl Fresh {
+impl RecentlySeen {
     /// After `reads`, which began at `began`, put what they found into `base`: adds what they should have found. Of load balancers nothing is
     /// added: their names keep them from being made twice.
     pub fn keep(&mut self, reads: &[Read], began: Timestamp, base: &mut Snapshot) {
@@ -65,7 +65,7 @@ mod tests {
     }
 
     /// What is shown after a read that found these.
-    fn read(fresh: &mut Fresh, began: Timestamp, found: &[&str]) -> Vec<String> {
+    fn read(fresh: &mut RecentlySeen, began: Timestamp, found: &[&str]) -> Vec<String> {
         let mut base = Snapshot { addresses: found.iter().map(|it| address(it)).collect(), ..Snapshot::default() };
         fresh.keep(&[Read::Addresses], began, &mut base);
         base.addresses.iter().map(|it| it.id.clone()).collect()
@@ -73,7 +73,7 @@ mod tests {
 
     #[test]
     fn what_was_seen_for_the_first_time_is_not_hidden_by_a_read_that_lags() {
-        let mut fresh = Fresh::default();
+        let mut fresh = RecentlySeen::default();
         assert_eq!(read(&mut fresh, 10.0, &["old"]), ["old"]);
         assert_eq!(read(&mut fresh, 40.0, &["new", "old"]), ["new", "old"]);
         assert_eq!(read(&mut fresh, 42.0, &["old"]), ["old", "new"], "the read lags");
@@ -85,7 +85,7 @@ mod tests {
 
     #[test]
     fn a_read_of_another_kind_changes_nothing() {
-        let mut fresh = Fresh::default();
+        let mut fresh = RecentlySeen::default();
         read(&mut fresh, 10.0, &["new"]);
         let mut base = Snapshot { addresses: [address("new")].into_iter().collect(), ..Snapshot::default() };
         fresh.keep(&[Read::Vpcs], 20.0, &mut base);

@@ -11,10 +11,10 @@ use crds::names;
 use kube::ResourceExt;
 use tokio::time::Instant;
 
-use super::queue::Again;
+use super::queue::Requeue;
 use super::refusals::Refusals;
 use crate::context::{Context, ObjectName};
-use crate::management::{Error, Kept, Known};
+use crate::management::{Cached, Error, Watched};
 
 /// How soon to look again after somebody else was first to change an object.
 const AFTER_CONFLICT: Duration = Duration::from_millis(100);
@@ -29,12 +29,12 @@ pub trait Controller: Send + Sync + 'static {
     fn context(&self) -> &Context;
 
     /// Looks at one object once.
-    fn reconcile(&self, name: &ObjectName) -> impl Future<Output = Result<Ended, Error>> + Send;
+    fn reconcile(&self, name: &ObjectName) -> impl Future<Output = Result<ReconcileResult, Error>> + Send;
 }
 
 /// How a look ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Ended {
+pub enum ReconcileResult {
     /// Everything is as it should be, or somebody else looks after the object.
     Settled,
     /// Something is awaited or refused; `until`: when a refused call may be tried again.
@@ -44,17 +44,17 @@ pub enum Ended {
 }
 
 /// Looks at one object, and says when to look again.
-pub async fn look<C: Controller>(controller: Arc<C>, name: ObjectName) -> Again {
+pub async fn look<C: Controller>(controller: Arc<C>, name: ObjectName) -> Requeue {
     let begun = Instant::now();
     let (again, result) = match controller.reconcile(&name).await {
-        Ok(Ended::Settled) => (Again::OnChange, "settled"),
-        Ok(Ended::Waiting { until }) => (Again::After(delay(until)), "waiting"),
-        Ok(Ended::Unfinished) => (Again::After(Duration::from_secs(1)), "unfinished"),
-        Err(error) if error.is_conflict() || error.is_not_found() => (Again::After(AFTER_CONFLICT), "conflict"),
+        Ok(ReconcileResult::Settled) => (Requeue::OnChange, "settled"),
+        Ok(ReconcileResult::Waiting { until }) => (Requeue::After(delay(until)), "waiting"),
+        Ok(ReconcileResult::Unfinished) => (Requeue::After(Duration::from_secs(1)), "unfinished"),
+        Err(error) if error.is_conflict() || error.is_not_found() => (Requeue::After(AFTER_CONFLICT), "conflict"),
         Err(error) => {
             let cause = error.source().map(ToString::to_string).unwrap_or_default();
             tracing::warn!(controller = C::NAME, object = %name, %error, cause, "cannot reconcile, trying again");
-            (Again::Failed, "failed")
+            (Requeue::Failed, "failed")
         }
     };
     controller.context().metrics.reconciled(C::NAME, result, begun.elapsed());
@@ -88,28 +88,28 @@ impl<T: Default> Memory<T> {
 
 /// Whether this process looks after the object: it carries the label asked for, nobody else manages it, and it
 /// is not being deleted here only because it lives on in another management cluster.
-pub fn is_ours<K: Kept>(context: &Context, object: &Known<K>) -> bool {
+pub fn is_ours<K: Watched>(context: &Context, object: &Cached<K>) -> bool {
     let annotations = object.annotations();
     let elsewhere = [names::MANAGED_BY_ANNOTATION, names::DELETE_FOR_MOVE_ANNOTATION];
     is_watched(context, object) && !elsewhere.iter().any(|it| annotations.contains_key(*it))
 }
 
 /// Whether the object carries the label that this process was told to look for.
-pub fn is_watched<K: Kept>(context: &Context, object: &Known<K>) -> bool {
+pub fn is_watched<K: Watched>(context: &Context, object: &Cached<K>) -> bool {
     let filter = context.watch_filter.as_deref();
     filter.is_none_or(|it| object.labels().get(names::WATCH_FILTER_LABEL).is_some_and(|label| label == it))
 }
 
 /// How a look ended, by what is left of it.
-pub fn ended(settled: bool, refusals: &Refusals) -> Ended {
+pub fn ended(settled: bool, refusals: &Refusals) -> ReconcileResult {
     match (settled, refusals.next()) {
-        (true, None) => Ended::Settled,
-        (_, until) => Ended::Waiting { until },
+        (true, None) => ReconcileResult::Settled,
+        (_, until) => ReconcileResult::Waiting { until },
     }
 }
 
 /// The owner of an object with this group and kind: by them alone, since Cluster API marks the controller for some clusters only.
-pub fn owner<K: Kept>(object: &Known<K>, kind: &str) -> Option<ObjectName> {
+pub fn owner<K: Watched>(object: &Cached<K>, kind: &str) -> Option<ObjectName> {
     let group = |version: &str| version.split('/').next() == Some("cluster.x-k8s.io");
     let owner = object.owner_references().iter().find(|it| it.kind == kind && group(&it.api_version))?;
     Some(object.object_name().sibling(&owner.name))

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use super::{GROUP_ROLES, MAIN, Sight, role_of};
-use crate::leftover::LeftoverKind;
+use crate::gc::LeftoverKind;
 use model::{FoundRule, FoundSecurityGroup, FoundSource, Owner, Rule, SecurityGroup, SecurityGroupRules, Source, State};
 
 /// The group that every VPC has and that cannot be deleted.

@@ -8,8 +8,8 @@ use model::{
     LoadBalancerKind, Read, Snapshot, State, Tags, Timestamp,
 };
 
-use crate::fresh::Fresh;
-use crate::ledger::{Amendment, Ledger};
+use crate::pending_writes::{Amendment, PendingWrites};
+use crate::recently_seen::RecentlySeen;
 
 /// How long it counts that something was not there, in seconds.
 const ABSENT: f64 = 3600.0;
@@ -72,10 +72,10 @@ pub(crate) struct Memory {
 }
 
 #[derive(Default)]
-pub(crate) struct World {
+pub(crate) struct RegionState {
     base: Base,
-    fresh: Fresh,
-    ledger: Ledger,
+    fresh: RecentlySeen,
+    ledger: PendingWrites,
     memory: Memory,
     /// All three together, as long as nothing but amendments came since: most of a region is the same from one write to the next.
     shown: Option<Snapshot>,
@@ -134,7 +134,7 @@ impl Memory {
     }
 }
 
-impl World {
+impl RegionState {
     /// What was read.
     pub fn base(&self) -> &Base {
         &self.base
@@ -186,10 +186,10 @@ impl World {
 
     /// Everything known, put together.
     pub fn snapshot(&mut self) -> Snapshot {
-        let (base, ledger, memory) = (&self.base, &self.ledger, &self.memory);
+        let (base, pending_writes, memory) = (&self.base, &self.ledger, &self.memory);
         let build = || {
             let mut res = base.snapshot();
-            ledger.amend(&mut res);
+            pending_writes.amend(&mut res);
             memory.complete(&mut res);
             res
         };
@@ -227,7 +227,7 @@ fn ids(snapshot: &Snapshot) -> BTreeSet<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::ledger::{changed, gone, made};
+    use crate::pending_writes::{changed, gone, made};
     use model::FoundSubnet;
 
     fn vpc(id: &str) -> FoundVpc {
@@ -267,7 +267,7 @@ mod tests {
 
     #[test]
     fn a_write_copies_only_the_kind_that_it_is_about() {
-        let mut world = World::default();
+        let mut world = RegionState::default();
         world.record(Read::Vpcs, 1.0, made(vpc("vpc-1")));
         world.record(Read::Subnets, 2.0, made(subnet("subnet-1")));
         let before = world.snapshot();
@@ -281,7 +281,7 @@ mod tests {
 
     #[test]
     fn what_was_made_or_first_shown_lately_and_not_removed_is_young() {
-        let mut world = World::default();
+        let mut world = RegionState::default();
         world.record(Read::Vpcs, 1.0, made(vpc("vpc-1")));
         assert!(world.is_young("vpc-1", 2.0) && world.is_young("vpc-1", 200.0), "no read has shown it");
         world.base_mut().snapshot.vpcs.push(vpc("vpc-1"));
@@ -294,9 +294,9 @@ mod tests {
     #[test]
     fn what_is_shown_write_by_write_is_what_is_put_together_anew() {
         let attributes = LoadBalancerAttributes { cross_zone: true, idle_timeout_seconds: Some(600) };
-        let mut world = World::default();
+        let mut world = RegionState::default();
         world.base_mut().classic.push(balancer("stale"));
-        let steps: Vec<Box<dyn Fn(&mut World)>> = vec![
+        let steps: Vec<Box<dyn Fn(&mut RegionState)>> = vec![
             Box::new(|it| it.record(Read::Vpcs, 1.0, made(vpc("vpc-1")))),
             Box::new(|it| it.memory_mut().dns_hostnames.extend(["vpc-1".to_owned()])),
             Box::new(|it| it.record(Read::Vpcs, 2.0, changed::<FoundVpc>("vpc-1", |it| it.tags.extend([("a".into(), "b".into())])))),

@@ -3,7 +3,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use infra::leftover::{Found, FoundTargetGroup, Leftover, LeftoverKind, Look, Neighbours, Whose, leftovers};
+use infra::gc::{Found, FoundTargetGroup, Leftover, LeftoverKind, Look, Neighbours, Whose, leftovers};
 use model::{FoundLoadBalancer, FoundNetworkInterface, Problem, Tags};
 
 use crate::api::Api;
@@ -56,7 +56,7 @@ impl Region {
     /// Removes one of them. What is gone is done.
     ///
     /// # Errors
-    /// AWS refused it. While something else still uses it, that is nobody's fault (`Who::Nobody`), and it is to be tried again later.
+    /// AWS refused it. While something else still uses it, that is nobody's fault (`ActionNeeded::None`), and it is to be tried again later.
     pub async fn delete_leftover(&self, it: &Leftover) -> Result<(), Problem> {
         let region = &self.0;
         let result = match it.kind {

@@ -3,7 +3,7 @@
 use expect_test::{Expect, expect};
 
 use super::*;
-use model::{FoundInstance, FoundSubnet, InstanceStatus, Problem, State, Who};
+use model::{ActionNeeded, FoundInstance, FoundSubnet, InstanceStatus, Problem, State};
 
 const CLASSIC: LoadBalancerKind = LoadBalancerKind::Classic;
 
@@ -288,7 +288,7 @@ fn what_may_be_another_clusters_is_neither_removed_nor_forgotten() {
     assert!(!sweep.removable().is_empty() && !sweep.is_doubtful("a0123"));
 }
 
-fn problem(code: &str, who: Who) -> Problem {
+fn problem(code: &str, who: ActionNeeded) -> Problem {
     Problem { code: code.into(), message: format!("tag:GetResources: {code}"), who }
 }
 
@@ -343,7 +343,7 @@ fn what_is_refused_is_tried_again_ever_later_and_named() {
     for _ in 0..9 {
         sweep.found(all_of_it(), at);
         for it in sweep.removable() {
-            sweep.removed(&it, Err(problem("DependencyViolation", Who::Nobody)), at);
+            sweep.removed(&it, Err(problem("DependencyViolation", ActionNeeded::None)), at);
         }
         assert_eq!(sweep.removable(), vec![], "not twice in one look");
         sweep.done(at);
@@ -363,7 +363,7 @@ fn what_is_refused_is_tried_again_ever_later_and_named() {
 #[test]
 fn a_denied_read_is_said_and_holds_nothing_up() {
     let mut sweep = Sweep::default();
-    sweep.found(unread(problem("AccessDenied", Who::Administrator)), 0.0);
+    sweep.found(unread(problem("AccessDenied", ActionNeeded::CloudAdmin)), 0.0);
     sweep.done(0.0);
     assert!(sweep.is_over() && !sweep.is_unknown());
     check_text(
@@ -378,7 +378,7 @@ fn a_denied_read_is_said_and_holds_nothing_up() {
 fn what_could_be_read_beside_a_denied_read_is_removed() {
     let interface = left(&one_of_each()).pop().unwrap();
     let mut sweep = Sweep::default();
-    let problem = problem("AccessDenied", Who::Administrator);
+    let problem = problem("AccessDenied", ActionNeeded::CloudAdmin);
     sweep.found(Look { left: vec![interface.clone()], unread: Some(problem), ..Look::default() }, 0.0);
     assert!(!sweep.is_over() && !sweep.is_unknown());
     check_text(
@@ -396,7 +396,7 @@ fn what_could_be_read_beside_a_denied_read_is_removed() {
 #[test]
 fn a_read_that_fails_otherwise_is_tried_again_first() {
     let mut sweep = Sweep::default();
-    sweep.found(unread(problem("Throttling", Who::Nobody)), 0.0);
+    sweep.found(unread(problem("Throttling", ActionNeeded::None)), 0.0);
     sweep.done(0.0);
     assert!(!sweep.is_over() && sweep.is_unknown() && sweep.is_due(5.0));
     check_text(&sweep, expect!["what the cluster's own controllers left in AWS cannot be looked for yet: tag:GetResources: Throttling"]);
@@ -408,10 +408,10 @@ fn a_read_that_fails_otherwise_is_tried_again_first() {
 fn a_read_that_never_answers_is_given_up_and_said() {
     let mut sweep = Sweep::default();
     for look in 0..7 {
-        sweep.found(unread(problem("DispatchFailure", Who::Nobody)), f64::from(look));
+        sweep.found(unread(problem("DispatchFailure", ActionNeeded::None)), f64::from(look));
         assert!(sweep.is_unknown());
     }
-    sweep.found(unread(problem("DispatchFailure", Who::Nobody)), 7.0);
+    sweep.found(unread(problem("DispatchFailure", ActionNeeded::None)), 7.0);
     assert!(sweep.is_over() && sweep.text().is_some_and(|it| it.contains("cannot be looked for")));
 }
 
@@ -419,13 +419,13 @@ fn a_read_that_never_answers_is_given_up_and_said() {
 fn what_an_administrator_has_to_act_on_without_its_being_forbidden_concludes_nothing() {
     for code in ["DependencyThrottle", "PaginationTokenExpiredException", "ExpiredToken", "AuthFailure"] {
         let mut sweep = Sweep::default();
-        sweep.found(unread(problem(code, Who::Administrator)), 0.0);
+        sweep.found(unread(problem(code, ActionNeeded::CloudAdmin)), 0.0);
         sweep.done(0.0);
         assert!(!sweep.is_over() && sweep.is_unknown() && sweep.is_due(5.0), "{code}");
     }
     for code in ["AccessDenied", "AccessDeniedException", "UnauthorizedOperation"] {
         let mut sweep = Sweep::default();
-        sweep.found(unread(problem(code, Who::Administrator)), 0.0);
+        sweep.found(unread(problem(code, ActionNeeded::CloudAdmin)), 0.0);
         assert!(sweep.is_over(), "{code}");
     }
 }
@@ -437,7 +437,7 @@ fn what_was_known_is_not_forgotten_when_it_may_not_be_read_any_more() {
     sweep.done(0.0);
     let (interface, rest) = (left(&one_of_each()).pop().unwrap(), left(&one_of_each()).len() - 1);
     sweep.removed(&interface, Ok(()), 0.0);
-    let denied = Some(problem("AccessDenied", Who::Administrator));
+    let denied = Some(problem("AccessDenied", ActionNeeded::CloudAdmin));
     sweep.found(Look { left: vec![interface.clone()], unread: denied.clone(), ..Look::default() }, 5.0);
     assert!(!sweep.is_over());
     let mut removed = 0;
@@ -455,7 +455,7 @@ fn looks_that_nobody_answers_forget_nothing_when_they_are_given_up() {
     let mut sweep = Sweep::default();
     sweep.found(all_of_it(), 0.0);
     for look in 1..9 {
-        sweep.found(unread(problem("DispatchFailure", Who::Nobody)), f64::from(look));
+        sweep.found(unread(problem("DispatchFailure", ActionNeeded::None)), f64::from(look));
     }
     assert!(!sweep.is_over() && !sweep.removable().is_empty());
 }
@@ -478,7 +478,7 @@ fn a_read_that_fails_later_forgets_nothing() {
     let mut sweep = Sweep::default();
     sweep.found(all_of_it(), 0.0);
     sweep.done(0.0);
-    sweep.found(unread(problem("Throttling", Who::Nobody)), 5.0);
+    sweep.found(unread(problem("Throttling", ActionNeeded::None)), 5.0);
     assert!(!sweep.is_over());
 }
 
