@@ -18,9 +18,13 @@ pub enum Owner {
 /// Where a resource is in its life.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum State {
+    /// AWS is making it, such as a VPC that is `pending`: waited for.
     Creating,
+    /// It can be used, and changed.
     Ready,
+    /// AWS gave it up. One of ours is deleted, then made again.
     Failed,
+    /// AWS is taking it down: waited for.
     Deleting,
 }
 
@@ -29,8 +33,11 @@ pub enum State {
 pub struct ObservedResource {
     /// AWS's name for it: an id, an ARN, or a classic load balancer's name.
     pub id: String,
+    /// Whose it is, by its tags and by what it lies in.
     pub owner: Owner,
+    /// Where it is in its life, as AWS says.
     pub state: State,
+    /// The resource as it is, with roles in place of ids.
     pub is: Resource,
     /// `None`: the describe call does not show them.
     pub tags: Option<Tags>,
@@ -43,6 +50,7 @@ pub struct ObservedResource {
 /// One resource as it should be.
 #[derive(Clone, Debug, PartialEq)]
 pub struct DesiredResource {
+    /// The resource as it should be, in its role.
     pub is: Resource,
     /// All of these; others that it carries stay.
     pub tags: Tags,
@@ -86,20 +94,65 @@ pub struct Intent {
 /// One thing to do. All actions of a plan may run at once.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Action {
-    /// Make it, with these tags in the call. `client_token` where AWS takes one; without one the call is sent exactly once. After `until`
-    /// it is not sent any more: what reads show later would be taken for its outcome.
-    Create { is: Resource, tags: Tags, ids: Ids, client_token: Option<String>, until: Option<Timestamp> },
+    /// Make it.
+    Create {
+        /// What is wanted.
+        is: Resource,
+        /// Given in the call that makes it.
+        tags: Tags,
+        /// Of what it refers to.
+        ids: Ids,
+        /// Where AWS takes one. Without one the call is sent exactly once.
+        client_token: Option<String>,
+        /// When it is not sent any more: what reads show later would be taken for its outcome. `None`: it may always be sent.
+        until: Option<Timestamp>,
+    },
     /// Make what is `seen` as `is`: the differing parts only.
-    Update { id: String, is: Resource, seen: Resource, tags: Tags, ids: Ids },
-    /// Add these tags, to its parts too, and take those with the keys `untag` away.
-    Tag { key: Key, id: String, parts: BTreeSet<String>, tags: Tags, untag: BTreeSet<String> },
-    /// Remove it; `ids` of what it refers to, and of its parts.
-    Delete { id: String, is: Resource, ids: Ids },
+    Update {
+        /// AWS's name for it.
+        id: String,
+        /// What is wanted.
+        is: Resource,
+        /// What it is now.
+        seen: Resource,
+        /// For parts that are made anew, such as a target group.
+        tags: Tags,
+        /// Of what it refers to, as seen and as wanted.
+        ids: Ids,
+    },
+    /// Add tags, and take others away.
+    Tag {
+        /// Its kind and role.
+        key: Key,
+        /// AWS's name for it.
+        id: String,
+        /// Ids of what gets the same tags.
+        parts: BTreeSet<String>,
+        /// To be added, or set to these values.
+        tags: Tags,
+        /// Keys of those to be taken away.
+        untag: BTreeSet<String>,
+    },
+    /// Remove it.
+    Delete {
+        /// AWS's name for it.
+        id: String,
+        /// What it is now.
+        is: Resource,
+        /// Of what it refers to.
+        ids: Ids,
+    },
     /// Read one recorded thing by its id, because the sweep does not show it.
-    Confirm { key: Key, id: String },
+    Confirm {
+        /// Its kind and role.
+        key: Key,
+        /// AWS's name for it.
+        id: String,
+    },
 }
 
 impl Action {
+    /// The key of the resource that it is about.
     pub fn key(&self) -> Key {
         match self {
             Action::Create { is, .. } | Action::Update { is, .. } | Action::Delete { is, .. } => is.key(),
@@ -113,10 +166,22 @@ impl Action {
 pub enum Outcome {
     /// Done; the snapshot already shows it.
     Done,
-    /// AWS refused and nothing was done. `retry`: it may succeed unchanged (throttled, a dependency not yet gone or not yet visible).
-    Refused { code: String, message: String, retry: bool, who: ActionNeeded },
+    /// AWS refused and nothing was done.
+    Refused {
+        /// AWS's error code, such as `UnauthorizedOperation`, or a word of ours.
+        code: String,
+        /// What AWS said.
+        message: String,
+        /// Whether it may succeed unchanged: throttled, a dependency not yet gone or not yet visible.
+        retry: bool,
+        /// Who has to act on it.
+        who: ActionNeeded,
+    },
     /// Nobody knows: a timeout, a lost reply, a server error. It may have been done.
-    Unknown { message: String },
+    Unknown {
+        /// What went wrong.
+        message: String,
+    },
 }
 
 /// Who has to act on a refusal.
@@ -133,6 +198,7 @@ pub enum ActionNeeded {
 /// What can be done now, and why the rest cannot.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Plan {
+    /// In no order: none of them has to wait for another.
     pub actions: Vec<Action>,
     /// Nobody has to do anything about these: key and reason (`creating`, `after nat-gateway/a`).
     pub waiting: Vec<(Key, String)>,
@@ -147,6 +213,7 @@ pub struct Plan {
 }
 
 impl Plan {
+    /// Whether everything is as it should be: there is nothing to do, to wait for or to be moved by somebody.
     pub fn is_settled(&self) -> bool {
         self.actions.is_empty() && self.waiting.is_empty() && self.blocked.is_empty()
     }
@@ -157,7 +224,9 @@ impl Plan {
 pub struct Problem {
     /// AWS's error code, or a word of ours such as `Unreachable`.
     pub code: String,
+    /// AWS's message, or why no answer came.
     pub message: String,
+    /// Who has to act on it.
     pub who: ActionNeeded,
 }
 
@@ -192,7 +261,9 @@ pub struct Interest {
 /// What of a region is read by itself, so that it fails by itself.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Part {
+    /// What one Describe call reads, for all clusters and machines.
     Kind(Read),
+    /// Availability zones of the region.
     Zones,
     /// What stands in the way of the deletion of this VPC.
     DeletingVpc(String),
@@ -226,6 +297,7 @@ pub struct ImageQuery {
 /// An image as AWS describes it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Image {
+    /// Such as `ami-0123456789abcdef0`.
     pub id: String,
     /// Such as `/dev/sda1`.
     pub root_device: String,
@@ -263,10 +335,12 @@ pub struct FoundInstanceType {
 pub struct Invalid {
     /// Path of the field, such as `spec.network.vpc.cidrBlock`.
     pub field: String,
+    /// What is wrong with it, and what to do.
     pub message: String,
 }
 
 impl Invalid {
+    /// A field by its path, and what is wrong with it.
     pub fn new(field: impl Into<String>, message: impl Into<String>) -> Self {
         Invalid { field: field.into(), message: message.into() }
     }

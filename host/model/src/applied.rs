@@ -18,10 +18,12 @@ pub const APPLIED_TAGS_ANNOTATION: &str = "sigs.k8s.io/cluster-api-provider-aws-
 pub struct Applied {
     /// By id.
     pub groups: BTreeSet<String>,
+    /// By key; a value that is no text is empty.
     pub tags: Tags,
 }
 
 impl Applied {
+    /// What the annotations of an AWSMachine say; empty where they are absent or cannot be read.
     pub fn of(annotations: Option<&BTreeMap<String, String>>) -> Applied {
         let text = |name| annotations.and_then(|all| all.get(name)).map(String::as_str).unwrap_or_default();
         Applied { groups: groups(text(APPLIED_GROUPS_ANNOTATION)), tags: tags(text(APPLIED_TAGS_ANNOTATION)) }

@@ -16,15 +16,20 @@ const NAMED: usize = 8;
 /// What one condition says.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Said<'a> {
+    /// `True` or `False`; it is never `Unknown`.
     pub status: bool,
+    /// CamelCase, for programs.
     pub reason: &'a str,
+    /// For people: what is lacking, and who has to act. [`merge`] shortens it.
     pub message: String,
 }
 
 impl<'a> Said<'a> {
+    /// `True`, with reason `Ready` and no message.
     pub fn yes() -> Self {
         Said { status: true, reason: reason::READY, message: String::new() }
     }
+    /// `False`, and why.
     pub fn no(reason: &'a str, message: impl Into<String>) -> Self {
         Said { status: false, reason, message: message.into() }
     }
@@ -72,10 +77,12 @@ pub fn was_said(previous: &[Condition]) -> bool {
     previous.iter().any(|it| it.type_ == READY)
 }
 
+/// What condition `Paused` says.
 pub fn paused_said(paused: bool) -> Said<'static> {
     Said { status: paused, reason: if paused { reason::PAUSED } else { reason::NOT_PAUSED }, message: String::new() }
 }
 
+/// Seconds since 1970 as conditions hold a time.
 pub fn time(now: Timestamp) -> Time {
     // Whole seconds: that is what Kubernetes keeps.
     Time(jiff::Timestamp::from_second(now as i64).unwrap_or(jiff::Timestamp::UNIX_EPOCH))

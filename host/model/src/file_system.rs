@@ -11,6 +11,7 @@ pub struct FileSystem {
     pub state: String,
     /// The only zone that it can be mounted in, if it is a One Zone file system.
     pub zone: Option<String>,
+    /// At most one in each availability zone; empty when none was made yet.
     pub mount_targets: Vec<MountTarget>,
 }
 
@@ -21,6 +22,7 @@ pub struct ListedFileSystem {
     pub id: String,
     /// Value of its tag `Name`; empty when it has none.
     pub name: String,
+    /// All of its tags, `Name` among them.
     pub tags: Tags,
     /// EFS's word, such as `available`.
     pub state: String,
@@ -38,9 +40,11 @@ impl ListedFileSystem {
 pub struct MountTarget {
     /// `fsmt-...`
     pub id: String,
+    /// The subnet in which it has its address.
     pub subnet_id: String,
     /// Name of the availability zone.
     pub zone: String,
+    /// The VPC of that subnet.
     pub vpc_id: String,
     /// EFS's word, such as `available`.
     pub state: String,

@@ -6,18 +6,31 @@ use std::fmt;
 /// The kinds of AWS resources that this provider makes, named by AWS's own words.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Kind {
+    /// A VPC, `main`.
     Vpc,
+    /// A subnet, by its role and zone; one that the user brought, by its id.
     Subnet,
+    /// An internet gateway, with its attachment.
     InternetGateway,
+    /// An Elastic IP address of a NAT gateway.
     ElasticIp,
+    /// A public NAT gateway.
     NatGateway,
+    /// A route table, with its default route and the subnets associated with it.
     RouteTable,
+    /// A security group without its rules.
     SecurityGroup,
+    /// Ingress rules of a security group.
     SecurityGroupRules,
+    /// A classic or network load balancer with its listener, and the target group behind it.
     LoadBalancer,
+    /// A network interface that others made; only ever deleted.
     NetworkInterface,
+    /// Secrets of Secrets Manager that hold the bootstrap data of one machine.
     Secret,
+    /// An EC2 instance.
     Instance,
+    /// The registration of an instance at a load balancer.
     Target,
 }
 
@@ -70,11 +83,14 @@ impl fmt::Display for Kind {
 /// A resource's kind and the name of its role in the cluster.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Key {
+    /// Which kind of resource.
     pub kind: Kind,
+    /// Role, such as `private-us-east-1a`; AWS's id or name for what has no role. Unique within the kind.
     pub name: String,
 }
 
 impl Key {
+    /// A key of this kind and name.
     pub fn new(kind: Kind, name: impl Into<String>) -> Self {
         Key { kind, name: name.into() }
     }

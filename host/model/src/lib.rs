@@ -1,6 +1,8 @@
 //! What is in AWS and what is to be done there, as plain values: the keys that resources have in a cluster, what each is and what it comes
 //! after, what a read of a region showed, and the calls that change it. Nothing here decides, and nothing does I/O.
 
+#![deny(missing_docs)]
+
 mod action;
 mod applied;
 pub mod condition;

@@ -24,13 +24,17 @@ impl Filter {
 /// What only AWS can say: which things match all of these filters.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Lookup {
+    /// DescribeSubnets.
     Subnets(Vec<Filter>),
+    /// DescribeSecurityGroups.
     SecurityGroups(Vec<Filter>),
 }
 
 /// What AWS said, by question.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Answers {
+    /// By the filters of [`Lookup::Subnets`]. A question that is not answered yet is absent; an empty list means that nothing matches.
     pub subnets: BTreeMap<Vec<Filter>, Vec<FoundSubnet>>,
+    /// By the filters of [`Lookup::SecurityGroups`]; likewise.
     pub security_groups: BTreeMap<Vec<Filter>, Vec<FoundSecurityGroup>>,
 }

@@ -20,9 +20,15 @@ macro_rules! resources {
     ($($Kind:ident,)*) => {
         /// A resource of any kind.
         #[derive(Clone, Debug, PartialEq)]
-        pub enum Resource { $($Kind($Kind),)* }
+        pub enum Resource {
+            $(
+                #[doc = concat!("See [`", stringify!($Kind), "`].")]
+                $Kind($Kind),
+            )*
+        }
 
         impl Resource {
+            /// Its kind and role.
             pub fn key(&self) -> Key {
                 match self { $(Resource::$Kind(it) => Key::new(Kind::$Kind, it.name.clone()),)* }
             }
@@ -65,6 +71,7 @@ macro_rules! resources {
             }
         }
         $(impl $Kind {
+            /// The key of the one in this role.
             pub fn key(name: impl Into<String>) -> Key { Key::new(Kind::$Kind, name) }
         }
         impl From<$Kind> for Resource {

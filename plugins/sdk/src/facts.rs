@@ -28,19 +28,26 @@ pub const INSTALLED: &str = "installed";
 #[derive(Clone, Debug, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Cluster {
+    /// `metadata.name` of the Cluster.
     pub name: String,
+    /// `metadata.namespace` of the Cluster.
     pub namespace: String,
+    /// CIDR blocks of Pods, such as `192.168.0.0/16`; empty when the Cluster names none.
     #[serde(rename = "podCIDRs")]
     pub pod_cidrs: Vec<String>,
+    /// CIDR blocks of Services, such as `10.96.0.0/12`; empty when the Cluster names none.
     #[serde(rename = "serviceCIDRs")]
     pub service_cidrs: Vec<String>,
+    /// Where its API is reached.
     pub control_plane_endpoint: Endpoint,
 }
 
 /// Where the API server answers.
 #[derive(Clone, Debug, Deserialize)]
 pub struct Endpoint {
+    /// DNS name or IP address.
     pub host: String,
+    /// TCP port, such as 6443.
     pub port: u16,
 }
 
@@ -48,17 +55,24 @@ pub struct Endpoint {
 #[derive(Clone, Debug, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Aws {
+    /// Such as `eu-west-1`.
     pub region: String,
+    /// `aws`, `aws-cn` or `aws-us-gov`.
     pub partition: String,
+    /// Id of the VPC that the cluster is in, such as `vpc-0123456789abcdef0`.
     pub vpc_id: String,
+    /// Availability zones of the cluster's subnets, such as `eu-west-1a`, sorted.
     pub zones: Vec<String>,
+    /// Tags that the user wants on everything that is made for the cluster.
     pub tags: BTreeMap<String, String>,
 }
 
 /// What of this plugin was carried out last.
 #[derive(Clone, Debug, Deserialize)]
 pub struct Installed {
+    /// Version of the plugin that installed it, as in its [`Descriptor`](crate::Descriptor).
     pub version: String,
+    /// `sha256:` and the hash of the component.
     pub digest: String,
 }
 
@@ -66,7 +80,9 @@ pub struct Installed {
 #[derive(Clone, Debug, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct StorageClass {
+    /// `metadata.name` of the StorageClass.
     pub name: String,
+    /// Name of the CSI driver, such as `ebs.csi.aws.com`.
     pub provisioner: String,
     /// Whether claims that name no class get this one.
     pub is_default: bool,
@@ -79,7 +95,9 @@ pub struct StorageClass {
 #[derive(Clone, Debug, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Subnet {
+    /// Such as `subnet-0123456789abcdef0`.
     pub id: String,
+    /// Availability zone, such as `eu-west-1a`.
     pub zone: String,
     /// `internet-facing` and `internal`: the schemes of load balancers for which the subnet is tagged.
     pub load_balancer_schemes: Vec<String>,
@@ -88,9 +106,11 @@ pub struct Subnet {
 /// An EFS file system of the account in the cluster's region. The host tells of them when the configuration has `fileSystemTags`.
 #[derive(Clone, Debug, Deserialize)]
 pub struct FileSystem {
+    /// Such as `fs-0123456789abcdef0`.
     pub id: String,
     /// Value of its tag `Name`; empty when it has none.
     pub name: String,
+    /// All of its tags, `Name` among them.
     pub tags: BTreeMap<String, String>,
     /// EFS's word, such as `available`.
     pub state: String,
@@ -100,7 +120,9 @@ pub struct FileSystem {
 #[derive(Clone, Debug, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct IpPool {
+    /// `metadata.name` of the IPPool.
     pub name: String,
+    /// Addresses of Pods, as a CIDR block.
     pub cidr: String,
     /// Prefix length of the blocks in which nodes get addresses of it.
     pub block_size: u8,
@@ -112,6 +134,7 @@ pub struct IpPool {
 #[derive(Clone, Debug, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct InstanceType {
+    /// Such as `t3.large`.
     pub name: String,
     /// Most network interfaces of its default network card.
     pub interfaces: u32,

@@ -6,6 +6,8 @@
 //!
 //! Nothing here does I/O. The one thing that leaves a plugin besides its answer is a line in the host's log ([`log()`]); a panic leaves one too.
 
+#![deny(missing_docs)]
+
 mod adapter;
 mod bindings;
 pub mod facts;

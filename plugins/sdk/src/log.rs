@@ -3,9 +3,13 @@
 /// How much a line matters. The last line of level `Error` is shown to the user when the plugin traps.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Level {
+    /// What only helps to find a defect.
     Debug,
+    /// What is good to know.
     Info,
+    /// What may be wrong, though a plan can be made.
     Warn,
+    /// Why no plan can be made.
     Error,
 }
 

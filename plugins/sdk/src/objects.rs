@@ -7,6 +7,7 @@ const RBAC: &str = "rbac.authorization.k8s.io/v1";
 /// What may be read without changing anything.
 pub const READ: &[&str] = &["get", "list", "watch"];
 
+/// A ServiceAccount, by which [`cluster_role_binding`] and [`role_binding`] name Pods.
 pub fn service_account(namespace: &str, name: &str) -> Value {
     json!({ "apiVersion": "v1", "kind": "ServiceAccount", "metadata": { "name": name, "namespace": namespace } })
 }
@@ -16,10 +17,12 @@ pub fn rule(group: &str, resources: &[&str], verbs: &[&str]) -> Value {
     json!({ "apiGroups": [group], "resources": resources, "verbs": verbs })
 }
 
+/// A ClusterRole of rules that [`rule`] makes: in all namespaces, and for cluster-scoped kinds.
 pub fn cluster_role(name: &str, rules: Vec<Value>) -> Value {
     json!({ "apiVersion": RBAC, "kind": "ClusterRole", "metadata": { "name": name }, "rules": rules })
 }
 
+/// A Role of rules that [`rule`] makes: in its own namespace alone.
 pub fn role(namespace: &str, name: &str, rules: Vec<Value>) -> Value {
     json!({ "apiVersion": RBAC, "kind": "Role", "metadata": { "name": name, "namespace": namespace }, "rules": rules })
 }

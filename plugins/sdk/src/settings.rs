@@ -14,7 +14,9 @@ pub use extra::{Extra, Takes, extra_args, extra_problems};
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct Resources {
+    /// CPU that the scheduler reserves, such as `100m`; `None`: the add-on's own.
     pub cpu: Option<String>,
+    /// Memory that the scheduler reserves, such as `128Mi`; `None`: the add-on's own.
     pub memory: Option<String>,
 }
 
@@ -82,8 +84,10 @@ pub fn select_nodes(pod: &mut Value, labels: &Map<String, Value>) {
 /// How much a program says in its log.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
 pub enum LogLevel {
+    /// What matters to those who run it.
     #[default]
     Info,
+    /// Also what helps to find out why something does not work.
     Debug,
 }
 
@@ -118,7 +122,9 @@ pub enum DefaultClass {
     /// When no other class is the default.
     #[default]
     IfNone,
+    /// Also beside another default class.
     Always,
+    /// Only claims that name it get it.
     Never,
 }
 
@@ -142,8 +148,10 @@ impl DefaultClass {
 /// What becomes of a volume whose claim is deleted.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
 pub enum ReclaimPolicy {
+    /// The volume is deleted too.
     #[default]
     Delete,
+    /// The volume stays, and somebody has to delete it.
     Retain,
 }
 

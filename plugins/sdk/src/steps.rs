@@ -3,24 +3,35 @@
 use crate::Step;
 use serde_json::{Map, Value};
 
+/// Kind of the steps that [`apply`] makes.
 pub const APPLY: &str = "k8s.apply/v1";
+/// Kind of the steps that [`wait`] makes.
 pub const WAIT: &str = "k8s.wait/v1";
+/// Kind of the steps that [`delete`] makes.
 pub const DELETE: &str = "k8s.delete/v1";
+/// Kind of the steps that [`security_group_rule`] makes.
 pub const SECURITY_GROUP_RULE: &str = "aws.sg-rule/v1";
+/// Kind of the steps that [`service_account_role`] makes.
 pub const IAM_ROLE: &str = "aws.iam-role/v1";
 /// As [`IAM_ROLE`], with [`RoleAction`]s.
 pub const IAM_ROLE_WITH_TAGS: &str = "aws.iam-role/v2";
+/// Kind of the steps that [`instance_roles`] makes.
 pub const INSTANCE_ROLES: &str = "aws.instance-roles/v1";
+/// Kind of the steps that [`efs_file_system`] makes.
 pub const EFS_FILE_SYSTEM: &str = "aws.efs-file-system/v1";
+/// Kind of the steps that [`certificate`] makes.
 pub const CERTIFICATE: &str = "tls.certificate/v1";
 
 /// Names an object of the workload cluster.
 #[derive(Clone, Copy, Debug)]
 pub struct Object<'a> {
+    /// Group and version, such as `apps/v1`; `v1` for the core group.
     pub api_version: &'a str,
+    /// Such as `Deployment`.
     pub kind: &'a str,
     /// None for cluster-scoped kinds.
     pub namespace: Option<&'a str>,
+    /// `metadata.name`.
     pub name: &'a str,
 }
 
@@ -40,18 +51,26 @@ impl Object<'_> {
 /// What [`wait`] waits for.
 #[derive(Clone, Copy, Debug)]
 pub enum Condition {
+    /// Deployment: condition `Available` is True for the current generation.
     AvailableDeployment,
+    /// DaemonSet: at least one Pod is wanted, and as many are updated and available as wanted.
     ReadyDaemonset,
+    /// CustomResourceDefinition: condition `Established` is True.
     CrdEstablished,
+    /// TigeraStatus: `Available` is True, `Progressing` and `Degraded` are not.
     TigerastatusAvailable,
+    /// The object is there.
     Exists,
+    /// The object is not there; nor need its kind be.
     Gone,
 }
 
 /// Roles of machines, by which groups are named.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Role {
+    /// Machines of the control plane.
     ControlPlane,
+    /// All other machines.
     Node,
 }
 
@@ -71,7 +90,9 @@ impl Role {
 /// What a security-group rule lets in.
 #[derive(Clone, Copy, Debug)]
 pub enum Traffic {
+    /// One port of TCP.
     Tcp(u16),
+    /// One port of UDP.
     Udp(u16),
     /// From the first port to the last, both among them.
     TcpRange(u16, u16),

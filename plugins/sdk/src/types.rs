@@ -7,7 +7,9 @@ use serde_json::Value;
 /// The question put to a plugin.
 #[derive(Clone, Debug)]
 pub struct Request<C> {
+    /// What the plan is for.
     pub operation: Operation,
+    /// Version of cluster-operator, such as `0.1.0`.
     pub host_version: String,
     /// Step kinds that the host carries out.
     pub features: Vec<String>,
@@ -15,23 +17,31 @@ pub struct Request<C> {
     pub installed_version: Option<String>,
     /// Configuration of that plan, as it was: an older version of the plugin may have had another form.
     pub previous_config: Option<Value>,
+    /// What the user set; it fulfils the schema in [`Descriptor`].
     pub config: C,
+    /// What the host knows: facts that come without asking, and those granted. Better read by [`fact`](Self::fact).
     pub facts: Vec<Fact>,
 }
 
 /// One thing the host knows.
 #[derive(Clone, Debug)]
 pub struct Fact {
+    /// Such as `kubernetes-version`; see [`crate::facts`].
     pub key: String,
+    /// What the host found.
     pub value: FactValue,
 }
 
 /// What is known under a key.
 #[derive(Clone, Debug)]
 pub enum FactValue {
+    /// What it is, by the JSON Schema of the key.
     Present(Value),
+    /// Looked for, and not there.
     Absent,
+    /// The plugin was not granted it, or the host may not read it; says which and why.
     Denied(String),
+    /// Could not be read now; says why.
     Unknown(String),
 }
 
@@ -92,18 +102,24 @@ fn unusable(code: &str, key: &str, what: &str, why: &str) -> Stop {
 /// What shall be.
 #[derive(Clone, Debug, Default)]
 pub struct Plan {
+    /// What installs it. Done in the order of `after`; what a later plan no longer has is pruned.
     pub steps: Vec<Step>,
     /// What uninstalls it, in a list of its own.
     pub removal: Vec<Step>,
+    /// For the user. One of severity `Error` keeps the plan from being carried out.
     pub diagnostics: Vec<Diagnostic>,
 }
 
 /// One thing the host shall do. Made by the functions in [`crate::steps`].
 #[derive(Clone, Debug)]
 pub struct Step {
+    /// Unique within its list.
     pub id: String,
+    /// Such as `k8s.apply/v1`; see [`crate::steps`].
     pub kind: &'static str,
+    /// What to do, by the JSON Schema of the kind.
     pub spec: Value,
+    /// Ids of steps of the same list that must be done before.
     pub after: Vec<String>,
 }
 
@@ -120,6 +136,7 @@ impl Step {
 pub struct Need {
     /// Key of the fact that the next call shall have.
     pub key: String,
+    /// What is asked, in the form that the host has for the key.
     pub query: Value,
 }
 
@@ -170,7 +187,9 @@ impl Diagnostic {
 /// What a plugin says about itself.
 #[derive(Clone, Debug)]
 pub struct Descriptor {
+    /// Such as `calico`.
     pub name: &'static str,
+    /// Of the plugin, which changes with what it installs: most often the newest release that it knows, such as `1.63.1`.
     pub version: &'static str,
     /// `cloud-provider`, `networking`, `storage`, `ingress` or `other`.
     pub category: &'static str,

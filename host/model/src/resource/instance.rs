@@ -9,8 +9,11 @@ use crate::Key;
 /// An instance, named like its AWSMachine.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Instance {
+    /// Its role: the name of the AWSMachine.
     pub name: String,
+    /// The subnet of its first network interface, by role; by id where a user named one that is none of the cluster's.
     pub subnet: String,
+    /// Groups of that interface, by role.
     pub groups: BTreeSet<String>,
     /// Ids of groups that the user added by id or filter.
     pub additional_groups: BTreeSet<String>,
@@ -30,13 +33,21 @@ pub struct Instance {
 #[derive(Clone, Debug, PartialEq, serde::Serialize, serde::Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Launch {
+    /// AMI id.
     pub image: String,
+    /// Such as `t3.large`.
     pub instance_type: String,
+    /// Name or ARN; `None`: the instance has no role.
     pub iam_instance_profile: Option<String>,
+    /// Name of an EC2 key pair for SSH; `None`: none.
     pub key_name: Option<String>,
+    /// `AssociatePublicIpAddress`; `None`: as the subnet has it.
     pub public_ip: Option<bool>,
+    /// `default`, `dedicated` or `host`; `None`: as the VPC has it.
     pub tenancy: Option<String>,
+    /// The root volume first, if the image's is not left as it is.
     pub volumes: Vec<Volume>,
+    /// How the instance metadata service answers.
     pub metadata_options: MetadataOptions,
     /// Never serialized: it may hold bootstrap data.
     #[serde(skip)]
@@ -47,13 +58,19 @@ pub struct Launch {
 #[derive(Clone, Debug, PartialEq, serde::Serialize, serde::Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Volume {
+    /// Such as `/dev/sda1`.
     pub device_name: String,
     /// GiB.
     pub size: i32,
+    /// Such as `gp3`; `None`: the image's, or EC2's default.
     pub volume_type: Option<String>,
+    /// I/O operations per second; `None`: what EC2 gives a volume of that type.
     pub iops: Option<i32>,
+    /// MiB per second, of gp3 alone; `None`: what EC2 gives.
     pub throughput: Option<i32>,
+    /// `None`: as the snapshot is, or as the account has it.
     pub encrypted: Option<bool>,
+    /// Id, alias or ARN of a KMS key; `None`: the one that EC2 chooses, if it is encrypted.
     pub kms_key: Option<String>,
 }
 
@@ -61,12 +78,16 @@ pub struct Volume {
 #[derive(Clone, Debug, PartialEq, serde::Serialize, serde::Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct MetadataOptions {
+    /// `enabled` or `disabled`.
     pub http_endpoint: String,
     /// Absent in what was written down before it was passed on: not said to AWS, which takes `disabled`.
     #[serde(default)]
     pub http_protocol_ipv6: Option<String>,
+    /// `required` (IMDSv2 alone) or `optional`.
     pub http_tokens: String,
+    /// Hops that an answer to a request for a token may take, 1 to 64. Pods reach the service with 2 or more.
     pub http_put_response_hop_limit: i32,
+    /// Whether the service shows the instance's tags: `enabled` or `disabled`.
     pub instance_metadata_tags: String,
 }
 
@@ -75,10 +96,15 @@ pub struct MetadataOptions {
 pub struct InstanceStatus {
     /// `pending`, `running`, `shutting-down`, `terminated`, `stopping`, `stopped`.
     pub state: String,
+    /// Availability zone, such as `us-east-1a`.
     pub zone: String,
+    /// Primary IPv4 address in the VPC; `None` once terminated.
     pub private_ip: Option<String>,
+    /// Such as `ip-10-0-0-1.ec2.internal`; `None` once terminated.
     pub private_dns_name: Option<String>,
+    /// IPv4 address on the internet; `None` when it has none.
     pub public_ip: Option<String>,
+    /// `None` without a public address, and in a VPC without DNS host names.
     pub public_dns_name: Option<String>,
     /// Why it came into a state in which it does not run, in AWS's words.
     pub reason: Option<StateReason>,
@@ -91,6 +117,7 @@ pub struct InstanceStatus {
 pub struct StateReason {
     /// Such as `Server.SpotInstanceTermination`.
     pub code: String,
+    /// A sentence; may begin with the code, or be empty.
     pub message: String,
 }
 
@@ -112,11 +139,13 @@ impl fmt::Display for StateReason {
 /// Bootstrap data in Secrets Manager, split into parts. Recorded on the AWSMachine before it is made; AWS is not asked for it.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Secret {
+    /// Its role: the name of the AWSMachine.
     pub name: String,
     /// `aws.cluster.x-k8s.io/<uuid>`; the parts are `<prefix>-0`, `<prefix>-1`, ...
     pub prefix: String,
     /// What each part holds; empty as seen.
     pub parts: Vec<Sensitive>,
+    /// How many parts there are.
     pub count: usize,
 }
 

@@ -8,16 +8,21 @@ use crate::Key;
 /// A load balancer. Ours has the role `apiserver`; one that somebody else made is named by its AWS name.
 #[derive(Clone, Debug, PartialEq)]
 pub struct LoadBalancer {
+    /// Its role.
     pub name: String,
     /// Its name in AWS (at most 32 characters).
     pub aws_name: String,
+    /// Cannot be changed.
     pub kind: LoadBalancerKind,
     /// Internet-facing ones come after this attached gateway.
     pub internet_gateway: Option<String>,
+    /// Scheme `internal`, else `internet-facing`. Cannot be changed.
     pub internal: bool,
+    /// Subnets that it has addresses in, by role.
     pub subnets: BTreeSet<String>,
     /// As wanted: subnets that it is to be taken off. Others that it has stay.
     pub leaving: BTreeSet<String>,
+    /// Security groups, by role; empty for a network load balancer that was made without.
     pub groups: BTreeSet<String>,
     /// As seen: `None` while the listener (and, for network load balancers, the target group behind it) is not there yet.
     pub listener: Option<Listener>,
@@ -25,10 +30,12 @@ pub struct LoadBalancer {
     pub attributes: Option<LoadBalancerAttributes>,
 }
 
+/// The kinds of load balancers, in AWS's words.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LoadBalancerKind {
     /// Elastic Load Balancing's first version.
     Classic,
+    /// Forwards TCP; of Elastic Load Balancing's second version.
     Network,
     /// As seen only: made by others.
     Application,
@@ -39,8 +46,11 @@ pub enum LoadBalancerKind {
 /// One TCP listener, the port behind it, and how targets are checked.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Listener {
+    /// Where clients reach it, such as 6443.
     pub port: u16,
+    /// Port of the API server on its instances.
     pub target_port: u16,
+    /// Of the classic load balancer, or of the target group.
     pub health_check: HealthCheck,
 }
 
@@ -49,17 +59,24 @@ pub struct Listener {
 pub struct HealthCheck {
     /// `TCP`, `SSL`, `HTTP`, `HTTPS`.
     pub protocol: String,
+    /// Port that is checked on the instance.
     pub port: u16,
     /// For HTTP and HTTPS: `/readyz`.
     pub path: Option<String>,
+    /// Seconds from one check to the next.
     pub interval_seconds: i32,
+    /// Seconds after which a check without an answer has failed.
     pub timeout_seconds: i32,
+    /// Checks that have to succeed in a row.
     pub healthy_threshold: i32,
+    /// Checks that have to fail in a row.
     pub unhealthy_threshold: i32,
 }
 
+/// What ModifyLoadBalancerAttributes sets.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LoadBalancerAttributes {
+    /// Whether each zone's addresses reach the targets of all zones.
     pub cross_zone: bool,
     /// Classic only; seconds.
     pub idle_timeout_seconds: Option<i32>,
@@ -68,8 +85,11 @@ pub struct LoadBalancerAttributes {
 /// One control plane instance behind a load balancer; named like the instance.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Target {
+    /// Its role: that of the instance.
     pub name: String,
+    /// Role of the load balancer.
     pub load_balancer: String,
+    /// Role of the instance.
     pub instance: String,
 }
 

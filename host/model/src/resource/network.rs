@@ -8,7 +8,9 @@ use crate::Key;
 /// A VPC. Its only role name is `main`.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Vpc {
+    /// `main`; of an empty second one that is to go: its id.
     pub name: String,
+    /// Primary IPv4 range, such as `10.0.0.0/16`. Cannot be changed.
     pub cidr: String,
     /// `enableDnsHostnames`: off in a new VPC, needed for private DNS names of nodes.
     pub dns_hostnames: bool,
@@ -17,9 +19,13 @@ pub struct Vpc {
 /// A subnet, by the role and zone it has: `public-us-east-1a`; a subnet the user brought: its id.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Subnet {
+    /// Its role or id.
     pub name: String,
+    /// Role of its VPC.
     pub vpc: String,
+    /// Availability zone, such as `us-east-1a`. Cannot be changed.
     pub zone: String,
+    /// IPv4 range, such as `10.0.0.0/20`; empty as seen when nothing but the id is known. Cannot be changed.
     pub cidr: String,
     /// `MapPublicIpOnLaunch`; of a subnet the user brought: whether the internet reaches it.
     pub public: bool,
@@ -28,22 +34,29 @@ pub struct Subnet {
 /// The internet gateway of a VPC, `main`. Created, then attached.
 #[derive(Clone, Debug, PartialEq)]
 pub struct InternetGateway {
+    /// Its role.
     pub name: String,
+    /// Role of the VPC that it is for.
     pub vpc: String,
+    /// Whether it is attached to that VPC; always wanted.
     pub attached: bool,
 }
 
 /// The address of a NAT gateway, which it is named after.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ElasticIp {
+    /// Its role: the zone of the NAT gateway.
     pub name: String,
 }
 
 /// A NAT gateway, named after its zone.
 #[derive(Clone, Debug, PartialEq)]
 pub struct NatGateway {
+    /// Its role: the zone, such as `us-east-1a`.
     pub name: String,
+    /// The public subnet that it lies in, by role. Cannot be changed.
     pub subnet: String,
+    /// Role of its address.
     pub elastic_ip: String,
     /// The internet gateway without which it cannot reach anything.
     pub internet_gateway: String,
@@ -52,7 +65,9 @@ pub struct NatGateway {
 /// The route table of one subnet, named like it.
 #[derive(Clone, Debug, PartialEq)]
 pub struct RouteTable {
+    /// Its role: that of the subnet.
     pub name: String,
+    /// Role of its VPC.
     pub vpc: String,
     /// Subnets associated with it.
     pub subnets: BTreeSet<String>,
@@ -65,7 +80,9 @@ pub struct RouteTable {
 pub struct NetworkInterface {
     /// Its AWS id: it has no role.
     pub name: String,
+    /// Its subnet, by role; by id if it has none.
     pub subnet: Option<String>,
+    /// Its security groups, by role; by id those that have none.
     pub groups: BTreeSet<String>,
 }
 

@@ -10,10 +10,13 @@ use crate::{FoundRule, FoundSource, Key};
 /// A security group, by its role: `apiserver-lb`, `lb`, `controlplane`, `node`; one that somebody else made: its group name.
 #[derive(Clone, Debug, PartialEq)]
 pub struct SecurityGroup {
+    /// Its role or group name.
     pub name: String,
+    /// Role of its VPC.
     pub vpc: String,
     /// What the group is called in AWS.
     pub group_name: String,
+    /// What AWS shows beside the name. Cannot be changed.
     pub description: String,
 }
 
@@ -22,6 +25,7 @@ pub struct SecurityGroup {
 pub struct SecurityGroupRules {
     /// The role of the group.
     pub name: String,
+    /// Each lets one more source or range of ports in.
     pub rules: BTreeSet<Rule>,
     /// Others add rules to this group (the cloud provider to `lb`), or it is not known yet what the add-ons need: nothing is revoked.
     pub keep_unknown: bool,
@@ -34,8 +38,11 @@ pub struct Rule {
     pub protocol: String,
     /// -1 for protocols without ports.
     pub from_port: i32,
+    /// Last port, itself among them; -1 for protocols without ports.
     pub to_port: i32,
+    /// Where the traffic comes from.
     pub source: Source,
+    /// For people who look at the rule in AWS; AWS does not tell rules apart by it.
     pub description: String,
 }
 
@@ -154,6 +161,7 @@ fn canonical(range: &str) -> String {
 pub struct AddOnRule {
     /// The group that lets traffic in: `node` or `controlplane`.
     pub group: String,
+    /// What it lets in.
     pub rule: Rule,
 }
 

@@ -7,7 +7,9 @@ use serde_json::{Map, Value};
 /// A further argument, or environment variable.
 #[derive(Clone, Copy, Debug)]
 pub struct Extra {
+    /// Name of the variable, or of the argument without its dashes.
     pub name: &'static str,
+    /// Which values it may have.
     pub takes: Takes,
 }
 
