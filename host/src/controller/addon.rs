@@ -37,8 +37,7 @@ use kube::ResourceExt;
 use serde_json::json;
 use tokio::time::Instant;
 
-use super::queue::Requeue;
-use super::reconcile::{Memory, is_watched};
+use super::reconcile::{Controller, Memory, ReconcileResult, is_watched};
 use crate::context::{Context, ObjectName};
 use crate::management::{Cached, Error, Note};
 use crate::workload::Workload;
@@ -75,6 +74,69 @@ pub struct AddOns {
     drifts: drift::Drifts,
 }
 
+impl Controller for AddOns {
+    const NAME: &'static str = "clusterplugin";
+    const TIMEOUT: Duration = LOOK;
+
+    fn context(&self) -> &Context {
+        &self.context
+    }
+
+    async fn reconcile(&self, name: &ObjectName) -> Result<ReconcileResult, Error> {
+        self.let_orphan_go(name).await?;
+        let Some(object) = self.context.management.get::<ClusterPlugin>(name) else {
+            // What comes back under this name is another one.
+            self.forget(name);
+            return Ok(ReconcileResult::Settled);
+        };
+        let cluster_name = name.sibling(&object.spec.cluster_name);
+        let cluster = self.context.management.get::<Cluster>(&cluster_name);
+        if !is_watched(&self.context, &object) && !self.is_cluster_watched(&cluster_name) {
+            return Ok(ReconcileResult::Settled);
+        }
+        if object.annotations().contains_key(names::DELETE_FOR_MOVE_ANNOTATION) {
+            return Ok(ReconcileResult::Settled);
+        }
+        if self.context.management.is_paused(&object) {
+            if let Some(cluster) = cluster.filter(|it| it.is_deleting() && !self.context.management.is_paused(it)) {
+                self.context.management.note(&cluster, held_by_pause(name));
+            }
+            return Ok(ReconcileResult::Settled);
+        }
+        if object.is_deleting() && !object.has_finalizer(names::PLUGIN_FINALIZER) {
+            return Ok(ReconcileResult::Settled);
+        }
+        if let Some(first) = self.first_other(&object) {
+            if object.has_finalizer(names::PLUGIN_FINALIZER) && (object.is_deleting() || cluster.is_none_or(|it| it.is_deleting())) {
+                // The other one sees to the add-ons.
+                self.context.management.remove_finalizer(&object, names::PLUGIN_FINALIZER).await?;
+                return Ok(ReconcileResult::Settled);
+            }
+            let message = format!("ClusterPlugin {first} already names this Cluster; there can be only one: delete one of them");
+            self.say(&object, &[], Some((reason::DUPLICATE, &message))).await?;
+            return Ok(ReconcileResult::RequeueAfter(BLOCKED));
+        }
+        match cluster {
+            None if object.is_deleting() => {
+                self.context.management.remove_finalizer(&object, names::PLUGIN_FINALIZER).await?;
+                self.forget_cluster(name, &cluster_name);
+                Ok(ReconcileResult::Settled)
+            }
+            None => {
+                let message = format!("for Cluster {} to exist", object.spec.cluster_name);
+                self.say(&object, &[], Some((reason::WAITING_FOR_CLUSTER, &message))).await?;
+                Ok(ReconcileResult::Settled)
+            }
+            Some(cluster) if cluster.is_deleting() => self.leave_with_cluster(object, cluster).await,
+            Some(cluster) if object.is_deleting() => self.leave_alone(object, cluster).await,
+            Some(cluster) => {
+                let object = self.adopt(object, &cluster).await?;
+                self.install(object, cluster).await
+            }
+        }
+    }
+}
+
 impl AddOns {
     /// # Errors
     /// The plugins that come with this program cannot be loaded.
@@ -85,79 +147,6 @@ impl AddOns {
         let (done, found, whole, late) = (Mutex::default(), Memory::default(), whole::Whole::default(), late::Late::default());
         let drifts = drift::Drifts::default();
         Ok(Self { context, plugins, workload, checks, readings, done, found, whole, late, drifts })
-    }
-
-    /// Looks at one ClusterPlugin.
-    pub async fn reconcile(self: Arc<Self>, name: ObjectName) -> Requeue {
-        let begun = Instant::now();
-        let (again, result) = match tokio::time::timeout(LOOK, self.look(&name)).await {
-            Ok(Ok(again)) => (again, if matches!(again, Requeue::OnChange | Requeue::After(SETTLED)) { "settled" } else { "waiting" }),
-            Ok(Err(error)) if error.is_conflict() || error.is_not_found() => (Requeue::After(Duration::from_millis(200)), "conflict"),
-            Ok(Err(error)) => {
-                tracing::warn!(cluster_plugin = %name, error = %error, cause = ?std::error::Error::source(&error), "not finished");
-                (Requeue::Failed, "failed")
-            }
-            Err(_) => {
-                tracing::warn!(cluster_plugin = %name, "not finished in {} s, trying again", LOOK.as_secs());
-                (Requeue::Failed, "failed")
-            }
-        };
-        self.context.metrics.reconciled("clusterplugin", result, begun.elapsed());
-        again
-    }
-
-    async fn look(&self, name: &ObjectName) -> Result<Requeue, Error> {
-        self.let_orphan_go(name).await?;
-        let Some(object) = self.context.management.get::<ClusterPlugin>(name) else {
-            // What comes back under this name is another one.
-            self.forget(name);
-            return Ok(Requeue::OnChange);
-        };
-        let cluster_name = name.sibling(&object.spec.cluster_name);
-        let cluster = self.context.management.get::<Cluster>(&cluster_name);
-        if !is_watched(&self.context, &object) && !self.is_cluster_watched(&cluster_name) {
-            return Ok(Requeue::OnChange);
-        }
-        if object.annotations().contains_key(names::DELETE_FOR_MOVE_ANNOTATION) {
-            return Ok(Requeue::OnChange);
-        }
-        if self.context.management.is_paused(&object) {
-            if let Some(cluster) = cluster.filter(|it| it.is_deleting() && !self.context.management.is_paused(it)) {
-                self.context.management.note(&cluster, held_by_pause(name));
-            }
-            return Ok(Requeue::OnChange);
-        }
-        if object.is_deleting() && !object.has_finalizer(names::PLUGIN_FINALIZER) {
-            return Ok(Requeue::OnChange);
-        }
-        if let Some(first) = self.first_other(&object) {
-            if object.has_finalizer(names::PLUGIN_FINALIZER) && (object.is_deleting() || cluster.is_none_or(|it| it.is_deleting())) {
-                // The other one sees to the add-ons.
-                self.context.management.remove_finalizer(&object, names::PLUGIN_FINALIZER).await?;
-                return Ok(Requeue::OnChange);
-            }
-            let message = format!("ClusterPlugin {first} already names this Cluster; there can be only one: delete one of them");
-            self.say(&object, &[], Some((reason::DUPLICATE, &message))).await?;
-            return Ok(Requeue::After(BLOCKED));
-        }
-        match cluster {
-            None if object.is_deleting() => {
-                self.context.management.remove_finalizer(&object, names::PLUGIN_FINALIZER).await?;
-                self.forget_cluster(name, &cluster_name);
-                Ok(Requeue::OnChange)
-            }
-            None => {
-                let message = format!("for Cluster {} to exist", object.spec.cluster_name);
-                self.say(&object, &[], Some((reason::WAITING_FOR_CLUSTER, &message))).await?;
-                Ok(Requeue::OnChange)
-            }
-            Some(cluster) if cluster.is_deleting() => self.leave_with_cluster(object, cluster).await,
-            Some(cluster) if object.is_deleting() => self.leave_alone(object, cluster).await,
-            Some(cluster) => {
-                let object = self.adopt(object, &cluster).await?;
-                self.install(object, cluster).await
-            }
-        }
     }
 
     /// The finalizers that hold back the machines of a deleted cluster until its load balancers are gone, and the owner that makes

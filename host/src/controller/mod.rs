@@ -50,10 +50,10 @@ pub async fn run(context: Context, stop: watch::Receiver<bool>) -> anyhow::Resul
     let template = Arc::new(template::Templates::new(context.clone()));
     let add_ons = Arc::new(addon::AddOns::new(context)?);
     tokio::join!(
-        queue::run(cluster_wakes, stop.clone(), move |name| reconcile::look(cluster.clone(), name)),
-        queue::run(machine_wakes, stop.clone(), move |name| reconcile::look(machine.clone(), name)),
-        queue::run(template_wakes, stop.clone(), move |name| reconcile::look(template.clone(), name)),
-        queue::run(plugin_wakes, stop, move |name| add_ons.clone().reconcile(name)),
+        queue::run(cluster_wakes, stop.clone(), move |name| reconcile::run(cluster.clone(), name)),
+        queue::run(machine_wakes, stop.clone(), move |name| reconcile::run(machine.clone(), name)),
+        queue::run(template_wakes, stop.clone(), move |name| reconcile::run(template.clone(), name)),
+        queue::run(plugin_wakes, stop, move |name| reconcile::run(add_ons.clone(), name)),
     );
     Ok(())
 }

@@ -25,10 +25,12 @@ const WHILE_WAITING: Duration = Duration::from_secs(30);
 pub trait Controller: Send + Sync + 'static {
     /// The kind's word in logs and metrics.
     const NAME: &'static str;
+    /// How long one pass may take; what takes longer is given up and tried again.
+    const TIMEOUT: Duration = Duration::MAX;
 
     fn context(&self) -> &Context;
 
-    /// Looks at one object once.
+    /// Reconciles one object once.
     fn reconcile(&self, name: &ObjectName) -> impl Future<Output = Result<ReconcileResult, Error>> + Send;
 }
 
@@ -37,16 +39,27 @@ pub trait Controller: Send + Sync + 'static {
 pub enum ReconcileResult {
     /// Everything is as it should be, or somebody else looks after the object.
     Settled,
+    /// The same, and it is looked at again when so much time has passed.
+    SettledFor(Duration),
+    /// Something is awaited that wakes nobody, and is looked at again after so much time.
+    RequeueAfter(Duration),
     /// Something is awaited or refused; `until`: when a refused call may be tried again.
     Waiting { until: Option<Instant> },
     /// There is more to do at once.
     Unfinished,
 }
 
-/// Looks at one object, and says when to look again.
-pub async fn look<C: Controller>(controller: Arc<C>, name: ObjectName) -> Requeue {
+/// Reconciles one object, and says when to do so again.
+pub async fn run<C: Controller>(controller: Arc<C>, name: ObjectName) -> Requeue {
     let begun = Instant::now();
-    let (again, result) = match controller.reconcile(&name).await {
+    let Ok(result) = tokio::time::timeout(C::TIMEOUT, controller.reconcile(&name)).await else {
+        tracing::warn!(controller = C::NAME, object = %name, "not finished in {} s, trying again", C::TIMEOUT.as_secs());
+        controller.context().metrics.reconciled(C::NAME, "failed", begun.elapsed());
+        return Requeue::Failed;
+    };
+    let (again, result) = match result {
+        Ok(ReconcileResult::SettledFor(delay)) => (Requeue::After(delay), "settled"),
+        Ok(ReconcileResult::RequeueAfter(delay)) => (Requeue::After(delay), "waiting"),
         Ok(ReconcileResult::Settled) => (Requeue::OnChange, "settled"),
         Ok(ReconcileResult::Waiting { until }) => (Requeue::After(delay(until)), "waiting"),
         Ok(ReconcileResult::Unfinished) => (Requeue::After(Duration::from_secs(1)), "unfinished"),

@@ -24,7 +24,7 @@ use super::execute::{ApplyOptions, StepProgress, carried, delete_own, execute, u
 use super::uninstall::Records;
 use super::{AddOns, BLOCKED, ENOUGH, PATIENT, SETTLED, SOON, webhooks};
 use crate::context::{ObjectName, RequestedRules};
-use crate::controller::queue::Requeue;
+use crate::controller::reconcile::ReconcileResult;
 use crate::management::{Cached, Error};
 use crate::workload::WorkloadCluster;
 
@@ -58,7 +58,11 @@ struct At<'a> {
 }
 
 impl AddOns {
-    pub(super) async fn install(&self, object: Arc<Cached<ClusterPlugin>>, cluster: Arc<Cached<Cluster>>) -> Result<Requeue, Error> {
+    pub(super) async fn install(
+        &self,
+        object: Arc<Cached<ClusterPlugin>>,
+        cluster: Arc<Cached<Cluster>>,
+    ) -> Result<ReconcileResult, Error> {
         let (name, until) = (cluster.object_name(), Instant::now() + ENOUGH);
         let control_plane = self.context.management.of_cluster::<KubeadmControlPlane>(&name).into_iter().next();
         let aws_cluster = self.context.management.of_cluster::<AWSCluster>(&name).into_iter().next();
@@ -101,7 +105,7 @@ impl AddOns {
         let mut progress = Vec::new();
         for add_on in &add_ons {
             if self.is_paused(&object.object_name()) {
-                return Ok(Requeue::OnChange);
+                return Ok(ReconcileResult::Settled);
             }
             let at = At {
                 object: &object,
@@ -357,10 +361,12 @@ pub(super) fn cluster_state(cluster: &Cached<Cluster>, control_plane: Option<&Ca
 }
 
 /// No later than when something in AWS is looked at again.
-fn sooner(again: Requeue, next: Option<Instant>) -> Requeue {
-    match (again, next.map(|it| it.saturating_duration_since(Instant::now()))) {
-        (Requeue::After(delay), Some(next)) => Requeue::After(delay.min(next.max(SOON))),
-        (again, _) => again,
+fn sooner(result: ReconcileResult, next: Option<Instant>) -> ReconcileResult {
+    let Some(next) = next.map(|next| next.saturating_duration_since(Instant::now()).max(SOON)) else { return result };
+    match result {
+        ReconcileResult::RequeueAfter(delay) => ReconcileResult::RequeueAfter(delay.min(next)),
+        ReconcileResult::SettledFor(delay) => ReconcileResult::SettledFor(delay.min(next)),
+        other => other,
     }
 }
 
@@ -369,15 +375,15 @@ pub(super) fn patience(unchanged: Duration) -> Duration {
     (unchanged / 4).clamp(SOON, PATIENT)
 }
 
-fn again(progress: &[Progress], state: &ClusterState, patience: Duration) -> Requeue {
+fn again(progress: &[Progress], state: &ClusterState, patience: Duration) -> ReconcileResult {
     if progress.iter().all(|it| it.phase == PluginPhase::Running) {
-        return Requeue::After(SETTLED);
+        return ReconcileResult::SettledFor(SETTLED);
     }
     let works = |it: &Progress| !matches!(it.phase, PluginPhase::Running | PluginPhase::Failed);
     match (state.initialized, progress.iter().any(works)) {
-        (true, true) => Requeue::After(patience),
-        (_, false) => Requeue::After(BLOCKED),
-        (false, true) => Requeue::OnChange,
+        (true, true) => ReconcileResult::RequeueAfter(patience),
+        (_, false) => ReconcileResult::RequeueAfter(BLOCKED),
+        (false, true) => ReconcileResult::Settled,
     }
 }
 

@@ -20,7 +20,7 @@ use super::late::LatePlan;
 use super::uninstall::add_on_rules;
 use super::{AddOns, BLOCKED, ENOUGH};
 use crate::context::{ObjectName, RequestedRules};
-use crate::controller::queue::Requeue;
+use crate::controller::reconcile::ReconcileResult;
 use crate::controller::reconcile::is_ours;
 use crate::management::{Cached, Error, Note};
 use crate::workload::WorkloadCluster;
@@ -29,7 +29,11 @@ use crate::workload::address::Endpoint;
 impl AddOns {
     /// The ClusterPlugin is deleted and the cluster lives on: storage and ingress leave when nothing uses them, and what the cluster cannot
     /// be without stays, as it is, without this object.
-    pub(super) async fn leave_alone(&self, object: Arc<Cached<ClusterPlugin>>, cluster: Arc<Cached<Cluster>>) -> Result<Requeue, Error> {
+    pub(super) async fn leave_alone(
+        &self,
+        object: Arc<Cached<ClusterPlugin>>,
+        cluster: Arc<Cached<Cluster>>,
+    ) -> Result<ReconcileResult, Error> {
         let name = cluster.object_name();
         let (api, workload) = self.reach(&name).await?;
         let control_plane = self.context.management.of_cluster::<KubeadmControlPlane>(&name).into_iter().next();
@@ -50,14 +54,14 @@ impl AddOns {
             let message =
                 format!("to know what is installed: {why}; set spec.deletion.onPluginDelete to Keep to leave everything as it is");
             self.say(&object, &leaving(&object, PluginPhase::Deleting, &message), Some((reason::UNREACHABLE, &message))).await?;
-            return Ok(Requeue::After(BLOCKED));
+            return Ok(ReconcileResult::RequeueAfter(BLOCKED));
         }
         let left = self.uninstall(&object, workload.as_deref(), &records, None).await;
         if left.iter().any(|it| can_leave(it.slot)) {
             self.say(&object, &left, None).await?;
             let works = left.iter().any(|it| it.phase == PluginPhase::Deleting);
             let unchanged = self.unchanged(&object.object_name(), left);
-            return Ok(Requeue::After(if works { patience(unchanged) } else { BLOCKED }));
+            return Ok(ReconcileResult::RequeueAfter(if works { patience(unchanged) } else { BLOCKED }));
         }
         let kept: Vec<&str> = left.iter().map(|it| it.message.as_str()).collect();
         let kept = (!kept.is_empty()).then(|| kept.join("; "));
@@ -74,12 +78,12 @@ impl AddOns {
         cluster: &Arc<Cached<Cluster>>,
         rules: Option<RequestedRules>,
         kept: Option<String>,
-    ) -> Result<Requeue, Error> {
+    ) -> Result<ReconcileResult, Error> {
         let management = &self.context.management;
         if !self.keep_rules(&cluster.object_name(), rules).await? {
             let message = "the AWSCluster is paused: security-group rules of add-ons that stay cannot be written down there";
             self.say(object, &leaving(object, PluginPhase::Deleting, message), Some((reason::PAUSED, message))).await?;
-            return Ok(Requeue::After(BLOCKED));
+            return Ok(ReconcileResult::RequeueAfter(BLOCKED));
         }
         management.remove_finalizer(cluster, names::PLUGIN_FINALIZER).await?;
         management.remove_finalizer(object, names::PLUGIN_FINALIZER).await?;
@@ -89,7 +93,7 @@ impl AddOns {
             management.note(cluster, note);
         }
         self.forget_cluster(&object.object_name(), &cluster.object_name());
-        Ok(Requeue::OnChange)
+        Ok(ReconcileResult::Settled)
     }
 
     /// Writes down on the AWSCluster which rules its groups keep; `rules` is `None` when that is not known, and then none is revoked. `false`:

@@ -17,7 +17,7 @@ use super::install::{cluster_state, patience};
 use super::leave::leaving;
 use super::{AddOns, ENOUGH, now, seen};
 use crate::controller::gc::vpc_id;
-use crate::controller::queue::Requeue;
+use crate::controller::reconcile::ReconcileResult;
 use crate::management::{Cached, Error, Note};
 use crate::workload::{WorkloadCluster, WorkloadError};
 
@@ -27,12 +27,12 @@ impl AddOns {
         &self,
         object: Arc<Cached<ClusterPlugin>>,
         cluster: Arc<Cached<Cluster>>,
-    ) -> Result<Requeue, Error> {
+    ) -> Result<ReconcileResult, Error> {
         let name = cluster.object_name();
         if !object.has_finalizer(names::PLUGIN_FINALIZER) {
             self.context.management.remove_finalizer(&cluster, names::PLUGIN_FINALIZER).await?;
             self.forget_cluster(&object.object_name(), &name);
-            return Ok(Requeue::OnChange);
+            return Ok(ReconcileResult::Settled);
         }
         let (api, workload) = match is_forced(&object, &cluster) {
             // Whatever it would answer, and however slowly.
@@ -56,7 +56,7 @@ impl AddOns {
         let message = with(message, seen.stays());
         let progress = leaving(&object, PluginPhase::Deleting, &message);
         self.say(&object, &progress, Some((reason::DELETING, &message))).await?;
-        Ok(Requeue::After(patience(self.unchanged(&object.object_name(), progress))))
+        Ok(ReconcileResult::RequeueAfter(patience(self.unchanged(&object.object_name(), progress))))
     }
 
     /// Lets the machines go, and tells what was left and why: nobody can ask the cluster afterwards.
@@ -66,7 +66,7 @@ impl AddOns {
         cluster: &Arc<Cached<Cluster>>,
         seen: &TeardownSeen,
         skipped: Option<String>,
-    ) -> Result<Requeue, Error> {
+    ) -> Result<ReconcileResult, Error> {
         let management = &self.context.management;
         let told = |warning, reason: &str, message: String| {
             let note = Note { warning, reason: reason.into(), action: "Teardown".into(), message };
@@ -89,7 +89,7 @@ impl AddOns {
             told(false, "VolumesRetained", message);
         }
         self.forget_cluster(&object_name, &cluster.object_name());
-        Ok(Requeue::OnChange)
+        Ok(ReconcileResult::Settled)
     }
 
     async fn teardown_seen(
