@@ -15,11 +15,11 @@ use model::{Action, Problem, Snapshot};
 use tokio::time::Instant;
 
 use super::issuer;
-use super::notes::notes;
 use super::queue::Trigger;
 use super::reconcile::{Controller, Memory, ReconcileResult, is_ours};
 use super::refusals::Refusals;
 use super::regions::{Regions, Subscription};
+use super::wave::Wave;
 use super::{gc, now, random};
 use crate::context::{Context, ObjectName};
 use crate::management::{Cached, Error};
@@ -125,31 +125,15 @@ impl Clusters {
     /// Writes down what was decided, then carries it out. True: there is more to decide.
     async fn act(&self, seen: &mut Seen, pass: &Reconciliation, memory: &mut Remembered) -> Result<bool, Error> {
         let Decision { plan, record, interest, .. } = &pass.decision;
-        let management = &self.context.management;
         seen.region.interest(&seen.who, interest.clone());
         let seat = Subscription { region: seen.object.spec.region.clone(), interest: interest.clone(), instance: None };
         self.regions.subscribe(&seen.object.object_name(), seat);
-        let patch = record.cluster_patch(&seen.object);
-        let written = patch.is_some();
-        if let Some(patch) = patch {
-            seen.object = management.patch(&seen.object, patch).await?;
-        }
-        if pass.due.is_empty() {
-            return Ok(written);
-        }
-        let outcomes = seen.region.act(&seen.who, pass.due.clone()).await;
-        for note in notes(&pass.due, &outcomes, &memory.refusals) {
-            tracing::info!(object = %seen.object.object_name(), reason = note.reason, "{}", note.message);
-            management.note(&seen.object, note);
-        }
-        memory.refusals.learn(&pass.due, &outcomes, Instant::now());
-        if seen.is_swept() && gc::is_held_up(&outcomes) {
+        let wave = Wave { who: &seen.who, region: &seen.region, plan, record, due: &pass.due };
+        let acted = wave.carry_out(&self.context.management, &mut seen.object, &mut memory.refusals, PersistedState::cluster_patch).await?;
+        if seen.is_swept() && gc::is_held_up(&acted.outcomes) {
             memory.sweep.asked_for(now());
         }
-        if let Some(patch) = record.after(plan, &outcomes).cluster_patch(&seen.object) {
-            seen.object = management.patch(&seen.object, patch).await?;
-        }
-        Ok(true)
+        Ok(acted.more)
     }
 
     fn forget(&self, name: &ObjectName) {

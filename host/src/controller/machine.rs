@@ -16,11 +16,11 @@ use model::{Action, Answers, Image, Snapshot};
 use tokio::time::Instant;
 
 use super::cluster::gone;
-use super::notes::notes;
 use super::queue::Trigger;
 use super::reconcile::{Controller, Memory, ReconcileResult, ended, is_ours, owner};
 use super::refusals::Refusals;
 use super::regions::{Regions, Subscription};
+use super::wave::Wave;
 use super::{now, random};
 use crate::context::{Context, ObjectName};
 use crate::management::{Cached, Error, Note, Watched};
@@ -246,29 +246,13 @@ impl Machines {
     /// Writes down what was decided, then carries it out. True: there is more to decide.
     async fn act(&self, seen: &mut Seen, pass: &Reconciliation, refusals: &mut Refusals) -> Result<bool, Error> {
         let Decision { plan, record, interest, instance, .. } = &pass.decision;
-        let management = &self.context.management;
         seen.region.interest(&seen.who, interest.clone());
         let instance = instance.as_ref().map(|it| it.id.clone());
         let seat = Subscription { region: seen.aws_cluster.spec.region.clone(), interest: interest.clone(), instance };
         self.regions.subscribe(&seen.object.object_name(), seat);
-        let patch = record.machine_patch(&seen.object);
-        let written = patch.is_some();
-        if let Some(patch) = patch {
-            seen.object = management.patch(&seen.object, patch).await?;
-        }
-        if pass.due.is_empty() {
-            return Ok(written);
-        }
-        let outcomes = seen.region.act(&seen.who, pass.due.clone()).await;
-        for note in notes(&pass.due, &outcomes, refusals) {
-            tracing::info!(object = %seen.object.object_name(), reason = note.reason, "{}", note.message);
-            management.note(&seen.object, note);
-        }
-        refusals.learn(&pass.due, &outcomes, Instant::now());
-        if let Some(patch) = record.after(plan, &outcomes).machine_patch(&seen.object) {
-            seen.object = management.patch(&seen.object, patch).await?;
-        }
-        Ok(true)
+        let wave = Wave { who: &seen.who, region: &seen.region, plan, record, due: &pass.due };
+        let acted = wave.carry_out(&self.context.management, &mut seen.object, refusals, PersistedState::machine_patch).await?;
+        Ok(acted.more)
     }
 
     async fn say(&self, seen: &Seen, pass: &Reconciliation, refusals: &Refusals) -> Result<ReconcileResult, Error> {

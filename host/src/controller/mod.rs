@@ -12,6 +12,7 @@ mod reconcile;
 mod refusals;
 mod regions;
 mod template;
+mod wave;
 
 use std::sync::Arc;
 use std::time::{SystemTime, UNIX_EPOCH};
