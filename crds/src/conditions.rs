@@ -1,6 +1,15 @@
 //! Condition types and reasons. Those of infrastructure are CAPA's words where CAPA has one.
 //! It never decides which holds; that is computed from what is planned and seen.
 
+/// Words with their documentation, from which `docs/conditions.md` is made.
+macro_rules! words {
+    ($(#[doc = $doc:literal] $name:ident = $text:literal;)*) => {
+        $(#[doc = $doc] pub const $name: &str = $text;)*
+        /// All of them, each with what it means.
+        pub const ALL: &[(&str, &str)] = &[$(($text, $doc)),*];
+    };
+}
+
 /// Everything is as it should be.
 pub const READY: &str = "Ready";
 /// Nothing is done, because the object or its Cluster is paused.
@@ -8,153 +17,269 @@ pub const PAUSED: &str = "Paused";
 
 /// Condition types of AWSCluster besides `Ready` and `Paused`.
 pub mod cluster {
-    /// The VPC and its attributes.
-    pub const VPC_READY: &str = "VpcReady";
-    /// The subnets.
-    pub const SUBNETS_READY: &str = "SubnetsReady";
-    /// The internet gateway.
-    pub const INTERNET_GATEWAY_READY: &str = "InternetGatewayReady";
-    /// The NAT gateways and their addresses.
-    pub const NAT_GATEWAYS_READY: &str = "NatGatewaysReady";
-    /// The route tables.
-    pub const ROUTE_TABLES_READY: &str = "RouteTablesReady";
-    /// The security groups and their rules.
-    pub const CLUSTER_SECURITY_GROUPS_READY: &str = "ClusterSecurityGroupsReady";
-    /// The load balancer of the API.
-    pub const LOAD_BALANCER_READY: &str = "LoadBalancerReady";
-    /// The issuer of service account tokens is published, and API servers use it.
-    pub const SERVICE_ACCOUNT_ISSUER_READY: &str = "ServiceAccountIssuerReady";
+    words! {
+        /// The VPC and its attributes.
+        VPC_READY = "VpcReady";
+        /// The subnets.
+        SUBNETS_READY = "SubnetsReady";
+        /// The internet gateway.
+        INTERNET_GATEWAY_READY = "InternetGatewayReady";
+        /// The NAT gateways and their addresses.
+        NAT_GATEWAYS_READY = "NatGatewaysReady";
+        /// The route tables.
+        ROUTE_TABLES_READY = "RouteTablesReady";
+        /// The security groups and their rules.
+        CLUSTER_SECURITY_GROUPS_READY = "ClusterSecurityGroupsReady";
+        /// The load balancer of the API.
+        LOAD_BALANCER_READY = "LoadBalancerReady";
+        /// The issuer of service account tokens is published, and API servers use it.
+        SERVICE_ACCOUNT_ISSUER_READY = "ServiceAccountIssuerReady";
+    }
 }
 
 /// Condition types of AWSMachine besides `Ready` and `Paused`.
 pub mod machine {
-    /// The instance runs.
-    pub const INSTANCE_READY: &str = "InstanceReady";
-    /// The instance has its security groups.
-    pub const SECURITY_GROUPS_READY: &str = "SecurityGroupsReady";
-    /// The instance is a target of the API's load balancer (control plane machines only).
-    pub const ELB_ATTACHED: &str = "ELBAttached";
+    words! {
+        /// The instance runs.
+        INSTANCE_READY = "InstanceReady";
+        /// The instance has its security groups.
+        SECURITY_GROUPS_READY = "SecurityGroupsReady";
+        /// The instance is a target of the API's load balancer (control plane machines only).
+        ELB_ATTACHED = "ELBAttached";
+    }
 }
 
 /// Condition types of ClusterPlugin besides `Ready` and `Paused`.
 pub mod cluster_plugin {
-    /// The cloud provider works.
-    pub const CLOUD_PROVIDER_READY: &str = "CloudProviderReady";
-    /// Pods can talk to each other.
-    pub const NETWORKING_READY: &str = "NetworkingReady";
-    /// Volumes can be made.
-    pub const STORAGE_READY: &str = "StorageReady";
-    /// Ingresses are served.
-    pub const INGRESS_READY: &str = "IngressReady";
-    /// Something is being installed, changed or removed.
-    pub const PROGRESSING: &str = "Progressing";
+    words! {
+        /// The cloud provider works.
+        CLOUD_PROVIDER_READY = "CloudProviderReady";
+        /// Pods can talk to each other.
+        NETWORKING_READY = "NetworkingReady";
+        /// Volumes can be made.
+        STORAGE_READY = "StorageReady";
+        /// Ingresses are served.
+        INGRESS_READY = "IngressReady";
+        /// Something is being installed, changed or removed.
+        PROGRESSING = "Progressing";
+    }
 }
 
-/// Reasons. What exactly is awaited, and who has to act, is in the message.
+/// Reasons. What exactly is awaited, and who has to act, is in the message. They are API: none is ever renamed.
 pub mod reason {
-    /// It is as it should be.
-    pub const READY: &str = "Ready";
-    /// It is not as it should be yet; nobody has to act.
-    pub const NOT_READY: &str = "NotReady";
-    /// It is being made.
-    pub const CREATING: &str = "Creating";
-    /// It is being changed.
-    pub const UPDATING: &str = "Updating";
-    /// It is being deleted.
-    pub const DELETING: &str = "Deleting";
-    /// It is deleted.
-    pub const DELETED: &str = "Deleted";
-    /// The object or its Cluster is paused.
-    pub const PAUSED: &str = "Paused";
-    /// The object or its Cluster is not paused.
-    pub const NOT_PAUSED: &str = "NotPaused";
-    /// Nothing of that kind was asked for.
-    pub const NOT_REQUESTED: &str = "NotRequested";
+    words! {
+        /// It is as it should be.
+        READY = "Ready";
+        /// It is not as it should be yet; nobody has to act.
+        NOT_READY = "NotReady";
+        /// It is being made.
+        CREATING = "Creating";
+        /// It is being changed.
+        UPDATING = "Updating";
+        /// It is being deleted.
+        DELETING = "Deleting";
+        /// It is deleted.
+        DELETED = "Deleted";
+        /// The object or its Cluster is paused.
+        PAUSED = "Paused";
+        /// The object or its Cluster is not paused.
+        NOT_PAUSED = "NotPaused";
+        /// Nothing of that kind was asked for.
+        NOT_REQUESTED = "NotRequested";
+        /// Something stands in the way; the message names it and who can move it.
+        BLOCKED = "Blocked";
+        /// A resource is there that is not ours and has the place of ours.
+        NOT_OWNED = "NotOwned";
+        /// A resource that was recorded is gone.
+        LOST = "Lost";
+        /// A field was changed that AWS cannot change.
+        IMMUTABLE = "Immutable";
+        /// Two resources have the place of one.
+        AMBIGUOUS = "Ambiguous";
+        /// The spec cannot be carried out.
+        INVALID_SPEC = "InvalidSpec";
+        /// AWS refused a call for want of permission.
+        ACCESS_DENIED = "AccessDenied";
+        /// There are no usable AWS credentials.
+        CREDENTIALS_UNAVAILABLE = "CredentialsUnavailable";
+        /// A quota of the AWS account is reached.
+        QUOTA_EXCEEDED = "QuotaExceeded";
+        /// AWS has no capacity for the instance type in the zone.
+        INSUFFICIENT_CAPACITY = "InsufficientCapacity";
+        /// AWS asks for fewer calls.
+        THROTTLED = "Throttled";
+        /// AWS or an API server does not answer.
+        UNREACHABLE = "Unreachable";
+        /// AWS refused a call for another reason.
+        AWS_ERROR = "AWSError";
+        /// The Cluster that owns the object is not there yet.
+        WAITING_FOR_CLUSTER = "WaitingForCluster";
+        /// The Machine that owns the object is not there yet.
+        WAITING_FOR_MACHINE = "WaitingForMachine";
+        /// The infrastructure of the cluster is not provisioned yet.
+        WAITING_FOR_CLUSTER_INFRASTRUCTURE = "WaitingForClusterInfrastructure";
+        /// Bootstrap data is not there yet.
+        WAITING_FOR_BOOTSTRAP_DATA = "WaitingForBootstrapData";
+        /// The control plane is not initialized, or not ready, yet.
+        WAITING_FOR_CONTROL_PLANE = "WaitingForControlPlane";
+        /// Machines of the cluster are still there.
+        WAITING_FOR_MACHINES = "WaitingForMachines";
+        /// Add-ons are still being removed.
+        WAITING_FOR_PLUGINS = "WaitingForPlugins";
+        /// The load balancer has no host name yet.
+        WAIT_FOR_DNS_NAME = "WaitForDNSName";
+        /// The load balancer's host name does not resolve yet.
+        WAIT_FOR_DNS_NAME_RESOLVE = "WaitForDNSNameResolve";
+        /// The instance is starting.
+        INSTANCE_NOT_READY = "InstanceNotReady";
+        /// The instance is stopped or stopping.
+        INSTANCE_STOPPED = "InstanceStopped";
+        /// The instance is terminated or being terminated.
+        INSTANCE_TERMINATED = "InstanceTerminated";
+        /// The instance that was recorded is not there.
+        INSTANCE_NOT_FOUND = "InstanceNotFound";
+        /// Another ClusterPlugin is for the same cluster.
+        DUPLICATE = "Duplicate";
+        /// The plugin said that its configuration is wrong.
+        INVALID_CONFIGURATION = "InvalidConfiguration";
+        /// The plugin said that this cluster is not supported.
+        UNSUPPORTED = "Unsupported";
+        /// Another manager owns a field, and `conflicts` is Refuse.
+        CONFLICT = "Conflict";
+        /// Somebody changed what an add-on applied, and it is not set back: `drift` is Warn, or they did so again and again.
+        DRIFT = "Drift";
+        /// This operator brings a newer version of the add-on than the one that is installed, which stays.
+        UPGRADE_AVAILABLE = "UpgradeAvailable";
+        /// An add-on that nobody asks for any more stays, because the cluster would not work without it.
+        KEPT = "Kept";
+        /// An add-on that nobody asks for any more stays as long as something uses it.
+        IN_USE = "InUse";
+        /// The time to remove add-ons is over; the rest goes with the machines.
+        DELETION_TIMED_OUT = "DeletionTimedOut";
+        /// What is awaited takes longer than it should; it is awaited nevertheless.
+        WAIT_TIMED_OUT = "WaitTimedOut";
+        /// The role can be assumed, and allows what is needed.
+        ROLE_READY = "RoleReady";
+        /// The ARN is not that of a role, or is of another partition.
+        INVALID_ROLE_ARN = "InvalidRoleARN";
+        /// There is no such role, or an instance profile has none.
+        ROLE_NOT_FOUND = "RoleNotFound";
+        /// The role is in an account whose roles cannot be read; it is used unchecked.
+        ROLE_IN_OTHER_ACCOUNT = "RoleInOtherAccount";
+        /// The trust policy does not let those assume the role who have to.
+        TRUST_POLICY_DENIES = "TrustPolicyDenies";
+        /// The trust policy has something that cannot be judged, such as a condition on what only AWS knows.
+        TRUST_POLICY_UNCLEAR = "TrustPolicyUnclear";
+        /// IAM has no OIDC provider for the cluster's issuer.
+        PROVIDER_NOT_FOUND = "OIDCProviderNotFound";
+        /// The OIDC provider is of another issuer, or does not list the audience of the tokens among its client ids.
+        PROVIDER_MISMATCH = "OIDCProviderMismatch";
+        /// Policies do not allow all actions that are needed.
+        PERMISSIONS_MISSING = "PermissionsMissing";
+        /// A policy could not be judged, so the role may allow more or less than it seems to.
+        POLICY_UNCLEAR = "PolicyUnclear";
+        /// A read failed, or what is read changed meanwhile; it is read again.
+        READ_FAILED = "ReadFailed";
+        /// The file system can be mounted in every zone of the cluster.
+        FILE_SYSTEM_READY = "FileSystemReady";
+        /// The file system does not exist in the cluster's region.
+        FILE_SYSTEM_NOT_FOUND = "FileSystemNotFound";
+        /// The file system is being made or deleted.
+        FILE_SYSTEM_NOT_AVAILABLE = "FileSystemNotAvailable";
+        /// The file system has mount targets, but in another VPC than the cluster's.
+        FILE_SYSTEM_IN_OTHER_VPC = "FileSystemInOtherVPC";
+        /// A zone of the cluster has no mount target of the file system: make one.
+        MOUNT_TARGETS_MISSING = "MountTargetsMissing";
+        /// Mount targets of the file system are being made.
+        MOUNT_TARGETS_CREATING = "MountTargetsCreating";
+        /// The issuer's documents are public, IAM trusts it, and API servers use it.
+        ISSUER_PUBLISHED = "IssuerPublished";
+        /// The issuer's documents are being written.
+        ISSUER_PUBLISHING = "IssuerPublishing";
+        /// The issuer is one that a user publishes, and it is as it should be.
+        ISSUER_FOUND = "IssuerFound";
+        /// The key that signs service account tokens is not there yet.
+        WAITING_FOR_SIGNING_KEY = "WaitingForSigningKey";
+        /// The key that signs service account tokens is none that AWS takes.
+        SIGNING_KEY_UNUSABLE = "SigningKeyUnusable";
+        /// A document that another cluster or somebody else wrote has the place of the issuer's.
+        DOCUMENT_NOT_OURS = "DocumentNotOurs";
+        /// Another cluster publishes this issuer.
+        ISSUER_TAKEN = "IssuerTaken";
+        /// API servers have another issuer than the AWSCluster names.
+        ISSUER_ARGUMENT_MISMATCH = "IssuerArgumentMismatch";
+        /// A document or provider could not be written.
+        WRITE_FAILED = "WriteFailed";
+        /// The issuer that the AWSCluster names cannot be one.
+        INVALID_ISSUER = "InvalidIssuer";
+        /// What was published could not be taken away yet.
+        ISSUER_NOT_RETRACTED = "IssuerNotRetracted";
+        /// It is not known which issuer signs service account tokens; the message says what to set.
+        ISSUER_UNKNOWN = "IssuerUnknown";
+        /// The record of an add-on in the cluster is not the one that was written; its removal does nothing that is not granted.
+        RECORD_DENIED = "RecordDenied";
+        /// No plugin of this name comes with the operator.
+        PLUGIN_MISSING = "PluginMissing";
+        /// The plugin asks for facts that this host does not answer.
+        NEEDS_DENIED = "NeedsDenied";
+        /// The plan asks for something that was not granted; the message names the step.
+        PLAN_DENIED = "PlanDenied";
+        /// The plan contradicts itself.
+        PLAN_INVALID = "PlanInvalid";
+        /// The plugin says that it has a defect.
+        PLUGIN_FAILED = "PluginFailed";
+        /// The API server of the cluster refused an object of the add-on.
+        APPLY_REFUSED = "ApplyRefused";
+        /// A serving certificate could not be made or written.
+        CERTIFICATE_FAILED = "CertificateFailed";
+        /// The plugin is no WebAssembly component.
+        INVALID_COMPONENT = "InvalidComponent";
+        /// The plugin is larger than a component may be.
+        COMPONENT_TOO_LARGE = "ComponentTooLarge";
+        /// The plugin imports something that plugins are not given.
+        IMPORTS_REFUSED = "ImportsRefused";
+        /// The plugin is of a version of the contract that this host does not speak.
+        CONTRACT_UNSUPPORTED = "ContractUnsupported";
+        /// The plugin trapped.
+        PLUGIN_TRAPPED = "PluginTrapped";
+        /// The plugin used up its stack.
+        PLUGIN_STACK_OVERFLOW = "PluginStackOverflow";
+        /// The plugin used up its instructions.
+        PLUGIN_OUT_OF_FUEL = "PluginOutOfFuel";
+        /// The plugin took too long by the clock; it is tried again.
+        PLUGIN_RAN_TOO_LONG = "PluginRanTooLong";
+        /// The plugin used up its memory.
+        PLUGIN_OUT_OF_MEMORY = "PluginOutOfMemory";
+        /// The plugin wrote more into the log than it may.
+        PLUGIN_LOG_FLOOD = "PluginLogFlood";
+        /// The plan is larger than is taken.
+        PLAN_TOO_LARGE = "PlanTooLarge";
+        /// The plan has more values than are taken.
+        PLAN_TOO_MANY_VALUES = "PlanTooManyValues";
+        /// The plugin's answer has not the shape that the contract says.
+        PLUGIN_MALFORMED_ANSWER = "PluginMalformedAnswer";
+        /// A text of the plugin's answer is no JSON.
+        PLUGIN_INVALID_JSON = "PluginInvalidJSON";
+        /// The plan is none: a step twice, a circle, a field that is not known.
+        INVALID_PLAN = "InvalidPlan";
+        /// The schema of the plugin's configuration is none.
+        INVALID_CONFIG_SCHEMA = "InvalidConfigSchema";
+        /// The host could not run the plugin; it is tried again.
+        PLUGIN_HOST_FAILED = "PluginHostFailed";
+    }
+}
 
-    /// Something stands in the way; the message names it and who can move it.
-    pub const BLOCKED: &str = "Blocked";
-    /// A resource is there that is not ours and has the place of ours.
-    pub const NOT_OWNED: &str = "NotOwned";
-    /// A resource that was recorded is gone.
-    pub const LOST: &str = "Lost";
-    /// A field was changed that AWS cannot change.
-    pub const IMMUTABLE: &str = "Immutable";
-    /// Two resources have the place of one.
-    pub const AMBIGUOUS: &str = "Ambiguous";
-    /// The spec cannot be carried out.
-    pub const INVALID_SPEC: &str = "InvalidSpec";
-
-    /// AWS refused a call for want of permission.
-    pub const ACCESS_DENIED: &str = "AccessDenied";
-    /// There are no usable AWS credentials.
-    pub const CREDENTIALS_UNAVAILABLE: &str = "CredentialsUnavailable";
-    /// A quota of the AWS account is reached.
-    pub const QUOTA_EXCEEDED: &str = "QuotaExceeded";
-    /// AWS has no capacity for the instance type in the zone.
-    pub const INSUFFICIENT_CAPACITY: &str = "InsufficientCapacity";
-    /// AWS asks for fewer calls.
-    pub const THROTTLED: &str = "Throttled";
-    /// AWS or an API server does not answer.
-    pub const UNREACHABLE: &str = "Unreachable";
-    /// AWS refused a call for another reason.
-    pub const AWS_ERROR: &str = "AWSError";
-
-    /// The Cluster that owns the object is not there yet.
-    pub const WAITING_FOR_CLUSTER: &str = "WaitingForCluster";
-    /// The Machine that owns the object is not there yet.
-    pub const WAITING_FOR_MACHINE: &str = "WaitingForMachine";
-    /// The infrastructure of the cluster is not provisioned yet.
-    pub const WAITING_FOR_CLUSTER_INFRASTRUCTURE: &str = "WaitingForClusterInfrastructure";
-    /// Bootstrap data is not there yet.
-    pub const WAITING_FOR_BOOTSTRAP_DATA: &str = "WaitingForBootstrapData";
-    /// The control plane is not initialized, or not ready, yet.
-    pub const WAITING_FOR_CONTROL_PLANE: &str = "WaitingForControlPlane";
-    /// Machines of the cluster are still there.
-    pub const WAITING_FOR_MACHINES: &str = "WaitingForMachines";
-    /// Add-ons are still being removed.
-    pub const WAITING_FOR_PLUGINS: &str = "WaitingForPlugins";
-    /// The load balancer has no host name yet.
-    pub const WAIT_FOR_DNS_NAME: &str = "WaitForDNSName";
-    /// The load balancer's host name does not resolve yet.
-    pub const WAIT_FOR_DNS_NAME_RESOLVE: &str = "WaitForDNSNameResolve";
-
-    /// The instance is starting.
-    pub const INSTANCE_NOT_READY: &str = "InstanceNotReady";
-    /// The instance is stopped or stopping.
-    pub const INSTANCE_STOPPED: &str = "InstanceStopped";
-    /// The instance is terminated or being terminated.
-    pub const INSTANCE_TERMINATED: &str = "InstanceTerminated";
-    /// The instance that was recorded is not there.
-    pub const INSTANCE_NOT_FOUND: &str = "InstanceNotFound";
-
-    /// Another ClusterPlugin is for the same cluster.
-    pub const DUPLICATE: &str = "Duplicate";
-    /// The plugin said that its configuration is wrong.
-    pub const INVALID_CONFIGURATION: &str = "InvalidConfiguration";
-    /// The plugin said that this cluster is not supported.
-    pub const UNSUPPORTED: &str = "Unsupported";
-    /// Another manager owns a field, and `conflicts` is Refuse.
-    pub const CONFLICT: &str = "Conflict";
-    /// Somebody changed what an add-on applied, and it is not set back: `drift` is Warn, or they did so again and again.
-    pub const DRIFT: &str = "Drift";
-    /// This operator brings a newer version of the add-on than the one that is installed, which stays.
-    pub const UPGRADE_AVAILABLE: &str = "UpgradeAvailable";
-    /// The plan asks for something that was not granted.
-    pub const NOT_GRANTED: &str = "NotGranted";
-    /// The plugin trapped or returned nonsense.
-    pub const PLUGIN_FAILED: &str = "PluginFailed";
-    /// The plugin used up its instructions.
-    pub const OUT_OF_FUEL: &str = "OutOfFuel";
-    /// The plugin used up its memory.
-    pub const OUT_OF_MEMORY: &str = "OutOfMemory";
-    /// The plugin returned more than is taken.
-    pub const OUTPUT_TOO_LARGE: &str = "OutputTooLarge";
-    /// An add-on that nobody asks for any more stays, because the cluster would not work without it.
-    pub const KEPT: &str = "Kept";
-    /// An add-on that nobody asks for any more stays as long as something uses it.
-    pub const IN_USE: &str = "InUse";
-    /// The time to remove add-ons is over; the rest goes with the machines.
-    pub const DELETION_TIMED_OUT: &str = "DeletionTimedOut";
-    /// What is awaited takes longer than it should; it is awaited nevertheless.
-    pub const WAIT_TIMED_OUT: &str = "WaitTimedOut";
+/// The page `docs/conditions.md`.
+pub fn page() -> String {
+    let rows = |words: &[(&str, &str)]| words.iter().map(|(word, doc)| format!("| `{word}` |{doc} |\n")).collect::<String>();
+    let mut res = String::from(
+        "# Conditions\n\n\
+         What the conditions of each object are about, and why they are as they are. Types and reasons are API: none is ever renamed. The message of a\n\
+         condition names what exactly is awaited, and who has to act.\n\n\
+         Every object has `Ready`, which is the sum of the others, and `Paused`.\n",
+    );
+    for (kind, types) in [("AWSCluster", cluster::ALL), ("AWSMachine", machine::ALL), ("ClusterPlugin", cluster_plugin::ALL)] {
+        res += &format!("\n## Types of {kind}\n\n| type | what it is about |\n|---|---|\n{}", rows(types));
+    }
+    res + "\n## Reasons\n\n| reason | what it means |\n|---|---|\n" + &rows(reason::ALL)
 }

@@ -1,4 +1,4 @@
-//! The committed CustomResourceDefinitions are what the crate prints. `UPDATE=1` writes them instead of comparing.
+//! The committed CustomResourceDefinitions and the page of conditions are what the crate prints. `UPDATE=1` writes them instead of comparing.
 
 use std::path::Path;
 
@@ -25,6 +25,27 @@ fn the_committed_definitions_are_what_the_crate_prints() {
     for (name, text) in printed {
         let stored = std::fs::read_to_string(directory.join(&name)).expect("a file reads");
         assert!(stored == text, "crds/yaml/{name} is stale: UPDATE=1 cargo test -p crds writes it anew");
+    }
+}
+
+#[test]
+fn the_page_of_conditions_is_what_the_crate_prints() {
+    let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("../docs/conditions.md");
+    let printed = crds::conditions::page();
+    if std::env::var_os("UPDATE").is_some() {
+        std::fs::write(&file, &printed).expect("the page is written");
+    }
+    let stored = std::fs::read_to_string(&file).expect("the page reads");
+    assert!(stored == printed, "docs/conditions.md is stale: UPDATE=1 cargo test -p crds writes it anew");
+}
+
+#[test]
+fn a_reason_is_written_as_kubernetes_asks_and_means_one_thing() {
+    let mut seen = std::collections::BTreeSet::new();
+    for (reason, doc) in crds::conditions::reason::ALL {
+        assert!(seen.insert(reason), "{reason} is there twice");
+        let is_camel_case = reason.starts_with(|it: char| it.is_ascii_uppercase()) && reason.chars().all(|it| it.is_ascii_alphanumeric());
+        assert!(is_camel_case && doc.trim().ends_with('.'), "{reason}: {doc}");
     }
 }
 

@@ -3,19 +3,9 @@
 
 use std::collections::BTreeSet;
 
+use crds::conditions::reason;
 use model::FileSystem;
 use model::finding::{Finding, Reading, Status};
-
-/// Reasons of findings, in CamelCase as conditions have them.
-pub mod reason {
-    pub const FILE_SYSTEM_READY: &str = "FileSystemReady";
-    pub const FILE_SYSTEM_NOT_FOUND: &str = "FileSystemNotFound";
-    pub const FILE_SYSTEM_NOT_AVAILABLE: &str = "FileSystemNotAvailable";
-    pub const FILE_SYSTEM_IN_OTHER_VPC: &str = "FileSystemInOtherVPC";
-    pub const MOUNT_TARGETS_MISSING: &str = "MountTargetsMissing";
-    pub const MOUNT_TARGETS_CREATING: &str = "MountTargetsCreating";
-    pub use model::finding::reason::{ACCESS_DENIED, READ_FAILED};
-}
 
 const AVAILABLE: &str = "available";
 const CREATING: &str = "creating";

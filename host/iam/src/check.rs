@@ -6,8 +6,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use super::permissions::{self, Demand, Missing, Policy};
 use super::role::{self, RoleArn};
 use super::trust::{self, Assumer, Verdict, issuer_host};
+use crds::conditions::reason;
 use model::Tags;
-use model::finding::{Finding, Reading, Status, reason};
+use model::finding::{Finding, Reading, Status};
 
 /// What is asked of a role.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -2,8 +2,9 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use crds::conditions::reason;
 use model::FoundInstance;
-use model::finding::{Finding, Reading, Status, reason};
+use model::finding::{Finding, Reading, Status};
 
 /// Ids of instances that run or are about to, by the ARN of their instance profile; empty for those without one.
 pub type Profiles = BTreeMap<String, BTreeSet<String>>;

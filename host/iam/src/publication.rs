@@ -7,6 +7,7 @@ pub mod retraction;
 
 use std::collections::BTreeMap;
 
+use crds::conditions::reason;
 use crds::names::{ID_ANNOTATION, ID_TAG, OWNER_TAG};
 
 use self::ownership::{Object, Owner, Possession, Readings, Whose};
@@ -21,25 +22,6 @@ pub const AUDIENCE: &str = "sts.amazonaws.com";
 /// Seconds for which a key that no longer signs, or an issuer that no longer issues, is still published. API servers extend tokens that name
 /// no lifetime to a year (`--service-account-extend-token-expiration`).
 pub const RETIREMENT: f64 = 366.0 * 24.0 * 3600.0;
-
-/// Reasons of findings about an issuer.
-pub mod reason {
-    pub const PUBLISHED: &str = "IssuerPublished";
-    pub const PUBLISHING: &str = "IssuerPublishing";
-    pub const FOUND: &str = "IssuerFound";
-    pub const WAITING_FOR_KEY: &str = "WaitingForSigningKey";
-    pub const KEY_UNUSABLE: &str = "SigningKeyUnusable";
-    pub const NOT_OURS: &str = "DocumentNotOurs";
-    pub const TAKEN: &str = "IssuerTaken";
-    pub const PROVIDER_NOT_FOUND: &str = "OIDCProviderNotFound";
-    pub const PROVIDER_MISMATCH: &str = "OIDCProviderMismatch";
-    pub const ARGUMENT_MISMATCH: &str = "IssuerArgumentMismatch";
-    pub const ACCESS_DENIED: &str = "AccessDenied";
-    pub const READ_FAILED: &str = "ReadFailed";
-    pub const WRITE_FAILED: &str = "WriteFailed";
-    pub const INVALID: &str = "InvalidIssuer";
-    pub const NOT_RETRACTED: &str = "IssuerNotRetracted";
-}
 
 /// When keys that do not sign any more were first seen not to, by their ids. Kept on the AWSCluster.
 pub type Retired = BTreeMap<String, Timestamp>;
@@ -109,7 +91,7 @@ pub fn work(input: &Input<'_>) -> Result<Work, Finding> {
             acts.push(Act::Put { document, over: present.map(|it| it.version.clone()) });
         }
     }
-    let mut finding = finding(Status::True, reason::PUBLISHED, String::new());
+    let mut finding = finding(Status::True, reason::ISSUER_PUBLISHED, String::new());
     match known(&readings.provider, "the IAM OIDC provider")? {
         None => acts.push(Act::CreateProvider),
         Some(provider) if issuer_host(&provider.url) != issuer_host(&publication.issuer) => {
@@ -147,7 +129,7 @@ fn allowed(input: &Input<'_>) -> Result<(), Finding> {
                  spec.serviceAccountIssuer.publish, or delete its IAM OIDC provider and its documents if that cluster is gone",
                 publication.issuer
             );
-            Err(finding(Status::False, reason::TAKEN, message))
+            Err(finding(Status::False, reason::ISSUER_TAKEN, message))
         }
         Possession::Free if at_home => Ok(()),
         Possession::Free => {
@@ -155,7 +137,7 @@ fn allowed(input: &Input<'_>) -> Result<(), Finding> {
                 "the prefix in spec.serviceAccountIssuer.publish has to be {cluster}, or to end in /{cluster}: no other cluster's can. \
                  What was published with another prefix stays, as long as its IAM OIDC provider or its documents say whose they are"
             );
-            Err(finding(Status::False, reason::INVALID, message))
+            Err(finding(Status::False, reason::INVALID_ISSUER, message))
         }
         // They were written before documents said whose they are, and the provider was never made, or by somebody else. Nobody else may
         // publish under our name, and none but our own documents are of our key.
@@ -179,7 +161,7 @@ fn not_ours(publication: &Publication) -> Finding {
          OIDC provider of the issuer the tag {ID_TAG} with the value of the AWSCluster's annotation {ID_ANNOTATION}, or name another prefix \
          in spec.serviceAccountIssuer.publish"
     );
-    finding(Status::False, reason::NOT_OURS, message)
+    finding(Status::False, reason::DOCUMENT_NOT_OURS, message)
 }
 
 fn takes_audience(provider: &Provider) -> bool {
@@ -205,7 +187,7 @@ pub fn judge(issuer: &str, provider: &Reading<Provider>) -> Finding {
             reason::PROVIDER_MISMATCH,
             format!("the IAM OIDC provider of {issuer} does not list {AUDIENCE} among its client ids; add it"),
         ),
-        Ok(Some(_)) => finding(Status::True, reason::FOUND, String::new()),
+        Ok(Some(_)) => finding(Status::True, reason::ISSUER_FOUND, String::new()),
     }
 }
 

@@ -30,34 +30,6 @@ pub enum Status {
     Unknown,
 }
 
-/// Reasons of findings, in CamelCase as conditions have them.
-pub mod reason {
-    /// The role can be assumed, and allows what is needed.
-    pub const ROLE_READY: &str = "RoleReady";
-    /// The ARN is not that of a role, or is of another partition.
-    pub const INVALID_ROLE_ARN: &str = "InvalidRoleARN";
-    /// There is no such role, or an instance profile has none.
-    pub const ROLE_NOT_FOUND: &str = "RoleNotFound";
-    /// The role is in an account whose roles cannot be read; it is used unchecked.
-    pub const ROLE_IN_OTHER_ACCOUNT: &str = "RoleInOtherAccount";
-    /// The trust policy does not let those assume the role who have to.
-    pub const TRUST_POLICY_DENIES: &str = "TrustPolicyDenies";
-    /// The trust policy has something that cannot be judged, such as a condition on what only AWS knows.
-    pub const TRUST_POLICY_UNCLEAR: &str = "TrustPolicyUnclear";
-    /// IAM has no OIDC provider for the cluster's issuer.
-    pub const PROVIDER_NOT_FOUND: &str = "OIDCProviderNotFound";
-    /// The OIDC provider is of another issuer, or does not list the audience of the tokens among its client ids.
-    pub const PROVIDER_MISMATCH: &str = "OIDCProviderMismatch";
-    /// Policies do not allow all actions that are needed.
-    pub const PERMISSIONS_MISSING: &str = "PermissionsMissing";
-    /// A policy could not be judged, so the role may allow more or less than it seems to.
-    pub const POLICY_UNCLEAR: &str = "PolicyUnclear";
-    /// The operator has no permission to read what has to be looked at.
-    pub const ACCESS_DENIED: &str = "AccessDenied";
-    /// A read failed, or what is read changed meanwhile; it is read again.
-    pub const READ_FAILED: &str = "ReadFailed";
-}
-
 /// What was found out about something that an add-on or an issuer needs of AWS.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Finding {

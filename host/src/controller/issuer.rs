@@ -4,6 +4,7 @@
 mod publish;
 mod retract;
 
+use crds::conditions::reason;
 use std::time::Duration;
 
 use crds::cluster::{IssuerBucket, ServiceAccountIssuer};
@@ -11,7 +12,7 @@ use crds::cluster_api::KubeadmControlPlane;
 use crds::{AWSCluster, names};
 use iam::issuer::{self, Publication};
 use iam::publication::place::{Place, Places};
-use iam::publication::{self, finding, reason};
+use iam::publication::{self, finding};
 use iam::{partition, trust};
 use kube::ResourceExt;
 use model::finding::{Finding, Status};
@@ -136,7 +137,7 @@ pub async fn look(site: Site<'_>, memory: &mut Remembered) -> Result<Option<Find
     if is_due {
         let found = read(site, asked.as_ref()).await?;
         let after = match found.as_ref().map(|it| (it.status, it.reason)) {
-            Some((_, reason::WAITING_FOR_KEY)) => KEY,
+            Some((_, reason::WAITING_FOR_SIGNING_KEY)) => KEY,
             None | Some((Status::True, _)) => GOOD,
             _ => SOON,
         };
@@ -152,7 +153,7 @@ fn with_argument(site: Site<'_>, found: Finding) -> Finding {
     let (Some(control_plane), Ok(Some(issuer))) = (control_planes.first(), named(site.object, site.cluster)) else { return found };
     match issuer::check_argument(&issuer, &control_plane.spec.service_account_issuers()) {
         Ok(()) => found,
-        Err(error) => finding(Status::False, reason::ARGUMENT_MISMATCH, error.to_string()),
+        Err(error) => finding(Status::False, reason::ISSUER_ARGUMENT_MISMATCH, error.to_string()),
     }
 }
 
@@ -165,7 +166,7 @@ async fn read(site: Site<'_>, asked: Option<&ServiceAccountIssuer>) -> Result<Op
     };
     let left = retract::former(site, &mut places).await?;
     Ok(match (found, left) {
-        (None, Some(message)) => Some(finding(Status::Unknown, reason::NOT_RETRACTED, message)),
+        (None, Some(message)) => Some(finding(Status::Unknown, reason::ISSUER_NOT_RETRACTED, message)),
         (Some(found), Some(message)) if found.status == Status::True => Some(Finding { message, ..found }),
         (found, _) => found,
     })
@@ -174,8 +175,8 @@ async fn read(site: Site<'_>, asked: Option<&ServiceAccountIssuer>) -> Result<Op
 async fn current(site: Site<'_>, asked: &ServiceAccountIssuer, places: &mut Places) -> Result<Finding, Error> {
     let issuer = match named(site.object, site.cluster) {
         Ok(Some(issuer)) => issuer,
-        Ok(None) => return Ok(finding(Status::False, reason::INVALID, format!("{FIELD} needs exactly one of url, publish"))),
-        Err(message) => return Ok(finding(Status::False, reason::INVALID, message)),
+        Ok(None) => return Ok(finding(Status::False, reason::INVALID_ISSUER, format!("{FIELD} needs exactly one of url, publish"))),
+        Err(message) => return Ok(finding(Status::False, reason::INVALID_ISSUER, message)),
     };
     let provider = match site.provider(&issuer).await {
         Ok(provider) => provider,

@@ -156,7 +156,7 @@ fn the_key_set_comes_before_what_names_it_and_the_provider_last() {
     let acts: Vec<String> = work.acts.iter().map(described).collect();
     assert_eq!(acts, ["default/prod/openid/v1/jwks", "default/prod/.well-known/openid-configuration", "CreateProvider"]);
     let settled = account.publish(&us, OURS, &home(OURS), FIRST).expect("work");
-    assert_eq!((settled.acts, settled.retired, settled.finding.reason), (vec![], Retired::new(), reason::PUBLISHED));
+    assert_eq!((settled.acts, settled.retired, settled.finding.reason), (vec![], Retired::new(), reason::ISSUER_PUBLISHED));
 }
 
 #[test]
@@ -192,7 +192,7 @@ fn what_somebody_else_put_there_is_neither_overwritten_nor_removed() {
                 account.providers.extend(provider.map(|it| (url, it)));
                 let before = account.objects.clone();
                 let finding = account.publish(&us, OURS, &home(OURS), FIRST).expect_err("a finding");
-                assert_eq!((finding.status, finding.reason), (Status::False, reason::NOT_OURS));
+                assert_eq!((finding.status, finding.reason), (Status::False, reason::DOCUMENT_NOT_OURS));
                 assert!(!finding.message.contains("password"), "what is another's is not told: {}", finding.message);
                 assert!(account.retract(&us, &home(OURS)).expect("an answer").left.is_some());
                 assert_eq!(account.objects, before);
@@ -211,13 +211,13 @@ fn the_issuer_of_another_cluster_is_neither_taken_over_nor_removed() {
         for cluster in [OURS, "team/theirs"] {
             for pem in [FIRST, SECOND] {
                 let mut account = original.clone();
-                assert_eq!(said(account.publish(&us, cluster, &place, pem)), (Status::False, reason::TAKEN));
+                assert_eq!(said(account.publish(&us, cluster, &place, pem)), (Status::False, reason::ISSUER_TAKEN));
                 assert_eq!(account.retract(&us, &place), Ok(Retraction::default()));
                 // The provider alone, and the documents alone, say it too.
                 account.remove_provider(&place);
-                assert_eq!(said(account.publish(&us, cluster, &place, pem)), (Status::False, reason::TAKEN));
+                assert_eq!(said(account.publish(&us, cluster, &place, pem)), (Status::False, reason::ISSUER_TAKEN));
                 account = Account { objects: BTreeMap::new(), ..original.clone() };
-                assert_eq!(said(account.publish(&us, cluster, &place, pem)), (Status::False, reason::TAKEN));
+                assert_eq!(said(account.publish(&us, cluster, &place, pem)), (Status::False, reason::ISSUER_TAKEN));
                 assert_eq!(account.retract(&us, &place), Ok(Retraction::default()));
             }
         }
@@ -288,7 +288,7 @@ fn documents_that_say_nothing_and_have_no_provider_are_only_those_of_our_key_und
         let result = account.publish(&us, OURS, &home(place), FIRST);
         match ok {
             true => assert_eq!(result.expect("work").acts.len(), 3),
-            false => assert_eq!((said(result), account), ((Status::False, reason::NOT_OURS), before), "{place}"),
+            false => assert_eq!((said(result), account), ((Status::False, reason::DOCUMENT_NOT_OURS), before), "{place}"),
         }
     }
 }
@@ -297,7 +297,7 @@ fn documents_that_say_nothing_and_have_no_provider_are_only_those_of_our_key_und
 fn a_provider_that_somebody_made_is_used_and_neither_changed_nor_removed() {
     let (us, place) = (owner(OURS, "our-id"), home(OURS));
     let url = issuer_host(&issuer(&place).issuer).to_owned();
-    for (client_ids, reason) in [(vec![AUDIENCE.to_owned()], reason::PUBLISHED), (vec![], reason::PROVIDER_MISMATCH)] {
+    for (client_ids, reason) in [(vec![AUDIENCE.to_owned()], reason::ISSUER_PUBLISHED), (vec![], reason::PROVIDER_MISMATCH)] {
         let mut account = Account::default();
         account.providers.insert(url.clone(), Provider { url: url.clone(), client_ids, tags: Tags::from([("team".into(), "a".into())]) });
         let before = account.providers.clone();
@@ -319,7 +319,7 @@ fn a_new_prefix_ends_in_namespace_and_name_of_the_cluster() {
     // The last is that of Cluster prod/west, too.
     for prefix in ["prod", "team/theirs", "xdefault/prod", "default/prods", "default", "default/prod/west"] {
         let finding = Account::default().publish(&us, OURS, &home(prefix), FIRST).expect_err("a finding");
-        assert_eq!((finding.status, finding.reason), (Status::False, reason::INVALID), "{prefix}");
+        assert_eq!((finding.status, finding.reason), (Status::False, reason::INVALID_ISSUER), "{prefix}");
         assert!(finding.message.contains("/default/prod"), "{}", finding.message);
     }
 }
@@ -357,7 +357,7 @@ fn an_issuer_of_the_user_is_only_judged() {
         judge("https://issuer.example.com", &Reading::Found(Provider { url: "issuer.example.com".into(), client_ids, tags: Tags::new() }))
             .reason
     };
-    assert_eq!((found(&[AUDIENCE]), found(&["other"])), (reason::FOUND, reason::PROVIDER_MISMATCH));
+    assert_eq!((found(&[AUDIENCE]), found(&["other"])), (reason::ISSUER_FOUND, reason::PROVIDER_MISMATCH));
     assert_eq!(judge("https://issuer.example.com", &Reading::Absent).reason, reason::PROVIDER_NOT_FOUND);
 }
 

@@ -115,7 +115,7 @@ impl Plugins {
             Some(Err(error)) => return refused_at_once(error.reason(), format!("plugin {}: {error}", wanted.module)),
             None => {
                 let message = format!("{}: no plugin named {} comes with this program", wanted.path, wanted.module);
-                return refused_at_once("PluginMissing", message);
+                return refused_at_once(crds::conditions::reason::PLUGIN_MISSING, message);
             }
         };
         let mut request = request(wanted, world, installed);
@@ -132,7 +132,7 @@ impl Plugins {
             Ok(Ok(Outcome::Needs(needs))) => {
                 let keys: Vec<&str> = needs.iter().map(|it| it.key.as_str()).collect();
                 let message = format!("plugin {} asks for {}, which this host does not answer", wanted.module, keys.join(", "));
-                Verdict::Refused("NeedsDenied".into(), message)
+                Verdict::Refused(crds::conditions::reason::NEEDS_DENIED.into(), message)
             }
         };
         Answer { version: ready.version.clone(), digest: ready.plugin.digest().to_owned(), verdict }
@@ -155,7 +155,7 @@ fn judged(wanted: &Wanted, plan: AddOnPlan) -> Verdict {
         }
         Some(first) => {
             let message = format!("plugin {}, step {:?}: {} ({} denied in all)", wanted.module, first.step, first.message, denials.len());
-            Verdict::Refused("PlanDenied".into(), message)
+            Verdict::Refused(crds::conditions::reason::PLAN_DENIED.into(), message)
         }
     }
 }
@@ -170,7 +170,9 @@ fn refused(wanted: &Wanted, failure: Failure) -> Verdict {
     match failure {
         Failure::Invalid(diagnostics) => Verdict::Refused(reason::INVALID_CONFIGURATION.into(), text(wanted, &diagnostics)),
         Failure::Unsupported(diagnostic) => Verdict::Refused(reason::UNSUPPORTED.into(), text(wanted, &[diagnostic])),
-        Failure::Internal(message) => Verdict::Refused("PluginFailed".into(), format!("plugin {}: {message}", wanted.module)),
+        Failure::Internal(message) => {
+            Verdict::Refused(crds::conditions::reason::PLUGIN_FAILED.into(), format!("plugin {}: {message}", wanted.module))
+        }
     }
 }
 
@@ -245,5 +247,20 @@ fn present(fact: &impl serde::Serialize) -> FactValue {
     match serde_json::to_value(fact) {
         Ok(value) => FactValue::Present(value),
         Err(error) => FactValue::Unknown(error.to_string()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    #[test]
+    fn what_goes_wrong_with_a_plugin_has_a_reason_that_is_documented() {
+        let documented: BTreeSet<&str> = crds::conditions::reason::ALL.iter().map(|(reason, _)| *reason).collect();
+        let source = include_str!("../../../plugin/src/error.rs");
+        let reasons: Vec<&str> = source.lines().filter_map(|line| line.trim().split_once("=> \"")?.1.strip_suffix("\",")).collect();
+        assert!(reasons.len() > 15, "{reasons:?}");
+        let missing: Vec<&&str> = reasons.iter().filter(|reason| !documented.contains(**reason)).collect();
+        assert!(missing.is_empty(), "not in crds/src/conditions.rs: {missing:?}");
     }
 }

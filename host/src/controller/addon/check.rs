@@ -6,6 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use addons::efs;
 use addons::{Inventory, Wanted};
 use contract::{EfsFileSystemSpec, IamRoleSpec, InstanceRolesSpec, RoleAction, RoleTrust, StepSpec};
+use crds::conditions::reason;
 use iam::check::{self, Question};
 use iam::instance_roles;
 use iam::issuer::check_argument;
@@ -14,7 +15,7 @@ use iam::publication::{AUDIENCE, finding};
 use iam::trust::{self, Assumer, WebIdentity};
 use iam::{partition, role};
 use kube::ResourceExt;
-use model::finding::{Finding, Reading, Status, reason};
+use model::finding::{Finding, Reading, Status};
 use tokio::time::Instant;
 
 use super::ask::ClusterFacts;
@@ -147,7 +148,7 @@ impl Checks {
         arn: &role::RoleArn,
         own_account: Option<&str>,
     ) -> Result<WebIdentity, Finding> {
-        const REASON: &str = "IssuerUnknown";
+        const REASON: &str = crds::conditions::reason::ISSUER_UNKNOWN;
         let arguments = world.control_plane.map(|it| it.spec.service_account_issuers()).unwrap_or_default();
         let named = match world.aws_cluster {
             Some(it) => issuer::named(it, &cluster_name(world)).map_err(|it| finding(Status::False, REASON, it))?,

@@ -110,7 +110,7 @@ pub async fn execute(cluster: &WorkloadCluster, steps: &[Step], done: &mut BTree
 }
 
 async fn one(cluster: &WorkloadCluster, step: &Step, manner: &ApplyOptions<'_>) -> Result<(), StepProgress> {
-    let spec = step.typed().map_err(|it| StepProgress::Refused("PlanInvalid", it.to_string()))?;
+    let spec = step.typed().map_err(|it| StepProgress::Refused(crds::conditions::reason::PLAN_INVALID, it.to_string()))?;
     let is_time_over = || Instant::now() >= manner.until;
     if is_time_over() {
         return Err(slow());
@@ -186,7 +186,7 @@ pub(super) fn content<'a>(step: &str, spec: &ApplySpec<'a>, authority: Option<&A
         // Webhooks that nobody vouches for would refuse whatever they are asked about.
         (Some(from), None) => {
             let message = format!("step {step:?}: caBundleFrom names {from:?}, and the plan makes no certificate");
-            Err(StepProgress::Refused("PlanInvalid", message))
+            Err(StepProgress::Refused(crds::conditions::reason::PLAN_INVALID, message))
         }
     }
 }
@@ -216,7 +216,9 @@ pub(super) fn carried(error: WorkloadError) -> StepProgress {
             crds::conditions::reason::CONFLICT,
             format!("{error}; remove the field there, or set spec.conflicts to Force"),
         ),
-        WorkloadError::Refused { code: 403 | 422 | 400, .. } => StepProgress::Refused("ApplyRefused", error.to_string()),
+        WorkloadError::Refused { code: 403 | 422 | 400, .. } => {
+            StepProgress::Refused(crds::conditions::reason::APPLY_REFUSED, error.to_string())
+        }
         WorkloadError::Kubeconfig(_) | WorkloadError::NotAllowed(_) | WorkloadError::NotAsked(_) | WorkloadError::Unreachable(_) => {
             StepProgress::Unreachable(error.to_string())
         }
@@ -227,7 +229,7 @@ pub(super) fn carried(error: WorkloadError) -> StepProgress {
 pub(super) fn uncertified(error: CertificateError) -> StepProgress {
     match error {
         CertificateError::Workload(error) => carried(error),
-        other => StepProgress::Refused("CertificateFailed", other.to_string()),
+        other => StepProgress::Refused(crds::conditions::reason::CERTIFICATE_FAILED, other.to_string()),
     }
 }
 

@@ -172,7 +172,7 @@ pub(super) async fn remove(workload: &WorkloadCluster, record: &Inventory, late:
         Ok(removal) => removal,
         Err(denial) => {
             let message = format!("the record of {module} in the cluster, step {:?} of its removal: {}", denial.step, denial.message);
-            return StepProgress::Refused("RecordDenied", message);
+            return StepProgress::Refused(crds::conditions::reason::RECORD_DENIED, message);
         }
     };
     let manner = ApplyOptions {

@@ -2,11 +2,12 @@
 //! Secret it takes the public key alone.
 
 use crds::cluster::IssuerBucket;
+use crds::conditions::reason;
 use crds::names;
 use iam::issuer::{PublicKey, Publication};
 use iam::publication::ownership::{Owner, Readings};
 use iam::publication::place::{Place, Places};
-use iam::publication::{self, AUDIENCE, Act, Retired, finding, reason};
+use iam::publication::{self, AUDIENCE, Act, Retired, finding};
 use kube::ResourceExt;
 use model::finding::{Finding, Status};
 use serde_json::json;
@@ -23,20 +24,20 @@ pub async fn publish(site: Site<'_>, bucket: &IssuerBucket, provider: &str, plac
     let Site { context, object, cluster, region } = site;
     let publication = match super::publication(object, cluster, bucket) {
         Ok(publication) => publication,
-        Err(message) => return Ok(finding(Status::False, reason::INVALID, message)),
+        Err(message) => return Ok(finding(Status::False, reason::INVALID_ISSUER, message)),
     };
     let Some(owner) = Owner::of(object) else {
-        return Ok(finding(Status::Unknown, reason::PUBLISHING, "for an id of the AWSCluster".to_owned()));
+        return Ok(finding(Status::Unknown, reason::ISSUER_PUBLISHING, "for an id of the AWSCluster".to_owned()));
     };
     let secret = format!("{}{}", cluster.name, names::SIGNING_KEY_SECRET_SUFFIX);
     let public = context.management.secret(&cluster.sibling(&secret)).await?.and_then(|it| it.data).and_then(|mut it| it.remove("tls.crt"));
     let Some(public) = public else {
         let message = format!("for Secret {secret}, which the control plane makes");
-        return Ok(finding(Status::False, reason::WAITING_FOR_KEY, message));
+        return Ok(finding(Status::False, reason::WAITING_FOR_SIGNING_KEY, message));
     };
     let keys = match PublicKey::from_pem(&String::from_utf8_lossy(&public.0)) {
         Ok(keys) => keys,
-        Err(error) => return Ok(finding(Status::False, reason::KEY_UNUSABLE, format!("tls.crt of Secret {secret}: {error}"))),
+        Err(error) => return Ok(finding(Status::False, reason::SIGNING_KEY_UNUSABLE, format!("tls.crt of Secret {secret}: {error}"))),
     };
     let readings = Readings {
         key_set: region.object(&bucket.bucket, &publication.jwks_key).await,
@@ -59,7 +60,7 @@ pub async fn publish(site: Site<'_>, bucket: &IssuerBucket, provider: &str, plac
     };
     let place = super::place(cluster, bucket);
     if !places.enter(&place) {
-        return Ok(finding(Status::False, reason::INVALID, too_many(places)));
+        return Ok(finding(Status::False, reason::INVALID_ISSUER, too_many(places)));
     }
     write_down(site, &work.retired, &retired, places).await?;
     for act in &work.acts {

@@ -1,11 +1,12 @@
 //! Takes back what was published: where the spec had it before, once no token can need it, and everything with the cluster. Whose it is, is
 //! read anew before anything is removed; what cannot be read stays, and is said.
 
+use crds::conditions::reason;
 use crds::names;
+use iam::publication::finding;
 use iam::publication::ownership::{Owner, Readings};
 use iam::publication::place::{Place, Places};
 use iam::publication::retraction::{Removal, retraction};
-use iam::publication::{finding, reason};
 use model::finding::{Finding, Status};
 use serde_json::json;
 use tokio::time::Instant;
@@ -48,7 +49,7 @@ pub async fn retract(site: Site<'_>, memory: &mut Remembered, forced: bool) -> R
         failed.join("; "),
         names::FORCE_DELETE_ANNOTATION
     );
-    let (found, again) = (finding(Status::False, reason::NOT_RETRACTED, message), Instant::now() + SOON);
+    let (found, again) = (finding(Status::False, reason::ISSUER_NOT_RETRACTED, message), Instant::now() + SOON);
     memory.retraction = Some((found.clone(), again));
     Retracted::Waits(found, again)
 }
