@@ -35,7 +35,7 @@ pub enum Status {
 pub struct Finding {
     /// Whether it is fit.
     pub status: Status,
-    /// One of [`reason`], or of the reasons of whoever judges.
+    /// One of the reasons in `crds::conditions`.
     pub reason: &'static str,
     /// Everything that is wrong or unclear, what to do, and warnings.
     pub message: String,
