@@ -122,6 +122,20 @@ fn addresses_of_pods_are_needed_and_of_ipv4() {
 }
 
 #[test]
+fn whoever_runs_calico_with_an_untested_kubernetes_is_told() {
+    let of = |version: FactValue| with_fact(request(json!({})), "kubernetes-version", version);
+    for version in ["v1.34.0", "v1.36.9"] {
+        assert_eq!(complete("calico", &of(FactValue::Present(json!(version)))).diagnostics, [], "{version}");
+    }
+    assert_eq!(complete("calico", &of(FactValue::Unknown("it was not read".into()))).diagnostics, []);
+    for version in ["v1.33.4", "v1.37.0"] {
+        let told: Vec<_> =
+            complete("calico", &of(FactValue::Present(json!(version)))).diagnostics.into_iter().map(|it| (it.severity, it.code)).collect();
+        assert_eq!(told, [(Severity::Warning, "UntestedKubernetesVersion".to_owned())], "{version}");
+    }
+}
+
+#[test]
 fn without_encapsulation_all_machines_are_in_one_subnet() {
     let none = json!({ "encapsulation": "None", "sourceDestinationCheck": "Disable" });
     let subnets = |config: &Value, ids: &[&str]| and_fact(request(config.clone()), "machine-subnets", FactValue::Present(json!(ids)));

@@ -13,7 +13,7 @@ mod rules;
 
 pub use config::{Config, Encapsulation, SourceDestinationCheck};
 use plugin_sdk::steps::{self, APPLY, Condition, DELETE, INSTANCE_ROLES, Object, SECURITY_GROUP_RULE, WAIT};
-use plugin_sdk::{Descriptor, Diagnostic, FactValue, Operation, Plan, Plugin, Request, Step, Stop, facts, settings};
+use plugin_sdk::{Descriptor, Diagnostic, FactValue, Operation, Plan, Plugin, Request, Step, Stop, facts, settings, versions};
 use serde_json::Value;
 
 /// The plugin.
@@ -29,7 +29,7 @@ impl Plugin for Calico {
             category: "networking",
             config_schema: include_str!("../config-schema.json"),
             steps: &[APPLY, WAIT, DELETE, SECURITY_GROUP_RULE, INSTANCE_ROLES],
-            facts: &[facts::CLUSTER, facts::IP_POOLS, facts::MACHINE_SUBNETS],
+            facts: &[facts::CLUSTER, facts::KUBERNETES_VERSION, facts::IP_POOLS, facts::MACHINE_SUBNETS],
         }
     }
 
@@ -46,7 +46,9 @@ impl Plugin for Calico {
             Operation::Install | Operation::Upgrade => {
                 one_subnet(request)?;
                 let pools = pools::pools(&request.config, &request.fact(facts::CLUSTER)?, &pools_there(request)?)?;
-                Ok(Plan { steps: install(&request.config, pools), removal: removal(), diagnostics: request.config.warnings() })
+                let mut diagnostics = request.config.warnings();
+                diagnostics.extend(untested(request));
+                Ok(Plan { steps: install(&request.config, pools), removal: removal(), diagnostics })
             }
             Operation::Uninstall => Ok(Plan { removal: removal(), ..Plan::default() }),
             // It leaves nothing in AWS, and whatever else is still being removed needs a network until the end.
@@ -67,6 +69,17 @@ const fn definition(name: &str) -> Object<'_> {
 
 /// What the operator says of each part of Calico, and how many seconds it may take before that is good.
 const STATUSES: [(&str, u32); 4] = [("calico", 600), ("ippools", 600), ("apiserver", 600), ("tiers", 600)];
+
+/// First and last minor version of Kubernetes 1 that Tigera tests Calico 3.32 with (docs.tigera.io, "System requirements").
+const TESTED: (u32, u32) = (34, 36);
+
+/// What the user is told where nobody tests Calico with the cluster's Kubernetes: it is installed all the same, also where no version is known.
+fn untested(request: &Request<Config>) -> Option<Diagnostic> {
+    let kubernetes = request.optional_fact::<String>(facts::KUBERNETES_VERSION).ok()??;
+    let is_tested = versions::minor(&kubernetes).is_none_or(|minor| (TESTED.0..=TESTED.1).contains(&minor));
+    let message = ["Calico 3.32 is tested with Kubernetes 1.34 to 1.36, and the cluster has ", &kubernetes];
+    (!is_tested).then(|| Diagnostic::warning("UntestedKubernetesVersion", "", message.concat()))
+}
 
 /// The pools that are in the cluster. Before anything can be read of it nothing can be applied either: then only the rules of the plan count.
 fn pools_there(request: &Request<Config>) -> Result<Vec<facts::IpPool>, Stop> {
