@@ -4,6 +4,7 @@
 mod additions;
 mod desired;
 mod hold;
+mod identity;
 mod pause;
 mod placement;
 mod user_data;
@@ -15,7 +16,6 @@ use crds::conditions::reason;
 use crds::names::CONTROL_PLANE_LABEL;
 use crds::{AWSCluster, AWSClusterStatus, AWSMachine};
 
-use crate::cluster::adopted::adopted_from;
 use crate::cluster::{Layout, is_external, load_balancer_reads, unmanaged};
 use crate::observe::{Identity, Named, Scope};
 use crate::token::derive;
@@ -26,6 +26,7 @@ use model::{
 };
 
 pub use hold::{Hold, hold};
+pub use identity::instance_of;
 pub(crate) use pause::open_outcomes;
 pub use user_data::{LARGEST_USER_DATA, PART_SIZE};
 
@@ -134,7 +135,7 @@ pub(crate) fn full_name(aws_machine: &AWSMachine) -> String {
 
 /// Decides what to do for a machine now.
 pub fn decide(input: &Input<'_>) -> Decision {
-    let identity = identity(input, &name(input.aws_machine));
+    let identity = identity(input);
     let names = || identity.machine_names.iter().chain(&identity.former_names);
     let is_own = |prefix: &str| identity.ids.iter().any(|id| names().any(|name| user_data::is_prefix_of(prefix, id, name)));
     match &input.record.secret {
@@ -162,7 +163,7 @@ fn decide_known(input: &Input<'_>) -> Decision {
     let mut record = input.record.clone();
     let (layout, scope) = scope(input);
     record.id = id(input);
-    let (found, foreign) = match identity(input, &name).instance(input.snapshot, &record) {
+    let (found, foreign) = match identity(input).instance(input.snapshot, &record) {
         Named::Nothing => (None, None),
         Named::Mine(found) => (Some(found.clone()), None),
         Named::Foreign(found, why) => (None, Some(format!("{} is not this machine's: {why}", found.id))),
@@ -277,18 +278,9 @@ fn id(input: &Input<'_>) -> String {
 }
 
 /// What the machine's instance has to say of itself.
-fn identity(input: &Input<'_>, name: &str) -> Identity {
-    let namespace = input.aws_machine.metadata.namespace.as_deref().unwrap_or_default();
-    let named = |name: &str| format!("{namespace}/{name}");
-    let machine = input.machine.metadata.name.as_deref().unwrap_or(name);
-    let former = adopted_from(input.aws_cluster).and_then(|it| it.split_once('/')).map(|(namespace, _)| namespace);
-    Identity {
-        name: name.to_owned(),
-        cluster: crate::cluster::cluster_name(input.cluster),
-        machine_names: [named(name), named(machine)],
-        former_names: former.into_iter().flat_map(|namespace| [name, machine].map(|name| format!("{namespace}/{name}"))).collect(),
-        ids: vec![id(input), input.record.id.clone()],
-    }
+fn identity(input: &Input<'_>) -> Identity {
+    let ids = vec![id(input), input.record.id.clone()];
+    identity::identity(input.cluster, input.aws_cluster, Some(input.machine), input.aws_machine, ids)
 }
 
 /// A decision with what is to be on the object: an id only once there is something that carries it.

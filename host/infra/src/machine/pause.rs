@@ -15,7 +15,7 @@ pub(crate) fn open_outcomes(input: &Input<'_>, stopped: Timestamp) -> Option<Int
     let (name, mut record) = (name(input.aws_machine), input.record.clone());
     record.id = id(input);
     let (_, scope) = scope(input);
-    let found = match identity(input, &name).instance(input.snapshot, &record) {
+    let found = match identity(input).instance(input.snapshot, &record) {
         Named::Mine(found) => Some(found),
         Named::Nothing | Named::Foreign(..) => None,
     };

@@ -600,12 +600,21 @@ fn an_instance_that_an_awsmachine_merely_names_is_never_touched() {
             fleet.add_machine("thief", control_plane, spec);
             let message = refused(&fleet, &mut world, "thief");
             assert!(message.contains(instance) && message.contains(why), "{message}");
+            assert_eq!(instance_of(&fleet, &mut world, "thief"), None, "add-ons are told of it");
             fleet.look_at_machines(&mut world);
             let left = delete_machine(&mut fleet, &mut world, "thief").expect("it is said that it stays");
             assert!(left.contains(why), "{left}");
         }
     }
     assert_eq!(world.truth.instances, before);
+    assert_eq!(instance_of(&fleet, &mut world, "worker-0"), Some(mine.id));
+}
+
+/// Which instance is a machine's to those that only look at it.
+fn instance_of(fleet: &Fleet, world: &mut World, name: &str) -> Option<String> {
+    let (machine, aws_machine) = &fleet.machines[name];
+    let snapshot = fleet.snapshot(world);
+    infra::machine::instance_of(&fleet.cluster, &fleet.aws_cluster, Some(machine), aws_machine, &snapshot).map(|found| found.id.clone())
 }
 
 #[test]

@@ -9,6 +9,7 @@ use addons::{self, ObjectRef, Wanted};
 use contract::{FactValue, FileSystemFact, InstanceTypeFact, IpPoolFact, MACHINE_SUBNETS, StorageClassFact, SubnetFact};
 use crds::AWSMachine;
 use crds::cluster_api::Machine;
+use infra::machine::instance_of;
 use kube::ResourceExt;
 use model::ListedFileSystem;
 use model::finding::Reading;
@@ -19,6 +20,8 @@ use super::ask::{ClusterFacts, Told};
 use super::remember::Remembered;
 use super::{AddOns, BLOCKED};
 use crate::context::ObjectName;
+use crate::controller::reconcile::owner;
+use crate::management::Cached;
 use crate::workload::WorkloadCluster;
 
 /// Label of machines of a MachineDeployment, with its name.
@@ -143,20 +146,25 @@ impl AddOns {
         self.readings.ip_pools.answer(question, |_| true, ask).await.0
     }
 
-    /// What `of` says of the cluster's instances, by what was read of AWS last; or why they are not known.
+    /// What `of` says of the cluster's instances, by what was read of AWS last; or why they are not known. What an AWSMachine merely names is not
+    /// among them: whose it is would be told nobody but its owner.
     pub(super) fn instances<T>(
         &self,
         world: &ClusterFacts<'_>,
         region: Option<&aws::Region>,
         of: impl FnOnce(&mut dyn Iterator<Item = &FoundInstance>) -> T,
     ) -> Result<T, String> {
-        let region = region.ok_or(NO_CLUSTER)?;
+        let (Some(aws_cluster), Some(region)) = (world.aws_cluster, region) else { return Err(NO_CLUSTER.to_owned()) };
         let snapshot = region.view().borrow().snapshot.clone().filter(|it| it.read_at.contains_key(&model::Read::Instances));
         let snapshot = snapshot.ok_or("AWS was not read yet")?;
         let cluster = ObjectName::new(world.cluster.namespace().unwrap_or_default(), world.cluster.name_any());
-        let machines = self.context.management.of_cluster::<AWSMachine>(&cluster);
-        let ids: BTreeSet<&str> = machines.iter().filter_map(|it| it.spec.instance_id.as_deref()).collect();
-        Ok(of(&mut snapshot.instances.iter().filter(|it| ids.contains(it.id.as_str()))))
+        let management = &self.context.management;
+        let machines = management.of_cluster::<AWSMachine>(&cluster);
+        let instance = |aws_machine: &Arc<Cached<AWSMachine>>| {
+            let machine = owner(aws_machine, "Machine").and_then(|name| management.get::<Machine>(&name));
+            instance_of(world.cluster, aws_cluster, machine.as_deref().map(|known| &**known), aws_machine, &snapshot)
+        };
+        Ok(of(&mut machines.iter().filter_map(instance)))
     }
 
     /// The types of the cluster's instances, by its AWSMachines, and how many Pods the kubelets of some of them let in.
