@@ -6,10 +6,10 @@
 
 mod cache;
 mod events;
-mod kept;
 mod merge;
 mod raw;
 mod watch;
+mod watched;
 mod write;
 
 use std::sync::{Arc, Mutex, PoisonError};
@@ -24,12 +24,12 @@ use tokio::sync::mpsc;
 
 pub use cache::Cached;
 pub use events::Note;
-pub use kept::{Kind, Watched};
+pub use watched::{Kind, Watched};
 
 use crate::context::ObjectName;
 use crate::metrics::Metrics;
-use kept::Caches;
 use raw::Raw;
+use watched::Caches;
 
 /// How long a watch may be silent before its connection is given up: longer than the server lets one last.
 pub const WATCH_SILENCE: Duration = Duration::from_secs(WATCH_SECONDS as u64 + 15);
@@ -102,7 +102,7 @@ impl Management {
         let events = events::start(client.clone(), metrics.clone());
         let inner = Inner { client, namespace, caches: Caches::default(), subscribers: Mutex::default(), events, metrics };
         let management = Self(Arc::new(inner));
-        kept::watch_all(&management);
+        watched::watch_all(&management);
         management
     }
 

@@ -63,11 +63,11 @@ pub fn trouble(live: &Value, pods: &[Value]) -> Option<Trouble> {
         }
     }
     let most = all.into_values().max_by_key(Vec::len);
-    let told = most.map(|it| {
-        let others = it.len() - 1;
-        let first = it.into_iter().next().expect("each reason has one");
+    let told = most.and_then(|alike| {
+        let others = alike.len() - 1;
+        let first = alike.into_iter().next()?;
         let subject = if others == 0 { first.subject } else { format!("{} and {others} more", first.subject) };
-        Trouble { subject, ..first }
+        Some(Trouble { subject, ..first })
     });
     told.or_else(|| of_controller(live))
 }

@@ -38,7 +38,7 @@ impl Trigger {
     }
 }
 
-/// A waker, and what [`run`] takes.
+/// A trigger, and what [`run`] takes.
 pub fn channel() -> (Trigger, mpsc::UnboundedReceiver<ObjectName>) {
     let (sender, receiver) = mpsc::unbounded_channel();
     (Trigger(sender), receiver)

@@ -1,4 +1,4 @@
-//! What one look at an object of either kind has in common: how it ends, what is remembered between two looks, and whether the object
+//! What one pass over an object of any kind has in common: how it ends, what is remembered between two looks, and whether the object
 //! is to be looked after at all. It never decides what is done with AWS.
 
 use std::collections::HashMap;

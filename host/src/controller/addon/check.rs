@@ -148,7 +148,7 @@ impl Checks {
         arn: &role::RoleArn,
         own_account: Option<&str>,
     ) -> Result<WebIdentity, Finding> {
-        const REASON: &str = crds::conditions::reason::ISSUER_UNKNOWN;
+        const REASON: &str = reason::ISSUER_UNKNOWN;
         let arguments = world.control_plane.map(|it| it.spec.service_account_issuers()).unwrap_or_default();
         let named = match world.aws_cluster {
             Some(it) => issuer::named(it, &cluster_name(world)).map_err(|it| finding(Status::False, REASON, it))?,

@@ -91,7 +91,7 @@ impl AddOns {
         for wanted in all {
             let installed = match &records {
                 // What somebody else wrote tells nothing of what is installed.
-                Records::Cached(all) => Ok(all.iter().find(|it| it.module == wanted.module && it.standing != Standing::Foreign).cloned()),
+                Records::Known(all) => Ok(all.iter().find(|it| it.module == wanted.module && it.standing != Standing::Foreign).cloned()),
                 Records::Unknown(why) => Err(why.clone()),
             };
             let known = installed.as_ref().map(Option::as_ref).map_err(String::as_str);

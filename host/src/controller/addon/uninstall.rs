@@ -19,7 +19,7 @@ use crate::workload::{Lists, WorkloadCluster, WorkloadError};
 
 /// What the records in a workload cluster say is installed there.
 pub(super) enum Records {
-    Cached(Vec<Inventory>),
+    Known(Vec<Inventory>),
     /// Why they could not be read: nothing may be concluded, and nothing installed or removed.
     Unknown(String),
 }
@@ -27,14 +27,14 @@ pub(super) enum Records {
 impl Records {
     pub(super) fn all(&self) -> Option<&[Inventory]> {
         match self {
-            Records::Cached(all) => Some(all),
+            Records::Known(all) => Some(all),
             Records::Unknown(_) => None,
         }
     }
 
     pub(super) fn unknown(&self) -> Option<&str> {
         match self {
-            Records::Cached(_) => None,
+            Records::Known(_) => None,
             Records::Unknown(why) => Some(why),
         }
     }
@@ -70,14 +70,14 @@ impl AddOns {
         initialized: bool,
     ) -> Result<Records, Error> {
         let workload = match workload {
-            _ if !initialized => return Ok(Records::Cached(Vec::new())),
+            _ if !initialized => return Ok(Records::Known(Vec::new())),
             None => return Ok(Records::Unknown("the API server of the cluster does not answer".into())),
             Some(workload) => workload,
         };
         Ok(match workload.inventories().await {
             Ok((all, broken)) => {
                 let all = self.judged(&object.object_name(), all).await?;
-                broken.first().map_or(Records::Cached(all), |it| Records::Unknown(it.to_string()))
+                broken.first().map_or(Records::Known(all), |it| Records::Unknown(it.to_string()))
             }
             Err(error) => Records::Unknown(format!("for the API server: {error}")),
         })
@@ -93,7 +93,7 @@ impl AddOns {
         wanted: Option<&[Wanted]>,
     ) -> Vec<Progress> {
         let list = wanted.unwrap_or_default();
-        let (Some(workload), Records::Cached(installed)) = (workload, records) else { return remembered(object, list, records) };
+        let (Some(workload), Records::Known(installed)) = (workload, records) else { return remembered(object, list, records) };
         let held_back = list.iter().filter_map(|it| Some(progress(object, it.slot, it.module, kept(in_the_way(it, installed)?))));
         let mut res: Vec<Progress> = held_back.collect();
         let mut asked = Users::default();
@@ -236,12 +236,12 @@ mod tests {
     }
 
     fn asked(port: u16) -> Option<RequestedRules> {
-        Records::Cached(vec![installed("calico", port)]).rules_of_all()
+        Records::Known(vec![installed("calico", port)]).rules_of_all()
     }
 
     #[test]
     fn rules_of_what_is_installed_stay_though_nobody_asks_for_it() {
-        let records = Records::Cached(vec![installed("calico", 179), installed("aws-load-balancer-controller", 9443)]);
+        let records = Records::Known(vec![installed("calico", 179), installed("aws-load-balancer-controller", 9443)]);
         assert_eq!(ports(records.rules(Some(RequestedRules::new()), None)), Some(vec![179, 9443]));
         assert_eq!(ports(records.rules(asked(5473), asked(1))), Some(vec![179, 5473, 9443]));
         assert_eq!(records.rules(None, asked(1)), None);
@@ -250,7 +250,7 @@ mod tests {
     #[test]
     fn a_record_that_somebody_else_may_have_written_opens_nothing() {
         for standing in [Standing::Unknown, Standing::Foreign] {
-            let records = Records::Cached(vec![Inventory { standing, ..installed("calico", 1) }]);
+            let records = Records::Known(vec![Inventory { standing, ..installed("calico", 1) }]);
             assert_eq!(ports(records.rules(asked(179), None)), Some(vec![179]));
         }
     }
@@ -267,7 +267,7 @@ mod tests {
         let spec = json!({"clusterName": "one", "networking": {"amazonVPC": {}}, "storage": {"ebs": {}}});
         let wanted = addons::wanted(&serde_json::from_value(spec).expect("a spec"));
         let names = |records: Records| records.installable(wanted.clone()).iter().map(|it| it.module).collect::<Vec<_>>().join(" ");
-        assert_eq!(names(Records::Cached(vec![installed("calico", 179)])), "aws-cloud-controller-manager aws-ebs-csi");
-        assert_eq!(names(Records::Cached(vec![])), "aws-cloud-controller-manager aws-vpc-cni aws-ebs-csi");
+        assert_eq!(names(Records::Known(vec![installed("calico", 179)])), "aws-cloud-controller-manager aws-ebs-csi");
+        assert_eq!(names(Records::Known(vec![])), "aws-cloud-controller-manager aws-vpc-cni aws-ebs-csi");
     }
 }
