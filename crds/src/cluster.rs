@@ -1,4 +1,5 @@
-//! AWSCluster and AWSClusterTemplate: the infrastructure of one cluster. It never decides what to make of them.
+//! AWSCluster and AWSClusterTemplate: the infrastructure of one cluster. It never decides what to make of
+//! them.
 
 use std::collections::BTreeMap;
 
@@ -46,7 +47,12 @@ use crate::status::{FailureDomain, Initialization};
         description = "Whether machines can be made",
         priority = 1
     ),
-    printcolumn(name = "VPC", type_ = "string", json_path = ".status.networkStatus.vpc.id", description = "VPC of the cluster"),
+    printcolumn(
+        name = "VPC",
+        type_ = "string",
+        json_path = ".status.networkStatus.vpc.id",
+        description = "VPC of the cluster"
+    ),
     printcolumn(
         name = "Endpoint",
         type_ = "string",
@@ -81,7 +87,8 @@ pub struct AWSClusterSpec {
     /// The network of the cluster.
     #[serde(default)]
     pub network: NetworkSpec,
-    /// Name of the EC2 key pair of machines that name none: a name, or empty for no key. `default` when absent.
+    /// Name of the EC2 key pair of machines that name none: a name, or empty for no key. `default` when
+    /// absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(max = 255))]
     pub ssh_key_name: Option<String>,
@@ -94,8 +101,8 @@ pub struct AWSClusterSpec {
     /// The load balancer in front of the API servers.
     #[serde(default)]
     pub control_plane_load_balancer: AWSLoadBalancerSpec,
-    /// Name pattern of images for machines that name none; `{{.BaseOS}}` and `{{.K8sVersion}}` stand for the operating
-    /// system and the Kubernetes version. `capa-ami-{{.BaseOS}}-?{{.K8sVersion}}-*` when empty.
+    /// Name pattern of images for machines that name none; `{{.BaseOS}}` and `{{.K8sVersion}}` stand for the
+    /// operating system and the Kubernetes version. `capa-ami-{{.BaseOS}}-?{{.K8sVersion}}-*` when empty.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     #[schemars(length(max = 255))]
     pub image_lookup_format: String,
@@ -107,12 +114,14 @@ pub struct AWSClusterSpec {
     #[serde(rename = "imageLookupBaseOS", default, skip_serializing_if = "String::is_empty")]
     #[schemars(length(max = 64))]
     pub image_lookup_base_os: String,
-    /// Whose AWS credentials are used. Only the operator's own (`AWSClusterControllerIdentity`, `default`) can be.
+    /// Whose AWS credentials are used. Only the operator's own (`AWSClusterControllerIdentity`, `default`)
+    /// can be.
     #[serde(default)]
     pub identity_ref: AWSIdentityReference,
-    /// Who issues the tokens of the cluster's service accounts, so that IAM roles can trust them (IAM roles for service accounts).
-    /// The same issuer must be the argument `service-account-issuer` of the cluster's API servers. When absent, add-ons with a
-    /// `roleARN` use the issuer that the KubeadmControlPlane names, and nothing is published.
+    /// Who issues the tokens of the cluster's service accounts, so that IAM roles can trust them (IAM roles
+    /// for service accounts). The same issuer must be the argument `service-account-issuer` of the cluster's
+    /// API servers. When absent, add-ons with a `roleARN` use the issuer that the KubeadmControlPlane names,
+    /// and nothing is published.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub service_account_issuer: Option<ServiceAccountIssuer>,
 }
@@ -121,13 +130,14 @@ pub struct AWSClusterSpec {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ServiceAccountIssuer {
-    /// An issuer that you publish yourself, such as `https://issuer.example.com/prod`: its discovery document and key set, and the IAM
-    /// OIDC provider. They are looked at, and never changed.
+    /// An issuer that you publish yourself, such as `https://issuer.example.com/prod`: its discovery document
+    /// and key set, and the IAM OIDC provider. They are looked at, and never changed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 9, max = 255))]
     pub url: Option<String>,
-    /// Have this operator publish the issuer: two public documents in an S3 bucket of yours, and the IAM OIDC provider. The issuer is then
-    /// `https://<bucket>.s3.<region>.amazonaws.com/<prefix>`. Only the public half of the cluster's signing key is published.
+    /// Have this operator publish the issuer: two public documents in an S3 bucket of yours, and the IAM OIDC
+    /// provider. The issuer is then `https://<bucket>.s3.<region>.amazonaws.com/<prefix>`. Only the public
+    /// half of the cluster's signing key is published.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub publish: Option<IssuerBucket>,
 }
@@ -136,12 +146,14 @@ pub struct ServiceAccountIssuer {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct IssuerBucket {
-    /// Name of an S3 bucket in the region of the cluster. It must exist, and its policy must let everybody read the documents.
+    /// Name of an S3 bucket in the region of the cluster. It must exist, and its policy must let everybody
+    /// read the documents.
     #[schemars(length(min = 3, max = 63), regex(pattern = r"^[a-z0-9][a-z0-9-]*[a-z0-9]$"))]
     pub bucket: String,
-    /// Begin of the documents' keys, without a slash at its ends, so that one bucket serves many clusters. Namespace and name of the
-    /// Cluster, `<namespace>/<name>`, when absent; anything else has to end in `/<namespace>/<name>`, unless the issuer of this cluster is
-    /// there already. After a change, the issuer there stays for a year, as tokens may last.
+    /// Begin of the documents' keys, without a slash at its ends, so that one bucket serves many clusters.
+    /// Namespace and name of the Cluster, `<namespace>/<name>`, when absent; anything else has to end in
+    /// `/<namespace>/<name>`, unless the issuer of this cluster is there already. After a change, the issuer
+    /// there stays for a year, as tokens may last.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1, max = 128), regex(pattern = r"^[A-Za-z0-9._-]+(/[A-Za-z0-9._-]+)*$"))]
     pub prefix: Option<String>,
@@ -162,7 +174,8 @@ pub struct APIEndpoint {
 }
 
 impl APIEndpoint {
-    /// True while there is no endpoint. An unset endpoint is never written: the contract knows only a whole one.
+    /// True while there is no endpoint. An unset endpoint is never written: the contract knows only a whole
+    /// one.
     pub fn is_unset(&self) -> bool {
         self.host.is_empty() && self.port == 0
     }
@@ -202,7 +215,8 @@ pub enum AWSIdentityKind {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct AWSClusterStatus {
-    /// True when the infrastructure is there; the same as `initialization.provisioned`, kept for readers of the older contract.
+    /// True when the infrastructure is there; the same as `initialization.provisioned`, kept for readers of
+    /// the older contract.
     #[serde(default, deserialize_with = "lenient::value")]
     pub ready: bool,
     /// What Cluster API asks about initial provisioning.
@@ -239,7 +253,11 @@ pub struct NetworkStatus {
     #[serde(deserialize_with = "lenient::value", skip_serializing_if = "LoadBalancerStatus::is_absent")]
     pub api_server_elb: LoadBalancerStatus,
     /// Public addresses of the NAT gateways.
-    #[serde(rename = "natGatewaysIPs", deserialize_with = "lenient::list", skip_serializing_if = "Vec::is_empty")]
+    #[serde(
+        rename = "natGatewaysIPs",
+        deserialize_with = "lenient::list",
+        skip_serializing_if = "Vec::is_empty"
+    )]
     #[schemars(length(max = 100))]
     pub nat_gateways_ips: Vec<String>,
 }

@@ -1,5 +1,6 @@
-//! The fields that this operator reads of Cluster API's objects (API version v1beta2), and nothing else of them.
-//! They are never written whole: writing one back would drop every field that is not here. Changes are merge patches.
+//! The fields that this operator reads of Cluster API's objects (API version v1beta2), and nothing else of
+//! them. They are never written whole: writing one back would drop every field that is not here. Changes are
+//! merge patches.
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 use kube::CustomResource;
@@ -202,8 +203,12 @@ pub struct KubeadmArgument {
 impl KubeadmControlPlaneSpec {
     /// Values of `service-account-issuer`, in their order.
     pub fn service_account_issuers(&self) -> Vec<&str> {
-        let arguments = self.kubeadm_config_spec.cluster_configuration.iter().flat_map(|it| &it.api_server.extra_args);
-        arguments.filter(|it| it.name == "service-account-issuer").filter_map(|it| it.value.as_deref()).collect()
+        let arguments =
+            self.kubeadm_config_spec.cluster_configuration.iter().flat_map(|it| &it.api_server.extra_args);
+        arguments
+            .filter(|it| it.name == "service-account-issuer")
+            .filter_map(|it| it.value.as_deref())
+            .collect()
     }
 }
 

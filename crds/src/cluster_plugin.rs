@@ -19,13 +19,15 @@ mod storage;
 pub use amazon_vpc::{AmazonVPCNetworking, PodSubnet};
 pub use calico::{CalicoEncapsulation, CalicoNetworking, CalicoSourceDestinationCheck};
 pub use controller::{
-    Arguments, ContainerResources, ControllerSettings, ImagePullSecret, LogLevel, NodeLabels, TaintEffect, Toleration, TolerationOperator,
+    Arguments, ContainerResources, ControllerSettings, ImagePullSecret, LogLevel, NodeLabels, TaintEffect,
+    Toleration, TolerationOperator,
 };
 pub use efs::{EFSStorage, EFSStorageClass};
 pub use ingress::{AWSLoadBalancerController, ControllerIngressClass, Ingress, IngressScheme, TargetType};
 pub use slots::{AWSCloudProvider, CloudProvider, Module, Networking, NoCloudProvider, Plugin, Stage};
 pub use storage::{
-    DefaultClass, EBSFileSystemType, EBSMoreStorageClass, EBSStorage, EBSStorageClass, EBSVolumeType, EBSVolumes, ReclaimPolicy, Storage,
+    DefaultClass, EBSFileSystemType, EBSMoreStorageClass, EBSStorage, EBSStorageClass, EBSVolumeType,
+    EBSVolumes, ReclaimPolicy, Storage,
 };
 
 /// Which add-ons a cluster gets.
@@ -41,7 +43,12 @@ pub use storage::{
     doc = "The add-ons of one cluster: cloud provider, networking, storage and ingress. There is at most one for a cluster.",
     shortname = "cplug",
     category = "cluster-api",
-    printcolumn(name = "Cluster", type_ = "string", json_path = ".spec.clusterName", description = "Cluster that gets the add-ons"),
+    printcolumn(
+        name = "Cluster",
+        type_ = "string",
+        json_path = ".spec.clusterName",
+        description = "Cluster that gets the add-ons"
+    ),
     printcolumn(
         name = "Ready",
         type_ = "string",
@@ -96,14 +103,17 @@ pub use storage::{
 )]
 #[serde(rename_all = "camelCase")]
 pub struct ClusterPluginSpec {
-    /// Name of the Cluster of the same namespace that gets the add-ons. It need not exist yet. It cannot be changed.
+    /// Name of the Cluster of the same namespace that gets the add-ons. It need not exist yet. It cannot be
+    /// changed.
     #[schemars(length(min = 1, max = 63))]
     pub cluster_name: String,
-    /// What tells Kubernetes about AWS: which instance a Node is, and load balancers of Services. Without one no Node is
-    /// ever complete; `none: {}` is for those who install one themselves. At most one; `aws: {}` when absent.
+    /// What tells Kubernetes about AWS: which instance a Node is, and load balancers of Services. Without one
+    /// no Node is ever complete; `none: {}` is for those who install one themselves. At most one; `aws: {}`
+    /// when absent.
     #[serde(default)]
     pub cloud_provider: CloudProvider,
-    /// What connects Pods: exactly one of `calico`, `amazonVPC`, `module`. When absent, it is left to the user.
+    /// What connects Pods: exactly one of `calico`, `amazonVPC`, `module`. When absent, it is left to the
+    /// user.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub networking: Option<Networking>,
     /// What makes volumes: any of `ebs`, `efs`.
@@ -116,25 +126,27 @@ pub struct ClusterPluginSpec {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 32))]
     pub plugins: Vec<Plugin>,
-    /// Registry that has the images of all add-ons, with a path if need be and the paths of their public registries below it:
-    /// `<registry>/eks/aws-load-balancer-controller`, `<registry>/ebs-csi-driver/aws-ebs-csi-driver` and so on. An add-on that has
-    /// an `imageRegistry` of its own takes that.
+    /// Registry that has the images of all add-ons, with a path if need be and the paths of their public
+    /// registries below it: `<registry>/eks/aws-load-balancer-controller`,
+    /// `<registry>/ebs-csi-driver/aws-ebs-csi-driver` and so on. An add-on that has an `imageRegistry` of its
+    /// own takes that.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1, max = 240), regex(pattern = r"^[A-Za-z0-9._:-]+(/[A-Za-z0-9._-]+)*$"))]
     pub image_registry: Option<String>,
-    /// Secrets with which the nodes pull the images of all add-ons. They are the user's to make, in the namespace of the Pods: `kube-system`,
-    /// and `tigera-operator` for Calico.
+    /// Secrets with which the nodes pull the images of all add-ons. They are the user's to make, in the
+    /// namespace of the Pods: `kube-system`, and `tigera-operator` for Calico.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 8))]
     pub image_pull_secrets: Vec<ImagePullSecret>,
-    /// What to do with fields of objects in the cluster that another manager owns when they are first applied: leave them and say
-    /// so, or take them. Fields that somebody takes later are subject to `drift`.
+    /// What to do with fields of objects in the cluster that another manager owns when they are first
+    /// applied: leave them and say so, or take them. Fields that somebody takes later are subject to `drift`.
     #[serde(default)]
     pub conflicts: Conflicts,
-    /// What to do when somebody changes or deletes what an add-on applied in the cluster. Correct sets it back, within ten
-    /// minutes, whoever changed it; what an autoscaler sets through the `scale` subresource stays, and who changes the same again
-    /// and again is left alone after three repairs within an hour, which a condition says. Warn only says what was changed. "Off", in
-    /// quotes because YAML takes it for false without, does not look.
+    /// What to do when somebody changes or deletes what an add-on applied in the cluster. Correct sets it
+    /// back, within ten minutes, whoever changed it; what an autoscaler sets through the `scale` subresource
+    /// stays, and who changes the same again and again is left alone after three repairs within an hour,
+    /// which a condition says. Warn only says what was changed. "Off", in quotes because YAML takes it for
+    /// false without, does not look.
     #[serde(default)]
     pub drift: Drift,
     /// What happens when the cluster or this object is deleted.
@@ -166,12 +178,13 @@ pub enum Drift {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Deletion {
-    /// How long a deleted cluster's API is given to remove load balancers and add-ons before its machines are deleted
-    /// nevertheless, such as `15m` or `1h30m`.
+    /// How long a deleted cluster's API is given to remove load balancers and add-ons before its machines are
+    /// deleted nevertheless, such as `15m` or `1h30m`.
     #[serde(default = "fifteen_minutes")]
     #[schemars(with = "String", length(max = 32), extend("default" = "15m"))]
     pub timeout: Duration,
-    /// What becomes of volumes that the cluster made: Retain keeps and reports them, Delete deletes them and their data.
+    /// What becomes of volumes that the cluster made: Retain keeps and reports them, Delete deletes them and
+    /// their data.
     #[serde(default)]
     pub volumes: Volumes,
     /// What becomes of the add-ons when this object is deleted and the cluster lives on.
@@ -181,7 +194,11 @@ pub struct Deletion {
 
 impl Default for Deletion {
     fn default() -> Self {
-        Self { timeout: fifteen_minutes(), volumes: Volumes::default(), on_plugin_delete: OnPluginDelete::default() }
+        Self {
+            timeout: fifteen_minutes(),
+            volumes: Volumes::default(),
+            on_plugin_delete: OnPluginDelete::default(),
+        }
     }
 }
 
@@ -219,7 +236,8 @@ pub struct ClusterPluginStatus {
     #[serde(default, deserialize_with = "lenient::list", skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 32))]
     pub conditions: Vec<Condition>,
-    /// When something that somebody changed or deleted in the cluster was last set back. An event says what it was.
+    /// When something that somebody changed or deleted in the cluster was last set back. An event says what
+    /// it was.
     #[serde(default, deserialize_with = "lenient::value", skip_serializing_if = "Option::is_none")]
     pub last_repair_time: Option<Time>,
 }
@@ -239,9 +257,9 @@ pub struct PluginStatus {
     #[serde(default, skip_serializing_if = "String::is_empty")]
     #[schemars(length(max = 128))]
     pub digest: String,
-    /// Where the add-on is in its life: Pending until it may be installed, Provisioning while it is, Running when all of it is
-    /// there, Updating while another version or configuration is installed, Deleting, Deleted, and Failed when somebody has to
-    /// act.
+    /// Where the add-on is in its life: Pending until it may be installed, Provisioning while it is, Running
+    /// when all of it is there, Updating while another version or configuration is installed, Deleting,
+    /// Deleted, and Failed when somebody has to act.
     #[serde(default)]
     pub phase: PluginPhase,
     /// What is awaited; empty when nothing is.
@@ -271,7 +289,8 @@ mod tests {
     #[test]
     fn a_timeout_is_read_as_kubernetes_durations_are() {
         let seconds = |text: &str| {
-            let deletion: Deletion = serde_json::from_value(serde_json::json!({"timeout": text})).expect("a duration reads");
+            let deletion: Deletion =
+                serde_json::from_value(serde_json::json!({"timeout": text})).expect("a duration reads");
             std::time::Duration::from(deletion.timeout).as_secs()
         };
         assert_eq!(seconds("15m"), 900);
@@ -283,7 +302,8 @@ mod tests {
     fn the_cloud_provider_of_aws_is_the_default_and_none_can_be_chosen() {
         let spec: ClusterPluginSpec = serde_json::from_str(r#"{"clusterName": "prod"}"#).unwrap();
         assert!(spec.cloud_provider.aws.is_some());
-        let spec: ClusterPluginSpec = serde_json::from_str(r#"{"clusterName": "prod", "cloudProvider": {"none": {}}}"#).unwrap();
+        let spec: ClusterPluginSpec =
+            serde_json::from_str(r#"{"clusterName": "prod", "cloudProvider": {"none": {}}}"#).unwrap();
         assert!(spec.cloud_provider.aws.is_none());
     }
 }

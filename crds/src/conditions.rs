@@ -3,10 +3,10 @@
 
 /// Words with their documentation, from which `docs/conditions.md` is made.
 macro_rules! words {
-    ($(#[doc = $doc:literal] $name:ident = $text:literal;)*) => {
-        $(#[doc = $doc] pub const $name: &str = $text;)*
+    ($($(#[doc = $doc:literal])+ $name:ident = $text:literal;)*) => {
+        $($(#[doc = $doc])+ pub const $name: &str = $text;)*
         /// All of them, each with what it means.
-        pub const ALL: &[(&str, &str)] = &[$(($text, $doc)),*];
+        pub const ALL: &[(&str, &str)] = &[$(($text, concat!($($doc),+))),*];
     };
 }
 
@@ -65,7 +65,8 @@ pub mod cluster_plugin {
     }
 }
 
-/// Reasons. What exactly is awaited, and who has to act, is in the message. They are API: none is ever renamed.
+/// Reasons. What exactly is awaited, and who has to act, is in the message. They are API: none is ever
+/// renamed.
 pub mod reason {
     words! {
         /// It is as it should be.
@@ -146,7 +147,8 @@ pub mod reason {
         UNSUPPORTED = "Unsupported";
         /// Another manager owns a field, and `conflicts` is Refuse.
         CONFLICT = "Conflict";
-        /// Somebody changed what an add-on applied, and it is not set back: `drift` is Warn, or they did so again and again.
+        /// Somebody changed what an add-on applied, and it is not set back: `drift` is Warn, or they did so
+        /// again and again.
         DRIFT = "Drift";
         /// This operator brings a newer version of the add-on than the one that is installed, which stays.
         UPGRADE_AVAILABLE = "UpgradeAvailable";
@@ -172,7 +174,8 @@ pub mod reason {
         TRUST_POLICY_UNCLEAR = "TrustPolicyUnclear";
         /// IAM has no OIDC provider for the cluster's issuer.
         PROVIDER_NOT_FOUND = "OIDCProviderNotFound";
-        /// The OIDC provider is of another issuer, or does not list the audience of the tokens among its client ids.
+        /// The OIDC provider is of another issuer, or does not list the audience of the tokens among its
+        /// client ids.
         PROVIDER_MISMATCH = "OIDCProviderMismatch";
         /// Policies do not allow all actions that are needed.
         PERMISSIONS_MISSING = "PermissionsMissing";
@@ -216,7 +219,8 @@ pub mod reason {
         ISSUER_NOT_RETRACTED = "IssuerNotRetracted";
         /// It is not known which issuer signs service account tokens; the message says what to set.
         ISSUER_UNKNOWN = "IssuerUnknown";
-        /// The record of an add-on in the cluster is not the one that was written; its removal does nothing that is not granted.
+        /// The record of an add-on in the cluster is not the one that was written; its removal does nothing
+        /// that is not granted.
         RECORD_DENIED = "RecordDenied";
         /// No plugin of this name comes with the operator.
         PLUGIN_MISSING = "PluginMissing";
@@ -271,14 +275,18 @@ pub mod reason {
 
 /// The page `docs/conditions.md`.
 pub fn page() -> String {
-    let rows = |words: &[(&str, &str)]| words.iter().map(|(word, doc)| format!("| `{word}` |{doc} |\n")).collect::<String>();
+    let rows = |words: &[(&str, &str)]| {
+        words.iter().map(|(word, doc)| format!("| `{word}` |{doc} |\n")).collect::<String>()
+    };
     let mut res = String::from(
         "# Conditions\n\n\
          What the conditions of each object are about, and why they are as they are. Types and reasons are API: none is ever renamed. The message of a\n\
          condition names what exactly is awaited, and who has to act.\n\n\
          Every object has `Ready`, which is the sum of the others, and `Paused`.\n",
     );
-    for (kind, types) in [("AWSCluster", cluster::ALL), ("AWSMachine", machine::ALL), ("ClusterPlugin", cluster_plugin::ALL)] {
+    for (kind, types) in
+        [("AWSCluster", cluster::ALL), ("AWSMachine", machine::ALL), ("ClusterPlugin", cluster_plugin::ALL)]
+    {
         res += &format!("\n## Types of {kind}\n\n| type | what it is about |\n|---|---|\n{}", rows(types));
     }
     res + "\n## Reasons\n\n| reason | what it means |\n|---|---|\n" + &rows(reason::ALL)

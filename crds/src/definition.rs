@@ -7,7 +7,8 @@ use serde_json::{Value, json};
 use crate::names::{CLUSTERCTL_LABEL, MOVE_HIERARCHY_LABEL, PROVIDER, PROVIDER_LABEL};
 use crate::schema::{self, Spec};
 use crate::{
-    AWSCluster, AWSClusterControllerIdentity, AWSClusterTemplate, AWSMachine, AWSMachineTemplate, ClusterPlugin, rules, unsupported,
+    AWSCluster, AWSClusterControllerIdentity, AWSClusterTemplate, AWSMachine, AWSMachineTemplate,
+    ClusterPlugin, rules, unsupported,
 };
 
 const HEADER: &str = "\
@@ -81,7 +82,8 @@ fn identity() -> Value {
     definition
 }
 
-/// One definition: the derived one with labels, in the form that API servers want, and with what `refine` adds to its schema.
+/// One definition: the derived one with labels, in the form that API servers want, and with what `refine`
+/// adds to its schema.
 fn definition(derived: CustomResourceDefinition, refine: impl FnOnce(&mut Value)) -> Value {
     let mut definition = json!(derived);
     definition["metadata"]["labels"][PROVIDER_LABEL] = json!(PROVIDER);

@@ -1,5 +1,5 @@
-//! AWSClusterControllerIdentity: the operator's own AWS identity as an object, which manifests of CAPA bring along. Nothing of it is
-//! read, and it never holds credentials.
+//! AWSClusterControllerIdentity: the operator's own AWS identity as an object, which manifests of CAPA bring
+//! along. Nothing of it is read, and it never holds credentials.
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::LabelSelector;
 use kube::CustomResource;
@@ -22,8 +22,8 @@ use serde::{Deserialize, Serialize};
 )]
 #[serde(rename_all = "camelCase")]
 pub struct AWSClusterControllerIdentitySpec {
-    /// Namespaces whose AWSClusters may use the identity: `{}`, every namespace. Anything else is refused; run the operator with
-    /// `--namespace` to restrict it to one.
+    /// Namespaces whose AWSClusters may use the identity: `{}`, every namespace. Anything else is refused;
+    /// run the operator with `--namespace` to restrict it to one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub allowed_namespaces: Option<AllowedNamespaces>,
 }
@@ -32,10 +32,12 @@ pub struct AWSClusterControllerIdentitySpec {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct AllowedNamespaces {
-    /// Names of namespaces. Not supported by cluster-operator: run the operator with `--namespace` to restrict it to one namespace.
+    /// Names of namespaces. Not supported by cluster-operator: run the operator with `--namespace` to
+    /// restrict it to one namespace.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub list: Vec<String>,
-    /// Labels of namespaces. Not supported by cluster-operator: run the operator with `--namespace` to restrict it to one namespace.
+    /// Labels of namespaces. Not supported by cluster-operator: run the operator with `--namespace` to
+    /// restrict it to one namespace.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub selector: Option<LabelSelector>,
 }

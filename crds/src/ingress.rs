@@ -17,7 +17,12 @@ impl Default for CNISpec {
     fn default() -> Self {
         Self {
             cni_ingress_rules: vec![
-                CNIIngressRule { description: "bgp (calico)".into(), protocol: SecurityGroupProtocol::Tcp, from_port: 179, to_port: 179 },
+                CNIIngressRule {
+                    description: "bgp (calico)".into(),
+                    protocol: SecurityGroupProtocol::Tcp,
+                    from_port: 179,
+                    to_port: 179,
+                },
                 CNIIngressRule {
                     description: "IP-in-IP (calico)".into(),
                     protocol: SecurityGroupProtocol::IpInIp,
@@ -46,8 +51,9 @@ pub struct CNIIngressRule {
     pub to_port: i32,
 }
 
-/// One ingress rule of a security group. Its source is of one kind: CIDR blocks (IPv4 and IPv6), security groups (by id and
-/// by role), or the cluster's NAT gateways. Without a source, it is the security group of the control plane.
+/// One ingress rule of a security group. Its source is of one kind: CIDR blocks (IPv4 and IPv6), security
+/// groups (by id and by role), or the cluster's NAT gateways. Without a source, it is the security group of
+/// the control plane.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct IngressRule {

@@ -1,5 +1,5 @@
-//! Parts of an EC2 instance as its AWSMachine asks for them: image, volumes, metadata service, references to subnets and
-//! security groups, and how bootstrap data reaches it. It never holds what was found in AWS.
+//! Parts of an EC2 instance as its AWSMachine asks for them: image, volumes, metadata service, references to
+//! subnets and security groups, and how bootstrap data reaches it. It never holds what was found in AWS.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -69,7 +69,8 @@ pub struct Volume {
     /// Provisioned throughput in MiB/s, for gp3: 125 to 2000.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub throughput: Option<i64>,
-    /// Whether the volume is encrypted. The account's default when absent. A volume with an `encryptionKey` always is.
+    /// Whether the volume is encrypted. The account's default when absent. A volume with an `encryptionKey`
+    /// always is.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub encrypted: Option<bool>,
     /// Id or ARN of the KMS key that the volume is encrypted with. The account's default key when empty.
@@ -151,8 +152,8 @@ pub enum HttpTokens {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct CloudInit {
-    /// True: bootstrap data is in the instance's user data, readable for whoever may describe instances. False: it is in
-    /// AWS Secrets Manager, and user data only fetches and deletes it there.
+    /// True: bootstrap data is in the instance's user data, readable for whoever may describe instances.
+    /// False: it is in AWS Secrets Manager, and user data only fetches and deletes it there.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub insecure_skip_secrets_manager: bool,
     /// Number of secrets that hold the bootstrap data. Set by this operator.

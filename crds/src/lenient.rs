@@ -1,5 +1,5 @@
-//! Reading of status fields that an earlier controller may have stored in another shape: what does not parse is dropped.
-//! Only status is read this way. Spec never is: a spec that cannot be read is an error.
+//! Reading of status fields that an earlier controller may have stored in another shape: what does not parse
+//! is dropped. Only status is read this way. Spec never is: a spec that cannot be read is an error.
 
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Deserializer};

@@ -1,8 +1,9 @@
-//! The API of cluster-operator: its custom resources, the names it shares with Cluster API and AWS, and typed views of the
-//! Cluster API objects it reads. It prints its CustomResourceDefinitions; it never talks to an API server or to AWS.
+//! The API of cluster-operator: its custom resources, the names it shares with Cluster API and AWS, and typed
+//! views of the Cluster API objects it reads. It prints its CustomResourceDefinitions; it never talks to an
+//! API server or to AWS.
 //!
-//! Spec fields, defaults and validation of the `AWS*` kinds are those of Cluster API Provider AWS (CAPA, v1beta2), so that
-//! manifests written for it apply unchanged. The Cluster API contract is v1beta2.
+//! Spec fields, defaults and validation of the `AWS*` kinds are those of Cluster API Provider AWS (CAPA,
+//! v1beta2), so that manifests written for it apply unchanged. The Cluster API contract is v1beta2.
 
 #![allow(clippy::duplicated_attributes, reason = "several printer columns have the same type")]
 

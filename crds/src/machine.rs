@@ -12,8 +12,9 @@ use crate::lenient;
 use crate::metadata::{Tags, TemplateMetadata};
 use crate::status::{Initialization, MachineAddress};
 
-/// What the instance should be. Only `providerID`, `instanceID`, `additionalTags`, `additionalSecurityGroups`,
-/// `cloudInit.secretPrefix` and `cloudInit.secretCount` can be changed; anything else is changed by a new machine.
+/// What the instance should be. Only `providerID`, `instanceID`, `additionalTags`,
+/// `additionalSecurityGroups`, `cloudInit.secretPrefix` and `cloudInit.secretCount` can be changed; anything
+/// else is changed by a new machine.
 #[derive(CustomResource, Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[kube(
     group = "infrastructure.cluster.x-k8s.io",
@@ -33,14 +34,24 @@ use crate::status::{Initialization, MachineAddress};
         json_path = r".metadata.labels.cluster\.x-k8s\.io/cluster-name",
         description = "Cluster that the machine belongs to"
     ),
-    printcolumn(name = "State", type_ = "string", json_path = ".status.instanceState", description = "State of the EC2 instance"),
+    printcolumn(
+        name = "State",
+        type_ = "string",
+        json_path = ".status.instanceState",
+        description = "State of the EC2 instance"
+    ),
     printcolumn(
         name = "Ready",
         type_ = "string",
         json_path = r".status.conditions[?(@.type=='Ready')].status",
         description = "Whether everything is as it should be"
     ),
-    printcolumn(name = "Instance ID", type_ = "string", json_path = ".spec.instanceID", description = "Id of the EC2 instance"),
+    printcolumn(
+        name = "Instance ID",
+        type_ = "string",
+        json_path = ".spec.instanceID",
+        description = "Id of the EC2 instance"
+    ),
     printcolumn(
         name = "Machine",
         type_ = "string",
@@ -97,7 +108,8 @@ pub struct AWSMachineSpec {
     /// Whether the instance gets a public address and lies in a public subnet.
     #[serde(rename = "publicIP", default, skip_serializing_if = "Option::is_none")]
     pub public_ip: Option<bool>,
-    /// Subnet of the instance. When absent, a private one of the machine's failure domain (a public one with `publicIP`).
+    /// Subnet of the instance. When absent, a private one of the machine's failure domain (a public one with
+    /// `publicIP`).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub subnet: Option<AWSResourceReference>,
     /// Security groups besides those of the cluster.
@@ -115,15 +127,15 @@ pub struct AWSMachineSpec {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 30))]
     pub non_root_volumes: Vec<Volume>,
-    /// Tags of the instance, its volumes and network interfaces, besides those that this operator sets. They win over
-    /// the cluster's.
+    /// Tags of the instance, its volumes and network interfaces, besides those that this operator sets. They
+    /// win over the cluster's.
     #[serde(default, skip_serializing_if = "Tags::is_empty")]
     pub additional_tags: Tags,
     /// How bootstrap data reaches the instance.
     #[serde(default)]
     pub cloud_init: CloudInit,
-    /// Whether user data that holds bootstrap data is left uncompressed. Compressed with gzip when absent. What is in
-    /// Secrets Manager is always compressed.
+    /// Whether user data that holds bootstrap data is left uncompressed. Compressed with gzip when absent.
+    /// What is in Secrets Manager is always compressed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub uncompressed_user_data: Option<bool>,
     /// Options of the instance metadata service.
@@ -187,7 +199,8 @@ pub struct AWSMachineTemplateSpec {
     pub template: AWSMachineTemplateResource,
 }
 
-/// What a node of a machine made from a template has. The cluster autoscaler reads it where there is no machine yet.
+/// What a node of a machine made from a template has. The cluster autoscaler reads it where there is no
+/// machine yet.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct AWSMachineTemplateStatus {

@@ -1,5 +1,5 @@
-//! Finalizers, labels, annotations and tag keys that more than one part of the operator, Cluster API or AWS agree on.
-//! It never holds names of AWS resources; those are made where resources are planned.
+//! Finalizers, labels, annotations and tag keys that more than one part of the operator, Cluster API or AWS
+//! agree on. It never holds names of AWS resources; those are made where resources are planned.
 
 /// Finalizer of an AWSCluster; CAPA's, so that its objects can be taken over.
 pub const CLUSTER_FINALIZER: &str = "awscluster.infrastructure.cluster.x-k8s.io";
@@ -22,29 +22,33 @@ pub const PROVIDER_LABEL: &str = "cluster.x-k8s.io/provider";
 pub const PROVIDER: &str = "infrastructure-kurator-aws";
 /// Label of CustomResourceDefinitions whose objects `clusterctl move` moves with their Cluster.
 pub const CLUSTERCTL_LABEL: &str = "clusterctl.cluster.x-k8s.io";
-/// Label of CustomResourceDefinitions whose objects `clusterctl move` takes along, although they belong to no Cluster.
+/// Label of CustomResourceDefinitions whose objects `clusterctl move` takes along, although they belong to no
+/// Cluster.
 pub const MOVE_HIERARCHY_LABEL: &str = "clusterctl.cluster.x-k8s.io/move-hierarchy";
 
 /// Annotation: nothing is done for the object while it is there.
 pub const PAUSED_ANNOTATION: &str = "cluster.x-k8s.io/paused";
 /// Annotation: somebody else looks after this infrastructure.
 pub const MANAGED_BY_ANNOTATION: &str = "cluster.x-k8s.io/managed-by";
-/// Annotation that `clusterctl move` puts on an object before deleting it here, because it lives on elsewhere.
+/// Annotation that `clusterctl move` puts on an object before deleting it here, because it lives on
+/// elsewhere.
 pub const DELETE_FOR_MOVE_ANNOTATION: &str = "clusterctl.cluster.x-k8s.io/delete-for-move";
 /// Annotation that keeps `clusterctl move` from moving an object.
 pub const BLOCK_MOVE_ANNOTATION: &str = "clusterctl.cluster.x-k8s.io/block-move";
-/// Annotation of an AWSCluster: whether what the cluster's own controllers made in AWS is removed with the cluster; CAPA's.
+/// Annotation of an AWSCluster: whether what the cluster's own controllers made in AWS is removed with the
+/// cluster; CAPA's.
 pub const EXTERNAL_RESOURCE_GC_ANNOTATION: &str = "aws.cluster.x-k8s.io/external-resource-gc";
 /// Annotation of an AWSCluster: which of it, some of `load-balancer,target-group,security-group`; CAPA's.
 pub const EXTERNAL_RESOURCE_TASKS_GC_ANNOTATION: &str = "aws.cluster.x-k8s.io/external-resource-tasks-gc";
 /// Annotation: add-ons are not uninstalled before the cluster is deleted.
 pub const FORCE_DELETE_ANNOTATION: &str = "cluster.kurator.dev/force-delete";
-/// Annotation of an AWSCluster: whose things in AWS are to be its own from now on. The namespace/name of the AWSCluster that they were made for,
-/// where it is restored under another one; or [`ADOPT_FROM_CAPA`].
+/// Annotation of an AWSCluster: whose things in AWS are to be its own from now on. The namespace/name of the
+/// AWSCluster that they were made for, where it is restored under another one; or [`ADOPT_FROM_CAPA`].
 pub const ADOPT_FROM_ANNOTATION: &str = "cluster.kurator.dev/adopt-from";
 /// Value of [`ADOPT_FROM_ANNOTATION`]: what Cluster API Provider AWS made for a cluster of this name.
 pub const ADOPT_FROM_CAPA: &str = "cluster-api-provider-aws";
-/// Annotation of an AWSCluster: the one whose record it carried when it was made from a copied manifest, and which was taken off.
+/// Annotation of an AWSCluster: the one whose record it carried when it was made from a copied manifest, and
+/// which was taken off.
 pub const COPIED_FROM_ANNOTATION: &str = "cluster.kurator.dev/copied-from";
 /// What annotations of ours begin with.
 pub const ANNOTATION_PREFIX: &str = "cluster.kurator.dev/";
@@ -54,10 +58,11 @@ pub const ID_ANNOTATION: &str = "cluster.kurator.dev/id";
 pub const INTENT_ANNOTATION: &str = "cluster.kurator.dev/intent";
 /// Annotation of an AWSCluster: ids of published keys that sign no more, and since when. JSON.
 pub const RETIRED_KEYS_ANNOTATION: &str = "cluster.kurator.dev/retired-keys";
-/// Annotation of an AWSCluster: where its issuer was published, and since when it is not any more. Users can write it, so it says only where to
-/// look. JSON.
+/// Annotation of an AWSCluster: where its issuer was published, and since when it is not any more. Users can
+/// write it, so it says only where to look. JSON.
 pub const ISSUER_PLACES_ANNOTATION: &str = "cluster.kurator.dev/issuer-places";
-/// Annotation of a Secret with a certificate of ours in a workload cluster: what is known of the certificate. JSON.
+/// Annotation of a Secret with a certificate of ours in a workload cluster: what is known of the certificate.
+/// JSON.
 pub const CERTIFICATE_ANNOTATION: &str = "cluster.kurator.dev/certificate";
 /// Annotation of templates in a server-side dry run of the topology controller.
 pub const TOPOLOGY_DRY_RUN_ANNOTATION: &str = "topology.cluster.x-k8s.io/dry-run";
@@ -66,7 +71,8 @@ pub const TOPOLOGY_DRY_RUN_ANNOTATION: &str = "topology.cluster.x-k8s.io/dry-run
 pub const CLUSTER_TAG_PREFIX: &str = "sigs.k8s.io/cluster-api-provider-aws/cluster/";
 /// Tag key: what a resource is for (`apiserver`, `node`, `public`, ...).
 pub const ROLE_TAG: &str = "sigs.k8s.io/cluster-api-provider-aws/role";
-/// Prefix of the tag key that the cloud provider and load balancer controllers read; the cluster's name follows.
+/// Prefix of the tag key that the cloud provider and load balancer controllers read; the cluster's name
+/// follows.
 pub const CLOUD_PROVIDER_TAG_PREFIX: &str = "kubernetes.io/cluster/";
 /// Tag key of public subnets that load balancers are put in.
 pub const PUBLIC_LOAD_BALANCER_TAG: &str = "kubernetes.io/role/elb";
@@ -78,8 +84,8 @@ pub const NAME_TAG: &str = "Name";
 pub const MACHINE_NAME_TAG: &str = "MachineName";
 /// Tag key: the id kept in [`ID_ANNOTATION`] of the object that a resource was made for.
 pub const ID_TAG: &str = "cluster.kurator.dev/id";
-/// Tag key: namespace and name of the AWSCluster whose id the resource carries. An id alone proves nothing: whoever copies the manifest of an
-/// AWSCluster copies its annotations.
+/// Tag key: namespace and name of the AWSCluster whose id the resource carries. An id alone proves nothing:
+/// whoever copies the manifest of an AWSCluster copies its annotations.
 pub const OWNER_TAG: &str = "cluster.kurator.dev/owner";
 /// Tag key: the intent that a resource was made by.
 pub const INTENT_TAG: &str = "cluster.kurator.dev/intent";
@@ -88,12 +94,14 @@ pub const OWNED: &str = "owned";
 /// Tag value: the resource is used by the cluster and is not deleted with it.
 pub const SHARED: &str = "shared";
 
-/// Label of ClusterRoles whose rules this operator is given too: the right to get control planes of kinds that it does not know.
+/// Label of ClusterRoles whose rules this operator is given too: the right to get control planes of kinds
+/// that it does not know.
 pub const AGGREGATE_LABEL: &str = "cluster.kurator.dev/aggregate-to-cluster-operator";
 /// Names of clusters' kubeconfig Secrets end in this; the kubeconfig is under the key `value`.
 pub const KUBECONFIG_SECRET_SUFFIX: &str = "-kubeconfig";
 
-/// Names of the Secrets with the keys that clusters sign service account tokens with end in this; the public half is under `tls.crt`.
+/// Names of the Secrets with the keys that clusters sign service account tokens with end in this; the public
+/// half is under `tls.crt`.
 pub const SIGNING_KEY_SECRET_SUFFIX: &str = "-sa";
 
 /// Tag key that names the cluster.

@@ -1,5 +1,5 @@
-//! The network of a cluster as its AWSCluster asks for it: VPC, subnets, and the rules of its security groups.
-//! It never holds what was found in AWS; that is in status.
+//! The network of a cluster as its AWSCluster asks for it: VPC, subnets, and the rules of its security
+//! groups. It never holds what was found in AWS; that is in status.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -14,13 +14,13 @@ pub struct NetworkSpec {
     /// The VPC of the cluster.
     #[serde(default)]
     pub vpc: VPCSpec,
-    /// Subnets of the cluster. When empty and the VPC is made for the cluster, one public and one private subnet per
-    /// availability zone are made.
+    /// Subnets of the cluster. When empty and the VPC is made for the cluster, one public and one private
+    /// subnet per availability zone are made.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 100))]
     pub subnets: Vec<SubnetSpec>,
-    /// What the cluster's network plugin needs between nodes. When absent: BGP (tcp 179) and IP-in-IP, which Calico's plain
-    /// manifest needs. Rules that a ClusterPlugin needs are added by themselves.
+    /// What the cluster's network plugin needs between nodes. When absent: BGP (tcp 179) and IP-in-IP, which
+    /// Calico's plain manifest needs. Rules that a ClusterPlugin needs are added by themselves.
     #[serde(default)]
     pub cni: CNISpec,
     /// Further ingress rules of the control plane's security group.
@@ -41,7 +41,8 @@ pub struct NetworkSpec {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct VPCSpec {
-    /// Id of an existing VPC to use. When empty, a VPC is made for the cluster. It cannot be changed once set.
+    /// Id of an existing VPC to use. When empty, a VPC is made for the cluster. It cannot be changed once
+    /// set.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     #[schemars(length(max = 64))]
     pub id: String,
@@ -49,7 +50,8 @@ pub struct VPCSpec {
     #[serde(default, skip_serializing_if = "String::is_empty")]
     #[schemars(length(max = 43))]
     pub cidr_block: String,
-    /// Id of the internet gateway of an existing VPC. Accepted for manifests of Cluster API Provider AWS, and not used.
+    /// Id of the internet gateway of an existing VPC. Accepted for manifests of Cluster API Provider AWS, and
+    /// not used.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(max = 64))]
     pub internet_gateway_id: Option<String>,
@@ -60,7 +62,8 @@ pub struct VPCSpec {
     #[serde(default = "three")]
     #[schemars(range(min = 1, max = 32))]
     pub availability_zone_usage_limit: i32,
-    /// Which availability zones are taken when the region has more than the limit: Ordered takes the first by name.
+    /// Which availability zones are taken when the region has more than the limit: Ordered takes the first by
+    /// name.
     #[serde(default)]
     pub availability_zone_selection: AvailabilityZoneSelection,
 }
@@ -95,7 +98,8 @@ pub enum AvailabilityZoneSelection {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct SubnetSpec {
-    /// The id that AWS gave to an existing subnet (`subnet-0123456789abcdef0`), or any other name for a subnet that is to be made.
+    /// The id that AWS gave to an existing subnet (`subnet-0123456789abcdef0`), or any other name for a
+    /// subnet that is to be made.
     #[schemars(length(min = 1, max = 255))]
     pub id: String,
     /// Id in AWS of a subnet that was made by CAPA under another name. Read, never written.
@@ -113,15 +117,18 @@ pub struct SubnetSpec {
     /// True for a subnet with a route to the internet gateway. False when absent.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub is_public: bool,
-    /// Id of the route table of an existing subnet. Accepted for manifests of Cluster API Provider AWS, and not used.
+    /// Id of the route table of an existing subnet. Accepted for manifests of Cluster API Provider AWS, and
+    /// not used.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(max = 64))]
     pub route_table_id: Option<String>,
-    /// Id of the NAT gateway that lies in this subnet. Accepted for manifests of Cluster API Provider AWS, and not used.
+    /// Id of the NAT gateway that lies in this subnet. Accepted for manifests of Cluster API Provider AWS,
+    /// and not used.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(max = 64))]
     pub nat_gateway_id: Option<String>,
-    /// Further tags of the subnet. A tag `Name` names the subnet. Those that AWS reserves for itself (`aws:...`) are left out.
+    /// Further tags of the subnet. A tag `Name` names the subnet. Those that AWS reserves for itself
+    /// (`aws:...`) are left out.
     #[serde(default, skip_serializing_if = "Tags::is_empty")]
     pub tags: Tags,
 }

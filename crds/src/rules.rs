@@ -1,12 +1,13 @@
-//! Validation that OpenAPI cannot express, as CEL rules on the fields of each kind: CAPA's, and what AWS would refuse later
-//! anyway. It never refuses a field for not being supported; that is `unsupported`.
+//! Validation that OpenAPI cannot express, as CEL rules on the fields of each kind: CAPA's, and what AWS
+//! would refuse later anyway. It never refuses a field for not being supported; that is `unsupported`.
 
 use serde_json::json;
 
 use crate::schema::Spec;
 
 /// Fields of a running AWSMachine that can be changed.
-const MUTABLE_MACHINE_FIELDS: &[&str] = &["providerID", "instanceID", "additionalTags", "additionalSecurityGroups", "cloudInit"];
+const MUTABLE_MACHINE_FIELDS: &[&str] =
+    &["providerID", "instanceID", "additionalTags", "additionalSecurityGroups", "cloudInit"];
 /// Fields of its `cloudInit` that cannot.
 const IMMUTABLE_CLOUD_INIT_FIELDS: &[&str] = &["insecureSkipSecretsManager", "secureSecretsBackend"];
 
@@ -14,7 +15,8 @@ const IPV4_CIDR: &str = "isCIDR(self) && cidr(self).ip().family() == 4";
 const IPV4_CIDR_MESSAGE: &str = "must be an IPv4 CIDR block, such as 10.0.0.0/16";
 const NAME_OF_LOAD_BALANCER: &str = "self.matches('^[A-Za-z0-9]([-A-Za-z0-9]*[A-Za-z0-9])?$')";
 const NAME_OF_KEY: &str = "self.matches('^([[:graph:]]([[:print:]]*[[:graph:]])?)?$')";
-const NAME_OF_KEY_MESSAGE: &str = "must be the name of an EC2 key pair, without spaces around it, or empty for no key";
+const NAME_OF_KEY_MESSAGE: &str =
+    "must be the name of an EC2 key pair, without spaces around it, or empty for no key";
 /// With so few digits that what reads it has no number too large.
 const DURATION: &str = r"self.matches('^([0-9]{1,6}(\\.[0-9]{1,6})?(ms|s|m|h))+$')";
 /// The partition of a region shows in how its name begins.
@@ -36,16 +38,22 @@ pub fn cluster(spec: &mut Spec<'_>) {
         "(has(self.host) && self.host != '') == (has(self.port) && self.port != 0)",
         "host and port are set together",
     );
-    spec.rule("serviceAccountIssuer", "has(self.url) != has(self.publish)", "needs exactly one of url, publish");
+    spec.rule(
+        "serviceAccountIssuer",
+        "has(self.url) != has(self.publish)",
+        "needs exactly one of url, publish",
+    );
     spec.rule(
         "serviceAccountIssuer.url",
         "self.matches('^https://[a-z0-9-]+([.][a-z0-9-]+)+(/[A-Za-z0-9._-]+)*$')",
         "must be an https:// URL without port, query and last slash, such as https://issuer.example.com/prod",
     );
     network(spec);
-    for path in
-        ["controlPlaneLoadBalancer.ingressRules", "network.additionalControlPlaneIngressRules", "network.additionalNodeIngressRules"]
-    {
+    for path in [
+        "controlPlaneLoadBalancer.ingressRules",
+        "network.additionalControlPlaneIngressRules",
+        "network.additionalNodeIngressRules",
+    ] {
         ingress_rules(spec, path);
     }
     let load_balancer = "controlPlaneLoadBalancer";
@@ -84,7 +92,11 @@ fn network(spec: &mut Spec<'_>) {
     let size = "cidr(self).prefixLength() >= 16 && cidr(self).prefixLength() <= 28";
     for path in ["network.vpc.cidrBlock", "network.subnets[].cidrBlock"] {
         spec.rule(path, &format!("self == '' || ({IPV4_CIDR})"), IPV4_CIDR_MESSAGE);
-        spec.rule(path, &format!("!(isCIDR(self) && cidr(self).ip().family() == 4) || ({size})"), "must be between /16 and /28");
+        spec.rule(
+            path,
+            &format!("!(isCIDR(self) && cidr(self).ip().family() == 4) || ({size})"),
+            "must be between /16 and /28",
+        );
         spec.rule(
             path,
             "!(isCIDR(self) && cidr(self).ip().family() == 4) || cidr(self).masked() == cidr(self)",
@@ -107,7 +119,11 @@ fn ingress_rules(spec: &mut Spec<'_>, path: &str) {
     spec.at(&ipv4)["maxLength"] = json!(43);
     spec.at(&ipv6)["maxLength"] = json!(43);
     spec.rule(&ipv4, IPV4_CIDR, IPV4_CIDR_MESSAGE);
-    spec.rule(&ipv6, "isCIDR(self) && cidr(self).ip().family() == 6", "must be an IPv6 CIDR block, such as 2001:db8::/32");
+    spec.rule(
+        &ipv6,
+        "isCIDR(self) && cidr(self).ip().family() == 6",
+        "must be an IPv6 CIDR block, such as 2001:db8::/32",
+    );
     spec.rule(
         &rule,
         "[has(self.cidrBlocks) && size(self.cidrBlocks) > 0 || has(self.ipv6CidrBlocks) && size(self.ipv6CidrBlocks) > 0, \
@@ -115,13 +131,21 @@ fn ingress_rules(spec: &mut Spec<'_>, path: &str) {
          has(self.natGatewaysIPsSource) && self.natGatewaysIPsSource].filter(set, set).size() <= 1",
         "a rule has one kind of source: CIDR blocks, or security groups, or the cluster's NAT gateways",
     );
-    spec.rule(&rule, "!(self.protocol in ['tcp', 'udp']) || self.fromPort <= self.toPort", "fromPort must not be above toPort");
+    spec.rule(
+        &rule,
+        "!(self.protocol in ['tcp', 'udp']) || self.fromPort <= self.toPort",
+        "fromPort must not be above toPort",
+    );
 }
 
 /// AWS's limits on tags.
 fn tags(spec: &mut Spec<'_>, path: &str) {
     sizes_of_tags(spec, path, 50);
-    spec.rule(path, "self.all(key, !key.lowerAscii().startsWith('aws:'))", "keys that begin with aws: are reserved by AWS");
+    spec.rule(
+        path,
+        "self.all(key, !key.lowerAscii().startsWith('aws:'))",
+        "keys that begin with aws: are reserved by AWS",
+    );
     spec.rule(
         path,
         r"self.all(key, key.matches('^[\\p{L}\\p{Z}\\p{N}_.:/=+\\-@]*$') && self[key].matches('^[\\p{L}\\p{Z}\\p{N}_.:/=+\\-@]*$'))",
@@ -179,7 +203,9 @@ pub fn cluster_object(spec: &mut Spec<'_>) {
 
 /// A field that may be absent, and is neither added, nor changed, nor removed.
 fn unchanged(spec: &mut Spec<'_>, parent: &str, name: &str, message: &str) {
-    let rule = format!("has(self.{name}) == has(oldSelf.{name}) && (!has(self.{name}) || self.{name} == oldSelf.{name})");
+    let rule = format!(
+        "has(self.{name}) == has(oldSelf.{name}) && (!has(self.{name}) || self.{name} == oldSelf.{name})"
+    );
     spec.rule_about(parent, name, &rule, message);
 }
 
@@ -188,7 +214,11 @@ pub fn machine(spec: &mut Spec<'_>) {
     spec.rule("sshKeyName", NAME_OF_KEY, NAME_OF_KEY_MESSAGE);
     tags(spec, "additionalTags");
     for path in ["subnet", "additionalSecurityGroups[]"] {
-        spec.rule(path, "(has(self.id) && self.id != '') != (has(self.filters) && size(self.filters) > 0)", "needs either id or filters");
+        spec.rule(
+            path,
+            "(has(self.id) && self.id != '') != (has(self.filters) && size(self.filters) > 0)",
+            "needs either id or filters",
+        );
     }
     for path in ["rootVolume", "nonRootVolumes[]"] {
         spec.rule_about(
@@ -204,7 +234,12 @@ pub fn machine(spec: &mut Spec<'_>) {
             "is for volumes of type gp3, from 125 to 2000 MiB/s",
         );
     }
-    spec.rule_about("nonRootVolumes[]", "deviceName", "has(self.deviceName) && self.deviceName != ''", "is required");
+    spec.rule_about(
+        "nonRootVolumes[]",
+        "deviceName",
+        "has(self.deviceName) && self.deviceName != ''",
+        "is required",
+    );
 }
 
 /// Rules of AWSMachine alone: what cannot be changed, which is everything that is not known to be changeable.
@@ -257,7 +292,13 @@ pub fn cluster_plugin(spec: &mut Spec<'_>) {
     );
     spec.rule("networking.amazonVPC.excludeSNATCIDRs[]", IPV4_CIDR, IPV4_CIDR_MESSAGE);
     labels(spec, "networking.calico.controlPlaneNodeSelector");
-    for add_on in ["cloudProvider.aws", "networking.amazonVPC", "storage.ebs", "storage.efs", "ingress.awsLoadBalancerController"] {
+    for add_on in [
+        "cloudProvider.aws",
+        "networking.amazonVPC",
+        "storage.ebs",
+        "storage.efs",
+        "ingress.awsLoadBalancerController",
+    ] {
         labels(spec, &[add_on, ".nodeSelector"].concat());
         let arguments = if add_on == "networking.amazonVPC" { ".extraEnv" } else { ".extraArgs" };
         let path = &[add_on, arguments].concat();
@@ -265,7 +306,8 @@ pub fn cluster_plugin(spec: &mut Spec<'_>) {
         spec.at(path)["additionalProperties"]["maxLength"] = json!(256);
     }
     // A default is judged before the defaults of its own fields are there.
-    let ordered = "!has(self.gidRangeStart) || !has(self.gidRangeEnd) || self.gidRangeStart < self.gidRangeEnd";
+    let ordered =
+        "!has(self.gidRangeStart) || !has(self.gidRangeEnd) || self.gidRangeStart < self.gidRangeEnd";
     spec.rule("storage.efs.storageClass", ordered, "gidRangeStart must be below gidRangeEnd");
     let tags = "storage.efs.fileSystemTags";
     spec.at(tags)["minProperties"] = json!(1);

@@ -1,5 +1,5 @@
-//! The derived OpenAPI schema of a kind as plain JSON: brought into the form that API servers want, and a way to add rules
-//! and fields at a path. It never knows which rules and fields there are.
+//! The derived OpenAPI schema of a kind as plain JSON: brought into the form that API servers want, and a way
+//! to add rules and fields at a path. It never knows which rules and fields there are.
 
 use serde_json::{Map, Value, json};
 
@@ -33,7 +33,10 @@ impl<'a> Spec<'a> {
 
     /// Names of the fields of the spec.
     pub fn fields(&self) -> Vec<String> {
-        self.schema["properties"].as_object().map(|fields| fields.keys().cloned().collect()).unwrap_or_default()
+        self.schema["properties"]
+            .as_object()
+            .map(|fields| fields.keys().cloned().collect())
+            .unwrap_or_default()
     }
 
     /// Adds a field. One that is there already only gets the rules added to it later.
@@ -47,7 +50,8 @@ impl<'a> Spec<'a> {
         push(self.at(path), json!({"rule": rule, "message": message}));
     }
 
-    /// Adds a CEL rule to a field's parent whose failure is reported at the field, for rules about its presence.
+    /// Adds a CEL rule to a field's parent whose failure is reported at the field, for rules about its
+    /// presence.
     pub fn rule_about(&mut self, parent: &str, name: &str, rule: &str, message: &str) {
         push(self.at(parent), json!({"rule": rule, "message": message, "fieldPath": format!(".{name}")}));
     }
@@ -60,8 +64,8 @@ fn push(schema: &mut Value, rule: Value) {
     }
 }
 
-/// Walks to a field. The paths are constants of this crate: one that leads nowhere is an error in it, which every test that
-/// prints the definitions finds.
+/// Walks to a field. The paths are constants of this crate: one that leads nowhere is an error in it, which
+/// every test that prints the definitions finds.
 fn field<'a>(schema: &'a mut Value, path: &str) -> &'a mut Value {
     let mut at = schema;
     for step in path.split('.').filter(|step| !step.is_empty()) {
@@ -78,7 +82,8 @@ fn field<'a>(schema: &'a mut Value, path: &str) -> &'a mut Value {
 /// Brings a derived schema into the form that API servers want.
 pub fn normalize(schema: &mut Value) {
     if let Value::Object(map) = schema {
-        // Null is pruned where it is not allowed. Allowing it would make it a value that every rule has to know.
+        // Null is pruned where it is not allowed. Allowing it would make it a value that every rule has to
+        // know.
         map.remove("nullable");
         if let Some(Value::Array(values)) = map.get_mut("enum") {
             values.retain(|value| !value.is_null());
@@ -103,7 +108,8 @@ pub fn normalize(schema: &mut Value) {
 
 fn normalize_scalars(map: &mut Map<String, Value>) {
     if let Some(Value::String(description)) = map.get_mut("description") {
-        let paragraphs: Vec<String> = description.split("\n\n").map(|paragraph| paragraph.replace('\n', " ")).collect();
+        let paragraphs: Vec<String> =
+            description.split("\n\n").map(|paragraph| paragraph.replace('\n', " ")).collect();
         *description = paragraphs.join("\n\n");
     }
     for bound in ["minimum", "maximum"] {
@@ -117,7 +123,8 @@ fn normalize_scalars(map: &mut Map<String, Value>) {
 pub fn sorted(value: Value) -> Value {
     match value {
         Value::Object(map) => {
-            let mut entries: Vec<(String, Value)> = map.into_iter().map(|(key, value)| (key, sorted(value))).collect();
+            let mut entries: Vec<(String, Value)> =
+                map.into_iter().map(|(key, value)| (key, sorted(value))).collect();
             entries.sort_by(|one, other| one.0.cmp(&other.0));
             entries.into_iter().collect::<Map<_, _>>().into()
         }

@@ -9,7 +9,8 @@ use serde::{Deserialize, Serialize};
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Initialization {
-    /// True when the infrastructure is there for the first time. Cluster API waits for it and never looks back.
+    /// True when the infrastructure is there for the first time. Cluster API waits for it and never looks
+    /// back.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub provisioned: Option<bool>,
 }

@@ -1,6 +1,6 @@
-//! Fields and values of CAPA's API that are not carried out here, and what to use instead. They are declared so that a value
-//! in a manifest is seen and refused, and never silently dropped. Whatever equals CAPA's default is accepted.
-//! It never holds a field that is carried out; those are in the Rust types.
+//! Fields and values of CAPA's API that are not carried out here, and what to use instead. They are declared
+//! so that a value in a manifest is seen and refused, and never silently dropped. Whatever equals CAPA's
+//! default is accepted. It never holds a field that is carried out; those are in the Rust types.
 
 use serde_json::{Value, json};
 
@@ -54,17 +54,24 @@ const IPV6: &str = "only IPv4 is";
 /// Those of the health check that is made.
 const HEALTH_CHECK: &str = "(!has(self.intervalSeconds) || self.intervalSeconds == 5) && (!has(self.timeoutSeconds) || self.timeoutSeconds == 4) \
      && (!has(self.thresholdCount) || self.thresholdCount == 2) && (!has(self.unhealthyThresholdCount) || self.unhealthyThresholdCount == 6)";
-const HEALTH_CHECK_FIELDS: &[(&str, &str)] =
-    &[("intervalSeconds", "integer"), ("timeoutSeconds", "integer"), ("thresholdCount", "integer"), ("unhealthyThresholdCount", "integer")];
+const HEALTH_CHECK_FIELDS: &[(&str, &str)] = &[
+    ("intervalSeconds", "integer"),
+    ("timeoutSeconds", "integer"),
+    ("thresholdCount", "integer"),
+    ("unhealthyThresholdCount", "integer"),
+];
 const DNS_NAME: &str = "!has(self.hostnameType) && !has(self.enableResourceNameDnsARecord) && !has(self.enableResourceNameDnsAAAARecord)";
-const DNS_NAME_FIELDS: &[(&str, &str)] =
-    &[("hostnameType", "string"), ("enableResourceNameDnsARecord", "boolean"), ("enableResourceNameDnsAAAARecord", "boolean")];
+const DNS_NAME_FIELDS: &[(&str, &str)] = &[
+    ("hostnameType", "string"),
+    ("enableResourceNameDnsARecord", "boolean"),
+    ("enableResourceNameDnsAAAARecord", "boolean"),
+];
 const GROUP: &str = "only node, controlplane, apiserver-lb and lb are";
-const IMAGE: &str = "use ami.id, or the image lookup: imageLookupFormat, imageLookupOrg and imageLookupBaseOS";
+const IMAGE: &str =
+    "use ami.id, or the image lookup: imageLookupFormat, imageLookupOrg and imageLookupBaseOS";
 const NAMESPACE: &str = "run the operator with --namespace to restrict it to one namespace";
 /// A selector that says nothing, which is how CAPA stores one that was not set.
-const NO_SELECTOR: &str =
-    "(!has(self.matchLabels) || size(self.matchLabels) == 0) && (!has(self.matchExpressions) || size(self.matchExpressions) == 0)";
+const NO_SELECTOR: &str = "(!has(self.matchLabels) || size(self.matchLabels) == 0) && (!has(self.matchExpressions) || size(self.matchExpressions) == 0)";
 
 /// Of AWSCluster and AWSClusterTemplate.
 pub const CLUSTER: &[Refused] = &[
@@ -74,7 +81,12 @@ pub const CLUSTER: &[Refused] = &[
         "self.kind == 'AWSClusterControllerIdentity' && self.name == 'default'",
         "AWSClusterRoleIdentity and AWSClusterStaticIdentity are not; leave it out, and the operator's own AWS identity is used",
     ),
-    field("bastion", Bastion, "!has(self.enabled) || !self.enabled", "use AWS Systems Manager Session Manager to reach machines"),
+    field(
+        "bastion",
+        Bastion,
+        "!has(self.enabled) || !self.enabled",
+        "use AWS Systems Manager Session Manager to reach machines",
+    ),
     field("associateOIDCProvider", Flag, OFF, "use spec.serviceAccountIssuer.publish"),
     field(
         "s3Bucket",
@@ -83,14 +95,24 @@ pub const CLUSTER: &[Refused] = &[
         "bootstrap data goes through AWS Secrets Manager, for machines that run cloud-init; an OIDC issuer is published by \
          spec.serviceAccountIssuer.publish",
     ),
-    field("secondaryControlPlaneLoadBalancer", Object, NEVER, "a cluster has one load balancer, spec.controlPlaneLoadBalancer"),
+    field(
+        "secondaryControlPlaneLoadBalancer",
+        Object,
+        NEVER,
+        "a cluster has one load balancer, spec.controlPlaneLoadBalancer",
+    ),
     field(
         "controlPlaneLoadBalancer.loadBalancerType",
         Declared,
         "self in ['classic', 'nlb', 'disabled']",
         "only classic, nlb and disabled are",
     ),
-    field("controlPlaneLoadBalancer.subnets", Texts, NONE_SET, "the subnets follow from the scheme, one for each availability zone"),
+    field(
+        "controlPlaneLoadBalancer.subnets",
+        Texts,
+        NONE_SET,
+        "the subnets follow from the scheme, one for each availability zone",
+    ),
     field(
         "controlPlaneLoadBalancer.healthCheck",
         Fields(HEALTH_CHECK_FIELDS),
@@ -98,9 +120,19 @@ pub const CLUSTER: &[Refused] = &[
         "only the protocol can be chosen, with healthCheckProtocol",
     ),
     field("controlPlaneLoadBalancer.additionalSecurityGroups", Texts, NONE_SET, "use ingressRules"),
-    field("controlPlaneLoadBalancer.additionalListeners", Objects, NONE_SET, "the load balancer serves the API alone"),
+    field(
+        "controlPlaneLoadBalancer.additionalListeners",
+        Objects,
+        NONE_SET,
+        "the load balancer serves the API alone",
+    ),
     field("controlPlaneLoadBalancer.disableHostsRewrite", Flag, OFF, "it has no effect in CAPA either"),
-    field("controlPlaneLoadBalancer.preserveClientIP", Flag, OFF, "API servers see the load balancer's addresses"),
+    field(
+        "controlPlaneLoadBalancer.preserveClientIP",
+        Flag,
+        OFF,
+        "API servers see the load balancer's addresses",
+    ),
     field("controlPlaneLoadBalancer.targetGroupIPType", Text, "self in ['', 'ipv4']", IPV6),
     field(
         "controlPlaneLoadBalancer.ingressRules[].sourceSecurityGroupRoles[]",
@@ -120,7 +152,12 @@ pub const CLUSTER: &[Refused] = &[
         "!(self in ['bastion', 'node-eks-additional'])",
         GROUP,
     ),
-    field("network.securityGroupOverrides", Map, NONE_SET, "the cluster's own security groups are used; add rules to them"),
+    field(
+        "network.securityGroupOverrides",
+        Map,
+        NONE_SET,
+        "the cluster's own security groups are used; add rules to them",
+    ),
     field("network.vpc.secondaryCidrBlocks", Objects, NONE_SET, "use a cidrBlock that is large enough"),
     field("network.vpc.ipamPool", Object, NEVER, "use cidrBlock"),
     field("network.vpc.ipv6", Object, NEVER, IPV6),
@@ -131,7 +168,12 @@ pub const CLUSTER: &[Refused] = &[
         OFF,
         "the VPC's default security group is left as AWS made it, and is used by nothing",
     ),
-    field("network.vpc.privateDnsHostnameTypeOnLaunch", Text, "self in ['', 'ip-name']", "only ip-name is, which names of Nodes follow"),
+    field(
+        "network.vpc.privateDnsHostnameTypeOnLaunch",
+        Text,
+        "self in ['', 'ip-name']",
+        "only ip-name is, which names of Nodes follow",
+    ),
     field("network.vpc.elasticIpPool", Object, NEVER, "public addresses come from Amazon's pool"),
     field(
         "network.vpc.subnetSchema",
@@ -174,7 +216,12 @@ pub const MACHINE: &[Refused] = &[
     field("networkInterfaces", Texts, NONE_SET, "an instance has one network interface, made with it"),
     field("networkInterfaceType", Text, "self in ['', 'interface']", "only interface is"),
     field("assignPrimaryIPv6", Text, "self in ['', 'disabled']", IPV6),
-    field("privateDnsName", Fields(DNS_NAME_FIELDS), DNS_NAME, "names of instances are ip-name, which names of Nodes follow"),
+    field(
+        "privateDnsName",
+        Fields(DNS_NAME_FIELDS),
+        DNS_NAME,
+        "names of instances are ip-name, which names of Nodes follow",
+    ),
 ];
 
 /// Of AWSClusterControllerIdentity.
@@ -184,7 +231,8 @@ pub const CONTROLLER_IDENTITY: &[Refused] = &[
 ];
 
 /// Of ClusterPlugin: plugins of third parties, which cannot be registered yet.
-pub const CLUSTER_PLUGIN: &[Refused] = &[field("networking.module", Declared, NEVER, ""), field("plugins", Declared, NONE_SET, "")];
+pub const CLUSTER_PLUGIN: &[Refused] =
+    &[field("networking.module", Declared, NEVER, ""), field("plugins", Declared, NONE_SET, "")];
 
 /// Declares these fields in the schema and refuses their values.
 pub fn refuse(spec: &mut Spec<'_>, fields: &[Refused]) {
@@ -206,13 +254,14 @@ pub fn refuse(spec: &mut Spec<'_>, fields: &[Refused]) {
             spec.add(refused.path, schema);
         }
         let path = format!("{}.{} is not supported by cluster-operator", spec.path, refused.path);
-        let message = if refused.why.is_empty() { format!("{path} yet") } else { format!("{path}: {}", refused.why) };
+        let message =
+            if refused.why.is_empty() { format!("{path} yet") } else { format!("{path}: {}", refused.why) };
         spec.rule(refused.path, refused.accepted, &message);
     }
 }
 
-/// An object of which every value is refused. Its fields are kept so that a client that is strict about unknown fields hears
-/// the reason, too.
+/// An object of which every value is refused. Its fields are kept so that a client that is strict about
+/// unknown fields hears the reason, too.
 fn any_object() -> Value {
     json!({"type": "object", "x-kubernetes-preserve-unknown-fields": true})
 }
@@ -223,11 +272,13 @@ fn with_fields(fields: &[(&str, &str)]) -> Value {
         "string" => json!({"type": kind, "maxLength": 1024}),
         _ => json!({"type": kind}),
     };
-    let properties: serde_json::Map<String, Value> = fields.iter().map(|(name, kind)| ((*name).to_owned(), schema(kind))).collect();
+    let properties: serde_json::Map<String, Value> =
+        fields.iter().map(|(name, kind)| ((*name).to_owned(), schema(kind))).collect();
     json!({"type": "object", "properties": properties})
 }
 
-/// It is always there, as CAPA stores it: a ClusterClass replaces `enabled` by a JSON patch, which needs something to replace.
+/// It is always there, as CAPA stores it: a ClusterClass replaces `enabled` by a JSON patch, which needs
+/// something to replace.
 fn bastion() -> Value {
     json!({"type": "object", "default": {"enabled": false}, "properties": {
         "enabled": {"type": "boolean", "default": false, "description": "Whether there is a bastion host. Only false is supported."},

@@ -1,5 +1,6 @@
-//! `docs/changing-a-cluster.md` speaks of every field, once, and says nothing that is not so: what is refused is refused by a rule with that
-//! message, and a message of a condition is one that some code has. It runs nothing; what the edits do, the tests of `plan` and the bed show.
+//! `docs/changing-a-cluster.md` speaks of every field, once, and says nothing that is not so: what is refused
+//! is refused by a rule with that message, and a message of a condition is one that some code has. It runs
+//! nothing; what the edits do, the tests of `plan` and the bed show.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -61,8 +62,12 @@ impl Kind {
         let definitions = crds::definitions().expect("definitions are typed");
         let definition = definitions.into_iter().find(|it| it.spec.names.kind == name).expect("the kind");
         let definition = serde_json::to_value(definition).expect("a definition is JSON");
-        let spec = definition["spec"]["versions"][0]["schema"]["openAPIV3Schema"]["properties"]["spec"].clone();
-        let section = text.split("\n## ").find(|it| it.lines().next() == Some(name)).expect("a section of the kind's name");
+        let spec =
+            definition["spec"]["versions"][0]["schema"]["openAPIV3Schema"]["properties"]["spec"].clone();
+        let section = text
+            .split("\n## ")
+            .find(|it| it.lines().next() == Some(name))
+            .expect("a section of the kind's name");
         let rows: Vec<Row> = section.lines().filter(|it| it.starts_with("| `")).map(Row::of).collect();
         assert!(!rows.is_empty(), "{name} has no table");
         Kind { name: name.to_owned(), spec, rows }
@@ -97,9 +102,13 @@ impl Kind {
 
     /// Messages of the rules that a value of the field can break.
     fn messages_about(&self, field: &str) -> Vec<String> {
-        let concerns = |rule: &Value, next: &str| rule["fieldPath"].as_str().is_none_or(|it| next.is_empty() || it == next);
+        let concerns = |rule: &Value, next: &str| {
+            rule["fieldPath"].as_str().is_none_or(|it| next.is_empty() || it == next)
+        };
         let rules = self.way(field).into_iter().flat_map(|(schema, next)| {
-            rules(schema).filter(move |it| concerns(it, &next)).map(|it| it["message"].as_str().unwrap_or_default().to_owned())
+            rules(schema)
+                .filter(move |it| concerns(it, &next))
+                .map(|it| it["message"].as_str().unwrap_or_default().to_owned())
         });
         rules.collect()
     }
@@ -161,7 +170,9 @@ fn is_said_by(message: &str, text: &str) -> bool {
 fn is_in(message: &str, source: &str) -> bool {
     let parts: Vec<String> = parts(message).into_iter().filter(|it| !it.is_empty()).collect();
     let Some(first) = parts.first() else { return false };
-    let near = |at: usize| (at..=source.len().min(at + NEAR)).rev().find(|end| source.is_char_boundary(*end)).unwrap_or(at);
+    let near = |at: usize| {
+        (at..=source.len().min(at + NEAR)).rev().find(|end| source.is_char_boundary(*end)).unwrap_or(at)
+    };
     source.match_indices(first.as_str()).any(|(at, _)| follow(&parts, &source[at..near(at)]))
 }
 
@@ -185,7 +196,11 @@ fn sources() -> Vec<String> {
     }
     let read = |it: &PathBuf| {
         let text = std::fs::read_to_string(it).expect("a source file");
-        let joined = text.split("\\\n").enumerate().map(|(n, it)| if n == 0 { it } else { it.trim_start() }).collect::<String>();
+        let joined = text
+            .split("\\\n")
+            .enumerate()
+            .map(|(n, it)| if n == 0 { it } else { it.trim_start() })
+            .collect::<String>();
         let constant = |line: &str| {
             let (name, value) = line.strip_prefix("const ")?.split_once(": &str = \"")?;
             Some((format!("{{{name}}}"), value.strip_suffix("\";")?.to_owned()))
@@ -217,14 +232,16 @@ fn kinds() -> Vec<Kind> {
 fn every_field_has_one_row_and_every_row_has_fields() {
     for kind in kinds() {
         let count = |field: &str| kind.rows.iter().filter(|it| it.names(field)).count();
-        let wrong: Vec<(String, usize)> = kind.leaves().map(|it| (it.clone(), count(&it))).filter(|(_, count)| *count != 1).collect();
+        let wrong: Vec<(String, usize)> =
+            kind.leaves().map(|it| (it.clone(), count(&it))).filter(|(_, count)| *count != 1).collect();
         assert_eq!(wrong, [], "fields of {} that are not in exactly one row", kind.name);
         let fields: BTreeSet<String> = kind.fields().into_iter().map(|(path, _)| path).collect();
         let is_field = |name: &String| match name.strip_suffix(".*") {
             Some(parent) => fields.iter().any(|it| is_below(it, parent)),
             None => fields.contains(name),
         };
-        let unknown: Vec<&String> = kind.rows.iter().flat_map(|it| &it.fields).filter(|it| !is_field(it)).collect();
+        let unknown: Vec<&String> =
+            kind.rows.iter().flat_map(|it| &it.fields).filter(|it| !is_field(it)).collect();
         assert_eq!(unknown, Vec::<&String>::new(), "{} has no such fields", kind.name);
     }
 }
@@ -235,13 +252,24 @@ fn what_is_refused_is_refused_with_that_message() {
         for row in kind.rows.iter().filter(|it| it.is("refused")) {
             for field in kind.leaves().filter(|it| row.names(it)) {
                 let said = kind.messages_about(&field);
-                let is_said = row.messages.iter().any(|message| said.iter().any(|it| is_said_by(message, it)));
-                assert!(is_said, "no rule about {field} of {} says this: {}\nthey say {said:#?}", kind.name, row.line);
+                let is_said =
+                    row.messages.iter().any(|message| said.iter().any(|it| is_said_by(message, it)));
+                assert!(
+                    is_said,
+                    "no rule about {field} of {} says this: {}\nthey say {said:#?}",
+                    kind.name, row.line
+                );
             }
         }
-        for field in kind.leaves().filter(|it| kind.way(it).iter().any(|(schema, _)| is_unsupported(schema))) {
+        for field in kind.leaves().filter(|it| kind.way(it).iter().any(|(schema, _)| is_unsupported(schema)))
+        {
             let row = kind.rows.iter().find(|it| it.names(&field)).expect("a row");
-            assert!(row.is("refused") || row.is("no effect"), "{field} of {} is not supported: {}", kind.name, row.line);
+            assert!(
+                row.is("refused") || row.is("no effect"),
+                "{field} of {} is not supported: {}",
+                kind.name,
+                row.line
+            );
         }
     }
 }
@@ -257,14 +285,18 @@ fn every_rule_about_a_change_is_told() {
         all.push(String::new());
         let mut found = 0;
         for path in all {
-            let schema = if path.is_empty() { &kind.spec } else { kind.way(&path).last().expect("a schema").0 };
-            for rule in rules(schema).filter(|it| it["rule"].as_str().is_some_and(|it| it.contains("oldSelf"))) {
+            let schema =
+                if path.is_empty() { &kind.spec } else { kind.way(&path).last().expect("a schema").0 };
+            for rule in
+                rules(schema).filter(|it| it["rule"].as_str().is_some_and(|it| it.contains("oldSelf")))
+            {
                 found += 1;
                 let about = format!("{path}{}", rule["fieldPath"].as_str().unwrap_or_default());
                 let about = about.trim_start_matches('.');
                 let message = rule["message"].as_str().unwrap_or_default();
                 let concerns = |row: &&Row| row.fields.iter().any(|it| it == about || is_below(it, about));
-                let is_told = |row: &Row| row.is("refused") && row.messages.iter().any(|it| is_said_by(it, message));
+                let is_told =
+                    |row: &Row| row.is("refused") && row.messages.iter().any(|it| is_said_by(it, message));
                 let is_told = kind.rows.iter().filter(concerns).any(is_told);
                 assert!(is_told, "no row says that {about} of {} is refused with {message:?}", kind.name);
             }
@@ -276,7 +308,8 @@ fn every_rule_about_a_change_is_told() {
 #[test]
 fn every_message_is_one_that_somebody_has() {
     let sources = sources();
-    let conditions = std::fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("src/conditions.rs")).expect("the conditions");
+    let conditions = std::fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("src/conditions.rs"))
+        .expect("the conditions");
     for kind in kinds() {
         for row in &kind.rows {
             assert!(!row.outcomes.is_empty(), "it says nothing: {}", row.line);
@@ -285,7 +318,9 @@ fn every_message_is_one_that_somebody_has() {
             let unknown = row.conditions.iter().find(|it| !conditions.contains(&format!("\"{it}\"")));
             assert_eq!(unknown, None, "no such condition: {}", row.line);
             let leaves: Vec<String> = kind.leaves().filter(|it| row.names(it)).collect();
-            let by_rule = |message: &str| leaves.iter().flat_map(|it| kind.messages_about(it)).any(|it| is_said_by(message, &it));
+            let by_rule = |message: &str| {
+                leaves.iter().flat_map(|it| kind.messages_about(it)).any(|it| is_said_by(message, &it))
+            };
             let by_code = |message: &str| sources.iter().any(|it| is_in(message, it));
             let nobody = row.messages.iter().find(|it| !by_rule(it) && !by_code(it));
             assert_eq!(nobody, None, "nobody says this: {}", row.line);

@@ -1,4 +1,5 @@
-//! The committed CustomResourceDefinitions and the page of conditions are what the crate prints. `UPDATE=1` writes them instead of comparing.
+//! The committed CustomResourceDefinitions and the page of conditions are what the crate prints. `UPDATE=1`
+//! writes them instead of comparing.
 
 use std::path::Path;
 
@@ -44,7 +45,8 @@ fn a_reason_is_written_as_kubernetes_asks_and_means_one_thing() {
     let mut seen = std::collections::BTreeSet::new();
     for (reason, doc) in crds::conditions::reason::ALL {
         assert!(seen.insert(reason), "{reason} is there twice");
-        let is_camel_case = reason.starts_with(|it: char| it.is_ascii_uppercase()) && reason.chars().all(|it| it.is_ascii_alphanumeric());
+        let is_camel_case = reason.starts_with(|it: char| it.is_ascii_uppercase())
+            && reason.chars().all(|it| it.is_ascii_alphanumeric());
         assert!(is_camel_case && doc.trim().ends_with('.'), "{reason}: {doc}");
     }
 }
@@ -55,11 +57,19 @@ fn every_definition_is_one_for_kubernetes() {
     let kinds: Vec<&str> = definitions.iter().map(|definition| definition.spec.names.kind.as_str()).collect();
     assert_eq!(
         kinds,
-        ["AWSCluster", "AWSClusterControllerIdentity", "AWSClusterTemplate", "AWSMachine", "AWSMachineTemplate", "ClusterPlugin"]
+        [
+            "AWSCluster",
+            "AWSClusterControllerIdentity",
+            "AWSClusterTemplate",
+            "AWSMachine",
+            "AWSMachineTemplate",
+            "ClusterPlugin"
+        ]
     );
 }
 
-/// Paths of fields inside lists that get a default, which clients that apply whole lists see as a change of somebody else's, for ever.
+/// Paths of fields inside lists that get a default, which clients that apply whole lists see as a change of
+/// somebody else's, for ever.
 fn defaults_in_lists(schema: &Value, path: &str, in_list: bool, found: &mut Vec<String>) {
     if in_list && schema.get("default").is_some() {
         found.push(path.to_owned());
@@ -75,7 +85,11 @@ fn defaults_in_lists(schema: &Value, path: &str, in_list: bool, found: &mut Vec<
 #[test]
 fn no_element_of_a_list_in_a_manifest_of_capa_gets_a_default() {
     let mut found = Vec::new();
-    for definition in crds::definitions().expect("definitions are typed").into_iter().filter(|it| it.spec.names.kind.starts_with("AWS")) {
+    for definition in crds::definitions()
+        .expect("definitions are typed")
+        .into_iter()
+        .filter(|it| it.spec.names.kind.starts_with("AWS"))
+    {
         let definition = serde_json::to_value(definition).expect("a definition is JSON");
         let schema = &definition["spec"]["versions"][0]["schema"]["openAPIV3Schema"]["properties"]["spec"];
         defaults_in_lists(schema, "spec", false, &mut found);

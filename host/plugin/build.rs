@@ -1,7 +1,9 @@
-//! Compiles the built-in plugins to Wasm components, and writes the list of them that `src/built_in.rs` includes.
+//! Compiles the built-in plugins to Wasm components, and writes the list of them that `src/built_in.rs`
+//! includes.
 //!
-//! A nested cargo does it, in a target directory of its own so that it never waits for the one that runs this script. It needs a Rust
-//! that knows `wasm32-unknown-unknown`: the toolchain at work, with that target or with `rust-src`, or else one installed in /usr/bin.
+//! A nested cargo does it, in a target directory of its own so that it never waits for the one that runs this
+//! script. It needs a Rust that knows `wasm32-unknown-unknown`: the toolchain at work, with that target or
+//! with `rust-src`, or else one installed in /usr/bin.
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -9,12 +11,17 @@ use std::process::Command;
 use std::{env, fs};
 use wit_component::ComponentEncoder;
 
-const PLUGINS: [&str; 6] =
-    ["aws-cloud-controller-manager", "aws-ebs-csi", "aws-efs-csi", "aws-load-balancer-controller", "aws-vpc-cni", "calico"];
+const PLUGINS: [&str; 6] = [
+    "aws-cloud-controller-manager",
+    "aws-ebs-csi",
+    "aws-efs-csi",
+    "aws-load-balancer-controller",
+    "aws-vpc-cni",
+    "calico",
+];
 const TARGET: &str = "wasm32-unknown-unknown";
 
-const NO_TOOLCHAIN: &str =
-    "the built-in plugins are compiled to WebAssembly, for which no installed Rust has what it takes. `make setup` installs it";
+const NO_TOOLCHAIN: &str = "the built-in plugins are compiled to WebAssembly, for which no installed Rust has what it takes. `make setup` installs it";
 
 fn main() {
     if let Err(message) = run() {
@@ -23,7 +30,8 @@ fn main() {
 }
 
 fn run() -> Result<(), String> {
-    let root = path_of("CARGO_MANIFEST_DIR")?.join("../..").canonicalize().map_err(|error| error.to_string())?;
+    let root =
+        path_of("CARGO_MANIFEST_DIR")?.join("../..").canonicalize().map_err(|error| error.to_string())?;
     for watched in ["wit/cluster-plugin.wit", "plugins/sdk", "Cargo.lock"] {
         println!("cargo::rerun-if-changed={}", root.join(watched).display());
     }
@@ -66,14 +74,22 @@ impl Toolchain {
     fn find(root: &Path) -> Result<Toolchain, String> {
         let at_work = env::var_os("CARGO").zip(env::var_os("RUSTC"));
         let installed = Some(("/usr/bin/cargo".into(), "/usr/bin/rustc".into()));
-        let found: Vec<Toolchain> =
-            [at_work, installed].into_iter().flatten().filter_map(|(cargo, rustc)| Toolchain::look(root, cargo, rustc)).collect();
+        let found: Vec<Toolchain> = [at_work, installed]
+            .into_iter()
+            .flatten()
+            .filter_map(|(cargo, rustc)| Toolchain::look(root, cargo, rustc))
+            .collect();
         let (source, ready): (Vec<_>, Vec<_>) = found.into_iter().partition(|toolchain| toolchain.build_std);
         ready.into_iter().chain(source).next().ok_or_else(|| NO_TOOLCHAIN.to_owned())
     }
 
     fn look(root: &Path, cargo: OsString, rustc: OsString) -> Option<Toolchain> {
-        Command::new(&cargo).arg("--version").current_dir(root).output().ok().filter(|output| output.status.success())?;
+        Command::new(&cargo)
+            .arg("--version")
+            .current_dir(root)
+            .output()
+            .ok()
+            .filter(|output| output.status.success())?;
         let output = Command::new(&rustc).args(["--print", "sysroot"]).current_dir(root).output().ok()?;
         let sysroot = PathBuf::from(String::from_utf8(output.stdout).ok()?.trim());
         let rustlib = sysroot.join("lib/rustlib");
@@ -96,7 +112,8 @@ impl Toolchain {
         let mut command = Command::new(&self.cargo);
         for (name, _) in env::vars_os() {
             let text = name.to_string_lossy();
-            // What was meant for the build of the host must not reach the plugins; the job server (CARGO_MAKEFLAGS) may.
+            // What was meant for the build of the host must not reach the plugins; the job server
+            // (CARGO_MAKEFLAGS) may.
             let inherited = text.contains("RUSTFLAGS")
                 || text.contains("_WRAPPER")
                 || text.starts_with("CARGO_PROFILE_")
@@ -105,14 +122,18 @@ impl Toolchain {
                 command.env_remove(&name);
             }
         }
-        command.current_dir(root).env("RUSTC", &self.rustc).env("CARGO_ENCODED_RUSTFLAGS", remapped(root)).envs([
-            ("CARGO_PROFILE_RELEASE_OPT_LEVEL", "s"),
-            ("CARGO_PROFILE_RELEASE_LTO", "fat"),
-            ("CARGO_PROFILE_RELEASE_CODEGEN_UNITS", "1"),
-            ("CARGO_PROFILE_RELEASE_PANIC", "abort"),
-            ("CARGO_PROFILE_RELEASE_STRIP", "symbols"),
-            ("CARGO_PROFILE_RELEASE_INCREMENTAL", "false"),
-        ]);
+        command
+            .current_dir(root)
+            .env("RUSTC", &self.rustc)
+            .env("CARGO_ENCODED_RUSTFLAGS", remapped(root))
+            .envs([
+                ("CARGO_PROFILE_RELEASE_OPT_LEVEL", "s"),
+                ("CARGO_PROFILE_RELEASE_LTO", "fat"),
+                ("CARGO_PROFILE_RELEASE_CODEGEN_UNITS", "1"),
+                ("CARGO_PROFILE_RELEASE_PANIC", "abort"),
+                ("CARGO_PROFILE_RELEASE_STRIP", "symbols"),
+                ("CARGO_PROFILE_RELEASE_INCREMENTAL", "false"),
+            ]);
         if self.build_std {
             command.env("RUSTC_BOOTSTRAP", "1").arg("-Zbuild-std=std,panic_abort");
         }
@@ -123,22 +144,28 @@ impl Toolchain {
         command.args(PLUGINS.iter().flat_map(|plugin| ["-p", plugin]));
         let output = command.output().map_err(|error| format!("{}: {error}", self.cargo.display()))?;
         if !output.status.success() {
-            return Err(format!("the built-in plugins do not compile: {}", String::from_utf8_lossy(&output.stderr)));
+            return Err(format!(
+                "the built-in plugins do not compile: {}",
+                String::from_utf8_lossy(&output.stderr)
+            ));
         }
         Ok(target.join(TARGET).join("release"))
     }
 }
 
-/// Whether a target's folder holds its standard library: an installation that was broken off leaves the folder without.
+/// Whether a target's folder holds its standard library: an installation that was broken off leaves the
+/// folder without.
 fn has_libraries(folder: &Path) -> bool {
     let files = fs::read_dir(folder).into_iter().flatten().flatten();
     files.into_iter().any(|file| file.file_name().to_string_lossy().starts_with("libcore-"))
 }
 
-/// Flags that keep paths of the machine that builds out of what it builds, so that the digest is the same on every machine.
+/// Flags that keep paths of the machine that builds out of what it builds, so that the digest is the same on
+/// every machine.
 fn remapped(root: &Path) -> String {
     let mut flags = vec![format!("--remap-path-prefix={}=.", root.display())];
-    let home = env::var_os("CARGO_HOME").or_else(|| Some(Path::new(&env::var_os("HOME")?).join(".cargo").into()));
+    let home =
+        env::var_os("CARGO_HOME").or_else(|| Some(Path::new(&env::var_os("HOME")?).join(".cargo").into()));
     if let Some(home) = home {
         flags.push(format!("--remap-path-prefix={}=cargo", home.display()));
     }

@@ -1,4 +1,5 @@
-//! The HTTP endpoints for probes and metrics. They never show anything of an object and never take a request that changes something.
+//! The HTTP endpoints for probes and metrics. They never show anything of an object and never take a request
+//! that changes something.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -19,18 +20,25 @@ use crate::metrics::Metrics;
 pub async fn serve_metrics(address: SocketAddr, metrics: Metrics) -> anyhow::Result<()> {
     let text = move || async move {
         match metrics.text() {
-            Ok(text) => ([(header::CONTENT_TYPE, "application/openmetrics-text; version=1.0.0; charset=utf-8")], text).into_response(),
+            Ok(text) => {
+                ([(header::CONTENT_TYPE, "application/openmetrics-text; version=1.0.0; charset=utf-8")], text)
+                    .into_response()
+            }
             Err(_) => StatusCode::INTERNAL_SERVER_ERROR.into_response(),
         }
     };
     serve("metrics", address, Router::new().route("/metrics", get(text))).await
 }
 
-/// Serves `/healthz` (always ok while the process runs) and `/readyz` (ok once `ready` says so) until the process ends.
+/// Serves `/healthz` (always ok while the process runs) and `/readyz` (ok once `ready` says so) until the
+/// process ends.
 ///
 /// # Errors
 /// The address cannot be listened on.
-pub async fn serve_health(address: SocketAddr, ready: Arc<dyn Fn() -> bool + Send + Sync>) -> anyhow::Result<()> {
+pub async fn serve_health(
+    address: SocketAddr,
+    ready: Arc<dyn Fn() -> bool + Send + Sync>,
+) -> anyhow::Result<()> {
     let readyz = move || async move {
         match ready() {
             true => (StatusCode::OK, "ok"),
@@ -42,7 +50,9 @@ pub async fn serve_health(address: SocketAddr, ready: Arc<dyn Fn() -> bool + Sen
 }
 
 async fn serve(what: &'static str, address: SocketAddr, router: Router) -> anyhow::Result<()> {
-    let listener = TcpListener::bind(address).await.with_context(|| format!("--{what}-address {address} cannot be listened on"))?;
+    let listener = TcpListener::bind(address)
+        .await
+        .with_context(|| format!("--{what}-address {address} cannot be listened on"))?;
     tokio::spawn(async move {
         if let Err(error) = axum::serve(listener, router).await {
             tracing::error!(%error, what, "endpoint ended");

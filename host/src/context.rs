@@ -19,7 +19,8 @@ pub struct Context {
     /// Security-group rules that add-ons ask for.
     pub rules: Rules,
     pub metrics: Metrics,
-    /// Value of the label `cluster.x-k8s.io/watch-filter` that objects must carry; `None`: all are looked after.
+    /// Value of the label `cluster.x-k8s.io/watch-filter` that objects must carry; `None`: all are looked
+    /// after.
     pub watch_filter: Option<Arc<str>>,
     /// Where API servers of workload clusters may be that are no control plane endpoint.
     pub api_server_ranges: Arc<[IpNet]>,
@@ -52,8 +53,9 @@ impl fmt::Display for ObjectName {
 /// Ingress rules by the role of the security group.
 pub type RequestedRules = BTreeMap<String, BTreeSet<model::Rule>>;
 
-/// Security-group rules that the add-ons of each cluster ask for. Add-ons say, the cluster controller alone carries out and says
-/// when it is done. It is in memory only: after a start nothing is known of a cluster until its add-ons are planned again.
+/// Security-group rules that the add-ons of each cluster ask for. Add-ons say, the cluster controller alone
+/// carries out and says when it is done. It is in memory only: after a start nothing is known of a cluster
+/// until its add-ons are planned again.
 #[derive(Clone, Default)]
 pub struct Rules(Arc<Mutex<RulesState>>);
 
@@ -90,7 +92,8 @@ impl Rules {
         self.lock().clusters.get(cluster).is_some_and(|it| it.done)
     }
 
-    /// Says that AWS has (or no longer has) everything that was asked for by `requested`. A newer request is not touched.
+    /// Says that AWS has (or no longer has) everything that was asked for by `requested`. A newer request is
+    /// not touched.
     pub fn set_done(&self, cluster: &ObjectName, requested: Option<&RequestedRules>, done: bool) {
         let mut state = self.lock();
         if let Some(entry) = state.clusters.get_mut(cluster)

@@ -1,5 +1,5 @@
-//! Leader election by a Lease: of several copies one works, the others wait. It never works on without the lease: whoever cannot renew
-//! it in time ends, and the process with it.
+//! Leader election by a Lease: of several copies one works, the others wait. It never works on without the
+//! lease: whoever cannot renew it in time ends, and the process with it.
 
 use std::time::Duration;
 
@@ -28,7 +28,8 @@ pub struct Held {
 /// Waits until this process holds the lease.
 ///
 /// # Errors
-/// The API refuses to show or to write the lease, for example for want of permission. One that does not answer is asked again.
+/// The API refuses to show or to write the lease, for example for want of permission. One that does not
+/// answer is asked again.
 pub async fn acquire(client: Client, namespace: &str, identity: &str) -> anyhow::Result<Held> {
     let api: Api<Lease> = Api::namespaced(client, namespace);
     let mut watched = Watched::default();
@@ -54,11 +55,18 @@ pub async fn acquire(client: Client, namespace: &str, identity: &str) -> anyhow:
     }
 }
 
-async fn attempt(api: &Api<Lease>, identity: &str, watched: &mut Watched) -> Result<Option<Lease>, kube::Error> {
+async fn attempt(
+    api: &Api<Lease>,
+    identity: &str,
+    watched: &mut Watched,
+) -> Result<Option<Lease>, kube::Error> {
     let parameters = PostParams::default();
     let Some(lease) = api.get_opt(NAME).await? else {
         let metadata = ObjectMeta { name: Some(NAME.into()), ..ObjectMeta::default() };
-        return api.create(&parameters, &Lease { metadata, spec: Some(spec(identity, None)) }).await.map(Some);
+        return api
+            .create(&parameters, &Lease { metadata, spec: Some(spec(identity, None)) })
+            .await
+            .map(Some);
     };
     if !watched.is_free(&lease, identity, Instant::now()) {
         return Ok(None);
@@ -99,7 +107,8 @@ impl Held {
         if let Some(spec) = &mut lease.spec {
             spec.renew_time = Some(MicroTime(Timestamp::now()));
         }
-        let reply = tokio::time::timeout(RETRY_EVERY, self.api.replace(NAME, &PostParams::default(), &lease)).await;
+        let reply =
+            tokio::time::timeout(RETRY_EVERY, self.api.replace(NAME, &PostParams::default(), &lease)).await;
         self.lease = reply.map_err(|elapsed| kube::Error::Service(elapsed.into()))??;
         Ok(())
     }
@@ -110,7 +119,9 @@ impl Held {
             spec.holder_identity = None;
             spec.lease_duration_seconds = Some(1);
         }
-        let reply = tokio::time::timeout(RETRY_EVERY, self.api.replace(NAME, &PostParams::default(), &self.lease)).await;
+        let reply =
+            tokio::time::timeout(RETRY_EVERY, self.api.replace(NAME, &PostParams::default(), &self.lease))
+                .await;
         match reply {
             Ok(Ok(_)) => tracing::info!(identity = self.identity, "released the lease"),
             _ => tracing::warn!("could not release the lease; it runs out by itself"),
@@ -118,8 +129,8 @@ impl Held {
     }
 }
 
-/// What is known of a lease of somebody else. It has run out when nobody was seen to renew it for its duration: by this process's
-/// clock, since clocks differ.
+/// What is known of a lease of somebody else. It has run out when nobody was seen to renew it for its
+/// duration: by this process's clock, since clocks differ.
 #[derive(Default)]
 struct Watched {
     lease: Option<(Lease, Instant)>,
@@ -132,7 +143,9 @@ impl Watched {
         if spec.holder_identity.is_none_or(|it| it.is_empty() || it == identity) {
             return true;
         }
-        let duration = Duration::from_secs(spec.lease_duration_seconds.and_then(|it| u64::try_from(it).ok()).unwrap_or(DURATION.as_secs()));
+        let duration = Duration::from_secs(
+            spec.lease_duration_seconds.and_then(|it| u64::try_from(it).ok()).unwrap_or(DURATION.as_secs()),
+        );
         match &self.lease {
             Some((before, since)) if before.spec == lease.spec => now.duration_since(*since) > duration,
             _ => {
@@ -143,7 +156,10 @@ impl Watched {
     }
 
     fn holder(&self) -> &str {
-        self.lease.as_ref().and_then(|(it, _)| it.spec.as_ref()?.holder_identity.as_deref()).unwrap_or_default()
+        self.lease
+            .as_ref()
+            .and_then(|(it, _)| it.spec.as_ref()?.holder_identity.as_deref())
+            .unwrap_or_default()
     }
 }
 
@@ -166,7 +182,10 @@ mod tests {
         let begin = Instant::now();
         let at = |seconds| begin + Duration::from_secs(seconds);
         let mut watched = Watched::default();
-        assert!(!watched.is_free(&lease(Some("other"), 0), "own", at(0)), "an old time in it says nothing: clocks differ");
+        assert!(
+            !watched.is_free(&lease(Some("other"), 0), "own", at(0)),
+            "an old time in it says nothing: clocks differ"
+        );
         assert!(!watched.is_free(&lease(Some("other"), 10), "own", at(10)));
         assert!(!watched.is_free(&lease(Some("other"), 10), "own", at(25)));
         assert!(watched.is_free(&lease(Some("other"), 10), "own", at(26)));

@@ -1,4 +1,5 @@
-//! Command line of the operator: `run`, `crds`, `plan`. Everything else is in the modules; this file only chooses between them.
+//! Command line of the operator: `run`, `crds`, `plan`. Everything else is in the modules; this file only
+//! chooses between them.
 
 mod admin;
 mod context;
@@ -16,7 +17,8 @@ use std::process::ExitCode;
 use anyhow::Context as _;
 use clap::{Parser, Subcommand};
 
-/// Many small objects live short lives on many threads here; the C library's allocator keeps several times what is in use.
+/// Many small objects live short lives on many threads here; the C library's allocator keeps several times
+/// what is in use.
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
@@ -38,8 +40,8 @@ enum Command {
     Plan(preview::Options),
 }
 
-// One thread: AWS takes a handful of calls a second from one account, and what is done between two of them is little. Only plugins calculate for
-// long, and they have threads of their own.
+// One thread: AWS takes a handful of calls a second from one account, and what is done between two of them is
+// little. Only plugins calculate for long, and they have threads of their own.
 #[tokio::main(flavor = "current_thread")]
 async fn main() -> ExitCode {
     let result = match CommandLine::parse().command {

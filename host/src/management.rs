@@ -1,8 +1,10 @@
-//! The only module that talks to the management API. It keeps what it watches in memory, reads Secrets live, writes merge patches,
-//! and counts every write. It never decides what to write, and never keeps or logs what is in a Secret.
+//! The only module that talks to the management API. It keeps what it watches in memory, reads Secrets live,
+//! writes merge patches, and counts every write. It never decides what to write, and never keeps or logs what
+//! is in a Secret.
 //!
-//! What it wrote, it shows at once: the reply to a write goes into the same cache that the watch fills, and an older event never
-//! replaces it. So a controller that runs again before the watch has caught up does not act on yesterday's annotation.
+//! What it wrote, it shows at once: the reply to a write goes into the same cache that the watch fills, and
+//! an older event never replaces it. So a controller that runs again before the watch has caught up does not
+//! act on yesterday's annotation.
 
 mod cache;
 mod events;
@@ -100,7 +102,14 @@ impl Management {
     /// Begins to watch. `namespace`: look at this one only.
     pub fn start(client: Client, namespace: Option<String>, metrics: Metrics) -> Self {
         let events = events::start(client.clone(), metrics.clone());
-        let inner = Inner { client, namespace, caches: Caches::default(), subscribers: Mutex::default(), events, metrics };
+        let inner = Inner {
+            client,
+            namespace,
+            caches: Caches::default(),
+            subscribers: Mutex::default(),
+            events,
+            metrics,
+        };
         let management = Self(Arc::new(inner));
         watched::watch_all(&management);
         management
@@ -146,7 +155,9 @@ impl Management {
         match answer(self.raw::<K>(&name.namespace).get_opt(&name.name)).await {
             Ok(Some(object)) => Cached::read(object).map(Some),
             Ok(None) => Ok(None),
-            Err(source) => Err(Error::Read { kind: K::KIND.as_str(), name: name.to_string(), source: Box::new(source) }),
+            Err(source) => {
+                Err(Error::Read { kind: K::KIND.as_str(), name: name.to_string(), source: Box::new(source) })
+            }
         }
     }
 
@@ -155,17 +166,29 @@ impl Management {
     /// # Errors
     /// The API did not answer, or one of them cannot be read.
     pub async fn live_list<K: Watched>(&self, namespace: &str) -> Result<Vec<Cached<K>>, Error> {
-        let read = |source| Error::Read { kind: K::KIND.as_str(), name: namespace.to_owned(), source: Box::new(source) };
+        let read = |source| Error::Read {
+            kind: K::KIND.as_str(),
+            name: namespace.to_owned(),
+            source: Box::new(source),
+        };
         let objects = answer(self.raw::<K>(namespace).list(&ListParams::default())).await.map_err(read)?;
         objects.items.into_iter().map(Cached::read).collect()
     }
 
-    /// An object of any kind as it is now, such as a control plane of a kind that is not known here, in a version that the API serves.
+    /// An object of any kind as it is now, such as a control plane of a kind that is not known here, in a
+    /// version that the API serves.
     ///
     /// # Errors
-    /// The API did not answer, or this operator may not read the kind. Absence is `None`, and so is a kind that there is not.
-    pub async fn live_dynamic(&self, group: &str, kind: &str, name: &ObjectName) -> Result<Option<DynamicObject>, Error> {
-        let read = |source| Error::Read { kind: "control plane", name: name.to_string(), source: Box::new(source) };
+    /// The API did not answer, or this operator may not read the kind. Absence is `None`, and so is a kind
+    /// that there is not.
+    pub async fn live_dynamic(
+        &self,
+        group: &str,
+        kind: &str,
+        name: &ObjectName,
+    ) -> Result<Option<DynamicObject>, Error> {
+        let read =
+            |source| Error::Read { kind: "control plane", name: name.to_string(), source: Box::new(source) };
         let served = match answer(kube::discovery::group(&self.0.client, group)).await {
             Ok(served) => served.recommended_kind(kind),
             Err(kube::Error::Discovery(DiscoveryError::MissingApiGroup(_))) => None,

@@ -1,4 +1,5 @@
-//! Counters of what this process does, in Prometheus text. Nothing here decides anything, and no label ever holds the name of an object.
+//! Counters of what this process does, in Prometheus text. Nothing here decides anything, and no label ever
+//! holds the name of an object.
 
 use std::sync::Arc;
 use std::time::Instant;
@@ -96,23 +97,52 @@ impl Metrics {
         registry.register("reconciles", "Times that an object was looked at", reconciles.clone());
         registry.register("reconcile_seconds", "How long one look took", seconds.clone());
         registry.register("api_writes", "Writes to the management API", writes.clone());
-        registry.register("workload_requests", "Requests to the API servers of workload clusters", workload_requests.0.clone());
-        registry.register("plugin_calls_waiting", "Calls of plugins that wait for their turn", plugin_calls.waiting.clone());
-        registry.register("plugin_call_wait_seconds", "How long calls of plugins waited for their turn", plugin_calls.seconds.clone());
+        registry.register(
+            "workload_requests",
+            "Requests to the API servers of workload clusters",
+            workload_requests.0.clone(),
+        );
+        registry.register(
+            "plugin_calls_waiting",
+            "Calls of plugins that wait for their turn",
+            plugin_calls.waiting.clone(),
+        );
+        registry.register(
+            "plugin_call_wait_seconds",
+            "How long calls of plugins waited for their turn",
+            plugin_calls.seconds.clone(),
+        );
         registry.register("leader", "1 while this process holds the lease", leader.clone());
         registry.register_collector(Box::new(AwsCalls));
-        Self { registry: Arc::new(registry), reconciles, seconds, writes, workload_requests, plugin_calls, leader }
+        Self {
+            registry: Arc::new(registry),
+            reconciles,
+            seconds,
+            writes,
+            workload_requests,
+            plugin_calls,
+            leader,
+        }
     }
 
-    /// Counts one look of `controller` at an object; `result` is a word such as `settled`, `waiting`, `failed`.
+    /// Counts one look of `controller` at an object; `result` is a word such as `settled`, `waiting`,
+    /// `failed`.
     pub fn reconciled(&self, controller: &str, result: &str, took: std::time::Duration) {
-        self.reconciles.get_or_create(&[("controller", controller.to_owned()), ("result", result.to_owned())]).inc();
+        self.reconciles
+            .get_or_create(&[("controller", controller.to_owned()), ("result", result.to_owned())])
+            .inc();
         self.seconds.get_or_create(&[("controller", controller.to_owned())]).observe(took.as_secs_f64());
     }
 
     /// Counts one write to the management API.
     pub fn wrote(&self, kind: &str, verb: &str, result: &str) {
-        self.writes.get_or_create(&[("kind", kind.to_owned()), ("verb", verb.to_owned()), ("result", result.to_owned())]).inc();
+        self.writes
+            .get_or_create(&[
+                ("kind", kind.to_owned()),
+                ("verb", verb.to_owned()),
+                ("result", result.to_owned()),
+            ])
+            .inc();
     }
 
     /// The counter of requests to workload clusters.
@@ -149,7 +179,11 @@ impl Collector for AwsCalls {
     fn encode(&self, mut encoder: DescriptorEncoder<'_>) -> Result<(), std::fmt::Error> {
         let mut family = encoder.encode_descriptor("aws_calls", "Calls to AWS", None, MetricType::Counter)?;
         for call in aws::calls() {
-            let labels = [("service", call.service.as_str()), ("action", call.action.as_str()), ("result", call.result)];
+            let labels = [
+                ("service", call.service.as_str()),
+                ("action", call.action.as_str()),
+                ("result", call.result),
+            ];
             ConstCounter::new(call.count).encode(family.encode_family(&labels)?)?;
         }
         Ok(())
@@ -166,7 +200,12 @@ mod tests {
         metrics.wrote("AWSCluster", "patch", "ok");
         metrics.wrote("AWSCluster", "patch", "ok");
         let text = metrics.text().expect("text");
-        assert!(text.contains(r#"cluster_operator_api_writes_total{kind="AWSCluster",verb="patch",result="ok"} 2"#), "{text}");
+        assert!(
+            text.contains(
+                r#"cluster_operator_api_writes_total{kind="AWSCluster",verb="patch",result="ok"} 2"#
+            ),
+            "{text}"
+        );
     }
 
     #[test]

@@ -1,5 +1,6 @@
-//! `cluster-operator plan -f FILE`: what would be created for the objects of a file. It reads AWS if there are credentials, and changes
-//! nothing: neither AWS nor a management cluster, which it does not even look at.
+//! `cluster-operator plan -f FILE`: what would be created for the objects of a file. It reads AWS if there
+//! are credentials, and changes nothing: neither AWS nor a management cluster, which it does not even look
+//! at.
 
 mod add_ons;
 mod machines;
@@ -35,9 +36,11 @@ pub struct Options {
 /// Prints the plan for every cluster of the file.
 ///
 /// # Errors
-/// The file cannot be read, is not YAML, or has no Cluster with an AWSCluster; AWS cannot be read although there are credentials.
+/// The file cannot be read, is not YAML, or has no Cluster with an AWSCluster; AWS cannot be read although
+/// there are credentials.
 pub async fn print(options: Options) -> anyhow::Result<()> {
-    let objects = objects(&read(&options.file)?).with_context(|| format!("{} cannot be read", options.file.display()))?;
+    let objects = objects(&read(&options.file)?)
+        .with_context(|| format!("{} cannot be read", options.file.display()))?;
     let clusters: Vec<Cluster> = of_kind(&objects, "Cluster", "cluster.x-k8s.io")?;
     anyhow::ensure!(!clusters.is_empty(), "{} has no Cluster (cluster.x-k8s.io)", options.file.display());
     let aws = match aws::Aws::connect().await {
@@ -56,7 +59,8 @@ pub async fn print(options: Options) -> anyhow::Result<()> {
 async fn print_cluster(cluster: &Cluster, objects: &[Value], aws: Option<&aws::Aws>) -> anyhow::Result<()> {
     let name = cluster.name_any();
     let all: Vec<AWSCluster> = of_kind(objects, "AWSCluster", "infrastructure.cluster.x-k8s.io")?;
-    let named = |it: &ContractVersionedObjectReference| all.iter().find(|object| object.name_any() == it.name);
+    let named =
+        |it: &ContractVersionedObjectReference| all.iter().find(|object| object.name_any() == it.name);
     let Some(aws_cluster) = cluster.spec.infrastructure_ref.as_ref().and_then(named) else {
         println!("# Cluster {name}: its AWSCluster is not in the file");
         return Ok(());
@@ -75,7 +79,16 @@ async fn print_cluster(cluster: &Cluster, objects: &[Value], aws: Option<&aws::A
     let random = random();
     let decide = |snapshot: &Snapshot| {
         let (record, random) = (&record, random.as_str());
-        let input = Input { cluster, aws_cluster, machines: &[], rules: Some(&[]), snapshot, record, now: now(), random };
+        let input = Input {
+            cluster,
+            aws_cluster,
+            machines: &[],
+            rules: Some(&[]),
+            snapshot,
+            record,
+            now: now(),
+            random,
+        };
         infra::cluster::decide(&input)
     };
     // Who knows nothing yet says what of the user's has to be read.
@@ -127,7 +140,9 @@ async fn whole(aws: &aws::Aws, region: &str, wanted: Interest) -> anyhow::Result
             view.changed().await?;
         }
     };
-    tokio::time::timeout(PATIENCE, read).await.with_context(|| format!("{region_name} was not read within {PATIENCE:?}"))?
+    tokio::time::timeout(PATIENCE, read)
+        .await
+        .with_context(|| format!("{region_name} was not read within {PATIENCE:?}"))?
 }
 
 /// An account without anything in it. The names of its zones are guessed.
@@ -162,9 +177,18 @@ fn objects(text: &str) -> anyhow::Result<Vec<Value>> {
 }
 
 /// The objects of one kind and group.
-pub(crate) fn of_kind<T: serde::de::DeserializeOwned>(objects: &[Value], kind: &str, group: &str) -> anyhow::Result<Vec<T>> {
-    let is = |it: &&Value| it["kind"] == kind && it["apiVersion"].as_str().and_then(|it| it.split('/').next()) == Some(group);
-    let read = |it: &Value| serde_json::from_value(it.clone()).with_context(|| format!("{kind} {} cannot be read", it["metadata"]["name"]));
+pub(crate) fn of_kind<T: serde::de::DeserializeOwned>(
+    objects: &[Value],
+    kind: &str,
+    group: &str,
+) -> anyhow::Result<Vec<T>> {
+    let is = |it: &&Value| {
+        it["kind"] == kind && it["apiVersion"].as_str().and_then(|it| it.split('/').next()) == Some(group)
+    };
+    let read = |it: &Value| {
+        serde_json::from_value(it.clone())
+            .with_context(|| format!("{kind} {} cannot be read", it["metadata"]["name"]))
+    };
     objects.iter().filter(is).map(read).collect()
 }
 
@@ -192,7 +216,8 @@ items:
     fn objects_are_found_in_several_documents_and_in_lists() {
         let objects = objects(FILE).expect("YAML");
         let clusters: Vec<Cluster> = of_kind(&objects, "Cluster", "cluster.x-k8s.io").expect("Clusters");
-        let infrastructure: Vec<AWSCluster> = of_kind(&objects, "AWSCluster", "infrastructure.cluster.x-k8s.io").expect("AWSClusters");
+        let infrastructure: Vec<AWSCluster> =
+            of_kind(&objects, "AWSCluster", "infrastructure.cluster.x-k8s.io").expect("AWSClusters");
         assert_eq!((clusters.len(), infrastructure[0].spec.region.as_str()), (1, "eu-central-1"));
     }
 }

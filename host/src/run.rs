@@ -1,4 +1,5 @@
-//! `cluster-operator run`: brings everything up, waits for the lease, works until it is told to end. It decides nothing about clusters.
+//! `cluster-operator run`: brings everything up, waits for the lease, works until it is told to end. It
+//! decides nothing about clusters.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -33,9 +34,10 @@ pub struct Options {
     /// Work only while holding the Lease in the operator's own namespace (POD_NAMESPACE).
     #[arg(long, default_value_t = true, action = clap::ArgAction::Set, num_args = 0..=1, require_equals = true, default_missing_value = "true")]
     leader_elect: bool,
-    /// Where API servers of workload clusters may be, besides at the control plane endpoint that their Cluster or AWSCluster names: ranges of
-    /// addresses, such as `10.0.0.0/8,fd00::/8`. For hosted control planes and private endpoints. Addresses of the machine and of its link
-    /// (loopback, 169.254.0.0/16 and the like) are asked only if they are in one of these.
+    /// Where API servers of workload clusters may be, besides at the control plane endpoint that their
+    /// Cluster or AWSCluster names: ranges of addresses, such as `10.0.0.0/8,fd00::/8`. For hosted control
+    /// planes and private endpoints. Addresses of the machine and of its link (loopback, 169.254.0.0/16 and
+    /// the like) are asked only if they are in one of these.
     #[arg(long, value_delimiter = ',', value_name = "CIDR")]
     api_server_cidrs: Vec<IpNet>,
     /// Where /metrics is served; `0`: nowhere.
@@ -65,7 +67,8 @@ fn address(text: &str) -> Result<Address, String> {
 /// Runs until a signal or the loss of the lease.
 ///
 /// # Errors
-/// There is no kubeconfig, there are no AWS credentials, an address cannot be listened on, or the lease was lost.
+/// There is no kubeconfig, there are no AWS credentials, an address cannot be listened on, or the lease was
+/// lost.
 pub async fn run(options: Options) -> anyhow::Result<()> {
     let (client, aws) = connect().await?;
     logging::begin(options.log_format);
@@ -83,7 +86,8 @@ pub async fn run(options: Options) -> anyhow::Result<()> {
     }
     let watch_filter = options.watch_filter.as_deref().map(Arc::from);
     let api_server_ranges = options.api_server_cidrs.into();
-    let context = Context { management, aws, rules: Rules::default(), metrics, watch_filter, api_server_ranges };
+    let context =
+        Context { management, aws, rules: Rules::default(), metrics, watch_filter, api_server_ranges };
     let (stop, stopped) = watch::channel(false);
     let work = work(context, client, options.leader_elect, stopped);
     tokio::pin!(work);
@@ -102,27 +106,36 @@ pub async fn run(options: Options) -> anyhow::Result<()> {
 /// Connects to the management cluster and to AWS. Whoever lacks both is told both at once.
 async fn connect() -> anyhow::Result<(Client, aws::Aws)> {
     match tokio::join!(config(), aws::Aws::connect()) {
-        (Ok(config), Ok(aws)) => Ok((Client::try_from(config).context("the kubeconfig cannot be used")?, aws)),
+        (Ok(config), Ok(aws)) => {
+            Ok((Client::try_from(config).context("the kubeconfig cannot be used")?, aws))
+        }
         (Err(kubernetes), Err(aws)) => anyhow::bail!("{kubernetes}; {aws}"),
         (Err(error), Ok(_)) => Err(error),
         (Ok(_), Err(error)) => Err(error.into()),
     }
 }
 
-/// How the management cluster is reached: a kubeconfig where there is one, otherwise the service account of the Pod.
+/// How the management cluster is reached: a kubeconfig where there is one, otherwise the service account of
+/// the Pod.
 async fn config() -> anyhow::Result<Config> {
     let mut config = match Config::from_kubeconfig(&KubeConfigOptions::default()).await {
         Ok(config) => config,
         // These errors say their own cause.
-        Err(_) if std::env::var_os("KUBERNETES_SERVICE_HOST").is_some() => {
-            Config::incluster().map_err(|error| anyhow::anyhow!("the Pod's service account cannot be used: {error}"))?
+        Err(_) if std::env::var_os("KUBERNETES_SERVICE_HOST").is_some() => Config::incluster()
+            .map_err(|error| anyhow::anyhow!("the Pod's service account cannot be used: {error}"))?,
+        Err(KubeconfigError::FindPath | KubeconfigError::ReadConfig(..))
+            if std::env::var_os("KUBECONFIG").is_none() =>
+        {
+            anyhow::bail!(
+                "no management cluster: set KUBECONFIG to the path of its kubeconfig, or run in a Pod of it"
+            )
         }
-        Err(KubeconfigError::FindPath | KubeconfigError::ReadConfig(..)) if std::env::var_os("KUBECONFIG").is_none() => {
-            anyhow::bail!("no management cluster: set KUBECONFIG to the path of its kubeconfig, or run in a Pod of it")
-        }
-        Err(error) => anyhow::bail!("the kubeconfig cannot be used (KUBECONFIG names it, or else it is ~/.kube/config): {error}"),
+        Err(error) => anyhow::bail!(
+            "the kubeconfig cannot be used (KUBECONFIG names it, or else it is ~/.kube/config): {error}"
+        ),
     };
-    // Each controller tries again by itself, sees what changed in between, and is not held up by what the server says about when.
+    // Each controller tries again by itself, sees what changed in between, and is not held up by what the
+    // server says about when.
     config.default_retry = false;
     // A connection that was lost without a word: a watch hears something at least this often.
     config.read_timeout = Some(crate::management::WATCH_SILENCE);
@@ -131,7 +144,12 @@ async fn config() -> anyhow::Result<Config> {
 }
 
 /// Waits for the lease and for the first whole read, then lets the controllers work until `stopped` is true.
-async fn work(context: Context, client: Client, elect: bool, mut stopped: watch::Receiver<bool>) -> anyhow::Result<()> {
+async fn work(
+    context: Context,
+    client: Client,
+    elect: bool,
+    mut stopped: watch::Receiver<bool>,
+) -> anyhow::Result<()> {
     let (namespace, identity) = (own_namespace(), identity());
     let lease = match elect {
         true => Some(tokio::select! {
@@ -169,8 +187,8 @@ fn own_namespace() -> String {
     std::env::var("POD_NAMESPACE").unwrap_or_else(|_| "cluster-operator-system".into())
 }
 
-/// A Pod's own name where there is one: its container is started again only when the one before has ended, and goes on at once with the lease
-/// of that. Otherwise something that no second copy can have.
+/// A Pod's own name where there is one: its container is started again only when the one before has ended,
+/// and goes on at once with the lease of that. Otherwise something that no second copy can have.
 fn identity() -> String {
     let pod = std::env::var("POD_NAME").ok().filter(|it| !it.is_empty());
     pod.unwrap_or_else(|| {

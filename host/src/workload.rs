@@ -1,6 +1,7 @@
-//! The only module that talks to the API servers of workload clusters: clients made from kubeconfigs, server-side apply, reads, lists
-//! and deletes of objects of any kind, and the records of installed add-ons. It decides nothing, knows nothing of AWS or of the management
-//! API, and no kubeconfig reaches an error or a log.
+//! The only module that talks to the API servers of workload clusters: clients made from kubeconfigs,
+//! server-side apply, reads, lists and deletes of objects of any kind, and the records of installed add-ons.
+//! It decides nothing, knows nothing of AWS or of the management API, and no kubeconfig reaches an error or a
+//! log.
 
 pub mod address;
 mod answer;
@@ -47,7 +48,9 @@ pub enum WorkloadError {
     #[error("the kubeconfig Secret does not hold a usable kubeconfig")]
     Kubeconfig(#[source] Box<dyn std::error::Error + Send + Sync>),
     /// Names the field, never what it holds.
-    #[error("the kubeconfig Secret has {0}, which names a program, a file or a proxy; put tokens and certificates into it as data")]
+    #[error(
+        "the kubeconfig Secret has {0}, which names a program, a file or a proxy; put tokens and certificates into it as data"
+    )]
     NotAllowed(String),
     /// It names a server that is not asked.
     #[error("the kubeconfig Secret: {0}")]
@@ -55,13 +58,15 @@ pub enum WorkloadError {
     /// No answer, or not from the API: nothing may be concluded.
     #[error("the API server cannot be reached: {0}")]
     Unreachable(String),
-    /// Another field manager owns a field that differs, or it is another object by now. `causes` say which managers, where they are few.
+    /// Another field manager owns a field that differs, or it is another object by now. `causes` say which
+    /// managers, where they are few.
     #[error("{object}: {message}")]
     Conflict { object: Box<ObjectRef>, message: String, causes: Vec<Cause> },
     /// The API server serves no such kind (yet).
     #[error("{object}: the API server does not know {} {}", object.api_version, object.kind)]
     UnknownKind { object: ObjectRef },
-    /// The API server's answer, in quotes. `fields` are those that it names as wrong, such as `spec.selector`.
+    /// The API server's answer, in quotes. `fields` are those that it names as wrong, such as
+    /// `spec.selector`.
     #[error("{object}: {message}")]
     Refused { object: Box<ObjectRef>, code: u16, message: String, fields: Vec<String> },
 }
@@ -85,8 +90,8 @@ pub struct Workload {
 }
 
 impl Workload {
-    /// Counts in `requests` what is sent to any of them. API servers that are not the control plane endpoint of their cluster are asked only where
-    /// `ranges` have their address.
+    /// Counts in `requests` what is sent to any of them. API servers that are not the control plane endpoint
+    /// of their cluster are asked only where `ranges` have their address.
     pub fn new(requests: WorkloadRequests, ranges: Arc<[IpNet]>) -> Self {
         Workload { requests, budget: Budget::default(), ranges, clusters: Mutex::default() }
     }
@@ -105,7 +110,8 @@ impl Workload {
         let key = (namespace.to_owned(), name.to_owned());
         let hash = Sha256::digest(kubeconfig).to_vec();
         let places = Places { endpoints, ranges: self.ranges.clone() };
-        if let Some((known, of, cluster)) = self.clusters.lock().unwrap_or_else(PoisonError::into_inner).get(&key)
+        if let Some((known, of, cluster)) =
+            self.clusters.lock().unwrap_or_else(PoisonError::into_inner).get(&key)
             && *known == hash
             && *of == places
         {
@@ -113,13 +119,19 @@ impl Workload {
         }
         let client = connect::client(kubeconfig, places.clone()).await?;
         let cluster = Arc::new(WorkloadCluster::new(client, self.budget.share(), self.requests.clone()));
-        self.clusters.lock().unwrap_or_else(PoisonError::into_inner).insert(key, (hash, places, cluster.clone()));
+        self.clusters
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .insert(key, (hash, places, cluster.clone()));
         Ok(cluster)
     }
 
     /// Drops the client of a cluster that is gone.
     pub fn forget(&self, namespace: &str, name: &str) {
-        self.clusters.lock().unwrap_or_else(PoisonError::into_inner).remove(&(namespace.to_owned(), name.to_owned()));
+        self.clusters
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .remove(&(namespace.to_owned(), name.to_owned()));
     }
 }
 
@@ -140,7 +152,8 @@ impl WorkloadCluster {
     pub async fn answers(&self) -> Result<(), WorkloadError> {
         self.requests.count("get");
         let request = http::Request::get("/version").body(Vec::new()).map_err(unsendable)?;
-        let version = answer::value(&self.client, request, &Parts::at(&["/gitVersion"]), &mut self.share.hold()).await;
+        let version =
+            answer::value(&self.client, request, &Parts::at(&["/gitVersion"]), &mut self.share.hold()).await;
         match version.map_err(unreachable)?["gitVersion"].is_string() {
             true => Ok(()),
             false => Err(WorkloadError::Unreachable("it does not say its version".into())),
@@ -171,10 +184,16 @@ impl WorkloadCluster {
     ///
     /// # Errors
     /// The API did not answer.
-    pub async fn managed_by(&self, object: &ObjectRef, manager: &str) -> Result<Option<String>, WorkloadError> {
-        let live = self.get_only(object, &["/metadata/uid", "/metadata/managedFields"]).await?.unwrap_or_default();
+    pub async fn managed_by(
+        &self,
+        object: &ObjectRef,
+        manager: &str,
+    ) -> Result<Option<String>, WorkloadError> {
+        let live =
+            self.get_only(object, &["/metadata/uid", "/metadata/managedFields"]).await?.unwrap_or_default();
         let managers = live.pointer("/metadata/managedFields").and_then(Value::as_array);
-        let is_ours = managers.into_iter().flatten().any(|it| it["manager"] == manager && it["operation"] == "Apply");
+        let is_ours =
+            managers.into_iter().flatten().any(|it| it["manager"] == manager && it["operation"] == "Apply");
         Ok(live.pointer("/metadata/uid").and_then(Value::as_str).filter(|_| is_ours).map(str::to_owned))
     }
 
@@ -198,22 +217,33 @@ impl WorkloadCluster {
     /// # Errors
     /// A conflict names manager and field, in the API server's words.
     pub async fn apply(&self, object: &Value, manager: &str, force: bool) -> Result<Writers, WorkloadError> {
-        self.patch(object, PatchParams { field_manager: Some(manager.to_owned()), force, ..PatchParams::default() }).await
+        self.patch(
+            object,
+            PatchParams { field_manager: Some(manager.to_owned()), force, ..PatchParams::default() },
+        )
+        .await
     }
 
     /// Who would have what of an object if this manager applied it with force. Nothing is changed.
     pub async fn would_apply(&self, object: &Value, manager: &str) -> Result<Writers, WorkloadError> {
         let field_manager = Some(manager.to_owned());
-        self.patch(object, PatchParams { field_manager, force: true, dry_run: true, ..PatchParams::default() }).await
+        self.patch(
+            object,
+            PatchParams { field_manager, force: true, dry_run: true, ..PatchParams::default() },
+        )
+        .await
     }
 
     async fn patch(&self, object: &Value, parameters: PatchParams) -> Result<Writers, WorkloadError> {
         let Some(reference) = ObjectRef::of(object) else {
-            return Err(WorkloadError::Unreachable("an object without apiVersion, kind or name cannot be applied".into()));
+            return Err(WorkloadError::Unreachable(
+                "an object without apiVersion, kind or name cannot be applied".into(),
+            ));
         };
         let path = self.path(&reference).await?;
         self.requests.count("patch");
-        let request = path.patch_metadata(&reference.name, &parameters, &Patch::Apply(object)).map_err(unsendable)?;
+        let request =
+            path.patch_metadata(&reference.name, &parameters, &Patch::Apply(object)).map_err(unsendable)?;
         match answer::value(&self.client, request, &Parts::at(&WRITERS), &mut self.share.hold()).await {
             Ok(applied) => Ok(Writers::of(&applied)),
             // It was done all the same.
@@ -231,7 +261,12 @@ impl WorkloadCluster {
     ///
     /// # Errors
     /// [`WorkloadError::Conflict`]: it is another one by now.
-    pub async fn delete_exactly(&self, object: &ObjectRef, uid: Option<&str>, dependents: Dependents) -> Result<bool, WorkloadError> {
+    pub async fn delete_exactly(
+        &self,
+        object: &ObjectRef,
+        uid: Option<&str>,
+        dependents: Dependents,
+    ) -> Result<bool, WorkloadError> {
         let path = match self.path(object).await {
             Err(WorkloadError::UnknownKind { .. }) => return Ok(true),
             other => other?,
@@ -241,7 +276,8 @@ impl WorkloadCluster {
             Dependents::First => PropagationPolicy::Foreground,
         };
         let preconditions = uid.map(|it| Preconditions { uid: Some(it.to_owned()), resource_version: None });
-        let parameters = DeleteParams { propagation_policy: Some(policy), preconditions, ..DeleteParams::default() };
+        let parameters =
+            DeleteParams { propagation_policy: Some(policy), preconditions, ..DeleteParams::default() };
         self.requests.count("delete");
         let request = path.delete(&object.name, &parameters).map_err(unsendable)?;
         match answer::value(&self.client, request, &Parts::at(&["/kind"]), &mut self.share.hold()).await {
@@ -258,7 +294,8 @@ impl WorkloadCluster {
             Err(WorkloadError::UnknownKind { .. }) => return Ok(()),
             other => other?,
         };
-        let parameters = PatchParams { field_manager: Some(OWN_MANAGER.to_owned()), ..PatchParams::default() };
+        let parameters =
+            PatchParams { field_manager: Some(OWN_MANAGER.to_owned()), ..PatchParams::default() };
         self.requests.count("patch");
         let request = path.patch(&object.name, &parameters, &Patch::Merge(patch)).map_err(unsendable)?;
         match answer::done(&self.client, request, &mut self.share.hold()).await {
@@ -271,14 +308,17 @@ impl WorkloadCluster {
     async fn path(&self, object: &ObjectRef) -> Result<Request, WorkloadError> {
         let (resource, scope) = self.resource(object).await?;
         let namespace = match scope {
-            Scope::Namespaced => Some(object.namespace.as_deref().unwrap_or_else(|| self.client.default_namespace())),
+            Scope::Namespaced => {
+                Some(object.namespace.as_deref().unwrap_or_else(|| self.client.default_namespace()))
+            }
             Scope::Cluster => None,
         };
         Ok(discover::path(&resource, namespace))
     }
 }
 
-/// What an error says of one object. An internal error is about that object: most often a webhook that was to be asked does not answer.
+/// What an error says of one object. An internal error is about that object: most often a webhook that was to
+/// be asked does not answer.
 fn refusal(object: &ObjectRef, failure: Failure) -> WorkloadError {
     match failure {
         Failure::Refused { code: 409, message, causes, .. } => {

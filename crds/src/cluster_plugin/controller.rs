@@ -11,7 +11,8 @@ pub type NodeLabels = BTreeMap<String, String>;
 /// Arguments of a program, by their names without hyphens in front.
 pub type Arguments = BTreeMap<String, String>;
 
-/// How many copies of a controller there are, where they run and what they say, whichever add-on it belongs to.
+/// How many copies of a controller there are, where they run and what they say, whichever add-on it belongs
+/// to.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ControllerSettings {
@@ -19,12 +20,13 @@ pub struct ControllerSettings {
     #[serde(default = "two")]
     #[schemars(range(min = 1, max = 5))]
     pub replicas: i32,
-    /// Taints that the controller tolerates beside that of the control plane. What runs on every node tolerates all of them.
+    /// Taints that the controller tolerates beside that of the control plane. What runs on every node
+    /// tolerates all of them.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 16))]
     pub tolerations: Vec<Toleration>,
-    /// Labels of the nodes that the controller runs on. Without `roleARN` they are machines of the control plane in any case. It
-    /// says nothing about what runs on every node.
+    /// Labels of the nodes that the controller runs on. Without `roleARN` they are machines of the control
+    /// plane in any case. It says nothing about what runs on every node.
     #[serde(default, skip_serializing_if = "NodeLabels::is_empty")]
     pub node_selector: NodeLabels,
     /// How much the controller says in its log. Info when absent.

@@ -1,5 +1,5 @@
-//! The settings of each slot of a ClusterPlugin, and of plugins of third parties. It never holds a version of an add-on:
-//! that comes with the plugin.
+//! The settings of each slot of a ClusterPlugin, and of plugins of third parties. It never holds a version of
+//! an add-on: that comes with the plugin.
 
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Serialize};
@@ -34,18 +34,21 @@ pub struct AWSCloudProvider {
     /// What its container asks for: 100m of processor time and 64Mi of memory when absent.
     #[serde(default, skip_serializing_if = "ContainerResources::is_unset")]
     pub resources: ContainerResources,
-    /// Labels of the machines of the control plane that it runs on, all of them when absent; it acts with their role. It tolerates every taint.
-    /// Where none has these labels, no new Node of the cluster gets ready.
+    /// Labels of the machines of the control plane that it runs on, all of them when absent; it acts with
+    /// their role. It tolerates every taint. Where none has these labels, no new Node of the cluster gets
+    /// ready.
     #[serde(default, skip_serializing_if = "NodeLabels::is_empty")]
     pub node_selector: NodeLabels,
     /// How much it says in its log. Info when absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub log_level: Option<LogLevel>,
-    /// Further arguments, by their names without hyphens in front, of these: concurrent-node-syncs, concurrent-service-syncs,
-    /// kube-api-burst, kube-api-qps, min-resync-period, node-monitor-period, node-status-update-frequency, profiling.
+    /// Further arguments, by their names without hyphens in front, of these: concurrent-node-syncs,
+    /// concurrent-service-syncs, kube-api-burst, kube-api-qps, min-resync-period, node-monitor-period,
+    /// node-status-update-frequency, profiling.
     #[serde(default, skip_serializing_if = "Arguments::is_empty")]
     pub extra_args: Arguments,
-    /// Registry and path in front of the image name `cloud-controller-manager`. `registry.k8s.io/provider-aws` when absent.
+    /// Registry and path in front of the image name `cloud-controller-manager`.
+    /// `registry.k8s.io/provider-aws` when absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1, max = 255))]
     pub image_registry: Option<String>,

@@ -22,27 +22,33 @@ pub struct Storage {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct EBSStorage {
-    /// IAM role that service account `kube-system/ebs-csi-controller-sa` assumes. When absent, the controller runs on machines of the
-    /// control plane and their role must allow what it does, as AWS's policy AmazonEBSCSIDriverPolicyV2 does.
+    /// IAM role that service account `kube-system/ebs-csi-controller-sa` assumes. When absent, the controller
+    /// runs on machines of the control plane and their role must allow what it does, as AWS's policy
+    /// AmazonEBSCSIDriverPolicyV2 does.
     #[serde(rename = "roleARN", default, skip_serializing_if = "Option::is_none")]
-    #[schemars(length(max = 2048), regex(pattern = r"^arn:aws(-cn|-us-gov)?:iam::[0-9]{12}:role/[A-Za-z0-9_+=,.@/-]+$"))]
+    #[schemars(
+        length(max = 2048),
+        regex(pattern = r"^arn:aws(-cn|-us-gov)?:iam::[0-9]{12}:role/[A-Za-z0-9_+=,.@/-]+$")
+    )]
     pub role_arn: Option<String>,
     /// Copies, place and log of the controller.
     #[serde(flatten)]
     pub controller: ControllerSettings,
-    /// What the driver's container of the controller asks for: 10m of processor time and 40Mi of memory when absent.
+    /// What the driver's container of the controller asks for: 10m of processor time and 40Mi of memory when
+    /// absent.
     #[serde(default)]
     #[schemars(extend("default" = {}))]
     pub resources: ContainerResources,
-    /// Further arguments of the driver's container of the controller, by their names without hyphens in front, of these: batching,
-    /// enable-node-local-volumes, logging-format, warn-on-invalid-tag.
+    /// Further arguments of the driver's container of the controller, by their names without hyphens in
+    /// front, of these: batching, enable-node-local-volumes, logging-format, warn-on-invalid-tag.
     #[serde(default, skip_serializing_if = "Arguments::is_empty")]
     pub extra_args: Arguments,
-    /// Whether VolumeSnapshots are carried out. The snapshot controller and its CustomResourceDefinitions are the user's to
-    /// install, and are waited for.
+    /// Whether VolumeSnapshots are carried out. The snapshot controller and its CustomResourceDefinitions are
+    /// the user's to install, and are waited for.
     #[serde(default)]
     pub snapshots: bool,
-    /// The StorageClass that comes with the driver. Its volumes can grow, and are made in the zone of their Pod.
+    /// The StorageClass that comes with the driver. Its volumes can grow, and are made in the zone of their
+    /// Pod.
     #[serde(default)]
     #[schemars(extend("default" = {}))]
     pub storage_class: EBSStorageClass,
@@ -50,18 +56,19 @@ pub struct EBSStorage {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 16))]
     pub storage_classes: Vec<EBSMoreStorageClass>,
-    /// Volumes that each node takes at most. When absent, what the driver knows of the instance's type, less what is attached when the
-    /// node starts.
+    /// Volumes that each node takes at most. When absent, what the driver knows of the instance's type, less
+    /// what is attached when the node starts.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 1, max = 256))]
     pub volume_attach_limit: Option<i32>,
-    /// Attachments of each node that are not for volumes of claims, the root volume among them; excludes `volumeAttachLimit`. When absent,
-    /// what is attached when the node starts, which counts volumes of claims too where the driver starts late.
+    /// Attachments of each node that are not for volumes of claims, the root volume among them; excludes
+    /// `volumeAttachLimit`. When absent, what is attached when the node starts, which counts volumes of
+    /// claims too where the driver starts late.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 0, max = 256))]
     pub reserved_volume_attachments: Option<i32>,
-    /// Registry of the driver's and its sidecars' images. `public.ecr.aws` when absent; the layout below it must be the same as
-    /// there.
+    /// Registry of the driver's and its sidecars' images. `public.ecr.aws` when absent; the layout below it
+    /// must be the same as there.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1, max = 255))]
     pub image_registry: Option<String>,
@@ -92,7 +99,12 @@ pub struct EBSStorageClass {
 
 impl Default for EBSStorageClass {
     fn default() -> Self {
-        Self { enabled: true, name: ebs(), default_class: DefaultClass::default(), volumes: EBSVolumes::default() }
+        Self {
+            enabled: true,
+            name: ebs(),
+            default_class: DefaultClass::default(),
+            volumes: EBSVolumes::default(),
+        }
     }
 }
 
@@ -122,7 +134,8 @@ pub struct EBSVolumes {
     /// Type of the volumes.
     #[serde(rename = "type", default)]
     pub volume_type: EBSVolumeType,
-    /// Operations per second, with types gp3, io1 and io2; the last two need it. What AWS sets for gp3 when absent.
+    /// Operations per second, with types gp3, io1 and io2; the last two need it. What AWS sets for gp3 when
+    /// absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 100, max = 256000))]
     pub iops: Option<i32>,

@@ -1,5 +1,5 @@
-//! Serving certificates of webhooks: when one is made anew, when the authority that vouches for it is, and whose bundle clients are given.
-//! It makes no key and sees none; it judges what is written down beside them.
+//! Serving certificates of webhooks: when one is made anew, when the authority that vouches for it is, and
+//! whose bundle clients are given. It makes no key and sees none; it judges what is written down beside them.
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -29,8 +29,14 @@ pub struct Record {
     pub authority: String,
 }
 
-/// Why a certificate must be made; `None` when the one that is there will do. `digest` is that of the certificate that is there.
-pub fn must_be_made(held: Option<(&Record, &str)>, dns_names: &[String], authority: &str, now: Timestamp) -> Option<&'static str> {
+/// Why a certificate must be made; `None` when the one that is there will do. `digest` is that of the
+/// certificate that is there.
+pub fn must_be_made(
+    held: Option<(&Record, &str)>,
+    dns_names: &[String],
+    authority: &str,
+    now: Timestamp,
+) -> Option<&'static str> {
     let Some((record, digest)) = held else { return Some("there is none") };
     let names = |it: &[String]| it.iter().cloned().collect::<std::collections::BTreeSet<_>>();
     if record.digest != digest {
@@ -44,7 +50,8 @@ pub fn must_be_made(held: Option<(&Record, &str)>, dns_names: &[String], authori
     }
 }
 
-/// Whether an authority must be made: none is there, or the rest of its life is too short for the certificates that it would sign.
+/// Whether an authority must be made: none is there, or the rest of its life is too short for the
+/// certificates that it would sign.
 pub fn authority_must_be_made(held: Option<(&Record, &str)>, now: Timestamp) -> bool {
     held.is_none_or(|(record, digest)| record.digest != digest || record.not_after - now < 2.0 * LIFETIME)
 }
@@ -55,7 +62,8 @@ fn is_ending(record: &Record, now: Timestamp) -> bool {
     record.not_after - now < length / 3.0
 }
 
-/// Puts the bundle of authorities, base64 of PEM, into every `clientConfig` of the objects that has none of its own.
+/// Puts the bundle of authorities, base64 of PEM, into every `clientConfig` of the objects that has none of
+/// its own.
 pub fn with_bundle(objects: &[Value], bundle: &str) -> Vec<Value> {
     let mut objects = objects.to_vec();
     objects.iter_mut().for_each(|it| fill(it, bundle));
@@ -95,7 +103,10 @@ mod tests {
     fn a_certificate_is_renewed_before_it_ends_and_not_sooner() {
         let names = record().dns_names;
         let at = |share: f64| must_be_made(Some((&record(), "d")), &names, "a", LIFETIME * share);
-        assert_eq!((at(0.1), at(0.6), at(0.7), at(2.0)), (None, None, Some("it ends soon"), Some("it ends soon")));
+        assert_eq!(
+            (at(0.1), at(0.6), at(0.7), at(2.0)),
+            (None, None, Some("it ends soon"), Some("it ends soon"))
+        );
         assert_eq!(must_be_made(None, &names, "a", 0.0), Some("there is none"));
     }
 
@@ -104,7 +115,10 @@ mod tests {
         let names = record().dns_names;
         assert_eq!(must_be_made(Some((&record(), "x")), &names, "a", 1.0), Some("somebody replaced it"));
         assert_eq!(must_be_made(Some((&record(), "d")), &names, "b", 1.0), Some("its authority was renewed"));
-        assert_eq!(must_be_made(Some((&record(), "d")), &["b".to_owned()], "a", 1.0), Some("it is for other names"));
+        assert_eq!(
+            must_be_made(Some((&record(), "d")), &["b".to_owned()], "a", 1.0),
+            Some("it is for other names")
+        );
     }
 
     #[test]

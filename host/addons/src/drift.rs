@@ -1,6 +1,7 @@
-//! Whether an object of an add-on is still as it was applied, told from its metadata alone, and what is done when it is not. What is ours in an
-//! object is what the API server answered to our last apply: whoever changes or removes one of these fields takes it out of the entry of our
-//! field manager. Nothing here reads or writes an object.
+//! Whether an object of an add-on is still as it was applied, told from its metadata alone, and what is done
+//! when it is not. What is ours in an object is what the API server answered to our last apply: whoever
+//! changes or removes one of these fields takes it out of the entry of our field manager. Nothing here reads
+//! or writes an object.
 
 mod fields;
 mod history;
@@ -60,11 +61,15 @@ impl Writers {
         };
         let metadata = &object["metadata"];
         let entries = metadata["managedFields"].as_array().into_iter().flatten().map(entry).collect();
-        Writers { uid: text(&metadata["uid"]), is_deleting: !metadata["deletionTimestamp"].is_null(), entries }
+        Writers {
+            uid: text(&metadata["uid"]),
+            is_deleting: !metadata["deletionTimestamp"].is_null(),
+            entries,
+        }
     }
 
-    /// What is written down of the object after this manager applied it: digests of which object it is, and of what is the manager's in it and
-    /// since when. [`UNTOLD`] where nothing is.
+    /// What is written down of the object after this manager applied it: digests of which object it is, and
+    /// of what is the manager's in it and since when. [`UNTOLD`] where nothing is.
     pub fn mark(&self, manager: &str) -> String {
         let Some(ours) = self.ours(manager) else { return UNTOLD.to_owned() };
         let mut text = ours.time.clone();
@@ -106,7 +111,8 @@ pub enum Compared {
     Different,
 }
 
-/// Compares an object with the mark that was written down when this manager applied it; `None`: it is not there.
+/// Compares an object with the mark that was written down when this manager applied it; `None`: it is not
+/// there.
 pub fn compare(mark: &str, seen: Option<&Writers>, manager: &str) -> Compared {
     match seen {
         Some(seen) if seen.is_deleting => Compared::Going,
@@ -137,8 +143,8 @@ pub enum Change {
     Scaled,
 }
 
-/// What was done to an object that is [`Different`](Compared::Different). `would` is who would have what if our plan's object were applied with
-/// force; `None` where the API server does not say.
+/// What was done to an object that is [`Different`](Compared::Different). `would` is who would have what if
+/// our plan's object were applied with force; `None` where the API server does not say.
 pub fn drift(mark: &str, seen: Option<&Writers>, would: Option<&Writers>, manager: &str) -> Drift {
     let Some(seen) = seen else { return Drift { change: Change::Gone, by: String::new(), left: Vec::new() } };
     let last = || seen.others(manager).max_by(|a, b| a.time.cmp(&b.time)).map(|it| it.manager.as_str());
@@ -149,7 +155,8 @@ pub fn drift(mark: &str, seen: Option<&Writers>, would: Option<&Writers>, manage
         return Drift { change: Change::Fields(String::new()), by: named(last()), left: Vec::new() };
     };
     let lost = leaves(&would.fields, seen.ours(manager).map(|it| &it.fields));
-    let is_scaled = |path: &Path| seen.entries.iter().any(|it| it.subresource == "scale" && contains(&it.fields, path));
+    let is_scaled =
+        |path: &Path| seen.entries.iter().any(|it| it.subresource == "scale" && contains(&it.fields, path));
     let (left, taken): (Vec<Path>, Vec<Path>) = lost.into_iter().partition(is_scaled);
     if taken.is_empty() && !left.is_empty() {
         return Drift { change: Change::Scaled, by: String::new(), left };
@@ -183,7 +190,9 @@ impl Drift {
     pub fn stopped(&self, object: &super::ObjectRef) -> String {
         let who = if self.by.is_empty() { "whoever does so" } else { &self.by };
         let told = self.told(object);
-        format!("{told} again and again, and is not set back any more: have {who} leave it alone, or set spec.drift to Warn")
+        format!(
+            "{told} again and again, and is not set back any more: have {who} leave it alone, or set spec.drift to Warn"
+        )
     }
 }
 

@@ -1,5 +1,6 @@
-//! Whether a file system can be mounted by the nodes of a cluster: it exists, its mount targets are in the cluster's VPC, and there is one
-//! in each zone, because its name resolves nowhere else. What could not be read makes a finding unknown, never false. Nothing here asks AWS.
+//! Whether a file system can be mounted by the nodes of a cluster: it exists, its mount targets are in the
+//! cluster's VPC, and there is one in each zone, because its name resolves nowhere else. What could not be
+//! read makes a finding unknown, never false. Nothing here asks AWS.
 
 use std::collections::BTreeSet;
 
@@ -10,16 +11,26 @@ use model::finding::{Finding, Reading, Status};
 const AVAILABLE: &str = "available";
 const CREATING: &str = "creating";
 
-/// Says whether nodes in `zones` of the VPC can mount the file system `id`. The field path is the one of the user's object.
-pub fn check(field: &str, id: &str, reading: &Reading<FileSystem>, vpc_id: &str, zones: &BTreeSet<String>) -> Finding {
+/// Says whether nodes in `zones` of the VPC can mount the file system `id`. The field path is the one of the
+/// user's object.
+pub fn check(
+    field: &str,
+    id: &str,
+    reading: &Reading<FileSystem>,
+    vpc_id: &str,
+    zones: &BTreeSet<String>,
+) -> Finding {
     let (status, reason, message) = match reading {
         Reading::Found(found) => judge(id, found, vpc_id, zones),
         Reading::Absent => {
-            let message = format!("file system {id} does not exist in this region; create it, or name another");
+            let message =
+                format!("file system {id} does not exist in this region; create it, or name another");
             (Status::False, reason::FILE_SYSTEM_NOT_FOUND, message)
         }
         Reading::AccessDenied { permission } => {
-            let message = format!("file system {id} cannot be read: grant {permission} to this operator, or check it yourself");
+            let message = format!(
+                "file system {id} cannot be read: grant {permission} to this operator, or check it yourself"
+            );
             (Status::Unknown, reason::ACCESS_DENIED, message)
         }
         Reading::Failed { message } => {
@@ -31,7 +42,12 @@ pub fn check(field: &str, id: &str, reading: &Reading<FileSystem>, vpc_id: &str,
     Finding { status, reason, message, fix: None, allowed: Vec::new() }
 }
 
-fn judge(id: &str, found: &FileSystem, vpc_id: &str, zones: &BTreeSet<String>) -> (Status, &'static str, String) {
+fn judge(
+    id: &str,
+    found: &FileSystem,
+    vpc_id: &str,
+    zones: &BTreeSet<String>,
+) -> (Status, &'static str, String) {
     match found.state.as_str() {
         AVAILABLE | "updating" => mount_targets(id, found, vpc_id, zones),
         CREATING => {
@@ -45,7 +61,12 @@ fn judge(id: &str, found: &FileSystem, vpc_id: &str, zones: &BTreeSet<String>) -
     }
 }
 
-fn mount_targets(id: &str, found: &FileSystem, vpc_id: &str, zones: &BTreeSet<String>) -> (Status, &'static str, String) {
+fn mount_targets(
+    id: &str,
+    found: &FileSystem,
+    vpc_id: &str,
+    zones: &BTreeSet<String>,
+) -> (Status, &'static str, String) {
     let alive = || found.mount_targets.iter().filter(|it| !model::is_going(&it.state));
     if let Some(other) = alive().find(|it| it.vpc_id != vpc_id) {
         let message = format!(
@@ -55,7 +76,9 @@ fn mount_targets(id: &str, found: &FileSystem, vpc_id: &str, zones: &BTreeSet<St
         );
         return (Status::False, reason::FILE_SYSTEM_IN_OTHER_VPC, message);
     }
-    let in_state = |state: &str| -> BTreeSet<&String> { alive().filter(|it| it.state == state).map(|it| &it.zone).collect() };
+    let in_state = |state: &str| -> BTreeSet<&String> {
+        alive().filter(|it| it.state == state).map(|it| &it.zone).collect()
+    };
     let (available, creating) = (in_state(AVAILABLE), in_state(CREATING));
     let lacking = |there: &[&BTreeSet<&String>]| -> Vec<&str> {
         zones.iter().filter(|zone| !there.iter().any(|it| it.contains(zone))).map(String::as_str).collect()
@@ -66,7 +89,8 @@ fn mount_targets(id: &str, found: &FileSystem, vpc_id: &str, zones: &BTreeSet<St
     }
     let unfinished = lacking(&[&available]);
     if !unfinished.is_empty() {
-        let message = format!("mount targets of file system {id} in {} are still being created", unfinished.join(", "));
+        let message =
+            format!("mount targets of file system {id} in {} are still being created", unfinished.join(", "));
         return (Status::Unknown, reason::MOUNT_TARGETS_CREATING, message);
     }
     (Status::True, reason::FILE_SYSTEM_READY, String::new())
@@ -112,7 +136,11 @@ mod tests {
 
     #[test]
     fn a_mount_target_in_each_zone_is_what_it_takes() {
-        let targets = vec![target("a", "vpc-1", "available"), target("b", "vpc-1", "available"), target("c", "vpc-1", "creating")];
+        let targets = vec![
+            target("a", "vpc-1", "available"),
+            target("b", "vpc-1", "available"),
+            target("c", "vpc-1", "creating"),
+        ];
         check_text(&Reading::Found(file_system(targets)), expect!["True FileSystemReady "]);
     }
 
@@ -158,7 +186,8 @@ mod tests {
 
     #[test]
     fn a_file_system_of_one_zone_cannot_serve_two() {
-        let one_zone = FileSystem { zone: Some("a".into()), ..file_system(vec![target("a", "vpc-1", "available")]) };
+        let one_zone =
+            FileSystem { zone: Some("a".into()), ..file_system(vec![target("a", "vpc-1", "available")]) };
         check_text(
             &Reading::Found(one_zone),
             expect![
@@ -179,7 +208,9 @@ mod tests {
         let creating = FileSystem { state: "creating".into(), ..file_system(vec![]) };
         check_text(
             &Reading::Found(creating),
-            expect!["Unknown FileSystemNotAvailable spec.storage.efs.fileSystemID: file system fs-1 is still being created"],
+            expect![
+                "Unknown FileSystemNotAvailable spec.storage.efs.fileSystemID: file system fs-1 is still being created"
+            ],
         );
         check_text(
             &Reading::AccessDenied { permission: "elasticfilesystem:DescribeFileSystems".into() },

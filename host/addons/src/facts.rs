@@ -1,5 +1,5 @@
-//! Facts that take more than a copy: what plugins are told of subnets, StorageClasses, IPPools, file systems and instance types. Nothing here
-//! reads them.
+//! Facts that take more than a copy: what plugins are told of subnets, StorageClasses, IPPools, file systems
+//! and instance types. Nothing here reads them.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -13,8 +13,10 @@ use model::finding::Reading;
 use model::{FoundInstance, FoundSubnet};
 
 /// Tags of subnets that load balancers are put in, and the scheme of those.
-const SCHEMES: [(&str, &str); 2] =
-    [(crds::names::PUBLIC_LOAD_BALANCER_TAG, "internet-facing"), (crds::names::INTERNAL_LOAD_BALANCER_TAG, "internal")];
+const SCHEMES: [(&str, &str); 2] = [
+    (crds::names::PUBLIC_LOAD_BALANCER_TAG, "internet-facing"),
+    (crds::names::INTERNAL_LOAD_BALANCER_TAG, "internal"),
+];
 
 /// Annotation of the StorageClass that claims get which name none.
 const DEFAULT_CLASS: &str = "storageclass.kubernetes.io/is-default-class";
@@ -38,8 +40,12 @@ pub fn subnets_fact<'a>(subnets: impl Iterator<Item = &'a FoundSubnet>) -> FactV
 
 /// The value of fact `file-systems`.
 pub fn file_systems_fact(reading: &Reading<Vec<ListedFileSystem>>) -> FactValue {
-    let fact =
-        |it: &ListedFileSystem| FileSystemFact { id: it.id.clone(), name: it.name.clone(), tags: it.tags.clone(), state: it.state.clone() };
+    let fact = |it: &ListedFileSystem| FileSystemFact {
+        id: it.id.clone(),
+        name: it.name.clone(),
+        tags: it.tags.clone(),
+        state: it.state.clone(),
+    };
     read(reading, |all| {
         let mut all: Vec<FileSystemFact> = all.iter().map(fact).collect();
         all.sort_by(|a, b| a.id.cmp(&b.id));
@@ -48,7 +54,10 @@ pub fn file_systems_fact(reading: &Reading<Vec<ListedFileSystem>>) -> FactValue 
 }
 
 /// The value of fact `instance-types`. `max_pods` are the Pods that kubelets let in, by instance type.
-pub fn instance_types_fact(reading: &Reading<Vec<InstanceType>>, max_pods: &BTreeMap<String, u32>) -> FactValue {
+pub fn instance_types_fact(
+    reading: &Reading<Vec<InstanceType>>,
+    max_pods: &BTreeMap<String, u32>,
+) -> FactValue {
     let fact = |it: &InstanceType| InstanceTypeFact {
         name: it.name.clone(),
         interfaces: it.interfaces,
@@ -68,7 +77,9 @@ fn read<T, U: Serialize>(reading: &Reading<T>, fact: impl FnOnce(&T) -> U) -> Fa
     match reading {
         Reading::Found(found) => FactValue::Present(json!(fact(found))),
         Reading::Absent => FactValue::Absent,
-        Reading::AccessDenied { permission } => FactValue::Denied(format!("this operator has no permission {permission}")),
+        Reading::AccessDenied { permission } => {
+            FactValue::Denied(format!("this operator has no permission {permission}"))
+        }
         Reading::Failed { message } => FactValue::Unknown(message.clone()),
     }
 }
@@ -138,7 +149,10 @@ mod tests {
             state: State::Ready,
             tags: tags.iter().map(|(key, value)| ((*key).to_owned(), (*value).to_owned())).collect::<Tags>(),
         };
-        let all = [subnet("subnet-2", &[("kubernetes.io/role/internal-elb", "")]), subnet("subnet-1", &[("kubernetes.io/role/elb", "1")])];
+        let all = [
+            subnet("subnet-2", &[("kubernetes.io/role/internal-elb", "")]),
+            subnet("subnet-1", &[("kubernetes.io/role/elb", "1")]),
+        ];
         let FactValue::Present(value) = subnets_fact(all.iter()) else { panic!("the subnets are known") };
         expect_test::expect![[
             r#"[{"id":"subnet-1","loadBalancerSchemes":["internet-facing"],"zone":"us-east-1a"},{"id":"subnet-2","loadBalancerSchemes":["internal"],"zone":"us-east-1a"}]"#
@@ -150,7 +164,9 @@ mod tests {
     fn the_default_storage_class_is_known_by_its_annotation() {
         let class = json!({"metadata": {"name": "gp2", "annotations": {DEFAULT_CLASS: "true"}}, "provisioner": "kubernetes.io/aws-ebs"});
         let other = json!({"metadata": {"name": "efs"}, "provisioner": "efs.csi.aws.com", "parameters": {"fileSystemId": "fs-1"}});
-        let FactValue::Present(value) = storage_classes_fact(&[class, other]) else { panic!("the classes are known") };
+        let FactValue::Present(value) = storage_classes_fact(&[class, other]) else {
+            panic!("the classes are known")
+        };
         expect_test::expect![[
             r#"[{"isDefault":false,"name":"efs","parameters":{"fileSystemId":"fs-1"},"provisioner":"efs.csi.aws.com"},{"isDefault":true,"name":"gp2","parameters":{},"provisioner":"kubernetes.io/aws-ebs"}]"#
         ]]
@@ -158,13 +174,19 @@ mod tests {
     }
 
     fn types() -> Reading<Vec<InstanceType>> {
-        let named = |name: &str| InstanceType { name: name.into(), interfaces: 3, addresses_per_interface: 4, nitro: true };
+        let named = |name: &str| InstanceType {
+            name: name.into(),
+            interfaces: 3,
+            addresses_per_interface: 4,
+            nitro: true,
+        };
         Reading::Found(vec![named("t3.small"), named("t3.micro")])
     }
 
     #[test]
     fn pods_are_told_of_types_whose_kubelet_was_asked() {
-        let FactValue::Present(value) = instance_types_fact(&types(), &[("t3.small".to_owned(), 110)].into()) else {
+        let FactValue::Present(value) = instance_types_fact(&types(), &[("t3.small".to_owned(), 110)].into())
+        else {
             panic!("they are known")
         };
         expect_test::expect![[
@@ -176,8 +198,11 @@ mod tests {
     #[test]
     fn a_kubelet_says_how_many_pods_it_lets_in() {
         assert_eq!(max_pods(&json!({"status": {"allocatable": {"pods": "110"}}})), Some(110));
-        for unclear in [json!({}), json!({"status": {"allocatable": {"pods": 110}}}), json!({"status": {"allocatable": {"pods": "many"}}})]
-        {
+        for unclear in [
+            json!({}),
+            json!({"status": {"allocatable": {"pods": 110}}}),
+            json!({"status": {"allocatable": {"pods": "many"}}}),
+        ] {
             assert_eq!(max_pods(&unclear), None, "{unclear}");
         }
     }
@@ -194,8 +219,15 @@ mod tests {
 
     #[test]
     fn file_systems_are_sorted_by_id() {
-        let listed = |id: &str| ListedFileSystem { id: id.into(), name: String::new(), tags: Tags::new(), state: "available".into() };
-        let FactValue::Present(value) = file_systems_fact(&Reading::Found(vec![listed("fs-2"), listed("fs-1")])) else {
+        let listed = |id: &str| ListedFileSystem {
+            id: id.into(),
+            name: String::new(),
+            tags: Tags::new(),
+            state: "available".into(),
+        };
+        let FactValue::Present(value) =
+            file_systems_fact(&Reading::Found(vec![listed("fs-2"), listed("fs-1")]))
+        else {
             panic!("they are known")
         };
         expect_test::expect![[

@@ -1,5 +1,6 @@
-//! The judge of plans: what a plugin may ask for. A plan is carried out with wide reach, so the whole of it is judged before its first
-//! step; whatever is not granted is denied. Plugins that come with the host have grants of their own and the same judge.
+//! The judge of plans: what a plugin may ask for. A plan is carried out with wide reach, so the whole of it
+//! is judged before its first step; whatever is not granted is denied. Plugins that come with the host have
+//! grants of their own and the same judge.
 
 use serde_json::Value;
 
@@ -28,7 +29,8 @@ pub struct Grants {
     pub steps: Vec<String>,
     /// Objects that it may apply, delete and wait for.
     pub objects: Vec<ObjectGrant>,
-    /// Where images may come from: the part of the reference before the last path segments, such as `quay.io/tigera`.
+    /// Where images may come from: the part of the reference before the last path segments, such as
+    /// `quay.io/tigera`.
     pub registries: Vec<String>,
     /// Secrets with which the images of its Pods may be pulled; it may do nothing else with them.
     pub pull_secrets: Vec<String>,
@@ -74,14 +76,26 @@ pub fn authorize<'a>(steps: impl IntoIterator<Item = &'a Step>, grants: &Grants)
         }
         match step.typed() {
             Err(error) => deny(error.to_string()),
-            Ok(StepSpec::Apply(spec)) => spec.objects.iter().for_each(|it| judge_object(it, grants, &mut deny)),
+            Ok(StepSpec::Apply(spec)) => {
+                spec.objects.iter().for_each(|it| judge_object(it, grants, &mut deny))
+            }
             Ok(StepSpec::Delete(spec)) => {
-                let at = (spec.api_version.as_str(), spec.kind.as_str(), spec.namespace.as_deref(), spec.name.as_str());
+                let at = (
+                    spec.api_version.as_str(),
+                    spec.kind.as_str(),
+                    spec.namespace.as_deref(),
+                    spec.name.as_str(),
+                );
                 judge_reference(at, grants, &mut deny);
             }
             Ok(StepSpec::Wait(spec)) if is_for_all(&spec) => (),
             Ok(StepSpec::Wait(spec)) => {
-                let at = (spec.api_version.as_str(), spec.kind.as_str(), spec.namespace.as_deref(), spec.name.as_str());
+                let at = (
+                    spec.api_version.as_str(),
+                    spec.kind.as_str(),
+                    spec.namespace.as_deref(),
+                    spec.name.as_str(),
+                );
                 judge_reference(at, grants, &mut deny);
             }
             Ok(StepSpec::IamRole(spec)) => {
@@ -90,14 +104,25 @@ pub fn authorize<'a>(steps: impl IntoIterator<Item = &'a Step>, grants: &Grants)
                 }
                 // A role is looked at for a service account that the plugin may make, or for the instances.
                 if let Some(account) = &spec.service_account {
-                    judge_reference(("v1", "ServiceAccount", spec.namespace.as_deref(), account), grants, &mut deny);
+                    judge_reference(
+                        ("v1", "ServiceAccount", spec.namespace.as_deref(), account),
+                        grants,
+                        &mut deny,
+                    );
                 }
             }
             Ok(StepSpec::Certificate(spec)) => {
-                judge_reference(("v1", "Secret", Some(&spec.namespace), &spec.secret_name), grants, &mut deny);
+                judge_reference(
+                    ("v1", "Secret", Some(&spec.namespace), &spec.secret_name),
+                    grants,
+                    &mut deny,
+                );
             }
-            // Security-group rules name roles of this cluster only; roles of its instances and file systems are only looked at.
-            Ok(StepSpec::SecurityGroupRule(_) | StepSpec::InstanceRoles(_) | StepSpec::EfsFileSystem(_)) => (),
+            // Security-group rules name roles of this cluster only; roles of its instances and file systems
+            // are only looked at.
+            Ok(StepSpec::SecurityGroupRule(_) | StepSpec::InstanceRoles(_) | StepSpec::EfsFileSystem(_)) => {
+                ()
+            }
         }
     }
     res
@@ -105,17 +130,29 @@ pub fn authorize<'a>(steps: impl IntoIterator<Item = &'a Step>, grants: &Grants)
 
 /// Whether a plugin may touch this object.
 pub fn is_granted(object: &ObjectRef, grants: &Grants) -> bool {
-    covers(&grants.objects, (object.api_version.as_str(), object.kind.as_str(), object.namespace.as_deref(), object.name.as_str()))
+    covers(
+        &grants.objects,
+        (
+            object.api_version.as_str(),
+            object.kind.as_str(),
+            object.namespace.as_deref(),
+            object.name.as_str(),
+        ),
+    )
 }
 
-/// Whether any plugin may wait for it: for an API to be served, or for what Calico's operator says of itself. Both tell nothing of what runs in
-/// the cluster, and belong to others than the plugin that waits: a grant for one would let it delete it.
+/// Whether any plugin may wait for it: for an API to be served, or for what Calico's operator says of itself.
+/// Both tell nothing of what runs in the cluster, and belong to others than the plugin that waits: a grant
+/// for one would let it delete it.
 fn is_for_all(spec: &WaitSpec) -> bool {
     let group = group_of(&spec.api_version);
     let is_open = match spec.condition {
         WaitCondition::CrdEstablished => group == "apiextensions.k8s.io",
         WaitCondition::TigerastatusAvailable => group == "operator.tigera.io",
-        WaitCondition::AvailableDeployment | WaitCondition::ReadyDaemonset | WaitCondition::Exists | WaitCondition::Gone => false,
+        WaitCondition::AvailableDeployment
+        | WaitCondition::ReadyDaemonset
+        | WaitCondition::Exists
+        | WaitCondition::Gone => false,
     };
     is_open && spec.namespace.is_none()
 }
@@ -163,7 +200,12 @@ fn judge_binding(object: &Value, grants: &Grants, deny: &mut impl FnMut(String))
     }
 }
 
-fn judge_pods(object: &Value, (group, namespace): (&str, Option<&str>), grants: &Grants, deny: &mut impl FnMut(String)) {
+fn judge_pods(
+    object: &Value,
+    (group, namespace): (&str, Option<&str>),
+    grants: &Grants,
+    deny: &mut impl FnMut(String),
+) {
     let makes_pods = ["", "apps", "batch"].contains(&group);
     let used = pods::used(object, makes_pods);
     for image in used.images.iter().filter(|it| !comes_from_granted(it, grants)) {
@@ -184,13 +226,18 @@ fn judge_pods(object: &Value, (group, namespace): (&str, Option<&str>), grants: 
 }
 
 fn comes_from_granted(image: &str, grants: &Grants) -> bool {
-    grants.registries.iter().any(|it| image.strip_prefix(it.as_str()).is_some_and(|rest| rest.starts_with('/')))
+    grants
+        .registries
+        .iter()
+        .any(|it| image.strip_prefix(it.as_str()).is_some_and(|rest| rest.starts_with('/')))
 }
 
-/// A Service that leads out of the cluster, or takes addresses that are somebody else's: with the first, webhooks would be asked anywhere; the
-/// second is CVE-2020-8554.
+/// A Service that leads out of the cluster, or takes addresses that are somebody else's: with the first,
+/// webhooks would be asked anywhere; the second is CVE-2020-8554.
 fn judge_service(object: &Value, deny: &mut impl FnMut(String)) {
-    let is_set = |path: &str| object.pointer(path).is_some_and(|it| !matches!(it, Value::Null) && it != &Value::Array(Vec::new()));
+    let is_set = |path: &str| {
+        object.pointer(path).is_some_and(|it| !matches!(it, Value::Null) && it != &Value::Array(Vec::new()))
+    };
     for field in ["externalName", "externalIPs"].into_iter().filter(|it| is_set(&format!("/spec/{it}"))) {
         deny(format!("{field} of a Service is not granted: it leads out of the cluster"));
     }
@@ -207,7 +254,10 @@ fn judge_registry(object: &Value, grants: &Grants, deny: &mut impl FnMut(String)
         _ => (),
     }
     let secrets = object.pointer("/spec/imagePullSecrets").and_then(Value::as_array).into_iter().flatten();
-    for secret in secrets.filter_map(|it| it["name"].as_str()).filter(|it| !grants.pull_secrets.iter().any(|known| known == it)) {
+    for secret in secrets
+        .filter_map(|it| it["name"].as_str())
+        .filter(|it| !grants.pull_secrets.iter().any(|known| known == it))
+    {
         deny(format!("Secret {secret} (spec.imagePullSecrets) is not granted"));
     }
 }
@@ -218,7 +268,10 @@ fn judge_reference(at: At<'_>, grants: &Grants, deny: &mut impl FnMut(String)) -
     if !is_granted {
         let (api_version, kind, namespace, name) = at;
         let place = namespace.map_or(String::new(), |it| format!(" in namespace {it}"));
-        deny(format!("{kind} {name} of {}{place} is not granted", if api_version.is_empty() { "no API" } else { api_version }));
+        deny(format!(
+            "{kind} {name} of {}{place} is not granted",
+            if api_version.is_empty() { "no API" } else { api_version }
+        ));
     }
     is_granted
 }
@@ -248,7 +301,9 @@ mod tests {
 
     fn grants() -> Grants {
         Grants {
-            steps: ["k8s.apply/v1", "k8s.wait/v1", "k8s.delete/v1", "aws.iam-role/v1", "tls.certificate/v1"].map(str::to_owned).into(),
+            steps: ["k8s.apply/v1", "k8s.wait/v1", "k8s.delete/v1", "aws.iam-role/v1", "tls.certificate/v1"]
+                .map(str::to_owned)
+                .into(),
             objects: vec![
                 ObjectGrant {
                     group: String::new(),
@@ -300,7 +355,8 @@ mod tests {
             denials("k8s.apply/v1", deployment("kube-system", "quay.io/tigera-evil/operator:v1")),
             ["image quay.io/tigera-evil/operator:v1 comes from a registry that is not granted"]
         );
-        let namespace = json!({"apiVersion": "v1", "kind": "Namespace", "name": "kube-system", "wait": false});
+        let namespace =
+            json!({"apiVersion": "v1", "kind": "Namespace", "name": "kube-system", "wait": false});
         assert_eq!(denials("k8s.delete/v1", namespace), ["Namespace kube-system of v1 is not granted"]);
     }
 
@@ -313,15 +369,24 @@ mod tests {
             json!({"apiVersion": "apps/v1", "kind": "Deployment", "metadata": metadata, "spec": {"template": {"spec": pod}}})
         };
         let judged = |granted: &[&str], object: Value| {
-            let step = Step { id: "it".into(), kind: "k8s.apply/v1".into(), spec: json!({"objects": [object]}), after: vec![] };
-            let grants = Grants { pull_secrets: granted.iter().map(|it| (*it).to_owned()).collect(), ..grants() };
+            let step = Step {
+                id: "it".into(),
+                kind: "k8s.apply/v1".into(),
+                spec: json!({"objects": [object]}),
+                after: vec![],
+            };
+            let grants =
+                Grants { pull_secrets: granted.iter().map(|it| (*it).to_owned()).collect(), ..grants() };
             authorize([&step], &grants).into_iter().map(|it| it.message).collect::<Vec<_>>()
         };
         let pulled = pod(json!({"imagePullSecrets": [{"name": "mirror"}]}));
         assert_eq!(judged(&["mirror"], pulled.clone()), [""; 0]);
         let denied = ["Secret mirror of v1 in namespace kube-system is not granted"];
         assert_eq!(judged(&["other"], pulled), denied);
-        assert_eq!(judged(&["mirror"], pod(json!({"volumes": [{"name": "a", "secret": {"secretName": "mirror"}}]}))), denied);
+        assert_eq!(
+            judged(&["mirror"], pod(json!({"volumes": [{"name": "a", "secret": {"secretName": "mirror"}}]}))),
+            denied
+        );
         let secret = json!({"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "mirror", "namespace": "kube-system"}});
         assert_eq!(judged(&["mirror"], secret), denied);
     }
@@ -343,7 +408,10 @@ mod tests {
             ]
         );
         pod["serviceAccountName"] = Value::Null;
-        assert_eq!(denials("k8s.apply/v1", deployment(&pod))[0], "ServiceAccount default of v1 in namespace kube-system is not granted");
+        assert_eq!(
+            denials("k8s.apply/v1", deployment(&pod))[0],
+            "ServiceAccount default of v1 in namespace kube-system is not granted"
+        );
         let mut all = grants();
         let cluster_wide = |group: &str, kind: &str| ObjectGrant {
             group: group.into(),
@@ -364,7 +432,12 @@ mod tests {
             let api_version = format!("{group}/v1").trim_start_matches('/').to_owned();
             let mut object = json!({"apiVersion": api_version, "kind": kind, "metadata": {"name": "a"}});
             rest.as_object().into_iter().flatten().for_each(|(field, value)| object[field] = value.clone());
-            let step = Step { id: "it".into(), kind: "k8s.apply/v1".into(), spec: json!({"objects": [object]}), after: vec![] };
+            let step = Step {
+                id: "it".into(),
+                kind: "k8s.apply/v1".into(),
+                spec: json!({"objects": [object]}),
+                after: vec![],
+            };
             authorize([&step], &all).into_iter().map(|it| it.message).collect::<Vec<_>>()
         };
         let rules = json!({"rules": [{"apiGroups": ["*"], "resources": ["*"], "verbs": ["*"]}]});
@@ -384,19 +457,30 @@ mod tests {
         let service = json!({"service": {"namespace": "default", "name": "spy"}});
         let webhooks = json!({"webhooks": [{"name": "a", "clientConfig": service, "rules": []}]});
         let denied = ["Service spy of v1 in namespace default is not granted"];
-        assert_eq!(judged("admissionregistration.k8s.io", "ValidatingWebhookConfiguration", webhooks), denied);
+        assert_eq!(
+            judged("admissionregistration.k8s.io", "ValidatingWebhookConfiguration", webhooks),
+            denied
+        );
         let conversion = json!({"spec": {"conversion": {"webhook": {"clientConfig": service}}}});
         assert_eq!(judged("apiextensions.k8s.io", "CustomResourceDefinition", conversion), denied);
         let service = |field: &str, value: Value| judged("", "Service", json!({"spec": {field: value}}));
         assert_eq!(service("externalIPs", json!([])), [""; 0]);
-        assert_eq!(service("externalIPs", json!(["192.0.2.1"])), ["externalIPs of a Service is not granted: it leads out of the cluster"]);
+        assert_eq!(
+            service("externalIPs", json!(["192.0.2.1"])),
+            ["externalIPs of a Service is not granted: it leads out of the cluster"]
+        );
         assert_eq!(
             service("externalName", json!("example.com")),
             ["externalName of a Service is not granted: it leads out of the cluster"]
         );
-        let installation = |field: &str, value: &str| judged("operator.tigera.io", "Installation", json!({"spec": {field: value}}));
+        let installation = |field: &str, value: &str| {
+            judged("operator.tigera.io", "Installation", json!({"spec": {field: value}}))
+        };
         assert_eq!(installation("registry", "quay.io/tigera/"), [""; 0]);
-        assert_eq!(installation("registry", "example.com/"), ["images from example.com/ (spec.registry) are not granted"]);
+        assert_eq!(
+            installation("registry", "example.com/"),
+            ["images from example.com/ (spec.registry) are not granted"]
+        );
         assert_eq!(installation("imagePath", "evil"), ["images from evil (spec.imagePath) are not granted"]);
     }
 
@@ -424,12 +508,18 @@ mod tests {
         );
         let definition = "apiextensions.k8s.io/v1/CustomResourceDefinition";
         assert_eq!(wait(definition, None, "a.b", "crd-established"), [""; 0]);
-        assert_eq!(wait(definition, None, "a.b", "gone"), ["CustomResourceDefinition a.b of apiextensions.k8s.io/v1 is not granted"]);
+        assert_eq!(
+            wait(definition, None, "a.b", "gone"),
+            ["CustomResourceDefinition a.b of apiextensions.k8s.io/v1 is not granted"]
+        );
         assert_eq!(
             wait("example.com/v1/CustomResourceDefinition", None, "a.b", "crd-established"),
             ["CustomResourceDefinition a.b of example.com/v1 is not granted"]
         );
-        assert_eq!(wait("operator.tigera.io/v1/TigeraStatus", None, "calico", "tigerastatus-available"), [""; 0]);
+        assert_eq!(
+            wait("operator.tigera.io/v1/TigeraStatus", None, "calico", "tigerastatus-available"),
+            [""; 0]
+        );
     }
 
     #[test]
@@ -447,6 +537,9 @@ mod tests {
     fn a_certificate_goes_only_into_a_granted_secret() {
         let certificate = |secret: &str| json!({"namespace": "kube-system", "secretName": secret, "dnsNames": ["a.kube-system.svc"]});
         assert_eq!(denials("tls.certificate/v1", certificate("own")), [""; 0]);
-        assert_eq!(denials("tls.certificate/v1", certificate("admin")), ["Secret admin of v1 in namespace kube-system is not granted"]);
+        assert_eq!(
+            denials("tls.certificate/v1", certificate("admin")),
+            ["Secret admin of v1 in namespace kube-system is not granted"]
+        );
     }
 }

@@ -1,5 +1,6 @@
-//! What is written down in the workload cluster about an installed add-on, so that it can be changed, pruned and removed even when
-//! the plugin, or the whole management cluster, is gone. Nothing here reads or writes it.
+//! What is written down in the workload cluster about an installed add-on, so that it can be changed, pruned
+//! and removed even when the plugin, or the whole management cluster, is gone. Nothing here reads or writes
+//! it.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -35,8 +36,12 @@ impl ObjectRef {
 
     /// Whether both name one object: its API version may change between releases of an add-on.
     pub fn same_object(&self, other: &Self) -> bool {
-        let group = |it: &Self| it.api_version.split_once('/').map_or(String::new(), |(group, _)| group.to_owned());
-        group(self) == group(other) && self.kind == other.kind && self.namespace == other.namespace && self.name == other.name
+        let group =
+            |it: &Self| it.api_version.split_once('/').map_or(String::new(), |(group, _)| group.to_owned());
+        group(self) == group(other)
+            && self.kind == other.kind
+            && self.namespace == other.namespace
+            && self.name == other.name
     }
 }
 
@@ -64,8 +69,9 @@ pub struct Inventory {
     pub complete: bool,
     /// What was applied and not deleted since, by this plan or an earlier one.
     pub objects: Vec<ObjectRef>,
-    /// What the API server answered when they were applied, as [`Writers::mark`](super::Writers::mark) has it, in the order of `objects`. Empty
-    /// until the plan was carried out, and in records of earlier versions.
+    /// What the API server answered when they were applied, as [`Writers::mark`](super::Writers::mark) has
+    /// it, in the order of `objects`. Empty until the plan was carried out, and in records of earlier
+    /// versions.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub marks: Vec<String>,
     /// The security-group rules that it needs for as long as it is there.
@@ -73,8 +79,8 @@ pub struct Inventory {
     pub rules: Vec<SecurityGroupRuleSpec>,
     /// What uninstalls it.
     pub removal: Vec<Step>,
-    /// What its role in AWS was found to allow of what was asked for when every step had been carried out. Absent where that was before anybody
-    /// wrote it down, or has not been yet.
+    /// What its role in AWS was found to allow of what was asked for when every step had been carried out.
+    /// Absent where that was before anybody wrote it down, or has not been yet.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub allowed: Option<Vec<String>>,
     /// Whether this program wrote it. No record says so itself.
@@ -99,8 +105,8 @@ impl Inventory {
         Inventory { marks, ..self }
     }
 
-    /// What its role allowed when it was installed, if it is, and acts as the role of this configuration: an operator that asks for more than the one
-    /// that installed it does not hold it.
+    /// What its role allowed when it was installed, if it is, and acts as the role of this configuration: an
+    /// operator that asks for more than the one that installed it does not hold it.
     pub fn allowed_before(&self, config: &Value) -> Option<Vec<String>> {
         let role = |config: &Value| config.get("roleARN").cloned();
         let is_same = self.standing == Standing::Proven && role(&self.config) == role(config);
@@ -108,21 +114,27 @@ impl Inventory {
         before.filter(|_| is_same)
     }
 
-    /// What is said of it when all of it is there and the plugin is of another version by now: nothing of it is changed, settings neither.
+    /// What is said of it when all of it is there and the plugin is of another version by now: nothing of it
+    /// is changed, settings neither.
     pub fn outlasts(&self, version: &str) -> Option<String> {
         let message = || {
             // Whoever can write to the cluster can write this.
-            let kept: String = self.version.chars().filter(char::is_ascii_graphic).take(VERSION_CHARACTERS).collect();
+            let kept: String =
+                self.version.chars().filter(char::is_ascii_graphic).take(VERSION_CHARACTERS).collect();
             super::stays(&kept, version)
         };
         (self.complete && self.version != version).then(message)
     }
 }
 
-/// Hex SHA-256 of the plan's steps, and of the bundle of authorities that goes into them: the same plan, the same text.
+/// Hex SHA-256 of the plan's steps, and of the bundle of authorities that goes into them: the same plan, the
+/// same text.
 pub fn plan_hash(plan: &AddOnPlan, bundle: &str) -> String {
     let text = serde_json::to_string(&plan.steps).unwrap_or_default();
-    Sha256::digest([text.as_bytes(), bundle.as_bytes()].concat()).iter().map(|it| format!("{it:02x}")).collect()
+    Sha256::digest([text.as_bytes(), bundle.as_bytes()].concat())
+        .iter()
+        .map(|it| format!("{it:02x}"))
+        .collect()
 }
 
 /// The objects that a plan applies, in its order.
@@ -160,8 +172,9 @@ fn applies(steps: &[Step]) -> impl Iterator<Item = ApplySpec<'_>> {
     })
 }
 
-/// Objects of the inventory that the plan no longer has and that may be deleted, last applied first. CustomResourceDefinitions and
-/// Namespaces stay unless the plan says otherwise: deleting them takes along what users put there.
+/// Objects of the inventory that the plan no longer has and that may be deleted, last applied first.
+/// CustomResourceDefinitions and Namespaces stay unless the plan says otherwise: deleting them takes along
+/// what users put there.
 pub fn prune(inventory: &Inventory, plan: &AddOnPlan) -> Vec<ObjectRef> {
     let kept = objects(&plan.steps);
     let orphan: BTreeSet<&str> = BTreeSet::from(["CustomResourceDefinition", "Namespace"]);
@@ -210,10 +223,22 @@ mod tests {
     fn what_a_role_allowed_counts_for_that_role_from_when_all_was_carried_out() {
         let config = |role: &str| json!({"roleARN": role, "replicas": 1});
         let it = Inventory { config: config("a"), standing: Standing::Proven, ..installed(&[]) };
-        assert_eq!(it.allowed_before(&json!({"roleARN": "a"})), Some(vec![]), "nobody wrote down what it allowed");
+        assert_eq!(
+            it.allowed_before(&json!({"roleARN": "a"})),
+            Some(vec![]),
+            "nobody wrote down what it allowed"
+        );
         assert_eq!(it.allowed_before(&config("b")), None);
-        assert_eq!(Inventory { complete: false, ..it.clone() }.allowed_before(&config("a")), None, "never carried out");
-        assert_eq!(Inventory { standing: Standing::default(), ..it.clone() }.allowed_before(&config("a")), None, "anybody can write that");
+        assert_eq!(
+            Inventory { complete: false, ..it.clone() }.allowed_before(&config("a")),
+            None,
+            "never carried out"
+        );
+        assert_eq!(
+            Inventory { standing: Standing::default(), ..it.clone() }.allowed_before(&config("a")),
+            None,
+            "anybody can write that"
+        );
         let allowed = Some(vec!["ec2:AttachVolume".to_owned()]);
         let changing = Inventory { complete: false, allowed: allowed.clone(), ..it };
         assert_eq!(changing.allowed_before(&config("a")), allowed, "kept while a change is carried out");
@@ -221,7 +246,8 @@ mod tests {
 
     #[test]
     fn what_a_change_no_longer_has_is_pruned_last_applied_first() {
-        let before = installed(&[object("ConfigMap", "a"), object("ConfigMap", "b"), object("Deployment", "c")]);
+        let before =
+            installed(&[object("ConfigMap", "a"), object("ConfigMap", "b"), object("Deployment", "c")]);
         let pruned = prune(&before, &plan(&[object("ConfigMap", "a")]));
         assert_eq!(pruned.iter().map(|it| it.name.as_str()).collect::<Vec<_>>(), ["c", "b"]);
     }
@@ -241,10 +267,14 @@ mod tests {
 
     #[test]
     fn marks_stay_with_their_objects_and_a_record_without_any_is_read() {
-        let record = installed(&[object("ConfigMap", "a"), object("ConfigMap", "b"), object("ConfigMap", "c")]);
+        let record =
+            installed(&[object("ConfigMap", "a"), object("ConfigMap", "b"), object("ConfigMap", "c")]);
         assert_eq!(record.marked(), BTreeMap::new());
         assert!(!serde_json::to_string(&record).unwrap().contains("marks"));
-        let marks = BTreeMap::from([(record.objects[0].clone(), "x".to_owned()), (record.objects[2].clone(), "z".to_owned())]);
+        let marks = BTreeMap::from([
+            (record.objects[0].clone(), "x".to_owned()),
+            (record.objects[2].clone(), "z".to_owned()),
+        ]);
         let marked = record.with_marks(&marks);
         let read: Inventory = serde_json::from_str(&serde_json::to_string(&marked).unwrap()).unwrap();
         assert_eq!((read.marked(), read), (marks, marked));

@@ -1,5 +1,6 @@
-//! Security-group rules of add-ons that stay when their ClusterPlugin goes, as the text of an annotation of the AWSCluster: the one who
-//! keeps the groups must know them when nobody asks for them any more. Nothing here reads or writes the annotation.
+//! Security-group rules of add-ons that stay when their ClusterPlugin goes, as the text of an annotation of
+//! the AWSCluster: the one who keeps the groups must know them when nobody asks for them any more. Nothing
+//! here reads or writes the annotation.
 
 use serde::{Deserialize, Serialize};
 
@@ -7,8 +8,8 @@ use super::{Inventory, Standing, slot_of};
 use model::AddOnRule;
 use model::{Rule, Source};
 
-/// Annotation of an AWSCluster: rules that its groups keep though no ClusterPlugin asks for them. JSON; `null`: they could not be told, and
-/// nothing is revoked.
+/// Annotation of an AWSCluster: rules that its groups keep though no ClusterPlugin asks for them. JSON;
+/// `null`: they could not be told, and nothing is revoked.
 pub const KEPT_RULES_ANNOTATION: &str = "cluster.kurator.dev/kept-rules";
 
 #[derive(Serialize, Deserialize)]
@@ -23,8 +24,8 @@ struct Kept {
     description: String,
 }
 
-/// The text that keeps these rules; `None` when there is nothing to keep, and then there is no annotation. `rules` is `None` when they could
-/// not be told.
+/// The text that keeps these rules; `None` when there is nothing to keep, and then there is no annotation.
+/// `rules` is `None` when they could not be told.
 pub fn kept_rules_text(rules: Option<&[AddOnRule]>) -> Option<String> {
     let Some(rules) = rules else { return Some("null".into()) };
     let kept: Vec<Kept> = rules.iter().filter_map(kept).collect();
@@ -39,9 +40,11 @@ pub fn kept_rules(text: Option<&str>) -> Option<Vec<AddOnRule>> {
     Some(kept?.into_iter().map(rule).collect())
 }
 
-/// The rules that installed add-ons need. What is not known here opens nothing, nor does a record that somebody else may have written.
+/// The rules that installed add-ons need. What is not known here opens nothing, nor does a record that
+/// somebody else may have written.
 pub fn rules_of_installed<'a>(installed: impl IntoIterator<Item = &'a Inventory>) -> Vec<AddOnRule> {
-    let known = installed.into_iter().filter(|it| slot_of(&it.module).is_some() && it.standing == Standing::Proven);
+    let known =
+        installed.into_iter().filter(|it| slot_of(&it.module).is_some() && it.standing == Standing::Proven);
     known.flat_map(|it| it.rules.iter().map(crate::rule)).collect()
 }
 
@@ -71,8 +74,7 @@ mod tests {
     use super::*;
 
     fn vxlan() -> AddOnRule {
-        let spec =
-            json!({"group": "node", "protocol": "udp", "fromPort": 4789, "toPort": 4789, "peer": "control-plane", "description": "VXLAN"});
+        let spec = json!({"group": "node", "protocol": "udp", "fromPort": 4789, "toPort": 4789, "peer": "control-plane", "description": "VXLAN"});
         crate::rule(&serde_json::from_value(spec).unwrap())
     }
 

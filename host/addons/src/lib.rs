@@ -1,5 +1,6 @@
-//! Add-ons: which of a ClusterPlugin's slots there are, when each may start, what of a plan comes next, and how a cluster that is being
-//! deleted lets go of them. Everything here is a decision; the host carries it out.
+//! Add-ons: which of a ClusterPlugin's slots there are, when each may start, what of a plan comes next, and
+//! how a cluster that is being deleted lets go of them. Everything here is a decision; the host carries it
+//! out.
 
 pub mod certificate;
 mod conflict;
@@ -24,13 +25,18 @@ mod volumes;
 mod webhooks;
 
 pub use conflict::{Cause, may_take_over};
-pub use drift::{Change, Compared, Decision, Drift, History, Path, UNTOLD, WRITERS, Writers, compare, drift, without};
+pub use drift::{
+    Change, Compared, Decision, Drift, History, Path, UNTOLD, WRITERS, Writers, compare, drift, without,
+};
 pub use facts::{
-    file_systems_fact, instance_types_fact, ip_pools_fact, machine_subnets_fact, max_pods, storage_classes_fact, subnets_fact,
+    file_systems_fact, instance_types_fact, ip_pools_fact, machine_subnets_fact, max_pods,
+    storage_classes_fact, subnets_fact,
 };
 pub use inventory::{Inventory, ObjectRef, merged_rules, objects, plan_hash, prune, rules};
 pub use kept::{KEPT_RULES_ANNOTATION, kept_rules, kept_rules_text, rules_of_installed};
-pub use load_balancer_users::{Exposure, ExposureSeen, load_balanced, target_group_bindings, used_by_ingress_controller};
+pub use load_balancer_users::{
+    Exposure, ExposureSeen, load_balanced, target_group_bindings, used_by_ingress_controller,
+};
 pub use outline::outline;
 pub use proof::{Proofs, RECORDS_ANNOTATION, Removal, Standing, digest, judge_removal, removal};
 pub use recreate::{Recreate, recreate};
@@ -47,7 +53,8 @@ pub use webhooks::{SLICE_PARTS, has_ready_endpoint, webhook_services};
 /// When an add-on may be installed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Stage {
-    /// The control plane is initialized and its API answers. Cloud provider and networking: nothing becomes Ready before them.
+    /// The control plane is initialized and its API answers. Cloud provider and networking: nothing becomes
+    /// Ready before them.
     Initialized,
     /// At least one control plane machine is Ready. Storage and ingress.
     Ready,

@@ -1,5 +1,5 @@
-//! What of a workload cluster has load balancers in AWS: Gateways, Ingresses, Services, and what binds Pods to target groups. It is told
-//! from lists of the API server; nothing here reads or deletes anything.
+//! What of a workload cluster has load balancers in AWS: Gateways, Ingresses, Services, and what binds Pods
+//! to target groups. It is told from lists of the API server; nothing here reads or deletes anything.
 
 use std::collections::BTreeSet;
 
@@ -39,30 +39,43 @@ pub struct Exposure {
 pub fn load_balanced(seen: &ExposureSeen) -> Vec<Exposure> {
     let gateways = gateways(seen).map(|it| exposure("gateway.networking.k8s.io/v1", "Gateway", it));
     let ingresses = ingresses(seen).map(|it| exposure("networking.k8s.io/v1", "Ingress", it));
-    let is_open =
-        |it: &&Value| text(it, "/spec/type") == "LoadBalancer" || is_of_controller(it) || has_finalizer(it, CLOUD_PROVIDER_FINALIZER);
+    let is_open = |it: &&Value| {
+        text(it, "/spec/type") == "LoadBalancer"
+            || is_of_controller(it)
+            || has_finalizer(it, CLOUD_PROVIDER_FINALIZER)
+    };
     let services = seen.services.iter().filter(is_open).map(|it| exposure("v1", "Service", it));
     gateways.chain(ingresses).chain(services).collect()
 }
 
-/// What binds Pods to target groups. Most of it goes with what is load-balanced; what users made themselves is left.
+/// What binds Pods to target groups. Most of it goes with what is load-balanced; what users made themselves
+/// is left.
 pub fn target_group_bindings(seen: &ExposureSeen) -> Vec<Exposure> {
-    seen.target_group_bindings.iter().map(|it| exposure("elbv2.k8s.aws/v1beta1", "TargetGroupBinding", it)).collect()
+    seen.target_group_bindings
+        .iter()
+        .map(|it| exposure("elbv2.k8s.aws/v1beta1", "TargetGroupBinding", it))
+        .collect()
 }
 
 /// What only the AWS Load Balancer Controller can serve and remove.
 pub fn used_by_ingress_controller(seen: &ExposureSeen) -> Vec<ObjectRef> {
-    let services = seen.services.iter().filter(|it| is_of_controller(it)).map(|it| exposure("v1", "Service", it));
+    let services =
+        seen.services.iter().filter(|it| is_of_controller(it)).map(|it| exposure("v1", "Service", it));
     let gateways = gateways(seen).map(|it| exposure("gateway.networking.k8s.io/v1", "Gateway", it));
     let ingresses = ingresses(seen).map(|it| exposure("networking.k8s.io/v1", "Ingress", it));
     gateways.chain(ingresses).chain(services).chain(target_group_bindings(seen)).map(|it| it.object).collect()
 }
 
 fn gateways(seen: &ExposureSeen) -> impl Iterator<Item = &Value> {
-    let classes = seen.gateway_classes.iter().filter(|it| text(it, "/spec/controllerName").starts_with(GATEWAY_CONTROLLERS));
+    let classes = seen
+        .gateway_classes
+        .iter()
+        .filter(|it| text(it, "/spec/controllerName").starts_with(GATEWAY_CONTROLLERS));
     let classes: BTreeSet<&str> = classes.map(|it| text(it, "/metadata/name")).collect();
     let is_class = move |name: &str| classes.contains(name);
-    seen.gateways.iter().filter(move |it| is_class(text(it, "/spec/gatewayClassName")) || has_finalizer(it, GATEWAY_CONTROLLERS))
+    seen.gateways.iter().filter(move |it| {
+        is_class(text(it, "/spec/gatewayClassName")) || has_finalizer(it, GATEWAY_CONTROLLERS)
+    })
 }
 
 fn ingresses(seen: &ExposureSeen) -> impl Iterator<Item = &Value> {
@@ -70,7 +83,10 @@ fn ingresses(seen: &ExposureSeen) -> impl Iterator<Item = &Value> {
     let classes: BTreeSet<&str> = classes.map(|it| text(it, "/metadata/name")).collect();
     let is_class = move |name: &str| classes.contains(name);
     seen.ingresses.iter().filter(move |it| {
-        let annotated = it.pointer("/metadata/annotations").and_then(|it| it.get(CLASS_ANNOTATION)).and_then(Value::as_str);
+        let annotated = it
+            .pointer("/metadata/annotations")
+            .and_then(|it| it.get(CLASS_ANNOTATION))
+            .and_then(Value::as_str);
         is_class(text(it, "/spec/ingressClassName"))
             || annotated.is_some_and(|name| name == "alb" || is_class(name))
             || INGRESS_FINALIZERS.iter().any(|finalizer| has_finalizer(it, finalizer))
@@ -157,8 +173,16 @@ mod tests {
             ],
             services: vec![
                 object("web", &[], json!({"type": "LoadBalancer"})),
-                object("fast", &["service.k8s.aws/resources"], json!({"type": "LoadBalancer", "loadBalancerClass": "service.k8s.aws/nlb"})),
-                object("was-open", &["service.kubernetes.io/load-balancer-cleanup"], json!({"type": "ClusterIP"})),
+                object(
+                    "fast",
+                    &["service.k8s.aws/resources"],
+                    json!({"type": "LoadBalancer", "loadBalancerClass": "service.k8s.aws/nlb"}),
+                ),
+                object(
+                    "was-open",
+                    &["service.kubernetes.io/load-balancer-cleanup"],
+                    json!({"type": "ClusterIP"}),
+                ),
                 object("inner", &[], json!({"type": "ClusterIP"})),
             ],
             target_group_bindings: vec![object("own", &[], json!({}))],
@@ -196,7 +220,13 @@ mod tests {
             Service shop/fast
             TargetGroupBinding shop/own"#]]
         .assert_eq(&names(used_by_ingress_controller(&seen())));
-        assert_eq!(used_by_ingress_controller(&ExposureSeen { services: vec![seen().services[0].clone()], ..ExposureSeen::default() }), []);
+        assert_eq!(
+            used_by_ingress_controller(&ExposureSeen {
+                services: vec![seen().services[0].clone()],
+                ..ExposureSeen::default()
+            }),
+            []
+        );
     }
 
     #[test]

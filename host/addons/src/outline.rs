@@ -1,11 +1,13 @@
-//! An add-on's plan as lines for people: what would be applied, allowed, checked and made. It decides nothing.
+//! An add-on's plan as lines for people: what would be applied, allowed, checked and made. It decides
+//! nothing.
 
 use std::fmt::Write;
 
 use super::ObjectRef;
 use contract::{AddOnPlan, Protocol, Role, SecurityGroupRuleSpec, StepSpec};
 
-/// One line for each object and each thing that is needed of AWS, in the order of the plan. Waits are left out.
+/// One line for each object and each thing that is needed of AWS, in the order of the plan. Waits are left
+/// out.
 pub fn outline(plan: &AddOnPlan) -> String {
     let mut res = String::new();
     for step in &plan.steps {
@@ -22,12 +24,29 @@ pub fn outline(plan: &AddOnPlan) -> String {
                     (Some(namespace), Some(account)) => format!("service account {namespace}/{account}"),
                     _ => "instances".to_owned(),
                 };
-                line(&mut res, "check", &format!("{who} can assume {} ({} actions)", spec.role_arn, spec.actions.len()));
+                line(
+                    &mut res,
+                    "check",
+                    &format!("{who} can assume {} ({} actions)", spec.role_arn, spec.actions.len()),
+                );
             }
-            Ok(StepSpec::InstanceRoles(spec)) => line(&mut res, "check", &format!("roles of instances allow {}", spec.actions.join(", "))),
-            Ok(StepSpec::EfsFileSystem(spec)) => line(&mut res, "check", &format!("file system {}", spec.file_system_id)),
+            Ok(StepSpec::InstanceRoles(spec)) => {
+                line(&mut res, "check", &format!("roles of instances allow {}", spec.actions.join(", ")))
+            }
+            Ok(StepSpec::EfsFileSystem(spec)) => {
+                line(&mut res, "check", &format!("file system {}", spec.file_system_id))
+            }
             Ok(StepSpec::Certificate(spec)) => {
-                line(&mut res, "certify", &format!("Secret {}/{} for {}", spec.namespace, spec.secret_name, spec.dns_names.join(", ")));
+                line(
+                    &mut res,
+                    "certify",
+                    &format!(
+                        "Secret {}/{} for {}",
+                        spec.namespace,
+                        spec.secret_name,
+                        spec.dns_names.join(", ")
+                    ),
+                );
             }
             Ok(StepSpec::Wait(_)) => (),
             Err(error) => line(&mut res, "unclear", &error.to_string()),
@@ -78,7 +97,10 @@ mod tests {
                 json!({"group": "node", "protocol": "tcp", "fromPort": 9443, "toPort": 9443, "peer": "control-plane",
                 "description": "webhook"}),
             ),
-            step("k8s.apply/v1", json!({"objects": [{"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "a"}}]})),
+            step(
+                "k8s.apply/v1",
+                json!({"objects": [{"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "a"}}]}),
+            ),
         ];
         let plan = AddOnPlan { steps, removal: vec![], diagnostics: vec![], extra: json!({}) };
         expect_test::expect![[r#"

@@ -1,6 +1,7 @@
-//! Whether a record of an add-on is what this program wrote. Whoever may write ConfigMaps in `kube-system` of the workload cluster can write
-//! over it; so the management cluster keeps digests, in an annotation of the ClusterPlugin, because `clusterctl move` takes along annotations and
-//! no status. Nothing here reads or writes either.
+//! Whether a record of an add-on is what this program wrote. Whoever may write ConfigMaps in `kube-system` of
+//! the workload cluster can write over it; so the management cluster keeps digests, in an annotation of the
+//! ClusterPlugin, because `clusterctl move` takes along annotations and no status. Nothing here reads or
+//! writes either.
 
 use std::collections::BTreeMap;
 
@@ -15,7 +16,8 @@ use model::AddOnRule;
 /// Annotation of a ClusterPlugin: digests of its add-ons' records in the workload cluster. JSON.
 pub const RECORDS_ANNOTATION: &str = "cluster.kurator.dev/records";
 
-/// Digests of one record: what is being written, what is there, and what was to be when writing was interrupted.
+/// Digests of one record: what is being written, what is there, and what was to be when writing was
+/// interrupted.
 const MOST_DIGESTS: usize = 3;
 /// Steps of a removal that nobody vouches for.
 const MOST_STEPS: usize = 512;
@@ -30,15 +32,16 @@ pub fn digest(text: &str) -> String {
 pub enum Standing {
     /// This program did: the management cluster has its digest.
     Proven,
-    /// The management cluster knows of no record of this add-on: it was lost, or the record is older than digests are.
+    /// The management cluster knows of no record of this add-on: it was lost, or the record is older than
+    /// digests are.
     Unknown,
     /// Somebody else: the management cluster knows another digest. Also whatever was not compared.
     #[default]
     Foreign,
 }
 
-/// Digests of records, by module. For a moment there are several of one: it is written down before the record is, so that whatever is
-/// interrupted leaves a record that is known.
+/// Digests of records, by module. For a moment there are several of one: it is written down before the record
+/// is, so that whatever is interrupted leaves a record that is known.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct Proofs(BTreeMap<String, Vec<String>>);
@@ -49,15 +52,23 @@ impl Proofs {
         Some(serde_json::from_str(annotation?).unwrap_or_default())
     }
 
-    /// The first proofs of a cluster whose records are older than proofs, or than the ClusterPlugin, are. Only networks are believed, which stay
-    /// whoever wants it or not and without whose security-group rules Pods could not talk; and of those the ones that the management cluster knows
-    /// of: `told` are modules of the ClusterPlugin's status, `kept` rules that the AWSCluster keeps.
-    pub fn first<'a>(records: impl IntoIterator<Item = (&'a Inventory, &'a str)>, told: &[&str], kept: &[AddOnRule]) -> Proofs {
+    /// The first proofs of a cluster whose records are older than proofs, or than the ClusterPlugin, are.
+    /// Only networks are believed, which stay whoever wants it or not and without whose security-group rules
+    /// Pods could not talk; and of those the ones that the management cluster knows of: `told` are modules of
+    /// the ClusterPlugin's status, `kept` rules that the AWSCluster keeps.
+    pub fn first<'a>(
+        records: impl IntoIterator<Item = (&'a Inventory, &'a str)>,
+        told: &[&str],
+        kept: &[AddOnRule],
+    ) -> Proofs {
         let is_known = |it: &Inventory| {
-            let is_kept = !it.rules.is_empty() && it.rules.iter().all(|rule| kept.contains(&crate::rule(rule)));
+            let is_kept =
+                !it.rules.is_empty() && it.rules.iter().all(|rule| kept.contains(&crate::rule(rule)));
             told.contains(&it.module.as_str()) || is_kept
         };
-        let known = records.into_iter().filter(|(it, _)| slot_of(&it.module) == Some(Slot::Networking) && is_known(it));
+        let known = records
+            .into_iter()
+            .filter(|(it, _)| slot_of(&it.module) == Some(Slot::Networking) && is_known(it));
         Proofs(known.map(|(it, digest)| (it.module.clone(), vec![digest.to_owned()])).collect())
     }
 
@@ -109,8 +120,8 @@ pub struct Removal {
     pub own_only: bool,
 }
 
-/// A removal deletes and waits, and never applies. What this program wrote down is carried out as far as it is granted; of any other record only
-/// what it would delete, without waiting for anything that it names.
+/// A removal deletes and waits, and never applies. What this program wrote down is carried out as far as it
+/// is granted; of any other record only what it would delete, without waiting for anything that it names.
 ///
 /// # Errors
 /// This program wrote down something that is not granted, or nothing that is a removal.
@@ -124,13 +135,18 @@ pub fn removal(record: &Inventory) -> Result<Removal, Denial> {
     }
     let deletes = record.removal.iter().filter(|it| matches!(it.typed(), Ok(StepSpec::Delete(_))));
     // What they come after may be none of them.
-    let steps = deletes.take(MOST_STEPS).enumerate().map(|(place, it)| Step { id: place.to_string(), after: Vec::new(), ..it.clone() });
+    let steps = deletes.take(MOST_STEPS).enumerate().map(|(place, it)| Step {
+        id: place.to_string(),
+        after: Vec::new(),
+        ..it.clone()
+    });
     Ok(Removal { steps: steps.collect(), own_only: true })
 }
 
 /// Judges the steps of a removal: what is granted, and neither applies nor makes anything.
 pub fn judge_removal(steps: &[Step], grants: &grant::Grants) -> Vec<Denial> {
-    let applies = steps.iter().filter(|it| !matches!(it.typed(), Ok(StepSpec::Delete(_) | StepSpec::Wait(_))));
+    let applies =
+        steps.iter().filter(|it| !matches!(it.typed(), Ok(StepSpec::Delete(_) | StepSpec::Wait(_))));
     let message = |it: &Step| format!("a removal deletes and waits, and {} does neither", it.kind);
     let denials = applies.map(|it| Denial { step: it.id.clone(), message: message(it) });
     denials.chain(grant::authorize(steps, grants)).collect()
@@ -163,8 +179,11 @@ mod tests {
     fn kinds(removal: Result<Removal, Denial>) -> String {
         match removal {
             Ok(it) => {
-                let steps: Vec<String> =
-                    it.steps.iter().map(|it| format!("{} {}", it.kind, it.spec["name"].as_str().unwrap_or(""))).collect();
+                let steps: Vec<String> = it
+                    .steps
+                    .iter()
+                    .map(|it| format!("{} {}", it.kind, it.spec["name"].as_str().unwrap_or("")))
+                    .collect();
                 format!("{}{}", steps.join(", "), if it.own_only { ", its own only" } else { "" })
             }
             Err(it) => format!("{}: {}", it.step, it.message),
@@ -173,28 +192,28 @@ mod tests {
 
     #[test]
     fn a_removal_never_applies_whoever_wrote_it() {
-        let evil = || vec![daemon_set("evil.example.com/a"), delete("DaemonSet", "kube-system", "ebs-csi-node")];
-        expect_test::expect!["evil: a removal deletes and waits, and k8s.apply/v1 does neither"].assert_eq(&kinds(removal(&record(
-            "aws-ebs-csi",
-            evil(),
-            Standing::Proven,
-        ))));
+        let evil =
+            || vec![daemon_set("evil.example.com/a"), delete("DaemonSet", "kube-system", "ebs-csi-node")];
+        expect_test::expect!["evil: a removal deletes and waits, and k8s.apply/v1 does neither"]
+            .assert_eq(&kinds(removal(&record("aws-ebs-csi", evil(), Standing::Proven))));
         for standing in [Standing::Unknown, Standing::Foreign] {
-            expect_test::expect!["k8s.delete/v1 ebs-csi-node, its own only"].assert_eq(&kinds(removal(&record(
-                "aws-ebs-csi",
-                evil(),
-                standing,
-            ))));
+            expect_test::expect!["k8s.delete/v1 ebs-csi-node, its own only"]
+                .assert_eq(&kinds(removal(&record("aws-ebs-csi", evil(), standing))));
         }
     }
 
     #[test]
     fn what_this_program_wrote_is_judged_and_carried_out_in_its_order() {
         let own = vec![delete("DaemonSet", "kube-system", "ebs-csi-node")];
-        assert_eq!(kinds(removal(&record("aws-ebs-csi", own, Standing::Proven))), "k8s.delete/v1 ebs-csi-node");
+        assert_eq!(
+            kinds(removal(&record("aws-ebs-csi", own, Standing::Proven))),
+            "k8s.delete/v1 ebs-csi-node"
+        );
         let other = vec![delete("Deployment", "kube-system", "coredns")];
-        expect_test::expect!["coredns: Deployment coredns of apps/v1 in namespace kube-system is not granted"]
-            .assert_eq(&kinds(removal(&record("aws-ebs-csi", other, Standing::Proven))));
+        expect_test::expect![
+            "coredns: Deployment coredns of apps/v1 in namespace kube-system is not granted"
+        ]
+        .assert_eq(&kinds(removal(&record("aws-ebs-csi", other, Standing::Proven))));
     }
 
     #[test]
@@ -203,10 +222,14 @@ mod tests {
             "namespace": "a", "condition": "exists", "timeoutSeconds": 1}});
         let mut circle = delete("DaemonSet", "kube-system", "ebs-csi-node");
         circle["after"] = json!(["wait", "ebs-csi-node", "nothing"]);
-        let found = removal(&record("aws-ebs-csi", vec![wait, circle], Standing::Foreign)).expect("it is carried out");
+        let found = removal(&record("aws-ebs-csi", vec![wait, circle], Standing::Foreign))
+            .expect("it is carried out");
         assert!(found.steps.len() == 1 && found.steps[0].after.is_empty());
         let many = (0..10_000).map(|it| delete("DaemonSet", "kube-system", &format!("a{it}"))).collect();
-        assert_eq!(removal(&record("aws-ebs-csi", many, Standing::Foreign)).map(|it| it.steps.len()), Ok(MOST_STEPS));
+        assert_eq!(
+            removal(&record("aws-ebs-csi", many, Standing::Foreign)).map(|it| it.steps.len()),
+            Ok(MOST_STEPS)
+        );
     }
 
     #[test]
@@ -231,13 +254,14 @@ mod tests {
     #[test]
     fn of_records_older_than_proofs_only_networks_that_the_management_cluster_knows_are_believed() {
         let rule = |port: u16| {
-            let rule =
-                json!({"group": "node", "protocol": "udp", "fromPort": port, "toPort": port, "peer": "node", "description": "VXLAN"});
+            let rule = json!({"group": "node", "protocol": "udp", "fromPort": port, "toPort": port, "peer": "node", "description": "VXLAN"});
             serde_json::from_value(rule).expect("a rule")
         };
-        let all =
-            ["calico", "aws-ebs-csi", "acme"].map(|it| Inventory { rules: vec![rule(4789)], ..record(it, vec![], Standing::Foreign) });
-        let first = |told: &[&str], kept: &[AddOnRule]| Proofs::first(all.iter().map(|it| (it, "digest")), told, kept).text();
+        let all = ["calico", "aws-ebs-csi", "acme"]
+            .map(|it| Inventory { rules: vec![rule(4789)], ..record(it, vec![], Standing::Foreign) });
+        let first = |told: &[&str], kept: &[AddOnRule]| {
+            Proofs::first(all.iter().map(|it| (it, "digest")), told, kept).text()
+        };
         assert_eq!(first(&["calico", "aws-ebs-csi", "acme"], &[]), r#"{"calico":["digest"]}"#);
         assert_eq!(first(&[], &[crate::rule(&rule(4789))]), r#"{"calico":["digest"]}"#);
         assert_eq!(first(&["aws-ebs-csi"], &[crate::rule(&rule(179))]), "{}");

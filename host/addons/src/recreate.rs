@@ -1,5 +1,5 @@
-//! What to do when the API server refuses to change an object in place: whether the object may be deleted and made anew, or why not.
-//! Nothing here deletes anything.
+//! What to do when the API server refuses to change an object in place: whether the object may be deleted and
+//! made anew, or why not. Nothing here deletes anything.
 
 use std::collections::BTreeSet;
 
@@ -26,15 +26,24 @@ struct Field {
 
 /// Decides about an object that the API server refused to change into `desired`.
 ///
-/// `live` is the object as it is, with its managed fields: only what `manager` made, and nobody else wrote to, is ever made anew; but for what
-/// somebody put in the place of a known object of ours (`is_repair`), if nothing runs in it and nothing is kept in it.
-/// `refused` are the fields that the API server named; one that stays wrong in a new object is a reason to leave the old one.
-pub fn recreate(desired: &Value, live: &Value, manager: &str, refused: &[String], is_repair: bool) -> Recreate {
+/// `live` is the object as it is, with its managed fields: only what `manager` made, and nobody else wrote
+/// to, is ever made anew; but for what somebody put in the place of a known object of ours (`is_repair`), if
+/// nothing runs in it and nothing is kept in it. `refused` are the fields that the API server named; one that
+/// stays wrong in a new object is a reason to leave the old one.
+pub fn recreate(
+    desired: &Value,
+    live: &Value,
+    manager: &str,
+    refused: &[String],
+    is_repair: bool,
+) -> Recreate {
     let Some(object) = ObjectRef::of(desired) else { return Recreate::No };
     let group = object.api_version.split_once('/').map_or("", |it| it.0);
     let changed: Vec<&'static str> = match (group, object.kind.as_str()) {
         ("batch", "Job") => job(desired, live),
-        (group, kind) => fields(group, kind).into_iter().filter(|it| it.differs(desired, live)).map(|it| it.path).collect(),
+        (group, kind) => {
+            fields(group, kind).into_iter().filter(|it| it.differs(desired, live)).map(|it| it.path).collect()
+        }
     };
     let Some(first) = changed.first() else {
         return standing(&object, refused);
@@ -42,10 +51,13 @@ pub fn recreate(desired: &Value, live: &Value, manager: &str, refused: &[String]
     if let Some(harm) = harm(&object.kind, live) {
         return Recreate::Refused(format!("{object}: {first} cannot be changed: {harm}"));
     }
-    // "spec.attachedRequired" is how Kubernetes itself spells a CSIDriver's spec.attachRequired: only the first part is compared.
+    // "spec.attachedRequired" is how Kubernetes itself spells a CSIDriver's spec.attachRequired: only the
+    // first part is compared.
     let roots: BTreeSet<&str> = changed.iter().map(|it| it.split('.').next().unwrap_or_default()).collect();
     let is_other = |it: &&String| match group {
-        "storage.k8s.io" | "rbac.authorization.k8s.io" => !roots.contains(it.split(['.', '[']).next().unwrap_or_default()),
+        "storage.k8s.io" | "rbac.authorization.k8s.io" => {
+            !roots.contains(it.split(['.', '[']).next().unwrap_or_default())
+        }
         _ => !changed.iter().any(|path| it.starts_with(path)),
     };
     if let Some(other) = refused.iter().find(is_other) {
@@ -66,7 +78,13 @@ pub fn recreate(desired: &Value, live: &Value, manager: &str, refused: &[String]
 impl Field {
     fn differs(&self, desired: &Value, live: &Value) -> bool {
         let pointer = format!("/{}", self.path.replace('.', "/"));
-        let at = |object: &Value| object.pointer(&pointer).filter(|it| !it.is_null()).cloned().unwrap_or_else(|| self.default.clone());
+        let at = |object: &Value| {
+            object
+                .pointer(&pointer)
+                .filter(|it| !it.is_null())
+                .cloned()
+                .unwrap_or_else(|| self.default.clone())
+        };
         // An address that nobody asks for is the API server's choice.
         let is_open = self.path == "spec.clusterIP" && desired.pointer(&pointer).is_none();
         !is_open && at(desired) != at(live)
@@ -99,14 +117,18 @@ fn fields(group: &str, kind: &str) -> Vec<Field> {
         ("", "Service") => vec![text("spec.clusterIP", "")],
         ("", "PersistentVolume") => vec![field("spec.csi", Value::Null)],
         ("", "PersistentVolumeClaim") => vec![text("spec.storageClassName", ""), text("spec.volumeName", "")],
-        ("apiextensions.k8s.io", "CustomResourceDefinition") => vec![text("spec.scope", ""), field("spec.names.kind", Value::Null)],
+        ("apiextensions.k8s.io", "CustomResourceDefinition") => {
+            vec![text("spec.scope", ""), field("spec.names.kind", Value::Null)]
+        }
         _ => Vec::new(),
     }
 }
 
 /// Refusals that are told from the API server's answer alone.
 fn standing(object: &ObjectRef, refused: &[String]) -> Recreate {
-    let stored = refused.iter().find(|it| object.kind == "CustomResourceDefinition" && it.starts_with("status.storedVersions"));
+    let stored = refused
+        .iter()
+        .find(|it| object.kind == "CustomResourceDefinition" && it.starts_with("status.storedVersions"));
     match stored {
         None => Recreate::No,
         Some(_) => Recreate::Refused(format!(
@@ -129,7 +151,8 @@ fn holds(live: &Value, desired: &Value) -> bool {
             desired.iter().all(|(key, value)| live.get(key).map_or(value.is_null(), |it| holds(it, value)))
         }
         (Value::Array(live), Value::Array(desired)) => {
-            live.len() == desired.len() && live.iter().zip(desired).all(|(live, desired)| holds(live, desired))
+            live.len() == desired.len()
+                && live.iter().zip(desired).all(|(live, desired)| holds(live, desired))
         }
         (live, desired) => live == desired,
     }
@@ -139,32 +162,42 @@ fn holds(live: &Value, desired: &Value) -> bool {
 fn harm(kind: &str, live: &Value) -> Option<&'static str> {
     let ended = || {
         let all = live.pointer("/status/conditions").and_then(Value::as_array);
-        all.into_iter().flatten().any(|it| (it["type"] == "Complete" || it["type"] == "Failed") && it["status"] == "True")
+        all.into_iter()
+            .flatten()
+            .any(|it| (it["type"] == "Complete" || it["type"] == "Failed") && it["status"] == "True")
     };
     match kind {
         "Job" if !ended() => Some("it is still running; it is made anew when it has ended"),
-        "Service" => Some("clients know the address; delete the Service if they can do without, and it is made anew"),
+        "Service" => {
+            Some("clients know the address; delete the Service if they can do without, and it is made anew")
+        }
         "StatefulSet" => Some("its pods hold data; delete it with --cascade=orphan, and it is made anew"),
-        "PersistentVolume" | "PersistentVolumeClaim" => Some("it stands for data; what uses it has to be moved first"),
+        "PersistentVolume" | "PersistentVolumeClaim" => {
+            Some("it stands for data; what uses it has to be moved first")
+        }
         "CustomResourceDefinition" => Some("deleting it would delete all objects of its kind"),
         _ => None,
     }
 }
 
-/// Who, besides `manager` and Kubernetes' own status, wrote one of the fields. An object that `manager` never applied is somebody
-/// else's altogether.
+/// Who, besides `manager` and Kubernetes' own status, wrote one of the fields. An object that `manager` never
+/// applied is somebody else's altogether.
 fn stranger(live: &Value, manager: &str, changed: &[&str]) -> Option<String> {
-    let entries: Vec<&Value> = live.pointer("/metadata/managedFields").and_then(Value::as_array).into_iter().flatten().collect();
+    let entries: Vec<&Value> =
+        live.pointer("/metadata/managedFields").and_then(Value::as_array).into_iter().flatten().collect();
     let name = |it: &Value| it["manager"].as_str().unwrap_or("somebody").to_owned();
     let is_ours = |it: &Value| it["manager"] == manager && it["operation"] == "Apply";
-    let others = || entries.iter().filter(|it| !is_ours(it) && it["subresource"].as_str().unwrap_or_default().is_empty());
+    let others = || {
+        entries.iter().filter(|it| !is_ours(it) && it["subresource"].as_str().unwrap_or_default().is_empty())
+    };
     if !entries.iter().any(|it| is_ours(it)) {
         return Some(others().map(|it| name(it)).next().unwrap_or_else(|| "somebody".to_owned()));
     }
     others().find(|it| changed.iter().any(|path| owns(&it["fieldsV1"], path))).map(|it| name(it))
 }
 
-/// Whether managed fields name the path, or something above it as a whole, as they do for a selector or a roleRef.
+/// Whether managed fields name the path, or something above it as a whole, as they do for a selector or a
+/// roleRef.
 fn owns(fields: &Value, path: &str) -> bool {
     let mut at = fields;
     for (depth, part) in path.split('.').enumerate() {
@@ -197,7 +230,13 @@ mod tests {
 
     fn said(api_version: &str, kind: &str, desired: Value, live: Value, refused: &[&str]) -> String {
         let refused: Vec<String> = refused.iter().map(|it| (*it).to_owned()).collect();
-        match recreate(&made(api_version, kind, desired), &made(api_version, kind, live), MANAGER, &refused, false) {
+        match recreate(
+            &made(api_version, kind, desired),
+            &made(api_version, kind, live),
+            MANAGER,
+            &refused,
+            false,
+        ) {
             Recreate::No => "no".into(),
             Recreate::Safe => "safe".into(),
             Recreate::Refused(why) => why,
@@ -209,8 +248,7 @@ mod tests {
         let selector = |value: &str| json!({"spec": {"selector": {"matchLabels": {"app": value}}}});
         let class = |parameters: Value| json!({"provisioner": "ebs.csi.aws.com", "parameters": parameters});
         let role = |name: &str| json!({"roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": name}});
-        let job =
-            |image: &str, status: Value| json!({"spec": {"template": {"spec": {"containers": [{"image": image}]}}}, "status": status});
+        let job = |image: &str, status: Value| json!({"spec": {"template": {"spec": {"containers": [{"image": image}]}}}, "status": status});
         let ended = json!({"conditions": [{"type": "Complete", "status": "True"}]});
         let apps = "apps/v1";
         let storage = "storage.k8s.io/v1";
@@ -219,13 +257,37 @@ mod tests {
         let cases = [
             said(apps, "Deployment", selector("a"), selector("b"), &["spec.selector"]),
             said(apps, "DaemonSet", selector("a"), selector("b"), &["spec.selector"]),
-            said(apps, "DaemonSet", selector("a"), selector("b"), &["spec.selector", "spec.template.spec.containers[0].image"]),
-            said(apps, "DaemonSet", selector("a"), selector("a"), &["spec.template.spec.containers[0].image"]),
+            said(
+                apps,
+                "DaemonSet",
+                selector("a"),
+                selector("b"),
+                &["spec.selector", "spec.template.spec.containers[0].image"],
+            ),
+            said(
+                apps,
+                "DaemonSet",
+                selector("a"),
+                selector("a"),
+                &["spec.template.spec.containers[0].image"],
+            ),
             said(apps, "StatefulSet", selector("a"), selector("b"), &["spec.selector"]),
             said(rbac, "ClusterRoleBinding", role("a"), role("b"), &["roleRef"]),
             said(rbac, "RoleBinding", role("a"), role("a"), &["subjects[0].name"]),
-            said(storage, "StorageClass", class(json!({"type": "gp3"})), class(json!({"type": "gp2"})), &["parameters"]),
-            said(storage, "StorageClass", class(json!({})), json!({"provisioner": "ebs.csi.aws.com", "reclaimPolicy": "Delete"}), &["x"]),
+            said(
+                storage,
+                "StorageClass",
+                class(json!({"type": "gp3"})),
+                class(json!({"type": "gp2"})),
+                &["parameters"],
+            ),
+            said(
+                storage,
+                "StorageClass",
+                class(json!({})),
+                json!({"provisioner": "ebs.csi.aws.com", "reclaimPolicy": "Delete"}),
+                &["x"],
+            ),
             said(
                 storage,
                 "StorageClass",
@@ -233,7 +295,13 @@ mod tests {
                 json!({"provisioner": "a"}),
                 &["reclaimPolicy"],
             ),
-            said(storage, "CSIDriver", json!({"spec": {"attachRequired": false}}), json!({"spec": {}}), &["spec.attachedRequired"]),
+            said(
+                storage,
+                "CSIDriver",
+                json!({"spec": {"attachRequired": false}}),
+                json!({"spec": {}}),
+                &["spec.attachedRequired"],
+            ),
             said(
                 "v1",
                 "Service",
@@ -241,8 +309,20 @@ mod tests {
                 json!({"spec": {"clusterIP": "10.0.0.9"}}),
                 &["spec.clusterIPs[0]"],
             ),
-            said("v1", "Service", json!({"spec": {}}), json!({"spec": {"clusterIP": "10.0.0.9"}}), &["spec.ports"]),
-            said("v1", "PersistentVolume", json!({"spec": {"csi": {"driver": "a"}}}), json!({"spec": {"csi": {"driver": "b"}}}), &[]),
+            said(
+                "v1",
+                "Service",
+                json!({"spec": {}}),
+                json!({"spec": {"clusterIP": "10.0.0.9"}}),
+                &["spec.ports"],
+            ),
+            said(
+                "v1",
+                "PersistentVolume",
+                json!({"spec": {"csi": {"driver": "a"}}}),
+                json!({"spec": {"csi": {"driver": "b"}}}),
+                &[],
+            ),
             said(
                 definitions,
                 "CustomResourceDefinition",
@@ -250,7 +330,13 @@ mod tests {
                 json!({"spec": {"scope": "Namespaced"}}),
                 &[],
             ),
-            said(definitions, "CustomResourceDefinition", json!({}), json!({}), &["status.storedVersions[0]"]),
+            said(
+                definitions,
+                "CustomResourceDefinition",
+                json!({}),
+                json!({}),
+                &["status.storedVersions[0]"],
+            ),
             said("batch/v1", "Job", job("a", json!(null)), job("b", json!({})), &["spec.template"]),
             said("batch/v1", "Job", job("a", json!(null)), job("b", ended), &["spec.template"]),
             said("v1", "ConfigMap", json!({"data": {"a": "1"}}), json!({"data": {}}), &["data"]),
@@ -279,7 +365,9 @@ mod tests {
 
     #[test]
     fn what_a_user_made_is_never_deleted() {
-        let class = |provisioner: &str| made("storage.k8s.io/v1", "StorageClass", json!({"provisioner": provisioner}));
+        let class = |provisioner: &str| {
+            made("storage.k8s.io/v1", "StorageClass", json!({"provisioner": provisioner}))
+        };
         let refused = ["provisioner".to_owned()];
         let by = |fields: Value| {
             let mut live = class("other");
@@ -287,7 +375,8 @@ mod tests {
             recreate(&class("ebs.csi.aws.com"), &live, MANAGER, &refused, false)
         };
         let ours = json!({"manager": MANAGER, "operation": "Apply", "fieldsV1": {"f:provisioner": {}}});
-        let user = json!({"manager": "kubectl-create", "operation": "Update", "fieldsV1": {"f:provisioner": {}}});
+        let user =
+            json!({"manager": "kubectl-create", "operation": "Update", "fieldsV1": {"f:provisioner": {}}});
         let labels = json!({"manager": "kubectl-label", "operation": "Update", "fieldsV1": {"f:metadata": {"f:labels": {}}}});
         assert_eq!(by(json!([ours.clone(), labels])), Recreate::Safe);
         let theirs = Recreate::Refused(
@@ -303,17 +392,27 @@ mod tests {
     fn what_took_the_place_of_a_known_object_is_made_anew_where_nothing_runs_in_it() {
         let replaced = |api_version: &str, kind: &str, desired: Value, live: Value, field: &str| {
             let mut live = made(api_version, kind, live);
-            live["metadata"]["managedFields"] = json!([{"manager": "kubectl-create", "operation": "Update", "fieldsV1": {"f:spec": {}}}]);
+            live["metadata"]["managedFields"] =
+                json!([{"manager": "kubectl-create", "operation": "Update", "fieldsV1": {"f:spec": {}}}]);
             recreate(&made(api_version, kind, desired), &live, MANAGER, &[field.to_owned()], true)
         };
         let selector = |app: &str| json!({"spec": {"selector": {"matchLabels": {"app": app}}}});
         let role = |name: &str| json!({"roleRef": {"kind": "ClusterRole", "name": name}});
         let storage = "storage.k8s.io/v1";
         let class = |kind: &str| json!({"provisioner": "a", "parameters": {"type": kind}});
-        assert_eq!(replaced(storage, "StorageClass", class("gp3"), class("gp2"), "parameters"), Recreate::Safe);
+        assert_eq!(
+            replaced(storage, "StorageClass", class("gp3"), class("gp2"), "parameters"),
+            Recreate::Safe
+        );
         let driver = |attach: bool| json!({"spec": {"attachRequired": attach}});
-        assert_eq!(replaced(storage, "CSIDriver", driver(true), driver(false), "spec.attachedRequired"), Recreate::Safe);
-        assert_eq!(replaced("rbac.authorization.k8s.io/v1", "RoleBinding", role("a"), role("b"), "roleRef"), Recreate::Safe);
+        assert_eq!(
+            replaced(storage, "CSIDriver", driver(true), driver(false), "spec.attachedRequired"),
+            Recreate::Safe
+        );
+        assert_eq!(
+            replaced("rbac.authorization.k8s.io/v1", "RoleBinding", role("a"), role("b"), "roleRef"),
+            Recreate::Safe
+        );
         let deployment = replaced("apps/v1", "Deployment", selector("a"), selector("b"), "spec.selector");
         expect_test::expect![[
             r#"Refused("Deployment it: spec.selector cannot be changed in place, and kubectl-create wrote the object too: delete it, and it is made anew")"#

@@ -27,8 +27,8 @@ pub struct Wanted {
     pub config: Value,
 }
 
-/// The add-ons of a ClusterPlugin, in the order in which they are installed; the opposite order is that of their removal. Slots
-/// that the API server refuses for now do not appear.
+/// The add-ons of a ClusterPlugin, in the order in which they are installed; the opposite order is that of
+/// their removal. Slots that the API server refuses for now do not appear.
 pub fn wanted(spec: &ClusterPluginSpec) -> Vec<Wanted> {
     let spec::ClusterPluginSpec {
         cluster_name: _,
@@ -46,18 +46,28 @@ pub fn wanted(spec: &ClusterPluginSpec) -> Vec<Wanted> {
     let mut res = Vec::new();
     if cloud_provider.none.is_none() {
         let aws = cloud_provider.aws.clone().unwrap_or_default();
-        res.push(initialized(Slot::CloudProvider, "aws-cloud-controller-manager", "spec.cloudProvider.aws", config(&aws)));
+        res.push(initialized(
+            Slot::CloudProvider,
+            "aws-cloud-controller-manager",
+            "spec.cloudProvider.aws",
+            config(&aws),
+        ));
     }
     if let Some(spec::Networking { calico, amazon_vpc, module: _ }) = networking {
         let calico = calico.as_ref().map(|it| ("calico", "spec.networking.calico", config(it)));
-        let amazon_vpc = amazon_vpc.as_ref().map(|it| ("aws-vpc-cni", "spec.networking.amazonVPC", config(it)));
+        let amazon_vpc =
+            amazon_vpc.as_ref().map(|it| ("aws-vpc-cni", "spec.networking.amazonVPC", config(it)));
         let chosen = calico.into_iter().chain(amazon_vpc);
         res.extend(chosen.map(|(module, path, config)| initialized(Slot::Networking, module, path, config)));
     }
     if let Some(spec::Storage { ebs, efs }) = storage {
         let ebs = ebs.as_ref().map(|it| ("aws-ebs-csi", "spec.storage.ebs", config(it)));
         let efs = efs.as_ref().map(|it| ("aws-efs-csi", "spec.storage.efs", config(it)));
-        res.extend(ebs.into_iter().chain(efs).map(|(module, path, config)| ready(Slot::Storage, module, path, config)));
+        res.extend(
+            ebs.into_iter()
+                .chain(efs)
+                .map(|(module, path, config)| ready(Slot::Storage, module, path, config)),
+        );
     }
     // Last: its webhooks stand in the way of whatever comes after them.
     if let Some(controller) = ingress.as_ref().and_then(|it| it.aws_load_balancer_controller.as_ref()) {
@@ -70,8 +80,8 @@ pub fn wanted(spec: &ClusterPluginSpec) -> Vec<Wanted> {
     res
 }
 
-/// Gives an add-on what is set for all of them. Its own registry counts before the one for all, below which the paths are those of the public
-/// registries, so that one registry can hold the images of all.
+/// Gives an add-on what is set for all of them. Its own registry counts before the one for all, below which
+/// the paths are those of the public registries, so that one registry can hold the images of all.
 fn share(wanted: &mut Wanted, registry: Option<&str>, secrets: &[spec::ImagePullSecret]) {
     let Value::Object(config) = &mut wanted.config else { return };
     if let Some(registry) = registry {
@@ -83,7 +93,10 @@ fn share(wanted: &mut Wanted, registry: Option<&str>, secrets: &[spec::ImagePull
         config.entry("imageRegistry").or_insert_with(|| format!("{registry}{path}").into());
     }
     if !secrets.is_empty() {
-        config.insert("imagePullSecrets".to_owned(), secrets.iter().map(|it| serde_json::json!({"name": it.name})).collect());
+        config.insert(
+            "imagePullSecrets".to_owned(),
+            secrets.iter().map(|it| serde_json::json!({"name": it.name})).collect(),
+        );
     }
 }
 
@@ -118,8 +131,7 @@ mod tests {
 
     #[test]
     fn settings_of_a_slot_are_the_configuration_of_its_plugin() {
-        let asked =
-            json!({"clusterName": "prod", "cloudProvider": {"none": {}}, "networking": {"calico": {"encapsulation": "IPIP", "mtu": 1400}}});
+        let asked = json!({"clusterName": "prod", "cloudProvider": {"none": {}}, "networking": {"calico": {"encapsulation": "IPIP", "mtu": 1400}}});
         let config = json!({"encapsulation": "IPIP", "mtu": 1400, "natOutgoing": true, "resources": {}, "typhaResources": {}});
         assert_eq!(modules(asked), [("calico", config)]);
     }
@@ -129,7 +141,9 @@ mod tests {
         let asked = json!({"clusterName": "prod", "imageRegistry": "registry.example.com/mirror", "imagePullSecrets": [{"name": "mirror"}],
             "networking": {"amazonVPC": {}}, "storage": {"ebs": {"imageRegistry": "other.example.com"}, "efs": {}},
             "ingress": {"awsLoadBalancerController": {}}});
-        let of = |(module, config): &(&str, Value)| format!("{module} {} {}", config["imageRegistry"], config["imagePullSecrets"]);
+        let of = |(module, config): &(&str, Value)| {
+            format!("{module} {} {}", config["imageRegistry"], config["imagePullSecrets"])
+        };
         expect_test::expect![[r#"
             aws-cloud-controller-manager "registry.example.com/mirror/provider-aws" [{"name":"mirror"}]
             aws-vpc-cni "registry.example.com/mirror" [{"name":"mirror"}]
@@ -144,8 +158,10 @@ mod tests {
         let spec = json!({"clusterName": "prod", "networking": {"amazonVPC": {}}, "storage": {"efs": {}, "ebs": {}},
             "ingress": {"awsLoadBalancerController": {}}});
         let spec: ClusterPluginSpec = serde_json::from_value(spec).unwrap();
-        let text: Vec<String> =
-            wanted(&spec).into_iter().map(|it| format!("{:?} {:?} {} {}", it.stage, it.slot, it.module, it.path)).collect();
+        let text: Vec<String> = wanted(&spec)
+            .into_iter()
+            .map(|it| format!("{:?} {:?} {} {}", it.stage, it.slot, it.module, it.path))
+            .collect();
         expect_test::expect![[r#"
             Initialized CloudProvider aws-cloud-controller-manager spec.cloudProvider.aws
             Initialized Networking aws-vpc-cni spec.networking.amazonVPC

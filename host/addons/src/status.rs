@@ -1,4 +1,5 @@
-//! What a ClusterPlugin says about itself: one line for each add-on, and conditions for its slots and the whole.
+//! What a ClusterPlugin says about itself: one line for each add-on, and conditions for its slots and the
+//! whole.
 
 use crds::cluster_plugin::{ClusterPluginStatus, PluginPhase, PluginStatus};
 use crds::conditions::{READY, cluster_plugin as types, reason};
@@ -17,13 +18,15 @@ pub struct Progress {
     pub phase: PluginPhase,
     /// A word of [`crds::conditions::reason`], or of the plugin host.
     pub reason: String,
-    /// What is awaited, or what is wrong and who has to act; of what runs, what should be looked at nevertheless. Empty when nothing.
+    /// What is awaited, or what is wrong and who has to act; of what runs, what should be looked at
+    /// nevertheless. Empty when nothing.
     pub message: String,
     /// When something of it that somebody changed was last set back, if that was since this program began.
     pub repaired: Option<Timestamp>,
 }
 
-/// The whole status. `all` is said of every slot when nothing can be said of a single one (the Cluster is absent or paused).
+/// The whole status. `all` is said of every slot when nothing can be said of a single one (the Cluster is
+/// absent or paused).
 pub fn status(
     previous: &ClusterPluginStatus,
     generation: Option<i64>,
@@ -132,8 +135,10 @@ mod tests {
 
     #[test]
     fn ready_is_when_every_slot_is() {
-        let both =
-            [progress(Slot::CloudProvider, PluginPhase::Running, ""), progress(Slot::Networking, PluginPhase::Provisioning, "for X")];
+        let both = [
+            progress(Slot::CloudProvider, PluginPhase::Running, ""),
+            progress(Slot::Networking, PluginPhase::Provisioning, "for X"),
+        ];
         let first = status(&ClusterPluginStatus::default(), Some(1), 10.0, &both, None);
         expect_test::expect![[r#"
             CloudProviderReady=True Ready ""
@@ -164,7 +169,8 @@ mod tests {
     fn a_message_without_end_is_cut_before_the_api_server_refuses_it() {
         let endless = progress(Slot::Storage, PluginPhase::Failed, &"ä".repeat(100_000));
         let said = status(&ClusterPluginStatus::default(), None, 10.0, &[endless], None);
-        let longest = said.conditions.iter().map(|it| &it.message).chain(said.plugins.iter().map(|it| &it.waiting_for));
+        let longest =
+            said.conditions.iter().map(|it| &it.message).chain(said.plugins.iter().map(|it| &it.waiting_for));
         assert!(longest.map(|it| it.chars().count()).max().is_some_and(|it| it > 1000 && it < 32_768));
     }
 
@@ -173,13 +179,18 @@ mod tests {
         let kept = progress(Slot::Networking, PluginPhase::Failed, "networking stays");
         let other = progress(Slot::Storage, PluginPhase::Pending, "waits");
         let said = status(&ClusterPluginStatus::default(), None, 10.0, &[kept, other], None);
-        assert_eq!(said.conditions.iter().find(|it| it.type_ == READY).unwrap().message, "networking stays; storage: waits");
+        assert_eq!(
+            said.conditions.iter().find(|it| it.type_ == READY).unwrap().message,
+            "networking stays; storage: waits"
+        );
     }
 
     #[test]
     fn a_slot_says_what_does_not_work_any_more_where_another_version_stays_installed() {
-        let kept =
-            |slot| Progress { reason: reason::UPGRADE_AVAILABLE.into(), ..progress(slot, PluginPhase::Running, &stays("1.0", "1.1")) };
+        let kept = |slot| Progress {
+            reason: reason::UPGRADE_AVAILABLE.into(),
+            ..progress(slot, PluginPhase::Running, &stays("1.0", "1.1"))
+        };
         let beside = Progress { module: "ebs".into(), ..progress(Slot::Storage, PluginPhase::Running, "") };
         let all = [kept(Slot::Networking), beside, kept(Slot::Storage)];
         let said = status(&ClusterPluginStatus::default(), None, 10.0, &all, None);
@@ -192,7 +203,10 @@ mod tests {
         };
         let text = stays("1.0", "1.1");
         assert_eq!(of(types::NETWORKING_READY), ("True", reason::UPGRADE_AVAILABLE, text.as_str()));
-        assert_eq!(of(types::STORAGE_READY), ("True", reason::UPGRADE_AVAILABLE, format!("storage: {text}").as_str()));
+        assert_eq!(
+            of(types::STORAGE_READY),
+            ("True", reason::UPGRADE_AVAILABLE, format!("storage: {text}").as_str())
+        );
         assert!(["settings", "repaired", "certificates"].iter().all(|it| text.contains(it)));
     }
 
@@ -210,8 +224,16 @@ mod tests {
 
     #[test]
     fn what_keeps_all_waiting_is_said_of_all() {
-        let waiting =
-            status(&ClusterPluginStatus::default(), None, 10.0, &[], Some((reason::WAITING_FOR_CLUSTER, "for the Cluster to exist")));
-        assert!(text(&waiting).starts_with("CloudProviderReady=False WaitingForCluster \"for the Cluster to exist\"\n"));
+        let waiting = status(
+            &ClusterPluginStatus::default(),
+            None,
+            10.0,
+            &[],
+            Some((reason::WAITING_FOR_CLUSTER, "for the Cluster to exist")),
+        );
+        assert!(
+            text(&waiting)
+                .starts_with("CloudProviderReady=False WaitingForCluster \"for the Cluster to exist\"\n")
+        );
     }
 }

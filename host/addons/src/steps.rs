@@ -1,13 +1,17 @@
-//! Which steps of an add-on's plan are looked at again, and whether what a step waits for has come. Nothing here carries one out.
+//! Which steps of an add-on's plan are looked at again, and whether what a step waits for has come. Nothing
+//! here carries one out.
 
 use serde_json::Value;
 
 use super::ObjectRef;
 use contract::{Step, StepSpec, WaitCondition, WaitSpec};
 
-/// Whether a step that was carried out once is looked at again and again: what it asks for can come undone by itself, or ends with time.
+/// Whether a step that was carried out once is looked at again and again: what it asks for can come undone by
+/// itself, or ends with time.
 pub fn is_looked_at_again(step: &Step) -> bool {
-    use StepSpec::{Apply, Certificate, Delete, EfsFileSystem, IamRole, InstanceRoles, SecurityGroupRule, Wait};
+    use StepSpec::{
+        Apply, Certificate, Delete, EfsFileSystem, IamRole, InstanceRoles, SecurityGroupRule, Wait,
+    };
     match step.typed() {
         Ok(Wait(_) | IamRole(_) | InstanceRoles(_) | EfsFileSystem(_) | Certificate(_)) => true,
         Ok(Apply(_) | Delete(_) | SecurityGroupRule(_)) | Err(_) => false,
@@ -16,7 +20,8 @@ pub fn is_looked_at_again(step: &Step) -> bool {
 
 /// Whether a wait is over; if not, what it is waiting for, in the words of `kubectl`.
 ///
-/// `live` is the object as the API server shows it, `None` when it, or its kind, is not there. `told` is the generation of [`tells_of`].
+/// `live` is the object as the API server shows it, `None` when it, or its kind, is not there. `told` is the
+/// generation of [`tells_of`].
 pub fn waited(spec: &WaitSpec, live: Option<&Value>, told: Option<i64>) -> Result<(), String> {
     let subject = match &spec.namespace {
         Some(namespace) => format!("{} {namespace}/{}", spec.kind, spec.name),
@@ -35,26 +40,38 @@ pub fn waited(spec: &WaitSpec, live: Option<&Value>, told: Option<i64>) -> Resul
             Some("True") => Ok(()),
             _ => Err(format!("{subject} is not established")),
         },
-        WaitCondition::AvailableDeployment => match is_current(live) && condition(live, "Available") == Some("True") {
-            true => Ok(()),
-            false => Err(format!("{subject} has {} of {} replicas available", number(live, "/status/availableReplicas"), wanted(live))),
-        },
+        WaitCondition::AvailableDeployment => {
+            match is_current(live) && condition(live, "Available") == Some("True") {
+                true => Ok(()),
+                false => Err(format!(
+                    "{subject} has {} of {} replicas available",
+                    number(live, "/status/availableReplicas"),
+                    wanted(live)
+                )),
+            }
+        }
         WaitCondition::ReadyDaemonset => daemonset(live).map_err(|it| format!("{subject} {it}")),
         WaitCondition::TigerastatusAvailable => {
             let is = |kind| condition(live, kind) == Some("True");
             match is("Available") && !is("Progressing") && !is("Degraded") {
-                true if told.is_some_and(|told| observed(live) < told) => Err(format!("{subject} is of an earlier generation")),
+                true if told.is_some_and(|told| observed(live) < told) => {
+                    Err(format!("{subject} is of an earlier generation"))
+                }
                 true => Ok(()),
-                false => Err(format!("{subject} is {}", if is("Degraded") { "degraded" } else { "progressing" })),
+                false => {
+                    Err(format!("{subject} is {}", if is("Degraded") { "degraded" } else { "progressing" }))
+                }
             }
         }
     }
 }
 
-/// The object that a TigeraStatus tells of. Its conditions count only when they are of this object's generation: the operator writes down there
-/// which one it has carried out. It does so for these two components of the Installation.
+/// The object that a TigeraStatus tells of. Its conditions count only when they are of this object's
+/// generation: the operator writes down there which one it has carried out. It does so for these two
+/// components of the Installation.
 pub fn tells_of(spec: &WaitSpec) -> Option<ObjectRef> {
-    let tells = spec.condition == WaitCondition::TigerastatusAvailable && ["calico", "ippools"].contains(&spec.name.as_str());
+    let tells = spec.condition == WaitCondition::TigerastatusAvailable
+        && ["calico", "ippools"].contains(&spec.name.as_str());
     tells.then(|| ObjectRef {
         api_version: spec.api_version.clone(),
         kind: "Installation".to_owned(),
@@ -73,7 +90,10 @@ fn daemonset(live: &Value) -> Result<(), String> {
     let at = |path| number(live, path);
     let wanted = at("/status/desiredNumberScheduled");
     let available = at("/status/numberAvailable");
-    let is_ready = is_current(live) && wanted > 0 && at("/status/updatedNumberScheduled") == wanted && available == wanted;
+    let is_ready = is_current(live)
+        && wanted > 0
+        && at("/status/updatedNumberScheduled") == wanted
+        && available == wanted;
     if is_ready { Ok(()) } else { Err(format!("has {available} of {wanted} pods available")) }
 }
 
@@ -115,7 +135,10 @@ mod tests {
     fn a_daemonset_without_wanted_pods_is_not_ready() {
         let spec = wait("DaemonSet", WaitCondition::ReadyDaemonset);
         let live = json!({"metadata": {"generation": 1}, "status": {"observedGeneration": 1, "desiredNumberScheduled": 0}});
-        assert_eq!(waited(&spec, Some(&live), None).unwrap_err(), "DaemonSet kube-system/it has 0 of 0 pods available");
+        assert_eq!(
+            waited(&spec, Some(&live), None).unwrap_err(),
+            "DaemonSet kube-system/it has 0 of 0 pods available"
+        );
         let ready = json!({"metadata": {"generation": 1}, "status": {"observedGeneration": 1, "desiredNumberScheduled": 2,
             "updatedNumberScheduled": 2, "numberAvailable": 2}});
         assert_eq!(waited(&spec, Some(&ready), None), Ok(()));
@@ -139,19 +162,29 @@ mod tests {
                 {"type": "Degraded", "status": degraded}]}})
         };
         assert_eq!(waited(&spec, Some(&live("False")), None), Ok(()));
-        assert_eq!(waited(&spec, Some(&live("True")), None).unwrap_err(), "TigeraStatus kube-system/it is degraded");
+        assert_eq!(
+            waited(&spec, Some(&live("True")), None).unwrap_err(),
+            "TigeraStatus kube-system/it is degraded"
+        );
     }
 
     #[test]
     fn a_tigerastatus_counts_when_it_is_of_the_generation_that_it_tells_of() {
-        let spec = |name: &str| WaitSpec { name: name.into(), ..wait("TigeraStatus", WaitCondition::TigerastatusAvailable) };
+        let spec = |name: &str| WaitSpec {
+            name: name.into(),
+            ..wait("TigeraStatus", WaitCondition::TigerastatusAvailable)
+        };
         let live = |generation: i64| {
             let one = |kind: &str, status: &str, generation: i64| json!({"type": kind, "status": status, "observedGeneration": generation});
             json!({"status": {"conditions": [one("Available", "True", 3), one("Progressing", "False", generation), one("Degraded", "False", 3)]}})
         };
         let of = tells_of(&spec("ippools")).map(|it| it.to_string());
         assert_eq!(of.as_deref(), Some("Installation default"));
-        assert_eq!([tells_of(&spec("tiers")), tells_of(&spec("apiserver"))], [None, None], "they say of no generation");
+        assert_eq!(
+            [tells_of(&spec("tiers")), tells_of(&spec("apiserver"))],
+            [None, None],
+            "they say of no generation"
+        );
         assert_eq!(waited(&spec("ippools"), Some(&live(3)), Some(3)), Ok(()));
         let before = waited(&spec("ippools"), Some(&live(2)), Some(3)).unwrap_err();
         assert_eq!(before, "TigeraStatus kube-system/ippools is of an earlier generation");

@@ -1,6 +1,6 @@
-//! What to do next for the add-ons of a cluster that is being deleted: first what made AWS resources from inside the cluster, then its
-//! volumes as far as they are to go, then ingress, storage and the cloud provider, and only then are the machines let go. Networking
-//! stays to the end and goes with the machines.
+//! What to do next for the add-ons of a cluster that is being deleted: first what made AWS resources from
+//! inside the cluster, then its volumes as far as they are to go, then ingress, storage and the cloud
+//! provider, and only then are the machines let go. Networking stays to the end and goes with the machines.
 
 use super::load_balancer_users::listed;
 use super::{Exposure, Inventory, ObjectRef, Slot, VolumeWork, slot_of, volumes_that_stay};
@@ -27,8 +27,8 @@ pub enum LoadBalancers {
     Unknown(String),
 }
 
-/// What is known when the question is put. What comes later in the order need not be read while something earlier is left, unless the
-/// time is over.
+/// What is known when the question is put. What comes later in the order need not be read while something
+/// earlier is left, unless the time is over.
 #[derive(Clone, Debug, PartialEq)]
 pub struct TeardownSeen {
     /// The Cluster's deletionTimestamp.
@@ -80,8 +80,8 @@ impl TeardownSeen {
     }
 }
 
-/// The add-ons that are removed while their cluster is deleted, in order: what makes AWS resources before what all others need. Networking
-/// and what this program does not know go with the machines.
+/// The add-ons that are removed while their cluster is deleted, in order: what makes AWS resources before
+/// what all others need. Networking and what this program does not know go with the machines.
 pub fn removed_with_cluster(installed: &[Inventory]) -> Vec<String> {
     let known = installed.iter().filter_map(|it| Some((slot_of(&it.module)?, it.module.clone())));
     let mut res: Vec<(Slot, String)> = known.filter(|it| it.0 != Slot::Networking).collect();
@@ -92,12 +92,18 @@ pub fn removed_with_cluster(installed: &[Inventory]) -> Vec<String> {
 /// Decides the next thing to do. Whatever users' automation makes again is looked at first each time.
 pub fn teardown(seen: &TeardownSeen) -> Teardown {
     if seen.forced {
-        return Teardown::Release(Some("annotation cluster.kurator.dev/force-delete: add-ons were not removed".into()));
+        return Teardown::Release(Some(
+            "annotation cluster.kurator.dev/force-delete: add-ons were not removed".into(),
+        ));
     }
     match &seen.api {
-        Api::NoKubeconfig => return Teardown::Release(Some("no kubeconfig Secret: add-ons were not removed".into())),
+        Api::NoKubeconfig => {
+            return Teardown::Release(Some("no kubeconfig Secret: add-ons were not removed".into()));
+        }
         Api::Unreachable(_) if !seen.initialized => {
-            return Teardown::Release(Some("the control plane was never initialized: there were no add-ons to remove".into()));
+            return Teardown::Release(Some(
+                "the control plane was never initialized: there were no add-ons to remove".into(),
+            ));
         }
         Api::Unreachable(why) if seen.is_late() => {
             return Teardown::Release(Some(format!(
@@ -109,14 +115,17 @@ pub fn teardown(seen: &TeardownSeen) -> Teardown {
     }
     match next(seen) {
         Teardown::Release(skipped) => Teardown::Release(skipped),
-        _ if seen.is_late() => Teardown::Release(Some(format!("spec.deletion.timeout is over while waiting {}", awaited(seen)))),
+        _ if seen.is_late() => {
+            Teardown::Release(Some(format!("spec.deletion.timeout is over while waiting {}", awaited(seen))))
+        }
         next => next,
     }
 }
 
 fn next(seen: &TeardownSeen) -> Teardown {
     for exposed in [&seen.load_balanced, &seen.bindings] {
-        let open: Vec<ObjectRef> = exposed.iter().filter(|it| !it.is_deleting).map(|it| it.object.clone()).collect();
+        let open: Vec<ObjectRef> =
+            exposed.iter().filter(|it| !it.is_deleting).map(|it| it.object.clone()).collect();
         if !open.is_empty() {
             return Teardown::Delete(open);
         }
@@ -135,7 +144,9 @@ fn next(seen: &TeardownSeen) -> Teardown {
         Some(module) => Teardown::Remove(module.clone()),
         None => match &seen.load_balancers {
             LoadBalancers::Unknown(_) => Teardown::Wait(awaited(seen)),
-            LoadBalancers::Denied(why) => Teardown::Release(Some(format!("load balancers of the cluster may be left: {why}"))),
+            LoadBalancers::Denied(why) => {
+                Teardown::Release(Some(format!("load balancers of the cluster may be left: {why}")))
+            }
             LoadBalancers::Left(_) => Teardown::Release(seen.unreadable.clone()),
         },
     }
@@ -143,14 +154,27 @@ fn next(seen: &TeardownSeen) -> Teardown {
 
 /// What is waited for, first things first.
 pub fn awaited(seen: &TeardownSeen) -> String {
-    let names = |exposed: &[Exposure]| listed(&exposed.iter().map(|it| it.object.to_string()).collect::<Vec<_>>());
+    let names =
+        |exposed: &[Exposure]| listed(&exposed.iter().map(|it| it.object.to_string()).collect::<Vec<_>>());
     match &seen.load_balancers {
-        _ if !seen.load_balanced.is_empty() => format!("for what has load balancers to be gone: {}", names(&seen.load_balanced)),
-        _ if !seen.bindings.is_empty() => format!("for target groups to be let go: {}", names(&seen.bindings)),
-        LoadBalancers::Left(ids) if !ids.is_empty() => format!("for load balancers that the cluster made to be gone: {}", listed(ids)),
-        _ if !seen.volumes.awaited.is_empty() => format!("for volumes to be deleted: {}", listed(&seen.volumes.awaited)),
-        _ if !seen.installed.is_empty() => format!("for add-ons to be removed: {}", seen.installed.join(", ")),
-        LoadBalancers::Unknown(why) => format!("to know whether load balancers of the cluster are left: {why}"),
+        _ if !seen.load_balanced.is_empty() => {
+            format!("for what has load balancers to be gone: {}", names(&seen.load_balanced))
+        }
+        _ if !seen.bindings.is_empty() => {
+            format!("for target groups to be let go: {}", names(&seen.bindings))
+        }
+        LoadBalancers::Left(ids) if !ids.is_empty() => {
+            format!("for load balancers that the cluster made to be gone: {}", listed(ids))
+        }
+        _ if !seen.volumes.awaited.is_empty() => {
+            format!("for volumes to be deleted: {}", listed(&seen.volumes.awaited))
+        }
+        _ if !seen.installed.is_empty() => {
+            format!("for add-ons to be removed: {}", seen.installed.join(", "))
+        }
+        LoadBalancers::Unknown(why) => {
+            format!("to know whether load balancers of the cluster are left: {why}")
+        }
         LoadBalancers::Left(_) | LoadBalancers::Denied(_) => "for nothing more".to_owned(),
     }
 }
@@ -179,7 +203,12 @@ mod tests {
     }
 
     fn exposed(kind: &str, is_deleting: bool) -> Exposure {
-        let object = ObjectRef { api_version: "v1".into(), kind: kind.into(), namespace: Some("shop".into()), name: "web".into() };
+        let object = ObjectRef {
+            api_version: "v1".into(),
+            kind: kind.into(),
+            namespace: Some("shop".into()),
+            name: "web".into(),
+        };
         Exposure { object, is_deleting }
     }
 
@@ -205,14 +234,21 @@ mod tests {
         loop {
             let next = teardown(&seen);
             res += &match &next {
-                Teardown::Delete(objects) => format!("delete {}\n", objects.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ")),
+                Teardown::Delete(objects) => format!(
+                    "delete {}\n",
+                    objects.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ")
+                ),
                 Teardown::Wait(what) => format!("wait {what}\n"),
                 Teardown::Release(skipped) => format!("release {skipped:?}\n"),
                 other => format!("{other:?}\n"),
             };
             match next {
                 Teardown::Delete(_) => {
-                    for it in if seen.load_balanced.is_empty() { &mut seen.bindings } else { &mut seen.load_balanced } {
+                    for it in if seen.load_balanced.is_empty() {
+                        &mut seen.bindings
+                    } else {
+                        &mut seen.load_balanced
+                    } {
                         it.is_deleting = true;
                     }
                 }
@@ -251,12 +287,19 @@ mod tests {
         let removing = TeardownSeen { installed: vec!["aws-ebs-csi".into()], ..seen() };
         assert_eq!(teardown(&removing), Teardown::Remove("aws-ebs-csi".into()));
         let again = exposed("Service", false);
-        assert_eq!(teardown(&TeardownSeen { load_balanced: vec![again.clone()], ..removing }), Teardown::Delete(vec![again.object]));
+        assert_eq!(
+            teardown(&TeardownSeen { load_balanced: vec![again.clone()], ..removing }),
+            Teardown::Delete(vec![again.object])
+        );
     }
 
     #[test]
     fn a_record_that_cannot_be_read_hinders_nothing_and_is_said() {
-        let broken = TeardownSeen { unreadable: Some("ConfigMap a".into()), installed: vec!["aws-ebs-csi".into()], ..seen() };
+        let broken = TeardownSeen {
+            unreadable: Some("ConfigMap a".into()),
+            installed: vec!["aws-ebs-csi".into()],
+            ..seen()
+        };
         assert_eq!(course(broken), "Remove(\"aws-ebs-csi\")\nrelease Some(\"ConfigMap a\")\n");
     }
 
@@ -282,21 +325,33 @@ mod tests {
         let dead = TeardownSeen { api: Api::Unreachable("connection refused".into()), ..full() };
         assert!(matches!(teardown(&dead), Teardown::Wait(_)));
         assert!(matches!(teardown(&TeardownSeen { now: 1900.0, ..dead }), Teardown::Release(Some(_))));
-        assert!(matches!(teardown(&TeardownSeen { api: Api::NoKubeconfig, ..full() }), Teardown::Release(Some(_))));
+        assert!(matches!(
+            teardown(&TeardownSeen { api: Api::NoKubeconfig, ..full() }),
+            Teardown::Release(Some(_))
+        ));
     }
 
     #[test]
     fn a_control_plane_that_never_was_holds_nothing() {
-        let dead = TeardownSeen { api: Api::Unreachable("connection refused".into()), initialized: false, ..seen() };
+        let dead =
+            TeardownSeen { api: Api::Unreachable("connection refused".into()), initialized: false, ..seen() };
         assert!(matches!(teardown(&dead), Teardown::Release(Some(why)) if why.contains("never initialized")));
-        assert!(matches!(teardown(&TeardownSeen { api: Api::Answers, initialized: false, ..full() }), Teardown::Delete(_)));
+        assert!(matches!(
+            teardown(&TeardownSeen { api: Api::Answers, initialized: false, ..full() }),
+            Teardown::Delete(_)
+        ));
     }
 
     #[test]
     fn force_and_timeout_let_go_whatever_is_left_and_say_what() {
         assert!(matches!(teardown(&TeardownSeen { forced: true, ..full() }), Teardown::Release(Some(_))));
         let late = TeardownSeen { now: 1901.0, ..full() };
-        let volumes = TeardownSeen { load_balanced: vec![], bindings: vec![], load_balancers: LoadBalancers::Left(vec![]), ..late.clone() };
+        let volumes = TeardownSeen {
+            load_balanced: vec![],
+            bindings: vec![],
+            load_balancers: LoadBalancers::Left(vec![]),
+            ..late.clone()
+        };
         let add_ons = TeardownSeen { volumes: VolumeWork::default(), ..volumes.clone() };
         let said = |seen: &TeardownSeen| match teardown(seen) {
             Teardown::Release(Some(why)) => why,
@@ -317,8 +372,17 @@ mod tests {
                 "objects": [], "removal": []});
             serde_json::from_value(record).unwrap()
         };
-        let all = ["aws-cloud-controller-manager", "calico", "aws-efs-csi", "aws-ebs-csi", "acme", "aws-load-balancer-controller"].map(one);
-        let order = ["aws-load-balancer-controller", "aws-ebs-csi", "aws-efs-csi", "aws-cloud-controller-manager"];
+        let all = [
+            "aws-cloud-controller-manager",
+            "calico",
+            "aws-efs-csi",
+            "aws-ebs-csi",
+            "acme",
+            "aws-load-balancer-controller",
+        ]
+        .map(one);
+        let order =
+            ["aws-load-balancer-controller", "aws-ebs-csi", "aws-efs-csi", "aws-cloud-controller-manager"];
         assert_eq!(removed_with_cluster(&all), order);
     }
 }

@@ -1,5 +1,6 @@
-//! Why something of an add-on does not come up: what the Pods of a Deployment or DaemonSet say, or Tigera's operator. And which Pods count: a node
-//! that is gone takes its own along, and that is not the add-on's fault. It reads nothing; words of the cluster are kept apart from ours.
+//! Why something of an add-on does not come up: what the Pods of a Deployment or DaemonSet say, or Tigera's
+//! operator. And which Pods count: a node that is gone takes its own along, and that is not the add-on's
+//! fault. It reads nothing; words of the cluster are kept apart from ours.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -40,12 +41,13 @@ pub struct Trouble {
 pub fn on_lost_nodes(pods: &[Value], nodes: &[Value]) -> i64 {
     let is_known = |it: &&Value| condition(it, "Ready").is_some_and(|it| text(it, "/status") != "Unknown");
     let known: BTreeSet<&str> = nodes.iter().filter(is_known).map(|it| text(it, "/metadata/name")).collect();
-    let lost = pods.iter().map(|it| text(it, "/spec/nodeName")).filter(|it| !it.is_empty() && !known.contains(it));
+    let lost =
+        pods.iter().map(|it| text(it, "/spec/nodeName")).filter(|it| !it.is_empty() && !known.contains(it));
     i64::try_from(lost.count()).unwrap_or(i64::MAX)
 }
 
-/// Whether a DaemonSet works, but for what is on nodes that are lost and for less than a tenth of the rest. It has to work somewhere, and no node
-/// that is there may have an earlier version of it.
+/// Whether a DaemonSet works, but for what is on nodes that are lost and for less than a tenth of the rest.
+/// It has to work somewhere, and no node that is there may have an earlier version of it.
 pub fn works_but_for(live: &Value, on_lost_nodes: i64) -> bool {
     let at = |path: &str| live.pointer(path).and_then(Value::as_i64).unwrap_or(0);
     let current = at("/status/observedGeneration") >= at("/metadata/generation");
@@ -66,7 +68,8 @@ pub fn trouble(live: &Value, pods: &[Value]) -> Option<Trouble> {
     let told = most.and_then(|alike| {
         let others = alike.len() - 1;
         let first = alike.into_iter().next()?;
-        let subject = if others == 0 { first.subject } else { format!("{} and {others} more", first.subject) };
+        let subject =
+            if others == 0 { first.subject } else { format!("{} and {others} more", first.subject) };
         Some(Trouble { subject, ..first })
     });
     told.or_else(|| of_controller(live))
@@ -75,13 +78,20 @@ pub fn trouble(live: &Value, pods: &[Value]) -> Option<Trouble> {
 /// What a Deployment says of Pods that it cannot even make: a quota, a policy.
 fn of_controller(live: &Value) -> Option<Trouble> {
     let failure = condition(live, "ReplicaFailure").filter(|it| text(it, "/status") == "True")?;
-    Some(Trouble { subject: "its Pods cannot be made".into(), words: words(text(failure, "/reason"), text(failure, "/message")) })
+    Some(Trouble {
+        subject: "its Pods cannot be made".into(),
+        words: words(text(failure, "/reason"), text(failure, "/message")),
+    })
 }
 
 /// What Tigera's operator says of what it cannot do, or has not done yet.
 pub fn tigera_status(live: &Value) -> Option<Trouble> {
-    let mut all = ["Degraded", "Progressing"].into_iter().filter_map(|it| condition(live, it)).filter(|it| text(it, "/status") == "True");
-    let words = all.next().map(|it| words(text(it, "/reason"), text(it, "/message"))).filter(|it| !it.is_empty())?;
+    let mut all = ["Degraded", "Progressing"]
+        .into_iter()
+        .filter_map(|it| condition(live, it))
+        .filter(|it| text(it, "/status") == "True");
+    let words =
+        all.next().map(|it| words(text(it, "/reason"), text(it, "/message"))).filter(|it| !it.is_empty())?;
     Some(Trouble { subject: "Tigera's operator says".into(), words })
 }
 
@@ -101,7 +111,8 @@ fn of_pod(pod: &Value) -> Option<(String, Trouble)> {
         Some(it) => (text(it, "/reason"), text(it, "/message")),
         None => (text(pod, "/status/reason"), text(pod, "/status/message")),
     };
-    (!reason.is_empty() || !message.is_empty()).then(|| (reason.to_owned(), Trouble { subject: name, words: words(reason, message) }))
+    (!reason.is_empty() || !message.is_empty())
+        .then(|| (reason.to_owned(), Trouble { subject: name, words: words(reason, message) }))
 }
 
 /// Why a container does not run, if it has a reason: what it waits for, and how it ended before.
@@ -110,15 +121,22 @@ fn of_container(container: &Value) -> Option<(&str, String)> {
         let code = container.pointer(&format!("{at}/exitCode")).and_then(Value::as_i64)?;
         let message = text(container.pointer(at)?, "/message").trim();
         let reason = text(container.pointer(at)?, "/reason");
-        let how = if ["", "Error", "Completed"].contains(&reason) { String::new() } else { format!("{reason}, ") };
-        Some(if message.is_empty() { format!("{how}exit code {code}") } else { format!("{how}exit code {code}: {message}") })
+        let how =
+            if ["", "Error", "Completed"].contains(&reason) { String::new() } else { format!("{reason}, ") };
+        Some(if message.is_empty() {
+            format!("{how}exit code {code}")
+        } else {
+            format!("{how}exit code {code}: {message}")
+        })
     };
     let waiting = text(container, "/state/waiting/reason");
     if !waiting.is_empty() && !USUAL.contains(&waiting) {
-        let last = ended("/lastState/terminated").unwrap_or_else(|| text(container, "/state/waiting/message").to_owned());
+        let last = ended("/lastState/terminated")
+            .unwrap_or_else(|| text(container, "/state/waiting/message").to_owned());
         return Some((waiting, last));
     }
-    let failed = container.pointer("/state/terminated/exitCode").and_then(Value::as_i64).is_some_and(|it| it != 0);
+    let failed =
+        container.pointer("/state/terminated/exitCode").and_then(Value::as_i64).is_some_and(|it| it != 0);
     failed.then(|| Some(("Terminated", ended("/state/terminated")?))).flatten()
 }
 
@@ -150,7 +168,11 @@ mod tests {
 
     fn waiting(name: &str, reason: &str, message: &str) -> Value {
         let state = json!({"waiting": {"reason": reason, "message": message}});
-        pod(name, "one", json!({"phase": "Pending", "containerStatuses": [{"name": "driver", "state": state}]}))
+        pod(
+            name,
+            "one",
+            json!({"phase": "Pending", "containerStatuses": [{"name": "driver", "state": state}]}),
+        )
     }
 
     fn told(pods: &[Value]) -> Option<(String, String)> {
@@ -164,9 +186,15 @@ mod tests {
     #[test]
     fn the_reason_of_most_pods_is_told_with_one_of_them() {
         let image = "Back-off pulling image \"x\"";
-        let pods =
-            [waiting("a", "CreateContainerError", "no"), waiting("b", "ImagePullBackOff", image), waiting("c", "ImagePullBackOff", image)];
-        let expected = some("Pod kube-system/b, container driver and 1 more", "ImagePullBackOff: Back-off pulling image \"x\"");
+        let pods = [
+            waiting("a", "CreateContainerError", "no"),
+            waiting("b", "ImagePullBackOff", image),
+            waiting("c", "ImagePullBackOff", image),
+        ];
+        let expected = some(
+            "Pod kube-system/b, container driver and 1 more",
+            "ImagePullBackOff: Back-off pulling image \"x\"",
+        );
         assert_eq!(told(&pods), expected);
         assert_eq!(told(&[waiting("a", "ContainerCreating", "")]), None);
     }
@@ -182,7 +210,10 @@ mod tests {
             crashed(json!({"exitCode": 1, "reason": "Error", "message": "no region\n"})),
             "CrashLoopBackOff: exit code 1: no region"
         );
-        assert_eq!(crashed(json!({"exitCode": 137, "reason": "OOMKilled"})), "CrashLoopBackOff: OOMKilled, exit code 137");
+        assert_eq!(
+            crashed(json!({"exitCode": 137, "reason": "OOMKilled"})),
+            "CrashLoopBackOff: OOMKilled, exit code 137"
+        );
     }
 
     #[test]
@@ -193,15 +224,20 @@ mod tests {
         let quota = json!({"type": "ReplicaFailure", "status": "True", "reason": "FailedCreate", "message": "exceeded quota"});
         let live = json!({"status": {"conditions": [quota]}});
         let found = trouble(&live, &[]).expect("trouble");
-        assert_eq!((found.subject.as_str(), found.words.as_str()), ("its Pods cannot be made", "FailedCreate: exceeded quota"));
+        assert_eq!(
+            (found.subject.as_str(), found.words.as_str()),
+            ("its Pods cannot be made", "FailedCreate: exceeded quota")
+        );
     }
 
     #[test]
     fn tigeras_operator_says_what_it_waits_for() {
-        let condition =
-            |kind: &str, status: &str| json!({"type": kind, "status": status, "reason": "ResourceNotReady", "message": "no pool"});
+        let condition = |kind: &str, status: &str| json!({"type": kind, "status": status, "reason": "ResourceNotReady", "message": "no pool"});
         let words = |all: &[Value]| tigera_status(&json!({"status": {"conditions": all}})).map(|it| it.words);
-        assert_eq!(words(&[condition("Available", "False"), condition("Degraded", "True")]), Some("ResourceNotReady: no pool".to_owned()));
+        assert_eq!(
+            words(&[condition("Available", "False"), condition("Degraded", "True")]),
+            Some("ResourceNotReady: no pool".to_owned())
+        );
         assert_eq!(words(&[condition("Degraded", "False")]), None);
     }
 
@@ -209,7 +245,8 @@ mod tests {
     fn pods_that_are_ready_are_no_trouble() {
         let ready = json!({"type": "Ready", "status": "True"});
         let state = json!({"terminated": {"exitCode": 1}});
-        let status = json!({"conditions": [ready], "initContainerStatuses": [{"name": "init", "state": state}]});
+        let status =
+            json!({"conditions": [ready], "initContainerStatuses": [{"name": "init", "state": state}]});
         assert_eq!(told(&[pod("a", "one", status)]), None);
     }
 
@@ -233,7 +270,11 @@ mod tests {
             (1, 1, 0, 0, false),
             (0, 0, 0, 0, false),
         ] {
-            assert_eq!(works_but_for(&daemon_set(wanted, updated, available), lost), expected, "{wanted} {updated} {available} {lost}");
+            assert_eq!(
+                works_but_for(&daemon_set(wanted, updated, available), lost),
+                expected,
+                "{wanted} {updated} {available} {lost}"
+            );
         }
         let mut stale = daemon_set(20, 20, 20);
         stale["metadata"]["generation"] = 4.into();
@@ -242,8 +283,7 @@ mod tests {
 
     #[test]
     fn a_node_whose_kubelet_is_silent_is_lost_and_one_that_is_not_ready_is_not() {
-        let node =
-            |name: &str, ready: &str| json!({"metadata": {"name": name}, "status": {"conditions": [{"type": "Ready", "status": ready}]}});
+        let node = |name: &str, ready: &str| json!({"metadata": {"name": name}, "status": {"conditions": [{"type": "Ready", "status": ready}]}});
         let nodes = [node("one", "True"), node("two", "Unknown"), node("three", "False")];
         let pods = ["one", "two", "three", "gone", ""].map(|it| pod("a", it, json!({})));
         assert_eq!(on_lost_nodes(&pods, &nodes), 2);

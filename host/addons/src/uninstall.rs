@@ -1,5 +1,6 @@
-//! What becomes of an add-on that is installed in a cluster that lives, and that nobody asks for any more. Nothing that runs is stranded:
-//! cloud provider and networking stay, storage and ingress go when nothing uses them. Nothing here removes anything.
+//! What becomes of an add-on that is installed in a cluster that lives, and that nobody asks for any more.
+//! Nothing that runs is stranded: cloud provider and networking stay, storage and ingress go when nothing
+//! uses them. Nothing here removes anything.
 
 use super::load_balancer_users::listed;
 use super::{Inventory, Slot, Wanted};
@@ -44,17 +45,21 @@ pub fn can_leave(slot: Slot) -> bool {
     matches!(slot, Slot::Storage | Slot::Ingress)
 }
 
-/// Installed add-ons that nobody asks for any more and that this program knows, in the order in which they go.
+/// Installed add-ons that nobody asks for any more and that this program knows, in the order in which they
+/// go.
 pub fn leftovers<'a>(installed: &'a [Inventory], wanted: &[Wanted]) -> Vec<(Slot, &'a Inventory)> {
     let is_wanted = |it: &&Inventory| wanted.iter().any(|wanted| wanted.module == it.module);
-    let known = installed.iter().filter(|it| !is_wanted(it)).filter_map(|it| Some((slot_of(&it.module)?, it)));
+    let known =
+        installed.iter().filter(|it| !is_wanted(it)).filter_map(|it| Some((slot_of(&it.module)?, it)));
     let mut res: Vec<_> = known.collect();
-    res.sort_by(|(one, first), (other, second)| other.cmp(one).then_with(|| first.module.cmp(&second.module)));
+    res.sort_by(|(one, first), (other, second)| {
+        other.cmp(one).then_with(|| first.module.cmp(&second.module))
+    });
     res
 }
 
-/// Decides about an installed add-on that is not among `wanted`; that is `None` when the ClusterPlugin is being deleted. `users` is what
-/// needs the add-on.
+/// Decides about an installed add-on that is not among `wanted`; that is `None` when the ClusterPlugin is
+/// being deleted. `users` is what needs the add-on.
 pub fn leftover(module: &str, slot: Slot, wanted: Option<&[Wanted]>, users: &[String]) -> Leftover {
     let path = path_of(module);
     let again = match wanted {
@@ -72,11 +77,14 @@ pub fn leftover(module: &str, slot: Slot, wanted: Option<&[Wanted]>, users: &[St
         )),
         Slot::Networking => match other {
             Some(other) => Leftover::Keep(switching(module, other.module)),
-            None => Leftover::Keep(format!("{module} stays: without it the Pods of a cluster that lives could not talk; {again}")),
+            None => Leftover::Keep(format!(
+                "{module} stays: without it the Pods of a cluster that lives could not talk; {again}"
+            )),
         },
-        Slot::Storage | Slot::Ingress if !users.is_empty() => {
-            Leftover::InUse(format!("{module} is used by {}; it is removed when they are gone, or stays {rescue}", listed(users)))
-        }
+        Slot::Storage | Slot::Ingress if !users.is_empty() => Leftover::InUse(format!(
+            "{module} is used by {}; it is removed when they are gone, or stays {rescue}",
+            listed(users)
+        )),
         Slot::Storage | Slot::Ingress => Leftover::Remove,
     }
 }
@@ -146,11 +154,26 @@ mod tests {
 
     #[test]
     fn what_is_not_asked_for_is_found_in_the_order_in_which_it_goes() {
-        let modules = ["aws-cloud-controller-manager", "calico", "aws-efs-csi", "aws-ebs-csi", "aws-load-balancer-controller", "acme"];
+        let modules = [
+            "aws-cloud-controller-manager",
+            "calico",
+            "aws-efs-csi",
+            "aws-ebs-csi",
+            "aws-load-balancer-controller",
+            "acme",
+        ];
         let installed = installed(&modules);
-        let left = |wanted: &[Wanted]| leftovers(&installed, wanted).iter().map(|it| it.1.module.clone()).collect::<Vec<_>>().join(" ");
-        assert_eq!(left(&[]), "aws-load-balancer-controller aws-ebs-csi aws-efs-csi calico aws-cloud-controller-manager");
-        assert_eq!(left(&asked(json!({"networking": {"calico": {}}, "storage": {"ebs": {}}}))), "aws-load-balancer-controller aws-efs-csi");
+        let left = |wanted: &[Wanted]| {
+            leftovers(&installed, wanted).iter().map(|it| it.1.module.clone()).collect::<Vec<_>>().join(" ")
+        };
+        assert_eq!(
+            left(&[]),
+            "aws-load-balancer-controller aws-ebs-csi aws-efs-csi calico aws-cloud-controller-manager"
+        );
+        assert_eq!(
+            left(&asked(json!({"networking": {"calico": {}}, "storage": {"ebs": {}}}))),
+            "aws-load-balancer-controller aws-efs-csi"
+        );
         assert_eq!(left(&all()), "");
     }
 
@@ -166,7 +189,12 @@ mod tests {
             leftover("aws-ebs-csi", Slot::Storage, Some(&[]), &used),
             leftover("aws-ebs-csi", Slot::Storage, None, &used),
             leftover("aws-ebs-csi", Slot::Storage, Some(&[]), &[]),
-            leftover("aws-load-balancer-controller", Slot::Ingress, Some(&[]), &["Ingress shop/web".to_owned()]),
+            leftover(
+                "aws-load-balancer-controller",
+                Slot::Ingress,
+                Some(&[]),
+                &["Ingress shop/web".to_owned()],
+            ),
             leftover("aws-load-balancer-controller", Slot::Ingress, None, &[]),
         ];
         let text: Vec<String> = cases.iter().map(|it| format!("{it:?}")).collect();

@@ -1,5 +1,5 @@
-//! Volumes of the storage drivers: what still uses a driver, and what becomes of volumes when their cluster is deleted. It is told from
-//! lists of the API server; nothing here reads, stops or deletes anything.
+//! Volumes of the storage drivers: what still uses a driver, and what becomes of volumes when their cluster
+//! is deleted. It is told from lists of the API server; nothing here reads, stops or deletes anything.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -52,10 +52,12 @@ pub fn used_by_storage(module: &str, seen: &StorageSeen) -> Vec<String> {
     let volumes: Vec<&Value> = seen.volumes.iter().filter(|it| driver.has(it)).collect();
     let names: BTreeSet<&str> = volumes.iter().map(|it| text(it, "/metadata/name")).collect();
     let is_named = |attachment: &Value| names.contains(text(attachment, "/spec/source/persistentVolumeName"));
-    let attachments = seen.attachments.iter().filter(|it| text(it, "/spec/attacher") == driver.name && !is_named(it));
+    let attachments =
+        seen.attachments.iter().filter(|it| text(it, "/spec/attacher") == driver.name && !is_named(it));
     let attachments = attachments.map(|it| named("storage.k8s.io/v1", "VolumeAttachment", it).to_string());
     let classes = driver.classes(seen);
-    let claims = seen.claims.iter().filter(|it| driver.is_asked(it, &classes)).map(|it| claim(it).to_string());
+    let claims =
+        seen.claims.iter().filter(|it| driver.is_asked(it, &classes)).map(|it| claim(it).to_string());
     volumes.iter().map(|it| volume_text(it)).chain(attachments).chain(claims).collect()
 }
 
@@ -83,14 +85,17 @@ pub fn volumes(policy: Volumes, seen: &StorageSeen) -> VolumeWork {
     }
     let claims = claims_to_delete(policy, seen);
     let held: BTreeSet<(&str, &str)> = claims.iter().map(|it| place(it)).collect();
-    let pods: Vec<&Value> = seen.pods.iter().filter(|it| !has_ended(it) && !is_deleting(it) && uses(it, &held)).collect();
-    let replica_sets: BTreeMap<(&str, &str), &Value> = seen.replica_sets.iter().map(|it| (place(it), it)).collect();
+    let pods: Vec<&Value> =
+        seen.pods.iter().filter(|it| !has_ended(it) && !is_deleting(it) && uses(it, &held)).collect();
+    let replica_sets: BTreeMap<(&str, &str), &Value> =
+        seen.replica_sets.iter().map(|it| (place(it), it)).collect();
     let mut known = BTreeSet::new();
     let found = pods.iter().filter_map(|it| stopped(it, &replica_sets));
     let stop: Vec<(ObjectRef, Value)> = found.filter(|(object, _)| known.insert(object.clone())).collect();
     let open_claims = claims.iter().filter(|it| !is_deleting(it)).map(|it| claim(it));
     let (going, stay): (Vec<&Value>, Vec<&Value>) = ours().partition(|it| goes_with_claim(it));
-    let unbound = claims.iter().filter(|it| text(it, "/spec/volumeName").is_empty()).map(|it| claim(it).to_string());
+    let unbound =
+        claims.iter().filter(|it| text(it, "/spec/volumeName").is_empty()).map(|it| claim(it).to_string());
     VolumeWork {
         stop,
         delete: pods.iter().map(|it| named("v1", "Pod", it)).chain(open_claims).collect(),
@@ -129,7 +134,9 @@ impl Driver {
         if !text(claim, "/spec/volumeName").is_empty() || text(claim, "/status/phase") == "Lost" {
             return false;
         }
-        let annotation = claim.pointer("/metadata/annotations/volume.kubernetes.io~1storage-provisioner").and_then(Value::as_str);
+        let annotation = claim
+            .pointer("/metadata/annotations/volume.kubernetes.io~1storage-provisioner")
+            .and_then(Value::as_str);
         annotation.is_some_and(|it| self.is(it)) || classes.contains(text(claim, "/spec/storageClassName"))
     }
 }
@@ -138,9 +145,11 @@ fn is_ours(volume: &Value) -> bool {
     DRIVERS.iter().any(|it| it.has(volume))
 }
 
-/// Whether the driver deletes the volume when its claim goes. A volume that was never claimed is deleted by nobody.
+/// Whether the driver deletes the volume when its claim goes. A volume that was never claimed is deleted by
+/// nobody.
 fn goes_with_claim(volume: &Value) -> bool {
-    text(volume, "/spec/persistentVolumeReclaimPolicy") == "Delete" && volume.pointer("/spec/claimRef").is_some()
+    text(volume, "/spec/persistentVolumeReclaimPolicy") == "Delete"
+        && volume.pointer("/spec/claimRef").is_some()
 }
 
 /// How much of a volume's id is shown.
@@ -177,14 +186,16 @@ fn uses(pod: &Value, held: &BTreeSet<(&str, &str)>) -> bool {
     })
 }
 
-/// What would make this Pod again, and the patch that keeps it from doing so. Pods of other owners wait in vain for a claim that is going,
-/// and an unscheduled Pod holds none.
+/// What would make this Pod again, and the patch that keeps it from doing so. Pods of other owners wait in
+/// vain for a claim that is going, and an unscheduled Pod holds none.
 fn stopped(pod: &Value, replica_sets: &BTreeMap<(&str, &str), &Value>) -> Option<(ObjectRef, Value)> {
-    let group = |it: &ObjectRef| it.api_version.split_once('/').map_or(String::new(), |(group, _)| group.to_owned());
+    let group =
+        |it: &ObjectRef| it.api_version.split_once('/').map_or(String::new(), |(group, _)| group.to_owned());
     let owner = controller(pod)?;
     let above = match (group(&owner).as_str(), owner.kind.as_str()) {
         ("apps", "ReplicaSet") => {
-            let set = replica_sets.get(&(owner.namespace.as_deref().unwrap_or_default(), owner.name.as_str()));
+            let set =
+                replica_sets.get(&(owner.namespace.as_deref().unwrap_or_default(), owner.name.as_str()));
             set.and_then(|it| controller(it)).filter(|it| it.kind == "Deployment")
         }
         _ => None,
@@ -192,7 +203,9 @@ fn stopped(pod: &Value, replica_sets: &BTreeMap<(&str, &str), &Value>) -> Option
     let owner = above.unwrap_or(owner);
     let group = group(&owner);
     let patch = match (group.as_str(), owner.kind.as_str()) {
-        ("apps", "StatefulSet" | "Deployment" | "ReplicaSet") | ("", "ReplicationController") => json!({"spec": {"replicas": 0}}),
+        ("apps", "StatefulSet" | "Deployment" | "ReplicaSet") | ("", "ReplicationController") => {
+            json!({"spec": {"replicas": 0}})
+        }
         ("batch", "Job") => json!({"spec": {"suspend": true}}),
         _ => return None,
     };
@@ -280,7 +293,11 @@ mod tests {
     fn lines(work: &VolumeWork) -> String {
         let stop = work.stop.iter().map(|(object, patch)| format!("stop {object} by {patch}\n"));
         let delete = work.delete.iter().map(|it| format!("delete {it}\n"));
-        let rest = work.awaited.iter().map(|it| format!("await {it}\n")).chain(work.stay.iter().map(|it| format!("stays {it}\n")));
+        let rest = work
+            .awaited
+            .iter()
+            .map(|it| format!("await {it}\n"))
+            .chain(work.stay.iter().map(|it| format!("stays {it}\n")));
         stop.chain(delete).chain(rest).collect()
     }
 
@@ -373,6 +390,9 @@ mod tests {
         assert_eq!(volumes_that_stay(&[]), None);
         assert_eq!(volumes_that_stay(&["a".into()]).unwrap(), "1 volume stays in AWS: a");
         let many: Vec<String> = (1..=12).map(|it| it.to_string()).collect();
-        assert_eq!(volumes_that_stay(&many).unwrap(), "12 volumes stay in AWS: 1, 2, 3, 4, 5, 6, 7, 8, 9, 10 and 2 more");
+        assert_eq!(
+            volumes_that_stay(&many).unwrap(),
+            "12 volumes stay in AWS: 1, 2, 3, 4, 5, 6, 7, 8, 9, 10 and 2 more"
+        );
     }
 }

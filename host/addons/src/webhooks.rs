@@ -1,5 +1,5 @@
-//! Whether somebody answers for the webhooks of an add-on: an API server refuses what they are to be asked about as long as nobody does.
-//! It reads nothing.
+//! Whether somebody answers for the webhooks of an add-on: an API server refuses what they are to be asked
+//! about as long as nobody does. It reads nothing.
 
 use std::collections::BTreeMap;
 
@@ -11,7 +11,8 @@ use contract::{Step, StepSpec};
 /// What decides of an EndpointSlice, as JSON pointers.
 pub const SLICE_PARTS: [&str; 2] = ["/metadata/name", "/endpoints"];
 
-/// The Services that webhooks of these steps ask, by namespace and name, each with the webhook configuration that names it.
+/// The Services that webhooks of these steps ask, by namespace and name, each with the webhook configuration
+/// that names it.
 pub fn webhook_services(steps: &[Step]) -> BTreeMap<(String, String), String> {
     let mut res = BTreeMap::new();
     for step in steps {
@@ -20,14 +21,18 @@ pub fn webhook_services(steps: &[Step]) -> BTreeMap<(String, String), String> {
             for webhook in object.get("webhooks").and_then(Value::as_array).into_iter().flatten() {
                 let Some(service) = webhook.pointer("/clientConfig/service") else { continue };
                 let configuration = format!("{} {}", text(object, "/kind"), text(object, "/metadata/name"));
-                res.insert((text(service, "/namespace").to_owned(), text(service, "/name").to_owned()), configuration);
+                res.insert(
+                    (text(service, "/namespace").to_owned(), text(service, "/name").to_owned()),
+                    configuration,
+                );
             }
         }
     }
     res
 }
 
-/// Whether one of the endpoints of a Service is ready. One that does not say counts as such (Kubernetes' EndpointConditions).
+/// Whether one of the endpoints of a Service is ready. One that does not say counts as such (Kubernetes'
+/// EndpointConditions).
 pub fn has_ready_endpoint(slices: &[Value]) -> bool {
     let mut endpoints = slices.iter().filter_map(|slice| slice["endpoints"].as_array()).flatten();
     endpoints.any(|endpoint| endpoint.pointer("/conditions/ready").and_then(Value::as_bool).unwrap_or(true))
@@ -41,13 +46,18 @@ mod tests {
 
     #[test]
     fn services_of_webhooks_are_found_once_each() {
-        let webhook = |service: &str| json!({"clientConfig": {"service": {"namespace": "n", "name": service}}});
+        let webhook =
+            |service: &str| json!({"clientConfig": {"service": {"namespace": "n", "name": service}}});
         let object = json!({"apiVersion": "admissionregistration.k8s.io/v1", "kind": "ValidatingWebhookConfiguration", "metadata": {"name": "w"},
             "webhooks": [webhook("s"), webhook("s"), {"clientConfig": {"url": "https://example.com"}}]});
-        let service = json!({"apiVersion": "v1", "kind": "Service", "metadata": {"namespace": "n", "name": "s"}});
+        let service =
+            json!({"apiVersion": "v1", "kind": "Service", "metadata": {"namespace": "n", "name": "s"}});
         let spec = json!({"objects": [service, object]});
         let step = Step { id: "a".into(), kind: "k8s.apply/v1".into(), spec, after: vec![] };
-        let expected = BTreeMap::from([(("n".to_owned(), "s".to_owned()), "ValidatingWebhookConfiguration w".to_owned())]);
+        let expected = BTreeMap::from([(
+            ("n".to_owned(), "s".to_owned()),
+            "ValidatingWebhookConfiguration w".to_owned(),
+        )]);
         assert_eq!(webhook_services(&[step]), expected);
     }
 

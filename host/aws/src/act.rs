@@ -10,8 +10,8 @@ use crate::api::Api;
 use crate::errors::Failure;
 use crate::kinds::load_balancer::{self, classic, network};
 use crate::kinds::{
-    Once, by_id, ec2_tags, elastic_ip, instance, internet_gateway, nat_gateway, network_interface, route_table, secret, security_group,
-    security_group_rules, subnet, target, vpc,
+    Once, by_id, ec2_tags, elastic_ip, instance, internet_gateway, nat_gateway, network_interface,
+    route_table, secret, security_group, security_group_rules, subnet, target, vpc,
 };
 use crate::now;
 use crate::pending_writes::{Found, answered, changed};
@@ -71,7 +71,13 @@ async fn carry_out(region: &Inner, action: &Action) -> Result<(), Failure> {
     }
 }
 
-async fn create(region: &Inner, is: &Resource, tags: &Tags, ids: &Ids, once: Once<'_>) -> Result<(), Failure> {
+async fn create(
+    region: &Inner,
+    is: &Resource,
+    tags: &Tags,
+    ids: &Ids,
+    once: Once<'_>,
+) -> Result<(), Failure> {
     match is {
         Resource::Vpc(it) => vpc::create(region, it, tags, once).await,
         Resource::Subnet(it) => subnet::create(region, it, tags, ids).await,
@@ -88,16 +94,27 @@ async fn create(region: &Inner, is: &Resource, tags: &Tags, ids: &Ids, once: Onc
     }
 }
 
-async fn update(region: &Inner, id: &str, is: &Resource, seen: &Resource, tags: &Tags, ids: &Ids) -> Result<(), Failure> {
+async fn update(
+    region: &Inner,
+    id: &str,
+    is: &Resource,
+    seen: &Resource,
+    tags: &Tags,
+    ids: &Ids,
+) -> Result<(), Failure> {
     match (is, seen) {
         (Resource::Vpc(it), _) => vpc::update(region, id, it).await,
         (Resource::Subnet(it), _) => subnet::update(region, id, it).await,
         (Resource::InternetGateway(it), _) => internet_gateway::update(region, id, it, ids).await,
-        (Resource::RouteTable(it), Resource::RouteTable(seen)) => route_table::update(region, id, it, seen, ids).await,
+        (Resource::RouteTable(it), Resource::RouteTable(seen)) => {
+            route_table::update(region, id, it, seen, ids).await
+        }
         (Resource::SecurityGroupRules(it), Resource::SecurityGroupRules(seen)) => {
             security_group_rules::update(region, id, it, seen, ids).await
         }
-        (Resource::LoadBalancer(it), Resource::LoadBalancer(seen)) => load_balancer::update(region, id, it, seen, tags, ids).await,
+        (Resource::LoadBalancer(it), Resource::LoadBalancer(seen)) => {
+            load_balancer::update(region, id, it, seen, tags, ids).await
+        }
         (Resource::Instance(it), _) => instance::update(region, id, it, ids).await,
         _ => Err(senseless("update", is)),
     }
@@ -121,7 +138,8 @@ async fn delete(region: &Inner, id: &str, is: &Resource, ids: &Ids) -> Result<()
     }
 }
 
-/// What a policy allows by its tags may be forbidden once it is gone: then it has none. Whoever may see it may also see that.
+/// What a policy allows by its tags may be forbidden once it is gone: then it has none. Whoever may see it
+/// may also see that.
 async fn unless_gone(region: &Inner, key: &Key, action: &Action, failure: Failure) -> Result<(), Failure> {
     let Action::Delete { id, .. } = action else { return Err(failure) };
     if region.is_young(id) || confirm(region, key, id).await.is_err() {
@@ -142,11 +160,26 @@ fn senseless(verb: &str, is: &Resource) -> Failure {
 }
 
 /// Adds tags, and takes tags away from what is in EC2; only what is not has calls of its own for that.
-async fn tag(region: &Inner, key: &Key, id: &str, parts: &BTreeSet<String>, tags: &Tags, untag: &BTreeSet<String>) -> Result<(), Failure> {
+async fn tag(
+    region: &Inner,
+    key: &Key,
+    id: &str,
+    parts: &BTreeSet<String>,
+    tags: &Tags,
+    untag: &BTreeSet<String>,
+) -> Result<(), Failure> {
     match key.kind {
         Kind::LoadBalancer if id.starts_with("arn:") => network::tag(&region.api, id, tags).await?,
         Kind::LoadBalancer => classic::tag(&region.api, id, tags).await?,
-        _ => tag_in_ec2(&region.api, std::iter::once(id.to_owned()).chain(parts.iter().cloned()).collect(), tags, untag).await?,
+        _ => {
+            tag_in_ec2(
+                &region.api,
+                std::iter::once(id.to_owned()).chain(parts.iter().cloned()).collect(),
+                tags,
+                untag,
+            )
+            .await?
+        }
     }
     macro_rules! tagged {
         ($Found:ident, $read:ident) => {{
@@ -174,17 +207,27 @@ async fn tag(region: &Inner, key: &Key, id: &str, parts: &BTreeSet<String>, tags
             }
             let read = if id.starts_with("arn:") { Read::LoadBalancers } else { Read::ClassicLoadBalancers };
             let tags = tags.clone();
-            region
-                .record(read, changed::<model::FoundLoadBalancer>(id, move |it| it.tags.iter_mut().for_each(|it| it.extend(tags.clone()))));
+            region.record(
+                read,
+                changed::<model::FoundLoadBalancer>(id, move |it| {
+                    it.tags.iter_mut().for_each(|it| it.extend(tags.clone()))
+                }),
+            );
         }
         _ => {}
     }
     Ok(())
 }
 
-async fn tag_in_ec2(api: &Api, resources: Vec<String>, tags: &Tags, untag: &BTreeSet<String>) -> Result<(), Failure> {
+async fn tag_in_ec2(
+    api: &Api,
+    resources: Vec<String>,
+    tags: &Tags,
+    untag: &BTreeSet<String>,
+) -> Result<(), Failure> {
     if !tags.is_empty() {
-        let call = api.ec2.create_tags().set_resources(Some(resources.clone())).set_tags(Some(ec2_tags(tags)));
+        let call =
+            api.ec2.create_tags().set_resources(Some(resources.clone())).set_tags(Some(ec2_tags(tags)));
         api.write("ec2:CreateTags", call.send()).await?;
     }
     if !untag.is_empty() {
@@ -213,7 +256,9 @@ async fn confirm(region: &Inner, key: &Key, id: &str) -> Result<(), Failure> {
         Kind::RouteTable => found!(route_table, RouteTables),
         Kind::SecurityGroup => found!(security_group, SecurityGroups),
         Kind::Instance => found!(instance, Instances),
-        Kind::LoadBalancer if id.starts_with("arn:") => show(region, id, network::describe_one(&region.api, id).await?),
+        Kind::LoadBalancer if id.starts_with("arn:") => {
+            show(region, id, network::describe_one(&region.api, id).await?)
+        }
         Kind::LoadBalancer => show(region, id, classic::describe_one(&region.api, id).await?),
         Kind::SecurityGroupRules | Kind::NetworkInterface | Kind::Secret | Kind::Target => {
             return Err(Failure::local("plan", "InvalidCall", format!("there is no way to look for {key}")));
@@ -238,7 +283,9 @@ fn show<T: Found>(region: &Inner, id: &str, found: Option<T>) {
 fn read_of(key: &Key, action: &Action) -> Option<Read> {
     let network = match action {
         Action::Create { is: Resource::LoadBalancer(it), .. } => it.kind != model::LoadBalancerKind::Classic,
-        Action::Update { id, .. } | Action::Delete { id, .. } | Action::Tag { id, .. } => id.starts_with("arn:"),
+        Action::Update { id, .. } | Action::Delete { id, .. } | Action::Tag { id, .. } => {
+            id.starts_with("arn:")
+        }
         _ => false,
     };
     Some(match key.kind {

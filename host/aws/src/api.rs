@@ -1,4 +1,5 @@
-//! SDK clients of one region, and the one place where a call is sent: in its turn, and with its error made ours. It knows no resources.
+//! SDK clients of one region, and the one place where a call is sent: in its turn, and with its error made
+//! ours. It knows no resources.
 
 use std::future::Future;
 use std::sync::Arc;
@@ -15,8 +16,8 @@ use crate::limits::Limits;
 #[derive(Clone)]
 pub(crate) struct Api {
     pub ec2: aws_sdk_ec2::Client,
-    /// For creations that nothing but a token guards against being done twice, or nothing at all: exactly one attempt, so that what one
-    /// attempt left unknown is not hidden by the refusal of the next.
+    /// For creations that nothing but a token guards against being done twice, or nothing at all: exactly one
+    /// attempt, so that what one attempt left unknown is not hidden by the refusal of the next.
     pub ec2_once: aws_sdk_ec2::Client,
     /// Elastic Load Balancing's first version.
     pub classic: aws_sdk_elasticloadbalancing::Client,

@@ -1,5 +1,6 @@
-//! Puts single requests for the same call together: those that come within a short window go out at once, and when AWS refuses them
-//! together for what may be in one of them, each goes out alone, so that one bad id fails nobody else.
+//! Puts single requests for the same call together: those that come within a short window go out at once, and
+//! when AWS refuses them together for what may be in one of them, each goes out alone, so that one bad id
+//! fails nobody else.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -62,13 +63,19 @@ impl Batches {
         if first {
             tokio::spawn(self.clone().send(api.clone(), call));
         }
-        let lost = || Failure { action: "batch", code: None, message: "the call was given up".to_owned(), open: true };
+        let lost = || Failure {
+            action: "batch",
+            code: None,
+            message: "the call was given up".to_owned(),
+            open: true,
+        };
         receiver.await.unwrap_or_else(|_| Err(lost()))
     }
 
     async fn send(self, api: Api, call: Call) {
         tokio::time::sleep(WINDOW).await;
-        let batch = self.waiting.lock().unwrap_or_else(PoisonError::into_inner).remove(&call).unwrap_or_default();
+        let batch =
+            self.waiting.lock().unwrap_or_else(PoisonError::into_inner).remove(&call).unwrap_or_default();
         let instances: Vec<String> = batch.iter().map(|it| it.0.clone()).collect();
         let together = call.send(&api, &instances).await;
         let outcomes = match &together {

@@ -31,7 +31,12 @@ pub fn calls() -> Vec<Calls> {
     let counts = COUNTS.lock().unwrap_or_else(PoisonError::into_inner);
     counts
         .iter()
-        .map(|((service, action, result), count)| Calls { service: service.clone(), action: action.clone(), result, count: *count })
+        .map(|((service, action, result), count)| Calls {
+            service: service.clone(),
+            action: action.clone(),
+            result,
+            count: *count,
+        })
         .collect()
 }
 

@@ -1,5 +1,5 @@
-//! The way to AWS: credentials and endpoints from the SDK's usual environment, one HTTP client, timeouts and retries. It sends nothing
-//! itself but what the SDK needs to get credentials.
+//! The way to AWS: credentials and endpoints from the SDK's usual environment, one HTTP client, timeouts and
+//! retries. It sends nothing itself but what the SDK needs to get credentials.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
@@ -24,7 +24,8 @@ use crate::limits::Limits;
 use crate::now;
 use crate::region::Region;
 
-/// Where credentials come from is asked for in this region unless `AWS_REGION` says otherwise; nothing else uses it.
+/// Where credentials come from is asked for in this region unless `AWS_REGION` says otherwise; nothing else
+/// uses it.
 const FALLBACK_REGION: &str = "us-east-1";
 
 /// Sets the endpoint of S3 alone.
@@ -33,7 +34,9 @@ const S3_ENDPOINT: &str = "AWS_ENDPOINT_URL_S3";
 /// Why AWS cannot be used at all.
 #[derive(Debug, thiserror::Error)]
 pub enum ConnectError {
-    #[error("no AWS credentials: set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or AWS_PROFILE, or run with a role")]
+    #[error(
+        "no AWS credentials: set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or AWS_PROFILE, or run with a role"
+    )]
     NoCredentials,
     #[error("the AWS credentials cannot be used")]
     Credentials(#[source] CredentialsError),
@@ -52,7 +55,8 @@ pub struct Aws {
 }
 
 impl Aws {
-    /// Finds credentials and endpoints as every AWS SDK does (environment, profile, web identity, container, instance), `AWS_ENDPOINT_URL` included.
+    /// Finds credentials and endpoints as every AWS SDK does (environment, profile, web identity, container,
+    /// instance), `AWS_ENDPOINT_URL` included.
     ///
     /// # Errors
     /// When there are no credentials.
@@ -60,12 +64,18 @@ impl Aws {
         Self::load(aws_config::defaults(BehaviorVersion::latest())).await
     }
 
-    /// As [`connect`](Self::connect), but to an endpoint and with credentials that are given: an emulator's, usually.
+    /// As [`connect`](Self::connect), but to an endpoint and with credentials that are given: an emulator's,
+    /// usually.
     ///
     /// # Errors
     /// None that can be: the credentials are there.
     pub async fn connect_to(endpoint: &str, credentials: Credentials) -> Result<Aws, ConnectError> {
-        Self::load(aws_config::defaults(BehaviorVersion::latest()).endpoint_url(endpoint).credentials_provider(credentials)).await
+        Self::load(
+            aws_config::defaults(BehaviorVersion::latest())
+                .endpoint_url(endpoint)
+                .credentials_provider(credentials),
+        )
+        .await
     }
 
     async fn load(loader: ConfigLoader) -> Result<Aws, ConnectError> {
@@ -81,7 +91,10 @@ impl Aws {
             .http_client(http)
             .timeout_config(timeouts)
             .retry_config(RetryConfig::standard())
-            .region(RegionProviderChain::first_try(EnvironmentVariableRegionProvider::new()).or_else(FALLBACK_REGION))
+            .region(
+                RegionProviderChain::first_try(EnvironmentVariableRegionProvider::new())
+                    .or_else(FALLBACK_REGION),
+            )
             .load()
             .await;
         let provider = config.credentials_provider().ok_or(ConnectError::NoProvider)?;
@@ -90,18 +103,29 @@ impl Aws {
             CredentialsError::CredentialsNotLoaded(_) => ConnectError::NoCredentials,
             error => ConnectError::Credentials(error),
         })?;
-        Ok(Aws { config, limits: Arc::default(), account: Arc::default(), regions: Arc::default(), began: Arc::default() })
+        Ok(Aws {
+            config,
+            limits: Arc::default(),
+            account: Arc::default(),
+            regions: Arc::default(),
+            began: Arc::default(),
+        })
     }
 
-    /// Says that from now on this process acts, and no earlier one. Without it, that is taken to begin with the first use of a region.
+    /// Says that from now on this process acts, and no earlier one. Without it, that is taken to begin with
+    /// the first use of a region.
     pub fn begin(&self) {
         self.began.get_or_init(now);
     }
 
-    /// One region. The first call for a region makes it; nothing is read before somebody is [interested](Region::interest).
+    /// One region. The first call for a region makes it; nothing is read before somebody is
+    /// [interested](Region::interest).
     pub fn region(&self, name: &str) -> Region {
         let mut regions = self.regions.lock().unwrap_or_else(PoisonError::into_inner);
-        regions.entry(name.to_owned()).or_insert_with(|| Region::new(name, self.api(name), *self.began.get_or_init(now))).clone()
+        regions
+            .entry(name.to_owned())
+            .or_insert_with(|| Region::new(name, self.api(name), *self.began.get_or_init(now)))
+            .clone()
     }
 
     fn api(&self, region: &str) -> Api {
@@ -130,7 +154,8 @@ impl Aws {
             limits: self.limits.clone(),
         }
     }
-    /// Buckets are host names at AWS. An endpoint that was set is one host, which has no such names, and may not know checksums.
+    /// Buckets are host names at AWS. An endpoint that was set is one host, which has no such names, and may
+    /// not know checksums.
     fn s3(&self, region: &str) -> aws_sdk_s3::Client {
         let is_one_host = self.config.endpoint_url().is_some() || std::env::var_os(S3_ENDPOINT).is_some();
         let config = aws_sdk_s3::config::Builder::from(&self.config)

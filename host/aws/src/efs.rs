@@ -26,13 +26,16 @@ impl Region {
             tags: it.tags.into_iter().map(|it| (it.key, it.value)).collect(),
             state: it.life_cycle_state.as_str().to_owned(),
         };
-        reading(pages.map(|all| all.into_iter().flat_map(|it| it.file_systems.unwrap_or_default()).map(listed).collect()))
+        reading(pages.map(|all| {
+            all.into_iter().flat_map(|it| it.file_systems.unwrap_or_default()).map(listed).collect()
+        }))
     }
 
     async fn describe(&self, id: &str) -> Result<FileSystem, Failure> {
         let api = &self.0.api;
         let answer = api.read(DESCRIBE, api.efs.describe_file_systems().file_system_id(id).send()).await?;
-        let found = answer.file_systems.unwrap_or_default().into_iter().next().ok_or_else(|| incomplete(DESCRIBE))?;
+        let found =
+            answer.file_systems.unwrap_or_default().into_iter().next().ok_or_else(|| incomplete(DESCRIBE))?;
         let pages = api.efs.describe_mount_targets().file_system_id(id).into_paginator().send();
         let pages = api.pages("elasticfilesystem:DescribeMountTargets", pages).await?;
         let targets = pages.into_iter().flat_map(|it| it.mount_targets.unwrap_or_default());

@@ -1,4 +1,5 @@
-//! What AWS's error codes mean. The only place that knows them. Messages never hold what was sent: it may have been a secret.
+//! What AWS's error codes mean. The only place that knows them. Messages never hold what was sent: it may
+//! have been a secret.
 
 use aws_smithy_runtime_api::client::orchestrator::HttpResponse;
 use aws_smithy_runtime_api::client::result::SdkError;
@@ -55,26 +56,39 @@ impl Failure {
                 match it.err().code() {
                     Some(code) => {
                         let message = message(action, code, it.err().message().unwrap_or_default());
-                        let open = class(code) == Class::Server || (status >= 500 && class(code) == Class::Other);
+                        let open =
+                            class(code) == Class::Server || (status >= 500 && class(code) == Class::Other);
                         Failure { action, code: Some(code.to_owned()), message, open }
                     }
-                    None => {
-                        Failure { action, code: None, message: format!("answered with HTTP status {status} and no error code"), open: true }
-                    }
+                    None => Failure {
+                        action,
+                        code: None,
+                        message: format!("answered with HTTP status {status} and no error code"),
+                        open: true,
+                    },
                 }
             }
-            SdkError::TimeoutError(_) => Failure { action, code: None, message: "no answer in time".to_owned(), open: true },
+            SdkError::TimeoutError(_) => {
+                Failure { action, code: None, message: "no answer in time".to_owned(), open: true }
+            }
             SdkError::DispatchFailure(it) if it.is_timeout() => {
                 Failure { action, code: None, message: "no answer in time".to_owned(), open: true }
             }
             SdkError::DispatchFailure(it) if it.is_io() => {
                 Failure { action, code: None, message: "the connection failed".to_owned(), open: true }
             }
-            SdkError::DispatchFailure(_) => {
-                Failure { action, code: None, message: "the call could not be sent, or its credentials not be got".to_owned(), open: true }
+            SdkError::DispatchFailure(_) => Failure {
+                action,
+                code: None,
+                message: "the call could not be sent, or its credentials not be got".to_owned(),
+                open: true,
+            },
+            SdkError::ConstructionFailure(_) => {
+                Failure::local(action, "InvalidCall", "the call could not be built")
             }
-            SdkError::ConstructionFailure(_) => Failure::local(action, "InvalidCall", "the call could not be built"),
-            _ => Failure { action, code: None, message: "the answer could not be read".to_owned(), open: true },
+            _ => {
+                Failure { action, code: None, message: "the answer could not be read".to_owned(), open: true }
+            }
         }
     }
 
@@ -103,15 +117,17 @@ impl Failure {
         ["AccessDenied", "AccessDeniedException", "UnauthorizedOperation"].iter().any(|it| self.is(it))
     }
 
-    /// Whether it is about the calls of this identity and not about what this one names: others like it would have failed alike.
+    /// Whether it is about the calls of this identity and not about what this one names: others like it would
+    /// have failed alike.
     pub fn is_general(&self) -> bool {
         let general = [Class::Throttled, Class::Expired, Class::Denied, Class::Quota];
         self.code.as_deref().is_some_and(|it| general.contains(&class(it)))
     }
 
-    /// Whether it may be about one of several things that a call names: the others fare better alone. An instance that is protected from
-    /// termination is refused like what an identity may not do. AWS forbids also a call where a policy goes by tags and allows all but one
-    /// of what is named, such as one that is gone and has none any more: then it says which.
+    /// Whether it may be about one of several things that a call names: the others fare better alone. An
+    /// instance that is protected from termination is refused like what an identity may not do. AWS forbids
+    /// also a call where a policy goes by tags and allows all but one of what is named, such as one that is
+    /// gone and has none any more: then it says which.
     pub fn may_be_about_one(&self, named: &[String]) -> bool {
         let says_which = || self.is_forbidden() && named.iter().any(|it| self.message.contains(it.as_str()));
         !self.is_general() || self.is("OperationNotPermitted") || says_which()
@@ -127,7 +143,9 @@ impl Failure {
         let Some(code) = self.code else { return Outcome::Unknown { message } };
         let (retry, who) = match class(&code) {
             // A first try whose answer was lost may have made it: the next sweep tells.
-            Class::Duplicate | Class::Server => return Outcome::Unknown { message: format!("{message} ({code})") },
+            Class::Duplicate | Class::Server => {
+                return Outcome::Unknown { message: format!("{message} ({code})") };
+            }
             // A failure of AWS's own, by its status: its code is none that is known.
             Class::Other if self.open => return Outcome::Unknown { message: format!("{message} ({code})") },
             Class::Taken => (true, ActionNeeded::SpecAuthor),
@@ -158,7 +176,9 @@ pub(crate) fn reading<T>(result: Result<T, Failure>) -> Reading<T> {
     match result {
         Ok(it) => Reading::Found(it),
         Err(failure) if failure.is_absent() => Reading::Absent,
-        Err(failure) if failure.is_forbidden() => Reading::AccessDenied { permission: failure.action.to_owned() },
+        Err(failure) if failure.is_forbidden() => {
+            Reading::AccessDenied { permission: failure.action.to_owned() }
+        }
         Err(failure) => Reading::Failed { message: failure.to_string() },
     }
 }
@@ -186,12 +206,22 @@ fn message(action: &str, code: &str, message: &str) -> String {
 
 /// AWS answers so to a wrong instance profile, with a code that says nothing.
 fn is_invalid_profile(code: &str, message: &str) -> bool {
-    code == "NoSuchEntity" || (code.starts_with("InvalidParameterValue") && message.to_lowercase().contains("instance profile"))
+    code == "NoSuchEntity"
+        || (code.starts_with("InvalidParameterValue") && message.to_lowercase().contains("instance profile"))
 }
 
 fn is_gone(code: &str) -> bool {
-    let absent = ["Gateway.NotAttached", "InvalidInstance", "InvalidTarget", "NatGatewayNotFound", "ResourceNotFoundException"];
-    absent.contains(&code) || code.ends_with(".NotFound") || code.ends_with("NotFound") || code.ends_with("NotFoundException")
+    let absent = [
+        "Gateway.NotAttached",
+        "InvalidInstance",
+        "InvalidTarget",
+        "NatGatewayNotFound",
+        "ResourceNotFoundException",
+    ];
+    absent.contains(&code)
+        || code.ends_with(".NotFound")
+        || code.ends_with("NotFound")
+        || code.ends_with("NotFoundException")
 }
 
 fn class(code: &str) -> Class {
@@ -227,7 +257,8 @@ fn class(code: &str) -> Class {
         | "OperationInProgress"
         | "IncorrectNetworkInterfaceState"
         | "InvalidNetworkInterface.InUse"
-        // Elastic Load Balancing's words also for groups, subnets and an internet gateway that it does not know of yet.
+        // Elastic Load Balancing's words also for groups, subnets and an internet gateway that it does not
+        // know of yet.
         | "InvalidSecurityGroup"
         | "InvalidSubnet"
         | "InvalidConfigurationRequest"
@@ -306,11 +337,26 @@ mod tests {
 
     #[test]
     fn throttles_and_dependencies_are_tried_again_by_nobody() {
-        for code in ["RequestLimitExceeded", "Throttling", "DependencyViolation", "InsufficientInstanceCapacity", "ResourceInUse"] {
+        for code in [
+            "RequestLimitExceeded",
+            "Throttling",
+            "DependencyViolation",
+            "InsufficientInstanceCapacity",
+            "ResourceInUse",
+        ] {
             assert_eq!(refused(code), (true, ActionNeeded::None), "{code}");
         }
-        for code in ["DependencyThrottle", "TooManyRequests", "ConcurrentModification", "ConcurrentModificationException"] {
-            assert_eq!((refused(code), class(code)), ((true, ActionNeeded::None), Class::Throttled), "{code}");
+        for code in [
+            "DependencyThrottle",
+            "TooManyRequests",
+            "ConcurrentModification",
+            "ConcurrentModificationException",
+        ] {
+            assert_eq!(
+                (refused(code), class(code)),
+                ((true, ActionNeeded::None), Class::Throttled),
+                "{code}"
+            );
         }
         for code in ["RequestExpired", "RequestTimeTooSkewed", "PaginationTokenExpiredException"] {
             assert_eq!((refused(code), class(code)), ((true, ActionNeeded::None), Class::Expired), "{code}");
@@ -320,10 +366,21 @@ mod tests {
     #[test]
     fn what_is_about_the_identity_fares_no_better_alone() {
         let of = |code: &str| Failure::local("ec2:TerminateInstances", code, "why").is_general();
-        for code in ["RequestLimitExceeded", "UnauthorizedOperation", "ExpiredToken", "RequestExpired", "VcpuLimitExceeded"] {
+        for code in [
+            "RequestLimitExceeded",
+            "UnauthorizedOperation",
+            "ExpiredToken",
+            "RequestExpired",
+            "VcpuLimitExceeded",
+        ] {
             assert!(of(code), "{code}");
         }
-        for code in ["InvalidInstanceID.NotFound", "IncorrectInstanceState", "InvalidParameterValue", "HealthUnavailable"] {
+        for code in [
+            "InvalidInstanceID.NotFound",
+            "IncorrectInstanceState",
+            "InvalidParameterValue",
+            "HealthUnavailable",
+        ] {
             assert!(!of(code), "{code}");
         }
     }
@@ -335,7 +392,10 @@ mod tests {
             Failure::local("ec2:TerminateInstances", code, why).may_be_about_one(&named)
         };
         let of = |code: &str| said(code, "why");
-        assert!(said("UnauthorizedOperation", "not authorized to perform: ec2:TerminateInstances on resource: arn:aws:ec2:::instance/i-2"));
+        assert!(said(
+            "UnauthorizedOperation",
+            "not authorized to perform: ec2:TerminateInstances on resource: arn:aws:ec2:::instance/i-2"
+        ));
         for code in ["OperationNotPermitted", "InvalidInstanceID.NotFound"] {
             assert!(of(code), "{code}");
         }
@@ -346,7 +406,12 @@ mod tests {
 
     #[test]
     fn what_is_not_visible_yet_is_tried_again() {
-        for code in ["InvalidVpcID.NotFound", "InvalidInstanceID.NotFound", "NatGatewayNotFound", "LoadBalancerNotFound"] {
+        for code in [
+            "InvalidVpcID.NotFound",
+            "InvalidInstanceID.NotFound",
+            "NatGatewayNotFound",
+            "LoadBalancerNotFound",
+        ] {
             assert_eq!(refused(code), (true, ActionNeeded::None), "{code}");
             assert!(Failure::local("ec2:DeleteVpc", code, "").is_gone(), "{code}");
         }
@@ -358,14 +423,26 @@ mod tests {
 
     #[test]
     fn a_wrong_field_is_the_authors() {
-        for code in ["InvalidAMIID.NotFound", "InvalidKeyPair.NotFound", "InvalidParameterValue", "Unsupported", "InvalidSubnet.Range"] {
+        for code in [
+            "InvalidAMIID.NotFound",
+            "InvalidKeyPair.NotFound",
+            "InvalidParameterValue",
+            "Unsupported",
+            "InvalidSubnet.Range",
+        ] {
             assert_eq!(refused(code), (false, ActionNeeded::SpecAuthor), "{code}");
         }
     }
 
     #[test]
     fn permissions_and_quotas_are_the_administrators() {
-        for code in ["UnauthorizedOperation", "AccessDenied", "VpcLimitExceeded", "VcpuLimitExceeded", "AddressLimitExceeded"] {
+        for code in [
+            "UnauthorizedOperation",
+            "AccessDenied",
+            "VpcLimitExceeded",
+            "VcpuLimitExceeded",
+            "AddressLimitExceeded",
+        ] {
             assert_eq!(refused(code), (true, ActionNeeded::CloudAdmin), "{code}");
         }
     }
@@ -382,12 +459,15 @@ mod tests {
 
     #[test]
     fn what_a_lost_answer_may_have_caused_is_unknown() {
-        for code in ["InvalidGroup.Duplicate", "DuplicateLoadBalancerName", "InternalError", "ServiceUnavailable"] {
+        for code in
+            ["InvalidGroup.Duplicate", "DuplicateLoadBalancerName", "InternalError", "ServiceUnavailable"]
+        {
             assert!(matches!(Failure::local("ec2:X", code, "").outcome(), Outcome::Unknown { .. }), "{code}");
         }
         let broken = Failure { open: true, ..Failure::local("ec2:CreateVpc", "SomethingBroke", "") };
         assert!(matches!(broken.outcome(), Outcome::Unknown { .. }));
-        let lost = Failure { action: "ec2:CreateVpc", code: None, message: "no answer in time".into(), open: true };
+        let lost =
+            Failure { action: "ec2:CreateVpc", code: None, message: "no answer in time".into(), open: true };
         assert!(matches!(lost.outcome(), Outcome::Unknown { .. }));
     }
 
@@ -404,13 +484,24 @@ mod tests {
 
     #[test]
     fn a_denial_names_the_action_and_not_the_blob() {
-        let text = message("ec2:CreateVpc", "UnauthorizedOperation", "You are not authorized. Encoded authorization failure message: Zm9v");
-        assert_eq!(Failure::local("ec2:CreateVpc", "UnauthorizedOperation", text).to_string(), "ec2:CreateVpc: You are not authorized.");
+        let text = message(
+            "ec2:CreateVpc",
+            "UnauthorizedOperation",
+            "You are not authorized. Encoded authorization failure message: Zm9v",
+        );
+        assert_eq!(
+            Failure::local("ec2:CreateVpc", "UnauthorizedOperation", text).to_string(),
+            "ec2:CreateVpc: You are not authorized."
+        );
     }
 
     #[test]
     fn parameters_of_secrets_stay_out_of_messages() {
-        let text = message("secretsmanager:CreateSecret", "ValidationException", "Value 'token=abc' at 'secretBinary' failed");
+        let text = message(
+            "secretsmanager:CreateSecret",
+            "ValidationException",
+            "Value 'token=abc' at 'secretBinary' failed",
+        );
         assert!(!text.contains("abc"), "{text}");
     }
 }

@@ -1,5 +1,5 @@
-//! Finds what controllers inside a cluster left in its VPC, and removes it. What counts as left, and in which order it goes, is decided in
-//! `plan`; no sweep of the region does any of this.
+//! Finds what controllers inside a cluster left in its VPC, and removes it. What counts as left, and in which
+//! order it goes, is decided in `plan`; no sweep of the region does any of this.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -17,20 +17,25 @@ use crate::tagged;
 const LOAD_BALANCER: &str = ":loadbalancer/";
 
 impl Region {
-    /// What controllers inside the cluster left in this VPC, read anew, and why that may not be all of it. It takes four calls and their
-    /// pages where nothing is left, and one more for each of classic load balancers, other load balancers and target groups where there are
-    /// some, and for signs of another cluster among instances and subnets.
+    /// What controllers inside the cluster left in this VPC, read anew, and why that may not be all of it. It
+    /// takes four calls and their pages where nothing is left, and one more for each of classic load
+    /// balancers, other load balancers and target groups where there are some, and for signs of another
+    /// cluster among instances and subnets.
     pub async fn leftovers(&self, whose: &Whose, vpc_id: &str) -> Look {
         let (api, cluster) = (&self.0.api, whose.cluster.as_str());
         let vpcs = BTreeSet::from([vpc_id.to_owned()]);
         let mut problems = Vec::new();
-        let (balancing, security_groups, network_interfaces) =
-            futures::join!(balancing(api, cluster), security_group::describe_in(api, &vpcs), network_interface::describe(api, &vpcs),);
+        let (balancing, security_groups, network_interfaces) = futures::join!(
+            balancing(api, cluster),
+            security_group::describe_in(api, &vpcs),
+            network_interface::describe(api, &vpcs),
+        );
         let (load_balancers, target_groups) = read(balancing, &mut problems);
         let security_groups = read(security_groups, &mut problems);
         let network_interfaces = read(network_interfaces, &mut problems);
         let found = Found { load_balancers, target_groups, security_groups, network_interfaces };
-        // What may go better without being permitted comes first: then it is looked again before anything is concluded.
+        // What may go better without being permitted comes first: then it is looked again before anything is
+        // concluded.
         problems.sort_by_key(Problem::is_forbidden);
         let left = leftovers(cluster, vpc_id, &found);
         if left.is_empty() {
@@ -42,11 +47,13 @@ impl Region {
         }
     }
 
-    /// Ids of load balancers in this VPC that controllers of the cluster made, by their tags, and that are still there: tags are shown for
-    /// some time after what carried them. It takes two calls where there are none.
+    /// Ids of load balancers in this VPC that controllers of the cluster made, by their tags, and that are
+    /// still there: tags are shown for some time after what carried them. It takes two calls where there are
+    /// none.
     ///
     /// # Errors
-    /// AWS does not say: nothing may be concluded. Only where it [forbids](Problem::is_forbidden) the question does it stay so.
+    /// AWS does not say: nothing may be concluded. Only where it [forbids](Problem::is_forbidden) the
+    /// question does it stay so.
     pub async fn load_balancers_of(&self, cluster: &str, vpc_id: &str) -> Result<Vec<String>, Problem> {
         let (load_balancers, _) = balancing(&self.0.api, cluster).await.map_err(Failure::problem)?;
         let left = leftovers(cluster, vpc_id, &Found { load_balancers, ..Found::default() });
@@ -56,14 +63,17 @@ impl Region {
     /// Removes one of them. What is gone is done.
     ///
     /// # Errors
-    /// AWS refused it. While something else still uses it, that is nobody's fault (`ActionNeeded::None`), and it is to be tried again later.
+    /// AWS refused it. While something else still uses it, that is nobody's fault (`ActionNeeded::None`), and
+    /// it is to be tried again later.
     pub async fn delete_leftover(&self, it: &Leftover) -> Result<(), Problem> {
         let region = &self.0;
         let result = match it.kind {
             LeftoverKind::ClassicLoadBalancer => classic::delete(region, &it.id).await,
             LeftoverKind::LoadBalancer => network::delete_alone(region, &it.id).await,
             LeftoverKind::TargetGroup => target_group::delete(&region.api, &it.id).await,
-            LeftoverKind::SecurityGroupRules => gone_is_done(security_group_rules::revoke(region, &it.id, it.rules.clone()).await),
+            LeftoverKind::SecurityGroupRules => {
+                gone_is_done(security_group_rules::revoke(region, &it.id, it.rules.clone()).await)
+            }
             LeftoverKind::SecurityGroup => security_group::delete(region, &it.id).await,
             LeftoverKind::NetworkInterface => network_interface::delete(region, &it.id).await,
         };
@@ -79,9 +89,15 @@ impl Region {
 }
 
 /// What says that another cluster of this name is in the VPC.
-async fn sign(api: &Api, whose: &Whose, vpc_id: &str, network_interfaces: Vec<FoundNetworkInterface>) -> Result<Option<String>, Failure> {
+async fn sign(
+    api: &Api,
+    whose: &Whose,
+    vpc_id: &str,
+    network_interfaces: Vec<FoundNetworkInterface>,
+) -> Result<Option<String>, Failure> {
     let filters = || vec![vec![filter("vpc-id", [vpc_id]), filter("tag-key", whose.sign_tags())]];
-    let (instances, subnets) = futures::try_join!(instance::describe(api, filters()), subnet::describe(api, filters()))?;
+    let (instances, subnets) =
+        futures::try_join!(instance::describe(api, filters()), subnet::describe(api, filters()))?;
     Ok(whose.sign(vpc_id, &Neighbours { instances, subnets, network_interfaces }))
 }
 
@@ -91,7 +107,9 @@ async fn is_gone(api: &Api, it: &Leftover) -> bool {
     let is_there = match it.kind {
         LeftoverKind::ClassicLoadBalancer => classic::describe_one(api, &it.id).await.map(|it| it.is_some()),
         LeftoverKind::LoadBalancer => network::describe_one(api, &it.id).await.map(|it| it.is_some()),
-        LeftoverKind::TargetGroup => target_group::describe_named(api, std::slice::from_ref(&it.id)).await.map(|it| !it.is_empty()),
+        LeftoverKind::TargetGroup => {
+            target_group::describe_named(api, std::slice::from_ref(&it.id)).await.map(|it| !it.is_empty())
+        }
         LeftoverKind::SecurityGroupRules | LeftoverKind::SecurityGroup => {
             security_group::describe_in(api, &vpcs).await.map(|all| all.iter().any(|found| found.id == it.id))
         }
@@ -110,12 +128,18 @@ fn read<T: Default>(result: Result<T, Failure>, problems: &mut Vec<Problem>) -> 
     })
 }
 
-/// What carries the tags, as AWS describes it: that says where it is, and whether it is still there, which the tags do not.
-async fn balancing(api: &Api, cluster: &str) -> Result<(Vec<FoundLoadBalancer>, Vec<FoundTargetGroup>), Failure> {
+/// What carries the tags, as AWS describes it: that says where it is, and whether it is still there, which
+/// the tags do not.
+async fn balancing(
+    api: &Api,
+    cluster: &str,
+) -> Result<(Vec<FoundLoadBalancer>, Vec<FoundTargetGroup>), Failure> {
     let tagged = tagged::balancers_and_target_groups(api, cluster).await?;
     let arns = |of: fn(&str) -> bool| -> Vec<String> { tagged.keys().filter(|it| of(it)).cloned().collect() };
-    let (target_group_arns, other_arns) = (arns(|it| it.contains(":targetgroup/")), arns(is_of_second_version));
-    let names: BTreeMap<&str, &Tags> = tagged.iter().filter_map(|(arn, tags)| Some((classic_name(arn)?, tags))).collect();
+    let (target_group_arns, other_arns) =
+        (arns(|it| it.contains(":targetgroup/")), arns(is_of_second_version));
+    let names: BTreeMap<&str, &Tags> =
+        tagged.iter().filter_map(|(arn, tags)| Some((classic_name(arn)?, tags))).collect();
     let classic = async {
         match names.is_empty() {
             true => Ok(Vec::new()),
@@ -155,9 +179,11 @@ mod tests {
     fn an_arn_says_of_which_version_a_load_balancer_is() {
         let of = |name: &str| format!("arn:aws:elasticloadbalancing:us-east-1:123456789012:{name}");
         assert_eq!(classic_name(&of("loadbalancer/a0123")), Some("a0123"));
-        for other in
-            ["loadbalancer/app/k8s-shop/50dc6c495c0c9188", "loadbalancer/net/a0123/50dc6c495c0c9188", "targetgroup/k8s-shop/50dc6c"]
-        {
+        for other in [
+            "loadbalancer/app/k8s-shop/50dc6c495c0c9188",
+            "loadbalancer/net/a0123/50dc6c495c0c9188",
+            "targetgroup/k8s-shop/50dc6c",
+        ] {
             assert_eq!(classic_name(&of(other)), None, "{other}");
         }
         assert!(is_of_second_version(&of("loadbalancer/app/k8s-shop/50dc6c495c0c9188")));

@@ -1,4 +1,5 @@
-//! Reads roles of IAM, and who we are. It judges nothing, keeps nothing but the account, and never changes a role or a policy.
+//! Reads roles of IAM, and who we are. It judges nothing, keeps nothing but the account, and never changes a
+//! role or a policy.
 
 use futures::future::try_join_all;
 use iam::check::{Readings, Role};
@@ -33,13 +34,19 @@ impl Region {
         api.account.get_or_try_init(ask).await.cloned().map_err(Failure::problem)
     }
 
-    /// Everything that a role is judged by, read anew: the role, its policies and boundary, and the OIDC provider if one is given. Where
-    /// the role does not exist, nothing else is asked.
+    /// Everything that a role is judged by, read anew: the role, its policies and boundary, and the OIDC
+    /// provider if one is given. Where the role does not exist, nothing else is asked.
     pub async fn role(&self, role: &RoleArn, provider_arn: Option<&str>) -> Readings {
         let api = &self.0.api;
         let found = reading(get_role(api, &role.name).await);
         if found == Reading::Absent {
-            return Readings { role: Reading::Absent, provider: None, attached: Reading::Absent, inline: Reading::Absent, boundary: None };
+            return Readings {
+                role: Reading::Absent,
+                provider: None,
+                attached: Reading::Absent,
+                inline: Reading::Absent,
+                boundary: None,
+            };
         }
         let (role_reading, boundary_arn) = split(found);
         let boundary = async {
@@ -54,11 +61,19 @@ impl Region {
                 None => None,
             }
         };
-        let (attached, inline, boundary, provider) = futures::join!(attached(api, &role.name), inline(api, &role.name), boundary, provider);
-        Readings { role: role_reading, provider, attached: reading(attached), inline: reading(inline), boundary }
+        let (attached, inline, boundary, provider) =
+            futures::join!(attached(api, &role.name), inline(api, &role.name), boundary, provider);
+        Readings {
+            role: role_reading,
+            provider,
+            attached: reading(attached),
+            inline: reading(inline),
+            boundary,
+        }
     }
 
-    /// The ARN of the role in an instance profile, by the profile's name, read anew; `None` when it has no role.
+    /// The ARN of the role in an instance profile, by the profile's name, read anew; `None` when it has no
+    /// role.
     pub async fn instance_profile_role(&self, name: &str) -> Reading<Option<String>> {
         reading(instance_profile_role(&self.0.api, name).await)
     }
@@ -92,8 +107,11 @@ async fn instance_profile_role(api: &Api, name: &str) -> Result<Option<String>, 
 async fn attached(api: &Api, role: &str) -> Result<Vec<Policy>, Failure> {
     let pages = api.iam.list_attached_role_policies().role_name(role).into_paginator().send();
     let pages = api.pages("iam:ListAttachedRolePolicies", pages).await?;
-    let arns: Vec<String> =
-        pages.into_iter().flat_map(|it| it.attached_policies.unwrap_or_default()).filter_map(|it| it.policy_arn).collect();
+    let arns: Vec<String> = pages
+        .into_iter()
+        .flat_map(|it| it.attached_policies.unwrap_or_default())
+        .filter_map(|it| it.policy_arn)
+        .collect();
     try_join_all(arns.iter().map(|it| managed(api, it))).await
 }
 
@@ -103,7 +121,8 @@ async fn managed(api: &Api, arn: &str) -> Result<Policy, Failure> {
     let version = answer.policy.and_then(|it| it.default_version_id).ok_or_else(|| incomplete(POLICY))?;
     let call = api.iam.get_policy_version().policy_arn(arn).version_id(version);
     let answer = api.read(POLICY_VERSION, call.send()).await?;
-    let document = answer.policy_version.and_then(|it| it.document).ok_or_else(|| incomplete(POLICY_VERSION))?;
+    let document =
+        answer.policy_version.and_then(|it| it.document).ok_or_else(|| incomplete(POLICY_VERSION))?;
     Ok(Policy { name: arn.to_owned(), document })
 }
 

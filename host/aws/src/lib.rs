@@ -1,7 +1,8 @@
-//! AWS, for everything else in this program: sweeps that show a region as a [`model::Snapshot`], and the carrying out of
-//! [`model::Action`]s.
+//! AWS, for everything else in this program: sweeps that show a region as a [`model::Snapshot`], and the
+//! carrying out of [`model::Action`]s.
 //!
-//! The only crate that knows the AWS SDK. It never decides what should exist, and knows nothing of Kubernetes.
+//! The only crate that knows the AWS SDK. It never decides what should exist, and knows nothing of
+//! Kubernetes.
 
 mod act;
 mod api;
@@ -41,5 +42,8 @@ pub(crate) const OWNER_TAG: &str = "cluster.kurator.dev/owner";
 
 /// Seconds since 1970.
 pub(crate) fn now() -> Timestamp {
-    std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).map(|it| it.as_secs_f64()).unwrap_or_default()
+    std::time::SystemTime::now()
+        .duration_since(std::time::UNIX_EPOCH)
+        .map(|it| it.as_secs_f64())
+        .unwrap_or_default()
 }

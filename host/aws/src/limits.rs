@@ -1,5 +1,5 @@
-//! How fast calls may go out: a token bucket for each class of action, shared by all regions, so that one account is not throttled for
-//! what this program does. It never drops a call, it makes it wait its turn.
+//! How fast calls may go out: a token bucket for each class of action, shared by all regions, so that one
+//! account is not throttled for what this program does. It never drops a call, it makes it wait its turn.
 
 use std::time::Duration;
 
@@ -20,7 +20,11 @@ pub(crate) struct Limits {
 
 impl Default for Limits {
     fn default() -> Self {
-        Limits { reads: Bucket::new(20.0, 100.0), launches: Bucket::new(2.0, 5.0), writes: Bucket::new(5.0, 100.0) }
+        Limits {
+            reads: Bucket::new(20.0, 100.0),
+            launches: Bucket::new(2.0, 5.0),
+            writes: Bucket::new(5.0, 100.0),
+        }
     }
 }
 
@@ -46,7 +50,8 @@ impl Bucket {
         self.take_until(None).await;
     }
 
-    /// The same, for what may not wait for longer than until then. False when it would have to; then it takes nobody else's turn.
+    /// The same, for what may not wait for longer than until then. False when it would have to; then it takes
+    /// nobody else's turn.
     pub async fn take_until(&self, until: Option<Timestamp>) -> bool {
         let mut tokens = self.tokens.lock().await;
         let wait = tokens.wait(Instant::now());
@@ -86,7 +91,10 @@ mod tests {
     #[tokio::test]
     async fn what_would_wait_too_long_takes_no_turn() {
         let bucket = Bucket::new(0.1, 2.0);
-        assert!(bucket.take_until(Some(now() + 5.0)).await && !bucket.take_until(Some(now() - 1.0)).await, "it is late already");
+        assert!(
+            bucket.take_until(Some(now() + 5.0)).await && !bucket.take_until(Some(now() - 1.0)).await,
+            "it is late already"
+        );
         bucket.take().await;
         for _ in 0..100 {
             assert!(!bucket.take_until(Some(now() + 5.0)).await, "a turn comes every ten seconds");

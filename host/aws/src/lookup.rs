@@ -1,15 +1,18 @@
-//! What a plan needs to know of AWS once: which image a machine boots, what an instance type has and has room for, and which subnets and groups a
-//! user's filters mean. Answers are kept for some minutes, and of instance types, which never change, for good, so that a hundred machines
-//! ask once. Nothing here is part of a sweep.
+//! What a plan needs to know of AWS once: which image a machine boots, what an instance type has and has room
+//! for, and which subnets and groups a user's filters mean. Answers are kept for some minutes, and of
+//! instance types, which never change, for good, so that a hundred machines ask once. Nothing here is part of
+//! a sweep.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, MutexGuard, PoisonError};
 
 use aws_sdk_ec2::types::{
-    ArchitectureType, Image as AwsImage, InstanceType as InstanceTypeName, InstanceTypeHypervisor, InstanceTypeInfo, NetworkInfo,
+    ArchitectureType, Image as AwsImage, InstanceType as InstanceTypeName, InstanceTypeHypervisor,
+    InstanceTypeInfo, NetworkInfo,
 };
 use model::{
-    ActionNeeded, Filter, FoundInstanceType, FoundSecurityGroup, FoundSubnet, Image, ImageQuery, InstanceType, Problem, Timestamp,
+    ActionNeeded, Filter, FoundInstanceType, FoundSecurityGroup, FoundSubnet, Image, ImageQuery,
+    InstanceType, Problem, Timestamp,
 };
 use tokio::sync::Mutex;
 
@@ -23,7 +26,8 @@ use crate::region::Inner;
 const KEPT: f64 = 300.0;
 /// How long it counts that there is nothing.
 const KEPT_WRONG: f64 = 30.0;
-/// How long it counts that AWS did not say: what may go better at once is asked again soon, and not by everybody in turn.
+/// How long it counts that AWS did not say: what may go better at once is asked again soon, and not by
+/// everybody in turn.
 const KEPT_FAILED: f64 = 5.0;
 
 const DESCRIBE_IMAGES: &str = "ec2:DescribeImages";
@@ -33,7 +37,8 @@ const UNKNOWN_TYPE: &str = "InvalidInstanceType";
 /// Most names of instance types in one call.
 const NAMES: usize = 100;
 
-/// What is known of each question. Its own lock is held while it is asked: nobody asks the same meanwhile, or waits for another.
+/// What is known of each question. Its own lock is held while it is asked: nobody asks the same meanwhile, or
+/// waits for another.
 type Questions<K, T> = std::sync::Mutex<BTreeMap<K, Arc<Mutex<T>>>>;
 type Kept<K, V> = Questions<K, Option<(Timestamp, Result<V, Problem>)>>;
 
@@ -94,7 +99,11 @@ async fn kept<K: Ord + Clone, V: Clone>(
 }
 
 /// What is known of a question. Of others, what nobody asks and what does not stay is forgotten.
-fn entry<K: Ord + Clone, T: Default>(all: &Questions<K, T>, question: &K, stays: impl Fn(&T) -> bool) -> Arc<Mutex<T>> {
+fn entry<K: Ord + Clone, T: Default>(
+    all: &Questions<K, T>,
+    question: &K,
+    stays: impl Fn(&T) -> bool,
+) -> Arc<Mutex<T>> {
     let mut all = all.lock().unwrap_or_else(PoisonError::into_inner);
     all.retain(|_, it| Arc::strong_count(it) > 1 || it.try_lock().is_ok_and(|it| stays(&it)));
     all.entry(question.clone()).or_default().clone()
@@ -121,14 +130,19 @@ async fn find_image(region: &Inner, query: &ImageQuery) -> Result<Image, Problem
     };
     let images = images.map_err(Failure::problem)?;
     // Dates are written so that their text sorts.
-    images.into_iter().max_by_key(|it| it.creation_date.clone().unwrap_or_default()).and_then(found).ok_or_else(|| Problem {
-        code: "InvalidAMIID.NotFound".to_owned(),
-        message: format!("there is no image {what} in this region"),
-        who: ActionNeeded::SpecAuthor,
-    })
+    images
+        .into_iter()
+        .max_by_key(|it| it.creation_date.clone().unwrap_or_default())
+        .and_then(found)
+        .ok_or_else(|| Problem {
+            code: "InvalidAMIID.NotFound".to_owned(),
+            message: format!("there is no image {what} in this region"),
+            who: ActionNeeded::SpecAuthor,
+        })
 }
 
-/// Also one that its owner has deprecated since: it can be started all the same, and only who does not know it is not to find it.
+/// Also one that its owner has deprecated since: it can be started all the same, and only who does not know
+/// it is not to find it.
 async fn describe_image(api: &Api, id: &str) -> Result<Vec<AwsImage>, Failure> {
     let call = api.ec2.describe_images().image_ids(id).include_deprecated(true);
     match api.read(DESCRIBE_IMAGES, call.send()).await {
@@ -137,8 +151,19 @@ async fn describe_image(api: &Api, id: &str) -> Result<Vec<AwsImage>, Failure> {
     }
 }
 
-async fn describe_images(api: &Api, filters: Vec<aws_sdk_ec2::types::Filter>, owner: &str) -> Result<Vec<AwsImage>, Failure> {
-    let pages = api.ec2.describe_images().set_filters(Some(filters)).owners(owner).into_paginator().page_size(1000).send();
+async fn describe_images(
+    api: &Api,
+    filters: Vec<aws_sdk_ec2::types::Filter>,
+    owner: &str,
+) -> Result<Vec<AwsImage>, Failure> {
+    let pages = api
+        .ec2
+        .describe_images()
+        .set_filters(Some(filters))
+        .owners(owner)
+        .into_paginator()
+        .page_size(1000)
+        .send();
     let pages = api.pages(DESCRIBE_IMAGES, pages).await?;
     Ok(pages.into_iter().flat_map(|it| it.images.unwrap_or_default()).collect())
 }
@@ -161,11 +186,15 @@ pub(crate) async fn instance_type(region: &Inner, name: &str) -> Result<FoundIns
 }
 
 /// What these types have room for; those that the region does not know are left out.
-pub(crate) async fn instance_types(region: &Inner, names: &BTreeSet<String>) -> Result<Vec<InstanceType>, Failure> {
+pub(crate) async fn instance_types(
+    region: &Inner,
+    names: &BTreeSet<String>,
+) -> Result<Vec<InstanceType>, Failure> {
     Ok(known_types(region, names).await?.into_iter().map(|it| it.room).collect())
 }
 
-/// In the order of their names. Only those that were not read before are asked for, all in one call, and the same by nobody else meanwhile.
+/// In the order of their names. Only those that were not read before are asked for, all in one call, and the
+/// same by nobody else meanwhile.
 async fn known_types(region: &Inner, names: &BTreeSet<String>) -> Result<Vec<Known>, Failure> {
     let lookups = &region.lookups;
     let unknown = lookups.unknown_types(names);
@@ -225,7 +254,8 @@ fn known_type(it: &InstanceTypeInfo) -> Option<Known> {
     Some(Known { described: described(it), room })
 }
 
-/// Of the default network card: an interface of another card takes part in no Pod network unless somebody arranges for it.
+/// Of the default network card: an interface of another card takes part in no Pod network unless somebody
+/// arranges for it.
 fn interfaces(network: &NetworkInfo) -> u32 {
     let default = network.default_network_card_index();
     let card = network.network_cards().iter().find(|it| it.network_card_index() == default);
@@ -248,12 +278,21 @@ fn aws_filters(filters: &[Filter]) -> Vec<aws_sdk_ec2::types::Filter> {
 }
 
 pub(crate) async fn subnets(region: &Inner, filters: &[Filter]) -> Result<Vec<FoundSubnet>, Problem> {
-    let ask = async { kinds::subnet::describe(&region.api, vec![aws_filters(filters)]).await.map_err(Failure::problem) };
+    let ask = async {
+        kinds::subnet::describe(&region.api, vec![aws_filters(filters)]).await.map_err(Failure::problem)
+    };
     kept(&region.lookups.subnets, &filters.to_vec(), Vec::is_empty, ask).await
 }
 
-pub(crate) async fn security_groups(region: &Inner, filters: &[Filter]) -> Result<Vec<FoundSecurityGroup>, Problem> {
-    let ask = async { kinds::security_group::describe(&region.api, vec![aws_filters(filters)]).await.map_err(Failure::problem) };
+pub(crate) async fn security_groups(
+    region: &Inner,
+    filters: &[Filter],
+) -> Result<Vec<FoundSecurityGroup>, Problem> {
+    let ask = async {
+        kinds::security_group::describe(&region.api, vec![aws_filters(filters)])
+            .await
+            .map_err(Failure::problem)
+    };
     kept(&region.lookups.groups, &filters.to_vec(), Vec::is_empty, ask).await
 }
 
@@ -268,7 +307,8 @@ mod tests {
     async fn a_question_without_an_answer_holds_up_no_other() {
         let answers = Kept::<u8, u8>::default();
         let hanging = kept(&answers, &1, |_| false, std::future::pending());
-        let other = tokio::time::timeout(Duration::from_secs(5), kept(&answers, &2, |_| false, async { Ok(2) }));
+        let other =
+            tokio::time::timeout(Duration::from_secs(5), kept(&answers, &2, |_| false, async { Ok(2) }));
         tokio::select! {
             biased;
             _ = hanging => panic!("nobody answers it"),
@@ -281,7 +321,11 @@ mod tests {
         let (answers, asked) = (Kept::<u8, u8>::default(), AtomicUsize::new(0));
         let ask = |who: ActionNeeded| {
             asked.fetch_add(1, Ordering::Relaxed);
-            let problem = Problem { code: "Throttling".into(), message: "ec2:DescribeImages: rate exceeded".into(), who };
+            let problem = Problem {
+                code: "Throttling".into(),
+                message: "ec2:DescribeImages: rate exceeded".into(),
+                who,
+            };
             async { Err::<u8, Problem>(problem) }
         };
         for _ in 0..3 {

@@ -1,4 +1,5 @@
-//! OIDC providers of IAM: what makes an account trust the tokens of an issuer. It never sets thumbprints: AWS finds them itself.
+//! OIDC providers of IAM: what makes an account trust the tokens of an issuer. It never sets thumbprints: AWS
+//! finds them itself.
 
 use aws_sdk_iam::types::Tag;
 use iam::check::Provider;
@@ -22,12 +23,17 @@ impl Region {
         read(&self.0.api, arn).await
     }
 
-    /// Makes the OIDC provider of an issuer, which begins with `https://`. One that exists, is of this issuer and carries these tags counts as
-    /// made, whatever its client ids are.
+    /// Makes the OIDC provider of an issuer, which begins with `https://`. One that exists, is of this issuer
+    /// and carries these tags counts as made, whatever its client ids are.
     ///
     /// # Errors
     /// AWS refused it, or one exists that is another's, or cannot be read.
-    pub async fn create_open_id_provider(&self, issuer: &str, client_ids: &[String], tags: &Tags) -> Result<(), Problem> {
+    pub async fn create_open_id_provider(
+        &self,
+        issuer: &str,
+        client_ids: &[String],
+        tags: &Tags,
+    ) -> Result<(), Problem> {
         let api = &self.0.api;
         let call = api.iam.create_open_id_connect_provider().url(issuer);
         let call = call.set_client_id_list(Some(client_ids.to_vec())).set_tags(Some(iam_tags(CREATE, tags)?));
@@ -48,7 +54,8 @@ impl Region {
             }
             // Its tags are its owner's, and not told.
             Ok(found) if tags.iter().any(|(key, value)| found.tags.get(key) != Some(value)) => {
-                Err(Failure { message: format!("{arn} exists by now and was not made for this"), ..failure }.problem())
+                Err(Failure { message: format!("{arn} exists by now and was not made for this"), ..failure }
+                    .problem())
             }
             Ok(_) => Ok(()),
             // Somebody removed it meanwhile, or it has another name: the refusal stands.
@@ -72,8 +79,19 @@ impl Region {
     /// # Errors
     /// AWS refused it.
     pub async fn add_client_id(&self, arn: &str, client_id: &str) -> Result<(), Problem> {
-        let call = self.0.api.iam.add_client_id_to_open_id_connect_provider().open_id_connect_provider_arn(arn).client_id(client_id);
-        self.0.api.write("iam:AddClientIDToOpenIDConnectProvider", call.send()).await.map(drop).map_err(Failure::problem)
+        let call = self
+            .0
+            .api
+            .iam
+            .add_client_id_to_open_id_connect_provider()
+            .open_id_connect_provider_arn(arn)
+            .client_id(client_id);
+        self.0
+            .api
+            .write("iam:AddClientIDToOpenIDConnectProvider", call.send())
+            .await
+            .map(drop)
+            .map_err(Failure::problem)
     }
 
     /// Removes a provider. One that is gone is done.
@@ -85,7 +103,11 @@ impl Region {
         match self.0.api.write("iam:DeleteOpenIDConnectProvider", call.send()).await {
             Err(failure) if failure.is_absent() => Ok(()),
             // What a policy allows by its tags may be forbidden once it is gone: then it has none.
-            Err(failure) if failure.is_forbidden() && get(&self.0.api, arn).await.is_err_and(|it| it.is_absent()) => Ok(()),
+            Err(failure)
+                if failure.is_forbidden() && get(&self.0.api, arn).await.is_err_and(|it| it.is_absent()) =>
+            {
+                Ok(())
+            }
             other => other.map(drop).map_err(Failure::problem),
         }
     }
@@ -93,7 +115,10 @@ impl Region {
 
 fn iam_tags(action: &'static str, tags: &Tags) -> Result<Vec<Tag>, Problem> {
     let tag = |(key, value): (&String, &String)| Tag::builder().key(key).value(value).build();
-    tags.iter().map(tag).collect::<Result<_, _>>().map_err(|_| Failure::local(action, "InvalidCall", "a tag has no key").problem())
+    tags.iter()
+        .map(tag)
+        .collect::<Result<_, _>>()
+        .map_err(|_| Failure::local(action, "InvalidCall", "a tag has no key").problem())
 }
 
 pub(crate) async fn read(api: &Api, arn: &str) -> Reading<Provider> {
@@ -101,7 +126,13 @@ pub(crate) async fn read(api: &Api, arn: &str) -> Reading<Provider> {
 }
 
 async fn get(api: &Api, arn: &str) -> Result<Provider, Failure> {
-    let answer = api.read(GET, api.iam.get_open_id_connect_provider().open_id_connect_provider_arn(arn).send()).await?;
+    let answer = api
+        .read(GET, api.iam.get_open_id_connect_provider().open_id_connect_provider_arn(arn).send())
+        .await?;
     let tags = answer.tags.unwrap_or_default().into_iter().map(|it| (it.key, it.value)).collect();
-    Ok(Provider { url: answer.url.unwrap_or_default(), client_ids: answer.client_id_list.unwrap_or_default(), tags })
+    Ok(Provider {
+        url: answer.url.unwrap_or_default(),
+        client_ids: answer.client_id_list.unwrap_or_default(),
+        tags,
+    })
 }

@@ -1,11 +1,13 @@
-//! What was written but may not be readable yet. AWS shows a write seconds after it answered, and a sweep that began before the write
-//! never shows it: until a later sweep does, the ledger amends what was read. Pure: no I/O and no clock.
+//! What was written but may not be readable yet. AWS shows a write seconds after it answered, and a sweep
+//! that began before the write never shows it: until a later sweep does, the ledger amends what was read.
+//! Pure: no I/O and no clock.
 
 use std::collections::BTreeSet;
 
 use model::{
-    FIRST_SEEN, FoundAddress, FoundInstance, FoundInternetGateway, FoundLoadBalancer, FoundNatGateway, FoundNetworkInterface,
-    FoundRouteTable, FoundSecurityGroup, FoundSubnet, FoundVpc, LoadBalancerKind, READ_LAG, Read, Snapshot, Timestamp,
+    FIRST_SEEN, FoundAddress, FoundInstance, FoundInternetGateway, FoundLoadBalancer, FoundNatGateway,
+    FoundNetworkInterface, FoundRouteTable, FoundSecurityGroup, FoundSubnet, FoundVpc, LoadBalancerKind,
+    READ_LAG, Read, Snapshot, Timestamp,
 };
 
 /// A resource as a snapshot holds it.
@@ -123,7 +125,8 @@ pub(crate) fn made<T: Found>(item: T) -> Amendment {
     Amendment { id, about: About::Making, lasts: FIRST_SEEN, change: Box::new(change) }
 }
 
-/// It was so when it was asked for, and reads of its kind may leave it out for good: that is not believed for longer than a change.
+/// It was so when it was asked for, and reads of its kind may leave it out for good: that is not believed for
+/// longer than a change.
 pub(crate) fn answered<T: Found>(item: T) -> Amendment {
     Amendment { lasts: READ_LAG, ..made(item) }
 }
@@ -177,8 +180,8 @@ pub(crate) struct PendingWrites {
 }
 
 impl PendingWrites {
-    /// Adds what a write's answer, which came `at`, said; `read` is what will show it. False: earlier entries were dropped for it, so that
-    /// [`amend_latest`](Self::amend_latest) is not enough.
+    /// Adds what a write's answer, which came `at`, said; `read` is what will show it. False: earlier entries
+    /// were dropped for it, so that [`amend_latest`](Self::amend_latest) is not enough.
     pub fn record(&mut self, read: Read, at: Timestamp, amendment: Amendment) -> bool {
         let before = self.entries.len();
         // A classic load balancer's name can be used again, and what ended needs no changes.
@@ -190,10 +193,11 @@ impl PendingWrites {
         all_left
     }
 
-    /// Drops what a read of `read`, which began at `began` and is in `base`, shows or overrules. `base` itself is not changed for good:
-    /// it is where amendments are tried out.
+    /// Drops what a read of `read`, which began at `began` and is in `base`, shows or overrules. `base`
+    /// itself is not changed for good: it is where amendments are tried out.
     pub fn settle(&mut self, read: Read, began: Timestamp, base: &mut Snapshot) {
-        let mut unseen: BTreeSet<String> = self.entries.iter().filter(|it| it.is_making()).map(|it| it.amendment.id.clone()).collect();
+        let mut unseen: BTreeSet<String> =
+            self.entries.iter().filter(|it| it.is_making()).map(|it| it.amendment.id.clone()).collect();
         self.entries.retain(|it| {
             if it.read != read || it.at >= began {
                 return true;
@@ -210,7 +214,10 @@ impl PendingWrites {
                     stays
                 }
                 // What no read shows is as it was left.
-                About::Changing => (fresh || unseen.contains(&it.amendment.id)) && (it.amendment.change)(base) != Effect::Shown,
+                About::Changing => {
+                    (fresh || unseen.contains(&it.amendment.id))
+                        && (it.amendment.change)(base) != Effect::Shown
+                }
             }
         });
     }
@@ -234,7 +241,8 @@ impl PendingWrites {
         self.entries.iter().any(|it| it.amendment.id == id)
     }
 
-    /// AWS knows of what was made: reads that do not show it leave it out, and it is not believed for longer than a change.
+    /// AWS knows of what was made: reads that do not show it leave it out, and it is not believed for longer
+    /// than a change.
     pub fn mark_known(&mut self, id: &str) {
         for entry in self.entries.iter_mut().filter(|it| it.is_making() && it.amendment.id == id) {
             entry.amendment.lasts = READ_LAG;
@@ -243,7 +251,9 @@ impl PendingWrites {
 
     /// Whether it was made, and reads may lack it still.
     pub fn is_unseen(&self, id: &str, now: Timestamp) -> bool {
-        self.entries.iter().any(|it| it.is_making() && it.amendment.id == id && now - it.at < it.amendment.lasts)
+        self.entries
+            .iter()
+            .any(|it| it.is_making() && it.amendment.id == id && now - it.at < it.amendment.lasts)
     }
 
     /// Whether it was removed.
@@ -258,7 +268,13 @@ mod tests {
     use model::State;
 
     fn vpc(id: &str) -> FoundVpc {
-        FoundVpc { id: id.into(), cidr: "10.0.0.0/16".into(), state: State::Ready, dns_hostnames: None, tags: Default::default() }
+        FoundVpc {
+            id: id.into(),
+            cidr: "10.0.0.0/16".into(),
+            state: State::Ready,
+            dns_hostnames: None,
+            tags: Default::default(),
+        }
     }
 
     fn subnet(id: &str, public: bool) -> FoundSubnet {

@@ -1,5 +1,5 @@
-//! Reads a region, over and over: what the schedule says is due, all of it at once. Of each kind all pages are shown or none, and what
-//! fails or hangs keeps back nothing else. It changes nothing in AWS.
+//! Reads a region, over and over: what the schedule says is due, all of it at once. Of each kind all pages
+//! are shown or none, and what fails or hangs keeps back nothing else. It changes nothing in AWS.
 
 mod read;
 
@@ -140,7 +140,10 @@ fn settle(inner: &Inner, all: Vec<Ended>) {
                 false => state.schedule.failed(task, now()),
             }
         }
-        kinds.extend(read.into_iter().filter_map(|it| if let Task::Kind(read) = it { Some((began, read)) } else { None }));
+        kinds.extend(
+            read.into_iter()
+                .filter_map(|it| if let Task::Kind(read) = it { Some((began, read)) } else { None }),
+        );
     }
     kinds.sort_by(|one, other| one.0.total_cmp(&other.0));
     for together in kinds.chunk_by(|one, other| one.0 == other.0) {
@@ -149,7 +152,9 @@ fn settle(inner: &Inner, all: Vec<Ended>) {
     }
     let deleting = state.deleting_vpcs();
     state.world.base_mut().deleting.retain(|vpc, _| deleting.contains(vpc));
-    state.problems.retain(|part, _| if let Part::DeletingVpc(vpc) = part { deleting.contains(vpc) } else { true });
+    state
+        .problems
+        .retain(|part, _| if let Part::DeletingVpc(vpc) = part { deleting.contains(vpc) } else { true });
     drop(state);
     inner.publish();
 }
@@ -168,13 +173,16 @@ fn start(inner: &Arc<Inner>, due: Due) -> Readings {
             Task::Kind(Read::LoadBalancers | Read::TargetGroups) => {}
             Task::Kind(read) => {
                 let ids: Vec<String> = ids.iter().filter(|it| reads(it) == Some(read)).cloned().collect();
-                readings.push(Box::pin(async move { Ended::of(began, task, Part::Kind(read), kind(&inner, read, ids).await) }));
+                readings.push(Box::pin(async move {
+                    Ended::of(began, task, Part::Kind(read), kind(&inner, read, ids).await)
+                }));
             }
             Task::DeletingVpcs => {
                 let vpcs = deleting.clone();
                 readings.push(Box::pin(async move { deleting_vpcs(&inner, vpcs, began).await }));
             }
-            Task::Zones => readings.push(Box::pin(async move { Ended::of(began, task, Part::Zones, zones(&inner).await) })),
+            Task::Zones => readings
+                .push(Box::pin(async move { Ended::of(began, task, Part::Zones, zones(&inner).await) })),
         }
     }
     if due.reads(Read::LoadBalancers) || due.reads(Read::TargetGroups) {

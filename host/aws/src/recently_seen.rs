@@ -1,11 +1,11 @@
-//! What reads showed lately for the first time. Answers come from servers that do not all know of it yet, so that a later read may hide it
-//! once more: it stays for a while. Pure: no I/O and no clock.
+//! What reads showed lately for the first time. Answers come from servers that do not all know of it yet, so
+//! that a later read may hide it once more: it stays for a while. Pure: no I/O and no clock.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use model::{
-    FoundAddress, FoundInstance, FoundInternetGateway, FoundNatGateway, FoundRouteTable, FoundSecurityGroup, FoundSubnet, FoundVpc,
-    READ_LAG, Read, Snapshot, Timestamp,
+    FoundAddress, FoundInstance, FoundInternetGateway, FoundNatGateway, FoundRouteTable, FoundSecurityGroup,
+    FoundSubnet, FoundVpc, READ_LAG, Read, Snapshot, Timestamp,
 };
 
 use crate::pending_writes::Found;
@@ -19,8 +19,8 @@ pub(crate) struct RecentlySeen {
 }
 
 impl RecentlySeen {
-    /// After `reads`, which began at `began`, put what they found into `base`: adds what they should have found. Of load balancers nothing is
-    /// added: their names keep them from being made twice.
+    /// After `reads`, which began at `began`, put what they found into `base`: adds what they should have
+    /// found. Of load balancers nothing is added: their names keep them from being made twice.
     pub fn keep(&mut self, reads: &[Read], began: Timestamp, base: &mut Snapshot) {
         for read in reads {
             match read {
@@ -47,12 +47,20 @@ impl RecentlySeen {
         let first = self.first.entry(read).or_default();
         let found: BTreeSet<&str> = T::all(base).iter().map(T::id).collect();
         let is_fresh = |id: &str| first.get(id).is_some_and(|at| began - at < READ_LAG);
-        let hidden: Vec<T> = T::all(&self.shown).iter().filter(|it| !found.contains(it.id()) && is_fresh(it.id())).cloned().collect();
+        let hidden: Vec<T> = T::all(&self.shown)
+            .iter()
+            .filter(|it| !found.contains(it.id()) && is_fresh(it.id()))
+            .cloned()
+            .collect();
         if !hidden.is_empty() {
             T::all_mut(base).extend(hidden);
         }
         let mut before = std::mem::take(first);
-        first.extend(T::all(base).iter().map(|it| before.remove_entry(it.id()).unwrap_or_else(|| (it.id().to_owned(), began))));
+        first.extend(
+            T::all(base)
+                .iter()
+                .map(|it| before.remove_entry(it.id()).unwrap_or_else(|| (it.id().to_owned(), began))),
+        );
     }
 }
 
@@ -61,12 +69,19 @@ mod tests {
     use super::*;
 
     fn address(id: &str) -> FoundAddress {
-        FoundAddress { id: id.into(), public_ip: String::new(), association_id: None, network_interface_id: None, tags: Default::default() }
+        FoundAddress {
+            id: id.into(),
+            public_ip: String::new(),
+            association_id: None,
+            network_interface_id: None,
+            tags: Default::default(),
+        }
     }
 
     /// What is shown after a read that found these.
     fn read(fresh: &mut RecentlySeen, began: Timestamp, found: &[&str]) -> Vec<String> {
-        let mut base = Snapshot { addresses: found.iter().map(|it| address(it)).collect(), ..Snapshot::default() };
+        let mut base =
+            Snapshot { addresses: found.iter().map(|it| address(it)).collect(), ..Snapshot::default() };
         fresh.keep(&[Read::Addresses], began, &mut base);
         base.addresses.iter().map(|it| it.id.clone()).collect()
     }

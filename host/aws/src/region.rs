@@ -1,13 +1,13 @@
-//! One AWS region, as one identity sees it: the view that controllers watch, their interests, and the way to act. It does not say what
-//! should be done.
+//! One AWS region, as one identity sees it: the view that controllers watch, their interests, and the way to
+//! act. It does not say what should be done.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use model::finding::Reading;
 use model::{
-    Action, ActionNeeded, Filter, FoundInstanceType, Image, ImageQuery, InstanceType, Interest, Key, Outcome, Part, Problem, Read,
-    Snapshot, Timestamp,
+    Action, ActionNeeded, Filter, FoundInstanceType, Image, ImageQuery, InstanceType, Interest, Key, Outcome,
+    Part, Problem, Read, Snapshot, Timestamp,
 };
 use tokio::sync::{Notify, Semaphore, watch};
 
@@ -22,7 +22,8 @@ use crate::{lookup, now, poll};
 
 /// How many actions run at once.
 const ACTIONS: usize = 16;
-/// How many more creations run at once that may be sent for a short time only: in a queue with all others they would often come too late.
+/// How many more creations run at once that may be sent for a short time only: in a queue with all others
+/// they would often come too late.
 const URGENT: usize = 4;
 
 /// What is known of a region.
@@ -30,7 +31,8 @@ const URGENT: usize = 4;
 pub struct View {
     /// `None` until something was read. It says what that is.
     pub snapshot: Option<Arc<Snapshot>>,
-    /// What could not be read when that was last tried, and why. The snapshot shows what was read of it before.
+    /// What could not be read when that was last tried, and why. The snapshot shows what was read of it
+    /// before.
     pub problems: BTreeMap<Part, Problem>,
 }
 
@@ -59,7 +61,8 @@ pub(crate) struct Inner {
     pub lookups: Lookups,
 }
 
-/// How old what was read of a VPC may be that nothing is deleted of in a hurry, in seconds: less than from one slow sweep to the next.
+/// How old what was read of a VPC may be that nothing is deleted of in a hurry, in seconds: less than from
+/// one slow sweep to the next.
 const SELDOM: f64 = 200.0;
 
 #[derive(Default)]
@@ -73,10 +76,16 @@ pub(crate) struct State {
 
 impl State {
     pub fn awaited(&self) -> Awaited {
-        let mut tasks: BTreeSet<Task> = self.interests.values().flat_map(|it| it.reads.iter().map(|it| Task::Kind(*it))).collect();
+        let mut tasks: BTreeSet<Task> =
+            self.interests.values().flat_map(|it| it.reads.iter().map(|it| Task::Kind(*it))).collect();
         let now = now();
-        let is_old = |vpc: &String| self.world.base().deleting.get(vpc).is_none_or(|it| now - it.began >= SELDOM);
-        if self.interests.values().any(|it| !it.deleting_vpcs.is_empty() || it.interfaces_of.iter().any(is_old)) {
+        let is_old =
+            |vpc: &String| self.world.base().deleting.get(vpc).is_none_or(|it| now - it.began >= SELDOM);
+        if self
+            .interests
+            .values()
+            .any(|it| !it.deleting_vpcs.is_empty() || it.interfaces_of.iter().any(is_old))
+        {
             tasks.insert(Task::DeletingVpcs);
         }
         Awaited { used: !self.interests.is_empty(), tasks }
@@ -91,7 +100,10 @@ impl State {
     }
 
     pub fn deleting_vpcs(&self) -> BTreeSet<String> {
-        self.interests.values().flat_map(|it| it.deleting_vpcs.iter().chain(&it.interfaces_of).cloned()).collect()
+        self.interests
+            .values()
+            .flat_map(|it| it.deleting_vpcs.iter().chain(&it.interfaces_of).cloned())
+            .collect()
     }
 
     pub fn nat_gateways_of(&self) -> BTreeSet<String> {
@@ -112,7 +124,8 @@ impl Inner {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Shows what is known now. Before the first sweep, what was written alone would look like the whole world.
+    /// Shows what is known now. Before the first sweep, what was written alone would look like the whole
+    /// world.
     pub fn publish(&self) {
         let mut state = self.state();
         let swept = !state.world.base().snapshot.read_at.is_empty();
@@ -137,8 +150,8 @@ impl Inner {
         self.state().world.is_young(id, now())
     }
 
-    /// How a removal of `id` ended: well also when it was not there, unless it came lately. Then AWS does not know of it yet, and it is to
-    /// be removed again.
+    /// How a removal of `id` ended: well also when it was not there, unless it came lately. Then AWS does not
+    /// know of it yet, and it is to be removed again.
     pub fn gone_is_done(&self, id: &str, result: Result<(), Failure>) -> Result<(), Failure> {
         match result {
             Err(failure) if failure.is_gone() && self.is_young(id) => Err(failure),
@@ -186,13 +199,19 @@ impl Region {
         self.0.view.subscribe()
     }
 
-    /// Says what `who` awaits from now on, in place of what he awaited before. The first interest of all starts a sweep at once.
+    /// Says what `who` awaits from now on, in place of what he awaited before. The first interest of all
+    /// starts a sweep at once.
     pub fn interest(&self, who: &str, interest: Interest) {
         let mut state = self.0.state();
         let known = state.ids();
-        let mut wanted: BTreeSet<Read> = interest.ids.difference(&known).filter_map(|id| poll::reads(id)).collect();
-        wanted.extend((!interest.nat_gateways_of.is_subset(&state.nat_gateways_of())).then_some(Read::NatGateways));
-        wanted.extend((!interest.route_tables_of.is_subset(&state.route_tables_of())).then_some(Read::RouteTables));
+        let mut wanted: BTreeSet<Read> =
+            interest.ids.difference(&known).filter_map(|id| poll::reads(id)).collect();
+        wanted.extend(
+            (!interest.nat_gateways_of.is_subset(&state.nat_gateways_of())).then_some(Read::NatGateways),
+        );
+        wanted.extend(
+            (!interest.route_tables_of.is_subset(&state.route_tables_of())).then_some(Read::RouteTables),
+        );
         for read in wanted {
             state.schedule.want(Task::Kind(read), now());
         }
@@ -222,7 +241,8 @@ impl Region {
         self.0.wake.notify_one();
     }
 
-    /// Carries out all `actions` at once and says how each ended. When this returns, the view shows what was done.
+    /// Carries out all `actions` at once and says how each ended. When this returns, the view shows what was
+    /// done.
     pub async fn act(&self, who: &str, actions: Vec<Action>) -> Vec<(Key, Outcome)> {
         let all = actions.iter().map(|it| crate::act::act(&self.0, who, it));
         let res = futures::future::join_all(all).await;
@@ -239,8 +259,8 @@ impl Region {
         lookup::image(&self.0, query).await
     }
 
-    /// What instance types have room for, in the order of their names; those that the region does not know are left out. What is found
-    /// once is remembered for as long as this process lives.
+    /// What instance types have room for, in the order of their names; those that the region does not know
+    /// are left out. What is found once is remembered for as long as this process lives.
     pub async fn instance_types(&self, names: &BTreeSet<String>) -> Reading<Vec<InstanceType>> {
         reading(lookup::instance_types(&self.0, names).await)
     }
@@ -265,7 +285,10 @@ impl Region {
     ///
     /// # Errors
     /// When AWS does not say.
-    pub async fn security_groups(&self, filters: &[Filter]) -> Result<Vec<model::FoundSecurityGroup>, Problem> {
+    pub async fn security_groups(
+        &self,
+        filters: &[Filter],
+    ) -> Result<Vec<model::FoundSecurityGroup>, Problem> {
         lookup::security_groups(&self.0, filters).await
     }
 }

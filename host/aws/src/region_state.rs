@@ -1,11 +1,11 @@
-//! What is known of one region: what was read, what was written since, and what no read shows. Puts the three together into a
-//! [`Snapshot`]. No I/O.
+//! What is known of one region: what was read, what was written since, and what no read shows. Puts the three
+//! together into a [`Snapshot`]. No I/O.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use model::{
-    FoundListener, FoundLoadBalancer, FoundNetworkInterface, FoundSecurityGroup, FoundVpc, HealthCheck, LoadBalancerAttributes,
-    LoadBalancerKind, Read, Snapshot, State, Tags, Timestamp,
+    FoundListener, FoundLoadBalancer, FoundNetworkInterface, FoundSecurityGroup, FoundVpc, HealthCheck,
+    LoadBalancerAttributes, LoadBalancerKind, Read, Snapshot, State, Tags, Timestamp,
 };
 
 use crate::pending_writes::{Amendment, PendingWrites};
@@ -66,8 +66,8 @@ pub(crate) struct Memory {
     pub dns_hostnames: BTreeSet<String>,
     /// Attributes this process set, by id of the load balancer.
     pub attributes: BTreeMap<String, LoadBalancerAttributes>,
-    /// Target groups of load balancers that are being removed, by ARN: once its listeners are gone, nothing says any more what they
-    /// forwarded to.
+    /// Target groups of load balancers that are being removed, by ARN: once its listeners are gone, nothing
+    /// says any more what they forwarded to.
     pub target_groups: BTreeMap<String, BTreeSet<String>>,
 }
 
@@ -77,7 +77,8 @@ pub(crate) struct RegionState {
     fresh: RecentlySeen,
     ledger: PendingWrites,
     memory: Memory,
-    /// All three together, as long as nothing but amendments came since: most of a region is the same from one write to the next.
+    /// All three together, as long as nothing but amendments came since: most of a region is the same from
+    /// one write to the next.
     shown: Option<Snapshot>,
 }
 
@@ -103,7 +104,12 @@ impl Base {
         for group in self.target_groups.iter().filter(|it| it.load_balancers.contains(&balancer.id)) {
             res.target_groups.push(group.arn.clone());
             res.targets.extend(group.targets.iter().flatten().cloned());
-            let forwards = self.listeners.get(&balancer.id).into_iter().flatten().filter(|it| it.target_group == group.arn);
+            let forwards = self
+                .listeners
+                .get(&balancer.id)
+                .into_iter()
+                .flatten()
+                .filter(|it| it.target_group == group.arn);
             res.listeners.extend(forwards.map(|it| FoundListener {
                 port: it.port,
                 target_port: group.port,
@@ -152,7 +158,8 @@ impl RegionState {
         &mut self.memory
     }
 
-    /// The target groups of a load balancer that is being removed: those attached to it now, and those that were at an earlier try.
+    /// The target groups of a load balancer that is being removed: those attached to it now, and those that
+    /// were at an earlier try.
     pub fn forwards_to(&mut self, arn: &str, attached: BTreeSet<String>) -> BTreeSet<String> {
         let groups = self.memory.target_groups.entry(arn.to_owned()).or_default();
         groups.extend(attached);
@@ -196,7 +203,8 @@ impl RegionState {
         self.shown.get_or_insert_with(build).clone()
     }
 
-    /// After `reads`, which began at `began`, were put into the base: adds what they hid, and forgets what they show or overrule.
+    /// After `reads`, which began at `began`, were put into the base: adds what they hid, and forgets what
+    /// they show or overrule.
     pub fn settle(&mut self, reads: &[Read], began: Timestamp) {
         self.shown = None;
         self.fresh.keep(reads, began, &mut self.base.snapshot);
@@ -231,7 +239,13 @@ mod tests {
     use model::FoundSubnet;
 
     fn vpc(id: &str) -> FoundVpc {
-        FoundVpc { id: id.into(), cidr: "10.0.0.0/16".into(), state: State::Ready, dns_hostnames: None, tags: Tags::new() }
+        FoundVpc {
+            id: id.into(),
+            cidr: "10.0.0.0/16".into(),
+            state: State::Ready,
+            dns_hostnames: None,
+            tags: Tags::new(),
+        }
     }
 
     fn subnet(id: &str) -> FoundSubnet {
@@ -299,7 +313,13 @@ mod tests {
         let steps: Vec<Box<dyn Fn(&mut RegionState)>> = vec![
             Box::new(|it| it.record(Read::Vpcs, 1.0, made(vpc("vpc-1")))),
             Box::new(|it| it.memory_mut().dns_hostnames.extend(["vpc-1".to_owned()])),
-            Box::new(|it| it.record(Read::Vpcs, 2.0, changed::<FoundVpc>("vpc-1", |it| it.tags.extend([("a".into(), "b".into())])))),
+            Box::new(|it| {
+                it.record(
+                    Read::Vpcs,
+                    2.0,
+                    changed::<FoundVpc>("vpc-1", |it| it.tags.extend([("a".into(), "b".into())])),
+                )
+            }),
             Box::new(|it| it.record(Read::ClassicLoadBalancers, 3.0, made(balancer("new")))),
             Box::new(move |it| it.memory_mut().attributes.extend([("new".to_owned(), attributes.clone())])),
             Box::new(|it| it.record(Read::ClassicLoadBalancers, 4.0, gone::<FoundLoadBalancer>("stale"))),

@@ -87,7 +87,8 @@ struct Written {
 }
 
 impl Schedule {
-    /// Something is on its way because of a write at `at`. `owed`: it is read even if nobody says that he awaits it.
+    /// Something is on its way because of a write at `at`. `owed`: it is read even if nobody says that he
+    /// awaits it.
     pub fn wrote(&mut self, task: Task, at: Timestamp, owed: bool) {
         let written = self.written.entry(task).or_insert(Written { unread: None, last: at, owed: false });
         written.unread.get_or_insert(at);
@@ -95,7 +96,8 @@ impl Schedule {
         written.owed |= owed;
     }
 
-    /// More is to be shown by this read than was asked for when it began last: it is read at once, also when nobody awaits it.
+    /// More is to be shown by this read than was asked for when it began last: it is read at once, also when
+    /// nobody awaits it.
     pub fn want(&mut self, task: Task, now: Timestamp) {
         // One that is on its way shows nothing of it.
         let at = if self.is_running(task) { now } else { now - LONG };
@@ -108,7 +110,8 @@ impl Schedule {
         self.began.retain(|it, _| *it == Task::Zones);
     }
 
-    /// These reads begin. Each ends with [`read`](Self::read) or [`failed`](Self::failed), and is not due before.
+    /// These reads begin. Each ends with [`read`](Self::read) or [`failed`](Self::failed), and is not due
+    /// before.
     pub fn start(&mut self, due: &Due, now: Timestamp) {
         if due.slow {
             self.slow = Some(now);
@@ -141,8 +144,14 @@ impl Schedule {
     pub fn due(&self, now: Timestamp, awaited: &Awaited) -> Due {
         let slow = self.slow_at(awaited) <= now;
         let rests = |it: &Task| self.is_running(*it) || self.resting.get(it).is_some_and(|it| now < it.until);
-        let all = Read::ALL.iter().map(|it| Task::Kind(*it)).chain([Task::DeletingVpcs, Task::Zones]).filter(|it| !rests(it));
-        let tasks = all.filter(|it: &Task| (slow && matches!(it, Task::Kind(_))) || self.at(*it, awaited) <= now).collect();
+        let all = Read::ALL
+            .iter()
+            .map(|it| Task::Kind(*it))
+            .chain([Task::DeletingVpcs, Task::Zones])
+            .filter(|it| !rests(it));
+        let tasks = all
+            .filter(|it: &Task| (slow && matches!(it, Task::Kind(_))) || self.at(*it, awaited) <= now)
+            .collect();
         Due { slow, tasks }
     }
 
@@ -155,7 +164,8 @@ impl Schedule {
     /// Load balancers and target groups are read together.
     fn is_running(&self, task: Task) -> bool {
         let together = [Read::LoadBalancers, Read::TargetGroups].map(Task::Kind);
-        self.running.contains(&task) || (together.contains(&task) && together.iter().any(|it| self.running.contains(it)))
+        self.running.contains(&task)
+            || (together.contains(&task) && together.iter().any(|it| self.running.contains(it)))
     }
 
     fn slow_at(&self, awaited: &Awaited) -> Timestamp {
@@ -185,7 +195,8 @@ impl Schedule {
         let Some(began) = began else { return 0.0 };
         match written {
             Some(Written { unread: Some(at), .. }) => (at + SOON).max(began + SOON),
-            // Soon after a write it is likely to change soon; the longer it takes, the less often it is looked at.
+            // Soon after a write it is likely to change soon; the longer it takes, the less often it is
+            // looked at.
             Some(written) => began + (began - written.last).clamp(SOON, AWAITED),
             None => began + AWAITED,
         }
@@ -255,7 +266,10 @@ mod tests {
         let mut schedule = swept();
         schedule.wrote(NAT, 1009.0, false);
         let reads = run(&mut schedule, &awaiting(&[NAT]), 1050.0);
-        assert_eq!(reads.iter().map(|it| it.0).collect::<Vec<_>>(), [1011.0, 1013.0, 1017.0, 1025.0, 1035.0, 1045.0]);
+        assert_eq!(
+            reads.iter().map(|it| it.0).collect::<Vec<_>>(),
+            [1011.0, 1013.0, 1017.0, 1025.0, 1035.0, 1045.0]
+        );
     }
 
     #[test]
@@ -335,6 +349,9 @@ mod tests {
         let reads = run(&mut schedule, &awaited, 1030.0);
         assert!(reads.len() == 3 && reads.iter().all(|it| it.1.tasks == [VPCS].into()), "{reads:?}");
         let slow = run(&mut schedule, &awaiting(&[]), 1300.0).remove(0).1;
-        assert!(slow.slow && slow.tasks.len() == Read::ALL.len() - 3, "load balancers and target groups are read together: {slow:?}");
+        assert!(
+            slow.slow && slow.tasks.len() == Read::ALL.len() - 3,
+            "load balancers and target groups are read together: {slow:?}"
+        );
     }
 }

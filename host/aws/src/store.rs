@@ -20,11 +20,14 @@ const LARGEST: usize = 256 * 1024;
 const LONGEST: Duration = Duration::from_secs(15);
 
 impl Region {
-    /// A document, read anew; at most 256 KiB of UTF-8. Absent is the document alone: a bucket that is missing is a failure that names it.
+    /// A document, read anew; at most 256 KiB of UTF-8. Absent is the document alone: a bucket that is
+    /// missing is a failure that names it.
     pub async fn object(&self, bucket: &str, key: &str) -> Reading<Object> {
         match self.get(bucket, key).await {
             Err(failure) if failure.is("NoSuchKey") => Reading::Absent,
-            Err(failure) if failure.is_forbidden() => Reading::AccessDenied { permission: GET_AND_LIST.to_owned() },
+            Err(failure) if failure.is_forbidden() => {
+                Reading::AccessDenied { permission: GET_AND_LIST.to_owned() }
+            }
             Err(failure) => match self.wrong_bucket(bucket, &failure) {
                 Some(message) => Reading::Failed { message },
                 None => reading(Err(failure)),
@@ -33,23 +36,36 @@ impl Region {
         }
     }
 
-    /// A document that is to be removed: of a bucket that is gone, or by now somebody's in another region, nothing is left.
+    /// A document that is to be removed: of a bucket that is gone, or by now somebody's in another region,
+    /// nothing is left.
     pub async fn object_left(&self, bucket: &str, key: &str) -> Reading<Object> {
         match self.get(bucket, key).await {
-            Err(failure) if failure.is("NoSuchKey") || self.wrong_bucket(bucket, &failure).is_some() => Reading::Absent,
-            Err(failure) if failure.is_forbidden() => Reading::AccessDenied { permission: GET_AND_LIST.to_owned() },
+            Err(failure) if failure.is("NoSuchKey") || self.wrong_bucket(bucket, &failure).is_some() => {
+                Reading::Absent
+            }
+            Err(failure) if failure.is_forbidden() => {
+                Reading::AccessDenied { permission: GET_AND_LIST.to_owned() }
+            }
             other => reading(other),
         }
     }
 
-    /// Writes a document that says whose it is: in place of the version that was read, or where there was none.
+    /// Writes a document that says whose it is: in place of the version that was read, or where there was
+    /// none.
     ///
     /// # Errors
     /// AWS refused it, also since somebody else was first; a bucket that is missing is the author's to make.
-    pub async fn put_object(&self, bucket: &str, document: &Document, mark: &str, over: Option<&str>) -> Result<(), Problem> {
+    pub async fn put_object(
+        &self,
+        bucket: &str,
+        document: &Document,
+        mark: &str,
+        over: Option<&str>,
+    ) -> Result<(), Problem> {
         let api = &self.0.api;
         let body = ByteStream::from(document.body.as_bytes().to_vec());
-        let call = api.s3.put_object().bucket(bucket).key(&document.key).body(body).content_type(CONTENT_TYPE);
+        let call =
+            api.s3.put_object().bucket(bucket).key(&document.key).body(body).content_type(CONTENT_TYPE);
         let call = call.metadata(OWNER_METADATA, mark);
         let call = match over {
             Some(version) => call.if_match(version),
@@ -58,7 +74,8 @@ impl Region {
         api.write("s3:PutObject", call.send()).await.map(drop).map_err(|it| self.bucket_problem(bucket, it))
     }
 
-    /// Removes a document, if it is still the version that was read. One that is gone is done, and so is one whose bucket is gone.
+    /// Removes a document, if it is still the version that was read. One that is gone is done, and so is one
+    /// whose bucket is gone.
     ///
     /// # Errors
     /// AWS refused it, also since somebody wrote another.
@@ -74,7 +91,8 @@ impl Region {
     async fn get(&self, bucket: &str, key: &str) -> Result<Object, Failure> {
         let api = &self.0.api;
         let mut answer = api.read(GET, api.s3.get_object().bucket(bucket).key(key).send()).await?;
-        let cut = |message: &str| Failure { action: GET, code: None, message: message.to_owned(), open: false };
+        let cut =
+            |message: &str| Failure { action: GET, code: None, message: message.to_owned(), open: false };
         let content = async {
             let mut bytes = Vec::new();
             while let Some(chunk) = answer.body.try_next().await.map_err(|_| cut("the connection failed"))? {
@@ -85,7 +103,8 @@ impl Region {
             }
             String::from_utf8(bytes).map_err(|_| cut("the object is not UTF-8"))
         };
-        let body = tokio::time::timeout(LONGEST, content).await.unwrap_or_else(|_| Err(cut("no answer in time")))?;
+        let body =
+            tokio::time::timeout(LONGEST, content).await.unwrap_or_else(|_| Err(cut("no answer in time")))?;
         let version = answer.e_tag.ok_or_else(|| cut("the object has no ETag"))?;
         Ok(Object { body, version, metadata: answer.metadata.unwrap_or_default().into_iter().collect() })
     }
@@ -103,7 +122,9 @@ impl Region {
 
     fn bucket_problem(&self, bucket: &str, failure: Failure) -> Problem {
         match self.wrong_bucket(bucket, &failure) {
-            Some(message) => Problem { code: failure.code.unwrap_or_default(), message, who: ActionNeeded::SpecAuthor },
+            Some(message) => {
+                Problem { code: failure.code.unwrap_or_default(), message, who: ActionNeeded::SpecAuthor }
+            }
             None if failure.is("PreconditionFailed") || failure.is("ConditionalRequestConflict") => {
                 let message = "somebody else wrote it meanwhile, so it is looked at again".to_owned();
                 Problem { code: failure.code.unwrap_or_default(), message, who: ActionNeeded::None }

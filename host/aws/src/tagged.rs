@@ -1,5 +1,5 @@
-//! What controllers inside a cluster made of Elastic Load Balancing, found by the tags they put on it. It is asked for while a cluster is
-//! being deleted; no sweep does it.
+//! What controllers inside a cluster made of Elastic Load Balancing, found by the tags they put on it. It is
+//! asked for while a cluster is being deleted; no sweep does it.
 
 use std::collections::BTreeMap;
 
@@ -17,13 +17,17 @@ const TARGET_GROUP: &str = "elasticloadbalancing:targetgroup";
 const CLOUD_PROVIDER_TAG: &str = "kubernetes.io/cluster/";
 
 /// Load balancers and target groups that controllers of the cluster made, in whatever VPC: tags by ARN.
-pub(crate) async fn balancers_and_target_groups(api: &Api, cluster: &str) -> Result<BTreeMap<String, Tags>, Failure> {
+pub(crate) async fn balancers_and_target_groups(
+    api: &Api,
+    cluster: &str,
+) -> Result<BTreeMap<String, Tags>, Failure> {
     tagged(api, cluster).await
 }
 
 /// Filters of one call are all to be met, so each tag takes a call.
 async fn tagged(api: &Api, cluster: &str) -> Result<BTreeMap<String, Tags>, Failure> {
-    let cloud_provider = TagFilter::builder().key(format!("{CLOUD_PROVIDER_TAG}{cluster}")).values("owned").build();
+    let cloud_provider =
+        TagFilter::builder().key(format!("{CLOUD_PROVIDER_TAG}{cluster}")).values("owned").build();
     let controller = TagFilter::builder().key(CONTROLLER_TAG).values(cluster).build();
     let of = |filter: TagFilter| {
         let types = [LOAD_BALANCER, TARGET_GROUP].map(str::to_owned).to_vec();

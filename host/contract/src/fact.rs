@@ -1,5 +1,6 @@
-//! The values of the facts that plugins are given without asking, those that they name in `requires.facts`, each with its JSON Schema in `wit/facts/`.
-//! Fact `kubernetes-version` is a plain string such as `v1.36.3`. No fact ever holds a secret.
+//! The values of the facts that plugins are given without asking, those that they name in `requires.facts`,
+//! each with its JSON Schema in `wit/facts/`. Fact `kubernetes-version` is a plain string such as `v1.36.3`.
+//! No fact ever holds a secret.
 
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -76,7 +77,8 @@ impl InstalledFact {
     pub const KEY: &'static str = "installed";
 }
 
-/// One element of fact `storage-classes`: a StorageClass of the workload cluster, sorted by name. The plugin's own are among them.
+/// One element of fact `storage-classes`: a StorageClass of the workload cluster, sorted by name. The
+/// plugin's own are among them.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct StorageClassFact {
@@ -103,8 +105,8 @@ pub struct SubnetFact {
     pub id: String,
     /// Availability zone.
     pub zone: String,
-    /// Schemes of load balancers for which it is tagged: `internet-facing` (`kubernetes.io/role/elb`), `internal`
-    /// (`kubernetes.io/role/internal-elb`).
+    /// Schemes of load balancers for which it is tagged: `internet-facing` (`kubernetes.io/role/elb`),
+    /// `internal` (`kubernetes.io/role/internal-elb`).
     pub load_balancer_schemes: Vec<String>,
 }
 
@@ -113,8 +115,8 @@ impl SubnetFact {
     pub const KEY: &'static str = "subnets";
 }
 
-/// One element of fact `file-systems`: an EFS file system of the account in the cluster's region, sorted by id. The host gives the fact
-/// to plugins whose configuration has `fileSystemTags`.
+/// One element of fact `file-systems`: an EFS file system of the account in the cluster's region, sorted by
+/// id. The host gives the fact to plugins whose configuration has `fileSystemTags`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct FileSystemFact {
@@ -155,7 +157,8 @@ impl InstanceTypeFact {
     pub const KEY: &'static str = "instance-types";
 }
 
-/// One element of fact `ip-pools`: an IPPool of Calico in the workload cluster, sorted by name; none before its kind is there.
+/// One element of fact `ip-pools`: an IPPool of Calico in the workload cluster, sorted by name; none before
+/// its kind is there.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct IpPoolFact {

@@ -1,10 +1,10 @@
-//! What goes into an add-on plugin and what comes out of it, as plain values: the Rust mirror of `wit/cluster-plugin.wit`
-//! (package `kurator:cluster-plugin@0.1.0`) and of the step kinds in `wit/steps/`.
+//! What goes into an add-on plugin and what comes out of it, as plain values: the Rust mirror of
+//! `wit/cluster-plugin.wit` (package `kurator:cluster-plugin@0.1.0`) and of the step kinds in `wit/steps/`.
 //! It never runs a plugin, never judges a plan and never does I/O.
 //!
-//! The records and variants are those of the WIT, one to one, with every `json` already parsed. They are serialized too
-//! (an installed plan is stored, so that its removal works when the plugin is gone); the serialized form is camelCase JSON
-//! and is not part of the contract with plugins.
+//! The records and variants are those of the WIT, one to one, with every `json` already parsed. They are
+//! serialized too (an installed plan is stored, so that its removal works when the plugin is gone); the
+//! serialized form is camelCase JSON and is not part of the contract with plugins.
 
 #![deny(missing_docs)]
 
@@ -16,12 +16,13 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 pub use fact::{
-    AwsFact, ClusterFact, ControlPlaneEndpoint, FileSystemFact, InstalledFact, InstanceTypeFact, IpPoolFact, KUBERNETES_VERSION,
-    MACHINE_SUBNETS, StorageClassFact, SubnetFact,
+    AwsFact, ClusterFact, ControlPlaneEndpoint, FileSystemFact, InstalledFact, InstanceTypeFact, IpPoolFact,
+    KUBERNETES_VERSION, MACHINE_SUBNETS, StorageClassFact, SubnetFact,
 };
 pub use step::{
-    ApplySpec, CertificateSpec, DeleteSpec, EfsFileSystemSpec, IamRoleSpec, InstanceRolesSpec, Protocol, Prune, Role, RoleAction, RoleMode,
-    RoleTrust, SecurityGroupRuleSpec, StepError, StepSpec, WaitCondition, WaitSpec,
+    ApplySpec, CertificateSpec, DeleteSpec, EfsFileSystemSpec, IamRoleSpec, InstanceRolesSpec, Protocol,
+    Prune, Role, RoleAction, RoleMode, RoleTrust, SecurityGroupRuleSpec, StepError, StepSpec, WaitCondition,
+    WaitSpec,
 };
 
 /// The version of the contract that this host speaks.

@@ -10,8 +10,8 @@ pub fn runnable<'a>(steps: &'a [Step], done: &BTreeSet<String>) -> Vec<&'a Step>
     steps.iter().filter(|it| !is_done(&it.id) && it.after.iter().all(is_done)).collect()
 }
 
-/// What keeps a plan from ever being finished: an id used twice, a predecessor that does not exist, a circle. Each predecessor is looked at
-/// once or twice, however many there are and however often they are named.
+/// What keeps a plan from ever being finished: an id used twice, a predecessor that does not exist, a circle.
+/// Each predecessor is looked at once or twice, however many there are and however often they are named.
 pub fn flaw(steps: &[Step]) -> Option<String> {
     let mut places = HashMap::with_capacity(steps.len());
     for (place, step) in steps.iter().enumerate() {
@@ -65,12 +65,22 @@ mod tests {
     use super::*;
 
     fn step(id: &str, after: &[&str]) -> Step {
-        Step { id: id.into(), kind: "k8s.apply/v1".into(), spec: json!({}), after: after.iter().map(|it| it.to_string()).collect() }
+        Step {
+            id: id.into(),
+            kind: "k8s.apply/v1".into(),
+            spec: json!({}),
+            after: after.iter().map(|it| it.to_string()).collect(),
+        }
     }
 
     #[test]
     fn a_step_runs_when_all_before_it_are_done() {
-        let steps = [step("crds", &[]), step("operator", &["crds"]), step("rules", &[]), step("wait", &["operator", "rules"])];
+        let steps = [
+            step("crds", &[]),
+            step("operator", &["crds"]),
+            step("rules", &[]),
+            step("wait", &["operator", "rules"]),
+        ];
         let ids = |done: &[&str]| -> Vec<String> {
             let done = done.iter().map(|it| it.to_string()).collect();
             runnable(&steps, &done).into_iter().map(|it| it.id.clone()).collect()
@@ -92,7 +102,13 @@ mod tests {
 
     #[test]
     fn the_step_that_is_named_is_in_the_circle() {
-        let steps = [step("first", &[]), step("late", &["first", "b"]), step("b", &["c"]), step("c", &["first", "d"]), step("d", &["b"])];
+        let steps = [
+            step("first", &[]),
+            step("late", &["first", "b"]),
+            step("b", &["c"]),
+            step("c", &["first", "d"]),
+            step("d", &["b"]),
+        ];
         assert_eq!(flaw(&steps).unwrap(), "step \"b\" comes after itself");
     }
 }

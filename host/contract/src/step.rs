@@ -1,5 +1,6 @@
-//! The step kinds of the contract: what a plugin can ask the host to do, each with its JSON Schema in `wit/steps/`.
-//! Reading a step says what is asked for, never whether it is allowed: that is the judge's part.
+//! The step kinds of the contract: what a plugin can ask the host to do, each with its JSON Schema in
+//! `wit/steps/`. Reading a step says what is asked for, never whether it is allowed: that is the judge's
+//! part.
 
 mod reference;
 
@@ -65,7 +66,8 @@ impl Step {
     /// Reads `spec` by the rules of `kind`.
     ///
     /// # Errors
-    /// The kind is not of this contract, a field is unknown, missing or of the wrong type, or fields contradict each other.
+    /// The kind is not of this contract, a field is unknown, missing or of the wrong type, or fields
+    /// contradict each other.
     pub fn typed(&self) -> Result<StepSpec<'_>, StepError> {
         let spec = match self.kind.as_str() {
             ApplySpec::KIND => StepSpec::Apply(self.apply()?),
@@ -89,12 +91,17 @@ impl Step {
 
     fn apply(&self) -> Result<ApplySpec<'_>, StepError> {
         let form: ApplyForm = self.read()?;
-        let objects = self.spec.get("objects").and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default();
+        let objects =
+            self.spec.get("objects").and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default();
         Ok(ApplySpec { objects, prune: form.prune, ca_bundle_from: form.ca_bundle_from })
     }
 
     fn read<'a, T: Deserialize<'a>>(&'a self) -> Result<T, StepError> {
-        T::deserialize(&self.spec).map_err(|source| StepError::Spec { step: self.id.clone(), kind: self.kind.clone(), source })
+        T::deserialize(&self.spec).map_err(|source| StepError::Spec {
+            step: self.id.clone(),
+            kind: self.kind.clone(),
+            source,
+        })
     }
 }
 
@@ -106,41 +113,48 @@ impl StepSpec<'_> {
                 flaws.find_map(|(index, flaw)| flaw.map(|flaw| format!("objects/{index}{flaw}")))
             }
             StepSpec::Wait(spec) => {
-                let flaw = reference::flaw(&spec.api_version, &spec.kind, spec.namespace.as_deref(), &spec.name);
+                let flaw =
+                    reference::flaw(&spec.api_version, &spec.kind, spec.namespace.as_deref(), &spec.name);
                 let subject = spec.condition.subject().filter(|kind| *kind != spec.kind);
-                flaw.or_else(|| subject.map(|kind| format!("condition is about a {kind}, not a {}", spec.kind)))
+                flaw.or_else(|| {
+                    subject.map(|kind| format!("condition is about a {kind}, not a {}", spec.kind))
+                })
             }
-            StepSpec::Delete(spec) => reference::flaw(&spec.api_version, &spec.kind, spec.namespace.as_deref(), &spec.name),
-            StepSpec::SecurityGroupRule(spec) => match (spec.protocol.has_ports(), spec.from_port, spec.to_port) {
-                (true, Some(from), Some(to)) if from <= to => None,
-                (true, Some(_), Some(_)) => Some("fromPort is above toPort".to_owned()),
-                (true, ..) => Some("tcp and udp need fromPort and toPort".to_owned()),
-                (false, None, None) => None,
-                (false, ..) => Some("only tcp and udp have ports".to_owned()),
-            },
+            StepSpec::Delete(spec) => {
+                reference::flaw(&spec.api_version, &spec.kind, spec.namespace.as_deref(), &spec.name)
+            }
+            StepSpec::SecurityGroupRule(spec) => {
+                match (spec.protocol.has_ports(), spec.from_port, spec.to_port) {
+                    (true, Some(from), Some(to)) if from <= to => None,
+                    (true, Some(_), Some(_)) => Some("fromPort is above toPort".to_owned()),
+                    (true, ..) => Some("tcp and udp need fromPort and toPort".to_owned()),
+                    (false, None, None) => None,
+                    (false, ..) => Some("only tcp and udp have ports".to_owned()),
+                }
+            }
             StepSpec::IamRole(spec) => {
                 let fields = [("namespace", &spec.namespace), ("serviceAccount", &spec.service_account)];
                 fields.into_iter().find_map(|(field, text)| reference::segment_flaw(field, text.as_deref()?))
             }
-            StepSpec::Certificate(spec) => {
-                reference::segment_flaw("namespace", &spec.namespace).or_else(|| reference::segment_flaw("secretName", &spec.secret_name))
-            }
+            StepSpec::Certificate(spec) => reference::segment_flaw("namespace", &spec.namespace)
+                .or_else(|| reference::segment_flaw("secretName", &spec.secret_name)),
             StepSpec::InstanceRoles(_) | StepSpec::EfsFileSystem(_) => None,
         }
     }
 }
 
-/// `k8s.apply/v1`: these objects exist in the workload cluster with at least these fields. Applied server-side, in the order given.
-/// They are most of a plan, and stay where the step has them.
+/// `k8s.apply/v1`: these objects exist in the workload cluster with at least these fields. Applied
+/// server-side, in the order given. They are most of a plan, and stay where the step has them.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ApplySpec<'a> {
     /// As they are applied, in this order.
     pub objects: &'a [Value],
-    /// What happens to an object that a later plan no longer has. When absent, CustomResourceDefinitions and Namespaces are orphaned
-    /// and everything else is deleted.
+    /// What happens to an object that a later plan no longer has. When absent, CustomResourceDefinitions and
+    /// Namespaces are orphaned and everything else is deleted.
     pub prune: Option<Prune>,
-    /// Id of a `tls.certificate/v1` step of the same list that comes before this one: the bundle of CAs that vouch for its certificate is put into
-    /// every `clientConfig` of the webhook configurations among the objects.
+    /// Id of a `tls.certificate/v1` step of the same list that comes before this one: the bundle of CAs that
+    /// vouch for its certificate is put into every `clientConfig` of the webhook configurations among the
+    /// objects.
     pub ca_bundle_from: Option<String>,
 }
 
@@ -201,7 +215,8 @@ impl WaitSpec {
 pub enum WaitCondition {
     /// Deployment: condition `Available` is True for the current generation.
     AvailableDeployment,
-    /// DaemonSet: current generation seen, at least one Pod wanted, and as many updated and available as wanted.
+    /// DaemonSet: current generation seen, at least one Pod wanted, and as many updated and available as
+    /// wanted.
     ReadyDaemonset,
     /// CustomResourceDefinition: condition `Established` is True.
     CrdEstablished,
@@ -248,7 +263,8 @@ impl DeleteSpec {
     pub const KIND: &'static str = "k8s.delete/v1";
 }
 
-/// `aws.sg-rule/v1`: an ingress rule between machines of the cluster. Groups are named by role, so that a plugin cannot point at others.
+/// `aws.sg-rule/v1`: an ingress rule between machines of the cluster. Groups are named by role, so that a
+/// plugin cannot point at others.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct SecurityGroupRuleSpec {
@@ -337,13 +353,15 @@ impl IamRoleSpec {
 pub struct RoleAction {
     /// Such as `ec2:AttachVolume`.
     pub action: String,
-    /// All tags that its requests set, by key, with no value where it differs from request to request. `None` when they are not known.
+    /// All tags that its requests set, by key, with no value where it differs from request to request. `None`
+    /// when they are not known.
     #[serde(default)]
     pub tags: Option<BTreeMap<String, Option<String>>>,
     /// The call that sets them on what it makes, such as `CreateVolume`.
     #[serde(default)]
     pub create_action: Option<String>,
-    /// When it is needed, where nobody sees that beforehand: it is then told that a role lacks it, and holds nothing.
+    /// When it is needed, where nobody sees that beforehand: it is then told that a role lacks it, and holds
+    /// nothing.
     #[serde(default)]
     pub advice: Option<String>,
 }
@@ -371,11 +389,19 @@ struct RoleForm<A> {
 impl<A: Into<RoleAction>> From<RoleForm<A>> for IamRoleSpec {
     fn from(form: RoleForm<A>) -> Self {
         let RoleForm { role_arn, trust, namespace, service_account, actions, mode } = form;
-        IamRoleSpec { role_arn, trust, namespace, service_account, actions: actions.into_iter().map(Into::into).collect(), mode }
+        IamRoleSpec {
+            role_arn,
+            trust,
+            namespace,
+            service_account,
+            actions: actions.into_iter().map(Into::into).collect(),
+            mode,
+        }
     }
 }
 
-/// `aws.instance-roles/v1`: the IAM roles of all the cluster's instances allow these actions. They are looked at, never changed.
+/// `aws.instance-roles/v1`: the IAM roles of all the cluster's instances allow these actions. They are looked
+/// at, never changed.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct InstanceRolesSpec {
@@ -408,8 +434,8 @@ pub enum RoleMode {
     Ensure,
 }
 
-/// `aws.efs-file-system/v1`: an EFS file system is there, and has a mount target in the cluster's VPC in each of the cluster's zones. It is looked
-/// at, never changed.
+/// `aws.efs-file-system/v1`: an EFS file system is there, and has a mount target in the cluster's VPC in each
+/// of the cluster's zones. It is looked at, never changed.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct EfsFileSystemSpec {
@@ -422,8 +448,9 @@ impl EfsFileSystemSpec {
     pub const KIND: &'static str = "aws.efs-file-system/v1";
 }
 
-/// `tls.certificate/v1`: a serving certificate, made and renewed by the host, in a Secret of type `kubernetes.io/tls`. It is renewed under the same
-/// CA for as long as that lives, so that bundles handed out with `caBundleFrom` stay good.
+/// `tls.certificate/v1`: a serving certificate, made and renewed by the host, in a Secret of type
+/// `kubernetes.io/tls`. It is renewed under the same CA for as long as that lives, so that bundles handed out
+/// with `caBundleFrom` stay good.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct CertificateSpec {

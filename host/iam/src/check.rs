@@ -1,5 +1,5 @@
-//! Whether a role is fit for who needs it: puts together what was read of it into one finding for a condition.
-//! What could not be read makes a finding unknown, never false.
+//! Whether a role is fit for who needs it: puts together what was read of it into one finding for a
+//! condition. What could not be read makes a finding unknown, never false.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -24,8 +24,9 @@ pub struct Question {
     pub assumer: Assumer,
     /// What the role must allow.
     pub actions: Vec<Demand>,
-    /// What is installed and acts as this role already: the actions that the role allowed when that was done. More that is asked for since
-    /// is told, and holds nothing. None where nothing is installed with this role.
+    /// What is installed and acts as this role already: the actions that the role allowed when that was done.
+    /// More that is asked for since is told, and holds nothing. None where nothing is installed with this
+    /// role.
     pub allowed_before: Option<Vec<String>>,
 }
 
@@ -88,25 +89,34 @@ pub fn judge(question: &Question, readings: &Readings) -> Finding {
 /// IAM reads only roles of one's own account, by name: what it would return is another role.
 fn foreign_account(question: &Question, arn: &RoleArn) -> Option<String> {
     let own = question.own_account.as_ref().filter(|it| **it != arn.account)?;
-    Some(format!("{}: {arn} is in account {}, but roles can be read in {own} only; it is used unchecked", question.field, arn.account))
+    Some(format!(
+        "{}: {arn} is in account {}, but roles can be read in {own} only; it is used unchecked",
+        question.field, arn.account
+    ))
 }
 
 fn role_and_the_rest(question: &Question, arn: &RoleArn, readings: &Readings, said: &mut Said) {
     let Question { field, assumer, .. } = question;
     match &readings.role {
         Reading::Absent => {
-            let message = format!("{field}: role {arn} does not exist; create it with the trust policy given here, or name another");
+            let message = format!(
+                "{field}: role {arn} does not exist; create it with the trust policy given here, or name another"
+            );
             said.wrong.push((reason::ROLE_NOT_FOUND, message));
             said.fix = Some(trust::fix(assumer));
             return;
         }
         Reading::Found(role) if role.arn.split(':').nth(4).is_some_and(|it| it != arn.account) => {
-            let message = format!("{field}: {arn} is in account {}, but only {} can be read; it is used unchecked", arn.account, role.arn);
+            let message = format!(
+                "{field}: {arn} is in account {}, but only {} can be read; it is used unchecked",
+                arn.account, role.arn
+            );
             said.unclear.push((reason::ROLE_IN_OTHER_ACCOUNT, message));
             return;
         }
         Reading::Found(role) if role.arn != arn.to_string() => {
-            let message = format!("{field}: {arn} does not exist, but {} does; write that, or name another", role.arn);
+            let message =
+                format!("{field}: {arn} does not exist, but {} does; write that, or name another", role.arn);
             said.wrong.push((reason::ROLE_NOT_FOUND, message));
             return;
         }
@@ -131,12 +141,16 @@ fn judge_trust(arn: &RoleArn, assumer: &Assumer, policy: &str, said: &mut Said) 
     match judgement.verdict {
         Verdict::Allowed => (),
         Verdict::Denied { reasons } => {
-            let message = format!("the trust policy of {arn} does not let {who} assume it: {}", reasons.join("; "));
+            let message =
+                format!("the trust policy of {arn} does not let {who} assume it: {}", reasons.join("; "));
             said.wrong.push((reason::TRUST_POLICY_DENIES, message));
             said.fix = Some(trust::fix(assumer));
         }
         Verdict::Unknown { reasons } => {
-            let message = format!("whether the trust policy of {arn} lets {who} assume it cannot be said: {}", reasons.join("; "));
+            let message = format!(
+                "whether the trust policy of {arn} lets {who} assume it cannot be said: {}",
+                reasons.join("; ")
+            );
             said.unclear.push((reason::TRUST_POLICY_UNCLEAR, message));
             said.fix = Some(trust::fix(assumer));
         }
@@ -148,17 +162,23 @@ fn judge_provider(identity: &trust::WebIdentity, reading: &Reading<Provider>, sa
     let arn = &identity.provider_arn;
     match reading {
         Reading::Found(provider) if issuer_host(&provider.url) != issuer_host(&identity.issuer) => {
-            let message = format!("OIDC provider {arn} is of issuer {}, not of {}", provider.url, identity.issuer);
+            let message =
+                format!("OIDC provider {arn} is of issuer {}, not of {}", provider.url, identity.issuer);
             said.wrong.push((reason::PROVIDER_MISMATCH, message));
         }
         Reading::Found(provider) if !provider.client_ids.contains(&identity.audience) => {
-            let message = format!("OIDC provider {arn} does not list {} among its client ids; add it", identity.audience);
+            let message = format!(
+                "OIDC provider {arn} does not list {} among its client ids; add it",
+                identity.audience
+            );
             said.wrong.push((reason::PROVIDER_MISMATCH, message));
         }
         Reading::Found(_) => (),
         Reading::Absent => {
-            let message =
-                format!("OIDC provider {arn} does not exist; create it for {} with client id {}", identity.issuer, identity.audience);
+            let message = format!(
+                "OIDC provider {arn} does not exist; create it for {} with client id {}",
+                identity.issuer, identity.audience
+            );
             said.wrong.push((reason::PROVIDER_NOT_FOUND, message));
         }
         other => said.unread(&format!("OIDC provider {arn}"), other),
@@ -195,11 +215,15 @@ fn judge_permissions(question: &Question, arn: &RoleArn, readings: &Readings, sa
     permissions.missing.retain(is_certain);
     permissions.advised.retain(is_certain);
     if is_complete {
-        let lacks = |action: &str| permissions.missing.iter().chain(&permissions.advised).any(|it| it.action == action);
-        let allowed: BTreeSet<&str> = question.actions.iter().map(|it| it.action.as_str()).filter(|it| !lacks(it)).collect();
+        let lacks = |action: &str| {
+            permissions.missing.iter().chain(&permissions.advised).any(|it| it.action == action)
+        };
+        let allowed: BTreeSet<&str> =
+            question.actions.iter().map(|it| it.action.as_str()).filter(|it| !lacks(it)).collect();
         said.allowed = allowed.into_iter().map(str::to_owned).collect();
     }
-    let is_new = |it: &Missing| question.allowed_before.as_ref().is_some_and(|before| !before.contains(&it.action));
+    let is_new =
+        |it: &Missing| question.allowed_before.as_ref().is_some_and(|before| !before.contains(&it.action));
     let (new, missing): (Vec<Missing>, Vec<Missing>) = permissions.missing.into_iter().partition(is_new);
     if !missing.is_empty() {
         let message = format!("role {arn} lacks permissions: {}", permissions::missing_text(&missing));
@@ -214,7 +238,10 @@ fn judge_permissions(question: &Question, arn: &RoleArn, readings: &Readings, sa
         by_advice.entry(it.advice.as_deref().unwrap_or_default()).or_default().push(it);
     }
     for (when, missing) in by_advice {
-        said.warnings.push(format!("role {arn} lacks what is needed only {when}: {}", permissions::missing_text(missing)));
+        said.warnings.push(format!(
+            "role {arn} lacks what is needed only {when}: {}",
+            permissions::missing_text(missing)
+        ));
     }
     said.warnings.extend(permissions.notes);
 }
@@ -222,10 +249,13 @@ fn judge_permissions(question: &Question, arn: &RoleArn, readings: &Readings, sa
 impl Said {
     fn unread<T>(&mut self, what: &str, reading: &Reading<T>) {
         let (reason, message) = match reading {
-            Reading::AccessDenied { permission } => {
-                (reason::ACCESS_DENIED, format!("{what} cannot be read: grant {permission} to this operator, or check it yourself"))
+            Reading::AccessDenied { permission } => (
+                reason::ACCESS_DENIED,
+                format!("{what} cannot be read: grant {permission} to this operator, or check it yourself"),
+            ),
+            Reading::Failed { message } => {
+                (reason::READ_FAILED, format!("{what} could not be read and will be tried again: {message}"))
             }
-            Reading::Failed { message } => (reason::READ_FAILED, format!("{what} could not be read and will be tried again: {message}")),
             // Lists and named policies that are gone were changed while they were read.
             Reading::Absent | Reading::Found(_) => {
                 (reason::READ_FAILED, format!("{what} changed while it was read; it will be tried again"))
@@ -242,7 +272,13 @@ impl Said {
         };
         let warnings = self.warnings.into_iter().map(|it| format!("warning: {it}"));
         let said = self.wrong.into_iter().chain(self.unclear).map(|(_, message)| message);
-        Finding { status, reason, message: said.chain(warnings).collect::<Vec<_>>().join(". "), fix: self.fix, allowed: self.allowed }
+        Finding {
+            status,
+            reason,
+            message: said.chain(warnings).collect::<Vec<_>>().join(". "),
+            fix: self.fix,
+            allowed: self.allowed,
+        }
     }
 }
 

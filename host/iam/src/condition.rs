@@ -1,5 +1,5 @@
-//! Conditions of a policy: evaluates one key of one operator by the rules that AWS documents for condition operators.
-//! An operator, key or variable that cannot be evaluated from plain data is unknown and named.
+//! Conditions of a policy: evaluates one key of one operator by the rules that AWS documents for condition
+//! operators. An operator, key or variable that cannot be evaluated from plain data is unknown and named.
 
 use super::document::Condition;
 use super::pattern::{Case, Pattern};
@@ -21,7 +21,8 @@ pub(super) enum Answer {
     Unknown(String),
 }
 
-/// How a set of values in the request counts. Every key known here has one value, so this matters only when it has none.
+/// How a set of values in the request counts. Every key known here has one value, so this matters only when
+/// it has none.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Quantifier {
     Single,
@@ -101,16 +102,25 @@ impl Operator {
 pub(super) fn evaluate(condition: &Condition, has_variables: bool, held: Held<'_>) -> Answer {
     let Condition { operator: name, key, values } = condition;
     let Some(operator) = Operator::read(name) else {
-        return Answer::Unknown(format!("condition operator {name} on {key} is not one that can be evaluated here"));
+        return Answer::Unknown(format!(
+            "condition operator {name} on {key} is not one that can be evaluated here"
+        ));
     };
     if held == Held::Unknown {
-        return Answer::Unknown(format!("condition {name} is on {key}, which only AWS knows at the time of the call"));
+        return Answer::Unknown(format!(
+            "condition {name} is on {key}, which only AWS knows at the time of the call"
+        ));
     }
     if operator.comparison == Comparison::Null {
         let is_absent = held == Held::Nothing;
-        let wanted = values.iter().any(|it| it.eq_ignore_ascii_case(if is_absent { "true" } else { "false" }));
+        let wanted =
+            values.iter().any(|it| it.eq_ignore_ascii_case(if is_absent { "true" } else { "false" }));
         let held = if is_absent { "does not carry" } else { "carries" };
-        return if wanted { Answer::Yes } else { Answer::No(format!("{name} on {key} fails: the token {held} it")) };
+        return if wanted {
+            Answer::Yes
+        } else {
+            Answer::No(format!("{name} on {key} fails: the token {held} it"))
+        };
     }
     let Held::Value(held) = held else {
         return if operator.for_nothing() { Answer::Yes } else { Answer::No(absent(name, key)) };
@@ -120,14 +130,20 @@ pub(super) fn evaluate(condition: &Condition, has_variables: bool, held: Held<'_
         let pattern = if has_variables { Pattern::with_variables(value) } else { Ok(Pattern::new(value)) };
         match pattern {
             Ok(pattern) if operator.matches(&pattern, held) => {
-                return if operator.is_negated { Answer::No(format!("{name} excludes {key} {held:?}")) } else { Answer::Yes };
+                return if operator.is_negated {
+                    Answer::No(format!("{name} excludes {key} {held:?}"))
+                } else {
+                    Answer::Yes
+                };
             }
             Ok(_) => (),
             Err(name) => variable = Some(name),
         }
     }
     match variable {
-        Some(variable) => Answer::Unknown(format!("condition {name} on {key} uses ${{{variable}}}, which only AWS can fill in")),
+        Some(variable) => Answer::Unknown(format!(
+            "condition {name} on {key} uses ${{{variable}}}, which only AWS can fill in"
+        )),
         None if operator.is_negated => Answer::Yes,
         None => Answer::No(mismatch(operator, condition, held)),
     }
@@ -142,8 +158,14 @@ fn mismatch(operator: Operator, condition: &Condition, held: &str) -> String {
     let Condition { operator: name, key, values } = condition;
     let would_match = |it: &String| Pattern::new(it).matches(held, Case::Sensitive);
     let hint = match operator.comparison {
-        Comparison::Equals(_) if values.iter().any(would_match) => "; it takes * and ? as plain characters, StringLike does not",
-        Comparison::Equals(Case::Sensitive) | Comparison::Like if values.iter().any(|it| it.eq_ignore_ascii_case(held)) => "; case counts",
+        Comparison::Equals(_) if values.iter().any(would_match) => {
+            "; it takes * and ? as plain characters, StringLike does not"
+        }
+        Comparison::Equals(Case::Sensitive) | Comparison::Like
+            if values.iter().any(|it| it.eq_ignore_ascii_case(held)) =>
+        {
+            "; case counts"
+        }
         _ => "",
     };
     let values = values.iter().map(|it| format!("{it:?}")).collect::<Vec<_>>().join(", ");

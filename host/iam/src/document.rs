@@ -80,9 +80,12 @@ impl Document {
     pub(super) fn read(text: &str) -> Result<Document, DocumentError> {
         let text = text.trim();
         let decoded = if text.starts_with('%') { decoded(text)? } else { text.to_owned() };
-        let value: Value = serde_json::from_str(&decoded).map_err(|error| DocumentError::Json(error.to_string()))?;
+        let value: Value =
+            serde_json::from_str(&decoded).map_err(|error| DocumentError::Json(error.to_string()))?;
         let document = value.as_object().ok_or_else(|| shape("policy", "is not an object"))?;
-        if let Some(unknown) = document.keys().find(|it| !["Version", "Id", "Statement"].contains(&it.as_str())) {
+        if let Some(unknown) =
+            document.keys().find(|it| !["Version", "Id", "Statement"].contains(&it.as_str()))
+        {
             return Err(shape(unknown, "is not an element of a policy"));
         }
         let has_variables = match document.get("Version").map(|it| it.as_str().unwrap_or_default()) {
@@ -91,7 +94,9 @@ impl Document {
             Some(_) => return Err(shape("Version", "is neither 2012-10-17 nor 2008-10-17")),
         };
         let statements = match document.get("Statement") {
-            Some(Value::Array(list)) => list.iter().enumerate().map(|(index, it)| statement(index, it)).collect::<Result<_, _>>()?,
+            Some(Value::Array(list)) => {
+                list.iter().enumerate().map(|(index, it)| statement(index, it)).collect::<Result<_, _>>()?
+            }
             Some(one @ Value::Object(_)) => vec![statement(0, one)?],
             Some(_) => return Err(shape("Statement", "is neither an object nor a list")),
             None => return Err(shape("Statement", "is missing")),
@@ -109,14 +114,27 @@ fn decoded(text: &str) -> Result<String, DocumentError> {
             rest = after;
             continue;
         }
-        let digits = after.get(..2).and_then(|it| std::str::from_utf8(it).ok()).filter(|it| it.bytes().all(|it| it.is_ascii_hexdigit()));
+        let digits = after
+            .get(..2)
+            .and_then(|it| std::str::from_utf8(it).ok())
+            .filter(|it| it.bytes().all(|it| it.is_ascii_hexdigit()));
         bytes.push(digits.and_then(|it| u8::from_str_radix(it, 16).ok()).ok_or(DocumentError::Encoding)?);
         rest = &after[2..];
     }
     String::from_utf8(bytes).map_err(|_| DocumentError::Encoding)
 }
 
-const ELEMENTS: [&str; 9] = ["Sid", "Effect", "Action", "NotAction", "Principal", "NotPrincipal", "Resource", "NotResource", "Condition"];
+const ELEMENTS: [&str; 9] = [
+    "Sid",
+    "Effect",
+    "Action",
+    "NotAction",
+    "Principal",
+    "NotPrincipal",
+    "Resource",
+    "NotResource",
+    "Condition",
+];
 
 fn statement(index: usize, value: &Value) -> Result<Statement, DocumentError> {
     let path = format!("Statement[{index}]");
@@ -133,14 +151,20 @@ fn statement(index: usize, value: &Value) -> Result<Statement, DocumentError> {
         Some("Deny") => Effect::Deny,
         _ => return Err(shape(format!("{path}.Effect"), "is neither Allow nor Deny")),
     };
-    let actions = choice(&path, fields, "Action", "NotAction")?.ok_or_else(|| shape(format!("{path}.Action"), "is missing"))?;
+    let actions = choice(&path, fields, "Action", "NotAction")?
+        .ok_or_else(|| shape(format!("{path}.Action"), "is missing"))?;
     let resources = choice(&path, fields, "Resource", "NotResource")?;
     let principals = principals(&path, fields)?;
     let conditions = conditions(&format!("{path}.Condition"), fields.get("Condition"))?;
     Ok(Statement { name, effect, actions, principals, resources, conditions })
 }
 
-fn choice(path: &str, fields: &Map<String, Value>, only: &str, all_but: &str) -> Result<Option<Choice>, DocumentError> {
+fn choice(
+    path: &str,
+    fields: &Map<String, Value>,
+    only: &str,
+    all_but: &str,
+) -> Result<Option<Choice>, DocumentError> {
     match (fields.get(only), fields.get(all_but)) {
         (None, None) => Ok(None),
         (Some(value), None) => Ok(Some(Choice::Only(texts(&format!("{path}.{only}"), value)?))),
@@ -152,8 +176,12 @@ fn choice(path: &str, fields: &Map<String, Value>, only: &str, all_but: &str) ->
 fn principals(path: &str, fields: &Map<String, Value>) -> Result<Option<Principals>, DocumentError> {
     match (fields.get("Principal"), fields.get("NotPrincipal")) {
         (None, None) => Ok(None),
-        (Some(value), None) => Ok(Some(Principals::Only(principal_list(&format!("{path}.Principal"), value)?))),
-        (None, Some(value)) => Ok(Some(Principals::AllBut(principal_list(&format!("{path}.NotPrincipal"), value)?))),
+        (Some(value), None) => {
+            Ok(Some(Principals::Only(principal_list(&format!("{path}.Principal"), value)?)))
+        }
+        (None, Some(value)) => {
+            Ok(Some(Principals::AllBut(principal_list(&format!("{path}.NotPrincipal"), value)?)))
+        }
         (Some(_), Some(_)) => Err(shape(path, "has both Principal and NotPrincipal")),
     }
 }

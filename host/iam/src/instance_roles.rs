@@ -1,4 +1,5 @@
-//! Whether the roles of a cluster's instances allow what an add-on does as them: puts what was found of each role into one finding.
+//! Whether the roles of a cluster's instances allow what an add-on does as them: puts what was found of each
+//! role into one finding.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -6,13 +7,16 @@ use crds::conditions::reason;
 use model::FoundInstance;
 use model::finding::{Finding, Reading, Status};
 
-/// Ids of instances that run or are about to, by the ARN of their instance profile; empty for those without one.
+/// Ids of instances that run or are about to, by the ARN of their instance profile; empty for those without
+/// one.
 pub type Profiles = BTreeMap<String, BTreeSet<String>>;
 
 /// The instance profiles of these instances, of those that are not on their way out.
 pub fn profiles<'a>(instances: impl Iterator<Item = &'a FoundInstance>) -> Profiles {
     let mut res = Profiles::new();
-    for instance in instances.filter(|instance| !matches!(instance.status.state.as_str(), "shutting-down" | "terminated")) {
+    for instance in
+        instances.filter(|instance| !matches!(instance.status.state.as_str(), "shutting-down" | "terminated"))
+    {
         res.entry(instance.profile.clone().unwrap_or_default()).or_default().insert(instance.id.clone());
     }
     res
@@ -38,15 +42,24 @@ pub fn without_profile(profiles: &Profiles) -> Option<Finding> {
 pub fn without_role(profile: &str, reading: &Reading<Option<String>>) -> Finding {
     let name = profile_name(profile);
     match reading {
-        Reading::Found(_) => finding(Status::False, reason::ROLE_NOT_FOUND, format!("instance profile {name} has no role")),
-        Reading::Absent => finding(Status::False, reason::ROLE_NOT_FOUND, format!("instance profile {name} does not exist any more")),
+        Reading::Found(_) => {
+            finding(Status::False, reason::ROLE_NOT_FOUND, format!("instance profile {name} has no role"))
+        }
+        Reading::Absent => finding(
+            Status::False,
+            reason::ROLE_NOT_FOUND,
+            format!("instance profile {name} does not exist any more"),
+        ),
         Reading::AccessDenied { permission } => {
-            let message =
-                format!("which role instance profile {name} has cannot be read: grant {permission} to this operator, or check it yourself");
+            let message = format!(
+                "which role instance profile {name} has cannot be read: grant {permission} to this operator, or check it yourself"
+            );
             finding(Status::Unknown, reason::ACCESS_DENIED, message)
         }
         Reading::Failed { message } => {
-            let message = format!("which role instance profile {name} has could not be read and will be tried again: {message}");
+            let message = format!(
+                "which role instance profile {name} has could not be read and will be tried again: {message}"
+            );
             finding(Status::Unknown, reason::READ_FAILED, message)
         }
     }
@@ -64,7 +77,8 @@ pub fn together(findings: Vec<Finding>) -> Finding {
     };
     let (status, reason) = (worst.status, worst.reason);
     // Roles of an account may all be unreadable for the same reason.
-    let messages: BTreeSet<&str> = findings.iter().map(|finding| finding.message.as_str()).filter(|text| !text.is_empty()).collect();
+    let messages: BTreeSet<&str> =
+        findings.iter().map(|finding| finding.message.as_str()).filter(|text| !text.is_empty()).collect();
     let message = messages.into_iter().collect::<Vec<_>>().join(". ");
     let fix = findings.iter().find_map(|finding| finding.fix.clone());
     // What every role allows.
@@ -83,10 +97,18 @@ mod tests {
 
     #[test]
     fn the_worst_finding_counts_and_all_are_said() {
-        let good = Finding { allowed: vec!["a".into(), "b".into()], ..finding(Status::True, reason::ROLE_READY, String::new()) };
-        let unread =
-            without_role("arn:aws:iam::1:instance-profile/p/nodes", &Reading::AccessDenied { permission: "iam:GetInstanceProfile".into() });
-        let lacks = Finding { allowed: vec!["a".into()], ..finding(Status::False, reason::PERMISSIONS_MISSING, "role r lacks b".into()) };
+        let good = Finding {
+            allowed: vec!["a".into(), "b".into()],
+            ..finding(Status::True, reason::ROLE_READY, String::new())
+        };
+        let unread = without_role(
+            "arn:aws:iam::1:instance-profile/p/nodes",
+            &Reading::AccessDenied { permission: "iam:GetInstanceProfile".into() },
+        );
+        let lacks = Finding {
+            allowed: vec!["a".into()],
+            ..finding(Status::False, reason::PERMISSIONS_MISSING, "role r lacks b".into())
+        };
         let all = together(vec![good.clone(), unread, lacks.clone()]);
         assert_eq!((all.status, all.reason), (Status::False, reason::PERMISSIONS_MISSING));
         assert_eq!(
@@ -107,6 +129,9 @@ mod tests {
         let profiles = Profiles::from([(String::new(), ["i-1".to_owned(), "i-2".to_owned()].into())]);
         let found = without_profile(&profiles).unwrap();
         assert_eq!(found.message, "i-1, i-2 have no instance profile, so Pods there can do nothing in AWS");
-        assert_eq!(without_role("arn:aws:iam::1:instance-profile/a", &Reading::Found(None)).message, "instance profile a has no role");
+        assert_eq!(
+            without_role("arn:aws:iam::1:instance-profile/a", &Reading::Found(None)).message,
+            "instance profile a has no role"
+        );
     }
 }

@@ -1,5 +1,5 @@
-//! The issuer of service account tokens: its URL, the two public documents that STS reads, and where they lie in a bucket.
-//! It publishes nothing, and it takes public keys only.
+//! The issuer of service account tokens: its URL, the two public documents that STS reads, and where they lie
+//! in a bucket. It publishes nothing, and it takes public keys only.
 
 mod key;
 
@@ -36,15 +36,19 @@ pub enum IssuerError {
     Prefix { field: String, prefix: String },
 }
 
-/// Checks an issuer by what IAM takes and what the API server makes of it. The field path is the one of the user's object.
+/// Checks an issuer by what IAM takes and what the API server makes of it. The field path is the one of the
+/// user's object.
 ///
 /// # Errors
 /// It is not a plain `https://` URL without port, query, fragment and last slash, of at most 255 characters.
 pub fn check_url(field: &str, issuer: &str) -> Result<(), IssuerError> {
-    let refuse = |problem| Err(IssuerError::Url { field: field.to_owned(), issuer: issuer.to_owned(), problem });
+    let refuse =
+        |problem| Err(IssuerError::Url { field: field.to_owned(), issuer: issuer.to_owned(), problem });
     let Some(rest) = issuer.strip_prefix("https://") else { return refuse("does not begin with https://") };
     let host = rest.split('/').next().unwrap_or_default();
-    let is_label = |it: &str| !it.is_empty() && it.chars().all(|it| it.is_ascii_lowercase() || it.is_ascii_digit() || it == '-');
+    let is_label = |it: &str| {
+        !it.is_empty() && it.chars().all(|it| it.is_ascii_lowercase() || it.is_ascii_digit() || it == '-')
+    };
     if rest.contains(['?', '#']) {
         refuse("has a query or fragment; leave it out")
     } else if host.contains('@') {
@@ -90,21 +94,32 @@ pub struct Document {
 }
 
 impl Publication {
-    /// The issuer of a bucket, addressed by virtual host, in a region. The prefix lets one bucket serve many clusters; it may be empty.
-    /// The field path is the one of the user's object.
+    /// The issuer of a bucket, addressed by virtual host, in a region. The prefix lets one bucket serve many
+    /// clusters; it may be empty. The field path is the one of the user's object.
     ///
     /// # Errors
     /// The bucket or the prefix cannot be part of an issuer's URL.
-    pub fn in_bucket(field: &str, bucket: &str, prefix: &str, region: &str) -> Result<Publication, IssuerError> {
-        let ends_well = |it: Option<char>| it.is_some_and(|it| it.is_ascii_lowercase() || it.is_ascii_digit());
+    pub fn in_bucket(
+        field: &str,
+        bucket: &str,
+        prefix: &str,
+        region: &str,
+    ) -> Result<Publication, IssuerError> {
+        let ends_well =
+            |it: Option<char>| it.is_some_and(|it| it.is_ascii_lowercase() || it.is_ascii_digit());
         let is_plain = bucket.chars().all(|it| it.is_ascii_lowercase() || it.is_ascii_digit() || it == '-');
-        if !(3..=63).contains(&bucket.len()) || !is_plain || !ends_well(bucket.chars().next()) || !ends_well(bucket.chars().last()) {
+        if !(3..=63).contains(&bucket.len())
+            || !is_plain
+            || !ends_well(bucket.chars().next())
+            || !ends_well(bucket.chars().last())
+        {
             return Err(IssuerError::Bucket { field: field.to_owned(), bucket: bucket.to_owned() });
         }
         if !prefix.is_empty() && !prefix.split('/').all(is_segment) {
             return Err(IssuerError::Prefix { field: field.to_owned(), prefix: prefix.to_owned() });
         }
-        let base = format!("https://{bucket}.s3.{region}.{}", partition::dns_suffix(partition::of_region(region)));
+        let base =
+            format!("https://{bucket}.s3.{region}.{}", partition::dns_suffix(partition::of_region(region)));
         let under = |path: &str| if prefix.is_empty() { path.to_owned() } else { format!("{prefix}/{path}") };
         let issuer = if prefix.is_empty() { base.clone() } else { format!("{base}/{prefix}") };
         check_url(field, &issuer)?;
@@ -121,7 +136,10 @@ impl Publication {
     /// Both documents. The key set comes first: who finds the discovery document must find what it names.
     pub fn documents(&self, keys: &KeySet) -> [Document; 2] {
         let discovery = discovery(&self.issuer, &self.jwks_url, keys);
-        [Document { key: self.jwks_key.clone(), body: keys.to_json() }, Document { key: self.discovery_key.clone(), body: discovery }]
+        [
+            Document { key: self.jwks_key.clone(), body: keys.to_json() },
+            Document { key: self.discovery_key.clone(), body: discovery },
+        ]
     }
 }
 
@@ -175,12 +193,15 @@ pub enum ArgumentError {
     Other { issuer: String, found: String },
 }
 
-/// Checks the values of `service-account-issuer` in a KubeadmControlPlane, in their order: the first issues, the others are accepted.
+/// Checks the values of `service-account-issuer` in a KubeadmControlPlane, in their order: the first issues,
+/// the others are accepted.
 ///
 /// # Errors
 /// Tokens would not be of the issuer.
 pub fn check_argument<T: AsRef<str>>(issuer: &str, values: &[T]) -> Result<(), ArgumentError> {
-    let Some(first) = values.first() else { return Err(ArgumentError::Missing { issuer: issuer.to_owned() }) };
+    let Some(first) = values.first() else {
+        return Err(ArgumentError::Missing { issuer: issuer.to_owned() });
+    };
     let (issuer, found) = (issuer.to_owned(), first.as_ref().to_owned());
     if found == issuer {
         Ok(())

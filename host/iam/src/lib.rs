@@ -1,7 +1,9 @@
-//! IAM roles for service accounts: judges what was read of a role, and makes the public documents of an issuer.
+//! IAM roles for service accounts: judges what was read of a role, and makes the public documents of an
+//! issuer.
 //!
-//! Policies are evaluated by the rules that AWS documents for IAM. What cannot be evaluated from plain data is unknown and named, never
-//! guessed. Nothing here asks AWS, and nothing here takes, keeps or prints a private key.
+//! Policies are evaluated by the rules that AWS documents for IAM. What cannot be evaluated from plain data
+//! is unknown and named, never guessed. Nothing here asks AWS, and nothing here takes, keeps or prints a
+//! private key.
 
 pub mod check;
 mod condition;

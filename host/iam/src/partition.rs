@@ -1,6 +1,8 @@
-//! Partitions of AWS: the groups of regions that share accounts, ARNs and host names. It never decides which region a cluster is in.
+//! Partitions of AWS: the groups of regions that share accounts, ARNs and host names. It never decides which
+//! region a cluster is in.
 
-/// The partition of a region, such as `aws-cn` for `cn-north-1`. A region that is not known is taken for one of `aws`.
+/// The partition of a region, such as `aws-cn` for `cn-north-1`. A region that is not known is taken for one
+/// of `aws`.
 pub fn of_region(region: &str) -> &'static str {
     let prefixes = [
         ("cn-", "aws-cn"),
@@ -33,7 +35,14 @@ mod tests {
 
     #[test]
     fn regions_belong_to_the_partition_of_their_prefix() {
-        let regions = ["eu-west-1", "cn-northwest-1", "us-gov-east-1", "us-iso-east-1", "us-isob-east-1", "eusc-de-east-1"];
+        let regions = [
+            "eu-west-1",
+            "cn-northwest-1",
+            "us-gov-east-1",
+            "us-iso-east-1",
+            "us-isob-east-1",
+            "eusc-de-east-1",
+        ];
         let partitions: Vec<&str> = regions.iter().map(|it| of_region(it)).collect();
         assert_eq!(partitions, ["aws", "aws-cn", "aws-us-gov", "aws-iso", "aws-iso-b", "aws-eusc"]);
     }

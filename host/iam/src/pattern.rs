@@ -39,8 +39,8 @@ impl Pattern {
         Pattern(text.chars().map(token).collect())
     }
 
-    /// A value of a policy whose version knows variables: `${*}`, `${?}` and `${$}` stand for the character itself.
-    /// The error is the variable that only AWS can fill in.
+    /// A value of a policy whose version knows variables: `${*}`, `${?}` and `${$}` stand for the character
+    /// itself. The error is the variable that only AWS can fill in.
     pub(super) fn with_variables(text: &str) -> Result<Pattern, String> {
         let mut tokens = Vec::new();
         let mut rest = text;
@@ -117,10 +117,20 @@ mod tests {
     #[test]
     fn wildcards_match_what_they_stand_for() {
         let matches = |pattern, text| Pattern::new(pattern).matches(text, Case::Sensitive);
-        for (pattern, text) in [("*", ""), ("a*", "a"), ("a*c*e", "abcde"), ("*ab", "aab"), ("a?c", "abc"), ("**", "x"), ("", "")] {
+        for (pattern, text) in [
+            ("*", ""),
+            ("a*", "a"),
+            ("a*c*e", "abcde"),
+            ("*ab", "aab"),
+            ("a?c", "abc"),
+            ("**", "x"),
+            ("", ""),
+        ] {
             assert!(matches(pattern, text), "{pattern} {text}");
         }
-        for (pattern, text) in [("a", "A"), ("a?", "a"), ("", "a"), ("a*c", "abcd"), ("?", ""), ("a*b*c", "acb")] {
+        for (pattern, text) in
+            [("a", "A"), ("a?", "a"), ("", "a"), ("a*c", "abcd"), ("?", ""), ("a*b*c", "acb")]
+        {
             assert!(!matches(pattern, text), "{pattern} {text}");
         }
     }

@@ -1,6 +1,7 @@
-//! Permissions of a role: which of the needed actions its policies do not allow. It looks at the role's own policies and boundary;
-//! what an organization or a resource adds or forbids is not in them, so it is never said here. Of conditions, those on the tags of a request
-//! are evaluated where the tags are known; others are told.
+//! Permissions of a role: which of the needed actions its policies do not allow. It looks at the role's own
+//! policies and boundary; what an organization or a resource adds or forbids is not in them, so it is never
+//! said here. Of conditions, those on the tags of a request are evaluated where the tags are known; others
+//! are told.
 
 mod request;
 
@@ -24,7 +25,8 @@ pub struct Policy {
 pub struct Demand {
     /// Such as `ec2:AttachVolume`.
     pub action: String,
-    /// All tags that its requests set, by key, with no value where nobody knows it beforehand; `None` when the tags are not known.
+    /// All tags that its requests set, by key, with no value where nobody knows it beforehand; `None` when
+    /// the tags are not known.
     pub tags: Option<BTreeMap<String, Option<String>>>,
     /// The call that sets them on what it makes, for actions such as `ec2:CreateTags`.
     pub create_action: Option<String>,
@@ -87,9 +89,13 @@ pub fn missing_text<'a>(missing: impl IntoIterator<Item = &'a Missing>) -> Strin
     }
     let text = |(cause, actions): (&Cause, Vec<&str>)| match cause {
         Cause::NotAllowed => format!("no policy allows {}", actions.join(", ")),
-        Cause::OtherTags(why) => format!("no policy allows {} with the tags that are set: {why}", actions.join(", ")),
+        Cause::OtherTags(why) => {
+            format!("no policy allows {} with the tags that are set: {why}", actions.join(", "))
+        }
         Cause::Denied(by) => format!("{by} denies {}", actions.join(", ")),
-        Cause::Boundary(name) => format!("the permissions boundary {name} does not allow {}", actions.join(", ")),
+        Cause::Boundary(name) => {
+            format!("the permissions boundary {name} does not allow {}", actions.join(", "))
+        }
     };
     by_cause.into_iter().map(text).collect::<Vec<_>>().join("; ")
 }
@@ -112,17 +118,21 @@ impl Allowed {
     }
 }
 
-/// Judges actions such as `ec2:AttachVolume`. A needed action with a wildcard is allowed only by a pattern that covers it whole.
+/// Judges actions such as `ec2:AttachVolume`. A needed action with a wildcard is allowed only by a pattern
+/// that covers it whole.
 pub fn judge(policies: &[Policy], boundary: Option<&Policy>, needed: &[Demand]) -> Permissions {
     let mut res = Permissions::default();
-    let own: Statements<'_> = policies.iter().flat_map(|it| read(it, &mut res.unreadable).unwrap_or_default()).collect();
+    let own: Statements<'_> =
+        policies.iter().flat_map(|it| read(it, &mut res.unreadable).unwrap_or_default()).collect();
     // A boundary that cannot be read is reported, and limits nothing here.
     let limits = boundary.and_then(|it| Some((it, read(it, &mut res.unreadable)?)));
     let mut notes: BTreeMap<String, Vec<&str>> = BTreeMap::new();
     let mut seen: Vec<&Demand> = Vec::new();
     for demand in needed {
         let is_same = |it: &&Demand| {
-            it.action.eq_ignore_ascii_case(&demand.action) && it.tags == demand.tags && it.create_action == demand.create_action
+            it.action.eq_ignore_ascii_case(&demand.action)
+                && it.tags == demand.tags
+                && it.create_action == demand.create_action
         };
         if seen.iter().any(is_same) {
             continue;
@@ -130,11 +140,14 @@ pub fn judge(policies: &[Policy], boundary: Option<&Policy>, needed: &[Demand]) 
         seen.push(demand);
         let all = own.iter().chain(limits.iter().flat_map(|(_, statements)| statements));
         let (denied, mut limited) = denials(all, demand);
-        let (own, boundary) = (allows(&own, demand), limits.as_ref().map(|(policy, it)| (policy, allows(it, demand))));
+        let (own, boundary) =
+            (allows(&own, demand), limits.as_ref().map(|(policy, it)| (policy, allows(it, demand))));
         let cause = match (denied, own, boundary) {
             (Some(by), ..) => Some(Cause::Denied(by)),
             (None, Allowed::No(unmet), _) if unmet.is_empty() => Some(Cause::NotAllowed),
-            (None, Allowed::No(unmet), _) => Some(Cause::OtherTags(unmet.into_iter().collect::<Vec<_>>().join("; "))),
+            (None, Allowed::No(unmet), _) => {
+                Some(Cause::OtherTags(unmet.into_iter().collect::<Vec<_>>().join("; ")))
+            }
             (None, _, Some((policy, Allowed::No(_)))) => Some(Cause::Boundary(policy.name.clone())),
             (None, own, boundary) => {
                 limited.extend(own.limits());
@@ -172,14 +185,22 @@ type Statements<'a> = Vec<Named<'a>>;
 fn read<'a>(policy: &'a Policy, unreadable: &mut Vec<String>) -> Option<Statements<'a>> {
     let message = match Document::read(&policy.document) {
         Err(error) => error.to_string(),
-        Ok(document) => match document.statements.iter().find(|it| it.resources.is_none() || it.principals.is_some()) {
-            Some(it) if it.principals.is_some() => format!("{} has a Principal, which only trust policies have", it.name),
-            Some(it) => format!("{} has no Resource", it.name),
-            None => {
-                let named = |statement| Named { policy: policy.name.as_str(), has_variables: document.has_variables, statement };
-                return Some(document.statements.into_iter().map(named).collect());
+        Ok(document) => {
+            match document.statements.iter().find(|it| it.resources.is_none() || it.principals.is_some()) {
+                Some(it) if it.principals.is_some() => {
+                    format!("{} has a Principal, which only trust policies have", it.name)
+                }
+                Some(it) => format!("{} has no Resource", it.name),
+                None => {
+                    let named = |statement| Named {
+                        policy: policy.name.as_str(),
+                        has_variables: document.has_variables,
+                        statement,
+                    };
+                    return Some(document.statements.into_iter().map(named).collect());
+                }
             }
-        },
+        }
     };
     unreadable.push(format!("policy {} cannot be read: {message}", policy.name));
     None
@@ -192,7 +213,8 @@ fn is_about(statement: &Statement, action: &str) -> bool {
     }
 }
 
-/// What a statement says to requests of an action: to none of them, because of its conditions on tags, or to those within its limits.
+/// What a statement says to requests of an action: to none of them, because of its conditions on tags, or to
+/// those within its limits.
 enum Says<'a> {
     Nothing(&'a Condition),
     Within(Option<String>),
@@ -211,7 +233,11 @@ fn says<'a>(it: &'a Named<'_>, demand: &Demand) -> Says<'a> {
     Says::Within(limits(&it.statement, &open))
 }
 
-fn about<'a, 'b>(statements: impl Iterator<Item = &'a Named<'b>>, effect: Effect, demand: &Demand) -> impl Iterator<Item = &'a Named<'b>>
+fn about<'a, 'b>(
+    statements: impl Iterator<Item = &'a Named<'b>>,
+    effect: Effect,
+    demand: &Demand,
+) -> impl Iterator<Item = &'a Named<'b>>
 where
     'b: 'a,
 {
@@ -224,11 +250,18 @@ fn allows(statements: &Statements<'_>, demand: &Demand) -> Allowed {
         let Named { policy, statement, .. } = it;
         match says(it, demand) {
             Says::Within(None) => return Allowed::Yes,
-            Says::Within(Some(limits)) => _ = within.insert(format!("allowed only {limits} ({policy}, {})", statement.name)),
+            Says::Within(Some(limits)) => {
+                _ = within.insert(format!("allowed only {limits} ({policy}, {})", statement.name))
+            }
             Says::Nothing(condition) => {
-                let set = demand.tags.iter().flatten().map(|(key, _)| key.as_str()).collect::<Vec<_>>().join(", ");
+                let set =
+                    demand.tags.iter().flatten().map(|(key, _)| key.as_str()).collect::<Vec<_>>().join(", ");
                 let set = if set.is_empty() { "none" } else { &set };
-                _ = unmet.insert(format!("{policy}, {}, does so if {}, and set are {set}", statement.name, text(condition)));
+                _ = unmet.insert(format!(
+                    "{policy}, {}, does so if {}, and set are {set}",
+                    statement.name,
+                    text(condition)
+                ));
             }
         }
     }
@@ -236,13 +269,18 @@ fn allows(statements: &Statements<'_>, demand: &Demand) -> Allowed {
 }
 
 /// Which statement forbids an action outright, and which do so under conditions or for some resources.
-fn denials<'a, 'b: 'a>(statements: impl Iterator<Item = &'a Named<'b>>, demand: &Demand) -> (Option<String>, BTreeSet<String>) {
+fn denials<'a, 'b: 'a>(
+    statements: impl Iterator<Item = &'a Named<'b>>,
+    demand: &Demand,
+) -> (Option<String>, BTreeSet<String>) {
     let (mut outright, mut limited) = (None, BTreeSet::new());
     for it in about(statements, Effect::Deny, demand) {
         let Named { policy, statement, .. } = it;
         match says(it, demand) {
             Says::Within(None) => outright = outright.or(Some(format!("{policy}, {},", statement.name))),
-            Says::Within(Some(limits)) => _ = limited.insert(format!("denied {limits} ({policy}, {})", statement.name)),
+            Says::Within(Some(limits)) => {
+                _ = limited.insert(format!("denied {limits} ({policy}, {})", statement.name))
+            }
             Says::Nothing(_) => (),
         }
     }
@@ -253,16 +291,22 @@ fn text(condition: &Condition) -> String {
     format!("{} {} {}", condition.operator, condition.key, condition.values.join(" or "))
 }
 
-/// The resources of a statement and those of its conditions that nobody can evaluate; None when it is about everything.
+/// The resources of a statement and those of its conditions that nobody can evaluate; None when it is about
+/// everything.
 fn limits(statement: &Statement, open: &[&Condition]) -> Option<String> {
     let resources = match &statement.resources {
         None => None,
-        Some(Choice::Only(list)) if list.iter().any(|it| it.chars().all(|char| char == '*') && !it.is_empty()) => None,
+        Some(Choice::Only(list))
+            if list.iter().any(|it| it.chars().all(|char| char == '*') && !it.is_empty()) =>
+        {
+            None
+        }
         Some(Choice::Only(list)) => Some(format!("on {}", list.join(", "))),
         Some(Choice::AllBut(list)) => Some(format!("on all but {}", list.join(", "))),
     };
     let conditions: Vec<String> = open.iter().map(|it| text(it)).collect();
-    let conditions = if conditions.is_empty() { None } else { Some(format!("if {}", conditions.join(" and "))) };
+    let conditions =
+        if conditions.is_empty() { None } else { Some(format!("if {}", conditions.join(" and "))) };
     match (resources, conditions) {
         (None, None) => None,
         (one, other) => Some([one, other].into_iter().flatten().collect::<Vec<_>>().join(" ")),

@@ -1,5 +1,5 @@
-//! Publishing an issuer: compares what lies in the bucket and in IAM with what must be there, and says what to write next.
-//! It writes nothing itself, and takes public keys only.
+//! Publishing an issuer: compares what lies in the bucket and in IAM with what must be there, and says what
+//! to write next. It writes nothing itself, and takes public keys only.
 
 pub mod ownership;
 pub mod place;
@@ -19,8 +19,8 @@ use model::finding::{Finding, Reading, Status};
 
 /// Audience of tokens for AWS, which the provider must take.
 pub const AUDIENCE: &str = "sts.amazonaws.com";
-/// Seconds for which a key that no longer signs, or an issuer that no longer issues, is still published. API servers extend tokens that name
-/// no lifetime to a year (`--service-account-extend-token-expiration`).
+/// Seconds for which a key that no longer signs, or an issuer that no longer issues, is still published. API
+/// servers extend tokens that name no lifetime to a year (`--service-account-extend-token-expiration`).
 pub const RETIREMENT: f64 = 366.0 * 24.0 * 3600.0;
 
 /// When keys that do not sign any more were first seen not to, by their ids. Kept on the AWSCluster.
@@ -62,10 +62,12 @@ pub struct Input<'a> {
     pub now: Timestamp,
 }
 
-/// Says what is to be written so that tokens signed by the keys, and by keys retired not long ago, can be checked.
+/// Says what is to be written so that tokens signed by the keys, and by keys retired not long ago, can be
+/// checked.
 ///
 /// # Errors
-/// Nothing may be written: what was read is not known, or is not what this operator publishes for this cluster.
+/// Nothing may be written: what was read is not known, or is not what this operator publishes for this
+/// cluster.
 pub fn work(input: &Input<'_>) -> Result<Work, Finding> {
     let Input { publication, owner, readings, now, .. } = *input;
     allowed(input)?;
@@ -77,14 +79,17 @@ pub fn work(input: &Input<'_>) -> Result<Work, Finding> {
             retired.entry(key.kid().to_owned()).or_insert(now);
         }
         let over = |kid: &str| retired.get(kid).is_some_and(|since| now - since >= RETIREMENT);
-        let kept: Vec<String> = published.keys().iter().map(|it| it.kid().to_owned()).filter(|it| !over(it)).collect();
+        let kept: Vec<String> =
+            published.keys().iter().map(|it| it.kid().to_owned()).filter(|it| !over(it)).collect();
         retired.retain(|kid, _| kept.contains(kid) && !wanted.contains(kid));
         let kept: Vec<&str> = kept.iter().map(String::as_str).collect();
         wanted = wanted.keeping(&published.only(&kept));
     }
-    let present = [known(&readings.key_set, "the key set")?, known(&readings.discovery, "the discovery document")?];
-    let is_as_wanted =
-        |it: &Object, document: &Document| it.body == document.body && owner.of_object(&publication.issuer, it) == Whose::Ours;
+    let present =
+        [known(&readings.key_set, "the key set")?, known(&readings.discovery, "the discovery document")?];
+    let is_as_wanted = |it: &Object, document: &Document| {
+        it.body == document.body && owner.of_object(&publication.issuer, it) == Whose::Ours
+    };
     let mut acts = Vec::new();
     for (document, present) in publication.documents(&wanted).into_iter().zip(present) {
         if present.is_none_or(|it| !is_as_wanted(it, &document)) {
@@ -95,7 +100,8 @@ pub fn work(input: &Input<'_>) -> Result<Work, Finding> {
     match known(&readings.provider, "the IAM OIDC provider")? {
         None => acts.push(Act::CreateProvider),
         Some(provider) if issuer_host(&provider.url) != issuer_host(&publication.issuer) => {
-            let message = format!("the IAM OIDC provider is of issuer {}, not of {}", provider.url, publication.issuer);
+            let message =
+                format!("the IAM OIDC provider is of issuer {}, not of {}", provider.url, publication.issuer);
             return Err(self::finding(Status::False, reason::PROVIDER_MISMATCH, message));
         }
         Some(provider) if owner.of_provider(provider) == Whose::Ours => {
@@ -139,8 +145,9 @@ fn allowed(input: &Input<'_>) -> Result<(), Finding> {
             );
             Err(finding(Status::False, reason::INVALID_ISSUER, message))
         }
-        // They were written before documents said whose they are, and the provider was never made, or by somebody else. Nobody else may
-        // publish under our name, and none but our own documents are of our key.
+        // They were written before documents said whose they are, and the provider was never made, or by
+        // somebody else. Nobody else may publish under our name, and none but our own documents are of our
+        // key.
         Possession::Unmarked if at_home && holds(&input.readings.key_set, input.keys) => Ok(()),
         Possession::Unmarked | Possession::Foreign => Err(not_ours(publication)),
     }
@@ -175,7 +182,9 @@ pub fn judge(issuer: &str, provider: &Reading<Provider>) -> Finding {
         Ok(None) => finding(
             Status::False,
             reason::PROVIDER_NOT_FOUND,
-            format!("IAM has no OIDC provider of {issuer}; create one with client id {AUDIENCE}, or set spec.serviceAccountIssuer.publish"),
+            format!(
+                "IAM has no OIDC provider of {issuer}; create one with client id {AUDIENCE}, or set spec.serviceAccountIssuer.publish"
+            ),
         ),
         Ok(Some(provider)) if issuer_host(&provider.url) != issuer_host(issuer) => finding(
             Status::False,
@@ -185,7 +194,9 @@ pub fn judge(issuer: &str, provider: &Reading<Provider>) -> Finding {
         Ok(Some(provider)) if !takes_audience(provider) => finding(
             Status::False,
             reason::PROVIDER_MISMATCH,
-            format!("the IAM OIDC provider of {issuer} does not list {AUDIENCE} among its client ids; add it"),
+            format!(
+                "the IAM OIDC provider of {issuer} does not list {AUDIENCE} among its client ids; add it"
+            ),
         ),
         Ok(Some(_)) => finding(Status::True, reason::ISSUER_FOUND, String::new()),
     }
@@ -199,9 +210,11 @@ fn known<'a, T>(reading: &'a Reading<T>, what: &str) -> Result<Option<&'a T>, Fi
             let message = format!("{what} cannot be read: grant {permission} to this operator");
             Err(finding(Status::Unknown, reason::ACCESS_DENIED, message))
         }
-        Reading::Failed { message } => {
-            Err(finding(Status::Unknown, reason::READ_FAILED, format!("{what} could not be read and will be tried again: {message}")))
-        }
+        Reading::Failed { message } => Err(finding(
+            Status::Unknown,
+            reason::READ_FAILED,
+            format!("{what} could not be read and will be tried again: {message}"),
+        )),
     }
 }
 

@@ -1,4 +1,5 @@
-//! ARNs of roles: takes them apart, and checks that a cluster of a region can use them. It never asks whether a role exists.
+//! ARNs of roles: takes them apart, and checks that a cluster of a region can use them. It never asks whether
+//! a role exists.
 
 use std::fmt;
 
@@ -27,7 +28,9 @@ impl fmt::Display for RoleArn {
 pub enum RoleArnError {
     #[error("{field}: {value:?} is not the ARN of a role; write arn:{partition}:iam::<account>:role/<name>")]
     Shape { field: String, value: String, partition: &'static str },
-    #[error("{field}: {value:?} is the ARN of {what}; write that of the role, arn:{partition}:iam::<account>:role/<name>")]
+    #[error(
+        "{field}: {value:?} is the ARN of {what}; write that of the role, arn:{partition}:iam::<account>:role/<name>"
+    )]
     NotARole { field: String, value: String, what: &'static str, partition: &'static str },
     #[error("{field}: {account:?} in {value:?} is not an account; write its twelve digits")]
     Account { field: String, value: String, account: String },
@@ -35,7 +38,9 @@ pub enum RoleArnError {
         "{field}: {name:?} in {value:?} cannot be the path and name of a role; names have 1 to 64 letters, digits or characters of +=,.@_-"
     )]
     Name { field: String, value: String, name: String },
-    #[error("{field}: {value:?} is of a service; only AWS itself can let anyone assume it, so make a role of your own")]
+    #[error(
+        "{field}: {value:?} is of a service; only AWS itself can let anyone assume it, so make a role of your own"
+    )]
     ServiceLinked { field: String, value: String },
     #[error(
         "{field}: {value:?} is of another partition than region {region}, which is in {partition}, and roles do not reach across; \
@@ -44,7 +49,8 @@ pub enum RoleArnError {
     Partition { field: String, value: String, region: String, partition: &'static str, fixed: String },
 }
 
-/// Takes the ARN of a role apart that a cluster in a region is to use. The field path is the one of the user's object.
+/// Takes the ARN of a role apart that a cluster in a region is to use. The field path is the one of the
+/// user's object.
 ///
 /// # Errors
 /// It is no ARN of a role, of another partition than the region's, or of a role that only AWS can use.
@@ -58,23 +64,35 @@ pub fn check(field: &str, value: &str, region: &str) -> Result<RoleArn, RoleArnE
     if let Some(what) = other_kind(service, resource) {
         return Err(RoleArnError::NotARole { field, value: text, what, partition });
     }
-    let Some(name) = resource.strip_prefix("role/").filter(|_| service == "iam" && arn_region.is_empty() && !found.is_empty()) else {
+    let Some(name) = resource
+        .strip_prefix("role/")
+        .filter(|_| service == "iam" && arn_region.is_empty() && !found.is_empty())
+    else {
         return Err(RoleArnError::Shape { field, value: text, partition });
     };
     if account.len() != 12 || !account.bytes().all(|it| it.is_ascii_digit()) {
         return Err(RoleArnError::Account { field, value: text, account: account.to_owned() });
     }
-    let (path, role) = name.rsplit_once('/').map_or(("/".to_owned(), name), |(path, role)| (format!("/{path}/"), role));
+    let (path, role) =
+        name.rsplit_once('/').map_or(("/".to_owned(), name), |(path, role)| (format!("/{path}/"), role));
     if !is_name(role) || !is_path(&path) {
         return Err(RoleArnError::Name { field, value: text, name: name.to_owned() });
     }
     if path.starts_with("/aws-service-role/") {
         return Err(RoleArnError::ServiceLinked { field, value: text });
     }
-    let arn = RoleArn { partition: found.to_owned(), account: account.to_owned(), path, name: role.to_owned() };
+    let arn =
+        RoleArn { partition: found.to_owned(), account: account.to_owned(), path, name: role.to_owned() };
     if found != partition {
-        let fixed = RoleArn { partition: partition.to_owned(), account: "<account>".to_owned(), ..arn }.to_string();
-        return Err(RoleArnError::Partition { field, value: text, region: region.to_owned(), partition, fixed });
+        let fixed =
+            RoleArn { partition: partition.to_owned(), account: "<account>".to_owned(), ..arn }.to_string();
+        return Err(RoleArnError::Partition {
+            field,
+            value: text,
+            region: region.to_owned(),
+            partition,
+            fixed,
+        });
     }
     Ok(arn)
 }
@@ -93,7 +111,8 @@ fn other_kind(service: &str, resource: &str) -> Option<&'static str> {
 }
 
 fn is_name(name: &str) -> bool {
-    (1..=64).contains(&name.len()) && name.chars().all(|it| it.is_ascii_alphanumeric() || "+=,.@_-".contains(it))
+    (1..=64).contains(&name.len())
+        && name.chars().all(|it| it.is_ascii_alphanumeric() || "+=,.@_-".contains(it))
 }
 
 /// IAM takes printable ASCII in paths.
@@ -154,12 +173,16 @@ mod tests {
         check_text(
             "ebs",
             "eu-west-1",
-            expect![[r#"spec.storage.ebs.roleARN: "ebs" is not the ARN of a role; write arn:aws:iam::<account>:role/<name>"#]],
+            expect![[
+                r#"spec.storage.ebs.roleARN: "ebs" is not the ARN of a role; write arn:aws:iam::<account>:role/<name>"#
+            ]],
         );
         check_text(
             "",
             "eu-west-1",
-            expect![[r#"spec.storage.ebs.roleARN: "" is not the ARN of a role; write arn:aws:iam::<account>:role/<name>"#]],
+            expect![[
+                r#"spec.storage.ebs.roleARN: "" is not the ARN of a role; write arn:aws:iam::<account>:role/<name>"#
+            ]],
         );
         check_text(
             "arn:aws:iam::123456789012:instance-profile/nodes",
@@ -203,7 +226,9 @@ mod tests {
         check_text(
             "arn:aws:iam::1234:role/ebs",
             "eu-west-1",
-            expect![[r#"spec.storage.ebs.roleARN: "1234" in "arn:aws:iam::1234:role/ebs" is not an account; write its twelve digits"#]],
+            expect![[
+                r#"spec.storage.ebs.roleARN: "1234" in "arn:aws:iam::1234:role/ebs" is not an account; write its twelve digits"#
+            ]],
         );
         check_text(
             "arn:aws:iam::123456789012:role/",

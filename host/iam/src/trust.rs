@@ -1,4 +1,5 @@
-//! Trust policies: who may assume a role. Judges by the text alone and asks nobody; what only AWS can know is unknown and named.
+//! Trust policies: who may assume a role. Judges by the text alone and asks nobody; what only AWS can know is
+//! unknown and named.
 
 mod statement;
 mod width;
@@ -74,14 +75,20 @@ pub fn provider_arn(partition: &str, account: &str, issuer: &str) -> String {
     format!("arn:{partition}:iam::{account}:oidc-provider/{}", issuer_host(issuer))
 }
 
-/// Judges a trust policy, percent-encoded as IAM returns it, or plain. A text that is no policy gives an unknown verdict.
+/// Judges a trust policy, percent-encoded as IAM returns it, or plain. A text that is no policy gives an
+/// unknown verdict.
 pub fn judge(policy: &str, assumer: &Assumer) -> Judgement {
     let document = match Document::read(policy) {
         Ok(document) => document,
         Err(error) => return unreadable(format!("the trust policy cannot be read: {error}")),
     };
-    if let Some(it) = document.statements.iter().find(|it| it.principals.is_none() || it.resources.is_some()) {
-        let message = if it.principals.is_none() { "has no Principal" } else { "has a Resource, which a trust policy cannot have" };
+    if let Some(it) = document.statements.iter().find(|it| it.principals.is_none() || it.resources.is_some())
+    {
+        let message = if it.principals.is_none() {
+            "has no Principal"
+        } else {
+            "has a Resource, which a trust policy cannot have"
+        };
         return unreadable(format!("the trust policy cannot be read: {} {message}", it.name));
     }
     let request = Request::of(assumer);
@@ -96,8 +103,12 @@ pub fn judge(policy: &str, assumer: &Assumer) -> Judgement {
             (Effect::Allow, Applies::Yes) => allowed = true,
             (Effect::Deny, Applies::Yes) => denied.push(format!("{} denies it", it.name)),
             (Effect::Allow, Applies::Unknown(reason)) => maybe_allowed.push(format!("{}: {reason}", it.name)),
-            (Effect::Deny, Applies::Unknown(reason)) => maybe_denied.push(format!("{} may deny it: {reason}", it.name)),
-            (Effect::Allow, Applies::No { reached, reason }) => missed.push((reached, format!("{}: {reason}", it.name))),
+            (Effect::Deny, Applies::Unknown(reason)) => {
+                maybe_denied.push(format!("{} may deny it: {reason}", it.name))
+            }
+            (Effect::Allow, Applies::No { reached, reason }) => {
+                missed.push((reached, format!("{}: {reason}", it.name)))
+            }
             (Effect::Deny, Applies::No { .. }) => (),
         }
     }
@@ -134,15 +145,25 @@ pub fn fix(assumer: &Assumer) -> String {
             let key = |claim: &str| quoted(&format!("{}:{claim}", issuer_host(&it.issuer)));
             let (aud, sub) = (quoted(&it.audience), quoted(&it.subject()));
             let equals = format!("          {}: {aud},\n          {}: {sub}\n", key("aud"), key("sub"));
-            let condition = format!(",\n      \"Condition\": {{\n        \"StringEquals\": {{\n{equals}        }}\n      }}");
-            (format!("\"Federated\": {}", quoted(&it.provider_arn)), statement::WEB_IDENTITY_ACTION, condition)
+            let condition = format!(
+                ",\n      \"Condition\": {{\n        \"StringEquals\": {{\n{equals}        }}\n      }}"
+            );
+            (
+                format!("\"Federated\": {}", quoted(&it.provider_arn)),
+                statement::WEB_IDENTITY_ACTION,
+                condition,
+            )
         }
-        Assumer::Instances { partition } => {
-            (format!("\"Service\": {}", quoted(&instance_service(partition))), statement::SERVICE_ACTION, String::new())
-        }
+        Assumer::Instances { partition } => (
+            format!("\"Service\": {}", quoted(&instance_service(partition))),
+            statement::SERVICE_ACTION,
+            String::new(),
+        ),
     };
-    let statement =
-        format!("      \"Effect\": \"Allow\",\n      \"Principal\": {{ {principal} }},\n      \"Action\": {}{condition}", quoted(action));
+    let statement = format!(
+        "      \"Effect\": \"Allow\",\n      \"Principal\": {{ {principal} }},\n      \"Action\": {}{condition}",
+        quoted(action)
+    );
     format!("{{\n  \"Version\": \"2012-10-17\",\n  \"Statement\": [\n    {{\n{statement}\n    }}\n  ]\n}}")
 }
 

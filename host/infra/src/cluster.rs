@@ -1,4 +1,5 @@
-//! The infrastructure of one cluster: what its AWSCluster asks for, as resources, and what can be done about it now.
+//! The infrastructure of one cluster: what its AWSCluster asks for, as resources, and what can be done about
+//! it now.
 
 pub(crate) mod adopted;
 mod copied;
@@ -26,8 +27,8 @@ use crate::observe::Scope;
 use crate::token::derive;
 use crate::{PersistedState, PlanInput, observe, plan, proven_from, trusted_from};
 use model::{
-    AddOnRule, Desired, FoundLoadBalancer, Interest, Invalid, Kind, LoadBalancer, LoadBalancerKind, Observed, Owner, Part, Plan, Read,
-    SecurityGroupRules, Snapshot, State, Subnet, Timestamp, Vpc,
+    AddOnRule, Desired, FoundLoadBalancer, Interest, Invalid, Kind, LoadBalancer, LoadBalancerKind, Observed,
+    Owner, Part, Plan, Read, SecurityGroupRules, Snapshot, State, Subnet, Timestamp, Vpc,
 };
 
 pub use copied::{copied, copied_from, dropped, dropped_message};
@@ -43,8 +44,15 @@ pub(crate) use tag::common;
 pub(crate) use unlisted::name as subnet_name;
 
 /// What shows a cluster's network.
-const NETWORK: [Read; 7] =
-    [Read::Vpcs, Read::Subnets, Read::InternetGateways, Read::NatGateways, Read::Addresses, Read::RouteTables, Read::SecurityGroups];
+const NETWORK: [Read; 7] = [
+    Read::Vpcs,
+    Read::Subnets,
+    Read::InternetGateways,
+    Read::NatGateways,
+    Read::Addresses,
+    Read::RouteTables,
+    Read::SecurityGroups,
+];
 
 /// Seconds after which a load balancer that stands in the way is looked at again.
 const LOOK_AGAIN: f64 = 30.0;
@@ -68,7 +76,9 @@ impl Input<'_> {
     /// What was never read and has to be before anything can be said.
     pub(crate) fn unread(&self) -> BTreeSet<Part> {
         let mut res = self.snapshot.lacks(NETWORK.into_iter().chain(load_balancer_reads(self.aws_cluster)));
-        let chosen = !self.record.zones.is_empty() || !self.aws_cluster.spec.network.subnets.is_empty() || deleting(self.aws_cluster);
+        let chosen = !self.record.zones.is_empty()
+            || !self.aws_cluster.spec.network.subnets.is_empty()
+            || deleting(self.aws_cluster);
         if !chosen && self.snapshot.zones.is_empty() {
             res.insert(Part::Zones);
         }
@@ -78,7 +88,8 @@ impl Input<'_> {
 
     /// The VPC whose route tables have to be read first. What is deleted does not depend on them.
     fn unread_routes(&self) -> Option<&str> {
-        unmanaged::unread(self.cluster, self.aws_cluster, self.record, self.snapshot).filter(|_| !deleting(self.aws_cluster))
+        unmanaged::unread(self.cluster, self.aws_cluster, self.record, self.snapshot)
+            .filter(|_| !deleting(self.aws_cluster))
     }
 }
 
@@ -99,7 +110,8 @@ pub struct Decision {
     pub record: PersistedState,
     pub observed: Observed,
     pub desired: Desired,
-    /// What of the spec is not carried out, because something that lives would lose what it uses: of which kind, why, and what to do.
+    /// What of the spec is not carried out, because something that lives would lose what it uses: of which
+    /// kind, why, and what to do.
     pub held: Vec<(Kind, String)>,
     /// Subnets that are kept though the spec does not list them any more.
     pub unlisted: BTreeSet<model::Key>,
@@ -124,7 +136,8 @@ pub fn decide(input: &Input<'_>) -> Decision {
     let unread = input.unread();
     if !unread.is_empty() {
         let routes = input.unread_routes().filter(|_| unread.len() == 1);
-        let reading = routes.map_or_else(|| "reading AWS".to_owned(), |vpc| format!("reading the route tables of {vpc}"));
+        let reading = routes
+            .map_or_else(|| "reading AWS".to_owned(), |vpc| format!("reading the route tables of {vpc}"));
         let interest = Interest { unread, ..interest(input, &Plan::default()) };
         return Decision { interest, ..waiting(input.record, Vpc::key(observe::MAIN), &reading) };
     }
@@ -147,20 +160,33 @@ pub fn decide(input: &Input<'_>) -> Decision {
         && layout.not_adopted
     {
         let plan = Plan { blocked: layout.blocked.clone(), ..Plan::default() };
-        return Decision { interest: interest(input, &plan), plan, record: input.record.clone(), observed, ..Decision::default() };
+        return Decision {
+            interest: interest(input, &plan),
+            plan,
+            record: input.record.clone(),
+            observed,
+            ..Decision::default()
+        };
     }
     let wanted = layout.and_then(|layout| Ok((desired(input, &layout, &record.id, &observed)?, layout)));
     let (desired, layout) = match wanted {
         Ok(wanted) => wanted,
         Err(invalid) => {
             let (interest, invalid) = (interest(input, &Plan::default()), Some(invalid));
-            return Decision { record: input.record.clone(), observed, invalid, interest, ..Decision::default() };
+            return Decision {
+                record: input.record.clone(),
+                observed,
+                invalid,
+                interest,
+                ..Decision::default()
+            };
         }
     };
     let mut with_given = record.clone();
     with_given.ids.extend(layout.given());
     // What the spec names is never made, also as long as no read shows it.
-    let given = unmanaged::given(input.aws_cluster, &record).map(|id| (Vpc::key(observe::MAIN), id.to_owned()));
+    let given =
+        unmanaged::given(input.aws_cluster, &record).map(|id| (Vpc::key(observe::MAIN), id.to_owned()));
     with_given.ids.extend(given);
     let mut plan = ask(input, &desired, &observed, &with_given, None);
     egress::wait(input, &layout, &mut plan);
@@ -169,10 +195,13 @@ pub fn decide(input: &Input<'_>) -> Decision {
     let record = record.before(&plan, input.now, input.snapshot.since);
     let nat_gateways_of = egress::of_vpc(input.aws_cluster, &layout).map(str::to_owned).into_iter().collect();
     let mut interest = Interest { nat_gateways_of, ..interest(input, &plan) };
-    let unlisted: BTreeSet<model::Key> = layout.subnets.iter().filter(|it| it.unlisted).map(|it| Subnet::key(&it.name)).collect();
+    let unlisted: BTreeSet<model::Key> =
+        layout.subnets.iter().filter(|it| it.unlisted).map(|it| Subnet::key(&it.name)).collect();
     if !layout.examined.is_empty() {
         interest.reads.insert(Read::Instances);
-        plan.waiting.extend(layout.examined.iter().map(|key| (key.clone(), "making sure that nothing is in it".to_owned())));
+        plan.waiting.extend(
+            layout.examined.iter().map(|key| (key.clone(), "making sure that nothing is in it".to_owned())),
+        );
     }
     if let Some(vpc) = observed.get(&Vpc::key(observe::MAIN)).filter(|_| layout.looks_inside) {
         interest.interfaces_of.insert(vpc.id.clone());
@@ -188,7 +217,9 @@ pub fn decide(input: &Input<'_>) -> Decision {
 fn name_load_balancer(aws_cluster: &AWSCluster, observed: &Observed, plan: &mut Plan) {
     let key = LoadBalancer::key(observe::API_SERVER);
     let name = aws_cluster.spec.control_plane_load_balancer.name.as_ref().filter(|it| !it.is_empty());
-    let (Some(name), Some(Owner::OtherDriver(whose))) = (name, observed.get(&key).map(|it| &it.owner)) else { return };
+    let (Some(name), Some(Owner::OtherDriver(whose))) = (name, observed.get(&key).map(|it| &it.owner)) else {
+        return;
+    };
     for (_, reason) in plan.blocked.iter_mut().filter(|(it, _)| *it == key) {
         *reason = format!(
             "spec.controlPlaneLoadBalancer.name: {name} has its place and belongs to {whose}; using an existing load balancer is not \
@@ -197,7 +228,13 @@ fn name_load_balancer(aws_cluster: &AWSCluster, observed: &Observed, plan: &mut 
     }
 }
 
-fn ask(input: &Input<'_>, desired: &Desired, observed: &Observed, record: &PersistedState, stopped: Option<Timestamp>) -> Plan {
+fn ask(
+    input: &Input<'_>,
+    desired: &Desired,
+    observed: &Observed,
+    record: &PersistedState,
+    stopped: Option<Timestamp>,
+) -> Plan {
     plan(&question(input, desired, observed, record, stopped))
 }
 
@@ -209,17 +246,35 @@ fn question<'a>(
     stopped: Option<Timestamp>,
 ) -> PlanInput<'a> {
     let (absent, read_at) = (&input.snapshot.absent, &input.snapshot.read_at);
-    let (trusted_from, proven_from) = (trusted_from(input.snapshot, input.record), proven_from(input.snapshot, input.record));
+    let (trusted_from, proven_from) =
+        (trusted_from(input.snapshot, input.record), proven_from(input.snapshot, input.record));
     let (now, since, random) = (input.now, input.snapshot.since, input.random);
-    PlanInput { desired, observed, record, absent, read_at, now, stopped, since, trusted_from, proven_from, random }
+    PlanInput {
+        desired,
+        observed,
+        record,
+        absent,
+        read_at,
+        now,
+        stopped,
+        since,
+        trusted_from,
+        proven_from,
+        random,
+    }
 }
 
-/// Why nothing can be made or removed in a VPC of ours that does not carry our tags any more: whose it is now, nobody can tell.
+/// Why nothing can be made or removed in a VPC of ours that does not carry our tags any more: whose it is
+/// now, nobody can tell.
 fn disowned(scope: &Scope, observed: &Observed) -> Option<String> {
-    let vpc = observed.get(&Vpc::key(observe::MAIN)).filter(|it| it.owner == Owner::User && !scope.vpc_given)?;
+    let vpc =
+        observed.get(&Vpc::key(observe::MAIN)).filter(|it| it.owner == Owner::User && !scope.vpc_given)?;
     let tag = cluster_tag(&scope.cluster);
     let id = format!("{ID_TAG} with the value of the AWSCluster's annotation {ID_ANNOTATION}");
-    Some(format!("{} lost the tags that say whose it is; tag it {tag}={OWNED} and {id}, or remove it", vpc.id))
+    Some(format!(
+        "{} lost the tags that say whose it is; tag it {tag}={OWNED} and {id}, or remove it",
+        vpc.id
+    ))
 }
 
 /// Nothing is wanted any more; but as long as machines are left, everything stays as it is.
@@ -264,7 +319,11 @@ fn look_again(plan: &mut Plan, input: &Input<'_>, vpc_id: &str) {
         input.snapshot.load_balancers.iter().any(|it| it.vpc_id == vpc_id && of_kind(it))
     };
     let nat_gateway = input.snapshot.nat_gateways.iter().any(|it| it.vpc_id == vpc_id);
-    let kinds = [(Read::ClassicLoadBalancers, balancer(true)), (Read::LoadBalancers, balancer(false)), (Read::NatGateways, nat_gateway)];
+    let kinds = [
+        (Read::ClassicLoadBalancers, balancer(true)),
+        (Read::LoadBalancers, balancer(false)),
+        (Read::NatGateways, nat_gateway),
+    ];
     for (read, is_there) in kinds.into_iter().filter(|_| !plan.blocked.is_empty()) {
         let is_old = input.snapshot.read_at.get(&read).is_some_and(|began| input.now - began >= LOOK_AGAIN);
         if is_there && is_old {
@@ -276,7 +335,8 @@ fn look_again(plan: &mut Plan, input: &Input<'_>, vpc_id: &str) {
 /// What an earlier process made shortly before may not be seen yet, and then it would stay for ever.
 fn make_sure(plan: &mut Plan, input: &Input<'_>) {
     let from = trusted_from(input.snapshot, input.record);
-    let late: Vec<Read> = input.snapshot.read_at.iter().filter(|(_, began)| **began < from).map(|(read, _)| *read).collect();
+    let late: Vec<Read> =
+        input.snapshot.read_at.iter().filter(|(_, began)| **began < from).map(|(read, _)| *read).collect();
     if plan.is_settled() && !late.is_empty() {
         plan.waiting.push((Vpc::key(observe::MAIN), "making sure that nothing is left".into()));
         plan.awaits.extend(late);
@@ -297,9 +357,14 @@ fn remember(record: &mut PersistedState, input: &Input<'_>, observed: &Observed)
             record.remember(key, &seen.id, input.now, input.snapshot.since);
         }
     }
-    let Some(seen) = observed.get(&balancer).filter(|it| it.owner == Owner::Mine && it.state == State::Ready) else { return };
-    let found = input.snapshot.load_balancers.iter().find(|it| it.id == seen.id).filter(|it| !it.dns_name.is_empty());
-    let made = !record.intents.contains_key(&balancer) || matches!(&seen.is, model::Resource::LoadBalancer(it) if it.listener.is_some());
+    let Some(seen) = observed.get(&balancer).filter(|it| it.owner == Owner::Mine && it.state == State::Ready)
+    else {
+        return;
+    };
+    let found =
+        input.snapshot.load_balancers.iter().find(|it| it.id == seen.id).filter(|it| !it.dns_name.is_empty());
+    let made = !record.intents.contains_key(&balancer)
+        || matches!(&seen.is, model::Resource::LoadBalancer(it) if it.listener.is_some());
     if let Some(found) = found.filter(|_| made && record.endpoint.is_none() && !deleting(input.aws_cluster)) {
         record.endpoint = Some((found.dns_name.clone(), name::api_server_port(input.cluster)));
     }
@@ -325,8 +390,10 @@ fn interest(input: &Input<'_>, plan: &Plan) -> Interest {
     res.reads.extend(&plan.awaits);
     res.ids.insert(network.vpc.id.clone());
     res.ids.extend(network.subnets.iter().flat_map(layout::aws_ids).cloned());
-    // Where its load balancer is, also in what the spec does not list any more: AWS takes no second subnet of a zone.
-    let balancer = input.record.ids.get(&LoadBalancer::key(observe::API_SERVER)).filter(|_| !network.vpc.id.is_empty());
+    // Where its load balancer is, also in what the spec does not list any more: AWS takes no second subnet of
+    // a zone.
+    let balancer =
+        input.record.ids.get(&LoadBalancer::key(observe::API_SERVER)).filter(|_| !network.vpc.id.is_empty());
     let found = balancer.and_then(|id| input.snapshot.load_balancers.iter().find(|it| it.id == *id));
     res.ids.extend(found.into_iter().flat_map(|it| it.subnets.iter().cloned()));
     res.ids.retain(|it| !it.is_empty());
@@ -335,8 +402,12 @@ fn interest(input: &Input<'_>, plan: &Plan) -> Interest {
 
 /// Whether the groups let in what add-ons asked for, so that these can be installed.
 pub fn groups_have_rules(decision: &Decision, rules: &[AddOnRule]) -> bool {
-    rules.iter().all(|it| match decision.observed.get(&SecurityGroupRules::key(&it.group)).map(|seen| &seen.is) {
-        Some(model::Resource::SecurityGroupRules(seen)) => seen.rules.iter().any(|rule| rule.same_traffic(&it.rule)),
-        _ => false,
+    rules.iter().all(|it| {
+        match decision.observed.get(&SecurityGroupRules::key(&it.group)).map(|seen| &seen.is) {
+            Some(model::Resource::SecurityGroupRules(seen)) => {
+                seen.rules.iter().any(|rule| rule.same_traffic(&it.rule))
+            }
+            _ => false,
+        }
     })
 }

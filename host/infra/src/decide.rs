@@ -1,5 +1,6 @@
-//! The plan: compares what should exist with what was seen, alike for every kind. It knows no kind's particulars; those are what a
-//! resource comes [`after`](model::Resource::after), what satisfies it and what of it can never change.
+//! The plan: compares what should exist with what was seen, alike for every kind. It knows no kind's
+//! particulars; those are what a resource comes [`after`](model::Resource::after), what satisfies it and what
+//! of it can never change.
 
 mod kind;
 
@@ -11,14 +12,14 @@ use crate::token::{client_token, derive};
 pub(crate) use kind::address_of;
 use kind::{Guard, evidence, guard, inputs, reads, reads_of, remains};
 use model::{
-    Action, Desired, DesiredResource, FIRST_SEEN, Ids, Intent, Key, Kind, Observed, ObservedResource, Owner, Plan, READ_LAG, Read,
-    Resource, Snapshot, State, Timestamp,
+    Action, Desired, DesiredResource, FIRST_SEEN, Ids, Intent, Key, Kind, Observed, ObservedResource, Owner,
+    Plan, READ_LAG, Read, Resource, Snapshot, State, Timestamp,
 };
 
 /// Seconds for which a creation is retried with the same client token.
 pub const TOKEN_AGE: f64 = 900.0;
-/// Seconds within which a creation is sent once it was decided: it may wait for its turn, and reads that begin [`READ_LAG`] after it was
-/// decided have to show it.
+/// Seconds within which a creation is sent once it was decided: it may wait for its turn, and reads that
+/// begin [`READ_LAG`] after it was decided have to show it.
 pub const SEND_WITHIN: f64 = 10.0;
 
 /// What a plan is made of.
@@ -43,14 +44,15 @@ pub struct PlanInput<'a> {
     pub random: &'a str,
 }
 
-/// From when on reads show everything that was made by an earlier process, whose memory of its own writes is lost. What is not settled yet is
-/// written down, so only the latest that was settled counts.
+/// From when on reads show everything that was made by an earlier process, whose memory of its own writes is
+/// lost. What is not settled yet is written down, so only the latest that was settled counts.
 pub(crate) fn trusted_from(snapshot: &Snapshot, record: &PersistedState) -> Timestamp {
     record.created.map_or(0.0, |it| it.trusted_from(snapshot.since))
 }
 
-/// From when on a read by its id that does not find it proves that something recorded is no more: reads lack for a while what was made, and
-/// that was before it was recorded. Where nobody wrote down when that was, it was before this process began.
+/// From when on a read by its id that does not find it proves that something recorded is no more: reads lack
+/// for a while what was made, and that was before it was recorded. Where nobody wrote down when that was, it
+/// was before this process began.
 pub(crate) fn proven_from(snapshot: &Snapshot, record: &PersistedState) -> Timestamp {
     let is_of_machine = record.ids.keys().any(|it| it.kind == Kind::Instance);
     match record.created {
@@ -83,8 +85,8 @@ pub fn plan(question: &PlanInput<'_>) -> Plan {
     res
 }
 
-/// What is to be read before the outcome of every attempt is known, of an object that nothing is done for meanwhile. It waits for nothing when
-/// all are.
+/// What is to be read before the outcome of every attempt is known, of an object that nothing is done for
+/// meanwhile. It waits for nothing when all are.
 pub(crate) fn outcomes(question: &PlanInput<'_>) -> Plan {
     let mut res = Plan::default();
     question.attempts(|_| false, &mut res);
@@ -96,7 +98,8 @@ impl PlanInput<'_> {
         if let Some(id) = self.record.ids.get(key) {
             return self.recorded(key, id, true, res);
         }
-        // What cannot be completed is not begun: it would cost money, and it might end up in what belongs to another.
+        // What cannot be completed is not begun: it would cost money, and it might end up in what belongs to
+        // another.
         if self.taken() {
             return;
         }
@@ -110,7 +113,9 @@ impl PlanInput<'_> {
         let open = self.record.intents.get(key);
         match guard(key.kind) {
             Guard::Name => self.create(key, want, None, res),
-            _ if open.is_none() && !self.read_after(evidence(key.kind, Some(&want.is)), self.trusted_from) => {
+            _ if open.is_none()
+                && !self.read_after(evidence(key.kind, Some(&want.is)), self.trusted_from) =>
+            {
                 res.waiting.push((key.clone(), "making sure that it is not there already".into()));
                 res.awaits.extend(evidence(key.kind, Some(&want.is)));
             }
@@ -127,9 +132,12 @@ impl PlanInput<'_> {
         seen.any(|it| matches!(it.owner, Owner::OtherDriver(_)))
     }
 
-    /// The VPC, when it was there and is not seen now: then nothing of what is in it is seen either, and all of it would be made anew.
+    /// The VPC, when it was there and is not seen now: then nothing of what is in it is seen either, and all
+    /// of it would be made anew.
     fn unseen_vpc(&self) -> Option<&Key> {
-        self.record.ids.keys().find(|it| it.kind == Kind::Vpc && self.desired.contains_key(it) && !self.observed.contains_key(it))
+        self.record.ids.keys().find(|it| {
+            it.kind == Kind::Vpc && self.desired.contains_key(it) && !self.observed.contains_key(it)
+        })
     }
 
     /// An attempt was written down, and nothing is seen of it.
@@ -151,14 +159,20 @@ impl PlanInput<'_> {
     }
 
     fn open(&self, key: &Key, want: &DesiredResource, res: &mut Plan) {
-        let intent = Intent { nonce: derive(self.random, &key.to_string()), at: self.now, inputs: inputs(&want.is, &self.ids(&want.is)) };
+        let intent = Intent {
+            nonce: derive(self.random, &key.to_string()),
+            at: self.now,
+            inputs: inputs(&want.is, &self.ids(&want.is)),
+        };
         self.create(key, want, Some(&intent), res);
         res.open.insert(key.clone(), intent);
     }
 
     fn create(&self, key: &Key, want: &DesiredResource, intent: Option<&Intent>, res: &mut Plan) {
         let (client_token, until) = match (guard(key.kind), intent) {
-            (Guard::Token, Some(it)) => (Some(client_token(&self.record.id, key, &it.nonce)), Some(it.at + TOKEN_AGE + SEND_WITHIN)),
+            (Guard::Token, Some(it)) => {
+                (Some(client_token(&self.record.id, key, &it.nonce)), Some(it.at + TOKEN_AGE + SEND_WITHIN))
+            }
             (Guard::Intent, Some(it)) => (None, Some(it.at + SEND_WITHIN)),
             _ => (None, None),
         };
@@ -170,21 +184,30 @@ impl PlanInput<'_> {
         if let Owner::OtherDriver(whose) = &seen.owner {
             // It may be what an attempt made, and what shows that it is ours not be seen yet.
             let attempt = self.record.intents.get(key);
-            if attempt.is_some_and(|it| !self.read_after(evidence(key.kind, Some(&want.is)), it.at + READ_LAG)) {
+            if attempt
+                .is_some_and(|it| !self.read_after(evidence(key.kind, Some(&want.is)), it.at + READ_LAG))
+            {
                 res.awaits.extend(evidence(key.kind, Some(&want.is)));
                 return res.waiting.push((key.clone(), format!("making sure whose {} is", seen.id)));
             }
-            let reason = format!("{} has its place and belongs to {whose}; rename or remove one of the two", seen.id);
+            let reason =
+                format!("{} has its place and belongs to {whose}; rename or remove one of the two", seen.id);
             return res.blocked.push((key.clone(), reason));
         }
         if !seen.others.is_empty() {
             let others = seen.others.join(", ");
-            let reason = format!("found more than one: {}, {others}; remove those that are not in use", seen.id);
+            let reason =
+                format!("found more than one: {}, {others}; remove those that are not in use", seen.id);
             return res.blocked.push((key.clone(), reason));
         }
         let is_over = matches!(seen.state, State::Failed | State::Deleting);
-        if is_over && guard(key.kind) == Guard::Token && seen.owner == Owner::Mine && self.record.intents.contains_key(key) {
-            // With the same token, AWS would answer with this one for ever. What is well keeps its token: a read may hide it once more.
+        if is_over
+            && guard(key.kind) == Guard::Token
+            && seen.owner == Owner::Mine
+            && self.record.intents.contains_key(key)
+        {
+            // With the same token, AWS would answer with this one for ever. What is well keeps its token: a
+            // read may hide it once more.
             res.close.push(key.clone());
         }
         match seen.state {
@@ -201,7 +224,9 @@ impl PlanInput<'_> {
     fn improve(&self, key: &Key, want: &DesiredResource, seen: &ObservedResource, res: &mut Plan) {
         res.actions.extend(want.retag(key, seen));
         if let Some(field) = want.is.immutable(&seen.is) {
-            return res.blocked.push((key.clone(), format!("{field} of {} cannot be changed; set it back", seen.id)));
+            return res
+                .blocked
+                .push((key.clone(), format!("{field} of {} cannot be changed; set it back", seen.id)));
         }
         if want.is.satisfied_by(&seen.is) {
             if self.record.intents.contains_key(key) && !res.close.contains(key) {
@@ -219,7 +244,8 @@ impl PlanInput<'_> {
         res.actions.push(Action::Update { id, is, seen, tags, ids });
     }
 
-    /// Mine, and nobody wants it. In a cluster that lives on, that may only seem so as long as what it belongs to is not seen.
+    /// Mine, and nobody wants it. In a cluster that lives on, that may only seem so as long as what it
+    /// belongs to is not seen.
     fn superfluous(&self, key: &Key, seen: &ObservedResource, res: &mut Plan) {
         let from = self.trusted_from.max(self.since + READ_LAG);
         if self.stopped.is_some() || self.read_after(evidence(key.kind, Some(&seen.is)), from) {
@@ -234,13 +260,23 @@ impl PlanInput<'_> {
         if seen.state == State::Deleting {
             return self.wait(key, seen, "deleting", res);
         }
-        let users: Vec<_> = self.observed.iter().filter(|(other, it)| *other != key && it.is.after().contains(key)).collect();
+        let users: Vec<_> =
+            self.observed.iter().filter(|(other, it)| *other != key && it.is.after().contains(key)).collect();
         let Some((other, user)) = users.iter().min_by_key(|(_, it)| goes_by_itself(it)) else {
             res.awaits.extend(reads(key.kind, Some(&seen.is)).filter(|_| seen.state == State::Failed));
-            // If it is wanted again, the token that it was made with would be answered with it for as long as AWS knows the token.
-            let made_as = seen.tags.iter().filter_map(|it| it.get(KEY_TAG)).map(|name| Key::new(key.kind, name.as_str()));
+            // If it is wanted again, the token that it was made with would be answered with it for as long as
+            // AWS knows the token.
+            let made_as = seen
+                .tags
+                .iter()
+                .filter_map(|it| it.get(KEY_TAG))
+                .map(|name| Key::new(key.kind, name.as_str()));
             res.close.extend(made_as.chain([key.clone()]).filter(|it| self.is_over(it)));
-            return res.actions.push(Action::Delete { id: seen.id.clone(), is: seen.is.clone(), ids: self.ids(&seen.is) });
+            return res.actions.push(Action::Delete {
+                id: seen.id.clone(),
+                is: seen.is.clone(),
+                ids: self.ids(&seen.is),
+            });
         };
         match goes_by_itself(user) || self.desired.contains_key(other) && user.owner == Owner::Mine {
             true => self.wait(key, seen, &format!("used by {other}"), res),
@@ -249,7 +285,8 @@ impl PlanInput<'_> {
                     Owner::OtherDriver(whose) => format!("belongs to {whose}"),
                     _ => "was not made by this operator".into(),
                 };
-                res.blocked.push((key.clone(), format!("used by {other}{}, which {whose}; remove it", note(user))));
+                res.blocked
+                    .push((key.clone(), format!("used by {other}{}, which {whose}; remove it", note(user))));
                 res.awaits.extend(reads(key.kind, Some(&seen.is)));
             }
         }
@@ -274,10 +311,12 @@ impl PlanInput<'_> {
         }
     }
 
-    /// Attempts of which nothing is seen that is ours, but for those that are `looked_after` elsewhere: reads settle them.
+    /// Attempts of which nothing is seen that is ours, but for those that are `looked_after` elsewhere: reads
+    /// settle them.
     fn attempts(&self, looked_after: impl Fn(&Key) -> bool, res: &mut Plan) {
         let is_mine = |key: &Key| self.observed.get(key).is_some_and(|it| it.owner == Owner::Mine);
-        for (key, intent) in self.record.intents.iter().filter(|(key, _)| !looked_after(key) && !is_mine(key)) {
+        for (key, intent) in self.record.intents.iter().filter(|(key, _)| !looked_after(key) && !is_mine(key))
+        {
             let stopped = match guard(key.kind) {
                 Guard::Token => self.stopped.unwrap_or(intent.at + TOKEN_AGE).max(intent.at),
                 _ => self.stopped.unwrap_or(intent.at).max(intent.at),
@@ -300,10 +339,16 @@ impl PlanInput<'_> {
         }
         match (gone, wanted) {
             (true, true) => {
-                let reason = format!("lost: {id} was removed by somebody else, and is not replaced; delete the object, or restore it");
+                let reason = format!(
+                    "lost: {id} was removed by somebody else, and is not replaced; delete the object, or restore it"
+                );
                 res.blocked.push((key.clone(), reason));
             }
-            (true, false) => res.actions.extend(remains(key, id).map(|is| Action::Delete { id: id.to_owned(), is, ids: Ids::new() })),
+            (true, false) => res.actions.extend(remains(key, id).map(|is| Action::Delete {
+                id: id.to_owned(),
+                is,
+                ids: Ids::new(),
+            })),
             (false, _) => {
                 res.actions.push(Action::Confirm { key: key.clone(), id: id.to_owned() });
                 res.waiting.push((key.clone(), format!("{id} is not seen; asking for it by its id")));
@@ -312,13 +357,18 @@ impl PlanInput<'_> {
     }
 
     fn not_ready(&self, needed: &[Key]) -> String {
-        let ready = |key: &Key| self.observed.get(key).is_some_and(|it| it.state == State::Ready && it.others.is_empty());
+        let ready = |key: &Key| {
+            self.observed.get(key).is_some_and(|it| it.state == State::Ready && it.others.is_empty())
+        };
         let keys: Vec<String> = needed.iter().filter(|key| !ready(key)).map(Key::to_string).collect();
         keys.join(", ")
     }
 
     fn ids(&self, is: &Resource) -> Ids {
-        is.after().into_iter().filter_map(|key| Some((key.clone(), self.observed.get(&key)?.id.clone()))).collect()
+        is.after()
+            .into_iter()
+            .filter_map(|key| Some((key.clone(), self.observed.get(&key)?.id.clone())))
+            .collect()
     }
 
     fn read_after(&self, mut reads: impl Iterator<Item = Read>, at: Timestamp) -> bool {

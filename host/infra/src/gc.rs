@@ -1,6 +1,7 @@
-//! What controllers inside a cluster left in AWS when they went with it: load balancers, target groups, security groups and network
-//! interfaces. Says which of what was found that is, and what can be removed now. It never names a volume, what carries no tag of such a
-//! controller, what this operator or Cluster API Provider AWS made, or what lies outside the cluster's VPC. Nothing here asks AWS.
+//! What controllers inside a cluster left in AWS when they went with it: load balancers, target groups,
+//! security groups and network interfaces. Says which of what was found that is, and what can be removed now.
+//! It never names a volume, what carries no tag of such a controller, what this operator or Cluster API
+//! Provider AWS made, or what lies outside the cluster's VPC. Nothing here asks AWS.
 
 mod collected;
 mod sign;
@@ -12,7 +13,8 @@ use std::fmt;
 use crds::names::{CLUSTER_TAG_PREFIX, ID_TAG, OWNED, OWNER_TAG, cloud_provider_tag, cluster_tag};
 
 use model::{
-    FoundLoadBalancer, FoundNetworkInterface, FoundRule, FoundSecurityGroup, FoundSource, LoadBalancerKind, Problem, Snapshot, Tags,
+    FoundLoadBalancer, FoundNetworkInterface, FoundRule, FoundSecurityGroup, FoundSource, LoadBalancerKind,
+    Problem, Snapshot, Tags,
 };
 
 pub use collected::Collected;
@@ -27,8 +29,8 @@ const CNI_CLUSTER_TAG: &str = "cluster.k8s.amazonaws.com/name";
 const CNI_TAGS: [&str; 2] = ["node.k8s.amazonaws.com/instance_id", "node.k8s.amazonaws.com/createdAt"];
 /// Descriptions of its interfaces begin so.
 const CNI_DESCRIPTION: &str = "aws-K8S-";
-/// Names of groups that the cloud provider (`k8s-elb-`) and the AWS Load Balancer Controller make begin so. A group that a user brought
-/// for them carries the same tag, and another name.
+/// Names of groups that the cloud provider (`k8s-elb-`) and the AWS Load Balancer Controller make begin so. A
+/// group that a user brought for them carries the same tag, and another name.
 const GROUP_PREFIX: &str = "k8s-";
 
 /// What a thing that was left is.
@@ -40,7 +42,8 @@ pub enum LeftoverKind {
     LoadBalancer,
     /// Its id is its ARN.
     TargetGroup,
-    /// Rules of a group that stays, or goes later, which name a group that was left. The id is that of the group that has them.
+    /// Rules of a group that stays, or goes later, which name a group that was left. The id is that of the
+    /// group that has them.
     SecurityGroupRules,
     SecurityGroup,
     NetworkInterface,
@@ -117,7 +120,8 @@ pub struct Found {
     pub network_interfaces: Vec<FoundNetworkInterface>,
 }
 
-/// Whether tags say that a controller inside the cluster made something, and not this operator or Cluster API Provider AWS.
+/// Whether tags say that a controller inside the cluster made something, and not this operator or Cluster API
+/// Provider AWS.
 pub fn is_left(tags: &Tags, cluster: &str) -> bool {
     let value = |key: &str| tags.get(key).map(String::as_str);
     let by_controller = value(CONTROLLER_TAG) == Some(cluster);
@@ -130,16 +134,26 @@ fn is_ours(tags: &Tags) -> bool {
     tags.keys().any(|it| it.starts_with(CLUSTER_TAG_PREFIX))
 }
 
-/// What says that another cluster of the same name, whose random id or AWSCluster is another one, is in the VPC too. What controllers left there does
-/// not say which of the two it is of.
-pub fn serves_another(snapshot: &Snapshot, vpc_id: &str, cluster: &str, id: &str, owner: &str) -> Option<String> {
+/// What says that another cluster of the same name, whose random id or AWSCluster is another one, is in the
+/// VPC too. What controllers left there does not say which of the two it is of.
+pub fn serves_another(
+    snapshot: &Snapshot,
+    vpc_id: &str,
+    cluster: &str,
+    id: &str,
+    owner: &str,
+) -> Option<String> {
     let another_owner = |tags: &Tags| tags.get(OWNER_TAG).is_some_and(|it| it != owner);
-    let another = |tags: &Tags| is_of(tags, cluster) && tags.get(ID_TAG).is_some_and(|it| it != id || another_owner(tags));
+    let another = |tags: &Tags| {
+        is_of(tags, cluster) && tags.get(ID_TAG).is_some_and(|it| it != id || another_owner(tags))
+    };
     let vpcs = snapshot.vpcs.iter().filter(|it| it.id == vpc_id).map(|it| (&it.id, &it.tags));
     let subnets = snapshot.subnets.iter().filter(|it| it.vpc_id == vpc_id).map(|it| (&it.id, &it.tags));
-    let groups = snapshot.security_groups.iter().filter(|it| it.vpc_id == vpc_id).map(|it| (&it.id, &it.tags));
+    let groups =
+        snapshot.security_groups.iter().filter(|it| it.vpc_id == vpc_id).map(|it| (&it.id, &it.tags));
     let (found, tags) = vpcs.chain(subnets).chain(groups).find(|(_, tags)| another(tags))?;
-    let whose = tags.get(OWNER_TAG).map(|it| format!("{OWNER_TAG}={it}")).unwrap_or_else(|| ID_TAG.to_owned());
+    let whose =
+        tags.get(OWNER_TAG).map(|it| format!("{OWNER_TAG}={it}")).unwrap_or_else(|| ID_TAG.to_owned());
     Some(format!("{found} has the tag {whose}, of another AWSCluster"))
 }
 
@@ -148,29 +162,45 @@ pub fn leftovers(cluster: &str, vpc_id: &str, found: &Found) -> Vec<Leftover> {
     let here = |it: &str| !vpc_id.is_empty() && it == vpc_id;
     let mut res = Vec::new();
     for it in found.load_balancers.iter().filter(|it| here(&it.vpc_id)) {
-        let kind = if it.kind == LoadBalancerKind::Classic { LeftoverKind::ClassicLoadBalancer } else { LeftoverKind::LoadBalancer };
+        let kind = if it.kind == LoadBalancerKind::Classic {
+            LeftoverKind::ClassicLoadBalancer
+        } else {
+            LeftoverKind::LoadBalancer
+        };
         let tags = it.tags.clone().unwrap_or_default();
         let left = is_left(&tags, cluster);
-        res.extend(left.then(|| Leftover { groups: it.groups.clone(), ..Leftover::new(kind, &it.id, &it.name, &tags, vpc_id) }));
+        res.extend(left.then(|| Leftover {
+            groups: it.groups.clone(),
+            ..Leftover::new(kind, &it.id, &it.name, &tags, vpc_id)
+        }));
     }
     for it in found.target_groups.iter().filter(|it| here(&it.vpc_id) && is_left(&it.tags, cluster)) {
         res.push(Leftover::new(LeftoverKind::TargetGroup, &it.arn, &it.name, &it.tags, vpc_id));
     }
-    let groups: Vec<&FoundSecurityGroup> = found.security_groups.iter().filter(|it| here(&it.vpc_id)).collect();
-    let is_left_group = |it: &FoundSecurityGroup| it.group_name.starts_with(GROUP_PREFIX) && is_left(&it.tags, cluster);
-    let left: BTreeSet<&str> = groups.iter().filter(|it| is_left_group(it)).map(|it| it.id.as_str()).collect();
+    let groups: Vec<&FoundSecurityGroup> =
+        found.security_groups.iter().filter(|it| here(&it.vpc_id)).collect();
+    let is_left_group =
+        |it: &FoundSecurityGroup| it.group_name.starts_with(GROUP_PREFIX) && is_left(&it.tags, cluster);
+    let left: BTreeSet<&str> =
+        groups.iter().filter(|it| is_left_group(it)).map(|it| it.id.as_str()).collect();
     for it in &groups {
         let names_one = |rule: &&FoundRule| matches!(&rule.source, FoundSource::GroupId(id) if *id != it.id && left.contains(id.as_str()));
         let rules: Vec<FoundRule> = it.rules.iter().filter(names_one).cloned().collect();
         if !rules.is_empty() {
-            res.push(Leftover { rules, ..Leftover::new(LeftoverKind::SecurityGroupRules, &it.id, &it.group_name, &it.tags, vpc_id) });
+            res.push(Leftover {
+                rules,
+                ..Leftover::new(LeftoverKind::SecurityGroupRules, &it.id, &it.group_name, &it.tags, vpc_id)
+            });
         }
     }
     for it in groups.iter().filter(|it| left.contains(it.id.as_str())) {
         res.push(Leftover::new(LeftoverKind::SecurityGroup, &it.id, &it.group_name, &it.tags, vpc_id));
     }
-    let own: BTreeSet<&str> = groups.iter().filter(|it| is_of(&it.tags, cluster)).map(|it| it.id.as_str()).collect();
-    for it in found.network_interfaces.iter().filter(|it| here(&it.vpc_id) && is_left_interface(it, cluster, &own)) {
+    let own: BTreeSet<&str> =
+        groups.iter().filter(|it| is_of(&it.tags, cluster)).map(|it| it.id.as_str()).collect();
+    for it in
+        found.network_interfaces.iter().filter(|it| here(&it.vpc_id) && is_left_interface(it, cluster, &own))
+    {
         let leftover = Leftover::new(LeftoverKind::NetworkInterface, &it.id, &it.id, &it.tags, vpc_id);
         res.push(Leftover { groups: it.groups.clone(), ..leftover });
     }
@@ -182,10 +212,11 @@ fn is_of(tags: &Tags, cluster: &str) -> bool {
     tags.get(&cluster_tag(cluster)).map(String::as_str) == Some(OWNED)
 }
 
-/// An interface that the Amazon VPC CNI made and nobody uses. Where it does not say for which cluster, the groups that it carries do: it
-/// has those of the node that it was made for.
+/// An interface that the Amazon VPC CNI made and nobody uses. Where it does not say for which cluster, the
+/// groups that it carries do: it has those of the node that it was made for.
 fn is_left_interface(it: &FoundNetworkInterface, cluster: &str, own_groups: &BTreeSet<&str>) -> bool {
-    let by_cni = CNI_TAGS.iter().any(|key| it.tags.contains_key(*key)) || it.description.starts_with(CNI_DESCRIPTION);
+    let by_cni =
+        CNI_TAGS.iter().any(|key| it.tags.contains_key(*key)) || it.description.starts_with(CNI_DESCRIPTION);
     let for_us = match it.tags.get(CNI_CLUSTER_TAG) {
         Some(name) => name == cluster,
         None => it.groups.iter().any(|id| own_groups.contains(id.as_str())),
@@ -208,15 +239,18 @@ impl Leftover {
     /// Whether it has to go before `other` can.
     fn holds(&self, other: &Leftover) -> bool {
         match other.kind {
-            LeftoverKind::ClassicLoadBalancer | LeftoverKind::LoadBalancer | LeftoverKind::NetworkInterface => false,
+            LeftoverKind::ClassicLoadBalancer
+            | LeftoverKind::LoadBalancer
+            | LeftoverKind::NetworkInterface => false,
             // Which load balancer forwards to which group is not read.
             LeftoverKind::TargetGroup => self.kind == LeftoverKind::LoadBalancer,
             // As long as a load balancer is there, its traffic is let in.
             LeftoverKind::SecurityGroupRules => self.kind.is_load_balancer(),
             LeftoverKind::SecurityGroup => match self.kind {
-                LeftoverKind::SecurityGroupRules => {
-                    self.rules.iter().any(|it| matches!(&it.source, FoundSource::GroupId(id) if *id == other.id))
-                }
+                LeftoverKind::SecurityGroupRules => self
+                    .rules
+                    .iter()
+                    .any(|it| matches!(&it.source, FoundSource::GroupId(id) if *id == other.id)),
                 LeftoverKind::NetworkInterface => self.groups.contains(&other.id),
                 kind => kind.is_load_balancer(),
             },
@@ -224,8 +258,8 @@ impl Leftover {
     }
 }
 
-/// Those that can be removed now: load balancers, then target groups and the rules that name a group which was left, then the groups.
-/// Interfaces wait for nothing, and groups for the interfaces that carry them.
+/// Those that can be removed now: load balancers, then target groups and the rules that name a group which
+/// was left, then the groups. Interfaces wait for nothing, and groups for the interfaces that carry them.
 pub fn order(left: &[Leftover]) -> Vec<Leftover> {
     left.iter().filter(|it| !left.iter().any(|other| other.holds(it))).cloned().collect()
 }

@@ -1,5 +1,6 @@
-//! The instance of one machine: what its AWSMachine asks for, as resources, and what can be done about it now. A machine is never changed in
-//! place, and an instance that was there once is never made again: Cluster API replaces machines.
+//! The instance of one machine: what its AWSMachine asks for, as resources, and what can be done about it
+//! now. A machine is never changed in place, and an instance that was there once is never made again: Cluster
+//! API replaces machines.
 
 mod additions;
 mod desired;
@@ -21,8 +22,8 @@ use crate::observe::{Identity, Named, Scope};
 use crate::token::derive;
 use crate::{PersistedState, PlanInput, is_gone, observe, plan, proven_from, trusted_from};
 use model::{
-    Action, Answers, Desired, FoundInstance, Image, ImageQuery, Instance, Interest, Invalid, LoadBalancer, Lookup, Observed, Part, Plan,
-    READ_LAG, Read, Resource, Secret, Snapshot, Subnet, Target, Timestamp,
+    Action, Answers, Desired, FoundInstance, Image, ImageQuery, Instance, Interest, Invalid, LoadBalancer,
+    Lookup, Observed, Part, Plan, READ_LAG, Read, Resource, Secret, Snapshot, Subnet, Target, Timestamp,
 };
 
 pub use hold::{Hold, hold};
@@ -64,7 +65,8 @@ pub struct Bootstrap<'a> {
 impl Input<'_> {
     /// What was never read and has to be before anything can be said.
     pub(crate) fn unread(&self) -> BTreeSet<Part> {
-        let mut reads = vec![Read::Vpcs, Read::Subnets, Read::InternetGateways, Read::SecurityGroups, Read::Instances];
+        let mut reads =
+            vec![Read::Vpcs, Read::Subnets, Read::InternetGateways, Read::SecurityGroups, Read::Instances];
         if is_control_plane(self.machine, self.aws_machine) {
             reads.extend(load_balancer_reads(self.aws_cluster));
         }
@@ -102,9 +104,11 @@ pub struct Decision {
     pub waits: Option<Wait>,
     /// The instance as AWS shows it, terminated ones included.
     pub instance: Option<FoundInstance>,
-    /// The instance is gone or going, without this operator's doing: reason and message. The machine has to be replaced.
+    /// The instance is gone or going, without this operator's doing: reason and message. The machine has to
+    /// be replaced.
     pub failed: Option<(&'static str, String)>,
-    /// The object names an instance that is not this machine's: nothing is done with it, and it stays. What to say of it.
+    /// The object names an instance that is not this machine's: nothing is done with it, and it stays. What
+    /// to say of it.
     pub foreign: Option<String>,
 }
 
@@ -137,10 +141,13 @@ pub(crate) fn full_name(aws_machine: &AWSMachine) -> String {
 pub fn decide(input: &Input<'_>) -> Decision {
     let identity = identity(input);
     let names = || identity.machine_names.iter().chain(&identity.former_names);
-    let is_own = |prefix: &str| identity.ids.iter().any(|id| names().any(|name| user_data::is_prefix_of(prefix, id, name)));
+    let is_own = |prefix: &str| {
+        identity.ids.iter().any(|id| names().any(|name| user_data::is_prefix_of(prefix, id, name)))
+    };
     match &input.record.secret {
         Some((prefix, _)) if !is_own(prefix) => {
-            // Somebody wrote it there, or an operator or provider before: neither read nor removed. An instance that boots removes its own.
+            // Somebody wrote it there, or an operator or provider before: neither read nor removed. An
+            // instance that boots removes its own.
             let record = PersistedState { secret: None, ..input.record.clone() };
             let mut res = decide_known(&Input { record: &record, ..clone(input) });
             if res.record.secret.is_none() {
@@ -157,7 +164,10 @@ fn decide_known(input: &Input<'_>) -> Decision {
     let deleting = input.aws_machine.metadata.deletion_timestamp.is_some();
     let unread = input.unread();
     if !unread.is_empty() {
-        return Decision { interest: Interest { unread, ..Interest::default() }, ..wait(input, reason::NOT_READY, "reading AWS") };
+        return Decision {
+            interest: Interest { unread, ..Interest::default() },
+            ..wait(input, reason::NOT_READY, "reading AWS")
+        };
     }
     let name = name(input.aws_machine);
     let mut record = input.record.clone();
@@ -178,7 +188,12 @@ fn decide_known(input: &Input<'_>) -> Decision {
     let up_or_gone = has_node(input) || deleting || lost.is_some();
     let mut observed = observe::machine(input.snapshot, &scope, &record, &name, found.as_ref(), !up_or_gone);
     observe::looked_up(&mut observed, input.answers);
-    let base = Decision { observed: own(&observed), instance: found.clone(), foreign, ..settled(input, record.clone()) };
+    let base = Decision {
+        observed: own(&observed),
+        instance: found.clone(),
+        foreign,
+        ..settled(input, record.clone())
+    };
     if deleting {
         return delete(input, base, &record, &observed);
     }
@@ -192,8 +207,11 @@ fn decide_known(input: &Input<'_>) -> Decision {
         let plan = ask(input, &Desired::new(), &observed, &record, found.as_ref(), None);
         return conclude(Decision { failed: Some(failed), ..base }, plan, &record, Desired::new(), input);
     }
-    let begun = found.is_some() || record.ids.contains_key(&Instance::key(&name)) || record.intents.contains_key(&Instance::key(&name));
-    let interest = unmanaged::interest(input.cluster, input.aws_cluster, input.cluster_record, input.snapshot);
+    let begun = found.is_some()
+        || record.ids.contains_key(&Instance::key(&name))
+        || record.intents.contains_key(&Instance::key(&name));
+    let interest =
+        unmanaged::interest(input.cluster, input.aws_cluster, input.cluster_record, input.snapshot);
     let base = if begun { base } else { Decision { interest, ..base } };
     match preconditions(input).filter(|_| !begun) {
         Some(waits) => Decision { waits: Some(waits), ..base },
@@ -208,7 +226,8 @@ fn scope(input: &Input<'_>) -> (Result<Layout, Invalid>, Scope) {
         true => Ok(Layout::external(input.aws_cluster)),
         false => Layout::of(input.cluster, input.aws_cluster, &mut record, input.snapshot, input.random),
     };
-    let scope = layout.clone().unwrap_or_default().scope(input.cluster, input.aws_cluster, input.cluster_record);
+    let scope =
+        layout.clone().unwrap_or_default().scope(input.cluster, input.aws_cluster, input.cluster_record);
     (layout, Scope { deleting: false, ..scope })
 }
 
@@ -224,7 +243,8 @@ fn carry_on(
     let (name, found) = (name(input.aws_machine), base.instance.clone());
     let with_record = Input { record: &record, ..clone(input) };
     let found_here = desired::Found { status: found.as_ref().map(|it| &it.status), node: has_node(input) };
-    let wanted = layout.and_then(|layout| Ok((desired::desired(&with_record, &layout, observed, &found_here)?, layout)));
+    let wanted = layout
+        .and_then(|layout| Ok((desired::desired(&with_record, &layout, observed, &found_here)?, layout)));
     let (wanted, layout) = match wanted {
         Ok(it) => it,
         Err(invalid) => return Decision { invalid: Some(invalid), ..base },
@@ -241,7 +261,12 @@ fn carry_on(
     if let Some(applied) = wanted.applied.filter(|_| begun || plan.open.contains_key(&Instance::key(&name))) {
         record.applied = applied;
     }
-    let base = Decision { needs_bootstrap: wanted.needs_bootstrap, needs_image: wanted.needs_image, lookups: wanted.lookups, ..base };
+    let base = Decision {
+        needs_bootstrap: wanted.needs_bootstrap,
+        needs_image: wanted.needs_image,
+        lookups: wanted.lookups,
+        ..base
+    };
     let mut res = conclude(base, plan, &record, wanted.desired, input);
     if is_suspect(input) {
         res.interest.reads.insert(Read::Instances);
@@ -254,10 +279,14 @@ fn has_node(input: &Input<'_>) -> bool {
     input.machine.status.as_ref().is_some_and(|it| it.node_ref.is_some())
 }
 
-/// Whether the Node stopped being healthy after the instances were read: the instance may be gone, and Cluster API waits for that word.
+/// Whether the Node stopped being healthy after the instances were read: the instance may be gone, and
+/// Cluster API waits for that word.
 fn is_suspect(input: &Input<'_>) -> bool {
     let Some(status) = input.machine.status.as_ref().filter(|it| it.node_ref.is_some()) else { return false };
-    let Some(healthy) = status.conditions.iter().find(|it| it.type_ == "NodeHealthy" && it.status != "True") else { return false };
+    let Some(healthy) = status.conditions.iter().find(|it| it.type_ == "NodeHealthy" && it.status != "True")
+    else {
+        return false;
+    };
     let since = healthy.last_transition_time.0.as_second() as f64;
     input.snapshot.read_at.get(&Read::Instances).is_none_or(|read| *read < since + READ_LAG)
 }
@@ -266,8 +295,9 @@ fn clone<'a>(input: &Input<'a>) -> Input<'a> {
     Input { hold: input.hold.clone(), ..*input }
 }
 
-/// The random id that the machine's instance carries: the AWSCluster's, what was written down while that was there, or, where somebody
-/// else looks after the cluster, one of the machine's own. What was begun without one goes on without.
+/// The random id that the machine's instance carries: the AWSCluster's, what was written down while that was
+/// there, or, where somebody else looks after the cluster, one of the machine's own. What was begun without
+/// one goes on without.
 fn id(input: &Input<'_>) -> String {
     let is_new = input.record.intents.is_empty() && input.record.ids.is_empty();
     match (&input.cluster_record.id, &input.record.id) {
@@ -301,31 +331,58 @@ fn adopt(record: &mut PersistedState, name: &str, found: &FoundInstance, input: 
 }
 
 /// Why the machine has to be replaced.
-fn failure(input: &Input<'_>, record: &PersistedState, name: &str, found: Option<&FoundInstance>) -> Option<(&'static str, String)> {
-    if let Some(found) = found.filter(|it| ["shutting-down", "terminated"].contains(&it.status.state.as_str())) {
+fn failure(
+    input: &Input<'_>,
+    record: &PersistedState,
+    name: &str,
+    found: Option<&FoundInstance>,
+) -> Option<(&'static str, String)> {
+    if let Some(found) =
+        found.filter(|it| ["shutting-down", "terminated"].contains(&it.status.state.as_str()))
+    {
         let message = format!("{}, and is not made again; delete the Machine to replace it", found.stands());
         return Some((reason::INSTANCE_TERMINATED, message));
     }
-    let id = record.ids.get(&Instance::key(name)).filter(|id| found.is_none() && is_gone(input.snapshot, record, id))?;
-    Some((reason::INSTANCE_NOT_FOUND, format!("{id} does not exist any more, and is not made again; delete the Machine to replace it")))
+    let id = record
+        .ids
+        .get(&Instance::key(name))
+        .filter(|id| found.is_none() && is_gone(input.snapshot, record, id))?;
+    Some((
+        reason::INSTANCE_NOT_FOUND,
+        format!("{id} does not exist any more, and is not made again; delete the Machine to replace it"),
+    ))
 }
 
 fn preconditions(input: &Input<'_>) -> Option<Wait> {
-    let provisioned = input.cluster.status.as_ref().and_then(|it| it.initialization.infrastructure_provisioned).unwrap_or_default();
+    let provisioned = input
+        .cluster
+        .status
+        .as_ref()
+        .and_then(|it| it.initialization.infrastructure_provisioned)
+        .unwrap_or_default();
     if !provisioned {
-        let message = format!("the infrastructure of the cluster is not provisioned yet{}", half_said(input.aws_cluster));
+        let message = format!(
+            "the infrastructure of the cluster is not provisioned yet{}",
+            half_said(input.aws_cluster)
+        );
         return Some(Wait { reason: reason::WAITING_FOR_CLUSTER_INFRASTRUCTURE, message });
     }
     if input.machine.spec.bootstrap.data_secret_name.is_none() {
-        return Some(Wait { reason: reason::WAITING_FOR_BOOTSTRAP_DATA, message: "bootstrap data is not there yet".into() });
+        return Some(Wait {
+            reason: reason::WAITING_FOR_BOOTSTRAP_DATA,
+            message: "bootstrap data is not there yet".into(),
+        });
     }
     let unread = unmanaged::unread(input.cluster, input.aws_cluster, input.cluster_record, input.snapshot);
-    unread.map(|vpc| Wait { reason: reason::NOT_READY, message: format!("reading the route tables of {vpc}") })
+    unread
+        .map(|vpc| Wait { reason: reason::NOT_READY, message: format!("reading the route tables of {vpc}") })
 }
 
-/// What is to be added when somebody else looks after the infrastructure and says by the older contract alone that it is there.
+/// What is to be added when somebody else looks after the infrastructure and says by the older contract alone
+/// that it is there.
 fn half_said(aws_cluster: &AWSCluster) -> String {
-    let initialized = |it: &AWSClusterStatus| it.initialization.as_ref().and_then(|it| it.provisioned) == Some(true);
+    let initialized =
+        |it: &AWSClusterStatus| it.initialization.as_ref().and_then(|it| it.provisioned) == Some(true);
     let is_half = |it: &AWSClusterStatus| it.ready && !initialized(it);
     if !is_external(aws_cluster) || !aws_cluster.status.as_ref().is_some_and(is_half) {
         return String::new();
@@ -337,7 +394,10 @@ fn half_said(aws_cluster: &AWSCluster) -> String {
 
 fn delete(input: &Input<'_>, base: Decision, record: &PersistedState, observed: &Observed) -> Decision {
     if let Some(message) = &input.hold {
-        return Decision { waits: Some(Wait { reason: reason::WAITING_FOR_PLUGINS, message: message.clone() }), ..base };
+        return Decision {
+            waits: Some(Wait { reason: reason::WAITING_FOR_PLUGINS, message: message.clone() }),
+            ..base
+        };
     }
     let stopped = input.aws_machine.metadata.deletion_timestamp.as_ref().map(|it| it.0.as_second() as f64);
     let plan = ask(input, &Desired::new(), observed, record, base.instance.as_ref(), stopped);
@@ -361,7 +421,8 @@ fn ask(
 fn absent(input: &Input<'_>, found: Option<&FoundInstance>) -> BTreeMap<String, Timestamp> {
     let mut absent = input.snapshot.absent.clone();
     // It is still shown for an hour, and there is nothing left to ask about it.
-    absent.extend(found.filter(|it| it.status.state == "terminated").map(|it| (it.id.clone(), f64::INFINITY)));
+    absent
+        .extend(found.filter(|it| it.status.state == "terminated").map(|it| (it.id.clone(), f64::INFINITY)));
     absent
 }
 
@@ -374,12 +435,31 @@ fn question<'a>(
     stopped: Option<Timestamp>,
 ) -> PlanInput<'a> {
     let read_at = &input.snapshot.read_at;
-    let (trusted_from, proven_from) = (trusted_from(input.snapshot, record), proven_from(input.snapshot, record));
+    let (trusted_from, proven_from) =
+        (trusted_from(input.snapshot, record), proven_from(input.snapshot, record));
     let (now, since, random) = (input.now, input.snapshot.since, input.random);
-    PlanInput { desired, observed, record, absent, read_at, now, stopped, since, trusted_from, proven_from, random }
+    PlanInput {
+        desired,
+        observed,
+        record,
+        absent,
+        read_at,
+        now,
+        stopped,
+        since,
+        trusted_from,
+        proven_from,
+        random,
+    }
 }
 
-fn conclude(base: Decision, plan: Plan, record: &PersistedState, desired: Desired, input: &Input<'_>) -> Decision {
+fn conclude(
+    base: Decision,
+    plan: Plan,
+    record: &PersistedState,
+    desired: Desired,
+    input: &Input<'_>,
+) -> Decision {
     let interest = Interest { reads: plan.awaits.clone(), ..base.interest };
     let record = settled(input, record.before(&plan, input.now, input.snapshot.since)).record;
     Decision { record, plan, desired, interest, ..base }
@@ -387,27 +467,43 @@ fn conclude(base: Decision, plan: Plan, record: &PersistedState, desired: Desire
 
 /// A load balancer forwards only to zones that it has a subnet in.
 fn uncovered(plan: &mut Plan, name: &str, observed: &Observed, found: Option<&FoundInstance>) {
-    let Some(Resource::LoadBalancer(balancer)) = observed.get(&LoadBalancer::key(observe::API_SERVER)).map(|it| &it.is) else { return };
+    let Some(Resource::LoadBalancer(balancer)) =
+        observed.get(&LoadBalancer::key(observe::API_SERVER)).map(|it| &it.is)
+    else {
+        return;
+    };
     let zone_of = |subnet: &String| match observed.get(&Subnet::key(subnet)).map(|it| &it.is) {
         Some(Resource::Subnet(it)) => Some(it.zone.clone()),
         _ => None,
     };
     // Of a subnet that is not seen, the zone is not known.
-    let Some(zones) = balancer.subnets.iter().map(zone_of).collect::<Option<BTreeSet<String>>>() else { return };
-    let Some(zone) = found.map(|it| &it.status.zone).filter(|zone| !zones.is_empty() && !zone.is_empty() && !zones.contains(*zone)) else {
+    let Some(zones) = balancer.subnets.iter().map(zone_of).collect::<Option<BTreeSet<String>>>() else {
+        return;
+    };
+    let Some(zone) = found
+        .map(|it| &it.status.zone)
+        .filter(|zone| !zones.is_empty() && !zone.is_empty() && !zones.contains(*zone))
+    else {
         return;
     };
     let key = Target::key(name);
     let wanted = plan.actions.iter().any(|it| matches!(it, Action::Create { is, .. } if is.key() == key));
     if wanted {
         plan.actions.retain(|it| it.key() != key);
-        plan.blocked.push((key, format!("the load balancer has no subnet in {zone}; add a subnet of that zone to the cluster")));
+        plan.blocked.push((
+            key,
+            format!("the load balancer has no subnet in {zone}; add a subnet of that zone to the cluster"),
+        ));
     }
 }
 
 /// What a machine shows of what it sees: its own.
 fn own(observed: &Observed) -> Observed {
-    observed.iter().filter(|(key, _)| observe::is_own(key)).map(|(key, it)| (key.clone(), it.clone())).collect()
+    observed
+        .iter()
+        .filter(|(key, _)| observe::is_own(key))
+        .map(|(key, it)| (key.clone(), it.clone()))
+        .collect()
 }
 
 fn wait(input: &Input<'_>, reason: &'static str, message: &str) -> Decision {

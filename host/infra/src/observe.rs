@@ -1,6 +1,7 @@
-//! Turns what a sweep of the region found into what one cluster or machine sees: AWS ids become roles, and each thing gets an owner.
-//! A tag is not ownership: what counts is the random id that this operator puts on everything it makes, and for what Cluster API Provider
-//! AWS made before, that it lies in the VPC that the cluster names. Nothing here decides what to do about any of it.
+//! Turns what a sweep of the region found into what one cluster or machine sees: AWS ids become roles, and
+//! each thing gets an owner. A tag is not ownership: what counts is the random id that this operator puts on
+//! everything it makes, and for what Cluster API Provider AWS made before, that it lies in the VPC that the
+//! cluster names. Nothing here decides what to do about any of it.
 
 mod group;
 mod interface;
@@ -15,7 +16,9 @@ use crds::names::{ADOPT_FROM_CAPA, ID_TAG, OWNED, ROLE_TAG, cloud_provider_tag, 
 
 use crate::cluster::adopted;
 use crate::gc::{Collected, LeftoverKind};
-use model::{Intent, Key, LoadBalancerKind, Observed, ObservedResource, Owner, Resource, Snapshot, State, Tags};
+use model::{
+    Intent, Key, LoadBalancerKind, Observed, ObservedResource, Owner, Resource, Snapshot, State, Tags,
+};
 
 pub use machine::{Identity, Named, machine};
 pub(crate) use machine::{is_own, looked_up};
@@ -81,7 +84,8 @@ pub(crate) struct Claims<'a> {
 impl Claims<'_> {
     /// Whether something carries the cluster's id, and its owner's name or that of who it takes over from.
     pub fn marked(&self, tags: &Tags) -> bool {
-        model::is_marked(tags, self.id, self.owner) || self.adopts.is_some_and(|from| model::is_marked(tags, self.id, from))
+        model::is_marked(tags, self.id, self.owner)
+            || self.adopts.is_some_and(|from| model::is_marked(tags, self.id, from))
     }
 
     /// Whether another provider made something for a cluster of this name.
@@ -119,7 +123,8 @@ pub struct SubnetRole {
 /// What one cluster sees.
 pub fn cluster(snapshot: &Snapshot, scope: &Scope) -> Observed {
     let takes_unmarked = scope.claims().takes_unmarked(None);
-    let mut sight = Sight { snapshot, scope, takes_unmarked, vpc: None, names: BTreeMap::new(), seen: Observed::new() };
+    let mut sight =
+        Sight { snapshot, scope, takes_unmarked, vpc: None, names: BTreeMap::new(), seen: Observed::new() };
     sight.vpc();
     sight.subnets();
     sight.groups();
@@ -195,7 +200,8 @@ impl Sight<'_> {
         }
     }
 
-    /// Whether a controller inside of the cluster made it, nobody is left to remove it, and it is not to stay.
+    /// Whether a controller inside of the cluster made it, nobody is left to remove it, and it is not to
+    /// stay.
     fn left_over(&self, kind: LeftoverKind, tags: &Tags) -> bool {
         if !self.scope.collected.has(kind) {
             return false;
@@ -206,7 +212,11 @@ impl Sight<'_> {
     }
 
     fn another_provider(&self) -> String {
-        format!("a cluster named {:?} of another provider (to take it over, {})", self.scope.cluster, adopted::how())
+        format!(
+            "a cluster named {:?} of another provider (to take it over, {})",
+            self.scope.cluster,
+            adopted::how()
+        )
     }
 
     fn owns_network(&self) -> bool {
@@ -222,10 +232,26 @@ impl Sight<'_> {
         self.names.get(id).cloned().unwrap_or_else(|| id.to_owned())
     }
 
-    fn put(&mut self, id: &str, owner: Owner, state: State, is: Resource, tags: Option<&Tags>, note: Option<String>) {
+    fn put(
+        &mut self,
+        id: &str,
+        owner: Owner,
+        state: State,
+        is: Resource,
+        tags: Option<&Tags>,
+        note: Option<String>,
+    ) {
         let key = is.key();
         let mine = owner == Owner::Mine;
-        let mut seen = ObservedResource { id: id.to_owned(), owner, state, is, tags: tags.cloned(), others: Vec::new(), note };
+        let mut seen = ObservedResource {
+            id: id.to_owned(),
+            owner,
+            state,
+            is,
+            tags: tags.cloned(),
+            others: Vec::new(),
+            note,
+        };
         let key = match self.seen.get_mut(&key) {
             None => key,
             Some(other) if mine && other.owner != Owner::Mine => {

@@ -1,5 +1,6 @@
-//! What is done for an object that is paused: nothing, but that it can be moved. `clusterctl move` waits as long as something was begun whose
-//! outcome nobody knows; reads alone tell it. Nothing is made, changed or removed, and nothing of what is written down is given up.
+//! What is done for an object that is paused: nothing, but that it can be moved. `clusterctl move` waits as
+//! long as something was begun whose outcome nobody knows; reads alone tell it. Nothing is made, changed or
+//! removed, and nothing of what is written down is given up.
 
 use crds::names::BLOCK_MOVE_ANNOTATION;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
@@ -9,8 +10,8 @@ use crate::record::{BLOCKED, patch};
 use crate::{cluster, machine};
 use model::{Interest, Timestamp};
 
-/// What has to be read of a paused AWSCluster before the outcome of each attempt is known; `None`: all are. `stopped`: since when it is known
-/// to be paused.
+/// What has to be read of a paused AWSCluster before the outcome of each attempt is known; `None`: all are.
+/// `stopped`: since when it is known to be paused.
 pub fn of_cluster(input: &cluster::Input<'_>, stopped: Timestamp) -> Option<Interest> {
     match input.record.intents.is_empty() {
         true => None,
@@ -35,7 +36,12 @@ pub fn blocks_move(metadata: &ObjectMeta) -> bool {
 pub fn unblock_move(metadata: &ObjectMeta) -> Option<Value> {
     let have = metadata.annotations.clone().unwrap_or_default();
     match blocks_move(metadata) {
-        true => patch(&have, [(BLOCK_MOVE_ANNOTATION, None)].into(), Map::new(), metadata.resource_version.as_deref()),
+        true => patch(
+            &have,
+            [(BLOCK_MOVE_ANNOTATION, None)].into(),
+            Map::new(),
+            metadata.resource_version.as_deref(),
+        ),
         false => None,
     }
 }

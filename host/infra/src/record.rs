@@ -1,6 +1,6 @@
-//! What has to outlast everything: it is kept on the object itself, in annotations and in the two spec fields that Cluster API gives
-//! a provider. Status is not moved by `clusterctl move`, so nothing of this is only there. It is read and written as patches; nothing here
-//! talks to an API server.
+//! What has to outlast everything: it is kept on the object itself, in annotations and in the two spec fields
+//! that Cluster API gives a provider. Status is not moved by `clusterctl move`, so nothing of this is only
+//! there. It is read and written as patches; nothing here talks to an API server.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -17,8 +17,9 @@ pub const RECORDED_ANNOTATION: &str = "cluster.kurator.dev/recorded";
 /// Annotation of an AWSCluster: the availability zones that were chosen for it, separated by commas.
 pub const ZONES_ANNOTATION: &str = "cluster.kurator.dev/zones";
 
-/// Annotation of AWSClusters and AWSMachines: when the latest creation was settled or recorded, since when the process acts that settled it, and, while that
-/// matters, until when reads may lack what processes before that one made; all in seconds since 1970.
+/// Annotation of AWSClusters and AWSMachines: when the latest creation was settled or recorded, since when
+/// the process acts that settled it, and, while that matters, until when reads may lack what processes before
+/// that one made; all in seconds since 1970.
 pub const CREATED_ANNOTATION: &str = "cluster.kurator.dev/created";
 
 /// What the annotation says that keeps `clusterctl move` waiting.
@@ -27,8 +28,9 @@ pub(crate) const BLOCKED: &str = "cluster-operator is creating AWS resources";
 /// What lasts of an AWSCluster or AWSMachine besides what its author wrote.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct PersistedState {
-    /// Random; every resource made for a cluster carries it as a tag. Empty until it was chosen. Of a machine: the id that its instance
-    /// carries, since machines outlive their AWSCluster, and a cluster that somebody else looks after has none.
+    /// Random; every resource made for a cluster carries it as a tag. Empty until it was chosen. Of a
+    /// machine: the id that its instance carries, since machines outlive their AWSCluster, and a cluster that
+    /// somebody else looks after has none.
     pub id: String,
     /// Zones chosen for a cluster that lists no subnets.
     pub zones: Vec<String>,
@@ -36,7 +38,8 @@ pub struct PersistedState {
     pub ids: BTreeMap<Key, String>,
     /// Creations that were begun and whose outcome is not settled.
     pub intents: BTreeMap<Key, Intent>,
-    /// The latest of them that was settled, or whose outcome was recorded: reads that begin soon after may still lack what it made.
+    /// The latest of them that was settled, or whose outcome was recorded: reads that begin soon after may
+    /// still lack what it made.
     pub created: Option<Settled>,
     /// Host and port of the API of a cluster.
     pub endpoint: Option<(String, i32)>,
@@ -97,8 +100,9 @@ impl PersistedState {
     /// What an AWSCluster says.
     ///
     /// # Errors
-    /// An annotation of ours was overwritten by somebody and cannot be read, or what was made belongs to another identity's account, where
-    /// absence would be concluded from looking in the wrong place: nothing may be done then.
+    /// An annotation of ours was overwritten by somebody and cannot be read, or what was made belongs to
+    /// another identity's account, where absence would be concluded from looking in the wrong place: nothing
+    /// may be done then.
     pub fn of_cluster(it: &AWSCluster) -> Result<PersistedState, Invalid> {
         // Refused by the API server, but for objects that were stored before it knew.
         if it.spec.identity_ref.kind != AWSIdentityKind::AWSClusterControllerIdentity {
@@ -111,7 +115,9 @@ impl PersistedState {
         let endpoint = &it.spec.control_plane_endpoint;
         Ok(PersistedState {
             id: text(ID_ANNOTATION).unwrap_or_default().to_owned(),
-            zones: text(ZONES_ANNOTATION).map(|it| it.split(',').map(str::to_owned).collect()).unwrap_or_default(),
+            zones: text(ZONES_ANNOTATION)
+                .map(|it| it.split(',').map(str::to_owned).collect())
+                .unwrap_or_default(),
             ids: keyed(RECORDED_ANNOTATION, text(RECORDED_ANNOTATION))?,
             intents: keyed(INTENT_ANNOTATION, text(INTENT_ANNOTATION))?,
             created: text(CREATED_ANNOTATION).and_then(Settled::parse),
@@ -134,16 +140,27 @@ impl PersistedState {
             intents: keyed(INTENT_ANNOTATION, text(INTENT_ANNOTATION))?,
             created: text(CREATED_ANNOTATION).and_then(Settled::parse),
             provider_id: it.spec.provider_id.clone().filter(|it| !it.is_empty()),
-            secret: (!cloud_init.secret_prefix.is_empty())
-                .then(|| (cloud_init.secret_prefix.clone(), usize::try_from(cloud_init.secret_count).unwrap_or_default())),
+            secret: (!cloud_init.secret_prefix.is_empty()).then(|| {
+                (
+                    cloud_init.secret_prefix.clone(),
+                    usize::try_from(cloud_init.secret_count).unwrap_or_default(),
+                )
+            }),
             applied: Applied::of(it.metadata.annotations.as_ref()),
             ..PersistedState::default()
         };
         let from_provider_id = match &res.provider_id {
             None => None,
             Some(text) => match text.rsplit_once('/') {
-                Some((before, id)) if before.starts_with("aws://") && id.starts_with("i-") => Some(id.to_owned()),
-                _ => return Err(Invalid::new("spec.providerID", format!("{text:?} is not of the form aws:///ZONE/INSTANCE"))),
+                Some((before, id)) if before.starts_with("aws://") && id.starts_with("i-") => {
+                    Some(id.to_owned())
+                }
+                _ => {
+                    return Err(Invalid::new(
+                        "spec.providerID",
+                        format!("{text:?} is not of the form aws:///ZONE/INSTANCE"),
+                    ));
+                }
             },
         };
         if let Some(id) = from_provider_id.or_else(|| it.spec.instance_id.clone()) {
@@ -161,7 +178,9 @@ impl PersistedState {
         annotations.insert(ZONES_ANNOTATION, some(self.zones.join(",")));
         annotations.insert(RECORDED_ANNOTATION, (!self.ids.is_empty()).then(|| unkeyed(&self.ids)));
         let mut spec = Map::new();
-        if let Some((host, port)) = self.endpoint.as_ref().filter(|_| it.spec.control_plane_endpoint.is_unset()) {
+        if let Some((host, port)) =
+            self.endpoint.as_ref().filter(|_| it.spec.control_plane_endpoint.is_unset())
+        {
             spec.insert("controlPlaneEndpoint".into(), json!({"host": host, "port": port}));
         }
         patch(&have, annotations, spec, it.metadata.resource_version.as_deref())
@@ -178,7 +197,8 @@ impl PersistedState {
         if instance.is_some() && instance != it.spec.instance_id.as_ref() {
             spec.insert("instanceID".into(), json!(instance));
         }
-        let (prefix, count) = self.secret.clone().map(|(prefix, count)| (Some(prefix), Some(count))).unwrap_or_default();
+        let (prefix, count) =
+            self.secret.clone().map(|(prefix, count)| (Some(prefix), Some(count))).unwrap_or_default();
         if prefix.as_deref().unwrap_or_default() != it.spec.cloud_init.secret_prefix {
             spec.insert("cloudInit".into(), json!({"secretPrefix": prefix, "secretCount": count}));
         }
@@ -206,18 +226,21 @@ impl PersistedState {
         res
     }
 
-    /// What has to be on the object after the plan was carried out: attempts that were refused are taken off, and what was deleted for good.
-    /// `outcomes` are in the order of the plan's actions.
+    /// What has to be on the object after the plan was carried out: attempts that were refused are taken off,
+    /// and what was deleted for good. `outcomes` are in the order of the plan's actions.
     pub fn after(&self, plan: &Plan, outcomes: &[(Key, Outcome)]) -> PersistedState {
         let mut res = self.clone();
         for (n, action) in plan.actions.iter().enumerate() {
             let key = action.key();
             // Two may be about one thing: outcomes are in the order of actions.
             let earlier = plan.actions[..n].iter().filter(|it| it.key() == key).count();
-            let outcome = outcomes.iter().filter(|(other, _)| *other == key).nth(earlier).map(|(_, outcome)| outcome);
+            let outcome =
+                outcomes.iter().filter(|(other, _)| *other == key).nth(earlier).map(|(_, outcome)| outcome);
             match (action, outcome) {
                 // A refused retry says nothing about the attempt before it.
-                (Action::Create { .. }, Some(Outcome::Refused { .. })) if plan.open.contains_key(&key) && key.kind != Kind::Secret => {
+                (Action::Create { .. }, Some(Outcome::Refused { .. }))
+                    if plan.open.contains_key(&key) && key.kind != Kind::Secret =>
+                {
                     res.intents.remove(&key);
                 }
                 (Action::Create { .. }, Some(Outcome::Done)) if key.kind == Kind::Secret => {
@@ -233,7 +256,9 @@ impl PersistedState {
                 (Action::Tag { untag, .. }, Some(Outcome::Done)) if key.kind == Kind::Instance => {
                     res.applied.tags.retain(|name, _| !untag.contains(name));
                 }
-                (Action::Delete { .. }, Some(Outcome::Done)) if matches!(key.kind, Kind::Vpc | Kind::LoadBalancer) => {
+                (Action::Delete { .. }, Some(Outcome::Done))
+                    if matches!(key.kind, Kind::Vpc | Kind::LoadBalancer) =>
+                {
                     res.ids.remove(&key);
                 }
                 _ => (),
@@ -280,12 +305,23 @@ pub(crate) fn patch(
     Some(res)
 }
 
-fn keyed<T: serde::de::DeserializeOwned>(annotation: &str, text: Option<&str>) -> Result<BTreeMap<Key, T>, Invalid> {
-    let invalid =
-        |why: String| Invalid::new(format!("metadata.annotations[{annotation}]"), format!("was overwritten and cannot be read: {why}"));
+fn keyed<T: serde::de::DeserializeOwned>(
+    annotation: &str,
+    text: Option<&str>,
+) -> Result<BTreeMap<Key, T>, Invalid> {
+    let invalid = |why: String| {
+        Invalid::new(
+            format!("metadata.annotations[{annotation}]"),
+            format!("was overwritten and cannot be read: {why}"),
+        )
+    };
     let Some(text) = text else { return Ok(BTreeMap::new()) };
     let all: BTreeMap<String, T> = serde_json::from_str(text).map_err(|error| invalid(error.to_string()))?;
-    all.into_iter().map(|(key, value)| Ok((key.parse().map_err(|error: model::NoKey| invalid(error.to_string()))?, value))).collect()
+    all.into_iter()
+        .map(|(key, value)| {
+            Ok((key.parse().map_err(|error: model::NoKey| invalid(error.to_string()))?, value))
+        })
+        .collect()
 }
 
 fn unkeyed<T: serde::Serialize>(all: &BTreeMap<Key, T>) -> String {
@@ -303,7 +339,8 @@ mod tests {
         let (first, second, third) = (1000.0, 2000.0, 2010.0);
         let made = Settled::now(1999.5, first, None);
         assert_eq!((made.to_string().as_str(), made.trusted_from(first)), ("2000 1000.000", 0.0));
-        let settled = Settled::parse(&Settled::now(2005.0, second, Some(made)).to_string()).expect("as it was written");
+        let settled =
+            Settled::parse(&Settled::now(2005.0, second, Some(made)).to_string()).expect("as it was written");
         assert_eq!(settled.trusted_from(second), 2000.0 + READ_LAG, "its own writes it remembers");
         assert_eq!(settled.trusted_from(third), 2005.0 + READ_LAG);
         assert_eq!(Settled::now(2100.0, third, Some(settled)).trusted_from(third), 0.0, "it is long ago");

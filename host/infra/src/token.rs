@@ -1,4 +1,5 @@
-//! Names that cannot be guessed or met twice, made of values that come in: this crate has no randomness of its own.
+//! Names that cannot be guessed or met twice, made of values that come in: this crate has no randomness of
+//! its own.
 
 use sha2::{Digest, Sha256};
 

@@ -1,4 +1,5 @@
-//! What a plan asks to be done, complete: whoever carries it out has no choice to make and nothing to look up.
+//! What a plan asks to be done, complete: whoever carries it out has no choice to make and nothing to look
+//! up.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -9,7 +10,8 @@ use crate::{Key, Read, Resource, Tags, Timestamp};
 pub enum Owner {
     /// This driver made it, and may change and delete it.
     Mine,
-    /// Another driver of this provider or of another installation: read, waited for, never changed. Says whose.
+    /// Another driver of this provider or of another installation: read, waited for, never changed. Says
+    /// whose.
     OtherDriver(String),
     /// The user brought it, or something in the cluster made it: read and waited for, never changed.
     User,
@@ -59,7 +61,8 @@ pub struct DesiredResource {
 }
 
 impl DesiredResource {
-    /// What makes that which was `seen` carry the right tags; `None` when it does, or when they are not shown.
+    /// What makes that which was `seen` carry the right tags; `None` when it does, or when they are not
+    /// shown.
     pub fn retag(&self, key: &Key, seen: &ObservedResource) -> Option<Action> {
         let have = seen.tags.as_ref()?;
         let missing = self.tags.iter().filter(|(name, value)| have.get(*name) != Some(value));
@@ -67,7 +70,13 @@ impl DesiredResource {
         // What is to be taken away may be there though no read shows it yet.
         let untag = self.untag.clone();
         let differs = !tags.is_empty() || !untag.is_empty();
-        differs.then(|| Action::Tag { key: key.clone(), id: seen.id.clone(), parts: seen.is.parts(), tags, untag })
+        differs.then(|| Action::Tag {
+            key: key.clone(),
+            id: seen.id.clone(),
+            parts: seen.is.parts(),
+            tags,
+            untag,
+        })
     }
 }
 
@@ -104,7 +113,8 @@ pub enum Action {
         ids: Ids,
         /// Where AWS takes one. Without one the call is sent exactly once.
         client_token: Option<String>,
-        /// When it is not sent any more: what reads show later would be taken for its outcome. `None`: it may always be sent.
+        /// When it is not sent any more: what reads show later would be taken for its outcome. `None`: it may
+        /// always be sent.
         until: Option<Timestamp>,
     },
     /// Make what is `seen` as `is`: the differing parts only.
@@ -231,8 +241,8 @@ pub struct Problem {
 }
 
 impl Problem {
-    /// Whether AWS says that this identity may not ask: that stays so until somebody grants it. Wrong or expired credentials, which
-    /// somebody has to act on too, say nothing about what may be asked.
+    /// Whether AWS says that this identity may not ask: that stays so until somebody grants it. Wrong or
+    /// expired credentials, which somebody has to act on too, say nothing about what may be asked.
     pub fn is_forbidden(&self) -> bool {
         ["AccessDenied", "AccessDeniedException", "UnauthorizedOperation"].contains(&self.code.as_str())
     }
@@ -245,16 +255,20 @@ pub struct Interest {
     pub reads: BTreeSet<Read>,
     /// VPCs of which everything that stands in the way of their deletion is read.
     pub deleting_vpcs: BTreeSet<String>,
-    /// VPCs of which the same is read, but seldom: something of them is to be taken out when nothing uses it any more.
+    /// VPCs of which the same is read, but seldom: something of them is to be taken out when nothing uses it
+    /// any more.
     pub interfaces_of: BTreeSet<String>,
-    /// Ids of VPCs, subnets, internet gateways and security groups that carry no tag of ours, because the user brought them.
+    /// Ids of VPCs, subnets, internet gateways and security groups that carry no tag of ours, because the
+    /// user brought them.
     pub ids: BTreeSet<String>,
-    /// VPCs of which all NAT gateways are read: of those that users brought, since a rule lets their addresses in, and of those that are
-    /// being deleted, since a user's may lie there.
+    /// VPCs of which all NAT gateways are read: of those that users brought, since a rule lets their
+    /// addresses in, and of those that are being deleted, since a user's may lie there.
     pub nat_gateways_of: BTreeSet<String>,
-    /// VPCs that users brought and whose route tables are read: which of their subnets are public follows from them.
+    /// VPCs that users brought and whose route tables are read: which of their subnets are public follows
+    /// from them.
     pub route_tables_of: BTreeSet<String>,
-    /// What was never read and has to be before anything can be said of the object. It is read without being asked for.
+    /// What was never read and has to be before anything can be said of the object. It is read without being
+    /// asked for.
     pub unread: BTreeSet<Part>,
 }
 

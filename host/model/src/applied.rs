@@ -1,6 +1,7 @@
-//! Groups and tags that a machine's user added to its instance and may take away again. AWS does not say who added what, so it is kept on
-//! the object: under the names and in the form of Cluster API Provider AWS, so that a machine can be taken over either way. What cannot be
-//! read counts as nothing: it may be another's, and at worst something stays that nobody wants any more.
+//! Groups and tags that a machine's user added to its instance and may take away again. AWS does not say who
+//! added what, so it is kept on the object: under the names and in the form of Cluster API Provider AWS, so
+//! that a machine can be taken over either way. What cannot be read counts as nothing: it may be another's,
+//! and at worst something stays that nobody wants any more.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -9,7 +10,8 @@ use serde_json::{Map, Value, json};
 use crate::Tags;
 
 /// Annotation of an AWSMachine: ids of the groups that its user added. JSON, id to `{}`.
-pub const APPLIED_GROUPS_ANNOTATION: &str = "sigs.k8s.io/cluster-api-provider-aws-last-applied-security-groups";
+pub const APPLIED_GROUPS_ANNOTATION: &str =
+    "sigs.k8s.io/cluster-api-provider-aws-last-applied-security-groups";
 /// Annotation of an AWSMachine: the tags that its user and its cluster's added. JSON, key to value.
 pub const APPLIED_TAGS_ANNOTATION: &str = "sigs.k8s.io/cluster-api-provider-aws-last-applied-tags";
 
@@ -41,7 +43,11 @@ impl Applied {
                 &|it| groups(it) == self.groups,
                 self.groups.iter().map(|id| (id.clone(), json!({}))).collect(),
             ),
-            text(APPLIED_TAGS_ANNOTATION, &|it| tags(it) == self.tags, self.tags.iter().map(|(k, v)| (k.clone(), json!(v))).collect()),
+            text(
+                APPLIED_TAGS_ANNOTATION,
+                &|it| tags(it) == self.tags,
+                self.tags.iter().map(|(k, v)| (k.clone(), json!(v))).collect(),
+            ),
         ]
     }
 }
@@ -55,7 +61,10 @@ fn groups(text: &str) -> BTreeSet<String> {
 }
 
 fn tags(text: &str) -> Tags {
-    fields(text).into_iter().map(|(key, value)| (key, value.as_str().unwrap_or_default().to_owned())).collect()
+    fields(text)
+        .into_iter()
+        .map(|(key, value)| (key, value.as_str().unwrap_or_default().to_owned()))
+        .collect()
 }
 
 #[cfg(test)]
@@ -63,7 +72,10 @@ mod tests {
     use super::*;
 
     fn annotations(groups: &str, tags: &str) -> BTreeMap<String, String> {
-        BTreeMap::from([(APPLIED_GROUPS_ANNOTATION.into(), groups.into()), (APPLIED_TAGS_ANNOTATION.into(), tags.into())])
+        BTreeMap::from([
+            (APPLIED_GROUPS_ANNOTATION.into(), groups.into()),
+            (APPLIED_TAGS_ANNOTATION.into(), tags.into()),
+        ])
     }
 
     #[test]

@@ -35,7 +35,8 @@ impl<'a> Said<'a> {
     }
 }
 
-/// Replaces what this operator says, keeps what others say, and keeps the time of a condition whose status did not change.
+/// Replaces what this operator says, keeps what others say, and keeps the time of a condition whose status
+/// did not change.
 pub fn merge(
     previous: &[Condition],
     said: Vec<(&str, Said<'_>)>,
@@ -43,7 +44,8 @@ pub fn merge(
     now: Timestamp,
     ours: &[&str],
 ) -> Vec<Condition> {
-    let mut res: Vec<Condition> = previous.iter().filter(|it| !ours.contains(&it.type_.as_str())).cloned().collect();
+    let mut res: Vec<Condition> =
+        previous.iter().filter(|it| !ours.contains(&it.type_.as_str())).cloned().collect();
     for (type_, said) in said {
         let status = if said.status { "True" } else { "False" };
         let before = previous.iter().find(|it| it.type_ == type_ && it.status == status);
@@ -54,7 +56,9 @@ pub fn merge(
             reason: said.reason.to_owned(),
             message: shorten(&said.message),
             observed_generation: generation,
-            last_transition_time: before.map(|it| it.last_transition_time.clone()).unwrap_or_else(|| time(now)),
+            last_transition_time: before
+                .map(|it| it.last_transition_time.clone())
+                .unwrap_or_else(|| time(now)),
         });
     }
     res.sort_by(|a, b| a.type_.cmp(&b.type_));
@@ -62,12 +66,23 @@ pub fn merge(
 }
 
 /// The conditions of an object of which only this is known: whether it is paused.
-pub fn paused(previous: &[Condition], paused: bool, now: Timestamp, generation: Option<i64>) -> Vec<Condition> {
+pub fn paused(
+    previous: &[Condition],
+    paused: bool,
+    now: Timestamp,
+    generation: Option<i64>,
+) -> Vec<Condition> {
     merge(previous, vec![(PAUSED, paused_said(paused))], generation, now, &[PAUSED])
 }
 
 /// The conditions of an object of which only this is known: why nothing can be done for it yet.
-pub fn not_ready(previous: &[Condition], reason: &'static str, message: &str, now: Timestamp, generation: Option<i64>) -> Vec<Condition> {
+pub fn not_ready(
+    previous: &[Condition],
+    reason: &'static str,
+    message: &str,
+    now: Timestamp,
+    generation: Option<i64>,
+) -> Vec<Condition> {
     let said = vec![(PAUSED, paused_said(false)), (READY, Said::no(reason, message))];
     merge(previous, said, generation, now, &[PAUSED, READY])
 }
@@ -79,7 +94,11 @@ pub fn was_said(previous: &[Condition]) -> bool {
 
 /// What condition `Paused` says.
 pub fn paused_said(paused: bool) -> Said<'static> {
-    Said { status: paused, reason: if paused { reason::PAUSED } else { reason::NOT_PAUSED }, message: String::new() }
+    Said {
+        status: paused,
+        reason: if paused { reason::PAUSED } else { reason::NOT_PAUSED },
+        message: String::new(),
+    }
 }
 
 /// Seconds since 1970 as conditions hold a time.
@@ -97,7 +116,11 @@ pub fn shorten(message: &str) -> String {
 }
 
 /// Why some keys are not as they should be; `None` when they are. What somebody has to act on comes first.
-pub fn lacking(plan: &Plan, outcomes: &[(Key, Outcome)], concerns: impl Fn(&Key) -> bool) -> Option<Said<'static>> {
+pub fn lacking(
+    plan: &Plan,
+    outcomes: &[(Key, Outcome)],
+    concerns: impl Fn(&Key) -> bool,
+) -> Option<Said<'static>> {
     let mut worst = None;
     let mut lines: BTreeMap<(u8, String), String> = BTreeMap::new();
     let mut say = |rank: u8, reason: &'static str, key: &Key, text: &str| {
@@ -120,7 +143,9 @@ pub fn lacking(plan: &Plan, outcomes: &[(Key, Outcome)], concerns: impl Fn(&Key)
                 let rank = if *who == ActionNeeded::None { 2 } else { 1 };
                 say(rank, code_reason(code), &key, &refused(code, message, *who));
             }
-            (Some(Outcome::Unknown { .. }), _) => say(3, reason::UNREACHABLE, &key, "AWS did not answer; asking again"),
+            (Some(Outcome::Unknown { .. }), _) => {
+                say(3, reason::UNREACHABLE, &key, "AWS did not answer; asking again")
+            }
             (_, Action::Create { .. }) => say(4, reason::CREATING, &key, "creating"),
             (_, Action::Update { .. }) => say(4, reason::UPDATING, &key, "updating"),
             (_, Action::Delete { .. }) => say(4, reason::DELETING, &key, "deleting"),
@@ -137,7 +162,8 @@ pub fn lacking(plan: &Plan, outcomes: &[(Key, Outcome)], concerns: impl Fn(&Key)
         say(rank, reason, key, text);
     }
     let (_, reason) = worst?;
-    let mut named: Vec<String> = lines.iter().take(NAMED).map(|((_, key), text)| format!("{key}: {text}")).collect();
+    let mut named: Vec<String> =
+        lines.iter().take(NAMED).map(|((_, key), text)| format!("{key}: {text}")).collect();
     if lines.len() > NAMED {
         named.push(format!("and {} more", lines.len() - NAMED));
     }
@@ -161,7 +187,12 @@ fn blocked_reason(text: &str) -> &'static str {
 
 fn refused(code: &str, message: &str, who: ActionNeeded) -> String {
     // What follows is another text each time, and says nothing to people.
-    let message = message.split("Encoded authorization failure message").next().unwrap_or_default().trim().trim_end_matches('.');
+    let message = message
+        .split("Encoded authorization failure message")
+        .next()
+        .unwrap_or_default()
+        .trim()
+        .trim_end_matches('.');
     let act = match who {
         ActionNeeded::None => "it is tried again",
         ActionNeeded::SpecAuthor => "whoever wrote this object has to correct it",
@@ -175,11 +206,17 @@ fn code_reason(code: &str) -> &'static str {
     let any = |words: &[&str]| words.iter().any(|word| code.contains(word));
     match code {
         _ if any(&["Unauthorized", "AccessDenied", "AuthFailure", "OptInRequired"]) => reason::ACCESS_DENIED,
-        _ if any(&["Credential", "ExpiredToken", "InvalidClientTokenId", "UnrecognizedClient"]) => reason::CREDENTIALS_UNAVAILABLE,
+        _ if any(&["Credential", "ExpiredToken", "InvalidClientTokenId", "UnrecognizedClient"]) => {
+            reason::CREDENTIALS_UNAVAILABLE
+        }
         _ if any(&["RequestLimitExceeded", "Throttl", "SlowDown", "TooManyRequests"]) => reason::THROTTLED,
         _ if any(&["LimitExceeded", "QuotaExceeded", "TooMany"]) => reason::QUOTA_EXCEEDED,
-        _ if any(&["InsufficientInstanceCapacity", "InsufficientHostCapacity", "Unsupported"]) => reason::INSUFFICIENT_CAPACITY,
-        _ if any(&["Unreachable", "Timeout", "Dispatch", "ServiceUnavailable", "InternalError"]) => reason::UNREACHABLE,
+        _ if any(&["InsufficientInstanceCapacity", "InsufficientHostCapacity", "Unsupported"]) => {
+            reason::INSUFFICIENT_CAPACITY
+        }
+        _ if any(&["Unreachable", "Timeout", "Dispatch", "ServiceUnavailable", "InternalError"]) => {
+            reason::UNREACHABLE
+        }
         _ => reason::AWS_ERROR,
     }
 }

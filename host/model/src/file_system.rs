@@ -61,7 +61,9 @@ mod tests {
 
     #[test]
     fn a_file_system_has_tags_when_it_has_all_of_them_and_stays() {
-        let tags = |all: &[(&str, &str)]| all.iter().map(|(key, value)| ((*key).to_owned(), (*value).to_owned())).collect::<Tags>();
+        let tags = |all: &[(&str, &str)]| {
+            all.iter().map(|(key, value)| ((*key).to_owned(), (*value).to_owned())).collect::<Tags>()
+        };
         let listed = |state: &str| ListedFileSystem {
             id: "fs-1".into(),
             name: "data".into(),

@@ -1,4 +1,5 @@
-//! What was read of AWS for those that only look at it, such as the check of a role, and what is said of it in a condition.
+//! What was read of AWS for those that only look at it, such as the check of a role, and what is said of it
+//! in a condition.
 
 /// How a read of AWS ended.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -39,8 +40,8 @@ pub struct Finding {
     pub reason: &'static str,
     /// Everything that is wrong or unclear, what to do, and warnings.
     pub message: String,
-    /// A trust policy that would pass, where the present one of a role does not or is not known. A role that serves others too needs its statement
-    /// beside theirs.
+    /// A trust policy that would pass, where the present one of a role does not or is not known. A role that
+    /// serves others too needs its statement beside theirs.
     pub fix: Option<String>,
     /// The actions that were asked about and are allowed; none when that is not known.
     pub allowed: Vec<String>,

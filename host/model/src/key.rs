@@ -1,5 +1,5 @@
-//! Names for what a cluster is made of: `subnet/private-us-east-1a`. A key comes from the role that a resource plays for its
-//! cluster, never from an AWS id or from a `Name` tag. Nothing here knows AWS ids.
+//! Names for what a cluster is made of: `subnet/private-us-east-1a`. A key comes from the role that a
+//! resource plays for its cluster, never from an AWS id or from a `Name` tag. Nothing here knows AWS ids.
 
 use std::fmt;
 

@@ -1,5 +1,6 @@
-//! Questions about things that users brought and mean by EC2's filters, and the answers to them. What is asked follows from a spec, and is
-//! passed on as the user wrote it; nothing here talks to AWS, and nothing here is part of a sweep.
+//! Questions about things that users brought and mean by EC2's filters, and the answers to them. What is
+//! asked follows from a spec, and is passed on as the user wrote it; nothing here talks to AWS, and nothing
+//! here is part of a sweep.
 
 use std::collections::BTreeMap;
 
@@ -33,7 +34,8 @@ pub enum Lookup {
 /// What AWS said, by question.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Answers {
-    /// By the filters of [`Lookup::Subnets`]. A question that is not answered yet is absent; an empty list means that nothing matches.
+    /// By the filters of [`Lookup::Subnets`]. A question that is not answered yet is absent; an empty list
+    /// means that nothing matches.
     pub subnets: BTreeMap<Vec<Filter>, Vec<FoundSubnet>>,
     /// By the filters of [`Lookup::SecurityGroups`]; likewise.
     pub security_groups: BTreeMap<Vec<Filter>, Vec<FoundSecurityGroup>>,

@@ -5,10 +5,12 @@ use crds::names::{ID_TAG, OWNER_TAG};
 
 use crate::Tags;
 
-/// Whether something carries this random id of an AWSCluster, and no other owner's name. What was made before owners were written says
-/// only the id.
+/// Whether something carries this random id of an AWSCluster, and no other owner's name. What was made before
+/// owners were written says only the id.
 pub fn is_marked(tags: &Tags, id: &str, owner: &str) -> bool {
-    !id.is_empty() && tags.get(ID_TAG).is_some_and(|it| it == id) && tags.get(OWNER_TAG).is_none_or(|it| it == owner)
+    !id.is_empty()
+        && tags.get(ID_TAG).is_some_and(|it| it == id)
+        && tags.get(OWNER_TAG).is_none_or(|it| it == owner)
 }
 
 /// Whose things are, as their tag says it.

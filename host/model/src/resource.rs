@@ -1,14 +1,19 @@
-//! One module for each kind of resource. A kind is a value that is both what is wanted and what was seen: it holds role names, never
-//! AWS ids, and answers what it comes [`after`](Resource::after), whether what was seen [satisfies](Resource::satisfied_by) what is
-//! wanted, and what about it can [never change](Resource::immutable).
+//! One module for each kind of resource. A kind is a value that is both what is wanted and what was seen: it
+//! holds role names, never AWS ids, and answers what it comes [`after`](Resource::after), whether what was
+//! seen [satisfies](Resource::satisfied_by) what is wanted, and what about it can [never
+//! change](Resource::immutable).
 
 mod instance;
 mod load_balancer;
 mod network;
 mod security_group;
 
-pub use instance::{Instance, InstanceStatus, Launch, MetadataOptions, Secret, Sensitive, StateReason, Volume};
-pub use load_balancer::{HealthCheck, Listener, LoadBalancer, LoadBalancerAttributes, LoadBalancerKind, Target};
+pub use instance::{
+    Instance, InstanceStatus, Launch, MetadataOptions, Secret, Sensitive, StateReason, Volume,
+};
+pub use load_balancer::{
+    HealthCheck, Listener, LoadBalancer, LoadBalancerAttributes, LoadBalancerKind, Target,
+};
 pub use network::{ElasticIp, InternetGateway, NatGateway, NetworkInterface, RouteTable, Subnet, Vpc};
 pub use security_group::{AddOnRule, Rule, SecurityGroup, SecurityGroupRules, Source, has_ports};
 
@@ -41,7 +46,8 @@ macro_rules! resources {
             pub fn after(&self) -> Vec<Key> {
                 match self { $(Resource::$Kind(it) => it.after(),)* }
             }
-            /// What has to be ready before this is created: most often all that it comes [`after`](Self::after).
+            /// What has to be ready before this is created: most often all that it comes
+            /// [`after`](Self::after).
             pub fn made_after(&self) -> Vec<Key> {
                 match self {
                     Resource::RouteTable(it) => it.made_after(),

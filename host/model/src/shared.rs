@@ -1,5 +1,6 @@
-//! A list that copies of a snapshot have in common. It is copied when one of them changes it, and not before: snapshots follow one another
-//! quickly, and most of what they hold is the same. It behaves as a [`Vec`] in everything else.
+//! A list that copies of a snapshot have in common. It is copied when one of them changes it, and not before:
+//! snapshots follow one another quickly, and most of what they hold is the same. It behaves as a [`Vec`] in
+//! everything else.
 
 use std::fmt;
 use std::ops::{Deref, DerefMut};
@@ -9,7 +10,8 @@ use std::sync::Arc;
 pub struct Shared<T>(Arc<Vec<T>>);
 
 impl<T> Shared<T> {
-    /// Whether both are the same list: neither was changed since one was cloned from the other. Lists that are equal by chance may be two.
+    /// Whether both are the same list: neither was changed since one was cloned from the other. Lists that
+    /// are equal by chance may be two.
     pub fn is_same(&self, other: &Self) -> bool {
         Arc::ptr_eq(&self.0, &other.0)
     }

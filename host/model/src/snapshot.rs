@@ -1,5 +1,5 @@
-//! What a sweep of one AWS account and region found, as AWS shows it: ids, not roles. Crate `infra` turns it into what one
-//! cluster or machine sees. Nothing here talks to AWS.
+//! What a sweep of one AWS account and region found, as AWS shows it: ids, not roles. Crate `infra` turns it
+//! into what one cluster or machine sees. Nothing here talks to AWS.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -11,7 +11,8 @@ pub type Tags = BTreeMap<String, String>;
 /// Seconds since 1970, UTC.
 pub type Timestamp = f64;
 
-/// What one Describe call (with its pages) reads. What a snapshot shows of a kind is all of its pages, or an earlier read.
+/// What one Describe call (with its pages) reads. What a snapshot shows of a kind is all of its pages, or an
+/// earlier read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Read {
     /// DescribeVpcs.
@@ -60,10 +61,11 @@ impl Read {
 pub struct Snapshot {
     /// Such as `eu-west-1`.
     pub region: String,
-    /// When this process began to act. What an earlier one made shortly before may be missing from reads for a while, and is not in
-    /// this one's memory of its own writes. 0 when that does not matter.
+    /// When this process began to act. What an earlier one made shortly before may be missing from reads for
+    /// a while, and is not in this one's memory of its own writes. 0 when that does not matter.
     pub since: Timestamp,
-    /// When the latest successful read of each kind *began*. Kinds never read are absent: nothing may be concluded from their emptiness.
+    /// When the latest successful read of each kind *began*. Kinds never read are absent: nothing may be
+    /// concluded from their emptiness.
     pub read_at: BTreeMap<Read, Timestamp>,
     /// Available zones that need no opt-in, sorted. Empty until they were read.
     pub zones: Vec<String>,
@@ -91,9 +93,11 @@ pub struct Snapshot {
     pub load_balancers: Shared<FoundLoadBalancer>,
     /// Only of VPCs that are being deleted.
     pub network_interfaces: Shared<FoundNetworkInterface>,
-    /// VPCs whose interfaces and groups (also untagged ones) and whose load balancers' tags were read, and when that began.
+    /// VPCs whose interfaces and groups (also untagged ones) and whose load balancers' tags were read, and
+    /// when that began.
     pub deleting_vpcs_read: BTreeMap<String, Timestamp>,
-    /// Ids that were read one by one and were not found, and when. Reads lag: it takes a while until that proves anything.
+    /// Ids that were read one by one and were not found, and when. Reads lag: it takes a while until that
+    /// proves anything.
     pub absent: BTreeMap<String, Timestamp>,
 }
 
@@ -207,7 +211,8 @@ pub struct FoundRouteTable {
 impl FoundRouteTable {
     /// Whether any of its routes leads to an internet gateway.
     pub fn leads_to_internet_gateway(&self) -> bool {
-        !self.internet_gateways.is_empty() || self.default_route.as_ref().is_some_and(|it| it.starts_with("igw-"))
+        !self.internet_gateways.is_empty()
+            || self.default_route.as_ref().is_some_and(|it| it.starts_with("igw-"))
     }
 }
 
@@ -302,7 +307,8 @@ pub struct FoundLoadBalancer {
     pub vpc_id: String,
     /// Scheme `internal`, else `internet-facing`.
     pub internal: bool,
-    /// `Creating`, `Ready` or `Failed`. A network load balancer whose listeners were not read yet counts as being made.
+    /// `Creating`, `Ready` or `Failed`. A network load balancer whose listeners were not read yet counts as
+    /// being made.
     pub state: State,
     /// By id.
     pub subnets: BTreeSet<String>,

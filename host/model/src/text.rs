@@ -1,4 +1,5 @@
-//! A plan as text for people: one line for each thing to do, to wait for, and to be moved by somebody. It never shows bootstrap data.
+//! A plan as text for people: one line for each thing to do, to wait for, and to be moved by somebody. It
+//! never shows bootstrap data.
 
 use std::fmt;
 
@@ -49,26 +50,48 @@ impl fmt::Display for Pairs<'_> {
 fn details(is: &Resource) -> String {
     match is {
         Resource::Vpc(it) => format!(" {}", it.cidr),
-        Resource::Subnet(it) => format!(" {} in {}, {}", it.cidr, it.zone, if it.public { "public" } else { "private" }),
-        Resource::InternetGateway(_) | Resource::ElasticIp(_) | Resource::NetworkInterface(_) => String::new(),
+        Resource::Subnet(it) => {
+            format!(" {} in {}, {}", it.cidr, it.zone, if it.public { "public" } else { "private" })
+        }
+        Resource::InternetGateway(_) | Resource::ElasticIp(_) | Resource::NetworkInterface(_) => {
+            String::new()
+        }
         Resource::NatGateway(it) => format!(" in {}", it.subnet),
         Resource::RouteTable(it) => {
-            let route = it.default_route.as_ref().map(|key| format!(", 0.0.0.0/0 to {key}")).unwrap_or_default();
+            let route =
+                it.default_route.as_ref().map(|key| format!(", 0.0.0.0/0 to {key}")).unwrap_or_default();
             format!(" for {}{route}", join(&it.subnets))
         }
         Resource::SecurityGroup(it) => format!(" {:?}", it.group_name),
-        Resource::SecurityGroupRules(it) => it.rules.iter().map(|rule| format!("\n          + {rule}")).collect(),
+        Resource::SecurityGroupRules(it) => {
+            it.rules.iter().map(|rule| format!("\n          + {rule}")).collect()
+        }
         Resource::LoadBalancer(it) => {
             let scheme = if it.internal { "internal" } else { "internet-facing" };
             let listener = it.listener.as_ref().map(listener).unwrap_or_default();
-            let off = if it.leaving.is_empty() { String::new() } else { format!(", off {}", join(&it.leaving)) };
-            format!(" {:?} ({:?}, {scheme}) in {}{off}, groups {}{listener}", it.aws_name, it.kind, join(&it.subnets), join(&it.groups))
+            let off =
+                if it.leaving.is_empty() { String::new() } else { format!(", off {}", join(&it.leaving)) };
+            format!(
+                " {:?} ({:?}, {scheme}) in {}{off}, groups {}{listener}",
+                it.aws_name,
+                it.kind,
+                join(&it.subnets),
+                join(&it.groups)
+            )
         }
         Resource::Secret(it) => format!(" {} parts", it.count),
         Resource::Instance(it) => {
-            let launch = it.launch.as_ref().map(|it| format!(" {} {}", it.instance_type, it.image)).unwrap_or_default();
+            let launch = it
+                .launch
+                .as_ref()
+                .map(|it| format!(" {} {}", it.instance_type, it.image))
+                .unwrap_or_default();
             let removed: String = it.removed_groups.iter().map(|it| format!(" - {it}")).collect();
-            format!("{launch} in {}, groups {}{removed}", it.subnet, join(it.groups.iter().chain(&it.additional_groups)))
+            format!(
+                "{launch} in {}, groups {}{removed}",
+                it.subnet,
+                join(it.groups.iter().chain(&it.additional_groups))
+            )
         }
         Resource::Target(it) => format!(" of {}", it.load_balancer),
     }
@@ -90,7 +113,10 @@ fn listener(it: &Listener) -> String {
     let path = check.path.as_deref().unwrap_or_default();
     let (every, within) = (check.interval_seconds, check.timeout_seconds);
     let (up, down) = (check.healthy_threshold, check.unhealthy_threshold);
-    let checked = format!("{}:{}{path} every {every} s within {within} s, {up} up {down} down", check.protocol, check.port);
+    let checked = format!(
+        "{}:{}{path} every {every} s within {within} s, {up} up {down} down",
+        check.protocol, check.port
+    );
     format!(", {} to {}, checked by {checked}", it.port, it.target_port)
 }
 

@@ -1,5 +1,6 @@
-//! Prints how large each built-in plugin is and how long a plan takes with everything that a call includes, instantiation first of all,
-//! each beside its bar, and how much fuel. Judges nothing: what is over its bar is printed as such, and a test refuses what is too large.
+//! Prints how large each built-in plugin is and how long a plan takes with everything that a call includes,
+//! instantiation first of all, each beside its bar, and how much fuel. Judges nothing: what is over its bar
+//! is printed as such, and a test refuses what is too large.
 
 #[path = "../tests/common/mod.rs"]
 mod common;
@@ -14,7 +15,9 @@ fn main() -> Result<(), plugin::PluginError> {
     let engine = Engine::new(Limits::default(), None)?;
     let row = |cells: [&str; 9]| {
         let [plugin, bytes, largest, load, p50, longest, p99, fuel, runs] = cells;
-        println!("{plugin:<30} {bytes:>9} {largest:>9} {load:>9} {p50:>9} {longest:>9} {p99:>9} {fuel:>12} {runs:>9}");
+        println!(
+            "{plugin:<30} {bytes:>9} {largest:>9} {load:>9} {p50:>9} {longest:>9} {p99:>9} {fuel:>12} {runs:>9}"
+        );
     };
     row(["plugin", "bytes", "bar", "load", "p50", "bar", "p99", "fuel", "runs"]);
     for built_in in built_in() {

@@ -1,16 +1,20 @@
-//! Reads what a plugin answered, strictly: text must be JSON, steps must be of kinds that the host offered and of their form, ids must be unique,
-//! `after` must lead somewhere and never in a circle, and nothing may be larger than people can look at. What the steps have to be like as a
-//! list is [`contract::order::flaw`]'s to say.
+//! Reads what a plugin answered, strictly: text must be JSON, steps must be of kinds that the host offered
+//! and of their form, ids must be unique, `after` must lead somewhere and never in a circle, and nothing may
+//! be larger than people can look at. What the steps have to be like as a list is [`contract::order::flaw`]'s
+//! to say.
 
 use crate::bindings::kurator::cluster_plugin::types as wit;
 use crate::error::PluginError;
-use contract::{AddOnPlan, CertificateSpec, Descriptor, Diagnostic, Failure, Need, Outcome, Severity, Step, StepSpec};
+use contract::{
+    AddOnPlan, CertificateSpec, Descriptor, Diagnostic, Failure, Need, Outcome, Severity, Step, StepSpec,
+};
 use serde_json::Value;
 use std::collections::BTreeSet;
 
 /// Steps in a list, and objects in a step.
 const MOST_STEPS: usize = 512;
-/// JSON values in an answer: more than the CustomResourceDefinitions of large add-ons have, and some 64 MB at most once they are read.
+/// JSON values in an answer: more than the CustomResourceDefinitions of large add-ons have, and some 64 MB at
+/// most once they are read.
 const MOST_VALUES: usize = 100_000;
 /// Diagnostics and needs in an answer.
 const MOST_DIAGNOSTICS: usize = 64;
@@ -20,7 +24,9 @@ const LONGEST_NAME: usize = 253;
 
 pub fn descriptor(descriptor: wit::Descriptor) -> Result<Descriptor, PluginError> {
     const FUNCTION: &str = "describe";
-    for (field, text) in [("name", &descriptor.name), ("version", &descriptor.version), ("category", &descriptor.category)] {
+    for (field, text) in
+        [("name", &descriptor.name), ("version", &descriptor.version), ("category", &descriptor.category)]
+    {
         name(field, text)?;
     }
     few_values(FUNCTION, [&descriptor.config_schema, &descriptor.requires, &descriptor.extra])?;
@@ -50,7 +56,10 @@ pub fn failure(failure: wit::Failure) -> Result<Failure, PluginError> {
     })
 }
 
-pub fn diagnostics(function: &'static str, found: Vec<wit::Diagnostic>) -> Result<Vec<Diagnostic>, PluginError> {
+pub fn diagnostics(
+    function: &'static str,
+    found: Vec<wit::Diagnostic>,
+) -> Result<Vec<Diagnostic>, PluginError> {
     at_most(&format!("{function}: diagnostics"), found.len(), MOST_DIAGNOSTICS)?;
     found.into_iter().map(diagnostic).collect()
 }
@@ -90,7 +99,8 @@ fn add_on_plan(plan: wit::Plan, features: &[String]) -> Result<AddOnPlan, Plugin
 fn steps(list: &str, steps: Vec<wit::Step>, features: &[String]) -> Result<Vec<Step>, PluginError> {
     at_most(list, steps.len(), MOST_STEPS)?;
     let steps = steps.into_iter().map(|found| step(list, found, features)).collect::<Result<Vec<_>, _>>()?;
-    match contract::order::flaw(&steps).or_else(|| steps.iter().find_map(|step| ca_bundle_flaw(step, &steps))) {
+    match contract::order::flaw(&steps).or_else(|| steps.iter().find_map(|step| ca_bundle_flaw(step, &steps)))
+    {
         Some(flaw) => Err(invalid(format!("{list}: {flaw}"))),
         None => Ok(steps),
     }
@@ -102,7 +112,10 @@ fn step(list: &str, found: wit::Step, features: &[String]) -> Result<Step, Plugi
     at_most(&format!("{list}: what step {:?} comes after", found.id), found.after.len(), MOST_STEPS)?;
     let step = Step { id: found.id, kind: found.kind, spec, after: once_each(found.after) };
     if !features.contains(&step.kind) {
-        return Err(invalid(format!("{list}: step {:?} is a {:?}, which this host does not carry out", step.id, step.kind)));
+        return Err(invalid(format!(
+            "{list}: step {:?} is a {:?}, which this host does not carry out",
+            step.id, step.kind
+        )));
     }
     let spec = step.typed().map_err(|error| {
         let cause = std::error::Error::source(&error).map(|cause| format!(": {cause}")).unwrap_or_default();
@@ -126,23 +139,27 @@ fn ca_bundle_flaw(step: &Step, steps: &[Step]) -> Option<String> {
     Some(format!("step {:?} takes its CA bundle from {from:?}, {problem}", step.id))
 }
 
-/// The first of each: to come after a step twice is to come after it, and costs whoever looks at the steps again and again.
+/// The first of each: to come after a step twice is to come after it, and costs whoever looks at the steps
+/// again and again.
 fn once_each(after: Vec<String>) -> Vec<String> {
     let mut seen = BTreeSet::new();
     after.into_iter().filter(|id| seen.insert(id.clone())).collect()
 }
 
-/// Refuses JSON that would take too much memory once it is read: a value of a few bytes takes a hundred times as many then, and the limit of an
-/// answer's bytes knows nothing of that.
-fn few_values<'a>(function: &'static str, texts: impl IntoIterator<Item = &'a String>) -> Result<(), PluginError> {
+/// Refuses JSON that would take too much memory once it is read: a value of a few bytes takes a hundred times
+/// as many then, and the limit of an answer's bytes knows nothing of that.
+fn few_values<'a>(
+    function: &'static str,
+    texts: impl IntoIterator<Item = &'a String>,
+) -> Result<(), PluginError> {
     match texts.into_iter().map(|text| values(text)).sum::<usize>() > MOST_VALUES {
         true => Err(PluginError::TooManyValues { function, limit: MOST_VALUES }),
         false => Ok(()),
     }
 }
 
-/// How many values there are in a JSON text, empty lists and objects counted twice. In what is no JSON, at least those that a parser reads
-/// before it notices.
+/// How many values there are in a JSON text, empty lists and objects counted twice. In what is no JSON, at
+/// least those that a parser reads before it notices.
 fn values(text: &str) -> usize {
     let (mut found, mut is_string) = (1, false);
     let mut bytes = text.bytes();
@@ -172,7 +189,12 @@ fn object(function: &'static str, field: &str, text: &str) -> Result<Value, Plug
     let value = json(function, field, text)?;
     match value.is_object() {
         true => Ok(value),
-        false => Err(PluginError::InvalidJson { function, field: field.to_owned(), expected: "a JSON object", source: None }),
+        false => Err(PluginError::InvalidJson {
+            function,
+            field: field.to_owned(),
+            expected: "a JSON object",
+            source: None,
+        }),
     }
 }
 
@@ -264,17 +286,28 @@ mod tests {
 
     #[test]
     fn a_bad_list_is_refused_and_the_step_is_named() {
-        check(vec![apply("a", &[]), apply("a", &[])], expect![[r#"InvalidPlan: steps: the id "a" is used twice"#]]);
-        check(vec![apply("a", &["b"])], expect![[r#"InvalidPlan: steps: step "a" comes after "b", which is not there"#]]);
+        check(
+            vec![apply("a", &[]), apply("a", &[])],
+            expect![[r#"InvalidPlan: steps: the id "a" is used twice"#]],
+        );
+        check(
+            vec![apply("a", &["b"])],
+            expect![[r#"InvalidPlan: steps: step "a" comes after "b", which is not there"#]],
+        );
         check(
             vec![apply("a", &["b"]), apply("b", &["a"]), apply("c", &[])],
             expect![[r#"InvalidPlan: steps: step "a" comes after itself"#]],
         );
         check(vec![apply("", &[])], expect!["InvalidPlan: the id of a step has 0 bytes, not 1 to 253"]);
-        check((0..513).map(|n| apply(&n.to_string(), &[])).collect(), expect!["InvalidPlan: steps: 513, more than 512"]);
+        check(
+            (0..513).map(|n| apply(&n.to_string(), &[])).collect(),
+            expect!["InvalidPlan: steps: 513, more than 512"],
+        );
         check(
             vec![step("a", "aws.bucket/v1", "{}", &[])],
-            expect![[r#"InvalidPlan: steps: step "a" is a "aws.bucket/v1", which this host does not carry out"#]],
+            expect![[
+                r#"InvalidPlan: steps: step "a" is a "aws.bucket/v1", which this host does not carry out"#
+            ]],
         );
         check(
             vec![step("a", "k8s.apply/v1", r#"{"objects":[],"force":true}"#, &[])],
@@ -295,10 +328,14 @@ mod tests {
     #[test]
     fn a_ca_bundle_comes_from_a_certificate_that_was_made_before() {
         let features: Vec<String> = ["k8s.apply/v1", "tls.certificate/v1"].map(str::to_owned).into();
-        let certificate = || step("cert", "tls.certificate/v1", r#"{"namespace":"n","secretName":"s","dnsNames":[]}"#, &[]);
-        let hooks =
-            |from: &str, after: &[&str]| step("hooks", "k8s.apply/v1", &format!(r#"{{"objects":[],"caBundleFrom":{from:?}}}"#), after);
-        let found = |list| steps("steps", list, &features).map(|steps| steps.len()).map_err(|error| error.to_string());
+        let certificate =
+            || step("cert", "tls.certificate/v1", r#"{"namespace":"n","secretName":"s","dnsNames":[]}"#, &[]);
+        let hooks = |from: &str, after: &[&str]| {
+            step("hooks", "k8s.apply/v1", &format!(r#"{{"objects":[],"caBundleFrom":{from:?}}}"#), after)
+        };
+        let found = |list| {
+            steps("steps", list, &features).map(|steps| steps.len()).map_err(|error| error.to_string())
+        };
         assert_eq!(found(vec![certificate(), hooks("cert", &["cert"])]), Ok(2));
         expect![[r#"steps: step "hooks" takes its CA bundle from "cert", but does not come after it"#]]
             .assert_eq(&found(vec![certificate(), hooks("cert", &[])]).unwrap_err());

@@ -18,7 +18,8 @@ const COMPONENTS: [(&str, &[u8]); 6] = include!(concat!(env!("OUT_DIR"), "/built
 
 /// All of them, by name.
 pub fn built_in() -> &'static [BuiltIn] {
-    static ALL: LazyLock<Vec<BuiltIn>> =
-        LazyLock::new(|| COMPONENTS.iter().map(|(name, bytes)| BuiltIn { name, bytes, digest: digest(bytes) }).collect());
+    static ALL: LazyLock<Vec<BuiltIn>> = LazyLock::new(|| {
+        COMPONENTS.iter().map(|(name, bytes)| BuiltIn { name, bytes, digest: digest(bytes) }).collect()
+    });
     &ALL
 }

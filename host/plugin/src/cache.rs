@@ -1,7 +1,8 @@
-//! Keeps compiled components in a folder, by the digest of the component and what the compiler was told. Anything wrong with the folder or
-//! a file in it means compiling again, never an error.
+//! Keeps compiled components in a folder, by the digest of the component and what the compiler was told.
+//! Anything wrong with the folder or a file in it means compiling again, never an error.
 //!
-//! A file is the SHA-256 of what follows, and the compiled component. It is written aside and renamed, so a reader sees all of it or none.
+//! A file is the SHA-256 of what follows, and the compiled component. It is written aside and renamed, so a
+//! reader sees all of it or none.
 
 use crate::compiled;
 use sha2::{Digest, Sha256};
@@ -25,7 +26,8 @@ pub struct Cache {
 impl Cache {
     /// A cache in `folder`, which is made if it is not there. None when others could put code into it.
     pub fn open(folder: &Path) -> Option<Cache> {
-        let opened = DirBuilder::new().recursive(true).mode(0o700).create(folder).and_then(|()| is_private(folder));
+        let opened =
+            DirBuilder::new().recursive(true).mode(0o700).create(folder).and_then(|()| is_private(folder));
         match opened {
             Ok(true) => Some(Cache { folder: folder.to_owned() }),
             Ok(false) => {
@@ -85,8 +87,9 @@ mod tests {
 
     #[test]
     fn code_for_another_engine_is_kept_elsewhere() {
-        let engine =
-            |is_interrupted: bool| Engine::new(Config::new().epoch_interruption(is_interrupted)).expect("this machine can run Wasm");
+        let engine = |is_interrupted: bool| {
+            Engine::new(Config::new().epoch_interruption(is_interrupted)).expect("this machine can run Wasm")
+        };
         let cache = Cache { folder: PathBuf::new() };
         let path = |is_interrupted: bool| cache.path(&engine(is_interrupted), "sha256:00");
         assert_eq!(path(true), path(true));

@@ -1,4 +1,5 @@
-//! Checks a configuration against the JSON Schema that a plugin published. Patterns run in linear time, and no schema is fetched from anywhere.
+//! Checks a configuration against the JSON Schema that a plugin published. Patterns run in linear time, and
+//! no schema is fetched from anywhere.
 
 use crate::error::PluginError;
 use contract::{Diagnostic, Severity};

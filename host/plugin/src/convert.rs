@@ -5,7 +5,10 @@ use crate::bindings::kurator::cluster_plugin::types as wit;
 pub fn request(request: &contract::Request) -> wit::Request {
     wit::Request {
         operation: operation(request.operation),
-        host: wit::HostInfo { version: request.host.version.clone(), features: request.host.features.clone() },
+        host: wit::HostInfo {
+            version: request.host.version.clone(),
+            features: request.host.features.clone(),
+        },
         installed_version: request.installed_version.clone(),
         previous_config: request.previous_config.as_ref().map(|config| config.to_string()),
         config: request.config.to_string(),

@@ -1,5 +1,5 @@
-//! One compiler and linker for all plugins, set as strictly as plugins allow: no threads, no 64-bit memories, no garbage collection, no
-//! exceptions, no concurrency, nothing whose result may differ between machines.
+//! One compiler and linker for all plugins, set as strictly as plugins allow: no threads, no 64-bit memories,
+//! no garbage collection, no exceptions, no concurrency, nothing whose result may differ between machines.
 
 use crate::bindings::{Plugin as World, PluginPre};
 use crate::cache::Cache;
@@ -25,7 +25,8 @@ const PACKAGE: &str = "kurator:cluster-plugin/";
 pub struct Limits {
     /// Fuel of `plan`; `describe` and `validate` get a tenth. 10^10 is about a second.
     pub fuel: u64,
-    /// Time by the clock, in case fuel does not tell. Far more than any plugin needs, so that no answer depends on how busy the machine is.
+    /// Time by the clock, in case fuel does not tell. Far more than any plugin needs, so that no answer
+    /// depends on how busy the machine is.
     pub time: Duration,
     /// Bytes of all memories and tables together.
     pub memory: usize,
@@ -57,7 +58,10 @@ pub struct Engine {
 
 impl std::fmt::Debug for Engine {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Engine").field("limits", &self.limits).field("cache", &self.cache).finish_non_exhaustive()
+        f.debug_struct("Engine")
+            .field("limits", &self.limits)
+            .field("cache", &self.cache)
+            .finish_non_exhaustive()
     }
 }
 
@@ -80,9 +84,9 @@ impl Engine {
         })
     }
 
-    /// Compiles a component, or takes it from the cache, and checks what it imports and exports. Nothing of it runs. Takes about 0.2 s for a
-    /// component of 100 KB; call it where blocking is allowed, or use [`Engine::load_async`]. Compiling happens in this process,
-    /// whatever the size.
+    /// Compiles a component, or takes it from the cache, and checks what it imports and exports. Nothing of
+    /// it runs. Takes about 0.2 s for a component of 100 KB; call it where blocking is allowed, or use
+    /// [`Engine::load_async`]. Compiling happens in this process, whatever the size.
     ///
     /// # Errors
     /// The component is too large or malformed, imports more than a log, or does not speak the contract.
@@ -116,8 +120,8 @@ impl Engine {
         if let Some(component) = self.cache.as_ref().and_then(|cache| cache.read(&self.wasm, digest)) {
             return Ok(component);
         }
-        let component =
-            Component::from_binary(&self.wasm, bytes).map_err(|error| PluginError::InvalidComponent { detail: format!("{error:#}") })?;
+        let component = Component::from_binary(&self.wasm, bytes)
+            .map_err(|error| PluginError::InvalidComponent { detail: format!("{error:#}") })?;
         if let Some(cache) = &self.cache {
             cache.write(&self.wasm, digest, &component);
         }
@@ -126,13 +130,18 @@ impl Engine {
 
     fn check(&self, component: &Component) -> Result<(), PluginError> {
         let kind = component.component_type();
-        let (known, foreign): (Vec<String>, Vec<String>) =
-            kind.imports(&self.wasm).map(|(name, _)| name.to_owned()).partition(|name| name.starts_with(PACKAGE));
+        let (known, foreign): (Vec<String>, Vec<String>) = kind
+            .imports(&self.wasm)
+            .map(|(name, _)| name.to_owned())
+            .partition(|name| name.starts_with(PACKAGE));
         if !foreign.is_empty() {
             return Err(PluginError::ImportsRefused { imports: foreign });
         }
         let exports = kind.exports(&self.wasm).map(|(name, _)| name.to_owned());
-        let other = known.into_iter().chain(exports.filter(|name| name.starts_with(PACKAGE))).find(|name| !is_ours(name));
+        let other = known
+            .into_iter()
+            .chain(exports.filter(|name| name.starts_with(PACKAGE)))
+            .find(|name| !is_ours(name));
         match other {
             Some(name) => Err(PluginError::Contract { detail: format!("it has {name}") }),
             None => Ok(()),

@@ -46,7 +46,12 @@ pub enum PluginError {
     MalformedAnswer { function: &'static str, detail: String },
     /// Text that should be JSON is not.
     #[error("{field} in the answer of {function} is not {expected}")]
-    InvalidJson { function: &'static str, field: String, expected: &'static str, source: Option<serde_json::Error> },
+    InvalidJson {
+        function: &'static str,
+        field: String,
+        expected: &'static str,
+        source: Option<serde_json::Error>,
+    },
     /// The answer is readable, but no plan.
     #[error("{detail}")]
     InvalidPlan { detail: String },
@@ -86,8 +91,8 @@ impl PluginError {
         }
     }
 
-    /// Whether the same call can be expected to end the same way. All but failures of the host itself, and what the clock ended, are
-    /// deterministic.
+    /// Whether the same call can be expected to end the same way. All but failures of the host itself, and
+    /// what the clock ended, are deterministic.
     pub fn is_permanent(&self) -> bool {
         !matches!(self, PluginError::Host { .. } | PluginError::RanTooLong { .. })
     }

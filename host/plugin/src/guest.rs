@@ -1,11 +1,13 @@
-//! What an instance has while it lives: its limits, and a log of bounded size. It is dropped after every call.
+//! What an instance has while it lives: its limits, and a log of bounded size. It is dropped after every
+//! call.
 
 use crate::bindings::kurator::cluster_plugin::{log, types};
 use wasmtime::ResourceLimiter;
 
 /// Bytes of messages that one call may log; the rest is dropped.
 const LOG_BYTES: usize = 64 << 10;
-/// Messages that one call may hand over, those that are dropped among them: each was copied before, and fuel does not count that.
+/// Messages that one call may hand over, those that are dropped among them: each was copied before, and fuel
+/// does not count that.
 pub const MOST_MESSAGES: usize = 10_000;
 /// Bytes of all those messages together.
 pub const MOST_BYTES: usize = 16 << 20;
@@ -62,10 +64,15 @@ impl Guest {
     }
 }
 
-/// One budget of bytes for whatever grows, because limits of each memory would add up. Who asks for too much is ended rather than told, and
-/// the refusal is remembered.
+/// One budget of bytes for whatever grows, because limits of each memory would add up. Who asks for too much
+/// is ended rather than told, and the refusal is remembered.
 impl ResourceLimiter for Guest {
-    fn memory_growing(&mut self, current: usize, desired: usize, maximum: Option<usize>) -> wasmtime::Result<bool> {
+    fn memory_growing(
+        &mut self,
+        current: usize,
+        desired: usize,
+        maximum: Option<usize>,
+    ) -> wasmtime::Result<bool> {
         self.grow(current, desired, maximum.is_none_or(|maximum| desired <= maximum))
     }
 
@@ -74,7 +81,12 @@ impl ResourceLimiter for Guest {
         Err(error)
     }
 
-    fn table_growing(&mut self, current: usize, desired: usize, maximum: Option<usize>) -> wasmtime::Result<bool> {
+    fn table_growing(
+        &mut self,
+        current: usize,
+        desired: usize,
+        maximum: Option<usize>,
+    ) -> wasmtime::Result<bool> {
         let bytes = |elements: usize| elements.saturating_mul(ELEMENT_BYTES);
         self.grow(bytes(current), bytes(desired), maximum.is_none_or(|maximum| desired <= maximum))
     }
@@ -174,8 +186,11 @@ mod tests {
     #[test]
     fn all_memories_and_tables_share_one_limit() {
         let mut guest = Guest::new("test", 1000);
-        let answers =
-            [guest.memory_growing(0, 600, None), guest.memory_growing(600, 700, None), guest.table_growing(0, 300 / ELEMENT_BYTES, None)];
+        let answers = [
+            guest.memory_growing(0, 600, None),
+            guest.memory_growing(600, 700, None),
+            guest.table_growing(0, 300 / ELEMENT_BYTES, None),
+        ];
         assert!(answers.into_iter().all(|answer| answer.is_ok_and(|may| may)));
         assert_eq!(guest.refusal, None);
         assert!(guest.memory_growing(0, 100, None).is_err());

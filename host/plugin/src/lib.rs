@@ -1,9 +1,10 @@
 //! Runs add-on plugins: WebAssembly components of the world in `wit/cluster-plugin.wit`.
 //!
-//! A plugin only plans. It gets a [`Request`](contract::Request) and answers with data; it can reach nothing but a bounded log.
-//! Each call has an instance of its own, a budget of fuel in place of time, some seconds of a clock for what fuel does not count, a limit of
-//! memory and limits for the size of the answer. Whatever a plugin does comes out as an answer or as a [`PluginError`] with a reason for a
-//! condition, and never harms the next call.
+//! A plugin only plans. It gets a [`Request`](contract::Request) and answers with data; it can reach nothing
+//! but a bounded log. Each call has an instance of its own, a budget of fuel in place of time, some seconds
+//! of a clock for what fuel does not count, a limit of memory and limits for the size of the answer. Whatever
+//! a plugin does comes out as an answer or as a [`PluginError`] with a reason for a condition, and never
+//! harms the next call.
 //!
 //! This crate never acts on a plan and never judges it; it only makes sure that it has the form of one.
 

@@ -24,8 +24,8 @@ pub struct Answer<T> {
     pub fuel: u64,
 }
 
-/// A loaded plugin. Cheap to clone. Each question blocks for at most about a second; the `_async` forms ask where blocking is allowed, and no
-/// more at once than the engine's limit says.
+/// A loaded plugin. Cheap to clone. Each question blocks for at most about a second; the `_async` forms ask
+/// where blocking is allowed, and no more at once than the engine's limit says.
 #[derive(Clone)]
 pub struct Plugin {
     inner: Arc<Inner>,
@@ -41,12 +41,21 @@ struct Inner {
 
 impl std::fmt::Debug for Plugin {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Plugin").field("name", &self.inner.name).field("digest", &self.inner.digest).finish_non_exhaustive()
+        f.debug_struct("Plugin")
+            .field("name", &self.inner.name)
+            .field("digest", &self.inner.digest)
+            .finish_non_exhaustive()
     }
 }
 
 impl Plugin {
-    pub(crate) fn new(name: &str, digest: String, pre: PluginPre<Guest>, limits: Limits, calls: Arc<Semaphore>) -> Plugin {
+    pub(crate) fn new(
+        name: &str,
+        digest: String,
+        pre: PluginPre<Guest>,
+        limits: Limits,
+        calls: Arc<Semaphore>,
+    ) -> Plugin {
         Plugin { inner: Arc::new(Inner { name: name.to_owned(), digest, pre, limits, calls }) }
     }
 
@@ -65,7 +74,8 @@ impl Plugin {
     /// # Errors
     /// It did not answer, or not in the form of the contract.
     pub fn describe(&self) -> Result<Answer<Descriptor>, PluginError> {
-        let answer = self.call("describe", self.inner.limits.fuel / 10, |planner, store| planner.call_describe(store))?;
+        let answer = self
+            .call("describe", self.inner.limits.fuel / 10, |planner, store| planner.call_describe(store))?;
         let value = answer::descriptor(answer.value)?;
         Ok(Answer { value, fuel: answer.fuel })
     }
@@ -76,18 +86,22 @@ impl Plugin {
     /// It did not answer, or not in the form of the contract.
     pub fn validate(&self, request: &Request) -> Result<Answer<Vec<Diagnostic>>, PluginError> {
         let request = convert::request(request);
-        let answer = self.call("validate", self.inner.limits.fuel / 10, |planner, store| planner.call_validate(store, &request))?;
+        let answer = self.call("validate", self.inner.limits.fuel / 10, |planner, store| {
+            planner.call_validate(store, &request)
+        })?;
         let value = answer::diagnostics("validate", answer.value)?;
         Ok(Answer { value, fuel: answer.fuel })
     }
 
-    /// What shall be. The plan has the form of one: its kinds are among `request.host.features`, ids are unique, `after` has no circle.
+    /// What shall be. The plan has the form of one: its kinds are among `request.host.features`, ids are
+    /// unique, `after` has no circle.
     ///
     /// # Errors
     /// It did not answer, or not in the form of the contract.
     pub fn plan(&self, request: &Request) -> Result<Answer<Result<Outcome, Failure>>, PluginError> {
         let question = convert::request(request);
-        let answer = self.call("plan", self.inner.limits.fuel, |planner, store| planner.call_plan(store, &question))?;
+        let answer =
+            self.call("plan", self.inner.limits.fuel, |planner, store| planner.call_plan(store, &question))?;
         let value = match answer.value {
             Ok(outcome) => Ok(answer::outcome(outcome, &request.host.features)?),
             Err(failure) => Err(answer::failure(failure)?),
@@ -115,7 +129,10 @@ impl Plugin {
     ///
     /// # Errors
     /// Those of [`Plugin::plan`].
-    pub async fn plan_async(&self, request: Request) -> Result<Answer<Result<Outcome, Failure>>, PluginError> {
+    pub async fn plan_async(
+        &self,
+        request: Request,
+    ) -> Result<Answer<Result<Outcome, Failure>>, PluginError> {
         self.aside(move |plugin| plugin.plan(&request)).await
     }
 
@@ -164,10 +181,18 @@ impl Plugin {
 }
 
 /// What went wrong, from what wasmtime says and what the instance was refused.
-fn classify(function: &'static str, fuel: u64, limits: Limits, error: &wasmtime::Error, guest: Guest) -> PluginError {
+fn classify(
+    function: &'static str,
+    fuel: u64,
+    limits: Limits,
+    error: &wasmtime::Error,
+    guest: Guest,
+) -> PluginError {
     match guest.refusal {
         Some(Refusal::Memory) => return PluginError::OutOfMemory { function, limit: limits.memory },
-        Some(Refusal::Log) => return PluginError::LogFlood { function, messages: MOST_MESSAGES, bytes: MOST_BYTES },
+        Some(Refusal::Log) => {
+            return PluginError::LogFlood { function, messages: MOST_MESSAGES, bytes: MOST_BYTES };
+        }
         None => (),
     }
     match error.downcast_ref::<Trap>() {

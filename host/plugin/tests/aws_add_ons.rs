@@ -1,5 +1,5 @@
-//! The add-ons of AWS through the real host call: what they plan for default and other settings, in which order they come and go, and what
-//! they refuse.
+//! The add-ons of AWS through the real host call: what they plan for default and other settings, in which
+//! order they come and go, and what they refuse.
 
 mod common;
 
@@ -20,7 +20,8 @@ const ROLE: &str = "arn:aws:iam::123456789012:role/add-on";
 
 /// Settings other than the default ones, as many as there are.
 fn settings(name: &str) -> Value {
-    let tolerations = json!([{ "key": "dedicated", "operator": "Equal", "value": "system", "effect": "NoSchedule" }]);
+    let tolerations =
+        json!([{ "key": "dedicated", "operator": "Equal", "value": "system", "effect": "NoSchedule" }]);
     match name {
         VPC_CNI => json!({
             "roleARN": ROLE, "prefixDelegation": true, "warmENITarget": 0, "warmIPTarget": 4, "minimumIPTarget": 16, "warmPrefixTarget": 2,
@@ -91,7 +92,11 @@ fn whole_plans_with_other_settings() {
     golden(VPC_CNI, settings(VPC_CNI), expect_file!["golden/aws-vpc-cni-settings.json"]);
     golden(EBS, settings(EBS), expect_file!["golden/aws-ebs-csi-settings.json"]);
     golden(EFS, settings(EFS), expect_file!["golden/aws-efs-csi-settings.json"]);
-    golden(CONTROLLER, settings(CONTROLLER), expect_file!["golden/aws-load-balancer-controller-settings.json"]);
+    golden(
+        CONTROLLER,
+        settings(CONTROLLER),
+        expect_file!["golden/aws-load-balancer-controller-settings.json"],
+    );
 }
 
 #[test]
@@ -106,7 +111,8 @@ fn everything_they_ask_for_is_granted() {
     for name in ALL {
         for config in [json!({}), settings(name)] {
             let plan = complete(name, &request(config.clone()));
-            let denials = grant::authorize(plan.steps.iter().chain(&plan.removal), &grant::built_in(name, &config));
+            let denials =
+                grant::authorize(plan.steps.iter().chain(&plan.removal), &grant::built_in(name, &config));
             assert_eq!(denials, [], "{name}");
         }
     }
@@ -274,7 +280,8 @@ fn the_network_stays_until_the_machines_go() {
 fn removing_deletes_every_object_but_definitions() {
     for name in ALL {
         let plan = complete(name, &request(settings(name)));
-        let removed: Vec<(&Value, &Value)> = plan.removal.iter().map(|step| (&step.spec["kind"], &step.spec["name"])).collect();
+        let removed: Vec<(&Value, &Value)> =
+            plan.removal.iter().map(|step| (&step.spec["kind"], &step.spec["name"])).collect();
         for object in plan.steps.iter().filter_map(|step| step.spec["objects"].as_array()).flatten() {
             let (kind, object_name) = (&object["kind"], &object["metadata"]["name"]);
             let stays = kind == "CustomResourceDefinition" || kind == "ENIConfig";
@@ -286,10 +293,15 @@ fn removing_deletes_every_object_but_definitions() {
 #[test]
 fn pods_reach_each_other_and_not_etcd() {
     let plan = complete(VPC_CNI, &request(json!({})));
-    let rules = plan.steps.iter().filter(|step| step.kind == "aws.sg-rule/v1").fold(String::new(), |text, rule| {
-        let [group, peer, protocol] = ["group", "peer", "protocol"].map(|key| rule.spec[key].as_str().unwrap_or_default());
-        text + &format!("{peer} -> {group} {protocol} {} {}\n", rule.spec["fromPort"], rule.spec["toPort"])
-    });
+    let rules =
+        plan.steps.iter().filter(|step| step.kind == "aws.sg-rule/v1").fold(String::new(), |text, rule| {
+            let [group, peer, protocol] =
+                ["group", "peer", "protocol"].map(|key| rule.spec[key].as_str().unwrap_or_default());
+            text + &format!(
+                "{peer} -> {group} {protocol} {} {}\n",
+                rule.spec["fromPort"], rule.spec["toPort"]
+            )
+        });
     expect![[r#"
         node -> node -1 null null
         control-plane -> node -1 null null
@@ -303,35 +315,49 @@ fn pods_reach_each_other_and_not_etcd() {
 
 #[test]
 fn a_role_reaches_its_pods_by_a_token_and_is_checked_first() {
-    let accounts = [(VPC_CNI, "aws-node"), (EBS, "ebs-csi-controller-sa"), (EFS, "efs-csi-controller-sa"), (CONTROLLER, CONTROLLER)];
+    let accounts = [
+        (VPC_CNI, "aws-node"),
+        (EBS, "ebs-csi-controller-sa"),
+        (EFS, "efs-csi-controller-sa"),
+        (CONTROLLER, CONTROLLER),
+    ];
     for (name, account) in accounts {
         let plan = complete(name, &request(json!({ "roleARN": ROLE })));
         let role = step(&plan, "role");
         assert_eq!(role.spec["serviceAccount"], account);
         assert_eq!(role.spec["mode"], "check");
         let actions = role.spec["actions"].as_array().into_iter().flatten();
-        let actions: Vec<&str> = actions.filter_map(|it| it.as_str().or_else(|| it["action"].as_str())).collect();
-        assert!(actions.iter().all(|action| action.split_once(':').is_some_and(|(_, name)| !name.contains('*'))), "{name}");
+        let actions: Vec<&str> =
+            actions.filter_map(|it| it.as_str().or_else(|| it["action"].as_str())).collect();
+        assert!(
+            actions.iter().all(|action| action.split_once(':').is_some_and(|(_, name)| !name.contains('*'))),
+            "{name}"
+        );
         assert!(actions.is_sorted(), "{name}");
-        let pod = &object(&plan, if name == VPC_CNI { "DaemonSet" } else { "Deployment" })["spec"]["template"]["spec"];
+        let pod = &object(&plan, if name == VPC_CNI { "DaemonSet" } else { "Deployment" })["spec"]["template"]
+            ["spec"];
         assert_eq!(pod["serviceAccountName"], account);
-        let token = &pod["volumes"].as_array().and_then(|all| all.last()).expect("there are volumes")["projected"]["sources"][0];
+        let token = &pod["volumes"].as_array().and_then(|all| all.last()).expect("there are volumes")["projected"]
+            ["sources"][0];
         assert_eq!(token["serviceAccountToken"]["audience"], "sts.amazonaws.com");
         let env = pod["containers"][0]["env"].as_array().expect("there are variables");
         assert!(env.contains(&json!({ "name": "AWS_ROLE_ARN", "value": ROLE })), "{name}");
         assert_eq!(env.iter().filter(|one| one["name"] == "AWS_REGION").count(), 1, "{name}");
         // The role comes before whatever uses it.
-        let uses = plan
-            .steps
-            .iter()
-            .find(|step| step.spec["objects"].as_array().is_some_and(|all| all.iter().any(|one| &one["spec"]["template"]["spec"] == pod)));
+        let uses = plan.steps.iter().find(|step| {
+            step.spec["objects"]
+                .as_array()
+                .is_some_and(|all| all.iter().any(|one| &one["spec"]["template"]["spec"] == pod))
+        });
         assert!(comes_after(&plan.steps, uses.expect("the Pod is applied"), "role"), "{name}");
         assert!(plan.diagnostics.iter().all(|found| found.code != "InstanceRole"), "{name}");
     }
 }
 
 fn comes_after(steps: &[Step], step: &Step, id: &str) -> bool {
-    step.after.iter().any(|before| before == id || steps.iter().any(|other| other.id == *before && comes_after(steps, other, id)))
+    step.after.iter().any(|before| {
+        before == id || steps.iter().any(|other| other.id == *before && comes_after(steps, other, id))
+    })
 }
 
 #[test]
@@ -350,7 +376,8 @@ fn webhooks_come_when_somebody_answers_and_trust_the_hosts_certificate() {
     assert!(comes_after(&plan.steps, webhooks, "controller-available"));
     assert_eq!(webhooks.spec["caBundleFrom"], "certificate");
     let certificate = &step(&plan, "certificate").spec;
-    let mounted = &object(&plan, "Deployment")["spec"]["template"]["spec"]["volumes"][0]["secret"]["secretName"];
+    let mounted =
+        &object(&plan, "Deployment")["spec"]["template"]["spec"]["volumes"][0]["secret"]["secretName"];
     assert_eq!(certificate["secretName"], *mounted);
     let service = &object(&plan, "Service")["metadata"]["name"];
     let host = format!("{}.kube-system.svc", service.as_str().unwrap_or_default());
@@ -363,7 +390,8 @@ fn services_wait_for_the_controller_only_when_asked_for_and_never_in_kube_system
         let plan = complete(CONTROLLER, &request(config));
         object(&plan, "MutatingWebhookConfiguration")["webhooks"].as_array().cloned().unwrap_or_default()
     };
-    let of_services = |hooks: Vec<Value>| hooks.into_iter().find(|hook| hook["rules"][0]["resources"][0] == "services");
+    let of_services =
+        |hooks: Vec<Value>| hooks.into_iter().find(|hook| hook["rules"][0]["resources"][0] == "services");
     assert_eq!(of_services(hooks(json!({}))), None);
     let hook = of_services(hooks(json!({ "serviceMutatorWebhook": true }))).expect("there is one");
     assert_eq!(hook["namespaceSelector"]["matchExpressions"][0]["values"], json!(["kube-system"]));
@@ -377,9 +405,12 @@ fn the_storage_class_is_the_default_unless_another_is() {
             request = and_fact(request, "storage-classes", FactValue::Present(classes));
         }
         let plan = complete(EBS, &request);
-        object(&plan, "StorageClass")["metadata"]["annotations"]["storageclass.kubernetes.io/is-default-class"] == "true"
+        object(&plan, "StorageClass")["metadata"]["annotations"]["storageclass.kubernetes.io/is-default-class"]
+            == "true"
     };
-    let class = |name: &str, is_default: bool| Some(json!([{ "name": name, "provisioner": "p", "isDefault": is_default }]));
+    let class = |name: &str, is_default: bool| {
+        Some(json!([{ "name": name, "provisioner": "p", "isDefault": is_default }]))
+    };
     assert!(is_default(json!({}), None));
     assert!(is_default(json!({}), class("other", false)));
     assert!(is_default(json!({}), class("ebs", true)));
@@ -409,7 +440,8 @@ fn fields_of_newer_kubernetes_are_left_out_for_older() {
 fn snapshots_wait_for_their_definitions() {
     let waits = |config: Value| {
         let plan = complete(EBS, &request(config));
-        let containers = object(&plan, "Deployment")["spec"]["template"]["spec"]["containers"].as_array().map(Vec::len);
+        let containers =
+            object(&plan, "Deployment")["spec"]["template"]["spec"]["containers"].as_array().map(Vec::len);
         (plan.steps.iter().filter(|step| step.spec["condition"] == "crd-established").count(), containers)
     };
     assert_eq!(waits(json!({})), (0, Some(5)));
@@ -419,7 +451,8 @@ fn snapshots_wait_for_their_definitions() {
 #[test]
 fn a_file_system_is_looked_at_by_hosts_that_can() {
     let config = json!({ "fileSystemID": "fs-01234567" });
-    let ids = |request| -> Vec<String> { complete(EFS, &request).steps.into_iter().map(|step| step.id).collect() };
+    let ids =
+        |request| -> Vec<String> { complete(EFS, &request).steps.into_iter().map(|step| step.id).collect() };
     let looked_at = "file-system".to_owned();
     assert!(ids(request(config.clone())).contains(&looked_at));
     let without = ids(without_feature(request(config), "aws.efs-file-system/v1"));
@@ -432,15 +465,21 @@ fn volumes_and_interfaces_carry_the_clusters_tags() {
     let tags = json!({ "team": "a", "kubernetes.io/cluster/prod": "owned" });
     let aws = json!({ "region": "eu-west-1", "partition": "aws", "vpcId": "vpc-1", "zones": ["eu-west-1a", "eu-west-1b"], "tags": tags });
     let request = with_fact(request(json!({})), "aws", FactValue::Present(aws));
-    let args =
-        |name: &str| object(&complete(name, &request), "Deployment")["spec"]["template"]["spec"]["containers"][0]["args"].to_string();
+    let args = |name: &str| {
+        object(&complete(name, &request), "Deployment")["spec"]["template"]["spec"]["containers"][0]["args"]
+            .to_string()
+    };
     assert!(args(EBS).contains(r#""--extra-tags=team=a""#));
     assert!(args(EBS).contains(r#""--k8s-tag-cluster-id=prod""#));
     assert!(!args(EFS).contains("--tags"), "AWS's policy for the driver lets it set no tag but its own");
     assert!(args(CONTROLLER).contains(r#""--default-tags=team=a""#));
     assert!(args(CONTROLLER).contains(r#""--aws-region=eu-west-1","--aws-vpc-id=vpc-1""#));
-    let env = object(&complete(VPC_CNI, &request), "DaemonSet")["spec"]["template"]["spec"]["containers"][0]["env"].clone();
-    assert!(env.as_array().is_some_and(|env| env.contains(&json!({ "name": "ADDITIONAL_ENI_TAGS", "value": r#"{"team":"a"}"# }))));
+    let env = object(&complete(VPC_CNI, &request), "DaemonSet")["spec"]["template"]["spec"]["containers"][0]
+        ["env"]
+        .clone();
+    assert!(env.as_array().is_some_and(|env| {
+        env.contains(&json!({ "name": "ADDITIONAL_ENI_TAGS", "value": r#"{"team":"a"}"# }))
+    }));
 }
 
 #[test]
@@ -449,7 +488,11 @@ fn whatever_makes_pods_pulls_with_the_secrets_that_are_granted() {
         let plan = complete(name, &request(settings(name)));
         let objects = plan.steps.iter().filter_map(|step| step.spec["objects"].as_array()).flatten();
         let pods: Vec<&Value> = objects.filter_map(|object| object.pointer("/spec/template/spec")).collect();
-        assert!(!pods.is_empty() && pods.iter().all(|pod| pod["imagePullSecrets"] == json!([{ "name": "mirror" }])), "{name}");
+        assert!(
+            !pods.is_empty()
+                && pods.iter().all(|pod| pod["imagePullSecrets"] == json!([{ "name": "mirror" }])),
+            "{name}"
+        );
         let mut config = settings(name);
         config["imagePullSecrets"] = json!([{ "name": "other" }]);
         let denials = grant::authorize(&plan.steps, &grant::built_in(name, &config));
@@ -459,8 +502,7 @@ fn whatever_makes_pods_pulls_with_the_secrets_that_are_granted() {
 
 #[test]
 fn tags_that_others_manage_are_not_set_by_the_controller() {
-    let aws =
-        json!({ "region": "eu-west-1", "partition": "aws", "vpcId": "vpc-1", "zones": ["a", "b"], "tags": { "team": "a", "cost": "1" } });
+    let aws = json!({ "region": "eu-west-1", "partition": "aws", "vpcId": "vpc-1", "zones": ["a", "b"], "tags": { "team": "a", "cost": "1" } });
     let args = |config: Value| {
         let request = with_fact(request(config), "aws", FactValue::Present(aws.clone()));
         object(&complete(CONTROLLER, &request), "Deployment")["spec"]["template"]["spec"]["containers"][0]["args"].to_string()
@@ -484,11 +526,14 @@ fn a_range_of_pods_beside_the_vpcs_addresses_is_told_of() {
 
 #[test]
 fn roles_are_asked_for_what_the_pinned_releases_call() {
-    let actions = |name: &str| step(&complete(name, &request(json!({ "roleARN": ROLE }))), "role").spec["actions"].to_string();
+    let actions = |name: &str| {
+        step(&complete(name, &request(json!({ "roleARN": ROLE }))), "role").spec["actions"].to_string()
+    };
     for never in ["ec2:DescribeTags", "ec2:DescribeSecurityGroups"] {
         assert!(!actions(VPC_CNI).contains(never), "{never}");
     }
-    for called in ["elasticloadbalancing:SetRulePriorities", "elasticloadbalancing:ModifyListenerAttributes"] {
+    for called in ["elasticloadbalancing:SetRulePriorities", "elasticloadbalancing:ModifyListenerAttributes"]
+    {
         assert!(actions(CONTROLLER).contains(called), "{called}");
     }
 }
@@ -499,11 +544,20 @@ fn images_come_from_the_registry_of_the_partition() {
         let aws = json!({ "region": "r", "partition": partition, "vpcId": "vpc-1", "zones": ["a", "b"], "tags": {} });
         let plan = complete(VPC_CNI, &with_fact(request(json!({})), "aws", FactValue::Present(aws)));
         assert_eq!(grant::authorize(&plan.steps, &grant::built_in(VPC_CNI, &json!({}))), []);
-        object(&plan, "DaemonSet")["spec"]["template"]["spec"]["containers"][0]["image"].as_str().map(str::to_owned).unwrap_or_default()
+        object(&plan, "DaemonSet")["spec"]["template"]["spec"]["containers"][0]["image"]
+            .as_str()
+            .map(str::to_owned)
+            .unwrap_or_default()
     };
     assert_eq!(image("aws"), "602401143452.dkr.ecr.us-west-2.amazonaws.com/amazon-k8s-cni:v1.23.0");
-    assert_eq!(image("aws-cn"), "961992271922.dkr.ecr.cn-northwest-1.amazonaws.com.cn/amazon-k8s-cni:v1.23.0");
-    assert_eq!(image("aws-us-gov"), "013241004608.dkr.ecr.us-gov-west-1.amazonaws.com/amazon-k8s-cni:v1.23.0");
+    assert_eq!(
+        image("aws-cn"),
+        "961992271922.dkr.ecr.cn-northwest-1.amazonaws.com.cn/amazon-k8s-cni:v1.23.0"
+    );
+    assert_eq!(
+        image("aws-us-gov"),
+        "013241004608.dkr.ecr.us-gov-west-1.amazonaws.com/amazon-k8s-cni:v1.23.0"
+    );
 }
 
 #[test]
@@ -511,16 +565,26 @@ fn subnets_without_tags_are_told_of() {
     let codes = |config: Value, schemes: Value| -> Vec<String> {
         let subnets = json!([{ "id": "subnet-1", "zone": "us-east-1a", "loadBalancerSchemes": schemes }]);
         let request = and_fact(request(config), "subnets", FactValue::Present(subnets));
-        complete(CONTROLLER, &request).diagnostics.into_iter().map(|found| found.code).filter(|code| code == "UntaggedSubnets").collect()
+        complete(CONTROLLER, &request)
+            .diagnostics
+            .into_iter()
+            .map(|found| found.code)
+            .filter(|code| code == "UntaggedSubnets")
+            .collect()
     };
     assert_eq!(codes(json!({}), json!(["internal"])).len(), 0);
     assert_eq!(codes(json!({}), json!([])).len(), 1);
-    assert_eq!(codes(json!({ "ingressClass": { "scheme": "internet-facing" } }), json!(["internal"])).len(), 1);
+    assert_eq!(
+        codes(json!({ "ingressClass": { "scheme": "internet-facing" } }), json!(["internal"])).len(),
+        1
+    );
 }
 
 #[test]
 fn an_unknown_kubernetes_version_is_unsupported_unless_a_tag_is_chosen() {
-    let version = |config: Value| with_fact(request(config), "kubernetes-version", FactValue::Present(json!("v1.37.0")));
+    let version = |config: Value| {
+        with_fact(request(config), "kubernetes-version", FactValue::Present(json!("v1.37.0")))
+    };
     refused(
         VPC_CNI,
         &version(json!({})),
@@ -579,11 +643,20 @@ fn a_host_that_cannot_do_what_is_needed_is_told_so() {
     for name in ALL {
         let kind = if [EBS, EFS].contains(&name) { "aws.iam-role/v2" } else { "aws.iam-role/v1" };
         let request = without_feature(request(json!({ "roleARN": ROLE })), kind);
-        let Err(Failure::Unsupported(problem)) = plan(name, &request) else { panic!("{name} does without {kind}") };
-        assert!(problem.message.contains(&format!("roleARN needs steps of kind {kind}")), "{name}: {}", problem.message);
+        let Err(Failure::Unsupported(problem)) = plan(name, &request) else {
+            panic!("{name} does without {kind}")
+        };
+        assert!(
+            problem.message.contains(&format!("roleARN needs steps of kind {kind}")),
+            "{name}: {}",
+            problem.message
+        );
     }
     for name in [VPC_CNI, EBS, EFS] {
-        complete(name, &OPTIONAL.iter().fold(request(json!({})), |request, kind| without_feature(request, kind)));
+        complete(
+            name,
+            &OPTIONAL.iter().fold(request(json!({})), |request, kind| without_feature(request, kind)),
+        );
     }
 }
 
@@ -620,7 +693,9 @@ fn settings_that_contradict_each_other_name_field_and_fix() {
     );
     refused(
         VPC_CNI,
-        &request(json!({ "externalSNAT": true, "excludeSNATCIDRs": ["10.0.0.0/8", "fd00::/8"], "mtu": 1500, "podMTU": 1501 })),
+        &request(
+            json!({ "externalSNAT": true, "excludeSNATCIDRs": ["10.0.0.0/8", "fd00::/8"], "mtu": 1500, "podMTU": 1501 }),
+        ),
         expect![[r#"
         invalid UnusedRanges /excludeSNATCIDRs: has no effect with externalSNAT, which keeps the address of Pods in all packets; remove one of them
         invalid InvalidRange /excludeSNATCIDRs/1: must be an IPv4 range, such as 10.0.0.0/16
@@ -629,7 +704,9 @@ fn settings_that_contradict_each_other_name_field_and_fix() {
     );
     refused(
         VPC_CNI,
-        &request(json!({ "maxENI": 1, "customNetworking": [subnet("us-east-1a")], "extraEnv": { "CLUSTER_NAME": "other" } })),
+        &request(
+            json!({ "maxENI": 1, "customNetworking": [subnet("us-east-1a")], "extraEnv": { "CLUSTER_NAME": "other" } }),
+        ),
         expect![[r#"
         invalid TooFewInterfaces /maxENI: must be at least 2 with customNetworking, where the first network interface of a node has no addresses for Pods
         invalid UnknownArgument /extraEnv: CLUSTER_NAME cannot be set here; what can is AWS_EXTERNAL_SERVICE_CIDRS, AWS_MANAGE_ENIS_NON_SCHEDULABLE, AWS_VPC_K8S_CNI_RANDOMIZESNAT, DISABLE_INTROSPECTION, DISABLE_LEAKED_ENI_CLEANUP, DISABLE_METRICS, ENABLE_BANDWIDTH_PLUGIN, ENABLE_SUBNET_DISCOVERY, IP_COOLDOWN_PERIOD
@@ -637,7 +714,9 @@ fn settings_that_contradict_each_other_name_field_and_fix() {
     );
     refused(
         CONTROLLER,
-        &request(json!({ "externalManagedTags": ["team", "elbv2.k8s.aws/cluster"], "extraArgs": { "sync-period": "often" } })),
+        &request(
+            json!({ "externalManagedTags": ["team", "elbv2.k8s.aws/cluster"], "extraArgs": { "sync-period": "often" } }),
+        ),
         expect![[r#"
         invalid InvalidArgument /extraArgs: sync-period must be a duration, such as 30s or 1h30m
         invalid ReservedTag /externalManagedTags/1: is a key that AWS, Kubernetes or the controller sets itself, or has a comma or quote
@@ -653,7 +732,9 @@ fn settings_that_contradict_each_other_name_field_and_fix() {
     );
     refused(
         EFS,
-        &request(json!({ "extraArgs": { "delete-access-point-root-dir": "true", "vol-metrics-refresh-period": "0" } })),
+        &request(
+            json!({ "extraArgs": { "delete-access-point-root-dir": "true", "vol-metrics-refresh-period": "0" } }),
+        ),
         expect![[r#"
             invalid UnknownArgument /extraArgs: delete-access-point-root-dir cannot be set here; what can is adaptive-retry-mode, vol-metrics-fs-rate-limit, vol-metrics-opt-in, vol-metrics-refresh-period
             invalid InvalidArgument /extraArgs: vol-metrics-refresh-period must be a whole number from 1 to 10080
@@ -709,7 +790,9 @@ fn settings_that_contradict_each_other_name_field_and_fix() {
     );
     refused(
         EFS,
-        &request(json!({ "storageClass": { "basePath": "/".to_owned() + &"a".repeat(58), "subPathPattern": "web/${.PVC.name}" } })),
+        &request(
+            json!({ "storageClass": { "basePath": "/".to_owned() + &"a".repeat(58), "subPathPattern": "web/${.PVC.name}" } }),
+        ),
         expect![[r#"
             invalid PathTooLong /storageClass/subPathPattern: makes paths of at least 102 characters, and EFS takes 100: shorten it by 2
         "#]],
@@ -723,7 +806,9 @@ fn settings_that_contradict_each_other_name_field_and_fix() {
     );
     refused(
         EFS,
-        &request(json!({ "storageClass": { "mountOptions": ["iam", "accesspoint=fsap-0123456789abcdef0"] } })),
+        &request(
+            json!({ "storageClass": { "mountOptions": ["iam", "accesspoint=fsap-0123456789abcdef0"] } }),
+        ),
         expect![[r#"
         invalid ReservedOption /storageClass/mountOptions/1: accesspoint is the driver's to set: it is another for each volume; remove it
     "#]],

@@ -1,5 +1,5 @@
-//! What the add-ons of AWS make of what they are told about the account, through the real host call: which file system volumes are made
-//! on, and which instances have no room for their Pods.
+//! What the add-ons of AWS make of what they are told about the account, through the real host call: which
+//! file system volumes are made on, and which instances have no room for their Pods.
 
 mod common;
 
@@ -30,8 +30,7 @@ fn with_file_systems(config: Value, all: Value) -> Request {
 
 /// The same request, where the class that volumes are made by is about this file system.
 fn and_class(request: Request, file_system: &str) -> Request {
-    let class =
-        json!({ "name": "efs", "provisioner": "efs.csi.aws.com", "isDefault": false, "parameters": { "fileSystemId": file_system } });
+    let class = json!({ "name": "efs", "provisioner": "efs.csi.aws.com", "isDefault": false, "parameters": { "fileSystemId": file_system } });
     and_fact(request, "storage-classes", FactValue::Present(json!([class])))
 }
 
@@ -58,7 +57,9 @@ fn a_file_system_found_by_its_tags_is_as_good_as_one_that_is_named() {
     assert_eq!(looked_at, Some(&json!({ "fileSystemId": "fs-0000000b" })));
     assert_eq!(used(&plan), "fs-0000000b");
     assert_eq!(grant::authorize(plan.steps.iter().chain(&plan.removal), &grant::built_in(EFS, &found)), []);
-    let removal = |config: Value| complete(EFS, &Request { operation: Operation::Uninstall, ..request(config) }).removal;
+    let removal = |config: Value| {
+        complete(EFS, &Request { operation: Operation::Uninstall, ..request(config) }).removal
+    };
     assert_eq!(removal(found), removal(named));
 }
 
@@ -72,22 +73,35 @@ fn without_a_class_no_file_system_is_looked_for() {
 #[test]
 fn the_file_system_in_use_stays_when_another_gets_its_tags() {
     let tags = &by_tags()["fileSystemTags"];
-    let all =
-        || json!([file_system("fs-0000000a", "", tags.clone(), "available"), file_system("fs-0000000b", "old", tags.clone(), "available")]);
+    let all = || {
+        json!([
+            file_system("fs-0000000a", "", tags.clone(), "available"),
+            file_system("fs-0000000b", "old", tags.clone(), "available")
+        ])
+    };
     for (in_use, other) in [("fs-0000000a", "fs-0000000b (old)"), ("fs-0000000b", "fs-0000000a")] {
         let plan = complete(EFS, &and_class(with_file_systems(by_tags(), all()), in_use));
         assert_eq!(used(&plan), in_use);
-        let said = plan.diagnostics.iter().find(|it| it.code == "SeveralFileSystems").map(|it| it.message.clone());
-        let expected = format!("volumes are made on {in_use} as before, although others have these tags too: {other}");
+        let said =
+            plan.diagnostics.iter().find(|it| it.code == "SeveralFileSystems").map(|it| it.message.clone());
+        let expected =
+            format!("volumes are made on {in_use} as before, although others have these tags too: {other}");
         assert_eq!(said, Some(expected));
     }
     // One that lost the tags is not held on to.
-    let moved = json!([file_system("fs-0000000a", "", json!({}), "available"), file_system("fs-0000000b", "", tags.clone(), "available")]);
+    let moved = json!([
+        file_system("fs-0000000a", "", json!({}), "available"),
+        file_system("fs-0000000b", "", tags.clone(), "available")
+    ]);
     let plan = complete(EFS, &and_class(with_file_systems(by_tags(), moved), "fs-0000000a"));
     assert_eq!(used(&plan), "fs-0000000b");
     refused(
         EFS,
-        &and_fact(with_file_systems(by_tags(), all()), "storage-classes", FactValue::Unknown("timeout".to_owned())),
+        &and_fact(
+            with_file_systems(by_tags(), all()),
+            "storage-classes",
+            FactValue::Unknown("timeout".to_owned()),
+        ),
         expect![[r#"
             pending FactUnknown: waiting for fact storage-classes: timeout
         "#]],
@@ -96,7 +110,9 @@ fn the_file_system_in_use_stays_when_another_gets_its_tags() {
 
 #[test]
 fn the_file_system_in_use_stays_while_it_cannot_be_looked_for() {
-    for unclear in [FactValue::Unknown("no answer in time".to_owned()), FactValue::Denied("no permission".to_owned())] {
+    for unclear in
+        [FactValue::Unknown("no answer in time".to_owned()), FactValue::Denied("no permission".to_owned())]
+    {
         let mut known = and_class(and_fact(request(by_tags()), "file-systems", unclear), "fs-0000000a");
         known.previous_config = Some(by_tags());
         let plan = complete(EFS, &known);
@@ -119,7 +135,9 @@ fn tags_that_find_no_file_system_or_several_say_what_to_do() {
             invalid NoFileSystem /fileSystemTags: no file system in us-east-1 has the tags stage=prod, team=a; create or tag one, or name one with fileSystemID
         "#]],
     );
-    let several: Vec<Value> = (1..=2).map(|it| file_system(&format!("fs-0000000{it}"), "data", tags.clone(), "available")).collect();
+    let several: Vec<Value> = (1..=2)
+        .map(|it| file_system(&format!("fs-0000000{it}"), "data", tags.clone(), "available"))
+        .collect();
     refused(
         EFS,
         &and_class(with_file_systems(by_tags(), several.into()), "fs-0000000f"),
@@ -127,7 +145,8 @@ fn tags_that_find_no_file_system_or_several_say_what_to_do() {
             invalid SeveralFileSystems /fileSystemTags: several file systems have these tags: fs-00000001 (data), fs-00000002 (data); give the id of one as fileSystemID in place of fileSystemTags, or tags that only one has
         "#]],
     );
-    let many: Vec<Value> = (1..=7).map(|it| file_system(&format!("fs-0000000{it}"), "", tags.clone(), "available")).collect();
+    let many: Vec<Value> =
+        (1..=7).map(|it| file_system(&format!("fs-0000000{it}"), "", tags.clone(), "available")).collect();
     refused(
         EFS,
         &with_file_systems(by_tags(), many.into()),
@@ -152,7 +171,9 @@ fn file_systems_that_cannot_be_looked_for_are_waited_for_or_named() {
     assert_eq!(waits.iter().map(|it| it.path.as_str()).collect::<Vec<_>>(), ["/fileSystemTags"]);
     refused(
         EFS,
-        &told(FactValue::Denied("this operator has no permission elasticfilesystem:DescribeFileSystems".to_owned())),
+        &told(FactValue::Denied(
+            "this operator has no permission elasticfilesystem:DescribeFileSystems".to_owned(),
+        )),
         expect![[r#"
             unsupported FileSystemsDenied: the file systems that have these tags could not be looked for: this operator has no permission elasticfilesystem:DescribeFileSystems; grant it, or name the file system with fileSystemID, which does without
         "#]],
@@ -169,13 +190,18 @@ fn file_systems_that_cannot_be_looked_for_are_waited_for_or_named() {
 /// What is said about Pods that do not fit, for instances of these types.
 fn too_many_pods(config: Value, types: FactValue) -> String {
     let plan = complete(VPC_CNI, &and_fact(request(config), "instance-types", types));
-    plan.diagnostics.iter().filter(|it| it.code == "TooManyPods").map(|it| format!("{}\n", it.message)).collect()
+    plan.diagnostics
+        .iter()
+        .filter(|it| it.code == "TooManyPods")
+        .map(|it| format!("{}\n", it.message))
+        .collect()
 }
 
 #[test]
 fn an_instance_type_whose_kubelet_lets_in_more_pods_than_fit_is_told_of() {
     let instance_type = |name: &str, addresses: u32, nitro: bool, max_pods: Value| {
-        let mut it = json!({ "name": name, "interfaces": 3, "addressesPerInterface": addresses, "nitro": nitro });
+        let mut it =
+            json!({ "name": name, "interfaces": 3, "addressesPerInterface": addresses, "nitro": nitro });
         if !max_pods.is_null() {
             it["maxPods"] = max_pods;
         }

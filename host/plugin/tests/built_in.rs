@@ -1,4 +1,5 @@
-//! The built-in plugins through the real host call: what they plan for each configuration, as text, and what they refuse.
+//! The built-in plugins through the real host call: what they plan for each configuration, as text, and what
+//! they refuse.
 
 mod common;
 
@@ -17,7 +18,8 @@ fn whole_plans() {
     golden(CCM, json!({}), expect_file!["golden/aws-cloud-controller-manager.json"]);
     golden(CCM, ccm_settings(), expect_file!["golden/aws-cloud-controller-manager-settings.json"]);
     golden("calico", json!({}), expect_file!["golden/calico.json"]);
-    let mirror = json!({ "encapsulation": "IPIP", "mtu": 8981, "imageRegistry": "registry.example.com:5000/mirror" });
+    let mirror =
+        json!({ "encapsulation": "IPIP", "mtu": 8981, "imageRegistry": "registry.example.com:5000/mirror" });
     golden("calico", mirror, expect_file!["golden/calico-ipip-mirror.json"]);
     golden("calico", calico_settings(), expect_file!["golden/calico-settings.json"]);
 }
@@ -44,10 +46,14 @@ fn ccm_settings() -> Value {
 #[test]
 fn everything_they_ask_for_is_granted() {
     let mirror = || json!({ "imageRegistry": "registry.example.com:5000/mirror" });
-    for (name, configs) in [(CCM, vec![json!({}), mirror(), ccm_settings()]), ("calico", vec![json!({}), mirror(), calico_settings()])] {
+    for (name, configs) in [
+        (CCM, vec![json!({}), mirror(), ccm_settings()]),
+        ("calico", vec![json!({}), mirror(), calico_settings()]),
+    ] {
         for config in configs {
             let plan = complete(name, &request(config.clone()));
-            let denials = grant::authorize(plan.steps.iter().chain(&plan.removal), &grant::built_in(name, &config));
+            let denials =
+                grant::authorize(plan.steps.iter().chain(&plan.removal), &grant::built_in(name, &config));
             assert_eq!(denials, [], "{name}");
         }
     }
@@ -56,12 +62,16 @@ fn everything_they_ask_for_is_granted() {
 #[test]
 fn security_group_rules_follow_the_encapsulation_and_come_first() {
     let rules = |encapsulation: &str| -> String {
-        let plan = complete("calico", &request(json!({ "encapsulation": encapsulation, "sourceDestinationCheck": "DoNothing" })));
+        let plan = complete(
+            "calico",
+            &request(json!({ "encapsulation": encapsulation, "sourceDestinationCheck": "DoNothing" })),
+        );
         let operator = plan.steps.iter().find(|step| step.id == "operator").expect("there is an operator");
         let rules: Vec<&Step> = plan.steps.iter().filter(|step| step.kind == "aws.sg-rule/v1").collect();
         assert_eq!(operator.after, rules.iter().map(|rule| rule.id.clone()).collect::<Vec<_>>());
         let line = |rule: &&Step| {
-            let [group, peer, protocol] = ["group", "peer", "protocol"].map(|key| rule.spec[key].as_str().unwrap_or_default());
+            let [group, peer, protocol] =
+                ["group", "peer", "protocol"].map(|key| rule.spec[key].as_str().unwrap_or_default());
             format!("{peer} -> {group} {protocol} {}\n", rule.spec["fromPort"])
         };
         rules.iter().map(line).collect()
@@ -148,8 +158,14 @@ fn the_cloud_providers_image_follows_version_and_settings() {
     let image = |config: Value, version: &str| {
         let request = with_fact(request(config), "kubernetes-version", FactValue::Present(json!(version)));
         let plan = complete(CCM, &request);
-        let daemon_set = plan.steps[0].spec["objects"].as_array().and_then(|objects| objects.last()).expect("there are objects");
-        daemon_set["spec"]["template"]["spec"]["containers"][0]["image"].as_str().map(str::to_owned).expect("there is an image")
+        let daemon_set = plan.steps[0].spec["objects"]
+            .as_array()
+            .and_then(|objects| objects.last())
+            .expect("there are objects");
+        daemon_set["spec"]["template"]["spec"]["containers"][0]["image"]
+            .as_str()
+            .map(str::to_owned)
+            .expect("there is an image")
     };
     assert_eq!(image(json!({}), "v1.33.1"), "registry.k8s.io/provider-aws/cloud-controller-manager:v1.33.4");
     let own = json!({ "imageRegistry": "registry.example.com/aws", "imageTag": "v1.37.0" });
@@ -194,7 +210,9 @@ fn a_wrong_configuration_names_field_and_fix() {
     );
     refused(
         CCM,
-        &request(json!({ "extraArgs": { "cloud-config": "/etc/x", "kube-api-qps": "0", "node-monitor-period": "5" } })),
+        &request(
+            json!({ "extraArgs": { "cloud-config": "/etc/x", "kube-api-qps": "0", "node-monitor-period": "5" } }),
+        ),
         expect![[r#"
             invalid UnknownArgument /extraArgs: cloud-config cannot be set here; what can is concurrent-node-syncs, concurrent-service-syncs, kube-api-burst, kube-api-qps, min-resync-period, node-monitor-period, node-status-update-frequency, profiling
             invalid InvalidArgument /extraArgs: kube-api-qps must be a whole number from 1 to 1000
@@ -233,7 +251,8 @@ fn settings_of_the_api_are_those_of_the_plugins() {
 /// The settings of a slot as the API has them.
 fn api_schema(path: &str) -> Value {
     let definitions = crds::definitions().expect("definitions are typed");
-    let definition = definitions.into_iter().find(|one| one.spec.names.kind == "ClusterPlugin").expect("it is defined");
+    let definition =
+        definitions.into_iter().find(|one| one.spec.names.kind == "ClusterPlugin").expect("it is defined");
     let schema = serde_json::to_value(&definition.spec.versions[0].schema).expect("a schema is JSON");
     let at = |at: Value, name: &str| at["properties"][name].clone();
     path.split('.').fold(at(schema["openAPIV3Schema"].clone(), "spec"), at)
@@ -242,8 +261,18 @@ fn api_schema(path: &str) -> Value {
 /// What a schema allows, without words about it and what only an API server knows.
 fn bounds(schema: &Value) -> Value {
     let mut bounds = serde_json::Map::new();
-    const KEYS: [&str; 10] =
-        ["enum", "minimum", "maximum", "minLength", "maxLength", "pattern", "maxItems", "required", "minProperties", "maxProperties"];
+    const KEYS: [&str; 10] = [
+        "enum",
+        "minimum",
+        "maximum",
+        "minLength",
+        "maxLength",
+        "pattern",
+        "maxItems",
+        "required",
+        "minProperties",
+        "maxProperties",
+    ];
     for key in KEYS {
         if let Some(bound) = schema.get(key) {
             let bound = match bound.as_f64() {
@@ -269,7 +298,10 @@ fn bounds(schema: &Value) -> Value {
         bounds.remove("type");
     }
     if let Some(properties) = schema["properties"].as_object() {
-        bounds.insert("properties".to_owned(), properties.iter().map(|(name, field)| (name.clone(), self::bounds(field))).collect());
+        bounds.insert(
+            "properties".to_owned(),
+            properties.iter().map(|(name, field)| (name.clone(), self::bounds(field))).collect(),
+        );
     }
     bounds.into()
 }
@@ -296,7 +328,8 @@ fn the_api_refuses_and_allows_what_the_plugins_do() {
 #[test]
 fn what_the_api_fills_in_is_what_the_plugins_do_without() {
     use crds::cluster_plugin::{
-        AWSCloudProvider, AWSLoadBalancerController, AmazonVPCNetworking, CalicoNetworking, EBSStorage, EFSStorage,
+        AWSCloudProvider, AWSLoadBalancerController, AmazonVPCNetworking, CalicoNetworking, EBSStorage,
+        EFSStorage,
     };
     let filled = |settings: serde_json::Result<Value>| settings.expect("settings are JSON");
     let cases = [

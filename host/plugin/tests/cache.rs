@@ -22,7 +22,9 @@ fn works(folder: &Path) {
 }
 
 fn files(folder: &Path) -> Vec<PathBuf> {
-    fs::read_dir(folder).map(|entries| entries.flatten().map(|entry| entry.path()).collect()).unwrap_or_default()
+    fs::read_dir(folder)
+        .map(|entries| entries.flatten().map(|entry| entry.path()).collect())
+        .unwrap_or_default()
 }
 
 #[test]

@@ -1,5 +1,6 @@
-//! What Calico's plugin makes of the pools and the machines that are there: which names and blocks pools get, what of them cannot be changed, and
-//! when packets with addresses of Pods may be sent. Through the real host call.
+//! What Calico's plugin makes of the pools and the machines that are there: which names and blocks pools get,
+//! what of them cannot be changed, and when packets with addresses of Pods may be sent. Through the real host
+//! call.
 
 mod common;
 
@@ -28,20 +29,38 @@ fn with_pools(request: Request, pools: &[(&str, &str, u8, bool)]) -> Request {
 /// Name, CIDR and length of blocks of the pools of a plan.
 fn pools(request: &Request) -> String {
     let plan = complete("calico", request);
-    let installation = plan.steps.iter().find(|step| step.id == "installation").expect("there is an installation");
-    let pools = installation.spec["objects"][0]["spec"]["calicoNetwork"]["ipPools"].as_array().expect("it has pools");
-    let line =
-        |it: &Value| format!("{} {} {}", it["name"].as_str().unwrap_or_default(), it["cidr"].as_str().unwrap_or_default(), it["blockSize"]);
+    let installation =
+        plan.steps.iter().find(|step| step.id == "installation").expect("there is an installation");
+    let pools =
+        installation.spec["objects"][0]["spec"]["calicoNetwork"]["ipPools"].as_array().expect("it has pools");
+    let line = |it: &Value| {
+        format!(
+            "{} {} {}",
+            it["name"].as_str().unwrap_or_default(),
+            it["cidr"].as_str().unwrap_or_default(),
+            it["blockSize"]
+        )
+    };
     pools.iter().map(line).collect::<Vec<_>>().join("; ")
 }
 
 #[test]
 fn pools_have_the_names_and_blocks_that_the_operator_would_give_them() {
     assert_eq!(pools(&of_pods(json!({}), &["192.168.0.0/16"])), "default-ipv4-ippool 192.168.0.0/16 26");
-    assert_eq!(pools(&of_pods(json!({}), &["10.0.0.0/27"])), "default-ipv4-ippool 10.0.0.0/27 27", "blocks fit into a small pool");
-    assert_eq!(pools(&of_pods(json!({ "blockSize": 24 }), &["10.0.0.0/16"])), "default-ipv4-ippool 10.0.0.0/16 24");
+    assert_eq!(
+        pools(&of_pods(json!({}), &["10.0.0.0/27"])),
+        "default-ipv4-ippool 10.0.0.0/27 27",
+        "blocks fit into a small pool"
+    );
+    assert_eq!(
+        pools(&of_pods(json!({ "blockSize": 24 }), &["10.0.0.0/16"])),
+        "default-ipv4-ippool 10.0.0.0/16 24"
+    );
     let two = ["192.168.1.0/16", "10.0.0.0/20"];
-    assert_eq!(pools(&of_pods(json!({}), &two)), "192.168.0.0-16 192.168.1.0/16 26; 10.0.0.0-20 10.0.0.0/20 26");
+    assert_eq!(
+        pools(&of_pods(json!({}), &two)),
+        "192.168.0.0-16 192.168.1.0/16 26; 10.0.0.0-20 10.0.0.0/20 26"
+    );
 }
 
 #[test]
@@ -78,7 +97,10 @@ fn pools_in_use_are_not_moved_and_their_blocks_not_changed() {
         "#]],
     );
     let of_others = [("own", "172.16.0.0/16", 26, false)];
-    assert_eq!(pools(&with_pools(of_pods(json!({}), &["10.0.0.0/16"]), &of_others)), "default-ipv4-ippool 10.0.0.0/16 26");
+    assert_eq!(
+        pools(&with_pools(of_pods(json!({}), &["10.0.0.0/16"]), &of_others)),
+        "default-ipv4-ippool 10.0.0.0/16 26"
+    );
     refused(
         "calico",
         &of_pods(json!({ "blockSize": 26 }), &["10.0.0.0/27"]),
@@ -129,8 +151,11 @@ fn whoever_runs_calico_with_an_untested_kubernetes_is_told() {
     }
     assert_eq!(complete("calico", &of(FactValue::Unknown("it was not read".into()))).diagnostics, []);
     for version in ["v1.33.4", "v1.37.0"] {
-        let told: Vec<_> =
-            complete("calico", &of(FactValue::Present(json!(version)))).diagnostics.into_iter().map(|it| (it.severity, it.code)).collect();
+        let told: Vec<_> = complete("calico", &of(FactValue::Present(json!(version))))
+            .diagnostics
+            .into_iter()
+            .map(|it| (it.severity, it.code))
+            .collect();
         assert_eq!(told, [(Severity::Warning, "UntestedKubernetesVersion".to_owned())], "{version}");
     }
 }
@@ -138,7 +163,9 @@ fn whoever_runs_calico_with_an_untested_kubernetes_is_told() {
 #[test]
 fn without_encapsulation_all_machines_are_in_one_subnet() {
     let none = json!({ "encapsulation": "None", "sourceDestinationCheck": "Disable" });
-    let subnets = |config: &Value, ids: &[&str]| and_fact(request(config.clone()), "machine-subnets", FactValue::Present(json!(ids)));
+    let subnets = |config: &Value, ids: &[&str]| {
+        and_fact(request(config.clone()), "machine-subnets", FactValue::Present(json!(ids)))
+    };
     complete("calico", &subnets(&none, &[]));
     complete("calico", &subnets(&none, &["subnet-1"]));
     refused(
@@ -150,7 +177,10 @@ fn without_encapsulation_all_machines_are_in_one_subnet() {
     );
     complete(
         "calico",
-        &subnets(&json!({ "encapsulation": "VXLANCrossSubnet", "sourceDestinationCheck": "Disable" }), &["subnet-1", "subnet-2"]),
+        &subnets(
+            &json!({ "encapsulation": "VXLANCrossSubnet", "sourceDestinationCheck": "Disable" }),
+            &["subnet-1", "subnet-2"],
+        ),
     );
 }
 
@@ -178,11 +208,16 @@ fn who_turns_off_the_source_destination_check_is_said() {
                 invalid SourceDestinationCheck /sourceDestinationCheck: cannot be Enable with this encapsulation: EC2 would drop packets with addresses of Pods
             "#]],
         );
-        let said = |request: &Request| complete("calico", request).diagnostics.into_iter().map(|it| it.severity).collect::<Vec<_>>();
+        let said = |request: &Request| {
+            complete("calico", request).diagnostics.into_iter().map(|it| it.severity).collect::<Vec<_>>()
+        };
         assert_eq!(said(&of(encapsulation, Some("DoNothing"))), [Severity::Warning]);
         assert_eq!(said(&of(encapsulation, Some("Disable"))), []);
         // Whoever chose this before was told to turn it off.
-        let before = |before: &str| Request { previous_config: Some(json!({ "encapsulation": before })), ..of(encapsulation, None) };
+        let before = |before: &str| Request {
+            previous_config: Some(json!({ "encapsulation": before })),
+            ..of(encapsulation, None)
+        };
         assert_eq!(said(&before(encapsulation)), [Severity::Warning]);
         assert!(common::plans::plan("calico", &before("VXLAN")).is_err());
     }
@@ -227,9 +262,16 @@ fn typha_tolerates_what_keeps_nodes_from_being_ready_whatever_else_it_is_told_to
         let plan = complete("calico", &request(config));
         plan.steps.iter().find(|step| step.id == "installation").expect("there is an installation").spec["objects"][0]["spec"].clone()
     };
-    let tolerations =
-        spec(json!({ "controlPlaneTolerations": [{ "key": "dedicated", "operator": "Exists" }] }))["controlPlaneTolerations"].clone();
-    let keys: Vec<_> = tolerations.as_array().expect("a list").iter().map(|it| it["key"].as_str().unwrap_or_default()).collect();
+    let tolerations = spec(
+        json!({ "controlPlaneTolerations": [{ "key": "dedicated", "operator": "Exists" }] }),
+    )["controlPlaneTolerations"]
+        .clone();
+    let keys: Vec<_> = tolerations
+        .as_array()
+        .expect("a list")
+        .iter()
+        .map(|it| it["key"].as_str().unwrap_or_default())
+        .collect();
     let own = ["CriticalAddonsOnly", "node-role.kubernetes.io/control-plane"];
     let starting = ["not-ready", "network-unavailable"].map(|it| format!("node.kubernetes.io/{it}"));
     let starting = [starting[0].as_str(), &starting[1], "node.cloudprovider.kubernetes.io/uninitialized"];

@@ -1,9 +1,10 @@
-//! The published JSON Schemas and the host's types say the same: what one accepts or refuses, so does the other.
+//! The published JSON Schemas and the host's types say the same: what one accepts or refuses, so does the
+//! other.
 
 use contract::{
-    ApplySpec, AwsFact, CertificateSpec, ClusterFact, DeleteSpec, EfsFileSystemSpec, FileSystemFact, IamRoleSpec, InstalledFact,
-    InstanceRolesSpec, InstanceTypeFact, IpPoolFact, KUBERNETES_VERSION, MACHINE_SUBNETS, SecurityGroupRuleSpec, Step, StorageClassFact,
-    SubnetFact, WaitSpec,
+    ApplySpec, AwsFact, CertificateSpec, ClusterFact, DeleteSpec, EfsFileSystemSpec, FileSystemFact,
+    IamRoleSpec, InstalledFact, InstanceRolesSpec, InstanceTypeFact, IpPoolFact, KUBERNETES_VERSION,
+    MACHINE_SUBNETS, SecurityGroupRuleSpec, Step, StorageClassFact, SubnetFact, WaitSpec,
 };
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
@@ -17,7 +18,8 @@ fn wit(file: &str) -> PathBuf {
 }
 
 fn accepts(file: &str, value: &Value) -> bool {
-    let schema: Value = serde_json::from_slice(&fs::read(wit(file)).expect("there is a schema")).expect("it is JSON");
+    let schema: Value =
+        serde_json::from_slice(&fs::read(wit(file)).expect("there is a schema")).expect("it is JSON");
     assert!(jsonschema::meta::is_valid(&schema), "{file} is no schema");
     jsonschema::validator_for(&schema).expect("it is a schema").is_valid(value)
 }
@@ -26,7 +28,8 @@ fn step(kind: &str, good: &[Value], bad: &[Value]) {
     let file = format!("steps/{}.json", kind.replace('/', "."));
     for (values, expected) in [(good, true), (bad, false)] {
         for spec in values {
-            let step = Step { id: "s".to_owned(), kind: kind.to_owned(), spec: spec.clone(), after: Vec::new() };
+            let step =
+                Step { id: "s".to_owned(), kind: kind.to_owned(), spec: spec.clone(), after: Vec::new() };
             assert_eq!(step.typed().is_ok(), expected, "the type, for {spec}");
             assert_eq!(accepts(&file, spec), expected, "the schema, for {spec}");
         }
@@ -57,7 +60,11 @@ fn list<T: DeserializeOwned>(key: &str, good: &Value) {
     let file = format!("facts/{key}.json");
     let check = |element: Value, expected: bool| {
         let value = json!([element]);
-        assert_eq!(serde_json::from_value::<Vec<T>>(value.clone()).is_ok(), expected, "the type, for {value}");
+        assert_eq!(
+            serde_json::from_value::<Vec<T>>(value.clone()).is_ok(),
+            expected,
+            "the type, for {value}"
+        );
         assert_eq!(accepts(&file, &value), expected, "the schema, for {value}");
     };
     check(good.clone(), true);
@@ -112,7 +119,8 @@ fn steps_agree() {
         &[json!({ "apiVersion": "v1", "kind": "Namespace", "name": "a" }), json!({ "name": "a", "wait": 1 })],
     );
     let rule = |protocol: &str, from: Value, to: Value| {
-        let mut rule = json!({ "group": "node", "protocol": protocol, "peer": "control-plane", "description": "" });
+        let mut rule =
+            json!({ "group": "node", "protocol": protocol, "peer": "control-plane", "description": "" });
         for (field, port) in [("fromPort", from), ("toPort", to)] {
             if !port.is_null() {
                 rule[field] = port;
@@ -122,7 +130,11 @@ fn steps_agree() {
     };
     step(
         SecurityGroupRuleSpec::KIND,
-        &[rule("tcp", json!(1), json!(2)), rule("4", json!(null), json!(null)), rule("-1", json!(null), json!(null))],
+        &[
+            rule("tcp", json!(1), json!(2)),
+            rule("4", json!(null), json!(null)),
+            rule("-1", json!(null), json!(null)),
+        ],
         &[
             rule("tcp", json!(null), json!(null)),
             rule("udp", json!(1), json!(null)),
@@ -139,7 +151,8 @@ fn steps_agree() {
         ],
         &[json!({ "roleArn": "arn", "trust": "anyone", "actions": [], "mode": "check" })],
     );
-    let role = |action: Value| json!({ "roleArn": "arn", "trust": "node", "actions": [action], "mode": "check" });
+    let role =
+        |action: Value| json!({ "roleArn": "arn", "trust": "node", "actions": [action], "mode": "check" });
     step(
         IamRoleSpec::KIND_WITH_TAGS,
         &[
@@ -160,8 +173,16 @@ fn steps_agree() {
         &[json!({ "actions": ["ec2:DescribeInstances"] })],
         &[json!({}), json!({ "actions": [1] }), json!({ "actions": [], "roleArn": "arn" })],
     );
-    step(EfsFileSystemSpec::KIND, &[json!({ "fileSystemId": "fs-1" })], &[json!({}), json!({ "fileSystemId": "fs-1", "tags": {} })]);
-    step(CertificateSpec::KIND, &[json!({ "namespace": "n", "secretName": "s", "dnsNames": ["a.n.svc"] })], &[json!({ "namespace": "n" })]);
+    step(
+        EfsFileSystemSpec::KIND,
+        &[json!({ "fileSystemId": "fs-1" })],
+        &[json!({}), json!({ "fileSystemId": "fs-1", "tags": {} })],
+    );
+    step(
+        CertificateSpec::KIND,
+        &[json!({ "namespace": "n", "secretName": "s", "dnsNames": ["a.n.svc"] })],
+        &[json!({ "namespace": "n" })],
+    );
 }
 
 #[test]
@@ -170,24 +191,41 @@ fn facts_agree() {
         ClusterFact::KEY,
         &json!({ "name": "n", "namespace": "d", "podCIDRs": [], "serviceCIDRs": [], "controlPlaneEndpoint": { "host": "h", "port": 6443 } }),
     );
-    fact::<AwsFact>(AwsFact::KEY, &json!({ "region": "r", "partition": "aws", "vpcId": "v", "zones": ["z"], "tags": { "a": "b" } }));
+    fact::<AwsFact>(
+        AwsFact::KEY,
+        &json!({ "region": "r", "partition": "aws", "vpcId": "v", "zones": ["z"], "tags": { "a": "b" } }),
+    );
     fact::<InstalledFact>(InstalledFact::KEY, &json!({ "version": "1", "digest": "sha256:00" }));
     list::<StorageClassFact>(
         StorageClassFact::KEY,
         &json!({ "name": "n", "provisioner": "p", "isDefault": true, "parameters": { "a": "b" } }),
     );
-    list::<FileSystemFact>(FileSystemFact::KEY, &json!({ "id": "fs-1", "name": "", "tags": { "a": "" }, "state": "available" }));
-    let instance_type = json!({ "name": "t3.small", "interfaces": 3, "addressesPerInterface": 4, "nitro": true });
+    list::<FileSystemFact>(
+        FileSystemFact::KEY,
+        &json!({ "id": "fs-1", "name": "", "tags": { "a": "" }, "state": "available" }),
+    );
+    let instance_type =
+        json!({ "name": "t3.small", "interfaces": 3, "addressesPerInterface": 4, "nitro": true });
     list::<InstanceTypeFact>(InstanceTypeFact::KEY, &instance_type);
     for (pods, expected) in [(json!(110), true), (json!(-1), false), (json!("110"), false)] {
         let mut known = instance_type.clone();
         known["maxPods"] = pods;
         let known = json!([known]);
-        assert_eq!(serde_json::from_value::<Vec<InstanceTypeFact>>(known.clone()).is_ok(), expected, "the type, for {known}");
+        assert_eq!(
+            serde_json::from_value::<Vec<InstanceTypeFact>>(known.clone()).is_ok(),
+            expected,
+            "the type, for {known}"
+        );
         assert_eq!(accepts("facts/instance-types.json", &known), expected, "the schema, for {known}");
     }
-    list::<SubnetFact>(SubnetFact::KEY, &json!({ "id": "subnet-1", "zone": "z", "loadBalancerSchemes": ["internal"] }));
-    list::<IpPoolFact>(IpPoolFact::KEY, &json!({ "name": "n", "cidr": "192.168.0.0/16", "blockSize": 26, "managed": true }));
+    list::<SubnetFact>(
+        SubnetFact::KEY,
+        &json!({ "id": "subnet-1", "zone": "z", "loadBalancerSchemes": ["internal"] }),
+    );
+    list::<IpPoolFact>(
+        IpPoolFact::KEY,
+        &json!({ "name": "n", "cidr": "192.168.0.0/16", "blockSize": 26, "managed": true }),
+    );
     fact::<Vec<String>>(MACHINE_SUBNETS, &json!(["subnet-1"]));
     fact::<String>(KUBERNETES_VERSION, &json!("v1.36.3"));
 }
@@ -228,10 +266,14 @@ fn files(folder: &str) -> BTreeMap<String, Vec<u8>> {
     let of = |inside: &str| {
         let path = wit(folder).join(inside);
         let entries = fs::read_dir(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
-        let names = entries.map(|entry| entry.expect("it can be read").file_name().to_string_lossy().into_owned());
+        let names =
+            entries.map(|entry| entry.expect("it can be read").file_name().to_string_lossy().into_owned());
         names.map(|name| format!("{inside}{name}")).collect::<Vec<_>>()
     };
-    let paths = ["", "facts/", "steps/"].into_iter().flat_map(of).filter(|it| it.ends_with(".json") || it.ends_with(".wit"));
+    let paths = ["", "facts/", "steps/"]
+        .into_iter()
+        .flat_map(of)
+        .filter(|it| it.ends_with(".json") || it.ends_with(".wit"));
     paths.map(|path| (path.clone(), fs::read(wit(folder).join(&path)).expect("it can be read"))).collect()
 }
 
@@ -242,17 +284,24 @@ fn a_released_version_never_changes() {
         hasher.update(format!("{path} {}\n", content.len()));
         hasher.update(content);
     }
-    assert_eq!(base16(&hasher.finalize()), "c8ac11c1ac42216fc3ccad82e3e847f7aa87bcced9585689aeb0c8653dd2b1da");
+    assert_eq!(
+        base16(&hasher.finalize()),
+        "c8ac11c1ac42216fc3ccad82e3e847f7aa87bcced9585689aeb0c8653dd2b1da"
+    );
 }
 
 #[test]
 fn what_was_released_is_still_so() {
     let current = files("");
-    let moved_on = !String::from_utf8_lossy(&current["cluster-plugin.wit"]).contains("package kurator:cluster-plugin@0.1.0;");
+    let moved_on = !String::from_utf8_lossy(&current["cluster-plugin.wit"])
+        .contains("package kurator:cluster-plugin@0.1.0;");
     for (path, content) in files("released/0.1.0") {
         // Steps and facts only ever get company; the package changes with its version.
         if path != "cluster-plugin.wit" || !moved_on {
-            assert!(current.get(&path) == Some(&content), "{path} was released and is frozen: give what changes a new name or version");
+            assert!(
+                current.get(&path) == Some(&content),
+                "{path} was released and is frozen: give what changes a new name or version"
+            );
         }
     }
 }

@@ -1,4 +1,5 @@
-//! Guests that mean harm, one file each in `hostile/`: each gets its own error, and the host goes on as if nothing had been.
+//! Guests that mean harm, one file each in `hostile/`: each gets its own error, and the host goes on as if
+//! nothing had been.
 
 mod common;
 
@@ -46,16 +47,21 @@ fn refused(bytes: &[u8], expected: Expect) {
 
 #[test]
 fn an_infinite_loop_ends_with_its_fuel() {
-    check(include_str!("hostile/infinite-loop.wat"), expect!["PluginOutOfFuel: plan used up its 500000000 units of fuel"]);
+    check(
+        include_str!("hostile/infinite-loop.wat"),
+        expect!["PluginOutOfFuel: plan used up its 500000000 units of fuel"],
+    );
 }
 
 #[test]
 fn what_fuel_does_not_end_the_clock_does() {
     let limits = Limits { fuel: 1 << 60, time: Duration::from_secs(1), ..Limits::default() };
     let engine = Engine::new(limits, None).expect("this machine can run Wasm");
-    let plugin = engine.load("hostile", &component(WIT, include_str!("hostile/infinite-loop.wat"))).expect("it loads");
+    let plugin =
+        engine.load("hostile", &component(WIT, include_str!("hostile/infinite-loop.wat"))).expect("it loads");
     let error = plugin.plan(&request(json!({}))).expect_err("it must not get away with it");
-    expect!["PluginRanTooLong: plan ran too long: there was no answer within 1s"].assert_eq(&format!("{}: {error}", error.reason()));
+    expect!["PluginRanTooLong: plan ran too long: there was no answer within 1s"]
+        .assert_eq(&format!("{}: {error}", error.reason()));
     assert!(!error.is_permanent());
     goes_on(&engine);
 }
@@ -65,13 +71,17 @@ fn a_flood_of_messages_ends_the_call() {
     let large = include_str!("hostile/log-flood.wat");
     check_component(
         &component_importing(WIT, LOG, large),
-        expect!["PluginLogFlood: plan wrote more to the log than the 10000 messages or 16777216 bytes allowed"],
+        expect![
+            "PluginLogFlood: plan wrote more to the log than the 10000 messages or 16777216 bytes allowed"
+        ],
     );
     let empty = large.replace("0x700000", "0");
     assert_ne!(empty, large);
     check_component(
         &component_importing(WIT, LOG, &empty),
-        expect!["PluginLogFlood: plan wrote more to the log than the 10000 messages or 16777216 bytes allowed"],
+        expect![
+            "PluginLogFlood: plan wrote more to the log than the 10000 messages or 16777216 bytes allowed"
+        ],
     );
 }
 
@@ -89,7 +99,10 @@ fn memory_ends_at_the_limit() {
 
 #[test]
 fn a_huge_answer_is_not_read() {
-    check(include_str!("hostile/huge-answer.wat"), expect!["PlanTooLarge: the answer of plan is larger than the 8388608 bytes allowed"]);
+    check(
+        include_str!("hostile/huge-answer.wat"),
+        expect!["PlanTooLarge: the answer of plan is larger than the 8388608 bytes allowed"],
+    );
     check(
         include_str!("hostile/many-values.wat"),
         expect!["PlanTooManyValues: the answer of plan holds more than the 100000 JSON values allowed"],
@@ -98,32 +111,49 @@ fn a_huge_answer_is_not_read() {
 
 #[test]
 fn deep_recursion_ends_with_its_stack() {
-    check(include_str!("hostile/deep-recursion.wat"), expect!["PluginStackOverflow: plan exhausted its stack"]);
+    check(
+        include_str!("hostile/deep-recursion.wat"),
+        expect!["PluginStackOverflow: plan exhausted its stack"],
+    );
 }
 
 #[test]
 fn a_trap_is_named() {
-    check(include_str!("hostile/trap.wat"), expect!["PluginTrapped: plan trapped: wasm trap: wasm `unreachable` instruction executed"]);
-    check(include_str!("hostile/division-by-zero.wat"), expect!["PluginTrapped: plan trapped: wasm trap: integer divide by zero"]);
+    check(
+        include_str!("hostile/trap.wat"),
+        expect!["PluginTrapped: plan trapped: wasm trap: wasm `unreachable` instruction executed"],
+    );
+    check(
+        include_str!("hostile/division-by-zero.wat"),
+        expect!["PluginTrapped: plan trapped: wasm trap: integer divide by zero"],
+    );
 }
 
 #[test]
 fn an_answer_that_is_none_is_not_read() {
     check(
         include_str!("hostile/outside-memory.wat"),
-        expect!["PluginMalformedAnswer: the answer of plan cannot be read: string pointer/length out of bounds of memory"],
+        expect![
+            "PluginMalformedAnswer: the answer of plan cannot be read: string pointer/length out of bounds of memory"
+        ],
     );
     check(
         include_str!("hostile/unknown-case.wat"),
         expect!["PluginMalformedAnswer: the answer of plan cannot be read: unexpected discriminant: 7"],
     );
-    check(include_str!("hostile/nonsense-json.wat"), expect!["PluginInvalidJSON: extra in the answer of plan is not JSON"]);
+    check(
+        include_str!("hostile/nonsense-json.wat"),
+        expect!["PluginInvalidJSON: extra in the answer of plan is not JSON"],
+    );
     check(include_str!("hostile/many-steps.wat"), expect!["InvalidPlan: steps: 1000, more than 512"]);
 }
 
 #[test]
 fn an_import_beyond_the_log_is_refused_by_name() {
-    let greedy = WIT.replace("  import log;", "  import log;\n  import secrets: interface { read: func(name: string) -> string; }");
+    let greedy = WIT.replace(
+        "  import log;",
+        "  import log;\n  import secrets: interface { read: func(name: string) -> string; }",
+    );
     let imports = r#"(import "secrets" "read" (func (param i32 i32 i32)))"#;
     let guest = component_importing(&greedy, imports, include_str!("hostile/trap.wat"));
     refused(&guest, expect!["ImportsRefused: imports that no plugin gets: secrets"]);
@@ -135,7 +165,9 @@ fn another_version_of_the_contract_is_refused() {
     let plan = include_str!("hostile/trap.wat").replace("0.1.0", "0.2.0");
     refused(
         &component(&newer, &plan),
-        expect!["ContractUnsupported: does not speak kurator:cluster-plugin@0.1.0: it has kurator:cluster-plugin/types@0.2.0"],
+        expect![
+            "ContractUnsupported: does not speak kurator:cluster-plugin@0.1.0: it has kurator:cluster-plugin/types@0.2.0"
+        ],
     );
 }
 
@@ -188,7 +220,8 @@ fn what_is_no_component_is_refused() {
 
 #[test]
 fn a_component_that_is_too_large_is_not_compiled() {
-    let engine = Engine::new(Limits { component: 1000, ..Limits::default() }, None).expect("this machine can run Wasm");
+    let engine = Engine::new(Limits { component: 1000, ..Limits::default() }, None)
+        .expect("this machine can run Wasm");
     let error = engine.load("large", built_in()[0].bytes).expect_err("it is too large");
     assert_eq!(error.reason(), "ComponentTooLarge");
 }

@@ -1,5 +1,5 @@
-//! Settings of the EBS and EFS drivers through the real host call: tags of volumes and access points, what roles are asked about, and paths. Whole
-//! plans are with those of the other add-ons of AWS.
+//! Settings of the EBS and EFS drivers through the real host call: tags of volumes and access points, what
+//! roles are asked about, and paths. Whole plans are with those of the other add-ons of AWS.
 
 mod common;
 
@@ -41,9 +41,15 @@ fn tags_that_would_stop_the_ebs_controller_are_refused_by_name() {
         (json!({ "ebs.csi.aws.com/cluster": "true", "team": "a" }), "ebs.csi.aws.com/cluster"),
         (json!({ "claim": "{{ .PVCName }}" }), "claim"),
     ] {
-        let Err(Failure::Invalid(problems)) = plan(EBS, &tagged(json!({}), tags)) else { panic!("{key} is not refused") };
+        let Err(Failure::Invalid(problems)) = plan(EBS, &tagged(json!({}), tags)) else {
+            panic!("{key} is not refused")
+        };
         let text = &problems[0].message;
-        assert!(problems.len() == 1 && text.starts_with(&format!("spec.additionalTags of the AWSCluster has {key}")), "{text}");
+        assert!(
+            problems.len() == 1
+                && text.starts_with(&format!("spec.additionalTags of the AWSCluster has {key}")),
+            "{text}"
+        );
     }
     // What the driver is never told cannot stop it, and other add-ons take all of them.
     complete(EBS, &tagged(json!({}), json!({ "aws:x": "{{", "a=b": "{{", "team": "a" })));
@@ -56,7 +62,8 @@ fn tags_that_would_stop_the_ebs_controller_are_refused_by_name() {
 fn access_points_carry_the_clusters_tags_only_when_asked_for_and_the_role_is_asked_about_them() {
     let of = |config: Value| {
         let plan = complete(EFS, &tagged(config, json!({ "team": "a" })));
-        let args = object(&plan, "Deployment")["spec"]["template"]["spec"]["containers"][0]["args"].to_string();
+        let args =
+            object(&plan, "Deployment")["spec"]["template"]["spec"]["containers"][0]["args"].to_string();
         let actions = step(&plan, "role").spec["actions"].as_array().cloned().unwrap_or_default();
         let create = actions.into_iter().find(|it| it["action"] == "elasticfilesystem:CreateAccessPoint");
         (args.contains("--tags=team:a"), create.map(|it| it["tags"].clone()).unwrap_or_default())
@@ -135,7 +142,11 @@ fn a_base_path_that_leaves_no_room_for_a_volume_is_refused_with_its_field() {
         let path = "/".to_owned() + &"a".repeat(characters - 1);
         let config = json!({ "fileSystemID": "fs-01234567", "storageClass": { "basePath": path } });
         let schema = load(EFS).describe().expect("it answers").value.config_schema;
-        check_config(&schema, &config).expect("a schema").into_iter().map(|it| format!("{}: {}", it.path, it.message)).next()
+        check_config(&schema, &config)
+            .expect("a schema")
+            .into_iter()
+            .map(|it| format!("{}: {}", it.path, it.message))
+            .next()
     };
     assert_eq!(text(59), None);
     let said = text(60).expect("it is refused");
@@ -144,15 +155,25 @@ fn a_base_path_that_leaves_no_room_for_a_volume_is_refused_with_its_field() {
 
 /// The containers of the Pods of a plan's Deployment or DaemonSet.
 fn containers(plan: &AddOnPlan, kind: &str) -> Vec<Value> {
-    object(plan, kind)["spec"]["template"]["spec"]["containers"].as_array().cloned().expect("it has containers")
+    object(plan, kind)["spec"]["template"]["spec"]["containers"]
+        .as_array()
+        .cloned()
+        .expect("it has containers")
 }
 
 #[test]
 fn attributes_classes_are_looked_for_in_beta_where_kubernetes_has_no_others() {
     let with = |version: &str| {
-        let plan = complete(EBS, &with_fact(request(json!({})), "kubernetes-version", FactValue::Present(json!(version))));
+        let plan = complete(
+            EBS,
+            &with_fact(request(json!({})), "kubernetes-version", FactValue::Present(json!(version))),
+        );
         let has = |it: &Value| it["env"].to_string().contains("ENABLE_VAC_FALLBACK");
-        containers(&plan, "Deployment").into_iter().filter(has).map(|it| it["name"].clone()).collect::<Vec<_>>()
+        containers(&plan, "Deployment")
+            .into_iter()
+            .filter(has)
+            .map(|it| it["name"].clone())
+            .collect::<Vec<_>>()
     };
     assert_eq!(with("v1.33.4"), ["csi-provisioner", "csi-resizer"]);
     assert_eq!(with("v1.34.0"), [""; 0]);
@@ -162,11 +183,13 @@ fn attributes_classes_are_looked_for_in_beta_where_kubernetes_has_no_others() {
 fn what_runs_on_nodes_changes_only_for_what_is_about_nodes() {
     let nodes = |name: &str, config: Value| containers(&complete(name, &request(config)), "DaemonSet");
     for name in [EBS, EFS] {
-        let config = json!({ "logLevel": "Debug", "nodeSelector": { "pool": "system" }, "resources": { "cpu": "1" } });
+        let config =
+            json!({ "logLevel": "Debug", "nodeSelector": { "pool": "system" }, "resources": { "cpu": "1" } });
         assert_eq!(nodes(name, config), nodes(name, json!({})), "{name}");
     }
     assert_eq!(nodes(EFS, json!({ "extraArgs": { "adaptive-retry-mode": "false" } })), nodes(EFS, json!({})));
     let metrics = complete(EFS, &request(json!({ "extraArgs": { "vol-metrics-opt-in": "true" } })));
-    let has = |kind: &str| containers(&metrics, kind)[0]["args"].to_string().contains("--vol-metrics-opt-in=true");
+    let has =
+        |kind: &str| containers(&metrics, kind)[0]["args"].to_string().contains("--vol-metrics-opt-in=true");
     assert_eq!((has("Deployment"), has("DaemonSet")), (false, true));
 }

@@ -1,5 +1,6 @@
-//! Drives the add-ons of one cluster: read the ClusterPlugin and its Cluster -> ask the plugins -> judge -> carry out steps -> say.
-//! It decides nothing itself: stages, order, pruning, teardown and status are `addons`'s, what may be asked for is `addons::grant`'s.
+//! Drives the add-ons of one cluster: read the ClusterPlugin and its Cluster -> ask the plugins -> judge ->
+//! carry out steps -> say. It decides nothing itself: stages, order, pruning, teardown and status are
+//! `addons`'s, what may be asked for is `addons::grant`'s.
 
 mod apply;
 pub mod ask;
@@ -57,15 +58,16 @@ const LOOK: Duration = Duration::from_secs(300);
 /// After how long no further request of a look begins: what was done by then is remembered and said.
 const ENOUGH: Duration = Duration::from_secs(120);
 
-/// What the add-on controller keeps between looks: the plugin host, clients of workload clusters, and steps carried out so far.
+/// What the add-on controller keeps between looks: the plugin host, clients of workload clusters, and steps
+/// carried out so far.
 pub struct AddOns {
     context: Context,
     plugins: ask::Plugins,
     workload: Workload,
     checks: check::Checks,
     readings: told::Readings,
-    /// By ClusterPlugin and module: the plan's hash and the steps of it that are done. Lost at a restart, after which steps are
-    /// carried out once more: they may be repeated.
+    /// By ClusterPlugin and module: the plan's hash and the steps of it that are done. Lost at a restart,
+    /// after which steps are carried out once more: they may be repeated.
     done: Mutex<HashMap<(ObjectName, String), (String, BTreeSet<String>)>>,
     /// What looks at a ClusterPlugin have found since.
     found: Memory<Option<(Vec<Progress>, Instant)>>,
@@ -98,7 +100,9 @@ impl Controller for AddOns {
             return Ok(ReconcileResult::Settled);
         }
         if self.context.management.is_paused(&object) {
-            if let Some(cluster) = cluster.filter(|it| it.is_deleting() && !self.context.management.is_paused(it)) {
+            if let Some(cluster) =
+                cluster.filter(|it| it.is_deleting() && !self.context.management.is_paused(it))
+            {
                 self.context.management.note(&cluster, held_by_pause(name));
             }
             return Ok(ReconcileResult::Settled);
@@ -107,12 +111,16 @@ impl Controller for AddOns {
             return Ok(ReconcileResult::Settled);
         }
         if let Some(first) = self.first_other(&object) {
-            if object.has_finalizer(names::PLUGIN_FINALIZER) && (object.is_deleting() || cluster.is_none_or(|it| it.is_deleting())) {
+            if object.has_finalizer(names::PLUGIN_FINALIZER)
+                && (object.is_deleting() || cluster.is_none_or(|it| it.is_deleting()))
+            {
                 // The other one sees to the add-ons.
                 self.context.management.remove_finalizer(&object, names::PLUGIN_FINALIZER).await?;
                 return Ok(ReconcileResult::Settled);
             }
-            let message = format!("ClusterPlugin {first} already names this Cluster; there can be only one: delete one of them");
+            let message = format!(
+                "ClusterPlugin {first} already names this Cluster; there can be only one: delete one of them"
+            );
             self.say(&object, &[], Some((reason::DUPLICATE, &message))).await?;
             return Ok(ReconcileResult::RequeueAfter(BLOCKED));
         }
@@ -144,14 +152,19 @@ impl AddOns {
         let workload = Workload::new(context.metrics.workload_requests(), context.api_server_ranges.clone());
         let plugins = ask::Plugins::load(context.metrics.plugin_calls())?;
         let (checks, readings) = (check::Checks::default(), told::Readings::default());
-        let (done, found, whole, late) = (Mutex::default(), Memory::default(), whole::Whole::default(), late::Late::default());
+        let (done, found, whole, late) =
+            (Mutex::default(), Memory::default(), whole::Whole::default(), late::Late::default());
         let drifts = drift::Drifts::default();
         Ok(Self { context, plugins, workload, checks, readings, done, found, whole, late, drifts })
     }
 
-    /// The finalizers that hold back the machines of a deleted cluster until its load balancers are gone, and the owner that makes
-    /// the ClusterPlugin move and go with its Cluster.
-    async fn adopt(&self, object: Arc<Cached<ClusterPlugin>>, cluster: &Arc<Cached<Cluster>>) -> Result<Arc<Cached<ClusterPlugin>>, Error> {
+    /// The finalizers that hold back the machines of a deleted cluster until its load balancers are gone, and
+    /// the owner that makes the ClusterPlugin move and go with its Cluster.
+    async fn adopt(
+        &self,
+        object: Arc<Cached<ClusterPlugin>>,
+        cluster: &Arc<Cached<Cluster>>,
+    ) -> Result<Arc<Cached<ClusterPlugin>>, Error> {
         self.context.management.add_finalizer(cluster, names::PLUGIN_FINALIZER).await?;
         let object = self.context.management.add_finalizer(&object, names::PLUGIN_FINALIZER).await?;
         let uid = cluster.uid().unwrap_or_default();
@@ -159,24 +172,35 @@ impl AddOns {
             return Ok(object);
         }
         let owner = json!({"apiVersion": "cluster.x-k8s.io/v1beta2", "kind": "Cluster", "name": cluster.name_any(), "uid": uid});
-        let mut owners: Vec<_> = object.owner_references().iter().filter(|it| it.kind != "Cluster").map(|it| json!(it)).collect();
+        let mut owners: Vec<_> =
+            object.owner_references().iter().filter(|it| it.kind != "Cluster").map(|it| json!(it)).collect();
         owners.push(owner);
-        self.context.management.patch_unchanged(&object, json!({"metadata": {"ownerReferences": owners}})).await
+        self.context
+            .management
+            .patch_unchanged(&object, json!({"metadata": {"ownerReferences": owners}}))
+            .await
     }
 
-    /// Takes our finalizer off a deleted Cluster of this name whose ClusterPlugin went without doing so: when it was deleted before it had
-    /// a finalizer itself, for example.
+    /// Takes our finalizer off a deleted Cluster of this name whose ClusterPlugin went without doing so: when
+    /// it was deleted before it had a finalizer itself, for example.
     async fn let_orphan_go(&self, name: &ObjectName) -> Result<(), Error> {
         let management = &self.context.management;
         let Some(cluster) = management.get::<Cluster>(name) else { return Ok(()) };
-        if !cluster.is_deleting() || !cluster.has_finalizer(names::PLUGIN_FINALIZER) || management.is_paused(&cluster) {
+        if !cluster.is_deleting()
+            || !cluster.has_finalizer(names::PLUGIN_FINALIZER)
+            || management.is_paused(&cluster)
+        {
             return Ok(());
         }
         if !is_watched(&self.context, &cluster) && !self.is_cluster_watched(name) {
             return Ok(());
         }
-        let seen_to = |it: &Cached<ClusterPlugin>| !it.is_deleting() || it.has_finalizer(names::PLUGIN_FINALIZER);
-        let unreadable = management.unreadable::<ClusterPlugin>().into_iter().any(|(it, _)| it.namespace == name.namespace);
+        let seen_to =
+            |it: &Cached<ClusterPlugin>| !it.is_deleting() || it.has_finalizer(names::PLUGIN_FINALIZER);
+        let unreadable = management
+            .unreadable::<ClusterPlugin>()
+            .into_iter()
+            .any(|(it, _)| it.namespace == name.namespace);
         if unreadable || management.of_cluster::<ClusterPlugin>(name).iter().any(|it| seen_to(it)) {
             return Ok(());
         }
@@ -185,7 +209,11 @@ impl AddOns {
 
     /// Whether the infrastructure of a Cluster is looked after here, and so its add-ons are.
     fn is_cluster_watched(&self, cluster: &ObjectName) -> bool {
-        self.context.management.of_cluster::<AWSCluster>(cluster).iter().any(|it| is_watched(&self.context, it))
+        self.context
+            .management
+            .of_cluster::<AWSCluster>(cluster)
+            .iter()
+            .any(|it| is_watched(&self.context, it))
     }
 
     /// Whether it is paused by now.
@@ -194,17 +222,29 @@ impl AddOns {
         management.get::<ClusterPlugin>(name).is_some_and(|it| management.is_paused(&it))
     }
 
-    /// The ClusterPlugin of the same Cluster that comes first: one that was taken up already, or else the oldest.
+    /// The ClusterPlugin of the same Cluster that comes first: one that was taken up already, or else the
+    /// oldest.
     fn first_other(&self, object: &Cached<ClusterPlugin>) -> Option<String> {
         let age = |it: &Cached<ClusterPlugin>| {
-            (!it.has_finalizer(names::PLUGIN_FINALIZER), it.creation_timestamp().map(|it| it.0), it.name_any())
+            (
+                !it.has_finalizer(names::PLUGIN_FINALIZER),
+                it.creation_timestamp().map(|it| it.0),
+                it.name_any(),
+            )
         };
         let all = self.context.management.list::<ClusterPlugin>();
-        let same = all.iter().filter(|it| it.namespace() == object.namespace() && it.spec.cluster_name == object.spec.cluster_name);
+        let same = all.iter().filter(|it| {
+            it.namespace() == object.namespace() && it.spec.cluster_name == object.spec.cluster_name
+        });
         same.filter(|it| age(it) < age(object)).min_by_key(|it| age(it)).map(|it| it.name_any())
     }
 
-    async fn say(&self, object: &Arc<Cached<ClusterPlugin>>, progress: &[Progress], all: Option<(&str, &str)>) -> Result<(), Error> {
+    async fn say(
+        &self,
+        object: &Arc<Cached<ClusterPlugin>>,
+        progress: &[Progress],
+        all: Option<(&str, &str)>,
+    ) -> Result<(), Error> {
         let previous = object.status.clone().unwrap_or_default();
         let status = addons::status(&previous, object.metadata.generation, now(), progress, all);
         self.context.management.say(object, &status).await?;
@@ -226,7 +266,11 @@ impl AddOns {
 
     /// How long looks at it have found the same.
     fn unchanged(&self, name: &ObjectName, progress: Vec<Progress>) -> Duration {
-        let since = self.found.take(name).filter(|(before, _)| *before == progress).map_or_else(Instant::now, |(_, since)| since);
+        let since = self
+            .found
+            .take(name)
+            .filter(|(before, _)| *before == progress)
+            .map_or_else(Instant::now, |(_, since)| since);
         self.found.put(name, Some((progress, since)));
         since.elapsed()
     }
@@ -234,7 +278,10 @@ impl AddOns {
     /// The steps of this plan that were carried out since this process began.
     fn done(&self, name: &ObjectName, module: &str, plan_hash: &str) -> BTreeSet<String> {
         let all = self.done.lock().unwrap_or_else(PoisonError::into_inner);
-        all.get(&(name.clone(), module.to_owned())).filter(|(hash, _)| hash == plan_hash).map(|(_, done)| done.clone()).unwrap_or_default()
+        all.get(&(name.clone(), module.to_owned()))
+            .filter(|(hash, _)| hash == plan_hash)
+            .map(|(_, done)| done.clone())
+            .unwrap_or_default()
     }
 
     fn set_done(&self, name: &ObjectName, module: &str, plan_hash: &str, done: BTreeSet<String>) {
@@ -244,11 +291,17 @@ impl AddOns {
 }
 
 fn held_by_pause(name: &ObjectName) -> Note {
-    let message = format!("ClusterPlugin {} is paused, and the machines wait until it has removed the add-ons: end its pause", name.name);
+    let message = format!(
+        "ClusterPlugin {} is paused, and the machines wait until it has removed the add-ons: end its pause",
+        name.name
+    );
     Note { warning: true, reason: "TeardownPaused".into(), action: "Teardown".into(), message }
 }
 
 /// Seconds since 1970.
 fn now() -> model::Timestamp {
-    std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).map(|it| it.as_secs_f64()).unwrap_or_default()
+    std::time::SystemTime::now()
+        .duration_since(std::time::UNIX_EPOCH)
+        .map(|it| it.as_secs_f64())
+        .unwrap_or_default()
 }

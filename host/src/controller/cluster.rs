@@ -1,5 +1,5 @@
-//! Drives one AWSCluster: read, decide, act, say. What should exist and what is done about it is decided in `plan`; AWS is touched
-//! only through `aws`, and the management API only through `management`.
+//! Drives one AWSCluster: read, decide, act, say. What should exist and what is done about it is decided in
+//! `plan`; AWS is touched only through `aws`, and the management API only through `management`.
 
 mod pause;
 mod read;
@@ -92,7 +92,11 @@ impl Clusters {
         Self { context, regions, memory: Memory::default() }
     }
 
-    async fn drive(&self, object: Arc<Cached<AWSCluster>>, memory: &mut Remembered) -> Result<ReconcileResult, Error> {
+    async fn drive(
+        &self,
+        object: Arc<Cached<AWSCluster>>,
+        memory: &mut Remembered,
+    ) -> Result<ReconcileResult, Error> {
         let Some(mut seen) = self.read(object, memory).await? else { return Ok(ReconcileResult::Settled) };
         if let Some(original) = &seen.copied_from {
             return self.say_copied(&seen, original).await;
@@ -100,11 +104,21 @@ impl Clusters {
         let mut last = None;
         for _ in 0..WAVES {
             let management = &self.context.management;
-            if management.get::<AWSCluster>(&seen.object.object_name()).is_some_and(|it| management.is_paused(&it)) {
+            if management
+                .get::<AWSCluster>(&seen.object.object_name())
+                .is_some_and(|it| management.is_paused(&it))
+            {
                 return Ok(ReconcileResult::Unfinished);
             }
             if seen.is_swept() {
-                gc::look(&self.context.management, &seen.region, &seen.object, &seen.name.name, &mut memory.sweep).await;
+                gc::look(
+                    &self.context.management,
+                    &seen.region,
+                    &seen.object,
+                    &seen.name.name,
+                    &mut memory.sweep,
+                )
+                .await;
             }
             let pass = match decide(&seen, memory) {
                 Ok(pass) => pass,
@@ -123,13 +137,29 @@ impl Clusters {
     }
 
     /// Writes down what was decided, then carries it out. True: there is more to decide.
-    async fn act(&self, seen: &mut Seen, pass: &Reconciliation, memory: &mut Remembered) -> Result<bool, Error> {
+    async fn act(
+        &self,
+        seen: &mut Seen,
+        pass: &Reconciliation,
+        memory: &mut Remembered,
+    ) -> Result<bool, Error> {
         let Decision { plan, record, interest, .. } = &pass.decision;
         seen.region.interest(&seen.who, interest.clone());
-        let seat = Subscription { region: seen.object.spec.region.clone(), interest: interest.clone(), instance: None };
+        let seat = Subscription {
+            region: seen.object.spec.region.clone(),
+            interest: interest.clone(),
+            instance: None,
+        };
         self.regions.subscribe(&seen.object.object_name(), seat);
         let wave = Wave { who: &seen.who, region: &seen.region, plan, record, due: &pass.due };
-        let acted = wave.carry_out(&self.context.management, &mut seen.object, &mut memory.refusals, PersistedState::cluster_patch).await?;
+        let acted = wave
+            .carry_out(
+                &self.context.management,
+                &mut seen.object,
+                &mut memory.refusals,
+                PersistedState::cluster_patch,
+            )
+            .await?;
         if seen.is_swept() && gc::is_held_up(&acted.outcomes) {
             memory.sweep.asked_for(now());
         }

@@ -1,5 +1,6 @@
-//! The sweep of what a cluster's own controllers left in AWS, as a part of the cluster's deletion: looks when it is time, removes, tells, and
-//! holds back what has to wait. When to look and what is left is decided in `infra::leftover`; AWS is touched only through `aws`.
+//! The sweep of what a cluster's own controllers left in AWS, as a part of the cluster's deletion: looks when
+//! it is time, removes, tells, and holds back what has to wait. When to look and what is left is decided in
+//! `infra::leftover`; AWS is touched only through `aws`.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -18,7 +19,13 @@ use super::reconcile::ReconcileResult;
 use crate::management::{Cached, Management, Note};
 
 /// Looks, if it is time, and removes what can be removed.
-pub async fn look(management: &Management, region: &Region, object: &Arc<Cached<AWSCluster>>, cluster: &str, sweep: &mut Sweep) {
+pub async fn look(
+    management: &Management,
+    region: &Region,
+    object: &Arc<Cached<AWSCluster>>,
+    cluster: &str,
+    sweep: &mut Sweep,
+) {
     // What does not say what to remove removes nothing; the decision names it.
     let Ok(collected) = Collected::of(object.metadata.annotations.as_ref()) else { return };
     sweep.collect(collected, now());
@@ -35,19 +42,33 @@ pub async fn look(management: &Management, region: &Region, object: &Arc<Cached<
         }
     }
     if let Some(problem) = sweep.unread() {
-        tracing::warn!(cluster, code = problem.code, "not all leftovers can be looked for: {}", problem.message);
+        tracing::warn!(
+            cluster,
+            code = problem.code,
+            "not all leftovers can be looked for: {}",
+            problem.message
+        );
         if problem.is_forbidden() {
             let message = sweep.text().unwrap_or_default();
-            management.note(object, Note { warning: true, reason: "SweepSkipped".into(), action: "Sweep".into(), message });
+            management.note(
+                object,
+                Note { warning: true, reason: "SweepSkipped".into(), action: "Sweep".into(), message },
+            );
         }
     }
     if let Some(message) = sweep.doubt_text() {
         tracing::warn!(cluster, "{message}");
-        management.note(object, Note { warning: true, reason: "SweepHeld".into(), action: "Sweep".into(), message });
+        management.note(
+            object,
+            Note { warning: true, reason: "SweepHeld".into(), action: "Sweep".into(), message },
+        );
     }
     if let Some(message) = sweep.stays_text() {
         tracing::info!(cluster, "{message}");
-        management.note(object, Note { warning: false, reason: "SweepSkipped".into(), action: "Sweep".into(), message });
+        management.note(
+            object,
+            Note { warning: false, reason: "SweepSkipped".into(), action: "Sweep".into(), message },
+        );
     }
     loop {
         let removable = sweep.removable();
@@ -77,7 +98,8 @@ enum Place {
 
 /// The VPC that the cluster is in, as far as it is written down.
 pub fn vpc_id(object: &AWSCluster) -> Option<String> {
-    let recorded = PersistedState::of_cluster(object).ok().and_then(|mut it| it.ids.remove(&Vpc::key(observe::MAIN)));
+    let recorded =
+        PersistedState::of_cluster(object).ok().and_then(|mut it| it.ids.remove(&Vpc::key(observe::MAIN)));
     recorded.or_else(|| Some(object.spec.network.vpc.id.clone()).filter(|it| !it.is_empty()))
 }
 
@@ -100,15 +122,23 @@ fn vpc(object: &AWSCluster, region: &Region, cluster: &str) -> Place {
     }
 }
 
-fn tell(management: &Management, object: &Arc<Cached<AWSCluster>>, it: &Leftover, result: &Result<(), Problem>) {
+fn tell(
+    management: &Management,
+    object: &Arc<Cached<AWSCluster>>,
+    it: &Leftover,
+    result: &Result<(), Problem>,
+) {
     let action = format!("Sweep {it}").chars().take(128).collect();
     match result {
         Ok(()) => {
             tracing::info!(leftover = %it, id = it.id, "removed what a controller inside the cluster left");
             let message = format!("{it}: deleted; a controller inside the cluster had left it");
-            management.note(object, Note { warning: false, reason: "SuccessfulSweep".into(), action, message });
+            management
+                .note(object, Note { warning: false, reason: "SuccessfulSweep".into(), action, message });
         }
-        Err(problem) if problem.who == ActionNeeded::None => tracing::debug!(leftover = %it, code = problem.code, "cannot be removed yet"),
+        Err(problem) if problem.who == ActionNeeded::None => {
+            tracing::debug!(leftover = %it, code = problem.code, "cannot be removed yet")
+        }
         Err(problem) => {
             let message = format!("{it}: {}: {}", problem.code, problem.message);
             tracing::warn!(leftover = %it, id = it.id, "{message}");
@@ -117,7 +147,8 @@ fn tell(management: &Management, object: &Arc<Cached<AWSCluster>>, it: &Leftover
     }
 }
 
-/// Says what is awaited, and as long as nobody knows what was left, holds back everything but looking. What is `forced` waits for nothing.
+/// Says what is awaited, and as long as nobody knows what was left, holds back everything but looking. What
+/// is `forced` waits for nothing.
 pub fn hold(sweep: &Sweep, forced: bool, decision: &mut Decision, due: &mut Vec<Action>) {
     // What the deletion of the network takes along is told by the same tags.
     due.retain(|it| !matches!(it, Action::Delete { id, .. } if sweep.is_doubtful(id)));
@@ -135,15 +166,21 @@ pub fn hold(sweep: &Sweep, forced: bool, decision: &mut Decision, due: &mut Vec<
 
 /// Whether something that was not seen uses what was to be deleted.
 pub fn is_held_up(outcomes: &[(Key, Outcome)]) -> bool {
-    outcomes.iter().any(|(_, it)| matches!(it, Outcome::Refused { code, .. } if code == "DependencyViolation"))
+    outcomes
+        .iter()
+        .any(|(_, it)| matches!(it, Outcome::Refused { code, .. } if code == "DependencyViolation"))
 }
 
 /// The next look is not missed.
 pub fn sooner(ended: ReconcileResult, sweep: &Sweep) -> ReconcileResult {
     let next = sweep.next().map(|at| Instant::now() + Duration::from_secs_f64((at - now()).max(0.0)));
     match (ended, next) {
-        (ReconcileResult::Waiting { until: Some(until) }, Some(next)) => ReconcileResult::Waiting { until: Some(until.min(next)) },
-        (ReconcileResult::Waiting { until: None } | ReconcileResult::Settled, Some(next)) => ReconcileResult::Waiting { until: Some(next) },
+        (ReconcileResult::Waiting { until: Some(until) }, Some(next)) => {
+            ReconcileResult::Waiting { until: Some(until.min(next)) }
+        }
+        (ReconcileResult::Waiting { until: None } | ReconcileResult::Settled, Some(next)) => {
+            ReconcileResult::Waiting { until: Some(next) }
+        }
         (ended, _) => ended,
     }
 }
@@ -153,7 +190,12 @@ mod tests {
     use super::*;
 
     fn refused(code: &str) -> Vec<(Key, Outcome)> {
-        let outcome = Outcome::Refused { code: code.into(), message: String::new(), retry: true, who: ActionNeeded::None };
+        let outcome = Outcome::Refused {
+            code: code.into(),
+            message: String::new(),
+            retry: true,
+            who: ActionNeeded::None,
+        };
         vec![(Vpc::key(observe::MAIN), outcome)]
     }
 
@@ -179,7 +221,8 @@ mod tests {
         hold(&sweep, false, &mut decision, &mut due);
         assert!(!decision.finished && due == [confirm] && decision.plan.waiting.len() == 1);
         sweep.found(Look::default(), 0.0);
-        let (mut decision, mut due) = (Decision { finished: true, ..Decision::default() }, vec![delete.clone()]);
+        let (mut decision, mut due) =
+            (Decision { finished: true, ..Decision::default() }, vec![delete.clone()]);
         hold(&sweep, false, &mut decision, &mut due);
         assert!(decision.finished && due == [delete] && decision.plan.waiting.is_empty());
     }
@@ -189,8 +232,14 @@ mod tests {
         let mut sweep = Sweep::default();
         assert_eq!(sooner(ReconcileResult::Settled, &sweep), ReconcileResult::Settled);
         sweep.asked_for(now());
-        assert!(matches!(sooner(ReconcileResult::Waiting { until: None }, &sweep), ReconcileResult::Waiting { until: Some(_) }));
+        assert!(matches!(
+            sooner(ReconcileResult::Waiting { until: None }, &sweep),
+            ReconcileResult::Waiting { until: Some(_) }
+        ));
         let soon = Instant::now();
-        assert_eq!(sooner(ReconcileResult::Waiting { until: Some(soon) }, &sweep), ReconcileResult::Waiting { until: Some(soon) });
+        assert_eq!(
+            sooner(ReconcileResult::Waiting { until: Some(soon) }, &sweep),
+            ReconcileResult::Waiting { until: Some(soon) }
+        );
     }
 }

@@ -1,5 +1,5 @@
-//! The issuer of a cluster's service account tokens: when to look at it, and what is said of it. What is published, and what is taken back, is
-//! decided by `iam`.
+//! The issuer of a cluster's service account tokens: when to look at it, and what is said of it. What is
+//! published, and what is taken back, is decided by `iam`.
 
 mod publish;
 mod retract;
@@ -69,7 +69,9 @@ impl Remembered {
 pub fn named(object: &AWSCluster, cluster: &ObjectName) -> Result<Option<String>, String> {
     let Some(asked) = &object.spec.service_account_issuer else { return Ok(None) };
     match (&asked.url, &asked.publish) {
-        (Some(url), _) => issuer::check_url(&format!("{FIELD}.url"), url).map(|()| Some(url.clone())).map_err(|it| it.to_string()),
+        (Some(url), _) => issuer::check_url(&format!("{FIELD}.url"), url)
+            .map(|()| Some(url.clone()))
+            .map_err(|it| it.to_string()),
         (None, Some(bucket)) => Ok(Some(publication(object, cluster, bucket)?.issuer)),
         (None, None) => Ok(None),
     }
@@ -80,13 +82,19 @@ fn place(cluster: &ObjectName, bucket: &IssuerBucket) -> Place {
     Place::new(&bucket.bucket, &prefix)
 }
 
-fn publication(object: &AWSCluster, cluster: &ObjectName, bucket: &IssuerBucket) -> Result<Publication, String> {
+fn publication(
+    object: &AWSCluster,
+    cluster: &ObjectName,
+    bucket: &IssuerBucket,
+) -> Result<Publication, String> {
     let Place { bucket, prefix, .. } = place(cluster, bucket);
-    Publication::in_bucket(&format!("{FIELD}.publish"), &bucket, &prefix, &object.spec.region).map_err(|it| it.to_string())
+    Publication::in_bucket(&format!("{FIELD}.publish"), &bucket, &prefix, &object.spec.region)
+        .map_err(|it| it.to_string())
 }
 
 fn is_provisioned(object: &AWSCluster) -> bool {
-    object.status.as_ref().and_then(|it| it.initialization.as_ref()).and_then(|it| it.provisioned) == Some(true)
+    object.status.as_ref().and_then(|it| it.initialization.as_ref()).and_then(|it| it.provisioned)
+        == Some(true)
 }
 
 impl Site<'_> {
@@ -150,7 +158,10 @@ pub async fn look(site: Site<'_>, memory: &mut Remembered) -> Result<Option<Find
 /// What is wrong with the API servers' argument comes first: without it no token is of this issuer.
 fn with_argument(site: Site<'_>, found: Finding) -> Finding {
     let control_planes = site.context.management.of_cluster::<KubeadmControlPlane>(site.cluster);
-    let (Some(control_plane), Ok(Some(issuer))) = (control_planes.first(), named(site.object, site.cluster)) else { return found };
+    let (Some(control_plane), Ok(Some(issuer))) = (control_planes.first(), named(site.object, site.cluster))
+    else {
+        return found;
+    };
     match issuer::check_argument(&issuer, &control_plane.spec.service_account_issuers()) {
         Ok(()) => found,
         Err(error) => finding(Status::False, reason::ISSUER_ARGUMENT_MISMATCH, error.to_string()),
@@ -172,10 +183,20 @@ async fn read(site: Site<'_>, asked: Option<&ServiceAccountIssuer>) -> Result<Op
     })
 }
 
-async fn current(site: Site<'_>, asked: &ServiceAccountIssuer, places: &mut Places) -> Result<Finding, Error> {
+async fn current(
+    site: Site<'_>,
+    asked: &ServiceAccountIssuer,
+    places: &mut Places,
+) -> Result<Finding, Error> {
     let issuer = match named(site.object, site.cluster) {
         Ok(Some(issuer)) => issuer,
-        Ok(None) => return Ok(finding(Status::False, reason::INVALID_ISSUER, format!("{FIELD} needs exactly one of url, publish"))),
+        Ok(None) => {
+            return Ok(finding(
+                Status::False,
+                reason::INVALID_ISSUER,
+                format!("{FIELD} needs exactly one of url, publish"),
+            ));
+        }
         Err(message) => return Ok(finding(Status::False, reason::INVALID_ISSUER, message)),
     };
     let provider = match site.provider(&issuer).await {

@@ -1,5 +1,6 @@
-//! Drives one AWSMachine: read, decide, act, say. What should exist and what is done about it is decided in `plan`; AWS is touched
-//! only through `aws`, and the management API only through `management`. Bootstrap data is read when it is needed and never kept.
+//! Drives one AWSMachine: read, decide, act, say. What should exist and what is done about it is decided in
+//! `plan`; AWS is touched only through `aws`, and the management API only through `management`. Bootstrap
+//! data is read when it is needed and never kept.
 
 mod ask;
 mod hold;
@@ -109,13 +110,20 @@ impl Machines {
         Self { context, regions, memory: Memory::default() }
     }
 
-    async fn drive(&self, object: Arc<Cached<AWSMachine>>, memory: &mut Remembered) -> Result<ReconcileResult, Error> {
+    async fn drive(
+        &self,
+        object: Arc<Cached<AWSMachine>>,
+        memory: &mut Remembered,
+    ) -> Result<ReconcileResult, Error> {
         let Some(mut seen) = self.read(object, memory).await? else { return Ok(ReconcileResult::Settled) };
         let refusals = &mut memory.refusals;
         let mut last = None;
         for _ in 0..WAVES {
             let management = &self.context.management;
-            if management.get::<AWSMachine>(&seen.object.object_name()).is_some_and(|it| management.is_paused(&it)) {
+            if management
+                .get::<AWSMachine>(&seen.object.object_name())
+                .is_some_and(|it| management.is_paused(&it))
+            {
                 return Ok(ReconcileResult::Unfinished);
             }
             let pass = match self.decide(&mut seen, refusals).await? {
@@ -134,8 +142,13 @@ impl Machines {
         }
     }
 
-    /// Reads everything, and sees to it that the object cannot vanish before what is made for it. `None`: nothing is to be done.
-    async fn read(&self, object: Arc<Cached<AWSMachine>>, memory: &mut Remembered) -> Result<Option<Seen>, Error> {
+    /// Reads everything, and sees to it that the object cannot vanish before what is made for it. `None`:
+    /// nothing is to be done.
+    async fn read(
+        &self,
+        object: Arc<Cached<AWSMachine>>,
+        memory: &mut Remembered,
+    ) -> Result<Option<Seen>, Error> {
         let management = &self.context.management;
         let deleting = object.is_deleting();
         let machine = owner(&object, "Machine").and_then(|it| management.get::<Machine>(&it));
@@ -143,7 +156,8 @@ impl Machines {
         let cluster = name.as_ref().and_then(|it| management.get::<Cluster>(it));
         if management.is_paused(&object) || cluster.as_ref().is_some_and(|it| it.spec.paused == Some(true)) {
             let cluster = cluster.as_deref().map(|it| Cluster::clone(it));
-            self.pause(&object, machine.as_deref().map(|it| Machine::clone(it)), name, cluster, memory).await?;
+            self.pause(&object, machine.as_deref().map(|it| Machine::clone(it)), name, cluster, memory)
+                .await?;
             return Ok(None);
         }
         memory.paused = None;
@@ -164,8 +178,13 @@ impl Machines {
             self.without_region(&object).await?;
             return Ok(None);
         };
-        let machine = machine.map_or_else(|| Machine::new(&object.name_any(), Default::default()), |it| Machine::clone(&it));
-        let object = if deleting { object } else { management.add_finalizer(&object, names::MACHINE_FINALIZER).await? };
+        let machine = machine
+            .map_or_else(|| Machine::new(&object.name_any(), Default::default()), |it| Machine::clone(&it));
+        let object = if deleting {
+            object
+        } else {
+            management.add_finalizer(&object, names::MACHINE_FINALIZER).await?
+        };
         let hold = if deleting { hold::cached(management, &name, &cluster, &object) } else { None };
         let region = self.context.aws.region(&aws_cluster.spec.region);
         let who = format!("machine/{}", object.object_name());
@@ -184,17 +203,28 @@ impl Machines {
         }))
     }
 
-    /// The AWSCluster of a Cluster. When that is gone before a machine of it is, the region is known from the instance's zone.
-    fn aws_cluster(&self, name: &ObjectName, cluster: &Cluster, object: &Cached<AWSMachine>) -> Option<AWSCluster> {
+    /// The AWSCluster of a Cluster. When that is gone before a machine of it is, the region is known from the
+    /// instance's zone.
+    fn aws_cluster(
+        &self,
+        name: &ObjectName,
+        cluster: &Cluster,
+        object: &Cached<AWSMachine>,
+    ) -> Option<AWSCluster> {
         let management = &self.context.management;
-        let named = cluster.spec.infrastructure_ref.as_ref().and_then(|it| management.get::<AWSCluster>(&name.sibling(&it.name)));
+        let named = cluster
+            .spec
+            .infrastructure_ref
+            .as_ref()
+            .and_then(|it| management.get::<AWSCluster>(&name.sibling(&it.name)));
         let found = named.or_else(|| management.of_cluster::<AWSCluster>(name).into_iter().next());
         match found {
             Some(found) => Some(AWSCluster::clone(&found)),
             None if object.is_deleting() => {
                 let zone = object.spec.provider_id.as_deref()?.strip_prefix("aws:///")?.split('/').next()?;
                 let region = zone.trim_end_matches(|it: char| it.is_ascii_lowercase()).to_owned();
-                let mut res = AWSCluster::new(&name.name, crds::AWSClusterSpec { region, ..Default::default() });
+                let mut res =
+                    AWSCluster::new(&name.name, crds::AWSClusterSpec { region, ..Default::default() });
                 res.metadata.namespace = Some(name.namespace.clone());
                 Some(res)
             }
@@ -202,9 +232,13 @@ impl Machines {
         }
     }
 
-    /// Decides; fetches what the decision asks for, and decides again. Before anything is removed, the API itself is asked whether
-    /// it has to be held: a cold cache looks like "no add-on".
-    async fn decide(&self, seen: &mut Seen, refusals: &mut Refusals) -> Result<Result<Reconciliation, model::Invalid>, Error> {
+    /// Decides; fetches what the decision asks for, and decides again. Before anything is removed, the API
+    /// itself is asked whether it has to be held: a cold cache looks like "no add-on".
+    async fn decide(
+        &self,
+        seen: &mut Seen,
+        refusals: &mut Refusals,
+    ) -> Result<Result<Reconciliation, model::Invalid>, Error> {
         let view = seen.region.view().borrow().clone();
         let mut pass = match Reconciliation::new(seen, view) {
             Ok(pass) => pass,
@@ -244,25 +278,44 @@ impl Machines {
     }
 
     /// Writes down what was decided, then carries it out. True: there is more to decide.
-    async fn act(&self, seen: &mut Seen, pass: &Reconciliation, refusals: &mut Refusals) -> Result<bool, Error> {
+    async fn act(
+        &self,
+        seen: &mut Seen,
+        pass: &Reconciliation,
+        refusals: &mut Refusals,
+    ) -> Result<bool, Error> {
         let Decision { plan, record, interest, instance, .. } = &pass.decision;
         seen.region.interest(&seen.who, interest.clone());
         let instance = instance.as_ref().map(|it| it.id.clone());
-        let seat = Subscription { region: seen.aws_cluster.spec.region.clone(), interest: interest.clone(), instance };
+        let seat = Subscription {
+            region: seen.aws_cluster.spec.region.clone(),
+            interest: interest.clone(),
+            instance,
+        };
         self.regions.subscribe(&seen.object.object_name(), seat);
         let wave = Wave { who: &seen.who, region: &seen.region, plan, record, due: &pass.due };
-        let acted = wave.carry_out(&self.context.management, &mut seen.object, refusals, PersistedState::machine_patch).await?;
+        let acted = wave
+            .carry_out(&self.context.management, &mut seen.object, refusals, PersistedState::machine_patch)
+            .await?;
         Ok(acted.more)
     }
 
-    async fn say(&self, seen: &Seen, pass: &Reconciliation, refusals: &Refusals) -> Result<ReconcileResult, Error> {
+    async fn say(
+        &self,
+        seen: &Seen,
+        pass: &Reconciliation,
+        refusals: &Refusals,
+    ) -> Result<ReconcileResult, Error> {
         let management = &self.context.management;
         let decision = &pass.decision;
         if seen.object.is_deleting() && decision.finished {
             if let Some(message) = &decision.foreign {
                 let message = format!("{message}; it stays, and nothing was done with it");
                 let reason = crds::conditions::reason::NOT_OWNED.to_owned();
-                management.note(&seen.object, Note { warning: true, reason, action: "Leave instance".to_owned(), message });
+                management.note(
+                    &seen.object,
+                    Note { warning: true, reason, action: "Leave instance".to_owned(), message },
+                );
             }
             management.remove_finalizer(&seen.object, names::MACHINE_FINALIZER).await?;
             self.forget(&seen.object.object_name());
@@ -270,25 +323,39 @@ impl Machines {
         }
         let outcomes = refusals.outcomes();
         let input = pass.input(seen, "");
-        let problem = pass.view.problem(&decision.interest).or(refusals.lookup_problem().filter(|_| decision.asks()));
-        let status = infra::status::machine(&infra::status::Machine { input: &input, decision, outcomes: &outcomes, problem });
+        let problem =
+            pass.view.problem(&decision.interest).or(refusals.lookup_problem().filter(|_| decision.asks()));
+        let status = infra::status::machine(&infra::status::Machine {
+            input: &input,
+            decision,
+            outcomes: &outcomes,
+            problem,
+        });
         management.say(&seen.object, &status).await?;
         let knows = !decision.needs_bootstrap && !decision.asks();
-        let settled = decision.plan.is_settled() && decision.waits.is_none() && decision.invalid.is_none() && knows;
+        let settled =
+            decision.plan.is_settled() && decision.waits.is_none() && decision.invalid.is_none() && knows;
         Ok(ended(settled && problem.is_none(), refusals))
     }
 
     async fn say_paused(&self, object: &Arc<Cached<AWSMachine>>) -> Result<(), Error> {
         let mut status = object.status.clone().unwrap_or_default();
-        status.conditions = infra::status::paused(&status.conditions, true, now(), object.metadata.generation);
+        status.conditions =
+            infra::status::paused(&status.conditions, true, now(), object.metadata.generation);
         self.context.management.say(object, &status).await.map(|_| ())
     }
 
-    /// Nobody knows any more in which region to look: a machine of which nothing was made may go, another has to wait for the AWSCluster.
+    /// Nobody knows any more in which region to look: a machine of which nothing was made may go, another has
+    /// to wait for the AWSCluster.
     async fn without_region(&self, object: &Arc<Cached<AWSMachine>>) -> Result<(), Error> {
         let management = &self.context.management;
-        let is_made =
-            |it: &PersistedState| *it != PersistedState { id: it.id.clone(), applied: it.applied.clone(), ..PersistedState::default() };
+        let is_made = |it: &PersistedState| {
+            *it != PersistedState {
+                id: it.id.clone(),
+                applied: it.applied.clone(),
+                ..PersistedState::default()
+            }
+        };
         if object.is_deleting() && PersistedState::of_machine(object).is_ok_and(|it| !is_made(&it)) {
             return management.remove_finalizer(object, names::MACHINE_FINALIZER).await.map(drop);
         }
@@ -296,7 +363,8 @@ impl Machines {
                        the finalizer of this object";
         let mut status = object.status.clone().unwrap_or_default();
         let reason = crds::conditions::reason::WAITING_FOR_CLUSTER_INFRASTRUCTURE;
-        status.conditions = infra::status::not_ready(&status.conditions, reason, message, now(), object.metadata.generation);
+        status.conditions =
+            infra::status::not_ready(&status.conditions, reason, message, now(), object.metadata.generation);
         management.say(object, &status).await.map(drop)
     }
 
@@ -304,10 +372,14 @@ impl Machines {
         use crds::conditions::reason;
         let (reason, message) = match has_machine {
             true => (reason::WAITING_FOR_CLUSTER, "the Cluster of its Machine is not there yet"),
-            false => (reason::WAITING_FOR_MACHINE, "no Machine owns this AWSMachine yet: create one whose spec.infrastructureRef names it"),
+            false => (
+                reason::WAITING_FOR_MACHINE,
+                "no Machine owns this AWSMachine yet: create one whose spec.infrastructureRef names it",
+            ),
         };
         let mut status = object.status.clone().unwrap_or_default();
-        status.conditions = infra::status::not_ready(&status.conditions, reason, message, now(), object.metadata.generation);
+        status.conditions =
+            infra::status::not_ready(&status.conditions, reason, message, now(), object.metadata.generation);
         self.context.management.say(object, &status).await.map(|_| ())
     }
 
@@ -315,7 +387,13 @@ impl Machines {
         let object = &seen.object;
         let mut status = object.status.clone().unwrap_or_default();
         let reason = crds::conditions::reason::INVALID_SPEC;
-        status.conditions = infra::status::not_ready(&status.conditions, reason, &invalid.to_string(), now(), object.metadata.generation);
+        status.conditions = infra::status::not_ready(
+            &status.conditions,
+            reason,
+            &invalid.to_string(),
+            now(),
+            object.metadata.generation,
+        );
         self.context.management.say(object, &status).await?;
         Ok(ReconcileResult::Settled)
     }
@@ -360,7 +438,10 @@ impl Reconciliation {
             aws_cluster: &seen.aws_cluster,
             aws_machine: &self.object,
             cluster_record: &self.cluster_record,
-            bootstrap: seen.bootstrap.as_ref().map(|it| infra::machine::Bootstrap { data: &it.data, format: it.format.as_deref() }),
+            bootstrap: seen
+                .bootstrap
+                .as_ref()
+                .map(|it| infra::machine::Bootstrap { data: &it.data, format: it.format.as_deref() }),
             image: seen.image.as_ref(),
             answers: &seen.answers,
             snapshot: &self.snapshot,

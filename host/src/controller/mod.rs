@@ -1,5 +1,5 @@
-//! The controllers: each reads what there is, has `plan` decide, lets a leaf act, and says how it stands. This file connects them:
-//! which change wakes which object. It never decides what is done.
+//! The controllers: each reads what there is, has `plan` decide, lets a leaf act, and says how it stands.
+//! This file connects them: which change wakes which object. It never decides what is done.
 
 pub mod addon;
 mod cluster;
@@ -25,8 +25,8 @@ use crate::context::{Context, ObjectName};
 use crate::management::{Change, Kind, Management, Watched};
 use queue::Trigger;
 
-/// Runs all controllers until `stop` is true. Every kind has been read whole before they begin: an empty cache would look like
-/// "no machine is left".
+/// Runs all controllers until `stop` is true. Every kind has been read whole before they begin: an empty
+/// cache would look like "no machine is left".
 ///
 /// # Errors
 /// The plugins that come with this program cannot be loaded.
@@ -43,7 +43,8 @@ pub async fn run(context: Context, stop: watch::Receiver<bool>) -> anyhow::Resul
     wake_all::<ClusterPlugin>(&context, &plugins);
     wake_all::<Cluster>(&context, &plugins);
     let management = context.management.clone();
-    let wakers = Triggers { management, clusters: clusters.clone(), machines: machines.clone(), templates, plugins };
+    let wakers =
+        Triggers { management, clusters: clusters.clone(), machines: machines.clone(), templates, plugins };
     tokio::spawn(wakers.route(changes, rules));
 
     let cluster = Arc::new(cluster::Clusters::new(context.clone(), clusters));
@@ -75,7 +76,11 @@ struct Triggers {
 }
 
 impl Triggers {
-    async fn route(self, mut changes: mpsc::UnboundedReceiver<Change>, mut rules: mpsc::UnboundedReceiver<ObjectName>) {
+    async fn route(
+        self,
+        mut changes: mpsc::UnboundedReceiver<Change>,
+        mut rules: mpsc::UnboundedReceiver<ObjectName>,
+    ) {
         loop {
             tokio::select! {
                 Some(change) = changes.recv() => self.change(change),
@@ -137,7 +142,9 @@ impl Triggers {
         for object in self.management.of_cluster::<AWSCluster>(cluster) {
             self.clusters.wake(object.object_name());
         }
-        if let Some(reference) = self.management.get::<Cluster>(cluster).and_then(|it| it.spec.infrastructure_ref.clone()) {
+        if let Some(reference) =
+            self.management.get::<Cluster>(cluster).and_then(|it| it.spec.infrastructure_ref.clone())
+        {
             self.clusters.wake(cluster.sibling(reference.name));
         }
     }
@@ -150,7 +157,9 @@ impl Triggers {
 
     /// Those of which nothing is said yet.
     fn wake_templates(&self, cluster: &ObjectName) {
-        for object in self.management.of_cluster::<AWSMachineTemplate>(cluster).iter().filter(|it| it.status.is_none()) {
+        for object in
+            self.management.of_cluster::<AWSMachineTemplate>(cluster).iter().filter(|it| it.status.is_none())
+        {
             self.templates.wake(object.object_name());
         }
     }
@@ -168,7 +177,11 @@ impl Triggers {
         }
     }
 
-    fn wake_machines(&self, cluster: &ObjectName, which: impl Fn(&crate::management::Cached<AWSMachine>) -> bool) {
+    fn wake_machines(
+        &self,
+        cluster: &ObjectName,
+        which: impl Fn(&crate::management::Cached<AWSMachine>) -> bool,
+    ) {
         for object in self.management.of_cluster::<AWSMachine>(cluster).iter().filter(|it| which(it)) {
             self.machines.wake(object.object_name());
         }

@@ -5,7 +5,8 @@ use model::{Action, ActionNeeded, Key, Kind, Outcome};
 use super::refusals::Refusals;
 use crate::management::Note;
 
-/// What to tell of these actions. A refusal that was told before is not told again, and what succeeded alike is told at once.
+/// What to tell of these actions. A refusal that was told before is not told again, and what succeeded alike
+/// is told at once.
 pub fn notes(actions: &[Action], outcomes: &[(Key, Outcome)], told: &Refusals) -> Vec<Note> {
     let mut res: Vec<Note> = Vec::new();
     for (key, outcome) in outcomes.iter().rev().filter(|(key, outcome)| !told.is_known(key, outcome)) {
@@ -32,8 +33,12 @@ fn note(action: &Action, key: &Key, outcome: &Outcome) -> Option<Note> {
     let (warning, reason, message) = match outcome {
         Outcome::Done => (false, format!("Successful{verb}{word}"), format!("{key}: {past}")),
         Outcome::Refused { retry: true, who: ActionNeeded::None, .. } => return None,
-        Outcome::Refused { code, message, .. } => (true, format!("Failed{verb}{word}"), format!("{key}: {code}: {message}")),
-        Outcome::Unknown { message } => (true, format!("Unknown{verb}{word}"), format!("{key}: outcome not known: {message}")),
+        Outcome::Refused { code, message, .. } => {
+            (true, format!("Failed{verb}{word}"), format!("{key}: {code}: {message}"))
+        }
+        Outcome::Unknown { message } => {
+            (true, format!("Unknown{verb}{word}"), format!("{key}: outcome not known: {message}"))
+        }
     };
     Some(Note { warning, reason, action: format!("{verb} {key}").chars().take(128).collect(), message })
 }
@@ -68,7 +73,8 @@ mod tests {
         let is = ElasticIp { name: "a".into() }.into();
         let actions = [Action::Delete { id: "eipalloc-1".into(), is, ids: Default::default() }];
         let key = actions[0].key();
-        let refused = |retry, who| Outcome::Refused { code: "AuthFailure".into(), message: "No.".into(), retry, who };
+        let refused =
+            |retry, who| Outcome::Refused { code: "AuthFailure".into(), message: "No.".into(), retry, who };
         let mut refusals = Refusals::default();
         for (retry, who) in [
             (true, ActionNeeded::CloudAdmin),
@@ -81,18 +87,33 @@ mod tests {
         }
         assert!(notes(&actions, &[(key.clone(), refused(true, ActionNeeded::None))], &refusals).is_empty());
         refusals.learn(&[], &[(key.clone(), refused(true, ActionNeeded::CloudAdmin))], Instant::now());
-        assert!(notes(&actions, &[(key.clone(), refused(true, ActionNeeded::CloudAdmin))], &refusals).is_empty());
+        assert!(
+            notes(&actions, &[(key.clone(), refused(true, ActionNeeded::CloudAdmin))], &refusals).is_empty()
+        );
         assert_eq!(notes(&actions, &[(key, Outcome::Done)], &refusals)[0].reason, "SuccessfulDeleteEIP");
     }
 
     #[test]
     fn what_succeeded_alike_is_told_at_once_and_each_failure_by_itself() {
-        let delete = |name: &str| Action::Delete { id: name.into(), is: ElasticIp { name: name.into() }.into(), ids: Default::default() };
+        let delete = |name: &str| Action::Delete {
+            id: name.into(),
+            is: ElasticIp { name: name.into() }.into(),
+            ids: Default::default(),
+        };
         let actions = ["a", "b", "c", "d"].map(delete);
-        let no = Outcome::Refused { code: "No".into(), message: "no".into(), retry: true, who: ActionNeeded::SpecAuthor };
+        let no = Outcome::Refused {
+            code: "No".into(),
+            message: "no".into(),
+            retry: true,
+            who: ActionNeeded::SpecAuthor,
+        };
         let outcomes = [Outcome::Done, no.clone(), Outcome::Done, no];
         let outcomes: Vec<_> = actions.iter().map(Action::key).zip(outcomes).collect();
-        let told: Vec<_> = notes(&actions, &outcomes, &Refusals::default()).into_iter().map(|it| it.message).collect();
-        assert_eq!(told, ["elastic-ip/b: No: no", "elastic-ip/a, elastic-ip/c: deleted", "elastic-ip/d: No: no"]);
+        let told: Vec<_> =
+            notes(&actions, &outcomes, &Refusals::default()).into_iter().map(|it| it.message).collect();
+        assert_eq!(
+            told,
+            ["elastic-ip/b: No: no", "elastic-ip/a, elastic-ip/c: deleted", "elastic-ip/d: No: no"]
+        );
     }
 }

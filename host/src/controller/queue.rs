@@ -1,5 +1,5 @@
-//! Decides when an object is looked at: at once when it was woken, later when it asked for that, never twice at the same time.
-//! It knows nothing of what is done with an object.
+//! Decides when an object is looked at: at once when it was woken, later when it asked for that, never twice
+//! at the same time. It knows nothing of what is done with an object.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::future::Future;
@@ -45,8 +45,11 @@ pub fn channel() -> (Trigger, mpsc::UnboundedReceiver<ObjectName>) {
 }
 
 /// Runs `reconcile` for every object that is woken, until `stop` is true; then waits for those that run.
-pub async fn run<F, R>(mut wakes: mpsc::UnboundedReceiver<ObjectName>, mut stop: watch::Receiver<bool>, reconcile: F)
-where
+pub async fn run<F, R>(
+    mut wakes: mpsc::UnboundedReceiver<ObjectName>,
+    mut stop: watch::Receiver<bool>,
+    reconcile: F,
+) where
     F: Fn(ObjectName) -> R,
     R: Future<Output = Requeue> + Send + 'static,
 {
@@ -125,7 +128,8 @@ impl Queue {
             }
         };
         if self.again.remove(&name) {
-            // What woke it must not outrun a failure's delay, or a busy object would be tried in a tight loop.
+            // What woke it must not outrun a failure's delay, or a busy object would be tried in a tight
+            // loop.
             self.due.insert(name, if again == Requeue::Failed { now + FIRST_DELAY } else { now });
         } else if let Some(delay) = delay {
             self.due.insert(name, now + delay);

@@ -1,5 +1,5 @@
-//! What one pass over an object of any kind has in common: how it ends, what is remembered between two looks, and whether the object
-//! is to be looked after at all. It never decides what is done with AWS.
+//! What one pass over an object of any kind has in common: how it ends, what is remembered between two looks,
+//! and whether the object is to be looked after at all. It never decides what is done with AWS.
 
 use std::collections::HashMap;
 use std::error::Error as _;
@@ -63,7 +63,9 @@ pub async fn run<C: Controller>(controller: Arc<C>, name: ObjectName) -> Requeue
         Ok(ReconcileResult::Settled) => (Requeue::OnChange, "settled"),
         Ok(ReconcileResult::Waiting { until }) => (Requeue::After(delay(until)), "waiting"),
         Ok(ReconcileResult::Unfinished) => (Requeue::After(Duration::from_secs(1)), "unfinished"),
-        Err(error) if error.is_conflict() || error.is_not_found() => (Requeue::After(AFTER_CONFLICT), "conflict"),
+        Err(error) if error.is_conflict() || error.is_not_found() => {
+            (Requeue::After(AFTER_CONFLICT), "conflict")
+        }
         Err(error) => {
             let cause = error.source().map(ToString::to_string).unwrap_or_default();
             tracing::warn!(controller = C::NAME, object = %name, %error, cause, "cannot reconcile, trying again");
@@ -99,8 +101,8 @@ impl<T: Default> Memory<T> {
     }
 }
 
-/// Whether this process looks after the object: it carries the label asked for, nobody else manages it, and it
-/// is not being deleted here only because it lives on in another management cluster.
+/// Whether this process looks after the object: it carries the label asked for, nobody else manages it, and
+/// it is not being deleted here only because it lives on in another management cluster.
 pub fn is_ours<K: Watched>(context: &Context, object: &Cached<K>) -> bool {
     let annotations = object.annotations();
     let elsewhere = [names::MANAGED_BY_ANNOTATION, names::DELETE_FOR_MOVE_ANNOTATION];
@@ -121,7 +123,8 @@ pub fn ended(settled: bool, refusals: &Refusals) -> ReconcileResult {
     }
 }
 
-/// The owner of an object with this group and kind: by them alone, since Cluster API marks the controller for some clusters only.
+/// The owner of an object with this group and kind: by them alone, since Cluster API marks the controller for
+/// some clusters only.
 pub fn owner<K: Watched>(object: &Cached<K>, kind: &str) -> Option<ObjectName> {
     let group = |version: &str| version.split('/').next() == Some("cluster.x-k8s.io");
     let owner = object.owner_references().iter().find(|it| it.kind == kind && group(&it.api_version))?;

@@ -1,4 +1,5 @@
-//! What AWS refused for one object, and how long to leave it alone. It is in memory only: after a start everything is tried once.
+//! What AWS refused for one object, and how long to leave it alone. It is in memory only: after a start
+//! everything is tried once.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -43,7 +44,8 @@ impl Refusals {
         self.done.clear();
     }
 
-    /// The actions of a plan but for those that are to be left alone for now, whose intents are not opened either.
+    /// The actions of a plan but for those that are to be left alone for now, whose intents are not opened
+    /// either.
     pub fn due(&mut self, plan: &mut Plan, record: &mut PersistedState, now: Instant) -> Vec<Action> {
         self.refused.retain(|key, _| plan.actions.iter().any(|it| it.key() == *key));
         self.hold_repeated(&plan.actions, now);
@@ -56,12 +58,16 @@ impl Refusals {
         plan.actions.iter().filter(|it| !is_held(&it.key())).cloned().collect()
     }
 
-    /// What was done and is asked for again, word for word, had no effect that can be seen: once more would have none either.
+    /// What was done and is asked for again, word for word, had no effect that can be seen: once more would
+    /// have none either.
     fn hold_repeated(&mut self, actions: &[Action], now: Instant) {
         for action in actions.iter().filter(|it| self.done.contains(it)) {
             let key = action.key();
             if self.refused.get(&key).is_none_or(|it| it.not_before <= now) {
-                self.refused.insert(key, Refusal { outcome: Outcome::Done, failures: 0, not_before: now + AFTER_NO_EFFECT });
+                self.refused.insert(
+                    key,
+                    Refusal { outcome: Outcome::Done, failures: 0, not_before: now + AFTER_NO_EFFECT },
+                );
             }
         }
     }
@@ -152,14 +158,20 @@ mod tests {
     use model::{Intent, Kind};
 
     fn refused(retry: bool, who: ActionNeeded) -> Outcome {
-        Outcome::Refused { code: "VpcLimitExceeded".into(), message: "The maximum number of VPCs has been reached.".into(), retry, who }
+        Outcome::Refused {
+            code: "VpcLimitExceeded".into(),
+            message: "The maximum number of VPCs has been reached.".into(),
+            retry,
+            who,
+        }
     }
 
     fn plan_of(key: &Key) -> (Plan, PersistedState) {
         let intent = Intent { nonce: "n".into(), at: 1.0, inputs: None };
         let actions = vec![Action::Confirm { key: key.clone(), id: "vpc-1".into() }];
         let plan = Plan { actions, open: BTreeMap::from([(key.clone(), intent.clone())]), ..Plan::default() };
-        let record = PersistedState { intents: BTreeMap::from([(key.clone(), intent)]), ..PersistedState::default() };
+        let record =
+            PersistedState { intents: BTreeMap::from([(key.clone(), intent)]), ..PersistedState::default() };
         (plan, record)
     }
 
@@ -212,14 +224,21 @@ mod tests {
         assert!(refusals.due(&mut plan, &mut record, now).is_empty());
         assert_eq!(refusals.next(), Some(now + Duration::from_secs(2)));
         let (mut plan, mut record) = plan_of(&key);
-        assert!(refusals.due(&mut plan, &mut record, now + Duration::from_secs(9)).is_empty(), "however long the look takes");
+        assert!(
+            refusals.due(&mut plan, &mut record, now + Duration::from_secs(9)).is_empty(),
+            "however long the look takes"
+        );
         let other = Action::Confirm { key: Key::new(Kind::NatGateway, "b"), id: "nat-2".into() };
         let mut another = Plan { actions: vec![other.clone()], ..Plan::default() };
         assert_eq!(refusals.due(&mut another, &mut record, now), [other]);
 
         refusals.end();
         let (mut plan, mut record) = plan_of(&key);
-        assert_eq!(refusals.due(&mut plan, &mut record, now + Duration::from_secs(11)).len(), 1, "a later look tries again");
+        assert_eq!(
+            refusals.due(&mut plan, &mut record, now + Duration::from_secs(11)).len(),
+            1,
+            "a later look tries again"
+        );
     }
 
     #[test]

@@ -1,4 +1,5 @@
-//! Wakes the objects of one controller when AWS shows something new that they wait for. It never reads AWS itself.
+//! Wakes the objects of one controller when AWS shows something new that they wait for. It never reads AWS
+//! itself.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -94,11 +95,16 @@ struct SnapshotDiff {
 impl SnapshotDiff {
     fn between(before: &aws::View, now: &aws::View) -> Self {
         let none = Snapshot::default();
-        let (old, new) = (before.snapshot.as_deref().unwrap_or(&none), now.snapshot.as_deref().unwrap_or(&none));
+        let (old, new) =
+            (before.snapshot.as_deref().unwrap_or(&none), now.snapshot.as_deref().unwrap_or(&none));
         let failing = |view: &aws::View, read: &Read| view.problems.contains_key(&Part::Kind(*read));
         // What cannot be read must not keep the settled from being looked at.
         let oldest = |view: &aws::View, it: &Snapshot| {
-            it.read_at.iter().filter(|(read, _)| !failing(view, read)).map(|(_, at)| *at).fold(f64::INFINITY, f64::min)
+            it.read_at
+                .iter()
+                .filter(|(read, _)| !failing(view, read))
+                .map(|(_, at)| *at)
+                .fold(f64::INFINITY, f64::min)
         };
         let code = |view: &aws::View, part: &Part| view.problems.get(part).map(|it| it.code.clone());
         let parts = before.problems.keys().chain(now.problems.keys());
@@ -108,7 +114,12 @@ impl SnapshotDiff {
                 || oldest(before, old) < oldest(now, new),
             zones: old.zones != new.zones,
             failing: parts.filter(|it| code(before, it) != code(now, it)).cloned().collect(),
-            read: new.read_at.iter().filter(|(read, at)| old.read_at.get(read) != Some(at)).map(|(read, _)| *read).collect(),
+            read: new
+                .read_at
+                .iter()
+                .filter(|(read, at)| old.read_at.get(read) != Some(at))
+                .map(|(read, _)| *read)
+                .collect(),
             deleting_vpcs: old.deleting_vpcs_read != new.deleting_vpcs_read,
             instances: match old.instances.is_same(&new.instances) {
                 true => BTreeSet::new(),
@@ -145,9 +156,16 @@ mod tests {
     use model::{ActionNeeded, Problem};
 
     fn view(reads: &[(Read, f64)], failing: &[Read]) -> aws::View {
-        let problem = Problem { code: "UnauthorizedOperation".into(), message: "no".into(), who: ActionNeeded::CloudAdmin };
+        let problem = Problem {
+            code: "UnauthorizedOperation".into(),
+            message: "no".into(),
+            who: ActionNeeded::CloudAdmin,
+        };
         aws::View {
-            snapshot: Some(Arc::new(Snapshot { read_at: reads.iter().copied().collect(), ..Snapshot::default() })),
+            snapshot: Some(Arc::new(Snapshot {
+                read_at: reads.iter().copied().collect(),
+                ..Snapshot::default()
+            })),
             problems: failing.iter().map(|it| (Part::Kind(*it), problem.clone())).collect(),
         }
     }

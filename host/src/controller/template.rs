@@ -1,5 +1,5 @@
-//! Says on each AWSMachineTemplate what a node of a machine made from it would have: without that the cluster autoscaler cannot scale from
-//! zero. AWS is asked once for each type of instances, and never written to.
+//! Says on each AWSMachineTemplate what a node of a machine made from it would have: without that the cluster
+//! autoscaler cannot scale from zero. AWS is asked once for each type of instances, and never written to.
 
 use std::time::Duration;
 
@@ -32,9 +32,15 @@ impl Controller for Templates {
     async fn reconcile(&self, name: &ObjectName) -> Result<ReconcileResult, Error> {
         let management = &self.context.management;
         let until = self.memory.take(name);
-        let Some(object) = management.get::<AWSMachineTemplate>(name) else { return Ok(ReconcileResult::Settled) };
+        let Some(object) = management.get::<AWSMachineTemplate>(name) else {
+            return Ok(ReconcileResult::Settled);
+        };
         let status = object.status.as_ref();
-        if !is_ours(&self.context, &object) || object.is_deleting() || management.is_paused(&object) || status.is_some_and(is_whole) {
+        if !is_ours(&self.context, &object)
+            || object.is_deleting()
+            || management.is_paused(&object)
+            || status.is_some_and(is_whole)
+        {
             return Ok(ReconcileResult::Settled);
         }
         // Until it is known, its AWSCluster wakes it.
@@ -52,7 +58,8 @@ impl Controller for Templates {
                 tracing::warn!(object = %name, code = problem.code, "what its instance type has is not known: {}", problem.message);
                 if problem.who != ActionNeeded::None {
                     let (reason, action) = ("CapacityQueryFailed".into(), "Describe instance type".into());
-                    management.note(&object, Note { warning: true, reason, action, message: problem.message });
+                    management
+                        .note(&object, Note { warning: true, reason, action, message: problem.message });
                 }
                 let until = Some(Instant::now() + LATER);
                 self.memory.put(name, until);
@@ -69,7 +76,12 @@ impl Templates {
 
     /// The region of the Cluster that Cluster API says it is of.
     fn region(&self, object: &Cached<AWSMachineTemplate>) -> Option<String> {
-        let found = self.context.management.of_cluster::<AWSCluster>(&Watched::cluster(&**object)?).into_iter().next()?;
+        let found = self
+            .context
+            .management
+            .of_cluster::<AWSCluster>(&Watched::cluster(&**object)?)
+            .into_iter()
+            .next()?;
         Some(found.spec.region.clone()).filter(|it| !it.is_empty())
     }
 }

@@ -1,5 +1,5 @@
-//! Carries out one wave of a plan: what is to outlast this process is written on the object first, then AWS is called, then what came of it is
-//! written down.
+//! Carries out one wave of a plan: what is to outlast this process is written on the object first, then AWS
+//! is called, then what came of it is written down.
 
 use std::sync::Arc;
 
@@ -31,7 +31,8 @@ pub(super) struct Acted {
 }
 
 impl Wave<'_> {
-    /// Writes down what was decided, then carries it out. `patch` says what of a state is not on the object yet.
+    /// Writes down what was decided, then carries it out. `patch` says what of a state is not on the object
+    /// yet.
     pub async fn carry_out<K: Watched>(
         &self,
         management: &Management,

@@ -1,5 +1,6 @@
-//! What is known of the objects of one kind. The newest version wins, whether it came from the watch or from the reply to a write.
-//! A version in which nothing changed that anybody here reads is kept and is no news. It never talks to the API.
+//! What is known of the objects of one kind. The newest version wins, whether it came from the watch or from
+//! the reply to a write. A version in which nothing changed that anybody here reads is kept and is no news.
+//! It never talks to the API.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Deref;
@@ -15,7 +16,8 @@ use super::raw::Raw;
 use super::{Error, Watched, name_of};
 use crate::context::ObjectName;
 
-/// An object as it was read. Of kinds that are ours, its status as it is stored too: that may hold what its type cannot show.
+/// An object as it was read. Of kinds that are ours, its status as it is stored too: that may hold what its
+/// type cannot show.
 #[derive(Clone, Debug)]
 pub struct Cached<K> {
     object: K,
@@ -79,7 +81,8 @@ fn is_older(one: &ObjectMeta, other: &ObjectMeta) -> bool {
     one.uid == other.uid && matches!((version(one), version(other)), (Some(one), Some(two)) if one < two)
 }
 
-/// Version of an object as a number, which grows with every write; `None` when the API server numbers in another way.
+/// Version of an object as a number, which grows with every write; `None` when the API server numbers in
+/// another way.
 fn version(metadata: &ObjectMeta) -> Option<u64> {
     metadata.resource_version.as_ref()?.parse().ok()
 }
@@ -87,7 +90,8 @@ fn version(metadata: &ObjectMeta) -> Option<u64> {
 /// One object that a parser stumbles over must not end the watch of all others.
 fn deserialized<K: Watched>(value: &Value) -> Result<K, serde_json::Error> {
     let parse = AssertUnwindSafe(|| K::deserialize(value));
-    std::panic::catch_unwind(parse).unwrap_or_else(|_| Err(serde::de::Error::custom("a value in it is beyond what can be read")))
+    std::panic::catch_unwind(parse)
+        .unwrap_or_else(|_| Err(serde::de::Error::custom("a value in it is beyond what can be read")))
 }
 
 fn without_status(mut value: Value) -> Value {
@@ -164,7 +168,10 @@ impl<K: Watched> Cache<K> {
         let name = object.object_name();
         let object = Arc::new(object);
         let mut objects = self.objects.write().unwrap_or_else(PoisonError::into_inner);
-        let newer = objects.known.get(&name).is_some_and(|known| !object.is_older_than(known) && known.uid() == object.uid());
+        let newer = objects
+            .known
+            .get(&name)
+            .is_some_and(|known| !object.is_older_than(known) && known.uid() == object.uid());
         if newer && !object.is_gone() {
             objects.known.insert(name, object.clone());
         }
@@ -243,12 +250,28 @@ mod tests {
     fn of_what_a_machine_is_told_only_its_node_and_the_health_of_that_are_news() {
         let cache = Cache::<Machine>::default();
         let condition = |kind: &str, status: &str| json!({"type": kind, "status": status, "reason": "R", "message": "", "lastTransitionTime": "2027-01-15T08:00:00Z"});
-        let said = |all: &[Value]| json!({"phase": "Provisioned", "nodeRef": {"name": "n"}, "conditions": all});
+        let said =
+            |all: &[Value]| json!({"phase": "Provisioned", "nodeRef": {"name": "n"}, "conditions": all});
         assert!(cache.see(other("Machine", "1", Value::Null, said(&[]))));
         assert!(!cache.see(other("Machine", "2", Value::Null, said(&[condition("Ready", "False")]))));
-        assert!(cache.see(other("Machine", "3", Value::Null, said(&[condition("Ready", "False"), condition("NodeHealthy", "Unknown")]))));
-        assert!(!cache.see(other("Machine", "4", Value::Null, said(&[condition("Ready", "True"), condition("NodeHealthy", "Unknown")]))));
-        assert!(cache.see(other("Machine", "5", Value::Null, json!({"conditions": [condition("NodeHealthy", "Unknown")]}))));
+        assert!(cache.see(other(
+            "Machine",
+            "3",
+            Value::Null,
+            said(&[condition("Ready", "False"), condition("NodeHealthy", "Unknown")])
+        )));
+        assert!(!cache.see(other(
+            "Machine",
+            "4",
+            Value::Null,
+            said(&[condition("Ready", "True"), condition("NodeHealthy", "Unknown")])
+        )));
+        assert!(cache.see(other(
+            "Machine",
+            "5",
+            Value::Null,
+            json!({"conditions": [condition("NodeHealthy", "Unknown")]})
+        )));
     }
 
     #[test]

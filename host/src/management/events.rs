@@ -1,5 +1,6 @@
-//! Events: what was created, deleted or failed, for `kubectl describe`. They are sent in the background, and dropped rather than
-//! waited for when the API is slow. They never hold anything that is not in a condition too.
+//! Events: what was created, deleted or failed, for `kubectl describe`. They are sent in the background, and
+//! dropped rather than waited for when the API is slow. They never hold anything that is not in a condition
+//! too.
 
 use k8s_openapi::api::core::v1::ObjectReference;
 use kube::Client;
@@ -21,7 +22,8 @@ pub struct Note {
     pub warning: bool,
     /// One word in CamelCase, such as `SuccessfulCreate`.
     pub reason: String,
-    /// What was done, such as `Create subnet/private-a`: events that agree in this and in `reason` are counted, not repeated.
+    /// What was done, such as `Create subnet/private-a`: events that agree in this and in `reason` are
+    /// counted, not repeated.
     pub action: String,
     pub message: String,
 }
@@ -44,7 +46,10 @@ impl Management {
 /// Begins to send what is told.
 pub(super) fn start(client: Client, metrics: Metrics) -> mpsc::Sender<Publish> {
     let (sender, mut receiver) = mpsc::channel::<Publish>(WAITING);
-    let recorder = Recorder::new(client, Reporter { controller: "cluster-operator".into(), instance: std::env::var("POD_NAME").ok() });
+    let recorder = Recorder::new(
+        client,
+        Reporter { controller: "cluster-operator".into(), instance: std::env::var("POD_NAME").ok() },
+    );
     tokio::spawn(async move {
         while let Some(Publish { note, regarding }) = receiver.recv().await {
             let event = Event {

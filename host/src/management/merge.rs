@@ -16,7 +16,8 @@ pub(super) fn merge_patch(from: &Value, to: &Value) -> Option<Value> {
             }
         }
     }
-    let gone = |(name, value): &(&String, &Value)| !value.is_null() && new.get(*name).is_none_or(Value::is_null);
+    let gone =
+        |(name, value): &(&String, &Value)| !value.is_null() && new.get(*name).is_none_or(Value::is_null);
     patch.extend(old.iter().filter(gone).map(|(name, _)| (name.clone(), Value::Null)));
     (!patch.is_empty()).then_some(Value::Object(patch))
 }

@@ -1,5 +1,6 @@
-//! An object as the API server sent it, of whatever kind: read whole or not at all, so that one that is not what its type says ends no
-//! watch. The record of who set which field, which is most of what is sent, is skipped and never kept.
+//! An object as the API server sent it, of whatever kind: read whole or not at all, so that one that is not
+//! what its type says ends no watch. The record of who set which field, which is most of what is sent, is
+//! skipped and never kept.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -125,10 +126,12 @@ mod tests {
         let text = r#"{"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "prod", "resourceVersion": "7",
             "managedFields": [{"manager": "kubectl", "fieldsV1": {"f:data": {}}}]}, "data": {"a": "b"}}"#;
         let raw: Raw = serde_json::from_str(text).expect("an object");
-        assert_eq!((raw.metadata.name.as_deref(), raw.metadata.resource_version.as_deref()), (Some("prod"), Some("7")));
+        assert_eq!(
+            (raw.metadata.name.as_deref(), raw.metadata.resource_version.as_deref()),
+            (Some("prod"), Some("7"))
+        );
         assert_eq!(raw.metadata.managed_fields, None);
-        let expected =
-            json!({"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "prod", "resourceVersion": "7"}, "data": {"a": "b"}});
+        let expected = json!({"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "prod", "resourceVersion": "7"}, "data": {"a": "b"}});
         assert_eq!(raw.value, expected);
     }
 }

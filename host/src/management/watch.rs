@@ -1,5 +1,5 @@
-//! Fills one cache from one watch. A broken connection, a missing CustomResourceDefinition or an object that cannot be read
-//! never ends it.
+//! Fills one cache from one watch. A broken connection, a missing CustomResourceDefinition or an object that
+//! cannot be read never ends it.
 
 use std::collections::BTreeSet;
 use std::error::Error as _;

@@ -16,7 +16,13 @@ use crate::context::ObjectName;
 
 /// A kind that is watched.
 pub trait Watched:
-    Resource<DynamicType = (), Scope = NamespaceResourceScope> + Clone + DeserializeOwned + fmt::Debug + Send + Sync + 'static
+    Resource<DynamicType = (), Scope = NamespaceResourceScope>
+    + Clone
+    + DeserializeOwned
+    + fmt::Debug
+    + Send
+    + Sync
+    + 'static
 {
     const KIND: Kind;
 
@@ -24,8 +30,9 @@ pub trait Watched:
     #[allow(private_interfaces)]
     fn cache(caches: &Caches) -> &Cache<Self>;
 
-    /// Of a kind that others look after: whether two versions of an object differ in nothing that is read of them. Cluster API writes many
-    /// of them in a row while a cluster comes up, and a version without news wakes nobody. `None`: the kind is ours, every version counts.
+    /// Of a kind that others look after: whether two versions of an object differ in nothing that is read of
+    /// them. Cluster API writes many of them in a row while a cluster comes up, and a version without news
+    /// wakes nobody. `None`: the kind is ours, every version counts.
     const SAME_FOR_US: Option<fn(&Self, &Self) -> bool>;
 
     /// The Cluster that it belongs to, as far as the object says.
@@ -95,7 +102,10 @@ fn same_machine(one: &Machine, other: &Machine) -> bool {
         let conditions = it.status.as_ref().map(|it| it.conditions.iter()).into_iter().flatten();
         conditions.filter(|it| it.type_ == "NodeHealthy").cloned().collect::<Vec<_>>()
     };
-    one.spec == other.spec && node(one) == node(other) && health(one) == health(other) && same_metadata(&one.metadata, &other.metadata)
+    one.spec == other.spec
+        && node(one) == node(other)
+        && health(one) == health(other)
+        && same_metadata(&one.metadata, &other.metadata)
 }
 
 fn same_control_plane(one: &KubeadmControlPlane, other: &KubeadmControlPlane) -> bool {
@@ -107,7 +117,8 @@ fn same_metadata(one: &ObjectMeta, other: &ObjectMeta) -> bool {
     said(one) == said(other)
 }
 
-/// By group and kind, never by version or by who is the controller: Cluster API sets the latter for some clusters only.
+/// By group and kind, never by version or by who is the controller: Cluster API sets the latter for some
+/// clusters only.
 fn owner_cluster(object: &impl ResourceExt) -> Option<String> {
     object
         .owner_references()

@@ -1,4 +1,5 @@
-//! Writes to the management API: merge patches, counted. A status is written only if it differs from what is stored.
+//! Writes to the management API: merge patches, counted. A status is written only if it differs from what is
+//! stored.
 
 use std::sync::Arc;
 
@@ -20,11 +21,16 @@ impl Management {
         self.send(object, None, patch).await
     }
 
-    /// Merges `patch` into the object if nobody changed it since it was read: [`Error::is_conflict`] otherwise.
+    /// Merges `patch` into the object if nobody changed it since it was read: [`Error::is_conflict`]
+    /// otherwise.
     ///
     /// # Errors
     /// Somebody else was first, or the API refused or did not answer.
-    pub async fn patch_unchanged<K: Watched>(&self, object: &Cached<K>, mut patch: Value) -> Result<Arc<Cached<K>>, Error> {
+    pub async fn patch_unchanged<K: Watched>(
+        &self,
+        object: &Cached<K>,
+        mut patch: Value,
+    ) -> Result<Arc<Cached<K>>, Error> {
         patch["metadata"]["resourceVersion"] = json!(object.resource_version());
         self.send(object, None, patch).await
     }
@@ -33,7 +39,11 @@ impl Management {
     ///
     /// # Errors
     /// The API refused or did not answer.
-    pub async fn say<K: Watched>(&self, object: &Arc<Cached<K>>, status: &impl Serialize) -> Result<Arc<Cached<K>>, Error> {
+    pub async fn say<K: Watched>(
+        &self,
+        object: &Arc<Cached<K>>,
+        status: &impl Serialize,
+    ) -> Result<Arc<Cached<K>>, Error> {
         let status = serde_json::to_value(status).map_err(|source| Error::Unreadable {
             kind: K::KIND.as_str(),
             name: object.object_name().to_string(),
@@ -49,11 +59,16 @@ impl Management {
     ///
     /// # Errors
     /// Somebody else changed the object in between, or the API refused or did not answer.
-    pub async fn add_finalizer<K: Watched>(&self, object: &Arc<Cached<K>>, finalizer: &str) -> Result<Arc<Cached<K>>, Error> {
+    pub async fn add_finalizer<K: Watched>(
+        &self,
+        object: &Arc<Cached<K>>,
+        finalizer: &str,
+    ) -> Result<Arc<Cached<K>>, Error> {
         if object.has_finalizer(finalizer) {
             return Ok(object.clone());
         }
-        let finalizers: Vec<&str> = object.finalizers().iter().map(String::as_str).chain([finalizer]).collect();
+        let finalizers: Vec<&str> =
+            object.finalizers().iter().map(String::as_str).chain([finalizer]).collect();
         self.patch_unchanged(object, json!({"metadata": {"finalizers": finalizers}})).await
     }
 
@@ -61,7 +76,11 @@ impl Management {
     ///
     /// # Errors
     /// Somebody else changed the object in between, or the API refused or did not answer.
-    pub async fn remove_finalizer<K: Watched>(&self, object: &Arc<Cached<K>>, finalizer: &str) -> Result<Arc<Cached<K>>, Error> {
+    pub async fn remove_finalizer<K: Watched>(
+        &self,
+        object: &Arc<Cached<K>>,
+        finalizer: &str,
+    ) -> Result<Arc<Cached<K>>, Error> {
         if !object.has_finalizer(finalizer) {
             return Ok(object.clone());
         }
@@ -72,14 +91,21 @@ impl Management {
     /// Whether the object, or the Cluster that it belongs to, is paused.
     pub fn is_paused<K: Watched>(&self, object: &Cached<K>) -> bool {
         let cluster = object.cluster().and_then(|it| self.get::<crds::cluster_api::Cluster>(&it));
-        object.annotations().contains_key(names::PAUSED_ANNOTATION) || cluster.is_some_and(|it| it.spec.paused == Some(true))
+        object.annotations().contains_key(names::PAUSED_ANNOTATION)
+            || cluster.is_some_and(|it| it.spec.paused == Some(true))
     }
 
-    async fn send<K: Watched>(&self, object: &Cached<K>, subresource: Option<&str>, patch: Value) -> Result<Arc<Cached<K>>, Error> {
+    async fn send<K: Watched>(
+        &self,
+        object: &Cached<K>,
+        subresource: Option<&str>,
+        patch: Value,
+    ) -> Result<Arc<Cached<K>>, Error> {
         let name = object.object_name();
         let kind = K::KIND.as_str();
         let api = self.raw::<K>(&name.namespace);
-        let parameters = PatchParams { field_manager: Some("cluster-operator".into()), ..PatchParams::default() };
+        let parameters =
+            PatchParams { field_manager: Some("cluster-operator".into()), ..PatchParams::default() };
         let reply = match subresource {
             Some(_) => answer(api.patch_status(&name.name, &parameters, &Patch::Merge(&patch))).await,
             None => answer(api.patch(&name.name, &parameters, &Patch::Merge(&patch))).await,

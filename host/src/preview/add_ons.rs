@@ -1,5 +1,5 @@
-//! The add-ons of a previewed cluster: what the plugins of its ClusterPlugin would have applied and allowed. It only prints, and asks no
-//! workload cluster.
+//! The add-ons of a previewed cluster: what the plugins of its ClusterPlugin would have applied and allowed.
+//! It only prints, and asks no workload cluster.
 
 use addons::{self, Stage};
 use contract::{FactValue, FileSystemFact, InstanceTypeFact, StorageClassFact, SubnetFact};
@@ -16,7 +16,8 @@ use crate::controller::addon::ask::{ClusterFacts, Plugins, Verdict};
 use crate::metrics::PluginCalls;
 
 /// Facts that plugins have to ask for.
-const ASKED_FOR: [&str; 4] = [SubnetFact::KEY, StorageClassFact::KEY, FileSystemFact::KEY, InstanceTypeFact::KEY];
+const ASKED_FOR: [&str; 4] =
+    [SubnetFact::KEY, StorageClassFact::KEY, FileSystemFact::KEY, InstanceTypeFact::KEY];
 
 /// Why facts are not known.
 const ASKS_NOBODY: &str = "a preview asks no cluster, and AWS for no add-on";
@@ -24,16 +25,30 @@ const ASKS_NOBODY: &str = "a preview asks no cluster, and AWS for no add-on";
 const LATER: &str = "<VPC>";
 
 /// Prints what each add-on of the cluster would be.
-pub async fn print(cluster: &Cluster, aws_cluster: &AWSCluster, objects: &[Value], decision: &Decision) -> anyhow::Result<()> {
+pub async fn print(
+    cluster: &Cluster,
+    aws_cluster: &AWSCluster,
+    objects: &[Value],
+    decision: &Decision,
+) -> anyhow::Result<()> {
     let all: Vec<ClusterPlugin> = of_kind(objects, "ClusterPlugin", "cluster.kurator.dev")?;
-    let Some(plugin) = all.iter().find(|it| it.spec.cluster_name == cluster.name_any()) else { return Ok(()) };
-    let control_planes: Vec<KubeadmControlPlane> = of_kind(objects, "KubeadmControlPlane", "controlplane.cluster.x-k8s.io")?;
+    let Some(plugin) = all.iter().find(|it| it.spec.cluster_name == cluster.name_any()) else {
+        return Ok(());
+    };
+    let control_planes: Vec<KubeadmControlPlane> =
+        of_kind(objects, "KubeadmControlPlane", "controlplane.cluster.x-k8s.io")?;
     let named = cluster.spec.control_plane_ref.as_ref().map(|it| it.name.as_str());
     let control_plane = control_planes.iter().find(|it| Some(it.name_any().as_str()) == named);
     let aws_cluster = with_network(aws_cluster, decision);
     let plugins = Plugins::load(PluginCalls::default())?;
     let told = ASKED_FOR.map(|it| (it, FactValue::Unknown(ASKS_NOBODY.into()))).into();
-    let world = ClusterFacts { cluster, control_plane, aws_cluster: Some(&aws_cluster), told, profiles: Err(ASKS_NOBODY.to_owned()) };
+    let world = ClusterFacts {
+        cluster,
+        control_plane,
+        aws_cluster: Some(&aws_cluster),
+        told,
+        profiles: Err(ASKS_NOBODY.to_owned()),
+    };
     for wanted in addons::wanted(&plugin.spec) {
         let answer = plugins.ask(&wanted, &world, Ok(None)).await;
         let when = match wanted.stage {
@@ -59,14 +74,17 @@ fn with_network(aws_cluster: &AWSCluster, decision: &Decision) -> AWSCluster {
     let network = &mut res.status.get_or_insert_default().network_status;
     if network.vpc.is_none() {
         let given = Some(aws_cluster.spec.network.vpc.id.clone()).filter(|it| !it.is_empty());
-        network.vpc = Some(VPCStatus { id: given.unwrap_or_else(|| LATER.to_owned()), ..VPCStatus::default() });
+        network.vpc =
+            Some(VPCStatus { id: given.unwrap_or_else(|| LATER.to_owned()), ..VPCStatus::default() });
     }
     if network.subnets.is_empty() {
         let zones = decision.desired.values().filter_map(|it| match &it.is {
             Resource::Subnet(it) => Some(it.zone.clone()),
             _ => None,
         });
-        network.subnets = zones.map(|availability_zone| SubnetStatus { availability_zone, ..SubnetStatus::default() }).collect();
+        network.subnets = zones
+            .map(|availability_zone| SubnetStatus { availability_zone, ..SubnetStatus::default() })
+            .collect();
     }
     res
 }

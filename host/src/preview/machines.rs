@@ -1,5 +1,5 @@
-//! The machines of a previewed cluster, as far as the file says: its own AWSMachines, and those that a control plane or a
-//! MachineDeployment would make from a template. It only prints.
+//! The machines of a previewed cluster, as far as the file says: its own AWSMachines, and those that a
+//! control plane or a MachineDeployment would make from a template. It only prints.
 
 use crds::cluster_api::Cluster;
 use crds::{AWSMachine, AWSMachineSpec, AWSMachineTemplate};
@@ -16,22 +16,32 @@ pub fn print(cluster: &Cluster, objects: &[Value], _: &Decision) -> anyhow::Resu
     let name = cluster.name_any();
     let templates: Vec<AWSMachineTemplate> = of_kind(objects, "AWSMachineTemplate", INFRASTRUCTURE)?;
     for object in objects {
-        let control_plane =
-            cluster.spec.control_plane_ref.as_ref().is_some_and(|it| object["kind"] == it.kind && object["metadata"]["name"] == it.name);
+        let control_plane = cluster
+            .spec
+            .control_plane_ref
+            .as_ref()
+            .is_some_and(|it| object["kind"] == it.kind && object["metadata"]["name"] == it.name);
         let deployment = object["kind"] == "MachineDeployment" && object["spec"]["clusterName"] == name;
         if !control_plane && !deployment {
             continue;
         }
-        let path =
-            if control_plane { "/spec/machineTemplate/spec/infrastructureRef/name" } else { "/spec/template/spec/infrastructureRef/name" };
+        let path = if control_plane {
+            "/spec/machineTemplate/spec/infrastructureRef/name"
+        } else {
+            "/spec/template/spec/infrastructureRef/name"
+        };
         // Where the reference is in the older version of a control plane.
         let older = object.pointer("/spec/machineTemplate/infrastructureRef/name");
         let template = object.pointer(path).or(older).and_then(Value::as_str).unwrap_or_default();
         let replicas = object["spec"]["replicas"].as_u64().unwrap_or(1);
         let what = object["metadata"]["name"].as_str().unwrap_or_default();
         match templates.iter().find(|it| it.name_any() == template) {
-            Some(found) => println!("later   instance/{what}-*: {replicas} of {}", described(&found.spec.template.spec)),
-            None => println!("later   instance/{what}-*: {replicas}; AWSMachineTemplate {template:?} is not in the file"),
+            Some(found) => {
+                println!("later   instance/{what}-*: {replicas} of {}", described(&found.spec.template.spec))
+            }
+            None => println!(
+                "later   instance/{what}-*: {replicas}; AWSMachineTemplate {template:?} is not in the file"
+            ),
         }
     }
     for machine in of_kind::<AWSMachine>(objects, "AWSMachine", INFRASTRUCTURE)? {
@@ -41,7 +51,15 @@ pub fn print(cluster: &Cluster, objects: &[Value], _: &Decision) -> anyhow::Resu
 }
 
 fn described(spec: &AWSMachineSpec) -> String {
-    let image = spec.ami.id.as_deref().map_or_else(|| "the image looked up for its Kubernetes version".to_owned(), str::to_owned);
+    let image = spec
+        .ami
+        .id
+        .as_deref()
+        .map_or_else(|| "the image looked up for its Kubernetes version".to_owned(), str::to_owned);
     let profile = &spec.iam_instance_profile;
-    format!("{}, {image}{}", spec.instance_type, if profile.is_empty() { String::new() } else { format!(", profile {profile}") })
+    format!(
+        "{}, {image}{}",
+        spec.instance_type,
+        if profile.is_empty() { String::new() } else { format!(", profile {profile}") }
+    )
 }

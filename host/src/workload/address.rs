@@ -1,5 +1,6 @@
-//! Which addresses are asked for the API server of a cluster. Whoever may write a kubeconfig Secret could otherwise send the operator anywhere it
-//! can reach. A name is resolved once for each connection, and what was judged is what is connected to.
+//! Which addresses are asked for the API server of a cluster. Whoever may write a kubeconfig Secret could
+//! otherwise send the operator anywhere it can reach. A name is resolved once for each connection, and what
+//! was judged is what is connected to.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::sync::Arc;
@@ -19,8 +20,8 @@ pub struct Places {
 }
 
 impl Places {
-    /// Addresses of a server, of those that its name has, that may be asked. `of_endpoints` are the addresses of the control plane endpoints that
-    /// have the server's port.
+    /// Addresses of a server, of those that its name has, that may be asked. `of_endpoints` are the addresses
+    /// of the control plane endpoints that have the server's port.
     pub fn allowed(&self, server: &Endpoint, addresses: &[IpAddr], of_endpoints: &[IpAddr]) -> Vec<IpAddr> {
         let is_endpoint = self.is_endpoint(server);
         let is_allowed = |it: &IpAddr| {
@@ -62,7 +63,9 @@ impl Places {
 
 /// Without a dot at its end, and without the brackets of an IPv6 address.
 fn same_host(one: &str, other: &str) -> bool {
-    let plain = |it: &str| it.trim_end_matches('.').trim_start_matches('[').trim_end_matches(']').to_ascii_lowercase();
+    let plain = |it: &str| {
+        it.trim_end_matches('.').trim_start_matches('[').trim_end_matches(']').to_ascii_lowercase()
+    };
     match (plain(one).parse::<IpAddr>(), plain(other).parse::<IpAddr>()) {
         (Ok(one), Ok(other)) => one == other,
         _ => plain(one) == plain(other),
@@ -78,14 +81,17 @@ async fn addresses(host: &str) -> std::io::Result<Vec<IpAddr>> {
 fn plain(address: IpAddr) -> IpAddr {
     match address {
         IpAddr::V6(it) => match it.segments() {
-            [0x64, 0xff9b, 0, 0, 0, 0, high, low] => Ipv4Addr::from_bits(u32::from(high) << 16 | u32::from(low)).into(),
+            [0x64, 0xff9b, 0, 0, 0, 0, high, low] => {
+                Ipv4Addr::from_bits(u32::from(high) << 16 | u32::from(low)).into()
+            }
             _ => address.to_canonical(),
         },
         IpAddr::V4(_) => address,
     }
 }
 
-/// The machine itself, its link with what AWS answers there (credentials among it), and what is no single machine.
+/// The machine itself, its link with what AWS answers there (credentials among it), and what is no single
+/// machine.
 fn is_special(address: IpAddr) -> bool {
     match address {
         IpAddr::V4(it) => {
@@ -96,7 +102,8 @@ fn is_special(address: IpAddr) -> bool {
         IpAddr::V6(it) => {
             // AWS answers at fd00:ec2::254 and its neighbours what it answers at 169.254.169.254.
             let of_aws = it.segments()[..2] == [0xfd00, 0x0ec2];
-            // ::/96 holds the unspecified address, loopback, and addresses of IPv4 in a form that nobody uses any more.
+            // ::/96 holds the unspecified address, loopback, and addresses of IPv4 in a form that nobody uses
+            // any more.
             let is_old = it.to_bits() >> 32 == 0;
             of_aws || is_old || it == Ipv6Addr::LOCALHOST || it.is_unicast_link_local() || it.is_multicast()
         }
@@ -133,7 +140,11 @@ mod tests {
             ("10.0.0.10", 6443, "10.0.0.10", false),
         ] {
             let of_endpoints: &[&str] = if port == 6443 { &load_balancer } else { &[] };
-            assert_eq!(allowed(&places, host, port, address, of_endpoints), expected, "{host}:{port} at {address}");
+            assert_eq!(
+                allowed(&places, host, port, address, of_endpoints),
+                expected,
+                "{host}:{port} at {address}"
+            );
         }
     }
 
@@ -161,16 +172,26 @@ mod tests {
         ];
         for address in special {
             assert!(!allowed(&places(&[]), "prod.elb.amazonaws.com", 6443, address, &[address]), "{address}");
-            assert!(!allowed(&places(&["10.0.0.0/8", "fd12::/16"]), "prod.elb.amazonaws.com", 6443, address, &[]), "{address}");
+            assert!(
+                !allowed(&places(&["10.0.0.0/8", "fd12::/16"]), "prod.elb.amazonaws.com", 6443, address, &[]),
+                "{address}"
+            );
         }
-        assert!(allowed(&places(&["169.254.169.0/24"]), "x", 1, "169.254.169.254", &[]), "the administrator may allow it");
+        assert!(
+            allowed(&places(&["169.254.169.0/24"]), "x", 1, "169.254.169.254", &[]),
+            "the administrator may allow it"
+        );
         assert!(allowed(&places(&["127.0.0.0/8"]), "x", 1, "::ffff:127.0.0.1", &[]));
-        assert!(allowed(&places(&[]), "prod.elb.amazonaws.com", 6443, "fd12::1", &[]), "a private address of the endpoint");
+        assert!(
+            allowed(&places(&[]), "prod.elb.amazonaws.com", 6443, "fd12::1", &[]),
+            "a private address of the endpoint"
+        );
     }
 
     #[test]
     fn ranges_are_those_of_their_family() {
-        let allowed = |range: &str, address: &str| allowed(&places(&[range]), "private.example.com", 443, address, &[]);
+        let allowed =
+            |range: &str, address: &str| allowed(&places(&[range]), "private.example.com", 443, address, &[]);
         assert!(allowed("10.0.0.0/8", "10.255.1.2") && !allowed("10.0.0.0/8", "11.0.0.1"));
         assert!(allowed("0.0.0.0/0", "192.0.2.1") && !allowed("0.0.0.0/0", "2001:db8::1"));
         assert!(allowed("fd00::/8", "fd12::1") && !allowed("fd00::/8", "fe80::1"));
@@ -186,6 +207,9 @@ mod tests {
             error.starts_with("localhost:6443 is not the control plane endpoint of the cluster, or is at an address that is never asked")
         );
         let allowed = Places { ranges: Arc::new(["127.0.0.0/8".parse().expect("a range")]), ..own };
-        assert_eq!(allowed.resolve(&localhost).await, Ok(vec!["127.0.0.1:6443".parse().expect("an address")]));
+        assert_eq!(
+            allowed.resolve(&localhost).await,
+            Ok(vec!["127.0.0.1:6443".parse().expect("an address")])
+        );
     }
 }

@@ -1,5 +1,6 @@
-//! Sends one request to a workload cluster and reads the answer, whatever it is: so many bytes, so much time, no other encoding, no other
-//! place than was asked. What the answer means is not its business, and it shows nothing of it but a Status' message.
+//! Sends one request to a workload cluster and reads the answer, whatever it is: so many bytes, so much time,
+//! no other encoding, no other place than was asked. What the answer means is not its business, and it shows
+//! nothing of it but a Status' message.
 
 use http_body_util::{BodyExt, Limited};
 use kube::Client;
@@ -23,7 +24,8 @@ const QUICK: usize = 16 << 10;
 /// Why there is no answer that can be used.
 #[derive(Debug)]
 pub(super) enum Failure {
-    /// The API server refused: what it says, in quotes, the fields that it names as wrong, and what it says of each, to decide by.
+    /// The API server refused: what it says, in quotes, the fields that it names as wrong, and what it says
+    /// of each, to decide by.
     Refused { code: u16, message: String, fields: Vec<String>, causes: Vec<addons::Cause> },
     /// The answer is larger than any may be: perhaps less can be asked for.
     TooLarge,
@@ -54,7 +56,12 @@ struct Cause {
 }
 
 /// Asks for one value, and keeps these parts of it.
-pub(super) async fn value(client: &Client, request: http::Request<Vec<u8>>, parts: &Parts, hold: &mut Hold<'_>) -> Result<Value, Failure> {
+pub(super) async fn value(
+    client: &Client,
+    request: http::Request<Vec<u8>>,
+    parts: &Parts,
+    hold: &mut Hold<'_>,
+) -> Result<Value, Failure> {
     let answer = read(client, request, hold, (parts, OBJECT), |reader, text| {
         let mut deserializer = serde_json::Deserializer::from_slice(text);
         let value = reader.deserialize(&mut deserializer)?;
@@ -65,7 +72,12 @@ pub(super) async fn value(client: &Client, request: http::Request<Vec<u8>>, part
 }
 
 /// Asks for one page of a list, and keeps these parts of each item.
-pub(super) async fn page(client: &Client, request: http::Request<Vec<u8>>, parts: &Parts, hold: &mut Hold<'_>) -> Result<Page, Failure> {
+pub(super) async fn page(
+    client: &Client,
+    request: http::Request<Vec<u8>>,
+    parts: &Parts,
+    hold: &mut Hold<'_>,
+) -> Result<Page, Failure> {
     let answer = read(client, request, hold, (parts, LARGE.kept), |reader, text| {
         let mut deserializer = serde_json::Deserializer::from_slice(text);
         let page = PageReader(reader).deserialize(&mut deserializer)?;
@@ -76,7 +88,11 @@ pub(super) async fn page(client: &Client, request: http::Request<Vec<u8>>, parts
 }
 
 /// Asks for something to be done. Nothing is kept of the answer, which is the object as it is by now.
-pub(super) async fn done(client: &Client, request: http::Request<Vec<u8>>, hold: &mut Hold<'_>) -> Result<(), Failure> {
+pub(super) async fn done(
+    client: &Client,
+    request: http::Request<Vec<u8>>,
+    hold: &mut Hold<'_>,
+) -> Result<(), Failure> {
     hold.begin().await;
     let until = Instant::now() + hold.answer_time();
     let mut body = Limited::new(begin(client, request, until).await?, LARGE.text);
@@ -183,7 +199,9 @@ async fn begin(client: &Client, request: http::Request<Vec<u8>>, until: Instant)
     match code {
         200..300 => Ok(body),
         400.. => Err(refused(code, body, until).await?),
-        _ => Err(Failure::None(format!("it answers with HTTP {code}, and whatever place it names is not asked instead"))),
+        _ => Err(Failure::None(format!(
+            "it answers with HTTP {code}, and whatever place it names is not asked instead"
+        ))),
     }
 }
 
@@ -191,7 +209,8 @@ async fn refused(code: u16, body: Body, until: Instant) -> Result<Failure, Failu
     let read = timeout_at(until, Limited::new(body, STATUS_BYTES).collect()).await.map_err(|_| late())?;
     let status: Option<Status> = read.ok().and_then(|it| serde_json::from_slice(&it.to_bytes()).ok());
     let Status { message, details } = status.unwrap_or_default();
-    let message = message.filter(|it| !it.is_empty()).map_or_else(|| format!("HTTP {code}"), |it| quoted(&it));
+    let message =
+        message.filter(|it| !it.is_empty()).map_or_else(|| format!("HTTP {code}"), |it| quoted(&it));
     let all = details.and_then(|it| it.causes).unwrap_or_default();
     let causes = causes(all.iter().map(|it| (it.reason.as_deref(), it.message.as_deref())));
     Ok(Failure::Refused { code, message, fields: fields(all.into_iter().filter_map(|it| it.field)), causes })
@@ -206,7 +225,9 @@ fn malformed(error: &serde_json::Error) -> String {
     let what = match error.classify() {
         serde_json::error::Category::Eof => "ends too early",
         serde_json::error::Category::Data => "is not of the form that was asked for",
-        serde_json::error::Category::Syntax | serde_json::error::Category::Io => "is no JSON, or nested too deep",
+        serde_json::error::Category::Syntax | serde_json::error::Category::Io => {
+            "is no JSON, or nested too deep"
+        }
     };
     format!("its answer {what} (line {}, column {})", error.line(), error.column())
 }

@@ -1,5 +1,5 @@
-//! How much of the answers of workload clusters there may be in memory at once, for each cluster and for all of them: whoever finds no room
-//! waits for it. It reads nothing itself.
+//! How much of the answers of workload clusters there may be in memory at once, for each cluster and for all
+//! of them: whoever finds no room waits for it. It reads nothing itself.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -9,7 +9,8 @@ use tokio::time::Instant;
 
 /// What an answer may take before it counts as a large one: of its text, and of what is kept of it.
 pub(super) const SMALL: Size = Size { text: 128 << 10, kept: 512 << 10 };
-/// What one may take at all: some 5000 objects of which a handful of parts is looked at. Lists are read in pages, each of which may have so much text; what is kept of all of them counts together.
+/// What one may take at all: some 5000 objects of which a handful of parts is looked at. Lists are read in
+/// pages, each of which may have so much text; what is kept of all of them counts together.
 pub(super) const LARGE: Size = Size { text: 4 << 20, kept: 16 << 20 };
 /// How many small answers one cluster may be giving at once, and all of them together.
 const SMALL_EACH: usize = 4;
@@ -19,7 +20,8 @@ const LARGE_ALL: usize = 3;
 /// How long one may be large: what it has taken by then others get.
 const LARGE_TIME: Duration = Duration::from_secs(60);
 
-/// How long a whole answer may take, however steadily it comes. While others are waited for, this time stands still.
+/// How long a whole answer may take, however steadily it comes. While others are waited for, this time stands
+/// still.
 const ANSWER_TIME: Duration = Duration::from_secs(30);
 
 /// Bytes of memory.
@@ -46,18 +48,26 @@ impl Default for Budget {
 impl Budget {
     /// The budget where an answer may take so long.
     pub(super) fn with(answer_time: Duration) -> Budget {
-        Budget { small: Arc::new(Semaphore::new(SMALL_ALL)), large: Arc::new(Semaphore::new(LARGE_ALL)), answer_time }
+        Budget {
+            small: Arc::new(Semaphore::new(SMALL_ALL)),
+            large: Arc::new(Semaphore::new(LARGE_ALL)),
+            answer_time,
+        }
     }
 
     /// A cluster's part of it.
     pub(super) fn share(&self) -> Share {
-        let own = Budget { small: Arc::new(Semaphore::new(SMALL_EACH)), large: Arc::new(Semaphore::new(1)), ..self.clone() };
+        let own = Budget {
+            small: Arc::new(Semaphore::new(SMALL_EACH)),
+            large: Arc::new(Semaphore::new(1)),
+            ..self.clone()
+        };
         Share { own, all: self.clone() }
     }
 }
 
-/// What one cluster may use. Whoever waits for the part of all has its cluster's already, so that no cluster has more than that many in the
-/// queue, and each is served in turn.
+/// What one cluster may use. Whoever waits for the part of all has its cluster's already, so that no cluster
+/// has more than that many in the queue, and each is served in turn.
 pub(super) struct Share {
     own: Budget,
     all: Budget,
@@ -79,7 +89,8 @@ impl Share {
     }
 }
 
-/// What one reading has in memory: one answer, or the pages of lists that are looked at together. It has to live for as long as they do.
+/// What one reading has in memory: one answer, or the pages of lists that are looked at together. It has to
+/// live for as long as they do.
 pub(super) struct Hold<'a> {
     share: &'a Share,
     small: Option<Permits>,
@@ -89,7 +100,8 @@ pub(super) struct Hold<'a> {
 }
 
 impl Hold<'_> {
-    /// Waits until an answer may be read, and says how much of it. Whoever holds a large one waits for nothing, so that somebody always gets on.
+    /// Waits until an answer may be read, and says how much of it. Whoever holds a large one waits for
+    /// nothing, so that somebody always gets on.
     pub(super) async fn begin(&mut self) -> Size {
         if self.large.is_none() && self.small.is_none() {
             self.small = both(&self.share.own.small, &self.share.all.small).await;
@@ -100,7 +112,9 @@ impl Hold<'_> {
     /// The answer does not fit: waits until it may be a large one, and says how much of it may be read.
     pub(super) async fn enlarge(&mut self) -> Size {
         if self.large.is_none() {
-            self.large = both(&self.share.own.large, &self.share.all.large).await.map(|it| (it, Instant::now() + LARGE_TIME));
+            self.large = both(&self.share.own.large, &self.share.all.large)
+                .await
+                .map(|it| (it, Instant::now() + LARGE_TIME));
             self.small = None;
         }
         self.left()

@@ -1,5 +1,6 @@
-//! Makes the client of a workload cluster from its kubeconfig, which has to say everything itself and to name a place where that cluster's API
-//! server may be. It asks nobody anything yet, and nothing of what a kubeconfig holds but that place reaches an error.
+//! Makes the client of a workload cluster from its kubeconfig, which has to say everything itself and to name
+//! a place where that cluster's API server may be. It asks nobody anything yet, and nothing of what a
+//! kubeconfig holds but that place reaches an error.
 
 use std::net::IpAddr;
 use std::sync::Arc;
@@ -38,8 +39,8 @@ pub(super) async fn client(kubeconfig: &[u8], places: Places) -> Result<Client, 
     connected(config, server, places).map_err(|it| WorkloadError::Kubeconfig(it.into()))
 }
 
-/// As [`kube::client::ClientBuilder`] does it, with addresses that were judged, without repeating anything by itself, and without asking for
-/// compressed answers.
+/// As [`kube::client::ClientBuilder`] does it, with addresses that were judged, without repeating anything by
+/// itself, and without asking for compressed answers.
 fn connected(config: Config, server: Endpoint, places: Places) -> Result<Client, kube::Error> {
     let asked = Arc::new((places, server));
     let resolver = service_fn(move |_: Name| {
@@ -50,7 +51,8 @@ fn connected(config: Config, server: Endpoint, places: Places) -> Result<Client,
     connector.enforce_http(false);
     connector.set_connect_timeout(Some(CONNECT));
     let connector = config.rustls_https_connector_with_connector(connector)?;
-    let client = hyper_util::client::legacy::Client::builder(TokioExecutor::new()).build::<_, Body>(connector);
+    let client =
+        hyper_util::client::legacy::Client::builder(TokioExecutor::new()).build::<_, Body>(connector);
     let service = ServiceBuilder::new()
         .layer(config.base_uri_layer())
         .option_layer(config.auth_layer()?)
@@ -67,8 +69,8 @@ fn server(config: &Config) -> Option<Endpoint> {
     Some((url.host()?.to_owned(), url.port_u16().unwrap_or(usual)))
 }
 
-/// Whether the kubeconfig says everything itself. One that names programs or files would have them run and read here, with this process's
-/// rights.
+/// Whether the kubeconfig says everything itself. One that names programs or files would have them run and
+/// read here, with this process's rights.
 fn holds_all(kubeconfig: &Kubeconfig) -> Result<(), WorkloadError> {
     let users = kubeconfig.auth_infos.iter().filter_map(|it| it.auth_info.as_ref());
     let mut asked = users.flat_map(|it| {
@@ -83,9 +85,11 @@ fn holds_all(kubeconfig: &Kubeconfig) -> Result<(), WorkloadError> {
     let user = asked.find(|(_, is_there)| *is_there).map(|(field, _)| format!("users[].user.{field}"));
     let clusters = kubeconfig.clusters.iter().filter_map(|it| it.cluster.as_ref());
     // Through a proxy, the operator would send its requests wherever whoever writes the Secret likes.
-    let mut of_clusters =
-        clusters.flat_map(|it| [("certificate-authority", it.certificate_authority.is_some()), ("proxy-url", it.proxy_url.is_some())]);
-    let cluster = of_clusters.find(|(_, is_there)| *is_there).map(|(field, _)| format!("clusters[].cluster.{field}"));
+    let mut of_clusters = clusters.flat_map(|it| {
+        [("certificate-authority", it.certificate_authority.is_some()), ("proxy-url", it.proxy_url.is_some())]
+    });
+    let cluster =
+        of_clusters.find(|(_, is_there)| *is_there).map(|(field, _)| format!("clusters[].cluster.{field}"));
     match user.or(cluster) {
         Some(field) => Err(WorkloadError::NotAllowed(field)),
         None => Ok(()),
@@ -106,7 +110,8 @@ mod tests {
 
     #[test]
     fn a_kubeconfig_may_hold_data_and_name_no_programs_files_or_proxies() {
-        let refused = |user: &str, cluster: &str| holds_all(&kubeconfig(user, cluster)).err().map(|it| it.to_string());
+        let refused =
+            |user: &str, cluster: &str| holds_all(&kubeconfig(user, cluster)).err().map(|it| it.to_string());
         assert_eq!(refused("token: abc", "certificate-authority-data: YQ=="), None);
         for (user, cluster, field) in [
             ("exec: {apiVersion: client.authentication.k8s.io/v1, command: sh}", "", "user.exec,"),

@@ -1,4 +1,5 @@
-//! Which kinds a workload cluster serves, and under which paths. What was once found is remembered; it decides nothing.
+//! Which kinds a workload cluster serves, and under which paths. What was once found is remembered; it
+//! decides nothing.
 
 use std::sync::PoisonError;
 
@@ -32,12 +33,17 @@ impl WorkloadCluster {
         let unknown = || WorkloadError::UnknownKind { object: object.clone() };
         let root = if object.api_version.contains('/') { "apis" } else { "api" };
         self.requests.count("get");
-        let request = http::Request::get(format!("/{root}/{}", object.api_version)).body(Vec::new()).map_err(unsendable)?;
-        let found = match answer::value(&self.client, request, &Parts::at(&["/resources"]), &mut self.share.hold()).await {
-            Ok(found) => kinds(&object.api_version, &found),
-            Err(Failure::Refused { code: 404, .. }) => return Err(unknown()),
-            Err(failure) => return Err(refusal(object, failure)),
-        };
+        let request = http::Request::get(format!("/{root}/{}", object.api_version))
+            .body(Vec::new())
+            .map_err(unsendable)?;
+        let found =
+            match answer::value(&self.client, request, &Parts::at(&["/resources"]), &mut self.share.hold())
+                .await
+            {
+                Ok(found) => kinds(&object.api_version, &found),
+                Err(Failure::Refused { code: 404, .. }) => return Err(unknown()),
+                Err(failure) => return Err(refusal(object, failure)),
+            };
         let mut known = self.kinds.lock().unwrap_or_else(PoisonError::into_inner);
         for (resource, scope) in found {
             known.insert((object.api_version.clone(), resource.kind.clone()), (resource, scope));
@@ -46,10 +52,15 @@ impl WorkloadCluster {
     }
 }
 
-/// The kinds that an API version is said to have, without subresources and without what no path can be made of.
+/// The kinds that an API version is said to have, without subresources and without what no path can be made
+/// of.
 fn kinds(api_version: &str, found: &Value) -> Vec<(ApiResource, Scope)> {
     let (group, version) = api_version.split_once('/').unwrap_or(("", api_version));
-    let is_word = |it: &&str| !it.is_empty() && it.len() <= 253 && it.bytes().all(|it| it.is_ascii_alphanumeric() || b"-.".contains(&it));
+    let is_word = |it: &&str| {
+        !it.is_empty()
+            && it.len() <= 253
+            && it.bytes().all(|it| it.is_ascii_alphanumeric() || b"-.".contains(&it))
+    };
     let kind = |it: &Value| {
         let resource = ApiResource {
             group: group.to_owned(),
@@ -81,7 +92,8 @@ mod tests {
             {"name": "nodes", "kind": "Node", "namespaced": false}, {"name": "../x?y", "kind": "Evil"}, {"name": "a"}, 1]});
         let names: Vec<_> = kinds("v1", &found).into_iter().map(|(it, scope)| (it.plural, scope)).collect();
         assert_eq!(names, [("pods".to_owned(), Scope::Namespaced), ("nodes".to_owned(), Scope::Cluster)]);
-        let endless: Vec<Value> = (0..10_000).map(|it| json!({"name": format!("a{it}"), "kind": format!("A{it}")})).collect();
+        let endless: Vec<Value> =
+            (0..10_000).map(|it| json!({"name": format!("a{it}"), "kind": format!("A{it}")})).collect();
         assert_eq!(kinds("v1", &json!({"resources": endless})).len(), KINDS);
         assert_eq!(path(&kinds("v1", &found)[0].0, Some("shop")).url_path, "/api/v1/namespaces/shop/pods");
     }

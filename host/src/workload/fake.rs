@@ -16,12 +16,17 @@ pub async fn cluster(server: &Server) -> WorkloadCluster {
 }
 
 pub(super) async fn cluster_in(server: &Server, budget: &Budget) -> WorkloadCluster {
-    let workload =
-        Workload { budget: budget.clone(), ..Workload::new(Default::default(), Arc::new(["127.0.0.0/8".parse().expect("a range")])) };
+    let workload = Workload {
+        budget: budget.clone(),
+        ..Workload::new(Default::default(), Arc::new(["127.0.0.0/8".parse().expect("a range")]))
+    };
     let kubeconfig = json!({"apiVersion": "v1", "kind": "Config", "current-context": "a",
         "clusters": [{"name": "a", "cluster": {"server": format!("http://127.0.0.1:{}", server.port)}}],
         "contexts": [{"name": "a", "context": {"cluster": "a", "user": "a"}}], "users": [{"name": "a", "user": {"token": "abc"}}]});
-    let cluster = workload.cluster("default", "one", kubeconfig.to_string().as_bytes(), Vec::new()).await.expect("a kubeconfig");
+    let cluster = workload
+        .cluster("default", "one", kubeconfig.to_string().as_bytes(), Vec::new())
+        .await
+        .expect("a kubeconfig");
     Arc::into_inner({
         workload.forget("default", "one");
         cluster
@@ -33,7 +38,9 @@ pub(super) async fn cluster_in(server: &Server, budget: &Budget) -> WorkloadClus
 pub fn kinds(target: &str) -> Option<Answer> {
     let of = |all: &[(&str, &str, bool)]| {
         let one = |(name, kind, namespaced): &(&str, &str, bool)| json!({"name": name, "kind": kind, "namespaced": namespaced});
-        Answer::json(&json!({"kind": "APIResourceList", "resources": all.iter().map(one).collect::<Vec<_>>()}))
+        Answer::json(
+            &json!({"kind": "APIResourceList", "resources": all.iter().map(one).collect::<Vec<_>>()}),
+        )
     };
     match target {
         "GET /api/v1" => Some(of(&[
@@ -44,7 +51,9 @@ pub fn kinds(target: &str) -> Option<Answer> {
             ("namespaces", "Namespace", false),
         ])),
         "GET /apis/discovery.k8s.io/v1" => Some(of(&[("endpointslices", "EndpointSlice", true)])),
-        "GET /apis/apps/v1" => Some(of(&[("daemonsets", "DaemonSet", true), ("deployments", "Deployment", true)])),
+        "GET /apis/apps/v1" => {
+            Some(of(&[("daemonsets", "DaemonSet", true), ("deployments", "Deployment", true)]))
+        }
         _ => None,
     }
 }
@@ -63,7 +72,9 @@ pub async fn holding(objects: BTreeMap<String, Value>) -> (Server, Arc<Mutex<BTr
         let missing = || Answer::Text(404, json!({"kind": "Status", "message": "not found"}).to_string());
         match method {
             "GET" => held.get(path).map_or_else(missing, Answer::json),
-            "DELETE" => held.remove(path).map_or_else(missing, |_| Answer::json(&json!({"kind": "Status", "status": "Success"}))),
+            "DELETE" => held
+                .remove(path)
+                .map_or_else(missing, |_| Answer::json(&json!({"kind": "Status", "status": "Success"}))),
             _ => Answer::json(&json!({})),
         }
     });

@@ -1,5 +1,5 @@
-//! Lists of objects of any kind, by page. What the API server does not serve is an empty list: a cluster without the Gateway API has no
-//! Gateways. It never says what the objects are for.
+//! Lists of objects of any kind, by page. What the API server does not serve is an empty list: a cluster
+//! without the Gateway API has no Gateways. It never says what the objects are for.
 
 use addons::ObjectRef;
 use kube::api::ListParams;
@@ -11,13 +11,15 @@ use super::budget::Hold;
 use super::parts::{Page, Parts};
 use super::{WorkloadCluster, WorkloadError, discover, refusal, said, unsendable};
 
-/// Objects of one page. Where they are so large that a page is more than an answer may be, fewer are asked for.
+/// Objects of one page. Where they are so large that a page is more than an answer may be, fewer are asked
+/// for.
 const PAGE: u32 = 200;
 /// How many pages are read for lists that are looked at together: what has no end is no answer.
 const PAGES: usize = 1000;
 
 impl WorkloadCluster {
-    /// Begins to read lists that are looked at together. It has to be kept for as long as they are: what it holds is room in memory.
+    /// Begins to read lists that are looked at together. It has to be kept for as long as they are: what it
+    /// holds is room in memory.
     pub fn lists(&self) -> Lists<'_> {
         Lists { cluster: self, hold: self.share.hold(), pages: PAGES }
     }
@@ -36,7 +38,12 @@ impl Lists<'_> {
     ///
     /// # Errors
     /// The API did not answer, or more than there is room for: that is not an empty list.
-    pub async fn all(&mut self, api_version: &str, kind: &str, parts: &[&str]) -> Result<Vec<Value>, WorkloadError> {
+    pub async fn all(
+        &mut self,
+        api_version: &str,
+        kind: &str,
+        parts: &[&str],
+    ) -> Result<Vec<Value>, WorkloadError> {
         let kind = kind_only(api_version, kind);
         let path = match self.cluster.resource(&kind).await {
             Err(WorkloadError::UnknownKind { .. }) => return Ok(Vec::new()),
@@ -87,7 +94,10 @@ impl Lists<'_> {
                 other => other.map_err(|it| refusal(kind, it))?,
             };
             if !page.items.iter().all(is_named) {
-                return Err(WorkloadError::Unreachable(format!("it lists a {} whose name no object can have", kind.kind)));
+                return Err(WorkloadError::Unreachable(format!(
+                    "it lists a {} whose name no object can have",
+                    kind.kind
+                )));
             }
             res.extend(page.items);
             if page.next.is_empty() {
@@ -95,17 +105,26 @@ impl Lists<'_> {
             }
             next = page.next;
         }
-        Err(WorkloadError::Unreachable(format!("it lists more objects of kind {} than are looked at", kind.kind)))
+        Err(WorkloadError::Unreachable(format!(
+            "it lists more objects of kind {} than are looked at",
+            kind.kind
+        )))
     }
 }
 
 /// Whether its name, and that of its namespace if it has one, can be asked for and shown.
 fn is_named(object: &Value) -> bool {
     let is_name = |it: &Value| it.as_str().is_some_and(said::is_name);
-    object.pointer("/metadata/name").is_some_and(is_name) && object.pointer("/metadata/namespace").is_none_or(is_name)
+    object.pointer("/metadata/name").is_some_and(is_name)
+        && object.pointer("/metadata/namespace").is_none_or(is_name)
 }
 
 /// Names a kind where an object is named otherwise.
 fn kind_only(api_version: &str, kind: &str) -> ObjectRef {
-    ObjectRef { api_version: api_version.to_owned(), kind: kind.to_owned(), namespace: None, name: "*".into() }
+    ObjectRef {
+        api_version: api_version.to_owned(),
+        kind: kind.to_owned(),
+        namespace: None,
+        name: "*".into(),
+    }
 }

@@ -1,5 +1,5 @@
-//! Reads the JSON of an answer into values: only the parts that are asked for, and no more than there is room for. What is not asked for is
-//! skipped as it is read. It knows nothing of what the parts mean.
+//! Reads the JSON of an answer into values: only the parts that are asked for, and no more than there is room
+//! for. What is not asked for is skipped as it is read. It knows nothing of what the parts mean.
 
 use std::cell::Cell;
 use std::fmt;
@@ -206,7 +206,8 @@ impl<'de> Visitor<'de> for PageReader<'_> {
             match name.as_str() {
                 "items" => fields.next_value_seed(Items(self.0, &mut res.items))?,
                 "metadata" => {
-                    let metadata = fields.next_value_seed(Reader { parts: &Parts::at(&["/continue"]), room: self.0.room })?;
+                    let metadata = fields
+                        .next_value_seed(Reader { parts: &Parts::at(&["/continue"]), room: self.0.room })?;
                     let next = metadata.as_ref().and_then(|it| it["continue"].as_str());
                     res.next = next.unwrap_or_default().to_owned();
                 }
@@ -256,7 +257,8 @@ mod tests {
     fn read(text: &str, pointers: &[&str], bytes: usize) -> (Result<Option<Value>, String>, Room) {
         let (parts, room) = (Parts::at(pointers), Room::new(bytes));
         let mut deserializer = serde_json::Deserializer::from_slice(text.as_bytes());
-        let value = Reader { parts: &parts, room: &room }.deserialize(&mut deserializer).map_err(|it| it.to_string());
+        let value =
+            Reader { parts: &parts, room: &room }.deserialize(&mut deserializer).map_err(|it| it.to_string());
         (value, room)
     }
 
@@ -284,10 +286,13 @@ mod tests {
         assert!(value.is_err() && !room.is_full(), "it is no JSON, and there was room");
     }
 
-    /// What values take is what the allocator is asked for; it is estimated for the worst that a text of some length can become.
+    /// What values take is what the allocator is asked for; it is estimated for the worst that a text of some
+    /// length can become.
     #[test]
     fn room_is_taken_for_what_small_values_become() {
-        for (text, each) in [("0", 32), ("\"\"", 32), ("{\"\":0}", 632 + 32), ("[0]", 64), ("{}", 32), ("[]", 32)] {
+        for (text, each) in
+            [("0", 32), ("\"\"", 32), ("{\"\":0}", 632 + 32), ("[0]", 64), ("{}", 32), ("[]", 32)]
+        {
             const COUNT: usize = 1000;
             let (value, room) = read(&format!("[{}]", vec![text; COUNT].join(",")), &[], 1 << 20);
             assert!(value.is_ok(), "{text}");
@@ -311,10 +316,15 @@ mod tests {
         let (parts, room) = (Parts::at(&["/metadata/name"]), Room::new(1 << 20));
         let page = |text: &str| {
             let mut deserializer = serde_json::Deserializer::from_slice(text.as_bytes());
-            PageReader(Reader { parts: &parts, room: &room }).deserialize(&mut deserializer).map_err(|it| it.to_string())
+            PageReader(Reader { parts: &parts, room: &room })
+                .deserialize(&mut deserializer)
+                .map_err(|it| it.to_string())
         };
         let read = page(&list.to_string()).expect("a page");
-        assert_eq!((read.next.as_str(), read.items), ("abc", vec![json!({"metadata": {"name": "a"}}), json!({"metadata": {"name": "b"}})]));
+        assert_eq!(
+            (read.next.as_str(), read.items),
+            ("abc", vec![json!({"metadata": {"name": "a"}}), json!({"metadata": {"name": "b"}})])
+        );
         let empty = page(r#"{"items": null, "metadata": {}}"#).expect("a page");
         assert_eq!((empty.next.as_str(), empty.items.len()), ("", 0));
         assert!(page("[]").is_err());

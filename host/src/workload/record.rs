@@ -1,5 +1,5 @@
-//! The records of installed add-ons in the workload cluster itself, where they survive the loss of the management cluster: one ConfigMap
-//! for each. It never says what goes into them.
+//! The records of installed add-ons in the workload cluster itself, where they survive the loss of the
+//! management cluster: one ConfigMap for each. It never says what goes into them.
 
 use addons::{Inventory, ObjectRef, digest};
 use kube::api::ListParams;
@@ -34,13 +34,15 @@ impl WorkloadCluster {
         read(object, &live).map(Some)
     }
 
-    /// What was written down about all add-ons, in one request, and what is wrong with records that somebody wrote over.
+    /// What was written down about all add-ons, in one request, and what is wrong with records that somebody
+    /// wrote over.
     ///
     /// # Errors
     /// The API did not answer.
     pub async fn inventories(&self) -> Result<(Vec<Found>, Vec<WorkloadError>), WorkloadError> {
         let mut lists = self.lists();
-        let found = lists.selected("v1", "ConfigMap", NAMESPACE, ListParams::default().labels(LABEL), &PARTS).await?;
+        let found =
+            lists.selected("v1", "ConfigMap", NAMESPACE, ListParams::default().labels(LABEL), &PARTS).await?;
         let (mut read_well, mut broken) = (Vec::new(), Vec::new());
         for live in &found {
             let name = live.pointer("/metadata/name").and_then(Value::as_str).unwrap_or_default();
@@ -65,7 +67,8 @@ impl WorkloadCluster {
         self.apply(&config_map, OWN_MANAGER, true).await.map(drop)
     }
 
-    /// Removes the record of an add-on that is not there any more, and the authority of its certificates if it had one.
+    /// Removes the record of an add-on that is not there any more, and the authority of its certificates if
+    /// it had one.
     pub async fn forget_inventory(&self, module: &str) -> Result<(), WorkloadError> {
         self.delete(&authority_object(module)).await?;
         self.delete(&inventory_object(module)).await.map(drop)
@@ -89,7 +92,8 @@ fn read(object: ObjectRef, live: &Value) -> Result<Found, WorkloadError> {
     if text.len() > LONGEST {
         return Err(refused(&format!(": it has {} bytes", text.len())));
     }
-    let inventory = serde_json::from_str(text).map_err(|it| refused(&format!(" (line {}, column {})", it.line(), it.column())))?;
+    let inventory = serde_json::from_str(text)
+        .map_err(|it| refused(&format!(" (line {}, column {})", it.line(), it.column())))?;
     Ok(Found { inventory, digest: digest(text) })
 }
 

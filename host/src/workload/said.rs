@@ -1,4 +1,5 @@
-//! What a workload cluster says in words, as it may be shown to people or decided by: whoever administers it chooses them. It decides nothing.
+//! What a workload cluster says in words, as it may be shown to people or decided by: whoever administers it
+//! chooses them. It decides nothing.
 
 use addons::Cause;
 
@@ -29,13 +30,15 @@ pub(super) fn fields(all: impl Iterator<Item = String>) -> Vec<String> {
     all.take(FIELDS).map(|it| if is_path(&it) { it } else { "?".to_owned() }).collect()
 }
 
-/// Whether an API server can have an object of this name: one that goes into a path as it is, and into a message.
+/// Whether an API server can have an object of this name: one that goes into a path as it is, and into a
+/// message.
 pub(super) fn is_name(text: &str) -> bool {
     let is_fit = |it: u8| it.is_ascii_graphic() && !b"/%\"'\\".contains(&it);
     !["", ".", ".."].contains(&text) && text.len() <= LONGEST_NAME && text.bytes().all(is_fit)
 }
 
-/// Why a write was refused, to decide by. Of too many, or one that is too long, none is told: half of them would look like all.
+/// Why a write was refused, to decide by. Of too many, or one that is too long, none is told: half of them
+/// would look like all.
 pub(super) fn causes<'a>(all: impl Iterator<Item = (Option<&'a str>, Option<&'a str>)>) -> Vec<Cause> {
     let cause = |(reason, message): (Option<&str>, Option<&str>)| {
         let text = |text: Option<&str>| text.filter(|it| it.len() <= LONGEST).map(str::to_owned);
@@ -70,7 +73,9 @@ mod tests {
         for good in ["a", "kube-system", "system:kube-proxy", "prod.example.com", "A_b", &"x".repeat(253)] {
             assert!(is_name(good), "{good}");
         }
-        for bad in ["", ".", "..", "a/b", "../secrets/x", "a%2fb", "a b", "a\nb", "ä", "a\"b", &"x".repeat(254)] {
+        for bad in
+            ["", ".", "..", "a/b", "../secrets/x", "a%2fb", "a b", "a\nb", "ä", "a\"b", &"x".repeat(254)]
+        {
             assert!(!is_name(bad), "{bad}");
         }
     }

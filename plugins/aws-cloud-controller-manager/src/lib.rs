@@ -1,8 +1,10 @@
-//! The AWS cloud controller manager: gives nodes their providerID, addresses, zone and region labels, takes away the taint with which
-//! they start, and makes load balancers for Services. It says which objects that takes; the host makes them.
+//! The AWS cloud controller manager: gives nodes their providerID, addresses, zone and region labels, takes
+//! away the taint with which they start, and makes load balancers for Services. It says which objects that
+//! takes; the host makes them.
 //!
-//! It must run before anything else can, so its Pods use the host's network and tolerate every taint. Its minor version is the cluster's,
-//! because nothing else is guaranteed to work. Its rights in AWS are those of the control plane's instance profile.
+//! It must run before anything else can, so its Pods use the host's network and tolerate every taint. Its
+//! minor version is the cluster's, because nothing else is guaranteed to work. Its rights in AWS are those of
+//! the control plane's instance profile.
 
 mod objects;
 mod versions;
@@ -36,7 +38,8 @@ pub struct Config {
     pub image_tag: Option<String>,
 }
 
-/// What of the arguments that all its releases have can be set without taking the place of another setting, or of what the plugin decides.
+/// What of the arguments that all its releases have can be set without taking the place of another setting,
+/// or of what the plugin decides.
 const EXTRA_ARGS: &[Extra] = &[
     Extra { name: "concurrent-node-syncs", takes: Takes::Number(1, 100) },
     Extra { name: "concurrent-service-syncs", takes: Takes::Number(1, 100) },
@@ -65,8 +68,7 @@ impl Plugin for CloudControllerManager {
     fn validate(request: &Request<Config>) -> Vec<Diagnostic> {
         let mut problems = extra_problems(&request.config.extra_args, EXTRA_ARGS, "/extraArgs");
         if request.config.image_registry.as_deref().is_some_and(|it| !steps::is_registry(it)) {
-            let message =
-                "must be a registry and a path without scheme and without a slash at its end, such as registry.example.com/provider-aws";
+            let message = "must be a registry and a path without scheme and without a slash at its end, such as registry.example.com/provider-aws";
             problems.push(Diagnostic::error("InvalidImageRegistry", "/imageRegistry", message));
         }
         problems
@@ -98,7 +100,10 @@ fn install(request: &Request<Config>) -> Result<Vec<Step>, Stop> {
     let mut all = objects::access();
     all.push(objects::daemon_set(&request.config, &image, &cluster.name));
     pull_with(&mut all, &request.config.image_pull_secrets);
-    Ok(vec![steps::apply("objects", all), steps::wait("running", objects::DAEMON_SET, Condition::ReadyDaemonset, 300).after(["objects"])])
+    Ok(vec![
+        steps::apply("objects", all),
+        steps::wait("running", objects::DAEMON_SET, Condition::ReadyDaemonset, 300).after(["objects"]),
+    ])
 }
 
 /// The program goes first: without its rights it would only fill its log.

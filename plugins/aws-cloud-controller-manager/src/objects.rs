@@ -12,12 +12,16 @@ const ROLE: &str = "system:cloud-controller-manager";
 const READER: &str = "cloud-controller-manager:apiserver-authentication-reader";
 const RBAC: &str = "rbac.authorization.k8s.io/v1";
 
-pub const DAEMON_SET: Object<'static> = Object { api_version: "apps/v1", kind: "DaemonSet", namespace: Some(NAMESPACE), name: NAME };
+pub const DAEMON_SET: Object<'static> =
+    Object { api_version: "apps/v1", kind: "DaemonSet", namespace: Some(NAMESPACE), name: NAME };
 pub const SERVICE_ACCOUNT: Object<'static> =
     Object { api_version: "v1", kind: "ServiceAccount", namespace: Some(NAMESPACE), name: ACCOUNT };
-pub const ROLE_BINDING: Object<'static> = Object { api_version: RBAC, kind: "RoleBinding", namespace: Some(NAMESPACE), name: READER };
-pub const CLUSTER_ROLE: Object<'static> = Object { api_version: RBAC, kind: "ClusterRole", namespace: None, name: ROLE };
-pub const CLUSTER_ROLE_BINDING: Object<'static> = Object { api_version: RBAC, kind: "ClusterRoleBinding", namespace: None, name: ROLE };
+pub const ROLE_BINDING: Object<'static> =
+    Object { api_version: RBAC, kind: "RoleBinding", namespace: Some(NAMESPACE), name: READER };
+pub const CLUSTER_ROLE: Object<'static> =
+    Object { api_version: RBAC, kind: "ClusterRole", namespace: None, name: ROLE };
+pub const CLUSTER_ROLE_BINDING: Object<'static> =
+    Object { api_version: RBAC, kind: "ClusterRoleBinding", namespace: None, name: ROLE };
 
 /// The service account and what it may do.
 pub fn access() -> Vec<Value> {
@@ -45,7 +49,8 @@ fn rules() -> Value {
         rule("", &["nodes/status"], &["patch"]),
         rule("", &["services", "services/status"], &["list", "patch", "update", "watch"]),
         rule("", &["events"], &["create", "patch", "update"]),
-        // Each of its controllers acts under a service account of its own, which it makes and asks tokens for.
+        // Each of its controllers acts under a service account of its own, which it makes and asks tokens
+        // for.
         rule("", &["serviceaccounts"], &["create", "get", "list", "watch"]),
         rule("", &["serviceaccounts/token"], &["create"]),
         rule("", &["persistentvolumes"], &["get", "list", "update", "watch"]),
@@ -56,7 +61,8 @@ fn rules() -> Value {
     ])
 }
 
-/// The program, on every control-plane node that the user does not leave out: it acts with the role of their instances.
+/// The program, on every control-plane node that the user does not leave out: it acts with the role of their
+/// instances.
 pub fn daemon_set(config: &Config, image: &str, cluster: &str) -> Value {
     let labels = json!({ "k8s-app": NAME });
     let mut pod = json!({
@@ -66,7 +72,8 @@ pub fn daemon_set(config: &Config, image: &str, cluster: &str) -> Value {
         // There is no cluster DNS before this runs.
         "dnsPolicy": "Default",
         "nodeSelector": { "node-role.kubernetes.io/control-plane": "" },
-        // A node is uninitialized until this has run and not ready until the network has, and neither may wait for the other.
+        // A node is uninitialized until this has run and not ready until the network has, and neither may
+        // wait for the other.
         "tolerations": [{ "operator": "Exists" }],
         "containers": [container(config, image, cluster)],
     });

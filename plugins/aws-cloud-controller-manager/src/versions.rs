@@ -1,5 +1,5 @@
-//! Which release goes with which Kubernetes minor version. The manager is only guaranteed to work with its own minor
-//! version of Kubernetes, so there is no "close enough".
+//! Which release goes with which Kubernetes minor version. The manager is only guaranteed to work with its
+//! own minor version of Kubernetes, so there is no "close enough".
 
 use plugin_sdk::Stop;
 

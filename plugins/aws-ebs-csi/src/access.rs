@@ -1,7 +1,10 @@
-//! The service accounts of the EBS CSI driver and what they may do. The program of the nodes has no rights in AWS.
+//! The service accounts of the EBS CSI driver and what they may do. The program of the nodes has no rights in
+//! AWS.
 
 use crate::objects::NAMESPACE;
-use plugin_sdk::objects::{READ, cluster_role, cluster_role_binding, role, role_binding, rule, service_account};
+use plugin_sdk::objects::{
+    READ, cluster_role, cluster_role_binding, role, role_binding, rule, service_account,
+};
 use plugin_sdk::steps::Object;
 use serde_json::Value;
 
@@ -13,7 +16,8 @@ const LEASES: &str = "ebs-csi-leases-role";
 pub const CONTROLLER: &str = "ebs-csi-controller-sa";
 pub const NODE: &str = "ebs-csi-node-sa";
 
-/// ClusterRole, its ClusterRoleBinding, and whose it is. One per sidecar, so that each right can be traced to the program that wants it.
+/// ClusterRole, its ClusterRoleBinding, and whose it is. One per sidecar, so that each right can be traced to
+/// the program that wants it.
 const ROLES: [(&str, &str, &str); 5] = [
     ("ebs-external-provisioner-role", "ebs-csi-provisioner-binding", CONTROLLER),
     ("ebs-external-attacher-role", "ebs-csi-attacher-binding", CONTROLLER),
@@ -31,7 +35,11 @@ pub fn objects(snapshots: bool) -> Vec<Value> {
         all.push(cluster_role(role, rules(role)));
         all.push(cluster_role_binding(binding, role, NAMESPACE, account));
     }
-    let leases = rule("coordination.k8s.io", &["leases"], &["create", "delete", "get", "list", "patch", "update", "watch"]);
+    let leases = rule(
+        "coordination.k8s.io",
+        &["leases"],
+        &["create", "delete", "get", "list", "patch", "update", "watch"],
+    );
     all.push(role(NAMESPACE, LEASES, vec![leases]));
     all.push(role_binding(NAMESPACE, LEASES, LEASES, CONTROLLER));
     all
@@ -48,7 +56,8 @@ fn rules(role: &str) -> Vec<Value> {
                 rule(STORAGE, &["volumeattributesclasses"], &["get"]),
                 rule("", &["nodes"], READ),
                 events,
-                // It looks for snapshots that nobody protects any more wherever a cluster has them, also when it makes none.
+                // It looks for snapshots that nobody protects any more wherever a cluster has them, also when
+                // it makes none.
                 rule(SNAPSHOT, &["volumesnapshots"], &["get", "list", "update", "watch"]),
                 rule(SNAPSHOT, &["volumesnapshotcontents"], &["get", "list"]),
             ]
@@ -83,10 +92,16 @@ fn rules(role: &str) -> Vec<Value> {
 
 /// Names of it all, for the removal: bindings before what they bind.
 pub fn references() -> Vec<Object<'static>> {
-    let cluster_wide = |kind: &'static str, name: &'static str| Object { api_version: RBAC, kind, namespace: None, name };
-    let local =
-        |api_version: &'static str, kind: &'static str, name: &'static str| Object { api_version, kind, namespace: Some(NAMESPACE), name };
-    let mut all: Vec<Object<'static>> = ROLES.iter().map(|(_, binding, _)| cluster_wide("ClusterRoleBinding", binding)).collect();
+    let cluster_wide =
+        |kind: &'static str, name: &'static str| Object { api_version: RBAC, kind, namespace: None, name };
+    let local = |api_version: &'static str, kind: &'static str, name: &'static str| Object {
+        api_version,
+        kind,
+        namespace: Some(NAMESPACE),
+        name,
+    };
+    let mut all: Vec<Object<'static>> =
+        ROLES.iter().map(|(_, binding, _)| cluster_wide("ClusterRoleBinding", binding)).collect();
     all.extend(ROLES.iter().map(|(role, ..)| cluster_wide("ClusterRole", role)));
     all.extend([
         local(RBAC, "RoleBinding", LEASES),

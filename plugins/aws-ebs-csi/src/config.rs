@@ -1,7 +1,9 @@
 //! The settings of the EBS CSI driver, and what is wrong with them.
 
 use plugin_sdk::Diagnostic;
-use plugin_sdk::settings::{DefaultClass, Extra, LogLevel, ReclaimPolicy, Resources, Takes, extra_problems, registry_problem};
+use plugin_sdk::settings::{
+    DefaultClass, Extra, LogLevel, ReclaimPolicy, Resources, Takes, extra_problems, registry_problem,
+};
 use serde::Deserialize;
 use serde_json::{Map, Value};
 
@@ -62,9 +64,10 @@ pub struct StorageClass {
     pub reclaim_policy: Option<ReclaimPolicy>,
 }
 
-/// What of the release's controller can be set without taking the place of another setting, or of what the plugin decides. Not among them are
-/// `aws-sdk-debug-log`, which writes requests to the log with the tokens that sign them, and `modify-volume-request-handler-timeout`, which has
-/// to stay below the timeouts of the sidecars.
+/// What of the release's controller can be set without taking the place of another setting, or of what the
+/// plugin decides. Not among them are `aws-sdk-debug-log`, which writes requests to the log with the tokens
+/// that sign them, and `modify-volume-request-handler-timeout`, which has to stay below the timeouts of the
+/// sidecars.
 pub const EXTRA_ARGS: &[Extra] = &[
     Extra { name: "batching", takes: Takes::Switch },
     Extra { name: "enable-node-local-volumes", takes: Takes::Switch },
@@ -109,7 +112,8 @@ impl Config {
 
     /// What keeps the settings from being carried out, whatever the cluster.
     pub fn problems(&self) -> Vec<Diagnostic> {
-        let mut problems: Vec<Diagnostic> = registry_problem(self.image_registry.as_deref()).into_iter().collect();
+        let mut problems: Vec<Diagnostic> =
+            registry_problem(self.image_registry.as_deref()).into_iter().collect();
         problems.extend(extra_problems(&self.extra_args, EXTRA_ARGS, "/extraArgs"));
         if self.volume_attach_limit.is_some() && self.reserved_volume_attachments.is_some() {
             let message = "excludes volumeAttachLimit, which is what is left after all reservations; remove one of them";
@@ -123,12 +127,20 @@ impl Config {
             class.problems(path, &mut problems);
             for (other_path, other) in &classes[..index] {
                 if other.name() == class.name() {
-                    let message = ["there is a class of the name ", class.name(), " already; choose another"].concat();
+                    let message =
+                        ["there is a class of the name ", class.name(), " already; choose another"].concat();
                     problems.push(Diagnostic::error("DuplicateName", &[path, "/name"].concat(), message));
                 }
-                if other.default_class == Some(DefaultClass::Always) && class.default_class == other.default_class {
-                    let message = ["only one class can be the default, and ", &other_path[1..], " is"].concat();
-                    problems.push(Diagnostic::error("SeveralDefaults", &[path, "/default"].concat(), message));
+                if other.default_class == Some(DefaultClass::Always)
+                    && class.default_class == other.default_class
+                {
+                    let message =
+                        ["only one class can be the default, and ", &other_path[1..], " is"].concat();
+                    problems.push(Diagnostic::error(
+                        "SeveralDefaults",
+                        &[path, "/default"].concat(),
+                        message,
+                    ));
                 }
             }
         }
@@ -139,7 +151,9 @@ impl Config {
 impl StorageClass {
     /// What is wrong with a class that stands at `path` of the settings.
     fn problems(&self, path: &str, problems: &mut Vec<Diagnostic>) {
-        let mut problem = |code: &str, field: &str, message: &str| problems.push(Diagnostic::error(code, &[path, field].concat(), message));
+        let mut problem = |code: &str, field: &str, message: &str| {
+            problems.push(Diagnostic::error(code, &[path, field].concat(), message))
+        };
         let kind = self.volume_type();
         if self.iops.is_some() && !matches!(kind, "gp3" | "io1" | "io2") {
             problem("UnsuitableType", "/iops", "can be set only for volumes of type gp3, io1 or io2");
@@ -151,7 +165,11 @@ impl StorageClass {
             problem("UnsuitableType", "/throughput", "can be set only for volumes of type gp3");
         }
         if self.kms_key_id.is_some() && !self.is_encrypted() {
-            problem("UnusedKey", "/kmsKeyID", "has no effect on volumes that are not encrypted; remove it, or encrypted");
+            problem(
+                "UnusedKey",
+                "/kmsKeyID",
+                "has no effect on volumes that are not encrypted; remove it, or encrypted",
+            );
         }
     }
 }

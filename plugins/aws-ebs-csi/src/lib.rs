@@ -1,6 +1,6 @@
-//! The Amazon EBS CSI driver: makes EBS volumes for claims and attaches them to nodes. It says which rights in AWS and which objects that
-//! takes; the host sees to them. It never brings the CustomResourceDefinitions of snapshots: a cluster has one set of them,
-//! whoever makes volumes.
+//! The Amazon EBS CSI driver: makes EBS volumes for claims and attaches them to nodes. It says which rights
+//! in AWS and which objects that takes; the host sees to them. It never brings the CustomResourceDefinitions
+//! of snapshots: a cluster has one set of them, whoever makes volumes.
 
 mod access;
 mod config;
@@ -13,7 +13,9 @@ pub use config::{Config, StorageClass};
 use plugin_sdk::settings::DefaultClass;
 use plugin_sdk::steps::{self, APPLY, Condition, DELETE, IAM_ROLE_WITH_TAGS, Object, WAIT};
 use plugin_sdk::versions::{minor, release};
-use plugin_sdk::{Descriptor, Diagnostic, Operation, Plan, Plugin, Request, Step, Stop, facts, identity, settings};
+use plugin_sdk::{
+    Descriptor, Diagnostic, Operation, Plan, Plugin, Request, Step, Stop, facts, identity, settings,
+};
 
 /// The plugin.
 pub struct EbsCsi;
@@ -39,7 +41,9 @@ impl Plugin for EbsCsi {
     fn plan(request: &Request<Config>) -> Result<Plan, Stop> {
         match request.operation {
             Operation::Install | Operation::Upgrade => install(request),
-            Operation::Uninstall | Operation::DeleteCluster => Ok(Plan { removal: removal(&request.config), ..Plan::default() }),
+            Operation::Uninstall | Operation::DeleteCluster => {
+                Ok(Plan { removal: removal(&request.config), ..Plan::default() })
+            }
         }
     }
 }
@@ -57,7 +61,8 @@ fn install(request: &Request<Config>) -> Result<Plan, Stop> {
         return Err(Stop::Invalid(problems));
     }
     let kubernetes: String = request.fact(facts::KUBERNETES_VERSION)?;
-    let release = release(&versions::RELEASES, "the Amazon EBS CSI driver", &kubernetes, config.image_tag.is_some())?;
+    let release =
+        release(&versions::RELEASES, "the Amazon EBS CSI driver", &kubernetes, config.image_tag.is_some())?;
     let images = pods::Images {
         registry: config.image_registry.as_deref().unwrap_or("public.ecr.aws"),
         tag: config.image_tag.as_deref().unwrap_or(release.version),
@@ -76,12 +81,20 @@ fn install(request: &Request<Config>) -> Result<Plan, Stop> {
     all.push(pods::node(config, &images));
     settings::pull_with(&mut all, &config.image_pull_secrets);
     steps.push(steps::apply("driver", all).after(first));
-    steps.push(steps::wait("controller-available", objects::DEPLOYMENT, Condition::AvailableDeployment, 300).after(["driver"]));
-    steps.push(steps::wait("nodes-ready", objects::DAEMON_SET, Condition::ReadyDaemonset, 300).after(["driver"]));
+    steps.push(
+        steps::wait("controller-available", objects::DEPLOYMENT, Condition::AvailableDeployment, 300)
+            .after(["driver"]),
+    );
+    steps.push(
+        steps::wait("nodes-ready", objects::DAEMON_SET, Condition::ReadyDaemonset, 300).after(["driver"]),
+    );
     for (path, class) in config.classes() {
         let otherwise = if path == "/storageClass" { DefaultClass::IfNone } else { DefaultClass::Never };
         let is_default = class.default_class.unwrap_or(otherwise).decide(class.name(), request)?;
-        steps.push(steps::apply(&step_of(&path, class), vec![objects::storage_class(class, is_default)]).after(["driver"]));
+        steps.push(
+            steps::apply(&step_of(&path, class), vec![objects::storage_class(class, is_default)])
+                .after(["driver"]),
+        );
     }
     let diagnostics = match config.role_arn {
         Some(_) => Vec::new(),
@@ -103,7 +116,12 @@ fn before(request: &Request<Config>, cluster: &facts::Cluster, aws: &facts::Aws)
         // The sidecar for snapshots stops without them, and with it the whole controller.
         for kind in ["volumesnapshotclasses", "volumesnapshotcontents", "volumesnapshots"] {
             let name = [kind, ".snapshot.storage.k8s.io"].concat();
-            let crd = Object { api_version: "apiextensions.k8s.io/v1", kind: "CustomResourceDefinition", namespace: None, name: &name };
+            let crd = Object {
+                api_version: "apiextensions.k8s.io/v1",
+                kind: "CustomResourceDefinition",
+                namespace: None,
+                name: &name,
+            };
             steps.push(steps::wait(&[kind, "-crd"].concat(), crd, Condition::CrdEstablished, 300));
         }
     }
@@ -125,7 +143,12 @@ fn removal(config: &Config) -> Vec<Step> {
     let mut removal = Vec::new();
     let mut first = Vec::new();
     for (path, class) in config.classes() {
-        let object = Object { api_version: "storage.k8s.io/v1", kind: "StorageClass", namespace: None, name: class.name() };
+        let object = Object {
+            api_version: "storage.k8s.io/v1",
+            kind: "StorageClass",
+            namespace: None,
+            name: class.name(),
+        };
         removal.push(steps::delete(&step_of(&path, class), object));
         first.push(step_of(&path, class));
     }

@@ -10,13 +10,21 @@ pub const DRIVER: &str = "ebs.csi.aws.com";
 pub const CONTROLLER: &str = "ebs-csi-controller";
 pub const NODE: &str = "ebs-csi-node";
 
-pub const DEPLOYMENT: Object<'static> = Object { api_version: "apps/v1", kind: "Deployment", namespace: Some(NAMESPACE), name: CONTROLLER };
-pub const DAEMON_SET: Object<'static> = Object { api_version: "apps/v1", kind: "DaemonSet", namespace: Some(NAMESPACE), name: NODE };
-pub const CSI_DRIVER: Object<'static> = Object { api_version: "storage.k8s.io/v1", kind: "CSIDriver", namespace: None, name: DRIVER };
-pub const BUDGET: Object<'static> =
-    Object { api_version: "policy/v1", kind: "PodDisruptionBudget", namespace: Some(NAMESPACE), name: CONTROLLER };
+pub const DEPLOYMENT: Object<'static> =
+    Object { api_version: "apps/v1", kind: "Deployment", namespace: Some(NAMESPACE), name: CONTROLLER };
+pub const DAEMON_SET: Object<'static> =
+    Object { api_version: "apps/v1", kind: "DaemonSet", namespace: Some(NAMESPACE), name: NODE };
+pub const CSI_DRIVER: Object<'static> =
+    Object { api_version: "storage.k8s.io/v1", kind: "CSIDriver", namespace: None, name: DRIVER };
+pub const BUDGET: Object<'static> = Object {
+    api_version: "policy/v1",
+    kind: "PodDisruptionBudget",
+    namespace: Some(NAMESPACE),
+    name: CONTROLLER,
+};
 
-/// Tells Kubernetes what the driver can do. `updates_allocatable` when Kubernetes knows the field: others refuse it.
+/// Tells Kubernetes what the driver can do. `updates_allocatable` when Kubernetes knows the field: others
+/// refuse it.
 pub fn csi_driver(updates_allocatable: bool) -> Value {
     let mut spec = json!({ "attachRequired": true, "podInfoOnMount": false, "fsGroupPolicy": "File" });
     if updates_allocatable {
@@ -39,7 +47,10 @@ pub fn storage_class(class: &StorageClass, is_default: bool) -> Value {
         "encrypted": if class.is_encrypted() { "true" } else { "false" },
         "csi.storage.k8s.io/fstype": class.fs_type(),
     });
-    let more = [("iops", class.iops.map(|it| it.to_string())), ("throughput", class.throughput.map(|it| it.to_string()))];
+    let more = [
+        ("iops", class.iops.map(|it| it.to_string())),
+        ("throughput", class.throughput.map(|it| it.to_string())),
+    ];
     for (name, value) in more.into_iter().chain([("kmsKeyId", class.kms_key_id.clone())]) {
         if let Some(value) = value {
             parameters[name] = value.into();

@@ -1,7 +1,9 @@
-//! The programs of the EBS CSI driver: a controller that makes and attaches volumes, and on every node one that mounts them.
+//! The programs of the EBS CSI driver: a controller that makes and attaches volumes, and on every node one
+//! that mounts them.
 //!
-//! Arguments, timeouts and probes are those of the release's own manifests: `deploy/kubernetes/base/controller.yaml` and `node.yaml` of
-//! kubernetes-sigs/aws-ebs-csi-driver at the tag in `versions.rs`, unless a line says otherwise.
+//! Arguments, timeouts and probes are those of the release's own manifests:
+//! `deploy/kubernetes/base/controller.yaml` and `node.yaml` of kubernetes-sigs/aws-ebs-csi-driver at the tag
+//! in `versions.rs`, unless a line says otherwise.
 
 use crate::Config;
 use crate::access;
@@ -33,7 +35,13 @@ const RETRY: &str = "--retry-interval-max=30m";
 const SOCKET_DIRECTORY: &str = "/var/lib/csi/sockets/pluginproxy/";
 const SOCKET: &str = "/var/lib/csi/sockets/pluginproxy/csi.sock";
 
-pub fn controller(config: &Config, cluster: &facts::Cluster, aws: &facts::Aws, images: &Images<'_>, kubernetes: Kubernetes) -> Value {
+pub fn controller(
+    config: &Config,
+    cluster: &facts::Cluster,
+    aws: &facts::Aws,
+    images: &Images<'_>,
+    kubernetes: Kubernetes,
+) -> Value {
     let labels = json!({ "app": CONTROLLER });
     let mut containers = vec![driver(config, cluster, aws, images)];
     containers.extend(sidecars(config, images, kubernetes));
@@ -44,7 +52,13 @@ pub fn controller(config: &Config, cluster: &facts::Cluster, aws: &facts::Aws, i
         "containers": containers,
         "volumes": [{ "name": "socket-dir", "emptyDir": {} }],
     });
-    settings::place(&mut pod, config.role_arn.is_some(), &config.tolerations, &config.node_selector, CONTROLLER);
+    settings::place(
+        &mut pod,
+        config.role_arn.is_some(),
+        &config.tolerations,
+        &config.node_selector,
+        CONTROLLER,
+    );
     if let Some(role) = &config.role_arn {
         identity::assume(&mut pod, &["ebs-plugin"], role, &aws.region);
     }
@@ -112,9 +126,16 @@ fn sidecars(config: &Config, images: &Images<'_>, kubernetes: Kubernetes) -> Vec
     // The sidecars' own 5 requests a second and 10 workers make many volumes wait for each other.
     const QPS: [&str; 2] = ["--kube-api-qps=20", "--kube-api-burst=100"];
     const WORKERS: &str = "--worker-threads=100";
-    // The provisioner's and the resizer's own timeout is 10 s. The attacher's is 15 s: an attachment that it gives up taints the name of the device.
+    // The provisioner's and the resizer's own timeout is 10 s. The attacher's is 15 s: an attachment that it
+    // gives up taints the name of the device.
     let provision = [
-        &["--timeout=60s", "--feature-gates=Topology=true", "--extra-create-metadata", LEAD, "--default-fstype=ext4"],
+        &[
+            "--timeout=60s",
+            "--feature-gates=Topology=true",
+            "--extra-create-metadata",
+            LEAD,
+            "--default-fstype=ext4",
+        ],
         &QPS[..],
         &[WORKERS, RETRY],
     ]
@@ -123,9 +144,12 @@ fn sidecars(config: &Config, images: &Images<'_>, kubernetes: Kubernetes) -> Vec
     if kubernetes.updates_allocatable {
         attach.push("--feature-gates=MutableCSINodeAllocatableCount=true");
     }
-    let resize =
-        [&["--timeout=60s", "--extra-modify-metadata", "--handle-volume-inuse-error=false", LEAD], &QPS[..], &["--workers=100", RETRY]]
-            .concat();
+    let resize = [
+        &["--timeout=60s", "--extra-modify-metadata", "--handle-volume-inuse-error=false", LEAD],
+        &QPS[..],
+        &["--workers=100", RETRY],
+    ]
+    .concat();
     let mut all = vec![
         sidecar("csi-provisioner", "csi-provisioner", tags.provisioner, &provision),
         sidecar("csi-attacher", "csi-attacher", tags.attacher, &attach),
@@ -133,7 +157,8 @@ fn sidecars(config: &Config, images: &Images<'_>, kubernetes: Kubernetes) -> Vec
         sidecar("liveness-probe", "livenessprobe", tags.liveness, &["--probe-timeout=60s"]),
     ];
     if kubernetes.has_only_beta_attributes {
-        // Without it, AWS's builds of provisioner and resizer look for VolumeAttributesClasses in `storage.k8s.io/v1` alone.
+        // Without it, AWS's builds of provisioner and resizer look for VolumeAttributesClasses in
+        // `storage.k8s.io/v1` alone.
         for sidecar in [0, 2] {
             all[sidecar]["env"] = json!([{ "name": "ENABLE_VAC_FALLBACK", "value": "true" }]);
         }
@@ -218,8 +243,14 @@ fn node_driver(config: &Config, images: &Images<'_>, requests: &Value) -> Value 
         "--endpoint=unix:/csi/csi.sock".to_owned(),
         "--csi-mount-point-prefix=/var/lib/kubelet/plugins/kubernetes.io/csi/ebs.csi.aws.com/".to_owned(),
     ];
-    args.extend(config.volume_attach_limit.map(|limit| ["--volume-attach-limit=", &limit.to_string()].concat()));
-    args.extend(config.reserved_volume_attachments.map(|reserved| ["--reserved-volume-attachments=", &reserved.to_string()].concat()));
+    args.extend(
+        config.volume_attach_limit.map(|limit| ["--volume-attach-limit=", &limit.to_string()].concat()),
+    );
+    args.extend(
+        config
+            .reserved_volume_attachments
+            .map(|reserved| ["--reserved-volume-attachments=", &reserved.to_string()].concat()),
+    );
     args.push("--v=2".to_owned());
     let health = json!({ "path": "/healthz", "port": "healthz" });
     json!({

@@ -1,4 +1,5 @@
-//! What the controller does in AWS as conditions of policies see it: which tags its requests set. It names no role and asks nobody.
+//! What the controller does in AWS as conditions of policies see it: which tags its requests set. It names no
+//! role and asks nobody.
 
 use std::collections::BTreeMap;
 
@@ -8,19 +9,30 @@ use plugin_sdk::steps::RoleAction;
 use plugin_sdk::{Diagnostic, facts, settings};
 use serde_json::{Map, Value};
 
-/// What keeps volumes from getting the cluster's tags. The driver's controller would stop at the first key that it keeps for itself
-/// (`validateExtraTags` in `pkg/driver/validation.go`), and refuse each volume because of a value that it takes for a template.
+/// What keeps volumes from getting the cluster's tags. The driver's controller would stop at the first key
+/// that it keeps for itself (`validateExtraTags` in `pkg/driver/validation.go`), and refuse each volume
+/// because of a value that it takes for a template.
 pub fn problems(tags: &BTreeMap<String, String>) -> Vec<Diagnostic> {
     let mut problems = Vec::new();
     for (key, value) in settings::flag_tags(tags, '=', ',') {
-        let (code, why) = if key == "CSIVolumeName" || key == "CSIVolumeSnapshotName" || key.starts_with("ebs.csi.aws.com/") {
+        let (code, why) = if key == "CSIVolumeName"
+            || key == "CSIVolumeSnapshotName"
+            || key.starts_with("ebs.csi.aws.com/")
+        {
             ("ReservedTag", ", which the EBS CSI driver keeps for itself; rename or remove it")
         } else if value.contains("{{") {
-            ("TemplateInTag", " with {{ in its value, which the EBS CSI driver takes for a template; remove it")
+            (
+                "TemplateInTag",
+                " with {{ in its value, which the EBS CSI driver takes for a template; remove it",
+            )
         } else {
             continue;
         };
-        problems.push(Diagnostic::error(code, "", ["spec.additionalTags of the AWSCluster has ", key, why].concat()));
+        problems.push(Diagnostic::error(
+            code,
+            "",
+            ["spec.additionalTags of the AWSCluster has ", key, why].concat(),
+        ));
     }
     problems
 }
@@ -50,7 +62,9 @@ pub fn actions(config: &Config, cluster: &facts::Cluster, aws: &facts::Aws) -> V
             Needed::ToTagVolumes => all.push(action.sets(&volume).of("CreateVolume")),
             Needed::ForSnapshots if config.snapshots => all.push(action),
             Needed::ToMakeSnapshots if config.snapshots => all.push(action.sets(&snapshot)),
-            Needed::ToTagSnapshots if config.snapshots => all.push(action.sets(&snapshot).of("CreateSnapshot")),
+            Needed::ToTagSnapshots if config.snapshots => {
+                all.push(action.sets(&snapshot).of("CreateSnapshot"))
+            }
             Needed::ForKeys if with_key => all.push(action),
             Needed::ForSnapshots | Needed::ToMakeSnapshots | Needed::ToTagSnapshots | Needed::ForKeys => (),
         }
@@ -58,7 +72,8 @@ pub fn actions(config: &Config, cluster: &facts::Cluster, aws: &facts::Aws) -> V
     all
 }
 
-/// The tags that the driver sets on all that it makes with the arguments that it is given; null where each has another value.
+/// The tags that the driver sets on all that it makes with the arguments that it is given; null where each
+/// has another value.
 fn created(cluster: &str, tags: &BTreeMap<String, String>) -> Map<String, Value> {
     let mut all = Map::new();
     all.insert("Name".to_owned(), Value::Null);

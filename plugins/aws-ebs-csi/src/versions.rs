@@ -1,4 +1,5 @@
-//! Which release goes with which Kubernetes version, the images that it is released with, and what it needs to be allowed in AWS.
+//! Which release goes with which Kubernetes version, the images that it is released with, and what it needs
+//! to be allowed in AWS.
 
 use plugin_sdk::versions::Release;
 
@@ -68,9 +69,11 @@ pub enum Needed {
     ForKeys,
 }
 
-/// What the controller calls in AWS, by `pkg/cloud/cloud.go` of the release; sorted. Left out is what it calls only for objects that a user writes with
-/// parameters of their own: DescribeVolumeStatus (`blockAttachUntilInitialized`), EnableFastSnapshotRestores and LockSnapshot (classes of
-/// snapshots), DeleteTags (a VolumeAttributesClass); and DescribeInstanceTypes, for which it has a table when it may not ask.
+/// What the controller calls in AWS, by `pkg/cloud/cloud.go` of the release; sorted. Left out is what it
+/// calls only for objects that a user writes with parameters of their own: DescribeVolumeStatus
+/// (`blockAttachUntilInitialized`), EnableFastSnapshotRestores and LockSnapshot (classes of snapshots),
+/// DeleteTags (a VolumeAttributesClass); and DescribeInstanceTypes, for which it has a table when it may not
+/// ask.
 pub const ACTIONS: [(&str, Needed); 18] = [
     ("ec2:AttachVolume", Needed::Always),
     ("ec2:CopyVolumes", Needed::ForCopies),

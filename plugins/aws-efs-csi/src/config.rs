@@ -2,7 +2,9 @@
 
 use crate::path;
 use plugin_sdk::Diagnostic;
-use plugin_sdk::settings::{DefaultClass, Extra, LogLevel, ReclaimPolicy, Resources, Takes, extra_problems, registry_problem};
+use plugin_sdk::settings::{
+    DefaultClass, Extra, LogLevel, ReclaimPolicy, Resources, Takes, extra_problems, registry_problem,
+};
 use serde::Deserialize;
 use serde_json::{Map, Value};
 use std::collections::BTreeMap;
@@ -47,12 +49,12 @@ pub struct Config {
     pub image_tag: Option<String>,
 }
 
-/// What of the release's documented arguments of the controller can be set without taking the place of another setting, or of what the plugin
-/// decides.
+/// What of the release's documented arguments of the controller can be set without taking the place of
+/// another setting, or of what the plugin decides.
 pub const CONTROLLER_ARGS: &[Extra] = &[Extra { name: "adaptive-retry-mode", takes: Takes::Switch }];
 
-/// The same of what runs on nodes. Not among them are `force-unmount-after-timeout`, which loses what was not written yet, and limits with which the
-/// driver does not start when one of a pair is missing.
+/// The same of what runs on nodes. Not among them are `force-unmount-after-timeout`, which loses what was not
+/// written yet, and limits with which the driver does not start when one of a pair is missing.
 pub const NODE_ARGS: &[Extra] = &[
     Extra { name: "vol-metrics-fs-rate-limit", takes: Takes::Number(1, 100) },
     Extra { name: "vol-metrics-opt-in", takes: Takes::Switch },
@@ -107,7 +109,8 @@ impl StorageClass {
             let name = option.split('=').next().unwrap_or_default();
             if ["accesspoint", "mounttargetip"].contains(&name) {
                 let path = ["/storageClass/mountOptions/", &index.to_string()].concat();
-                let message = [name, " is the driver's to set: it is another for each volume; remove it"].concat();
+                let message =
+                    [name, " is the driver's to set: it is another for each volume; remove it"].concat();
                 problems.push(Diagnostic::error("ReservedOption", &path, message));
             }
         }
@@ -124,12 +127,17 @@ impl Config {
 
     /// What keeps the settings from being carried out, whatever the cluster.
     pub fn problems(&self) -> Vec<Diagnostic> {
-        let mut problems: Vec<Diagnostic> = registry_problem(self.image_registry.as_deref()).into_iter().collect();
+        let mut problems: Vec<Diagnostic> =
+            registry_problem(self.image_registry.as_deref()).into_iter().collect();
         if self.file_system_id.is_some() && !self.file_system_tags.is_empty() {
             let message = "excludes fileSystemID: keep fileSystemID to name the file system, or fileSystemTags to have it found";
             problems.push(Diagnostic::error("NamedAndFound", TAGS, message));
         }
-        problems.extend(extra_problems(&self.extra_args, &[CONTROLLER_ARGS, NODE_ARGS].concat(), "/extraArgs"));
+        problems.extend(extra_problems(
+            &self.extra_args,
+            &[CONTROLLER_ARGS, NODE_ARGS].concat(),
+            "/extraArgs",
+        ));
         problems.extend(self.storage_class.problems());
         problems
     }

@@ -1,5 +1,6 @@
-//! Which file system volumes are made on: the one that the settings name, or the one that has the tags that they name. What was chosen once
-//! stays chosen for as long as it has the tags, because a StorageClass is made anew to be about another. Nothing here asks AWS.
+//! Which file system volumes are made on: the one that the settings name, or the one that has the tags that
+//! they name. What was chosen once stays chosen for as long as it has the tags, because a StorageClass is
+//! made anew to be about another. Nothing here asks AWS.
 
 use crate::config::{Config, StorageClass, TAGS};
 use crate::objects::DRIVER;
@@ -19,8 +20,8 @@ pub struct Chosen {
 /// The file system for the volumes of `class`, in a region.
 ///
 /// # Errors
-/// Pending while it is not known which file systems have the tags, invalid when none has them or several do, unsupported when the host
-/// may not look.
+/// Pending while it is not known which file systems have the tags, invalid when none has them or several do,
+/// unsupported when the host may not look.
 pub fn choose(request: &Request<Config>, class: &StorageClass, region: &str) -> Result<Chosen, Stop> {
     if let Some(id) = &request.config.file_system_id {
         return Ok(Chosen { id: id.clone(), warning: None });
@@ -31,7 +32,11 @@ pub fn choose(request: &Request<Config>, class: &StorageClass, region: &str) -> 
         Some(FactValue::Denied(why)) => kept(request, class, why).ok_or_else(|| denied(why)),
         Some(FactValue::Unknown(why)) => kept(request, class, why).ok_or_else(|| pending(why)),
         Some(FactValue::Absent) | None => {
-            let message = ["fileSystemTags needs fact file-systems, which cluster-operator ", &request.host_version, " does not give"];
+            let message = [
+                "fileSystemTags needs fact file-systems, which cluster-operator ",
+                &request.host_version,
+                " does not give",
+            ];
             Err(Stop::Unsupported(Diagnostic::error("UnsupportedHost", TAGS, message.concat())))
         }
     }
@@ -47,7 +52,13 @@ fn found(request: &Request<Config>, class: &StorageClass, region: &str) -> Resul
         several => match installed(request, class)?.filter(|id| several.iter().any(|it| it.id == *id)) {
             Some(id) => {
                 let others = names(several.iter().filter(|it| it.id != id));
-                let message = ["volumes are made on ", &id, " as before, although others have these tags too: ", &others].concat();
+                let message = [
+                    "volumes are made on ",
+                    &id,
+                    " as before, although others have these tags too: ",
+                    &others,
+                ]
+                .concat();
                 Ok(Chosen { warning: Some(Diagnostic::warning("SeveralFileSystems", TAGS, message)), id })
             }
             None => {
@@ -68,9 +79,11 @@ fn has_tags(file_system: &facts::FileSystem, config: &Config) -> bool {
     stays && config.file_system_tags.iter().all(|(key, value)| file_system.tags.get(key) == Some(value))
 }
 
-/// The file system of the class that is there. A host that does not tell which classes there are has none to tell of.
+/// The file system of the class that is there. A host that does not tell which classes there are has none to
+/// tell of.
 fn installed(request: &Request<Config>, class: &StorageClass) -> Result<Option<String>, Stop> {
-    let classes: Vec<facts::StorageClass> = request.optional_fact(facts::STORAGE_CLASSES)?.unwrap_or_default();
+    let classes: Vec<facts::StorageClass> =
+        request.optional_fact(facts::STORAGE_CLASSES)?.unwrap_or_default();
     let ours = classes.into_iter().find(|it| it.name == class.name() && it.provisioner == DRIVER);
     Ok(ours.and_then(|mut it| it.parameters.remove("fileSystemId")))
 }
@@ -91,14 +104,24 @@ fn unknown(why: &str) -> String {
 }
 
 fn denied(why: &str) -> Stop {
-    let message = [unknown(why).as_str(), "; grant it, or name the file system with fileSystemID, which does without"].concat();
+    let message =
+        [unknown(why).as_str(), "; grant it, or name the file system with fileSystemID, which does without"]
+            .concat();
     Stop::Unsupported(Diagnostic::error("FileSystemsDenied", TAGS, message))
 }
 
 fn none(config: &Config, region: &str) -> String {
-    let tags: Vec<String> = config.file_system_tags.iter().map(|(key, value)| [key.as_str(), "=", value].concat()).collect();
+    let tags: Vec<String> =
+        config.file_system_tags.iter().map(|(key, value)| [key.as_str(), "=", value].concat()).collect();
     let tags = tags.join(", ");
-    ["no file system in ", region, " has the tags ", &tags, "; create or tag one, or name one with fileSystemID"].concat()
+    [
+        "no file system in ",
+        region,
+        " has the tags ",
+        &tags,
+        "; create or tag one, or name one with fileSystemID",
+    ]
+    .concat()
 }
 
 /// Ids with names, some of them if they are many.

@@ -1,5 +1,6 @@
-//! The Amazon EFS CSI driver: makes volumes on an EFS file system and mounts them on nodes. It says which rights in AWS and which objects
-//! that takes; the host sees to them. The file system itself, its mount targets and who may reach them stay the user's.
+//! The Amazon EFS CSI driver: makes volumes on an EFS file system and mounts them on nodes. It says which
+//! rights in AWS and which objects that takes; the host sees to them. The file system itself, its mount
+//! targets and who may reach them stay the user's.
 
 mod config;
 mod file_system;
@@ -12,7 +13,9 @@ mod versions;
 pub use config::{Config, StorageClass};
 use plugin_sdk::steps::{self, APPLY, Condition, DELETE, EFS_FILE_SYSTEM, IAM_ROLE_WITH_TAGS, Object, WAIT};
 use plugin_sdk::versions::release;
-use plugin_sdk::{Descriptor, Diagnostic, Operation, Plan, Plugin, Request, Step, Stop, facts, identity, settings};
+use plugin_sdk::{
+    Descriptor, Diagnostic, Operation, Plan, Plugin, Request, Step, Stop, facts, identity, settings,
+};
 
 /// The plugin.
 pub struct EfsCsi;
@@ -38,7 +41,9 @@ impl Plugin for EfsCsi {
     fn plan(request: &Request<Config>) -> Result<Plan, Stop> {
         match request.operation {
             Operation::Install | Operation::Upgrade => install(request),
-            Operation::Uninstall | Operation::DeleteCluster => Ok(Plan { removal: removal(&request.config), ..Plan::default() }),
+            Operation::Uninstall | Operation::DeleteCluster => {
+                Ok(Plan { removal: removal(&request.config), ..Plan::default() })
+            }
         }
     }
 }
@@ -54,7 +59,8 @@ fn install(request: &Request<Config>) -> Result<Plan, Stop> {
         return Err(Stop::Invalid(problems));
     }
     let kubernetes: String = request.fact(facts::KUBERNETES_VERSION)?;
-    let release = release(&versions::RELEASES, "the Amazon EFS CSI driver", &kubernetes, config.image_tag.is_some())?;
+    let release =
+        release(&versions::RELEASES, "the Amazon EFS CSI driver", &kubernetes, config.image_tag.is_some())?;
     let images = pods::Images {
         registry: config.image_registry.as_deref().unwrap_or("public.ecr.aws"),
         tag: config.image_tag.as_deref().unwrap_or(release.version),
@@ -65,15 +71,26 @@ fn install(request: &Request<Config>) -> Result<Plan, Stop> {
     if let Some(role) = &config.role_arn {
         request.needs_step(IAM_ROLE_WITH_TAGS, "roleARN")?;
         let actions = role::actions(config, &aws.tags);
-        steps.push(steps::tagging_role("role", role, objects::NAMESPACE, objects::CONTROLLER_ACCOUNT, actions));
+        steps.push(steps::tagging_role(
+            "role",
+            role,
+            objects::NAMESPACE,
+            objects::CONTROLLER_ACCOUNT,
+            actions,
+        ));
     }
     let before: Vec<String> = steps.iter().map(|step| step.id.clone()).collect();
     let mut all = objects::access();
     all.extend([objects::csi_driver(), pods::controller(config, &aws, &images), pods::node(config, &images)]);
     settings::pull_with(&mut all, &config.image_pull_secrets);
     steps.push(steps::apply("driver", all).after(before));
-    steps.push(steps::wait("controller-available", objects::DEPLOYMENT, Condition::AvailableDeployment, 300).after(["driver"]));
-    steps.push(steps::wait("nodes-ready", objects::DAEMON_SET, Condition::ReadyDaemonset, 300).after(["driver"]));
+    steps.push(
+        steps::wait("controller-available", objects::DEPLOYMENT, Condition::AvailableDeployment, 300)
+            .after(["driver"]),
+    );
+    steps.push(
+        steps::wait("nodes-ready", objects::DAEMON_SET, Condition::ReadyDaemonset, 300).after(["driver"]),
+    );
     let mut diagnostics = warnings(config);
     if let Some(class) = config.class() {
         let found = file_system::choose(request, class, &aws.region)?;
@@ -84,12 +101,17 @@ fn install(request: &Request<Config>) -> Result<Plan, Stop> {
 }
 
 /// The class, once the file system was seen by a host that can look at it.
-fn storage_class(request: &Request<Config>, class: &StorageClass, file_system: &str) -> Result<Vec<Step>, Stop> {
+fn storage_class(
+    request: &Request<Config>,
+    class: &StorageClass,
+    file_system: &str,
+) -> Result<Vec<Step>, Stop> {
     let is_default = match class.default_class {
         Some(choice) => choice.decide(class.name(), request)?,
         None => false,
     };
-    let made = steps::apply("storage-class", vec![objects::storage_class(file_system, class, is_default)]).after(["driver"]);
+    let made = steps::apply("storage-class", vec![objects::storage_class(file_system, class, is_default)])
+        .after(["driver"]);
     Ok(match request.offers(EFS_FILE_SYSTEM) {
         true => vec![steps::efs_file_system("file-system", file_system), made.after(["file-system"])],
         false => vec![made],
@@ -108,7 +130,12 @@ fn removal(config: &Config) -> Vec<Step> {
     let mut removal = Vec::new();
     let mut first = Vec::new();
     if let Some(class) = config.class() {
-        let class = Object { api_version: "storage.k8s.io/v1", kind: "StorageClass", namespace: None, name: class.name() };
+        let class = Object {
+            api_version: "storage.k8s.io/v1",
+            kind: "StorageClass",
+            namespace: None,
+            name: class.name(),
+        };
         removal.push(steps::delete("storage-class", class));
         first.push("storage-class");
     }

@@ -1,8 +1,10 @@
-//! The service accounts, the StorageClass and the CSIDriver of the EFS CSI driver. Left out is the right to read Secrets, which only file
-//! systems of other accounts need.
+//! The service accounts, the StorageClass and the CSIDriver of the EFS CSI driver. Left out is the right to
+//! read Secrets, which only file systems of other accounts need.
 
 use crate::config::StorageClass;
-use plugin_sdk::objects::{READ, cluster_role, cluster_role_binding, role, role_binding, rule, service_account};
+use plugin_sdk::objects::{
+    READ, cluster_role, cluster_role_binding, role, role_binding, rule, service_account,
+};
 use plugin_sdk::settings;
 use plugin_sdk::steps::Object;
 use serde_json::{Value, json};
@@ -22,9 +24,12 @@ const NODE_ROLE: &str = "efs-csi-node-role";
 const NODE_BINDING: &str = "efs-csi-node-binding";
 const LEASES: &str = "efs-csi-leases-role";
 
-pub const DEPLOYMENT: Object<'static> = Object { api_version: "apps/v1", kind: "Deployment", namespace: Some(NAMESPACE), name: CONTROLLER };
-pub const DAEMON_SET: Object<'static> = Object { api_version: "apps/v1", kind: "DaemonSet", namespace: Some(NAMESPACE), name: NODE };
-pub const CSI_DRIVER: Object<'static> = Object { api_version: "storage.k8s.io/v1", kind: "CSIDriver", namespace: None, name: DRIVER };
+pub const DEPLOYMENT: Object<'static> =
+    Object { api_version: "apps/v1", kind: "Deployment", namespace: Some(NAMESPACE), name: CONTROLLER };
+pub const DAEMON_SET: Object<'static> =
+    Object { api_version: "apps/v1", kind: "DaemonSet", namespace: Some(NAMESPACE), name: NODE };
+pub const CSI_DRIVER: Object<'static> =
+    Object { api_version: "storage.k8s.io/v1", kind: "CSIDriver", namespace: None, name: DRIVER };
 
 /// The service accounts and what they may do.
 pub fn access() -> Vec<Value> {
@@ -36,8 +41,15 @@ pub fn access() -> Vec<Value> {
         rule(STORAGE, &["csinodes", "storageclasses"], READ),
     ];
     // It takes away the taint with which nodes may start, and learns from them where it is.
-    let node = vec![rule("", &["nodes"], &["get", "list", "patch", "watch"]), rule(STORAGE, &["csinodes"], &["get"])];
-    let leases = rule("coordination.k8s.io", &["leases"], &["create", "delete", "get", "list", "patch", "update", "watch"]);
+    let node = vec![
+        rule("", &["nodes"], &["get", "list", "patch", "watch"]),
+        rule(STORAGE, &["csinodes"], &["get"]),
+    ];
+    let leases = rule(
+        "coordination.k8s.io",
+        &["leases"],
+        &["create", "delete", "get", "list", "patch", "update", "watch"],
+    );
     vec![
         service_account(NAMESPACE, CONTROLLER_ACCOUNT),
         service_account(NAMESPACE, NODE_ACCOUNT),
@@ -52,9 +64,14 @@ pub fn access() -> Vec<Value> {
 
 /// Names of what [`access`] makes, for the removal: bindings before what they bind.
 pub fn references() -> [Object<'static>; 8] {
-    let cluster_wide = |kind: &'static str, name: &'static str| Object { api_version: RBAC, kind, namespace: None, name };
-    let local =
-        |api_version: &'static str, kind: &'static str, name: &'static str| Object { api_version, kind, namespace: Some(NAMESPACE), name };
+    let cluster_wide =
+        |kind: &'static str, name: &'static str| Object { api_version: RBAC, kind, namespace: None, name };
+    let local = |api_version: &'static str, kind: &'static str, name: &'static str| Object {
+        api_version,
+        kind,
+        namespace: Some(NAMESPACE),
+        name,
+    };
     [
         cluster_wide("ClusterRoleBinding", PROVISIONER_BINDING),
         cluster_wide("ClusterRoleBinding", NODE_BINDING),
@@ -84,9 +101,12 @@ pub fn storage_class(file_system: &str, class: &StorageClass, is_default: bool) 
         "gidRangeStart": first.to_string(),
         "gidRangeEnd": last.to_string(),
     });
-    let numbers = [("uid", class.uid), ("gid", class.gid)].map(|(name, id)| (name, id.map(|it| it.to_string())));
-    let texts = [("basePath", &class.base_path), ("subPathPattern", &class.sub_path_pattern)].map(|(name, text)| (name, text.clone()));
-    let unique = class.ensure_unique_directory.filter(|_| class.sub_path_pattern.is_some()).map(|it| it.to_string());
+    let numbers =
+        [("uid", class.uid), ("gid", class.gid)].map(|(name, id)| (name, id.map(|it| it.to_string())));
+    let texts = [("basePath", &class.base_path), ("subPathPattern", &class.sub_path_pattern)]
+        .map(|(name, text)| (name, text.clone()));
+    let unique =
+        class.ensure_unique_directory.filter(|_| class.sub_path_pattern.is_some()).map(|it| it.to_string());
     for (name, value) in numbers.into_iter().chain(texts).chain([("ensureUniqueDirectory", unique)]) {
         if let Some(value) = value {
             parameters[name] = value.into();

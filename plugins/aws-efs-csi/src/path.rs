@@ -1,8 +1,8 @@
-//! How long and deep the path of a volume's directory gets, which EFS limits: what is sure to be too long is told before a claim is made.
-//! Nothing here knows the names of claims.
+//! How long and deep the path of a volume's directory gets, which EFS limits: what is sure to be too long is
+//! told before a claim is made. Nothing here knows the names of claims.
 //!
-//! Source: `validateEfsPathRequirements` and `interpolateRootDirectoryName` in `pkg/driver/controller.go` of kubernetes-sigs/aws-efs-csi-driver;
-//! CreateAccessPoint in the Amazon EFS API Reference, RootDirectory.
+//! Source: `validateEfsPathRequirements` and `interpolateRootDirectoryName` in `pkg/driver/controller.go` of
+//! kubernetes-sigs/aws-efs-csi-driver; CreateAccessPoint in the Amazon EFS API Reference, RootDirectory.
 
 use crate::config::StorageClass;
 use plugin_sdk::Diagnostic;
@@ -11,8 +11,10 @@ use plugin_sdk::Diagnostic;
 const LONGEST: usize = 100;
 /// Directories below the first one that EFS takes.
 const DEEPEST: usize = 5;
-/// What a pattern may name, with the fewest characters that it stands for: a claim's namespace, its name, and `pvc-` and a UUID.
-const VARIABLES: [(&str, usize); 3] = [("${.PVC.namespace}", 1), ("${.PVC.name}", 1), ("${.PV.name}", VOLUME)];
+/// What a pattern may name, with the fewest characters that it stands for: a claim's namespace, its name, and
+/// `pvc-` and a UUID.
+const VARIABLES: [(&str, usize); 3] =
+    [("${.PVC.namespace}", 1), ("${.PVC.name}", 1), ("${.PV.name}", VOLUME)];
 const VOLUME: usize = 40;
 /// A dash and a UUID.
 const UNIQUE: usize = 37;
@@ -31,11 +33,17 @@ pub fn problems(class: &StorageClass) -> Option<Diagnostic> {
     let (characters, parts) = (base_characters + 1 + below.characters + end, base.len() + below.parts);
     if characters > LONGEST {
         let over = (characters - LONGEST).to_string();
-        let message = ["makes paths of at least ", &characters.to_string(), " characters, and EFS takes 100: shorten it by ", &over];
+        let message = [
+            "makes paths of at least ",
+            &characters.to_string(),
+            " characters, and EFS takes 100: shorten it by ",
+            &over,
+        ];
         return Some(problem("PathTooLong", field, message.concat()));
     }
     (parts > DEEPEST).then(|| {
-        let message = ["makes paths of ", &parts.to_string(), " directories, and EFS takes 5 at most"].concat();
+        let message =
+            ["makes paths of ", &parts.to_string(), " directories, and EFS takes 5 at most"].concat();
         problem("PathTooDeep", field, message)
     })
 }
@@ -66,7 +74,10 @@ fn shape(pattern: &str) -> Result<Shape, String> {
         rest = around.concat();
     }
     if rest.contains(['$', '{', '}']) {
-        return Err("can name ${.PVC.namespace}, ${.PVC.name} and ${.PV.name}, and nothing else with $ and braces".to_owned());
+        return Err(
+            "can name ${.PVC.namespace}, ${.PVC.name} and ${.PV.name}, and nothing else with $ and braces"
+                .to_owned(),
+        );
     }
     Ok(Shape { characters: characters + rest.len(), parts: parts.len() })
 }
@@ -90,7 +101,11 @@ mod tests {
         let of = |characters: usize| ["/", &"a".repeat(characters - 1)].concat();
         assert_eq!(code(&of(59), None, true), None);
         assert_eq!(code(&of(60), None, true).as_deref(), Some("PathTooLong"));
-        assert_eq!(code(&[of(59).as_str(), "//"].concat(), None, true), None, "slashes at the end are not in the path");
+        assert_eq!(
+            code(&[of(59).as_str(), "//"].concat(), None, true),
+            None,
+            "slashes at the end are not in the path"
+        );
         assert_eq!(code("/", None, true), None);
     }
 

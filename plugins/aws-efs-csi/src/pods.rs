@@ -1,7 +1,8 @@
-//! The programs of the EFS CSI driver: a controller that makes access points, and on every node one through which all mounts go.
+//! The programs of the EFS CSI driver: a controller that makes access points, and on every node one through
+//! which all mounts go.
 //!
-//! Timeouts, probes and tolerations are those of the release's chart: `charts/aws-efs-csi-driver/values.yaml` and its templates in
-//! kubernetes-sigs/aws-efs-csi-driver at the tag in `versions.rs`.
+//! Timeouts, probes and tolerations are those of the release's chart: `charts/aws-efs-csi-driver/values.yaml`
+//! and its templates in kubernetes-sigs/aws-efs-csi-driver at the tag in `versions.rs`.
 
 use crate::Config;
 use crate::config::{CONTROLLER_ARGS, NODE_ARGS};
@@ -48,7 +49,14 @@ pub fn controller(config: &Config, aws: &facts::Aws, images: &Images<'_>) -> Val
     };
     let address = "--csi-address=/var/lib/csi/sockets/pluginproxy/csi.sock";
     let verbosity = ["--v=", config.log_level.verbosity()].concat();
-    let provision = [address, &verbosity, "--timeout=15s", "--feature-gates=Topology=true", "--extra-create-metadata", "--leader-election"];
+    let provision = [
+        address,
+        &verbosity,
+        "--timeout=15s",
+        "--feature-gates=Topology=true",
+        "--extra-create-metadata",
+        "--leader-election",
+    ];
     let mut pod = json!({
         "serviceAccountName": CONTROLLER_ACCOUNT,
         "priorityClassName": "system-cluster-critical",
@@ -60,7 +68,8 @@ pub fn controller(config: &Config, aws: &facts::Aws, images: &Images<'_>) -> Val
         ],
         "volumes": [{ "name": "socket-dir", "emptyDir": {} }],
     });
-    // Where nodes start with the taint that the driver's node part takes away, its controller still has to start.
+    // Where nodes start with the taint that the driver's node part takes away, its controller still has to
+    // start.
     let starting = json!({ "key": "efs.csi.aws.com/agent-not-ready", "operator": "Exists" });
     let tolerations: Vec<Value> = [starting].into_iter().chain(config.tolerations.iter().cloned()).collect();
     settings::place(&mut pod, config.role_arn.is_some(), &tolerations, &config.node_selector, CONTROLLER);
@@ -79,9 +88,13 @@ pub fn controller(config: &Config, aws: &facts::Aws, images: &Images<'_>) -> Val
 }
 
 fn driver(config: &Config, aws: &facts::Aws, images: &Images<'_>) -> Value {
-    let mut args: Vec<String> = vec!["--endpoint=unix:///var/lib/csi/sockets/pluginproxy/csi.sock".into(), "--logtostderr".into()];
+    let mut args: Vec<String> =
+        vec!["--endpoint=unix:///var/lib/csi/sockets/pluginproxy/csi.sock".into(), "--logtostderr".into()];
     args.push(["--v=", config.log_level.verbosity()].concat());
-    args.push(["--delete-access-point-root-dir=", if config.delete_directories { "true" } else { "false" }].concat());
+    args.push(
+        ["--delete-access-point-root-dir=", if config.delete_directories { "true" } else { "false" }]
+            .concat(),
+    );
     args.extend(role::tags_argument(config, &aws.tags).map(|tags| ["--tags=", &tags].concat()));
     args.extend(settings::extra_args(&config.extra_args, CONTROLLER_ARGS));
     json!({
@@ -99,7 +112,8 @@ fn driver(config: &Config, aws: &facts::Aws, images: &Images<'_>) -> Value {
     })
 }
 
-/// Mounts end when this Pod ends, because they go through a program in it; so it is changed one node at a time and never made anew.
+/// Mounts end when this Pod ends, because they go through a program in it; so it is changed one node at a
+/// time and never made anew.
 pub fn node(config: &Config, images: &Images<'_>) -> Value {
     let labels = json!({ "app": NODE });
     let requests = json!({ "requests": { "cpu": "10m", "memory": "40Mi" } });
@@ -158,7 +172,8 @@ pub fn node(config: &Config, images: &Images<'_>) -> Value {
 
 fn node_driver(config: &Config, images: &Images<'_>, requests: &Value) -> Value {
     // The log level is not the user's: to change it would end all mounts once.
-    let mut args: Vec<String> = ["--endpoint=unix:/csi/csi.sock", "--logtostderr", "--v=2"].map(str::to_owned).into();
+    let mut args: Vec<String> =
+        ["--endpoint=unix:/csi/csi.sock", "--logtostderr", "--v=2"].map(str::to_owned).into();
     args.extend(settings::extra_args(&config.extra_args, NODE_ARGS));
     json!({
         "name": "efs-plugin",
@@ -179,7 +194,8 @@ fn node_driver(config: &Config, images: &Images<'_>, requests: &Value) -> Value 
     })
 }
 
-/// The chart looks at a node's health every 2 s; every 10 s, as at the controller's, does as well, and a change would end all mounts once.
+/// The chart looks at a node's health every 2 s; every 10 s, as at the controller's, does as well, and a
+/// change would end all mounts once.
 fn probe() -> Value {
     json!({
         "httpGet": { "path": "/healthz", "port": "healthz" },

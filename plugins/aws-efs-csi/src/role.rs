@@ -1,4 +1,5 @@
-//! What the controller does in AWS as conditions of policies see it: which tags its requests set. It names no role and asks nobody.
+//! What the controller does in AWS as conditions of policies see it: which tags its requests set. It names no
+//! role and asks nobody.
 
 use std::collections::BTreeMap;
 
@@ -8,8 +9,8 @@ use plugin_sdk::settings;
 use plugin_sdk::steps::RoleAction;
 use serde_json::Map;
 
-/// The tags for access points as the driver reads them from its argument, when the user wants them there. AWS's policy for the
-/// driver allows none but the driver's own.
+/// The tags for access points as the driver reads them from its argument, when the user wants them there.
+/// AWS's policy for the driver allows none but the driver's own.
 pub fn tags_argument(config: &Config, tags: &BTreeMap<String, String>) -> Option<String> {
     settings::tags(tags, ':', ' ').filter(|_| config.tag_access_points)
 }

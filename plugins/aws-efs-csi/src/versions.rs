@@ -1,4 +1,5 @@
-//! Which release goes with which Kubernetes version, the images that it is released with, and what it needs to be allowed in AWS.
+//! Which release goes with which Kubernetes version, the images that it is released with, and what it needs
+//! to be allowed in AWS.
 
 use plugin_sdk::versions::Release;
 
@@ -14,7 +15,11 @@ pub struct Sidecars {
 pub const RELEASES: [Release<Sidecars>; 1] = [Release {
     kubernetes: (32, 36),
     version: "v3.4.1",
-    with: Sidecars { provisioner: "v6.3.0-eksbuild.2", liveness: "v2.19.0-eksbuild.5", registrar: "v2.17.0-eksbuild.5" },
+    with: Sidecars {
+        provisioner: "v6.3.0-eksbuild.2",
+        liveness: "v2.19.0-eksbuild.5",
+        registrar: "v2.17.0-eksbuild.5",
+    },
 }];
 
 /// Version of the plugin: the newest release it knows.
@@ -28,12 +33,14 @@ pub enum Needed {
     ToTag,
     /// In place of a list of access points when the class says which user and group id volumes get.
     ForFixedIds,
-    /// What a policy of a file system can ask of the controller when it mounts the file system to delete directories: it does so as its role.
+    /// What a policy of a file system can ask of the controller when it mounts the file system to delete
+    /// directories: it does so as its role.
     ToMount,
 }
 
-/// What the controller calls in AWS, by `pkg/driver/controller.go` of the release; sorted. Left out is what it calls only for file systems of
-/// other accounts (DescribeMountTargets, ec2:DescribeAvailabilityZones) and for S3 Files.
+/// What the controller calls in AWS, by `pkg/driver/controller.go` of the release; sorted. Left out is what
+/// it calls only for file systems of other accounts (DescribeMountTargets, ec2:DescribeAvailabilityZones) and
+/// for S3 Files.
 pub const ACTIONS: [(&str, Needed); 8] = [
     ("elasticfilesystem:ClientMount", Needed::ToMount),
     ("elasticfilesystem:ClientRootAccess", Needed::ToMount),

@@ -1,8 +1,10 @@
-//! The service account of the controller and what it may do. It may not read Secrets: who wants it to for an Ingress that asks users to log in
-//! grants that Secret.
+//! The service account of the controller and what it may do. It may not read Secrets: who wants it to for an
+//! Ingress that asks users to log in grants that Secret.
 
 use crate::objects::{NAME, NAMESPACE};
-use plugin_sdk::objects::{READ, cluster_role, cluster_role_binding, role, role_binding, rule, service_account};
+use plugin_sdk::objects::{
+    READ, cluster_role, cluster_role_binding, role, role_binding, rule, service_account,
+};
 use plugin_sdk::steps::Object;
 use serde_json::{Value, json};
 
@@ -61,9 +63,14 @@ fn leader_rules() -> Vec<Value> {
 
 /// Names of it all, for the removal: bindings before what they bind.
 pub fn references() -> [Object<'static>; 5] {
-    let cluster_wide = |kind: &'static str, name: &'static str| Object { api_version: RBAC, kind, namespace: None, name };
-    let local =
-        |api_version: &'static str, kind: &'static str, name: &'static str| Object { api_version, kind, namespace: Some(NAMESPACE), name };
+    let cluster_wide =
+        |kind: &'static str, name: &'static str| Object { api_version: RBAC, kind, namespace: None, name };
+    let local = |api_version: &'static str, kind: &'static str, name: &'static str| Object {
+        api_version,
+        kind,
+        namespace: Some(NAMESPACE),
+        name,
+    };
     [
         cluster_wide("ClusterRoleBinding", BINDING),
         cluster_wide("ClusterRole", ROLE),

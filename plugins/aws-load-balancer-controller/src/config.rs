@@ -1,6 +1,8 @@
 //! The settings of the AWS Load Balancer Controller, and what is wrong with them.
 
-use plugin_sdk::settings::{Extra, LogLevel, Resources, Takes, extra_problems, is_free_tag, registry_problem};
+use plugin_sdk::settings::{
+    Extra, LogLevel, Resources, Takes, extra_problems, is_free_tag, registry_problem,
+};
 use plugin_sdk::{Diagnostic, facts, identity};
 use serde::Deserialize;
 use serde_json::{Map, Value};
@@ -86,7 +88,8 @@ impl IngressClass {
     }
 }
 
-/// What of the release's documented arguments can be set without taking the place of another setting, or of what the plugin decides.
+/// What of the release's documented arguments can be set without taking the place of another setting, or of
+/// what the plugin decides.
 pub const EXTRA_ARGS: &[Extra] = &[
     Extra { name: "aws-max-retries", takes: Takes::Number(1, 100) },
     Extra { name: "disable-ingress-class-annotation", takes: Takes::Switch },
@@ -107,7 +110,8 @@ pub const EXTRA_ARGS: &[Extra] = &[
 impl Config {
     /// What keeps the settings from being carried out, whatever the cluster.
     pub fn problems(&self) -> Vec<Diagnostic> {
-        let mut problems: Vec<Diagnostic> = registry_problem(self.image_registry.as_deref()).into_iter().collect();
+        let mut problems: Vec<Diagnostic> =
+            registry_problem(self.image_registry.as_deref()).into_iter().collect();
         problems.extend(extra_problems(&self.extra_args, EXTRA_ARGS, "/extraArgs"));
         // The controller does not start with tags that it sets itself.
         let is_taken = |key: &str| !is_free_tag(key) || key.contains(',') || key.contains('"');
@@ -122,10 +126,15 @@ impl Config {
         problems
     }
 
-    /// Tags that the controller puts on all that it makes: those of the cluster that nobody else sets there. It does not start with one that is both.
+    /// Tags that the controller puts on all that it makes: those of the cluster that nobody else sets there.
+    /// It does not start with one that is both.
     pub fn tags(&self, aws: &facts::Aws) -> BTreeMap<String, String> {
         let is_own = |key: &String| !self.external_managed_tags.contains(key);
-        aws.tags.iter().filter(|(key, _)| is_own(key)).map(|(key, value)| (key.clone(), value.clone())).collect()
+        aws.tags
+            .iter()
+            .filter(|(key, _)| is_own(key))
+            .map(|(key, value)| (key.clone(), value.clone()))
+            .collect()
     }
 
     /// What the user should know although it is carried out.
@@ -150,15 +159,22 @@ impl Config {
             Some(scheme) => vec![scheme],
             None => vec!["internet-facing", "internal"],
         };
-        let has = |scheme: &str| subnets.iter().any(|subnet| subnet.load_balancer_schemes.iter().any(|one| one == scheme));
+        let has = |scheme: &str| {
+            subnets.iter().any(|subnet| subnet.load_balancer_schemes.iter().any(|one| one == scheme))
+        };
         // One kind alone is a choice; none at all is an oversight.
         if schemes.iter().any(|scheme| has(scheme)) {
             return Vec::new();
         }
-        let tags =
-            schemes.iter().map(|scheme| if *scheme == "internal" { "kubernetes.io/role/internal-elb" } else { "kubernetes.io/role/elb" });
+        let tags = schemes.iter().map(|scheme| {
+            if *scheme == "internal" { "kubernetes.io/role/internal-elb" } else { "kubernetes.io/role/elb" }
+        });
         let tags = tags.collect::<Vec<_>>().join(" or ");
-        let message = ["no subnet of the cluster has tag ", &tags, " (value 1), by which subnets for load balancers are found"];
+        let message = [
+            "no subnet of the cluster has tag ",
+            &tags,
+            " (value 1), by which subnets for load balancers are found",
+        ];
         vec![Diagnostic::warning("UntaggedSubnets", "/ingressClass", message.concat())]
     }
 }

@@ -1,5 +1,6 @@
-//! The AWS Load Balancer Controller: makes load balancers for Ingresses, and for Services that ask for it. It says which certificate, which
-//! rights in AWS and which objects that takes; the host sees to them. No key ever reaches this plugin.
+//! The AWS Load Balancer Controller: makes load balancers for Ingresses, and for Services that ask for it. It
+//! says which certificate, which rights in AWS and which objects that takes; the host sees to them. No key
+//! ever reaches this plugin.
 //!
 //! New Ingresses wait for its webhooks, so their configurations come last and go first.
 
@@ -11,9 +12,13 @@ mod versions;
 mod webhooks;
 
 pub use config::{Config, IngressClass, TargetType};
-use plugin_sdk::steps::{self, APPLY, CERTIFICATE, Condition, DELETE, IAM_ROLE, Role, SECURITY_GROUP_RULE, Traffic, WAIT};
+use plugin_sdk::steps::{
+    self, APPLY, CERTIFICATE, Condition, DELETE, IAM_ROLE, Role, SECURITY_GROUP_RULE, Traffic, WAIT,
+};
 use plugin_sdk::versions::release;
-use plugin_sdk::{Descriptor, Diagnostic, Operation, Plan, Plugin, Request, Step, Stop, facts, identity, settings};
+use plugin_sdk::{
+    Descriptor, Diagnostic, Operation, Plan, Plugin, Request, Step, Stop, facts, identity, settings,
+};
 
 /// The plugin.
 pub struct LoadBalancerController;
@@ -39,7 +44,9 @@ impl Plugin for LoadBalancerController {
     fn plan(request: &Request<Config>) -> Result<Plan, Stop> {
         match request.operation {
             Operation::Install | Operation::Upgrade => install(request),
-            Operation::Uninstall | Operation::DeleteCluster => Ok(Plan { removal: removal(&request.config), ..Plan::default() }),
+            Operation::Uninstall | Operation::DeleteCluster => {
+                Ok(Plan { removal: removal(&request.config), ..Plan::default() })
+            }
         }
     }
 }
@@ -56,25 +63,46 @@ fn install(request: &Request<Config>) -> Result<Plan, Stop> {
         return Err(Stop::Invalid(problems));
     }
     let kubernetes: String = request.fact(facts::KUBERNETES_VERSION)?;
-    let release = release(&versions::RELEASES, "the AWS Load Balancer Controller", &kubernetes, config.image_tag.is_some())?;
+    let release = release(
+        &versions::RELEASES,
+        "the AWS Load Balancer Controller",
+        &kubernetes,
+        config.image_tag.is_some(),
+    )?;
     let registry = config.image_registry.as_deref().unwrap_or("public.ecr.aws/eks");
-    let image = [registry, "/aws-load-balancer-controller:", config.image_tag.as_deref().unwrap_or(release.version)].concat();
+    let image =
+        [registry, "/aws-load-balancer-controller:", config.image_tag.as_deref().unwrap_or(release.version)]
+            .concat();
 
     let mut steps = before(request)?;
     let first: Vec<String> = steps.iter().map(|step| step.id.clone()).collect();
     let mut controller = access::objects();
-    controller.extend([objects::service(), objects::budget(), objects::deployment(config, &cluster, &aws, &image)]);
+    controller.extend([
+        objects::service(),
+        objects::budget(),
+        objects::deployment(config, &cluster, &aws, &image),
+    ]);
     settings::pull_with(&mut controller, &config.image_pull_secrets);
     steps.extend([
         steps::apply("crds", crds::objects()),
-        steps::wait("target-group-binding-crd", crds::TARGET_GROUP_BINDING, Condition::CrdEstablished, 60).after(["crds"]),
-        steps::wait("ingress-class-params-crd", crds::INGRESS_CLASS_PARAMS, Condition::CrdEstablished, 60).after(["crds"]),
-        steps::apply("controller", controller).after(first).after(["target-group-binding-crd", "ingress-class-params-crd"]),
-        steps::wait("controller-available", objects::DEPLOYMENT, Condition::AvailableDeployment, 300).after(["controller"]),
-        steps::apply_with_ca_bundle("webhooks", webhooks::objects(config.service_mutator_webhook), "certificate")
-            .after(["controller-available"]),
+        steps::wait("target-group-binding-crd", crds::TARGET_GROUP_BINDING, Condition::CrdEstablished, 60)
+            .after(["crds"]),
+        steps::wait("ingress-class-params-crd", crds::INGRESS_CLASS_PARAMS, Condition::CrdEstablished, 60)
+            .after(["crds"]),
+        steps::apply("controller", controller)
+            .after(first)
+            .after(["target-group-binding-crd", "ingress-class-params-crd"]),
+        steps::wait("controller-available", objects::DEPLOYMENT, Condition::AvailableDeployment, 300)
+            .after(["controller"]),
+        steps::apply_with_ca_bundle(
+            "webhooks",
+            webhooks::objects(config.service_mutator_webhook),
+            "certificate",
+        )
+        .after(["controller-available"]),
         // Their webhook may be there from before, so they wait for who serves it.
-        steps::apply("ingress-class", objects::classes(&config.ingress_class)).after(["controller-available", "webhooks"]),
+        steps::apply("ingress-class", objects::classes(&config.ingress_class))
+            .after(["controller-available", "webhooks"]),
     ]);
     let subnets: Option<Vec<facts::Subnet>> = request.optional_fact(facts::SUBNETS)?;
     Ok(Plan { steps, removal: removal(config), diagnostics: config.warnings(&aws, subnets.as_deref()) })
@@ -87,7 +115,13 @@ fn before(request: &Request<Config>) -> Result<Vec<Step>, Stop> {
     let description = "AWS Load Balancer Controller webhook";
     let mut steps = vec![
         steps::certificate("certificate", objects::NAMESPACE, objects::SECRET_NAME, objects::DNS_NAMES),
-        steps::security_group_rule("sg-webhook-control-plane-to-node", Role::Node, traffic, Role::ControlPlane, description),
+        steps::security_group_rule(
+            "sg-webhook-control-plane-to-node",
+            Role::Node,
+            traffic,
+            Role::ControlPlane,
+            description,
+        ),
         steps::security_group_rule(
             "sg-webhook-control-plane-to-control-plane",
             Role::ControlPlane,
@@ -110,7 +144,8 @@ fn before(request: &Request<Config>) -> Result<Vec<Step>, Stop> {
     Ok(steps)
 }
 
-/// Webhook configurations go first: without the controller nobody would answer them. The CustomResourceDefinitions stay.
+/// Webhook configurations go first: without the controller nobody would answer them. The
+/// CustomResourceDefinitions stay.
 fn removal(config: &Config) -> Vec<Step> {
     let class = config.ingress_class.name();
     let webhooks = ["mutating-webhooks", "validating-webhooks"];

@@ -12,14 +12,19 @@ pub const NAME: &str = "aws-load-balancer-controller";
 pub const SERVICE_NAME: &str = "aws-load-balancer-webhook-service";
 pub const SECRET_NAME: &str = "aws-load-balancer-tls";
 /// Names under which the API server calls the webhooks.
-pub const DNS_NAMES: &[&str] =
-    &["aws-load-balancer-webhook-service.kube-system.svc", "aws-load-balancer-webhook-service.kube-system.svc.cluster.local"];
+pub const DNS_NAMES: &[&str] = &[
+    "aws-load-balancer-webhook-service.kube-system.svc",
+    "aws-load-balancer-webhook-service.kube-system.svc.cluster.local",
+];
 /// Port of the Pod on which webhooks are served.
 pub const WEBHOOK_PORT: u16 = 9443;
 
-pub const DEPLOYMENT: Object<'static> = Object { api_version: "apps/v1", kind: "Deployment", namespace: Some(NAMESPACE), name: NAME };
-pub const SERVICE: Object<'static> = Object { api_version: "v1", kind: "Service", namespace: Some(NAMESPACE), name: SERVICE_NAME };
-pub const SECRET: Object<'static> = Object { api_version: "v1", kind: "Secret", namespace: Some(NAMESPACE), name: SECRET_NAME };
+pub const DEPLOYMENT: Object<'static> =
+    Object { api_version: "apps/v1", kind: "Deployment", namespace: Some(NAMESPACE), name: NAME };
+pub const SERVICE: Object<'static> =
+    Object { api_version: "v1", kind: "Service", namespace: Some(NAMESPACE), name: SERVICE_NAME };
+pub const SECRET: Object<'static> =
+    Object { api_version: "v1", kind: "Secret", namespace: Some(NAMESPACE), name: SECRET_NAME };
 pub const BUDGET: Object<'static> =
     Object { api_version: "policy/v1", kind: "PodDisruptionBudget", namespace: Some(NAMESPACE), name: NAME };
 

@@ -8,8 +8,9 @@ pub const RELEASES: [Release<()>; 1] = [Release { kubernetes: (32, 36), version:
 /// Version of the plugin: the newest release it knows.
 pub const NEWEST: &str = "3.5.0";
 
-/// What the controller does in AWS for Ingresses and Services, as its documented policy allows it. Left out is what only optional
-/// features need: addresses of customers' own pools, certificates of IAM, Cognito, trust stores, reserved capacity.
+/// What the controller does in AWS for Ingresses and Services, as its documented policy allows it. Left out
+/// is what only optional features need: addresses of customers' own pools, certificates of IAM, Cognito,
+/// trust stores, reserved capacity.
 pub const ACTIONS: &[&str] = &[
     "acm:DescribeCertificate",
     "acm:ListCertificates",
@@ -80,8 +81,12 @@ pub const WAF_ACTIONS: &[&str] = &[
 ];
 
 /// What it does beside that when Shield Advanced can protect load balancers.
-pub const SHIELD_ACTIONS: &[&str] =
-    &["shield:CreateProtection", "shield:DeleteProtection", "shield:DescribeProtection", "shield:GetSubscriptionState"];
+pub const SHIELD_ACTIONS: &[&str] = &[
+    "shield:CreateProtection",
+    "shield:DeleteProtection",
+    "shield:DescribeProtection",
+    "shield:GetSubscriptionState",
+];
 
 #[cfg(test)]
 mod tests {

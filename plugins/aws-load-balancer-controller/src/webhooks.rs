@@ -1,5 +1,6 @@
-//! The webhooks of the controller. The API server waits for it when such objects are made, so these configurations come after
-//! the controller answers and go before it does. None of them names a CA: the host fills it in.
+//! The webhooks of the controller. The API server waits for it when such objects are made, so these
+//! configurations come after the controller answers and go before it does. None of them names a CA: the host
+//! fills it in.
 
 use crate::objects::{NAME, NAMESPACE, SERVICE_NAME};
 use plugin_sdk::steps::Object;
@@ -8,10 +9,18 @@ use serde_json::{Value, json};
 const WEBHOOK: &str = "aws-load-balancer-webhook";
 const REGISTRATION: &str = "admissionregistration.k8s.io/v1";
 
-pub const MUTATING: Object<'static> =
-    Object { api_version: REGISTRATION, kind: "MutatingWebhookConfiguration", namespace: None, name: WEBHOOK };
-pub const VALIDATING: Object<'static> =
-    Object { api_version: REGISTRATION, kind: "ValidatingWebhookConfiguration", namespace: None, name: WEBHOOK };
+pub const MUTATING: Object<'static> = Object {
+    api_version: REGISTRATION,
+    kind: "MutatingWebhookConfiguration",
+    namespace: None,
+    name: WEBHOOK,
+};
+pub const VALIDATING: Object<'static> = Object {
+    api_version: REGISTRATION,
+    kind: "ValidatingWebhookConfiguration",
+    namespace: None,
+    name: WEBHOOK,
+};
 
 /// Both configurations; with `services`, new Services of type LoadBalancer become the controller's.
 pub fn objects(services: bool) -> Vec<Value> {
@@ -20,14 +29,20 @@ pub fn objects(services: bool) -> Vec<Value> {
 }
 
 fn mutating(services: bool) -> Vec<Value> {
-    let mut pods = webhook("mpod.elbv2.k8s.aws", "/mutate-v1-pod", "Ignore", rule("", "v1", "pods", &["CREATE"]));
+    let mut pods =
+        webhook("mpod.elbv2.k8s.aws", "/mutate-v1-pod", "Ignore", rule("", "v1", "pods", &["CREATE"]));
     pods["namespaceSelector"] = expression("elbv2.k8s.aws/pod-readiness-gate-inject", "In", "enabled");
     pods["objectSelector"] = expression("app.kubernetes.io/name", "NotIn", NAME);
     let bindings = rule("elbv2.k8s.aws", "v1beta1", "targetgroupbindings", &["CREATE", "UPDATE"]);
     let path = "/mutate-elbv2-k8s-aws-v1beta1-targetgroupbinding";
     let mut all = vec![pods, webhook("mtargetgroupbinding.elbv2.k8s.aws", path, "Fail", bindings)];
     if services {
-        let mut services = webhook("mservice.elbv2.k8s.aws", "/mutate-v1-service", "Fail", rule("", "v1", "services", &["CREATE"]));
+        let mut services = webhook(
+            "mservice.elbv2.k8s.aws",
+            "/mutate-v1-service",
+            "Fail",
+            rule("", "v1", "services", &["CREATE"]),
+        );
         // What the cluster itself is made of must never wait for the controller.
         services["namespaceSelector"] = expression("kubernetes.io/metadata.name", "NotIn", NAMESPACE);
         services["objectSelector"] = expression("app.kubernetes.io/name", "NotIn", NAME);
@@ -52,7 +67,12 @@ fn validating() -> Vec<Value> {
             "Fail",
             rule(group, "v1beta1", "targetgroupbindings", CHANGES),
         ),
-        webhook("vingress.elbv2.k8s.aws", "/validate-networking-v1-ingress", "Fail", rule("networking.k8s.io", "v1", "ingresses", CHANGES)),
+        webhook(
+            "vingress.elbv2.k8s.aws",
+            "/validate-networking-v1-ingress",
+            "Fail",
+            rule("networking.k8s.io", "v1", "ingresses", CHANGES),
+        ),
     ]
 }
 

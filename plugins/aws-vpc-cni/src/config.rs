@@ -1,6 +1,8 @@
 //! The settings of the Amazon VPC CNI, and what is wrong with them.
 
-use plugin_sdk::settings::{Extra, LogLevel, Resources, Takes, extra_problems, is_ipv4_range, registry_problem};
+use plugin_sdk::settings::{
+    Extra, LogLevel, Resources, Takes, extra_problems, is_ipv4_range, registry_problem,
+};
 use plugin_sdk::{Diagnostic, facts, identity};
 use serde::Deserialize;
 use serde_json::{Map, Value};
@@ -64,7 +66,8 @@ pub struct PodSubnet {
 /// The largest packet that EC2 carries, in bytes.
 const EC2_MTU: u16 = 9001;
 
-/// What of the release's documented variables can be set without taking the place of another setting, or of what the plugin decides.
+/// What of the release's documented variables can be set without taking the place of another setting, or of
+/// what the plugin decides.
 const EXTRA_ENV: &[Extra] = &[
     Extra { name: "AWS_EXTERNAL_SERVICE_CIDRS", takes: Takes::Ranges },
     Extra { name: "AWS_MANAGE_ENIS_NON_SCHEDULABLE", takes: Takes::Switch },
@@ -85,14 +88,16 @@ impl Config {
 
     /// What keeps the settings from being carried out, whatever the cluster.
     pub fn problems(&self) -> Vec<Diagnostic> {
-        let mut problems: Vec<Diagnostic> = registry_problem(self.image_registry.as_deref()).into_iter().collect();
+        let mut problems: Vec<Diagnostic> =
+            registry_problem(self.image_registry.as_deref()).into_iter().collect();
         match (self.warm_ip_target, self.minimum_ip_target) {
             (Some(_), None) => problems.push(together("/warmIPTarget", "minimumIPTarget")),
             (None, Some(_)) => problems.push(together("/minimumIPTarget", "warmIPTarget")),
             _ => (),
         }
         if self.prefix_delegation && self.warm_prefix_target == Some(0) && self.warm_ip_target.is_none() {
-            let message = "must be at least 1 with prefixDelegation, unless warmIPTarget and minimumIPTarget are set";
+            let message =
+                "must be at least 1 with prefixDelegation, unless warmIPTarget and minimumIPTarget are set";
             problems.push(Diagnostic::error("NoWarmTarget", "/warmPrefixTarget", message));
         }
         problems.extend(self.address_problems());
@@ -115,12 +120,22 @@ impl Config {
             let message = "has no effect with externalSNAT, which keeps the address of Pods in all packets; remove one of them";
             problems.push(Diagnostic::error("UnusedRanges", "/excludeSNATCIDRs", message));
         }
-        for (index, _) in self.exclude_snat_cidrs.iter().enumerate().filter(|(_, range)| !is_ipv4_range(range)) {
+        for (index, _) in
+            self.exclude_snat_cidrs.iter().enumerate().filter(|(_, range)| !is_ipv4_range(range))
+        {
             let path = ["/excludeSNATCIDRs/", &index.to_string()].concat();
-            problems.push(Diagnostic::error("InvalidRange", &path, "must be an IPv4 range, such as 10.0.0.0/16"));
+            problems.push(Diagnostic::error(
+                "InvalidRange",
+                &path,
+                "must be an IPv4 range, such as 10.0.0.0/16",
+            ));
         }
         if self.pod_mtu.is_some_and(|mtu| mtu > self.mtu()) {
-            let message = ["must be at most ", &self.mtu().to_string(), ", which is the largest packet of a network interface (mtu)"];
+            let message = [
+                "must be at most ",
+                &self.mtu().to_string(),
+                ", which is the largest packet of a network interface (mtu)",
+            ];
             problems.push(Diagnostic::error("MTUTooLarge", "/podMTU", message.concat()));
         }
         if self.max_eni == Some(1) && !self.custom_networking.is_empty() {
@@ -132,10 +147,16 @@ impl Config {
 
     /// What keeps the settings from being carried out where the cluster runs.
     pub fn problems_in(&self, aws: &facts::Aws) -> Vec<Diagnostic> {
-        let mut problems: Vec<Diagnostic> = self.role_arn.iter().filter_map(|arn| identity::problem(arn, &aws.partition)).collect();
+        let mut problems: Vec<Diagnostic> =
+            self.role_arn.iter().filter_map(|arn| identity::problem(arn, &aws.partition)).collect();
         for (index, subnet) in self.custom_networking.iter().enumerate() {
             if !aws.zones.contains(&subnet.zone) {
-                let message = ["the cluster has no subnet in zone ", &subnet.zone, "; its zones are ", &aws.zones.join(", ")];
+                let message = [
+                    "the cluster has no subnet in zone ",
+                    &subnet.zone,
+                    "; its zones are ",
+                    &aws.zones.join(", "),
+                ];
                 problems.push(Diagnostic::error("UnknownZone", &zone_path(index), message.concat()));
             }
         }
@@ -150,16 +171,29 @@ impl Config {
             warnings.push(Diagnostic::warning("InstanceRole", "/roleARN", message));
         }
         if !self.custom_networking.is_empty() {
-            for zone in aws.zones.iter().filter(|zone| self.custom_networking.iter().all(|subnet| subnet.zone != **zone)) {
-                let message = ["zone ", zone, " has no subnet for Pods: Pods that are not on their node's network do not start there"];
-                warnings.push(Diagnostic::warning("ZoneWithoutPodSubnet", "/customNetworking", message.concat()));
+            for zone in aws
+                .zones
+                .iter()
+                .filter(|zone| self.custom_networking.iter().all(|subnet| subnet.zone != **zone))
+            {
+                let message = [
+                    "zone ",
+                    zone,
+                    " has no subnet for Pods: Pods that are not on their node's network do not start there",
+                ];
+                warnings.push(Diagnostic::warning(
+                    "ZoneWithoutPodSubnet",
+                    "/customNetworking",
+                    message.concat(),
+                ));
             }
         }
         warnings
     }
 }
 
-/// kubeadm tells kube-proxy the range of a cluster's Pods, and kube-proxy masks the source of whatever comes from elsewhere.
+/// kubeadm tells kube-proxy the range of a cluster's Pods, and kube-proxy masks the source of whatever comes
+/// from elsewhere.
 fn pod_range_warning(cluster: &facts::Cluster) -> Option<Diagnostic> {
     let ranges = cluster.pod_cidrs.join(", ");
     let message = [

@@ -1,8 +1,9 @@
-//! The Amazon VPC CNI: gives Pods addresses of the VPC. It says which security-group rules, which rights in AWS and which objects that
-//! takes; the host sees to them.
+//! The Amazon VPC CNI: gives Pods addresses of the VPC. It says which security-group rules, which rights in
+//! AWS and which objects that takes; the host sees to them.
 //!
-//! Rules and the look at the IAM role come before objects, or no node would ever get ready. It never runs without being the whole of one release: mixing
-//! the settings of one with the image of another makes it crash.
+//! Rules and the look at the IAM role come before objects, or no node would ever get ready. It never runs
+//! without being the whole of one release: mixing the settings of one with the image of another makes it
+//! crash.
 
 mod config;
 mod objects;
@@ -39,7 +40,8 @@ impl Plugin for AmazonVpcCni {
         match request.operation {
             Operation::Install | Operation::Upgrade => install(request),
             Operation::Uninstall => Ok(Plan { removal: removal(), ..Plan::default() }),
-            // Whatever else is still being removed needs a network until the end; the host sweeps network interfaces when the machines are gone.
+            // Whatever else is still being removed needs a network until the end; the host sweeps network
+            // interfaces when the machines are gone.
             Operation::DeleteCluster => Ok(Plan::default()),
         }
     }
@@ -57,24 +59,39 @@ fn install(request: &Request<Config>) -> Result<Plan, Stop> {
         return Err(Stop::Invalid(problems));
     }
     let kubernetes: String = request.fact(facts::KUBERNETES_VERSION)?;
-    let release = plugin_sdk::versions::release(&versions::RELEASES, "the Amazon VPC CNI", &kubernetes, config.image_tag.is_some())?;
+    let release = plugin_sdk::versions::release(
+        &versions::RELEASES,
+        "the Amazon VPC CNI",
+        &kubernetes,
+        config.image_tag.is_some(),
+    )?;
     let tag = config.image_tag.as_deref().unwrap_or(release.version);
     let registry = config.image_registry.as_deref().unwrap_or(versions::registry(&aws.partition));
 
     let mut steps = rules::steps();
     if let Some(role) = &config.role_arn {
         request.needs_step(IAM_ROLE, "roleARN")?;
-        steps.push(steps::service_account_role("role", role, objects::NAMESPACE, objects::NAME, versions::ACTIONS));
+        steps.push(steps::service_account_role(
+            "role",
+            role,
+            objects::NAMESPACE,
+            objects::NAME,
+            versions::ACTIONS,
+        ));
     }
     let before: Vec<String> = steps.iter().map(|step| step.id.clone()).collect();
     steps.push(steps::apply("eniconfig-crd", vec![objects::eni_config_crd()]).after(before));
-    steps.push(steps::wait("eniconfig-crd-established", objects::ENI_CONFIG_CRD, Condition::CrdEstablished, 60).after(["eniconfig-crd"]));
+    steps.push(
+        steps::wait("eniconfig-crd-established", objects::ENI_CONFIG_CRD, Condition::CrdEstablished, 60)
+            .after(["eniconfig-crd"]),
+    );
     let mut all: Vec<_> = config.custom_networking.iter().map(objects::eni_config).collect();
     all.extend(objects::access());
     all.push(objects::daemon_set(config, &cluster, &aws, registry, tag));
     settings::pull_with(&mut all, &config.image_pull_secrets);
     steps.push(steps::apply("objects", all).after(["eniconfig-crd-established"]));
-    steps.push(steps::wait("running", objects::DAEMON_SET, Condition::ReadyDaemonset, 300).after(["objects"]));
+    steps
+        .push(steps::wait("running", objects::DAEMON_SET, Condition::ReadyDaemonset, 300).after(["objects"]));
     let mut diagnostics = config.warnings(&cluster, &aws);
     // Whatever keeps the types from being known keeps no network from a cluster.
     let types = request.optional_fact::<Vec<facts::InstanceType>>(facts::INSTANCE_TYPES).ok().flatten();

@@ -1,5 +1,5 @@
-//! The objects of the Amazon VPC CNI, those with a namespace in `kube-system`. Left out is the agent for network policies: it needs a controller and
-//! CustomResourceDefinitions of its own.
+//! The objects of the Amazon VPC CNI, those with a namespace in `kube-system`. Left out is the agent for
+//! network policies: it needs a controller and CustomResourceDefinitions of its own.
 
 use crate::{Config, PodSubnet};
 use plugin_sdk::objects::{READ, cluster_role, cluster_role_binding, rule, service_account};
@@ -13,10 +13,14 @@ pub const NAME: &str = "aws-node";
 const RBAC: &str = "rbac.authorization.k8s.io/v1";
 const ENI_CONFIG: &str = "crd.k8s.amazonaws.com/v1alpha1";
 
-pub const DAEMON_SET: Object<'static> = Object { api_version: "apps/v1", kind: "DaemonSet", namespace: Some(NAMESPACE), name: NAME };
-pub const SERVICE_ACCOUNT: Object<'static> = Object { api_version: "v1", kind: "ServiceAccount", namespace: Some(NAMESPACE), name: NAME };
-pub const CLUSTER_ROLE: Object<'static> = Object { api_version: RBAC, kind: "ClusterRole", namespace: None, name: NAME };
-pub const CLUSTER_ROLE_BINDING: Object<'static> = Object { api_version: RBAC, kind: "ClusterRoleBinding", namespace: None, name: NAME };
+pub const DAEMON_SET: Object<'static> =
+    Object { api_version: "apps/v1", kind: "DaemonSet", namespace: Some(NAMESPACE), name: NAME };
+pub const SERVICE_ACCOUNT: Object<'static> =
+    Object { api_version: "v1", kind: "ServiceAccount", namespace: Some(NAMESPACE), name: NAME };
+pub const CLUSTER_ROLE: Object<'static> =
+    Object { api_version: RBAC, kind: "ClusterRole", namespace: None, name: NAME };
+pub const CLUSTER_ROLE_BINDING: Object<'static> =
+    Object { api_version: RBAC, kind: "ClusterRoleBinding", namespace: None, name: NAME };
 pub const ENI_CONFIG_CRD: Object<'static> = Object {
     api_version: "apiextensions.k8s.io/v1",
     kind: "CustomResourceDefinition",
@@ -33,7 +37,11 @@ pub fn access() -> Vec<Value> {
         rule("events.k8s.io", &["events"], &["create", "list", "patch"]),
         rule("vpcresources.k8s.aws", &["cninodes"], &["get", "list", "patch", "watch"]),
     ];
-    vec![service_account(NAMESPACE, NAME), cluster_role(NAME, rules), cluster_role_binding(NAME, NAME, NAMESPACE, NAME)]
+    vec![
+        service_account(NAMESPACE, NAME),
+        cluster_role(NAME, rules),
+        cluster_role_binding(NAME, NAME, NAMESPACE, NAME),
+    ]
 }
 
 /// Subnets for Pods are objects of this kind. The CNI reads it even when there are none.
@@ -62,7 +70,8 @@ pub fn eni_config_crd() -> Value {
     })
 }
 
-/// The object that stands for a subnet for Pods. It has the name of its zone, which is the value of a label of each node.
+/// The object that stands for a subnet for Pods. It has the name of its zone, which is the value of a label
+/// of each node.
 pub fn eni_config(subnet: &PodSubnet) -> Value {
     let mut spec = json!({ "subnet": subnet.subnet_id });
     if !subnet.security_group_ids.is_empty() {
@@ -72,7 +81,13 @@ pub fn eni_config(subnet: &PodSubnet) -> Value {
 }
 
 /// The program, on every node.
-pub fn daemon_set(config: &Config, cluster: &facts::Cluster, aws: &facts::Aws, registry: &str, tag: &str) -> Value {
+pub fn daemon_set(
+    config: &Config,
+    cluster: &facts::Cluster,
+    aws: &facts::Aws,
+    registry: &str,
+    tag: &str,
+) -> Value {
     let labels = json!({ "k8s-app": NAME });
     let mut pod = json!({
         "serviceAccountName": NAME,
@@ -128,7 +143,12 @@ fn init_container(image: &str) -> Value {
 /// Hands out addresses.
 fn container(config: &Config, cluster: &facts::Cluster, aws: &facts::Aws, image: &str, tag: &str) -> Value {
     let probe = |delay: u32| {
-        let command = ["/app/grpc-health-probe", "-addr=unix:///var/run/aws-node/ipamd.sock", "-connect-timeout=5s", "-rpc-timeout=5s"];
+        let command = [
+            "/app/grpc-health-probe",
+            "-addr=unix:///var/run/aws-node/ipamd.sock",
+            "-connect-timeout=5s",
+            "-rpc-timeout=5s",
+        ];
         json!({ "exec": { "command": command }, "initialDelaySeconds": delay, "timeoutSeconds": 10 })
     };
     json!({
@@ -157,7 +177,13 @@ fn environment(config: &Config, cluster: &facts::Cluster, aws: &facts::Aws, tag:
         LogLevel::Debug => "DEBUG",
     };
     let yes = |on: bool| if on { "true" } else { "false" }.to_owned();
-    let endpoint = ["https://", &cluster.control_plane_endpoint.host, ":", &cluster.control_plane_endpoint.port.to_string()].concat();
+    let endpoint = [
+        "https://",
+        &cluster.control_plane_endpoint.host,
+        ":",
+        &cluster.control_plane_endpoint.port.to_string(),
+    ]
+    .concat();
     let mut all: Vec<(&str, String)> = vec![
         ("ADDITIONAL_ENI_TAGS", eni_tags(aws)),
         ("AWS_VPC_CNI_NODE_PORT_SUPPORT", yes(true)),
@@ -196,10 +222,17 @@ fn environment(config: &Config, cluster: &facts::Cluster, aws: &facts::Aws, tag:
         all.push(("AWS_VPC_K8S_CNI_EXCLUDE_SNAT_CIDRS", config.exclude_snat_cidrs.join(",")));
     }
     all.retain(|(name, _)| !config.extra_env.contains_key(*name));
-    all.extend(config.extra_env.iter().map(|(name, value)| (name.as_str(), value.as_str().unwrap_or_default().to_owned())));
+    all.extend(
+        config
+            .extra_env
+            .iter()
+            .map(|(name, value)| (name.as_str(), value.as_str().unwrap_or_default().to_owned())),
+    );
     all.sort();
-    let mut all: Vec<Value> = all.into_iter().map(|(name, value)| json!({ "name": name, "value": value })).collect();
-    let field = |name: &str, path: &str| json!({ "name": name, "valueFrom": { "fieldRef": { "fieldPath": path } } });
+    let mut all: Vec<Value> =
+        all.into_iter().map(|(name, value)| json!({ "name": name, "value": value })).collect();
+    let field =
+        |name: &str, path: &str| json!({ "name": name, "valueFrom": { "fieldRef": { "fieldPath": path } } });
     all.extend([field("MY_NODE_NAME", "spec.nodeName"), field("MY_POD_NAME", "metadata.name")]);
     all
 }
@@ -207,7 +240,10 @@ fn environment(config: &Config, cluster: &facts::Cluster, aws: &facts::Aws, tag:
 /// Tags of the user as JSON, for the network interfaces that the CNI makes.
 fn eni_tags(aws: &facts::Aws) -> String {
     let allowed = aws.tags.iter().filter(|(key, _)| settings::is_free_tag(key));
-    Value::Object(allowed.map(|(key, value)| (key.clone(), Value::from(value.as_str()))).collect::<Map<_, _>>()).to_string()
+    Value::Object(
+        allowed.map(|(key, value)| (key.clone(), Value::from(value.as_str()))).collect::<Map<_, _>>(),
+    )
+    .to_string()
 }
 
 fn host_path(name: &str, path: &str, kind: Option<&str>) -> Value {

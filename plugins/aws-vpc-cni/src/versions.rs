@@ -1,4 +1,5 @@
-//! Which release goes with which Kubernetes version, where its images are, and what it needs to be allowed in AWS.
+//! Which release goes with which Kubernetes version, where its images are, and what it needs to be allowed in
+//! AWS.
 
 use plugin_sdk::versions::Release;
 
@@ -8,8 +9,8 @@ pub const RELEASES: [Release<()>; 1] = [Release { kubernetes: (32, 36), version:
 /// Version of the plugin: the newest release it knows.
 pub const NEWEST: &str = "1.23.0";
 
-/// The registry from which every region of a partition may pull. Pulling takes credentials of AWS, which the kubelet gets from its
-/// credential provider.
+/// The registry from which every region of a partition may pull. Pulling takes credentials of AWS, which the
+/// kubelet gets from its credential provider.
 pub fn registry(partition: &str) -> &'static str {
     match partition {
         "aws-cn" => "961992271922.dkr.ecr.cn-northwest-1.amazonaws.com.cn",
@@ -18,8 +19,9 @@ pub fn registry(partition: &str) -> &'static str {
     }
 }
 
-/// What the CNI calls, by its sources (`pkg/awsutils` of v1.23.0). AWS's policy AmazonEKS_CNI_Policy allows two things beside it that this release
-/// never does: `ec2:DescribeTags`, which its metrics helper alone calls, and `ec2:DescribeSecurityGroups`, of a feature that was taken back.
+/// What the CNI calls, by its sources (`pkg/awsutils` of v1.23.0). AWS's policy AmazonEKS_CNI_Policy allows
+/// two things beside it that this release never does: `ec2:DescribeTags`, which its metrics helper alone
+/// calls, and `ec2:DescribeSecurityGroups`, of a feature that was taken back.
 pub const ACTIONS: &[&str] = &[
     "ec2:AssignPrivateIpAddresses",
     "ec2:AttachNetworkInterface",

@@ -86,7 +86,8 @@ impl Encapsulation {
     }
 }
 
-/// What calico-node does about EC2's source/destination check, in the words of its FelixConfiguration (`awsSrcDstCheck`).
+/// What calico-node does about EC2's source/destination check, in the words of its FelixConfiguration
+/// (`awsSrcDstCheck`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 pub enum SourceDestinationCheck {
     DoNothing,
@@ -110,8 +111,8 @@ impl SourceDestinationCheck {
     }
 }
 
-/// What calico-node calls to set the source/destination check of its instance (docs.tigera.io, "Amazon Web Services", of 3.32). It is not Ready
-/// before it has done so.
+/// What calico-node calls to set the source/destination check of its instance (docs.tigera.io, "Amazon Web
+/// Services", of 3.32). It is not Ready before it has done so.
 pub const FELIX_ACTIONS: [&str; 2] = ["ec2:DescribeInstances", "ec2:ModifyNetworkInterfaceAttribute"];
 
 fn yes() -> bool {
@@ -132,7 +133,12 @@ impl Config {
         let mut problems = Vec::new();
         let largest = EC2_MTU - self.encapsulation.overhead();
         if self.mtu.is_some_and(|mtu| mtu > largest) {
-            let message = ["must be at most ", &largest.to_string(), " with encapsulation ", self.encapsulation.as_str()];
+            let message = [
+                "must be at most ",
+                &largest.to_string(),
+                " with encapsulation ",
+                self.encapsulation.as_str(),
+            ];
             problems.push(Diagnostic::error("MTUTooLarge", "/mtu", message.concat()));
         }
         problems.extend(self.check_problem(previous));
@@ -144,7 +150,9 @@ impl Config {
         use SourceDestinationCheck::{Disable, DoNothing, Enable};
         let bare = self.encapsulation.sends_bare_packets();
         let message = match self.source_destination_check {
-            Some(Enable) if bare => "cannot be Enable with this encapsulation: EC2 would drop packets with addresses of Pods",
+            Some(Enable) if bare => {
+                "cannot be Enable with this encapsulation: EC2 would drop packets with addresses of Pods"
+            }
             None if bare && !self.goes_on_as(previous) => {
                 "must say who turns EC2's source/destination check off, which drops packets with addresses of Pods: Disable (calico-node does, for which the roles of all instances need ec2:DescribeInstances and ec2:ModifyNetworkInterfaceAttribute) or DoNothing (you do, on every instance)"
             }

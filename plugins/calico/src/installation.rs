@@ -1,5 +1,5 @@
-//! What the operator is told: the Installation, which is the cluster's network, the APIServer, and settings of calico-node. It knows nothing of
-//! pools but that the Installation has them.
+//! What the operator is told: the Installation, which is the cluster's network, the APIServer, and settings
+//! of calico-node. It knows nothing of pools but that the Installation has them.
 
 use crate::Config;
 use plugin_sdk::settings::Resources;
@@ -13,8 +13,12 @@ pub const API_SERVER: Object<'static> =
     Object { api_version: "operator.tigera.io/v1", kind: "APIServer", namespace: None, name: "default" };
 
 /// What calico-node reads its settings from. Others set fields of it too, and the operator does.
-const FELIX_CONFIGURATION: Object<'static> =
-    Object { api_version: "crd.projectcalico.org/v1", kind: "FelixConfiguration", namespace: None, name: "default" };
+const FELIX_CONFIGURATION: Object<'static> = Object {
+    api_version: "crd.projectcalico.org/v1",
+    kind: "FelixConfiguration",
+    namespace: None,
+    name: "default",
+};
 
 /// The network, with these pools.
 pub fn installation(config: &Config, pools: Vec<Value>) -> Value {
@@ -41,9 +45,10 @@ pub fn installation(config: &Config, pools: Vec<Value>) -> Value {
         spec["imagePullSecrets"] = config.image_pull_secrets.as_slice().into();
     }
     control_plane(config, &mut spec);
-    for (field, container, resources) in
-        [("calicoNodeDaemonSet", "calico-node", &config.resources), ("typhaDeployment", "calico-typha", &config.typha_resources)]
-    {
+    for (field, container, resources) in [
+        ("calicoNodeDaemonSet", "calico-node", &config.resources),
+        ("typhaDeployment", "calico-typha", &config.typha_resources),
+    ] {
         if let Some(requests) = requests(resources) {
             let containers = json!([{ "name": container, "resources": { "requests": requests } }]);
             spec[field] = json!({ "spec": { "template": { "spec": { "containers": containers } } } });
@@ -52,7 +57,8 @@ pub fn installation(config: &Config, pools: Vec<Value>) -> Value {
     object(INSTALLATION, spec)
 }
 
-/// Serves `projectcalico.org/v3`. Without it the operator changes no pool once there is one, and makes no policies of its own.
+/// Serves `projectcalico.org/v3`. Without it the operator changes no pool once there is one, and makes no
+/// policies of its own.
 pub fn api_server() -> Value {
     object(API_SERVER, json!({}))
 }
@@ -78,13 +84,16 @@ fn control_plane(config: &Config, spec: &mut Value) {
         spec["controlPlaneNodeSelector"] = config.control_plane_node_selector.clone().into();
     }
     if !config.control_plane_tolerations.is_empty() {
-        let tolerations = STARTING.map(|key| json!({ "key": key, "operator": "Exists", "effect": "NoSchedule" }));
-        spec["controlPlaneTolerations"] = tolerations.into_iter().chain(config.control_plane_tolerations.iter().cloned()).collect();
+        let tolerations =
+            STARTING.map(|key| json!({ "key": key, "operator": "Exists", "effect": "NoSchedule" }));
+        spec["controlPlaneTolerations"] =
+            tolerations.into_iter().chain(config.control_plane_tolerations.iter().cloned()).collect();
     }
 }
 
-/// Keys of taints that nodes have until calico-node runs, which waits for Typha, and of those that are not for programs of a cluster itself. The operator has Typha tolerate
-/// them by itself, but in place of that what is given here, where anything is.
+/// Keys of taints that nodes have until calico-node runs, which waits for Typha, and of those that are not
+/// for programs of a cluster itself. The operator has Typha tolerate them by itself, but in place of that
+/// what is given here, where anything is.
 const STARTING: [&str; 5] = [
     "CriticalAddonsOnly",
     "node-role.kubernetes.io/control-plane",

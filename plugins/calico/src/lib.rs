@@ -1,9 +1,9 @@
-//! Calico, run by the Tigera operator: gives Pods their addresses and connects them, and enforces network policies.
-//! It says which security-group rules and objects that takes; the host makes them.
+//! Calico, run by the Tigera operator: gives Pods their addresses and connects them, and enforces network
+//! policies. It says which security-group rules and objects that takes; the host makes them.
 //!
-//! The operator brings its own CustomResourceDefinitions (they are too large for a plan), so the plan waits for them before it makes the
-//! Installation. Rules come before objects, or no node would ever get ready; those of another encapsulation go once the operator says that it has
-//! carried out this one.
+//! The operator brings its own CustomResourceDefinitions (they are too large for a plan), so the plan waits
+//! for them before it makes the Installation. Rules come before objects, or no node would ever get ready;
+//! those of another encapsulation go once the operator says that it has carried out this one.
 
 mod config;
 mod installation;
@@ -13,7 +13,10 @@ mod rules;
 
 pub use config::{Config, Encapsulation, SourceDestinationCheck};
 use plugin_sdk::steps::{self, APPLY, Condition, DELETE, INSTANCE_ROLES, Object, SECURITY_GROUP_RULE, WAIT};
-use plugin_sdk::{Descriptor, Diagnostic, FactValue, Operation, Plan, Plugin, Request, Step, Stop, facts, settings, versions};
+use plugin_sdk::{
+    Descriptor, Diagnostic, FactValue, Operation, Plan, Plugin, Request, Step, Stop, facts, settings,
+    versions,
+};
 use serde_json::Value;
 
 /// The plugin.
@@ -45,13 +48,15 @@ impl Plugin for Calico {
         match request.operation {
             Operation::Install | Operation::Upgrade => {
                 one_subnet(request)?;
-                let pools = pools::pools(&request.config, &request.fact(facts::CLUSTER)?, &pools_there(request)?)?;
+                let pools =
+                    pools::pools(&request.config, &request.fact(facts::CLUSTER)?, &pools_there(request)?)?;
                 let mut diagnostics = request.config.warnings();
                 diagnostics.extend(untested(request));
                 Ok(Plan { steps: install(&request.config, pools), removal: removal(), diagnostics })
             }
             Operation::Uninstall => Ok(Plan { removal: removal(), ..Plan::default() }),
-            // It leaves nothing in AWS, and whatever else is still being removed needs a network until the end.
+            // It leaves nothing in AWS, and whatever else is still being removed needs a network until the
+            // end.
             Operation::DeleteCluster => Ok(Plan::default()),
         }
     }
@@ -70,10 +75,12 @@ const fn definition(name: &str) -> Object<'_> {
 /// What the operator says of each part of Calico, and how many seconds it may take before that is good.
 const STATUSES: [(&str, u32); 4] = [("calico", 600), ("ippools", 600), ("apiserver", 600), ("tiers", 600)];
 
-/// First and last minor version of Kubernetes 1 that Tigera tests Calico 3.32 with (docs.tigera.io, "System requirements").
+/// First and last minor version of Kubernetes 1 that Tigera tests Calico 3.32 with (docs.tigera.io, "System
+/// requirements").
 const TESTED: (u32, u32) = (34, 36);
 
-/// What the user is told where nobody tests Calico with the cluster's Kubernetes: it is installed all the same, also where no version is known.
+/// What the user is told where nobody tests Calico with the cluster's Kubernetes: it is installed all the
+/// same, also where no version is known.
 fn untested(request: &Request<Config>) -> Option<Diagnostic> {
     let kubernetes = request.optional_fact::<String>(facts::KUBERNETES_VERSION).ok()??;
     let is_tested = versions::minor(&kubernetes).is_none_or(|minor| (TESTED.0..=TESTED.1).contains(&minor));
@@ -81,9 +88,11 @@ fn untested(request: &Request<Config>) -> Option<Diagnostic> {
     (!is_tested).then(|| Diagnostic::warning("UntestedKubernetesVersion", "", message.concat()))
 }
 
-/// The pools that are in the cluster. Before anything can be read of it nothing can be applied either: then only the rules of the plan count.
+/// The pools that are in the cluster. Before anything can be read of it nothing can be applied either: then
+/// only the rules of the plan count.
 fn pools_there(request: &Request<Config>) -> Result<Vec<facts::IpPool>, Stop> {
-    let is_unknown = |key: &str| request.facts.iter().any(|it| it.key == key && matches!(it.value, FactValue::Unknown(_)));
+    let is_unknown =
+        |key: &str| request.facts.iter().any(|it| it.key == key && matches!(it.value, FactValue::Unknown(_)));
     if is_unknown(facts::INSTALLED) && is_unknown(facts::IP_POOLS) {
         return Ok(Vec::new());
     }
@@ -117,7 +126,8 @@ fn install(config: &Config, pools: Vec<Value>) -> Vec<Step> {
     let rules: Vec<String> = steps.iter().map(|step| step.id.clone()).collect();
     steps.extend([
         steps::apply("operator", operator).after(rules),
-        steps::wait("operator-available", operator::DEPLOYMENT, Condition::AvailableDeployment, 300).after(["operator"]),
+        steps::wait("operator-available", operator::DEPLOYMENT, Condition::AvailableDeployment, 300)
+            .after(["operator"]),
         steps::wait("installation-crd", INSTALLATION_CRD, Condition::CrdEstablished, 300).after(["operator"]),
         steps::wait("apiserver-crd", API_SERVER_CRD, Condition::CrdEstablished, 300).after(["operator"]),
     ]);
@@ -139,14 +149,16 @@ fn install(config: &Config, pools: Vec<Value>) -> Vec<Step> {
     ]);
     let last = ["installation", "apiserver"];
     steps.extend(STATUSES.map(|(name, patience)| {
-        let status = Object { api_version: "operator.tigera.io/v1", kind: "TigeraStatus", namespace: None, name };
-        steps::wait(&[name, "-available"].concat(), status, Condition::TigerastatusAvailable, patience).after(last)
+        let status =
+            Object { api_version: "operator.tigera.io/v1", kind: "TigeraStatus", namespace: None, name };
+        steps::wait(&[name, "-available"].concat(), status, Condition::TigerastatusAvailable, patience)
+            .after(last)
     }));
     steps
 }
 
-/// The operator takes down what it made, and needs its rights until it is done; so it goes last. Its API server goes before the network that its
-/// Pods are on. Its CustomResourceDefinitions stay.
+/// The operator takes down what it made, and needs its rights until it is done; so it goes last. Its API
+/// server goes before the network that its Pods are on. Its CustomResourceDefinitions stay.
 fn removal() -> Vec<Step> {
     vec![
         steps::delete("apiserver", installation::API_SERVER),

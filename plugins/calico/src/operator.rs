@@ -1,7 +1,9 @@
-//! The Tigera operator and what it may do. It runs on the host's network and tolerates every taint, because nothing is ready before it.
+//! The Tigera operator and what it may do. It runs on the host's network and tolerates every taint, because
+//! nothing is ready before it.
 //!
-//! Its rights are wide: it may make roles with rights that it does not have itself, so it is as good as an administrator of the cluster.
-//! Left out are rights for parts that this plugin does not install (Gateway API, Istio, OpenShift, pod security policies).
+//! Its rights are wide: it may make roles with rights that it does not have itself, so it is as good as an
+//! administrator of the cluster. Left out are rights for parts that this plugin does not install (Gateway
+//! API, Istio, OpenShift, pod security policies).
 
 use plugin_sdk::steps::Object;
 use serde_json::{Value, json};
@@ -11,17 +13,24 @@ const NAME: &str = "tigera-operator";
 const SECRETS: &str = "tigera-operator-secrets";
 const RBAC: &str = "rbac.authorization.k8s.io/v1";
 
-pub const NAMESPACE_OBJECT: Object<'static> = Object { api_version: "v1", kind: "Namespace", namespace: None, name: NAME };
-pub const DEPLOYMENT: Object<'static> = Object { api_version: "apps/v1", kind: "Deployment", namespace: Some(NAME), name: NAME };
-pub const CLUSTER_ROLE: Object<'static> = Object { api_version: RBAC, kind: "ClusterRole", namespace: None, name: NAME };
-pub const CLUSTER_ROLE_BINDING: Object<'static> = Object { api_version: RBAC, kind: "ClusterRoleBinding", namespace: None, name: NAME };
-pub const SECRETS_CLUSTER_ROLE: Object<'static> = Object { api_version: RBAC, kind: "ClusterRole", namespace: None, name: SECRETS };
-pub const SECRETS_ROLE_BINDING: Object<'static> = Object { api_version: RBAC, kind: "RoleBinding", namespace: Some(NAME), name: SECRETS };
+pub const NAMESPACE_OBJECT: Object<'static> =
+    Object { api_version: "v1", kind: "Namespace", namespace: None, name: NAME };
+pub const DEPLOYMENT: Object<'static> =
+    Object { api_version: "apps/v1", kind: "Deployment", namespace: Some(NAME), name: NAME };
+pub const CLUSTER_ROLE: Object<'static> =
+    Object { api_version: RBAC, kind: "ClusterRole", namespace: None, name: NAME };
+pub const CLUSTER_ROLE_BINDING: Object<'static> =
+    Object { api_version: RBAC, kind: "ClusterRoleBinding", namespace: None, name: NAME };
+pub const SECRETS_CLUSTER_ROLE: Object<'static> =
+    Object { api_version: RBAC, kind: "ClusterRole", namespace: None, name: SECRETS };
+pub const SECRETS_ROLE_BINDING: Object<'static> =
+    Object { api_version: RBAC, kind: "RoleBinding", namespace: Some(NAME), name: SECRETS };
 
 /// All of it, with images from `registry`.
 pub fn objects(registry: &str) -> Vec<Value> {
     let subjects = json!([{ "kind": "ServiceAccount", "name": NAME, "namespace": NAME }]);
-    let role = |name: &str| json!({ "apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": name });
+    let role =
+        |name: &str| json!({ "apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": name });
     vec![
         json!({
             "apiVersion": "v1", "kind": "Namespace",
@@ -98,7 +107,20 @@ const CALICO_GROUPS: &[&str] = &["crd.projectcalico.org", "projectcalico.org"];
 
 fn rules() -> Vec<Value> {
     let mut rules = vec![
-        rule(&[""], &["configmaps", "endpoints", "events", "namespaces", "pods", "podtemplates", "serviceaccounts", "services"], OWN),
+        rule(
+            &[""],
+            &[
+                "configmaps",
+                "endpoints",
+                "events",
+                "namespaces",
+                "pods",
+                "podtemplates",
+                "serviceaccounts",
+                "services",
+            ],
+            OWN,
+        ),
         rule(&[""], &["resourcequotas", "secrets"], READ),
         named(&[""], &["resourcequotas"], &["calico-critical-pods", "tigera-critical-pods"], OWN),
         rule(&[""], &["nodes"], &["get", "list", "patch", "watch"]),
@@ -129,7 +151,11 @@ fn rules() -> Vec<Value> {
             ],
             OWN,
         ),
-        rule(&["admissionregistration.k8s.io"], &["mutatingwebhookconfigurations"], &["create", "delete", "get", "list", "watch"]),
+        rule(
+            &["admissionregistration.k8s.io"],
+            &["mutatingwebhookconfigurations"],
+            &["create", "delete", "get", "list", "watch"],
+        ),
     ];
     rules.extend(crd_rules());
     rules.extend(own_rules());
@@ -141,7 +167,9 @@ fn rules() -> Vec<Value> {
 fn crd_rules() -> [Value; 4] {
     const GROUP: &[&str] = &["apiextensions.k8s.io"];
     const CRDS: &[&str] = &["customresourcedefinitions"];
-    let of = |group: &str, names: &[&str]| -> Vec<String> { names.iter().map(|name| [name, ".", group].concat()).collect() };
+    let of = |group: &str, names: &[&str]| -> Vec<String> {
+        names.iter().map(|name| [name, ".", group].concat()).collect()
+    };
     let mut calico = of("crd.projectcalico.org", CALICO_KINDS);
     calico.extend(of("crd.projectcalico.org", &["ipamconfigs"]));
     calico.extend(of("projectcalico.org", CALICO_KINDS));
@@ -209,8 +237,16 @@ fn calico_rules() -> Vec<Value> {
     const V3: &[&str] = &["projectcalico.org"];
     const TIERED: &[&str] = &["tier.globalnetworkpolicies", "tier.networkpolicies"];
     vec![
-        rule(CALICO_GROUPS, &["bgpconfigurations", "felixconfigurations", "ippools"], &["create", "get", "list", "patch", "watch"]),
-        rule(CALICO_GROUPS, &["clusterinformations", "ipamconfigurations", "kubecontrollersconfigurations"], READ),
+        rule(
+            CALICO_GROUPS,
+            &["bgpconfigurations", "felixconfigurations", "ippools"],
+            &["create", "get", "list", "patch", "watch"],
+        ),
+        rule(
+            CALICO_GROUPS,
+            &["clusterinformations", "ipamconfigurations", "kubecontrollersconfigurations"],
+            READ,
+        ),
         rule(V3, &["globalnetworkpolicies", "ippools", "networkpolicies", "networksets"], OWN_AND_PATCH),
         rule(V3, TIERED, READ),
         named(V3, TIERED, &["calico-system.*"], OWN),

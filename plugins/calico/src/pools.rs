@@ -1,5 +1,5 @@
-//! The pools that Pods get their addresses from: those of the Cluster, as they go into the Installation, and which changes of pools that are
-//! there are refused. Nothing here talks to Calico.
+//! The pools that Pods get their addresses from: those of the Cluster, as they go into the Installation, and
+//! which changes of pools that are there are refused. Nothing here talks to Calico.
 
 use crate::Config;
 use plugin_sdk::{Diagnostic, Stop, facts};
@@ -10,18 +10,26 @@ const BLOCK_SIZE: u8 = 26;
 /// What Tigera's operator calls the only pool there is.
 const ONLY: &str = "default-ipv4-ippool";
 
-/// The pools, with every field that the operator would fill in, and its value: it writes the whole list back where one is open, holds it from
-/// then on, and whoever applies it again is in conflict with it.
+/// The pools, with every field that the operator would fill in, and its value: it writes the whole list back
+/// where one is open, holds it from then on, and whoever applies it again is in conflict with it.
 ///
 /// # Errors
-/// The Cluster's addresses of Pods are missing or of a kind that does not go with this plugin, or pools that are `there` cannot become these.
+/// The Cluster's addresses of Pods are missing or of a kind that does not go with this plugin, or pools that
+/// are `there` cannot become these.
 pub fn pools(config: &Config, cluster: &facts::Cluster, there: &[facts::IpPool]) -> Result<Vec<Value>, Stop> {
     if cluster.pod_cidrs.is_empty() {
-        let message =
-            ["Cluster ", &cluster.name, " has no spec.clusterNetwork.pods.cidrBlocks, from which Calico takes the addresses of Pods"];
+        let message = [
+            "Cluster ",
+            &cluster.name,
+            " has no spec.clusterNetwork.pods.cidrBlocks, from which Calico takes the addresses of Pods",
+        ];
         return Err(Stop::unsupported("NoPodCIDR", message.concat()));
     }
-    let ranges = cluster.pod_cidrs.iter().map(|cidr| Range::of(cidr).ok_or_else(|| malformed(cidr))).collect::<Result<Vec<_>, _>>()?;
+    let ranges = cluster
+        .pod_cidrs
+        .iter()
+        .map(|cidr| Range::of(cidr).ok_or_else(|| malformed(cidr)))
+        .collect::<Result<Vec<_>, _>>()?;
     let managed: Vec<&facts::IpPool> = there.iter().filter(|it| it.managed).collect();
     let is_kept = |it: &&&facts::IpPool| Range::of(&it.cidr).is_none_or(|range| ranges.contains(&range));
     if let Some(gone) = managed.iter().find(|it| !is_kept(it)) {
@@ -53,7 +61,8 @@ pub fn pools(config: &Config, cluster: &facts::Cluster, there: &[facts::IpPool])
 
 /// Calico cannot change the blocks of a pool that nodes have blocks of.
 fn block_size(config: &Config, cidr: &str, range: &Range, there: Option<&facts::IpPool>) -> Result<u8, Stop> {
-    let refused = |message: String| Err(Stop::Invalid(vec![Diagnostic::error("BlockSize", "/blockSize", message)]));
+    let refused =
+        |message: String| Err(Stop::Invalid(vec![Diagnostic::error("BlockSize", "/blockSize", message)]));
     match (config.block_size, there) {
         (Some(wanted), Some(there)) if wanted != there.block_size => {
             let size = there.block_size.to_string();
@@ -71,7 +80,14 @@ fn block_size(config: &Config, cidr: &str, range: &Range, there: Option<&facts::
         }
         (_, Some(there)) => Ok(there.block_size),
         (Some(wanted), None) if wanted < range.length => refused(
-            ["must be at least ", &range.length.to_string(), ": the Cluster's Pod CIDR ", cidr, " is smaller than such a block"].concat(),
+            [
+                "must be at least ",
+                &range.length.to_string(),
+                ": the Cluster's Pod CIDR ",
+                cidr,
+                " is smaller than such a block",
+            ]
+            .concat(),
         ),
         (wanted, None) => Ok(wanted.unwrap_or(BLOCK_SIZE.max(range.length))),
     }
@@ -92,7 +108,10 @@ fn moved(pool: &facts::IpPool, cluster: &facts::Cluster) -> Stop {
 }
 
 fn malformed(cidr: &str) -> Stop {
-    Stop::unsupported("UnsupportedPodCIDR", ["the Cluster's Pod CIDR ", cidr, " is not an IPv4 CIDR block"].concat())
+    Stop::unsupported(
+        "UnsupportedPodCIDR",
+        ["the Cluster's Pod CIDR ", cidr, " is not an IPv4 CIDR block"].concat(),
+    )
 }
 
 /// A range of IPv4 addresses, however it was written.

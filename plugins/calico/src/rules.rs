@@ -1,5 +1,5 @@
-//! The security-group rules that each encapsulation needs. Nodes and control plane are alike to Calico, so every rule holds both ways
-//! and among themselves.
+//! The security-group rules that each encapsulation needs. Nodes and control plane are alike to Calico, so
+//! every rule holds both ways and among themselves.
 
 use crate::Encapsulation;
 use plugin_sdk::Step;
@@ -32,11 +32,17 @@ pub fn steps(encapsulation: Encapsulation) -> Vec<Step> {
         }
     }
     if !encapsulation.sends_bare_packets() {
-        // Kubernetes' API servers hand on what is asked of projectcalico.org. Between Pods' addresses that is wrapped like all the rest; the rule is
-        // for a calico-apiserver on the machine's own network.
+        // Kubernetes' API servers hand on what is asked of projectcalico.org. Between Pods' addresses that is
+        // wrapped like all the rest; the rule is for a calico-apiserver on the machine's own network.
         for group in Role::ALL {
             let id = ["sg-apiserver-control-plane-to-", group.as_str()].concat();
-            steps.push(security_group_rule(&id, group, Traffic::Tcp(5443), Role::ControlPlane, "Calico API server"));
+            steps.push(security_group_rule(
+                &id,
+                group,
+                Traffic::Tcp(5443),
+                Role::ControlPlane,
+                "Calico API server",
+            ));
         }
     }
     steps

@@ -1,4 +1,5 @@
-//! Between the contract's records of text and an author's types. Decides nothing but what to answer to a configuration that cannot be read.
+//! Between the contract's records of text and an author's types. Decides nothing but what to answer to a
+//! configuration that cannot be read.
 
 use crate::bindings::exports::kurator::cluster_plugin::planner::Guest;
 use crate::bindings::kurator::cluster_plugin::types as wit;
@@ -21,7 +22,9 @@ impl<P: Plugin> Guest for Adapter<P> {
         match read::<P::Config>(req) {
             Ok(request) => P::validate(&request),
             Err(Stop::Invalid(diagnostics)) => diagnostics,
-            Err(_) => vec![Diagnostic::error("MalformedRequest", "", "the host sent a request that cannot be read")],
+            Err(_) => {
+                vec![Diagnostic::error("MalformedRequest", "", "the host sent a request that cannot be read")]
+            }
         }
     }
 

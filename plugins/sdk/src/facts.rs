@@ -1,4 +1,5 @@
-//! The facts that come without asking, and those that a plugin asks for in its descriptor, as types. Fields that a newer host adds are ignored.
+//! The facts that come without asking, and those that a plugin asks for in its descriptor, as types. Fields
+//! that a newer host adds are ignored.
 
 use serde::Deserialize;
 use std::collections::BTreeMap;
@@ -103,7 +104,8 @@ pub struct Subnet {
     pub load_balancer_schemes: Vec<String>,
 }
 
-/// An EFS file system of the account in the cluster's region. The host tells of them when the configuration has `fileSystemTags`.
+/// An EFS file system of the account in the cluster's region. The host tells of them when the configuration
+/// has `fileSystemTags`.
 #[derive(Clone, Debug, Deserialize)]
 pub struct FileSystem {
     /// Such as `fs-0123456789abcdef0`.

@@ -1,5 +1,5 @@
-//! How a Pod becomes an IAM role without the help of a webhook: a projected token of its service account, and what AWS SDKs read to
-//! use it. Nothing here knows a secret: the token is made by the kubelet.
+//! How a Pod becomes an IAM role without the help of a webhook: a projected token of its service account, and
+//! what AWS SDKs read to use it. Nothing here knows a secret: the token is made by the kubelet.
 
 use crate::Diagnostic;
 use serde_json::{Value, json};
@@ -12,8 +12,8 @@ const DIRECTORY: &str = "/var/run/secrets/sts.amazonaws.com/serviceaccount";
 /// Seconds. The kubelet renews the token after 80 percent of it.
 const LIFETIME: u32 = 86_400;
 
-/// Lets the Pod of this template act as `role_arn`, in all of its containers named `containers`. Pods that do not run as root must
-/// have an `fsGroup`, or they could not read the token.
+/// Lets the Pod of this template act as `role_arn`, in all of its containers named `containers`. Pods that do
+/// not run as root must have an `fsGroup`, or they could not read the token.
 pub fn assume(pod: &mut Value, containers: &[&str], role_arn: &str, region: &str) {
     let volume = json!({
         "name": VOLUME,
@@ -24,7 +24,9 @@ pub fn assume(pod: &mut Value, containers: &[&str], role_arn: &str, region: &str
     push(&mut pod["volumes"], [volume]);
     let token = [DIRECTORY, "/token"].concat();
     let Some(all) = pod["containers"].as_array_mut() else { return };
-    for container in all.iter_mut().filter(|container| containers.iter().any(|name| container["name"] == **name)) {
+    for container in
+        all.iter_mut().filter(|container| containers.iter().any(|name| container["name"] == **name))
+    {
         push(
             &mut container["env"],
             [
@@ -36,7 +38,10 @@ pub fn assume(pod: &mut Value, containers: &[&str], role_arn: &str, region: &str
         if container["env"].as_array().is_none_or(|env| env.iter().all(|one| one["name"] != "AWS_REGION")) {
             push(&mut container["env"], [json!({ "name": "AWS_REGION", "value": region })]);
         }
-        push(&mut container["volumeMounts"], [json!({ "name": VOLUME, "mountPath": DIRECTORY, "readOnly": true })]);
+        push(
+            &mut container["volumeMounts"],
+            [json!({ "name": VOLUME, "mountPath": DIRECTORY, "readOnly": true })],
+        );
     }
 }
 
@@ -93,11 +98,19 @@ mod tests {
         });
         assume(&mut pod, &["a"], "arn:aws:iam::123456789012:role/r", "us-east-1");
         let names = |list: &Value| -> Vec<String> {
-            list.as_array().into_iter().flatten().filter_map(|one| one["name"].as_str()).map(str::to_owned).collect()
+            list.as_array()
+                .into_iter()
+                .flatten()
+                .filter_map(|one| one["name"].as_str())
+                .map(str::to_owned)
+                .collect()
         };
         assert_eq!(names(&pod["volumes"]), ["other", "aws-iam-token"]);
         let env = names(&pod["containers"][0]["env"]);
-        assert_eq!(env, ["AWS_REGION", "AWS_ROLE_ARN", "AWS_WEB_IDENTITY_TOKEN_FILE", "AWS_STS_REGIONAL_ENDPOINTS"]);
+        assert_eq!(
+            env,
+            ["AWS_REGION", "AWS_ROLE_ARN", "AWS_WEB_IDENTITY_TOKEN_FILE", "AWS_STS_REGIONAL_ENDPOINTS"]
+        );
         assert_eq!(pod["containers"][1], json!({ "name": "b" }));
     }
 
@@ -106,7 +119,13 @@ mod tests {
         let code = |arn: &str| problem(arn, "aws").map(|problem| problem.code);
         assert_eq!(code("arn:aws:iam::123456789012:role/path/name"), None);
         assert_eq!(code("arn:aws-cn:iam::123456789012:role/name").as_deref(), Some("OtherPartition"));
-        for arn in ["", "name", "arn:aws:iam::1:role/name", "arn:aws:iam::123456789012:user/name", "arn:aws:iam::123456789012:role/"] {
+        for arn in [
+            "",
+            "name",
+            "arn:aws:iam::1:role/name",
+            "arn:aws:iam::123456789012:user/name",
+            "arn:aws:iam::123456789012:role/",
+        ] {
             assert_eq!(code(arn).as_deref(), Some("InvalidRoleARN"), "{arn}");
         }
     }

@@ -1,10 +1,11 @@
 //! What the author of an add-on plugin in Rust depends on: implement [`Plugin`], and [`export!`] it.
 //!
-//! The contract (`wit/cluster-plugin.wit`) speaks in JSON text; here a plugin sees its own configuration as its own type, facts as
-//! types, and builds steps with functions that know their schemas. Answers are deterministic as long as the plugin is: JSON objects
-//! are sorted by key.
+//! The contract (`wit/cluster-plugin.wit`) speaks in JSON text; here a plugin sees its own configuration as
+//! its own type, facts as types, and builds steps with functions that know their schemas. Answers are
+//! deterministic as long as the plugin is: JSON objects are sorted by key.
 //!
-//! Nothing here does I/O. The one thing that leaves a plugin besides its answer is a line in the host's log ([`log()`]); a panic leaves one too.
+//! Nothing here does I/O. The one thing that leaves a plugin besides its answer is a line in the host's log
+//! ([`log()`]); a panic leaves one too.
 
 #![deny(missing_docs)]
 
@@ -50,8 +51,8 @@ pub trait Plugin {
     fn plan(request: &Request<Self::Config>) -> Result<Plan, Stop>;
 }
 
-/// Makes a crate of type `cdylib` the component of a [`Plugin`]. Does nothing when the crate is not compiled to Wasm, so that
-/// the plugin can be tested as a plain library.
+/// Makes a crate of type `cdylib` the component of a [`Plugin`]. Does nothing when the crate is not compiled
+/// to Wasm, so that the plugin can be tested as a plain library.
 #[macro_export]
 macro_rules! export {
     ($plugin:ty) => {

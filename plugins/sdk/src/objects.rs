@@ -1,4 +1,5 @@
-//! Functions that make the objects that every add-on has: a service account and what it may do. They decide no rights.
+//! Functions that make the objects that every add-on has: a service account and what it may do. They decide
+//! no rights.
 
 use serde_json::{Value, json};
 

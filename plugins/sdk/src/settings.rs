@@ -38,9 +38,16 @@ pub fn registry_problem(registry: Option<&str>) -> Option<Diagnostic> {
     })
 }
 
-/// Where the Pods of a controller run. Without a role of their own they act as the instance, and that of control-plane machines has the
-/// rights; with one they run anywhere. Either way a cluster without workers can run them, unless the user's labels of nodes are none of theirs.
-pub fn place(pod: &mut Value, has_role: bool, tolerations: &[Value], labels: &Map<String, Value>, name: &str) {
+/// Where the Pods of a controller run. Without a role of their own they act as the instance, and that of
+/// control-plane machines has the rights; with one they run anywhere. Either way a cluster without workers
+/// can run them, unless the user's labels of nodes are none of theirs.
+pub fn place(
+    pod: &mut Value,
+    has_role: bool,
+    tolerations: &[Value],
+    labels: &Map<String, Value>,
+    name: &str,
+) {
     let mut selector = Map::from_iter([("kubernetes.io/os".to_owned(), Value::from("linux"))]);
     if !has_role {
         selector.insert("node-role.kubernetes.io/control-plane".to_owned(), "".into());
@@ -59,7 +66,8 @@ pub fn place(pod: &mut Value, has_role: bool, tolerations: &[Value], labels: &Ma
     select_nodes(pod, labels);
 }
 
-/// Lets whatever Pods are made from these objects pull their images with Secrets of their namespace, which are as in a Pod.
+/// Lets whatever Pods are made from these objects pull their images with Secrets of their namespace, which
+/// are as in a Pod.
 pub fn pull_with(objects: &mut [Value], secrets: &[Value]) {
     if secrets.is_empty() {
         return;
@@ -112,7 +120,9 @@ impl LogLevel {
 /// Whether this is an IPv4 range, such as `10.0.0.0/16`.
 pub fn is_ipv4_range(text: &str) -> bool {
     let Some((address, length)) = text.split_once('/') else { return false };
-    let is_length = length.len() <= 2 && length.bytes().all(|it| it.is_ascii_digit()) && length.parse().is_ok_and(|it: u8| it <= 32);
+    let is_length = length.len() <= 2
+        && length.bytes().all(|it| it.is_ascii_digit())
+        && length.parse().is_ok_and(|it: u8| it <= 32);
     is_length && address.parse::<std::net::Ipv4Addr>().is_ok()
 }
 
@@ -129,16 +139,19 @@ pub enum DefaultClass {
 }
 
 impl DefaultClass {
-    /// The decision for the class of this name. A host that does not tell which classes there are has none to tell of.
+    /// The decision for the class of this name. A host that does not tell which classes there are has none to
+    /// tell of.
     ///
     /// # Errors
-    /// Pending when the classes of the cluster could not be read: an outage must not look like a cluster without any.
+    /// Pending when the classes of the cluster could not be read: an outage must not look like a cluster
+    /// without any.
     pub fn decide<C>(self, name: &str, request: &Request<C>) -> Result<bool, Stop> {
         match self {
             DefaultClass::Always => Ok(true),
             DefaultClass::Never => Ok(false),
             DefaultClass::IfNone => {
-                let classes: Vec<facts::StorageClass> = request.optional_fact(facts::STORAGE_CLASSES)?.unwrap_or_default();
+                let classes: Vec<facts::StorageClass> =
+                    request.optional_fact(facts::STORAGE_CLASSES)?.unwrap_or_default();
                 Ok(!classes.iter().any(|class| class.is_default && class.name != name))
             }
         }
@@ -171,15 +184,20 @@ pub fn class_metadata(name: &str, is_default: bool) -> Value {
     json!({ "name": name, "annotations": { "storageclass.kubernetes.io/is-default-class": value } })
 }
 
-/// Steps of a removal that delete these objects as soon as step `before` is done, each with an id made of kind and name.
+/// Steps of a removal that delete these objects as soon as step `before` is done, each with an id made of
+/// kind and name.
 pub fn delete_after(objects: &[Object<'_>], before: &str) -> Vec<Step> {
     let id = |object: &Object<'_>| [&object.kind.to_lowercase(), "-", object.name].concat();
     objects.iter().map(|object| steps::delete(&id(object), *object).after([before])).collect()
 }
 
-/// The tags that a flag can hold, between whose parts these characters stand. Others are left out, and so are those that AWS or Kubernetes
-/// keep for themselves, because a program would refuse to start with one.
-pub fn flag_tags(tags: &BTreeMap<String, String>, between: char, separator: char) -> impl Iterator<Item = (&String, &String)> {
+/// The tags that a flag can hold, between whose parts these characters stand. Others are left out, and so are
+/// those that AWS or Kubernetes keep for themselves, because a program would refuse to start with one.
+pub fn flag_tags(
+    tags: &BTreeMap<String, String>,
+    between: char,
+    separator: char,
+) -> impl Iterator<Item = (&String, &String)> {
     let holds = move |text: &str| !text.contains(between) && !text.contains(separator);
     tags.iter().filter(move |(key, value)| holds(key) && holds(value) && is_free_tag(key))
 }
@@ -196,9 +214,11 @@ pub fn tags(tags: &BTreeMap<String, String>, between: char, separator: char) -> 
     (!text.is_empty()).then_some(text)
 }
 
-/// Whether a tag with this key is the user's to set: not one that AWS, Kubernetes or an add-on keeps for itself.
+/// Whether a tag with this key is the user's to set: not one that AWS, Kubernetes or an add-on keeps for
+/// itself.
 pub fn is_free_tag(key: &str) -> bool {
-    !key.starts_with("aws:") && ["kubernetes.io/", "k8s.aws/", "k8s.amazonaws.com/"].iter().all(|part| !key.contains(part))
+    !key.starts_with("aws:")
+        && ["kubernetes.io/", "k8s.aws/", "k8s.amazonaws.com/"].iter().all(|part| !key.contains(part))
 }
 
 #[cfg(test)]
@@ -207,7 +227,14 @@ mod tests {
 
     #[test]
     fn tags_that_a_flag_cannot_hold_are_left_out() {
-        let all = [("team", "a"), ("a=b", "c"), ("x", "1,2"), ("aws:x", "y"), ("kubernetes.io/cluster/prod", "owned"), ("env", "")];
+        let all = [
+            ("team", "a"),
+            ("a=b", "c"),
+            ("x", "1,2"),
+            ("aws:x", "y"),
+            ("kubernetes.io/cluster/prod", "owned"),
+            ("env", ""),
+        ];
         let all = all.map(|(key, value)| (key.to_owned(), value.to_owned())).into();
         assert_eq!(tags(&all, '=', ',').as_deref(), Some("env=,team=a"));
         assert_eq!(tags(&BTreeMap::new(), '=', ','), None);
@@ -216,14 +243,18 @@ mod tests {
     #[test]
     fn a_user_selects_among_the_nodes_that_a_controller_can_run_on() {
         let mut pod = json!({});
-        let labels = [("pool", "system"), ("kubernetes.io/os", "windows")].map(|(key, value)| (key.to_owned(), value.into()));
+        let labels = [("pool", "system"), ("kubernetes.io/os", "windows")]
+            .map(|(key, value)| (key.to_owned(), value.into()));
         place(&mut pod, true, &[], &Map::from_iter(labels), "it");
         assert_eq!(pod["nodeSelector"], json!({ "kubernetes.io/os": "linux", "pool": "system" }));
     }
 
     #[test]
     fn only_what_makes_pods_pulls_images() {
-        let mut objects = [json!({ "spec": { "template": { "spec": { "containers": [] } } } }), json!({ "spec": { "selector": {} } })];
+        let mut objects = [
+            json!({ "spec": { "template": { "spec": { "containers": [] } } } }),
+            json!({ "spec": { "selector": {} } }),
+        ];
         pull_with(&mut objects, &[]);
         assert_eq!(objects[0].pointer("/spec/template/spec/imagePullSecrets"), None);
         pull_with(&mut objects, &[json!({ "name": "mirror" })]);
@@ -234,7 +265,11 @@ mod tests {
     #[test]
     fn an_ipv4_range_has_an_address_and_a_length() {
         assert!(["10.0.0.0/16", "0.0.0.0/0", "192.0.2.1/32"].into_iter().all(is_ipv4_range));
-        assert!(!["", "10.0.0.0", "10.0.0.0/33", "10.0.0/16", "10.0.0.0/+8", "fd00::/8", "10.0.0.0/8,x"].into_iter().any(is_ipv4_range));
+        assert!(
+            !["", "10.0.0.0", "10.0.0.0/33", "10.0.0/16", "10.0.0.0/+8", "fd00::/8", "10.0.0.0/8,x"]
+                .into_iter()
+                .any(is_ipv4_range)
+        );
     }
 
     #[test]

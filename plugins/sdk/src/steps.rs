@@ -111,17 +111,25 @@ pub fn apply(id: &str, objects: Vec<Value>) -> Step {
 
 /// As [`apply`], in a plan that keeps what a later plan no longer has, all of it.
 pub fn apply_and_keep(id: &str, objects: Vec<Value>) -> Step {
-    step(id, APPLY, Map::from_iter([("objects".to_owned(), objects.into()), ("prune".to_owned(), "orphan".into())]))
+    step(
+        id,
+        APPLY,
+        Map::from_iter([("objects".to_owned(), objects.into()), ("prune".to_owned(), "orphan".into())]),
+    )
 }
 
-/// As [`apply`], for webhook configurations: the host fills in the CA of the certificate that step `certificate` makes, wherever an
-/// object has a `clientConfig`. It must be among the steps that come before.
+/// As [`apply`], for webhook configurations: the host fills in the CA of the certificate that step
+/// `certificate` makes, wherever an object has a `clientConfig`. It must be among the steps that come before.
 pub fn apply_with_ca_bundle(id: &str, objects: Vec<Value>, certificate: &str) -> Step {
-    let spec = Map::from_iter([("objects".to_owned(), objects.into()), ("caBundleFrom".to_owned(), certificate.into())]);
+    let spec = Map::from_iter([
+        ("objects".to_owned(), objects.into()),
+        ("caBundleFrom".to_owned(), certificate.into()),
+    ]);
     step(id, APPLY, spec).after([certificate])
 }
 
-/// `object` fulfils `condition`; after `timeout` seconds without, the host reports a problem and goes on waiting.
+/// `object` fulfils `condition`; after `timeout` seconds without, the host reports a problem and goes on
+/// waiting.
 pub fn wait(id: &str, object: Object<'_>, condition: Condition, timeout: u32) -> Step {
     let condition = match condition {
         Condition::AvailableDeployment => "available-deployment",
@@ -166,8 +174,15 @@ pub fn security_group_rule(id: &str, group: Role, traffic: Traffic, peer: Role, 
     step(id, SECURITY_GROUP_RULE, spec)
 }
 
-/// The role may be assumed by this service account with a token of the cluster, and allows `actions`. It is looked at, never changed.
-pub fn service_account_role(id: &str, role_arn: &str, namespace: &str, service_account: &str, actions: &[&str]) -> Step {
+/// The role may be assumed by this service account with a token of the cluster, and allows `actions`. It is
+/// looked at, never changed.
+pub fn service_account_role(
+    id: &str,
+    role_arn: &str,
+    namespace: &str,
+    service_account: &str,
+    actions: &[&str],
+) -> Step {
     let spec = Map::from_iter([
         ("roleArn".to_owned(), role_arn.into()),
         ("trust".to_owned(), "irsa".into()),
@@ -209,7 +224,13 @@ impl RoleAction {
 }
 
 /// As [`service_account_role`], for actions under conditions on tags.
-pub fn tagging_role(id: &str, role_arn: &str, namespace: &str, service_account: &str, actions: Vec<RoleAction>) -> Step {
+pub fn tagging_role(
+    id: &str,
+    role_arn: &str,
+    namespace: &str,
+    service_account: &str,
+    actions: Vec<RoleAction>,
+) -> Step {
     let mut step = service_account_role(id, role_arn, namespace, service_account, &[]);
     step.kind = IAM_ROLE_WITH_TAGS;
     step.spec["actions"] = actions.into_iter().map(|it| Value::Object(it.0)).collect();
@@ -221,12 +242,14 @@ pub fn instance_roles(id: &str, actions: &[&str]) -> Step {
     step(id, INSTANCE_ROLES, Map::from_iter([("actions".to_owned(), actions.into())]))
 }
 
-/// The EFS file system is there, and can be mounted in the zones of the cluster. It is looked at, never changed.
+/// The EFS file system is there, and can be mounted in the zones of the cluster. It is looked at, never
+/// changed.
 pub fn efs_file_system(id: &str, file_system: &str) -> Step {
     step(id, EFS_FILE_SYSTEM, Map::from_iter([("fileSystemId".to_owned(), file_system.into())]))
 }
 
-/// The Secret `secret` of type `kubernetes.io/tls` holds a serving certificate for these names, made and renewed by the host.
+/// The Secret `secret` of type `kubernetes.io/tls` holds a serving certificate for these names, made and
+/// renewed by the host.
 pub fn certificate(id: &str, namespace: &str, secret: &str, dns_names: &[&str]) -> Step {
     let spec = Map::from_iter([
         ("namespace".to_owned(), namespace.into()),

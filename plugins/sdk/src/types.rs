@@ -1,4 +1,5 @@
-//! Questions and answers as an author sees them. They hold values; text is made and read in the adapter alone.
+//! Questions and answers as an author sees them. They hold values; text is made and read in the adapter
+//! alone.
 
 use crate::{Diagnostic, Operation, Severity};
 use serde::de::DeserializeOwned;
@@ -19,7 +20,8 @@ pub struct Request<C> {
     pub previous_config: Option<Value>,
     /// What the user set; it fulfils the schema in [`Descriptor`].
     pub config: C,
-    /// What the host knows: facts that come without asking, and those granted. Better read by [`fact`](Self::fact).
+    /// What the host knows: facts that come without asking, and those granted. Better read by
+    /// [`fact`](Self::fact).
     pub facts: Vec<Fact>,
 }
 
@@ -64,25 +66,34 @@ impl<C> Request<C> {
     }
 
     /// # Errors
-    /// Unsupported when the host does not carry out steps of this kind; `why` says what they are for, such as `roleARN`.
+    /// Unsupported when the host does not carry out steps of this kind; `why` says what they are for, such as
+    /// `roleARN`.
     pub fn needs_step(&self, kind: &str, why: &str) -> Result<(), Stop> {
         if self.offers(kind) {
             return Ok(());
         }
-        let message = [why, " needs steps of kind ", kind, ", which cluster-operator ", &self.host_version, " does not carry out"];
+        let message = [
+            why,
+            " needs steps of kind ",
+            kind,
+            ", which cluster-operator ",
+            &self.host_version,
+            " does not carry out",
+        ];
         Err(Stop::unsupported("UnsupportedHost", message.concat()))
     }
 
     /// A fact that the plan cannot do without.
     ///
     /// # Errors
-    /// Pending when the fact could not be read, unsupported when it is absent, denied or of another form than `T`.
+    /// Pending when the fact could not be read, unsupported when it is absent, denied or of another form than
+    /// `T`.
     pub fn fact<T: DeserializeOwned>(&self, key: &str) -> Result<T, Stop> {
         let found = self.facts.iter().find(|fact| fact.key == key);
         match found.map(|fact| &fact.value) {
-            Some(FactValue::Present(value)) => {
-                T::deserialize(value).map_err(|error| unusable("FactMalformed", key, "has an unexpected form", &error.to_string()))
-            }
+            Some(FactValue::Present(value)) => T::deserialize(value).map_err(|error| {
+                unusable("FactMalformed", key, "has an unexpected form", &error.to_string())
+            }),
             Some(FactValue::Unknown(why)) => Err(Stop::Pending(vec![Diagnostic {
                 severity: Severity::Info,
                 code: "FactUnknown".to_owned(),
@@ -173,12 +184,14 @@ impl Diagnostic {
         error(code, path, message.into())
     }
 
-    /// What helps the user while the plan takes longer than it should, about `path` (a JSON pointer) of the configuration.
+    /// What helps the user while the plan takes longer than it should, about `path` (a JSON pointer) of the
+    /// configuration.
     pub fn info(code: &str, path: &str, message: impl Into<String>) -> Diagnostic {
         Diagnostic { severity: Severity::Info, ..error(code, path, message.into()) }
     }
 
-    /// What the user should know about `path` (a JSON pointer) of the configuration, although it is carried out.
+    /// What the user should know about `path` (a JSON pointer) of the configuration, although it is carried
+    /// out.
     pub fn warning(code: &str, path: &str, message: impl Into<String>) -> Diagnostic {
         Diagnostic { severity: Severity::Warning, ..error(code, path, message.into()) }
     }
@@ -189,7 +202,8 @@ impl Diagnostic {
 pub struct Descriptor {
     /// Such as `calico`.
     pub name: &'static str,
-    /// Of the plugin, which changes with what it installs: most often the newest release that it knows, such as `1.63.1`.
+    /// Of the plugin, which changes with what it installs: most often the newest release that it knows, such
+    /// as `1.63.1`.
     pub version: &'static str,
     /// `cloud-provider`, `networking`, `storage`, `ingress` or `other`.
     pub category: &'static str,

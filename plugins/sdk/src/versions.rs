@@ -1,4 +1,5 @@
-//! Which release of an add-on goes with which Kubernetes minor version. Knows no add-on; each plugin has its own table.
+//! Which release of an add-on goes with which Kubernetes minor version. Knows no add-on; each plugin has its
+//! own table.
 
 use crate::Stop;
 
@@ -25,11 +26,17 @@ pub fn minor(kubernetes: &str) -> Option<u32> {
 /// The release of `table` for the Kubernetes version, the first that fits. `table` is sorted, newest first.
 ///
 /// # Errors
-/// Unsupported when no release is known to work with it and the user chose no tag (`chosen`). With one, the newest release is what
-/// everything but the tag is taken from.
-pub fn release<'a, T>(table: &'a [Release<T>], add_on: &str, kubernetes: &str, chosen: bool) -> Result<&'a Release<T>, Stop> {
-    let found =
-        minor(kubernetes).and_then(|minor| table.iter().find(|release| (release.kubernetes.0..=release.kubernetes.1).contains(&minor)));
+/// Unsupported when no release is known to work with it and the user chose no tag (`chosen`). With one, the
+/// newest release is what everything but the tag is taken from.
+pub fn release<'a, T>(
+    table: &'a [Release<T>],
+    add_on: &str,
+    kubernetes: &str,
+    chosen: bool,
+) -> Result<&'a Release<T>, Stop> {
+    let found = minor(kubernetes).and_then(|minor| {
+        table.iter().find(|release| (release.kubernetes.0..=release.kubernetes.1).contains(&minor))
+    });
     if let Some(release) = found.or_else(|| table.first().filter(|_| chosen)) {
         return Ok(release);
     }
@@ -53,8 +60,10 @@ pub fn release<'a, T>(table: &'a [Release<T>], add_on: &str, kubernetes: &str, c
 mod tests {
     use super::*;
 
-    const TABLE: [Release<()>; 2] =
-        [Release { kubernetes: (34, 36), version: "v2", with: () }, Release { kubernetes: (32, 35), version: "v1", with: () }];
+    const TABLE: [Release<()>; 2] = [
+        Release { kubernetes: (34, 36), version: "v2", with: () },
+        Release { kubernetes: (32, 35), version: "v1", with: () },
+    ];
 
     fn chosen(kubernetes: &str) -> Option<&'static str> {
         release(&TABLE, "it", kubernetes, false).ok().map(|release| release.version)

@@ -1,5 +1,5 @@
-//! What a cluster with all add-ons needs, each with a role of its own: what a user makes of AWS before, the manifest, and how it all goes
-//! again. It tests nothing.
+//! What a cluster with all add-ons needs, each with a role of its own: what a user makes of AWS before, the
+//! manifest, and how it all goes again. It tests nothing.
 
 use anyhow::{Context, Result, ensure};
 use sandbox::Bed;
@@ -23,7 +23,8 @@ pub const ROLES: [(&str, &str); 4] = [
     ("full-lbc", "aws-load-balancer-controller"),
 ];
 
-/// AWS's own policies that the documentation names, by the role that has one; the other roles may do everything.
+/// AWS's own policies that the documentation names, by the role that has one; the other roles may do
+/// everything.
 const DOCUMENTED: [(&str, &str); 2] = [
     ("full-ebs", "arn:aws:iam::aws:policy/AmazonEBSCSIDriverPolicyV2"),
     ("full-efs", "arn:aws:iam::aws:policy/service-role/AmazonEFSCSIDriverPolicy"),
@@ -46,22 +47,56 @@ pub fn trust(service_account: &str) -> String {
     .to_string()
 }
 
-/// What a user makes before: the bucket of issuers, and a role for each add-on. The role `wrong` trusts another service account.
+/// What a user makes before: the bucket of issuers, and a role for each add-on. The role `wrong` trusts
+/// another service account.
 pub async fn prepare(bed: &Bed, wrong: Option<&str>) -> Result<()> {
     bed.aws(&["s3api", "create-bucket", "--bucket", BUCKET]).await?;
-    let open = "BlockPublicAcls=true,IgnorePublicAcls=true,BlockPublicPolicy=false,RestrictPublicBuckets=false";
-    bed.aws(&["s3api", "put-public-access-block", "--bucket", BUCKET, "--public-access-block-configuration", open]).await?;
+    let open =
+        "BlockPublicAcls=true,IgnorePublicAcls=true,BlockPublicPolicy=false,RestrictPublicBuckets=false";
+    bed.aws(&[
+        "s3api",
+        "put-public-access-block",
+        "--bucket",
+        BUCKET,
+        "--public-access-block-configuration",
+        open,
+    ])
+    .await?;
     let policy = json!({"Version": "2012-10-17", "Statement": [{
         "Effect": "Allow", "Principal": "*", "Action": "s3:GetObject", "Resource": format!("arn:aws:s3:::{BUCKET}/*"),
     }]});
     bed.aws(&["s3api", "put-bucket-policy", "--bucket", BUCKET, "--policy", &policy.to_string()]).await?;
-    let all = json!({"Version": "2012-10-17", "Statement": [{"Effect": "Allow", "Action": "*", "Resource": "*"}]}).to_string();
+    let all =
+        json!({"Version": "2012-10-17", "Statement": [{"Effect": "Allow", "Action": "*", "Resource": "*"}]})
+            .to_string();
     for (role, service_account) in ROLES {
         let account = if wrong == Some(role) { "default" } else { service_account };
-        bed.aws(&["iam", "create-role", "--role-name", role, "--assume-role-policy-document", &trust(account)]).await?;
+        bed.aws(&[
+            "iam",
+            "create-role",
+            "--role-name",
+            role,
+            "--assume-role-policy-document",
+            &trust(account),
+        ])
+        .await?;
         match documented(role) {
-            Some(policy) => bed.aws(&["iam", "attach-role-policy", "--role-name", role, "--policy-arn", policy]).await?,
-            None => bed.aws(&["iam", "put-role-policy", "--role-name", role, "--policy-name", "all", "--policy-document", &all]).await?,
+            Some(policy) => {
+                bed.aws(&["iam", "attach-role-policy", "--role-name", role, "--policy-arn", policy]).await?
+            }
+            None => {
+                bed.aws(&[
+                    "iam",
+                    "put-role-policy",
+                    "--role-name",
+                    role,
+                    "--policy-name",
+                    "all",
+                    "--policy-document",
+                    &all,
+                ])
+                .await?
+            }
         };
     }
     Ok(())
@@ -74,7 +109,8 @@ fn documented(role: &str) -> Option<&'static str> {
 /// The flavor of the template that goes with the add-ons.
 pub const FLAVOR: &str = "amazon-vpc-cni";
 
-/// The template of the flavor with tags, an issuer and other add-ons; EFS is not among them, because no file system is there yet.
+/// The template of the flavor with tags, an issuer and other add-ons; EFS is not among them, because no file
+/// system is there yet.
 pub async fn manifest(bed: &Bed, cluster: &Cluster) -> Result<String> {
     let text = cluster.manifest(bed).await?;
     let role = |name: &str| format!("{{roleARN: \"arn:aws:iam::{ACCOUNT}:role/{name}\"}}");
@@ -120,7 +156,10 @@ pub async fn running(bed: &Bed, cluster: &Cluster, wanted: usize) -> Result<()> 
         let plugins = object["status"]["plugins"].as_array().cloned().unwrap_or_default();
         let running = plugins.iter().filter(|it| it["phase"] == "Running").count();
         let text = condition_text(&object, "Ready");
-        ensure!(running == wanted && condition(&object, "Ready") == "True", "{running} of {wanted} run; Ready says {text:?}");
+        ensure!(
+            running == wanted && condition(&object, "Ready") == "True",
+            "{running} of {wanted} run; Ready says {text:?}"
+        );
         Ok(())
     })
     .await
@@ -160,7 +199,13 @@ pub async fn clean_up(bed: &Bed, volumes: &[&str], file_system: &str) -> Result<
     }
     let points = bed.aws(&["efs", "describe-access-points", "--file-system-id", file_system]).await?;
     for point in points["AccessPoints"].as_array().into_iter().flatten() {
-        bed.aws(&["efs", "delete-access-point", "--access-point-id", point["AccessPointId"].as_str().unwrap_or_default()]).await?;
+        bed.aws(&[
+            "efs",
+            "delete-access-point",
+            "--access-point-id",
+            point["AccessPointId"].as_str().unwrap_or_default(),
+        ])
+        .await?;
     }
     bed.wait_for("the file system to be deleted", MOMENT, async || {
         bed.aws(&["efs", "delete-file-system", "--file-system-id", file_system]).await.map(drop)
@@ -168,8 +213,12 @@ pub async fn clean_up(bed: &Bed, volumes: &[&str], file_system: &str) -> Result<
     .await?;
     for role in ROLES.iter().map(|(role, _)| *role).chain(["full-other"]) {
         match documented(role) {
-            Some(policy) => bed.aws(&["iam", "detach-role-policy", "--role-name", role, "--policy-arn", policy]).await?,
-            None => bed.aws(&["iam", "delete-role-policy", "--role-name", role, "--policy-name", "all"]).await?,
+            Some(policy) => {
+                bed.aws(&["iam", "detach-role-policy", "--role-name", role, "--policy-arn", policy]).await?
+            }
+            None => {
+                bed.aws(&["iam", "delete-role-policy", "--role-name", role, "--policy-name", "all"]).await?
+            }
         };
         bed.aws(&["iam", "delete-role", "--role-name", role]).await?;
     }

@@ -15,13 +15,23 @@ pub fn manifest(number: usize, machines: usize) -> String {
     let balancer = json!({"dnsResolutionCheck": "None"});
     let spec = json!({"region": "us-east-1", "network": {"vpc": {"availabilityZoneUsageLimit": 1}}, "controlPlaneLoadBalancer": balancer});
     let machine = json!({"instanceType": "t3.large", "iamInstanceProfile": PROFILE});
-    let machines: Vec<_> = names.iter().enumerate().map(|(number, name)| (name.as_str(), number == 0, machine.clone())).collect();
+    let machines: Vec<_> = names
+        .iter()
+        .enumerate()
+        .map(|(number, name)| (name.as_str(), number == 0, machine.clone()))
+        .collect();
     documents(&cluster, spec, json!({}), &machines)
 }
 
-/// A cluster of plain Machines whose bootstrap data is there: nothing of Kubernetes has to boot. `spec` and `annotations` are the
-/// AWSCluster's; of each machine there is a name, whether it is of the control plane, and the AWSMachine's spec.
-pub fn documents(cluster: &Cluster, spec: Value, annotations: Value, machines: &[(&str, bool, Value)]) -> String {
+/// A cluster of plain Machines whose bootstrap data is there: nothing of Kubernetes has to boot. `spec` and
+/// `annotations` are the AWSCluster's; of each machine there is a name, whether it is of the control plane,
+/// and the AWSMachine's spec.
+pub fn documents(
+    cluster: &Cluster,
+    spec: Value,
+    annotations: Value,
+    machines: &[(&str, bool, Value)],
+) -> String {
     let (name, namespace) = (&cluster.name, &cluster.namespace);
     let labels = json!({"cluster.x-k8s.io/cluster-name": name});
     let reference = |kind: &str, name: &str| json!({"apiGroup": "infrastructure.cluster.x-k8s.io", "kind": kind, "name": name});

@@ -1,5 +1,6 @@
-//! What the scenarios share: clusters made from the template that users get, and questions about them. It talks to the bed only as a
-//! user does (clusterctl, kubectl, the AWS API) and through the emulator's control interface. It decides nothing about clusters.
+//! What the scenarios share: clusters made from the template that users get, and questions about them. It
+//! talks to the bed only as a user does (clusterctl, kubectl, the AWS API) and through the emulator's control
+//! interface. It decides nothing about clusters.
 
 pub mod add_ons;
 pub mod fleet;
@@ -35,7 +36,14 @@ pub struct Cluster {
 
 impl Cluster {
     pub fn new(namespace: &str, name: &str, control_planes: usize, workers: usize) -> Self {
-        Self { namespace: namespace.into(), name: name.into(), control_planes, workers, flavor: String::new(), variables: BTreeMap::new() }
+        Self {
+            namespace: namespace.into(),
+            name: name.into(),
+            control_planes,
+            workers,
+            flavor: String::new(),
+            variables: BTreeMap::new(),
+        }
     }
 
     pub fn with(mut self, variable: &str, value: &str) -> Self {
@@ -51,7 +59,8 @@ impl Cluster {
     /// The manifest, rendered by clusterctl from the template in `deploy/templates`.
     pub async fn manifest(&self, bed: &Bed) -> Result<String> {
         let flavor = if self.flavor.is_empty() { String::new() } else { format!("-{}", self.flavor) };
-        let template = sandbox::paths::source().join(format!("deploy/templates/cluster-template{flavor}.yaml"));
+        let template =
+            sandbox::paths::source().join(format!("deploy/templates/cluster-template{flavor}.yaml"));
         let mut assignments = vec![
             format!("NAMESPACE={}", self.namespace),
             format!("CLUSTER_NAME={}", self.name),
@@ -82,13 +91,26 @@ impl Cluster {
     /// Objects of a kind that carry this cluster's label.
     pub async fn objects(&self, bed: &Bed, kind: &str) -> Result<Vec<Value>> {
         let label = format!("cluster.x-k8s.io/cluster-name={}", self.name);
-        let list = bed.kubectl_json(&["get", kind, "--namespace", &self.namespace, "--selector", &label]).await?;
+        let list =
+            bed.kubectl_json(&["get", kind, "--namespace", &self.namespace, "--selector", &label]).await?;
         Ok(list["items"].as_array().cloned().unwrap_or_default())
     }
 
     /// Merges `patch` into an object of this cluster.
     pub async fn patch(&self, bed: &Bed, kind: &str, name: &str, patch: &str) -> Result<()> {
-        bed.kubectl(&["patch", kind, name, "--namespace", &self.namespace, "--type", "merge", "--patch", patch]).await.map(drop)
+        bed.kubectl(&[
+            "patch",
+            kind,
+            name,
+            "--namespace",
+            &self.namespace,
+            "--type",
+            "merge",
+            "--patch",
+            patch,
+        ])
+        .await
+        .map(drop)
     }
 
     /// Waits until every Machine is there and Available, and every Node of the cluster Ready.
@@ -97,8 +119,12 @@ impl Cluster {
         bed.wait_for(&format!("{wanted} machines of {} to be available", self.name), BOOT, async || {
             let machines = self.objects(bed, "machines").await?;
             let available = machines.iter().filter(|it| condition(it, "Available") == "True").count();
-            let phases: Vec<&str> = machines.iter().map(|it| it["status"]["phase"].as_str().unwrap_or("?")).collect();
-            ensure!(machines.len() == wanted && available == wanted, "{available} of {wanted} are available; phases {phases:?}");
+            let phases: Vec<&str> =
+                machines.iter().map(|it| it["status"]["phase"].as_str().unwrap_or("?")).collect();
+            ensure!(
+                machines.len() == wanted && available == wanted,
+                "{available} of {wanted} are available; phases {phases:?}"
+            );
             Ok(())
         })
         .await?;
@@ -107,7 +133,11 @@ impl Cluster {
             let nodes = workload.kubectl_json(&["get", "nodes"]).await?;
             let nodes = nodes["items"].as_array().cloned().unwrap_or_default();
             let ready = nodes.iter().filter(|it| condition(it, "Ready") == "True").count();
-            ensure!(ready == wanted && nodes.len() == wanted, "{ready} of {} nodes are ready, {wanted} wanted", nodes.len());
+            ensure!(
+                ready == wanted && nodes.len() == wanted,
+                "{ready} of {} nodes are ready, {wanted} wanted",
+                nodes.len()
+            );
             Ok(())
         })
         .await
@@ -120,7 +150,9 @@ impl Cluster {
     }
 
     pub async fn ask_for_deletion(&self, bed: &Bed) -> Result<()> {
-        bed.kubectl(&["delete", "cluster", &self.name, "--namespace", &self.namespace, "--wait=false"]).await.map(drop)
+        bed.kubectl(&["delete", "cluster", &self.name, "--namespace", &self.namespace, "--wait=false"])
+            .await
+            .map(drop)
     }
 
     pub async fn wait_until_gone(&self, bed: &Bed) -> Result<()> {
@@ -128,7 +160,11 @@ impl Cluster {
             for kind in ["clusters", "awsclusters", "clusterplugins"] {
                 let list = bed.kubectl_json(&["get", kind, "--namespace", &self.namespace]).await?;
                 let items = list["items"].as_array().cloned().unwrap_or_default();
-                let left: Vec<String> = items.iter().filter(|it| it["metadata"]["name"] == self.name).map(Value::to_string).collect();
+                let left: Vec<String> = items
+                    .iter()
+                    .filter(|it| it["metadata"]["name"] == self.name)
+                    .map(Value::to_string)
+                    .collect();
                 ensure!(left.is_empty(), "{kind} is left: {}", left.join(""));
             }
             let machines = self.objects(bed, "awsmachines").await?;
@@ -142,17 +178,29 @@ impl Cluster {
     pub async fn instances(&self, bed: &Bed) -> Result<Vec<String>> {
         let tag = format!("sigs.k8s.io/cluster-api-provider-aws/cluster/{}", self.name);
         let world = bed.emulator().world().await?;
-        let alive = world.instances.into_iter().filter(|it| matches!(it.state.as_str(), "pending" | "running"));
+        let alive =
+            world.instances.into_iter().filter(|it| matches!(it.state.as_str(), "pending" | "running"));
         Ok(alive.filter(|it| it.tags.contains_key(&tag)).map(|it| it.id).collect())
     }
 
     /// Names of the classic load balancers in this cluster's VPC, and ARNs of the others.
     pub async fn load_balancers(&self, bed: &Bed) -> Result<Vec<String>> {
-        let vpc = self.object(bed, "awscluster", &self.name).await?["status"]["networkStatus"]["vpc"]["id"].clone();
+        let vpc =
+            self.object(bed, "awscluster", &self.name).await?["status"]["networkStatus"]["vpc"]["id"].clone();
         let classic = bed.aws(&["elb", "describe-load-balancers"]).await?["LoadBalancerDescriptions"].take();
         let other = bed.aws(&["elbv2", "describe-load-balancers"]).await?["LoadBalancers"].take();
-        let classic = classic.as_array().into_iter().flatten().filter(|it| it["VPCId"] == vpc).map(|it| &it["LoadBalancerName"]);
-        let other = other.as_array().into_iter().flatten().filter(|it| it["VpcId"] == vpc).map(|it| &it["LoadBalancerArn"]);
+        let classic = classic
+            .as_array()
+            .into_iter()
+            .flatten()
+            .filter(|it| it["VPCId"] == vpc)
+            .map(|it| &it["LoadBalancerName"]);
+        let other = other
+            .as_array()
+            .into_iter()
+            .flatten()
+            .filter(|it| it["VpcId"] == vpc)
+            .map(|it| &it["LoadBalancerArn"]);
         Ok(classic.chain(other).filter_map(Value::as_str).map(str::to_owned).collect())
     }
 }
@@ -164,7 +212,9 @@ pub fn condition<'a>(object: &'a Value, kind: &str) -> &'a str {
 
 /// Reason and message of a condition.
 pub fn condition_text(object: &Value, kind: &str) -> String {
-    let part = |name: &str| find_condition(object, kind).and_then(|it| it[name].as_str()).unwrap_or_default().to_owned();
+    let part = |name: &str| {
+        find_condition(object, kind).and_then(|it| it[name].as_str()).unwrap_or_default().to_owned()
+    };
     format!("{}: {}", part("reason"), part("message"))
 }
 
@@ -184,19 +234,24 @@ pub async fn wait_until_account_is_empty(bed: &Bed) -> Result<()> {
     .await
 }
 
-/// Fails where the policies in `deploy/iam` forbade the operator something. What is gone has no tags that a policy could allow it by, so
-/// removals are left out: those of what somebody else removed a moment before are forbidden.
+/// Fails where the policies in `deploy/iam` forbade the operator something. What is gone has no tags that a
+/// policy could allow it by, so removals are left out: those of what somebody else removed a moment before
+/// are forbidden.
 pub async fn ensure_nothing_was_forbidden(bed: &Bed) -> Result<()> {
     let removes = |action: &str| {
-        ["Delete", "Terminate", "Release", "Revoke", "Detach", "Disassociate", "Deregister"].iter().any(|it| action.starts_with(it))
+        ["Delete", "Terminate", "Release", "Revoke", "Detach", "Disassociate", "Deregister"]
+            .iter()
+            .any(|it| action.starts_with(it))
     };
     let by_operator = |it: &Call| it.caller.as_deref().is_some_and(|it| it.contains("operator"));
     let is_refusal = |it: &Call| {
         let code = it.code.as_deref().unwrap_or_default();
-        it.fault.is_none() && ["AccessDenied", "AccessDeniedException", "UnauthorizedOperation"].contains(&code)
+        it.fault.is_none()
+            && ["AccessDenied", "AccessDeniedException", "UnauthorizedOperation"].contains(&code)
     };
     let calls = bed.emulator().calls(0).await?.calls;
-    let forbidden: Vec<_> = calls.iter().filter(|it| by_operator(it) && is_refusal(it) && !removes(&it.action)).collect();
+    let forbidden: Vec<_> =
+        calls.iter().filter(|it| by_operator(it) && is_refusal(it) && !removes(&it.action)).collect();
     ensure!(forbidden.is_empty(), "the operator needs more than deploy/iam allows: {forbidden:?}");
     Ok(())
 }

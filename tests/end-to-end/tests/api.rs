@@ -1,5 +1,6 @@
-//! Good and bad objects, sent by kubectl to a real kube-apiserver that has this project's definitions and admission policies. The
-//! cases are data, in `crds/tests/cases`; the answer has to be word for word the one that is written there. No controller runs.
+//! Good and bad objects, sent by kubectl to a real kube-apiserver that has this project's definitions and
+//! admission policies. The cases are data, in `crds/tests/cases`; the answer has to be word for word the one
+//! that is written there. No controller runs.
 
 use anyhow::{Context, Result, ensure};
 use sandbox::bed::exec;
@@ -72,7 +73,8 @@ async fn the_api_server_answers_as_the_tables_say() -> Result<()> {
     for entry in std::fs::read_dir(&directory).context("reading the tables")? {
         let file = entry?.path();
         let text = std::fs::read_to_string(&file).with_context(|| format!("reading {}", file.display()))?;
-        let table: Table = serde_saphyr::from_str(&text).with_context(|| format!("reading {}", file.display()))?;
+        let table: Table =
+            serde_saphyr::from_str(&text).with_context(|| format!("reading {}", file.display()))?;
         for (number, case) in table.cases.iter().enumerate() {
             checked += 1;
             if let Err(error) = check(&bed, &table.object, case, &format!("case-{number}")).await {
@@ -82,7 +84,12 @@ async fn the_api_server_answers_as_the_tables_say() -> Result<()> {
         }
     }
     ensure!(checked > 0, "there are no cases in {}", directory.display());
-    ensure!(wrong.is_empty(), "{} of {checked} answers are others than the tables say:\n{}", wrong.len(), wrong.join("\n"));
+    ensure!(
+        wrong.is_empty(),
+        "{} of {checked} answers are others than the tables say:\n{}",
+        wrong.len(),
+        wrong.join("\n")
+    );
     Ok(())
 }
 
@@ -110,7 +117,8 @@ async fn send(bed: &Bed, object: &Value, case: &Case) -> Result<Value> {
     }
     let mut stored = exec(bed.running(), "kubectl", &create, Some(&object.to_string())).await?;
     if let Some(update) = &case.update {
-        let group = object["apiVersion"].as_str().and_then(|version| version.split('/').next()).unwrap_or_default();
+        let group =
+            object["apiVersion"].as_str().and_then(|version| version.split('/').next()).unwrap_or_default();
         let kind = format!("{}.{group}", object["kind"].as_str().unwrap_or_default());
         let name = object["metadata"]["name"].as_str().unwrap_or_default();
         let update = update.to_string();
@@ -143,11 +151,16 @@ fn merged(object: Value, patch: &Value) -> Value {
 
 /// The causes in kubectl's words for a refusal, without the object's name in front.
 fn answers(error: &str) -> Vec<String> {
-    let causes = ["denied request: ", "is invalid: "].iter().find_map(|end| Some(error.split_once(end)?.1)).unwrap_or(error);
+    let causes = ["denied request: ", "is invalid: "]
+        .iter()
+        .find_map(|end| Some(error.split_once(end)?.1))
+        .unwrap_or(error);
     let lines = causes.lines().map(|line| line.trim().trim_start_matches("* "));
     // The server says so beside the causes when rules were not evaluated.
-    let mut answers: Vec<String> =
-        lines.filter(|line| !line.is_empty() && !line.contains("some validation rules were not checked")).map(String::from).collect();
+    let mut answers: Vec<String> = lines
+        .filter(|line| !line.is_empty() && !line.contains("some validation rules were not checked"))
+        .map(String::from)
+        .collect();
     answers.sort();
     answers
 }
@@ -155,9 +168,9 @@ fn answers(error: &str) -> Vec<String> {
 /// Whether `stored` has everything that `part` has, and nothing where `part` has null.
 fn holds(part: &Value, stored: &Value, path: &str) -> Result<()> {
     match part {
-        Value::Object(fields) => {
-            fields.iter().try_for_each(|(name, value)| holds(value, stored.get(name).unwrap_or(&Value::Null), &format!("{path}.{name}")))
-        }
+        Value::Object(fields) => fields.iter().try_for_each(|(name, value)| {
+            holds(value, stored.get(name).unwrap_or(&Value::Null), &format!("{path}.{name}"))
+        }),
         _ => {
             ensure!(part == stored, "{path} is stored as {stored}, not as {part}");
             Ok(())

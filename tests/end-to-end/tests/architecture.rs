@@ -1,4 +1,5 @@
-//! Holds the invariants of ARCHITECTURE.md that are about what is absent: reads manifests and sources, runs nothing of the project.
+//! Holds the invariants of ARCHITECTURE.md that are about what is absent: reads manifests and sources, runs
+//! nothing of the project.
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -9,7 +10,17 @@ use sandbox::paths::source;
 /// Names of everything that a package of the workspace depends on, build and test dependencies aside.
 fn dependencies(package: &str) -> BTreeSet<String> {
     let cargo = std::env::var("CARGO").unwrap_or_else(|_| "cargo".into());
-    let arguments = ["tree", "--locked", "--offline", "--edges", "normal,no-proc-macro", "--prefix", "none", "--package", package];
+    let arguments = [
+        "tree",
+        "--locked",
+        "--offline",
+        "--edges",
+        "normal,no-proc-macro",
+        "--prefix",
+        "none",
+        "--package",
+        package,
+    ];
     let output = Command::new(cargo).args(arguments).current_dir(source()).output().expect("cargo runs");
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     let text = String::from_utf8_lossy(&output.stdout);
@@ -27,7 +38,12 @@ fn decisions_and_api_types_depend_on_nothing_that_does_io() {
         assert!(all.contains("serde"), "the list of dependencies is not what it seems: {all:?}");
         let forbidden: Vec<&String> = all
             .iter()
-            .filter(|it| starts_with_any(it, &["tokio", "hyper", "aws-", "kube-client", "wasmtime", "reqwest", "rand", "uuid"]))
+            .filter(|it| {
+                starts_with_any(
+                    it,
+                    &["tokio", "hyper", "aws-", "kube-client", "wasmtime", "reqwest", "rand", "uuid"],
+                )
+            })
             .collect();
         assert!(forbidden.is_empty(), "{package} depends on {forbidden:?}");
     }
@@ -45,7 +61,8 @@ fn the_aws_sdk_and_wasmtime_are_each_behind_one_crate() {
     assert!(!manifest.contains("aws-sdk") && !manifest.contains("wasmtime"), "the controllers bypass a leaf");
 }
 
-/// Packages of the workspace, each with those that it may know of the others; what is not named here it may not.
+/// Packages of the workspace, each with those that it may know of the others; what is not named here it may
+/// not.
 #[test]
 fn each_room_knows_only_the_rooms_that_it_stands_on() {
     for (package, known) in [
@@ -58,8 +75,10 @@ fn each_room_knows_only_the_rooms_that_it_stands_on() {
         ("aws", &["crds", "iam", "infra", "model"]),
     ] {
         let all = dependencies(package);
-        let rooms = ["addons", "aws", "cluster-operator", "contract", "crds", "iam", "infra", "model", "plugin"];
-        let found: Vec<&str> = rooms.into_iter().filter(|room| *room != package && all.contains(*room)).collect();
+        let rooms =
+            ["addons", "aws", "cluster-operator", "contract", "crds", "iam", "infra", "model", "plugin"];
+        let found: Vec<&str> =
+            rooms.into_iter().filter(|room| *room != package && all.contains(*room)).collect();
         assert_eq!(found, known, "what {package} knows");
     }
 }
@@ -78,7 +97,9 @@ fn leaves_do_not_import_one_another() {
             let text = std::fs::read_to_string(&file).expect("a source file");
             let code = text.lines().filter(|it| !it.trim_start().starts_with("//"));
             for line in code {
-                let used = others.iter().find(|it| line.contains(&format!("use {it}")) || line.contains(&format!(" {it}")));
+                let used = others
+                    .iter()
+                    .find(|it| line.contains(&format!("use {it}")) || line.contains(&format!(" {it}")));
                 assert!(used.is_none(), "{}: {line}", file.display());
             }
         }

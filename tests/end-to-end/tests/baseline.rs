@@ -1,5 +1,6 @@
-//! What becomes of installations that an earlier version of the operator made when this one takes over: nothing is lost, nothing is in conflict, no
-//! condition fails on the way, and what restarts is listed. `make test-baseline BASELINE=<commit>` builds the earlier version and runs this.
+//! What becomes of installations that an earlier version of the operator made when this one takes over:
+//! nothing is lost, nothing is in conflict, no condition fails on the way, and what restarts is listed. `make
+//! test-baseline BASELINE=<commit>` builds the earlier version and runs this.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
@@ -32,11 +33,15 @@ const WORKLOADS: [&str; 2] = ["DaemonSet", "Deployment"];
 #[tokio::test(flavor = "multi_thread")]
 #[ignore = "needs an earlier version of the operator: make test-baseline BASELINE=<commit>"]
 async fn installations_of_an_earlier_version_are_taken_over() -> Result<()> {
-    let given = |name: &str| std::env::var_os(name).map(PathBuf::from).with_context(|| format!("{name} is not set"));
+    let given =
+        |name: &str| std::env::var_os(name).map(PathBuf::from).with_context(|| format!("{name} is not set"));
     let program = Link::to(&given(PROGRAM)?)?;
-    let bed = Bed::up(Options { name: "baseline".into(), operator: Some(program.0.clone()), ..Options::default() }).await?;
+    let bed =
+        Bed::up(Options { name: "baseline".into(), operator: Some(program.0.clone()), ..Options::default() })
+            .await?;
     define(&bed, &given(SOURCE)?).await?;
-    let clusters = [Cluster::new("default", "calico", 1, 1), Cluster::new("default", NAME, 1, 1).of_flavor(FLAVOR)];
+    let clusters =
+        [Cluster::new("default", "calico", 1, 1), Cluster::new("default", NAME, 1, 1).of_flavor(FLAVOR)];
     let [calico, vpc] = clusters.clone().map(|it| it.with("AWS_AVAILABILITY_ZONES", "2"));
     let (one, other) = tokio::join!(with_calico(&bed, &calico), with_amazon_vpc(&bed, &vpc));
     one.context("with Calico")?;
@@ -52,19 +57,32 @@ async fn installations_of_an_earlier_version_are_taken_over() -> Result<()> {
     let (one, other) = (one?, other?);
 
     let calls = bed.emulator().calls(from).await?.calls;
-    let writes = calls.iter().filter(|it| it.write && it.caller.as_deref().is_some_and(|it| it.contains("operator")));
-    let writes: Vec<String> = writes.map(|it| format!("{} of {}", it.action, it.resources.join(", "))).collect();
+    let writes =
+        calls.iter().filter(|it| it.write && it.caller.as_deref().is_some_and(|it| it.contains("operator")));
+    let writes: Vec<String> =
+        writes.map(|it| format!("{} of {}", it.action, it.resources.join(", "))).collect();
     println!("written to AWS: {writes:#?}");
     let mut wrong = before.0.compare(&Seen::of(&bed, &calico).await?, &one);
     wrong.extend(before.1.compare(&Seen::of(&bed, &vpc).await?, &other));
     let left = bed.emulator().account().await?;
     let is_left = |kind: &str, id: &String| left.get(kind).is_some_and(|it| it.contains(id));
-    wrong.extend(account.iter().flat_map(|(kind, ids)| ids.iter().filter(|it| !is_left(kind, it)).map(|it| format!("{it} is gone"))));
+    wrong.extend(account.iter().flat_map(|(kind, ids)| {
+        ids.iter().filter(|it| !is_left(kind, it)).map(|it| format!("{it} is gone"))
+    }));
     ensure!(wrong.is_empty(), "{wrong:#?}");
     ensure_nothing_was_forbidden(&bed).await?;
-    settings_can_be_changed(&bed, &calico, json!({"networking": {"calico": {"mtu": 1400}}, "storage": {"ebs": {"replicas": 1}}})).await?;
-    settings_can_be_changed(&bed, &vpc, json!({"networking": {"amazonVPC": {"warmENITarget": 2}}, "storage": {"efs": {"replicas": 1}}}))
-        .await
+    settings_can_be_changed(
+        &bed,
+        &calico,
+        json!({"networking": {"calico": {"mtu": 1400}}, "storage": {"ebs": {"replicas": 1}}}),
+    )
+    .await?;
+    settings_can_be_changed(
+        &bed,
+        &vpc,
+        json!({"networking": {"amazonVPC": {"warmENITarget": 2}}, "storage": {"efs": {"replicas": 1}}}),
+    )
+    .await
 }
 
 /// A program that can be another one the next time it is started.
@@ -72,7 +90,8 @@ struct Link(PathBuf);
 
 impl Link {
     fn to(program: &Path) -> Result<Link> {
-        let link = Link(Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("operator-{}", std::process::id())));
+        let link =
+            Link(Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("operator-{}", std::process::id())));
         link.change(program)?;
         Ok(link)
     }
@@ -93,13 +112,16 @@ impl Drop for Link {
 /// Has the management cluster have the definitions of a source, as whoever installs a version does.
 async fn define(bed: &Bed, source: &Path) -> Result<()> {
     let directory = source.join("crds/yaml").display().to_string();
-    bed.kubectl(&["apply", "--server-side", "--force-conflicts", "--validate=ignore", "-f", &directory]).await.map(drop)
+    bed.kubectl(&["apply", "--server-side", "--force-conflicts", "--validate=ignore", "-f", &directory])
+        .await
+        .map(drop)
 }
 
 /// Calico and all that goes with it, without roles.
 async fn with_calico(bed: &Bed, cluster: &Cluster) -> Result<()> {
     cluster.apply(bed).await?;
-    let all = json!({"spec": {"storage": {"ebs": {}, "efs": {}}, "ingress": {"awsLoadBalancerController": {}}}});
+    let all =
+        json!({"spec": {"storage": {"ebs": {}, "efs": {}}, "ingress": {"awsLoadBalancerController": {}}}});
     cluster.patch(bed, "clusterplugin", &cluster.name, &all.to_string()).await?;
     cluster.wait_until_ready(bed).await?;
     running(bed, cluster, 5).await?;
@@ -113,7 +135,9 @@ async fn with_amazon_vpc(bed: &Bed, cluster: &Cluster) -> Result<()> {
     bed.apply(&manifest(bed, cluster).await?.replace("  additionalTags: {team: storage}\n", "")).await?;
     cluster.wait_until_ready(bed).await?;
     let efs = json!({"roleARN": format!("arn:aws:iam::{ACCOUNT}:role/full-efs"), "fileSystemID": file_system(bed, cluster).await?});
-    cluster.patch(bed, "clusterplugin", &cluster.name, &json!({"spec": {"storage": {"efs": efs}}}).to_string()).await?;
+    cluster
+        .patch(bed, "clusterplugin", &cluster.name, &json!({"spec": {"storage": {"efs": efs}}}).to_string())
+        .await?;
     running(bed, cluster, 5).await?;
     used(bed, cluster, &["ebs", "efs"]).await
 }
@@ -151,16 +175,25 @@ async fn used(bed: &Bed, cluster: &Cluster, classes: &[&str]) -> Result<()> {
 /// Waits until all runs and nothing is changed any more. What was told on the way that is not good.
 async fn settled(bed: &Bed, cluster: &Cluster) -> Result<BTreeSet<String>> {
     let workload = bed.workload(&cluster.namespace, &cluster.name).await?;
-    let (mut told, mut last, mut since, end) = (BTreeSet::new(), Vec::new(), Instant::now(), Instant::now() + MOMENT * 3);
+    let (mut told, mut last, mut since, end) =
+        (BTreeSet::new(), Vec::new(), Instant::now(), Instant::now() + MOMENT * 3);
     while since.elapsed() < QUIET {
         let object = plugin(bed, cluster).await?;
-        for it in object["status"]["conditions"].as_array().into_iter().flatten().filter(|it| is_good_news(it) && it["status"] != "True") {
+        for it in object["status"]["conditions"]
+            .as_array()
+            .into_iter()
+            .flatten()
+            .filter(|it| is_good_news(it) && it["status"] != "True")
+        {
             told.insert(format!("{} is {}: {}: {}", it["type"], it["status"], it["reason"], it["message"]));
         }
-        for it in object["status"]["plugins"].as_array().into_iter().flatten().filter(|it| it["phase"] == "Failed") {
+        for it in
+            object["status"]["plugins"].as_array().into_iter().flatten().filter(|it| it["phase"] == "Failed")
+        {
             told.insert(format!("Failed: {it}"));
         }
-        let all = workload.kubectl_json(&["get", "daemonsets,deployments,configmaps", "--all-namespaces"]).await?;
+        let all =
+            workload.kubectl_json(&["get", "daemonsets,deployments,configmaps", "--all-namespaces"]).await?;
         let now: Vec<Value> = items_of(&all).map(|it| it["metadata"]["resourceVersion"].clone()).collect();
         if now != last || condition(&object, "Ready") != "True" {
             (last, since) = (now, Instant::now());
@@ -183,7 +216,10 @@ impl Seen {
         let kinds = workload.kubectl(&["api-resources", "--verbs=list", "--output=name"]).await?;
         let kinds: Vec<&str> = kinds.lines().filter(|it| !PASSING.contains(it)).collect();
         let all = workload.kubectl_json(&["get", &kinds.join(","), "--all-namespaces"]).await?;
-        let name = |it: &Value| format!("{} {}/{}", it["kind"], it["metadata"]["namespace"], it["metadata"]["name"]).replace('"', "");
+        let name = |it: &Value| {
+            format!("{} {}/{}", it["kind"], it["metadata"]["namespace"], it["metadata"]["name"])
+                .replace('"', "")
+        };
         let mut objects: BTreeMap<String, Value> = items_of(&all).map(|it| (name(it), it.clone())).collect();
         let ours = [cluster.object(bed, "awscluster", &cluster.name).await?, plugin(bed, cluster).await?];
         let machines = cluster.objects(bed, "awsmachines").await?;
@@ -209,8 +245,14 @@ impl Seen {
             if changes.is_empty() {
                 continue;
             }
-            let restarts = WORKLOADS.iter().any(|it| before["kind"] == *it) && before["spec"]["template"] != after["spec"]["template"];
-            println!("{}: {name}{}\n    {}", self.name, if restarts { ": ITS PODS RESTART" } else { "" }, changes.join("\n    "));
+            let restarts = WORKLOADS.iter().any(|it| before["kind"] == *it)
+                && before["spec"]["template"] != after["spec"]["template"];
+            println!(
+                "{}: {name}{}\n    {}",
+                self.name,
+                if restarts { ": ITS PODS RESTART" } else { "" },
+                changes.join("\n    ")
+            );
         }
         for name in now.objects.keys().filter(|it| !self.objects.contains_key(*it)) {
             println!("{}: {name} is new", self.name);
@@ -230,14 +272,21 @@ fn is_good_news(condition: &Value) -> bool {
 
 /// Conditions that were good and are not any more.
 fn not_good<'a>(before: &'a Value, after: &'a Value) -> impl Iterator<Item = String> + 'a {
-    let good = before["status"]["conditions"].as_array().into_iter().flatten().filter(|it| is_good_news(it) && it["status"] == "True");
+    let good = before["status"]["conditions"]
+        .as_array()
+        .into_iter()
+        .flatten()
+        .filter(|it| is_good_news(it) && it["status"] == "True");
     let kinds = good.filter_map(|it| it["type"].as_str());
-    kinds.filter(|it| condition(after, it) != "True").map(|it| format!("{it} was True: {}", condition_text(after, it)))
+    kinds
+        .filter(|it| condition(after, it) != "True")
+        .map(|it| format!("{it} was True: {}", condition_text(after, it)))
 }
 
 /// Paths at which two objects differ, what servers and controllers write aside.
 fn differences(before: &Value, after: &Value, path: String, found: &mut Vec<String>) {
-    if ["/status", "/metadata/resourceVersion", "/metadata/generation", "/metadata/managedFields"].contains(&path.as_str())
+    if ["/status", "/metadata/resourceVersion", "/metadata/generation", "/metadata/managedFields"]
+        .contains(&path.as_str())
         || before == after
     {
         return;
@@ -245,10 +294,14 @@ fn differences(before: &Value, after: &Value, path: String, found: &mut Vec<Stri
     match (before, after) {
         (Value::Object(one), Value::Object(other)) => {
             let keys: BTreeSet<&String> = one.keys().chain(other.keys()).collect();
-            keys.into_iter().for_each(|key| differences(&before[key], &after[key], format!("{path}/{key}"), found));
+            keys.into_iter()
+                .for_each(|key| differences(&before[key], &after[key], format!("{path}/{key}"), found));
         }
         (Value::Array(one), Value::Array(other)) if one.len() == other.len() => {
-            one.iter().zip(other).enumerate().for_each(|(n, (one, other))| differences(one, other, format!("{path}/{n}"), found));
+            one.iter()
+                .zip(other)
+                .enumerate()
+                .for_each(|(n, (one, other))| differences(one, other, format!("{path}/{n}"), found));
         }
         _ => {
             let short = |it: &Value| it.to_string().chars().take(300).collect::<String>();

@@ -1,5 +1,6 @@
-//! Ten clusters at once against an AWS that throttles, fails, loses replies and shows things late, with an operator that is killed again
-//! and again. Nothing boots. What must come out is the exact set of resources, and afterwards nothing.
+//! Ten clusters at once against an AWS that throttles, fails, loses replies and shows things late, with an
+//! operator that is killed again and again. Nothing boots. What must come out is the exact set of resources,
+//! and afterwards nothing.
 
 use std::collections::BTreeMap;
 use std::pin::pin;
@@ -52,7 +53,8 @@ async fn a_fleet_under_faults_and_kills_is_made_once_and_removed_whole() -> Resu
         ("vpc", CLUSTERS),
     ]);
     let found = account(&bed).await?;
-    let found: BTreeMap<&str, usize> = found.iter().filter(|(_, count)| **count > 0).map(|(kind, count)| (kind.as_str(), *count)).collect();
+    let found: BTreeMap<&str, usize> =
+        found.iter().filter(|(_, count)| **count > 0).map(|(kind, count)| (kind.as_str(), *count)).collect();
     ensure!(found == exact, "found {found:?}, wanted {exact:?}");
     bed.kubectl(&["delete", "clusters", "--all", "--wait=false"]).await?;
     kill_until(&bed, "every cluster to be gone", async || {
@@ -82,7 +84,11 @@ async fn kill_until(bed: &Bed, what: &str, check: impl AsyncFn() -> Result<()>) 
 }
 
 fn faults() -> Vec<Fault> {
-    let random = |kind: &str, probability| Fault { kind: kind.into(), probability: Some(probability), ..Fault::default() };
+    let random = |kind: &str, probability| Fault {
+        kind: kind.into(),
+        probability: Some(probability),
+        ..Fault::default()
+    };
     let lag = Fault { kind: "read-lag".into(), seconds: Some(1.0), ..Fault::default() };
     vec![random("throttle", 0.1), random("error", 0.05), random("lost-reply", 0.1), lag]
 }

@@ -1,5 +1,6 @@
-//! Calico's Installation on a real kube-apiserver, applied in turn with what its operator writes into it: what the plugin plans, as its golden files
-//! have it, and what the operator was seen to do. No controller runs.
+//! Calico's Installation on a real kube-apiserver, applied in turn with what its operator writes into it:
+//! what the plugin plans, as its golden files have it, and what the operator was seen to do. No controller
+//! runs.
 
 use anyhow::{Context, Result, ensure};
 use sandbox::bed::exec;
@@ -14,11 +15,17 @@ const OPERATOR: &str = "tigera-operator";
 
 #[tokio::test]
 async fn what_the_operator_fills_in_is_never_in_the_way() -> Result<()> {
-    let bed = Bed::up(Options { name: "installation".into(), parts: Parts::ApiServer, ..Options::default() }).await?;
+    let bed = Bed::up(Options { name: "installation".into(), parts: Parts::ApiServer, ..Options::default() })
+        .await?;
     for definition in objects::definitions() {
         bed.apply(&definition.to_string()).await?;
     }
-    let established = ["wait", "--for=condition=Established", "--timeout=60s", "customresourcedefinition/installations.operator.tigera.io"];
+    let established = [
+        "wait",
+        "--for=condition=Established",
+        "--timeout=60s",
+        "customresourcedefinition/installations.operator.tigera.io",
+    ];
     bed.kubectl(&established).await?;
     the_same_plan_changes_nothing(&bed).await?;
     settings_are_changed_and_changed_back(&bed).await?;
@@ -35,9 +42,18 @@ async fn the_same_plan_changes_nothing(bed: &Bed) -> Result<()> {
         operator_writes(bed).await?;
     }
     let last = installation(bed).await?;
-    ensure!(last["metadata"]["generation"] == first["metadata"]["generation"], "{} is not {}", last["metadata"], first["metadata"]);
+    ensure!(
+        last["metadata"]["generation"] == first["metadata"]["generation"],
+        "{} is not {}",
+        last["metadata"],
+        first["metadata"]
+    );
     ensure!(holders(&last, "f:ipPools") == [MANAGER], "{:?} hold the pools", holders(&last, "f:ipPools"));
-    ensure!(holders(&last, "f:hostPorts") == [OPERATOR], "the operator wrote nothing: {:?}", holders(&last, "f:hostPorts"));
+    ensure!(
+        holders(&last, "f:hostPorts") == [OPERATOR],
+        "the operator wrote nothing: {:?}",
+        holders(&last, "f:hostPorts")
+    );
     Ok(())
 }
 
@@ -68,7 +84,8 @@ async fn an_installation_of_before_is_in_conflict_with_its_operator_alone(bed: &
         let refused = apply(bed, object, &[]).await.err().context("it is no conflict")?;
         let text = format!("{refused:#}");
         // The words by which the operator's fields are known.
-        let words = "conflict with \"tigera-operator\" using operator.tigera.io/v1: .spec.calicoNetwork.ipPools";
+        let words =
+            "conflict with \"tigera-operator\" using operator.tigera.io/v1: .spec.calicoNetwork.ipPools";
         ensure!(text.contains("failed with 1 conflict") && text.contains(words), "{text}");
     }
     // A version that is pinned keeps out whoever comes in between.
@@ -79,21 +96,29 @@ async fn an_installation_of_before_is_in_conflict_with_its_operator_alone(bed: &
         pinned["metadata"]["resourceVersion"] = version.clone();
         pinned
     };
-    let refused = apply(bed, &pinned(&stale), &["--force-conflicts"]).await.err().context("it is applied over a change")?;
+    let refused = apply(bed, &pinned(&stale), &["--force-conflicts"])
+        .await
+        .err()
+        .context("it is applied over a change")?;
     ensure!(format!("{refused:#}").contains("the object has been modified"), "{refused:#}");
     let current = installation(bed).await?["metadata"]["resourceVersion"].clone();
     apply(bed, &pinned(&current), &["--force-conflicts"]).await?;
     operator_writes(bed).await?;
     apply(bed, &wanted, &[]).await?;
     apply(bed, &planned, &[]).await?;
-    ensure!(holders(&installation(bed).await?, "f:ipPools") == [MANAGER], "the operator still holds the pools");
+    ensure!(
+        holders(&installation(bed).await?, "f:ipPools") == [MANAGER],
+        "the operator still holds the pools"
+    );
     Ok(())
 }
 
 /// The Installation of a golden plan.
 fn planned(name: &str) -> Result<Value> {
     let file = sandbox::paths::source().join(format!("host/plugin/tests/golden/{name}.json"));
-    let plan: Value = serde_json::from_slice(&std::fs::read(&file).with_context(|| format!("reading {}", file.display()))?)?;
+    let plan: Value = serde_json::from_slice(
+        &std::fs::read(&file).with_context(|| format!("reading {}", file.display()))?,
+    )?;
     let steps = plan["steps"].as_array().context("a plan has steps")?;
     let step = steps.iter().find(|it| it["id"] == "installation").context("there is an installation")?;
     Ok(step["spec"]["objects"][0].clone())
@@ -105,7 +130,8 @@ async fn apply(bed: &Bed, object: &Value, more: &[&str]) -> Result<()> {
     exec(bed.running(), "kubectl", &arguments, Some(&object.to_string())).await.map(drop)
 }
 
-/// As the add-on is applied: what the operator alone filled in is taken over, at the version that was looked at.
+/// As the add-on is applied: what the operator alone filled in is taken over, at the version that was looked
+/// at.
 async fn take_over(bed: &Bed, object: &Value) -> Result<()> {
     let Err(refused) = apply(bed, object, &[]).await else { return Ok(()) };
     let text = format!("{refused:#}");
@@ -129,8 +155,16 @@ async fn operator_writes(bed: &Bed) -> Result<()> {
         let spec = installation(bed).await?["spec"].clone();
         if let Some(patch) = defaults::merge_patch(&spec, &filled(&spec)) {
             let patch = json!({"spec": patch}).to_string();
-            let name =
-                ["patch", "installations.operator.tigera.io", "default", "--type=merge", "--field-manager", OPERATOR, "--patch", &patch];
+            let name = [
+                "patch",
+                "installations.operator.tigera.io",
+                "default",
+                "--type=merge",
+                "--field-manager",
+                OPERATOR,
+                "--patch",
+                &patch,
+            ];
             bed.kubectl(&name).await?;
         }
     }

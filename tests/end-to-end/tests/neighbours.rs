@@ -1,5 +1,6 @@
-//! Twenty clusters, of which one answers its API with the worst: how often the other nineteen are looked at beside it, and how much memory the
-//! operator takes. The nineteen are one real API server behind nineteen addresses.
+//! Twenty clusters, of which one answers its API with the worst: how often the other nineteen are looked at
+//! beside it, and how much memory the operator takes. The nineteen are one real API server behind nineteen
+//! addresses.
 
 use std::path::PathBuf;
 use std::process::{Child, Stdio};
@@ -29,7 +30,8 @@ const TIME: Duration = Duration::from_secs(40);
 const EDITS: Duration = Duration::from_secs(2);
 /// KiB of data that the operator may have, which is the memory limit of its Deployment.
 const LIMIT: usize = 512 << 10;
-/// KiB of memory that the operator may ever take; and those that the hostile one may add, where it is not built as for a release.
+/// KiB of memory that the operator may ever take; and those that the hostile one may add, where it is not
+/// built as for a release.
 const MOST: usize = 120 << 10;
 const MAY_ADD: usize = 40 << 10;
 
@@ -79,7 +81,9 @@ async fn nineteen_clusters_are_looked_at_as_often_beside_a_hostile_one() -> Resu
     })
     .await?;
     let (most, asked) = (memory(&bed).await?, asked(&bed).await?);
-    println!("looks alone and beside {seen:?}, KiB at most {before} and {most}, the hostile one was asked {asked} times");
+    println!(
+        "looks alone and beside {seen:?}, KiB at most {before} and {most}, the hostile one was asked {asked} times"
+    );
     let hostile = condition_text(&plugin(&bed, "hostile").await?, "NetworkingReady");
     ensure!(hostile.starts_with("Unreachable: "), "{hostile}");
     ensure!(seen.last().is_some_and(|(alone, beside)| beside * 10 >= alone * 9), "{seen:?}");
@@ -96,7 +100,10 @@ struct Limited(PathBuf);
 impl Limited {
     fn make() -> Result<Limited> {
         let limited = Limited(std::env::temp_dir().join(format!("cluster-operator-{}", std::process::id())));
-        let script = format!("#!/bin/sh\nulimit -d {LIMIT}\nexec '{}' \"$@\"\n", operator::default_program().display());
+        let script = format!(
+            "#!/bin/sh\nulimit -d {LIMIT}\nexec '{}' \"$@\"\n",
+            operator::default_program().display()
+        );
         std::fs::write(&limited.0, script)?;
         std::fs::set_permissions(&limited.0, std::os::unix::fs::PermissionsExt::from_mode(0o755))?;
         Ok(limited)
@@ -104,7 +111,13 @@ impl Limited {
 
     fn options(&self) -> Options {
         let operator_arguments = vec!["--api-server-cidrs".to_owned(), RANGE.to_owned()];
-        Options { name: "neighbours".into(), boots: false, operator: Some(self.0.clone()), operator_arguments, ..Options::default() }
+        Options {
+            name: "neighbours".into(),
+            boots: false,
+            operator: Some(self.0.clone()),
+            operator_arguments,
+            ..Options::default()
+        }
     }
 }
 
@@ -116,7 +129,8 @@ impl Drop for Limited {
 
 /// A cluster whose API server is said to be at this URL, and its network of Pods.
 async fn make(bed: &Bed, name: &str, server: &str) -> Result<()> {
-    let metadata = json!({"name": name, "namespace": "default", "labels": {"cluster.x-k8s.io/cluster-name": name}});
+    let metadata =
+        json!({"name": name, "namespace": "default", "labels": {"cluster.x-k8s.io/cluster-name": name}});
     let mut kubeconfig: Value = serde_json::from_str(&std::fs::read_to_string(bed.running().kubeconfig())?)?;
     kubeconfig["clusters"][0]["cluster"]["server"] = server.into();
     // The name that is in the certificate of the API server, whichever address it is asked at.
@@ -131,12 +145,15 @@ async fn make(bed: &Bed, name: &str, server: &str) -> Result<()> {
     let plugin = json!({"apiVersion": "cluster.kurator.dev/v1alpha1", "kind": "ClusterPlugin", "metadata": metadata,
         "spec": {"clusterName": name, "cloudProvider": {"none": {}}, "networking": {"calico": {}}}});
     let cluster = Cluster::new("default", name, 0, 0);
-    let documents = [fleet::documents(&cluster, spec, json!({}), &[]), secret.to_string(), plugin.to_string()];
+    let documents =
+        [fleet::documents(&cluster, spec, json!({}), &[]), secret.to_string(), plugin.to_string()];
     bed.apply(&documents.join("\n---\n")).await?;
     let pods = r#"{"spec": {"clusterNetwork": {"pods": {"cidrBlocks": ["192.168.0.0/16"]}}}}"#;
     bed.kubectl(&["patch", "cluster", name, "--type=merge", "--patch", pods]).await?;
     let initialized = r#"{"status": {"initialization": {"controlPlaneInitialized": true}}}"#;
-    bed.kubectl(&["patch", "cluster", name, "--subresource=status", "--type=merge", "--patch", initialized]).await.map(drop)
+    bed.kubectl(&["patch", "cluster", name, "--subresource=status", "--type=merge", "--patch", initialized])
+        .await
+        .map(drop)
 }
 
 async fn plugin(bed: &Bed, name: &str) -> Result<Value> {
@@ -152,7 +169,8 @@ fn honest() -> Vec<String> {
     (0..HONEST).map(|it| format!("honest-{it}")).collect()
 }
 
-/// Looks at the honest ones that ended while each of `edited` was edited again and again: at no fewer than `least`.
+/// Looks at the honest ones that ended while each of `edited` was edited again and again: at no fewer than
+/// `least`.
 async fn looks(bed: &Bed, edited: &[String], least: usize) -> Result<usize> {
     let of_hostile = asked(bed).await?;
     let before = ended(bed).await?;
@@ -162,7 +180,8 @@ async fn looks(bed: &Bed, edited: &[String], least: usize) -> Result<usize> {
     while began.elapsed() < TIME {
         edit += 1;
         let value = format!("edit={edit}");
-        bed.kubectl(&[&["annotate", "--overwrite", "clusterplugin"], names.as_slice(), &[&value]].concat()).await?;
+        bed.kubectl(&[&["annotate", "--overwrite", "clusterplugin"], names.as_slice(), &[&value]].concat())
+            .await?;
         tokio::time::sleep_until(began + EDITS * edit).await;
     }
     let others = asked(bed).await? - of_hostile;
@@ -174,7 +193,9 @@ async fn looks(bed: &Bed, edited: &[String], least: usize) -> Result<usize> {
 /// Looks at ClusterPlugins that ended, whatever came of them.
 async fn ended(bed: &Bed) -> Result<usize> {
     let metrics = bed.exec("curl", &["--silent", "--fail", "http://127.0.0.1:8080/metrics"]).await?;
-    let lines = metrics.lines().filter(|it| it.starts_with("cluster_operator_reconciles_total{controller=\"clusterplugin\""));
+    let lines = metrics
+        .lines()
+        .filter(|it| it.starts_with("cluster_operator_reconciles_total{controller=\"clusterplugin\""));
     Ok(lines.filter_map(|it| it.rsplit(' ').next()?.parse::<usize>().ok()).sum())
 }
 
@@ -183,7 +204,8 @@ async fn memory(bed: &Bed) -> Result<usize> {
     let processes = bed.processes().await?;
     let pid = processes.get(operator::NAME).and_then(|it| it.pid).context("the operator does not run")?;
     let status = bed.exec("cat", &[&format!("/proc/{pid}/status")]).await?;
-    let most = status.lines().find_map(|it| it.strip_prefix("VmHWM:")?.trim().strip_suffix(" kB")?.parse().ok());
+    let most =
+        status.lines().find_map(|it| it.strip_prefix("VmHWM:")?.trim().strip_suffix(" kB")?.parse().ok());
     most.context("Linux says it")
 }
 
@@ -201,8 +223,14 @@ impl Servers {
         let program = std::env::current_exe()?;
         let mut command = bed.running().command("nice");
         // What an attack costs the machine that makes it is not what is measured.
-        command.args(["-n", "19"]).arg(program).args(["--exact", "servers", "--nocapture"]).env(SERVES, "yes");
-        Ok(Servers(command.stdin(Stdio::null()).stdout(Stdio::null()).spawn().context("starting the servers")?))
+        command
+            .args(["-n", "19"])
+            .arg(program)
+            .args(["--exact", "servers", "--nocapture"])
+            .env(SERVES, "yes");
+        Ok(Servers(
+            command.stdin(Stdio::null()).stdout(Stdio::null()).spawn().context("starting the servers")?,
+        ))
     }
 }
 
@@ -223,7 +251,11 @@ async fn servers() -> Result<()> {
     let hostile = Server::at(HOSTILE, move |request| {
         let is_of_operator = !request.contains("\nuser-agent: ");
         let kind = |name: &str, kind: &str| json!({"name": name, "kind": kind, "namespaced": true});
-        let kinds = [kind("configmaps", "ConfigMap"), kind("namespaces", "Namespace"), kind("serviceaccounts", "ServiceAccount")];
+        let kinds = [
+            kind("configmaps", "ConfigMap"),
+            kind("namespaces", "Namespace"),
+            kind("serviceaccounts", "ServiceAccount"),
+        ];
         match request.lines().next() {
             // Cluster API's managers are not what is measured.
             _ if !is_of_operator => Answer::Text(403, "{}".into()),
@@ -258,29 +290,46 @@ async fn servers() -> Result<()> {
 
 fn begins_look(request: &str) -> bool {
     let first = request.lines().next().unwrap_or_default();
-    first.starts_with("GET ") && first.contains("/configmaps?") && !first.contains("continue=") && !request.contains("\nuser-agent: ")
+    first.starts_with("GET ")
+        && first.contains("/configmaps?")
+        && !first.contains("continue=")
+        && !request.contains("\nuser-agent: ")
 }
 
 /// The worst answers, one after the other.
 fn worst(request: &str, count: usize) -> Answer {
-    let endless = |first: &str, again: &str, millis| Answer::chunks(first, again, Duration::from_millis(millis));
+    let endless =
+        |first: &str, again: &str, millis| Answer::chunks(first, again, Duration::from_millis(millis));
     let raw = |first: &str, again: Vec<u8>, pause| Answer::Endless { first: first.into(), again, pause };
     let list = |metadata: &str, item: &str, times: usize| {
         let items = item.repeat(times);
-        Answer::Text(200, format!("{{\"metadata\":{{{metadata}}},\"items\":[{}]}}", items.trim_end_matches(',')))
+        Answer::Text(
+            200,
+            format!("{{\"metadata\":{{{metadata}}},\"items\":[{}]}}", items.trim_end_matches(',')),
+        )
     };
     match count % 11 {
         // 64 MiB, made as they are sent.
-        0 => raw("HTTP/1.1 200 OK\r\nContent-Length: 67108864\r\n\r\n[", "0,".repeat(4096).into_bytes(), Duration::ZERO),
+        0 => raw(
+            "HTTP/1.1 200 OK\r\nContent-Length: 67108864\r\n\r\n[",
+            "0,".repeat(4096).into_bytes(),
+            Duration::ZERO,
+        ),
         // All that is read of any answer, in values that take the most memory for their text.
         1 => list("\"continue\":\"more\"", "{\"\":0},", 1 << 19),
         2 => endless("{\"a\": \"", &"x".repeat(4096), 0),
         3 => list("", "{\"metadata\":{\"name\":\"a\",\"namespace\":\"b\"}},", 100_000),
         4 => Answer::Text(200, "[".repeat(3 << 20)),
         5 => raw("HTTP/1.1 200 OK\r\nContent-Encoding: gzip\r\n\r\n", vec![0x1f; 4096], Duration::ZERO),
-        6 => raw("HTTP/1.1 307 X\r\nLocation: http://169.254.169.254/\r\nContent-Length: 0\r\n\r\n", Vec::new(), Duration::from_secs(1)),
+        6 => raw(
+            "HTTP/1.1 307 X\r\nLocation: http://169.254.169.254/\r\nContent-Length: 0\r\n\r\n",
+            Vec::new(),
+            Duration::from_secs(1),
+        ),
         // Of a list, the next page is the same again.
-        7 if request.contains("limit=") => list("\"continue\":\"more\"", "{\"metadata\":{\"name\":\"a\"}},", 200),
+        7 if request.contains("limit=") => {
+            list("\"continue\":\"more\"", "{\"metadata\":{\"name\":\"a\"}},", 200)
+        }
         7 | 8 => raw("HTTP/1.1 200 OK\r\n", b"X: y\r\n".to_vec(), Duration::ZERO),
         // These take as long as they may.
         9 => endless(&format!("{{\"a\": \"{}", "x".repeat(1 << 20)), "x", 50),

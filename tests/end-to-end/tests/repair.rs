@@ -1,5 +1,5 @@
-//! What a real kube-apiserver answers about objects that somebody changes after they were applied, and what `plan` makes of it: everything about
-//! repairing add-ons rests on that. No controller runs.
+//! What a real kube-apiserver answers about objects that somebody changes after they were applied, and what
+//! `plan` makes of it: everything about repairing add-ons rests on that. No controller runs.
 
 use std::collections::BTreeMap;
 
@@ -11,7 +11,8 @@ use serde_json::{Value, json};
 
 const MANAGER: &str = "cluster-operator-test";
 
-/// An edit by hand of the object of this kind, and what is said of it; nothing where it is of no field of ours.
+/// An edit by hand of the object of this kind, and what is said of it; nothing where it is of no field of
+/// ours.
 struct Edit {
     kind: &'static str,
     patch: Value,
@@ -20,7 +21,8 @@ struct Edit {
 
 #[tokio::test]
 async fn what_somebody_does_to_an_applied_object_is_seen_in_its_metadata_and_taken_back() -> Result<()> {
-    let bed = Bed::up(Options { name: "repair".into(), parts: Parts::ApiServer, ..Options::default() }).await?;
+    let bed =
+        Bed::up(Options { name: "repair".into(), parts: Parts::ApiServer, ..Options::default() }).await?;
     let objects = objects();
     for edit in edits() {
         let object = objects.get(edit.kind).context("there is such an object")?;
@@ -45,7 +47,10 @@ fn objects() -> BTreeMap<&'static str, Value> {
     let rule = json!({"apiGroups": [""], "resources": ["pods"], "verbs": ["get"]});
     let account = json!({"kind": "ServiceAccount", "name": "default", "namespace": "default"});
     BTreeMap::from([
-        ("ConfigMap", json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": local, "data": {"a.yaml": "1", "b": "2"}})),
+        (
+            "ConfigMap",
+            json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": local, "data": {"a.yaml": "1", "b": "2"}}),
+        ),
         ("Role", json!({"apiVersion": rbac, "kind": "Role", "metadata": local, "rules": [rule]})),
         (
             "RoleBinding",
@@ -96,11 +101,27 @@ fn version(columns: &[Value]) -> Value {
 fn edits() -> Vec<Edit> {
     let edit = |kind, patch: Value, told| Edit { kind, patch, told };
     vec![
-        edit("ConfigMap", json!({"data": {"a.yaml": "3"}}), r#".data[a.yaml] of ConfigMap default/drift was changed by "kubectl-patch""#),
-        edit("ConfigMap", json!({"data": {"b": null}}), ".data.b of ConfigMap default/drift was changed by somebody"),
-        edit("ConfigMap", json!({"data": null}), ".data[a.yaml], .data.b of ConfigMap default/drift was changed by somebody"),
+        edit(
+            "ConfigMap",
+            json!({"data": {"a.yaml": "3"}}),
+            r#".data[a.yaml] of ConfigMap default/drift was changed by "kubectl-patch""#,
+        ),
+        edit(
+            "ConfigMap",
+            json!({"data": {"b": null}}),
+            ".data.b of ConfigMap default/drift was changed by somebody",
+        ),
+        edit(
+            "ConfigMap",
+            json!({"data": null}),
+            ".data[a.yaml], .data.b of ConfigMap default/drift was changed by somebody",
+        ),
         edit("Role", json!({"rules": []}), r#".rules of Role default/drift was changed by "kubectl-patch""#),
-        edit("RoleBinding", json!({"subjects": null}), ".subjects of RoleBinding default/drift was changed by somebody"),
+        edit(
+            "RoleBinding",
+            json!({"subjects": null}),
+            ".subjects of RoleBinding default/drift was changed by somebody",
+        ),
         edit(
             "Service",
             json!({"spec": {"selector": {"app": "other"}}}),
@@ -134,7 +155,10 @@ fn edits() -> Vec<Edit> {
 /// An object is applied, edited, found to be so, and applied with force.
 async fn edited(bed: &Bed, object: &Value, edit: &Edit) -> Result<()> {
     let mark = applied(bed, object, true).await?;
-    ensure!(compared(bed, object, &mark).await? == Compared::Same, "it is not the same as it was just applied");
+    ensure!(
+        compared(bed, object, &mark).await? == Compared::Same,
+        "it is not the same as it was just applied"
+    );
     ensure!(applied(bed, object, false).await? == mark, "applying the same again changes what is ours");
     patch(bed, object, &edit.patch, &[]).await?;
     if edit.told.is_empty() {
@@ -228,7 +252,10 @@ async fn found(bed: &Bed, object: &Value, mark: &str) -> Result<Drift> {
         Some(_) => apply(bed, object, &["--force-conflicts=true", "--dry-run=server"]).await.ok(),
         None => None,
     };
-    ensure!(get(bed, object).await?.map(|it| Writers::of(&it)) == seen, "asking what would be changes something");
+    ensure!(
+        get(bed, object).await?.map(|it| Writers::of(&it)) == seen,
+        "asking what would be changes something"
+    );
     Ok(drift(mark, seen.as_ref(), would.as_ref(), MANAGER))
 }
 
@@ -245,8 +272,14 @@ fn name(object: &Value) -> Result<[String; 2]> {
 
 async fn get(bed: &Bed, object: &Value) -> Result<Option<Value>> {
     let [kind, name] = name(object)?;
-    let text = bed.kubectl(&["get", &kind, &name, "-o", "json", "--show-managed-fields", "--ignore-not-found"]).await?;
-    if text.trim().is_empty() { Ok(None) } else { serde_json::from_str(&text).map(Some).context("reading kubectl's JSON") }
+    let text = bed
+        .kubectl(&["get", &kind, &name, "-o", "json", "--show-managed-fields", "--ignore-not-found"])
+        .await?;
+    if text.trim().is_empty() {
+        Ok(None)
+    } else {
+        serde_json::from_str(&text).map(Some).context("reading kubectl's JSON")
+    }
 }
 
 async fn patch(bed: &Bed, object: &Value, patch: &Value, more: &[&str]) -> Result<()> {
@@ -263,8 +296,12 @@ async fn delete(bed: &Bed, object: &Value) -> Result<()> {
 /// Whether `live` says all that `object` says; lists have as many elements.
 fn holds(object: &Value, live: &Value) -> Result<()> {
     match (object, live) {
-        (Value::Object(fields), _) => fields.iter().try_for_each(|(name, it)| holds(it, &live[name]).with_context(|| name.clone())),
-        (Value::Array(all), Value::Array(others)) if all.len() == others.len() => all.iter().zip(others).try_for_each(|(a, b)| holds(a, b)),
+        (Value::Object(fields), _) => {
+            fields.iter().try_for_each(|(name, it)| holds(it, &live[name]).with_context(|| name.clone()))
+        }
+        (Value::Array(all), Value::Array(others)) if all.len() == others.len() => {
+            all.iter().zip(others).try_for_each(|(a, b)| holds(a, b))
+        }
         _ => {
             ensure!(object == live, "{live} rather than {object}");
             Ok(())

@@ -1,5 +1,5 @@
-//! The cluster templates as `clusterctl generate cluster` finds them: a flavor is the default template but for what it is for. No bed is needed;
-//! that clusters come of them, the scenarios show.
+//! The cluster templates as `clusterctl generate cluster` finds them: a flavor is the default template but
+//! for what it is for. No bed is needed; that clusters come of them, the scenarios show.
 
 use sandbox::paths::source;
 use serde_json::{Value, json};
@@ -8,14 +8,19 @@ use serde_json::{Value, json};
 fn template(flavor: &str) -> Vec<Value> {
     let path = source().join(format!("deploy/templates/cluster-template{flavor}.yaml"));
     let text = std::fs::read_to_string(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
-    text.split("\n---\n").map(|document| serde_saphyr::from_str(document).unwrap_or_else(|error| panic!("{error}:\n{document}"))).collect()
+    text.split("\n---\n")
+        .map(|document| {
+            serde_saphyr::from_str(document).unwrap_or_else(|error| panic!("{error}:\n{document}"))
+        })
+        .collect()
 }
 
 fn of_kind<'a>(documents: &'a [Value], kind: &str) -> &'a Value {
     documents.iter().find(|it| it["kind"] == kind).unwrap_or_else(|| panic!("there is no {kind}"))
 }
 
-/// What kubeadm's configuration says of all machines of the cluster: those of the control plane, and the others.
+/// What kubeadm's configuration says of all machines of the cluster: those of the control plane, and the
+/// others.
 fn machines(documents: &[Value]) -> [&Value; 2] {
     let control_plane = &of_kind(documents, "KubeadmControlPlane")["spec"]["kubeadmConfigSpec"];
     [control_plane, &of_kind(documents, "KubeadmConfigTemplate")["spec"]["template"]["spec"]]
@@ -33,7 +38,8 @@ fn with_the_vpc_cni_there_is_no_range_of_pods_and_systemd_leaves_their_addresses
         let content = link["content"].as_str().expect("a content");
         assert!(content.contains("[Link]\n") && content.contains("\nMACAddressPolicy=none\n"), "{content}");
         for way in ["initConfiguration", "joinConfiguration"].iter().filter(|it| machine.get(it).is_some()) {
-            let arguments = machine[way]["nodeRegistration"]["kubeletExtraArgs"].as_array().expect("arguments");
+            let arguments =
+                machine[way]["nodeRegistration"]["kubeletExtraArgs"].as_array().expect("arguments");
             assert!(arguments.iter().any(|it| it["name"] == "max-pods"), "{way}: {arguments:?}");
         }
     }
@@ -61,7 +67,9 @@ fn the_flavor_of_the_vpc_cni_differs_from_the_default_template_in_nothing_else()
         let machine = machine.as_object_mut().expect("settings of machines");
         machine.remove("files");
         for way in machine.values_mut() {
-            if let Some(arguments) = way.pointer_mut("/nodeRegistration/kubeletExtraArgs").and_then(Value::as_array_mut) {
+            if let Some(arguments) =
+                way.pointer_mut("/nodeRegistration/kubeletExtraArgs").and_then(Value::as_array_mut)
+            {
                 arguments.retain(|it| it["name"] != "max-pods");
             }
         }

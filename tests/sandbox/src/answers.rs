@@ -1,5 +1,5 @@
-//! A server for tests that answers as it is told, whatever HTTP says: it speaks just enough of it, and counts what it was asked and what it
-//! could send. It knows nothing of Kubernetes.
+//! A server for tests that answers as it is told, whatever HTTP says: it speaks just enough of it, and counts
+//! what it was asked and what it could send. It knows nothing of Kubernetes.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
@@ -45,7 +45,8 @@ impl Server {
         Server::at("127.0.0.1:0", move |request| handler(request.lines().next().unwrap_or_default())).await
     }
 
-    /// One at an address that answers requests: method and path in the first line, then headers in small letters.
+    /// One at an address that answers requests: method and path in the first line, then headers in small
+    /// letters.
     pub async fn at(address: &str, handler: impl Fn(&str) -> Answer + Send + Sync + 'static) -> Server {
         let listener = TcpListener::bind(address).await.expect("a port");
         let port = listener.local_addr().expect("an address").port();
@@ -62,11 +63,19 @@ impl Server {
     /// Methods and paths that were asked for.
     pub fn requests(&self) -> Vec<String> {
         let all = self.asked.lock().expect("no test panicked");
-        all.iter().filter_map(|it| it.lines().next()).map(|it| it.trim_end_matches(" http/1.1").to_owned()).collect()
+        all.iter()
+            .filter_map(|it| it.lines().next())
+            .map(|it| it.trim_end_matches(" http/1.1").to_owned())
+            .collect()
     }
 }
 
-async fn serve(stream: TcpStream, handler: Arc<impl Fn(&str) -> Answer + ?Sized>, asked: Arc<Mutex<Vec<String>>>, sent: Arc<AtomicUsize>) {
+async fn serve(
+    stream: TcpStream,
+    handler: Arc<impl Fn(&str) -> Answer + ?Sized>,
+    asked: Arc<Mutex<Vec<String>>>,
+    sent: Arc<AtomicUsize>,
+) {
     // Head and body are written one after the other.
     let _ = stream.set_nodelay(true);
     let mut stream = BufReader::new(stream);
@@ -78,7 +87,10 @@ async fn serve(stream: TcpStream, handler: Arc<impl Fn(&str) -> Answer + ?Sized>
             }
         }
         let small = head.to_lowercase();
-        let length = small.lines().find_map(|it| it.strip_prefix("content-length: ")?.trim().parse().ok()).unwrap_or(0);
+        let length = small
+            .lines()
+            .find_map(|it| it.strip_prefix("content-length: ")?.trim().parse().ok())
+            .unwrap_or(0);
         let mut body = vec![0; length];
         if stream.read_exact(&mut body).await.is_err() {
             return;
@@ -90,7 +102,10 @@ async fn serve(stream: TcpStream, handler: Arc<impl Fn(&str) -> Answer + ?Sized>
         asked.lock().expect("no test panicked").push(request.clone());
         match handler(&request) {
             Answer::Text(code, text) => {
-                let head = format!("HTTP/1.1 {code} X\r\nContent-Type: application/json\r\nContent-Length: {}\r\n\r\n", text.len());
+                let head = format!(
+                    "HTTP/1.1 {code} X\r\nContent-Type: application/json\r\nContent-Length: {}\r\n\r\n",
+                    text.len()
+                );
                 if stream.write_all(head.as_bytes()).await.is_err() {
                     return;
                 }

@@ -96,8 +96,14 @@ impl Bed {
     /// Asks again and again until `check` returns something.
     ///
     /// # Errors
-    /// After `timeout`, with `what` and the reason that `check` gave last; `check` says "not yet" with an error.
-    pub async fn wait_for<T>(&self, what: &str, timeout: Duration, mut check: impl AsyncFnMut() -> Result<T>) -> Result<T> {
+    /// After `timeout`, with `what` and the reason that `check` gave last; `check` says "not yet" with an
+    /// error.
+    pub async fn wait_for<T>(
+        &self,
+        what: &str,
+        timeout: Duration,
+        mut check: impl AsyncFnMut() -> Result<T>,
+    ) -> Result<T> {
         let deadline = Instant::now() + timeout;
         loop {
             match check().await {
@@ -167,12 +173,18 @@ impl Workload<'_> {
     /// Applies YAML, as a user does.
     pub async fn apply(&self, yaml: &str) -> Result<String> {
         let kubeconfig = self.kubeconfig.display().to_string();
-        exec(&self.bed.running, "kubectl", &["--kubeconfig", &kubeconfig, "apply", "-f", "-"], Some(yaml)).await
+        exec(&self.bed.running, "kubectl", &["--kubeconfig", &kubeconfig, "apply", "-f", "-"], Some(yaml))
+            .await
     }
 }
 
 /// Runs a program inside a world to its end.
-pub async fn exec(running: &Running, program: impl AsRef<std::ffi::OsStr>, arguments: &[&str], input: Option<&str>) -> Result<String> {
+pub async fn exec(
+    running: &Running,
+    program: impl AsRef<std::ffi::OsStr>,
+    arguments: &[&str],
+    input: Option<&str>,
+) -> Result<String> {
     let name = program.as_ref().to_string_lossy().into_owned();
     let mut command = tokio::process::Command::from(running.command(program));
     command.args(arguments).kill_on_drop(true);
@@ -201,6 +213,13 @@ fn program() -> Result<PathBuf> {
     if own.file_name().is_some_and(|name| name == "sandbox") {
         return Ok(own);
     }
-    let found = own.ancestors().skip(1).take(2).map(|directory| directory.join("sandbox")).find(|file| file.is_file());
-    found.with_context(|| format!("there is no program sandbox beside {}; `cargo build -p sandbox` makes it", own.display()))
+    let found = own
+        .ancestors()
+        .skip(1)
+        .take(2)
+        .map(|directory| directory.join("sandbox"))
+        .find(|file| file.is_file());
+    found.with_context(|| {
+        format!("there is no program sandbox beside {}; `cargo build -p sandbox` makes it", own.display())
+    })
 }

@@ -1,5 +1,5 @@
-//! How processes outside ask a world for something: one JSON line in, one JSON line out, over a Unix socket in the
-//! world's directory.
+//! How processes outside ask a world for something: one JSON line in, one JSON line out, over a Unix socket
+//! in the world's directory.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -39,7 +39,8 @@ pub struct Answer {
 /// Serves requests until the world ends.
 pub fn serve(directory: &Path, supervisor: Supervisor, operator: Operator) -> Result<()> {
     let socket = directory.join(SOCKET);
-    let listener = UnixListener::bind(&socket).with_context(|| format!("listening on {}", socket.display()))?;
+    let listener =
+        UnixListener::bind(&socket).with_context(|| format!("listening on {}", socket.display()))?;
     let operator = Arc::new(Mutex::new(operator));
     tokio::spawn(async move {
         loop {
@@ -65,7 +66,8 @@ pub fn serve(directory: &Path, supervisor: Supervisor, operator: Operator) -> Re
 /// With the world's own reason when it could not do what was asked.
 pub async fn ask(directory: &Path, request: Request) -> Result<Answer> {
     let socket = directory.join(SOCKET);
-    let mut stream = UnixStream::connect(&socket).await.with_context(|| format!("connecting to {}", socket.display()))?;
+    let mut stream =
+        UnixStream::connect(&socket).await.with_context(|| format!("connecting to {}", socket.display()))?;
     write_line(&mut stream, &request).await?;
     let mut line = String::new();
     BufReader::new(stream).read_line(&mut line).await.context("reading the sandbox's answer")?;

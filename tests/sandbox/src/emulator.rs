@@ -190,9 +190,12 @@ pub struct Call {
 }
 
 impl Call {
-    /// Whether this did `action` to one of `resources`: beds have several clusters, and each has calls of its own.
+    /// Whether this did `action` to one of `resources`: beds have several clusters, and each has calls of its
+    /// own.
     pub fn did(&self, action: &str, resources: &[String]) -> bool {
-        self.action == action && self.status == Some(200) && self.resources.iter().any(|it| resources.contains(it))
+        self.action == action
+            && self.status == Some(200)
+            && self.resources.iter().any(|it| resources.contains(it))
     }
 }
 
@@ -264,7 +267,13 @@ impl Client {
     }
 
     /// Tells what a health check of the bed found.
-    pub async fn target_health(&self, load_balancer: &str, instance: &str, port: u16, healthy: bool) -> Result<()> {
+    pub async fn target_health(
+        &self,
+        load_balancer: &str,
+        instance: &str,
+        port: u16,
+        healthy: bool,
+    ) -> Result<()> {
         let body = serde_json::json!({
             "loadBalancer": load_balancer, "instanceId": instance, "port": port, "healthy": healthy,
         });

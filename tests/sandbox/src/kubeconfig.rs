@@ -23,7 +23,8 @@ impl Cluster {
     /// When the Secret does not exist yet.
     pub async fn kubeconfig(&self, running: &Running) -> Result<PathBuf> {
         let secret = format!("{}-kubeconfig", self.name);
-        let arguments = ["get", "secret", &secret, "--namespace", &self.namespace, "-o", "jsonpath={.data.value}"];
+        let arguments =
+            ["get", "secret", &secret, "--namespace", &self.namespace, "-o", "jsonpath={.data.value}"];
         let text = exec(running, "kubectl", &arguments, None).await?;
         let text = STANDARD.decode(text.trim()).with_context(|| format!("decoding Secret {secret}"))?;
         let directory = running.directory.join("workload");

@@ -51,11 +51,16 @@ impl Operator {
     /// When the program or its ServiceAccount is missing.
     pub async fn prepare(&mut self, server: &ApiServer) -> Result<()> {
         if !self.program.exists() {
-            bail!("there is no operator at {}; `cargo build -p cluster-operator` makes it", self.program.display());
+            bail!(
+                "there is no operator at {}; `cargo build -p cluster-operator` makes it",
+                self.program.display()
+            );
         }
-        let token = self.kubectl.token(NAMESPACE, SERVICE_ACCOUNT).await.context("making the operator's token")?;
+        let token =
+            self.kubectl.token(NAMESPACE, SERVICE_ACCOUNT).await.context("making the operator's token")?;
         let text = kubeconfig(SERVER, &server.authority().certificate, &Credentials::Token(token));
-        std::fs::write(&self.kubeconfig, text).with_context(|| format!("writing {}", self.kubeconfig.display()))
+        std::fs::write(&self.kubeconfig, text)
+            .with_context(|| format!("writing {}", self.kubeconfig.display()))
     }
 
     /// Starts it; it is started again whenever it ends by itself.
@@ -90,6 +95,7 @@ pub fn default_program() -> PathBuf {
     if let Some(beside) = own.ancestors().skip(1).take(2).map(|it| it.join(PROGRAM)).find(|it| it.is_file()) {
         return beside;
     }
-    let target = std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| paths::source().join("target"), PathBuf::from);
+    let target =
+        std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| paths::source().join("target"), PathBuf::from);
     target.join("debug").join(PROGRAM)
 }

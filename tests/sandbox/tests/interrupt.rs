@@ -1,4 +1,5 @@
-//! A demo that ends early leaves nothing: no process, no directory but the logs. It runs the real demo, at different moments.
+//! A demo that ends early leaves nothing: no process, no directory but the logs. It runs the real demo, at
+//! different moments.
 
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
@@ -14,7 +15,8 @@ struct Demo {
 
 impl Demo {
     fn start(name: &str) -> Self {
-        let worlds = std::env::temp_dir().join(format!("cluster-operator-interrupt-{name}-{}", std::process::id()));
+        let worlds =
+            std::env::temp_dir().join(format!("cluster-operator-interrupt-{name}-{}", std::process::id()));
         std::fs::create_dir_all(&worlds).expect("a directory");
         let child = Command::new(env!("CARGO_BIN_EXE_sandbox"))
             .args(["demo", "--name", name])
@@ -37,7 +39,10 @@ impl Demo {
     fn wait_for(&mut self, what: &str, seen: impl Fn(&Path) -> bool) {
         let deadline = Instant::now() + Duration::from_secs(600);
         while !seen(&self.directory) {
-            assert!(self.child.try_wait().expect("it can be asked").is_none(), "the demo ended before {what}");
+            assert!(
+                self.child.try_wait().expect("it can be asked").is_none(),
+                "the demo ended before {what}"
+            );
             assert!(Instant::now() < deadline, "waited too long for {what}");
             std::thread::sleep(Duration::from_millis(100));
         }
@@ -49,7 +54,10 @@ fn processes(directory: &Path) -> Vec<String> {
     let wanted = directory.display().to_string();
     let entries = std::fs::read_dir("/proc").expect("there is /proc").flatten();
     let commands = entries.filter_map(|entry| std::fs::read(entry.path().join("cmdline")).ok());
-    commands.map(|it| String::from_utf8_lossy(&it).replace('\0', " ")).filter(|it| it.contains(&wanted)).collect()
+    commands
+        .map(|it| String::from_utf8_lossy(&it).replace('\0', " "))
+        .filter(|it| it.contains(&wanted))
+        .collect()
 }
 
 fn wait_until_no_process_is_left(directory: &Path) {
@@ -61,8 +69,11 @@ fn wait_until_no_process_is_left(directory: &Path) {
 }
 
 fn names(directory: &Path) -> Vec<String> {
-    let mut names: Vec<String> =
-        std::fs::read_dir(directory).expect("the logs stay").flatten().map(|it| it.file_name().to_string_lossy().into_owned()).collect();
+    let mut names: Vec<String> = std::fs::read_dir(directory)
+        .expect("the logs stay")
+        .flatten()
+        .map(|it| it.file_name().to_string_lossy().into_owned())
+        .collect();
     names.sort();
     names
 }
@@ -88,7 +99,8 @@ fn a_demo_that_is_interrupted_while_it_comes_up_leaves_nothing_but_logs() {
 
 #[test]
 fn a_demo_that_is_interrupted_while_machines_boot_leaves_nothing_but_logs() {
-    let boots = |directory: &Path| directory.join("machines").read_dir().is_ok_and(|mut it| it.next().is_some());
+    let boots =
+        |directory: &Path| directory.join("machines").read_dir().is_ok_and(|mut it| it.next().is_some());
     interrupted("boot", "a machine", boots, Signal::TERM);
 }
 

@@ -58,7 +58,9 @@ fn download(to: &Path, log: &Path, meter: &Meter) -> Result<()> {
     // Root would hand over to a user that may not write here; the packages are checked all the same.
     command.args(["-o", "APT::Sandbox::User=root"]);
     meter.show(0.0, "downloading cloud-init".to_owned());
-    meter.run(&mut command, log, |_, _| true).context("downloading cloud-init (if the package is not found: sudo apt-get update)")
+    meter
+        .run(&mut command, log, |_, _| true)
+        .context("downloading cloud-init (if the package is not found: sudo apt-get update)")
 }
 
 /// cloud-init and the Python packages it needs, the interpreter itself excepted.
@@ -86,7 +88,8 @@ fn names() -> Result<Vec<String>> {
 fn unpack(packages: &Path, root: &Path) -> Result<()> {
     for file in std::fs::read_dir(packages).with_context(|| format!("reading {}", packages.display()))? {
         let file = file.with_context(|| format!("reading {}", packages.display()))?.path();
-        let status = Command::new("dpkg-deb").arg("-x").arg(&file).arg(root).status().context("starting dpkg-deb")?;
+        let status =
+            Command::new("dpkg-deb").arg("-x").arg(&file).arg(root).status().context("starting dpkg-deb")?;
         if !status.success() {
             bail!("dpkg-deb -x {} ended with {status}", file.display());
         }

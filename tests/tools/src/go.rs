@@ -1,5 +1,5 @@
-//! Builds the Go programs into the cache, where one entry holds all that one set of pins gives, and prints Cluster API's manifests from the
-//! same module.
+//! Builds the Go programs into the cache, where one entry holds all that one set of pins gives, and prints
+//! Cluster API's manifests from the same module.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -26,7 +26,8 @@ const CLUSTER_API_MODULE: &str = "sigs.k8s.io/cluster-api";
 pub fn entry(cache: &Path) -> Result<PathBuf> {
     let folder = folder();
     let pins = [read(&folder.join("go.mod"))?, read(&folder.join("go.sum"))?];
-    let packages: String = PROGRAMS.iter().map(|program| format!("{}={}\n", program.name, program.package)).collect();
+    let packages: String =
+        PROGRAMS.iter().map(|program| format!("{}={}\n", program.name, program.package)).collect();
     Ok(cache.join(hash(&[&pins[0], &pins[1], packages.as_bytes(), linker_flags().as_bytes()])))
 }
 
@@ -74,13 +75,15 @@ fn find(program: &Program) -> Option<PathBuf> {
     let (arguments, expected) = program.version?;
     let assets = std::env::var_os("KUBEBUILDER_ASSETS").map(PathBuf::from);
     let path = std::env::var_os("PATH").unwrap_or_default();
-    assets.into_iter().chain(std::env::split_paths(&path)).map(|directory| directory.join(program.name)).find(|file| {
-        let output = Command::new(file).args(arguments).output();
-        output.is_ok_and(|output| {
-            let text = String::from_utf8_lossy(&output.stdout);
-            text.lines().any(|line| line.trim() == expected)
-        })
-    })
+    assets.into_iter().chain(std::env::split_paths(&path)).map(|directory| directory.join(program.name)).find(
+        |file| {
+            let output = Command::new(file).args(arguments).output();
+            output.is_ok_and(|output| {
+                let text = String::from_utf8_lossy(&output.stdout);
+                text.lines().any(|line| line.trim() == expected)
+            })
+        },
+    )
 }
 
 fn copy(found: &Path, entry: &Path, name: &str) -> Result<()> {
@@ -89,10 +92,12 @@ fn copy(found: &Path, entry: &Path, name: &str) -> Result<()> {
     publish(&partial, &programs(entry).join(name))
 }
 
-/// Builds with as few runs of Go as names allow: what programs share is compiled once, and they are linked side by side.
+/// Builds with as few runs of Go as names allow: what programs share is compiled once, and they are linked
+/// side by side.
 fn build(missing: &[Program], entry: &Path, meter: &Meter) -> Result<()> {
     meter.show(0.0, "Go programs: fetching modules".to_owned());
-    // Gigabytes that nobody needs once the programs are there; what an interrupted build left is gone on with.
+    // Gigabytes that nobody needs once the programs are there; what an interrupted build left is gone on
+    // with.
     let cache = entry.join("go-build");
     let total = count(missing)?;
     let mut compiled = 0;
@@ -100,7 +105,10 @@ fn build(missing: &[Program], entry: &Path, meter: &Meter) -> Result<()> {
         let partial = entry.join(format!(".partial-{number}"));
         create_directory(&partial)?;
         let mut command = go();
-        command.env("GOCACHE", &cache).args(["build", "-v", "-trimpath", "-ldflags", &linker_flags(), "-o"]).arg(&partial);
+        command
+            .env("GOCACHE", &cache)
+            .args(["build", "-v", "-trimpath", "-ldflags", &linker_flags(), "-o"])
+            .arg(&partial);
         command.args(build.iter().map(|program| program.package));
         meter.run(&mut command, &entry.join(format!("build-{number}.log")), |_, line| {
             match line.strip_prefix("go: downloading ") {
@@ -124,7 +132,11 @@ fn build(missing: &[Program], entry: &Path, meter: &Meter) -> Result<()> {
 
 /// The number of packages that programs are made of. Modules that are not there yet are downloaded.
 fn count(programs: &[Program]) -> Result<u32> {
-    let output = go().args(["list", "-deps"]).args(programs.iter().map(|it| it.package)).output().context("starting go list")?;
+    let output = go()
+        .args(["list", "-deps"])
+        .args(programs.iter().map(|it| it.package))
+        .output()
+        .context("starting go list")?;
     if !output.status.success() {
         bail!("go list: {}", String::from_utf8_lossy(&output.stderr));
     }
@@ -133,7 +145,11 @@ fn count(programs: &[Program]) -> Result<u32> {
 
 fn go() -> Command {
     let mut command = Command::new("go");
-    command.current_dir(folder()).env("CGO_ENABLED", "0").env("GOWORK", "off").env("GOFLAGS", "-mod=readonly -buildvcs=false");
+    command
+        .current_dir(folder())
+        .env("CGO_ENABLED", "0")
+        .env("GOWORK", "off")
+        .env("GOFLAGS", "-mod=readonly -buildvcs=false");
     command
 }
 
@@ -158,11 +174,15 @@ fn print_manifests(entry: &Path) -> Result<()> {
 
 /// Where the sources of Cluster API lie, downloaded when only its programs were in the cache.
 fn module_directory() -> Result<PathBuf> {
-    let output = go().args(["mod", "download", "-json", CLUSTER_API_MODULE]).output().context("starting go mod download")?;
+    let output = go()
+        .args(["mod", "download", "-json", CLUSTER_API_MODULE])
+        .output()
+        .context("starting go mod download")?;
     if !output.status.success() {
         bail!("go mod download {CLUSTER_API_MODULE}: {}", String::from_utf8_lossy(&output.stderr));
     }
-    let answer: serde_json::Value = serde_json::from_slice(&output.stdout).context("reading go mod download's answer")?;
+    let answer: serde_json::Value =
+        serde_json::from_slice(&output.stdout).context("reading go mod download's answer")?;
     let directory = answer["Dir"].as_str().context("go mod download named no directory")?;
     Ok(PathBuf::from(directory))
 }

@@ -1,5 +1,6 @@
-//! Makes what the bed runs, and the workspace itself beside it: Go programs, the emulator's Python environment, cloud-init. What is there
-//! already is reused; all of it goes into a cache, and nothing is ever installed on the machine itself.
+//! Makes what the bed runs, and the workspace itself beside it: Go programs, the emulator's Python
+//! environment, cloud-init. What is there already is reused; all of it goes into a cache, and nothing is ever
+//! installed on the machine itself.
 
 mod cargo;
 mod cloud_init;
@@ -25,9 +26,9 @@ use parts::Part;
 /// Paths of the programs the bed runs.
 #[derive(Clone, Debug, Deserialize, Serialize)]
 pub struct Tools {
-    /// Directory with etcd, kube-apiserver, kube-controller-manager, kube-scheduler, kubectl, kubeadm, capi-core,
-    /// capi-bootstrap, capi-controlplane, clusterctl, kwok, aws-cloud-controller-manager, and the EBS CSI driver with csi-provisioner,
-    /// csi-attacher and csi-resizer.
+    /// Directory with etcd, kube-apiserver, kube-controller-manager, kube-scheduler, kubectl, kubeadm,
+    /// capi-core, capi-bootstrap, capi-controlplane, clusterctl, kwok, aws-cloud-controller-manager, and the
+    /// EBS CSI driver with csi-provisioner, csi-attacher and csi-resizer.
     pub bin: PathBuf,
     /// Python environment: `bin/python` and `bin/aws`.
     pub python: PathBuf,
@@ -38,11 +39,12 @@ pub struct Tools {
 }
 
 impl Tools {
-    /// Finds or makes everything, showing progress on stderr. Takes minutes with an empty cache and well under a
-    /// second with a full one.
+    /// Finds or makes everything, showing progress on stderr. Takes minutes with an empty cache and well
+    /// under a second with a full one.
     ///
     /// # Errors
-    /// When something is missing on this machine (the message has the line that installs it) or a build fails.
+    /// When something is missing on this machine (the message has the line that installs it) or a build
+    /// fails.
     pub fn ensure() -> Result<Self> {
         Self::make(None)
     }
@@ -83,7 +85,12 @@ impl Tools {
         ];
         if let Some(arguments) = cargo {
             let log = root.join("cargo.log");
-            parts.insert(0, Part::new("building the workspace", 1000.0, move |meter| cargo::build(&arguments, &log, meter)));
+            parts.insert(
+                0,
+                Part::new("building the workspace", 1000.0, move |meter| {
+                    cargo::build(&arguments, &log, meter)
+                }),
+            );
         }
         parts::make("building", parts)?;
         Ok(tools)
@@ -92,7 +99,10 @@ impl Tools {
     /// Whether everything was made before.
     fn are_there(&self) -> bool {
         let programs = programs::PROGRAMS.iter().all(|program| self.program(program.name).exists());
-        programs && self.manifests.exists() && self.python.join("finished").exists() && self.cloud_init.exists()
+        programs
+            && self.manifests.exists()
+            && self.python.join("finished").exists()
+            && self.cloud_init.exists()
     }
 
     /// Path of a program in [`Tools::bin`].
@@ -129,5 +139,6 @@ fn publish(partial: &Path, entry: &Path) -> Result<()> {
     if entry.is_dir() {
         std::fs::remove_dir_all(entry).with_context(|| format!("removing {}", entry.display()))?;
     }
-    std::fs::rename(partial, entry).with_context(|| format!("renaming {} to {}", partial.display(), entry.display()))
+    std::fs::rename(partial, entry)
+        .with_context(|| format!("renaming {} to {}", partial.display(), entry.display()))
 }

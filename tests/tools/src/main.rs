@@ -1,5 +1,5 @@
-//! `tools build ARGUMENTS...`: makes what the bed runs and `cargo build ARGUMENTS...` side by side. `tools python`: only prints where the
-//! emulator's Python is, making it first when it is missing.
+//! `tools build ARGUMENTS...`: makes what the bed runs and `cargo build ARGUMENTS...` side by side. `tools
+//! python`: only prints where the emulator's Python is, making it first when it is missing.
 
 use std::process::ExitCode;
 

@@ -1,5 +1,5 @@
-//! Makes several things side by side, since some of each wait for a single core, and shows in one line what is being made, how far it is
-//! and about how long still.
+//! Makes several things side by side, since some of each wait for a single core, and shows in one line what
+//! is being made, how far it is and about how long still.
 
 use std::io::{BufRead, BufReader, Read, Write as _};
 use std::path::Path;
@@ -26,7 +26,11 @@ pub struct Part {
 }
 
 impl Part {
-    pub fn new(name: &'static str, cost: f64, make: impl FnOnce(&Meter) -> Result<()> + Send + 'static) -> Self {
+    pub fn new(
+        name: &'static str,
+        cost: f64,
+        make: impl FnOnce(&Meter) -> Result<()> + Send + 'static,
+    ) -> Self {
         Self { name, cost, make: Box::new(make) }
     }
 }
@@ -68,12 +72,17 @@ impl Meter {
         self.reading().result = Some((what, reused));
     }
 
-    /// Runs a command to its end; what it writes goes to `log`, and line by line to `hear`, which says whether the log needs the line.
-    /// Lines of stdout come with `true`. A carriage return ends a line too.
+    /// Runs a command to its end; what it writes goes to `log`, and line by line to `hear`, which says
+    /// whether the log needs the line. Lines of stdout come with `true`. A carriage return ends a line too.
     ///
     /// # Errors
     /// When it cannot be started or ends with another status than 0: with the log's last lines and its path.
-    pub fn run(&self, command: &mut Command, log: &Path, mut hear: impl FnMut(bool, &str) -> bool) -> Result<()> {
+    pub fn run(
+        &self,
+        command: &mut Command,
+        log: &Path,
+        mut hear: impl FnMut(bool, &str) -> bool,
+    ) -> Result<()> {
         let program = command.get_program().to_string_lossy().into_owned();
         let mut file = std::fs::File::create(log).with_context(|| format!("creating {}", log.display()))?;
         command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
@@ -94,7 +103,8 @@ impl Meter {
                 }
                 Err(RecvTimeoutError::Disconnected) => break,
                 Err(RecvTimeoutError::Timeout) if self.stop.load(Ordering::Relaxed) => {
-                    // It may have ended by itself just now; what it started may hold its output open for a while.
+                    // It may have ended by itself just now; what it started may hold its output open for a
+                    // while.
                     let _ = child.kill();
                     break;
                 }
@@ -103,7 +113,11 @@ impl Meter {
         }
         let status = child.wait().with_context(|| format!("waiting for {program}"))?;
         if !status.success() {
-            bail!("{program} ended with {status}:\n{}\nall of it is in {}", last_lines(log, 30), log.display());
+            bail!(
+                "{program} ended with {status}:\n{}\nall of it is in {}",
+                last_lines(log, 30),
+                log.display()
+            );
         }
         Ok(())
     }
@@ -154,7 +168,8 @@ pub fn make(what: &str, parts: Vec<Part>) -> Result<()> {
         std::thread::sleep(TICK);
         let elapsed = step.elapsed();
         step.tell(|| {
-            let readings: Vec<(f64, Reading)> = shown.iter().map(|(cost, meter)| (*cost, meter.reading().clone())).collect();
+            let readings: Vec<(f64, Reading)> =
+                shown.iter().map(|(cost, meter)| (*cost, meter.reading().clone())).collect();
             Some(line(what, &readings, elapsed))
         });
     }
@@ -165,14 +180,19 @@ pub fn make(what: &str, parts: Vec<Part>) -> Result<()> {
             return made;
         }
     }
-    let results: Vec<(String, bool)> = shown.iter().filter_map(|(_, meter)| meter.reading().result.clone()).collect();
+    let results: Vec<(String, bool)> =
+        shown.iter().filter_map(|(_, meter)| meter.reading().result.clone()).collect();
     step.done_with(outcome(&results));
     Ok(())
 }
 
 /// The line that is shown while parts are being made.
 fn line(what: &str, parts: &[(f64, Reading)], elapsed: Duration) -> String {
-    let doing: Vec<&str> = parts.iter().filter(|(_, it)| !it.over && !it.text.is_empty()).map(|(_, it)| it.text.as_str()).collect();
+    let doing: Vec<&str> = parts
+        .iter()
+        .filter(|(_, it)| !it.over && !it.text.is_empty())
+        .map(|(_, it)| it.text.as_str())
+        .collect();
     let mut line = format!("{what}: {}", doing.join("; "));
     if let Some(left) = left(parts, elapsed) {
         line += &format!("; about {} more", about(left));
@@ -183,19 +203,26 @@ fn line(what: &str, parts: &[(f64, Reading)], elapsed: Duration) -> String {
 /// How long it will still take, when all goes on as fast as it went: the parts share the machine.
 fn left(parts: &[(f64, Reading)], elapsed: Duration) -> Option<Duration> {
     // What was there before says nothing about speed.
-    let made: Vec<&(f64, Reading)> = parts.iter().filter(|(_, it)| it.result.as_ref().is_none_or(|(_, reused)| !reused)).collect();
+    let made: Vec<&(f64, Reading)> =
+        parts.iter().filter(|(_, it)| it.result.as_ref().is_none_or(|(_, reused)| !reused)).collect();
     let all: f64 = made.iter().map(|(cost, _)| cost).sum();
     let done: f64 = made.iter().map(|(cost, it)| cost * if it.over { 1.0 } else { it.done }).sum();
     (elapsed >= GUESS_AFTER && done > all * 0.02).then(|| elapsed.mul_f64((all - done) / done))
 }
 
 fn about(time: Duration) -> String {
-    if time < Duration::from_secs(60) { "a minute".to_owned() } else { format!("{} min", time.as_secs().div_ceil(60)) }
+    if time < Duration::from_secs(60) {
+        "a minute".to_owned()
+    } else {
+        format!("{} min", time.as_secs().div_ceil(60))
+    }
 }
 
 /// What was made and what was reused.
 fn outcome(results: &[(String, bool)]) -> String {
-    let of = |reused: bool| -> Vec<&str> { results.iter().filter(|it| it.1 == reused).map(|it| it.0.as_str()).collect() };
+    let of = |reused: bool| -> Vec<&str> {
+        results.iter().filter(|it| it.1 == reused).map(|it| it.0.as_str()).collect()
+    };
     let (made, reused) = (of(false), of(true));
     let mut parts = Vec::new();
     if !made.is_empty() {
@@ -217,12 +244,16 @@ mod tests {
 
     #[test]
     fn the_line_says_what_is_made_and_about_how_long_still() {
-        let parts = [(300.0, reading(0.5, "Rust 50 of 100 crates")), (100.0, reading(0.5, "Go 5 of 10 packages"))];
+        let parts =
+            [(300.0, reading(0.5, "Rust 50 of 100 crates")), (100.0, reading(0.5, "Go 5 of 10 packages"))];
         assert_eq!(
             line("building", &parts, Duration::from_secs(200)),
             "building: Rust 50 of 100 crates; Go 5 of 10 packages; about 4 min more"
         );
-        assert_eq!(line("building", &parts, Duration::from_secs(2)), "building: Rust 50 of 100 crates; Go 5 of 10 packages");
+        assert_eq!(
+            line("building", &parts, Duration::from_secs(2)),
+            "building: Rust 50 of 100 crates; Go 5 of 10 packages"
+        );
     }
 
     #[test]
@@ -236,7 +267,11 @@ mod tests {
 
     #[test]
     fn the_end_says_what_was_made_and_what_was_reused() {
-        let results = [("510 crates".to_owned(), false), ("12 Go programs".to_owned(), true), ("cloud-init".to_owned(), true)];
+        let results = [
+            ("510 crates".to_owned(), false),
+            ("12 Go programs".to_owned(), true),
+            ("cloud-init".to_owned(), true),
+        ];
         assert_eq!(outcome(&results), "made 510 crates; reused 12 Go programs, cloud-init");
     }
 

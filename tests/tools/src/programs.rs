@@ -1,6 +1,7 @@
 //! The list of Go programs, and how a ready-made one is recognized.
 //!
-//! One module pins them all (`tests/tools/go.mod`), so that what they share is compiled once; the versions here must be the same ones.
+//! One module pins them all (`tests/tools/go.mod`), so that what they share is compiled once; the versions
+//! here must be the same ones.
 
 /// Kubernetes' version, as linked into its programs.
 pub const KUBERNETES_VERSION: &str = "1.36.3";
@@ -16,8 +17,8 @@ const EBS_CSI_MODULE: &str = "github.com/kubernetes-sigs/aws-ebs-csi-driver";
 pub struct Program {
     pub name: &'static str,
     pub package: &'static str,
-    /// Arguments that make it print its version, and what must be in the output, for programs that people have on
-    /// their machines.
+    /// Arguments that make it print its version, and what must be in the output, for programs that people
+    /// have on their machines.
     pub version: Option<(&'static [&'static str], &'static str)>,
 }
 
@@ -34,14 +35,26 @@ pub const PROGRAMS: [Program; 16] = [
     program("etcd", "go.etcd.io/etcd/server/v3", Some((&["--version"], "etcd Version: 3.6.14"))),
     kubernetes("kube-apiserver", "k8s.io/kubernetes/cmd/kube-apiserver"),
     kubernetes("kube-controller-manager", "k8s.io/kubernetes/cmd/kube-controller-manager"),
-    program("kubectl", "k8s.io/kubernetes/cmd/kubectl", Some((&["version", "--client"], "Client Version: v1.36.3"))),
+    program(
+        "kubectl",
+        "k8s.io/kubernetes/cmd/kubectl",
+        Some((&["version", "--client"], "Client Version: v1.36.3")),
+    ),
     program("kubeadm", "k8s.io/kubernetes/cmd/kubeadm", Some((&["version", "-o", "short"], "v1.36.3"))),
     kubernetes("kube-scheduler", "k8s.io/kubernetes/cmd/kube-scheduler"),
     program("capi-core", "sigs.k8s.io/cluster-api/core", None),
     program("capi-bootstrap", "sigs.k8s.io/cluster-api/bootstrap/kubeadm", None),
     program("capi-controlplane", "sigs.k8s.io/cluster-api/controlplane/kubeadm", None),
-    program("clusterctl", "sigs.k8s.io/cluster-api/cmd/clusterctl", Some((&["version", "-o", "short"], "v1.14.2"))),
-    program("aws-cloud-controller-manager", "k8s.io/cloud-provider-aws/cmd/aws-cloud-controller-manager", None),
+    program(
+        "clusterctl",
+        "sigs.k8s.io/cluster-api/cmd/clusterctl",
+        Some((&["version", "-o", "short"], "v1.14.2")),
+    ),
+    program(
+        "aws-cloud-controller-manager",
+        "k8s.io/cloud-provider-aws/cmd/aws-cloud-controller-manager",
+        None,
+    ),
     program("aws-ebs-csi-driver", "github.com/kubernetes-sigs/aws-ebs-csi-driver/cmd", None),
     program("csi-provisioner", "github.com/kubernetes-csi/external-provisioner/v6/cmd/csi-provisioner", None),
     program("csi-attacher", "github.com/kubernetes-csi/external-attacher/v4/cmd/csi-attacher", None),
@@ -49,7 +62,11 @@ pub const PROGRAMS: [Program; 16] = [
     program("kwok", "sigs.k8s.io/kwok/cmd/kwok", None),
 ];
 
-const fn program(name: &'static str, package: &'static str, version: Option<(&'static [&'static str], &'static str)>) -> Program {
+const fn program(
+    name: &'static str,
+    package: &'static str,
+    version: Option<(&'static [&'static str], &'static str)>,
+) -> Program {
     Program { name, package, version }
 }
 
@@ -61,7 +78,8 @@ const fn kubernetes(name: &'static str, package: &'static str) -> Program {
 pub fn builds(programs: &[Program]) -> Vec<Vec<Program>> {
     let mut builds: Vec<Vec<Program>> = Vec::new();
     for program in programs {
-        match builds.iter_mut().find(|build| build.iter().all(|other| other.built_as() != program.built_as())) {
+        match builds.iter_mut().find(|build| build.iter().all(|other| other.built_as() != program.built_as()))
+        {
             Some(build) => build.push(*program),
             None => builds.push(vec![*program]),
         }
@@ -69,8 +87,8 @@ pub fn builds(programs: &[Program]) -> Vec<Vec<Program>> {
     builds
 }
 
-/// Linker flags. Without the versions, kube-apiserver calls itself v0.0.0 and Cluster API's managers refuse to work
-/// with it. A program that has not got one of the packages ignores its version.
+/// Linker flags. Without the versions, kube-apiserver calls itself v0.0.0 and Cluster API's managers refuse
+/// to work with it. A program that has not got one of the packages ignores its version.
 pub fn linker_flags() -> String {
     let mut flags = "-s -w".to_owned();
     stamp(&mut flags, "k8s.io/component-base/version", KUBERNETES_VERSION);
@@ -106,17 +124,28 @@ mod tests {
 
     #[test]
     fn linked_and_accepted_versions_are_those_that_the_module_pins() {
-        let text = std::fs::read_to_string(crate::paths::source().join("tests/tools/go.mod")).expect("a go.mod");
-        for (module, version) in
-            [("k8s.io/kubernetes", KUBERNETES_VERSION), ("sigs.k8s.io/cluster-api", CLUSTER_API), ("go.etcd.io/etcd/server/v3", "3.6.14")]
-        {
+        let text =
+            std::fs::read_to_string(crate::paths::source().join("tests/tools/go.mod")).expect("a go.mod");
+        for (module, version) in [
+            ("k8s.io/kubernetes", KUBERNETES_VERSION),
+            ("sigs.k8s.io/cluster-api", CLUSTER_API),
+            ("go.etcd.io/etcd/server/v3", "3.6.14"),
+        ] {
             assert!(text.contains(&format!("{module} v{version}")), "go.mod does not pin {module} {version}");
             for program in PROGRAMS.iter().filter(|program| program.package.starts_with(module)) {
-                assert!(program.version.is_none_or(|(_, output)| output.ends_with(version)), "{}", program.name);
+                assert!(
+                    program.version.is_none_or(|(_, output)| output.ends_with(version)),
+                    "{}",
+                    program.name
+                );
             }
         }
         for program in PROGRAMS {
-            assert!(text.contains(&format!("\t{}\n", program.package)), "go.mod has no tool {}", program.package);
+            assert!(
+                text.contains(&format!("\t{}\n", program.package)),
+                "go.mod has no tool {}",
+                program.package
+            );
         }
     }
 
@@ -132,7 +161,10 @@ mod tests {
             ("github.com/kubernetes-csi/external-attacher/v4", "4.12.0", "attacher: \"v4.12.0-"),
             ("github.com/kubernetes-csi/external-resizer/v2", "2.2.0", "resizer: \"v2.2."),
         ] {
-            assert!(pins.contains(&format!("{module} v{version} ")), "go.mod does not pin {module} {version}");
+            assert!(
+                pins.contains(&format!("{module} v{version} ")),
+                "go.mod does not pin {module} {version}"
+            );
             assert!(releases.contains(image), "the plugin does not install {image}");
         }
     }

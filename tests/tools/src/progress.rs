@@ -1,7 +1,7 @@
 //! Tells a person what is being done, how far it is, and for how long.
 //!
-//! On a terminal the line changes in place; elsewhere there is one line at the start, one at the end, and one every
-//! half minute in between. It never hides a failure: the caller reports that.
+//! On a terminal the line changes in place; elsewhere there is one line at the start, one at the end, and one
+//! every half minute in between. It never hides a failure: the caller reports that.
 
 use std::io::{IsTerminal, Write};
 use std::path::Path;
@@ -21,7 +21,8 @@ impl Step {
     /// Begins to show `what`, which reads like "starting etcd".
     pub fn start(what: impl Into<String>) -> Self {
         let now = Instant::now();
-        let step = Self { what: what.into(), started: now, shown: now, terminal: std::io::stderr().is_terminal() };
+        let step =
+            Self { what: what.into(), started: now, shown: now, terminal: std::io::stderr().is_terminal() };
         step.print(if step.terminal { "" } else { "\n" });
         step
     }

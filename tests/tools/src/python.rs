@@ -1,4 +1,5 @@
-//! The Python environment of the AWS emulator: a virtual environment in the cache, every package pinned by hash.
+//! The Python environment of the AWS emulator: a virtual environment in the cache, every package pinned by
+//! hash.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -33,11 +34,25 @@ pub fn ensure(cache: &Path, meter: &Meter) -> Result<()> {
         meter.show(0.0, "creating the Python environment".to_owned());
         let mut create = Command::new(system::python()?);
         create.args(["-m", "venv", "--clear"]).arg(&entry);
-        meter.run(&mut create, &log, |_, _| true).context("creating the Python environment (`make setup` installs python3-venv)")?;
+        meter
+            .run(&mut create, &log, |_, _| true)
+            .context("creating the Python environment (`make setup` installs python3-venv)")?;
         meter.show(0.1, "installing Python packages".to_owned());
         let mut install = Command::new(entry.join("bin/python"));
-        install.args(["-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--require-hashes", "-r"]).arg(requirements());
-        meter.run(&mut install, &log, |_, _| true).context("installing the AWS emulator's Python packages")?;
+        install
+            .args([
+                "-m",
+                "pip",
+                "install",
+                "--quiet",
+                "--disable-pip-version-check",
+                "--require-hashes",
+                "-r",
+            ])
+            .arg(requirements());
+        meter
+            .run(&mut install, &log, |_, _| true)
+            .context("installing the AWS emulator's Python packages")?;
         std::fs::write(&finished, "").with_context(|| format!("writing {}", finished.display()))?;
     }
     meter.result("Python packages".to_owned(), reused);

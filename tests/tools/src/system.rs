@@ -1,5 +1,5 @@
-//! What the bed needs of the machine it runs on. The list of it, and what installs it, is `setup.sh` beside this crate: that has to work before
-//! anything can be compiled.
+//! What the bed needs of the machine it runs on. The list of it, and what installs it, is `setup.sh` beside
+//! this crate: that has to work before anything can be compiled.
 //!
 //! It only looks; it changes nothing.
 

@@ -1,4 +1,5 @@
-//! `setup.sh doctor` on a machine that has nearly nothing: all that is missing is named at once, with why, and nothing is installed.
+//! `setup.sh doctor` on a machine that has nearly nothing: all that is missing is named at once, with why,
+//! and nothing is installed.
 
 use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
@@ -6,7 +7,10 @@ use std::process::{Command, Output};
 use std::time::{Duration, Instant};
 
 /// What a shell script cannot do without, and every system has.
-const BASICS: [&str; 14] = ["awk", "bash", "cat", "cut", "df", "dirname", "env", "grep", "head", "readlink", "sed", "sort", "tr", "uname"];
+const BASICS: [&str; 14] = [
+    "awk", "bash", "cat", "cut", "df", "dirname", "env", "grep", "head", "readlink", "sed", "sort", "tr",
+    "uname",
+];
 
 fn doctor(path: &str) -> Output {
     let script = tools::paths::source().join("tests/tools/setup.sh");
@@ -50,6 +54,9 @@ fn all_that_is_missing_is_named_at_once_with_why_and_what_to_do() {
 
 #[test]
 fn a_machine_that_runs_the_tests_lacks_nothing() {
-    let output = Command::new(tools::paths::source().join("tests/tools/setup.sh")).arg("doctor").output().expect("the script starts");
+    let output = Command::new(tools::paths::source().join("tests/tools/setup.sh"))
+        .arg("doctor")
+        .output()
+        .expect("the script starts");
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stdout));
 }

@@ -1,5 +1,6 @@
-//! Fields as managed fields name them (`fieldsV1`): which of one set another lacks, how they are shown to people, and an object without them. A
-//! cluster chooses what is in such a set: whatever is made of it is bounded.
+//! Fields as managed fields name them (`fieldsV1`): which of one set another lacks, how they are shown to
+//! people, and an object without them. A cluster chooses what is in such a set: whatever is made of it is
+//! bounded.
 
 use serde_json::{Map, Value};
 
@@ -109,7 +110,9 @@ pub fn without(object: &Value, paths: &[Path]) -> Value {
 /// `{"name":"a","port":80}` as `name=a,port=80`.
 fn key(text: &str) -> String {
     let Ok(Value::Object(fields)) = serde_json::from_str(text) else { return text.to_owned() };
-    let one = |(name, value): (&String, &Value)| format!("{name}={}", value.as_str().map_or_else(|| value.to_string(), str::to_owned));
+    let one = |(name, value): (&String, &Value)| {
+        format!("{name}={}", value.as_str().map_or_else(|| value.to_string(), str::to_owned))
+    };
     fields.iter().map(one).collect::<Vec<_>>().join(",")
 }
 
@@ -125,6 +128,10 @@ pub(super) fn shown(paths: &[Path], most: usize) -> String {
 
 /// A text in one line, without what is invisible or turns the direction of writing, and not long.
 pub(super) fn plain(text: &str, longest: usize) -> String {
-    let shown: String = text.chars().take(longest).map(|it| if it.is_ascii_graphic() || it == ' ' { it } else { '?' }).collect();
+    let shown: String = text
+        .chars()
+        .take(longest)
+        .map(|it| if it.is_ascii_graphic() || it == ' ' { it } else { '?' })
+        .collect();
     if text.chars().nth(longest).is_some() { format!("{shown}...") } else { shown }
 }

@@ -1,5 +1,5 @@
-//! How often an object was repaired, and whether it is once more: somebody who changes it again and again is not fought for ever, and edits that
-//! come fast are not answered one by one.
+//! How often an object was repaired, and whether it is once more: somebody who changes it again and again is
+//! not fought for ever, and edits that come fast are not answered one by one.
 
 use crds::cluster_plugin::Drift as Setting;
 

@@ -1,5 +1,5 @@
-//! What the plugins that come with the host may do: no more than their plans need, by name wherever a name is known. They get nothing that
-//! is not listed here.
+//! What the plugins that come with the host may do: no more than their plans need, by name wherever a name is
+//! known. They get nothing that is not listed here.
 
 use serde_json::Value;
 
@@ -28,8 +28,9 @@ const READ: &[&str] = &["get", "list", "watch"];
 const OWN: &[&str] = &["create", "delete", "get", "list", "update", "watch"];
 const OWN_AND_PATCH: &[&str] = &["create", "delete", "get", "list", "patch", "update", "watch"];
 
-/// What a plugin that comes with the host may do; nothing at all for any other name. `config` is its configuration: a registry that the
-/// user names there is granted, and so are Secrets to pull images with, and objects whose names the user chooses there.
+/// What a plugin that comes with the host may do; nothing at all for any other name. `config` is its
+/// configuration: a registry that the user names there is granted, and so are Secrets to pull images with,
+/// and objects whose names the user chooses there.
 pub fn built_in(module: &str, config: &Value) -> Grants {
     let mut grants = match module {
         "aws-cloud-controller-manager" => cloud_controller_manager(),
@@ -48,7 +49,12 @@ pub fn built_in(module: &str, config: &Value) -> Grants {
 }
 
 fn grants(steps: &[&str], registries: &[&str], objects: &[Objects<'_>]) -> Grants {
-    Grants { steps: texts(steps), objects: objects.iter().map(object).collect(), registries: texts(registries), ..Grants::default() }
+    Grants {
+        steps: texts(steps),
+        objects: objects.iter().map(object).collect(),
+        registries: texts(registries),
+        ..Grants::default()
+    }
 }
 
 fn object((group, kinds, namespace, names): &Objects<'_>) -> ObjectGrant {
@@ -120,16 +126,32 @@ fn calico() -> Grants {
         ("operator.tigera.io", &["Installation", "APIServer"], "", &["default"]),
         ("crd.projectcalico.org", &["FelixConfiguration"], "", &["default"]),
     ];
-    let rest = grants(&[APPLY, WAIT, DELETE, SECURITY_GROUP_RULE, INSTANCE_ROLES], &["quay.io/tigera"], objects);
+    let rest =
+        grants(&[APPLY, WAIT, DELETE, SECURITY_GROUP_RULE, INSTANCE_ROLES], &["quay.io/tigera"], objects);
     // It writes the defaults of what the Installation leaves open into the Installation.
     let installation = object(&("operator.tigera.io", &["Installation"], "", &["default"]));
     let taken_over = vec![TakeOver { object: installation, manager: "tigera-operator".to_owned() }];
     Grants { rights: rights(CALICO), host: true, taken_over, ..rest }
 }
 
-/// The operator makes whatever Calico needs, roles of any kind among it: it can do all that can be done in the cluster.
+/// The operator makes whatever Calico needs, roles of any kind among it: it can do all that can be done in
+/// the cluster.
 const CALICO: &[Rights<'_>] = &[
-    ("", &[""], &["configmaps", "endpoints", "events", "namespaces", "pods", "podtemplates", "serviceaccounts", "services"], OWN),
+    (
+        "",
+        &[""],
+        &[
+            "configmaps",
+            "endpoints",
+            "events",
+            "namespaces",
+            "pods",
+            "podtemplates",
+            "serviceaccounts",
+            "services",
+        ],
+        OWN,
+    ),
     ("", &[""], &["resourcequotas", "secrets"], OWN),
     ("", &[""], &["nodes"], &["get", "list", "patch", "watch"]),
     ("", &["authentication.k8s.io"], &["tokenreviews"], &["create"]),
@@ -243,8 +265,10 @@ fn vpc_cni() -> Grants {
 
 fn ebs_csi(config: &Value) -> Grants {
     let more = config.get("storageClasses").and_then(Value::as_array).into_iter().flatten();
-    let classes: Vec<&str> =
-        [chosen(config, "/storageClass/name", "ebs")].into_iter().chain(more.filter_map(|it| it.get("name")?.as_str())).collect();
+    let classes: Vec<&str> = [chosen(config, "/storageClass/name", "ebs")]
+        .into_iter()
+        .chain(more.filter_map(|it| it.get("name")?.as_str()))
+        .collect();
     let roles = [
         "ebs-external-provisioner-role",
         "ebs-external-attacher-role",
@@ -278,7 +302,12 @@ fn ebs_csi(config: &Value) -> Grants {
         ("", &[""], &["pods"], READ),
         ("", &[""], &["nodes"], &["get", "list", "patch", "watch"]),
         ("", &[""], &["events"], &["create", "list", "patch", "update", "watch"]),
-        ("", &[STORAGE], &["csinodes", "storageclasses", "volumeattachments", "volumeattributesclasses"], READ),
+        (
+            "",
+            &[STORAGE],
+            &["csinodes", "storageclasses", "volumeattachments", "volumeattributesclasses"],
+            READ,
+        ),
         ("", &[STORAGE], &["volumeattachments", "volumeattachments/status"], &["patch"]),
         ("", &[snapshot], &["volumesnapshots"], &["get", "list", "update", "watch"]),
         ("", &[snapshot], &["volumesnapshotclasses"], READ),
@@ -287,7 +316,11 @@ fn ebs_csi(config: &Value) -> Grants {
         (SYSTEM, &[COORDINATION], &["leases"], OWN_AND_PATCH),
     ];
     let registries = ["public.ecr.aws/ebs-csi-driver", "public.ecr.aws/csi-components"];
-    Grants { rights: rights(allowed), host: true, ..grants(&[APPLY, WAIT, DELETE, IAM_ROLE_WITH_TAGS], &registries, objects) }
+    Grants {
+        rights: rights(allowed),
+        host: true,
+        ..grants(&[APPLY, WAIT, DELETE, IAM_ROLE_WITH_TAGS], &registries, objects)
+    }
 }
 
 fn efs_csi(config: &Value) -> Grants {
@@ -356,7 +389,11 @@ fn load_balancer_controller(config: &Value) -> Grants {
         ("", &[elb], &["ingressclassparams", "targetgroupbindings"], &["CREATE", "UPDATE"]),
         ("", &[networking], &["ingresses"], &["CREATE", "UPDATE"]),
     ];
-    let rest = grants(&[APPLY, WAIT, DELETE, SECURITY_GROUP_RULE, IAM_ROLE, CERTIFICATE], &["public.ecr.aws/eks"], objects);
+    let rest = grants(
+        &[APPLY, WAIT, DELETE, SECURITY_GROUP_RULE, IAM_ROLE, CERTIFICATE],
+        &["public.ecr.aws/eks"],
+        objects,
+    );
     Grants { rights: rights(allowed), webhooks: rights(asked), ..rest }
 }
 
@@ -373,7 +410,9 @@ mod tests {
 
     #[test]
     fn the_registry_that_the_user_names_is_granted() {
-        let registries = built_in("aws-load-balancer-controller", &json!({"imageRegistry": "registry.example.com/aws"})).registries;
+        let registries =
+            built_in("aws-load-balancer-controller", &json!({"imageRegistry": "registry.example.com/aws"}))
+                .registries;
         assert_eq!(registries, ["public.ecr.aws/eks", "registry.example.com/aws"]);
     }
 
@@ -385,6 +424,9 @@ mod tests {
         };
         assert_eq!(classes(json!({})), Some(vec!["ebs".to_owned()]));
         assert_eq!(classes(json!({"storageClass": {"name": "fast"}})), Some(vec!["fast".to_owned()]));
-        assert_eq!(classes(json!({"storageClasses": [{"name": "cold"}]})), Some(vec!["ebs".to_owned(), "cold".to_owned()]));
+        assert_eq!(
+            classes(json!({"storageClasses": [{"name": "cold"}]})),
+            Some(vec!["ebs".to_owned(), "cold".to_owned()])
+        );
     }
 }

@@ -1,5 +1,5 @@
-//! What the Pods of an add-on use, wherever an object has a template of them: images, an identity, Secrets, and the machine itself. It only
-//! finds that; whether it may is not decided here.
+//! What the Pods of an add-on use, wherever an object has a template of them: images, an identity, Secrets,
+//! and the machine itself. It only finds that; whether it may is not decided here.
 
 use std::collections::BTreeSet;
 
@@ -18,7 +18,8 @@ pub(super) struct Used {
     pub host: BTreeSet<&'static str>,
 }
 
-/// What the Pods use that are made from this object. Objects that only change Pods of others (`makes_pods` is false) need not name an identity.
+/// What the Pods use that are made from this object. Objects that only change Pods of others (`makes_pods` is
+/// false) need not name an identity.
 pub(super) fn used(object: &Value, makes_pods: bool) -> Used {
     let mut res = Used::default();
     // Containers may be left out where somebody else put them.
@@ -32,7 +33,10 @@ pub(super) fn used(object: &Value, makes_pods: bool) -> Used {
 fn find(value: &Value, makes_pods: bool, res: &mut Used) {
     match value {
         Value::Object(fields) => {
-            if ["containers", "initContainers", "ephemeralContainers"].iter().any(|it| matches!(fields.get(*it), Some(Value::Array(_)))) {
+            if ["containers", "initContainers", "ephemeralContainers"]
+                .iter()
+                .any(|it| matches!(fields.get(*it), Some(Value::Array(_))))
+            {
                 look(fields, makes_pods, res);
             } else {
                 fields.values().for_each(|it| find(it, makes_pods, res));
@@ -45,7 +49,8 @@ fn find(value: &Value, makes_pods: bool, res: &mut Used) {
 
 fn look(pod: &Map<String, Value>, makes_pods: bool, res: &mut Used) {
     // The second name is the older one, which still counts.
-    let accounts = ["serviceAccountName", "serviceAccount"].iter().filter_map(|it| pod.get(*it).and_then(Value::as_str));
+    let accounts =
+        ["serviceAccountName", "serviceAccount"].iter().filter_map(|it| pod.get(*it).and_then(Value::as_str));
     let accounts: BTreeSet<String> = accounts.filter(|it| !it.is_empty()).map(str::to_owned).collect();
     if makes_pods && accounts.is_empty() {
         res.service_accounts.insert("default".to_owned());
@@ -54,7 +59,8 @@ fn look(pod: &Map<String, Value>, makes_pods: bool, res: &mut Used) {
     look_at_fields(pod, res);
 }
 
-/// By name, wherever they are: kinds of containers and of volumes are many, and these fields mean the same in all.
+/// By name, wherever they are: kinds of containers and of volumes are many, and these fields mean the same in
+/// all.
 fn look_at_fields(fields: &Map<String, Value>, res: &mut Used) {
     const HOST: [&str; 5] = ["hostNetwork", "hostPID", "hostIPC", "privileged", "hostProcess"];
     for (field, value) in fields {
@@ -63,14 +69,22 @@ fn look_at_fields(fields: &Map<String, Value>, res: &mut Used) {
             // Of a container, or of a volume.
             "image" => res.images.extend(text("").or_else(|| text("/reference"))),
             "secretName" => res.secrets.extend(text("")),
-            "secret" | "secretRef" | "secretKeyRef" | "nodePublishSecretRef" => res.secrets.extend(text("/name")),
+            "secret" | "secretRef" | "secretKeyRef" | "nodePublishSecretRef" => {
+                res.secrets.extend(text("/name"))
+            }
             "imagePullSecrets" => {
-                let names = value.as_array().into_iter().flatten().filter_map(|it| it.get("name").and_then(Value::as_str));
+                let names = value
+                    .as_array()
+                    .into_iter()
+                    .flatten()
+                    .filter_map(|it| it.get("name").and_then(Value::as_str));
                 res.pull_secrets.extend(names.map(str::to_owned));
             }
             "hostPath" if !value.is_null() => drop(res.host.insert("hostPath")),
             "hostPort" if value.as_i64() != Some(0) && !value.is_null() => drop(res.host.insert("hostPort")),
-            "capabilities" if value.pointer("/add").and_then(Value::as_array).is_some_and(|it| !it.is_empty()) => {
+            "capabilities"
+                if value.pointer("/add").and_then(Value::as_array).is_some_and(|it| !it.is_empty()) =>
+            {
                 res.host.insert("capabilities");
             }
             field => res.host.extend(HOST.into_iter().find(|it| *it == field && value == &Value::Bool(true))),
@@ -110,17 +124,27 @@ mod tests {
                 {"name": "h", "image": {"reference": "volume-image"}},
             ],
         });
-        let used = used(&json!({"kind": "CronJob", "spec": {"jobTemplate": {"spec": {"template": {"spec": pod}}}}}), true);
+        let used = used(
+            &json!({"kind": "CronJob", "spec": {"jobTemplate": {"spec": {"template": {"spec": pod}}}}}),
+            true,
+        );
         assert_eq!(used.images.into_iter().collect::<Vec<_>>(), ["init", "late", "main", "volume-image"]);
         assert_eq!(used.service_accounts.into_iter().collect::<Vec<_>>(), ["own"]);
-        assert_eq!(used.secrets.into_iter().collect::<Vec<_>>(), ["projected", "variable", "variables", "volume"]);
+        assert_eq!(
+            used.secrets.into_iter().collect::<Vec<_>>(),
+            ["projected", "variable", "variables", "volume"]
+        );
         assert_eq!(used.pull_secrets.into_iter().collect::<Vec<_>>(), ["pull"]);
-        assert_eq!(used.host.into_iter().collect::<Vec<_>>(), ["capabilities", "hostNetwork", "hostPath", "hostPort", "privileged"]);
+        assert_eq!(
+            used.host.into_iter().collect::<Vec<_>>(),
+            ["capabilities", "hostNetwork", "hostPath", "hostPort", "privileged"]
+        );
     }
 
     #[test]
     fn a_pod_whose_containers_somebody_else_put_there_is_found_too() {
-        let template = json!({"spec": {"template": {"spec": {"serviceAccountName": "own", "hostPID": true}}}});
+        let template =
+            json!({"spec": {"template": {"spec": {"serviceAccountName": "own", "hostPID": true}}}});
         assert_eq!(used(&template, true).host.into_iter().collect::<Vec<_>>(), ["hostPID"]);
     }
 

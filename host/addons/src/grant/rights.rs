@@ -1,5 +1,6 @@
-//! What roles of an add-on allow, and who gets them. A role of the workload cluster outlives the plan that made it, and whoever has it acts
-//! without the host: so each right in it must be granted, as Kubernetes itself asks of whoever makes a role.
+//! What roles of an add-on allow, and who gets them. A role of the workload cluster outlives the plan that
+//! made it, and whoever has it acts without the host: so each right in it must be granted, as Kubernetes
+//! itself asks of whoever makes a role.
 
 use std::collections::BTreeSet;
 
@@ -7,8 +8,8 @@ use k8s_openapi::api::rbac::v1::{PolicyRule, RoleRef, Subject};
 use serde::Deserialize;
 use serde_json::Value;
 
-/// Verbs on resources, in all of the cluster or in one namespace. `*` stands for itself: it covers a rule that has `*`, and nothing else.
-/// Names of resources only narrow a rule, and are not looked at.
+/// Verbs on resources, in all of the cluster or in one namespace. `*` stands for itself: it covers a rule
+/// that has `*`, and nothing else. Names of resources only narrow a rule, and are not looked at.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Right {
     /// Empty for the whole cluster.
@@ -60,7 +61,8 @@ pub(super) fn judge_role(role: &Value, rights: &[Right], deny: &mut impl FnMut(S
 /// What a binding gives, and to whom; an error is why that is nobody's to grant.
 pub(super) fn binding(object: &Value) -> Result<Vec<Reference>, String> {
     let namespace = object.pointer("/metadata/namespace").and_then(Value::as_str).map(str::to_owned);
-    let binding = Binding::deserialize(object).map_err(|error| format!("the binding cannot be read: {error}"))?;
+    let binding =
+        Binding::deserialize(object).map_err(|error| format!("the binding cannot be read: {error}"))?;
     let mut res = vec![match binding.role_ref.kind.as_str() {
         "ClusterRole" => ("ClusterRole", None, binding.role_ref.name),
         "Role" => ("Role", namespace, binding.role_ref.name),
@@ -68,8 +70,15 @@ pub(super) fn binding(object: &Value) -> Result<Vec<Reference>, String> {
     }];
     for subject in binding.subjects.into_iter().flatten() {
         match (subject.kind.as_str(), subject.namespace) {
-            ("ServiceAccount", Some(namespace)) => res.push(("ServiceAccount", Some(namespace), subject.name)),
-            (kind, _) => return Err(format!("binding a role to {kind} {} is not granted; bind it to a ServiceAccount", subject.name)),
+            ("ServiceAccount", Some(namespace)) => {
+                res.push(("ServiceAccount", Some(namespace), subject.name))
+            }
+            (kind, _) => {
+                return Err(format!(
+                    "binding a role to {kind} {} is not granted; bind it to a ServiceAccount",
+                    subject.name
+                ));
+            }
         }
     }
     Ok(res)
@@ -80,13 +89,21 @@ fn missing(rule: &PolicyRule, namespace: &str, rights: &[Right]) -> Option<Strin
         return Some(format!("the right to use the URL {url} is not granted"));
     }
     let none = Vec::new();
-    let (groups, resources) = (rule.api_groups.as_ref().unwrap_or(&none), rule.resources.as_ref().unwrap_or(&none));
+    let (groups, resources) =
+        (rule.api_groups.as_ref().unwrap_or(&none), rule.resources.as_ref().unwrap_or(&none));
     uncovered(groups, resources, &rule.verbs, namespace, rights)
 }
 
 /// The first right that is in none of those granted.
-pub(super) fn uncovered(groups: &[String], resources: &[String], verbs: &[String], namespace: &str, rights: &[Right]) -> Option<String> {
-    let rights: Vec<&Right> = rights.iter().filter(|it| it.namespace.is_empty() || it.namespace == namespace).collect();
+pub(super) fn uncovered(
+    groups: &[String],
+    resources: &[String],
+    verbs: &[String],
+    namespace: &str,
+    rights: &[Right],
+) -> Option<String> {
+    let rights: Vec<&Right> =
+        rights.iter().filter(|it| it.namespace.is_empty() || it.namespace == namespace).collect();
     let says = |group: &str, resource: &str, verb: &str| {
         let of = if group.is_empty() { String::new() } else { format!(" of {group}") };
         Some(format!("the right to {verb} {resource}{of} is not granted"))
@@ -125,7 +142,12 @@ mod tests {
 
     fn right(namespace: &str, group: &str, resources: &[&str], verbs: &[&str]) -> Right {
         let texts = |all: &[&str]| all.iter().map(|it| (*it).to_owned()).collect::<Vec<_>>();
-        Right { namespace: namespace.to_owned(), groups: vec![group.to_owned()], resources: texts(resources), verbs: texts(verbs) }
+        Right {
+            namespace: namespace.to_owned(),
+            groups: vec![group.to_owned()],
+            resources: texts(resources),
+            verbs: texts(verbs),
+        }
     }
 
     fn denials(role: Value) -> Vec<String> {
@@ -141,7 +163,9 @@ mod tests {
     }
 
     fn allows(namespace: Option<&str>, groups: &[&str], resources: &[&str], verbs: &[&str]) -> Vec<String> {
-        denials(json!({"metadata": {"namespace": namespace}, "rules": [{"apiGroups": groups, "resources": resources, "verbs": verbs}]}))
+        denials(
+            json!({"metadata": {"namespace": namespace}, "rules": [{"apiGroups": groups, "resources": resources, "verbs": verbs}]}),
+        )
     }
 
     #[test]
@@ -154,32 +178,55 @@ mod tests {
 
     #[test]
     fn each_right_beyond_is_named() {
-        assert_eq!(allows(None, &[""], &["pods"], &["get", "delete"]), ["the right to delete pods is not granted"]);
+        assert_eq!(
+            allows(None, &[""], &["pods"], &["get", "delete"]),
+            ["the right to delete pods is not granted"]
+        );
         assert_eq!(allows(None, &[""], &["pods"], &["*"]), ["the right to * pods is not granted"]);
         assert_eq!(allows(None, &["*"], &["*"], &["*"]), ["the right to * * of * is not granted"]);
-        assert_eq!(allows(None, &["", "apps"], &["nodes"], &["get"]), ["the right to get nodes of apps is not granted"]);
-        assert_eq!(allows(None, &[""], &["pods/exec"], &["get"]), ["the right to get pods/exec is not granted"]);
-        assert_eq!(allows(None, &[""], &["secrets"], &["get"]), ["the right to get secrets is not granted"], "in one namespace only");
-        assert_eq!(allows(Some("other"), &[""], &["secrets"], &["get"]), ["the right to get secrets is not granted"]);
+        assert_eq!(
+            allows(None, &["", "apps"], &["nodes"], &["get"]),
+            ["the right to get nodes of apps is not granted"]
+        );
+        assert_eq!(
+            allows(None, &[""], &["pods/exec"], &["get"]),
+            ["the right to get pods/exec is not granted"]
+        );
+        assert_eq!(
+            allows(None, &[""], &["secrets"], &["get"]),
+            ["the right to get secrets is not granted"],
+            "in one namespace only"
+        );
+        assert_eq!(
+            allows(Some("other"), &[""], &["secrets"], &["get"]),
+            ["the right to get secrets is not granted"]
+        );
         let urls = json!({"rules": [{"nonResourceURLs": ["/metrics"], "verbs": ["get"]}]});
         assert_eq!(denials(urls), ["the right to use the URL /metrics is not granted"]);
         let aggregated = json!({"aggregationRule": {"clusterRoleSelectors": [{}]}});
-        assert_eq!(denials(aggregated), ["a role that takes its rules from others (aggregationRule) is not granted"]);
+        assert_eq!(
+            denials(aggregated),
+            ["a role that takes its rules from others (aggregationRule) is not granted"]
+        );
         let text = json!({"rules": "all"});
         assert!(denials(text)[0].starts_with("the role cannot be read: "));
     }
 
     #[test]
     fn long_lists_are_judged_by_what_is_in_them() {
-        let all: Vec<String> = (0..30_000).map(|it| if it % 2 == 0 { "get".to_owned() } else { "list".to_owned() }).collect();
-        let resources: Vec<String> = (0..30_000).map(|it| if it % 2 == 0 { "pods".to_owned() } else { "nodes".to_owned() }).collect();
+        let all: Vec<String> =
+            (0..30_000).map(|it| if it % 2 == 0 { "get".to_owned() } else { "list".to_owned() }).collect();
+        let resources: Vec<String> =
+            (0..30_000).map(|it| if it % 2 == 0 { "pods".to_owned() } else { "nodes".to_owned() }).collect();
         let role = json!({"rules": [{"apiGroups": vec![""; 30_000], "resources": resources, "verbs": all}]});
         assert_eq!(denials(role), [""; 0]);
     }
 
     #[test]
     fn bindings_are_for_service_accounts() {
-        let of = |role: Value, subjects: Value| binding(&json!({"metadata": {"namespace": "n"}, "roleRef": role, "subjects": subjects}));
+        let of = |role: Value, subjects: Value| {
+            binding(&json!({"metadata": {"namespace": "n"}, "roleRef": role, "subjects": subjects}))
+        };
         let role = |kind: &str| json!({"apiGroup": "rbac.authorization.k8s.io", "kind": kind, "name": "a"});
         let account = json!([{"kind": "ServiceAccount", "namespace": "n", "name": "b"}]);
         let namespace = || Some("n".to_owned());
@@ -191,7 +238,9 @@ mod tests {
         assert_eq!(of(role("User"), json!([])), Err("binding a User is not granted".to_owned()));
         for kind in ["User", "Group", "ServiceAccount"] {
             let refused = of(role("Role"), json!([{"kind": kind, "name": "system:authenticated"}]));
-            let text = format!("binding a role to {kind} system:authenticated is not granted; bind it to a ServiceAccount");
+            let text = format!(
+                "binding a role to {kind} system:authenticated is not granted; bind it to a ServiceAccount"
+            );
             assert_eq!(refused, Err(text), "without a namespace");
         }
         assert!(of(json!("a"), json!([])).is_err());

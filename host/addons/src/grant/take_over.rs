@@ -1,5 +1,5 @@
-//! Whose fields of an add-on's objects are taken over where they are in conflict with what is applied. Whether somebody holds a field is not looked
-//! at here.
+//! Whose fields of an add-on's objects are taken over where they are in conflict with what is applied.
+//! Whether somebody holds a field is not looked at here.
 
 use super::{ObjectGrant, covers};
 use crate::ObjectRef;
@@ -14,8 +14,16 @@ pub struct TakeOver {
 
 /// Managers whose fields of this object are taken over where they are in conflict with what is applied.
 pub fn taken_over<'a>(all: &'a [TakeOver], object: &ObjectRef) -> Vec<&'a str> {
-    let at = (object.api_version.as_str(), object.kind.as_str(), object.namespace.as_deref(), object.name.as_str());
-    all.iter().filter(|it| covers(std::slice::from_ref(&it.object), at)).map(|it| it.manager.as_str()).collect()
+    let at = (
+        object.api_version.as_str(),
+        object.kind.as_str(),
+        object.namespace.as_deref(),
+        object.name.as_str(),
+    );
+    all.iter()
+        .filter(|it| covers(std::slice::from_ref(&it.object), at))
+        .map(|it| it.manager.as_str())
+        .collect()
 }
 
 #[cfg(test)]

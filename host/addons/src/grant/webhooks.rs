@@ -26,8 +26,13 @@ struct ClientConfig {
     service: Option<ServiceReference>,
 }
 
-/// What is wrong with what webhooks are asked about. Returns namespace and name of each Service that is asked.
-pub(super) fn judge_webhooks(object: &Value, granted: &[Right], deny: &mut impl FnMut(String)) -> Vec<(String, String)> {
+/// What is wrong with what webhooks are asked about. Returns namespace and name of each Service that is
+/// asked.
+pub(super) fn judge_webhooks(
+    object: &Value,
+    granted: &[Right],
+    deny: &mut impl FnMut(String),
+) -> Vec<(String, String)> {
     let configuration = match Configuration::deserialize(object) {
         Ok(configuration) => configuration,
         Err(error) => {
@@ -69,7 +74,12 @@ mod tests {
 
     use super::*;
 
-    fn judged(client: Value, group: &str, resource: &str, operation: &str) -> (Vec<(String, String)>, Vec<String>) {
+    fn judged(
+        client: Value,
+        group: &str,
+        resource: &str,
+        operation: &str,
+    ) -> (Vec<(String, String)>, Vec<String>) {
         let right = Right {
             groups: vec!["networking.k8s.io".into()],
             resources: vec!["ingresses".into()],
@@ -86,7 +96,10 @@ mod tests {
     fn a_webhook_is_a_service_that_is_asked_about_what_is_granted() {
         let service = json!({"service": {"namespace": "n", "name": "s"}, "caBundle": "QQ=="});
         let asked = vec![("n".to_owned(), "s".to_owned())];
-        assert_eq!(judged(service.clone(), "networking.k8s.io", "ingresses", "UPDATE"), (asked.clone(), vec![]));
+        assert_eq!(
+            judged(service.clone(), "networking.k8s.io", "ingresses", "UPDATE"),
+            (asked.clone(), vec![])
+        );
         assert_eq!(
             judged(service.clone(), "", "secrets", "CREATE"),
             (asked.clone(), vec!["webhook a.b.c: the right to CREATE secrets is not granted".to_owned()])
@@ -97,12 +110,19 @@ mod tests {
 
     #[test]
     fn whoever_is_outside_of_the_cluster_is_not_asked() {
-        for client in
-            [json!({"url": "https://example.com"}), json!({}), json!({"url": "https://a", "service": {"namespace": "n", "name": "s"}})]
-        {
+        for client in [
+            json!({"url": "https://example.com"}),
+            json!({}),
+            json!({"url": "https://a", "service": {"namespace": "n", "name": "s"}}),
+        ] {
             let (asked, denials) = judged(client.clone(), "networking.k8s.io", "ingresses", "CREATE");
-            assert_eq!((asked, denials), (vec![], vec!["webhook a.b.c: only a Service can be asked".to_owned()]), "{client}");
-            let definition = json!({"spec": {"conversion": {"strategy": "Webhook", "webhook": {"clientConfig": client}}}});
+            assert_eq!(
+                (asked, denials),
+                (vec![], vec!["webhook a.b.c: only a Service can be asked".to_owned()]),
+                "{client}"
+            );
+            let definition =
+                json!({"spec": {"conversion": {"strategy": "Webhook", "webhook": {"clientConfig": client}}}});
             assert_eq!(converter(&definition), Err("only a Service can convert objects".to_owned()));
         }
         assert_eq!(converter(&json!({"spec": {}})), Ok(None));

@@ -3,15 +3,17 @@
 use std::collections::BTreeSet;
 
 use aws_sdk_ec2::types::{
-    BlockDeviceMapping, EbsBlockDevice, Filter, HttpTokensState, IamInstanceProfileSpecification, Instance as AwsInstance,
-    InstanceMetadataEndpointState, InstanceMetadataOptionsRequest, InstanceMetadataProtocolState, InstanceMetadataTagsState,
-    InstanceNetworkInterfaceSpecification, InstanceStateName, InstanceType, Placement, ResourceType, StateReason as AwsStateReason,
-    Tenancy, VolumeType,
+    BlockDeviceMapping, EbsBlockDevice, Filter, HttpTokensState, IamInstanceProfileSpecification,
+    Instance as AwsInstance, InstanceMetadataEndpointState, InstanceMetadataOptionsRequest,
+    InstanceMetadataProtocolState, InstanceMetadataTagsState, InstanceNetworkInterfaceSpecification,
+    InstanceStateName, InstanceType, Placement, ResourceType, StateReason as AwsStateReason, Tenancy,
+    VolumeType,
 };
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use model::{
-    FoundInstance, Ids, Instance, InstanceStatus, Launch, MetadataOptions, Read, SecurityGroup, StateReason, Subnet, Tags, Volume,
+    FoundInstance, Ids, Instance, InstanceStatus, Launch, MetadataOptions, Read, SecurityGroup, StateReason,
+    Subnet, Tags, Volume,
 };
 
 use super::{Once, distinct, filter, id, incomplete, pages, tag_specification, tags};
@@ -26,22 +28,34 @@ const RUN: &str = "ec2:RunInstances";
 pub(crate) async fn describe(api: &Api, selections: Vec<Vec<Filter>>) -> Result<Vec<FoundInstance>, Failure> {
     let mut res = Vec::new();
     for filters in selections {
-        let reservations = pages!(api, "ec2:DescribeInstances", describe_instances.set_filters(filters), 1000, reservations);
-        res.extend(reservations.into_iter().flat_map(|it| it.instances.unwrap_or_default()).filter_map(found));
+        let reservations =
+            pages!(api, "ec2:DescribeInstances", describe_instances.set_filters(filters), 1000, reservations);
+        res.extend(
+            reservations.into_iter().flat_map(|it| it.instances.unwrap_or_default()).filter_map(found),
+        );
     }
     Ok(distinct(res, |it| &it.id))
 }
 
 fn found(it: AwsInstance) -> Option<FoundInstance> {
     let interfaces = it.network_interfaces.unwrap_or_default();
-    let first = interfaces.iter().find(|it| it.attachment().is_none_or(|it| it.device_index().unwrap_or_default() == 0));
+    let first = interfaces
+        .iter()
+        .find(|it| it.attachment().is_none_or(|it| it.device_index().unwrap_or_default() == 0));
     let disks = it.block_device_mappings.unwrap_or_default();
     // What a storage driver attaches outlives the instance, and is not the machine's.
-    let own = disks.iter().filter_map(|it| it.ebs()).filter(|it| it.delete_on_termination().unwrap_or_default());
+    let own =
+        disks.iter().filter_map(|it| it.ebs()).filter(|it| it.delete_on_termination().unwrap_or_default());
     let mut parts: BTreeSet<String> = own.filter_map(|it| it.volume_id.clone()).collect();
     parts.extend(first.and_then(|it| it.network_interface_id.clone()));
-    let groups = first.map(|it| it.groups()).filter(|it| !it.is_empty()).unwrap_or(it.security_groups.as_deref().unwrap_or_default());
-    let ends = !matches!(it.state.as_ref().and_then(|it| it.name()), Some(InstanceStateName::Pending | InstanceStateName::Running));
+    let groups = first
+        .map(|it| it.groups())
+        .filter(|it| !it.is_empty())
+        .unwrap_or(it.security_groups.as_deref().unwrap_or_default());
+    let ends = !matches!(
+        it.state.as_ref().and_then(|it| it.name()),
+        Some(InstanceStateName::Pending | InstanceStateName::Running)
+    );
     Some(FoundInstance {
         id: it.instance_id?,
         groups: groups.iter().filter_map(|it| it.group_id.clone()).collect(),
@@ -71,8 +85,17 @@ fn reason(it: AwsStateReason) -> Option<StateReason> {
 }
 
 /// One attempt with its token: whether another is made is decided anew.
-pub(crate) async fn create(region: &Inner, instance: &Instance, with: &Tags, ids: &Ids, once: Once<'_>) -> Result<(), Failure> {
-    let launch = instance.launch.as_ref().ok_or_else(|| Failure::local(RUN, "InvalidCall", "what to launch is not known"))?;
+pub(crate) async fn create(
+    region: &Inner,
+    instance: &Instance,
+    with: &Tags,
+    ids: &Ids,
+    once: Once<'_>,
+) -> Result<(), Failure> {
+    let launch = instance
+        .launch
+        .as_ref()
+        .ok_or_else(|| Failure::local(RUN, "InvalidCall", "what to launch is not known"))?;
     let user_data = (!launch.user_data.0.is_empty()).then(|| STANDARD.encode(&launch.user_data.0));
     let call = region
         .api
@@ -86,7 +109,9 @@ pub(crate) async fn create(region: &Inner, instance: &Instance, with: &Tags, ids
         .set_key_name(launch.key_name.clone())
         .set_user_data(user_data)
         .set_iam_instance_profile(launch.iam_instance_profile.as_deref().map(profile))
-        .set_placement(launch.tenancy.as_deref().map(|it| Placement::builder().tenancy(Tenancy::from(it)).build()))
+        .set_placement(
+            launch.tenancy.as_deref().map(|it| Placement::builder().tenancy(Tenancy::from(it)).build()),
+        )
         .set_block_device_mappings(some(launch.volumes.iter().map(volume).collect()))
         .metadata_options(metadata(&launch.metadata_options))
         .network_interfaces(interface(instance, launch, ids)?)
@@ -107,7 +132,11 @@ pub(crate) async fn create(region: &Inner, instance: &Instance, with: &Tags, ids
 }
 
 /// Its first and only interface. It goes with the instance only when that is said.
-fn interface(instance: &Instance, launch: &Launch, ids: &Ids) -> Result<InstanceNetworkInterfaceSpecification, Failure> {
+fn interface(
+    instance: &Instance,
+    launch: &Launch,
+    ids: &Ids,
+) -> Result<InstanceNetworkInterfaceSpecification, Failure> {
     let groups = instance.groups.iter().map(|it| id(RUN, ids, &SecurityGroup::key(it)).map(str::to_owned));
     let mut groups = groups.collect::<Result<Vec<String>, Failure>>()?;
     groups.extend(instance.additional_groups.iter().cloned());
@@ -143,7 +172,9 @@ fn volume(volume: &Volume) -> BlockDeviceMapping {
 fn metadata(options: &MetadataOptions) -> InstanceMetadataOptionsRequest {
     InstanceMetadataOptionsRequest::builder()
         .http_endpoint(InstanceMetadataEndpointState::from(options.http_endpoint.as_str()))
-        .set_http_protocol_ipv6(options.http_protocol_ipv6.as_deref().map(InstanceMetadataProtocolState::from))
+        .set_http_protocol_ipv6(
+            options.http_protocol_ipv6.as_deref().map(InstanceMetadataProtocolState::from),
+        )
         .http_tokens(HttpTokensState::from(options.http_tokens.as_str()))
         .http_put_response_hop_limit(options.http_put_response_hop_limit)
         .instance_metadata_tags(InstanceMetadataTagsState::from(options.instance_metadata_tags.as_str()))
@@ -159,12 +190,24 @@ pub(crate) async fn update(region: &Inner, instance: &str, is: &Instance, ids: &
     const ACTION: &str = "ec2:ModifyNetworkInterfaceAttribute";
     let filters = vec![filter("attachment.instance-id", [instance])];
     let api = &region.api;
-    let all = pages!(api, "ec2:DescribeNetworkInterfaces", describe_network_interfaces.set_filters(filters), 1000, network_interfaces);
-    let first = all.iter().find(|it| it.attachment().is_some_and(|it| it.device_index().unwrap_or_default() == 0));
-    let interface = first
-        .and_then(|it| it.network_interface_id())
-        .ok_or_else(|| Failure::local(ACTION, crate::errors::NOT_YET, format!("the network interface of {instance} is not shown yet")))?;
-    let mut groups: BTreeSet<String> = first.into_iter().flat_map(|it| it.groups()).filter_map(|it| it.group_id.clone()).collect();
+    let all = pages!(
+        api,
+        "ec2:DescribeNetworkInterfaces",
+        describe_network_interfaces.set_filters(filters),
+        1000,
+        network_interfaces
+    );
+    let first =
+        all.iter().find(|it| it.attachment().is_some_and(|it| it.device_index().unwrap_or_default() == 0));
+    let interface = first.and_then(|it| it.network_interface_id()).ok_or_else(|| {
+        Failure::local(
+            ACTION,
+            crate::errors::NOT_YET,
+            format!("the network interface of {instance} is not shown yet"),
+        )
+    })?;
+    let mut groups: BTreeSet<String> =
+        first.into_iter().flat_map(|it| it.groups()).filter_map(|it| it.group_id.clone()).collect();
     groups.retain(|it| !is.removed_groups.contains(it));
     groups.extend(is.groups.iter().filter_map(|it| ids.get(&SecurityGroup::key(it)).cloned()));
     groups.extend(is.additional_groups.iter().cloned());

@@ -9,10 +9,19 @@ use crate::errors::Failure;
 use crate::pending_writes::{changed, gone, made};
 use crate::region::Inner;
 
-pub(crate) async fn describe(api: &Api, selections: Vec<Vec<Filter>>) -> Result<Vec<FoundInternetGateway>, Failure> {
+pub(crate) async fn describe(
+    api: &Api,
+    selections: Vec<Vec<Filter>>,
+) -> Result<Vec<FoundInternetGateway>, Failure> {
     let mut res = Vec::new();
     for filters in selections {
-        let page = pages!(api, "ec2:DescribeInternetGateways", describe_internet_gateways.set_filters(filters), 1000, internet_gateways);
+        let page = pages!(
+            api,
+            "ec2:DescribeInternetGateways",
+            describe_internet_gateways.set_filters(filters),
+            1000,
+            internet_gateways
+        );
         res.extend(page.into_iter().filter_map(found));
     }
     Ok(distinct(res, |it| &it.id))
@@ -36,7 +45,12 @@ pub(crate) async fn create(region: &Inner, with: &Tags, once: Once<'_>) -> Resul
 }
 
 /// Attaches it.
-pub(crate) async fn update(region: &Inner, gateway: &str, is: &InternetGateway, ids: &Ids) -> Result<(), Failure> {
+pub(crate) async fn update(
+    region: &Inner,
+    gateway: &str,
+    is: &InternetGateway,
+    ids: &Ids,
+) -> Result<(), Failure> {
     const ACTION: &str = "ec2:AttachInternetGateway";
     let vpc = id(ACTION, ids, &Vpc::key(&is.vpc))?.to_owned();
     let call = region.api.ec2.attach_internet_gateway().internet_gateway_id(gateway).vpc_id(&vpc);
@@ -46,24 +60,35 @@ pub(crate) async fn update(region: &Inner, gateway: &str, is: &InternetGateway, 
         Err(failure) => return Err(failure),
         Ok(_) => {}
     }
-    region.record(Read::InternetGateways, changed::<FoundInternetGateway>(gateway, move |it| it.vpc_id = Some(vpc.clone())));
+    region.record(
+        Read::InternetGateways,
+        changed::<FoundInternetGateway>(gateway, move |it| it.vpc_id = Some(vpc.clone())),
+    );
     Ok(())
 }
 
 /// Detaches it from where it is, then removes it.
-pub(crate) async fn delete(region: &Inner, gateway: &str, is: &InternetGateway, ids: &Ids) -> Result<(), Failure> {
+pub(crate) async fn delete(
+    region: &Inner,
+    gateway: &str,
+    is: &InternetGateway,
+    ids: &Ids,
+) -> Result<(), Failure> {
     let shown = region.snapshot();
-    let attached = shown.internet_gateways.iter().find(|it| it.id == gateway).and_then(|it| it.vpc_id.as_deref());
+    let attached =
+        shown.internet_gateways.iter().find(|it| it.id == gateway).and_then(|it| it.vpc_id.as_deref());
     if let Some(vpc) = attached.or(ids.get(&Vpc::key(&is.vpc)).map(String::as_str)) {
         let call = region.api.ec2.detach_internet_gateway().internet_gateway_id(gateway).vpc_id(vpc);
         match region.api.write("ec2:DetachInternetGateway", call.send()).await.map(drop) {
             Err(failure) if failure.is("Gateway.NotAttached") => {}
             other => region.gone_is_done(gateway, other)?,
         }
-        region.record(Read::InternetGateways, changed::<FoundInternetGateway>(gateway, |it| it.vpc_id = None));
+        region
+            .record(Read::InternetGateways, changed::<FoundInternetGateway>(gateway, |it| it.vpc_id = None));
     }
     let call = region.api.ec2.delete_internet_gateway().internet_gateway_id(gateway);
-    region.gone_is_done(gateway, region.api.write("ec2:DeleteInternetGateway", call.send()).await.map(drop))?;
+    region
+        .gone_is_done(gateway, region.api.write("ec2:DeleteInternetGateway", call.send()).await.map(drop))?;
     region.record(Read::InternetGateways, gone::<FoundInternetGateway>(gateway));
     Ok(())
 }

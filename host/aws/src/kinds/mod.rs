@@ -1,4 +1,5 @@
-//! One module for each kind of resource: how AWS describes it, and how it is made, changed and removed. Nothing here decides.
+//! One module for each kind of resource: how AWS describes it, and how it is made, changed and removed.
+//! Nothing here decides.
 
 pub(crate) mod elastic_ip;
 pub(crate) mod instance;
@@ -49,8 +50,8 @@ pub(crate) fn filter(name: &str, values: impl IntoIterator<Item = impl Into<Stri
     Filter::builder().name(name).set_values(Some(values.into_iter().map(Into::into).collect())).build()
 }
 
-/// Filters of each Describe that finds what clusters are made of, and of further ones for `ids` that users brought. Never lists of ids:
-/// one that is unknown would fail the whole call.
+/// Filters of each Describe that finds what clusters are made of, and of further ones for `ids` that users
+/// brought. Never lists of ids: one that is unknown would fail the whole call.
 pub(crate) fn selections(read: Read, ids: &[String]) -> Vec<Vec<Filter>> {
     let mut res = vec![vec![filter("tag-key", [format!("{CLUSTER_TAG}*")])]];
     res.extend(ids.chunks(FILTER_VALUES).map(|it| by_id(read, it)));
@@ -66,7 +67,9 @@ pub(crate) fn by_id(read: Read, ids: &[String]) -> Vec<Filter> {
         Read::Addresses => "allocation-id",
         Read::RouteTables => "route-table-id",
         Read::SecurityGroups => "group-id",
-        Read::Instances | Read::ClassicLoadBalancers | Read::LoadBalancers | Read::TargetGroups => "instance-id",
+        Read::Instances | Read::ClassicLoadBalancers | Read::LoadBalancers | Read::TargetGroups => {
+            "instance-id"
+        }
     };
     vec![filter(name, ids.iter().cloned())]
 }
@@ -85,7 +88,10 @@ pub(crate) fn distinct<T>(all: Vec<T>, id: impl Fn(&T) -> &str) -> Vec<T> {
 }
 
 pub(crate) fn tags(tags: Option<Vec<Tag>>) -> Tags {
-    tags.unwrap_or_default().into_iter().filter_map(|it| Some((it.key?, it.value.unwrap_or_default()))).collect()
+    tags.unwrap_or_default()
+        .into_iter()
+        .filter_map(|it| Some((it.key?, it.value.unwrap_or_default())))
+        .collect()
 }
 
 pub(crate) fn ec2_tags(tags: &Tags) -> Vec<Tag> {
@@ -98,7 +104,9 @@ pub(crate) fn tag_specification(of: ResourceType, tags: &Tags) -> TagSpecificati
 
 /// The AWS id of what an action refers to.
 pub(crate) fn id<'a>(action: &'static str, ids: &'a Ids, key: &Key) -> Result<&'a str, Failure> {
-    ids.get(key).map(String::as_str).ok_or_else(|| Failure::local(action, NOT_YET, format!("the id of {key} is not known yet")))
+    ids.get(key)
+        .map(String::as_str)
+        .ok_or_else(|| Failure::local(action, NOT_YET, format!("the id of {key} is not known yet")))
 }
 
 /// AWS's answer lacks what it always has.
@@ -109,5 +117,6 @@ pub(crate) fn incomplete(action: &'static str) -> Failure {
 /// Whether something found was made for the same AWSCluster as what has the tags `ours`.
 pub(crate) fn is_ours(found: &Tags, ours: &Tags) -> bool {
     let owner = found.get(OWNER_TAG);
-    ours.get(ID_TAG).is_some_and(|it| found.get(ID_TAG) == Some(it)) && (owner.is_none() || owner == ours.get(OWNER_TAG))
+    ours.get(ID_TAG).is_some_and(|it| found.get(ID_TAG) == Some(it))
+        && (owner.is_none() || owner == ours.get(OWNER_TAG))
 }

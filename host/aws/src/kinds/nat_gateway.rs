@@ -1,4 +1,5 @@
-//! NAT gateways, which take minutes to come and to go. Deleted ones, which AWS shows for an hour, are left out of what is read.
+//! NAT gateways, which take minutes to come and to go. Deleted ones, which AWS shows for an hour, are left
+//! out of what is read.
 
 use aws_sdk_ec2::types::{Filter, NatGateway as AwsNatGateway, NatGatewayState, ResourceType};
 use model::{ElasticIp, FoundNatGateway, Ids, NatGateway, Read, State, Subnet, Tags};
@@ -10,10 +11,19 @@ use crate::pending_writes::{answered, changed, made};
 use crate::region::Inner;
 use crate::schedule::Task;
 
-pub(crate) async fn describe(api: &Api, selections: Vec<Vec<Filter>>) -> Result<Vec<FoundNatGateway>, Failure> {
+pub(crate) async fn describe(
+    api: &Api,
+    selections: Vec<Vec<Filter>>,
+) -> Result<Vec<FoundNatGateway>, Failure> {
     let mut res = Vec::new();
     for filters in selections {
-        let page = pages!(api, "ec2:DescribeNatGateways", describe_nat_gateways.set_filter(filters), 1000, nat_gateways);
+        let page = pages!(
+            api,
+            "ec2:DescribeNatGateways",
+            describe_nat_gateways.set_filter(filters),
+            1000,
+            nat_gateways
+        );
         let left = page.into_iter().filter(|it| it.state != Some(NatGatewayState::Deleted));
         res.extend(left.filter_map(found));
     }
@@ -40,7 +50,13 @@ fn found(it: AwsNatGateway) -> Option<FoundNatGateway> {
 }
 
 /// One attempt with its token: whether another is made is decided anew.
-pub(crate) async fn create(region: &Inner, gateway: &NatGateway, with: &Tags, ids: &Ids, once: Once<'_>) -> Result<(), Failure> {
+pub(crate) async fn create(
+    region: &Inner,
+    gateway: &NatGateway,
+    with: &Tags,
+    ids: &Ids,
+    once: Once<'_>,
+) -> Result<(), Failure> {
     const ACTION: &str = "ec2:CreateNatGateway";
     let address = id(ACTION, ids, &ElasticIp::key(&gateway.elastic_ip))?;
     let call = region
@@ -53,7 +69,8 @@ pub(crate) async fn create(region: &Inner, gateway: &NatGateway, with: &Tags, id
         .tag_specifications(tag_specification(ResourceType::Natgateway, with));
     let answer = region.api.write_until(once.until, ACTION, call.send()).await?;
     region.follow(Task::Kind(Read::NatGateways));
-    // A token outlives what it made. What AWS answers with is shown, also when it is deleted: that ends this attempt.
+    // A token outlives what it made. What AWS answers with is shown, also when it is deleted: that ends this
+    // attempt.
     let mut new = answer.nat_gateway.and_then(found).ok_or_else(|| incomplete(ACTION))?;
     new.tags.extend(with.clone());
     new.allocation_id.get_or_insert(address.to_owned());

@@ -1,4 +1,5 @@
-//! Network interfaces of VPCs that are being deleted. This program makes none; it removes those that others left.
+//! Network interfaces of VPCs that are being deleted. This program makes none; it removes those that others
+//! left.
 
 use std::collections::BTreeSet;
 
@@ -11,10 +12,19 @@ use crate::pending_writes::gone;
 use crate::region::Inner;
 
 /// All interfaces of these VPCs.
-pub(crate) async fn describe(api: &Api, vpcs: &BTreeSet<String>) -> Result<Vec<FoundNetworkInterface>, Failure> {
+pub(crate) async fn describe(
+    api: &Api,
+    vpcs: &BTreeSet<String>,
+) -> Result<Vec<FoundNetworkInterface>, Failure> {
     let mut res = Vec::new();
     for filters in in_vpcs(vpcs) {
-        let all = pages!(api, "ec2:DescribeNetworkInterfaces", describe_network_interfaces.set_filters(filters), 1000, network_interfaces);
+        let all = pages!(
+            api,
+            "ec2:DescribeNetworkInterfaces",
+            describe_network_interfaces.set_filters(filters),
+            1000,
+            network_interfaces
+        );
         res.extend(all.into_iter().filter_map(found));
     }
     Ok(res)

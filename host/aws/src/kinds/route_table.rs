@@ -11,10 +11,19 @@ use crate::region::Inner;
 
 const DEFAULT: &str = "0.0.0.0/0";
 
-pub(crate) async fn describe(api: &Api, selections: Vec<Vec<Filter>>) -> Result<Vec<FoundRouteTable>, Failure> {
+pub(crate) async fn describe(
+    api: &Api,
+    selections: Vec<Vec<Filter>>,
+) -> Result<Vec<FoundRouteTable>, Failure> {
     let mut res = Vec::new();
     for filters in selections {
-        let page = pages!(api, "ec2:DescribeRouteTables", describe_route_tables.set_filters(filters), 100, route_tables);
+        let page = pages!(
+            api,
+            "ec2:DescribeRouteTables",
+            describe_route_tables.set_filters(filters),
+            100,
+            route_tables
+        );
         res.extend(page.into_iter().filter_map(found));
     }
     Ok(distinct(res, |it| &it.id))
@@ -23,22 +32,40 @@ pub(crate) async fn describe(api: &Api, selections: Vec<Vec<Filter>>) -> Result<
 fn found(it: AwsRouteTable) -> Option<FoundRouteTable> {
     let associations = it.associations.unwrap_or_default();
     let is_default = |it: &Route| it.destination_cidr_block.as_deref() == Some(DEFAULT);
-    let (default, others): (Vec<Route>, Vec<Route>) = it.routes.unwrap_or_default().into_iter().partition(is_default);
+    let (default, others): (Vec<Route>, Vec<Route>) =
+        it.routes.unwrap_or_default().into_iter().partition(is_default);
     Some(FoundRouteTable {
         id: it.route_table_id?,
         vpc_id: it.vpc_id.unwrap_or_default(),
         main: associations.iter().any(|it| it.main == Some(true)),
-        associations: associations.into_iter().filter_map(|it| Some((it.subnet_id?, it.route_table_association_id?))).collect(),
+        associations: associations
+            .into_iter()
+            .filter_map(|it| Some((it.subnet_id?, it.route_table_association_id?)))
+            .collect(),
         default_route: default.into_iter().next().and_then(|it| {
-            it.gateway_id.or(it.nat_gateway_id).or(it.transit_gateway_id).or(it.network_interface_id).or(it.vpc_peering_connection_id)
+            it.gateway_id
+                .or(it.nat_gateway_id)
+                .or(it.transit_gateway_id)
+                .or(it.network_interface_id)
+                .or(it.vpc_peering_connection_id)
         }),
-        internet_gateways: others.into_iter().filter_map(|it| it.gateway_id).filter(|it| it.starts_with("igw-")).collect(),
+        internet_gateways: others
+            .into_iter()
+            .filter_map(|it| it.gateway_id)
+            .filter(|it| it.starts_with("igw-"))
+            .collect(),
         tags: tags(it.tags),
     })
 }
 
 /// One attempt with its token: whether another is made is decided anew.
-pub(crate) async fn create(region: &Inner, table: &RouteTable, with: &Tags, ids: &Ids, once: Once<'_>) -> Result<(), Failure> {
+pub(crate) async fn create(
+    region: &Inner,
+    table: &RouteTable,
+    with: &Tags,
+    ids: &Ids,
+    once: Once<'_>,
+) -> Result<(), Failure> {
     const ACTION: &str = "ec2:CreateRouteTable";
     let call = region
         .api
@@ -55,10 +82,18 @@ pub(crate) async fn create(region: &Inner, table: &RouteTable, with: &Tags, ids:
 }
 
 /// Sets the default route and associates subnets, all at once.
-pub(crate) async fn update(region: &Inner, table: &str, is: &RouteTable, seen: &RouteTable, ids: &Ids) -> Result<(), Failure> {
+pub(crate) async fn update(
+    region: &Inner,
+    table: &str,
+    is: &RouteTable,
+    seen: &RouteTable,
+    ids: &Ids,
+) -> Result<(), Failure> {
     let route = async {
         match &is.default_route {
-            Some(to) if seen.default_route.as_ref() != Some(to) => route(region, table, to, seen.default_route.is_some(), ids).await,
+            Some(to) if seen.default_route.as_ref() != Some(to) => {
+                route(region, table, to, seen.default_route.is_some(), ids).await
+            }
             _ => Ok(()),
         }
     };
@@ -85,9 +120,15 @@ async fn route(region: &Inner, table: &str, to: &Key, exists: bool, ids: &Ids) -
     }
     if exists {
         let call = region.api.ec2.replace_route().route_table_id(table).destination_cidr_block(DEFAULT);
-        region.api.write(REPLACE, call.set_gateway_id(gateway).set_nat_gateway_id(nat_gateway).send()).await?;
+        region
+            .api
+            .write(REPLACE, call.set_gateway_id(gateway).set_nat_gateway_id(nat_gateway).send())
+            .await?;
     }
-    region.record(Read::RouteTables, changed::<FoundRouteTable>(table, move |it| it.default_route = Some(target.clone())));
+    region.record(
+        Read::RouteTables,
+        changed::<FoundRouteTable>(table, move |it| it.default_route = Some(target.clone())),
+    );
     Ok(())
 }
 
@@ -100,19 +141,24 @@ async fn associate(region: &Inner, table: &str, subnet: &str, ids: &Ids) -> Resu
         Ok(answer) => answer.association_id,
         Err(failure) if failure.is("Resource.AlreadyAssociated") => {
             let shown = region.snapshot();
-            let other = shown.route_tables.iter().find(|it| it.associations.contains_key(&subnet)).ok_or(failure)?;
+            let other =
+                shown.route_tables.iter().find(|it| it.associations.contains_key(&subnet)).ok_or(failure)?;
             region.doubt(Read::RouteTables);
             let call = region.api.ec2.replace_route_table_association().route_table_id(table);
             let call = call.association_id(&other.associations[&subnet]);
             let association = region.api.write(REPLACE, call.send()).await?.new_association_id;
             let taken = subnet.clone();
-            region.record(Read::RouteTables, changed(&other.id, move |it: &mut FoundRouteTable| drop(it.associations.remove(&taken))));
+            region.record(
+                Read::RouteTables,
+                changed(&other.id, move |it: &mut FoundRouteTable| drop(it.associations.remove(&taken))),
+            );
             association
         }
         Err(failure) => return Err(failure),
     };
     let association = association.ok_or_else(|| incomplete(ASSOCIATE))?;
-    let change = move |it: &mut FoundRouteTable| drop(it.associations.insert(subnet.clone(), association.clone()));
+    let change =
+        move |it: &mut FoundRouteTable| drop(it.associations.insert(subnet.clone(), association.clone()));
     region.record(Read::RouteTables, changed(table, change));
     Ok(())
 }
@@ -120,7 +166,12 @@ async fn associate(region: &Inner, table: &str, subnet: &str, ids: &Ids) -> Resu
 /// Takes the table off its subnets, then removes it.
 pub(crate) async fn delete(region: &Inner, table: &str) -> Result<(), Failure> {
     let shown = region.snapshot();
-    let associations = shown.route_tables.iter().find(|it| it.id == table).map(|it| it.associations.clone()).unwrap_or_default();
+    let associations = shown
+        .route_tables
+        .iter()
+        .find(|it| it.id == table)
+        .map(|it| it.associations.clone())
+        .unwrap_or_default();
     let all = associations.values().map(|association| async move {
         let call = region.api.ec2.disassociate_route_table().association_id(association);
         gone_is_done(region.api.write("ec2:DisassociateRouteTable", call.send()).await.map(drop))
@@ -141,7 +192,9 @@ mod tests {
 
     #[test]
     fn what_a_table_leads_to_and_what_it_is_of_is_kept() {
-        let to = |range: &str, gateway: &str| Route::builder().destination_cidr_block(range).gateway_id(gateway).build();
+        let to = |range: &str, gateway: &str| {
+            Route::builder().destination_cidr_block(range).gateway_id(gateway).build()
+        };
         let ipv6 = Route::builder().destination_ipv6_cidr_block("::/0").gateway_id("igw-2").build();
         let association = RouteTableAssociation::builder().route_table_association_id("rtbassoc-1");
         let table = AwsRouteTable::builder()
@@ -152,10 +205,15 @@ mod tests {
             .routes(to("203.0.113.0/24", "vgw-1"))
             .routes(ipv6)
             .routes(Route::builder().destination_cidr_block(DEFAULT).nat_gateway_id("nat-1").build());
-        let of_subnet = found(table.clone().associations(association.clone().subnet_id("subnet-1").build()).build()).expect("a table");
+        let of_subnet =
+            found(table.clone().associations(association.clone().subnet_id("subnet-1").build()).build())
+                .expect("a table");
         assert_eq!(of_subnet.default_route.as_deref(), Some("nat-1"));
         assert_eq!(of_subnet.internet_gateways, ["igw-1", "igw-2"].map(str::to_owned).into());
-        assert_eq!((of_subnet.main, of_subnet.associations), (false, [("subnet-1".to_owned(), "rtbassoc-1".to_owned())].into()));
+        assert_eq!(
+            (of_subnet.main, of_subnet.associations),
+            (false, [("subnet-1".to_owned(), "rtbassoc-1".to_owned())].into())
+        );
         let main = found(table.associations(association.main(true).build()).build()).expect("a table");
         assert!(main.main && main.associations.is_empty());
     }

@@ -1,4 +1,5 @@
-//! Security groups and how AWS describes their ingress rules. Their name in the VPC guards them against being made twice.
+//! Security groups and how AWS describes their ingress rules. Their name in the VPC guards them against being
+//! made twice.
 
 use std::collections::BTreeSet;
 
@@ -13,7 +14,10 @@ use crate::region::Inner;
 
 const CREATE: &str = "ec2:CreateSecurityGroup";
 
-pub(crate) async fn describe(api: &Api, selections: Vec<Vec<Filter>>) -> Result<Vec<FoundSecurityGroup>, Failure> {
+pub(crate) async fn describe(
+    api: &Api,
+    selections: Vec<Vec<Filter>>,
+) -> Result<Vec<FoundSecurityGroup>, Failure> {
     let mut res = Vec::new();
     for filters in selections {
         res.extend(describe_by(api, filters).await?);
@@ -22,12 +26,21 @@ pub(crate) async fn describe(api: &Api, selections: Vec<Vec<Filter>>) -> Result<
 }
 
 /// All groups of these VPCs, whoever made them.
-pub(crate) async fn describe_in(api: &Api, vpcs: &BTreeSet<String>) -> Result<Vec<FoundSecurityGroup>, Failure> {
+pub(crate) async fn describe_in(
+    api: &Api,
+    vpcs: &BTreeSet<String>,
+) -> Result<Vec<FoundSecurityGroup>, Failure> {
     describe(api, in_vpcs(vpcs)).await
 }
 
 pub(crate) async fn describe_by(api: &Api, filters: Vec<Filter>) -> Result<Vec<FoundSecurityGroup>, Failure> {
-    let all = pages!(api, "ec2:DescribeSecurityGroups", describe_security_groups.set_filters(filters), 1000, security_groups);
+    let all = pages!(
+        api,
+        "ec2:DescribeSecurityGroups",
+        describe_security_groups.set_filters(filters),
+        1000,
+        security_groups
+    );
     Ok(all.into_iter().filter_map(found).collect())
 }
 
@@ -69,7 +82,12 @@ fn rules(it: IpPermission) -> Vec<FoundRule> {
     res
 }
 
-pub(crate) async fn create(region: &Inner, group: &SecurityGroup, with: &Tags, ids: &Ids) -> Result<(), Failure> {
+pub(crate) async fn create(
+    region: &Inner,
+    group: &SecurityGroup,
+    with: &Tags,
+    ids: &Ids,
+) -> Result<(), Failure> {
     let vpc = id(CREATE, ids, &Vpc::key(&group.vpc))?;
     let call = region
         .api
@@ -96,11 +114,21 @@ pub(crate) async fn create(region: &Inner, group: &SecurityGroup, with: &Tags, i
 }
 
 /// The group that has the name already: ours, when the answer to a first try was lost.
-async fn existing(region: &Inner, vpc: &str, group: &SecurityGroup, with: &Tags, failure: Failure) -> Result<FoundSecurityGroup, Failure> {
+async fn existing(
+    region: &Inner,
+    vpc: &str,
+    group: &SecurityGroup,
+    with: &Tags,
+    failure: Failure,
+) -> Result<FoundSecurityGroup, Failure> {
     let filters = vec![filter("vpc-id", [vpc]), filter("group-name", [&group.group_name])];
     match describe_by(&region.api, filters).await?.pop() {
         Some(it) if is_ours(&it.tags, with) => Ok(it),
-        Some(it) => Err(Failure::local(CREATE, TAKEN, format!("the name {} in this VPC is taken by {}", group.group_name, it.id))),
+        Some(it) => Err(Failure::local(
+            CREATE,
+            TAKEN,
+            format!("the name {} in this VPC is taken by {}", group.group_name, it.id),
+        )),
         None => Err(failure),
     }
 }
@@ -129,7 +157,10 @@ mod tests {
         let sources: Vec<_> = rules(permission).into_iter().map(|it| (it.source, it.description)).collect();
         assert_eq!(
             sources,
-            [(FoundSource::Cidr("10.0.0.0/8".into()), "ssh".to_owned()), (FoundSource::GroupId("sg-1".into()), String::new())]
+            [
+                (FoundSource::Cidr("10.0.0.0/8".into()), "ssh".to_owned()),
+                (FoundSource::GroupId("sg-1".into()), String::new())
+            ]
         );
     }
 }

@@ -1,8 +1,12 @@
-//! Ingress rules of one group: one call for all that is missing, one for all that is too much. Egress is left as AWS makes it.
+//! Ingress rules of one group: one call for all that is missing, one for all that is too much. Egress is left
+//! as AWS makes it.
 
 use aws_sdk_ec2::types::{IpPermission, IpRange, Ipv6Range, PrefixListId, UserIdGroupPair};
 use futures::future::join_all;
-use model::{FoundRule, FoundSecurityGroup, FoundSource, Ids, Read, Rule, SecurityGroup, SecurityGroupRules, Source, has_ports};
+use model::{
+    FoundRule, FoundSecurityGroup, FoundSource, Ids, Read, Rule, SecurityGroup, SecurityGroupRules, Source,
+    has_ports,
+};
 
 use super::id;
 use crate::errors::{Failure, gone_is_done};
@@ -28,7 +32,12 @@ pub(crate) async fn update(
 }
 
 /// Revokes all ingress rules of the group, also those that came after the plan was made.
-pub(crate) async fn delete(region: &Inner, group: &str, seen: &SecurityGroupRules, ids: &Ids) -> Result<(), Failure> {
+pub(crate) async fn delete(
+    region: &Inner,
+    group: &str,
+    seen: &SecurityGroupRules,
+    ids: &Ids,
+) -> Result<(), Failure> {
     let shown = region.snapshot();
     let all = match shown.security_groups.iter().find(|it| it.id == group) {
         Some(it) => it.rules.clone(),
@@ -43,7 +52,12 @@ async fn authorize(region: &Inner, group: &str, rules: Vec<FoundRule>) -> Result
     }
     let send = |rules: &[FoundRule]| {
         let permissions = rules.iter().map(permission).collect();
-        let call = region.api.ec2.authorize_security_group_ingress().group_id(group).set_ip_permissions(Some(permissions));
+        let call = region
+            .api
+            .ec2
+            .authorize_security_group_ingress()
+            .group_id(group)
+            .set_ip_permissions(Some(permissions));
         async move { region.api.write(AUTHORIZE, call.send()).await.map(drop) }
     };
     match send(&rules).await {
@@ -77,7 +91,12 @@ pub(crate) async fn revoke(region: &Inner, group: &str, rules: Vec<FoundRule>) -
     }
     let send = |rules: &[FoundRule]| {
         let permissions = rules.iter().map(permission).collect();
-        let call = region.api.ec2.revoke_security_group_ingress().group_id(group).set_ip_permissions(Some(permissions));
+        let call = region
+            .api
+            .ec2
+            .revoke_security_group_ingress()
+            .group_id(group)
+            .set_ip_permissions(Some(permissions));
         async move { region.api.write(REVOKE, call.send()).await.map(drop) }
     };
     match send(&rules).await {
@@ -90,7 +109,9 @@ pub(crate) async fn revoke(region: &Inner, group: &str, rules: Vec<FoundRule>) -
         }
         other => other?,
     }
-    let change = move |it: &mut FoundSecurityGroup| it.rules.retain(|it| !rules.iter().any(|other| it.same_traffic(other)));
+    let change = move |it: &mut FoundSecurityGroup| {
+        it.rules.retain(|it| !rules.iter().any(|other| it.same_traffic(other)))
+    };
     region.record(Read::SecurityGroups, changed(group, change));
     Ok(())
 }
@@ -98,7 +119,9 @@ pub(crate) async fn revoke(region: &Inner, group: &str, rules: Vec<FoundRule>) -
 fn found(rules: &[Rule], ids: &Ids) -> Result<Vec<FoundRule>, Failure> {
     let source = |it: &Source| match it {
         Source::Cidr(cidr) => Ok(FoundSource::Cidr(cidr.clone())),
-        Source::Group(role) => Ok(FoundSource::GroupId(id(AUTHORIZE, ids, &SecurityGroup::key(role))?.to_owned())),
+        Source::Group(role) => {
+            Ok(FoundSource::GroupId(id(AUTHORIZE, ids, &SecurityGroup::key(role))?.to_owned()))
+        }
         Source::GroupId(id) => Ok(FoundSource::GroupId(id.clone())),
         Source::PrefixList(id) => Ok(FoundSource::PrefixList(id.clone())),
     };
@@ -126,9 +149,14 @@ fn permission(rule: &FoundRule) -> IpPermission {
         FoundSource::Cidr(cidr) if cidr.contains(':') => {
             res.ipv6_ranges(Ipv6Range::builder().cidr_ipv6(cidr).set_description(description).build())
         }
-        FoundSource::Cidr(cidr) => res.ip_ranges(IpRange::builder().cidr_ip(cidr).set_description(description).build()),
-        FoundSource::GroupId(id) => res.user_id_group_pairs(UserIdGroupPair::builder().group_id(id).set_description(description).build()),
-        FoundSource::PrefixList(id) => res.prefix_list_ids(PrefixListId::builder().prefix_list_id(id).set_description(description).build()),
+        FoundSource::Cidr(cidr) => {
+            res.ip_ranges(IpRange::builder().cidr_ip(cidr).set_description(description).build())
+        }
+        FoundSource::GroupId(id) => res.user_id_group_pairs(
+            UserIdGroupPair::builder().group_id(id).set_description(description).build(),
+        ),
+        FoundSource::PrefixList(id) => res
+            .prefix_list_ids(PrefixListId::builder().prefix_list_id(id).set_description(description).build()),
     }
     .build()
 }

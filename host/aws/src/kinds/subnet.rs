@@ -65,11 +65,19 @@ pub(crate) async fn create(region: &Inner, subnet: &Subnet, with: &Tags, ids: &I
 }
 
 /// What has the range already: ours, when the answer to a first try was lost.
-async fn existing(region: &Inner, vpc: &str, subnet: &Subnet, with: &Tags, failure: Failure) -> Result<FoundSubnet, Failure> {
+async fn existing(
+    region: &Inner,
+    vpc: &str,
+    subnet: &Subnet,
+    with: &Tags,
+    failure: Failure,
+) -> Result<FoundSubnet, Failure> {
     let in_vpc = describe_by(&region.api, vec![filter("vpc-id", [vpc])]).await?;
     match in_vpc.iter().find(|it| it.cidr == subnet.cidr) {
         Some(it) if is_ours(&it.tags, with) && it.zone == subnet.zone => Ok(it.clone()),
-        Some(it) => Err(Failure::local(CREATE, TAKEN, format!("{} in this VPC is {} already", it.cidr, it.id))),
+        Some(it) => {
+            Err(Failure::local(CREATE, TAKEN, format!("{} in this VPC is {} already", it.cidr, it.id)))
+        }
         None if in_vpc.is_empty() => Err(failure),
         None => Err(Failure::local(CREATE, TAKEN, failure.message)),
     }

@@ -52,9 +52,12 @@ fn groups(region: &Inner, balancer: &str) -> Result<Vec<Group>, Failure> {
         return Ok(vec![Group::LoadBalancer(balancer.to_owned())]);
     }
     let shown = region.snapshot();
-    let found = shown.load_balancers.iter().find(|it| it.id == balancer && it.kind == LoadBalancerKind::Network);
+    let found =
+        shown.load_balancers.iter().find(|it| it.id == balancer && it.kind == LoadBalancerKind::Network);
     match found.map(|it| it.target_groups.as_slice()) {
-        None | Some([]) => Err(Failure::local(REGISTER, NOT_YET, "the load balancer has no target group yet")),
+        None | Some([]) => {
+            Err(Failure::local(REGISTER, NOT_YET, "the load balancer has no target group yet"))
+        }
         Some(groups) => Ok(groups.iter().cloned().map(Group::TargetGroup).collect()),
     }
 }

@@ -21,13 +21,24 @@ pub(crate) async fn describe(api: &Api, selections: Vec<Vec<Filter>>) -> Result<
 
 fn found(it: AwsVpc) -> Option<FoundVpc> {
     let state = if it.state == Some(VpcState::Pending) { State::Creating } else { State::Ready };
-    Some(FoundVpc { id: it.vpc_id?, cidr: it.cidr_block.unwrap_or_default(), state, dns_hostnames: None, tags: tags(it.tags) })
+    Some(FoundVpc {
+        id: it.vpc_id?,
+        cidr: it.cidr_block.unwrap_or_default(),
+        state,
+        dns_hostnames: None,
+        tags: tags(it.tags),
+    })
 }
 
 /// AWS takes no token for it: exactly one attempt.
 pub(crate) async fn create(region: &Inner, vpc: &Vpc, with: &Tags, once: Once<'_>) -> Result<(), Failure> {
     const ACTION: &str = "ec2:CreateVpc";
-    let call = region.api.ec2_once.create_vpc().cidr_block(&vpc.cidr).tag_specifications(tag_specification(ResourceType::Vpc, with));
+    let call = region
+        .api
+        .ec2_once
+        .create_vpc()
+        .cidr_block(&vpc.cidr)
+        .tag_specifications(tag_specification(ResourceType::Vpc, with));
     let answer = region.api.write_until(once.until, ACTION, call.send()).await?;
     let mut new = answer.vpc.and_then(found).ok_or_else(|| incomplete(ACTION))?;
     new.tags.extend(with.clone());

@@ -1,4 +1,5 @@
-//! What the tasks of a sweep read, each by itself: it ends with what is to be put into the base, or with what failed. Nothing here says when.
+//! What the tasks of a sweep read, each by itself: it ends with what is to be put into the base, or with what
+//! failed. Nothing here says when.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -10,8 +11,8 @@ use super::{Ended, Merge};
 use crate::errors::Failure;
 use crate::kinds::load_balancer::{classic, network, target_group};
 use crate::kinds::{
-    elastic_ip, in_vpcs, instance, internet_gateway, nat_gateway, network_interface, route_table, security_group, selections, subnet, vpc,
-    zone,
+    elastic_ip, in_vpcs, instance, internet_gateway, nat_gateway, network_interface, route_table,
+    security_group, selections, subnet, vpc, zone,
 };
 use crate::region::Inner;
 use crate::region_state::{Base, DeletingVpc, Forward, TargetGroup};
@@ -71,7 +72,8 @@ async fn route_tables(inner: &Inner, ids: &[String]) -> Result<Merge, Failure> {
     }))
 }
 
-/// Load balancers of the second version, target groups, what is registered there, and listeners where they are not known yet.
+/// Load balancers of the second version, target groups, what is registered there, and listeners where they
+/// are not known yet.
 pub(super) async fn load_balancers(inner: &Inner, due: &Due, began: Timestamp) -> Ended {
     const BALANCERS: Task = Task::Kind(Read::LoadBalancers);
     const GROUPS: Task = Task::Kind(Read::TargetGroups);
@@ -155,15 +157,18 @@ fn own_fault<T>(read: Result<T, Failure>) -> Result<Option<T>, Failure> {
     }
 }
 
-/// A listener is only read when a target group of ours was attached by somebody else or before this process began: as long as the
-/// group is attached, the listener is there. What could not be read is missing, and tried again with the next read.
+/// A listener is only read when a target group of ours was attached by somebody else or before this process
+/// began: as long as the group is attached, the listener is there. What could not be read is missing, and
+/// tried again with the next read.
 async fn listeners(
     inner: &Inner,
     balancers: &[FoundLoadBalancer],
     groups: &[TargetGroup],
     mut known: BTreeMap<String, Vec<Forward>>,
 ) -> Result<BTreeMap<String, Vec<Forward>>, Failure> {
-    let attached = |arn: &str| groups.iter().filter(|it| it.load_balancers.contains(arn)).map(|it| it.arn.clone()).collect();
+    let attached = |arn: &str| {
+        groups.iter().filter(|it| it.load_balancers.contains(arn)).map(|it| it.arn.clone()).collect()
+    };
     for balancer in balancers.iter().filter(|it| it.kind == LoadBalancerKind::Network) {
         let attached: BTreeSet<String> = attached(&balancer.id);
         let mut forwards = known.remove(&balancer.id);
@@ -181,12 +186,16 @@ async fn listeners(
     Ok(known)
 }
 
-/// What stands in the way of deletions. Where something of one VPC cannot be read, the others' is shown all the same.
+/// What stands in the way of deletions. Where something of one VPC cannot be read, the others' is shown all
+/// the same.
 pub(super) async fn deleting_vpcs(inner: &Inner, vpcs: BTreeSet<String>, began: Timestamp) -> Ended {
     let snapshot: Arc<Snapshot> = inner.snapshot();
-    let balancers: Vec<&FoundLoadBalancer> = snapshot.load_balancers.iter().filter(|it| vpcs.contains(&it.vpc_id)).collect();
+    let balancers: Vec<&FoundLoadBalancer> =
+        snapshot.load_balancers.iter().filter(|it| vpcs.contains(&it.vpc_id)).collect();
     let is_classic = |it: &FoundLoadBalancer| it.kind == LoadBalancerKind::Classic;
-    let named = |classic: bool| balancers.iter().filter(|it| is_classic(it) == classic).map(|it| it.id.clone()).collect();
+    let named = |classic: bool| {
+        balancers.iter().filter(|it| is_classic(it) == classic).map(|it| it.id.clone()).collect()
+    };
     let (names, arns): (Vec<String>, Vec<String>) = (named(true), named(false));
     let (interfaces, groups, classic_tags, tags) = futures::join!(
         network_interface::describe(&inner.api, &vpcs),
@@ -198,8 +207,10 @@ pub(super) async fn deleting_vpcs(inner: &Inner, vpcs: BTreeSet<String>, began: 
     let mut found: BTreeMap<String, DeletingVpc> = BTreeMap::new();
     for vpc in &vpcs {
         let has = |classic: bool| balancers.iter().any(|it| it.vpc_id == *vpc && is_classic(it) == classic);
-        let of_tags = [classic_tags.as_ref().err().filter(|_| has(true)), tags.as_ref().err().filter(|_| has(false))];
-        let failure = [interfaces.as_ref().err(), groups.as_ref().err()].into_iter().chain(of_tags).flatten().next();
+        let of_tags =
+            [classic_tags.as_ref().err().filter(|_| has(true)), tags.as_ref().err().filter(|_| has(false))];
+        let failure =
+            [interfaces.as_ref().err(), groups.as_ref().err()].into_iter().chain(of_tags).flatten().next();
         if let Some(failure) = failure {
             res.failed.push((Task::DeletingVpcs, Part::DeletingVpc(vpc.clone()), failure.clone()));
             continue;

@@ -1,5 +1,5 @@
-//! What somebody else does in the account with clients of his own: controllers of clusters, an administrator, other clusters. It holds no
-//! expectations but that AWS takes it.
+//! What somebody else does in the account with clients of his own: controllers of clusters, an administrator,
+//! other clusters. It holds no expectations but that AWS takes it.
 
 use aws_config::{BehaviorVersion, Region as AwsRegion, SdkConfig};
 use aws_credential_types::Credentials;
@@ -29,7 +29,8 @@ impl Bed {
             .endpoint_url(self.address())
             .credentials_provider(SharedCredentialsProvider::new(credentials))
             .build();
-        let (ec2, classic) = (aws_sdk_ec2::Client::new(&config), aws_sdk_elasticloadbalancing::Client::new(&config));
+        let (ec2, classic) =
+            (aws_sdk_ec2::Client::new(&config), aws_sdk_elasticloadbalancing::Client::new(&config));
         Administrator { ec2, classic, elb: aws_sdk_elasticloadbalancingv2::Client::new(&config), config }
     }
 }
@@ -40,12 +41,18 @@ fn tagged(of: ResourceType, tag: Pair<'_>) -> TagSpecification {
 
 /// What the cloud provider puts on load balancers besides the cluster's tag, and on what belongs to them.
 fn on_balancers(tag: Pair<'_>) -> Vec<Pair<'_>> {
-    let of_service = tag.0.starts_with("kubernetes.io/cluster/").then_some(("kubernetes.io/service-name", "default/shop"));
+    let of_service =
+        tag.0.starts_with("kubernetes.io/cluster/").then_some(("kubernetes.io/service-name", "default/shop"));
     std::iter::once(tag).chain(of_service).collect()
 }
 
 fn balancing_tags(tag: Pair<'_>) -> Option<Vec<balancing::Tag>> {
-    Some(on_balancers(tag).into_iter().map(|(key, value)| balancing::Tag::builder().key(key).value(value).build()).collect())
+    Some(
+        on_balancers(tag)
+            .into_iter()
+            .map(|(key, value)| balancing::Tag::builder().key(key).value(value).build())
+            .collect(),
+    )
 }
 
 impl Administrator {
@@ -72,7 +79,8 @@ impl Administrator {
 
     /// Takes a tag from things of EC2, and from load balancers and what belongs to them, which have ARNs.
     pub async fn untag(&self, ids: &[String], key: &str) {
-        let (arns, ids): (Vec<String>, Vec<String>) = ids.iter().cloned().partition(|it| it.starts_with("arn:"));
+        let (arns, ids): (Vec<String>, Vec<String>) =
+            ids.iter().cloned().partition(|it| it.starts_with("arn:"));
         if !ids.is_empty() {
             let tag = Tag::builder().key(key).build();
             self.ec2.delete_tags().set_resources(Some(ids)).tags(tag).send().await.unwrap();
@@ -84,8 +92,24 @@ impl Administrator {
 
     /// ARNs of all listeners and target groups of a load balancer.
     pub async fn parts(&self, balancer: &str) -> Vec<String> {
-        let listeners = self.elb.describe_listeners().load_balancer_arn(balancer).send().await.unwrap().listeners.unwrap_or_default();
-        let groups = self.elb.describe_target_groups().load_balancer_arn(balancer).send().await.unwrap().target_groups.unwrap_or_default();
+        let listeners = self
+            .elb
+            .describe_listeners()
+            .load_balancer_arn(balancer)
+            .send()
+            .await
+            .unwrap()
+            .listeners
+            .unwrap_or_default();
+        let groups = self
+            .elb
+            .describe_target_groups()
+            .load_balancer_arn(balancer)
+            .send()
+            .await
+            .unwrap()
+            .target_groups
+            .unwrap_or_default();
         let listeners = listeners.into_iter().filter_map(|it| it.listener_arn);
         listeners.chain(groups.into_iter().filter_map(|it| it.target_group_arn)).collect()
     }
@@ -93,12 +117,19 @@ impl Administrator {
     /// Protects an instance from being terminated.
     pub async fn protect(&self, instance: &str) {
         let on = aws_sdk_ec2::types::AttributeBooleanValue::builder().value(true).build();
-        self.ec2.modify_instance_attribute().instance_id(instance).disable_api_termination(on).send().await.unwrap();
+        self.ec2
+            .modify_instance_attribute()
+            .instance_id(instance)
+            .disable_api_termination(on)
+            .send()
+            .await
+            .unwrap();
     }
 
     /// Attaches a new volume, as a storage driver does, and returns its id.
     pub async fn attach_volume(&self, instance: &str, zone: &str) -> String {
-        let volume = self.ec2.create_volume().availability_zone(zone).size(8).send().await.unwrap().volume_id.unwrap();
+        let volume =
+            self.ec2.create_volume().availability_zone(zone).size(8).send().await.unwrap().volume_id.unwrap();
         for _ in 0..50 {
             let call = self.ec2.attach_volume().volume_id(&volume).instance_id(instance).device("/dev/xvdba");
             if call.send().await.is_ok() {
@@ -119,31 +150,72 @@ impl Administrator {
 
     pub async fn group(&self, vpc: &str, name: &str, tag: Pair<'_>) -> String {
         let call = self.ec2.create_security_group().vpc_id(vpc).group_name(name).description("test");
-        call.tag_specifications(tagged(ResourceType::SecurityGroup, tag)).send().await.unwrap().group_id.unwrap()
+        call.tag_specifications(tagged(ResourceType::SecurityGroup, tag))
+            .send()
+            .await
+            .unwrap()
+            .group_id
+            .unwrap()
     }
 
     /// Lets all traffic from one group into another.
     pub async fn let_in(&self, to: &str, from: &str) {
-        let rule = IpPermission::builder().ip_protocol("-1").user_id_group_pairs(UserIdGroupPair::builder().group_id(from).build());
-        self.ec2.authorize_security_group_ingress().group_id(to).ip_permissions(rule.build()).send().await.unwrap();
+        let rule = IpPermission::builder()
+            .ip_protocol("-1")
+            .user_id_group_pairs(UserIdGroupPair::builder().group_id(from).build());
+        self.ec2
+            .authorize_security_group_ingress()
+            .group_id(to)
+            .ip_permissions(rule.build())
+            .send()
+            .await
+            .unwrap();
     }
 
     pub async fn interface(&self, subnet: &str, group: &str, description: &str, tag: Pair<'_>) {
-        let call = self.ec2.create_network_interface().subnet_id(subnet).groups(group).description(description);
+        let call =
+            self.ec2.create_network_interface().subnet_id(subnet).groups(group).description(description);
         call.tag_specifications(tagged(ResourceType::NetworkInterface, tag)).send().await.unwrap();
     }
 
     pub async fn classic_load_balancer(&self, name: &str, subnet: &str, group: &str, tag: Pair<'_>) {
-        let listener = classic::Listener::builder().protocol("TCP").load_balancer_port(80).instance_port(30080).build().unwrap();
-        let tags = on_balancers(tag).into_iter().map(|(key, value)| classic::Tag::builder().key(key).value(value).build().unwrap());
-        let call = self.classic.create_load_balancer().load_balancer_name(name).subnets(subnet).security_groups(group);
+        let listener = classic::Listener::builder()
+            .protocol("TCP")
+            .load_balancer_port(80)
+            .instance_port(30080)
+            .build()
+            .unwrap();
+        let tags = on_balancers(tag)
+            .into_iter()
+            .map(|(key, value)| classic::Tag::builder().key(key).value(value).build().unwrap());
+        let call = self
+            .classic
+            .create_load_balancer()
+            .load_balancer_name(name)
+            .subnets(subnet)
+            .security_groups(group);
         call.scheme("internal").listeners(listener).set_tags(Some(tags.collect())).send().await.unwrap();
     }
 
     /// Its ARN.
-    pub async fn load_balancer(&self, name: &str, kind: &str, subnets: &[String], group: &str, tag: Pair<'_>) -> String {
-        let call = self.elb.create_load_balancer().name(name).r#type(kind.into()).set_subnets(Some(subnets.to_vec()));
-        let call = call.scheme(balancing::LoadBalancerSchemeEnum::Internal).security_groups(group).set_tags(balancing_tags(tag));
+    pub async fn load_balancer(
+        &self,
+        name: &str,
+        kind: &str,
+        subnets: &[String],
+        group: &str,
+        tag: Pair<'_>,
+    ) -> String {
+        let call = self
+            .elb
+            .create_load_balancer()
+            .name(name)
+            .r#type(kind.into())
+            .set_subnets(Some(subnets.to_vec()));
+        let call = call
+            .scheme(balancing::LoadBalancerSchemeEnum::Internal)
+            .security_groups(group)
+            .set_tags(balancing_tags(tag));
         call.send().await.unwrap().load_balancers.unwrap().remove(0).load_balancer_arn.unwrap()
     }
 
@@ -153,13 +225,35 @@ impl Administrator {
 
     /// Its ARN.
     pub async fn target_group(&self, name: &str, vpc: &str, tag: Pair<'_>) -> String {
-        let call = self.elb.create_target_group().name(name).vpc_id(vpc).protocol(balancing::ProtocolEnum::Http).port(80);
-        call.set_tags(balancing_tags(tag)).send().await.unwrap().target_groups.unwrap().remove(0).target_group_arn.unwrap()
+        let call = self
+            .elb
+            .create_target_group()
+            .name(name)
+            .vpc_id(vpc)
+            .protocol(balancing::ProtocolEnum::Http)
+            .port(80);
+        call.set_tags(balancing_tags(tag))
+            .send()
+            .await
+            .unwrap()
+            .target_groups
+            .unwrap()
+            .remove(0)
+            .target_group_arn
+            .unwrap()
     }
 
     pub async fn listener(&self, balancer: &str, group: &str, tag: Pair<'_>) {
-        let forward = balancing::Action::builder().r#type(balancing::ActionTypeEnum::Forward).target_group_arn(group).build();
-        let call = self.elb.create_listener().load_balancer_arn(balancer).protocol(balancing::ProtocolEnum::Http).port(80);
+        let forward = balancing::Action::builder()
+            .r#type(balancing::ActionTypeEnum::Forward)
+            .target_group_arn(group)
+            .build();
+        let call = self
+            .elb
+            .create_listener()
+            .load_balancer_arn(balancer)
+            .protocol(balancing::ProtocolEnum::Http)
+            .port(80);
         call.default_actions(forward).set_tags(balancing_tags(tag)).send().await.unwrap();
     }
 }

@@ -1,4 +1,5 @@
-//! An AWS emulator of a test's own, ended with the test, and what every test does with it. It holds no expectations.
+//! An AWS emulator of a test's own, ended with the test, and what every test does with it. It holds no
+//! expectations.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::{BufRead, BufReader};
@@ -17,7 +18,8 @@ pub const REGION: &str = "us-east-1";
 pub const ZONE: &str = "us-east-1a";
 pub const IMAGE: &str = "ami-bed13630000000000";
 
-/// The access key of the crate under test: it may do what the policies in `deploy/iam` allow, and nothing else.
+/// The access key of the crate under test: it may do what the policies in `deploy/iam` allow, and nothing
+/// else.
 const OPERATOR: &str = "operator";
 const POLICIES: [&str; 3] = ["controller", "takeover", "issuer"];
 
@@ -49,7 +51,8 @@ impl Bed {
             .unwrap_or_else(|error| panic!("{} does not start: {error}", python.display()));
         let mut line = String::new();
         BufReader::new(process.stdout.take().unwrap()).read_line(&mut line).unwrap();
-        let address = line.split_whitespace().last().unwrap_or_else(|| panic!("the emulator ended at once")).to_owned();
+        let address =
+            line.split_whitespace().last().unwrap_or_else(|| panic!("the emulator ended at once")).to_owned();
         Bed { process, address, http: reqwest::Client::new() }
     }
 
@@ -86,25 +89,39 @@ impl Bed {
     }
 
     pub async fn faults(&self, faults: Value) {
-        let answer = self.http.put(format!("{}/_emulator/faults", self.address)).json(&faults).send().await.unwrap();
+        let answer =
+            self.http.put(format!("{}/_emulator/faults", self.address)).json(&faults).send().await.unwrap();
         assert!(answer.status().is_success(), "{answer:?}");
     }
 
     async fn get(&self, path: &str) -> Value {
-        self.http.get(format!("{}/_emulator/{path}", self.address)).send().await.unwrap().json().await.unwrap()
+        self.http
+            .get(format!("{}/_emulator/{path}", self.address))
+            .send()
+            .await
+            .unwrap()
+            .json()
+            .await
+            .unwrap()
     }
 
     /// Actions that were called, in order.
     pub async fn calls(&self) -> Vec<String> {
         let calls = self.get("calls?since=0").await;
-        calls["calls"].as_array().unwrap().iter().map(|it| it["action"].as_str().unwrap().to_owned()).collect()
+        calls["calls"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .map(|it| it["action"].as_str().unwrap().to_owned())
+            .collect()
     }
 
     pub async fn count(&self, action: &str) -> usize {
         self.calls().await.iter().filter(|it| *it == action).count()
     }
 
-    /// What of the policies was needed so far: actions by statement, without those that another statement allowed too.
+    /// What of the policies was needed so far: actions by statement, without those that another statement
+    /// allowed too.
     pub async fn needed(&self) -> BTreeMap<String, BTreeSet<String>> {
         serde_json::from_value(self.get(&format!("rights?key={OPERATOR}")).await).unwrap()
     }
@@ -113,17 +130,25 @@ impl Bed {
     pub async fn account(&self) -> Vec<(String, usize)> {
         let account = self.get("account").await;
         let count = |it: &Value| it.as_array().map(Vec::len).unwrap_or_default();
-        account.as_object().unwrap().iter().map(|(kind, ids)| (kind.clone(), count(ids))).filter(|it| it.1 > 0).collect()
+        account
+            .as_object()
+            .unwrap()
+            .iter()
+            .map(|(kind, ids)| (kind.clone(), count(ids)))
+            .filter(|it| it.1 > 0)
+            .collect()
     }
 }
 
 /// The text of one policy of `deploy/iam`.
 pub fn policy(name: &str) -> String {
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../deploy/iam").join(format!("{name}-policy.json"));
+    let path =
+        Path::new(env!("CARGO_MANIFEST_DIR")).join("../../deploy/iam").join(format!("{name}-policy.json"));
     std::fs::read_to_string(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
 }
 
-/// The emulator's flags that give the operator its policies, with any bucket where users put the name of theirs.
+/// The emulator's flags that give the operator its policies, with any bucket where users put the name of
+/// theirs.
 static IDENTITY: LazyLock<Vec<String>> = LazyLock::new(|| {
     let write = |name: &str| {
         let path = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("{name}-policy.json"));

@@ -1,13 +1,14 @@
-//! A small cluster, made and removed action by action in the order that AWS asks for, each of which has to succeed. It checks nothing
-//! else.
+//! A small cluster, made and removed action by action in the order that AWS asks for, each of which has to
+//! succeed. It checks nothing else.
 
 use std::collections::BTreeSet;
 
 use aws::Region;
 use model::{
-    Action, ElasticIp, HealthCheck, Ids, Instance, InternetGateway, Launch, Listener, LoadBalancer, LoadBalancerAttributes,
-    LoadBalancerKind, MetadataOptions, NatGateway, Outcome, Read, Resource, RouteTable, Rule, Secret, SecurityGroup, SecurityGroupRules,
-    Sensitive, Source, State, Subnet, Tags, Target, Vpc,
+    Action, ElasticIp, HealthCheck, Ids, Instance, InternetGateway, Launch, Listener, LoadBalancer,
+    LoadBalancerAttributes, LoadBalancerKind, MetadataOptions, NatGateway, Outcome, Read, Resource,
+    RouteTable, Rule, Secret, SecurityGroup, SecurityGroupRules, Sensitive, Source, State, Subnet, Tags,
+    Target, Vpc,
 };
 
 use crate::bed::{IMAGE, ZONE, act, act_all, awaiting, snapshot, until};
@@ -48,7 +49,12 @@ pub fn subnet(name: &str, cidr: &str, public: bool) -> Subnet {
 }
 
 pub fn group(name: &str) -> SecurityGroup {
-    SecurityGroup { name: name.into(), vpc: "main".into(), group_name: format!("c1-{name}"), description: format!("role {name}") }
+    SecurityGroup {
+        name: name.into(),
+        vpc: "main".into(),
+        group_name: format!("c1-{name}"),
+        description: format!("role {name}"),
+    }
 }
 
 pub fn gateway(attached: bool) -> InternetGateway {
@@ -56,7 +62,12 @@ pub fn gateway(attached: bool) -> InternetGateway {
 }
 
 pub fn nat_gateway() -> NatGateway {
-    NatGateway { name: ZONE.into(), subnet: "public".into(), elastic_ip: ZONE.into(), internet_gateway: "main".into() }
+    NatGateway {
+        name: ZONE.into(),
+        subnet: "public".into(),
+        elastic_ip: ZONE.into(),
+        internet_gateway: "main".into(),
+    }
 }
 
 pub fn route_table(to: Option<model::Key>, subnets: &[&str]) -> RouteTable {
@@ -94,7 +105,8 @@ pub fn load_balancer(kind: LoadBalancerKind, complete: bool) -> LoadBalancer {
         subnets: BTreeSet::from(["public".to_owned()]),
         groups: BTreeSet::from(["apiserver-lb".to_owned()]),
         listener: Some(Listener { port: 6443, target_port: 6443, health_check }).filter(|_| complete),
-        attributes: Some(LoadBalancerAttributes { cross_zone: true, idle_timeout_seconds }).filter(|_| complete),
+        attributes: Some(LoadBalancerAttributes { cross_zone: true, idle_timeout_seconds })
+            .filter(|_| complete),
     }
 }
 
@@ -198,7 +210,8 @@ pub async fn network(region: &Region) -> Ids {
 /// What leads from the private subnet to the outside, ready.
 pub async fn routes(region: &Region, ids: &mut Ids) {
     let elastic_ip = ElasticIp { name: ZONE.into() };
-    all_done(region, vec![create(elastic_ip, ids, None), create(route_table(None, &[]), ids, Some("table"))]).await;
+    all_done(region, vec![create(elastic_ip, ids, None), create(route_table(None, &[]), ids, Some("table"))])
+        .await;
     ids.insert(ElasticIp::key(ZONE), snapshot(region).addresses[0].id.clone());
     ids.insert(RouteTable::key("private"), snapshot(region).route_tables[0].id.clone());
     done(region, create(nat_gateway(), ids, Some("nat"))).await;
@@ -241,8 +254,15 @@ pub async fn remove_machine(region: &Region, ids: &Ids) {
 
 pub async fn remove_balancer(region: &Region, kind: LoadBalancerKind, ids: &Ids) {
     done(region, delete(&ids[&LoadBalancer::key("apiserver")], load_balancer(kind, true), ids)).await;
-    region.interest("test", model::Interest { deleting_vpcs: BTreeSet::from([ids[&Vpc::key("main")].clone()]), ..Default::default() });
-    let left = |it: &model::Snapshot| it.network_interfaces.iter().any(|it| it.description.starts_with("ELB"));
+    region.interest(
+        "test",
+        model::Interest {
+            deleting_vpcs: BTreeSet::from([ids[&Vpc::key("main")].clone()]),
+            ..Default::default()
+        },
+    );
+    let left =
+        |it: &model::Snapshot| it.network_interfaces.iter().any(|it| it.description.starts_with("ELB"));
     until(region, |it| !it.deleting_vpcs_read.is_empty() && !left(it)).await;
 }
 

@@ -11,7 +11,9 @@ use crate::bed::Bed;
 const KEY: &str = "prod/.well-known/openid-configuration";
 
 fn administrators_s3(bed: &Bed) -> aws_sdk_s3::Client {
-    aws_sdk_s3::Client::from_conf(aws_sdk_s3::config::Builder::from(&bed.administrator().config).force_path_style(true).build())
+    aws_sdk_s3::Client::from_conf(
+        aws_sdk_s3::config::Builder::from(&bed.administrator().config).force_path_style(true).build(),
+    )
 }
 
 fn document(body: &str) -> Document {
@@ -45,9 +47,12 @@ async fn documents_are_written_read_and_removed() {
         assert_eq!(region.delete_object("documents", KEY, &object.version).await, Ok(()));
     }
     assert_eq!(region.object("documents", KEY).await, Reading::Absent);
-    let large = s3.put_object().bucket("documents").key(KEY).body("x".repeat(256 * 1024 + 1).into_bytes().into());
+    let large =
+        s3.put_object().bucket("documents").key(KEY).body("x".repeat(256 * 1024 + 1).into_bytes().into());
     large.send().await.unwrap();
-    assert!(matches!(region.object("documents", KEY).await, Reading::Failed { message } if message.contains("256 KiB")));
+    assert!(
+        matches!(region.object("documents", KEY).await, Reading::Failed { message } if message.contains("256 KiB"))
+    );
 }
 
 #[tokio::test]
@@ -84,7 +89,10 @@ async fn a_bucket_that_is_missing_is_named_and_one_that_is_closed_names_the_perm
     assert_eq!(region.delete_object("nowhere", "key", "1").await, Ok(()));
     bed.faults(json!([{"kind": "access-denied", "service": "s3"}])).await;
     let denied = || Reading::AccessDenied { permission: "s3:GetObject and s3:ListBucket".to_owned() };
-    assert_eq!((region.object("nowhere", "key").await, region.object_left("nowhere", "key").await), (denied(), denied()));
+    assert_eq!(
+        (region.object("nowhere", "key").await, region.object_left("nowhere", "key").await),
+        (denied(), denied())
+    );
     let problem = region.put_object("nowhere", &document("{}"), "mark", None).await.unwrap_err();
     assert_eq!(problem.who, ActionNeeded::CloudAdmin);
     assert!(problem.message.contains("s3:PutObject"), "{problem:?}");

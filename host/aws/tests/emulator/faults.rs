@@ -1,4 +1,5 @@
-//! Throttles, errors, lost replies, hangs and refusals: nothing is made twice, and everybody learns what happened.
+//! Throttles, errors, lost replies, hangs and refusals: nothing is made twice, and everybody learns what
+//! happened.
 
 use std::time::{Duration, Instant};
 
@@ -53,7 +54,12 @@ async fn a_lost_reply_is_not_hidden_by_the_throttle_of_another_attempt() {
     let address = model::ElasticIp { name: crate::bed::ZONE.into() };
     assert_eq!(act(&region, create(address.clone(), &ids, None)).await, Outcome::Done);
     ids.insert(model::ElasticIp::key(address.name), snapshot(&region).addresses[0].id.clone());
-    let table = model::RouteTable { name: "t".into(), vpc: "main".into(), subnets: Default::default(), default_route: None };
+    let table = model::RouteTable {
+        name: "t".into(),
+        vpc: "main".into(),
+        subnets: Default::default(),
+        default_route: None,
+    };
     let all = || {
         [
             ("RunInstances", create(instance("m1"), &ids, Some("m1"))),
@@ -83,7 +89,8 @@ async fn a_creation_whose_time_is_over_is_not_sent() {
     let region = bed.swept().await;
     let timed = |seconds: f64| match create(vpc(), &Default::default(), None) {
         model::Action::Create { is, tags, ids, client_token, .. } => {
-            let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap().as_secs_f64();
+            let now =
+                std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap().as_secs_f64();
             model::Action::Create { is, tags, ids, client_token, until: Some(now + seconds) }
         }
         other => other,
@@ -99,11 +106,16 @@ async fn what_is_denied_together_is_not_tried_one_by_one() {
     let bed = Bed::start(&[]).await;
     let region = bed.swept().await;
     let ids = network(&region).await;
-    act_all(&region, ["m1", "m2", "m3"].iter().map(|it| create(instance(it), &ids, Some(it))).collect()).await;
+    act_all(&region, ["m1", "m2", "m3"].iter().map(|it| create(instance(it), &ids, Some(it))).collect())
+        .await;
     let instances: Vec<String> = snapshot(&region).instances.iter().map(|it| it.id.clone()).collect();
     bed.faults(json!([{"kind": "access-denied", "action": "TerminateInstances"}])).await;
-    let outcomes = act_all(&region, instances.iter().map(|it| delete(it, instance("m"), &ids)).collect()).await;
-    assert!(outcomes.iter().all(|it| matches!(&it.1, Outcome::Refused { who: ActionNeeded::CloudAdmin, .. })), "{outcomes:?}");
+    let outcomes =
+        act_all(&region, instances.iter().map(|it| delete(it, instance("m"), &ids)).collect()).await;
+    assert!(
+        outcomes.iter().all(|it| matches!(&it.1, Outcome::Refused { who: ActionNeeded::CloudAdmin, .. })),
+        "{outcomes:?}"
+    );
     assert_eq!(bed.count("TerminateInstances").await, 1);
 }
 
@@ -139,14 +151,21 @@ async fn who_may_not_read_one_kind_is_told_which_permission_is_missing_and_reads
     region.interest("test", waiting.clone());
     let mut view = region.view();
     let reads = |it: &aws::View| it.snapshot.as_ref().map(|it| it.read_at.len()).unwrap_or_default();
-    let shown = tokio::time::timeout(Duration::from_secs(20), view.wait_for(|it| reads(it) == 10)).await.unwrap().unwrap().clone();
+    let shown = tokio::time::timeout(Duration::from_secs(20), view.wait_for(|it| reads(it) == 10))
+        .await
+        .unwrap()
+        .unwrap()
+        .clone();
     assert!(!shown.snapshot.as_ref().unwrap().read_at.contains_key(&Read::Addresses));
     let problem = shown.problem(&waiting).unwrap();
     assert_eq!((problem.code.as_str(), problem.who), ("UnauthorizedOperation", ActionNeeded::CloudAdmin));
     assert!(problem.message.contains("ec2:DescribeAddresses"), "{problem:?}");
     assert_eq!(shown.problem(&awaiting([Read::Vpcs])), None, "nobody else is told");
     bed.faults(json!([])).await;
-    let shown = tokio::time::timeout(Duration::from_secs(20), view.wait_for(|it| reads(it) == 11)).await.unwrap().unwrap();
+    let shown = tokio::time::timeout(Duration::from_secs(20), view.wait_for(|it| reads(it) == 11))
+        .await
+        .unwrap()
+        .unwrap();
     assert!(shown.problems.is_empty());
 }
 
@@ -170,7 +189,8 @@ async fn what_cannot_be_read_of_one_vpc_keeps_the_deletion_of_no_other_back() {
     let region = bed.swept().await;
     let mut ids = network(&region).await;
     balancer(&region, LoadBalancerKind::Classic, &mut ids).await;
-    let (with, without) = (ids[&model::Vpc::key("main")].clone(), bed.administrator().vpc("10.1.0.0/16").await);
+    let (with, without) =
+        (ids[&model::Vpc::key("main")].clone(), bed.administrator().vpc("10.1.0.0/16").await);
     let deleting = |vpc: &String| Interest { deleting_vpcs: [vpc.clone()].into(), ..Interest::default() };
     bed.faults(json!([{"kind": "access-denied", "service": "elb", "action": "DescribeTags"}])).await;
     region.interest("one", deleting(&with));
@@ -198,9 +218,16 @@ async fn refusals_say_who_has_to_act() {
     let image = launch(|it| it.image = "ami-0123456789abcdef0".into());
     let profile = launch(|it| it.iam_instance_profile = Some("nobody".into()));
     let key = launch(|it| it.key_name = Some("nobody".into()));
-    for (action, expected) in [(image, ActionNeeded::SpecAuthor), (profile, ActionNeeded::CloudAdmin), (key, ActionNeeded::SpecAuthor)] {
+    for (action, expected) in [
+        (image, ActionNeeded::SpecAuthor),
+        (profile, ActionNeeded::CloudAdmin),
+        (key, ActionNeeded::SpecAuthor),
+    ] {
         let outcome = act(&region, action).await;
-        assert!(matches!(&outcome, Outcome::Refused { who, .. } if *who == expected), "{expected:?}: {outcome:?}");
+        assert!(
+            matches!(&outcome, Outcome::Refused { who, .. } if *who == expected),
+            "{expected:?}: {outcome:?}"
+        );
     }
     bed.faults(json!([{"kind": "quota", "action": "AllocateAddress"}, {"kind": "access-denied", "action": "CreateVpc"}])).await;
     for action in [create(model::ElasticIp { name: "a".into() }, &ids, None), create(vpc(), &ids, None)] {

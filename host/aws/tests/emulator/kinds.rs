@@ -1,6 +1,8 @@
 //! Every kind is made, seen as it was made, and removed without a trace.
 
-use model::{FoundSource, LoadBalancerKind, Outcome, Read, SecurityGroup, Snapshot, Source, State, Subnet, Vpc};
+use model::{
+    FoundSource, LoadBalancerKind, Outcome, Read, SecurityGroup, Snapshot, Source, State, Subnet, Vpc,
+};
 
 use crate::bed::{Bed, act, act_all, snapshot, until};
 use crate::cluster::*;
@@ -52,7 +54,10 @@ async fn lives(kind: LoadBalancerKind) {
     remove_network(&region, &ids).await;
     assert_eq!(bed.account().await, [], "nothing is left");
     let empty = snapshot(&region);
-    assert!(empty.vpcs.is_empty() && empty.subnets.is_empty() && empty.security_groups.is_empty(), "{empty:#?}");
+    assert!(
+        empty.vpcs.is_empty() && empty.subnets.is_empty() && empty.security_groups.is_empty(),
+        "{empty:#?}"
+    );
 }
 
 #[tokio::test]
@@ -72,22 +77,32 @@ async fn rules_of_groups_that_name_each_other_come_change_and_go() {
     let ids = network(&region).await;
     let (node, balancer) = (&ids[&SecurityGroup::key("node")], &ids[&SecurityGroup::key("apiserver-lb")]);
     let of = |id: &str| {
-        let mut rules = snapshot(&region).security_groups.iter().find(|it| it.id == id).unwrap().rules.clone();
+        let mut rules =
+            snapshot(&region).security_groups.iter().find(|it| it.id == id).unwrap().rules.clone();
         rules.sort_by_key(|it| it.from_port);
         rules.into_iter().map(|it| (it.protocol, it.from_port, it.source)).collect::<Vec<_>>()
     };
 
-    let first = rules("node", vec![rule(22, Source::Cidr("10.0.0.0/8".into())), rule(6443, Source::Group("apiserver-lb".into()))]);
+    let first = rules(
+        "node",
+        vec![rule(22, Source::Cidr("10.0.0.0/8".into())), rule(6443, Source::Group("apiserver-lb".into()))],
+    );
     let back = rules("apiserver-lb", vec![rule(6443, Source::Group("node".into()))]);
     let outcomes = act_all(
         &region,
-        vec![update(node, first.clone(), rules("node", vec![]), &ids), update(balancer, back.clone(), rules("apiserver-lb", vec![]), &ids)],
+        vec![
+            update(node, first.clone(), rules("node", vec![]), &ids),
+            update(balancer, back.clone(), rules("apiserver-lb", vec![]), &ids),
+        ],
     )
     .await;
     assert!(outcomes.iter().all(|it| it.1 == Outcome::Done), "{outcomes:?}");
     assert_eq!(bed.count("AuthorizeSecurityGroupIngress").await, 2, "one call for each group");
 
-    let mut second = rules("node", vec![rule(6443, Source::Group("apiserver-lb".into())), rule(10250, Source::Cidr("::/0".into()))]);
+    let mut second = rules(
+        "node",
+        vec![rule(6443, Source::Group("apiserver-lb".into())), rule(10250, Source::Cidr("::/0".into()))],
+    );
     second.rules.insert(model::Rule { protocol: "4".into(), ..rule(-1, Source::Group("node".into())) });
     assert_eq!(act(&region, update(node, second, first, &ids)).await, Outcome::Done);
     let expected = [
@@ -102,7 +117,10 @@ async fn rules_of_groups_that_name_each_other_come_change_and_go() {
     assert_eq!(of(node), expected, "as AWS shows it");
 
     let refused = act(&region, delete(node, group("node"), &ids)).await;
-    assert!(matches!(&refused, Outcome::Refused { code, retry: true, .. } if code == "DependencyViolation"), "{refused:?}");
+    assert!(
+        matches!(&refused, Outcome::Refused { code, retry: true, .. } if code == "DependencyViolation"),
+        "{refused:?}"
+    );
     let gone = vec![delete(node, rules("node", vec![]), &ids), delete(balancer, back, &ids)];
     assert!(act_all(&region, gone).await.iter().all(|it| it.1 == Outcome::Done));
     assert!(of(node).is_empty() && of(balancer).is_empty());
@@ -123,7 +141,10 @@ async fn rules_that_aws_keeps_in_another_form_are_known_again_and_go() {
         until(&region, |it| it.read_at[&Read::SecurityGroups] > before).await;
         of()
     };
-    let of_protocol = |protocol: &str, port: i32, source: Source| model::Rule { protocol: protocol.into(), ..rule(port, source) };
+    let of_protocol = |protocol: &str, port: i32, source: Source| model::Rule {
+        protocol: protocol.into(),
+        ..rule(port, source)
+    };
     let wanted = rules(
         "node",
         vec![
@@ -179,7 +200,8 @@ async fn what_has_the_name_or_range_already_is_ours_or_refused() {
     let bed = Bed::start(&[]).await;
     let region = bed.swept().await;
     let ids = network(&region).await;
-    let again = vec![create(subnet("public", "10.0.0.0/24", false), &ids, None), create(group("node"), &ids, None)];
+    let again =
+        vec![create(subnet("public", "10.0.0.0/24", false), &ids, None), create(group("node"), &ids, None)];
     for (key, outcome) in act_all(&region, again).await {
         assert_eq!(outcome, Outcome::Done, "{key}");
     }
@@ -195,7 +217,10 @@ async fn what_has_the_name_or_range_already_is_ours_or_refused() {
         }
     }
     for (key, outcome) in act_all(&region, foreign).await {
-        assert!(matches!(&outcome, Outcome::Refused { who: model::ActionNeeded::SpecAuthor, .. }), "{key}: {outcome:?}");
+        assert!(
+            matches!(&outcome, Outcome::Refused { who: model::ActionNeeded::SpecAuthor, .. }),
+            "{key}: {outcome:?}"
+        );
     }
 }
 
@@ -222,7 +247,8 @@ async fn an_instance_that_is_protected_from_termination_holds_no_other_and_is_na
     let bed = Bed::start(&[]).await;
     let region = bed.swept().await;
     let ids = network(&region).await;
-    act_all(&region, ["m1", "m2", "m3"].iter().map(|it| create(instance(it), &ids, Some(it))).collect()).await;
+    act_all(&region, ["m1", "m2", "m3"].iter().map(|it| create(instance(it), &ids, Some(it))).collect())
+        .await;
     let made: Vec<String> = snapshot(&region).instances.iter().map(|it| it.id.clone()).collect();
     bed.administrator().protect(&made[1]).await;
     let outcomes = act_all(&region, made.iter().map(|it| delete(it, instance(it), &ids)).collect()).await;
@@ -277,15 +303,24 @@ async fn target_groups_of_others_that_are_in_use_a_moment_longer_than_their_list
     let region = bed.swept().await;
     let (ids, admin) = (network(&region).await, bed.administrator());
     let vpc_id = ids[&Vpc::key("main")].clone();
-    let subnets = [ids[&Subnet::key("private")].clone(), admin.subnet(&vpc_id, "10.0.9.0/24", "us-east-1b").await];
+    let subnets =
+        [ids[&Subnet::key("private")].clone(), admin.subnet(&vpc_id, "10.0.9.0/24", "us-east-1b").await];
     let tag = ROLE_TAG;
-    let balancer = admin.load_balancer("c1-apiserver", "application", &subnets, &ids[&SecurityGroup::key("node")], tag).await;
+    let balancer = admin
+        .load_balancer("c1-apiserver", "application", &subnets, &ids[&SecurityGroup::key("node")], tag)
+        .await;
     let group = admin.target_group("apiserver-target-x1y2z", &vpc_id, tag).await;
     admin.listener(&balancer, &group, tag).await;
     bed.faults(serde_json::json!([{"kind": "quota", "action": "DeleteTargetGroup", "code": "ResourceInUse", "times": 1}])).await;
-    let theirs = model::LoadBalancer { kind: LoadBalancerKind::Application, ..load_balancer(LoadBalancerKind::Network, false) };
+    let theirs = model::LoadBalancer {
+        kind: LoadBalancerKind::Application,
+        ..load_balancer(LoadBalancerKind::Network, false)
+    };
     let refused = act(&region, delete(&balancer, theirs.clone(), &ids)).await;
-    assert!(matches!(&refused, Outcome::Refused { code, retry: true, .. } if code == "ResourceInUse"), "{refused:?}");
+    assert!(
+        matches!(&refused, Outcome::Refused { code, retry: true, .. } if code == "ResourceInUse"),
+        "{refused:?}"
+    );
     assert_eq!(act(&region, delete(&balancer, theirs, &ids)).await, Outcome::Done);
     let left = bed.account().await;
     assert!(!left.iter().any(|it| ["load-balancer", "target-group"].contains(&it.0.as_str())), "{left:?}");
@@ -297,10 +332,12 @@ async fn a_network_load_balancer_that_was_made_without_groups_is_given_none() {
     let region = bed.swept().await;
     let ids = network(&region).await;
     let wanted = load_balancer(LoadBalancerKind::Network, true);
-    let bare = model::LoadBalancer { groups: Default::default(), ..load_balancer(LoadBalancerKind::Network, false) };
+    let bare =
+        model::LoadBalancer { groups: Default::default(), ..load_balancer(LoadBalancerKind::Network, false) };
     assert_eq!(act(&region, create(bare.clone(), &ids, None)).await, Outcome::Done);
     region.interest("test", crate::bed::awaiting([Read::LoadBalancers]));
-    let arn = until(&region, |it| it.load_balancers[0].state == State::Ready).await.load_balancers[0].id.clone();
+    let arn =
+        until(&region, |it| it.load_balancers[0].state == State::Ready).await.load_balancers[0].id.clone();
     assert_eq!(act(&region, update(&arn, wanted, bare, &ids)).await, Outcome::Done);
     let found = snapshot(&region).load_balancers[0].clone();
     assert_eq!((found.groups.len(), found.listeners.len(), bed.count("SetSecurityGroups").await), (0, 1, 0));
@@ -330,17 +367,23 @@ async fn a_load_balancer_comes_to_a_zone_and_is_taken_off_it() {
         let region = bed.swept().await;
         let mut ids = network(&region).await;
         balancer(&region, kind, &mut ids).await;
-        let (id, vpc_id) = (ids[&model::LoadBalancer::key("apiserver")].clone(), ids[&Vpc::key("main")].clone());
+        let (id, vpc_id) =
+            (ids[&model::LoadBalancer::key("apiserver")].clone(), ids[&Vpc::key("main")].clone());
         let other = bed.administrator().subnet(&vpc_id, "10.0.9.0/24", "us-east-1b").await;
         ids.insert(Subnet::key("other"), other.clone());
         let one = load_balancer(kind, true);
-        let both = model::LoadBalancer { subnets: ["public", "other"].map(str::to_owned).into(), ..one.clone() };
+        let both =
+            model::LoadBalancer { subnets: ["public", "other"].map(str::to_owned).into(), ..one.clone() };
         assert_eq!(act(&region, update(&id, both.clone(), one.clone(), &ids)).await, Outcome::Done);
         assert_eq!(snapshot(&bed.swept().await).load_balancers[0].subnets.len(), 2, "{kind:?}");
         let off = model::LoadBalancer { leaving: [String::from("other")].into(), ..one };
         assert_eq!(act(&region, update(&id, off, both, &ids)).await, Outcome::Done);
         for shown in [snapshot(&region), snapshot(&bed.swept().await)] {
-            assert_eq!(shown.load_balancers[0].subnets, [ids[&Subnet::key("public")].clone()].into(), "{kind:?}");
+            assert_eq!(
+                shown.load_balancers[0].subnets,
+                [ids[&Subnet::key("public")].clone()].into(),
+                "{kind:?}"
+            );
         }
     }
 }

@@ -24,7 +24,8 @@ pub struct Network {
     pub node: String,
 }
 
-/// The VPC of the cluster c1, and a subnet in another zone that a user put there: application load balancers want two.
+/// The VPC of the cluster c1, and a subnet in another zone that a user put there: application load balancers
+/// want two.
 pub async fn own(region: &Region, admin: &Administrator) -> (Network, Ids) {
     let ids = network(region).await;
     let id = |key| ids[&key].clone();
@@ -36,19 +37,31 @@ pub async fn own(region: &Region, admin: &Administrator) -> (Network, Ids) {
 /// A VPC that something else made.
 async fn foreign(admin: &Administrator) -> Network {
     let vpc = admin.vpc("10.1.0.0/16").await;
-    let subnets = [admin.subnet(&vpc, "10.1.0.0/24", "us-east-1a").await, admin.subnet(&vpc, "10.1.1.0/24", "us-east-1b").await];
+    let subnets = [
+        admin.subnet(&vpc, "10.1.0.0/24", "us-east-1a").await,
+        admin.subnet(&vpc, "10.1.1.0/24", "us-east-1b").await,
+    ];
     let node = admin.group(&vpc, "node", UNTAGGED).await;
     Network { vpc, subnets, node }
 }
 
-/// What the cloud provider and the AWS Load Balancer Controller make, and the VPC CNI. The suffix keeps names apart.
-pub async fn leave(admin: &Administrator, network: &Network, cloud_provider: (&str, &str), controller: (&str, &str), suffix: &str) {
+/// What the cloud provider and the AWS Load Balancer Controller make, and the VPC CNI. The suffix keeps names
+/// apart.
+pub async fn leave(
+    admin: &Administrator,
+    network: &Network,
+    cloud_provider: (&str, &str),
+    controller: (&str, &str),
+    suffix: &str,
+) {
     let elb = admin.group(&network.vpc, &format!("k8s-elb-a{suffix}"), cloud_provider).await;
     admin.let_in(&network.node, &elb).await;
     admin.classic_load_balancer(&format!("a{suffix}"), &network.subnets[0], &elb, cloud_provider).await;
     let traffic = admin.group(&network.vpc, &format!("k8s-traffic-{suffix}"), controller).await;
     admin.let_in(&network.node, &traffic).await;
-    let balancer = admin.load_balancer(&format!("k8s-shop-{suffix}"), "application", &network.subnets, &traffic, controller).await;
+    let balancer = admin
+        .load_balancer(&format!("k8s-shop-{suffix}"), "application", &network.subnets, &traffic, controller)
+        .await;
     let group = admin.target_group(&format!("k8s-shop-web-{suffix}"), &network.vpc, controller).await;
     admin.listener(&balancer, &group, controller).await;
     admin.target_group(&format!("k8s-shop-old-{suffix}"), &network.vpc, controller).await;
@@ -97,7 +110,10 @@ pub async fn sweep(region: &Region, vpc: &str) -> usize {
             }
             for it in next {
                 let result = region.delete_leftover(&it).await;
-                assert!(!matches!(&result, Err(problem) if problem.who != ActionNeeded::None), "{it}: {result:?}");
+                assert!(
+                    !matches!(&result, Err(problem) if problem.who != ActionNeeded::None),
+                    "{it}: {result:?}"
+                );
                 sweep.removed(&it, result, now);
             }
         }
@@ -144,9 +160,14 @@ async fn what_others_made_is_left_alone() {
     let (network, _) = own(&region, &bed.administrator()).await;
     // A cluster of the same name elsewhere, another cluster here, and things of nobody's.
     leave(&admin, &foreign(&admin).await, CLOUD_PROVIDER, CONTROLLER, "2").await;
-    let (prod, prod_controller) = (("kubernetes.io/cluster/prod", "owned"), ("elbv2.k8s.aws/cluster", "prod"));
+    let (prod, prod_controller) =
+        (("kubernetes.io/cluster/prod", "owned"), ("elbv2.k8s.aws/cluster", "prod"));
     let node = admin.group(&network.vpc, "prod-node", prod).await;
-    let beside = |node: &str| Network { vpc: network.vpc.clone(), subnets: network.subnets.clone(), node: node.to_owned() };
+    let beside = |node: &str| Network {
+        vpc: network.vpc.clone(),
+        subnets: network.subnets.clone(),
+        node: node.to_owned(),
+    };
     leave(&admin, &beside(&node), prod, prod_controller, "3").await;
     let users = admin.group(&network.vpc, "users", UNTAGGED).await;
     leave(&admin, &beside(&users), UNTAGGED, UNTAGGED, "4").await;
@@ -168,7 +189,10 @@ async fn a_look_that_finds_nothing_takes_four_calls() {
     assert_eq!(sweep(&region, &network.vpc).await, 1);
     let mut calls = bed.calls().await.split_off(before);
     calls.sort();
-    assert_eq!(calls, ["DescribeNetworkInterfaces", "DescribeSecurityGroups", "GetResources", "GetResources"]);
+    assert_eq!(
+        calls,
+        ["DescribeNetworkInterfaces", "DescribeSecurityGroups", "GetResources", "GetResources"]
+    );
 }
 
 #[tokio::test]
@@ -209,7 +233,10 @@ async fn the_rules_of_our_own_stay_where_those_of_a_leftover_are_revoked() {
     assert_eq!(act(&region, update(&network.node, wanted, rules("node", vec![]), &ids)).await, Outcome::Done);
     leave(&bed.administrator(), &network, CLOUD_PROVIDER, CONTROLLER, "1").await;
     let left = all_left(&region, &network.vpc).await;
-    assert!(order(&left).iter().all(|it| it.kind != LeftoverKind::SecurityGroup), "not before the rules that name it");
+    assert!(
+        order(&left).iter().all(|it| it.kind != LeftoverKind::SecurityGroup),
+        "not before the rules that name it"
+    );
     sweep(&region, &network.vpc).await;
     let filter = model::Filter { name: "group-id".into(), values: vec![network.node] };
     let shown = region.security_groups(&[filter]).await.unwrap();
@@ -228,7 +255,11 @@ async fn who_may_not_read_tags_is_told_so() {
     let problem = look.unread.clone().unwrap();
     assert_eq!(problem.who, ActionNeeded::CloudAdmin);
     assert!(problem.message.contains("tag:GetResources"), "{problem:?}");
-    let rest = [(LeftoverKind::SecurityGroupRules, 1), (LeftoverKind::SecurityGroup, 2), (LeftoverKind::NetworkInterface, 1)];
+    let rest = [
+        (LeftoverKind::SecurityGroupRules, 1),
+        (LeftoverKind::SecurityGroup, 2),
+        (LeftoverKind::NetworkInterface, 1),
+    ];
     assert_eq!(kinds(&look.left), rest, "what is found without tags of the tagging API");
     let mut sweep = Sweep::default();
     sweep.found(look, 0.0);

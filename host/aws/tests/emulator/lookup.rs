@@ -8,7 +8,12 @@ use crate::bed::{Bed, IMAGE, act, snapshot};
 use crate::cluster::*;
 
 fn query(name: &str, instance_type: &str) -> ImageQuery {
-    ImageQuery { id: None, owner: "819546954734".into(), name: name.into(), instance_type: instance_type.into() }
+    ImageQuery {
+        id: None,
+        owner: "819546954734".into(),
+        name: name.into(),
+        instance_type: instance_type.into(),
+    }
 }
 
 #[tokio::test]
@@ -101,7 +106,12 @@ async fn instance_types_are_read_in_one_call_and_never_again() {
     };
     let found = types(&region, &["t3.small", "p4d.24xlarge", "t2.small", "m5.metal"]).await;
     let p4d = room("p4d.24xlarge", 15, 50, true);
-    let expected = [room("m5.metal", 15, 50, true), p4d.clone(), room("t2.small", 3, 4, false), room("t3.small", 3, 4, true)];
+    let expected = [
+        room("m5.metal", 15, 50, true),
+        p4d.clone(),
+        room("t2.small", 3, 4, false),
+        room("t3.small", 3, 4, true),
+    ];
     assert_eq!(found, expected, "of four network cards the default one counts");
     assert_eq!(bed.calls().await, ["DescribeInstanceTypes"]);
     assert_eq!(types(&region, &["p4d.24xlarge"]).await, [p4d]);
@@ -136,21 +146,36 @@ async fn what_a_user_made_is_found_by_name_tag_and_wildcards_in_the_vpc_alone_th
     let region = bed.swept_by_user().await;
     let mut ids = network(&region).await;
     let vpc_id = ids[&Vpc::key("main")].clone();
-    assert_eq!(act(&region, bare(create(vpc(), &Default::default(), None), "theirs")).await, model::Outcome::Done);
+    assert_eq!(
+        act(&region, bare(create(vpc(), &Default::default(), None), "theirs")).await,
+        model::Outcome::Done
+    );
     let other = snapshot(&region).vpcs.iter().find(|it| it.id != vpc_id).unwrap().id.clone();
     let users = SecurityGroup { group_name: "web-servers".into(), ..group("web") };
     for vpc in [vpc_id.clone(), other] {
         ids.insert(Vpc::key("main"), vpc);
-        assert_eq!(act(&region, bare(create(users.clone(), &ids, None), "corp-web")).await, model::Outcome::Done);
+        assert_eq!(
+            act(&region, bare(create(users.clone(), &ids, None), "corp-web")).await,
+            model::Outcome::Done
+        );
     }
     let fresh = bed.swept().await;
     assert!(snapshot(&fresh).security_groups.iter().all(|it| it.group_name != "web-servers"));
     let in_vpc = Filter::new("vpc-id", &vpc_id);
     for question in [Filter::new("group-name", "web-?ervers"), Filter::new("tag:Name", "corp-*")] {
         let found = fresh.security_groups(&[question, in_vpc.clone()]).await.unwrap();
-        assert_eq!(found.iter().map(|it| (it.group_name.as_str(), it.vpc_id == vpc_id)).collect::<Vec<_>>(), [("web-servers", true)]);
+        assert_eq!(
+            found.iter().map(|it| (it.group_name.as_str(), it.vpc_id == vpc_id)).collect::<Vec<_>>(),
+            [("web-servers", true)]
+        );
     }
-    assert!(fresh.subnets(&[Filter::new("subnet-id", "subnet-0123456789abcdef0"), in_vpc]).await.unwrap().is_empty());
+    assert!(
+        fresh
+            .subnets(&[Filter::new("subnet-id", "subnet-0123456789abcdef0"), in_vpc])
+            .await
+            .unwrap()
+            .is_empty()
+    );
     let problem = fresh.security_groups(&[Filter::new("no-such-filter", "x")]).await.unwrap_err();
     assert_eq!(problem.who, ActionNeeded::SpecAuthor, "{problem:?}");
 }
@@ -158,9 +183,13 @@ async fn what_a_user_made_is_found_by_name_tag_and_wildcards_in_the_vpc_alone_th
 /// As a user makes it: with a name, and without a cluster's tag.
 fn bare(action: model::Action, name: &str) -> model::Action {
     match action {
-        model::Action::Create { is, ids, client_token, until, .. } => {
-            model::Action::Create { is, tags: model::Tags::from([("Name".into(), name.into())]), ids, client_token, until }
-        }
+        model::Action::Create { is, ids, client_token, until, .. } => model::Action::Create {
+            is,
+            tags: model::Tags::from([("Name".into(), name.into())]),
+            ids,
+            client_token,
+            until,
+        },
         other => other,
     }
 }

@@ -31,9 +31,16 @@ async fn tags_reach_an_instance_its_volume_and_its_interface_and_leave_them_agai
     };
     assert_eq!(act(&region, tag(&[("team", "a"), ("stage", "test")], &[])).await, Outcome::Done);
     assert_eq!(act(&region, tag(&[("team", "b")], &["stage"])).await, Outcome::Done);
-    assert_eq!((bed.count("CreateTags").await, bed.count("DeleteTags").await), (2, 1), "one call for all of them");
+    assert_eq!(
+        (bed.count("CreateTags").await, bed.count("DeleteTags").await),
+        (2, 1),
+        "one call for all of them"
+    );
     let of_user = |tags: &Tags| -> Tags {
-        tags.iter().filter(|(key, _)| ["team", "stage"].contains(&key.as_str())).map(|(k, v)| (k.clone(), v.clone())).collect()
+        tags.iter()
+            .filter(|(key, _)| ["team", "stage"].contains(&key.as_str()))
+            .map(|(k, v)| (k.clone(), v.clone()))
+            .collect()
     };
     let expected = Tags::from([("team".into(), "b".into())]);
     for id in found.status.parts.iter().chain([&found.id]) {
@@ -44,7 +51,11 @@ async fn tags_reach_an_instance_its_volume_and_its_interface_and_leave_them_agai
     assert_eq!(of_user(&snapshot(&region).instances[0].tags), expected);
     assert_eq!(administrator.tags(&driver).await, Tags::new());
     let other = bed.swept().await;
-    assert_eq!(snapshot(&other).instances[0].status.parts, found.status.parts, "what a storage driver attached is not the machine's");
+    assert_eq!(
+        snapshot(&other).instances[0].status.parts,
+        found.status.parts,
+        "what a storage driver attached is not the machine's"
+    );
 }
 
 #[tokio::test]
@@ -54,7 +65,8 @@ async fn groups_that_a_user_took_away_go_and_others_stay() {
     let ids = network(&region).await;
     let found = running(&region, &ids).await;
     let theirs = administrator.group(&ids[&Vpc::key("main")], "theirs", ("by", "hand")).await;
-    let (node, more) = (ids[&SecurityGroup::key("node")].clone(), ids[&SecurityGroup::key("apiserver-lb")].clone());
+    let (node, more) =
+        (ids[&SecurityGroup::key("node")].clone(), ids[&SecurityGroup::key("apiserver-lb")].clone());
     let bare = Instance { launch: None, ..instance("m1") };
     let both = Instance { additional_groups: [more.clone(), theirs.clone()].into(), ..bare.clone() };
     assert_eq!(act(&region, update(&found.id, both.clone(), bare.clone(), &ids)).await, Outcome::Done);

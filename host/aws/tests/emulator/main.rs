@@ -1,4 +1,5 @@
-//! The crate against the AWS emulator, which is as strict as AWS: each test has an emulator process of its own.
+//! The crate against the AWS emulator, which is as strict as AWS: each test has an emulator process of its
+//! own.
 
 mod administrator;
 mod bed;

@@ -1,5 +1,6 @@
-//! The policies in `deploy/iam`: they allow what the operator does, each statement and each action in it is needed, what carries no tag of
-//! its is out of its reach, and the table in their README says what they say. All other tests here run with these policies too.
+//! The policies in `deploy/iam`: they allow what the operator does, each statement and each action in it is
+//! needed, what carries no tag of its is out of its reach, and the table in their README says what they say.
+//! All other tests here run with these policies too.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
@@ -8,8 +9,8 @@ use std::time::Duration;
 use aws::Region;
 use model::finding::Reading;
 use model::{
-    Action, ElasticIp, HealthCheck, Ids, ImageQuery, Instance, InternetGateway, Key, Listener, LoadBalancer, LoadBalancerKind, NatGateway,
-    Outcome, Read, RouteTable, SecurityGroup, Source, Subnet, Tags, Vpc,
+    Action, ElasticIp, HealthCheck, Ids, ImageQuery, Instance, InternetGateway, Key, Listener, LoadBalancer,
+    LoadBalancerKind, NatGateway, Outcome, Read, RouteTable, SecurityGroup, Source, Subnet, Tags, Vpc,
 };
 
 use crate::administrator::Administrator;
@@ -74,9 +75,15 @@ fn called() -> BTreeSet<String> {
 }
 
 fn called_in(text: &str, res: &mut BTreeSet<String>) {
-    let code: String = text.lines().filter(|it| !it.trim_start().starts_with("//")).flat_map(str::split_whitespace).collect();
+    let code: String = text
+        .lines()
+        .filter(|it| !it.trim_start().starts_with("//"))
+        .flat_map(str::split_whitespace)
+        .collect();
     for (client, service) in CLIENTS {
-        for (_, rest) in code.match_indices(&format!("api.{client}.")).map(|(at, found)| code.split_at(at + found.len())) {
+        for (_, rest) in
+            code.match_indices(&format!("api.{client}.")).map(|(at, found)| code.split_at(at + found.len()))
+        {
             let method: String = rest.chars().take_while(|it| it.is_alphanumeric() || *it == '_').collect();
             // The macro that reads pages is given the method.
             if !method.is_empty() {
@@ -91,8 +98,11 @@ fn called_in(text: &str, res: &mut BTreeSet<String>) {
 
 #[test]
 fn no_call_is_made_that_no_statement_allows_and_no_action_is_allowed_that_no_call_needs() {
-    let granted: BTreeSet<String> =
-        ["controller", "issuer"].iter().flat_map(|it| statements(it).into_values().flatten()).map(|it| it.to_lowercase()).collect();
+    let granted: BTreeSet<String> = ["controller", "issuer"]
+        .iter()
+        .flat_map(|it| statements(it).into_values().flatten())
+        .map(|it| it.to_lowercase())
+        .collect();
     let mut needed = called();
     assert!(needed.len() > 60, "the calls are not found: {needed:?}");
     assert!(needed.remove(&FREE.to_lowercase()));
@@ -125,9 +135,13 @@ fn the_table_of_the_readme_says_which_call_needs_which_statement() {
     }
     let mut calls_by: BTreeMap<Vec<String>, Vec<String>> = BTreeMap::new();
     for (action, sids) in sids_of {
-        calls_by.entry(sids.into_iter().map(|it| format!("`{it}`")).collect()).or_default().push(format!("`{action}`"));
+        calls_by
+            .entry(sids.into_iter().map(|it| format!("`{it}`")).collect())
+            .or_default()
+            .push(format!("`{action}`"));
     }
-    let rows = calls_by.iter().map(|(sids, calls)| format!("| {} | {} |\n", sids.join(", "), calls.join(", ")));
+    let rows =
+        calls_by.iter().map(|(sids, calls)| format!("| {} | {} |\n", sids.join(", "), calls.join(", ")));
     let table = format!("| statements | calls |\n|---|---|\n{}", rows.collect::<String>());
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../deploy/iam/README.md");
     let text = std::fs::read_to_string(&path).unwrap();
@@ -173,7 +187,12 @@ async fn routes_of_users_subnet(region: &Region, ids: &mut Ids) {
     let used = ids[&ElasticIp::key(ZONE)].clone();
     let address = snapshot(region).addresses.iter().find(|it| it.id != used).unwrap().id.clone();
     ids.insert(ElasticIp::key("users"), address.clone());
-    let gateway = NatGateway { name: "users".into(), subnet: "users".into(), elastic_ip: "users".into(), ..nat_gateway() };
+    let gateway = NatGateway {
+        name: "users".into(),
+        subnet: "users".into(),
+        elastic_ip: "users".into(),
+        ..nat_gateway()
+    };
     done(region, create(gateway.clone(), ids, Some("users"))).await;
     let mut others = snapshot(region).nat_gateways.clone();
     others.retain(|it| it.id != ids[&NatGateway::key(ZONE)]);
@@ -194,15 +213,22 @@ async fn changed(region: &Region, kind: LoadBalancerKind, ids: &Ids) {
         _ => Listener { health_check, ..listener },
     };
     let groups = ["apiserver-lb".to_owned(), "node".to_owned()].into();
-    let wanted =
-        LoadBalancer { groups, subnets: ["public".to_owned(), "users".to_owned()].into(), listener: Some(listener), ..seen.clone() };
+    let wanted = LoadBalancer {
+        groups,
+        subnets: ["public".to_owned(), "users".to_owned()].into(),
+        listener: Some(listener),
+        ..seen.clone()
+    };
     done(region, update(id, wanted.clone(), seen.clone(), ids)).await;
     let off = LoadBalancer { subnets: seen.subnets, leaving: ["users".to_owned()].into(), ..wanted.clone() };
     done(region, update(id, off, wanted, ids)).await;
     done(region, tagging(LoadBalancer::key("apiserver"), id, &[("team", "a")], &[])).await;
     let vpc = ids[&Vpc::key("main")].clone();
     region.interest("test", model::Interest { deleting_vpcs: [vpc].into(), ..Default::default() });
-    until(region, |it| it.load_balancers.iter().any(|it| it.tags.as_ref().is_some_and(|it| it.contains_key("Name")))).await;
+    until(region, |it| {
+        it.load_balancers.iter().any(|it| it.tags.as_ref().is_some_and(|it| it.contains_key("Name")))
+    })
+    .await;
 }
 
 /// Rules, groups and tags as they come and go. The id of a group that a user made.
@@ -279,13 +305,19 @@ async fn is_checked_and_published() -> Statements {
     let region = bed.region().await;
     let config = bed.administrator().config;
     roles::make_role(&bed).await;
-    let provider = format!("arn:aws:iam::{}:oidc-provider/{}", roles::ACCOUNT, roles::ISSUER.trim_start_matches("https://"));
+    let provider = format!(
+        "arn:aws:iam::{}:oidc-provider/{}",
+        roles::ACCOUNT,
+        roles::ISSUER.trim_start_matches("https://")
+    );
     region.role(&roles::arn("team/ebs"), Some(&provider)).await;
     region.instance_profile_role(roles::PROFILE).await;
     let efs = aws_sdk_efs::Client::new(&config);
     let system = efs.create_file_system().creation_token("one").send().await.unwrap().file_system_id;
     region.file_system(&system).await;
-    let s3 = aws_sdk_s3::Client::from_conf(aws_sdk_s3::config::Builder::from(&config).force_path_style(true).build());
+    let s3 = aws_sdk_s3::Client::from_conf(
+        aws_sdk_s3::config::Builder::from(&config).force_path_style(true).build(),
+    );
     s3.create_bucket().bucket("documents").send().await.unwrap();
     region.object("documents", "keys").await;
     let document = iam::issuer::Document { key: "keys".into(), body: "{}".into() };
@@ -304,19 +336,27 @@ async fn is_checked_and_published() -> Statements {
 #[tokio::test]
 async fn each_action_of_each_statement_is_needed_by_a_call_that_no_other_statement_allows() {
     // Each is a task of its own: together they are too large for the stack of a test.
-    let (classic, network) = (tokio::spawn(lives(LoadBalancerKind::Classic)), tokio::spawn(lives(LoadBalancerKind::Network)));
+    let (classic, network) =
+        (tokio::spawn(lives(LoadBalancerKind::Classic)), tokio::spawn(lives(LoadBalancerKind::Network)));
     let (left, checked) = (tokio::spawn(is_left()), tokio::spawn(is_checked_and_published()));
     let mut needed = Statements::new();
-    for (sid, actions) in [classic.await, network.await, left.await, checked.await].into_iter().flat_map(Result::unwrap) {
+    for (sid, actions) in
+        [classic.await, network.await, left.await, checked.await].into_iter().flat_map(Result::unwrap)
+    {
         needed.entry(sid).or_default().extend(actions);
     }
     let mut granted = statements("controller");
     granted.extend(statements("issuer"));
     for (sid, actions) in &granted {
-        let unneeded: Vec<&String> = actions.iter().filter(|it| !needed.get(sid).is_some_and(|needed| needed.contains(*it))).collect();
+        let unneeded: Vec<&String> =
+            actions.iter().filter(|it| !needed.get(sid).is_some_and(|needed| needed.contains(*it))).collect();
         assert!(unneeded.is_empty(), "{sid}: {unneeded:?} could be taken away");
     }
-    assert_eq!(needed.keys().collect::<Vec<_>>(), granted.keys().collect::<Vec<_>>(), "and nothing is taken over");
+    assert_eq!(
+        needed.keys().collect::<Vec<_>>(),
+        granted.keys().collect::<Vec<_>>(),
+        "and nothing is taken over"
+    );
 }
 
 #[tokio::test]
@@ -329,7 +369,8 @@ async fn a_cluster_of_another_provider_is_taken_over_changed_and_removed() {
     balancer(&region, LoadBalancerKind::Network, &mut ids).await;
     machine(&region, &mut ids).await;
     let arn = ids[&LoadBalancer::key("apiserver")].clone();
-    let mut all: Vec<String> = ids.iter().filter(|(key, _)| **key != Subnet::key("users")).map(|(_, id)| id.clone()).collect();
+    let mut all: Vec<String> =
+        ids.iter().filter(|(key, _)| **key != Subnet::key("users")).map(|(_, id)| id.clone()).collect();
     all.extend(admin.parts(&arn).await);
     all.extend(snapshot(&region).instances[0].status.parts.iter().cloned());
     admin.untag(&all, ID_TAG).await;
@@ -359,7 +400,8 @@ async fn what_carries_no_tag_of_this_operator_is_out_of_its_reach() {
     let vpc = admin.vpc("10.1.0.0/16").await;
     let subnet = admin.subnet(&vpc, "10.1.0.0/24", ZONE).await;
     let group = admin.group(&vpc, "shop", UNTAGGED).await;
-    let balancer = admin.load_balancer("shop", "network", std::slice::from_ref(&subnet), &group, UNTAGGED).await;
+    let balancer =
+        admin.load_balancer("shop", "network", std::slice::from_ref(&subnet), &group, UNTAGGED).await;
     admin.classic_load_balancer("old-shop", &subnet, &group, UNTAGGED).await;
     let instance_id = ids[&Instance::key("m1")].clone();
     admin.untag(std::slice::from_ref(&instance_id), ID_TAG).await;

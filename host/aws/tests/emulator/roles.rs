@@ -13,10 +13,11 @@ pub const ACCOUNT: &str = "123456789012";
 pub const ISSUER: &str = "https://documents.s3.us-east-1.amazonaws.com/prod";
 /// One that every account of the emulator has, with a role of its name.
 pub const PROFILE: &str = "nodes.cluster-api-provider-aws.sigs.k8s.io";
-const TRUST: &str =
-    r#"{"Version":"2012-10-17","Statement":[{"Effect":"Allow","Principal":{"Service":"ec2.amazonaws.com"},"Action":"sts:AssumeRole"}]}"#;
-const ALLOW: &str = r#"{"Version":"2012-10-17","Statement":[{"Effect":"Allow","Action":"ec2:AttachVolume","Resource":"*"}]}"#;
-const NOTHING: &str = r#"{"Version":"2012-10-17","Statement":[{"Effect":"Deny","Action":"*","Resource":"*"}]}"#;
+const TRUST: &str = r#"{"Version":"2012-10-17","Statement":[{"Effect":"Allow","Principal":{"Service":"ec2.amazonaws.com"},"Action":"sts:AssumeRole"}]}"#;
+const ALLOW: &str =
+    r#"{"Version":"2012-10-17","Statement":[{"Effect":"Allow","Action":"ec2:AttachVolume","Resource":"*"}]}"#;
+const NOTHING: &str =
+    r#"{"Version":"2012-10-17","Statement":[{"Effect":"Deny","Action":"*","Resource":"*"}]}"#;
 
 pub fn arn(name: &str) -> RoleArn {
     role::check("test", &format!("arn:aws:iam::{ACCOUNT}:role/{name}"), REGION).unwrap()
@@ -60,7 +61,13 @@ pub async fn make_role(bed: &Bed) -> (String, String) {
         async move { call.send().await.unwrap().policy.unwrap().arn.unwrap() }
     };
     let (attached, boundary) = (policy("storage", NOTHING).await, policy("boundary", ALLOW).await);
-    iam.create_policy_version().policy_arn(&attached).policy_document(ALLOW).set_as_default(true).send().await.unwrap();
+    iam.create_policy_version()
+        .policy_arn(&attached)
+        .policy_document(ALLOW)
+        .set_as_default(true)
+        .send()
+        .await
+        .unwrap();
     let call = iam.create_role().role_name("ebs").path("/team/").assume_role_policy_document(TRUST);
     call.permissions_boundary(&boundary).send().await.unwrap();
     iam.attach_role_policy().role_name("ebs").policy_arn(&attached).send().await.unwrap();
@@ -83,8 +90,13 @@ async fn a_role_is_read_with_everything_that_it_may_do() {
     let region = bed.region().await;
     let readings = region.role(&arn("team/ebs"), None).await;
     let role = found(readings.role);
-    assert_eq!((role.arn.as_str(), parsed(&role.trust_policy)), ("arn:aws:iam::123456789012:role/team/ebs", parsed(TRUST)));
-    let documents = |policies: Vec<Policy>| policies.into_iter().map(|it| (it.name, parsed(&it.document))).collect::<Vec<_>>();
+    assert_eq!(
+        (role.arn.as_str(), parsed(&role.trust_policy)),
+        ("arn:aws:iam::123456789012:role/team/ebs", parsed(TRUST))
+    );
+    let documents = |policies: Vec<Policy>| {
+        policies.into_iter().map(|it| (it.name, parsed(&it.document))).collect::<Vec<_>>()
+    };
     assert_eq!(documents(found(readings.attached)), [(attached, parsed(ALLOW))], "the version in force");
     assert_eq!(documents(found(readings.inline)), [("own".to_owned(), parsed(NOTHING))]);
     assert_eq!(documents(vec![found(readings.boundary.unwrap())]), [(boundary, parsed(ALLOW))]);
@@ -112,7 +124,13 @@ async fn all_policies_of_a_role_are_read_page_by_page() {
     make_role(&bed).await;
     let iam = aws_sdk_iam::Client::new(&bed.administrator().config);
     for it in 0..4 {
-        iam.put_role_policy().role_name("ebs").policy_name(format!("p{it}")).policy_document(ALLOW).send().await.unwrap();
+        iam.put_role_policy()
+            .role_name("ebs")
+            .policy_name(format!("p{it}"))
+            .policy_document(ALLOW)
+            .send()
+            .await
+            .unwrap();
         let call = iam.create_policy().policy_name(format!("m{it}")).policy_document(ALLOW);
         let policy = call.send().await.unwrap().policy.unwrap().arn.unwrap();
         iam.attach_role_policy().role_name("ebs").policy_arn(policy).send().await.unwrap();
@@ -124,8 +142,18 @@ async fn all_policies_of_a_role_are_read_page_by_page() {
 #[tokio::test]
 async fn of_a_role_that_does_not_exist_nothing_more_is_asked() {
     let bed = Bed::start(&[]).await;
-    let readings = bed.region().await.role(&arn("nobody"), Some("arn:aws:iam::123456789012:oidc-provider/x.example")).await;
-    let absent = Readings { role: Reading::Absent, provider: None, attached: Reading::Absent, inline: Reading::Absent, boundary: None };
+    let readings = bed
+        .region()
+        .await
+        .role(&arn("nobody"), Some("arn:aws:iam::123456789012:oidc-provider/x.example"))
+        .await;
+    let absent = Readings {
+        role: Reading::Absent,
+        provider: None,
+        attached: Reading::Absent,
+        inline: Reading::Absent,
+        boundary: None,
+    };
     assert_eq!(readings, absent);
     assert_eq!(bed.calls().await, ["GetRole"]);
 }
@@ -136,19 +164,35 @@ async fn each_permission_that_is_missing_is_named_and_hides_nothing_else() {
     make_role(&bed).await;
     let region = bed.region().await;
     let denied = |action: &str| json!({"kind": "access-denied", "service": "iam", "action": action});
-    bed.faults(json!([denied("GetPolicyVersion"), denied("ListRolePolicies"), denied("GetOpenIDConnectProvider")])).await;
-    let readings = region.role(&arn("team/ebs"), Some("arn:aws:iam::123456789012:oidc-provider/x.example")).await;
+    bed.faults(json!([
+        denied("GetPolicyVersion"),
+        denied("ListRolePolicies"),
+        denied("GetOpenIDConnectProvider")
+    ]))
+    .await;
+    let readings =
+        region.role(&arn("team/ebs"), Some("arn:aws:iam::123456789012:oidc-provider/x.example")).await;
     found(readings.role);
     let forbidden = |permission: &str| permission.to_owned();
     assert_eq!(readings.attached, Reading::AccessDenied { permission: forbidden("iam:GetPolicyVersion") });
     assert_eq!(readings.inline, Reading::AccessDenied { permission: forbidden("iam:ListRolePolicies") });
-    assert_eq!(readings.boundary, Some(Reading::AccessDenied { permission: forbidden("iam:GetPolicyVersion") }));
-    assert_eq!(readings.provider, Some(Reading::AccessDenied { permission: forbidden("iam:GetOpenIDConnectProvider") }));
+    assert_eq!(
+        readings.boundary,
+        Some(Reading::AccessDenied { permission: forbidden("iam:GetPolicyVersion") })
+    );
+    assert_eq!(
+        readings.provider,
+        Some(Reading::AccessDenied { permission: forbidden("iam:GetOpenIDConnectProvider") })
+    );
     bed.faults(json!([denied("GetRole"), {"kind": "error", "action": "ListRolePolicies"}])).await;
     let readings = region.role(&arn("team/ebs"), None).await;
     assert_eq!(readings.role, Reading::AccessDenied { permission: forbidden("iam:GetRole") });
     assert_eq!(found(readings.attached).len(), 1);
-    assert!(matches!(&readings.inline, Reading::Failed { message } if message.contains("iam:ListRolePolicies")), "{:?}", readings.inline);
+    assert!(
+        matches!(&readings.inline, Reading::Failed { message } if message.contains("iam:ListRolePolicies")),
+        "{:?}",
+        readings.inline
+    );
 }
 
 #[tokio::test]
@@ -159,16 +203,26 @@ async fn an_oidc_provider_is_made_once_changed_and_removed() {
     assert_eq!(region.open_id_provider(&arn).await, Reading::Absent);
     let tags = Tags::from([("cluster.kurator.dev/id".to_owned(), "0f4a8a0e".to_owned())]);
     for _ in 0..2 {
-        assert_eq!(region.create_open_id_provider(ISSUER, &["sts.amazonaws.com".to_owned()], &tags).await, Ok(()));
+        assert_eq!(
+            region.create_open_id_provider(ISSUER, &["sts.amazonaws.com".to_owned()], &tags).await,
+            Ok(())
+        );
     }
     let url = ISSUER.trim_start_matches("https://");
     let shown = |client_ids: &[&str]| {
-        Reading::Found(Provider { url: url.into(), client_ids: client_ids.iter().map(|it| it.to_string()).collect(), tags: tags.clone() })
+        Reading::Found(Provider {
+            url: url.into(),
+            client_ids: client_ids.iter().map(|it| it.to_string()).collect(),
+            tags: tags.clone(),
+        })
     };
     assert_eq!(region.open_id_provider(&arn).await, shown(&["sts.amazonaws.com"]));
     let other = Tags::from([("cluster.kurator.dev/id".to_owned(), "other".to_owned())]);
     let problem = region.create_open_id_provider(ISSUER, &[], &other).await.unwrap_err();
-    assert!(problem.message.contains("was not made for this") && !problem.message.contains("0f4a8a0e"), "{problem:?}");
+    assert!(
+        problem.message.contains("was not made for this") && !problem.message.contains("0f4a8a0e"),
+        "{problem:?}"
+    );
     for _ in 0..2 {
         assert_eq!(region.add_client_id(&arn, "amazonaws.com").await, Ok(()));
     }
@@ -214,7 +268,8 @@ async fn all_file_systems_are_listed_with_their_tags_page_by_page() {
     let efs = aws_sdk_efs::Client::new(&bed.administrator().config);
     let region = bed.region().await;
     assert_eq!(region.file_systems().await, Reading::Found(vec![]));
-    let tag = |key: &str, value: &str| aws_sdk_efs::types::Tag::builder().key(key).value(value).build().unwrap();
+    let tag =
+        |key: &str, value: &str| aws_sdk_efs::types::Tag::builder().key(key).value(value).build().unwrap();
     for it in 0..3 {
         let call = efs.create_file_system().creation_token(format!("{it}")).tags(tag("team", "a"));
         let call = if it == 0 { call.tags(tag("Name", "data")) } else { call };
@@ -224,12 +279,18 @@ async fn all_file_systems_are_listed_with_their_tags_page_by_page() {
     let mut all = found(region.file_systems().await);
     assert_eq!(bed.count("DescribeFileSystems").await, before + 2);
     all.sort_by(|a, b| b.name.cmp(&a.name));
-    let tags = |all: &[(&str, &str)]| all.iter().map(|(key, value)| ((*key).to_owned(), (*value).to_owned())).collect::<Tags>();
+    let tags = |all: &[(&str, &str)]| {
+        all.iter().map(|(key, value)| ((*key).to_owned(), (*value).to_owned())).collect::<Tags>()
+    };
     let shown: Vec<(&str, &Tags)> = all.iter().map(|it| (it.name.as_str(), &it.tags)).collect();
     let (named, plain) = (tags(&[("Name", "data"), ("team", "a")]), tags(&[("team", "a")]));
     assert_eq!(shown, [("data", &named), ("", &plain), ("", &plain)]);
-    let is_shown = |id: &str, state: &str| id.starts_with("fs-") && ["creating", "available"].contains(&state);
+    let is_shown =
+        |id: &str, state: &str| id.starts_with("fs-") && ["creating", "available"].contains(&state);
     assert!(all.iter().all(|it| is_shown(&it.id, &it.state)), "{all:?}");
     bed.faults(json!([{"kind": "access-denied", "action": "DescribeFileSystems"}])).await;
-    assert_eq!(region.file_systems().await, Reading::AccessDenied { permission: "elasticfilesystem:DescribeFileSystems".into() });
+    assert_eq!(
+        region.file_systems().await,
+        Reading::AccessDenied { permission: "elasticfilesystem:DescribeFileSystems".into() }
+    );
 }

@@ -97,15 +97,20 @@ async fn nat_gateways_of_a_vpc_that_a_user_brought_are_read_only_when_somebody_w
     assert_eq!(act(&region, bare(create(address, &ids, None))).await, Outcome::Done);
     let found = snapshot(&region).addresses[0].clone();
     ids.insert(model::ElasticIp::key("theirs"), found.id);
-    let gateway =
-        model::NatGateway { name: "theirs".into(), subnet: "public".into(), elastic_ip: "theirs".into(), internet_gateway: "main".into() };
+    let gateway = model::NatGateway {
+        name: "theirs".into(),
+        subnet: "public".into(),
+        elastic_ip: "theirs".into(),
+        internet_gateway: "main".into(),
+    };
     assert_eq!(act(&region, bare(create(gateway, &ids, Some("theirs")))).await, Outcome::Done);
     let vpc = ids[&Vpc::key("main")].clone();
     let before = bed.count("DescribeNatGateways").await;
     let other = bed.swept().await;
     assert!(snapshot(&other).nat_gateways.is_empty() && snapshot(&other).nat_gateways_read.is_empty());
     assert_eq!(bed.count("DescribeNatGateways").await, before + 1);
-    other.interest("test", Interest { nat_gateways_of: BTreeSet::from([vpc.clone()]), ..Interest::default() });
+    other
+        .interest("test", Interest { nat_gateways_of: BTreeSet::from([vpc.clone()]), ..Interest::default() });
     let shown = until(&other, |it| it.nat_gateways_read.contains(&vpc)).await;
     assert_eq!(shown.nat_gateways[0].public_ips, [found.public_ip]);
     assert_eq!(bed.count("DescribeNatGateways").await, before + 3, "by tag and by VPC, once");
@@ -116,11 +121,17 @@ async fn route_tables_of_a_vpc_that_a_user_brought_are_read_only_when_somebody_w
     let bed = Bed::start(&[]).await;
     let region = bed.swept_by_user().await;
     let mut ids = network(&region).await;
-    let empty = RouteTable { name: "theirs".into(), vpc: "main".into(), subnets: BTreeSet::new(), default_route: None };
+    let empty = RouteTable {
+        name: "theirs".into(),
+        vpc: "main".into(),
+        subnets: BTreeSet::new(),
+        default_route: None,
+    };
     assert_eq!(act(&region, bare(create(empty.clone(), &ids, Some("theirs")))).await, Outcome::Done);
     let table = snapshot(&region).route_tables[0].id.clone();
     ids.insert(RouteTable::key("theirs"), table.clone());
-    let (subnets, default_route) = (BTreeSet::from(["public".to_owned()]), Some(InternetGateway::key("main")));
+    let (subnets, default_route) =
+        (BTreeSet::from(["public".to_owned()]), Some(InternetGateway::key("main")));
     let leading_out = RouteTable { subnets, default_route, ..empty.clone() };
     assert_eq!(act(&region, update(&table, leading_out, empty, &ids)).await, Outcome::Done);
     let vpc = ids[&Vpc::key("main")].clone();
@@ -128,15 +139,28 @@ async fn route_tables_of_a_vpc_that_a_user_brought_are_read_only_when_somebody_w
     let other = bed.swept().await;
     assert!(snapshot(&other).route_tables.is_empty() && snapshot(&other).route_tables_read.is_empty());
     assert_eq!(bed.count("DescribeRouteTables").await, before + 1);
-    other.interest("test", Interest { route_tables_of: BTreeSet::from([vpc.clone()]), ..Interest::default() });
+    other
+        .interest("test", Interest { route_tables_of: BTreeSet::from([vpc.clone()]), ..Interest::default() });
     let shown = until(&other, |it| it.route_tables_read.contains(&vpc)).await;
-    assert!(shown.route_tables.len() == 2 && shown.route_tables.iter().all(|it| it.vpc_id == vpc), "{:#?}", shown.route_tables);
+    assert!(
+        shown.route_tables.len() == 2 && shown.route_tables.iter().all(|it| it.vpc_id == vpc),
+        "{:#?}",
+        shown.route_tables
+    );
     let (of_subnet, main) = match shown.route_tables[0].main {
         true => (&shown.route_tables[1], &shown.route_tables[0]),
         false => (&shown.route_tables[0], &shown.route_tables[1]),
     };
-    assert!(main.main && main.associations.is_empty() && main.default_route.is_none() && main.internet_gateways.is_empty());
-    assert_eq!((of_subnet.main, &of_subnet.default_route), (false, &Some(ids[&InternetGateway::key("main")].clone())));
+    assert!(
+        main.main
+            && main.associations.is_empty()
+            && main.default_route.is_none()
+            && main.internet_gateways.is_empty()
+    );
+    assert_eq!(
+        (of_subnet.main, &of_subnet.default_route),
+        (false, &Some(ids[&InternetGateway::key("main")].clone()))
+    );
     assert_eq!(of_subnet.associations.keys().collect::<Vec<_>>(), [&ids[&Subnet::key("public")]]);
     assert_eq!(bed.count("DescribeRouteTables").await, before + 3, "by tag and by VPC, once");
 }
@@ -166,11 +190,17 @@ async fn what_cannot_be_read_of_one_network_load_balancer_keeps_back_nothing_els
     bed.faults(json!([failing("DescribeListeners")])).await;
     let third = bed.swept().await;
     let shown = snapshot(&third).load_balancers[0].clone();
-    assert_eq!((shown.state, shown.listeners.len()), (model::State::Creating, 0), "what it listens on is not known: it is given nothing");
+    assert_eq!(
+        (shown.state, shown.listeners.len()),
+        (model::State::Creating, 0),
+        "what it listens on is not known: it is given nothing"
+    );
     bed.faults(json!([])).await;
     for region in [&other, &third] {
         region.interest("test", awaiting([Read::TargetGroups]));
-        let is_whole = |it: &model::FoundLoadBalancer| it.state == model::State::Ready && it.listeners.len() == 1 && it.targets.len() == 1;
+        let is_whole = |it: &model::FoundLoadBalancer| {
+            it.state == model::State::Ready && it.listeners.len() == 1 && it.targets.len() == 1
+        };
         until(region, |it| it.load_balancers.iter().all(is_whole)).await;
     }
 }
@@ -199,10 +229,17 @@ async fn what_was_made_a_moment_ago_is_not_taken_for_gone_when_aws_does_not_find
         ]
     };
     for (key, outcome) in act_all(&region, deletions()).await {
-        assert!(matches!(&outcome, Outcome::Refused { retry: true, who: model::ActionNeeded::None, .. }), "{key}: {outcome:?}");
+        assert!(
+            matches!(&outcome, Outcome::Refused { retry: true, who: model::ActionNeeded::None, .. }),
+            "{key}: {outcome:?}"
+        );
     }
     let still = snapshot(&region);
-    assert_eq!((still.subnets.len(), still.security_groups.len(), still.load_balancers.len()), (3, 3, 1), "it is there still");
+    assert_eq!(
+        (still.subnets.len(), still.security_groups.len(), still.load_balancers.len()),
+        (3, 3, 1),
+        "it is there still"
+    );
     tokio::time::sleep(Duration::from_secs(6)).await;
     for (key, outcome) in act_all(&region, deletions()).await {
         assert_eq!(outcome, Outcome::Done, "{key}");
@@ -215,7 +252,9 @@ async fn what_was_made_a_moment_ago_is_not_taken_for_gone_when_aws_does_not_find
 /// As a user makes it: without a cluster's tag.
 fn bare(action: Action) -> Action {
     match action {
-        Action::Create { is, ids, client_token, until, .. } => Action::Create { is, tags: Default::default(), ids, client_token, until },
+        Action::Create { is, ids, client_token, until, .. } => {
+            Action::Create { is, tags: Default::default(), ids, client_token, until }
+        }
         other => other,
     }
 }
@@ -236,9 +275,17 @@ async fn a_vpc_that_is_deleted_shows_what_stands_in_its_way() {
     let vpc = ids[&Vpc::key("main")].clone();
     other.interest("test", Interest { deleting_vpcs: BTreeSet::from([vpc.clone()]), ..Interest::default() });
     let shown = until(&other, |it| it.deleting_vpcs_read.contains_key(&vpc)).await;
-    assert!(shown.security_groups.iter().any(|it| it.group_name == "c1-foreign"), "{:#?}", shown.security_groups);
+    assert!(
+        shown.security_groups.iter().any(|it| it.group_name == "c1-foreign"),
+        "{:#?}",
+        shown.security_groups
+    );
     let group = &ids[&SecurityGroup::key("apiserver-lb")];
-    assert!(shown.network_interfaces.iter().any(|it| it.groups.contains(group)), "{:#?}", shown.network_interfaces);
+    assert!(
+        shown.network_interfaces.iter().any(|it| it.groups.contains(group)),
+        "{:#?}",
+        shown.network_interfaces
+    );
     let tags = shown.load_balancers[0].tags.clone().unwrap_or_default();
     assert!(tags.contains_key("cluster.kurator.dev/id"), "{tags:?}");
 }
@@ -250,7 +297,8 @@ async fn reads_that_lag_hide_nothing_that_was_made_and_show_nothing_that_was_rem
     let ids = network(&region).await;
     tokio::time::sleep(Duration::from_secs(5)).await;
     bed.faults(json!([{"kind": "read-lag", "seconds": 5.0}])).await;
-    let new = vec![create(subnet("more", "10.0.2.0/24", false), &ids, None), create(group("more"), &ids, None)];
+    let new =
+        vec![create(subnet("more", "10.0.2.0/24", false), &ids, None), create(group("more"), &ids, None)];
     assert!(act_all(&region, new).await.iter().all(|it| it.1 == Outcome::Done));
     region.interest("test", awaiting([Read::Subnets, Read::SecurityGroups]));
     let watched = region.clone();

@@ -1,5 +1,5 @@
-//! What the parts of an object's reference may be. They become segments of the path of a URL, exactly as they are, so one that could lead to
-//! another object, another resource or other parameters is refused.
+//! What the parts of an object's reference may be. They become segments of the path of a URL, exactly as they
+//! are, so one that could lead to another object, another resource or other parameters is refused.
 
 use serde_json::Value;
 
@@ -9,9 +9,8 @@ const LONGEST: usize = 253;
 /// Why these cannot name an object, with the field that is to blame.
 pub fn flaw(api_version: &str, kind: &str, namespace: Option<&str>, name: &str) -> Option<String> {
     let of_version = match api_version.split_once('/') {
-        Some((group, version)) => {
-            segment_flaw("the group of apiVersion", group).or_else(|| segment_flaw("the version of apiVersion", version))
-        }
+        Some((group, version)) => segment_flaw("the group of apiVersion", group)
+            .or_else(|| segment_flaw("the version of apiVersion", version)),
         None => segment_flaw("apiVersion", api_version),
     };
     of_version
@@ -23,8 +22,11 @@ pub fn flaw(api_version: &str, kind: &str, namespace: Option<&str>, name: &str) 
 /// Why an object cannot be applied, to be read after its own place in the list.
 pub fn object_flaw(object: &Value) -> Option<String> {
     let text = |path: &str| object.pointer(path).and_then(Value::as_str).filter(|text| !text.is_empty());
-    let (Some(api_version), Some(kind), Some(name)) = (text("/apiVersion"), text("/kind"), text("/metadata/name")) else {
-        let missing = ["/apiVersion", "/kind", "/metadata/name"].into_iter().find(|path| text(path).is_none())?;
+    let (Some(api_version), Some(kind), Some(name)) =
+        (text("/apiVersion"), text("/kind"), text("/metadata/name"))
+    else {
+        let missing =
+            ["/apiVersion", "/kind", "/metadata/name"].into_iter().find(|path| text(path).is_none())?;
         return Some(format!(" has no {missing}"));
     };
     let namespace = match object.pointer("/metadata/namespace") {
@@ -35,8 +37,8 @@ pub fn object_flaw(object: &Value) -> Option<String> {
     flaw(api_version, kind, namespace, name).map(|flaw| format!(": {flaw}"))
 }
 
-/// Why the text of this field cannot be one segment of a path. Kubernetes refuses `.`, `..`, `/` and `%` itself (`path.IsValidPathSegmentName`),
-/// but only in what it gets as a name.
+/// Why the text of this field cannot be one segment of a path. Kubernetes refuses `.`, `..`, `/` and `%`
+/// itself (`path.IsValidPathSegmentName`), but only in what it gets as a name.
 pub fn segment_flaw(field: &str, text: &str) -> Option<String> {
     let length = text.chars().count();
     if length == 0 || length > LONGEST {
@@ -45,8 +47,12 @@ pub fn segment_flaw(field: &str, text: &str) -> Option<String> {
     if matches!(text, "." | "..") {
         return Some(format!("{field} is {text:?}, which stands for another place; give it a name"));
     }
-    let stranger = text.chars().find(|it| matches!(it, '/' | '%' | '?' | '#') || it.is_whitespace() || it.is_control())?;
-    Some(format!("{field} {text:?} has {stranger:?} in it; leave out '/', '%', '?', '#', blanks and control characters"))
+    let stranger = text
+        .chars()
+        .find(|it| matches!(it, '/' | '%' | '?' | '#') || it.is_whitespace() || it.is_control())?;
+    Some(format!(
+        "{field} {text:?} has {stranger:?} in it; leave out '/', '%', '?', '#', blanks and control characters"
+    ))
 }
 
 #[cfg(test)]
@@ -69,7 +75,9 @@ mod tests {
     #[test]
     fn names_of_kubernetes_are_names() {
         let longest = "a".repeat(LONGEST);
-        for name in ["a", "a.b-c", "system:cloud-controller-manager", "v1.apps", "...", "Größe", longest.as_str()] {
+        for name in
+            ["a", "a.b-c", "system:cloud-controller-manager", "v1.apps", "...", "Größe", longest.as_str()]
+        {
             assert_eq!(delete("name", name), None, "{name}");
         }
         assert_eq!(delete("apiVersion", "v1"), None);
@@ -82,18 +90,43 @@ mod tests {
             delete("name", "n1/proxy/metrics").unwrap(),
             "step \"it\": name \"n1/proxy/metrics\" has '/' in it; leave out '/', '%', '?', '#', blanks and control characters"
         );
-        assert_eq!(delete("namespace", "..").unwrap(), "step \"it\": namespace is \"..\", which stands for another place; give it a name");
-        assert_eq!(delete("name", &"a".repeat(254)).unwrap(), "step \"it\": name has 254 characters; give it 1 to 253");
-        let elsewhere =
-            ["x?propagationPolicy=Orphan&y=", "%2f", "%2e%2e", "a#b", "a b", "a\tb", "a\nb", "a\u{a0}b", "a\u{7f}b", ".", "..", "", "/"];
+        assert_eq!(
+            delete("namespace", "..").unwrap(),
+            "step \"it\": namespace is \"..\", which stands for another place; give it a name"
+        );
+        assert_eq!(
+            delete("name", &"a".repeat(254)).unwrap(),
+            "step \"it\": name has 254 characters; give it 1 to 253"
+        );
+        let elsewhere = [
+            "x?propagationPolicy=Orphan&y=",
+            "%2f",
+            "%2e%2e",
+            "a#b",
+            "a b",
+            "a\tb",
+            "a\nb",
+            "a\u{a0}b",
+            "a\u{7f}b",
+            ".",
+            "..",
+            "",
+            "/",
+        ];
         for text in elsewhere {
             for field in ["name", "namespace", "kind", "apiVersion"] {
                 let refusal = delete(field, text).unwrap_or_default();
-                assert!(refusal.starts_with("step \"it\": ") && refusal.contains(field), "{field} {text:?}: {refusal}");
+                assert!(
+                    refusal.starts_with("step \"it\": ") && refusal.contains(field),
+                    "{field} {text:?}: {refusal}"
+                );
             }
         }
         for version in ["apps/v1/namespaces", "/v1", "apps/", "../v1", "apps/.."] {
-            assert!(delete("apiVersion", version).is_some_and(|it| it.contains("of apiVersion")), "{version}");
+            assert!(
+                delete("apiVersion", version).is_some_and(|it| it.contains("of apiVersion")),
+                "{version}"
+            );
         }
     }
 
@@ -107,8 +140,16 @@ mod tests {
         assert_eq!(object(json!("n"), "a"), None);
         assert_eq!(object(Value::Null, "a"), None);
         assert_eq!(object(json!(7), "a").unwrap(), "step \"it\": objects/1/metadata/namespace is no text");
-        assert!(object(json!("n"), "a/status").unwrap().starts_with("step \"it\": objects/1: name \"a/status\" has '/' in it"));
-        assert!(object(json!("n?"), "a").unwrap().starts_with("step \"it\": objects/1: namespace \"n?\" has '?' in it"));
+        assert!(
+            object(json!("n"), "a/status")
+                .unwrap()
+                .starts_with("step \"it\": objects/1: name \"a/status\" has '/' in it")
+        );
+        assert!(
+            object(json!("n?"), "a")
+                .unwrap()
+                .starts_with("step \"it\": objects/1: namespace \"n?\" has '?' in it")
+        );
         let wait = json!({"apiVersion": "v1", "kind": "Node", "name": "n1/proxy", "condition": "exists", "timeoutSeconds": 1});
         assert!(refusal("k8s.wait/v1", wait).unwrap().contains("name \"n1/proxy\""));
         let certificate = json!({"namespace": "n", "secretName": "a?b", "dnsNames": []});

@@ -27,7 +27,10 @@ fn question() -> Question {
 }
 
 fn policy(statement: &str) -> Policy {
-    Policy { name: "ebs".to_owned(), document: format!(r#"{{"Version": "2012-10-17", "Statement": {statement}}}"#) }
+    Policy {
+        name: "ebs".to_owned(),
+        document: format!(r#"{{"Version": "2012-10-17", "Statement": {statement}}}"#),
+    }
 }
 
 /// All as it should be.
@@ -35,7 +38,11 @@ fn readings() -> Readings {
     let client_ids = vec![DEFAULT_AUDIENCE.to_owned()];
     Readings {
         role: Reading::Found(Role { arn: ARN.to_owned(), trust_policy: trust::fix(&question().assumer) }),
-        provider: Some(Reading::Found(Provider { url: "oidc.example.com/prod".to_owned(), client_ids, tags: Tags::new() })),
+        provider: Some(Reading::Found(Provider {
+            url: "oidc.example.com/prod".to_owned(),
+            client_ids,
+            tags: Tags::new(),
+        })),
         attached: Reading::Found(vec![policy(r#"{"Effect": "Allow", "Action": "ec2:*", "Resource": "*"}"#)]),
         inline: Reading::Found(Vec::new()),
         boundary: None,
@@ -65,9 +72,12 @@ fn a_role_that_is_as_it_should_be_is_true() {
 
 #[test]
 fn limits_and_widths_are_warnings_and_stay_true() {
-    let trust_policy = trust::fix(&question().assumer).replace("StringEquals", "StringLike").replace(":ebs-csi", ":*");
+    let trust_policy =
+        trust::fix(&question().assumer).replace("StringEquals", "StringLike").replace(":ebs-csi", ":*");
     let role = Reading::Found(Role { arn: ARN.to_owned(), trust_policy });
-    let attached = Reading::Found(vec![policy(r#"{"Effect": "Allow", "Action": "ec2:*", "Resource": "arn:aws:ec2:*:*:volume/*"}"#)]);
+    let attached = Reading::Found(vec![policy(
+        r#"{"Effect": "Allow", "Action": "ec2:*", "Resource": "arn:aws:ec2:*:*:volume/*"}"#,
+    )]);
     check(
         Readings { role, attached, ..readings() },
         expect![[r#"
@@ -85,7 +95,10 @@ fn a_role_that_is_absent_is_false() {
         spec.storage.ebs.roleARN: role arn:aws:iam::123456789012:role/k8s/ebs does not exist; create it with the trust policy given here, or name another
         with a fix"#]],
     );
-    let role = Reading::Found(Role { arn: "arn:aws:iam::123456789012:role/ebs".to_owned(), trust_policy: String::new() });
+    let role = Reading::Found(Role {
+        arn: "arn:aws:iam::123456789012:role/ebs".to_owned(),
+        trust_policy: String::new(),
+    });
     check(
         Readings { role, ..readings() },
         expect![[r#"
@@ -118,7 +131,10 @@ fn a_role_of_another_account_is_unknown() {
     );
     let unknown = Question { own_account: None, ..question() };
     check_question(&unknown, &readings(), expect!["True RoleReady"]);
-    let role = Reading::Found(Role { arn: "arn:aws:iam::210987654321:role/k8s/ebs".to_owned(), trust_policy: String::new() });
+    let role = Reading::Found(Role {
+        arn: "arn:aws:iam::210987654321:role/k8s/ebs".to_owned(),
+        trust_policy: String::new(),
+    });
     check_question(
         &unknown,
         &Readings { role, ..readings() },
@@ -209,8 +225,8 @@ fn a_trust_policy_that_does_not_let_it_in_is_false_with_a_fix() {
 
 #[test]
 fn a_trust_policy_that_cannot_be_evaluated_is_unknown() {
-    let trust_policy =
-        trust::fix(&question().assumer).replace("\"StringEquals\"", "\"IpAddress\": {\"aws:SourceIp\": \"10.0.0.0/8\"}, \"StringEquals\"");
+    let trust_policy = trust::fix(&question().assumer)
+        .replace("\"StringEquals\"", "\"IpAddress\": {\"aws:SourceIp\": \"10.0.0.0/8\"}, \"StringEquals\"");
     let role = Reading::Found(Role { arn: ARN.to_owned(), trust_policy });
     check(
         Readings { role, ..readings() },
@@ -230,7 +246,11 @@ fn a_provider_that_is_absent_or_of_another_issuer_or_audience_is_false() {
         OIDC provider arn:aws:iam::123456789012:oidc-provider/oidc.example.com/prod does not exist; create it for https://oidc.example.com/prod with client id sts.amazonaws.com"#]],
     );
     let found = |url: &str, client_id: &str| {
-        Some(Reading::Found(Provider { url: url.to_owned(), client_ids: vec![client_id.to_owned()], tags: Tags::new() }))
+        Some(Reading::Found(Provider {
+            url: url.to_owned(),
+            client_ids: vec![client_id.to_owned()],
+            tags: Tags::new(),
+        }))
     };
     check(
         Readings { provider: found("oidc.example.com/staging", DEFAULT_AUDIENCE), ..readings() },
@@ -328,7 +348,8 @@ fn instances_need_no_provider() {
 
 #[test]
 fn what_an_installed_add_on_was_not_asked_for_before_is_told_and_holds_nothing() {
-    let attached = Reading::Found(vec![policy(r#"{"Effect": "Allow", "Action": "ec2:AttachVolume", "Resource": "*"}"#)]);
+    let attached =
+        Reading::Found(vec![policy(r#"{"Effect": "Allow", "Action": "ec2:AttachVolume", "Resource": "*"}"#)]);
     let readings = Readings { attached, ..readings() };
     let before = |allowed: &[&str]| {
         let allowed_before = Some(allowed.iter().map(|it| (*it).to_owned()).collect());
@@ -355,7 +376,8 @@ fn what_an_installed_add_on_was_not_asked_for_before_is_told_and_holds_nothing()
 
 #[test]
 fn what_is_needed_only_at_times_is_told_once_for_each_reason() {
-    let only = |action: &str| Demand { advice: Some("to delete directories".to_owned()), ..Demand::from(action) };
+    let only =
+        |action: &str| Demand { advice: Some("to delete directories".to_owned()), ..Demand::from(action) };
     let actions = vec![only("elasticfilesystem:ClientMount"), only("elasticfilesystem:ClientWrite")];
     check_question(
         &Question { actions, ..question() },

@@ -1,5 +1,5 @@
-//! Public keys of an issuer, and the set of them that it publishes (RFC 7517). A private key is refused, and no part of it is kept or
-//! printed.
+//! Public keys of an issuer, and the set of them that it publishes (RFC 7517). A private key is refused, and
+//! no part of it is kept or printed.
 
 use std::collections::BTreeSet;
 
@@ -30,7 +30,9 @@ pub enum KeyError {
     Label { number: usize, label: String },
     #[error("its PEM block {number} is no public key: {error}")]
     Der { number: usize, error: String },
-    #[error("its PEM block {number} is a public key of algorithm {algorithm}; service account tokens are signed by RSA, P-256 or P-384")]
+    #[error(
+        "its PEM block {number} is a public key of algorithm {algorithm}; service account tokens are signed by RSA, P-256 or P-384"
+    )]
     Algorithm { number: usize, algorithm: String },
 }
 
@@ -70,7 +72,8 @@ impl PublicKey {
     /// Reads the public keys of a PEM text, such as `tls.crt` of Secret `<cluster>-sa`, in their order.
     ///
     /// # Errors
-    /// It has none, or a block that is not a public key of a kind that signs tokens. One private key refuses all.
+    /// It has none, or a block that is not a public key of a kind that signs tokens. One private key refuses
+    /// all.
     pub fn from_pem(text: &str) -> Result<Vec<PublicKey>, KeyError> {
         if text.contains("PRIVATE KEY-----") {
             return Err(KeyError::Private);
@@ -79,7 +82,10 @@ impl PublicKey {
         let mut rest = text;
         while let Some(begin) = rest.find("-----BEGIN ") {
             rest = &rest[begin..];
-            let length = rest.find("-----END ").and_then(|end| Some(end + 9 + rest[end + 9..].find("-----")? + 5)).unwrap_or(rest.len());
+            let length = rest
+                .find("-----END ")
+                .and_then(|end| Some(end + 9 + rest[end + 9..].find("-----")? + 5))
+                .unwrap_or(rest.len());
             res.push(PublicKey::from_block(res.len() + 1, &rest[..length])?);
             rest = &rest[length..];
         }
@@ -92,7 +98,8 @@ impl PublicKey {
     }
 
     fn from_block(number: usize, block: &str) -> Result<PublicKey, KeyError> {
-        let (label, der) = pem::decode_vec(block.as_bytes()).map_err(|error| KeyError::Pem { number, error: error.to_string() })?;
+        let (label, der) = pem::decode_vec(block.as_bytes())
+            .map_err(|error| KeyError::Pem { number, error: error.to_string() })?;
         let broken = |error: spki::der::Error| KeyError::Der { number, error: error.to_string() };
         match label {
             "PUBLIC KEY" => {
@@ -100,9 +107,9 @@ impl PublicKey {
                 let bits = info.subject_public_key.as_bytes().unwrap_or_default();
                 match info.algorithm.oid {
                     pkcs1::ALGORITHM_OID => rsa(bits).map_err(broken),
-                    ELLIPTIC_CURVE => elliptic_curve(&info, bits)
-                        .map_err(broken)?
-                        .ok_or_else(|| KeyError::Algorithm { number, algorithm: "EC of another curve or form".to_owned() }),
+                    ELLIPTIC_CURVE => elliptic_curve(&info, bits).map_err(broken)?.ok_or_else(|| {
+                        KeyError::Algorithm { number, algorithm: "EC of another curve or form".to_owned() }
+                    }),
                     other => Err(KeyError::Algorithm { number, algorithm: other.to_string() }),
                 }
             }
@@ -115,26 +122,40 @@ impl PublicKey {
 /// Encodes anew, so that the name is that of the key and not of how it was written.
 fn rsa(der: &[u8]) -> Result<PublicKey, spki::der::Error> {
     let key = RsaPublicKeyRef::from_der(der)?;
-    let info = SubjectPublicKeyInfoRef { algorithm: pkcs1::ALGORITHM_ID, subject_public_key: BitStringRef::from_bytes(der)? };
+    let info = SubjectPublicKeyInfoRef {
+        algorithm: pkcs1::ALGORITHM_ID,
+        subject_public_key: BitStringRef::from_bytes(der)?,
+    };
     let (n, e) = (Some(number(key.modulus.as_bytes())), Some(number(key.public_exponent.as_bytes())));
-    Ok(public_key(&info.to_der()?, Jwk { kty: "RSA".to_owned(), alg: "RS256".to_owned(), n, e, ..Jwk::default() }))
+    Ok(public_key(
+        &info.to_der()?,
+        Jwk { kty: "RSA".to_owned(), alg: "RS256".to_owned(), n, e, ..Jwk::default() },
+    ))
 }
 
 /// None for another curve, or a point that is compressed.
-fn elliptic_curve(info: &SubjectPublicKeyInfoRef<'_>, point: &[u8]) -> Result<Option<PublicKey>, spki::der::Error> {
+fn elliptic_curve(
+    info: &SubjectPublicKeyInfoRef<'_>,
+    point: &[u8],
+) -> Result<Option<PublicKey>, spki::der::Error> {
     let curve = info.algorithm.parameters_oid().unwrap_or(ELLIPTIC_CURVE);
     let (algorithm, crv, length) = match curve {
         P_256 => ("ES256", "P-256", 32),
         P_384 => ("ES384", "P-384", 48),
         _ => return Ok(None),
     };
-    let Some((4, numbers)) = point.split_first().map(|(form, numbers)| (*form, numbers)) else { return Ok(None) };
+    let Some((4, numbers)) = point.split_first().map(|(form, numbers)| (*form, numbers)) else {
+        return Ok(None);
+    };
     if numbers.len() != 2 * length {
         return Ok(None);
     }
     let (x, y) = numbers.split_at(length);
     let (crv, x, y) = (Some(crv.to_owned()), Some(number(x)), Some(number(y)));
-    Ok(Some(public_key(&info.to_der()?, Jwk { kty: "EC".to_owned(), alg: algorithm.to_owned(), crv, x, y, ..Jwk::default() })))
+    Ok(Some(public_key(
+        &info.to_der()?,
+        Jwk { kty: "EC".to_owned(), alg: algorithm.to_owned(), crv, x, y, ..Jwk::default() },
+    )))
 }
 
 fn number(bytes: &[u8]) -> String {
@@ -172,7 +193,8 @@ impl KeySet {
         serde_json::from_str(text).map_err(SetError)
     }
 
-    /// This set, and after it the keys of an older one that it does not have: tokens signed by those stay good.
+    /// This set, and after it the keys of an older one that it does not have: tokens signed by those stay
+    /// good.
     #[must_use]
     pub fn keeping(self, older: &KeySet) -> KeySet {
         self.and(older.keys.iter().cloned())

@@ -1,4 +1,5 @@
-//! Public documents of an issuer. The names of keys were computed with OpenSSL: SHA-256 of the DER of the public key.
+//! Public documents of an issuer. The names of keys were computed with OpenSSL: SHA-256 of the DER of the
+//! public key.
 
 use expect_test::expect;
 
@@ -144,13 +145,17 @@ fn a_set_that_holds_more_than_public_keys_is_refused() {
 #[test]
 fn private_keys_are_refused_and_not_repeated() {
     // Not keys: what stands between the lines is never looked at.
-    for label in ["PRIVATE KEY", "RSA PRIVATE KEY", "EC PRIVATE KEY", "ENCRYPTED PRIVATE KEY", "OPENSSH PRIVATE KEY"] {
+    for label in
+        ["PRIVATE KEY", "RSA PRIVATE KEY", "EC PRIVATE KEY", "ENCRYPTED PRIVATE KEY", "OPENSSH PRIVATE KEY"]
+    {
         let block = format!("-----BEGIN {label}-----\nc2VjcmV0\n-----END {label}-----\n");
         for text in [block.clone(), format!("{KEY_A}{block}"), format!("{block}{KEY_A}")] {
             assert_eq!(PublicKey::from_pem(&text), Err(KeyError::Private), "{label}");
         }
     }
-    assert!(!refused("-----BEGIN PRIVATE KEY-----\nc2VjcmV0\n-----END PRIVATE KEY-----\n").contains("c2VjcmV0"));
+    assert!(
+        !refused("-----BEGIN PRIVATE KEY-----\nc2VjcmV0\n-----END PRIVATE KEY-----\n").contains("c2VjcmV0")
+    );
 }
 
 #[test]
@@ -180,7 +185,9 @@ fn what_is_no_public_key_is_refused_with_its_block() {
 
 #[test]
 fn a_bucket_gives_issuer_objects_and_urls() {
-    let at = |bucket: &str, prefix: &str, region: &str| format!("{:#?}", Publication::in_bucket("f", bucket, prefix, region).unwrap());
+    let at = |bucket: &str, prefix: &str, region: &str| {
+        format!("{:#?}", Publication::in_bucket("f", bucket, prefix, region).unwrap())
+    };
     expect![[r#"
         Publication {
             issuer: "https://acme-oidc.s3.eu-west-1.amazonaws.com",
@@ -229,7 +236,9 @@ fn documents_name_the_issuer_of_the_tokens() {
 #[test]
 fn buckets_and_prefixes_that_cannot_be_are_refused() {
     let refused = |bucket: &str, prefix: &str| {
-        Publication::in_bucket("spec.serviceAccountIssuer.bucket", bucket, prefix, "eu-west-1").unwrap_err().to_string()
+        Publication::in_bucket("spec.serviceAccountIssuer.bucket", bucket, prefix, "eu-west-1")
+            .unwrap_err()
+            .to_string()
     };
     for bucket in ["ab", "Acme", "a.b.c", "-acme", "acme-", "acme_x", &"x".repeat(64)] {
         assert!(refused(bucket, "").contains("cannot be the bucket"), "{bucket}");
@@ -269,9 +278,11 @@ fn issuers_that_iam_does_not_take_are_refused() {
         spec.serviceAccountIssuer.url: issuer "https://OIDC.example.com" has no full host name in lower case
         spec.serviceAccountIssuer.url: issuer "https://oidc.example.com/a//b" has a path that is not plain; write segments of letters, digits and characters of ._-
         spec.serviceAccountIssuer.url: issuer "https://oidc.example.com/xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx" is longer than the 255 characters that IAM takes"#]].assert_eq(&all.join("\n"));
-    for issuer in
-        ["https://oidc.example.com", "https://s3.eu-west-1.amazonaws.com/acme/prod", "https://kubernetes.default.svc.cluster.local"]
-    {
+    for issuer in [
+        "https://oidc.example.com",
+        "https://s3.eu-west-1.amazonaws.com/acme/prod",
+        "https://kubernetes.default.svc.cluster.local",
+    ] {
         assert_eq!(check_url("f", issuer), Ok(()));
     }
 }
@@ -279,7 +290,10 @@ fn issuers_that_iam_does_not_take_are_refused() {
 #[test]
 fn the_argument_of_the_api_server_must_be_the_issuer_exactly_and_first() {
     let issuer = "https://oidc.example.com/prod";
-    let said = |values: &[&str]| check_argument(issuer, values).map_or_else(|error| error.to_string(), |()| "as it should be".to_owned());
+    let said = |values: &[&str]| {
+        check_argument(issuer, values)
+            .map_or_else(|error| error.to_string(), |()| "as it should be".to_owned())
+    };
     assert_eq!(said(&[issuer]), "as it should be");
     assert_eq!(said(&[issuer, "https://kubernetes.default.svc.cluster.local"]), "as it should be");
     let all = [

@@ -1,5 +1,5 @@
-//! Conditions on the tags of a request: `aws:TagKeys`, `aws:RequestTag/<key>` and `<service>:CreateAction`. Everything else that a policy can ask
-//! of a request is known only to AWS at the time of the call.
+//! Conditions on the tags of a request: `aws:TagKeys`, `aws:RequestTag/<key>` and `<service>:CreateAction`.
+//! Everything else that a policy can ask of a request is known only to AWS at the time of the call.
 //!
 //! Source: IAM User Guide, "AWS global condition context keys" and "Multivalued context keys".
 

@@ -1,11 +1,15 @@
-//! Policies and what they lack. The expected texts follow AWS's documentation of policy elements and of how they are evaluated.
+//! Policies and what they lack. The expected texts follow AWS's documentation of policy elements and of how
+//! they are evaluated.
 
 use expect_test::{Expect, expect};
 
 use super::*;
 
 fn policy(name: &str, statements: &str) -> Policy {
-    Policy { name: name.to_owned(), document: format!(r#"{{"Version": "2012-10-17", "Statement": [{statements}]}}"#) }
+    Policy {
+        name: name.to_owned(),
+        document: format!(r#"{{"Version": "2012-10-17", "Statement": [{statements}]}}"#),
+    }
 }
 
 fn said(policies: &[Policy], boundary: Option<&Policy>, needed: &[&str]) -> String {
@@ -15,7 +19,8 @@ fn said(policies: &[Policy], boundary: Option<&Policy>, needed: &[&str]) -> Stri
 
 fn told(policies: &[Policy], boundary: Option<&Policy>, needed: &[Demand]) -> String {
     let res = judge(policies, boundary, needed);
-    let missing = if res.missing.is_empty() { "nothing missing".to_owned() } else { missing_text(&res.missing) };
+    let missing =
+        if res.missing.is_empty() { "nothing missing".to_owned() } else { missing_text(&res.missing) };
     let notes = res.notes.iter().map(|it| format!("\n! {it}"));
     let unreadable = res.unreadable.iter().map(|it| format!("\n? {it}"));
     missing + &notes.chain(unreadable).collect::<String>()
@@ -39,25 +44,41 @@ fn check_deny(deny: &str, expected: Expect) {
 #[track_caller]
 fn check_boundary(statements: &str, expected: Expect) {
     let allow = policy("all", r#"{"Effect": "Allow", "Action": "*", "Resource": "*"}"#);
-    expected.assert_eq(&said(&[allow], Some(&policy("limit", statements)), &["ec2:AttachVolume", "ec2:DescribeVolumes"]));
+    expected.assert_eq(&said(
+        &[allow],
+        Some(&policy("limit", statements)),
+        &["ec2:AttachVolume", "ec2:DescribeVolumes"],
+    ));
 }
 
 #[test]
 fn actions_are_allowed_by_name_wildcard_and_without_case() {
-    check(r#"{"Effect": "Allow", "Action": ["ec2:AttachVolume", "ec2:DescribeVolumes"], "Resource": "*"}"#, expect!["nothing missing"]);
+    check(
+        r#"{"Effect": "Allow", "Action": ["ec2:AttachVolume", "ec2:DescribeVolumes"], "Resource": "*"}"#,
+        expect!["nothing missing"],
+    );
     check(r#"{"Effect": "Allow", "Action": "EC2:*volume*", "Resource": ["*"]}"#, expect!["nothing missing"]);
-    check(r#"{"Effect": "Allow", "Action": ["ec2:AttachVolum?", "ec2:DescribeVolume?"], "Resource": "*"}"#, expect!["nothing missing"]);
+    check(
+        r#"{"Effect": "Allow", "Action": ["ec2:AttachVolum?", "ec2:DescribeVolume?"], "Resource": "*"}"#,
+        expect!["nothing missing"],
+    );
     check(r#"{"Effect": "Allow", "Action": "*", "Resource": "*"}"#, expect!["nothing missing"]);
 }
 
 #[test]
 fn what_no_statement_allows_is_missing() {
-    check(r#"{"Effect": "Allow", "Action": "ec2:Describe*", "Resource": "*"}"#, expect!["no policy allows ec2:AttachVolume"]);
+    check(
+        r#"{"Effect": "Allow", "Action": "ec2:Describe*", "Resource": "*"}"#,
+        expect!["no policy allows ec2:AttachVolume"],
+    );
     check(
         r#"{"Effect": "Allow", "Action": "ec2:AttachVolume?", "Resource": "*"}"#,
         expect!["no policy allows ec2:AttachVolume, ec2:DescribeVolumes"],
     );
-    check(r#"{"Effect": "Allow", "Action": "s3:*", "Resource": "*"}"#, expect!["no policy allows ec2:AttachVolume, ec2:DescribeVolumes"]);
+    check(
+        r#"{"Effect": "Allow", "Action": "s3:*", "Resource": "*"}"#,
+        expect!["no policy allows ec2:AttachVolume, ec2:DescribeVolumes"],
+    );
     check("", expect!["no policy allows ec2:AttachVolume, ec2:DescribeVolumes"]);
     expect!["no policy allows ec2:AttachVolume"].assert_eq(&said(&[], None, &["ec2:AttachVolume"]));
 }
@@ -65,7 +86,10 @@ fn what_no_statement_allows_is_missing() {
 #[test]
 fn not_action_allows_what_it_does_not_name() {
     check(r#"{"Effect": "Allow", "NotAction": "iam:*", "Resource": "*"}"#, expect!["nothing missing"]);
-    check(r#"{"Effect": "Allow", "NotAction": ["iam:*", "EC2:attach*"], "Resource": "*"}"#, expect!["no policy allows ec2:AttachVolume"]);
+    check(
+        r#"{"Effect": "Allow", "NotAction": ["iam:*", "EC2:attach*"], "Resource": "*"}"#,
+        expect!["no policy allows ec2:AttachVolume"],
+    );
 }
 
 #[test]
@@ -103,17 +127,26 @@ fn an_allow_without_limits_outweighs_one_with() {
         r#"{"Effect": "Allow", "Action": "ec2:*", "Resource": "arn:aws:ec2:*:*:volume/*"}, {"Effect": "Allow", "Action": "ec2:*", "Resource": "*"}"#,
         expect!["nothing missing"],
     );
-    check(r#"{"Effect": "Allow", "Action": "ec2:*", "Resource": "*", "Condition": {}}"#, expect!["nothing missing"]);
+    check(
+        r#"{"Effect": "Allow", "Action": "ec2:*", "Resource": "*", "Condition": {}}"#,
+        expect!["nothing missing"],
+    );
 }
 
 #[test]
 fn deny_on_everything_wins_in_any_order() {
-    check_deny(r#""Action": "ec2:Attach*", "Resource": "*""#, expect!["guard, statement 1 (No), denies ec2:AttachVolume"]);
+    check_deny(
+        r#""Action": "ec2:Attach*", "Resource": "*""#,
+        expect!["guard, statement 1 (No), denies ec2:AttachVolume"],
+    );
     check_deny(
         r#""Action": "*", "Resource": ["arn:aws:s3:::x", "*"]"#,
         expect!["guard, statement 1 (No), denies ec2:AttachVolume, ec2:DescribeVolumes"],
     );
-    check_deny(r#""NotAction": "ec2:Describe*", "Resource": "*""#, expect!["guard, statement 1 (No), denies ec2:AttachVolume"]);
+    check_deny(
+        r#""NotAction": "ec2:Describe*", "Resource": "*""#,
+        expect!["guard, statement 1 (No), denies ec2:AttachVolume"],
+    );
 }
 
 #[test]
@@ -156,7 +189,10 @@ fn a_boundary_must_allow_too() {
         r#"{"Effect": "Allow", "Action": "*", "Resource": "*"}, {"Effect": "Deny", "Action": "ec2:AttachVolume", "Resource": "*"}"#,
         expect!["limit, statement 2, denies ec2:AttachVolume"],
     );
-    check_boundary("", expect!["the permissions boundary limit does not allow ec2:AttachVolume, ec2:DescribeVolumes"]);
+    check_boundary(
+        "",
+        expect!["the permissions boundary limit does not allow ec2:AttachVolume, ec2:DescribeVolumes"],
+    );
 }
 
 #[test]
@@ -197,13 +233,17 @@ fn what_cannot_be_read_is_named_and_the_rest_counts() {
 
 #[test]
 fn encoded_documents_are_read() {
-    let document =
-        r#"%7B%22Statement%22%3A%7B%22Effect%22%3A%22Allow%22%2C%22Action%22%3A%22ec2%3A%2A%22%2C%22Resource%22%3A%22%2A%22%7D%7D"#;
+    let document = r#"%7B%22Statement%22%3A%7B%22Effect%22%3A%22Allow%22%2C%22Action%22%3A%22ec2%3A%2A%22%2C%22Resource%22%3A%22%2A%22%7D%7D"#;
     let encoded = Policy { name: "p".to_owned(), document: document.to_owned() };
-    expect!["no policy allows s3:GetObject"].assert_eq(&said(&[encoded], None, &["ec2:AttachVolume", "s3:GetObject"]));
+    expect!["no policy allows s3:GetObject"].assert_eq(&said(
+        &[encoded],
+        None,
+        &["ec2:AttachVolume", "s3:GetObject"],
+    ));
 }
 
-/// AWS's policy for the EFS CSI driver (AmazonEFSCSIDriverPolicy, version 1), what of it is about access points.
+/// AWS's policy for the EFS CSI driver (AmazonEFSCSIDriverPolicy, version 1), what of it is about access
+/// points.
 const EFS: &str = r#"
     {"Sid": "AllowCreateAccessPoint", "Effect": "Allow", "Action": "elasticfilesystem:CreateAccessPoint", "Resource": "*", "Condition": {
         "Null": {"aws:RequestTag/efs.csi.aws.com/cluster": "false"},
@@ -220,7 +260,10 @@ fn tagging(action: &str, tags: &[(&str, Option<&str>)]) -> Demand {
 
 #[track_caller]
 fn check_access_points(tags: &[(&str, Option<&str>)], expected: Expect) {
-    let tag = Demand { create_action: Some("CreateAccessPoint".to_owned()), ..tagging("elasticfilesystem:TagResource", tags) };
+    let tag = Demand {
+        create_action: Some("CreateAccessPoint".to_owned()),
+        ..tagging("elasticfilesystem:TagResource", tags)
+    };
     let needed = [tagging("elasticfilesystem:CreateAccessPoint", tags), tag];
     expected.assert_eq(&told(&[policy("AmazonEFSCSIDriverPolicy", EFS)], None, &needed));
 }
@@ -251,10 +294,13 @@ fn what_is_not_known_of_tags_is_noted() {
         ! elasticfilesystem:CreateAccessPoint: allowed only if ForAllValues:StringEquals aws:TagKeys efs.csi.aws.com/cluster and Null aws:RequestTag/efs.csi.aws.com/cluster false (AmazonEFSCSIDriverPolicy, statement 1 (AllowCreateAccessPoint))"#]].assert_eq(&told(&[policy("AmazonEFSCSIDriverPolicy", EFS)], None, &needed));
 }
 
-/// A policy that allows `ec2:CreateVolume` under this condition, asked for with a tag whose value is known and one whose value is not.
+/// A policy that allows `ec2:CreateVolume` under this condition, asked for with a tag whose value is known
+/// and one whose value is not.
 #[track_caller]
 fn check_condition(condition: &str, expected: Expect) {
-    let statement = format!(r#"{{"Effect": "Allow", "Action": "ec2:CreateVolume", "Resource": "*", "Condition": {{{condition}}}}}"#);
+    let statement = format!(
+        r#"{{"Effect": "Allow", "Action": "ec2:CreateVolume", "Resource": "*", "Condition": {{{condition}}}}}"#
+    );
     let demand = tagging("ec2:CreateVolume", &[("a", Some("1")), ("Name", None)]);
     let demand = Demand { create_action: Some("CreateVolume".to_owned()), ..demand };
     expected.assert_eq(&told(&[policy("p", &statement)], None, &[demand]));
@@ -284,7 +330,9 @@ fn conditions_on_tags_are_evaluated_as_iam_does() {
         r#""StringEquals": {"aws:RequestTag/b": "1"}"#,
         r#""StringEquals": {"ec2:CreateAction": "CreateSnapshot"}"#,
     ] {
-        let statement = format!(r#"{{"Effect": "Allow", "Action": "ec2:CreateVolume", "Resource": "*", "Condition": {{{fails}}}}}"#);
+        let statement = format!(
+            r#"{{"Effect": "Allow", "Action": "ec2:CreateVolume", "Resource": "*", "Condition": {{{fails}}}}}"#
+        );
         let demand = tagging("ec2:CreateVolume", &[("a", Some("1")), ("Name", None)]);
         let demand = Demand { create_action: Some("CreateVolume".to_owned()), ..demand };
         let res = judge(&[policy("p", &statement)], None, &[demand]);
@@ -296,7 +344,9 @@ fn conditions_on_tags_are_evaluated_as_iam_does() {
         r#""StringEquals": {"aws:TagKeys": "a"}"#,
         r#""StringEquals": {"aws:RequestedRegion": "us-east-1"}"#,
     ] {
-        let statement = format!(r#"{{"Effect": "Allow", "Action": "ec2:CreateVolume", "Resource": "*", "Condition": {{{open}}}}}"#);
+        let statement = format!(
+            r#"{{"Effect": "Allow", "Action": "ec2:CreateVolume", "Resource": "*", "Condition": {{{open}}}}}"#
+        );
         let demand = tagging("ec2:CreateVolume", &[("a", Some("1")), ("Name", None)]);
         let res = judge(&[policy("p", &statement)], None, &[demand]);
         assert!(res.missing.is_empty() && res.notes.len() == 1, "{open}: {res:?}");
@@ -308,16 +358,24 @@ fn a_statement_for_other_tags_denies_nothing_and_one_for_these_does() {
     let allow = policy("all", r#"{"Effect": "Allow", "Action": "*", "Resource": "*"}"#);
     let deny = |key: &str| {
         let condition = format!(r#""Condition": {{"ForAnyValue:StringEquals": {{"aws:TagKeys": "{key}"}}}}"#);
-        policy("guard", &format!(r#"{{"Effect": "Deny", "Action": "ec2:CreateVolume", "Resource": "*", {condition}}}"#))
+        policy(
+            "guard",
+            &format!(r#"{{"Effect": "Deny", "Action": "ec2:CreateVolume", "Resource": "*", {condition}}}"#),
+        )
     };
     let needed = [tagging("ec2:CreateVolume", &[("team", Some("a"))])];
     expect!["nothing missing"].assert_eq(&told(&[allow.clone(), deny("owner")], None, &needed));
-    expect!["guard, statement 1, denies ec2:CreateVolume"].assert_eq(&told(&[allow, deny("team")], None, &needed));
+    expect!["guard, statement 1, denies ec2:CreateVolume"].assert_eq(&told(
+        &[allow, deny("team")],
+        None,
+        &needed,
+    ));
 }
 
 #[test]
 fn what_is_needed_only_at_times_is_not_missing() {
-    let needed = [Demand { advice: Some("when a claim is a copy".to_owned()), ..Demand::from("ec2:CopyVolumes") }];
+    let needed =
+        [Demand { advice: Some("when a claim is a copy".to_owned()), ..Demand::from("ec2:CopyVolumes") }];
     let res = judge(&[], None, &needed);
     assert!(res.missing.is_empty());
     assert_eq!(res.advised.iter().map(|it| it.action.as_str()).collect::<Vec<_>>(), ["ec2:CopyVolumes"]);

@@ -1,5 +1,6 @@
-//! Whose the documents and the OIDC provider of an issuer are, by what lies in AWS alone: a bucket, a prefix and annotations are written by
-//! users, and name what anybody likes. Nothing here decides what is done about it.
+//! Whose the documents and the OIDC provider of an issuer are, by what lies in AWS alone: a bucket, a prefix
+//! and annotations are written by users, and name what anybody likes. Nothing here decides what is done about
+//! it.
 
 use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
@@ -15,7 +16,8 @@ use model::finding::{Finding, Reading};
 use model::is_marked;
 use model::owner;
 
-/// Key of the metadata that says whose a document is; S3 has it as header `x-amz-meta-cluster-operator-owner`.
+/// Key of the metadata that says whose a document is; S3 has it as header
+/// `x-amz-meta-cluster-operator-owner`.
 pub const OWNER_METADATA: &str = "cluster-operator-owner";
 
 /// A document as GetObject returns it.
@@ -71,8 +73,8 @@ impl Owner {
         Some(Owner { id: id.clone(), name: owner(aws_cluster) })
     }
 
-    /// What documents of an issuer carry as [`OWNER_METADATA`]. All the world reads it, so it is a digest: of it nobody can tell the id, and
-    /// copied to another place it says nothing.
+    /// What documents of an issuer carry as [`OWNER_METADATA`]. All the world reads it, so it is a digest: of
+    /// it nobody can tell the id, and copied to another place it says nothing.
     pub fn mark(&self, issuer: &str) -> String {
         let text = serde_json::json!([self.id, self.name, issuer]).to_string();
         URL_SAFE_NO_PAD.encode(Sha256::digest(text))
@@ -101,8 +103,9 @@ impl Owner {
         }
     }
 
-    /// Whose the place of an issuer is. One thing of another owner makes it that owner's. Documents that say nothing, as they were written
-    /// before they had metadata, are of whom the provider is, or the other document: who wrote these wrote them too.
+    /// Whose the place of an issuer is. One thing of another owner makes it that owner's. Documents that say
+    /// nothing, as they were written before they had metadata, are of whom the provider is, or the other
+    /// document: who wrote these wrote them too.
     ///
     /// # Errors
     /// Something there could not be read, so that nobody can tell.

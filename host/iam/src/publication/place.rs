@@ -1,6 +1,6 @@
-//! Where issuers of a cluster were published, so that nothing stays behind when the spec names another place. It is kept in an annotation,
-//! since status is not moved by `clusterctl move`; users can write that, so it is only a hint where to look: whose it is, only what lies there
-//! says.
+//! Where issuers of a cluster were published, so that nothing stays behind when the spec names another place.
+//! It is kept in an annotation, since status is not moved by `clusterctl move`; users can write that, so it
+//! is only a hint where to look: whose it is, only what lies there says.
 
 use serde::{Deserialize, Serialize};
 
@@ -43,7 +43,8 @@ impl Place {
 }
 
 impl Places {
-    /// What an annotation says. What cannot be read, because somebody overwrote it, is forgotten: it was only a hint.
+    /// What an annotation says. What cannot be read, because somebody overwrote it, is forgotten: it was only
+    /// a hint.
     pub fn of(annotation: Option<&str>) -> Places {
         let all: Vec<Place> = annotation.and_then(|it| serde_json::from_str(it).ok()).unwrap_or_default();
         let mut res = Places::default();
@@ -88,7 +89,8 @@ impl Places {
         }
     }
 
-    /// Those whose issuer no token can be of any more that is still good: [`RETIREMENT`] is longer than a token lasts.
+    /// Those whose issuer no token can be of any more that is still good: [`RETIREMENT`] is longer than a
+    /// token lasts.
     pub fn over(&self, now: Timestamp) -> Vec<Place> {
         self.0.iter().filter(|it| it.left.is_some_and(|left| now - left >= RETIREMENT)).cloned().collect()
     }

@@ -1,4 +1,5 @@
-//! Taking an issuer back: says what of a place is to be removed. What is another's stays, and so does what nobody can tell whose it is.
+//! Taking an issuer back: says what of a place is to be removed. What is another's stays, and so does what
+//! nobody can tell whose it is.
 
 use super::ownership::{Owner, Possession, Readings, Whose};
 use crate::issuer::Publication;
@@ -27,15 +28,23 @@ pub struct Retraction {
 ///
 /// # Errors
 /// Something there could not be read, so that nobody can tell whose it is.
-pub fn retraction(publication: &Publication, owner: &Owner, readings: &Readings) -> Result<Retraction, Finding> {
+pub fn retraction(
+    publication: &Publication,
+    owner: &Owner,
+    readings: &Readings,
+) -> Result<Retraction, Finding> {
     let possession = owner.possession(publication, readings)?;
     let mut res = Retraction::default();
     if matches!(possession, Possession::Unmarked | Possession::Foreign) {
         let Publication { issuer, jwks_key, discovery_key, .. } = publication;
-        res.left = Some(format!("what lies at {jwks_key} and {discovery_key} of issuer {issuer}: it does not say whose it is"));
+        res.left = Some(format!(
+            "what lies at {jwks_key} and {discovery_key} of issuer {issuer}: it does not say whose it is"
+        ));
     }
-    // Whoever finds the discovery document must find what it names. The provider says whose both are, if they do not: it goes last.
-    let documents = [(&publication.discovery_key, &readings.discovery), (&publication.jwks_key, &readings.key_set)];
+    // Whoever finds the discovery document must find what it names. The provider says whose both are, if they
+    // do not: it goes last.
+    let documents =
+        [(&publication.discovery_key, &readings.discovery), (&publication.jwks_key, &readings.key_set)];
     for (key, reading) in documents.into_iter().filter(|_| possession == Possession::Ours) {
         if let Reading::Found(object) = reading {
             res.removals.push(Removal::Document { key: key.clone(), version: object.version.clone() });

@@ -1,4 +1,5 @@
-//! Who may publish where, and what is removed, against a pretend bucket and a pretend IAM that refuse what S3 refuses.
+//! Who may publish where, and what is removed, against a pretend bucket and a pretend IAM that refuse what S3
+//! refuses.
 
 use super::place::{Place, Places};
 use super::retraction::{Removal, Retraction, retraction};
@@ -56,8 +57,14 @@ struct Account {
 impl Account {
     fn readings(&self, place: &Place) -> Readings {
         let it = issuer(place);
-        let object = |key: &str| self.objects.get(&format!("{}/{key}", place.bucket)).cloned().map_or(Reading::Absent, Reading::Found);
-        let provider = self.providers.get(issuer_host(&it.issuer)).cloned().map_or(Reading::Absent, Reading::Found);
+        let object = |key: &str| {
+            self.objects
+                .get(&format!("{}/{key}", place.bucket))
+                .cloned()
+                .map_or(Reading::Absent, Reading::Found)
+        };
+        let provider =
+            self.providers.get(issuer_host(&it.issuer)).cloned().map_or(Reading::Absent, Reading::Found);
         Readings { discovery: object(&it.discovery_key), key_set: object(&it.jwks_key), provider }
     }
 
@@ -79,14 +86,21 @@ impl Account {
             match act {
                 Act::Put { document, over } => {
                     self.writes += 1;
-                    let metadata = Tags::from([(ownership::OWNER_METADATA.to_owned(), owner.mark(&it.issuer))]);
-                    let object = Object { body: document.body.clone(), version: self.writes.to_string(), metadata };
+                    let metadata =
+                        Tags::from([(ownership::OWNER_METADATA.to_owned(), owner.mark(&it.issuer))]);
+                    let object =
+                        Object { body: document.body.clone(), version: self.writes.to_string(), metadata };
                     let before = self.objects.insert(format!("{}/{}", place.bucket, document.key), object);
-                    assert_eq!(&before.map(|it| it.version), over, "S3 refuses what depends on another version");
+                    assert_eq!(
+                        &before.map(|it| it.version),
+                        over,
+                        "S3 refuses what depends on another version"
+                    );
                 }
                 Act::CreateProvider => {
                     let (url, client_ids) = (issuer_host(&it.issuer).to_owned(), vec![AUDIENCE.to_owned()]);
-                    let before = self.providers.insert(url.clone(), Provider { url, client_ids, tags: owner.tags() });
+                    let before =
+                        self.providers.insert(url.clone(), Provider { url, client_ids, tags: owner.tags() });
                     assert_eq!(before, None, "IAM has each once");
                 }
                 Act::TagProvider => provider.expect("a provider").tags.extend(owner.tags()),
@@ -101,7 +115,8 @@ impl Account {
         for removal in &res.removals {
             match removal {
                 Removal::Document { key, version } => {
-                    let removed = self.objects.remove(&format!("{}/{key}", place.bucket)).expect("a document");
+                    let removed =
+                        self.objects.remove(&format!("{}/{key}", place.bucket)).expect("a document");
                     assert_eq!(removed.version, *version);
                 }
                 Removal::Provider => assert!(self.providers.remove(issuer_host(&it.issuer)).is_some()),
@@ -125,9 +140,23 @@ impl Account {
     }
 }
 
-fn decide(readings: &Readings, owner: &Owner, cluster: &str, place: &Place, pem: &str) -> Result<Work, Finding> {
+fn decide(
+    readings: &Readings,
+    owner: &Owner,
+    cluster: &str,
+    place: &Place,
+    pem: &str,
+) -> Result<Work, Finding> {
     let (publication, keys, retired) = (issuer(place), keys(pem), Retired::new());
-    work(&Input { publication: &publication, owner, cluster, keys: &keys, readings, retired: &retired, now: 0.0 })
+    work(&Input {
+        publication: &publication,
+        owner,
+        cluster,
+        keys: &keys,
+        readings,
+        retired: &retired,
+        now: 0.0,
+    })
 }
 
 /// An account in which our issuer is published.
@@ -154,9 +183,15 @@ fn the_key_set_comes_before_what_names_it_and_the_provider_last() {
     let (mut account, us) = (Account::default(), owner(OURS, "our-id"));
     let work = account.publish(&us, OURS, &home(OURS), FIRST).expect("work");
     let acts: Vec<String> = work.acts.iter().map(described).collect();
-    assert_eq!(acts, ["default/prod/openid/v1/jwks", "default/prod/.well-known/openid-configuration", "CreateProvider"]);
+    assert_eq!(
+        acts,
+        ["default/prod/openid/v1/jwks", "default/prod/.well-known/openid-configuration", "CreateProvider"]
+    );
     let settled = account.publish(&us, OURS, &home(OURS), FIRST).expect("work");
-    assert_eq!((settled.acts, settled.retired, settled.finding.reason), (vec![], Retired::new(), reason::ISSUER_PUBLISHED));
+    assert_eq!(
+        (settled.acts, settled.retired, settled.finding.reason),
+        (vec![], Retired::new(), reason::ISSUER_PUBLISHED)
+    );
 }
 
 #[test]
@@ -166,11 +201,24 @@ fn a_key_that_no_longer_signs_stays_until_no_token_can_be_of_it() {
     let (old, new) = (keys(FIRST)[0].kid().to_owned(), keys(SECOND)[0].kid().to_owned());
     let mut look = |retired: &Retired, now: Timestamp| {
         let readings = account.readings(&home(OURS));
-        let input = Input { publication: &publication, owner: &us, cluster: OURS, keys: &keys(SECOND), readings: &readings, retired, now };
+        let input = Input {
+            publication: &publication,
+            owner: &us,
+            cluster: OURS,
+            keys: &keys(SECOND),
+            readings: &readings,
+            retired,
+            now,
+        };
         let work = work(&input).expect("work");
         account.carry_out(&us, &home(OURS), &work);
         let Some(Act::Put { document, .. }) = work.acts.first() else { panic!("the key set is written") };
-        let ids: Vec<String> = KeySet::read(&document.body).expect("a set").keys().iter().map(|it| it.kid().to_owned()).collect();
+        let ids: Vec<String> = KeySet::read(&document.body)
+            .expect("a set")
+            .keys()
+            .iter()
+            .map(|it| it.kid().to_owned())
+            .collect();
         (ids, work.retired)
     };
     let (ids, retired) = look(&Retired::new(), 100.0);
@@ -193,7 +241,11 @@ fn what_somebody_else_put_there_is_neither_overwritten_nor_removed() {
                 let before = account.objects.clone();
                 let finding = account.publish(&us, OURS, &home(OURS), FIRST).expect_err("a finding");
                 assert_eq!((finding.status, finding.reason), (Status::False, reason::DOCUMENT_NOT_OURS));
-                assert!(!finding.message.contains("password"), "what is another's is not told: {}", finding.message);
+                assert!(
+                    !finding.message.contains("password"),
+                    "what is another's is not told: {}",
+                    finding.message
+                );
                 assert!(account.retract(&us, &home(OURS)).expect("an answer").left.is_some());
                 assert_eq!(account.objects, before);
             }
@@ -206,18 +258,33 @@ fn the_issuer_of_another_cluster_is_neither_taken_over_nor_removed() {
     let (theirs, place) = (owner("team/theirs", "their-id"), home("team/theirs"));
     let mut original = Account::default();
     original.publish(&theirs, "team/theirs", &place, FIRST).expect("work");
-    // Another cluster of any name, also of the same in another management cluster, one with the same key, and a copy with the id.
-    for us in [owner(OURS, "our-id"), owner("team/theirs", "our-id"), owner("other/theirs", "their-id"), owner(OURS, "their-id")] {
+    // Another cluster of any name, also of the same in another management cluster, one with the same key, and
+    // a copy with the id.
+    for us in [
+        owner(OURS, "our-id"),
+        owner("team/theirs", "our-id"),
+        owner("other/theirs", "their-id"),
+        owner(OURS, "their-id"),
+    ] {
         for cluster in [OURS, "team/theirs"] {
             for pem in [FIRST, SECOND] {
                 let mut account = original.clone();
-                assert_eq!(said(account.publish(&us, cluster, &place, pem)), (Status::False, reason::ISSUER_TAKEN));
+                assert_eq!(
+                    said(account.publish(&us, cluster, &place, pem)),
+                    (Status::False, reason::ISSUER_TAKEN)
+                );
                 assert_eq!(account.retract(&us, &place), Ok(Retraction::default()));
                 // The provider alone, and the documents alone, say it too.
                 account.remove_provider(&place);
-                assert_eq!(said(account.publish(&us, cluster, &place, pem)), (Status::False, reason::ISSUER_TAKEN));
+                assert_eq!(
+                    said(account.publish(&us, cluster, &place, pem)),
+                    (Status::False, reason::ISSUER_TAKEN)
+                );
                 account = Account { objects: BTreeMap::new(), ..original.clone() };
-                assert_eq!(said(account.publish(&us, cluster, &place, pem)), (Status::False, reason::ISSUER_TAKEN));
+                assert_eq!(
+                    said(account.publish(&us, cluster, &place, pem)),
+                    (Status::False, reason::ISSUER_TAKEN)
+                );
                 assert_eq!(account.retract(&us, &place), Ok(Retraction::default()));
             }
         }
@@ -235,7 +302,10 @@ fn nothing_is_written_or_removed_while_something_there_cannot_be_read() {
     }
     let whole = account.readings(&home(OURS));
     let all = [
-        (Readings { provider: denied("iam:GetOpenIDConnectProvider"), ..whole.clone() }, "iam:GetOpenIDConnectProvider"),
+        (
+            Readings { provider: denied("iam:GetOpenIDConnectProvider"), ..whole.clone() },
+            "iam:GetOpenIDConnectProvider",
+        ),
         (Readings { key_set: denied("s3:GetObject"), ..whole.clone() }, "s3:GetObject"),
         (Readings { discovery: denied("s3:GetObject"), ..whole.clone() }, "s3:GetObject"),
         (Readings { provider: failed(), ..whole.clone() }, "no answer in time"),
@@ -262,7 +332,9 @@ fn what_was_published_before_it_said_whose_it_is_goes_on_and_says_it_then() {
         let work = account.publish(&us, OURS, &place, SECOND).expect("work");
         assert_eq!(work.acts.iter().map(described).next_back().as_deref(), Some("TagProvider"));
         let set = account.readings(&place).key_set;
-        assert!(matches!(set, Reading::Found(it) if keys(SECOND).iter().all(|key| KeySet::read(&it.body).unwrap().contains(key.kid()))));
+        assert!(
+            matches!(set, Reading::Found(it) if keys(SECOND).iter().all(|key| KeySet::read(&it.body).unwrap().contains(key.kid())))
+        );
         assert_eq!(account.publish(&us, OURS, &place, SECOND).expect("work").acts, []);
         assert_eq!(account.retract(&us, &place).expect("removed").removals.len(), 3);
         assert_eq!((account.objects.len(), account.providers.len()), (0, 0));
@@ -279,8 +351,11 @@ fn documents_that_say_nothing_and_have_no_provider_are_only_those_of_our_key_und
         account.remove_provider(place);
         account
     };
-    // Public keys are public: one that was copied into a Secret proves nothing where anybody could have published.
-    for (place, pem, ok) in [(OURS, FIRST, true), (OURS, SECOND, false), ("free", FIRST, false), ("team/theirs", FIRST, false)] {
+    // Public keys are public: one that was copied into a Secret proves nothing where anybody could have
+    // published.
+    for (place, pem, ok) in
+        [(OURS, FIRST, true), (OURS, SECOND, false), ("free", FIRST, false), ("team/theirs", FIRST, false)]
+    {
         let mut account = left_by(&home(place), pem);
         let before = account.clone();
         let retraction = account.clone().retract(&us, &home(place)).expect("an answer");
@@ -288,7 +363,11 @@ fn documents_that_say_nothing_and_have_no_provider_are_only_those_of_our_key_und
         let result = account.publish(&us, OURS, &home(place), FIRST);
         match ok {
             true => assert_eq!(result.expect("work").acts.len(), 3),
-            false => assert_eq!((said(result), account), ((Status::False, reason::DOCUMENT_NOT_OURS), before), "{place}"),
+            false => assert_eq!(
+                (said(result), account),
+                ((Status::False, reason::DOCUMENT_NOT_OURS), before),
+                "{place}"
+            ),
         }
     }
 }
@@ -297,9 +376,14 @@ fn documents_that_say_nothing_and_have_no_provider_are_only_those_of_our_key_und
 fn a_provider_that_somebody_made_is_used_and_neither_changed_nor_removed() {
     let (us, place) = (owner(OURS, "our-id"), home(OURS));
     let url = issuer_host(&issuer(&place).issuer).to_owned();
-    for (client_ids, reason) in [(vec![AUDIENCE.to_owned()], reason::ISSUER_PUBLISHED), (vec![], reason::PROVIDER_MISMATCH)] {
+    for (client_ids, reason) in
+        [(vec![AUDIENCE.to_owned()], reason::ISSUER_PUBLISHED), (vec![], reason::PROVIDER_MISMATCH)]
+    {
         let mut account = Account::default();
-        account.providers.insert(url.clone(), Provider { url: url.clone(), client_ids, tags: Tags::from([("team".into(), "a".into())]) });
+        account.providers.insert(
+            url.clone(),
+            Provider { url: url.clone(), client_ids, tags: Tags::from([("team".into(), "a".into())]) },
+        );
         let before = account.providers.clone();
         for _ in 0..2 {
             assert_eq!(account.publish(&us, OURS, &place, FIRST).expect("work").finding.reason, reason);
@@ -336,7 +420,10 @@ fn the_discovery_document_is_removed_first_and_the_provider_that_says_whose_it_i
             Removal::Provider => "provider",
         })
         .collect();
-    assert_eq!(kinds, ["default/prod/.well-known/openid-configuration", "default/prod/openid/v1/jwks", "provider"]);
+    assert_eq!(
+        kinds,
+        ["default/prod/.well-known/openid-configuration", "default/prod/openid/v1/jwks", "provider"]
+    );
     assert_eq!(account.retract(&us, &home(OURS)), Ok(Retraction::default()));
 }
 
@@ -354,8 +441,11 @@ fn what_documents_say_tells_nobody_the_id_and_nothing_at_another_place() {
 fn an_issuer_of_the_user_is_only_judged() {
     let found = |client_ids: &[&str]| {
         let client_ids = client_ids.iter().map(|it| (*it).to_owned()).collect();
-        judge("https://issuer.example.com", &Reading::Found(Provider { url: "issuer.example.com".into(), client_ids, tags: Tags::new() }))
-            .reason
+        judge(
+            "https://issuer.example.com",
+            &Reading::Found(Provider { url: "issuer.example.com".into(), client_ids, tags: Tags::new() }),
+        )
+        .reason
     };
     assert_eq!((found(&[AUDIENCE]), found(&["other"])), (reason::ISSUER_FOUND, reason::PROVIDER_MISMATCH));
     assert_eq!(judge("https://issuer.example.com", &Reading::Absent).reason, reason::PROVIDER_NOT_FOUND);

@@ -91,9 +91,10 @@ impl<'a> Request<'a> {
         match actions {
             Choice::Only(list) if list.iter().any(|it| action_matches(it, self.action)) => None,
             Choice::Only(list) => Some(format!("Action is {}, not {}", list.join(", "), self.action)),
-            Choice::AllBut(list) => {
-                list.iter().find(|it| action_matches(it, self.action)).map(|it| format!("NotAction {it} leaves out {}", self.action))
-            }
+            Choice::AllBut(list) => list
+                .iter()
+                .find(|it| action_matches(it, self.action))
+                .map(|it| format!("NotAction {it} leaves out {}", self.action)),
         }
     }
 
@@ -125,9 +126,15 @@ impl<'a> Request<'a> {
         let Principal::Of { kind, value } = principal else { return Answer::Yes };
         let is_same = match kind.as_str() {
             "AWS" => value == "*",
-            "Federated" | "Service" if kind == self.principal_kind => value == "*" || self.principals.contains(value),
+            "Federated" | "Service" if kind == self.principal_kind => {
+                value == "*" || self.principals.contains(value)
+            }
             "Federated" | "Service" | "CanonicalUser" => false,
-            _ => return Answer::Unknown(format!("principal type {kind} is not one that can be evaluated here")),
+            _ => {
+                return Answer::Unknown(format!(
+                    "principal type {kind} is not one that can be evaluated here"
+                ));
+            }
         };
         if is_same { Answer::Yes } else { Answer::No(String::new()) }
     }
@@ -138,7 +145,9 @@ impl<'a> Request<'a> {
             Principal::Of { kind, value } => format!("{kind} {value}"),
         };
         let names: Vec<String> = list.iter().map(named).collect();
-        let has_scheme = names.iter().any(|it| it.contains("oidc-provider/https://") || it.contains("oidc-provider/http://"));
+        let has_scheme = names
+            .iter()
+            .any(|it| it.contains("oidc-provider/https://") || it.contains("oidc-provider/http://"));
         let hint = if has_scheme { "; write the ARN without https://" } else { "" };
         format!("Principal is {}, not {} {}{hint}", names.join(", "), self.principal_kind, self.principals[0])
     }
@@ -149,7 +158,9 @@ impl<'a> Request<'a> {
         if key == "aws:securetransport" {
             return Held::Value("true"); // STS has no other.
         }
-        let (Some(identity), Some((provider, claim))) = (self.identity, key.rsplit_once(':')) else { return Held::Unknown };
+        let (Some(identity), Some((provider, claim))) = (self.identity, key.rsplit_once(':')) else {
+            return Held::Unknown;
+        };
         let is_ours = provider == self.issuer;
         match claim {
             _ if ["aws", "sts"].contains(&provider) => Held::Unknown,

@@ -1,4 +1,5 @@
-//! Trust policies and what becomes of them. The expected texts follow AWS's documentation of policy elements and of how they are evaluated.
+//! Trust policies and what becomes of them. The expected texts follow AWS's documentation of policy elements
+//! and of how they are evaluated.
 
 use expect_test::{Expect, expect};
 
@@ -32,7 +33,8 @@ fn said(policy: &str, assumer: &Assumer) -> String {
     text
 }
 
-/// Statements with `PROVIDER`, `ISSUER`, `WEB` (the action), `SUB` and `EXACT` (the conditions that should be) written out.
+/// Statements with `PROVIDER`, `ISSUER`, `WEB` (the action), `SUB` and `EXACT` (the conditions that should
+/// be) written out.
 fn expand(statements: &str) -> String {
     statements
         .replace("EXACT", r#""StringEquals": {"ISSUER:aud": "sts.amazonaws.com", "ISSUER:sub": "SUB"}"#)
@@ -53,7 +55,9 @@ fn check(statements: &str, expected: Expect) {
 #[track_caller]
 fn check_condition(condition: &str, expected: Expect) {
     check(
-        &format!(r#"{{"Effect": "Allow", "Principal": {{"Federated": "PROVIDER"}}, "Action": "WEB", "Condition": {{{condition}}}}}"#),
+        &format!(
+            r#"{{"Effect": "Allow", "Principal": {{"Federated": "PROVIDER"}}, "Action": "WEB", "Condition": {{{condition}}}}}"#
+        ),
         expected,
     );
 }
@@ -74,7 +78,10 @@ fn check_who(who: &str, expected: Expect) {
 #[test]
 fn exactly_the_service_account_and_audience_are_allowed() {
     check_condition("EXACT", expect!["Allowed"]);
-    check_condition(r#""StringLike": {"ISSUER:sub": "SUB", "ISSUER:aud": "sts.amazonaws.com"}"#, expect!["Allowed"]);
+    check_condition(
+        r#""StringLike": {"ISSUER:sub": "SUB", "ISSUER:aud": "sts.amazonaws.com"}"#,
+        expect!["Allowed"],
+    );
     check_condition(r#"AUD, "ForAnyValue:StringEquals": {"ISSUER:sub": "SUB"}"#, expect!["Allowed"]);
     check_condition(r#"AUD, "ForAllValues:StringEquals": {"ISSUER:sub": "SUB"}"#, expect!["Allowed"]);
     check_condition(r#"AUD, "StringEqualsIfExists": {"ISSUER:sub": "SUB"}"#, expect!["Allowed"]);
@@ -150,7 +157,10 @@ fn case_counts_in_values_but_not_in_keys() {
         r#""StringEquals": {"OIDC.Example.com/PROD:Sub": "system:serviceaccount:kube-system:ebs-csi", "ISSUER:AUd": "sts.amazonaws.com"}"#,
         expect!["Allowed"],
     );
-    check_condition(r#"AUD, "StringEqualsIgnoreCase": {"ISSUER:sub": "System:ServiceAccount:Kube-System:EBS-CSI"}"#, expect!["Allowed"]);
+    check_condition(
+        r#"AUD, "StringEqualsIgnoreCase": {"ISSUER:sub": "System:ServiceAccount:Kube-System:EBS-CSI"}"#,
+        expect!["Allowed"],
+    );
     check_condition(
         r#""StringEquals": {"ISSUER:aud": "STS.amazonaws.com", "ISSUER:sub": "SUB"}"#,
         expect![[r#"
@@ -232,7 +242,10 @@ fn negated_operators_exclude() {
         Denied
         - statement 1: StringNotLike excludes oidc.example.com/prod:sub "system:serviceaccount:kube-system:ebs-csi""#]],
     );
-    check_condition(r#"EXACT, "StringNotLike": {"ISSUER:sub": "system:serviceaccount:default:*"}"#, expect!["Allowed"]);
+    check_condition(
+        r#"EXACT, "StringNotLike": {"ISSUER:sub": "system:serviceaccount:default:*"}"#,
+        expect!["Allowed"],
+    );
     check_condition(
         r#"EXACT, "StringNotEqualsIgnoreCase": {"ISSUER:aud": "STS.AMAZONAWS.COM"}"#,
         expect![[r#"
@@ -249,7 +262,10 @@ fn keys_that_the_token_does_not_carry() {
         Denied
         - statement 1: ForAnyValue:StringLike is on oidc.example.com/prod:amr, which the token does not carry"#]],
     );
-    check_condition(r#"EXACT, "ForAllValues:StringLike": {"ISSUER:amr": "authenticated"}"#, expect!["Allowed"]);
+    check_condition(
+        r#"EXACT, "ForAllValues:StringLike": {"ISSUER:amr": "authenticated"}"#,
+        expect!["Allowed"],
+    );
     check_condition(r#"EXACT, "StringLikeIfExists": {"ISSUER:amr": "authenticated"}"#, expect!["Allowed"]);
     check_condition(r#"EXACT, "StringNotEquals": {"ISSUER:email": "x@example.com"}"#, expect!["Allowed"]);
     check_condition(
@@ -486,7 +502,10 @@ fn deny_wins() {
 fn deny_of_others_does_not_matter() {
     check_deny(r#""Principal": "*", "Action": "sts:AssumeRole""#, expect!["Allowed"]);
     check_deny(r#""Principal": {"AWS": "123456789012"}, "Action": "*""#, expect!["Allowed"]);
-    check_deny(r#""Principal": "*", "Action": "*", "Condition": {"StringNotEquals": {"ISSUER:sub": "SUB"}}"#, expect!["Allowed"]);
+    check_deny(
+        r#""Principal": "*", "Action": "*", "Condition": {"StringNotEquals": {"ISSUER:sub": "SUB"}}"#,
+        expect!["Allowed"],
+    );
     check_deny(r#""NotPrincipal": {"Federated": "PROVIDER"}, "Action": "WEB""#, expect!["Allowed"]);
 }
 
@@ -508,7 +527,8 @@ fn deny_that_cannot_be_evaluated_makes_an_allow_unknown() {
 
 #[test]
 fn any_statement_may_allow_and_the_nearest_say_why_not() {
-    let nodes = r#"{"Effect": "Allow", "Principal": {"Service": "ec2.amazonaws.com"}, "Action": "sts:AssumeRole"}"#;
+    let nodes =
+        r#"{"Effect": "Allow", "Principal": {"Service": "ec2.amazonaws.com"}, "Action": "sts:AssumeRole"}"#;
     let staging = r#"{"Sid": "Staging", "Effect": "Allow", "Principal": {"Federated": "arn:aws:iam::123456789012:oidc-provider/oidc.example.com/staging"},
         "Action": "WEB", "Condition": {"StringEquals": {"oidc.example.com/staging:sub": "SUB"}}}"#;
     let other = r#"{"Sid": "Other", "Effect": "Allow", "Principal": {"Federated": "PROVIDER"}, "Action": "WEB",
@@ -543,12 +563,18 @@ fn any_statement_may_allow_and_the_nearest_say_why_not() {
 
 #[test]
 fn documents_come_in_several_forms() {
-    let policy =
-        expand(r#"{"Statement": {"Effect": "Allow", "Principal": {"Federated": "PROVIDER"}, "Action": "WEB", "Condition": {EXACT}}}"#);
+    let policy = expand(
+        r#"{"Statement": {"Effect": "Allow", "Principal": {"Federated": "PROVIDER"}, "Action": "WEB", "Condition": {EXACT}}}"#,
+    );
     expect!["Allowed"].assert_eq(&said(&policy, &driver()));
     let encoded: String = policy.bytes().map(|byte| format!("%{byte:02X}")).collect();
     expect!["Allowed"].assert_eq(&said(&encoded, &driver()));
-    let usual = policy.replace('{', "%7B").replace('}', "%7D").replace('"', "%22").replace(' ', "%20").replace('/', "%2f");
+    let usual = policy
+        .replace('{', "%7B")
+        .replace('}', "%7D")
+        .replace('"', "%22")
+        .replace(' ', "%20")
+        .replace('/', "%2f");
     expect!["Allowed"].assert_eq(&said(&usual, &driver()));
 }
 
@@ -651,7 +677,10 @@ fn the_fix_is_allowed_and_nothing_more() {
         WebIdentity { issuer: "https://oidc.example.com/staging".to_owned(), ..other.clone() },
         WebIdentity { provider_arn: provider_arn("aws-cn", "123456789012", &other.issuer), ..other },
     ] {
-        assert!(matches!(judge(&text, &Assumer::ServiceAccount(other.clone())).verdict, Verdict::Denied { .. }), "{other:?}");
+        assert!(
+            matches!(judge(&text, &Assumer::ServiceAccount(other.clone())).verdict, Verdict::Denied { .. }),
+            "{other:?}"
+        );
     }
 }
 
@@ -661,7 +690,8 @@ fn the_fix_is_of_the_partition() {
         let issuer = "https://oidc.example.com/prod".to_owned();
         let provider_arn = provider_arn(partition, "123456789012", &issuer);
         assert!(provider_arn.starts_with(&format!("arn:{partition}:iam::123456789012:oidc-provider/oidc.")));
-        let assumer = Assumer::ServiceAccount(WebIdentity { issuer, provider_arn: provider_arn.clone(), ..identity() });
+        let assumer =
+            Assumer::ServiceAccount(WebIdentity { issuer, provider_arn: provider_arn.clone(), ..identity() });
         assert!(fix(&assumer).contains(&provider_arn));
         assert_eq!(said(&fix(&assumer), &assumer), "Allowed");
     }

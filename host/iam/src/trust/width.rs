@@ -1,4 +1,5 @@
-//! What a statement lets in beyond what it must. It judges statements that let the right one in, and never changes a verdict.
+//! What a statement lets in beyond what it must. It judges statements that let the right one in, and never
+//! changes a verdict.
 
 use super::super::condition::Operator;
 use super::super::document::{Choice, Principal, Principals, Statement};
@@ -21,7 +22,9 @@ pub(super) fn warnings(statement: &Statement, request: &Request<'_>, has_variabl
         Some(Principals::Only(list)) if list.iter().any(is_everyone) => {
             res.push(format!("{name}: Principal \"*\" lets in identities of any provider and account"));
         }
-        Some(Principals::AllBut(_)) => res.push(format!("{name}: NotPrincipal lets in everyone that it does not name")),
+        Some(Principals::AllBut(_)) => {
+            res.push(format!("{name}: NotPrincipal lets in everyone that it does not name"))
+        }
         _ => (),
     }
     if matches!(statement.actions, Choice::AllBut(_)) {
@@ -35,12 +38,18 @@ pub(super) fn warnings(statement: &Statement, request: &Request<'_>, has_variabl
         Limit::Wild(patterns) => {
             res.push(format!("{name}: subject {} lets in other service accounts", patterns.join(", ")));
         }
-        Limit::Nothing => res.push(format!("{name}: no condition limits the subject, so every service account of the cluster gets in")),
+        Limit::Nothing => res.push(format!(
+            "{name}: no condition limits the subject, so every service account of the cluster gets in"
+        )),
     }
     match limit(statement, request, "aud", has_variables) {
         Limit::Exact => (),
-        Limit::Wild(patterns) => res.push(format!("{name}: audience {} takes tokens made for other services", patterns.join(", "))),
-        Limit::Nothing => res.push(format!("{name}: no condition limits the audience, so tokens made for other services get in")),
+        Limit::Wild(patterns) => {
+            res.push(format!("{name}: audience {} takes tokens made for other services", patterns.join(", ")))
+        }
+        Limit::Nothing => res.push(format!(
+            "{name}: no condition limits the audience, so tokens made for other services get in"
+        )),
     }
     res
 }
@@ -58,10 +67,12 @@ fn limit(statement: &Statement, request: &Request<'_>, claim: &str, has_variable
     for it in statement.conditions.iter().filter(|it| request.is_key(&it.key, claim)) {
         let Some(operator) = Operator::read(&it.operator).filter(|it| it.is_limiting()) else { continue };
         let has_wildcards = |value: &&String| {
-            let pattern = if has_variables { Pattern::with_variables(value) } else { Ok(Pattern::new(value)) };
+            let pattern =
+                if has_variables { Pattern::with_variables(value) } else { Ok(Pattern::new(value)) };
             operator.has_wildcards() && pattern.is_ok_and(|it| it.has_wildcards())
         };
-        let patterns: Vec<String> = it.values.iter().filter(has_wildcards).map(|it| format!("{it:?}")).collect();
+        let patterns: Vec<String> =
+            it.values.iter().filter(has_wildcards).map(|it| format!("{it:?}")).collect();
         if patterns.is_empty() {
             return Limit::Exact;
         }

@@ -1,23 +1,33 @@
-//! Recognizes an AWSCluster that was made by copying the manifest of another one, annotations included. Its record is that of the other:
-//! nothing may be concluded from it, and nothing done with what it names.
+//! Recognizes an AWSCluster that was made by copying the manifest of another one, annotations included. Its
+//! record is that of the other: nothing may be concluded from it, and nothing done with what it names.
 
 use std::collections::BTreeSet;
 
 use crds::AWSCluster;
-use crds::names::{ANNOTATION_PREFIX, COPIED_FROM_ANNOTATION, FORCE_DELETE_ANNOTATION, ID_ANNOTATION, ID_TAG, OWNER_TAG};
+use crds::names::{
+    ANNOTATION_PREFIX, COPIED_FROM_ANNOTATION, FORCE_DELETE_ANNOTATION, ID_ANNOTATION, ID_TAG, OWNER_TAG,
+};
 use serde_json::{Map, Value, json};
 
 use model::{Invalid, Snapshot, Tags, owner};
 
-/// Namespace and name of the AWSCluster that has the id of this one. Whom things in AWS with that id were made for has it, where they say so and it is
-/// there; else, of those that share the id, the one that was created first, and of several of the same second, the first by name. `None`: the id is
-/// its own.
-pub fn copied_from<'a>(it: &AWSCluster, all: impl IntoIterator<Item = &'a AWSCluster>, snapshot: Option<&Snapshot>) -> Option<String> {
+/// Namespace and name of the AWSCluster that has the id of this one. Whom things in AWS with that id were
+/// made for has it, where they say so and it is there; else, of those that share the id, the one that was
+/// created first, and of several of the same second, the first by name. `None`: the id is its own.
+pub fn copied_from<'a>(
+    it: &AWSCluster,
+    all: impl IntoIterator<Item = &'a AWSCluster>,
+    snapshot: Option<&Snapshot>,
+) -> Option<String> {
     let id = id(it)?;
     let created = |it: &AWSCluster| (it.metadata.creation_timestamp.as_ref().map(|it| it.0), owner(it));
     let own = created(it);
-    let others: Vec<_> =
-        all.into_iter().filter(|other| self::id(other) == Some(id)).map(created).filter(|other| other.1 != own.1).collect();
+    let others: Vec<_> = all
+        .into_iter()
+        .filter(|other| self::id(other) == Some(id))
+        .map(created)
+        .filter(|other| other.1 != own.1)
+        .collect();
     match made_for(id, snapshot).filter(|_| !others.is_empty()) {
         Some(whose) if whose == own.1 => None,
         Some(whose) if others.iter().any(|it| it.1 == whose) => Some(whose),
@@ -28,20 +38,25 @@ pub fn copied_from<'a>(it: &AWSCluster, all: impl IntoIterator<Item = &'a AWSClu
 /// Whom things in AWS with this id were made for, if all say the same.
 fn made_for(id: &str, snapshot: Option<&Snapshot>) -> Option<String> {
     let snapshot = snapshot?;
-    let of = |tags: &Tags| tags.get(OWNER_TAG).filter(|_| tags.get(ID_TAG).is_some_and(|it| it == id)).cloned();
+    let of =
+        |tags: &Tags| tags.get(OWNER_TAG).filter(|_| tags.get(ID_TAG).is_some_and(|it| it == id)).cloned();
     let vpcs = snapshot.vpcs.iter().filter_map(|it| of(&it.tags));
-    let mut owners: BTreeSet<String> = vpcs.chain(snapshot.security_groups.iter().filter_map(|it| of(&it.tags))).collect();
+    let mut owners: BTreeSet<String> =
+        vpcs.chain(snapshot.security_groups.iter().filter_map(|it| of(&it.tags))).collect();
     owners.pop_first().filter(|_| owners.is_empty())
 }
 
-/// What takes off a copy what it has of the original, so that it becomes a cluster of its own; `None` where it cannot: its endpoint is the original's
-/// too and cannot be taken off, or somebody put the id back after it was taken off once.
+/// What takes off a copy what it has of the original, so that it becomes a cluster of its own; `None` where
+/// it cannot: its endpoint is the original's too and cannot be taken off, or somebody put the id back after
+/// it was taken off once.
 pub fn dropped(it: &AWSCluster, original: &str) -> Option<Value> {
     let annotations = it.metadata.annotations.as_ref()?;
     if annotations.contains_key(COPIED_FROM_ANNOTATION) || !it.spec.control_plane_endpoint.is_unset() {
         return None;
     }
-    let ours = annotations.keys().filter(|key| key.starts_with(ANNOTATION_PREFIX) && *key != FORCE_DELETE_ANNOTATION);
+    let ours = annotations
+        .keys()
+        .filter(|key| key.starts_with(ANNOTATION_PREFIX) && *key != FORCE_DELETE_ANNOTATION);
     let mut patch: Map<String, Value> = ours.map(|key| (key.clone(), Value::Null)).collect();
     patch.insert(COPIED_FROM_ANNOTATION.to_owned(), json!(original));
     Some(json!({"metadata": {"annotations": patch}}))
@@ -74,7 +89,8 @@ mod tests {
     use model::{FoundVpc, State};
 
     fn aws_cluster(namespace: &str, name: &str, id: Option<&str>, created: &str) -> AWSCluster {
-        let annotations: std::collections::BTreeMap<&str, &str> = id.map(|id| (ID_ANNOTATION, id)).into_iter().collect();
+        let annotations: std::collections::BTreeMap<&str, &str> =
+            id.map(|id| (ID_ANNOTATION, id)).into_iter().collect();
         let metadata = serde_json::json!({"namespace": namespace, "name": name, "annotations": annotations, "creationTimestamp": created});
         let object = serde_json::json!({
             "apiVersion": "infrastructure.cluster.x-k8s.io/v1beta2", "kind": "AWSCluster",
@@ -116,9 +132,20 @@ mod tests {
         };
         assert_eq!((of(&restored, &["a/prod"]), of(&copy, &["a/prod"])), (None, Some("a/prod".to_owned())));
         for unclear in [&[][..], &["c/prod"], &["a/prod", "b/prod"]] {
-            assert_eq!((of(&restored, unclear), of(&copy, unclear)), (Some("b/prod".to_owned()), None), "{unclear:?}");
+            assert_eq!(
+                (of(&restored, unclear), of(&copy, unclear)),
+                (Some("b/prod".to_owned()), None),
+                "{unclear:?}"
+            );
         }
-        assert_eq!(copied_from(&restored, [&restored], Some(&Snapshot { vpcs: vec![vpc("b/prod")].into(), ..Snapshot::default() })), None);
+        assert_eq!(
+            copied_from(
+                &restored,
+                [&restored],
+                Some(&Snapshot { vpcs: vec![vpc("b/prod")].into(), ..Snapshot::default() })
+            ),
+            None
+        );
     }
 
     #[test]
@@ -136,7 +163,10 @@ mod tests {
         with_endpoint.spec.control_plane_endpoint =
             serde_json::from_value(json!({"host": "api.example.com", "port": 6443})).expect("an endpoint");
         assert_eq!(dropped(&with_endpoint, "b/prod"), None);
-        copy.metadata.annotations.get_or_insert_default().insert(COPIED_FROM_ANNOTATION.into(), "b/prod".into());
+        copy.metadata
+            .annotations
+            .get_or_insert_default()
+            .insert(COPIED_FROM_ANNOTATION.into(), "b/prod".into());
         assert_eq!(dropped(&copy, "b/prod"), None, "it was put back");
     }
 }

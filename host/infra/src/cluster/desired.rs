@@ -6,13 +6,21 @@ use crds::AWSCluster;
 
 use super::{Input, Layout, egress, load_balancer, name, tag};
 use crate::observe::{API_SERVER, MAIN};
-use model::{AddOnRule, Desired, DesiredResource, Invalid, LoadBalancer, Observed, Owner, Resource, Subnet, Tags, Vpc};
+use model::{
+    AddOnRule, Desired, DesiredResource, Invalid, LoadBalancer, Observed, Owner, Resource, Subnet, Tags, Vpc,
+};
 
-/// What should exist, from the spec and, for addresses that are only known once they are there, from what was seen.
+/// What should exist, from the spec and, for addresses that are only known once they are there, from what was
+/// seen.
 ///
 /// # Errors
 /// The field that cannot be carried out.
-pub fn desired(input: &Input<'_>, layout: &Layout, id: &str, observed: &Observed) -> Result<Desired, Invalid> {
+pub fn desired(
+    input: &Input<'_>,
+    layout: &Layout,
+    id: &str,
+    observed: &Observed,
+) -> Result<Desired, Invalid> {
     let mut builder = Builder {
         cluster: name::cluster_name(input.cluster),
         id: id.to_owned(),
@@ -61,7 +69,12 @@ impl Builder<'_> {
 
     /// Names of the subnets that the load balancer is in already.
     pub(super) fn balanced(&self) -> BTreeSet<String> {
-        match self.observed.get(&LoadBalancer::key(API_SERVER)).filter(|it| it.owner == Owner::Mine).map(|it| &it.is) {
+        match self
+            .observed
+            .get(&LoadBalancer::key(API_SERVER))
+            .filter(|it| it.owner == Owner::Mine)
+            .map(|it| &it.is)
+        {
             Some(Resource::LoadBalancer(it)) => it.subnets.clone(),
             _ => BTreeSet::new(),
         }
@@ -74,7 +87,8 @@ impl Builder<'_> {
 
     /// A network that the user brought is wanted as it is: it has to be there, and is never changed.
     fn brought(&mut self, observed: &Observed) {
-        let mut wanted: Vec<Resource> = vec![Vpc { name: MAIN.into(), cidr: self.layout.cidr.clone(), dns_hostnames: true }.into()];
+        let mut wanted: Vec<Resource> =
+            vec![Vpc { name: MAIN.into(), cidr: self.layout.cidr.clone(), dns_hostnames: true }.into()];
         wanted.extend(self.layout.subnets.iter().map(|it| {
             let (zone, cidr) = (it.zone.clone(), it.cidr.clone().unwrap_or_default());
             Resource::from(Subnet { name: it.name.clone(), vpc: MAIN.into(), zone, cidr, public: it.public })

@@ -1,5 +1,5 @@
-//! The four security groups of a cluster and their rules: those of Cluster API Provider AWS, what the user adds, and what add-ons asked
-//! for. This is the one place that rules come from.
+//! The four security groups of a cluster and their rules: those of Cluster API Provider AWS, what the user
+//! adds, and what add-ons asked for. This is the one place that rules come from.
 
 use std::collections::BTreeSet;
 
@@ -20,19 +20,25 @@ const NODES_FROM_ELSEWHERE: &str = "there is no NAT gateway whose address could 
      rule of spec.controlPlaneLoadBalancer.ingressRules lets in the range that they come from; add it unless it is there";
 
 impl Decision {
-    /// What is to be known of the rules although they are as the user wants them: that they may keep the cluster's own nodes from its API,
-    /// when it is reached from the internet and not by everybody.
+    /// What is to be known of the rules although they are as the user wants them: that they may keep the
+    /// cluster's own nodes from its API, when it is reached from the internet and not by everybody.
     pub(crate) fn remark_on_rules(&self, input: &Input<'_>) -> Option<&'static str> {
         let spec = &input.aws_cluster.spec.control_plane_load_balancer;
-        if spec.scheme != LoadBalancerScheme::InternetFacing || spec.load_balancer_type == LoadBalancerType::Disabled {
+        if spec.scheme != LoadBalancerScheme::InternetFacing
+            || spec.load_balancer_type == LoadBalancerType::Disabled
+        {
             return None;
         }
         let gateways = self.desired.keys().any(|it| it.kind == Kind::NatGateway);
-        let is_known = self.interest.nat_gateways_of.iter().all(|id| input.snapshot.nat_gateways_read.contains(id));
+        let is_known =
+            self.interest.nat_gateways_of.iter().all(|id| input.snapshot.nat_gateways_read.contains(id));
         if gateways || !is_known || !egress::addresses(input.snapshot, &self.observed).is_empty() {
             return None;
         }
-        let Resource::SecurityGroupRules(wanted) = &self.desired.get(&SecurityGroupRules::key(API_GROUP))?.is else { return None };
+        let Resource::SecurityGroupRules(wanted) = &self.desired.get(&SecurityGroupRules::key(API_GROUP))?.is
+        else {
+            return None;
+        };
         let Resource::Vpc(vpc) = &self.observed.get(&Vpc::key(MAIN))?.is else { return None };
         let vpc: IpNet = vpc.cidr.parse().ok()?;
         let port = load_balancer::port(input, &self.observed);
@@ -63,7 +69,8 @@ impl Builder<'_> {
             self.add(SecurityGroup { name: role.into(), vpc: MAIN.into(), group_name, description }, tags);
             // The cloud provider and load balancer controllers add rules to `lb`, and remove them.
             let unknown_port = role == API_GROUP && !self.knows_port;
-            let keep_unknown = role == "lb" || self.rules.is_none() || !self.knows_nat_addresses || unknown_port;
+            let keep_unknown =
+                role == "lb" || self.rules.is_none() || !self.knows_nat_addresses || unknown_port;
             let rules = self.group_rules(role);
             self.add(SecurityGroupRules { name: role.into(), rules, keep_unknown }, Default::default());
         }
@@ -140,9 +147,13 @@ impl Builder<'_> {
         }
         let mut res = self.expand(&spec.ingress_rules);
         match spec.scheme {
-            LoadBalancerScheme::Internal if !self.layout.cidr.is_empty() => res.push(api(self.layout.cidr.clone())),
+            LoadBalancerScheme::Internal if !self.layout.cidr.is_empty() => {
+                res.push(api(self.layout.cidr.clone()))
+            }
             LoadBalancerScheme::Internal => (),
-            LoadBalancerScheme::InternetFacing => res.extend(self.nat_addresses.iter().map(|ip| api(format!("{ip}/32")))),
+            LoadBalancerScheme::InternetFacing => {
+                res.extend(self.nat_addresses.iter().map(|ip| api(format!("{ip}/32"))))
+            }
         }
         res
     }
@@ -152,19 +163,28 @@ impl Builder<'_> {
         let port = i32::from(name::API_SERVER_PORT);
         match self.aws_cluster.spec.control_plane_load_balancer.load_balancer_type {
             LoadBalancerType::Nlb if !self.layout.cidr.is_empty() => {
-                vec![tcp(port, port, Source::Cidr(self.layout.cidr.clone()), "Kubernetes API from the load balancer")]
+                vec![tcp(
+                    port,
+                    port,
+                    Source::Cidr(self.layout.cidr.clone()),
+                    "Kubernetes API from the load balancer",
+                )]
             }
             _ => Vec::new(),
         }
     }
 
-    /// One rule for each source. Without any, machines of the control plane are the source, as in Cluster API Provider AWS.
+    /// One rule for each source. Without any, machines of the control plane are the source, as in Cluster API
+    /// Provider AWS.
     fn expand(&self, rules: &[IngressRule]) -> Vec<Rule> {
         let mut res = Vec::new();
         for it in rules {
-            let mut sources: Vec<Source> = it.cidr_blocks.iter().chain(&it.ipv6_cidr_blocks).map(|it| Source::range(it)).collect();
+            let mut sources: Vec<Source> =
+                it.cidr_blocks.iter().chain(&it.ipv6_cidr_blocks).map(|it| Source::range(it)).collect();
             sources.extend(it.source_security_group_ids.iter().cloned().map(Source::GroupId));
-            sources.extend(it.source_security_group_roles.iter().copied().map(SecurityGroupRole::as_str).map(group));
+            sources.extend(
+                it.source_security_group_roles.iter().copied().map(SecurityGroupRole::as_str).map(group),
+            );
             match it.nat_gateways_ips_source {
                 true => sources.extend(self.nat_addresses.iter().map(|ip| Source::Cidr(format!("{ip}/32")))),
                 false if sources.is_empty() => sources.push(group("controlplane")),

@@ -1,5 +1,6 @@
-//! Which zones and subnets a cluster has: those that its spec lists, or one public and one private subnet in each of the first zones, with
-//! the address ranges that Cluster API Provider AWS gives them. It never looks at which of them exist.
+//! Which zones and subnets a cluster has: those that its spec lists, or one public and one private subnet in
+//! each of the first zones, with the address ranges that Cluster API Provider AWS gives them. It never looks
+//! at which of them exist.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -16,7 +17,10 @@ use crate::PersistedState;
 use crate::gc::Collected;
 use crate::observe::{Claims, MAIN, Scope, SubnetRole, kept_for_pods, listed_as};
 use crate::token::derive;
-use model::{FoundSubnet, FoundVpc, InternetGateway, Invalid, Key, Kind, LoadBalancerKind, NatGateway, Snapshot, Subnet, Vpc};
+use model::{
+    FoundSubnet, FoundVpc, InternetGateway, Invalid, Key, Kind, LoadBalancerKind, NatGateway, Snapshot,
+    Subnet, Vpc,
+};
 
 /// Addresses of a VPC whose spec names none.
 const DEFAULT_RANGE: &str = "10.0.0.0/16";
@@ -26,14 +30,17 @@ const LIMIT: &str = "spec.network.vpc.availabilityZoneUsageLimit";
 /// The network of a cluster on paper.
 #[derive(Clone, Debug, Default)]
 pub struct Layout {
-    /// Whether the network is ours to make. Otherwise the user brought the VPC, and nothing in it but groups and a load balancer is ours.
+    /// Whether the network is ours to make. Otherwise the user brought the VPC, and nothing in it but groups
+    /// and a load balancer is ours.
     pub owned: bool,
     /// IPv4 range of the VPC; empty for a user's that was not seen yet.
     pub cidr: String,
     pub subnets: Vec<SubnetRole>,
-    /// What of the spec is not carried out, because something that lives would lose what it uses: of which kind, why, and what to do.
+    /// What of the spec is not carried out, because something that lives would lose what it uses: of which
+    /// kind, why, and what to do.
     pub(super) held: Vec<(Kind, String)>,
-    /// The VPC that the spec names is another provider's, and nobody said that it is to be taken over: nothing is done.
+    /// The VPC that the spec names is another provider's, and nobody said that it is to be taken over:
+    /// nothing is done.
     pub(super) not_adopted: bool,
     /// What cannot be made or changed, and why.
     pub(super) blocked: Vec<(Key, String)>,
@@ -66,7 +73,8 @@ impl Layout {
         let given = snapshot.vpcs.iter().find(|it| it.id == given_id);
         let cluster_name = name::cluster_name(cluster);
         let (id, owner) = (record.id.clone(), model::owner(aws_cluster));
-        let claims = Claims { cluster: &cluster_name, id: &id, owner: &owner, adopts: adopted_from(aws_cluster) };
+        let claims =
+            Claims { cluster: &cluster_name, id: &id, owner: &owner, adopts: adopted_from(aws_cluster) };
         if let Some(vpc) = given.filter(|it| claims.unmarked(&it.tags) && !claims.takes_unmarked(None)) {
             let blocked = vec![(Vpc::key(MAIN), adopted::not_adopted(vpc))];
             return Ok(Layout { not_adopted: true, blocked, cidr: vpc.cidr.clone(), ..Layout::default() });
@@ -78,30 +86,45 @@ impl Layout {
             let subnets = unmanaged::subnets(&network.subnets, given_id, snapshot)?;
             return Ok(Layout { owned, cidr, subnets, ..Layout::default() });
         }
-        let recorded = record.ids.get(&Vpc::key(MAIN)).and_then(|id| snapshot.vpcs.iter().find(|it| it.id == *id));
+        let recorded =
+            record.ids.get(&Vpc::key(MAIN)).and_then(|id| snapshot.vpcs.iter().find(|it| it.id == *id));
         let mut vpcs = snapshot.vpcs.iter().filter(|it| claims.marked(&it.tags));
         let vpc = given.or(recorded).or_else(|| vpcs.next());
         // A VPC has the range that it was made with, whatever the spec says now.
-        let cidr = spec.clone().or_else(|| vpc.map(|it| it.cidr.clone())).unwrap_or_else(|| DEFAULT_RANGE.into());
+        let cidr =
+            spec.clone().or_else(|| vpc.map(|it| it.cidr.clone())).unwrap_or_else(|| DEFAULT_RANGE.into());
         let range = match vpc {
             Some(vpc) => parse("spec.network.vpc.cidrBlock", &vpc.cidr)?,
             None => parse("spec.network.vpc.cidrBlock", &cidr)?,
         };
         if !(16..=28).contains(&range.prefix_len()) {
-            return Err(Invalid::new("spec.network.vpc.cidrBlock", format!("{cidr}: AWS takes networks of /16 to /28")));
+            return Err(Invalid::new(
+                "spec.network.vpc.cidrBlock",
+                format!("{cidr}: AWS takes networks of /16 to /28"),
+            ));
         }
-        let balancer = load_balancer_kind(aws_cluster).map(|kind| (name::load_balancer(&cluster_name, aws_cluster, kind), kind));
+        let balancer = load_balancer_kind(aws_cluster)
+            .map(|kind| (name::load_balancer(&cluster_name, aws_cluster, kind), kind));
         let vpc_id = vpc.map(|it| it.id.as_str()).unwrap_or_default();
         let is_own = |it: &&model::FoundLoadBalancer| {
-            it.vpc_id == vpc_id && balancer.as_ref().is_some_and(|(name, kind)| it.name == *name && it.kind == *kind)
+            it.vpc_id == vpc_id
+                && balancer.as_ref().is_some_and(|(name, kind)| it.name == *name && it.kind == *kind)
         };
         let vpc_tags = vpc.map(|it| &it.tags);
-        let present = Present { snapshot, vpc_id, vpc_tags, claims, balancer: snapshot.load_balancers.iter().find(is_own) };
+        let present = Present {
+            snapshot,
+            vpc_id,
+            vpc_tags,
+            claims,
+            balancer: snapshot.load_balancers.iter().find(is_own),
+        };
         let mut res = Layout { owned, cidr, ..Layout::default() };
         if !network.vpc.id.is_empty() && given_id.is_empty() {
             let lives_in = record.ids.get(&Vpc::key(MAIN)).cloned().unwrap_or_default();
-            let message =
-                format!("spec.network.vpc.id is {}, and the cluster lives in {lives_in}: it stays there; set it back", network.vpc.id);
+            let message = format!(
+                "spec.network.vpc.id is {}, and the cluster lives in {lives_in}: it stays there; set it back",
+                network.vpc.id
+            );
             res.held.push((Kind::Vpc, message));
         }
         match network.subnets.is_empty() {
@@ -119,18 +142,26 @@ impl Layout {
     }
 
     /// How to see the cluster.
-    pub(crate) fn scope(&self, cluster: &Cluster, aws_cluster: &AWSCluster, record: &PersistedState) -> Scope {
+    pub(crate) fn scope(
+        &self,
+        cluster: &Cluster,
+        aws_cluster: &AWSCluster,
+        record: &PersistedState,
+    ) -> Scope {
         let given = unmanaged::given(aws_cluster, record).unwrap_or_default();
         let cluster_name = name::cluster_name(cluster);
         Scope {
             id: record.id.clone(),
             owner: model::owner(aws_cluster),
             adopts: adopted_from(aws_cluster).map(str::to_owned),
-            vpc_id: (!given.is_empty()).then(|| given.to_owned()).or_else(|| record.ids.get(&Vpc::key(crate::observe::MAIN)).cloned()),
+            vpc_id: (!given.is_empty())
+                .then(|| given.to_owned())
+                .or_else(|| record.ids.get(&Vpc::key(crate::observe::MAIN)).cloned()),
             vpc_given: !given.is_empty(),
             subnets: self.subnets.clone(),
             nat_gateways: self.nat_gateways().into_iter().map(|(zone, _)| zone).collect(),
-            load_balancer: load_balancer_kind(aws_cluster).map(|kind| (name::load_balancer(&cluster_name, aws_cluster, kind), kind)),
+            load_balancer: load_balancer_kind(aws_cluster)
+                .map(|kind| (name::load_balancer(&cluster_name, aws_cluster, kind), kind)),
             intents: record.intents.clone(),
             deleting: super::deleting(aws_cluster),
             collected: Collected::of(aws_cluster.metadata.annotations.as_ref()).unwrap_or(Collected::NOTHING),
@@ -165,7 +196,8 @@ impl Layout {
     fn listed(&mut self, specs: &[SubnetSpec], vpc: Ipv4Net, present: &Present<'_>) -> Result<(), Invalid> {
         let mut roles = listed(specs, vpc, present)?;
         let is_new = present.subnets().next().is_none();
-        let mut wrong = roles.iter().enumerate().filter_map(|(n, it)| Some((n, unavailable(it, present.snapshot)?)));
+        let mut wrong =
+            roles.iter().enumerate().filter_map(|(n, it)| Some((n, unavailable(it, present.snapshot)?)));
         if let Some((n, why)) = wrong.next().filter(|_| is_new) {
             return Err(Invalid::new(format!("{SUBNETS}[{n}].availabilityZone"), why));
         }
@@ -175,11 +207,20 @@ impl Layout {
             let Some(found) = present.subnets().find(|it| present.is(role, &it.id)) else { continue };
             if role.zone != found.zone {
                 role.zone.clone_from(&found.zone);
-                changed.push((n, format!("availabilityZone of {} cannot be changed; set it back to {}", found.id, found.zone)));
+                changed.push((
+                    n,
+                    format!(
+                        "availabilityZone of {} cannot be changed; set it back to {}",
+                        found.id, found.zone
+                    ),
+                ));
             }
             if role.cidr.as_ref() != Some(&found.cidr) {
                 role.cidr = Some(found.cidr.clone());
-                changed.push((n, format!("cidrBlock of {} cannot be changed; set it back to {}", found.id, found.cidr)));
+                changed.push((
+                    n,
+                    format!("cidrBlock of {} cannot be changed; set it back to {}", found.id, found.cidr),
+                ));
             }
             let was = unlisted::is_public(found);
             if was == role.public {
@@ -187,8 +228,10 @@ impl Layout {
             }
             self.looks_inside = true;
             if let Some(user) = present.anything_in(found) {
-                let message =
-                    format!("{SUBNETS}: isPublic of {} is {was} as long as it is used by {user}; remove that, or set it back", found.id);
+                let message = format!(
+                    "{SUBNETS}: isPublic of {} is {was} as long as it is used by {user}; remove that, or set it back",
+                    found.id
+                );
                 self.held.push((Kind::Subnet, message));
                 role.public = was;
             } else if !present.is_certain() {
@@ -214,18 +257,26 @@ impl Layout {
     ) -> Result<(), Invalid> {
         let zones = zones(aws_cluster, record, present.snapshot, random)?;
         let roles = defaults(&zones, range)?;
-        let fits = |it: &FoundSubnet| listed_as(&roles, it, present.snapshot).is_some_and(|role| role.zone == it.zone);
+        let fits = |it: &FoundSubnet| {
+            listed_as(&roles, it, present.snapshot).is_some_and(|role| role.zone == it.zone)
+        };
         if !present.subnets().all(fits) {
             // Nobody said that they are to go.
-            let mut roles: Vec<SubnetRole> =
-                present.subnets().map(unlisted::role_of).map(|it| SubnetRole { unlisted: false, ..it }).collect();
+            let mut roles: Vec<SubnetRole> = present
+                .subnets()
+                .map(unlisted::role_of)
+                .map(|it| SubnetRole { unlisted: false, ..it })
+                .collect();
             name_all(&mut roles);
-            let message = format!("{SUBNETS} is empty: the subnets that are there stay; list those that the cluster is to have");
+            let message = format!(
+                "{SUBNETS} is empty: the subnets that are there stay; list those that the cluster is to have"
+            );
             self.held.push((Kind::Subnet, message));
             self.put(roles, present);
             return Ok(());
         }
-        let limit = usize::try_from(aws_cluster.spec.network.vpc.availability_zone_usage_limit).unwrap_or(1).max(1);
+        let limit =
+            usize::try_from(aws_cluster.spec.network.vpc.availability_zone_usage_limit).unwrap_or(1).max(1);
         let more = present.snapshot.zones.len() > zones.len() && limit > zones.len();
         if !record.zones.is_empty() && (more || limit < zones.len()) {
             let message = format!(
@@ -258,10 +309,19 @@ impl Layout {
         if !self.owned {
             return Vec::new();
         }
-        let zones: BTreeSet<&String> = self.subnets.iter().filter(|it| !it.public).map(|it| &it.zone).collect();
-        let public = |zone: &String| self.for_nodes().find(|it| it.public && it.zone == *zone).map(|it| it.name.clone());
-        let kept = |zone: &String| self.subnets.iter().find(|it| it.public && it.unlisted && it.zone == *zone).map(|it| it.name.clone());
-        let subnet = |zone: &String| self.gateways.get(zone).cloned().or_else(|| public(zone)).or_else(|| kept(zone));
+        let zones: BTreeSet<&String> =
+            self.subnets.iter().filter(|it| !it.public).map(|it| &it.zone).collect();
+        let public = |zone: &String| {
+            self.for_nodes().find(|it| it.public && it.zone == *zone).map(|it| it.name.clone())
+        };
+        let kept = |zone: &String| {
+            self.subnets
+                .iter()
+                .find(|it| it.public && it.unlisted && it.zone == *zone)
+                .map(|it| it.name.clone())
+        };
+        let subnet =
+            |zone: &String| self.gateways.get(zone).cloned().or_else(|| public(zone)).or_else(|| kept(zone));
         zones.into_iter().filter_map(|zone| Some((zone.clone(), subnet(zone)?))).collect()
     }
 
@@ -269,20 +329,34 @@ impl Layout {
     pub(crate) fn default_route(&self, subnet: &SubnetRole) -> Option<Key> {
         match subnet.public {
             true => Some(InternetGateway::key(MAIN)),
-            false => self.nat_gateways().iter().find(|(zone, _)| *zone == subnet.zone).map(|(zone, _)| NatGateway::key(zone)),
+            false => self
+                .nat_gateways()
+                .iter()
+                .find(|(zone, _)| *zone == subnet.zone)
+                .map(|(zone, _)| NatGateway::key(zone)),
         }
     }
 
     /// Ids of subnets that the user brought.
     pub(super) fn given(&self) -> impl Iterator<Item = (model::Key, String)> {
-        self.subnets.iter().filter(|_| !self.owned).filter_map(|it| Some((Subnet::key(&it.name), it.id.clone()?)))
+        self.subnets
+            .iter()
+            .filter(|_| !self.owned)
+            .filter_map(|it| Some((Subnet::key(&it.name), it.id.clone()?)))
     }
 }
 
-/// Whether a VPC that the spec names was made for the cluster, by this operator or by Cluster API Provider AWS.
-pub(super) fn is_owned(vpc: &FoundVpc, cluster: &Cluster, aws_cluster: &AWSCluster, record: &PersistedState) -> bool {
+/// Whether a VPC that the spec names was made for the cluster, by this operator or by Cluster API Provider
+/// AWS.
+pub(super) fn is_owned(
+    vpc: &FoundVpc,
+    cluster: &Cluster,
+    aws_cluster: &AWSCluster,
+    record: &PersistedState,
+) -> bool {
     let (cluster, owner) = (name::cluster_name(cluster), model::owner(aws_cluster));
-    Claims { cluster: &cluster, id: &record.id, owner: &owner, adopts: adopted_from(aws_cluster) }.mine(&vpc.tags, None)
+    Claims { cluster: &cluster, id: &record.id, owner: &owner, adopts: adopted_from(aws_cluster) }
+        .mine(&vpc.tags, None)
 }
 
 /// The kind of load balancer in front of the API servers, if there is to be one.
@@ -296,14 +370,24 @@ pub(crate) fn load_balancer_kind(aws_cluster: &AWSCluster) -> Option<LoadBalance
 }
 
 fn parse(field: &str, text: &str) -> Result<Ipv4Net, Invalid> {
-    let range: Ipv4Net = text.parse().map_err(|_| Invalid::new(field, format!("{text:?} is no IPv4 range such as {DEFAULT_RANGE}")))?;
+    let range: Ipv4Net = text
+        .parse()
+        .map_err(|_| Invalid::new(field, format!("{text:?} is no IPv4 range such as {DEFAULT_RANGE}")))?;
     match range.trunc() == range {
         true => Ok(range),
-        false => Err(Invalid::new(field, format!("{text} is not the beginning of its range; write {}", range.trunc()))),
+        false => Err(Invalid::new(
+            field,
+            format!("{text} is not the beginning of its range; write {}", range.trunc()),
+        )),
     }
 }
 
-fn zones(aws_cluster: &AWSCluster, record: &PersistedState, snapshot: &Snapshot, random: &str) -> Result<Vec<String>, Invalid> {
+fn zones(
+    aws_cluster: &AWSCluster,
+    record: &PersistedState,
+    snapshot: &Snapshot,
+    random: &str,
+) -> Result<Vec<String>, Invalid> {
     if !record.zones.is_empty() {
         return Ok(record.zones.clone());
     }
@@ -315,20 +399,28 @@ fn zones(aws_cluster: &AWSCluster, record: &PersistedState, snapshot: &Snapshot,
     zones.truncate(usize::try_from(vpc.availability_zone_usage_limit).unwrap_or(1).max(1));
     zones.sort();
     match zones.is_empty() {
-        true => Err(Invalid::new("spec.region", format!("{} has no availability zone that can be used", aws_cluster.spec.region))),
+        true => Err(Invalid::new(
+            "spec.region",
+            format!("{} has no availability zone that can be used", aws_cluster.spec.region),
+        )),
         false => Ok(zones),
     }
 }
 
-/// The range is split into blocks, one more than there are zones: the private subnets get all but the first, which the public ones share.
+/// The range is split into blocks, one more than there are zones: the private subnets get all but the first,
+/// which the public ones share.
 fn defaults(zones: &[String], range: Ipv4Net) -> Result<Vec<SubnetRole>, Invalid> {
     let small = |()| {
-        let message = format!("{range} is too small for public and private subnets in {} zones; AWS takes none below /28", zones.len());
+        let message = format!(
+            "{range} is too small for public and private subnets in {} zones; AWS takes none below /28",
+            zones.len()
+        );
         Invalid::new("spec.network.vpc.cidrBlock", message)
     };
     let split = |range: Ipv4Net, parts: usize| -> Result<Vec<Ipv4Net>, ()> {
         let bits = parts.next_power_of_two().trailing_zeros();
-        let prefix = u8::try_from(u32::from(range.prefix_len()) + bits).ok().filter(|it| *it <= 28).ok_or(())?;
+        let prefix =
+            u8::try_from(u32::from(range.prefix_len()) + bits).ok().filter(|it| *it <= 28).ok_or(())?;
         Ok(range.subnets(prefix).map_err(|_| ())?.take(parts).collect())
     };
     let blocks = split(range, zones.len() + 1).map_err(small)?;
@@ -358,20 +450,35 @@ fn listed(specs: &[SubnetSpec], vpc: Ipv4Net, present: &Present<'_>) -> Result<V
             true => found.map(|it| seen(it).clone()).unwrap_or_default(),
             false => text.to_owned(),
         };
-        let (cidr, zone) = (filled(&spec.cidr_block, |it| &it.cidr), filled(&spec.availability_zone, |it| &it.zone));
+        let (cidr, zone) =
+            (filled(&spec.cidr_block, |it| &it.cidr), filled(&spec.availability_zone, |it| &it.zone));
         if zone.is_empty() {
             return Err(Invalid::new(field("availabilityZone"), "is needed for a subnet that is to be made"));
         }
         let range = parse(&field("cidrBlock"), &cidr)?;
         if !vpc.contains(&range) {
-            return Err(Invalid::new(field("cidrBlock"), format!("{cidr} does not lie in the VPC's range {vpc}")));
+            return Err(Invalid::new(
+                field("cidrBlock"),
+                format!("{cidr} does not lie in the VPC's range {vpc}"),
+            ));
         }
         if let Some((other, _)) = taken.iter().find(|(_, it)| it.contains(&range) || range.contains(it)) {
-            return Err(Invalid::new(field("cidrBlock"), format!("{cidr} overlaps that of {SUBNETS}[{other}]")));
+            return Err(Invalid::new(
+                field("cidrBlock"),
+                format!("{cidr} overlaps that of {SUBNETS}[{other}]"),
+            ));
         }
         taken.push((n, range));
         let for_pods = kept_for_pods(&spec.tags) || found.is_some_and(|it| kept_for_pods(&it.tags));
-        res.push(SubnetRole { name: String::new(), id, cidr: Some(cidr), zone, public: spec.is_public, for_pods, unlisted: false });
+        res.push(SubnetRole {
+            name: String::new(),
+            id,
+            cidr: Some(cidr),
+            zone,
+            public: spec.is_public,
+            for_pods,
+            unlisted: false,
+        });
     }
     Ok(res)
 }
@@ -395,7 +502,8 @@ fn name_all(roles: &mut [SubnetRole]) {
 
 /// Whether machines in listed subnets, in the order of the spec, will reach what they boot from.
 fn ways_out(listed: &[SubnetRole]) -> Result<(), Invalid> {
-    let public: BTreeSet<&String> = listed.iter().filter(|it| it.public && !it.for_pods).map(|it| &it.zone).collect();
+    let public: BTreeSet<&String> =
+        listed.iter().filter(|it| it.public && !it.for_pods).map(|it| &it.zone).collect();
     if public.is_empty() {
         let message = "at least one public subnet is needed, for NAT gateways and load balancers";
         return Err(Invalid::new("spec.network.subnets", message));
@@ -403,14 +511,17 @@ fn ways_out(listed: &[SubnetRole]) -> Result<(), Invalid> {
     match listed.iter().enumerate().find(|(_, it)| !it.public && !public.contains(&it.zone)) {
         Some((n, it)) => {
             let zone = &it.zone;
-            let message = format!("{zone} has no public subnet for the NAT gateway of this private one; add one, or leave the zone out");
+            let message = format!(
+                "{zone} has no public subnet for the NAT gateway of this private one; add one, or leave the zone out"
+            );
             Err(Invalid::new(format!("spec.network.subnets[{n}]"), message))
         }
         None => Ok(()),
     }
 }
 
-/// What of the names that a listed subnet has is an id that AWS gave. Names of subnets that are to be made may begin alike.
+/// What of the names that a listed subnet has is an id that AWS gave. Names of subnets that are to be made
+/// may begin alike.
 pub(super) fn aws_ids(spec: &SubnetSpec) -> impl Iterator<Item = &String> {
     [&spec.resource_id, &spec.id].into_iter().filter(|it| is_aws_id(it))
 }
@@ -429,7 +540,14 @@ mod tests {
         for id in ["subnet-0a1b2c3d", "subnet-0123456789abcdef0"] {
             assert!(is_aws_id(id), "{id}");
         }
-        for name in ["subnet-zone-1-private", "subnet-a", "subnet-0A1B2C3D", "subnet-", "private-a", "subnet-0123456789abcdef01"] {
+        for name in [
+            "subnet-zone-1-private",
+            "subnet-a",
+            "subnet-0A1B2C3D",
+            "subnet-",
+            "private-a",
+            "subnet-0123456789abcdef01",
+        ] {
             assert!(!is_aws_id(name), "{name}");
         }
     }

@@ -1,4 +1,5 @@
-//! The load balancer in front of the API servers, with the health check and attributes that Cluster API Provider AWS gives it.
+//! The load balancer in front of the API servers, with the health check and attributes that Cluster API
+//! Provider AWS gives it.
 
 use std::collections::BTreeSet;
 
@@ -8,16 +9,18 @@ use super::desired::Builder;
 use super::{Decision, Input, layout, name};
 use crate::observe::{API_SERVER, MAIN, SubnetRole};
 use model::{
-    HealthCheck, Invalid, Kind, Listener, LoadBalancer, LoadBalancerAttributes, LoadBalancerKind, Observed, Owner, Resource, Subnet,
+    HealthCheck, Invalid, Kind, Listener, LoadBalancer, LoadBalancerAttributes, LoadBalancerKind, Observed,
+    Owner, Resource, Subnet,
 };
 
-/// The port at which the API is reached: that of the endpoint, where it was taken from the load balancer, whatever the Cluster says since.
-/// Kubeconfigs and nodes know no other.
+/// The port at which the API is reached: that of the endpoint, where it was taken from the load balancer,
+/// whatever the Cluster says since. Kubeconfigs and nodes know no other.
 pub(super) fn port(input: &Input<'_>, observed: &Observed) -> i32 {
     let asked = name::api_server_port(input.cluster);
     let seen = observed.get(&LoadBalancer::key(API_SERVER)).filter(|it| it.owner == Owner::Mine);
     let found = seen.and_then(|seen| input.snapshot.load_balancers.iter().find(|it| it.id == seen.id));
-    let endpoint = input.record.endpoint.as_ref().filter(|(host, _)| found.is_some_and(|it| it.dns_name == *host));
+    let endpoint =
+        input.record.endpoint.as_ref().filter(|(host, _)| found.is_some_and(|it| it.dns_name == *host));
     endpoint.map_or(asked, |(_, port)| *port)
 }
 
@@ -30,16 +33,23 @@ pub(super) fn is_port_known(input: &Input<'_>, observed: &Observed) -> bool {
 /// Why the API is not reached at the port that the Cluster names.
 pub(super) fn held(input: &Input<'_>, observed: &Observed) -> Option<(Kind, String)> {
     let (asked, port) = (name::api_server_port(input.cluster), port(input, observed));
-    let message =
-        || format!("Cluster spec.clusterNetwork.apiServerPort is {asked}, and the API is reached at {port}: it stays there; set it back");
+    let message = || {
+        format!(
+            "Cluster spec.clusterNetwork.apiServerPort is {asked}, and the API is reached at {port}: it stays there; set it back"
+        )
+    };
     (asked != port).then(|| (Kind::LoadBalancer, message()))
 }
 
-/// The name of the load balancer, where it has to resolve before the cluster counts as provisioned, as Cluster API Provider AWS asks for.
+/// The name of the load balancer, where it has to resolve before the cluster counts as provisioned, as
+/// Cluster API Provider AWS asks for.
 pub fn must_resolve<'a>(input: &'a Input<'_>, decision: &Decision) -> Option<&'a str> {
     let object = input.aws_cluster;
-    let provisioned = object.status.as_ref().and_then(|it| it.initialization.as_ref()).and_then(|it| it.provisioned) == Some(true);
-    let unasked = object.spec.control_plane_load_balancer.dns_resolution_check == Some(DnsResolutionCheck::None);
+    let provisioned =
+        object.status.as_ref().and_then(|it| it.initialization.as_ref()).and_then(|it| it.provisioned)
+            == Some(true);
+    let unasked =
+        object.spec.control_plane_load_balancer.dns_resolution_check == Some(DnsResolutionCheck::None);
     if provisioned || unasked || super::deleting(object) {
         return None;
     }
@@ -54,12 +64,20 @@ impl Builder<'_> {
         let spec = &self.aws_cluster.spec.control_plane_load_balancer;
         if !matches!(kind, LoadBalancerKind::Classic | LoadBalancerKind::Network) {
             let field = "spec.controlPlaneLoadBalancer.loadBalancerType";
-            return Err(Invalid::new(field, "alb is not supported by cluster-operator: it does not forward TCP; use nlb or classic"));
+            return Err(Invalid::new(
+                field,
+                "alb is not supported by cluster-operator: it does not forward TCP; use nlb or classic",
+            ));
         }
         let internal = spec.scheme == LoadBalancerScheme::Internal;
-        let port = u16::try_from(self.port)
-            .map_err(|_| Invalid::new("Cluster spec.clusterNetwork.apiServerPort", format!("{} is no port", self.port)))?;
-        let listener = Listener { port, target_port: name::API_SERVER_PORT, health_check: health_check(spec.health_check_protocol, kind)? };
+        let port = u16::try_from(self.port).map_err(|_| {
+            Invalid::new("Cluster spec.clusterNetwork.apiServerPort", format!("{} is no port", self.port))
+        })?;
+        let listener = Listener {
+            port,
+            target_port: name::API_SERVER_PORT,
+            health_check: health_check(spec.health_check_protocol, kind)?,
+        };
         let aws_name = name::load_balancer(&self.cluster, self.aws_cluster, kind);
         let tags = self.tags(API_SERVER, &aws_name);
         let is = LoadBalancer {
@@ -81,17 +99,20 @@ impl Builder<'_> {
         Ok(())
     }
 
-    /// A public one in each zone for the internet, else a private one; where there is no private one at all, public ones too. Of a zone that it
-    /// is in already, it has that one: AWS takes no second one there.
+    /// A public one in each zone for the internet, else a private one; where there is no private one at all,
+    /// public ones too. Of a zone that it is in already, it has that one: AWS takes no second one there.
     fn load_balancer_subnets(&self, internal: bool) -> Result<BTreeSet<String>, Invalid> {
         let public = !internal || self.layout.for_nodes().all(|it| it.public);
         let balanced = self.balanced();
         // Of a network that a user brought it may have some that are not listed any more.
-        let mut zones: BTreeSet<&String> = balanced.iter().filter_map(|it| self.zone_of_unlisted(it)).collect();
+        let mut zones: BTreeSet<&String> =
+            balanced.iter().filter_map(|it| self.zone_of_unlisted(it)).collect();
         let has = |it: &&SubnetRole| balanced.contains(&it.name) && !self.layout.leaving.contains(&it.name);
         let fits = |it: &&SubnetRole| it.public == public;
         let had = self.layout.subnets.iter().filter(has);
-        let fitting = had.chain(self.layout.for_nodes().filter(fits)).filter(|it| it.zone.is_empty() || zones.insert(&it.zone));
+        let fitting = had
+            .chain(self.layout.for_nodes().filter(fits))
+            .filter(|it| it.zone.is_empty() || zones.insert(&it.zone));
         let res: BTreeSet<String> = fitting.map(|it| it.name.clone()).collect();
         if res.is_empty() && zones.is_empty() {
             let message = "none is public, as an internet-facing load balancer needs it: give the route table of one a route to an \
@@ -111,17 +132,24 @@ impl Builder<'_> {
     }
 }
 
-fn health_check(protocol: Option<HealthCheckProtocol>, kind: LoadBalancerKind) -> Result<HealthCheck, Invalid> {
+fn health_check(
+    protocol: Option<HealthCheckProtocol>,
+    kind: LoadBalancerKind,
+) -> Result<HealthCheck, Invalid> {
     let protocol = protocol.unwrap_or(HealthCheckProtocol::Tcp);
     let allowed = match kind {
         LoadBalancerKind::Classic => !matches!(protocol, HealthCheckProtocol::Tls | HealthCheckProtocol::Udp),
-        _ => matches!(protocol, HealthCheckProtocol::Tcp | HealthCheckProtocol::Http | HealthCheckProtocol::Https),
+        _ => matches!(
+            protocol,
+            HealthCheckProtocol::Tcp | HealthCheckProtocol::Http | HealthCheckProtocol::Https
+        ),
     };
     if !allowed {
         let message = format!("{} is no health check of a load balancer of this type", protocol.as_str());
         return Err(Invalid::new("spec.controlPlaneLoadBalancer.healthCheckProtocol", message));
     }
-    let path = matches!(protocol, HealthCheckProtocol::Http | HealthCheckProtocol::Https).then(|| "/readyz".to_owned());
+    let path = matches!(protocol, HealthCheckProtocol::Http | HealthCheckProtocol::Https)
+        .then(|| "/readyz".to_owned());
     Ok(HealthCheck {
         protocol: protocol.as_str().into(),
         port: name::API_SERVER_PORT,

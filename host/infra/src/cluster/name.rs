@@ -1,4 +1,5 @@
-//! Names of things in AWS: exactly those of Cluster API Provider AWS, so that clusters can be taken over and scripts go on working.
+//! Names of things in AWS: exactly those of Cluster API Provider AWS, so that clusters can be taken over and
+//! scripts go on working.
 
 use blake2::Blake2bVar;
 use blake2::digest::{Update, VariableOutput};
@@ -30,11 +31,14 @@ pub(super) fn group(cluster: &str, role: &str) -> String {
 
 /// Name of the load balancer in front of the API servers.
 pub(super) fn load_balancer(cluster: &str, aws_cluster: &AWSCluster, kind: LoadBalancerKind) -> String {
-    if let Some(name) = aws_cluster.spec.control_plane_load_balancer.name.as_ref().filter(|it| !it.is_empty()) {
+    if let Some(name) = aws_cluster.spec.control_plane_load_balancer.name.as_ref().filter(|it| !it.is_empty())
+    {
         return name.clone();
     }
     let base = match kind {
-        LoadBalancerKind::Network => format!("{}-{cluster}", aws_cluster.metadata.namespace.as_deref().unwrap_or_default()),
+        LoadBalancerKind::Network => {
+            format!("{}-{cluster}", aws_cluster.metadata.namespace.as_deref().unwrap_or_default())
+        }
         _ => cluster.to_owned(),
     };
     let name = format!("{}-apiserver", base.replace('.', "-"));
@@ -51,7 +55,10 @@ fn hashed(text: &str) -> String {
         // The length is the one that it was made with.
         let _ = hash.finalize_variable(&mut bytes);
     }
-    bytes.iter().map(|byte| char::from(b"0123456789abcdefghijklmnopqrstuvwxyz"[usize::from(byte % 36)])).collect()
+    bytes
+        .iter()
+        .map(|byte| char::from(b"0123456789abcdefghijklmnopqrstuvwxyz"[usize::from(byte % 36)]))
+        .collect()
 }
 
 #[cfg(test)]
@@ -60,7 +67,11 @@ mod tests {
 
     #[test]
     fn long_names_are_hashed_to_the_longest_that_aws_takes() {
-        let name = load_balancer("a-cluster-with-quite-a-long-name", &AWSCluster::new("x", Default::default()), LoadBalancerKind::Classic);
+        let name = load_balancer(
+            "a-cluster-with-quite-a-long-name",
+            &AWSCluster::new("x", Default::default()),
+            LoadBalancerKind::Classic,
+        );
         assert_eq!(name.len(), LONGEST);
         assert!(name.ends_with("-k8s"));
         assert!(name.chars().all(|it| it.is_ascii_lowercase() || it.is_ascii_digit() || it == '-'));

@@ -1,4 +1,5 @@
-//! The network that a cluster should have, as resources. It is only asked for when the network is ours to make.
+//! The network that a cluster should have, as resources. It is only asked for when the network is ours to
+//! make.
 
 use std::collections::BTreeSet;
 
@@ -20,7 +21,13 @@ impl Builder<'_> {
         for subnet in &self.layout.subnets {
             let tags = self.subnet_tags(subnet);
             let cidr = subnet.cidr.clone().unwrap_or_default();
-            let is = Subnet { name: subnet.name.clone(), vpc: MAIN.into(), zone: subnet.zone.clone(), cidr, public: subnet.public };
+            let is = Subnet {
+                name: subnet.name.clone(),
+                vpc: MAIN.into(),
+                zone: subnet.zone.clone(),
+                cidr,
+                public: subnet.public,
+            };
             self.add_as_is(subnet, is, tags);
         }
         for (zone, subnet) in self.layout.nat_gateways() {
@@ -36,7 +43,11 @@ impl Builder<'_> {
             tags.insert(cloud_provider_tag(&cluster), crds::names::OWNED.into());
             tags.insert(KEY_TAG.into(), subnet.name.clone());
             let subnets = BTreeSet::from([subnet.name.clone()]);
-            self.add_as_is(subnet, RouteTable { name: subnet.name.clone(), vpc: MAIN.into(), subnets, default_route }, tags);
+            self.add_as_is(
+                subnet,
+                RouteTable { name: subnet.name.clone(), vpc: MAIN.into(), subnets, default_route },
+                tags,
+            );
         }
     }
 
@@ -48,10 +59,12 @@ impl Builder<'_> {
     }
 
     fn subnet_tags(&self, subnet: &SubnetRole) -> Tags {
-        let mut res = self.tags(word(subnet), &format!("{}-subnet-{}-{}", self.cluster, word(subnet), subnet.zone));
+        let mut res =
+            self.tags(word(subnet), &format!("{}-subnet-{}-{}", self.cluster, word(subnet), subnet.zone));
         res.extend(tag::subnet(&self.cluster, subnet.public));
         let spec = self.aws_cluster.spec.network.subnets.iter().find(|it| {
-            subnet.id.as_ref().is_some_and(|id| [&it.id, &it.resource_id].contains(&id)) || subnet.cidr.as_ref() == Some(&it.cidr_block)
+            subnet.id.as_ref().is_some_and(|id| [&it.id, &it.resource_id].contains(&id))
+                || subnet.cidr.as_ref() == Some(&it.cidr_block)
         });
         if let Some(spec) = spec {
             // As in Cluster API Provider AWS, also where it is no id of AWS's.

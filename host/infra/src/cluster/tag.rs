@@ -1,9 +1,10 @@
-//! Tags: exactly those of Cluster API Provider AWS, which the cloud provider, storage drivers and users' scripts read, and our id.
+//! Tags: exactly those of Cluster API Provider AWS, which the cloud provider, storage drivers and users'
+//! scripts read, and our id.
 
 use crds::AWSCluster;
 use crds::names::{
-    CLUSTER_TAG_PREFIX, ID_TAG, INTERNAL_LOAD_BALANCER_TAG, NAME_TAG, OWNED, OWNER_TAG, PUBLIC_LOAD_BALANCER_TAG, ROLE_TAG,
-    cloud_provider_tag,
+    CLUSTER_TAG_PREFIX, ID_TAG, INTERNAL_LOAD_BALANCER_TAG, NAME_TAG, OWNED, OWNER_TAG,
+    PUBLIC_LOAD_BALANCER_TAG, ROLE_TAG, cloud_provider_tag,
 };
 
 use model::Tags;
@@ -31,8 +32,9 @@ pub(super) fn subnet(cluster: &str, public: bool) -> Tags {
     Tags::from([(cloud_provider_tag(cluster), OWNED.into()), (for_load_balancers.into(), "1".into())])
 }
 
-/// What a security group carries. The cloud provider's tag is on `lb` alone, also when the user wants it on everything: the cloud provider
-/// opens ports in the one group of a machine that has it, and fails where there are two.
+/// What a security group carries. The cloud provider's tag is on `lb` alone, also when the user wants it on
+/// everything: the cloud provider opens ports in the one group of a machine that has it, and fails where
+/// there are two.
 pub(super) fn group(cluster: &str, role: &str, mut tags: Tags) -> Tags {
     let tag = cloud_provider_tag(cluster);
     match role {
@@ -42,7 +44,8 @@ pub(super) fn group(cluster: &str, role: &str, mut tags: Tags) -> Tags {
     tags
 }
 
-/// What users, and Cluster API Provider AWS for them, wrote down for one resource, without what only AWS sets.
+/// What users, and Cluster API Provider AWS for them, wrote down for one resource, without what only AWS
+/// sets.
 pub(super) fn given(tags: &Tags) -> Tags {
     let reserved = |key: &str| key.get(..RESERVED.len()).is_some_and(|it| it.eq_ignore_ascii_case(RESERVED));
     tags.iter().filter(|(key, _)| !reserved(key)).map(|(key, value)| (key.clone(), value.clone())).collect()

@@ -1,5 +1,6 @@
-//! Subnets of a cluster's own network that its spec does not list any more. What lives in one keeps it, with its way out: an edit cuts off
-//! nothing that is in use. It is found out here who uses what; nothing is asked of AWS.
+//! Subnets of a cluster's own network that its spec does not list any more. What lives in one keeps it, with
+//! its way out: an edit cuts off nothing that is in use. It is found out here who uses what; nothing is asked
+//! of AWS.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -7,7 +8,9 @@ use crds::names::MACHINE_NAME_TAG;
 
 use crate::observe::{self, Claims, SubnetRole, kept_for_pods, listed_as};
 use model::READ_LAG;
-use model::{FoundLoadBalancer, FoundNatGateway, FoundNetworkInterface, FoundSubnet, Read, Snapshot, State, Tags};
+use model::{
+    FoundLoadBalancer, FoundNatGateway, FoundNetworkInterface, FoundSubnet, Read, Snapshot, State, Tags,
+};
 
 /// Kind of the interface that AWS makes for a NAT gateway.
 const NAT_GATEWAY: &str = "nat_gateway";
@@ -29,7 +32,8 @@ pub(super) struct Present<'a> {
 #[derive(Clone, Debug, Default)]
 pub(super) struct Unlisted {
     pub roles: Vec<SubnetRole>,
-    /// What uses each of them, by the role's name. Those that are missing go as soon as the load balancer is off them.
+    /// What uses each of them, by the role's name. Those that are missing go as soon as the load balancer is
+    /// off them.
     pub users: BTreeMap<String, String>,
     /// Names of those that the load balancer is to be taken off.
     pub leaving: BTreeSet<String>,
@@ -52,13 +56,18 @@ impl Present<'_> {
     /// The cluster's own NAT gateways that work, or will.
     pub fn nat_gateways(&self) -> impl Iterator<Item = &FoundNatGateway> {
         let lives = |it: &&FoundNatGateway| matches!(it.state, State::Creating | State::Ready);
-        self.snapshot.nat_gateways.iter().filter(|it| it.vpc_id == self.vpc_id && self.mine(&it.tags)).filter(lives)
+        self.snapshot
+            .nat_gateways
+            .iter()
+            .filter(|it| it.vpc_id == self.vpc_id && self.mine(&it.tags))
+            .filter(lives)
     }
 
     /// Those that are not among the listed, as far as something uses them.
     pub fn unlisted(&self, listed: &[SubnetRole]) -> Unlisted {
         let mut res = Unlisted::default();
-        let subnets: Vec<&FoundSubnet> = self.subnets().filter(|it| listed_as(listed, it, self.snapshot).is_none()).collect();
+        let subnets: Vec<&FoundSubnet> =
+            self.subnets().filter(|it| listed_as(listed, it, self.snapshot).is_none()).collect();
         if subnets.is_empty() {
             return res;
         }
@@ -68,15 +77,23 @@ impl Present<'_> {
         let stays = |id: &str| !subnets.iter().any(|it| it.id == id);
         let mut users: BTreeMap<&str, String> = BTreeMap::new();
         for it in &subnets {
-            users.extend(self.user(&it.id).or_else(|| self.shared_routes(&it.id, &stays)).map(|user| (it.id.as_str(), user)));
+            users.extend(
+                self.user(&it.id)
+                    .or_else(|| self.shared_routes(&it.id, &stays))
+                    .map(|user| (it.id.as_str(), user)),
+            );
         }
         // What stays may need what else is in its zone.
         loop {
             let known = users.len();
             for it in &subnets {
-                let beside: Vec<&FoundSubnet> =
-                    subnets.iter().copied().filter(|other| other.zone == it.zone && users.contains_key(other.id.as_str())).collect();
-                let needed = || self.way_out(it, listed, &beside).or_else(|| self.balanced(it, listed, &beside));
+                let beside: Vec<&FoundSubnet> = subnets
+                    .iter()
+                    .copied()
+                    .filter(|other| other.zone == it.zone && users.contains_key(other.id.as_str()))
+                    .collect();
+                let needed =
+                    || self.way_out(it, listed, &beside).or_else(|| self.balanced(it, listed, &beside));
                 if !users.contains_key(it.id.as_str())
                     && let Some(user) = needed()
                 {
@@ -87,10 +104,13 @@ impl Present<'_> {
                 break;
             }
         }
-        let attached = |it: &FoundSubnet| self.balancer.is_some_and(|balancer| balancer.subnets.contains(&it.id));
+        let attached =
+            |it: &FoundSubnet| self.balancer.is_some_and(|balancer| balancer.subnets.contains(&it.id));
         for it in &subnets {
             let role = role_of(it);
-            let goes_later = subnets.iter().any(|other| other.zone == it.zone && attached(other) && !users.contains_key(other.id.as_str()));
+            let goes_later = subnets.iter().any(|other| {
+                other.zone == it.zone && attached(other) && !users.contains_key(other.id.as_str())
+            });
             match users.get(it.id.as_str()) {
                 Some(user) => drop(res.users.insert(role.name.clone(), user.clone())),
                 None if res.unread => {}
@@ -105,11 +125,13 @@ impl Present<'_> {
         res
     }
 
-    /// What a subnet that is not listed any more is needed for: the NAT gateway in it, or the one that is to be made there again, is the way out of
-    /// another subnet of its zone. `beside`: what stays there besides what is listed.
+    /// What a subnet that is not listed any more is needed for: the NAT gateway in it, or the one that is to
+    /// be made there again, is the way out of another subnet of its zone. `beside`: what stays there besides
+    /// what is listed.
     fn way_out(&self, it: &FoundSubnet, listed: &[SubnetRole], beside: &[&FoundSubnet]) -> Option<String> {
         let in_zone = |role: &&SubnetRole| role.zone == it.zone;
-        let of_zone = |id: &str| self.snapshot.subnets.iter().any(|other| other.id == id && other.zone == it.zone);
+        let of_zone =
+            |id: &str| self.snapshot.subnets.iter().any(|other| other.id == id && other.zone == it.zone);
         let mut gateways = self.nat_gateways().filter(|gateway| of_zone(&gateway.subnet_id)).peekable();
         let has_place = is_public(it) && !listed.iter().filter(in_zone).any(|role| role.public);
         let gateway = match gateways.peek() {
@@ -118,7 +140,8 @@ impl Present<'_> {
             None => return None,
         };
         let private = listed.iter().filter(in_zone).find(|role| !role.public).map(|role| role.name.as_str());
-        let private = private.or_else(|| beside.iter().find(|other| !is_public(other)).map(|other| other.id.as_str()))?;
+        let private = private
+            .or_else(|| beside.iter().find(|other| !is_public(other)).map(|other| other.id.as_str()))?;
         Some(format!("NAT gateway {gateway}, through which {private} reaches the internet"))
     }
 
@@ -135,37 +158,55 @@ impl Present<'_> {
         found.is_some_and(|it| listed_as(std::slice::from_ref(role), it, self.snapshot).is_some())
     }
 
-    /// Whether what is in the VPC was read so late that it shows what an earlier process made before it ended.
+    /// Whether what is in the VPC was read so late that it shows what an earlier process made before it
+    /// ended.
     pub fn is_certain(&self) -> bool {
         let from = self.snapshot.since + READ_LAG;
-        let reads = [self.snapshot.read_at.get(&Read::Instances), self.snapshot.deleting_vpcs_read.get(self.vpc_id)];
+        let reads =
+            [self.snapshot.read_at.get(&Read::Instances), self.snapshot.deleting_vpcs_read.get(self.vpc_id)];
         reads.into_iter().all(|began| began.is_some_and(|began| *began >= from))
     }
 
     /// What is in a subnet, what this operator made there among it.
     pub fn anything_in(&self, it: &FoundSubnet) -> Option<String> {
-        let gateway = || self.nat_gateways().find(|gateway| gateway.subnet_id == it.id).map(|it| format!("NAT gateway {}", it.id));
-        let balancer = || self.balancer.filter(|own| own.subnets.contains(&it.id)).map(|it| format!("load balancer {}", it.name));
+        let gateway = || {
+            self.nat_gateways()
+                .find(|gateway| gateway.subnet_id == it.id)
+                .map(|it| format!("NAT gateway {}", it.id))
+        };
+        let balancer = || {
+            self.balancer
+                .filter(|own| own.subnets.contains(&it.id))
+                .map(|it| format!("load balancer {}", it.name))
+        };
         self.user(&it.id).or_else(gateway).or_else(balancer)
     }
 
     /// What lives in a subnet, besides what this operator makes there for the network itself.
     pub fn user(&self, subnet_id: &str) -> Option<String> {
-        let mut instances = self.snapshot.instances.iter().filter(|it| it.subnet_id.as_deref() == Some(subnet_id));
+        let mut instances =
+            self.snapshot.instances.iter().filter(|it| it.subnet_id.as_deref() == Some(subnet_id));
         if let Some(it) = instances.find(|it| it.status.state != "terminated") {
-            let machine = it.tags.get(MACHINE_NAME_TAG).map(|name| format!(" (AWSMachine {name})")).unwrap_or_default();
+            let machine =
+                it.tags.get(MACHINE_NAME_TAG).map(|name| format!(" (AWSMachine {name})")).unwrap_or_default();
             return Some(format!("instance {}{machine}", it.id));
         }
         let is_own = |it: &FoundLoadBalancer| self.balancer.is_some_and(|own| own.id == it.id);
-        let mut balancers = self.snapshot.load_balancers.iter().filter(|it| it.subnets.contains(subnet_id) && !is_own(it));
+        let mut balancers =
+            self.snapshot.load_balancers.iter().filter(|it| it.subnets.contains(subnet_id) && !is_own(it));
         if let Some(it) = balancers.next() {
             return Some(format!("load balancer {}", it.name));
         }
-        let mut gateways = self.snapshot.nat_gateways.iter().filter(|it| it.subnet_id == subnet_id && !self.mine(&it.tags));
+        let mut gateways =
+            self.snapshot.nat_gateways.iter().filter(|it| it.subnet_id == subnet_id && !self.mine(&it.tags));
         if let Some(it) = gateways.find(|it| it.state != State::Failed) {
             return Some(format!("NAT gateway {}", it.id));
         }
-        let mut interfaces = self.snapshot.network_interfaces.iter().filter(|it| it.subnet_id == subnet_id && !self.goes_along(it));
+        let mut interfaces = self
+            .snapshot
+            .network_interfaces
+            .iter()
+            .filter(|it| it.subnet_id == subnet_id && !self.goes_along(it));
         interfaces.next().map(|it| match it.description.is_empty() {
             true => format!("network interface {}", it.id),
             false => format!("network interface {} ({})", it.id, it.description),
@@ -175,11 +216,15 @@ impl Present<'_> {
     /// Whether an interface is there for what this operator made, or for an instance that is gone.
     fn goes_along(&self, it: &FoundNetworkInterface) -> bool {
         let gateways = || self.snapshot.nat_gateways.iter().filter(|gateway| !self.mine(&gateway.tags));
-        let of_gateway = it.interface_type == NAT_GATEWAY && !gateways().any(|gateway| it.description.contains(&gateway.id));
+        let of_gateway = it.interface_type == NAT_GATEWAY
+            && !gateways().any(|gateway| it.description.contains(&gateway.id));
         let of_balancer = self.balancer.is_some_and(|own| {
-            it.description == format!("ELB {}", own.name) || it.description.starts_with(&format!("ELB net/{}/", own.name))
+            it.description == format!("ELB {}", own.name)
+                || it.description.starts_with(&format!("ELB net/{}/", own.name))
         });
-        let ended = |id: &String| self.snapshot.instances.iter().any(|it| it.id == *id && it.status.state == "terminated");
+        let ended = |id: &String| {
+            self.snapshot.instances.iter().any(|it| it.id == *id && it.status.state == "terminated")
+        };
         of_gateway || of_balancer || it.attached_instance.as_ref().is_some_and(ended)
     }
 
@@ -210,7 +255,8 @@ pub(super) fn role_of(it: &FoundSubnet) -> SubnetRole {
     }
 }
 
-/// The role name of a subnet: what it is for and its zone, and its range where that does not tell it from others.
+/// The role name of a subnet: what it is for and its zone, and its range where that does not tell it from
+/// others.
 pub(crate) fn name(public: bool, zone: &str, cidr: Option<&str>) -> String {
     let role = if public { PUBLIC } else { "private" };
     match cidr {

@@ -1,5 +1,5 @@
-//! Networks that users brought: which VPC that is, what has to be read of it before anything is decided, and which of its subnets count.
-//! Nothing of them is made or changed.
+//! Networks that users brought: which VPC that is, what has to be read of it before anything is decided, and
+//! which of its subnets count. Nothing of them is made or changed.
 
 use crds::AWSCluster;
 use crds::cluster_api::Cluster;
@@ -19,19 +19,35 @@ pub(crate) fn given<'a>(aws_cluster: &'a AWSCluster, record: &PersistedState) ->
 }
 
 /// The VPC that a user brought. One that the spec names by its id is ours all the same where its tags say so.
-fn vpc<'a>(cluster: &Cluster, aws_cluster: &'a AWSCluster, record: &PersistedState, snapshot: &Snapshot) -> Option<&'a str> {
+fn vpc<'a>(
+    cluster: &Cluster,
+    aws_cluster: &'a AWSCluster,
+    record: &PersistedState,
+    snapshot: &Snapshot,
+) -> Option<&'a str> {
     let id = given(aws_cluster, record)?;
     let owned = snapshot.vpcs.iter().any(|it| it.id == id && is_owned(it, cluster, aws_cluster, record));
     (!owned && !is_external(aws_cluster)).then_some(id)
 }
 
-/// The VPC that a user brought, as long as its route tables were not read: which of its subnets are public, nobody knows before.
-pub(crate) fn unread<'a>(cluster: &Cluster, aws_cluster: &'a AWSCluster, record: &PersistedState, snapshot: &Snapshot) -> Option<&'a str> {
+/// The VPC that a user brought, as long as its route tables were not read: which of its subnets are public,
+/// nobody knows before.
+pub(crate) fn unread<'a>(
+    cluster: &Cluster,
+    aws_cluster: &'a AWSCluster,
+    record: &PersistedState,
+    snapshot: &Snapshot,
+) -> Option<&'a str> {
     vpc(cluster, aws_cluster, record, snapshot).filter(|id| !snapshot.route_tables_read.contains(*id))
 }
 
 /// What has to be read of the VPC that a user brought.
-pub(crate) fn interest(cluster: &Cluster, aws_cluster: &AWSCluster, record: &PersistedState, snapshot: &Snapshot) -> Interest {
+pub(crate) fn interest(
+    cluster: &Cluster,
+    aws_cluster: &AWSCluster,
+    record: &PersistedState,
+    snapshot: &Snapshot,
+) -> Interest {
     let read = |id: &str| snapshot.route_tables_read.contains(id);
     let vpc = vpc(cluster, aws_cluster, record, snapshot);
     Interest {
@@ -41,13 +57,19 @@ pub(crate) fn interest(cluster: &Cluster, aws_cluster: &AWSCluster, record: &Per
     }
 }
 
-/// The subnets that the spec lists, but those that are kept for pods. What was found of them counts more than what the spec says.
-pub(super) fn subnets(specs: &[SubnetSpec], vpc_id: &str, snapshot: &Snapshot) -> Result<Vec<SubnetRole>, Invalid> {
+/// The subnets that the spec lists, but those that are kept for pods. What was found of them counts more than
+/// what the spec says.
+pub(super) fn subnets(
+    specs: &[SubnetSpec],
+    vpc_id: &str,
+    snapshot: &Snapshot,
+) -> Result<Vec<SubnetRole>, Invalid> {
     let mut res = Vec::new();
     for (n, spec) in specs.iter().enumerate() {
         let field = format!("spec.network.subnets[{n}].id");
         let id = aws_ids(spec).next().cloned();
-        let id = id.ok_or_else(|| Invalid::new(&field, format!("{:?} is no id of a subnet of {vpc_id}", spec.id)))?;
+        let id = id
+            .ok_or_else(|| Invalid::new(&field, format!("{:?} is no id of a subnet of {vpc_id}", spec.id)))?;
         let found = snapshot.subnets.iter().find(|it| it.id == id);
         if let Some(found) = found.filter(|it| it.vpc_id != vpc_id) {
             return Err(Invalid::new(field, format!("{id} lies in {}, not in {vpc_id}", found.vpc_id)));

@@ -14,7 +14,8 @@ pub(super) enum Guard {
     NameAndIntent,
     /// A client token.
     Token,
-    /// Nothing but that it was written down: sent once, and again only when reads have shown that nothing came of it.
+    /// Nothing but that it was written down: sent once, and again only when reads have shown that nothing
+    /// came of it.
     Intent,
 }
 
@@ -23,7 +24,11 @@ pub(super) fn guard(kind: Kind) -> Guard {
         Kind::Vpc | Kind::InternetGateway | Kind::ElasticIp => Guard::Intent,
         Kind::NatGateway | Kind::RouteTable | Kind::Instance => Guard::Token,
         Kind::LoadBalancer | Kind::Secret => Guard::NameAndIntent,
-        Kind::Subnet | Kind::SecurityGroup | Kind::SecurityGroupRules | Kind::NetworkInterface | Kind::Target => Guard::Name,
+        Kind::Subnet
+        | Kind::SecurityGroup
+        | Kind::SecurityGroupRules
+        | Kind::NetworkInterface
+        | Kind::Target => Guard::Name,
     }
 }
 
@@ -31,7 +36,9 @@ pub(super) fn guard(kind: Kind) -> Guard {
 pub(super) fn inputs(is: &Resource, ids: &Ids) -> Option<serde_json::Value> {
     match is {
         // An address in use shows whose it is before the gateway itself is seen.
-        Resource::NatGateway(it) => Some(serde_json::json!({ADDRESS: ids.get(&ElasticIp::key(&it.elastic_ip))?})),
+        Resource::NatGateway(it) => {
+            Some(serde_json::json!({ADDRESS: ids.get(&ElasticIp::key(&it.elastic_ip))?}))
+        }
         Resource::Instance(it) => {
             let launch = it.launch.as_ref().and_then(|launch| serde_json::to_value(launch).ok())?;
             Some(serde_json::json!({"subnet": it.subnet, "launch": launch}))
@@ -53,7 +60,9 @@ pub(super) fn reads(kind: Kind, is: Option<&Resource>) -> impl Iterator<Item = R
         Kind::Instance => &[Read::Instances],
         Kind::NetworkInterface | Kind::Secret => &[],
         Kind::LoadBalancer => match is {
-            Some(Resource::LoadBalancer(it)) if it.kind == LoadBalancerKind::Classic => &[Read::ClassicLoadBalancers],
+            Some(Resource::LoadBalancer(it)) if it.kind == LoadBalancerKind::Classic => {
+                &[Read::ClassicLoadBalancers]
+            }
             Some(_) => &[Read::LoadBalancers, Read::TargetGroups],
             None => &[Read::ClassicLoadBalancers, Read::LoadBalancers],
         },
@@ -62,14 +71,16 @@ pub(super) fn reads(kind: Kind, is: Option<&Resource>) -> impl Iterator<Item = R
     reads.iter().copied()
 }
 
-/// The calls that show whether a resource is there, what its role is and whose it is: that may follow from other kinds too. Nothing is made
-/// anew, given up or taken away before all of them show what was made.
+/// The calls that show whether a resource is there, what its role is and whose it is: that may follow from
+/// other kinds too. Nothing is made anew, given up or taken away before all of them show what was made.
 pub(super) fn evidence(kind: Kind, is: Option<&Resource>) -> impl Iterator<Item = Read> {
     let others: &[Read] = match kind {
         // What an address is for, its gateway says; which zone that is of, its subnet.
         Kind::ElasticIp => &[Read::Vpcs, Read::Subnets, Read::NatGateways],
         Kind::NatGateway | Kind::RouteTable => &[Read::Vpcs, Read::Subnets],
-        Kind::Subnet | Kind::InternetGateway | Kind::SecurityGroup | Kind::SecurityGroupRules => &[Read::Vpcs],
+        Kind::Subnet | Kind::InternetGateway | Kind::SecurityGroup | Kind::SecurityGroupRules => {
+            &[Read::Vpcs]
+        }
         // Ours carries our group.
         Kind::LoadBalancer => &[Read::Vpcs, Read::SecurityGroups],
         Kind::Vpc | Kind::NetworkInterface | Kind::Secret | Kind::Instance | Kind::Target => &[],
@@ -92,7 +103,9 @@ pub(super) fn reads_of(kind: Kind, id: &str) -> impl Iterator<Item = Read> {
     reads(kind, None).filter(move |it| Some(*it) != other)
 }
 
-/// What can be left of something that is gone: a target group stays when somebody removes its load balancer. Deleting it once more takes that.
+/// What can be left of something that is gone: a target group stays when somebody removes its load balancer.
+/// Deleting it once more takes that.
 pub(super) fn remains(key: &Key, id: &str) -> Option<Resource> {
-    (key.kind == Kind::LoadBalancer && id.starts_with("arn:")).then(|| LoadBalancer::remains(&key.name, id).into())
+    (key.kind == Kind::LoadBalancer && id.starts_with("arn:"))
+        .then(|| LoadBalancer::remains(&key.name, id).into())
 }

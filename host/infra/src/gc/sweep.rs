@@ -1,9 +1,11 @@
-//! When leftovers are looked for again, and what is said of them: once when the machines are gone, then only after something was removed or
-//! refused, each time later. It neither reads nor removes anything itself.
+//! When leftovers are looked for again, and what is said of them: once when the machines are gone, then only
+//! after something was removed or refused, each time later. It neither reads nor removes anything itself.
 
 use std::collections::BTreeMap;
 
-use crds::names::{EXTERNAL_RESOURCE_GC_ANNOTATION, EXTERNAL_RESOURCE_TASKS_GC_ANNOTATION, FORCE_DELETE_ANNOTATION};
+use crds::names::{
+    EXTERNAL_RESOURCE_GC_ANNOTATION, EXTERNAL_RESOURCE_TASKS_GC_ANNOTATION, FORCE_DELETE_ANNOTATION,
+};
 
 use super::{Collected, Leftover, LeftoverKind, Look, order};
 use model::{Problem, Timestamp};
@@ -12,7 +14,8 @@ use model::{Problem, Timestamp};
 const SOON: f64 = 5.0;
 /// The longest time between two looks.
 const LATE: f64 = 300.0;
-/// After so many looks in a row that nobody answered, about a quarter of an hour, what is known counts as all there is.
+/// After so many looks in a row that nobody answered, about a quarter of an hour, what is known counts as all
+/// there is.
 const UNANSWERED: u32 = 8;
 /// How many are named in a message.
 const NAMED: usize = 5;
@@ -61,8 +64,9 @@ impl Sweep {
         self.next
     }
 
-    /// Learns what a look found. Where somebody would have to permit it before all of it can be read, and perhaps nobody will, what was
-    /// read counts as all there is, but for what was known before: that may lie in what was not read.
+    /// Learns what a look found. Where somebody would have to permit it before all of it can be read, and
+    /// perhaps nobody will, what was read counts as all there is, but for what was known before: that may lie
+    /// in what was not read.
     pub fn found(&mut self, look: Look, now: Timestamp) {
         self.refused.clear();
         self.sign = look.sign;
@@ -75,7 +79,8 @@ impl Sweep {
             let mut left = look.left;
             if look.unread.is_some() {
                 let known = self.left.drain(..).chain(self.stays.drain(..));
-                let unseen: Vec<Leftover> = known.filter(|it| !left.iter().any(|other| it.is_same(other))).collect();
+                let unseen: Vec<Leftover> =
+                    known.filter(|it| !left.iter().any(|other| it.is_same(other))).collect();
                 left.extend(unseen);
             }
             (self.left, self.stays) = left.into_iter().partition(|it| collected.has(it.kind));
@@ -109,14 +114,16 @@ impl Sweep {
         }
     }
 
-    /// A look and what followed from it is over. Where something is left, there is another one: what stays may be removed by others.
+    /// A look and what followed from it is over. Where something is left, there is another one: what stays
+    /// may be removed by others.
     pub fn done(&mut self, now: Timestamp) {
         if self.next.is_none() && !(self.left.is_empty() && self.stays.is_empty()) {
             self.later(now);
         }
     }
 
-    /// The normal deletion was refused because something else uses what it deletes: that may have come to light since.
+    /// The normal deletion was refused because something else uses what it deletes: that may have come to
+    /// light since.
     pub fn asked_for(&mut self, now: Timestamp) {
         if self.next.is_none() {
             self.later(now);
@@ -143,7 +150,8 @@ impl Sweep {
     /// What is left and does not go with the cluster; None when there is nothing of that.
     pub fn stays_text(&self) -> Option<String> {
         let named = named(&self.stays, ToString::to_string)?;
-        let annotations = format!("{EXTERNAL_RESOURCE_GC_ANNOTATION} or {EXTERNAL_RESOURCE_TASKS_GC_ANNOTATION}");
+        let annotations =
+            format!("{EXTERNAL_RESOURCE_GC_ANNOTATION} or {EXTERNAL_RESOURCE_TASKS_GC_ANNOTATION}");
         Some(format!("left in AWS, as annotation {annotations} says: {named}"))
     }
 
@@ -173,18 +181,22 @@ impl Sweep {
 
     /// What is awaited, and what was not looked at; None when there is nothing to say.
     pub fn text(&self) -> Option<String> {
-        let parts: Vec<String> = [self.unread_text(), self.left_text(), self.stays_text()].into_iter().flatten().collect();
+        let parts: Vec<String> =
+            [self.unread_text(), self.left_text(), self.stays_text()].into_iter().flatten().collect();
         (!parts.is_empty()).then(|| parts.join("; "))
     }
 
     fn unread_text(&self) -> Option<String> {
         let what = "what the cluster's own controllers left in AWS cannot be looked for";
         match &self.unread {
-            Some(it) if it.is_forbidden() => {
-                Some(format!("{what}, and may stay: grant what is missing, or look yourself ({})", it.message))
-            }
+            Some(it) if it.is_forbidden() => Some(format!(
+                "{what}, and may stay: grant what is missing, or look yourself ({})",
+                it.message
+            )),
             Some(it) => Some(format!("{what} yet: {}", it.message)),
-            None if !self.known => Some("looking for what the cluster's own controllers left in AWS".to_owned()),
+            None if !self.known => {
+                Some("looking for what the cluster's own controllers left in AWS".to_owned())
+            }
             None => None,
         }
     }

@@ -20,7 +20,10 @@ fn by_controller() -> Tags {
 }
 
 fn ours() -> Tags {
-    tags(&[("sigs.k8s.io/cluster-api-provider-aws/cluster/prod", "owned"), ("kubernetes.io/cluster/prod", "owned")])
+    tags(&[
+        ("sigs.k8s.io/cluster-api-provider-aws/cluster/prod", "owned"),
+        ("kubernetes.io/cluster/prod", "owned"),
+    ])
 }
 
 fn balancer(kind: LoadBalancerKind, id: &str, vpc_id: &str, tags: Tags) -> FoundLoadBalancer {
@@ -55,7 +58,14 @@ fn group(id: &str, name: &str, vpc_id: &str, tags: Tags, sources: &[&str]) -> Fo
         description: String::new(),
     };
     let rules = sources.iter().map(rule).collect();
-    FoundSecurityGroup { id: id.into(), vpc_id: vpc_id.into(), group_name: name.into(), description: String::new(), rules, tags }
+    FoundSecurityGroup {
+        id: id.into(),
+        vpc_id: vpc_id.into(),
+        group_name: name.into(),
+        description: String::new(),
+        rules,
+        tags,
+    }
 }
 
 fn interface(id: &str, vpc_id: &str, groups: &[&str], tags: Tags) -> FoundNetworkInterface {
@@ -131,7 +141,8 @@ fn what_lies_in_another_vpc_is_left_alone() {
     found.security_groups.iter_mut().for_each(|it| it.vpc_id = "vpc-2".into());
     found.network_interfaces.iter_mut().for_each(|it| it.vpc_id = "vpc-2".into());
     assert_eq!(left(&found), vec![]);
-    let nowhere = Found { target_groups: vec![target_group("function", "", by_controller())], ..Found::default() };
+    let nowhere =
+        Found { target_groups: vec![target_group("function", "", by_controller())], ..Found::default() };
     assert_eq!(left(&nowhere), vec![]);
     assert_eq!(leftovers("prod", "", &nowhere), vec![], "a VPC that is not known is none");
 }
@@ -144,7 +155,10 @@ fn what_carries_no_tag_or_anothers_is_left_alone() {
         tags(&[("kubernetes.io/cluster/prod", "shared")]),
         tags(&[("kubernetes.io/cluster/prod-2", "owned")]),
         tags(&[("elbv2.k8s.aws/cluster", "prod-2")]),
-        tags(&[("sigs.k8s.io/cluster-api-provider-aws/cluster/other", "owned"), ("kubernetes.io/cluster/prod", "owned")]),
+        tags(&[
+            ("sigs.k8s.io/cluster-api-provider-aws/cluster/other", "owned"),
+            ("kubernetes.io/cluster/prod", "owned"),
+        ]),
     ];
     for tags in others {
         let mut found = one_of_each();
@@ -154,14 +168,19 @@ fn what_carries_no_tag_or_anothers_is_left_alone() {
         found.network_interfaces.clear();
         assert_eq!(left(&found), vec![], "{tags:?}");
     }
-    let unread =
-        Found { load_balancers: vec![FoundLoadBalancer { tags: None, ..one_of_each().load_balancers.remove(0) }], ..Found::default() };
+    let unread = Found {
+        load_balancers: vec![FoundLoadBalancer { tags: None, ..one_of_each().load_balancers.remove(0) }],
+        ..Found::default()
+    };
     assert_eq!(left(&unread), vec![]);
 }
 
 #[test]
 fn a_group_that_a_user_brought_for_load_balancers_stays() {
-    let found = Found { security_groups: vec![group("sg-1", "load-balancers", "vpc-1", by_cloud_provider(), &[])], ..Found::default() };
+    let found = Found {
+        security_groups: vec![group("sg-1", "load-balancers", "vpc-1", by_cloud_provider(), &[])],
+        ..Found::default()
+    };
     assert_eq!(left(&found), vec![]);
 }
 
@@ -172,7 +191,9 @@ fn interfaces_are_of_the_cluster_that_they_name_or_whose_groups_they_carry() {
         change(&mut found.network_interfaces[0]);
         left(&found).iter().any(|it| it.kind == LeftoverKind::NetworkInterface)
     };
-    let named = |name: &str| tags(&[("node.k8s.amazonaws.com/instance_id", "i-1"), ("cluster.k8s.amazonaws.com/name", name)]);
+    let named = |name: &str| {
+        tags(&[("node.k8s.amazonaws.com/instance_id", "i-1"), ("cluster.k8s.amazonaws.com/name", name)])
+    };
     assert!(of(&|_| {}));
     assert!(of(&|it| (it.tags, it.groups) = (named("prod"), Default::default())));
     assert!(!of(&|it| it.tags = named("prod-2")), "also in our groups");
@@ -192,8 +213,11 @@ fn a_vpc_that_a_cluster_of_the_same_name_uses_too_is_not_swept() {
         res
     };
     let snapshot = |vpc_id: &str, tags: Tags| Snapshot {
-        security_groups: vec![group("sg-1", "prod-node", "vpc-1", with_id("id-1"), &[]), group("sg-2", "prod-2-node", vpc_id, tags, &[])]
-            .into(),
+        security_groups: vec![
+            group("sg-1", "prod-node", "vpc-1", with_id("id-1"), &[]),
+            group("sg-2", "prod-2-node", vpc_id, tags, &[]),
+        ]
+        .into(),
         ..Snapshot::default()
     };
     let sign = |snapshot: &Snapshot| serves_another(snapshot, "vpc-1", "prod", "id-1", "default/prod");
@@ -201,8 +225,13 @@ fn a_vpc_that_a_cluster_of_the_same_name_uses_too_is_not_swept() {
     assert!(another.starts_with("sg-2 has the tag") && !another.contains("id-2"), "{another}");
     assert_eq!(sign(&snapshot("vpc-2", with_id("id-2"))), None, "elsewhere");
     assert_eq!(sign(&snapshot("vpc-1", ours())), None, "made before there were ids");
-    let owned_by = |owner: &str| Tags::from_iter(with_id("id-1").into_iter().chain([(OWNER_TAG.to_owned(), owner.to_owned())]));
-    assert!(sign(&snapshot("vpc-1", owned_by("other/prod"))).is_some_and(|it| it.contains("other/prod")), "the id was copied");
+    let owned_by = |owner: &str| {
+        Tags::from_iter(with_id("id-1").into_iter().chain([(OWNER_TAG.to_owned(), owner.to_owned())]))
+    };
+    assert!(
+        sign(&snapshot("vpc-1", owned_by("other/prod"))).is_some_and(|it| it.contains("other/prod")),
+        "the id was copied"
+    );
     assert_eq!(sign(&snapshot("vpc-1", owned_by("default/prod"))), None);
     assert_eq!(sign(&snapshot("vpc-1", tags(&[(ID_TAG, "id-2")]))), None, "of another name");
 }
@@ -250,7 +279,10 @@ fn what_other_programs_mark_a_cluster_with_is_a_sign_of_another_one() {
         assert_eq!(of_subnet("vpc-1", tags(&[(key, value)])), Some(format!("subnet-1 {expected}")));
         assert_eq!(of_subnet("vpc-2", tags(&[(key, value)])), None, "elsewhere");
         let with_instance = |state: &str| {
-            let found = Neighbours { instances: vec![instance(state, tags(&[(key, value)]))], ..Neighbours::default() };
+            let found = Neighbours {
+                instances: vec![instance(state, tags(&[(key, value)]))],
+                ..Neighbours::default()
+            };
             whose(false).sign("vpc-1", &found)
         };
         assert_eq!(with_instance("running"), Some(format!("i-1 {expected}")));
@@ -258,17 +290,29 @@ fn what_other_programs_mark_a_cluster_with_is_a_sign_of_another_one() {
         let marked = tags(&[(key, value), (ID_TAG, "id-1"), (OWNER_TAG, "default/prod")]);
         assert_eq!(of_subnet("vpc-1", marked), None, "it is the cluster's own");
     }
-    for (key, value) in
-        [("kubernetes.io/cluster/prod", "shared"), ("kubernetes.io/cluster/prod-2", "owned"), ("KubernetesCluster", "prod-2")]
-    {
+    for (key, value) in [
+        ("kubernetes.io/cluster/prod", "shared"),
+        ("kubernetes.io/cluster/prod-2", "owned"),
+        ("KubernetesCluster", "prod-2"),
+    ] {
         assert_eq!(of_subnet("vpc-1", tags(&[(key, value)])), None, "{key}={value}");
     }
     let taken_over = Neighbours { subnets: vec![subnet("vpc-1", ours())], ..Neighbours::default() };
-    assert_eq!(whose(true).sign("vpc-1", &taken_over), None, "what another provider made in a VPC that was taken over");
+    assert_eq!(
+        whose(true).sign("vpc-1", &taken_over),
+        None,
+        "what another provider made in a VPC that was taken over"
+    );
     let mut of_eks = interface("eni-1", "vpc-1", &[], tags(&[]));
     of_eks.description = "Amazon EKS prod".into();
-    let found = |it: &FoundNetworkInterface| Neighbours { network_interfaces: vec![it.clone()], ..Neighbours::default() };
-    assert_eq!(whose(false).sign("vpc-1", &found(&of_eks)).as_deref(), Some("eni-1 is described as \"Amazon EKS prod\""));
+    let found = |it: &FoundNetworkInterface| Neighbours {
+        network_interfaces: vec![it.clone()],
+        ..Neighbours::default()
+    };
+    assert_eq!(
+        whose(false).sign("vpc-1", &found(&of_eks)).as_deref(),
+        Some("eni-1 is described as \"Amazon EKS prod\"")
+    );
     of_eks.description = "Amazon EKS prod-2".into();
     assert_eq!(whose(false).sign("vpc-1", &found(&of_eks)), None);
 }
@@ -276,7 +320,10 @@ fn what_other_programs_mark_a_cluster_with_is_a_sign_of_another_one() {
 #[test]
 fn what_may_be_another_clusters_is_neither_removed_nor_forgotten() {
     let mut sweep = Sweep::default();
-    sweep.found(Look { sign: Some("subnet-1 has the tag kubernetes.io/cluster/prod=owned".into()), ..all_of_it() }, 0.0);
+    sweep.found(
+        Look { sign: Some("subnet-1 has the tag kubernetes.io/cluster/prod=owned".into()), ..all_of_it() },
+        0.0,
+    );
     sweep.done(0.0);
     assert_eq!(sweep.removable(), vec![]);
     assert!(!sweep.is_over() && sweep.is_doubtful("a0123") && sweep.next().is_some());
@@ -399,7 +446,12 @@ fn a_read_that_fails_otherwise_is_tried_again_first() {
     sweep.found(unread(problem("Throttling", ActionNeeded::None)), 0.0);
     sweep.done(0.0);
     assert!(!sweep.is_over() && sweep.is_unknown() && sweep.is_due(5.0));
-    check_text(&sweep, expect!["what the cluster's own controllers left in AWS cannot be looked for yet: tag:GetResources: Throttling"]);
+    check_text(
+        &sweep,
+        expect![
+            "what the cluster's own controllers left in AWS cannot be looked for yet: tag:GetResources: Throttling"
+        ],
+    );
     sweep.found(Look::default(), 5.0);
     assert!(sweep.is_over());
 }
@@ -499,12 +551,19 @@ fn annotations_say_what_goes_with_the_cluster() {
         assert_eq!(annotated(&[(GC, no), (TASKS, "load-balancer")]), Ok(Collected::NOTHING), "{no}");
     }
     let some = annotated(&[(GC, "true"), (TASKS, "load-balancer, security-group")]).expect("two kinds");
-    let kinds = [LeftoverKind::ClassicLoadBalancer, LeftoverKind::LoadBalancer, LeftoverKind::TargetGroup, LeftoverKind::SecurityGroup];
+    let kinds = [
+        LeftoverKind::ClassicLoadBalancer,
+        LeftoverKind::LoadBalancer,
+        LeftoverKind::TargetGroup,
+        LeftoverKind::SecurityGroup,
+    ];
     assert_eq!(kinds.map(|it| some.has(it)), [true, true, false, true]);
     assert_eq!(annotated(&[(TASKS, "")]), Ok(Collected::default()), "nothing is said");
     let refused = |annotations: &[(&str, &str)]| annotated(annotations).expect_err("no choice").to_string();
-    expect![[r#"metadata.annotations[aws.cluster.x-k8s.io/external-resource-gc]: "no" is neither true nor false"#]]
-        .assert_eq(&refused(&[(GC, "no")]));
+    expect![[
+        r#"metadata.annotations[aws.cluster.x-k8s.io/external-resource-gc]: "no" is neither true nor false"#
+    ]]
+    .assert_eq(&refused(&[(GC, "no")]));
     expect![[
         r#"metadata.annotations[aws.cluster.x-k8s.io/external-resource-tasks-gc]: "volume" is none of load-balancer, target-group, security-group"#
     ]]
@@ -540,5 +599,7 @@ fn what_stayed_goes_once_the_annotation_is_gone() {
     sweep.collect(Collected::default(), 1.0);
     assert!(sweep.is_due(1.0));
     sweep.found(all_of_it(), 1.0);
-    assert!(!sweep.is_over() && sweep.removable().iter().any(|it| it.kind == LeftoverKind::ClassicLoadBalancer));
+    assert!(
+        !sweep.is_over() && sweep.removable().iter().any(|it| it.kind == LeftoverKind::ClassicLoadBalancer)
+    );
 }

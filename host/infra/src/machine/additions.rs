@@ -1,13 +1,13 @@
-//! What the user adds to a machine's instance, and takes away again: groups and tags. Everything else of an instance stays as it was made, and
-//! what others put on it is left alone.
+//! What the user adds to a machine's instance, and takes away again: groups and tags. Everything else of an
+//! instance stays as it was made, and what others put on it is left alone.
 
 use std::collections::BTreeSet;
 
 use super::Input;
 use model::{Applied, Instance, Invalid, Observed, SecurityGroup, Tags};
 
-/// The groups that an instance should have: those that it has, with what the user added since and without what he took away. `core`: roles
-/// of the groups that it has in any case.
+/// The groups that an instance should have: those that it has, with what the user added since and without
+/// what he took away. `core`: roles of the groups that it has in any case.
 ///
 /// # Errors
 /// Nothing would be left.
@@ -18,9 +18,11 @@ pub(super) fn regrouped(
     wanted: &BTreeSet<String>,
     core: &BTreeSet<String>,
 ) -> Result<Instance, Invalid> {
-    let is_of = |role: &String, id: &String| observed.get(&SecurityGroup::key(role)).is_some_and(|it| it.id == *id);
+    let is_of =
+        |role: &String, id: &String| observed.get(&SecurityGroup::key(role)).is_some_and(|it| it.id == *id);
     let taken = |id: &&String| !wanted.contains(*id) && !core.iter().any(|role| is_of(role, id));
-    let removed_groups: BTreeSet<String> = input.record.applied.groups.iter().filter(taken).cloned().collect();
+    let removed_groups: BTreeSet<String> =
+        input.record.applied.groups.iter().filter(taken).cloned().collect();
     let stays = |role: &&String| !removed_groups.iter().any(|id| is_of(role, id));
     let groups: BTreeSet<String> = seen.groups.iter().filter(stays).cloned().collect();
     // A group of the cluster that the user names too is seen by its role.
@@ -39,12 +41,17 @@ pub(super) fn untagged(input: &Input<'_>, tags: &Tags) -> BTreeSet<String> {
     input.record.applied.tags.keys().filter(|key| !tags.contains_key(*key)).cloned().collect()
 }
 
-/// What is written down before it is carried out: what is wanted now, and what was wanted once and was not taken away yet. `groups`: all of
-/// either kind; `tags`: all that the instance should carry.
+/// What is written down before it is carried out: what is wanted now, and what was wanted once and was not
+/// taken away yet. `groups`: all of either kind; `tags`: all that the instance should carry.
 pub(super) fn applied(input: &Input<'_>, groups: impl IntoIterator<Item = String>, tags: &Tags) -> Applied {
     let before = &input.record.applied.tags;
     let mut res = Applied { groups: groups.into_iter().collect(), tags: users(input, tags) };
-    res.tags.extend(untagged(input, tags).into_iter().filter_map(|key| before.get_key_value(&key)).map(|(k, v)| (k.clone(), v.clone())));
+    res.tags.extend(
+        untagged(input, tags)
+            .into_iter()
+            .filter_map(|key| before.get_key_value(&key))
+            .map(|(k, v)| (k.clone(), v.clone())),
+    );
     res
 }
 

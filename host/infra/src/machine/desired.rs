@@ -11,8 +11,8 @@ use crate::cluster::{self, Layout, cluster_name};
 use crate::observe::{API_SERVER, MAIN};
 use crate::token::derive;
 use model::{
-    Applied, Desired, DesiredResource, ImageQuery, Instance, InstanceStatus, Invalid, Launch, LoadBalancer, Lookup, MetadataOptions,
-    Observed, Resource, Secret, Sensitive, Subnet, Tags, Target, Volume,
+    Applied, Desired, DesiredResource, ImageQuery, Instance, InstanceStatus, Invalid, Launch, LoadBalancer,
+    Lookup, MetadataOptions, Observed, Resource, Secret, Sensitive, Subnet, Tags, Target, Volume,
 };
 
 /// The only format of bootstrap data that instances are made to run, in the words of Cluster API.
@@ -42,7 +42,12 @@ pub(super) struct Found<'a> {
 ///
 /// # Errors
 /// The field that cannot be carried out.
-pub(super) fn desired(input: &Input<'_>, layout: &Layout, observed: &Observed, found: &Found<'_>) -> Result<Wanted, Invalid> {
+pub(super) fn desired(
+    input: &Input<'_>,
+    layout: &Layout,
+    observed: &Observed,
+    found: &Found<'_>,
+) -> Result<Wanted, Invalid> {
     let mut res = Wanted::default();
     let name = name(input.aws_machine);
     let by_secret = !input.aws_machine.spec.cloud_init.insecure_skip_secrets_manager;
@@ -79,10 +84,14 @@ fn runnable(bootstrap: &Bootstrap<'_>) -> Result<(), Invalid> {
     }
 }
 
-/// Whether the machine is put behind a load balancer. Where somebody else looks after the cluster, that one may put it behind one of his own.
+/// Whether the machine is put behind a load balancer. Where somebody else looks after the cluster, that one
+/// may put it behind one of his own.
 fn is_balanced(input: &Input<'_>, observed: &Observed) -> bool {
-    let made = || !cluster::is_external(input.aws_cluster) || observed.contains_key(&LoadBalancer::key(API_SERVER));
-    is_control_plane(input.machine, input.aws_machine) && cluster::load_balancer_kind(input.aws_cluster).is_some() && made()
+    let made =
+        || !cluster::is_external(input.aws_cluster) || observed.contains_key(&LoadBalancer::key(API_SERVER));
+    is_control_plane(input.machine, input.aws_machine)
+        && cluster::load_balancer_kind(input.aws_cluster).is_some()
+        && made()
 }
 
 fn add(res: &mut Wanted, is: impl Into<Resource>, tags: Tags) {
@@ -102,7 +111,11 @@ fn secret(input: &Input<'_>, observed: &Observed, name: &str, res: &mut Wanted) 
     };
     let prefix = match &input.record.secret {
         Some((prefix, _)) => prefix.clone(),
-        None => user_data::secret_prefix(&derive(input.random, &key.to_string()), &input.record.id, &full_name(input.aws_machine)),
+        None => user_data::secret_prefix(
+            &derive(input.random, &key.to_string()),
+            &input.record.id,
+            &full_name(input.aws_machine),
+        ),
     };
     let parts = user_data::parts(bootstrap.data);
     res.secret = Some((prefix.clone(), parts.len()));
@@ -112,7 +125,9 @@ fn secret(input: &Input<'_>, observed: &Observed, name: &str, res: &mut Wanted) 
 
 /// The instance is there: of it, only groups and tags that the user adds and takes away can be changed.
 fn existing(input: &Input<'_>, observed: &Observed, name: &str, res: &mut Wanted) -> Result<(), Invalid> {
-    let Some(Resource::Instance(seen)) = observed.get(&Instance::key(name)).map(|it| &it.is) else { return Ok(()) };
+    let Some(Resource::Instance(seen)) = observed.get(&Instance::key(name)).map(|it| &it.is) else {
+        return Ok(());
+    };
     let (tags, untag) = (tags(input), additions::untagged(input, &tags(input)));
     let known = placement::additional_groups(input, observed, &mut res.lookups)?;
     let is = match &known {
@@ -120,22 +135,36 @@ fn existing(input: &Input<'_>, observed: &Observed, name: &str, res: &mut Wanted
         None => Instance { launch: None, status: None, ..seen.clone() },
     };
     let groups = known.unwrap_or_else(|| input.record.applied.groups.clone());
-    res.applied = Some(additions::applied(input, groups.into_iter().chain(is.removed_groups.iter().cloned()), &tags));
+    res.applied =
+        Some(additions::applied(input, groups.into_iter().chain(is.removed_groups.iter().cloned()), &tags));
     res.desired.insert(Instance::key(name), DesiredResource { is: is.into(), tags, untag });
     Ok(())
 }
 
 /// What the instance boots with; `None`: the bootstrap data is not there.
-fn boots_with(input: &Input<'_>, by_secret: bool, secret: Option<&(String, usize)>) -> Result<Option<Sensitive>, Invalid> {
+fn boots_with(
+    input: &Input<'_>,
+    by_secret: bool,
+    secret: Option<&(String, usize)>,
+) -> Result<Option<Sensitive>, Invalid> {
     let uncompressed = input.aws_machine.spec.uncompressed_user_data.unwrap_or_default();
     match (by_secret, secret, input.bootstrap) {
-        (true, Some((prefix, count)), _) => Ok(Some(user_data::fetching(prefix, *count, &input.aws_cluster.spec.region))),
+        (true, Some((prefix, count)), _) => {
+            Ok(Some(user_data::fetching(prefix, *count, &input.aws_cluster.spec.region)))
+        }
         (false, _, Some(bootstrap)) => user_data::whole(bootstrap.data, uncompressed).map(Some),
         _ => Ok(None),
     }
 }
 
-fn new(input: &Input<'_>, layout: &Layout, observed: &Observed, name: &str, by_secret: bool, res: &mut Wanted) -> Result<(), Invalid> {
+fn new(
+    input: &Input<'_>,
+    layout: &Layout,
+    observed: &Observed,
+    name: &str,
+    by_secret: bool,
+    res: &mut Wanted,
+) -> Result<(), Invalid> {
     let Some(user_data) = boots_with(input, by_secret, res.secret.as_ref())? else {
         res.needs_bootstrap = true;
         return Ok(());
@@ -150,7 +179,9 @@ fn new(input: &Input<'_>, layout: &Layout, observed: &Observed, name: &str, by_s
     };
     let additional_groups = placement::additional_groups(input, observed, &mut res.lookups)?;
     // Everything that only AWS can say is asked for at once.
-    let (Some(subnet), Some(additional_groups), None) = (subnet, additional_groups, &res.needs_image) else { return Ok(()) };
+    let (Some(subnet), Some(additional_groups), None) = (subnet, additional_groups, &res.needs_image) else {
+        return Ok(());
+    };
     let launch = match begun {
         Some((_, launch)) => launch,
         None => launch(input)?,
@@ -175,7 +206,8 @@ fn new(input: &Input<'_>, layout: &Layout, observed: &Observed, name: &str, by_s
     Ok(())
 }
 
-/// Roles of the groups that every machine of its kind has. Where somebody else looks after the cluster, it has those that the user names.
+/// Roles of the groups that every machine of its kind has. Where somebody else looks after the cluster, it
+/// has those that the user names.
 fn core_groups(input: &Input<'_>) -> BTreeSet<String> {
     let roles: &[&str] = match is_control_plane(input.machine, input.aws_machine) {
         _ if cluster::is_external(input.aws_cluster) => &[],
@@ -185,8 +217,8 @@ fn core_groups(input: &Input<'_>) -> BTreeSet<String> {
     roles.iter().map(|it| (*it).to_owned()).collect()
 }
 
-/// The inputs of an attempt that was written down: they may not change as long as its client token counts. After that, one that was to be in
-/// a subnet that is not there any more is given up.
+/// The inputs of an attempt that was written down: they may not change as long as its client token counts.
+/// After that, one that was to be in a subnet that is not there any more is given up.
 fn begun(input: &Input<'_>, name: &str, observed: &Observed) -> Option<(String, Launch)> {
     let intent = input.record.intents.get(&Instance::key(name))?;
     let inputs = intent.inputs.as_ref()?;
@@ -205,7 +237,8 @@ fn launch(input: &Input<'_>) -> Result<Launch, Invalid> {
     let mut volumes = Vec::new();
     if let (Some(root), Some(image)) = (&spec.root_volume, input.image) {
         if root.size < i64::from(image.root_size) {
-            let message = format!("{} GiB is less than the {} GiB of image {}", root.size, image.root_size, image.id);
+            let message =
+                format!("{} GiB is less than the {} GiB of image {}", root.size, image.root_size, image.id);
             return Err(Invalid::new("spec.rootVolume.size", message));
         }
         volumes.push(volume(root, &image.root_device));
@@ -224,7 +257,8 @@ fn launch(input: &Input<'_>) -> Result<Launch, Invalid> {
         metadata_options: MetadataOptions {
             http_endpoint: state(options.http_endpoint),
             http_protocol_ipv6: Some(state(options.http_protocol_ipv6)),
-            http_tokens: if options.http_tokens == HttpTokens::Required { "required" } else { "optional" }.into(),
+            http_tokens: if options.http_tokens == HttpTokens::Required { "required" } else { "optional" }
+                .into(),
             http_put_response_hop_limit: i32::try_from(options.http_put_response_hop_limit).unwrap_or(1),
             instance_metadata_tags: state(options.instance_metadata_tags),
         },
@@ -232,7 +266,8 @@ fn launch(input: &Input<'_>) -> Result<Launch, Invalid> {
     })
 }
 
-/// Absent means the cluster's, absent there means `default` (none where somebody else looks after the cluster), and empty means none.
+/// Absent means the cluster's, absent there means `default` (none where somebody else looks after the
+/// cluster), and empty means none.
 fn key_name(input: &Input<'_>) -> Option<String> {
     let name = input.aws_machine.spec.ssh_key_name.as_ref().or(input.aws_cluster.spec.ssh_key_name.as_ref());
     match name.map(String::as_str) {

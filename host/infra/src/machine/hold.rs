@@ -1,9 +1,9 @@
-//! When a machine of a cluster that is being deleted is kept: its nodes run the pods that remove load balancers and volumes. Cluster API
-//! deletes machines at once and waits for ours, so keeping ours keeps the nodes. Nothing else is ever held: not scaling down, not a
-//! rollout, not remediation.
+//! When a machine of a cluster that is being deleted is kept: its nodes run the pods that remove load
+//! balancers and volumes. Cluster API deletes machines at once and waits for ours, so keeping ours keeps the
+//! nodes. Nothing else is ever held: not scaling down, not a rollout, not remediation.
 
-/// What decides whether a machine that is being deleted is kept. The first two are read live before anything is terminated: a cold cache
-/// looks like no plugin.
+/// What decides whether a machine that is being deleted is kept. The first two are read live before anything
+/// is terminated: a cold cache looks like no plugin.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Hold {
     /// The Cluster has a deletion timestamp.
@@ -19,7 +19,8 @@ pub struct Hold {
 }
 
 impl Hold {
-    /// Whether it follows from the control plane object, which is read only then: of many kinds it takes a right that somebody has to give.
+    /// Whether it follows from the control plane object, which is read only then: of many kinds it takes a
+    /// right that somebody has to give.
     pub fn depends_on_control_plane(&self) -> bool {
         let with = |control_plane_deleting| hold(&Hold { control_plane_deleting, ..*self });
         with(true) != with(false)
@@ -47,7 +48,8 @@ mod tests {
                 control_plane_deleting: bits & 8 != 0,
                 forced: bits & 16 != 0,
             };
-            // Worker, worker while the control plane goes too, control plane machine that goes with its object.
+            // Worker, worker while the control plane goes too, control plane machine that goes with its
+            // object.
             let expected = matches!(bits, 0b00011 | 0b01011 | 0b01111);
             assert_eq!(hold(&it).is_some(), expected, "{it:?}");
             // Nothing but a control plane machine whose cluster goes with add-ons left.

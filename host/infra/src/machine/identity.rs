@@ -1,4 +1,5 @@
-//! What the instance of a machine has to say of itself, and which one says it. What an AWSMachine merely names is nobody's here.
+//! What the instance of a machine has to say of itself, and which one says it. What an AWSMachine merely
+//! names is nobody's here.
 
 use crds::cluster_api::{Cluster, Machine};
 use crds::{AWSCluster, AWSMachine};
@@ -37,7 +38,8 @@ pub(super) fn identity(
     let name = super::name(aws_machine);
     let of_machine = machine.and_then(|machine| machine.metadata.name.as_deref()).unwrap_or(&name);
     let names_in = |namespace: &str| [name.as_str(), of_machine].map(|name| format!("{namespace}/{name}"));
-    let former = adopted_from(aws_cluster).and_then(|from| from.split_once('/')).map(|(namespace, _)| namespace);
+    let former =
+        adopted_from(aws_cluster).and_then(|from| from.split_once('/')).map(|(namespace, _)| namespace);
     Identity {
         cluster: crate::cluster::cluster_name(cluster),
         machine_names: names_in(namespace),

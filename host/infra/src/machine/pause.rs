@@ -1,4 +1,5 @@
-//! A paused machine: what has to be read before it is known what became of each attempt to make something. Nothing is made, changed or removed.
+//! A paused machine: what has to be read before it is known what became of each attempt to make something.
+//! Nothing is made, changed or removed.
 
 use super::{Input, absent, id, identity, name, question, scope};
 use crate::decide::outcomes;
@@ -6,7 +7,8 @@ use crate::observe;
 use crate::observe::Named;
 use model::{Desired, Interest, Timestamp};
 
-/// What has to be read before the outcome of each attempt is known, now that nothing is made any more since `stopped`; `None`: all are.
+/// What has to be read before the outcome of each attempt is known, now that nothing is made any more since
+/// `stopped`; `None`: all are.
 pub(crate) fn open_outcomes(input: &Input<'_>, stopped: Timestamp) -> Option<Interest> {
     let unread = input.unread();
     if !unread.is_empty() {

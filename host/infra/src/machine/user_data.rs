@@ -1,5 +1,5 @@
-//! How bootstrap data reaches an instance: in AWS Secrets Manager, in parts, with user data that only fetches, deletes and runs it; or in
-//! the user data itself when the spec says so. It never logs any of it.
+//! How bootstrap data reaches an instance: in AWS Secrets Manager, in parts, with user data that only
+//! fetches, deletes and runs it; or in the user data itself when the spec says so. It never logs any of it.
 
 use std::io::Write;
 
@@ -18,8 +18,9 @@ const NONCE_DIGITS: usize = 16;
 /// Prefix of the names of secrets, which the nodes' IAM policy names.
 const PREFIX: &str = "aws.cluster.x-k8s.io/";
 
-/// Prefix of the secrets of one attempt to create a machine: a nonce, of which the first half counts, and what proves whose they are. The object that
-/// they are written down on can be written by others, so its id and its namespace/name go into the second half: no other machine has that.
+/// Prefix of the secrets of one attempt to create a machine: a nonce, of which the first half counts, and
+/// what proves whose they are. The object that they are written down on can be written by others, so its id
+/// and its namespace/name go into the second half: no other machine has that.
 pub(super) fn secret_prefix(nonce: &str, id: &str, machine: &str) -> String {
     let nonce = nonce.get(..NONCE_DIGITS).unwrap_or_default();
     let all = format!("{nonce}{}", derive(&format!("{id}/{machine}"), nonce));
@@ -29,7 +30,13 @@ pub(super) fn secret_prefix(nonce: &str, id: &str, machine: &str) -> String {
 
 /// Whether a prefix was made for a machine of this id and namespace/name.
 pub(super) fn is_prefix_of(prefix: &str, id: &str, machine: &str) -> bool {
-    let nonce: String = prefix.strip_prefix(PREFIX).unwrap_or_default().chars().filter(|it| *it != '-').take(NONCE_DIGITS).collect();
+    let nonce: String = prefix
+        .strip_prefix(PREFIX)
+        .unwrap_or_default()
+        .chars()
+        .filter(|it| *it != '-')
+        .take(NONCE_DIGITS)
+        .collect();
     !id.is_empty() && prefix == secret_prefix(&nonce, id, machine)
 }
 
@@ -47,7 +54,11 @@ pub(super) fn whole(bootstrap: &[u8], uncompressed: bool) -> Result<Sensitive, I
     match data.len() <= LARGEST_USER_DATA {
         true => Ok(Sensitive(data)),
         false => {
-            let field = if uncompressed { "spec.uncompressedUserData" } else { "spec.cloudInit.insecureSkipSecretsManager" };
+            let field = if uncompressed {
+                "spec.uncompressedUserData"
+            } else {
+                "spec.cloudInit.insecureSkipSecretsManager"
+            };
             let message = format!(
                 "bootstrap data is {} bytes, and EC2 takes {LARGEST_USER_DATA} as user data; set this to false, so that it is {}",
                 data.len(),
@@ -65,10 +76,12 @@ fn compress(data: &[u8]) -> Vec<u8> {
     encoder.finish().unwrap_or_default()
 }
 
-/// User data that fetches the parts, deletes them, and runs what they hold. It is the same for the same secrets.
+/// User data that fetches the parts, deletes them, and runs what they hold. It is the same for the same
+/// secrets.
 pub(super) fn fetching(prefix: &str, count: usize, region: &str) -> Sensitive {
     let last = count.saturating_sub(1);
-    let script = SCRIPT.replace("@PREFIX@", prefix).replace("@LAST@", &last.to_string()).replace("@REGION@", region);
+    let script =
+        SCRIPT.replace("@PREFIX@", prefix).replace("@LAST@", &last.to_string()).replace("@REGION@", region);
     let boundary = "==cluster-operator-user-data==";
     let data = format!(
         "Content-Type: multipart/mixed; boundary=\"{boundary}\"\nMIME-Version: 1.0\n\n\
@@ -81,8 +94,8 @@ pub(super) fn fetching(prefix: &str, count: usize, region: &str) -> Sensitive {
     Sensitive(data.into_bytes())
 }
 
-/// Runs on every boot before anything else of cloud-init. The first time it leaves the bootstrap data in a file and starts cloud-init
-/// again, which then reads the file as the second part of the user data.
+/// Runs on every boot before anything else of cloud-init. The first time it leaves the bootstrap data in a
+/// file and starts cloud-init again, which then reads the file as the second part of the user data.
 const SCRIPT: &str = r#"#cloud-boothook
 #!/bin/bash
 set -o nounset -o pipefail
@@ -177,30 +190,53 @@ mod tests {
     fn bootstrap_data_that_ec2_does_not_take_is_refused_with_the_way_out() {
         assert!(whole(&noise(16_384), true).is_ok());
         let message = |uncompressed| whole(&noise(17_000), uncompressed).expect_err("too large").to_string();
-        assert!(message(true).starts_with("spec.uncompressedUserData: ") && message(true).contains("compressed"));
-        assert!(message(false).starts_with("spec.cloudInit.insecureSkipSecretsManager: ") && message(false).contains("Secrets Manager"));
+        assert!(
+            message(true).starts_with("spec.uncompressedUserData: ") && message(true).contains("compressed")
+        );
+        assert!(
+            message(false).starts_with("spec.cloudInit.insecureSkipSecretsManager: ")
+                && message(false).contains("Secrets Manager")
+        );
     }
 
     #[test]
     fn a_prefix_says_of_which_machine_it_is() {
         let prefix = secret_prefix("0123456789abcdef0123456789abcdef", "id", "default/worker-0");
         assert!(is_prefix_of(&prefix, "id", "default/worker-0"));
-        for (id, machine) in [("id", "default/worker-1"), ("id", "other/worker-0"), ("other", "default/worker-0"), ("", "default/worker-0")]
-        {
+        for (id, machine) in [
+            ("id", "default/worker-1"),
+            ("id", "other/worker-0"),
+            ("other", "default/worker-0"),
+            ("", "default/worker-0"),
+        ] {
             assert!(!is_prefix_of(&prefix, id, machine), "{id} {machine}");
         }
         let by_another_provider = "aws.cluster.x-k8s.io/01234567-89ab-cdef-0123-456789abcdef";
-        assert!(!is_prefix_of(by_another_provider, "id", "default/worker-0") && !is_prefix_of("", "id", "default/worker-0"));
+        assert!(
+            !is_prefix_of(by_another_provider, "id", "default/worker-0")
+                && !is_prefix_of("", "id", "default/worker-0")
+        );
     }
 
     #[test]
     fn user_data_that_fetches_names_every_part_and_fits() {
         let prefix = secret_prefix("0123456789abcdef0123456789abcdef", "id", "default/worker-0");
-        assert!(prefix.starts_with("aws.cluster.x-k8s.io/01234567-89ab-cdef-") && prefix.len() == PREFIX.len() + 36, "{prefix}");
+        assert!(
+            prefix.starts_with("aws.cluster.x-k8s.io/01234567-89ab-cdef-")
+                && prefix.len() == PREFIX.len() + 36,
+            "{prefix}"
+        );
         let text = String::from_utf8(fetching(&prefix, 3, "eu-west-1").0).expect("text");
         assert!(text.len() < LARGEST_USER_DATA / 2);
-        assert!(text.contains("readonly last=2\n") && text.contains(&prefix) && text.contains("AWS_DEFAULT_REGION=\"eu-west-1\""));
-        assert!(["@PREFIX@", "@LAST@", "@REGION@"].iter().all(|it| !text.contains(it)), "everything is filled in");
+        assert!(
+            text.contains("readonly last=2\n")
+                && text.contains(&prefix)
+                && text.contains("AWS_DEFAULT_REGION=\"eu-west-1\"")
+        );
+        assert!(
+            ["@PREFIX@", "@LAST@", "@REGION@"].iter().all(|it| !text.contains(it)),
+            "everything is filled in"
+        );
         assert_eq!(text, String::from_utf8(fetching(&prefix, 3, "eu-west-1").0).expect("text"));
     }
 }

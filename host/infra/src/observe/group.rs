@@ -1,10 +1,13 @@
-//! Security groups and their rules as one cluster sees them. The group that AWS makes with each VPC goes with it and is ignored.
+//! Security groups and their rules as one cluster sees them. The group that AWS makes with each VPC goes with
+//! it and is ignored.
 
 use std::collections::BTreeSet;
 
 use super::{GROUP_ROLES, MAIN, Sight, role_of};
 use crate::gc::LeftoverKind;
-use model::{FoundRule, FoundSecurityGroup, FoundSource, Owner, Rule, SecurityGroup, SecurityGroupRules, Source, State};
+use model::{
+    FoundRule, FoundSecurityGroup, FoundSource, Owner, Rule, SecurityGroup, SecurityGroupRules, Source, State,
+};
 
 /// The group that every VPC has and that cannot be deleted.
 pub(super) const DEFAULT: &str = "default";
@@ -19,11 +22,12 @@ impl Sight<'_> {
             }
         }
         for (it, owner) in &found {
-            let name = match role_of(&it.tags).filter(|role| *owner != Owner::User && GROUP_ROLES.contains(role)) {
-                Some(role) => role.to_owned(),
-                None if GROUP_ROLES.contains(&it.group_name.as_str()) => it.id.clone(),
-                None => it.group_name.clone(),
-            };
+            let name =
+                match role_of(&it.tags).filter(|role| *owner != Owner::User && GROUP_ROLES.contains(role)) {
+                    Some(role) => role.to_owned(),
+                    None if GROUP_ROLES.contains(&it.group_name.as_str()) => it.id.clone(),
+                    None => it.group_name.clone(),
+                };
             if it.group_name == DEFAULT || *owner == Owner::User && !self.owns_network() {
                 self.names.insert(it.id.clone(), name);
                 continue;
@@ -35,7 +39,8 @@ impl Sight<'_> {
         for (it, owner) in found {
             let name = self.name(&it.id);
             let rules: BTreeSet<Rule> = it.rules.iter().map(|rule| self.rule(rule)).collect();
-            let names_another = rules.iter().any(|rule| matches!(&rule.source, Source::Group(other) if *other != name));
+            let names_another =
+                rules.iter().any(|rule| matches!(&rule.source, Source::Group(other) if *other != name));
             if !self.scope.deleting || names_another {
                 let is = SecurityGroupRules { name, rules, keep_unknown: false };
                 self.put(&it.id, owner, State::Ready, is.into(), None, None);
@@ -55,7 +60,10 @@ impl Sight<'_> {
         let source = match &it.source {
             FoundSource::Cidr(range) => Source::range(range),
             FoundSource::PrefixList(id) => Source::PrefixList(id.clone()),
-            FoundSource::GroupId(id) => self.names.get(id).map_or_else(|| Source::GroupId(id.clone()), |name| Source::Group(name.clone())),
+            FoundSource::GroupId(id) => self
+                .names
+                .get(id)
+                .map_or_else(|| Source::GroupId(id.clone()), |name| Source::Group(name.clone())),
         };
         let (protocol, description) = (it.protocol.clone(), it.description.clone());
         Rule { protocol, from_port: it.from_port, to_port: it.to_port, source, description }

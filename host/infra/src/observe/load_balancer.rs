@@ -2,12 +2,17 @@
 
 use super::{API_SERVER, MAIN, Sight};
 use crate::gc::LeftoverKind;
-use model::{FoundLoadBalancer, Key, Kind, Listener, LoadBalancer, LoadBalancerAttributes, LoadBalancerKind, Owner, SecurityGroup};
+use model::{
+    FoundLoadBalancer, Key, Kind, Listener, LoadBalancer, LoadBalancerAttributes, LoadBalancerKind, Owner,
+    SecurityGroup,
+};
 
 impl Sight<'_> {
     pub(super) fn load_balancers(&mut self) {
         let wanted = self.scope.load_balancer.clone();
-        let named = |it: &&FoundLoadBalancer| wanted.as_ref().is_some_and(|(name, kind)| it.name == *name && it.kind == *kind);
+        let named = |it: &&FoundLoadBalancer| {
+            wanted.as_ref().is_some_and(|(name, kind)| it.name == *name && it.kind == *kind)
+        };
         for it in self.snapshot.load_balancers.iter().filter(named) {
             let owner = self.load_balancer_owner(it);
             let is = self.load_balancer(it, API_SERVER);
@@ -19,24 +24,39 @@ impl Sight<'_> {
         let others: Vec<&FoundLoadBalancer> =
             self.snapshot.load_balancers.iter().filter(|it| !named(it) && self.in_vpc(&it.vpc_id)).collect();
         for it in others {
-            let left_over = it.tags.as_ref().is_some_and(|tags| self.left_over(LeftoverKind::LoadBalancer, tags));
+            let left_over =
+                it.tags.as_ref().is_some_and(|tags| self.left_over(LeftoverKind::LoadBalancer, tags));
             let owner = if left_over { Owner::Mine } else { Owner::User };
             let is = self.load_balancer(it, &it.name);
             self.put(&it.id, owner, it.state, is.into(), it.tags.as_ref(), None);
         }
     }
 
-    /// Its name is not enough: another cluster may have the same one. Ours carries our security group, or lies in a VPC of ours.
+    /// Its name is not enough: another cluster may have the same one. Ours carries our security group, or
+    /// lies in a VPC of ours.
     fn load_balancer_owner(&self, it: &FoundLoadBalancer) -> Owner {
-        let group = self.seen.get(&SecurityGroup::key("apiserver-lb")).filter(|it| it.owner == Owner::Mine).map(|it| it.id.as_str());
-        // What was recorded is ours also while reads do not show it; but a copied record names what is another's.
+        let group = self
+            .seen
+            .get(&SecurityGroup::key("apiserver-lb"))
+            .filter(|it| it.owner == Owner::Mine)
+            .map(|it| it.id.as_str());
+        // What was recorded is ours also while reads do not show it; but a copied record names what is
+        // another's.
         let shown = || self.snapshot.vpcs.iter().any(|vpc| vpc.id == it.vpc_id);
-        let recorded = self.vpc.is_none() && !self.scope.vpc_given && self.scope.vpc_id.as_ref() == Some(&it.vpc_id) && !shown();
-        let ours = recorded || self.in_vpc(&it.vpc_id) && (self.owns_network() || group.is_some_and(|id| it.groups.contains(id)));
+        let recorded = self.vpc.is_none()
+            && !self.scope.vpc_given
+            && self.scope.vpc_id.as_ref() == Some(&it.vpc_id)
+            && !shown();
+        let ours = recorded
+            || self.in_vpc(&it.vpc_id)
+                && (self.owns_network() || group.is_some_and(|id| it.groups.contains(id)));
         match it.tags.as_ref().map(|tags| self.owner(tags)) {
             Some(Owner::OtherDriver(whose)) => Owner::OtherDriver(whose),
             _ if ours => Owner::Mine,
-            _ => Owner::OtherDriver(format!("somebody else (a load balancer named {:?} in {})", it.name, it.vpc_id)),
+            _ => Owner::OtherDriver(format!(
+                "somebody else (a load balancer named {:?} in {})",
+                it.name, it.vpc_id
+            )),
         }
     }
 
@@ -46,8 +66,10 @@ impl Sight<'_> {
             Some(Listener { port: listener.port, target_port: listener.target_port, health_check })
         });
         // What AWS starts with counts as seen until the attempt to make it is settled.
-        let untouched =
-            || LoadBalancerAttributes { cross_zone: false, idle_timeout_seconds: (it.kind == LoadBalancerKind::Classic).then_some(60) };
+        let untouched = || LoadBalancerAttributes {
+            cross_zone: false,
+            idle_timeout_seconds: (it.kind == LoadBalancerKind::Classic).then_some(60),
+        };
         let unsettled = self.scope.intents.contains_key(&Key::new(Kind::LoadBalancer, name));
         LoadBalancer {
             name: name.to_owned(),

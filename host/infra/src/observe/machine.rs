@@ -1,5 +1,6 @@
-//! What one machine sees: the cluster's things as another driver's, and its own instance, target and bootstrap secret as its own. An
-//! instance is a machine's when it says so itself by its tags: what the object names as its instance was written by a user, or copied.
+//! What one machine sees: the cluster's things as another driver's, and its own instance, target and
+//! bootstrap secret as its own. An instance is a machine's when it says so itself by its tags: what the
+//! object names as its instance was written by a user, or copied.
 
 use std::collections::BTreeSet;
 
@@ -9,12 +10,12 @@ use super::{API_SERVER, MAIN, Scope, cluster};
 use crate::PersistedState;
 use crate::token::client_token;
 use model::{
-    Answers, FoundInstance, Instance, Key, Kind, LoadBalancer, Observed, ObservedResource, Owner, Resource, Secret, Snapshot, State,
-    Subnet, Target,
+    Answers, FoundInstance, Instance, Key, Kind, LoadBalancer, Observed, ObservedResource, Owner, Resource,
+    Secret, Snapshot, State, Subnet, Target,
 };
 
-/// What one machine sees. `wants_secret`: whether its bootstrap data should be in Secrets Manager; a secret that is on its way counts as
-/// absent then, and as something to delete otherwise.
+/// What one machine sees. `wants_secret`: whether its bootstrap data should be in Secrets Manager; a secret
+/// that is on its way counts as absent then, and as something to delete otherwise.
 pub fn machine(
     snapshot: &Snapshot,
     scope: &Scope,
@@ -29,13 +30,22 @@ pub fn machine(
         seen.others.clear();
     }
     let mut put = |id: &str, state: State, is: Resource, tags: Option<model::Tags>| {
-        let seen = ObservedResource { id: id.to_owned(), owner: Owner::Mine, state, is, tags, others: Vec::new(), note: None };
+        let seen = ObservedResource {
+            id: id.to_owned(),
+            owner: Owner::Mine,
+            state,
+            is,
+            tags,
+            others: Vec::new(),
+            note: None,
+        };
         res.insert(seen.is.key(), seen);
     };
     if let Some((prefix, count)) = &record.secret {
         let on_its_way = record.intents.contains_key(&Secret::key(name));
         if !(on_its_way && wants_secret) {
-            let is = Secret { name: name.to_owned(), prefix: prefix.clone(), parts: Vec::new(), count: *count };
+            let is =
+                Secret { name: name.to_owned(), prefix: prefix.clone(), parts: Vec::new(), count: *count };
             put(prefix, State::Ready, is.into(), None);
         }
     }
@@ -47,9 +57,9 @@ pub fn machine(
         "terminated" => None,
         _ => Some(State::Ready),
     };
-    let behind = res
-        .get(&LoadBalancer::key(API_SERVER))
-        .is_some_and(|balancer| snapshot.load_balancers.iter().any(|it| it.id == balancer.id && it.targets.contains(&found.id)));
+    let behind = res.get(&LoadBalancer::key(API_SERVER)).is_some_and(|balancer| {
+        snapshot.load_balancers.iter().any(|it| it.id == balancer.id && it.targets.contains(&found.id))
+    });
     if let Some(state) = state {
         let is = seen_instance(found, &res, name);
         let seen = ObservedResource {
@@ -64,7 +74,8 @@ pub fn machine(
         res.insert(seen.is.key(), seen);
     }
     if behind {
-        let is = Target { name: name.to_owned(), load_balancer: API_SERVER.into(), instance: name.to_owned() };
+        let is =
+            Target { name: name.to_owned(), load_balancer: API_SERVER.into(), instance: name.to_owned() };
         let seen = ObservedResource {
             id: found.id.clone(),
             owner: Owner::Mine,
@@ -85,12 +96,13 @@ pub struct Identity {
     pub name: String,
     /// Name of the Cluster.
     pub cluster: String,
-    /// What its tag `MachineName` may be: namespace and name of the AWSMachine, which is written here, or of the Machine, which Cluster
-    /// API Provider AWS writes.
+    /// What its tag `MachineName` may be: namespace and name of the AWSMachine, which is written here, or of
+    /// the Machine, which Cluster API Provider AWS writes.
     pub machine_names: [String; 2],
     /// The same, of the namespace that the cluster is restored from; counts with its id alone.
     pub former_names: Vec<String>,
-    /// The random ids that it may carry: the AWSCluster's, and what the AWSMachine wrote down when it was made.
+    /// The random ids that it may carry: the AWSCluster's, and what the AWSMachine wrote down when it was
+    /// made.
     pub ids: Vec<String>,
 }
 
@@ -111,14 +123,18 @@ impl Identity {
             Some(intent) => self.ids.iter().map(|id| client_token(id, &key, &intent.nonce)).collect(),
             None => Vec::new(),
         };
-        let by_token = |it: &FoundInstance| it.client_token.as_ref().is_some_and(|token| tokens.contains(token));
+        let by_token =
+            |it: &FoundInstance| it.client_token.as_ref().is_some_and(|token| tokens.contains(token));
         let found = match record.ids.get(&key) {
             Some(id) => snapshot.instances.iter().find(|it| it.id == *id),
             None => snapshot.instances.iter().find(|it| by_token(it)),
         };
-        // Nobody else can have made what has a token that follows from what was written down before it was made.
-        let untagged = |it: &FoundInstance| !it.tags.contains_key(MACHINE_NAME_TAG) && !it.tags.contains_key(ID_TAG);
-        match found.map(|found| (found, self.doubt(found).filter(|_| !(by_token(found) && untagged(found))))) {
+        // Nobody else can have made what has a token that follows from what was written down before it was
+        // made.
+        let untagged =
+            |it: &FoundInstance| !it.tags.contains_key(MACHINE_NAME_TAG) && !it.tags.contains_key(ID_TAG);
+        match found.map(|found| (found, self.doubt(found).filter(|_| !(by_token(found) && untagged(found)))))
+        {
             None => Named::Nothing,
             Some((found, None)) => Named::Mine(found),
             Some((found, Some(why))) => Named::Foreign(found, why),
@@ -130,13 +146,20 @@ impl Identity {
         let machine = &self.machine_names[0];
         match found.tags.get(MACHINE_NAME_TAG) {
             Some(it) if self.machine_names.contains(it) => (),
-            Some(it) if self.former_names.contains(it) && found.tags.get(ID_TAG).is_some_and(|id| self.ids.contains(id)) => (),
+            Some(it)
+                if self.former_names.contains(it)
+                    && found.tags.get(ID_TAG).is_some_and(|id| self.ids.contains(id)) =>
+            {
+                ()
+            }
             Some(_) => return Some(format!("its tag {MACHINE_NAME_TAG} is not {machine}")),
             None => return Some(format!("it has no tag {MACHINE_NAME_TAG}: {machine}")),
         }
         let owned = cluster_tag(&self.cluster);
         match found.tags.get(ID_TAG) {
-            Some(id) => (!self.ids.contains(id)).then(|| format!("its tag {ID_TAG} is that of another cluster")),
+            Some(id) => {
+                (!self.ids.contains(id)).then(|| format!("its tag {ID_TAG} is that of another cluster"))
+            }
             // Made by Cluster API Provider AWS, or for a cluster that somebody else looks after.
             None if found.tags.get(&owned).map(String::as_str) == Some(OWNED) => None,
             None => Some(format!("it has neither the tag {ID_TAG} of its cluster nor {owned}: {OWNED}")),
@@ -144,10 +167,17 @@ impl Identity {
     }
 }
 
-/// The subnets that the user means by filters or id and that no sweep shows, since the cluster does not list them.
+/// The subnets that the user means by filters or id and that no sweep shows, since the cluster does not list
+/// them.
 pub(crate) fn looked_up(observed: &mut Observed, answers: &Answers) {
     for it in answers.subnets.values().flatten() {
-        let is = Subnet { name: it.id.clone(), vpc: MAIN.into(), zone: it.zone.clone(), cidr: it.cidr.clone(), public: it.public };
+        let is = Subnet {
+            name: it.id.clone(),
+            vpc: MAIN.into(),
+            zone: it.zone.clone(),
+            cidr: it.cidr.clone(),
+            public: it.public,
+        };
         brought(observed, &it.id, it.state, is);
     }
 }
@@ -155,7 +185,13 @@ pub(crate) fn looked_up(observed: &mut Observed, answers: &Answers) {
 /// An instance may lie in a subnet that no sweep shows. That the subnet is there follows from the instance.
 fn lies_in(observed: &mut Observed, found: &FoundInstance) {
     let Some(id) = &found.subnet_id else { return };
-    let is = Subnet { name: id.clone(), vpc: MAIN.into(), zone: found.status.zone.clone(), cidr: String::new(), public: false };
+    let is = Subnet {
+        name: id.clone(),
+        vpc: MAIN.into(),
+        zone: found.status.zone.clone(),
+        cidr: String::new(),
+        public: false,
+    };
     brought(observed, id, State::Ready, is);
 }
 
@@ -163,12 +199,22 @@ fn brought(observed: &mut Observed, id: &str, state: State, is: Subnet) {
     if observed.iter().any(|(key, it)| key.kind == Kind::Subnet && it.id == id) {
         return;
     }
-    let seen = ObservedResource { id: id.to_owned(), owner: Owner::User, state, is: is.into(), tags: None, others: Vec::new(), note: None };
+    let seen = ObservedResource {
+        id: id.to_owned(),
+        owner: Owner::User,
+        state,
+        is: is.into(),
+        tags: None,
+        others: Vec::new(),
+        note: None,
+    };
     observed.insert(seen.is.key(), seen);
 }
 
 fn seen_instance(found: &FoundInstance, observed: &Observed, name: &str) -> Instance {
-    let role = |kind: Kind, id: &str| observed.iter().find(|(key, it)| key.kind == kind && it.id == id).map(|(key, _)| key.name.clone());
+    let role = |kind: Kind, id: &str| {
+        observed.iter().find(|(key, it)| key.kind == kind && it.id == id).map(|(key, _)| key.name.clone())
+    };
     let (mut groups, mut additional_groups) = (BTreeSet::new(), BTreeSet::new());
     for id in &found.groups {
         match role(Kind::SecurityGroup, id) {

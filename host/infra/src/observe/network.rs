@@ -1,4 +1,5 @@
-//! VPC, subnets, gateways, addresses and route tables as one cluster sees them. Network kinds are ours only where the VPC is.
+//! VPC, subnets, gateways, addresses and route tables as one cluster sees them. Network kinds are ours only
+//! where the VPC is.
 
 use std::collections::BTreeSet;
 
@@ -7,18 +8,20 @@ use super::{Claim, KEY_TAG, MAIN, SeenVpc, Sight, is_public, listed_as, role_of}
 use crate::address_of;
 use crate::cluster::{adopted, subnet_name};
 use model::{
-    ElasticIp, FoundAddress, FoundNatGateway, FoundRouteTable, FoundSubnet, FoundVpc, InternetGateway, Key, Kind, NatGateway, Owner,
-    RouteTable, State, Subnet, Vpc,
+    ElasticIp, FoundAddress, FoundNatGateway, FoundRouteTable, FoundSubnet, FoundVpc, InternetGateway, Key,
+    Kind, NatGateway, Owner, RouteTable, State, Subnet, Vpc,
 };
 
 impl<'a> Sight<'a> {
     pub(super) fn vpc(&mut self) {
         for (found, owner) in self.vpc_candidates() {
-            self.takes_unmarked |= self.vpc.is_none() && owner == Owner::Mine && self.scope.claims().marked(&found.tags);
+            self.takes_unmarked |=
+                self.vpc.is_none() && owner == Owner::Mine && self.scope.claims().marked(&found.tags);
             let set = found.dns_hostnames.unwrap_or(!self.scope.intents.contains_key(&Vpc::key(MAIN)));
             // The first is the one that is used. Of a second, AWS refuses the deletion unless it is empty.
-            let is_spare =
-                self.vpc.as_ref().is_some_and(|it| it.owned) && matches!(self.claim(&found.tags), Claim::Ours) && self.is_bare(&found.id);
+            let is_spare = self.vpc.as_ref().is_some_and(|it| it.owned)
+                && matches!(self.claim(&found.tags), Claim::Ours)
+                && self.is_bare(&found.id);
             let name = if is_spare { found.id.as_str() } else { MAIN };
             let is = Vpc { name: name.into(), cidr: found.cidr.clone(), dns_hostnames: set };
             if self.vpc.is_none() && !matches!(owner, Owner::OtherDriver(_)) {
@@ -72,11 +75,15 @@ impl<'a> Sight<'a> {
     }
 
     pub(super) fn subnets(&mut self) {
-        let mut found: Vec<&FoundSubnet> = self.snapshot.subnets.iter().filter(|it| self.in_vpc(&it.vpc_id)).collect();
+        let mut found: Vec<&FoundSubnet> =
+            self.snapshot.subnets.iter().filter(|it| self.in_vpc(&it.vpc_id)).collect();
         found.sort_by_key(|it| (self.listed(it).is_none(), it.id.clone()));
         for it in found {
             let owner = if self.owns_network() { self.owner(&it.tags) } else { Owner::User };
-            let by_tag = || (owner == Owner::Mine).then(|| subnet_name(role_of(&it.tags) == Some("public"), &it.zone, Some(&it.cidr)));
+            let by_tag = || {
+                (owner == Owner::Mine)
+                    .then(|| subnet_name(role_of(&it.tags) == Some("public"), &it.zone, Some(&it.cidr)))
+            };
             let name = self.listed(it).or_else(by_tag).unwrap_or_else(|| it.id.clone());
             let public = if self.owns_network() { it.public } else { is_public(self.snapshot, it) };
             let is = Subnet { name, vpc: MAIN.into(), zone: it.zone.clone(), cidr: it.cidr.clone(), public };
@@ -90,15 +97,19 @@ impl<'a> Sight<'a> {
 
     pub(super) fn internet_gateways(&mut self) {
         let snapshot = self.snapshot;
-        let attached = |it: &&model::FoundInternetGateway| it.vpc_id.as_ref().is_some_and(|id| self.in_vpc(id));
-        let free = |it: &&model::FoundInternetGateway| it.vpc_id.is_none() && matches!(self.claim(&it.tags), Claim::Ours);
+        let attached =
+            |it: &&model::FoundInternetGateway| it.vpc_id.as_ref().is_some_and(|id| self.in_vpc(id));
+        let free = |it: &&model::FoundInternetGateway| {
+            it.vpc_id.is_none() && matches!(self.claim(&it.tags), Claim::Ours)
+        };
         let mut found: Vec<_> = snapshot.internet_gateways.iter().filter(attached).collect();
         found.extend(snapshot.internet_gateways.iter().filter(free));
         for it in found {
             let attached = it.vpc_id.is_some();
             let owner = if self.owns_network() || !attached { self.owner(&it.tags) } else { Owner::User };
             // One is enough: a second that is attached to nothing is nobody's to use.
-            let is_spare = !attached && self.seen.get(&InternetGateway::key(MAIN)).is_some_and(|it| it.owner == Owner::Mine);
+            let is_spare = !attached
+                && self.seen.get(&InternetGateway::key(MAIN)).is_some_and(|it| it.owner == Owner::Mine);
             let name = if is_spare { it.id.as_str() } else { MAIN };
             let is = InternetGateway { name: name.into(), vpc: MAIN.into(), attached };
             self.put(&it.id, owner, State::Ready, is.into(), Some(&it.tags), None);
@@ -109,19 +120,34 @@ impl<'a> Sight<'a> {
         if !self.owns_network() {
             return;
         }
-        let mut found: Vec<&FoundNatGateway> = self.snapshot.nat_gateways.iter().filter(|it| self.in_vpc(&it.vpc_id)).collect();
+        let mut found: Vec<&FoundNatGateway> =
+            self.snapshot.nat_gateways.iter().filter(|it| self.in_vpc(&it.vpc_id)).collect();
         let dead = |it: &FoundNatGateway| matches!(it.state, State::Failed | State::Deleting);
         found.sort_by_key(|it| (dead(it), it.id.clone()));
-        // Given by attempts: of these the role is known though the gateway itself may not be seen yet. What a user wrote there proves nothing.
+        // Given by attempts: of these the role is known though the gateway itself may not be seen yet. What a
+        // user wrote there proves nothing.
         let (scope, snapshot) = (self.scope, self.snapshot);
-        let ours: BTreeSet<&str> =
-            snapshot.addresses.iter().filter(|it| matches!(self.claim(&it.tags), Claim::Ours)).map(|it| it.id.as_str()).collect();
-        let given = |name: &str| scope.intents.get(&NatGateway::key(name)).and_then(address_of).filter(|id| ours.contains(id));
+        let ours: BTreeSet<&str> = snapshot
+            .addresses
+            .iter()
+            .filter(|it| matches!(self.claim(&it.tags), Claim::Ours))
+            .map(|it| it.id.as_str())
+            .collect();
+        let given = |name: &str| {
+            scope.intents.get(&NatGateway::key(name)).and_then(address_of).filter(|id| ours.contains(id))
+        };
         for it in found {
             let owner = self.owner(&it.tags);
-            let zone = self.snapshot.subnets.iter().find(|subnet| subnet.id == it.subnet_id).map(|subnet| subnet.zone.clone());
-            let name = if owner == Owner::User { it.id.clone() } else { zone.unwrap_or_else(|| it.id.clone()) };
-            let replaced = self.seen.get(&NatGateway::key(&name)).is_some_and(|other| other.owner == Owner::Mine);
+            let zone = self
+                .snapshot
+                .subnets
+                .iter()
+                .find(|subnet| subnet.id == it.subnet_id)
+                .map(|subnet| subnet.zone.clone());
+            let name =
+                if owner == Owner::User { it.id.clone() } else { zone.unwrap_or_else(|| it.id.clone()) };
+            let replaced =
+                self.seen.get(&NatGateway::key(&name)).is_some_and(|other| other.owner == Owner::Mine);
             // A failed one stays visible for an hour and is in nobody's way.
             if dead(it) && replaced && !self.scope.deleting {
                 continue;
@@ -135,11 +161,19 @@ impl<'a> Sight<'a> {
                     self.name(id)
                 }
             };
-            let is = NatGateway { name, subnet: self.name(&it.subnet_id), elastic_ip, internet_gateway: MAIN.into() };
+            let is = NatGateway {
+                name,
+                subnet: self.name(&it.subnet_id),
+                elastic_ip,
+                internet_gateway: MAIN.into(),
+            };
             self.put(&it.id, owner, it.state, is.into(), Some(&it.tags), it.failure.clone());
         }
         for name in &scope.nat_gateways {
-            let lives = self.seen.get(&NatGateway::key(name)).is_some_and(|it| !matches!(it.state, State::Failed | State::Deleting));
+            let lives = self
+                .seen
+                .get(&NatGateway::key(name))
+                .is_some_and(|it| !matches!(it.state, State::Failed | State::Deleting));
             if let Some(id) = given(name).filter(|_| !lives) {
                 self.names.entry(id.to_owned()).or_insert_with(|| name.clone());
             }
@@ -149,16 +183,22 @@ impl<'a> Sight<'a> {
     pub(super) fn addresses(&mut self) {
         let mut found: Vec<&FoundAddress> = self.snapshot.addresses.iter().collect();
         found.sort_by_key(|it| it.id.clone());
-        let free: Vec<&FoundAddress> =
-            found.iter().copied().filter(|it| !self.names.contains_key(&it.id) && matches!(self.claim(&it.tags), Claim::Ours)).collect();
-        let used: Vec<&FoundAddress> = found.into_iter().filter(|it| self.names.contains_key(&it.id)).collect();
+        let free: Vec<&FoundAddress> = found
+            .iter()
+            .copied()
+            .filter(|it| !self.names.contains_key(&it.id) && matches!(self.claim(&it.tags), Claim::Ours))
+            .collect();
+        let used: Vec<&FoundAddress> =
+            found.into_iter().filter(|it| self.names.contains_key(&it.id)).collect();
         for it in used {
             let owner = self.owner(&it.tags);
             let is = ElasticIp { name: self.name(&it.id) };
             self.put(&it.id, owner, State::Ready, is.into(), Some(&it.tags), Some(it.public_ip.clone()));
         }
-        let taken: BTreeSet<Key> = self.seen.keys().filter(|key| key.kind == Kind::ElasticIp).cloned().collect();
-        let mut open = self.scope.nat_gateways.clone().into_iter().filter(|name| !taken.contains(&ElasticIp::key(name)));
+        let taken: BTreeSet<Key> =
+            self.seen.keys().filter(|key| key.kind == Kind::ElasticIp).cloned().collect();
+        let mut open =
+            self.scope.nat_gateways.clone().into_iter().filter(|name| !taken.contains(&ElasticIp::key(name)));
         for it in free {
             let in_use = it.association_id.is_some();
             let name = if in_use { None } else { open.next() };
@@ -173,7 +213,8 @@ impl<'a> Sight<'a> {
         if !self.owns_network() {
             return;
         }
-        let mut found: Vec<_> = self.snapshot.route_tables.iter().filter(|it| self.in_vpc(&it.vpc_id) && !it.main).collect();
+        let mut found: Vec<_> =
+            self.snapshot.route_tables.iter().filter(|it| self.in_vpc(&it.vpc_id) && !it.main).collect();
         found.sort_by_key(|it| (it.associations.is_empty(), it.id.clone()));
         for it in found {
             let subnets: BTreeSet<String> = it.associations.keys().map(|id| self.name(id)).collect();
@@ -192,11 +233,16 @@ impl<'a> Sight<'a> {
         }
     }
 
-    /// The subnet that it is of: what it is associated with says so, and before that its tag, which was written when it was made.
+    /// The subnet that it is of: what it is associated with says so, and before that its tag, which was
+    /// written when it was made.
     fn route_table_name(&self, it: &FoundRouteTable, subnets: &BTreeSet<String>) -> String {
         let tagged = it.tags.get(KEY_TAG);
-        let own = |name: &&String| self.seen.get(&Subnet::key(*name)).is_some_and(|seen| seen.owner == Owner::Mine);
-        let associated = tagged.filter(|name| subnets.contains(*name)).or_else(|| subnets.iter().find(own)).or(subnets.first());
+        let own =
+            |name: &&String| self.seen.get(&Subnet::key(*name)).is_some_and(|seen| seen.owner == Owner::Mine);
+        let associated = tagged
+            .filter(|name| subnets.contains(*name))
+            .or_else(|| subnets.iter().find(own))
+            .or(subnets.first());
         associated.or(tagged).cloned().unwrap_or_else(|| it.id.clone())
     }
 }

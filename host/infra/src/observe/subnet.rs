@@ -1,5 +1,5 @@
-//! What a subnet is good for, by its tags and by the routes of its VPC: whether the internet reaches it, and whether it is kept for pods.
-//! Only what was found counts here, never what a spec says of it.
+//! What a subnet is good for, by its tags and by the routes of its VPC: whether the internet reaches it, and
+//! whether it is kept for pods. Only what was found counts here, never what a spec says of it.
 
 use super::{SubnetRole, role_of};
 use model::{FoundRouteTable, FoundSubnet, Snapshot, Tags};
@@ -10,9 +10,9 @@ const FOR_PODS: &str = "secondary";
 /// The role of public subnets, in the tag that says what a resource is for.
 const PUBLIC: &str = "public";
 
-/// Whether a subnet of a VPC that a user brought is public, as Cluster API Provider AWS says: by its tag, or because its route table leads
-/// to an internet gateway. As long as the route tables of the VPC are not read, all that is known is whether its machines get a public
-/// address.
+/// Whether a subnet of a VPC that a user brought is public, as Cluster API Provider AWS says: by its tag, or
+/// because its route table leads to an internet gateway. As long as the route tables of the VPC are not read,
+/// all that is known is whether its machines get a public address.
 pub(crate) fn is_public(snapshot: &Snapshot, subnet: &FoundSubnet) -> bool {
     let by_routes = || match snapshot.route_tables_read.contains(&subnet.vpc_id) {
         true => route_table(snapshot, subnet).is_some_and(FoundRouteTable::leads_to_internet_gateway),
@@ -23,14 +23,19 @@ pub(crate) fn is_public(snapshot: &Snapshot, subnet: &FoundSubnet) -> bool {
 
 /// The table that is associated with a subnet; where none is, the VPC's main one counts.
 fn route_table<'a>(snapshot: &'a Snapshot, subnet: &FoundSubnet) -> Option<&'a FoundRouteTable> {
-    let tables: Vec<&FoundRouteTable> = snapshot.route_tables.iter().filter(|it| it.vpc_id == subnet.vpc_id).collect();
+    let tables: Vec<&FoundRouteTable> =
+        snapshot.route_tables.iter().filter(|it| it.vpc_id == subnet.vpc_id).collect();
     let associated = tables.iter().find(|it| it.associations.contains_key(&subnet.id));
     associated.or_else(|| tables.iter().find(|it| it.main)).copied()
 }
 
-/// Which of the listed subnets one is: by its id; and by its range, where what is listed has no id, or one that nothing has. Its place in the
-/// list says nothing.
-pub(crate) fn listed_as<'a>(listed: &'a [SubnetRole], found: &FoundSubnet, snapshot: &Snapshot) -> Option<&'a SubnetRole> {
+/// Which of the listed subnets one is: by its id; and by its range, where what is listed has no id, or one
+/// that nothing has. Its place in the list says nothing.
+pub(crate) fn listed_as<'a>(
+    listed: &'a [SubnetRole],
+    found: &FoundSubnet,
+    snapshot: &Snapshot,
+) -> Option<&'a SubnetRole> {
     let is_known = |id: &String| snapshot.subnets.iter().any(|it| it.id == *id);
     let by_id = listed.iter().find(|it| it.id.as_ref() == Some(&found.id));
     let by_cidr = || {
@@ -75,7 +80,11 @@ mod tests {
     }
 
     fn with_tables(tables: Vec<FoundRouteTable>) -> Snapshot {
-        Snapshot { route_tables: tables.into(), route_tables_read: ["vpc-1".to_owned()].into(), ..Snapshot::default() }
+        Snapshot {
+            route_tables: tables.into(),
+            route_tables_read: ["vpc-1".to_owned()].into(),
+            ..Snapshot::default()
+        }
     }
 
     #[test]
@@ -83,10 +92,20 @@ mod tests {
         let out = table("vpc-1", false, &["subnet-out"], "igw-1");
         let inside = table("vpc-1", false, &["subnet-in"], "nat-1");
         for (main, expected) in [("igw-1", true), ("nat-1", false)] {
-            let tables = vec![table("vpc-2", true, &[], "igw-2"), table("vpc-1", true, &[], main), out.clone(), inside.clone()];
+            let tables = vec![
+                table("vpc-2", true, &[], "igw-2"),
+                table("vpc-1", true, &[], main),
+                out.clone(),
+                inside.clone(),
+            ];
             let snapshot = with_tables(tables);
-            let public = ["subnet-out", "subnet-in", "subnet-other"].map(|it| is_public(&snapshot, &subnet(it, it == "subnet-in")));
-            assert_eq!(public, [true, false, expected], "whether machines get a public address does not matter");
+            let public = ["subnet-out", "subnet-in", "subnet-other"]
+                .map(|it| is_public(&snapshot, &subnet(it, it == "subnet-in")));
+            assert_eq!(
+                public,
+                [true, false, expected],
+                "whether machines get a public address does not matter"
+            );
         }
     }
 
@@ -113,13 +132,17 @@ mod tests {
 
     #[test]
     fn before_the_route_tables_are_read_only_addresses_of_machines_are_known() {
-        let unread = Snapshot { route_tables: vec![table("vpc-1", true, &[], "igw-1")].into(), ..Snapshot::default() };
-        assert!(is_public(&unread, &subnet("subnet-1", true)) && !is_public(&unread, &subnet("subnet-1", false)));
+        let unread =
+            Snapshot { route_tables: vec![table("vpc-1", true, &[], "igw-1")].into(), ..Snapshot::default() };
+        assert!(
+            is_public(&unread, &subnet("subnet-1", true)) && !is_public(&unread, &subnet("subnet-1", false))
+        );
     }
 
     #[test]
     fn pods_keep_what_one_value_of_one_tag_says() {
-        let tagged = |value: &str| kept_for_pods(&Tags::from([(ASSOCIATION_TAG.to_owned(), value.to_owned())]));
+        let tagged =
+            |value: &str| kept_for_pods(&Tags::from([(ASSOCIATION_TAG.to_owned(), value.to_owned())]));
         assert!(tagged("secondary") && !tagged("primary") && !kept_for_pods(&Tags::new()));
     }
 }

@@ -2,10 +2,12 @@
 
 use std::collections::BTreeSet;
 
-use crds::cluster::{AWSClusterStatus, LoadBalancerStatus, NetworkStatus, SecurityGroupStatus, SubnetStatus, VPCStatus};
+use crds::cluster::{
+    AWSClusterStatus, LoadBalancerStatus, NetworkStatus, SecurityGroupStatus, SubnetStatus, VPCStatus,
+};
 use crds::conditions::cluster::{
-    CLUSTER_SECURITY_GROUPS_READY, INTERNET_GATEWAY_READY, LOAD_BALANCER_READY, NAT_GATEWAYS_READY, ROUTE_TABLES_READY,
-    SERVICE_ACCOUNT_ISSUER_READY, SUBNETS_READY, VPC_READY,
+    CLUSTER_SECURITY_GROUPS_READY, INTERNET_GATEWAY_READY, LOAD_BALANCER_READY, NAT_GATEWAYS_READY,
+    ROUTE_TABLES_READY, SERVICE_ACCOUNT_ISSUER_READY, SUBNETS_READY, VPC_READY,
 };
 use crds::conditions::{PAUSED, READY, reason};
 use crds::status::{FailureDomain, Initialization};
@@ -14,7 +16,10 @@ use crate::cluster::{Decision, Input, deleting, egress, load_balancer_kind};
 use crate::observe::{API_SERVER, GROUP_ROLES, MAIN, kept_for_pods};
 use model::condition::{Said, lacking, merge, paused, paused_said, problem, was_said};
 use model::finding::{Finding, Status};
-use model::{Key, Kind, LoadBalancer, ObservedResource, Outcome, Owner, Plan, Problem, Resource, SecurityGroup, State, Tags, Vpc};
+use model::{
+    Key, Kind, LoadBalancer, ObservedResource, Outcome, Owner, Plan, Problem, Resource, SecurityGroup, State,
+    Tags, Vpc,
+};
 
 /// Condition while the object is being deleted.
 const DELETING: &str = "Deleting";
@@ -56,7 +61,11 @@ pub fn cluster(it: &Cluster<'_>) -> AWSClusterStatus {
         said.push((DELETING, Said { status: true, ..ready.clone() }));
     }
     said.extend(it.issuer.map(|it| {
-        let message = if it.status == Status::Unknown { format!("not known: {}", it.message) } else { it.message.clone() };
+        let message = if it.status == Status::Unknown {
+            format!("not known: {}", it.message)
+        } else {
+            it.message.clone()
+        };
         (SERVICE_ACCOUNT_ISSUER_READY, Said { status: it.status == Status::True, reason: it.reason, message })
     }));
     said.push((READY, ready));
@@ -75,7 +84,13 @@ pub fn cluster(it: &Cluster<'_>) -> AWSClusterStatus {
         initialization: provisioned.then_some(Initialization { provisioned: Some(true) }),
         network_status: if read { network(it) } else { previous.network_status },
         failure_domains: if keep { previous.failure_domains } else { failure_domains(it) },
-        conditions: merge(&previous.conditions, said, object.metadata.generation, it.input.now, if read { &ours } else { &[] }),
+        conditions: merge(
+            &previous.conditions,
+            said,
+            object.metadata.generation,
+            it.input.now,
+            if read { &ours } else { &[] },
+        ),
     }
 }
 
@@ -88,9 +103,13 @@ fn ready(it: &Cluster<'_>) -> Said<'static> {
         return problem(it);
     }
     match (deleting, lacking(&it.decision.plan, it.outcomes, |_| true)) {
-        (true, _) if !it.input.machines.is_empty() => Said::no(reason::WAITING_FOR_MACHINES, text(&it.decision.plan)),
+        (true, _) if !it.input.machines.is_empty() => {
+            Said::no(reason::WAITING_FOR_MACHINES, text(&it.decision.plan))
+        }
         (true, None) => Said::no(if it.decision.finished { reason::DELETED } else { reason::DELETING }, ""),
-        (true, Some(said)) if [reason::CREATING, reason::NOT_READY].contains(&said.reason) => Said { reason: reason::DELETING, ..said },
+        (true, Some(said)) if [reason::CREATING, reason::NOT_READY].contains(&said.reason) => {
+            Said { reason: reason::DELETING, ..said }
+        }
         (_, Some(said)) => said,
         (false, None) => endpoint(it),
     }
@@ -104,13 +123,16 @@ fn text(plan: &Plan) -> String {
 fn endpoint(it: &Cluster<'_>) -> Said<'static> {
     match (&it.decision.record.endpoint, it.unresolved) {
         (None, _) if load_balancer_kind(it.input.aws_cluster).is_none() => {
-            let message = "spec.controlPlaneEndpoint is not set, and there is no load balancer to take it from; set it";
+            let message =
+                "spec.controlPlaneEndpoint is not set, and there is no load balancer to take it from; set it";
             Said::no("WaitForExternalControlPlaneEndpoint", message)
         }
         (None, _) => Said::no(reason::WAIT_FOR_DNS_NAME, "the load balancer has no host name yet"),
         (Some(_), Some(name)) => Said::no(
             reason::WAIT_FOR_DNS_NAME_RESOLVE,
-            format!("{name} does not resolve yet; where it never will, set spec.controlPlaneLoadBalancer.dnsResolutionCheck: None"),
+            format!(
+                "{name} does not resolve yet; where it never will, set spec.controlPlaneLoadBalancer.dnsResolutionCheck: None"
+            ),
         ),
         (Some(_), _) => Said { message: held(&it.decision.held, |_| true), ..Said::yes() },
     }
@@ -118,11 +140,16 @@ fn endpoint(it: &Cluster<'_>) -> Said<'static> {
 
 /// What of the spec is not carried out, though everything is as it should be otherwise.
 fn held(all: &[(Kind, String)], concerns: impl Fn(&Kind) -> bool) -> String {
-    all.iter().filter(|(kind, _)| concerns(kind)).map(|(_, text)| text.as_str()).collect::<Vec<_>>().join("; ")
+    all.iter()
+        .filter(|(kind, _)| concerns(kind))
+        .map(|(_, text)| text.as_str())
+        .collect::<Vec<_>>()
+        .join("; ")
 }
 
 fn areas(it: &Cluster<'_>) -> Vec<(&'static str, Said<'static>)> {
-    let known: BTreeSet<Kind> = it.decision.desired.keys().chain(it.decision.observed.keys()).map(|key| key.kind).collect();
+    let known: BTreeSet<Kind> =
+        it.decision.desired.keys().chain(it.decision.observed.keys()).map(|key| key.kind).collect();
     let mut res = Vec::new();
     for (name, kinds) in AREAS {
         if !kinds.iter().any(|kind| known.contains(kind)) || it.decision.invalid.is_some() {
@@ -133,9 +160,10 @@ fn areas(it: &Cluster<'_>) -> Vec<(&'static str, Said<'static>)> {
         let said = match lacking(&it.decision.plan, it.outcomes, concerns) {
             Some(said) => said,
             None if deleting(it.input.aws_cluster) && !there => Said::no(reason::DELETED, ""),
-            None if name == CLUSTER_SECURITY_GROUPS_READY => {
-                Said { message: it.decision.remark_on_rules(it.input).unwrap_or_default().to_owned(), ..Said::yes() }
-            }
+            None if name == CLUSTER_SECURITY_GROUPS_READY => Said {
+                message: it.decision.remark_on_rules(it.input).unwrap_or_default().to_owned(),
+                ..Said::yes()
+            },
             None => Said { message: held(&it.decision.held, |kind| kinds.contains(kind)), ..Said::yes() },
         };
         res.push((name, said));
@@ -147,19 +175,27 @@ fn areas(it: &Cluster<'_>) -> Vec<(&'static str, Said<'static>)> {
 fn failure_domains(it: &Cluster<'_>) -> Vec<FailureDomain> {
     let observed = &it.decision.observed;
     let for_nodes = |tags: Option<&Tags>| !tags.is_some_and(kept_for_pods);
-    let wanted = observed.iter().filter(|(key, _)| !it.decision.unlisted.contains(key)).filter(|(key, seen)| {
-        let want = it.decision.desired.get(key);
-        seen.state == State::Ready && want.is_some_and(|want| for_nodes(Some(&want.tags)) && for_nodes(seen.tags.as_ref()))
-    });
-    let subnets: Vec<_> = wanted.filter_map(|(_, seen)| if let Resource::Subnet(it) = &seen.is { Some(it) } else { None }).collect();
-    let balanced: Option<BTreeSet<&String>> = match observed.get(&LoadBalancer::key(API_SERVER)).map(|it| &it.is) {
-        Some(Resource::LoadBalancer(it)) => {
-            Some(subnets.iter().filter(|subnet| it.subnets.contains(&subnet.name)).map(|it| &it.zone).collect())
-        }
+    let wanted =
+        observed.iter().filter(|(key, _)| !it.decision.unlisted.contains(key)).filter(|(key, seen)| {
+            let want = it.decision.desired.get(key);
+            seen.state == State::Ready
+                && want.is_some_and(|want| for_nodes(Some(&want.tags)) && for_nodes(seen.tags.as_ref()))
+        });
+    let subnets: Vec<_> = wanted
+        .filter_map(|(_, seen)| if let Resource::Subnet(it) = &seen.is { Some(it) } else { None })
+        .collect();
+    let balanced: Option<BTreeSet<&String>> = match observed
+        .get(&LoadBalancer::key(API_SERVER))
+        .map(|it| &it.is)
+    {
+        Some(Resource::LoadBalancer(it)) => Some(
+            subnets.iter().filter(|subnet| it.subnets.contains(&subnet.name)).map(|it| &it.zone).collect(),
+        ),
         _ => None,
     };
     let any_private = subnets.iter().any(|it| !it.public);
-    let zones: BTreeSet<&String> = subnets.iter().filter(|it| !it.public || !any_private).map(|it| &it.zone).collect();
+    let zones: BTreeSet<&String> =
+        subnets.iter().filter(|it| !it.public || !any_private).map(|it| &it.zone).collect();
     let domain = |zone: &String| FailureDomain {
         name: zone.clone(),
         control_plane: Some(balanced.as_ref().is_none_or(|zones| zones.contains(zone))),

@@ -54,8 +54,17 @@ pub fn machine(it: &Machine<'_>) -> AWSMachineStatus {
         initialization: provisioned.then_some(Initialization { provisioned: Some(true) }),
         addresses: found.map(addresses).filter(|it| !it.is_empty()).unwrap_or(previous.addresses),
         instance_state: found.map(|it| it.status.state.clone()).or(previous.instance_state),
-        failure_domain: found.map(|it| it.status.zone.clone()).filter(|it| !it.is_empty()).or(previous.failure_domain),
-        conditions: merge(&previous.conditions, said, object.metadata.generation, it.input.now, if read { &ours } else { &[] }),
+        failure_domain: found
+            .map(|it| it.status.zone.clone())
+            .filter(|it| !it.is_empty())
+            .or(previous.failure_domain),
+        conditions: merge(
+            &previous.conditions,
+            said,
+            object.metadata.generation,
+            it.input.now,
+            if read { &ours } else { &[] },
+        ),
     }
 }
 
@@ -83,11 +92,13 @@ fn instance_ready(it: &Machine<'_>) -> Said<'static> {
         (Some("running"), Some(_)) if it.decision.failed.is_none() => Said::yes(),
         (_, Some(said)) => said,
         (Some("pending"), None) => Said::no(reason::INSTANCE_NOT_READY, stands),
-        (Some("stopping" | "stopped"), None) => {
-            Said::no(reason::INSTANCE_STOPPED, format!("{stands}; it is not started again: start it, or delete the Machine to replace it"))
-        }
+        (Some("stopping" | "stopped"), None) => Said::no(
+            reason::INSTANCE_STOPPED,
+            format!("{stands}; it is not started again: start it, or delete the Machine to replace it"),
+        ),
         (Some(_), None) => Said::no(reason::INSTANCE_TERMINATED, stands),
-        (None, None) => lacking(&it.decision.plan, it.outcomes, |_| true).unwrap_or_else(|| Said::no(reason::INSTANCE_NOT_READY, "")),
+        (None, None) => lacking(&it.decision.plan, it.outcomes, |_| true)
+            .unwrap_or_else(|| Said::no(reason::INSTANCE_NOT_READY, "")),
     }
 }
 
@@ -95,7 +106,9 @@ fn ready(it: &Machine<'_>, instance: &Said<'static>) -> Said<'static> {
     let deleting = it.input.aws_machine.metadata.deletion_timestamp.is_some();
     match (deleting, hindered(it), lacking(&it.decision.plan, it.outcomes, |_| true)) {
         (_, Some(said), _) => said,
-        (true, None, None) => Said::no(if it.decision.finished { reason::DELETED } else { reason::DELETING }, ""),
+        (true, None, None) => {
+            Said::no(if it.decision.finished { reason::DELETED } else { reason::DELETING }, "")
+        }
         (true, None, Some(said)) if [reason::CREATING, reason::NOT_READY].contains(&said.reason) => {
             Said { reason: reason::DELETING, ..said }
         }
@@ -123,6 +136,8 @@ fn addresses(found: &FoundInstance) -> Vec<MachineAddress> {
         (MachineAddressType::ExternalIP, &it.public_ip),
     ]
     .into_iter()
-    .filter_map(|(kind, address)| Some(MachineAddress { kind, address: address.clone().filter(|it| !it.is_empty())? }))
+    .filter_map(|(kind, address)| {
+        Some(MachineAddress { kind, address: address.clone().filter(|it| !it.is_empty())? })
+    })
     .collect()
 }

@@ -1,4 +1,5 @@
-//! What is said about a template of machines: what a node of one would have, which the cluster autoscaler has to know before there is one.
+//! What is said about a template of machines: what a node of one would have, which the cluster autoscaler has
+//! to know before there is one.
 
 use std::collections::BTreeMap;
 
@@ -6,7 +7,8 @@ use crds::machine::{AWSMachineTemplateStatus, Architecture, NodeInfo, OperatingS
 
 use model::FoundInstanceType;
 
-/// The whole status of a template whose machines are of this type. They run Linux: nothing else can be booted.
+/// The whole status of a template whose machines are of this type. They run Linux: nothing else can be
+/// booted.
 pub fn machine_template(found: &FoundInstanceType) -> AWSMachineTemplateStatus {
     let cpu = (found.cpus > 0).then(|| ("cpu".to_owned(), found.cpus.to_string()));
     let memory = (found.memory_mib > 0).then(|| ("memory".to_owned(), format!("{}Mi", found.memory_mib)));
@@ -16,7 +18,10 @@ pub fn machine_template(found: &FoundInstanceType) -> AWSMachineTemplateStatus {
     };
     AWSMachineTemplateStatus {
         capacity: BTreeMap::from_iter(cpu.into_iter().chain(memory)),
-        node_info: Some(NodeInfo { architecture: Some(architecture), operating_system: Some(OperatingSystem::Linux) }),
+        node_info: Some(NodeInfo {
+            architecture: Some(architecture),
+            operating_system: Some(OperatingSystem::Linux),
+        }),
     }
 }
 
@@ -33,8 +38,7 @@ mod tests {
 
     #[test]
     fn a_template_says_what_its_instance_type_has_in_kubernetes_words() {
-        let expected =
-            json!({"capacity": {"cpu": "2", "memory": "8192Mi"}, "nodeInfo": {"architecture": "amd64", "operatingSystem": "linux"}});
+        let expected = json!({"capacity": {"cpu": "2", "memory": "8192Mi"}, "nodeInfo": {"architecture": "amd64", "operatingSystem": "linux"}});
         assert_eq!(said("x86_64", 2, 8192), expected);
         assert_eq!(said("arm64", 2, 8192)["nodeInfo"]["architecture"], "arm64");
     }

@@ -1,4 +1,5 @@
-//! Groups and tags that users add to machines and take away again, whatever happens meanwhile; what others put there stays.
+//! Groups and tags that users add to machines and take away again, whatever happens meanwhile; what others
+//! put there stays.
 
 use std::collections::BTreeSet;
 
@@ -18,7 +19,14 @@ fn one_machine(spec: serde_json::Value) -> (World, Fleet) {
     for id in USERS {
         let (group_name, description, rules) = (id.replace("sg-", "user-"), String::new(), Vec::new());
         let vpc_id = vpc_id.clone();
-        world.truth.security_groups.push(FoundSecurityGroup { id: id.into(), vpc_id, group_name, description, rules, tags: Tags::new() });
+        world.truth.security_groups.push(FoundSecurityGroup {
+            id: id.into(),
+            vpc_id,
+            group_name,
+            description,
+            rules,
+            tags: Tags::new(),
+        });
     }
     fleet.add_machine("worker-0", false, spec);
     (world, fleet)
@@ -36,7 +44,8 @@ fn set_groups(fleet: &mut Fleet, groups: &[&str]) {
 
 fn set_tags(fleet: &mut Fleet, tags: &[(&str, &str)]) {
     let machine = &mut fleet.machines.get_mut("worker-0").expect("a machine").1;
-    machine.spec.additional_tags = tags.iter().map(|(key, value)| ((*key).to_owned(), (*value).to_owned())).collect();
+    machine.spec.additional_tags =
+        tags.iter().map(|(key, value)| ((*key).to_owned(), (*value).to_owned())).collect();
 }
 
 fn annotation(fleet: &Fleet, name: &str) -> Option<String> {
@@ -51,7 +60,8 @@ fn tag<'a>(world: &'a World, key: &str) -> (Option<&'a str>, Option<&'a str>) {
 
 #[test]
 fn a_group_that_is_taken_away_goes_and_one_that_somebody_added_by_hand_stays() {
-    let (mut world, mut fleet) = one_machine(json!({"additionalSecurityGroups": [{"id": "sg-a"}, {"id": "sg-b"}]}));
+    let (mut world, mut fleet) =
+        one_machine(json!({"additionalSecurityGroups": [{"id": "sg-a"}, {"id": "sg-b"}]}));
     fleet.settle(&mut world);
     assert_eq!(annotation(&fleet, APPLIED_GROUPS_ANNOTATION).as_deref(), Some(r#"{"sg-a":{},"sg-b":{}}"#));
     world.truth.instances[0].groups.insert("sg-hand".into());
@@ -64,7 +74,8 @@ fn a_group_that_is_taken_away_goes_and_one_that_somebody_added_by_hand_stays() {
     assert_eq!(of_users(&world), BTreeSet::from(["sg-hand"]));
     assert_eq!(annotation(&fleet, APPLIED_GROUPS_ANNOTATION), None);
     let has = |it: &&FoundSecurityGroup| world.truth.instances[0].groups.contains(&it.id);
-    let names: BTreeSet<_> = world.truth.security_groups.iter().filter(has).map(|it| it.group_name.as_str()).collect();
+    let names: BTreeSet<_> =
+        world.truth.security_groups.iter().filter(has).map(|it| it.group_name.as_str()).collect();
     assert_eq!(names, BTreeSet::from(["prod-lb", "prod-node", "user-hand"]), "its own groups stay");
 }
 
@@ -72,8 +83,16 @@ fn a_group_that_is_taken_away_goes_and_one_that_somebody_added_by_hand_stays() {
 fn a_group_of_the_cluster_can_be_added_and_taken_away_but_not_one_that_every_machine_has() {
     let (mut world, mut fleet) = one_machine(json!({}));
     fleet.settle(&mut world);
-    let id =
-        |role: &str| world.truth.security_groups.iter().find(|it| it.group_name == format!("prod-{role}")).expect("a group").id.clone();
+    let id = |role: &str| {
+        world
+            .truth
+            .security_groups
+            .iter()
+            .find(|it| it.group_name == format!("prod-{role}"))
+            .expect("a group")
+            .id
+            .clone()
+    };
     let (control_plane, node) = (id("controlplane"), id("node"));
     set_groups(&mut fleet, &[&control_plane, &node]);
     fleet.settle(&mut world);
@@ -89,7 +108,10 @@ fn tags_that_are_changed_or_taken_away_are_so_on_the_volume_too() {
     let (mut world, mut fleet) = one_machine(json!({"additionalTags": {"team": "a", "stage": "test"}}));
     fleet.aws_cluster.spec.additional_tags.insert("owner".into(), "ops".into());
     fleet.settle(&mut world);
-    assert_eq!(annotation(&fleet, APPLIED_TAGS_ANNOTATION).as_deref(), Some(r#"{"owner":"ops","stage":"test","team":"a"}"#));
+    assert_eq!(
+        annotation(&fleet, APPLIED_TAGS_ANNOTATION).as_deref(),
+        Some(r#"{"owner":"ops","stage":"test","team":"a"}"#)
+    );
     world.truth.instances[0].tags.insert("by".into(), "hand".into());
     set_tags(&mut fleet, &[("team", "b")]);
     fleet.settle(&mut world);
@@ -106,11 +128,15 @@ fn tags_that_are_changed_or_taken_away_are_so_on_the_volume_too() {
 
 #[test]
 fn a_tag_that_this_operator_needs_is_not_taken_away_with_the_users() {
-    let (mut world, mut fleet) = one_machine(json!({"additionalTags": {"Name": "worker-0", "MachineName": "default/worker-0"}}));
+    let (mut world, mut fleet) =
+        one_machine(json!({"additionalTags": {"Name": "worker-0", "MachineName": "default/worker-0"}}));
     fleet.settle(&mut world);
     set_tags(&mut fleet, &[]);
     fleet.settle(&mut world);
-    assert_eq!((tag(&world, "Name").0, tag(&world, "MachineName").0), (Some("worker-0"), Some("default/worker-0")));
+    assert_eq!(
+        (tag(&world, "Name").0, tag(&world, "MachineName").0),
+        (Some("worker-0"), Some("default/worker-0"))
+    );
 }
 
 #[test]
@@ -122,7 +148,8 @@ fn a_machine_of_the_other_provider_is_taken_over_with_what_it_applied() {
     instance.tags.extend([("team".into(), "a".into())]);
     let volume = world.parts.values_mut().next().expect("a volume");
     volume.insert("team".into(), "a".into());
-    let annotations = fleet.machines.get_mut("worker-0").expect("a machine").1.metadata.annotations.get_or_insert_default();
+    let annotations =
+        fleet.machines.get_mut("worker-0").expect("a machine").1.metadata.annotations.get_or_insert_default();
     annotations.insert(APPLIED_GROUPS_ANNOTATION.into(), r#"{ "sg-a": {} }"#.into());
     annotations.insert(APPLIED_TAGS_ANNOTATION.into(), r#"{ "team": "a" }"#.into());
     fleet.settle(&mut world);
@@ -132,7 +159,8 @@ fn a_machine_of_the_other_provider_is_taken_over_with_what_it_applied() {
 
 #[test]
 fn a_machine_without_additions_has_no_annotation_and_a_settled_one_is_not_written_to() {
-    let (mut world, mut fleet) = one_machine(json!({"additionalSecurityGroups": [{"id": "sg-a"}], "additionalTags": {"team": "a"}}));
+    let (mut world, mut fleet) =
+        one_machine(json!({"additionalSecurityGroups": [{"id": "sg-a"}], "additionalTags": {"team": "a"}}));
     fleet.settle(&mut world);
     let (calls, version) = (world.log.len(), fleet.machines["worker-0"].1.metadata.resource_version.clone());
     for _ in 0..3 {
@@ -142,7 +170,10 @@ fn a_machine_without_additions_has_no_annotation_and_a_settled_one_is_not_writte
     assert_eq!((world.log.len(), &fleet.machines["worker-0"].1.metadata.resource_version), (calls, &version));
     let (mut world, mut fleet) = one_machine(json!({}));
     fleet.settle(&mut world);
-    assert_eq!((annotation(&fleet, APPLIED_GROUPS_ANNOTATION), annotation(&fleet, APPLIED_TAGS_ANNOTATION)), (None, None));
+    assert_eq!(
+        (annotation(&fleet, APPLIED_GROUPS_ANNOTATION), annotation(&fleet, APPLIED_TAGS_ANNOTATION)),
+        (None, None)
+    );
 }
 
 #[test]
@@ -152,11 +183,24 @@ fn whatever_goes_wrong_an_instance_ends_with_what_its_spec_says() {
         for _ in 0..seed {
             world.random();
         }
-        world.faults = Faults { throttled: 10, lost_request: 10, lost_reply: 15, crash: 15, failed_start: 0, lag: 2, swing: true };
+        world.faults = Faults {
+            throttled: 10,
+            lost_request: 10,
+            lost_reply: 15,
+            crash: 15,
+            failed_start: 0,
+            lag: 2,
+            swing: true,
+        };
         let mut events = Vec::new();
         for _ in 0..8 {
             let (groups, tags) = (world.random() % 8, world.random() % 9);
-            let chosen: Vec<&str> = USERS[..3].iter().enumerate().filter(|(n, _)| (groups >> n) & 1 == 1).map(|(_, it)| *it).collect();
+            let chosen: Vec<&str> = USERS[..3]
+                .iter()
+                .enumerate()
+                .filter(|(n, _)| (groups >> n) & 1 == 1)
+                .map(|(_, it)| *it)
+                .collect();
             let values = ["1", "2"];
             let chosen_tags: Vec<(&str, &str)> = [("one", tags % 3), ("two", tags / 3)]
                 .into_iter()
@@ -173,7 +217,8 @@ fn whatever_goes_wrong_an_instance_ends_with_what_its_spec_says() {
         world.faults = Faults::default();
         fleet.settle(&mut world);
         let machine = &fleet.machines["worker-0"].1.spec;
-        let wanted: BTreeSet<&str> = machine.additional_security_groups.iter().filter_map(|it| it.id.as_deref()).collect();
+        let wanted: BTreeSet<&str> =
+            machine.additional_security_groups.iter().filter_map(|it| it.id.as_deref()).collect();
         assert_eq!(of_users(&world), wanted, "seed {seed}: {events:#?}");
         for key in ["one", "two"] {
             let value = machine.additional_tags.get(key).map(String::as_str);

@@ -26,7 +26,11 @@ fn bootstrap_data_that_no_instance_would_run_is_refused_and_nothing_is_launched(
         for format in [None, Some(""), Some("cloud-config")] {
             fleet.bootstrap_format = format.map(str::to_owned);
             let decision = fleet.decide_machine(&mut world, "worker-0");
-            assert!(decision.invalid.is_none() && !decision.plan.actions.is_empty(), "{format:?}: {}", decision.plan);
+            assert!(
+                decision.invalid.is_none() && !decision.plan.actions.is_empty(),
+                "{format:?}: {}",
+                decision.plan
+            );
         }
     }
 }

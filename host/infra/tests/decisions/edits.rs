@@ -1,5 +1,5 @@
-//! Random lives: whatever users, add-ons and accidents do in whatever order, a cluster ends as its spec says, and deleting it leaves nothing
-//! but what others put there.
+//! Random lives: whatever users, add-ons and accidents do in whatever order, a cluster ends as its spec says,
+//! and deleting it leaves nothing but what others put there.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -51,15 +51,19 @@ fn happen(event: &Event, fleet: &mut Fleet, world: &mut World) {
     match event {
         Event::Tag(value) => drop(spec.additional_tags.insert("team".into(), value.to_string())),
         Event::CrossZone(value) => spec.control_plane_load_balancer.cross_zone_load_balancing = *value,
-        Event::NodePorts(value) => spec.network.node_port_ingress_rule_cidr_blocks = vec![format!("10.{value}.0.0/16")],
+        Event::NodePorts(value) => {
+            spec.network.node_port_ingress_rule_cidr_blocks = vec![format!("10.{value}.0.0/16")]
+        }
         Event::Ingress(true) => {
-            let rule =
-                json!({"description": "office", "protocol": "tcp", "fromPort": 6443, "toPort": 6443, "cidrBlocks": ["203.0.113.0/24"]});
-            spec.control_plane_load_balancer.ingress_rules = vec![serde_json::from_value(rule).expect("a rule")];
+            let rule = json!({"description": "office", "protocol": "tcp", "fromPort": 6443, "toPort": 6443, "cidrBlocks": ["203.0.113.0/24"]});
+            spec.control_plane_load_balancer.ingress_rules =
+                vec![serde_json::from_value(rule).expect("a rule")];
         }
         Event::Ingress(false) => spec.control_plane_load_balancer.ingress_rules.clear(),
         Event::AddOns(port) => fleet.rules = port.map(|port| vec![add_on(port)]),
-        Event::Machine { control_plane } => fleet.add_machine(&format!("machine-{}", world.now), *control_plane, json!({})),
+        Event::Machine { control_plane } => {
+            fleet.add_machine(&format!("machine-{}", world.now), *control_plane, json!({}))
+        }
         Event::Remove(which) => {
             let name = fleet.machines.keys().nth(which % fleet.machines.len().max(1)).cloned();
             if let Some(name) = name {
@@ -67,13 +71,24 @@ fn happen(event: &Event, fleet: &mut Fleet, world: &mut World) {
             }
         }
         Event::Terminate(which) => {
-            let id = world.truth.instances.iter().map(|it| it.id.clone()).nth(which % world.truth.instances.len().max(1));
+            let id = world
+                .truth
+                .instances
+                .iter()
+                .map(|it| it.id.clone())
+                .nth(which % world.truth.instances.len().max(1));
             id.iter().for_each(|id| world.terminate(id));
         }
         Event::ForeignRule(port) => {
             let source = FoundSource::Cidr("0.0.0.0/0".into());
             let (from_port, to_port) = (i32::from(*port), i32::from(*port));
-            let rule = model::FoundRule { protocol: "tcp".into(), from_port, to_port, source, description: String::new() };
+            let rule = model::FoundRule {
+                protocol: "tcp".into(),
+                from_port,
+                to_port,
+                source,
+                description: String::new(),
+            };
             let group = world.truth.security_groups.iter_mut().find(|it| it.group_name == "prod-lb");
             group.into_iter().for_each(|it| it.rules.push(rule.clone()));
         }
@@ -83,20 +98,33 @@ fn happen(event: &Event, fleet: &mut Fleet, world: &mut World) {
 
 fn add_on(port: u16) -> AddOnRule {
     let (from_port, to_port) = (i32::from(port), i32::from(port));
-    let rule = Rule { protocol: "udp".into(), from_port, to_port, source: Source::Group("node".into()), description: "add-on".into() };
+    let rule = Rule {
+        protocol: "udp".into(),
+        from_port,
+        to_port,
+        source: Source::Group("node".into()),
+        description: "add-on".into(),
+    };
     AddOnRule { group: "node".into(), rule }
 }
 
 /// Rules by group, sources by group name. Those of `lb` are others' too.
 fn rules(world: &World) -> BTreeMap<String, BTreeSet<String>> {
-    let names: BTreeMap<&String, &String> = world.truth.security_groups.iter().map(|it| (&it.id, &it.group_name)).collect();
+    let names: BTreeMap<&String, &String> =
+        world.truth.security_groups.iter().map(|it| (&it.id, &it.group_name)).collect();
     let text = |it: &model::FoundRule| match &it.source {
         FoundSource::GroupId(id) => format!("{} {}-{} {}", it.protocol, it.from_port, it.to_port, names[id]),
         // Which address AWS gives to a NAT gateway is its own affair.
-        FoundSource::Cidr(cidr) if cidr.starts_with("198.51.100.") => format!("{} {}-{} NAT", it.protocol, it.from_port, it.to_port),
+        FoundSource::Cidr(cidr) if cidr.starts_with("198.51.100.") => {
+            format!("{} {}-{} NAT", it.protocol, it.from_port, it.to_port)
+        }
         other => format!("{} {}-{} {other:?}", it.protocol, it.from_port, it.to_port),
     };
-    let groups = world.truth.security_groups.iter().filter(|it| !["default", "prod-lb"].contains(&it.group_name.as_str()));
+    let groups = world
+        .truth
+        .security_groups
+        .iter()
+        .filter(|it| !["default", "prod-lb"].contains(&it.group_name.as_str()));
     groups.map(|it| (it.group_name.clone(), it.rules.iter().map(text).collect())).collect()
 }
 
@@ -107,7 +135,8 @@ fn rules_of_add_ons_that_somebody_edits_by_hand_are_corrected() {
     fleet.rules = Some(vec![add_on(4789), add_on(179)]);
     fleet.settle(&mut world);
     let before = rules(&world);
-    let node = world.truth.security_groups.iter_mut().find(|it| it.group_name == "prod-node").expect("a group");
+    let node =
+        world.truth.security_groups.iter_mut().find(|it| it.group_name == "prod-node").expect("a group");
     node.rules.retain(|it| it.from_port != 179);
     let wider = node.rules.iter_mut().find(|it| it.from_port == 4789).expect("a rule of an add-on");
     (wider.from_port, wider.to_port) = (1, 65535);
@@ -120,7 +149,8 @@ fn rules_of_add_ons_that_somebody_edits_by_hand_are_corrected() {
 fn made_at_once(other: &Fleet) -> World {
     let mut world = World::new(1, Faults::default());
     let mut fleet = Fleet::new("prod", json!({}));
-    fleet.aws_cluster.spec = crds::AWSClusterSpec { control_plane_endpoint: Default::default(), ..other.aws_cluster.spec.clone() };
+    fleet.aws_cluster.spec =
+        crds::AWSClusterSpec { control_plane_endpoint: Default::default(), ..other.aws_cluster.spec.clone() };
     fleet.rules = other.rules.clone();
     fleet.settle(&mut world);
     world
@@ -135,7 +165,15 @@ fn a_cluster_ends_as_its_spec_says() {
 
 fn live(seed: u64) {
     let mut random = numbers(seed + 1);
-    let faults = Faults { throttled: 5, lost_request: 4, lost_reply: 6, crash: 4, failed_start: 10, lag: 2, swing: true };
+    let faults = Faults {
+        throttled: 5,
+        lost_request: 4,
+        lost_reply: 6,
+        crash: 4,
+        failed_start: 10,
+        lag: 2,
+        swing: true,
+    };
     let mut world = World::new(seed, faults);
     let mut fleet = Fleet::new("prod", json!({}));
     let mut events = Vec::new();
@@ -163,7 +201,10 @@ fn live(seed: u64) {
     let balancer = &world.truth.load_balancers[0];
     let cross_zone = fleet.aws_cluster.spec.control_plane_load_balancer.cross_zone_load_balancing;
     // What no read shows is known by the process that set it.
-    assert!(balancer.attributes.as_ref().is_none_or(|it| it.cross_zone == cross_zone), "seed {seed}: {events:?}");
+    assert!(
+        balancer.attributes.as_ref().is_none_or(|it| it.cross_zone == cross_zone),
+        "seed {seed}: {events:?}"
+    );
     let calls = world.log.len();
     fleet.look(&mut world);
     fleet.look_at_machines(&mut world);

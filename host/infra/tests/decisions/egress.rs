@@ -1,8 +1,11 @@
-//! Nodes in a VPC that a user brought reach the API through its NAT gateways, whose addresses rules let in though nobody here made them.
+//! Nodes in a VPC that a user brought reach the API through its NAT gateways, whose addresses rules let in
+//! though nobody here made them.
 
 use crate::world::driver::Fleet;
 use crate::world::{Faults, World};
-use model::{FoundInternetGateway, FoundNatGateway, FoundSource, FoundSubnet, FoundVpc, Interest, Read, State, Tags};
+use model::{
+    FoundInternetGateway, FoundNatGateway, FoundSource, FoundSubnet, FoundVpc, Interest, Read, State, Tags,
+};
 use serde_json::{Value, json};
 
 /// A VPC with a public and a private subnet and NAT gateways, one of which is on its way out.
@@ -10,9 +13,19 @@ fn users_vpc() -> World {
     let mut world = World::new(9, Faults::default());
     let (id, cidr, tags) = ("vpc-user".to_owned(), "10.9.0.0/16".into(), Tags::new());
     world.truth.vpcs.push(FoundVpc { id: id.clone(), cidr, state: State::Ready, dns_hostnames: None, tags });
-    for (n, (subnet, public)) in [("subnet-0000000a", true), ("subnet-0000000b", false)].into_iter().enumerate() {
+    for (n, (subnet, public)) in
+        [("subnet-0000000a", true), ("subnet-0000000b", false)].into_iter().enumerate()
+    {
         let (zone, cidr, tags) = ("us-east-1a".to_owned(), format!("10.9.{n}.0/24"), Tags::new());
-        world.truth.subnets.push(FoundSubnet { id: subnet.into(), vpc_id: id.clone(), zone, cidr, public, state: State::Ready, tags });
+        world.truth.subnets.push(FoundSubnet {
+            id: subnet.into(),
+            vpc_id: id.clone(),
+            zone,
+            cidr,
+            public,
+            state: State::Ready,
+            tags,
+        });
     }
     let gateway = FoundInternetGateway { id: "igw-user".into(), vpc_id: Some(id), tags: Tags::new() };
     world.truth.internet_gateways.push(gateway);
@@ -50,7 +63,10 @@ fn office() -> Value {
 /// Ranges that a group lets in.
 fn let_in(world: &World, group: &str) -> Vec<String> {
     let group = world.truth.security_groups.iter().find(|it| it.group_name == group).expect("a group");
-    let ranges = group.rules.iter().filter_map(|it| if let FoundSource::Cidr(range) = &it.source { Some(range.clone()) } else { None });
+    let ranges = group
+        .rules
+        .iter()
+        .filter_map(|it| if let FoundSource::Cidr(range) = &it.source { Some(range.clone()) } else { None });
     let mut ranges: Vec<String> = ranges.collect();
     ranges.sort();
     ranges
@@ -74,7 +90,11 @@ fn rules_for_nat_gateways_let_in_those_of_a_users_vpc() {
     let rule = json!([{"description": "nodes", "protocol": "tcp", "fromPort": 9100, "toPort": 9100, "natGatewaysIPsSource": true}]);
     let mut fleet = brought(json!({"network": {"additionalNodeIngressRules": rule}}));
     fleet.settle(&mut world);
-    assert!(let_in(&world, "prod-node").contains(&"203.0.113.10/32".to_owned()), "{:?}", let_in(&world, "prod-node"));
+    assert!(
+        let_in(&world, "prod-node").contains(&"203.0.113.10/32".to_owned()),
+        "{:?}",
+        let_in(&world, "prod-node")
+    );
 }
 
 #[test]
@@ -106,9 +126,13 @@ fn as_long_as_they_were_not_read_it_waits_and_revokes_nothing() {
     fleet.nat_gateways_of.clear();
     let decision = fleet.decide(&mut world);
     assert!(decision.plan.actions.is_empty(), "{}", decision.plan);
-    let waiting: Vec<String> = decision.plan.waiting.iter().map(|(key, why)| format!("{key}: {why}")).collect();
+    let waiting: Vec<String> =
+        decision.plan.waiting.iter().map(|(key, why)| format!("{key}: {why}")).collect();
     assert_eq!(waiting, ["security-group-rules/apiserver-lb: reading the NAT gateways of vpc-user"]);
-    assert!(decision.interest.reads.contains(&Read::NatGateways) && decision.interest.nat_gateways_of.contains("vpc-user"));
+    assert!(
+        decision.interest.reads.contains(&Read::NatGateways)
+            && decision.interest.nat_gateways_of.contains("vpc-user")
+    );
     fleet.settle(&mut world);
     // What is gone is let in no more; what was seen for the first time this moment, reads may only hide.
     (0..12).for_each(|_| world.tick());

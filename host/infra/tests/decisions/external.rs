@@ -1,5 +1,5 @@
-//! Machines of clusters whose infrastructure somebody else looks after: they are made of what the AWSCluster's spec says and the AWSMachine
-//! names, and nothing else of the cluster is touched.
+//! Machines of clusters whose infrastructure somebody else looks after: they are made of what the
+//! AWSCluster's spec says and the AWSMachine names, and nothing else of the cluster is touched.
 
 use std::collections::BTreeSet;
 
@@ -7,7 +7,10 @@ use crate::world::driver::Fleet;
 use crate::world::{Faults, World};
 use crds::AWSCluster;
 use crds::names::MANAGED_BY_ANNOTATION;
-use model::{Action, FoundLoadBalancer, FoundSecurityGroup, FoundSubnet, FoundVpc, LoadBalancerKind, Resource, State, Tags};
+use model::{
+    Action, FoundLoadBalancer, FoundSecurityGroup, FoundSubnet, FoundVpc, LoadBalancerKind, Resource, State,
+    Tags,
+};
 use serde_json::{Value, json};
 
 /// A VPC that no sweep shows, and a cluster in it that carries the annotation.
@@ -15,18 +18,37 @@ fn external(spec: Value) -> (World, Fleet) {
     let mut world = World::new(5, Faults::default());
     let (id, cidr, tags) = ("vpc-ext".to_owned(), "10.7.0.0/16".into(), Tags::new());
     world.truth.vpcs.push(FoundVpc { id: id.clone(), cidr, state: State::Ready, dns_hostnames: None, tags });
-    for (n, (subnet, zone, public)) in
-        [("subnet-0000000a", "us-east-1a", false), ("subnet-0000000b", "us-east-1b", false), ("subnet-0000000e", "us-east-1b", true)]
-            .into_iter()
-            .enumerate()
+    for (n, (subnet, zone, public)) in [
+        ("subnet-0000000a", "us-east-1a", false),
+        ("subnet-0000000b", "us-east-1b", false),
+        ("subnet-0000000e", "us-east-1b", true),
+    ]
+    .into_iter()
+    .enumerate()
     {
-        let (zone, cidr, tags) = (zone.to_owned(), format!("10.7.{n}.0/24"), Tags::from([("Name".into(), format!("ext-{n}"))]));
-        world.truth.subnets.push(FoundSubnet { id: subnet.into(), vpc_id: id.clone(), zone, cidr, public, state: State::Ready, tags });
+        let (zone, cidr, tags) =
+            (zone.to_owned(), format!("10.7.{n}.0/24"), Tags::from([("Name".into(), format!("ext-{n}"))]));
+        world.truth.subnets.push(FoundSubnet {
+            id: subnet.into(),
+            vpc_id: id.clone(),
+            zone,
+            cidr,
+            public,
+            state: State::Ready,
+            tags,
+        });
         world.unlisted.insert(subnet.into());
     }
     let (group_name, description, rules) = ("nodes".to_owned(), String::new(), Vec::new());
     let tags = Tags::from([("Name".into(), "ext-nodes".into())]);
-    world.truth.security_groups.push(FoundSecurityGroup { id: "sg-ext".into(), vpc_id: id, group_name, description, rules, tags });
+    world.truth.security_groups.push(FoundSecurityGroup {
+        id: "sg-ext".into(),
+        vpc_id: id,
+        group_name,
+        description,
+        rules,
+        tags,
+    });
     world.unlisted.insert("sg-ext".into());
     let mut fleet = Fleet::new("prod", spec);
     fleet.aws_cluster.metadata.annotations = Some([(MANAGED_BY_ANNOTATION.to_owned(), String::new())].into());
@@ -51,20 +73,32 @@ fn settle(fleet: &mut Fleet, world: &mut World) {
             return;
         }
     }
-    panic!("never settles: {:#?}", fleet.machines.keys().map(|it| fleet.decide_machine(world, it).plan.to_string()).collect::<Vec<_>>());
+    panic!(
+        "never settles: {:#?}",
+        fleet.machines.keys().map(|it| fleet.decide_machine(world, it).plan.to_string()).collect::<Vec<_>>()
+    );
 }
 
 #[test]
 fn a_machine_gets_a_listed_subnet_of_its_failure_domain_and_only_the_groups_that_it_names() {
     let (mut world, mut fleet) = external(listed());
-    let groups = json!({"additionalSecurityGroups": [{"filters": [{"name": "group-name", "values": ["nod*"]}]}]});
+    let groups =
+        json!({"additionalSecurityGroups": [{"filters": [{"name": "group-name", "values": ["nod*"]}]}]});
     fleet.add_machine("worker-b", false, groups.clone());
     fleet.add_machine("worker-a", false, groups.clone());
     fleet.machines.get_mut("worker-a").expect("a machine").0.spec.failure_domain = Some("us-east-1a".into());
-    fleet.add_machine("edge", false, json!({"publicIP": true, "additionalSecurityGroups": [{"id": "sg-ext"}]}));
+    fleet.add_machine(
+        "edge",
+        false,
+        json!({"publicIP": true, "additionalSecurityGroups": [{"id": "sg-ext"}]}),
+    );
     settle(&mut fleet, &mut world);
-    let made: Vec<_> =
-        world.truth.instances.iter().map(|it| (it.tags["Name"].as_str(), it.subnet_id.as_deref(), it.groups.clone())).collect();
+    let made: Vec<_> = world
+        .truth
+        .instances
+        .iter()
+        .map(|it| (it.tags["Name"].as_str(), it.subnet_id.as_deref(), it.groups.clone()))
+        .collect();
     let only = BTreeSet::from(["sg-ext".to_owned()]);
     let expected = [
         ("edge", Some("subnet-0000000e"), only.clone()),
@@ -73,17 +107,32 @@ fn a_machine_gets_a_listed_subnet_of_its_failure_domain_and_only_the_groups_that
     ];
     assert_eq!(made, expected);
     for instance in &world.truth.instances {
-        let annotations = fleet.machines[&instance.tags["Name"]].1.metadata.annotations.as_ref().expect("the id is written down");
+        let annotations = fleet.machines[&instance.tags["Name"]]
+            .1
+            .metadata
+            .annotations
+            .as_ref()
+            .expect("the id is written down");
         let (tag, own) = (&instance.tags["cluster.kurator.dev/id"], &annotations["cluster.kurator.dev/id"]);
-        assert!(tag == own && own.len() == 32, "the cluster has no id of ours: each machine has one of its own");
+        assert!(
+            tag == own && own.len() == 32,
+            "the cluster has no id of ours: each machine has one of its own"
+        );
     }
     let others = ["vpc", "subnet", "security-group", "instance", "secret"];
-    assert!(world.counts().keys().all(|it| others.contains(&it.as_str())), "nothing else is made: {:?}", world.counts());
+    assert!(
+        world.counts().keys().all(|it| others.contains(&it.as_str())),
+        "nothing else is made: {:?}",
+        world.counts()
+    );
     for name in ["worker-a", "worker-b", "edge"] {
         fleet.delete_machine(name);
     }
     settle(&mut fleet, &mut world);
-    assert_eq!(world.counts().keys().map(String::as_str).collect::<Vec<_>>(), ["security-group", "subnet", "vpc"]);
+    assert_eq!(
+        world.counts().keys().map(String::as_str).collect::<Vec<_>>(),
+        ["security-group", "subnet", "vpc"]
+    );
 }
 
 #[test]
@@ -105,7 +154,8 @@ fn a_machine_needs_no_network_in_the_spec_when_it_names_its_subnet() {
 
 #[test]
 fn no_key_is_given_that_nobody_named() {
-    let (mut world, mut fleet) = external(json!({"network": {"vpc": {"id": "vpc-ext"}, "subnets": [{"id": "subnet-0000000a"}]}}));
+    let (mut world, mut fleet) =
+        external(json!({"network": {"vpc": {"id": "vpc-ext"}, "subnets": [{"id": "subnet-0000000a"}]}}));
     let key = |world: &mut World, fleet: &Fleet| {
         let desired = fleet.decide_machine(world, "worker-0").desired;
         desired
@@ -157,7 +207,15 @@ fn whatever_goes_wrong_every_machine_has_one_instance() {
         for _ in 0..seed {
             world.random();
         }
-        world.faults = Faults { throttled: 15, lost_request: 15, lost_reply: 20, crash: 20, failed_start: 0, lag: 3, swing: true };
+        world.faults = Faults {
+            throttled: 15,
+            lost_request: 15,
+            lost_reply: 20,
+            crash: 20,
+            failed_start: 0,
+            lag: 3,
+            swing: true,
+        };
         for name in ["worker-0", "worker-1"] {
             fleet.add_machine(name, false, json!({"additionalSecurityGroups": [{"id": "sg-ext"}]}));
         }
@@ -177,7 +235,9 @@ fn whoever_says_in_the_older_way_alone_that_the_infrastructure_is_there_is_told_
     let (mut world, mut fleet) = external(listed());
     fleet.add_machine("worker-0", false, json!({"additionalSecurityGroups": [{"id": "sg-ext"}]}));
     fleet.cluster.status = None;
-    let awaited = |world: &mut World, fleet: &Fleet| fleet.decide_machine(world, "worker-0").waits.expect("it waits").message;
+    let awaited = |world: &mut World, fleet: &Fleet| {
+        fleet.decide_machine(world, "worker-0").waits.expect("it waits").message
+    };
     let plain = "the infrastructure of the cluster is not provisioned yet";
     assert_eq!(awaited(&mut world, &fleet), plain);
     for status in [json!({"ready": false}), json!({"ready": true, "initialization": {"provisioned": true}})] {

@@ -1,5 +1,6 @@
-//! Values of other owners in every field of AWSClusters and AWSMachines that takes a text, and in their annotations: generated from the
-//! schemas, so that a new field is in it by itself. Nothing of the others may change, and nothing of theirs be told.
+//! Values of other owners in every field of AWSClusters and AWSMachines that takes a text, and in their
+//! annotations: generated from the schemas, so that a new field is in it by itself. Nothing of the others may
+//! change, and nothing of theirs be told.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -42,26 +43,47 @@ fn others() -> Others {
     }
     (0..12).for_each(|_| world.tick());
     let truth = &world.truth;
-    let ids = |prefix: &'static str| (prefix, ids_of(&world).into_iter().filter(|it| it.starts_with(prefix)).collect::<Vec<_>>());
+    let ids = |prefix: &'static str| {
+        (prefix, ids_of(&world).into_iter().filter(|it| it.starts_with(prefix)).collect::<Vec<_>>())
+    };
     let mut known: BTreeMap<&'static str, Vec<String>> =
         ["vpc-", "subnet-", "igw-", "nat-", "eipalloc-", "rtb-", "sg-", "i-"].map(ids).into();
-    known.insert("name", truth.load_balancers.iter().map(|it| it.name.clone()).chain(fleets.iter().map(name)).collect());
+    known.insert(
+        "name",
+        truth.load_balancers.iter().map(|it| it.name.clone()).chain(fleets.iter().map(name)).collect(),
+    );
     known.insert("secret", secret_prefixes(&world));
-    known.insert("providerID", truth.instances.iter().map(|it| format!("aws:///{}/{}", it.status.zone, it.id)).collect());
+    known.insert(
+        "providerID",
+        truth.instances.iter().map(|it| format!("aws:///{}/{}", it.status.zone, it.id)).collect(),
+    );
     known.insert("group-name", truth.security_groups.iter().map(|it| it.group_name.clone()).collect());
     known.insert("zone", truth.zones.clone());
-    known.insert("cidr", truth.subnets.iter().map(|it| it.cidr.clone()).chain(["10.0.0.0/16".to_owned()]).collect());
+    known.insert(
+        "cidr",
+        truth.subnets.iter().map(|it| it.cidr.clone()).chain(["10.0.0.0/16".to_owned()]).collect(),
+    );
     known.insert(
         "filter",
-        ["vpc-id", "subnet-id", "group-id", "group-name", "tag:Name", "tag:cluster.kurator.dev/owner"].map(str::to_owned).into(),
+        ["vpc-id", "subnet-id", "group-id", "group-name", "tag:Name", "tag:cluster.kurator.dev/owner"]
+            .map(str::to_owned)
+            .into(),
     );
     known.insert("pattern", vec!["*".to_owned(), "default/*".to_owned(), "prod-*".to_owned()]);
     assert!(known.values().all(|it| !it.is_empty()), "{known:?}");
     let of = |what: &'static str| move |it: String| (it, what);
     let ids = fleets.iter().map(|it| annotations(it)["cluster.kurator.dev/id"].clone());
     let mut private: BTreeMap<String, &'static str> = ids.map(of("id")).collect();
-    private.extend(truth.instances.iter().filter_map(|it| it.status.private_dns_name.clone()).map(of("host name of an instance")));
-    private.extend(truth.load_balancers.iter().map(|it| it.dns_name.clone()).map(of("host name of a load balancer")));
+    private.extend(
+        truth
+            .instances
+            .iter()
+            .filter_map(|it| it.status.private_dns_name.clone())
+            .map(of("host name of an instance")),
+    );
+    private.extend(
+        truth.load_balancers.iter().map(|it| it.dns_name.clone()).map(of("host name of a load balancer")),
+    );
     private.extend(secret_prefixes(&world).into_iter().map(of("name of a secret")));
     let definition = |it| serde_json::to_value(it).expect("a definition is JSON");
     let all = crds::definitions().expect("definitions").into_iter().map(definition);
@@ -97,7 +119,9 @@ fn things(world: &World) -> BTreeMap<String, String> {
         ($($field:ident)*) => {$(res.extend(world.truth.$field.iter().map(|it| (format!("{} {}", stringify!($field), it.id), format!("{it:?}"))));)*};
     }
     all!(vpcs subnets internet_gateways nat_gateways addresses route_tables security_groups instances load_balancers network_interfaces);
-    res.extend(world.secrets.iter().map(|(name, content)| (format!("secrets {name}"), format!("{content:?}"))));
+    res.extend(
+        world.secrets.iter().map(|(name, content)| (format!("secrets {name}"), format!("{content:?}"))),
+    );
     res.extend(world.target_groups.iter().map(|it| (format!("target_groups {it}"), String::new())));
     res.extend(world.parts.iter().map(|(id, tags)| (format!("volumes {id}"), format!("{tags:?}"))));
     res
@@ -160,7 +184,8 @@ impl Others {
 
     fn tags(&self, random: &mut Random) -> Value {
         let fleet = random.of(&self.fleets);
-        let (id, owner) = (annotations(fleet)["cluster.kurator.dev/id"].clone(), infra::cluster::owner(&fleet.aws_cluster));
+        let (id, owner) =
+            (annotations(fleet)["cluster.kurator.dev/id"].clone(), infra::cluster::owner(&fleet.aws_cluster));
         let cluster = format!("sigs.k8s.io/cluster-api-provider-aws/cluster/{}", name(fleet));
         let machine = format!("default/{}", random.of(&fleet.machines.keys().cloned().collect::<Vec<_>>()));
         let all = [
@@ -170,8 +195,11 @@ impl Others {
             ("MachineName", machine.as_str()),
             ("Name", "prod-vpc"),
         ];
-        let chosen: Map<String, Value> =
-            all.into_iter().filter(|_| random.chance(50)).map(|(key, value)| (key.to_owned(), json!(value))).collect();
+        let chosen: Map<String, Value> = all
+            .into_iter()
+            .filter(|_| random.chance(50))
+            .map(|(key, value)| (key.to_owned(), json!(value)))
+            .collect();
         Value::Object(chosen)
     }
 
@@ -183,10 +211,15 @@ impl Others {
         match schema["type"].as_str() {
             Some("object") if schema["additionalProperties"].is_object() => self.tags(random),
             Some("object") => {
-                let required: Vec<&str> = schema["required"].as_array().into_iter().flatten().filter_map(Value::as_str).collect();
+                let required: Vec<&str> =
+                    schema["required"].as_array().into_iter().flatten().filter_map(Value::as_str).collect();
                 let fields = schema["properties"].as_object().into_iter().flatten();
-                let chosen = fields.filter(|(name, _)| required.contains(&name.as_str()) || random.chance(30)).collect::<Vec<_>>();
-                let value = |(name, field): (&String, &Value)| (name.clone(), self.value(field, &format!("{path}.{name}"), random));
+                let chosen = fields
+                    .filter(|(name, _)| required.contains(&name.as_str()) || random.chance(30))
+                    .collect::<Vec<_>>();
+                let value = |(name, field): (&String, &Value)| {
+                    (name.clone(), self.value(field, &format!("{path}.{name}"), random))
+                };
                 Value::Object(chosen.into_iter().map(value).collect())
             }
             Some("array") => {
@@ -267,11 +300,19 @@ fn told(fleet: &Fleet, world: &mut World) -> String {
     let decision = fleet.decide(world);
     let snapshot = fleet.snapshot(world);
     let status = fleet.said(world.now, &snapshot, &decision, &[], None);
-    let mut res = format!("{}\n{}\n{:?}", decision.plan, serde_json::to_string(&status).expect("a status"), decision.invalid);
+    let mut res = format!(
+        "{}\n{}\n{:?}",
+        decision.plan,
+        serde_json::to_string(&status).expect("a status"),
+        decision.invalid
+    );
     res += &written(fleet);
     for name in fleet.machines.keys() {
         let decision = fleet.decide_machine(world, name);
-        res += &format!("{}\n{:?}{:?}{:?}{:?}", decision.plan, decision.invalid, decision.waits, decision.failed, decision.foreign);
+        res += &format!(
+            "{}\n{:?}{:?}{:?}{:?}",
+            decision.plan, decision.invalid, decision.waits, decision.failed, decision.foreign
+        );
     }
     res
 }
@@ -307,8 +348,11 @@ fn case(others: &Others, seed: u64) -> Vec<(String, String)> {
     let after = things(&world);
     let kind = |id: &str| id.split(' ').next().unwrap_or_default().to_owned();
     let changed = others.before.iter().filter(|(id, it)| after.get(*id) != Some(it));
-    let changed = changed.map(|(id, it)| (format!("{} changed", kind(id)), format!("{id} was {it} and is {:?}", after.get(id))));
-    let disclosed = others.private.iter().filter(|(it, _)| all.contains(it.as_str()) && !own.contains(it.as_str()));
+    let changed = changed.map(|(id, it)| {
+        (format!("{} changed", kind(id)), format!("{id} was {it} and is {:?}", after.get(id)))
+    });
+    let disclosed =
+        others.private.iter().filter(|(it, _)| all.contains(it.as_str()) && !own.contains(it.as_str()));
     let disclosed = disclosed.map(|(it, what)| (format!("{what} told"), format!("{it} is told")));
     let mut res: Vec<(String, String)> = changed.chain(disclosed).collect();
     if let Some((_, what)) = res.first_mut() {
@@ -321,10 +365,14 @@ fn case(others: &Others, seed: u64) -> Vec<(String, String)> {
 fn nothing_of_another_owner_is_touched_or_told_whatever_users_write() {
     let others = others();
     let threads = std::thread::available_parallelism().map_or(1, usize::from) as u64;
-    let share =
-        |first: u64| (first..CASES).step_by(threads as usize).flat_map(|seed| case(&others, seed).into_iter().map(move |it| (seed, it)));
+    let share = |first: u64| {
+        (first..CASES)
+            .step_by(threads as usize)
+            .flat_map(|seed| case(&others, seed).into_iter().map(move |it| (seed, it)))
+    };
     let found: Vec<(u64, (String, String))> = std::thread::scope(|scope| {
-        let running: Vec<_> = (0..threads).map(|first| scope.spawn(move || share(first).collect::<Vec<_>>())).collect();
+        let running: Vec<_> =
+            (0..threads).map(|first| scope.spawn(move || share(first).collect::<Vec<_>>())).collect();
         running.into_iter().flat_map(|it| it.join().expect("a case does not panic")).collect()
     });
     let mut kinds: BTreeMap<&str, (BTreeSet<u64>, &str)> = BTreeMap::new();
@@ -336,9 +384,16 @@ fn nothing_of_another_owner_is_touched_or_told_whatever_users_write() {
         }
     }
     let lines = kinds.iter().map(|(kind, (seeds, what))| {
-        format!("{kind} in {} of {CASES} cases, such as {:?}:\n{what}", seeds.len(), seeds.iter().take(5).collect::<Vec<_>>())
+        format!(
+            "{kind} in {} of {CASES} cases, such as {:?}:\n{what}",
+            seeds.len(),
+            seeds.iter().take(5).collect::<Vec<_>>()
+        )
     });
     let acted = others.acted.load(Ordering::Relaxed);
-    assert!(acted > CASES / 2, "in {acted} of {CASES} cases anything was done at all: the generator reaches too little");
+    assert!(
+        acted > CASES / 2,
+        "in {acted} of {CASES} cases anything was done at all: the generator reaches too little"
+    );
     assert!(found.is_empty(), "{}", lines.collect::<Vec<_>>().join("\n\n"));
 }

@@ -1,4 +1,5 @@
-//! Plans as text, wave by wave: what is asked of AWS for typical clusters and machines, in the order in which it can be done.
+//! Plans as text, wave by wave: what is asked of AWS for typical clusters and machines, in the order in which
+//! it can be done.
 
 use crate::world::driver::Fleet;
 use crate::world::{Faults, World};
@@ -291,7 +292,8 @@ fn tags_that_only_aws_sets_are_left_out() {
 #[test]
 fn the_cloud_provider_finds_its_tag_on_one_group_alone_also_when_users_want_it_on_everything() {
     let mut world = World::new(1, Faults::default());
-    let mut fleet = Fleet::new("prod", json!({"additionalTags": {"kubernetes.io/cluster/prod": "owned", "team": "a"}}));
+    let mut fleet =
+        Fleet::new("prod", json!({"additionalTags": {"kubernetes.io/cluster/prod": "owned", "team": "a"}}));
     fleet.settle(&mut world);
     let groups = || world.truth.security_groups.iter().filter(|it| it.group_name != "default");
     let has_tag = |it: &&model::FoundSecurityGroup| it.tags.contains_key("kubernetes.io/cluster/prod");
@@ -408,10 +410,17 @@ fn a_machine_gets_the_metadata_service_that_it_asks_for() {
     let mut world = World::new(1, Faults::default());
     let mut fleet = Fleet::new("prod", json!({}));
     fleet.settle(&mut world);
-    let options = json!({"httpProtocolIpv6": "enabled", "httpTokens": "required", "httpPutResponseHopLimit": 2});
-    fleet.add_machine("worker-0", false, json!({"cloudInit": {"insecureSkipSecretsManager": true}, "instanceMetadataOptions": options}));
+    let options =
+        json!({"httpProtocolIpv6": "enabled", "httpTokens": "required", "httpPutResponseHopLimit": 2});
+    fleet.add_machine(
+        "worker-0",
+        false,
+        json!({"cloudInit": {"insecureSkipSecretsManager": true}, "instanceMetadataOptions": options}),
+    );
     let decision = fleet.decide_machine(&mut world, "worker-0");
-    let model::Resource::Instance(instance) = &decision.desired[&model::Instance::key("worker-0")].is else { panic!("no instance") };
+    let model::Resource::Instance(instance) = &decision.desired[&model::Instance::key("worker-0")].is else {
+        panic!("no instance")
+    };
     expect![[r#"
         {
           "httpEndpoint": "enabled",
@@ -420,7 +429,10 @@ fn a_machine_gets_the_metadata_service_that_it_asks_for() {
           "httpPutResponseHopLimit": 2,
           "instanceMetadataTags": "disabled"
         }"#]]
-    .assert_eq(&serde_json::to_string_pretty(&instance.launch.as_ref().expect("what to launch").metadata_options).expect("JSON"));
+    .assert_eq(
+        &serde_json::to_string_pretty(&instance.launch.as_ref().expect("what to launch").metadata_options)
+            .expect("JSON"),
+    );
 }
 
 #[test]
@@ -438,9 +450,12 @@ fn a_volume_with_a_key_is_encrypted_whatever_is_said_besides() {
     });
     fleet.add_machine("worker-0", false, spec);
     let decision = fleet.decide_machine(&mut world, "worker-0");
-    let model::Resource::Instance(instance) = &decision.desired[&model::Instance::key("worker-0")].is else { panic!("no instance") };
+    let model::Resource::Instance(instance) = &decision.desired[&model::Instance::key("worker-0")].is else {
+        panic!("no instance")
+    };
     let volumes = &instance.launch.as_ref().expect("what to launch").volumes;
-    let asked_for: Vec<_> = volumes.iter().map(|it| (it.device_name.as_str(), it.encrypted, it.kms_key.as_deref())).collect();
+    let asked_for: Vec<_> =
+        volumes.iter().map(|it| (it.device_name.as_str(), it.encrypted, it.kms_key.as_deref())).collect();
     let expected = [
         ("/dev/sda1", Some(true), Some("key-a")),
         ("/dev/sdb", Some(true), Some("key-b")),

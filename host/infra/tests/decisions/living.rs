@@ -1,5 +1,5 @@
-//! Edits of a cluster that lives: whatever somebody writes into its spec, nothing that a machine uses is taken from it, and what is not carried
-//! out is said.
+//! Edits of a cluster that lives: whatever somebody writes into its spec, nothing that a machine uses is
+//! taken from it, and what is not carried out is said.
 
 use std::collections::BTreeSet;
 
@@ -22,10 +22,12 @@ fn in_zones(zones: &[usize]) -> Vec<Value> {
 }
 
 fn set_subnets(fleet: &mut Fleet, subnets: &[Value]) {
-    fleet.aws_cluster.spec.network.subnets = serde_json::from_value(Value::Array(subnets.to_vec())).expect("subnets");
+    fleet.aws_cluster.spec.network.subnets =
+        serde_json::from_value(Value::Array(subnets.to_vec())).expect("subnets");
 }
 
-/// A cluster that is there, in these zones, with a control plane machine in the first and a worker in the last.
+/// A cluster that is there, in these zones, with a control plane machine in the first and a worker in the
+/// last.
 fn living(zones: &[usize]) -> (Fleet, World) {
     let mut world = World::new(7, Faults::default());
     let mut fleet = Fleet::new("prod", json!({"network": {"subnets": in_zones(zones)}}));
@@ -52,7 +54,11 @@ fn look(fleet: &mut Fleet, world: &mut World, looks: usize) {
 
 /// What was called, in order, by key alone.
 fn calls(world: &World) -> Vec<String> {
-    world.log.iter().map(|(what, _)| what.split(' ').filter(|it| !it.is_empty()).take(2).collect::<Vec<_>>().join(" ")).collect()
+    world
+        .log
+        .iter()
+        .map(|(what, _)| what.split(' ').filter(|it| !it.is_empty()).take(2).collect::<Vec<_>>().join(" "))
+        .collect()
 }
 
 fn said(fleet: &Fleet, world: &mut World, condition: &str) -> (String, String) {
@@ -71,7 +77,9 @@ fn a_zone_that_is_not_listed_any_more_stays_as_long_as_a_machine_is_in_it() {
     assert_eq!(calls(&world), Vec::<String>::new());
     let (status, message) = said(&fleet, &mut world, SUBNETS_READY);
     assert_eq!(status, "True");
-    for part in ["is not in spec.network.subnets any more", "AWSMachine default/worker-0", "list the subnet again"] {
+    for part in
+        ["is not in spec.network.subnets any more", "AWSMachine default/worker-0", "list the subnet again"]
+    {
         assert!(message.contains(part), "{message}");
     }
     assert!(said(&fleet, &mut world, READY).1.contains("worker-0"));
@@ -79,7 +87,14 @@ fn a_zone_that_is_not_listed_any_more_stays_as_long_as_a_machine_is_in_it() {
     look(&mut fleet, &mut world, 5);
     let subnet_of = |world: &World, name: &str| {
         let instance = world.truth.instances.iter().find(|it| it.tags["Name"] == name).expect("an instance");
-        world.truth.subnets.iter().find(|it| Some(&it.id) == instance.subnet_id.as_ref()).expect("a subnet").zone.clone()
+        world
+            .truth
+            .subnets
+            .iter()
+            .find(|it| Some(&it.id) == instance.subnet_id.as_ref())
+            .expect("a subnet")
+            .zone
+            .clone()
     };
     assert_eq!(subnet_of(&world, "worker-1"), "us-east-1a", "nothing new is put in it");
     let decision = fleet.decide(&mut world);
@@ -91,12 +106,21 @@ fn a_zone_that_is_not_listed_any_more_stays_as_long_as_a_machine_is_in_it() {
     world.log.clear();
     look(&mut fleet, &mut world, 40);
     let all = calls(&world);
-    let at = |text: &str| all.iter().position(|it| it.starts_with(text)).unwrap_or_else(|| panic!("no {text} in {all:#?}"));
+    let at = |text: &str| {
+        all.iter().position(|it| it.starts_with(text)).unwrap_or_else(|| panic!("no {text} in {all:#?}"))
+    };
     assert!(at("update load-balancer") < at("delete route-table"), "{all:#?}");
-    assert!(at("delete route-table") < at("delete nat-gateway") && at("delete nat-gateway") < at("delete subnet/public"), "{all:#?}");
+    assert!(
+        at("delete route-table") < at("delete nat-gateway")
+            && at("delete nat-gateway") < at("delete subnet/public"),
+        "{all:#?}"
+    );
     assert_eq!(world.truth.load_balancers[0].subnets.len(), 1);
     assert_eq!(world.counts()["subnet"], 2);
-    assert_eq!((world.counts()["nat-gateway"], world.counts()["elastic-ip"], world.counts()["route-table"]), (1, 1, 2));
+    assert_eq!(
+        (world.counts()["nat-gateway"], world.counts()["elastic-ip"], world.counts()["route-table"]),
+        (1, 1, 2)
+    );
     assert_eq!(said(&fleet, &mut world, SUBNETS_READY), ("True".to_owned(), String::new()));
 }
 
@@ -105,8 +129,15 @@ fn a_zone_is_added_by_additions_alone() {
     let (mut fleet, mut world) = living(&[0]);
     set_subnets(&mut fleet, &in_zones(&[1, 0]));
     look(&mut fleet, &mut world, 30);
-    let others: Vec<String> = calls(&world).into_iter().filter(|it| !it.starts_with("create") && !it.contains("us-east-1b")).collect();
-    assert_eq!(others.iter().collect::<BTreeSet<_>>(), BTreeSet::from([&"update load-balancer/apiserver".to_owned()]), "{others:#?}");
+    let others: Vec<String> = calls(&world)
+        .into_iter()
+        .filter(|it| !it.starts_with("create") && !it.contains("us-east-1b"))
+        .collect();
+    assert_eq!(
+        others.iter().collect::<BTreeSet<_>>(),
+        BTreeSet::from([&"update load-balancer/apiserver".to_owned()]),
+        "{others:#?}"
+    );
     assert_eq!(world.truth.load_balancers[0].subnets.len(), 2);
     assert_eq!(world.counts()["nat-gateway"], 2);
 }
@@ -131,7 +162,10 @@ fn a_zone_that_is_taken_back_while_it_is_made_is_made_when_it_is_listed_again() 
 #[test]
 fn listing_a_new_zone_alone_leaves_the_old_ones_their_way_out() {
     let mut world = World::new(7, Faults::default());
-    let mut fleet = Fleet::new("prod", json!({"network": {"vpc": {"cidrBlock": "10.0.0.0/16", "availabilityZoneUsageLimit": 2}}}));
+    let mut fleet = Fleet::new(
+        "prod",
+        json!({"network": {"vpc": {"cidrBlock": "10.0.0.0/16", "availabilityZoneUsageLimit": 2}}}),
+    );
     fleet.settle(&mut world);
     fleet.add_machine("worker-0", false, json!({}));
     fleet.settle(&mut world);
@@ -143,18 +177,30 @@ fn listing_a_new_zone_alone_leaves_the_old_ones_their_way_out() {
     set_subnets(&mut fleet, free.as_array().expect("a list"));
     look(&mut fleet, &mut world, 40);
     let instance = world.truth.instances[0].subnet_id.clone().expect("a subnet");
-    let table = world.truth.route_tables.iter().find(|it| it.associations.contains_key(&instance)).expect("its table");
+    let table = world
+        .truth
+        .route_tables
+        .iter()
+        .find(|it| it.associations.contains_key(&instance))
+        .expect("its table");
     let gateway = table.default_route.clone().expect("a way out");
     assert!(world.truth.nat_gateways.iter().any(|it| it.id == gateway && it.state == State::Ready));
     assert!(world.truth.subnets.iter().any(|it| it.zone == "us-east-1c"));
-    assert!(!world.truth.subnets.iter().any(|it| it.zone == "us-east-1b"), "nothing was in it: {:#?}", world.inventory());
+    assert!(
+        !world.truth.subnets.iter().any(|it| it.zone == "us-east-1b"),
+        "nothing was in it: {:#?}",
+        world.inventory()
+    );
 }
 
 /// `{id: a, isPublic: true}` as JSON.
 fn element(line: &str) -> Value {
     let fields = line.trim().trim_start_matches("- {").trim_end_matches('}').split(", ");
     let value = |text: &str| if text == "true" { json!(true) } else { json!(text) };
-    fields.map(|it| it.split_once(": ").expect("a field")).map(|(name, text)| (name.to_owned(), value(text))).collect()
+    fields
+        .map(|it| it.split_once(": ").expect("a field"))
+        .map(|(name, text)| (name.to_owned(), value(text)))
+        .collect()
 }
 
 #[test]
@@ -171,9 +217,17 @@ fn the_example_in_the_docs_adds_a_zone_to_a_network_that_was_not_listed() {
     set_subnets(&mut fleet, &subnets);
     look(&mut fleet, &mut world, 30);
     assert!(!calls(&world).iter().any(|it| it.starts_with("delete")), "{:#?}", calls(&world));
-    let made: BTreeSet<String> = world.truth.subnets.iter().filter(|it| !before.contains(&it.id)).map(|it| it.cidr.clone()).collect();
+    let made: BTreeSet<String> =
+        world.truth.subnets.iter().filter(|it| !before.contains(&it.id)).map(|it| it.cidr.clone()).collect();
     assert_eq!(made, BTreeSet::from(["10.0.192.0/20".to_owned(), "10.0.224.0/19".to_owned()]));
-    assert_eq!((world.counts()["subnet"], world.counts()["nat-gateway"], world.truth.load_balancers[0].subnets.len()), (6, 3, 3));
+    assert_eq!(
+        (
+            world.counts()["subnet"],
+            world.counts()["nat-gateway"],
+            world.truth.load_balancers[0].subnets.len()
+        ),
+        (6, 3, 3)
+    );
     assert_eq!(said(&fleet, &mut world, READY), ("True".to_owned(), String::new()));
 }
 
@@ -184,7 +238,8 @@ fn what_stays_for_the_load_balancer_keeps_its_way_out() {
     let mut fleet = Fleet::new("prod", spec);
     fleet.settle(&mut world);
     let before = world.inventory();
-    let other = json!({"id": "other", "cidrBlock": "10.0.40.0/24", "availabilityZone": ZONES[1], "isPublic": true});
+    let other =
+        json!({"id": "other", "cidrBlock": "10.0.40.0/24", "availabilityZone": ZONES[1], "isPublic": true});
     let mut listed = in_zones(&[0]);
     listed.push(other);
     set_subnets(&mut fleet, &listed);
@@ -205,14 +260,19 @@ fn what_stays_for_the_load_balancer_keeps_its_way_out() {
 fn a_subnet_is_the_same_wherever_it_is_listed() {
     let second = json!({"id": "private-0-2", "cidrBlock": "10.0.30.0/24", "availabilityZone": ZONES[0]});
     let mut world = World::new(7, Faults::default());
-    let mut fleet = Fleet::new("prod", json!({"network": {"subnets": [subnet(0, true), subnet(0, false), second]}}));
+    let mut fleet =
+        Fleet::new("prod", json!({"network": {"subnets": [subnet(0, true), subnet(0, false), second]}}));
     fleet.settle(&mut world);
     // As they were named once, by their places.
     let places = |world: &mut World| {
         let of = |cidr: &str| world.truth.subnets.iter().find(|it| it.cidr == cidr).map(|it| it.id.clone());
         let second = of("10.0.30.0/24").expect("a subnet");
         for table in &mut world.truth.route_tables {
-            let role = if table.associations.contains_key(&second) { "private-us-east-1a-2" } else { "private-us-east-1a" };
+            let role = if table.associations.contains_key(&second) {
+                "private-us-east-1a-2"
+            } else {
+                "private-us-east-1a"
+            };
             if table.default_route.as_ref().is_some_and(|it| it.starts_with("nat-")) {
                 table.tags.insert("cluster.kurator.dev/role".into(), role.into());
             }
@@ -228,11 +288,17 @@ fn a_subnet_is_the_same_wherever_it_is_listed() {
     world.log.clear();
     set_subnets(&mut fleet, &[second.clone(), subnet(0, true)]);
     look(&mut fleet, &mut world, 20);
-    let made: Vec<String> = calls(&world).into_iter().filter(|it| it.starts_with("create") || it.starts_with("update")).collect();
+    let made: Vec<String> =
+        calls(&world).into_iter().filter(|it| it.starts_with("create") || it.starts_with("update")).collect();
     assert_eq!(made, Vec::<String>::new());
     let left: Vec<&str> = world.truth.subnets.iter().map(|it| it.cidr.as_str()).collect();
     assert_eq!(left.into_iter().collect::<BTreeSet<_>>(), BTreeSet::from(["10.0.10.0/24", "10.0.30.0/24"]));
-    let table = world.truth.route_tables.iter().find(|it| it.associations.contains_key(&second_id)).expect("its table");
+    let table = world
+        .truth
+        .route_tables
+        .iter()
+        .find(|it| it.associations.contains_key(&second_id))
+        .expect("its table");
     assert!(table.default_route.as_ref().is_some_and(|it| it.starts_with("nat-")));
 }
 
@@ -255,10 +321,12 @@ fn a_subnet_becomes_public_when_it_is_certain_that_nothing_is_in_it() {
     let (mut fleet, mut world) = living(&[0]);
     set_subnets(&mut fleet, &listed(false));
     look(&mut fleet, &mut world, 20);
-    let subnet = world.truth.subnets.iter().find(|it| it.cidr == "10.0.30.0/24").cloned().expect("it was made");
+    let subnet =
+        world.truth.subnets.iter().find(|it| it.cidr == "10.0.30.0/24").cloned().expect("it was made");
     // As a mount target of a file system is: nothing but its interface shows it.
     let mut interface = world.truth.network_interfaces[0].clone();
-    (interface.id, interface.subnet_id, interface.attached_instance) = ("eni-of-mount-target".into(), subnet.id.clone(), None);
+    (interface.id, interface.subnet_id, interface.attached_instance) =
+        ("eni-of-mount-target".into(), subnet.id.clone(), None);
     (interface.description, interface.interface_type) = ("EFS mount target for fs-1".into(), "efs".into());
     world.truth.network_interfaces.push(interface);
     set_subnets(&mut fleet, &listed(true));
@@ -274,7 +342,11 @@ fn a_subnet_becomes_public_when_it_is_certain_that_nothing_is_in_it() {
         look(&mut fleet, &mut world, 1);
         assert!(world.now < restarted + 200.0, "{:?}", said(&fleet, &mut world, SUBNETS_READY));
     }
-    assert!(world.now > restarted + model::READ_LAG, "it became public {} s after the start", world.now - restarted);
+    assert!(
+        world.now > restarted + model::READ_LAG,
+        "it became public {} s after the start",
+        world.now - restarted
+    );
 }
 
 #[test]
@@ -293,11 +365,21 @@ fn a_machine_starts_when_its_subnet_has_its_way_out() {
         let mut waited = BTreeSet::new();
         while world.truth.instances.is_empty() {
             look(&mut fleet, &mut world, 1);
-            waited.extend(fleet.decide_machine(&mut world, "worker-0").plan.waiting.into_iter().map(|(_, why)| why));
+            waited.extend(
+                fleet.decide_machine(&mut world, "worker-0").plan.waiting.into_iter().map(|(_, why)| why),
+            );
         }
-        assert!(waited.contains("after route-table/private-us-east-1b leads to nat-gateway/us-east-1b"), "{waited:#?}");
+        assert!(
+            waited.contains("after route-table/private-us-east-1b leads to nat-gateway/us-east-1b"),
+            "{waited:#?}"
+        );
         let subnet_id = world.truth.instances[0].subnet_id.clone().expect("a subnet");
-        let table = world.truth.route_tables.iter().find(|it| it.associations.contains_key(&subnet_id)).expect("its table");
+        let table = world
+            .truth
+            .route_tables
+            .iter()
+            .find(|it| it.associations.contains_key(&subnet_id))
+            .expect("its table");
         let leads_to = |it: &&model::FoundNatGateway| Some(&it.id) == table.default_route.as_ref();
         let gateway = world.truth.nat_gateways.iter().find(leads_to).expect("a way out");
         assert_eq!(gateway.state, State::Ready);
@@ -309,7 +391,11 @@ fn what_cannot_be_carried_out_is_held_and_said() {
     let edits: [(&str, Value, &str); 5] = [
         (SUBNETS_READY, json!({"vpc": {"availabilityZoneUsageLimit": 3}}), "availabilityZoneUsageLimit is 3"),
         (SUBNETS_READY, json!({"vpc": {"availabilityZoneUsageLimit": 1}}), "availabilityZoneUsageLimit is 1"),
-        (READY, json!({"vpc": {"id": "vpc-of-another"}}), "spec.network.vpc.id is vpc-of-another, and the cluster lives in vpc-"),
+        (
+            READY,
+            json!({"vpc": {"id": "vpc-of-another"}}),
+            "spec.network.vpc.id is vpc-of-another, and the cluster lives in vpc-",
+        ),
         (READY, json!({"vpc": {"cidrBlock": "10.1.0.0/16"}}), "cidrBlock of vpc-"),
         (SUBNETS_READY, json!({"subnets": in_zones(&[2])}), "is not in spec.network.subnets any more"),
     ];
@@ -336,7 +422,12 @@ fn what_cannot_be_carried_out_is_held_and_said() {
 
 /// Ports at which anybody outside reaches the load balancer's group, and those that it listens at.
 fn ports(world: &World) -> (BTreeSet<i32>, BTreeSet<u16>) {
-    let group = world.truth.security_groups.iter().find(|it| it.group_name == "prod-apiserver-lb").expect("the group");
+    let group = world
+        .truth
+        .security_groups
+        .iter()
+        .find(|it| it.group_name == "prod-apiserver-lb")
+        .expect("the group");
     let listeners = world.truth.load_balancers[0].listeners.iter().map(|it| it.port).collect();
     (group.rules.iter().map(|it| it.from_port).collect(), listeners)
 }
@@ -352,7 +443,11 @@ fn the_api_stays_at_the_port_that_everybody_knows() {
         assert_eq!(ports(&world), (BTreeSet::from([6443]), BTreeSet::from([6443])), "{kind}");
         for condition in [LOAD_BALANCER_READY, READY] {
             let message = "Cluster spec.clusterNetwork.apiServerPort is 443, and the API is reached at 6443: it stays there; set it back";
-            assert_eq!(said(&fleet, &mut world, condition), ("True".to_owned(), message.to_owned()), "{kind}");
+            assert_eq!(
+                said(&fleet, &mut world, condition),
+                ("True".to_owned(), message.to_owned()),
+                "{kind}"
+            );
         }
         // While reads do not show the load balancer, nothing is concluded.
         let shown = world.truth.load_balancers.clone();
@@ -407,7 +502,8 @@ fn edit(fleet: &mut Fleet, random: &mut impl FnMut() -> u64) -> String {
     let network = &mut fleet.aws_cluster.spec.network;
     match random() % 12 {
         0..=5 => {
-            let mut subnets: Vec<Value> = (0..3).filter(|zone| value >> zone & 1 == 1).flat_map(|zone| in_zones(&[zone])).collect();
+            let mut subnets: Vec<Value> =
+                (0..3).filter(|zone| value >> zone & 1 == 1).flat_map(|zone| in_zones(&[zone])).collect();
             if value & 8 != 0 {
                 subnets.push(
                     json!({"id": "more", "cidrBlock": "10.0.30.0/24", "availabilityZone": ZONES[value % 3], "isPublic": value & 16 != 0}),
@@ -454,11 +550,22 @@ fn lives() -> std::ops::Range<u64> {
 fn no_edit_takes_anything_from_a_machine_that_lives() {
     for seed in lives() {
         let mut random = numbers(seed + 1);
-        let faults = Faults { throttled: 5, lost_request: 4, lost_reply: 6, crash: 4, failed_start: 5, lag: 2, swing: true };
+        let faults = Faults {
+            throttled: 5,
+            lost_request: 4,
+            lost_reply: 6,
+            crash: 4,
+            failed_start: 5,
+            lag: 2,
+            swing: true,
+        };
         let mut world = World::new(seed, Faults::default());
         let network = if seed % 3 == 0 { json!({}) } else { json!({"subnets": in_zones(&[0, 1])}) };
         let kind = if seed % 2 == 0 { "classic" } else { "nlb" };
-        let mut fleet = Fleet::new("prod", json!({"network": network, "controlPlaneLoadBalancer": {"loadBalancerType": kind}}));
+        let mut fleet = Fleet::new(
+            "prod",
+            json!({"network": network, "controlPlaneLoadBalancer": {"loadBalancerType": kind}}),
+        );
         fleet.any_spec = true;
         fleet.add_machine("control-plane-0", true, json!({}));
         fleet.add_machine("worker-0", false, json!({}));
@@ -487,7 +594,8 @@ fn no_edit_takes_anything_from_a_machine_that_lives() {
             fleet.look_at_machines(&mut world);
             world.tick();
         }
-        // After a death between a deletion and its record, AWS answers the old token for as long as it knows it.
+        // After a death between a deletion and its record, AWS answers the old token for as long as it knows
+        // it.
         let mut looks = 0;
         while !fleet.decide(&mut world).plan.actions.is_empty() && looks < 100 {
             looks += 1;
@@ -499,12 +607,18 @@ fn no_edit_takes_anything_from_a_machine_that_lives() {
         let decision = fleet.decide(&mut world);
         let plan = &decision.plan;
         let says = decision.invalid.is_some() || !plan.blocked.is_empty() || !plan.waiting.is_empty();
-        assert!(says || plan.actions.is_empty(), "seed {seed}: nobody says for whom it waits: {plan}\n{edits:#?}");
+        assert!(
+            says || plan.actions.is_empty(),
+            "seed {seed}: nobody says for whom it waits: {plan}\n{edits:#?}"
+        );
         let there: BTreeSet<&str> = world.truth.subnets.iter().map(|it| it.cidr.as_str()).collect();
         let listed = &fleet.aws_cluster.spec.network.subnets;
         let has_all = listed.iter().all(|it| there.contains(it.cidr_block.as_str()));
         assert!(says || has_all, "seed {seed}: {edits:#?}");
-        let strangers = decision.observed.iter().filter(|(key, it)| key.kind == Kind::Subnet && it.owner == model::Owner::Mine);
+        let strangers = decision
+            .observed
+            .iter()
+            .filter(|(key, it)| key.kind == Kind::Subnet && it.owner == model::Owner::Mine);
         for (key, seen) in strangers.filter(|_| !listed.is_empty() && decision.invalid.is_none()) {
             let Resource::Subnet(Subnet { cidr, .. }) = &seen.is else { continue };
             let is_listed = listed.iter().any(|it| it.cidr_block == *cidr);

@@ -1,5 +1,6 @@
-//! What is decided about clusters and machines, by whole decisions against a pretend AWS. One program, because linking many takes longer
-//! than all of them run. What a single module decides by itself is tested beside it.
+//! What is decided about clusters and machines, by whole decisions against a pretend AWS. One program,
+//! because linking many takes longer than all of them run. What a single module decides by itself is tested
+//! beside it.
 
 mod additions;
 mod bootstrap;

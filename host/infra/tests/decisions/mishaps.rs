@@ -1,6 +1,6 @@
-//! The answer to one write is lost, and then one kind of read fails or is behind: each write that a cluster's life consists of, with each
-//! kind of read in turn. Faults that are drawn for each call hardly ever meet like this. Nothing is made twice on the way, nobody has to
-//! help, and it ends where it should.
+//! The answer to one write is lost, and then one kind of read fails or is behind: each write that a cluster's
+//! life consists of, with each kind of read in turn. Faults that are drawn for each call hardly ever meet
+//! like this. Nothing is made twice on the way, nobody has to help, and it ends where it should.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -39,7 +39,13 @@ impl Life {
             let settled = self.fleet.look(&mut self.world) & self.fleet.look_at_machines(&mut self.world);
             for (kind, count) in self.world.counts() {
                 let most = self.expected[&kind];
-                assert!(count <= most, "{count} of {kind}, {:?}: {:#?}\n{:#?}", self.world.mishap, self.world.inventory(), self.world.log);
+                assert!(
+                    count <= most,
+                    "{count} of {kind}, {:?}: {:#?}\n{:#?}",
+                    self.world.mishap,
+                    self.world.inventory(),
+                    self.world.log
+                );
             }
             if is_over(&self.fleet, settled) {
                 return;
@@ -52,7 +58,13 @@ impl Life {
 
     fn begin(&mut self) {
         self.go_on(|_, settled| settled);
-        assert_eq!(self.world.counts(), self.expected, "{:?}: {:#?}", self.world.mishap, self.world.inventory());
+        assert_eq!(
+            self.world.counts(),
+            self.expected,
+            "{:?}: {:#?}",
+            self.world.mishap,
+            self.world.inventory()
+        );
         // Tags are written too.
         self.fleet.aws_cluster.spec.additional_tags.insert("team".into(), "a".into());
         self.go_on(|_, settled| settled);
@@ -96,9 +108,17 @@ fn a_lost_answer_and_then_any_read_that_fails_or_is_behind_make_nothing_twice() 
         let removes = writes(&gone);
         assert!(makes.len() > 17 && removes.len() > 10, "{makes:?} {removes:?}");
         for read in Read::ALL.into_iter().filter(|it| balancer_of(*it) == balancer) {
-            // A process that lives remembers what it saw and wrote; one that has just started decides nothing before a read succeeds.
+            // A process that lives remembers what it saw and wrote; one that has just started decides nothing
+            // before a read succeeds.
             for (hindrance, looks, kills) in [(Hindrance::Fails, 10, false), (BEHIND, 12, true)] {
-                let mishap = |write: &String| Mishap { write: write.clone(), read, hindrance, looks, kills, left: None };
+                let mishap = |write: &String| Mishap {
+                    write: write.clone(),
+                    read,
+                    hindrance,
+                    looks,
+                    kills,
+                    left: None,
+                };
                 makes.iter().for_each(|it| meet(young.clone(), &mishap(it), Life::begin));
                 removes.iter().for_each(|it| meet(old.clone(), &mishap(it), Life::end));
             }
@@ -112,7 +132,8 @@ fn a_read_that_fails_for_longer_than_an_attempt_is_repeated_makes_nothing_twice(
         let balancer = balancer_of(read);
         for write in ["vpc", "internet-gateway", "elastic-ip", "nat-gateway", "route-table", "instance"] {
             let write = format!("create  {write}/");
-            let mishap = Mishap { write, read, hindrance: Hindrance::Fails, looks: 200, kills: false, left: None };
+            let mishap =
+                Mishap { write, read, hindrance: Hindrance::Fails, looks: 200, kills: false, left: None };
             meet(Life::new(balancer), &mishap, Life::begin);
         }
     }
@@ -133,7 +154,11 @@ fn what_is_there_twice_and_provably_unused_is_taken_away() {
     vpc.id = "vpc-spare".into();
     let mut table = world.truth.route_tables[0].clone();
     (table.id, table.associations) = ("rtb-0-spare".into(), BTreeMap::new());
-    let gateway = FoundInternetGateway { id: "igw-0-spare".into(), vpc_id: None, tags: world.truth.internet_gateways[0].tags.clone() };
+    let gateway = FoundInternetGateway {
+        id: "igw-0-spare".into(),
+        vpc_id: None,
+        tags: world.truth.internet_gateways[0].tags.clone(),
+    };
     let mut address = world.truth.addresses[0].clone();
     (address.id, address.association_id) = ("eipalloc-0-spare".into(), None);
     world.truth.vpcs.push(vpc);
@@ -152,7 +177,9 @@ fn an_address_of_another_cluster_that_an_annotation_names_is_not_used() {
     world.truth.addresses[0].association_id = None;
     let mut fleet = Fleet::new("other", spec(1, "classic", "internet-facing"));
     fleet.look(&mut world);
-    let intent = json!({"nat-gateway/us-east-1a": {"nonce": "n", "at": world.now, "inputs": {"address": theirs}}}).to_string();
+    let intent =
+        json!({"nat-gateway/us-east-1a": {"nonce": "n", "at": world.now, "inputs": {"address": theirs}}})
+            .to_string();
     fleet.aws_cluster.metadata.annotations.get_or_insert_default().insert(INTENT_ANNOTATION.into(), intent);
     for _ in 0..60 {
         let plan = fleet.look_unchecked(&mut world);
@@ -160,7 +187,13 @@ fn an_address_of_another_cluster_that_an_annotation_names_is_not_used() {
         assert!(!plan.actions.iter().any(uses), "{plan}");
         world.tick();
     }
-    assert!(world.truth.nat_gateways.iter().any(|it| it.allocation_id.as_ref() != Some(&theirs) && it.state == State::Ready));
+    assert!(
+        world
+            .truth
+            .nat_gateways
+            .iter()
+            .any(|it| it.allocation_id.as_ref() != Some(&theirs) && it.state == State::Ready)
+    );
 }
 
 #[test]
@@ -173,7 +206,10 @@ fn a_second_vpc_in_which_something_lies_is_named_and_left_alone() {
     world.truth.vpcs.push(vpc);
     world.truth.subnets.push(subnet);
     let plan = fleet.decide(&mut world).plan;
-    assert!(plan.blocked.iter().any(|(_, why)| why.contains("vpc-spare")) && plan.actions.is_empty(), "{plan}");
+    assert!(
+        plan.blocked.iter().any(|(_, why)| why.contains("vpc-spare")) && plan.actions.is_empty(),
+        "{plan}"
+    );
 }
 
 #[test]

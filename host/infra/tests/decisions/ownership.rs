@@ -1,4 +1,5 @@
-//! What belongs to whom: clusters of the same name, users' networks, clusters made by another provider, things that were lost.
+//! What belongs to whom: clusters of the same name, users' networks, clusters made by another provider,
+//! things that were lost.
 
 use crate::world::driver::Fleet;
 use crate::world::{Faults, World};
@@ -19,9 +20,16 @@ fn a_second_cluster_of_the_same_name_is_blocked_and_touches_nothing() {
     let calls = world.log.len();
     let mut second = Fleet::new("prod", json!({}));
     let decision = second.decide(&mut world);
-    assert!(decision.plan.blocked.iter().any(|(key, why)| *key == Vpc::key("main") && why.contains("another cluster named \"prod\"")));
+    assert!(
+        decision
+            .plan
+            .blocked
+            .iter()
+            .any(|(key, why)| *key == Vpc::key("main") && why.contains("another cluster named \"prod\""))
+    );
     assert!(decision.plan.actions.is_empty(), "{}", decision.plan);
-    second.aws_cluster.metadata.deletion_timestamp = serde_json::from_value(json!("2027-01-15T08:00:00Z")).expect("a time");
+    second.aws_cluster.metadata.deletion_timestamp =
+        serde_json::from_value(json!("2027-01-15T08:00:00Z")).expect("a time");
     assert!(second.decide(&mut world).finished, "there is nothing of it to delete");
     assert_eq!((world.inventory(), world.log.len()), (before, calls));
 }
@@ -62,7 +70,11 @@ fn users_network(world: &mut World) {
             tags: Tags::new(),
         });
     }
-    let gateway = model::FoundInternetGateway { id: "igw-user".into(), vpc_id: Some("vpc-user".into()), tags: Tags::new() };
+    let gateway = model::FoundInternetGateway {
+        id: "igw-user".into(),
+        vpc_id: Some("vpc-user".into()),
+        tags: Tags::new(),
+    };
     world.truth.internet_gateways.push(gateway);
     world.route_table_of_user("vpc-user", true, &[], None);
     world.route_table_of_user("vpc-user", false, &[PUBLIC], Some("igw-user"));
@@ -120,10 +132,14 @@ fn a_cluster_of_another_provider_is_taken_over_when_its_author_says_so_and_not_b
     let (mut world, old) = settled("prod");
     // As the other provider leaves it: no id of ours, and no tag of ours.
     let truth = &mut world.truth;
-    let tags = truth.vpcs.iter_mut().map(|it| &mut it.tags).chain(truth.subnets.iter_mut().map(|it| &mut it.tags));
     let tags =
-        tags.chain(truth.internet_gateways.iter_mut().map(|it| &mut it.tags)).chain(truth.nat_gateways.iter_mut().map(|it| &mut it.tags));
-    let tags = tags.chain(truth.addresses.iter_mut().map(|it| &mut it.tags)).chain(truth.route_tables.iter_mut().map(|it| &mut it.tags));
+        truth.vpcs.iter_mut().map(|it| &mut it.tags).chain(truth.subnets.iter_mut().map(|it| &mut it.tags));
+    let tags = tags
+        .chain(truth.internet_gateways.iter_mut().map(|it| &mut it.tags))
+        .chain(truth.nat_gateways.iter_mut().map(|it| &mut it.tags));
+    let tags = tags
+        .chain(truth.addresses.iter_mut().map(|it| &mut it.tags))
+        .chain(truth.route_tables.iter_mut().map(|it| &mut it.tags));
     let tags = tags.chain(truth.load_balancers.iter_mut().filter_map(|it| it.tags.as_mut()));
     for tags in tags.chain(truth.security_groups.iter_mut().map(|it| &mut it.tags)) {
         tags.retain(|name, _| !name.starts_with("cluster.kurator.dev/"));
@@ -131,13 +147,17 @@ fn a_cluster_of_another_provider_is_taken_over_when_its_author_says_so_and_not_b
     let before = world.inventory();
     let mut unnamed = Fleet::new("prod", json!({}));
     let plan = unnamed.decide(&mut world).plan;
-    assert!(plan.actions.is_empty() && plan.blocked.iter().any(|(_, why)| why.contains("spec.network.vpc.id")), "{plan}");
+    assert!(
+        plan.actions.is_empty() && plan.blocked.iter().any(|(_, why)| why.contains("spec.network.vpc.id")),
+        "{plan}"
+    );
     let vpc_id = world.truth.vpcs[0].id.clone();
     let mut spec = json!({"network": {"vpc": {"id": vpc_id, "cidrBlock": "10.0.0.0/16"}, "subnets": []}});
     spec["network"]["subnets"] = world.truth.subnets.iter().map(|it| {
         json!({"id": it.tags["Name"], "resourceID": it.id, "cidrBlock": it.cidr, "availabilityZone": it.zone, "isPublic": it.public})
     }).collect();
-    spec["controlPlaneEndpoint"] = json!({"host": old.aws_cluster.spec.control_plane_endpoint.host, "port": 6443});
+    spec["controlPlaneEndpoint"] =
+        json!({"host": old.aws_cluster.spec.control_plane_endpoint.host, "port": 6443});
     let mut named = Fleet::new("prod", spec.clone());
     for _ in 0..5 {
         let plan = named.look_unchecked(&mut world);
@@ -153,12 +173,20 @@ fn a_cluster_of_another_provider_is_taken_over_when_its_author_says_so_and_not_b
     unnamed.settle(&mut world);
     assert_eq!(world.inventory(), before, "everything is taken over, nothing is made anew");
     assert!(
-        world.log.iter().all(|(what, _)| what.starts_with("tag ") || what.contains("vpc/main") || what.contains("load-balancer")),
+        world.log.iter().all(|(what, _)| what.starts_with("tag ")
+            || what.contains("vpc/main")
+            || what.contains("load-balancer")),
         "{:#?}",
         world.log
     );
     // The tags say it from now on.
-    unnamed.aws_cluster.metadata.annotations.as_mut().expect("annotations").remove("cluster.kurator.dev/adopt-from");
+    unnamed
+        .aws_cluster
+        .metadata
+        .annotations
+        .as_mut()
+        .expect("annotations")
+        .remove("cluster.kurator.dev/adopt-from");
     (0..3).for_each(|_| assert!(unnamed.look(&mut world)));
     unnamed.delete(&world);
     unnamed.settle(&mut world);
@@ -187,7 +215,9 @@ fn what_another_provider_made_in_a_users_vpc_is_taken_over_when_the_author_says_
     let mut second = Fleet::new("prod", in_users_network());
     for _ in 0..5 {
         let plan = second.look_unchecked(&mut world);
-        let is_said = |key: &str| plan.blocked.iter().any(|(it, why)| it.to_string() == key && why.contains("adopt-from"));
+        let is_said = |key: &str| {
+            plan.blocked.iter().any(|(it, why)| it.to_string() == key && why.contains("adopt-from"))
+        };
         assert!(plan.actions.is_empty() && is_said("security-group/node"), "{plan}");
         assert!(plan.blocked.iter().any(|(key, _)| key.to_string() == "load-balancer/apiserver"), "{plan}");
     }
@@ -244,7 +274,10 @@ fn subnets_whose_names_begin_like_ids_are_known_by_their_ranges() {
     fleet.settle(&mut world);
     assert_eq!(world.truth.subnets.len(), 4);
     let names: Vec<&str> = world.truth.subnets.iter().map(|it| it.tags["Name"].as_str()).collect();
-    assert!(names.iter().all(|it| it.starts_with("prod-subnet-")), "as Cluster API Provider AWS names them: {names:?}");
+    assert!(
+        names.iter().all(|it| it.starts_with("prod-subnet-")),
+        "as Cluster API Provider AWS names them: {names:?}"
+    );
     let asked_for: Vec<String> = fleet.decide(&mut world).interest.ids.into_iter().collect();
     assert_eq!(asked_for, ["subnet-decade00"], "a filter for what is no id finds nothing");
     fleet.delete(&world);
@@ -264,7 +297,13 @@ fn a_lost_load_balancer_and_a_lost_vpc_are_never_replaced() {
     assert!(decision.plan.blocked.is_empty(), "it is asked for by its name first");
     fleet.look(&mut world);
     let decision = fleet.decide(&mut world);
-    assert!(decision.plan.blocked.iter().any(|(key, why)| key.to_string() == "load-balancer/apiserver" && why.starts_with("lost: ")));
+    assert!(
+        decision
+            .plan
+            .blocked
+            .iter()
+            .any(|(key, why)| key.to_string() == "load-balancer/apiserver" && why.starts_with("lost: "))
+    );
     assert!(decision.plan.actions.is_empty(), "{}", decision.plan);
     assert_eq!(world.log.len(), calls + 1, "nothing but one question was asked");
 }
@@ -298,7 +337,13 @@ fn two_things_with_one_role_are_named_and_left_alone() {
 fn what_users_put_into_the_vpc_stands_in_the_way_and_is_named() {
     let (mut world, mut fleet) = settled("prod");
     let subnet = world.truth.subnets[0].clone();
-    world.interfaces_of("x", &[subnet.id.clone()].into(), &Default::default(), &subnet.vpc_id, "RDSNetworkInterface");
+    world.interfaces_of(
+        "x",
+        &[subnet.id.clone()].into(),
+        &Default::default(),
+        &subnet.vpc_id,
+        "RDSNetworkInterface",
+    );
     fleet.delete(&world);
     let mut blocked = Vec::new();
     for _ in 0..20 {
@@ -314,8 +359,16 @@ fn what_users_put_into_the_vpc_stands_in_the_way_and_is_named() {
         world.tick();
     }
     assert_eq!(blocked.len(), 1, "{blocked:?}");
-    assert!(blocked[0].1.contains("RDSNetworkInterface") && blocked[0].1.contains("was not made by this operator"), "{blocked:?}");
-    assert!(world.truth.vpcs.len() == 1 && world.truth.subnets.len() == 1, "everything else is gone: {:#?}", world.inventory());
+    assert!(
+        blocked[0].1.contains("RDSNetworkInterface")
+            && blocked[0].1.contains("was not made by this operator"),
+        "{blocked:?}"
+    );
+    assert!(
+        world.truth.vpcs.len() == 1 && world.truth.subnets.len() == 1,
+        "everything else is gone: {:#?}",
+        world.inventory()
+    );
 }
 
 #[test]
@@ -333,11 +386,19 @@ fn a_nat_gateway_that_a_user_put_into_our_vpc_is_named_until_it_is_removed() {
         tags: Tags::new(),
     };
     world.truth.nat_gateways.push(gateway);
-    world.interfaces_of("", &[subnet.id].into(), &Default::default(), &subnet.vpc_id, "Interface for NAT Gateway nat-users");
-    world.truth.network_interfaces.iter_mut().filter(|it| it.description.ends_with("nat-users")).for_each(|it| {
-        it.interface_type = "nat_gateway".into();
-        it.requester_managed = true;
-    });
+    world.interfaces_of(
+        "",
+        &[subnet.id].into(),
+        &Default::default(),
+        &subnet.vpc_id,
+        "Interface for NAT Gateway nat-users",
+    );
+    world.truth.network_interfaces.iter_mut().filter(|it| it.description.ends_with("nat-users")).for_each(
+        |it| {
+            it.interface_type = "nat_gateway".into();
+            it.requester_managed = true;
+        },
+    );
     fleet.delete(&world);
     for _ in 0..40 {
         fleet.look_unchecked(&mut world);
@@ -361,7 +422,14 @@ fn load_balancer_of_a_service(world: &mut World) {
     world.interfaces_of(&name, &subnets, &Default::default(), &subnet.vpc_id, "load balancer");
     let apiserver = world.truth.load_balancers[0].clone();
     let (id, groups, tags) = (name.clone(), Default::default(), Some(tags));
-    world.truth.load_balancers.push(model::FoundLoadBalancer { id, name, subnets, groups, tags, ..apiserver });
+    world.truth.load_balancers.push(model::FoundLoadBalancer {
+        id,
+        name,
+        subnets,
+        groups,
+        tags,
+        ..apiserver
+    });
 }
 
 #[test]
@@ -381,7 +449,10 @@ fn what_controllers_left_stays_when_an_annotation_says_so_and_goes_when_it_does_
     }
     assert_eq!(world.truth.load_balancers.iter().map(|it| it.name.as_str()).collect::<Vec<_>>(), ["a0123"]);
     let blocked = fleet.decide(&mut world).plan.blocked;
-    assert!(blocked.iter().any(|(_, why)| why.contains("load-balancer/a0123") && why.contains("remove it")), "{blocked:?}");
+    assert!(
+        blocked.iter().any(|(_, why)| why.contains("load-balancer/a0123") && why.contains("remove it")),
+        "{blocked:?}"
+    );
 
     annotate(&mut fleet, "nein");
     let decision = fleet.decide(&mut world);
@@ -400,7 +471,8 @@ fn an_instance_terminated_behind_our_back_is_not_made_again() {
     fleet.settle(&mut world);
     let id = world.truth.instances[0].id.clone();
     world.terminate(&id);
-    let (code, message) = ("Server.SpotInstanceTermination".to_owned(), "Spot instance termination".to_owned());
+    let (code, message) =
+        ("Server.SpotInstanceTermination".to_owned(), "Spot instance termination".to_owned());
     world.truth.instances[0].status.reason = Some(model::StateReason { code, message });
     for _ in 0..8 {
         fleet.look_at_machines(&mut world);
@@ -408,7 +480,12 @@ fn an_instance_terminated_behind_our_back_is_not_made_again() {
     }
     let decision = fleet.decide_machine(&mut world, "control-plane-0");
     let (_, message) = decision.failed.clone().expect("it is to be replaced");
-    assert!(message.starts_with(&format!("{id} is terminated (Server.SpotInstanceTermination: Spot instance termination), ")), "{message}");
+    assert!(
+        message.starts_with(&format!(
+            "{id} is terminated (Server.SpotInstanceTermination: Spot instance termination), "
+        )),
+        "{message}"
+    );
     assert!(decision.plan.actions.is_empty(), "{}", decision.plan);
     assert_eq!(world.truth.instances.len(), 1);
     assert!(world.secrets.is_empty(), "bootstrap data does not stay");
@@ -428,7 +505,8 @@ fn bootstrap_data_goes_once_the_node_is_up() {
     fleet.settle(&mut world);
     assert_eq!(world.secrets.len(), 1);
     let status = json!({"nodeRef": {"name": "worker-0"}});
-    fleet.machines.get_mut("worker-0").expect("a machine").0.status = serde_json::from_value(status).expect("a status");
+    fleet.machines.get_mut("worker-0").expect("a machine").0.status =
+        serde_json::from_value(status).expect("a status");
     fleet.settle(&mut world);
     assert!(world.secrets.is_empty());
     assert_eq!(fleet.machines["worker-0"].1.spec.cloud_init.secret_prefix, "");
@@ -450,7 +528,12 @@ fn a_cluster_is_not_gone_before_reads_show_what_an_earlier_process_made() {
     let mut world = World::new(7, Faults::default());
     let mut fleet = Fleet::new("prod", json!({}));
     let created = format!("{:.0} {:.3}", world.now, world.now - 100.0);
-    fleet.aws_cluster.metadata.annotations.get_or_insert_default().insert(infra::CREATED_ANNOTATION.into(), created);
+    fleet
+        .aws_cluster
+        .metadata
+        .annotations
+        .get_or_insert_default()
+        .insert(infra::CREATED_ANNOTATION.into(), created);
     fleet.delete(&world);
     assert!(!fleet.decide(&mut world).finished);
     (0..7).for_each(|_| world.tick());
@@ -468,14 +551,26 @@ fn nothing_is_concluded_from_what_was_never_read_and_who_does_not_need_it_goes_o
     }
     assert!(fleet.decide_with(&mut world, &snapshot).plan.is_settled(), "its load balancer is a classic one");
     assert!(!fleet.decide_machine_with(&mut world, "control-plane-0", &snapshot).plan.actions.is_empty());
-    for (read, machines) in [(Read::Addresses, [true, true]), (Read::ClassicLoadBalancers, [true, false]), (Read::Vpcs, [false, false])] {
+    for (read, machines) in [
+        (Read::Addresses, [true, true]),
+        (Read::ClassicLoadBalancers, [true, false]),
+        (Read::Vpcs, [false, false]),
+    ] {
         let mut snapshot = fleet.snapshot(&mut world);
         snapshot.read_at.remove(&read);
         let decision = fleet.decide_with(&mut world, &snapshot);
-        assert!(decision.plan.actions.is_empty() && decision.interest.needs(&Part::Kind(read)), "{read:?}: {}", decision.plan);
+        assert!(
+            decision.plan.actions.is_empty() && decision.interest.needs(&Part::Kind(read)),
+            "{read:?}: {}",
+            decision.plan
+        );
         for (name, goes_on) in ["worker-0", "control-plane-0"].into_iter().zip(machines) {
             let decision = fleet.decide_machine_with(&mut world, name, &snapshot);
-            assert_eq!((!decision.plan.actions.is_empty(), decision.waits.is_none()), (goes_on, goes_on), "{read:?} {name}");
+            assert_eq!(
+                (!decision.plan.actions.is_empty(), decision.waits.is_none()),
+                (goes_on, goes_on),
+                "{read:?} {name}"
+            );
         }
     }
 }
@@ -517,7 +612,13 @@ fn a_vpc_without_its_cluster_tag_is_tagged_again_and_nothing_is_made_anew() {
         fleet.settle(&mut world);
         assert_eq!(world.truth.vpcs[0].tags[CLUSTER_TAG], "owned");
         assert_eq!(world.inventory(), before);
-        assert!(world.log[calls..].iter().all(|(what, _)| what.starts_with("confirm ") || what.starts_with("tag ")), "{:?}", world.log);
+        assert!(
+            world.log[calls..]
+                .iter()
+                .all(|(what, _)| what.starts_with("confirm ") || what.starts_with("tag ")),
+            "{:?}",
+            world.log
+        );
         fleet.delete(&world);
         fleet.settle(&mut world);
         assert_eq!(world.inventory(), Vec::<String>::new());
@@ -540,7 +641,10 @@ fn a_vpc_without_any_tag_of_ours_blocks_everything_until_it_has_them_again() {
         let decision = fleet.decide(&mut world);
         assert_eq!((decision.plan.actions.len(), decision.finished), (0, false), "{}", decision.plan);
         let why = &decision.plan.blocked[0].1;
-        assert!(why.contains(CLUSTER_TAG) && why.contains("cluster.kurator.dev/id with the value of"), "{why}");
+        assert!(
+            why.contains(CLUSTER_TAG) && why.contains("cluster.kurator.dev/id with the value of"),
+            "{why}"
+        );
         assert_eq!(world.inventory(), before);
     }
     world.truth.vpcs[0].tags = tags;
@@ -552,7 +656,10 @@ fn a_vpc_without_any_tag_of_ours_blocks_everything_until_it_has_them_again() {
 fn refused(fleet: &Fleet, world: &mut World, name: &str) -> String {
     let decision = fleet.decide_machine(world, name);
     assert!(decision.plan.actions.is_empty(), "{}", decision.plan);
-    assert!(decision.instance.is_none() && decision.failed.is_none(), "nothing follows from what is another's");
+    assert!(
+        decision.instance.is_none() && decision.failed.is_none(),
+        "nothing follows from what is another's"
+    );
     let waits = decision.waits.expect("it is said");
     assert_eq!(waits.reason, "NotOwned");
     waits.message
@@ -578,25 +685,44 @@ fn an_instance_that_an_awsmachine_merely_names_is_never_touched() {
     fleet.add_machine("worker-0", false, json!({}));
     fleet.settle(&mut world);
     let mine = world.truth.instances[0].clone();
-    // Of somebody else: without tags, of the same cluster tag and name, and another cluster's with all tags that one can copy.
+    // Of somebody else: without tags, of the same cluster tag and name, and another cluster's with all tags
+    // that one can copy.
     let owned = ("sigs.k8s.io/cluster-api-provider-aws/cluster/prod".to_owned(), "owned".to_owned());
     let id = ("cluster.kurator.dev/id".to_owned(), "00000000000000000000000000000000".to_owned());
     let named = |name: &str| ("MachineName".to_owned(), name.to_owned());
     let foreign = [
         ("i-none", Tags::new(), "has no tag MachineName: default/thief"),
         ("i-sibling", mine.tags.clone(), "its tag MachineName is not default/thief"),
-        ("i-namespace", Tags::from([owned.clone(), named("other/thief")]), "its tag MachineName is not default/thief"),
-        ("i-cluster", Tags::from([owned, named("default/thief"), id]), "its tag cluster.kurator.dev/id is that of another cluster"),
-        ("i-unowned", Tags::from([named("default/thief")]), "it has neither the tag cluster.kurator.dev/id of its cluster nor"),
+        (
+            "i-namespace",
+            Tags::from([owned.clone(), named("other/thief")]),
+            "its tag MachineName is not default/thief",
+        ),
+        (
+            "i-cluster",
+            Tags::from([owned, named("default/thief"), id]),
+            "its tag cluster.kurator.dev/id is that of another cluster",
+        ),
+        (
+            "i-unowned",
+            Tags::from([named("default/thief")]),
+            "it has neither the tag cluster.kurator.dev/id of its cluster nor",
+        ),
     ];
     for (instance, tags, _) in &foreign {
-        world.truth.instances.push(model::FoundInstance { id: (*instance).into(), tags: tags.clone(), client_token: None, ..mine.clone() });
+        world.truth.instances.push(model::FoundInstance {
+            id: (*instance).into(),
+            tags: tags.clone(),
+            client_token: None,
+            ..mine.clone()
+        });
     }
     let before = world.truth.instances.clone();
     for (instance, _, why) in foreign {
-        for (control_plane, spec) in
-            [(false, json!({"providerID": format!("aws:///us-east-1a/{instance}")})), (true, json!({"instanceID": instance}))]
-        {
+        for (control_plane, spec) in [
+            (false, json!({"providerID": format!("aws:///us-east-1a/{instance}")})),
+            (true, json!({"instanceID": instance})),
+        ] {
             fleet.add_machine("thief", control_plane, spec);
             let message = refused(&fleet, &mut world, "thief");
             assert!(message.contains(instance) && message.contains(why), "{message}");
@@ -614,7 +740,8 @@ fn an_instance_that_an_awsmachine_merely_names_is_never_touched() {
 fn instance_of(fleet: &Fleet, world: &mut World, name: &str) -> Option<String> {
     let (machine, aws_machine) = &fleet.machines[name];
     let snapshot = fleet.snapshot(world);
-    infra::machine::instance_of(&fleet.cluster, &fleet.aws_cluster, Some(machine), aws_machine, &snapshot).map(|found| found.id.clone())
+    infra::machine::instance_of(&fleet.cluster, &fleet.aws_cluster, Some(machine), aws_machine, &snapshot)
+        .map(|found| found.id.clone())
 }
 
 #[test]
@@ -646,7 +773,11 @@ fn an_instance_whose_tags_were_stripped_stays_where_it_is_until_it_has_them_agai
     }
     refused(&fleet, &mut world, "control-0");
     fleet.look_at_machines(&mut world);
-    assert_eq!((world.truth.instances.clone(), world.truth.load_balancers.clone()), before, "it stays behind the load balancer");
+    assert_eq!(
+        (world.truth.instances.clone(), world.truth.load_balancers.clone()),
+        before,
+        "it stays behind the load balancer"
+    );
     world.truth.instances[0].tags = tags;
     for _ in 0..5 {
         world.tick();
@@ -691,7 +822,8 @@ fn a_copied_manifest_takes_nothing_of_the_original() {
         original.add_machine("control-0", true, json!({}));
         original.settle(&mut world);
         let before = world.inventory();
-        // As `kubectl get -o yaml`, renamed and applied, makes it: with all annotations and all that was recorded in the spec.
+        // As `kubectl get -o yaml`, renamed and applied, makes it: with all annotations and all that was
+        // recorded in the spec.
         let mut copy = Fleet::new(name, json!({}));
         copy.rules = Some(Vec::new());
         copy.aws_cluster.spec = original.aws_cluster.spec.clone();
@@ -700,7 +832,10 @@ fn a_copied_manifest_takes_nothing_of_the_original() {
         copy.cluster.metadata.namespace = Some(namespace.into());
         let look = |copy: &mut Fleet, world: &mut World| {
             let plan = copy.look_unchecked(world);
-            assert!(plan.actions.iter().all(|it| matches!(it, model::Action::Confirm { .. })), "{namespace}/{name}: {plan}");
+            assert!(
+                plan.actions.iter().all(|it| matches!(it, model::Action::Confirm { .. })),
+                "{namespace}/{name}: {plan}"
+            );
             world.tick();
         };
         (0..10).for_each(|_| look(&mut copy, &mut world));
@@ -711,7 +846,8 @@ fn a_copied_manifest_takes_nothing_of_the_original() {
         assert!(!text.contains(id.as_str()), "the id is nobody's to read");
         copy.delete(&world);
         (0..20).for_each(|_| look(&mut copy, &mut world));
-        // Of another name, the recorded load balancer is looked for as long as it is there: a controller that sees the original lets it go.
+        // Of another name, the recorded load balancer is looked for as long as it is there: a controller that
+        // sees the original lets it go.
         assert!(copy.finished || name == "copy", "{namespace}/{name}: {}", copy.decide(&mut world).plan);
         assert_eq!(world.inventory(), before, "{namespace}/{name}");
         assert!(original.look(&mut world) && original.look_at_machines(&mut world));
@@ -724,7 +860,9 @@ fn what_was_made_before_owners_were_written_gets_one() {
     let owner = "cluster.kurator.dev/owner";
     let it = &mut world.truth;
     let mut stripped = 0;
-    for tags in it.vpcs.iter_mut().map(|it| &mut it.tags).chain(it.security_groups.iter_mut().map(|it| &mut it.tags)) {
+    for tags in
+        it.vpcs.iter_mut().map(|it| &mut it.tags).chain(it.security_groups.iter_mut().map(|it| &mut it.tags))
+    {
         stripped += usize::from(tags.remove(owner).as_deref() == Some("default/prod"));
     }
     assert_eq!(stripped, 5, "the VPC and four groups");

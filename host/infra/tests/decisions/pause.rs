@@ -1,4 +1,5 @@
-//! What is done for paused objects: nothing but that they can be moved, once reads tell what became of each attempt to make something.
+//! What is done for paused objects: nothing but that they can be moved, once reads tell what became of each
+//! attempt to make something.
 
 use crate::simulation::{NO_FAULTS, network, spec};
 use crate::world::driver::Fleet;
@@ -13,7 +14,16 @@ fn of_cluster(fleet: &Fleet, world: &mut World, stopped: f64) -> Option<Interest
     let (snapshot, now) = (fleet.snapshot(world), world.now);
     let record = PersistedState::of_cluster(&fleet.aws_cluster).expect("a record");
     let (cluster, aws_cluster, snapshot, record) = (&fleet.cluster, &fleet.aws_cluster, &snapshot, &record);
-    let input = cluster::Input { cluster, aws_cluster, machines: &[], rules: None, snapshot, record, now, random: "" };
+    let input = cluster::Input {
+        cluster,
+        aws_cluster,
+        machines: &[],
+        rules: None,
+        snapshot,
+        record,
+        now,
+        random: "",
+    };
     pause::of_cluster(&input, stopped)
 }
 
@@ -43,12 +53,20 @@ fn annotations(fleet: &Fleet) -> (bool, bool) {
     (all.contains_key(INTENT_ANNOTATION), all.contains_key(BLOCK_MOVE_ANNOTATION))
 }
 
-/// A cluster of which the answer to a write was lost this moment, after which a kind of read fails for as many looks.
+/// A cluster of which the answer to a write was lost this moment, after which a kind of read fails for as
+/// many looks.
 fn lost(write: &str, read: Read, looks: u32) -> (World, Fleet) {
     let mut world = World::new(3, NO_FAULTS);
     let mut fleet = Fleet::new("prod", spec(1, "classic", "internet-facing"));
     fleet.add_machine("worker-0", false, json!({}));
-    world.mishap = Some(Mishap { write: write.into(), read, hindrance: Hindrance::Fails, looks, kills: false, left: None });
+    world.mishap = Some(Mishap {
+        write: write.into(),
+        read,
+        hindrance: Hindrance::Fails,
+        looks,
+        kills: false,
+        left: None,
+    });
     while world.mishap.as_ref().is_some_and(|it| it.left.is_none()) {
         world.tick();
         fleet.look(&mut world);
@@ -70,7 +88,11 @@ fn a_paused_cluster_can_be_moved_once_a_read_shows_what_was_made() {
     assert_eq!(of_cluster(&fleet, &mut world, stopped), None, "it is on its way, and it is there");
     let patch = pause::unblock_move(&fleet.aws_cluster.metadata).expect("it can be moved");
     fleet.aws_cluster = patched(&fleet.aws_cluster, &patch);
-    assert_eq!(annotations(&fleet), (true, false), "where it is moved to, it is known with what it was begun");
+    assert_eq!(
+        annotations(&fleet),
+        (true, false),
+        "where it is moved to, it is known with what it was begun"
+    );
     assert_eq!(pause::unblock_move(&fleet.aws_cluster.metadata), None);
     assert_eq!(world.log.len(), calls);
     fleet.settle(&mut world);
@@ -116,7 +138,12 @@ fn nothing_is_read_for_a_paused_object_that_nothing_is_open_of_and_what_others_b
     fleet.settle(&mut world);
     let stopped = world.now;
     assert_eq!(of_cluster(&fleet, &mut world, stopped), None);
-    fleet.aws_cluster.metadata.annotations.get_or_insert_default().insert(BLOCK_MOVE_ANNOTATION.into(), "by hand".into());
+    fleet
+        .aws_cluster
+        .metadata
+        .annotations
+        .get_or_insert_default()
+        .insert(BLOCK_MOVE_ANNOTATION.into(), "by hand".into());
     assert!(!pause::blocks_move(&fleet.aws_cluster.metadata));
     assert_eq!(pause::unblock_move(&fleet.aws_cluster.metadata), None);
 }

@@ -1,4 +1,5 @@
-//! Where machines go and which groups they get when users mean things of their own, by id or by EC2's filters, that no sweep shows.
+//! Where machines go and which groups they get when users mean things of their own, by id or by EC2's
+//! filters, that no sweep shows.
 
 use std::collections::BTreeSet;
 
@@ -13,15 +14,35 @@ fn with_things_of_users() -> (World, Fleet) {
     let mut fleet = Fleet::new("prod", json!({}));
     fleet.settle(&mut world);
     let vpc_id = world.truth.vpcs[0].id.clone();
-    for (id, zone, public, name) in [("subnet-data", "us-east-1a", false, "corp-data"), ("subnet-edge", "us-east-1b", true, "corp-edge")] {
-        let (vpc_id, zone, cidr) = (vpc_id.clone(), zone.into(), format!("10.0.{}.0/24", world.truth.subnets.len() + 240));
-        world.truth.subnets.push(FoundSubnet { id: id.into(), vpc_id, zone, cidr, public, state: State::Ready, tags: named(name) });
-    }
-    for (id, vpc_id, name) in
-        [("sg-web", vpc_id.clone(), "web-servers"), ("sg-db", vpc_id, "databases"), ("sg-far", "vpc-far".into(), "web-far")]
+    for (id, zone, public, name) in
+        [("subnet-data", "us-east-1a", false, "corp-data"), ("subnet-edge", "us-east-1b", true, "corp-edge")]
     {
+        let (vpc_id, zone, cidr) =
+            (vpc_id.clone(), zone.into(), format!("10.0.{}.0/24", world.truth.subnets.len() + 240));
+        world.truth.subnets.push(FoundSubnet {
+            id: id.into(),
+            vpc_id,
+            zone,
+            cidr,
+            public,
+            state: State::Ready,
+            tags: named(name),
+        });
+    }
+    for (id, vpc_id, name) in [
+        ("sg-web", vpc_id.clone(), "web-servers"),
+        ("sg-db", vpc_id, "databases"),
+        ("sg-far", "vpc-far".into(), "web-far"),
+    ] {
         let (group_name, description, rules) = (name.into(), String::new(), Vec::new());
-        world.truth.security_groups.push(FoundSecurityGroup { id: id.into(), vpc_id, group_name, description, rules, tags: named(name) });
+        world.truth.security_groups.push(FoundSecurityGroup {
+            id: id.into(),
+            vpc_id,
+            group_name,
+            description,
+            rules,
+            tags: named(name),
+        });
     }
     world.unlisted = ["subnet-data", "subnet-edge", "sg-web", "sg-db", "sg-far"].map(str::to_owned).into();
     (world, fleet)
@@ -54,13 +75,20 @@ fn filters_reach_aws_as_they_were_written_and_within_the_vpc() {
     let decision = fleet.decide_machine_at_first(&mut world, "worker-0");
     let in_vpc = Filter::new("vpc-id", &world.truth.vpcs[0].id);
     let tag = Filter { name: "tag:Name".into(), values: vec!["corp-d*".into(), "x?".into()] };
-    let expected = [Lookup::Subnets(vec![tag, in_vpc.clone()]), Lookup::SecurityGroups(vec![Filter::new("group-name", "web-*"), in_vpc])];
+    let expected = [
+        Lookup::Subnets(vec![tag, in_vpc.clone()]),
+        Lookup::SecurityGroups(vec![Filter::new("group-name", "web-*"), in_vpc]),
+    ];
     assert_eq!(decision.lookups, BTreeSet::from(expected));
     assert!(decision.asks() && !decision.desired.keys().any(|it| it.kind == model::Kind::Instance));
     fleet.settle(&mut world);
     let instance = &world.truth.instances[0];
     assert_eq!(instance.subnet_id.as_deref(), Some("subnet-data"));
-    assert!(instance.groups.is_superset(&["sg-db".to_owned(), "sg-web".to_owned()].into()), "{:?}", instance.groups);
+    assert!(
+        instance.groups.is_superset(&["sg-db".to_owned(), "sg-web".to_owned()].into()),
+        "{:?}",
+        instance.groups
+    );
     assert!(!instance.groups.contains("sg-far"), "a group of another VPC");
 }
 
@@ -79,7 +107,8 @@ fn a_subnet_that_the_cluster_does_not_list_is_taken_by_its_id() {
     assert_eq!(world.truth.instances[0].subnet_id.as_deref(), Some("subnet-data"));
     // What changes later does not wait for a subnet that no sweep shows.
     fleet.machines.get_mut("worker-0").expect("a machine").1.spec.additional_security_groups =
-        serde_json::from_value(json!([{"filters": filters("tag:Name", &["web-servers"])}])).expect("references");
+        serde_json::from_value(json!([{"filters": filters("tag:Name", &["web-servers"])}]))
+            .expect("references");
     fleet.settle(&mut world);
     assert!(world.truth.instances[0].groups.contains("sg-web"));
 }
@@ -101,7 +130,9 @@ fn references_that_mean_nothing_or_nothing_that_fits_are_named() {
     let nothing = [
         said(json!({"subnet": {"id": "subnet-none"}})),
         said(json!({"subnet": {"filters": filters("tag:Name", &["none"])}})),
-        said(json!({"additionalSecurityGroups": [{"id": "sg-db"}, {"filters": filters("group-name", &["WEB-*"])}]})),
+        said(
+            json!({"additionalSecurityGroups": [{"id": "sg-db"}, {"filters": filters("group-name", &["WEB-*"])}]}),
+        ),
         said(json!({"additionalSecurityGroups": [{"filters": filters("group-name", &["web-far"])}]})),
         said(json!({"publicIP": true, "subnet": {"id": "subnet-data"}})),
     ];
@@ -127,16 +158,40 @@ fn a_vpc_that_the_user_names_himself_is_asked_for_alone_and_has_to_be_the_cluste
     assert_eq!(asked, BTreeSet::from([Lookup::SecurityGroups(vec![Filter::new("vpc-id", "vpc-far")])]));
     fleet.machines.clear();
     let said = invalid(&mut world, &mut fleet, "worker-0", spec);
-    assert_eq!(said, format!("spec.additionalSecurityGroups[0].filters: there is no such security group in {}", world.truth.vpcs[0].id));
-    world.truth.subnets.iter_mut().filter(|it| it.id == "subnet-data").for_each(|it| it.vpc_id = "vpc-far".into());
-    let said = invalid(&mut world, &mut fleet, "worker-0", json!({"subnet": {"filters": filters("vpc-id", &["vpc-far"])}}));
-    assert_eq!(said, format!("spec.subnet.filters: subnet-data lies in vpc-far, and the cluster in {}", world.truth.vpcs[0].id));
+    assert_eq!(
+        said,
+        format!(
+            "spec.additionalSecurityGroups[0].filters: there is no such security group in {}",
+            world.truth.vpcs[0].id
+        )
+    );
+    world
+        .truth
+        .subnets
+        .iter_mut()
+        .filter(|it| it.id == "subnet-data")
+        .for_each(|it| it.vpc_id = "vpc-far".into());
+    let said = invalid(
+        &mut world,
+        &mut fleet,
+        "worker-0",
+        json!({"subnet": {"filters": filters("vpc-id", &["vpc-far"])}}),
+    );
+    assert_eq!(
+        said,
+        format!(
+            "spec.subnet.filters: subnet-data lies in vpc-far, and the cluster in {}",
+            world.truth.vpcs[0].id
+        )
+    );
 }
 
 #[test]
 fn of_several_subnets_the_one_in_the_failure_domain_is_taken() {
     let (mut world, mut fleet) = with_things_of_users();
-    for (machine, zone, subnet) in [("worker-a", "us-east-1a", "subnet-data"), ("worker-b", "us-east-1b", "subnet-edge")] {
+    for (machine, zone, subnet) in
+        [("worker-a", "us-east-1a", "subnet-data"), ("worker-b", "us-east-1b", "subnet-edge")]
+    {
         fleet.add_machine(machine, false, json!({"subnet": {"filters": filters("tag:Name", &["corp-*"])}}));
         fleet.machines.get_mut(machine).expect("a machine").0.spec.failure_domain = Some(zone.into());
         fleet.settle(&mut world);
@@ -169,7 +224,15 @@ fn whatever_goes_wrong_there_is_one_instance_in_the_subnet_that_was_meant() {
         for _ in 0..seed {
             world.random();
         }
-        world.faults = Faults { throttled: 15, lost_request: 15, lost_reply: 20, crash: 20, failed_start: 0, lag: 3, swing: true };
+        world.faults = Faults {
+            throttled: 15,
+            lost_request: 15,
+            lost_reply: 20,
+            crash: 20,
+            failed_start: 0,
+            lag: 3,
+            swing: true,
+        };
         let spec = json!({
             "subnet": {"filters": filters("tag:Name", &["corp-data"])},
             "additionalSecurityGroups": [{"filters": filters("tag:Name", &["web-*"])}],

@@ -1,5 +1,5 @@
-//! Whole lives of clusters against a pretend AWS that has rules of its own, with everything that can go wrong on the way: it ends where it
-//! should, nothing is made twice, nothing is left, and what is not ours stays.
+//! Whole lives of clusters against a pretend AWS that has rules of its own, with everything that can go wrong
+//! on the way: it ends where it should, nothing is made twice, nothing is left, and what is not ours stays.
 
 use std::collections::BTreeMap;
 
@@ -8,8 +8,17 @@ use crate::world::{Faults, World};
 use model::{Kind, Outcome, State, Tags};
 use serde_json::json;
 
-pub const NO_FAULTS: Faults = Faults { throttled: 0, lost_request: 0, lost_reply: 0, crash: 0, failed_start: 0, lag: 0, swing: false };
-const ALL_FAULTS: Faults = Faults { throttled: 10, lost_request: 8, lost_reply: 10, crash: 8, failed_start: 15, lag: 3, swing: true };
+pub const NO_FAULTS: Faults =
+    Faults { throttled: 0, lost_request: 0, lost_reply: 0, crash: 0, failed_start: 0, lag: 0, swing: false };
+const ALL_FAULTS: Faults = Faults {
+    throttled: 10,
+    lost_request: 8,
+    lost_reply: 10,
+    crash: 8,
+    failed_start: 15,
+    lag: 3,
+    swing: true,
+};
 
 pub fn counts(list: &[(&str, usize)]) -> BTreeMap<String, usize> {
     list.iter().map(|(kind, count)| (kind.to_string(), *count)).collect()
@@ -44,9 +53,12 @@ fn assert_never_refused(world: &World) {
 
 #[test]
 fn a_cluster_comes_and_goes_without_one_refused_call() {
-    for (zones, kind, scheme) in
-        [(1, "classic", "internet-facing"), (3, "classic", "internal"), (2, "nlb", "internet-facing"), (1, "nlb", "internal")]
-    {
+    for (zones, kind, scheme) in [
+        (1, "classic", "internet-facing"),
+        (3, "classic", "internal"),
+        (2, "nlb", "internet-facing"),
+        (1, "nlb", "internal"),
+    ] {
         let mut world = World::new(1, NO_FAULTS);
         let mut fleet = Fleet::new("prod", spec(zones, kind, scheme));
         fleet.settle(&mut world);
@@ -72,8 +84,12 @@ fn machines_come_and_go_with_their_cluster() {
     fleet.add_machine("control-plane-0", true, json!({}));
     fleet.add_machine("worker-0", false, json!({}));
     fleet.settle(&mut world);
-    let instances: Vec<_> = world.truth.instances.iter().map(|it| (it.tags["Name"].clone(), it.status.state.clone())).collect();
-    assert_eq!(instances, [("control-plane-0".into(), "running".into()), ("worker-0".to_string(), "running".to_string())]);
+    let instances: Vec<_> =
+        world.truth.instances.iter().map(|it| (it.tags["Name"].clone(), it.status.state.clone())).collect();
+    assert_eq!(
+        instances,
+        [("control-plane-0".into(), "running".into()), ("worker-0".to_string(), "running".to_string())]
+    );
     assert_eq!(world.truth.load_balancers[0].targets.len(), 1);
     assert_eq!(world.secrets.len(), 2);
     fleet.delete(&world);
@@ -120,7 +136,8 @@ fn a_cluster_deleted_in_the_middle_of_its_creation_leaves_nothing() {
     }
 }
 
-/// A fleet whose only machine was made this moment, and of which reads show nothing yet to a process that has just started.
+/// A fleet whose only machine was made this moment, and of which reads show nothing yet to a process that has
+/// just started.
 fn restarted_behind_reads() -> (World, Fleet) {
     let mut world = World::new(4, NO_FAULTS);
     let mut fleet = Fleet::new("prod", spec(1, "classic", "internet-facing"));
@@ -155,7 +172,11 @@ fn a_machine_deleted_before_reads_show_its_instance_leaves_nothing() {
     fleet.delete_machine("worker-0");
     fleet.settle(&mut world);
     assert!(fleet.machines.is_empty() && world.secrets.is_empty());
-    assert!(world.truth.instances.iter().all(|it| it.status.state == "terminated"), "{:#?}", world.inventory());
+    assert!(
+        world.truth.instances.iter().all(|it| it.status.state == "terminated"),
+        "{:#?}",
+        world.inventory()
+    );
 }
 
 #[test]
@@ -165,7 +186,11 @@ fn an_instance_that_is_lost_is_found_to_be_so_also_after_a_restart() {
     world.truth.network_interfaces.retain(|it| it.attached_instance.is_none());
     for _ in 0..20 {
         fleet.look_at_machines(&mut world);
-        assert_eq!(fleet.decide_machine(&mut world, "worker-0").failed, None, "EC2 may take minutes to show what is there");
+        assert_eq!(
+            fleet.decide_machine(&mut world, "worker-0").failed,
+            None,
+            "EC2 may take minutes to show what is there"
+        );
         world.tick();
     }
     for _ in 0..50 {
@@ -303,7 +328,14 @@ fn what_the_cloud_provider_and_the_pods_network_left_goes_with_the_cluster() {
     fleet.settle(&mut world);
     let vpc_id = world.truth.vpcs[0].id.clone();
     let subnet_id = world.truth.subnets[0].id.clone();
-    let node = world.truth.security_groups.iter().find(|it| it.group_name == "prod-node").expect("a group").id.clone();
+    let node = world
+        .truth
+        .security_groups
+        .iter()
+        .find(|it| it.group_name == "prod-node")
+        .expect("a group")
+        .id
+        .clone();
     let owned = Tags::from([("kubernetes.io/cluster/prod".into(), "owned".into())]);
     let left = model::FoundSecurityGroup {
         id: "sg-left".into(),

@@ -1,4 +1,5 @@
-//! What users read in status, in typical situations. Messages stay the same from one look to the next as long as nothing changed.
+//! What users read in status, in typical situations. Messages stay the same from one look to the next as long
+//! as nothing changed.
 
 use crate::world::driver::Fleet;
 use crate::world::{Faults, START, World};
@@ -10,15 +11,24 @@ use model::{ActionNeeded, Answers, Key, Outcome, Problem, Snapshot};
 use serde_json::json;
 
 /// The status of a cluster after a decision, with how actions ended.
-fn said(fleet: &Fleet, world: &mut World, outcomes: &[(Key, Outcome)], problem: Option<&Problem>) -> crds::AWSClusterStatus {
+fn said(
+    fleet: &Fleet,
+    world: &mut World,
+    outcomes: &[(Key, Outcome)],
+    problem: Option<&Problem>,
+) -> crds::AWSClusterStatus {
     let snapshot = fleet.snapshot(world);
     let decision = fleet.decide_with(world, &snapshot);
     fleet.said(world.now, &snapshot, &decision, outcomes, problem)
 }
 
 fn text(conditions: &[Condition]) -> String {
-    let line =
-        |it: &Condition| format!("{} {} {}: {}", it.type_, it.status, it.reason, it.message).trim_end_matches([':', ' ']).to_owned() + "\n";
+    let line = |it: &Condition| {
+        format!("{} {} {}: {}", it.type_, it.status, it.reason, it.message)
+            .trim_end_matches([':', ' '])
+            .to_owned()
+            + "\n"
+    };
     conditions.iter().map(line).collect()
 }
 
@@ -92,7 +102,12 @@ fn a_finished_cluster_says_what_there_is() {
         VpcReady True Ready
     "#]],
     );
-    let shown = serde_json::to_string_pretty(&(&status.initialization, &status.failure_domains, &status.network_status)).expect("JSON");
+    let shown = serde_json::to_string_pretty(&(
+        &status.initialization,
+        &status.failure_domains,
+        &status.network_status,
+    ))
+    .expect("JSON");
     expect![[r#"
         [
           {
@@ -185,7 +200,12 @@ fn a_refusal_says_who_has_to_act() {
             ActionNeeded::CloudAdmin,
             reason::ACCESS_DENIED,
         ),
-        ("VpcLimitExceeded", "The maximum number of VPCs has been reached.", ActionNeeded::CloudAdmin, reason::QUOTA_EXCEEDED),
+        (
+            "VpcLimitExceeded",
+            "The maximum number of VPCs has been reached.",
+            ActionNeeded::CloudAdmin,
+            reason::QUOTA_EXCEEDED,
+        ),
         ("InvalidVpc.Range", "The CIDR is invalid.", ActionNeeded::SpecAuthor, reason::AWS_ERROR),
     ];
     let mut res = String::new();
@@ -207,7 +227,13 @@ fn a_refusal_says_who_has_to_act() {
 fn the_status_names_the_nat_gateways_of_a_vpc_that_the_user_brought() {
     let mut world = World::new(1, Faults::default());
     let (cidr, tags) = ("10.9.0.0/16".into(), model::Tags::new());
-    world.truth.vpcs.push(model::FoundVpc { id: "vpc-user".into(), cidr, state: model::State::Ready, dns_hostnames: None, tags });
+    world.truth.vpcs.push(model::FoundVpc {
+        id: "vpc-user".into(),
+        cidr,
+        state: model::State::Ready,
+        dns_hostnames: None,
+        tags,
+    });
     world.truth.nat_gateways.push(model::FoundNatGateway {
         id: "nat-1".into(),
         vpc_id: "vpc-user".into(),
@@ -218,9 +244,15 @@ fn the_status_names_the_nat_gateways_of_a_vpc_that_the_user_brought() {
         failure: None,
         tags: model::Tags::new(),
     });
-    let mut fleet = Fleet::new("prod", json!({"network": {"vpc": {"id": "vpc-user"}, "subnets": [{"id": "subnet-00000001"}]}}));
+    let mut fleet = Fleet::new(
+        "prod",
+        json!({"network": {"vpc": {"id": "vpc-user"}, "subnets": [{"id": "subnet-00000001"}]}}),
+    );
     fleet.nat_gateways_of.insert("vpc-user".into());
-    assert_eq!(said(&fleet, &mut world, &[], None).network_status.nat_gateways_ips, ["203.0.113.10", "203.0.113.11"]);
+    assert_eq!(
+        said(&fleet, &mut world, &[], None).network_status.nat_gateways_ips,
+        ["203.0.113.10", "203.0.113.11"]
+    );
 }
 
 #[test]
@@ -230,19 +262,28 @@ fn a_failing_sweep_is_said_and_forgets_nothing() {
     fleet.settle(&mut world);
     let before = said(&fleet, &mut world, &[], None);
     fleet.aws_cluster.status = Some(before.clone());
-    let problem = Problem { code: "AccessDenied".into(), message: "no".into(), who: ActionNeeded::CloudAdmin };
+    let problem =
+        Problem { code: "AccessDenied".into(), message: "no".into(), who: ActionNeeded::CloudAdmin };
     let snapshot = Snapshot::default();
     let decision = fleet.decide_with(&mut world, &snapshot);
     assert!(decision.plan.actions.is_empty());
     let after = said_of(&fleet, &world, &snapshot, Some(&problem));
     assert_eq!(ready(&after.conditions).reason, reason::ACCESS_DENIED);
-    assert_eq!((&after.network_status, &after.failure_domains), (&before.network_status, &before.failure_domains));
+    assert_eq!(
+        (&after.network_status, &after.failure_domains),
+        (&before.network_status, &before.failure_domains)
+    );
     assert_eq!(after.initialization, before.initialization);
     assert_eq!(said_of(&fleet, &world, &snapshot, None), before, "before AWS was read, nothing new is known");
 }
 
 /// What is said of a snapshot.
-fn said_of(fleet: &Fleet, world: &World, snapshot: &Snapshot, problem: Option<&Problem>) -> crds::AWSClusterStatus {
+fn said_of(
+    fleet: &Fleet,
+    world: &World,
+    snapshot: &Snapshot,
+    problem: Option<&Problem>,
+) -> crds::AWSClusterStatus {
     let decision = fleet.decide_with(&mut World::new(1, Faults::default()), snapshot);
     fleet.said(world.now, snapshot, &decision, &[], problem)
 }
@@ -251,18 +292,25 @@ fn said_of(fleet: &Fleet, world: &World, snapshot: &Snapshot, problem: Option<&P
 fn a_restricted_api_says_that_nodes_that_no_nat_gateway_leads_to_it_need_a_rule() {
     let remark = |subnets: serde_json::Value, range: &str, port: i32| {
         let rules = json!([{"description": "office", "protocol": "tcp", "fromPort": port, "toPort": port, "cidrBlocks": [range]}]);
-        let spec = json!({"network": {"subnets": subnets}, "controlPlaneLoadBalancer": {"ingressRules": rules}});
+        let spec =
+            json!({"network": {"subnets": subnets}, "controlPlaneLoadBalancer": {"ingressRules": rules}});
         let (mut world, mut fleet) = (World::new(1, Faults::default()), Fleet::new("prod", spec));
         fleet.settle(&mut world);
         let conditions = said(&fleet, &mut world, &[], None).conditions;
-        let groups = conditions.iter().find(|it| it.type_ == "ClusterSecurityGroupsReady").expect("a condition of the groups");
+        let groups = conditions
+            .iter()
+            .find(|it| it.type_ == "ClusterSecurityGroupsReady")
+            .expect("a condition of the groups");
         assert_eq!((groups.status.as_str(), ready(&conditions).status.as_str()), ("True", "True"));
         groups.message.clone()
     };
     let public = || json!([{"id": "edge", "availabilityZone": "us-east-1a", "cidrBlock": "10.0.0.0/24", "isPublic": true}]);
     for (range, port) in [("203.0.113.0/24", 6443), ("0.0.0.0/0", 22)] {
         let message = remark(public(), range, port);
-        assert!(message.contains("a rule of spec.controlPlaneLoadBalancer.ingressRules lets in the range"), "{range} {port}: {message:?}");
+        assert!(
+            message.contains("a rule of spec.controlPlaneLoadBalancer.ingressRules lets in the range"),
+            "{range} {port}: {message:?}"
+        );
     }
     for range in ["0.0.0.0/0", "10.0.0.0/8"] {
         assert_eq!(remark(public(), range, 6443), "", "{range}");
@@ -276,8 +324,14 @@ fn a_load_balancer_of_somebody_elses_is_said_with_the_field_when_that_names_it()
     Fleet::new("corp", json!({"controlPlaneLoadBalancer": {"name": "prod-apiserver"}})).settle(&mut world);
     let mut message = |spec: serde_json::Value| {
         let conditions = said(&Fleet::new("prod", spec), &mut world, &[], None).conditions;
-        let balancer = conditions.iter().find(|it| it.type_ == "LoadBalancerReady").expect("a condition of the load balancer");
-        assert_eq!((&balancer.message, balancer.reason.as_str()), (&ready(&conditions).message, reason::NOT_OWNED));
+        let balancer = conditions
+            .iter()
+            .find(|it| it.type_ == "LoadBalancerReady")
+            .expect("a condition of the load balancer");
+        assert_eq!(
+            (&balancer.message, balancer.reason.as_str()),
+            (&ready(&conditions).message, reason::NOT_OWNED)
+        );
         balancer.message.clone()
     };
     expect![[r#"
@@ -395,7 +449,10 @@ fn said_of_machine(fleet: &Fleet, world: &mut World, hold: Option<String>) -> cr
         aws_cluster: &fleet.aws_cluster,
         aws_machine,
         cluster_record: &cluster_record,
-        bootstrap: Some(machine::Bootstrap { data: &fleet.bootstrap, format: fleet.bootstrap_format.as_deref() }),
+        bootstrap: Some(machine::Bootstrap {
+            data: &fleet.bootstrap,
+            format: fleet.bootstrap_format.as_deref(),
+        }),
         image: None,
         answers: &Answers::default(),
         snapshot: &snapshot,
@@ -418,7 +475,11 @@ fn a_machine_from_waiting_to_gone() {
     let mut note = |what: &str, fleet: &Fleet, world: &mut World, hold: Option<String>| {
         let status = said_of_machine(fleet, world, hold);
         let provisioned = status.initialization.and_then(|it| it.provisioned).unwrap_or_default();
-        res += &format!("-- {what}: state {:?}, provisioned {provisioned}\n{}", status.instance_state, text(&status.conditions));
+        res += &format!(
+            "-- {what}: state {:?}, provisioned {provisioned}\n{}",
+            status.instance_state,
+            text(&status.conditions)
+        );
     };
     let provisioned = fleet.cluster.status.take();
     note("no infrastructure", &fleet, &mut world, None);
@@ -487,12 +548,14 @@ fn a_node_that_is_no_longer_healthy_has_its_instance_looked_at_until_a_read_has_
     fleet.settle(&mut world);
     fleet.add_machine("worker", false, json!({}));
     fleet.settle(&mut world);
-    let awaited = |fleet: &Fleet, world: &mut World| fleet.decide_machine(world, "worker").interest.reads.contains(&model::Read::Instances);
+    let awaited = |fleet: &Fleet, world: &mut World| {
+        fleet.decide_machine(world, "worker").interest.reads.contains(&model::Read::Instances)
+    };
     let status = |healthy: &str, world: &World| {
         let time = k8s_openapi::jiff::Timestamp::from_second(world.now as i64).expect("a time");
-        let condition =
-            json!({"type": "NodeHealthy", "status": healthy, "reason": "", "message": "", "lastTransitionTime": time.to_string()});
-        serde_json::from_value(json!({"nodeRef": {"name": "worker"}, "conditions": [condition]})).expect("a status")
+        let condition = json!({"type": "NodeHealthy", "status": healthy, "reason": "", "message": "", "lastTransitionTime": time.to_string()});
+        serde_json::from_value(json!({"nodeRef": {"name": "worker"}, "conditions": [condition]}))
+            .expect("a status")
     };
     fleet.machines.get_mut("worker").expect("there").0.status = Some(status("True", &world));
     assert!(!awaited(&fleet, &mut world));
@@ -504,17 +567,29 @@ fn a_node_that_is_no_longer_healthy_has_its_instance_looked_at_until_a_read_has_
 
 #[test]
 fn the_load_balancers_name_has_to_resolve_until_the_cluster_is_provisioned_unless_the_spec_says_otherwise() {
-    for (check, expected) in
-        [(json!({}), true), (json!({"dnsResolutionCheck": "Enabled"}), true), (json!({"dnsResolutionCheck": "None"}), false)]
-    {
+    for (check, expected) in [
+        (json!({}), true),
+        (json!({"dnsResolutionCheck": "Enabled"}), true),
+        (json!({"dnsResolutionCheck": "None"}), false),
+    ] {
         let mut world = World::new(1, Faults::default());
         let mut fleet = Fleet::new("prod", json!({"controlPlaneLoadBalancer": check}));
         let asked = |fleet: &Fleet, world: &mut World| {
             let snapshot = fleet.snapshot(world);
             let decision = fleet.decide_with(world, &snapshot);
             let record = PersistedState::of_cluster(&fleet.aws_cluster).expect("a record");
-            let (cluster, aws_cluster, snapshot, record) = (&fleet.cluster, &fleet.aws_cluster, &snapshot, &record);
-            let input = cluster::Input { cluster, aws_cluster, machines: &[], rules: None, snapshot, record, now: world.now, random: "" };
+            let (cluster, aws_cluster, snapshot, record) =
+                (&fleet.cluster, &fleet.aws_cluster, &snapshot, &record);
+            let input = cluster::Input {
+                cluster,
+                aws_cluster,
+                machines: &[],
+                rules: None,
+                snapshot,
+                record,
+                now: world.now,
+                random: "",
+            };
             let name = cluster::must_resolve(&input, &decision).map(str::to_owned);
             let said = status::cluster(&status::Cluster {
                 input: &input,
@@ -531,7 +606,12 @@ fn the_load_balancers_name_has_to_resolve_until_the_cluster_is_provisioned_unles
         let (name, said) = asked(&fleet, &mut world);
         assert_eq!(name.is_some(), expected, "{check}");
         assert_eq!(said.ready, !expected);
-        assert_eq!(text(&said.conditions).contains("Ready False WaitForDNSNameResolve"), expected, "{}", text(&said.conditions));
+        assert_eq!(
+            text(&said.conditions).contains("Ready False WaitForDNSNameResolve"),
+            expected,
+            "{}",
+            text(&said.conditions)
+        );
         fleet.aws_cluster.status = Some(crds::AWSClusterStatus {
             initialization: Some(crds::status::Initialization { provisioned: Some(true) }),
             ..crds::AWSClusterStatus::default()

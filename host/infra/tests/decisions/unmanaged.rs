@@ -1,5 +1,6 @@
-//! Networks that users brought: which of their subnets are public follows from their routes, and nothing is decided before these are read.
-//! Subnets that are kept for pods are left alone, there as in a network of ours.
+//! Networks that users brought: which of their subnets are public follows from their routes, and nothing is
+//! decided before these are read. Subnets that are kept for pods are left alone, there as in a network of
+//! ours.
 
 use std::collections::BTreeSet;
 
@@ -11,22 +12,34 @@ use model::{FoundInternetGateway, FoundSubnet, FoundVpc, Part, Read, State, Tags
 use serde_json::{Value, json};
 
 const VPC: &str = "vpc-user";
-/// A subnet whose own route table leads to the internet, one whose own does not, and one that has none of its own.
+/// A subnet whose own route table leads to the internet, one whose own does not, and one that has none of its
+/// own.
 const OUT: &str = "subnet-0000000a";
 const IN: &str = "subnet-0000000b";
 const OTHER: &str = "subnet-0000000c";
 
 const ASSOCIATION: &str = "sigs.k8s.io/cluster-api-provider-aws/association";
 
-/// A VPC whose main route table leads there. By the addresses that its subnets give to machines, each looks like what it is not.
+/// A VPC whose main route table leads there. By the addresses that its subnets give to machines, each looks
+/// like what it is not.
 fn users_vpc(main_route: Option<&str>) -> World {
     let mut world = World::new(3, Faults::default());
     let (cidr, tags) = ("10.9.0.0/16".into(), Tags::new());
     world.truth.vpcs.push(FoundVpc { id: VPC.into(), cidr, state: State::Ready, dns_hostnames: None, tags });
-    let subnets = [(OUT, "us-east-1a", false), (IN, "us-east-1a", true), (OTHER, "us-east-1b", main_route.is_none())];
+    let subnets =
+        [(OUT, "us-east-1a", false), (IN, "us-east-1a", true), (OTHER, "us-east-1b", main_route.is_none())];
     for (n, (id, zone, public)) in subnets.into_iter().enumerate() {
-        let (vpc_id, zone, cidr, tags) = (VPC.to_owned(), zone.to_owned(), format!("10.9.{n}.0/24"), Tags::new());
-        world.truth.subnets.push(FoundSubnet { id: id.into(), vpc_id, zone, cidr, public, state: State::Ready, tags });
+        let (vpc_id, zone, cidr, tags) =
+            (VPC.to_owned(), zone.to_owned(), format!("10.9.{n}.0/24"), Tags::new());
+        world.truth.subnets.push(FoundSubnet {
+            id: id.into(),
+            vpc_id,
+            zone,
+            cidr,
+            public,
+            state: State::Ready,
+            tags,
+        });
     }
     let gateway = FoundInternetGateway { id: "igw-user".into(), vpc_id: Some(VPC.into()), tags: Tags::new() };
     world.truth.internet_gateways.push(gateway);
@@ -86,9 +99,10 @@ fn invalid_in(fleet: &mut Fleet, world: &mut World, zone: &str) -> String {
 
 #[test]
 fn a_subnet_is_public_when_its_routes_lead_to_an_internet_gateway() {
-    for (main_route, public, zones) in
-        [(None, vec![OUT], vec!["us-east-1a", "us-east-1b"]), (Some("igw-user"), vec![OUT, OTHER], vec!["us-east-1a"])]
-    {
+    for (main_route, public, zones) in [
+        (None, vec![OUT], vec!["us-east-1a", "us-east-1b"]),
+        (Some("igw-user"), vec![OUT, OTHER], vec!["us-east-1a"]),
+    ] {
         let mut world = users_vpc(main_route);
         let mut fleet = brought(all(), "internet-facing");
         fleet.add_machine("inside", false, json!({}));
@@ -102,7 +116,10 @@ fn a_subnet_is_public_when_its_routes_lead_to_an_internet_gateway() {
         assert_eq!(failure_domains(&fleet, &mut world), zones);
         fleet.add_machine("private", false, json!({"publicIP": true, "subnet": {"id": IN}}));
         let invalid = fleet.decide_machine(&mut world, "private").invalid.expect("it is private").to_string();
-        assert_eq!(invalid, format!("spec.subnet.id: {IN} is private, and spec.publicIP asks for a public one"));
+        assert_eq!(
+            invalid,
+            format!("spec.subnet.id: {IN} is private, and spec.publicIP asks for a public one")
+        );
     }
 }
 
@@ -118,7 +135,11 @@ fn a_subnet_is_public_when_its_tag_says_so() {
 fn what_is_found_counts_more_than_what_the_spec_says() {
     let mut world = users_vpc(None);
     let subnets = json!([{"id": IN, "isPublic": true}, {"id": OTHER}]);
-    let invalid = brought(subnets.clone(), "internet-facing").decide(&mut world).invalid.expect("none is public").to_string();
+    let invalid = brought(subnets.clone(), "internet-facing")
+        .decide(&mut world)
+        .invalid
+        .expect("none is public")
+        .to_string();
     assert_eq!(
         invalid,
         "spec.network.subnets: none is public, as an internet-facing load balancer needs it: give the route table of one a route to an \
@@ -157,16 +178,28 @@ fn nothing_is_decided_before_the_route_tables_are_read() {
     fleet.route_tables_of.clear();
     let decision = fleet.decide(&mut world);
     assert_eq!((decision.plan.actions.len(), &decision.invalid), (0, &None));
-    let waiting: Vec<String> = decision.plan.waiting.iter().map(|(key, why)| format!("{key}: {why}")).collect();
+    let waiting: Vec<String> =
+        decision.plan.waiting.iter().map(|(key, why)| format!("{key}: {why}")).collect();
     assert_eq!(waiting, ["vpc/main: reading the route tables of vpc-user"]);
     let part = Part::Kind(Read::RouteTables);
-    assert!(decision.interest.route_tables_of.contains(VPC) && decision.interest.reads.contains(&Read::RouteTables));
+    assert!(
+        decision.interest.route_tables_of.contains(VPC)
+            && decision.interest.reads.contains(&Read::RouteTables)
+    );
     assert!(decision.interest.needs(&part), "why they cannot be read is said");
-    let ready = said(&fleet, &mut world).conditions.into_iter().find(|it| it.type_ == READY).expect("a condition Ready");
+    let ready = said(&fleet, &mut world)
+        .conditions
+        .into_iter()
+        .find(|it| it.type_ == READY)
+        .expect("a condition Ready");
     assert_eq!((ready.status.as_str(), ready.message), ("False", waiting[0].clone()));
     let decision = fleet.decide_machine(&mut world, "worker-0");
     assert_eq!(decision.waits.map(|it| it.message).as_deref(), Some("reading the route tables of vpc-user"));
-    assert!(decision.plan.actions.is_empty() && decision.interest.route_tables_of.contains(VPC) && decision.interest.needs(&part));
+    assert!(
+        decision.plan.actions.is_empty()
+            && decision.interest.route_tables_of.contains(VPC)
+            && decision.interest.needs(&part)
+    );
     fleet.settle(&mut world);
     assert_eq!(subnet_of(&world, "worker-0"), IN);
 }
@@ -189,14 +222,22 @@ fn what_is_there_already_is_left_as_it_is_until_the_route_tables_are_read_again(
     fleet.route_tables_of.clear();
     fleet.delete(&world);
     let waiting = fleet.decide(&mut world).plan.waiting;
-    assert!(waiting.iter().all(|(_, why)| why.starts_with("used by")), "what goes does not depend on them: {waiting:?}");
+    assert!(
+        waiting.iter().all(|(_, why)| why.starts_with("used by")),
+        "what goes does not depend on them: {waiting:?}"
+    );
     fleet.settle(&mut world);
-    assert_eq!((world.truth.subnets.len(), world.truth.route_tables.len(), world.truth.load_balancers.len()), (3, 3, 0));
+    assert_eq!(
+        (world.truth.subnets.len(), world.truth.route_tables.len(), world.truth.load_balancers.len()),
+        (3, 3, 0)
+    );
 }
 
 #[test]
 fn subnets_of_a_users_vpc_that_are_kept_for_pods_are_not_used() {
-    for (main_route, by_spec) in [(None, false), (None, true), (Some("igw-user"), false), (Some("igw-user"), true)] {
+    for (main_route, by_spec) in
+        [(None, false), (None, true), (Some("igw-user"), false), (Some("igw-user"), true)]
+    {
         let mut world = users_vpc(main_route);
         let mut subnets = json!([{"id": OTHER}, {"id": OUT}, {"id": IN}]);
         match by_spec {
@@ -215,8 +256,15 @@ fn subnets_of_a_users_vpc_that_are_kept_for_pods_are_not_used() {
     }
     let mut world = users_vpc(None);
     tag(&mut world, IN, ASSOCIATION, "secondary");
-    let invalid = brought(json!([{"id": IN}]), "internal").decide(&mut world).invalid.expect("there is none for machines").to_string();
-    assert_eq!(invalid, "spec.network.subnets: all are kept for pods by their tags; list subnets of vpc-user for machines too");
+    let invalid = brought(json!([{"id": IN}]), "internal")
+        .decide(&mut world)
+        .invalid
+        .expect("there is none for machines")
+        .to_string();
+    assert_eq!(
+        invalid,
+        "spec.network.subnets: all are kept for pods by their tags; list subnets of vpc-user for machines too"
+    );
 }
 
 #[test]
@@ -239,7 +287,9 @@ fn subnets_that_are_made_for_pods_are_not_used_for_anything_else() {
     fleet.add_machine("edge", false, json!({"publicIP": true}));
     fleet.settle(&mut world);
     assert_eq!(world.truth.subnets.len(), 6);
-    let name = |id: &String| world.truth.subnets.iter().find(|it| it.id == *id).expect("a subnet").tags["Name"].clone();
+    let name = |id: &String| {
+        world.truth.subnets.iter().find(|it| it.id == *id).expect("a subnet").tags["Name"].clone()
+    };
     assert_eq!(balanced(&world).iter().map(name).collect::<BTreeSet<_>>(), ids(&["edge-a", "edge-b"]));
     let gateways = world.truth.nat_gateways.iter().map(|it| name(&it.subnet_id));
     assert_eq!(gateways.collect::<BTreeSet<_>>(), ids(&["edge-a", "edge-b"]), "pods need a way out as well");
@@ -261,7 +311,8 @@ fn a_load_balancer_stays_in_the_subnet_that_it_has_of_a_zone() {
     let second = "subnet-0000000d";
     let out = world.truth.subnets.iter().find(|it| it.id == OUT).cloned().expect("a subnet");
     world.truth.subnets.push(FoundSubnet { id: second.into(), cidr: "10.9.9.0/24".into(), ..out });
-    fleet.aws_cluster.spec.network.subnets = serde_json::from_value(json!([{"id": second}, {"id": IN}, {"id": OTHER}])).expect("subnets");
+    fleet.aws_cluster.spec.network.subnets =
+        serde_json::from_value(json!([{"id": second}, {"id": IN}, {"id": OTHER}])).expect("subnets");
     (0..8).for_each(|_| world.tick());
     fleet.settle(&mut world);
     assert_eq!(balanced(&world), ids(&[OUT, OTHER]));

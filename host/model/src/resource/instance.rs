@@ -11,7 +11,8 @@ use crate::Key;
 pub struct Instance {
     /// Its role: the name of the AWSMachine.
     pub name: String,
-    /// The subnet of its first network interface, by role; by id where a user named one that is none of the cluster's.
+    /// The subnet of its first network interface, by role; by id where a user named one that is none of the
+    /// cluster's.
     pub subnet: String,
     /// Groups of that interface, by role.
     pub groups: BTreeSet<String>,
@@ -23,7 +24,8 @@ pub struct Instance {
     pub internet_gateway: Option<String>,
     /// The secret its user data fetches, if any.
     pub secret: Option<String>,
-    /// What RunInstances is given. `None` as seen: AWS does not give all of it back, and none of it can change.
+    /// What RunInstances is given. `None` as seen: AWS does not give all of it back, and none of it can
+    /// change.
     pub launch: Option<Launch>,
     /// As seen; `None` when wanted.
     pub status: Option<InstanceStatus>,
@@ -130,13 +132,16 @@ impl fmt::Display for StateReason {
         }
         match self.code.as_str() {
             // AWS says no more; what it documents is this.
-            "Client.InternalError" => f.write_str("; look at the key of its encrypted volumes: whether it is enabled and EC2 may use it"),
+            "Client.InternalError" => f.write_str(
+                "; look at the key of its encrypted volumes: whether it is enabled and EC2 may use it",
+            ),
             _ => Ok(()),
         }
     }
 }
 
-/// Bootstrap data in Secrets Manager, split into parts. Recorded on the AWSMachine before it is made; AWS is not asked for it.
+/// Bootstrap data in Secrets Manager, split into parts. Recorded on the AWSMachine before it is made; AWS is
+/// not asked for it.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Secret {
     /// Its role: the name of the AWSMachine.
@@ -167,7 +172,8 @@ impl Instance {
         res.extend(self.secret.iter().map(Secret::key));
         res
     }
-    /// A machine is never changed in place, but for the groups that its user adds and takes away: Cluster API replaces it.
+    /// A machine is never changed in place, but for the groups that its user adds and takes away: Cluster API
+    /// replaces it.
     pub(super) fn satisfied_by(&self, seen: &Self) -> bool {
         // What is to be taken away may be there though no read shows it yet.
         self.removed_groups.is_empty() && self.additional_groups.is_subset(&seen.additional_groups)
@@ -195,11 +201,19 @@ mod tests {
 
     #[test]
     fn why_an_instance_ended_is_said_in_the_words_of_aws_and_of_a_key_what_aws_leaves_out() {
-        let said = |code: &str, message: &str| StateReason { code: code.into(), message: message.into() }.to_string();
+        let said = |code: &str, message: &str| {
+            StateReason { code: code.into(), message: message.into() }.to_string()
+        };
         let quota = "Client.VolumeLimitExceeded: Volume limit exceeded";
         assert_eq!(said("Client.VolumeLimitExceeded", quota), quota);
-        assert_eq!(said("Server.InternalError", "An internal error"), "Server.InternalError: An internal error");
+        assert_eq!(
+            said("Server.InternalError", "An internal error"),
+            "Server.InternalError: An internal error"
+        );
         assert_eq!(said("Server.InternalError", ""), "Server.InternalError");
-        assert!(said("Client.InternalError", "Client.InternalError: Client error on launch").contains("key of its encrypted volumes"));
+        assert!(
+            said("Client.InternalError", "Client.InternalError: Client error on launch")
+                .contains("key of its encrypted volumes")
+        );
     }
 }

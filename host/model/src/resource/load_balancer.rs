@@ -24,9 +24,11 @@ pub struct LoadBalancer {
     pub leaving: BTreeSet<String>,
     /// Security groups, by role; empty for a network load balancer that was made without.
     pub groups: BTreeSet<String>,
-    /// As seen: `None` while the listener (and, for network load balancers, the target group behind it) is not there yet.
+    /// As seen: `None` while the listener (and, for network load balancers, the target group behind it) is
+    /// not there yet.
     pub listener: Option<Listener>,
-    /// Attributes that a describe call does not show: cross-zone load balancing, idle timeout; `None` as seen when not known to be set.
+    /// Attributes that a describe call does not show: cross-zone load balancing, idle timeout; `None` as seen
+    /// when not known to be set.
     pub attributes: Option<LoadBalancerAttributes>,
 }
 
@@ -124,7 +126,8 @@ impl LoadBalancer {
             && self.listener == seen.listener
             && self.attributes == seen.attributes
     }
-    /// Whether the groups of `seen` are others than these, and can be set: AWS gives none to a network load balancer that was made without.
+    /// Whether the groups of `seen` are others than these, and can be set: AWS gives none to a network load
+    /// balancer that was made without.
     pub fn can_change_groups_of(&self, seen: &Self) -> bool {
         self.groups != seen.groups && !(seen.kind == LoadBalancerKind::Network && seen.groups.is_empty())
     }
@@ -157,7 +160,10 @@ mod tests {
         let of = |kind: LoadBalancerKind, groups: &[&str]| LoadBalancer {
             kind,
             groups: groups.iter().map(|it| (*it).to_owned()).collect(),
-            ..LoadBalancer::remains("apiserver", "arn:aws:elasticloadbalancing:us-east-1:1:loadbalancer/net/c1/50dc6c495c0c9188")
+            ..LoadBalancer::remains(
+                "apiserver",
+                "arn:aws:elasticloadbalancing:us-east-1:1:loadbalancer/net/c1/50dc6c495c0c9188",
+            )
         };
         let satisfied = |kind, seen: &[&str]| of(kind, &["apiserver-lb"]).satisfied_by(&of(kind, seen));
         assert!(satisfied(LoadBalancerKind::Network, &[]), "AWS refuses to give it some");

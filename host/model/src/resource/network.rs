@@ -71,11 +71,13 @@ pub struct RouteTable {
     pub vpc: String,
     /// Subnets associated with it.
     pub subnets: BTreeSet<String>,
-    /// Where 0.0.0.0/0 goes: an internet gateway or a NAT gateway; `None` as seen when the route is not there yet.
+    /// Where 0.0.0.0/0 goes: an internet gateway or a NAT gateway; `None` as seen when the route is not there
+    /// yet.
     pub default_route: Option<Key>,
 }
 
-/// An interface that somebody else made in our VPC. Never desired: seen while deleting, because it holds its subnet and groups.
+/// An interface that somebody else made in our VPC. Never desired: seen while deleting, because it holds its
+/// subnet and groups.
 #[derive(Clone, Debug, PartialEq)]
 pub struct NetworkInterface {
     /// Its AWS id: it has no role.
@@ -139,7 +141,11 @@ impl ElasticIp {
 
 impl NatGateway {
     pub(super) fn after(&self) -> Vec<Key> {
-        vec![Subnet::key(&self.subnet), ElasticIp::key(&self.elastic_ip), InternetGateway::key(&self.internet_gateway)]
+        vec![
+            Subnet::key(&self.subnet),
+            ElasticIp::key(&self.elastic_ip),
+            InternetGateway::key(&self.internet_gateway),
+        ]
     }
     pub(super) fn satisfied_by(&self, seen: &Self) -> bool {
         self.subnet == seen.subnet

@@ -7,7 +7,8 @@ use ipnet::IpNet;
 use super::Vpc;
 use crate::{FoundRule, FoundSource, Key};
 
-/// A security group, by its role: `apiserver-lb`, `lb`, `controlplane`, `node`; one that somebody else made: its group name.
+/// A security group, by its role: `apiserver-lb`, `lb`, `controlplane`, `node`; one that somebody else made:
+/// its group name.
 #[derive(Clone, Debug, PartialEq)]
 pub struct SecurityGroup {
     /// Its role or group name.
@@ -27,7 +28,8 @@ pub struct SecurityGroupRules {
     pub name: String,
     /// Each lets one more source or range of ports in.
     pub rules: BTreeSet<Rule>,
-    /// Others add rules to this group (the cloud provider to `lb`), or it is not known yet what the add-ons need: nothing is revoked.
+    /// Others add rules to this group (the cloud provider to `lb`), or it is not known yet what the add-ons
+    /// need: nothing is revoked.
     pub keep_unknown: bool,
 }
 
@@ -95,16 +97,25 @@ impl SecurityGroupRules {
     }
     /// What has to be authorized. Two rules that differ only in their description are one rule for AWS.
     pub fn missing_from(&self, seen: &Self) -> Vec<Rule> {
-        self.rules.iter().filter(|it| !seen.rules.iter().any(|other| it.same_traffic(other))).cloned().collect()
+        self.rules
+            .iter()
+            .filter(|it| !seen.rules.iter().any(|other| it.same_traffic(other)))
+            .cloned()
+            .collect()
     }
     /// What has to be revoked, were it not for [`keep_unknown`](Self::keep_unknown).
     pub fn extra_in(&self, seen: &Self) -> Vec<Rule> {
-        seen.rules.iter().filter(|it| !self.rules.iter().any(|other| it.same_traffic(other))).cloned().collect()
+        seen.rules
+            .iter()
+            .filter(|it| !self.rules.iter().any(|other| it.same_traffic(other)))
+            .cloned()
+            .collect()
     }
 }
 
 impl Source {
-    /// A range of addresses in the form that AWS keeps it in: without bits after its prefix, and IPv6 in its shortest text.
+    /// A range of addresses in the form that AWS keeps it in: without bits after its prefix, and IPv6 in its
+    /// shortest text.
     pub fn range(text: &str) -> Source {
         Source::Cidr(canonical(text))
     }
@@ -122,7 +133,9 @@ impl FoundRule {
     /// Whether both let the same traffic in, in whichever form AWS or a user wrote them.
     pub fn same_traffic(&self, other: &Self) -> bool {
         let same_source = match (&self.source, &other.source) {
-            (FoundSource::Cidr(one), FoundSource::Cidr(other)) => one == other || canonical(one) == canonical(other),
+            (FoundSource::Cidr(one), FoundSource::Cidr(other)) => {
+                one == other || canonical(one) == canonical(other)
+            }
             (one, other) => one == other,
         };
         let one = traffic(&self.protocol, self.from_port, self.to_port);
@@ -130,7 +143,8 @@ impl FoundRule {
     }
 }
 
-/// Whether AWS keeps ports (of ICMP: type and code) with a rule of this protocol. Of others it lets everything in, whatever is said.
+/// Whether AWS keeps ports (of ICMP: type and code) with a rule of this protocol. Of others it lets
+/// everything in, whatever is said.
 pub fn has_ports(protocol: &str) -> bool {
     matches!(word(protocol), "tcp" | "udp" | "icmp" | "icmpv6")
 }
@@ -175,8 +189,10 @@ mod tests {
 
     #[test]
     fn a_range_is_the_one_that_aws_makes_of_it() {
-        let ranges = ["203.0.113.5/24", "203.0.113.0/24", "2001:DB8:0::1/32", "::/0", "everybody"].map(Source::range);
-        let kept = ["203.0.113.0/24", "203.0.113.0/24", "2001:db8::/32", "::/0", "everybody"].map(|it| Source::Cidr(it.into()));
+        let ranges =
+            ["203.0.113.5/24", "203.0.113.0/24", "2001:DB8:0::1/32", "::/0", "everybody"].map(Source::range);
+        let kept = ["203.0.113.0/24", "203.0.113.0/24", "2001:db8::/32", "::/0", "everybody"]
+            .map(|it| Source::Cidr(it.into()));
         assert_eq!(ranges, kept);
     }
 
@@ -185,7 +201,10 @@ mod tests {
         let anywhere = || Source::range("::/0");
         for (number, word) in [("6", "tcp"), ("17", "udp"), ("1", "icmp"), ("58", "icmpv6")] {
             assert!(rule(number, 8, anywhere()).same_traffic(&rule(word, 8, anywhere())), "{number}");
-            assert!(!rule(number, 8, anywhere()).same_traffic(&rule(word, 9, anywhere())), "{number} has ports");
+            assert!(
+                !rule(number, 8, anywhere()).same_traffic(&rule(word, 9, anywhere())),
+                "{number} has ports"
+            );
         }
         assert!(!rule("6", 8, anywhere()).same_traffic(&rule("udp", 8, anywhere())));
     }
@@ -193,7 +212,11 @@ mod tests {
     #[test]
     fn ports_of_protocols_without_ports_mean_nothing() {
         for protocol in ["-1", "4", "50"] {
-            assert!(rule(protocol, 0, Source::range("10.0.0.0/8")).same_traffic(&rule(protocol, -1, Source::range("10.0.0.0/8"))));
+            assert!(rule(protocol, 0, Source::range("10.0.0.0/8")).same_traffic(&rule(
+                protocol,
+                -1,
+                Source::range("10.0.0.0/8")
+            )));
         }
     }
 

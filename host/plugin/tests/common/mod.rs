@@ -3,7 +3,9 @@
 
 pub mod plans;
 
-use contract::{CertificateSpec, EfsFileSystemSpec, FEATURES, Fact, FactValue, HostInfo, IamRoleSpec, Operation, Request};
+use contract::{
+    CertificateSpec, EfsFileSystemSpec, FEATURES, Fact, FactValue, HostInfo, IamRoleSpec, Operation, Request,
+};
 use plugin::{Engine, Limits, Plugin, built_in};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
@@ -13,7 +15,8 @@ use wit_component::{ComponentEncoder, StringEncoding, embed_component_metadata};
 /// The contract.
 pub const WIT: &str = include_str!("../../../../wit/cluster-plugin.wit");
 
-/// What every guest written as text has around its `plan`: memory, an allocator that never frees, and the other exports.
+/// What every guest written as text has around its `plan`: memory, an allocator that never frees, and the
+/// other exports.
 const GUEST: &str = r#"(module IMPORTS
   (memory (export "memory") 4)
   (global $next (mut i32) (i32.const 131072))
@@ -36,13 +39,21 @@ pub fn component_importing(wit: &str, imports: &str, plan: &str) -> Vec<u8> {
     let mut resolve = wit_parser::Resolve::default();
     let package = resolve.push_str("contract.wit", wit).expect("the WIT is valid");
     let world = resolve.select_world(&[package], Some("plugin")).expect("the world is there");
-    let version = resolve.packages[package].name.version.as_ref().expect("the package has a version").to_string();
-    let text =
-        GUEST.replace("IMPORTS", imports).replace("PLAN", plan).replace("PACKAGE", "kurator:cluster-plugin").replace("VERSION", &version);
+    let version =
+        resolve.packages[package].name.version.as_ref().expect("the package has a version").to_string();
+    let text = GUEST
+        .replace("IMPORTS", imports)
+        .replace("PLAN", plan)
+        .replace("PACKAGE", "kurator:cluster-plugin")
+        .replace("VERSION", &version);
     let mut module = wat::parse_str(text).expect("the guest is valid");
-    embed_component_metadata(&mut module, &resolve, world, StringEncoding::UTF8).expect("the guest is of the world");
+    embed_component_metadata(&mut module, &resolve, world, StringEncoding::UTF8)
+        .expect("the guest is of the world");
     let encoder = ComponentEncoder::default();
-    encoder.module(&module).and_then(|encoder| encoder.validate(true).encode()).expect("the guest is a component")
+    encoder
+        .module(&module)
+        .and_then(|encoder| encoder.validate(true).encode())
+        .expect("the guest is a component")
 }
 
 /// Bytes that the component of a built-in plugin may have: 400 KB.
@@ -58,13 +69,17 @@ pub fn load(name: &str) -> &'static Plugin {
     static LOADED: LazyLock<Mutex<BTreeMap<&'static str, &'static Plugin>>> = LazyLock::new(Mutex::default);
     let found = built_in().iter().find(|plugin| plugin.name == name).expect("it is built in");
     let mut loaded = LOADED.lock().unwrap_or_else(PoisonError::into_inner);
-    loaded.entry(found.name).or_insert_with(|| Box::leak(Box::new(engine().load(found.name, found.bytes).expect("it is a plugin"))))
+    loaded.entry(found.name).or_insert_with(|| {
+        Box::leak(Box::new(engine().load(found.name, found.bytes).expect("it is a plugin")))
+    })
 }
 
 /// Step kinds that not every host may carry out.
-pub const OPTIONAL: [&str; 4] = [IamRoleSpec::KIND, IamRoleSpec::KIND_WITH_TAGS, EfsFileSystemSpec::KIND, CertificateSpec::KIND];
+pub const OPTIONAL: [&str; 4] =
+    [IamRoleSpec::KIND, IamRoleSpec::KIND_WITH_TAGS, EfsFileSystemSpec::KIND, CertificateSpec::KIND];
 
-/// A request to install with this configuration, for a cluster as most are, by a host that carries out every step kind.
+/// A request to install with this configuration, for a cluster as most are, by a host that carries out every
+/// step kind.
 pub fn request(config: Value) -> Request {
     let fact = |key: &str, value: Value| Fact { key: key.to_owned(), value: FactValue::Present(value) };
     Request {
@@ -83,7 +98,10 @@ pub fn request(config: Value) -> Request {
                 }),
             ),
             fact("kubernetes-version", json!("v1.36.3")),
-            fact("aws", json!({ "region": "us-east-1", "partition": "aws", "vpcId": "vpc-1", "zones": ["us-east-1a"], "tags": {} })),
+            fact(
+                "aws",
+                json!({ "region": "us-east-1", "partition": "aws", "vpcId": "vpc-1", "zones": ["us-east-1a"], "tags": {} }),
+            ),
             Fact { key: "installed".to_owned(), value: FactValue::Absent },
         ],
         extra: json!({}),

@@ -29,7 +29,8 @@ pub fn golden(name: &str, config: Value, expected: expect_test::ExpectFile) {
 /// One line per step.
 pub fn outline(steps: &[Step]) -> String {
     steps.iter().fold(String::new(), |mut text, step| {
-        let after = if step.after.is_empty() { String::new() } else { format!(" after {}", step.after.join(", ")) };
+        let after =
+            if step.after.is_empty() { String::new() } else { format!(" after {}", step.after.join(", ")) };
         writeln!(text, "{} ({}){after}", step.id, step.kind).expect("text grows");
         text
     })
@@ -37,15 +38,20 @@ pub fn outline(steps: &[Step]) -> String {
 
 pub fn refused(name: &str, request: &Request, expected: Expect) {
     let text = match plan(name, request) {
-        Err(Failure::Invalid(found)) => found.iter().map(|one| format!("invalid {} {}: {}\n", one.code, one.path, one.message)).collect(),
+        Err(Failure::Invalid(found)) => {
+            found.iter().map(|one| format!("invalid {} {}: {}\n", one.code, one.path, one.message)).collect()
+        }
         Err(Failure::Unsupported(one)) => format!("unsupported {}: {}\n", one.code, one.message),
-        Ok(Outcome::Pending(found)) => found.iter().map(|one| format!("pending {}: {}\n", one.code, one.message)).collect(),
+        Ok(Outcome::Pending(found)) => {
+            found.iter().map(|one| format!("pending {}: {}\n", one.code, one.message)).collect()
+        }
         other => panic!("expected a refusal: {other:?}"),
     };
     expected.assert_eq(&text);
 }
 
-/// Asks for the same plan a hundred times, each time of a fresh instance, and once of a plugin that was compiled anew.
+/// Asks for the same plan a hundred times, each time of a fresh instance, and once of a plugin that was
+/// compiled anew.
 pub fn the_same_each_time(name: &str, request: &Request) {
     let ask = |plugin: &Plugin| {
         let answer = plugin.plan(request).expect("it answers");

@@ -1,5 +1,6 @@
-//! Applies one object; one that cannot be changed in place is deleted and made anew where `addons` says that this is safe, and fields that
-//! others hold are taken over where it says so. It deletes and forces for no other reason.
+//! Applies one object; one that cannot be changed in place is deleted and made anew where `addons` says that
+//! this is safe, and fields that others hold are taken over where it says so. It deletes and forces for no
+//! other reason.
 
 use addons::grant;
 use addons::{self, ObjectRef, Recreate, recreate};
@@ -10,7 +11,11 @@ use super::execute::{ApplyOptions, StepProgress, carried, waiting};
 use crate::workload::{Dependents, WorkloadCluster, WorkloadError};
 
 /// Applies `object`, once more if it had to be deleted before.
-pub(super) async fn apply(cluster: &WorkloadCluster, object: &Value, manner: &ApplyOptions<'_>) -> Result<(), StepProgress> {
+pub(super) async fn apply(
+    cluster: &WorkloadCluster,
+    object: &Value,
+    manner: &ApplyOptions<'_>,
+) -> Result<(), StepProgress> {
     match cluster.apply(object, manner.field_manager, manner.force).await {
         Ok(writers) => {
             manner.ledger.applied(object, &writers, manner.field_manager);
@@ -27,8 +32,15 @@ pub(super) async fn apply(cluster: &WorkloadCluster, object: &Value, manner: &Ap
             }
         }
         Err(WorkloadError::Refused { code: 422, object: reference, message, fields }) => {
-            let refused = WorkloadError::Refused { code: 422, object: reference.clone(), message, fields: fields.clone() };
-            let Some(live) = cluster.get(&reference).await.map_err(carried)? else { return Err(carried(refused)) };
+            let refused = WorkloadError::Refused {
+                code: 422,
+                object: reference.clone(),
+                message,
+                fields: fields.clone(),
+            };
+            let Some(live) = cluster.get(&reference).await.map_err(carried)? else {
+                return Err(carried(refused));
+            };
             if live.pointer("/metadata/deletionTimestamp").is_some() {
                 return Err(waiting(&format!("{reference} is being deleted, and is made anew then")));
             }
@@ -38,7 +50,9 @@ pub(super) async fn apply(cluster: &WorkloadCluster, object: &Value, manner: &Ap
             drop(live);
             match decided {
                 Recreate::No => Err(carried(refused)),
-                Recreate::Refused(why) => Err(StepProgress::Refused(crds::conditions::reason::IMMUTABLE, why)),
+                Recreate::Refused(why) => {
+                    Err(StepProgress::Refused(crds::conditions::reason::IMMUTABLE, why))
+                }
                 Recreate::Safe => anew(cluster, object, &reference, uid.as_deref(), manner).await,
             }
         }
@@ -46,8 +60,8 @@ pub(super) async fn apply(cluster: &WorkloadCluster, object: &Value, manner: &Ap
     }
 }
 
-/// Applies an object and takes the fields in conflict, if they are held by these managers alone. The version is pinned before that is looked at,
-/// so that nobody comes in between whose fields are not to be taken.
+/// Applies an object and takes the fields in conflict, if they are held by these managers alone. The version
+/// is pinned before that is looked at, so that nobody comes in between whose fields are not to be taken.
 async fn take_over(
     cluster: &WorkloadCluster,
     object: &Value,
@@ -57,7 +71,10 @@ async fn take_over(
 ) -> Result<(), StepProgress> {
     let being_changed = || waiting(&format!("{reference} is being changed by somebody else"));
     let live = cluster.get_only(reference, &["/metadata/resourceVersion"]).await.map_err(carried)?;
-    let version = live.as_ref().and_then(|it| it.pointer("/metadata/resourceVersion")?.as_str()).ok_or_else(being_changed)?;
+    let version = live
+        .as_ref()
+        .and_then(|it| it.pointer("/metadata/resourceVersion")?.as_str())
+        .ok_or_else(being_changed)?;
     let mut pinned = object.clone();
     pinned["metadata"]["resourceVersion"] = version.into();
     let writers = match cluster.apply(&pinned, manner.field_manager, false).await {
@@ -123,8 +140,8 @@ mod tests {
     const OPERATOR: &str = "conflict with \"tigera-operator\" using operator.tigera.io/v1";
     const USER: &str = "conflict with \"kubectl-edit\" using operator.tigera.io/v1";
 
-    /// Applies Calico's Installation where the API server answers each attempt in turn with these causes, or takes it when there are none. What
-    /// became of it, and what was asked.
+    /// Applies Calico's Installation where the API server answers each attempt in turn with these causes, or
+    /// takes it when there are none. What became of it, and what was asked.
     async fn applied(answers: &'static [&'static [&'static str]]) -> (Result<(), StepProgress>, Vec<String>) {
         let attempts = AtomicUsize::new(0);
         let server = Server::start(move |target| {
@@ -139,9 +156,15 @@ mod tests {
             if messages.is_empty() {
                 return Answer::json(&json!({}));
             }
-            let causes: Vec<Value> =
-                messages.iter().map(|it| json!({"reason": "FieldManagerConflict", "message": it, "field": ".spec"})).collect();
-            Answer::Text(409, json!({"kind": "Status", "message": "Apply failed", "details": {"causes": causes}}).to_string())
+            let causes: Vec<Value> = messages
+                .iter()
+                .map(|it| json!({"reason": "FieldManagerConflict", "message": it, "field": ".spec"}))
+                .collect();
+            Answer::Text(
+                409,
+                json!({"kind": "Status", "message": "Apply failed", "details": {"causes": causes}})
+                    .to_string(),
+            )
         });
         let server = server.await;
         let grants = grant::built_in("calico", &json!({}));
@@ -175,7 +198,11 @@ mod tests {
         let (outcome, asked) = applied(&[&[OPERATOR], &[OPERATOR]]).await;
         assert_eq!((outcome, asked.join(", ")), (Ok(()), "PATCH, GET, PATCH, PATCH force".to_owned()));
         let (outcome, asked) = applied(&[&[OPERATOR]]).await;
-        assert_eq!((outcome, asked.join(", ")), (Ok(()), "PATCH, GET, PATCH".to_owned()), "nobody holds it any more");
+        assert_eq!(
+            (outcome, asked.join(", ")),
+            (Ok(()), "PATCH, GET, PATCH".to_owned()),
+            "nobody holds it any more"
+        );
     }
 
     #[tokio::test]

@@ -1,13 +1,13 @@
-//! Asks plugins: gathers the facts that every plugin is given, and runs the plugin in the sandbox. A bad plugin is an answer, never an
-//! error of this program.
+//! Asks plugins: gathers the facts that every plugin is given, and runs the plugin in the sandbox. A bad
+//! plugin is an answer, never an error of this program.
 
 use std::collections::BTreeMap;
 
 use addons::grant;
 use addons::{Inventory, Wanted, judge_removal};
 use contract::{
-    AddOnPlan, AwsFact, ClusterFact, ControlPlaneEndpoint, Diagnostic, FEATURES, Fact, FactValue, Failure, HostInfo, InstalledFact,
-    KUBERNETES_VERSION, Operation, Outcome, Request, Severity,
+    AddOnPlan, AwsFact, ClusterFact, ControlPlaneEndpoint, Diagnostic, FEATURES, Fact, FactValue, Failure,
+    HostInfo, InstalledFact, KUBERNETES_VERSION, Operation, Outcome, Request, Severity,
 };
 use crds::AWSCluster;
 use crds::cluster_api::{Cluster, KubeadmControlPlane};
@@ -24,8 +24,8 @@ use crate::metrics::PluginCalls;
 /// Facts that every plugin is told; the others only to those that name them.
 const ALWAYS: [&str; 4] = [ClusterFact::KEY, KUBERNETES_VERSION, AwsFact::KEY, InstalledFact::KEY];
 
-/// The plugins of this program. Each is compiled when it is first asked: most clusters use few of them, and compiled code is most of what
-/// this process would otherwise hold in memory.
+/// The plugins of this program. Each is compiled when it is first asked: most clusters use few of them, and
+/// compiled code is most of what this process would otherwise hold in memory.
 pub struct Plugins {
     engine: plugin::Engine,
     turns: Turns,
@@ -104,7 +104,12 @@ impl Plugins {
     }
 
     /// Asks for the plan of one add-on. `installed` is `Err` when it could not be read.
-    pub async fn ask(&self, wanted: &Wanted, world: &ClusterFacts<'_>, installed: Result<Option<&Inventory>, &str>) -> Answer {
+    pub async fn ask(
+        &self,
+        wanted: &Wanted,
+        world: &ClusterFacts<'_>,
+        installed: Result<Option<&Inventory>, &str>,
+    ) -> Answer {
         let refused_at_once = |reason: &str, message| Answer {
             version: String::new(),
             digest: String::new(),
@@ -112,26 +117,36 @@ impl Plugins {
         };
         let ready = match self.ready(wanted.module).await {
             Some(Ok(ready)) => ready,
-            Some(Err(error)) => return refused_at_once(error.reason(), format!("plugin {}: {error}", wanted.module)),
+            Some(Err(error)) => {
+                return refused_at_once(error.reason(), format!("plugin {}: {error}", wanted.module));
+            }
             None => {
-                let message = format!("{}: no plugin named {} comes with this program", wanted.path, wanted.module);
+                let message =
+                    format!("{}: no plugin named {} comes with this program", wanted.path, wanted.module);
                 return refused_at_once(crds::conditions::reason::PLUGIN_MISSING, message);
             }
         };
         let mut request = request(wanted, world, installed);
         request.facts.retain(|it| ready.facts.contains(&it.key) || ALWAYS.contains(&it.key.as_str()));
-        let cluster = ObjectName::new(world.cluster.namespace().unwrap_or_default(), world.cluster.name_any());
+        let cluster =
+            ObjectName::new(world.cluster.namespace().unwrap_or_default(), world.cluster.name_any());
         let turn = self.turns.of(&cluster).await;
         let asked = ready.plugin.plan_async(request).await;
         drop(turn);
         let verdict = match asked.map(|it| it.value) {
-            Err(error) => Verdict::Refused(error.reason().to_owned(), format!("plugin {}: {error}", wanted.module)),
+            Err(error) => {
+                Verdict::Refused(error.reason().to_owned(), format!("plugin {}: {error}", wanted.module))
+            }
             Ok(Err(failure)) => refused(wanted, failure),
             Ok(Ok(Outcome::Complete(plan))) => judged(wanted, plan),
             Ok(Ok(Outcome::Pending(diagnostics))) => Verdict::Pending(text(wanted, &diagnostics)),
             Ok(Ok(Outcome::Needs(needs))) => {
                 let keys: Vec<&str> = needs.iter().map(|it| it.key.as_str()).collect();
-                let message = format!("plugin {} asks for {}, which this host does not answer", wanted.module, keys.join(", "));
+                let message = format!(
+                    "plugin {} asks for {}, which this host does not answer",
+                    wanted.module,
+                    keys.join(", ")
+                );
                 Verdict::Refused(crds::conditions::reason::NEEDS_DENIED.into(), message)
             }
         };
@@ -140,9 +155,13 @@ impl Plugins {
 }
 
 fn judged(wanted: &Wanted, plan: AddOnPlan) -> Verdict {
-    let errors: Vec<Diagnostic> = plan.diagnostics.iter().filter(|it| it.severity == Severity::Error).cloned().collect();
+    let errors: Vec<Diagnostic> =
+        plan.diagnostics.iter().filter(|it| it.severity == Severity::Error).cloned().collect();
     if !errors.is_empty() {
-        return Verdict::Refused(crds::conditions::reason::INVALID_CONFIGURATION.into(), text(wanted, &errors));
+        return Verdict::Refused(
+            crds::conditions::reason::INVALID_CONFIGURATION.into(),
+            text(wanted, &errors),
+        );
     }
     let grants = grant::built_in(wanted.module, &wanted.config);
     let mut denials = grant::authorize(&plan.steps, &grants);
@@ -154,7 +173,13 @@ fn judged(wanted: &Wanted, plan: AddOnPlan) -> Verdict {
             Verdict::Plan(plan, warnings)
         }
         Some(first) => {
-            let message = format!("plugin {}, step {:?}: {} ({} denied in all)", wanted.module, first.step, first.message, denials.len());
+            let message = format!(
+                "plugin {}, step {:?}: {} ({} denied in all)",
+                wanted.module,
+                first.step,
+                first.message,
+                denials.len()
+            );
             Verdict::Refused(crds::conditions::reason::PLAN_DENIED.into(), message)
         }
     }
@@ -162,17 +187,26 @@ fn judged(wanted: &Wanted, plan: AddOnPlan) -> Verdict {
 
 /// What may help whoever waits for the plan longer than it should take.
 pub(super) fn hints(wanted: &Wanted, plan: &AddOnPlan) -> Vec<String> {
-    plan.diagnostics.iter().filter(|it| it.severity == Severity::Info).map(|it| text(wanted, std::slice::from_ref(it))).collect()
+    plan.diagnostics
+        .iter()
+        .filter(|it| it.severity == Severity::Info)
+        .map(|it| text(wanted, std::slice::from_ref(it)))
+        .collect()
 }
 
 fn refused(wanted: &Wanted, failure: Failure) -> Verdict {
     use crds::conditions::reason;
     match failure {
-        Failure::Invalid(diagnostics) => Verdict::Refused(reason::INVALID_CONFIGURATION.into(), text(wanted, &diagnostics)),
-        Failure::Unsupported(diagnostic) => Verdict::Refused(reason::UNSUPPORTED.into(), text(wanted, &[diagnostic])),
-        Failure::Internal(message) => {
-            Verdict::Refused(crds::conditions::reason::PLUGIN_FAILED.into(), format!("plugin {}: {message}", wanted.module))
+        Failure::Invalid(diagnostics) => {
+            Verdict::Refused(reason::INVALID_CONFIGURATION.into(), text(wanted, &diagnostics))
         }
+        Failure::Unsupported(diagnostic) => {
+            Verdict::Refused(reason::UNSUPPORTED.into(), text(wanted, &[diagnostic]))
+        }
+        Failure::Internal(message) => Verdict::Refused(
+            crds::conditions::reason::PLUGIN_FAILED.into(),
+            format!("plugin {}: {message}", wanted.module),
+        ),
     }
 }
 
@@ -181,12 +215,19 @@ fn text(wanted: &Wanted, diagnostics: &[Diagnostic]) -> String {
     diagnostics.iter().map(one).collect::<Vec<_>>().join("; ")
 }
 
-fn request(wanted: &Wanted, world: &ClusterFacts<'_>, installed: Result<Option<&Inventory>, &str>) -> Request {
+fn request(
+    wanted: &Wanted,
+    world: &ClusterFacts<'_>,
+    installed: Result<Option<&Inventory>, &str>,
+) -> Request {
     let before = installed.ok().flatten();
     let is_upgrade = before.is_some_and(|it| it.config != wanted.config);
     Request {
         operation: if is_upgrade { Operation::Upgrade } else { Operation::Install },
-        host: HostInfo { version: env!("CARGO_PKG_VERSION").into(), features: FEATURES.iter().map(|it| (*it).to_owned()).collect() },
+        host: HostInfo {
+            version: env!("CARGO_PKG_VERSION").into(),
+            features: FEATURES.iter().map(|it| (*it).to_owned()).collect(),
+        },
         installed_version: before.map(|it| it.version.clone()),
         previous_config: before.map(|it| it.config.clone()),
         config: wanted.config.clone(),
@@ -227,10 +268,16 @@ fn facts(world: &ClusterFacts<'_>, installed: Result<Option<&Inventory>, &str>) 
 }
 
 fn aws(world: &ClusterFacts<'_>) -> FactValue {
-    let Some(aws_cluster) = world.aws_cluster else { return FactValue::Unknown("the AWSCluster is not there".into()) };
+    let Some(aws_cluster) = world.aws_cluster else {
+        return FactValue::Unknown("the AWSCluster is not there".into());
+    };
     let network = aws_cluster.status.as_ref().map(|it| &it.network_status);
-    let Some(vpc) = network.and_then(|it| it.vpc.as_ref()) else { return FactValue::Unknown("the VPC is not there yet".into()) };
-    let mut zones: Vec<String> = network.map(|it| it.subnets.iter().map(|it| it.availability_zone.clone()).collect()).unwrap_or_default();
+    let Some(vpc) = network.and_then(|it| it.vpc.as_ref()) else {
+        return FactValue::Unknown("the VPC is not there yet".into());
+    };
+    let mut zones: Vec<String> = network
+        .map(|it| it.subnets.iter().map(|it| it.availability_zone.clone()).collect())
+        .unwrap_or_default();
     zones.sort();
     zones.dedup();
     let region = aws_cluster.spec.region.clone();
@@ -256,9 +303,13 @@ mod tests {
 
     #[test]
     fn what_goes_wrong_with_a_plugin_has_a_reason_that_is_documented() {
-        let documented: BTreeSet<&str> = crds::conditions::reason::ALL.iter().map(|(reason, _)| *reason).collect();
+        let documented: BTreeSet<&str> =
+            crds::conditions::reason::ALL.iter().map(|(reason, _)| *reason).collect();
         let source = include_str!("../../../plugin/src/error.rs");
-        let reasons: Vec<&str> = source.lines().filter_map(|line| line.trim().split_once("=> \"")?.1.strip_suffix("\",")).collect();
+        let reasons: Vec<&str> = source
+            .lines()
+            .filter_map(|line| line.trim().split_once("=> \"")?.1.strip_suffix("\","))
+            .collect();
         assert!(reasons.len() > 15, "{reasons:?}");
         let missing: Vec<&&str> = reasons.iter().filter(|reason| !documented.contains(**reason)).collect();
         assert!(missing.is_empty(), "not in crds/src/conditions.rs: {missing:?}");

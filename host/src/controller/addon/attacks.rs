@@ -1,5 +1,5 @@
-//! What whoever writes over the record of an add-on in the workload cluster can make the operator do: nothing but delete what that add-on applied
-//! there, and forget it.
+//! What whoever writes over the record of an add-on in the workload cluster can make the operator do: nothing
+//! but delete what that add-on applied there, and forget it.
 
 use std::collections::BTreeMap;
 
@@ -17,7 +17,8 @@ const MODULE: &str = "aws-ebs-csi";
 const RECORD: &str = "/api/v1/namespaces/kube-system/configmaps/cluster-plugin-aws-ebs-csi";
 
 fn delete(kind: &str, namespace: &str, name: &str) -> Value {
-    let spec = json!({"apiVersion": "apps/v1", "kind": kind, "namespace": namespace, "name": name, "wait": true});
+    let spec =
+        json!({"apiVersion": "apps/v1", "kind": kind, "namespace": namespace, "name": name, "wait": true});
     json!({"id": name, "kind": "k8s.delete/v1", "spec": spec, "after": []})
 }
 
@@ -41,28 +42,43 @@ fn object(name: &str, manager: &str) -> Value {
 
 /// The cluster that is attacked: what the add-on applied, and what others did.
 async fn attacked(text: &str) -> (Server, WorkloadCluster) {
-    let at = |kind: &str, namespace: &str, name: &str| format!("/apis/apps/v1/namespaces/{namespace}/{kind}/{name}");
+    let at = |kind: &str, namespace: &str, name: &str| {
+        format!("/apis/apps/v1/namespaces/{namespace}/{kind}/{name}")
+    };
     let objects = BTreeMap::from([
-        (at("daemonsets", "kube-system", "ebs-csi-node"), object("ebs-csi-node", "cluster-operator-aws-ebs-csi")),
+        (
+            at("daemonsets", "kube-system", "ebs-csi-node"),
+            object("ebs-csi-node", "cluster-operator-aws-ebs-csi"),
+        ),
         (at("daemonsets", "kube-system", "calico-node"), object("calico-node", "cluster-operator-calico")),
         (at("deployments", "kube-system", "coredns"), object("coredns", "kubeadm")),
         (at("deployments", "shop", "web"), object("web", "kubectl")),
-        (RECORD.to_owned(), json!({"metadata": {"name": "cluster-plugin-aws-ebs-csi"}, "data": {"inventory": text}})),
+        (
+            RECORD.to_owned(),
+            json!({"metadata": {"name": "cluster-plugin-aws-ebs-csi"}, "data": {"inventory": text}}),
+        ),
     ]);
     let server = holding(objects).await.0;
     let cluster = fake::cluster(&server).await;
     (server, cluster)
 }
 
-/// What is written to the cluster when the add-on is removed by this record, while the management cluster knows `proofs`.
+/// What is written to the cluster when the add-on is removed by this record, while the management cluster
+/// knows `proofs`.
 async fn written(text: &str, proofs: &Proofs) -> String {
     let (server, cluster) = attacked(text).await;
     let outcome = match cluster.inventory(MODULE).await {
         Ok(Some(found)) => {
             let standing = proofs.standing(MODULE, &found.digest);
             let record = Inventory { standing, ..found.inventory };
-            assert_eq!(addons::rules_of_installed([&record]).len(), usize::from(text == honest()), "rules of {standing:?}");
-            match remove(&cluster, &record, Late::default().of(&ObjectName::new("default", "one"), MODULE)).await {
+            assert_eq!(
+                addons::rules_of_installed([&record]).len(),
+                usize::from(text == honest()),
+                "rules of {standing:?}"
+            );
+            match remove(&cluster, &record, Late::default().of(&ObjectName::new("default", "one"), MODULE))
+                .await
+            {
                 StepProgress::Out => "out".to_owned(),
                 other => format!("{other:?}"),
             }
@@ -71,7 +87,9 @@ async fn written(text: &str, proofs: &Proofs) -> String {
         Err(error) => error.to_string(),
     };
     let writes = server.requests().into_iter().filter(|it| !it.starts_with("GET "));
-    let writes: Vec<String> = writes.map(|it| it.split('?').next().unwrap_or_default().replace("/apis/apps/v1/namespaces/", "")).collect();
+    let writes: Vec<String> = writes
+        .map(|it| it.split('?').next().unwrap_or_default().replace("/apis/apps/v1/namespaces/", ""))
+        .collect();
     format!("{outcome}; {}", writes.join(", "))
 }
 
@@ -83,20 +101,37 @@ fn honest() -> String {
 async fn whatever_a_record_says_only_what_the_add_on_applied_is_deleted_and_nothing_is_applied() {
     let own = delete("DaemonSet", "kube-system", "ebs-csi-node");
     let registry = json!({"imageRegistry": "evil.example.com"});
-    let older = record(json!({}), &[own.clone(), delete("DaemonSet", "kube-system", "calico-node")]).to_string();
+    let older =
+        record(json!({}), &[own.clone(), delete("DaemonSet", "kube-system", "calico-node")]).to_string();
     let attacks = [
         ("another registry", record(registry, &[apply("evil.example.com/a"), own.clone()]).to_string()),
-        ("a granted registry", record(json!({}), &[apply("public.ecr.aws/ebs-csi-driver/a"), own.clone()]).to_string()),
-        ("other objects", record(json!({}), &[delete("Deployment", "kube-system", "coredns"), own.clone()]).to_string()),
-        ("another add-on's", record(json!({}), &[delete("DaemonSet", "kube-system", "calico-node"), own.clone()]).to_string()),
-        ("another namespace", record(json!({}), &[delete("Deployment", "shop", "web"), own.clone()]).to_string()),
+        (
+            "a granted registry",
+            record(json!({}), &[apply("public.ecr.aws/ebs-csi-driver/a"), own.clone()]).to_string(),
+        ),
+        (
+            "other objects",
+            record(json!({}), &[delete("Deployment", "kube-system", "coredns"), own.clone()]).to_string(),
+        ),
+        (
+            "another add-on's",
+            record(json!({}), &[delete("DaemonSet", "kube-system", "calico-node"), own.clone()]).to_string(),
+        ),
+        (
+            "another namespace",
+            record(json!({}), &[delete("Deployment", "shop", "web"), own.clone()]).to_string(),
+        ),
         ("an older one", older),
     ];
     let known = Proofs::default().only(MODULE, &digest(&honest()));
     let never_asked_for = Proofs::default().only("calico", "abc");
     for (attack, text) in attacks {
         for proofs in [&known, &never_asked_for, &Proofs::default()] {
-            assert_eq!(written(&text, proofs).await, "out; DELETE kube-system/daemonsets/ebs-csi-node", "{attack}");
+            assert_eq!(
+                written(&text, proofs).await,
+                "out; DELETE kube-system/daemonsets/ebs-csi-node",
+                "{attack}"
+            );
         }
     }
     assert_eq!(written(&honest(), &known).await, "out; DELETE kube-system/daemonsets/ebs-csi-node");
@@ -120,7 +155,8 @@ async fn even_a_record_that_is_known_applies_nothing() {
     let (_server, cluster) = attacked(&text).await;
     let found = cluster.inventory(MODULE).await.expect("it answers").expect("a record");
     let record = Inventory { standing: known.standing(MODULE, &found.digest), ..found.inventory };
-    let carried = remove(&cluster, &record, Late::default().of(&ObjectName::new("default", "one"), MODULE)).await;
+    let carried =
+        remove(&cluster, &record, Late::default().of(&ObjectName::new("default", "one"), MODULE)).await;
     let message = "the record of aws-ebs-csi in the cluster, step \"apply\" of its removal: a removal deletes and waits, and k8s.apply/v1 \
                    does neither";
     assert_eq!(carried, StepProgress::Refused("RecordDenied", message.into()));

@@ -1,14 +1,18 @@
-//! Serving certificates for webhooks: makes the authority of an add-on and what it signs, and keeps both in Secrets of the workload
-//! cluster. When something is made is decided in `addons::certificate`. No key reaches a plugin, a log, an event or a status.
+//! Serving certificates for webhooks: makes the authority of an add-on and what it signs, and keeps both in
+//! Secrets of the workload cluster. When something is made is decided in `addons::certificate`. No key
+//! reaches a plugin, a log, an event or a status.
 
 use addons::ObjectRef;
-use addons::certificate::{AUTHORITY_LIFETIME, CLOCK_SKEW, LIFETIME, Record, authority_must_be_made, must_be_made};
+use addons::certificate::{
+    AUTHORITY_LIFETIME, CLOCK_SKEW, LIFETIME, Record, authority_must_be_made, must_be_made,
+};
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use contract::CertificateSpec;
 use crds::names::CERTIFICATE_ANNOTATION;
 use rcgen::{
-    BasicConstraints, CertificateParams, DistinguishedName, DnType, ExtendedKeyUsagePurpose, IsCa, Issuer, KeyPair, KeyUsagePurpose,
+    BasicConstraints, CertificateParams, DistinguishedName, DnType, ExtendedKeyUsagePurpose, IsCa, Issuer,
+    KeyPair, KeyUsagePurpose,
 };
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
@@ -45,12 +49,17 @@ impl Authority {
         STANDARD.encode(&self.bundle)
     }
 
-    /// The authority of an add-on; made if there is none, or if it ends before what it would sign. `force`: a Secret that
-    /// somebody else made in its place is taken over.
+    /// The authority of an add-on; made if there is none, or if it ends before what it would sign. `force`: a
+    /// Secret that somebody else made in its place is taken over.
     ///
     /// # Errors
     /// The cluster's API did not answer or refused, or the Secret is somebody else's.
-    pub async fn of(cluster: &WorkloadCluster, module: &str, manager: &str, force: bool) -> Result<Authority, CertificateError> {
+    pub async fn of(
+        cluster: &WorkloadCluster,
+        module: &str,
+        manager: &str,
+        force: bool,
+    ) -> Result<Authority, CertificateError> {
         let secret = authority_object(module);
         let (held, ours) = read(cluster, &secret).await?;
         if let Some(held) = &held
@@ -67,15 +76,18 @@ impl Authority {
         params.key_usages = vec![KeyUsagePurpose::KeyCertSign];
         let certificate = params.self_signed(&key)?.pem();
         // Who is still served by what the one before signed must trust it until that was made again.
-        let bundle = held.map_or_else(|| certificate.clone(), |held| format!("{certificate}{}", held.certificate));
+        let bundle =
+            held.map_or_else(|| certificate.clone(), |held| format!("{certificate}{}", held.certificate));
         let digest = digest(&certificate);
         let record = record(AUTHORITY_LIFETIME, Vec::new(), &digest, &digest);
-        cluster.apply(&object(&secret, &certificate, &key, &bundle, &record)?, manager, force || ours).await?;
+        cluster
+            .apply(&object(&secret, &certificate, &key, &bundle, &record)?, manager, force || ours)
+            .await?;
         Ok(Authority { name: common_name(module), key, digest, bundle })
     }
 
-    /// Sees to it that the Secret holds a certificate of this authority that is good for some time. `force`: a Secret
-    /// that somebody else made in its place is taken over.
+    /// Sees to it that the Secret holds a certificate of this authority that is good for some time. `force`:
+    /// a Secret that somebody else made in its place is taken over.
     ///
     /// # Errors
     /// The cluster's API did not answer or refused, or the Secret is somebody else's.
@@ -93,7 +105,8 @@ impl Authority {
         let Some(why) = must_be_made(seen, &spec.dns_names, &self.digest, now()) else { return Ok(()) };
         let key = KeyPair::generate()?;
         let mut params = params(LIFETIME);
-        params.distinguished_name = common_name(spec.dns_names.first().map_or(spec.secret_name.as_str(), String::as_str));
+        params.distinguished_name =
+            common_name(spec.dns_names.first().map_or(spec.secret_name.as_str(), String::as_str));
         for name in &spec.dns_names {
             params.subject_alt_names.push(rcgen::SanType::DnsName(name.as_str().try_into()?));
         }
@@ -102,7 +115,9 @@ impl Authority {
         params.use_authority_key_identifier_extension = true;
         let certificate = params.signed_by(&key, &self.issuer())?.pem();
         let record = record(LIFETIME, spec.dns_names.clone(), &digest(&certificate), &self.digest);
-        cluster.apply(&object(&secret, &certificate, &key, &self.bundle, &record)?, manager, force || ours).await?;
+        cluster
+            .apply(&object(&secret, &certificate, &key, &self.bundle, &record)?, manager, force || ours)
+            .await?;
         tracing::info!(secret = %secret, why, "made a certificate");
         Ok(())
     }
@@ -129,7 +144,9 @@ impl Held {
     fn read(secret: &Value) -> Option<Held> {
         let annotation = annotation(secret).filter(|it| it.len() <= LONGEST)?;
         let short = |it: &&str| it.len() <= LONGEST;
-        let text = |key: &str| String::from_utf8(STANDARD.decode(secret["data"][key].as_str().filter(short)?).ok()?).ok();
+        let text = |key: &str| {
+            String::from_utf8(STANDARD.decode(secret["data"][key].as_str().filter(short)?).ok()?).ok()
+        };
         Some(Held {
             record: serde_json::from_str(annotation).ok()?,
             certificate: text("tls.crt")?,
@@ -150,10 +167,21 @@ fn annotation(secret: &Value) -> Option<&str> {
 }
 
 fn secret(namespace: &str, name: &str) -> ObjectRef {
-    ObjectRef { api_version: "v1".into(), kind: "Secret".into(), namespace: Some(namespace.to_owned()), name: name.to_owned() }
+    ObjectRef {
+        api_version: "v1".into(),
+        kind: "Secret".into(),
+        namespace: Some(namespace.to_owned()),
+        name: name.to_owned(),
+    }
 }
 
-fn object(secret: &ObjectRef, certificate: &str, key: &KeyPair, bundle: &str, record: &Record) -> Result<Value, serde_json::Error> {
+fn object(
+    secret: &ObjectRef,
+    certificate: &str,
+    key: &KeyPair,
+    bundle: &str,
+    record: &Record,
+) -> Result<Value, serde_json::Error> {
     let annotation = serde_json::to_string(record)?;
     let text = |it: &str| STANDARD.encode(it);
     Ok(json!({
@@ -176,7 +204,13 @@ fn params(lifetime: f64) -> CertificateParams {
 
 fn record(lifetime: f64, dns_names: Vec<String>, digest: &str, authority: &str) -> Record {
     let now = now();
-    Record { not_before: now, not_after: now + lifetime, dns_names, digest: digest.to_owned(), authority: authority.to_owned() }
+    Record {
+        not_before: now,
+        not_after: now + lifetime,
+        dns_names,
+        digest: digest.to_owned(),
+        authority: authority.to_owned(),
+    }
 }
 
 fn common_name(name: &str) -> DistinguishedName {

@@ -1,5 +1,5 @@
-//! What add-ons need of AWS before they are installed, looked at and remembered for a while: IAM roles and file systems. What is found is
-//! judged by `plan`; nothing here changes anything in AWS.
+//! What add-ons need of AWS before they are installed, looked at and remembered for a while: IAM roles and
+//! file systems. What is found is judged by `plan`; nothing here changes anything in AWS.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -69,7 +69,9 @@ impl Checks {
         let partition = partition::of_region(&aws_cluster.spec.region);
         let arn = match role::check(&field, &spec.role_arn, &aws_cluster.spec.region) {
             Ok(arn) => arn,
-            Err(error) => return at_once(finding(Status::False, reason::INVALID_ROLE_ARN, error.to_string())),
+            Err(error) => {
+                return at_once(finding(Status::False, reason::INVALID_ROLE_ARN, error.to_string()));
+            }
         };
         let assumer = match spec.trust {
             RoleTrust::Node => Assumer::Instances { partition: partition.to_owned() },
@@ -115,32 +117,42 @@ impl Checks {
         let mut findings: Vec<Finding> = instance_roles::without_profile(profiles).into_iter().collect();
         let mut next = Instant::now() + GOOD;
         for profile in profiles.keys().filter(|profile| !profile.is_empty()) {
-            let field = format!("{}: the role of instance profile {}", wanted.path, instance_roles::profile_name(profile));
+            let field = format!(
+                "{}: the role of instance profile {}",
+                wanted.path,
+                instance_roles::profile_name(profile)
+            );
             let question = |role_arn: String| Question {
                 field: field.clone(),
                 role_arn,
                 region: aws_cluster.spec.region.clone(),
                 own_account: own_account.clone(),
-                assumer: Assumer::Instances { partition: partition::of_region(&aws_cluster.spec.region).to_owned() },
+                assumer: Assumer::Instances {
+                    partition: partition::of_region(&aws_cluster.spec.region).to_owned(),
+                },
                 actions: spec.actions.iter().cloned().map(RoleAction::from).map(|it| demand(&it)).collect(),
                 allowed_before: None,
             };
             let read = async {
                 let reading = region.instance_profile_role(instance_roles::profile_name(profile)).await;
-                let Reading::Found(Some(role_arn)) = &reading else { return instance_roles::without_role(profile, &reading) };
+                let Reading::Found(Some(role_arn)) = &reading else {
+                    return instance_roles::without_role(profile, &reading);
+                };
                 match role::check(&field, role_arn, &aws_cluster.spec.region) {
                     Ok(arn) => check::judge(&question(role_arn.clone()), &region.role(&arn, None).await),
                     Err(error) => finding(Status::Unknown, reason::INVALID_ROLE_ARN, error.to_string()),
                 }
             };
-            let (found, until) = self.remembered(format!("{profile} {:?}", question(String::new())), read).await;
+            let (found, until) =
+                self.remembered(format!("{profile} {:?}", question(String::new())), read).await;
             findings.push(found);
             next = next.min(until);
         }
         (instance_roles::together(findings), next)
     }
 
-    /// The service account as IAM sees it: of the issuer that the AWSCluster names, or else of the one that its API servers have.
+    /// The service account as IAM sees it: of the issuer that the AWSCluster names, or else of the one that
+    /// its API servers have.
     fn identity(
         &self,
         spec: &IamRoleSpec,
@@ -151,13 +163,16 @@ impl Checks {
         const REASON: &str = reason::ISSUER_UNKNOWN;
         let arguments = world.control_plane.map(|it| it.spec.service_account_issuers()).unwrap_or_default();
         let named = match world.aws_cluster {
-            Some(it) => issuer::named(it, &cluster_name(world)).map_err(|it| finding(Status::False, REASON, it))?,
+            Some(it) => {
+                issuer::named(it, &cluster_name(world)).map_err(|it| finding(Status::False, REASON, it))?
+            }
             None => None,
         };
         let issuer = match (named, arguments.first()) {
             (Some(issuer), _) => {
                 if world.control_plane.is_some() {
-                    check_argument(&issuer, &arguments).map_err(|it| finding(Status::False, REASON, it.to_string()))?;
+                    check_argument(&issuer, &arguments)
+                        .map_err(|it| finding(Status::False, REASON, it.to_string()))?;
                 }
                 issuer
             }
@@ -192,7 +207,8 @@ impl Checks {
         let subnets = network.map(|it| it.subnets.as_slice()).unwrap_or_default();
         let zones: BTreeSet<String> = subnets.iter().map(|it| it.availability_zone.clone()).collect();
         // What the user wrote: an id that was found by tags is in no field.
-        let name = if wanted.config.get("fileSystemTags").is_some() { "fileSystemTags" } else { "fileSystemID" };
+        let name =
+            if wanted.config.get("fileSystemTags").is_some() { "fileSystemTags" } else { "fileSystemID" };
         let field = format!("{}.{name}", wanted.path);
         let id = &spec.file_system_id;
         self.remembered(format!("{field} {id} {vpc_id} {zones:?} {}", aws_cluster.spec.region), async {
@@ -227,7 +243,8 @@ fn at_once(found: Finding) -> (Finding, Instant) {
 /// What keeps steps from being carried out: the first finding that says no, with the way out.
 pub fn refusal(findings: &Findings, step: &str) -> Option<(&'static str, String)> {
     let (found, _) = findings.get(step).filter(|(it, _)| it.status == Status::False)?;
-    let fix = found.fix.as_ref().map(|it| format!(". A trust policy that would do:\n{it}")).unwrap_or_default();
+    let fix =
+        found.fix.as_ref().map(|it| format!(". A trust policy that would do:\n{it}")).unwrap_or_default();
     Some((found.reason, format!("{}{fix}", found.message)))
 }
 

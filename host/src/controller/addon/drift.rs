@@ -1,5 +1,6 @@
-//! Objects of installed add-ons that somebody changed or deleted: what was applied is remembered, looked at again, and set back. Whether an object
-//! is set back is `addons`'s to say; nothing is watched, and nothing written to what is paused, moved or removed.
+//! Objects of installed add-ons that somebody changed or deleted: what was applied is remembered, looked at
+//! again, and set back. Whether an object is set back is `addons`'s to say; nothing is watched, and nothing
+//! written to what is paused, moved or removed.
 
 mod known;
 mod look;
@@ -32,8 +33,8 @@ use crate::workload::{WorkloadCluster, WorkloadError};
 const FULL: Duration = SETTLED;
 /// How much sooner they may be looked at: with the look that is made of what is settled.
 const SLACK: Duration = Duration::from_secs(10);
-/// And where nothing is to be expected of them: add-ons that were installed one after the other come to be looked at together, since each look at a
-/// cluster has requests of its own.
+/// And where nothing is to be expected of them: add-ons that were installed one after the other come to be
+/// looked at together, since each look at a cluster has requests of its own.
 const TOGETHER: Duration = Duration::from_secs(120);
 /// How often while the add-on is not ready: somebody's change may be why.
 const WAITING: Duration = Duration::from_secs(60);
@@ -53,7 +54,11 @@ impl Ledger {
     /// Of an add-on of which this was written down, by this program or by somebody else.
     pub fn of(installed: Option<&Inventory>, setting: Setting) -> Self {
         let known = installed.filter(|it| it.standing == addons::Standing::Proven).map(Inventory::marked);
-        Ledger { before: known.unwrap_or_default(), takes_back: setting == Setting::Correct, ..Ledger::default() }
+        Ledger {
+            before: known.unwrap_or_default(),
+            takes_back: setting == Setting::Correct,
+            ..Ledger::default()
+        }
     }
 
     pub fn before(&self) -> &BTreeMap<ObjectRef, String> {
@@ -85,11 +90,19 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Applies an object of ours again that is in conflict because somebody took fields since it was last applied; what an autoscaler took is left to
-/// it. `false`: the conflict is about what was never ours.
-pub(super) async fn taken_back(cluster: &WorkloadCluster, object: &Value, manner: &ApplyOptions<'_>) -> Result<bool, StepProgress> {
+/// Applies an object of ours again that is in conflict because somebody took fields since it was last
+/// applied; what an autoscaler took is left to it. `false`: the conflict is about what was never ours.
+pub(super) async fn taken_back(
+    cluster: &WorkloadCluster,
+    object: &Value,
+    manner: &ApplyOptions<'_>,
+) -> Result<bool, StepProgress> {
     let manager = manner.field_manager;
-    let Some((reference, mark)) = ObjectRef::of(object).and_then(|it| manner.ledger.before.get_key_value(&it)) else { return Ok(false) };
+    let Some((reference, mark)) =
+        ObjectRef::of(object).and_then(|it| manner.ledger.before.get_key_value(&it))
+    else {
+        return Ok(false);
+    };
     if !manner.ledger.takes_back {
         return Ok(false);
     }
@@ -99,16 +112,22 @@ pub(super) async fn taken_back(cluster: &WorkloadCluster, object: &Value, manner
     }
     let would = would(cluster, object, manager).await?;
     let drift = drift(mark, Some(&seen), would.as_ref(), manager);
-    let writers = match cluster.apply(&without(object, &drift.left), manager, drift.change != Change::Scaled).await {
-        Err(WorkloadError::Conflict { .. }) => return Ok(false),
-        other => other.map_err(carried)?,
-    };
+    let writers =
+        match cluster.apply(&without(object, &drift.left), manager, drift.change != Change::Scaled).await {
+            Err(WorkloadError::Conflict { .. }) => return Ok(false),
+            other => other.map_err(carried)?,
+        };
     manner.ledger.applied(object, &writers, manager);
     Ok(true)
 }
 
-/// Who would have what if the object were applied; `None` when the API server does not say, as where a webhook takes no dry runs.
-async fn would(cluster: &WorkloadCluster, object: &Value, manager: &str) -> Result<Option<Writers>, StepProgress> {
+/// Who would have what if the object were applied; `None` when the API server does not say, as where a
+/// webhook takes no dry runs.
+async fn would(
+    cluster: &WorkloadCluster,
+    object: &Value,
+    manager: &str,
+) -> Result<Option<Writers>, StepProgress> {
     match cluster.would_apply(object, manager).await {
         Ok(would) => Ok(Some(would)),
         Err(error @ (WorkloadError::Unreachable(_) | WorkloadError::NotAsked(_))) => Err(carried(error)),
@@ -122,8 +141,8 @@ pub(super) fn carried_out_once(plan: &AddOnPlan) -> BTreeSet<String> {
 }
 
 impl AddOns {
-    /// Looks whether what was installed by this plan is as it was applied, sets back what is not, and says how the add-on fares then. `so_far`: what
-    /// its waits say.
+    /// Looks whether what was installed by this plan is as it was applied, sets back what is not, and says
+    /// how the add-on fares then. `so_far`: what its waits say.
     pub(super) async fn keep(
         &self,
         (object, cluster): (&Cached<ClusterPlugin>, &ObjectName),
@@ -157,14 +176,21 @@ impl AddOns {
         let executed = match (looked.is_base_gone, looked.is_repaired) {
             // What is made of a definition, or was in a namespace, went with it.
             (true, _) => {
-                execute(workload, &plan.steps, &mut BTreeSet::new(), &ApplyOptions { force: true, is_repair: true, ..*manner }).await
+                execute(
+                    workload,
+                    &plan.steps,
+                    &mut BTreeSet::new(),
+                    &ApplyOptions { force: true, is_repair: true, ..*manner },
+                )
+                .await
             }
             (false, true) => execute(workload, &plan.steps, &mut carried_out_once(plan), manner).await,
             (false, false) => so_far,
         };
         marks.extend(manner.ledger.marks());
         if marks != before
-            && let Err(carried) = self.write_record(&name, workload, &installed.clone().with_marks(&marks)).await
+            && let Err(carried) =
+                self.write_record(&name, workload, &installed.clone().with_marks(&marks)).await
         {
             return carried;
         }
@@ -185,11 +211,15 @@ impl AddOns {
     }
 }
 
-/// Whether anything may be written to a cluster whose objects are these: none of them is on its way out, and nobody changed the setting.
+/// Whether anything may be written to a cluster whose objects are these: none of them is on its way out, and
+/// nobody changed the setting.
 fn may_repair(object: Option<&ClusterPlugin>, cluster: Option<&Cluster>, setting: Setting) -> bool {
     let (Some(object), Some(cluster)) = (object, cluster) else { return false };
     let stays = |metadata: &ObjectMeta| {
-        let is_moved = metadata.annotations.as_ref().is_some_and(|it| it.contains_key(names::DELETE_FOR_MOVE_ANNOTATION));
+        let is_moved = metadata
+            .annotations
+            .as_ref()
+            .is_some_and(|it| it.contains_key(names::DELETE_FOR_MOVE_ANNOTATION));
         metadata.deletion_timestamp.is_none() && !is_moved
     };
     stays(&object.metadata) && stays(&cluster.metadata) && object.spec.drift == setting

@@ -1,4 +1,5 @@
-//! Carries out steps of a judged plan, one at a time, and says how each went. Which step comes next is not decided here.
+//! Carries out steps of a judged plan, one at a time, and says how each went. Which step comes next is not
+//! decided here.
 
 use std::borrow::Cow;
 use std::collections::BTreeSet;
@@ -20,7 +21,15 @@ use super::trouble::explained;
 use crate::workload::{Dependents, WorkloadCluster, WorkloadError};
 
 /// What of an object waits look at, and who wrote it, which is then not asked for again.
-const WAITED: [&str; 7] = ["/metadata/generation", "/spec/replicas", "/spec/selector", "/status", WRITERS[0], WRITERS[1], WRITERS[2]];
+const WAITED: [&str; 7] = [
+    "/metadata/generation",
+    "/spec/replicas",
+    "/spec/selector",
+    "/status",
+    WRITERS[0],
+    WRITERS[1],
+    WRITERS[2],
+];
 
 /// How long what was just applied may take to come up before its Pods are asked why it does not.
 const STARTING: Duration = Duration::from_secs(10);
@@ -92,7 +101,12 @@ pub struct ApplyOptions<'a> {
 }
 
 /// Carries out what can be carried out of `steps` now; `done` grows as they are.
-pub async fn execute(cluster: &WorkloadCluster, steps: &[Step], done: &mut BTreeSet<String>, manner: &ApplyOptions<'_>) -> StepProgress {
+pub async fn execute(
+    cluster: &WorkloadCluster,
+    steps: &[Step],
+    done: &mut BTreeSet<String>,
+    manner: &ApplyOptions<'_>,
+) -> StepProgress {
     loop {
         let before = done.len();
         let mut waiting: Option<Awaited> = None;
@@ -110,7 +124,9 @@ pub async fn execute(cluster: &WorkloadCluster, steps: &[Step], done: &mut BTree
 }
 
 async fn one(cluster: &WorkloadCluster, step: &Step, manner: &ApplyOptions<'_>) -> Result<(), StepProgress> {
-    let spec = step.typed().map_err(|it| StepProgress::Refused(crds::conditions::reason::PLAN_INVALID, it.to_string()))?;
+    let spec = step
+        .typed()
+        .map_err(|it| StepProgress::Refused(crds::conditions::reason::PLAN_INVALID, it.to_string()))?;
     let is_time_over = || Instant::now() >= manner.until;
     if is_time_over() {
         return Err(slow());
@@ -134,7 +150,9 @@ async fn one(cluster: &WorkloadCluster, step: &Step, manner: &ApplyOptions<'_>) 
             };
             let live = cluster.get_only(&object, &WAITED).await.map_err(carried)?;
             manner.ledger.seen(&object, live.as_ref());
-            let told = match addons::tells_of(&spec).filter(|_| addons::waited(&spec, live.as_ref(), None).is_ok()) {
+            let told = match addons::tells_of(&spec)
+                .filter(|_| addons::waited(&spec, live.as_ref(), None).is_ok())
+            {
                 Some(told) => cluster.get_only(&told, &["/metadata/generation"]).await.map_err(carried)?,
                 None => None,
             };
@@ -155,7 +173,12 @@ async fn one(cluster: &WorkloadCluster, step: &Step, manner: &ApplyOptions<'_>) 
             Err(StepProgress::Waiting(Awaited { what, late }))
         }
         StepSpec::Delete(spec) => {
-            let object = ObjectRef { api_version: spec.api_version, kind: spec.kind, namespace: spec.namespace, name: spec.name };
+            let object = ObjectRef {
+                api_version: spec.api_version,
+                kind: spec.kind,
+                namespace: spec.namespace,
+                name: spec.name,
+            };
             let gone = match manner.own_only {
                 true => delete_own(cluster, &object, manner.field_manager).await,
                 false => cluster.delete(&object).await,
@@ -167,32 +190,47 @@ async fn one(cluster: &WorkloadCluster, step: &Step, manner: &ApplyOptions<'_>) 
         }
         StepSpec::SecurityGroupRule(_) if manner.rules_are_there => Ok(()),
         StepSpec::SecurityGroupRule(_) => Err(waiting("security-group rules are being made")),
-        StepSpec::IamRole(_) | StepSpec::InstanceRoles(_) | StepSpec::EfsFileSystem(_) => match check::refusal(manner.findings, &step.id) {
-            Some((reason, message)) => Err(StepProgress::Refused(reason, message)),
-            None => Ok(()),
-        },
+        StepSpec::IamRole(_) | StepSpec::InstanceRoles(_) | StepSpec::EfsFileSystem(_) => {
+            match check::refusal(manner.findings, &step.id) {
+                Some((reason, message)) => Err(StepProgress::Refused(reason, message)),
+                None => Ok(()),
+            }
+        }
         StepSpec::Certificate(spec) => match manner.authority {
-            Some(authority) => authority.certify(cluster, &spec, manner.field_manager, manner.force).await.map_err(uncertified),
+            Some(authority) => authority
+                .certify(cluster, &spec, manner.field_manager, manner.force)
+                .await
+                .map_err(uncertified),
             None => Err(waiting("for an authority of certificates")),
         },
     }
 }
 
 /// The objects of a step as they are applied.
-pub(super) fn content<'a>(step: &str, spec: &ApplySpec<'a>, authority: Option<&Authority>) -> Result<Cow<'a, [Value]>, StepProgress> {
+pub(super) fn content<'a>(
+    step: &str,
+    spec: &ApplySpec<'a>,
+    authority: Option<&Authority>,
+) -> Result<Cow<'a, [Value]>, StepProgress> {
     match (&spec.ca_bundle_from, authority) {
         (None, _) => Ok(Cow::Borrowed(spec.objects)),
         (Some(_), Some(authority)) => Ok(Cow::Owned(with_bundle(spec.objects, &authority.bundle()))),
         // Webhooks that nobody vouches for would refuse whatever they are asked about.
         (Some(from), None) => {
-            let message = format!("step {step:?}: caBundleFrom names {from:?}, and the plan makes no certificate");
+            let message =
+                format!("step {step:?}: caBundleFrom names {from:?}, and the plan makes no certificate");
             Err(StepProgress::Refused(crds::conditions::reason::PLAN_INVALID, message))
         }
     }
 }
 
-/// Asks for the deletion of an object if this field manager applied it; `true` when it is not there any more, or somebody else's.
-pub(super) async fn delete_own(cluster: &WorkloadCluster, object: &ObjectRef, manager: &str) -> Result<bool, WorkloadError> {
+/// Asks for the deletion of an object if this field manager applied it; `true` when it is not there any more,
+/// or somebody else's.
+pub(super) async fn delete_own(
+    cluster: &WorkloadCluster,
+    object: &ObjectRef,
+    manager: &str,
+) -> Result<bool, WorkloadError> {
     let Some(uid) = cluster.managed_by(object, manager).await? else { return Ok(true) };
     match cluster.delete_exactly(object, Some(&uid), Dependents::Later).await {
         // Another one has its name by now.
@@ -219,9 +257,10 @@ pub(super) fn carried(error: WorkloadError) -> StepProgress {
         WorkloadError::Refused { code: 403 | 422 | 400, .. } => {
             StepProgress::Refused(crds::conditions::reason::APPLY_REFUSED, error.to_string())
         }
-        WorkloadError::Kubeconfig(_) | WorkloadError::NotAllowed(_) | WorkloadError::NotAsked(_) | WorkloadError::Unreachable(_) => {
-            StepProgress::Unreachable(error.to_string())
-        }
+        WorkloadError::Kubeconfig(_)
+        | WorkloadError::NotAllowed(_)
+        | WorkloadError::NotAsked(_)
+        | WorkloadError::Unreachable(_) => StepProgress::Unreachable(error.to_string()),
         WorkloadError::UnknownKind { .. } | WorkloadError::Refused { .. } => waiting(&error.to_string()),
     }
 }
@@ -249,7 +288,10 @@ mod tests {
     async fn are_pods_asked(was_complete: bool) -> bool {
         let live = json!({"metadata": {"generation": 1}, "spec": {"selector": {"matchLabels": {"app": "a"}}},
             "status": {"observedGeneration": 1, "desiredNumberScheduled": 2, "updatedNumberScheduled": 2, "numberAvailable": 0}});
-        let server = holding(BTreeMap::from([("/apis/apps/v1/namespaces/default/daemonsets/a".to_owned(), live)])).await.0;
+        let server =
+            holding(BTreeMap::from([("/apis/apps/v1/namespaces/default/daemonsets/a".to_owned(), live)]))
+                .await
+                .0;
         let (late, findings, name) = (Late::default(), Findings::new(), ObjectName::new("default", "one"));
         let manner = ApplyOptions {
             field_manager: "cluster-operator-a",

@@ -1,5 +1,5 @@
-//! Installs and keeps the add-ons of a cluster that lives: asks each plugin, hands over the security-group rules that all of them need,
-//! then carries out each plan when its stage has come.
+//! Installs and keeps the add-ons of a cluster that lives: asks each plugin, hands over the security-group
+//! rules that all of them need, then carries out each plan when its stage has come.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -64,7 +64,8 @@ impl AddOns {
         cluster: Arc<Cached<Cluster>>,
     ) -> Result<ReconcileResult, Error> {
         let (name, until) = (cluster.object_name(), Instant::now() + ENOUGH);
-        let control_plane = self.context.management.of_cluster::<KubeadmControlPlane>(&name).into_iter().next();
+        let control_plane =
+            self.context.management.of_cluster::<KubeadmControlPlane>(&name).into_iter().next();
         let aws_cluster = self.context.management.of_cluster::<AWSCluster>(&name).into_iter().next();
         let initialized = cluster_state(&cluster, control_plane.as_deref());
         let (api, workload) = match initialized.initialized {
@@ -84,24 +85,32 @@ impl AddOns {
             told: Told::new(),
             profiles: Err("AWS was not read yet".to_owned()),
         };
-        let (told, mut next) = self.tell(&all, &world, initialized.initialized, workload.as_deref(), region.as_ref()).await;
+        let (told, mut next) =
+            self.tell(&all, &world, initialized.initialized, workload.as_deref(), region.as_ref()).await;
         world.told = told;
-        world.profiles = self.instances(&world, region.as_ref(), |instances| instance_roles::profiles(instances));
+        world.profiles =
+            self.instances(&world, region.as_ref(), |instances| instance_roles::profiles(instances));
         let mut add_ons = Vec::new();
         for wanted in all {
             let installed = match &records {
                 // What somebody else wrote tells nothing of what is installed.
-                Records::Known(all) => Ok(all.iter().find(|it| it.module == wanted.module && it.standing != Standing::Foreign).cloned()),
+                Records::Known(all) => Ok(all
+                    .iter()
+                    .find(|it| it.module == wanted.module && it.standing != Standing::Foreign)
+                    .cloned()),
                 Records::Unknown(why) => Err(why.clone()),
             };
             let known = installed.as_ref().map(Option::as_ref).map_err(String::as_str);
             let answer = self.plugins.ask(&wanted, &world, known).await;
             add_ons.push(AddOn { wanted, installed, answer });
         }
-        self.context.rules.set(&name, records.rules(requested(&add_ons, state.initialized), self.context.rules.get(&name)));
+        self.context
+            .rules
+            .set(&name, records.rules(requested(&add_ons, state.initialized), self.context.rules.get(&name)));
         let (mut api, mut workload) = (api, workload);
         // For its own sake each is looked at.
-        let for_another = !add_ons.iter().all(|it| matches!(&it.installed, Ok(Some(installed)) if installed.complete));
+        let for_another =
+            !add_ons.iter().all(|it| matches!(&it.installed, Ok(Some(installed)) if installed.complete));
         let mut progress = Vec::new();
         for add_on in &add_ons {
             if self.is_paused(&object.object_name()) {
@@ -127,7 +136,9 @@ impl AddOns {
             }
             progress.push(advanced);
         }
-        progress.extend(self.uninstall(&object, workload.as_deref(), &records, Some(&addons::wanted(&object.spec))).await);
+        progress.extend(
+            self.uninstall(&object, workload.as_deref(), &records, Some(&addons::wanted(&object.spec))).await,
+        );
         self.say(&object, &progress, None).await?;
         let unchanged = self.unchanged(&object.object_name(), progress.clone());
         Ok(sooner(again(&progress, &state, patience(unchanged)), next))
@@ -144,9 +155,13 @@ impl AddOns {
         }
     }
 
-    /// Until when nothing of an add-on has to be looked at, because it was all found to be there a moment ago.
+    /// Until when nothing of an add-on has to be looked at, because it was all found to be there a moment
+    /// ago.
     fn is_whole(&self, it: &At<'_>, add_on: &AddOn, findings: &Findings) -> Option<Instant> {
-        let (Verdict::Plan(plan, _), Ok(Some(installed))) = (&add_on.answer.verdict, &add_on.installed) else { return None };
+        let (Verdict::Plan(plan, _), Ok(Some(installed))) = (&add_on.answer.verdict, &add_on.installed)
+        else {
+            return None;
+        };
         let refused = plan.steps.iter().any(|step| check::refusal(findings, &step.id).is_some());
         self.whole.until(&it.object.object_name(), plan, installed).filter(|_| !refused)
     }
@@ -174,20 +189,36 @@ impl AddOns {
         }
         let (workload, installed) = match (workload, &add_on.installed, api) {
             (Some(workload), Ok(installed), _) => (workload, installed.as_ref()),
-            (_, _, Api::Unreachable(why)) => return at(PluginPhase::Pending, reason::UNREACHABLE, format!("for the API server: {why}")),
+            (_, _, Api::Unreachable(why)) => {
+                return at(PluginPhase::Pending, reason::UNREACHABLE, format!("for the API server: {why}"));
+            }
             (_, Err(why), _) => return at(PluginPhase::Pending, reason::UNREACHABLE, why.clone()),
-            (None, _, _) => return at(PluginPhase::Pending, reason::WAITING_FOR_CONTROL_PLANE, "waits for the kubeconfig Secret".into()),
+            (None, _, _) => {
+                return at(
+                    PluginPhase::Pending,
+                    reason::WAITING_FOR_CONTROL_PLANE,
+                    "waits for the kubeconfig Secret".into(),
+                );
+            }
         };
-        if let Some((kept, message)) = installed.and_then(|it| Some((it, it.outlasts(&add_on.answer.version)?))) {
+        if let Some((kept, message)) =
+            installed.and_then(|it| Some((it, it.outlasts(&add_on.answer.version)?)))
+        {
             // Somebody else may have written to the record, and a status takes no more.
-            let bounded = |text: &str| text.chars().filter(|it| it.is_ascii_graphic()).take(VERSION_CHARACTERS).collect::<String>();
+            let bounded = |text: &str| {
+                text.chars().filter(|it| it.is_ascii_graphic()).take(VERSION_CHARACTERS).collect::<String>()
+            };
             return Progress {
                 version: bounded(&kept.version),
                 digest: bounded(&kept.digest),
                 ..at(PluginPhase::Running, reason::UPGRADE_AVAILABLE, message)
             };
         }
-        let phase = if installed.is_some_and(|it| it.complete) { PluginPhase::Updating } else { PluginPhase::Provisioning };
+        let phase = if installed.is_some_and(|it| it.complete) {
+            PluginPhase::Updating
+        } else {
+            PluginPhase::Provisioning
+        };
         let carried = match whole {
             true => StepProgress::Out,
             false => self.execute(it, add_on, plan, installed, workload, findings).await,
@@ -196,7 +227,11 @@ impl AddOns {
             StepProgress::Out => {
                 let (drifted, _) = told();
                 let reason = if drifted.is_empty() { reason::READY } else { reason::DRIFT };
-                let warnings: Vec<String> = drifted.into_iter().chain(warnings.iter().cloned()).chain(check::warnings(findings)).collect();
+                let warnings: Vec<String> = drifted
+                    .into_iter()
+                    .chain(warnings.iter().cloned())
+                    .chain(check::warnings(findings))
+                    .collect();
                 at(PluginPhase::Running, reason, warnings.join("; "))
             }
             StepProgress::Waiting(it) if it.late => {
@@ -235,9 +270,11 @@ impl AddOns {
         let is_new = installed.is_none_or(|it| it.plan_hash != hash || it.standing != Standing::Proven);
         let was_complete = !is_new && installed.is_some_and(|it| it.complete);
         let mut done = match (is_new, was_complete) {
-            // Whatever was done before was not written down, or was undone since: a cluster of this name may be another one.
+            // Whatever was done before was not written down, or was undone since: a cluster of this name may
+            // be another one.
             (true, _) => BTreeSet::new(),
-            // Carried out before, perhaps by an earlier process: only what can come undone by itself is looked at again.
+            // Carried out before, perhaps by an earlier process: only what can come undone by itself is
+            // looked at again.
             (false, true) => carried_out_once(plan),
             (false, false) => self.done(&object.object_name(), module, &hash),
         };
@@ -277,7 +314,9 @@ impl AddOns {
         };
         let mut executed = execute(workload, &plan.steps, &mut done, &manner).await;
         match installed.filter(|_| was_complete) {
-            Some(installed) => executed = self.keep((object, it.cluster), plan, installed, workload, &manner, executed).await,
+            Some(installed) => {
+                executed = self.keep((object, it.cluster), plan, installed, workload, &manner, executed).await
+            }
             None => self.drifts.applied(&object_name, module, is_new, ledger.marks()),
         }
         if executed == StepProgress::Out {
@@ -327,7 +366,8 @@ fn merged(installed: Option<&Inventory>, plan: &AddOnPlan) -> Vec<addons::Object
     objects
 }
 
-/// The rules of all add-ons together; `None` while one that may be installed could not be planned, so that nothing of it is revoked.
+/// The rules of all add-ons together; `None` while one that may be installed could not be planned, so that
+/// nothing of it is revoked.
 fn requested(add_ons: &[AddOn], initialized: bool) -> Option<RequestedRules> {
     let mut rules = RequestedRules::new();
     for add_on in add_ons {
@@ -348,7 +388,10 @@ fn requested(add_ons: &[AddOn], initialized: bool) -> Option<RequestedRules> {
     Some(rules)
 }
 
-pub(super) fn cluster_state(cluster: &Cached<Cluster>, control_plane: Option<&Cached<KubeadmControlPlane>>) -> ClusterState {
+pub(super) fn cluster_state(
+    cluster: &Cached<Cluster>,
+    control_plane: Option<&Cached<KubeadmControlPlane>>,
+) -> ClusterState {
     let of_cluster = cluster.status.as_ref().and_then(|it| it.initialization.control_plane_initialized);
     let status = control_plane.and_then(|it| it.status.as_ref());
     let of_control_plane = status.and_then(|it| it.initialization.control_plane_initialized);
@@ -362,7 +405,9 @@ pub(super) fn cluster_state(cluster: &Cached<Cluster>, control_plane: Option<&Ca
 
 /// No later than when something in AWS is looked at again.
 fn sooner(result: ReconcileResult, next: Option<Instant>) -> ReconcileResult {
-    let Some(next) = next.map(|next| next.saturating_duration_since(Instant::now()).max(SOON)) else { return result };
+    let Some(next) = next.map(|next| next.saturating_duration_since(Instant::now()).max(SOON)) else {
+        return result;
+    };
     match result {
         ReconcileResult::RequeueAfter(delay) => ReconcileResult::RequeueAfter(delay.min(next)),
         ReconcileResult::SettledFor(delay) => ReconcileResult::SettledFor(delay.min(next)),

@@ -1,4 +1,5 @@
-//! Waits of plans that take longer than their plugin expects: since when each step waits. It only tells; whoever waits goes on waiting.
+//! Waits of plans that take longer than their plugin expects: since when each step waits. It only tells;
+//! whoever waits goes on waiting.
 
 use std::collections::HashMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -8,7 +9,8 @@ use tokio::time::Instant;
 
 use crate::context::ObjectName;
 
-/// Since when steps wait, by ClusterPlugin, module and step. Lost at a restart, after which the time begins anew.
+/// Since when steps wait, by ClusterPlugin, module and step. Lost at a restart, after which the time begins
+/// anew.
 #[derive(Default)]
 pub struct Late(Mutex<HashMap<(ObjectName, String, String), Instant>>);
 

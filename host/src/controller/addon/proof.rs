@@ -1,5 +1,5 @@
-//! Records of add-ons in a workload cluster, and the digests by which the management cluster knows them: both are written here, in an order that
-//! no crash confuses. What follows from a record is `addons`'s to say.
+//! Records of add-ons in a workload cluster, and the digests by which the management cluster knows them: both
+//! are written here, in an order that no crash confuses. What follows from a record is `addons`'s to say.
 
 use addons::{Inventory, KEPT_RULES_ANNOTATION, Proofs, RECORDS_ANNOTATION, Standing, digest, kept_rules};
 use crds::AWSCluster;
@@ -22,10 +22,18 @@ impl AddOns {
             None if found.is_empty() => Proofs::default(),
             None => {
                 let object = self.context.management.get::<ClusterPlugin>(name);
-                let told = object.as_ref().and_then(|it| it.status.as_ref()).map(|it| it.plugins.as_slice()).unwrap_or_default();
+                let told = object
+                    .as_ref()
+                    .and_then(|it| it.status.as_ref())
+                    .map(|it| it.plugins.as_slice())
+                    .unwrap_or_default();
                 let told: Vec<&str> = told.iter().map(|it| it.name.as_str()).collect();
-                let kept = object.as_ref().map(|it| self.kept_rules(&name.sibling(&it.spec.cluster_name))).unwrap_or_default();
-                let first = Proofs::first(found.iter().map(|it| (&it.inventory, it.digest.as_str())), &told, &kept);
+                let kept = object
+                    .as_ref()
+                    .map(|it| self.kept_rules(&name.sibling(&it.spec.cluster_name)))
+                    .unwrap_or_default();
+                let first =
+                    Proofs::first(found.iter().map(|it| (&it.inventory, it.digest.as_str())), &told, &kept);
                 self.prove(name, &first).await?;
                 first
             }
@@ -34,7 +42,12 @@ impl AddOns {
     }
 
     /// Writes a record that the management cluster knows from then on.
-    pub(super) async fn write_record(&self, name: &ObjectName, workload: &WorkloadCluster, record: &Inventory) -> Result<(), StepProgress> {
+    pub(super) async fn write_record(
+        &self,
+        name: &ObjectName,
+        workload: &WorkloadCluster,
+        record: &Inventory,
+    ) -> Result<(), StepProgress> {
         let module = record.module.as_str();
         let text = serde_json::to_string(record).map_err(|it| StepProgress::Unreachable(it.to_string()))?;
         let new = digest(&text);
@@ -45,7 +58,12 @@ impl AddOns {
     }
 
     /// Removes the record of an add-on that is not there any more.
-    pub(super) async fn remove_record(&self, name: &ObjectName, workload: &WorkloadCluster, module: &str) -> Result<(), StepProgress> {
+    pub(super) async fn remove_record(
+        &self,
+        name: &ObjectName,
+        workload: &WorkloadCluster,
+        module: &str,
+    ) -> Result<(), StepProgress> {
         workload.forget_inventory(module).await.map_err(carried)?;
         match self.proofs(name) {
             Some(proofs) => self.prove(name, &proofs.without(module)).await.map_err(unwritten),
@@ -82,7 +100,10 @@ impl AddOns {
         let Some(object) = self.context.management.get::<ClusterPlugin>(name) else { return Ok(()) };
         let text = proofs.text();
         if object.annotations().get(RECORDS_ANNOTATION) != Some(&text) {
-            self.context.management.patch(&object, json!({"metadata": {"annotations": {RECORDS_ANNOTATION: text}}})).await?;
+            self.context
+                .management
+                .patch(&object, json!({"metadata": {"annotations": {RECORDS_ANNOTATION: text}}}))
+                .await?;
         }
         Ok(())
     }
@@ -91,12 +112,17 @@ impl AddOns {
 fn standing(found: Found, proofs: &Proofs) -> Inventory {
     let standing = proofs.standing(&found.inventory.module, &found.digest);
     if standing == Standing::Foreign {
-        tracing::warn!(module = found.inventory.module, "somebody else wrote to the record of an add-on: it is not believed");
+        tracing::warn!(
+            module = found.inventory.module,
+            "somebody else wrote to the record of an add-on: it is not believed"
+        );
     }
     Inventory { standing, ..found.inventory }
 }
 
 /// Nothing was written to the cluster either.
 fn unwritten(error: Error) -> StepProgress {
-    StepProgress::Unreachable(format!("the digest of a record cannot be written to the ClusterPlugin: {error}"))
+    StepProgress::Unreachable(format!(
+        "the digest of a record cannot be written to the ClusterPlugin: {error}"
+    ))
 }

@@ -1,5 +1,5 @@
-//! Answers that are kept for a while: good ones for long; what is wrong or not known is asked again soon at first, and less and less often.
-//! It never judges an answer itself.
+//! Answers that are kept for a while: good ones for long; what is wrong or not known is asked again soon at
+//! first, and less and less often. It never judges an answer itself.
 
 use std::collections::HashMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -9,7 +9,8 @@ use tokio::time::Instant;
 
 /// How long a good answer is good. Whoever changes a role waits no longer than this to be told.
 pub const GOOD: Duration = Duration::from_secs(30 * 60);
-/// How soon what is wrong or not known is looked at again: soon at first, because a role or an issuer may just have been made.
+/// How soon what is wrong or not known is looked at again: soon at first, because a role or an issuer may
+/// just have been made.
 const FIRST: Duration = Duration::from_secs(5);
 /// How soon at last.
 const LAST: Duration = Duration::from_secs(300);
@@ -43,7 +44,12 @@ impl<T> Remembered<T> {
 
 impl<T: Clone> Remembered<T> {
     /// The answer that is known, or else what `ask` says, and when it is asked again.
-    pub async fn answer(&self, question: String, is_good: impl Fn(&T) -> bool, ask: impl Future<Output = T>) -> (T, Instant) {
+    pub async fn answer(
+        &self,
+        question: String,
+        is_good: impl Fn(&T) -> bool,
+        ask: impl Future<Output = T>,
+    ) -> (T, Instant) {
         let before = match self.lock().get(&question) {
             Some(known) if known.until > Instant::now() => return (known.answer.clone(), known.until),
             known => known.filter(|it| !is_good(&it.answer)).map(|it| it.good),
@@ -63,7 +69,8 @@ impl<T: Clone> Remembered<T> {
     }
 }
 
-/// When what is not good is asked again; `before`: how long the answer before counted, if that was not good either.
+/// When what is not good is asked again; `before`: how long the answer before counted, if that was not good
+/// either.
 fn again(before: Option<Duration>) -> Duration {
     before.map_or(FIRST, |before| (before * 2).min(LAST))
 }
@@ -84,7 +91,9 @@ mod tests {
     #[tokio::test]
     async fn a_question_is_asked_once_and_another_is_another() {
         let remembered = Remembered::default();
-        let ask = async |question: &str, answer: u32| remembered.answer(question.to_owned(), |_| true, async { answer }).await.0;
+        let ask = async |question: &str, answer: u32| {
+            remembered.answer(question.to_owned(), |_| true, async { answer }).await.0
+        };
         assert_eq!((ask("one", 1).await, ask("one", 2).await, ask("two", 3).await), (1, 1, 3));
     }
 }

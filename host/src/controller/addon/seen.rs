@@ -1,5 +1,5 @@
-//! Reads from a workload cluster what decides whether an add-on may leave: what has load balancers, and what uses volumes. It is asked only
-//! when something is to be removed, and decides nothing.
+//! Reads from a workload cluster what decides whether an add-on may leave: what has load balancers, and what
+//! uses volumes. It is asked only when something is to be removed, and decides nothing.
 
 use addons::{ExposureSeen, StorageSeen, claims_to_delete};
 use crds::cluster_plugin::Volumes;
@@ -22,9 +22,11 @@ fn parts<'a>(more: &[&'a str]) -> Vec<&'a str> {
 pub(super) async fn exposure(lists: &mut Lists<'_>) -> Result<ExposureSeen, WorkloadError> {
     let finalizers = "/metadata/finalizers";
     let gateways = lists.all(GATEWAY, "Gateway", &parts(&[finalizers, "/spec/gatewayClassName"])).await?;
-    let of_ingresses = parts(&[finalizers, "/metadata/annotations/kubernetes.io~1ingress.class", "/spec/ingressClassName"]);
+    let of_ingresses =
+        parts(&[finalizers, "/metadata/annotations/kubernetes.io~1ingress.class", "/spec/ingressClassName"]);
     let ingresses = lists.all(NETWORKING, "Ingress", &of_ingresses).await?;
-    let services = lists.all("v1", "Service", &parts(&[finalizers, "/spec/type", "/spec/loadBalancerClass"])).await?;
+    let services =
+        lists.all("v1", "Service", &parts(&[finalizers, "/spec/type", "/spec/loadBalancerClass"])).await?;
     let target_group_bindings = lists.all("elbv2.k8s.aws/v1beta1", "TargetGroupBinding", &NAMED).await?;
     // Classes only say whose the others are.
     let gateway_classes = match gateways.is_empty() {
@@ -35,7 +37,14 @@ pub(super) async fn exposure(lists: &mut Lists<'_>) -> Result<ExposureSeen, Work
         true => Vec::new(),
         false => lists.all(NETWORKING, "IngressClass", &parts(&["/spec/controller"])).await?,
     };
-    Ok(ExposureSeen { gateways, gateway_classes, ingresses, ingress_classes, services, target_group_bindings })
+    Ok(ExposureSeen {
+        gateways,
+        gateway_classes,
+        ingresses,
+        ingress_classes,
+        services,
+        target_group_bindings,
+    })
 }
 
 /// What uses a storage driver.
@@ -47,7 +56,8 @@ pub(super) async fn storage(lists: &mut Lists<'_>) -> Result<StorageSeen, Worklo
     Ok(StorageSeen { volumes, attachments, claims, classes, ..StorageSeen::default() })
 }
 
-/// What decides about the volumes of a cluster that is being deleted: claims, and who holds them, only where they are to go.
+/// What decides about the volumes of a cluster that is being deleted: claims, and who holds them, only where
+/// they are to go.
 pub(super) async fn volumes(lists: &mut Lists<'_>, policy: Volumes) -> Result<StorageSeen, WorkloadError> {
     let volumes = volumes_alone(lists).await?;
     let mut seen = StorageSeen { volumes, ..StorageSeen::default() };

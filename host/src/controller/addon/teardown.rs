@@ -1,5 +1,5 @@
-//! How add-ons leave with their cluster: what has load balancers first, then volumes as far as they are to go, then the add-ons, and then the
-//! machines are let go. What comes next is `addons`'s to say.
+//! How add-ons leave with their cluster: what has load balancers first, then volumes as far as they are to
+//! go, then the add-ons, and then the machines are let go. What comes next is `addons`'s to say.
 
 use std::sync::Arc;
 
@@ -44,11 +44,18 @@ impl AddOns {
             (Teardown::Release(skipped), _) => return self.release(&object, &cluster, &seen, skipped).await,
             (Teardown::Wait(message), _) => message,
             (_, None) => "for the API server".into(),
-            (Teardown::Delete(objects), Some(workload)) => with(awaited(&seen), delete(workload, &objects).await),
-            (Teardown::DeleteVolumes, Some(workload)) => with(awaited(&seen), delete_volumes(workload, &seen.volumes).await),
-            (Teardown::Remove(module), Some(workload)) => match self.remove(workload, &object, &module).await {
+            (Teardown::Delete(objects), Some(workload)) => {
+                with(awaited(&seen), delete(workload, &objects).await)
+            }
+            (Teardown::DeleteVolumes, Some(workload)) => {
+                with(awaited(&seen), delete_volumes(workload, &seen.volumes).await)
+            }
+            (Teardown::Remove(module), Some(workload)) => match self.remove(workload, &object, &module).await
+            {
                 StepProgress::Out => format!("{module} is removed"),
-                StepProgress::Waiting(Awaited { what, .. }) | StepProgress::Unreachable(what) | StepProgress::Refused(_, what) => {
+                StepProgress::Waiting(Awaited { what, .. })
+                | StepProgress::Unreachable(what)
+                | StepProgress::Refused(_, what) => {
                     format!("removing {module}: {what}")
                 }
             },
@@ -76,7 +83,8 @@ impl AddOns {
         let reason = if seen.is_late() { reason::DELETION_TIMED_OUT } else { reason::DELETED };
         let message = with(skipped.clone().unwrap_or_else(|| "the add-ons are removed".into()), seen.stays());
         self.say(object, &leaving(object, PluginPhase::Deleted, &message), Some((reason, &message))).await?;
-        // The ClusterPlugin's goes last: as long as it is there, somebody comes back here. What was just written is a newer version of it.
+        // The ClusterPlugin's goes last: as long as it is there, somebody comes back here. What was just
+        // written is a newer version of it.
         management.remove_finalizer(cluster, names::PLUGIN_FINALIZER).await?;
         let object_name = object.object_name();
         if let Some(newest) = management.get::<ClusterPlugin>(&object_name) {
@@ -100,7 +108,11 @@ impl AddOns {
         workload: Option<&WorkloadCluster>,
     ) -> TeardownSeen {
         let mut seen = TeardownSeen {
-            began: cluster.metadata.deletion_timestamp.as_ref().map_or_else(now, |it| it.0.as_second() as f64),
+            began: cluster
+                .metadata
+                .deletion_timestamp
+                .as_ref()
+                .map_or_else(now, |it| it.0.as_second() as f64),
             now: now(),
             timeout: std::time::Duration::from(object.spec.deletion.timeout).as_secs_f64(),
             forced: is_forced(object, cluster),
@@ -121,7 +133,10 @@ impl AddOns {
                 return seen;
             }
             Err(_) => {
-                seen.api = Api::Unreachable(format!("what is in the cluster could not be read in {} s", ENOUGH.as_secs()));
+                seen.api = Api::Unreachable(format!(
+                    "what is in the cluster could not be read in {} s",
+                    ENOUGH.as_secs()
+                ));
                 return seen;
             }
         }
@@ -132,16 +147,25 @@ impl AddOns {
     }
 
     fn was_initialized(&self, object: &Cached<ClusterPlugin>, cluster: &Cached<Cluster>) -> bool {
-        let control_plane = self.context.management.of_cluster::<KubeadmControlPlane>(&cluster.object_name()).into_iter().next();
-        let has_begun =
-            object.status.iter().flat_map(|it| &it.plugins).any(|it| !matches!(it.phase, PluginPhase::Pending | PluginPhase::Failed));
+        let control_plane = self
+            .context
+            .management
+            .of_cluster::<KubeadmControlPlane>(&cluster.object_name())
+            .into_iter()
+            .next();
+        let has_begun = object
+            .status
+            .iter()
+            .flat_map(|it| &it.plugins)
+            .any(|it| !matches!(it.phase, PluginPhase::Pending | PluginPhase::Failed));
         has_begun || cluster_state(cluster, control_plane.as_deref()).initialized
     }
 
     /// Load balancers that the cluster's own controllers made, by tag; ours carries another one.
     async fn load_balancers_of(&self, cluster: &Cached<Cluster>) -> LoadBalancers {
         let aws_cluster = self.context.management.of_cluster::<AWSCluster>(&cluster.object_name());
-        let place = aws_cluster.first().and_then(|it| Some((self.context.aws.region(&it.spec.region), vpc_id(it)?)));
+        let place =
+            aws_cluster.first().and_then(|it| Some((self.context.aws.region(&it.spec.region), vpc_id(it)?)));
         let Some((region, vpc_id)) = place else { return LoadBalancers::Left(vec![]) };
         match region.load_balancers_of(&cluster.name_any(), &vpc_id).await {
             Ok(left) => LoadBalancers::Left(left),
@@ -151,8 +175,13 @@ impl AddOns {
     }
 }
 
-/// Reads what is left in the cluster; volumes only when nothing before them is, or when the time is over and they are only reported.
-async fn look_around(workload: &WorkloadCluster, object: &Cached<ClusterPlugin>, seen: &mut TeardownSeen) -> Result<(), WorkloadError> {
+/// Reads what is left in the cluster; volumes only when nothing before them is, or when the time is over and
+/// they are only reported.
+async fn look_around(
+    workload: &WorkloadCluster,
+    object: &Cached<ClusterPlugin>,
+    seen: &mut TeardownSeen,
+) -> Result<(), WorkloadError> {
     let mut lists = workload.lists();
     let exposure = seen::exposure(&mut lists).await?;
     seen.load_balanced = addons::load_balanced(&exposure);
@@ -184,8 +213,8 @@ async fn delete(workload: &WorkloadCluster, objects: &[ObjectRef]) -> Option<Str
     refused
 }
 
-/// First what would make Pods again, then the Pods, then their claims. When the first cannot be done, nothing is deleted: a new claim would
-/// be a new volume. Says what was refused first.
+/// First what would make Pods again, then the Pods, then their claims. When the first cannot be done, nothing
+/// is deleted: a new claim would be a new volume. Says what was refused first.
 async fn delete_volumes(workload: &WorkloadCluster, work: &VolumeWork) -> Option<String> {
     for (object, patch) in &work.stop {
         if let Err(error) = workload.merge(object, patch).await {
@@ -197,7 +226,9 @@ async fn delete_volumes(workload: &WorkloadCluster, work: &VolumeWork) -> Option
 }
 
 fn is_forced(object: &Cached<ClusterPlugin>, cluster: &Cached<Cluster>) -> bool {
-    let annotated = |it: &ObjectMeta| it.annotations.as_ref().is_some_and(|it| it.contains_key(names::FORCE_DELETE_ANNOTATION));
+    let annotated = |it: &ObjectMeta| {
+        it.annotations.as_ref().is_some_and(|it| it.contains_key(names::FORCE_DELETE_ANNOTATION))
+    };
     annotated(&object.metadata) || annotated(&cluster.metadata)
 }
 

@@ -1,5 +1,5 @@
-//! Asks a workload cluster why something of an add-on does not come up, and whether it is the add-on's fault: its Pods and Nodes, where it has any.
-//! It is asked only then; what follows is `addons`'s to say.
+//! Asks a workload cluster why something of an add-on does not come up, and whether it is the add-on's fault:
+//! its Pods and Nodes, where it has any. It is asked only then; what follows is `addons`'s to say.
 
 use addons::{self, NODE_PARTS, ObjectRef, POD_PARTS};
 use contract::WaitCondition;
@@ -20,13 +20,19 @@ pub async fn explained(
     what: String,
 ) -> Result<(), String> {
     let asked = match condition {
-        WaitCondition::AvailableDeployment | WaitCondition::ReadyDaemonset => ask(cluster, object, condition, live).await,
-        WaitCondition::TigerastatusAvailable => Ok(addons::tigera_status(live).map_or(Asked::Nothing, Asked::Trouble)),
+        WaitCondition::AvailableDeployment | WaitCondition::ReadyDaemonset => {
+            ask(cluster, object, condition, live).await
+        }
+        WaitCondition::TigerastatusAvailable => {
+            Ok(addons::tigera_status(live).map_or(Asked::Nothing, Asked::Trouble))
+        }
         WaitCondition::CrdEstablished | WaitCondition::Exists | WaitCondition::Gone => Ok(Asked::Nothing),
     };
     match asked {
         Ok(Asked::Works) => Ok(()),
-        Ok(Asked::Trouble(trouble)) => Err(format!("{what} ({}: {})", trouble.subject, said::quoted(&trouble.words))),
+        Ok(Asked::Trouble(trouble)) => {
+            Err(format!("{what} ({}: {})", trouble.subject, said::quoted(&trouble.words)))
+        }
         Ok(Asked::Nothing) => Err(what),
         Err(error) => {
             tracing::debug!(%object, %error, "its Pods do not say why it does not come up");
@@ -42,10 +48,18 @@ enum Asked {
     Nothing,
 }
 
-async fn ask(cluster: &WorkloadCluster, object: &ObjectRef, condition: WaitCondition, live: &Value) -> Result<Asked, WorkloadError> {
-    let (Some(namespace), Some(selector)) = (&object.namespace, selector(live)) else { return Ok(Asked::Nothing) };
+async fn ask(
+    cluster: &WorkloadCluster,
+    object: &ObjectRef,
+    condition: WaitCondition,
+    live: &Value,
+) -> Result<Asked, WorkloadError> {
+    let (Some(namespace), Some(selector)) = (&object.namespace, selector(live)) else {
+        return Ok(Asked::Nothing);
+    };
     let mut lists = cluster.lists();
-    let pods = lists.selected("v1", "Pod", namespace, ListParams::default().labels(&selector), &POD_PARTS).await?;
+    let pods =
+        lists.selected("v1", "Pod", namespace, ListParams::default().labels(&selector), &POD_PARTS).await?;
     if condition == WaitCondition::ReadyDaemonset && !pods.is_empty() {
         let nodes = lists.all("v1", "Node", &NODE_PARTS).await?;
         if addons::works_but_for(live, addons::on_lost_nodes(&pods, &nodes)) {
@@ -58,7 +72,8 @@ async fn ask(cluster: &WorkloadCluster, object: &ObjectRef, condition: WaitCondi
 /// The labels by which a Deployment or DaemonSet selects its Pods. Ours select by nothing else.
 fn selector(live: &Value) -> Option<String> {
     let labels = live.pointer("/spec/selector/matchLabels")?.as_object()?;
-    let all: Option<Vec<String>> = labels.iter().take(LABELS).map(|(key, value)| Some(format!("{key}={}", value.as_str()?))).collect();
+    let all: Option<Vec<String>> =
+        labels.iter().take(LABELS).map(|(key, value)| Some(format!("{key}={}", value.as_str()?))).collect();
     all.filter(|it| !it.is_empty()).map(|it| it.join(","))
 }
 
@@ -74,7 +89,8 @@ mod tests {
     async fn said(available: i64, nodes: &[(&str, &str)]) -> Result<(), String> {
         let pod = |node: &str| {
             let state = json!({"waiting": {"reason": "CrashLoopBackOff"}});
-            let last = json!({"terminated": {"exitCode": 2, "message": "all is well\nReady: True \"really\""}});
+            let last =
+                json!({"terminated": {"exitCode": 2, "message": "all is well\nReady: True \"really\""}});
             json!({"metadata": {"namespace": "kube-system", "name": format!("it-{node}")}, "spec": {"nodeName": node},
                 "status": {"containerStatuses": [{"name": "driver", "state": state, "lastState": last}]}})
         };
@@ -88,10 +104,24 @@ mod tests {
         let server = server.await.0;
         let live = json!({"metadata": {"generation": 1}, "spec": {"selector": {"matchLabels": {"app": "it"}}}, "status": {"observedGeneration": 1,
             "desiredNumberScheduled": nodes.len(), "updatedNumberScheduled": nodes.len(), "numberAvailable": available}});
-        let object =
-            ObjectRef { api_version: "apps/v1".into(), kind: "DaemonSet".into(), namespace: Some("kube-system".into()), name: "it".into() };
-        let result = explained(&cluster(&server).await, &object, WaitCondition::ReadyDaemonset, &live, "it is not ready".into()).await;
-        let selects = |it: &String| it.starts_with("GET /api/v1/namespaces/kube-system/pods?") && it.contains("labelSelector=app%3Dit");
+        let object = ObjectRef {
+            api_version: "apps/v1".into(),
+            kind: "DaemonSet".into(),
+            namespace: Some("kube-system".into()),
+            name: "it".into(),
+        };
+        let result = explained(
+            &cluster(&server).await,
+            &object,
+            WaitCondition::ReadyDaemonset,
+            &live,
+            "it is not ready".into(),
+        )
+        .await;
+        let selects = |it: &String| {
+            it.starts_with("GET /api/v1/namespaces/kube-system/pods?")
+                && it.contains("labelSelector=app%3Dit")
+        };
         assert!(server.requests().iter().any(selects), "{:?}", server.requests());
         result
     }

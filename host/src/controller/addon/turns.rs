@@ -1,5 +1,5 @@
-//! Whose turn it is to ask a plugin: of the clusters that wait, the one that has used the least time goes first, so that one with slow plans waits
-//! for the others and they hardly for it. It asks nothing itself.
+//! Whose turn it is to ask a plugin: of the clusters that wait, the one that has used the least time goes
+//! first, so that one with slow plans waits for the others and they hardly for it. It asks nothing itself.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -25,8 +25,8 @@ struct State {
     free: usize,
     /// In the order in which they came.
     waiting: Vec<(ObjectName, oneshot::Sender<Turn>)>,
-    /// What those who wait or ask have used since nobody did. Whoever comes anew counts as if it had used as much as the one that used least, so
-    /// that nobody saves up turns.
+    /// What those who wait or ask have used since nobody did. Whoever comes anew counts as if it had used as
+    /// much as the one that used least, so that nobody saves up turns.
     used: HashMap<ObjectName, Duration>,
     asking: HashMap<ObjectName, usize>,
 }
@@ -41,7 +41,8 @@ pub struct Turn {
 impl Turns {
     /// So many at once.
     pub fn new(calls: usize, metrics: PluginCalls) -> Self {
-        let state = State { free: calls.max(1), waiting: Vec::new(), used: HashMap::new(), asking: HashMap::new() };
+        let state =
+            State { free: calls.max(1), waiting: Vec::new(), used: HashMap::new(), asking: HashMap::new() };
         Turns(Arc::new(Inner { state: Mutex::new(state), metrics }))
     }
 
@@ -142,7 +143,10 @@ mod tests {
         let mut again = Box::pin(turns.of(&quick));
         assert!(again.as_mut().now_or_never().is_none());
         drop(turn);
-        assert!(again.as_mut().now_or_never().is_some(), "between two slow ones there is room for a quick one");
+        assert!(
+            again.as_mut().now_or_never().is_some(),
+            "between two slow ones there is room for a quick one"
+        );
     }
 
     #[tokio::test]

@@ -1,11 +1,11 @@
-//! Takes out of a cluster that lives what its ClusterPlugin does not ask for any more, and keeps what must not go. What may leave is
-//! `addons`'s to say; here the cluster is asked, and removals are carried out.
+//! Takes out of a cluster that lives what its ClusterPlugin does not ask for any more, and keeps what must
+//! not go. What may leave is `addons`'s to say; here the cluster is asked, and removals are carried out.
 
 use std::collections::BTreeSet;
 
 use addons::{
-    Inventory, Leftover, Progress, Slot, Standing, Wanted, can_leave, in_the_way, leftover, leftovers, rules_of_installed, slot_of,
-    used_by_ingress_controller, used_by_storage,
+    Inventory, Leftover, Progress, Slot, Standing, Wanted, can_leave, in_the_way, leftover, leftovers,
+    rules_of_installed, slot_of, used_by_ingress_controller, used_by_storage,
 };
 use crds::cluster_plugin::{ClusterPlugin, PluginPhase, PluginStatus};
 use crds::conditions::reason;
@@ -50,9 +50,13 @@ impl Records {
         self.all().map(|all| add_on_rules(all.iter()))
     }
 
-    /// What is asked for and what is installed, together: rules go after the objects that need them. While it is not known what is installed,
-    /// nothing is taken from what was asked for `before`.
-    pub(super) fn rules(&self, requested: Option<RequestedRules>, before: Option<RequestedRules>) -> Option<RequestedRules> {
+    /// What is asked for and what is installed, together: rules go after the objects that need them. While it
+    /// is not known what is installed, nothing is taken from what was asked for `before`.
+    pub(super) fn rules(
+        &self,
+        requested: Option<RequestedRules>,
+        before: Option<RequestedRules>,
+    ) -> Option<RequestedRules> {
         let mut res = requested?;
         for (group, rules) in self.rules_of_all().or(before)? {
             res.entry(group).or_default().extend(rules);
@@ -83,8 +87,9 @@ impl AddOns {
         })
     }
 
-    /// Goes on removing what is installed and not `wanted`, or everything when the ClusterPlugin is being deleted (`None`), and says how each
-    /// fares; what is gone is not said any more. What is wanted and cannot be installed beside what stays is said too.
+    /// Goes on removing what is installed and not `wanted`, or everything when the ClusterPlugin is being
+    /// deleted (`None`), and says how each fares; what is gone is not said any more. What is wanted and
+    /// cannot be installed beside what stays is said too.
     pub(super) async fn uninstall(
         &self,
         object: &Cached<ClusterPlugin>,
@@ -93,8 +98,12 @@ impl AddOns {
         wanted: Option<&[Wanted]>,
     ) -> Vec<Progress> {
         let list = wanted.unwrap_or_default();
-        let (Some(workload), Records::Known(installed)) = (workload, records) else { return remembered(object, list, records) };
-        let held_back = list.iter().filter_map(|it| Some(progress(object, it.slot, it.module, kept(in_the_way(it, installed)?))));
+        let (Some(workload), Records::Known(installed)) = (workload, records) else {
+            return remembered(object, list, records);
+        };
+        let held_back = list
+            .iter()
+            .filter_map(|it| Some(progress(object, it.slot, it.module, kept(in_the_way(it, installed)?))));
         let mut res: Vec<Progress> = held_back.collect();
         let mut asked = Users::default();
         for (slot, inventory) in leftovers(installed, list) {
@@ -113,7 +122,9 @@ impl AddOns {
                 Leftover::InUse(what) => (PluginPhase::Failed, reason::IN_USE, what),
                 Leftover::Remove => match self.take_out(object, workload, inventory).await {
                     StepProgress::Out => continue,
-                    StepProgress::Waiting(it) if it.late => (PluginPhase::Deleting, reason::WAIT_TIMED_OUT, it.what),
+                    StepProgress::Waiting(it) if it.late => {
+                        (PluginPhase::Deleting, reason::WAIT_TIMED_OUT, it.what)
+                    }
                     StepProgress::Waiting(it) => (PluginPhase::Deleting, reason::DELETING, it.what),
                     StepProgress::Unreachable(what) => (PluginPhase::Deleting, reason::UNREACHABLE, what),
                     StepProgress::Refused(reason, what) => (PluginPhase::Failed, reason, what),
@@ -124,9 +135,14 @@ impl AddOns {
         res
     }
 
-    async fn take_out(&self, object: &Cached<ClusterPlugin>, workload: &WorkloadCluster, inventory: &Inventory) -> StepProgress {
-        // From here on it is not whole: should it be asked for again, all of it is applied again. A record that somebody else may have written
-        // counts for nothing then.
+    async fn take_out(
+        &self,
+        object: &Cached<ClusterPlugin>,
+        workload: &WorkloadCluster,
+        inventory: &Inventory,
+    ) -> StepProgress {
+        // From here on it is not whole: should it be asked for again, all of it is applied again. A record
+        // that somebody else may have written counts for nothing then.
         if inventory.complete && inventory.standing == Standing::Proven {
             let begun = Inventory { complete: false, plan_hash: String::new(), ..inventory.clone() };
             if let Err(carried) = self.write_record(&object.object_name(), workload, &begun).await {
@@ -148,7 +164,12 @@ struct Users<'a> {
 }
 
 impl<'a> Users<'a> {
-    async fn of(&mut self, workload: &'a WorkloadCluster, slot: Slot, module: &str) -> Result<Vec<String>, WorkloadError> {
+    async fn of(
+        &mut self,
+        workload: &'a WorkloadCluster,
+        slot: Slot,
+        module: &str,
+    ) -> Result<Vec<String>, WorkloadError> {
         let lists = self.lists.get_or_insert_with(|| workload.lists());
         match slot {
             Slot::Storage => {
@@ -163,7 +184,10 @@ impl<'a> Users<'a> {
                     Some(seen) => seen,
                     None => seen::exposure(lists).await?,
                 };
-                Ok(used_by_ingress_controller(self.exposure.insert(seen)).iter().map(ToString::to_string).collect())
+                Ok(used_by_ingress_controller(self.exposure.insert(seen))
+                    .iter()
+                    .map(ToString::to_string)
+                    .collect())
             }
             Slot::CloudProvider | Slot::Networking => Ok(Vec::new()),
         }
@@ -174,7 +198,12 @@ fn kept(why: String) -> (PluginPhase, &'static str, String) {
     (PluginPhase::Failed, reason::KEPT, why)
 }
 
-fn progress(object: &Cached<ClusterPlugin>, slot: Slot, module: &str, (phase, reason, message): (PluginPhase, &str, String)) -> Progress {
+fn progress(
+    object: &Cached<ClusterPlugin>,
+    slot: Slot,
+    module: &str,
+    (phase, reason, message): (PluginPhase, &str, String),
+) -> Progress {
     let before = object.status.as_ref().and_then(|it| it.plugins.iter().find(|it| it.name == module));
     Progress {
         slot,
@@ -241,7 +270,8 @@ mod tests {
 
     #[test]
     fn rules_of_what_is_installed_stay_though_nobody_asks_for_it() {
-        let records = Records::Known(vec![installed("calico", 179), installed("aws-load-balancer-controller", 9443)]);
+        let records =
+            Records::Known(vec![installed("calico", 179), installed("aws-load-balancer-controller", 9443)]);
         assert_eq!(ports(records.rules(Some(RequestedRules::new()), None)), Some(vec![179, 9443]));
         assert_eq!(ports(records.rules(asked(5473), asked(1))), Some(vec![179, 5473, 9443]));
         assert_eq!(records.rules(None, asked(1)), None);
@@ -266,8 +296,13 @@ mod tests {
     fn a_network_that_would_replace_another_is_held_back_alone() {
         let spec = json!({"clusterName": "one", "networking": {"amazonVPC": {}}, "storage": {"ebs": {}}});
         let wanted = addons::wanted(&serde_json::from_value(spec).expect("a spec"));
-        let names = |records: Records| records.installable(wanted.clone()).iter().map(|it| it.module).collect::<Vec<_>>().join(" ");
-        assert_eq!(names(Records::Known(vec![installed("calico", 179)])), "aws-cloud-controller-manager aws-ebs-csi");
+        let names = |records: Records| {
+            records.installable(wanted.clone()).iter().map(|it| it.module).collect::<Vec<_>>().join(" ")
+        };
+        assert_eq!(
+            names(Records::Known(vec![installed("calico", 179)])),
+            "aws-cloud-controller-manager aws-ebs-csi"
+        );
         assert_eq!(names(Records::Known(vec![])), "aws-cloud-controller-manager aws-vpc-cni aws-ebs-csi");
     }
 }

@@ -1,4 +1,5 @@
-//! Asks a workload cluster whether somebody answers for the webhooks of an add-on. What follows is `addons`'s to say.
+//! Asks a workload cluster whether somebody answers for the webhooks of an add-on. What follows is `addons`'s
+//! to say.
 
 use std::time::Duration;
 
@@ -18,7 +19,11 @@ const PATIENCE: Duration = Duration::from_secs(60);
 const STEP: &str = ":webhooks";
 
 /// How far a plan has come whose steps are all done: somebody has to answer for its webhooks.
-pub async fn answered(cluster: &WorkloadCluster, plan: &AddOnPlan, manner: &ApplyOptions<'_>) -> StepProgress {
+pub async fn answered(
+    cluster: &WorkloadCluster,
+    plan: &AddOnPlan,
+    manner: &ApplyOptions<'_>,
+) -> StepProgress {
     match unanswered(cluster, plan).await {
         Ok(None) => {
             manner.late.came(STEP);
@@ -33,7 +38,10 @@ pub async fn answered(cluster: &WorkloadCluster, plan: &AddOnPlan, manner: &Appl
 async fn unanswered(cluster: &WorkloadCluster, plan: &AddOnPlan) -> Result<Option<String>, WorkloadError> {
     for ((namespace, name), configuration) in addons::webhook_services(&plan.steps) {
         let selected = ListParams::default().labels(&format!("{SERVICE}={name}"));
-        let slices = cluster.lists().selected("discovery.k8s.io/v1", "EndpointSlice", &namespace, selected, &SLICE_PARTS).await?;
+        let slices = cluster
+            .lists()
+            .selected("discovery.k8s.io/v1", "EndpointSlice", &namespace, selected, &SLICE_PARTS)
+            .await?;
         if !addons::has_ready_endpoint(&slices) {
             let what = format!(
                 "Service {namespace}/{name} has no ready endpoints, so the API server refuses what {configuration} is to be asked about"
@@ -63,14 +71,17 @@ mod tests {
         let plan: AddOnPlan = serde_json::from_value(plan).expect("a plan");
         let said = unanswered(&cluster(&server).await, &plan).await.expect("it answers");
         let asked = format!("GET {PATH}?");
-        assert!(server.requests().iter().any(|it| it.starts_with(&asked) && it.contains("service-name%3Ds")), "{:?}", server.requests());
+        assert!(
+            server.requests().iter().any(|it| it.starts_with(&asked) && it.contains("service-name%3Ds")),
+            "{:?}",
+            server.requests()
+        );
         said
     }
 
     #[tokio::test]
     async fn a_webhook_that_nobody_answers_for_is_said() {
-        let expected =
-            "Service n/s has no ready endpoints, so the API server refuses what ValidatingWebhookConfiguration w is to be asked about";
+        let expected = "Service n/s has no ready endpoints, so the API server refuses what ValidatingWebhookConfiguration w is to be asked about";
         assert_eq!(said(json!([{"conditions": {"ready": false}}])).await.as_deref(), Some(expected));
         assert_eq!(said(json!([{"conditions": {"ready": true}}])).await, None);
     }

@@ -1,5 +1,5 @@
-//! Add-ons that were found whole a moment ago: a look that is made for the sake of another one does not ask for all of theirs again. It
-//! asks nothing itself, and what it remembers is lost at a restart without harm.
+//! Add-ons that were found whole a moment ago: a look that is made for the sake of another one does not ask
+//! for all of theirs again. It asks nothing itself, and what it remembers is lost at a restart without harm.
 
 use std::collections::HashMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -26,16 +26,23 @@ struct Found {
 }
 
 impl Whole {
-    /// Until when an add-on that was installed by this plan counts as whole; `None` when it has to be looked at.
+    /// Until when an add-on that was installed by this plan counts as whole; `None` when it has to be looked
+    /// at.
     pub fn until(&self, name: &ObjectName, plan: &AddOnPlan, installed: &Inventory) -> Option<Instant> {
         let all = self.lock();
-        let found = all.get(&(name.clone(), installed.module.clone())).filter(|it| it.until > Instant::now())?;
-        (installed.complete && found.installed == installed.plan_hash && found.plan == plan_hash(plan, "")).then_some(found.until)
+        let found =
+            all.get(&(name.clone(), installed.module.clone())).filter(|it| it.until > Instant::now())?;
+        (installed.complete && found.installed == installed.plan_hash && found.plan == plan_hash(plan, ""))
+            .then_some(found.until)
     }
 
     /// All of it was found to be there.
     pub fn found(&self, name: &ObjectName, module: &str, plan: &AddOnPlan, installed: &str) {
-        let found = Found { plan: plan_hash(plan, ""), installed: installed.to_owned(), until: Instant::now() + GOOD };
+        let found = Found {
+            plan: plan_hash(plan, ""),
+            installed: installed.to_owned(),
+            until: Instant::now() + GOOD,
+        };
         self.lock().insert((name.clone(), module.to_owned()), found);
     }
 
@@ -57,7 +64,12 @@ mod tests {
     use super::*;
 
     fn planned(step: &str) -> AddOnPlan {
-        let step = Step { id: step.into(), kind: "k8s.apply/v1".into(), spec: json!({"objects": []}), after: vec![] };
+        let step = Step {
+            id: step.into(),
+            kind: "k8s.apply/v1".into(),
+            spec: json!({"objects": []}),
+            after: vec![],
+        };
         AddOnPlan { steps: vec![step], removal: vec![], diagnostics: vec![], extra: Value::Null }
     }
 

@@ -1,5 +1,5 @@
-//! An AWSCluster that is paused: nothing is done for it and nothing read, but until it can be moved. What that takes is decided in
-//! `infra::pause`.
+//! An AWSCluster that is paused: nothing is done for it and nothing read, but until it can be moved. What
+//! that takes is decided in `infra::pause`.
 
 use std::sync::Arc;
 
@@ -25,13 +25,16 @@ impl Clusters {
         let stopped = *memory.paused.get_or_insert_with(now);
         self.say_paused(object).await?;
         let name = object.object_name();
-        let Some(record) = PersistedState::of_cluster(object).ok().filter(|_| pause::blocks_move(&object.metadata)) else {
+        let Some(record) =
+            PersistedState::of_cluster(object).ok().filter(|_| pause::blocks_move(&object.metadata))
+        else {
             self.leave(&name);
             return Ok(());
         };
         let region = self.context.aws.region(&object.spec.region);
         let snapshot = region.view().borrow().snapshot.clone().unwrap_or_default();
-        let cluster = cluster.unwrap_or_else(|| gone(&owner(object, "Cluster").unwrap_or_else(|| name.clone())));
+        let cluster =
+            cluster.unwrap_or_else(|| gone(&owner(object, "Cluster").unwrap_or_else(|| name.clone())));
         let input = Input {
             cluster: &cluster,
             aws_cluster: object,
@@ -45,7 +48,10 @@ impl Clusters {
         match pause::of_cluster(&input, stopped) {
             Some(interest) => {
                 region.interest(&format!("cluster/{name}"), interest.clone());
-                self.regions.subscribe(&name, Subscription { region: object.spec.region.clone(), interest, instance: None });
+                self.regions.subscribe(
+                    &name,
+                    Subscription { region: object.spec.region.clone(), interest, instance: None },
+                );
             }
             None => {
                 self.leave(&name);

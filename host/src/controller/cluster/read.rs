@@ -1,5 +1,5 @@
-//! Reads what a decision about an AWSCluster is made of. Nothing is decided here, and nothing but finalizers and the two conditions that
-//! say why nothing is done is written.
+//! Reads what a decision about an AWSCluster is made of. Nothing is decided here, and nothing but finalizers
+//! and the two conditions that say why nothing is done is written.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -44,11 +44,17 @@ impl Seen {
 }
 
 impl Clusters {
-    /// Reads everything, and sees to it that the object cannot vanish before what is made for it. `None`: nothing is to be done.
-    pub(super) async fn read(&self, object: Arc<Cached<AWSCluster>>, memory: &mut Remembered) -> Result<Option<Seen>, Error> {
+    /// Reads everything, and sees to it that the object cannot vanish before what is made for it. `None`:
+    /// nothing is to be done.
+    pub(super) async fn read(
+        &self,
+        object: Arc<Cached<AWSCluster>>,
+        memory: &mut Remembered,
+    ) -> Result<Option<Seen>, Error> {
         let management = &self.context.management;
         let owner = owner(&object, "Cluster");
-        let cluster = owner.as_ref().and_then(|it| management.get::<Cluster>(it)).map(|it| Cluster::clone(&it));
+        let cluster =
+            owner.as_ref().and_then(|it| management.get::<Cluster>(it)).map(|it| Cluster::clone(&it));
         if management.is_paused(&object) {
             self.pause(&object, cluster, memory).await?;
             return Ok(None);
@@ -76,12 +82,18 @@ impl Clusters {
         let who = format!("cluster/{}", object.object_name());
         let all = management.list::<AWSCluster>();
         let snapshot = region.view().borrow().snapshot.clone();
-        let copied_from = infra::cluster::copied_from(&object, all.iter().map(|it| &***it), snapshot.as_deref());
+        let copied_from =
+            infra::cluster::copied_from(&object, all.iter().map(|it| &***it), snapshot.as_deref());
         Ok(Some(Seen { name, cluster, object, machines, requested, rules, region, who, copied_from }))
     }
 
-    /// Names of AWSMachines of the Cluster. Before the answer is "none", the API itself is asked: a cache may be behind.
-    async fn machines_left(&self, cluster: &ObjectName, memory: &mut Remembered) -> Result<Vec<String>, Error> {
+    /// Names of AWSMachines of the Cluster. Before the answer is "none", the API itself is asked: a cache may
+    /// be behind.
+    async fn machines_left(
+        &self,
+        cluster: &ObjectName,
+        memory: &mut Remembered,
+    ) -> Result<Vec<String>, Error> {
         let management = &self.context.management;
         let belongs = |it: &Cached<AWSMachine>| {
             let machine = owner(it, "Machine").and_then(|it| management.get::<Machine>(&it));
@@ -90,7 +102,8 @@ impl Clusters {
                 && (by_machine || crate::management::Watched::cluster(&**it).as_ref() == Some(cluster))
         };
         let unreadable = management.unreadable::<AWSMachine>().into_iter().map(|(name, _)| name);
-        let mut left: Vec<String> = unreadable.filter(|it| it.namespace == cluster.namespace).map(|it| it.name).collect();
+        let mut left: Vec<String> =
+            unreadable.filter(|it| it.namespace == cluster.namespace).map(|it| it.name).collect();
         left.extend(management.list::<AWSMachine>().iter().filter(|it| belongs(it)).map(|it| it.name_any()));
         if left.is_empty() && !memory.no_machines {
             let live = management.live_list::<AWSMachine>(&cluster.namespace).await?;
@@ -100,13 +113,13 @@ impl Clusters {
         Ok(left)
     }
 
-    /// What add-ons ask for. A Cluster without any ClusterPlugin asks for what its last one left installed, which is known at once.
+    /// What add-ons ask for. A Cluster without any ClusterPlugin asks for what its last one left installed,
+    /// which is known at once.
     fn requested(&self, cluster: &ObjectName, object: &Cached<AWSCluster>) -> Option<RequestedRules> {
         let requested = self.context.rules.get(cluster);
         match requested.is_none() && self.context.management.of_cluster::<ClusterPlugin>(cluster).is_empty() {
-            true => {
-                kept_rules(object.annotations().get(KEPT_RULES_ANNOTATION).map(String::as_str)).map(crate::controller::addon::requested)
-            }
+            true => kept_rules(object.annotations().get(KEPT_RULES_ANNOTATION).map(String::as_str))
+                .map(crate::controller::addon::requested),
             false => requested,
         }
     }

@@ -1,4 +1,5 @@
-//! Says how an AWSCluster stands: in its status, and by its finalizer when it may go. What to say is decided in `infra::status`.
+//! Says how an AWSCluster stands: in its status, and by its finalizer when it may go. What to say is decided
+//! in `infra::status`.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -22,13 +23,22 @@ const LOOKUP: Duration = Duration::from_secs(5);
 const LOOKUP_AGAIN: Duration = Duration::from_secs(3);
 
 impl Clusters {
-    pub(super) async fn say(&self, seen: &Seen, pass: &Reconciliation, memory: &mut Remembered) -> Result<ReconcileResult, Error> {
+    pub(super) async fn say(
+        &self,
+        seen: &Seen,
+        pass: &Reconciliation,
+        memory: &mut Remembered,
+    ) -> Result<ReconcileResult, Error> {
         let decision = &pass.decision;
         if seen.object.is_deleting() && decision.finished {
             return self.end(seen, pass, memory).await;
         }
         if let Some(rules) = seen.rules.as_deref() {
-            self.context.rules.set_done(&seen.name, seen.requested.as_ref(), infra::cluster::groups_have_rules(decision, rules));
+            self.context.rules.set_done(
+                &seen.name,
+                seen.requested.as_ref(),
+                infra::cluster::groups_have_rules(decision, rules),
+            );
         }
         let issuer = issuer::look(self.site(seen), &mut memory.issuer).await?;
         let input = pass.input(seen, "");
@@ -37,7 +47,10 @@ impl Clusters {
             _ => None,
         };
         self.say_status(seen, pass, decision, unresolved, issuer.as_ref(), memory).await?;
-        let settled = decision.plan.is_settled() && decision.invalid.is_none() && unresolved.is_none() && pass.problem.is_none();
+        let settled = decision.plan.is_settled()
+            && decision.invalid.is_none()
+            && unresolved.is_none()
+            && pass.problem.is_none();
         if unresolved.is_some() && decision.plan.is_settled() {
             return Ok(ReconcileResult::Waiting { until: Some(Instant::now() + LOOKUP_AGAIN) });
         }
@@ -48,8 +61,14 @@ impl Clusters {
         }
     }
 
-    /// The network is gone. The object goes once what was published for it has, unless whoever forces it does not wait for that.
-    async fn end(&self, seen: &Seen, pass: &Reconciliation, memory: &mut Remembered) -> Result<ReconcileResult, Error> {
+    /// The network is gone. The object goes once what was published for it has, unless whoever forces it does
+    /// not wait for that.
+    async fn end(
+        &self,
+        seen: &Seen,
+        pass: &Reconciliation,
+        memory: &mut Remembered,
+    ) -> Result<ReconcileResult, Error> {
         let management = &self.context.management;
         match issuer::retract(self.site(seen), &mut memory.issuer, seen.is_forced()).await {
             Retracted::Waits(found, until) => {
@@ -66,7 +85,12 @@ impl Clusters {
     }
 
     fn site<'a>(&'a self, seen: &'a Seen) -> issuer::Site<'a> {
-        issuer::Site { context: &self.context, object: &seen.object, cluster: &seen.name, region: &seen.region }
+        issuer::Site {
+            context: &self.context,
+            object: &seen.object,
+            cluster: &seen.name,
+            region: &seen.region,
+        }
     }
 
     async fn say_status(
@@ -80,13 +104,21 @@ impl Clusters {
     ) -> Result<(), Error> {
         let (input, outcomes) = (pass.input(seen, ""), memory.refusals.outcomes());
         let problem = pass.problem.as_ref();
-        let said = infra::status::Cluster { input: &input, decision, outcomes: &outcomes, problem, unresolved, issuer };
+        let said = infra::status::Cluster {
+            input: &input,
+            decision,
+            outcomes: &outcomes,
+            problem,
+            unresolved,
+            issuer,
+        };
         self.context.management.say(&seen.object, &infra::status::cluster(&said)).await.map(drop)
     }
 
     pub(super) async fn say_paused(&self, object: &Arc<Cached<AWSCluster>>) -> Result<(), Error> {
         let mut status = object.status.clone().unwrap_or_default();
-        status.conditions = infra::status::paused(&status.conditions, true, now(), object.metadata.generation);
+        status.conditions =
+            infra::status::paused(&status.conditions, true, now(), object.metadata.generation);
         self.context.management.say(object, &status).await.map(|_| ())
     }
 
@@ -94,22 +126,28 @@ impl Clusters {
         let message = "no Cluster owns this AWSCluster yet: create one whose spec.infrastructureRef names it";
         let mut status = object.status.clone().unwrap_or_default();
         let reason = crds::conditions::reason::WAITING_FOR_CLUSTER;
-        status.conditions = infra::status::not_ready(&status.conditions, reason, message, now(), object.metadata.generation);
+        status.conditions =
+            infra::status::not_ready(&status.conditions, reason, message, now(), object.metadata.generation);
         self.context.management.say(object, &status).await.map(|_| ())
     }
 
-    /// What a copy of another AWSCluster is told. Nothing in AWS is its own: it may go once its machines have.
+    /// What a copy of another AWSCluster is told. Nothing in AWS is its own: it may go once its machines
+    /// have.
     pub(super) async fn say_copied(&self, seen: &Seen, original: &str) -> Result<ReconcileResult, Error> {
         let management = &self.context.management;
-        if let Some(patch) = infra::cluster::dropped(&seen.object, original).filter(|_| !seen.object.is_deleting()) {
+        if let Some(patch) =
+            infra::cluster::dropped(&seen.object, original).filter(|_| !seen.object.is_deleting())
+        {
             let message = infra::cluster::dropped_message(original);
-            let (warning, reason, action) = (true, reason::NOT_OWNED.to_owned(), "Leave what is another's".to_owned());
+            let (warning, reason, action) =
+                (true, reason::NOT_OWNED.to_owned(), "Leave what is another's".to_owned());
             management.note(&seen.object, Note { warning, reason, action, message });
             management.patch_unchanged(&seen.object, patch).await?;
             return Ok(ReconcileResult::Unfinished);
         }
         let invalid = infra::cluster::copied(original);
-        let (warning, reason, action) = (true, reason::NOT_OWNED.to_owned(), "Leave what is another's".to_owned());
+        let (warning, reason, action) =
+            (true, reason::NOT_OWNED.to_owned(), "Leave what is another's".to_owned());
         management.note(&seen.object, Note { warning, reason, action, message: invalid.to_string() });
         if !seen.object.is_deleting() || !seen.machines.is_empty() {
             return self.say_invalid(seen, &invalid).await;
@@ -120,11 +158,21 @@ impl Clusters {
         Ok(ReconcileResult::Settled)
     }
 
-    pub(super) async fn say_invalid(&self, seen: &Seen, invalid: &model::Invalid) -> Result<ReconcileResult, Error> {
+    pub(super) async fn say_invalid(
+        &self,
+        seen: &Seen,
+        invalid: &model::Invalid,
+    ) -> Result<ReconcileResult, Error> {
         let object = &seen.object;
         let mut status = object.status.clone().unwrap_or_default();
         let reason = crds::conditions::reason::INVALID_SPEC;
-        status.conditions = infra::status::not_ready(&status.conditions, reason, &invalid.to_string(), now(), object.metadata.generation);
+        status.conditions = infra::status::not_ready(
+            &status.conditions,
+            reason,
+            &invalid.to_string(),
+            now(),
+            object.metadata.generation,
+        );
         self.context.management.say(object, &status).await?;
         Ok(ReconcileResult::Settled)
     }

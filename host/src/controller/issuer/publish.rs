@@ -1,5 +1,5 @@
-//! Publishes an issuer: reads the public half of the signing key, the bucket and IAM, has `iam` decide, and writes what it says. Of a
-//! Secret it takes the public key alone.
+//! Publishes an issuer: reads the public half of the signing key, the bucket and IAM, has `iam` decide, and
+//! writes what it says. Of a Secret it takes the public key alone.
 
 use crds::cluster::IssuerBucket;
 use crds::conditions::reason;
@@ -20,24 +20,44 @@ use crate::management::Error;
 ///
 /// # Errors
 /// The management API did not answer.
-pub async fn publish(site: Site<'_>, bucket: &IssuerBucket, provider: &str, places: &mut Places) -> Result<Finding, Error> {
+pub async fn publish(
+    site: Site<'_>,
+    bucket: &IssuerBucket,
+    provider: &str,
+    places: &mut Places,
+) -> Result<Finding, Error> {
     let Site { context, object, cluster, region } = site;
     let publication = match super::publication(object, cluster, bucket) {
         Ok(publication) => publication,
         Err(message) => return Ok(finding(Status::False, reason::INVALID_ISSUER, message)),
     };
     let Some(owner) = Owner::of(object) else {
-        return Ok(finding(Status::Unknown, reason::ISSUER_PUBLISHING, "for an id of the AWSCluster".to_owned()));
+        return Ok(finding(
+            Status::Unknown,
+            reason::ISSUER_PUBLISHING,
+            "for an id of the AWSCluster".to_owned(),
+        ));
     };
     let secret = format!("{}{}", cluster.name, names::SIGNING_KEY_SECRET_SUFFIX);
-    let public = context.management.secret(&cluster.sibling(&secret)).await?.and_then(|it| it.data).and_then(|mut it| it.remove("tls.crt"));
+    let public = context
+        .management
+        .secret(&cluster.sibling(&secret))
+        .await?
+        .and_then(|it| it.data)
+        .and_then(|mut it| it.remove("tls.crt"));
     let Some(public) = public else {
         let message = format!("for Secret {secret}, which the control plane makes");
         return Ok(finding(Status::False, reason::WAITING_FOR_SIGNING_KEY, message));
     };
     let keys = match PublicKey::from_pem(&String::from_utf8_lossy(&public.0)) {
         Ok(keys) => keys,
-        Err(error) => return Ok(finding(Status::False, reason::SIGNING_KEY_UNUSABLE, format!("tls.crt of Secret {secret}: {error}"))),
+        Err(error) => {
+            return Ok(finding(
+                Status::False,
+                reason::SIGNING_KEY_UNUSABLE,
+                format!("tls.crt of Secret {secret}: {error}"),
+            ));
+        }
     };
     let readings = Readings {
         key_set: region.object(&bucket.bucket, &publication.jwks_key).await,
@@ -82,13 +102,23 @@ fn too_many(places: &Places) -> String {
     )
 }
 
-async fn write_down(site: Site<'_>, retired: &Retired, before: &Retired, places: &Places) -> Result<(), Error> {
+async fn write_down(
+    site: Site<'_>,
+    retired: &Retired,
+    before: &Retired,
+    places: &Places,
+) -> Result<(), Error> {
     if retired == before && *places == site.places() {
         return Ok(());
     }
     let text = (!retired.is_empty()).then(|| serde_json::to_string(retired).unwrap_or_default());
-    let annotations = json!({names::RETIRED_KEYS_ANNOTATION: text, names::ISSUER_PLACES_ANNOTATION: places.annotation()});
-    site.context.management.patch(site.object, json!({"metadata": {"annotations": annotations}})).await.map(drop)
+    let annotations =
+        json!({names::RETIRED_KEYS_ANNOTATION: text, names::ISSUER_PLACES_ANNOTATION: places.annotation()});
+    site.context
+        .management
+        .patch(site.object, json!({"metadata": {"annotations": annotations}}))
+        .await
+        .map(drop)
 }
 
 async fn execute(
@@ -101,8 +131,14 @@ async fn execute(
 ) -> Result<(), model::Problem> {
     let region = site.region;
     match act {
-        Act::Put { document, over } => region.put_object(&place.bucket, document, &owner.mark(&publication.issuer), over.as_deref()).await,
-        Act::CreateProvider => region.create_open_id_provider(&publication.issuer, &[AUDIENCE.to_owned()], &owner.tags()).await,
+        Act::Put { document, over } => {
+            region
+                .put_object(&place.bucket, document, &owner.mark(&publication.issuer), over.as_deref())
+                .await
+        }
+        Act::CreateProvider => {
+            region.create_open_id_provider(&publication.issuer, &[AUDIENCE.to_owned()], &owner.tags()).await
+        }
         Act::TagProvider => region.tag_open_id_provider(provider, &owner.tags()).await,
         Act::AddAudience => region.add_client_id(provider, AUDIENCE).await,
     }

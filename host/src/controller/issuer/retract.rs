@@ -1,5 +1,6 @@
-//! Takes back what was published: where the spec had it before, once no token can need it, and everything with the cluster. Whose it is, is
-//! read anew before anything is removed; what cannot be read stays, and is said.
+//! Takes back what was published: where the spec had it before, once no token can need it, and everything
+//! with the cluster. Whose it is, is read anew before anything is removed; what cannot be read stays, and is
+//! said.
 
 use crds::conditions::reason;
 use crds::names;
@@ -23,16 +24,21 @@ pub enum Retracted {
     Waits(Finding, Instant),
 }
 
-/// Takes back everything that was published for a cluster that is gone. `forced`: what cannot be is left behind.
+/// Takes back everything that was published for a cluster that is gone. `forced`: what cannot be is left
+/// behind.
 pub async fn retract(site: Site<'_>, memory: &mut Remembered, forced: bool) -> Retracted {
-    if let Some((found, again)) = memory.retraction.clone().filter(|(_, again)| !forced && *again > Instant::now()) {
+    if let Some((found, again)) =
+        memory.retraction.clone().filter(|(_, again)| !forced && *again > Instant::now())
+    {
         return Retracted::Waits(found, again);
     }
     // Nothing can be its own without an id.
     let Some(owner) = Owner::of(site.object) else { return Retracted::Done(None) };
     let mut places: Vec<Place> = site.places().all().to_vec();
     // Before places were written down, they were where the spec says.
-    places.extend(site.asked().filter(|it| is_provisioned(site.object) && !places.iter().any(|place| place.is(it))));
+    places.extend(
+        site.asked().filter(|it| is_provisioned(site.object) && !places.iter().any(|place| place.is(it))),
+    );
     let (mut left, mut failed) = (Vec::new(), Vec::new());
     for place in &places {
         match at(site, &owner, place).await {
@@ -49,25 +55,29 @@ pub async fn retract(site: Site<'_>, memory: &mut Remembered, forced: bool) -> R
         failed.join("; "),
         names::FORCE_DELETE_ANNOTATION
     );
-    let (found, again) = (finding(Status::False, reason::ISSUER_NOT_RETRACTED, message), Instant::now() + SOON);
+    let (found, again) =
+        (finding(Status::False, reason::ISSUER_NOT_RETRACTED, message), Instant::now() + SOON);
     memory.retraction = Some((found.clone(), again));
     Retracted::Waits(found, again)
 }
 
-/// Looks after the places that the spec does not name any more; what could not be taken back yet, if anything.
+/// Looks after the places that the spec does not name any more; what could not be taken back yet, if
+/// anything.
 ///
 /// # Errors
 /// The management API did not answer.
 pub async fn former(site: Site<'_>, places: &mut Places) -> Result<Option<String>, Error> {
     let Some(owner) = Owner::of(site.object) else { return Ok(None) };
     let (before, asked, issuers) = (places.clone(), site.asked(), site.issuers());
-    let is_issued = |it: &Place| it.publication(&site.object.spec.region).is_some_and(|it| issuers.contains(&it.issuer));
+    let is_issued =
+        |it: &Place| it.publication(&site.object.spec.region).is_some_and(|it| issuers.contains(&it.issuer));
     places.look(|it| asked.as_ref().is_some_and(|asked| asked.is(it)) || is_issued(it), now());
     let mut failed = Vec::new();
     for place in places.over(now()) {
         match at(site, &owner, &place).await {
             Ok(left) => {
-                left.iter().for_each(|it| site.context.management.note(site.object, note(std::slice::from_ref(it))));
+                left.iter()
+                    .for_each(|it| site.context.management.note(site.object, note(std::slice::from_ref(it))));
                 places.forget(&place);
             }
             Err(message) => failed.push(message),
@@ -88,7 +98,9 @@ async fn at(site: Site<'_>, owner: &Owner, place: &Place) -> Result<Option<Strin
     let Site { object, region, .. } = site;
     // Nothing was ever published where nothing can be.
     let Some(publication) = place.publication(&object.spec.region) else { return Ok(None) };
-    let failed = |what: &str, why: &str| format!("what was published as issuer {} is not taken back: {what}{why}", publication.issuer);
+    let failed = |what: &str, why: &str| {
+        format!("what was published as issuer {} is not taken back: {what}{why}", publication.issuer)
+    };
     let provider = site.provider(&publication.issuer).await.map_err(|it| failed("", &it.message))?;
     let readings = Readings {
         discovery: region.object_left(&place.bucket, &publication.discovery_key).await,
@@ -98,9 +110,10 @@ async fn at(site: Site<'_>, owner: &Owner, place: &Place) -> Result<Option<Strin
     let retraction = retraction(&publication, owner, &readings).map_err(|it| failed("", &it.message))?;
     for removal in &retraction.removals {
         let (what, said) = match removal {
-            Removal::Document { key, version } => {
-                (format!("s3://{}/{key}", place.bucket), region.delete_object(&place.bucket, key, version).await)
-            }
+            Removal::Document { key, version } => (
+                format!("s3://{}/{key}", place.bucket),
+                region.delete_object(&place.bucket, key, version).await,
+            ),
             Removal::Provider => (provider.clone(), region.delete_open_id_provider(&provider).await),
         };
         said.map_err(|it| failed(&format!("{what}: "), &format!("{}: {}", it.code, it.message)))?;

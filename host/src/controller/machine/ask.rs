@@ -1,5 +1,6 @@
-//! Asks AWS what a decision about a machine needs to know: which image it boots, and which subnets and groups its user means. What is asked
-//! is decided in `plan`; how long an answer counts for all machines, the leaf knows.
+//! Asks AWS what a decision about a machine needs to know: which image it boots, and which subnets and groups
+//! its user means. What is asked is decided in `plan`; how long an answer counts for all machines, the leaf
+//! knows.
 
 use infra::machine::Decision;
 use model::Lookup;
@@ -8,7 +9,8 @@ use tokio::time::Instant;
 use super::Seen;
 use crate::controller::refusals::Refusals;
 
-/// Answers, for the rest of this look, what the decision asks for. What was refused a moment ago is not asked for again.
+/// Answers, for the rest of this look, what the decision asks for. What was refused a moment ago is not asked
+/// for again.
 pub(super) async fn look_up(seen: &mut Seen, decision: &Decision, refusals: &mut Refusals) {
     if !refusals.may_look_up(Instant::now()) {
         return;
@@ -22,10 +24,16 @@ pub(super) async fn look_up(seen: &mut Seen, decision: &Decision, refusals: &mut
     }
     for lookup in &decision.lookups {
         let answered = match lookup {
-            Lookup::Subnets(filters) => seen.region.subnets(filters).await.map(|it| drop(seen.answers.subnets.insert(filters.clone(), it))),
-            Lookup::SecurityGroups(filters) => {
-                seen.region.security_groups(filters).await.map(|it| drop(seen.answers.security_groups.insert(filters.clone(), it)))
-            }
+            Lookup::Subnets(filters) => seen
+                .region
+                .subnets(filters)
+                .await
+                .map(|it| drop(seen.answers.subnets.insert(filters.clone(), it))),
+            Lookup::SecurityGroups(filters) => seen
+                .region
+                .security_groups(filters)
+                .await
+                .map(|it| drop(seen.answers.security_groups.insert(filters.clone(), it))),
         };
         learned = learned.and(answered);
     }

@@ -1,5 +1,5 @@
-//! Reads what decides whether a machine is held while its cluster is deleted: nodes keep running pods until add-ons are removed.
-//! The rule itself is in `plan`.
+//! Reads what decides whether a machine is held while its cluster is deleted: nodes keep running pods until
+//! add-ons are removed. The rule itself is in `plan`.
 
 use crds::cluster_api::{Cluster, ContractVersionedObjectReference, KubeadmControlPlane};
 use crds::{AWSMachine, ClusterPlugin, names};
@@ -10,11 +10,18 @@ use crate::context::ObjectName;
 use crate::management::{Cached, Error, Management};
 
 /// As far as the caches know. `Some`: why nothing of the machine may be removed.
-pub fn cached(management: &Management, name: &ObjectName, cluster: &Cluster, machine: &Cached<AWSMachine>) -> Option<String> {
+pub fn cached(
+    management: &Management,
+    name: &ObjectName,
+    cluster: &Cluster,
+    machine: &Cached<AWSMachine>,
+) -> Option<String> {
     let plugins = management.of_cluster::<ClusterPlugin>(name);
     let reference = cluster.spec.control_plane_ref.as_ref();
     let control_plane_deleting = match reference.filter(|it| is_kubeadm(it)) {
-        Some(it) => management.get::<KubeadmControlPlane>(&name.sibling(&it.name)).is_none_or(|it| it.is_deleting()),
+        Some(it) => {
+            management.get::<KubeadmControlPlane>(&name.sibling(&it.name)).is_none_or(|it| it.is_deleting())
+        }
         // Of another kind nothing is kept: it is asked before anything is removed.
         None => reference.is_none(),
     };
@@ -31,27 +38,37 @@ pub fn cached(management: &Management, name: &ObjectName, cluster: &Cluster, mac
 ///
 /// # Errors
 /// The API did not answer: nothing may be removed then.
-pub async fn live(management: &Management, name: &ObjectName, machine: &Cached<AWSMachine>) -> Result<Option<String>, Error> {
+pub async fn live(
+    management: &Management,
+    name: &ObjectName,
+    machine: &Cached<AWSMachine>,
+) -> Result<Option<String>, Error> {
     let Some(cluster) = management.live::<Cluster>(name).await? else { return Ok(None) };
     let plugins = management.live_list::<ClusterPlugin>(&name.namespace).await?;
     let of_cluster = |it: &&Cached<ClusterPlugin>| it.spec.cluster_name == name.name;
     let it = Hold {
         cluster_deleting: cluster.is_deleting(),
-        plugin_finalizer: plugins.iter().filter(of_cluster).any(|it| it.has_finalizer(names::PLUGIN_FINALIZER)),
+        plugin_finalizer: plugins
+            .iter()
+            .filter(of_cluster)
+            .any(|it| it.has_finalizer(names::PLUGIN_FINALIZER)),
         control_plane: is_control_plane(machine),
         control_plane_deleting: true,
         forced: is_forced(&cluster),
     };
     match &cluster.spec.control_plane_ref {
-        Some(reference) if it.depends_on_control_plane() => match control_plane_is_deleting(management, name, reference).await? {
-            Ok(control_plane_deleting) => Ok(hold(&Hold { control_plane_deleting, ..it })),
-            Err(forbidden) => Ok(Some(forbidden)),
-        },
+        Some(reference) if it.depends_on_control_plane() => {
+            match control_plane_is_deleting(management, name, reference).await? {
+                Ok(control_plane_deleting) => Ok(hold(&Hold { control_plane_deleting, ..it })),
+                Err(forbidden) => Ok(Some(forbidden)),
+            }
+        }
         _ => Ok(hold(&it)),
     }
 }
 
-/// Whether the control plane goes too. The inner error: this operator may not read it, which somebody has to change.
+/// Whether the control plane goes too. The inner error: this operator may not read it, which somebody has to
+/// change.
 async fn control_plane_is_deleting(
     management: &Management,
     name: &ObjectName,
@@ -59,7 +76,10 @@ async fn control_plane_is_deleting(
 ) -> Result<Result<bool, String>, Error> {
     let name = name.sibling(&reference.name);
     if is_kubeadm(reference) {
-        return Ok(Ok(management.live::<KubeadmControlPlane>(&name).await?.is_none_or(|it| it.is_deleting())));
+        return Ok(Ok(management
+            .live::<KubeadmControlPlane>(&name)
+            .await?
+            .is_none_or(|it| it.is_deleting())));
     }
     match management.live_dynamic(&reference.api_group, &reference.kind, &name).await {
         Ok(object) => Ok(Ok(object.is_none_or(|it| it.metadata.deletion_timestamp.is_some()))),

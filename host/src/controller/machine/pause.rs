@@ -1,5 +1,5 @@
-//! An AWSMachine that is paused: nothing is done for it and nothing read, but until it can be moved. What that takes is decided in
-//! `infra::pause`.
+//! An AWSMachine that is paused: nothing is done for it and nothing read, but until it can be moved. What
+//! that takes is decided in `infra::pause`.
 
 use std::sync::Arc;
 
@@ -50,7 +50,8 @@ impl Machines {
         Ok(())
     }
 
-    /// In which region what has to be read before the outcome of each attempt is known. Where nobody says in which, none can be found out.
+    /// In which region what has to be read before the outcome of each attempt is known. Where nobody says in
+    /// which, none can be found out.
     fn awaited(
         &self,
         object: &Arc<Cached<AWSMachine>>,
@@ -60,7 +61,8 @@ impl Machines {
         stopped: Timestamp,
     ) -> Option<(String, Interest)> {
         let aws_cluster = self.aws_cluster(cluster_name, cluster, object)?;
-        let (record, cluster_record) = (PersistedState::of_machine(object).ok()?, PersistedState::of_cluster(&aws_cluster).ok()?);
+        let (record, cluster_record) =
+            (PersistedState::of_machine(object).ok()?, PersistedState::of_cluster(&aws_cluster).ok()?);
         let machine = machine.unwrap_or_else(|| Machine::new(&object.name_any(), Default::default()));
         let region = self.context.aws.region(&aws_cluster.spec.region);
         let snapshot = region.view().borrow().snapshot.clone().unwrap_or_default();

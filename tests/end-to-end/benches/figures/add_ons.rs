@@ -1,5 +1,6 @@
-//! Figures of a cluster with every built-in add-on but Calico, which is in the way of the VPC CNI: how much of the time is ours, what it
-//! takes to install them, and what they cost when they are left alone. Of the operator it asks nothing but what that counts itself.
+//! Figures of a cluster with every built-in add-on but Calico, which is in the way of the VPC CNI: how much
+//! of the time is ours, what it takes to install them, and what they cost when they are left alone. Of the
+//! operator it asks nothing but what that counts itself.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -19,7 +20,8 @@ const REQUESTS: &str = "cluster_operator_workload_requests_total";
 const ADD_ONS: usize = 5;
 /// Add-ons without which no Node is Ready.
 const FIRST: [&str; 2] = ["aws-cloud-controller-manager", "aws-vpc-cni"];
-/// Services, as the emulator names them, that are called for roles, file systems and issuers alone as long as nothing is deleted.
+/// Services, as the emulator names them, that are called for roles, file systems and issuers alone as long as
+/// nothing is deleted.
 const SERVICES: [&str; 5] = ["elasticfilesystem", "iam", "s3", "sts", "tagging"];
 
 /// Makes the cluster, prints what it took, and what it takes in `settled` seconds.
@@ -43,7 +45,8 @@ pub async fn figures(settled: u64) -> Result<()> {
     left_alone(&bed, objects.len(), settled).await
 }
 
-/// A cluster whose add-ons all run, with roles that are right from the start and a file system that is there before its driver is.
+/// A cluster whose add-ons all run, with roles that are right from the start and a file system that is there
+/// before its driver is.
 async fn installed(bed: &Bed) -> Result<Cluster> {
     prepare(bed, None).await?;
     let cluster = Cluster::new("default", NAME, 1, 1).of_flavor(FLAVOR).with("AWS_AVAILABILITY_ZONES", "2");
@@ -55,16 +58,19 @@ async fn installed(bed: &Bed) -> Result<Cluster> {
     })
     .await?;
     let file_system = file_system(bed, &cluster).await?;
-    let efs = json!({"roleARN": format!("arn:aws:iam::{ACCOUNT}:role/full-efs"), "fileSystemID": file_system});
-    cluster.patch(bed, "clusterplugin", &cluster.name, &json!({"spec": {"storage": {"efs": efs}}}).to_string()).await?;
+    let efs =
+        json!({"roleARN": format!("arn:aws:iam::{ACCOUNT}:role/full-efs"), "fileSystemID": file_system});
+    cluster
+        .patch(bed, "clusterplugin", &cluster.name, &json!({"spec": {"storage": {"efs": efs}}}).to_string())
+        .await?;
     wait_until_initialized(bed, &cluster).await?;
     running(bed, &cluster, ADD_ONS).await?;
     Ok(cluster)
 }
 
-/// What they cost when nobody changes anything, for ten minutes; a shorter time may miss the one look that there is in ten. Roles, the
-/// issuer and the file system are read anew every half hour: this may see all of that or nothing, and what one round of it takes is at
-/// most what it took to install them.
+/// What they cost when nobody changes anything, for ten minutes; a shorter time may miss the one look that
+/// there is in ten. Roles, the issuer and the file system are read anew every half hour: this may see all of
+/// that or nothing, and what one round of it takes is at most what it took to install them.
 async fn left_alone(bed: &Bed, objects: usize, settled: u64) -> Result<()> {
     tokio::time::sleep(SETTLING).await;
     let from = bed.emulator().calls(0).await?.next;
@@ -79,7 +85,11 @@ async fn left_alone(bed: &Bed, objects: usize, settled: u64) -> Result<()> {
     let aws = of_add_ons(&calls(bed, from).await?).count() as u64;
     // Each role, the issuer, and the file system.
     let distinct = ROLES.len() + 2;
-    print("AWS calls of settled add-ons, in ten minutes", format!("{:.0}", in_ten_minutes(aws)), &format!("<= {}", 10 + 6 * distinct));
+    print(
+        "AWS calls of settled add-ons, in ten minutes",
+        format!("{:.0}", in_ten_minutes(aws)),
+        &format!("<= {}", 10 + 6 * distinct),
+    );
     Ok(())
 }
 
@@ -101,7 +111,8 @@ impl Requests {
     async fn so_far(bed: &Bed) -> Result<Self> {
         let metrics = metrics(bed).await?;
         let all = sum(&metrics, REQUESTS);
-        let reads: u64 = ["get", "list"].iter().map(|verb| sum(&metrics, &format!("{REQUESTS}{{verb=\"{verb}\""))).sum();
+        let reads: u64 =
+            ["get", "list"].iter().map(|verb| sum(&metrics, &format!("{REQUESTS}{{verb=\"{verb}\""))).sum();
         Ok(Self { all, writes: all - reads })
     }
 }
@@ -113,20 +124,25 @@ struct Applied {
     created: String,
 }
 
-/// Every object that the records of add-ons in the cluster name. Those records, and certificates, are not among them.
+/// Every object that the records of add-ons in the cluster name. Those records, and certificates, are not
+/// among them.
 ///
 /// # Errors
 /// One that is recorded is not there: the count would be wrong.
 async fn objects(bed: &Bed, cluster: &Cluster) -> Result<Vec<Applied>> {
     let workload = bed.workload(&cluster.namespace, &cluster.name).await?;
     let label = "cluster.kurator.dev/inventory";
-    let records = workload.kubectl_json(&["get", "configmaps", "--namespace", "kube-system", "--selector", label]).await?;
+    let records = workload
+        .kubectl_json(&["get", "configmaps", "--namespace", "kube-system", "--selector", label])
+        .await?;
     let mut recorded: Vec<(String, Value)> = Vec::new();
     for record in items(&records) {
         let text = record["data"]["inventory"].as_str().context("a record is empty")?;
         let record: Value = serde_json::from_str(text).context("reading a record")?;
         let module = record["module"].as_str().context("a record names no add-on")?;
-        recorded.extend(record["objects"].as_array().into_iter().flatten().map(|it| (module.to_owned(), it.clone())));
+        recorded.extend(
+            record["objects"].as_array().into_iter().flatten().map(|it| (module.to_owned(), it.clone())),
+        );
     }
     ensure!(!recorded.is_empty(), "no add-on is recorded");
     let kinds: BTreeSet<String> = recorded.iter().map(|(_, object)| kind(object)).collect();
@@ -134,10 +150,13 @@ async fn objects(bed: &Bed, cluster: &Cluster) -> Result<Vec<Applied>> {
     let live = workload.kubectl_json(&["get", &kinds, "--all-namespaces"]).await?;
     let applied = |(module, object): (String, Value)| -> Result<Applied> {
         let is_it = |it: &&Value| {
-            it["kind"] == object["kind"] && it["metadata"]["name"] == object["name"] && it["metadata"]["namespace"] == object["namespace"]
+            it["kind"] == object["kind"]
+                && it["metadata"]["name"] == object["name"]
+                && it["metadata"]["namespace"] == object["namespace"]
         };
         let live = items(&live).find(is_it).with_context(|| format!("{object} of {module} is not there"))?;
-        let created = live["metadata"]["creationTimestamp"].as_str().context("an object has no age")?.to_owned();
+        let created =
+            live["metadata"]["creationTimestamp"].as_str().context("an object has no age")?.to_owned();
         Ok(Applied { module, created })
     };
     recorded.into_iter().map(applied).collect()
@@ -156,15 +175,20 @@ fn kind(object: &Value) -> String {
     }
 }
 
-/// Seconds from the moment when Cluster API found the control plane initialized, for which it had asked the cluster's API server, until the
-/// last object of the cloud provider and of the network was there. All of that counts as ours, the API server's own time too. After it
-/// Nodes wait for their Pods, and a worker for its machine: for others. The APIs tell both times in whole seconds, cut off, and this adds
-/// one: it is up to two seconds too much, and never too little.
+/// Seconds from the moment when Cluster API found the control plane initialized, for which it had asked the
+/// cluster's API server, until the last object of the cloud provider and of the network was there. All of
+/// that counts as ours, the API server's own time too. After it Nodes wait for their Pods, and a worker for
+/// its machine: for others. The APIs tell both times in whole seconds, cut off, and this adds one: it is up
+/// to two seconds too much, and never too little.
 async fn own_share(bed: &Bed, cluster: &Cluster, objects: &[Applied]) -> Result<f64> {
-    let control_plane = cluster.object(bed, "kubeadmcontrolplane", &format!("{}-control-plane", cluster.name)).await?;
-    let initialized = find_condition(&control_plane, "Initialized").filter(|it| it["status"] == "True").context("it is not initialized")?;
+    let control_plane =
+        cluster.object(bed, "kubeadmcontrolplane", &format!("{}-control-plane", cluster.name)).await?;
+    let initialized = find_condition(&control_plane, "Initialized")
+        .filter(|it| it["status"] == "True")
+        .context("it is not initialized")?;
     let initialized = seconds(bed, &initialized["lastTransitionTime"]).await?;
-    let of = |module: &str| objects.iter().filter(|it| it.module == module).map(|it| it.created.as_str()).max();
+    let of =
+        |module: &str| objects.iter().filter(|it| it.module == module).map(|it| it.created.as_str()).max();
     let mut last: f64 = 0.0;
     for module in FIRST {
         // Times of one form, all in UTC: the text that is greatest is the latest.
@@ -175,12 +199,17 @@ async fn own_share(bed: &Bed, cluster: &Cluster, objects: &[Applied]) -> Result<
     Ok(last - initialized + 1.0)
 }
 
-/// Seconds from the bootstrap data of the worker, which Cluster API makes once the control plane is initialized, to the call for its
-/// instance: what its Node waits for us besides. Bootstrap data is as old as a whole second, cut off: it is up to one second too much.
+/// Seconds from the bootstrap data of the worker, which Cluster API makes once the control plane is
+/// initialized, to the call for its instance: what its Node waits for us besides. Bootstrap data is as old as
+/// a whole second, cut off: it is up to one second too much.
 async fn launch(bed: &Bed, cluster: &Cluster) -> Result<f64> {
     let bootstrapped = bootstrapped(bed, cluster, false).await?;
     // The worker's is the last one.
     let calls = calls(bed, 0).await?;
-    let launched = calls.iter().rev().find(|it| it.action == "RunInstances" && it.status == Some(200)).context("no instance")?;
+    let launched = calls
+        .iter()
+        .rev()
+        .find(|it| it.action == "RunInstances" && it.status == Some(200))
+        .context("no instance")?;
     Ok(launched.time - bootstrapped)
 }

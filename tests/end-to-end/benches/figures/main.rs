@@ -1,7 +1,9 @@
-//! Prints the project's figures: AWS calls, API writes and requests, processor time and memory, each beside its bar. Counts rather than
-//! timings. It fails only when something cannot be measured; a figure over its bar is printed as such.
+//! Prints the project's figures: AWS calls, API writes and requests, processor time and memory, each beside
+//! its bar. Counts rather than timings. It fails only when something cannot be measured; a figure over its
+//! bar is printed as such.
 //!
-//! `FIGURES_SETTLED_SECONDS` shortens the ten settled minutes; `FIGURES` picks some of `create`, `add-ons`, `settled`, `fleet`.
+//! `FIGURES_SETTLED_SECONDS` shortens the ten settled minutes; `FIGURES` picks some of `create`, `add-ons`,
+//! `settled`, `fleet`.
 
 mod add_ons;
 
@@ -66,7 +68,11 @@ async fn create() -> Result<()> {
     let made = calls(&bed, 0).await?;
     print("AWS calls, 1 control plane + 1 worker, to initialized", made.len(), "<= 90");
     print("  of them writes", writes(&made), "<= 42");
-    print("our share of the time to initialized, seconds, at most", format!("{:.1}", own_share(&bed, &cluster, &made).await?), "<= 4");
+    print(
+        "our share of the time to initialized, seconds, at most",
+        format!("{:.1}", own_share(&bed, &cluster, &made).await?),
+        "<= 4",
+    );
     cluster.wait_until_ready(&bed).await?;
     let all = calls(&bed, 0).await?;
     print("AWS calls until every Node is Ready", all.len(), "");
@@ -88,19 +94,31 @@ async fn wait_until_initialized(bed: &Bed, cluster: &Cluster) -> Result<()> {
     .await
 }
 
-/// Seconds during which the operator could have sent something and had not: from the moment Cluster API had set the owner to the last
-/// write for the network, but for the time the NAT gateway took; from bootstrap data to the instance; from a running instance to the load
-/// balancer. The API tells its times in whole seconds, cut off, so that this is up to two seconds too much.
+/// Seconds during which the operator could have sent something and had not: from the moment Cluster API had
+/// set the owner to the last write for the network, but for the time the NAT gateway took; from bootstrap
+/// data to the instance; from a running instance to the load balancer. The API tells its times in whole
+/// seconds, cut off, so that this is up to two seconds too much.
 async fn own_share(bed: &Bed, cluster: &Cluster, calls: &[Call]) -> Result<f64> {
-    let arguments = ["get", "awscluster", &cluster.name, "--namespace", &cluster.namespace, "--show-managed-fields"];
+    let arguments =
+        ["get", "awscluster", &cluster.name, "--namespace", &cluster.namespace, "--show-managed-fields"];
     let object = bed.kubectl_json(&arguments).await?;
     let fields = object["metadata"]["managedFields"].as_array().context("no managed fields")?;
-    let owner = fields.iter().find(|it| it["fieldsV1"]["f:metadata"].get("f:ownerReferences").is_some()).context("no owner")?;
+    let owner = fields
+        .iter()
+        .find(|it| it["fieldsV1"]["f:metadata"].get("f:ownerReferences").is_some())
+        .context("no owner")?;
     let owned = seconds(bed, &owner["time"]).await?;
     let bootstrap = bootstrapped(bed, cluster, true).await?;
-    let at = |action: &str| calls.iter().find(|it| it.action == action).map(|it| it.time).with_context(|| format!("no call of {action}"));
+    let at = |action: &str| {
+        calls
+            .iter()
+            .find(|it| it.action == action)
+            .map(|it| it.time)
+            .with_context(|| format!("no call of {action}"))
+    };
     let machine_began = at("CreateSecret")?;
-    let network = calls.iter().filter(|it| it.write && it.time < machine_began).map(|it| it.time).fold(0.0, f64::max);
+    let network =
+        calls.iter().filter(|it| it.write && it.time < machine_began).map(|it| it.time).fold(0.0, f64::max);
     let (run, register) = (at("RunInstances")?, at("RegisterInstancesWithLoadBalancer")?);
     let shares = [network - owned - EMULATOR_DELAY, run - bootstrap, register - run - EMULATOR_DELAY];
     Ok(shares.into_iter().map(|it| it.max(0.0)).sum())
@@ -109,7 +127,9 @@ async fn own_share(bed: &Bed, cluster: &Cluster, calls: &[Call]) -> Result<f64> 
 /// When the bootstrap data of a control plane machine, or of a worker, was made.
 async fn bootstrapped(bed: &Bed, cluster: &Cluster, control_plane: bool) -> Result<f64> {
     let machines = cluster.objects(bed, "machines").await?;
-    let is_wanted = |it: &&Value| it["metadata"]["labels"].get("cluster.x-k8s.io/control-plane").is_some() == control_plane;
+    let is_wanted = |it: &&Value| {
+        it["metadata"]["labels"].get("cluster.x-k8s.io/control-plane").is_some() == control_plane
+    };
     let machine = machines.iter().find(is_wanted).context("no such machine")?;
     let secret = machine["spec"]["bootstrap"]["dataSecretName"].as_str().context("no bootstrap data")?;
     seconds(bed, &cluster.object(bed, "secret", secret).await?["metadata"]["creationTimestamp"]).await
@@ -123,7 +143,8 @@ async fn seconds(bed: &Bed, time: &Value) -> Result<f64> {
 
 /// A fleet that boots nothing: made, then left alone.
 async fn fleet_of(clusters: usize, settled: u64) -> Result<()> {
-    let bed = Bed::up(Options { name: format!("figures-{clusters}"), boots: false, ..Options::default() }).await?;
+    let bed =
+        Bed::up(Options { name: format!("figures-{clusters}"), boots: false, ..Options::default() }).await?;
     let before = usage(&bed).await?;
     for cluster in 0..clusters {
         bed.apply(&fleet::manifest(cluster, MACHINES)).await?;
@@ -131,7 +152,9 @@ async fn fleet_of(clusters: usize, settled: u64) -> Result<()> {
     bed.wait_for("the fleet to be ready", Duration::from_secs(900), async || {
         for (kind, wanted) in [("awsclusters", clusters), ("awsmachines", clusters * MACHINES)] {
             let list = bed.kubectl_json(&["get", kind]).await?;
-            let ready = list["items"].as_array().map_or(0, |it| it.iter().filter(|it| condition(it, "Ready") == "True").count());
+            let ready = list["items"]
+                .as_array()
+                .map_or(0, |it| it.iter().filter(|it| condition(it, "Ready") == "True").count());
             ensure!(ready == wanted, "{ready} of {wanted} {kind} are ready");
         }
         Ok(())
@@ -142,7 +165,11 @@ async fn fleet_of(clusters: usize, settled: u64) -> Result<()> {
     let name = format!("{clusters} x {MACHINES}");
     let bar = |text: &'static str| if clusters == FLEET { text } else { "" };
     print(&format!("{name}: AWS calls to create"), made.len(), bar("<= 1400"));
-    print(&format!("{name}: processor seconds to create"), format!("{:.2}", processor - before.0), bar("<= 3"));
+    print(
+        &format!("{name}: processor seconds to create"),
+        format!("{:.2}", processor - before.0),
+        bar("<= 3"),
+    );
     print("  management API writes", counted(&bed, WRITES).await?, "");
     print("  looks at objects", counted(&bed, LOOKS).await?, "");
     tokio::time::sleep(SETTLING).await;
@@ -163,7 +190,8 @@ async fn usage(bed: &Bed) -> Result<(f64, u64)> {
     let text = bed.exec("sh", &["-c", script]).await.context("looking at the operator's process")?;
     let (stat, memory) = text.split_once('\n').context("no memory line")?;
     let fields: Vec<&str> = stat.rsplit(") ").next().unwrap_or_default().split_whitespace().collect();
-    let ticks = |index: usize| fields.get(index).and_then(|it| it.parse::<f64>().ok()).context("no processor time");
+    let ticks =
+        |index: usize| fields.get(index).and_then(|it| it.parse::<f64>().ok()).context("no processor time");
     let kib = memory.split_whitespace().nth(1).and_then(|it| it.parse().ok()).context("no resident size")?;
     // Linux counts processor time in hundredths of a second for user space.
     Ok(((ticks(11)? + ticks(12)?) / 100.0, kib))
@@ -176,7 +204,9 @@ async fn counted(bed: &Bed, name: &str) -> Result<u64> {
 
 /// Everything that the operator counts.
 async fn metrics(bed: &Bed) -> Result<String> {
-    bed.exec("curl", &["--silent", "--fail", "http://127.0.0.1:8080/metrics"]).await.context("reading the operator's metrics")
+    bed.exec("curl", &["--silent", "--fail", "http://127.0.0.1:8080/metrics"])
+        .await
+        .context("reading the operator's metrics")
 }
 
 /// The sum of all counters that begin with a name, and perhaps the first of its labels.

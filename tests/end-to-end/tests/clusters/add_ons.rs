@@ -1,8 +1,11 @@
-//! All add-ons of a cluster with roles of their own: issuer published, roles checked and assumed with real tokens, volumes and load
-//! balancers made by the stand-ins of drivers and controllers, and all of it gone with the cluster. Nothing here looks into the operator.
+//! All add-ons of a cluster with roles of their own: issuer published, roles checked and assumed with real
+//! tokens, volumes and load balancers made by the stand-ins of drivers and controllers, and all of it gone
+//! with the cluster. Nothing here looks into the operator.
 
 use anyhow::{Context, Result, ensure};
-use end_to_end::add_ons::{ACCOUNT, BUCKET, FLAVOR, NAME, clean_up, file_system, issuer, manifest, plugin, prepare, running, trust};
+use end_to_end::add_ons::{
+    ACCOUNT, BUCKET, FLAVOR, NAME, clean_up, file_system, issuer, manifest, plugin, prepare, running, trust,
+};
 use end_to_end::{BOOT, Cluster, MOMENT, condition, condition_text};
 use sandbox::emulator::Fault;
 use sandbox::{Bed, Workload};
@@ -17,7 +20,9 @@ pub async fn all_add_ons(bed: &Bed) -> Result<()> {
     bed.apply(&manifest(bed, &cluster).await?).await?;
     cluster.wait_until_ready(bed).await?;
     vpc_cni::nothing_is_in_the_way_of_pods(bed, &cluster).await?;
-    passed("the VPC CNI acts as its role with a token of an issuer that was published from the public half of the signing key");
+    passed(
+        "the VPC CNI acts as its role with a token of an issuer that was published from the public half of the signing key",
+    );
     a_wrong_trust_policy_holds_one_slot(bed, &cluster).await?;
     let file_system = file_system(bed, &cluster).await?;
     file_system::it_is_found_by_its_tags(bed, &cluster, &file_system).await?;
@@ -69,7 +74,10 @@ async fn a_wrong_trust_policy_holds_one_slot(bed: &Bed, cluster: &Cluster) -> Re
     bed.wait_for("ingress to be ready and storage to be held", BOOT, async || {
         let object = plugin(bed, cluster).await?;
         let text = condition_text(&object, "StorageReady");
-        ensure!(text.starts_with("TrustPolicyDenies: ") && text.contains("ebs-csi-controller-sa"), "StorageReady says {text:?}");
+        ensure!(
+            text.starts_with("TrustPolicyDenies: ") && text.contains("ebs-csi-controller-sa"),
+            "StorageReady says {text:?}"
+        );
         let ingress = condition(&object, "IngressReady");
         ensure!(ingress == "True", "IngressReady is {ingress}: {}", condition_text(&object, "IngressReady"));
         Ok(())
@@ -78,13 +86,30 @@ async fn a_wrong_trust_policy_holds_one_slot(bed: &Bed, cluster: &Cluster) -> Re
     let object = plugin(bed, cluster).await?;
     let text = condition_text(&object, "StorageReady");
     let fixed = trust("ebs-csi-controller-sa");
-    let statement = text.split_once('{').map(|(_, rest)| format!("{{{rest}")).context("no trust policy is printed")?;
-    let printed: Value = serde_json::from_str(&statement).with_context(|| format!("what is printed is no policy: {statement}"))?;
-    ensure!(printed["Statement"] == serde_json::from_str::<Value>(&fixed)?["Statement"], "{printed} would do, wanted {fixed}");
-    bed.aws(&["iam", "update-assume-role-policy", "--role-name", "full-ebs", "--policy-document", &statement]).await?;
+    let statement =
+        text.split_once('{').map(|(_, rest)| format!("{{{rest}")).context("no trust policy is printed")?;
+    let printed: Value = serde_json::from_str(&statement)
+        .with_context(|| format!("what is printed is no policy: {statement}"))?;
+    ensure!(
+        printed["Statement"] == serde_json::from_str::<Value>(&fixed)?["Statement"],
+        "{printed} would do, wanted {fixed}"
+    );
+    bed.aws(&[
+        "iam",
+        "update-assume-role-policy",
+        "--role-name",
+        "full-ebs",
+        "--policy-document",
+        &statement,
+    ])
+    .await?;
     bed.wait_for("storage to be ready", MOMENT * 2, async || {
         let object = plugin(bed, cluster).await?;
-        ensure!(condition(&object, "StorageReady") == "True", "StorageReady says {:?}", condition_text(&object, "StorageReady"));
+        ensure!(
+            condition(&object, "StorageReady") == "True",
+            "StorageReady says {:?}",
+            condition_text(&object, "StorageReady")
+        );
         Ok(())
     })
     .await?;
@@ -108,28 +133,48 @@ async fn volumes_and_load_balancers_are_made(bed: &Bed, cluster: &Cluster) -> Re
             "metadata": {"name": name, "namespace": "default", "annotations": {"alb.ingress.kubernetes.io/scheme": "internet-facing"}},
             "spec": {"ingressClassName": "alb", "rules": [{"http": {"paths": [{"path": "/", "pathType": "Prefix", "backend": backend}]}}]}})
     };
-    let volumes = [("data-0", "ebs", "ReadWriteOnce"), ("data-1", "ebs", "ReadWriteOnce"), ("shared", "efs", "ReadWriteMany")];
-    let mounted: Vec<Value> =
-        volumes.iter().map(|(name, ..)| json!({"name": name, "persistentVolumeClaim": {"claimName": name}})).collect();
+    let volumes = [
+        ("data-0", "ebs", "ReadWriteOnce"),
+        ("data-1", "ebs", "ReadWriteOnce"),
+        ("shared", "efs", "ReadWriteMany"),
+    ];
+    let mounted: Vec<Value> = volumes
+        .iter()
+        .map(|(name, ..)| json!({"name": name, "persistentVolumeClaim": {"claimName": name}}))
+        .collect();
     let pod = json!({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "web", "namespace": "default", "labels": {"app": "web"}},
         "spec": {"containers": [{"name": "web", "image": "web"}], "volumes": mounted}});
     let mut items: Vec<Value> = volumes.iter().map(|(name, class, mode)| claim(name, class, mode)).collect();
     items.extend([pod, service("web", "NodePort"), ingress("one"), ingress("two")]);
     items.extend(["a", "b", "c"].map(|name| service(name, "LoadBalancer")));
     workload.apply(&json!({"apiVersion": "v1", "kind": "List", "items": items}).to_string()).await?;
-    bed.wait_for("volumes to be bound, and Services and Ingresses to have load balancers", MOMENT * 2, async || {
-        let claims = workload.kubectl_json(&["get", "pvc"]).await?;
-        let bound = count(&claims, |it| it["status"]["phase"] == "Bound");
-        let services = workload.kubectl_json(&["get", "services"]).await?;
-        let has_name = |it: &Value| it["status"]["loadBalancer"]["ingress"][0]["hostname"].is_string();
-        let services = count(&services, has_name);
-        let ingresses = count(&workload.kubectl_json(&["get", "ingresses"]).await?, has_name);
-        ensure!((bound, services, ingresses) == (3, 3, 2), "{bound} claims, {services} Services, {ingresses} Ingresses");
-        Ok(())
-    })
+    bed.wait_for(
+        "volumes to be bound, and Services and Ingresses to have load balancers",
+        MOMENT * 2,
+        async || {
+            let claims = workload.kubectl_json(&["get", "pvc"]).await?;
+            let bound = count(&claims, |it| it["status"]["phase"] == "Bound");
+            let services = workload.kubectl_json(&["get", "services"]).await?;
+            let has_name = |it: &Value| it["status"]["loadBalancer"]["ingress"][0]["hostname"].is_string();
+            let services = count(&services, has_name);
+            let ingresses = count(&workload.kubectl_json(&["get", "ingresses"]).await?, has_name);
+            ensure!(
+                (bound, services, ingresses) == (3, 3, 2),
+                "{bound} claims, {services} Services, {ingresses} Ingresses"
+            );
+            Ok(())
+        },
+    )
     .await?;
-    let volumes =
-        bed.aws(&["ec2", "describe-volumes", "--filters", "Name=tag:team,Values=storage", "Name=tag-key,Values=CSIVolumeName"]).await?;
+    let volumes = bed
+        .aws(&[
+            "ec2",
+            "describe-volumes",
+            "--filters",
+            "Name=tag:team,Values=storage",
+            "Name=tag-key,Values=CSIVolumeName",
+        ])
+        .await?;
     let tagged = volumes["Volumes"].as_array().map_or(0, Vec::len);
     ensure!(tagged == 2, "{tagged} volumes on EBS carry the cluster's tags");
     passed("three volumes on EBS and EFS, three load balancers of Services and two of Ingresses are there");
@@ -146,14 +191,19 @@ async fn what_is_in_use_is_not_uninstalled(bed: &Bed, cluster: &Cluster) -> Resu
     bed.wait_for("the ingress controller to be kept for what uses it", MOMENT, async || {
         let object = plugin(bed, cluster).await?;
         let text = object["status"].to_string();
-        ensure!(text.contains("default/one") || text.contains("default/two"), "the status names no Ingress: {text}");
+        ensure!(
+            text.contains("default/one") || text.contains("default/two"),
+            "the status names no Ingress: {text}"
+        );
         Ok(())
     })
     .await?;
     let back = json!({"spec": {"ingress": ingress}}).to_string();
     cluster.patch(bed, "clusterplugin", &cluster.name, &back).await?;
     is_ready(bed, cluster).await?;
-    passed("an ingress controller that is taken out of the spec stays while an Ingress needs it, which is named");
+    passed(
+        "an ingress controller that is taken out of the spec stays while an Ingress needs it, which is named",
+    );
     Ok(())
 }
 
@@ -162,7 +212,9 @@ async fn changed_settings_are_applied(bed: &Bed, cluster: &Cluster) -> Result<()
     cluster.patch(bed, "clusterplugin", &cluster.name, patch).await?;
     let workload = bed.workload(&cluster.namespace, &cluster.name).await?;
     bed.wait_for("the controller of EBS to have one replica", MOMENT, async || {
-        let deployment = workload.kubectl_json(&["get", "deployment", "ebs-csi-controller", "--namespace", "kube-system"]).await?;
+        let deployment = workload
+            .kubectl_json(&["get", "deployment", "ebs-csi-controller", "--namespace", "kube-system"])
+            .await?;
         ensure!(deployment["spec"]["replicas"] == 1, "it has {}", deployment["spec"]["replicas"]);
         Ok(())
     })
@@ -180,17 +232,26 @@ async fn what_is_not_in_use_is_uninstalled(bed: &Bed, cluster: &Cluster) -> Resu
     write_over_the_record(&workload).await?;
     cluster.patch(bed, "clusterplugin", &cluster.name, r#"{"spec":{"storage":{"efs":null}}}"#).await?;
     bed.wait_for("the EFS driver to be gone", MOMENT, async || {
-        let left = workload.kubectl_json(&["get", "deployments,daemonsets,csidrivers,storageclasses", "--all-namespaces"]).await?;
+        let left = workload
+            .kubectl_json(&["get", "deployments,daemonsets,csidrivers,storageclasses", "--all-namespaces"])
+            .await?;
         let left = count(&left, |it| it["metadata"]["name"].as_str().is_some_and(|it| it.contains("efs")));
         let names = plugin(bed, cluster).await?["status"]["plugins"].to_string();
         ensure!(left == 0 && !names.contains("efs"), "{left} objects are left; {names}");
         Ok(())
     })
     .await?;
-    workload.kubectl(&["get", "deployment", "coredns", "--namespace", "kube-system"]).await.context("it was only named in a record")?;
-    cluster.patch(bed, "clusterplugin", &cluster.name, &json!({"spec": {"storage": {"efs": efs}}}).to_string()).await?;
+    workload
+        .kubectl(&["get", "deployment", "coredns", "--namespace", "kube-system"])
+        .await
+        .context("it was only named in a record")?;
+    cluster
+        .patch(bed, "clusterplugin", &cluster.name, &json!({"spec": {"storage": {"efs": efs}}}).to_string())
+        .await?;
     is_ready(bed, cluster).await?;
-    passed("a driver that nothing uses is uninstalled when it is taken out of the spec, without what somebody wrote into its record");
+    passed(
+        "a driver that nothing uses is uninstalled when it is taken out of the spec, without what somebody wrote into its record",
+    );
     Ok(())
 }
 
@@ -199,34 +260,70 @@ async fn write_over_the_record(workload: &Workload<'_>) -> Result<()> {
     let name = "cluster-plugin-aws-efs-csi";
     let found = workload.kubectl_json(&["get", "configmap", name, "--namespace", "kube-system"]).await?;
     let mut record: Value = serde_json::from_str(found["data"]["inventory"].as_str().context("no record")?)?;
-    let mut pods = workload.kubectl_json(&["get", "daemonset", "efs-csi-node", "--namespace", "kube-system"]).await?;
-    pods["metadata"] = json!({"name": "efs-csi-node", "namespace": "kube-system", "labels": {"written": "over"}});
+    let mut pods =
+        workload.kubectl_json(&["get", "daemonset", "efs-csi-node", "--namespace", "kube-system"]).await?;
+    pods["metadata"] =
+        json!({"name": "efs-csi-node", "namespace": "kube-system", "labels": {"written": "over"}});
     let core_dns = json!({"apiVersion": "apps/v1", "kind": "Deployment", "namespace": "kube-system", "name": "coredns", "wait": true});
     let steps = record["removal"].as_array_mut().context("no removal")?;
     steps.insert(0, json!({"id": "dns", "kind": "k8s.delete/v1", "spec": core_dns, "after": []}));
     steps.insert(0, json!({"id": "apply", "kind": "k8s.apply/v1", "spec": {"objects": [pods]}, "after": []}));
     let patch = json!({"data": {"inventory": record.to_string()}}).to_string();
-    workload.kubectl(&["patch", "configmap", name, "--namespace", "kube-system", "--type=merge", "--patch", &patch]).await.map(drop)
+    workload
+        .kubectl(&[
+            "patch",
+            "configmap",
+            name,
+            "--namespace",
+            "kube-system",
+            "--type=merge",
+            "--patch",
+            &patch,
+        ])
+        .await
+        .map(drop)
 }
 
 async fn a_role_that_is_missing_or_cannot_be_read_is_told_apart(bed: &Bed, cluster: &Cluster) -> Result<()> {
-    let role = |name: &str| json!({"spec": {"storage": {"ebs": {"roleARN": format!("arn:aws:iam::{ACCOUNT}:role/{name}")}}}}).to_string();
+    let role = |name: &str| {
+        json!({"spec": {"storage": {"ebs": {"roleARN": format!("arn:aws:iam::{ACCOUNT}:role/{name}")}}}})
+            .to_string()
+    };
     cluster.patch(bed, "clusterplugin", &cluster.name, &role("nobody")).await?;
     bed.wait_for("storage to be held for want of its role", MOMENT, async || {
         let object = plugin(bed, cluster).await?;
         let text = condition_text(&object, "StorageReady");
         ensure!(text.starts_with("RoleNotFound: spec.storage.ebs.roleARN"), "StorageReady says {text:?}");
-        let others = ["CloudProviderReady", "NetworkingReady", "IngressReady"].map(|it| condition(&object, it));
+        let others =
+            ["CloudProviderReady", "NetworkingReady", "IngressReady"].map(|it| condition(&object, it));
         ensure!(others == ["True"; 3], "the others are {others:?}");
         Ok(())
     })
     .await?;
-    let denied = Fault { kind: "access-denied".into(), service: Some("iam".into()), action: Some("GetRole".into()), ..Fault::default() };
+    let denied = Fault {
+        kind: "access-denied".into(),
+        service: Some("iam".into()),
+        action: Some("GetRole".into()),
+        ..Fault::default()
+    };
     bed.emulator().set_faults(&[denied]).await?;
     let trust = trust("ebs-csi-controller-sa");
-    bed.aws(&["iam", "create-role", "--role-name", "full-other", "--assume-role-policy-document", &trust]).await?;
-    let all = json!({"Version": "2012-10-17", "Statement": [{"Effect": "Allow", "Action": "*", "Resource": "*"}]}).to_string();
-    bed.aws(&["iam", "put-role-policy", "--role-name", "full-other", "--policy-name", "all", "--policy-document", &all]).await?;
+    bed.aws(&["iam", "create-role", "--role-name", "full-other", "--assume-role-policy-document", &trust])
+        .await?;
+    let all =
+        json!({"Version": "2012-10-17", "Statement": [{"Effect": "Allow", "Action": "*", "Resource": "*"}]})
+            .to_string();
+    bed.aws(&[
+        "iam",
+        "put-role-policy",
+        "--role-name",
+        "full-other",
+        "--policy-name",
+        "all",
+        "--policy-document",
+        &all,
+    ])
+    .await?;
     cluster.patch(bed, "clusterplugin", &cluster.name, &role("full-other")).await?;
     bed.wait_for("storage to run with a role that may not be read", MOMENT, async || {
         let object = plugin(bed, cluster).await?;
@@ -237,7 +334,9 @@ async fn a_role_that_is_missing_or_cannot_be_read_is_told_apart(bed: &Bed, clust
     })
     .await?;
     bed.emulator().set_faults(&[]).await?;
-    passed("a role that is missing holds storage, and one that may not be read is used and the missing permission named");
+    passed(
+        "a role that is missing holds storage, and one that may not be read is used and the missing permission named",
+    );
     Ok(())
 }
 
@@ -256,7 +355,10 @@ async fn the_cluster_goes(bed: &Bed, cluster: &Cluster, file_system: &str) -> Re
     cluster.ask_for_deletion(bed).await?;
     bed.wait_for("the middle of removing what has load balancers", MOMENT, async || {
         let calls = bed.emulator().calls(from).await?.calls;
-        ensure!(calls.iter().any(|it| it.did("DeleteLoadBalancer", &load_balancers)), "no load balancer is deleted yet");
+        ensure!(
+            calls.iter().any(|it| it.did("DeleteLoadBalancer", &load_balancers)),
+            "no load balancer is deleted yet"
+        );
         Ok(())
     })
     .await?;
@@ -276,7 +378,12 @@ async fn the_cluster_goes(bed: &Bed, cluster: &Cluster, file_system: &str) -> Re
         Ok(())
     })
     .await?;
-    let denied = Fault { kind: "access-denied".into(), service: Some("s3".into()), action: Some("GetObject".into()), ..Fault::default() };
+    let denied = Fault {
+        kind: "access-denied".into(),
+        service: Some("s3".into()),
+        action: Some("GetObject".into()),
+        ..Fault::default()
+    };
     bed.emulator().set_faults(&[denied]).await?;
     let targets = bed.aws(&["efs", "describe-mount-targets", "--file-system-id", file_system]).await?;
     for target in targets["MountTargets"].as_array().into_iter().flatten() {
@@ -286,23 +393,45 @@ async fn the_cluster_goes(bed: &Bed, cluster: &Cluster, file_system: &str) -> Re
     bed.wait_for("the AWSCluster to say that it may not read whose the issuer is", MOMENT, async || {
         let object = cluster.object(bed, "awscluster", &cluster.name).await?;
         let text = condition_text(&object, "ServiceAccountIssuerReady");
-        ensure!(text.starts_with("IssuerNotRetracted: ") && text.contains("s3:GetObject"), "ServiceAccountIssuerReady says {text:?}");
+        ensure!(
+            text.starts_with("IssuerNotRetracted: ") && text.contains("s3:GetObject"),
+            "ServiceAccountIssuerReady says {text:?}"
+        );
         Ok(())
     })
     .await?;
     let objects = bed.aws(&["s3api", "list-objects-v2", "--bucket", BUCKET]).await?;
-    ensure!(objects["Contents"].as_array().is_some_and(|it| it.len() == 2), "what could not be read was deleted: {objects}");
+    ensure!(
+        objects["Contents"].as_array().is_some_and(|it| it.len() == 2),
+        "what could not be read was deleted: {objects}"
+    );
     bed.emulator().set_faults(&[]).await?;
     cluster.wait_until_gone(bed).await?;
-    let volumes = bed.aws(&["ec2", "describe-volumes", "--filters", "Name=tag:ebs.csi.aws.com/cluster,Values=true"]).await?;
-    let volumes: Vec<&str> = volumes["Volumes"].as_array().into_iter().flatten().filter_map(|it| it["VolumeId"].as_str()).collect();
-    ensure!(volumes.len() == 2, "volumes are kept unless their deletion is asked for, but {volumes:?} are left of two");
+    let volumes = bed
+        .aws(&["ec2", "describe-volumes", "--filters", "Name=tag:ebs.csi.aws.com/cluster,Values=true"])
+        .await?;
+    let volumes: Vec<&str> = volumes["Volumes"]
+        .as_array()
+        .into_iter()
+        .flatten()
+        .filter_map(|it| it["VolumeId"].as_str())
+        .collect();
+    ensure!(
+        volumes.len() == 2,
+        "volumes are kept unless their deletion is asked for, but {volumes:?} are left of two"
+    );
     let provider = format!("arn:aws:iam::{ACCOUNT}:oidc-provider/{}", issuer());
-    let provider = bed.aws(&["iam", "get-open-id-connect-provider", "--open-id-connect-provider-arn", &provider]).await;
+    let provider =
+        bed.aws(&["iam", "get-open-id-connect-provider", "--open-id-connect-provider-arn", &provider]).await;
     ensure!(provider.is_err(), "the OIDC provider is still there");
     let objects = bed.aws(&["s3api", "list-objects-v2", "--bucket", BUCKET]).await?;
-    ensure!(objects["Contents"].as_array().is_none_or(Vec::is_empty), "documents of the issuer are left: {objects}");
+    ensure!(
+        objects["Contents"].as_array().is_none_or(Vec::is_empty),
+        "documents of the issuer are left: {objects}"
+    );
     clean_up(bed, &volumes, file_system).await?;
-    passed("the cluster leaves its volumes, as it was told to, and nothing else, though the operator was killed on the way");
+    passed(
+        "the cluster leaves its volumes, as it was told to, and nothing else, though the operator was killed on the way",
+    );
     Ok(())
 }

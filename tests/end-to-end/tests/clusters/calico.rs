@@ -1,5 +1,5 @@
-//! Calico's settings on a cluster that lives: each is changed and changed back, also where its operator holds what it filled in, and traffic that is
-//! there is let through until the new one is.
+//! Calico's settings on a cluster that lives: each is changed and changed back, also where its operator holds
+//! what it filled in, and traffic that is there is let through until the new one is.
 
 use anyhow::{Context, Result, ensure};
 use end_to_end::add_ons::plugin;
@@ -26,7 +26,10 @@ async fn everything_that_the_operator_says_is_good(bed: &Bed, cluster: &Cluster)
     let mut said = Vec::new();
     for status in statuses["items"].as_array().into_iter().flatten() {
         let available = |it: &&Value| it["type"] == "Available" && it["status"] == "True";
-        ensure!(status["status"]["conditions"].as_array().into_iter().flatten().any(|it| available(&it)), "{status}");
+        ensure!(
+            status["status"]["conditions"].as_array().into_iter().flatten().any(|it| available(&it)),
+            "{status}"
+        );
         said.push(status["metadata"]["name"].as_str().unwrap_or_default().to_owned());
     }
     ensure!(said == ["apiserver", "calico", "ippools", "tiers"], "it says something of {said:?}");
@@ -35,14 +38,22 @@ async fn everything_that_the_operator_says_is_good(bed: &Bed, cluster: &Cluster)
 }
 
 /// The default rules of an AWSCluster let IP in IP and BGP in for good, so VXLAN is what is looked at.
-async fn the_encapsulation_changes_before_the_old_traffic_is_closed(bed: &Bed, cluster: &Cluster) -> Result<()> {
+async fn the_encapsulation_changes_before_the_old_traffic_is_closed(
+    bed: &Bed,
+    cluster: &Cluster,
+) -> Result<()> {
     let workload = bed.workload(&cluster.namespace, &cluster.name).await?;
     for (encapsulation, wanted) in [("IPIP", ("Always", "Never")), ("VXLAN", ("Never", "Always"))] {
         set(bed, cluster, json!({"encapsulation": encapsulation})).await?;
         bed.wait_for("the pool to change", MOMENT, async || {
             let before = lets_vxlan_in(bed, cluster).await?;
-            let pool = workload.kubectl_json(&["get", "ippools.crd.projectcalico.org", "default-ipv4-ippool"]).await?;
-            let modes = (pool["spec"]["ipipMode"].as_str().unwrap_or_default(), pool["spec"]["vxlanMode"].as_str().unwrap_or_default());
+            let pool = workload
+                .kubectl_json(&["get", "ippools.crd.projectcalico.org", "default-ipv4-ippool"])
+                .await?;
+            let modes = (
+                pool["spec"]["ipipMode"].as_str().unwrap_or_default(),
+                pool["spec"]["vxlanMode"].as_str().unwrap_or_default(),
+            );
             // Opened in between is early enough, and so is closed in between.
             let is_open = before || modes.1 != "Always" || lets_vxlan_in(bed, cluster).await?;
             assert!(is_open, "the pool is {modes:?}, and VXLAN is closed");
@@ -57,17 +68,31 @@ async fn the_encapsulation_changes_before_the_old_traffic_is_closed(bed: &Bed, c
         })
         .await?;
     }
-    passed("another encapsulation reaches pools and nodes before the traffic of the old one is closed, and so does the old one again");
+    passed(
+        "another encapsulation reaches pools and nodes before the traffic of the old one is closed, and so does the old one again",
+    );
     Ok(())
 }
 
 /// As on a cluster that was installed before every field of the pools was applied.
 async fn what_the_operator_filled_in_is_taken_over(bed: &Bed, cluster: &Cluster) -> Result<()> {
     let workload = bed.workload(&cluster.namespace, &cluster.name).await?;
-    let mut pools = workload.kubectl_json(&["get", INSTALLATION, "default"]).await?["spec"]["calicoNetwork"]["ipPools"].clone();
+    let mut pools = workload.kubectl_json(&["get", INSTALLATION, "default"]).await?["spec"]["calicoNetwork"]
+        ["ipPools"]
+        .clone();
     pools[0]["natOutgoing"] = json!("Disabled");
     let patch = json!({"spec": {"calicoNetwork": {"ipPools": pools}}}).to_string();
-    workload.kubectl(&["patch", INSTALLATION, "default", "--type=merge", "--field-manager=tigera-operator", "--patch", &patch]).await?;
+    workload
+        .kubectl(&[
+            "patch",
+            INSTALLATION,
+            "default",
+            "--type=merge",
+            "--field-manager=tigera-operator",
+            "--patch",
+            &patch,
+        ])
+        .await?;
     for settings in [
         json!({"natOutgoing": false, "resources": {"cpu": "50m"}, "controlPlaneReplicas": 1}),
         json!({"natOutgoing": true, "resources": {"cpu": null}, "controlPlaneReplicas": null}),
@@ -83,7 +108,9 @@ async fn what_the_operator_filled_in_is_taken_over(bed: &Bed, cluster: &Cluster)
     let holds = |it: &&Value| it["fieldsV1"]["f:spec"]["f:calicoNetwork"].get("f:ipPools").is_some();
     let holders: Vec<&str> = managers.iter().filter(holds).filter_map(|it| it["manager"].as_str()).collect();
     ensure!(holders == ["cluster-operator-calico"], "{holders:?} hold the pools");
-    passed("settings of Calico are changed and changed back without a conflict, also where its operator held the pools");
+    passed(
+        "settings of Calico are changed and changed back without a conflict, also where its operator held the pools",
+    );
     Ok(())
 }
 
@@ -91,7 +118,10 @@ async fn blocks_in_use_stay(bed: &Bed, cluster: &Cluster) -> Result<()> {
     set(bed, cluster, json!({"blockSize": 28})).await?;
     bed.wait_for("the change to be refused", MOMENT, async || {
         let text = condition_text(&plugin(bed, cluster).await?, "NetworkingReady");
-        ensure!(text.contains("spec.networking.calico.blockSize: cannot be changed: nodes have blocks of /26"), "it says {text:?}");
+        ensure!(
+            text.contains("spec.networking.calico.blockSize: cannot be changed: nodes have blocks of /26"),
+            "it says {text:?}"
+        );
         Ok(())
     })
     .await?;
@@ -103,14 +133,20 @@ async fn blocks_in_use_stay(bed: &Bed, cluster: &Cluster) -> Result<()> {
 
 /// The roles of machines are made with no policy for it.
 async fn calico_node_sets_the_check_where_every_role_lets_it(bed: &Bed, cluster: &Cluster) -> Result<()> {
-    const ROLES: [&str; 2] = ["control-plane.cluster-api-provider-aws.sigs.k8s.io", "nodes.cluster-api-provider-aws.sigs.k8s.io"];
+    const ROLES: [&str; 2] =
+        ["control-plane.cluster-api-provider-aws.sigs.k8s.io", "nodes.cluster-api-provider-aws.sigs.k8s.io"];
     let workload = bed.workload(&cluster.namespace, &cluster.name).await?;
-    let felix = async || workload.kubectl_json(&["get", "felixconfigurations.crd.projectcalico.org", "--output=json"]).await;
+    let felix = async || {
+        workload.kubectl_json(&["get", "felixconfigurations.crd.projectcalico.org", "--output=json"]).await
+    };
     set(bed, cluster, json!({"sourceDestinationCheck": "Enable"})).await?;
     let actions = "ec2:DescribeInstances, ec2:ModifyNetworkInterfaceAttribute";
     bed.wait_for("the roles to be found wanting", MOMENT, async || {
         let text = condition_text(&plugin(bed, cluster).await?, "NetworkingReady");
-        ensure!(text.starts_with("PermissionsMissing: ") && ROLES.iter().all(|role| text.contains(role)), "it says {text:?}");
+        ensure!(
+            text.starts_with("PermissionsMissing: ") && ROLES.iter().all(|role| text.contains(role)),
+            "it says {text:?}"
+        );
         ensure!(actions.split(", ").all(|action| text.contains(action)), "it says {text:?}");
         Ok(())
     })
@@ -119,7 +155,17 @@ async fn calico_node_sets_the_check_where_every_role_lets_it(bed: &Bed, cluster:
     let actions: Vec<&str> = actions.split(", ").collect();
     let policy = json!({"Version": "2012-10-17", "Statement": [{"Effect": "Allow", "Action": actions, "Resource": "*"}]}).to_string();
     for role in ROLES {
-        bed.aws(&["iam", "put-role-policy", "--role-name", role, "--policy-name", "felix", "--policy-document", &policy]).await?;
+        bed.aws(&[
+            "iam",
+            "put-role-policy",
+            "--role-name",
+            role,
+            "--policy-name",
+            "felix",
+            "--policy-document",
+            &policy,
+        ])
+        .await?;
     }
     networking_is_ready(bed, cluster).await?;
     ensure!(felix().await?["items"][0]["spec"]["awsSrcDstCheck"] == "Enable", "{}", felix().await?);
@@ -140,7 +186,10 @@ async fn networking_is_ready(bed: &Bed, cluster: &Cluster) -> Result<()> {
         let object = plugin(bed, cluster).await?;
         let text = condition_text(&object, "NetworkingReady");
         let conditions = object["status"]["conditions"].as_array().cloned().unwrap_or_default();
-        let of = conditions.iter().find(|it| it["type"] == "NetworkingReady").map(|it| it["observedGeneration"].clone());
+        let of = conditions
+            .iter()
+            .find(|it| it["type"] == "NetworkingReady")
+            .map(|it| it["observedGeneration"].clone());
         ensure!(of.as_ref() == Some(&object["metadata"]["generation"]), "it is of generation {of:?}");
         ensure!(condition(&object, "NetworkingReady") == "True", "it says {text:?}");
         Ok(())
@@ -152,7 +201,12 @@ async fn networking_is_ready(bed: &Bed, cluster: &Cluster) -> Result<()> {
 async fn lets_vxlan_in(bed: &Bed, cluster: &Cluster) -> Result<bool> {
     let name = format!("Name=tag:sigs.k8s.io/cluster-api-provider-aws/cluster/{},Values=owned", cluster.name);
     let groups = bed.aws(&["ec2", "describe-security-groups", "--filters", &name]).await?;
-    let rules = groups["SecurityGroups"].as_array().into_iter().flatten().flat_map(|it| it["IpPermissions"].as_array()).flatten();
+    let rules = groups["SecurityGroups"]
+        .as_array()
+        .into_iter()
+        .flatten()
+        .flat_map(|it| it["IpPermissions"].as_array())
+        .flatten();
     let from_groups = |it: &&Value| it["UserIdGroupPairs"].as_array().is_some_and(|it| !it.is_empty());
     Ok(rules.filter(from_groups).any(|it| it["IpProtocol"] == "udp" && it["FromPort"] == 4789))
 }

@@ -1,5 +1,6 @@
-//! The serving certificate of a webhook, renewed before it ends by the authority that the API server trusts already. Nothing here looks into
-//! the operator: the certificate is judged as a client would judge it, and what the webhook must admit is admitted.
+//! The serving certificate of a webhook, renewed before it ends by the authority that the API server trusts
+//! already. Nothing here looks into the operator: the certificate is judged as a client would judge it, and
+//! what the webhook must admit is admitted.
 
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
@@ -33,50 +34,87 @@ pub async fn an_ending_one_is_renewed(bed: &Bed, cluster: &Cluster) -> Result<Sy
     let end = SystemTime::now() + LEFT;
     let ending = put_one_that_ends(&workload, end).await?;
     for bundle in &trusted {
-        accept(&ending.certificate, bundle, SERVER, SystemTime::now()).context("the webhook would not work to begin with")?;
+        accept(&ending.certificate, bundle, SERVER, SystemTime::now())
+            .context("the webhook would not work to begin with")?;
         ensure!(accept(&ending.certificate, bundle, SERVER, end + DAY).is_err(), "what should end does not");
     }
     // Certificates are looked at every few minutes; a change of the object has it done at once.
-    cluster.patch(bed, "clusterplugin", &cluster.name, r#"{"metadata":{"annotations":{"look":"again"}}}"#).await?;
+    cluster
+        .patch(bed, "clusterplugin", &cluster.name, r#"{"metadata":{"annotations":{"look":"again"}}}"#)
+        .await?;
     let renewed = bed
         .wait_for("the certificate to be renewed before it ends", LEFT, async || {
             let secret = secret(&workload, SECRET).await?;
             let is_new = |name: &str, old: &str| secret["data"][name].as_str().is_some_and(|it| it != old);
-            ensure!(is_new("tls.crt", &ending.certificate) && is_new("tls.key", &ending.key), "the Secret holds the one that ends");
+            ensure!(
+                is_new("tls.crt", &ending.certificate) && is_new("tls.key", &ending.key),
+                "the Secret holds the one that ends"
+            );
             Ok(secret)
         })
         .await?;
     let renewed = renewed["data"]["tls.crt"].as_str().unwrap_or_default();
-    ensure!(bundles(&workload).await? == trusted, "clients were given another bundle, though only the certificate was to be renewed");
+    ensure!(
+        bundles(&workload).await? == trusted,
+        "clients were given another bundle, though only the certificate was to be renewed"
+    );
     for bundle in &trusted {
         for at in [SystemTime::now(), SystemTime::now() + DAY * 300] {
-            accept(renewed, bundle, SERVER, at).context("the new certificate is not what the API server would accept for long")?;
+            accept(renewed, bundle, SERVER, at)
+                .context("the new certificate is not what the API server would accept for long")?;
         }
     }
     running(bed, cluster, 5).await?;
-    passed("a webhook's certificate that is about to end is replaced by one for long, which the API server's bundle vouches for");
+    passed(
+        "a webhook's certificate that is about to end is replaced by one for long, which the API server's bundle vouches for",
+    );
     Ok(end)
 }
 
-/// Once the old certificate has ended, what the webhook must admit is admitted. `ingress` is one that is there.
-pub async fn the_webhook_outlives_it(bed: &Bed, cluster: &Cluster, end: SystemTime, ingress: &str) -> Result<()> {
+/// Once the old certificate has ended, what the webhook must admit is admitted. `ingress` is one that is
+/// there.
+pub async fn the_webhook_outlives_it(
+    bed: &Bed,
+    cluster: &Cluster,
+    end: SystemTime,
+    ingress: &str,
+) -> Result<()> {
     // Nearly always over by now.
     tokio::time::sleep(end.duration_since(SystemTime::now()).unwrap_or_default()).await;
     let workload = bed.workload(&cluster.namespace, &cluster.name).await?;
     bed.wait_for("the webhook to admit a change of an Ingress", MOMENT, async || {
-        workload.kubectl(&["annotate", "ingress", ingress, "--namespace", "default", "--overwrite", "admitted=yes"]).await.map(drop)
+        workload
+            .kubectl(&[
+                "annotate",
+                "ingress",
+                ingress,
+                "--namespace",
+                "default",
+                "--overwrite",
+                "admitted=yes",
+            ])
+            .await
+            .map(drop)
     })
     .await?;
     passed("the webhook answers when the certificate that was replaced has ended");
     Ok(())
 }
 
-/// Puts one into the Secret that was made nearly a year ago, by all that it says, in the name of the authority that is there.
+/// Puts one into the Secret that was made nearly a year ago, by all that it says, in the name of the
+/// authority that is there.
 async fn put_one_that_ends(workload: &Workload<'_>, end: SystemTime) -> Result<Serving> {
     let (held, authority) = (secret(workload, SECRET).await?, secret(workload, AUTHORITY).await?);
-    let known = held["metadata"]["annotations"][ANNOTATION].as_str().context("nothing is known of the certificate")?;
+    let known = held["metadata"]["annotations"][ANNOTATION]
+        .as_str()
+        .context("nothing is known of the certificate")?;
     let mut known: Value = serde_json::from_str(known).context("reading what is known of the certificate")?;
-    let names: Vec<String> = known["dnsNames"].as_array().into_iter().flatten().filter_map(|it| it.as_str().map(str::to_owned)).collect();
+    let names: Vec<String> = known["dnsNames"]
+        .as_array()
+        .into_iter()
+        .flatten()
+        .filter_map(|it| it.as_str().map(str::to_owned))
+        .collect();
     let key = authority["data"]["tls.key"].as_str().context("the authority has no key")?;
     let begin = end - DAY * 365;
     let ending = sign(MODULE, key, &names, begin, end)?;
@@ -86,7 +124,9 @@ async fn put_one_that_ends(workload: &Workload<'_>, end: SystemTime) -> Result<S
     let patch = json!({"metadata": {"annotations": {ANNOTATION: known.to_string()}},
         "data": {"tls.crt": &ending.certificate, "tls.key": &ending.key}});
     let patch = patch.to_string();
-    workload.kubectl(&["patch", "secret", SECRET, "--namespace", NAMESPACE, "--type", "merge", "--patch", &patch]).await?;
+    workload
+        .kubectl(&["patch", "secret", SECRET, "--namespace", NAMESPACE, "--type", "merge", "--patch", &patch])
+        .await?;
     Ok(ending)
 }
 
@@ -101,7 +141,8 @@ async fn bundles(workload: &Workload<'_>) -> Result<Vec<String>> {
         let configuration = workload.kubectl_json(&["get", kind, CONFIGURATION]).await?;
         for webhook in configuration["webhooks"].as_array().into_iter().flatten() {
             let bundle = webhook["clientConfig"]["caBundle"].as_str();
-            bundles.push(bundle.with_context(|| format!("nobody vouches for {}", webhook["name"]))?.to_owned());
+            bundles
+                .push(bundle.with_context(|| format!("nobody vouches for {}", webhook["name"]))?.to_owned());
         }
     }
     ensure!(!bundles.is_empty(), "there are no webhooks");

@@ -1,5 +1,6 @@
-//! Add-ons that leave, or must not: networking that cannot be switched, a ClusterPlugin that is deleted while its cluster lives, and a
-//! cluster whose API server is dead when it is deleted. Nothing here looks into the operator.
+//! Add-ons that leave, or must not: networking that cannot be switched, a ClusterPlugin that is deleted while
+//! its cluster lives, and a cluster whose API server is dead when it is deleted. Nothing here looks into the
+//! operator.
 
 use anyhow::{Context, Result, ensure};
 use end_to_end::add_ons::{plugin, running};
@@ -18,19 +19,29 @@ pub async fn networking_is_not_switched(bed: &Bed, cluster: &Cluster) -> Result<
         let object = plugin(bed, cluster).await?;
         let text = condition_text(&object, "NetworkingReady");
         let refused = condition(&object, "NetworkingReady") == "False";
-        ensure!(refused && text.contains("calico stays") && text.contains("spec.networking.calico"), "NetworkingReady says {text:?}");
+        ensure!(
+            refused && text.contains("calico stays") && text.contains("spec.networking.calico"),
+            "NetworkingReady says {text:?}"
+        );
         Ok(())
     })
     .await?;
     let workload = bed.workload(&cluster.namespace, &cluster.name).await?;
     let daemons = workload.kubectl_json(&["get", "daemonsets", "--all-namespaces"]).await?;
-    let names: Vec<&str> = daemons["items"].as_array().into_iter().flatten().filter_map(|it| it["metadata"]["name"].as_str()).collect();
+    let names: Vec<&str> = daemons["items"]
+        .as_array()
+        .into_iter()
+        .flatten()
+        .filter_map(|it| it["metadata"]["name"].as_str())
+        .collect();
     ensure!(names.contains(&"calico-node") && !names.contains(&"aws-node"), "there are {names:?}");
     let mut back = json!({"spec": {"networking": {"amazonVPC": null}}});
     back["spec"]["networking"]["calico"] = networking["calico"].clone();
     cluster.patch(bed, "clusterplugin", &cluster.name, &back.to_string()).await?;
     running(bed, cluster, 5).await?;
-    passed("the network of a cluster that lives is not switched, and the condition says what stays and what to set");
+    passed(
+        "the network of a cluster that lives is not switched, and the condition says what stays and what to set",
+    );
     Ok(())
 }
 
@@ -38,20 +49,39 @@ pub async fn networking_is_not_switched(bed: &Bed, cluster: &Cluster) -> Result<
 pub async fn a_deleted_cluster_plugin_takes_what_may_go(bed: &Bed, cluster: &Cluster) -> Result<()> {
     let workload = bed.workload(&cluster.namespace, &cluster.name).await?;
     let object = plugin(bed, cluster).await?;
-    bed.kubectl(&["delete", "clusterplugin", &cluster.name, "--namespace", &cluster.namespace, "--wait=false"]).await?;
+    bed.kubectl(&[
+        "delete",
+        "clusterplugin",
+        &cluster.name,
+        "--namespace",
+        &cluster.namespace,
+        "--wait=false",
+    ])
+    .await?;
     bed.wait_for("the ClusterPlugin to be gone", MOMENT, async || {
-        let left = bed.kubectl(&["get", "clusterplugins", "--namespace", &cluster.namespace, "--output", "name"]).await?;
+        let left = bed
+            .kubectl(&["get", "clusterplugins", "--namespace", &cluster.namespace, "--output", "name"])
+            .await?;
         ensure!(!left.lines().any(|it| it.ends_with(&format!("/{}", cluster.name))), "there are {left}");
         Ok(())
     })
     .await?;
     let names = async || -> Result<Vec<String>> {
-        let all = workload.kubectl_json(&["get", "deployments,daemonsets,ingressclasses,csidrivers", "--all-namespaces"]).await?;
+        let all = workload
+            .kubectl_json(&["get", "deployments,daemonsets,ingressclasses,csidrivers", "--all-namespaces"])
+            .await?;
         let name = |it: &Value| it["metadata"]["name"].as_str().map(str::to_owned);
         Ok(all["items"].as_array().into_iter().flatten().filter_map(name).collect())
     };
     let left = names().await?;
-    let gone = ["ebs-csi-controller", "ebs-csi-node", "efs-csi-controller", "aws-load-balancer-controller", "alb", "ebs.csi.aws.com"];
+    let gone = [
+        "ebs-csi-controller",
+        "ebs-csi-node",
+        "efs-csi-controller",
+        "aws-load-balancer-controller",
+        "alb",
+        "ebs.csi.aws.com",
+    ];
     ensure!(!left.iter().any(|it| gone.contains(&it.as_str())), "there are {left:?}");
     let kept = ["calico-node", "aws-cloud-controller-manager"];
     ensure!(kept.iter().all(|it| left.iter().any(|left| left == it)), "there are {left:?}");
@@ -59,11 +89,14 @@ pub async fn a_deleted_cluster_plugin_takes_what_may_go(bed: &Bed, cluster: &Clu
         "metadata": {"name": cluster.name, "namespace": cluster.namespace}});
     bed.apply(&again.to_string()).await?;
     running(bed, cluster, 5).await?;
-    passed("a ClusterPlugin that is deleted takes storage and ingress along, leaves the network, and takes it over when it is back");
+    passed(
+        "a ClusterPlugin that is deleted takes storage and ingress along, leaves the network, and takes it over when it is back",
+    );
     Ok(())
 }
 
-/// The control plane dies with a load balancer open, then the cluster is deleted, and the operator killed on the way.
+/// The control plane dies with a load balancer open, then the cluster is deleted, and the operator killed on
+/// the way.
 pub async fn a_cluster_with_a_dead_api_server_is_deleted(bed: &Bed, cluster: &Cluster) -> Result<()> {
     let workload = bed.workload(&cluster.namespace, &cluster.name).await?;
     let service = json!({"apiVersion": "v1", "kind": "Service", "metadata": {"name": "open", "namespace": "default"},
@@ -77,7 +110,10 @@ pub async fn a_cluster_with_a_dead_api_server_is_deleted(bed: &Bed, cluster: &Cl
     .await?;
     for machine in cluster.objects(bed, "awsmachines").await? {
         if machine["metadata"]["labels"].get("cluster.x-k8s.io/control-plane").is_some() {
-            let id = machine["spec"]["providerID"].as_str().and_then(|it| it.rsplit('/').next()).context("no instance")?;
+            let id = machine["spec"]["providerID"]
+                .as_str()
+                .and_then(|it| it.rsplit('/').next())
+                .context("no instance")?;
             bed.emulator().terminate(id).await?;
         }
     }
@@ -91,7 +127,11 @@ pub async fn a_cluster_with_a_dead_api_server_is_deleted(bed: &Bed, cluster: &Cl
     })
     .await?;
     let workers = cluster.instances(bed).await?;
-    ensure!(workers.len() == cluster.workers, "{workers:?} are alive while the timeout runs, {} workers wanted", cluster.workers);
+    ensure!(
+        workers.len() == cluster.workers,
+        "{workers:?} are alive while the timeout runs, {} workers wanted",
+        cluster.workers
+    );
     bed.wait_for("the middle of deletion", BOOT, async || {
         let calls = bed.emulator().calls(from).await?.calls;
         ensure!(calls.iter().any(|it| it.did("TerminateInstances", &workers)), "nothing is terminated yet");
@@ -102,8 +142,12 @@ pub async fn a_cluster_with_a_dead_api_server_is_deleted(bed: &Bed, cluster: &Cl
     bed.start_operator().await?;
     cluster.wait_until_gone(bed).await?;
     let load_balancers = bed.aws(&["elb", "describe-load-balancers"]).await?;
-    let vpcs: Vec<&str> =
-        load_balancers["LoadBalancerDescriptions"].as_array().into_iter().flatten().filter_map(|it| it["VPCId"].as_str()).collect();
+    let vpcs: Vec<&str> = load_balancers["LoadBalancerDescriptions"]
+        .as_array()
+        .into_iter()
+        .flatten()
+        .filter_map(|it| it["VPCId"].as_str())
+        .collect();
     let existing = bed.aws(&["ec2", "describe-vpcs"]).await?.to_string();
     ensure!(vpcs.iter().all(|it| existing.contains(it)), "load balancers are left in {vpcs:?}");
     passed(

@@ -1,5 +1,6 @@
-//! Real clusters on one bed: real cloud-init, kubeadm, etcd, API servers, Cluster API and cloud controller manager. Chains run side by
-//! side on it, each on clusters of its own. Nothing here looks into the operator: everything is asked of the APIs that users have.
+//! Real clusters on one bed: real cloud-init, kubeadm, etcd, API servers, Cluster API and cloud controller
+//! manager. Chains run side by side on it, each on clusters of its own. Nothing here looks into the operator:
+//! everything is asked of the APIs that users have.
 
 mod add_ons;
 mod calico;
@@ -16,14 +17,21 @@ mod zones;
 use std::collections::BTreeSet;
 
 use anyhow::{Result, ensure};
-use end_to_end::{BOOT, Cluster, MOMENT, condition, condition_text, ensure_nothing_was_forbidden, wait_until_account_is_empty};
+use end_to_end::{
+    BOOT, Cluster, MOMENT, condition, condition_text, ensure_nothing_was_forbidden,
+    wait_until_account_is_empty,
+};
 use sandbox::{Bed, Options};
 
 #[tokio::test(flavor = "multi_thread")]
 async fn clusters_are_made_changed_repaired_and_removed_without_a_trace() -> Result<()> {
     let bed = Bed::up(Options { name: "clusters".into(), ..Options::default() }).await?;
-    let (one, three, full, networks) =
-        tokio::join!(one_control_plane(&bed), three_control_planes(&bed), add_ons::all_add_ons(&bed), networks(&bed));
+    let (one, three, full, networks) = tokio::join!(
+        one_control_plane(&bed),
+        three_control_planes(&bed),
+        add_ons::all_add_ons(&bed),
+        networks(&bed)
+    );
     one?;
     three?;
     full?;
@@ -76,13 +84,15 @@ async fn a_cluster_of_the_same_name_is_blocked_and_touches_nothing(bed: &Bed, fi
 /// As `kubectl get awscluster -o yaml`, renamed and created, makes it: with the annotations of the original.
 async fn a_copy_of_an_aws_cluster_is_held_and_touches_nothing(bed: &Bed, original: &Cluster) -> Result<()> {
     let object = original.object(bed, "awscluster", &original.name).await?;
-    let id = object["metadata"]["annotations"]["cluster.kurator.dev/id"].as_str().unwrap_or_default().to_owned();
+    let id =
+        object["metadata"]["annotations"]["cluster.kurator.dev/id"].as_str().unwrap_or_default().to_owned();
     ensure!(!id.is_empty(), "the original has no id");
     let copy = Cluster::new("copies", "copy", 0, 0);
     bed.kubectl(&["create", "namespace", &copy.namespace]).await?;
     let mut copied = object.clone();
     let annotations = &object["metadata"]["annotations"];
-    copied["metadata"] = serde_json::json!({"name": copy.name, "namespace": copy.namespace, "annotations": annotations});
+    copied["metadata"] =
+        serde_json::json!({"name": copy.name, "namespace": copy.namespace, "annotations": annotations});
     let owner = serde_json::json!({
         "apiVersion": "cluster.x-k8s.io/v1beta2", "kind": "Cluster", "metadata": {"name": copy.name, "namespace": copy.namespace},
         "spec": {"infrastructureRef": {"apiGroup": "infrastructure.cluster.x-k8s.io", "kind": "AWSCluster", "name": copy.name}},
@@ -109,16 +119,30 @@ async fn a_copy_of_an_aws_cluster_is_held_and_touches_nothing(bed: &Bed, origina
         let object = copy.object(bed, "awscluster", &copy.name).await?;
         let annotations = &object["metadata"]["annotations"];
         let own = annotations["cluster.kurator.dev/id"].as_str().unwrap_or_default();
-        ensure!(!own.is_empty() && own != id && annotations["cluster.kurator.dev/copied-from"] == original_name.as_str(), "not yet");
+        ensure!(
+            !own.is_empty()
+                && own != id
+                && annotations["cluster.kurator.dev/copied-from"] == original_name.as_str(),
+            "not yet"
+        );
         Ok(())
     })
     .await?;
     copy.delete(bed).await?;
     let calls = bed.emulator().calls(from).await?.calls;
-    let ours = |it: &&sandbox::emulator::Call| it.write && it.caller.as_deref().is_some_and(|it| it.contains("operator"));
-    let written: Vec<_> =
-        calls.iter().filter(ours).filter(|it| it.resources.iter().any(|it| before.contains(it))).map(|it| &it.action).collect();
-    ensure!(written.is_empty() && tagged(bed, original).await? == before, "the original was written to: {written:?}");
+    let ours = |it: &&sandbox::emulator::Call| {
+        it.write && it.caller.as_deref().is_some_and(|it| it.contains("operator"))
+    };
+    let written: Vec<_> = calls
+        .iter()
+        .filter(ours)
+        .filter(|it| it.resources.iter().any(|it| before.contains(it)))
+        .map(|it| &it.action)
+        .collect();
+    ensure!(
+        written.is_empty() && tagged(bed, original).await? == before,
+        "the original was written to: {written:?}"
+    );
     passed("a copy of an AWSCluster, annotations included, is held, says whose it is, and can be deleted");
     Ok(())
 }
@@ -127,7 +151,13 @@ async fn a_copy_of_an_aws_cluster_is_held_and_touches_nothing(bed: &Bed, origina
 async fn tagged(bed: &Bed, cluster: &Cluster) -> Result<BTreeSet<String>> {
     let filter = format!("Name=key,Values=sigs.k8s.io/cluster-api-provider-aws/cluster/{}", cluster.name);
     let tags = bed.aws(&["ec2", "describe-tags", "--filters", &filter]).await?;
-    Ok(tags["Tags"].as_array().into_iter().flatten().filter_map(|it| it["ResourceId"].as_str()).map(str::to_owned).collect())
+    Ok(tags["Tags"]
+        .as_array()
+        .into_iter()
+        .flatten()
+        .filter_map(|it| it["ResourceId"].as_str())
+        .map(str::to_owned)
+        .collect())
 }
 
 async fn workers_scale_up_and_down(bed: &Bed, cluster: Cluster) -> Result<Cluster> {
@@ -135,7 +165,8 @@ async fn workers_scale_up_and_down(bed: &Bed, cluster: Cluster) -> Result<Cluste
     let mut now = cluster;
     for workers in [4, 1] {
         now.workers = workers;
-        now.patch(bed, "machinedeployment", &deployment, &format!(r#"{{"spec":{{"replicas":{workers}}}}}"#)).await?;
+        now.patch(bed, "machinedeployment", &deployment, &format!(r#"{{"spec":{{"replicas":{workers}}}}}"#))
+            .await?;
         now.wait_until_ready(bed).await?;
         bed.wait_for("instances to be as many as machines", MOMENT, async || {
             let instances = now.instances(bed).await?;
@@ -148,7 +179,10 @@ async fn workers_scale_up_and_down(bed: &Bed, cluster: Cluster) -> Result<Cluste
     Ok(now)
 }
 
-async fn an_instance_that_is_gone_fails_its_machine_and_is_replaced(bed: &Bed, cluster: &Cluster) -> Result<()> {
+async fn an_instance_that_is_gone_fails_its_machine_and_is_replaced(
+    bed: &Bed,
+    cluster: &Cluster,
+) -> Result<()> {
     let health_check = format!(
         "apiVersion: cluster.x-k8s.io/v1beta2\nkind: MachineHealthCheck\nmetadata: {{name: {0}-workers, namespace: {1}}}\nspec:\n  \
          clusterName: {0}\n  selector: {{matchLabels: {{cluster.x-k8s.io/deployment-name: {0}-md-0}}}}\n  checks:\n    \
@@ -156,10 +190,15 @@ async fn an_instance_that_is_gone_fails_its_machine_and_is_replaced(bed: &Bed, c
         cluster.name, cluster.namespace
     );
     let machines = cluster.objects(bed, "awsmachines").await?;
-    let is_worker = |it: &&serde_json::Value| it["metadata"]["labels"].get("cluster.x-k8s.io/control-plane").is_none();
+    let is_worker =
+        |it: &&serde_json::Value| it["metadata"]["labels"].get("cluster.x-k8s.io/control-plane").is_none();
     let worker = machines.iter().find(is_worker).ok_or_else(|| anyhow::anyhow!("there is no worker"))?;
     let name = worker["metadata"]["name"].as_str().unwrap_or_default().to_owned();
-    let id = worker["spec"]["providerID"].as_str().and_then(|it| it.rsplit('/').next()).unwrap_or_default().to_owned();
+    let id = worker["spec"]["providerID"]
+        .as_str()
+        .and_then(|it| it.rsplit('/').next())
+        .unwrap_or_default()
+        .to_owned();
     bed.emulator().terminate(&id).await?;
     bed.wait_for("the AWSMachine to say that its instance is gone", MOMENT, async || {
         let object = cluster.object(bed, "awsmachine", &name).await?;
@@ -168,7 +207,10 @@ async fn an_instance_that_is_gone_fails_its_machine_and_is_replaced(bed: &Bed, c
     })
     .await?;
     let alive = cluster.instances(bed).await?;
-    ensure!(alive.len() == cluster.control_planes + cluster.workers - 1, "something was made in silence: {alive:?}");
+    ensure!(
+        alive.len() == cluster.control_planes + cluster.workers - 1,
+        "something was made in silence: {alive:?}"
+    );
     bed.apply(&health_check).await?;
     bed.wait_for("the machine to be replaced", BOOT, async || {
         let machines = cluster.objects(bed, "awsmachines").await?;
@@ -189,13 +231,16 @@ async fn a_paused_cluster_is_left_alone(bed: &Bed, cluster: &Cluster) -> Result<
         Ok(())
     })
     .await?;
-    cluster.patch(bed, "awscluster", &cluster.name, r#"{"spec":{"additionalTags":{"paused":"yes"}}}"#).await?;
+    cluster
+        .patch(bed, "awscluster", &cluster.name, r#"{"spec":{"additionalTags":{"paused":"yes"}}}"#)
+        .await?;
     let from = bed.emulator().calls(0).await?.next;
     tokio::time::sleep(std::time::Duration::from_secs(15)).await;
     // Clusters beside this one are tagged too.
     let resources = tagged(bed, cluster).await?;
     let tag = |it: &sandbox::emulator::Call| {
-        let ours = it.caller.as_deref().is_some_and(|it| it.contains("operator")) && it.resources.iter().any(|it| resources.contains(it));
+        let ours = it.caller.as_deref().is_some_and(|it| it.contains("operator"))
+            && it.resources.iter().any(|it| resources.contains(it));
         it.action == "CreateTags" && ours
     };
     let calls = bed.emulator().calls(from).await?.calls;
@@ -217,7 +262,10 @@ async fn a_paused_cluster_is_left_alone(bed: &Bed, cluster: &Cluster) -> Result<
     Ok(())
 }
 
-async fn a_load_balancer_of_a_service_is_gone_before_any_machine_is(bed: &Bed, cluster: &Cluster) -> Result<()> {
+async fn a_load_balancer_of_a_service_is_gone_before_any_machine_is(
+    bed: &Bed,
+    cluster: &Cluster,
+) -> Result<()> {
     let workload = bed.workload(&cluster.namespace, &cluster.name).await?;
     let service = "apiVersion: v1\nkind: Service\nmetadata: {name: web, namespace: default}\n\
                    spec: {type: LoadBalancer, selector: {app: web}, ports: [{port: 80, targetPort: 8080}]}\n";
@@ -235,9 +283,13 @@ async fn a_load_balancer_of_a_service_is_gone_before_any_machine_is(bed: &Bed, c
     cluster.delete(bed).await?;
     // Clusters beside this one are deleted too.
     let calls = bed.emulator().calls(from).await?.calls;
-    let load_balancer = calls.iter().find(|it| it.did("DeleteLoadBalancer", &load_balancers)).map(|it| it.sequence);
+    let load_balancer =
+        calls.iter().find(|it| it.did("DeleteLoadBalancer", &load_balancers)).map(|it| it.sequence);
     let machine = calls.iter().find(|it| it.did("TerminateInstances", &instances)).map(|it| it.sequence);
-    ensure!(load_balancer.is_some() && machine.is_some() && load_balancer < machine, "deleted {load_balancer:?}, terminated {machine:?}");
+    ensure!(
+        load_balancer.is_some() && machine.is_some() && load_balancer < machine,
+        "deleted {load_balancer:?}, terminated {machine:?}"
+    );
     let left = cluster.instances(bed).await?;
     ensure!(left.is_empty(), "of {instances:?} {left:?} are left");
     passed("a Service's load balancer is gone before any machine, and the cluster leaves nothing");
@@ -256,7 +308,9 @@ async fn three_control_planes(bed: &Bed) -> Result<()> {
     bed.kill_operator().await?;
     bed.start_operator().await?;
     cluster.wait_until_ready(bed).await?;
-    passed("three control planes and one worker behind a network load balancer are ready, though the operator was killed in between");
+    passed(
+        "three control planes and one worker behind a network load balancer are ready, though the operator was killed in between",
+    );
     the_control_plane_rolls_to_a_new_template(bed, &cluster).await?;
     leaving::a_cluster_with_a_dead_api_server_is_deleted(bed, &cluster).await
 }

@@ -1,5 +1,5 @@
-//! Objects of add-ons that run, changed and deleted by hand: they are set back, unless they are only to be looked at. Nothing here looks into the
-//! operator.
+//! Objects of add-ons that run, changed and deleted by hand: they are set back, unless they are only to be
+//! looked at. Nothing here looks into the operator.
 
 use std::time::Duration;
 
@@ -19,14 +19,27 @@ const BUDGET: &str = "poddisruptionbudget/ebs-csi-controller";
 
 /// What somebody does by hand: an object, a JSON patch, and where it shows.
 const EDITS: [(&str, &str, &str); 5] = [
-    ("service/aws-load-balancer-webhook-service", r#"[{"op":"replace","path":"/spec/ports/0/targetPort","value":1}]"#, "/spec/ports"),
+    (
+        "service/aws-load-balancer-webhook-service",
+        r#"[{"op":"replace","path":"/spec/ports/0/targetPort","value":1}]"#,
+        "/spec/ports",
+    ),
     ("role/ebs-csi-leases-role", r#"[{"op":"replace","path":"/rules","value":[]}]"#, "/rules"),
-    (WEBHOOKS, r#"[{"op":"replace","path":"/webhooks/0/rules/0/operations","value":["DELETE"]}]"#, "/webhooks"),
+    (
+        WEBHOOKS,
+        r#"[{"op":"replace","path":"/webhooks/0/rules/0/operations","value":["DELETE"]}]"#,
+        "/webhooks",
+    ),
     (BINDINGS, r#"[{"op":"remove","path":"/spec/versions/0/additionalPrinterColumns/0"}]"#, "/spec/versions"),
     (BUDGET, r#"[{"op":"replace","path":"/spec/maxUnavailable","value":3}]"#, "/spec/maxUnavailable"),
 ];
 /// What somebody deletes.
-const DELETED: [&str; 4] = ["service/aws-load-balancer-webhook-service", "clusterrolebinding/ebs-csi-attacher-binding", WEBHOOKS, BUDGET];
+const DELETED: [&str; 4] = [
+    "service/aws-load-balancer-webhook-service",
+    "clusterrolebinding/ebs-csi-attacher-binding",
+    WEBHOOKS,
+    BUDGET,
+];
 
 /// All of it on one cluster that has EBS and the load balancer controller, and `count` add-ons.
 pub async fn what_is_changed_by_hand_is_set_back(bed: &Bed, cluster: &Cluster, count: usize) -> Result<()> {
@@ -38,12 +51,22 @@ pub async fn what_is_changed_by_hand_is_set_back(bed: &Bed, cluster: &Cluster, c
     a_warning_changes_nothing(bed, cluster, &workload, count).await
 }
 
-async fn edits_are_set_back(bed: &Bed, cluster: &Cluster, workload: &Workload<'_>, count: usize) -> Result<()> {
+async fn edits_are_set_back(
+    bed: &Bed,
+    cluster: &Cluster,
+    workload: &Workload<'_>,
+    count: usize,
+) -> Result<()> {
     let mut before = Vec::new();
     for (object, patch, path) in EDITS {
         before.push(part(workload, object, path).await?);
-        workload.kubectl(&["patch", object, SYSTEM, "--type=json", "--field-manager=somebody", "--patch", patch]).await?;
-        ensure!(part(workload, object, path).await? != *before.last().context("it was pushed")?, "{patch} changes nothing of {object}");
+        workload
+            .kubectl(&["patch", object, SYSTEM, "--type=json", "--field-manager=somebody", "--patch", patch])
+            .await?;
+        ensure!(
+            part(workload, object, path).await? != *before.last().context("it was pushed")?,
+            "{patch} changes nothing of {object}"
+        );
     }
     look(bed, cluster, "edited").await?;
     bed.wait_for("edits to be set back", MOMENT, async || {
@@ -57,7 +80,9 @@ async fn edits_are_set_back(bed: &Bed, cluster: &Cluster, workload: &Workload<'_
     running(bed, cluster, count).await?;
     let status = plugin(bed, cluster).await?["status"].clone();
     ensure!(status["lastRepairTime"].is_string(), "the time of the repair is not told: {status}");
-    let wide = bed.kubectl(&["get", "clusterplugin", &cluster.name, "--namespace", &cluster.namespace, "-o", "wide"]).await?;
+    let wide = bed
+        .kubectl(&["get", "clusterplugin", &cluster.name, "--namespace", &cluster.namespace, "-o", "wide"])
+        .await?;
     ensure!(wide.contains("LAST REPAIR"), "{wide}");
     bed.wait_for("an event", MOMENT, async || {
         let events = bed.kubectl_json(&["get", "events.events.k8s.io", "--namespace", &cluster.namespace]).await?;
@@ -67,11 +92,18 @@ async fn edits_are_set_back(bed: &Bed, cluster: &Cluster, workload: &Workload<'_
         Ok(())
     })
     .await?;
-    passed("what somebody edits of running add-ons is set back, and an event names object, field and manager");
+    passed(
+        "what somebody edits of running add-ons is set back, and an event names object, field and manager",
+    );
     Ok(())
 }
 
-async fn what_is_deleted_or_replaced_is_applied_again(bed: &Bed, cluster: &Cluster, workload: &Workload<'_>, count: usize) -> Result<()> {
+async fn what_is_deleted_or_replaced_is_applied_again(
+    bed: &Bed,
+    cluster: &Cluster,
+    workload: &Workload<'_>,
+    count: usize,
+) -> Result<()> {
     let class = workload.kubectl_json(&["get", "storageclass", "ebs"]).await?;
     for object in DELETED.iter().chain(&["storageclass/ebs"]) {
         workload.kubectl(&["delete", object, SYSTEM, "--wait=true"]).await?;
@@ -91,14 +123,28 @@ async fn what_is_deleted_or_replaced_is_applied_again(bed: &Bed, cluster: &Clust
     })
     .await?;
     running(bed, cluster, count).await?;
-    passed("what somebody deletes of running add-ons is applied again, also a StorageClass in whose place they put another");
+    passed(
+        "what somebody deletes of running add-ons is applied again, also a StorageClass in whose place they put another",
+    );
     Ok(())
 }
 
-async fn an_edit_while_the_operator_is_down_is_found(bed: &Bed, cluster: &Cluster, workload: &Workload<'_>) -> Result<()> {
+async fn an_edit_while_the_operator_is_down_is_found(
+    bed: &Bed,
+    cluster: &Cluster,
+    workload: &Workload<'_>,
+) -> Result<()> {
     bed.stop_operator().await?;
     let before = part(workload, "clusterrole/ebs-external-attacher-role", "/rules").await?;
-    workload.kubectl(&["patch", "clusterrole/ebs-external-attacher-role", "--type=merge", "--patch", r#"{"rules":[]}"#]).await?;
+    workload
+        .kubectl(&[
+            "patch",
+            "clusterrole/ebs-external-attacher-role",
+            "--type=merge",
+            "--patch",
+            r#"{"rules":[]}"#,
+        ])
+        .await?;
     bed.start_operator().await?;
     bed.wait_for("the edit to be set back", MOMENT, async || {
         let now = part(workload, "clusterrole/ebs-external-attacher-role", "/rules").await?;
@@ -117,7 +163,9 @@ async fn a_paused_add_on_is_left_alone(bed: &Bed, cluster: &Cluster, workload: &
     };
     let before = part(workload, BUDGET, "/spec/maxUnavailable").await?;
     pause(json!("")).await?;
-    workload.kubectl(&["patch", BUDGET, SYSTEM, "--type=merge", "--patch", r#"{"spec":{"maxUnavailable":2}}"#]).await?;
+    workload
+        .kubectl(&["patch", BUDGET, SYSTEM, "--type=merge", "--patch", r#"{"spec":{"maxUnavailable":2}}"#])
+        .await?;
     look(bed, cluster, "paused").await?;
     tokio::time::sleep(Duration::from_secs(10)).await;
     ensure!(part(workload, BUDGET, "/spec/maxUnavailable").await? == 2, "it was set back");
@@ -131,18 +179,30 @@ async fn a_paused_add_on_is_left_alone(bed: &Bed, cluster: &Cluster, workload: &
     Ok(())
 }
 
-async fn a_warning_changes_nothing(bed: &Bed, cluster: &Cluster, workload: &Workload<'_>, count: usize) -> Result<()> {
-    let set = async |drift: &str| cluster.patch(bed, "clusterplugin", &cluster.name, &json!({"spec": {"drift": drift}}).to_string()).await;
+async fn a_warning_changes_nothing(
+    bed: &Bed,
+    cluster: &Cluster,
+    workload: &Workload<'_>,
+    count: usize,
+) -> Result<()> {
+    let set = async |drift: &str| {
+        cluster
+            .patch(bed, "clusterplugin", &cluster.name, &json!({"spec": {"drift": drift}}).to_string())
+            .await
+    };
     set("Warn").await?;
     let before = part(workload, BUDGET, "/spec/maxUnavailable").await?;
     let patch = r#"{"spec":{"maxUnavailable":3}}"#;
-    workload.kubectl(&["patch", BUDGET, SYSTEM, "--type=merge", "--field-manager=somebody", "--patch", patch]).await?;
+    workload
+        .kubectl(&["patch", BUDGET, SYSTEM, "--type=merge", "--field-manager=somebody", "--patch", patch])
+        .await?;
     look(bed, cluster, "warned").await?;
     bed.wait_for("the edit to be told", MOMENT, async || {
         let object = plugin(bed, cluster).await?;
         let text = condition_text(&object, "StorageReady");
-        let is_told =
-            [BUDGET.split_once('/').context("a name")?.1, ".spec.maxUnavailable", "\"somebody\""].iter().all(|it| text.contains(it));
+        let is_told = [BUDGET.split_once('/').context("a name")?.1, ".spec.maxUnavailable", "\"somebody\""]
+            .iter()
+            .all(|it| text.contains(it));
         ensure!(condition(&object, "StorageReady") == "True" && is_told, "StorageReady says {text:?}");
         Ok(())
     })

@@ -1,5 +1,5 @@
-//! Trust policies that are wrong in one way each: the ClusterPlugin says which, and AWS refuses the very token that the driver would bring.
-//! Nothing here looks into the operator.
+//! Trust policies that are wrong in one way each: the ClusterPlugin says which, and AWS refuses the very
+//! token that the driver would bring. Nothing here looks into the operator.
 
 use anyhow::{Result, ensure};
 use end_to_end::add_ons::{ACCOUNT, issuer, plugin, trust};
@@ -28,7 +28,8 @@ fn wrong_ways() -> Vec<(&'static str, Value, String)> {
         condition["StringEquals"][format!("{issuer}:{key}")] = value.into();
         condition
     };
-    let other_provider = format!("arn:aws:iam::{ACCOUNT}:oidc-provider/issuers.s3.us-east-1.amazonaws.com/default/other");
+    let other_provider =
+        format!("arn:aws:iam::{ACCOUNT}:oidc-provider/issuers.s3.us-east-1.amazonaws.com/default/other");
     let account = json!({"AWS": format!("arn:aws:iam::{ACCOUNT}:root")});
     let mut denied = statement.clone();
     denied["Effect"] = "Deny".into();
@@ -40,35 +41,58 @@ fn wrong_ways() -> Vec<(&'static str, Value, String)> {
             "system:serviceaccount:default:default".to_owned(),
         ),
         ("another-audience", policy(&|it| it["Condition"] = only("aud", "vault")), "vault".to_owned()),
-        ("another-issuer", policy(&|it| it["Principal"] = json!({"Federated": other_provider})), "default/other".to_owned()),
+        (
+            "another-issuer",
+            policy(&|it| it["Principal"] = json!({"Federated": other_provider})),
+            "default/other".to_owned(),
+        ),
         (
             "a-wildcard-taken-literally",
             policy(&|it| it["Condition"] = only("sub", "system:serviceaccount:kube-system:*")),
             "StringLike".to_owned(),
         ),
-        ("a-denial-beside", json!({"Version": "2012-10-17", "Statement": [statement, denied]}), "No".to_owned()),
-        ("an-account-instead", policy(&|it| it["Principal"] = account.clone()), "Principal is AWS".to_owned()),
+        (
+            "a-denial-beside",
+            json!({"Version": "2012-10-17", "Statement": [statement, denied]}),
+            "No".to_owned(),
+        ),
+        (
+            "an-account-instead",
+            policy(&|it| it["Principal"] = account.clone()),
+            "Principal is AWS".to_owned(),
+        ),
     ]
 }
 
 /// Gives EBS one wrong role after the other, and the right one again.
 pub async fn wrong_policies_are_told_apart(bed: &Bed, cluster: &Cluster) -> Result<()> {
     let workload = bed.workload(&cluster.namespace, &cluster.name).await?;
-    let arguments = ["create", "token", SERVICE_ACCOUNT, "--namespace", "kube-system", "--audience", AUDIENCE];
+    let arguments =
+        ["create", "token", SERVICE_ACCOUNT, "--namespace", "kube-system", "--audience", AUDIENCE];
     let token = workload.kubectl(&arguments).await?.trim().to_owned();
     assume(bed, "full-ebs", &token).await?;
     for (way, policy, told) in wrong_ways() {
         let role = format!("full-{way}");
-        bed.aws(&["iam", "create-role", "--role-name", &role, "--assume-role-policy-document", &policy.to_string()]).await?;
+        bed.aws(&[
+            "iam",
+            "create-role",
+            "--role-name",
+            &role,
+            "--assume-role-policy-document",
+            &policy.to_string(),
+        ])
+        .await?;
         let refused = assume(bed, &role, &token).await.err().map(|it| it.to_string()).unwrap_or_default();
         ensure!(refused.contains("AccessDenied"), "AWS does not refuse a role with {way}");
         use_role(bed, cluster, &role).await?;
         bed.wait_for(&format!("storage to be held because of {way}"), MOMENT, async || {
             let object = plugin(bed, cluster).await?;
             let text = condition_text(&object, "StorageReady");
-            let names_it = text.starts_with("TrustPolicyDenies: ") && text.contains(&role) && text.contains(&told);
+            let names_it =
+                text.starts_with("TrustPolicyDenies: ") && text.contains(&role) && text.contains(&told);
             ensure!(names_it, "StorageReady says {text:?}, without {told:?}");
-            let others = ["CloudProviderReady", "NetworkingReady", "IngressReady"].map(|it| condition(&object, it));
+            let others =
+                ["CloudProviderReady", "NetworkingReady", "IngressReady"].map(|it| condition(&object, it));
             ensure!(others == ["True"; 3], "the others are {others:?}");
             Ok(())
         })
@@ -78,21 +102,37 @@ pub async fn wrong_policies_are_told_apart(bed: &Bed, cluster: &Cluster) -> Resu
     use_role(bed, cluster, "full-ebs").await?;
     bed.wait_for("storage to be ready with the right role", MOMENT, async || {
         let object = plugin(bed, cluster).await?;
-        ensure!(condition(&object, "StorageReady") == "True", "StorageReady says {:?}", condition_text(&object, "StorageReady"));
+        ensure!(
+            condition(&object, "StorageReady") == "True",
+            "StorageReady says {:?}",
+            condition_text(&object, "StorageReady")
+        );
         Ok(())
     })
     .await?;
-    passed("trust policies that are wrong in six ways are told apart, and AWS refuses the driver's token for each");
+    passed(
+        "trust policies that are wrong in six ways are told apart, and AWS refuses the driver's token for each",
+    );
     Ok(())
 }
 
 async fn use_role(bed: &Bed, cluster: &Cluster, role: &str) -> Result<()> {
-    let patch = json!({"spec": {"storage": {"ebs": {"roleARN": format!("arn:aws:iam::{ACCOUNT}:role/{role}")}}}});
+    let patch =
+        json!({"spec": {"storage": {"ebs": {"roleARN": format!("arn:aws:iam::{ACCOUNT}:role/{role}")}}}});
     cluster.patch(bed, "clusterplugin", &cluster.name, &patch.to_string()).await
 }
 
 async fn assume(bed: &Bed, role: &str, token: &str) -> Result<Value> {
     let arn = format!("arn:aws:iam::{ACCOUNT}:role/{role}");
-    let call = ["sts", "assume-role-with-web-identity", "--role-session-name", "try", "--role-arn", &arn, "--web-identity-token", token];
+    let call = [
+        "sts",
+        "assume-role-with-web-identity",
+        "--role-session-name",
+        "try",
+        "--role-arn",
+        &arn,
+        "--web-identity-token",
+        token,
+    ];
     bed.aws(&call).await
 }

@@ -1,5 +1,6 @@
-//! The life of a volume of EBS, by the real driver with its real provisioner, attacher and resizer, which act with the rights that the
-//! add-on gives them: made, attached, grown, and gone with its claim. Nothing here looks into the operator.
+//! The life of a volume of EBS, by the real driver with its real provisioner, attacher and resizer, which act
+//! with the rights that the add-on gives them: made, attached, grown, and gone with its claim. Nothing here
+//! looks into the operator.
 
 use std::collections::BTreeSet;
 
@@ -30,22 +31,31 @@ pub async fn one_is_made_attached_grown_and_deleted(bed: &Bed, cluster: &Cluster
             let claim = workload.kubectl_json(&["get", "pvc", CLAIM]).await?;
             let name = claim["spec"]["volumeName"].as_str().context("the claim has no volume")?.to_owned();
             let volume = workload.kubectl_json(&["get", "pv", &name]).await?;
-            let id = volume["spec"]["csi"]["volumeHandle"].as_str().context("the volume has no handle")?.to_owned();
+            let id = volume["spec"]["csi"]["volumeHandle"]
+                .as_str()
+                .context("the volume has no handle")?
+                .to_owned();
             Ok((name, id))
         })
         .await?;
     ensure_tags(&volume(bed, &id).await?, &name, &cluster.name)?;
 
     let pod = workload.kubectl_json(&["get", "pod", CLAIM]).await?;
-    let node = workload.kubectl_json(&["get", "node", pod["spec"]["nodeName"].as_str().context("the Pod has no node")?]).await?;
+    let node = workload
+        .kubectl_json(&["get", "node", pod["spec"]["nodeName"].as_str().context("the Pod has no node")?])
+        .await?;
     let provider = node["spec"]["providerID"].as_str().unwrap_or_default().to_owned();
     bed.wait_for("the volume to be attached to the Pod's node", MOMENT, async || {
         let attached = &volume(bed, &id).await?["Attachments"][0];
         let instance = attached["InstanceId"].as_str().unwrap_or("nothing");
-        ensure!(attached["State"] == "attached" && provider.ends_with(instance), "{attached}, and the Pod is on {provider}");
+        ensure!(
+            attached["State"] == "attached" && provider.ends_with(instance),
+            "{attached}, and the Pod is on {provider}"
+        );
         let all = workload.kubectl_json(&["get", "volumeattachments"]).await?;
         let of = |it: &&Value| it["spec"]["source"]["persistentVolumeName"] == *name;
-        let said = all["items"].as_array().into_iter().flatten().find(of).map(|it| it["status"]["attached"] == true);
+        let said =
+            all["items"].as_array().into_iter().flatten().find(of).map(|it| it["status"]["attached"] == true);
         ensure!(said == Some(true), "the VolumeAttachment does not say so: {all}");
         Ok(())
     })
@@ -57,7 +67,10 @@ pub async fn one_is_made_attached_grown_and_deleted(bed: &Bed, cluster: &Cluster
         let size = volume(bed, &id).await?["Size"].clone();
         let held = workload.kubectl_json(&["get", "pv", &name]).await?["spec"]["capacity"]["storage"].clone();
         let claim = workload.kubectl_json(&["get", "pvc", CLAIM]).await?["status"].clone();
-        ensure!(size == 2 && held == "2Gi" && claim["capacity"]["storage"] == "2Gi", "{size} GiB, {held}, {claim}");
+        ensure!(
+            size == 2 && held == "2Gi" && claim["capacity"]["storage"] == "2Gi",
+            "{size} GiB, {held}, {claim}"
+        );
         Ok(())
     })
     .await?;
@@ -67,25 +80,37 @@ pub async fn one_is_made_attached_grown_and_deleted(bed: &Bed, cluster: &Cluster
         let filter = format!("Name=tag:CSIVolumeName,Values={name}");
         let left = bed.aws(&["ec2", "describe-volumes", "--filters", &filter]).await?;
         ensure!(left["Volumes"].as_array().is_some_and(Vec::is_empty), "{left}");
-        let left = workload.kubectl_json(&["get", "pv", "--ignore-not-found", &name]).await.unwrap_or_default();
+        let left =
+            workload.kubectl_json(&["get", "pv", "--ignore-not-found", &name]).await.unwrap_or_default();
         ensure!(left.is_null(), "its object is still there: {left}");
         Ok(())
     })
     .await?;
     let calls = bed.emulator().calls(from).await?.calls;
     for action in ["CreateVolume", "AttachVolume", "ModifyVolume", "DetachVolume", "DeleteVolume"] {
-        let by_role = |it: &&sandbox::emulator::Call| it.action == action && it.code.is_none() && it.caller.as_deref() == Some(ROLE);
+        let by_role = |it: &&sandbox::emulator::Call| {
+            it.action == action && it.code.is_none() && it.caller.as_deref() == Some(ROLE)
+        };
         ensure!(calls.iter().any(|it| by_role(&it)), "{action} was not called as {ROLE}");
     }
     ensure_no_right_was_missing(bed, &workload).await?;
-    passed("a volume of EBS is made, attached, grown and deleted by the real driver and its sidecars, with AWS's policy for it");
+    passed(
+        "a volume of EBS is made, attached, grown and deleted by the real driver and its sidecars, with AWS's policy for it",
+    );
     Ok(())
 }
 
 /// What the API server refused stands in the programs' logs, and nowhere else.
 async fn ensure_no_right_was_missing(bed: &Bed, workload: &Workload<'_>) -> Result<()> {
-    let pods = workload.kubectl_json(&["get", "pods", "--namespace", "kube-system", "--selector", "app=ebs-csi-controller"]).await?;
-    let pods: Vec<&str> = pods["items"].as_array().into_iter().flatten().filter_map(|it| it["metadata"]["name"].as_str()).collect();
+    let pods = workload
+        .kubectl_json(&["get", "pods", "--namespace", "kube-system", "--selector", "app=ebs-csi-controller"])
+        .await?;
+    let pods: Vec<&str> = pods["items"]
+        .as_array()
+        .into_iter()
+        .flatten()
+        .filter_map(|it| it["metadata"]["name"].as_str())
+        .collect();
     let mut read = BTreeSet::new();
     for entry in std::fs::read_dir(bed.directory().join("logs")).context("listing logs")? {
         let path = entry.context("listing logs")?.path();
@@ -120,7 +145,11 @@ fn ensure_tags(volume: &Value, name: &str, cluster: &str) -> Result<()> {
     ];
     for (key, value) in wanted {
         let has = |it: &Value| it["Key"] == key && it["Value"] == value;
-        ensure!(volume["Tags"].as_array().is_some_and(|tags| tags.iter().any(has)), "no tag {key}={value}: {}", volume["Tags"]);
+        ensure!(
+            volume["Tags"].as_array().is_some_and(|tags| tags.iter().any(has)),
+            "no tag {key}={value}: {}",
+            volume["Tags"]
+        );
     }
     Ok(())
 }

@@ -1,4 +1,5 @@
-//! What the Amazon VPC CNI wants of a cluster and its machines, as the template of its flavor has it. Nothing here looks into the operator.
+//! What the Amazon VPC CNI wants of a cluster and its machines, as the template of its flavor has it. Nothing
+//! here looks into the operator.
 
 use anyhow::{Context, Result, ensure};
 use end_to_end::add_ons::plugin;
@@ -12,12 +13,14 @@ pub async fn nothing_is_in_the_way_of_pods(bed: &Bed, cluster: &Cluster) -> Resu
     let instances = cluster.instances(bed).await?;
     ensure!(instances.len() == cluster.control_planes + cluster.workers, "there are {instances:?}");
     for id in instances {
-        let link = bed.directory().join("machines").join(&id).join("root/etc/systemd/network/99-default.link");
+        let link =
+            bed.directory().join("machines").join(&id).join("root/etc/systemd/network/99-default.link");
         let text = std::fs::read_to_string(&link).with_context(|| format!("reading {}", link.display()))?;
         ensure!(text.lines().any(|line| line == "MACAddressPolicy=none"), "{} says {text}", link.display());
     }
     let workload = bed.workload(&cluster.namespace, &cluster.name).await?;
-    let proxy = workload.kubectl_json(&["get", "configmap", "kube-proxy", "--namespace", "kube-system"]).await?;
+    let proxy =
+        workload.kubectl_json(&["get", "configmap", "kube-proxy", "--namespace", "kube-system"]).await?;
     let settings = proxy["data"]["config.conf"].as_str().unwrap_or_default();
     ensure!(settings.lines().any(|line| line.trim() == "clusterCIDR: \"\""), "kube-proxy is told {settings}");
     bed.wait_for("networking to be ready without a warning", MOMENT, async || {
@@ -28,6 +31,8 @@ pub async fn nothing_is_in_the_way_of_pods(bed: &Bed, cluster: &Cluster) -> Resu
         Ok(())
     })
     .await?;
-    passed("machines leave the addresses of Pods alone, kube-proxy knows no range of them, and kubelets let in no more than have one");
+    passed(
+        "machines leave the addresses of Pods alone, kube-proxy knows no range of them, and kubelets let in no more than have one",
+    );
     Ok(())
 }

@@ -1,5 +1,5 @@
-//! Edits of the subnets of a cluster that lives: a zone is added by additions alone, and one that is not listed any more stays as it is until
-//! its last machine is gone. Nothing of this cluster boots.
+//! Edits of the subnets of a cluster that lives: a zone is added by additions alone, and one that is not
+//! listed any more stays as it is until its last machine is gone. Nothing of this cluster boots.
 
 use std::collections::BTreeSet;
 
@@ -12,8 +12,14 @@ use serde_json::{Value, json};
 use super::passed;
 
 /// What makes and unmakes of what the cluster's network consists of.
-const UNMAKING: [&str; 6] =
-    ["DeleteSubnet", "DeleteRouteTable", "DeleteNatGateway", "ReleaseAddress", "DisassociateRouteTable", "DetachLoadBalancerFromSubnets"];
+const UNMAKING: [&str; 6] = [
+    "DeleteSubnet",
+    "DeleteRouteTable",
+    "DeleteNatGateway",
+    "ReleaseAddress",
+    "DisassociateRouteTable",
+    "DetachLoadBalancerFromSubnets",
+];
 
 fn subnets(zones: &[(&str, u8)]) -> Value {
     let of = |zone: &str, number: u8, public: bool| {
@@ -31,7 +37,8 @@ pub async fn zones_come_and_go(bed: &Bed) -> Result<()> {
         json!({"instanceType": "t3.large", "iamInstanceProfile": PROFILE,
             "subnet": {"filters": [{"name": "cidr-block", "values": [range]}]}})
     };
-    let machines = [("control-plane", true, machine("10.0.101.0/24")), ("worker", false, machine("10.0.102.0/24"))];
+    let machines =
+        [("control-plane", true, machine("10.0.101.0/24")), ("worker", false, machine("10.0.102.0/24"))];
     bed.apply(&fleet::documents(&cluster, spec, json!({}), &machines)).await?;
     bed.wait_for("two AWSMachines of zones to be ready", MOMENT, async || {
         let machines = cluster.objects(bed, "awsmachines").await?;
@@ -39,8 +46,10 @@ pub async fn zones_come_and_go(bed: &Bed) -> Result<()> {
         Ok(())
     })
     .await?;
-    let vpc =
-        cluster.object(bed, "awscluster", "zones").await?["status"]["networkStatus"]["vpc"]["id"].as_str().unwrap_or_default().to_owned();
+    let vpc = cluster.object(bed, "awscluster", "zones").await?["status"]["networkStatus"]["vpc"]["id"]
+        .as_str()
+        .unwrap_or_default()
+        .to_owned();
     ensure!(!vpc.is_empty(), "status says no VPC");
     let before = ids(bed, &vpc).await?;
 
@@ -49,7 +58,10 @@ pub async fn zones_come_and_go(bed: &Bed) -> Result<()> {
         let object = cluster.object(bed, "awscluster", "zones").await?;
         let text = condition_text(&object, "SubnetsReady");
         ensure!(condition(&object, "Ready") == "True", "Ready is {}", condition_text(&object, "Ready"));
-        ensure!(text.contains("is not in spec.network.subnets any more") && text.contains("default/zones-worker"), "{text}");
+        ensure!(
+            text.contains("is not in spec.network.subnets any more") && text.contains("default/zones-worker"),
+            "{text}"
+        );
         let zones = zones_of_load_balancer(bed, &vpc).await?;
         ensure!(zones.len() == 3, "the load balancer is in {zones:?}");
         Ok(())
@@ -58,19 +70,30 @@ pub async fn zones_come_and_go(bed: &Bed) -> Result<()> {
     let after = ids(bed, &vpc).await?;
     ensure!(before.is_subset(&after), "gone: {:?}", before.difference(&after).collect::<Vec<_>>());
     let calls = bed.emulator().calls(0).await?.calls;
-    let unmade: BTreeSet<&str> =
-        calls.iter().filter(|it| before.iter().any(|id| it.resources.contains(id))).map(|it| it.action.as_str()).collect();
+    let unmade: BTreeSet<&str> = calls
+        .iter()
+        .filter(|it| before.iter().any(|id| it.resources.contains(id)))
+        .map(|it| it.action.as_str())
+        .collect();
     ensure!(UNMAKING.iter().all(|it| !unmade.contains(it)), "{unmade:?}");
     let domains = cluster.object(bed, "awscluster", "zones").await?["status"]["failureDomains"].clone();
-    ensure!(domains.to_string().contains("us-east-1c") && !domains.to_string().contains("us-east-1b"), "{domains}");
+    ensure!(
+        domains.to_string().contains("us-east-1c") && !domains.to_string().contains("us-east-1b"),
+        "{domains}"
+    );
     passed("a zone is added by additions alone, and one that is not listed any more stays with its machine");
 
     bed.kubectl(&["delete", "machine", "zones-worker", "--namespace", &cluster.namespace]).await?;
     bed.wait_for("zone b to be gone", MOMENT, async || {
         let zones = zones_of_load_balancer(bed, &vpc).await?;
-        let found = bed.aws(&["ec2", "describe-subnets", "--filters", &format!("Name=vpc-id,Values={vpc}")]).await?;
-        let left: BTreeSet<&str> =
-            found["Subnets"].as_array().into_iter().flatten().filter_map(|it| it["AvailabilityZone"].as_str()).collect();
+        let found =
+            bed.aws(&["ec2", "describe-subnets", "--filters", &format!("Name=vpc-id,Values={vpc}")]).await?;
+        let left: BTreeSet<&str> = found["Subnets"]
+            .as_array()
+            .into_iter()
+            .flatten()
+            .filter_map(|it| it["AvailabilityZone"].as_str())
+            .collect();
         ensure!(
             zones.len() == 2 && left == BTreeSet::from(["us-east-1a", "us-east-1c"]),
             "the balancer is in {zones:?}, subnets in {left:?}"
@@ -86,7 +109,9 @@ pub async fn zones_come_and_go(bed: &Bed) -> Result<()> {
 }
 
 async fn set(bed: &Bed, cluster: &Cluster, subnets: Value) -> Result<()> {
-    cluster.patch(bed, "awscluster", "zones", &json!({"spec": {"network": {"subnets": subnets}}}).to_string()).await
+    cluster
+        .patch(bed, "awscluster", "zones", &json!({"spec": {"network": {"subnets": subnets}}}).to_string())
+        .await
 }
 
 /// Ids of what the network consists of.
@@ -99,8 +124,11 @@ async fn ids(bed: &Bed, vpc: &str) -> Result<BTreeSet<String>> {
         ("security-groups", "SecurityGroups", "GroupId"),
     ] {
         let filter = if what == "nat-gateways" { "--filter" } else { "--filters" };
-        let found = bed.aws(&["ec2", &format!("describe-{what}"), filter, &format!("Name=vpc-id,Values={vpc}")]).await?;
-        let lives = |it: &&Value| !["deleting", "deleted"].contains(&it["State"].as_str().unwrap_or_default());
+        let found = bed
+            .aws(&["ec2", &format!("describe-{what}"), filter, &format!("Name=vpc-id,Values={vpc}")])
+            .await?;
+        let lives =
+            |it: &&Value| !["deleting", "deleted"].contains(&it["State"].as_str().unwrap_or_default());
         let of_kind = found[list].as_array().into_iter().flatten().filter(lives);
         res.extend(of_kind.filter_map(|it| it[id].as_str().map(str::to_owned)));
     }
@@ -110,6 +138,7 @@ async fn ids(bed: &Bed, vpc: &str) -> Result<BTreeSet<String>> {
 async fn zones_of_load_balancer(bed: &Bed, vpc: &str) -> Result<BTreeSet<String>> {
     let found = bed.aws(&["elb", "describe-load-balancers"]).await?;
     let all = found["LoadBalancerDescriptions"].as_array().into_iter().flatten();
-    let zones = all.filter(|it| it["VPCId"] == vpc).filter_map(|it| it["AvailabilityZones"].as_array()).flatten();
+    let zones =
+        all.filter(|it| it["VPCId"] == vpc).filter_map(|it| it["AvailabilityZones"].as_array()).flatten();
     Ok(zones.filter_map(|it| it.as_str().map(str::to_owned)).collect())
 }

@@ -20,7 +20,8 @@ use crate::emulator;
 /// Made by the `systemctl` stand-in when cloud-init is to start over.
 const RESTART: &str = "/run/restart-cloud-init";
 /// Where programs are looked for on a machine.
-pub const PATH: &str = "/opt/machine/bin:/opt/machine/programs:/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
+pub const PATH: &str =
+    "/opt/machine/bin:/opt/machine/programs:/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
 
 const STAGES: [&[&str]; 3] = [&["init"], &["modules", "--mode=config"], &["modules", "--mode=final"]];
 
@@ -64,8 +65,8 @@ exit 0
 /// Boots the machine: all stages, from the first again whenever a restart is asked for.
 ///
 /// # Errors
-/// When a stage cannot be started. A stage that fails is in the console log and does not stop the next, as on a
-/// real machine.
+/// When a stage cannot be started. A stage that fails is in the console log and does not stop the next, as on
+/// a real machine.
 pub async fn run(machine: &Specification) -> Result<()> {
     prepare(machine)?;
     'boot: loop {
@@ -81,7 +82,8 @@ pub async fn run(machine: &Specification) -> Result<()> {
 }
 
 fn prepare(machine: &Specification) -> Result<()> {
-    let write = |path: &str, content: &str| std::fs::write(path, content).with_context(|| format!("writing {path}"));
+    let write =
+        |path: &str, content: &str| std::fs::write(path, content).with_context(|| format!("writing {path}"));
     write("/etc/cloud/cloud.cfg", CLOUD_CONFIGURATION)?;
     let aws = machine.kept.first().map(|environment| environment.join("bin/aws"));
     let aws = aws.as_deref().unwrap_or(Path::new("/usr/bin/aws")).display();
@@ -89,7 +91,8 @@ fn prepare(machine: &Specification) -> Result<()> {
     for (name, content) in [("kubeadm", KUBEADM), ("systemctl", SYSTEMCTL), ("aws", aws.as_str())] {
         let path = format!("{OURS}/bin/{name}");
         write(&path, content)?;
-        std::fs::set_permissions(&path, Permissions::from_mode(0o755)).with_context(|| format!("marking {path}"))?;
+        std::fs::set_permissions(&path, Permissions::from_mode(0o755))
+            .with_context(|| format!("marking {path}"))?;
     }
     Ok(())
 }

@@ -1,7 +1,7 @@
 //! Security groups: who may talk to a machine or a load balancer.
 //!
-//! Pure: it turns the emulator's rules into an nftables script and into answers. What no rule admits is dropped in
-//! silence, as AWS does, so that a missing rule shows as a hang. Egress is not restricted.
+//! Pure: it turns the emulator's rules into an nftables script and into answers. What no rule admits is
+//! dropped in silence, as AWS does, so that a missing rule shows as a hang. Egress is not restricted.
 
 use std::collections::BTreeSet;
 use std::fmt::Write;
@@ -52,7 +52,8 @@ pub fn contains(cidr: &str, address: Ipv4Addr) -> bool {
 }
 
 fn ingress<'a>(state: &'a State, ids: &BTreeSet<&str>) -> impl Iterator<Item = &'a Rule> {
-    let groups: Vec<&SecurityGroup> = state.security_groups.iter().filter(|group| ids.contains(group.id.as_str())).collect();
+    let groups: Vec<&SecurityGroup> =
+        state.security_groups.iter().filter(|group| ids.contains(group.id.as_str())).collect();
     groups.into_iter().flat_map(|group| &group.ingress)
 }
 
@@ -63,10 +64,15 @@ fn groups(instance: &Instance) -> BTreeSet<&str> {
 
 /// Addresses of the instances that carry a group of the rule.
 fn members(state: &State, rule: &Rule) -> BTreeSet<Ipv4Addr> {
-    let carries = |instance: &&Instance| groups(instance).iter().any(|id| rule.groups.iter().any(|group| group == id));
+    let carries =
+        |instance: &&Instance| groups(instance).iter().any(|id| rule.groups.iter().any(|group| group == id));
     let addresses = |instance: &Instance| {
-        let interfaces = instance.network_interfaces.iter().filter_map(|interface| interface.private_ip.clone());
-        interfaces.chain(instance.private_ip.clone()).filter_map(|address| address.parse().ok()).collect::<Vec<_>>()
+        let interfaces =
+            instance.network_interfaces.iter().filter_map(|interface| interface.private_ip.clone());
+        interfaces
+            .chain(instance.private_ip.clone())
+            .filter_map(|address| address.parse().ok())
+            .collect::<Vec<_>>()
     };
     state.instances.iter().filter(carries).flat_map(addresses).collect()
 }
@@ -74,8 +80,11 @@ fn members(state: &State, rule: &Rule) -> BTreeSet<Ipv4Addr> {
 /// nftables matches of the rule's sources, each ending in a space unless it matches everything.
 fn sources(state: &State, instance: &Instance, rule: &Rule, balancers: &[Balancer<'_>]) -> BTreeSet<String> {
     let vpc = state.vpcs.iter().find(|vpc| Some(&vpc.id) == instance.vpc_id.as_ref());
-    let inside: Vec<Ipv4Addr> =
-        vpc.iter().flat_map(|vpc| &vpc.cidrs).filter_map(|cidr| cidr.split_once('/').and_then(|(base, _)| base.parse().ok())).collect();
+    let inside: Vec<Ipv4Addr> = vpc
+        .iter()
+        .flat_map(|vpc| &vpc.cidrs)
+        .filter_map(|cidr| cidr.split_once('/').and_then(|(base, _)| base.parse().ok()))
+        .collect();
     let mut addresses = members(state, rule);
     for balancer in balancers.iter().filter(|balancer| balancer.is.vpc_id == instance.vpc_id) {
         let group = balancer.is.security_groups.iter().any(|id| rule.groups.contains(id));

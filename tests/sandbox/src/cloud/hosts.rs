@@ -23,8 +23,9 @@ pub fn world(base: &str, load_balancers: &[(String, Ipv4Addr)]) -> String {
 pub fn vpc(state: &State, vpc: &str, load_balancers: &[(String, Ipv4Addr)]) -> String {
     let instances = state.instances.iter().filter(|instance| instance.vpc_id.as_deref() == Some(vpc));
     let alive = instances.filter(|instance| matches!(instance.state.as_str(), "pending" | "running"));
-    let lines =
-        alive.filter_map(|instance| Some(format!("{} {}\n", instance.private_ip.as_deref()?, instance.private_dns_name.as_deref()?)));
+    let lines = alive.filter_map(|instance| {
+        Some(format!("{} {}\n", instance.private_ip.as_deref()?, instance.private_dns_name.as_deref()?))
+    });
     world(LOCAL, load_balancers) + &lines.collect::<String>()
 }
 
@@ -33,8 +34,12 @@ pub fn write(path: &Path, content: &str) -> Result<()> {
     if std::fs::read_to_string(path).is_ok_and(|current| current == content) {
         return Ok(());
     }
-    let mut file =
-        OpenOptions::new().write(true).create(true).truncate(false).open(path).with_context(|| format!("opening {}", path.display()))?;
+    let mut file = OpenOptions::new()
+        .write(true)
+        .create(true)
+        .truncate(false)
+        .open(path)
+        .with_context(|| format!("opening {}", path.display()))?;
     let write = |file: &mut std::fs::File| {
         file.write_all(content.as_bytes())?;
         file.set_len(content.len() as u64)

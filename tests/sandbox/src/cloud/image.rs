@@ -11,8 +11,8 @@ use super::machine;
 use crate::World;
 
 /// Such images let a boot go on when a part of the user data is not there yet
-/// (`image-builder`, `images/capi/ansible/roles/providers/files`): the first pass over CAPA's user data has an
-/// include of a file that its boothook only makes.
+/// (`image-builder`, `images/capi/ansible/roles/providers/files`): the first pass over CAPA's user data has
+/// an include of a file that its boothook only makes.
 const OVERRIDE: &str = "ERROR_ON_USER_DATA_FAILURE = False\n";
 
 /// Makes the world's copy of cloud-init; returns the directories that machines see at their own path.
@@ -40,7 +40,12 @@ async fn base(environment: &Path) -> Result<PathBuf> {
         .await
         .with_context(|| format!("starting {}", python.display()))?;
     if !output.status.success() {
-        bail!("{} ended with {}: {}", python.display(), output.status, String::from_utf8_lossy(&output.stderr).trim());
+        bail!(
+            "{} ended with {}: {}",
+            python.display(),
+            output.status,
+            String::from_utf8_lossy(&output.stderr).trim()
+        );
     }
     Ok(PathBuf::from(String::from_utf8_lossy(&output.stdout).trim()))
 }

@@ -1,7 +1,8 @@
-//! The instance metadata service, versions 1 and 2: one server per VPC, which knows an instance by its address.
+//! The instance metadata service, versions 1 and 2: one server per VPC, which knows an instance by its
+//! address.
 //!
-//! It answers from what the emulator says exists, and hands out the same kind of static credentials to every instance
-//! that has a profile. It cannot count hops: it takes the caller's word for them.
+//! It answers from what the emulator says exists, and hands out the same kind of static credentials to every
+//! instance that has a profile. It cannot count hops: it takes the caller's word for them.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::SocketAddr;
@@ -58,7 +59,9 @@ async fn answer(
             tokio::time::sleep(LOST).await;
         }
         return match (path, headers.get("x-aws-ec2-metadata-token-ttl-seconds")) {
-            ("latest/api/token", Some(seconds)) => ([("x-aws-ec2-metadata-token-ttl-seconds", seconds.clone())], TOKEN).into_response(),
+            ("latest/api/token", Some(seconds)) => {
+                ([("x-aws-ec2-metadata-token-ttl-seconds", seconds.clone())], TOKEN).into_response()
+            }
             _ => StatusCode::BAD_REQUEST.into_response(),
         };
     }
@@ -79,13 +82,16 @@ async fn answer(
 fn reaches(vpc: &Vpc, client: &SocketAddr, headers: &HeaderMap) -> bool {
     let hops = headers.get(HOPS).and_then(|hops| hops.to_str().ok()?.parse().ok()).unwrap_or(1);
     let state = vpc.state.borrow();
-    let limit = find(&state, &vpc.id, &client.ip().to_string()).and_then(|instance| instance.http_put_response_hop_limit);
+    let limit = find(&state, &vpc.id, &client.ip().to_string())
+        .and_then(|instance| instance.http_put_response_hop_limit);
     hops <= limit.unwrap_or(1)
 }
 
 fn find<'a>(state: &'a State, vpc: &str, address: &str) -> Option<&'a Instance> {
     state.instances.iter().find(|instance| {
-        instance.state == "running" && instance.vpc_id.as_deref() == Some(vpc) && instance.private_ip.as_deref() == Some(address)
+        instance.state == "running"
+            && instance.vpc_id.as_deref() == Some(vpc)
+            && instance.private_ip.as_deref() == Some(address)
     })
 }
 
@@ -125,7 +131,8 @@ fn read(tree: &BTreeMap<String, String>, key: &str) -> Option<String> {
     (!names.is_empty()).then(|| names.into_iter().collect::<Vec<_>>().join("\n"))
 }
 
-/// The signed document's content: <https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/instance-identity-documents.html>.
+/// The signed document's content:
+/// <https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/instance-identity-documents.html>.
 fn identity(instance: &Instance) -> serde_json::Value {
     json!({
         "accountId": ACCOUNT, "architecture": "x86_64", "availabilityZone": instance.availability_zone,
@@ -196,7 +203,9 @@ fn interfaces(state: &State, instance: &Instance, put: &mut impl FnMut(&str, &st
 }
 
 fn group_names(state: &State, ids: &[String]) -> String {
-    let name = |id: &String| state.security_groups.iter().find(|group| group.id == *id).map(|group| group.name.clone());
+    let name = |id: &String| {
+        state.security_groups.iter().find(|group| group.id == *id).map(|group| group.name.clone())
+    };
     ids.iter().filter_map(name).collect::<Vec<_>>().join("\n")
 }
 

@@ -1,4 +1,5 @@
-//! Load balancers: each has an address of its own, in the world and in its VPC, and forwards to healthy targets.
+//! Load balancers: each has an address of its own, in the world and in its VPC, and forwards to healthy
+//! targets.
 //!
 //! It forwards only what a listener names, only when active, only to registered targets that pass the health
 //! check. It never terminates TLS and never fails open.
@@ -51,7 +52,8 @@ pub fn key(load_balancer: &emulator::LoadBalancer) -> String {
 }
 
 impl LoadBalancer {
-    /// Gives the load balancer its address and starts its health checks; listeners come with [`Self::follow`].
+    /// Gives the load balancer its address and starts its health checks; listeners come with
+    /// [`Self::follow`].
     pub async fn create(
         world: &World,
         spec: &emulator::LoadBalancer,
@@ -85,7 +87,9 @@ impl LoadBalancer {
             current.clone_from(spec);
             changed
         });
-        let wanted = |port: &u16| spec.state == "active" && spec.listeners.iter().any(|listener| listener.port == *port);
+        let wanted = |port: &u16| {
+            spec.state == "active" && spec.listeners.iter().any(|listener| listener.port == *port)
+        };
         self.listeners.retain(|port, handles| {
             let keep = wanted(port);
             if !keep {
@@ -100,8 +104,9 @@ impl LoadBalancer {
             let address = SocketAddr::from((self.address, listener.port));
             let outside = Namespace::WORLD.listen(address).await?;
             let inside = self.front.vpc.listen(address).await?;
-            let handles = [(outside, true), (inside, false)]
-                .map(|(listener, outside)| self.tasks.spawn(Arc::clone(&self.front).accept(listener, address.port(), outside)));
+            let handles = [(outside, true), (inside, false)].map(|(listener, outside)| {
+                self.tasks.spawn(Arc::clone(&self.front).accept(listener, address.port(), outside))
+            });
             self.listeners.insert(listener.port, handles);
         }
         Ok(())
@@ -139,7 +144,8 @@ impl Front {
 
     async fn forward(self: Arc<Self>, client: TcpStream, source: Ipv4Addr, port: u16) {
         if !self.admits(source, port) {
-            // The kernel has shaken hands already; to say nothing is as near as this comes to a dropped packet.
+            // The kernel has shaken hands already; to say nothing is as near as this comes to a dropped
+            // packet.
             tracing::info!(load_balancer = self.spec.borrow().name, %source, port, "no rule admits this connection");
             tokio::time::sleep(std::time::Duration::from_secs(300)).await;
             return;

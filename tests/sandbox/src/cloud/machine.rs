@@ -1,5 +1,5 @@
-//! A machine: a set of namespaces plugged into its VPC, with a root of its own, whose first process is the kubelet
-//! stand-in.
+//! A machine: a set of namespaces plugged into its VPC, with a root of its own, whose first process is the
+//! kubelet stand-in.
 //!
 //! Killing that process kills everything on the machine. What happens inside is `root` (mounts), `boot` and
 //! `kubelet`.
@@ -59,7 +59,13 @@ impl Machine {
     ///
     /// # Errors
     /// When the instance has no address or a namespace cannot be made; what was made is removed again.
-    pub async fn boot(world: &World, vpc: &Vpc, instance: &Instance, kept: &[PathBuf], rules: String) -> Result<Self> {
+    pub async fn boot(
+        world: &World,
+        vpc: &Vpc,
+        instance: &Instance,
+        kept: &[PathBuf],
+        rules: String,
+    ) -> Result<Self> {
         let address = instance.private_ip.clone().context("the instance has no private address")?;
         let network = Namespace::create(&instance.id).await?;
         match Self::start(world, vpc, instance, kept, &network, address, &rules).await {
@@ -94,9 +100,11 @@ impl Machine {
             cloud_init: cloud_init(world),
             kept: kept.to_vec(),
         };
-        std::fs::create_dir_all(&specification.root).with_context(|| format!("creating {}", specification.root.display()))?;
+        std::fs::create_dir_all(&specification.root)
+            .with_context(|| format!("creating {}", specification.root.display()))?;
         let file = directory.join("machine.json");
-        let text = serde_json::to_vec_pretty(&specification).context("encoding the machine's specification")?;
+        let text =
+            serde_json::to_vec_pretty(&specification).context("encoding the machine's specification")?;
         std::fs::write(&file, text).with_context(|| format!("writing {}", file.display()))?;
         let log = world.log(&format!("machine-{}-kubelet", instance.id));
         Ok((directory, spawn(network, &file, &log)?))
@@ -111,7 +119,8 @@ impl Machine {
         Ok(())
     }
 
-    /// Says in the log when the machine ended by itself, which it should not; it stays down, like a crashed one.
+    /// Says in the log when the machine ended by itself, which it should not; it stays down, like a crashed
+    /// one.
     pub fn watch(&mut self, instance: &str) {
         if let (false, Ok(Some(status))) = (self.ended, self.first.try_wait()) {
             tracing::error!(instance, %status, "the machine's first process ended");
@@ -150,7 +159,8 @@ fn hostname(instance: &Instance, address: &str) -> String {
 
 /// Connects the machine's `eth0` with the bridge of its VPC.
 async fn plug(vpc: &Vpc, instance: &str, address: &str) -> Result<()> {
-    // Names of network devices have at most 15 bytes; the last digits of an instance id are as random as the first.
+    // Names of network devices have at most 15 bytes; the last digits of an instance id are as random as the
+    // first.
     let port: String = instance.chars().rev().take(12).collect::<Vec<_>>().into_iter().rev().collect();
     let (bridge, gateway) = (World::BRIDGE, World::BRIDGE_ADDRESS);
     vpc.network.ip(&format!("link add v{port} type veth peer name eth0 netns {instance}\nlink set v{port} master {bridge} up\n")).await?;

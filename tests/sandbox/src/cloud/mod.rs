@@ -1,9 +1,9 @@
 //! Everything below the EC2 API: what the emulator says exists is acted out with namespaces and processes.
 //!
-//! An instance that runs becomes a `machine` that boots its user data; a VPC becomes a network (`vpc`) with its
-//! metadata service (`imds`); load balancers forward (`load_balancer`), security groups filter (`firewall`).
-//! Nothing here ever changes what exists, health reports excepted: that is the AWS API's alone. Add-ons (`addons`) call it as
-//! their pods would.
+//! An instance that runs becomes a `machine` that boots its user data; a VPC becomes a network (`vpc`) with
+//! its metadata service (`imds`); load balancers forward (`load_balancer`), security groups filter
+//! (`firewall`). Nothing here ever changes what exists, health reports excepted: that is the AWS API's alone.
+//! Add-ons (`addons`) call it as their pods would.
 
 pub mod addons;
 mod boot;
@@ -93,7 +93,9 @@ impl Cloud {
 
     /// Ends the machines whose instance no longer runs.
     async fn kill(&mut self, state: &State) {
-        let runs = |id: &String| state.instances.iter().any(|instance| instance.id == *id && instance.state == "running");
+        let runs = |id: &String| {
+            state.instances.iter().any(|instance| instance.id == *id && instance.state == "running")
+        };
         let gone: Vec<String> = self.machines.keys().filter(|id| !runs(id)).cloned().collect();
         for id in gone {
             tracing::info!(instance = id, "killing");
@@ -106,8 +108,10 @@ impl Cloud {
     /// Makes the networks of VPCs that have something in them.
     async fn networks(&mut self, state: &State) {
         let used = |id: &String| {
-            let running = |instance: &Instance| instance.state == "running" && instance.vpc_id.as_ref() == Some(id);
-            state.instances.iter().any(running) || state.load_balancers.iter().any(|found| found.vpc_id.as_ref() == Some(id))
+            let running =
+                |instance: &Instance| instance.state == "running" && instance.vpc_id.as_ref() == Some(id);
+            state.instances.iter().any(running)
+                || state.load_balancers.iter().any(|found| found.vpc_id.as_ref() == Some(id))
         };
         for vpc in state.vpcs.iter().filter(|vpc| used(&vpc.id)) {
             if !self.vpcs.contains_key(&vpc.id) {
@@ -126,7 +130,8 @@ impl Cloud {
                 let Some(vpc) = spec.vpc_id.as_ref().and_then(|id| self.vpcs.get(id)) else { continue };
                 let (address, network) = (self.next_balancer, vpc.network.clone());
                 self.next_balancer = Ipv4Addr::from_bits(address.to_bits() + 1);
-                match LoadBalancer::create(&self.world, spec, address, network, self.state.subscribe()).await {
+                match LoadBalancer::create(&self.world, spec, address, network, self.state.subscribe()).await
+                {
                     Ok(made) => drop(self.balancers.insert(key.clone(), made)),
                     Err(error) => tracing::error!(load_balancer = key, "making a load balancer: {error:#}"),
                 }
@@ -180,7 +185,9 @@ impl Cloud {
         let scripts: Vec<(&str, String)> = {
             let balancers = self.sources(state);
             let booted = state.instances.iter().filter(|instance| self.machines.contains_key(&instance.id));
-            booted.map(|instance| (instance.id.as_str(), firewall::script(state, instance, &balancers))).collect()
+            booted
+                .map(|instance| (instance.id.as_str(), firewall::script(state, instance, &balancers)))
+                .collect()
         };
         for (id, script) in scripts {
             if let Some(machine) = self.machines.get_mut(id) {
@@ -199,7 +206,8 @@ impl Cloud {
 
     /// Removes the networks of VPCs that are gone.
     async fn forget(&mut self, state: &State) {
-        let gone: Vec<String> = self.vpcs.keys().filter(|id| !state.vpcs.iter().any(|vpc| vpc.id == **id)).cloned().collect();
+        let gone: Vec<String> =
+            self.vpcs.keys().filter(|id| !state.vpcs.iter().any(|vpc| vpc.id == **id)).cloned().collect();
         for id in gone {
             if let Some(vpc) = self.vpcs.remove(&id) {
                 log("removing a network", &id, vpc.delete().await);

@@ -78,7 +78,8 @@ impl Namespace {
             listener.set_nonblocking(true)?;
             Ok(listener)
         };
-        let listener = self.within(open).await.with_context(|| format!("listening on {address} in {self:?}"))?;
+        let listener =
+            self.within(open).await.with_context(|| format!("listening on {address} in {self:?}"))?;
         TcpListener::from_std(listener).with_context(|| format!("polling the listener on {address}"))
     }
 
@@ -96,7 +97,10 @@ impl Namespace {
 
     /// Does `open` on a thread that is inside the namespace. Sockets stay in the namespace they were made in,
     /// and the thread ends here, so no other task ever runs in the wrong one.
-    async fn within<T: Send + 'static>(&self, open: impl FnOnce() -> io::Result<T> + Send + 'static) -> io::Result<T> {
+    async fn within<T: Send + 'static>(
+        &self,
+        open: impl FnOnce() -> io::Result<T> + Send + 'static,
+    ) -> io::Result<T> {
         let Some(path) = self.path() else {
             return open();
         };
@@ -120,8 +124,12 @@ impl Namespace {
 /// With what the program wrote, when it fails.
 async fn run(command: &mut Command, input: &str) -> Result<()> {
     let name = format!("{:?}", command.as_std());
-    let mut child =
-        command.stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::piped()).spawn().with_context(|| format!("starting {name}"))?;
+    let mut child = command
+        .stdin(Stdio::piped())
+        .stdout(Stdio::null())
+        .stderr(Stdio::piped())
+        .spawn()
+        .with_context(|| format!("starting {name}"))?;
     if let Some(mut stdin) = child.stdin.take() {
         stdin.write_all(input.as_bytes()).await.with_context(|| format!("writing to {name}"))?;
     }

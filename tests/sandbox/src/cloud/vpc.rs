@@ -1,7 +1,7 @@
 //! A VPC: a network namespace with a bridge that its machines are plugged into.
 //!
-//! It offers three things on the bridge's own addresses: the instance metadata service, the AWS API, and (added
-//! by `load_balancer`) the load balancers. There is no way out.
+//! It offers three things on the bridge's own addresses: the instance metadata service, the AWS API, and
+//! (added by `load_balancer`) the load balancers. There is no way out.
 
 use std::net::{Ipv4Addr, SocketAddr};
 use std::path::PathBuf;
@@ -31,7 +31,11 @@ pub struct Vpc {
 
 impl Vpc {
     /// Makes the network of `vpc` and starts its services.
-    pub async fn create(world: &World, vpc: &emulator::Vpc, state: watch::Receiver<Arc<State>>) -> Result<Self> {
+    pub async fn create(
+        world: &World,
+        vpc: &emulator::Vpc,
+        state: watch::Receiver<Arc<State>>,
+    ) -> Result<Self> {
         let network = Namespace::create(&vpc.id).await?;
         let (bridge, gateway, metadata) = (World::BRIDGE, World::BRIDGE_ADDRESS, World::METADATA_ADDRESS);
         let mut batch = format!(
@@ -46,7 +50,8 @@ impl Vpc {
         let directory = world.directory.join("vpcs");
         std::fs::create_dir_all(&directory).with_context(|| format!("creating {}", directory.display()))?;
         let hosts = directory.join(format!("{}-hosts", vpc.id));
-        std::fs::write(&hosts, "127.0.0.1 localhost\n").with_context(|| format!("writing {}", hosts.display()))?;
+        std::fs::write(&hosts, "127.0.0.1 localhost\n")
+            .with_context(|| format!("writing {}", hosts.display()))?;
 
         let mut services = JoinSet::new();
         let metadata: Ipv4Addr = metadata.parse().context("parsing the address of the metadata service")?;

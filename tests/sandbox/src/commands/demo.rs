@@ -30,10 +30,20 @@ pub struct Arguments {
 }
 
 pub fn run(arguments: Arguments) -> Result<()> {
-    let operator = arguments.operator.map(|path| std::path::absolute(&path)).transpose().context("finding the operator")?;
-    let options = Options { name: arguments.name.name, delay: arguments.delay, operator, ..Options::default() };
-    let shape = Shape { name: arguments.cluster, control_planes: arguments.control_planes, workers: arguments.workers };
-    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().context("starting the runtime")?;
+    let operator = arguments
+        .operator
+        .map(|path| std::path::absolute(&path))
+        .transpose()
+        .context("finding the operator")?;
+    let options =
+        Options { name: arguments.name.name, delay: arguments.delay, operator, ..Options::default() };
+    let shape = Shape {
+        name: arguments.cluster,
+        control_planes: arguments.control_planes,
+        workers: arguments.workers,
+    };
+    let runtime =
+        tokio::runtime::Builder::new_multi_thread().enable_all().build().context("starting the runtime")?;
     let ended = runtime.block_on(demo::run(options, shape));
     // Whoever was waited for at the keyboard need not press Enter any more.
     runtime.shutdown_background();

@@ -16,7 +16,8 @@ use clap::{Args, Parser, Subcommand};
 use sandbox::world::launch::{self, Running};
 use tracing_subscriber::EnvFilter;
 
-/// A private world in which Cluster API, Kubernetes and cluster-operator run for real against an emulated AWS.
+/// A private world in which Cluster API, Kubernetes and cluster-operator run for real against an emulated
+/// AWS.
 #[derive(Parser)]
 #[command(name = "sandbox", version)]
 pub struct Arguments {
@@ -35,7 +36,8 @@ pub struct Name {
 impl Name {
     /// The world, which must be up.
     pub fn running(&self) -> Result<Running> {
-        launch::find(&self.name)?.with_context(|| format!("sandbox {:?} is not up; `sandbox up` starts it", self.name))
+        launch::find(&self.name)?
+            .with_context(|| format!("sandbox {:?} is not up; `sandbox up` starts it", self.name))
     }
 }
 
@@ -100,6 +102,7 @@ pub fn run(arguments: Arguments) -> Result<ExitCode> {
 
 /// Runs a future on a runtime of its own.
 fn block_on<T>(future: impl Future<Output = Result<T>>) -> Result<T> {
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().context("starting the runtime")?;
+    let runtime =
+        tokio::runtime::Builder::new_current_thread().enable_all().build().context("starting the runtime")?;
     runtime.block_on(future)
 }

@@ -32,7 +32,10 @@ async fn show(directory: &std::path::Path) -> Result<()> {
     let emulator = emulator::Client::through(&directory.join("emulator.sock"))?;
     if let Ok(account) = emulator.account().await {
         let mut found = account.iter().filter(|(_, ids)| !ids.is_empty()).peekable();
-        println!("{}", if found.peek().is_some() { "in the AWS account:" } else { "the AWS account is empty" });
+        println!(
+            "{}",
+            if found.peek().is_some() { "in the AWS account:" } else { "the AWS account is empty" }
+        );
         for (kind, ids) in found {
             println!("  {:>3} {kind}", ids.len());
         }

@@ -34,7 +34,11 @@ pub struct Arguments {
 
 pub fn run(arguments: Arguments) -> Result<()> {
     let parts = if arguments.no_operator { Parts::Management } else { arguments.only.unwrap_or_default() };
-    let operator = arguments.operator.map(|path| std::path::absolute(&path)).transpose().context("finding the operator")?;
+    let operator = arguments
+        .operator
+        .map(|path| std::path::absolute(&path))
+        .transpose()
+        .context("finding the operator")?;
     let options = Options {
         name: arguments.name.name,
         parts,
@@ -48,7 +52,11 @@ pub fn run(arguments: Arguments) -> Result<()> {
     let own = std::env::current_exe().context("finding this program")?;
     // The world goes on when this process ends.
     let (running, _launcher) = launch::up(&options, &own)?;
-    println!("sandbox {:?} is up; its logs are in {}", options.name, running.directory.join("logs").display());
+    println!(
+        "sandbox {:?} is up; its logs are in {}",
+        options.name,
+        running.directory.join("logs").display()
+    );
     println!("try: sandbox kubectl get pods -A, sandbox aws ec2 describe-vpcs, sandbox status, sandbox down");
     Ok(())
 }

@@ -1,6 +1,8 @@
-//! The demo: one apply gives a working cluster, one delete leaves nothing, and everything that happens in between is shown.
+//! The demo: one apply gives a working cluster, one delete leaves nothing, and everything that happens in
+//! between is shown.
 //!
-//! It does what a user would, with the same template; it reads the operator's objects and never talks to the operator.
+//! It does what a user would, with the same template; it reads the operator's objects and never talks to the
+//! operator.
 
 mod phases;
 mod screen;
@@ -53,7 +55,8 @@ pub async fn run(options: Options, shape: Shape) -> Result<()> {
             Err(anyhow!("{signal}: the sandbox and all that was in it is gone"))
         }
     };
-    let removed = tokio::task::spawn_blocking(move || launch::down(&name)).await.context("removing the sandbox")?;
+    let removed =
+        tokio::task::spawn_blocking(move || launch::down(&name)).await.context("removing the sandbox")?;
     played.and(removed.map(drop))
 }
 
@@ -67,7 +70,11 @@ struct Interrupts {
 impl Interrupts {
     fn new() -> Result<Self> {
         let on = |kind| signal(kind).context("waiting for signals");
-        Ok(Self { interrupt: on(SignalKind::interrupt())?, hangup: on(SignalKind::hangup())?, terminate: on(SignalKind::terminate())? })
+        Ok(Self {
+            interrupt: on(SignalKind::interrupt())?,
+            hangup: on(SignalKind::hangup())?,
+            terminate: on(SignalKind::terminate())?,
+        })
     }
 
     async fn next(&mut self) -> &'static str {
@@ -123,7 +130,10 @@ async fn apply(bed: &Bed, shape: &Shape, screen: &mut Screen) -> Result<()> {
     ];
     let mut arguments: Vec<&str> = variables.iter().map(String::as_str).collect();
     arguments.extend(["clusterctl", "generate", "yaml", "--from", &template]);
-    screen.say(&format!("$ {} clusterctl generate yaml --from {TEMPLATE} | kubectl apply -f -", variables.join(" ")));
+    screen.say(&format!(
+        "$ {} clusterctl generate yaml --from {TEMPLATE} | kubectl apply -f -",
+        variables.join(" ")
+    ));
     let manifest = bed.exec("env", &arguments).await.context("rendering the cluster template")?;
     let applied = bed.apply(&manifest).await.context("applying the cluster")?;
     applied.lines().for_each(|line| screen.say(&format!("  {line}")));
@@ -187,7 +197,9 @@ fn at_ones_own_pace(sandbox: &str, cluster: &str) -> Vec<String> {
 /// This program as a user would call it.
 fn program() -> String {
     let Ok(path) = std::env::current_exe() else { return "sandbox".to_owned() };
-    let here = std::env::current_dir().ok().and_then(|here| path.strip_prefix(here).ok().map(|path| path.display().to_string()));
+    let here = std::env::current_dir()
+        .ok()
+        .and_then(|here| path.strip_prefix(here).ok().map(|path| path.display().to_string()));
     here.unwrap_or_else(|| path.display().to_string())
 }
 

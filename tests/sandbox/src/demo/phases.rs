@@ -21,18 +21,48 @@ pub struct Phase {
 
 /// From apply to a cluster that works.
 pub const CREATE: [Phase; 5] = [
-    Phase { title: "network and load balancer", timeout: Duration::from_secs(300), log: "operator.log", check: infrastructure },
-    Phase { title: "control plane", timeout: Duration::from_secs(600), log: "machine-*-console.log", check: control_plane },
+    Phase {
+        title: "network and load balancer",
+        timeout: Duration::from_secs(300),
+        log: "operator.log",
+        check: infrastructure,
+    },
+    Phase {
+        title: "control plane",
+        timeout: Duration::from_secs(600),
+        log: "machine-*-console.log",
+        check: control_plane,
+    },
     Phase { title: "add-ons", timeout: Duration::from_secs(600), log: "operator.log", check: add_ons },
     Phase { title: "nodes", timeout: Duration::from_secs(600), log: "machine-*-kubelet.log", check: nodes },
-    Phase { title: "everything available", timeout: Duration::from_secs(600), log: "capi-controlplane.log", check: available },
+    Phase {
+        title: "everything available",
+        timeout: Duration::from_secs(600),
+        log: "capi-controlplane.log",
+        check: available,
+    },
 ];
 
 /// From delete to an empty account.
 pub const DELETE: [Phase; 3] = [
-    Phase { title: "add-ons and machines are removed", timeout: Duration::from_secs(900), log: "operator.log", check: machines_gone },
-    Phase { title: "the cluster is gone", timeout: Duration::from_secs(600), log: "operator.log", check: cluster_gone },
-    Phase { title: "the AWS account is empty", timeout: Duration::from_secs(60), log: "aws-calls.jsonl", check: account_empty },
+    Phase {
+        title: "add-ons and machines are removed",
+        timeout: Duration::from_secs(900),
+        log: "operator.log",
+        check: machines_gone,
+    },
+    Phase {
+        title: "the cluster is gone",
+        timeout: Duration::from_secs(600),
+        log: "operator.log",
+        check: cluster_gone,
+    },
+    Phase {
+        title: "the AWS account is empty",
+        timeout: Duration::from_secs(60),
+        log: "aws-calls.jsonl",
+        check: account_empty,
+    },
 ];
 
 fn infrastructure(snapshot: &Snapshot, _: &Shape) -> Result<(), String> {
@@ -42,7 +72,9 @@ fn infrastructure(snapshot: &Snapshot, _: &Shape) -> Result<(), String> {
 
 fn control_plane(snapshot: &Snapshot, _: &Shape) -> Result<(), String> {
     let object = snapshot.one("Cluster").ok_or("there is no Cluster")?;
-    when(object["status"]["initialization"]["controlPlaneInitialized"] == true, || message(object, "ControlPlaneInitialized"))
+    when(object["status"]["initialization"]["controlPlaneInitialized"] == true, || {
+        message(object, "ControlPlaneInitialized")
+    })
 }
 
 fn add_ons(snapshot: &Snapshot, _: &Shape) -> Result<(), String> {
@@ -80,8 +112,11 @@ fn cluster_gone(snapshot: &Snapshot, _: &Shape) -> Result<(), String> {
 
 fn account_empty(snapshot: &Snapshot, _: &Shape) -> Result<(), String> {
     let account = snapshot.account.as_ref().ok_or("the emulator does not answer")?;
-    let left: Vec<String> =
-        account.iter().filter(|(_, ids)| !ids.is_empty()).map(|(kind, ids)| format!("{kind} {}", ids.join(" "))).collect();
+    let left: Vec<String> = account
+        .iter()
+        .filter(|(_, ids)| !ids.is_empty())
+        .map(|(kind, ids)| format!("{kind} {}", ids.join(" ")))
+        .collect();
     when(left.is_empty(), || format!("left: {}", left.join(", ")))
 }
 

@@ -36,7 +36,11 @@ impl Screen {
 
     /// Prints that a phase is over.
     pub fn passed(&mut self, title: &str, elapsed: Duration) {
-        self.say(&format!("[{:>4} s] {title}: done in {} s", self.started.elapsed().as_secs(), elapsed.as_secs()));
+        self.say(&format!(
+            "[{:>4} s] {title}: done in {} s",
+            self.started.elapsed().as_secs(),
+            elapsed.as_secs()
+        ));
     }
 
     /// Shows what there is while `phase` lasts.
@@ -113,7 +117,8 @@ fn tree(rows: &[Row]) -> Vec<String> {
 fn size() -> (usize, usize) {
     let output = Command::new("stty").arg("size").stdin(Stdio::inherit()).output();
     let text = output.map(|output| String::from_utf8_lossy(&output.stdout).into_owned()).unwrap_or_default();
-    let mut numbers = text.split_whitespace().filter_map(|word| word.parse().ok()).filter(|&number| number > 0);
+    let mut numbers =
+        text.split_whitespace().filter_map(|word| word.parse().ok()).filter(|&number| number > 0);
     numbers.next().zip(numbers.next()).unwrap_or(SIZE)
 }
 
@@ -125,7 +130,8 @@ mod tests {
     fn rows_hang_below_the_name_of_their_branch() {
         let row = |branch, name: &str| Row { branch, name: name.to_owned(), state: "x".to_owned() };
         let lines: Vec<String> = tree(&[row("AWS", "vpc"), row("AWS", "subnet"), row("Nodes", "a")]);
-        let starts: Vec<String> = lines.iter().map(|line| line.split_whitespace().take(2).collect::<Vec<_>>().join(" ")).collect();
+        let starts: Vec<String> =
+            lines.iter().map(|line| line.split_whitespace().take(2).collect::<Vec<_>>().join(" ")).collect();
         assert_eq!(starts, ["AWS", "├─ vpc", "└─ subnet", "Nodes", "└─ a"]);
     }
 }

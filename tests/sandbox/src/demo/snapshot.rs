@@ -1,4 +1,5 @@
-//! One look at everything: the objects of the management cluster, the Nodes of the workload cluster, and the AWS account.
+//! One look at everything: the objects of the management cluster, the Nodes of the workload cluster, and the
+//! AWS account.
 //!
 //! What cannot be read at the moment is missing from the snapshot; the phases' deadlines are what fails.
 
@@ -40,7 +41,8 @@ impl Snapshot {
     pub async fn take(bed: &Bed, namespace: &str, name: &str) -> Self {
         let management = ["get", KINDS, "--namespace", namespace];
         let emulator = bed.emulator();
-        let (objects, account, state) = tokio::join!(bed.kubectl_json(&management), emulator.account(), emulator.world());
+        let (objects, account, state) =
+            tokio::join!(bed.kubectl_json(&management), emulator.account(), emulator.world());
         let objects = objects.ok().and_then(|list| list["items"].as_array().cloned());
         let mut snapshot = Self { objects, account: account.ok(), ..Self::default() };
         if snapshot.api_answers() {
@@ -66,7 +68,8 @@ impl Snapshot {
     }
 
     fn api_answers(&self) -> bool {
-        let initialized = |cluster: &Value| cluster["status"]["initialization"]["controlPlaneInitialized"] == true;
+        let initialized =
+            |cluster: &Value| cluster["status"]["initialization"]["controlPlaneInitialized"] == true;
         let stays = |machine: &Value| machine["metadata"]["deletionTimestamp"].is_null();
         self.one("Cluster").is_some_and(initialized) && self.objects("AWSMachine").any(stays)
     }
@@ -78,18 +81,35 @@ impl Snapshot {
         }
         for (kind, ids) in self.account.iter().flatten().filter(|(_, ids)| !ids.is_empty()) {
             match kind.as_str() {
-                "instance" => rows.extend(ids.iter().map(|id| row("AWS", format!("instance {id}"), instance(state, id)))),
+                "instance" => rows
+                    .extend(ids.iter().map(|id| row("AWS", format!("instance {id}"), instance(state, id)))),
                 "load-balancer" => {
-                    rows.extend(ids.iter().map(|id| row("AWS", format!("load-balancer {}", short(id)), load_balancer(state, id))))
+                    rows.extend(ids.iter().map(|id| {
+                        row("AWS", format!("load-balancer {}", short(id)), load_balancer(state, id))
+                    }))
                 }
-                _ => rows.push(row("AWS", kind.clone(), ids.iter().map(|id| short(id)).collect::<Vec<_>>().join(" "))),
+                _ => rows.push(row(
+                    "AWS",
+                    kind.clone(),
+                    ids.iter().map(|id| short(id)).collect::<Vec<_>>().join(" "),
+                )),
             }
         }
-        rows.extend(self.objects("Machine").map(|machine| row("Machines", name(machine), object_state(machine))));
+        rows.extend(
+            self.objects("Machine").map(|machine| row("Machines", name(machine), object_state(machine))),
+        );
         rows.extend(self.nodes.iter().map(|node| row("Nodes", name(node), node_state(node))));
-        for plugin in self.objects("ClusterPlugin").filter_map(|object| object["status"]["plugins"].as_array()).flatten() {
+        for plugin in self
+            .objects("ClusterPlugin")
+            .filter_map(|object| object["status"]["plugins"].as_array())
+            .flatten()
+        {
             let text = |field: &str| plugin[field].as_str().unwrap_or_default();
-            rows.push(row("Plugins", format!("{} {}", text("name"), text("version")), with_reason(text("phase"), text("waitingFor"))));
+            rows.push(row(
+                "Plugins",
+                format!("{} {}", text("name"), text("version")),
+                with_reason(text("phase"), text("waitingFor")),
+            ));
         }
         rows
     }
@@ -110,8 +130,11 @@ pub fn condition<'a>(object: &'a Value, kind: &str) -> &'a str {
 
 /// What a condition says, in one line.
 pub fn message(object: &Value, kind: &str) -> String {
-    let Some(found) = find(object, kind) else { return format!("{} has no condition {kind} yet", name(object)) };
-    let (reason, text) = (found["reason"].as_str().unwrap_or_default(), found["message"].as_str().unwrap_or_default());
+    let Some(found) = find(object, kind) else {
+        return format!("{} has no condition {kind} yet", name(object));
+    };
+    let (reason, text) =
+        (found["reason"].as_str().unwrap_or_default(), found["message"].as_str().unwrap_or_default());
     with_reason(reason, text)
 }
 
@@ -122,7 +145,8 @@ fn find<'a>(object: &'a Value, kind: &str) -> Option<&'a Value> {
 fn object_state(object: &Value) -> String {
     let deleting = !object["metadata"]["deletionTimestamp"].is_null();
     let phase = object["status"]["phase"].as_str();
-    let word = if deleting { "Deleting" } else { phase.unwrap_or(if ready(object) { "Ready" } else { "NotReady" }) };
+    let word =
+        if deleting { "Deleting" } else { phase.unwrap_or(if ready(object) { "Ready" } else { "NotReady" }) };
     if ready(object) && !deleting {
         return word.to_owned();
     }
@@ -135,7 +159,11 @@ fn ready(object: &Value) -> bool {
 }
 
 fn node_state(node: &Value) -> String {
-    if condition(node, "Ready") == "True" { "Ready".to_owned() } else { with_reason("NotReady", &message(node, "Ready")) }
+    if condition(node, "Ready") == "True" {
+        "Ready".to_owned()
+    } else {
+        with_reason("NotReady", &message(node, "Ready"))
+    }
 }
 
 fn instance(state: &State, id: &str) -> String {
@@ -144,8 +172,11 @@ fn instance(state: &State, id: &str) -> String {
 }
 
 fn load_balancer(state: &State, id: &str) -> String {
-    let found = state.load_balancers.iter().find(|found| found.name == id || found.arn.as_deref() == Some(id));
-    found.map(|found| format!("{} {}, {} registered", found.kind, found.state, found.targets.len())).unwrap_or_default()
+    let found =
+        state.load_balancers.iter().find(|found| found.name == id || found.arn.as_deref() == Some(id));
+    found
+        .map(|found| format!("{} {}, {} registered", found.kind, found.state, found.targets.len()))
+        .unwrap_or_default()
 }
 
 /// The part of an ARN that people recognize.

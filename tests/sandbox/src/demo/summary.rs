@@ -39,7 +39,9 @@ pub async fn print(bed: &Bed, elapsed: &[Elapsed], told: Calls) -> Result<()> {
     println!("{:<44} {:>8.1}", "all", elapsed.iter().map(|phase| phase.time.as_secs_f64()).sum::<f64>());
     let calls = bed.emulator().calls(0).await?.calls;
     println!("\n{:<44} {:>8} {:>8}", "AWS CALLS SO FAR", "READS", "WRITES");
-    for (what, (reads, writes)) in count(&calls).into_iter().filter(|(what, _)| told == Calls::ByAction || !what.starts_with(' ')) {
+    for (what, (reads, writes)) in
+        count(&calls).into_iter().filter(|(what, _)| told == Calls::ByAction || !what.starts_with(' '))
+    {
         println!("{what:<44} {reads:>8} {writes:>8}");
     }
     let account = bed.emulator().account().await?;
@@ -94,7 +96,11 @@ mod tests {
             resources: Vec::new(),
             fault: None,
         };
-        let calls = [call("operator", "CreateVpc", true), call("operator", "DescribeVpcs", false), call("else", "DescribeVpcs", false)];
+        let calls = [
+            call("operator", "CreateVpc", true),
+            call("operator", "DescribeVpcs", false),
+            call("else", "DescribeVpcs", false),
+        ];
         let expected = [
             ("  ec2 CreateVpc", (0, 1)),
             ("  ec2 DescribeVpcs", (1, 0)),

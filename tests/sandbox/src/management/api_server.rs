@@ -28,7 +28,8 @@ pub struct ApiServer {
 }
 
 impl ApiServer {
-    /// Starts etcd and kube-apiserver, writes the administrator's kubeconfig, and waits until the server is ready.
+    /// Starts etcd and kube-apiserver, writes the administrator's kubeconfig, and waits until the server is
+    /// ready.
     ///
     /// # Errors
     /// When either program ends before that, with the end of its log.
@@ -39,7 +40,8 @@ impl ApiServer {
         let administrator = authority.client("administrator", Some("system:masters"))?.into();
         let text = kubeconfig(SERVER, &authority.certificate, &administrator);
         let administrator = enter::kubeconfig(&world.directory);
-        std::fs::write(&administrator, text).with_context(|| format!("writing {}", administrator.display()))?;
+        std::fs::write(&administrator, text)
+            .with_context(|| format!("writing {}", administrator.display()))?;
         supervisor.start(etcd(world))?;
         supervisor.start(api_server(world, &pki))?;
         wait_until_ready(supervisor, &administrator).await?;
@@ -74,7 +76,14 @@ impl ApiServer {
 
 fn write_certificates(authority: &Authority, pki: &Path) -> Result<()> {
     write(pki, "ca.crt", &authority.certificate)?;
-    let names = ["127.0.0.1", World::BRIDGE_ADDRESS, "localhost", "kubernetes", "kubernetes.default.svc", "172.30.0.1"];
+    let names = [
+        "127.0.0.1",
+        World::BRIDGE_ADDRESS,
+        "localhost",
+        "kubernetes",
+        "kubernetes.default.svc",
+        "172.30.0.1",
+    ];
     authority.server(&names)?.write(pki, "server")?;
     Pair::signer()?.write(pki, "service-account")
 }

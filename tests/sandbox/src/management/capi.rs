@@ -63,7 +63,8 @@ pub fn objects(world: &World, server: &ApiServer) -> Result<Vec<Value>> {
     for manager in &MANAGERS {
         let file = world.tools.manifests.join(manager.manifest);
         let text = std::fs::read_to_string(&file).with_context(|| format!("reading {}", file.display()))?;
-        let documents = manifests::parse(&manifests::with_defaults(&text)).with_context(|| format!("reading {}", file.display()))?;
+        let documents = manifests::parse(&manifests::with_defaults(&text))
+            .with_context(|| format!("reading {}", file.display()))?;
         let mut documents = manifests::without_workloads(documents);
         for object in &mut documents {
             manifests::point_webhooks_at(object, manager.webhook_port, &server.authority().certificate);
@@ -74,7 +75,12 @@ pub fn objects(world: &World, server: &ApiServer) -> Result<Vec<Value>> {
 }
 
 /// Starts the managers and waits until they say that they are ready, webhooks included.
-pub async fn start(world: &World, supervisor: &Supervisor, server: &ApiServer, kubectl: &Kubectl) -> Result<()> {
+pub async fn start(
+    world: &World,
+    supervisor: &Supervisor,
+    server: &ApiServer,
+    kubectl: &Kubectl,
+) -> Result<()> {
     let directory = world.management();
     let certificates = directory.join("webhooks");
     let pair = server.authority().server(&["127.0.0.1", "localhost"])?;
@@ -105,7 +111,8 @@ fn recipe(world: &World, manager: &Manager, config: &Path, certificates: &Path) 
 }
 
 async fn wait_until_ready(supervisor: &Supervisor, manager: &Manager) -> Result<()> {
-    let client = reqwest::Client::builder().timeout(Duration::from_secs(5)).build().context("building a client")?;
+    let client =
+        reqwest::Client::builder().timeout(Duration::from_secs(5)).build().context("building a client")?;
     let address = format!("http://127.0.0.1:{}/readyz", manager.health_port);
     let deadline = Instant::now() + UP_TIMEOUT;
     loop {

@@ -35,7 +35,8 @@ impl Kubectl {
         String::from_utf8(output.stdout).context("kubectl printed something that is not UTF-8")
     }
 
-    /// Applies objects on the server's side, all in one call, after writing them to `file` for whoever wonders.
+    /// Applies objects on the server's side, all in one call, after writing them to `file` for whoever
+    /// wonders.
     pub async fn apply(&self, file: &Path, objects: &[Value]) -> Result<()> {
         if objects.is_empty() {
             return Ok(());
@@ -43,21 +44,32 @@ impl Kubectl {
         let list = json!({ "apiVersion": "v1", "kind": "List", "items": objects });
         std::fs::write(file, list.to_string()).with_context(|| format!("writing {}", file.display()))?;
         let file = file.display().to_string();
-        // Validating would have kubectl download the server's whole schema, which changes with every definition.
-        self.run(&["apply", "--server-side", "--force-conflicts", "--field-manager=sandbox", "--validate=ignore", "-f", &file])
-            .await
-            .map(drop)
+        // Validating would have kubectl download the server's whole schema, which changes with every
+        // definition.
+        self.run(&[
+            "apply",
+            "--server-side",
+            "--force-conflicts",
+            "--field-manager=sandbox",
+            "--validate=ignore",
+            "-f",
+            &file,
+        ])
+        .await
+        .map(drop)
     }
 
     /// Waits until every custom resource is served.
     pub async fn established(&self) -> Result<()> {
-        let arguments = ["wait", "--for=condition=Established", "--timeout=60s", "customresourcedefinitions", "--all"];
+        let arguments =
+            ["wait", "--for=condition=Established", "--timeout=60s", "customresourcedefinitions", "--all"];
         self.run(&arguments).await.map(drop)
     }
 
     /// A token of a ServiceAccount, good for a day.
     pub async fn token(&self, namespace: &str, service_account: &str) -> Result<String> {
-        let token = self.run(&["create", "token", service_account, "-n", namespace, "--duration=24h"]).await?;
+        let token =
+            self.run(&["create", "token", service_account, "-n", namespace, "--duration=24h"]).await?;
         Ok(token.trim().to_owned())
     }
 

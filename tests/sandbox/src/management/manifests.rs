@@ -34,10 +34,13 @@ pub fn without_workloads(mut objects: Vec<Value>) -> Vec<Value> {
 
 /// Splits objects into those that others need first (Namespaces and definitions), and the rest.
 pub fn in_order(objects: Vec<Value>) -> (Vec<Value>, Vec<Value>) {
-    objects.into_iter().partition(|object| object["kind"] == "Namespace" || object["kind"] == "CustomResourceDefinition")
+    objects
+        .into_iter()
+        .partition(|object| object["kind"] == "Namespace" || object["kind"] == "CustomResourceDefinition")
 }
 
-/// Puts the default in place of every `${VARIABLE:=default}`, as clusterctl does for a variable that nobody sets.
+/// Puts the default in place of every `${VARIABLE:=default}`, as clusterctl does for a variable that nobody
+/// sets.
 pub fn with_defaults(text: &str) -> String {
     let mut result = String::with_capacity(text.len());
     let mut rest = text;
@@ -49,7 +52,10 @@ pub fn with_defaults(text: &str) -> String {
             break;
         };
         let expression = &from[2..end];
-        let default = expression.split_once(":=").or_else(|| expression.split_once(":-")).or_else(|| expression.split_once('='));
+        let default = expression
+            .split_once(":=")
+            .or_else(|| expression.split_once(":-"))
+            .or_else(|| expression.split_once('='));
         result.push_str(default.map_or("", |(_, default)| default));
         rest = &from[end + 1..];
     }
@@ -57,8 +63,8 @@ pub fn with_defaults(text: &str) -> String {
     result
 }
 
-/// Makes every webhook of an object, admission and conversion alike, point to a port of this machine instead of a
-/// Service, since the server behind it is a process here.
+/// Makes every webhook of an object, admission and conversion alike, point to a port of this machine instead
+/// of a Service, since the server behind it is a process here.
 pub fn point_webhooks_at(object: &mut Value, port: u16, authority: &str) {
     if let Some(webhooks) = object.get_mut("webhooks").and_then(Value::as_array_mut) {
         for webhook in webhooks {
@@ -72,7 +78,8 @@ pub fn point_webhooks_at(object: &mut Value, port: u16, authority: &str) {
 
 fn point_at(config: &mut Value, port: u16, authority: &str) {
     let path = config["service"]["path"].as_str().unwrap_or("/").to_owned();
-    *config = json!({ "url": format!("https://127.0.0.1:{port}{path}"), "caBundle": STANDARD.encode(authority) });
+    *config =
+        json!({ "url": format!("https://127.0.0.1:{port}{path}"), "caBundle": STANDARD.encode(authority) });
 }
 
 #[cfg(test)]
@@ -112,7 +119,8 @@ mod tests {
 
     #[test]
     fn what_needs_nodes_or_cert_manager_is_left_out() {
-        let objects = parse("kind: Deployment\n---\nkind: Issuer\n---\nkind: Service\n").expect("three documents");
+        let objects =
+            parse("kind: Deployment\n---\nkind: Issuer\n---\nkind: Service\n").expect("three documents");
         let kept = without_workloads(objects);
         assert_eq!(kept, vec![json!({ "kind": "Service" })]);
     }

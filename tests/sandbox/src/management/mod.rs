@@ -1,5 +1,5 @@
-//! The management cluster: etcd, kube-apiserver, kube-controller-manager, and Cluster API's three managers, all as
-//! processes of the world.
+//! The management cluster: etcd, kube-apiserver, kube-controller-manager, and Cluster API's three managers,
+//! all as processes of the world.
 //!
 //! There is no scheduler and no node, so nothing that a manifest deploys ever runs here.
 
@@ -29,7 +29,12 @@ use crate::world::state::Reporter;
 ///
 /// # Errors
 /// Names the program that failed, with the end of its log, or the manifest that the API server refused.
-pub async fn start(world: &World, supervisor: &Supervisor, reporter: &Reporter, parts: Parts) -> Result<ApiServer> {
+pub async fn start(
+    world: &World,
+    supervisor: &Supervisor,
+    reporter: &Reporter,
+    parts: Parts,
+) -> Result<ApiServer> {
     reporter.step("starting etcd and kube-apiserver");
     let server = ApiServer::start(world, supervisor).await?;
     let kubectl = Kubectl::new(world);
@@ -48,11 +53,14 @@ pub async fn start(world: &World, supervisor: &Supervisor, reporter: &Reporter, 
     Ok(server)
 }
 
-/// Installs everything in two calls: with every new definition the server makes its schema anew, so that many small calls
-/// would take much longer.
+/// Installs everything in two calls: with every new definition the server makes its schema anew, so that many
+/// small calls would take much longer.
 async fn install(kubectl: &Kubectl, directory: &Path, objects: Vec<Value>) -> Result<()> {
     let (first, rest) = manifests::in_order(objects);
-    kubectl.apply(&directory.join("definitions.json"), &first).await.context("installing Namespaces and definitions")?;
+    kubectl
+        .apply(&directory.join("definitions.json"), &first)
+        .await
+        .context("installing Namespaces and definitions")?;
     kubectl.established().await?;
     kubectl.apply(&directory.join("objects.json"), &rest).await.context("installing Cluster API and deploy/")
 }

@@ -34,8 +34,8 @@ impl Running {
         kubeconfig(&self.directory)
     }
 
-    /// A command that runs `program` inside, with the tools on its `PATH`, the management cluster as its cluster and
-    /// the emulator as its AWS.
+    /// A command that runs `program` inside, with the tools on its `PATH`, the management cluster as its
+    /// cluster and the emulator as its AWS.
     pub fn command(&self, program: impl AsRef<OsStr>) -> Command {
         let mut command = Command::new("nsenter");
         command.arg(format!("--target={}", self.processes.first.pid));

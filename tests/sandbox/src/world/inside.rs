@@ -1,5 +1,5 @@
-//! What runs inside a world: its first process, which only collects orphans, and the process that brings everything
-//! up and keeps it running.
+//! What runs inside a world: its first process, which only collects orphans, and the process that brings
+//! everything up and keeps it running.
 
 use std::io::Read as _;
 use std::path::{Path, PathBuf};
@@ -17,12 +17,14 @@ use super::{World, network, relay};
 use crate::{cloud, control, emulator, management, operator, paths};
 use tools::Tools;
 
-/// Runs as the first process of the namespaces, and again as its child; never returns unless the world is over.
+/// Runs as the first process of the namespaces, and again as its child; never returns unless the world is
+/// over.
 pub fn main(directory: &Path, tied: bool) -> Result<()> {
     if std::process::id() == 1 {
         return first_process(directory, tied);
     }
-    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().context("starting the runtime")?;
+    let runtime =
+        tokio::runtime::Builder::new_multi_thread().enable_all().build().context("starting the runtime")?;
     let reporter = Arc::new(Reporter::new(directory));
     let result = runtime.block_on(run(directory, Arc::clone(&reporter)));
     if let Err(error) = &result {
@@ -34,7 +36,12 @@ pub fn main(directory: &Path, tied: bool) -> Result<()> {
 /// Starts the real work and collects every process whose parent has ended, as the first process has to.
 fn first_process(directory: &Path, tied: bool) -> Result<()> {
     let own = std::env::current_exe().context("finding this program")?;
-    let child = Command::new(own).arg("world").arg(directory).stdin(Stdio::null()).spawn().context("starting the world's main process")?;
+    let child = Command::new(own)
+        .arg("world")
+        .arg(directory)
+        .stdin(Stdio::null())
+        .spawn()
+        .context("starting the world's main process")?;
     if tied {
         // The other end is held by the process outside; it closes when that ends, however it ends.
         std::thread::spawn(|| {
@@ -57,7 +64,8 @@ fn first_process(directory: &Path, tied: bool) -> Result<()> {
 async fn run(directory: &Path, reporter: Arc<Reporter>) -> Result<()> {
     let options: Options = read(&directory.join("options.json"))?;
     let tools: Tools = read(&directory.join("tools.json"))?;
-    let world = Arc::new(World { directory: directory.to_owned(), tools, emulator: emulator::Client::inside()? });
+    let world =
+        Arc::new(World { directory: directory.to_owned(), tools, emulator: emulator::Client::inside()? });
     let supervisor = Supervisor::new(directory);
     reporter.step("making the network");
     network::set_up(directory).await?;
@@ -65,8 +73,11 @@ async fn run(directory: &Path, reporter: Arc<Reporter>) -> Result<()> {
     if options.parts != Parts::ApiServer {
         supervisor.start(emulator_recipe(&world, &options)?)?;
     }
-    let server =
-        if options.parts == Parts::Emulator { None } else { Some(management::start(&world, &supervisor, &reporter, options.parts).await?) };
+    let server = if options.parts == Parts::Emulator {
+        None
+    } else {
+        Some(management::start(&world, &supervisor, &reporter, options.parts).await?)
+    };
     if options.parts != Parts::ApiServer {
         reporter.step("waiting for the AWS emulator");
         wait_for_emulator(&world, &supervisor).await?;
@@ -94,7 +105,8 @@ fn rights_of_operator(world: &World) -> Result<Vec<String>> {
     for name in POLICIES {
         let (from, to) = (paths::source().join("deploy/iam").join(name), world.directory.join(name));
         let text = std::fs::read_to_string(&from).with_context(|| format!("reading {}", from.display()))?;
-        std::fs::write(&to, text.replace("BUCKET", "*")).with_context(|| format!("writing {}", to.display()))?;
+        std::fs::write(&to, text.replace("BUCKET", "*"))
+            .with_context(|| format!("writing {}", to.display()))?;
         res.extend(["--identity".to_owned(), format!("{}={}", operator::ACCESS_KEY, to.display())]);
     }
     Ok(res)

@@ -60,7 +60,8 @@ impl Identity {
     }
 }
 
-/// Start time of a process that has not ended; field 22 of `/proc/PID/stat`, counted behind the name in parentheses.
+/// Start time of a process that has not ended; field 22 of `/proc/PID/stat`, counted behind the name in
+/// parentheses.
 fn started(pid: i32) -> Option<u64> {
     let text = std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
     let mut fields = text.rsplit_once(')')?.1.split_whitespace();
@@ -91,7 +92,8 @@ pub fn find(name: &str) -> Result<Option<Running>> {
     Ok(Some(Running { directory, options, tools, processes }))
 }
 
-/// Starts a world and waits until it is ready, showing progress on stderr. `sandbox` is the bed's own program.
+/// Starts a world and waits until it is ready, showing progress on stderr. `sandbox` is the bed's own
+/// program.
 ///
 /// The child that is returned is the world's outer end: killing it ends everything.
 ///
@@ -122,12 +124,14 @@ pub fn up(options: &Options, sandbox: &Path) -> Result<(Running, Child)> {
         let _ = child.wait();
     }
     let logs = directory.join("logs");
-    let running = up.with_context(|| format!("sandbox {:?} did not come up; its logs are in {}", options.name, logs.display()))?;
+    let running = up.with_context(|| {
+        format!("sandbox {:?} did not come up; its logs are in {}", options.name, logs.display())
+    })?;
     Ok((running, child))
 }
 
-/// Ends the processes of a world, one that is still coming up too, and leaves its directory. Whoever waits for it to be ready is told that
-/// it ended.
+/// Ends the processes of a world, one that is still coming up too, and leaves its directory. Whoever waits
+/// for it to be ready is told that it ended.
 pub fn end(name: &str) -> Result<()> {
     end_in(&directory(name)?)
 }
@@ -250,8 +254,10 @@ fn adopt(child: &mut Child, directory: &Path, isolation: Isolation) -> Result<Pr
     let children = format!("/proc/{launcher}/task/{launcher}/children");
     let deadline = Instant::now() + Duration::from_secs(10);
     loop {
-        let first =
-            std::fs::read_to_string(&children).ok().and_then(|text| text.split_whitespace().next()?.parse().ok()).and_then(Identity::of);
+        let first = std::fs::read_to_string(&children)
+            .ok()
+            .and_then(|text| text.split_whitespace().next()?.parse().ok())
+            .and_then(Identity::of);
         if let (Some(first), Some(launcher)) = (first, Identity::of(launcher)) {
             let processes = Processes { launcher, first, user_namespace: isolation == Isolation::User };
             write(&directory.join("processes.json"), &processes)?;
@@ -303,7 +309,9 @@ fn write<T: Serialize>(file: &Path, value: &T) -> Result<()> {
 
 fn read<T: serde::de::DeserializeOwned>(file: &Path) -> Result<Option<T>> {
     match std::fs::read(file) {
-        Ok(text) => serde_json::from_slice(&text).map(Some).with_context(|| format!("reading {}", file.display())),
+        Ok(text) => {
+            serde_json::from_slice(&text).map(Some).with_context(|| format!("reading {}", file.display()))
+        }
         Err(error) if error.kind() == ErrorKind::NotFound => Ok(None),
         Err(error) => Err(error).with_context(|| format!("reading {}", file.display())),
     }

@@ -1,7 +1,7 @@
 //! The world: one set of Linux namespaces in which everything of the bed lives and with which it dies.
 //!
-//! [`launch`] and [`enter`] are for processes outside, [`inside`] is what runs in it. Nothing outlives the world's
-//! first process, since that is the first of a process id namespace.
+//! [`launch`] and [`enter`] are for processes outside, [`inside`] is what runs in it. Nothing outlives the
+//! world's first process, since that is the first of a process id namespace.
 
 pub mod enter;
 pub mod inside;

@@ -32,8 +32,8 @@ async fn private_files(directory: &Path) -> Result<()> {
     if Path::new("/etc/resolv.conf").exists() {
         bind(&resolver, "/etc/resolv.conf").await?;
     }
-    // `/run/netns` may be missing, and an ordinary user cannot create it in the real `/run`. A world that lives below
-    // `/run` must not hide itself.
+    // `/run/netns` may be missing, and an ordinary user cannot create it in the real `/run`. A world that
+    // lives below `/run` must not hide itself.
     let run_directory = if directory.starts_with("/run") { "/run/netns" } else { "/run" };
     run("mount", &["-t", "tmpfs", "-o", "mode=755", "tmpfs", run_directory]).await?;
     std::fs::create_dir_all("/run/netns").context("creating /run/netns")
@@ -45,7 +45,11 @@ async fn bind(source: &Path, target: &str) -> Result<()> {
 
 /// Runs a system program to its end.
 pub async fn run(program: &str, arguments: &[&str]) -> Result<()> {
-    let output = Command::new(program).args(arguments).output().await.with_context(|| format!("starting {program}"))?;
+    let output = Command::new(program)
+        .args(arguments)
+        .output()
+        .await
+        .with_context(|| format!("starting {program}"))?;
     if !output.status.success() {
         bail!("{program} {}: {}", arguments.join(" "), String::from_utf8_lossy(&output.stderr).trim());
     }

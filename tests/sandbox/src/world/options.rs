@@ -12,7 +12,8 @@ pub enum Parts {
     All,
     /// The emulator, the management cluster and Cluster API, but no operator.
     Management,
-    /// etcd and kube-apiserver with this project's custom resources and admission policies, for tests of the API.
+    /// etcd and kube-apiserver with this project's custom resources and admission policies, for tests of the
+    /// API.
     ApiServer,
     /// The AWS emulator alone.
     Emulator,

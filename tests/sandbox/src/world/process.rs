@@ -1,4 +1,5 @@
-//! The long-running processes of a world: each logs to a file of its own and is started again when it ends by itself.
+//! The long-running processes of a world: each logs to a file of its own and is started again when it ends by
+//! itself.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -25,7 +26,12 @@ pub struct Recipe {
 
 impl Recipe {
     pub fn new(name: &str, program: impl Into<PathBuf>) -> Self {
-        Self { name: name.to_owned(), program: program.into(), arguments: Vec::new(), environment: Vec::new() }
+        Self {
+            name: name.to_owned(),
+            program: program.into(),
+            arguments: Vec::new(),
+            environment: Vec::new(),
+        }
     }
 
     pub fn arguments<T: Into<String>>(mut self, arguments: impl IntoIterator<Item = T>) -> Self {
@@ -33,7 +39,10 @@ impl Recipe {
         self
     }
 
-    pub fn environment<K: Into<String>, V: Into<String>>(mut self, values: impl IntoIterator<Item = (K, V)>) -> Self {
+    pub fn environment<K: Into<String>, V: Into<String>>(
+        mut self,
+        values: impl IntoIterator<Item = (K, V)>,
+    ) -> Self {
         self.environment.extend(values.into_iter().map(|(key, value)| (key.into(), value.into())));
         self
     }
@@ -118,7 +127,11 @@ impl Supervisor {
         match report.ended {
             Some(ended) if report.restarts > 0 => {
                 let log = self.log(name);
-                bail!("{name} ended with {ended}:\n{}\nits log is {}", tools::progress::last_lines(&log, 10), log.display())
+                bail!(
+                    "{name} ended with {ended}:\n{}\nits log is {}",
+                    tools::progress::last_lines(&log, 10),
+                    log.display()
+                )
             }
             _ => Ok(()),
         }
@@ -134,7 +147,11 @@ impl Supervisor {
 
     fn spawn(&self, recipe: &Recipe) -> Result<Child> {
         let path = self.log(&recipe.name);
-        let log = std::fs::File::options().create(true).append(true).open(&path).with_context(|| format!("opening {}", path.display()))?;
+        let log = std::fs::File::options()
+            .create(true)
+            .append(true)
+            .open(&path)
+            .with_context(|| format!("opening {}", path.display()))?;
         let errors = log.try_clone().context("sharing the log between stdout and stderr")?;
         let child = Command::new(&recipe.program)
             .args(&recipe.arguments)

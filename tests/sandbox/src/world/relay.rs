@@ -11,7 +11,8 @@ use tokio::net::{TcpStream, UnixListener};
 /// # Errors
 /// When the socket cannot be made, for example because its path is longer than 107 bytes.
 pub fn serve(socket: &Path, address: &'static str) -> Result<()> {
-    let listener = UnixListener::bind(socket).with_context(|| format!("listening on {}", socket.display()))?;
+    let listener =
+        UnixListener::bind(socket).with_context(|| format!("listening on {}", socket.display()))?;
     tokio::spawn(async move {
         loop {
             match listener.accept().await {

@@ -84,7 +84,9 @@ impl Reporter {
 
 fn finish(state: &mut State, started: &mut Instant) {
     if !state.step.is_empty() {
-        state.done.push(Done { step: std::mem::take(&mut state.step), seconds: started.elapsed().as_secs_f64() });
+        state
+            .done
+            .push(Done { step: std::mem::take(&mut state.step), seconds: started.elapsed().as_secs_f64() });
     }
     *started = Instant::now();
 }

@@ -1,14 +1,15 @@
-//! Elastic Load Balancing's first version. The name guards it against being made twice. Health check and attributes are set by
-//! updates: creation takes neither.
+//! Elastic Load Balancing's first version. The name guards it against being made twice. Health check and
+//! attributes are set by updates: creation takes neither.
 
 use std::collections::BTreeMap;
 
 use aws_sdk_elasticloadbalancing::types::{
-    ConnectionSettings, CrossZoneLoadBalancing, HealthCheck as AwsHealthCheck, Instance, Listener as AwsListener,
-    LoadBalancerAttributes as AwsAttributes, LoadBalancerDescription, Tag,
+    ConnectionSettings, CrossZoneLoadBalancing, HealthCheck as AwsHealthCheck, Instance,
+    Listener as AwsListener, LoadBalancerAttributes as AwsAttributes, LoadBalancerDescription, Tag,
 };
 use model::{
-    FoundListener, FoundLoadBalancer, HealthCheck, Ids, Listener, LoadBalancer, LoadBalancerAttributes, LoadBalancerKind, Read, State, Tags,
+    FoundListener, FoundLoadBalancer, HealthCheck, Ids, Listener, LoadBalancer, LoadBalancerAttributes,
+    LoadBalancerKind, Read, State, Tags,
 };
 
 use super::{group_ids, leaving_ids, subnet_ids, vpc_of};
@@ -25,7 +26,9 @@ const DESCRIBE: &str = "elasticloadbalancing:DescribeLoadBalancers";
 const TAGS_AT_ONCE: usize = 20;
 
 pub(crate) async fn describe(api: &Api) -> Result<Vec<FoundLoadBalancer>, Failure> {
-    let pages = api.pages(DESCRIBE, api.classic.describe_load_balancers().page_size(400).into_paginator().send()).await?;
+    let pages = api
+        .pages(DESCRIBE, api.classic.describe_load_balancers().page_size(400).into_paginator().send())
+        .await?;
     let all = pages.into_iter().flat_map(|it| it.load_balancer_descriptions.unwrap_or_default());
     Ok(all.filter_map(found).collect())
 }
@@ -109,11 +112,18 @@ async fn tags_of(api: &Api, names: &[String]) -> Result<BTreeMap<String, Tags>, 
     let call = api.classic.describe_tags().set_load_balancer_names(Some(names.to_vec()));
     let answer = api.read("elasticloadbalancing:DescribeTags", call.send()).await?;
     let all = answer.tag_descriptions.unwrap_or_default().into_iter();
-    let tags = |tags: Option<Vec<Tag>>| tags.unwrap_or_default().into_iter().map(|it| (it.key, it.value.unwrap_or_default())).collect();
+    let tags = |tags: Option<Vec<Tag>>| {
+        tags.unwrap_or_default().into_iter().map(|it| (it.key, it.value.unwrap_or_default())).collect()
+    };
     Ok(all.filter_map(|it| Some((it.load_balancer_name?, tags(it.tags)))).collect())
 }
 
-pub(crate) async fn create(region: &Inner, balancer: &LoadBalancer, with: &Tags, ids: &Ids) -> Result<(), Failure> {
+pub(crate) async fn create(
+    region: &Inner,
+    balancer: &LoadBalancer,
+    with: &Tags,
+    ids: &Ids,
+) -> Result<(), Failure> {
     let (subnets, groups) = (subnet_ids(CREATE, balancer, ids)?, group_ids(CREATE, balancer, ids)?);
     let missing = || Failure::local(CREATE, "InvalidCall", "a classic load balancer needs a listener");
     let listener = balancer.listener.as_ref().ok_or_else(missing)?;
@@ -144,7 +154,11 @@ pub(crate) async fn create(region: &Inner, balancer: &LoadBalancer, with: &Tags,
         state: State::Ready,
         subnets,
         groups,
-        listeners: vec![FoundListener { port: listener.port, target_port: listener.target_port, health_check: None }],
+        listeners: vec![FoundListener {
+            port: listener.port,
+            target_port: listener.target_port,
+            health_check: None,
+        }],
         targets: Default::default(),
         attributes: None,
         target_groups: Vec::new(),
@@ -155,12 +169,21 @@ pub(crate) async fn create(region: &Inner, balancer: &LoadBalancer, with: &Tags,
 }
 
 /// The load balancer that has the name already: ours, when the answer to a first try was lost.
-async fn adopt(region: &Inner, balancer: &LoadBalancer, with: &Tags, failure: Failure) -> Result<(), Failure> {
+async fn adopt(
+    region: &Inner,
+    balancer: &LoadBalancer,
+    with: &Tags,
+    failure: Failure,
+) -> Result<(), Failure> {
     let name = &balancer.aws_name;
     let Some(found) = describe_one(&region.api, name).await? else { return Err(failure) };
     let tags = describe_tags(&region.api, std::slice::from_ref(name)).await?.remove(name).unwrap_or_default();
     if !is_ours(&tags, with) {
-        return Err(Failure::local(CREATE, TAKEN, format!("the name {name} is taken by another load balancer, in {}", found.vpc_id)));
+        return Err(Failure::local(
+            CREATE,
+            TAKEN,
+            format!("the name {name} is taken by another load balancer, in {}", found.vpc_id),
+        ));
     }
     region.record(Read::ClassicLoadBalancers, made(FoundLoadBalancer { tags: Some(tags), ..found }));
     Ok(())
@@ -175,10 +198,18 @@ fn aws_listener(listener: &Listener) -> Result<AwsListener, Failure> {
     res.build().map_err(|_| Failure::local(CREATE, "InvalidCall", "the listener is incomplete"))
 }
 
-pub(crate) async fn update(region: &Inner, name: &str, is: &LoadBalancer, seen: &LoadBalancer, ids: &Ids) -> Result<(), Failure> {
+pub(crate) async fn update(
+    region: &Inner,
+    name: &str,
+    is: &LoadBalancer,
+    seen: &LoadBalancer,
+    ids: &Ids,
+) -> Result<(), Failure> {
     let listener = async {
         match &is.listener {
-            Some(it) if seen.listener.as_ref() != Some(it) => set_listener(region, name, it, seen.listener.as_ref()).await,
+            Some(it) if seen.listener.as_ref() != Some(it) => {
+                set_listener(region, name, it, seen.listener.as_ref()).await
+            }
             _ => Ok(()),
         }
     };
@@ -193,19 +224,34 @@ pub(crate) async fn update(region: &Inner, name: &str, is: &LoadBalancer, seen: 
     listener.and(attributes).and(network)
 }
 
-async fn set_listener(region: &Inner, name: &str, listener: &Listener, seen: Option<&Listener>) -> Result<(), Failure> {
+async fn set_listener(
+    region: &Inner,
+    name: &str,
+    listener: &Listener,
+    seen: Option<&Listener>,
+) -> Result<(), Failure> {
     const LISTEN: &str = "elasticloadbalancing:CreateLoadBalancerListeners";
     let shown = region.snapshot();
     let ports = |it: &FoundListener| it.port == listener.port && it.target_port == listener.target_port;
-    let listens = shown.load_balancers.iter().find(|it| it.id == name).is_some_and(|it| it.listeners.iter().any(ports));
+    let listens =
+        shown.load_balancers.iter().find(|it| it.id == name).is_some_and(|it| it.listeners.iter().any(ports));
     if !listens && seen.is_none_or(|it| (it.port, it.target_port) != (listener.port, listener.target_port)) {
-        let call = region.api.classic.create_load_balancer_listeners().load_balancer_name(name).listeners(aws_listener(listener)?);
+        let call = region
+            .api
+            .classic
+            .create_load_balancer_listeners()
+            .load_balancer_name(name)
+            .listeners(aws_listener(listener)?);
         region.api.write(LISTEN, call.send()).await?;
     }
     if seen.map(|it| &it.health_check) != Some(&listener.health_check) {
         set_health_check(region, name, &listener.health_check).await?;
     }
-    let now = FoundListener { port: listener.port, target_port: listener.target_port, health_check: Some(listener.health_check.clone()) };
+    let now = FoundListener {
+        port: listener.port,
+        target_port: listener.target_port,
+        health_check: Some(listener.health_check.clone()),
+    };
     let change = move |it: &mut FoundLoadBalancer| {
         it.listeners.iter_mut().for_each(|it| it.health_check = now.health_check.clone());
         if !it.listeners.iter().any(|it| it.port == now.port && it.target_port == now.target_port) {
@@ -230,32 +276,59 @@ async fn set_health_check(region: &Inner, name: &str, check: &HealthCheck) -> Re
     region.api.write(ACTION, call.send()).await.map(drop)
 }
 
-async fn set_attributes(region: &Inner, name: &str, attributes: &LoadBalancerAttributes) -> Result<(), Failure> {
+async fn set_attributes(
+    region: &Inner,
+    name: &str,
+    attributes: &LoadBalancerAttributes,
+) -> Result<(), Failure> {
     let cross_zone = CrossZoneLoadBalancing::builder().enabled(attributes.cross_zone).build();
-    let idle = attributes.idle_timeout_seconds.and_then(|it| ConnectionSettings::builder().idle_timeout(it).build().ok());
-    let all = AwsAttributes::builder().cross_zone_load_balancing(cross_zone).set_connection_settings(idle).build();
-    let call = region.api.classic.modify_load_balancer_attributes().load_balancer_name(name).load_balancer_attributes(all);
+    let idle = attributes
+        .idle_timeout_seconds
+        .and_then(|it| ConnectionSettings::builder().idle_timeout(it).build().ok());
+    let all =
+        AwsAttributes::builder().cross_zone_load_balancing(cross_zone).set_connection_settings(idle).build();
+    let call = region
+        .api
+        .classic
+        .modify_load_balancer_attributes()
+        .load_balancer_name(name)
+        .load_balancer_attributes(all);
     region.api.write("elasticloadbalancing:ModifyLoadBalancerAttributes", call.send()).await?;
     region.state().world.memory_mut().attributes.insert(name.to_owned(), attributes.clone());
     Ok(())
 }
 
 /// Sets its groups, adds subnets, and takes it off those that it is to leave; others that it has stay.
-async fn set_network(region: &Inner, name: &str, is: &LoadBalancer, seen: &LoadBalancer, ids: &Ids) -> Result<(), Failure> {
+async fn set_network(
+    region: &Inner,
+    name: &str,
+    is: &LoadBalancer,
+    seen: &LoadBalancer,
+    ids: &Ids,
+) -> Result<(), Failure> {
     const GROUPS: &str = "elasticloadbalancing:ApplySecurityGroupsToLoadBalancer";
     const SUBNETS: &str = "elasticloadbalancing:AttachLoadBalancerToSubnets";
     const DETACH: &str = "elasticloadbalancing:DetachLoadBalancerFromSubnets";
     if is.groups != seen.groups {
         let groups = group_ids(GROUPS, is, ids)?;
         let call = region.api.classic.apply_security_groups_to_load_balancer().load_balancer_name(name);
-        region.api.write(GROUPS, call.set_security_groups(Some(groups.iter().cloned().collect())).send()).await?;
-        region.record(Read::ClassicLoadBalancers, changed::<FoundLoadBalancer>(name, move |it| it.groups = groups.clone()));
+        region
+            .api
+            .write(GROUPS, call.set_security_groups(Some(groups.iter().cloned().collect())).send())
+            .await?;
+        region.record(
+            Read::ClassicLoadBalancers,
+            changed::<FoundLoadBalancer>(name, move |it| it.groups = groups.clone()),
+        );
     }
     if !is.subnets.is_subset(&seen.subnets) {
         let subnets = subnet_ids(SUBNETS, is, ids)?;
         let call = region.api.classic.attach_load_balancer_to_subnets().load_balancer_name(name);
         region.api.write(SUBNETS, call.set_subnets(Some(subnets.iter().cloned().collect())).send()).await?;
-        region.record(Read::ClassicLoadBalancers, changed::<FoundLoadBalancer>(name, move |it| it.subnets.extend(subnets.clone())));
+        region.record(
+            Read::ClassicLoadBalancers,
+            changed::<FoundLoadBalancer>(name, move |it| it.subnets.extend(subnets.clone())),
+        );
     }
     let leaving = leaving_ids(DETACH, is, seen, ids)?;
     if !leaving.is_empty() {
@@ -263,7 +336,9 @@ async fn set_network(region: &Inner, name: &str, is: &LoadBalancer, seen: &LoadB
         region.api.write(DETACH, call.set_subnets(Some(leaving.iter().cloned().collect())).send()).await?;
         region.record(
             Read::ClassicLoadBalancers,
-            changed::<FoundLoadBalancer>(name, move |it| it.subnets.retain(|subnet| !leaving.contains(subnet))),
+            changed::<FoundLoadBalancer>(name, move |it| {
+                it.subnets.retain(|subnet| !leaving.contains(subnet))
+            }),
         );
     }
     Ok(())
@@ -284,18 +359,29 @@ fn instances(ids: &[String]) -> Option<Vec<Instance>> {
 }
 
 pub(crate) async fn register(api: &Api, name: &str, ids: &[String]) -> Result<(), Failure> {
-    let call = api.classic.register_instances_with_load_balancer().load_balancer_name(name).set_instances(instances(ids));
+    let call = api
+        .classic
+        .register_instances_with_load_balancer()
+        .load_balancer_name(name)
+        .set_instances(instances(ids));
     api.write("elasticloadbalancing:RegisterInstancesWithLoadBalancer", call.send()).await.map(drop)
 }
 
 pub(crate) async fn deregister(api: &Api, name: &str, ids: &[String]) -> Result<(), Failure> {
-    let call = api.classic.deregister_instances_from_load_balancer().load_balancer_name(name).set_instances(instances(ids));
+    let call = api
+        .classic
+        .deregister_instances_from_load_balancer()
+        .load_balancer_name(name)
+        .set_instances(instances(ids));
     api.write("elasticloadbalancing:DeregisterInstancesFromLoadBalancer", call.send()).await.map(drop)
 }
 
 pub(crate) async fn tag(api: &Api, name: &str, tags: &Tags) -> Result<(), Failure> {
     const ACTION: &str = "elasticloadbalancing:AddTags";
-    let all = tags.iter().map(|(key, value)| Tag::builder().key(key).value(value).build()).collect::<Result<Vec<_>, _>>();
+    let all = tags
+        .iter()
+        .map(|(key, value)| Tag::builder().key(key).value(value).build())
+        .collect::<Result<Vec<_>, _>>();
     let all = all.map_err(|_| Failure::local(ACTION, "InvalidCall", "a tag has no key"))?;
     let call = api.classic.add_tags().load_balancer_names(name).set_tags(Some(all));
     api.write(ACTION, call.send()).await.map(drop)
@@ -308,7 +394,12 @@ mod tests {
     #[test]
     fn health_checks_are_read_as_they_are_written() {
         let check = |target: &str| {
-            let it = AwsHealthCheck::builder().target(target).interval(5).timeout(4).healthy_threshold(2).unhealthy_threshold(6);
+            let it = AwsHealthCheck::builder()
+                .target(target)
+                .interval(5)
+                .timeout(4)
+                .healthy_threshold(2)
+                .unhealthy_threshold(6);
             health(&it.build().unwrap()).map(|it| (it.protocol, it.port, it.path))
         };
         assert_eq!(check("TCP:6443"), Some(("TCP".into(), 6443, None)));

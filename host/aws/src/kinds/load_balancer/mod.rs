@@ -14,7 +14,12 @@ use crate::region::Inner;
 
 const DELETE: &str = "elasticloadbalancing:DeleteLoadBalancer";
 
-pub(crate) async fn create(region: &Inner, balancer: &LoadBalancer, with: &Tags, ids: &Ids) -> Result<(), Failure> {
+pub(crate) async fn create(
+    region: &Inner,
+    balancer: &LoadBalancer,
+    with: &Tags,
+    ids: &Ids,
+) -> Result<(), Failure> {
     match balancer.kind {
         LoadBalancerKind::Classic => classic::create(region, balancer, with, ids).await,
         LoadBalancerKind::Network => network::create(region, balancer, with, ids).await,
@@ -44,7 +49,11 @@ pub(crate) async fn delete(region: &Inner, id: &str, is: &LoadBalancer) -> Resul
     if region.is_young(id) && !is_shown(region, id, classic).await? {
         let read = if classic { Read::ClassicLoadBalancers } else { Read::LoadBalancers };
         region.doubt(read);
-        return Err(Failure::local(DELETE, NOT_YET, format!("{id} was made a moment ago and is not shown yet")));
+        return Err(Failure::local(
+            DELETE,
+            NOT_YET,
+            format!("{id} was made a moment ago and is not shown yet"),
+        ));
     }
     match classic {
         true => classic::delete(region, id).await,
@@ -61,7 +70,11 @@ async fn is_shown(region: &Inner, id: &str, classic: bool) -> Result<bool, Failu
 }
 
 fn unsupported() -> Failure {
-    Failure::local("elasticloadbalancing:CreateLoadBalancer", "UnsupportedOperation", "only classic and network load balancers are made")
+    Failure::local(
+        "elasticloadbalancing:CreateLoadBalancer",
+        "UnsupportedOperation",
+        "only classic and network load balancers are made",
+    )
 }
 
 fn subnet_ids(action: &'static str, balancer: &LoadBalancer, ids: &Ids) -> Result<BTreeSet<String>, Failure> {
@@ -69,8 +82,17 @@ fn subnet_ids(action: &'static str, balancer: &LoadBalancer, ids: &Ids) -> Resul
 }
 
 /// Subnets that it has and is to be taken off.
-fn leaving_ids(action: &'static str, balancer: &LoadBalancer, seen: &LoadBalancer, ids: &Ids) -> Result<BTreeSet<String>, Failure> {
-    balancer.leaving.intersection(&seen.subnets).map(|it| id(action, ids, &Subnet::key(it)).map(str::to_owned)).collect()
+fn leaving_ids(
+    action: &'static str,
+    balancer: &LoadBalancer,
+    seen: &LoadBalancer,
+    ids: &Ids,
+) -> Result<BTreeSet<String>, Failure> {
+    balancer
+        .leaving
+        .intersection(&seen.subnets)
+        .map(|it| id(action, ids, &Subnet::key(it)).map(str::to_owned))
+        .collect()
 }
 
 /// Groups by role; one that the user named is its own id.

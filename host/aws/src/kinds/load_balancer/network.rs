@@ -1,12 +1,15 @@
-//! Network load balancers. The load balancer is made first; target group and listener follow by updates. Load balancers of other kinds
-//! are seen, and removed, but never made.
+//! Network load balancers. The load balancer is made first; target group and listener follow by updates. Load
+//! balancers of other kinds are seen, and removed, but never made.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use aws_sdk_elasticloadbalancingv2::types::{
-    LoadBalancer as AwsLoadBalancer, LoadBalancerAttribute, LoadBalancerSchemeEnum, LoadBalancerStateEnum, LoadBalancerTypeEnum, Tag,
+    LoadBalancer as AwsLoadBalancer, LoadBalancerAttribute, LoadBalancerSchemeEnum, LoadBalancerStateEnum,
+    LoadBalancerTypeEnum, Tag,
 };
-use model::{FoundLoadBalancer, Ids, LoadBalancer, LoadBalancerAttributes, LoadBalancerKind, Read, State, Tags};
+use model::{
+    FoundLoadBalancer, Ids, LoadBalancer, LoadBalancerAttributes, LoadBalancerKind, Read, State, Tags,
+};
 
 use super::{group_ids, leaving_ids, subnet_ids, target_group};
 use crate::api::Api;
@@ -22,7 +25,8 @@ const DESCRIBE: &str = "elasticloadbalancing:DescribeLoadBalancers";
 const TAGS_AT_ONCE: usize = 20;
 
 pub(crate) async fn describe(api: &Api) -> Result<Vec<FoundLoadBalancer>, Failure> {
-    let pages = api.pages(DESCRIBE, api.elb.describe_load_balancers().page_size(400).into_paginator().send()).await?;
+    let pages =
+        api.pages(DESCRIBE, api.elb.describe_load_balancers().page_size(400).into_paginator().send()).await?;
     Ok(pages.into_iter().flat_map(|it| it.load_balancers.unwrap_or_default()).filter_map(found).collect())
 }
 
@@ -54,7 +58,12 @@ fn found(it: AwsLoadBalancer) -> Option<FoundLoadBalancer> {
             Some(LoadBalancerStateEnum::Failed) => State::Failed,
             _ => State::Ready,
         },
-        subnets: it.availability_zones.unwrap_or_default().into_iter().filter_map(|it| it.subnet_id).collect(),
+        subnets: it
+            .availability_zones
+            .unwrap_or_default()
+            .into_iter()
+            .filter_map(|it| it.subnet_id)
+            .collect(),
         groups: it.security_groups.unwrap_or_default().into_iter().collect(),
         listeners: Vec::new(),
         targets: BTreeSet::new(),
@@ -89,7 +98,10 @@ async fn tags_of(api: &Api, arns: &[String]) -> Result<BTreeMap<String, Tags>, F
     let answer = api.read("elasticloadbalancing:DescribeTags", call.send()).await?;
     let all = answer.tag_descriptions.unwrap_or_default().into_iter();
     let tags = |tags: Option<Vec<Tag>>| -> Tags {
-        tags.unwrap_or_default().into_iter().filter_map(|it| Some((it.key?, it.value.unwrap_or_default()))).collect()
+        tags.unwrap_or_default()
+            .into_iter()
+            .filter_map(|it| Some((it.key?, it.value.unwrap_or_default())))
+            .collect()
     };
     Ok(all.filter_map(|it| Some((it.resource_arn?, tags(it.tags)))).collect())
 }
@@ -98,9 +110,18 @@ pub(super) fn aws_tags(tags: &Tags) -> Option<Vec<Tag>> {
     Some(tags.iter().map(|(key, value)| Tag::builder().key(key).value(value).build()).collect())
 }
 
-pub(crate) async fn create(region: &Inner, balancer: &LoadBalancer, with: &Tags, ids: &Ids) -> Result<(), Failure> {
+pub(crate) async fn create(
+    region: &Inner,
+    balancer: &LoadBalancer,
+    with: &Tags,
+    ids: &Ids,
+) -> Result<(), Failure> {
     let (subnets, groups) = (subnet_ids(CREATE, balancer, ids)?, group_ids(CREATE, balancer, ids)?);
-    let scheme = if balancer.internal { LoadBalancerSchemeEnum::Internal } else { LoadBalancerSchemeEnum::InternetFacing };
+    let scheme = if balancer.internal {
+        LoadBalancerSchemeEnum::Internal
+    } else {
+        LoadBalancerSchemeEnum::InternetFacing
+    };
     let call = region
         .api
         .elb
@@ -112,7 +133,12 @@ pub(crate) async fn create(region: &Inner, balancer: &LoadBalancer, with: &Tags,
         .set_security_groups(Some(groups.into_iter().collect()).filter(|it: &Vec<String>| !it.is_empty()))
         .set_tags(aws_tags(with));
     let new = match region.api.write(CREATE, call.send()).await {
-        Ok(answer) => answer.load_balancers.unwrap_or_default().into_iter().find_map(found).ok_or_else(|| incomplete(CREATE))?,
+        Ok(answer) => answer
+            .load_balancers
+            .unwrap_or_default()
+            .into_iter()
+            .find_map(found)
+            .ok_or_else(|| incomplete(CREATE))?,
         Err(failure) if failure.is_duplicate() => existing(region, balancer, with, failure).await?,
         Err(failure) => return Err(failure),
     };
@@ -122,13 +148,25 @@ pub(crate) async fn create(region: &Inner, balancer: &LoadBalancer, with: &Tags,
 }
 
 /// The load balancer that has the name already: ours, when the answer to a first try was lost.
-async fn existing(region: &Inner, balancer: &LoadBalancer, with: &Tags, failure: Failure) -> Result<FoundLoadBalancer, Failure> {
+async fn existing(
+    region: &Inner,
+    balancer: &LoadBalancer,
+    with: &Tags,
+    failure: Failure,
+) -> Result<FoundLoadBalancer, Failure> {
     let name = &balancer.aws_name;
     let Some(found) = describe_one(&region.api, name).await? else { return Err(failure) };
-    let tags = describe_tags(&region.api, std::slice::from_ref(&found.id)).await?.remove(&found.id).unwrap_or_default();
+    let tags = describe_tags(&region.api, std::slice::from_ref(&found.id))
+        .await?
+        .remove(&found.id)
+        .unwrap_or_default();
     match is_ours(&tags, with) {
         true => Ok(found),
-        false => Err(Failure::local(CREATE, TAKEN, format!("the name {name} is taken by another load balancer, in {}", found.vpc_id))),
+        false => Err(Failure::local(
+            CREATE,
+            TAKEN,
+            format!("the name {name} is taken by another load balancer, in {}", found.vpc_id),
+        )),
     }
 }
 
@@ -142,7 +180,9 @@ pub(crate) async fn update(
 ) -> Result<(), Failure> {
     let listener = async {
         match (&is.listener, &seen.listener) {
-            (Some(want), seen) if seen.as_ref() != Some(want) => target_group::set_listener(region, arn, want, with).await,
+            (Some(want), seen) if seen.as_ref() != Some(want) => {
+                target_group::set_listener(region, arn, want, with).await
+            }
             _ => Ok(()),
         }
     };
@@ -157,9 +197,15 @@ pub(crate) async fn update(
     listener.and(attributes).and(network)
 }
 
-async fn set_attributes(region: &Inner, arn: &str, attributes: &LoadBalancerAttributes) -> Result<(), Failure> {
-    let cross_zone =
-        LoadBalancerAttribute::builder().key("load_balancing.cross_zone.enabled").value(attributes.cross_zone.to_string()).build();
+async fn set_attributes(
+    region: &Inner,
+    arn: &str,
+    attributes: &LoadBalancerAttributes,
+) -> Result<(), Failure> {
+    let cross_zone = LoadBalancerAttribute::builder()
+        .key("load_balancing.cross_zone.enabled")
+        .value(attributes.cross_zone.to_string())
+        .build();
     let call = region.api.elb.modify_load_balancer_attributes().load_balancer_arn(arn).attributes(cross_zone);
     region.api.write("elasticloadbalancing:ModifyLoadBalancerAttributes", call.send()).await?;
     region.state().world.memory_mut().attributes.insert(arn.to_owned(), attributes.clone());
@@ -167,24 +213,41 @@ async fn set_attributes(region: &Inner, arn: &str, attributes: &LoadBalancerAttr
 }
 
 /// Sets its groups, and its subnets to those wanted and those it has, but those that it is to be taken off.
-async fn set_network(region: &Inner, arn: &str, is: &LoadBalancer, seen: &LoadBalancer, ids: &Ids) -> Result<(), Failure> {
+async fn set_network(
+    region: &Inner,
+    arn: &str,
+    is: &LoadBalancer,
+    seen: &LoadBalancer,
+    ids: &Ids,
+) -> Result<(), Failure> {
     const GROUPS: &str = "elasticloadbalancing:SetSecurityGroups";
     const SUBNETS: &str = "elasticloadbalancing:SetSubnets";
     if is.can_change_groups_of(seen) {
         let groups = group_ids(GROUPS, is, ids)?;
         let call = region.api.elb.set_security_groups().load_balancer_arn(arn);
-        region.api.write(GROUPS, call.set_security_groups(Some(groups.iter().cloned().collect())).send()).await?;
-        region.record(Read::LoadBalancers, changed::<FoundLoadBalancer>(arn, move |it| it.groups = groups.clone()));
+        region
+            .api
+            .write(GROUPS, call.set_security_groups(Some(groups.iter().cloned().collect())).send())
+            .await?;
+        region.record(
+            Read::LoadBalancers,
+            changed::<FoundLoadBalancer>(arn, move |it| it.groups = groups.clone()),
+        );
     }
     if !is.subnets.is_subset(&seen.subnets) || !is.leaving.is_disjoint(&seen.subnets) {
         let mut subnets = subnet_ids(SUBNETS, is, ids)?;
         let shown = region.snapshot();
-        subnets.extend(shown.load_balancers.iter().filter(|it| it.id == arn).flat_map(|it| it.subnets.iter().cloned()));
+        subnets.extend(
+            shown.load_balancers.iter().filter(|it| it.id == arn).flat_map(|it| it.subnets.iter().cloned()),
+        );
         let leaving = leaving_ids(SUBNETS, is, seen, ids)?;
         subnets.retain(|it| !leaving.contains(it));
         let call = region.api.elb.set_subnets().load_balancer_arn(arn);
         region.api.write(SUBNETS, call.set_subnets(Some(subnets.iter().cloned().collect())).send()).await?;
-        region.record(Read::LoadBalancers, changed::<FoundLoadBalancer>(arn, move |it| it.subnets = subnets.clone()));
+        region.record(
+            Read::LoadBalancers,
+            changed::<FoundLoadBalancer>(arn, move |it| it.subnets = subnets.clone()),
+        );
     }
     Ok(())
 }

@@ -1,11 +1,12 @@
-//! What a network load balancer forwards to: one target group, one TCP listener, and the instances registered there.
+//! What a network load balancer forwards to: one target group, one TCP listener, and the instances registered
+//! there.
 
 use std::collections::BTreeSet;
 
 use aws_sdk_elasticloadbalancingv2::operation::create_target_group::builders::CreateTargetGroupFluentBuilder;
 use aws_sdk_elasticloadbalancingv2::types::{
-    Action, ActionTypeEnum, Listener as AwsListener, ProtocolEnum, TargetDescription, TargetGroup as AwsTargetGroup, TargetGroupAttribute,
-    TargetHealthStateEnum, TargetTypeEnum,
+    Action, ActionTypeEnum, Listener as AwsListener, ProtocolEnum, TargetDescription,
+    TargetGroup as AwsTargetGroup, TargetGroupAttribute, TargetHealthStateEnum, TargetTypeEnum,
 };
 use infra::gc::FoundTargetGroup;
 use model::{FoundListener, FoundLoadBalancer, HealthCheck, Listener, Read, Tags};
@@ -26,9 +27,13 @@ const PREFIX: &str = "apiserver-target-";
 
 /// Target groups with our name, or CAPA's; what is registered there is not read.
 pub(crate) async fn describe(api: &Api) -> Result<Vec<TargetGroup>, Failure> {
-    let pages = api.pages(DESCRIBE, api.elb.describe_target_groups().page_size(400).into_paginator().send()).await?;
+    let pages =
+        api.pages(DESCRIBE, api.elb.describe_target_groups().page_size(400).into_paginator().send()).await?;
     let all = pages.into_iter().flat_map(|it| it.target_groups.unwrap_or_default());
-    Ok(all.filter(|it| it.target_group_name().is_some_and(|it| it.starts_with(PREFIX))).filter_map(found).collect())
+    Ok(all
+        .filter(|it| it.target_group_name().is_some_and(|it| it.starts_with(PREFIX)))
+        .filter_map(found)
+        .collect())
 }
 
 fn found(it: AwsTargetGroup) -> Option<TargetGroup> {
@@ -58,7 +63,8 @@ pub(crate) async fn describe_named(api: &Api, arns: &[String]) -> Result<Vec<Fou
         return Ok(Vec::new());
     }
     // Not by ARN: one that is gone would fail the whole call.
-    let pages = api.pages(DESCRIBE, api.elb.describe_target_groups().page_size(400).into_paginator().send()).await?;
+    let pages =
+        api.pages(DESCRIBE, api.elb.describe_target_groups().page_size(400).into_paginator().send()).await?;
     let all = pages.into_iter().flat_map(|it| it.target_groups.unwrap_or_default());
     let found = |it: AwsTargetGroup| {
         let (name, vpc_id) = (it.target_group_name.unwrap_or_default(), it.vpc_id.unwrap_or_default());
@@ -80,7 +86,8 @@ pub(crate) async fn describe_targets(api: &Api, group: &str) -> Result<BTreeSet<
         other => other?,
     };
     let all = answer.target_health_descriptions.unwrap_or_default().into_iter();
-    let stays = all.filter(|it| it.target_health().and_then(|it| it.state()) != Some(&TargetHealthStateEnum::Draining));
+    let stays = all
+        .filter(|it| it.target_health().and_then(|it| it.state()) != Some(&TargetHealthStateEnum::Draining));
     Ok(stays.filter_map(|it| it.target?.id).collect())
 }
 
@@ -104,22 +111,33 @@ fn forwards(it: AwsListener) -> Vec<Forward> {
 }
 
 /// Makes what is missing of target group and listener, and sets the health check where it differs.
-pub(super) async fn set_listener(region: &Inner, arn: &str, want: &Listener, with: &Tags) -> Result<(), Failure> {
+pub(super) async fn set_listener(
+    region: &Inner,
+    arn: &str,
+    want: &Listener,
+    with: &Tags,
+) -> Result<(), Failure> {
     let shown = region.snapshot();
     let balancer = shown.load_balancers.iter().find(|it| it.id == arn).cloned();
-    let balancer = balancer.ok_or_else(|| Failure::local(CREATE, NOT_YET, "the load balancer is not shown yet"))?;
-    let group = match (balancer.listeners.iter().any(|it| it.port == want.port), balancer.target_groups.first()) {
-        (true, Some(group)) => {
-            set_health_check(region, group, &want.health_check).await?;
-            group.to_owned()
-        }
-        _ => {
-            let group = create(region, &balancer, want, with).await?;
-            create_listener(region, arn, want.port, &group, with).await?;
-            group
-        }
+    let balancer =
+        balancer.ok_or_else(|| Failure::local(CREATE, NOT_YET, "the load balancer is not shown yet"))?;
+    let group =
+        match (balancer.listeners.iter().any(|it| it.port == want.port), balancer.target_groups.first()) {
+            (true, Some(group)) => {
+                set_health_check(region, group, &want.health_check).await?;
+                group.to_owned()
+            }
+            _ => {
+                let group = create(region, &balancer, want, with).await?;
+                create_listener(region, arn, want.port, &group, with).await?;
+                group
+            }
+        };
+    let now = FoundListener {
+        port: want.port,
+        target_port: want.target_port,
+        health_check: Some(want.health_check.clone()),
     };
-    let now = FoundListener { port: want.port, target_port: want.target_port, health_check: Some(want.health_check.clone()) };
     let change = move |it: &mut FoundLoadBalancer| {
         if !it.target_groups.contains(&group) {
             it.target_groups.push(group.clone());
@@ -138,7 +156,12 @@ fn name_of(arn: &str) -> String {
     format!("{PREFIX}{}", &text[..15])
 }
 
-async fn create(region: &Inner, balancer: &FoundLoadBalancer, want: &Listener, with: &Tags) -> Result<String, Failure> {
+async fn create(
+    region: &Inner,
+    balancer: &FoundLoadBalancer,
+    want: &Listener,
+    with: &Tags,
+) -> Result<String, Failure> {
     const ATTRIBUTES: &str = "elasticloadbalancing:ModifyTargetGroupAttributes";
     let name = name_of(&balancer.id);
     let call = region
@@ -158,9 +181,18 @@ async fn create(region: &Inner, balancer: &FoundLoadBalancer, want: &Listener, w
     };
     let arn = arn.ok_or_else(|| incomplete(CREATE))?;
     // With the client's address kept, a node could not reach itself through the load balancer.
-    let attributes = [("preserve_client_ip.enabled", "false"), ("deregistration_delay.connection_termination.enabled", "false")];
-    let attributes = attributes.map(|(key, value)| TargetGroupAttribute::builder().key(key).value(value).build()).to_vec();
-    let call = region.api.elb.modify_target_group_attributes().target_group_arn(&arn).set_attributes(Some(attributes));
+    let attributes = [
+        ("preserve_client_ip.enabled", "false"),
+        ("deregistration_delay.connection_termination.enabled", "false"),
+    ];
+    let attributes =
+        attributes.map(|(key, value)| TargetGroupAttribute::builder().key(key).value(value).build()).to_vec();
+    let call = region
+        .api
+        .elb
+        .modify_target_group_attributes()
+        .target_group_arn(&arn)
+        .set_attributes(Some(attributes));
     region.api.write(ATTRIBUTES, call.send()).await?;
     Ok(arn)
 }
@@ -178,16 +210,30 @@ fn checked(call: CreateTargetGroupFluentBuilder, check: &HealthCheck) -> CreateT
 
 async fn named(api: &Api, name: &str) -> Result<Option<String>, Failure> {
     match api.read(DESCRIBE, api.elb.describe_target_groups().names(name).send()).await {
-        Ok(answer) => Ok(answer.target_groups.unwrap_or_default().into_iter().find_map(|it| it.target_group_arn)),
+        Ok(answer) => {
+            Ok(answer.target_groups.unwrap_or_default().into_iter().find_map(|it| it.target_group_arn))
+        }
         Err(failure) if failure.is_gone() => Ok(None),
         Err(failure) => Err(failure),
     }
 }
 
-async fn create_listener(region: &Inner, balancer: &str, port: u16, group: &str, with: &Tags) -> Result<(), Failure> {
+async fn create_listener(
+    region: &Inner,
+    balancer: &str,
+    port: u16,
+    group: &str,
+    with: &Tags,
+) -> Result<(), Failure> {
     const ACTION: &str = "elasticloadbalancing:CreateListener";
     let forward = Action::builder().r#type(ActionTypeEnum::Forward).target_group_arn(group).build();
-    let call = region.api.elb.create_listener().load_balancer_arn(balancer).protocol(ProtocolEnum::Tcp).port(i32::from(port));
+    let call = region
+        .api
+        .elb
+        .create_listener()
+        .load_balancer_arn(balancer)
+        .protocol(ProtocolEnum::Tcp)
+        .port(i32::from(port));
     match region.api.write(ACTION, call.default_actions(forward).set_tags(aws_tags(with)).send()).await {
         // A second try: where it forwards to is read.
         Err(failure) if failure.is_duplicate() => {
@@ -219,7 +265,10 @@ async fn set_health_check(region: &Inner, group: &str, check: &HealthCheck) -> R
 
 /// Those attached to it, and the one that its name gives, which may be attached no more.
 pub(super) async fn target_groups_of(api: &Api, arn: &str) -> Result<BTreeSet<String>, Failure> {
-    let pages = match api.pages(DESCRIBE, api.elb.describe_target_groups().load_balancer_arn(arn).into_paginator().send()).await {
+    let pages = match api
+        .pages(DESCRIBE, api.elb.describe_target_groups().load_balancer_arn(arn).into_paginator().send())
+        .await
+    {
         Err(failure) if failure.is_gone() => Vec::new(),
         other => other?,
     };
@@ -253,6 +302,9 @@ mod tests {
     fn a_target_groups_name_fits_and_follows_from_its_load_balancer() {
         let name = name_of("arn:aws:elasticloadbalancing:us-east-1:1:loadbalancer/net/c1/50dc6c495c0c9188");
         assert_eq!(name.len(), 32, "AWS takes 32 characters");
-        assert_ne!(name, name_of("arn:aws:elasticloadbalancing:us-east-1:1:loadbalancer/net/c1/50dc6c495c0c9189"));
+        assert_ne!(
+            name,
+            name_of("arn:aws:elasticloadbalancing:us-east-1:1:loadbalancer/net/c1/50dc6c495c0c9189")
+        );
     }
 }

@@ -1,5 +1,6 @@
-//! Values of other owners in everything that a user writes about an issuer: bucket, prefix, the annotations of places and of the id, the
-//! public key in the Secret. Nothing of theirs may change, and nothing of theirs be told.
+//! Values of other owners in everything that a user writes about an issuer: bucket, prefix, the annotations
+//! of places and of the id, the public key in the Secret. Nothing of theirs may change, and nothing of theirs
+//! be told.
 
 use super::*;
 use infra::cluster::copied_from;
@@ -26,9 +27,11 @@ impl Random {
     }
 }
 
-const VICTIMS: [(&str, &str); 3] = [("team/one", "id-of-one-0123"), ("team/two", "id-of-two-4567"), ("default/one", "id-of-three-89")];
+const VICTIMS: [(&str, &str); 3] =
+    [("team/one", "id-of-one-0123"), ("team/two", "id-of-two-4567"), ("default/one", "id-of-three-89")];
 
-/// Others' issuers as this and earlier operators, and their users, left them; whether of each something says the owner.
+/// Others' issuers as this and earlier operators, and their users, left them; whether of each something says
+/// the owner.
 fn others(random: &mut Random) -> (Account, Vec<(Place, bool)>) {
     let (mut account, mut places) = (Account::default(), Vec::new());
     for (name, id) in VICTIMS {
@@ -57,9 +60,11 @@ fn others(random: &mut Random) -> (Account, Vec<(Place, bool)>) {
             // Of what a user made, or this operator, the documents are lost.
             5 | 6 => {
                 let it = issuer(&place);
-                account
-                    .objects
-                    .retain(|key, _| ![&it.jwks_key, &it.discovery_key].iter().any(|it| *key == format!("{}/{it}", place.bucket)));
+                account.objects.retain(|key, _| {
+                    ![&it.jwks_key, &it.discovery_key]
+                        .iter()
+                        .any(|it| *key == format!("{}/{it}", place.bucket))
+                });
                 let tags = &mut account.providers.get_mut(issuer_host(&it.issuer)).expect("a provider").tags;
                 tags.retain(|_, _| random.chance(50));
                 says_owner = tags.contains_key(OWNER_TAG) || !tags.contains_key(ID_TAG);
@@ -71,7 +76,8 @@ fn others(random: &mut Random) -> (Account, Vec<(Place, bool)>) {
     (account, places)
 }
 
-/// One case: an AWSCluster of somebody, with others' values in all its fields, is published, moves on and is deleted.
+/// One case: an AWSCluster of somebody, with others' values in all its fields, is published, moves on and is
+/// deleted.
 fn case(seed: u64) -> usize {
     let mut random = Random(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1);
     let (mut account, places) = others(&mut random);
@@ -106,7 +112,9 @@ fn case(seed: u64) -> usize {
             Err(finding) => told.push(finding.message),
         }
         for place in Places::of(Some(&annotation)).over(RETIREMENT) {
-            let is_said = |(it, says_owner): &(Place, bool)| (&it.bucket, &it.prefix) == (&place.bucket, &place.prefix) && *says_owner;
+            let is_said = |(it, says_owner): &(Place, bool)| {
+                (&it.bucket, &it.prefix) == (&place.bucket, &place.prefix) && *says_owner
+            };
             if is_held && !places.iter().any(is_said) {
                 continue;
             }
@@ -117,7 +125,8 @@ fn case(seed: u64) -> usize {
     }
     assert_eq!(account, before, "seed {seed}");
     let kids = [keys(FIRST)[0].kid().to_owned(), keys(SECOND)[0].kid().to_owned()];
-    let secret = VICTIMS.iter().map(|(_, id)| (*id).to_owned()).chain(kids).chain(["id-of-mallory".to_owned()]);
+    let secret =
+        VICTIMS.iter().map(|(_, id)| (*id).to_owned()).chain(kids).chain(["id-of-mallory".to_owned()]);
     let found: Vec<String> = secret.filter(|it| told.iter().any(|message| message.contains(it))).collect();
     assert!(found.is_empty(), "seed {seed}: {found:?} is told in {told:?}");
     told.len()

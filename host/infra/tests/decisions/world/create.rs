@@ -15,7 +15,13 @@ impl World {
         self.truth.internet_gateways.iter().any(|it| it.vpc_id.as_deref() == Some(vpc_id))
     }
 
-    pub(super) fn create(&mut self, is: &Resource, tags: &Tags, ids: &Ids, token: Option<&String>) -> Result<String, &'static str> {
+    pub(super) fn create(
+        &mut self,
+        is: &Resource,
+        tags: &Tags,
+        ids: &Ids,
+        token: Option<&String>,
+    ) -> Result<String, &'static str> {
         let tags = tags.clone();
         let parameters = match is {
             Resource::NatGateway(_) | Resource::RouteTable(_) => format!("{ids:?}"),
@@ -35,7 +41,11 @@ impl World {
             Resource::Subnet(it) => self.create_subnet(it, tags, ids)?,
             Resource::InternetGateway(_) => {
                 let id = self.id("igw");
-                self.truth.internet_gateways.push(FoundInternetGateway { id: id.clone(), vpc_id: None, tags });
+                self.truth.internet_gateways.push(FoundInternetGateway {
+                    id: id.clone(),
+                    vpc_id: None,
+                    tags,
+                });
                 id
             }
             Resource::ElasticIp(_) => {
@@ -84,10 +94,18 @@ impl World {
         Ok(id)
     }
 
-    /// A token answers with what it made, also when that is deleted; the real leaf shows it as it is answered.
+    /// A token answers with what it made, also when that is deleted; the real leaf shows it as it is
+    /// answered.
     fn answer_again(&mut self, id: &str, it: &NatGateway, tags: Tags, ids: &Ids) {
-        let subnet = self.truth.subnets.iter().find(|subnet| ids.get(&Subnet::key(&it.subnet)) == Some(&subnet.id)).cloned();
-        let Some(subnet) = subnet.filter(|_| !self.truth.nat_gateways.iter().any(|it| it.id == id)) else { return };
+        let subnet = self
+            .truth
+            .subnets
+            .iter()
+            .find(|subnet| ids.get(&Subnet::key(&it.subnet)) == Some(&subnet.id))
+            .cloned();
+        let Some(subnet) = subnet.filter(|_| !self.truth.nat_gateways.iter().any(|it| it.id == id)) else {
+            return;
+        };
         let (id, state, subnet_id) = (id.to_owned(), State::Deleting, subnet.id);
         let deleted = FoundNatGateway {
             id: id.clone(),
@@ -105,7 +123,13 @@ impl World {
 
     fn create_vpc(&mut self, it: &Vpc, tags: Tags) -> String {
         let id = self.id("vpc");
-        self.truth.vpcs.push(FoundVpc { id: id.clone(), cidr: it.cidr.clone(), state: State::Ready, dns_hostnames: Some(false), tags });
+        self.truth.vpcs.push(FoundVpc {
+            id: id.clone(),
+            cidr: it.cidr.clone(),
+            state: State::Ready,
+            dns_hostnames: Some(false),
+            tags,
+        });
         let group = FoundSecurityGroup {
             id: self.id("sg"),
             vpc_id: id.clone(),
@@ -128,19 +152,39 @@ impl World {
         }
         let id = self.id("subnet");
         let (zone, cidr) = (it.zone.clone(), it.cidr.clone());
-        self.truth.subnets.push(FoundSubnet { id: id.clone(), vpc_id, zone, cidr, public: false, state: State::Ready, tags });
+        self.truth.subnets.push(FoundSubnet {
+            id: id.clone(),
+            vpc_id,
+            zone,
+            cidr,
+            public: false,
+            state: State::Ready,
+            tags,
+        });
         Ok(id)
     }
 
     fn create_nat_gateway(&mut self, it: &NatGateway, tags: Tags, ids: &Ids) -> Result<String, &'static str> {
         let subnet_id = self.wanted(ids, &Subnet::key(&it.subnet))?.clone();
         let allocation = self.wanted(ids, &ElasticIp::key(&it.elastic_ip))?.clone();
-        let vpc_id = self.truth.subnets.iter().find(|it| it.id == subnet_id).ok_or("InvalidSubnetID.NotFound")?.vpc_id.clone();
+        let vpc_id = self
+            .truth
+            .subnets
+            .iter()
+            .find(|it| it.id == subnet_id)
+            .ok_or("InvalidSubnetID.NotFound")?
+            .vpc_id
+            .clone();
         if !self.attached(&vpc_id) {
             return Err("Gateway.NotAttached");
         }
         let id = self.id("nat");
-        let address = self.truth.addresses.iter_mut().find(|it| it.id == allocation).ok_or("InvalidAllocationID.NotFound")?;
+        let address = self
+            .truth
+            .addresses
+            .iter_mut()
+            .find(|it| it.id == allocation)
+            .ok_or("InvalidAllocationID.NotFound")?;
         if address.association_id.is_some() {
             return Err("Resource.AlreadyAssociated");
         }
@@ -163,28 +207,61 @@ impl World {
 
     fn create_group(&mut self, it: &SecurityGroup, tags: Tags, ids: &Ids) -> Result<String, &'static str> {
         let vpc_id = self.wanted(ids, &Vpc::key(&it.vpc))?.clone();
-        if self.truth.security_groups.iter().any(|other| other.vpc_id == vpc_id && other.group_name == it.group_name) {
+        if self
+            .truth
+            .security_groups
+            .iter()
+            .any(|other| other.vpc_id == vpc_id && other.group_name == it.group_name)
+        {
             return Err("InvalidGroup.Duplicate");
         }
         let id = self.id("sg");
         let (group_name, description, rules) = (it.group_name.clone(), it.description.clone(), Vec::new());
-        self.truth.security_groups.push(FoundSecurityGroup { id: id.clone(), vpc_id, group_name, description, rules, tags });
+        self.truth.security_groups.push(FoundSecurityGroup {
+            id: id.clone(),
+            vpc_id,
+            group_name,
+            description,
+            rules,
+            tags,
+        });
         Ok(id)
     }
 
-    fn create_load_balancer(&mut self, it: &LoadBalancer, tags: Tags, ids: &Ids) -> Result<String, &'static str> {
+    fn create_load_balancer(
+        &mut self,
+        it: &LoadBalancer,
+        tags: Tags,
+        ids: &Ids,
+    ) -> Result<String, &'static str> {
         let classic = it.kind == LoadBalancerKind::Classic;
-        let subnets = it.subnets.iter().map(|name| self.wanted(ids, &Subnet::key(name)).cloned()).collect::<Result<_, _>>()?;
-        let groups = it.groups.iter().map(|name| self.wanted(ids, &SecurityGroup::key(name)).cloned()).collect::<Result<_, _>>()?;
+        let subnets = it
+            .subnets
+            .iter()
+            .map(|name| self.wanted(ids, &Subnet::key(name)).cloned())
+            .collect::<Result<_, _>>()?;
+        let groups = it
+            .groups
+            .iter()
+            .map(|name| self.wanted(ids, &SecurityGroup::key(name)).cloned())
+            .collect::<Result<_, _>>()?;
         let vpc_id = self.vpc_of(&subnets)?;
         if !it.internal && !self.attached(&vpc_id) {
             return Err("InvalidSubnet");
         }
         if let Some(other) = self.truth.load_balancers.iter().find(|other| other.name == it.aws_name) {
             // As the real leaf does: one of the same name is taken when it lies where it should.
-            return if other.vpc_id == vpc_id { Ok(other.id.clone()) } else { Err("DuplicateLoadBalancerName") };
+            return if other.vpc_id == vpc_id {
+                Ok(other.id.clone())
+            } else {
+                Err("DuplicateLoadBalancerName")
+            };
         }
-        let id = if classic { it.aws_name.clone() } else { format!("arn:aws:elasticloadbalancing:{}", it.aws_name) };
+        let id = if classic {
+            it.aws_name.clone()
+        } else {
+            format!("arn:aws:elasticloadbalancing:{}", it.aws_name)
+        };
         let port = it.listener.as_ref().map(|it| (it.port, it.target_port)).ok_or("ValidationError")?;
         let listeners = vec![FoundListener { port: port.0, target_port: port.1, health_check: None }];
         self.interfaces_of(&it.aws_name, &subnets, &groups, &vpc_id, "load balancer");
@@ -210,7 +287,10 @@ impl World {
         Ok(id)
     }
 
-    pub(super) fn vpc_of(&self, subnets: &std::collections::BTreeSet<String>) -> Result<String, &'static str> {
+    pub(super) fn vpc_of(
+        &self,
+        subnets: &std::collections::BTreeSet<String>,
+    ) -> Result<String, &'static str> {
         let first = subnets.first().ok_or("ValidationError")?;
         Ok(self.truth.subnets.iter().find(|it| it.id == *first).ok_or("SubnetNotFound")?.vpc_id.clone())
     }
@@ -244,11 +324,17 @@ impl World {
     pub(super) fn update(&mut self, id: &str, is: &Resource, ids: &Ids) -> Result<String, &'static str> {
         match is {
             Resource::Vpc(it) => {
-                let vpc = self.truth.vpcs.iter_mut().find(|vpc| vpc.id == id).ok_or("InvalidVpcID.NotFound")?;
+                let vpc =
+                    self.truth.vpcs.iter_mut().find(|vpc| vpc.id == id).ok_or("InvalidVpcID.NotFound")?;
                 vpc.dns_hostnames = Some(it.dns_hostnames);
             }
             Resource::Subnet(it) => {
-                let subnet = self.truth.subnets.iter_mut().find(|subnet| subnet.id == id).ok_or("InvalidSubnetID.NotFound")?;
+                let subnet = self
+                    .truth
+                    .subnets
+                    .iter_mut()
+                    .find(|subnet| subnet.id == id)
+                    .ok_or("InvalidSubnetID.NotFound")?;
                 subnet.public = it.public;
             }
             Resource::InternetGateway(it) => {
@@ -256,7 +342,12 @@ impl World {
                 if self.attached(&vpc_id) {
                     return Err("Resource.AlreadyAssociated");
                 }
-                let gateway = self.truth.internet_gateways.iter_mut().find(|it| it.id == id).ok_or("InvalidInternetGatewayID.NotFound")?;
+                let gateway = self
+                    .truth
+                    .internet_gateways
+                    .iter_mut()
+                    .find(|it| it.id == id)
+                    .ok_or("InvalidInternetGatewayID.NotFound")?;
                 gateway.vpc_id = Some(vpc_id);
             }
             Resource::RouteTable(it) => self.route(id, it, ids)?,
@@ -271,19 +362,32 @@ impl World {
     fn route(&mut self, id: &str, it: &RouteTable, ids: &Ids) -> Result<(), &'static str> {
         let target = it.default_route.as_ref().map(|key| self.wanted(ids, key).cloned()).transpose()?;
         if let Some(gateway) = target.as_ref().filter(|it| it.starts_with("nat-")) {
-            let usable = self.truth.nat_gateways.iter().any(|it| it.id == *gateway && it.state == State::Ready);
+            let usable =
+                self.truth.nat_gateways.iter().any(|it| it.id == *gateway && it.state == State::Ready);
             if !usable {
                 return Err("InvalidNatGatewayID.NotFound");
             }
         }
-        let subnets = it.subnets.iter().map(|name| self.wanted(ids, &Subnet::key(name)).cloned()).collect::<Result<Vec<_>, _>>()?;
-        let taken = |other: &FoundRouteTable| other.id != id && subnets.iter().any(|it| other.associations.contains_key(it));
+        let subnets = it
+            .subnets
+            .iter()
+            .map(|name| self.wanted(ids, &Subnet::key(name)).cloned())
+            .collect::<Result<Vec<_>, _>>()?;
+        let taken = |other: &FoundRouteTable| {
+            other.id != id && subnets.iter().any(|it| other.associations.contains_key(it))
+        };
         if self.truth.route_tables.iter().any(taken) {
             return Err("Resource.AlreadyAssociated");
         }
-        let table = self.truth.route_tables.iter_mut().find(|table| table.id == id).ok_or("InvalidRouteTableID.NotFound")?;
+        let table = self
+            .truth
+            .route_tables
+            .iter_mut()
+            .find(|table| table.id == id)
+            .ok_or("InvalidRouteTableID.NotFound")?;
         table.default_route = target;
-        table.associations = subnets.into_iter().map(|subnet| (subnet.clone(), format!("rtbassoc-{subnet}"))).collect();
+        table.associations =
+            subnets.into_iter().map(|subnet| (subnet.clone(), format!("rtbassoc-{subnet}"))).collect();
         Ok(())
     }
 
@@ -294,24 +398,36 @@ impl World {
                 Source::Cidr(range) => FoundSource::Cidr(kept_range(range)?),
                 Source::PrefixList(id) => FoundSource::PrefixList(id.clone()),
                 Source::GroupId(id) => FoundSource::GroupId(id.clone()),
-                Source::Group(role) => FoundSource::GroupId(self.wanted(ids, &SecurityGroup::key(role))?.clone()),
+                Source::Group(role) => {
+                    FoundSource::GroupId(self.wanted(ids, &SecurityGroup::key(role))?.clone())
+                }
             })
         };
         let rules = it.rules.iter().map(|rule| -> Result<FoundRule, &'static str> {
             let (protocol, from_port, to_port) = kept_traffic(rule);
-            Ok(FoundRule { protocol, from_port, to_port, source: source(&rule.source)?, description: rule.description.clone() })
+            Ok(FoundRule {
+                protocol,
+                from_port,
+                to_port,
+                source: source(&rule.source)?,
+                description: rule.description.clone(),
+            })
         });
         let rules: Vec<FoundRule> = rules.collect::<Result<_, _>>()?;
-        let group = self.truth.security_groups.iter_mut().find(|group| group.id == id).ok_or("InvalidGroup.NotFound")?;
+        let group = self
+            .truth
+            .security_groups
+            .iter_mut()
+            .find(|group| group.id == id)
+            .ok_or("InvalidGroup.NotFound")?;
         if !it.keep_unknown {
             group.rules.clear();
         }
         for rule in rules {
-            if !group
-                .rules
-                .iter()
-                .any(|other| (&other.protocol, other.from_port, &other.source) == (&rule.protocol, rule.from_port, &rule.source))
-            {
+            if !group.rules.iter().any(|other| {
+                (&other.protocol, other.from_port, &other.source)
+                    == (&rule.protocol, rule.from_port, &rule.source)
+            }) {
                 group.rules.push(rule);
             }
         }
@@ -320,31 +436,48 @@ impl World {
 
     /// A load balancer has at most one subnet of each zone, and at least one.
     fn set_subnets(&mut self, id: &str, it: &LoadBalancer, ids: &Ids) -> Result<(), &'static str> {
-        let balancer = self.truth.load_balancers.iter().find(|it| it.id == id).ok_or("LoadBalancerNotFound")?;
-        let (name, groups, vpc_id, before) =
-            (balancer.name.clone(), balancer.groups.clone(), balancer.vpc_id.clone(), balancer.subnets.clone());
-        let wanted = it.subnets.iter().map(|name| self.wanted(ids, &Subnet::key(name)).cloned()).collect::<Result<BTreeSet<_>, _>>()?;
-        let off: BTreeSet<String> = it.leaving.iter().filter_map(|name| ids.get(&Subnet::key(name)).cloned()).collect();
-        let after: BTreeSet<String> = before.union(&wanted).filter(|it| !off.contains(*it)).cloned().collect();
-        let zones: BTreeSet<&String> = self.truth.subnets.iter().filter(|it| after.contains(&it.id)).map(|it| &it.zone).collect();
+        let balancer =
+            self.truth.load_balancers.iter().find(|it| it.id == id).ok_or("LoadBalancerNotFound")?;
+        let (name, groups, vpc_id, before) = (
+            balancer.name.clone(),
+            balancer.groups.clone(),
+            balancer.vpc_id.clone(),
+            balancer.subnets.clone(),
+        );
+        let wanted = it
+            .subnets
+            .iter()
+            .map(|name| self.wanted(ids, &Subnet::key(name)).cloned())
+            .collect::<Result<BTreeSet<_>, _>>()?;
+        let off: BTreeSet<String> =
+            it.leaving.iter().filter_map(|name| ids.get(&Subnet::key(name)).cloned()).collect();
+        let after: BTreeSet<String> =
+            before.union(&wanted).filter(|it| !off.contains(*it)).cloned().collect();
+        let zones: BTreeSet<&String> =
+            self.truth.subnets.iter().filter(|it| after.contains(&it.id)).map(|it| &it.zone).collect();
         if after.is_empty() || zones.len() != after.len() {
             return Err("InvalidConfigurationRequest");
         }
         let new: BTreeSet<String> = after.difference(&before).cloned().collect();
         self.interfaces_of(&name, &new, &groups, &vpc_id, "load balancer");
         let description = format!("ELB {name}");
-        self.truth.network_interfaces.retain(|it| it.description != description || after.contains(&it.subnet_id));
-        let balancer = self.truth.load_balancers.iter_mut().find(|it| it.id == id).ok_or("LoadBalancerNotFound")?;
+        self.truth
+            .network_interfaces
+            .retain(|it| it.description != description || after.contains(&it.subnet_id));
+        let balancer =
+            self.truth.load_balancers.iter_mut().find(|it| it.id == id).ok_or("LoadBalancerNotFound")?;
         balancer.subnets = after;
         Ok(())
     }
 
     fn configure(&mut self, id: &str, it: &LoadBalancer, ids: &Ids) -> Result<(), &'static str> {
         self.set_subnets(id, it, ids)?;
-        let balancer = self.truth.load_balancers.iter_mut().find(|it| it.id == id).ok_or("LoadBalancerNotFound")?;
+        let balancer =
+            self.truth.load_balancers.iter_mut().find(|it| it.id == id).ok_or("LoadBalancerNotFound")?;
         let listener = it.listener.clone().ok_or("ValidationError")?;
         let health_check = Some(listener.health_check);
-        balancer.listeners = vec![FoundListener { port: listener.port, target_port: listener.target_port, health_check }];
+        balancer.listeners =
+            vec![FoundListener { port: listener.port, target_port: listener.target_port, health_check }];
         balancer.attributes = it.attributes.clone();
         if it.kind != LoadBalancerKind::Classic {
             self.target_groups.insert(id.to_owned());

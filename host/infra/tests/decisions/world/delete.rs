@@ -12,11 +12,20 @@ impl World {
             Resource::Vpc(_) => self.delete_vpc(id)?,
             Resource::Subnet(_) => {
                 let used = self.truth.network_interfaces.iter().any(|it| it.subnet_id == id);
-                if used || self.truth.nat_gateways.iter().any(|it| it.subnet_id == id && it.state != State::Failed) {
+                if used
+                    || self
+                        .truth
+                        .nat_gateways
+                        .iter()
+                        .any(|it| it.subnet_id == id && it.state != State::Failed)
+                {
                     return Err(IN_USE);
                 }
                 self.truth.subnets.retain(|it| it.id != id);
-                self.truth.route_tables.iter_mut().for_each(|it| it.associations.retain(|subnet, _| subnet != id));
+                self.truth
+                    .route_tables
+                    .iter_mut()
+                    .for_each(|it| it.associations.retain(|subnet, _| subnet != id));
             }
             Resource::InternetGateway(_) => self.delete_internet_gateway(id)?,
             Resource::ElasticIp(_) => {
@@ -26,7 +35,8 @@ impl World {
                 self.truth.addresses.retain(|it| it.id != id);
             }
             Resource::NatGateway(_) => {
-                let gateway = self.truth.nat_gateways.iter_mut().find(|it| it.id == id).ok_or("NatGatewayNotFound")?;
+                let gateway =
+                    self.truth.nat_gateways.iter_mut().find(|it| it.id == id).ok_or("NatGatewayNotFound")?;
                 gateway.state = State::Deleting;
                 self.pending.insert(id.to_owned(), SLOW);
             }
@@ -34,13 +44,20 @@ impl World {
             Resource::SecurityGroup(_) => self.delete_group(id)?,
             Resource::SecurityGroupRules(it) => {
                 let group = ids.get(&SecurityGroup::key(&it.name)).map(String::as_str).unwrap_or(id);
-                let group = self.truth.security_groups.iter_mut().find(|it| it.id == group).ok_or("InvalidGroup.NotFound")?;
+                let group = self
+                    .truth
+                    .security_groups
+                    .iter_mut()
+                    .find(|it| it.id == group)
+                    .ok_or("InvalidGroup.NotFound")?;
                 group.rules.clear();
             }
             Resource::LoadBalancer(_) => {
                 // As the real leaf does: its target group first, which may be all that is left.
                 self.target_groups.remove(id);
-                let Some(at) = self.truth.load_balancers.iter().position(|it| it.id == id) else { return Ok(id.to_owned()) };
+                let Some(at) = self.truth.load_balancers.iter().position(|it| it.id == id) else {
+                    return Ok(id.to_owned());
+                };
                 let balancer = self.truth.load_balancers.remove(at);
                 let description = format!("ELB {}", balancer.name);
                 let left = self.truth.network_interfaces.iter().filter(|it| it.description == description);
@@ -58,13 +75,23 @@ impl World {
                 }
             }
             Resource::Instance(_) => {
-                let instance = self.truth.instances.iter_mut().find(|it| it.id == id).ok_or("InvalidInstanceID.NotFound")?;
+                let instance = self
+                    .truth
+                    .instances
+                    .iter_mut()
+                    .find(|it| it.id == id)
+                    .ok_or("InvalidInstanceID.NotFound")?;
                 instance.status.state = "shutting-down".into();
                 self.pending.insert(id.to_owned(), SLOW);
             }
             Resource::Target(it) => {
                 let balancer = ids.get(&LoadBalancer::key(&it.load_balancer)).ok_or("MissingParameter")?;
-                let balancer = self.truth.load_balancers.iter_mut().find(|it| it.id == *balancer).ok_or("LoadBalancerNotFound")?;
+                let balancer = self
+                    .truth
+                    .load_balancers
+                    .iter_mut()
+                    .find(|it| it.id == *balancer)
+                    .ok_or("LoadBalancerNotFound")?;
                 balancer.targets.remove(id);
                 return Ok(balancer.id.clone());
             }
@@ -90,8 +117,19 @@ impl World {
     }
 
     fn delete_internet_gateway(&mut self, id: &str) -> Result<(), &'static str> {
-        let vpc = self.truth.internet_gateways.iter().find(|it| it.id == id).ok_or("InvalidInternetGatewayID.NotFound")?.vpc_id.clone();
-        let mapped = self.truth.nat_gateways.iter().any(|it| Some(&it.vpc_id) == vpc.as_ref() && it.state != State::Failed)
+        let vpc = self
+            .truth
+            .internet_gateways
+            .iter()
+            .find(|it| it.id == id)
+            .ok_or("InvalidInternetGatewayID.NotFound")?
+            .vpc_id
+            .clone();
+        let mapped = self
+            .truth
+            .nat_gateways
+            .iter()
+            .any(|it| Some(&it.vpc_id) == vpc.as_ref() && it.state != State::Failed)
             || self.truth.load_balancers.iter().any(|it| Some(&it.vpc_id) == vpc.as_ref() && !it.internal);
         if mapped {
             return Err(IN_USE);

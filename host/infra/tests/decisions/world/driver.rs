@@ -1,4 +1,5 @@
-//! Drives a cluster and its machines against the pretend AWS as the controllers do: decide, write down, act, write down.
+//! Drives a cluster and its machines against the pretend AWS as the controllers do: decide, write down, act,
+//! write down.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -86,7 +87,8 @@ impl Fleet {
             self.look(world);
             self.look_at_machines(world);
             let names: Vec<String> = self.machines.keys().cloned().collect();
-            let failed: Vec<String> = names.into_iter().filter(|name| self.decide_machine(world, name).failed.is_some()).collect();
+            let failed: Vec<String> =
+                names.into_iter().filter(|name| self.decide_machine(world, name).failed.is_some()).collect();
             failed.iter().for_each(|name| self.delete_machine(name));
             world.tick();
         }
@@ -141,8 +143,24 @@ impl Fleet {
         let record = PersistedState::of_cluster(&self.aws_cluster).expect("a record");
         let machines: Vec<String> = self.machines.keys().cloned().collect();
         let (cluster, aws_cluster) = (&self.cluster, &self.aws_cluster);
-        let input = cluster::Input { cluster, aws_cluster, machines: &machines, rules: None, snapshot, record: &record, now, random: "0" };
-        status::cluster(&status::Cluster { input: &input, decision, outcomes, problem, unresolved: None, issuer: None })
+        let input = cluster::Input {
+            cluster,
+            aws_cluster,
+            machines: &machines,
+            rules: None,
+            snapshot,
+            record: &record,
+            now,
+            random: "0",
+        };
+        status::cluster(&status::Cluster {
+            input: &input,
+            decision,
+            outcomes,
+            problem,
+            unresolved: None,
+            issuer: None,
+        })
     }
 
     /// What is decided about a machine now.
@@ -152,7 +170,12 @@ impl Fleet {
     }
 
     /// With everything answered that is asked for.
-    pub fn decide_machine_with(&self, world: &mut World, name: &str, snapshot: &Snapshot) -> machine::Decision {
+    pub fn decide_machine_with(
+        &self,
+        world: &mut World,
+        name: &str,
+        snapshot: &Snapshot,
+    ) -> machine::Decision {
         let mut answers = Answers::default();
         loop {
             let decision = self.decide_machine_knowing(world, name, snapshot, &answers);
@@ -161,9 +184,13 @@ impl Fleet {
             }
             for lookup in decision.lookups {
                 match lookup {
-                    Lookup::Subnets(filters) => drop(answers.subnets.insert(filters.clone(), world.subnets(&filters))),
+                    Lookup::Subnets(filters) => {
+                        drop(answers.subnets.insert(filters.clone(), world.subnets(&filters)))
+                    }
                     Lookup::SecurityGroups(filters) => {
-                        drop(answers.security_groups.insert(filters.clone(), world.security_groups(&filters)));
+                        drop(
+                            answers.security_groups.insert(filters.clone(), world.security_groups(&filters)),
+                        );
                     }
                 }
             }
@@ -176,7 +203,13 @@ impl Fleet {
         self.decide_machine_knowing(world, name, &snapshot, &Answers::default())
     }
 
-    fn decide_machine_knowing(&self, world: &mut World, name: &str, snapshot: &Snapshot, answers: &Answers) -> machine::Decision {
+    fn decide_machine_knowing(
+        &self,
+        world: &mut World,
+        name: &str,
+        snapshot: &Snapshot,
+        answers: &Answers,
+    ) -> machine::Decision {
         let random = format!("{:032x}", world.random());
         let (machine, aws_machine) = &self.machines[name];
         let record = PersistedState::of_machine(aws_machine).expect("a record");
@@ -188,7 +221,10 @@ impl Fleet {
             aws_cluster: &self.aws_cluster,
             aws_machine,
             cluster_record: &cluster_record,
-            bootstrap: Some(machine::Bootstrap { data: &self.bootstrap, format: self.bootstrap_format.as_deref() }),
+            bootstrap: Some(machine::Bootstrap {
+                data: &self.bootstrap,
+                format: self.bootstrap_format.as_deref(),
+            }),
             image: Some(&image),
             answers,
             snapshot,
@@ -216,7 +252,8 @@ impl Fleet {
     /// One look at the cluster, whatever its spec says.
     pub fn look_whatever(&mut self, world: &mut World) -> cluster::Decision {
         let decision = self.decide(world);
-        self.deleting_vpcs = decision.interest.deleting_vpcs.union(&decision.interest.interfaces_of).cloned().collect();
+        self.deleting_vpcs =
+            decision.interest.deleting_vpcs.union(&decision.interest.interfaces_of).cloned().collect();
         self.nat_gateways_of = decision.interest.nat_gateways_of.clone();
         self.route_tables_of = decision.interest.route_tables_of.clone();
         self.patch_cluster(&decision.record);
@@ -238,7 +275,8 @@ impl Fleet {
         let queue = if plan.actions.is_empty() { 0 } else { world.queue };
         (0..queue).for_each(|_| world.tick());
         let dies = world.chance(world.faults.crash);
-        let until = if dies { world.random() as usize % (plan.actions.len() + 1) } else { plan.actions.len() };
+        let until =
+            if dies { world.random() as usize % (plan.actions.len() + 1) } else { plan.actions.len() };
         let mut outcomes = Vec::new();
         for action in &plan.actions[..until] {
             let outcome = world.act(action);

@@ -13,7 +13,12 @@ impl World {
             "availability-zone" => Some(it.zone.clone()),
             name => it.tags.get(name.strip_prefix("tag:")?).cloned(),
         };
-        self.truth.subnets.iter().filter(|it| filters.iter().all(|filter| matches(filter, value(it, &filter.name)))).cloned().collect()
+        self.truth
+            .subnets
+            .iter()
+            .filter(|it| filters.iter().all(|filter| matches(filter, value(it, &filter.name))))
+            .cloned()
+            .collect()
     }
 
     /// All security groups that match.
@@ -24,7 +29,8 @@ impl World {
             "vpc-id" => Some(it.vpc_id.clone()),
             name => it.tags.get(name.strip_prefix("tag:")?).cloned(),
         };
-        let matching = |it: &&FoundSecurityGroup| filters.iter().all(|filter| matches(filter, value(it, &filter.name)));
+        let matching =
+            |it: &&FoundSecurityGroup| filters.iter().all(|filter| matches(filter, value(it, &filter.name)));
         self.truth.security_groups.iter().filter(matching).cloned().collect()
     }
 }

@@ -5,21 +5,39 @@ use model::*;
 use super::{SLOW, World};
 
 impl World {
-    pub(super) fn run_instance(&mut self, it: &Instance, tags: Tags, ids: &Ids, token: Option<&String>) -> Result<String, &'static str> {
+    pub(super) fn run_instance(
+        &mut self,
+        it: &Instance,
+        tags: Tags,
+        ids: &Ids,
+        token: Option<&String>,
+    ) -> Result<String, &'static str> {
         let launch = it.launch.as_ref().ok_or("MissingParameter")?;
         let wanted = |key: Key| ids.get(&key).cloned().ok_or("MissingParameter");
         let subnet_id = wanted(Subnet::key(&it.subnet))?;
-        let mut groups =
-            it.groups.iter().map(|name| wanted(SecurityGroup::key(name))).collect::<Result<std::collections::BTreeSet<_>, _>>()?;
+        let mut groups = it
+            .groups
+            .iter()
+            .map(|name| wanted(SecurityGroup::key(name)))
+            .collect::<Result<std::collections::BTreeSet<_>, _>>()?;
         groups.extend(it.additional_groups.clone());
-        let subnet = self.truth.subnets.iter().find(|it| it.id == subnet_id).ok_or("InvalidSubnetID.NotFound")?.clone();
+        let subnet = self
+            .truth
+            .subnets
+            .iter()
+            .find(|it| it.id == subnet_id)
+            .ok_or("InvalidSubnetID.NotFound")?
+            .clone();
         let unknown = |id: &String| !self.truth.security_groups.iter().any(|it| it.id == *id);
         if groups.iter().any(unknown) {
             return Err("InvalidGroup.NotFound");
         }
         if let Some(secret) = it.secret.as_ref() {
             let prefix = wanted(Secret::key(secret))?;
-            assert!(self.secrets.contains_key(&format!("{prefix}-0")), "an instance was started before its bootstrap data was there");
+            assert!(
+                self.secrets.contains_key(&format!("{prefix}-0")),
+                "an instance was started before its bootstrap data was there"
+            );
         }
         assert!(launch.user_data.0.len() <= infra::machine::LARGEST_USER_DATA, "EC2 takes no such user data");
         let id = self.id("i");
@@ -55,7 +73,10 @@ impl World {
             client_token: token.cloned(),
             instance_type: launch.instance_type.clone(),
             image: launch.image.clone(),
-            profile: launch.iam_instance_profile.as_ref().map(|it| format!("arn:aws:iam::123456789012:instance-profile/{it}")),
+            profile: launch
+                .iam_instance_profile
+                .as_ref()
+                .map(|it| format!("arn:aws:iam::123456789012:instance-profile/{it}")),
             groups,
             status,
             tags,
@@ -65,14 +86,23 @@ impl World {
     }
 
     /// Groups of the instance's first interface.
-    pub(super) fn modify_interface(&mut self, id: &str, it: &Instance, ids: &Ids) -> Result<(), &'static str> {
-        let core = it.groups.iter().map(|name| ids.get(&SecurityGroup::key(name)).cloned().ok_or("MissingParameter"));
+    pub(super) fn modify_interface(
+        &mut self,
+        id: &str,
+        it: &Instance,
+        ids: &Ids,
+    ) -> Result<(), &'static str> {
+        let core = it
+            .groups
+            .iter()
+            .map(|name| ids.get(&SecurityGroup::key(name)).cloned().ok_or("MissingParameter"));
         let mut groups = core.collect::<Result<std::collections::BTreeSet<_>, _>>()?;
         groups.extend(it.additional_groups.clone());
         if groups.iter().any(|id| !self.truth.security_groups.iter().any(|it| it.id == *id)) {
             return Err("InvalidGroup.NotFound");
         }
-        let instance = self.truth.instances.iter_mut().find(|it| it.id == id).ok_or("InvalidInstanceID.NotFound")?;
+        let instance =
+            self.truth.instances.iter_mut().find(|it| it.id == id).ok_or("InvalidInstanceID.NotFound")?;
         instance.groups.retain(|id| !it.removed_groups.contains(id));
         instance.groups.extend(groups);
         if instance.groups.is_empty() { Err("InvalidParameterValue") } else { Ok(()) }
@@ -80,12 +110,18 @@ impl World {
 
     pub(super) fn register(&mut self, it: &Target, ids: &Ids) -> Result<String, &'static str> {
         let instance = ids.get(&Instance::key(&it.instance)).ok_or("MissingParameter")?;
-        let running = self.truth.instances.iter().any(|it| it.id == *instance && it.status.state == "running");
+        let running =
+            self.truth.instances.iter().any(|it| it.id == *instance && it.status.state == "running");
         if !running {
             return Err("InvalidTarget");
         }
         let balancer = ids.get(&LoadBalancer::key(&it.load_balancer)).ok_or("MissingParameter")?;
-        let balancer = self.truth.load_balancers.iter_mut().find(|it| it.id == *balancer).ok_or("LoadBalancerNotFound")?;
+        let balancer = self
+            .truth
+            .load_balancers
+            .iter_mut()
+            .find(|it| it.id == *balancer)
+            .ok_or("LoadBalancerNotFound")?;
         balancer.targets.insert(instance.clone());
         Ok(balancer.id.clone())
     }

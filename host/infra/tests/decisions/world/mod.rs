@@ -1,5 +1,6 @@
-//! A pretend AWS with rules of its own: what it refuses follows from what AWS documents, never from what the planner says comes after what.
-//! Time goes only when a test says so. It answers by value and keeps no secret from the test.
+//! A pretend AWS with rules of its own: what it refuses follows from what AWS documents, never from what the
+//! planner says comes after what. Time goes only when a test says so. It answers by value and keeps no secret
+//! from the test.
 
 mod create;
 mod delete;
@@ -57,8 +58,8 @@ pub enum Hindrance {
     IsBehind(usize),
 }
 
-/// One thing that goes wrong, and what follows it: the answer to a write is lost, though it was carried out; then its repetitions get lost on
-/// the way, and one kind of read goes wrong.
+/// One thing that goes wrong, and what follows it: the answer to a write is lost, though it was carried out;
+/// then its repetitions get lost on the way, and one kind of read goes wrong.
 #[derive(Clone, Debug)]
 pub struct Mishap {
     /// `create  vpc/`: how a write begins that it may happen to.
@@ -108,7 +109,8 @@ pub struct World {
     pub unlisted: BTreeSet<String>,
     pub faults: Faults,
     pub mishap: Option<Mishap>,
-    /// What the latest read of each kind showed that did not fail, and when that was. A process that has just started knows of none.
+    /// What the latest read of each kind showed that did not fail, and when that was. A process that has just
+    /// started knows of none.
     latest: Snapshot,
     /// Looks that the calls of a plan wait for their turn.
     pub queue: u32,
@@ -123,7 +125,8 @@ pub struct World {
 impl World {
     pub fn new(seed: u64, faults: Faults) -> World {
         let zones = ["us-east-1a", "us-east-1b", "us-east-1c", "us-east-1d"].map(str::to_owned).to_vec();
-        let truth = Snapshot { region: "us-east-1".into(), zones, since: START - 3600.0, ..Snapshot::default() };
+        let truth =
+            Snapshot { region: "us-east-1".into(), zones, since: START - 3600.0, ..Snapshot::default() };
         World {
             now: START,
             truth,
@@ -186,7 +189,9 @@ impl World {
             };
         }
         kinds!(read);
-        if let Some(Mishap { read, hindrance: Hindrance::IsBehind(looks), .. }) = self.mishap.as_ref().filter(|it| it.lasts()) {
+        if let Some(Mishap { read, hindrance: Hindrance::IsBehind(looks), .. }) =
+            self.mishap.as_ref().filter(|it| it.lasts())
+        {
             copy(&mut res, earlier(*looks), *read);
         }
         res
@@ -198,7 +203,8 @@ impl World {
         mishap.map(|it| it.read)
     }
 
-    /// What a process that did not crash sees: a read that may be behind, with what was shown lately and its own writes over it.
+    /// What a process that did not crash sees: a read that may be behind, with what was shown lately and its
+    /// own writes over it.
     pub fn snapshot(&mut self, deleting: &BTreeSet<String>, asked: &BTreeMap<String, f64>) -> Snapshot {
         let mut res = self.read();
         let failing = self.failing();
@@ -212,7 +218,8 @@ impl World {
         self.keep(&mut res);
         // What was written is believed until a read can show it.
         let since = self.latest.read_at.values().copied().fold(self.now, f64::min) - 30.0;
-        let recent: BTreeSet<String> = self.ledger.iter().filter(|(_, at)| *at > since).map(|(id, _)| id.clone()).collect();
+        let recent: BTreeSet<String> =
+            self.ledger.iter().filter(|(_, at)| *at > since).map(|(id, _)| id.clone()).collect();
         overlay(&mut res, &self.truth, &recent);
         res.since = self.truth.since;
         res.read_at = self.latest.read_at.clone();
@@ -229,7 +236,8 @@ impl World {
         res
     }
 
-    /// What was shown for the first time lately is not hidden by a read that is behind. Load balancers are, as the operator does not keep them.
+    /// What was shown for the first time lately is not hidden by a read that is behind. Load balancers are,
+    /// as the operator does not keep them.
     fn keep(&mut self, res: &mut Snapshot) {
         let (shown, first, now) = (&self.shown, &mut self.first_shown, self.now);
         macro_rules! keep {
@@ -262,14 +270,16 @@ impl World {
             self.past.pop_front();
         }
         self.now += TICK;
-        let done: Vec<String> = self.pending.iter().filter(|(_, left)| **left <= 1).map(|(id, _)| id.clone()).collect();
+        let done: Vec<String> =
+            self.pending.iter().filter(|(_, left)| **left <= 1).map(|(id, _)| id.clone()).collect();
         self.pending.values_mut().for_each(|left| *left = left.saturating_sub(1));
         for id in done {
             self.pending.remove(&id);
             self.finish(&id);
         }
         self.fading.values_mut().for_each(|left| *left = left.saturating_sub(1));
-        let gone: Vec<String> = self.fading.iter().filter(|(_, left)| **left == 0).map(|(id, _)| id.clone()).collect();
+        let gone: Vec<String> =
+            self.fading.iter().filter(|(_, left)| **left == 0).map(|(id, _)| id.clone()).collect();
         for id in gone {
             self.fading.remove(&id);
             self.truth.network_interfaces.retain(|it| it.id != id);
@@ -345,7 +355,9 @@ impl World {
             Err(MISMATCH) => return self.logged(action, Outcome::Unknown { message: MISMATCH.into() }),
             Err(code) => refused(code),
         };
-        let meets = |it: &&mut Mishap| it.left.is_none() && outcome == Outcome::Done && format!("{action}").starts_with(&it.write);
+        let meets = |it: &&mut Mishap| {
+            it.left.is_none() && outcome == Outcome::Done && format!("{action}").starts_with(&it.write)
+        };
         if let Some(mishap) = self.mishap.as_mut().filter(meets) {
             mishap.left = Some(mishap.looks);
             self.ledger.pop();
@@ -381,7 +393,9 @@ impl World {
 
     fn carry_out(&mut self, action: &Action) -> Result<String, &'static str> {
         match action {
-            Action::Create { is, tags, ids, client_token, .. } => self.create(is, tags, ids, client_token.as_ref()),
+            Action::Create { is, tags, ids, client_token, .. } => {
+                self.create(is, tags, ids, client_token.as_ref())
+            }
             Action::Update { id, is, ids, .. } => self.update(id, is, ids),
             Action::Tag { id, parts, tags, untag, .. } => self.tag(id, parts, tags, untag),
             Action::Delete { id, is, ids } => self.delete(id, is, ids),
@@ -389,7 +403,13 @@ impl World {
         }
     }
 
-    fn tag(&mut self, id: &str, parts: &BTreeSet<String>, tags: &Tags, untag: &BTreeSet<String>) -> Result<String, &'static str> {
+    fn tag(
+        &mut self,
+        id: &str,
+        parts: &BTreeSet<String>,
+        tags: &Tags,
+        untag: &BTreeSet<String>,
+    ) -> Result<String, &'static str> {
         let truth = &mut self.truth;
         let change = |it: &mut Tags| {
             it.extend(tags.clone());
@@ -424,9 +444,15 @@ impl World {
         res.extend(truth.internet_gateways.iter().map(|it| format!("internet-gateway {}", it.id)));
         res.extend(truth.nat_gateways.iter().map(|it| format!("nat-gateway {} {:?}", it.id, it.state)));
         res.extend(truth.addresses.iter().map(|it| format!("elastic-ip {}", it.id)));
-        res.extend(truth.route_tables.iter().filter(|it| !it.main).map(|it| format!("route-table {}", it.id)));
         res.extend(
-            truth.security_groups.iter().filter(|it| it.group_name != "default").map(|it| format!("security-group {}", it.group_name)),
+            truth.route_tables.iter().filter(|it| !it.main).map(|it| format!("route-table {}", it.id)),
+        );
+        res.extend(
+            truth
+                .security_groups
+                .iter()
+                .filter(|it| it.group_name != "default")
+                .map(|it| format!("security-group {}", it.group_name)),
         );
         res.extend(truth.load_balancers.iter().map(|it| format!("load-balancer {}", it.name)));
         let alive = truth.instances.iter().filter(|it| it.status.state != "terminated");
@@ -471,7 +497,9 @@ fn copy(to: &mut Snapshot, from: &Snapshot, read: Read) {
         Read::SecurityGroups => to.security_groups = from.security_groups.clone(),
         Read::Instances => to.instances = from.instances.clone(),
         Read::ClassicLoadBalancers | Read::LoadBalancers | Read::TargetGroups => {
-            let is_of = |it: &&FoundLoadBalancer| (it.kind == LoadBalancerKind::Classic) == (read == Read::ClassicLoadBalancers);
+            let is_of = |it: &&FoundLoadBalancer| {
+                (it.kind == LoadBalancerKind::Classic) == (read == Read::ClassicLoadBalancers)
+            };
             let others = to.load_balancers.iter().filter(|it| !is_of(it));
             to.load_balancers = others.chain(from.load_balancers.iter().filter(is_of)).cloned().collect();
         }

@@ -50,7 +50,10 @@ pub fn aws_machine(name: &str, spec: Value) -> AWSMachine {
 pub fn patched<T: serde::Serialize + serde::de::DeserializeOwned>(object: &T, patch: &Value) -> T {
     let mut value = serde_json::to_value(object).expect("an object");
     let version = value["metadata"]["resourceVersion"].clone();
-    assert_eq!(patch["metadata"]["resourceVersion"], version, "a patch has to name the version that it was made for");
+    assert_eq!(
+        patch["metadata"]["resourceVersion"], version,
+        "a patch has to name the version that it was made for"
+    );
     merge(&mut value, patch);
     let next = version.as_str().and_then(|it| it.parse::<u64>().ok()).unwrap_or_default() + 1;
     value["metadata"]["resourceVersion"] = json!(next.to_string());

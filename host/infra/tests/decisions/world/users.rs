@@ -5,8 +5,15 @@ use model::*;
 use super::World;
 
 impl World {
-    /// A route table without tags: the VPC's main one or not, the subnets that it is associated with, and where its default route leads.
-    pub fn route_table_of_user(&mut self, vpc_id: &str, main: bool, subnets: &[&str], default_route: Option<&str>) {
+    /// A route table without tags: the VPC's main one or not, the subnets that it is associated with, and
+    /// where its default route leads.
+    pub fn route_table_of_user(
+        &mut self,
+        vpc_id: &str,
+        main: bool,
+        subnets: &[&str],
+        default_route: Option<&str>,
+    ) {
         let table = FoundRouteTable {
             id: self.id("rtb"),
             vpc_id: vpc_id.to_owned(),

@@ -1,5 +1,6 @@
-//! What is remembered of the objects of each add-on between two looks: what was done about them, what is said of them, and when they are looked at
-//! again. It is lost at a restart: then all of them are looked at, and what somebody changes again and again is repaired a few times more.
+//! What is remembered of the objects of each add-on between two looks: what was done about them, what is said
+//! of them, and when they are looked at again. It is lost at a restart: then all of them are looked at, and
+//! what somebody changes again and again is repaired a few times more.
 
 use std::collections::{BTreeMap, HashMap};
 use std::hash::{DefaultHasher, Hash, Hasher};
@@ -55,7 +56,8 @@ pub(super) enum Said {
 }
 
 impl Drifts {
-    /// What is known of an installed add-on. By another plan, or under another setting, everything begins anew.
+    /// What is known of an installed add-on. By another plan, or under another setting, everything begins
+    /// anew.
     pub(super) fn begin(&self, name: &ObjectName, installed: &Inventory, setting: Setting) -> Known {
         let mut all = lock(&self.0);
         let known = all.entry((name.clone(), installed.module.clone())).or_default();
@@ -72,7 +74,8 @@ impl Drifts {
         lock(&self.0).insert((name.clone(), module.to_owned()), known);
     }
 
-    /// Remembers what was applied of a plan that is being carried out; `is_new`: what was applied before counts for nothing.
+    /// Remembers what was applied of a plan that is being carried out; `is_new`: what was applied before
+    /// counts for nothing.
     pub fn applied(&self, name: &ObjectName, module: &str, is_new: bool, marks: BTreeMap<ObjectRef, String>) {
         let mut all = lock(&self.0);
         let known = all.entry((name.clone(), module.to_owned())).or_default();
@@ -82,14 +85,20 @@ impl Drifts {
         known.applied.extend(marks);
     }
 
-    /// The plan that is written down so was carried out just now: what it applied, which is as it was applied.
-    pub fn finished(&self, object: &Object<ClusterPlugin>, record: &Inventory) -> BTreeMap<ObjectRef, String> {
+    /// The plan that is written down so was carried out just now: what it applied, which is as it was
+    /// applied.
+    pub fn finished(
+        &self,
+        object: &Object<ClusterPlugin>,
+        record: &Inventory,
+    ) -> BTreeMap<ObjectRef, String> {
         let mut all = lock(&self.0);
         let known = all.entry((object.object_name(), record.module.clone())).or_default();
         let applied = std::mem::take(&mut known.applied);
         let marks = applied.clone();
         let looked = Some((fingerprint(object), Instant::now() + super::FULL));
-        let (of, repaired, slack) = ((record.plan_hash.clone(), object.spec.drift), known.repaired, super::TOGETHER);
+        let (of, repaired, slack) =
+            ((record.plan_hash.clone(), object.spec.drift), known.repaired, super::TOGETHER);
         *known = Known { of, applied, looked, slack, repaired, ..Known::default() };
         marks
     }
@@ -126,7 +135,14 @@ impl Known {
     }
 
     /// They were looked at, all of them or a few; some are to be looked at again so many seconds from now.
-    pub(super) fn looked(&mut self, object: &ClusterPlugin, is_full: bool, lasts: Duration, next: Option<Timestamp>, now: Instant) {
+    pub(super) fn looked(
+        &mut self,
+        object: &ClusterPlugin,
+        is_full: bool,
+        lasts: Duration,
+        next: Option<Timestamp>,
+        now: Instant,
+    ) {
         let until = match self.looked {
             Some((_, until)) if !is_full => until.min(now + lasts),
             _ => now + lasts,
@@ -145,9 +161,10 @@ impl Known {
         };
         let all: Vec<(&'static str, String)> = self.objects.values().filter_map(failed).collect();
         match (executed, all.first()) {
-            (StepProgress::Out | StepProgress::Waiting(_), Some((reason, _))) => {
-                StepProgress::Refused(reason, all.iter().map(|(_, text)| text.as_str()).collect::<Vec<_>>().join("; "))
-            }
+            (StepProgress::Out | StepProgress::Waiting(_), Some((reason, _))) => StepProgress::Refused(
+                reason,
+                all.iter().map(|(_, text)| text.as_str()).collect::<Vec<_>>().join("; "),
+            ),
             (other, _) => other,
         }
     }
@@ -158,7 +175,11 @@ fn fingerprint(object: &ClusterPlugin) -> u64 {
     let mut hasher = DefaultHasher::new();
     object.metadata.generation.hash(&mut hasher);
     object.labels().hash(&mut hasher);
-    object.annotations().iter().filter(|(key, _)| *key != RECORDS_ANNOTATION).for_each(|it| it.hash(&mut hasher));
+    object
+        .annotations()
+        .iter()
+        .filter(|(key, _)| *key != RECORDS_ANNOTATION)
+        .for_each(|it| it.hash(&mut hasher));
     hasher.finish()
 }
 

@@ -1,4 +1,5 @@
-//! Looks at the objects of one add-on, one after the other, and sets back what is not as it was applied. It remembers nothing itself.
+//! Looks at the objects of one add-on, one after the other, and sets back what is not as it was applied. It
+//! remembers nothing itself.
 
 use std::collections::BTreeMap;
 
@@ -139,7 +140,8 @@ impl Look<'_> {
         Ok(None)
     }
 
-    /// An object of an earlier version's record, of which nothing is written down: it is applied once more, as at first.
+    /// An object of an earlier version's record, of which nothing is written down: it is applied once more,
+    /// as at first.
     async fn adopt(
         &self,
         object: &Value,
@@ -171,7 +173,9 @@ impl Look<'_> {
             let message = format!("{}, and is applied again", drift.told(reference));
             Note { warning: false, reason: "Repaired".into(), action, message }
         };
-        if drift.change == Change::Gone && ["CustomResourceDefinition", "Namespace"].contains(&reference.kind.as_str()) {
+        if drift.change == Change::Gone
+            && ["CustomResourceDefinition", "Namespace"].contains(&reference.kind.as_str())
+        {
             looked.notes.push(note());
             looked.is_base_gone = true;
             return Ok(None);

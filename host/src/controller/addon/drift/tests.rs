@@ -46,9 +46,10 @@ impl Kept {
         match method {
             "GET" => Answer::json(&Self::metadata(self.uid, &self.ours, &self.theirs)),
             _ if query.contains("dryRun=All") => Answer::json(&Self::metadata(self.uid, &ALL, &[])),
-            _ if !query.contains("force=true") && !self.theirs.is_empty() => {
-                Answer::Text(409, json!({"kind": "Status", "message": "conflict with \"kubectl-edit\""}).to_string())
-            }
+            _ if !query.contains("force=true") && !self.theirs.is_empty() => Answer::Text(
+                409,
+                json!({"kind": "Status", "message": "conflict with \"kubectl-edit\""}).to_string(),
+            ),
             _ => {
                 (self.ours, self.theirs) = (ALL.to_vec(), Vec::new());
                 Answer::json(&Self::metadata(self.uid, &ALL, &[]))
@@ -80,14 +81,23 @@ impl World {
             let mut held = lock(&held);
             match (&mut *held, path == PATH, method) {
                 (Some(kept), true, _) => kept.answer(method, query),
-                (None, true, "PATCH") => held.insert(Kept { uid: "2", ours: ALL.to_vec(), theirs: Vec::new() }).answer("GET", ""),
+                (None, true, "PATCH") => {
+                    held.insert(Kept { uid: "2", ours: ALL.to_vec(), theirs: Vec::new() }).answer("GET", "")
+                }
                 _ => Answer::Text(404, json!({"kind": "Status", "message": "not found"}).to_string()),
             }
         })
         .await;
         let mark = Writers::of(&Kept::metadata("1", &ALL, &[])).mark(MANAGER);
         let marks = BTreeMap::from([(ObjectRef::of(&object()).expect("it has a name"), mark)]);
-        World { cluster: cluster(&server).await, server, kept, known: Known::default(), marks, may_write: true }
+        World {
+            cluster: cluster(&server).await,
+            server,
+            kept,
+            known: Known::default(),
+            marks,
+            may_write: true,
+        }
     }
 
     /// Somebody takes a field.
@@ -98,7 +108,8 @@ impl World {
     }
 
     async fn look(&mut self, setting: Setting, is_full: bool) -> Result<Looked, StepProgress> {
-        let (late, name, ledger, findings) = (Late::default(), ObjectName::new("default", "one"), Ledger::default(), Findings::new());
+        let (late, name, ledger, findings) =
+            (Late::default(), ObjectName::new("default", "one"), Ledger::default(), Findings::new());
         let manner = manner(&late, &name, &findings, &ledger);
         let may_write = self.may_write;
         let may_write = move || may_write;
@@ -112,7 +123,8 @@ impl World {
         let one = |it: &String| {
             let target = it.lines().next().unwrap_or_default().trim_end_matches(" http/1.1");
             let is_metadata = it.contains("as=partialobjectmetadata");
-            let (method, query) = (target.split(' ').next().unwrap_or_default(), target.split('?').nth(1).unwrap_or_default());
+            let (method, query) =
+                (target.split(' ').next().unwrap_or_default(), target.split('?').nth(1).unwrap_or_default());
             let how = if query.contains("dryRun=All") {
                 " dry"
             } else if query.contains("force=true") {
@@ -120,7 +132,9 @@ impl World {
             } else {
                 ""
             };
-            target.contains(PATH).then(|| format!("{method}{how}{}", if is_metadata { "" } else { " all of it" }))
+            target
+                .contains(PATH)
+                .then(|| format!("{method}{how}{}", if is_metadata { "" } else { " all of it" }))
         };
         let res = all.iter().filter_map(one).collect::<Vec<_>>().join(", ");
         all.clear();
@@ -128,7 +142,12 @@ impl World {
     }
 }
 
-fn manner<'a>(late: &'a Late, name: &'a ObjectName, findings: &'a Findings, ledger: &'a Ledger) -> ApplyOptions<'a> {
+fn manner<'a>(
+    late: &'a Late,
+    name: &'a ObjectName,
+    findings: &'a Findings,
+    ledger: &'a Ledger,
+) -> ApplyOptions<'a> {
     ApplyOptions {
         field_manager: MANAGER,
         force: false,
@@ -173,7 +192,10 @@ async fn edits_that_come_fast_are_set_back_once() {
         assert!(looked.next.is_some(), "it is looked at again soon");
         told.extend(Some(messages(&looked)).filter(|it| !it.is_empty()));
     }
-    assert_eq!(told, [r#"Repaired: .data.d of ConfigMap a/b was changed by "kubectl-edit", and is applied again"#]);
+    assert_eq!(
+        told,
+        [r#"Repaired: .data.d of ConfigMap a/b was changed by "kubectl-edit", and is applied again"#]
+    );
     let asked = world.asked();
     assert_eq!((asked.matches("PATCH force").count(), asked.matches("GET").count()), (1, 20), "{asked}");
     assert!(world.known.repaired.is_some());
@@ -196,10 +218,18 @@ async fn what_is_gone_is_applied_again_and_is_another_object_then() {
 async fn a_definition_that_is_gone_brings_everything() {
     let mut world = World::new().await;
     let definition = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "n"}});
-    let (late, name, ledger, findings) = (Late::default(), ObjectName::new("default", "one"), Ledger::default(), Findings::new());
+    let (late, name, ledger, findings) =
+        (Late::default(), ObjectName::new("default", "one"), Ledger::default(), Findings::new());
     let manner = manner(&late, &name, &findings, &ledger);
-    let look = Look { cluster: &world.cluster, manner: &manner, setting: Setting::Correct, is_full: true, may_write: &|| true };
-    let looked = look.all(&[definition, object()], &mut world.marks, &mut world.known).await.expect("it answers");
+    let look = Look {
+        cluster: &world.cluster,
+        manner: &manner,
+        setting: Setting::Correct,
+        is_full: true,
+        may_write: &|| true,
+    };
+    let looked =
+        look.all(&[definition, object()], &mut world.marks, &mut world.known).await.expect("it answers");
     assert!(looked.is_base_gone && !looked.is_repaired);
     assert_eq!(world.asked(), "", "the rest is not asked for");
 }
@@ -223,7 +253,8 @@ async fn nothing_is_written_where_it_may_not_be() {
 async fn a_warning_is_told_once_and_writes_nothing() {
     let mut world = World::new().await;
     world.edit();
-    let told = r#".data.d of ConfigMap a/b was changed by "kubectl-edit", and is not set back: spec.drift is Warn"#;
+    let told =
+        r#".data.d of ConfigMap a/b was changed by "kubectl-edit", and is not set back: spec.drift is Warn"#;
     for wanted in [format!("NotRepaired: {told}"), String::new()] {
         let looked = world.look(Setting::Warn, true).await.expect("it answers");
         assert_eq!(messages(&looked), wanted);
@@ -238,9 +269,15 @@ async fn a_warning_is_told_once_and_writes_nothing() {
 #[tokio::test]
 async fn who_changes_it_again_and_again_is_named_and_left_alone() {
     let mut world = World::new().await;
-    let drift = addons::Drift { change: addons::Change::Fields(String::new()), by: "\"kubectl-edit\"".into(), left: vec![] };
+    let drift = addons::Drift {
+        change: addons::Change::Fields(String::new()),
+        by: "\"kubectl-edit\"".into(),
+        left: vec![],
+    };
     let one = world.known.objects.entry(ObjectRef::of(&object()).expect("it has a name")).or_default();
-    (1..=3).for_each(|it| one.history.repaired(&drift, crate::controller::addon::now() - 1000.0 * f64::from(it)));
+    (1..=3).for_each(|it| {
+        one.history.repaired(&drift, crate::controller::addon::now() - 1000.0 * f64::from(it))
+    });
     world.edit();
     let looked = world.look(Setting::Correct, true).await.expect("it answers");
     let told = ".data.d of ConfigMap a/b was changed by \"kubectl-edit\" again and again, and is not set back any more: have \"kubectl-edit\" \
@@ -255,9 +292,14 @@ async fn a_changed_setting_takes_back_what_somebody_took_since_and_nothing_else(
     let applied = async |world: &World, marks: Vec<String>, setting: Setting| {
         let record = json!({"module": "calico", "version": "1", "digest": "", "config": {}, "planHash": "", "complete": true,
             "objects": [ObjectRef::of(&object())], "marks": marks, "removal": []});
-        let record = Inventory { standing: Standing::Proven, ..serde_json::from_value(record).expect("a record") };
-        let (late, name, findings, ledger) =
-            (Late::default(), ObjectName::new("default", "one"), Findings::new(), Ledger::of(Some(&record), setting));
+        let record =
+            Inventory { standing: Standing::Proven, ..serde_json::from_value(record).expect("a record") };
+        let (late, name, findings, ledger) = (
+            Late::default(),
+            ObjectName::new("default", "one"),
+            Findings::new(),
+            Ledger::of(Some(&record), setting),
+        );
         let manner = manner(&late, &name, &findings, &ledger);
         world.edit();
         let res = apply(&world.cluster, &object(), &manner).await;
@@ -265,15 +307,27 @@ async fn a_changed_setting_takes_back_what_somebody_took_since_and_nothing_else(
     };
     let world = World::new().await;
     let known = || world.marks.values().cloned().collect::<Vec<_>>();
-    assert_eq!(applied(&world, known(), Setting::Correct).await, "applied: PATCH, GET, PATCH dry, PATCH force");
+    assert_eq!(
+        applied(&world, known(), Setting::Correct).await,
+        "applied: PATCH, GET, PATCH dry, PATCH force"
+    );
     assert_eq!(applied(&world, known(), Setting::Warn).await, "refused: PATCH");
     assert_eq!(applied(&world, vec![], Setting::Correct).await, "refused: PATCH", "it was never ours");
     let world = World::new().await;
     world.edit();
-    let now = world.cluster.writers(&ObjectRef::of(&object()).expect("it has a name")).await.expect("it answers").expect("it is there");
+    let now = world
+        .cluster
+        .writers(&ObjectRef::of(&object()).expect("it has a name"))
+        .await
+        .expect("it answers")
+        .expect("it is there");
     world.asked();
     let conflict = "refused: PATCH, GET";
-    assert_eq!(applied(&world, vec![now.mark(MANAGER)], Setting::Correct).await, conflict, "nobody took anything since");
+    assert_eq!(
+        applied(&world, vec![now.mark(MANAGER)], Setting::Correct).await,
+        conflict,
+        "nobody took anything since"
+    );
 }
 
 #[tokio::test]
@@ -307,17 +361,29 @@ fn nothing_is_repaired_that_is_moved_deleted_or_set_otherwise() {
         res
     };
     let plugin = |more: Value, drift: &str| -> ClusterPlugin {
-        serde_json::from_value(json!({"metadata": metadata(more), "spec": {"clusterName": "one", "drift": drift}}))
-            .expect("a ClusterPlugin")
+        serde_json::from_value(
+            json!({"metadata": metadata(more), "spec": {"clusterName": "one", "drift": drift}}),
+        )
+        .expect("a ClusterPlugin")
     };
-    let cluster = |more: Value| -> Cluster { serde_json::from_value(json!({"metadata": metadata(more), "spec": {}})).expect("a Cluster") };
-    let (moved, deleted) =
-        (json!({"annotations": {names::DELETE_FOR_MOVE_ANNOTATION: ""}}), json!({"deletionTimestamp": "2026-01-01T00:00:00Z"}));
+    let cluster = |more: Value| -> Cluster {
+        serde_json::from_value(json!({"metadata": metadata(more), "spec": {}})).expect("a Cluster")
+    };
+    let (moved, deleted) = (
+        json!({"annotations": {names::DELETE_FOR_MOVE_ANNOTATION: ""}}),
+        json!({"deletionTimestamp": "2026-01-01T00:00:00Z"}),
+    );
     let stays = || json!({});
     assert!(may_repair(Some(&plugin(stays(), "Correct")), Some(&cluster(stays())), Setting::Correct));
     for gone in [moved, deleted] {
-        assert!(!may_repair(Some(&plugin(gone.clone(), "Correct")), Some(&cluster(stays())), Setting::Correct), "{gone}");
-        assert!(!may_repair(Some(&plugin(stays(), "Correct")), Some(&cluster(gone.clone())), Setting::Correct), "{gone}");
+        assert!(
+            !may_repair(Some(&plugin(gone.clone(), "Correct")), Some(&cluster(stays())), Setting::Correct),
+            "{gone}"
+        );
+        assert!(
+            !may_repair(Some(&plugin(stays(), "Correct")), Some(&cluster(gone.clone())), Setting::Correct),
+            "{gone}"
+        );
     }
     assert!(!may_repair(Some(&plugin(stays(), "Warn")), Some(&cluster(stays())), Setting::Correct));
     assert!(!may_repair(None, Some(&cluster(stays())), Setting::Correct));

@@ -1,4 +1,5 @@
-//! A management API that answers what it is told: whether a control plane of another kind than kubeadm's is asked, how, and what follows.
+//! A management API that answers what it is told: whether a control plane of another kind than kubeadm's is
+//! asked, how, and what follows.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
@@ -12,7 +13,8 @@ use super::*;
 use crate::metrics::Metrics;
 
 const NAMESPACED: &str = "namespaces/default";
-const CONTROL_PLANE: &str = "/apis/controlplane.cluster.x-k8s.io/v1beta1/namespaces/default/rke2controlplanes/prod";
+const CONTROL_PLANE: &str =
+    "/apis/controlplane.cluster.x-k8s.io/v1beta1/namespaces/default/rke2controlplanes/prod";
 /// What a control plane machine is told while its control plane goes too.
 const HELD: &str = "kept until the cluster's add-ons are removed";
 
@@ -30,8 +32,7 @@ fn json(code: StatusCode, body: &Value) -> Response {
 async fn respond(State(api): State<Api>, uri: Uri) -> Response {
     api.asked.lock().unwrap().push(uri.path().to_owned());
     let status = |code: StatusCode, reason: &str| {
-        let body =
-            json!({"kind": "Status", "apiVersion": "v1", "status": "Failure", "reason": reason, "message": reason, "code": code.as_u16()});
+        let body = json!({"kind": "Status", "apiVersion": "v1", "status": "Failure", "reason": reason, "message": reason, "code": code.as_u16()});
         json(code, &body)
     };
     match api.objects.get(uri.path()) {
@@ -50,12 +51,13 @@ fn metadata(name: &str, deleting: bool) -> Value {
     res
 }
 
-/// Why a control plane machine is kept, and what was asked for. `control_plane`: what the API answers for it, `Null` is a refusal.
+/// Why a control plane machine is kept, and what was asked for. `control_plane`: what the API answers for it,
+/// `Null` is a refusal.
 async fn asked(cluster_deleting: bool, control_plane: Option<Value>) -> (Option<String>, Vec<String>) {
-    let reference = json!({"apiGroup": "controlplane.cluster.x-k8s.io", "kind": "RKE2ControlPlane", "name": "prod"});
+    let reference =
+        json!({"apiGroup": "controlplane.cluster.x-k8s.io", "kind": "RKE2ControlPlane", "name": "prod"});
     let version = json!({"groupVersion": "controlplane.cluster.x-k8s.io/v1beta1", "version": "v1beta1"});
-    let resource =
-        json!({"name": "rke2controlplanes", "singularName": "", "namespaced": true, "kind": "RKE2ControlPlane", "verbs": ["get"]});
+    let resource = json!({"name": "rke2controlplanes", "singularName": "", "namespaced": true, "kind": "RKE2ControlPlane", "verbs": ["get"]});
     let plugin = json!({"apiVersion": "cluster.kurator.dev/v1alpha1", "kind": "ClusterPlugin", "metadata": metadata("prod", false),
         "spec": {"clusterName": "prod"}});
     let mut objects = BTreeMap::from([
@@ -104,7 +106,11 @@ fn control_plane(deleting: bool) -> Value {
 #[tokio::test]
 async fn a_control_plane_that_is_not_kubeadms_is_read_in_the_version_that_there_is() {
     assert_eq!(asked(true, Some(control_plane(true))).await.0.as_deref(), Some(HELD));
-    assert_eq!(asked(true, Some(control_plane(false))).await.0, None, "its own controller removes the member first");
+    assert_eq!(
+        asked(true, Some(control_plane(false))).await.0,
+        None,
+        "its own controller removes the member first"
+    );
     assert_eq!(asked(true, None).await.0.as_deref(), Some(HELD), "it is gone already");
 }
 

@@ -31,7 +31,11 @@ impl<'a> Events<'a> {
         if said.as_deref() == Some(message) {
             return;
         }
-        self.stand_in.log(&format!("{} {}: {reason}: {message}", about.kind.as_deref().unwrap_or_default(), name(&about)));
+        self.stand_in.log(&format!(
+            "{} {}: {reason}: {message}",
+            about.kind.as_deref().unwrap_or_default(),
+            name(&about)
+        ));
         let namespace = about.namespace.clone().unwrap_or_else(|| "default".to_owned());
         let now = Timestamp::now();
         let event = Event {

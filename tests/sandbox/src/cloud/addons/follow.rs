@@ -39,7 +39,8 @@ pub trait Controller: Sync {
 /// Reconciles on every change; says that the program is ready as soon as no right is missing.
 ///
 /// # Errors
-/// When a right is missing, in the cluster or in AWS: the program ends, and so shows it. All else is logged and tried again.
+/// When a right is missing, in the cluster or in AWS: the program ends, and so shows it. All else is logged
+/// and tried again.
 pub async fn follow(stand_in: &StandIn, changes: Vec<Changes>, controller: &impl Controller) -> Result<()> {
     let mut changes = futures::stream::select_all(changes);
     loop {
@@ -83,7 +84,9 @@ pub fn forbidden(error: &anyhow::Error) -> bool {
     error.chain().any(|cause| {
         cause.downcast_ref::<kube::Error>().is_some_and(refused)
             || match cause.downcast_ref::<watcher::Error>() {
-                Some(watcher::Error::InitialListFailed(error) | watcher::Error::WatchStartFailed(error)) => refused(error),
+                Some(watcher::Error::InitialListFailed(error) | watcher::Error::WatchStartFailed(error)) => {
+                    refused(error)
+                }
                 _ => false,
             }
     })

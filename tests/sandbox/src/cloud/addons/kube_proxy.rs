@@ -1,8 +1,9 @@
-//! A stand-in for kube-proxy, for the only one in the bed that calls Services: the API server, on its way to webhooks.
+//! A stand-in for kube-proxy, for the only one in the bed that calls Services: the API server, on its way to
+//! webhooks.
 //!
-//! On a control-plane machine every cluster IP is an address of the machine, and a connection to it is carried to the
-//! node of a ready endpoint. Pods have no network of their own here, so their node's address stands for theirs. On other
-//! machines it does nothing.
+//! On a control-plane machine every cluster IP is an address of the machine, and a connection to it is
+//! carried to the node of a ready endpoint. Pods have no network of their own here, so their node's address
+//! stands for theirs. On other machines it does nothing.
 
 use std::collections::BTreeMap;
 use std::net::{IpAddr, SocketAddr};
@@ -57,7 +58,8 @@ impl Controller for Proxy<'_> {
     async fn reconcile(&self) -> Result<()> {
         let (client, all) = (|| self.stand_in.client.clone(), ListParams::default());
         let services = Api::<Service>::all(client()).list(&all).await.context("listing services")?;
-        let slices = Api::<EndpointSlice>::all(client()).list(&all).await.context("listing endpoint slices")?;
+        let slices =
+            Api::<EndpointSlice>::all(client()).list(&all).await.context("listing endpoint slices")?;
         let nodes = Api::<Node>::all(client()).list(&all).await.context("listing nodes")?;
         let routes = routes(&services.items, &slices.items, &nodes.items);
         let wanted: Vec<SocketAddr> = routes.keys().copied().collect();
@@ -69,7 +71,8 @@ impl Controller for Proxy<'_> {
         };
         for address in missing {
             own(address.ip()).await?;
-            let listener = TcpListener::bind(address).await.with_context(|| format!("listening on {address}"))?;
+            let listener =
+                TcpListener::bind(address).await.with_context(|| format!("listening on {address}"))?;
             let mut tasks = JoinSet::new();
             tasks.spawn(accept(listener, address, Arc::clone(&self.routes)));
             self.listeners.lock().unwrap_or_else(PoisonError::into_inner).insert(address, tasks);
@@ -80,7 +83,11 @@ impl Controller for Proxy<'_> {
 
 /// Makes a cluster IP an address of this machine.
 async fn own(address: IpAddr) -> Result<()> {
-    let output = Command::new("ip").args(["address", "replace", &format!("{address}/32"), "dev", "lo"]).stdin(Stdio::null()).output().await;
+    let output = Command::new("ip")
+        .args(["address", "replace", &format!("{address}/32"), "dev", "lo"])
+        .stdin(Stdio::null())
+        .output()
+        .await;
     let output = output.context("starting ip")?;
     ensure!(output.status.success(), "adding {address}: {}", String::from_utf8_lossy(&output.stderr).trim());
     Ok(())
@@ -112,17 +119,29 @@ async fn accept(listener: TcpListener, address: SocketAddr, routes: Arc<Mutex<Ro
 fn routes(services: &[Service], slices: &[EndpointSlice], nodes: &[Node]) -> Routes {
     let mut routes = Routes::new();
     for service in services {
-        let Some(spec) = service.spec.as_ref().filter(|spec| spec.selector.as_ref().is_some_and(|selector| !selector.is_empty())) else {
+        let Some(spec) = service
+            .spec
+            .as_ref()
+            .filter(|spec| spec.selector.as_ref().is_some_and(|selector| !selector.is_empty()))
+        else {
             continue;
         };
         let Some(ip) = spec.cluster_ip.as_deref().and_then(|ip| ip.parse::<IpAddr>().ok()) else { continue };
         let of = |slice: &&EndpointSlice| {
             slice.namespace() == service.namespace()
-                && slice.labels().get("kubernetes.io/service-name").is_some_and(|name| *name == service.name_any())
+                && slice
+                    .labels()
+                    .get("kubernetes.io/service-name")
+                    .is_some_and(|name| *name == service.name_any())
         };
-        for port in spec.ports.iter().flatten().filter(|port| port.protocol.as_deref().unwrap_or("TCP") == "TCP") {
+        for port in
+            spec.ports.iter().flatten().filter(|port| port.protocol.as_deref().unwrap_or("TCP") == "TCP")
+        {
             let Ok(number) = u16::try_from(port.port) else { continue };
-            let targets = slices.iter().filter(of).flat_map(|slice| targets(slice, port.name.as_deref().unwrap_or_default(), nodes));
+            let targets = slices
+                .iter()
+                .filter(of)
+                .flat_map(|slice| targets(slice, port.name.as_deref().unwrap_or_default(), nodes));
             routes.insert(SocketAddr::new(ip, number), targets.collect());
         }
     }
@@ -132,14 +151,17 @@ fn routes(services: &[Service], slices: &[EndpointSlice], nodes: &[Node]) -> Rou
 fn targets(slice: &EndpointSlice, port: &str, nodes: &[Node]) -> Vec<SocketAddr> {
     let found = slice.ports.iter().flatten().find(|found| found.name.as_deref().unwrap_or_default() == port);
     let Some(number) = found.and_then(|found| u16::try_from(found.port?).ok()) else { return Vec::new() };
-    let ready =
-        slice.endpoints.iter().filter(|endpoint| endpoint.conditions.as_ref().is_none_or(|conditions| conditions.ready != Some(false)));
+    let ready = slice.endpoints.iter().filter(|endpoint| {
+        endpoint.conditions.as_ref().is_none_or(|conditions| conditions.ready != Some(false))
+    });
     let address = |name: &str| {
         let node = nodes.iter().find(|node| node.name_any() == name)?;
         let addresses = node.status.as_ref()?.addresses.as_ref()?;
         addresses.iter().find(|address| address.type_ == "InternalIP")?.address.parse().ok()
     };
-    ready.filter_map(|endpoint| Some(SocketAddr::new(address(endpoint.node_name.as_deref()?)?, number))).collect()
+    ready
+        .filter_map(|endpoint| Some(SocketAddr::new(address(endpoint.node_name.as_deref()?)?, number)))
+        .collect()
 }
 
 #[cfg(test)]
@@ -171,7 +193,10 @@ mod tests {
             object(json!({"metadata": {"name": name}, "status": {"addresses": [{"type": "InternalIP", "address": address}]}}))
         });
         let routes = routes(&services, &slices, &nodes);
-        let expected = ("10.96.0.9:443".parse().expect("an address"), vec!["10.0.0.4:9443".parse().expect("an address")]);
+        let expected = (
+            "10.96.0.9:443".parse().expect("an address"),
+            vec!["10.0.0.4:9443".parse().expect("an address")],
+        );
         assert_eq!(routes.into_iter().collect::<Vec<_>>(), [expected]);
     }
 }

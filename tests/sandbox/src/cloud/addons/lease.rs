@@ -46,7 +46,8 @@ pub async fn lead(stand_in: &StandIn, name: &str, work: impl Future<Output = Res
 
 /// Takes the lease if it is free, renews it if it is ours; whether it is ours now.
 async fn attempt(stand_in: &StandIn, name: &str) -> Result<bool> {
-    let leases: Api<Lease> = Api::namespaced(stand_in.client.clone(), &stand_in.pod.namespace().unwrap_or_default());
+    let leases: Api<Lease> =
+        Api::namespaced(stand_in.client.clone(), &stand_in.pod.namespace().unwrap_or_default());
     let identity = stand_in.pod.name_any();
     let now = Timestamp::now();
     let spec = |acquired: Option<MicroTime>| LeaseSpec {
@@ -64,7 +65,9 @@ async fn attempt(stand_in: &StandIn, name: &str) -> Result<bool> {
     };
     let held = lease.spec.unwrap_or_default();
     let ours = held.holder_identity.as_deref() == Some(&identity);
-    let ends = held.renew_time.map_or(0, |time| time.0.as_second() + i64::from(held.lease_duration_seconds.unwrap_or(DURATION)));
+    let ends = held
+        .renew_time
+        .map_or(0, |time| time.0.as_second() + i64::from(held.lease_duration_seconds.unwrap_or(DURATION)));
     if !ours && ends > now.as_second() && held.holder_identity.is_some_and(|holder| !holder.is_empty()) {
         return Ok(false);
     }

@@ -1,7 +1,7 @@
 //! Containers whose program the bed has, or a stand-in for it: they run with the pod's own token.
 //!
-//! Everything else that a pod asks of its containers is left out. Which pods exist, where and how many, is decided
-//! by the cluster's own controllers and scheduler.
+//! Everything else that a pod asks of its containers is left out. Which pods exist, where and how many, is
+//! decided by the cluster's own controllers and scheduler.
 
 mod aws;
 mod csi;
@@ -60,7 +60,8 @@ pub struct Started {
 /// Starts the pod's programs in `tasks`; none when the bed has no program for any of its containers.
 pub fn start(host: &Arc<Host>, pod: &Pod, tasks: &mut JoinSet<()>) -> Vec<Started> {
     let with = |part: &str| {
-        let image = |container: &&Container| container.image.as_deref().is_some_and(|image| image.contains(part));
+        let image =
+            |container: &&Container| container.image.as_deref().is_some_and(|image| image.contains(part));
         pod.spec.iter().flat_map(|spec| &spec.containers).find(image).cloned()
     };
     let mut all = Vec::new();
@@ -71,12 +72,15 @@ pub fn start(host: &Arc<Host>, pod: &Pod, tasks: &mut JoinSet<()>) -> Vec<Starte
     };
     let real = real::programs(pod);
     if !real.is_empty() {
-        let programs = real.into_iter().map(|(container, program)| (begin(&container), container, program)).collect();
+        let programs =
+            real.into_iter().map(|(container, program)| (begin(&container), container, program)).collect();
         tasks.spawn(real::run(Arc::clone(host), pod.clone(), programs));
     } else if let Some(container) = with("tigera/operator") {
         let state = begin(&container);
         tasks.spawn(tigera::run(Arc::clone(host), pod.clone(), container, state));
-    } else if let Some((program, container)) = STAND_INS.into_iter().find_map(|(part, program)| Some((program, with(part)?))) {
+    } else if let Some((program, container)) =
+        STAND_INS.into_iter().find_map(|(part, program)| Some((program, with(part)?)))
+    {
         let state = begin(&container);
         tasks.spawn(stand_in::run(program, Arc::clone(host), pod.clone(), container, state));
     }

@@ -1,4 +1,5 @@
-//! Probes of a CSI driver: what a kubelet asks the sidecar `livenessprobe`, and what that asks the driver at its socket.
+//! Probes of a CSI driver: what a kubelet asks the sidecar `livenessprobe`, and what that asks the driver at
+//! its socket.
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -38,18 +39,28 @@ pub struct Check {
 }
 
 impl Probes {
-    /// Those of a container of the pod that the pod's `livenessprobe` answers; `path` turns a path inside it into the machine's.
+    /// Those of a container of the pod that the pod's `livenessprobe` answers; `path` turns a path inside it
+    /// into the machine's.
     pub fn of(pod: &Pod, container: &Container, path: impl Fn(&str) -> PathBuf) -> Self {
         let sidecar = pod.spec.iter().flat_map(|spec| &spec.containers);
-        let mut sidecar = sidecar.filter(|container| container.image.as_deref().is_some_and(|image| image.contains("/livenessprobe")));
-        let address = sidecar.next().and_then(|sidecar| Some((flag(sidecar, "csi-address")?, flag(sidecar, "probe-timeout"))));
+        let mut sidecar = sidecar.filter(|container| {
+            container.image.as_deref().is_some_and(|image| image.contains("/livenessprobe"))
+        });
+        let address = sidecar
+            .next()
+            .and_then(|sidecar| Some((flag(sidecar, "csi-address")?, flag(sidecar, "probe-timeout"))));
         let Some((address, limit)) = address else { return Self::default() };
         let socket = path(address.trim_start_matches("unix:").trim_start_matches("//"));
         let limit = limit.and_then(seconds).unwrap_or(SIDECAR);
         let check = |probe: &Option<Probe>| {
             let probe = probe.as_ref().filter(|probe| probe.http_get.is_some())?;
             let seconds = |given: Option<i32>, otherwise: u64| {
-                Duration::from_secs(given.and_then(|given| u64::try_from(given).ok()).filter(|given| *given > 0).unwrap_or(otherwise))
+                Duration::from_secs(
+                    given
+                        .and_then(|given| u64::try_from(given).ok())
+                        .filter(|given| *given > 0)
+                        .unwrap_or(otherwise),
+                )
             };
             Some(Check {
                 socket: socket.clone(),
@@ -82,7 +93,8 @@ async fn ask(socket: &Path) -> Result<()> {
     let (client, connection) = h2::client::handshake(stream).await.context("greeting")?;
     let mut tasks = JoinSet::new();
     tasks.spawn(connection);
-    let request = Request::post("http://localhost/csi.v1.Identity/Probe").header("content-type", "application/grpc");
+    let request =
+        Request::post("http://localhost/csi.v1.Identity/Probe").header("content-type", "application/grpc");
     let request = request.header("te", "trailers").body(()).context("making the request")?;
     let mut client = client.ready().await.context("greeting")?;
     let (response, mut sender) = client.send_request(request, false).context("sending the request")?;
@@ -129,13 +141,19 @@ mod tests {
                 {"name": "driver", "image": "r/driver:v1", "livenessProbe": probe},
                 {"name": "l", "image": "r/livenessprobe:v2", "args": arguments}]}});
             let pod: Pod = serde_json::from_value(pod).expect("a pod");
-            Probes::of(&pod, &pod.spec.as_ref().expect("a spec").containers[0], |path| PathBuf::from("/m").join(&path[1..]))
+            Probes::of(&pod, &pod.spec.as_ref().expect("a spec").containers[0], |path| {
+                PathBuf::from("/m").join(&path[1..])
+            })
         };
         let short = of(&["--csi-address=/csi/csi.sock"]);
         assert!(short.readiness.is_none());
         let short = short.liveness.expect("a probe");
-        assert_eq!((short.timeout, short.failures, short.socket), (SIDECAR, 10, PathBuf::from("/m/csi/csi.sock")));
-        let long = of(&["--csi-address=unix:///csi/csi.sock", "--probe-timeout=60s"]).liveness.expect("a probe");
+        assert_eq!(
+            (short.timeout, short.failures, short.socket),
+            (SIDECAR, 10, PathBuf::from("/m/csi/csi.sock"))
+        );
+        let long =
+            of(&["--csi-address=unix:///csi/csi.sock", "--probe-timeout=60s"]).liveness.expect("a probe");
         assert_eq!((long.timeout, long.socket), (Duration::from_secs(60), PathBuf::from("/m/csi/csi.sock")));
         assert!(of(&[]).liveness.is_none());
     }

@@ -1,5 +1,6 @@
-//! Containers whose own program the bed has built: the AWS cloud controller manager, and the controller of the EBS CSI driver with its
-//! sidecars. Each runs as a process with what its manifest says and what a kubelet gives it.
+//! Containers whose own program the bed has built: the AWS cloud controller manager, and the controller of
+//! the EBS CSI driver with its sidecars. Each runs as a process with what its manifest says and what a
+//! kubelet gives it.
 //!
 //! Left out are its user, its limits, and an own network: its address is the machine's.
 
@@ -32,7 +33,8 @@ const EBS: [(&str, &str); 4] = [
     ("/csi-resizer", "csi-resizer"),
 ];
 
-/// Gives the process a name of its own among replicas and puts what is mounted where it looks for it; nobody else sees either.
+/// Gives the process a name of its own among replicas and puts what is mounted where it looks for it; nobody
+/// else sees either.
 const ENTER: &str = "\
 hostname \"$1\" || exit 1
 shift
@@ -52,17 +54,23 @@ const RESTART: Duration = Duration::from_secs(2);
 /// The pod's containers that the bed has programs for, each with the program's name.
 pub fn programs(pod: &Pod) -> Vec<(Container, &'static str)> {
     let containers = || pod.spec.iter().flat_map(|spec| &spec.containers);
-    let is = |container: &&Container, part: &str| container.image.as_deref().is_some_and(|image| image.contains(part));
+    let is = |container: &&Container, part: &str| {
+        container.image.as_deref().is_some_and(|image| image.contains(part))
+    };
     if let Some(container) = containers().find(|container| is(container, "cloud-controller-manager")) {
         return vec![(container.clone(), "aws-cloud-controller-manager")];
     }
     // On nodes the same image mounts, for which there is nothing to mount.
-    let controls =
-        |container: &&Container| is(container, EBS[0].0) && container.args.iter().flatten().next().is_some_and(|mode| mode == "controller");
+    let controls = |container: &&Container| {
+        is(container, EBS[0].0)
+            && container.args.iter().flatten().next().is_some_and(|mode| mode == "controller")
+    };
     if containers().find(controls).is_none() {
         return Vec::new();
     }
-    let program = |container: &Container| EBS.iter().find(|(part, _)| is(&container, part)).map(|(_, program)| *program);
+    let program = |container: &Container| {
+        EBS.iter().find(|(part, _)| is(&container, part)).map(|(_, program)| *program)
+    };
     containers().filter_map(|container| Some((container.clone(), program(container)?))).collect()
 }
 
@@ -94,7 +102,12 @@ impl Owned<'_> {
                     () = ready(probes.readiness.as_ref(), &state) => None,
                     why = alive(probes.liveness.as_ref(), &state) => Some(why),
                 };
-                tracing::warn!(pod = self.pod.name_any(), container = container.name, ?why, "is started again");
+                tracing::warn!(
+                    pod = self.pod.name_any(),
+                    container = container.name,
+                    ?why,
+                    "is started again"
+                );
                 state.send_modify(|state| state.end(why));
                 tokio::time::sleep(RESTART).await;
             }
@@ -106,7 +119,8 @@ impl Owned<'_> {
         let own_network = !self.pod.spec.as_ref().and_then(|spec| spec.host_network).unwrap_or_default();
         let environment = self.environment(container, own_network).await;
         let name = if own_network { self.pod.name_any() } else { self.host.node.clone() };
-        let mut arguments: Vec<OsString> = ["--mount", "--uts", "--", "/bin/sh", "-c", ENTER, "sh"].map(OsString::from).into();
+        let mut arguments: Vec<OsString> =
+            ["--mount", "--uts", "--", "/bin/sh", "-c", ENTER, "sh"].map(OsString::from).into();
         arguments.push(name.into());
         arguments.extend([self.credentials.directory.clone().into(), SERVICE_ACCOUNT.into()]);
         for (inside, source) in volumes.mounts() {
@@ -116,7 +130,12 @@ impl Owned<'_> {
         // A command, where there is one, names the program first.
         let words = container.command.iter().flatten().skip(1).chain(container.args.iter().flatten());
         arguments.extend(words.map(|word| OsString::from(expand(word, &environment))));
-        let log = PathBuf::from(LOGS).join(format!("machine-{}-{}-{}.log", self.host.instance, self.pod.name_any(), container.name));
+        let log = PathBuf::from(LOGS).join(format!(
+            "machine-{}-{}-{}.log",
+            self.host.instance,
+            self.pod.name_any(),
+            container.name
+        ));
         Program { path: PathBuf::from("/usr/bin/unshare"), arguments, environment, log }
     }
 
@@ -155,7 +174,8 @@ async fn ready(check: Option<&Check>, state: &watch::Sender<State>) {
         failures = if check.passes().await { 0 } else { failures + 1 };
         let ready = failures == 0;
         state.send_if_modified(|state| {
-            let changed = state.ready != ready && state.since.is_some() && (ready || failures >= check.failures);
+            let changed =
+                state.ready != ready && state.since.is_some() && (ready || failures >= check.failures);
             state.ready ^= changed;
             changed
         });
@@ -182,7 +202,9 @@ async fn alive(check: Option<&Check>, state: &watch::Sender<State>) -> String {
 async fn running(changes: &mut watch::Receiver<State>, long: Duration) {
     loop {
         let since = changes.borrow_and_update().since;
-        let ran = since.and_then(|since| Duration::try_from(k8s_openapi::jiff::Timestamp::now().duration_since(since)).ok());
+        let ran = since.and_then(|since| {
+            Duration::try_from(k8s_openapi::jiff::Timestamp::now().duration_since(since)).ok()
+        });
         match ran.map(|ran| long.saturating_sub(ran)) {
             Some(left) if left.is_zero() => return,
             Some(left) => tokio::time::sleep(left).await,
@@ -220,9 +242,14 @@ mod tests {
     use super::*;
 
     fn pod(containers: &[(&str, &[&str])]) -> Pod {
-        let containers: Vec<_> =
-            containers.iter().map(|(image, args)| json!({"name": "c", "image": format!("registry/x/{image}:v1"), "args": args})).collect();
-        serde_json::from_value(json!({"metadata": {"name": "p"}, "spec": {"containers": containers}})).expect("a pod")
+        let containers: Vec<_> = containers
+            .iter()
+            .map(
+                |(image, args)| json!({"name": "c", "image": format!("registry/x/{image}:v1"), "args": args}),
+            )
+            .collect();
+        serde_json::from_value(json!({"metadata": {"name": "p"}, "spec": {"containers": containers}}))
+            .expect("a pod")
     }
 
     fn names(pod: &Pod) -> Vec<&'static str> {
@@ -233,7 +260,10 @@ mod tests {
     fn the_controller_of_ebs_runs_for_real_with_its_sidecars_and_nothing_else_does() {
         let sidecars: [(&str, &[&str]); 2] = [("csi-provisioner", &[]), ("livenessprobe", &[])];
         let with = |driver: (&str, &'static [&'static str])| pod(&[driver, sidecars[0], sidecars[1]]);
-        assert_eq!(names(&with(("aws-ebs-csi-driver", &["controller"]))), ["aws-ebs-csi-driver", "csi-provisioner"]);
+        assert_eq!(
+            names(&with(("aws-ebs-csi-driver", &["controller"]))),
+            ["aws-ebs-csi-driver", "csi-provisioner"]
+        );
         assert!(names(&with(("aws-ebs-csi-driver", &["node"]))).is_empty());
         assert!(names(&with(("aws-efs-csi-driver", &["controller"]))).is_empty());
         assert_eq!(names(&pod(&[("cloud-controller-manager", &[])])), ["aws-cloud-controller-manager"]);
@@ -248,10 +278,18 @@ mod tests {
 
     #[tokio::test]
     async fn one_whose_probe_fails_is_not_ready_and_is_started_again_in_the_end() {
-        let check =
-            Check { socket: "/nowhere".into(), delay: Duration::ZERO, period: Duration::from_millis(1), timeout: STARTUP, failures: 3 };
-        let (state, _receiver) =
-            watch::channel(State { since: Some(k8s_openapi::jiff::Timestamp::now()), ready: true, ..State::default() });
+        let check = Check {
+            socket: "/nowhere".into(),
+            delay: Duration::ZERO,
+            period: Duration::from_millis(1),
+            timeout: STARTUP,
+            failures: 3,
+        };
+        let (state, _receiver) = watch::channel(State {
+            since: Some(k8s_openapi::jiff::Timestamp::now()),
+            ready: true,
+            ..State::default()
+        });
         assert_eq!(alive(Some(&check), &state).await, "the liveness probe failed");
         let mut changes = state.subscribe();
         tokio::select! {

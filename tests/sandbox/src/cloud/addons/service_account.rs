@@ -6,7 +6,9 @@ use std::time::Duration;
 use anyhow::{Context, Result};
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
-use k8s_openapi::api::authentication::v1::{BoundObjectReference, TokenRequest, TokenRequestSpec, TokenRequestStatus};
+use k8s_openapi::api::authentication::v1::{
+    BoundObjectReference, TokenRequest, TokenRequestSpec, TokenRequestStatus,
+};
 use k8s_openapi::api::core::v1::{Pod, ServiceAccount};
 use kube::api::{Api, PostParams};
 use kube::config::AuthInfo;
@@ -45,7 +47,8 @@ impl Credentials {
 
     /// A client of the API server that acts as the pod's service account.
     pub fn client(&self, host: &Host) -> Result<Client> {
-        let authority = std::fs::read_to_string(self.directory.join("ca.crt")).context("reading the authority")?;
+        let authority =
+            std::fs::read_to_string(self.directory.join("ca.crt")).context("reading the authority")?;
         let mut config = Config::new(host.server.parse().context("parsing the API server's URL")?);
         config.root_cert = Some(certificates(&authority)?);
         let token_file = self.directory.join("token").display().to_string();
@@ -79,7 +82,12 @@ pub fn directory(pod: &Pod) -> Result<PathBuf> {
 ///
 /// # Errors
 /// When the API server refuses it.
-pub async fn token(host: &Host, pod: &Pod, audience: Option<&str>, lifetime: Duration) -> Result<TokenRequestStatus> {
+pub async fn token(
+    host: &Host,
+    pod: &Pod,
+    audience: Option<&str>,
+    lifetime: Duration,
+) -> Result<TokenRequestStatus> {
     let namespace = pod.namespace().context("the pod has no namespace")?;
     let account = pod.spec.as_ref().and_then(|spec| spec.service_account_name.clone());
     let account = account.unwrap_or_else(|| "default".to_owned());
@@ -98,7 +106,10 @@ pub async fn token(host: &Host, pod: &Pod, audience: Option<&str>, lifetime: Dur
     };
     let accounts: Api<ServiceAccount> = Api::namespaced(host.client.clone(), &namespace);
     let answer = accounts.create_token_request(&account, &PostParams::default(), &request).await;
-    answer.with_context(|| format!("requesting a token of {namespace}/{account}"))?.status.context("the answer has no token")
+    answer
+        .with_context(|| format!("requesting a token of {namespace}/{account}"))?
+        .status
+        .context("the answer has no token")
 }
 
 /// The certificates of a PEM file, in DER.

@@ -1,7 +1,8 @@
-//! What every stand-in for an add-on's program is given, which is what a kubelet gives a container: its pod's token,
-//! environment and volumes, a log, and restarts.
+//! What every stand-in for an add-on's program is given, which is what a kubelet gives a container: its pod's
+//! token, environment and volumes, a log, and restarts.
 //!
-//! A stand-in that fails ends, shows why in its container's status and is started again. None has rights of its own.
+//! A stand-in that fails ends, shows why in its container's status and is started again. None has rights of
+//! its own.
 
 use std::collections::BTreeMap;
 use std::fs::OpenOptions;
@@ -51,7 +52,13 @@ pub struct StandIn {
 }
 
 /// Runs it until it is cancelled.
-pub async fn run(program: Program, host: Arc<Host>, pod: Pod, container: Container, state: watch::Sender<State>) {
+pub async fn run(
+    program: Program,
+    host: Arc<Host>,
+    pod: Pod,
+    container: Container,
+    state: watch::Sender<State>,
+) {
     let credentials = Credentials::obtain(&host, &pod).await;
     let volumes = Arc::new(Volumes::obtain(&host, &pod, &container, &state).await);
     let work = async {
@@ -118,7 +125,9 @@ impl StandIn {
     /// Containers of the pod whose image has this in its name.
     pub fn beside(&self, image: &str) -> Option<&Container> {
         let containers = &self.pod.spec.as_ref()?.containers;
-        containers.iter().find(|container| container.image.as_deref().is_some_and(|name| name.contains(image)))
+        containers
+            .iter()
+            .find(|container| container.image.as_deref().is_some_and(|name| name.contains(image)))
     }
 
     /// The metadata service, as near as the pod is to it.
@@ -129,7 +138,9 @@ impl StandIn {
 
     /// A client of AWS in that region with the credentials that the container was given.
     pub fn aws(&self, region: &str) -> Result<Aws> {
-        let source = Source::of(&self.environment, self.metadata(), &self.pod.name_any(), |path| self.volumes.path(path));
+        let source = Source::of(&self.environment, self.metadata(), &self.pod.name_any(), |path| {
+            self.volumes.path(path)
+        });
         Aws::new(region.to_owned(), source)
     }
 }
@@ -161,7 +172,11 @@ pub fn note(host: &Host, pod: &Pod, line: &str) {
     tracing::info!(pod = pod.name_any(), "{line}");
     let path = Path::new(LOGS).join(format!("machine-{}-{}.log", host.instance, pod.name_any()));
     let write = || -> Result<()> {
-        let mut file = OpenOptions::new().create(true).append(true).open(&path).with_context(|| format!("opening {}", path.display()))?;
+        let mut file = OpenOptions::new()
+            .create(true)
+            .append(true)
+            .open(&path)
+            .with_context(|| format!("opening {}", path.display()))?;
         writeln!(file, "{} {line}", Timestamp::now()).with_context(|| format!("writing {}", path.display()))
     };
     if let Err(error) = write() {

@@ -1,8 +1,9 @@
 //! A stand-in for the Tigera operator: what somebody who installs Calico through it sees of it.
 //!
-//! It runs with the pod's own token, so the rights it is given are put to the test. It makes its CRDs when told to manage them. Into an
-//! Installation it writes the defaults of what that leaves open, and for it it makes the calico-node DaemonSet and the pools, which it changes
-//! only once an APIServer is Ready. TigeraStatus objects say how each part stands, and of which generation. It takes everything down before it
+//! It runs with the pod's own token, so the rights it is given are put to the test. It makes its CRDs when
+//! told to manage them. Into an Installation it writes the defaults of what that leaves open, and for it it
+//! makes the calico-node DaemonSet and the pools, which it changes only once an APIServer is Ready.
+//! TigeraStatus objects say how each part stands, and of which generation. It takes everything down before it
 //! lets the Installation go, and lets none go that still has an APIServer. No packet is ever routed.
 
 pub mod defaults;
@@ -44,7 +45,11 @@ struct Operator {
 /// Runs it until it is cancelled.
 pub async fn run(host: Arc<Host>, pod: Pod, container: Container, state: watch::Sender<State>) {
     let credentials = Credentials::obtain(&host, &pod).await;
-    let manage = container.args.iter().flatten().any(|argument| argument == "-manage-crds=true" || argument == "--manage-crds=true");
+    let manage = container
+        .args
+        .iter()
+        .flatten()
+        .any(|argument| argument == "-manage-crds=true" || argument == "--manage-crds=true");
     let renew = Credentials::renew(&host, &pod);
     let work = async {
         loop {
@@ -73,7 +78,8 @@ impl Operator {
     async fn serve(&self, manage: bool, state: &watch::Sender<State>) -> Result<()> {
         if manage {
             for definition in objects::definitions() {
-                let definition: CustomResourceDefinition = serde_json::from_value(definition).context("making a CRD")?;
+                let definition: CustomResourceDefinition =
+                    serde_json::from_value(definition).context("making a CRD")?;
                 self.define(definition).await?;
             }
         }
@@ -108,18 +114,25 @@ impl Operator {
 
     async fn reconcile(&self) -> Result<()> {
         let server = self.kind("APIServer").get_opt("default").await.context("reading the APIServer")?;
-        let Some(installation) = self.kind("Installation").get_opt("default").await.context("reading the Installation")? else {
+        let Some(installation) =
+            self.kind("Installation").get_opt("default").await.context("reading the Installation")?
+        else {
             return Ok(());
         };
         let deployments: Api<Deployment> = Api::namespaced(self.client.clone(), NAMESPACE);
-        let has_server = server.is_some() || deployments.get_opt(objects::API_SERVER).await.context("reading calico-apiserver")?.is_some();
+        let has_server = server.is_some()
+            || deployments.get_opt(objects::API_SERVER).await.context("reading calico-apiserver")?.is_some();
         if installation.metadata.deletion_timestamp.is_some() {
             return self.remove(&installation, has_server).await;
         }
         let installation = self.install(installation, has_server).await?;
         let serves = self.serve_api(&deployments, server.as_ref(), &installation).await?;
         self.pools(&installation, serves).await?;
-        let tiers = if serves { Standing::Available } else { Standing::Degraded("Waiting for Tigera API server to be ready") };
+        let tiers = if serves {
+            Standing::Available
+        } else {
+            Standing::Degraded("Waiting for Tigera API server to be ready")
+        };
         self.report("tiers", None, tiers).await
     }
 
@@ -135,13 +148,17 @@ impl Operator {
         if namespaces.get_opt(NAMESPACE).await.context("reading the namespace")?.is_none() {
             namespaces.create(&PostParams::default(), &namespace).await.context("creating the namespace")?;
         }
-        let daemon_set = serde_json::from_value(objects::daemon_set(&owner, &installation.data["spec"])).context("making calico-node")?;
+        let daemon_set = serde_json::from_value(objects::daemon_set(&owner, &installation.data["spec"]))
+            .context("making calico-node")?;
         let daemon_sets: Api<DaemonSet> = Api::namespaced(self.client.clone(), NAMESPACE);
         let found = self.apply(&daemon_sets, &daemon_set).await?;
         let is_ready = found.status.is_some_and(|status| {
             let current = status.observed_generation == found.metadata.generation;
             let wanted = status.desired_number_scheduled;
-            current && wanted > 0 && status.number_ready == wanted && status.updated_number_scheduled == Some(wanted)
+            current
+                && wanted > 0
+                && status.number_ready == wanted
+                && status.updated_number_scheduled == Some(wanted)
         });
         let standing = if is_ready { Standing::Available } else { Standing::Progressing };
         self.report("calico", installation.metadata.generation, standing).await?;
@@ -149,33 +166,59 @@ impl Operator {
         if !objects::says(&installation, &conditions) {
             let patch = Patch::Merge(json!({"status": {"conditions": conditions}}));
             let installations = self.kind("Installation");
-            installations.patch_status("default", &PatchParams::default(), &patch).await.context("patching the Installation")?;
+            installations
+                .patch_status("default", &PatchParams::default(), &patch)
+                .await
+                .context("patching the Installation")?;
         }
         Ok(installation)
     }
 
     /// Writes what is open into the Installation, in its own name and without applying it.
-    async fn fill(&self, installation: DynamicObject, filled: impl FnOnce(&Value) -> Value) -> Result<DynamicObject> {
+    async fn fill(
+        &self,
+        installation: DynamicObject,
+        filled: impl FnOnce(&Value) -> Value,
+    ) -> Result<DynamicObject> {
         let spec = &installation.data["spec"];
         let Some(patch) = defaults::merge_patch(spec, &filled(spec)) else { return Ok(installation) };
         let parameters = PatchParams { field_manager: Some(MANAGER.to_owned()), ..PatchParams::default() };
         let patch = Patch::Merge(json!({"spec": patch}));
-        self.kind("Installation").patch("default", &parameters, &patch).await.context("writing defaults into the Installation")
+        self.kind("Installation")
+            .patch("default", &parameters, &patch)
+            .await
+            .context("writing defaults into the Installation")
     }
 
     /// What the controller of the APIServer does; whether `projectcalico.org/v3` is served.
-    async fn serve_api(&self, deployments: &Api<Deployment>, server: Option<&DynamicObject>, installation: &DynamicObject) -> Result<bool> {
+    async fn serve_api(
+        &self,
+        deployments: &Api<Deployment>,
+        server: Option<&DynamicObject>,
+        installation: &DynamicObject,
+    ) -> Result<bool> {
         let Some(server) = server.filter(|it| it.metadata.deletion_timestamp.is_none()) else {
             self.forget("apiserver").await?;
             return Ok(false);
         };
-        let deployment = objects::api_server(&objects::owner("APIServer", server), &installation.data["spec"]);
-        let found = self.apply(deployments, &serde_json::from_value(deployment).context("making calico-apiserver")?).await?;
+        let deployment =
+            objects::api_server(&objects::owner("APIServer", server), &installation.data["spec"]);
+        let found = self
+            .apply(deployments, &serde_json::from_value(deployment).context("making calico-apiserver")?)
+            .await?;
         let serves = found.status.is_some_and(|it| it.available_replicas.unwrap_or(0) > 0);
-        self.report("apiserver", server.metadata.generation, if serves { Standing::Available } else { Standing::Progressing }).await?;
+        self.report(
+            "apiserver",
+            server.metadata.generation,
+            if serves { Standing::Available } else { Standing::Progressing },
+        )
+        .await?;
         if serves && server.data["status"]["state"] != "Ready" {
             let patch = Patch::Merge(json!({"status": {"state": "Ready"}}));
-            self.kind("APIServer").patch_status("default", &PatchParams::default(), &patch).await.context("patching the APIServer")?;
+            self.kind("APIServer")
+                .patch_status("default", &PatchParams::default(), &patch)
+                .await
+                .context("patching the APIServer")?;
         }
         Ok(serves)
     }
@@ -184,18 +227,34 @@ impl Operator {
     async fn pools(&self, installation: &DynamicObject, serves: bool) -> Result<()> {
         let api = self.kind("IPPool");
         let list = api.list(&ListParams::default()).await.context("listing IPPools")?;
-        let there: Vec<Value> = list.items.iter().map(serde_json::to_value).collect::<Result<_, _>>().context("reading IPPools")?;
+        let there: Vec<Value> = list
+            .items
+            .iter()
+            .map(serde_json::to_value)
+            .collect::<Result<_, _>>()
+            .context("reading IPPools")?;
         let installation = self.fill(installation.clone(), |spec| defaults::with_pools(spec, &there)).await?;
-        let wanted = installation.data.pointer("/spec/calicoNetwork/ipPools").and_then(Value::as_array).cloned().unwrap_or_default();
+        let wanted = installation
+            .data
+            .pointer("/spec/calicoNetwork/ipPools")
+            .and_then(Value::as_array)
+            .cloned()
+            .unwrap_or_default();
         let outcome = pools::compare(&wanted, &there, serves);
         for change in outcome.changes {
             match change {
                 pools::Change::Create(pool) => {
                     let pool = serde_json::from_value(pool).context("making an IPPool")?;
-                    api.create(&PostParams::default(), &pool).await.map(drop).context("creating an IPPool")?;
+                    api.create(&PostParams::default(), &pool)
+                        .await
+                        .map(drop)
+                        .context("creating an IPPool")?;
                 }
                 pools::Change::Patch(name, patch) => {
-                    api.patch(&name, &PatchParams::default(), &Patch::Merge(patch)).await.map(drop).context("changing an IPPool")?;
+                    api.patch(&name, &PatchParams::default(), &Patch::Merge(patch))
+                        .await
+                        .map(drop)
+                        .context("changing an IPPool")?;
                 }
             }
         }
@@ -206,7 +265,9 @@ impl Operator {
     /// Takes everything down; lets the Installation go once no calico-node is left.
     async fn remove(&self, installation: &DynamicObject, has_server: bool) -> Result<()> {
         if has_server {
-            return self.finalizers(installation, &[FINALIZERS[0], FINALIZERS[1], API_SERVER_FINALIZER]).await;
+            return self
+                .finalizers(installation, &[FINALIZERS[0], FINALIZERS[1], API_SERVER_FINALIZER])
+                .await;
         }
         let daemon_sets: Api<DaemonSet> = Api::namespaced(self.client.clone(), NAMESPACE);
         match daemon_sets.delete(objects::NODE, &DeleteParams::foreground()).await {
@@ -224,7 +285,8 @@ impl Operator {
     /// Of the finalizers that are its own the Installation shall have these.
     async fn finalizers(&self, installation: &DynamicObject, wanted: &[&str]) -> Result<()> {
         let is_own = |it: &&String| FINALIZERS.contains(&it.as_str()) || it.as_str() == API_SERVER_FINALIZER;
-        let mut kept: Vec<String> = installation.finalizers().iter().filter(|it| !is_own(it)).cloned().collect();
+        let mut kept: Vec<String> =
+            installation.finalizers().iter().filter(|it| !is_own(it)).cloned().collect();
         kept.extend(wanted.iter().map(ToString::to_string));
         let has = installation.finalizers();
         if kept.len() == has.len() && kept.iter().all(|it| has.contains(it)) {
@@ -256,7 +318,11 @@ impl Operator {
             return Ok(());
         }
         let patch = Patch::Merge(json!({"status": {"conditions": conditions}}));
-        statuses.patch_status(name, &PatchParams::default(), &patch).await.map(drop).context("patching a TigeraStatus")
+        statuses
+            .patch_status(name, &PatchParams::default(), &patch)
+            .await
+            .map(drop)
+            .context("patching a TigeraStatus")
     }
 
     /// Creates or updates a CRD, which is what its rights allow: no patch.

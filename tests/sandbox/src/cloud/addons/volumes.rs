@@ -1,7 +1,8 @@
-//! The volumes of a container that its program reads: projected service account tokens, Secrets, and empty directories.
+//! The volumes of a container that its program reads: projected service account tokens, Secrets, and empty
+//! directories.
 //!
-//! Written below the pod's directory and kept up to date, as a kubelet does. All other volumes are left out: host paths
-//! are the machine's own, and nobody looks into the rest.
+//! Written below the pod's directory and kept up to date, as a kubelet does. All other volumes are left out:
+//! host paths are the machine's own, and nobody looks into the rest.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -83,7 +84,10 @@ impl Volumes {
     /// Where a path inside the container is on the machine.
     pub fn path(&self, inside: &str) -> PathBuf {
         let inside = Path::new(inside);
-        let found = self.mounts.iter().find_map(|(mount, source)| Some(source.join(inside.strip_prefix(mount).ok()?)));
+        let found = self
+            .mounts
+            .iter()
+            .find_map(|(mount, source)| Some(source.join(inside.strip_prefix(mount).ok()?)));
         found.unwrap_or_else(|| inside.to_owned())
     }
 
@@ -99,7 +103,10 @@ impl Volumes {
             for projection in tokens(volume) {
                 self.project(host, pod, projection, &target).await?;
             }
-            let secret = volume.secret.as_ref().and_then(|source| Some((source.secret_name.as_deref()?, source.optional)));
+            let secret = volume
+                .secret
+                .as_ref()
+                .and_then(|source| Some((source.secret_name.as_deref()?, source.optional)));
             if let Some((name, optional)) = secret {
                 copy(host, pod, name, optional == Some(true), &target)
                     .await
@@ -119,7 +126,13 @@ impl Volumes {
         }
     }
 
-    async fn project(&self, host: &Host, pod: &Pod, projection: &ServiceAccountTokenProjection, target: &Path) -> Result<()> {
+    async fn project(
+        &self,
+        host: &Host,
+        pod: &Pod,
+        projection: &ServiceAccountTokenProjection,
+        target: &Path,
+    ) -> Result<()> {
         let path = target.join(&projection.path);
         let now = Timestamp::now();
         let due = self.due.lock().unwrap_or_else(PoisonError::into_inner).get(&path).copied();
@@ -140,7 +153,8 @@ impl Volumes {
 
 async fn copy(host: &Host, pod: &Pod, name: &str, optional: bool, target: &Path) -> Result<()> {
     let secrets: Api<Secret> = Api::namespaced(host.client.clone(), &pod.namespace().unwrap_or_default());
-    let Some(secret) = secrets.get_opt(name).await.with_context(|| format!("reading secret {name:?}"))? else {
+    let Some(secret) = secrets.get_opt(name).await.with_context(|| format!("reading secret {name:?}"))?
+    else {
         anyhow::ensure!(optional, "secret {name:?} not found");
         return Ok(());
     };
@@ -167,7 +181,9 @@ fn readable(volume: &Volume) -> bool {
 /// The tokens for somebody else than the API server; its own is not read through the volume.
 fn tokens(volume: &Volume) -> impl Iterator<Item = &ServiceAccountTokenProjection> {
     let sources = volume.projected.iter().flat_map(|projected| projected.sources.iter().flatten());
-    sources.filter_map(|source| source.service_account_token.as_ref()).filter(|token| token.audience.is_some())
+    sources
+        .filter_map(|source| source.service_account_token.as_ref())
+        .filter(|token| token.audience.is_some())
 }
 
 #[cfg(test)]
@@ -190,9 +206,15 @@ mod tests {
         }});
         let pod: Pod = serde_json::from_value(pod).expect("a pod");
         let volumes = Volumes::of(&pod, &pod.spec.as_ref().expect("a spec").containers[0]).expect("volumes");
-        assert_eq!(volumes.path("/var/run/role/token"), Path::new("/var/lib/kubelet/pods/u/volumes/role/token"));
+        assert_eq!(
+            volumes.path("/var/run/role/token"),
+            Path::new("/var/lib/kubelet/pods/u/volumes/role/token")
+        );
         assert_eq!(volumes.path("/run/x/y"), Path::new("/run/x/y"));
-        assert_eq!(volumes.path("/sockets/csi.sock"), Path::new("/var/lib/kubelet/pods/u/volumes/sockets/csi.sock"));
+        assert_eq!(
+            volumes.path("/sockets/csi.sock"),
+            Path::new("/var/lib/kubelet/pods/u/volumes/sockets/csi.sock")
+        );
         assert_eq!(volumes.volumes.len(), 2);
     }
 }

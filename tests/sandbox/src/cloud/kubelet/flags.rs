@@ -41,7 +41,8 @@ impl Flags {
     }
 
     fn parse(text: &str, hostname: &str) -> Self {
-        let line = text.lines().find_map(|line| line.strip_prefix("KUBELET_KUBEADM_ARGS=")).unwrap_or_default();
+        let line =
+            text.lines().find_map(|line| line.strip_prefix("KUBELET_KUBEADM_ARGS=")).unwrap_or_default();
         let mut flags = Self { node_name: hostname.to_lowercase(), ..Self::default() };
         for word in line.trim_matches('"').split_whitespace() {
             let Some((name, value)) = word.trim_start_matches('-').split_once('=') else { continue };
@@ -88,7 +89,11 @@ mod tests {
         assert_eq!(flags.labels.get("example.com/c").map(String::as_str), Some("d"));
         assert_eq!(flags.provider_id, None);
         assert_eq!(flags.max_pods, Some(35));
-        let taints: Vec<String> = flags.taints.iter().map(|taint| format!("{}={}:{}", taint.key, taint.value, taint.effect)).collect();
+        let taints: Vec<String> = flags
+            .taints
+            .iter()
+            .map(|taint| format!("{}={}:{}", taint.key, taint.value, taint.effect))
+            .collect();
         assert_eq!(
             taints,
             [

@@ -1,4 +1,5 @@
-//! How the node gets its certificate: TLS bootstrap on machines that join, kubeadm's own file on the first one.
+//! How the node gets its certificate: TLS bootstrap on machines that join, kubeadm's own file on the first
+//! one.
 //!
 //! <https://kubernetes.io/docs/reference/access-authn-authz/kubelet-tls-bootstrapping/>. Certificates are not
 //! rotated: no machine here lives that long.
@@ -49,7 +50,9 @@ async fn attempt(node: &str) -> Result<Option<(Config, String)>> {
 }
 
 async fn load(kubeconfig: Kubeconfig) -> Result<Config> {
-    let mut config = Config::from_custom_kubeconfig(kubeconfig, &KubeConfigOptions::default()).await.context("reading a kubeconfig")?;
+    let mut config = Config::from_custom_kubeconfig(kubeconfig, &KubeConfigOptions::default())
+        .await
+        .context("reading a kubeconfig")?;
     // A watch is idle for long; everything else is answered at once or not at all.
     config.connect_timeout = Some(Duration::from_secs(5));
     Ok(config)
@@ -60,7 +63,9 @@ fn keep() -> Result<()> {
     let text = std::fs::read_to_string(KUBECONFIG).with_context(|| format!("reading {KUBECONFIG}"))?;
     let kubeconfig: Value = serde_saphyr::from_str(&text).with_context(|| format!("parsing {KUBECONFIG}"))?;
     let user = &kubeconfig["users"][0]["user"];
-    let (Some(certificate), Some(key)) = (user["client-certificate-data"].as_str(), user["client-key-data"].as_str()) else {
+    let (Some(certificate), Some(key)) =
+        (user["client-certificate-data"].as_str(), user["client-key-data"].as_str())
+    else {
         return Ok(());
     };
     let mut pem = STANDARD.decode(certificate).context("decoding the client certificate")?;
@@ -71,7 +76,8 @@ fn keep() -> Result<()> {
 /// Has a certificate signed with the bootstrap token, and writes the kubeconfig that uses it.
 async fn request(node: &str) -> Result<()> {
     let bootstrap = Kubeconfig::read_from(BOOTSTRAP).with_context(|| format!("reading {BOOTSTRAP}"))?;
-    let cluster = bootstrap.clusters.first().and_then(|named| named.cluster.clone()).context("no cluster named")?;
+    let cluster =
+        bootstrap.clusters.first().and_then(|named| named.cluster.clone()).context("no cluster named")?;
     let client = Client::try_from(load(bootstrap).await?).context("making the bootstrap client")?;
     let key = KeyPair::generate_for(&PKCS_ECDSA_P256_SHA256).context("making a key")?;
     let certificate = sign(client, node, &key).await?;
@@ -106,7 +112,8 @@ async fn sign(client: Client, node: &str, key: &KeyPair) -> Result<Vec<u8>> {
         status: None,
     };
     let requests: Api<CertificateSigningRequest> = Api::all(client);
-    let created = requests.create(&PostParams::default(), &request).await.context("requesting a certificate")?;
+    let created =
+        requests.create(&PostParams::default(), &request).await.context("requesting a certificate")?;
     for _ in 0..120 {
         tokio::time::sleep(Duration::from_millis(500)).await;
         let current = requests.get(&created.name_any()).await.context("reading the certificate request")?;

@@ -22,7 +22,11 @@ pub fn pod(of: &StaticPod, node: &str, uid: &str) -> Pod {
     let mut pod = of.manifest.clone();
     pod.metadata.name = Some(name(&of.manifest.name_any(), node));
     pod.metadata.namespace = Some(of.manifest.namespace().unwrap_or_else(|| NAMESPACE.to_owned()));
-    for (key, value) in [("kubernetes.io/config.hash", of.hash.as_str()), (MIRROR, &of.hash), ("kubernetes.io/config.source", "file")] {
+    for (key, value) in [
+        ("kubernetes.io/config.hash", of.hash.as_str()),
+        (MIRROR, &of.hash),
+        ("kubernetes.io/config.source", "file"),
+    ] {
         pod.annotations_mut().insert(key.to_owned(), value.to_owned());
     }
     // The NodeRestriction admission plugin takes a mirror pod only with exactly this owner.
@@ -36,7 +40,11 @@ pub fn pod(of: &StaticPod, node: &str, uid: &str) -> Pod {
     }]);
     if let Some(spec) = &mut pod.spec {
         spec.node_name = Some(node.to_owned());
-        let everything = Toleration { effect: Some("NoExecute".to_owned()), operator: Some("Exists".to_owned()), ..Toleration::default() };
+        let everything = Toleration {
+            effect: Some("NoExecute".to_owned()),
+            operator: Some("Exists".to_owned()),
+            ..Toleration::default()
+        };
         spec.tolerations.get_or_insert_default().push(everything);
     }
     pod.status = None;

@@ -1,8 +1,8 @@
 //! The kubelet stand-in: first process of a machine, and everything of a kubelet but the container runtime.
 //!
-//! Static pods, the cloud controller manager and the EBS driver's controller run as processes, other add-ons by stand-ins for their
-//! programs; all other pods only look as if they ran. It talks to the API server as the node it is, with the certificate it was given, and never sets a
-//! providerID of its own accord.
+//! Static pods, the cloud controller manager and the EBS driver's controller run as processes, other add-ons
+//! by stand-ins for their programs; all other pods only look as if they ran. It talks to the API server as
+//! the node it is, with the certificate it was given, and never sets a providerID of its own accord.
 
 mod flags;
 mod health;

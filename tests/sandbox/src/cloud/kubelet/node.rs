@@ -38,7 +38,12 @@ impl Registration {
     ///
     /// # Errors
     /// When the version cannot be found out.
-    pub async fn new(machine: &Specification, flags: Flags, client: Client, network: watch::Receiver<bool>) -> Result<Self> {
+    pub async fn new(
+        machine: &Specification,
+        flags: Flags,
+        client: Client,
+        network: watch::Receiver<bool>,
+    ) -> Result<Self> {
         let output = Command::new(format!("{OURS}/programs/kubeadm"))
             .args(["version", "-o", "short"])
             .env("PATH", boot::PATH)
@@ -47,7 +52,14 @@ impl Registration {
             .context("asking kubeadm for its version")?;
         let version = String::from_utf8_lossy(&output.stdout).trim().to_owned();
         let leases = Api::namespaced(client.clone(), "kube-node-lease");
-        Ok(Self { flags, address: machine.address.clone(), version, nodes: Api::all(client), leases, network })
+        Ok(Self {
+            flags,
+            address: machine.address.clone(),
+            version,
+            nodes: Api::all(client),
+            leases,
+            network,
+        })
     }
 
     /// Creates the Node, however long that takes; returns its uid.
@@ -81,8 +93,12 @@ impl Registration {
         for (key, value) in &self.flags.labels {
             labels[key] = json!(value);
         }
-        let taints: Vec<Value> =
-            self.flags.taints.iter().map(|taint| json!({"key": taint.key, "value": taint.value, "effect": taint.effect})).collect();
+        let taints: Vec<Value> = self
+            .flags
+            .taints
+            .iter()
+            .map(|taint| json!({"key": taint.key, "value": taint.value, "effect": taint.effect}))
+            .collect();
         let pods = self.flags.max_pods.unwrap_or(110).to_string();
         let resources = json!({"cpu": "2", "memory": "4Gi", "pods": pods, "ephemeral-storage": "20Gi"});
         let mut spec = json!({"taints": taints});
@@ -148,12 +164,20 @@ impl Registration {
         let node = self.nodes.get(name).await.context("reading the node")?;
         let found = node.status.and_then(|status| status.conditions).unwrap_or_default();
         let wanted = conditions(ready);
-        let says = |condition: &Value| found.iter().any(|found| condition["type"] == *found.type_ && condition["status"] == *found.status);
+        let says = |condition: &Value| {
+            found
+                .iter()
+                .any(|found| condition["type"] == *found.type_ && condition["status"] == *found.status)
+        };
         if wanted.iter().all(says) {
             return Ok(());
         }
         let patch = Patch::Strategic(json!({"status": {"conditions": wanted}}));
-        self.nodes.patch_status(name, &PatchParams::default(), &patch).await.map(drop).context("patching the node")
+        self.nodes
+            .patch_status(name, &PatchParams::default(), &patch)
+            .await
+            .map(drop)
+            .context("patching the node")
     }
 }
 
@@ -174,7 +198,12 @@ fn conditions(network: bool) -> Vec<Value> {
         condition("Ready", false, "KubeletNotReady", message)
     };
     vec![
-        condition("MemoryPressure", false, "KubeletHasSufficientMemory", "kubelet has sufficient memory available"),
+        condition(
+            "MemoryPressure",
+            false,
+            "KubeletHasSufficientMemory",
+            "kubelet has sufficient memory available",
+        ),
         condition("DiskPressure", false, "KubeletHasNoDiskPressure", "kubelet has no disk pressure"),
         condition("PIDPressure", false, "KubeletHasSufficientPID", "kubelet has sufficient PID available"),
         ready,

@@ -1,7 +1,7 @@
 //! The pods bound to this node: level-triggered, from a watch.
 //!
-//! Every event leads to the same comparison of what should be with what the API server shows, for static pods and
-//! all others alike.
+//! Every event leads to the same comparison of what should be with what the API server shows, for static pods
+//! and all others alike.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -70,7 +70,12 @@ impl Kubelet {
         static_pods: watch::Receiver<StaticPods>,
         network: watch::Sender<bool>,
     ) -> Self {
-        let host = addons::Host { client: client.clone(), node: node.to_owned(), server, instance: machine.instance.clone() };
+        let host = addons::Host {
+            client: client.clone(),
+            node: node.to_owned(),
+            server,
+            instance: machine.instance.clone(),
+        };
         Self {
             client,
             node: node.to_owned(),
@@ -160,11 +165,13 @@ impl Kubelet {
     }
 
     async fn mirror(&self, pod: &Pod, hash: &str, statics: &StaticPods) -> Result<()> {
-        let of = statics.values().find(|of| mirror::name(&of.manifest.name_any(), &self.node) == pod.name_any());
+        let of =
+            statics.values().find(|of| mirror::name(&of.manifest.name_any(), &self.node) == pod.name_any());
         match of {
             Some(of) if of.hash == hash && pod.metadata.deletion_timestamp.is_none() => {
                 let since = of.state.since.unwrap_or_else(Timestamp::now);
-                let all = pod.spec.iter().flat_map(|spec| &spec.containers).map(|container| container.name.clone());
+                let all =
+                    pod.spec.iter().flat_map(|spec| &spec.containers).map(|container| container.name.clone());
                 let programs = all.map(|name| (name, of.state.clone())).collect();
                 self.say(pod, self.fare(since, self.address.clone(), true, programs)).await
             }
@@ -188,7 +195,11 @@ impl Kubelet {
         }
         let workload = self.workloads.get(&uid).context("the pod was not started")?;
         let network = host_network(pod) || *self.network.borrow();
-        let programs = workload.programs.iter().map(|program| (program.container.clone(), program.state.borrow().clone())).collect();
+        let programs = workload
+            .programs
+            .iter()
+            .map(|program| (program.container.clone(), program.state.borrow().clone()))
+            .collect();
         self.say(pod, self.fare(workload.since, workload.address.clone(), network, programs)).await
     }
 
@@ -214,7 +225,13 @@ impl Kubelet {
         Workload { since: Timestamp::now(), address, programs, _tasks: tasks }
     }
 
-    fn fare(&self, since: Timestamp, address: String, network: bool, programs: BTreeMap<String, State>) -> Fare {
+    fn fare(
+        &self,
+        since: Timestamp,
+        address: String,
+        network: bool,
+        programs: BTreeMap<String, State>,
+    ) -> Fare {
         Fare { since, address, node_address: self.address.clone(), network, programs }
     }
 
@@ -259,9 +276,12 @@ fn host_network(pod: &Pod) -> bool {
 }
 
 fn brings_network(pod: &Pod) -> bool {
-    let owner = |name: &str| pod.owner_references().iter().any(|owner| owner.kind == "DaemonSet" && owner.name == name);
+    let owner = |name: &str| {
+        pod.owner_references().iter().any(|owner| owner.kind == "DaemonSet" && owner.name == name)
+    };
     let conditions = pod.status.iter().flat_map(|status| status.conditions.iter().flatten());
-    let ready = || conditions.clone().any(|condition| condition.type_ == "Ready" && condition.status == "True");
+    let ready =
+        || conditions.clone().any(|condition| condition.type_ == "Ready" && condition.status == "True");
     NETWORKS.into_iter().any(owner) && pod.metadata.deletion_timestamp.is_none() && ready()
 }
 

@@ -1,4 +1,5 @@
-//! The kubelet's port on control-plane machines, as far as KubeadmControlPlane needs it: port-forward to etcd.
+//! The kubelet's port on control-plane machines, as far as KubeadmControlPlane needs it: port-forward to
+//! etcd.
 //!
 //! kwok serves it and does nothing else: it manages no node and no pod.
 
@@ -64,8 +65,11 @@ pub fn start(machine: &Specification) -> JoinSet<()> {
 
 fn prepare(address: &str) -> Result<()> {
     let pair = rcgen::generate_simple_self_signed([address.to_owned()]).context("making a certificate")?;
-    let files = [(CONFIGURATION, KWOK), (CERTIFICATE, &pair.cert.pem()), (KEY, &pair.signing_key.serialize_pem())];
-    files.into_iter().try_for_each(|(path, content)| std::fs::write(path, content).with_context(|| format!("writing {path}")))
+    let files =
+        [(CONFIGURATION, KWOK), (CERTIFICATE, &pair.cert.pem()), (KEY, &pair.signing_key.serialize_pem())];
+    files.into_iter().try_for_each(|(path, content)| {
+        std::fs::write(path, content).with_context(|| format!("writing {path}"))
+    })
 }
 
 fn program(address: &str, log: PathBuf) -> Program {
@@ -90,7 +94,10 @@ fn program(address: &str, log: PathBuf) -> Program {
     Program {
         path: Path::new(OURS).join("programs/kwok"),
         arguments: arguments.map(Into::into).to_vec(),
-        environment: vec![("PATH".to_owned(), boot::PATH.to_owned()), ("HOME".to_owned(), "/root".to_owned())],
+        environment: vec![
+            ("PATH".to_owned(), boot::PATH.to_owned()),
+            ("HOME".to_owned(), "/root".to_owned()),
+        ],
         log,
     }
 }

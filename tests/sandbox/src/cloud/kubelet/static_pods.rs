@@ -1,7 +1,7 @@
 //! Static pods: what lies in `/etc/kubernetes/manifests` runs as processes.
 //!
-//! A container's command is looked up among the machine's programs, since there are no images. Paths inside are
-//! those of the machine, which is what kubeadm's host paths amount to. One container per pod.
+//! A container's command is looked up among the machine's programs, since there are no images. Paths inside
+//! are those of the machine, which is what kubeadm's host paths amount to. One container per pod.
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
@@ -100,12 +100,14 @@ fn follow(
 
 fn run(instance: &str, path: &Path, sender: &watch::Sender<StaticPods>) -> Result<(String, JoinSet<()>)> {
     let text = std::fs::read_to_string(path).with_context(|| format!("reading {}", path.display()))?;
-    let manifest: Pod = serde_saphyr::from_str(&text).with_context(|| format!("parsing {}", path.display()))?;
+    let manifest: Pod =
+        serde_saphyr::from_str(&text).with_context(|| format!("parsing {}", path.display()))?;
     let name = manifest.name_any();
     let container = manifest.spec.as_ref().and_then(|spec| spec.containers.first());
     let container = container.with_context(|| format!("{} has no container", path.display()))?;
     let log = PathBuf::from(LOGS).join(format!("machine-{instance}-{name}.log"));
-    let program = program(container, &manifest, log).with_context(|| format!("{} has no command", path.display()))?;
+    let program =
+        program(container, &manifest, log).with_context(|| format!("{} has no command", path.display()))?;
     let probe = endpoint(container);
     let hash = Sha256::digest(text.as_bytes()).iter().take(16).map(|byte| format!("{byte:02x}")).collect();
     let pod = StaticPod { manifest, hash, state: State::default() };
@@ -133,7 +135,8 @@ fn program(container: &Container, manifest: &Pod, log: PathBuf) -> Option<Progra
     Some(Program { path: Path::new(OURS).join("programs").join(name), arguments, environment, log })
 }
 
-/// The environment variables of a container that are given by value or by a field of the pod that is known from the start.
+/// The environment variables of a container that are given by value or by a field of the pod that is known
+/// from the start.
 pub fn variables(container: &Container, pod: &Pod) -> Vec<(String, String)> {
     let field = |path: &str| match path {
         "metadata.name" => Some(pod.name_any()),

@@ -118,7 +118,8 @@ pub fn differs(pod: &Pod, wanted: &Value) -> bool {
     let empty = Vec::new();
     let conditions = wanted["conditions"].as_array().unwrap_or(&empty);
     let held = |condition: &Value| {
-        let same = |found: &PodCondition| condition["type"] == *found.type_ && condition["status"] == *found.status;
+        let same =
+            |found: &PodCondition| condition["type"] == *found.type_ && condition["status"] == *found.status;
         found.conditions.iter().flatten().any(same)
     };
     let containers = wanted["containerStatuses"].as_array().unwrap_or(&empty);
@@ -128,7 +129,8 @@ pub fn differs(pod: &Pod, wanted: &Value) -> bool {
             container["name"] == *found.name
                 && container["ready"] == found.ready
                 && container["restartCount"] == found.restart_count
-                && container["state"]["waiting"]["message"].as_str() == waiting.and_then(|waiting| waiting.message.as_deref())
+                && container["state"]["waiting"]["message"].as_str()
+                    == waiting.and_then(|waiting| waiting.message.as_deref())
         })
     };
     wanted["phase"].as_str() != found.phase.as_deref()
@@ -157,7 +159,13 @@ mod tests {
         let since = Timestamp::UNIX_EPOCH;
         let state = State { since: running.then_some(since), ready: running, ..State::default() };
         let programs = BTreeMap::from([("c".to_owned(), state)]);
-        Fare { since, address: "192.168.0.1".to_owned(), node_address: "10.0.0.4".to_owned(), network, programs }
+        Fare {
+            since,
+            address: "192.168.0.1".to_owned(),
+            node_address: "10.0.0.4".to_owned(),
+            network,
+            programs,
+        }
     }
 
     fn with(mut pod: Pod, status: &Value) -> Pod {
@@ -199,7 +207,10 @@ mod tests {
     #[test]
     fn a_program_that_ended_shows_as_a_crash_loop() {
         let mut fare = fare(true, false);
-        fare.programs.insert("c".to_owned(), State { restarts: 3, message: Some("no role".to_owned()), ..State::default() });
+        fare.programs.insert(
+            "c".to_owned(),
+            State { restarts: 3, message: Some("no role".to_owned()), ..State::default() },
+        );
         let status = status(&pod("Always"), &fare);
         assert_eq!(status["phase"], "Running");
         assert_eq!(status["containerStatuses"][0]["ready"], false);
@@ -210,13 +221,18 @@ mod tests {
     #[test]
     fn what_runs_beside_a_program_that_ended_is_ready_but_the_pod_is_not() {
         let mut pod = pod("Always");
-        let beside: Container = serde_json::from_value(json!({"name": "beside", "image": "i"})).expect("a container");
+        let beside: Container =
+            serde_json::from_value(json!({"name": "beside", "image": "i"})).expect("a container");
         pod.spec.as_mut().expect("a spec").containers.push(beside);
         let mut fare = fare(true, false);
         fare.programs.insert("c".to_owned(), State { restarts: 1, ..State::default() });
         let status = status(&pod, &fare);
-        let ready: Vec<bool> =
-            status["containerStatuses"].as_array().expect("a list").iter().map(|container| container["ready"] == true).collect();
+        let ready: Vec<bool> = status["containerStatuses"]
+            .as_array()
+            .expect("a list")
+            .iter()
+            .map(|container| container["ready"] == true)
+            .collect();
         assert_eq!(ready, [false, true]);
         assert_eq!(status["conditions"][3]["status"], "False");
     }

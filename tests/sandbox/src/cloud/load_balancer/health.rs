@@ -1,7 +1,7 @@
 //! Health checks of one load balancer's targets.
 //!
-//! A check is a TCP connection to the port that the health check names, whatever its protocol. Time runs faster
-//! than in AWS: a target is checked every second until it is healthy, and two answers make it so.
+//! A check is a TCP connection to the port that the health check names, whatever its protocol. Time runs
+//! faster than in AWS: a target is checked every second until it is healthy, and two answers make it so.
 
 use std::collections::BTreeMap;
 use std::net::{IpAddr, SocketAddr};
@@ -92,7 +92,11 @@ impl Check {
             tick.tick().await;
             let spec = self.spec.borrow().clone();
             let state = self.state.borrow().clone();
-            let due = if spec.state == "active" { self.pool.follow(targets(&spec, &state), Instant::now()) } else { Vec::new() };
+            let due = if spec.state == "active" {
+                self.pool.follow(targets(&spec, &state), Instant::now())
+            } else {
+                Vec::new()
+            };
             let checks = due.into_iter().map(|key| self.check(&spec, key));
             futures::future::join_all(checks).await;
         }
@@ -100,7 +104,8 @@ impl Check {
 
     async fn check(&self, spec: &LoadBalancer, key: Key) {
         let mut address = key.address;
-        if let Some(port) = spec.health_check.as_ref().and_then(|check| check.port).filter(|port| *port != 0) {
+        if let Some(port) = spec.health_check.as_ref().and_then(|check| check.port).filter(|port| *port != 0)
+        {
             address.set_port(port);
         }
         let connection = tokio::time::timeout(TIMEOUT, self.vpc.connect(Some(self.source), address)).await;
@@ -119,7 +124,8 @@ fn targets(spec: &LoadBalancer, state: &State) -> Vec<Key> {
     let mut keys = Vec::new();
     for target in &spec.targets {
         let running = |id: &str| {
-            let found = state.instances.iter().find(|instance| instance.id == id && instance.state == "running");
+            let found =
+                state.instances.iter().find(|instance| instance.id == id && instance.state == "running");
             found.and_then(|instance| instance.private_ip.clone())
         };
         let ip = target.ip.clone().or_else(|| target.instance_id.as_deref().and_then(running));
@@ -130,7 +136,9 @@ fn targets(spec: &LoadBalancer, state: &State) -> Vec<Key> {
             0 => spec.listeners.iter().map(|listener| listener.target_port).collect(),
             port => vec![port],
         };
-        keys.extend(ports.into_iter().map(|port| Key { name: name.clone(), address: SocketAddr::new(ip, port) }));
+        keys.extend(
+            ports.into_iter().map(|port| Key { name: name.clone(), address: SocketAddr::new(ip, port) }),
+        );
     }
     keys.sort();
     keys.dedup();

@@ -1,13 +1,16 @@
 //! The root of a machine, made from the inside: the host's programs to read, everything else its own.
 //!
-//! Runs in the machine's fresh mount namespace, before anything else does. What it mounts is gone with the machine.
+//! Runs in the machine's fresh mount namespace, before anything else does. What it mounts is gone with the
+//! machine.
 
 use std::ffi::{CStr, CString};
 use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result};
-use rustix::mount::{MountFlags, MountPropagationFlags, mount, mount_bind, mount_bind_recursive, mount_change, mount_remount};
+use rustix::mount::{
+    MountFlags, MountPropagationFlags, mount, mount_bind, mount_bind_recursive, mount_change, mount_remount,
+};
 
 use super::Specification;
 
@@ -68,7 +71,8 @@ const EMPTY: [&str; 14] = [
 /// Names the mount that failed.
 pub fn enter(machine: &Specification) -> Result<()> {
     let root = machine.root.as_path();
-    mount_change("/", MountPropagationFlags::PRIVATE | MountPropagationFlags::REC).context("making mounts private")?;
+    mount_change("/", MountPropagationFlags::PRIVATE | MountPropagationFlags::REC)
+        .context("making mounts private")?;
     // A process inside makes mount namespaces too, which takes a root that is a mount.
     bind(root, root)?;
     for name in EMPTY {
@@ -79,9 +83,10 @@ pub fn enter(machine: &Specification) -> Result<()> {
     }
     configuration(root)?;
     state(machine)?;
-    for (source, target) in
-        [(&machine.programs, root.join("opt/machine/programs")), (&machine.cloud_init, root.join("opt/machine/cloud-init"))]
-    {
+    for (source, target) in [
+        (&machine.programs, root.join("opt/machine/programs")),
+        (&machine.cloud_init, root.join("opt/machine/cloud-init")),
+    ] {
         bind(source, &target)?;
     }
     for directory in &machine.kept {
@@ -111,7 +116,12 @@ fn programs(root: &Path, name: &str) -> Result<()> {
     for directory in [&target, &layer, &work] {
         create(directory)?;
     }
-    let options = format!("userxattr,lowerdir={},upperdir={},workdir={}", source.display(), layer.display(), work.display());
+    let options = format!(
+        "userxattr,lowerdir={},upperdir={},workdir={}",
+        source.display(),
+        layer.display(),
+        work.display()
+    );
     let options = CString::new(options).context("encoding mount options")?;
     if mount("overlay", &target, "overlay", MountFlags::empty(), options.as_c_str()).is_ok() {
         return Ok(());
@@ -186,7 +196,8 @@ fn copy(source: &Path, target: &Path) -> Result<()> {
 }
 
 fn bind(source: &Path, target: &Path) -> Result<()> {
-    mount_bind(source, target).with_context(|| format!("mounting {} on {}", source.display(), target.display()))
+    mount_bind(source, target)
+        .with_context(|| format!("mounting {} on {}", source.display(), target.display()))
 }
 
 fn create(directory: &Path) -> Result<()> {

@@ -1,5 +1,6 @@
-//! Where a program's AWS credentials come from, in the order of AWS's SDKs: the role that the environment names, by the
-//! service account token that was mounted; else the role of the instance, by its metadata service.
+//! Where a program's AWS credentials come from, in the order of AWS's SDKs: the role that the environment
+//! names, by the service account token that was mounted; else the role of the instance, by its metadata
+//! service.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -54,13 +55,21 @@ impl Metadata {
     pub async fn get(&self, path: &str) -> Result<String> {
         let http = reqwest::Client::builder().timeout(TIMEOUT).build().context("making the HTTP client")?;
         let hops = self.hops.to_string();
-        let token = http.put(format!("{METADATA}/api/token")).header("x-aws-ec2-metadata-token-ttl-seconds", "21600").header(HOPS, &hops);
+        let token = http
+            .put(format!("{METADATA}/api/token"))
+            .header("x-aws-ec2-metadata-token-ttl-seconds", "21600")
+            .header(HOPS, &hops);
         let token = token.send().await.context("asking the metadata service for a token")?;
-        let token =
-            token.error_for_status().context("asking the metadata service for a token")?.text().await.context("reading the token")?;
+        let token = token
+            .error_for_status()
+            .context("asking the metadata service for a token")?
+            .text()
+            .await
+            .context("reading the token")?;
         let value = http.get(format!("{METADATA}/{path}")).header("x-aws-ec2-metadata-token", token);
         let value = value.send().await.with_context(|| format!("asking the metadata service for {path}"))?;
-        let value = value.error_for_status().with_context(|| format!("asking the metadata service for {path}"))?;
+        let value =
+            value.error_for_status().with_context(|| format!("asking the metadata service for {path}"))?;
         value.text().await.with_context(|| format!("reading {path} of the metadata service"))
     }
 }
@@ -75,12 +84,20 @@ pub enum Source {
 }
 
 impl Source {
-    /// What the environment of a container of the pod `pod` asks for; `path` turns a path inside it into the machine's.
-    pub fn of(environment: &BTreeMap<String, String>, metadata: Metadata, pod: &str, path: impl Fn(&str) -> PathBuf) -> Self {
+    /// What the environment of a container of the pod `pod` asks for; `path` turns a path inside it into the
+    /// machine's.
+    pub fn of(
+        environment: &BTreeMap<String, String>,
+        metadata: Metadata,
+        pod: &str,
+        path: impl Fn(&str) -> PathBuf,
+    ) -> Self {
         match (environment.get("AWS_ROLE_ARN"), environment.get("AWS_WEB_IDENTITY_TOKEN_FILE")) {
-            (Some(role), Some(token)) => {
-                Self::WebIdentity { role: role.clone(), token: path(token), session: pod.chars().take(64).collect() }
-            }
+            (Some(role), Some(token)) => Self::WebIdentity {
+                role: role.clone(),
+                token: path(token),
+                session: pod.chars().take(64).collect(),
+            },
             _ => Self::Instance(metadata),
         }
     }
@@ -93,10 +110,14 @@ impl Source {
         match self {
             Self::WebIdentity { role, token, session } => {
                 let missing = |error: anyhow::Error| missing("AssumeRoleWithWebIdentity", &error);
-                let token = std::fs::read_to_string(token).with_context(|| format!("reading {}", token.display())).map_err(missing)?;
+                let token = std::fs::read_to_string(token)
+                    .with_context(|| format!("reading {}", token.display()))
+                    .map_err(missing)?;
                 assume(http, role, token.trim(), session).await
             }
-            Self::Instance(metadata) => instance(metadata).await.map_err(|error| missing("the metadata service", &error).into()),
+            Self::Instance(metadata) => {
+                instance(metadata).await.map_err(|error| missing("the metadata service", &error).into())
+            }
         }
     }
 }
@@ -107,8 +128,13 @@ fn missing(action: &str, error: &anyhow::Error) -> Refusal {
 
 async fn assume(http: &reqwest::Client, role: &str, token: &str, session: &str) -> Result<Session> {
     const ACTION: &str = "AssumeRoleWithWebIdentity";
-    let query = Query::new(ACTION).with("RoleArn", role).with("RoleSessionName", session).with("WebIdentityToken", token);
-    let request = http.post(emulator::ENDPOINT).header("content-type", "application/x-www-form-urlencoded; charset=utf-8");
+    let query = Query::new(ACTION)
+        .with("RoleArn", role)
+        .with("RoleSessionName", session)
+        .with("WebIdentityToken", token);
+    let request = http
+        .post(emulator::ENDPOINT)
+        .header("content-type", "application/x-www-form-urlencoded; charset=utf-8");
     let text = match answer(request.body(query.encode(VERSION)), ACTION).await? {
         Ok(text) => text,
         // Without the role there are no credentials, whatever the code.
@@ -122,7 +148,12 @@ async fn assume(http: &reqwest::Client, role: &str, token: &str, session: &str) 
     let found = response.descend("Credentials").context("the answer has no credentials")?;
     let expires = found.text("Expiration").parse().context("reading the end of the session")?;
     let text = |name| found.text(name).to_owned();
-    Ok(Session { key: text("AccessKeyId"), secret: text("SecretAccessKey"), token: text("SessionToken"), expires })
+    Ok(Session {
+        key: text("AccessKeyId"),
+        secret: text("SecretAccessKey"),
+        token: text("SessionToken"),
+        expires,
+    })
 }
 
 async fn instance(metadata: &Metadata) -> Result<Session> {
@@ -130,9 +161,19 @@ async fn instance(metadata: &Metadata) -> Result<Session> {
     let role = roles.lines().next().context("the instance has no role")?;
     let text = metadata.get(&format!("meta-data/iam/security-credentials/{role}")).await?;
     let found: Value = serde_json::from_str(&text).context("reading the role's credentials")?;
-    let text = |name: &str| found[name].as_str().map(str::to_owned).with_context(|| format!("the role's credentials have no {name}"));
+    let text = |name: &str| {
+        found[name]
+            .as_str()
+            .map(str::to_owned)
+            .with_context(|| format!("the role's credentials have no {name}"))
+    };
     let expires = text("Expiration")?.parse().context("reading the end of the credentials")?;
-    Ok(Session { key: text("AccessKeyId")?, secret: text("SecretAccessKey")?, token: text("Token")?, expires })
+    Ok(Session {
+        key: text("AccessKeyId")?,
+        secret: text("SecretAccessKey")?,
+        token: text("Token")?,
+        expires,
+    })
 }
 
 #[cfg(test)]
@@ -141,12 +182,20 @@ mod tests {
 
     #[test]
     fn a_role_in_the_environment_comes_before_that_of_the_instance() {
-        let mut environment = BTreeMap::from([("AWS_ROLE_ARN".to_owned(), "arn:aws:iam::1:role/r".to_owned())]);
-        let of = |environment: &_| Source::of(environment, Metadata { hops: 2 }, "p", |path| PathBuf::from("/m").join(&path[1..]));
+        let mut environment =
+            BTreeMap::from([("AWS_ROLE_ARN".to_owned(), "arn:aws:iam::1:role/r".to_owned())]);
+        let of = |environment: &_| {
+            Source::of(environment, Metadata { hops: 2 }, "p", |path| PathBuf::from("/m").join(&path[1..]))
+        };
         assert!(matches!(of(&environment), Source::Instance(Metadata { hops: 2 })));
         environment.insert("AWS_WEB_IDENTITY_TOKEN_FILE".to_owned(), "/var/token".to_owned());
-        let Source::WebIdentity { role, token, session } = of(&environment) else { panic!("not by web identity") };
-        assert_eq!((role.as_str(), token, session.as_str()), ("arn:aws:iam::1:role/r", PathBuf::from("/m/var/token"), "p"));
+        let Source::WebIdentity { role, token, session } = of(&environment) else {
+            panic!("not by web identity")
+        };
+        assert_eq!(
+            (role.as_str(), token, session.as_str()),
+            ("arn:aws:iam::1:role/r", PathBuf::from("/m/var/token"), "p")
+        );
     }
 
     #[test]

@@ -97,7 +97,9 @@ impl Aws {
     pub async fn call(&self, api: Api, query: Query) -> Result<Element> {
         let action = query.action.clone();
         let body = query.encode(api.1);
-        let text = self.send(api.0, &action, Method::POST, "/", "application/x-www-form-urlencoded; charset=utf-8", body).await?;
+        let text = self
+            .send(api.0, &action, Method::POST, "/", "application/x-www-form-urlencoded; charset=utf-8", body)
+            .await?;
         let response = xml::parse(&text).with_context(|| format!("reading the answer to {action}"))?;
         Ok(response.child(&format!("{action}Result")).cloned().unwrap_or(response))
     }
@@ -115,7 +117,9 @@ impl Aws {
             entries.extend(answer.child(list).into_iter().flat_map(|list| list.children.iter().cloned()));
             next = [("nextToken", "NextToken"), ("NextToken", "NextToken"), ("NextMarker", "Marker")]
                 .into_iter()
-                .find_map(|(found, asked)| Some((asked, answer.text(found).to_owned())).filter(|(_, token)| !token.is_empty()));
+                .find_map(|(found, asked)| {
+                    Some((asked, answer.text(found).to_owned())).filter(|(_, token)| !token.is_empty())
+                });
             if next.is_none() {
                 return Ok(entries);
             }
@@ -123,7 +127,13 @@ impl Aws {
     }
 
     /// Makes a call of a REST API that speaks JSON; null when the answer is empty.
-    pub async fn rest(&self, service: &str, method: Method, path: &str, body: Option<&Value>) -> Result<Value> {
+    pub async fn rest(
+        &self,
+        service: &str,
+        method: Method,
+        path: &str,
+        body: Option<&Value>,
+    ) -> Result<Value> {
         let action = format!("{method} {path}");
         let body = body.map(Value::to_string).unwrap_or_default();
         let text = self.send(service, &action, method, path, "application/json", body).await?;
@@ -143,19 +153,41 @@ impl Aws {
         Ok(session)
     }
 
-    async fn send(&self, service: &str, action: &str, method: Method, path: &str, content: &str, body: String) -> Result<String> {
+    async fn send(
+        &self,
+        service: &str,
+        action: &str,
+        method: Method,
+        path: &str,
+        content: &str,
+        body: String,
+    ) -> Result<String> {
         let mut attempt = 1;
         loop {
             let session = self.session().await?;
-            let headers = signature::sign(&session, &self.region, service, Timestamp::now(), method.as_str(), path, &body);
-            let mut request = self.http.request(method.clone(), format!("{}{path}", emulator::ENDPOINT)).header("content-type", content);
+            let headers = signature::sign(
+                &session,
+                &self.region,
+                service,
+                Timestamp::now(),
+                method.as_str(),
+                path,
+                &body,
+            );
+            let mut request = self
+                .http
+                .request(method.clone(), format!("{}{path}", emulator::ENDPOINT))
+                .header("content-type", content);
             for (name, value) in headers {
                 request = request.header(name, value);
             }
             let (passes, error) = match answer(request.body(body.clone()), action).await {
                 Ok(Ok(text)) => return Ok(text),
                 Ok(Err((status, refusal))) => {
-                    let throttled = matches!(refusal.code.as_str(), "Throttling" | "ThrottlingException" | "RequestLimitExceeded");
+                    let throttled = matches!(
+                        refusal.code.as_str(),
+                        "Throttling" | "ThrottlingException" | "RequestLimitExceeded"
+                    );
                     (status >= 500 || throttled, refusal.into())
                 }
                 Err(error) => (true, error),
@@ -170,10 +202,14 @@ impl Aws {
 }
 
 /// The body of an answer, or its status and error; the outer error is one of the connection.
-pub async fn answer(builder: reqwest::RequestBuilder, action: &str) -> Result<Result<String, (u16, Refusal)>> {
+pub async fn answer(
+    builder: reqwest::RequestBuilder,
+    action: &str,
+) -> Result<Result<String, (u16, Refusal)>> {
     let response = builder.send().await.with_context(|| format!("calling {action}"))?;
     let status = response.status();
-    let kind = response.headers().get("x-amzn-errortype").and_then(|kind| kind.to_str().ok()).map(str::to_owned);
+    let kind =
+        response.headers().get("x-amzn-errortype").and_then(|kind| kind.to_str().ok()).map(str::to_owned);
     let text = response.text().await.with_context(|| format!("reading the answer to {action}"))?;
     if status.is_success() {
         return Ok(Ok(text));
@@ -186,9 +222,12 @@ pub async fn answer(builder: reqwest::RequestBuilder, action: &str) -> Result<Re
 /// Code and message of an error in any of the protocols.
 fn error(text: &str, kind: Option<&str>) -> (String, String) {
     if let Ok(value) = serde_json::from_str::<Value>(text) {
-        let field = |names: &[&str]| names.iter().find_map(|name| value[*name].as_str()).unwrap_or_default().to_owned();
+        let field = |names: &[&str]| {
+            names.iter().find_map(|name| value[*name].as_str()).unwrap_or_default().to_owned()
+        };
         let code = kind.map_or_else(|| field(&["ErrorCode", "__type", "code"]), str::to_owned);
-        let code = code.split(':').next().unwrap_or_default().rsplit('#').next().unwrap_or_default().to_owned();
+        let code =
+            code.split(':').next().unwrap_or_default().rsplit('#').next().unwrap_or_default().to_owned();
         return (code, field(&["Message", "message"]));
     }
     let Ok(root) = xml::parse(text) else { return (String::new(), text.to_owned()) };
@@ -204,18 +243,25 @@ mod tests {
     fn errors_of_every_protocol_are_understood() {
         let ec2 = "<Response><Errors><Error><Code>UnauthorizedOperation</Code><Message>You are not authorized.</Message></Error></Errors>\
             <RequestID>1</RequestID></Response>";
-        assert_eq!(error(ec2, None), ("UnauthorizedOperation".to_owned(), "You are not authorized.".to_owned()));
+        assert_eq!(
+            error(ec2, None),
+            ("UnauthorizedOperation".to_owned(), "You are not authorized.".to_owned())
+        );
         let query = "<ErrorResponse><Error><Type>Sender</Type><Code>AccessDenied</Code><Message>no</Message></Error></ErrorResponse>";
         assert_eq!(error(query, None), ("AccessDenied".to_owned(), "no".to_owned()));
         let rest = r#"{"ErrorCode":"FileSystemNotFound","Message":"none"}"#;
         assert_eq!(error(rest, None), ("FileSystemNotFound".to_owned(), "none".to_owned()));
-        assert_eq!(error("{\"Message\":\"no\"}", Some("AccessDeniedException:http://x")).0, "AccessDeniedException");
+        assert_eq!(
+            error("{\"Message\":\"no\"}", Some("AccessDeniedException:http://x")).0,
+            "AccessDeniedException"
+        );
     }
 
     #[test]
     fn a_missing_right_is_told_from_what_passes() {
         let refusal = |code: &str| {
-            let refusal = Refusal { action: "CreateVolume".to_owned(), code: code.to_owned(), message: String::new() };
+            let refusal =
+                Refusal { action: "CreateVolume".to_owned(), code: code.to_owned(), message: String::new() };
             anyhow::Error::from(refusal).context("making a volume")
         };
         assert!(denied(&refusal("UnauthorizedOperation")));

@@ -1,4 +1,5 @@
-//! Parameters of a call of AWS's Query protocol, in the two spellings that EC2 and the other services have for lists.
+//! Parameters of a call of AWS's Query protocol, in the two spellings that EC2 and the other services have
+//! for lists.
 //!
 //! Pure.
 
@@ -29,7 +30,10 @@ impl Query {
 
     /// Adds a list: `Name.1`, `Name.2`; `Name` ends in `.member` except in EC2.
     pub fn list<V: ToString>(self, name: &str, values: impl IntoIterator<Item = V>) -> Self {
-        values.into_iter().zip(1..).fold(self, |query, (value, number)| query.with(format!("{name}.{number}"), value))
+        values
+            .into_iter()
+            .zip(1..)
+            .fold(self, |query, (value, number)| query.with(format!("{name}.{number}"), value))
     }
 
     /// Adds one of EC2's filters.
@@ -55,7 +59,8 @@ impl Query {
     pub fn encode(&self, version: &str) -> String {
         let first = [("Action", self.action.as_str()), ("Version", version)];
         let rest = self.parameters.iter().map(|(name, value)| (name.as_str(), value.as_str()));
-        let pairs = first.into_iter().chain(rest).map(|(name, value)| format!("{}={}", encode(name), encode(value)));
+        let pairs =
+            first.into_iter().chain(rest).map(|(name, value)| format!("{}={}", encode(name), encode(value)));
         pairs.collect::<Vec<_>>().join("&")
     }
 }
@@ -76,7 +81,10 @@ mod tests {
     #[test]
     fn lists_filters_and_tags_are_numbered_from_one() {
         let tags = Tags::from([("a/b".to_owned(), "c d".to_owned())]);
-        let query = Query::new("CreateX").list("Ids", ["i-1", "i-2"]).filter("vpc-id", ["vpc-1"]).filter("state", ["x"]);
+        let query = Query::new("CreateX")
+            .list("Ids", ["i-1", "i-2"])
+            .filter("vpc-id", ["vpc-1"])
+            .filter("state", ["x"]);
         assert_eq!(
             query.tagged("volume", &tags).encode("1"),
             "Action=CreateX&Version=1&Ids.1=i-1&Ids.2=i-2&Filter.1.Name=vpc-id&Filter.1.Value.1=vpc-1&Filter.2.Name=state&\

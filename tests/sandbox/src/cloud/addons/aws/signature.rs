@@ -1,4 +1,5 @@
-//! AWS Signature Version 4: <https://docs.aws.amazon.com/IAM/latest/UserGuide/reference_sigv-create-signed-request.html>.
+//! AWS Signature Version 4:
+//! <https://docs.aws.amazon.com/IAM/latest/UserGuide/reference_sigv-create-signed-request.html>.
 //!
 //! Pure. For requests whose path and body need no further encoding, to the emulator's address.
 
@@ -24,15 +25,26 @@ pub fn sign(
     let day = &time[..8];
     let (path, query) = path.split_once('?').unwrap_or((path, ""));
     let names = "host;x-amz-date;x-amz-security-token";
-    let headers = format!("host:{}\nx-amz-date:{time}\nx-amz-security-token:{}\n", emulator::ADDRESS, session.token);
-    let request = format!("{method}\n{path}\n{query}\n{headers}\n{names}\n{}", hexadecimal(&Sha256::digest(body)));
+    let headers =
+        format!("host:{}\nx-amz-date:{time}\nx-amz-security-token:{}\n", emulator::ADDRESS, session.token);
+    let request =
+        format!("{method}\n{path}\n{query}\n{headers}\n{names}\n{}", hexadecimal(&Sha256::digest(body)));
     let scope = format!("{day}/{region}/{service}/aws4_request");
     let text = format!("{ALGORITHM}\n{time}\n{scope}\n{}", hexadecimal(&Sha256::digest(request)));
     let first = format!("AWS4{}", session.secret).into_bytes();
-    let key = [day, region, service, "aws4_request"].iter().fold(first, |key, part| mac(&key, part.as_bytes()).to_vec());
+    let key = [day, region, service, "aws4_request"]
+        .iter()
+        .fold(first, |key, part| mac(&key, part.as_bytes()).to_vec());
     let signature = hexadecimal(&mac(&key, text.as_bytes()));
-    let authorization = format!("{ALGORITHM} Credential={}/{scope}, SignedHeaders={names}, Signature={signature}", session.key);
-    vec![("authorization", authorization), ("x-amz-date", time), ("x-amz-security-token", session.token.clone())]
+    let authorization = format!(
+        "{ALGORITHM} Credential={}/{scope}, SignedHeaders={names}, Signature={signature}",
+        session.key
+    );
+    vec![
+        ("authorization", authorization),
+        ("x-amz-date", time),
+        ("x-amz-security-token", session.token.clone()),
+    ]
 }
 
 /// HMAC with SHA-256 (RFC 2104).
@@ -64,7 +76,12 @@ mod tests {
 
     #[test]
     fn the_header_names_key_scope_and_headers() {
-        let session = Session { key: "ASIAX".to_owned(), secret: "s".to_owned(), token: "t".to_owned(), expires: Timestamp::MAX };
+        let session = Session {
+            key: "ASIAX".to_owned(),
+            secret: "s".to_owned(),
+            token: "t".to_owned(),
+            expires: Timestamp::MAX,
+        };
         let headers = sign(&session, "eu-west-1", "ec2", Timestamp::UNIX_EPOCH, "POST", "/", "Action=X");
         let (name, value) = &headers[0];
         assert_eq!(*name, "authorization");

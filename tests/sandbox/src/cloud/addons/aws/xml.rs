@@ -20,7 +20,9 @@ impl Element {
 
     /// The text of the element at a path of names with slashes; empty if there is none.
     pub fn text(&self, path: &str) -> &str {
-        path.split('/').try_fold(self, |element, name| element.child(name)).map_or("", |element| element.text.as_str())
+        path.split('/')
+            .try_fold(self, |element, name| element.child(name))
+            .map_or("", |element| element.text.as_str())
     }
 
     /// The entries of the list of that name.
@@ -30,7 +32,9 @@ impl Element {
 
     /// The first element of that name at any depth.
     pub fn descend(&self, name: &str) -> Option<&Self> {
-        self.children.iter().find_map(|child| if child.name == name { Some(child) } else { child.descend(name) })
+        self.children
+            .iter()
+            .find_map(|child| if child.name == name { Some(child) } else { child.descend(name) })
     }
 
     /// The value of a tag, in EC2's spelling of lists of tags.
@@ -86,7 +90,15 @@ fn close(open: &mut Vec<Element>, name: &str) -> Result<()> {
 }
 
 fn unescape(text: &str) -> String {
-    let named = [("&lt;", "<"), ("&gt;", ">"), ("&quot;", "\""), ("&apos;", "'"), ("&#39;", "'"), ("&#34;", "\""), ("&amp;", "&")];
+    let named = [
+        ("&lt;", "<"),
+        ("&gt;", ">"),
+        ("&quot;", "\""),
+        ("&apos;", "'"),
+        ("&#39;", "'"),
+        ("&#34;", "\""),
+        ("&amp;", "&"),
+    ];
     named.iter().fold(text.to_owned(), |text, (name, character)| text.replace(name, character))
 }
 

@@ -1,4 +1,5 @@
-//! A stand-in for the EFS CSI driver: access points with the tags that the real one gives them, by the EFS API.
+//! A stand-in for the EFS CSI driver: access points with the tags that the real one gives them, by the EFS
+//! API.
 
 use std::collections::BTreeSet;
 
@@ -82,13 +83,20 @@ impl Driver for AccessPoints {
             false => self.list(system).await?,
         };
         let made = |points: &[Value]| {
-            points.iter().find(|point| point["ClientToken"] == *request.name).map(|point| point["AccessPointId"].clone())
+            points
+                .iter()
+                .find(|point| point["ClientToken"] == *request.name)
+                .map(|point| point["AccessPointId"].clone())
         };
         let id = match made(&existing) {
             Some(id) => id,
             None => {
                 let body = self.creation(request, system, &existing)?;
-                match self.aws.rest(SERVICE, Method::POST, &format!("{VERSION}/access-points"), Some(&body)).await {
+                match self
+                    .aws
+                    .rest(SERVICE, Method::POST, &format!("{VERSION}/access-points"), Some(&body))
+                    .await
+                {
                     Err(error) if aws::code(&error) == Some("AccessPointAlreadyExists") => {
                         made(&self.list(system).await?).unwrap_or_default()
                     }
@@ -103,7 +111,11 @@ impl Driver for AccessPoints {
     async fn delete(&self, handle: &str) -> Result<()> {
         let (_, id) = handle.split_once("::").with_context(|| format!("{handle} names no access point"))?;
         if self.mounts {
-            match self.aws.rest(SERVICE, Method::GET, &format!("{VERSION}/access-points?AccessPointId={id}"), None).await {
+            match self
+                .aws
+                .rest(SERVICE, Method::GET, &format!("{VERSION}/access-points?AccessPointId={id}"), None)
+                .await
+            {
                 Err(error) if aws::code(&error) == Some("AccessPointNotFound") => return Ok(()),
                 found => drop(found.context("reading the access point")?),
             }
@@ -120,22 +132,35 @@ impl AccessPoints {
         let mut all = Vec::new();
         let mut path = format!("{VERSION}/access-points?FileSystemId={system}");
         loop {
-            let mut page = self.aws.rest(SERVICE, Method::GET, &path, None).await.context("listing access points")?;
+            let mut page =
+                self.aws.rest(SERVICE, Method::GET, &path, None).await.context("listing access points")?;
             all.extend(page["AccessPoints"].as_array_mut().map(std::mem::take).unwrap_or_default());
-            let Some(token) = page["NextToken"].as_str().filter(|token| !token.is_empty()) else { return Ok(all) };
-            path = format!("{VERSION}/access-points?FileSystemId={system}&NextToken={}", aws::query::encode(token));
+            let Some(token) = page["NextToken"].as_str().filter(|token| !token.is_empty()) else {
+                return Ok(all);
+            };
+            path = format!(
+                "{VERSION}/access-points?FileSystemId={system}&NextToken={}",
+                aws::query::encode(token)
+            );
         }
     }
 
     fn creation(&self, request: &Request, system: &str, existing: &[Value]) -> Result<Value> {
         let number = |name: &str| -> Result<Option<u32>> {
-            request.parameter(name).map(|value| value.parse().with_context(|| format!("reading {name}"))).transpose()
+            request
+                .parameter(name)
+                .map(|value| value.parse().with_context(|| format!("reading {name}")))
+                .transpose()
         };
-        let used: BTreeSet<u64> = existing.iter().filter_map(|point| point["PosixUser"]["Gid"].as_u64()).collect();
+        let used: BTreeSet<u64> =
+            existing.iter().filter_map(|point| point["PosixUser"]["Gid"].as_u64()).collect();
         let range = number("gidRangeStart")?.unwrap_or(GROUPS.0)..=number("gidRangeEnd")?.unwrap_or(GROUPS.1);
         let group = match number("gid")? {
             Some(group) => group,
-            None => range.into_iter().find(|group| !used.contains(&u64::from(*group))).context("no group id is free")?,
+            None => range
+                .into_iter()
+                .find(|group| !used.contains(&u64::from(*group)))
+                .context("no group id is free")?,
         };
         let user = number("uid")?.unwrap_or(group);
         Ok(json!({
@@ -184,8 +209,10 @@ mod tests {
 
     fn of(parameters: &[(&str, &str)]) -> Result<String> {
         let metadata = json!({"name": "data", "namespace": "web", "uid": "u"});
-        let claim: PersistentVolumeClaim = serde_json::from_value(json!({"metadata": metadata})).expect("a claim");
-        let parameters: BTreeMap<String, String> = parameters.iter().map(|(key, value)| ((*key).into(), (*value).into())).collect();
+        let claim: PersistentVolumeClaim =
+            serde_json::from_value(json!({"metadata": metadata})).expect("a claim");
+        let parameters: BTreeMap<String, String> =
+            parameters.iter().map(|(key, value)| ((*key).into(), (*value).into())).collect();
         let class = StorageClass { parameters: Some(parameters), ..StorageClass::default() };
         directory(&Request { name: "pvc-u".into(), claim, class, size: 1 })
     }

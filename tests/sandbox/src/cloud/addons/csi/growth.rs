@@ -1,5 +1,5 @@
-//! What a kubelet does when a volume that a pod here uses has grown: it has the driver grow the file system and says so in the claim.
-//! There is no file system to grow.
+//! What a kubelet does when a volume that a pod here uses has grown: it has the driver grow the file system
+//! and says so in the claim. There is no file system to grow.
 
 use anyhow::{Context, Result};
 use k8s_openapi::api::core::v1::{PersistentVolume, PersistentVolumeClaim, Pod};
@@ -22,17 +22,32 @@ pub async fn finish(host: &Host, driver: &str) -> Result<()> {
     for pod in &pods {
         let volumes = pod.spec.iter().flat_map(|spec| spec.volumes.iter().flatten());
         for name in volumes.filter_map(|volume| Some(&volume.persistent_volume_claim.as_ref()?.claim_name)) {
-            let claims: Api<PersistentVolumeClaim> = Api::namespaced(host.client.clone(), &pod.namespace().unwrap_or_default());
-            let Some(claim) = claims.get_opt(name).await.with_context(|| format!("reading claim {name}"))? else { continue };
+            let claims: Api<PersistentVolumeClaim> =
+                Api::namespaced(host.client.clone(), &pod.namespace().unwrap_or_default());
+            let Some(claim) = claims.get_opt(name).await.with_context(|| format!("reading claim {name}"))?
+            else {
+                continue;
+            };
             if !pending(&claim) {
                 continue;
             }
-            let volume = claim.spec.as_ref().and_then(|spec| spec.volume_name.as_deref()).context("the claim has no volume")?;
-            let volume =
-                Api::<PersistentVolume>::all(host.client.clone()).get(volume).await.with_context(|| format!("reading {volume}"))?;
+            let volume = claim
+                .spec
+                .as_ref()
+                .and_then(|spec| spec.volume_name.as_deref())
+                .context("the claim has no volume")?;
+            let volume = Api::<PersistentVolume>::all(host.client.clone())
+                .get(volume)
+                .await
+                .with_context(|| format!("reading {volume}"))?;
             let Some(status) = grown(&claim, &volume, driver) else { continue };
-            let patch = Patch::Merge(json!({"metadata": {"resourceVersion": claim.resource_version()}, "status": status}));
-            claims.patch_status(name, &PatchParams::default(), &patch).await.with_context(|| format!("saying that {name} has grown"))?;
+            let patch = Patch::Merge(
+                json!({"metadata": {"resourceVersion": claim.resource_version()}, "status": status}),
+            );
+            claims
+                .patch_status(name, &PatchParams::default(), &patch)
+                .await
+                .with_context(|| format!("saying that {name} has grown"))?;
         }
     }
     Ok(())
@@ -50,9 +65,12 @@ fn grown(claim: &PersistentVolumeClaim, volume: &PersistentVolume, driver: &str)
         return None;
     }
     let conditions = claim.status.as_ref()?.conditions.iter().flatten();
-    let left: Vec<_> = conditions.filter(|condition| !matches!(condition.type_.as_str(), PENDING | "Resizing")).collect();
+    let left: Vec<_> =
+        conditions.filter(|condition| !matches!(condition.type_.as_str(), PENDING | "Resizing")).collect();
     let size = spec.capacity.as_ref()?.get("storage")?;
-    Some(json!({"capacity": {"storage": size}, "conditions": left, "allocatedResourceStatuses": {"storage": null}}))
+    Some(
+        json!({"capacity": {"storage": size}, "conditions": left, "allocatedResourceStatuses": {"storage": null}}),
+    )
 }
 
 #[cfg(test)]

@@ -1,5 +1,5 @@
-//! What a CSI driver does on a node, as far as the scheduler and others see it: it finds out where it is, and the kubelet
-//! registers it in the CSINode and in labels of the Node.
+//! What a CSI driver does on a node, as far as the scheduler and others see it: it finds out where it is, and
+//! the kubelet registers it in the CSINode and in labels of the Node.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -63,12 +63,17 @@ pub async fn run(stand_in: &StandIn, registration: &Registration) -> Result<()> 
 /// By the metadata service, else by what the cloud controller manager noted on the Node.
 async fn place(stand_in: &StandIn, node: &Node) -> Result<Place> {
     let metadata = stand_in.metadata();
-    if let (Ok(instance), Ok(zone)) =
-        (metadata.get("meta-data/instance-id").await, metadata.get("meta-data/placement/availability-zone").await)
-    {
+    if let (Ok(instance), Ok(zone)) = (
+        metadata.get("meta-data/instance-id").await,
+        metadata.get("meta-data/placement/availability-zone").await,
+    ) {
         return Ok(Place { instance, zone });
     }
-    let id = node.spec.as_ref().and_then(|spec| spec.provider_id.as_deref()).context("the node has no providerID")?;
+    let id = node
+        .spec
+        .as_ref()
+        .and_then(|spec| spec.provider_id.as_deref())
+        .context("the node has no providerID")?;
     let instance = id.rsplit('/').next().context("the node's providerID has no instance")?.to_owned();
     let zone = node.labels().get(ZONE).context("the node has no zone")?.clone();
     Ok(Place { instance, zone })
@@ -79,8 +84,10 @@ async fn register(host: &Host, registration: &Registration, place: &Place) -> Re
     let nodes: Api<Node> = Api::all(host.client.clone());
     let node = nodes.get(&host.node).await.context("reading the node")?;
     let labels = registration.zone.into_iter().flat_map(|label| [label, ZONE]);
-    let missing: BTreeMap<&str, &str> =
-        labels.filter(|label| node.labels().get(*label) != Some(&place.zone)).map(|label| (label, place.zone.as_str())).collect();
+    let missing: BTreeMap<&str, &str> = labels
+        .filter(|label| node.labels().get(*label) != Some(&place.zone))
+        .map(|label| (label, place.zone.as_str()))
+        .collect();
     if !missing.is_empty() {
         let patch = Patch::Merge(json!({"metadata": {"labels": missing}}));
         nodes.patch(&host.node, &PatchParams::default(), &patch).await.context("labelling the node")?;
@@ -88,22 +95,33 @@ async fn register(host: &Host, registration: &Registration, place: &Place) -> Re
     let driver = CSINodeDriver {
         name: registration.driver.to_owned(),
         node_id: place.instance.clone(),
-        topology_keys: registration.zone.map(|label| [OPERATING_SYSTEM, label, ZONE].map(str::to_owned).to_vec()),
+        topology_keys: registration
+            .zone
+            .map(|label| [OPERATING_SYSTEM, label, ZONE].map(str::to_owned).to_vec()),
         allocatable: registration.limit.map(|count| VolumeNodeResources { count: Some(count) }),
     };
     let registered: Api<CSINode> = Api::all(host.client.clone());
     let Some(mut found) = registered.get_opt(&host.node).await.context("reading the CSINode")? else {
         let owner = json!([{"apiVersion": "v1", "kind": "Node", "name": host.node, "uid": node.uid()}]);
-        let object = json!({"metadata": {"name": host.node, "ownerReferences": owner}, "spec": {"drivers": [driver]}});
+        let object =
+            json!({"metadata": {"name": host.node, "ownerReferences": owner}, "spec": {"drivers": [driver]}});
         let object = serde_json::from_value(object).context("making the CSINode")?;
-        return registered.create(&PostParams::default(), &object).await.map(drop).context("creating the CSINode");
+        return registered
+            .create(&PostParams::default(), &object)
+            .await
+            .map(drop)
+            .context("creating the CSINode");
     };
     if found.spec.drivers.contains(&driver) {
         return Ok(());
     }
     found.spec.drivers.retain(|other| other.name != driver.name);
     found.spec.drivers.push(driver);
-    registered.replace(&host.node, &PostParams::default(), &found).await.map(drop).context("writing the CSINode")
+    registered
+        .replace(&host.node, &PostParams::default(), &found)
+        .await
+        .map(drop)
+        .context("writing the CSINode")
 }
 
 /// Takes away the taint with which nodes may start, by the rights of the driver's service account.
@@ -115,7 +133,9 @@ async fn admit(nodes: &Api<Node>, name: &str, driver: &str) -> Result<()> {
         return Ok(());
     }
     let kept: Vec<_> = taints.iter().filter(|taint| taint.key != key).collect();
-    let patch = Patch::Merge(json!({"metadata": {"resourceVersion": node.resource_version()}, "spec": {"taints": kept}}));
+    let patch = Patch::Merge(
+        json!({"metadata": {"resourceVersion": node.resource_version()}, "spec": {"taints": kept}}),
+    );
     match nodes.patch(name, &PatchParams::default(), &patch).await {
         // Somebody else changed the node; the next turn comes.
         Err(kube::Error::Api(status)) if status.is_conflict() => Ok(()),
@@ -144,7 +164,13 @@ impl Drop for Registered {
 
 async fn withdraw(host: &Host, driver: &str) -> Result<()> {
     let registered: Api<CSINode> = Api::all(host.client.clone());
-    let Some(mut found) = registered.get_opt(&host.node).await.context("reading the CSINode")? else { return Ok(()) };
+    let Some(mut found) = registered.get_opt(&host.node).await.context("reading the CSINode")? else {
+        return Ok(());
+    };
     found.spec.drivers.retain(|other| other.name != driver);
-    registered.replace(&host.node, &PostParams::default(), &found).await.map(drop).context("writing the CSINode")
+    registered
+        .replace(&host.node, &PostParams::default(), &found)
+        .await
+        .map(drop)
+        .context("writing the CSINode")
 }

@@ -1,4 +1,5 @@
-//! What csi-provisioner does: a PersistentVolume for every claim that asks for the driver, gone with its claim by policy.
+//! What csi-provisioner does: a PersistentVolume for every claim that asks for the driver, gone with its
+//! claim by policy.
 
 use anyhow::{Context, Result};
 use k8s_openapi::api::core::v1::{ObjectReference, PersistentVolume, PersistentVolumeClaim};
@@ -67,9 +68,11 @@ impl<D: Driver> Provisioner<'_, D> {
     pub async fn reconcile(&self) -> Result<()> {
         let client = || self.stand_in.client.clone();
         let all = ListParams::default();
-        let claims = Api::<PersistentVolumeClaim>::all(client()).list(&all).await.context("listing claims")?;
+        let claims =
+            Api::<PersistentVolumeClaim>::all(client()).list(&all).await.context("listing claims")?;
         let volumes = Api::<PersistentVolume>::all(client()).list(&all).await.context("listing volumes")?;
-        let classes = Api::<StorageClass>::all(client()).list(&all).await.context("listing StorageClasses")?;
+        let classes =
+            Api::<StorageClass>::all(client()).list(&all).await.context("listing StorageClasses")?;
         let mut result = Ok(());
         for claim in &claims {
             let name = format!("pvc-{}", claim.uid().unwrap_or_default());
@@ -80,7 +83,8 @@ impl<D: Driver> Provisioner<'_, D> {
             let made = self.provision(&name, claim, class).await;
             if let Err(error) = &made {
                 let class = class.name_any();
-                let message = format!("failed to provision volume with StorageClass {class:?}: {}", explain(error));
+                let message =
+                    format!("failed to provision volume with StorageClass {class:?}: {}", explain(error));
                 self.events.warn(claim.object_ref(&()), "ProvisioningFailed", &message).await;
             }
             result = worse(result, made);
@@ -104,7 +108,8 @@ impl<D: Driver> Provisioner<'_, D> {
         let size = gibibytes(&asked.context("the claim asks for no storage")?.0)?;
         let request = Request { name: name.to_owned(), claim: claim.clone(), class: class.clone(), size };
         let handle = self.driver.create(&request).await?;
-        let volume = serde_json::from_value(volume::<D>(&request, &handle)).context("making the volume's object")?;
+        let volume =
+            serde_json::from_value(volume::<D>(&request, &handle)).context("making the volume's object")?;
         let volumes: Api<PersistentVolume> = Api::all(self.stand_in.client.clone());
         match volumes.create(&PostParams::default(), &volume).await {
             Err(kube::Error::Api(status)) if status.is_already_exists() => {}
@@ -122,14 +127,22 @@ impl<D: Driver> Provisioner<'_, D> {
         let spec = volume.spec.as_ref().context("the volume has no spec")?;
         if spec.persistent_volume_reclaim_policy.as_deref() == Some("Delete") {
             let bound = phase == Some("Bound");
-            if bound || !(deleting || phase == Some("Released")) || !volume.finalizers().iter().any(|held| held == FINALIZER) {
+            if bound
+                || !(deleting || phase == Some("Released"))
+                || !volume.finalizers().iter().any(|held| held == FINALIZER)
+            {
                 return Ok(());
             }
-            let handle = spec.csi.as_ref().map(|source| source.volume_handle.as_str()).context("the volume has no handle")?;
+            let handle = spec
+                .csi
+                .as_ref()
+                .map(|source| source.volume_handle.as_str())
+                .context("the volume has no handle")?;
             self.driver.delete(handle).await?;
             self.stand_in.log(&format!("deleted {handle} of {name}"));
             if !deleting {
-                gone(volumes.delete(&name, &DeleteParams::default()).await.map(drop)).with_context(|| format!("deleting {name}"))?;
+                gone(volumes.delete(&name, &DeleteParams::default()).await.map(drop))
+                    .with_context(|| format!("deleting {name}"))?;
             }
         } else if !deleting {
             return Ok(());
@@ -139,14 +152,20 @@ impl<D: Driver> Provisioner<'_, D> {
 }
 
 /// The StorageClass of a claim that waits for the driver.
-fn class<'a>(claim: &PersistentVolumeClaim, classes: &'a [StorageClass], driver: &str) -> Option<&'a StorageClass> {
+fn class<'a>(
+    claim: &PersistentVolumeClaim,
+    classes: &'a [StorageClass],
+    driver: &str,
+) -> Option<&'a StorageClass> {
     let spec = claim.spec.as_ref()?;
     let asked = ["volume.kubernetes.io/storage-provisioner", "volume.beta.kubernetes.io/storage-provisioner"];
     let asked = asked.iter().any(|key| claim.annotations().get(*key).is_some_and(|name| name == driver));
     if !asked || spec.volume_name.is_some() || claim.metadata.deletion_timestamp.is_some() {
         return None;
     }
-    let class = classes.iter().find(|class| spec.storage_class_name == class.metadata.name && class.provisioner == driver)?;
+    let class = classes
+        .iter()
+        .find(|class| spec.storage_class_name == class.metadata.name && class.provisioner == driver)?;
     let waits = class.volume_binding_mode.as_deref() == Some("WaitForFirstConsumer");
     (!waits || selected(claim).is_some()).then_some(class)
 }
@@ -185,7 +204,9 @@ async fn without(volumes: &Api<PersistentVolume>, volume: &PersistentVolume, fin
     }
     let name = volume.name_any();
     // It may have changed since it was listed, by the deletion above for one.
-    let Some(current) = volumes.get_opt(&name).await.with_context(|| format!("reading {name}"))? else { return Ok(()) };
+    let Some(current) = volumes.get_opt(&name).await.with_context(|| format!("reading {name}"))? else {
+        return Ok(());
+    };
     let kept: Vec<&String> = current.finalizers().iter().filter(|held| *held != finalizer).collect();
     let patch = json!({"metadata": {"finalizers": kept, "resourceVersion": current.resource_version()}});
     let result = volumes.patch(&name, &PatchParams::default(), &Patch::Merge(patch)).await;
@@ -235,7 +256,8 @@ mod tests {
 
     #[test]
     fn sizes_are_rounded_up_to_whole_gibibytes() {
-        let sizes: Vec<u64> = ["4Gi", "1500Mi", "5G", "1", "1Ti"].map(|size| gibibytes(size).expect("a size")).to_vec();
+        let sizes: Vec<u64> =
+            ["4Gi", "1500Mi", "5G", "1", "1Ti"].map(|size| gibibytes(size).expect("a size")).to_vec();
         assert_eq!(sizes, [4, 2, 5, 1, 1024]);
         assert!(gibibytes("4Q").is_err());
     }

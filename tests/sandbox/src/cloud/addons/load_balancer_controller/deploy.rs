@@ -1,4 +1,5 @@
-//! A stack in AWS: load balancer, target groups, listeners, rules, and the TargetGroupBindings that tell who the targets are.
+//! A stack in AWS: load balancer, target groups, listeners, rules, and the TargetGroupBindings that tell who
+//! the targets are.
 
 use std::time::Duration;
 
@@ -41,16 +42,21 @@ impl LoadBalancers<'_> {
         Ok(balancer.text("DNSName").to_owned())
     }
 
-    /// Deletes the stack: the load balancer with its listeners, then bindings, target groups and security groups.
+    /// Deletes the stack: the load balancer with its listeners, then bindings, target groups and security
+    /// groups.
     pub async fn destroy(&self, name: &Name) -> Result<()> {
         if let Some(balancer) = self.find_balancer(name).await? {
-            let query = Query::new("DeleteLoadBalancer").with("LoadBalancerArn", balancer.text("LoadBalancerArn"));
+            let query =
+                Query::new("DeleteLoadBalancer").with("LoadBalancerArn", balancer.text("LoadBalancerArn"));
             self.aws.call(LOAD_BALANCERS, query).await.context("deleting the load balancer")?;
             self.stand_in.log(&format!("deleted load balancer {}", balancer.text("LoadBalancerName")));
         }
         self.unbind(name, &[]).await?;
         self.delete_front(name).await?;
-        let left = bindings(&self.stand_in.client, None).list(&ListParams::default()).await.context("listing TargetGroupBindings")?;
+        let left = bindings(&self.stand_in.client, None)
+            .list(&ListParams::default())
+            .await
+            .context("listing TargetGroupBindings")?;
         if left.items.is_empty() {
             self.delete_back().await?;
         }
@@ -58,7 +64,8 @@ impl LoadBalancers<'_> {
     }
 
     async fn find_balancer(&self, name: &Name) -> Result<Option<Element>> {
-        let query = Query::new("DescribeLoadBalancers").list("Names.member", [name.balancer(&self.site.cluster)]);
+        let query =
+            Query::new("DescribeLoadBalancers").list("Names.member", [name.balancer(&self.site.cluster)]);
         match self.aws.list(LOAD_BALANCERS, query, "LoadBalancers").await {
             Err(error) if aws::code(&error) == Some("LoadBalancerNotFound") => Ok(None),
             result => Ok(result?.into_iter().next()),
@@ -78,7 +85,11 @@ impl LoadBalancers<'_> {
             .list("Subnets.member", subnets)
             .list("SecurityGroups.member", groups)
             .tags("Tags.member", &self.tags(&stack.name, "LoadBalancer"));
-        let answer = self.aws.call(LOAD_BALANCERS, query).await.with_context(|| format!("creating load balancer {name}"))?;
+        let answer = self
+            .aws
+            .call(LOAD_BALANCERS, query)
+            .await
+            .with_context(|| format!("creating load balancer {name}"))?;
         self.stand_in.log(&format!("made load balancer {name}"));
         answer.entries("LoadBalancers").first().cloned().context("the answer has no load balancer")
     }
@@ -104,12 +115,23 @@ impl LoadBalancers<'_> {
             .with("HealthCheckPort", "traffic-port")
             .with("HealthCheckProtocol", backend.protocol)
             .tags("Tags.member", &self.tags(&stack.name, &resource));
-        let answer = self.aws.call(LOAD_BALANCERS, query).await.with_context(|| format!("creating target group {name}"))?;
+        let answer = self
+            .aws
+            .call(LOAD_BALANCERS, query)
+            .await
+            .with_context(|| format!("creating target group {name}"))?;
         let found = answer.entries("TargetGroups").first().context("the answer has no target group")?;
         Ok(found.text("TargetGroupArn").to_owned())
     }
 
-    async fn listener(&self, stack: &Stack, balancer: &str, port: u16, protocol: &str, group: &str) -> Result<String> {
+    async fn listener(
+        &self,
+        stack: &Stack,
+        balancer: &str,
+        port: u16,
+        protocol: &str,
+        group: &str,
+    ) -> Result<String> {
         let query = Query::new("CreateListener")
             .with("LoadBalancerArn", balancer)
             .with("Port", port)
@@ -117,7 +139,11 @@ impl LoadBalancers<'_> {
             .with("DefaultActions.member.1.Type", "forward")
             .with("DefaultActions.member.1.TargetGroupArn", group)
             .tags("Tags.member", &self.tags(&stack.name, &port.to_string()));
-        let answer = self.aws.call(LOAD_BALANCERS, query).await.with_context(|| format!("creating the listener of port {port}"))?;
+        let answer = self
+            .aws
+            .call(LOAD_BALANCERS, query)
+            .await
+            .with_context(|| format!("creating the listener of port {port}"))?;
         let found = answer.entries("Listeners").first().context("the answer has no listener")?;
         Ok(found.text("ListenerArn").to_owned())
     }
@@ -141,7 +167,10 @@ impl LoadBalancers<'_> {
                 .with("Actions.member.1.Type", "forward")
                 .with("Actions.member.1.TargetGroupArn", group)
                 .tags("Tags.member", &self.tags(&stack.name, &format!("80:{priority}")));
-            self.aws.call(LOAD_BALANCERS, query).await.with_context(|| format!("creating the rule of {path}"))?;
+            self.aws
+                .call(LOAD_BALANCERS, query)
+                .await
+                .with_context(|| format!("creating the rule of {path}"))?;
         }
         Ok(())
     }
@@ -188,13 +217,19 @@ impl LoadBalancers<'_> {
     async fn unbind(&self, name: &Name, kept: &[String]) -> Result<()> {
         let api = bindings(&self.stand_in.client, Some(&name.namespace));
         let prefix = name.kind.prefix();
-        let labels = format!("{prefix}/stack-name={},{prefix}/stack-namespace={}", name.object, name.namespace);
-        let found = api.list(&ListParams::default().labels(&labels)).await.context("listing TargetGroupBindings")?;
-        let arn = |binding: &DynamicObject| binding.data["spec"]["targetGroupARN"].as_str().unwrap_or_default().to_owned();
+        let labels =
+            format!("{prefix}/stack-name={},{prefix}/stack-namespace={}", name.object, name.namespace);
+        let found =
+            api.list(&ListParams::default().labels(&labels)).await.context("listing TargetGroupBindings")?;
+        let arn = |binding: &DynamicObject| {
+            binding.data["spec"]["targetGroupARN"].as_str().unwrap_or_default().to_owned()
+        };
         for binding in found.items.iter().filter(|binding| !kept.contains(&arn(binding))) {
             let of = binding.name_any();
-            gone(api.delete(&of, &DeleteParams::default()).await.map(drop)).with_context(|| format!("deleting {of}"))?;
-            // Its finalizer goes when the targets are deregistered and the rules of the nodes' group are gone.
+            gone(api.delete(&of, &DeleteParams::default()).await.map(drop))
+                .with_context(|| format!("deleting {of}"))?;
+            // Its finalizer goes when the targets are deregistered and the rules of the nodes' group are
+            // gone.
             self.release(&of, &name.namespace).await?;
             self.delete_target_group(&arn(binding)).await?;
         }
@@ -203,8 +238,14 @@ impl LoadBalancers<'_> {
 
     async fn delete_target_group(&self, arn: &str) -> Result<()> {
         for _ in 0..20 {
-            match self.aws.call(LOAD_BALANCERS, Query::new("DeleteTargetGroup").with("TargetGroupArn", arn)).await {
-                Err(error) if aws::code(&error) == Some("ResourceInUse") => tokio::time::sleep(Duration::from_secs(1)).await,
+            match self
+                .aws
+                .call(LOAD_BALANCERS, Query::new("DeleteTargetGroup").with("TargetGroupArn", arn))
+                .await
+            {
+                Err(error) if aws::code(&error) == Some("ResourceInUse") => {
+                    tokio::time::sleep(Duration::from_secs(1)).await
+                }
                 Err(error) if aws::code(&error) == Some("TargetGroupNotFound") => return Ok(()),
                 result => return result.map(drop).with_context(|| format!("deleting target group {arn}")),
             }

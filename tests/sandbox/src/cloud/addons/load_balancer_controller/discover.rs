@@ -18,8 +18,13 @@ impl LoadBalancers<'_> {
     /// # Errors
     /// When there are too few: an application load balancer needs two zones.
     pub async fn discover(&self, stack: &Stack) -> Result<Vec<String>> {
-        let role = if stack.scheme == "internet-facing" { "kubernetes.io/role/elb" } else { "kubernetes.io/role/internal-elb" };
-        let query = Query::new("DescribeSubnets").filter("vpc-id", [&self.site.vpc]).filter("tag-key", [role]);
+        let role = if stack.scheme == "internet-facing" {
+            "kubernetes.io/role/elb"
+        } else {
+            "kubernetes.io/role/internal-elb"
+        };
+        let query =
+            Query::new("DescribeSubnets").filter("vpc-id", [&self.site.vpc]).filter("tag-key", [role]);
         let found = self.aws.list(EC2, query, "subnetSet").await.context("couldn't auto-discover subnets")?;
         let chosen = choose(&found, &self.site.cluster, role);
         let needed = if stack.name.kind == Kind::Ingress { 2 } else { 1 };
@@ -60,8 +65,13 @@ mod tests {
     use crate::cloud::addons::aws::xml::parse;
 
     fn subnet(id: &str, zone: &str, tags: &[(&str, &str)]) -> String {
-        let tags: String = tags.iter().map(|(key, value)| format!("<item><key>{key}</key><value>{value}</value></item>")).collect();
-        format!("<item><subnetId>{id}</subnetId><availabilityZone>{zone}</availabilityZone><tagSet>{tags}</tagSet></item>")
+        let tags: String = tags
+            .iter()
+            .map(|(key, value)| format!("<item><key>{key}</key><value>{value}</value></item>"))
+            .collect();
+        format!(
+            "<item><subnetId>{id}</subnetId><availabilityZone>{zone}</availabilityZone><tagSet>{tags}</tagSet></item>"
+        )
     }
 
     #[test]

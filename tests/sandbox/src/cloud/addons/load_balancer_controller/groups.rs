@@ -1,5 +1,5 @@
-//! The controller's security groups: one in front of each load balancer, and one behind all of them, which the nodes'
-//! group admits.
+//! The controller's security groups: one in front of each load balancer, and one behind all of them, which
+//! the nodes' group admits.
 
 use std::time::Duration;
 
@@ -36,7 +36,8 @@ impl LoadBalancers<'_> {
         for (port, ..) in &stack.listeners {
             let port = port.to_string();
             let admitted = group.iter().flat_map(|group| group.entries("ipPermissions")).any(|rule| {
-                rule.text("fromPort") == port && rule.entries("ipRanges").iter().any(|range| range.text("cidrIp") == "0.0.0.0/0")
+                rule.text("fromPort") == port
+                    && rule.entries("ipRanges").iter().any(|range| range.text("cidrIp") == "0.0.0.0/0")
             });
             if !admitted {
                 self.authorize(&id, &port, ("IpRanges.1.CidrIp", "0.0.0.0/0"), "").await?;
@@ -85,7 +86,9 @@ impl LoadBalancers<'_> {
     }
 
     async fn find_group(&self, name: &str) -> Result<Option<Element>> {
-        let query = Query::new("DescribeSecurityGroups").filter("vpc-id", [&self.site.vpc]).filter("group-name", [name]);
+        let query = Query::new("DescribeSecurityGroups")
+            .filter("vpc-id", [&self.site.vpc])
+            .filter("group-name", [name]);
         Ok(self.aws.list(EC2, query, "securityGroupInfo").await?.into_iter().next())
     }
 
@@ -98,14 +101,21 @@ impl LoadBalancers<'_> {
             .with("GroupDescription", description)
             .with("VpcId", &self.site.vpc)
             .tagged("security-group", tags);
-        let answer = self.aws.call(EC2, query).await.with_context(|| format!("creating security group {name}"))?;
+        let answer =
+            self.aws.call(EC2, query).await.with_context(|| format!("creating security group {name}"))?;
         let id = answer.text("groupId").to_owned();
         self.stand_in.log(&format!("made security group {name} ({id})"));
         Ok((id, None))
     }
 
     /// Admits TCP to a port of a group; `source` is the parameter that says whom, and whom.
-    pub async fn authorize(&self, group: &str, port: &str, source: (&str, &str), description: &str) -> Result<()> {
+    pub async fn authorize(
+        &self,
+        group: &str,
+        port: &str,
+        source: (&str, &str),
+        description: &str,
+    ) -> Result<()> {
         let query = self.permission("AuthorizeSecurityGroupIngress", group, port, source, description);
         match self.aws.call(EC2, query).await {
             Err(error) if aws::code(&error) == Some("InvalidPermission.Duplicate") => Ok(()),
@@ -114,15 +124,35 @@ impl LoadBalancers<'_> {
     }
 
     /// Takes such a permission back.
-    pub async fn revoke(&self, group: &str, port: &str, source: (&str, &str), description: &str) -> Result<()> {
+    pub async fn revoke(
+        &self,
+        group: &str,
+        port: &str,
+        source: (&str, &str),
+        description: &str,
+    ) -> Result<()> {
         let query = self.permission("RevokeSecurityGroupIngress", group, port, source, description);
         match self.aws.call(EC2, query).await {
-            Err(error) if matches!(aws::code(&error), Some("InvalidPermission.NotFound" | "InvalidGroup.NotFound")) => Ok(()),
+            Err(error)
+                if matches!(
+                    aws::code(&error),
+                    Some("InvalidPermission.NotFound" | "InvalidGroup.NotFound")
+                ) =>
+            {
+                Ok(())
+            }
             result => result.map(drop).with_context(|| format!("revoking port {port} of {group}")),
         }
     }
 
-    fn permission(&self, action: &str, group: &str, port: &str, (name, value): (&str, &str), description: &str) -> Query {
+    fn permission(
+        &self,
+        action: &str,
+        group: &str,
+        port: &str,
+        (name, value): (&str, &str),
+        description: &str,
+    ) -> Query {
         let permission = |field: &str| format!("IpPermissions.1.{field}");
         let query = Query::new(action)
             .with("GroupId", group)
@@ -132,7 +162,9 @@ impl LoadBalancers<'_> {
             .with(permission(name), value);
         match (description, name.rsplit_once('.')) {
             ("", _) | (_, None) => query,
-            (description, Some((source, _))) => query.with(permission(&format!("{source}.Description")), description),
+            (description, Some((source, _))) => {
+                query.with(permission(&format!("{source}.Description")), description)
+            }
         }
     }
 }

@@ -1,7 +1,8 @@
-//! A stand-in for the AWS Load Balancer Controller: load balancers for Ingresses and Services, with the real one's tags,
-//! finalizers and order, and its webhook endpoint.
+//! A stand-in for the AWS Load Balancer Controller: load balancers for Ingresses and Services, with the real
+//! one's tags, finalizers and order, and its webhook endpoint.
 //!
-//! It knows the annotations for the scheme and the ports and no other, instance targets only, and no groups of Ingresses.
+//! It knows the annotations for the scheme and the ports and no other, instance targets only, and no groups
+//! of Ingresses.
 
 mod deploy;
 mod discover;
@@ -40,16 +41,23 @@ pub struct Site {
 /// # Errors
 /// When a flag is missing, and see [`follow`].
 pub async fn run(stand_in: &StandIn) -> Result<()> {
-    let flag = |name: &str| stand_in.flag(name).map(str::to_owned).with_context(|| format!("--{name} is missing"));
+    let flag =
+        |name: &str| stand_in.flag(name).map(str::to_owned).with_context(|| format!("--{name} is missing"));
     let aws = stand_in.aws(&flag("aws-region")?)?;
-    let tags = stand_in.flag("default-tags").unwrap_or_default().split(',').filter_map(|pair| pair.split_once('='));
+    let tags =
+        stand_in.flag("default-tags").unwrap_or_default().split(',').filter_map(|pair| pair.split_once('='));
     let tags = tags.map(|(key, value)| (key.to_owned(), value.to_owned())).collect();
     let site = Site { cluster: flag("cluster-name")?, vpc: flag("aws-vpc-id")?, tags };
     let work = async {
         aws.identify().await?;
         lead(stand_in, LEASE, async {
             let events = Events::new(stand_in, "ingress");
-            follow(stand_in, watched(&stand_in.client), &LoadBalancers { stand_in, aws: &aws, site: &site, events }).await
+            follow(
+                stand_in,
+                watched(&stand_in.client),
+                &LoadBalancers { stand_in, aws: &aws, site: &site, events },
+            )
+            .await
         })
         .await
     };
@@ -96,14 +104,18 @@ impl Controller for LoadBalancers<'_> {
         let all = ListParams::default();
         let services = Api::<Service>::all(client()).list(&all).await.context("listing services")?.items;
         let ingresses = Api::<Ingress>::all(client()).list(&all).await.context("listing Ingresses")?.items;
-        let classes = Api::<IngressClass>::all(client()).list(&all).await.context("listing IngressClasses")?.items;
+        let classes =
+            Api::<IngressClass>::all(client()).list(&all).await.context("listing IngressClasses")?.items;
         let mut result = Ok(());
         for ingress in &ingresses {
             let held = ingress.finalizers().iter().any(|held| held == Kind::Ingress.finalizer());
             let class = model::class(ingress, &classes, self.stand_in.flag("ingress-class"));
             if ingress.metadata.deletion_timestamp.is_some() || class.is_none() {
                 if held {
-                    result = worse(result, self.remove(Kind::Ingress, ingress.object_ref(&()), ingress.finalizers()).await);
+                    result = worse(
+                        result,
+                        self.remove(Kind::Ingress, ingress.object_ref(&()), ingress.finalizers()).await,
+                    );
                 }
                 continue;
             }
@@ -112,8 +124,12 @@ impl Controller for LoadBalancers<'_> {
                 None => Ok(None),
             };
             let stack = scheme.and_then(|scheme| Stack::of_ingress(ingress, &services, scheme.as_deref()));
-            let status = ingress.status.as_ref().and_then(|status| serde_json::to_value(&status.load_balancer).ok());
-            result = worse(result, self.keep(Kind::Ingress, ingress.object_ref(&()), ingress.finalizers(), stack, status).await);
+            let status =
+                ingress.status.as_ref().and_then(|status| serde_json::to_value(&status.load_balancer).ok());
+            result = worse(
+                result,
+                self.keep(Kind::Ingress, ingress.object_ref(&()), ingress.finalizers(), stack, status).await,
+            );
         }
         for service in &services {
             let held = service.finalizers().iter().any(|held| held == Kind::Service.finalizer());
@@ -124,8 +140,13 @@ impl Controller for LoadBalancers<'_> {
                 }
                 continue;
             }
-            let status = service.status.as_ref().and_then(|status| serde_json::to_value(&status.load_balancer).ok());
-            result = worse(result, self.keep(Kind::Service, about(), service.finalizers(), Stack::of_service(service), status).await);
+            let status =
+                service.status.as_ref().and_then(|status| serde_json::to_value(&status.load_balancer).ok());
+            result = worse(
+                result,
+                self.keep(Kind::Service, about(), service.finalizers(), Stack::of_service(service), status)
+                    .await,
+            );
         }
         worse(result, self.bind().await)
     }
@@ -134,10 +155,14 @@ impl Controller for LoadBalancers<'_> {
 impl LoadBalancers<'_> {
     /// The scheme that the class's parameters set for all of its Ingresses.
     async fn scheme(&self, class: &IngressClass) -> Result<Option<String>> {
-        let Some(parameters) = class.spec.as_ref().and_then(|spec| spec.parameters.as_ref()) else { return Ok(None) };
+        let Some(parameters) = class.spec.as_ref().and_then(|spec| spec.parameters.as_ref()) else {
+            return Ok(None);
+        };
         let kind = GroupVersionKind::gvk("elbv2.k8s.aws", "v1beta1", "IngressClassParams");
-        let all: Api<DynamicObject> =
-            Api::all_with(self.stand_in.client.clone(), &ApiResource::from_gvk_with_plural(&kind, "ingressclassparams"));
+        let all: Api<DynamicObject> = Api::all_with(
+            self.stand_in.client.clone(),
+            &ApiResource::from_gvk_with_plural(&kind, "ingressclassparams"),
+        );
         let name = &parameters.name;
         let found = all.get(name).await.with_context(|| format!("reading IngressClassParams {name}"))?;
         Ok(found.data["spec"]["scheme"].as_str().map(str::to_owned))
@@ -158,7 +183,13 @@ impl LoadBalancers<'_> {
         let (stack, subnets) = match built {
             Ok(built) => built,
             Err(error) => {
-                self.events.warn(about, "FailedBuildModel", &format!("Failed build model due to {}", explain(&error))).await;
+                self.events
+                    .warn(
+                        about,
+                        "FailedBuildModel",
+                        &format!("Failed build model due to {}", explain(&error)),
+                    )
+                    .await;
                 return Err(error);
             }
         };
@@ -166,7 +197,13 @@ impl LoadBalancers<'_> {
         match self.deploy(&stack, &subnets).await {
             Ok(name) => self.report(kind, &about, &name, status).await,
             Err(error) => {
-                self.events.warn(about, "FailedDeployModel", &format!("Failed deploy model due to {}", explain(&error))).await;
+                self.events
+                    .warn(
+                        about,
+                        "FailedDeployModel",
+                        &format!("Failed deploy model due to {}", explain(&error)),
+                    )
+                    .await;
                 Err(error)
             }
         }
@@ -177,13 +214,25 @@ impl LoadBalancers<'_> {
         match self.destroy(&stack).await {
             Ok(()) => self.finalizer(kind, &about, finalizers, false).await,
             Err(error) => {
-                self.events.warn(about, "FailedDeployModel", &format!("Failed deploy model due to {}", explain(&error))).await;
+                self.events
+                    .warn(
+                        about,
+                        "FailedDeployModel",
+                        &format!("Failed deploy model due to {}", explain(&error)),
+                    )
+                    .await;
                 Err(error)
             }
         }
     }
 
-    async fn finalizer(&self, kind: Kind, about: &ObjectReference, held: &[String], wanted: bool) -> Result<()> {
+    async fn finalizer(
+        &self,
+        kind: Kind,
+        about: &ObjectReference,
+        held: &[String],
+        wanted: bool,
+    ) -> Result<()> {
         let ours = kind.finalizer();
         if held.iter().any(|held| held == ours) == wanted {
             return Ok(());
@@ -196,7 +245,13 @@ impl LoadBalancers<'_> {
         self.patch(kind, about, patch, false).await.context("setting finalizers")
     }
 
-    async fn report(&self, kind: Kind, about: &ObjectReference, name: &str, status: Option<Value>) -> Result<()> {
+    async fn report(
+        &self,
+        kind: Kind,
+        about: &ObjectReference,
+        name: &str,
+        status: Option<Value>,
+    ) -> Result<()> {
         if status.is_some_and(|status| status["ingress"][0]["hostname"] == *name) {
             return Ok(());
         }
@@ -205,8 +260,10 @@ impl LoadBalancers<'_> {
     }
 
     async fn patch(&self, kind: Kind, about: &ObjectReference, patch: Value, status: bool) -> Result<()> {
-        let (namespace, name) = (about.namespace.as_deref().unwrap_or_default(), about.name.as_deref().unwrap_or_default());
-        let api: Api<DynamicObject> = Api::namespaced_with(self.stand_in.client.clone(), namespace, &kind.resource());
+        let (namespace, name) =
+            (about.namespace.as_deref().unwrap_or_default(), about.name.as_deref().unwrap_or_default());
+        let api: Api<DynamicObject> =
+            Api::namespaced_with(self.stand_in.client.clone(), namespace, &kind.resource());
         let (parameters, patch) = (PatchParams::default(), Patch::Merge(patch));
         let result = match status {
             true => api.patch_status(name, &parameters, &patch).await,

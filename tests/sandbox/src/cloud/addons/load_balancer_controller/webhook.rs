@@ -1,7 +1,7 @@
 //! The controller's webhook endpoint: it admits everything and changes nothing.
 //!
-//! It serves with exactly the certificate that was mounted, and with a new one as soon as that is there. Replicas on one
-//! machine share the port, since pods have no network of their own.
+//! It serves with exactly the certificate that was mounted, and with a new one as soon as that is there.
+//! Replicas on one machine share the port, since pods have no network of their own.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -43,7 +43,10 @@ impl<'a> Webhook<'a> {
     pub fn open(stand_in: &'a StandIn) -> Result<Self> {
         let directory = stand_in.volumes.path(stand_in.flag("webhook-cert-dir").unwrap_or(DIRECTORY));
         let socket = TcpSocket::new_v4().context("making a socket")?;
-        socket.set_reuseaddr(true).and_then(|()| socket.set_reuseport(true)).context("sharing the webhook's port")?;
+        socket
+            .set_reuseaddr(true)
+            .and_then(|()| socket.set_reuseport(true))
+            .context("sharing the webhook's port")?;
         socket.bind(([0, 0, 0, 0], PORT).into()).with_context(|| format!("binding port {PORT}"))?;
         let listener = socket.listen(128).with_context(|| format!("listening on port {PORT}"))?;
         let webhook = Self { stand_in, listener, directory };
@@ -107,7 +110,10 @@ async fn answer(acceptor: TlsAcceptor, stream: TcpStream) -> Result<()> {
             _ => ("200 OK", review(&body).map(|answer| answer.to_string())),
         };
         let (status, answer) = answer.map_or(("400 Bad Request", String::new()), |answer| (status, answer));
-        let head = format!("HTTP/1.1 {status}\r\ncontent-type: application/json\r\ncontent-length: {}\r\n\r\n", answer.len());
+        let head = format!(
+            "HTTP/1.1 {status}\r\ncontent-type: application/json\r\ncontent-length: {}\r\n\r\n",
+            answer.len()
+        );
         stream.write_all(head.as_bytes()).await.context("answering")?;
         stream.write_all(answer.as_bytes()).await.context("answering")?;
         stream.flush().await.context("answering")?;

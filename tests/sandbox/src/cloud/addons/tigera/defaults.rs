@@ -1,5 +1,5 @@
-//! What the Tigera operator writes into an Installation that leaves something open, as v1.42.3 was seen to do it: by a merge patch, in which a list
-//! is there as a whole or not at all.
+//! What the Tigera operator writes into an Installation that leaves something open, as v1.42.3 was seen to do
+//! it: by a merge patch, in which a list is there as a whole or not at all.
 //!
 //! Pure.
 
@@ -27,10 +27,15 @@ pub fn defaulted(spec: &Value) -> Value {
 /// The spec with what the controller of the pools fills in; `there` are the IPPools of the cluster.
 pub fn with_pools(spec: &Value, there: &[Value]) -> Value {
     let mut res = spec.clone();
-    let Some(pools) = res.pointer_mut("/calicoNetwork/ipPools").and_then(Value::as_array_mut) else { return res };
+    let Some(pools) = res.pointer_mut("/calicoNetwork/ipPools").and_then(Value::as_array_mut) else {
+        return res;
+    };
     let is_only = pools.len() == 1;
     for pool in pools {
-        let known = there.iter().find(|it| it["spec"]["cidr"] == pool["cidr"]).and_then(|it| it["metadata"]["name"].as_str());
+        let known = there
+            .iter()
+            .find(|it| it["spec"]["cidr"] == pool["cidr"])
+            .and_then(|it| it["metadata"]["name"].as_str());
         let name = match known {
             Some(name) => name.to_owned(),
             None if is_only => "default-ipv4-ippool".to_owned(),
@@ -47,8 +52,12 @@ pub fn with_pools(spec: &Value, there: &[Value]) -> Value {
 
 /// The merge patch from one object to another that has more; none when there is nothing to patch.
 pub fn merge_patch(from: &Value, to: &Value) -> Option<Value> {
-    let (Value::Object(from), Value::Object(to)) = (from, to) else { return (from != to).then(|| to.clone()) };
-    let changed = to.iter().filter_map(|(name, value)| Some((name.clone(), merge_patch(from.get(name).unwrap_or(&Value::Null), value)?)));
+    let (Value::Object(from), Value::Object(to)) = (from, to) else {
+        return (from != to).then(|| to.clone());
+    };
+    let changed = to.iter().filter_map(|(name, value)| {
+        Some((name.clone(), merge_patch(from.get(name).unwrap_or(&Value::Null), value)?))
+    });
     let changed: Map<String, Value> = changed.collect();
     (!changed.is_empty()).then_some(changed.into())
 }

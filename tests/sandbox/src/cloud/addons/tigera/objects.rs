@@ -81,8 +81,11 @@ pub fn daemon_set(owner: &Value, spec: &Value) -> Value {
     let labels = json!({"k8s-app": NODE, "app.kubernetes.io/name": NODE});
     let registry = registry(spec);
     let backend = if spec["calicoNetwork"]["bgp"] == "Enabled" { "bird" } else { "vxlan" };
-    let containers = spec.pointer("/calicoNodeDaemonSet/spec/template/spec/containers").and_then(Value::as_array);
-    let resources = containers.and_then(|all| all.iter().find(|it| it["name"] == NODE)).map_or(json!({}), |it| it["resources"].clone());
+    let containers =
+        spec.pointer("/calicoNodeDaemonSet/spec/template/spec/containers").and_then(Value::as_array);
+    let resources = containers
+        .and_then(|all| all.iter().find(|it| it["name"] == NODE))
+        .map_or(json!({}), |it| it["resources"].clone());
     json!({
         "apiVersion": "apps/v1", "kind": "DaemonSet",
         "metadata": {"name": NODE, "namespace": super::NAMESPACE, "ownerReferences": owner, "labels": labels},
@@ -106,7 +109,8 @@ pub fn daemon_set(owner: &Value, spec: &Value) -> Value {
     })
 }
 
-/// The API server of `projectcalico.org/v3`. It is not registered with Kubernetes': nothing would answer there.
+/// The API server of `projectcalico.org/v3`. It is not registered with Kubernetes': nothing would answer
+/// there.
 pub fn api_server(owner: &Value, spec: &Value) -> Value {
     let labels = json!({"k8s-app": API_SERVER, "apiserver": "true"});
     let registry = registry(spec);
@@ -139,8 +143,8 @@ pub enum Standing<'a> {
     Degraded(&'a str),
 }
 
-/// Conditions of the given types: `Degraded` and `Progressing` are true in that standing, every other one when it is available. `generation` is
-/// that of the object which asks for the part; not all parts have one.
+/// Conditions of the given types: `Degraded` and `Progressing` are true in that standing, every other one
+/// when it is available. `generation` is that of the object which asks for the part; not all parts have one.
 pub fn conditions(types: &[&str], standing: Standing<'_>, generation: Option<i64>) -> Value {
     let (reason, message) = match standing {
         Standing::Available => ("AllObjectsAvailable", "All objects available"),
@@ -169,11 +173,11 @@ pub fn conditions(types: &[&str], standing: Standing<'_>, generation: Option<i64
 pub fn says(object: &DynamicObject, conditions: &Value) -> bool {
     let found = &object.data["status"]["conditions"];
     let said = |wanted: &Value| {
-        found
-            .as_array()
-            .into_iter()
-            .flatten()
-            .any(|found| ["type", "status", "message", "observedGeneration"].iter().all(|field| found[field] == wanted[field]))
+        found.as_array().into_iter().flatten().any(|found| {
+            ["type", "status", "message", "observedGeneration"]
+                .iter()
+                .all(|field| found[field] == wanted[field])
+        })
     };
     conditions.as_array().is_some_and(|conditions| conditions.iter().all(said))
 }
@@ -186,7 +190,8 @@ mod tests {
     fn conditions_that_were_taken_over_need_no_second_patch() {
         let wanted = conditions(&["Available", "Progressing", "Degraded"], Standing::Available, Some(2));
         let mut object: DynamicObject =
-            serde_json::from_value(json!({"metadata": {"name": "calico"}, "status": {"conditions": wanted}})).expect("an object");
+            serde_json::from_value(json!({"metadata": {"name": "calico"}, "status": {"conditions": wanted}}))
+                .expect("an object");
         assert!(says(&object, &wanted));
         object.data["status"]["conditions"][0]["observedGeneration"] = json!(1);
         assert!(!says(&object, &wanted));
@@ -197,7 +202,12 @@ mod tests {
     fn what_is_missing_is_progress_and_what_is_refused_is_degraded() {
         let statuses = |standing| -> Vec<String> {
             let conditions = conditions(&["Available", "Progressing", "Degraded"], standing, None);
-            conditions.as_array().expect("a list").iter().filter_map(|it| it["status"].as_str().map(str::to_owned)).collect()
+            conditions
+                .as_array()
+                .expect("a list")
+                .iter()
+                .filter_map(|it| it["status"].as_str().map(str::to_owned))
+                .collect()
         };
         assert_eq!(statuses(Standing::Progressing), ["False", "True", "False"]);
         assert_eq!(statuses(Standing::Degraded("no")), ["False", "False", "True"]);

@@ -1,5 +1,5 @@
-//! What the Tigera operator does with IPPools: it makes the first ones itself, and leaves every later change to Calico's API server, which takes
-//! some changes and refuses others.
+//! What the Tigera operator does with IPPools: it makes the first ones itself, and leaves every later change
+//! to Calico's API server, which takes some changes and refuses others.
 //!
 //! Pure.
 
@@ -32,7 +32,9 @@ pub fn compare(wanted: &[Value], there: &[Value], api_server_is_ready: bool) -> 
         match found {
             Some(found) if found["spec"] == spec => (),
             None if there.is_empty() => res.changes.push(Change::Create(object(pool, spec))),
-            _ if !api_server_is_ready => return degraded("Unable to modify IP pools while Calico API server is unavailable"),
+            _ if !api_server_is_ready => {
+                return degraded("Unable to modify IP pools while Calico API server is unavailable");
+            }
             None => res.changes.push(Change::Create(object(pool, spec))),
             Some(found) if found["spec"]["blockSize"] != spec["blockSize"] => {
                 return degraded("error updating IP pool: IPPool BlockSize cannot be modified");
@@ -46,7 +48,10 @@ pub fn compare(wanted: &[Value], there: &[Value], api_server_is_ready: bool) -> 
             }
         }
     }
-    for pool in there.iter().filter(|it| it["metadata"]["labels"][LABEL] == OPERATOR && it["spec"]["disabled"] != true) {
+    for pool in there
+        .iter()
+        .filter(|it| it["metadata"]["labels"][LABEL] == OPERATOR && it["spec"]["disabled"] != true)
+    {
         if wanted.iter().any(|it| it["cidr"] == pool["spec"]["cidr"]) {
             continue;
         }
@@ -111,9 +116,16 @@ mod tests {
         assert_eq!(compare(std::slice::from_ref(&first), &there, false), Outcome::default());
         let changed = [pool("192.168.0.0/16", "IPIP")];
         let refused = compare(&changed, &there, false).degraded;
-        assert_eq!(refused.as_deref(), Some("Unable to modify IP pools while Calico API server is unavailable"));
-        let Outcome { changes, degraded: None } = compare(&changed, &there, true) else { panic!("it is degraded") };
-        let [Change::Patch(name, patch)] = changes.as_slice() else { panic!("it is not one patch: {changes:?}") };
+        assert_eq!(
+            refused.as_deref(),
+            Some("Unable to modify IP pools while Calico API server is unavailable")
+        );
+        let Outcome { changes, degraded: None } = compare(&changed, &there, true) else {
+            panic!("it is degraded")
+        };
+        let [Change::Patch(name, patch)] = changes.as_slice() else {
+            panic!("it is not one patch: {changes:?}")
+        };
         assert_eq!(name, "default-ipv4-ippool");
         assert_eq!([&patch["spec"]["ipipMode"], &patch["spec"]["vxlanMode"]], ["Always", "Never"]);
     }
@@ -130,6 +142,9 @@ mod tests {
         let mut other = pool("10.0.0.0/16", "VXLAN");
         other["name"] = json!("10.0.0.0-16");
         let changes = compare(&[other], &there, true).changes;
-        assert_eq!(changes.last(), Some(&Change::Patch("default-ipv4-ippool".into(), json!({"spec": {"disabled": true}}))));
+        assert_eq!(
+            changes.last(),
+            Some(&Change::Patch("default-ipv4-ippool".into(), json!({"spec": {"disabled": true}})))
+        );
     }
 }

@@ -30,7 +30,12 @@ impl Place {
             instance: metadata.get("meta-data/instance-id").await?,
             instance_type: metadata.get("meta-data/instance-type").await?,
             subnet: metadata.get(&interface("subnet-id")).await?,
-            groups: metadata.get(&interface("security-group-ids")).await?.lines().map(str::to_owned).collect(),
+            groups: metadata
+                .get(&interface("security-group-ids"))
+                .await?
+                .lines()
+                .map(str::to_owned)
+                .collect(),
         })
     }
 }
@@ -47,9 +52,11 @@ pub struct Interfaces<'a> {
 impl Interfaces<'_> {
     /// Makes what is missing; gives nothing back, which the real one does only after a while.
     pub async fn hold(&self, wanted: &Wanted) -> Result<()> {
-        let query = Query::new("DescribeNetworkInterfaces").filter("attachment.instance-id", [&self.place.instance]);
+        let query =
+            Query::new("DescribeNetworkInterfaces").filter("attachment.instance-id", [&self.place.instance]);
         let mut attached = self.aws.list(EC2, query, "networkInterfaceSet").await?;
-        let query = Query::new("DescribeNetworkInterfaces").filter(&format!("tag:{INSTANCE}"), [&self.place.instance]);
+        let query = Query::new("DescribeNetworkInterfaces")
+            .filter(&format!("tag:{INSTANCE}"), [&self.place.instance]);
         let made = self.aws.list(EC2, query.filter("status", ["available"]), "networkInterfaceSet").await?;
         if made.is_empty() {
             let left = self.create(0).await?;
@@ -65,7 +72,8 @@ impl Interfaces<'_> {
         }
         let mut indices: Vec<u32> = attached.iter().filter_map(index).collect();
         for _ in attached.iter().filter(ours).count()..wanted.interfaces {
-            let free = (1..).find(|index| !indices.contains(index)).context("there is no free device index")?;
+            let free =
+                (1..).find(|index| !indices.contains(index)).context("there is no free device index")?;
             let id = self.create(wanted.each).await?;
             self.attach(&id, free).await?;
             indices.push(free);
@@ -73,11 +81,12 @@ impl Interfaces<'_> {
         Ok(())
     }
 
-    /// Gives an interface as many addresses, or prefixes, as are wanted beside its own and as it has room for. What it has of
-    /// the other kind, from before a change of settings, takes room too.
+    /// Gives an interface as many addresses, or prefixes, as are wanted beside its own and as it has room
+    /// for. What it has of the other kind, from before a change of settings, takes room too.
     async fn assign(&self, interface: &Element, wanted: usize) -> Result<()> {
         let id = interface.text("networkInterfaceId");
-        let (addresses, prefixes) = (interface.entries("privateIpAddressesSet").len(), interface.entries("ipv4PrefixSet").len());
+        let (addresses, prefixes) =
+            (interface.entries("privateIpAddressesSet").len(), interface.entries("ipv4PrefixSet").len());
         let held = if self.targets.prefixes { prefixes } else { addresses.saturating_sub(1) };
         let room = self.limits.addresses.saturating_sub(addresses + prefixes);
         let missing = wanted.saturating_sub(held).min(room);
@@ -126,7 +135,10 @@ impl Interfaces<'_> {
     fn tags(&self) -> Tags {
         let mut tags = self.targets.tags.clone();
         tags.insert(INSTANCE.to_owned(), self.place.instance.clone());
-        tags.insert("node.k8s.amazonaws.com/createdAt".to_owned(), Timestamp::now().strftime("%Y-%m-%dT%H:%M:%SZ").to_string());
+        tags.insert(
+            "node.k8s.amazonaws.com/createdAt".to_owned(),
+            Timestamp::now().strftime("%Y-%m-%dT%H:%M:%SZ").to_string(),
+        );
         if let Some(cluster) = &self.targets.cluster {
             tags.insert("cluster.k8s.amazonaws.com/name".to_owned(), cluster.clone());
         }

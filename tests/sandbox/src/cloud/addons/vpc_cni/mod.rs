@@ -1,7 +1,8 @@
-//! A stand-in for the Amazon VPC CNI's agent: the network interfaces and addresses that it holds ready on its instance.
+//! A stand-in for the Amazon VPC CNI's agent: the network interfaces and addresses that it holds ready on its
+//! instance.
 //!
-//! As the real one can, it leaves interfaces behind when its instance ends: one per instance is never attached. It hands
-//! no address to any pod.
+//! As the real one can, it leaves interfaces behind when its instance ends: one per instance is never
+//! attached. It hands no address to any pod.
 
 mod interfaces;
 mod targets;
@@ -68,15 +69,25 @@ async fn pods(stand_in: &StandIn) -> Result<usize> {
 async fn configured(stand_in: &StandIn, targets: &Targets, place: &mut Place) -> Result<()> {
     let nodes: Api<Node> = Api::all(stand_in.client.clone());
     let node = nodes.get(&stand_in.host.node).await.context("reading the node")?;
-    let name = node.labels().get(&targets.label).with_context(|| format!("the node has no label {}", targets.label))?;
+    let name = node
+        .labels()
+        .get(&targets.label)
+        .with_context(|| format!("the node has no label {}", targets.label))?;
     let kind = GroupVersionKind::gvk("crd.k8s.amazonaws.com", "v1alpha1", "ENIConfig");
     let configurations: Api<DynamicObject> =
         Api::all_with(stand_in.client.clone(), &ApiResource::from_gvk_with_plural(&kind, "eniconfigs"));
     let found = configurations.get(name).await.with_context(|| format!("reading ENIConfig {name}"))?;
     let spec = &found.data["spec"];
-    spec["subnet"].as_str().with_context(|| format!("ENIConfig {name} has no subnet"))?.clone_into(&mut place.subnet);
-    let groups: Vec<String> =
-        spec["securityGroups"].as_array().into_iter().flatten().filter_map(|id| id.as_str().map(str::to_owned)).collect();
+    spec["subnet"]
+        .as_str()
+        .with_context(|| format!("ENIConfig {name} has no subnet"))?
+        .clone_into(&mut place.subnet);
+    let groups: Vec<String> = spec["securityGroups"]
+        .as_array()
+        .into_iter()
+        .flatten()
+        .filter_map(|id| id.as_str().map(str::to_owned))
+        .collect();
     if !groups.is_empty() {
         place.groups = groups;
     }

@@ -1,6 +1,7 @@
 //! How many addresses and interfaces the Amazon VPC CNI wants, by the variables of its container.
 //!
-//! Pure. <https://github.com/aws/amazon-vpc-cni-k8s/blob/master/docs/eni-and-ip-target.md>, in its documented rules only.
+//! Pure. <https://github.com/aws/amazon-vpc-cni-k8s/blob/master/docs/eni-and-ip-target.md>, in its documented
+//! rules only.
 
 use std::collections::BTreeMap;
 
@@ -67,7 +68,10 @@ impl Targets {
             cluster: environment.get("CLUSTER_NAME").filter(|name| !name.is_empty()).cloned(),
             tags: serde_json::from_str(tags).context("reading ADDITIONAL_ENI_TAGS")?,
             custom: yes("AWS_VPC_K8S_CNI_CUSTOM_NETWORK_CFG"),
-            label: environment.get("ENI_CONFIG_LABEL_DEF").cloned().unwrap_or_else(|| "k8s.amazonaws.com/eniConfig".to_owned()),
+            label: environment
+                .get("ENI_CONFIG_LABEL_DEF")
+                .cloned()
+                .unwrap_or_else(|| "k8s.amazonaws.com/eniConfig".to_owned()),
             prefixes: yes("ENABLE_PREFIX_DELEGATION"),
             warm_interfaces: number("WARM_ENI_TARGET")?.unwrap_or(1),
             warm_addresses: number("WARM_IP_TARGET")?,
@@ -76,7 +80,10 @@ impl Targets {
             maximum: number("MAX_ENI")?.filter(|maximum| *maximum > 0),
         };
         let some = targets.warm_prefixes > 0 || targets.by_address();
-        ensure!(!targets.prefixes || some, "prefix delegation needs WARM_PREFIX_TARGET, WARM_IP_TARGET or MINIMUM_IP_TARGET");
+        ensure!(
+            !targets.prefixes || some,
+            "prefix delegation needs WARM_PREFIX_TARGET, WARM_IP_TARGET or MINIMUM_IP_TARGET"
+        );
         Ok(targets)
     }
 
@@ -110,9 +117,15 @@ impl Limits {
     /// What DescribeInstanceTypes says.
     pub fn of(instance_type: &Element) -> Result<Self> {
         let number = |name: &str| -> Result<usize> {
-            instance_type.text(&format!("networkInfo/{name}")).parse().with_context(|| format!("the instance's type has no {name}"))
+            instance_type
+                .text(&format!("networkInfo/{name}"))
+                .parse()
+                .with_context(|| format!("the instance's type has no {name}"))
         };
-        Ok(Self { interfaces: number("maximumNetworkInterfaces")?, addresses: number("ipv4AddressesPerInterface")? })
+        Ok(Self {
+            interfaces: number("maximumNetworkInterfaces")?,
+            addresses: number("ipv4AddressesPerInterface")?,
+        })
     }
 }
 
@@ -123,7 +136,9 @@ mod tests {
     const LARGE: Limits = Limits { interfaces: 3, addresses: 10 };
 
     fn targets(variables: &[(&str, &str)]) -> Result<Targets> {
-        Targets::of(&variables.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect())
+        Targets::of(
+            &variables.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect(),
+        )
     }
 
     fn wanted(variables: &[(&str, &str)], pods: usize) -> Wanted {
