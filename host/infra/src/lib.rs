@@ -14,10 +14,12 @@ pub mod gc;
 pub mod machine;
 pub mod observe;
 pub mod pause;
-mod record;
+mod persisted_state;
 pub mod status;
 mod token;
 
 pub use decide::{PlanInput, SEND_WITHIN, TOKEN_AGE, is_gone, plan};
 pub(crate) use decide::{address_of, proven_from, trusted_from};
-pub use record::{CREATED_ANNOTATION, PersistedState, RECORDED_ANNOTATION, Settled, ZONES_ANNOTATION};
+pub use persisted_state::{
+    CREATED_ANNOTATION, PersistedState, RECORDED_ANNOTATION, Settled, ZONES_ANNOTATION,
+};

@@ -6,7 +6,7 @@ use crds::names::BLOCK_MOVE_ANNOTATION;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use serde_json::{Map, Value};
 
-use crate::record::{BLOCKED, patch};
+use crate::persisted_state::{BLOCKED, patch};
 use crate::{cluster, machine};
 use model::{Interest, Timestamp};
 

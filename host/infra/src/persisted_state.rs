@@ -2,25 +2,23 @@
 //! that Cluster API gives a provider. Status is not moved by `clusterctl move`, so nothing of this is only
 //! there. It is read and written as patches; nothing here talks to an API server.
 
+mod settled;
+
 use std::collections::BTreeMap;
-use std::fmt;
 
 use crds::cluster::AWSIdentityKind;
 use crds::names::{BLOCK_MOVE_ANNOTATION, ID_ANNOTATION, INTENT_ANNOTATION};
 use crds::{AWSCluster, AWSMachine};
 use serde_json::{Map, Value, json};
 
-use model::{Action, Applied, Intent, Invalid, Key, Kind, Outcome, Plan, READ_LAG, Resource, Timestamp};
+use model::{Action, Applied, Intent, Invalid, Key, Kind, Outcome, Plan, Resource, Timestamp};
+
+pub use settled::{CREATED_ANNOTATION, Settled};
 
 /// Annotation of an AWSCluster: AWS ids of what is never made again once it was there. JSON, key to id.
 pub const RECORDED_ANNOTATION: &str = "cluster.kurator.dev/recorded";
 /// Annotation of an AWSCluster: the availability zones that were chosen for it, separated by commas.
 pub const ZONES_ANNOTATION: &str = "cluster.kurator.dev/zones";
-
-/// Annotation of AWSClusters and AWSMachines: when the latest creation was settled or recorded, since when
-/// the process acts that settled it, and, while that matters, until when reads may lack what processes before
-/// that one made; all in seconds since 1970.
-pub const CREATED_ANNOTATION: &str = "cluster.kurator.dev/created";
 
 /// What the annotation says that keeps `clusterctl move` waiting.
 pub(crate) const BLOCKED: &str = "cluster-operator is creating AWS resources";
@@ -49,51 +47,6 @@ pub struct PersistedState {
     pub secret: Option<(String, usize)>,
     /// What a machine's user added to its instance.
     pub applied: Applied,
-}
-
-/// When a creation was settled or recorded, and by whom.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Settled {
-    pub at: Timestamp,
-    /// [`Snapshot::since`](model::Snapshot::since) of the process.
-    pub by: Timestamp,
-    /// Reads that begin before may lack what processes before that one made; 0 when none does.
-    pub earlier: Timestamp,
-}
-
-impl Settled {
-    fn parse(text: &str) -> Option<Settled> {
-        let mut numbers = text.split(' ').map(|it| it.parse().ok());
-        let (at, by) = (numbers.next()??, numbers.next()??);
-        Some(Settled { at, by, earlier: numbers.next().flatten().unwrap_or_default() })
-    }
-
-    /// A creation is settled now, by the process that acts since `by`, after what was written down.
-    pub(crate) fn now(at: Timestamp, by: Timestamp, before: Option<Settled>) -> Settled {
-        let earlier = before.map_or(0.0, |it| it.trusted_from(by));
-        Settled { at: at.ceil(), by, earlier: if earlier > at { earlier } else { 0.0 } }
-    }
-
-    /// Whether the process that acts since `since` settled it.
-    pub(crate) fn is_by(&self, since: Timestamp) -> bool {
-        // As precise as it is written down.
-        (self.by - since).abs() < 0.001
-    }
-
-    /// From when on reads show the process that acts since `since` what others made before it.
-    pub(crate) fn trusted_from(&self, since: Timestamp) -> Timestamp {
-        match self.is_by(since) {
-            true => self.earlier,
-            false => self.earlier.max(self.at + READ_LAG),
-        }
-    }
-}
-
-impl fmt::Display for Settled {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{:.0} {:.3}", self.at, self.by)?;
-        if self.earlier > 0.0 { write!(f, " {:.0}", self.earlier) } else { Ok(()) }
-    }
 }
 
 impl PersistedState {
@@ -271,7 +224,7 @@ impl PersistedState {
         let open = !self.intents.is_empty();
         BTreeMap::from([
             (INTENT_ANNOTATION, open.then(|| unkeyed(&self.intents))),
-            (CREATED_ANNOTATION, self.created.map(|it| it.to_string())),
+            (CREATED_ANNOTATION, self.created.map(|it| it.text())),
             (BLOCK_MOVE_ANNOTATION, open.then(|| BLOCKED.to_owned())),
         ])
     }
@@ -328,21 +281,4 @@ fn unkeyed<T: serde::Serialize>(all: &BTreeMap<Key, T>) -> String {
     let all: BTreeMap<String, &T> = all.iter().map(|(key, value)| (key.to_string(), value)).collect();
     // Strings, numbers and JSON values always serialize.
     serde_json::to_string(&all).unwrap_or_default()
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn what_an_earlier_process_made_stays_in_doubt_when_a_later_one_settles_something() {
-        let (first, second, third) = (1000.0, 2000.0, 2010.0);
-        let made = Settled::now(1999.5, first, None);
-        assert_eq!((made.to_string().as_str(), made.trusted_from(first)), ("2000 1000.000", 0.0));
-        let settled =
-            Settled::parse(&Settled::now(2005.0, second, Some(made)).to_string()).expect("as it was written");
-        assert_eq!(settled.trusted_from(second), 2000.0 + READ_LAG, "its own writes it remembers");
-        assert_eq!(settled.trusted_from(third), 2005.0 + READ_LAG);
-        assert_eq!(Settled::now(2100.0, third, Some(settled)).trusted_from(third), 0.0, "it is long ago");
-    }
 }
