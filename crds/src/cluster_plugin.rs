@@ -11,10 +11,12 @@ use crate::lenient;
 mod amazon_vpc;
 mod calico;
 mod controller;
+mod ebs;
 mod efs;
 mod ingress;
 mod slots;
 mod storage;
+mod storage_class;
 
 pub use amazon_vpc::{AmazonVPCNetworking, PodSubnet};
 pub use calico::{CalicoEncapsulation, CalicoNetworking, CalicoSourceDestinationCheck};
@@ -22,13 +24,14 @@ pub use controller::{
     Arguments, ContainerResources, ControllerSettings, ImagePullSecret, LogLevel, NodeLabels, TaintEffect,
     Toleration, TolerationOperator,
 };
+pub use ebs::{
+    EBSFileSystemType, EBSMoreStorageClass, EBSStorage, EBSStorageClass, EBSVolumeType, EBSVolumes,
+};
 pub use efs::{EFSStorage, EFSStorageClass};
 pub use ingress::{AWSLoadBalancerController, ControllerIngressClass, Ingress, IngressScheme, TargetType};
 pub use slots::{AWSCloudProvider, CloudProvider, Module, Networking, NoCloudProvider, Plugin, Stage};
-pub use storage::{
-    DefaultClass, EBSFileSystemType, EBSMoreStorageClass, EBSStorage, EBSStorageClass, EBSVolumeType,
-    EBSVolumes, ReclaimPolicy, Storage,
-};
+pub use storage::Storage;
+pub use storage_class::{DefaultClass, ReclaimPolicy};
 
 /// Which add-ons a cluster gets.
 #[derive(CustomResource, Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]

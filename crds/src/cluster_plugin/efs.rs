@@ -1,10 +1,10 @@
-//! Settings of the Amazon EFS CSI driver. It never holds a version of it: that comes with the plugin.
+//! Settings of the Amazon EFS CSI driver.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::controller::{Arguments, ContainerResources, ControllerSettings, yes};
-use super::storage::{DefaultClass, ReclaimPolicy, never};
+use super::storage_class::{DefaultClass, ReclaimPolicy, never};
 use crate::metadata::Tags;
 
 /// Settings of the Amazon EFS CSI driver.
