@@ -2,6 +2,7 @@
 //! it now.
 
 pub(crate) mod adopted;
+mod aws_id;
 mod copied;
 mod desired;
 pub(crate) mod egress;
@@ -389,7 +390,7 @@ fn interest(input: &Input<'_>, plan: &Plan) -> Interest {
     let mut res = unmanaged::interest(input.cluster, input.aws_cluster, input.record, input.snapshot);
     res.reads.extend(&plan.awaits);
     res.ids.insert(network.vpc.id.clone());
-    res.ids.extend(network.subnets.iter().flat_map(layout::aws_ids).cloned());
+    res.ids.extend(network.subnets.iter().flat_map(aws_id::aws_ids).cloned());
     // Where its load balancer is, also in what the spec does not list any more: AWS takes no second subnet of
     // a zone.
     let balancer =

@@ -8,6 +8,7 @@
 //! Nothing here does I/O, reads a clock or makes random numbers: the crate depends on nothing that can, and
 //! time comes in as a value.
 
+mod claims;
 pub mod cluster;
 mod decide;
 pub mod gc;

@@ -4,7 +4,8 @@
 use crds::AWSCluster;
 use crds::names::MANAGED_BY_ANNOTATION;
 
-use super::layout::{Layout, aws_ids};
+use super::aws_id::aws_ids;
+use super::layout::Layout;
 use crate::observe::{SubnetRole, kept_for_pods};
 
 /// Whether somebody else looks after the infrastructure. The annotation alone says so; its value does not

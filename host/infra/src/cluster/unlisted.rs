@@ -6,7 +6,8 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use crds::names::MACHINE_NAME_TAG;
 
-use crate::observe::{self, Claims, SubnetRole, kept_for_pods, listed_as};
+use crate::claims::Claims;
+use crate::observe::{self, SubnetRole, kept_for_pods, listed_as};
 use model::READ_LAG;
 use model::{
     FoundLoadBalancer, FoundNatGateway, FoundNetworkInterface, FoundSubnet, Read, Snapshot, State, Tags,

@@ -5,17 +5,27 @@ use crds::AWSCluster;
 use crds::cluster_api::Cluster;
 use crds::network::SubnetSpec;
 
-use super::is_external;
-use super::layout::{aws_ids, is_owned};
+use super::adopted::adopted_from;
+use super::aws_id::aws_ids;
+use super::{is_external, name};
 use crate::PersistedState;
+use crate::claims::Claims;
 use crate::observe::{MAIN, SubnetRole, is_public, kept_for_pods};
-use model::{Interest, Invalid, Read, Snapshot, Vpc};
+use model::{FoundVpc, Interest, Invalid, Read, Snapshot, Vpc};
 
 /// The VPC that the spec names, unless the cluster lives in another one already.
 pub(crate) fn given<'a>(aws_cluster: &'a AWSCluster, record: &PersistedState) -> Option<&'a str> {
     let id = aws_cluster.spec.network.vpc.id.as_str();
     let elsewhere = record.ids.get(&Vpc::key(MAIN)).is_some_and(|it| it != id);
     (!id.is_empty() && !elsewhere).then_some(id)
+}
+
+/// Whether a VPC that the spec names was made for the cluster, by this operator or by Cluster API Provider
+/// AWS.
+fn is_owned(vpc: &FoundVpc, cluster: &Cluster, aws_cluster: &AWSCluster, record: &PersistedState) -> bool {
+    let (cluster, owner) = (name::cluster_name(cluster), model::owner(aws_cluster));
+    Claims { cluster: &cluster, id: &record.id, owner: &owner, adopts: adopted_from(aws_cluster) }
+        .mine(&vpc.tags, None)
 }
 
 /// The VPC that a user brought. One that the spec names by its id is ours all the same where its tags say so.
@@ -82,9 +92,13 @@ pub(super) fn subnets(
         let (for_pods, unlisted) = (false, false);
         res.push(SubnetRole { name: id.clone(), id: Some(id), cidr: None, zone, public, for_pods, unlisted });
     }
-    let missing = match specs.is_empty() {
-        true => format!("list the subnets of {vpc_id} that the cluster may use"),
-        false => format!("all are kept for pods by their tags; list subnets of {vpc_id} for machines too"),
+    if !res.is_empty() {
+        return Ok(res);
+    }
+    let missing = if specs.is_empty() {
+        format!("list the subnets of {vpc_id} that the cluster may use")
+    } else {
+        format!("all are kept for pods by their tags; list subnets of {vpc_id} for machines too")
     };
-    if res.is_empty() { Err(Invalid::new("spec.network.subnets", missing)) } else { Ok(res) }
+    Err(Invalid::new("spec.network.subnets", missing))
 }

@@ -3,7 +3,7 @@
 
 use crds::names::{OWNED, cloud_provider_tag, cluster_tag};
 
-use crate::observe::Claims;
+use crate::claims::Claims;
 use model::{FoundInstance, FoundNetworkInterface, FoundSubnet, Snapshot, Tags, is_marked};
 
 /// Tag keys whose value is the name of a cluster: of eksctl, of EKS's node groups, and of kops.
