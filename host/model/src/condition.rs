@@ -107,6 +107,11 @@ pub fn time(now: Timestamp) -> Time {
     Time(jiff::Timestamp::from_second(now as i64).unwrap_or(jiff::Timestamp::UNIX_EPOCH))
 }
 
+/// A time of Kubernetes as a timestamp.
+pub fn timestamp(time: &Time) -> Timestamp {
+    time.0.as_second() as f64
+}
+
 /// At most 8192 characters of it: long enough for a trust policy.
 pub fn shorten(message: &str) -> String {
     match message.char_indices().nth(LONGEST) {

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use crds::AWSCluster;
 
-use super::{Input, Layout, egress, load_balancer, name, tag};
+use super::{Input, Layout, egress, endpoint, name, tag};
 use crate::observe::{API_SERVER, MAIN};
 use model::{
     AddOnRule, Desired, DesiredResource, Invalid, LoadBalancer, Observed, Owner, Resource, Subnet, Tags, Vpc,
@@ -24,8 +24,8 @@ pub fn desired(
     let mut builder = Builder {
         cluster: name::cluster_name(input.cluster),
         id: id.to_owned(),
-        port: load_balancer::port(input, observed),
-        knows_port: load_balancer::is_port_known(input, observed),
+        port: endpoint::port(input, observed),
+        knows_port: endpoint::is_port_known(input, observed),
         aws_cluster: input.aws_cluster,
         layout,
         rules: input.rules,
@@ -34,9 +34,10 @@ pub fn desired(
         observed,
         res: Desired::new(),
     };
-    match layout.owned {
-        true => builder.network(),
-        false => builder.brought(observed),
+    if layout.owned {
+        builder.network();
+    } else {
+        builder.unmanaged_network(observed);
     }
     builder.groups();
     builder.load_balancer()?;
@@ -86,14 +87,14 @@ impl Builder<'_> {
     }
 
     /// A network that the user brought is wanted as it is: it has to be there, and is never changed.
-    fn brought(&mut self, observed: &Observed) {
-        let mut wanted: Vec<Resource> =
+    fn unmanaged_network(&mut self, observed: &Observed) {
+        let mut desired: Vec<Resource> =
             vec![Vpc { name: MAIN.into(), cidr: self.layout.cidr.clone(), dns_hostnames: true }.into()];
-        wanted.extend(self.layout.subnets.iter().map(|it| {
+        desired.extend(self.layout.subnets.iter().map(|it| {
             let (zone, cidr) = (it.zone.clone(), it.cidr.clone().unwrap_or_default());
             Resource::from(Subnet { name: it.name.clone(), vpc: MAIN.into(), zone, cidr, public: it.public })
         }));
-        for is in wanted {
+        for is in desired {
             let is = observed.get(&is.key()).map(|seen| seen.is.clone()).unwrap_or(is);
             self.add(is, Tags::new());
         }

@@ -8,7 +8,7 @@ use crds::load_balancer::{LoadBalancerScheme, LoadBalancerType};
 use ipnet::IpNet;
 
 use super::desired::Builder;
-use super::{Decision, Input, egress, load_balancer, name, tag};
+use super::{Decision, Input, egress, endpoint, name, tag};
 use crate::observe::{GROUP_ROLES, MAIN};
 use model::{Kind, Resource, Rule, SecurityGroup, SecurityGroupRules, Source, Vpc};
 
@@ -41,7 +41,7 @@ impl Decision {
         };
         let Resource::Vpc(vpc) = &self.observed.get(&Vpc::key(MAIN))?.is else { return None };
         let vpc: IpNet = vpc.cidr.parse().ok()?;
-        let port = load_balancer::port(input, &self.observed);
+        let port = endpoint::port(input, &self.observed);
         let is_open = wanted.rules.iter().any(|it| is_of_api(it, port) && has_range(&it.source, &vpc));
         (!is_open).then_some(NODES_FROM_ELSEWHERE)
     }

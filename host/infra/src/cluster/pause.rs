@@ -1,7 +1,9 @@
 //! A paused cluster: what has to be read before it is known what became of each attempt to make something.
 //! Nothing is made, changed or removed.
 
-use super::{Input, Layout, interest, question};
+use super::interest::interest;
+use super::plan_input::plan_input;
+use super::{Input, Layout};
 use crate::decide::outcomes;
 use crate::observe;
 use model::{Desired, Interest, Plan, Timestamp};
@@ -17,6 +19,6 @@ pub(crate) fn open_outcomes(input: &Input<'_>, stopped: Timestamp) -> Option<Int
     let layout = Layout::of(input.cluster, input.aws_cluster, &mut record, input.snapshot, input.random)
         .unwrap_or_default();
     let observed = observe::cluster(input.snapshot, &layout.scope(input.cluster, input.aws_cluster, &record));
-    let plan = outcomes(&question(input, &Desired::new(), &observed, &record, Some(stopped)));
+    let plan = outcomes(&plan_input(input, &Desired::new(), &observed, &record, Some(stopped)));
     (!plan.waiting.is_empty()).then(|| interest(input, &plan))
 }

@@ -1,7 +1,9 @@
 //! A paused machine: what has to be read before it is known what became of each attempt to make something.
 //! Nothing is made, changed or removed.
 
-use super::{Input, absent, id, identity, name, question, scope};
+use super::decide::{id, identity, scope};
+use super::plan_input::{absent, plan_input};
+use super::{Input, name};
 use crate::decide::outcomes;
 use crate::observe;
 use crate::observe::Named;
@@ -23,6 +25,6 @@ pub(crate) fn open_outcomes(input: &Input<'_>, stopped: Timestamp) -> Option<Int
     };
     let observed = observe::machine(input.snapshot, &scope, &record, &name, found, false);
     let (desired, absent) = (Desired::new(), absent(input, found));
-    let plan = outcomes(&question(input, &desired, &observed, &record, &absent, Some(stopped)));
+    let plan = outcomes(&plan_input(input, &desired, &observed, &record, &absent, Some(stopped)));
     (!plan.waiting.is_empty()).then(|| Interest { reads: plan.awaits, ..Interest::default() })
 }
