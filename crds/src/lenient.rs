@@ -33,7 +33,7 @@ mod tests {
     use serde_json::json;
 
     #[test]
-    fn a_cluster_status_stored_by_capa_is_read_without_what_has_another_shape() {
+    fn a_cluster_status_of_capa_is_read_without_other_shapes() {
         let cluster: AWSCluster = serde_json::from_value(json!({
             "apiVersion": "infrastructure.cluster.x-k8s.io/v1beta2",
             "kind": "AWSCluster",
@@ -64,7 +64,7 @@ mod tests {
     }
 
     #[test]
-    fn a_machine_status_with_a_map_where_a_list_belongs_is_read_as_empty() {
+    fn a_machine_status_with_a_map_for_a_list_is_read_as_empty() {
         let machine: AWSMachine = serde_json::from_value(json!({
             "apiVersion": "infrastructure.cluster.x-k8s.io/v1beta2",
             "kind": "AWSMachine",

@@ -238,7 +238,7 @@ fn a_trust_policy_that_cannot_be_evaluated_is_unknown() {
 }
 
 #[test]
-fn a_provider_that_is_absent_or_of_another_issuer_or_audience_is_false() {
+fn an_absent_or_other_provider_is_false() {
     check(
         Readings { provider: Some(Reading::Absent), ..readings() },
         expect![[r#"
@@ -347,7 +347,7 @@ fn instances_need_no_provider() {
 }
 
 #[test]
-fn what_an_installed_add_on_was_not_asked_for_before_is_told_and_holds_nothing() {
+fn new_permissions_of_an_installed_add_on_are_reported_alone() {
     let attached =
         Reading::Found(vec![policy(r#"{"Effect": "Allow", "Action": "ec2:AttachVolume", "Resource": "*"}"#)]);
     let readings = Readings { attached, ..readings() };

@@ -288,7 +288,7 @@ fn issuers_that_iam_does_not_take_are_refused() {
 }
 
 #[test]
-fn the_argument_of_the_api_server_must_be_the_issuer_exactly_and_first() {
+fn the_argument_of_the_api_server_is_the_issuer_exactly_and_first() {
     let issuer = "https://oidc.example.com/prod";
     let said = |values: &[&str]| {
         check_argument(issuer, values)

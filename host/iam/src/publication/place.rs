@@ -106,7 +106,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_place_is_over_a_year_after_it_was_left_and_not_while_it_is_used() {
+    fn a_place_is_over_a_year_after_its_last_use() {
         let (old, new) = (Place::new("issuers", "default/prod"), Place::new("other", "default/prod"));
         let mut places = Places::default();
         assert!(places.enter(&old) && places.enter(&old));

@@ -292,7 +292,7 @@ fn the_issuer_of_another_cluster_is_neither_taken_over_nor_removed() {
 }
 
 #[test]
-fn nothing_is_written_or_removed_while_something_there_cannot_be_read() {
+fn nothing_is_written_or_removed_while_something_is_unreadable() {
     let (account, us) = published();
     fn denied<T>(it: &str) -> Reading<T> {
         Reading::AccessDenied { permission: it.to_owned() }
@@ -323,7 +323,7 @@ fn nothing_is_written_or_removed_while_something_there_cannot_be_read() {
 }
 
 #[test]
-fn what_was_published_before_it_said_whose_it_is_goes_on_and_says_it_then() {
+fn documents_without_an_owner_go_on_and_get_one() {
     // At a prefix that anybody could have named then.
     for place in [home(OURS), home("free")] {
         let (mut account, us) = (Account::default(), owner(OURS, "our-id"));
@@ -342,7 +342,7 @@ fn what_was_published_before_it_said_whose_it_is_goes_on_and_says_it_then() {
 }
 
 #[test]
-fn documents_that_say_nothing_and_have_no_provider_are_only_those_of_our_key_under_our_name() {
+fn documents_without_owner_and_provider_are_ours_only_by_our_key() {
     let us = owner(OURS, "our-id");
     let left_by = |place: &Place, pem: &str| {
         let mut account = Account::default();
@@ -373,7 +373,7 @@ fn documents_that_say_nothing_and_have_no_provider_are_only_those_of_our_key_und
 }
 
 #[test]
-fn a_provider_that_somebody_made_is_used_and_neither_changed_nor_removed() {
+fn a_provider_of_somebody_else_is_used_and_left_alone() {
     let (us, place) = (owner(OURS, "our-id"), home(OURS));
     let url = issuer_host(&issuer(&place).issuer).to_owned();
     for (client_ids, reason) in
@@ -409,7 +409,7 @@ fn a_new_prefix_ends_in_namespace_and_name_of_the_cluster() {
 }
 
 #[test]
-fn the_discovery_document_is_removed_first_and_the_provider_that_says_whose_it_is_last() {
+fn the_discovery_document_is_removed_first_and_the_provider_last() {
     let (mut account, us) = published();
     account.forget_owners(&home(OURS), &[]);
     let removals = account.retract(&us, &home(OURS)).expect("removed").removals;
@@ -428,7 +428,7 @@ fn the_discovery_document_is_removed_first_and_the_provider_that_says_whose_it_i
 }
 
 #[test]
-fn what_documents_say_tells_nobody_the_id_and_nothing_at_another_place() {
+fn documents_reveal_neither_the_id_nor_another_place() {
     let (account, us) = published();
     let Reading::Found(object) = account.readings(&home(OURS)).key_set else { panic!("a document") };
     assert!(!format!("{object:?}").contains("our-id"));

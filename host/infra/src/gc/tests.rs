@@ -185,7 +185,7 @@ fn a_group_that_a_user_brought_for_load_balancers_stays() {
 }
 
 #[test]
-fn interfaces_are_of_the_cluster_that_they_name_or_whose_groups_they_carry() {
+fn interfaces_are_of_the_cluster_they_name_or_carry_groups_of() {
     let of = |change: &dyn Fn(&mut FoundNetworkInterface)| {
         let mut found = one_of_each();
         change(&mut found.network_interfaces[0]);
@@ -468,7 +468,7 @@ fn a_read_that_never_answers_is_given_up_and_said() {
 }
 
 #[test]
-fn what_an_administrator_has_to_act_on_without_its_being_forbidden_concludes_nothing() {
+fn nothing_is_concluded_from_problems_other_than_refusals() {
     for code in ["DependencyThrottle", "PaginationTokenExpiredException", "ExpiredToken", "AuthFailure"] {
         let mut sweep = Sweep::default();
         sweep.found(unread(problem(code, ActionNeeded::CloudAdmin)), 0.0);
@@ -513,7 +513,7 @@ fn looks_that_nobody_answers_forget_nothing_when_they_are_given_up() {
 }
 
 #[test]
-fn a_refusal_of_the_normal_deletion_asks_for_another_look_ever_later() {
+fn a_refused_deletion_asks_for_another_sweep_ever_later() {
     let mut sweep = Sweep::default();
     sweep.found(Look::default(), 0.0);
     sweep.asked_for(1.0);

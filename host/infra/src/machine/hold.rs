@@ -39,7 +39,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_machine_is_held_exactly_while_its_cluster_goes_with_add_ons_left() {
+    fn a_machine_is_held_while_its_cluster_goes_with_add_ons_left() {
         for bits in 0u8..32 {
             let it = Hold {
                 cluster_deleting: bits & 1 != 0,

@@ -187,7 +187,7 @@ mod tests {
     }
 
     #[test]
-    fn bootstrap_data_that_ec2_does_not_take_is_refused_with_the_way_out() {
+    fn bootstrap_data_that_ec2_does_not_take_is_refused_with_advice() {
         assert!(whole(&noise(16_384), true).is_ok());
         let message = |uncompressed| whole(&noise(17_000), uncompressed).expect_err("too large").to_string();
         assert!(

@@ -59,7 +59,7 @@ fn tag<'a>(world: &'a World, key: &str) -> (Option<&'a str>, Option<&'a str>) {
 }
 
 #[test]
-fn a_group_that_is_taken_away_goes_and_one_that_somebody_added_by_hand_stays() {
+fn a_removed_group_goes_and_one_added_by_hand_stays() {
     let (mut world, mut fleet) =
         one_machine(json!({"additionalSecurityGroups": [{"id": "sg-a"}, {"id": "sg-b"}]}));
     fleet.settle(&mut world);
@@ -80,7 +80,7 @@ fn a_group_that_is_taken_away_goes_and_one_that_somebody_added_by_hand_stays() {
 }
 
 #[test]
-fn a_group_of_the_cluster_can_be_added_and_taken_away_but_not_one_that_every_machine_has() {
+fn groups_of_the_cluster_can_be_added_but_core_groups_not_removed() {
     let (mut world, mut fleet) = one_machine(json!({}));
     fleet.settle(&mut world);
     let id = |role: &str| {
@@ -140,7 +140,7 @@ fn a_tag_that_this_operator_needs_is_not_taken_away_with_the_users() {
 }
 
 #[test]
-fn a_machine_of_the_other_provider_is_taken_over_with_what_it_applied() {
+fn a_machine_of_capa_is_taken_over_with_what_it_applied() {
     let (mut world, mut fleet) = one_machine(json!({}));
     fleet.settle(&mut world);
     let instance = &mut world.truth.instances[0];
@@ -158,7 +158,7 @@ fn a_machine_of_the_other_provider_is_taken_over_with_what_it_applied() {
 }
 
 #[test]
-fn a_machine_without_additions_has_no_annotation_and_a_settled_one_is_not_written_to() {
+fn without_additions_there_is_no_annotation_and_no_write() {
     let (mut world, mut fleet) =
         one_machine(json!({"additionalSecurityGroups": [{"id": "sg-a"}], "additionalTags": {"team": "a"}}));
     fleet.settle(&mut world);

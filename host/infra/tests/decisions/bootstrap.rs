@@ -12,7 +12,7 @@ fn settled() -> (World, Fleet) {
 }
 
 #[test]
-fn bootstrap_data_that_no_instance_would_run_is_refused_and_nothing_is_launched() {
+fn bootstrap_data_that_no_instance_would_run_is_refused() {
     for spec in [json!({}), json!({"cloudInit": {"insecureSkipSecretsManager": true}})] {
         let (mut world, mut fleet) = settled();
         fleet.add_machine("worker-0", false, spec);
@@ -36,7 +36,7 @@ fn bootstrap_data_that_no_instance_would_run_is_refused_and_nothing_is_launched(
 }
 
 #[test]
-fn an_instance_that_is_there_stays_whatever_its_bootstrap_data_is_for() {
+fn an_instance_stays_whatever_its_bootstrap_data_is_for() {
     let (mut world, mut fleet) = settled();
     fleet.add_machine("worker-0", false, json!({}));
     fleet.settle(&mut world);

@@ -3,7 +3,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use crate::world::driver::Fleet;
+use crate::world::driver::{Fleet, fresh};
 use crate::world::{Faults, World, numbers};
 use model::AddOnRule;
 use model::{FoundSource, Rule, Source};
@@ -130,8 +130,7 @@ fn rules(world: &World) -> BTreeMap<String, BTreeSet<String>> {
 
 #[test]
 fn rules_of_add_ons_that_somebody_edits_by_hand_are_corrected() {
-    let mut world = World::new(1, Faults::default());
-    let mut fleet = Fleet::new("prod", json!({}));
+    let (mut world, mut fleet) = fresh(json!({}));
     fleet.rules = Some(vec![add_on(4789), add_on(179)]);
     fleet.settle(&mut world);
     let before = rules(&world);
@@ -147,8 +146,7 @@ fn rules_of_add_ons_that_somebody_edits_by_hand_are_corrected() {
 
 /// A cluster that was made as another one is now.
 fn made_at_once(other: &Fleet) -> World {
-    let mut world = World::new(1, Faults::default());
-    let mut fleet = Fleet::new("prod", json!({}));
+    let (mut world, mut fleet) = fresh(json!({}));
     fleet.aws_cluster.spec =
         crds::AWSClusterSpec { control_plane_endpoint: Default::default(), ..other.aws_cluster.spec.clone() };
     fleet.rules = other.rules.clone();

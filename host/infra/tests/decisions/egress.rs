@@ -73,7 +73,7 @@ fn let_in(world: &World, group: &str) -> Vec<String> {
 }
 
 #[test]
-fn the_api_of_a_restricted_load_balancer_lets_in_the_nat_gateways_of_a_users_vpc() {
+fn a_restricted_api_lets_in_the_nat_gateways_of_a_users_vpc() {
     let mut world = users_vpc();
     let mut fleet = brought(json!({"controlPlaneLoadBalancer": {"ingressRules": office()}}));
     fleet.settle(&mut world);
@@ -98,7 +98,7 @@ fn rules_for_nat_gateways_let_in_those_of_a_users_vpc() {
 }
 
 #[test]
-fn nat_gateways_of_a_users_vpc_are_not_read_for_rules_that_need_none() {
+fn nat_gateways_of_a_users_vpc_are_read_only_for_rules_that_need() {
     for spec in [
         json!({}),
         json!({"controlPlaneLoadBalancer": {"scheme": "internal", "ingressRules": office()}}),

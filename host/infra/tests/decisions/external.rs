@@ -80,7 +80,7 @@ fn settle(fleet: &mut Fleet, world: &mut World) {
 }
 
 #[test]
-fn a_machine_gets_a_listed_subnet_of_its_failure_domain_and_only_the_groups_that_it_names() {
+fn a_machine_gets_a_listed_subnet_and_only_the_groups_it_names() {
     let (mut world, mut fleet) = external(listed());
     let groups =
         json!({"additionalSecurityGroups": [{"filters": [{"name": "group-name", "values": ["nod*"]}]}]});
@@ -171,7 +171,7 @@ fn no_key_is_given_that_nobody_named() {
 }
 
 #[test]
-fn a_machine_of_the_control_plane_waits_for_no_load_balancer_and_is_put_behind_one_that_is_there() {
+fn a_control_plane_machine_uses_only_a_load_balancer_that_is_there() {
     let (mut world, mut fleet) = external(listed());
     fleet.add_machine("control-plane-0", true, json!({"additionalSecurityGroups": [{"id": "sg-ext"}]}));
     settle(&mut fleet, &mut world);
@@ -231,7 +231,7 @@ fn whatever_goes_wrong_every_machine_has_one_instance() {
 }
 
 #[test]
-fn whoever_says_in_the_older_way_alone_that_the_infrastructure_is_there_is_told_what_is_missing() {
+fn status_ready_alone_is_answered_with_what_is_missing() {
     let (mut world, mut fleet) = external(listed());
     fleet.add_machine("worker-0", false, json!({"additionalSecurityGroups": [{"id": "sg-ext"}]}));
     fleet.cluster.status = None;

@@ -299,7 +299,7 @@ impl Others {
 fn told(fleet: &Fleet, world: &mut World) -> String {
     let decision = fleet.decide(world);
     let snapshot = fleet.snapshot(world);
-    let status = fleet.said(world.now, &snapshot, &decision, &[], None);
+    let status = fleet.status(world.now, &snapshot, &decision, &[], None);
     let mut res = format!(
         "{}\n{}\n{:?}",
         decision.plan,

@@ -1,13 +1,13 @@
 //! Plans as text, wave by wave: what is asked of AWS for typical clusters and machines, in the order in which
 //! it can be done.
 
-use crate::world::driver::Fleet;
+use crate::world::driver::{Fleet, settled};
 use crate::world::{Faults, World};
 use expect_test::{Expect, expect};
 use serde_json::json;
 
 /// All waves until nothing is left to do, without those in which nothing is done.
-fn waves(fleet: &mut Fleet, world: &mut World) -> String {
+pub fn waves(fleet: &mut Fleet, world: &mut World) -> String {
     let mut res = String::new();
     for _ in 0..100 {
         let plan = fleet.decide(world).plan;
@@ -207,9 +207,7 @@ fn listed_subnets_without_a_load_balancer() {
 
 #[test]
 fn deleting() {
-    let mut world = World::new(1, Faults::default());
-    let mut fleet = Fleet::new("prod", json!({}));
-    fleet.settle(&mut world);
+    let (mut world, mut fleet) = settled(json!({}));
     fleet.delete(&world);
     expect![[r#"
         --
@@ -238,9 +236,7 @@ fn deleting() {
 
 #[test]
 fn changes() {
-    let mut world = World::new(1, Faults::default());
-    let mut fleet = Fleet::new("prod", json!({}));
-    fleet.settle(&mut world);
+    let (mut world, mut fleet) = settled(json!({}));
     let spec = &mut fleet.aws_cluster.spec;
     spec.control_plane_load_balancer.cross_zone_load_balancing = true;
     spec.network.node_port_ingress_rule_cidr_blocks = vec!["10.0.0.0/8".into()];
@@ -267,120 +263,8 @@ fn changes() {
 }
 
 #[test]
-fn tags_that_only_aws_sets_are_left_out() {
-    let mut world = World::new(1, Faults::default());
-    let mut fleet = Fleet::new("prod", json!({}));
-    fleet.settle(&mut world);
-    let tags = json!({"aws:cloudformation:stack-name": "network", "AWS:a": "b", "team": "a"});
-    let subnets = world
-        .truth
-        .subnets
-        .iter()
-        .map(|it| json!({"id": it.id, "cidrBlock": it.cidr, "availabilityZone": it.zone, "isPublic": it.public, "tags": tags}));
-    let network = &mut fleet.aws_cluster.spec.network;
-    network.subnets = serde_json::from_value(subnets.collect()).expect("subnets");
-    network.vpc.tags = serde_json::from_value(tags.clone()).expect("tags");
-    expect![[r#"
-        --
-        tag     vpc/main (vpc-0001) team=a
-        tag     subnet/private-us-east-1a (subnet-00000004) team=a
-        tag     subnet/public-us-east-1a (subnet-00000005) team=a
-    "#]]
-    .assert_eq(&waves(&mut fleet, &mut world));
-}
-
-#[test]
-fn the_cloud_provider_finds_its_tag_on_one_group_alone_also_when_users_want_it_on_everything() {
-    let mut world = World::new(1, Faults::default());
-    let mut fleet =
-        Fleet::new("prod", json!({"additionalTags": {"kubernetes.io/cluster/prod": "owned", "team": "a"}}));
-    fleet.settle(&mut world);
-    let groups = || world.truth.security_groups.iter().filter(|it| it.group_name != "default");
-    let has_tag = |it: &&model::FoundSecurityGroup| it.tags.contains_key("kubernetes.io/cluster/prod");
-    assert_eq!(groups().filter(has_tag).map(|it| it.group_name.as_str()).collect::<Vec<_>>(), ["prod-lb"]);
-    assert_eq!(groups().filter(|it| it.tags["team"] == "a").count(), 4);
-}
-
-#[test]
-fn rules_are_revoked_only_once_the_add_ons_are_known() {
-    let mut world = World::new(1, Faults::default());
-    let mut fleet = Fleet::new("prod", json!({}));
-    fleet.settle(&mut world);
-    fleet.aws_cluster.spec.network.cni.cni_ingress_rules.clear();
-    fleet.rules = None;
-    assert_eq!(waves(&mut fleet, &mut world), "");
-    fleet.rules = Some(Vec::new());
-    expect![[r#"
-        --
-        update  security-group-rules/controlplane (sg-0010)
-                  - 4 -1 from group controlplane (IP-in-IP (calico))
-                  - 4 -1 from group node (IP-in-IP (calico))
-                  - tcp 179 from group controlplane (bgp (calico))
-                  - tcp 179 from group node (bgp (calico))
-        update  security-group-rules/node (sg-0012)
-                  - 4 -1 from group controlplane (IP-in-IP (calico))
-                  - 4 -1 from group node (IP-in-IP (calico))
-                  - tcp 179 from group controlplane (bgp (calico))
-                  - tcp 179 from group node (bgp (calico))
-    "#]]
-    .assert_eq(&waves(&mut fleet, &mut world));
-}
-
-#[test]
-fn rules_that_aws_keeps_in_another_form_are_made_once() {
-    let mut world = World::new(1, Faults::default());
-    let mut fleet = Fleet::new("prod", json!({}));
-    fleet.settle(&mut world);
-    let rules = json!([
-        {"description": "office", "protocol": "tcp", "fromPort": 443, "toPort": 443, "cidrBlocks": ["203.0.113.5/24"], "ipv6CidrBlocks": ["2001:DB8::1/32"]},
-        {"description": "VPN", "protocol": "50", "fromPort": 0, "toPort": 0, "cidrBlocks": ["198.51.100.7/32"]},
-        {"description": "ping", "protocol": "58", "fromPort": 128, "toPort": 0, "ipv6CidrBlocks": ["::/0"]},
-    ]);
-    let network = &mut fleet.aws_cluster.spec.network;
-    network.additional_node_ingress_rules = serde_json::from_value(rules).expect("rules");
-    network.node_port_ingress_rule_cidr_blocks = vec!["10.1.2.3/8".into()];
-    expect![[r#"
-        --
-        update  security-group-rules/node (sg-0012)
-                  + 50 0 from 198.51.100.7/32 (VPN)
-                  + 58 128-0 from ::/0 (ping)
-                  + tcp 443 from 2001:db8::/32 (office)
-                  + tcp 443 from 203.0.113.0/24 (office)
-                  + tcp 30000-32767 from 10.0.0.0/8 (Node Port Services)
-                  - tcp 30000-32767 from 0.0.0.0/0 (Node Port Services)
-    "#]]
-    .assert_eq(&waves(&mut fleet, &mut world));
-}
-
-#[test]
-fn rules_without_a_source_let_the_control_plane_in() {
-    let mut world = World::new(1, Faults::default());
-    let mut fleet = Fleet::new("prod", json!({}));
-    fleet.settle(&mut world);
-    let rules = |port: i32| json!([{"description": "konnectivity", "protocol": "tcp", "fromPort": port, "toPort": port}]);
-    let spec = &mut fleet.aws_cluster.spec;
-    spec.network.additional_control_plane_ingress_rules = serde_json::from_value(rules(8132)).expect("rules");
-    spec.network.additional_node_ingress_rules = serde_json::from_value(rules(8133)).expect("rules");
-    spec.control_plane_load_balancer.ingress_rules = serde_json::from_value(rules(6443)).expect("rules");
-    expect![[r#"
-        --
-        update  security-group-rules/apiserver-lb (sg-0009)
-                  + tcp 6443 from 198.51.100.3/32 (Kubernetes API)
-                  + tcp 6443 from group controlplane (konnectivity)
-                  - tcp 6443 from 0.0.0.0/0 (Kubernetes API)
-        update  security-group-rules/controlplane (sg-0010)
-                  + tcp 8132 from group controlplane (konnectivity)
-        update  security-group-rules/node (sg-0012)
-                  + tcp 8133 from group controlplane (konnectivity)
-    "#]]
-    .assert_eq(&waves(&mut fleet, &mut world));
-}
-
-#[test]
 fn a_control_plane_machine() {
-    let mut world = World::new(1, Faults::default());
-    let mut fleet = Fleet::new("prod", json!({}));
-    fleet.settle(&mut world);
+    let (mut world, mut fleet) = settled(json!({}));
     fleet.add_machine("control-plane-0", true, json!({}));
     let mut res = String::new();
     for _ in 0..12 {
@@ -403,64 +287,4 @@ fn a_control_plane_machine() {
         create  target/control-plane-0 of apiserver
     "#]]
     .assert_eq(&res);
-}
-
-#[test]
-fn a_machine_gets_the_metadata_service_that_it_asks_for() {
-    let mut world = World::new(1, Faults::default());
-    let mut fleet = Fleet::new("prod", json!({}));
-    fleet.settle(&mut world);
-    let options =
-        json!({"httpProtocolIpv6": "enabled", "httpTokens": "required", "httpPutResponseHopLimit": 2});
-    fleet.add_machine(
-        "worker-0",
-        false,
-        json!({"cloudInit": {"insecureSkipSecretsManager": true}, "instanceMetadataOptions": options}),
-    );
-    let decision = fleet.decide_machine(&mut world, "worker-0");
-    let model::Resource::Instance(instance) = &decision.desired[&model::Instance::key("worker-0")].is else {
-        panic!("no instance")
-    };
-    expect![[r#"
-        {
-          "httpEndpoint": "enabled",
-          "httpProtocolIpv6": "enabled",
-          "httpTokens": "required",
-          "httpPutResponseHopLimit": 2,
-          "instanceMetadataTags": "disabled"
-        }"#]]
-    .assert_eq(
-        &serde_json::to_string_pretty(&instance.launch.as_ref().expect("what to launch").metadata_options)
-            .expect("JSON"),
-    );
-}
-
-#[test]
-fn a_volume_with_a_key_is_encrypted_whatever_is_said_besides() {
-    let mut world = World::new(1, Faults::default());
-    let mut fleet = Fleet::new("prod", json!({}));
-    fleet.settle(&mut world);
-    let others = json!([
-        {"deviceName": "/dev/sdb", "size": 8, "encrypted": false, "encryptionKey": "key-b"},
-        {"deviceName": "/dev/sdc", "size": 8, "encrypted": false},
-        {"deviceName": "/dev/sdd", "size": 8},
-    ]);
-    let spec = json!({
-        "cloudInit": {"insecureSkipSecretsManager": true}, "rootVolume": {"size": 8, "encryptionKey": "key-a"}, "nonRootVolumes": others,
-    });
-    fleet.add_machine("worker-0", false, spec);
-    let decision = fleet.decide_machine(&mut world, "worker-0");
-    let model::Resource::Instance(instance) = &decision.desired[&model::Instance::key("worker-0")].is else {
-        panic!("no instance")
-    };
-    let volumes = &instance.launch.as_ref().expect("what to launch").volumes;
-    let asked_for: Vec<_> =
-        volumes.iter().map(|it| (it.device_name.as_str(), it.encrypted, it.kms_key.as_deref())).collect();
-    let expected = [
-        ("/dev/sda1", Some(true), Some("key-a")),
-        ("/dev/sdb", Some(true), Some("key-b")),
-        ("/dev/sdc", Some(false), None),
-        ("/dev/sdd", None, None),
-    ];
-    assert_eq!(asked_for, expected);
 }

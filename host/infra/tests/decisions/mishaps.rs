@@ -96,7 +96,7 @@ fn balancer_of(read: Read) -> &'static str {
 }
 
 #[test]
-fn a_lost_answer_and_then_any_read_that_fails_or_is_behind_make_nothing_twice() {
+fn a_lost_answer_and_then_any_failing_read_make_nothing_twice() {
     for balancer in ["classic", "nlb"] {
         let young = Life::new(balancer);
         let mut old = young.clone();
@@ -127,7 +127,7 @@ fn a_lost_answer_and_then_any_read_that_fails_or_is_behind_make_nothing_twice() 
 }
 
 #[test]
-fn a_read_that_fails_for_longer_than_an_attempt_is_repeated_makes_nothing_twice() {
+fn a_read_that_fails_for_long_makes_nothing_twice() {
     for read in Read::ALL {
         let balancer = balancer_of(read);
         for write in ["vpc", "internet-gateway", "elastic-ip", "nat-gateway", "route-table", "instance"] {
@@ -171,7 +171,7 @@ fn what_is_there_twice_and_provably_unused_is_taken_away() {
 }
 
 #[test]
-fn an_address_of_another_cluster_that_an_annotation_names_is_not_used() {
+fn an_address_of_another_cluster_in_an_annotation_is_not_used() {
     let (mut world, _) = settled();
     let theirs = world.truth.addresses[0].id.clone();
     world.truth.addresses[0].association_id = None;
@@ -213,7 +213,7 @@ fn a_second_vpc_in_which_something_lies_is_named_and_left_alone() {
 }
 
 #[test]
-fn a_process_that_has_just_started_takes_nothing_away_because_of_what_it_does_not_see() {
+fn a_started_process_removes_nothing_for_what_reads_do_not_show() {
     let (mut world, mut fleet) = settled();
     fleet.restart(&mut world);
     let mut snapshot = fleet.snapshot(&mut world);

@@ -6,46 +6,20 @@ use crate::world::driver::Fleet;
 use crate::world::objects::patched;
 use crate::world::{Faults, Hindrance, Mishap, World};
 use crds::names::{BLOCK_MOVE_ANNOTATION, INTENT_ANNOTATION};
-use infra::{PersistedState, cluster, machine, pause};
-use model::{Answers, Interest, Read};
+use infra::{machine, pause};
+use model::{Interest, Read, Timestamp};
 use serde_json::json;
 
-fn of_cluster(fleet: &Fleet, world: &mut World, stopped: f64) -> Option<Interest> {
-    let (snapshot, now) = (fleet.snapshot(world), world.now);
-    let record = PersistedState::of_cluster(&fleet.aws_cluster).expect("a record");
-    let (cluster, aws_cluster, snapshot, record) = (&fleet.cluster, &fleet.aws_cluster, &snapshot, &record);
-    let input = cluster::Input {
-        cluster,
-        aws_cluster,
-        machines: &[],
-        rules: None,
-        snapshot,
-        record,
-        now,
-        random: "",
-    };
-    pause::of_cluster(&input, stopped)
+fn of_cluster(fleet: &Fleet, world: &mut World, stopped: Timestamp) -> Option<Interest> {
+    let snapshot = fleet.snapshot(world);
+    fleet.with_input(world.now, &snapshot, |input| pause::of_cluster(&input, stopped))
 }
 
-fn of_machine(fleet: &Fleet, world: &mut World, name: &str, stopped: f64) -> Option<Interest> {
-    let (snapshot, now) = (fleet.snapshot(world), world.now);
-    let (machine, aws_machine) = &fleet.machines[name];
-    let input = machine::Input {
-        cluster: &fleet.cluster,
-        machine,
-        aws_cluster: &fleet.aws_cluster,
-        aws_machine,
-        cluster_record: &PersistedState::of_cluster(&fleet.aws_cluster).expect("a record"),
-        bootstrap: None,
-        image: None,
-        answers: &Answers::default(),
-        snapshot: &snapshot,
-        record: &PersistedState::of_machine(aws_machine).expect("a record"),
-        hold: None,
-        now,
-        random: "",
-    };
-    pause::of_machine(&input, stopped)
+fn of_machine(fleet: &Fleet, world: &mut World, name: &str, stopped: Timestamp) -> Option<Interest> {
+    let snapshot = fleet.snapshot(world);
+    fleet.with_machine_input(name, world.now, &snapshot, |input| {
+        pause::of_machine(&machine::Input { bootstrap: None, ..input }, stopped)
+    })
 }
 
 fn annotations(fleet: &Fleet) -> (bool, bool) {
@@ -103,7 +77,7 @@ fn a_paused_cluster_can_be_moved_once_a_read_shows_what_was_made() {
 }
 
 #[test]
-fn a_paused_cluster_can_be_moved_once_reads_must_show_what_could_have_been_made() {
+fn a_paused_cluster_can_be_moved_once_reads_show_every_attempt() {
     let mut world = World::new(3, Faults { lost_request: 100, ..NO_FAULTS });
     let mut fleet = Fleet::new("prod", spec(1, "classic", "internet-facing"));
     fleet.look(&mut world);
@@ -132,7 +106,7 @@ fn a_paused_machine_can_be_moved_once_a_read_shows_its_instance() {
 }
 
 #[test]
-fn nothing_is_read_for_a_paused_object_that_nothing_is_open_of_and_what_others_block_stays_so() {
+fn a_paused_object_without_attempts_needs_no_reads() {
     let mut world = World::new(3, NO_FAULTS);
     let mut fleet = Fleet::new("prod", spec(1, "classic", "internet-facing"));
     fleet.settle(&mut world);

@@ -150,7 +150,7 @@ fn references_that_mean_nothing_or_nothing_that_fits_are_named() {
 }
 
 #[test]
-fn a_vpc_that_the_user_names_himself_is_asked_for_alone_and_has_to_be_the_clusters() {
+fn a_vpc_in_filters_is_asked_for_alone_and_must_be_the_clusters() {
     let (mut world, mut fleet) = with_things_of_users();
     let spec = json!({"additionalSecurityGroups": [{"filters": filters("vpc-id", &["vpc-far"])}]});
     fleet.add_machine("worker-0", false, spec.clone());
@@ -218,7 +218,7 @@ fn a_subnet_that_is_kept_for_pods_is_not_taken() {
 }
 
 #[test]
-fn whatever_goes_wrong_there_is_one_instance_in_the_subnet_that_was_meant() {
+fn whatever_goes_wrong_one_instance_is_in_the_subnet_meant() {
     for seed in 0..40 {
         let (mut world, mut fleet) = with_things_of_users();
         for _ in 0..seed {

@@ -154,7 +154,7 @@ fn restarted_behind_reads() -> (World, Fleet) {
 }
 
 #[test]
-fn an_instance_that_reads_do_not_show_yet_is_not_lost_and_keeps_its_bootstrap_data() {
+fn an_instance_not_shown_yet_is_not_lost_and_keeps_its_secret() {
     let (mut world, mut fleet) = restarted_behind_reads();
     for _ in 0..20 {
         fleet.look_at_machines(&mut world);
@@ -322,7 +322,7 @@ fn settle_after_faults(world: &mut World, fleet: &mut Fleet) {
 }
 
 #[test]
-fn what_the_cloud_provider_and_the_pods_network_left_goes_with_the_cluster() {
+fn leftovers_of_cloud_provider_and_cni_go_with_the_cluster() {
     let mut world = World::new(3, NO_FAULTS);
     let mut fleet = Fleet::new("prod", spec(1, "classic", "internet-facing"));
     fleet.settle(&mut world);

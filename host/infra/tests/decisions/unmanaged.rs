@@ -80,7 +80,7 @@ fn subnet_of(world: &World, machine: &str) -> String {
 fn said(fleet: &Fleet, world: &mut World) -> crds::AWSClusterStatus {
     let snapshot = fleet.snapshot(world);
     let decision = fleet.decide_with(world, &snapshot);
-    fleet.said(world.now, &snapshot, &decision, &[], None)
+    fleet.status(world.now, &snapshot, &decision, &[], None)
 }
 
 /// Zones that are offered to machines.
@@ -150,7 +150,7 @@ fn what_is_found_counts_more_than_what_the_spec_says() {
 }
 
 #[test]
-fn a_machine_is_put_where_its_zone_is_and_not_where_the_spec_says_that_it_is() {
+fn a_machine_is_put_where_its_zone_really_is() {
     let mut world = users_vpc(None);
     let mut fleet = brought(all(), "internet-facing");
     fleet.settle(&mut world);
@@ -163,7 +163,7 @@ fn a_machine_is_put_where_its_zone_is_and_not_where_the_spec_says_that_it_is() {
 }
 
 #[test]
-fn an_internal_load_balancer_takes_public_subnets_where_there_are_no_others() {
+fn an_internal_load_balancer_takes_public_subnets_if_need_be() {
     let mut world = users_vpc(Some("igw-user"));
     brought(json!([{"id": OUT}, {"id": OTHER}]), "internal").settle(&mut world);
     assert_eq!((world.truth.load_balancers[0].internal, balanced(&world)), (true, ids(&[OUT, OTHER])));
@@ -205,7 +205,7 @@ fn nothing_is_decided_before_the_route_tables_are_read() {
 }
 
 #[test]
-fn what_is_there_already_is_left_as_it_is_until_the_route_tables_are_read_again() {
+fn what_is_there_stays_until_the_route_tables_are_read_again() {
     let mut world = users_vpc(None);
     let mut fleet = brought(all(), "internet-facing");
     fleet.add_machine("worker-0", false, json!({}));

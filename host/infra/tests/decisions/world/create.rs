@@ -1,17 +1,15 @@
 //! What the pretend AWS makes and changes, and what it refuses to.
 
-use std::collections::BTreeSet;
-
 use model::*;
 
 use super::{MISMATCH, SLOW, World};
 
 impl World {
-    fn wanted<'a>(&self, ids: &'a Ids, key: &Key) -> Result<&'a String, &'static str> {
+    pub(super) fn id_of<'a>(&self, ids: &'a Ids, key: &Key) -> Result<&'a String, &'static str> {
         ids.get(key).ok_or("MissingParameter")
     }
 
-    fn attached(&self, vpc_id: &str) -> bool {
+    pub(super) fn attached(&self, vpc_id: &str) -> bool {
         self.truth.internet_gateways.iter().any(|it| it.vpc_id.as_deref() == Some(vpc_id))
     }
 
@@ -62,7 +60,7 @@ impl World {
             }
             Resource::NatGateway(it) => self.create_nat_gateway(it, tags, ids)?,
             Resource::RouteTable(it) => {
-                let vpc_id = self.wanted(ids, &Vpc::key(&it.vpc))?.clone();
+                let vpc_id = self.id_of(ids, &Vpc::key(&it.vpc))?.clone();
                 let id = self.id("rtb");
                 let empty = FoundRouteTable {
                     id: id.clone(),
@@ -143,7 +141,7 @@ impl World {
     }
 
     fn create_subnet(&mut self, it: &Subnet, tags: Tags, ids: &Ids) -> Result<String, &'static str> {
-        let vpc_id = self.wanted(ids, &Vpc::key(&it.vpc))?.clone();
+        let vpc_id = self.id_of(ids, &Vpc::key(&it.vpc))?.clone();
         if !self.truth.vpcs.iter().any(|vpc| vpc.id == vpc_id) {
             return Err("InvalidVpcID.NotFound");
         }
@@ -165,8 +163,8 @@ impl World {
     }
 
     fn create_nat_gateway(&mut self, it: &NatGateway, tags: Tags, ids: &Ids) -> Result<String, &'static str> {
-        let subnet_id = self.wanted(ids, &Subnet::key(&it.subnet))?.clone();
-        let allocation = self.wanted(ids, &ElasticIp::key(&it.elastic_ip))?.clone();
+        let subnet_id = self.id_of(ids, &Subnet::key(&it.subnet))?.clone();
+        let allocation = self.id_of(ids, &ElasticIp::key(&it.elastic_ip))?.clone();
         let vpc_id = self
             .truth
             .subnets
@@ -206,7 +204,7 @@ impl World {
     }
 
     fn create_group(&mut self, it: &SecurityGroup, tags: Tags, ids: &Ids) -> Result<String, &'static str> {
-        let vpc_id = self.wanted(ids, &Vpc::key(&it.vpc))?.clone();
+        let vpc_id = self.id_of(ids, &Vpc::key(&it.vpc))?.clone();
         if self
             .truth
             .security_groups
@@ -228,99 +226,6 @@ impl World {
         Ok(id)
     }
 
-    fn create_load_balancer(
-        &mut self,
-        it: &LoadBalancer,
-        tags: Tags,
-        ids: &Ids,
-    ) -> Result<String, &'static str> {
-        let classic = it.kind == LoadBalancerKind::Classic;
-        let subnets = it
-            .subnets
-            .iter()
-            .map(|name| self.wanted(ids, &Subnet::key(name)).cloned())
-            .collect::<Result<_, _>>()?;
-        let groups = it
-            .groups
-            .iter()
-            .map(|name| self.wanted(ids, &SecurityGroup::key(name)).cloned())
-            .collect::<Result<_, _>>()?;
-        let vpc_id = self.vpc_of(&subnets)?;
-        if !it.internal && !self.attached(&vpc_id) {
-            return Err("InvalidSubnet");
-        }
-        if let Some(other) = self.truth.load_balancers.iter().find(|other| other.name == it.aws_name) {
-            // As the real leaf does: one of the same name is taken when it lies where it should.
-            return if other.vpc_id == vpc_id {
-                Ok(other.id.clone())
-            } else {
-                Err("DuplicateLoadBalancerName")
-            };
-        }
-        let id = if classic {
-            it.aws_name.clone()
-        } else {
-            format!("arn:aws:elasticloadbalancing:{}", it.aws_name)
-        };
-        let port = it.listener.as_ref().map(|it| (it.port, it.target_port)).ok_or("ValidationError")?;
-        let listeners = vec![FoundListener { port: port.0, target_port: port.1, health_check: None }];
-        self.interfaces_of(&it.aws_name, &subnets, &groups, &vpc_id, "load balancer");
-        self.truth.load_balancers.push(FoundLoadBalancer {
-            id: id.clone(),
-            name: it.aws_name.clone(),
-            kind: it.kind,
-            dns_name: format!("{}.elb.example", it.aws_name),
-            vpc_id,
-            internal: it.internal,
-            state: if classic { State::Ready } else { State::Creating },
-            subnets,
-            groups,
-            listeners: if classic { listeners } else { Vec::new() },
-            targets: Default::default(),
-            attributes: None,
-            target_groups: Vec::new(),
-            tags: Some(tags),
-        });
-        if !classic {
-            self.pending.insert(id.clone(), SLOW);
-        }
-        Ok(id)
-    }
-
-    pub(super) fn vpc_of(
-        &self,
-        subnets: &std::collections::BTreeSet<String>,
-    ) -> Result<String, &'static str> {
-        let first = subnets.first().ok_or("ValidationError")?;
-        Ok(self.truth.subnets.iter().find(|it| it.id == *first).ok_or("SubnetNotFound")?.vpc_id.clone())
-    }
-
-    /// Interfaces that AWS makes in each subnet for a load balancer.
-    pub fn interfaces_of(
-        &mut self,
-        name: &str,
-        subnets: &std::collections::BTreeSet<String>,
-        groups: &std::collections::BTreeSet<String>,
-        vpc_id: &str,
-        what: &str,
-    ) {
-        for subnet_id in subnets {
-            let id = self.id("eni");
-            self.truth.network_interfaces.push(FoundNetworkInterface {
-                id,
-                vpc_id: vpc_id.to_owned(),
-                subnet_id: subnet_id.clone(),
-                groups: groups.clone(),
-                status: "in-use".into(),
-                description: if what == "load balancer" { format!("ELB {name}") } else { what.to_owned() },
-                interface_type: "interface".into(),
-                requester_managed: what == "load balancer",
-                attached_instance: None,
-                tags: Tags::new(),
-            });
-        }
-    }
-
     pub(super) fn update(&mut self, id: &str, is: &Resource, ids: &Ids) -> Result<String, &'static str> {
         match is {
             Resource::Vpc(it) => {
@@ -338,7 +243,7 @@ impl World {
                 subnet.public = it.public;
             }
             Resource::InternetGateway(it) => {
-                let vpc_id = self.wanted(ids, &Vpc::key(&it.vpc))?.clone();
+                let vpc_id = self.id_of(ids, &Vpc::key(&it.vpc))?.clone();
                 if self.attached(&vpc_id) {
                     return Err("Resource.AlreadyAssociated");
                 }
@@ -360,7 +265,7 @@ impl World {
     }
 
     fn route(&mut self, id: &str, it: &RouteTable, ids: &Ids) -> Result<(), &'static str> {
-        let target = it.default_route.as_ref().map(|key| self.wanted(ids, key).cloned()).transpose()?;
+        let target = it.default_route.as_ref().map(|key| self.id_of(ids, key).cloned()).transpose()?;
         if let Some(gateway) = target.as_ref().filter(|it| it.starts_with("nat-")) {
             let usable =
                 self.truth.nat_gateways.iter().any(|it| it.id == *gateway && it.state == State::Ready);
@@ -371,7 +276,7 @@ impl World {
         let subnets = it
             .subnets
             .iter()
-            .map(|name| self.wanted(ids, &Subnet::key(name)).cloned())
+            .map(|name| self.id_of(ids, &Subnet::key(name)).cloned())
             .collect::<Result<Vec<_>, _>>()?;
         let taken = |other: &FoundRouteTable| {
             other.id != id && subnets.iter().any(|it| other.associations.contains_key(it))
@@ -392,14 +297,14 @@ impl World {
     }
 
     fn authorize(&mut self, it: &SecurityGroupRules, ids: &Ids) -> Result<(), &'static str> {
-        let id = self.wanted(ids, &SecurityGroup::key(&it.name))?.clone();
+        let id = self.id_of(ids, &SecurityGroup::key(&it.name))?.clone();
         let source = |source: &Source| -> Result<FoundSource, &'static str> {
             Ok(match source {
                 Source::Cidr(range) => FoundSource::Cidr(kept_range(range)?),
                 Source::PrefixList(id) => FoundSource::PrefixList(id.clone()),
                 Source::GroupId(id) => FoundSource::GroupId(id.clone()),
                 Source::Group(role) => {
-                    FoundSource::GroupId(self.wanted(ids, &SecurityGroup::key(role))?.clone())
+                    FoundSource::GroupId(self.id_of(ids, &SecurityGroup::key(role))?.clone())
                 }
             })
         };
@@ -430,57 +335,6 @@ impl World {
             }) {
                 group.rules.push(rule);
             }
-        }
-        Ok(())
-    }
-
-    /// A load balancer has at most one subnet of each zone, and at least one.
-    fn set_subnets(&mut self, id: &str, it: &LoadBalancer, ids: &Ids) -> Result<(), &'static str> {
-        let balancer =
-            self.truth.load_balancers.iter().find(|it| it.id == id).ok_or("LoadBalancerNotFound")?;
-        let (name, groups, vpc_id, before) = (
-            balancer.name.clone(),
-            balancer.groups.clone(),
-            balancer.vpc_id.clone(),
-            balancer.subnets.clone(),
-        );
-        let wanted = it
-            .subnets
-            .iter()
-            .map(|name| self.wanted(ids, &Subnet::key(name)).cloned())
-            .collect::<Result<BTreeSet<_>, _>>()?;
-        let off: BTreeSet<String> =
-            it.leaving.iter().filter_map(|name| ids.get(&Subnet::key(name)).cloned()).collect();
-        let after: BTreeSet<String> =
-            before.union(&wanted).filter(|it| !off.contains(*it)).cloned().collect();
-        let zones: BTreeSet<&String> =
-            self.truth.subnets.iter().filter(|it| after.contains(&it.id)).map(|it| &it.zone).collect();
-        if after.is_empty() || zones.len() != after.len() {
-            return Err("InvalidConfigurationRequest");
-        }
-        let new: BTreeSet<String> = after.difference(&before).cloned().collect();
-        self.interfaces_of(&name, &new, &groups, &vpc_id, "load balancer");
-        let description = format!("ELB {name}");
-        self.truth
-            .network_interfaces
-            .retain(|it| it.description != description || after.contains(&it.subnet_id));
-        let balancer =
-            self.truth.load_balancers.iter_mut().find(|it| it.id == id).ok_or("LoadBalancerNotFound")?;
-        balancer.subnets = after;
-        Ok(())
-    }
-
-    fn configure(&mut self, id: &str, it: &LoadBalancer, ids: &Ids) -> Result<(), &'static str> {
-        self.set_subnets(id, it, ids)?;
-        let balancer =
-            self.truth.load_balancers.iter_mut().find(|it| it.id == id).ok_or("LoadBalancerNotFound")?;
-        let listener = it.listener.clone().ok_or("ValidationError")?;
-        let health_check = Some(listener.health_check);
-        balancer.listeners =
-            vec![FoundListener { port: listener.port, target_port: listener.target_port, health_check }];
-        balancer.attributes = it.attributes.clone();
-        if it.kind != LoadBalancerKind::Classic {
-            self.target_groups.insert(id.to_owned());
         }
         Ok(())
     }

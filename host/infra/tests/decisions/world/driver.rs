@@ -11,7 +11,7 @@ use model::AddOnRule;
 use model::*;
 
 use super::objects::{self, patched};
-use super::{Mishap, World};
+use super::{Faults, Mishap, World};
 
 /// One cluster with its machines, as their objects say.
 #[derive(Clone)]
@@ -24,7 +24,7 @@ pub struct Fleet {
     /// What is said to run it, if anything is.
     pub bootstrap_format: Option<String>,
     /// What was asked for by its id and not found.
-    absent: BTreeMap<String, f64>,
+    absent: BTreeMap<String, Timestamp>,
     /// What was asked for by its id and found.
     found: BTreeSet<String>,
     deleting_vpcs: BTreeSet<String>,
@@ -35,6 +35,18 @@ pub struct Fleet {
     pub finished: bool,
     /// Whether a spec that cannot be carried out is no fault of the test.
     pub any_spec: bool,
+}
+
+/// A pretend AWS without faults, and a cluster of which nothing is made yet.
+pub fn fresh(spec: serde_json::Value) -> (World, Fleet) {
+    (World::new(1, Faults::default()), Fleet::new("prod", spec))
+}
+
+/// Likewise, once all of it is made.
+pub fn settled(spec: serde_json::Value) -> (World, Fleet) {
+    let (mut world, mut fleet) = fresh(spec);
+    fleet.settle(&mut world);
+    (world, fleet)
 }
 
 impl Fleet {
@@ -116,50 +128,50 @@ impl Fleet {
 
     pub fn decide_with(&self, world: &mut World, snapshot: &Snapshot) -> cluster::Decision {
         let random = format!("{:032x}", world.random());
-        let record = PersistedState::of_cluster(&self.aws_cluster).expect("a record");
-        let machines: Vec<String> = self.machines.keys().cloned().collect();
-        let (cluster, aws_cluster, rules) = (&self.cluster, &self.aws_cluster, self.rules.as_deref());
-        cluster::decide(&cluster::Input {
-            cluster,
-            aws_cluster,
-            machines: &machines,
-            rules,
-            snapshot,
-            record: &record,
-            now: world.now,
-            random: &random,
+        self.with_input(world.now, snapshot, |input| {
+            cluster::decide(&cluster::Input { random: &random, ..input })
         })
     }
 
-    /// What is said of a decision made with this snapshot.
-    pub fn said(
+    /// What decisions about the cluster are made from.
+    pub fn with_input<R>(
         &self,
-        now: model::Timestamp,
+        now: Timestamp,
+        snapshot: &Snapshot,
+        decide: impl FnOnce(cluster::Input<'_>) -> R,
+    ) -> R {
+        let record = PersistedState::of_cluster(&self.aws_cluster).expect("a record");
+        let machines: Vec<String> = self.machines.keys().cloned().collect();
+        decide(cluster::Input {
+            cluster: &self.cluster,
+            aws_cluster: &self.aws_cluster,
+            machines: &machines,
+            rules: self.rules.as_deref(),
+            snapshot,
+            record: &record,
+            now,
+            random: "0",
+        })
+    }
+
+    /// The status of the cluster after a decision made with this snapshot.
+    pub fn status(
+        &self,
+        now: Timestamp,
         snapshot: &Snapshot,
         decision: &cluster::Decision,
         outcomes: &[(Key, Outcome)],
         problem: Option<&Problem>,
     ) -> crds::AWSClusterStatus {
-        let record = PersistedState::of_cluster(&self.aws_cluster).expect("a record");
-        let machines: Vec<String> = self.machines.keys().cloned().collect();
-        let (cluster, aws_cluster) = (&self.cluster, &self.aws_cluster);
-        let input = cluster::Input {
-            cluster,
-            aws_cluster,
-            machines: &machines,
-            rules: None,
-            snapshot,
-            record: &record,
-            now,
-            random: "0",
-        };
-        status::cluster(&status::Cluster {
-            input: &input,
-            decision,
-            outcomes,
-            problem,
-            unresolved: None,
-            issuer: None,
+        self.with_input(now, snapshot, |input| {
+            status::cluster(&status::Cluster {
+                input: &input,
+                decision,
+                outcomes,
+                problem,
+                unresolved: None,
+                issuer: None,
+            })
         })
     }
 
@@ -211,27 +223,37 @@ impl Fleet {
         answers: &Answers,
     ) -> machine::Decision {
         let random = format!("{:032x}", world.random());
-        let (machine, aws_machine) = &self.machines[name];
-        let record = PersistedState::of_machine(aws_machine).expect("a record");
-        let cluster_record = PersistedState::of_cluster(&self.aws_cluster).expect("a record");
         let image = Image { id: "ami-1".into(), root_device: "/dev/sda1".into(), root_size: 8 };
-        machine::decide(&machine::Input {
+        self.with_machine_input(name, world.now, snapshot, |input| {
+            machine::decide(&machine::Input { image: Some(&image), answers, random: &random, ..input })
+        })
+    }
+
+    /// What decisions about a machine are made from, before AWS was asked for images or by filters.
+    pub fn with_machine_input<R>(
+        &self,
+        name: &str,
+        now: Timestamp,
+        snapshot: &Snapshot,
+        decide: impl FnOnce(machine::Input<'_>) -> R,
+    ) -> R {
+        let (machine, aws_machine) = &self.machines[name];
+        let bootstrap =
+            machine::Bootstrap { data: &self.bootstrap, format: self.bootstrap_format.as_deref() };
+        decide(machine::Input {
             cluster: &self.cluster,
             machine,
             aws_cluster: &self.aws_cluster,
             aws_machine,
-            cluster_record: &cluster_record,
-            bootstrap: Some(machine::Bootstrap {
-                data: &self.bootstrap,
-                format: self.bootstrap_format.as_deref(),
-            }),
-            image: Some(&image),
-            answers,
+            cluster_record: &PersistedState::of_cluster(&self.aws_cluster).expect("a record"),
+            bootstrap: Some(bootstrap),
+            image: None,
+            answers: &Answers::default(),
             snapshot,
-            record: &record,
+            record: &PersistedState::of_machine(aws_machine).expect("a record"),
             hold: None,
-            now: world.now,
-            random: &random,
+            now,
+            random: "0",
         })
     }
 
