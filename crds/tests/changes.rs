@@ -124,9 +124,10 @@ fn collect(schema: &Value, path: &str, res: &mut Vec<(String, bool)>) {
         let has_fields = |it: &Value| it["properties"].as_object().is_some_and(|it| !it.is_empty());
         let in_list = has_fields(&field["items"]);
         res.push((path.clone(), !in_list && !has_fields(field)));
-        match in_list {
-            true => collect(&field["items"], &format!("{path}[]"), res),
-            false => collect(field, &path, res),
+        if in_list {
+            collect(&field["items"], &format!("{path}[]"), res);
+        } else {
+            collect(field, &path, res);
         }
     }
 }
@@ -214,10 +215,10 @@ fn sources() -> Vec<String> {
 fn rust_files(directory: &Path, files: &mut Vec<PathBuf>) {
     for entry in std::fs::read_dir(directory).expect("a directory").flatten() {
         let path = entry.path();
-        match path.is_dir() {
-            true => rust_files(&path, files),
-            false if path.extension().is_some_and(|it| it == "rs") => files.push(path),
-            false => (),
+        if path.is_dir() {
+            rust_files(&path, files);
+        } else if path.extension().is_some_and(|it| it == "rs") {
+            files.push(path);
         }
     }
 }

@@ -120,20 +120,20 @@ fn role_and_the_rest(question: &Question, arn: &RoleArn, readings: &Readings, sa
             said.wrong.push((reason::ROLE_NOT_FOUND, message));
             return;
         }
-        Reading::Found(role) => judge_trust(arn, assumer, &role.trust_policy, said),
+        Reading::Found(role) => check_trust(arn, assumer, &role.trust_policy, said),
         other => {
             said.unread(&format!("whether role {arn} exists and whom it trusts"), other);
             said.fix = Some(trust::fix(assumer));
         }
     }
     if let (Assumer::ServiceAccount(identity), Some(reading)) = (assumer, &readings.provider) {
-        judge_provider(identity, reading, said);
+        check_provider(identity, reading, said);
     }
-    judge_permissions(question, arn, readings, said);
+    check_permissions(question, arn, readings, said);
 }
 
-fn judge_trust(arn: &RoleArn, assumer: &Assumer, policy: &str, said: &mut Said) {
-    let judgement = trust::judge(policy, assumer);
+fn check_trust(arn: &RoleArn, assumer: &Assumer, policy: &str, said: &mut Said) {
+    let judgement = trust::evaluate(policy, assumer);
     let who = match assumer {
         Assumer::ServiceAccount(it) => format!("{} with audience {}", it.subject(), it.audience),
         Assumer::Instances { .. } => "instances".to_owned(),
@@ -158,7 +158,7 @@ fn judge_trust(arn: &RoleArn, assumer: &Assumer, policy: &str, said: &mut Said) 
     said.warnings.extend(judgement.warnings.into_iter().map(|it| format!("trust policy, {it}")));
 }
 
-fn judge_provider(identity: &trust::WebIdentity, reading: &Reading<Provider>, said: &mut Said) {
+fn check_provider(identity: &trust::WebIdentity, reading: &Reading<Provider>, said: &mut Said) {
     let arn = &identity.provider_arn;
     match reading {
         Reading::Found(provider) if issuer_host(&provider.url) != issuer_host(&identity.issuer) => {
@@ -185,7 +185,7 @@ fn judge_provider(identity: &trust::WebIdentity, reading: &Reading<Provider>, sa
     }
 }
 
-fn judge_permissions(question: &Question, arn: &RoleArn, readings: &Readings, said: &mut Said) {
+fn check_permissions(question: &Question, arn: &RoleArn, readings: &Readings, said: &mut Said) {
     let mut policies = Vec::new();
     let mut is_complete = true;
     for (what, reading) in [("attached", &readings.attached), ("inline", &readings.inline)] {
@@ -205,7 +205,7 @@ fn judge_permissions(question: &Question, arn: &RoleArn, readings: &Readings, sa
             None
         }
     };
-    let mut permissions = permissions::judge(&policies, boundary, &question.actions);
+    let mut permissions = permissions::evaluate(&policies, boundary, &question.actions);
     is_complete &= permissions.unreadable.is_empty();
     for it in std::mem::take(&mut permissions.unreadable) {
         said.unclear.push((reason::POLICY_UNCLEAR, it));

@@ -120,7 +120,7 @@ impl Allowed {
 
 /// Judges actions such as `ec2:AttachVolume`. A needed action with a wildcard is allowed only by a pattern
 /// that covers it whole.
-pub fn judge(policies: &[Policy], boundary: Option<&Policy>, needed: &[Demand]) -> Permissions {
+pub fn evaluate(policies: &[Policy], boundary: Option<&Policy>, needed: &[Demand]) -> Permissions {
     let mut res = Permissions::default();
     let own: Statements<'_> =
         policies.iter().flat_map(|it| read(it, &mut res.unreadable).unwrap_or_default()).collect();
@@ -221,16 +221,16 @@ enum Says<'a> {
 }
 
 /// Conditions that hold for every request limit nothing.
-fn says<'a>(it: &'a Named<'_>, demand: &Demand) -> Says<'a> {
+fn says<'a>(policy: &'a Named<'_>, demand: &Demand) -> Says<'a> {
     let mut open = Vec::new();
-    for condition in &it.statement.conditions {
-        match request::holds(condition, it.has_variables, demand) {
+    for condition in &policy.statement.conditions {
+        match request::holds(condition, policy.has_variables, demand) {
             Answer::Yes => (),
             Answer::No => return Says::Nothing(condition),
             Answer::Unknown => open.push(condition),
         }
     }
-    Says::Within(limits(&it.statement, &open))
+    Says::Within(limits(&policy.statement, &open))
 }
 
 fn about<'a, 'b>(

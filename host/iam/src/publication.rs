@@ -6,6 +6,7 @@ pub mod place;
 pub mod retraction;
 
 use std::collections::BTreeMap;
+use std::time::Duration;
 
 use crds::conditions::reason;
 use crds::names::{ID_ANNOTATION, ID_TAG, OWNER_TAG};
@@ -19,9 +20,9 @@ use model::finding::{Finding, Reading, Status};
 
 /// Audience of tokens for AWS, which the provider must take.
 pub const AUDIENCE: &str = "sts.amazonaws.com";
-/// Seconds for which a key that no longer signs, or an issuer that no longer issues, is still published. API
+/// For how long a key that no longer signs, or an issuer that no longer issues, is still published. API
 /// servers extend tokens that name no lifetime to a year (`--service-account-extend-token-expiration`).
-pub const RETIREMENT: f64 = 366.0 * 24.0 * 3600.0;
+pub const RETIREMENT: Duration = Duration::from_hours(366 * 24);
 
 /// When keys that do not sign any more were first seen not to, by their ids. Kept on the AWSCluster.
 pub type Retired = BTreeMap<String, Timestamp>;
@@ -78,7 +79,7 @@ pub fn work(input: &Input<'_>) -> Result<Work, Finding> {
         for key in published.keys().iter().filter(|it| !wanted.contains(it.kid())) {
             retired.entry(key.kid().to_owned()).or_insert(now);
         }
-        let over = |kid: &str| retired.get(kid).is_some_and(|since| now - since >= RETIREMENT);
+        let over = |kid: &str| retired.get(kid).is_some_and(|since| now - since >= RETIREMENT.as_secs_f64());
         let kept: Vec<String> =
             published.keys().iter().map(|it| it.kid().to_owned()).filter(|it| !over(it)).collect();
         retired.retain(|kid, _| kept.contains(kid) && !wanted.contains(kid));

@@ -77,7 +77,7 @@ pub fn provider_arn(partition: &str, account: &str, issuer: &str) -> String {
 
 /// Judges a trust policy, percent-encoded as IAM returns it, or plain. A text that is no policy gives an
 /// unknown verdict.
-pub fn judge(policy: &str, assumer: &Assumer) -> Judgement {
+pub fn evaluate(policy: &str, assumer: &Assumer) -> Judgement {
     let document = match Document::read(policy) {
         Ok(document) => document,
         Err(error) => return unreadable(format!("the trust policy cannot be read: {error}")),

@@ -214,15 +214,17 @@ fn is_of(tags: &Tags, cluster: &str) -> bool {
 
 /// An interface that the Amazon VPC CNI made and nobody uses. Where it does not say for which cluster, the
 /// groups that it carries do: it has those of the node that it was made for.
-fn is_left_interface(it: &FoundNetworkInterface, cluster: &str, own_groups: &BTreeSet<&str>) -> bool {
-    let by_cni =
-        CNI_TAGS.iter().any(|key| it.tags.contains_key(*key)) || it.description.starts_with(CNI_DESCRIPTION);
-    let for_us = match it.tags.get(CNI_CLUSTER_TAG) {
+fn is_left_interface(interface: &FoundNetworkInterface, cluster: &str, own_groups: &BTreeSet<&str>) -> bool {
+    let by_cni = CNI_TAGS.iter().any(|key| interface.tags.contains_key(*key))
+        || interface.description.starts_with(CNI_DESCRIPTION);
+    let for_us = match interface.tags.get(CNI_CLUSTER_TAG) {
         Some(name) => name == cluster,
-        None => it.groups.iter().any(|id| own_groups.contains(id.as_str())),
+        None => interface.groups.iter().any(|id| own_groups.contains(id.as_str())),
     };
-    let free = it.status == "available" && it.attached_instance.is_none() && !it.requester_managed;
-    free && for_us && (by_cni || it.tags.contains_key(CNI_CLUSTER_TAG)) && !is_ours(&it.tags)
+    let free = interface.status == "available"
+        && interface.attached_instance.is_none()
+        && !interface.requester_managed;
+    free && for_us && (by_cni || interface.tags.contains_key(CNI_CLUSTER_TAG)) && !is_ours(&interface.tags)
 }
 
 impl Leftover {

@@ -13,18 +13,12 @@ use model::{Interest, Timestamp};
 /// What has to be read of a paused AWSCluster before the outcome of each attempt is known; `None`: all are.
 /// `stopped`: since when it is known to be paused.
 pub fn of_cluster(input: &cluster::Input<'_>, stopped: Timestamp) -> Option<Interest> {
-    match input.record.intents.is_empty() {
-        true => None,
-        false => cluster::open_outcomes(input, stopped),
-    }
+    if input.record.intents.is_empty() { None } else { cluster::open_outcomes(input, stopped) }
 }
 
 /// Likewise of a paused AWSMachine.
 pub fn of_machine(input: &machine::Input<'_>, stopped: Timestamp) -> Option<Interest> {
-    match input.record.intents.is_empty() {
-        true => None,
-        false => machine::open_outcomes(input, stopped),
-    }
+    if input.record.intents.is_empty() { None } else { machine::open_outcomes(input, stopped) }
 }
 
 /// Whether this operator keeps an object from being moved. What somebody else wrote there is his.
@@ -34,14 +28,10 @@ pub fn blocks_move(metadata: &ObjectMeta) -> bool {
 
 /// The merge patch that lets an object be moved: the only thing that is written on one that is paused.
 pub fn unblock_move(metadata: &ObjectMeta) -> Option<Value> {
-    let have = metadata.annotations.clone().unwrap_or_default();
-    match blocks_move(metadata) {
-        true => patch(
-            &have,
-            [(BLOCK_MOVE_ANNOTATION, None)].into(),
-            Map::new(),
-            metadata.resource_version.as_deref(),
-        ),
-        false => None,
+    if !blocks_move(metadata) {
+        return None;
     }
+    let current = metadata.annotations.clone().unwrap_or_default();
+    let desired = [(BLOCK_MOVE_ANNOTATION, None)].into();
+    patch(&current, desired, Map::new(), metadata.resource_version.as_deref())
 }

@@ -56,16 +56,16 @@ impl PersistedState {
     /// An annotation of ours was overwritten by somebody and cannot be read, or what was made belongs to
     /// another identity's account, where absence would be concluded from looking in the wrong place: nothing
     /// may be done then.
-    pub fn of_cluster(it: &AWSCluster) -> Result<PersistedState, Invalid> {
+    pub fn of_cluster(aws_cluster: &AWSCluster) -> Result<PersistedState, Invalid> {
         // Refused by the API server, but for objects that were stored before it knew.
-        if it.spec.identity_ref.kind != AWSIdentityKind::AWSClusterControllerIdentity {
+        if aws_cluster.spec.identity_ref.kind != AWSIdentityKind::AWSClusterControllerIdentity {
             let message = "of the AWSCluster is not supported by cluster-operator: use AWSClusterControllerIdentity, and run an operator \
                            with the credentials of that account";
             return Err(Invalid::new("spec.identityRef", message));
         }
-        let annotations = it.metadata.annotations.as_ref();
+        let annotations = aws_cluster.metadata.annotations.as_ref();
         let text = |name| annotations.and_then(|all| all.get(name)).map(String::as_str);
-        let endpoint = &it.spec.control_plane_endpoint;
+        let endpoint = &aws_cluster.spec.control_plane_endpoint;
         Ok(PersistedState {
             id: text(ID_ANNOTATION).unwrap_or_default().to_owned(),
             zones: text(ZONES_ANNOTATION)
@@ -83,23 +83,23 @@ impl PersistedState {
     ///
     /// # Errors
     /// As [`of_cluster`](Self::of_cluster), or the provider id is none of AWS's.
-    pub fn of_machine(it: &AWSMachine) -> Result<PersistedState, Invalid> {
-        let name = it.metadata.name.clone().unwrap_or_default();
-        let annotations = it.metadata.annotations.as_ref();
+    pub fn of_machine(aws_machine: &AWSMachine) -> Result<PersistedState, Invalid> {
+        let name = aws_machine.metadata.name.clone().unwrap_or_default();
+        let annotations = aws_machine.metadata.annotations.as_ref();
         let text = |name| annotations.and_then(|all| all.get(name)).map(String::as_str);
-        let cloud_init = &it.spec.cloud_init;
+        let cloud_init = &aws_machine.spec.cloud_init;
         let mut res = PersistedState {
             id: text(ID_ANNOTATION).unwrap_or_default().to_owned(),
             intents: keyed(INTENT_ANNOTATION, text(INTENT_ANNOTATION))?,
             created: text(CREATED_ANNOTATION).and_then(Settled::parse),
-            provider_id: it.spec.provider_id.clone().filter(|it| !it.is_empty()),
+            provider_id: aws_machine.spec.provider_id.clone().filter(|it| !it.is_empty()),
             secret: (!cloud_init.secret_prefix.is_empty()).then(|| {
                 (
                     cloud_init.secret_prefix.clone(),
                     usize::try_from(cloud_init.secret_count).unwrap_or_default(),
                 )
             }),
-            applied: Applied::of(it.metadata.annotations.as_ref()),
+            applied: Applied::of(aws_machine.metadata.annotations.as_ref()),
             ..PersistedState::default()
         };
         let from_provider_id = match &res.provider_id {
@@ -116,15 +116,15 @@ impl PersistedState {
                 }
             },
         };
-        if let Some(id) = from_provider_id.or_else(|| it.spec.instance_id.clone()) {
+        if let Some(id) = from_provider_id.or_else(|| aws_machine.spec.instance_id.clone()) {
             res.ids.insert(Key::new(Kind::Instance, name), id);
         }
         Ok(res)
     }
 
     /// The merge patch that makes an AWSCluster say this; `None` when it already does.
-    pub fn cluster_patch(&self, it: &AWSCluster) -> Option<Value> {
-        let have = it.metadata.annotations.clone().unwrap_or_default();
+    pub fn cluster_patch(&self, aws_cluster: &AWSCluster) -> Option<Value> {
+        let current = aws_cluster.metadata.annotations.clone().unwrap_or_default();
         let mut annotations = self.creation_annotations();
         let some = |text: String| (!text.is_empty()).then_some(text);
         annotations.insert(ID_ANNOTATION, some(self.id.clone()));
@@ -132,33 +132,33 @@ impl PersistedState {
         annotations.insert(RECORDED_ANNOTATION, (!self.ids.is_empty()).then(|| unkeyed(&self.ids)));
         let mut spec = Map::new();
         if let Some((host, port)) =
-            self.endpoint.as_ref().filter(|_| it.spec.control_plane_endpoint.is_unset())
+            self.endpoint.as_ref().filter(|_| aws_cluster.spec.control_plane_endpoint.is_unset())
         {
             spec.insert("controlPlaneEndpoint".into(), json!({"host": host, "port": port}));
         }
-        patch(&have, annotations, spec, it.metadata.resource_version.as_deref())
+        patch(&current, annotations, spec, aws_cluster.metadata.resource_version.as_deref())
     }
 
     /// The merge patch that makes an AWSMachine say this; `None` when it already does.
-    pub fn machine_patch(&self, it: &AWSMachine) -> Option<Value> {
-        let have = it.metadata.annotations.clone().unwrap_or_default();
+    pub fn machine_patch(&self, aws_machine: &AWSMachine) -> Option<Value> {
+        let current = aws_machine.metadata.annotations.clone().unwrap_or_default();
         let mut spec = Map::new();
         let instance = self.ids.iter().find(|(key, _)| key.kind == Kind::Instance).map(|(_, id)| id);
-        if self.provider_id.is_some() && self.provider_id != it.spec.provider_id {
+        if self.provider_id.is_some() && self.provider_id != aws_machine.spec.provider_id {
             spec.insert("providerID".into(), json!(self.provider_id));
         }
-        if instance.is_some() && instance != it.spec.instance_id.as_ref() {
+        if instance.is_some() && instance != aws_machine.spec.instance_id.as_ref() {
             spec.insert("instanceID".into(), json!(instance));
         }
         let (prefix, count) =
             self.secret.clone().map(|(prefix, count)| (Some(prefix), Some(count))).unwrap_or_default();
-        if prefix.as_deref().unwrap_or_default() != it.spec.cloud_init.secret_prefix {
+        if prefix.as_deref().unwrap_or_default() != aws_machine.spec.cloud_init.secret_prefix {
             spec.insert("cloudInit".into(), json!({"secretPrefix": prefix, "secretCount": count}));
         }
         let mut annotations = self.creation_annotations();
         annotations.insert(ID_ANNOTATION, (!self.id.is_empty()).then(|| self.id.clone()));
-        annotations.extend(self.applied.annotations(&have));
-        patch(&have, annotations, spec, it.metadata.resource_version.as_deref())
+        annotations.extend(self.applied.annotations(&current));
+        patch(&current, annotations, spec, aws_machine.metadata.resource_version.as_deref())
     }
 
     /// It was made, and is not made again; `since`: when this process began to act.
@@ -230,15 +230,16 @@ impl PersistedState {
     }
 }
 
+/// The merge patch that makes annotations and spec say what is desired; `None` when they already do.
 pub(crate) fn patch(
-    have: &BTreeMap<String, String>,
-    want: BTreeMap<&'static str, Option<String>>,
+    current: &BTreeMap<String, String>,
+    desired: BTreeMap<&'static str, Option<String>>,
     spec: Map<String, Value>,
     resource_version: Option<&str>,
 ) -> Option<Value> {
-    let differing: Map<String, Value> = want
+    let differing: Map<String, Value> = desired
         .into_iter()
-        .filter(|(name, value)| have.get(*name) != value.as_ref())
+        .filter(|(name, value)| current.get(*name) != value.as_ref())
         .map(|(name, value)| (name.to_owned(), json!(value)))
         .collect();
     if differing.is_empty() && spec.is_empty() {

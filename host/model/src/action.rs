@@ -94,7 +94,7 @@ pub struct Intent {
     /// Makes client tokens and the intent tag unique.
     pub nonce: String,
     /// When it was written down.
-    pub at: f64,
+    pub at: Timestamp,
     /// Inputs resolved for the call, which may not change for one client token.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub inputs: Option<serde_json::Value>,

@@ -176,8 +176,8 @@ pub fn lacking(
 }
 
 /// A sweep that fails.
-pub fn problem(it: &Problem) -> Said<'static> {
-    Said::no(code_reason(&it.code), refused(&it.code, &it.message, it.who))
+pub fn problem(problem: &Problem) -> Said<'static> {
+    Said::no(code_reason(&problem.code), refused(&problem.code, &problem.message, problem.who))
 }
 
 fn blocked_reason(text: &str) -> &'static str {

@@ -108,8 +108,8 @@ fn changes(is: &Resource, seen: &Resource) -> String {
     }
 }
 
-fn listener(it: &Listener) -> String {
-    let check = &it.health_check;
+fn listener(listener: &Listener) -> String {
+    let check = &listener.health_check;
     let path = check.path.as_deref().unwrap_or_default();
     let (every, within) = (check.interval_seconds, check.timeout_seconds);
     let (up, down) = (check.healthy_threshold, check.unhealthy_threshold);
@@ -117,7 +117,7 @@ fn listener(it: &Listener) -> String {
         "{}:{}{path} every {every} s within {within} s, {up} up {down} down",
         check.protocol, check.port
     );
-    format!(", {} to {}, checked by {checked}", it.port, it.target_port)
+    format!(", {} to {}, checked by {checked}", listener.port, listener.target_port)
 }
 
 fn join<'a>(names: impl IntoIterator<Item = &'a String>) -> String {

@@ -50,16 +50,16 @@ pub(super) fn holds(condition: &Condition, has_variables: bool, demand: &Demand)
     }
 }
 
-fn answer(it: condition::Answer) -> Answer {
-    match it {
+fn answer(answer: condition::Answer) -> Answer {
+    match answer {
         condition::Answer::Yes => Answer::Yes,
         condition::Answer::No(_) => Answer::No,
         condition::Answer::Unknown(_) => Answer::Unknown,
     }
 }
 
-fn not(it: Answer) -> Answer {
-    match it {
+fn not(answer: Answer) -> Answer {
+    match answer {
         Answer::Yes => Answer::No,
         Answer::No => Answer::Yes,
         Answer::Unknown => Answer::Unknown,

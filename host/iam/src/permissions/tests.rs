@@ -18,7 +18,7 @@ fn said(policies: &[Policy], boundary: Option<&Policy>, needed: &[&str]) -> Stri
 }
 
 fn told(policies: &[Policy], boundary: Option<&Policy>, needed: &[Demand]) -> String {
-    let res = judge(policies, boundary, needed);
+    let res = evaluate(policies, boundary, needed);
     let missing =
         if res.missing.is_empty() { "nothing missing".to_owned() } else { missing_text(&res.missing) };
     let notes = res.notes.iter().map(|it| format!("\n! {it}"));
@@ -335,7 +335,7 @@ fn conditions_on_tags_are_evaluated_as_iam_does() {
         );
         let demand = tagging("ec2:CreateVolume", &[("a", Some("1")), ("Name", None)]);
         let demand = Demand { create_action: Some("CreateVolume".to_owned()), ..demand };
-        let res = judge(&[policy("p", &statement)], None, &[demand]);
+        let res = evaluate(&[policy("p", &statement)], None, &[demand]);
         assert!(matches!(res.missing[..], [Missing { cause: Cause::OtherTags(_), .. }]), "{fails}: {res:?}");
     }
     // A value that nobody knows, one of several without a word for it, and what only AWS knows.
@@ -348,7 +348,7 @@ fn conditions_on_tags_are_evaluated_as_iam_does() {
             r#"{{"Effect": "Allow", "Action": "ec2:CreateVolume", "Resource": "*", "Condition": {{{open}}}}}"#
         );
         let demand = tagging("ec2:CreateVolume", &[("a", Some("1")), ("Name", None)]);
-        let res = judge(&[policy("p", &statement)], None, &[demand]);
+        let res = evaluate(&[policy("p", &statement)], None, &[demand]);
         assert!(res.missing.is_empty() && res.notes.len() == 1, "{open}: {res:?}");
     }
 }
@@ -376,7 +376,7 @@ fn a_statement_for_other_tags_denies_nothing_and_one_for_these_does() {
 fn what_is_needed_only_at_times_is_not_missing() {
     let needed =
         [Demand { advice: Some("when a claim is a copy".to_owned()), ..Demand::from("ec2:CopyVolumes") }];
-    let res = judge(&[], None, &needed);
+    let res = evaluate(&[], None, &needed);
     assert!(res.missing.is_empty());
     assert_eq!(res.advised.iter().map(|it| it.action.as_str()).collect::<Vec<_>>(), ["ec2:CopyVolumes"]);
 }

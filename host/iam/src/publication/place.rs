@@ -92,7 +92,11 @@ impl Places {
     /// Those whose issuer no token can be of any more that is still good: [`RETIREMENT`] is longer than a
     /// token lasts.
     pub fn over(&self, now: Timestamp) -> Vec<Place> {
-        self.0.iter().filter(|it| it.left.is_some_and(|left| now - left >= RETIREMENT)).cloned().collect()
+        self.0
+            .iter()
+            .filter(|it| it.left.is_some_and(|left| now - left >= RETIREMENT.as_secs_f64()))
+            .cloned()
+            .collect()
     }
 
     /// Nothing of ours is there any more.
@@ -120,11 +124,14 @@ mod tests {
         places.look(|it| it.is(&new), 400.0);
         let written = Places::of(places.annotation().as_deref());
         assert_eq!(written, places);
-        assert_eq!(written.over(300.0 + RETIREMENT - 1.0), []);
-        assert_eq!(written.over(300.0 + RETIREMENT), [Place { left: Some(300.0), ..old.clone() }]);
+        assert_eq!(written.over(300.0 + RETIREMENT.as_secs_f64() - 1.0), []);
+        assert_eq!(
+            written.over(300.0 + RETIREMENT.as_secs_f64()),
+            [Place { left: Some(300.0), ..old.clone() }]
+        );
         // Gone back to.
         places.look(|it| it.is(&old), 500.0);
-        assert_eq!(places.over(300.0 + RETIREMENT), []);
+        assert_eq!(places.over(300.0 + RETIREMENT.as_secs_f64()), []);
         places.forget(&old);
         places.forget(&new);
         assert_eq!(places.annotation(), None);

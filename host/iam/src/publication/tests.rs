@@ -225,7 +225,7 @@ fn a_key_that_no_longer_signs_stays_until_no_token_can_be_of_it() {
     };
     let (ids, retired) = look(&Retired::new(), 100.0);
     assert_eq!((ids, &retired), (vec![new.clone(), old.clone()], &Retired::from([(old, 100.0)])));
-    assert_eq!(look(&retired, 100.0 + RETIREMENT), (vec![new], Retired::new()));
+    assert_eq!(look(&retired, 100.0 + RETIREMENT.as_secs_f64()), (vec![new], Retired::new()));
 }
 
 #[test]

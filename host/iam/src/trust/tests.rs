@@ -25,7 +25,7 @@ fn driver() -> Assumer {
 }
 
 fn said(policy: &str, assumer: &Assumer) -> String {
-    let Judgement { verdict, warnings } = judge(policy, assumer);
+    let Judgement { verdict, warnings } = evaluate(policy, assumer);
     let (mut text, reasons) = match verdict {
         Verdict::Allowed => ("Allowed".to_owned(), Vec::new()),
         Verdict::Denied { reasons } => ("Denied".to_owned(), reasons),
@@ -207,7 +207,10 @@ fn the_fix_is_allowed_and_nothing_more() {
         WebIdentity { provider_arn: provider_arn("aws-cn", "123456789012", &other.issuer), ..other },
     ] {
         assert!(
-            matches!(judge(&text, &Assumer::ServiceAccount(other.clone())).verdict, Verdict::Denied { .. }),
+            matches!(
+                evaluate(&text, &Assumer::ServiceAccount(other.clone())).verdict,
+                Verdict::Denied { .. }
+            ),
             "{other:?}"
         );
     }

@@ -15,13 +15,13 @@ use model::{Invalid, Snapshot, Tags, owner};
 /// made for has it, where they say so and it is there; else, of those that share the id, the one that was
 /// created first, and of several of the same second, the first by name. `None`: the id is its own.
 pub fn copied_from<'a>(
-    it: &AWSCluster,
+    aws_cluster: &AWSCluster,
     all: impl IntoIterator<Item = &'a AWSCluster>,
     snapshot: Option<&Snapshot>,
 ) -> Option<String> {
-    let id = id(it)?;
+    let id = id(aws_cluster)?;
     let created = |it: &AWSCluster| (it.metadata.creation_timestamp.as_ref().map(|it| it.0), owner(it));
-    let own = created(it);
+    let own = created(aws_cluster);
     let others: Vec<_> = all
         .into_iter()
         .filter(|other| self::id(other) == Some(id))
@@ -49,9 +49,10 @@ fn made_for(id: &str, snapshot: Option<&Snapshot>) -> Option<String> {
 /// What takes off a copy what it has of the original, so that it becomes a cluster of its own; `None` where
 /// it cannot: its endpoint is the original's too and cannot be taken off, or somebody put the id back after
 /// it was taken off once.
-pub fn dropped(it: &AWSCluster, original: &str) -> Option<Value> {
-    let annotations = it.metadata.annotations.as_ref()?;
-    if annotations.contains_key(COPIED_FROM_ANNOTATION) || !it.spec.control_plane_endpoint.is_unset() {
+pub fn dropped(aws_cluster: &AWSCluster, original: &str) -> Option<Value> {
+    let annotations = aws_cluster.metadata.annotations.as_ref()?;
+    if annotations.contains_key(COPIED_FROM_ANNOTATION) || !aws_cluster.spec.control_plane_endpoint.is_unset()
+    {
         return None;
     }
     let ours = annotations
@@ -79,8 +80,14 @@ pub fn copied(original: &str) -> Invalid {
     Invalid::new(format!("metadata.annotations[{ID_ANNOTATION}]"), message)
 }
 
-fn id(it: &AWSCluster) -> Option<&str> {
-    it.metadata.annotations.as_ref()?.get(ID_ANNOTATION).map(String::as_str).filter(|it| !it.is_empty())
+fn id(aws_cluster: &AWSCluster) -> Option<&str> {
+    aws_cluster
+        .metadata
+        .annotations
+        .as_ref()?
+        .get(ID_ANNOTATION)
+        .map(String::as_str)
+        .filter(|it| !it.is_empty())
 }
 
 #[cfg(test)]

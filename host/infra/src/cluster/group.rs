@@ -185,10 +185,10 @@ impl Builder<'_> {
             sources.extend(
                 it.source_security_group_roles.iter().copied().map(SecurityGroupRole::as_str).map(group),
             );
-            match it.nat_gateways_ips_source {
-                true => sources.extend(self.nat_addresses.iter().map(|ip| Source::Cidr(format!("{ip}/32")))),
-                false if sources.is_empty() => sources.push(group("controlplane")),
-                false => (),
+            if it.nat_gateways_ips_source {
+                sources.extend(self.nat_addresses.iter().map(|ip| Source::Cidr(format!("{ip}/32"))));
+            } else if sources.is_empty() {
+                sources.push(group("controlplane"));
             }
             res.extend(sources.into_iter().map(|source| Rule {
                 protocol: it.protocol.as_str().into(),

@@ -129,14 +129,19 @@ impl Present<'_> {
     /// What a subnet that is not listed any more is needed for: the NAT gateway in it, or the one that is to
     /// be made there again, is the way out of another subnet of its zone. `beside`: what stays there besides
     /// what is listed.
-    fn way_out(&self, it: &FoundSubnet, listed: &[SubnetRole], beside: &[&FoundSubnet]) -> Option<String> {
-        let in_zone = |role: &&SubnetRole| role.zone == it.zone;
+    fn way_out(
+        &self,
+        subnet: &FoundSubnet,
+        listed: &[SubnetRole],
+        beside: &[&FoundSubnet],
+    ) -> Option<String> {
+        let in_zone = |role: &&SubnetRole| role.zone == subnet.zone;
         let of_zone =
-            |id: &str| self.snapshot.subnets.iter().any(|other| other.id == id && other.zone == it.zone);
+            |id: &str| self.snapshot.subnets.iter().any(|other| other.id == id && other.zone == subnet.zone);
         let mut gateways = self.nat_gateways().filter(|gateway| of_zone(&gateway.subnet_id)).peekable();
-        let has_place = is_public(it) && !listed.iter().filter(in_zone).any(|role| role.public);
+        let has_place = is_public(subnet) && !listed.iter().filter(in_zone).any(|role| role.public);
         let gateway = match gateways.peek() {
-            Some(_) => gateways.find(|gateway| gateway.subnet_id == it.id)?.id.as_str(),
+            Some(_) => gateways.find(|gateway| gateway.subnet_id == subnet.id)?.id.as_str(),
             None if has_place => "to be made there",
             None => return None,
         };
@@ -147,9 +152,15 @@ impl Present<'_> {
     }
 
     /// The same of the load balancer of the API servers: it is in the zone for what is there.
-    fn balanced(&self, it: &FoundSubnet, listed: &[SubnetRole], beside: &[&FoundSubnet]) -> Option<String> {
-        let balancer = self.balancer.filter(|balancer| balancer.subnets.contains(&it.id))?;
-        let needed = listed.iter().any(|role| role.zone == it.zone && !role.for_pods) || !beside.is_empty();
+    fn balanced(
+        &self,
+        subnet: &FoundSubnet,
+        listed: &[SubnetRole],
+        beside: &[&FoundSubnet],
+    ) -> Option<String> {
+        let balancer = self.balancer.filter(|balancer| balancer.subnets.contains(&subnet.id))?;
+        let needed =
+            listed.iter().any(|role| role.zone == subnet.zone && !role.for_pods) || !beside.is_empty();
         needed.then(|| format!("load balancer {}, which has one subnet of each zone", balancer.name))
     }
 
@@ -169,18 +180,18 @@ impl Present<'_> {
     }
 
     /// What is in a subnet, what this operator made there among it.
-    pub fn anything_in(&self, it: &FoundSubnet) -> Option<String> {
+    pub fn anything_in(&self, subnet: &FoundSubnet) -> Option<String> {
         let gateway = || {
             self.nat_gateways()
-                .find(|gateway| gateway.subnet_id == it.id)
+                .find(|gateway| gateway.subnet_id == subnet.id)
                 .map(|it| format!("NAT gateway {}", it.id))
         };
         let balancer = || {
             self.balancer
-                .filter(|own| own.subnets.contains(&it.id))
+                .filter(|own| own.subnets.contains(&subnet.id))
                 .map(|it| format!("load balancer {}", it.name))
         };
-        self.user(&it.id).or_else(gateway).or_else(balancer)
+        self.user(&subnet.id).or_else(gateway).or_else(balancer)
     }
 
     /// What lives in a subnet, besides what this operator makes there for the network itself.
@@ -208,25 +219,25 @@ impl Present<'_> {
             .network_interfaces
             .iter()
             .filter(|it| it.subnet_id == subnet_id && !self.goes_along(it));
-        interfaces.next().map(|it| match it.description.is_empty() {
-            true => format!("network interface {}", it.id),
-            false => format!("network interface {} ({})", it.id, it.description),
-        })
+        let interface = interfaces.next()?;
+        let described = Some(&interface.description).filter(|text| !text.is_empty());
+        let described = described.map(|text| format!(" ({text})")).unwrap_or_default();
+        Some(format!("network interface {}{described}", interface.id))
     }
 
     /// Whether an interface is there for what this operator made, or for an instance that is gone.
-    fn goes_along(&self, it: &FoundNetworkInterface) -> bool {
+    fn goes_along(&self, interface: &FoundNetworkInterface) -> bool {
         let gateways = || self.snapshot.nat_gateways.iter().filter(|gateway| !self.mine(&gateway.tags));
-        let of_gateway = it.interface_type == NAT_GATEWAY
-            && !gateways().any(|gateway| it.description.contains(&gateway.id));
+        let of_gateway = interface.interface_type == NAT_GATEWAY
+            && !gateways().any(|gateway| interface.description.contains(&gateway.id));
         let of_balancer = self.balancer.is_some_and(|own| {
-            it.description == format!("ELB {}", own.name)
-                || it.description.starts_with(&format!("ELB net/{}/", own.name))
+            interface.description == format!("ELB {}", own.name)
+                || interface.description.starts_with(&format!("ELB net/{}/", own.name))
         });
         let ended = |id: &String| {
             self.snapshot.instances.iter().any(|it| it.id == *id && it.status.state == "terminated")
         };
-        of_gateway || of_balancer || it.attached_instance.as_ref().is_some_and(ended)
+        of_gateway || of_balancer || interface.attached_instance.as_ref().is_some_and(ended)
     }
 
     /// A subnet that stays and has the routes of this one.
@@ -238,20 +249,20 @@ impl Present<'_> {
 }
 
 /// Whether a subnet of the cluster was made public.
-pub(super) fn is_public(it: &FoundSubnet) -> bool {
-    observe::role_of(&it.tags).map_or(it.public, |role| role == PUBLIC)
+pub(super) fn is_public(subnet: &FoundSubnet) -> bool {
+    observe::role_of(&subnet.tags).map_or(subnet.public, |role| role == PUBLIC)
 }
 
 /// The role of a subnet that is there and that no spec lists.
-pub(super) fn role_of(it: &FoundSubnet) -> SubnetRole {
-    let public = is_public(it);
+pub(super) fn role_of(subnet: &FoundSubnet) -> SubnetRole {
+    let public = is_public(subnet);
     SubnetRole {
-        name: name(public, &it.zone, Some(&it.cidr)),
-        id: Some(it.id.clone()),
-        cidr: Some(it.cidr.clone()),
-        zone: it.zone.clone(),
+        name: name(public, &subnet.zone, Some(&subnet.cidr)),
+        id: Some(subnet.id.clone()),
+        cidr: Some(subnet.cidr.clone()),
+        zone: subnet.zone.clone(),
         public,
-        for_pods: kept_for_pods(&it.tags),
+        for_pods: kept_for_pods(&subnet.tags),
         unlisted: true,
     }
 }

@@ -2,6 +2,7 @@
 //! after something was removed or refused, each time later. It neither reads nor removes anything itself.
 
 use std::collections::BTreeMap;
+use std::time::Duration;
 
 use crds::names::{
     EXTERNAL_RESOURCE_GC_ANNOTATION, EXTERNAL_RESOURCE_TASKS_GC_ANNOTATION, FORCE_DELETE_ANNOTATION,
@@ -10,10 +11,10 @@ use crds::names::{
 use super::{Collected, Leftover, LeftoverKind, Look, order};
 use model::{Problem, Timestamp};
 
-/// How soon to look again after something was removed, in seconds: what it held is free a little later.
-const SOON: f64 = 5.0;
-/// The longest time between two looks.
-const LATE: f64 = 300.0;
+/// How soon to read again after something was removed: what it used is free a little later.
+const SHORTEST: Duration = Duration::from_secs(5);
+/// The longest time between two reads.
+const LONGEST: Duration = Duration::from_secs(300);
 /// After so many looks in a row that nobody answered, about a quarter of an hour, what is known counts as all
 /// there is.
 const UNANSWERED: u32 = 8;
@@ -37,7 +38,7 @@ pub struct Sweep {
     /// Looks in a row of which not even the refusal is known.
     unanswered: u32,
     /// Looks in a row that brought nothing.
-    idle: i32,
+    idle: u32,
     /// When to look next. None: when something asks for it.
     next: Option<Timestamp>,
 }
@@ -101,15 +102,15 @@ impl Sweep {
     }
 
     /// Learns how the removal of one thing ended.
-    pub fn removed(&mut self, it: &Leftover, result: Result<(), Problem>, now: Timestamp) {
+    pub fn removed(&mut self, leftover: &Leftover, result: Result<(), Problem>, now: Timestamp) {
         match result {
             Ok(()) => {
-                self.left.retain(|other| !it.is_same(other));
+                self.left.retain(|other| !leftover.is_same(other));
                 self.idle = 0;
-                self.next = Some(now + SOON);
+                self.next = Some(now + SHORTEST.as_secs_f64());
             }
             Err(problem) => {
-                self.refused.insert(it.id.clone(), problem);
+                self.refused.insert(leftover.id.clone(), problem);
             }
         }
     }
@@ -138,7 +139,8 @@ impl Sweep {
     }
 
     fn later(&mut self, now: Timestamp) {
-        self.next = Some(now + (SOON * 2f64.powi(self.idle.min(10))).min(LATE));
+        let delay = LONGEST.min(SHORTEST * 2u32.pow(self.idle.min(10)));
+        self.next = Some(now + delay.as_secs_f64());
         self.idle += 1;
     }
 
@@ -209,10 +211,10 @@ impl Sweep {
         Some(format!("after what the cluster's own controllers left: {named}"))
     }
 
-    fn one(&self, it: &Leftover) -> String {
-        match self.refused.get(&it.id) {
-            Some(problem) => format!("{it} ({})", problem.message),
-            None => it.to_string(),
+    fn one(&self, leftover: &Leftover) -> String {
+        match self.refused.get(&leftover.id) {
+            Some(problem) => format!("{leftover} ({})", problem.message),
+            None => leftover.to_string(),
         }
     }
 }

@@ -209,10 +209,12 @@ fn new(
 /// Roles of the groups that every machine of its kind has. Where somebody else looks after the cluster, it
 /// has those that the user names.
 fn core_groups(input: &Input<'_>) -> BTreeSet<String> {
-    let roles: &[&str] = match is_control_plane(input.machine, input.aws_machine) {
-        _ if cluster::is_external(input.aws_cluster) => &[],
-        true => &["node", "lb", "controlplane"],
-        false => &["node", "lb"],
+    let roles: &[&str] = if cluster::is_external(input.aws_cluster) {
+        &[]
+    } else if is_control_plane(input.machine, input.aws_machine) {
+        &["node", "lb", "controlplane"]
+    } else {
+        &["node", "lb"]
     };
     roles.iter().map(|it| (*it).to_owned()).collect()
 }
@@ -277,22 +279,22 @@ fn key_name(input: &Input<'_>) -> Option<String> {
     }
 }
 
-fn state(it: MetadataState) -> String {
-    if it == MetadataState::Enabled { "enabled" } else { "disabled" }.into()
+fn state(value: MetadataState) -> String {
+    if value == MetadataState::Enabled { "enabled" } else { "disabled" }.into()
 }
 
-fn volume(it: &VolumeSpec, device_name: &str) -> Volume {
+fn volume(spec: &VolumeSpec, device_name: &str) -> Volume {
     let number = |it: i64| i32::try_from(it).unwrap_or(i32::MAX);
     let filled = |text: &String| (!text.is_empty()).then(|| text.clone());
     Volume {
         device_name: device_name.to_owned(),
-        size: number(it.size),
-        volume_type: filled(&it.kind),
-        iops: (it.iops > 0).then(|| number(it.iops)),
-        throughput: it.throughput.map(number),
+        size: number(spec.size),
+        volume_type: filled(&spec.kind),
+        iops: (spec.iops > 0).then(|| number(spec.iops)),
+        throughput: spec.throughput.map(number),
         // EC2 takes a key only with the word that the volume is encrypted.
-        encrypted: if it.encryption_key.is_empty() { it.encrypted } else { Some(true) },
-        kms_key: filled(&it.encryption_key),
+        encrypted: if spec.encryption_key.is_empty() { spec.encrypted } else { Some(true) },
+        kms_key: filled(&spec.encryption_key),
     }
 }
 

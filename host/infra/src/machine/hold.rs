@@ -28,9 +28,9 @@ impl Hold {
 }
 
 /// Why nothing of the machine is removed yet, its target registration included; `None` when it may go.
-pub fn hold(it: &Hold) -> Option<String> {
-    let going = !it.control_plane || it.control_plane_deleting;
-    let held = it.cluster_deleting && it.plugin_finalizer && going && !it.forced;
+pub fn hold(facts: &Hold) -> Option<String> {
+    let going = !facts.control_plane || facts.control_plane_deleting;
+    let held = facts.cluster_deleting && facts.plugin_finalizer && going && !facts.forced;
     held.then(|| "kept until the cluster's add-ons are removed".to_owned())
 }
 

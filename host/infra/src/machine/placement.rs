@@ -177,27 +177,26 @@ fn referred(
         }
     }
     unfit.truncate(NAMED);
-    Err(match unfit.is_empty() {
-        true => Invalid::new(field, none_match("subnet", vpc_id)),
-        false => Invalid::new(field, unfit.join("; ")),
-    })
+    let why = if unfit.is_empty() { none_match("subnet", vpc_id) } else { unfit.join("; ") };
+    Err(Invalid::new(field, why))
 }
 
 /// Why the machine cannot be put into a subnet that the user means; `None` when it can.
-fn why_unfit(input: &Input<'_>, layout: &Layout, it: &FoundSubnet, name: &str) -> Option<String> {
-    if let Some(zone) = failure_domain(input).filter(|zone| *zone != it.zone) {
-        return Some(format!("lies in {}, and the machine's failure domain is {zone}", it.zone));
+fn why_unfit(input: &Input<'_>, layout: &Layout, subnet: &FoundSubnet, name: &str) -> Option<String> {
+    if let Some(zone) = failure_domain(input).filter(|zone| *zone != subnet.zone) {
+        return Some(format!("lies in {}, and the machine's failure domain is {zone}", subnet.zone));
     }
     // Of the others, not all route tables are read.
-    let brought = !layout.owned && !is_external(input.aws_cluster);
-    let public = match brought {
-        true => is_public(input.snapshot, it),
-        false => it.public || layout.subnets.iter().any(|role| role.public && role.name == name),
+    let is_unmanaged = !layout.owned && !is_external(input.aws_cluster);
+    let public = if is_unmanaged {
+        is_public(input.snapshot, subnet)
+    } else {
+        subnet.public || layout.subnets.iter().any(|role| role.public && role.name == name)
     };
     if input.aws_machine.spec.public_ip.unwrap_or_default() && !public {
         return Some("is private, and spec.publicIP asks for a public one".to_owned());
     }
-    kept_for_pods(&it.tags).then(|| "is kept for pods by its tags".to_owned())
+    kept_for_pods(&subnet.tags).then(|| "is kept for pods by its tags".to_owned())
 }
 
 /// Ids of groups that the user adds. `None`: AWS has to be asked first.

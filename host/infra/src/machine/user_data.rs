@@ -51,22 +51,20 @@ pub(super) fn parts(bootstrap: &[u8]) -> Vec<Sensitive> {
 /// It is larger than EC2 takes.
 pub(super) fn whole(bootstrap: &[u8], uncompressed: bool) -> Result<Sensitive, Invalid> {
     let data = if uncompressed { bootstrap.to_vec() } else { compress(bootstrap) };
-    match data.len() <= LARGEST_USER_DATA {
-        true => Ok(Sensitive(data)),
-        false => {
-            let field = if uncompressed {
-                "spec.uncompressedUserData"
-            } else {
-                "spec.cloudInit.insecureSkipSecretsManager"
-            };
-            let message = format!(
-                "bootstrap data is {} bytes, and EC2 takes {LARGEST_USER_DATA} as user data; set this to false, so that it is {}",
-                data.len(),
-                if uncompressed { "compressed" } else { "kept in AWS Secrets Manager" }
-            );
-            Err(Invalid::new(field, message))
-        }
+    if data.len() <= LARGEST_USER_DATA {
+        return Ok(Sensitive(data));
     }
+    let (field, instead) = if uncompressed {
+        ("spec.uncompressedUserData", "compressed")
+    } else {
+        ("spec.cloudInit.insecureSkipSecretsManager", "kept in AWS Secrets Manager")
+    };
+    let message = format!(
+        "bootstrap data is {} bytes, and EC2 takes {LARGEST_USER_DATA} as user data; set this to false, so \
+         that it is {instead}",
+        data.len(),
+    );
+    Err(Invalid::new(field, message))
 }
 
 fn compress(data: &[u8]) -> Vec<u8> {

@@ -50,17 +50,17 @@ pub struct Cluster<'a> {
 }
 
 /// The whole status of a cluster.
-pub fn cluster(it: &Cluster<'_>) -> AWSClusterStatus {
-    let object = it.input.aws_cluster;
+pub fn cluster(facts: &Cluster<'_>) -> AWSClusterStatus {
+    let object = facts.input.aws_cluster;
     let previous = object.status.clone().unwrap_or_default();
     let was = previous.initialization.as_ref().and_then(|it| it.provisioned).unwrap_or_default();
-    let ready = ready(it);
+    let ready = ready(facts);
     let provisioned = was || ready.status;
-    let mut said = areas(it);
+    let mut said = areas(facts);
     if deleting(object) {
         said.push((DELETING, Said { status: true, ..ready.clone() }));
     }
-    said.extend(it.issuer.map(|it| {
+    said.extend(facts.issuer.map(|it| {
         let message = if it.status == Status::Unknown {
             format!("not known: {}", it.message)
         } else {
@@ -73,45 +73,47 @@ pub fn cluster(it: &Cluster<'_>) -> AWSClusterStatus {
     let mut ours: Vec<&str> = AREAS.iter().map(|(name, _)| *name).collect();
     ours.extend([DELETING, READY, PAUSED, SERVICE_ACCOUNT_ISSUER_READY]);
     // As long as AWS was not read, nothing is known, and what was said of it stays.
-    let read = it.input.unread().is_empty();
-    if !read && it.problem.is_none() && was_said(&previous.conditions) {
-        let conditions = paused(&previous.conditions, false, it.input.now, object.metadata.generation);
+    let read = facts.input.unread().is_empty();
+    if !read && facts.problem.is_none() && was_said(&previous.conditions) {
+        let conditions = paused(&previous.conditions, false, facts.input.now, object.metadata.generation);
         return AWSClusterStatus { conditions, ..previous };
     }
     let keep = !read || deleting(object);
     AWSClusterStatus {
         ready: provisioned,
         initialization: provisioned.then_some(Initialization { provisioned: Some(true) }),
-        network_status: if read { network(it) } else { previous.network_status },
-        failure_domains: if keep { previous.failure_domains } else { failure_domains(it) },
+        network_status: if read { network(facts) } else { previous.network_status },
+        failure_domains: if keep { previous.failure_domains } else { failure_domains(facts) },
         conditions: merge(
             &previous.conditions,
             said,
             object.metadata.generation,
-            it.input.now,
+            facts.input.now,
             if read { &ours } else { &[] },
         ),
     }
 }
 
-fn ready(it: &Cluster<'_>) -> Said<'static> {
-    let deleting = deleting(it.input.aws_cluster);
-    if let Some(invalid) = &it.decision.invalid {
+fn ready(facts: &Cluster<'_>) -> Said<'static> {
+    let deleting = deleting(facts.input.aws_cluster);
+    if let Some(invalid) = &facts.decision.invalid {
         return Said::no(reason::INVALID_SPEC, invalid.to_string());
     }
-    if let Some(it) = it.problem {
-        return problem(it);
+    if let Some(cause) = facts.problem {
+        return problem(cause);
     }
-    match (deleting, lacking(&it.decision.plan, it.outcomes, |_| true)) {
-        (true, _) if !it.input.machines.is_empty() => {
-            Said::no(reason::WAITING_FOR_MACHINES, text(&it.decision.plan))
+    match (deleting, lacking(&facts.decision.plan, facts.outcomes, |_| true)) {
+        (true, _) if !facts.input.machines.is_empty() => {
+            Said::no(reason::WAITING_FOR_MACHINES, text(&facts.decision.plan))
         }
-        (true, None) => Said::no(if it.decision.finished { reason::DELETED } else { reason::DELETING }, ""),
+        (true, None) => {
+            Said::no(if facts.decision.finished { reason::DELETED } else { reason::DELETING }, "")
+        }
         (true, Some(said)) if [reason::CREATING, reason::NOT_READY].contains(&said.reason) => {
             Said { reason: reason::DELETING, ..said }
         }
         (_, Some(said)) => said,
-        (false, None) => endpoint(it),
+        (false, None) => endpoint(facts),
     }
 }
 
@@ -120,9 +122,9 @@ fn text(plan: &Plan) -> String {
 }
 
 /// Everything is there; whether the API can be reached by name.
-fn endpoint(it: &Cluster<'_>) -> Said<'static> {
-    match (&it.decision.record.endpoint, it.unresolved) {
-        (None, _) if load_balancer_kind(it.input.aws_cluster).is_none() => {
+fn endpoint(facts: &Cluster<'_>) -> Said<'static> {
+    match (&facts.decision.record.endpoint, facts.unresolved) {
+        (None, _) if load_balancer_kind(facts.input.aws_cluster).is_none() => {
             let message =
                 "spec.controlPlaneEndpoint is not set, and there is no load balancer to take it from; set it";
             Said::no("WaitForExternalControlPlaneEndpoint", message)
@@ -134,7 +136,7 @@ fn endpoint(it: &Cluster<'_>) -> Said<'static> {
                 "{name} does not resolve yet; where it never will, set spec.controlPlaneLoadBalancer.dnsResolutionCheck: None"
             ),
         ),
-        (Some(_), _) => Said { message: held(&it.decision.held, |_| true), ..Said::yes() },
+        (Some(_), _) => Said { message: held(&facts.decision.held, |_| true), ..Said::yes() },
     }
 }
 
@@ -147,24 +149,24 @@ fn held(all: &[(Kind, String)], concerns: impl Fn(&Kind) -> bool) -> String {
         .join("; ")
 }
 
-fn areas(it: &Cluster<'_>) -> Vec<(&'static str, Said<'static>)> {
+fn areas(facts: &Cluster<'_>) -> Vec<(&'static str, Said<'static>)> {
     let known: BTreeSet<Kind> =
-        it.decision.desired.keys().chain(it.decision.observed.keys()).map(|key| key.kind).collect();
+        facts.decision.desired.keys().chain(facts.decision.observed.keys()).map(|key| key.kind).collect();
     let mut res = Vec::new();
     for (name, kinds) in AREAS {
-        if !kinds.iter().any(|kind| known.contains(kind)) || it.decision.invalid.is_some() {
+        if !kinds.iter().any(|kind| known.contains(kind)) || facts.decision.invalid.is_some() {
             continue;
         }
         let concerns = |key: &Key| kinds.contains(&key.kind);
-        let there = it.decision.observed.keys().any(concerns);
-        let said = match lacking(&it.decision.plan, it.outcomes, concerns) {
+        let there = facts.decision.observed.keys().any(concerns);
+        let said = match lacking(&facts.decision.plan, facts.outcomes, concerns) {
             Some(said) => said,
-            None if deleting(it.input.aws_cluster) && !there => Said::no(reason::DELETED, ""),
+            None if deleting(facts.input.aws_cluster) && !there => Said::no(reason::DELETED, ""),
             None if name == CLUSTER_SECURITY_GROUPS_READY => Said {
-                message: it.decision.remark_on_rules(it.input).unwrap_or_default().to_owned(),
+                message: facts.decision.remark_on_rules(facts.input).unwrap_or_default().to_owned(),
                 ..Said::yes()
             },
-            None => Said { message: held(&it.decision.held, |kind| kinds.contains(kind)), ..Said::yes() },
+            None => Said { message: held(&facts.decision.held, |kind| kinds.contains(kind)), ..Said::yes() },
         };
         res.push((name, said));
     }
@@ -172,16 +174,16 @@ fn areas(it: &Cluster<'_>) -> Vec<(&'static str, Said<'static>)> {
 }
 
 /// Zones of the subnets that machines are put in.
-fn failure_domains(it: &Cluster<'_>) -> Vec<FailureDomain> {
-    let observed = &it.decision.observed;
+fn failure_domains(facts: &Cluster<'_>) -> Vec<FailureDomain> {
+    let observed = &facts.decision.observed;
     let for_nodes = |tags: Option<&Tags>| !tags.is_some_and(kept_for_pods);
-    let wanted =
-        observed.iter().filter(|(key, _)| !it.decision.unlisted.contains(key)).filter(|(key, seen)| {
-            let want = it.decision.desired.get(key);
+    let usable =
+        observed.iter().filter(|(key, _)| !facts.decision.unlisted.contains(key)).filter(|(key, seen)| {
+            let desired = facts.decision.desired.get(key);
             seen.state == State::Ready
-                && want.is_some_and(|want| for_nodes(Some(&want.tags)) && for_nodes(seen.tags.as_ref()))
+                && desired.is_some_and(|it| for_nodes(Some(&it.tags)) && for_nodes(seen.tags.as_ref()))
         });
-    let subnets: Vec<_> = wanted
+    let subnets: Vec<_> = usable
         .filter_map(|(_, seen)| if let Resource::Subnet(it) = &seen.is { Some(it) } else { None })
         .collect();
     let balanced: Option<BTreeSet<&String>> = match observed
@@ -204,8 +206,8 @@ fn failure_domains(it: &Cluster<'_>) -> Vec<FailureDomain> {
     zones.into_iter().map(domain).collect()
 }
 
-fn network(it: &Cluster<'_>) -> NetworkStatus {
-    let observed = &it.decision.observed;
+fn network(facts: &Cluster<'_>) -> NetworkStatus {
+    let observed = &facts.decision.observed;
     let usable = |seen: &&ObservedResource| !matches!(seen.owner, Owner::OtherDriver(_));
     let vpc = observed.get(&Vpc::key(MAIN)).filter(usable).and_then(|seen| match &seen.is {
         Resource::Vpc(it) => Some(VPCStatus { id: seen.id.clone(), cidr_block: it.cidr.clone() }),
@@ -224,7 +226,8 @@ fn network(it: &Cluster<'_>) -> NetworkStatus {
         Some((role.to_owned(), SecurityGroupStatus { id: seen.id.clone(), name: it.group_name.clone() }))
     });
     let balancer = observed.get(&LoadBalancer::key(API_SERVER)).filter(usable);
-    let found = balancer.and_then(|seen| it.input.snapshot.load_balancers.iter().find(|it| it.id == seen.id));
+    let found =
+        balancer.and_then(|seen| facts.input.snapshot.load_balancers.iter().find(|it| it.id == seen.id));
     let api_server_elb = found.map(|it| LoadBalancerStatus {
         name: it.name.clone(),
         arn: if it.id.starts_with("arn:") { it.id.clone() } else { String::new() },
@@ -235,6 +238,6 @@ fn network(it: &Cluster<'_>) -> NetworkStatus {
         subnets: subnets.collect(),
         security_groups: groups.collect(),
         api_server_elb: api_server_elb.unwrap_or_default(),
-        nat_gateways_ips: egress::addresses(it.input.snapshot, observed),
+        nat_gateways_ips: egress::addresses(facts.input.snapshot, observed),
     }
 }

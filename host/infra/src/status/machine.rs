@@ -22,25 +22,25 @@ pub struct Machine<'a> {
 }
 
 /// The whole status of a machine.
-pub fn machine(it: &Machine<'_>) -> AWSMachineStatus {
-    let object = it.input.aws_machine;
+pub fn machine(facts: &Machine<'_>) -> AWSMachineStatus {
+    let object = facts.input.aws_machine;
     let previous = object.status.clone().unwrap_or_default();
     let was = previous.initialization.as_ref().and_then(|it| it.provisioned).unwrap_or_default();
     // As long as AWS was not read, nothing is known, and what was said of it stays.
-    let read = it.input.unread().is_empty();
-    if !read && it.problem.is_none() && was_said(&previous.conditions) {
-        let conditions = paused(&previous.conditions, false, it.input.now, object.metadata.generation);
+    let read = facts.input.unread().is_empty();
+    if !read && facts.problem.is_none() && was_said(&previous.conditions) {
+        let conditions = paused(&previous.conditions, false, facts.input.now, object.metadata.generation);
         return AWSMachineStatus { conditions, ..previous };
     }
-    let instance = instance_ready(it);
-    let provisioned = was || instance.status && it.decision.record.provider_id.is_some();
-    let ready = ready(it, &instance);
+    let instance = instance_ready(facts);
+    let provisioned = was || instance.status && facts.decision.record.provider_id.is_some();
+    let ready = ready(facts, &instance);
     let deleting = object.metadata.deletion_timestamp.is_some();
     let mut said = vec![(INSTANCE_READY, instance.clone()), (PAUSED, paused_said(false))];
-    if it.decision.instance.is_some() && !deleting && it.decision.failed.is_none() {
-        said.push((SECURITY_GROUPS_READY, groups(it)));
-        if is_control_plane(it.input.machine, object) {
-            said.push((ELB_ATTACHED, attached(it)));
+    if facts.decision.instance.is_some() && !deleting && facts.decision.failed.is_none() {
+        said.push((SECURITY_GROUPS_READY, groups(facts)));
+        if is_control_plane(facts.input.machine, object) {
+            said.push((ELB_ATTACHED, attached(facts)));
         }
     }
     if deleting {
@@ -48,7 +48,7 @@ pub fn machine(it: &Machine<'_>) -> AWSMachineStatus {
     }
     said.push((READY, ready));
     let ours = [INSTANCE_READY, PAUSED, SECURITY_GROUPS_READY, ELB_ATTACHED, DELETING, READY];
-    let found = it.decision.instance.as_ref();
+    let found = facts.decision.instance.as_ref();
     AWSMachineStatus {
         ready: instance.status,
         initialization: provisioned.then_some(Initialization { provisioned: Some(true) }),
@@ -62,34 +62,34 @@ pub fn machine(it: &Machine<'_>) -> AWSMachineStatus {
             &previous.conditions,
             said,
             object.metadata.generation,
-            it.input.now,
+            facts.input.now,
             if read { &ours } else { &[] },
         ),
     }
 }
 
 /// Why nothing can be said or done yet, whatever the instance.
-fn hindered(it: &Machine<'_>) -> Option<Said<'static>> {
-    let decision = it.decision;
+fn hindered(facts: &Machine<'_>) -> Option<Said<'static>> {
+    let decision = facts.decision;
     if let Some((reason, message)) = &decision.failed {
         return Some(Said::no(reason, message.clone()));
     }
     if let Some(invalid) = &decision.invalid {
         return Some(Said::no(reason::INVALID_SPEC, invalid.to_string()));
     }
-    if let Some(it) = it.problem {
-        return Some(problem(it));
+    if let Some(cause) = facts.problem {
+        return Some(problem(cause));
     }
     decision.waits.as_ref().map(|it| Said::no(it.reason, it.message.clone()))
 }
 
-fn instance_ready(it: &Machine<'_>) -> Said<'static> {
-    let state = it.decision.instance.as_ref().map(|it| it.status.state.as_str());
-    let stands = it.decision.instance.as_ref().map(FoundInstance::stands).unwrap_or_default();
-    match (state, hindered(it)) {
+fn instance_ready(facts: &Machine<'_>) -> Said<'static> {
+    let state = facts.decision.instance.as_ref().map(|it| it.status.state.as_str());
+    let stands = facts.decision.instance.as_ref().map(FoundInstance::stands).unwrap_or_default();
+    match (state, hindered(facts)) {
         (Some("running"), None) => Said::yes(),
         // A wrong field or a failing sweep does not stop an instance that runs.
-        (Some("running"), Some(_)) if it.decision.failed.is_none() => Said::yes(),
+        (Some("running"), Some(_)) if facts.decision.failed.is_none() => Said::yes(),
         (_, Some(said)) => said,
         (Some("pending"), None) => Said::no(reason::INSTANCE_NOT_READY, stands),
         (Some("stopping" | "stopped"), None) => Said::no(
@@ -97,17 +97,17 @@ fn instance_ready(it: &Machine<'_>) -> Said<'static> {
             format!("{stands}; it is not started again: start it, or delete the Machine to replace it"),
         ),
         (Some(_), None) => Said::no(reason::INSTANCE_TERMINATED, stands),
-        (None, None) => lacking(&it.decision.plan, it.outcomes, |_| true)
+        (None, None) => lacking(&facts.decision.plan, facts.outcomes, |_| true)
             .unwrap_or_else(|| Said::no(reason::INSTANCE_NOT_READY, "")),
     }
 }
 
-fn ready(it: &Machine<'_>, instance: &Said<'static>) -> Said<'static> {
-    let deleting = it.input.aws_machine.metadata.deletion_timestamp.is_some();
-    match (deleting, hindered(it), lacking(&it.decision.plan, it.outcomes, |_| true)) {
+fn ready(facts: &Machine<'_>, instance: &Said<'static>) -> Said<'static> {
+    let deleting = facts.input.aws_machine.metadata.deletion_timestamp.is_some();
+    match (deleting, hindered(facts), lacking(&facts.decision.plan, facts.outcomes, |_| true)) {
         (_, Some(said), _) => said,
         (true, None, None) => {
-            Said::no(if it.decision.finished { reason::DELETED } else { reason::DELETING }, "")
+            Said::no(if facts.decision.finished { reason::DELETED } else { reason::DELETING }, "")
         }
         (true, None, Some(said)) if [reason::CREATING, reason::NOT_READY].contains(&said.reason) => {
             Said { reason: reason::DELETING, ..said }
@@ -117,14 +117,14 @@ fn ready(it: &Machine<'_>, instance: &Said<'static>) -> Said<'static> {
     }
 }
 
-fn groups(it: &Machine<'_>) -> Said<'static> {
-    lacking(&it.decision.plan, it.outcomes, |key| key.kind == Kind::Instance)
+fn groups(facts: &Machine<'_>) -> Said<'static> {
+    lacking(&facts.decision.plan, facts.outcomes, |key| key.kind == Kind::Instance)
         .filter(|it| it.reason != reason::CREATING)
         .unwrap_or_else(Said::yes)
 }
 
-fn attached(it: &Machine<'_>) -> Said<'static> {
-    lacking(&it.decision.plan, it.outcomes, |key| key.kind == Kind::Target).unwrap_or_else(Said::yes)
+fn attached(facts: &Machine<'_>) -> Said<'static> {
+    lacking(&facts.decision.plan, facts.outcomes, |key| key.kind == Kind::Target).unwrap_or_else(Said::yes)
 }
 
 fn addresses(found: &FoundInstance) -> Vec<MachineAddress> {

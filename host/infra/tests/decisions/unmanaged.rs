@@ -240,9 +240,10 @@ fn subnets_of_a_users_vpc_that_are_kept_for_pods_are_not_used() {
     {
         let mut world = users_vpc(main_route);
         let mut subnets = json!([{"id": OTHER}, {"id": OUT}, {"id": IN}]);
-        match by_spec {
-            true => subnets[0]["tags"] = json!({ASSOCIATION: "secondary"}),
-            false => tag(&mut world, OTHER, ASSOCIATION, "secondary"),
+        if by_spec {
+            subnets[0]["tags"] = json!({ASSOCIATION: "secondary"});
+        } else {
+            tag(&mut world, OTHER, ASSOCIATION, "secondary");
         }
         let mut fleet = brought(subnets, "internet-facing");
         fleet.add_machine("inside", false, json!({}));

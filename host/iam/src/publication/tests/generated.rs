@@ -111,7 +111,7 @@ fn case(seed: u64) -> usize {
             Ok(work) => panic!("seed {seed}: {name} writes at {place:?}: {:?}", work.acts),
             Err(finding) => told.push(finding.message),
         }
-        for place in Places::of(Some(&annotation)).over(RETIREMENT) {
+        for place in Places::of(Some(&annotation)).over(RETIREMENT.as_secs_f64()) {
             let is_said = |(it, says_owner): &(Place, bool)| {
                 (&it.bucket, &it.prefix) == (&place.bucket, &place.prefix) && *says_owner
             };

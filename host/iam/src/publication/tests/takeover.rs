@@ -70,8 +70,8 @@ fn the_issuer_of_another_cluster_is_neither_taken_over_nor_removed() {
 #[test]
 fn nothing_is_written_or_removed_while_something_is_unreadable() {
     let (account, us) = published();
-    fn denied<T>(it: &str) -> Reading<T> {
-        Reading::AccessDenied { permission: it.to_owned() }
+    fn denied<T>(message: &str) -> Reading<T> {
+        Reading::AccessDenied { permission: message.to_owned() }
     }
     fn failed<T>() -> Reading<T> {
         Reading::Failed { message: "no answer in time".to_owned() }
@@ -137,13 +137,11 @@ fn documents_without_owner_and_provider_are_ours_only_by_our_key() {
         let retraction = account.clone().retract(&us, &home(place)).expect("an answer");
         assert_eq!((retraction.removals.len(), retraction.left.is_some()), (0, true), "{place}");
         let result = account.publish(&us, OURS, &home(place), FIRST);
-        match ok {
-            true => assert_eq!(result.expect("work").acts.len(), 3),
-            false => assert_eq!(
-                (said(result), account),
-                ((Status::False, reason::DOCUMENT_NOT_OURS), before),
-                "{place}"
-            ),
+        if ok {
+            assert_eq!(result.expect("work").acts.len(), 3);
+        } else {
+            let refused = (Status::False, reason::DOCUMENT_NOT_OURS);
+            assert_eq!((said(result), account), (refused, before), "{place}");
         }
     }
 }

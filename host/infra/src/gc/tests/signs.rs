@@ -1,6 +1,5 @@
 //! What tells that another cluster of the same name is in the VPC.
 
-
 use super::*;
 
 #[test]

@@ -94,12 +94,12 @@ impl World {
 
     /// A token answers with what it made, also when that is deleted; the real leaf shows it as it is
     /// answered.
-    fn answer_again(&mut self, id: &str, it: &NatGateway, tags: Tags, ids: &Ids) {
+    fn answer_again(&mut self, id: &str, gateway: &NatGateway, tags: Tags, ids: &Ids) {
         let subnet = self
             .truth
             .subnets
             .iter()
-            .find(|subnet| ids.get(&Subnet::key(&it.subnet)) == Some(&subnet.id))
+            .find(|subnet| ids.get(&Subnet::key(&gateway.subnet)) == Some(&subnet.id))
             .cloned();
         let Some(subnet) = subnet.filter(|_| !self.truth.nat_gateways.iter().any(|it| it.id == id)) else {
             return;
@@ -119,11 +119,11 @@ impl World {
         self.pending.insert(id, SLOW);
     }
 
-    fn create_vpc(&mut self, it: &Vpc, tags: Tags) -> String {
+    fn create_vpc(&mut self, vpc: &Vpc, tags: Tags) -> String {
         let id = self.id("vpc");
         self.truth.vpcs.push(FoundVpc {
             id: id.clone(),
-            cidr: it.cidr.clone(),
+            cidr: vpc.cidr.clone(),
             state: State::Ready,
             dns_hostnames: Some(false),
             tags,
@@ -140,16 +140,16 @@ impl World {
         id
     }
 
-    fn create_subnet(&mut self, it: &Subnet, tags: Tags, ids: &Ids) -> Result<String, &'static str> {
-        let vpc_id = self.id_of(ids, &Vpc::key(&it.vpc))?.clone();
+    fn create_subnet(&mut self, subnet: &Subnet, tags: Tags, ids: &Ids) -> Result<String, &'static str> {
+        let vpc_id = self.id_of(ids, &Vpc::key(&subnet.vpc))?.clone();
         if !self.truth.vpcs.iter().any(|vpc| vpc.id == vpc_id) {
             return Err("InvalidVpcID.NotFound");
         }
-        if self.truth.subnets.iter().any(|other| other.vpc_id == vpc_id && other.cidr == it.cidr) {
+        if self.truth.subnets.iter().any(|other| other.vpc_id == vpc_id && other.cidr == subnet.cidr) {
             return Err("InvalidSubnet.Conflict");
         }
         let id = self.id("subnet");
-        let (zone, cidr) = (it.zone.clone(), it.cidr.clone());
+        let (zone, cidr) = (subnet.zone.clone(), subnet.cidr.clone());
         self.truth.subnets.push(FoundSubnet {
             id: id.clone(),
             vpc_id,
@@ -162,9 +162,14 @@ impl World {
         Ok(id)
     }
 
-    fn create_nat_gateway(&mut self, it: &NatGateway, tags: Tags, ids: &Ids) -> Result<String, &'static str> {
-        let subnet_id = self.id_of(ids, &Subnet::key(&it.subnet))?.clone();
-        let allocation = self.id_of(ids, &ElasticIp::key(&it.elastic_ip))?.clone();
+    fn create_nat_gateway(
+        &mut self,
+        gateway: &NatGateway,
+        tags: Tags,
+        ids: &Ids,
+    ) -> Result<String, &'static str> {
+        let subnet_id = self.id_of(ids, &Subnet::key(&gateway.subnet))?.clone();
+        let allocation = self.id_of(ids, &ElasticIp::key(&gateway.elastic_ip))?.clone();
         let vpc_id = self
             .truth
             .subnets
@@ -203,18 +208,19 @@ impl World {
         Ok(id)
     }
 
-    fn create_group(&mut self, it: &SecurityGroup, tags: Tags, ids: &Ids) -> Result<String, &'static str> {
-        let vpc_id = self.id_of(ids, &Vpc::key(&it.vpc))?.clone();
+    fn create_group(&mut self, group: &SecurityGroup, tags: Tags, ids: &Ids) -> Result<String, &'static str> {
+        let vpc_id = self.id_of(ids, &Vpc::key(&group.vpc))?.clone();
         if self
             .truth
             .security_groups
             .iter()
-            .any(|other| other.vpc_id == vpc_id && other.group_name == it.group_name)
+            .any(|other| other.vpc_id == vpc_id && other.group_name == group.group_name)
         {
             return Err("InvalidGroup.Duplicate");
         }
         let id = self.id("sg");
-        let (group_name, description, rules) = (it.group_name.clone(), it.description.clone(), Vec::new());
+        let (group_name, description, rules) =
+            (group.group_name.clone(), group.description.clone(), Vec::new());
         self.truth.security_groups.push(FoundSecurityGroup {
             id: id.clone(),
             vpc_id,
@@ -264,8 +270,8 @@ impl World {
         Ok(id.to_owned())
     }
 
-    fn route(&mut self, id: &str, it: &RouteTable, ids: &Ids) -> Result<(), &'static str> {
-        let target = it.default_route.as_ref().map(|key| self.id_of(ids, key).cloned()).transpose()?;
+    fn route(&mut self, id: &str, spec: &RouteTable, ids: &Ids) -> Result<(), &'static str> {
+        let target = spec.default_route.as_ref().map(|key| self.id_of(ids, key).cloned()).transpose()?;
         if let Some(gateway) = target.as_ref().filter(|it| it.starts_with("nat-")) {
             let usable =
                 self.truth.nat_gateways.iter().any(|it| it.id == *gateway && it.state == State::Ready);
@@ -273,7 +279,7 @@ impl World {
                 return Err("InvalidNatGatewayID.NotFound");
             }
         }
-        let subnets = it
+        let subnets = spec
             .subnets
             .iter()
             .map(|name| self.id_of(ids, &Subnet::key(name)).cloned())
@@ -296,8 +302,8 @@ impl World {
         Ok(())
     }
 
-    fn authorize(&mut self, it: &SecurityGroupRules, ids: &Ids) -> Result<(), &'static str> {
-        let id = self.id_of(ids, &SecurityGroup::key(&it.name))?.clone();
+    fn authorize(&mut self, spec: &SecurityGroupRules, ids: &Ids) -> Result<(), &'static str> {
+        let id = self.id_of(ids, &SecurityGroup::key(&spec.name))?.clone();
         let source = |source: &Source| -> Result<FoundSource, &'static str> {
             Ok(match source {
                 Source::Cidr(range) => FoundSource::Cidr(kept_range(range)?),
@@ -308,7 +314,7 @@ impl World {
                 }
             })
         };
-        let rules = it.rules.iter().map(|rule| -> Result<FoundRule, &'static str> {
+        let rules = spec.rules.iter().map(|rule| -> Result<FoundRule, &'static str> {
             let (protocol, from_port, to_port) = kept_traffic(rule);
             Ok(FoundRule {
                 protocol,
@@ -325,7 +331,7 @@ impl World {
             .iter_mut()
             .find(|group| group.id == id)
             .ok_or("InvalidGroup.NotFound")?;
-        if !it.keep_unknown {
+        if !spec.keep_unknown {
             group.rules.clear();
         }
         for rule in rules {

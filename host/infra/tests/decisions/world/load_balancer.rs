@@ -9,26 +9,26 @@ use super::{SLOW, World};
 impl World {
     pub(super) fn create_load_balancer(
         &mut self,
-        it: &LoadBalancer,
+        balancer: &LoadBalancer,
         tags: Tags,
         ids: &Ids,
     ) -> Result<String, &'static str> {
-        let classic = it.kind == LoadBalancerKind::Classic;
-        let subnets = it
+        let classic = balancer.kind == LoadBalancerKind::Classic;
+        let subnets = balancer
             .subnets
             .iter()
             .map(|name| self.id_of(ids, &Subnet::key(name)).cloned())
             .collect::<Result<_, _>>()?;
-        let groups = it
+        let groups = balancer
             .groups
             .iter()
             .map(|name| self.id_of(ids, &SecurityGroup::key(name)).cloned())
             .collect::<Result<_, _>>()?;
         let vpc_id = self.vpc_of(&subnets)?;
-        if !it.internal && !self.attached(&vpc_id) {
+        if !balancer.internal && !self.attached(&vpc_id) {
             return Err("InvalidSubnet");
         }
-        if let Some(other) = self.truth.load_balancers.iter().find(|other| other.name == it.aws_name) {
+        if let Some(other) = self.truth.load_balancers.iter().find(|other| other.name == balancer.aws_name) {
             // As the real leaf does: one of the same name is taken when it lies where it should.
             return if other.vpc_id == vpc_id {
                 Ok(other.id.clone())
@@ -37,20 +37,20 @@ impl World {
             };
         }
         let id = if classic {
-            it.aws_name.clone()
+            balancer.aws_name.clone()
         } else {
-            format!("arn:aws:elasticloadbalancing:{}", it.aws_name)
+            format!("arn:aws:elasticloadbalancing:{}", balancer.aws_name)
         };
-        let port = it.listener.as_ref().map(|it| (it.port, it.target_port)).ok_or("ValidationError")?;
+        let port = balancer.listener.as_ref().map(|it| (it.port, it.target_port)).ok_or("ValidationError")?;
         let listeners = vec![FoundListener { port: port.0, target_port: port.1, health_check: None }];
-        self.interfaces_of(&it.aws_name, &subnets, &groups, &vpc_id, "load balancer");
+        self.interfaces_of(&balancer.aws_name, &subnets, &groups, &vpc_id, "load balancer");
         self.truth.load_balancers.push(FoundLoadBalancer {
             id: id.clone(),
-            name: it.aws_name.clone(),
-            kind: it.kind,
-            dns_name: format!("{}.elb.example", it.aws_name),
+            name: balancer.aws_name.clone(),
+            kind: balancer.kind,
+            dns_name: format!("{}.elb.example", balancer.aws_name),
             vpc_id,
-            internal: it.internal,
+            internal: balancer.internal,
             state: if classic { State::Ready } else { State::Creating },
             subnets,
             groups,
@@ -101,7 +101,7 @@ impl World {
     }
 
     /// A load balancer has at most one subnet of each zone, and at least one.
-    fn set_subnets(&mut self, id: &str, it: &LoadBalancer, ids: &Ids) -> Result<(), &'static str> {
+    fn set_subnets(&mut self, id: &str, spec: &LoadBalancer, ids: &Ids) -> Result<(), &'static str> {
         let balancer =
             self.truth.load_balancers.iter().find(|it| it.id == id).ok_or("LoadBalancerNotFound")?;
         let (name, groups, vpc_id, before) = (
@@ -110,13 +110,13 @@ impl World {
             balancer.vpc_id.clone(),
             balancer.subnets.clone(),
         );
-        let wanted = it
+        let wanted = spec
             .subnets
             .iter()
             .map(|name| self.id_of(ids, &Subnet::key(name)).cloned())
             .collect::<Result<BTreeSet<_>, _>>()?;
         let off: BTreeSet<String> =
-            it.leaving.iter().filter_map(|name| ids.get(&Subnet::key(name)).cloned()).collect();
+            spec.leaving.iter().filter_map(|name| ids.get(&Subnet::key(name)).cloned()).collect();
         let after: BTreeSet<String> =
             before.union(&wanted).filter(|it| !off.contains(*it)).cloned().collect();
         let zones: BTreeSet<&String> =
@@ -136,16 +136,16 @@ impl World {
         Ok(())
     }
 
-    pub(super) fn configure(&mut self, id: &str, it: &LoadBalancer, ids: &Ids) -> Result<(), &'static str> {
-        self.set_subnets(id, it, ids)?;
+    pub(super) fn configure(&mut self, id: &str, spec: &LoadBalancer, ids: &Ids) -> Result<(), &'static str> {
+        self.set_subnets(id, spec, ids)?;
         let balancer =
             self.truth.load_balancers.iter_mut().find(|it| it.id == id).ok_or("LoadBalancerNotFound")?;
-        let listener = it.listener.clone().ok_or("ValidationError")?;
+        let listener = spec.listener.clone().ok_or("ValidationError")?;
         let health_check = Some(listener.health_check);
         balancer.listeners =
             vec![FoundListener { port: listener.port, target_port: listener.target_port, health_check }];
-        balancer.attributes = it.attributes.clone();
-        if it.kind != LoadBalancerKind::Classic {
+        balancer.attributes = spec.attributes.clone();
+        if spec.kind != LoadBalancerKind::Classic {
             self.target_groups.insert(id.to_owned());
         }
         Ok(())

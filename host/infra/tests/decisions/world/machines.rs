@@ -108,14 +108,14 @@ impl World {
         if instance.groups.is_empty() { Err("InvalidParameterValue") } else { Ok(()) }
     }
 
-    pub(super) fn register(&mut self, it: &Target, ids: &Ids) -> Result<String, &'static str> {
-        let instance = ids.get(&Instance::key(&it.instance)).ok_or("MissingParameter")?;
+    pub(super) fn register(&mut self, target: &Target, ids: &Ids) -> Result<String, &'static str> {
+        let instance = ids.get(&Instance::key(&target.instance)).ok_or("MissingParameter")?;
         let running =
             self.truth.instances.iter().any(|it| it.id == *instance && it.status.state == "running");
         if !running {
             return Err("InvalidTarget");
         }
-        let balancer = ids.get(&LoadBalancer::key(&it.load_balancer)).ok_or("MissingParameter")?;
+        let balancer = ids.get(&LoadBalancer::key(&target.load_balancer)).ok_or("MissingParameter")?;
         let balancer = self
             .truth
             .load_balancers

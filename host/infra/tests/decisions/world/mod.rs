@@ -14,14 +14,15 @@ mod read;
 pub mod users;
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::time::Duration;
 
 use model::*;
 
 /// How many lists of a snapshot reads may be behind with.
 const KINDS: usize = 10;
 
-/// Seconds that pass from one look to the next.
-pub const TICK: f64 = 5.0;
+/// The time from one reconciliation to the next.
+pub const TICK: Duration = Duration::from_secs(5);
 /// Looks that slow things take.
 pub const SLOW: u32 = 3;
 
@@ -181,7 +182,7 @@ impl World {
         if self.past.len() > 12 {
             self.past.pop_front();
         }
-        self.now += TICK;
+        self.now += TICK.as_secs_f64();
         let done: Vec<String> =
             self.pending.iter().filter(|(_, left)| **left <= 1).map(|(id, _)| id.clone()).collect();
         self.pending.values_mut().for_each(|left| *left = left.saturating_sub(1));
