@@ -65,7 +65,7 @@ pub struct Provider {
 
 /// Collects what is said; the worst status wins, and of that the first reason.
 #[derive(Default)]
-struct Said {
+struct Report {
     wrong: Vec<(&'static str, String)>,
     unclear: Vec<(&'static str, String)>,
     warnings: Vec<String>,
@@ -75,15 +75,15 @@ struct Said {
 
 /// Says whether a role is fit.
 pub fn judge(question: &Question, readings: &Readings) -> Finding {
-    let mut said = Said::default();
+    let mut report = Report::default();
     match role::check(&question.field, &question.role_arn, &question.region) {
-        Err(error) => said.wrong.push((reason::INVALID_ROLE_ARN, error.to_string())),
+        Err(error) => report.wrong.push((reason::INVALID_ROLE_ARN, error.to_string())),
         Ok(arn) => match foreign_account(question, &arn) {
-            Some(message) => said.unclear.push((reason::ROLE_IN_OTHER_ACCOUNT, message)),
-            None => role_and_the_rest(question, &arn, readings, &mut said),
+            Some(message) => report.unclear.push((reason::ROLE_IN_OTHER_ACCOUNT, message)),
+            None => role_and_the_rest(question, &arn, readings, &mut report),
         },
     }
-    said.finding()
+    report.finding()
 }
 
 /// IAM reads only roles of one's own account, by name: what it would return is another role.
@@ -95,15 +95,15 @@ fn foreign_account(question: &Question, arn: &RoleArn) -> Option<String> {
     ))
 }
 
-fn role_and_the_rest(question: &Question, arn: &RoleArn, readings: &Readings, said: &mut Said) {
+fn role_and_the_rest(question: &Question, arn: &RoleArn, readings: &Readings, report: &mut Report) {
     let Question { field, assumer, .. } = question;
     match &readings.role {
         Reading::Absent => {
             let message = format!(
                 "{field}: role {arn} does not exist; create it with the trust policy given here, or name another"
             );
-            said.wrong.push((reason::ROLE_NOT_FOUND, message));
-            said.fix = Some(trust::fix(assumer));
+            report.wrong.push((reason::ROLE_NOT_FOUND, message));
+            report.fix = Some(trust::fix(assumer));
             return;
         }
         Reading::Found(role) if role.arn.split(':').nth(4).is_some_and(|it| it != arn.account) => {
@@ -111,28 +111,28 @@ fn role_and_the_rest(question: &Question, arn: &RoleArn, readings: &Readings, sa
                 "{field}: {arn} is in account {}, but only {} can be read; it is used unchecked",
                 arn.account, role.arn
             );
-            said.unclear.push((reason::ROLE_IN_OTHER_ACCOUNT, message));
+            report.unclear.push((reason::ROLE_IN_OTHER_ACCOUNT, message));
             return;
         }
         Reading::Found(role) if role.arn != arn.to_string() => {
             let message =
                 format!("{field}: {arn} does not exist, but {} does; write that, or name another", role.arn);
-            said.wrong.push((reason::ROLE_NOT_FOUND, message));
+            report.wrong.push((reason::ROLE_NOT_FOUND, message));
             return;
         }
-        Reading::Found(role) => check_trust(arn, assumer, &role.trust_policy, said),
+        Reading::Found(role) => check_trust(arn, assumer, &role.trust_policy, report),
         other => {
-            said.unread(&format!("whether role {arn} exists and whom it trusts"), other);
-            said.fix = Some(trust::fix(assumer));
+            report.unread(&format!("whether role {arn} exists and whom it trusts"), other);
+            report.fix = Some(trust::fix(assumer));
         }
     }
     if let (Assumer::ServiceAccount(identity), Some(reading)) = (assumer, &readings.provider) {
-        check_provider(identity, reading, said);
+        check_provider(identity, reading, report);
     }
-    check_permissions(question, arn, readings, said);
+    check_permissions(question, arn, readings, report);
 }
 
-fn check_trust(arn: &RoleArn, assumer: &Assumer, policy: &str, said: &mut Said) {
+fn check_trust(arn: &RoleArn, assumer: &Assumer, policy: &str, report: &mut Report) {
     let judgement = trust::evaluate(policy, assumer);
     let who = match assumer {
         Assumer::ServiceAccount(it) => format!("{} with audience {}", it.subject(), it.audience),
@@ -143,35 +143,35 @@ fn check_trust(arn: &RoleArn, assumer: &Assumer, policy: &str, said: &mut Said) 
         Verdict::Denied { reasons } => {
             let message =
                 format!("the trust policy of {arn} does not let {who} assume it: {}", reasons.join("; "));
-            said.wrong.push((reason::TRUST_POLICY_DENIES, message));
-            said.fix = Some(trust::fix(assumer));
+            report.wrong.push((reason::TRUST_POLICY_DENIES, message));
+            report.fix = Some(trust::fix(assumer));
         }
         Verdict::Unknown { reasons } => {
             let message = format!(
                 "whether the trust policy of {arn} lets {who} assume it cannot be said: {}",
                 reasons.join("; ")
             );
-            said.unclear.push((reason::TRUST_POLICY_UNCLEAR, message));
-            said.fix = Some(trust::fix(assumer));
+            report.unclear.push((reason::TRUST_POLICY_UNCLEAR, message));
+            report.fix = Some(trust::fix(assumer));
         }
     }
-    said.warnings.extend(judgement.warnings.into_iter().map(|it| format!("trust policy, {it}")));
+    report.warnings.extend(judgement.warnings.into_iter().map(|it| format!("trust policy, {it}")));
 }
 
-fn check_provider(identity: &trust::WebIdentity, reading: &Reading<Provider>, said: &mut Said) {
+fn check_provider(identity: &trust::WebIdentity, reading: &Reading<Provider>, report: &mut Report) {
     let arn = &identity.provider_arn;
     match reading {
         Reading::Found(provider) if issuer_host(&provider.url) != issuer_host(&identity.issuer) => {
             let message =
                 format!("OIDC provider {arn} is of issuer {}, not of {}", provider.url, identity.issuer);
-            said.wrong.push((reason::PROVIDER_MISMATCH, message));
+            report.wrong.push((reason::PROVIDER_MISMATCH, message));
         }
         Reading::Found(provider) if !provider.client_ids.contains(&identity.audience) => {
             let message = format!(
                 "OIDC provider {arn} does not list {} among its client ids; add it",
                 identity.audience
             );
-            said.wrong.push((reason::PROVIDER_MISMATCH, message));
+            report.wrong.push((reason::PROVIDER_MISMATCH, message));
         }
         Reading::Found(_) => (),
         Reading::Absent => {
@@ -179,13 +179,13 @@ fn check_provider(identity: &trust::WebIdentity, reading: &Reading<Provider>, sa
                 "OIDC provider {arn} does not exist; create it for {} with client id {}",
                 identity.issuer, identity.audience
             );
-            said.wrong.push((reason::PROVIDER_NOT_FOUND, message));
+            report.wrong.push((reason::PROVIDER_NOT_FOUND, message));
         }
-        other => said.unread(&format!("OIDC provider {arn}"), other),
+        other => report.unread(&format!("OIDC provider {arn}"), other),
     }
 }
 
-fn check_permissions(question: &Question, arn: &RoleArn, readings: &Readings, said: &mut Said) {
+fn check_permissions(question: &Question, arn: &RoleArn, readings: &Readings, report: &mut Report) {
     let mut policies = Vec::new();
     let mut is_complete = true;
     for (what, reading) in [("attached", &readings.attached), ("inline", &readings.inline)] {
@@ -193,7 +193,7 @@ fn check_permissions(question: &Question, arn: &RoleArn, readings: &Readings, sa
             Reading::Found(found) => policies.extend(found.iter().cloned()),
             other => {
                 is_complete = false;
-                said.unread(&format!("the {what} policies of {arn}"), other);
+                report.unread(&format!("the {what} policies of {arn}"), other);
             }
         }
     }
@@ -201,14 +201,14 @@ fn check_permissions(question: &Question, arn: &RoleArn, readings: &Readings, sa
         None => None,
         Some(Reading::Found(policy)) => Some(policy),
         Some(other) => {
-            said.unread(&format!("the permissions boundary of {arn}"), other);
+            report.unread(&format!("the permissions boundary of {arn}"), other);
             None
         }
     };
     let mut permissions = permissions::evaluate(&policies, boundary, &question.actions);
     is_complete &= permissions.unreadable.is_empty();
     for it in std::mem::take(&mut permissions.unreadable) {
-        said.unclear.push((reason::POLICY_UNCLEAR, it));
+        report.unclear.push((reason::POLICY_UNCLEAR, it));
     }
     // A policy that was not read may allow what no other does. It cannot take back what another denies.
     let is_certain = |it: &Missing| is_complete || !it.cause.may_be_allowed_elsewhere();
@@ -220,33 +220,33 @@ fn check_permissions(question: &Question, arn: &RoleArn, readings: &Readings, sa
         };
         let allowed: BTreeSet<&str> =
             question.actions.iter().map(|it| it.action.as_str()).filter(|it| !lacks(it)).collect();
-        said.allowed = allowed.into_iter().map(str::to_owned).collect();
+        report.allowed = allowed.into_iter().map(str::to_owned).collect();
     }
     let is_new =
         |it: &Missing| question.allowed_before.as_ref().is_some_and(|before| !before.contains(&it.action));
     let (new, missing): (Vec<Missing>, Vec<Missing>) = permissions.missing.into_iter().partition(is_new);
     if !missing.is_empty() {
         let message = format!("role {arn} lacks permissions: {}", permissions::missing_text(&missing));
-        said.wrong.push((reason::PERMISSIONS_MISSING, message));
+        report.wrong.push((reason::PERMISSIONS_MISSING, message));
     }
     if !new.is_empty() {
         let text = permissions::missing_text(&new);
-        said.warnings.push(format!("role {arn} lacks permissions that it was not asked for before, and what needs them will fail: {text}"));
+        report.warnings.push(format!("role {arn} lacks permissions that it was not asked for before, and what needs them will fail: {text}"));
     }
     let mut by_advice: BTreeMap<&str, Vec<&Missing>> = BTreeMap::new();
     for it in &permissions.advised {
         by_advice.entry(it.advice.as_deref().unwrap_or_default()).or_default().push(it);
     }
     for (when, missing) in by_advice {
-        said.warnings.push(format!(
+        report.warnings.push(format!(
             "role {arn} lacks what is needed only {when}: {}",
             permissions::missing_text(missing)
         ));
     }
-    said.warnings.extend(permissions.notes);
+    report.warnings.extend(permissions.notes);
 }
 
-impl Said {
+impl Report {
     fn unread<T>(&mut self, what: &str, reading: &Reading<T>) {
         let (reason, message) = match reading {
             Reading::AccessDenied { permission } => (
@@ -271,11 +271,11 @@ impl Said {
             (None, None) => (Status::True, reason::ROLE_READY),
         };
         let warnings = self.warnings.into_iter().map(|it| format!("warning: {it}"));
-        let said = self.wrong.into_iter().chain(self.unclear).map(|(_, message)| message);
+        let report = self.wrong.into_iter().chain(self.unclear).map(|(_, message)| message);
         Finding {
             status,
             reason,
-            message: said.chain(warnings).collect::<Vec<_>>().join(". "),
+            message: report.chain(warnings).collect::<Vec<_>>().join(". "),
             fix: self.fix,
             allowed: self.allowed,
         }

@@ -72,19 +72,19 @@ pub struct Input<'a> {
 pub fn work(input: &Input<'_>) -> Result<Work, Finding> {
     let Input { publication, owner, readings, now, .. } = *input;
     allowed(input)?;
-    let mut wanted = KeySet::new(input.keys);
+    let mut desired = KeySet::new(input.keys);
     let mut retired = input.retired.clone();
     if let Some(object) = known(&readings.key_set, "the key set")? {
         let published = KeySet::read(&object.body).map_err(|_| not_ours(publication))?;
-        for key in published.keys().iter().filter(|it| !wanted.contains(it.kid())) {
+        for key in published.keys().iter().filter(|it| !desired.contains(it.kid())) {
             retired.entry(key.kid().to_owned()).or_insert(now);
         }
         let over = |kid: &str| retired.get(kid).is_some_and(|since| now - since >= RETIREMENT.as_secs_f64());
         let kept: Vec<String> =
             published.keys().iter().map(|it| it.kid().to_owned()).filter(|it| !over(it)).collect();
-        retired.retain(|kid, _| kept.contains(kid) && !wanted.contains(kid));
+        retired.retain(|kid, _| kept.contains(kid) && !desired.contains(kid));
         let kept: Vec<&str> = kept.iter().map(String::as_str).collect();
-        wanted = wanted.keeping(&published.only(&kept));
+        desired = desired.keeping(&published.only(&kept));
     }
     let present =
         [known(&readings.key_set, "the key set")?, known(&readings.discovery, "the discovery document")?];
@@ -92,7 +92,7 @@ pub fn work(input: &Input<'_>) -> Result<Work, Finding> {
         it.body == document.body && owner.of_object(&publication.issuer, it) == Whose::Ours
     };
     let mut acts = Vec::new();
-    for (document, present) in publication.documents(&wanted).into_iter().zip(present) {
+    for (document, present) in publication.documents(&desired).into_iter().zip(present) {
         if present.is_none_or(|it| !is_as_wanted(it, &document)) {
             acts.push(Act::Put { document, over: present.map(|it| it.version.clone()) });
         }

@@ -137,9 +137,9 @@ pub(crate) fn deleting(aws_cluster: &AWSCluster) -> bool {
 /// Whether the groups let in what add-ons asked for, so that these can be installed.
 pub fn groups_have_rules(decision: &Decision, rules: &[AddOnRule]) -> bool {
     rules.iter().all(|it| {
-        match decision.observed.get(&SecurityGroupRules::key(&it.group)).map(|seen| &seen.is) {
-            Some(Resource::SecurityGroupRules(seen)) => {
-                seen.rules.iter().any(|rule| rule.same_traffic(&it.rule))
+        match decision.observed.get(&SecurityGroupRules::key(&it.group)).map(|observed| &observed.is) {
+            Some(Resource::SecurityGroupRules(observed)) => {
+                observed.rules.iter().any(|rule| rule.same_traffic(&it.rule))
             }
             _ => false,
         }

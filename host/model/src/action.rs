@@ -63,8 +63,8 @@ pub struct DesiredResource {
 impl DesiredResource {
     /// What makes that which was `seen` carry the right tags; `None` when it does, or when they are not
     /// shown.
-    pub fn retag(&self, key: &Key, seen: &ObservedResource) -> Option<Action> {
-        let have = seen.tags.as_ref()?;
+    pub fn retag(&self, key: &Key, observed: &ObservedResource) -> Option<Action> {
+        let have = observed.tags.as_ref()?;
         let missing = self.tags.iter().filter(|(name, value)| have.get(*name) != Some(value));
         let tags: Tags = missing.map(|(name, value)| (name.clone(), value.clone())).collect();
         // What is to be taken away may be there though no read shows it yet.
@@ -72,8 +72,8 @@ impl DesiredResource {
         let differs = !tags.is_empty() || !untag.is_empty();
         differs.then(|| Action::Tag {
             key: key.clone(),
-            id: seen.id.clone(),
-            parts: seen.is.parts(),
+            id: observed.id.clone(),
+            parts: observed.is.parts(),
             tags,
             untag,
         })

@@ -39,22 +39,22 @@ impl<'a> Said<'a> {
 /// did not change.
 pub fn merge(
     previous: &[Condition],
-    said: Vec<(&str, Said<'_>)>,
+    state: Vec<(&str, Said<'_>)>,
     generation: Option<i64>,
     now: Timestamp,
     ours: &[&str],
 ) -> Vec<Condition> {
     let mut res: Vec<Condition> =
         previous.iter().filter(|it| !ours.contains(&it.type_.as_str())).cloned().collect();
-    for (type_, said) in said {
-        let status = if said.status { "True" } else { "False" };
+    for (type_, state) in state {
+        let status = if state.status { "True" } else { "False" };
         let before = previous.iter().find(|it| it.type_ == type_ && it.status == status);
         res.retain(|it| it.type_ != type_);
         res.push(Condition {
             type_: type_.to_owned(),
             status: status.to_owned(),
-            reason: said.reason.to_owned(),
-            message: shorten(&said.message),
+            reason: state.reason.to_owned(),
+            message: shorten(&state.message),
             observed_generation: generation,
             last_transition_time: before
                 .map(|it| it.last_transition_time.clone())
@@ -83,8 +83,8 @@ pub fn not_ready(
     now: Timestamp,
     generation: Option<i64>,
 ) -> Vec<Condition> {
-    let said = vec![(PAUSED, paused_said(false)), (READY, Said::no(reason, message))];
-    merge(previous, said, generation, now, &[PAUSED, READY])
+    let state = vec![(PAUSED, paused_said(false)), (READY, Said::no(reason, message))];
+    merge(previous, state, generation, now, &[PAUSED, READY])
 }
 
 /// Whether an object has been judged before.

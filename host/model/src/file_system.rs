@@ -70,13 +70,13 @@ mod tests {
             tags: tags(&[("Name", "data"), ("team", "a")]),
             state: state.into(),
         };
-        for (wanted, expected) in [
+        for (desired, expected) in [
             (tags(&[("team", "a")]), true),
             (tags(&[("team", "a"), ("Name", "data")]), true),
             (tags(&[("team", "b")]), false),
             (tags(&[("team", "a"), ("stage", "")]), false),
         ] {
-            assert_eq!(listed("available").has(&wanted), expected, "{wanted:?}");
+            assert_eq!(listed("available").has(&desired), expected, "{desired:?}");
         }
         let team = tags(&[("team", "a")]);
         assert_eq!(

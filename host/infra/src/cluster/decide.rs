@@ -144,19 +144,24 @@ fn record_created(record: &mut PersistedState, input: &Input<'_>, observed: &Obs
     }
     let balancer = LoadBalancer::key(observe::API_SERVER);
     for key in [Vpc::key(observe::MAIN), balancer.clone()] {
-        let seen = observed.get(&key).filter(|it| it.owner == Owner::Mine && it.others.is_empty());
-        if let Some(seen) = seen.filter(|it| it.state == State::Ready) {
-            record.remember(key, &seen.id, input.now, input.snapshot.since);
+        let resource = observed.get(&key).filter(|it| it.owner == Owner::Mine && it.others.is_empty());
+        if let Some(resource) = resource.filter(|it| it.state == State::Ready) {
+            record.remember(key, &resource.id, input.now, input.snapshot.since);
         }
     }
-    let Some(seen) = observed.get(&balancer).filter(|it| it.owner == Owner::Mine && it.state == State::Ready)
+    let Some(resource) =
+        observed.get(&balancer).filter(|it| it.owner == Owner::Mine && it.state == State::Ready)
     else {
         return;
     };
-    let found =
-        input.snapshot.load_balancers.iter().find(|it| it.id == seen.id).filter(|it| !it.dns_name.is_empty());
+    let found = input
+        .snapshot
+        .load_balancers
+        .iter()
+        .find(|it| it.id == resource.id)
+        .filter(|it| !it.dns_name.is_empty());
     let made = !record.intents.contains_key(&balancer)
-        || matches!(&seen.is, Resource::LoadBalancer(it) if it.listener.is_some());
+        || matches!(&resource.is, Resource::LoadBalancer(it) if it.listener.is_some());
     if let Some(found) = found.filter(|_| made && record.endpoint.is_none() && !deleting(input.aws_cluster)) {
         record.endpoint = Some((found.dns_name.clone(), name::api_server_port(input.cluster)));
     }

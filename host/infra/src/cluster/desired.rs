@@ -95,7 +95,7 @@ impl Builder<'_> {
             Resource::from(Subnet { name: it.name.clone(), vpc: MAIN.into(), zone, cidr, public: it.public })
         }));
         for is in desired {
-            let is = observed.get(&is.key()).map(|seen| seen.is.clone()).unwrap_or(is);
+            let is = observed.get(&is.key()).map(|resource| resource.is.clone()).unwrap_or(is);
             self.add(is, Tags::new());
         }
     }

@@ -18,8 +18,8 @@ pub(crate) fn addresses(snapshot: &Snapshot, observed: &Observed) -> Vec<String>
     let Some(vpc) = vpc else {
         // Addresses are noted where they are seen.
         let used = |name: &str| observed.contains_key(&NatGateway::key(name));
-        let seen = observed.iter().filter(|(key, _)| key.kind == Kind::ElasticIp && used(&key.name));
-        return seen.filter_map(|(_, seen)| seen.note.clone()).collect();
+        let addresses = observed.iter().filter(|(key, _)| key.kind == Kind::ElasticIp && used(&key.name));
+        return addresses.filter_map(|(_, resource)| resource.note.clone()).collect();
     };
     let usable =
         |it: &&FoundNatGateway| it.vpc_id == vpc.id && matches!(it.state, State::Creating | State::Ready);

@@ -10,8 +10,8 @@ use model::{Kind, LoadBalancer, Observed, Owner};
 /// whatever the Cluster says since. Kubeconfigs and nodes know no other.
 pub(super) fn port(input: &Input<'_>, observed: &Observed) -> i32 {
     let asked = name::api_server_port(input.cluster);
-    let seen = observed.get(&LoadBalancer::key(API_SERVER)).filter(|it| it.owner == Owner::Mine);
-    let found = seen.and_then(|seen| input.snapshot.load_balancers.iter().find(|it| it.id == seen.id));
+    let balancer = observed.get(&LoadBalancer::key(API_SERVER)).filter(|it| it.owner == Owner::Mine);
+    let found = balancer.and_then(|own| input.snapshot.load_balancers.iter().find(|it| it.id == own.id));
     let endpoint =
         input.record.endpoint.as_ref().filter(|(host, _)| found.is_some_and(|it| it.dns_name == *host));
     endpoint.map_or(asked, |(_, port)| *port)
@@ -46,7 +46,8 @@ pub fn must_resolve<'a>(input: &'a Input<'_>, decision: &Decision) -> Option<&'a
     if provisioned || unasked || super::deleting(object) {
         return None;
     }
-    let seen = decision.observed.get(&LoadBalancer::key(API_SERVER)).filter(|it| it.owner == Owner::Mine)?;
-    let found = input.snapshot.load_balancers.iter().find(|it| it.id == seen.id)?;
+    let balancer =
+        decision.observed.get(&LoadBalancer::key(API_SERVER)).filter(|it| it.owner == Owner::Mine)?;
+    let found = input.snapshot.load_balancers.iter().find(|it| it.id == balancer.id)?;
     Some(found.dns_name.as_str()).filter(|it| !it.is_empty())
 }

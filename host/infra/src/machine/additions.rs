@@ -14,26 +14,26 @@ use model::{Applied, Instance, Invalid, Observed, SecurityGroup, Tags};
 pub(super) fn regrouped(
     input: &Input<'_>,
     observed: &Observed,
-    seen: &Instance,
-    wanted: &BTreeSet<String>,
+    instance: &Instance,
+    desired: &BTreeSet<String>,
     core: &BTreeSet<String>,
 ) -> Result<Instance, Invalid> {
     let is_of =
         |role: &String, id: &String| observed.get(&SecurityGroup::key(role)).is_some_and(|it| it.id == *id);
-    let taken = |id: &&String| !wanted.contains(*id) && !core.iter().any(|role| is_of(role, id));
+    let taken = |id: &&String| !desired.contains(*id) && !core.iter().any(|role| is_of(role, id));
     let removed_groups: BTreeSet<String> =
         input.record.applied.groups.iter().filter(taken).cloned().collect();
     let stays = |role: &&String| !removed_groups.iter().any(|id| is_of(role, id));
-    let groups: BTreeSet<String> = seen.groups.iter().filter(stays).cloned().collect();
+    let groups: BTreeSet<String> = instance.groups.iter().filter(stays).cloned().collect();
     // A group of the cluster that the user names too is seen by its role.
     let added = |id: &&String| !groups.iter().any(|role| is_of(role, id));
-    let additional_groups: BTreeSet<String> = wanted.iter().filter(added).cloned().collect();
-    let others = seen.additional_groups.iter().any(|it| !removed_groups.contains(it));
+    let additional_groups: BTreeSet<String> = desired.iter().filter(added).cloned().collect();
+    let others = instance.additional_groups.iter().any(|it| !removed_groups.contains(it));
     if groups.is_empty() && additional_groups.is_empty() && !others && !removed_groups.is_empty() {
         let message = "an instance needs a security group; name another one before the last is taken away";
         return Err(Invalid::new("spec.additionalSecurityGroups", message));
     }
-    Ok(Instance { groups, additional_groups, removed_groups, launch: None, status: None, ..seen.clone() })
+    Ok(Instance { groups, additional_groups, removed_groups, launch: None, status: None, ..instance.clone() })
 }
 
 /// Keys of tags that the user took away. `tags`: all that the instance should carry.

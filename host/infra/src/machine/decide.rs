@@ -124,31 +124,32 @@ fn proceed(
     let (name, found) = (name(input.aws_machine), base.instance.clone());
     let with_record = Input { record: &record, ..clone(input) };
     let found_here = desired::Found { status: found.as_ref().map(|it| &it.status), node: has_node(input) };
-    let wanted = layout
+    let desired = layout
         .and_then(|layout| Ok((desired::desired(&with_record, &layout, observed, &found_here)?, layout)));
-    let (wanted, layout) = match wanted {
+    let (desired, layout) = match desired {
         Ok(it) => it,
         Err(invalid) => return Decision { invalid: Some(invalid), ..base },
     };
-    let mut plan = make_plan(input, &wanted.desired, observed, &record, found.as_ref(), None);
+    let mut plan = make_plan(input, &desired.resources, observed, &record, found.as_ref(), None);
     placement::wait_for_way_out(&mut plan, &Instance::key(&name), &layout, observed);
     // Of the load balancer of somebody else, not all subnets may be known.
     if !is_external(input.aws_cluster) {
         block_uncovered_target(&mut plan, &name, observed, found.as_ref());
     }
-    if plan.open.contains_key(&Secret::key(&name)) || wanted.secret.is_some() {
-        record.secret = wanted.secret;
+    if plan.open.contains_key(&Secret::key(&name)) || desired.secret.is_some() {
+        record.secret = desired.secret;
     }
-    if let Some(applied) = wanted.applied.filter(|_| begun || plan.open.contains_key(&Instance::key(&name))) {
+    if let Some(applied) = desired.applied.filter(|_| begun || plan.open.contains_key(&Instance::key(&name)))
+    {
         record.applied = applied;
     }
     let base = Decision {
-        needs_bootstrap: wanted.needs_bootstrap,
-        needs_image: wanted.needs_image,
-        lookups: wanted.lookups,
+        needs_bootstrap: desired.needs_bootstrap,
+        needs_image: desired.needs_image,
+        lookups: desired.lookups,
         ..base
     };
-    let mut res = conclude(base, plan, &record, wanted.desired, input);
+    let mut res = conclude(base, plan, &record, desired.resources, input);
     if is_suspect(input) {
         res.interest.reads.insert(Read::Instances);
     }
@@ -228,8 +229,8 @@ fn block_uncovered_target(plan: &mut Plan, name: &str, observed: &Observed, foun
         return;
     };
     let key = Target::key(name);
-    let wanted = plan.actions.iter().any(|it| matches!(it, Action::Create { is, .. } if is.key() == key));
-    if wanted {
+    let is_desired = plan.actions.iter().any(|it| matches!(it, Action::Create { is, .. } if is.key() == key));
+    if is_desired {
         plan.actions.retain(|it| it.key() != key);
         plan.blocked.push((
             key,

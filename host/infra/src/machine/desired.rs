@@ -20,14 +20,14 @@ const CLOUD_CONFIG: &str = "cloud-config";
 
 /// What a machine should consist of, or what has to be known first.
 #[derive(Default)]
-pub(super) struct Wanted {
-    pub desired: Desired,
+pub(super) struct DesiredMachine {
+    pub resources: Desired,
     pub needs_bootstrap: bool,
     pub needs_image: Option<ImageQuery>,
     pub lookups: BTreeSet<Lookup>,
-    /// Prefix and number of the secrets in `desired`.
+    /// Prefix and number of the secrets in `resources`.
     pub secret: Option<(String, usize)>,
-    /// To be written down before `desired` is carried out.
+    /// To be written down before `resources` are carried out.
     pub applied: Option<Applied>,
 }
 
@@ -47,8 +47,8 @@ pub(super) fn desired(
     layout: &Layout,
     observed: &Observed,
     found: &Found<'_>,
-) -> Result<Wanted, Invalid> {
-    let mut res = Wanted::default();
+) -> Result<DesiredMachine, Invalid> {
+    let mut res = DesiredMachine::default();
     let name = name(input.aws_machine);
     let by_secret = !input.aws_machine.spec.cloud_init.insecure_skip_secrets_manager;
     if let (None, Some(bootstrap)) = (found.status, &input.bootstrap) {
@@ -63,7 +63,7 @@ pub(super) fn desired(
         None if res.needs_bootstrap => (),
         None => new(input, layout, observed, &name, by_secret, &mut res)?,
     }
-    if is_balanced(input, observed) && res.desired.contains_key(&Instance::key(&name)) {
+    if is_balanced(input, observed) && res.resources.contains_key(&Instance::key(&name)) {
         let is = Target { name: name.clone(), load_balancer: API_SERVER.into(), instance: name };
         add(&mut res, is, Tags::new());
     }
@@ -94,16 +94,16 @@ fn is_balanced(input: &Input<'_>, observed: &Observed) -> bool {
         && made()
 }
 
-fn add(res: &mut Wanted, is: impl Into<Resource>, tags: Tags) {
+fn add(res: &mut DesiredMachine, is: impl Into<Resource>, tags: Tags) {
     let is = is.into();
-    res.desired.insert(is.key(), DesiredResource { is, tags, untag: BTreeSet::new() });
+    res.resources.insert(is.key(), DesiredResource { is, tags, untag: BTreeSet::new() });
 }
 
-fn secret(input: &Input<'_>, observed: &Observed, name: &str, res: &mut Wanted) {
+fn secret(input: &Input<'_>, observed: &Observed, name: &str, res: &mut DesiredMachine) {
     let key = Secret::key(name);
-    if let Some(seen) = observed.get(&key) {
+    if let Some(resource) = observed.get(&key) {
         res.secret = input.record.secret.clone();
-        return add(res, seen.is.clone(), Tags::new());
+        return add(res, resource.is.clone(), Tags::new());
     }
     let Some(bootstrap) = input.bootstrap else {
         res.needs_bootstrap = true;
@@ -124,20 +124,25 @@ fn secret(input: &Input<'_>, observed: &Observed, name: &str, res: &mut Wanted) 
 }
 
 /// The instance is there: of it, only groups and tags that the user adds and takes away can be changed.
-fn existing(input: &Input<'_>, observed: &Observed, name: &str, res: &mut Wanted) -> Result<(), Invalid> {
-    let Some(Resource::Instance(seen)) = observed.get(&Instance::key(name)).map(|it| &it.is) else {
+fn existing(
+    input: &Input<'_>,
+    observed: &Observed,
+    name: &str,
+    res: &mut DesiredMachine,
+) -> Result<(), Invalid> {
+    let Some(Resource::Instance(instance)) = observed.get(&Instance::key(name)).map(|it| &it.is) else {
         return Ok(());
     };
     let (tags, untag) = (tags(input), additions::untagged(input, &tags(input)));
     let known = placement::additional_groups(input, observed, &mut res.lookups)?;
     let is = match &known {
-        Some(groups) => additions::regrouped(input, observed, seen, groups, &core_groups(input))?,
-        None => Instance { launch: None, status: None, ..seen.clone() },
+        Some(groups) => additions::regrouped(input, observed, instance, groups, &core_groups(input))?,
+        None => Instance { launch: None, status: None, ..instance.clone() },
     };
     let groups = known.unwrap_or_else(|| input.record.applied.groups.clone());
     res.applied =
         Some(additions::applied(input, groups.into_iter().chain(is.removed_groups.iter().cloned()), &tags));
-    res.desired.insert(Instance::key(name), DesiredResource { is: is.into(), tags, untag });
+    res.resources.insert(Instance::key(name), DesiredResource { is: is.into(), tags, untag });
     Ok(())
 }
 
@@ -163,7 +168,7 @@ fn new(
     observed: &Observed,
     name: &str,
     by_secret: bool,
-    res: &mut Wanted,
+    res: &mut DesiredMachine,
 ) -> Result<(), Invalid> {
     let Some(user_data) = boots_with(input, by_secret, res.secret.as_ref())? else {
         res.needs_bootstrap = true;

@@ -127,9 +127,9 @@ fn way_out_missing(layout: &Layout, observed: &Observed, subnet: &str) -> Option
     let role = layout.subnets.iter().find(|it| layout.owned && it.name == subnet)?;
     let (table, route) = (RouteTable::key(subnet), layout.default_route(role)?);
     let is_up = |key: &Key| observed.get(key).is_some_and(|it| it.state == State::Ready);
-    let leads_out = observed.get(&table).is_some_and(|seen| match &seen.is {
+    let leads_out = observed.get(&table).is_some_and(|resource| match &resource.is {
         // What a user put there is not changed.
-        _ if seen.owner == Owner::User => true,
+        _ if resource.owner == Owner::User => true,
         Resource::RouteTable(it) => {
             it.subnets.contains(subnet) && it.default_route.as_ref() == Some(&route) && is_up(&route)
         }

@@ -56,11 +56,11 @@ pub fn cluster(facts: &Cluster<'_>) -> AWSClusterStatus {
     let was = previous.initialization.as_ref().and_then(|it| it.provisioned).unwrap_or_default();
     let ready = ready(facts);
     let provisioned = was || ready.status;
-    let mut said = areas(facts);
+    let mut state = areas(facts);
     if deleting(object) {
-        said.push((DELETING, Said { status: true, ..ready.clone() }));
+        state.push((DELETING, Said { status: true, ..ready.clone() }));
     }
-    said.extend(facts.issuer.map(|it| {
+    state.extend(facts.issuer.map(|it| {
         let message = if it.status == Status::Unknown {
             format!("not known: {}", it.message)
         } else {
@@ -68,8 +68,8 @@ pub fn cluster(facts: &Cluster<'_>) -> AWSClusterStatus {
         };
         (SERVICE_ACCOUNT_ISSUER_READY, Said { status: it.status == Status::True, reason: it.reason, message })
     }));
-    said.push((READY, ready));
-    said.push((PAUSED, paused_said(false)));
+    state.push((READY, ready));
+    state.push((PAUSED, paused_said(false)));
     let mut ours: Vec<&str> = AREAS.iter().map(|(name, _)| *name).collect();
     ours.extend([DELETING, READY, PAUSED, SERVICE_ACCOUNT_ISSUER_READY]);
     // As long as AWS was not read, nothing is known, and what was said of it stays.
@@ -86,7 +86,7 @@ pub fn cluster(facts: &Cluster<'_>) -> AWSClusterStatus {
         failure_domains: if keep { previous.failure_domains } else { failure_domains(facts) },
         conditions: merge(
             &previous.conditions,
-            said,
+            state,
             object.metadata.generation,
             facts.input.now,
             if read { &ours } else { &[] },
@@ -109,10 +109,10 @@ fn ready(facts: &Cluster<'_>) -> Said<'static> {
         (true, None) => {
             Said::no(if facts.decision.finished { reason::DELETED } else { reason::DELETING }, "")
         }
-        (true, Some(said)) if [reason::CREATING, reason::NOT_READY].contains(&said.reason) => {
-            Said { reason: reason::DELETING, ..said }
+        (true, Some(state)) if [reason::CREATING, reason::NOT_READY].contains(&state.reason) => {
+            Said { reason: reason::DELETING, ..state }
         }
-        (_, Some(said)) => said,
+        (_, Some(state)) => state,
         (false, None) => endpoint(facts),
     }
 }
@@ -159,8 +159,8 @@ fn areas(facts: &Cluster<'_>) -> Vec<(&'static str, Said<'static>)> {
         }
         let concerns = |key: &Key| kinds.contains(&key.kind);
         let there = facts.decision.observed.keys().any(concerns);
-        let said = match lacking(&facts.decision.plan, facts.outcomes, concerns) {
-            Some(said) => said,
+        let state = match lacking(&facts.decision.plan, facts.outcomes, concerns) {
+            Some(state) => state,
             None if deleting(facts.input.aws_cluster) && !there => Said::no(reason::DELETED, ""),
             None if name == CLUSTER_SECURITY_GROUPS_READY => Said {
                 message: facts.decision.remark_on_rules(facts.input).unwrap_or_default().to_owned(),
@@ -168,7 +168,7 @@ fn areas(facts: &Cluster<'_>) -> Vec<(&'static str, Said<'static>)> {
             },
             None => Said { message: held(&facts.decision.held, |kind| kinds.contains(kind)), ..Said::yes() },
         };
-        res.push((name, said));
+        res.push((name, state));
     }
     res
 }
@@ -177,14 +177,15 @@ fn areas(facts: &Cluster<'_>) -> Vec<(&'static str, Said<'static>)> {
 fn failure_domains(facts: &Cluster<'_>) -> Vec<FailureDomain> {
     let observed = &facts.decision.observed;
     let for_nodes = |tags: Option<&Tags>| !tags.is_some_and(kept_for_pods);
-    let usable =
-        observed.iter().filter(|(key, _)| !facts.decision.unlisted.contains(key)).filter(|(key, seen)| {
+    let usable = observed.iter().filter(|(key, _)| !facts.decision.unlisted.contains(key)).filter(
+        |(key, resource)| {
             let desired = facts.decision.desired.get(key);
-            seen.state == State::Ready
-                && desired.is_some_and(|it| for_nodes(Some(&it.tags)) && for_nodes(seen.tags.as_ref()))
-        });
+            resource.state == State::Ready
+                && desired.is_some_and(|it| for_nodes(Some(&it.tags)) && for_nodes(resource.tags.as_ref()))
+        },
+    );
     let subnets: Vec<_> = usable
-        .filter_map(|(_, seen)| if let Resource::Subnet(it) = &seen.is { Some(it) } else { None })
+        .filter_map(|(_, resource)| if let Resource::Subnet(it) = &resource.is { Some(it) } else { None })
         .collect();
     let balanced: Option<BTreeSet<&String>> = match observed
         .get(&LoadBalancer::key(API_SERVER))
@@ -208,26 +209,31 @@ fn failure_domains(facts: &Cluster<'_>) -> Vec<FailureDomain> {
 
 fn network(facts: &Cluster<'_>) -> NetworkStatus {
     let observed = &facts.decision.observed;
-    let usable = |seen: &&ObservedResource| !matches!(seen.owner, Owner::OtherDriver(_));
-    let vpc = observed.get(&Vpc::key(MAIN)).filter(usable).and_then(|seen| match &seen.is {
-        Resource::Vpc(it) => Some(VPCStatus { id: seen.id.clone(), cidr_block: it.cidr.clone() }),
+    let usable = |resource: &&ObservedResource| !matches!(resource.owner, Owner::OtherDriver(_));
+    let vpc = observed.get(&Vpc::key(MAIN)).filter(usable).and_then(|resource| match &resource.is {
+        Resource::Vpc(it) => Some(VPCStatus { id: resource.id.clone(), cidr_block: it.cidr.clone() }),
         _ => None,
     });
-    let subnets = observed.values().filter(usable).filter_map(|seen| match &seen.is {
+    let subnets = observed.values().filter(usable).filter_map(|resource| match &resource.is {
         Resource::Subnet(it) => {
             let (availability_zone, cidr_block) = (it.zone.clone(), it.cidr.clone());
-            Some(SubnetStatus { id: seen.id.clone(), availability_zone, cidr_block, is_public: it.public })
+            Some(SubnetStatus {
+                id: resource.id.clone(),
+                availability_zone,
+                cidr_block,
+                is_public: it.public,
+            })
         }
         _ => None,
     });
     let groups = GROUP_ROLES.into_iter().filter_map(|role| {
-        let seen = observed.get(&SecurityGroup::key(role)).filter(usable)?;
-        let Resource::SecurityGroup(it) = &seen.is else { return None };
-        Some((role.to_owned(), SecurityGroupStatus { id: seen.id.clone(), name: it.group_name.clone() }))
+        let resource = observed.get(&SecurityGroup::key(role)).filter(usable)?;
+        let Resource::SecurityGroup(it) = &resource.is else { return None };
+        Some((role.to_owned(), SecurityGroupStatus { id: resource.id.clone(), name: it.group_name.clone() }))
     });
     let balancer = observed.get(&LoadBalancer::key(API_SERVER)).filter(usable);
-    let found =
-        balancer.and_then(|seen| facts.input.snapshot.load_balancers.iter().find(|it| it.id == seen.id));
+    let found = balancer
+        .and_then(|resource| facts.input.snapshot.load_balancers.iter().find(|it| it.id == resource.id));
     let api_server_elb = found.map(|it| LoadBalancerStatus {
         name: it.name.clone(),
         arn: if it.id.starts_with("arn:") { it.id.clone() } else { String::new() },

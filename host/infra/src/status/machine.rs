@@ -36,17 +36,17 @@ pub fn machine(facts: &Machine<'_>) -> AWSMachineStatus {
     let provisioned = was || instance.status && facts.decision.record.provider_id.is_some();
     let ready = ready(facts, &instance);
     let deleting = object.metadata.deletion_timestamp.is_some();
-    let mut said = vec![(INSTANCE_READY, instance.clone()), (PAUSED, paused_said(false))];
+    let mut state = vec![(INSTANCE_READY, instance.clone()), (PAUSED, paused_said(false))];
     if facts.decision.instance.is_some() && !deleting && facts.decision.failed.is_none() {
-        said.push((SECURITY_GROUPS_READY, groups(facts)));
+        state.push((SECURITY_GROUPS_READY, groups(facts)));
         if is_control_plane(facts.input.machine, object) {
-            said.push((ELB_ATTACHED, attached(facts)));
+            state.push((ELB_ATTACHED, attached(facts)));
         }
     }
     if deleting {
-        said.push((DELETING, Said { status: true, ..ready.clone() }));
+        state.push((DELETING, Said { status: true, ..ready.clone() }));
     }
-    said.push((READY, ready));
+    state.push((READY, ready));
     let ours = [INSTANCE_READY, PAUSED, SECURITY_GROUPS_READY, ELB_ATTACHED, DELETING, READY];
     let found = facts.decision.instance.as_ref();
     AWSMachineStatus {
@@ -60,7 +60,7 @@ pub fn machine(facts: &Machine<'_>) -> AWSMachineStatus {
             .or(previous.failure_domain),
         conditions: merge(
             &previous.conditions,
-            said,
+            state,
             object.metadata.generation,
             facts.input.now,
             if read { &ours } else { &[] },
@@ -90,7 +90,7 @@ fn instance_ready(facts: &Machine<'_>) -> Said<'static> {
         (Some("running"), None) => Said::yes(),
         // A wrong field or a failing sweep does not stop an instance that runs.
         (Some("running"), Some(_)) if facts.decision.failed.is_none() => Said::yes(),
-        (_, Some(said)) => said,
+        (_, Some(status)) => status,
         (Some("pending"), None) => Said::no(reason::INSTANCE_NOT_READY, stands),
         (Some("stopping" | "stopped"), None) => Said::no(
             reason::INSTANCE_STOPPED,
@@ -105,14 +105,14 @@ fn instance_ready(facts: &Machine<'_>) -> Said<'static> {
 fn ready(facts: &Machine<'_>, instance: &Said<'static>) -> Said<'static> {
     let deleting = facts.input.aws_machine.metadata.deletion_timestamp.is_some();
     match (deleting, hindered(facts), lacking(&facts.decision.plan, facts.outcomes, |_| true)) {
-        (_, Some(said), _) => said,
+        (_, Some(state), _) => state,
         (true, None, None) => {
             Said::no(if facts.decision.finished { reason::DELETED } else { reason::DELETING }, "")
         }
-        (true, None, Some(said)) if [reason::CREATING, reason::NOT_READY].contains(&said.reason) => {
-            Said { reason: reason::DELETING, ..said }
+        (true, None, Some(state)) if [reason::CREATING, reason::NOT_READY].contains(&state.reason) => {
+            Said { reason: reason::DELETING, ..state }
         }
-        (_, None, Some(said)) if deleting || instance.status => said,
+        (_, None, Some(state)) if deleting || instance.status => state,
         (_, None, _) => instance.clone(),
     }
 }

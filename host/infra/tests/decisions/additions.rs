@@ -164,7 +164,7 @@ fn without_additions_there_is_no_annotation_and_no_write() {
     fleet.settle(&mut world);
     let (calls, version) = (world.log.len(), fleet.machines["worker-0"].1.metadata.resource_version.clone());
     for _ in 0..3 {
-        fleet.look_at_machines(&mut world);
+        fleet.reconcile_machines(&mut world);
         world.tick();
     }
     assert_eq!((world.log.len(), &fleet.machines["worker-0"].1.metadata.resource_version), (calls, &version));
@@ -210,7 +210,7 @@ fn whatever_goes_wrong_an_instance_ends_with_what_its_spec_says() {
             set_tags(&mut fleet, &chosen_tags);
             events.push(format!("{chosen:?} {chosen_tags:?}"));
             for _ in 0..world.random() % 6 {
-                fleet.look_at_machines(&mut world);
+                fleet.reconcile_machines(&mut world);
                 world.tick();
             }
         }

@@ -41,6 +41,6 @@ fn an_instance_stays_whatever_its_bootstrap_data_is_for() {
     fleet.add_machine("worker-0", false, json!({}));
     fleet.settle(&mut world);
     fleet.bootstrap_format = Some("ignition".into());
-    assert!(fleet.look_at_machines(&mut world));
+    assert!(fleet.reconcile_machines(&mut world));
     assert_eq!(world.truth.instances[0].status.state, "running");
 }

@@ -177,8 +177,8 @@ fn live(seed: u64) {
     let mut events = Vec::new();
     for _ in 0..1 + random() % 11 {
         for _ in 0..random() % 4 {
-            fleet.look(&mut world);
-            fleet.look_at_machines(&mut world);
+            fleet.reconcile(&mut world);
+            fleet.reconcile_machines(&mut world);
             world.tick();
         }
         let event = event(&mut random);
@@ -204,8 +204,8 @@ fn live(seed: u64) {
         "seed {seed}: {events:?}"
     );
     let calls = world.log.len();
-    fleet.look(&mut world);
-    fleet.look_at_machines(&mut world);
+    fleet.reconcile(&mut world);
+    fleet.reconcile_machines(&mut world);
     assert_eq!(world.log.len(), calls, "a settled cluster makes no calls; seed {seed}: {events:?}");
     fleet.delete(&world);
     fleet.settle(&mut world);

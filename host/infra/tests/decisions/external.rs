@@ -66,7 +66,7 @@ fn listed() -> Value {
 fn settle(fleet: &mut Fleet, world: &mut World) {
     let before: AWSCluster = fleet.aws_cluster.clone();
     for _ in 0..100 {
-        let done = fleet.look_at_machines(world);
+        let done = fleet.reconcile_machines(world);
         world.tick();
         if done {
             assert_eq!(fleet.aws_cluster, before, "the AWSCluster is somebody else's to write to");
@@ -220,7 +220,7 @@ fn whatever_goes_wrong_every_machine_has_one_instance() {
             fleet.add_machine(name, false, json!({"additionalSecurityGroups": [{"id": "sg-ext"}]}));
         }
         for _ in 0..30 {
-            fleet.look_at_machines(&mut world);
+            fleet.reconcile_machines(&mut world);
             world.tick();
         }
         world.faults = Faults::default();

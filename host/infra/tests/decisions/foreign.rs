@@ -329,15 +329,15 @@ fn case(others: &Others, seed: u64) -> Vec<(String, String)> {
     let mut world = others.world.clone();
     let own = written(&fleet);
     let mut all = String::new();
-    for look in 1..=2 * LOOKS {
-        fleet.look_whatever(&mut world);
+    for reconcile in 1..=2 * LOOKS {
+        fleet.reconcile_whatever(&mut world);
         for name in fleet.machines.keys().cloned().collect::<Vec<_>>() {
-            fleet.look_at_machine(&mut world, &name);
+            fleet.reconcile_machine(&mut world, &name);
         }
-        if look == 1 || look == LOOKS || look == 2 * LOOKS {
+        if reconcile == 1 || reconcile == LOOKS || reconcile == 2 * LOOKS {
             all += &told(&fleet, &mut world);
         }
-        if look == LOOKS {
+        if reconcile == LOOKS {
             fleet.delete(&world);
         }
         world.tick();

@@ -15,7 +15,7 @@ pub fn waves(fleet: &mut Fleet, world: &mut World) -> String {
         if !actions.is_empty() {
             res += &format!("--\n{actions}");
         }
-        let done = fleet.look(world);
+        let done = fleet.reconcile(world);
         let deleting = fleet.aws_cluster.metadata.deletion_timestamp.is_some();
         if done && !deleting || fleet.finished {
             break;
@@ -272,7 +272,7 @@ fn a_control_plane_machine() {
         if !plan.actions.is_empty() {
             res += &format!("--\n{plan}");
         }
-        fleet.look_at_machines(&mut world);
+        fleet.reconcile_machines(&mut world);
         world.tick();
     }
     expect![[r#"

@@ -36,7 +36,8 @@ impl Life {
     /// Looks until `is_over`; there is never too much of anything.
     fn go_on(&mut self, is_over: impl Fn(&Fleet, bool) -> bool) {
         for _ in 0..600 {
-            let settled = self.fleet.look(&mut self.world) & self.fleet.look_at_machines(&mut self.world);
+            let settled =
+                self.fleet.reconcile(&mut self.world) & self.fleet.reconcile_machines(&mut self.world);
             for (kind, count) in self.world.counts() {
                 let most = self.expected[&kind];
                 assert!(
@@ -110,12 +111,12 @@ fn a_lost_answer_and_then_any_failing_read_make_nothing_twice() {
         for read in Read::ALL.into_iter().filter(|it| balancer_of(*it) == balancer) {
             // A process that lives remembers what it saw and wrote; one that has just started decides nothing
             // before a read succeeds.
-            for (hindrance, looks, kills) in [(Hindrance::Fails, 10, false), (BEHIND, 12, true)] {
+            for (hindrance, rounds, kills) in [(Hindrance::Fails, 10, false), (BEHIND, 12, true)] {
                 let mishap = |write: &String| Mishap {
                     write: write.clone(),
                     read,
                     hindrance,
-                    looks,
+                    rounds,
                     kills,
                     left: None,
                 };
@@ -133,7 +134,7 @@ fn a_read_that_fails_for_long_makes_nothing_twice() {
         for write in ["vpc", "internet-gateway", "elastic-ip", "nat-gateway", "route-table", "instance"] {
             let write = format!("create  {write}/");
             let mishap =
-                Mishap { write, read, hindrance: Hindrance::Fails, looks: 200, kills: false, left: None };
+                Mishap { write, read, hindrance: Hindrance::Fails, rounds: 200, kills: false, left: None };
             meet(Life::new(balancer), &mishap, Life::begin);
         }
     }
@@ -176,13 +177,13 @@ fn an_address_of_another_cluster_in_an_annotation_is_not_used() {
     let theirs = world.truth.addresses[0].id.clone();
     world.truth.addresses[0].association_id = None;
     let mut fleet = Fleet::new("other", spec(1, "classic", "internet-facing"));
-    fleet.look(&mut world);
+    fleet.reconcile(&mut world);
     let intent =
         json!({"nat-gateway/us-east-1a": {"nonce": "n", "at": world.now, "inputs": {"address": theirs}}})
             .to_string();
     fleet.aws_cluster.metadata.annotations.get_or_insert_default().insert(INTENT_ANNOTATION.into(), intent);
     for _ in 0..60 {
-        let plan = fleet.look_unchecked(&mut world);
+        let plan = fleet.reconcile_unchecked(&mut world);
         let uses = |it: &model::Action| matches!(it, model::Action::Create { ids, .. } if ids.values().any(|id| *id == theirs));
         assert!(!plan.actions.iter().any(uses), "{plan}");
         world.tick();

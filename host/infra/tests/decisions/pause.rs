@@ -28,8 +28,8 @@ fn annotations(fleet: &Fleet) -> (bool, bool) {
 }
 
 /// A cluster of which the answer to a write was lost this moment, after which a kind of read fails for as
-/// many looks.
-fn lost(write: &str, read: Read, looks: u32) -> (World, Fleet) {
+/// many rounds.
+fn lost(write: &str, read: Read, rounds: u32) -> (World, Fleet) {
     let mut world = World::new(3, NO_FAULTS);
     let mut fleet = Fleet::new("prod", spec(1, "classic", "internet-facing"));
     fleet.add_machine("worker-0", false, json!({}));
@@ -37,14 +37,14 @@ fn lost(write: &str, read: Read, looks: u32) -> (World, Fleet) {
         write: write.into(),
         read,
         hindrance: Hindrance::Fails,
-        looks,
+        rounds,
         kills: false,
         left: None,
     });
     while world.mishap.as_ref().is_some_and(|it| it.left.is_none()) {
         world.tick();
-        fleet.look(&mut world);
-        fleet.look_at_machines(&mut world);
+        fleet.reconcile(&mut world);
+        fleet.reconcile_machines(&mut world);
     }
     (world, fleet)
 }
@@ -80,7 +80,7 @@ fn a_paused_cluster_can_be_moved_once_a_read_shows_what_was_made() {
 fn a_paused_cluster_can_be_moved_once_reads_show_every_attempt() {
     let mut world = World::new(3, Faults { lost_request: 100, ..NO_FAULTS });
     let mut fleet = Fleet::new("prod", spec(1, "classic", "internet-facing"));
-    fleet.look(&mut world);
+    fleet.reconcile(&mut world);
     assert!(annotations(&fleet).1 && world.truth.vpcs.is_empty());
     let stopped = world.now;
     while world.now < stopped + 30.0 {

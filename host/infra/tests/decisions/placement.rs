@@ -239,7 +239,7 @@ fn whatever_goes_wrong_one_instance_is_in_the_subnet_meant() {
         });
         fleet.add_machine("worker-0", false, spec);
         for _ in 0..30 {
-            fleet.look_at_machines(&mut world);
+            fleet.reconcile_machines(&mut world);
             world.tick();
         }
         world.faults = Faults::default();

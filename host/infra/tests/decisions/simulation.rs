@@ -65,7 +65,7 @@ fn a_cluster_comes_and_goes_without_one_refused_call() {
         assert_eq!(world.counts(), network(zones, kind), "{kind} {scheme}");
         let calls = world.log.len();
         for _ in 0..3 {
-            fleet.look(&mut world);
+            fleet.reconcile(&mut world);
             world.tick();
         }
         assert_eq!(world.log.len(), calls, "a settled cluster makes no calls");
@@ -126,8 +126,8 @@ fn a_cluster_deleted_in_the_middle_of_its_creation_leaves_nothing() {
         let mut fleet = Fleet::new("prod", spec(1 + seed as usize % 2, "classic", "internet-facing"));
         fleet.add_machine("worker-0", false, json!({}));
         for _ in 0..seed % 20 {
-            fleet.look(&mut world);
-            fleet.look_at_machines(&mut world);
+            fleet.reconcile(&mut world);
+            fleet.reconcile_machines(&mut world);
             world.tick();
         }
         fleet.delete(&world);
@@ -145,7 +145,7 @@ fn restarted_behind_reads() -> (World, Fleet) {
     (0..12).for_each(|_| world.tick());
     fleet.add_machine("worker-0", false, json!({}));
     while fleet.machines["worker-0"].1.spec.provider_id.is_none() {
-        fleet.look_at_machines(&mut world);
+        fleet.reconcile_machines(&mut world);
     }
     world.faults.lag = 3;
     fleet.restart(&mut world);
@@ -157,12 +157,12 @@ fn restarted_behind_reads() -> (World, Fleet) {
 fn an_instance_not_shown_yet_is_not_lost_and_keeps_its_secret() {
     let (mut world, mut fleet) = restarted_behind_reads();
     for _ in 0..20 {
-        fleet.look_at_machines(&mut world);
+        fleet.reconcile_machines(&mut world);
         assert_eq!(fleet.decide_machine(&mut world, "worker-0").failed, None);
         assert_eq!(world.secrets.len(), 1);
         world.tick();
     }
-    assert!(fleet.look_at_machines(&mut world));
+    assert!(fleet.reconcile_machines(&mut world));
     assert_eq!(world.truth.instances.len(), 1);
 }
 
@@ -185,7 +185,7 @@ fn an_instance_that_is_lost_is_found_to_be_so_also_after_a_restart() {
     world.truth.instances.clear();
     world.truth.network_interfaces.retain(|it| it.attached_instance.is_none());
     for _ in 0..20 {
-        fleet.look_at_machines(&mut world);
+        fleet.reconcile_machines(&mut world);
         assert_eq!(
             fleet.decide_machine(&mut world, "worker-0").failed,
             None,
@@ -194,7 +194,7 @@ fn an_instance_that_is_lost_is_found_to_be_so_also_after_a_restart() {
         world.tick();
     }
     for _ in 0..50 {
-        fleet.look_at_machines(&mut world);
+        fleet.reconcile_machines(&mut world);
         world.tick();
     }
     assert!(fleet.decide_machine(&mut world, "worker-0").failed.is_some());
@@ -203,18 +203,18 @@ fn an_instance_that_is_lost_is_found_to_be_so_also_after_a_restart() {
 
 #[test]
 fn a_cluster_deleted_before_reads_show_it_leaves_nothing() {
-    for looks in 1..8 {
+    for rounds in 1..8 {
         let mut world = World::new(5, NO_FAULTS);
         let mut fleet = Fleet::new("prod", spec(2, "classic", "internet-facing"));
         (0..12).for_each(|_| world.tick());
-        for _ in 0..looks {
-            fleet.look(&mut world);
+        for _ in 0..rounds {
+            fleet.reconcile(&mut world);
         }
         world.faults.lag = 3;
         fleet.restart(&mut world);
         fleet.delete(&world);
         fleet.settle(&mut world);
-        assert_eq!(world.inventory(), Vec::<String>::new(), "after {looks} looks");
+        assert_eq!(world.inventory(), Vec::<String>::new(), "after {rounds} looks");
     }
 }
 
@@ -237,7 +237,7 @@ fn what_waited_too_long_to_be_sent_is_decided_anew_and_made_once() {
         let mut fleet = Fleet::new("prod", spec(2, "classic", "internet-facing"));
         for _ in 0..40 {
             world.queue = if world.chance(50) { 12 } else { 0 };
-            fleet.look(&mut world);
+            fleet.reconcile(&mut world);
             world.tick();
         }
         world.queue = 0;
@@ -256,14 +256,14 @@ fn a_deletion_ends_though_the_operator_is_killed_again_and_again() {
         fleet.settle(&mut world);
         fleet.delete(&world);
         world.faults.lost_reply = 50;
-        for look in 0..100 {
-            fleet.look(&mut world);
+        for reconcile in 0..100 {
+            fleet.reconcile(&mut world);
             if fleet.finished {
                 break;
             }
-            fleet.look_at_machines(&mut world);
+            fleet.reconcile_machines(&mut world);
             // No process lives for as long as reads may be behind.
-            if look as u64 % 4 == seed % 4 {
+            if reconcile as u64 % 4 == seed % 4 {
                 fleet.restart(&mut world);
             }
             world.tick();
@@ -282,7 +282,7 @@ fn a_nat_gateway_that_fails_is_replaced_at_once() {
     let mut world = World::new(6, Faults { failed_start: 100, ..NO_FAULTS });
     let mut fleet = Fleet::new("prod", spec(1, "classic", "internet-facing"));
     while world.truth.nat_gateways.iter().all(|it| it.state != State::Failed) {
-        fleet.look(&mut world);
+        fleet.reconcile(&mut world);
         world.tick();
     }
     world.faults.failed_start = 0;
@@ -299,7 +299,7 @@ fn a_nat_gateway_deleted_before_anybody_saw_it_is_replaced_at_once() {
     while world.truth.nat_gateways.is_empty() {
         let creates = |plan: &model::Plan| plan.actions.iter().any(|it| it.key().kind == Kind::NatGateway);
         world.faults.lost_reply = if creates(&fleet.decide(&mut world).plan) { 100 } else { 0 };
-        fleet.look(&mut world);
+        fleet.reconcile(&mut world);
     }
     world.faults.lost_reply = 0;
     world.truth.nat_gateways.clear();
@@ -314,8 +314,8 @@ fn a_nat_gateway_deleted_before_anybody_saw_it_is_replaced_at_once() {
 fn settle_after_faults(world: &mut World, fleet: &mut Fleet) {
     world.faults = NO_FAULTS;
     for _ in 0..20 {
-        fleet.look(world);
-        fleet.look_at_machines(world);
+        fleet.reconcile(world);
+        fleet.reconcile_machines(world);
         world.tick();
     }
     fleet.settle(world);
@@ -355,7 +355,7 @@ fn leftovers_of_cloud_provider_and_cni_go_with_the_cluster() {
     };
     let lb = world.truth.security_groups.iter_mut().find(|it| it.group_name == "prod-lb").expect("a group");
     lb.rules.push(rule);
-    assert!(fleet.look(&mut world), "rules that the cloud provider adds are left alone");
+    assert!(fleet.reconcile(&mut world), "rules that the cloud provider adds are left alone");
     world.interfaces_of("x", &[subnet_id].into(), &[node].into(), &vpc_id, "aws-K8S-i-0123");
     for it in world.truth.network_interfaces.iter_mut().filter(|it| it.description.starts_with("aws-K8S")) {
         it.status = "available".into();

@@ -324,7 +324,7 @@ fn a_vpc_that_is_named_and_not_seen_yet_is_never_made() {
     let mut world = World::new(3, Faults::default());
     let mut fleet = brought(all(), "internal");
     for _ in 0..10 {
-        let plan = fleet.look_unchecked(&mut world);
+        let plan = fleet.reconcile_unchecked(&mut world);
         assert!(plan.actions.iter().all(|it| matches!(it, model::Action::Confirm { .. })), "{plan}");
         world.tick();
     }

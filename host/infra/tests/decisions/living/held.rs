@@ -1,6 +1,6 @@
 //! Edits that are not carried out, and what is said of them.
 
-use super::{ZONES, in_zones, look, said};
+use super::{ZONES, condition_of, in_zones, reconcile};
 use crate::world::World;
 use crate::world::driver::settled;
 use crds::conditions::READY;
@@ -33,10 +33,10 @@ fn what_cannot_be_carried_out_is_held_and_said() {
         let mut spec = serde_json::to_value(&fleet.aws_cluster.spec).expect("a spec");
         crate::world::objects::merge(&mut spec["network"], &edit);
         fleet.aws_cluster.spec = serde_json::from_value(spec).expect("a spec");
-        look(&mut fleet, &mut world, 20);
+        reconcile(&mut fleet, &mut world, 20);
         let lost: Vec<&String> = before.iter().filter(|it| !world.inventory().contains(it)).collect();
         assert_eq!(lost, Vec::<&String>::new(), "{edit}");
-        let (_, message) = said(&fleet, &mut world, condition);
+        let (_, message) = condition_of(&fleet, &mut world, condition);
         assert!(message.contains(expected), "{edit}: {message}");
     }
 }
@@ -58,12 +58,12 @@ fn the_api_stays_at_the_port_that_everybody_knows() {
     for kind in ["classic", "nlb"] {
         let (mut world, mut fleet) = settled(json!({"controlPlaneLoadBalancer": {"loadBalancerType": kind}}));
         fleet.cluster.spec.cluster_network.api_server_port = Some(443);
-        look(&mut fleet, &mut world, 10);
+        reconcile(&mut fleet, &mut world, 10);
         assert_eq!(ports(&world), (BTreeSet::from([6443]), BTreeSet::from([6443])), "{kind}");
         for condition in [LOAD_BALANCER_READY, READY] {
             let message = "Cluster spec.clusterNetwork.apiServerPort is 443, and the API is reached at 6443: it stays there; set it back";
             assert_eq!(
-                said(&fleet, &mut world, condition),
+                condition_of(&fleet, &mut world, condition),
                 ("True".to_owned(), message.to_owned()),
                 "{kind}"
             );

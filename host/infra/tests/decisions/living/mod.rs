@@ -41,10 +41,10 @@ fn living(zones: &[usize]) -> (Fleet, World) {
     (fleet, world)
 }
 
-fn look(fleet: &mut Fleet, world: &mut World, looks: usize) {
-    for _ in 0..looks {
-        fleet.look_unchecked(world);
-        fleet.look_at_machines(world);
+fn reconcile(fleet: &mut Fleet, world: &mut World, rounds: usize) {
+    for _ in 0..rounds {
+        fleet.reconcile_unchecked(world);
+        fleet.reconcile_machines(world);
         world.tick();
     }
     assert_eq!(world.cut_off, Vec::<String>::new());
@@ -59,7 +59,7 @@ fn calls(world: &World) -> Vec<String> {
         .collect()
 }
 
-fn said(fleet: &Fleet, world: &mut World, condition: &str) -> (String, String) {
+fn condition_of(fleet: &Fleet, world: &mut World, condition: &str) -> (String, String) {
     let snapshot = fleet.snapshot(world);
     let decision = fleet.decide_with(world, &snapshot);
     let status = fleet.status(world.now, &snapshot, &decision, &[], None);

@@ -93,25 +93,25 @@ fn no_edit_takes_anything_from_a_machine_that_lives() {
                 name.iter().for_each(|it| fleet.delete_machine(it));
             }
             for _ in 0..random() % 12 {
-                fleet.look_unchecked(&mut world);
-                fleet.look_at_machines(&mut world);
+                fleet.reconcile_unchecked(&mut world);
+                fleet.reconcile_machines(&mut world);
                 world.tick();
             }
             assert_eq!(world.cut_off, Vec::<String>::new(), "seed {seed}: {edits:#?}");
         }
         world.faults = Faults::default();
         for _ in 0..150 {
-            fleet.look_unchecked(&mut world);
-            fleet.look_at_machines(&mut world);
+            fleet.reconcile_unchecked(&mut world);
+            fleet.reconcile_machines(&mut world);
             world.tick();
         }
         // After a death between a deletion and its record, AWS answers the old token for as long as it knows
         // it.
-        let mut looks = 0;
-        while !fleet.decide(&mut world).plan.actions.is_empty() && looks < 100 {
-            looks += 1;
-            fleet.look_unchecked(&mut world);
-            fleet.look_at_machines(&mut world);
+        let mut rounds = 0;
+        while !fleet.decide(&mut world).plan.actions.is_empty() && rounds < 100 {
+            rounds += 1;
+            fleet.reconcile_unchecked(&mut world);
+            fleet.reconcile_machines(&mut world);
             world.tick();
         }
         assert_eq!(world.cut_off, Vec::<String>::new(), "seed {seed}: {edits:#?}");
@@ -139,8 +139,8 @@ fn no_edit_takes_anything_from_a_machine_that_lives() {
         fleet.any_spec = true;
         fleet.delete(&world);
         for _ in 0..400 {
-            fleet.look_unchecked(&mut world);
-            fleet.look_at_machines(&mut world);
+            fleet.reconcile_unchecked(&mut world);
+            fleet.reconcile_machines(&mut world);
             world.tick();
             if fleet.finished {
                 break;

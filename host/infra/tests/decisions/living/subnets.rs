@@ -1,6 +1,6 @@
 //! Subnets of a cluster that lives: their names, whether they are public, and their way out.
 
-use super::{ZONES, calls, in_zones, living, look, said, set_subnets, subnet};
+use super::{ZONES, calls, condition_of, in_zones, living, reconcile, set_subnets, subnet};
 use crate::world::driver::{Fleet, settled};
 use crate::world::{Faults, World};
 use crds::conditions::cluster::SUBNETS_READY;
@@ -20,7 +20,7 @@ fn what_stays_for_the_load_balancer_keeps_its_way_out() {
     let mut listed = in_zones(&[0]);
     listed.push(other);
     set_subnets(&mut fleet, &listed);
-    look(&mut fleet, &mut world, 20);
+    reconcile(&mut fleet, &mut world, 20);
     let lost: Vec<String> = before.iter().filter(|it| !world.inventory().contains(it)).cloned().collect();
     assert_eq!(lost, Vec::<String>::new());
     // AWS lists them in any order.
@@ -59,12 +59,12 @@ fn a_subnet_is_the_same_wherever_it_is_listed() {
     let second_id = places(&mut world);
     world.log.clear();
     fleet.restart(&mut world);
-    look(&mut fleet, &mut world, 20);
+    reconcile(&mut fleet, &mut world, 20);
     let tags = |it: &String| it.starts_with("tag ") || it == "update load-balancer/apiserver";
     assert!(calls(&world).iter().all(tags), "none is remade: {:#?}", calls(&world));
     world.log.clear();
     set_subnets(&mut fleet, &[second.clone(), subnet(0, true)]);
-    look(&mut fleet, &mut world, 20);
+    reconcile(&mut fleet, &mut world, 20);
     let made: Vec<String> =
         calls(&world).into_iter().filter(|it| it.starts_with("create") || it.starts_with("update")).collect();
     assert_eq!(made, Vec::<String>::new());
@@ -85,9 +85,9 @@ fn a_subnet_in_use_is_neither_made_public_nor_private() {
     let mut turned = in_zones(&[0]);
     turned[1]["isPublic"] = json!(true);
     set_subnets(&mut fleet, &turned);
-    look(&mut fleet, &mut world, 10);
+    reconcile(&mut fleet, &mut world, 10);
     assert_eq!(calls(&world), Vec::<String>::new());
-    let (_, message) = said(&fleet, &mut world, SUBNETS_READY);
+    let (_, message) = condition_of(&fleet, &mut world, SUBNETS_READY);
     assert!(message.contains("isPublic of") && message.contains("instance i-"), "{message}");
 }
 
@@ -97,7 +97,7 @@ fn a_subnet_becomes_public_when_it_is_certain_that_nothing_is_in_it() {
     let listed = |public: bool| [in_zones(&[0]), vec![more(public)]].concat();
     let (mut fleet, mut world) = living(&[0]);
     set_subnets(&mut fleet, &listed(false));
-    look(&mut fleet, &mut world, 20);
+    reconcile(&mut fleet, &mut world, 20);
     let subnet =
         world.truth.subnets.iter().find(|it| it.cidr == "10.0.30.0/24").cloned().expect("it was made");
     // As a mount target of a file system is: nothing but its interface shows it.
@@ -107,17 +107,17 @@ fn a_subnet_becomes_public_when_it_is_certain_that_nothing_is_in_it() {
     (interface.description, interface.interface_type) = ("EFS mount target for fs-1".into(), "efs".into());
     world.truth.network_interfaces.push(interface);
     set_subnets(&mut fleet, &listed(true));
-    look(&mut fleet, &mut world, 20);
+    reconcile(&mut fleet, &mut world, 20);
     let is_public = |world: &World| world.truth.subnets.iter().any(|it| it.id == subnet.id && it.public);
-    let (_, message) = said(&fleet, &mut world, SUBNETS_READY);
+    let (_, message) = condition_of(&fleet, &mut world, SUBNETS_READY);
     assert!(!is_public(&world) && message.contains("eni-of-mount-target"), "{message}");
     world.truth.network_interfaces.retain(|it| it.id != "eni-of-mount-target");
     // What the process before this one made last may be hidden from reads for a while.
     fleet.restart(&mut world);
     let restarted = world.now;
     while !is_public(&world) {
-        look(&mut fleet, &mut world, 1);
-        assert!(world.now < restarted + 200.0, "{:?}", said(&fleet, &mut world, SUBNETS_READY));
+        reconcile(&mut fleet, &mut world, 1);
+        assert!(world.now < restarted + 200.0, "{:?}", condition_of(&fleet, &mut world, SUBNETS_READY));
     }
     assert!(
         world.now > restarted + model::READ_LAG,
@@ -139,7 +139,7 @@ fn a_machine_starts_when_its_subnet_has_its_way_out() {
         fleet.machines.get_mut("worker-0").expect("a machine").0.spec.failure_domain = Some(ZONES[1].into());
         let mut waited = BTreeSet::new();
         while world.truth.instances.is_empty() {
-            look(&mut fleet, &mut world, 1);
+            reconcile(&mut fleet, &mut world, 1);
             waited.extend(
                 fleet.decide_machine(&mut world, "worker-0").plan.waiting.into_iter().map(|(_, why)| why),
             );

@@ -1,6 +1,6 @@
 //! Zones that are added to and taken from a cluster that lives.
 
-use super::{ZONES, calls, in_zones, living, look, said, set_subnets};
+use super::{ZONES, calls, condition_of, in_zones, living, reconcile, set_subnets};
 use crate::world::World;
 use crate::world::driver::settled;
 use crds::conditions::READY;
@@ -13,18 +13,18 @@ use std::collections::BTreeSet;
 fn an_unlisted_zone_stays_as_long_as_a_machine_is_in_it() {
     let (mut fleet, mut world) = living(&[0, 1]);
     set_subnets(&mut fleet, &in_zones(&[0]));
-    look(&mut fleet, &mut world, 20);
+    reconcile(&mut fleet, &mut world, 20);
     assert_eq!(calls(&world), Vec::<String>::new());
-    let (status, message) = said(&fleet, &mut world, SUBNETS_READY);
+    let (status, message) = condition_of(&fleet, &mut world, SUBNETS_READY);
     assert_eq!(status, "True");
     for part in
         ["is not in spec.network.subnets any more", "AWSMachine default/worker-0", "list the subnet again"]
     {
         assert!(message.contains(part), "{message}");
     }
-    assert!(said(&fleet, &mut world, READY).1.contains("worker-0"));
+    assert!(condition_of(&fleet, &mut world, READY).1.contains("worker-0"));
     fleet.add_machine("worker-1", false, json!({}));
-    look(&mut fleet, &mut world, 5);
+    reconcile(&mut fleet, &mut world, 5);
     let subnet_of = |world: &World, name: &str| {
         let instance = world.truth.instances.iter().find(|it| it.tags["Name"] == name).expect("an instance");
         world
@@ -44,7 +44,7 @@ fn an_unlisted_zone_stays_as_long_as_a_machine_is_in_it() {
 
     fleet.delete_machine("worker-0");
     world.log.clear();
-    look(&mut fleet, &mut world, 40);
+    reconcile(&mut fleet, &mut world, 40);
     let all = calls(&world);
     let at = |text: &str| {
         all.iter().position(|it| it.starts_with(text)).unwrap_or_else(|| panic!("no {text} in {all:#?}"))
@@ -61,14 +61,14 @@ fn an_unlisted_zone_stays_as_long_as_a_machine_is_in_it() {
         (world.counts()["nat-gateway"], world.counts()["elastic-ip"], world.counts()["route-table"]),
         (1, 1, 2)
     );
-    assert_eq!(said(&fleet, &mut world, SUBNETS_READY), ("True".to_owned(), String::new()));
+    assert_eq!(condition_of(&fleet, &mut world, SUBNETS_READY), ("True".to_owned(), String::new()));
 }
 
 #[test]
 fn a_zone_is_added_by_additions_alone() {
     let (mut fleet, mut world) = living(&[0]);
     set_subnets(&mut fleet, &in_zones(&[1, 0]));
-    look(&mut fleet, &mut world, 30);
+    reconcile(&mut fleet, &mut world, 30);
     let others: Vec<String> = calls(&world)
         .into_iter()
         .filter(|it| !it.starts_with("create") && !it.contains("us-east-1b"))
@@ -84,18 +84,18 @@ fn a_zone_is_added_by_additions_alone() {
 
 #[test]
 fn a_zone_unlisted_while_it_is_made_is_made_when_listed_again() {
-    for looks in 1..16 {
+    for rounds in 1..16 {
         let (mut fleet, mut world) = living(&[0]);
         set_subnets(&mut fleet, &in_zones(&[0, 1]));
-        look(&mut fleet, &mut world, looks);
+        reconcile(&mut fleet, &mut world, rounds);
         set_subnets(&mut fleet, &in_zones(&[0]));
-        look(&mut fleet, &mut world, 40);
-        assert_eq!(world.counts()["subnet"], 2, "{looks}");
+        reconcile(&mut fleet, &mut world, 40);
+        assert_eq!(world.counts()["subnet"], 2, "{rounds}");
         set_subnets(&mut fleet, &in_zones(&[0, 1]));
-        look(&mut fleet, &mut world, 40);
-        assert_eq!((world.counts()["subnet"], world.counts()["route-table"]), (4, 4), "{looks}");
+        reconcile(&mut fleet, &mut world, 40);
+        assert_eq!((world.counts()["subnet"], world.counts()["route-table"]), (4, 4), "{rounds}");
         let plan = fleet.decide(&mut world).plan;
-        assert!(plan.actions.is_empty() && plan.waiting.is_empty(), "{looks}: {plan}");
+        assert!(plan.actions.is_empty() && plan.waiting.is_empty(), "{rounds}: {plan}");
     }
 }
 
@@ -111,7 +111,7 @@ fn listing_a_new_zone_alone_leaves_the_old_ones_their_way_out() {
         {"id": "private-c", "cidrBlock": "10.0.193.0/24", "availabilityZone": "us-east-1c"},
     ]);
     set_subnets(&mut fleet, free.as_array().expect("a list"));
-    look(&mut fleet, &mut world, 40);
+    reconcile(&mut fleet, &mut world, 40);
     let instance = world.truth.instances[0].subnet_id.clone().expect("a subnet");
     let table = world
         .truth
@@ -149,7 +149,7 @@ fn the_example_in_the_docs_adds_a_zone_to_an_unlisted_network() {
     let before: BTreeSet<String> = world.truth.subnets.iter().map(|it| it.id.clone()).collect();
     world.log.clear();
     set_subnets(&mut fleet, &subnets);
-    look(&mut fleet, &mut world, 30);
+    reconcile(&mut fleet, &mut world, 30);
     assert!(!calls(&world).iter().any(|it| it.starts_with("delete")), "{:#?}", calls(&world));
     let made: BTreeSet<String> =
         world.truth.subnets.iter().filter(|it| !before.contains(&it.id)).map(|it| it.cidr.clone()).collect();
@@ -162,7 +162,7 @@ fn the_example_in_the_docs_adds_a_zone_to_an_unlisted_network() {
         ),
         (6, 3, 3)
     );
-    assert_eq!(said(&fleet, &mut world, READY), ("True".to_owned(), String::new()));
+    assert_eq!(condition_of(&fleet, &mut world, READY), ("True".to_owned(), String::new()));
 }
 
 #[test]
@@ -174,7 +174,7 @@ fn zones_that_somebody_wrote_over_take_no_subnet_away() {
         let annotations = fleet.aws_cluster.metadata.annotations.as_mut().expect("annotations");
         annotations.remove(infra::ZONES_ANNOTATION);
         annotations.extend(zones.map(|it| (infra::ZONES_ANNOTATION.to_owned(), it.to_owned())));
-        look(&mut fleet, &mut world, 20);
+        reconcile(&mut fleet, &mut world, 20);
         assert_eq!(world.inventory(), before, "{zones:?}");
     }
 }
@@ -185,7 +185,7 @@ fn a_zone_that_is_not_available_stops_only_what_would_be_made_in_it() {
     world.truth.zones = vec![ZONES[0].into(), ZONES[2].into()];
     set_subnets(&mut fleet, &in_zones(&[0, 1, 2]));
     fleet.add_machine("worker-1", false, json!({}));
-    look(&mut fleet, &mut world, 30);
+    reconcile(&mut fleet, &mut world, 30);
     assert_eq!((world.counts()["subnet"], world.counts()["instance"]), (6, 3));
     world.truth.zones = vec![ZONES[1].into(), ZONES[2].into()];
     let mut four = in_zones(&[0, 1, 2]);
@@ -194,8 +194,8 @@ fn a_zone_that_is_not_available_stops_only_what_would_be_made_in_it() {
         json!({"id": "other", "cidrBlock": "10.0.41.0/24", "availabilityZone": "us-east-1b"}),
     ]);
     set_subnets(&mut fleet, &four);
-    look(&mut fleet, &mut world, 30);
+    reconcile(&mut fleet, &mut world, 30);
     assert_eq!(world.counts()["subnet"], 7);
-    let (status, message) = said(&fleet, &mut world, SUBNETS_READY);
+    let (status, message) = condition_of(&fleet, &mut world, SUBNETS_READY);
     assert!(status == "False" && message.contains("us-east-1d"), "{message}");
 }

@@ -38,7 +38,7 @@ fn what_users_put_into_the_vpc_stands_in_the_way_and_is_named() {
         {
             break;
         }
-        fleet.look_unchecked(&mut world);
+        fleet.reconcile_unchecked(&mut world);
         world.tick();
     }
     assert_eq!(blocked.len(), 1, "{blocked:?}");
@@ -84,14 +84,14 @@ fn a_users_nat_gateway_in_our_vpc_is_named_until_it_is_removed() {
     );
     fleet.delete(&world);
     for _ in 0..40 {
-        fleet.look_unchecked(&mut world);
+        fleet.reconcile_unchecked(&mut world);
         world.tick();
     }
     let blocked = fleet.decide(&mut world).plan.blocked;
     let expected = "used by nat-gateway/nat-users, which was not made by this operator; remove it";
     assert!(blocked.iter().any(|(_, why)| why == expected), "{blocked:?}");
     world.truth.nat_gateways.clear();
-    assert!(!fleet.look(&mut world), "its interface goes by itself");
+    assert!(!fleet.reconcile(&mut world), "its interface goes by itself");
     world.truth.network_interfaces.clear();
     fleet.settle(&mut world);
     assert_eq!(world.inventory(), Vec::<String>::new());
@@ -127,7 +127,7 @@ fn leftovers_stay_when_an_annotation_says_so_and_else_go() {
     annotate(&mut fleet, "false");
     fleet.delete(&world);
     for _ in 0..40 {
-        fleet.look_unchecked(&mut world);
+        fleet.reconcile_unchecked(&mut world);
         world.tick();
     }
     assert_eq!(world.truth.load_balancers.iter().map(|it| it.name.as_str()).collect::<Vec<_>>(), ["a0123"]);

@@ -16,7 +16,7 @@ fn an_instance_terminated_behind_our_back_is_not_made_again() {
         ("Server.SpotInstanceTermination".to_owned(), "Spot instance termination".to_owned());
     world.truth.instances[0].status.reason = Some(model::StateReason { code, message });
     for _ in 0..8 {
-        fleet.look_at_machines(&mut world);
+        fleet.reconcile_machines(&mut world);
         world.tick();
     }
     let decision = fleet.decide_machine(&mut world, "control-plane-0");
@@ -32,7 +32,7 @@ fn an_instance_terminated_behind_our_back_is_not_made_again() {
     assert!(world.secrets.is_empty(), "bootstrap data does not stay");
     world.truth.instances.clear();
     for _ in 0..3 {
-        fleet.look_at_machines(&mut world);
+        fleet.reconcile_machines(&mut world);
         world.tick();
     }
     assert!(world.truth.instances.is_empty());
@@ -60,7 +60,7 @@ fn a_stopped_instance_is_left_as_it_is() {
     fleet.add_machine("worker-0", false, json!({}));
     fleet.settle(&mut world);
     world.truth.instances[0].status.state = "stopped".into();
-    assert!(fleet.look_at_machines(&mut world));
+    assert!(fleet.reconcile_machines(&mut world));
     assert_eq!(world.truth.instances[0].status.state, "stopped");
 }
 
@@ -77,12 +77,12 @@ pub(super) fn refused(fleet: &Fleet, world: &mut World, name: &str) -> String {
     waits.message
 }
 
-/// Deletes a machine, and looks until it is gone.
+/// Deletes a machine, and reconciles until it is gone.
 fn delete_machine(fleet: &mut Fleet, world: &mut World, name: &str) -> Option<String> {
     fleet.delete_machine(name);
     for _ in 0..100 {
         let decision = fleet.decide_machine(world, name);
-        fleet.look_at_machines(world);
+        fleet.reconcile_machines(world);
         if !fleet.machines.contains_key(name) {
             return decision.foreign;
         }
@@ -139,7 +139,7 @@ fn an_instance_that_an_awsmachine_merely_names_is_never_touched() {
             let message = refused(&fleet, &mut world, "thief");
             assert!(message.contains(instance) && message.contains(why), "{message}");
             assert_eq!(instance_of(&fleet, &mut world, "thief"), None, "add-ons are told of it");
-            fleet.look_at_machines(&mut world);
+            fleet.reconcile_machines(&mut world);
             let left = delete_machine(&mut fleet, &mut world, "thief").expect("it is said that it stays");
             assert!(left.contains(why), "{left}");
         }
@@ -184,7 +184,7 @@ fn an_instance_without_its_tags_stays_until_it_has_them_again() {
         world.tick();
     }
     refused(&fleet, &mut world, "control-0");
-    fleet.look_at_machines(&mut world);
+    fleet.reconcile_machines(&mut world);
     assert_eq!(
         (world.truth.instances.clone(), world.truth.load_balancers.clone()),
         before,
@@ -206,7 +206,7 @@ fn an_instance_with_the_token_of_an_attempt_is_the_machines() {
     while world.truth.instances.is_empty() {
         // The secret is made; of the instance, the reply is lost.
         world.faults.lost_reply = if world.secrets.is_empty() { 0 } else { 100 };
-        fleet.look_at_machines(&mut world);
+        fleet.reconcile_machines(&mut world);
         world.tick();
     }
     world.faults = Faults::default();

@@ -14,7 +14,7 @@ fn a_lost_load_balancer_and_a_lost_vpc_are_never_replaced() {
     let calls = world.log.iter().filter(|(_, it)| matches!(it, Outcome::Done)).count();
     let decision = fleet.decide(&mut world);
     assert!(decision.plan.blocked.is_empty(), "it is asked for by its name first");
-    fleet.look(&mut world);
+    fleet.reconcile(&mut world);
     let decision = fleet.decide(&mut world);
     assert!(
         decision
@@ -95,7 +95,7 @@ fn a_cluster_is_not_gone_while_its_addresses_were_never_read() {
     let (mut world, mut fleet) = settled(json!({}));
     fleet.delete(&world);
     while !fleet.finished && world.truth.vpcs.len() == 1 {
-        fleet.look(&mut world);
+        fleet.reconcile(&mut world);
         world.tick();
     }
     let address = model::FoundAddress {
@@ -150,7 +150,7 @@ fn a_vpc_without_tags_of_ours_blocks_all_until_it_has_them_again() {
             fleet.delete(&world);
         }
         for _ in 0..10 {
-            fleet.look_unchecked(&mut world);
+            fleet.reconcile_unchecked(&mut world);
             world.tick();
         }
         let decision = fleet.decide(&mut world);

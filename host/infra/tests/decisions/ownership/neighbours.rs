@@ -35,7 +35,7 @@ fn a_second_cluster_of_another_name_lives_beside_the_first() {
     second.delete(&world);
     second.settle(&mut world);
     assert_eq!(world.inventory(), before);
-    assert!(first.look(&mut world));
+    assert!(first.reconcile(&mut world));
 }
 
 #[test]
@@ -53,27 +53,27 @@ fn a_copied_manifest_takes_nothing_of_the_original() {
         copy.aws_cluster.metadata.annotations = original.aws_cluster.metadata.annotations.clone();
         copy.aws_cluster.metadata.namespace = Some(namespace.into());
         copy.cluster.metadata.namespace = Some(namespace.into());
-        let look = |copy: &mut Fleet, world: &mut World| {
-            let plan = copy.look_unchecked(world);
+        let reconcile = |copy: &mut Fleet, world: &mut World| {
+            let plan = copy.reconcile_unchecked(world);
             assert!(
                 plan.actions.iter().all(|it| matches!(it, model::Action::Confirm { .. })),
                 "{namespace}/{name}: {plan}"
             );
             world.tick();
         };
-        (0..10).for_each(|_| look(&mut copy, &mut world));
+        (0..10).for_each(|_| reconcile(&mut copy, &mut world));
         let decision = copy.decide(&mut world);
         let text = decision.plan.to_string();
         assert!(text.contains("belongs to the AWSCluster that this one was copied from"), "{text}");
         let id = &original.aws_cluster.metadata.annotations.as_ref().expect("annotations")["cluster.kurator.dev/id"];
         assert!(!text.contains(id.as_str()), "the id is nobody's to read");
         copy.delete(&world);
-        (0..20).for_each(|_| look(&mut copy, &mut world));
+        (0..20).for_each(|_| reconcile(&mut copy, &mut world));
         // Of another name, the recorded load balancer is looked for as long as it is there: a controller that
         // sees the original lets it go.
         assert!(copy.finished || name == "copy", "{namespace}/{name}: {}", copy.decide(&mut world).plan);
         assert_eq!(world.inventory(), before, "{namespace}/{name}");
-        assert!(original.look(&mut world) && original.look_at_machines(&mut world));
+        assert!(original.reconcile(&mut world) && original.reconcile_machines(&mut world));
     }
 }
 

@@ -83,7 +83,7 @@ fn a_subnet_that_does_not_exist_is_named() {
         if !blocked.is_empty() {
             break;
         }
-        fleet.look(&mut world);
+        fleet.reconcile(&mut world);
         world.tick();
     }
     assert!(blocked.iter().any(|(_, why)| why.contains(PRIVATE)), "{blocked:?}");
@@ -122,7 +122,7 @@ fn a_cluster_of_capa_is_taken_over_only_when_its_author_says_so() {
         json!({"host": old.aws_cluster.spec.control_plane_endpoint.host, "port": 6443});
     let mut named = Fleet::new("prod", spec.clone());
     for _ in 0..5 {
-        let plan = named.look_unchecked(&mut world);
+        let plan = named.reconcile_unchecked(&mut world);
         let how = "annotate the AWSCluster with cluster.kurator.dev/adopt-from: cluster-api-provider-aws";
         assert!(plan.actions.is_empty() && plan.blocked.iter().any(|(_, why)| why.contains(how)), "{plan}");
     }
@@ -149,7 +149,7 @@ fn a_cluster_of_capa_is_taken_over_only_when_its_author_says_so() {
         .as_mut()
         .expect("annotations")
         .remove("cluster.kurator.dev/adopt-from");
-    (0..3).for_each(|_| assert!(unnamed.look(&mut world)));
+    (0..3).for_each(|_| assert!(unnamed.reconcile(&mut world)));
     unnamed.delete(&world);
     unnamed.settle(&mut world);
     assert_eq!(world.inventory(), Vec::<String>::new());
@@ -176,7 +176,7 @@ fn things_of_capa_in_a_users_vpc_are_taken_over_only_when_asked() {
     (0..5).for_each(|_| world.tick());
     let mut second = Fleet::new("prod", in_users_network());
     for _ in 0..5 {
-        let plan = second.look_unchecked(&mut world);
+        let plan = second.reconcile_unchecked(&mut world);
         let is_said = |key: &str| {
             plan.blocked.iter().any(|(it, why)| it.to_string() == key && why.contains("adopt-from"))
         };
@@ -209,7 +209,7 @@ fn a_cluster_restored_under_another_namespace_keeps_what_it_had() {
     world.log.clear();
     for whose in ["", "other/prod", "cluster-api-provider-aws"] {
         adopt_from(&mut fleet, whose);
-        (0..3).for_each(|_| drop(fleet.look_unchecked(&mut world)));
+        (0..3).for_each(|_| drop(fleet.reconcile_unchecked(&mut world)));
         refused(&fleet, &mut world, "control-0");
         assert!(world.log.iter().all(|(what, _)| what.starts_with("confirm")), "{:#?}", world.log);
     }

@@ -1,6 +1,6 @@
 //! What is said of a cluster, from the first plan to its deletion.
 
-use super::{check, ready, said, text};
+use super::{check, ready, status_of, text};
 use crate::world::driver::{Fleet, fresh, settled};
 use crate::world::{Faults, World};
 use crds::conditions::reason;
@@ -13,7 +13,7 @@ use serde_json::json;
 fn a_cluster_that_is_being_made_says_what_it_waits_for() {
     let (mut world, mut fleet) = fresh(json!({}));
     check(
-        &said(&fleet, &mut world, &[], None),
+        &status_of(&fleet, &mut world, &[], None),
         expect![[r#"
             ClusterSecurityGroupsReady False NotReady: security-group-rules/apiserver-lb: after security-group/apiserver-lb; security-group-rules/controlplane: after security-group/controlplane, security-group/node, security-group/apiserver-lb; security-group-rules/lb: after security-group/lb; security-group-rules/node: after security-group/node, security-group/controlplane; security-group/apiserver-lb: after vpc/main; security-group/controlplane: after vpc/main; security-group/lb: after vpc/main; security-group/node: after vpc/main
             InternetGatewayReady False NotReady: internet-gateway/main: after vpc/main
@@ -27,10 +27,10 @@ fn a_cluster_that_is_being_made_says_what_it_waits_for() {
         "#]],
     );
     for _ in 0..3 {
-        fleet.look(&mut world);
+        fleet.reconcile(&mut world);
         world.tick();
     }
-    let status = said(&fleet, &mut world, &[], None);
+    let status = status_of(&fleet, &mut world, &[], None);
     check(
         &status,
         expect![[r#"
@@ -46,14 +46,14 @@ fn a_cluster_that_is_being_made_says_what_it_waits_for() {
         "#]],
     );
     assert!(status.initialization.is_none() && status.failure_domains.len() == 1);
-    let again = said(&fleet, &mut world, &[], None);
+    let again = status_of(&fleet, &mut world, &[], None);
     assert_eq!(text(&status.conditions), text(&again.conditions));
 }
 
 #[test]
 fn a_finished_cluster_says_what_there_is() {
     let (mut world, fleet) = settled(json!({}));
-    let status = said(&fleet, &mut world, &[], None);
+    let status = status_of(&fleet, &mut world, &[], None);
     check(
         &status,
         expect![[r#"
@@ -137,20 +137,20 @@ fn a_finished_cluster_says_what_there_is() {
 #[test]
 fn times_change_only_with_the_status_of_a_condition() {
     let (mut world, mut fleet) = fresh(json!({}));
-    fleet.aws_cluster.status = Some(said(&fleet, &mut world, &[], None));
+    fleet.aws_cluster.status = Some(status_of(&fleet, &mut world, &[], None));
     let first = fleet.aws_cluster.status.clone().expect("a status");
-    fleet.look(&mut world);
+    fleet.reconcile(&mut world);
     world.tick();
-    fleet.aws_cluster.status = Some(said(&fleet, &mut world, &[], None));
+    fleet.aws_cluster.status = Some(status_of(&fleet, &mut world, &[], None));
     let second = fleet.aws_cluster.status.clone().expect("a status");
     assert_eq!(ready(&first.conditions).last_transition_time, ready(&second.conditions).last_transition_time);
     assert_ne!(ready(&first.conditions).message, ready(&second.conditions).message);
     fleet.settle(&mut world);
-    let third = said(&fleet, &mut world, &[], None);
+    let third = status_of(&fleet, &mut world, &[], None);
     assert_ne!(ready(&first.conditions).last_transition_time, ready(&third.conditions).last_transition_time);
     fleet.aws_cluster.status = Some(third.clone());
     world.tick();
-    assert_eq!(said(&fleet, &mut world, &[], None), third, "a settled cluster has nothing new to say");
+    assert_eq!(status_of(&fleet, &mut world, &[], None), third, "a settled cluster has nothing new to say");
 }
 
 #[test]
@@ -180,7 +180,7 @@ fn the_status_names_the_nat_gateways_of_a_vpc_that_the_user_brought() {
     );
     fleet.nat_gateways_of.insert("vpc-user".into());
     assert_eq!(
-        said(&fleet, &mut world, &[], None).network_status.nat_gateways_ips,
+        status_of(&fleet, &mut world, &[], None).network_status.nat_gateways_ips,
         ["203.0.113.10", "203.0.113.11"]
     );
 }
@@ -188,25 +188,29 @@ fn the_status_names_the_nat_gateways_of_a_vpc_that_the_user_brought() {
 #[test]
 fn a_failing_sweep_is_said_and_forgets_nothing() {
     let (mut world, mut fleet) = settled(json!({}));
-    let before = said(&fleet, &mut world, &[], None);
+    let before = status_of(&fleet, &mut world, &[], None);
     fleet.aws_cluster.status = Some(before.clone());
     let problem =
         Problem { code: "AccessDenied".into(), message: "no".into(), who: ActionNeeded::CloudAdmin };
     let snapshot = Snapshot::default();
     let decision = fleet.decide_with(&mut world, &snapshot);
     assert!(decision.plan.actions.is_empty());
-    let after = said_of(&fleet, &world, &snapshot, Some(&problem));
+    let after = status_from(&fleet, &world, &snapshot, Some(&problem));
     assert_eq!(ready(&after.conditions).reason, reason::ACCESS_DENIED);
     assert_eq!(
         (&after.network_status, &after.failure_domains),
         (&before.network_status, &before.failure_domains)
     );
     assert_eq!(after.initialization, before.initialization);
-    assert_eq!(said_of(&fleet, &world, &snapshot, None), before, "before AWS was read, nothing new is known");
+    assert_eq!(
+        status_from(&fleet, &world, &snapshot, None),
+        before,
+        "before AWS was read, nothing new is known"
+    );
 }
 
 /// What is said of a snapshot.
-fn said_of(
+fn status_from(
     fleet: &Fleet,
     world: &World,
     snapshot: &Snapshot,
@@ -222,7 +226,7 @@ fn deleting_says_what_is_left() {
     fleet.add_machine("worker-0", false, json!({}));
     fleet.delete(&world);
     check(
-        &said(&fleet, &mut world, &[], None),
+        &status_of(&fleet, &mut world, &[], None),
         expect![[r#"
         ClusterSecurityGroupsReady True Ready
         Deleting True WaitingForMachines: vpc/main: used by AWSMachine worker-0
@@ -238,11 +242,11 @@ fn deleting_says_what_is_left() {
     );
     fleet.machines.clear();
     for _ in 0..2 {
-        fleet.look(&mut world);
+        fleet.reconcile(&mut world);
         world.tick();
     }
     check(
-        &said(&fleet, &mut world, &[], None),
+        &status_of(&fleet, &mut world, &[], None),
         expect![[r#"
             ClusterSecurityGroupsReady False Deleting: security-group/controlplane: deleting; security-group/node: deleting; security-group/apiserver-lb: used by network-interface/eni-0014
             Deleting True Deleting: nat-gateway/us-east-1a: deleting; security-group/controlplane: deleting; security-group/node: deleting; subnet/private-us-east-1a: deleting; elastic-ip/us-east-1a: used by nat-gateway/us-east-1a; internet-gateway/main: used by nat-gateway/us-east-1a; security-group/apiserver-lb: used by network-interface/eni-0014; subnet/public-us-east-1a: used by nat-gateway/us-east-1a; and 1 more

@@ -8,7 +8,7 @@ use infra::{machine, status};
 use serde_json::json;
 
 /// The status of a machine.
-fn said_of_machine(fleet: &Fleet, world: &mut World, hold: Option<String>) -> crds::AWSMachineStatus {
+fn status_of_machine(fleet: &Fleet, world: &mut World, hold: Option<String>) -> crds::AWSMachineStatus {
     let snapshot = fleet.snapshot(world);
     fleet.with_machine_input("control-plane-0", world.now, &snapshot, |input| {
         let input = machine::Input { hold, ..input };
@@ -23,7 +23,7 @@ fn a_machine_from_waiting_to_gone() {
     fleet.add_machine("control-plane-0", true, json!({}));
     let mut res = String::new();
     let mut note = |what: &str, fleet: &Fleet, world: &mut World, hold: Option<String>| {
-        let status = said_of_machine(fleet, world, hold);
+        let status = status_of_machine(fleet, world, hold);
         let provisioned = status.initialization.and_then(|it| it.provisioned).unwrap_or_default();
         res += &format!(
             "-- {what}: state {:?}, provisioned {provisioned}\n{}",
@@ -36,15 +36,15 @@ fn a_machine_from_waiting_to_gone() {
     fleet.cluster.status = provisioned;
     note("new", &fleet, &mut world, None);
     for _ in 0..2 {
-        fleet.look_at_machines(&mut world);
+        fleet.reconcile_machines(&mut world);
     }
     note("started", &fleet, &mut world, None);
     fleet.settle(&mut world);
     note("running", &fleet, &mut world, None);
     fleet.delete(&world);
     note("held", &fleet, &mut world, Some("kept until the cluster's add-ons are removed".into()));
-    fleet.look_at_machines(&mut world);
-    fleet.look_at_machines(&mut world);
+    fleet.reconcile_machines(&mut world);
+    fleet.reconcile_machines(&mut world);
     note("terminating", &fleet, &mut world, None);
     expect![[r#"
         -- no infrastructure: state None, provisioned false

@@ -13,7 +13,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 use model::{Key, Outcome, Problem};
 
 /// The status of a cluster after a decision, with how actions ended.
-fn said(
+fn status_of(
     fleet: &Fleet,
     world: &mut World,
     outcomes: &[(Key, Outcome)],

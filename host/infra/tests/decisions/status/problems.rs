@@ -1,6 +1,6 @@
 //! What is said of a cluster that somebody has to help: who, and with which field.
 
-use super::{ready, said};
+use super::{ready, status_of};
 use crate::world::driver::{Fleet, fresh};
 use crate::world::{Faults, World};
 use crds::conditions::reason;
@@ -30,7 +30,7 @@ fn a_refusal_says_who_has_to_act() {
     let mut res = String::new();
     for (code, message, who, expected) in cases {
         let refused = Outcome::Refused { code: code.into(), message: message.into(), retry: false, who };
-        let status = said(&fleet, &mut world, &[(vpc.clone(), refused)], None);
+        let status = status_of(&fleet, &mut world, &[(vpc.clone(), refused)], None);
         let ready = ready(&status.conditions);
         assert_eq!(ready.reason, expected);
         res += &format!("{}\n", ready.message);
@@ -50,7 +50,7 @@ fn a_restricted_api_says_which_nodes_need_a_rule() {
             json!({"network": {"subnets": subnets}, "controlPlaneLoadBalancer": {"ingressRules": rules}});
         let (mut world, mut fleet) = (World::new(1, Faults::default()), Fleet::new("prod", spec));
         fleet.settle(&mut world);
-        let conditions = said(&fleet, &mut world, &[], None).conditions;
+        let conditions = status_of(&fleet, &mut world, &[], None).conditions;
         let groups = conditions
             .iter()
             .find(|it| it.type_ == "ClusterSecurityGroupsReady")
@@ -77,7 +77,7 @@ fn a_load_balancer_of_another_is_reported_with_the_field() {
     let mut world = World::new(1, Faults::default());
     Fleet::new("corp", json!({"controlPlaneLoadBalancer": {"name": "prod-apiserver"}})).settle(&mut world);
     let mut message = |spec: serde_json::Value| {
-        let conditions = said(&Fleet::new("prod", spec), &mut world, &[], None).conditions;
+        let conditions = status_of(&Fleet::new("prod", spec), &mut world, &[], None).conditions;
         let balancer = conditions
             .iter()
             .find(|it| it.type_ == "LoadBalancerReady")
@@ -125,13 +125,13 @@ fn wrong_fields_are_named() {
     let mut res = String::new();
     for spec in cases {
         let fleet = Fleet::new("prod", spec);
-        let status = said(&fleet, &mut world, &[], None);
+        let status = status_of(&fleet, &mut world, &[], None);
         let ready = ready(&status.conditions);
         assert_eq!(ready.reason, reason::INVALID_SPEC);
         res += &format!("{}\n", ready.message);
     }
     world.truth.zones.clear();
-    res += &ready(&said(&Fleet::new("prod", json!({})), &mut world, &[], None).conditions).message;
+    res += &ready(&status_of(&Fleet::new("prod", json!({})), &mut world, &[], None).conditions).message;
     expect![[r#"
         spec.network.vpc.cidrBlock: 10.0.0.0/27 is too small for public and private subnets in 3 zones; AWS takes none below /28
         spec.network.vpc.cidrBlock: 10.0.0.7/16 is not the beginning of its range; write 10.0.0.0/16

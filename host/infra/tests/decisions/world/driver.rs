@@ -96,8 +96,8 @@ impl Fleet {
     /// Settles, with machines that failed removed as a MachineHealthCheck would.
     pub fn replace_failed(&mut self, world: &mut World) {
         for _ in 0..200 {
-            self.look(world);
-            self.look_at_machines(world);
+            self.reconcile(world);
+            self.reconcile_machines(world);
             let names: Vec<String> = self.machines.keys().cloned().collect();
             let failed: Vec<String> =
                 names.into_iter().filter(|name| self.decide_machine(world, name).failed.is_some()).collect();
@@ -257,22 +257,22 @@ impl Fleet {
         })
     }
 
-    /// One look at the cluster; whether nothing is left to do.
-    pub fn look(&mut self, world: &mut World) -> bool {
-        let plan = self.look_unchecked(world);
+    /// One reconciliation of the cluster; whether nothing is left to do.
+    pub fn reconcile(&mut self, world: &mut World) -> bool {
+        let plan = self.reconcile_unchecked(world);
         assert!(plan.blocked.is_empty(), "{plan}");
         plan.is_settled() && plan.close.is_empty()
     }
 
-    /// One look at the cluster, whether or not something is blocked.
-    pub fn look_unchecked(&mut self, world: &mut World) -> Plan {
-        let decision = self.look_whatever(world);
+    /// One reconciliation of the cluster, whether or not something is blocked.
+    pub fn reconcile_unchecked(&mut self, world: &mut World) -> Plan {
+        let decision = self.reconcile_whatever(world);
         assert!(self.any_spec || decision.invalid.is_none(), "{:?}", decision.invalid);
         decision.plan
     }
 
-    /// One look at the cluster, whatever its spec says.
-    pub fn look_whatever(&mut self, world: &mut World) -> cluster::Decision {
+    /// One reconciliation of the cluster, whatever its spec says.
+    pub fn reconcile_whatever(&mut self, world: &mut World) -> cluster::Decision {
         let decision = self.decide(world);
         self.deleting_vpcs =
             decision.interest.deleting_vpcs.union(&decision.interest.interfaces_of).cloned().collect();
@@ -306,7 +306,7 @@ impl Fleet {
                 self.confirm(world, id);
             }
             outcomes.push((action.key(), outcome));
-            let has_met = |it: &Mishap| it.kills && it.left == Some(it.looks);
+            let has_met = |it: &Mishap| it.kills && it.left == Some(it.rounds);
             if world.mishap.as_ref().is_some_and(has_met) {
                 world.mishap.iter_mut().for_each(|it| it.kills = false);
                 self.restart(world);
@@ -342,20 +342,20 @@ impl Fleet {
         }
     }
 
-    /// One look at every machine; whether nothing is left to do.
-    pub fn look_at_machines(&mut self, world: &mut World) -> bool {
+    /// One reconciliation of every machine; whether nothing is left to do.
+    pub fn reconcile_machines(&mut self, world: &mut World) -> bool {
         let names: Vec<String> = self.machines.keys().cloned().collect();
         let mut settled = true;
         for name in names {
-            let decision = self.look_at_machine(world, &name);
+            let decision = self.reconcile_machine(world, &name);
             assert!(self.any_spec || decision.invalid.is_none(), "{:?}", decision.invalid);
             settled &= decision.plan.is_settled() && decision.waits.is_none();
         }
         settled
     }
 
-    /// One look at a machine, whatever its spec says.
-    pub fn look_at_machine(&mut self, world: &mut World, name: &str) -> machine::Decision {
+    /// One reconciliation of a machine, whatever its spec says.
+    pub fn reconcile_machine(&mut self, world: &mut World, name: &str) -> machine::Decision {
         let decision = self.decide_machine(world, name);
         self.patch_machine(name, &decision.record);
         if let Some(outcomes) = self.act(world, &decision.plan) {
@@ -376,11 +376,11 @@ impl Fleet {
 
     /// Looks until nothing is left to do.
     pub fn settle(&mut self, world: &mut World) -> usize {
-        for look in 0..2000 {
-            let done = self.look(world) & self.look_at_machines(world);
+        for reconcile in 0..2000 {
+            let done = self.reconcile(world) & self.reconcile_machines(world);
             let deleting = self.aws_cluster.metadata.deletion_timestamp.is_some();
             if if deleting { self.finished } else { done } {
-                return look;
+                return reconcile;
             }
             world.tick();
         }

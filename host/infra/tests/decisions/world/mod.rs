@@ -52,7 +52,7 @@ pub struct Faults {
 pub enum Hindrance {
     /// It fails: what an earlier one showed is shown.
     Fails,
-    /// It is behind by as many looks.
+    /// It is behind by as many rounds.
     IsBehind(usize),
 }
 
@@ -64,8 +64,8 @@ pub struct Mishap {
     pub write: String,
     pub read: Read,
     pub hindrance: Hindrance,
-    /// For as many looks.
-    pub looks: u32,
+    /// For as many rounds.
+    pub rounds: u32,
     /// The operator dies at once and starts again.
     pub kills: bool,
     /// Looks that are left of it, once it happened.
@@ -83,7 +83,7 @@ impl Mishap {
 pub struct World {
     pub now: Timestamp,
     pub truth: Snapshot,
-    /// What reads showed at earlier looks, latest last.
+    /// What reads showed in earlier rounds, latest last.
     past: VecDeque<Snapshot>,
     /// Says for each kind how far its reads are behind now.
     swings: [u64; KINDS],
@@ -96,7 +96,7 @@ pub struct World {
     tokens: BTreeMap<String, (String, String)>,
     /// Looks that something still takes, by id.
     pending: BTreeMap<String, u32>,
-    /// Interfaces that outlive their load balancer, and for how many looks.
+    /// Interfaces that outlive their load balancer, and for how many rounds.
     fading: BTreeMap<String, u32>,
     pub secrets: BTreeMap<String, Vec<u8>>,
     /// Load balancers, also removed ones, by id, whose target group is there.
@@ -272,7 +272,7 @@ impl World {
             it.left.is_none() && outcome == Outcome::Done && format!("{action}").starts_with(&it.write)
         };
         if let Some(mishap) = self.mishap.as_mut().filter(meets) {
-            mishap.left = Some(mishap.looks);
+            mishap.left = Some(mishap.rounds);
             self.pending_writes.pop();
             return self.logged(action, Outcome::Unknown { message: "the connection was closed".into() });
         }

@@ -31,10 +31,10 @@ impl World {
             };
         }
         kinds!(read);
-        if let Some(Mishap { read, hindrance: Hindrance::IsBehind(looks), .. }) =
+        if let Some(Mishap { read, hindrance: Hindrance::IsBehind(rounds), .. }) =
             self.mishap.as_ref().filter(|it| it.lasts())
         {
-            copy(&mut res, earlier(*looks), *read);
+            copy(&mut res, earlier(*rounds), *read);
         }
         res
     }
