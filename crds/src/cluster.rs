@@ -1,5 +1,4 @@
-//! AWSCluster and AWSClusterTemplate: the infrastructure of one cluster. It never decides what to make of
-//! them.
+//! AWSCluster and AWSClusterTemplate: the infrastructure of one cluster.
 
 use std::collections::BTreeMap;
 

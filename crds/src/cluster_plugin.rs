@@ -1,4 +1,4 @@
-//! ClusterPlugin: which add-ons a cluster gets. It never decides how they are installed.
+//! ClusterPlugin: which add-ons a cluster gets.
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, Time};
 use kube::CustomResource;

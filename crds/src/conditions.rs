@@ -1,5 +1,4 @@
 //! Condition types and reasons. Those of infrastructure are CAPA's words where CAPA has one.
-//! It never decides which holds; that is computed from what is planned and seen.
 
 /// Words with their documentation, from which `docs/conditions.md` is made.
 macro_rules! words {

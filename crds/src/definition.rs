@@ -1,4 +1,4 @@
-//! The CustomResourceDefinitions of this API, printed as YAML. It never sends them anywhere.
+//! The CustomResourceDefinitions of this API, printed as YAML.
 
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 use kube::CustomResourceExt;

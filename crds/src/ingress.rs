@@ -1,4 +1,4 @@
-//! Ingress rules of security groups, as users write them. It never holds rules as found in AWS.
+//! Ingress rules of security groups, as users write them.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};

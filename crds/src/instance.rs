@@ -1,5 +1,5 @@
 //! Parts of an EC2 instance as its AWSMachine asks for them: image, volumes, metadata service, references to
-//! subnets and security groups, and how bootstrap data reaches it. It never holds what was found in AWS.
+//! subnets and security groups, and how bootstrap data reaches it.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};

@@ -1,5 +1,4 @@
 //! The load balancer in front of a cluster's API servers, as its AWSCluster asks for it.
-//! It never holds what was found in AWS.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};

@@ -1,4 +1,4 @@
-//! AWSMachine and AWSMachineTemplate: the EC2 instance of one machine. It never decides what to make of them.
+//! AWSMachine and AWSMachineTemplate: the EC2 instance of one machine.
 
 use std::collections::BTreeMap;
 

@@ -1,5 +1,5 @@
-//! Metadata that spec types share: tags of AWS resources and the metadata block of templates.
-//! It never describes an object's own metadata; that is Kubernetes' `ObjectMeta`.
+//! Metadata that spec types share: tags of AWS resources and the metadata block of templates. An object's own
+//! metadata is Kubernetes' `ObjectMeta`.
 
 use std::collections::BTreeMap;
 

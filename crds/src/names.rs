@@ -1,5 +1,5 @@
 //! Finalizers, labels, annotations and tag keys that more than one part of the operator, Cluster API or AWS
-//! agree on. It never holds names of AWS resources; those are made where resources are planned.
+//! agree on. Names of AWS resources are made where resources are planned.
 
 /// Finalizer of an AWSCluster; CAPA's, so that its objects can be taken over.
 pub const CLUSTER_FINALIZER: &str = "awscluster.infrastructure.cluster.x-k8s.io";

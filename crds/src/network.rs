@@ -1,5 +1,5 @@
 //! The network of a cluster as its AWSCluster asks for it: VPC, subnets, and the rules of its security
-//! groups. It never holds what was found in AWS; that is in status.
+//! groups. What was found in AWS is in status.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};

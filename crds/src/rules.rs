@@ -1,5 +1,5 @@
 //! Validation that OpenAPI cannot express, as CEL rules on the fields of each kind: CAPA's, and what AWS
-//! would refuse later anyway. It never refuses a field for not being supported; that is `unsupported`.
+//! would refuse later anyway. Fields that are not supported are refused by `unsupported`.
 
 use serde_json::json;
 

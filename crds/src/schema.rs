@@ -1,5 +1,5 @@
 //! The derived OpenAPI schema of a kind as plain JSON: brought into the form that API servers want, and a way
-//! to add rules and fields at a path. It never knows which rules and fields there are.
+//! to add rules and fields at a path.
 
 use serde_json::{Map, Value, json};
 

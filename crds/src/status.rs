@@ -1,4 +1,4 @@
-//! Parts of status that more than one kind has. It never says what they should be; that is decided elsewhere.
+//! Parts of status that more than one kind has.
 
 use std::collections::BTreeMap;
 

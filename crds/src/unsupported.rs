@@ -1,6 +1,6 @@
 //! Fields and values of CAPA's API that are not carried out here, and what to use instead. They are declared
 //! so that a value in a manifest is seen and refused, and never silently dropped. Whatever equals CAPA's
-//! default is accepted. It never holds a field that is carried out; those are in the Rust types.
+//! default is accepted.
 
 use serde_json::{Value, json};
 

@@ -1,4 +1,4 @@
-//! Settings of the Amazon VPC CNI. It never holds a version of it: that comes with the plugin.
+//! Settings of the Amazon VPC CNI.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};

@@ -1,4 +1,4 @@
-//! Settings of Calico. It never holds a version of it: that comes with the plugin.
+//! Settings of Calico.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};

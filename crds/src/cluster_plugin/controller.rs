@@ -1,4 +1,4 @@
-//! Settings that add-ons have in common because all of them run containers. It never says which containers.
+//! Settings that add-ons have in common because all of them run containers.
 
 use std::collections::BTreeMap;
 

@@ -1,4 +1,4 @@
-//! Settings of what serves Ingresses. It never holds a version of an add-on: that comes with the plugin.
+//! Settings of what serves Ingresses.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};

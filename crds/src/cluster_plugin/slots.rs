@@ -1,5 +1,5 @@
-//! The settings of each slot of a ClusterPlugin, and of plugins of third parties. It never holds a version of
-//! an add-on: that comes with the plugin.
+//! The settings of each slot of a ClusterPlugin, and of plugins of third parties. No setting holds the
+//! version of an add-on: that comes with the plugin.
 
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Serialize};

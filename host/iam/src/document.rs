@@ -1,4 +1,4 @@
-//! Policy documents: reads their JSON into statements. It never judges what a statement allows.
+//! Policy documents: reads their JSON into statements.
 
 use serde_json::{Map, Value};
 

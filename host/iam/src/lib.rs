@@ -1,4 +1,4 @@
-//! IAM roles for service accounts: judges what was read of a role, and makes the public documents of an
+//! IAM roles for service accounts: checks what was read of a role, and makes the public documents of an
 //! issuer.
 //!
 //! Policies are evaluated by the rules that AWS documents for IAM. What cannot be evaluated from plain data

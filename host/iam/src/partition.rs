@@ -1,5 +1,4 @@
-//! Partitions of AWS: the groups of regions that share accounts, ARNs and host names. It never decides which
-//! region a cluster is in.
+//! Partitions of AWS: the groups of regions that share accounts, ARNs and host names.
 
 /// The partition of a region, such as `aws-cn` for `cn-north-1`. A region that is not known is taken for one
 /// of `aws`.

@@ -1,4 +1,4 @@
-//! Wildcards of IAM: `*` is any run of characters, `?` is any one. It knows nothing of what the text means.
+//! Wildcards of IAM: `*` is any run of characters, `?` is any one.
 
 /// Whether letters that differ only in case are the same.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -1,5 +1,5 @@
-//! ARNs of roles: takes them apart, and checks that a cluster of a region can use them. It never asks whether
-//! a role exists.
+//! ARNs of roles: takes them apart, and checks that a cluster of a region can use them. Whether a role exists
+//! is not asked here.
 
 use std::fmt;
 

@@ -1,5 +1,5 @@
-//! Trust policies: who may assume a role. Judges by the text alone and asks nobody; what only AWS can know is
-//! unknown and named.
+//! Trust policies: who may assume a role. The text alone is evaluated; what only AWS can know is unknown and
+//! named.
 
 mod statement;
 mod width;

@@ -1,7 +1,7 @@
 //! What controllers inside a cluster left in AWS when they went with it: load balancers, target groups,
 //! security groups and network interfaces. Says which of what was found that is, and what can be removed now.
-//! It never names a volume, what carries no tag of such a controller, what this operator or Cluster API
-//! Provider AWS made, or what lies outside the cluster's VPC. Nothing here asks AWS.
+//! Volumes, what carries no tag of such a controller, what this operator or Cluster API Provider AWS made,
+//! and what lies outside the cluster's VPC are never among them. Nothing here asks AWS.
 
 mod collected;
 mod sign;

@@ -1,8 +1,8 @@
 //! Decides what to do next for clusters and machines, and does nothing.
 //!
 //! A driver reads the world, and this crate says what can be done right now: it compares what should exist
-//! with what was seen, and names single calls, all of which may run at once. Each pass looks again and asks
-//! again, so an order of calls is never stored anywhere: it follows from what each resource comes
+//! with what was observed, and names single calls, all of which may run at once. Each reconciliation reads
+//! and decides again, so an order of calls is never stored anywhere: it follows from what each resource comes
 //! [`after`](model::Resource::after).
 //!
 //! Nothing here does I/O, reads a clock or makes random numbers: the crate depends on nothing that can, and

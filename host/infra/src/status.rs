@@ -1,5 +1,5 @@
-//! What is said about a cluster or machine on its object: one pure function each. Messages say what is
-//! awaited, and who has to act; they are the same as long as nothing changed.
+//! The status of clusters and machines: one pure function each. Messages say what is awaited, and who has to
+//! act; they are the same as long as nothing changed.
 
 mod cluster;
 pub(crate) mod machine;

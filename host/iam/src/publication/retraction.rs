@@ -1,4 +1,4 @@
-//! Taking an issuer back: says what of a place is to be removed. What is another's stays, and so does what
+//! What is to be removed of a place where an issuer was published. What is another's stays, and so does what
 //! nobody can tell whose it is.
 
 use super::ownership::{Owner, Possession, Readings, Whose};

@@ -1,4 +1,4 @@
-//! Whether one statement of a trust policy is about a request. It never weighs statements against each other.
+//! Whether one statement of a trust policy is about a request.
 
 use super::super::condition::{Answer, Held, evaluate};
 use super::super::document::{Choice, Principal, Principals, Statement};

@@ -1,5 +1,5 @@
-//! What a statement lets in beyond what it must. It judges statements that let the right one in, and never
-//! changes a verdict.
+//! What a statement lets in beyond what it must. Statements that let the right one in may get warnings; the
+//! verdict stays.
 
 use super::super::condition::Operator;
 use super::super::document::{Choice, Principal, Principals, Statement};

@@ -1,6 +1,6 @@
 //! Subnets of a cluster's own network that its spec does not list any more. What lives in one keeps it, with
-//! its way out: an edit cuts off nothing that is in use. It is found out here who uses what; nothing is asked
-//! of AWS.
+//! its way out: an edit cuts off nothing that is in use. Who uses what follows from a snapshot; nothing is
+//! asked of AWS.
 
 use std::collections::{BTreeMap, BTreeSet};
 

@@ -1,5 +1,5 @@
 //! Which leftovers go with a cluster, by the annotations of its AWSCluster that Cluster API Provider AWS
-//! reads too. It never says what a leftover is.
+//! reads too.
 
 use std::collections::BTreeMap;
 

@@ -1,5 +1,6 @@
-//! When leftovers are looked for again, and what is said of them: once when the machines are gone, then only
-//! after something was removed or refused, each time later. It neither reads nor removes anything itself.
+//! When leftovers are looked for again, and what is reported of them: once when the machines are gone, then
+//! only after something was removed or refused, each time later. It neither reads nor removes anything
+//! itself.
 
 use std::collections::BTreeMap;
 use std::time::Duration;

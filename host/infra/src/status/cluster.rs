@@ -1,4 +1,4 @@
-//! What is said about a cluster.
+//! The status of an AWSCluster.
 
 use std::collections::BTreeSet;
 

@@ -1,4 +1,4 @@
-//! What is said about a machine.
+//! The status of an AWSMachine.
 
 use crds::conditions::machine::{ELB_ATTACHED, INSTANCE_READY, SECURITY_GROUPS_READY};
 use crds::conditions::{PAUSED, READY, reason};

@@ -1,5 +1,5 @@
-//! What is said about a template of machines: what a node of one would have, which the cluster autoscaler has
-//! to know before there is one.
+//! The status of an AWSMachineTemplate: what a node of it would have, which the cluster autoscaler has to
+//! know before there is one.
 
 use std::collections::BTreeMap;
 
