@@ -68,7 +68,7 @@ pub struct Input<'a> {
     pub snapshot: &'a Snapshot,
     pub record: &'a PersistedState,
     pub now: Timestamp,
-    /// At least 128 random bits, fresh for every pass.
+    /// At least 128 random bits, fresh for every reconciliation.
     pub random: &'a str,
 }
 

@@ -52,7 +52,7 @@ pub struct Input<'a> {
     /// Why nothing of it is removed yet, by [`hold`].
     pub hold: Option<String>,
     pub now: Timestamp,
-    /// At least 128 random bits, fresh for every pass.
+    /// At least 128 random bits, fresh for every reconciliation.
     pub random: &'a str,
 }
 

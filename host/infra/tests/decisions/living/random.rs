@@ -57,6 +57,28 @@ fn lives() -> std::ops::Range<u64> {
     from.parse().expect("a number")..to.parse().expect("a number")
 }
 
+/// What is not carried out of the last edit is reported.
+fn check_reported(fleet: &Fleet, world: &mut World, life: &str) {
+    let decision = fleet.decide(world);
+    let plan = &decision.plan;
+    let says = decision.invalid.is_some() || !plan.blocked.is_empty() || !plan.waiting.is_empty();
+    assert!(says || plan.actions.is_empty(), "{life}: nobody says for whom it waits: {plan}");
+    let there: BTreeSet<&str> = world.truth.subnets.iter().map(|it| it.cidr.as_str()).collect();
+    let listed = &fleet.aws_cluster.spec.network.subnets;
+    let has_all = listed.iter().all(|it| there.contains(it.cidr_block.as_str()));
+    assert!(says || has_all, "{life}");
+    let strangers = decision
+        .observed
+        .iter()
+        .filter(|(key, it)| key.kind == Kind::Subnet && it.owner == model::Owner::Mine);
+    for (key, seen) in strangers.filter(|_| !listed.is_empty() && decision.invalid.is_none()) {
+        let Resource::Subnet(Subnet { cidr, .. }) = &seen.is else { continue };
+        let is_listed = listed.iter().any(|it| it.cidr_block == *cidr);
+        let is_said = !decision.held.is_empty() || says;
+        assert!(is_listed || is_said, "{life}: {key} stays and nobody says why: {plan}");
+    }
+}
+
 #[test]
 fn no_edit_takes_anything_from_a_machine_that_lives() {
     for seed in lives() {
@@ -115,27 +137,7 @@ fn no_edit_takes_anything_from_a_machine_that_lives() {
             world.tick();
         }
         assert_eq!(world.cut_off, Vec::<String>::new(), "seed {seed}: {edits:#?}");
-        let decision = fleet.decide(&mut world);
-        let plan = &decision.plan;
-        let says = decision.invalid.is_some() || !plan.blocked.is_empty() || !plan.waiting.is_empty();
-        assert!(
-            says || plan.actions.is_empty(),
-            "seed {seed}: nobody says for whom it waits: {plan}\n{edits:#?}"
-        );
-        let there: BTreeSet<&str> = world.truth.subnets.iter().map(|it| it.cidr.as_str()).collect();
-        let listed = &fleet.aws_cluster.spec.network.subnets;
-        let has_all = listed.iter().all(|it| there.contains(it.cidr_block.as_str()));
-        assert!(says || has_all, "seed {seed}: {edits:#?}");
-        let strangers = decision
-            .observed
-            .iter()
-            .filter(|(key, it)| key.kind == Kind::Subnet && it.owner == model::Owner::Mine);
-        for (key, seen) in strangers.filter(|_| !listed.is_empty() && decision.invalid.is_none()) {
-            let Resource::Subnet(Subnet { cidr, .. }) = &seen.is else { continue };
-            let is_listed = listed.iter().any(|it| it.cidr_block == *cidr);
-            let is_said = !decision.held.is_empty() || says;
-            assert!(is_listed || is_said, "seed {seed}: {key} stays and nobody says why: {plan}\n{edits:#?}");
-        }
+        check_reported(&fleet, &mut world, &format!("seed {seed}: {edits:#?}"));
         fleet.any_spec = true;
         fleet.delete(&world);
         for _ in 0..400 {

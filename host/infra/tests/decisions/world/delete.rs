@@ -10,23 +10,7 @@ impl World {
     pub(super) fn delete(&mut self, id: &str, is: &Resource, ids: &Ids) -> Result<String, &'static str> {
         match is {
             Resource::Vpc(_) => self.delete_vpc(id)?,
-            Resource::Subnet(_) => {
-                let used = self.truth.network_interfaces.iter().any(|it| it.subnet_id == id);
-                if used
-                    || self
-                        .truth
-                        .nat_gateways
-                        .iter()
-                        .any(|it| it.subnet_id == id && it.state != State::Failed)
-                {
-                    return Err(IN_USE);
-                }
-                self.truth.subnets.retain(|it| it.id != id);
-                self.truth
-                    .route_tables
-                    .iter_mut()
-                    .for_each(|it| it.associations.retain(|subnet, _| subnet != id));
-            }
+            Resource::Subnet(_) => self.delete_subnet(id)?,
             Resource::InternetGateway(_) => self.delete_internet_gateway(id)?,
             Resource::ElasticIp(_) => {
                 if self.truth.addresses.iter().any(|it| it.id == id && it.association_id.is_some()) {
@@ -52,17 +36,7 @@ impl World {
                     .ok_or("InvalidGroup.NotFound")?;
                 group.rules.clear();
             }
-            Resource::LoadBalancer(_) => {
-                // As the real leaf does: its target group first, which may be all that is left.
-                self.target_groups.remove(id);
-                let Some(at) = self.truth.load_balancers.iter().position(|it| it.id == id) else {
-                    return Ok(id.to_owned());
-                };
-                let balancer = self.truth.load_balancers.remove(at);
-                let description = format!("ELB {}", balancer.name);
-                let left = self.truth.network_interfaces.iter().filter(|it| it.description == description);
-                self.fading.extend(left.map(|it| (it.id.clone(), 2)));
-            }
+            Resource::LoadBalancer(_) => self.delete_load_balancer(id),
             Resource::NetworkInterface(_) => {
                 if self.truth.network_interfaces.iter().any(|it| it.id == id && it.status == "in-use") {
                     return Err("InvalidParameterValue");
@@ -84,19 +58,43 @@ impl World {
                 instance.status.state = "shutting-down".into();
                 self.pending.insert(id.to_owned(), SLOW);
             }
-            Resource::Target(it) => {
-                let balancer = ids.get(&LoadBalancer::key(&it.load_balancer)).ok_or("MissingParameter")?;
-                let balancer = self
-                    .truth
-                    .load_balancers
-                    .iter_mut()
-                    .find(|it| it.id == *balancer)
-                    .ok_or("LoadBalancerNotFound")?;
-                balancer.targets.remove(id);
-                return Ok(balancer.id.clone());
-            }
+            Resource::Target(target) => return self.deregister(id, target, ids),
         }
         Ok(id.to_owned())
+    }
+
+    fn delete_subnet(&mut self, id: &str) -> Result<(), &'static str> {
+        let used = self.truth.network_interfaces.iter().any(|it| it.subnet_id == id);
+        if used || self.truth.nat_gateways.iter().any(|it| it.subnet_id == id && it.state != State::Failed) {
+            return Err(IN_USE);
+        }
+        self.truth.subnets.retain(|it| it.id != id);
+        self.truth.route_tables.iter_mut().for_each(|it| it.associations.retain(|subnet, _| subnet != id));
+        Ok(())
+    }
+
+    fn delete_load_balancer(&mut self, id: &str) {
+        // As the real leaf does: its target group first, which may be all that is left.
+        self.target_groups.remove(id);
+        let Some(at) = self.truth.load_balancers.iter().position(|it| it.id == id) else {
+            return;
+        };
+        let balancer = self.truth.load_balancers.remove(at);
+        let description = format!("ELB {}", balancer.name);
+        let left = self.truth.network_interfaces.iter().filter(|it| it.description == description);
+        self.fading.extend(left.map(|it| (it.id.clone(), 2)));
+    }
+
+    fn deregister(&mut self, id: &str, target: &Target, ids: &Ids) -> Result<String, &'static str> {
+        let balancer = ids.get(&LoadBalancer::key(&target.load_balancer)).ok_or("MissingParameter")?;
+        let balancer = self
+            .truth
+            .load_balancers
+            .iter_mut()
+            .find(|it| it.id == *balancer)
+            .ok_or("LoadBalancerNotFound")?;
+        balancer.targets.remove(id);
+        Ok(balancer.id.clone())
     }
 
     fn delete_vpc(&mut self, id: &str) -> Result<(), &'static str> {
