@@ -5,6 +5,7 @@
 mod create;
 mod delete;
 pub mod driver;
+mod faults;
 mod lives;
 mod load_balancer;
 mod lookup;
@@ -18,65 +19,18 @@ use std::time::Duration;
 
 use model::*;
 
+pub use faults::{Faults, Hindrance, Mishap};
+
 /// How many lists of a snapshot reads may be behind with.
 const KINDS: usize = 10;
 
 /// The time from one reconciliation to the next.
 pub const TICK: Duration = Duration::from_secs(5);
-/// Looks that slow things take.
+/// Rounds that slow things take.
 pub const SLOW: u32 = 3;
 
 /// 2027-01-15T08:00:00Z.
 pub const START: Timestamp = 1_800_000_000.0;
-
-/// What goes wrong, each with a probability in percent.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct Faults {
-    pub throttled: u32,
-    /// Nobody knows how it ended, and nothing was done.
-    pub lost_request: u32,
-    /// Nobody knows how it ended, and it was done.
-    pub lost_reply: u32,
-    /// The operator dies in the middle of carrying out a plan.
-    pub crash: u32,
-    /// NAT gateways that fail to start.
-    pub failed_start: u32,
-    /// Looks by which reads are behind.
-    pub lag: usize,
-    /// Each kind's read is behind by another number of looks every time, up to as many.
-    pub swing: bool,
-}
-
-/// How one kind of read goes wrong.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Hindrance {
-    /// It fails: what an earlier one showed is shown.
-    Fails,
-    /// It is behind by as many rounds.
-    IsBehind(usize),
-}
-
-/// One thing that goes wrong, and what follows it: the answer to a write is lost, though it was carried out;
-/// then its repetitions get lost on the way, and one kind of read goes wrong.
-#[derive(Clone, Debug)]
-pub struct Mishap {
-    /// `create  vpc/`: how a write begins that it may happen to.
-    pub write: String,
-    pub read: Read,
-    pub hindrance: Hindrance,
-    /// For as many rounds.
-    pub rounds: u32,
-    /// The operator dies at once and starts again.
-    pub kills: bool,
-    /// Looks that are left of it, once it happened.
-    pub left: Option<u32>,
-}
-
-impl Mishap {
-    fn lasts(&self) -> bool {
-        self.left.is_some_and(|it| it > 0)
-    }
-}
 
 /// The pretend AWS.
 #[derive(Clone)]
