@@ -1,6 +1,6 @@
 //! Reconciles the add-ons of one cluster: reads the ClusterPlugin and its Cluster, asks the plugins, carries
-//! out the steps of their plans, and patches the status. Stages, order, pruning, teardown and status are decided
-//! in `addons`, and what may be asked for in `addons::grant`.
+//! out the steps of their plans, and patches the status. Stages, order, pruning, teardown and status are
+//! decided in `addons`, and what may be asked for in `addons::grant`.
 
 mod applied;
 mod apply;
@@ -44,8 +44,6 @@ use crate::management::{Cached, Error, Note};
 use crate::workload::Workload;
 use memory::Memories;
 use timing::{BLOCKED, TIMEOUT, now};
-
-pub use records::requested;
 
 /// The add-on controller: the plugin host, clients of workload clusters, and what is cached and remembered
 /// between reconciliations.
@@ -149,9 +147,14 @@ impl AddOns {
         if object.owner_references().iter().any(|it| it.uid == uid) {
             return Ok(object);
         }
-        let owner = json!({"apiVersion": "cluster.x-k8s.io/v1beta2", "kind": "Cluster", "name": cluster.name_any(), "uid": uid});
-        let mut owners: Vec<_> =
-            object.owner_references().iter().filter(|it| it.kind != "Cluster").map(|it| json!(it)).collect();
+        let owner = json!({"apiVersion": "cluster.x-k8s.io/v1beta2", "kind": "Cluster",
+            "name": cluster.name_any(), "uid": uid});
+        let mut owners: Vec<_> = object
+            .owner_references()
+            .iter()
+            .filter(|it| it.kind != "Cluster")
+            .map(|owner| json!(owner))
+            .collect();
         owners.push(owner);
         self.context
             .management

@@ -1,6 +1,6 @@
 //! Applies one object; one that cannot be changed in place is deleted and made anew where `addons` says that
-//! this is safe, and fields that others hold are taken over where it says so. It deletes and forces for no
-//! other reason.
+//! this is safe, and fields that others hold are taken over where it says so. Nothing is
+//! deleted or forced for another reason.
 
 mod take_back;
 
@@ -66,7 +66,7 @@ pub(super) async fn apply(
 }
 
 /// Applies an object and takes the fields in conflict, if they are held by these managers alone. The version
-/// is pinned before that is looked at, so that nobody comes in between whose fields are not to be taken.
+/// is pinned before that is read, so that nobody comes in between whose fields are not to be taken.
 async fn take_over(
     cluster: &WorkloadCluster,
     object: &Value,
@@ -84,7 +84,8 @@ async fn take_over(
     pinned["metadata"]["resourceVersion"] = version.into();
     let writers = match cluster.apply(&pinned, options.field_manager, false).await {
         Err(WorkloadError::Conflict { causes, .. }) if addons::may_take_over(&causes, managers) => {
-            tracing::info!(object = %reference, managers = managers.join(", "), "taking over fields that were filled in");
+            tracing::info!(object = %reference, managers = managers.join(", "), "taking over fields that \
+                were filled in");
             match cluster.apply(&pinned, options.field_manager, true).await {
                 Err(WorkloadError::Conflict { .. }) => return Err(being_changed()),
                 other => other?,
@@ -113,7 +114,7 @@ async fn recreate_object(
         || StepProgress::waiting(&format!("{reference} is being deleted, and is made anew then"));
     tracing::info!(object = %reference, "cannot be changed in place: deleting it to make it anew");
     match cluster.delete_exactly(reference, uid, dependents).await {
-        // It was made anew by somebody else in between: the next look sees what it is now.
+        // It was made anew by somebody else in between: the next reconciliation reads what it is now.
         Err(WorkloadError::Conflict { .. }) => return Err(being_deleted()),
         other => drop(other?),
     }
@@ -190,7 +191,8 @@ mod tests {
             is_repair: false,
             was_complete: false,
         };
-        let object = json!({"apiVersion": "operator.tigera.io/v1", "kind": "Installation", "metadata": {"name": "default"}, "spec": {}});
+        let object = json!({"apiVersion": "operator.tigera.io/v1", "kind": "Installation",
+            "metadata": {"name": "default"}, "spec": {}});
         let outcome = apply(&fake::cluster(&server).await, &object, &options).await;
         let asked = server.requests().into_iter().filter(|it| it.contains("/installations/"));
         let line = |it: String| {
@@ -201,7 +203,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn what_the_operator_filled_in_is_taken_over_at_the_version_that_was_looked_at() {
+    async fn what_the_operator_filled_in_is_taken_over_at_the_version_read() {
         let (outcome, asked) = applied(&[&[OPERATOR], &[OPERATOR]]).await;
         assert_eq!((outcome, asked.join(", ")), (Ok(()), "PATCH, GET, PATCH, PATCH force".to_owned()));
         let (outcome, asked) = applied(&[&[OPERATOR]]).await;
@@ -221,10 +223,8 @@ mod tests {
         ] {
             let (outcome, asked) = applied(answers).await;
             assert_eq!(asked.join(", "), wanted);
-            assert!(
-                matches!(outcome, Err(StepProgress::Refused("Conflict", ref why)) if why.contains("Installation default")),
-                "{outcome:?}"
-            );
+            let Err(StepProgress::Refused("Conflict", why)) = &outcome else { panic!("{outcome:?}") };
+            assert!(why.contains("Installation default"), "{outcome:?}");
         }
         let (outcome, asked) = applied(&[&[OPERATOR], &[OPERATOR], &[USER]]).await;
         assert_eq!(asked.join(", "), "PATCH, GET, PATCH, PATCH force");

@@ -175,8 +175,10 @@ impl Checks {
             }
             (None, Some(argument)) if argument.starts_with("https://") => (*argument).to_owned(),
             (None, _) => {
-                let message = "the service account cannot assume a role: tokens are of an issuer that AWS cannot reach. Set \
-                               spec.serviceAccountIssuer of the AWSCluster, and the argument service-account-issuer of the \
+                let message = "the service account cannot assume a role: tokens are of an issuer that AWS \
+                               cannot reach. Set \
+                               spec.serviceAccountIssuer of the AWSCluster, and the argument \
+                               service-account-issuer of the \
                                KubeadmControlPlane to the same";
                 return Err(finding(Status::False, REASON, message.to_owned()));
             }
@@ -233,7 +235,7 @@ fn at_once(found: Finding) -> (Finding, Instant) {
     (found, Instant::now() + GOOD)
 }
 
-/// What keeps steps from being carried out: the first finding that says no, with the way out.
+/// What keeps steps from being carried out: the first finding that refuses, with the way out.
 pub fn refusal(findings: &Findings, step: &str) -> Option<(&'static str, String)> {
     let (found, _) = findings.get(step).filter(|(it, _)| it.status == Status::False)?;
     let fix =

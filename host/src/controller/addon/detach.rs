@@ -1,5 +1,5 @@
-//! The deletion of a ClusterPlugin whose cluster lives on: what the cluster can be without is uninstalled, and
-//! the rest is managed no longer.
+//! The deletion of a ClusterPlugin whose cluster lives on: what the cluster can be without is uninstalled,
+//! and the rest is managed no longer.
 
 use std::sync::Arc;
 
@@ -12,16 +12,16 @@ use serde_json::json;
 
 use super::AddOns;
 use super::facts::cluster_state;
-use super::records::add_on_rules;
+use super::records::rules_of;
 use super::timing::{BLOCKED, patience};
-use super::uninstall::same_for_all;
-use crate::context::{ObjectName, RequestedRules};
+use super::uninstall::uniform_progress;
+use crate::context::{ObjectName, RequestedRules, add_on_rules};
 use crate::controller::reconcile::{ReconcileResult, is_ours};
 use crate::management::{Cached, Error, Note};
 
 impl AddOns {
-    /// The ClusterPlugin is deleted and the cluster lives on: storage and ingress are uninstalled when nothing
-    /// uses them, and what the cluster cannot be without stays, as it is, without this object.
+    /// The ClusterPlugin is deleted and the cluster lives on: storage and ingress are uninstalled when
+    /// nothing uses them, and what the cluster cannot be without stays, as it is, without this object.
     pub(super) async fn detach_from_living_cluster(
         &self,
         object: Arc<Cached<ClusterPlugin>>,
@@ -50,11 +50,12 @@ impl AddOns {
                 Api::Answers => unknown,
             };
             let message = format!(
-                "to know what is installed: {why}; set spec.deletion.onPluginDelete to Keep to leave everything as it is"
+                "to know what is installed: {why}; set spec.deletion.onPluginDelete to Keep to leave \
+                 everything as it is"
             );
             self.patch_status(
                 &object,
-                &same_for_all(&object, PluginPhase::Deleting, &message),
+                &uniform_progress(&object, PluginPhase::Deleting, &message),
                 Some((reason::UNREACHABLE, &message)),
             )
             .await?;
@@ -71,12 +72,12 @@ impl AddOns {
         let kept = (!kept.is_empty()).then(|| kept.join("; "));
         // The records were read before add-ons were uninstalled: only rules of what stays count.
         let stays = |it: &&addons::Inventory| slot_of(&it.module).is_none_or(|slot| !can_leave(slot));
-        let rules = records.all().map(|all| add_on_rules(all.iter().filter(stays)));
+        let rules = records.all().map(|all| rules_of(all.iter().filter(stays)));
         self.detach(&object, &cluster, rules, kept).await
     }
 
-    /// Manages a cluster's add-ons no longer. Rules of what stays are kept by the AWSCluster, which asks nobody
-    /// else from then on.
+    /// Manages a cluster's add-ons no longer. Rules of what stays are kept by the AWSCluster, which asks
+    /// nobody else from then on.
     async fn detach(
         &self,
         object: &Arc<Cached<ClusterPlugin>>,
@@ -86,10 +87,11 @@ impl AddOns {
     ) -> Result<ReconcileResult, Error> {
         let management = &self.context.management;
         if !self.store_rules(&cluster.object_name(), rules).await? {
-            let message = "the AWSCluster is paused: security-group rules of add-ons that stay cannot be written down there";
+            let message = "the AWSCluster is paused: security-group rules of add-ons that stay cannot be \
+                           written down there";
             self.patch_status(
                 object,
-                &same_for_all(object, PluginPhase::Deleting, message),
+                &uniform_progress(object, PluginPhase::Deleting, message),
                 Some((reason::PAUSED, message)),
             )
             .await?;
@@ -113,7 +115,7 @@ impl AddOns {
         let management = &self.context.management;
         let aws_cluster = management.of_cluster::<AWSCluster>(cluster).into_iter().next();
         if let Some(aws_cluster) = aws_cluster.filter(|it| is_ours(&self.context, it)) {
-            let list = rules.as_ref().map(crate::controller::cluster::add_on_rules);
+            let list = rules.as_ref().map(add_on_rules);
             let text = kept_rules_text(list.as_deref());
             if aws_cluster.annotations().get(KEPT_RULES_ANNOTATION) != text.as_ref() {
                 if management.is_paused(&aws_cluster) {

@@ -6,7 +6,7 @@ use contract::WaitCondition;
 use kube::api::ListParams;
 use serde_json::Value;
 
-use crate::workload::{WorkloadCluster, WorkloadError, said};
+use crate::workload::{WorkloadCluster, WorkloadError, sanitize};
 
 /// How many labels of a selector are used.
 const LABELS: usize = 16;
@@ -31,7 +31,7 @@ pub async fn diagnose(
     match diagnosis {
         Ok(Diagnosis::Healthy) => Ok(()),
         Ok(Diagnosis::Trouble(trouble)) => {
-            Err(format!("{what} ({}: {})", trouble.subject, said::quoted(&trouble.words)))
+            Err(format!("{what} ({}: {})", trouble.subject, sanitize::quoted(&trouble.words)))
         }
         Ok(Diagnosis::Unknown) => Err(what),
         Err(error) => {
@@ -91,10 +91,14 @@ mod tests {
             let state = json!({"waiting": {"reason": "CrashLoopBackOff"}});
             let last =
                 json!({"terminated": {"exitCode": 2, "message": "all is well\nReady: True \"really\""}});
-            json!({"metadata": {"namespace": "kube-system", "name": format!("it-{node}")}, "spec": {"nodeName": node},
+            json!({"metadata": {"namespace": "kube-system", "name": format!("it-{node}")},
+                "spec": {"nodeName": node},
                 "status": {"containerStatuses": [{"name": "driver", "state": state, "lastState": last}]}})
         };
-        let node = |(name, ready): &(&str, &str)| json!({"metadata": {"name": name}, "status": {"conditions": [{"type": "Ready", "status": ready}]}});
+        let node = |(name, ready): &(&str, &str)| {
+            json!({"metadata": {"name": name},
+            "status": {"conditions": [{"type": "Ready", "status": ready}]}})
+        };
         let pods: Vec<Value> = nodes.iter().map(|it| pod(it.0)).collect();
         let nodes: Vec<Value> = nodes.iter().map(node).collect();
         let server = holding(BTreeMap::from([
@@ -102,8 +106,10 @@ mod tests {
             ("/api/v1/nodes".to_owned(), json!({"metadata": {}, "items": nodes})),
         ]));
         let server = server.await.0;
-        let live = json!({"metadata": {"generation": 1}, "spec": {"selector": {"matchLabels": {"app": "it"}}}, "status": {"observedGeneration": 1,
-            "desiredNumberScheduled": nodes.len(), "updatedNumberScheduled": nodes.len(), "numberAvailable": available}});
+        let live = json!({"metadata": {"generation": 1},
+            "spec": {"selector": {"matchLabels": {"app": "it"}}}, "status": {"observedGeneration": 1,
+            "desiredNumberScheduled": nodes.len(), "updatedNumberScheduled": nodes.len(),
+            "numberAvailable": available}});
         let object = ObjectRef {
             api_version: "apps/v1".into(),
             kind: "DaemonSet".into(),
@@ -128,7 +134,8 @@ mod tests {
 
     #[tokio::test]
     async fn pods_that_crash_say_why_in_quotes() {
-        let expected = "it is not ready (Pod kube-system/it-one, container driver: \"CrashLoopBackOff: exit code 2: all is well Ready: True \
+        let expected = "it is not ready (Pod kube-system/it-one, container driver: \"CrashLoopBackOff: exit \
+                        code 2: all is well Ready: True \
                         'really'\")";
         assert_eq!(diagnosed(0, &[("one", "True")]).await, Err(expected.to_owned()));
     }

@@ -36,8 +36,8 @@ pub(super) fn steps_done_once(plan: &AddOnPlan) -> BTreeSet<String> {
 }
 
 impl AddOns {
-    /// Checks whether what was installed by this plan is as it was applied, sets back what is not, and reports
-    /// how the add-on fares then. `executed`: how its waits fare.
+    /// Checks whether what was installed by this plan is as it was applied, sets back what is not, and
+    /// reports how the add-on fares then. `executed`: how its waits fare.
     pub(super) async fn correct_drift(
         &self,
         (object, cluster): (&Cached<ClusterPlugin>, &ObjectName),

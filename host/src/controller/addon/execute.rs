@@ -204,7 +204,8 @@ mod tests {
     /// Whether Pods are asked why their DaemonSet is not ready, the first time that it is read.
     async fn are_pods_asked(was_complete: bool) -> bool {
         let live = json!({"metadata": {"generation": 1}, "spec": {"selector": {"matchLabels": {"app": "a"}}},
-            "status": {"observedGeneration": 1, "desiredNumberScheduled": 2, "updatedNumberScheduled": 2, "numberAvailable": 0}});
+            "status": {"observedGeneration": 1, "desiredNumberScheduled": 2, "updatedNumberScheduled": 2,
+            "numberAvailable": 0}});
         let server =
             holding(BTreeMap::from([("/apis/apps/v1/namespaces/default/daemonsets/a".to_owned(), live)]))
                 .await
@@ -225,7 +226,8 @@ mod tests {
             is_repair: false,
             was_complete,
         };
-        let spec = json!({"apiVersion": "apps/v1", "kind": "DaemonSet", "namespace": "default", "name": "a", "condition": "ready-daemonset",
+        let spec = json!({"apiVersion": "apps/v1", "kind": "DaemonSet", "namespace": "default", "name": "a",
+            "condition": "ready-daemonset",
             "timeoutSeconds": 600});
         let step = Step { id: "a".into(), kind: "k8s.wait/v1".into(), spec, after: vec![] };
         let outcome = execute(&cluster(&server).await, &[step], &mut BTreeSet::new(), &options).await;

@@ -182,7 +182,8 @@ mod tests {
     }
 
     fn record(plan_hash: &str, complete: bool) -> Inventory {
-        let value = json!({"module": "calico", "version": "1", "digest": "", "config": {}, "planHash": plan_hash,
+        let value = json!({"module": "calico", "version": "1", "digest": "", "config": {},
+            "planHash": plan_hash,
             "complete": complete, "objects": [], "removal": []});
         serde_json::from_value(value).expect("a record")
     }

@@ -13,11 +13,11 @@ use serde_json::json;
 
 use super::AddOns;
 use super::progress::StepProgress;
-use crate::context::{ObjectName, RequestedRules};
+use crate::context::{ObjectName, RequestedRules, requested_rules};
 use crate::management::{Cached, Error};
-use crate::workload::{Found, WorkloadCluster};
+use crate::workload::{StoredRecord, WorkloadCluster};
 
-/// What the records in a workload cluster say is installed there.
+/// What is installed in a workload cluster, by the records there.
 pub(super) enum Records {
     Known(Vec<Inventory>),
     /// Why they could not be read: nothing may be concluded, and nothing installed or uninstalled.
@@ -58,7 +58,7 @@ impl Records {
 
     /// The rules that everything installed needs; `None` when that is not known.
     pub(super) fn rules_of_all(&self) -> Option<RequestedRules> {
-        self.all().map(|all| add_on_rules(all.iter()))
+        self.all().map(|all| rules_of(all.iter()))
     }
 
     /// What is asked for and what is installed, together: rules are revoked after the objects that need them
@@ -99,7 +99,11 @@ impl AddOns {
     }
 
     /// Finds out whose each record is. The first time, that is written down.
-    async fn authenticate(&self, name: &ObjectName, found: Vec<Found>) -> Result<Vec<Inventory>, Error> {
+    async fn authenticate(
+        &self,
+        name: &ObjectName,
+        found: Vec<StoredRecord>,
+    ) -> Result<Vec<Inventory>, Error> {
         let proofs = match self.proofs(name) {
             Some(proofs) => proofs,
             None if found.is_empty() => Proofs::default(),
@@ -108,14 +112,14 @@ impl AddOns {
                 let status = object.as_ref().and_then(|it| it.status.as_ref());
                 let reported = status.map(|it| it.plugins.as_slice()).unwrap_or_default();
                 let reported: Vec<&str> = reported.iter().map(|it| it.name.as_str()).collect();
-                let kept = object
+                let stored = object
                     .as_ref()
                     .map(|it| self.stored_rules(&name.sibling(&it.spec.cluster_name)))
                     .unwrap_or_default();
                 let first = Proofs::first(
                     found.iter().map(|it| (&it.inventory, it.digest.as_str())),
                     &reported,
-                    &kept,
+                    &stored,
                 );
                 self.write_proofs(name, &first).await?;
                 first
@@ -192,7 +196,7 @@ impl AddOns {
     }
 }
 
-fn standing(found: Found, proofs: &Proofs) -> Inventory {
+fn standing(found: StoredRecord, proofs: &Proofs) -> Inventory {
     let standing = proofs.standing(&found.inventory.module, &found.digest);
     if standing == Standing::Foreign {
         tracing::warn!(
@@ -211,17 +215,8 @@ fn unwritten(error: Error) -> StepProgress {
 }
 
 /// Rules of these add-ons, by the role of the group.
-pub(super) fn add_on_rules<'a>(installed: impl Iterator<Item = &'a Inventory>) -> RequestedRules {
-    requested(rules_of_installed(installed))
-}
-
-/// Rules by the role of the group.
-pub fn requested(rules: impl IntoIterator<Item = AddOnRule>) -> RequestedRules {
-    let mut res = RequestedRules::new();
-    for AddOnRule { group, rule } in rules {
-        res.entry(group).or_default().insert(rule);
-    }
-    res
+pub(super) fn rules_of<'a>(installed: impl Iterator<Item = &'a Inventory>) -> RequestedRules {
+    requested_rules(rules_of_installed(installed))
 }
 
 #[cfg(test)]
@@ -231,8 +226,10 @@ mod tests {
     use super::*;
 
     fn installed(module: &str, port: u16) -> Inventory {
-        let rule = json!({"group": "node", "protocol": "tcp", "fromPort": port, "toPort": port, "peer": "node", "description": module});
-        let record = json!({"module": module, "version": "1", "digest": "", "config": {}, "planHash": "", "complete": true, "objects": [],
+        let rule = json!({"group": "node", "protocol": "tcp", "fromPort": port, "toPort": port,
+            "peer": "node", "description": module});
+        let record = json!({"module": module, "version": "1", "digest": "", "config": {}, "planHash": "",
+            "complete": true, "objects": [],
             "rules": [rule], "removal": []});
         Inventory { standing: Standing::Proven, ..serde_json::from_value(record).expect("a record") }
     }

@@ -1,5 +1,6 @@
-//! The teardown of a cluster's add-ons when it is deleted: what has load balancers goes first, then volumes as
-//! far as they are to go, then the add-ons, and then the machines are free to go. What comes next is decided in
+//! The teardown of a cluster's add-ons when it is deleted: what has load balancers goes first, then volumes
+//! as far as they are to go, then the add-ons, and then the machines are free to go. What comes next is
+//! decided in
 //! `addons`.
 
 use std::sync::Arc;
@@ -16,7 +17,7 @@ use tokio::time::Instant;
 use super::facts::cluster_state;
 use super::progress::{Awaited, StepProgress};
 use super::timing::{BUDGET, now, patience};
-use super::uninstall::same_for_all;
+use super::uninstall::uniform_progress;
 use super::{AddOns, usage};
 use crate::controller::gc::vpc_id;
 use crate::controller::reconcile::ReconcileResult;
@@ -67,15 +68,15 @@ impl AddOns {
             }
         };
         let message = with(message, observed.stays());
-        let progress = same_for_all(&object, PluginPhase::Deleting, &message);
+        let progress = uniform_progress(&object, PluginPhase::Deleting, &message);
         self.patch_status(&object, &progress, Some((reason::DELETING, &message))).await?;
         Ok(ReconcileResult::RequeueAfter(patience(
             self.memories.unchanged_for(&object.object_name(), progress),
         )))
     }
 
-    /// Takes off the finalizer that the machines wait for, and reports what was left and why: nobody can ask the
-    /// cluster afterwards.
+    /// Takes off the finalizer that the machines wait for, and reports what was left and why: nobody can ask
+    /// the cluster afterwards.
     async fn finish_teardown(
         &self,
         object: &Arc<Cached<ClusterPlugin>>,
@@ -94,7 +95,7 @@ impl AddOns {
             with(skipped.clone().unwrap_or_else(|| "the add-ons are removed".into()), observed.stays());
         self.patch_status(
             object,
-            &same_for_all(object, PluginPhase::Deleted, &message),
+            &uniform_progress(object, PluginPhase::Deleted, &message),
             Some((reason, &message)),
         )
         .await?;

@@ -194,7 +194,7 @@ fn last_known(object: &Cached<ClusterPlugin>, wanted: &[Wanted], records: &Recor
 }
 
 /// The same progress of every add-on that is asked for or was there when the cluster was last read.
-pub(super) fn same_for_all(
+pub(super) fn uniform_progress(
     object: &Cached<ClusterPlugin>,
     phase: PluginPhase,
     message: &str,

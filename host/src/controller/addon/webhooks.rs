@@ -46,7 +46,8 @@ async fn unanswered(cluster: &WorkloadCluster, plan: &AddOnPlan) -> Result<Optio
             .await?;
         if !addons::has_ready_endpoint(&slices) {
             let what = format!(
-                "Service {namespace}/{name} has no ready endpoints, so the API server refuses what {configuration} is to be asked about"
+                "Service {namespace}/{name} has no ready endpoints, so the API server refuses what \
+                 {configuration} is to be asked about"
             );
             return Ok(Some(what));
         }
@@ -63,10 +64,12 @@ mod tests {
 
     async fn awaited(endpoints: Value) -> Option<String> {
         const PATH: &str = "/apis/discovery.k8s.io/v1/namespaces/n/endpointslices";
-        let slices = json!({"metadata": {}, "items": [{"metadata": {"namespace": "n", "name": "s-a"}, "endpoints": endpoints}]});
+        let slices = json!({"metadata": {}, "items": [{"metadata": {"namespace": "n", "name": "s-a"},
+            "endpoints": endpoints}]});
         let server = holding([(PATH.to_owned(), slices)].into()).await.0;
         let webhook = json!({"clientConfig": {"service": {"namespace": "n", "name": "s"}}});
-        let object = json!({"apiVersion": "admissionregistration.k8s.io/v1", "kind": "ValidatingWebhookConfiguration",
+        let object = json!({"apiVersion": "admissionregistration.k8s.io/v1",
+            "kind": "ValidatingWebhookConfiguration",
             "metadata": {"name": "w"}, "webhooks": [webhook]});
         let step = json!({"id": "a", "kind": "k8s.apply/v1", "spec": {"objects": [object]}, "after": []});
         let plan = json!({"steps": [step], "removal": [], "diagnostics": [], "extra": {}});
@@ -83,7 +86,8 @@ mod tests {
 
     #[tokio::test]
     async fn a_webhook_that_nobody_answers_for_is_named() {
-        let expected = "Service n/s has no ready endpoints, so the API server refuses what ValidatingWebhookConfiguration w is to be asked about";
+        let expected = "Service n/s has no ready endpoints, so the API server refuses what \
+                        ValidatingWebhookConfiguration w is to be asked about";
         assert_eq!(awaited(json!([{"conditions": {"ready": false}}])).await.as_deref(), Some(expected));
         assert_eq!(awaited(json!([{"conditions": {"ready": true}}])).await, None);
     }

@@ -1,4 +1,4 @@
-//! What is asked of an API server, and written to it, while somebody changes an object.
+//! The requests to an API server while somebody changes an object.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -27,7 +27,7 @@ const MANAGER: &str = "cluster-operator-calico";
 const PATH: &str = "/api/v1/namespaces/a/configmaps/b";
 
 /// A ConfigMap as its API server keeps it: what is ours of its data, and what is somebody's.
-struct Kept {
+struct LiveObject {
     uid: &'static str,
     ours: Vec<&'static str>,
     theirs: Vec<&'static str>,
@@ -35,9 +35,12 @@ struct Kept {
 
 const ALL: [&str; 2] = ["f:c", "f:d"];
 
-impl Kept {
+impl LiveObject {
     fn metadata(uid: &str, ours: &[&str], theirs: &[&str]) -> Value {
-        let set = |names: &[&str]| json!({"f:data": names.iter().map(|it| ((*it).to_owned(), json!({}))).collect::<BTreeMap<_, _>>()});
+        let set = |names: &[&str]| {
+            json!({"f:data": names.iter().map(|it| ((*it).to_owned(),
+            json!({}))).collect::<BTreeMap<_, _>>()})
+        };
         json!({"metadata": {"uid": uid, "managedFields": [
             {"manager": MANAGER, "operation": "Apply", "fieldsV1": set(ours)},
             {"manager": "kubectl-edit", "operation": "Update", "fieldsV1": set(theirs)}]}})
@@ -62,7 +65,7 @@ impl Kept {
 struct World {
     server: Server,
     cluster: WorkloadCluster,
-    kept: Arc<Mutex<Option<Kept>>>,
+    live: Arc<Mutex<Option<LiveObject>>>,
     memory: DriftMemory,
     marks: BTreeMap<ObjectRef, String>,
     may_write: bool,
@@ -71,8 +74,9 @@ struct World {
 impl World {
     /// One in which the ConfigMap was applied, and that written down.
     async fn new() -> World {
-        let kept = Arc::new(Mutex::new(Some(Kept { uid: "1", ours: ALL.to_vec(), theirs: Vec::new() })));
-        let held = kept.clone();
+        let live =
+            Arc::new(Mutex::new(Some(LiveObject { uid: "1", ours: ALL.to_vec(), theirs: Vec::new() })));
+        let held = live.clone();
         let server = Server::start(move |target| {
             if let Some(answer) = kinds(target) {
                 return answer;
@@ -81,20 +85,20 @@ impl World {
             let (path, query) = path.split_once('?').unwrap_or((path, ""));
             let mut held = lock(&held);
             match (&mut *held, path == PATH, method) {
-                (Some(kept), true, _) => kept.answer(method, query),
-                (None, true, "PATCH") => {
-                    held.insert(Kept { uid: "2", ours: ALL.to_vec(), theirs: Vec::new() }).answer("GET", "")
-                }
+                (Some(live), true, _) => live.answer(method, query),
+                (None, true, "PATCH") => held
+                    .insert(LiveObject { uid: "2", ours: ALL.to_vec(), theirs: Vec::new() })
+                    .answer("GET", ""),
                 _ => Answer::Text(404, json!({"kind": "Status", "message": "not found"}).to_string()),
             }
         })
         .await;
-        let mark = Writers::of(&Kept::metadata("1", &ALL, &[])).mark(MANAGER);
+        let mark = Writers::of(&LiveObject::metadata("1", &ALL, &[])).mark(MANAGER);
         let marks = BTreeMap::from([(ObjectRef::of(&object()).expect("it has a name"), mark)]);
         World {
             cluster: cluster(&server).await,
             server,
-            kept,
+            live,
             memory: DriftMemory::default(),
             marks,
             may_write: true,
@@ -103,9 +107,9 @@ impl World {
 
     /// Somebody takes a field.
     fn edit(&self) {
-        let mut kept = lock(&self.kept);
-        let kept = kept.get_or_insert(Kept { uid: "1", ours: Vec::new(), theirs: Vec::new() });
-        (kept.ours, kept.theirs) = (vec!["f:c"], vec!["f:d"]);
+        let mut live = lock(&self.live);
+        let live = live.get_or_insert(LiveObject { uid: "1", ours: Vec::new(), theirs: Vec::new() });
+        (live.ours, live.theirs) = (vec!["f:c"], vec!["f:d"]);
     }
 
     async fn check(&mut self, setting: Setting, is_full: bool) -> Result<DriftFindings, StepProgress> {
@@ -175,7 +179,8 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 }
 
 fn object() -> Value {
-    json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "b", "namespace": "a"}, "data": {"c": "1", "d": "2"}})
+    json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "b", "namespace": "a"},
+        "data": {"c": "1", "d": "2"}})
 }
 
 fn messages(findings: &DriftFindings) -> String {
@@ -195,15 +200,15 @@ async fn what_is_as_it_was_applied_costs_one_question_about_its_metadata() {
 #[tokio::test]
 async fn edits_that_come_fast_are_set_back_once() {
     let mut world = World::new().await;
-    let mut told = Vec::new();
+    let mut message = Vec::new();
     for _ in 0..20 {
         world.edit();
         let findings = world.check(Setting::Correct, true).await.expect("it answers");
         assert!(findings.next.is_some(), "it is looked at again soon");
-        told.extend(Some(messages(&findings)).filter(|it| !it.is_empty()));
+        message.extend(Some(messages(&findings)).filter(|it| !it.is_empty()));
     }
     assert_eq!(
-        told,
+        message,
         [r#"Repaired: .data.d of ConfigMap a/b was changed by "kubectl-edit", and is applied again"#]
     );
     let asked = world.asked();
@@ -215,7 +220,7 @@ async fn edits_that_come_fast_are_set_back_once() {
 async fn what_is_gone_is_applied_again_and_is_another_object_then() {
     let mut world = World::new().await;
     let before = world.marks.clone();
-    *lock(&world.kept) = None;
+    *lock(&world.live) = None;
     let findings = world.check(Setting::Correct, true).await.expect("it answers");
     assert_eq!(messages(&findings), "Repaired: ConfigMap a/b was deleted, and is applied again");
     assert_eq!(world.asked(), "GET, PATCH force");
@@ -260,18 +265,18 @@ async fn nothing_is_written_where_it_may_not_be() {
 }
 
 #[tokio::test]
-async fn a_warning_is_told_once_and_writes_nothing() {
+async fn a_warning_is_an_event_once_and_writes_nothing() {
     let mut world = World::new().await;
     world.edit();
-    let told =
+    let message =
         r#".data.d of ConfigMap a/b was changed by "kubectl-edit", and is not set back: spec.drift is Warn"#;
-    for wanted in [format!("NotRepaired: {told}"), String::new()] {
+    for wanted in [format!("NotRepaired: {message}"), String::new()] {
         let findings = world.check(Setting::Warn, true).await.expect("it answers");
         assert_eq!(messages(&findings), wanted);
         assert_eq!(world.asked(), "GET, PATCH dry");
     }
     assert_eq!(world.memory.worse_of(StepProgress::Done), StepProgress::Done);
-    *lock(&world.kept) = Some(Kept { uid: "1", ours: ALL.to_vec(), theirs: Vec::new() });
+    *lock(&world.live) = Some(LiveObject { uid: "1", ours: ALL.to_vec(), theirs: Vec::new() });
     world.check(Setting::Warn, true).await.expect("it answers");
     assert!(world.memory.objects.is_empty(), "nothing is said any more");
 }
@@ -288,17 +293,19 @@ async fn who_changes_it_again_and_again_is_named_and_left_alone() {
     (1..=3).for_each(|it| one.history.repaired(&drift, now() - 1000.0 * f64::from(it)));
     world.edit();
     let findings = world.check(Setting::Correct, true).await.expect("it answers");
-    let told = ".data.d of ConfigMap a/b was changed by \"kubectl-edit\" again and again, and is not set back any more: have \"kubectl-edit\" \
+    let message = ".data.d of ConfigMap a/b was changed by \"kubectl-edit\" again and again, and is not set \
+                   back any more: have \"kubectl-edit\" \
                 leave it alone, or set spec.drift to Warn";
-    assert_eq!(messages(&findings), format!("NotRepaired: {told}"));
+    assert_eq!(messages(&findings), format!("NotRepaired: {message}"));
     assert_eq!(world.asked(), "GET, PATCH dry");
-    assert_eq!(world.memory.worse_of(StepProgress::Done), StepProgress::Refused("Drift", told.into()));
+    assert_eq!(world.memory.worse_of(StepProgress::Done), StepProgress::Refused("Drift", message.into()));
 }
 
 #[tokio::test]
-async fn a_changed_setting_takes_back_what_somebody_took_since_and_nothing_else() {
+async fn a_changed_setting_takes_back_only_what_was_taken_since() {
     let applied = async |world: &World, marks: Vec<String>, setting: Setting| {
-        let record = json!({"module": "calico", "version": "1", "digest": "", "config": {}, "planHash": "", "complete": true,
+        let record = json!({"module": "calico", "version": "1", "digest": "", "config": {}, "planHash": "",
+            "complete": true,
             "objects": [ObjectRef::of(&object())], "marks": marks, "removal": []});
         let record =
             Inventory { standing: Standing::Proven, ..serde_json::from_value(record).expect("a record") };
@@ -354,7 +361,8 @@ async fn an_object_of_an_older_record_is_applied_once_as_at_first() {
     let findings = world.check(Setting::Correct, true).await.expect("it answers");
     assert_eq!(
         messages(&findings),
-        "NotRepaired: ConfigMap a/b: \"conflict with 'kubectl-edit'\"; remove the field there, or set spec.conflicts to Force"
+        "NotRepaired: ConfigMap a/b: \"conflict with 'kubectl-edit'\"; remove the field there, or set \
+         spec.conflicts to Force"
     );
     assert_eq!(world.asked(), "GET, PATCH", "spec.conflicts is Refuse");
 }

@@ -43,7 +43,7 @@ impl Installation<'_> {
             add_ons.push(PlannedAddOn { wanted, installed, answer });
         }
         let rules = &controller.context.rules;
-        let requested = requested_rules(&add_ons, self.state.initialized);
+        let requested = rules_of_plans(&add_ons, self.state.initialized);
         rules.set(&self.cluster_name, self.records.rules(requested, rules.get(&self.cluster_name)));
         add_ons
     }
@@ -71,15 +71,14 @@ impl PlannedAddOn {
 
 /// The rules of all add-ons together; `None` while one that may be installed could not be planned, so that
 /// nothing of it is revoked.
-fn requested_rules(add_ons: &[PlannedAddOn], initialized: bool) -> Option<RequestedRules> {
+fn rules_of_plans(add_ons: &[PlannedAddOn], initialized: bool) -> Option<RequestedRules> {
     let mut rules = RequestedRules::new();
     for add_on in add_ons {
         let Verdict::Plan(plan, _) = &add_on.answer.verdict else {
-            match add_on.installed {
-                _ if !initialized => continue,
-                Ok(None) => continue,
-                _ => return None,
+            if !initialized || matches!(add_on.installed, Ok(None)) {
+                continue;
             }
+            return None;
         };
         for step in &plan.steps {
             if let Ok(StepSpec::SecurityGroupRule(spec)) = step.typed() {
@@ -109,7 +108,8 @@ mod tests {
     }
 
     fn planned() -> PlannedAddOn {
-        let spec = json!({"group": "node", "protocol": "udp", "fromPort": 4789, "toPort": 4789, "peer": "node", "description": "VXLAN"});
+        let spec = json!({"group": "node", "protocol": "udp", "fromPort": 4789, "toPort": 4789,
+            "peer": "node", "description": "VXLAN"});
         let step = Step { id: "sg".into(), kind: "aws.sg-rule/v1".into(), spec, after: vec![] };
         let plan = AddOnPlan { steps: vec![step], removal: vec![], diagnostics: vec![], extra: Value::Null };
         add_on(Verdict::Plan(plan, vec![]), Ok(None))
@@ -121,13 +121,13 @@ mod tests {
 
     #[test]
     fn an_add_on_that_cannot_be_installed_holds_up_no_other() {
-        let rules = requested_rules(&[planned(), refused(Ok(None))], true).expect("the rules are known");
+        let rules = rules_of_plans(&[planned(), refused(Ok(None))], true).expect("the rules are known");
         assert_eq!(rules.values().flatten().count(), 1);
-        assert_eq!(requested_rules(&[planned(), refused(Err("not asked".into()))], false), Some(rules));
+        assert_eq!(rules_of_plans(&[planned(), refused(Err("not asked".into()))], false), Some(rules));
     }
 
     #[test]
     fn rules_of_an_add_on_that_may_be_installed_stay() {
-        assert_eq!(requested_rules(&[planned(), refused(Err("no answer".into()))], true), None);
+        assert_eq!(rules_of_plans(&[planned(), refused(Err("no answer".into()))], true), None);
     }
 }

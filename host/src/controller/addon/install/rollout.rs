@@ -225,7 +225,8 @@ mod tests {
     #[test]
     fn what_is_done_follows_from_the_plan_and_its_record() {
         let record = |standing, plan_hash: &str, complete: bool| {
-            let value = json!({"module": "calico", "version": "1", "digest": "", "config": {}, "planHash": plan_hash,
+            let value = json!({"module": "calico", "version": "1", "digest": "", "config": {},
+                "planHash": plan_hash,
                 "complete": complete, "objects": [], "removal": []});
             Inventory { standing, ..serde_json::from_value(value).expect("a record") }
         };

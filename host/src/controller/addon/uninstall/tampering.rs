@@ -24,20 +24,25 @@ fn delete(kind: &str, namespace: &str, name: &str) -> Value {
 
 /// A privileged DaemonSet under a name that the add-on has.
 fn apply(image: &str) -> Value {
-    let pod = json!({"serviceAccountName": "ebs-csi-node-sa", "hostNetwork": true, "containers": [{"name": "a", "image": image,
+    let pod = json!({"serviceAccountName": "ebs-csi-node-sa", "hostNetwork": true,
+        "containers": [{"name": "a", "image": image,
         "securityContext": {"privileged": true}}]});
-    let object = json!({"apiVersion": "apps/v1", "kind": "DaemonSet", "metadata": {"name": "ebs-csi-node", "namespace": "kube-system"},
+    let object = json!({"apiVersion": "apps/v1", "kind": "DaemonSet", "metadata": {"name": "ebs-csi-node",
+        "namespace": "kube-system"},
         "spec": {"template": {"spec": pod}}});
     json!({"id": "apply", "kind": "k8s.apply/v1", "spec": {"objects": [object]}, "after": []})
 }
 
 fn record(config: Value, removal: &[Value]) -> Value {
-    json!({"module": MODULE, "version": "1", "digest": "", "config": config, "planHash": "", "complete": true, "objects": [],
-        "rules": [{"group": "control-plane", "protocol": "-1", "peer": "node", "description": "open"}], "removal": removal})
+    json!({"module": MODULE, "version": "1", "digest": "", "config": config, "planHash": "",
+        "complete": true, "objects": [],
+        "rules": [{"group": "control-plane", "protocol": "-1", "peer": "node", "description": "open"}],
+        "removal": removal})
 }
 
 fn object(name: &str, manager: &str) -> Value {
-    json!({"metadata": {"name": name, "uid": name, "managedFields": [{"manager": manager, "operation": "Apply"}]}})
+    json!({"metadata": {"name": name, "uid": name, "managedFields": [{"manager": manager,
+        "operation": "Apply"}]}})
 }
 
 /// The cluster that is attacked: what the add-on applied, and what others did.
@@ -145,9 +150,10 @@ async fn what_is_too_long_is_no_record() {
     let long = record(json!({"a": "x".repeat(1 << 20)}), &[]).to_string();
     let known = Proofs::default().only(MODULE, &digest(&long));
     let outcome = written(&long, &known).await;
-    assert!(
-        outcome.starts_with("ConfigMap kube-system/cluster-plugin-aws-ebs-csi: data.inventory is not an inventory of this program: it has ")
-    );
+    assert!(outcome.starts_with(
+        "ConfigMap kube-system/cluster-plugin-aws-ebs-csi: data.inventory is not an \
+                             inventory of this program: it has "
+    ));
     assert!(outcome.ends_with(" bytes; "), "{outcome}");
 }
 
@@ -159,7 +165,8 @@ async fn even_a_record_that_is_known_applies_nothing() {
     let found = cluster.inventory(MODULE).await.expect("it answers").expect("a record");
     let record = Inventory { standing: known.standing(MODULE, &found.digest), ..found.inventory };
     let progress = executed(&cluster, &record).await;
-    let message = "the record of aws-ebs-csi in the cluster, step \"apply\" of its removal: a removal deletes and waits, and k8s.apply/v1 \
+    let message = "the record of aws-ebs-csi in the cluster, step \"apply\" of its removal: a removal \
+                   deletes and waits, and k8s.apply/v1 \
                    does neither";
     assert_eq!(progress, StepProgress::Refused("RecordDenied", message.into()));
 }
