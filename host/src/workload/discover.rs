@@ -1,5 +1,4 @@
-//! Which kinds a workload cluster serves, and under which paths. What was once found is remembered; it
-//! decides nothing.
+//! Discovers which kinds a workload cluster serves, and under which paths. What was once found is cached.
 
 use std::sync::PoisonError;
 

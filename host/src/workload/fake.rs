@@ -1,4 +1,4 @@
-//! API servers for tests that answer as they are told.
+//! API servers for tests, with answers that a test sets.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};

@@ -1,4 +1,4 @@
-//! What a workload cluster that answers anything at all can do to the operator: nothing but be told of.
+//! A workload cluster that answers anything at all can do nothing to the operator but be reported.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;

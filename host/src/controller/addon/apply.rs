@@ -118,7 +118,7 @@ async fn recreate_object(
         Err(WorkloadError::Conflict { .. }) => return Err(being_deleted()),
         other => drop(other?),
     }
-    // Without dependents and finalizers it is gone by now, whatever the answer looked like.
+    // Without dependents and finalizers it is gone by now, whatever the answer was.
     match cluster.get_only(reference, &["/metadata/uid"]).await? {
         Some(_) => Err(being_deleted()),
         None => {

@@ -176,10 +176,8 @@ impl Checks {
             (None, Some(argument)) if argument.starts_with("https://") => (*argument).to_owned(),
             (None, _) => {
                 let message = "the service account cannot assume a role: tokens are of an issuer that AWS \
-                               cannot reach. Set \
-                               spec.serviceAccountIssuer of the AWSCluster, and the argument \
-                               service-account-issuer of the \
-                               KubeadmControlPlane to the same";
+                               cannot reach. Set spec.serviceAccountIssuer of the AWSCluster, and the \
+                               argument service-account-issuer of the KubeadmControlPlane to the same";
                 return Err(finding(Status::False, REASON, message.to_owned()));
             }
         };

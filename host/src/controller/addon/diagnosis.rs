@@ -135,8 +135,7 @@ mod tests {
     #[tokio::test]
     async fn pods_that_crash_say_why_in_quotes() {
         let expected = "it is not ready (Pod kube-system/it-one, container driver: \"CrashLoopBackOff: exit \
-                        code 2: all is well Ready: True \
-                        'really'\")";
+                        code 2: all is well Ready: True 'really'\")";
         assert_eq!(diagnosed(0, &[("one", "True")]).await, Err(expected.to_owned()));
     }
 

@@ -1,9 +1,8 @@
 //! The teardown of a cluster's add-ons when it is deleted: what has load balancers goes first, then volumes
-//! as far as they are to go, then the add-ons, and then the machines are free to go. What comes next is
-//! decided in
-//! `addons`.
+//! as far as they are to go, then the add-ons, and then the machines. What comes next is decided in `addons`.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use addons::{self, Api, LoadBalancers, ObjectRef, Teardown, TeardownSeen, VolumeWork, awaited, teardown};
 use crds::AWSCluster;
@@ -130,7 +129,7 @@ impl AddOns {
                 .as_ref()
                 .map_or_else(now, |it| it.0.as_second() as f64),
             now: now(),
-            timeout: std::time::Duration::from(object.spec.deletion.timeout).as_secs_f64(),
+            timeout: Duration::from(object.spec.deletion.timeout).as_secs_f64(),
             forced: is_forced(object, cluster),
             initialized: self.was_initialized(object, cluster),
             api,

@@ -30,7 +30,7 @@ pub(super) async fn load_balancer_users(lists: &mut Lists<'_>) -> Result<Exposur
     let services =
         lists.all("v1", "Service", &parts(&[finalizers, "/spec/type", "/spec/loadBalancerClass"])).await?;
     let target_group_bindings = lists.all("elbv2.k8s.aws/v1beta1", "TargetGroupBinding", &NAMED).await?;
-    // Classes only say whose the others are.
+    // Classes only tell whose the others are.
     let gateway_classes = if gateways.is_empty() {
         Vec::new()
     } else {

@@ -194,7 +194,7 @@ async fn what_is_as_it_was_applied_costs_one_question_about_its_metadata() {
     assert_eq!((messages(&findings).as_str(), findings.is_repaired, findings.next), ("", false, None));
     assert_eq!(world.asked(), "GET");
     world.check(Setting::Correct, false).await.expect("it answers");
-    assert_eq!(world.asked(), "", "between two looks at all of them");
+    assert_eq!(world.asked(), "", "between two checks of all of them");
 }
 
 #[tokio::test]
@@ -204,7 +204,7 @@ async fn edits_that_come_fast_are_set_back_once() {
     for _ in 0..20 {
         world.edit();
         let findings = world.check(Setting::Correct, true).await.expect("it answers");
-        assert!(findings.next.is_some(), "it is looked at again soon");
+        assert!(findings.next.is_some(), "it is checked again soon");
         message.extend(Some(messages(&findings)).filter(|it| !it.is_empty()));
     }
     assert_eq!(
@@ -294,8 +294,7 @@ async fn who_changes_it_again_and_again_is_named_and_left_alone() {
     world.edit();
     let findings = world.check(Setting::Correct, true).await.expect("it answers");
     let message = ".data.d of ConfigMap a/b was changed by \"kubectl-edit\" again and again, and is not set \
-                   back any more: have \"kubectl-edit\" \
-                leave it alone, or set spec.drift to Warn";
+                   back any more: have \"kubectl-edit\" leave it alone, or set spec.drift to Warn";
     assert_eq!(messages(&findings), format!("NotRepaired: {message}"));
     assert_eq!(world.asked(), "GET, PATCH dry");
     assert_eq!(world.memory.worse_of(StepProgress::Done), StepProgress::Refused("Drift", message.into()));

@@ -1,5 +1,5 @@
 //! Facts that plugins are given only when they ask for them: read from AWS, from the workload cluster and
-//! from what is known of machines. What a fact looks like is decided in `addons`.
+//! from what is known of machines. The form of a fact is decided in `addons`.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;

@@ -151,8 +151,8 @@ async fn what_is_too_long_is_no_record() {
     let known = Proofs::default().only(MODULE, &digest(&long));
     let outcome = written(&long, &known).await;
     assert!(outcome.starts_with(
-        "ConfigMap kube-system/cluster-plugin-aws-ebs-csi: data.inventory is not an \
-                             inventory of this program: it has "
+        "ConfigMap kube-system/cluster-plugin-aws-ebs-csi: data.inventory is not an inventory of this \
+         program: it has "
     ));
     assert!(outcome.ends_with(" bytes; "), "{outcome}");
 }
@@ -166,7 +166,6 @@ async fn even_a_record_that_is_known_applies_nothing() {
     let record = Inventory { standing: known.standing(MODULE, &found.digest), ..found.inventory };
     let progress = executed(&cluster, &record).await;
     let message = "the record of aws-ebs-csi in the cluster, step \"apply\" of its removal: a removal \
-                   deletes and waits, and k8s.apply/v1 \
-                   does neither";
+                   deletes and waits, and k8s.apply/v1 does neither";
     assert_eq!(progress, StepProgress::Refused("RecordDenied", message.into()));
 }
