@@ -6,6 +6,7 @@ use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use ipnet::IpNet;
+use model::AddOnRule;
 use tokio::sync::mpsc;
 
 use crate::management::Management;
@@ -52,6 +53,23 @@ impl fmt::Display for ObjectName {
 
 /// Ingress rules by the role of the security group.
 pub type RequestedRules = BTreeMap<String, BTreeSet<model::Rule>>;
+
+/// Rules by the role of the group.
+pub fn requested_rules(rules: impl IntoIterator<Item = AddOnRule>) -> RequestedRules {
+    let mut res = RequestedRules::new();
+    for AddOnRule { group, rule } in rules {
+        res.entry(group).or_default().insert(rule);
+    }
+    res
+}
+
+/// The same as a list.
+pub fn add_on_rules(requested: &RequestedRules) -> Vec<AddOnRule> {
+    let of_group = |(group, rules): (&String, &BTreeSet<model::Rule>)| -> Vec<AddOnRule> {
+        rules.iter().map(|rule| AddOnRule { group: group.clone(), rule: rule.clone() }).collect()
+    };
+    requested.iter().flat_map(of_group).collect()
+}
 
 /// Security-group rules that the add-ons of each cluster ask for. Add-ons say, the cluster controller alone
 /// carries out and says when it is done. It is in memory only: after a start nothing is known of a cluster

@@ -1,10 +1,8 @@
 //! The only module that talks to the API servers of workload clusters: clients made from kubeconfigs,
 //! server-side apply, reads, lists and deletes of objects of any kind, and the records of installed add-ons.
-//! It decides nothing, knows nothing of AWS or of the management API, and no kubeconfig reaches an error or a
-//! log.
+//! No kubeconfig reaches an error or a log.
 
 pub mod address;
-mod answer;
 mod budget;
 mod connect;
 mod discover;
@@ -13,7 +11,8 @@ pub mod fake;
 mod list;
 mod parts;
 mod record;
-pub mod said;
+mod response;
+pub mod sanitize;
 #[cfg(test)]
 mod tests;
 
@@ -31,13 +30,13 @@ use serde_json::Value;
 use sha2::{Digest, Sha256};
 
 use crate::metrics::WorkloadRequests;
-use address::{Endpoint, Places};
-use answer::Failure;
+use address::{AllowedAddresses, Endpoint};
 use budget::{Budget, Share};
 use parts::Parts;
+use response::Failure;
 
 pub use list::Lists;
-pub use record::{Found, authority_object};
+pub use record::{StoredRecord, authority_object};
 
 /// The field manager of what is this program's own rather than an add-on's.
 const OWN_MANAGER: &str = "cluster-operator";
@@ -49,7 +48,8 @@ pub enum WorkloadError {
     Kubeconfig(#[source] Box<dyn std::error::Error + Send + Sync>),
     /// Names the field, never what it holds.
     #[error(
-        "the kubeconfig Secret has {0}, which names a program, a file or a proxy; put tokens and certificates into it as data"
+        "the kubeconfig Secret has {0}, which names a program, a file or a proxy; put tokens and \
+         certificates into it as data"
     )]
     NotAllowed(String),
     /// It names a server that is not asked.
@@ -86,7 +86,7 @@ pub struct Workload {
     budget: Budget,
     /// Where API servers may be that are no control plane endpoint.
     ranges: Arc<[IpNet]>,
-    clusters: Mutex<HashMap<(String, String), (Vec<u8>, Places, Arc<WorkloadCluster>)>>,
+    clusters: Mutex<HashMap<(String, String), (Vec<u8>, AllowedAddresses, Arc<WorkloadCluster>)>>,
 }
 
 impl Workload {
@@ -109,25 +109,25 @@ impl Workload {
     ) -> Result<Arc<WorkloadCluster>, WorkloadError> {
         let key = (namespace.to_owned(), name.to_owned());
         let hash = Sha256::digest(kubeconfig).to_vec();
-        let places = Places { endpoints, ranges: self.ranges.clone() };
+        let allowed = AllowedAddresses { endpoints, ranges: self.ranges.clone() };
         if let Some((known, of, cluster)) =
             self.clusters.lock().unwrap_or_else(PoisonError::into_inner).get(&key)
             && *known == hash
-            && *of == places
+            && *of == allowed
         {
             return Ok(cluster.clone());
         }
-        let client = connect::client(kubeconfig, places.clone()).await?;
+        let client = connect::client(kubeconfig, allowed.clone()).await?;
         let cluster = Arc::new(WorkloadCluster::new(client, self.budget.share(), self.requests.clone()));
         self.clusters
             .lock()
             .unwrap_or_else(PoisonError::into_inner)
-            .insert(key, (hash, places, cluster.clone()));
+            .insert(key, (hash, allowed, cluster.clone()));
         Ok(cluster)
     }
 
     /// Drops the client of a cluster that is gone.
-    pub fn forget(&self, namespace: &str, name: &str) {
+    pub fn evict(&self, namespace: &str, name: &str) {
         self.clusters
             .lock()
             .unwrap_or_else(PoisonError::into_inner)
@@ -153,10 +153,12 @@ impl WorkloadCluster {
         self.requests.count("get");
         let request = http::Request::get("/version").body(Vec::new()).map_err(unsendable)?;
         let version =
-            answer::value(&self.client, request, &Parts::at(&["/gitVersion"]), &mut self.share.hold()).await;
-        match version.map_err(unreachable)?["gitVersion"].is_string() {
-            true => Ok(()),
-            false => Err(WorkloadError::Unreachable("it does not say its version".into())),
+            response::value(&self.client, request, &Parts::at(&["/gitVersion"]), &mut self.share.hold())
+                .await;
+        if version.map_err(unreachable)?["gitVersion"].is_string() {
+            Ok(())
+        } else {
+            Err(WorkloadError::Unreachable("it does not say its version".into()))
         }
     }
 
@@ -173,7 +175,7 @@ impl WorkloadCluster {
         };
         self.requests.count("get");
         let request = path.get(&object.name, &GetParams::default()).map_err(unsendable)?;
-        match answer::value(&self.client, request, &Parts::at(parts), &mut self.share.hold()).await {
+        match response::value(&self.client, request, &Parts::at(parts), &mut self.share.hold()).await {
             Ok(found) => Ok(Some(found)),
             Err(Failure::Refused { code: 404, .. }) => Ok(None),
             Err(failure) => Err(refusal(object, failure)),
@@ -205,7 +207,7 @@ impl WorkloadCluster {
         };
         self.requests.count("get");
         let request = path.get_metadata(&object.name, &GetParams::default()).map_err(unsendable)?;
-        match answer::value(&self.client, request, &Parts::at(&WRITERS), &mut self.share.hold()).await {
+        match response::value(&self.client, request, &Parts::at(&WRITERS), &mut self.share.hold()).await {
             Ok(found) => Ok(Some(Writers::of(&found))),
             Err(Failure::Refused { code: 404, .. }) => Ok(None),
             Err(failure) => Err(refusal(object, failure)),
@@ -244,7 +246,7 @@ impl WorkloadCluster {
         self.requests.count("patch");
         let request =
             path.patch_metadata(&reference.name, &parameters, &Patch::Apply(object)).map_err(unsendable)?;
-        match answer::value(&self.client, request, &Parts::at(&WRITERS), &mut self.share.hold()).await {
+        match response::value(&self.client, request, &Parts::at(&WRITERS), &mut self.share.hold()).await {
             Ok(applied) => Ok(Writers::of(&applied)),
             // It was done all the same.
             Err(Failure::TooLarge) => Ok(Writers::default()),
@@ -280,7 +282,7 @@ impl WorkloadCluster {
             DeleteParams { propagation_policy: Some(policy), preconditions, ..DeleteParams::default() };
         self.requests.count("delete");
         let request = path.delete(&object.name, &parameters).map_err(unsendable)?;
-        match answer::value(&self.client, request, &Parts::at(&["/kind"]), &mut self.share.hold()).await {
+        match response::value(&self.client, request, &Parts::at(&["/kind"]), &mut self.share.hold()).await {
             // Otherwise it is the object, which goes later.
             Ok(answer) => Ok(answer["kind"] == "Status"),
             Err(Failure::Refused { code: 404, .. }) => Ok(true),
@@ -298,7 +300,7 @@ impl WorkloadCluster {
             PatchParams { field_manager: Some(OWN_MANAGER.to_owned()), ..PatchParams::default() };
         self.requests.count("patch");
         let request = path.patch(&object.name, &parameters, &Patch::Merge(patch)).map_err(unsendable)?;
-        match answer::done(&self.client, request, &mut self.share.hold()).await {
+        match response::done(&self.client, request, &mut self.share.hold()).await {
             Ok(()) | Err(Failure::Refused { code: 404, .. }) => Ok(()),
             Err(failure) => Err(refusal(object, failure)),
         }

@@ -25,7 +25,7 @@ use crate::context::{Context, ObjectName};
 use crate::management::{Cached, Error};
 
 use read::Seen;
-pub(super) use read::{add_on_rules, gone};
+pub(super) use read::gone;
 
 /// Waves of calls in one look; more are only needed when something changes back and forth.
 const WAVES: usize = 32;

@@ -1,6 +1,6 @@
-//! Which addresses are asked for the API server of a cluster. Whoever may write a kubeconfig Secret could
-//! otherwise send the operator anywhere it can reach. A name is resolved once for each connection, and what
-//! was judged is what is connected to.
+//! The addresses at which the API server of a cluster may be. Whoever may write a kubeconfig Secret could
+//! otherwise send the operator anywhere it can reach. A name is resolved once for each connection, and the
+//! addresses that were checked are connected to.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::sync::Arc;
@@ -12,20 +12,20 @@ pub type Endpoint = (String, u16);
 
 /// Where the API server of one cluster may be.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Places {
+pub struct AllowedAddresses {
     /// Control plane endpoints of the Cluster and of its AWSCluster.
     pub endpoints: Vec<Endpoint>,
     /// What the operator's administrator allows beside them.
     pub ranges: Arc<[IpNet]>,
 }
 
-impl Places {
+impl AllowedAddresses {
     /// Addresses of a server, of those that its name has, that may be asked. `of_endpoints` are the addresses
     /// of the control plane endpoints that have the server's port.
     pub fn allowed(&self, server: &Endpoint, addresses: &[IpAddr], of_endpoints: &[IpAddr]) -> Vec<IpAddr> {
         let is_endpoint = self.is_endpoint(server);
-        let is_allowed = |it: &IpAddr| {
-            let address = plain(*it);
+        let is_allowed = |address: &IpAddr| {
+            let address = plain(*address);
             let in_range = self.ranges.iter().any(|it| it.contains(&address));
             let of_endpoint = is_endpoint || of_endpoints.iter().any(|it| plain(*it) == address);
             in_range || (of_endpoint && !is_special(address))
@@ -37,7 +37,7 @@ impl Places {
         self.endpoints.iter().any(|(name, of)| of == port && same_host(name, host))
     }
 
-    /// Resolves the host of a server and keeps what may be asked.
+    /// Resolves the host of a server to the addresses that may be asked.
     ///
     /// # Errors
     /// It has no address, or none that may be asked.
@@ -51,13 +51,13 @@ impl Places {
             }
         }
         let allowed = self.allowed(server, &addresses, &of_endpoints);
-        match allowed.is_empty() {
-            true => Err(format!(
-                "{host}:{port} is not the control plane endpoint of the cluster, or is at an address that is never asked; if it is right, start \
-                 the operator with --api-server-cidrs"
-            )),
-            false => Ok(allowed.into_iter().map(|it| SocketAddr::new(it, *port)).collect()),
+        if allowed.is_empty() {
+            return Err(format!(
+                "{host}:{port} is not the control plane endpoint of the cluster, or is at an address that is \
+                 never asked; if it is right, start the operator with --api-server-cidrs"
+            ));
         }
+        Ok(allowed.into_iter().map(|it| SocketAddr::new(it, *port)).collect())
     }
 }
 
@@ -114,12 +114,18 @@ fn is_special(address: IpAddr) -> bool {
 mod tests {
     use super::*;
 
-    fn places(ranges: &[&str]) -> Places {
+    fn places(ranges: &[&str]) -> AllowedAddresses {
         let endpoints = vec![("prod.elb.amazonaws.com".to_owned(), 6443), ("203.0.113.7".to_owned(), 443)];
-        Places { endpoints, ranges: ranges.iter().map(|it| it.parse().expect("a range")).collect() }
+        AllowedAddresses { endpoints, ranges: ranges.iter().map(|it| it.parse().expect("a range")).collect() }
     }
 
-    fn allowed(places: &Places, host: &str, port: u16, address: &str, of_endpoints: &[&str]) -> bool {
+    fn allowed(
+        places: &AllowedAddresses,
+        host: &str,
+        port: u16,
+        address: &str,
+        of_endpoints: &[&str],
+    ) -> bool {
         let parse = |it: &str| it.parse::<IpAddr>().expect("an address");
         let of_endpoints: Vec<IpAddr> = of_endpoints.iter().map(|it| parse(it)).collect();
         !places.allowed(&(host.to_owned(), port), &[parse(address)], &of_endpoints).is_empty()
@@ -201,12 +207,13 @@ mod tests {
     #[tokio::test]
     async fn what_a_name_resolves_to_is_what_is_connected_to() {
         let localhost = ("localhost".to_owned(), 6443);
-        let own = Places { endpoints: vec![localhost.clone()], ranges: Arc::new([]) };
+        let own = AllowedAddresses { endpoints: vec![localhost.clone()], ranges: Arc::new([]) };
         let error = own.resolve(&localhost).await.expect_err("it is this machine");
-        assert!(
-            error.starts_with("localhost:6443 is not the control plane endpoint of the cluster, or is at an address that is never asked")
-        );
-        let allowed = Places { ranges: Arc::new(["127.0.0.0/8".parse().expect("a range")]), ..own };
+        assert!(error.starts_with(
+            "localhost:6443 is not the control plane endpoint of the cluster, or is at an \
+                               address that is never asked"
+        ));
+        let allowed = AllowedAddresses { ranges: Arc::new(["127.0.0.0/8".parse().expect("a range")]), ..own };
         assert_eq!(
             allowed.resolve(&localhost).await,
             Ok(vec!["127.0.0.1:6443".parse().expect("an address")])

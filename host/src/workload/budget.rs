@@ -1,5 +1,5 @@
 //! How much of the answers of workload clusters there may be in memory at once, for each cluster and for all
-//! of them: whoever finds no room waits for it. It reads nothing itself.
+//! of them: whoever finds no room waits for it.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -9,7 +9,7 @@ use tokio::time::Instant;
 
 /// What an answer may take before it counts as a large one: of its text, and of what is kept of it.
 pub(super) const SMALL: Size = Size { text: 128 << 10, kept: 512 << 10 };
-/// What one may take at all: some 5000 objects of which a handful of parts is looked at. Lists are read in
+/// What one may take at all: some 5000 objects of which a handful of parts is read. Lists are read in
 /// pages, each of which may have so much text; what is kept of all of them counts together.
 pub(super) const LARGE: Size = Size { text: 4 << 20, kept: 16 << 20 };
 /// How many small answers one cluster may be giving at once, and all of them together.
@@ -89,7 +89,7 @@ impl Share {
     }
 }
 
-/// What one reading has in memory: one answer, or the pages of lists that are looked at together. It has to
+/// What one reading has in memory: one answer, or the pages of lists that are used together. It has to
 /// live for as long as they do.
 pub(super) struct Hold<'a> {
     share: &'a Share,

@@ -1,6 +1,6 @@
 //! Makes the client of a workload cluster from its kubeconfig, which has to say everything itself and to name
-//! a place where that cluster's API server may be. It asks nobody anything yet, and nothing of what a
-//! kubeconfig holds but that place reaches an error.
+//! an address where that cluster's API server may be. Nothing of what a kubeconfig holds but that address
+//! reaches an error.
 
 use std::net::IpAddr;
 use std::sync::Arc;
@@ -15,7 +15,7 @@ use kube::{Client, Config};
 use tower::{BoxError, ServiceBuilder, service_fn};
 
 use super::WorkloadError;
-use super::address::{Endpoint, Places};
+use super::address::{AllowedAddresses, Endpoint};
 
 /// How long a connection may take, beside the time of the answer that it is for.
 const CONNECT: Duration = Duration::from_secs(5);
@@ -24,28 +24,28 @@ const CONNECT: Duration = Duration::from_secs(5);
 ///
 /// # Errors
 /// It cannot be used, or names an address where the API server of this cluster is not.
-pub(super) async fn client(kubeconfig: &[u8], places: Places) -> Result<Client, WorkloadError> {
+pub(super) async fn client(kubeconfig: &[u8], allowed: AllowedAddresses) -> Result<Client, WorkloadError> {
     let text = std::str::from_utf8(kubeconfig).map_err(|it| WorkloadError::Kubeconfig(it.into()))?;
     let kubeconfig = Kubeconfig::from_yaml(text).map_err(|it| WorkloadError::Kubeconfig(it.into()))?;
-    holds_all(&kubeconfig)?;
+    check_self_contained(&kubeconfig)?;
     let config = Config::from_custom_kubeconfig(kubeconfig, &KubeConfigOptions::default())
         .await
         .map_err(|it| WorkloadError::Kubeconfig(it.into()))?;
     let server = server(&config).ok_or_else(|| WorkloadError::Kubeconfig("it names no server".into()))?;
-    // An address is connected to without being looked up: it is judged now.
+    // An address is connected to without being looked up: it is checked now.
     if server.0.trim_matches(['[', ']']).parse::<IpAddr>().is_ok() {
-        places.resolve(&server).await.map_err(WorkloadError::NotAsked)?;
+        allowed.resolve(&server).await.map_err(WorkloadError::NotAsked)?;
     }
-    connected(config, server, places).map_err(|it| WorkloadError::Kubeconfig(it.into()))
+    connected(config, server, allowed).map_err(|it| WorkloadError::Kubeconfig(it.into()))
 }
 
-/// As [`kube::client::ClientBuilder`] does it, with addresses that were judged, without repeating anything by
-/// itself, and without asking for compressed answers.
-fn connected(config: Config, server: Endpoint, places: Places) -> Result<Client, kube::Error> {
-    let asked = Arc::new((places, server));
+/// As [`kube::client::ClientBuilder`] does it, with addresses that were checked, without repeating anything
+/// by itself, and without asking for compressed answers.
+fn connected(config: Config, server: Endpoint, allowed: AllowedAddresses) -> Result<Client, kube::Error> {
+    let target = Arc::new((allowed, server));
     let resolver = service_fn(move |_: Name| {
-        let asked = asked.clone();
-        async move { asked.0.resolve(&asked.1).await.map(Vec::into_iter).map_err(BoxError::from) }
+        let target = target.clone();
+        async move { target.0.resolve(&target.1).await.map(Vec::into_iter).map_err(BoxError::from) }
     });
     let mut connector = HttpConnector::new_with_resolver(resolver);
     connector.enforce_http(false);
@@ -69,9 +69,9 @@ fn server(config: &Config) -> Option<Endpoint> {
     Some((url.host()?.to_owned(), url.port_u16().unwrap_or(usual)))
 }
 
-/// Whether the kubeconfig says everything itself. One that names programs or files would have them run and
-/// read here, with this process's rights.
-fn holds_all(kubeconfig: &Kubeconfig) -> Result<(), WorkloadError> {
+/// Checks that the kubeconfig says everything itself. One that names programs or files would have them run
+/// and read here, with this process's rights.
+fn check_self_contained(kubeconfig: &Kubeconfig) -> Result<(), WorkloadError> {
     let users = kubeconfig.auth_infos.iter().filter_map(|it| it.auth_info.as_ref());
     let mut asked = users.flat_map(|it| {
         [
@@ -102,16 +102,19 @@ mod tests {
 
     fn kubeconfig(user: &str, cluster: &str) -> Kubeconfig {
         let text = format!(
-            "{{apiVersion: v1, kind: Config, current-context: a, contexts: [{{name: a, context: {{cluster: a, user: a}}}}],
-              clusters: [{{name: a, cluster: {{server: 'https://127.0.0.1:6443', {cluster}}}}}], users: [{{name: a, user: {{{user}}}}}]}}"
+            "{{apiVersion: v1, kind: Config, current-context: a, 
+              contexts: [{{name: a, context: {{cluster: a, user: a}}}}],
+              clusters: [{{name: a, cluster: {{server: 'https://127.0.0.1:6443', {cluster}}}}}],
+              users: [{{name: a, user: {{{user}}}}}]}}"
         );
         Kubeconfig::from_yaml(&text).expect("a kubeconfig")
     }
 
     #[test]
     fn a_kubeconfig_may_hold_data_and_name_no_programs_files_or_proxies() {
-        let refused =
-            |user: &str, cluster: &str| holds_all(&kubeconfig(user, cluster)).err().map(|it| it.to_string());
+        let refused = |user: &str, cluster: &str| {
+            check_self_contained(&kubeconfig(user, cluster)).err().map(|it| it.to_string())
+        };
         assert_eq!(refused("token: abc", "certificate-authority-data: YQ=="), None);
         for (user, cluster, field) in [
             ("exec: {apiVersion: client.authentication.k8s.io/v1, command: sh}", "", "user.exec,"),

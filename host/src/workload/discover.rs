@@ -1,5 +1,4 @@
-//! Which kinds a workload cluster serves, and under which paths. What was once found is remembered; it
-//! decides nothing.
+//! Discovers which kinds a workload cluster serves, and under which paths. What was once found is cached.
 
 use std::sync::PoisonError;
 
@@ -11,8 +10,8 @@ use kube::core::discovery::Scope;
 use kube::discovery::ApiResource;
 use serde_json::Value;
 
-use super::answer::{self, Failure};
 use super::parts::Parts;
+use super::response::{self, Failure};
 use super::{WorkloadCluster, WorkloadError, refusal, unsendable};
 
 /// Kinds of one API version that are remembered: several times what any API has.
@@ -37,7 +36,7 @@ impl WorkloadCluster {
             .body(Vec::new())
             .map_err(unsendable)?;
         let found =
-            match answer::value(&self.client, request, &Parts::at(&["/resources"]), &mut self.share.hold())
+            match response::value(&self.client, request, &Parts::at(&["/resources"]), &mut self.share.hold())
                 .await
             {
                 Ok(found) => kinds(&object.api_version, &found),
@@ -88,8 +87,10 @@ mod tests {
     #[test]
     fn kinds_are_those_that_a_path_can_be_made_of() {
         let found = json!({"resources": [
-            {"name": "pods", "kind": "Pod", "namespaced": true}, {"name": "pods/status", "kind": "Pod", "namespaced": true},
-            {"name": "nodes", "kind": "Node", "namespaced": false}, {"name": "../x?y", "kind": "Evil"}, {"name": "a"}, 1]});
+            {"name": "pods", "kind": "Pod", "namespaced": true}, {"name": "pods/status", "kind": "Pod",
+                "namespaced": true},
+            {"name": "nodes", "kind": "Node", "namespaced": false}, {"name": "../x?y", "kind": "Evil"},
+            {"name": "a"}, 1]});
         let names: Vec<_> = kinds("v1", &found).into_iter().map(|(it, scope)| (it.plural, scope)).collect();
         assert_eq!(names, [("pods".to_owned(), Scope::Namespaced), ("nodes".to_owned(), Scope::Cluster)]);
         let endless: Vec<Value> =

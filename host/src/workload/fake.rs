@@ -1,4 +1,4 @@
-//! API servers for tests that answer as they are told.
+//! API servers for tests, with answers that a test sets.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
@@ -22,13 +22,14 @@ pub(super) async fn cluster_in(server: &Server, budget: &Budget) -> WorkloadClus
     };
     let kubeconfig = json!({"apiVersion": "v1", "kind": "Config", "current-context": "a",
         "clusters": [{"name": "a", "cluster": {"server": format!("http://127.0.0.1:{}", server.port)}}],
-        "contexts": [{"name": "a", "context": {"cluster": "a", "user": "a"}}], "users": [{"name": "a", "user": {"token": "abc"}}]});
+        "contexts": [{"name": "a", "context": {"cluster": "a", "user": "a"}}], "users": [{"name": "a",
+        "user": {"token": "abc"}}]});
     let cluster = workload
         .cluster("default", "one", kubeconfig.to_string().as_bytes(), Vec::new())
         .await
         .expect("a kubeconfig");
     Arc::into_inner({
-        workload.forget("default", "one");
+        workload.evict("default", "one");
         cluster
     })
     .expect("nobody else has it")
@@ -37,7 +38,10 @@ pub(super) async fn cluster_in(server: &Server, budget: &Budget) -> WorkloadClus
 /// What every API server answers about the kinds that tests use.
 pub fn kinds(target: &str) -> Option<Answer> {
     let of = |all: &[(&str, &str, bool)]| {
-        let one = |(name, kind, namespaced): &(&str, &str, bool)| json!({"name": name, "kind": kind, "namespaced": namespaced});
+        let one = |(name, kind, namespaced): &(&str, &str, bool)| {
+            json!({"name": name, "kind": kind,
+            "namespaced": namespaced})
+        };
         Answer::json(
             &json!({"kind": "APIResourceList", "resources": all.iter().map(one).collect::<Vec<_>>()}),
         )

@@ -1,24 +1,24 @@
 //! Lists of objects of any kind, by page. What the API server does not serve is an empty list: a cluster
-//! without the Gateway API has no Gateways. It never says what the objects are for.
+//! without the Gateway API has no Gateways.
 
 use addons::ObjectRef;
 use kube::api::ListParams;
 use kube::core::Request;
 use serde_json::Value;
 
-use super::answer::{self, Failure};
 use super::budget::Hold;
 use super::parts::{Page, Parts};
-use super::{WorkloadCluster, WorkloadError, discover, refusal, said, unsendable};
+use super::response::{self, Failure};
+use super::{WorkloadCluster, WorkloadError, discover, refusal, sanitize, unsendable};
 
 /// Objects of one page. Where they are so large that a page is more than an answer may be, fewer are asked
 /// for.
 const PAGE: u32 = 200;
-/// How many pages are read for lists that are looked at together: what has no end is no answer.
+/// How many pages are read for lists that are used together: what has no end is no answer.
 const PAGES: usize = 1000;
 
 impl WorkloadCluster {
-    /// Begins to read lists that are looked at together. It has to be kept for as long as they are: what it
+    /// Begins to read lists that are used together. It has to be kept for as long as they are: what it
     /// holds is room in memory.
     pub fn lists(&self) -> Lists<'_> {
         Lists { cluster: self, hold: self.share.hold(), pages: PAGES }
@@ -84,7 +84,8 @@ impl Lists<'_> {
             let mut parameters = parameters.clone().limit(size);
             parameters.continue_token = Some(next.clone()).filter(|it| !it.is_empty());
             let request = path.list(&parameters).map_err(unsendable)?;
-            let page: Page = match answer::page(&self.cluster.client, request, &parts, &mut self.hold).await {
+            let page: Page = match response::page(&self.cluster.client, request, &parts, &mut self.hold).await
+            {
                 // The kind was known, and its definition was deleted since.
                 Err(Failure::Refused { code: 404, .. }) => return Ok(Vec::new()),
                 Err(Failure::TooLarge) if size > 1 => {
@@ -114,7 +115,7 @@ impl Lists<'_> {
 
 /// Whether its name, and that of its namespace if it has one, can be asked for and shown.
 fn is_named(object: &Value) -> bool {
-    let is_name = |it: &Value| it.as_str().is_some_and(said::is_name);
+    let is_name = |it: &Value| it.as_str().is_some_and(sanitize::is_name);
     object.pointer("/metadata/name").is_some_and(is_name)
         && object.pointer("/metadata/namespace").is_none_or(is_name)
 }

@@ -1,5 +1,5 @@
 //! Reads the JSON of an answer into values: only the parts that are asked for, and no more than there is room
-//! for. What is not asked for is skipped as it is read. It knows nothing of what the parts mean.
+//! for. What is not asked for is skipped as it is read.
 
 use std::cell::Cell;
 use std::fmt;
@@ -42,10 +42,10 @@ impl Parts {
     }
 
     fn of(&self, name: &str) -> Option<&Parts> {
-        match self.is_all() {
-            true => Some(self),
-            false => self.0.iter().find(|(known, _)| known == name).map(|(_, parts)| parts),
+        if self.is_all() {
+            return Some(self);
         }
+        self.0.iter().find(|(known, _)| known == name).map(|(_, parts)| parts)
     }
 }
 
@@ -264,7 +264,8 @@ mod tests {
 
     #[test]
     fn only_the_parts_that_are_asked_for_are_kept_where_they_were() {
-        let pod = json!({"metadata": {"name": "a", "annotations": {"b": "c"}}, "spec": {"volumes": [{"name": "d"}], "containers": []}});
+        let pod = json!({"metadata": {"name": "a", "annotations": {"b": "c"}},
+            "spec": {"volumes": [{"name": "d"}], "containers": []}});
         let parts = ["/metadata/name", "/metadata/ownerReferences", "/spec/volumes"];
         let (value, _) = read(&pod.to_string(), &parts, 1 << 20);
         assert_eq!(value, Ok(Some(json!({"metadata": {"name": "a"}, "spec": {"volumes": [{"name": "d"}]}}))));
@@ -276,7 +277,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_skipped_takes_no_room_and_what_does_not_fit_ends_the_reading() {
+    fn skipped_parts_take_no_room_and_what_does_not_fit_ends_it() {
         let zeros = format!("{{\"a\": [{}0], \"b\": 1}}", "0,".repeat(1 << 20));
         let (value, room) = read(&zeros, &["/b"], 4096);
         assert_eq!((value, room.is_full()), (Ok(Some(json!({"b": 1}))), false));
@@ -311,8 +312,10 @@ mod tests {
 
     #[test]
     fn a_page_is_reduced_while_it_is_read() {
-        let list = json!({"kind": "PodList", "metadata": {"continue": "abc", "resourceVersion": "1"}, "items": [
-            {"metadata": {"name": "a", "managedFields": [{"manager": "x"}]}}, {"metadata": {"name": "b"}}, "odd"]});
+        let list = json!({"kind": "PodList", "metadata": {"continue": "abc", "resourceVersion": "1"},
+            "items": [
+            {"metadata": {"name": "a", "managedFields": [{"manager": "x"}]}}, {"metadata": {"name": "b"}},
+                "odd"]});
         let (parts, room) = (Parts::at(&["/metadata/name"]), Room::new(1 << 20));
         let page = |text: &str| {
             let mut deserializer = serde_json::Deserializer::from_slice(text.as_bytes());

@@ -1,5 +1,5 @@
 //! The records of installed add-ons in the workload cluster itself, where they survive the loss of the
-//! management cluster: one ConfigMap for each. It never says what goes into them.
+//! management cluster: one ConfigMap for each.
 
 use addons::{Inventory, ObjectRef, digest};
 use kube::api::ListParams;
@@ -10,36 +10,36 @@ use super::{OWN_MANAGER, WorkloadCluster, WorkloadError};
 /// Label of a record; its value is the plugin's name.
 const LABEL: &str = "cluster.kurator.dev/inventory";
 const NAMESPACE: &str = "kube-system";
-/// What of a ConfigMap is read.
+/// The parts of a ConfigMap that are read.
 const PARTS: [&str; 2] = ["/metadata/name", "/data/inventory"];
 /// Bytes of a record: several times what a large add-on has.
 const LONGEST: usize = 256 << 10;
 
 /// A record as it is in the cluster, whoever wrote it.
 #[derive(Clone, Debug)]
-pub struct Found {
+pub struct StoredRecord {
     pub inventory: Inventory,
     /// Of its text.
     pub digest: String,
 }
 
 impl WorkloadCluster {
-    /// What was written down about an add-on when it was installed.
+    /// The record of an add-on.
     ///
     /// # Errors
     /// The API did not answer, or somebody wrote something else there.
-    pub async fn inventory(&self, module: &str) -> Result<Option<Found>, WorkloadError> {
+    pub async fn inventory(&self, module: &str) -> Result<Option<StoredRecord>, WorkloadError> {
         let object = inventory_object(module);
         let Some(live) = self.get_only(&object, &PARTS).await? else { return Ok(None) };
         read(object, &live).map(Some)
     }
 
-    /// What was written down about all add-ons, in one request, and what is wrong with records that somebody
+    /// The records of all add-ons, in one request, and what is wrong with records that somebody
     /// wrote over.
     ///
     /// # Errors
     /// The API did not answer.
-    pub async fn inventories(&self) -> Result<(Vec<Found>, Vec<WorkloadError>), WorkloadError> {
+    pub async fn inventories(&self) -> Result<(Vec<StoredRecord>, Vec<WorkloadError>), WorkloadError> {
         let mut lists = self.lists();
         let found =
             lists.selected("v1", "ConfigMap", NAMESPACE, ListParams::default().labels(LABEL), &PARTS).await?;
@@ -56,7 +56,7 @@ impl WorkloadCluster {
         Ok((read_well, broken))
     }
 
-    /// Writes down what is being installed; `text` is an [`Inventory`].
+    /// Writes a record; `text` is an [`Inventory`].
     pub async fn write_inventory(&self, module: &str, text: &str) -> Result<(), WorkloadError> {
         let object = inventory_object(module);
         let config_map = json!({
@@ -69,7 +69,7 @@ impl WorkloadCluster {
 
     /// Removes the record of an add-on that is not there any more, and the authority of its certificates if
     /// it had one.
-    pub async fn forget_inventory(&self, module: &str) -> Result<(), WorkloadError> {
+    pub async fn remove_inventory(&self, module: &str) -> Result<(), WorkloadError> {
         self.delete(&authority_object(module)).await?;
         self.delete(&inventory_object(module)).await.map(drop)
     }
@@ -81,7 +81,7 @@ pub fn authority_object(module: &str) -> ObjectRef {
     ObjectRef { kind: "Secret".into(), name: format!("{}-authority", record.name), ..record }
 }
 
-fn read(object: ObjectRef, live: &Value) -> Result<Found, WorkloadError> {
+fn read(object: ObjectRef, live: &Value) -> Result<StoredRecord, WorkloadError> {
     let text = live.pointer("/data/inventory").and_then(Value::as_str).unwrap_or_default();
     let refused = |why: &str| WorkloadError::Refused {
         object: Box::new(object.clone()),
@@ -94,7 +94,7 @@ fn read(object: ObjectRef, live: &Value) -> Result<Found, WorkloadError> {
     }
     let inventory = serde_json::from_str(text)
         .map_err(|it| refused(&format!(" (line {}, column {})", it.line(), it.column())))?;
-    Ok(Found { inventory, digest: digest(text) })
+    Ok(StoredRecord { inventory, digest: digest(text) })
 }
 
 fn inventory_object(module: &str) -> ObjectRef {

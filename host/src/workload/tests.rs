@@ -1,4 +1,4 @@
-//! What a workload cluster that answers anything at all can do to the operator: nothing but be told of.
+//! A workload cluster that answers anything at all can do nothing to the operator but be reported.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -35,7 +35,7 @@ async fn read_with(
     let server = Server::start(move |target| kinds(target).unwrap_or_else(&answer)).await;
     let cluster = fake::cluster_in(&server, budget).await;
     let began = Instant::now();
-    let found = cluster.get(&config_map()).await.map(|it| it.map_or(0, |it| it.to_string().len()));
+    let found = cluster.get(&config_map()).await.map(|live| live.map_or(0, |it| it.to_string().len()));
     (found.expect_err("it is no answer").to_string(), server.sent.load(Ordering::Relaxed), began.elapsed())
 }
 
@@ -47,7 +47,7 @@ async fn an_answer_of_zeros_is_given_up_before_it_is_in_memory() {
 }
 
 #[tokio::test]
-async fn small_values_that_take_much_room_are_given_up_while_they_are_read() {
+async fn small_values_that_take_much_room_are_given_up_early() {
     for each in ["0,", "\"\",", "{\"\":0},", "[],", "[0],"] {
         let text = format!("{{\"data\":[{}0]}}", each.repeat((LARGE.text - 100) / each.len()));
         let (error, ..) = read(move || Answer::Text(200, text.clone())).await;
@@ -98,7 +98,8 @@ async fn nobody_else_is_asked_instead() {
     .await;
     assert_eq!(
         error,
-        "the API server cannot be reached: it answers with HTTP 307, and whatever place it names is not asked instead"
+        "the API server cannot be reached: it answers with HTTP 307, and whatever place it names is not \
+         asked instead"
     );
     assert_eq!(other.requests(), [""; 0]);
 }
@@ -122,7 +123,8 @@ async fn nothing_compressed_is_asked_for_or_taken() {
 async fn of_a_refusal_only_the_message_is_shown_in_one_line_and_in_quotes() {
     let long = format!("no\n\tway \"{}\"", "x".repeat(40_000));
     let causes = json!([{"field": "spec.selector", "message": "secret"}, {"field": "\u{1b}[31m"}]);
-    let status = json!({"kind": "Status", "message": long, "reason": "secret", "details": {"causes": causes, "name": "secret"}});
+    let status = json!({"kind": "Status", "message": long, "reason": "secret", "details": {"causes": causes,
+        "name": "secret"}});
     let server =
         Server::start(move |target| kinds(target).unwrap_or_else(|| Answer::Text(422, status.to_string())))
             .await;
@@ -159,7 +161,8 @@ fn page(target: &str, count: usize, item: impl Fn(usize) -> Value) -> Answer {
 }
 
 fn large(place: usize, bytes: usize) -> Value {
-    json!({"metadata": {"name": format!("a{place}"), "managedFields": [{"fieldsV1": {"f:data": {}}}]}, "data": {"text": "x".repeat(bytes)}})
+    json!({"metadata": {"name": format!("a{place}"), "managedFields": [{"fieldsV1": {"f:data": {}}}]},
+        "data": {"text": "x".repeat(bytes)}})
 }
 
 #[tokio::test]
@@ -236,9 +239,9 @@ async fn what_one_cluster_answers_holds_up_no_other() {
     }
     let read_all = async || {
         let began = Instant::now();
-        let lists = clusters
-            .iter()
-            .map(async |it| it.lists().all("v1", "ConfigMap", &["/metadata/name"]).await.map(|it| it.len()));
+        let lists = clusters.iter().map(async |cluster| {
+            cluster.lists().all("v1", "ConfigMap", &["/metadata/name"]).await.map(|it| it.len())
+        });
         for found in futures::future::join_all(lists).await {
             assert_eq!(found.expect("they are read"), 100);
         }

@@ -17,7 +17,7 @@ use rcgen::{
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 
-use super::now;
+use super::timing::now;
 use crate::workload::{WorkloadCluster, WorkloadError, authority_object};
 
 /// Bytes of anything in a Secret that this program wrote, many times over.
@@ -61,13 +61,13 @@ impl Authority {
         force: bool,
     ) -> Result<Authority, CertificateError> {
         let secret = authority_object(module);
-        let (held, ours) = read(cluster, &secret).await?;
-        if let Some(held) = &held
-            && !authority_must_be_made(Some((&held.record, &digest(&held.certificate))), now())
-            && let Ok(key) = KeyPair::from_pem(&held.key)
+        let (stored, ours) = read(cluster, &secret).await?;
+        if let Some(stored) = &stored
+            && !authority_must_be_made(Some((&stored.record, &digest(&stored.certificate))), now())
+            && let Ok(key) = KeyPair::from_pem(&stored.key)
         {
-            let digest = held.record.digest.clone();
-            return Ok(Authority { name: common_name(module), key, digest, bundle: held.bundle.clone() });
+            let digest = stored.record.digest.clone();
+            return Ok(Authority { name: common_name(module), key, digest, bundle: stored.bundle.clone() });
         }
         let key = KeyPair::generate()?;
         let mut params = params(AUTHORITY_LIFETIME);
@@ -76,8 +76,8 @@ impl Authority {
         params.key_usages = vec![KeyUsagePurpose::KeyCertSign];
         let certificate = params.self_signed(&key)?.pem();
         // Who is still served by what the one before signed must trust it until that was made again.
-        let bundle =
-            held.map_or_else(|| certificate.clone(), |held| format!("{certificate}{}", held.certificate));
+        let bundle = stored
+            .map_or_else(|| certificate.clone(), |stored| format!("{certificate}{}", stored.certificate));
         let digest = digest(&certificate);
         let record = record(AUTHORITY_LIFETIME, Vec::new(), &digest, &digest);
         cluster
@@ -99,10 +99,10 @@ impl Authority {
         force: bool,
     ) -> Result<(), CertificateError> {
         let secret = secret(&spec.namespace, &spec.secret_name);
-        let (held, ours) = read(cluster, &secret).await?;
-        let seen = held.as_ref().map(|it| (&it.record, digest(&it.certificate)));
-        let seen = seen.as_ref().map(|(record, digest)| (*record, digest.as_str()));
-        let Some(why) = must_be_made(seen, &spec.dns_names, &self.digest, now()) else { return Ok(()) };
+        let (stored, ours) = read(cluster, &secret).await?;
+        let observed = stored.as_ref().map(|it| (&it.record, digest(&it.certificate)));
+        let observed = observed.as_ref().map(|(record, digest)| (*record, digest.as_str()));
+        let Some(why) = must_be_made(observed, &spec.dns_names, &self.digest, now()) else { return Ok(()) };
         let key = KeyPair::generate()?;
         let mut params = params(LIFETIME);
         params.distinguished_name =
@@ -132,22 +132,22 @@ impl Authority {
 }
 
 /// A Secret of ours as it is in the cluster.
-struct Held {
+struct StoredCertificate {
     record: Record,
     certificate: String,
     key: String,
     bundle: String,
 }
 
-impl Held {
+impl StoredCertificate {
     /// `None` for anything that this program did not write so.
-    fn read(secret: &Value) -> Option<Held> {
+    fn read(secret: &Value) -> Option<StoredCertificate> {
         let annotation = annotation(secret).filter(|it| it.len() <= LONGEST)?;
         let short = |it: &&str| it.len() <= LONGEST;
         let text = |key: &str| {
             String::from_utf8(STANDARD.decode(secret["data"][key].as_str().filter(short)?).ok()?).ok()
         };
-        Some(Held {
+        Some(StoredCertificate {
             record: serde_json::from_str(annotation).ok()?,
             certificate: text("tls.crt")?,
             key: text("tls.key")?,
@@ -157,9 +157,15 @@ impl Held {
 }
 
 /// What a Secret holds, and whether this program made it, whoever has changed it since.
-async fn read(cluster: &WorkloadCluster, secret: &ObjectRef) -> Result<(Option<Held>, bool), WorkloadError> {
+async fn read(
+    cluster: &WorkloadCluster,
+    secret: &ObjectRef,
+) -> Result<(Option<StoredCertificate>, bool), WorkloadError> {
     let live = cluster.get_only(secret, &["/metadata/annotations", "/data"]).await?;
-    Ok((live.as_ref().and_then(Held::read), live.as_ref().is_some_and(|it| annotation(it).is_some())))
+    Ok((
+        live.as_ref().and_then(StoredCertificate::read),
+        live.as_ref().is_some_and(|it| annotation(it).is_some()),
+    ))
 }
 
 fn annotation(secret: &Value) -> Option<&str> {

@@ -1,7 +1,6 @@
 //! Reads what a decision about an AWSCluster is made of. Nothing is decided here, and nothing but finalizers
 //! and the two conditions that say why nothing is done is written.
 
-use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use addons::{KEPT_RULES_ANNOTATION, kept_rules};
@@ -11,7 +10,7 @@ use kube::ResourceExt;
 use model::AddOnRule;
 
 use super::{Clusters, Remembered};
-use crate::context::{ObjectName, RequestedRules};
+use crate::context::{ObjectName, RequestedRules, add_on_rules, requested_rules};
 use crate::controller::reconcile::owner;
 use crate::management::{Cached, Error};
 
@@ -119,17 +118,10 @@ impl Clusters {
         let requested = self.context.rules.get(cluster);
         match requested.is_none() && self.context.management.of_cluster::<ClusterPlugin>(cluster).is_empty() {
             true => kept_rules(object.annotations().get(KEPT_RULES_ANNOTATION).map(String::as_str))
-                .map(crate::controller::addon::requested),
+                .map(requested_rules),
             false => requested,
         }
     }
-}
-
-pub fn add_on_rules(requested: &RequestedRules) -> Vec<AddOnRule> {
-    let of_group = |(group, rules): (&String, &BTreeSet<model::Rule>)| -> Vec<AddOnRule> {
-        rules.iter().map(|rule| AddOnRule { group: group.clone(), rule: rule.clone() }).collect()
-    };
-    requested.iter().flat_map(of_group).collect()
 }
 
 /// A Cluster of which nothing but the name is left.

@@ -1,6 +1,5 @@
-//! Sends one request to a workload cluster and reads the answer, whatever it is: so many bytes, so much time,
-//! no other encoding, no other place than was asked. What the answer means is not its business, and it shows
-//! nothing of it but a Status' message.
+//! Sends one request to a workload cluster and reads the response, whatever it is: so many bytes, so much
+//! time, no other encoding, no other place than was asked. Nothing of it is shown but a Status' message.
 
 use http_body_util::{BodyExt, Limited};
 use kube::Client;
@@ -12,7 +11,7 @@ use tokio::time::{Instant, timeout_at};
 
 use super::budget::{Hold, LARGE, Size};
 use super::parts::{Page, PageReader, Parts, Reader, Room};
-use super::said::{causes, fields, plain, quoted};
+use super::sanitize::{causes, fields, plain, quoted};
 
 /// What is read of an answer that says what is wrong.
 const STATUS_BYTES: usize = 64 << 10;
@@ -181,10 +180,10 @@ async fn apart<T: Send + 'static>(
         };
         (parsed, text)
     };
-    match is_short {
-        true => Ok(read()),
-        false => tokio::task::spawn_blocking(read).await.map_err(|it| Failure::None(it.to_string())),
+    if is_short {
+        return Ok(read());
     }
+    tokio::task::spawn_blocking(read).await.map_err(|it| Failure::None(it.to_string()))
 }
 
 /// Sends the request, and gives the body of an answer that says that it was done.

@@ -1,5 +1,5 @@
-//! What a workload cluster says in words, as it may be shown to people or decided by: whoever administers it
-//! chooses them. It decides nothing.
+//! Sanitizes the words of a workload cluster before people are shown them or decisions follow from them:
+//! whoever administers the cluster chooses them.
 
 use addons::Cause;
 
@@ -26,19 +26,20 @@ pub(super) fn plain(text: &str) -> String {
 
 /// Paths of fields. One that looks like none stays one that nobody knows.
 pub(super) fn fields(all: impl Iterator<Item = String>) -> Vec<String> {
-    let is_path = |it: &String| it.len() <= LONGEST_FIELD && it.bytes().all(|it| it.is_ascii_graphic());
+    let is_path =
+        |path: &String| path.len() <= LONGEST_FIELD && path.bytes().all(|byte| byte.is_ascii_graphic());
     all.take(FIELDS).map(|it| if is_path(&it) { it } else { "?".to_owned() }).collect()
 }
 
 /// Whether an API server can have an object of this name: one that goes into a path as it is, and into a
 /// message.
 pub(super) fn is_name(text: &str) -> bool {
-    let is_fit = |it: u8| it.is_ascii_graphic() && !b"/%\"'\\".contains(&it);
+    let is_fit = |byte: u8| byte.is_ascii_graphic() && !b"/%\"'\\".contains(&byte);
     !["", ".", ".."].contains(&text) && text.len() <= LONGEST_NAME && text.bytes().all(is_fit)
 }
 
-/// Why a write was refused, to decide by. Of too many, or one that is too long, none is told: half of them
-/// would look like all.
+/// Why a write was refused, to decide by. There are none when there are too many, or one is too long: half of
+/// them would look like all.
 pub(super) fn causes<'a>(all: impl Iterator<Item = (Option<&'a str>, Option<&'a str>)>) -> Vec<Cause> {
     let cause = |(reason, message): (Option<&str>, Option<&str>)| {
         let text = |text: Option<&str>| text.filter(|it| it.len() <= LONGEST).map(str::to_owned);
