@@ -6,6 +6,7 @@ mod additions;
 mod desired;
 mod hold;
 mod identity;
+mod observed_cluster;
 mod pause;
 mod placement;
 mod user_data;
@@ -18,7 +19,7 @@ use crds::names::CONTROL_PLANE_LABEL;
 use crds::{AWSCluster, AWSClusterStatus, AWSMachine};
 
 use crate::cluster::{Layout, is_external, load_balancer_reads, unmanaged};
-use crate::observe::{Identity, Named, Scope};
+use crate::observe::{Identity, Named};
 use crate::token::derive;
 use crate::{PersistedState, PlanInput, is_gone, observe, plan, proven_from, trusted_from};
 use model::{
@@ -28,6 +29,7 @@ use model::{
 
 pub use hold::{Hold, hold};
 pub use identity::instance_of;
+pub use observed_cluster::ObservedCluster;
 pub(crate) use pause::open_outcomes;
 pub use user_data::{LARGEST_USER_DATA, PART_SIZE};
 
@@ -71,6 +73,11 @@ impl Input<'_> {
             reads.extend(load_balancer_reads(self.aws_cluster));
         }
         self.snapshot.lacks(reads)
+    }
+
+    /// Observes the cluster of the machine.
+    pub(crate) fn observe_cluster(&self) -> ObservedCluster {
+        ObservedCluster::new(self.cluster, self.aws_cluster, self.cluster_record, self.snapshot, self.random)
     }
 }
 
@@ -139,6 +146,11 @@ pub(crate) fn full_name(aws_machine: &AWSMachine) -> String {
 
 /// Decides what to do for a machine now.
 pub fn decide(input: &Input<'_>) -> Decision {
+    decide_in(input, &input.observe_cluster())
+}
+
+/// Decides what to do for a machine now. `cluster`: its own, as the input's snapshot shows it.
+pub fn decide_in(input: &Input<'_>, cluster: &ObservedCluster) -> Decision {
     let identity = identity(input);
     let names = || identity.machine_names.iter().chain(&identity.former_names);
     let is_own = |prefix: &str| {
@@ -149,18 +161,18 @@ pub fn decide(input: &Input<'_>) -> Decision {
             // Somebody wrote it there, or an operator or provider before: neither read nor removed. An
             // instance that boots removes its own.
             let record = PersistedState { secret: None, ..input.record.clone() };
-            let mut res = decide_known(&Input { record: &record, ..clone(input) });
+            let mut res = decide_known(&Input { record: &record, ..clone(input) }, cluster);
             if res.record.secret.is_none() {
                 res.record.secret.clone_from(&input.record.secret);
             }
             res
         }
-        _ => decide_known(input),
+        _ => decide_known(input, cluster),
     }
 }
 
 /// Decides for a machine whose record names nothing of another one.
-fn decide_known(input: &Input<'_>) -> Decision {
+fn decide_known(input: &Input<'_>, cluster: &ObservedCluster) -> Decision {
     let deleting = input.aws_machine.metadata.deletion_timestamp.is_some();
     let unread = input.unread();
     if !unread.is_empty() {
@@ -171,7 +183,6 @@ fn decide_known(input: &Input<'_>) -> Decision {
     }
     let name = name(input.aws_machine);
     let mut record = input.record.clone();
-    let (layout, scope) = scope(input);
     record.id = id(input);
     let (found, foreign) = match identity(input).instance(input.snapshot, &record) {
         Named::Nothing => (None, None),
@@ -186,7 +197,8 @@ fn decide_known(input: &Input<'_>) -> Decision {
     }
     let lost = failure(input, &record, &name, found.as_ref());
     let up_or_gone = has_node(input) || deleting || lost.is_some();
-    let mut observed = observe::machine(input.snapshot, &scope, &record, &name, found.as_ref(), !up_or_gone);
+    let mut observed =
+        observe::machine(input.snapshot, &cluster.observed, &record, &name, found.as_ref(), !up_or_gone);
     observe::looked_up(&mut observed, input.answers);
     let base = Decision {
         observed: own(&observed),
@@ -215,20 +227,8 @@ fn decide_known(input: &Input<'_>) -> Decision {
     let base = if begun { base } else { Decision { interest, ..base } };
     match preconditions(input).filter(|_| !begun) {
         Some(waits) => Decision { waits: Some(waits), ..base },
-        None => carry_on(input, base, layout, record, &observed, begun),
+        None => carry_on(input, base, cluster.layout.clone(), record, &observed, begun),
     }
-}
-
-/// The network of the cluster on paper, and how to see what is there of it.
-fn scope(input: &Input<'_>) -> (Result<Layout, Invalid>, Scope) {
-    let mut record = input.cluster_record.clone();
-    let layout = match is_external(input.aws_cluster) {
-        true => Ok(Layout::external(input.aws_cluster)),
-        false => Layout::of(input.cluster, input.aws_cluster, &mut record, input.snapshot, input.random),
-    };
-    let scope =
-        layout.clone().unwrap_or_default().scope(input.cluster, input.aws_cluster, input.cluster_record);
-    (layout, Scope { deleting: false, ..scope })
 }
 
 /// Decides what to do for a machine that is to be there. `begun`: something of it was made or tried already.

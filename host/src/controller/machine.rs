@@ -11,7 +11,7 @@ use std::sync::Arc;
 use crds::cluster_api::{Cluster, Machine};
 use crds::{AWSCluster, AWSMachine, names};
 use infra::PersistedState;
-use infra::machine::{Decision, Input};
+use infra::machine::{Decision, Input, ObservedCluster};
 use kube::ResourceExt;
 use model::{Action, Answers, Image, Snapshot};
 use tokio::time::Instant;
@@ -72,6 +72,8 @@ struct Reconciliation {
     record: PersistedState,
     cluster_record: PersistedState,
     snapshot: Arc<Snapshot>,
+    /// The cluster in this snapshot: observed once, however often the decision is made anew.
+    cluster: ObservedCluster,
     view: Arc<aws::View>,
     now: model::Timestamp,
     decision: Decision,
@@ -413,11 +415,17 @@ impl Machines {
 
 impl Reconciliation {
     fn new(seen: &Seen, view: Arc<aws::View>) -> Result<Self, model::Invalid> {
+        let record = PersistedState::of_machine(&seen.object)?;
+        let cluster_record = PersistedState::of_cluster(&seen.aws_cluster)?;
+        let snapshot = view.snapshot.clone().unwrap_or_default();
+        let cluster =
+            ObservedCluster::new(&seen.cluster, &seen.aws_cluster, &cluster_record, &snapshot, &random());
         let mut pass = Reconciliation {
             object: seen.object.clone(),
-            record: PersistedState::of_machine(&seen.object)?,
-            cluster_record: PersistedState::of_cluster(&seen.aws_cluster)?,
-            snapshot: view.snapshot.clone().unwrap_or_default(),
+            record,
+            cluster_record,
+            snapshot,
+            cluster,
             view,
             now: now(),
             decision: Decision::default(),
@@ -428,7 +436,7 @@ impl Reconciliation {
     }
 
     fn decide(&mut self, seen: &Seen) {
-        self.decision = infra::machine::decide(&self.input(seen, &random()));
+        self.decision = infra::machine::decide_in(&self.input(seen, &random()), &self.cluster);
     }
 
     fn input<'a>(&'a self, seen: &'a Seen, random: &'a str) -> Input<'a> {

@@ -1,7 +1,7 @@
 //! A paused machine: what has to be read before it is known what became of each attempt to make something.
 //! Nothing is made, changed or removed.
 
-use super::{Input, absent, id, identity, name, question, scope};
+use super::{Input, absent, id, identity, name, question};
 use crate::decide::outcomes;
 use crate::observe;
 use crate::observe::Named;
@@ -16,12 +16,12 @@ pub(crate) fn open_outcomes(input: &Input<'_>, stopped: Timestamp) -> Option<Int
     }
     let (name, mut record) = (name(input.aws_machine), input.record.clone());
     record.id = id(input);
-    let (_, scope) = scope(input);
+    let cluster = input.observe_cluster().observed;
     let found = match identity(input).instance(input.snapshot, &record) {
         Named::Mine(found) => Some(found),
         Named::Nothing | Named::Foreign(..) => None,
     };
-    let observed = observe::machine(input.snapshot, &scope, &record, &name, found, false);
+    let observed = observe::machine(input.snapshot, &cluster, &record, &name, found, false);
     let (desired, absent) = (Desired::new(), absent(input, found));
     let plan = outcomes(&question(input, &desired, &observed, &record, &absent, Some(stopped)));
     (!plan.waiting.is_empty()).then(|| Interest { reads: plan.awaits, ..Interest::default() })
