@@ -28,8 +28,8 @@ pub use cache::Cached;
 pub use events::Note;
 pub use watched::{Kind, Watched};
 
-use crate::context::ObjectName;
 use crate::metrics::Metrics;
+use crate::object_name::ObjectName;
 use raw::Raw;
 use watched::Caches;
 

@@ -12,11 +12,12 @@ use kube::{Client, Config};
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::watch;
 
-use crate::context::{Context, Rules};
+use crate::context::Context;
 use crate::lease::{self, Held};
 use crate::logging::LogFormat;
 use crate::management::Management;
 use crate::metrics::Metrics;
+use crate::rules::Rules;
 use crate::{admin, controller, logging};
 
 /// How long what is under way may take once the process is told to end.

@@ -41,9 +41,8 @@ use tokio::time::Instant;
 use super::reconcile::{Controller, Memory, ReconcileResult, is_watched};
 use crate::context::{Context, ObjectName};
 use crate::management::{Cached, Error, Note};
+use crate::system::now;
 use crate::workload::Workload;
-
-pub use uninstall::requested;
 
 /// How soon to look again while a workload cluster is awaited: its API is not watched.
 const SOON: Duration = Duration::from_secs(2);
@@ -296,12 +295,4 @@ fn held_by_pause(name: &ObjectName) -> Note {
         name.name
     );
     Note { warning: true, reason: "TeardownPaused".into(), action: "Teardown".into(), message }
-}
-
-/// Seconds since 1970.
-fn now() -> model::Timestamp {
-    std::time::SystemTime::now()
-        .duration_since(std::time::UNIX_EPOCH)
-        .map(|it| it.as_secs_f64())
-        .unwrap_or_default()
 }

@@ -14,18 +14,19 @@ use infra::gc::Sweep;
 use model::{Action, Problem, Snapshot};
 use tokio::time::Instant;
 
+use super::gc;
 use super::issuer;
 use super::queue::Trigger;
 use super::reconcile::{Controller, Memory, ReconcileResult, is_ours};
 use super::refusals::Refusals;
 use super::regions::{Regions, Subscription};
 use super::wave::Wave;
-use super::{gc, now, random};
-use crate::context::{Context, ObjectName};
+use crate::context::Context;
 use crate::management::{Cached, Error};
+use crate::object_name::ObjectName;
+use crate::system::{now, random};
 
 use read::Seen;
-pub(super) use read::{add_on_rules, gone};
 
 /// Waves of calls in one look; more are only needed when something changes back and forth.
 const WAVES: usize = 32;

@@ -14,9 +14,9 @@ use infra::{PersistedState, observe};
 use model::{Action, ActionNeeded, Key, Outcome, Problem, Read, Snapshot, Vpc};
 use tokio::time::Instant;
 
-use super::now;
 use super::reconcile::ReconcileResult;
 use crate::management::{Cached, Management, Note};
+use crate::system::now;
 
 /// Looks, if it is time, and removes what can be removed.
 pub async fn look(

@@ -18,8 +18,9 @@ use kube::ResourceExt;
 use model::finding::{Finding, Status};
 use tokio::time::Instant;
 
-use crate::context::{Context, ObjectName};
+use crate::context::Context;
 use crate::management::{Cached, Error};
+use crate::object_name::ObjectName;
 
 pub use retract::{Retracted, retract};
 

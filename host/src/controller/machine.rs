@@ -16,15 +16,16 @@ use kube::ResourceExt;
 use model::{Action, Answers, Image, Snapshot};
 use tokio::time::Instant;
 
-use super::cluster::gone;
+use super::owner::{cluster_of_name, owner};
 use super::queue::Trigger;
-use super::reconcile::{Controller, Memory, ReconcileResult, ended, is_ours, owner};
+use super::reconcile::{Controller, Memory, ReconcileResult, ended, is_ours};
 use super::refusals::Refusals;
 use super::regions::{Regions, Subscription};
 use super::wave::Wave;
-use super::{now, random};
-use crate::context::{Context, ObjectName};
+use crate::context::Context;
 use crate::management::{Cached, Error, Note, Watched};
+use crate::object_name::ObjectName;
+use crate::system::{now, random};
 
 /// Waves of calls in one look; more are only needed when something changes back and forth.
 const WAVES: usize = 16;
@@ -175,7 +176,7 @@ impl Machines {
             }
         };
         // While it is deleted, its Machine and Cluster may be gone already: only names matter then.
-        let cluster = cluster.map_or_else(|| gone(&name), |it| Cluster::clone(&it));
+        let cluster = cluster.map_or_else(|| cluster_of_name(&name), |it| Cluster::clone(&it));
         let Some(aws_cluster) = self.aws_cluster(&name, &cluster, &object) else {
             self.without_region(&object).await?;
             return Ok(None);

@@ -7,6 +7,7 @@ mod gc;
 mod issuer;
 mod machine;
 mod notes;
+mod owner;
 pub mod queue;
 mod reconcile;
 mod refusals;
@@ -15,14 +16,14 @@ mod template;
 mod wave;
 
 use std::sync::Arc;
-use std::time::{SystemTime, UNIX_EPOCH};
 
 use crds::cluster_api::{Cluster, Machine};
 use crds::{AWSCluster, AWSMachine, AWSMachineTemplate, ClusterPlugin};
 use tokio::sync::{mpsc, watch};
 
-use crate::context::{Context, ObjectName};
+use crate::context::Context;
 use crate::management::{Change, Kind, Management, Watched};
+use crate::object_name::ObjectName;
 use queue::Trigger;
 
 /// Runs all controllers until `stop` is true. Every kind has been read whole before they begin: an empty
@@ -186,14 +187,4 @@ impl Triggers {
             self.machines.wake(object.object_name());
         }
     }
-}
-
-/// Seconds since 1970.
-pub(crate) fn now() -> model::Timestamp {
-    SystemTime::now().duration_since(UNIX_EPOCH).map(|it| it.as_secs_f64()).unwrap_or_default()
-}
-
-/// 244 random bits: for ids and nonces.
-pub(crate) fn random() -> String {
-    format!("{}{}", uuid::Uuid::new_v4().simple(), uuid::Uuid::new_v4().simple())
 }

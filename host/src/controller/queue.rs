@@ -9,7 +9,7 @@ use tokio::sync::{mpsc, watch};
 use tokio::task::JoinSet;
 use tokio::time::Instant;
 
-use crate::context::ObjectName;
+use crate::object_name::ObjectName;
 
 /// How many objects of one kind are looked at at the same time.
 const AT_ONCE: usize = 64;

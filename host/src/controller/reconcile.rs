@@ -13,8 +13,9 @@ use tokio::time::Instant;
 
 use super::queue::Requeue;
 use super::refusals::Refusals;
-use crate::context::{Context, ObjectName};
+use crate::context::Context;
 use crate::management::{Cached, Error, Watched};
+use crate::object_name::ObjectName;
 
 /// How soon to look again after somebody else was first to change an object.
 const AFTER_CONFLICT: Duration = Duration::from_millis(100);
@@ -121,12 +122,4 @@ pub fn ended(settled: bool, refusals: &Refusals) -> ReconcileResult {
         (true, None) => ReconcileResult::Settled,
         (_, until) => ReconcileResult::Waiting { until },
     }
-}
-
-/// The owner of an object with this group and kind: by them alone, since Cluster API marks the controller for
-/// some clusters only.
-pub fn owner<K: Watched>(object: &Cached<K>, kind: &str) -> Option<ObjectName> {
-    let group = |version: &str| version.split('/').next() == Some("cluster.x-k8s.io");
-    let owner = object.owner_references().iter().find(|it| it.kind == kind && group(&it.api_version))?;
-    Some(object.object_name().sibling(&owner.name))
 }

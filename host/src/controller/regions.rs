@@ -8,7 +8,7 @@ use std::time::Duration;
 use model::{FoundInstance, Interest, Part, Read, Snapshot};
 
 use super::queue::Trigger;
-use crate::context::ObjectName;
+use crate::object_name::ObjectName;
 
 /// Snapshots that follow one another closely are looked at together.
 const TOGETHER: Duration = Duration::from_millis(50);

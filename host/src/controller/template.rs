@@ -9,8 +9,9 @@ use model::ActionNeeded;
 use tokio::time::Instant;
 
 use super::reconcile::{Controller, Memory, ReconcileResult, is_ours};
-use crate::context::{Context, ObjectName};
+use crate::context::Context;
 use crate::management::{Cached, Error, Note, Watched};
+use crate::object_name::ObjectName;
 
 /// How soon to ask again for what AWS did not say.
 const LATER: Duration = Duration::from_secs(300);

@@ -14,7 +14,7 @@ use serde_json::Value;
 
 use super::raw::Raw;
 use super::{Error, Watched, name_of};
-use crate::context::ObjectName;
+use crate::object_name::ObjectName;
 
 /// An object as it was read. Of kinds that are ours, its status as it is stored too: that may hold what its
 /// type cannot show.

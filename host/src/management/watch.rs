@@ -12,7 +12,7 @@ use kube::runtime::watcher::{Config, Event, watcher};
 
 use super::raw::Raw;
 use super::{Cached, Change, Management, WATCH_SECONDS, Watched, name_of};
-use crate::context::ObjectName;
+use crate::object_name::ObjectName;
 
 pub(super) async fn watch<K: Watched>(management: Management) {
     let client = management.0.client.clone();

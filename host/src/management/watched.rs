@@ -12,7 +12,7 @@ use serde::de::DeserializeOwned;
 
 use super::cache::Cache;
 use super::{Management, name_of, watch};
-use crate::context::ObjectName;
+use crate::object_name::ObjectName;
 
 /// A kind that is watched.
 pub trait Watched:

@@ -23,7 +23,7 @@ use super::ask::{ClusterFacts, Told};
 use super::remember::Remembered;
 use super::{AddOns, BLOCKED};
 use crate::context::ObjectName;
-use crate::controller::reconcile::owner;
+use crate::controller::owner::owner;
 use crate::management::Cached;
 use crate::workload::WorkloadCluster;
 

@@ -9,12 +9,12 @@ use addons::{
 };
 use crds::cluster_plugin::{ClusterPlugin, PluginPhase, PluginStatus};
 use crds::conditions::reason;
-use model::AddOnRule;
 
 use super::execute::StepProgress;
 use super::{AddOns, seen};
-use crate::context::RequestedRules;
+
 use crate::management::{Cached, Error};
+use crate::rules::{RequestedRules, group_rules};
 use crate::workload::{Lists, WorkloadCluster, WorkloadError};
 
 /// What the records in a workload cluster say is installed there.
@@ -235,16 +235,7 @@ fn remembered(object: &Cached<ClusterPlugin>, wanted: &[Wanted], records: &Recor
 
 /// Rules of these add-ons, by the role of the group.
 pub(super) fn add_on_rules<'a>(installed: impl Iterator<Item = &'a Inventory>) -> RequestedRules {
-    requested(rules_of_installed(installed))
-}
-
-/// Rules by the role of the group.
-pub fn requested(rules: impl IntoIterator<Item = AddOnRule>) -> RequestedRules {
-    let mut res = RequestedRules::new();
-    for AddOnRule { group, rule } in rules {
-        res.entry(group).or_default().insert(rule);
-    }
-    res
+    group_rules(rules_of_installed(installed))
 }
 
 #[cfg(test)]

@@ -8,11 +8,12 @@ use crds::cluster_api::Cluster;
 use infra::cluster::Input;
 use infra::{PersistedState, pause};
 
-use super::{Clusters, Remembered, gone};
-use crate::controller::now;
-use crate::controller::reconcile::owner;
+use super::{Clusters, Remembered};
+use crate::controller::owner::cluster_of_name;
+use crate::controller::owner::owner;
 use crate::controller::regions::Subscription;
 use crate::management::{Cached, Error};
+use crate::system::now;
 
 impl Clusters {
     pub(super) async fn pause(
@@ -33,8 +34,8 @@ impl Clusters {
         };
         let region = self.context.aws.region(&object.spec.region);
         let snapshot = region.view().borrow().snapshot.clone().unwrap_or_default();
-        let cluster =
-            cluster.unwrap_or_else(|| gone(&owner(object, "Cluster").unwrap_or_else(|| name.clone())));
+        let cluster = cluster
+            .unwrap_or_else(|| cluster_of_name(&owner(object, "Cluster").unwrap_or_else(|| name.clone())));
         let input = Input {
             cluster: &cluster,
             aws_cluster: object,

@@ -1,7 +1,6 @@
 //! Reads what a decision about an AWSCluster is made of. Nothing is decided here, and nothing but finalizers
 //! and the two conditions that say why nothing is done is written.
 
-use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use addons::{KEPT_RULES_ANNOTATION, kept_rules};
@@ -11,9 +10,10 @@ use kube::ResourceExt;
 use model::AddOnRule;
 
 use super::{Clusters, Remembered};
-use crate::context::{ObjectName, RequestedRules};
-use crate::controller::reconcile::owner;
+use crate::controller::owner::{cluster_of_name, owner};
 use crate::management::{Cached, Error};
+use crate::object_name::ObjectName;
+use crate::rules::{RequestedRules, group_rules, list_rules};
 
 /// Everything that a decision is made of.
 pub(super) struct Seen {
@@ -71,13 +71,13 @@ impl Clusters {
         };
         let name = owner.unwrap_or_else(|| object.object_name());
         // While it is deleted, its Cluster may be gone already: only the name matters then.
-        let cluster = cluster.unwrap_or_else(|| gone(&name));
+        let cluster = cluster.unwrap_or_else(|| cluster_of_name(&name));
         let machines = match object.is_deleting() {
             true => self.machines_left(&name, memory).await?,
             false => Vec::new(),
         };
         let requested = self.requested(&name, &object);
-        let rules = requested.as_ref().map(add_on_rules);
+        let rules = requested.as_ref().map(list_rules);
         let region = self.context.aws.region(&object.spec.region);
         let who = format!("cluster/{}", object.object_name());
         let all = management.list::<AWSCluster>();
@@ -119,22 +119,8 @@ impl Clusters {
         let requested = self.context.rules.get(cluster);
         match requested.is_none() && self.context.management.of_cluster::<ClusterPlugin>(cluster).is_empty() {
             true => kept_rules(object.annotations().get(KEPT_RULES_ANNOTATION).map(String::as_str))
-                .map(crate::controller::addon::requested),
+                .map(group_rules),
             false => requested,
         }
     }
-}
-
-pub fn add_on_rules(requested: &RequestedRules) -> Vec<AddOnRule> {
-    let of_group = |(group, rules): (&String, &BTreeSet<model::Rule>)| -> Vec<AddOnRule> {
-        rules.iter().map(|rule| AddOnRule { group: group.clone(), rule: rule.clone() }).collect()
-    };
-    requested.iter().flat_map(of_group).collect()
-}
-
-/// A Cluster of which nothing but the name is left.
-pub fn gone(name: &ObjectName) -> Cluster {
-    let mut cluster = Cluster::new(&name.name, Default::default());
-    cluster.metadata.namespace = Some(name.namespace.clone());
-    cluster
 }

@@ -14,8 +14,9 @@ use super::read::Seen;
 use super::{Clusters, Reconciliation, Remembered};
 use crate::controller::issuer::Retracted;
 use crate::controller::reconcile::{ReconcileResult, ended};
-use crate::controller::{gc, issuer, now};
+use crate::controller::{gc, issuer};
 use crate::management::{Cached, Error, Note};
+use crate::system::now;
 
 /// How long a look waits for the answer of a name server.
 const LOOKUP: Duration = Duration::from_secs(5);

@@ -13,8 +13,8 @@ use model::finding::{Finding, Status};
 use serde_json::json;
 
 use super::Site;
-use crate::controller::now;
 use crate::management::Error;
+use crate::system::now;
 
 /// Publishes what the spec asks for. Where is written down before.
 ///

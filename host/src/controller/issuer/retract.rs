@@ -13,8 +13,8 @@ use serde_json::json;
 use tokio::time::Instant;
 
 use super::{Remembered, SOON, Site, is_provisioned};
-use crate::controller::now;
 use crate::management::{Error, Note};
+use crate::system::now;
 
 /// How it stands with what was published for a cluster that is gone.
 pub enum Retracted {

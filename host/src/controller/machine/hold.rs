@@ -6,8 +6,8 @@ use crds::{AWSMachine, ClusterPlugin, names};
 use infra::machine::{Hold, hold};
 use kube::ResourceExt;
 
-use crate::context::ObjectName;
 use crate::management::{Cached, Error, Management};
+use crate::object_name::ObjectName;
 
 /// As far as the caches know. `Some`: why nothing of the machine may be removed.
 pub fn cached(

@@ -10,11 +10,12 @@ use infra::{PersistedState, pause};
 use kube::ResourceExt;
 use model::{Answers, Interest, Timestamp};
 
-use super::{Machines, Remembered, gone};
-use crate::context::ObjectName;
-use crate::controller::now;
+use super::{Machines, Remembered};
+use crate::controller::owner::cluster_of_name;
 use crate::controller::regions::Subscription;
 use crate::management::{Cached, Error};
+use crate::object_name::ObjectName;
+use crate::system::now;
 
 impl Machines {
     pub(super) async fn pause(
@@ -34,7 +35,7 @@ impl Machines {
             return Ok(());
         }
         let cluster_name = cluster_name.unwrap_or_else(|| name.clone());
-        let cluster = cluster.unwrap_or_else(|| gone(&cluster_name));
+        let cluster = cluster.unwrap_or_else(|| cluster_of_name(&cluster_name));
         match self.awaited(object, machine, &cluster_name, &cluster, stopped) {
             Some((region, interest)) => {
                 self.context.aws.region(&region).interest(&format!("machine/{name}"), interest.clone());
