@@ -82,7 +82,7 @@ impl Rules {
     }
 
     /// Drops what is known of a Cluster that is gone.
-    pub fn forget(&self, cluster: &ObjectName) {
+    pub fn remove(&self, cluster: &ObjectName) {
         self.lock().clusters.remove(cluster);
     }
 

@@ -165,7 +165,7 @@ async fn work(
     let Some(mut lease) = lease else { return work.await };
     let ended = tokio::select! {
         ended = &mut work => ended,
-        () = lease.keep() => anyhow::bail!("the lease was lost: another copy may be working now"),
+        () = lease.renew_until_lost() => anyhow::bail!("the lease was lost: another copy may be working now"),
     };
     Held::release(lease).await;
     ended

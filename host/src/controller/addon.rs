@@ -246,7 +246,7 @@ impl AddOns {
     ) -> Result<(), Error> {
         let previous = object.status.clone().unwrap_or_default();
         let status = addons::status(&previous, object.metadata.generation, now(), progress, all);
-        self.context.management.say(object, &status).await?;
+        self.context.management.patch_status(object, &status).await?;
         Ok(())
     }
 

@@ -15,11 +15,11 @@ use model::{Action, ActionNeeded, Key, Outcome, Problem, Read, Snapshot, Vpc};
 use tokio::time::Instant;
 
 use super::reconcile::ReconcileResult;
-use crate::management::{Cached, Management, Note};
+use crate::management::{Cached, Event, Management};
 use crate::system::now;
 
 /// Looks, if it is time, and removes what can be removed.
-pub async fn look(
+pub async fn collect(
     management: &Management,
     region: &Region,
     object: &Arc<Cached<AWSCluster>>,
@@ -50,24 +50,24 @@ pub async fn look(
         );
         if problem.is_forbidden() {
             let message = sweep.text().unwrap_or_default();
-            management.note(
+            management.publish_event(
                 object,
-                Note { warning: true, reason: "SweepSkipped".into(), action: "Sweep".into(), message },
+                Event { warning: true, reason: "SweepSkipped".into(), action: "Sweep".into(), message },
             );
         }
     }
     if let Some(message) = sweep.doubt_text() {
         tracing::warn!(cluster, "{message}");
-        management.note(
+        management.publish_event(
             object,
-            Note { warning: true, reason: "SweepHeld".into(), action: "Sweep".into(), message },
+            Event { warning: true, reason: "SweepHeld".into(), action: "Sweep".into(), message },
         );
     }
     if let Some(message) = sweep.stays_text() {
         tracing::info!(cluster, "{message}");
-        management.note(
+        management.publish_event(
             object,
-            Note { warning: false, reason: "SweepSkipped".into(), action: "Sweep".into(), message },
+            Event { warning: false, reason: "SweepSkipped".into(), action: "Sweep".into(), message },
         );
     }
     loop {
@@ -77,7 +77,7 @@ pub async fn look(
         }
         let results = join_all(removable.iter().map(|it| region.delete_leftover(it))).await;
         for (it, result) in removable.iter().zip(results) {
-            tell(management, object, it, &result);
+            publish_removal(management, object, it, &result);
             sweep.removed(it, result, now());
         }
     }
@@ -122,7 +122,7 @@ fn vpc(object: &AWSCluster, region: &Region, cluster: &str) -> Place {
     }
 }
 
-fn tell(
+fn publish_removal(
     management: &Management,
     object: &Arc<Cached<AWSCluster>>,
     it: &Leftover,
@@ -133,8 +133,10 @@ fn tell(
         Ok(()) => {
             tracing::info!(leftover = %it, id = it.id, "removed what a controller inside the cluster left");
             let message = format!("{it}: deleted; a controller inside the cluster had left it");
-            management
-                .note(object, Note { warning: false, reason: "SuccessfulSweep".into(), action, message });
+            management.publish_event(
+                object,
+                Event { warning: false, reason: "SuccessfulSweep".into(), action, message },
+            );
         }
         Err(problem) if problem.who == ActionNeeded::None => {
             tracing::debug!(leftover = %it, code = problem.code, "cannot be removed yet")
@@ -142,7 +144,10 @@ fn tell(
         Err(problem) => {
             let message = format!("{it}: {}: {}", problem.code, problem.message);
             tracing::warn!(leftover = %it, id = it.id, "{message}");
-            management.note(object, Note { warning: true, reason: "FailedSweep".into(), action, message });
+            management.publish_event(
+                object,
+                Event { warning: true, reason: "FailedSweep".into(), action, message },
+            );
         }
     }
 }
@@ -165,14 +170,14 @@ pub fn hold(sweep: &Sweep, forced: bool, decision: &mut Decision, due: &mut Vec<
 }
 
 /// Whether something that was not seen uses what was to be deleted.
-pub fn is_held_up(outcomes: &[(Key, Outcome)]) -> bool {
+pub fn has_dependency(outcomes: &[(Key, Outcome)]) -> bool {
     outcomes
         .iter()
         .any(|(_, it)| matches!(it, Outcome::Refused { code, .. } if code == "DependencyViolation"))
 }
 
 /// The next look is not missed.
-pub fn sooner(ended: ReconcileResult, sweep: &Sweep) -> ReconcileResult {
+pub fn requeue_for_sweep(ended: ReconcileResult, sweep: &Sweep) -> ReconcileResult {
     let next = sweep.next().map(|at| Instant::now() + Duration::from_secs_f64((at - now()).max(0.0)));
     match (ended, next) {
         (ReconcileResult::Waiting { until: Some(until) }, Some(next)) => {
@@ -201,9 +206,9 @@ mod tests {
 
     #[test]
     fn only_something_unseen_in_the_way_asks_for_another_look() {
-        assert!(is_held_up(&refused("DependencyViolation")));
-        assert!(!is_held_up(&refused("RequestLimitExceeded")));
-        assert!(!is_held_up(&[(Vpc::key(observe::MAIN), Outcome::Done)]));
+        assert!(has_dependency(&refused("DependencyViolation")));
+        assert!(!has_dependency(&refused("RequestLimitExceeded")));
+        assert!(!has_dependency(&[(Vpc::key(observe::MAIN), Outcome::Done)]));
     }
 
     #[test]
@@ -230,15 +235,15 @@ mod tests {
     #[test]
     fn the_next_look_is_not_missed() {
         let mut sweep = Sweep::default();
-        assert_eq!(sooner(ReconcileResult::Settled, &sweep), ReconcileResult::Settled);
+        assert_eq!(requeue_for_sweep(ReconcileResult::Settled, &sweep), ReconcileResult::Settled);
         sweep.asked_for(now());
         assert!(matches!(
-            sooner(ReconcileResult::Waiting { until: None }, &sweep),
+            requeue_for_sweep(ReconcileResult::Waiting { until: None }, &sweep),
             ReconcileResult::Waiting { until: Some(_) }
         ));
         let soon = Instant::now();
         assert_eq!(
-            sooner(ReconcileResult::Waiting { until: Some(soon) }, &sweep),
+            requeue_for_sweep(ReconcileResult::Waiting { until: Some(soon) }, &sweep),
             ReconcileResult::Waiting { until: Some(soon) }
         );
     }

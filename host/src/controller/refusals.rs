@@ -73,7 +73,7 @@ impl Refusals {
     }
 
     /// Learns how actions ended, in their order.
-    pub fn learn(&mut self, actions: &[Action], outcomes: &[(Key, Outcome)], now: Instant) {
+    pub fn record(&mut self, actions: &[Action], outcomes: &[(Key, Outcome)], now: Instant) {
         for (n, (key, outcome)) in outcomes.iter().enumerate() {
             let failures = self.refused.remove(key).map_or(0, |it| it.failures);
             if let Some(refusal) = Refusal::after(failures, outcome, now) {
@@ -86,7 +86,7 @@ impl Refusals {
     }
 
     /// Learns how a question was answered that actions need the answer of.
-    pub fn learn_lookup(&mut self, answer: Result<(), Problem>, now: Instant) {
+    pub fn record_lookup(&mut self, answer: Result<(), Problem>, now: Instant) {
         let failures = self.lookup.take().map_or(0, |(_, it)| it.failures);
         if let Err(problem) = answer {
             let Problem { code, message, who } = problem.clone();
@@ -111,7 +111,7 @@ impl Refusals {
     }
 
     /// Whether this refusal was told before.
-    pub fn is_known(&self, key: &Key, outcome: &Outcome) -> bool {
+    pub fn is_reported(&self, key: &Key, outcome: &Outcome) -> bool {
         self.refused.get(key).is_some_and(|it| same(&it.outcome, outcome))
     }
 
@@ -180,7 +180,7 @@ mod tests {
         let now = Instant::now();
         let key = Key::new(Kind::Vpc, "main");
         let mut refusals = Refusals::default();
-        refusals.learn(&[], &[(key.clone(), refused(false, ActionNeeded::CloudAdmin))], now);
+        refusals.record(&[], &[(key.clone(), refused(false, ActionNeeded::CloudAdmin))], now);
 
         let (mut plan, mut record) = plan_of(&key);
         assert!(refusals.due(&mut plan, &mut record, now + Duration::from_secs(9)).is_empty());
@@ -200,14 +200,14 @@ mod tests {
         let mut refusals = Refusals::default();
         for retry in [true, false] {
             for _ in 0..9 {
-                refusals.learn(&[], &[(key.clone(), refused(retry, ActionNeeded::CloudAdmin))], now);
+                refusals.record(&[], &[(key.clone(), refused(retry, ActionNeeded::CloudAdmin))], now);
             }
             assert_eq!(refusals.next(), Some(now + Duration::from_secs(300)));
         }
-        refusals.learn(&[], &[(key.clone(), Outcome::Done)], now);
-        refusals.learn(&[], &[(key.clone(), refused(true, ActionNeeded::None))], now);
+        refusals.record(&[], &[(key.clone(), Outcome::Done)], now);
+        refusals.record(&[], &[(key.clone(), refused(true, ActionNeeded::None))], now);
         assert_eq!(refusals.next(), Some(now + Duration::from_secs(1)), "a throttle passes by itself");
-        refusals.learn(&[], &[(key, Outcome::Done)], now);
+        refusals.record(&[], &[(key, Outcome::Done)], now);
         assert_eq!(refusals.next(), None);
     }
 
@@ -219,7 +219,7 @@ mod tests {
         refusals.begin(Some(1));
         let (mut plan, mut record) = plan_of(&key);
         let due = refusals.due(&mut plan, &mut record, now);
-        refusals.learn(&due, &[(key.clone(), Outcome::Done)], now);
+        refusals.record(&due, &[(key.clone(), Outcome::Done)], now);
         let (mut plan, mut record) = plan_of(&key);
         assert!(refusals.due(&mut plan, &mut record, now).is_empty());
         assert_eq!(refusals.next(), Some(now + Duration::from_secs(2)));
@@ -247,13 +247,13 @@ mod tests {
         let key = Key::new(Kind::Vpc, "main");
         let mut refusals = Refusals::default();
         refusals.begin(Some(1));
-        refusals.learn(&[], &[(key.clone(), refused(false, ActionNeeded::SpecAuthor))], now);
+        refusals.record(&[], &[(key.clone(), refused(false, ActionNeeded::SpecAuthor))], now);
         refusals.begin(Some(1));
         assert_eq!(refusals.outcomes().len(), 1);
         refusals.begin(Some(2));
         assert!(refusals.outcomes().is_empty());
 
-        refusals.learn(&[], &[(key, refused(true, ActionNeeded::None))], now);
+        refusals.record(&[], &[(key, refused(true, ActionNeeded::None))], now);
         refusals.due(&mut Plan::default(), &mut PersistedState::default(), now);
         assert!(refusals.outcomes().is_empty());
     }

@@ -10,7 +10,7 @@ use tokio::time::Instant;
 
 use super::reconcile::{Controller, Memory, ReconcileResult, is_ours};
 use crate::context::Context;
-use crate::management::{Cached, Error, Note, Watched};
+use crate::management::{Cached, Error, Event, Watched};
 use crate::object_name::ObjectName;
 
 /// How soon to ask again for what AWS did not say.
@@ -52,15 +52,17 @@ impl Controller for Templates {
         }
         match self.context.aws.region(&region).instance_type(&object.spec.template.spec.instance_type).await {
             Ok(found) => {
-                management.say(&object, &infra::status::machine_template(&found)).await?;
+                management.patch_status(&object, &infra::status::machine_template(&found)).await?;
                 Ok(ReconcileResult::Settled)
             }
             Err(problem) => {
                 tracing::warn!(object = %name, code = problem.code, "what its instance type has is not known: {}", problem.message);
                 if problem.who != ActionNeeded::None {
                     let (reason, action) = ("CapacityQueryFailed".into(), "Describe instance type".into());
-                    management
-                        .note(&object, Note { warning: true, reason, action, message: problem.message });
+                    management.publish_event(
+                        &object,
+                        Event { warning: true, reason, action, message: problem.message },
+                    );
                 }
                 let until = Some(Instant::now() + LATER);
                 self.memory.put(name, until);

@@ -68,8 +68,8 @@ impl<K: Watched> Cached<K> {
     }
 
     /// Whether it says the same as another version.
-    fn is_like(&self, other: &Self) -> bool {
-        K::SAME_FOR_US.is_some_and(|alike| alike(&self.object, &other.object))
+    fn is_same_for_us(&self, other: &Self) -> bool {
+        K::SAME_FOR_US.is_some_and(|same| same(&self.object, &other.object))
     }
 
     fn is_gone(&self) -> bool {
@@ -142,14 +142,14 @@ impl<K: Watched> Cache<K> {
     }
 
     /// Whether this version of an object, or a newer one, is known already.
-    pub(super) fn knows(&self, name: &ObjectName, metadata: &ObjectMeta) -> bool {
+    pub(super) fn is_current(&self, name: &ObjectName, metadata: &ObjectMeta) -> bool {
         let objects = self.objects.read().unwrap_or_else(PoisonError::into_inner);
         let known = objects.known.get(name).map(|it| it.meta());
         known.is_some_and(|it| is_older(metadata, it) || metadata.resource_version == it.resource_version)
     }
 
     /// Takes what the watch showed. False: nothing new.
-    pub(super) fn see(&self, object: Cached<K>) -> bool {
+    pub(super) fn apply_event(&self, object: Cached<K>) -> bool {
         let name = object.object_name();
         let mut objects = self.objects.write().unwrap_or_else(PoisonError::into_inner);
         objects.unreadable.remove(&name);
@@ -158,13 +158,13 @@ impl<K: Watched> Cache<K> {
         {
             return false;
         }
-        let news = !objects.known.get(&name).is_some_and(|known| object.is_like(known));
+        let diff = !objects.known.get(&name).is_some_and(|known| object.is_same_for_us(known));
         objects.known.insert(name, Arc::new(object));
-        news
+        diff
     }
 
     /// Takes the reply to a write of ours. An object that is gone by now does not come back by it.
-    pub(super) fn wrote(&self, object: Cached<K>) -> Arc<Cached<K>> {
+    pub(super) fn apply_reply(&self, object: Cached<K>) -> Arc<Cached<K>> {
         let name = object.object_name();
         let object = Arc::new(object);
         let mut objects = self.objects.write().unwrap_or_else(PoisonError::into_inner);
@@ -178,14 +178,14 @@ impl<K: Watched> Cache<K> {
         object
     }
 
-    pub(super) fn forget(&self, name: &ObjectName) -> Option<Arc<Cached<K>>> {
+    pub(super) fn remove(&self, name: &ObjectName) -> Option<Arc<Cached<K>>> {
         let mut objects = self.objects.write().unwrap_or_else(PoisonError::into_inner);
         objects.unreadable.remove(name);
         objects.known.remove(name)
     }
 
     /// The object is there and cannot be read. What was known of it before is no longer true.
-    pub(super) fn cannot_read(&self, name: ObjectName, reason: String) -> bool {
+    pub(super) fn insert_unreadable(&self, name: ObjectName, reason: String) -> bool {
         let mut objects = self.objects.write().unwrap_or_else(PoisonError::into_inner);
         objects.known.remove(&name);
         objects.unreadable.insert(name, reason.clone()) != Some(reason)
@@ -217,11 +217,11 @@ mod tests {
     #[test]
     fn an_older_event_does_not_replace_the_reply_to_a_write() {
         let cache = Cache::default();
-        assert!(cache.see(cluster("9", Value::Null)));
-        cache.wrote(cluster("11", Value::Null));
-        assert!(!cache.see(cluster("10", Value::Null)));
-        assert!(!cache.see(cluster("11", Value::Null)), "the echo of our own write is no news");
-        assert!(cache.see(cluster("12", Value::Null)));
+        assert!(cache.apply_event(cluster("9", Value::Null)));
+        cache.apply_reply(cluster("11", Value::Null));
+        assert!(!cache.apply_event(cluster("10", Value::Null)));
+        assert!(!cache.apply_event(cluster("11", Value::Null)), "the echo of our own write is no news");
+        assert!(cache.apply_event(cluster("12", Value::Null)));
     }
 
     fn other<K: Watched>(kind: &str, version: &str, annotations: Value, status: Value) -> Cached<K> {
@@ -238,12 +238,12 @@ mod tests {
     fn what_nobody_here_reads_of_a_cluster_is_no_news_and_yet_the_newest_version_is_known() {
         let cache = Cache::<Cluster>::default();
         let provisioned = |counted: i32| json!({"initialization": {"infrastructureProvisioned": true}, "workers": {"replicas": counted}});
-        assert!(cache.see(other("Cluster", "1", Value::Null, Value::Null)));
-        assert!(cache.see(other("Cluster", "2", Value::Null, provisioned(1))));
-        assert!(!cache.see(other("Cluster", "3", Value::Null, provisioned(2))));
+        assert!(cache.apply_event(other("Cluster", "1", Value::Null, Value::Null)));
+        assert!(cache.apply_event(other("Cluster", "2", Value::Null, provisioned(1))));
+        assert!(!cache.apply_event(other("Cluster", "3", Value::Null, provisioned(2))));
         let known = cache.get(&ObjectName::new("default", "prod")).expect("it is known");
         assert_eq!(known.resource_version().as_deref(), Some("3"));
-        assert!(cache.see(other("Cluster", "4", json!({"a": "b"}), provisioned(2))));
+        assert!(cache.apply_event(other("Cluster", "4", json!({"a": "b"}), provisioned(2))));
     }
 
     #[test]
@@ -252,21 +252,21 @@ mod tests {
         let condition = |kind: &str, status: &str| json!({"type": kind, "status": status, "reason": "R", "message": "", "lastTransitionTime": "2027-01-15T08:00:00Z"});
         let said =
             |all: &[Value]| json!({"phase": "Provisioned", "nodeRef": {"name": "n"}, "conditions": all});
-        assert!(cache.see(other("Machine", "1", Value::Null, said(&[]))));
-        assert!(!cache.see(other("Machine", "2", Value::Null, said(&[condition("Ready", "False")]))));
-        assert!(cache.see(other(
+        assert!(cache.apply_event(other("Machine", "1", Value::Null, said(&[]))));
+        assert!(!cache.apply_event(other("Machine", "2", Value::Null, said(&[condition("Ready", "False")]))));
+        assert!(cache.apply_event(other(
             "Machine",
             "3",
             Value::Null,
             said(&[condition("Ready", "False"), condition("NodeHealthy", "Unknown")])
         )));
-        assert!(!cache.see(other(
+        assert!(!cache.apply_event(other(
             "Machine",
             "4",
             Value::Null,
             said(&[condition("Ready", "True"), condition("NodeHealthy", "Unknown")])
         )));
-        assert!(cache.see(other(
+        assert!(cache.apply_event(other(
             "Machine",
             "5",
             Value::Null,
@@ -277,9 +277,9 @@ mod tests {
     #[test]
     fn the_reply_to_a_write_does_not_bring_back_what_is_gone() {
         let cache = Cache::default();
-        cache.see(cluster("9", Value::Null));
-        cache.forget(&ObjectName::new("default", "prod"));
-        cache.wrote(cluster("11", Value::Null));
+        cache.apply_event(cluster("9", Value::Null));
+        cache.remove(&ObjectName::new("default", "prod"));
+        cache.apply_reply(cluster("11", Value::Null));
         assert!(cache.list().is_empty());
     }
 

@@ -9,14 +9,14 @@ use crds::{AWSCluster, AWSMachine, ClusterPlugin, names};
 use kube::ResourceExt;
 use model::AddOnRule;
 
-use super::{Clusters, Remembered};
+use super::{ClusterMemory, Clusters};
 use crate::controller::owner::{cluster_of_name, owner};
 use crate::management::{Cached, Error};
 use crate::object_name::ObjectName;
 use crate::rules::{RequestedRules, group_rules, list_rules};
 
 /// Everything that a decision is made of.
-pub(super) struct Seen {
+pub(super) struct ClusterScope {
     /// Of the Cluster.
     pub(super) name: ObjectName,
     pub(super) cluster: Cluster,
@@ -30,7 +30,7 @@ pub(super) struct Seen {
     pub(super) copied_from: Option<String>,
 }
 
-impl Seen {
+impl ClusterScope {
     /// Whether nobody is left in the cluster who would remove what its controllers made.
     pub(super) fn is_swept(&self) -> bool {
         self.object.is_deleting() && self.machines.is_empty()
@@ -49,8 +49,8 @@ impl Clusters {
     pub(super) async fn read(
         &self,
         object: Arc<Cached<AWSCluster>>,
-        memory: &mut Remembered,
-    ) -> Result<Option<Seen>, Error> {
+        memory: &mut ClusterMemory,
+    ) -> Result<Option<ClusterScope>, Error> {
         let management = &self.context.management;
         let owner = owner(&object, "Cluster");
         let cluster =
@@ -64,7 +64,7 @@ impl Clusters {
             true if !object.has_finalizer(names::CLUSTER_FINALIZER) => return Ok(None),
             true => object,
             false if cluster.is_none() => {
-                self.say_not_owned(&object).await?;
+                self.report_not_owned(&object).await?;
                 return Ok(None);
             }
             false => management.add_finalizer(&object, names::CLUSTER_FINALIZER).await?,
@@ -84,7 +84,7 @@ impl Clusters {
         let snapshot = region.view().borrow().snapshot.clone();
         let copied_from =
             infra::cluster::copied_from(&object, all.iter().map(|it| &***it), snapshot.as_deref());
-        Ok(Some(Seen { name, cluster, object, machines, requested, rules, region, who, copied_from }))
+        Ok(Some(ClusterScope { name, cluster, object, machines, requested, rules, region, who, copied_from }))
     }
 
     /// Names of AWSMachines of the Cluster. Before the answer is "none", the API itself is asked: a cache may
@@ -92,7 +92,7 @@ impl Clusters {
     async fn machines_left(
         &self,
         cluster: &ObjectName,
-        memory: &mut Remembered,
+        memory: &mut ClusterMemory,
     ) -> Result<Vec<String>, Error> {
         let management = &self.context.management;
         let belongs = |it: &Cached<AWSMachine>| {

@@ -10,9 +10,10 @@ use infra::{PersistedState, pause};
 use kube::ResourceExt;
 use model::{Answers, Interest, Timestamp};
 
-use super::{Machines, Remembered};
+use super::{MachineMemory, Machines};
+use crate::controller::conditions::report_paused;
 use crate::controller::owner::cluster_of_name;
-use crate::controller::regions::Subscription;
+use crate::controller::subscriptions::Subscription;
 use crate::management::{Cached, Error};
 use crate::object_name::ObjectName;
 use crate::system::now;
@@ -24,14 +25,14 @@ impl Machines {
         machine: Option<Machine>,
         cluster_name: Option<ObjectName>,
         cluster: Option<Cluster>,
-        memory: &mut Remembered,
+        memory: &mut MachineMemory,
     ) -> Result<(), Error> {
         // No call of this process is on its way any more: each look waits for the calls that it makes.
         let stopped = *memory.paused.get_or_insert_with(now);
-        self.say_paused(object).await?;
+        report_paused(&self.context.management, object).await?;
         let name = object.object_name();
         if !pause::blocks_move(&object.metadata) {
-            self.leave(&name);
+            self.unsubscribe(&name);
             return Ok(());
         }
         let cluster_name = cluster_name.unwrap_or_else(|| name.clone());
@@ -39,10 +40,10 @@ impl Machines {
         match self.awaited(object, machine, &cluster_name, &cluster, stopped) {
             Some((region, interest)) => {
                 self.context.aws.region(&region).interest(&format!("machine/{name}"), interest.clone());
-                self.regions.subscribe(&name, Subscription { region, interest, instance: None });
+                self.subscriptions.subscribe(&name, Subscription { region, interest, instance: None });
             }
             None => {
-                self.leave(&name);
+                self.unsubscribe(&name);
                 if let Some(patch) = pause::unblock_move(&object.metadata) {
                     self.context.management.patch(object, patch).await?;
                 }

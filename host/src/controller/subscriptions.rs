@@ -15,17 +15,17 @@ const TOGETHER: Duration = Duration::from_millis(50);
 
 /// Who waits for what, of one controller.
 #[derive(Clone)]
-pub struct Regions(Arc<Shared>);
+pub struct Subscriptions(Arc<Shared>);
 
 struct Shared {
     aws: aws::Aws,
-    waker: Trigger,
+    trigger: Trigger,
     state: Mutex<State>,
 }
 
 #[derive(Default)]
 struct State {
-    seats: HashMap<ObjectName, Subscription>,
+    subscriptions: HashMap<ObjectName, Subscription>,
     watched: BTreeSet<String>,
 }
 
@@ -38,24 +38,24 @@ pub struct Subscription {
     pub instance: Option<String>,
 }
 
-impl Regions {
-    pub fn new(aws: aws::Aws, waker: Trigger) -> Self {
-        Self(Arc::new(Shared { aws, waker, state: Mutex::default() }))
+impl Subscriptions {
+    pub fn new(aws: aws::Aws, trigger: Trigger) -> Self {
+        Self(Arc::new(Shared { aws, trigger, state: Mutex::default() }))
     }
 
     /// Says what an object waits for from now on.
-    pub fn subscribe(&self, name: &ObjectName, seat: Subscription) {
-        let region = seat.region.clone();
+    pub fn subscribe(&self, name: &ObjectName, subscription: Subscription) {
+        let region = subscription.region.clone();
         let mut state = self.lock();
-        state.seats.insert(name.clone(), seat);
+        state.subscriptions.insert(name.clone(), subscription);
         if state.watched.insert(region.clone()) {
             tokio::spawn(self.clone().watch(region));
         }
     }
 
     /// The object is gone. Returns what it waited for.
-    pub fn leave(&self, name: &ObjectName) -> Option<Subscription> {
-        self.lock().seats.remove(name)
+    pub fn unsubscribe(&self, name: &ObjectName) -> Option<Subscription> {
+        self.lock().subscriptions.remove(name)
     }
 
     async fn watch(self, region: String) {
@@ -64,13 +64,17 @@ impl Regions {
         while view.changed().await.is_ok() {
             tokio::time::sleep(TOGETHER).await;
             let now = view.borrow_and_update().clone();
-            let news = SnapshotDiff::between(&before, &now);
+            let diff = SnapshotDiff::between(&before, &now);
             let names: Vec<ObjectName> = {
                 let state = self.lock();
-                let seats = state.seats.iter().filter(|(_, seat)| seat.region == region);
-                seats.filter(|(_, seat)| news.concerns(seat)).map(|(name, _)| name.clone()).collect()
+                let subscriptions =
+                    state.subscriptions.iter().filter(|(_, subscription)| subscription.region == region);
+                subscriptions
+                    .filter(|(_, subscription)| diff.concerns(subscription))
+                    .map(|(name, _)| name.clone())
+                    .collect()
             };
-            names.into_iter().for_each(|it| self.0.waker.wake(it));
+            names.into_iter().for_each(|it| self.0.trigger.enqueue(it));
             before = now;
         }
     }
@@ -128,13 +132,13 @@ impl SnapshotDiff {
         }
     }
 
-    fn concerns(&self, seat: &Subscription) -> bool {
+    fn concerns(&self, subscription: &Subscription) -> bool {
         self.all
-            || !self.read.is_disjoint(&seat.interest.reads)
-            || (self.deleting_vpcs && !seat.interest.deleting_vpcs.is_empty())
-            || (self.zones && seat.interest.needs(&Part::Zones))
-            || self.failing.iter().any(|it| seat.interest.needs(it))
-            || seat.instance.as_ref().is_some_and(|it| self.instances.contains(it))
+            || !self.read.is_disjoint(&subscription.interest.reads)
+            || (self.deleting_vpcs && !subscription.interest.deleting_vpcs.is_empty())
+            || (self.zones && subscription.interest.needs(&Part::Zones))
+            || self.failing.iter().any(|it| subscription.interest.needs(it))
+            || subscription.instance.as_ref().is_some_and(|it| self.instances.contains(it))
     }
 }
 
@@ -179,10 +183,10 @@ mod tests {
     fn a_partial_sweep_wakes_only_those_that_wait_for_what_was_read() {
         let before = view(&[(Read::Vpcs, 1.0), (Read::NatGateways, 1.0)], &[]);
         let now = view(&[(Read::Vpcs, 1.0), (Read::NatGateways, 11.0)], &[]);
-        let news = SnapshotDiff::between(&before, &now);
-        assert!(news.concerns(&waiting_for(Read::NatGateways)));
-        assert!(!news.concerns(&waiting_for(Read::Vpcs)));
-        assert!(!news.concerns(&Subscription::default()));
+        let diff = SnapshotDiff::between(&before, &now);
+        assert!(diff.concerns(&waiting_for(Read::NatGateways)));
+        assert!(!diff.concerns(&waiting_for(Read::Vpcs)));
+        assert!(!diff.concerns(&Subscription::default()));
     }
 
     #[test]
@@ -198,9 +202,9 @@ mod tests {
     fn a_read_that_fails_wakes_only_those_that_wait_for_it_and_keeps_no_whole_sweep_from_the_settled() {
         let before = view(&[(Read::Vpcs, 1.0), (Read::NatGateways, 1.0)], &[]);
         let failing = view(&[(Read::Vpcs, 1.0), (Read::NatGateways, 1.0)], &[Read::NatGateways]);
-        for news in [SnapshotDiff::between(&before, &failing), SnapshotDiff::between(&failing, &before)] {
-            assert!(news.concerns(&waiting_for(Read::NatGateways)));
-            assert!(!news.concerns(&waiting_for(Read::Vpcs)) && !news.concerns(&Subscription::default()));
+        for diff in [SnapshotDiff::between(&before, &failing), SnapshotDiff::between(&failing, &before)] {
+            assert!(diff.concerns(&waiting_for(Read::NatGateways)));
+            assert!(!diff.concerns(&waiting_for(Read::Vpcs)) && !diff.concerns(&Subscription::default()));
         }
         let swept = view(&[(Read::Vpcs, 301.0), (Read::NatGateways, 1.0)], &[Read::NatGateways]);
         assert!(SnapshotDiff::between(&failing, &swept).concerns(&Subscription::default()));

@@ -6,36 +6,36 @@ use infra::machine::Decision;
 use model::Lookup;
 use tokio::time::Instant;
 
-use super::Seen;
+use super::MachineScope;
 use crate::controller::refusals::Refusals;
 
 /// Answers, for the rest of this look, what the decision asks for. What was refused a moment ago is not asked
 /// for again.
-pub(super) async fn look_up(seen: &mut Seen, decision: &Decision, refusals: &mut Refusals) {
+pub(super) async fn look_up(scope: &mut MachineScope, decision: &Decision, refusals: &mut Refusals) {
     if !refusals.may_look_up(Instant::now()) {
         return;
     }
     let mut learned = Ok(());
     if let Some(query) = &decision.needs_image {
-        match seen.region.image(query).await {
-            Ok(image) => seen.image = Some(image),
+        match scope.region.image(query).await {
+            Ok(image) => scope.image = Some(image),
             Err(problem) => learned = Err(problem),
         }
     }
     for lookup in &decision.lookups {
         let answered = match lookup {
-            Lookup::Subnets(filters) => seen
+            Lookup::Subnets(filters) => scope
                 .region
                 .subnets(filters)
                 .await
-                .map(|it| drop(seen.answers.subnets.insert(filters.clone(), it))),
-            Lookup::SecurityGroups(filters) => seen
+                .map(|it| drop(scope.answers.subnets.insert(filters.clone(), it))),
+            Lookup::SecurityGroups(filters) => scope
                 .region
                 .security_groups(filters)
                 .await
-                .map(|it| drop(seen.answers.security_groups.insert(filters.clone(), it))),
+                .map(|it| drop(scope.answers.security_groups.insert(filters.clone(), it))),
         };
         learned = learned.and(answered);
     }
-    refusals.learn_lookup(learned, Instant::now());
+    refusals.record_lookup(learned, Instant::now());
 }

@@ -12,53 +12,53 @@ use model::finding::{Finding, Status};
 use serde_json::json;
 use tokio::time::Instant;
 
-use super::{Remembered, SOON, Site, is_provisioned};
-use crate::management::{Error, Note};
+use super::{IssuerMemory, IssuerScope, RETRY_EVERY, is_provisioned};
+use crate::management::{Error, Event};
 use crate::system::now;
 
 /// How it stands with what was published for a cluster that is gone.
-pub enum Retracted {
+pub enum Unpublished {
     /// Nothing of it is left, but for what the note says.
-    Done(Option<Note>),
+    Done(Option<Event>),
     /// Something may be left; why, and when it is tried again.
     Waits(Finding, Instant),
 }
 
 /// Takes back everything that was published for a cluster that is gone. `forced`: what cannot be is left
 /// behind.
-pub async fn retract(site: Site<'_>, memory: &mut Remembered, forced: bool) -> Retracted {
-    if let Some((found, again)) =
-        memory.retraction.clone().filter(|(_, again)| !forced && *again > Instant::now())
+pub async fn unpublish(scope: IssuerScope<'_>, memory: &mut IssuerMemory, forced: bool) -> Unpublished {
+    if let Some((found, next)) =
+        memory.retraction.clone().filter(|(_, next)| !forced && *next > Instant::now())
     {
-        return Retracted::Waits(found, again);
+        return Unpublished::Waits(found, next);
     }
     // Nothing can be its own without an id.
-    let Some(owner) = Owner::of(site.object) else { return Retracted::Done(None) };
-    let mut places: Vec<Place> = site.places().all().to_vec();
+    let Some(owner) = Owner::of(scope.object) else { return Unpublished::Done(None) };
+    let mut places: Vec<Place> = scope.places().all().to_vec();
     // Before places were written down, they were where the spec says.
     places.extend(
-        site.asked().filter(|it| is_provisioned(site.object) && !places.iter().any(|place| place.is(it))),
+        scope.asked().filter(|it| is_provisioned(scope.object) && !places.iter().any(|place| place.is(it))),
     );
     let (mut left, mut failed) = (Vec::new(), Vec::new());
     for place in &places {
-        match at(site, &owner, place).await {
+        match unpublish_from(scope, &owner, place).await {
             Ok(message) => left.extend(message),
             Err(message) => failed.push(message),
         }
     }
     if failed.is_empty() || forced {
         left.extend(failed);
-        return Retracted::Done((!left.is_empty()).then(|| note(&left)));
+        return Unpublished::Done((!left.is_empty()).then(|| event(&left)));
     }
     let message = format!(
         "{}. The AWSCluster goes once that is done, or, with annotation {}, without it",
         failed.join("; "),
         names::FORCE_DELETE_ANNOTATION
     );
-    let (found, again) =
-        (finding(Status::False, reason::ISSUER_NOT_RETRACTED, message), Instant::now() + SOON);
-    memory.retraction = Some((found.clone(), again));
-    Retracted::Waits(found, again)
+    let (found, next) =
+        (finding(Status::False, reason::ISSUER_NOT_RETRACTED, message), Instant::now() + RETRY_EVERY);
+    memory.retraction = Some((found.clone(), next));
+    Unpublished::Waits(found, next)
 }
 
 /// Looks after the places that the spec does not name any more; what could not be taken back yet, if
@@ -66,18 +66,19 @@ pub async fn retract(site: Site<'_>, memory: &mut Remembered, forced: bool) -> R
 ///
 /// # Errors
 /// The management API did not answer.
-pub async fn former(site: Site<'_>, places: &mut Places) -> Result<Option<String>, Error> {
-    let Some(owner) = Owner::of(site.object) else { return Ok(None) };
-    let (before, asked, issuers) = (places.clone(), site.asked(), site.issuers());
+pub async fn unpublish_former(scope: IssuerScope<'_>, places: &mut Places) -> Result<Option<String>, Error> {
+    let Some(owner) = Owner::of(scope.object) else { return Ok(None) };
+    let (before, asked, issuers) = (places.clone(), scope.asked(), scope.issuers());
     let is_issued =
-        |it: &Place| it.publication(&site.object.spec.region).is_some_and(|it| issuers.contains(&it.issuer));
+        |it: &Place| it.publication(&scope.object.spec.region).is_some_and(|it| issuers.contains(&it.issuer));
     places.look(|it| asked.as_ref().is_some_and(|asked| asked.is(it)) || is_issued(it), now());
     let mut failed = Vec::new();
     for place in places.over(now()) {
-        match at(site, &owner, &place).await {
+        match unpublish_from(scope, &owner, &place).await {
             Ok(left) => {
-                left.iter()
-                    .for_each(|it| site.context.management.note(site.object, note(std::slice::from_ref(it))));
+                left.iter().for_each(|it| {
+                    scope.context.management.publish_event(scope.object, event(std::slice::from_ref(it)))
+                });
                 places.forget(&place);
             }
             Err(message) => failed.push(message),
@@ -85,7 +86,11 @@ pub async fn former(site: Site<'_>, places: &mut Places) -> Result<Option<String
     }
     if *places != before {
         let annotations = json!({names::ISSUER_PLACES_ANNOTATION: places.annotation()});
-        site.context.management.patch(site.object, json!({"metadata": {"annotations": annotations}})).await?;
+        scope
+            .context
+            .management
+            .patch(scope.object, json!({"metadata": {"annotations": annotations}}))
+            .await?;
     }
     Ok((!failed.is_empty()).then(|| failed.join("; ")))
 }
@@ -94,14 +99,18 @@ pub async fn former(site: Site<'_>, places: &mut Places) -> Result<Option<String
 ///
 /// # Errors
 /// What could not be read or removed.
-async fn at(site: Site<'_>, owner: &Owner, place: &Place) -> Result<Option<String>, String> {
-    let Site { object, region, .. } = site;
+async fn unpublish_from(
+    scope: IssuerScope<'_>,
+    owner: &Owner,
+    place: &Place,
+) -> Result<Option<String>, String> {
+    let IssuerScope { object, region, .. } = scope;
     // Nothing was ever published where nothing can be.
     let Some(publication) = place.publication(&object.spec.region) else { return Ok(None) };
     let failed = |what: &str, why: &str| {
         format!("what was published as issuer {} is not taken back: {what}{why}", publication.issuer)
     };
-    let provider = site.provider(&publication.issuer).await.map_err(|it| failed("", &it.message))?;
+    let provider = scope.provider(&publication.issuer).await.map_err(|it| failed("", &it.message))?;
     let readings = Readings {
         discovery: region.object_left(&place.bucket, &publication.discovery_key).await,
         key_set: region.object_left(&place.bucket, &publication.jwks_key).await,
@@ -109,20 +118,20 @@ async fn at(site: Site<'_>, owner: &Owner, place: &Place) -> Result<Option<Strin
     };
     let retraction = retraction(&publication, owner, &readings).map_err(|it| failed("", &it.message))?;
     for removal in &retraction.removals {
-        let (what, said) = match removal {
+        let (what, reply) = match removal {
             Removal::Document { key, version } => (
                 format!("s3://{}/{key}", place.bucket),
                 region.delete_object(&place.bucket, key, version).await,
             ),
             Removal::Provider => (provider.clone(), region.delete_open_id_provider(&provider).await),
         };
-        said.map_err(|it| failed(&format!("{what}: "), &format!("{}: {}", it.code, it.message)))?;
+        reply.map_err(|it| failed(&format!("{what}: "), &format!("{}: {}", it.code, it.message)))?;
         tracing::info!(object = %object.object_name(), issuer = publication.issuer, "removed {what}");
     }
     Ok(retraction.left)
 }
 
-fn note(left: &[String]) -> Note {
+fn event(left: &[String]) -> Event {
     let message = format!("left behind, delete it yourself if it is yours: {}", left.join("; "));
-    Note { warning: true, reason: "IssuerLeft".into(), action: "Retract".into(), message }
+    Event { warning: true, reason: "IssuerLeft".into(), action: "Retract".into(), message }
 }
