@@ -1,4 +1,4 @@
-//! What every controller is given: the leaves it may use, and what controllers tell one another in memory.
+//! What every controller is given: the leaves it may use, and what controllers share in memory.
 
 use std::sync::Arc;
 
@@ -19,8 +19,8 @@ pub struct Context {
     /// Security-group rules that add-ons ask for.
     pub rules: Rules,
     pub metrics: Metrics,
-    /// Value of the label `cluster.x-k8s.io/watch-filter` that objects must carry; `None`: all are looked
-    /// after.
+    /// Value of the label `cluster.x-k8s.io/watch-filter` that objects must carry; `None`: all are
+    /// reconciled.
     pub watch_filter: Option<Arc<str>>,
     /// Where API servers of workload clusters may be that are no control plane endpoint.
     pub api_server_ranges: Arc<[IpNet]>,

@@ -1,5 +1,5 @@
-//! Leader election by a Lease: of several copies one works, the others wait. It never works on without the
-//! lease: whoever cannot renew it in time ends, and the process with it.
+//! Leader election by a Lease: of several copies one works, the others wait. Whoever cannot renew the lease
+//! in time ends, and the process with it.
 
 use std::time::Duration;
 
@@ -178,7 +178,7 @@ mod tests {
     }
 
     #[test]
-    fn a_lease_is_free_when_nobody_was_seen_to_renew_it_for_its_duration() {
+    fn a_lease_is_free_when_nobody_renewed_it_for_its_duration() {
         let begin = Instant::now();
         let at = |seconds| begin + Duration::from_secs(seconds);
         let mut observed = ObservedLease::default();

@@ -1,5 +1,5 @@
-//! Counters of what this process does, in Prometheus text. Nothing here decides anything, and no label ever
-//! holds the name of an object.
+//! Counters of what this process does, in Prometheus text. No label holds the name of an object: there would
+//! be a series for each.
 
 use std::sync::Arc;
 use std::time::Instant;
@@ -125,8 +125,8 @@ impl Metrics {
         }
     }
 
-    /// Counts one look of `controller` at an object; `result` is a word such as `settled`, `waiting`,
-    /// `failed`.
+    /// Counts one reconciliation of an object by `controller`; `result` is a word such as `settled`,
+    /// `waiting`, `failed`.
     pub fn reconciled(&self, controller: &str, result: &str, took: std::time::Duration) {
         self.reconciles
             .get_or_create(&[("controller", controller.to_owned()), ("result", result.to_owned())])

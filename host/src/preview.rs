@@ -1,6 +1,5 @@
 //! `cluster-operator plan -f FILE`: what would be created for the objects of a file. It reads AWS if there
-//! are credentials, and changes nothing: neither AWS nor a management cluster, which it does not even look
-//! at.
+//! are credentials, and changes nothing. It does not even read a management cluster.
 
 mod add_ons;
 mod machines;
@@ -93,7 +92,7 @@ async fn print_cluster(cluster: &Cluster, objects: &[Value], aws: Option<&aws::A
         };
         infra::cluster::decide(&input)
     };
-    // Who knows nothing yet says what of the user's has to be read.
+    // A decision without a snapshot names what of the user's has to be read.
     let wanted = decide(&Snapshot::default()).interest;
     let snapshot = match aws {
         Some(aws) => whole(aws, region, wanted).await?,

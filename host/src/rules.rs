@@ -1,5 +1,5 @@
-//! Security-group rules that add-ons ask for: what the add-on controller and the cluster controller tell one
-//! another, in memory only.
+//! Security-group rules that add-ons ask for: what the add-on controller requests and the cluster
+//! controller authorizes, in memory only.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -29,9 +29,9 @@ pub fn list_rules(requested: &RequestedRules) -> Vec<AddOnRule> {
     requested.iter().flat_map(of_group).collect()
 }
 
-/// Security-group rules that the add-ons of each cluster ask for. Add-ons say, the cluster controller alone
-/// carries out and says when it is done. It is in memory only: after a start nothing is known of a cluster
-/// until its add-ons are planned again.
+/// Security-group rules that the add-ons of each cluster ask for. Add-ons request them; the cluster
+/// controller alone authorizes them in AWS, and records when that is done. It is in memory only: after a
+/// start nothing is known of a cluster until its add-ons are planned again.
 #[derive(Clone, Default)]
 pub struct Rules(Arc<Mutex<RulesState>>);
 
@@ -48,7 +48,7 @@ struct Entry {
 }
 
 impl Rules {
-    /// Says what the add-ons of a Cluster need; `None`: not planned yet, so nothing may be revoked.
+    /// Records what the add-ons of a Cluster need; `None`: not planned yet, so nothing may be revoked.
     pub fn set(&self, cluster: &ObjectName, requested: Option<RequestedRules>) {
         let mut state = self.lock();
         let entry = state.clusters.entry(cluster.clone()).or_default();
@@ -68,8 +68,8 @@ impl Rules {
         self.lock().clusters.get(cluster).is_some_and(|it| it.done)
     }
 
-    /// Says that AWS has (or no longer has) everything that was asked for by `requested`. A newer request is
-    /// not touched.
+    /// Records that AWS has (or no longer has) everything that was asked for by `requested`. A newer request
+    /// is not touched.
     pub fn set_done(&self, cluster: &ObjectName, requested: Option<&RequestedRules>, done: bool) {
         let mut state = self.lock();
         if let Some(entry) = state.clusters.get_mut(cluster)

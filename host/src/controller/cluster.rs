@@ -1,5 +1,5 @@
-//! Drives one AWSCluster: read, decide, act, say. What should exist and what is done about it is decided in
-//! `plan`; AWS is touched only through `aws`, and the management API only through `management`.
+//! Reconciles one AWSCluster: read, decide, act, report. What should exist and what is done about it is
+//! decided in `plan`; AWS is touched only through `aws`, and the management API only through `management`.
 
 mod pause;
 mod read;
@@ -28,7 +28,7 @@ use crate::system::{now, random};
 
 use read::ClusterScope;
 
-/// Waves of calls in one look; more are only needed when something changes back and forth.
+/// Waves of calls in one reconciliation; more are only needed when something changes back and forth.
 const WAVES: usize = 32;
 
 /// The controller of AWSClusters.
@@ -41,7 +41,7 @@ pub struct Clusters {
 #[derive(Default)]
 struct ClusterMemory {
     refusals: Refusals,
-    /// The API itself said, since the deletion began, that no AWSMachine is left.
+    /// The API itself answered, since the deletion began, that no AWSMachine is left.
     no_machines: bool,
     issuer: issuer::IssuerMemory,
     /// What the cluster's own controllers left in AWS.

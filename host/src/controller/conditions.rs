@@ -1,5 +1,5 @@
-//! The conditions of an AWSCluster or AWSMachine of which nothing was decided: it is paused, or nothing can be
-//! done for it yet.
+//! The conditions of an AWSCluster or AWSMachine for which nothing is decided: it is paused, or nothing can
+//! be done for it yet.
 
 use std::sync::Arc;
 

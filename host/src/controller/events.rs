@@ -1,15 +1,15 @@
-//! Says as events what an action did. It never decides anything.
+//! Turns what became of actions into events.
 
 use model::{Action, ActionNeeded, Key, Kind, Outcome};
 
 use super::refusals::Refusals;
 use crate::management::Event;
 
-/// What to tell of these actions. A refusal that was told before is not told again, and what succeeded alike
-/// is told at once.
-pub fn events(actions: &[Action], outcomes: &[(Key, Outcome)], told: &Refusals) -> Vec<Event> {
+/// The events of these actions. A refusal that was reported before has none, and what succeeded alike has one
+/// together.
+pub fn events(actions: &[Action], outcomes: &[(Key, Outcome)], refusals: &Refusals) -> Vec<Event> {
     let mut res: Vec<Event> = Vec::new();
-    for (key, outcome) in outcomes.iter().rev().filter(|(key, outcome)| !told.is_reported(key, outcome)) {
+    for (key, outcome) in outcomes.iter().rev().filter(|(key, outcome)| !refusals.is_reported(key, outcome)) {
         let Some(action) = actions.iter().find(|it| it.key() == *key) else { continue };
         let Some(note) = note(action, key, outcome) else { continue };
         match res.iter_mut().find(|it| !note.warning && it.reason == note.reason) {
@@ -109,10 +109,10 @@ mod tests {
         };
         let outcomes = [Outcome::Done, no.clone(), Outcome::Done, no];
         let outcomes: Vec<_> = actions.iter().map(Action::key).zip(outcomes).collect();
-        let told: Vec<_> =
+        let messages: Vec<_> =
             events(&actions, &outcomes, &Refusals::default()).into_iter().map(|it| it.message).collect();
         assert_eq!(
-            told,
+            messages,
             ["elastic-ip/b: No: no", "elastic-ip/a, elastic-ip/c: deleted", "elastic-ip/d: No: no"]
         );
     }

@@ -1,6 +1,6 @@
-//! The sweep of what a cluster's own controllers left in AWS, as a part of the cluster's deletion: looks when
-//! it is time, removes, tells, and holds back what has to wait. When to look and what is left is decided in
-//! `infra::leftover`; AWS is touched only through `aws`.
+//! Collects what a cluster's own controllers left in AWS, as a part of the cluster's deletion: searches when
+//! it is time, removes, publishes events, and holds back what has to wait. When to search and what is left is
+//! decided in `infra::gc`; AWS is touched only through `aws`.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -18,7 +18,7 @@ use super::reconcile::ReconcileResult;
 use crate::management::{Cached, Event, Management};
 use crate::system::now;
 
-/// Looks, if it is time, and removes what can be removed.
+/// Searches, if it is time, and removes what can be removed.
 pub async fn collect(
     management: &Management,
     region: &Region,
@@ -84,12 +84,12 @@ pub async fn collect(
     sweep.done(now());
 }
 
-/// What says whose a VPC is.
+/// What shows whose a VPC is.
 const NEEDED: [Read; 3] = [Read::Vpcs, Read::Subnets, Read::SecurityGroups];
 
 /// Where leftovers may be.
 enum Place {
-    /// In this VPC, of this cluster, and what says that another one is there too.
+    /// In this VPC, of this cluster, and what shows that another one is there too.
     In(String, Whose, Option<String>),
     /// There is no network that they could be in.
     Nowhere,
@@ -152,10 +152,10 @@ fn publish_removal(
     }
 }
 
-/// Says what is awaited, and as long as nobody knows what was left, holds back everything but looking. What
-/// is `forced` waits for nothing.
+/// Adds what is awaited to the plan, and holds back everything but reads as long as nobody knows what was
+/// left. What is `forced` waits for nothing.
 pub fn hold(sweep: &Sweep, forced: bool, decision: &mut Decision, due: &mut Vec<Action>) {
-    // What the deletion of the network takes along is told by the same tags.
+    // The same tags show what the deletion of the network takes along.
     due.retain(|it| !matches!(it, Action::Delete { id, .. } if sweep.is_doubtful(id)));
     if forced {
         return;
@@ -176,7 +176,7 @@ pub fn has_dependency(outcomes: &[(Key, Outcome)]) -> bool {
         .any(|(_, it)| matches!(it, Outcome::Refused { code, .. } if code == "DependencyViolation"))
 }
 
-/// The next look is not missed.
+/// A settled cluster is reconciled again when the next search is due.
 pub fn requeue_for_sweep(ended: ReconcileResult, sweep: &Sweep) -> ReconcileResult {
     let next = sweep.next().map(|at| Instant::now() + Duration::from_secs_f64((at - now()).max(0.0)));
     match (ended, next) {
@@ -205,14 +205,14 @@ mod tests {
     }
 
     #[test]
-    fn only_something_unseen_in_the_way_asks_for_another_look() {
+    fn only_an_unknown_dependency_asks_for_another_search() {
         assert!(has_dependency(&refused("DependencyViolation")));
         assert!(!has_dependency(&refused("RequestLimitExceeded")));
         assert!(!has_dependency(&[(Vpc::key(observe::MAIN), Outcome::Done)]));
     }
 
     #[test]
-    fn nothing_is_deleted_and_nothing_is_finished_before_it_is_known_what_was_left() {
+    fn nothing_is_deleted_before_it_is_known_what_was_left() {
         let confirm = Action::Confirm { key: Vpc::key(observe::MAIN), id: "vpc-1".into() };
         let delete = Action::Delete {
             id: "vpc-1".into(),
@@ -233,7 +233,7 @@ mod tests {
     }
 
     #[test]
-    fn the_next_look_is_not_missed() {
+    fn the_next_search_is_not_missed() {
         let mut sweep = Sweep::default();
         assert_eq!(requeue_for_sweep(ReconcileResult::Settled, &sweep), ReconcileResult::Settled);
         sweep.asked_for(now());

@@ -1,5 +1,5 @@
-//! The issuer of a cluster's service account tokens: when to look at it, and what is said of it. What is
-//! published, and what is taken back, is decided by `iam`.
+//! The issuer of a cluster's service account tokens: when it is checked, and what is reported of it. What is
+//! published and unpublished is decided by `iam`.
 
 mod publish;
 mod unpublish;
@@ -26,17 +26,17 @@ pub use unpublish::{Unpublished, unpublish};
 
 /// How long what was found is good.
 const RECHECK_EVERY: Duration = Duration::from_secs(30 * 60);
-/// How soon to look again when something is awaited or refused.
+/// How soon to try again when something is awaited or refused.
 const RETRY_EVERY: Duration = Duration::from_secs(60);
 /// How soon to look for a signing key, which the control plane makes before its first machine.
 const KEY_RETRY_EVERY: Duration = Duration::from_secs(10);
 const FIELD: &str = "spec.serviceAccountIssuer";
 
-/// What was found at the last look.
+/// What was found at the last check.
 #[derive(Default)]
 pub struct IssuerMemory {
     last: Option<LastRead>,
-    /// Why it could not be taken back at the last try, and when it is tried again.
+    /// Why it could not be unpublished at the last try, and when it is tried again.
     retraction: Option<(Finding, Instant)>,
 }
 
@@ -57,7 +57,7 @@ pub struct IssuerScope<'a> {
 }
 
 impl IssuerMemory {
-    /// When to look again; `None` when there is no issuer to look at.
+    /// When to check again; `None` when there is no issuer to check.
     pub fn next(&self) -> Option<Instant> {
         self.last.as_ref().map(|it| it.next)
     }
@@ -120,7 +120,7 @@ impl IssuerScope<'_> {
         Ok(trust::provider_arn(partition::of_region(&self.object.spec.region), &account, issuer))
     }
 
-    /// The issuers that the API servers issue tokens of or take, as the control plane says.
+    /// The issuers whose tokens the API servers issue or take, by the control plane's arguments.
     fn issuers(&self) -> Vec<String> {
         let control_planes = self.context.management.of_cluster::<KubeadmControlPlane>(self.cluster);
         let of = |it: &crds::cluster_api::KubeadmControlPlaneSpec| -> Vec<String> {
@@ -130,7 +130,7 @@ impl IssuerScope<'_> {
     }
 }
 
-/// Looks at the issuer if it is time to, and says what is found; `None` when there is nothing to say.
+/// Checks the issuer if it is time to, and returns what is found; `None` when there is nothing to report.
 ///
 /// # Errors
 /// The management API did not answer.

@@ -1,6 +1,6 @@
-//! Drives one AWSMachine: read, decide, act, say. What should exist and what is done about it is decided in
-//! `plan`; AWS is touched only through `aws`, and the management API only through `management`. Bootstrap
-//! data is read when it is needed and never kept.
+//! Reconciles one AWSMachine: read, decide, act, report. What should exist and what is done about it is
+//! decided in `plan`; AWS is touched only through `aws`, and the management API only through `management`.
+//! Bootstrap data is read when it is needed and not stored.
 
 mod hold;
 mod lookup;
@@ -28,7 +28,7 @@ use crate::management::{Cached, Error, Watched};
 use crate::object_name::ObjectName;
 use crate::system::{now, random};
 
-/// Waves of calls in one look; more are only needed when something changes back and forth.
+/// Waves of calls in one reconciliation; more are only needed when something changes back and forth.
 const WAVES: usize = 16;
 
 /// The controller of AWSMachines.
@@ -62,7 +62,7 @@ struct MachineScope {
     who: String,
 }
 
-/// What the machine boots with. It is never printed.
+/// What the machine boots with. It has no `Debug`: bootstrap data reaches no log.
 struct Bootstrap {
     data: Vec<u8>,
     format: Option<String>,
@@ -252,12 +252,11 @@ impl Machines {
             scope.bootstrap = self.bootstrap(scope).await?;
             reconciliation.decide(scope);
         }
-        match reconciliation.decision.asks() {
-            true => {
-                lookup::look_up(scope, &reconciliation.decision, refusals).await;
-                reconciliation.decide(scope);
-            }
-            false => refusals.record_lookup(Ok(()), Instant::now()),
+        if reconciliation.decision.asks() {
+            lookup::look_up(scope, &reconciliation.decision, refusals).await;
+            reconciliation.decide(scope);
+        } else {
+            refusals.record_lookup(Ok(()), Instant::now());
         }
         if scope.object.is_deleting()
             && scope.hold.is_none()

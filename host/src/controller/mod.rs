@@ -1,5 +1,5 @@
-//! The controllers: each reads what there is, has `plan` decide, lets a leaf act, and says how it stands.
-//! This file connects them: which change wakes which object. It never decides what is done.
+//! The controllers: each reads what there is, has a pure crate decide, lets a leaf act, and reports how it
+//! stands. This file connects them: which change triggers the reconciliation of which object.
 
 pub mod addon;
 mod cluster;
@@ -68,7 +68,7 @@ fn enqueue_all<K: Watched>(context: &Context, trigger: &Trigger) {
     }
 }
 
-/// Who is woken by what.
+/// Enqueues the objects that a change concerns.
 struct Triggers {
     management: Management,
     clusters: Trigger,
@@ -97,19 +97,22 @@ impl Triggers {
 
     fn change(&self, change: Change) {
         let Change { kind, name, cluster } = change;
+        let cluster = cluster.as_ref();
         match kind {
             Kind::AWSCluster => {
                 self.clusters.enqueue(name);
-                cluster.iter().for_each(|it| {
-                    self.enqueue_machines(it, |_| true);
-                    self.enqueue_templates(it);
-                    self.enqueue_plugins(it);
-                });
+                if let Some(cluster) = cluster {
+                    self.enqueue_machines(cluster, |_| true);
+                    self.enqueue_templates(cluster);
+                    self.enqueue_plugins(cluster);
+                }
             }
             Kind::AWSMachineTemplate => self.templates.enqueue(name),
             Kind::AWSMachine => {
                 self.machines.enqueue(name);
-                cluster.iter().for_each(|it| self.enqueue_deleting_cluster(it));
+                if let Some(cluster) = cluster {
+                    self.enqueue_deleting_cluster(cluster);
+                }
             }
             Kind::Cluster => {
                 self.enqueue_cluster(&name);
@@ -118,26 +121,32 @@ impl Triggers {
                 self.enqueue_plugins(&name);
                 self.plugins.enqueue(name);
             }
-            Kind::Machine => self.enqueue_machine(&name, cluster.as_ref()),
-            Kind::KubeadmControlPlane => cluster.iter().for_each(|it| {
-                let has_issuer = |it: &AWSCluster| it.spec.service_account_issuer.is_some();
-                if self.management.of_cluster::<AWSCluster>(it).iter().any(|it| has_issuer(it)) {
-                    self.enqueue_cluster(it);
+            Kind::Machine => self.enqueue_machine(&name, cluster),
+            Kind::KubeadmControlPlane => {
+                if let Some(cluster) = cluster {
+                    if self.has_issuer(cluster) {
+                        self.enqueue_cluster(cluster);
+                    }
+                    self.enqueue_machines(cluster, |it| it.is_deleting());
+                    self.enqueue_plugins(cluster);
                 }
-                self.enqueue_machines(it, |it| it.is_deleting());
-                self.enqueue_plugins(it);
-            }),
+            }
             Kind::ClusterPlugin => {
                 self.plugins.enqueue(name);
-                cluster.iter().for_each(|it| {
-                    self.enqueue_cluster(it);
-                    self.enqueue_machines(it, |it| it.is_deleting());
-                    self.enqueue_plugins(it);
+                if let Some(cluster) = cluster {
+                    self.enqueue_cluster(cluster);
+                    self.enqueue_machines(cluster, |it| it.is_deleting());
+                    self.enqueue_plugins(cluster);
                     // A Cluster that it may have left behind.
-                    self.plugins.enqueue(it.clone());
-                });
+                    self.plugins.enqueue(cluster.clone());
+                }
             }
         }
+    }
+
+    fn has_issuer(&self, cluster: &ObjectName) -> bool {
+        let objects = self.management.of_cluster::<AWSCluster>(cluster);
+        objects.iter().any(|it| it.spec.service_account_issuer.is_some())
     }
 
     fn enqueue_cluster(&self, cluster: &ObjectName) {
@@ -157,7 +166,7 @@ impl Triggers {
         }
     }
 
-    /// Those of which nothing is said yet.
+    /// Those that have no status yet.
     fn enqueue_templates(&self, cluster: &ObjectName) {
         for object in
             self.management.of_cluster::<AWSMachineTemplate>(cluster).iter().filter(|it| it.status.is_none())

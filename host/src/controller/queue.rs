@@ -1,5 +1,5 @@
-//! Decides when an object is looked at: at once when it was woken, later when it asked for that, never twice
-//! at the same time. It knows nothing of what is done with an object.
+//! The work queue of one controller: an object is reconciled at once when it is enqueued, later when it asked
+//! for that, and by one task at a time.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::future::Future;
@@ -11,27 +11,27 @@ use tokio::time::Instant;
 
 use crate::object_name::ObjectName;
 
-/// How many objects of one kind are looked at at the same time.
+/// How many objects of one kind are reconciled at the same time.
 const AT_ONCE: usize = 64;
 const FIRST_DELAY: Duration = Duration::from_millis(200);
 const LONGEST_DELAY: Duration = Duration::from_secs(60);
 
-/// When to look at an object again. A wake-up comes first in any case.
+/// When to reconcile an object again. A trigger comes first in any case.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Requeue {
-    /// Only when it is woken.
+    /// Only when it is triggered.
     OnChange,
     After(Duration),
     /// It could not be finished: soon, then less and less often.
     Failed,
 }
 
-/// Wakes objects of one controller; cheap to clone.
+/// Triggers the reconciliation of objects of one controller; cheap to clone.
 #[derive(Clone)]
 pub struct Trigger(mpsc::UnboundedSender<ObjectName>);
 
 impl Trigger {
-    /// Has the object looked at.
+    /// Has the object reconciled.
     pub fn enqueue(&self, name: ObjectName) {
         // The other end is only gone when the process is ending.
         let _ = self.0.send(name);
@@ -44,7 +44,7 @@ pub fn channel() -> (Trigger, mpsc::UnboundedReceiver<ObjectName>) {
     (Trigger(sender), receiver)
 }
 
-/// Runs `reconcile` for every object that is woken, until `stop` is true; then waits for those that run.
+/// Runs `reconcile` for every object that is enqueued, until `stop` is true; then waits for those that run.
 pub async fn run<F, R>(
     mut requests: mpsc::UnboundedReceiver<ObjectName>,
     mut stop: watch::Receiver<bool>,
@@ -64,16 +64,17 @@ pub async fn run<F, R>(
             names.insert(handle.id(), name);
         }
         let due = queue.next_due();
+        let sleep = tokio::time::sleep_until(due.unwrap_or_else(Instant::now));
         tokio::select! {
             Some(name) = requests.recv() => queue.add(name, Instant::now()),
             Some(ended) = running.join_next_with_id() => {
-                // A panic in one object's look must not end the others'.
+                // A panic in one reconciliation must not end the others.
                 let (id, requeue) = ended.unwrap_or_else(|error| (error.id(), Requeue::Failed));
                 if let Some(name) = names.remove(&id) {
                     queue.done(name, requeue, Instant::now());
                 }
             }
-            () = tokio::time::sleep_until(due.unwrap_or_else(Instant::now)), if due.is_some() && running.len() < AT_ONCE => {}
+            () = sleep, if due.is_some() && running.len() < AT_ONCE => {}
             changed = stop.changed() => if changed.is_err() { break },
         }
     }
@@ -82,10 +83,10 @@ pub async fn run<F, R>(
 
 #[derive(Default)]
 struct Queue {
-    /// When each is to be looked at; those that run are not in it.
+    /// When each is to be reconciled; those that run are not in it.
     due: BTreeMap<ObjectName, Instant>,
     running: BTreeSet<ObjectName>,
-    /// Woken while they ran.
+    /// Enqueued while they ran.
     requeue: BTreeSet<ObjectName>,
     failures: HashMap<ObjectName, u32>,
 }
@@ -128,7 +129,7 @@ impl Queue {
             }
         };
         if self.requeue.remove(&name) {
-            // What woke it must not outrun a failure's delay, or a busy object would be tried in a tight
+            // What triggered it must not outrun a failure's delay, or a busy object would be tried in a tight
             // loop.
             self.due.insert(name, if requeue == Requeue::Failed { now + FIRST_DELAY } else { now });
         } else if let Some(delay) = delay {
@@ -155,7 +156,7 @@ mod tests {
     }
 
     #[test]
-    fn an_object_that_is_woken_while_it_runs_is_looked_at_once_more_and_never_twice_at_once() {
+    fn an_object_enqueued_while_it_runs_runs_once_more_afterwards() {
         let now = Instant::now();
         let mut queue = Queue::default();
         queue.add(name("a"), now);
@@ -170,7 +171,7 @@ mod tests {
     }
 
     #[test]
-    fn failures_are_tried_less_and_less_often_until_one_look_succeeds() {
+    fn failures_are_tried_less_often_until_one_run_succeeds() {
         let now = Instant::now();
         let mut queue = Queue::default();
         let mut delays = Vec::new();
@@ -186,7 +187,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_due_later_waits_and_a_wake_up_comes_first() {
+    fn what_is_due_later_waits_and_a_trigger_comes_first() {
         let now = Instant::now();
         let mut queue = Queue::default();
         queue.add(name("a"), now);
@@ -198,7 +199,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_panic_ends_one_look_and_nothing_else() {
+    async fn a_panic_ends_one_reconciliation_and_nothing_else() {
         let (trigger, requests) = channel();
         let (stop, stopped) = watch::channel(false);
         let (sender, mut reconciled) = mpsc::unbounded_channel();

@@ -17,9 +17,9 @@ const AFTER_NO_EFFECT: Duration = Duration::from_secs(2);
 #[derive(Default)]
 pub struct Refusals {
     refused: BTreeMap<Key, Refusal>,
-    /// A question that actions need the answer of, and that AWS answered with a no.
+    /// The lookup that actions need and that AWS refused.
     lookup: Option<(Problem, Refusal)>,
-    /// What was done in this look.
+    /// What was done in this reconciliation.
     done: Vec<Action>,
     /// The version of the spec that they are about.
     generation: Option<i64>,
@@ -32,14 +32,14 @@ struct Refusal {
 }
 
 impl Refusals {
-    /// A look begins. A changed spec deserves a new try at once.
+    /// A reconciliation begins. A changed spec deserves a new try at once.
     pub fn begin(&mut self, generation: Option<i64>) {
         if self.generation != generation {
             *self = Refusals { generation, ..Refusals::default() };
         }
     }
 
-    /// A look ended. What was done is not kept: bootstrap data may be in it.
+    /// A reconciliation ended. What was done is not stored: bootstrap data may be in it.
     pub fn end(&mut self) {
         self.done.clear();
     }
@@ -72,7 +72,7 @@ impl Refusals {
         }
     }
 
-    /// Learns how actions ended, in their order.
+    /// Records how actions ended, in their order.
     pub fn record(&mut self, actions: &[Action], outcomes: &[(Key, Outcome)], now: Instant) {
         for (n, (key, outcome)) in outcomes.iter().enumerate() {
             let failures = self.refused.remove(key).map_or(0, |it| it.failures);
@@ -85,7 +85,7 @@ impl Refusals {
         }
     }
 
-    /// Learns how a question was answered that actions need the answer of.
+    /// Records the result of a lookup that actions need.
     pub fn record_lookup(&mut self, answer: Result<(), Problem>, now: Instant) {
         let failures = self.lookup.take().map_or(0, |(_, it)| it.failures);
         if let Err(problem) = answer {
@@ -95,12 +95,12 @@ impl Refusals {
         }
     }
 
-    /// Whether that question may be asked now.
+    /// Whether that lookup may be made now.
     pub fn may_look_up(&self, now: Instant) -> bool {
         self.lookup.as_ref().is_none_or(|(_, it)| it.not_before <= now)
     }
 
-    /// Why that question has no answer.
+    /// Why that lookup has no result.
     pub fn lookup_problem(&self) -> Option<&Problem> {
         self.lookup.as_ref().map(|(problem, _)| problem)
     }
@@ -110,7 +110,7 @@ impl Refusals {
         self.refused.iter().map(|(key, it)| (key.clone(), it.outcome.clone())).collect()
     }
 
-    /// Whether this refusal was told before.
+    /// Whether this refusal was reported before.
     pub fn is_reported(&self, key: &Key, outcome: &Outcome) -> bool {
         self.refused.get(key).is_some_and(|it| same(&it.outcome, outcome))
     }
@@ -176,7 +176,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_refused_is_left_alone_and_its_intent_is_not_opened_until_it_is_due() {
+    fn a_refused_action_waits_and_its_intent_is_not_opened() {
         let now = Instant::now();
         let key = Key::new(Kind::Vpc, "main");
         let mut refusals = Refusals::default();
@@ -194,7 +194,7 @@ mod tests {
     }
 
     #[test]
-    fn a_refusal_that_someone_has_to_act_on_backs_off_to_five_minutes() {
+    fn a_refusal_that_needs_somebody_backs_off_to_five_minutes() {
         let now = Instant::now();
         let key = Key::new(Kind::Vpc, "main");
         let mut refusals = Refusals::default();
@@ -212,7 +212,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_done_without_effect_is_not_repeated_in_the_same_look() {
+    fn what_had_no_effect_is_not_repeated_in_one_reconciliation() {
         let now = Instant::now();
         let key = Key::new(Kind::NatGateway, "a");
         let mut refusals = Refusals::default();
@@ -242,7 +242,7 @@ mod tests {
     }
 
     #[test]
-    fn a_changed_spec_and_a_plan_that_no_longer_wants_it_forget_a_refusal() {
+    fn a_changed_spec_or_plan_drops_a_refusal() {
         let now = Instant::now();
         let key = Key::new(Kind::Vpc, "main");
         let mut refusals = Refusals::default();

@@ -1,19 +1,18 @@
-//! Wakes the objects of one controller when AWS shows something new that they wait for. It never reads AWS
-//! itself.
+//! Triggers the objects of one controller when a snapshot of AWS shows something new that they wait for.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use model::{FoundInstance, Interest, Part, Read, Snapshot};
+use model::{FoundInstance, Interest, Part, Read, Snapshot, Timestamp};
 
 use super::queue::Trigger;
 use crate::object_name::ObjectName;
 
-/// Snapshots that follow one another closely are looked at together.
-const TOGETHER: Duration = Duration::from_millis(50);
+/// Snapshots that follow one another this closely are taken together.
+const DEBOUNCE: Duration = Duration::from_millis(50);
 
-/// Who waits for what, of one controller.
+/// What the objects of one controller wait for.
 #[derive(Clone)]
 pub struct Subscriptions(Arc<Shared>);
 
@@ -34,7 +33,7 @@ struct State {
 pub struct Subscription {
     pub region: String,
     pub interest: Interest,
-    /// The instance that it is about; it is looked at whenever that changes.
+    /// The instance that it is about; it is reconciled whenever that changes.
     pub instance: Option<String>,
 }
 
@@ -43,7 +42,7 @@ impl Subscriptions {
         Self(Arc::new(Shared { aws, trigger, state: Mutex::default() }))
     }
 
-    /// Says what an object waits for from now on.
+    /// Subscribes an object to what it waits for from now on.
     pub fn subscribe(&self, name: &ObjectName, subscription: Subscription) {
         let region = subscription.region.clone();
         let mut state = self.lock();
@@ -53,7 +52,7 @@ impl Subscriptions {
         }
     }
 
-    /// The object is gone. Returns what it waited for.
+    /// Ends the subscription of an object, and returns it.
     pub fn unsubscribe(&self, name: &ObjectName) -> Option<Subscription> {
         self.lock().subscriptions.remove(name)
     }
@@ -62,7 +61,7 @@ impl Subscriptions {
         let mut view = self.0.aws.region(&region).view();
         let mut before = view.borrow_and_update().clone();
         while view.changed().await.is_ok() {
-            tokio::time::sleep(TOGETHER).await;
+            tokio::time::sleep(DEBOUNCE).await;
             let now = view.borrow_and_update().clone();
             let diff = SnapshotDiff::between(&before, &now);
             let names: Vec<ObjectName> = {
@@ -102,13 +101,13 @@ impl SnapshotDiff {
         let (old, new) =
             (before.snapshot.as_deref().unwrap_or(&none), now.snapshot.as_deref().unwrap_or(&none));
         let failing = |view: &aws::View, read: &Read| view.problems.contains_key(&Part::Kind(*read));
-        // What cannot be read must not keep the settled from being looked at.
+        // What cannot be read must not keep the settled from being reconciled.
         let oldest = |view: &aws::View, it: &Snapshot| {
             it.read_at
                 .iter()
                 .filter(|(read, _)| !failing(view, read))
                 .map(|(_, at)| *at)
-                .fold(f64::INFINITY, f64::min)
+                .fold(Timestamp::INFINITY, Timestamp::min)
         };
         let code = |view: &aws::View, part: &Part| view.problems.get(part).map(|it| it.code.clone());
         let parts = before.problems.keys().chain(now.problems.keys());
@@ -125,9 +124,10 @@ impl SnapshotDiff {
                 .map(|(read, _)| *read)
                 .collect(),
             deleting_vpcs: old.deleting_vpcs_read != new.deleting_vpcs_read,
-            instances: match old.instances.is_same(&new.instances) {
-                true => BTreeSet::new(),
-                false => changed_instances(&old.instances, &new.instances),
+            instances: if old.instances.is_same(&new.instances) {
+                BTreeSet::new()
+            } else {
+                changed_instances(&old.instances, &new.instances)
             },
         }
     }
@@ -159,7 +159,7 @@ mod tests {
     use super::*;
     use model::{ActionNeeded, Problem};
 
-    fn view(reads: &[(Read, f64)], failing: &[Read]) -> aws::View {
+    fn view(reads: &[(Read, Timestamp)], failing: &[Read]) -> aws::View {
         let problem = Problem {
             code: "UnauthorizedOperation".into(),
             message: "no".into(),
@@ -180,7 +180,7 @@ mod tests {
     }
 
     #[test]
-    fn a_partial_sweep_wakes_only_those_that_wait_for_what_was_read() {
+    fn a_partial_read_triggers_only_those_that_wait_for_it() {
         let before = view(&[(Read::Vpcs, 1.0), (Read::NatGateways, 1.0)], &[]);
         let now = view(&[(Read::Vpcs, 1.0), (Read::NatGateways, 11.0)], &[]);
         let diff = SnapshotDiff::between(&before, &now);
@@ -190,7 +190,7 @@ mod tests {
     }
 
     #[test]
-    fn a_whole_sweep_wakes_the_settled_too() {
+    fn a_whole_read_triggers_the_settled_too() {
         let before = view(&[(Read::Vpcs, 1.0), (Read::NatGateways, 11.0)], &[]);
         let now = view(&[(Read::Vpcs, 301.0), (Read::NatGateways, 301.0)], &[]);
         assert!(SnapshotDiff::between(&before, &now).concerns(&Subscription::default()));
@@ -199,7 +199,7 @@ mod tests {
     }
 
     #[test]
-    fn a_read_that_fails_wakes_only_those_that_wait_for_it_and_keeps_no_whole_sweep_from_the_settled() {
+    fn a_failing_read_triggers_only_those_that_wait_for_it() {
         let before = view(&[(Read::Vpcs, 1.0), (Read::NatGateways, 1.0)], &[]);
         let failing = view(&[(Read::Vpcs, 1.0), (Read::NatGateways, 1.0)], &[Read::NatGateways]);
         for diff in [SnapshotDiff::between(&before, &failing), SnapshotDiff::between(&failing, &before)] {

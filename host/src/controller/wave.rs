@@ -1,4 +1,4 @@
-//! Carries out one wave of a plan: what is to outlast this process is written on the object first, then AWS
+//! Executes one wave of a plan: what is to outlast this process is written on the object first, then AWS
 //! is called, then what came of it is written down.
 
 use std::sync::Arc;
@@ -31,8 +31,8 @@ pub(super) struct WaveResult {
 }
 
 impl Wave<'_> {
-    /// Writes down what was decided, then carries it out. `patch` says what of a state is not on the object
-    /// yet.
+    /// Writes down what was decided, then carries it out. `patch` returns what of a state is not on the
+    /// object yet.
     pub async fn execute<K: Watched>(
         &self,
         management: &Management,

@@ -1,6 +1,6 @@
 //! What is known of the objects of one kind. The newest version wins, whether it came from the watch or from
-//! the reply to a write. A version in which nothing changed that anybody here reads is kept and is no news.
-//! It never talks to the API.
+//! the reply to a write. A version in which nothing changed that anybody here reads is stored and triggers
+//! nothing.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Deref;
@@ -67,7 +67,7 @@ impl<K: Watched> Cached<K> {
         is_older(self.meta(), other.meta())
     }
 
-    /// Whether it says the same as another version.
+    /// Whether nothing that is read here differs from another version.
     fn is_same_for_us(&self, other: &Self) -> bool {
         K::SAME_FOR_US.is_some_and(|same| same(&self.object, &other.object))
     }
@@ -227,7 +227,8 @@ mod tests {
     fn other<K: Watched>(kind: &str, version: &str, annotations: Value, status: Value) -> Cached<K> {
         let object = serde_json::from_value(json!({
             "apiVersion": "cluster.x-k8s.io/v1beta2", "kind": kind,
-            "metadata": {"name": "prod", "namespace": "default", "uid": "u", "resourceVersion": version, "annotations": annotations},
+            "metadata": {"name": "prod", "namespace": "default", "uid": "u", "resourceVersion": version,
+                "annotations": annotations},
             "spec": {"clusterName": "prod"}, "status": status,
         }))
         .expect("an object");
@@ -235,9 +236,12 @@ mod tests {
     }
 
     #[test]
-    fn what_nobody_here_reads_of_a_cluster_is_no_news_and_yet_the_newest_version_is_known() {
+    fn what_nobody_reads_of_a_cluster_is_no_change_but_is_stored() {
         let cache = Cache::<Cluster>::default();
-        let provisioned = |counted: i32| json!({"initialization": {"infrastructureProvisioned": true}, "workers": {"replicas": counted}});
+        let provisioned = |counted: i32| {
+            json!({"initialization": {"infrastructureProvisioned": true},
+            "workers": {"replicas": counted}})
+        };
         assert!(cache.apply_event(other("Cluster", "1", Value::Null, Value::Null)));
         assert!(cache.apply_event(other("Cluster", "2", Value::Null, provisioned(1))));
         assert!(!cache.apply_event(other("Cluster", "3", Value::Null, provisioned(2))));
@@ -247,24 +251,32 @@ mod tests {
     }
 
     #[test]
-    fn of_what_a_machine_is_told_only_its_node_and_the_health_of_that_are_news() {
+    fn of_a_machine_only_its_node_and_the_health_of_that_matter() {
         let cache = Cache::<Machine>::default();
-        let condition = |kind: &str, status: &str| json!({"type": kind, "status": status, "reason": "R", "message": "", "lastTransitionTime": "2027-01-15T08:00:00Z"});
-        let said =
+        let condition = |kind: &str, status: &str| {
+            json!({"type": kind, "status": status, "reason": "R",
+            "message": "", "lastTransitionTime": "2027-01-15T08:00:00Z"})
+        };
+        let status =
             |all: &[Value]| json!({"phase": "Provisioned", "nodeRef": {"name": "n"}, "conditions": all});
-        assert!(cache.apply_event(other("Machine", "1", Value::Null, said(&[]))));
-        assert!(!cache.apply_event(other("Machine", "2", Value::Null, said(&[condition("Ready", "False")]))));
+        assert!(cache.apply_event(other("Machine", "1", Value::Null, status(&[]))));
+        assert!(!cache.apply_event(other(
+            "Machine",
+            "2",
+            Value::Null,
+            status(&[condition("Ready", "False")])
+        )));
         assert!(cache.apply_event(other(
             "Machine",
             "3",
             Value::Null,
-            said(&[condition("Ready", "False"), condition("NodeHealthy", "Unknown")])
+            status(&[condition("Ready", "False"), condition("NodeHealthy", "Unknown")])
         )));
         assert!(!cache.apply_event(other(
             "Machine",
             "4",
             Value::Null,
-            said(&[condition("Ready", "True"), condition("NodeHealthy", "Unknown")])
+            status(&[condition("Ready", "True"), condition("NodeHealthy", "Unknown")])
         )));
         assert!(cache.apply_event(other(
             "Machine",
@@ -286,7 +298,8 @@ mod tests {
     #[test]
     fn an_object_that_no_parser_can_read_is_refused_and_ends_nothing() {
         let object = serde_json::from_value(json!({
-            "apiVersion": "cluster.kurator.dev/v1alpha1", "kind": "ClusterPlugin", "metadata": {"name": "prod", "namespace": "default"},
+            "apiVersion": "cluster.kurator.dev/v1alpha1", "kind": "ClusterPlugin",
+            "metadata": {"name": "prod", "namespace": "default"},
             "spec": {"clusterName": "prod", "deletion": {"timeout": "9999999999999999999h"}},
         }))
         .expect("an object");

@@ -23,7 +23,8 @@ impl Clusters {
         cluster: Option<Cluster>,
         memory: &mut ClusterMemory,
     ) -> Result<(), Error> {
-        // No call of this process is on its way any more: each look waits for the calls that it makes.
+        // No call of this process is on its way any more: each reconciliation waits for the calls that it
+        // makes.
         let stopped = *memory.paused.get_or_insert_with(now);
         report_paused(&self.context.management, object).await?;
         let name = object.object_name();

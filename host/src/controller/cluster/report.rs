@@ -1,5 +1,5 @@
-//! Says how an AWSCluster stands: in its status, and by its finalizer when it may go. What to say is decided
-//! in `infra::status`.
+//! Reports how an AWSCluster stands: in its status, and by its finalizer when it may go. What to report is
+//! decided in `infra::status`.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -18,7 +18,7 @@ use crate::controller::reconcile::{ReconcileResult, ended};
 use crate::controller::{gc, issuer};
 use crate::management::{Cached, Error, Event};
 
-/// How long a look waits for the answer of a name server.
+/// How long a reconciliation waits for the answer of a name server.
 const LOOKUP: Duration = Duration::from_secs(5);
 /// How soon a name that does not resolve is looked up again.
 const LOOKUP_AGAIN: Duration = Duration::from_secs(3);
@@ -123,8 +123,8 @@ impl Clusters {
         report_not_ready(&self.context.management, object, reason::WAITING_FOR_CLUSTER, message).await
     }
 
-    /// What a copy of another AWSCluster is told. Nothing in AWS is its own: it may go once its machines
-    /// have.
+    /// Reports that an AWSCluster is a copy of another one. Nothing in AWS is its own: it may go once its
+    /// machines have.
     pub(super) async fn report_copied(
         &self,
         scope: &ClusterScope,

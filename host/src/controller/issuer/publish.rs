@@ -1,5 +1,5 @@
 //! Publishes an issuer: reads the public half of the signing key, the bucket and IAM, has `iam` decide, and
-//! writes what it says. Of a Secret it takes the public key alone.
+//! writes what was decided. Of a Secret it takes the public key alone.
 
 use crds::cluster::IssuerBucket;
 use crds::conditions::reason;
@@ -96,8 +96,8 @@ pub async fn publish(
 fn too_many(places: &Places) -> String {
     let count = places.all().len();
     format!(
-        "bucket or prefix were changed too often: {count} issuers of this cluster are still published, each for a year after it was left, and are \
-         listed in annotation {}. Go back to one of them",
+        "bucket or prefix were changed too often: {count} issuers of this cluster are still published, \
+         each for a year after it was left, and are listed in annotation {}. Go back to one of them",
         names::ISSUER_PLACES_ANNOTATION
     )
 }

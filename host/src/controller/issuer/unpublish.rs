@@ -1,6 +1,6 @@
-//! Takes back what was published: where the spec had it before, once no token can need it, and everything
-//! with the cluster. Whose it is, is read anew before anything is removed; what cannot be read stays, and is
-//! said.
+//! Unpublishes issuers: those that the spec named before, once no token can need them, and all of them with
+//! the cluster. Whose each document is, is read anew before it is removed; what cannot be read stays and is
+//! reported.
 
 use crds::conditions::reason;
 use crds::names;
@@ -16,16 +16,15 @@ use super::{IssuerMemory, IssuerScope, RETRY_EVERY, is_provisioned};
 use crate::management::{Error, Event};
 use crate::system::now;
 
-/// How it stands with what was published for a cluster that is gone.
+/// What became of what was published for a cluster that is gone.
 pub enum Unpublished {
-    /// Nothing of it is left, but for what the note says.
+    /// Nothing of it is left, but for what the event reports.
     Done(Option<Event>),
     /// Something may be left; why, and when it is tried again.
     Waits(Finding, Instant),
 }
 
-/// Takes back everything that was published for a cluster that is gone. `forced`: what cannot be is left
-/// behind.
+/// Unpublishes everything of a cluster that is gone. `forced`: what cannot be unpublished is left behind.
 pub async fn unpublish(scope: IssuerScope<'_>, memory: &mut IssuerMemory, forced: bool) -> Unpublished {
     if let Some((found, next)) =
         memory.retraction.clone().filter(|(_, next)| !forced && *next > Instant::now())
@@ -35,7 +34,7 @@ pub async fn unpublish(scope: IssuerScope<'_>, memory: &mut IssuerMemory, forced
     // Nothing can be its own without an id.
     let Some(owner) = Owner::of(scope.object) else { return Unpublished::Done(None) };
     let mut places: Vec<Place> = scope.places().all().to_vec();
-    // Before places were written down, they were where the spec says.
+    // Before places were written down, the spec alone named the place.
     places.extend(
         scope.asked().filter(|it| is_provisioned(scope.object) && !places.iter().any(|place| place.is(it))),
     );
@@ -61,8 +60,7 @@ pub async fn unpublish(scope: IssuerScope<'_>, memory: &mut IssuerMemory, forced
     Unpublished::Waits(found, next)
 }
 
-/// Looks after the places that the spec does not name any more; what could not be taken back yet, if
-/// anything.
+/// Unpublishes where the spec does not publish any more; returns what could not be removed yet, if anything.
 ///
 /// # Errors
 /// The management API did not answer.
@@ -95,7 +93,7 @@ pub async fn unpublish_former(scope: IssuerScope<'_>, places: &mut Places) -> Re
     Ok((!failed.is_empty()).then(|| failed.join("; ")))
 }
 
-/// Takes back what lies at one place, and says what stays there although it may be of this cluster.
+/// Unpublishes what lies at one place; returns what stays there although it may be of this cluster.
 ///
 /// # Errors
 /// What could not be read or removed.

@@ -22,7 +22,7 @@ pub fn cached(
         Some(it) => {
             management.get::<KubeadmControlPlane>(&name.sibling(&it.name)).is_none_or(|it| it.is_deleting())
         }
-        // Of another kind nothing is kept: it is asked before anything is removed.
+        // Another kind is not cached: the API is asked before anything is removed.
         None => reference.is_none(),
     };
     hold(&Hold {
@@ -91,8 +91,9 @@ async fn control_plane_is_deleting(
 fn unreadable(reference: &ContractVersionedObjectReference) -> String {
     let ContractVersionedObjectReference { api_group, kind, name } = reference;
     format!(
-        "kept, because this operator may not read {kind} {name}, which says whether the control plane goes too: add a ClusterRole with the \
-         label {}: \"true\" that allows to get {kind} of {api_group}",
+        "kept, because this operator may not read {kind} {name}, which says whether the control \
+         plane goes too: add a ClusterRole with the label {}: \"true\" that allows to get {kind} of \
+         {api_group}",
         names::AGGREGATE_LABEL
     )
 }

@@ -1,6 +1,5 @@
-//! Asks AWS what a decision about a machine needs to know: which image it boots, and which subnets and groups
-//! its user means. What is asked is decided in `plan`; how long an answer counts for all machines, the leaf
-//! knows.
+//! Looks up in AWS what a decision about a machine needs: which image it boots, and which subnets and groups
+//! its user means. `infra` decides what is asked; `aws` keeps answers for all machines.
 
 use infra::machine::Decision;
 use model::Lookup;
@@ -9,8 +8,8 @@ use tokio::time::Instant;
 use super::MachineScope;
 use crate::controller::refusals::Refusals;
 
-/// Answers, for the rest of this look, what the decision asks for. What was refused a moment ago is not asked
-/// for again.
+/// Answers what the decision asks for, for the rest of this reconciliation. What was refused a moment ago is
+/// not asked for again.
 pub(super) async fn look_up(scope: &mut MachineScope, decision: &Decision, refusals: &mut Refusals) {
     if !refusals.may_look_up(Instant::now()) {
         return;

@@ -27,7 +27,8 @@ impl Machines {
         cluster: Option<Cluster>,
         memory: &mut MachineMemory,
     ) -> Result<(), Error> {
-        // No call of this process is on its way any more: each look waits for the calls that it makes.
+        // No call of this process is on its way any more: each reconciliation waits for the calls that it
+        // makes.
         let stopped = *memory.paused.get_or_insert_with(now);
         report_paused(&self.context.management, object).await?;
         let name = object.object_name();
@@ -52,8 +53,8 @@ impl Machines {
         Ok(())
     }
 
-    /// In which region what has to be read before the outcome of each attempt is known. Where nobody says in
-    /// which, none can be found out.
+    /// What has to be read before the outcome of each attempt is known, and in which region. `None`: no
+    /// outcome is open, or nobody says in which region it is.
     fn awaited(
         &self,
         object: &Arc<Cached<AWSMachine>>,

@@ -54,8 +54,8 @@ impl Machines {
         Ok(ended(settled && problem.is_none(), refusals))
     }
 
-    /// Nobody knows any more in which region to look: a machine of which nothing was made may go, another has
-    /// to wait for the AWSCluster.
+    /// Nobody knows any more in which region its instance is: a machine of which nothing was made may go,
+    /// another has to wait for the AWSCluster.
     pub(super) async fn report_no_region(&self, object: &Arc<Cached<AWSMachine>>) -> Result<(), Error> {
         let management = &self.context.management;
         let is_made = |it: &PersistedState| {
@@ -68,8 +68,8 @@ impl Machines {
         if object.is_deleting() && PersistedState::of_machine(object).is_ok_and(|it| !is_made(&it)) {
             return management.remove_finalizer(object, names::MACHINE_FINALIZER).await.map(drop);
         }
-        let message = "there is no AWSCluster that says in which region its things are: create it again, or, once they are deleted, remove \
-                       the finalizer of this object";
+        let message = "there is no AWSCluster that says in which region its things are: create it again, or, \
+                       once they are deleted, remove the finalizer of this object";
         report_not_ready(management, object, reason::WAITING_FOR_CLUSTER_INFRASTRUCTURE, message).await
     }
 
