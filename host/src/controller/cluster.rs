@@ -1,5 +1,5 @@
 //! Reconciles one AWSCluster: read, decide, act, report. What should exist and what is done about it is
-//! decided in `plan`; AWS is touched only through `aws`, and the management API only through `management`.
+//! decided in `infra`; AWS is touched only through `aws`, and the management API only through `management`.
 
 mod pause;
 mod read;
@@ -15,21 +15,18 @@ use model::{Action, Problem, Snapshot};
 use tokio::time::Instant;
 
 use super::gc;
+use super::infrastructure::{Infrastructure, Read};
 use super::issuer;
 use super::queue::Trigger;
-use super::reconcile::{Controller, Memory, ReconcileResult, is_ours};
+use super::reconcile::{Memory, ReconcileResult};
 use super::refusals::Refusals;
 use super::subscriptions::{Subscription, Subscriptions};
 use super::wave::Wave;
 use crate::context::Context;
 use crate::management::{Cached, Error};
-use crate::object_name::ObjectName;
 use crate::system::{now, random};
 
 use read::ClusterScope;
-
-/// Waves of calls in one reconciliation; more are only needed when something changes back and forth.
-const WAVES: usize = 32;
 
 /// The controller of AWSClusters.
 pub struct Clusters {
@@ -39,7 +36,7 @@ pub struct Clusters {
 }
 
 #[derive(Default)]
-struct ClusterMemory {
+pub struct ClusterMemory {
     refusals: Refusals,
     /// The API itself answered, since the deletion began, that no AWSMachine is left.
     no_machines: bool,
@@ -51,7 +48,7 @@ struct ClusterMemory {
 }
 
 /// One decision and what it was made of.
-struct Reconciliation {
+pub struct Reconciliation {
     object: Arc<Cached<AWSCluster>>,
     record: PersistedState,
     snapshot: Arc<Snapshot>,
@@ -62,82 +59,52 @@ struct Reconciliation {
     due: Vec<Action>,
 }
 
-impl Controller for Clusters {
-    const NAME: &'static str = "awscluster";
-
-    fn context(&self) -> &Context {
-        &self.context
-    }
-
-    async fn reconcile(&self, name: &ObjectName) -> Result<ReconcileResult, Error> {
-        let Some(object) = self.context.management.get::<AWSCluster>(name) else {
-            self.evict(name);
-            return Ok(ReconcileResult::Settled);
-        };
-        if !is_ours(&self.context, &object) {
-            self.unsubscribe(name);
-            return Ok(ReconcileResult::Settled);
-        }
-        let mut memory = self.memory.take(name);
-        memory.refusals.begin(object.metadata.generation);
-        let ended = self.drive(object, &mut memory).await;
-        memory.refusals.end();
-        self.memory.put(name, memory);
-        ended
+impl AsMut<Refusals> for ClusterMemory {
+    fn as_mut(&mut self) -> &mut Refusals {
+        &mut self.refusals
     }
 }
 
-impl Clusters {
-    pub fn new(context: Context, trigger: Trigger) -> Self {
-        let subscriptions = Subscriptions::new(context.aws.clone(), trigger);
-        Self { context, subscriptions, memory: Memory::default() }
+impl Infrastructure for Clusters {
+    const NAME: &'static str = "awscluster";
+    const SUBSCRIBER: &'static str = "cluster";
+    const WAVES: usize = 32;
+
+    type Object = AWSCluster;
+    type Memory = ClusterMemory;
+    type Scope = ClusterScope;
+    type Reconciliation = Reconciliation;
+
+    fn parts(&self) -> (&Context, &Subscriptions, &Memory<ClusterMemory>) {
+        (&self.context, &self.subscriptions, &self.memory)
     }
 
-    async fn drive(
+    async fn read(
         &self,
         object: Arc<Cached<AWSCluster>>,
         memory: &mut ClusterMemory,
-    ) -> Result<ReconcileResult, Error> {
-        let Some(mut scope) = self.read(object, memory).await? else { return Ok(ReconcileResult::Settled) };
-        if let Some(original) = &scope.copied_from {
-            return self.report_copied(&scope, original).await;
-        }
-        let mut last = None;
-        for _ in 0..WAVES {
-            let management = &self.context.management;
-            if management
-                .get::<AWSCluster>(&scope.object.object_name())
-                .is_some_and(|it| management.is_paused(&it))
-            {
-                return Ok(ReconcileResult::Unfinished);
-            }
-            if scope.is_swept() {
-                gc::collect(
-                    &self.context.management,
-                    &scope.region,
-                    &scope.object,
-                    &scope.name.name,
-                    &mut memory.sweep,
-                )
-                .await;
-            }
-            let reconciliation = match decide(&scope, memory) {
-                Ok(reconciliation) => reconciliation,
-                Err(invalid) => return self.report_invalid(&scope, &invalid).await,
-            };
-            let more = self.act(&mut scope, &reconciliation, memory).await?;
-            last = Some(reconciliation);
-            if !more {
-                break;
-            }
-        }
-        match last {
-            Some(reconciliation) => self.report(&scope, &reconciliation, memory).await,
-            None => Ok(ReconcileResult::Unfinished),
+    ) -> Result<Read<ClusterScope>, Error> {
+        let Some(scope) = self.read_scope(object, memory).await? else {
+            return Ok(Read::Break(ReconcileResult::Settled));
+        };
+        match &scope.copied_from {
+            Some(original) => self.report_copied(&scope, original).await.map(Read::Break),
+            None => Ok(Read::Continue(scope)),
         }
     }
 
-    /// Writes down what was decided, then carries it out. True: there is more to decide.
+    async fn decide(
+        &self,
+        scope: &mut ClusterScope,
+        memory: &mut ClusterMemory,
+    ) -> Result<Result<Reconciliation, model::Invalid>, Error> {
+        if scope.is_swept() {
+            let management = &self.context.management;
+            gc::collect(management, &scope.region, &scope.object, &scope.name.name, &mut memory.sweep).await;
+        }
+        Ok(decide(scope, memory))
+    }
+
     async fn act(
         &self,
         scope: &mut ClusterScope,
@@ -167,16 +134,24 @@ impl Clusters {
         Ok(acted.more)
     }
 
-    fn evict(&self, name: &ObjectName) {
-        drop(self.memory.take(name));
-        self.unsubscribe(name);
+    fn object(scope: &ClusterScope) -> &Arc<Cached<AWSCluster>> {
+        &scope.object
     }
 
-    /// Nothing is read of AWS for it any more.
-    fn unsubscribe(&self, name: &ObjectName) {
-        if let Some(subscription) = self.subscriptions.unsubscribe(name) {
-            self.context.aws.region(&subscription.region).forget(&format!("cluster/{name}"));
-        }
+    async fn report(
+        &self,
+        scope: &ClusterScope,
+        reconciliation: &Reconciliation,
+        memory: &mut ClusterMemory,
+    ) -> Result<ReconcileResult, Error> {
+        self.report_decision(scope, reconciliation, memory).await
+    }
+}
+
+impl Clusters {
+    pub fn new(context: Context, trigger: Trigger) -> Self {
+        let subscriptions = Subscriptions::new(context.aws.clone(), trigger);
+        Self { context, subscriptions, memory: Memory::default() }
     }
 }
 

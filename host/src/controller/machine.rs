@@ -1,5 +1,5 @@
 //! Reconciles one AWSMachine: read, decide, act, report. What should exist and what is done about it is
-//! decided in `plan`; AWS is touched only through `aws`, and the management API only through `management`.
+//! decided in `infra`; AWS is touched only through `aws`, and the management API only through `management`.
 //! Bootstrap data is read when it is needed and not stored.
 
 mod hold;
@@ -17,9 +17,10 @@ use kube::ResourceExt;
 use model::{Action, Answers, Image, Snapshot};
 use tokio::time::Instant;
 
+use super::infrastructure::{Infrastructure, Read};
 use super::owner::{cluster_of_name, owner};
 use super::queue::Trigger;
-use super::reconcile::{Controller, Memory, ReconcileResult, is_ours};
+use super::reconcile::{Memory, ReconcileResult};
 use super::refusals::Refusals;
 use super::subscriptions::{Subscription, Subscriptions};
 use super::wave::Wave;
@@ -27,9 +28,6 @@ use crate::context::Context;
 use crate::management::{Cached, Error, Watched};
 use crate::object_name::ObjectName;
 use crate::system::{now, random};
-
-/// Waves of calls in one reconciliation; more are only needed when something changes back and forth.
-const WAVES: usize = 16;
 
 /// The controller of AWSMachines.
 pub struct Machines {
@@ -39,14 +37,14 @@ pub struct Machines {
 }
 
 #[derive(Default)]
-struct MachineMemory {
+pub struct MachineMemory {
     refusals: Refusals,
     /// Since when it is known to be paused.
     paused: Option<model::Timestamp>,
 }
 
 /// Everything that a decision is made of.
-struct MachineScope {
+pub struct MachineScope {
     /// Of the Cluster.
     name: ObjectName,
     cluster: Cluster,
@@ -69,7 +67,7 @@ struct Bootstrap {
 }
 
 /// One decision and what it was made of.
-struct Reconciliation {
+pub struct Reconciliation {
     object: Arc<Cached<AWSMachine>>,
     record: PersistedState,
     cluster_record: PersistedState,
@@ -83,76 +81,31 @@ struct Reconciliation {
     due: Vec<Action>,
 }
 
-impl Controller for Machines {
-    const NAME: &'static str = "awsmachine";
-
-    fn context(&self) -> &Context {
-        &self.context
-    }
-
-    async fn reconcile(&self, name: &ObjectName) -> Result<ReconcileResult, Error> {
-        let Some(object) = self.context.management.get::<AWSMachine>(name) else {
-            self.evict(name);
-            return Ok(ReconcileResult::Settled);
-        };
-        if !is_ours(&self.context, &object) {
-            self.unsubscribe(name);
-            return Ok(ReconcileResult::Settled);
-        }
-        let mut memory = self.memory.take(name);
-        memory.refusals.begin(object.metadata.generation);
-        let ended = self.drive(object, &mut memory).await;
-        memory.refusals.end();
-        self.memory.put(name, memory);
-        ended
+impl AsMut<Refusals> for MachineMemory {
+    fn as_mut(&mut self) -> &mut Refusals {
+        &mut self.refusals
     }
 }
 
-impl Machines {
-    pub fn new(context: Context, trigger: Trigger) -> Self {
-        let subscriptions = Subscriptions::new(context.aws.clone(), trigger);
-        Self { context, subscriptions, memory: Memory::default() }
+impl Infrastructure for Machines {
+    const NAME: &'static str = "awsmachine";
+    const SUBSCRIBER: &'static str = "machine";
+    const WAVES: usize = 16;
+
+    type Object = AWSMachine;
+    type Memory = MachineMemory;
+    type Scope = MachineScope;
+    type Reconciliation = Reconciliation;
+
+    fn parts(&self) -> (&Context, &Subscriptions, &Memory<MachineMemory>) {
+        (&self.context, &self.subscriptions, &self.memory)
     }
 
-    async fn drive(
-        &self,
-        object: Arc<Cached<AWSMachine>>,
-        memory: &mut MachineMemory,
-    ) -> Result<ReconcileResult, Error> {
-        let Some(mut scope) = self.read(object, memory).await? else { return Ok(ReconcileResult::Settled) };
-        let refusals = &mut memory.refusals;
-        let mut last = None;
-        for _ in 0..WAVES {
-            let management = &self.context.management;
-            if management
-                .get::<AWSMachine>(&scope.object.object_name())
-                .is_some_and(|it| management.is_paused(&it))
-            {
-                return Ok(ReconcileResult::Unfinished);
-            }
-            let reconciliation = match self.decide(&mut scope, refusals).await? {
-                Ok(reconciliation) => reconciliation,
-                Err(invalid) => return self.report_invalid(&scope, &invalid).await,
-            };
-            let more = self.act(&mut scope, &reconciliation, refusals).await?;
-            last = Some(reconciliation);
-            if !more {
-                break;
-            }
-        }
-        match last {
-            Some(reconciliation) => self.report(&scope, &reconciliation, refusals).await,
-            None => Ok(ReconcileResult::Unfinished),
-        }
-    }
-
-    /// Reads everything, and sees to it that the object cannot vanish before what is made for it. `None`:
-    /// nothing is to be done.
     async fn read(
         &self,
         object: Arc<Cached<AWSMachine>>,
         memory: &mut MachineMemory,
-    ) -> Result<Option<MachineScope>, Error> {
+    ) -> Result<Read<MachineScope>, Error> {
         let management = &self.context.management;
         let deleting = object.is_deleting();
         let machine = owner(&object, "Machine").and_then(|it| management.get::<Machine>(&it));
@@ -162,25 +115,25 @@ impl Machines {
             let cluster = cluster.as_deref().map(|it| Cluster::clone(it));
             self.pause(&object, machine.as_deref().map(|it| Machine::clone(it)), name, cluster, memory)
                 .await?;
-            return Ok(None);
+            return Ok(Read::Break(ReconcileResult::Settled));
         }
         memory.paused = None;
         if deleting && !object.has_finalizer(names::MACHINE_FINALIZER) {
-            return Ok(None);
+            return Ok(Read::Break(ReconcileResult::Settled));
         }
         let name = match (name, &machine, &cluster) {
             (Some(name), Some(_), Some(_)) => name,
             (name, ..) if deleting => name.unwrap_or_else(|| object.object_name()),
             _ => {
                 self.report_not_owned(&object, machine.is_some()).await?;
-                return Ok(None);
+                return Ok(Read::Break(ReconcileResult::Settled));
             }
         };
         // While it is deleted, its Machine and Cluster may be gone already: only names matter then.
         let cluster = cluster.map_or_else(|| cluster_of_name(&name), |it| Cluster::clone(&it));
         let Some(aws_cluster) = self.aws_cluster(&name, &cluster, &object) else {
             self.report_no_region(&object).await?;
-            return Ok(None);
+            return Ok(Read::Break(ReconcileResult::Settled));
         };
         let machine = machine
             .map_or_else(|| Machine::new(&object.name_any(), Default::default()), |it| Machine::clone(&it));
@@ -192,7 +145,7 @@ impl Machines {
         let hold = if deleting { hold::cached(management, &name, &cluster, &object) } else { None };
         let region = self.context.aws.region(&aws_cluster.spec.region);
         let who = format!("machine/{}", object.object_name());
-        Ok(Some(MachineScope {
+        Ok(Read::Continue(MachineScope {
             name,
             cluster,
             aws_cluster,
@@ -207,42 +160,14 @@ impl Machines {
         }))
     }
 
-    /// The AWSCluster of a Cluster. When that is gone before a machine of it is, the region is known from the
-    /// instance's zone.
-    fn aws_cluster(
-        &self,
-        name: &ObjectName,
-        cluster: &Cluster,
-        object: &Cached<AWSMachine>,
-    ) -> Option<AWSCluster> {
-        let management = &self.context.management;
-        let named = cluster
-            .spec
-            .infrastructure_ref
-            .as_ref()
-            .and_then(|it| management.get::<AWSCluster>(&name.sibling(&it.name)));
-        let found = named.or_else(|| management.of_cluster::<AWSCluster>(name).into_iter().next());
-        match found {
-            Some(found) => Some(AWSCluster::clone(&found)),
-            None if object.is_deleting() => {
-                let zone = object.spec.provider_id.as_deref()?.strip_prefix("aws:///")?.split('/').next()?;
-                let region = zone.trim_end_matches(|it: char| it.is_ascii_lowercase()).to_owned();
-                let mut res =
-                    AWSCluster::new(&name.name, crds::AWSClusterSpec { region, ..Default::default() });
-                res.metadata.namespace = Some(name.namespace.clone());
-                Some(res)
-            }
-            None => None,
-        }
-    }
-
     /// Decides; fetches what the decision asks for, and decides again. Before anything is removed, the API
     /// itself is asked whether it has to be held: a cold cache looks like "no add-on".
     async fn decide(
         &self,
         scope: &mut MachineScope,
-        refusals: &mut Refusals,
+        memory: &mut MachineMemory,
     ) -> Result<Result<Reconciliation, model::Invalid>, Error> {
+        let refusals = &mut memory.refusals;
         let view = scope.region.view().borrow().clone();
         let mut reconciliation = match Reconciliation::new(scope, view) {
             Ok(reconciliation) => reconciliation,
@@ -275,21 +200,11 @@ impl Machines {
         Ok(Ok(reconciliation))
     }
 
-    /// What the machine boots with. `None`: not there (yet).
-    async fn bootstrap(&self, scope: &MachineScope) -> Result<Option<Bootstrap>, Error> {
-        let Some(name) = &scope.machine.spec.bootstrap.data_secret_name else { return Ok(None) };
-        let secret = self.context.management.secret(&scope.object.object_name().sibling(name)).await?;
-        let Some(mut data) = secret.and_then(|it| it.data) else { return Ok(None) };
-        let format = data.remove("format").map(|it| String::from_utf8_lossy(&it.0).into_owned());
-        Ok(data.remove("value").map(|it| Bootstrap { data: it.0, format }))
-    }
-
-    /// Writes down what was decided, then carries it out. True: there is more to decide.
     async fn act(
         &self,
         scope: &mut MachineScope,
         reconciliation: &Reconciliation,
-        refusals: &mut Refusals,
+        memory: &mut MachineMemory,
     ) -> Result<bool, Error> {
         let Decision { plan, record, interest, instance, .. } = &reconciliation.decision;
         scope.region.interest(&scope.who, interest.clone());
@@ -302,21 +217,72 @@ impl Machines {
         self.subscriptions.subscribe(&scope.object.object_name(), subscription);
         let wave = Wave { who: &scope.who, region: &scope.region, plan, record, due: &reconciliation.due };
         let acted = wave
-            .execute(&self.context.management, &mut scope.object, refusals, PersistedState::machine_patch)
+            .execute(
+                &self.context.management,
+                &mut scope.object,
+                &mut memory.refusals,
+                PersistedState::machine_patch,
+            )
             .await?;
         Ok(acted.more)
     }
 
-    fn evict(&self, name: &ObjectName) {
-        drop(self.memory.take(name));
-        self.unsubscribe(name);
+    fn object(scope: &MachineScope) -> &Arc<Cached<AWSMachine>> {
+        &scope.object
     }
 
-    /// Nothing is read of AWS for it any more.
-    fn unsubscribe(&self, name: &ObjectName) {
-        if let Some(subscription) = self.subscriptions.unsubscribe(name) {
-            self.context.aws.region(&subscription.region).forget(&format!("machine/{name}"));
+    async fn report(
+        &self,
+        scope: &MachineScope,
+        reconciliation: &Reconciliation,
+        memory: &mut MachineMemory,
+    ) -> Result<ReconcileResult, Error> {
+        self.report_decision(scope, reconciliation, &memory.refusals).await
+    }
+}
+
+impl Machines {
+    pub fn new(context: Context, trigger: Trigger) -> Self {
+        let subscriptions = Subscriptions::new(context.aws.clone(), trigger);
+        Self { context, subscriptions, memory: Memory::default() }
+    }
+
+    /// The AWSCluster of a Cluster. When that is gone before a machine of it is, the region is known from the
+    /// instance's zone.
+    fn aws_cluster(
+        &self,
+        name: &ObjectName,
+        cluster: &Cluster,
+        object: &Cached<AWSMachine>,
+    ) -> Option<AWSCluster> {
+        let management = &self.context.management;
+        let named = cluster
+            .spec
+            .infrastructure_ref
+            .as_ref()
+            .and_then(|it| management.get::<AWSCluster>(&name.sibling(&it.name)));
+        let found = named.or_else(|| management.of_cluster::<AWSCluster>(name).into_iter().next());
+        match found {
+            Some(found) => Some(AWSCluster::clone(&found)),
+            None if object.is_deleting() => {
+                let zone = object.spec.provider_id.as_deref()?.strip_prefix("aws:///")?.split('/').next()?;
+                let region = zone.trim_end_matches(|it: char| it.is_ascii_lowercase()).to_owned();
+                let mut res =
+                    AWSCluster::new(&name.name, crds::AWSClusterSpec { region, ..Default::default() });
+                res.metadata.namespace = Some(name.namespace.clone());
+                Some(res)
+            }
+            None => None,
         }
+    }
+
+    /// What the machine boots with. `None`: not there (yet).
+    async fn bootstrap(&self, scope: &MachineScope) -> Result<Option<Bootstrap>, Error> {
+        let Some(name) = &scope.machine.spec.bootstrap.data_secret_name else { return Ok(None) };
+        let secret = self.context.management.secret(&scope.object.object_name().sibling(name)).await?;
+        let Some(mut data) = secret.and_then(|it| it.data) else { return Ok(None) };
+        let format = data.remove("format").map(|it| String::from_utf8_lossy(&it.0).into_owned());
+        Ok(data.remove("value").map(|it| Bootstrap { data: it.0, format }))
     }
 }
 

@@ -6,6 +6,7 @@ mod cluster;
 mod conditions;
 mod events;
 mod gc;
+mod infrastructure;
 mod issuer;
 mod machine;
 mod owner;

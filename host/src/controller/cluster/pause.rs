@@ -10,6 +10,7 @@ use infra::{PersistedState, pause};
 
 use super::{ClusterMemory, Clusters};
 use crate::controller::conditions::report_paused;
+use crate::controller::infrastructure::Infrastructure;
 use crate::controller::owner::cluster_of_name;
 use crate::controller::owner::owner;
 use crate::controller::subscriptions::Subscription;

@@ -16,7 +16,7 @@ use crate::object_name::ObjectName;
 use crate::rules::{RequestedRules, group_rules, list_rules};
 
 /// Everything that a decision is made of.
-pub(super) struct ClusterScope {
+pub struct ClusterScope {
     /// Of the Cluster.
     pub(super) name: ObjectName,
     pub(super) cluster: Cluster,
@@ -46,7 +46,7 @@ impl ClusterScope {
 impl Clusters {
     /// Reads everything, and sees to it that the object cannot vanish before what is made for it. `None`:
     /// nothing is to be done.
-    pub(super) async fn read(
+    pub(super) async fn read_scope(
         &self,
         object: Arc<Cached<AWSCluster>>,
         memory: &mut ClusterMemory,

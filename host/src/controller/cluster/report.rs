@@ -13,6 +13,7 @@ use tokio::time::Instant;
 use super::read::ClusterScope;
 use super::{ClusterMemory, Clusters, Reconciliation};
 use crate::controller::conditions::report_not_ready;
+use crate::controller::infrastructure::Infrastructure;
 use crate::controller::issuer::Unpublished;
 use crate::controller::reconcile::{ReconcileResult, ended};
 use crate::controller::{gc, issuer};
@@ -24,7 +25,7 @@ const LOOKUP: Duration = Duration::from_secs(5);
 const LOOKUP_AGAIN: Duration = Duration::from_secs(3);
 
 impl Clusters {
-    pub(super) async fn report(
+    pub(super) async fn report_decision(
         &self,
         scope: &ClusterScope,
         reconciliation: &Reconciliation,
@@ -152,16 +153,6 @@ impl Clusters {
         management.remove_finalizer(&scope.object, names::CLUSTER_FINALIZER).await?;
         self.evict(&scope.object.object_name());
         self.context.rules.remove(&scope.name);
-        Ok(ReconcileResult::Settled)
-    }
-
-    pub(super) async fn report_invalid(
-        &self,
-        scope: &ClusterScope,
-        invalid: &model::Invalid,
-    ) -> Result<ReconcileResult, Error> {
-        let (management, message) = (&self.context.management, invalid.to_string());
-        report_not_ready(management, &scope.object, reason::INVALID_SPEC, &message).await?;
         Ok(ReconcileResult::Settled)
     }
 }

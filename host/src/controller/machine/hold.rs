@@ -1,5 +1,5 @@
 //! Reads what decides whether a machine is held while its cluster is deleted: nodes keep running pods until
-//! add-ons are removed. The rule itself is in `plan`.
+//! add-ons are removed. The rule itself is in `infra`.
 
 use crds::cluster_api::{Cluster, ContractVersionedObjectReference, KubeadmControlPlane};
 use crds::{AWSMachine, ClusterPlugin, names};

@@ -12,6 +12,7 @@ use model::{Answers, Interest, Timestamp};
 
 use super::{MachineMemory, Machines};
 use crate::controller::conditions::report_paused;
+use crate::controller::infrastructure::Infrastructure;
 use crate::controller::owner::cluster_of_name;
 use crate::controller::subscriptions::Subscription;
 use crate::management::{Cached, Error};

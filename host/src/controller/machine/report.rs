@@ -9,12 +9,13 @@ use infra::PersistedState;
 
 use super::{MachineScope, Machines, Reconciliation};
 use crate::controller::conditions::report_not_ready;
+use crate::controller::infrastructure::Infrastructure;
 use crate::controller::reconcile::{ReconcileResult, ended};
 use crate::controller::refusals::Refusals;
 use crate::management::{Cached, Error, Event};
 
 impl Machines {
-    pub(super) async fn report(
+    pub(super) async fn report_decision(
         &self,
         scope: &MachineScope,
         reconciliation: &Reconciliation,
@@ -87,15 +88,5 @@ impl Machines {
             )
         };
         report_not_ready(&self.context.management, object, reason, message).await
-    }
-
-    pub(super) async fn report_invalid(
-        &self,
-        scope: &MachineScope,
-        invalid: &model::Invalid,
-    ) -> Result<ReconcileResult, Error> {
-        let (management, message) = (&self.context.management, invalid.to_string());
-        report_not_ready(management, &scope.object, reason::INVALID_SPEC, &message).await?;
-        Ok(ReconcileResult::Settled)
     }
 }
