@@ -9,7 +9,7 @@ use crate::metrics::Metrics;
 use crate::rules::Rules;
 
 pub use crate::object_name::ObjectName;
-pub use crate::rules::RequestedRules;
+pub use crate::rules::{RequestedRules, add_on_rules, requested_rules};
 
 /// Shared by all controllers; cheap to clone.
 #[derive(Clone)]

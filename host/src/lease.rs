@@ -83,7 +83,7 @@ fn spec(identity: &str, before: Option<&LeaseSpec>) -> LeaseSpec {
         lease_duration_seconds: i32::try_from(DURATION.as_secs()).ok(),
         acquire_time: now.clone(),
         renew_time: now,
-        lease_transitions: Some(before.and_then(|it| it.lease_transitions).map_or(0, |it| it + 1)),
+        lease_transitions: Some(before.and_then(|it| it.lease_transitions).map_or(0, |count| count + 1)),
         ..LeaseSpec::default()
     }
 }

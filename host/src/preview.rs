@@ -131,11 +131,11 @@ async fn whole(aws: &aws::Aws, region: &str, wanted: Interest) -> anyhow::Result
             if let Some(problem) = now.problems.values().next() {
                 anyhow::bail!("{region_name} cannot be read: {}: {}", problem.code, problem.message);
             }
-            let whole = |it: &&Arc<Snapshot>| {
-                let all = Read::ALL.iter().all(|read| it.read_at.contains_key(read));
-                all && !it.zones.is_empty() && routes_of.is_subset(&it.route_tables_read)
+            let is_whole = |snapshot: &&Arc<Snapshot>| {
+                let all = Read::ALL.iter().all(|read| snapshot.read_at.contains_key(read));
+                all && !snapshot.zones.is_empty() && routes_of.is_subset(&snapshot.route_tables_read)
             };
-            if let Some(snapshot) = now.snapshot.as_ref().filter(whole) {
+            if let Some(snapshot) = now.snapshot.as_ref().filter(is_whole) {
                 return Ok(snapshot.clone());
             }
             view.changed().await?;

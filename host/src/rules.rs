@@ -13,7 +13,7 @@ use crate::object_name::ObjectName;
 pub type RequestedRules = BTreeMap<String, BTreeSet<model::Rule>>;
 
 /// Groups a list of rules by the role of their security group.
-pub fn group_rules(rules: impl IntoIterator<Item = AddOnRule>) -> RequestedRules {
+pub fn requested_rules(rules: impl IntoIterator<Item = AddOnRule>) -> RequestedRules {
     let mut res = RequestedRules::new();
     for AddOnRule { group, rule } in rules {
         res.entry(group).or_default().insert(rule);
@@ -22,7 +22,7 @@ pub fn group_rules(rules: impl IntoIterator<Item = AddOnRule>) -> RequestedRules
 }
 
 /// Lists rules that are grouped.
-pub fn list_rules(requested: &RequestedRules) -> Vec<AddOnRule> {
+pub fn add_on_rules(requested: &RequestedRules) -> Vec<AddOnRule> {
     let of_group = |(group, rules): (&String, &BTreeSet<model::Rule>)| -> Vec<AddOnRule> {
         rules.iter().map(|rule| AddOnRule { group: group.clone(), rule: rule.clone() }).collect()
     };

@@ -76,9 +76,9 @@ pub async fn collect(
             break;
         }
         let results = join_all(removable.iter().map(|it| region.delete_leftover(it))).await;
-        for (it, result) in removable.iter().zip(results) {
-            publish_removal(management, object, it, &result);
-            sweep.removed(it, result, now());
+        for (leftover, result) in removable.iter().zip(results) {
+            publish_removal(management, object, leftover, &result);
+            sweep.removed(leftover, result, now());
         }
     }
     sweep.done(now());
@@ -104,8 +104,10 @@ pub fn vpc_id(object: &AWSCluster) -> Option<String> {
 }
 
 fn vpc(object: &AWSCluster, region: &Region, cluster: &str) -> Place {
-    let read = |it: &Arc<Snapshot>| NEEDED.iter().all(|read| it.read_at.contains_key(read));
-    let Some(snapshot) = region.view().borrow().snapshot.clone().filter(read) else { return Place::Unknown };
+    let is_read = |snapshot: &Arc<Snapshot>| NEEDED.iter().all(|read| snapshot.read_at.contains_key(read));
+    let Some(snapshot) = region.view().borrow().snapshot.clone().filter(is_read) else {
+        return Place::Unknown;
+    };
     let Ok(record) = PersistedState::of_cluster(object) else { return Place::Unknown };
     let recorded = record.ids.get(&Vpc::key(observe::MAIN));
     let given = Some(&object.spec.network.vpc.id).filter(|it| !it.is_empty());
@@ -125,25 +127,25 @@ fn vpc(object: &AWSCluster, region: &Region, cluster: &str) -> Place {
 fn publish_removal(
     management: &Management,
     object: &Arc<Cached<AWSCluster>>,
-    it: &Leftover,
+    leftover: &Leftover,
     result: &Result<(), Problem>,
 ) {
-    let action = format!("Sweep {it}").chars().take(128).collect();
+    let action = format!("Sweep {leftover}").chars().take(128).collect();
     match result {
         Ok(()) => {
-            tracing::info!(leftover = %it, id = it.id, "removed what a controller inside the cluster left");
-            let message = format!("{it}: deleted; a controller inside the cluster had left it");
+            tracing::info!(%leftover, id = leftover.id, "removed what a controller inside the cluster left");
+            let message = format!("{leftover}: deleted; a controller inside the cluster had left it");
             management.publish_event(
                 object,
                 Event { warning: false, reason: "SuccessfulSweep".into(), action, message },
             );
         }
         Err(problem) if problem.who == ActionNeeded::None => {
-            tracing::debug!(leftover = %it, code = problem.code, "cannot be removed yet")
+            tracing::debug!(%leftover, code = problem.code, "cannot be removed yet")
         }
         Err(problem) => {
-            let message = format!("{it}: {}: {}", problem.code, problem.message);
-            tracing::warn!(leftover = %it, id = it.id, "{message}");
+            let message = format!("{leftover}: {}: {}", problem.code, problem.message);
+            tracing::warn!(%leftover, id = leftover.id, "{message}");
             management.publish_event(
                 object,
                 Event { warning: true, reason: "FailedSweep".into(), action, message },

@@ -51,7 +51,7 @@ struct LastRead {
 pub struct IssuerScope<'a> {
     pub context: &'a Context,
     pub object: &'a Cached<AWSCluster>,
-    /// Of the Cluster.
+    /// The name of the Cluster.
     pub cluster: &'a ObjectName,
     pub region: &'a aws::Region,
 }
@@ -94,8 +94,8 @@ fn publication(
 }
 
 fn is_provisioned(object: &AWSCluster) -> bool {
-    object.status.as_ref().and_then(|it| it.initialization.as_ref()).and_then(|it| it.provisioned)
-        == Some(true)
+    let initialization = object.status.as_ref().and_then(|it| it.initialization.as_ref());
+    initialization.and_then(|it| it.provisioned) == Some(true)
 }
 
 impl IssuerScope<'_> {
@@ -123,8 +123,8 @@ impl IssuerScope<'_> {
     /// The issuers whose tokens the API servers issue or take, by the control plane's arguments.
     fn issuers(&self) -> Vec<String> {
         let control_planes = self.context.management.of_cluster::<KubeadmControlPlane>(self.cluster);
-        let of = |it: &crds::cluster_api::KubeadmControlPlaneSpec| -> Vec<String> {
-            it.service_account_issuers().into_iter().map(str::to_owned).collect()
+        let of = |spec: &crds::cluster_api::KubeadmControlPlaneSpec| -> Vec<String> {
+            spec.service_account_issuers().into_iter().map(str::to_owned).collect()
         };
         control_planes.first().map(|it| of(&it.spec)).unwrap_or_default()
     }

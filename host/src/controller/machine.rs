@@ -45,7 +45,7 @@ pub struct MachineMemory {
 
 /// Everything that a decision is made of.
 pub struct MachineScope {
-    /// Of the Cluster.
+    /// The name of the Cluster.
     name: ObjectName,
     cluster: Cluster,
     aws_cluster: AWSCluster,

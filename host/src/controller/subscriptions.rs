@@ -102,8 +102,9 @@ impl SnapshotDiff {
             (before.snapshot.as_deref().unwrap_or(&none), now.snapshot.as_deref().unwrap_or(&none));
         let failing = |view: &aws::View, read: &Read| view.problems.contains_key(&Part::Kind(*read));
         // What cannot be read must not keep the settled from being reconciled.
-        let oldest = |view: &aws::View, it: &Snapshot| {
-            it.read_at
+        let oldest = |view: &aws::View, snapshot: &Snapshot| {
+            snapshot
+                .read_at
                 .iter()
                 .filter(|(read, _)| !failing(view, read))
                 .map(|(_, at)| *at)

@@ -20,7 +20,7 @@ const LATER: Duration = Duration::from_secs(300);
 /// The controller of AWSMachineTemplates.
 pub struct Templates {
     context: Context,
-    /// Not to ask for it before.
+    /// Until when AWS is not asked again.
     memory: Memory<Option<Instant>>,
 }
 

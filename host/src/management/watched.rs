@@ -30,9 +30,9 @@ pub trait Watched:
     #[allow(private_interfaces)]
     fn cache(caches: &Caches) -> &Cache<Self>;
 
-    /// Of a kind that others look after: whether two versions of an object differ in nothing that is read of
-    /// them. Cluster API writes many of them in a row while a cluster comes up, and a version without a
-    /// change triggers nothing. `None`: the kind is ours, every version counts.
+    /// Whether two versions of an object that others manage differ in nothing that is read of them. Cluster
+    /// API writes many of them in a row while a cluster comes up, and a version without a change triggers
+    /// nothing. `None`: the kind is ours, every version counts.
     const SAME_FOR_US: Option<fn(&Self, &Self) -> bool>;
 
     /// The Cluster that it belongs to, as far as the object says.
@@ -95,11 +95,11 @@ fn same_cluster(one: &Cluster, other: &Cluster) -> bool {
     one.spec == other.spec && one.status == other.status && same_metadata(&one.metadata, &other.metadata)
 }
 
-/// Of its status only the Node and that one's health are read.
+/// Only the Node and its health are read of the status.
 fn same_machine(one: &Machine, other: &Machine) -> bool {
-    let node = |it: &Machine| it.status.as_ref().and_then(|it| it.node_ref.clone());
-    let health = |it: &Machine| {
-        let conditions = it.status.as_ref().map(|it| it.conditions.iter()).into_iter().flatten();
+    let node = |machine: &Machine| machine.status.as_ref().and_then(|it| it.node_ref.clone());
+    let health = |machine: &Machine| {
+        let conditions = machine.status.as_ref().map(|it| it.conditions.iter()).into_iter().flatten();
         conditions.filter(|it| it.type_ == "NodeHealthy").cloned().collect::<Vec<_>>()
     };
     one.spec == other.spec

@@ -19,9 +19,9 @@ pub fn read(file: &Path) -> anyhow::Result<String> {
 /// The objects of a YAML text; a List is opened.
 pub fn objects(text: &str) -> anyhow::Result<Vec<Value>> {
     let documents: Vec<Value> = serde_saphyr::from_multiple(text)?;
-    let items = |it: Value| match it.get("items").and_then(Value::as_array) {
+    let items = |document: Value| match document.get("items").and_then(Value::as_array) {
         Some(items) => items.clone(),
-        None => vec![it],
+        None => vec![document],
     };
     Ok(documents.into_iter().filter(|it| !it.is_null()).flat_map(items).collect())
 }
@@ -32,12 +32,13 @@ pub fn of_kind<T: serde::de::DeserializeOwned>(
     kind: &str,
     group: &str,
 ) -> anyhow::Result<Vec<T>> {
-    let is = |it: &&Value| {
-        it["kind"] == kind && it["apiVersion"].as_str().and_then(|it| it.split('/').next()) == Some(group)
+    let is = |object: &&Value| {
+        object["kind"] == kind
+            && object["apiVersion"].as_str().and_then(|it| it.split('/').next()) == Some(group)
     };
-    let read = |it: &Value| {
-        serde_json::from_value(it.clone())
-            .with_context(|| format!("{kind} {} cannot be read", it["metadata"]["name"]))
+    let read = |object: &Value| {
+        serde_json::from_value(object.clone())
+            .with_context(|| format!("{kind} {} cannot be read", object["metadata"]["name"]))
     };
     objects.iter().filter(is).map(read).collect()
 }

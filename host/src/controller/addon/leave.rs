@@ -124,7 +124,7 @@ impl AddOns {
         let management = &self.context.management;
         let aws_cluster = management.of_cluster::<AWSCluster>(cluster).into_iter().next();
         if let Some(aws_cluster) = aws_cluster.filter(|it| is_ours(&self.context, it)) {
-            let list = rules.as_ref().map(crate::rules::list_rules);
+            let list = rules.as_ref().map(crate::context::add_on_rules);
             let text = kept_rules_text(list.as_deref());
             if aws_cluster.annotations().get(KEPT_RULES_ANNOTATION) != text.as_ref() {
                 if management.is_paused(&aws_cluster) {

@@ -13,8 +13,8 @@ use crds::conditions::reason;
 use super::execute::StepProgress;
 use super::{AddOns, seen};
 
+use crate::context::{RequestedRules, requested_rules};
 use crate::management::{Cached, Error};
-use crate::rules::{RequestedRules, group_rules};
 use crate::workload::{Lists, WorkloadCluster, WorkloadError};
 
 /// What the records in a workload cluster say is installed there.
@@ -235,7 +235,7 @@ fn remembered(object: &Cached<ClusterPlugin>, wanted: &[Wanted], records: &Recor
 
 /// Rules of these add-ons, by the role of the group.
 pub(super) fn add_on_rules<'a>(installed: impl Iterator<Item = &'a Inventory>) -> RequestedRules {
-    group_rules(rules_of_installed(installed))
+    requested_rules(rules_of_installed(installed))
 }
 
 #[cfg(test)]

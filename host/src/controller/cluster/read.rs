@@ -13,11 +13,11 @@ use super::{ClusterMemory, Clusters};
 use crate::controller::owner::{cluster_of_name, owner};
 use crate::management::{Cached, Error};
 use crate::object_name::ObjectName;
-use crate::rules::{RequestedRules, group_rules, list_rules};
+use crate::rules::{RequestedRules, add_on_rules, requested_rules};
 
 /// Everything that a decision is made of.
 pub struct ClusterScope {
-    /// Of the Cluster.
+    /// The name of the Cluster.
     pub(super) name: ObjectName,
     pub(super) cluster: Cluster,
     pub(super) object: Arc<Cached<AWSCluster>>,
@@ -77,7 +77,7 @@ impl Clusters {
         let machines =
             if object.is_deleting() { self.machines_left(&name, memory).await? } else { Vec::new() };
         let requested = self.requested(&name, &object);
-        let rules = requested.as_ref().map(list_rules);
+        let rules = requested.as_ref().map(add_on_rules);
         let region = self.context.aws.region(&object.spec.region);
         let who = format!("cluster/{}", object.object_name());
         let all = management.list::<AWSCluster>();
@@ -123,6 +123,6 @@ impl Clusters {
             return requested;
         }
         let annotation = object.annotations().get(KEPT_RULES_ANNOTATION);
-        kept_rules(annotation.map(String::as_str)).map(group_rules)
+        kept_rules(annotation.map(String::as_str)).map(requested_rules)
     }
 }

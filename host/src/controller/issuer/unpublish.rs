@@ -67,9 +67,11 @@ pub async fn unpublish(scope: IssuerScope<'_>, memory: &mut IssuerMemory, forced
 pub async fn unpublish_former(scope: IssuerScope<'_>, places: &mut Places) -> Result<Option<String>, Error> {
     let Some(owner) = Owner::of(scope.object) else { return Ok(None) };
     let (before, asked, issuers) = (places.clone(), scope.asked(), scope.issuers());
-    let is_issued =
-        |it: &Place| it.publication(&scope.object.spec.region).is_some_and(|it| issuers.contains(&it.issuer));
-    places.look(|it| asked.as_ref().is_some_and(|asked| asked.is(it)) || is_issued(it), now());
+    let is_issued = |place: &Place| {
+        place.publication(&scope.object.spec.region).is_some_and(|it| issuers.contains(&it.issuer))
+    };
+    let is_used = |place: &Place| asked.as_ref().is_some_and(|it| it.is(place)) || is_issued(place);
+    places.look(is_used, now());
     let mut failed = Vec::new();
     for place in places.over(now()) {
         match unpublish_from(scope, &owner, &place).await {

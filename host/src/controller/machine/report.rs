@@ -59,12 +59,13 @@ impl Machines {
     /// another has to wait for the AWSCluster.
     pub(super) async fn report_no_region(&self, object: &Arc<Cached<AWSMachine>>) -> Result<(), Error> {
         let management = &self.context.management;
-        let is_made = |it: &PersistedState| {
-            *it != PersistedState {
-                id: it.id.clone(),
-                applied: it.applied.clone(),
-                ..PersistedState::default()
-            }
+        let is_made = |state: &PersistedState| {
+            *state
+                != PersistedState {
+                    id: state.id.clone(),
+                    applied: state.applied.clone(),
+                    ..PersistedState::default()
+                }
         };
         if object.is_deleting() && PersistedState::of_machine(object).is_ok_and(|it| !is_made(&it)) {
             return management.remove_finalizer(object, names::MACHINE_FINALIZER).await.map(drop);
