@@ -1,5 +1,5 @@
-//! The HTTP endpoints for probes and metrics. They never show anything of an object and never take a request
-//! that changes something.
+//! The HTTP endpoints for probes and metrics. They show nothing of any object, and no request changes
+//! anything.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -40,9 +40,10 @@ pub async fn serve_health(
     ready: Arc<dyn Fn() -> bool + Send + Sync>,
 ) -> anyhow::Result<()> {
     let readyz = move || async move {
-        match ready() {
-            true => (StatusCode::OK, "ok"),
-            false => (StatusCode::SERVICE_UNAVAILABLE, "the management API has not been read yet"),
+        if ready() {
+            (StatusCode::OK, "ok")
+        } else {
+            (StatusCode::SERVICE_UNAVAILABLE, "the management API has not been read yet")
         }
     };
     let router = Router::new().route("/healthz", get(|| async { "ok" })).route("/readyz", get(readyz));

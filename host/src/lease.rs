@@ -1,5 +1,5 @@
-//! Leader election by a Lease: of several copies one works, the others wait. It never works on without the
-//! lease: whoever cannot renew it in time ends, and the process with it.
+//! Leader election by a Lease: of several copies one works, the others wait. Whoever cannot renew the lease
+//! in time ends, and the process with it.
 
 use std::time::Duration;
 
@@ -32,17 +32,17 @@ pub struct Held {
 /// answer is asked again.
 pub async fn acquire(client: Client, namespace: &str, identity: &str) -> anyhow::Result<Held> {
     let api: Api<Lease> = Api::namespaced(client, namespace);
-    let mut watched = Watched::default();
-    let mut told = String::new();
+    let mut observed = ObservedLease::default();
+    let mut logged = String::new();
     loop {
-        let reply = tokio::time::timeout(RENEW_DEADLINE, attempt(&api, identity, &mut watched)).await;
+        let reply = tokio::time::timeout(RENEW_DEADLINE, attempt(&api, identity, &mut observed)).await;
         match reply.unwrap_or_else(|elapsed| Err(kube::Error::Service(elapsed.into()))) {
             Ok(Some(lease)) => return Ok(Held { api, identity: identity.to_owned(), lease }),
             Ok(None) => {
-                let holder = watched.holder().to_owned();
-                if holder != told {
+                let holder = observed.holder().to_owned();
+                if holder != logged {
                     tracing::info!(holder, "waiting for the lease");
-                    told = holder;
+                    logged = holder;
                 }
             }
             Err(kube::Error::Api(status)) if status.is_conflict() || status.is_already_exists() => {}
@@ -58,7 +58,7 @@ pub async fn acquire(client: Client, namespace: &str, identity: &str) -> anyhow:
 async fn attempt(
     api: &Api<Lease>,
     identity: &str,
-    watched: &mut Watched,
+    observed: &mut ObservedLease,
 ) -> Result<Option<Lease>, kube::Error> {
     let parameters = PostParams::default();
     let Some(lease) = api.get_opt(NAME).await? else {
@@ -68,7 +68,7 @@ async fn attempt(
             .await
             .map(Some);
     };
-    if !watched.is_free(&lease, identity, Instant::now()) {
+    if !observed.is_free(&lease, identity, Instant::now()) {
         return Ok(None);
     }
     // With the version that was read: of two that try, one is refused.
@@ -83,14 +83,14 @@ fn spec(identity: &str, before: Option<&LeaseSpec>) -> LeaseSpec {
         lease_duration_seconds: i32::try_from(DURATION.as_secs()).ok(),
         acquire_time: now.clone(),
         renew_time: now,
-        lease_transitions: Some(before.and_then(|it| it.lease_transitions).map_or(0, |it| it + 1)),
+        lease_transitions: Some(before.and_then(|it| it.lease_transitions).map_or(0, |count| count + 1)),
         ..LeaseSpec::default()
     }
 }
 
 impl Held {
     /// Renews the lease until it is lost.
-    pub async fn keep(&mut self) {
+    pub async fn renew_until_lost(&mut self) {
         let mut renewed = Instant::now();
         while renewed.elapsed() < RENEW_DEADLINE {
             tokio::time::sleep(if renewed.elapsed() < RENEW_EVERY { RENEW_EVERY } else { RETRY_EVERY }).await;
@@ -132,11 +132,11 @@ impl Held {
 /// What is known of a lease of somebody else. It has run out when nobody was seen to renew it for its
 /// duration: by this process's clock, since clocks differ.
 #[derive(Default)]
-struct Watched {
+struct ObservedLease {
     lease: Option<(Lease, Instant)>,
 }
 
-impl Watched {
+impl ObservedLease {
     fn is_free(&mut self, lease: &Lease, identity: &str, now: Instant) -> bool {
         let spec = lease.spec.clone().unwrap_or_default();
         // One's own, from before a crash: an identity is never that of two at a time.
@@ -178,27 +178,27 @@ mod tests {
     }
 
     #[test]
-    fn a_lease_is_free_when_nobody_was_seen_to_renew_it_for_its_duration() {
+    fn a_lease_is_free_when_nobody_renewed_it_for_its_duration() {
         let begin = Instant::now();
         let at = |seconds| begin + Duration::from_secs(seconds);
-        let mut watched = Watched::default();
+        let mut observed = ObservedLease::default();
         assert!(
-            !watched.is_free(&lease(Some("other"), 0), "own", at(0)),
+            !observed.is_free(&lease(Some("other"), 0), "own", at(0)),
             "an old time in it says nothing: clocks differ"
         );
-        assert!(!watched.is_free(&lease(Some("other"), 10), "own", at(10)));
-        assert!(!watched.is_free(&lease(Some("other"), 10), "own", at(25)));
-        assert!(watched.is_free(&lease(Some("other"), 10), "own", at(26)));
+        assert!(!observed.is_free(&lease(Some("other"), 10), "own", at(10)));
+        assert!(!observed.is_free(&lease(Some("other"), 10), "own", at(25)));
+        assert!(observed.is_free(&lease(Some("other"), 10), "own", at(26)));
     }
 
     #[test]
     fn a_lease_that_was_given_back_is_free_at_once() {
-        assert!(Watched::default().is_free(&lease(None, 0), "own", Instant::now()));
-        assert!(Watched::default().is_free(&lease(Some(""), 0), "own", Instant::now()));
+        assert!(ObservedLease::default().is_free(&lease(None, 0), "own", Instant::now()));
+        assert!(ObservedLease::default().is_free(&lease(Some(""), 0), "own", Instant::now()));
     }
 
     #[test]
     fn a_lease_of_ones_own_from_before_a_crash_is_free_at_once() {
-        assert!(Watched::default().is_free(&lease(Some("own"), 0), "own", Instant::now()));
+        assert!(ObservedLease::default().is_free(&lease(Some("own"), 0), "own", Instant::now()));
     }
 }

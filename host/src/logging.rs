@@ -1,4 +1,4 @@
-//! Sets up log lines on stderr. What is logged is decided where it is logged; secrets never are.
+//! Sets up log lines on stderr.
 
 use tracing_subscriber::EnvFilter;
 

@@ -8,8 +8,11 @@ mod lease;
 mod logging;
 mod management;
 mod metrics;
+mod object_name;
 mod preview;
+mod rules;
 mod run;
+mod system;
 mod workload;
 
 use std::process::ExitCode;

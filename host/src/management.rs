@@ -1,8 +1,7 @@
 //! The only module that talks to the management API. It keeps what it watches in memory, reads Secrets live,
-//! writes merge patches, and counts every write. It never decides what to write, and never keeps or logs what
-//! is in a Secret.
+//! writes merge patches, and counts every write. What is in a Secret is neither stored nor logged.
 //!
-//! What it wrote, it shows at once: the reply to a write goes into the same cache that the watch fills, and
+//! It shows at once what it wrote: the reply to a write goes into the same cache that the watch fills, and
 //! an older event never replaces it. So a controller that runs again before the watch has caught up does not
 //! act on yesterday's annotation.
 
@@ -25,11 +24,11 @@ use kube::{Api, Client, ResourceExt};
 use tokio::sync::mpsc;
 
 pub use cache::Cached;
-pub use events::Note;
+pub use events::{Event, Event as Note};
 pub use watched::{Kind, Watched};
 
-use crate::context::ObjectName;
 use crate::metrics::Metrics;
+use crate::object_name::ObjectName;
 use raw::Raw;
 use watched::Caches;
 
@@ -51,7 +50,7 @@ pub struct Management(Arc<Inner>);
 
 struct Inner {
     client: Client,
-    /// The only namespace that is looked at; `None`: all.
+    /// The only namespace that is watched; `None`: all.
     namespace: Option<String>,
     caches: Caches,
     subscribers: Mutex<Vec<mpsc::UnboundedSender<Change>>>,
@@ -80,9 +79,10 @@ pub enum Error {
 }
 
 impl Error {
-    /// Somebody else changed the object in between: look again.
+    /// Somebody else changed the object in between: read it again.
     pub fn is_conflict(&self) -> bool {
-        matches!(self, Error::Write { source, .. } if matches!(&**source, kube::Error::Api(status) if status.is_conflict()))
+        matches!(self, Error::Write { source, .. }
+            if matches!(&**source, kube::Error::Api(status) if status.is_conflict()))
     }
 
     /// This operator may not do it.
@@ -199,7 +199,7 @@ impl Management {
         answer(api.get_opt(&name.name)).await.map_err(read)
     }
 
-    /// A Secret as it is now. It is never kept.
+    /// A Secret as it is now. It is not cached.
     ///
     /// # Errors
     /// The API did not answer. Absence is `None`.

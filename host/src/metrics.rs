@@ -1,5 +1,5 @@
-//! Counters of what this process does, in Prometheus text. Nothing here decides anything, and no label ever
-//! holds the name of an object.
+//! Counters of what this process does, in Prometheus text. No label holds the name of an object: there would
+//! be a series for each.
 
 use std::sync::Arc;
 use std::time::Instant;
@@ -21,7 +21,7 @@ type Labels<const N: usize> = [(&'static str, String); N];
 pub struct Metrics {
     registry: Arc<Registry>,
     reconciles: Family<Labels<2>, Counter>,
-    seconds: Family<Labels<1>, Histogram, fn() -> Histogram>,
+    durations: Family<Labels<1>, Histogram, fn() -> Histogram>,
     writes: Family<Labels<3>, Counter>,
     workload_requests: WorkloadRequests,
     plugin_calls: PluginCalls,
@@ -43,7 +43,7 @@ impl WorkloadRequests {
 #[derive(Clone)]
 pub struct PluginCalls {
     waiting: Gauge,
-    seconds: Histogram,
+    wait_times: Histogram,
 }
 
 /// A call that waits, until it is dropped.
@@ -54,7 +54,7 @@ pub struct Waits {
 
 impl Default for PluginCalls {
     fn default() -> Self {
-        Self { waiting: Gauge::default(), seconds: reconcile_seconds() }
+        Self { waiting: Gauge::default(), wait_times: seconds_histogram() }
     }
 }
 
@@ -75,7 +75,7 @@ impl PluginCalls {
 impl Waits {
     /// Its turn has come.
     pub fn end(self) {
-        self.of.seconds.observe(self.began.elapsed().as_secs_f64());
+        self.of.wait_times.observe(self.began.elapsed().as_secs_f64());
     }
 }
 
@@ -88,14 +88,14 @@ impl Drop for Waits {
 impl Metrics {
     pub fn new() -> Self {
         let reconciles = Family::default();
-        let seconds = Family::new_with_constructor(reconcile_seconds as fn() -> Histogram);
+        let durations = Family::new_with_constructor(seconds_histogram as fn() -> Histogram);
         let writes = Family::default();
         let workload_requests = WorkloadRequests::default();
         let plugin_calls = PluginCalls::default();
         let leader = Gauge::default();
         let mut registry = Registry::with_prefix("cluster_operator");
         registry.register("reconciles", "Times that an object was looked at", reconciles.clone());
-        registry.register("reconcile_seconds", "How long one look took", seconds.clone());
+        registry.register("reconcile_seconds", "How long one look took", durations.clone());
         registry.register("api_writes", "Writes to the management API", writes.clone());
         registry.register(
             "workload_requests",
@@ -110,14 +110,14 @@ impl Metrics {
         registry.register(
             "plugin_call_wait_seconds",
             "How long calls of plugins waited for their turn",
-            plugin_calls.seconds.clone(),
+            plugin_calls.wait_times.clone(),
         );
         registry.register("leader", "1 while this process holds the lease", leader.clone());
         registry.register_collector(Box::new(AwsCalls));
         Self {
             registry: Arc::new(registry),
             reconciles,
-            seconds,
+            durations,
             writes,
             workload_requests,
             plugin_calls,
@@ -125,13 +125,13 @@ impl Metrics {
         }
     }
 
-    /// Counts one look of `controller` at an object; `result` is a word such as `settled`, `waiting`,
-    /// `failed`.
+    /// Counts one reconciliation of an object by `controller`; `result` is a word such as `settled`,
+    /// `waiting`, `failed`.
     pub fn reconciled(&self, controller: &str, result: &str, took: std::time::Duration) {
         self.reconciles
             .get_or_create(&[("controller", controller.to_owned()), ("result", result.to_owned())])
             .inc();
-        self.seconds.get_or_create(&[("controller", controller.to_owned())]).observe(took.as_secs_f64());
+        self.durations.get_or_create(&[("controller", controller.to_owned())]).observe(took.as_secs_f64());
     }
 
     /// Counts one write to the management API.
@@ -167,7 +167,7 @@ impl Metrics {
     }
 }
 
-fn reconcile_seconds() -> Histogram {
+fn seconds_histogram() -> Histogram {
     Histogram::new(exponential_buckets(0.001, 4.0, 8))
 }
 

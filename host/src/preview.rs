@@ -1,12 +1,11 @@
 //! `cluster-operator plan -f FILE`: what would be created for the objects of a file. It reads AWS if there
-//! are credentials, and changes nothing: neither AWS nor a management cluster, which it does not even look
-//! at.
+//! are credentials, and changes nothing. It does not even read a management cluster.
 
 mod add_ons;
 mod machines;
+mod objects;
 
 use std::collections::BTreeSet;
-use std::io::Read as _;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
@@ -20,7 +19,9 @@ use kube::ResourceExt;
 use model::{Interest, Read, Snapshot};
 use serde_json::Value;
 
-use crate::controller::{now, random};
+use objects::{objects, of_kind, read};
+
+use crate::system::{now, random};
 
 /// How long AWS may take to be read.
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -91,7 +92,7 @@ async fn print_cluster(cluster: &Cluster, objects: &[Value], aws: Option<&aws::A
         };
         infra::cluster::decide(&input)
     };
-    // Who knows nothing yet says what of the user's has to be read.
+    // A decision without a snapshot names what of the user's has to be read.
     let wanted = decide(&Snapshot::default()).interest;
     let snapshot = match aws {
         Some(aws) => whole(aws, region, wanted).await?,
@@ -130,11 +131,11 @@ async fn whole(aws: &aws::Aws, region: &str, wanted: Interest) -> anyhow::Result
             if let Some(problem) = now.problems.values().next() {
                 anyhow::bail!("{region_name} cannot be read: {}: {}", problem.code, problem.message);
             }
-            let whole = |it: &&Arc<Snapshot>| {
-                let all = Read::ALL.iter().all(|read| it.read_at.contains_key(read));
-                all && !it.zones.is_empty() && routes_of.is_subset(&it.route_tables_read)
+            let is_whole = |snapshot: &&Arc<Snapshot>| {
+                let all = Read::ALL.iter().all(|read| snapshot.read_at.contains_key(read));
+                all && !snapshot.zones.is_empty() && routes_of.is_subset(&snapshot.route_tables_read)
             };
-            if let Some(snapshot) = now.snapshot.as_ref().filter(whole) {
+            if let Some(snapshot) = now.snapshot.as_ref().filter(is_whole) {
                 return Ok(snapshot.clone());
             }
             view.changed().await?;
@@ -154,70 +155,5 @@ fn empty(region: &str, wanted: Interest) -> Snapshot {
         route_tables_read: wanted.route_tables_of,
         zones: ["a", "b", "c"].iter().map(|it| format!("{region}{it}")).collect(),
         ..Snapshot::default()
-    }
-}
-
-fn read(file: &PathBuf) -> anyhow::Result<String> {
-    if file.as_os_str() == "-" {
-        let mut text = String::new();
-        std::io::stdin().read_to_string(&mut text).context("standard input cannot be read")?;
-        return Ok(text);
-    }
-    std::fs::read_to_string(file).with_context(|| format!("{} cannot be read", file.display()))
-}
-
-/// The objects of a YAML text; a List is opened.
-fn objects(text: &str) -> anyhow::Result<Vec<Value>> {
-    let documents: Vec<Value> = serde_saphyr::from_multiple(text)?;
-    let items = |it: Value| match it.get("items").and_then(Value::as_array) {
-        Some(items) => items.clone(),
-        None => vec![it],
-    };
-    Ok(documents.into_iter().filter(|it| !it.is_null()).flat_map(items).collect())
-}
-
-/// The objects of one kind and group.
-pub(crate) fn of_kind<T: serde::de::DeserializeOwned>(
-    objects: &[Value],
-    kind: &str,
-    group: &str,
-) -> anyhow::Result<Vec<T>> {
-    let is = |it: &&Value| {
-        it["kind"] == kind && it["apiVersion"].as_str().and_then(|it| it.split('/').next()) == Some(group)
-    };
-    let read = |it: &Value| {
-        serde_json::from_value(it.clone())
-            .with_context(|| format!("{kind} {} cannot be read", it["metadata"]["name"]))
-    };
-    objects.iter().filter(is).map(read).collect()
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    const FILE: &str = "
-apiVersion: cluster.x-k8s.io/v1beta2
-kind: Cluster
-metadata: {name: prod}
-spec: {infrastructureRef: {apiGroup: infrastructure.cluster.x-k8s.io, kind: AWSCluster, name: prod}}
----
----
-apiVersion: v1
-kind: List
-items:
-- apiVersion: infrastructure.cluster.x-k8s.io/v1beta2
-  kind: AWSCluster
-  metadata: {name: prod}
-  spec: {region: eu-central-1}
-";
-
-    #[test]
-    fn objects_are_found_in_several_documents_and_in_lists() {
-        let objects = objects(FILE).expect("YAML");
-        let clusters: Vec<Cluster> = of_kind(&objects, "Cluster", "cluster.x-k8s.io").expect("Clusters");
-        let infrastructure: Vec<AWSCluster> =
-            of_kind(&objects, "AWSCluster", "infrastructure.cluster.x-k8s.io").expect("AWSClusters");
-        assert_eq!((clusters.len(), infrastructure[0].spec.region.as_str()), (1, "eu-central-1"));
     }
 }

@@ -1,5 +1,4 @@
-//! `cluster-operator run`: brings everything up, waits for the lease, works until it is told to end. It
-//! decides nothing about clusters.
+//! `cluster-operator run`: brings everything up, waits for the lease, works until it is told to end.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -12,11 +11,12 @@ use kube::{Client, Config};
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::watch;
 
-use crate::context::{Context, Rules};
+use crate::context::Context;
 use crate::lease::{self, Held};
 use crate::logging::LogFormat;
 use crate::management::Management;
 use crate::metrics::Metrics;
+use crate::rules::Rules;
 use crate::{admin, controller, logging};
 
 /// How long what is under way may take once the process is told to end.
@@ -32,7 +32,14 @@ pub struct Options {
     #[arg(long)]
     watch_filter: Option<String>,
     /// Work only while holding the Lease in the operator's own namespace (POD_NAMESPACE).
-    #[arg(long, default_value_t = true, action = clap::ArgAction::Set, num_args = 0..=1, require_equals = true, default_missing_value = "true")]
+    #[arg(
+        long,
+        default_value_t = true,
+        action = clap::ArgAction::Set,
+        num_args = 0..=1,
+        require_equals = true,
+        default_missing_value = "true"
+    )]
     leader_elect: bool,
     /// Where API servers of workload clusters may be, besides at the control plane endpoint that their
     /// Cluster or AWSCluster names: ranges of addresses, such as `10.0.0.0/8,fd00::/8`. For hosted control
@@ -151,12 +158,13 @@ async fn work(
     mut stopped: watch::Receiver<bool>,
 ) -> anyhow::Result<()> {
     let (namespace, identity) = (own_namespace(), identity());
-    let lease = match elect {
-        true => Some(tokio::select! {
+    let lease = if elect {
+        Some(tokio::select! {
             lease = lease::acquire(client, &namespace, &identity) => lease?,
             _ = stopped.wait_for(|it| *it) => return Ok(()),
-        }),
-        false => None,
+        })
+    } else {
+        None
     };
     context.aws.begin();
     context.metrics.set_leader(true);
@@ -164,7 +172,7 @@ async fn work(
     let Some(mut lease) = lease else { return work.await };
     let ended = tokio::select! {
         ended = &mut work => ended,
-        () = lease.keep() => anyhow::bail!("the lease was lost: another copy may be working now"),
+        () = lease.renew_until_lost() => anyhow::bail!("the lease was lost: another copy may be working now"),
     };
     Held::release(lease).await;
     ended

@@ -8,6 +8,7 @@ mod desired;
 mod health;
 mod hold;
 mod identity;
+mod observed_cluster;
 mod pause;
 mod placement;
 mod plan_input;
@@ -27,9 +28,10 @@ use model::{
     Read, Snapshot, Timestamp,
 };
 
-pub use decide::decide;
+pub use decide::{decide, decide_in};
 pub use hold::{Hold, hold};
 pub use identity::instance_of;
+pub use observed_cluster::ObservedCluster;
 pub(crate) use pause::open_outcomes;
 pub use user_data::{LARGEST_USER_DATA, PART_SIZE};
 
@@ -73,6 +75,17 @@ impl Input<'_> {
             reads.extend(load_balancer_reads(self.aws_cluster));
         }
         self.snapshot.lacks(reads)
+    }
+
+    /// Observes the cluster of the machine.
+    pub(crate) fn observe_cluster(&self) -> ObservedCluster {
+        ObservedCluster::new(
+            self.cluster,
+            self.aws_cluster,
+            self.cluster_record,
+            self.snapshot,
+            self.random,
+        )
     }
 }
 

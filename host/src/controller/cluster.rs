@@ -1,9 +1,9 @@
-//! Drives one AWSCluster: read, decide, act, say. What should exist and what is done about it is decided in
-//! `plan`; AWS is touched only through `aws`, and the management API only through `management`.
+//! Reconciles one AWSCluster: read, decide, act, report. What should exist and what is done about it is
+//! decided in `infra`; AWS is touched only through `aws`, and the management API only through `management`.
 
 mod pause;
 mod read;
-mod say;
+mod report;
 
 use std::sync::Arc;
 
@@ -14,35 +14,33 @@ use infra::gc::Sweep;
 use model::{Action, Problem, Snapshot};
 use tokio::time::Instant;
 
+use super::gc;
+use super::infrastructure::{Infrastructure, Read};
 use super::issuer;
 use super::queue::Trigger;
-use super::reconcile::{Controller, Memory, ReconcileResult, is_ours};
+use super::reconcile::{Memory, ReconcileResult};
 use super::refusals::Refusals;
-use super::regions::{Regions, Subscription};
+use super::subscriptions::{Subscription, Subscriptions};
 use super::wave::Wave;
-use super::{gc, now, random};
-use crate::context::{Context, ObjectName};
+use crate::context::Context;
 use crate::management::{Cached, Error};
+use crate::system::{now, random};
 
-use read::Seen;
-pub(super) use read::gone;
-
-/// Waves of calls in one look; more are only needed when something changes back and forth.
-const WAVES: usize = 32;
+use read::ClusterScope;
 
 /// The controller of AWSClusters.
 pub struct Clusters {
     context: Context,
-    regions: Regions,
-    memory: Memory<Remembered>,
+    subscriptions: Subscriptions,
+    memory: Memory<ClusterMemory>,
 }
 
 #[derive(Default)]
-struct Remembered {
+pub struct ClusterMemory {
     refusals: Refusals,
-    /// The API itself said, since the deletion began, that no AWSMachine is left.
+    /// The API itself answered, since the deletion began, that no AWSMachine is left.
     no_machines: bool,
-    issuer: issuer::Remembered,
+    issuer: issuer::IssuerMemory,
     /// What the cluster's own controllers left in AWS.
     sweep: Sweep,
     /// Since when it is known to be paused.
@@ -50,7 +48,7 @@ struct Remembered {
 }
 
 /// One decision and what it was made of.
-struct Reconciliation {
+pub struct Reconciliation {
     object: Arc<Cached<AWSCluster>>,
     record: PersistedState,
     snapshot: Arc<Snapshot>,
@@ -61,131 +59,109 @@ struct Reconciliation {
     due: Vec<Action>,
 }
 
-impl Controller for Clusters {
-    const NAME: &'static str = "awscluster";
-
-    fn context(&self) -> &Context {
-        &self.context
-    }
-
-    async fn reconcile(&self, name: &ObjectName) -> Result<ReconcileResult, Error> {
-        let Some(object) = self.context.management.get::<AWSCluster>(name) else {
-            self.forget(name);
-            return Ok(ReconcileResult::Settled);
-        };
-        if !is_ours(&self.context, &object) {
-            self.leave(name);
-            return Ok(ReconcileResult::Settled);
-        }
-        let mut memory = self.memory.take(name);
-        memory.refusals.begin(object.metadata.generation);
-        let ended = self.drive(object, &mut memory).await;
-        memory.refusals.end();
-        self.memory.put(name, memory);
-        ended
+impl AsMut<Refusals> for ClusterMemory {
+    fn as_mut(&mut self) -> &mut Refusals {
+        &mut self.refusals
     }
 }
 
-impl Clusters {
-    pub fn new(context: Context, waker: Trigger) -> Self {
-        let regions = Regions::new(context.aws.clone(), waker);
-        Self { context, regions, memory: Memory::default() }
+impl Infrastructure for Clusters {
+    const NAME: &'static str = "awscluster";
+    const SUBSCRIBER: &'static str = "cluster";
+    const WAVES: usize = 32;
+
+    type Object = AWSCluster;
+    type Memory = ClusterMemory;
+    type Scope = ClusterScope;
+    type Reconciliation = Reconciliation;
+
+    fn parts(&self) -> (&Context, &Subscriptions, &Memory<ClusterMemory>) {
+        (&self.context, &self.subscriptions, &self.memory)
     }
 
-    async fn drive(
+    async fn read(
         &self,
         object: Arc<Cached<AWSCluster>>,
-        memory: &mut Remembered,
-    ) -> Result<ReconcileResult, Error> {
-        let Some(mut seen) = self.read(object, memory).await? else { return Ok(ReconcileResult::Settled) };
-        if let Some(original) = &seen.copied_from {
-            return self.say_copied(&seen, original).await;
-        }
-        let mut last = None;
-        for _ in 0..WAVES {
-            let management = &self.context.management;
-            if management
-                .get::<AWSCluster>(&seen.object.object_name())
-                .is_some_and(|it| management.is_paused(&it))
-            {
-                return Ok(ReconcileResult::Unfinished);
-            }
-            if seen.is_swept() {
-                gc::look(
-                    &self.context.management,
-                    &seen.region,
-                    &seen.object,
-                    &seen.name.name,
-                    &mut memory.sweep,
-                )
-                .await;
-            }
-            let pass = match decide(&seen, memory) {
-                Ok(pass) => pass,
-                Err(invalid) => return self.say_invalid(&seen, &invalid).await,
-            };
-            let more = self.act(&mut seen, &pass, memory).await?;
-            last = Some(pass);
-            if !more {
-                break;
-            }
-        }
-        match last {
-            Some(pass) => self.say(&seen, &pass, memory).await,
-            None => Ok(ReconcileResult::Unfinished),
+        memory: &mut ClusterMemory,
+    ) -> Result<Read<ClusterScope>, Error> {
+        let Some(scope) = self.read_scope(object, memory).await? else {
+            return Ok(Read::Break(ReconcileResult::Settled));
+        };
+        match &scope.copied_from {
+            Some(original) => self.report_copied(&scope, original).await.map(Read::Break),
+            None => Ok(Read::Continue(scope)),
         }
     }
 
-    /// Writes down what was decided, then carries it out. True: there is more to decide.
+    async fn decide(
+        &self,
+        scope: &mut ClusterScope,
+        memory: &mut ClusterMemory,
+    ) -> Result<Result<Reconciliation, model::Invalid>, Error> {
+        if scope.is_swept() {
+            let management = &self.context.management;
+            gc::collect(management, &scope.region, &scope.object, &scope.name.name, &mut memory.sweep).await;
+        }
+        Ok(decide(scope, memory))
+    }
+
     async fn act(
         &self,
-        seen: &mut Seen,
-        pass: &Reconciliation,
-        memory: &mut Remembered,
+        scope: &mut ClusterScope,
+        reconciliation: &Reconciliation,
+        memory: &mut ClusterMemory,
     ) -> Result<bool, Error> {
-        let Decision { plan, record, interest, .. } = &pass.decision;
-        seen.region.interest(&seen.who, interest.clone());
-        let seat = Subscription {
-            region: seen.object.spec.region.clone(),
+        let Decision { plan, record, interest, .. } = &reconciliation.decision;
+        scope.region.interest(&scope.who, interest.clone());
+        let subscription = Subscription {
+            region: scope.object.spec.region.clone(),
             interest: interest.clone(),
             instance: None,
         };
-        self.regions.subscribe(&seen.object.object_name(), seat);
-        let wave = Wave { who: &seen.who, region: &seen.region, plan, record, due: &pass.due };
+        self.subscriptions.subscribe(&scope.object.object_name(), subscription);
+        let wave = Wave { who: &scope.who, region: &scope.region, plan, record, due: &reconciliation.due };
         let acted = wave
-            .carry_out(
+            .execute(
                 &self.context.management,
-                &mut seen.object,
+                &mut scope.object,
                 &mut memory.refusals,
                 PersistedState::cluster_patch,
             )
             .await?;
-        if seen.is_swept() && gc::is_held_up(&acted.outcomes) {
+        if scope.is_swept() && gc::has_dependency(&acted.outcomes) {
             memory.sweep.asked_for(now());
         }
         Ok(acted.more)
     }
 
-    fn forget(&self, name: &ObjectName) {
-        drop(self.memory.take(name));
-        self.leave(name);
+    fn object(scope: &ClusterScope) -> &Arc<Cached<AWSCluster>> {
+        &scope.object
     }
 
-    /// Nothing is read of AWS for it any more.
-    fn leave(&self, name: &ObjectName) {
-        if let Some(seat) = self.regions.leave(name) {
-            self.context.aws.region(&seat.region).forget(&format!("cluster/{name}"));
-        }
+    async fn report(
+        &self,
+        scope: &ClusterScope,
+        reconciliation: &Reconciliation,
+        memory: &mut ClusterMemory,
+    ) -> Result<ReconcileResult, Error> {
+        self.report_decision(scope, reconciliation, memory).await
+    }
+}
+
+impl Clusters {
+    pub fn new(context: Context, trigger: Trigger) -> Self {
+        let subscriptions = Subscriptions::new(context.aws.clone(), trigger);
+        Self { context, subscriptions, memory: Memory::default() }
     }
 }
 
 impl Reconciliation {
-    fn input<'a>(&'a self, seen: &'a Seen, random: &'a str) -> Input<'a> {
+    fn input<'a>(&'a self, scope: &'a ClusterScope, random: &'a str) -> Input<'a> {
         Input {
-            cluster: &seen.cluster,
+            cluster: &scope.cluster,
             aws_cluster: &self.object,
-            machines: &seen.machines,
-            rules: seen.rules.as_deref(),
+            machines: &scope.machines,
+            rules: scope.rules.as_deref(),
             snapshot: &self.snapshot,
             record: &self.record,
             now: self.now,
@@ -195,17 +171,17 @@ impl Reconciliation {
 }
 
 /// Decides, and leaves out what was refused a moment ago.
-fn decide(seen: &Seen, memory: &mut Remembered) -> Result<Reconciliation, model::Invalid> {
-    let record = PersistedState::of_cluster(&seen.object)?;
-    let view = seen.region.view().borrow().clone();
+fn decide(scope: &ClusterScope, memory: &mut ClusterMemory) -> Result<Reconciliation, model::Invalid> {
+    let record = PersistedState::of_cluster(&scope.object)?;
+    let view = scope.region.view().borrow().clone();
     let snapshot = view.snapshot.clone().unwrap_or_default();
     let random = random();
-    let (object, now) = (seen.object.clone(), now());
+    let (object, now) = (scope.object.clone(), now());
     let mut decision = infra::cluster::decide(&Input {
-        cluster: &seen.cluster,
+        cluster: &scope.cluster,
         aws_cluster: &object,
-        machines: &seen.machines,
-        rules: seen.rules.as_deref(),
+        machines: &scope.machines,
+        rules: scope.rules.as_deref(),
         snapshot: &snapshot,
         record: &record,
         now,
@@ -213,8 +189,8 @@ fn decide(seen: &Seen, memory: &mut Remembered) -> Result<Reconciliation, model:
     });
     let problem = view.problem(&decision.interest).cloned();
     let mut due = memory.refusals.due(&mut decision.plan, &mut decision.record, Instant::now());
-    if seen.is_swept() {
-        gc::hold(&memory.sweep, seen.is_forced(), &mut decision, &mut due);
+    if scope.is_swept() {
+        gc::hold(&memory.sweep, scope.is_forced(), &mut decision, &mut due);
     }
     Ok(Reconciliation { object, record, snapshot, problem, now, decision, due })
 }

@@ -1,6 +1,6 @@
-//! The sweep of what a cluster's own controllers left in AWS, as a part of the cluster's deletion: looks when
-//! it is time, removes, tells, and holds back what has to wait. When to look and what is left is decided in
-//! `infra::leftover`; AWS is touched only through `aws`.
+//! Collects what a cluster's own controllers left in AWS, as a part of the cluster's deletion: searches when
+//! it is time, removes, publishes events, and holds back what has to wait. When to search and what is left is
+//! decided in `infra::gc`; AWS is touched only through `aws`.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -14,12 +14,12 @@ use infra::{PersistedState, observe};
 use model::{Action, ActionNeeded, Key, Outcome, Problem, Read, Snapshot, Vpc};
 use tokio::time::Instant;
 
-use super::now;
 use super::reconcile::ReconcileResult;
-use crate::management::{Cached, Management, Note};
+use crate::management::{Cached, Event, Management};
+use crate::system::now;
 
-/// Looks, if it is time, and removes what can be removed.
-pub async fn look(
+/// Searches, if it is time, and removes what can be removed.
+pub async fn collect(
     management: &Management,
     region: &Region,
     object: &Arc<Cached<AWSCluster>>,
@@ -50,24 +50,24 @@ pub async fn look(
         );
         if problem.is_forbidden() {
             let message = sweep.text().unwrap_or_default();
-            management.note(
+            management.publish_event(
                 object,
-                Note { warning: true, reason: "SweepSkipped".into(), action: "Sweep".into(), message },
+                Event { warning: true, reason: "SweepSkipped".into(), action: "Sweep".into(), message },
             );
         }
     }
     if let Some(message) = sweep.doubt_text() {
         tracing::warn!(cluster, "{message}");
-        management.note(
+        management.publish_event(
             object,
-            Note { warning: true, reason: "SweepHeld".into(), action: "Sweep".into(), message },
+            Event { warning: true, reason: "SweepHeld".into(), action: "Sweep".into(), message },
         );
     }
     if let Some(message) = sweep.stays_text() {
         tracing::info!(cluster, "{message}");
-        management.note(
+        management.publish_event(
             object,
-            Note { warning: false, reason: "SweepSkipped".into(), action: "Sweep".into(), message },
+            Event { warning: false, reason: "SweepSkipped".into(), action: "Sweep".into(), message },
         );
     }
     loop {
@@ -76,20 +76,20 @@ pub async fn look(
             break;
         }
         let results = join_all(removable.iter().map(|it| region.delete_leftover(it))).await;
-        for (it, result) in removable.iter().zip(results) {
-            tell(management, object, it, &result);
-            sweep.removed(it, result, now());
+        for (leftover, result) in removable.iter().zip(results) {
+            publish_removal(management, object, leftover, &result);
+            sweep.removed(leftover, result, now());
         }
     }
     sweep.done(now());
 }
 
-/// What says whose a VPC is.
+/// What shows whose a VPC is.
 const NEEDED: [Read; 3] = [Read::Vpcs, Read::Subnets, Read::SecurityGroups];
 
 /// Where leftovers may be.
 enum Place {
-    /// In this VPC, of this cluster, and what says that another one is there too.
+    /// In this VPC, of this cluster, and what shows that another one is there too.
     In(String, Whose, Option<String>),
     /// There is no network that they could be in.
     Nowhere,
@@ -104,8 +104,10 @@ pub fn vpc_id(object: &AWSCluster) -> Option<String> {
 }
 
 fn vpc(object: &AWSCluster, region: &Region, cluster: &str) -> Place {
-    let read = |it: &Arc<Snapshot>| NEEDED.iter().all(|read| it.read_at.contains_key(read));
-    let Some(snapshot) = region.view().borrow().snapshot.clone().filter(read) else { return Place::Unknown };
+    let is_read = |snapshot: &Arc<Snapshot>| NEEDED.iter().all(|read| snapshot.read_at.contains_key(read));
+    let Some(snapshot) = region.view().borrow().snapshot.clone().filter(is_read) else {
+        return Place::Unknown;
+    };
     let Ok(record) = PersistedState::of_cluster(object) else { return Place::Unknown };
     let recorded = record.ids.get(&Vpc::key(observe::MAIN));
     let given = Some(&object.spec.network.vpc.id).filter(|it| !it.is_empty());
@@ -122,35 +124,40 @@ fn vpc(object: &AWSCluster, region: &Region, cluster: &str) -> Place {
     }
 }
 
-fn tell(
+fn publish_removal(
     management: &Management,
     object: &Arc<Cached<AWSCluster>>,
-    it: &Leftover,
+    leftover: &Leftover,
     result: &Result<(), Problem>,
 ) {
-    let action = format!("Sweep {it}").chars().take(128).collect();
+    let action = format!("Sweep {leftover}").chars().take(128).collect();
     match result {
         Ok(()) => {
-            tracing::info!(leftover = %it, id = it.id, "removed what a controller inside the cluster left");
-            let message = format!("{it}: deleted; a controller inside the cluster had left it");
-            management
-                .note(object, Note { warning: false, reason: "SuccessfulSweep".into(), action, message });
+            tracing::info!(%leftover, id = leftover.id, "removed what a controller inside the cluster left");
+            let message = format!("{leftover}: deleted; a controller inside the cluster had left it");
+            management.publish_event(
+                object,
+                Event { warning: false, reason: "SuccessfulSweep".into(), action, message },
+            );
         }
         Err(problem) if problem.who == ActionNeeded::None => {
-            tracing::debug!(leftover = %it, code = problem.code, "cannot be removed yet")
+            tracing::debug!(%leftover, code = problem.code, "cannot be removed yet")
         }
         Err(problem) => {
-            let message = format!("{it}: {}: {}", problem.code, problem.message);
-            tracing::warn!(leftover = %it, id = it.id, "{message}");
-            management.note(object, Note { warning: true, reason: "FailedSweep".into(), action, message });
+            let message = format!("{leftover}: {}: {}", problem.code, problem.message);
+            tracing::warn!(%leftover, id = leftover.id, "{message}");
+            management.publish_event(
+                object,
+                Event { warning: true, reason: "FailedSweep".into(), action, message },
+            );
         }
     }
 }
 
-/// Says what is awaited, and as long as nobody knows what was left, holds back everything but looking. What
-/// is `forced` waits for nothing.
+/// Adds what is awaited to the plan, and holds back everything but reads as long as nobody knows what was
+/// left. What is `forced` waits for nothing.
 pub fn hold(sweep: &Sweep, forced: bool, decision: &mut Decision, due: &mut Vec<Action>) {
-    // What the deletion of the network takes along is told by the same tags.
+    // The same tags show what the deletion of the network takes along.
     due.retain(|it| !matches!(it, Action::Delete { id, .. } if sweep.is_doubtful(id)));
     if forced {
         return;
@@ -165,14 +172,14 @@ pub fn hold(sweep: &Sweep, forced: bool, decision: &mut Decision, due: &mut Vec<
 }
 
 /// Whether something that was not seen uses what was to be deleted.
-pub fn is_held_up(outcomes: &[(Key, Outcome)]) -> bool {
+pub fn has_dependency(outcomes: &[(Key, Outcome)]) -> bool {
     outcomes
         .iter()
         .any(|(_, it)| matches!(it, Outcome::Refused { code, .. } if code == "DependencyViolation"))
 }
 
-/// The next look is not missed.
-pub fn sooner(ended: ReconcileResult, sweep: &Sweep) -> ReconcileResult {
+/// A settled cluster is reconciled again when the next search is due.
+pub fn requeue_for_sweep(ended: ReconcileResult, sweep: &Sweep) -> ReconcileResult {
     let next = sweep.next().map(|at| Instant::now() + Duration::from_secs_f64((at - now()).max(0.0)));
     match (ended, next) {
         (ReconcileResult::Waiting { until: Some(until) }, Some(next)) => {
@@ -200,14 +207,14 @@ mod tests {
     }
 
     #[test]
-    fn only_something_unseen_in_the_way_asks_for_another_look() {
-        assert!(is_held_up(&refused("DependencyViolation")));
-        assert!(!is_held_up(&refused("RequestLimitExceeded")));
-        assert!(!is_held_up(&[(Vpc::key(observe::MAIN), Outcome::Done)]));
+    fn only_an_unknown_dependency_asks_for_another_search() {
+        assert!(has_dependency(&refused("DependencyViolation")));
+        assert!(!has_dependency(&refused("RequestLimitExceeded")));
+        assert!(!has_dependency(&[(Vpc::key(observe::MAIN), Outcome::Done)]));
     }
 
     #[test]
-    fn nothing_is_deleted_and_nothing_is_finished_before_it_is_known_what_was_left() {
+    fn nothing_is_deleted_before_it_is_known_what_was_left() {
         let confirm = Action::Confirm { key: Vpc::key(observe::MAIN), id: "vpc-1".into() };
         let delete = Action::Delete {
             id: "vpc-1".into(),
@@ -228,17 +235,17 @@ mod tests {
     }
 
     #[test]
-    fn the_next_look_is_not_missed() {
+    fn the_next_search_is_not_missed() {
         let mut sweep = Sweep::default();
-        assert_eq!(sooner(ReconcileResult::Settled, &sweep), ReconcileResult::Settled);
+        assert_eq!(requeue_for_sweep(ReconcileResult::Settled, &sweep), ReconcileResult::Settled);
         sweep.asked_for(now());
         assert!(matches!(
-            sooner(ReconcileResult::Waiting { until: None }, &sweep),
+            requeue_for_sweep(ReconcileResult::Waiting { until: None }, &sweep),
             ReconcileResult::Waiting { until: Some(_) }
         ));
         let soon = Instant::now();
         assert_eq!(
-            sooner(ReconcileResult::Waiting { until: Some(soon) }, &sweep),
+            requeue_for_sweep(ReconcileResult::Waiting { until: Some(soon) }, &sweep),
             ReconcileResult::Waiting { until: Some(soon) }
         );
     }

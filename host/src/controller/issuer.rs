@@ -1,8 +1,8 @@
-//! The issuer of a cluster's service account tokens: when to look at it, and what is said of it. What is
-//! published, and what is taken back, is decided by `iam`.
+//! The issuer of a cluster's service account tokens: when it is checked, and what is reported of it. What is
+//! published and unpublished is decided by `iam`.
 
 mod publish;
-mod retract;
+mod unpublish;
 
 use crds::conditions::reason;
 use std::time::Duration;
@@ -18,47 +18,48 @@ use kube::ResourceExt;
 use model::finding::{Finding, Status};
 use tokio::time::Instant;
 
-use crate::context::{Context, ObjectName};
+use crate::context::Context;
 use crate::management::{Cached, Error};
+use crate::object_name::ObjectName;
 
-pub use retract::{Retracted, retract};
+pub use unpublish::{Unpublished, unpublish};
 
 /// How long what was found is good.
-const GOOD: Duration = Duration::from_secs(30 * 60);
-/// How soon to look again when something is awaited or refused.
-const SOON: Duration = Duration::from_secs(60);
+const RECHECK_EVERY: Duration = Duration::from_secs(30 * 60);
+/// How soon to try again when something is awaited or refused.
+const RETRY_EVERY: Duration = Duration::from_secs(60);
 /// How soon to look for a signing key, which the control plane makes before its first machine.
-const KEY: Duration = Duration::from_secs(10);
+const KEY_RETRY_EVERY: Duration = Duration::from_secs(10);
 const FIELD: &str = "spec.serviceAccountIssuer";
 
-/// What was found at the last look.
+/// What was found at the last check.
 #[derive(Default)]
-pub struct Remembered {
-    last: Option<Look>,
-    /// Why it could not be taken back at the last try, and when it is tried again.
+pub struct IssuerMemory {
+    last: Option<LastRead>,
+    /// Why it could not be unpublished at the last try, and when it is tried again.
     retraction: Option<(Finding, Instant)>,
 }
 
-struct Look {
+struct LastRead {
     asked: Option<ServiceAccountIssuer>,
     found: Option<Finding>,
-    again: Instant,
+    next: Instant,
 }
 
 /// An AWSCluster, and where what is published for it lies.
 #[derive(Clone, Copy)]
-pub struct Site<'a> {
+pub struct IssuerScope<'a> {
     pub context: &'a Context,
     pub object: &'a Cached<AWSCluster>,
-    /// Of the Cluster.
+    /// The name of the Cluster.
     pub cluster: &'a ObjectName,
     pub region: &'a aws::Region,
 }
 
-impl Remembered {
-    /// When to look again; `None` when there is no issuer to look at.
+impl IssuerMemory {
+    /// When to check again; `None` when there is no issuer to check.
     pub fn next(&self) -> Option<Instant> {
-        self.last.as_ref().map(|it| it.again)
+        self.last.as_ref().map(|it| it.next)
     }
 }
 
@@ -93,11 +94,11 @@ fn publication(
 }
 
 fn is_provisioned(object: &AWSCluster) -> bool {
-    object.status.as_ref().and_then(|it| it.initialization.as_ref()).and_then(|it| it.provisioned)
-        == Some(true)
+    let initialization = object.status.as_ref().and_then(|it| it.initialization.as_ref());
+    initialization.and_then(|it| it.provisioned) == Some(true)
 }
 
-impl Site<'_> {
+impl IssuerScope<'_> {
     /// Where the spec has the issuer published.
     fn asked(&self) -> Option<Place> {
         let bucket = self.object.spec.service_account_issuer.as_ref()?.publish.as_ref()?;
@@ -119,46 +120,47 @@ impl Site<'_> {
         Ok(trust::provider_arn(partition::of_region(&self.object.spec.region), &account, issuer))
     }
 
-    /// The issuers that the API servers issue tokens of or take, as the control plane says.
+    /// The issuers whose tokens the API servers issue or take, by the control plane's arguments.
     fn issuers(&self) -> Vec<String> {
         let control_planes = self.context.management.of_cluster::<KubeadmControlPlane>(self.cluster);
-        let of = |it: &crds::cluster_api::KubeadmControlPlaneSpec| -> Vec<String> {
-            it.service_account_issuers().into_iter().map(str::to_owned).collect()
+        let of = |spec: &crds::cluster_api::KubeadmControlPlaneSpec| -> Vec<String> {
+            spec.service_account_issuers().into_iter().map(str::to_owned).collect()
         };
         control_planes.first().map(|it| of(&it.spec)).unwrap_or_default()
     }
 }
 
-/// Looks at the issuer if it is time to, and says what is found; `None` when there is nothing to say.
+/// Checks the issuer if it is time to, and returns what is found; `None` when there is nothing to report.
 ///
 /// # Errors
 /// The management API did not answer.
-pub async fn look(site: Site<'_>, memory: &mut Remembered) -> Result<Option<Finding>, Error> {
-    let asked = site.object.spec.service_account_issuer.clone();
-    let has_any = asked.is_some() || !site.places().all().is_empty();
+pub async fn reconcile(scope: IssuerScope<'_>, memory: &mut IssuerMemory) -> Result<Option<Finding>, Error> {
+    let asked = scope.object.spec.service_account_issuer.clone();
+    let has_any = asked.is_some() || !scope.places().all().is_empty();
     // No signing key is made before the infrastructure is there, and nothing of an issuer may hold that up.
-    if !has_any || !is_provisioned(site.object) || site.object.is_deleting() {
+    if !has_any || !is_provisioned(scope.object) || scope.object.is_deleting() {
         memory.last = None;
         return Ok(None);
     }
-    let is_due = memory.last.as_ref().is_none_or(|it| it.asked != asked || it.again <= Instant::now());
+    let is_due = memory.last.as_ref().is_none_or(|it| it.asked != asked || it.next <= Instant::now());
     if is_due {
-        let found = read(site, asked.as_ref()).await?;
+        let found = read(scope, asked.as_ref()).await?;
         let after = match found.as_ref().map(|it| (it.status, it.reason)) {
-            Some((_, reason::WAITING_FOR_SIGNING_KEY)) => KEY,
-            None | Some((Status::True, _)) => GOOD,
-            _ => SOON,
+            Some((_, reason::WAITING_FOR_SIGNING_KEY)) => KEY_RETRY_EVERY,
+            None | Some((Status::True, _)) => RECHECK_EVERY,
+            _ => RETRY_EVERY,
         };
-        memory.last = Some(Look { asked, found, again: Instant::now() + after });
+        memory.last = Some(LastRead { asked, found, next: Instant::now() + after });
     }
     let found = memory.last.as_ref().and_then(|it| it.found.clone());
-    Ok(found.map(|it| if it.status == Status::False { it } else { with_argument(site, it) }))
+    Ok(found.map(|it| if it.status == Status::False { it } else { with_argument(scope, it) }))
 }
 
 /// What is wrong with the API servers' argument comes first: without it no token is of this issuer.
-fn with_argument(site: Site<'_>, found: Finding) -> Finding {
-    let control_planes = site.context.management.of_cluster::<KubeadmControlPlane>(site.cluster);
-    let (Some(control_plane), Ok(Some(issuer))) = (control_planes.first(), named(site.object, site.cluster))
+fn with_argument(scope: IssuerScope<'_>, found: Finding) -> Finding {
+    let control_planes = scope.context.management.of_cluster::<KubeadmControlPlane>(scope.cluster);
+    let (Some(control_plane), Ok(Some(issuer))) =
+        (control_planes.first(), named(scope.object, scope.cluster))
     else {
         return found;
     };
@@ -169,13 +171,16 @@ fn with_argument(site: Site<'_>, found: Finding) -> Finding {
 }
 
 /// The issuer as it is, and those that it was before.
-async fn read(site: Site<'_>, asked: Option<&ServiceAccountIssuer>) -> Result<Option<Finding>, Error> {
-    let mut places = site.places();
+async fn read(
+    scope: IssuerScope<'_>,
+    asked: Option<&ServiceAccountIssuer>,
+) -> Result<Option<Finding>, Error> {
+    let mut places = scope.places();
     let found = match asked {
-        Some(asked) => Some(current(site, asked, &mut places).await?),
+        Some(asked) => Some(current(scope, asked, &mut places).await?),
         None => None,
     };
-    let left = retract::former(site, &mut places).await?;
+    let left = unpublish::unpublish_former(scope, &mut places).await?;
     Ok(match (found, left) {
         (None, Some(message)) => Some(finding(Status::Unknown, reason::ISSUER_NOT_RETRACTED, message)),
         (Some(found), Some(message)) if found.status == Status::True => Some(Finding { message, ..found }),
@@ -184,11 +189,11 @@ async fn read(site: Site<'_>, asked: Option<&ServiceAccountIssuer>) -> Result<Op
 }
 
 async fn current(
-    site: Site<'_>,
+    scope: IssuerScope<'_>,
     asked: &ServiceAccountIssuer,
     places: &mut Places,
 ) -> Result<Finding, Error> {
-    let issuer = match named(site.object, site.cluster) {
+    let issuer = match named(scope.object, scope.cluster) {
         Ok(Some(issuer)) => issuer,
         Ok(None) => {
             return Ok(finding(
@@ -199,12 +204,12 @@ async fn current(
         }
         Err(message) => return Ok(finding(Status::False, reason::INVALID_ISSUER, message)),
     };
-    let provider = match site.provider(&issuer).await {
+    let provider = match scope.provider(&issuer).await {
         Ok(provider) => provider,
         Err(finding) => return Ok(finding),
     };
     match &asked.publish {
-        None => Ok(publication::judge(&issuer, &site.region.open_id_provider(&provider).await)),
-        Some(bucket) => publish::publish(site, bucket, &provider, places).await,
+        None => Ok(publication::judge(&issuer, &scope.region.open_id_provider(&provider).await)),
+        Some(bucket) => publish::publish(scope, bucket, &provider, places).await,
     }
 }

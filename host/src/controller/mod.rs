@@ -1,28 +1,31 @@
-//! The controllers: each reads what there is, has `plan` decide, lets a leaf act, and says how it stands.
-//! This file connects them: which change wakes which object. It never decides what is done.
+//! The controllers: each reads what there is, has a pure crate decide, lets a leaf act, and reports how it
+//! stands. This file connects them: which change triggers the reconciliation of which object.
 
 pub mod addon;
 mod cluster;
+mod conditions;
+mod events;
 mod gc;
+mod infrastructure;
 mod issuer;
 mod machine;
-mod notes;
+mod owner;
 pub mod queue;
 mod reconcile;
 mod refusals;
-mod regions;
+mod subscriptions;
 mod template;
 mod wave;
 
 use std::sync::Arc;
-use std::time::{SystemTime, UNIX_EPOCH};
 
 use crds::cluster_api::{Cluster, Machine};
 use crds::{AWSCluster, AWSMachine, AWSMachineTemplate, ClusterPlugin};
 use tokio::sync::{mpsc, watch};
 
-use crate::context::{Context, ObjectName};
+use crate::context::Context;
 use crate::management::{Change, Kind, Management, Watched};
+use crate::object_name::ObjectName;
 use queue::Trigger;
 
 /// Runs all controllers until `stop` is true. Every kind has been read whole before they begin: an empty
@@ -31,42 +34,42 @@ use queue::Trigger;
 /// # Errors
 /// The plugins that come with this program cannot be loaded.
 pub async fn run(context: Context, stop: watch::Receiver<bool>) -> anyhow::Result<()> {
-    let (clusters, cluster_wakes) = queue::channel();
-    let (machines, machine_wakes) = queue::channel();
-    let (templates, template_wakes) = queue::channel();
-    let (plugins, plugin_wakes) = queue::channel();
+    let (clusters, cluster_requests) = queue::channel();
+    let (machines, machine_requests) = queue::channel();
+    let (templates, template_requests) = queue::channel();
+    let (plugins, plugin_requests) = queue::channel();
     let changes = context.management.changes();
     let rules = context.rules.changes();
-    wake_all::<AWSCluster>(&context, &clusters);
-    wake_all::<AWSMachine>(&context, &machines);
-    wake_all::<AWSMachineTemplate>(&context, &templates);
-    wake_all::<ClusterPlugin>(&context, &plugins);
-    wake_all::<Cluster>(&context, &plugins);
+    enqueue_all::<AWSCluster>(&context, &clusters);
+    enqueue_all::<AWSMachine>(&context, &machines);
+    enqueue_all::<AWSMachineTemplate>(&context, &templates);
+    enqueue_all::<ClusterPlugin>(&context, &plugins);
+    enqueue_all::<Cluster>(&context, &plugins);
     let management = context.management.clone();
-    let wakers =
+    let triggers =
         Triggers { management, clusters: clusters.clone(), machines: machines.clone(), templates, plugins };
-    tokio::spawn(wakers.route(changes, rules));
+    tokio::spawn(triggers.route(changes, rules));
 
     let cluster = Arc::new(cluster::Clusters::new(context.clone(), clusters));
     let machine = Arc::new(machine::Machines::new(context.clone(), machines));
     let template = Arc::new(template::Templates::new(context.clone()));
     let add_ons = Arc::new(addon::AddOns::new(context)?);
     tokio::join!(
-        queue::run(cluster_wakes, stop.clone(), move |name| reconcile::run(cluster.clone(), name)),
-        queue::run(machine_wakes, stop.clone(), move |name| reconcile::run(machine.clone(), name)),
-        queue::run(template_wakes, stop.clone(), move |name| reconcile::run(template.clone(), name)),
-        queue::run(plugin_wakes, stop, move |name| reconcile::run(add_ons.clone(), name)),
+        queue::run(cluster_requests, stop.clone(), move |name| reconcile::run(cluster.clone(), name)),
+        queue::run(machine_requests, stop.clone(), move |name| reconcile::run(machine.clone(), name)),
+        queue::run(template_requests, stop.clone(), move |name| reconcile::run(template.clone(), name)),
+        queue::run(plugin_requests, stop, move |name| reconcile::run(add_ons.clone(), name)),
     );
     Ok(())
 }
 
-fn wake_all<K: Watched>(context: &Context, waker: &Trigger) {
+fn enqueue_all<K: Watched>(context: &Context, trigger: &Trigger) {
     for object in context.management.list::<K>() {
-        waker.wake(object.object_name());
+        trigger.enqueue(object.object_name());
     }
 }
 
-/// Who is woken by what.
+/// Enqueues the objects that a change concerns.
 struct Triggers {
     management: Management,
     clusters: Trigger,
@@ -85,8 +88,8 @@ impl Triggers {
             tokio::select! {
                 Some(change) = changes.recv() => self.change(change),
                 Some(cluster) = rules.recv() => {
-                    self.wake_cluster(&cluster);
-                    self.wake_plugins(&cluster);
+                    self.enqueue_cluster(&cluster);
+                    self.enqueue_plugins(&cluster);
                 }
                 else => return,
             }
@@ -95,105 +98,104 @@ impl Triggers {
 
     fn change(&self, change: Change) {
         let Change { kind, name, cluster } = change;
+        let cluster = cluster.as_ref();
         match kind {
             Kind::AWSCluster => {
-                self.clusters.wake(name);
-                cluster.iter().for_each(|it| {
-                    self.wake_machines(it, |_| true);
-                    self.wake_templates(it);
-                    self.wake_plugins(it);
-                });
+                self.clusters.enqueue(name);
+                if let Some(cluster) = cluster {
+                    self.enqueue_machines(cluster, |_| true);
+                    self.enqueue_templates(cluster);
+                    self.enqueue_plugins(cluster);
+                }
             }
-            Kind::AWSMachineTemplate => self.templates.wake(name),
+            Kind::AWSMachineTemplate => self.templates.enqueue(name),
             Kind::AWSMachine => {
-                self.machines.wake(name);
-                cluster.iter().for_each(|it| self.wake_deleting_cluster(it));
+                self.machines.enqueue(name);
+                if let Some(cluster) = cluster {
+                    self.enqueue_deleting_cluster(cluster);
+                }
             }
             Kind::Cluster => {
-                self.wake_cluster(&name);
-                self.wake_machines(&name, |_| true);
-                self.wake_templates(&name);
-                self.wake_plugins(&name);
-                self.plugins.wake(name);
+                self.enqueue_cluster(&name);
+                self.enqueue_machines(&name, |_| true);
+                self.enqueue_templates(&name);
+                self.enqueue_plugins(&name);
+                self.plugins.enqueue(name);
             }
-            Kind::Machine => self.wake_machine(&name, cluster.as_ref()),
-            Kind::KubeadmControlPlane => cluster.iter().for_each(|it| {
-                let has_issuer = |it: &AWSCluster| it.spec.service_account_issuer.is_some();
-                if self.management.of_cluster::<AWSCluster>(it).iter().any(|it| has_issuer(it)) {
-                    self.wake_cluster(it);
+            Kind::Machine => self.enqueue_machine(&name, cluster),
+            Kind::KubeadmControlPlane => {
+                if let Some(cluster) = cluster {
+                    if self.has_issuer(cluster) {
+                        self.enqueue_cluster(cluster);
+                    }
+                    self.enqueue_machines(cluster, |it| it.is_deleting());
+                    self.enqueue_plugins(cluster);
                 }
-                self.wake_machines(it, |it| it.is_deleting());
-                self.wake_plugins(it);
-            }),
+            }
             Kind::ClusterPlugin => {
-                self.plugins.wake(name);
-                cluster.iter().for_each(|it| {
-                    self.wake_cluster(it);
-                    self.wake_machines(it, |it| it.is_deleting());
-                    self.wake_plugins(it);
+                self.plugins.enqueue(name);
+                if let Some(cluster) = cluster {
+                    self.enqueue_cluster(cluster);
+                    self.enqueue_machines(cluster, |it| it.is_deleting());
+                    self.enqueue_plugins(cluster);
                     // A Cluster that it may have left behind.
-                    self.plugins.wake(it.clone());
-                });
+                    self.plugins.enqueue(cluster.clone());
+                }
             }
         }
     }
 
-    fn wake_cluster(&self, cluster: &ObjectName) {
+    fn has_issuer(&self, cluster: &ObjectName) -> bool {
+        let objects = self.management.of_cluster::<AWSCluster>(cluster);
+        objects.iter().any(|it| it.spec.service_account_issuer.is_some())
+    }
+
+    fn enqueue_cluster(&self, cluster: &ObjectName) {
         for object in self.management.of_cluster::<AWSCluster>(cluster) {
-            self.clusters.wake(object.object_name());
+            self.clusters.enqueue(object.object_name());
         }
         if let Some(reference) =
             self.management.get::<Cluster>(cluster).and_then(|it| it.spec.infrastructure_ref.clone())
         {
-            self.clusters.wake(cluster.sibling(reference.name));
+            self.clusters.enqueue(cluster.sibling(reference.name));
         }
     }
 
-    fn wake_plugins(&self, cluster: &ObjectName) {
+    fn enqueue_plugins(&self, cluster: &ObjectName) {
         for object in self.management.of_cluster::<ClusterPlugin>(cluster) {
-            self.plugins.wake(object.object_name());
+            self.plugins.enqueue(object.object_name());
         }
     }
 
-    /// Those of which nothing is said yet.
-    fn wake_templates(&self, cluster: &ObjectName) {
+    /// Those that have no status yet.
+    fn enqueue_templates(&self, cluster: &ObjectName) {
         for object in
             self.management.of_cluster::<AWSMachineTemplate>(cluster).iter().filter(|it| it.status.is_none())
         {
-            self.templates.wake(object.object_name());
+            self.templates.enqueue(object.object_name());
         }
     }
 
-    fn wake_deleting_cluster(&self, cluster: &ObjectName) {
+    fn enqueue_deleting_cluster(&self, cluster: &ObjectName) {
         for object in self.management.of_cluster::<AWSCluster>(cluster).iter().filter(|it| it.is_deleting()) {
-            self.clusters.wake(object.object_name());
+            self.clusters.enqueue(object.object_name());
         }
     }
 
-    fn wake_machine(&self, machine: &ObjectName, cluster: Option<&ObjectName>) {
+    fn enqueue_machine(&self, machine: &ObjectName, cluster: Option<&ObjectName>) {
         match self.management.get::<Machine>(machine).and_then(|it| it.spec.infrastructure_ref.clone()) {
-            Some(reference) => self.machines.wake(machine.sibling(reference.name)),
-            None => cluster.into_iter().for_each(|it| self.wake_machines(it, |_| true)),
+            Some(reference) => self.machines.enqueue(machine.sibling(reference.name)),
+            None => cluster.into_iter().for_each(|it| self.enqueue_machines(it, |_| true)),
         }
     }
 
-    fn wake_machines(
+    fn enqueue_machines(
         &self,
         cluster: &ObjectName,
         which: impl Fn(&crate::management::Cached<AWSMachine>) -> bool,
     ) {
         for object in self.management.of_cluster::<AWSMachine>(cluster).iter().filter(|it| which(it)) {
-            self.machines.wake(object.object_name());
+            self.machines.enqueue(object.object_name());
         }
     }
-}
-
-/// Seconds since 1970.
-pub(crate) fn now() -> model::Timestamp {
-    SystemTime::now().duration_since(UNIX_EPOCH).map(|it| it.as_secs_f64()).unwrap_or_default()
-}
-
-/// 244 random bits: for ids and nonces.
-pub(crate) fn random() -> String {
-    format!("{}{}", uuid::Uuid::new_v4().simple(), uuid::Uuid::new_v4().simple())
 }

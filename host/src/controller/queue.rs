@@ -1,5 +1,5 @@
-//! Decides when an object is looked at: at once when it was woken, later when it asked for that, never twice
-//! at the same time. It knows nothing of what is done with an object.
+//! The work queue of one controller: an object is reconciled at once when it is enqueued, later when it asked
+//! for that, and by one task at a time.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::future::Future;
@@ -9,30 +9,30 @@ use tokio::sync::{mpsc, watch};
 use tokio::task::JoinSet;
 use tokio::time::Instant;
 
-use crate::context::ObjectName;
+use crate::object_name::ObjectName;
 
-/// How many objects of one kind are looked at at the same time.
+/// How many objects of one kind are reconciled at the same time.
 const AT_ONCE: usize = 64;
 const FIRST_DELAY: Duration = Duration::from_millis(200);
 const LONGEST_DELAY: Duration = Duration::from_secs(60);
 
-/// When to look at an object again. A wake-up comes first in any case.
+/// When to reconcile an object again. A trigger comes first in any case.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Requeue {
-    /// Only when it is woken.
+    /// Only when it is triggered.
     OnChange,
     After(Duration),
     /// It could not be finished: soon, then less and less often.
     Failed,
 }
 
-/// Wakes objects of one controller; cheap to clone.
+/// Triggers the reconciliation of objects of one controller; cheap to clone.
 #[derive(Clone)]
 pub struct Trigger(mpsc::UnboundedSender<ObjectName>);
 
 impl Trigger {
-    /// Has the object looked at.
-    pub fn wake(&self, name: ObjectName) {
+    /// Has the object reconciled.
+    pub fn enqueue(&self, name: ObjectName) {
         // The other end is only gone when the process is ending.
         let _ = self.0.send(name);
     }
@@ -44,9 +44,9 @@ pub fn channel() -> (Trigger, mpsc::UnboundedReceiver<ObjectName>) {
     (Trigger(sender), receiver)
 }
 
-/// Runs `reconcile` for every object that is woken, until `stop` is true; then waits for those that run.
+/// Runs `reconcile` for every object that is enqueued, until `stop` is true; then waits for those that run.
 pub async fn run<F, R>(
-    mut wakes: mpsc::UnboundedReceiver<ObjectName>,
+    mut requests: mpsc::UnboundedReceiver<ObjectName>,
     mut stop: watch::Receiver<bool>,
     reconcile: F,
 ) where
@@ -58,22 +58,23 @@ pub async fn run<F, R>(
     let mut names = HashMap::new();
     while !*stop.borrow() {
         while running.len() < AT_ONCE
-            && let Some(name) = queue.take(Instant::now())
+            && let Some(name) = queue.pop(Instant::now())
         {
             let handle = running.spawn(reconcile(name.clone()));
             names.insert(handle.id(), name);
         }
         let due = queue.next_due();
+        let sleep = tokio::time::sleep_until(due.unwrap_or_else(Instant::now));
         tokio::select! {
-            Some(name) = wakes.recv() => queue.wake(name, Instant::now()),
+            Some(name) = requests.recv() => queue.add(name, Instant::now()),
             Some(ended) = running.join_next_with_id() => {
-                // A panic in one object's look must not end the others'.
-                let (id, again) = ended.unwrap_or_else(|error| (error.id(), Requeue::Failed));
+                // A panic in one reconciliation must not end the others.
+                let (id, requeue) = ended.unwrap_or_else(|error| (error.id(), Requeue::Failed));
                 if let Some(name) = names.remove(&id) {
-                    queue.done(name, again, Instant::now());
+                    queue.done(name, requeue, Instant::now());
                 }
             }
-            () = tokio::time::sleep_until(due.unwrap_or_else(Instant::now)), if due.is_some() && running.len() < AT_ONCE => {}
+            () = sleep, if due.is_some() && running.len() < AT_ONCE => {}
             changed = stop.changed() => if changed.is_err() { break },
         }
     }
@@ -82,24 +83,24 @@ pub async fn run<F, R>(
 
 #[derive(Default)]
 struct Queue {
-    /// When each is to be looked at; those that run are not in it.
+    /// When each is to be reconciled; those that run are not in it.
     due: BTreeMap<ObjectName, Instant>,
     running: BTreeSet<ObjectName>,
-    /// Woken while they ran.
-    again: BTreeSet<ObjectName>,
+    /// Enqueued while they ran.
+    requeue: BTreeSet<ObjectName>,
     failures: HashMap<ObjectName, u32>,
 }
 
 impl Queue {
-    fn wake(&mut self, name: ObjectName, now: Instant) {
+    fn add(&mut self, name: ObjectName, now: Instant) {
         if self.running.contains(&name) {
-            self.again.insert(name);
+            self.requeue.insert(name);
         } else {
             self.due.insert(name, now);
         }
     }
 
-    fn take(&mut self, now: Instant) -> Option<ObjectName> {
+    fn pop(&mut self, now: Instant) -> Option<ObjectName> {
         let (name, due) = self.due.iter().min_by_key(|(_, due)| **due)?;
         if *due > now {
             return None;
@@ -110,9 +111,9 @@ impl Queue {
         Some(name)
     }
 
-    fn done(&mut self, name: ObjectName, again: Requeue, now: Instant) {
+    fn done(&mut self, name: ObjectName, requeue: Requeue, now: Instant) {
         self.running.remove(&name);
-        let delay = match again {
+        let delay = match requeue {
             Requeue::Failed => {
                 let failures = self.failures.entry(name.clone()).or_default();
                 *failures += 1;
@@ -127,10 +128,10 @@ impl Queue {
                 None
             }
         };
-        if self.again.remove(&name) {
-            // What woke it must not outrun a failure's delay, or a busy object would be tried in a tight
+        if self.requeue.remove(&name) {
+            // What triggered it must not outrun a failure's delay, or a busy object would be tried in a tight
             // loop.
-            self.due.insert(name, if again == Requeue::Failed { now + FIRST_DELAY } else { now });
+            self.due.insert(name, if requeue == Requeue::Failed { now + FIRST_DELAY } else { now });
         } else if let Some(delay) = delay {
             self.due.insert(name, now + delay);
         }
@@ -155,29 +156,30 @@ mod tests {
     }
 
     #[test]
-    fn an_object_that_is_woken_while_it_runs_is_looked_at_once_more_and_never_twice_at_once() {
+    fn an_object_enqueued_while_it_runs_runs_once_more_afterwards() {
         let now = Instant::now();
         let mut queue = Queue::default();
-        queue.wake(name("a"), now);
-        assert_eq!(queue.take(now), Some(name("a")));
-        queue.wake(name("a"), now);
-        queue.wake(name("a"), now);
-        assert_eq!(queue.take(now), None);
+        queue.add(name("a"), now);
+        assert_eq!(queue.pop(now), Some(name("a")));
+        queue.add(name("a"), now);
+        queue.add(name("a"), now);
+        assert_eq!(queue.pop(now), None);
         queue.done(name("a"), Requeue::OnChange, now);
-        assert_eq!(queue.take(now), Some(name("a")));
+        assert_eq!(queue.pop(now), Some(name("a")));
         queue.done(name("a"), Requeue::OnChange, now);
-        assert_eq!(queue.take(now), None);
+        assert_eq!(queue.pop(now), None);
     }
 
     #[test]
-    fn failures_are_tried_less_and_less_often_until_one_look_succeeds() {
+    fn failures_are_tried_less_often_until_one_run_succeeds() {
         let now = Instant::now();
         let mut queue = Queue::default();
         let mut delays = Vec::new();
-        for again in [Requeue::Failed, Requeue::Failed, Requeue::Failed, Requeue::OnChange, Requeue::Failed] {
-            queue.wake(name("a"), now);
-            queue.take(now);
-            queue.done(name("a"), again, now);
+        for requeue in [Requeue::Failed, Requeue::Failed, Requeue::Failed, Requeue::OnChange, Requeue::Failed]
+        {
+            queue.add(name("a"), now);
+            queue.pop(now);
+            queue.done(name("a"), requeue, now);
             delays.push(queue.next_due().map(|it| (it - now).as_millis()));
         }
         assert_eq!(delays, [Some(200), Some(400), Some(800), None, Some(200)]);
@@ -185,23 +187,23 @@ mod tests {
     }
 
     #[test]
-    fn what_is_due_later_waits_and_a_wake_up_comes_first() {
+    fn what_is_due_later_waits_and_a_trigger_comes_first() {
         let now = Instant::now();
         let mut queue = Queue::default();
-        queue.wake(name("a"), now);
-        queue.take(now);
+        queue.add(name("a"), now);
+        queue.pop(now);
         queue.done(name("a"), Requeue::After(Duration::from_secs(9)), now);
-        assert_eq!(queue.take(now + Duration::from_secs(8)), None);
-        queue.wake(name("a"), now);
-        assert_eq!(queue.take(now), Some(name("a")));
+        assert_eq!(queue.pop(now + Duration::from_secs(8)), None);
+        queue.add(name("a"), now);
+        assert_eq!(queue.pop(now), Some(name("a")));
     }
 
     #[tokio::test]
-    async fn a_panic_ends_one_look_and_nothing_else() {
-        let (waker, wakes) = channel();
+    async fn a_panic_ends_one_reconciliation_and_nothing_else() {
+        let (trigger, requests) = channel();
         let (stop, stopped) = watch::channel(false);
-        let (sender, mut looks) = mpsc::unbounded_channel();
-        let runs = tokio::spawn(run(wakes, stopped, move |name: ObjectName| {
+        let (sender, mut reconciled) = mpsc::unbounded_channel();
+        let runs = tokio::spawn(run(requests, stopped, move |name: ObjectName| {
             let sender = sender.clone();
             async move {
                 sender.send(name.name.clone()).ok();
@@ -209,11 +211,11 @@ mod tests {
                 Requeue::OnChange
             }
         }));
-        waker.wake(name("bad"));
-        waker.wake(name("good"));
-        let mut seen = vec![looks.recv().await, looks.recv().await, looks.recv().await];
-        seen.sort();
-        assert_eq!(seen, [Some("bad".into()), Some("bad".into()), Some("good".into())]);
+        trigger.enqueue(name("bad"));
+        trigger.enqueue(name("good"));
+        let mut names = vec![reconciled.recv().await, reconciled.recv().await, reconciled.recv().await];
+        names.sort();
+        assert_eq!(names, [Some("bad".into()), Some("bad".into()), Some("good".into())]);
         stop.send(true).ok();
         runs.await.expect("the queue ends");
     }

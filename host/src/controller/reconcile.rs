@@ -1,5 +1,5 @@
-//! What one pass over an object of any kind has in common: how it ends, what is remembered between two looks,
-//! and whether the object is to be looked after at all. It never decides what is done with AWS.
+//! What the reconciliations of all kinds have in common: how they end, what is remembered between two of
+//! them, and whether an object is to be reconciled at all.
 
 use std::collections::HashMap;
 use std::error::Error as _;
@@ -13,19 +13,20 @@ use tokio::time::Instant;
 
 use super::queue::Requeue;
 use super::refusals::Refusals;
-use crate::context::{Context, ObjectName};
+use crate::context::Context;
 use crate::management::{Cached, Error, Watched};
+use crate::object_name::ObjectName;
 
-/// How soon to look again after somebody else was first to change an object.
+/// How soon to try again after somebody else was first to change an object.
 const AFTER_CONFLICT: Duration = Duration::from_millis(100);
-/// How soon to look again at what waits, if nothing wakes it before. It costs no call.
+/// How soon to reconcile again what waits, if nothing triggers it before. It costs no call.
 const WHILE_WAITING: Duration = Duration::from_secs(30);
 
 /// A controller of one kind of object.
 pub trait Controller: Send + Sync + 'static {
     /// The kind's word in logs and metrics.
     const NAME: &'static str;
-    /// How long one pass may take; what takes longer is given up and tried again.
+    /// How long one reconciliation may take; what takes longer is given up and tried again.
     const TIMEOUT: Duration = Duration::MAX;
 
     fn context(&self) -> &Context;
@@ -34,14 +35,14 @@ pub trait Controller: Send + Sync + 'static {
     fn reconcile(&self, name: &ObjectName) -> impl Future<Output = Result<ReconcileResult, Error>> + Send;
 }
 
-/// How a look ended.
+/// How a reconciliation ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ReconcileResult {
-    /// Everything is as it should be, or somebody else looks after the object.
+    /// Everything is as it should be, or somebody else manages the object.
     Settled,
-    /// The same, and it is looked at again when so much time has passed.
+    /// The same, and it is reconciled again when so much time has passed.
     SettledFor(Duration),
-    /// Something is awaited that wakes nobody, and is looked at again after so much time.
+    /// Something is awaited that triggers nothing; the object is reconciled again after so much time.
     RequeueAfter(Duration),
     /// Something is awaited or refused; `until`: when a refused call may be tried again.
     Waiting { until: Option<Instant> },
@@ -49,11 +50,12 @@ pub enum ReconcileResult {
     Unfinished,
 }
 
-/// Reconciles one object, and says when to do so again.
+/// Reconciles one object; returns when to do so again.
 pub async fn run<C: Controller>(controller: Arc<C>, name: ObjectName) -> Requeue {
     let begun = Instant::now();
     let Ok(result) = tokio::time::timeout(C::TIMEOUT, controller.reconcile(&name)).await else {
-        tracing::warn!(controller = C::NAME, object = %name, "not finished in {} s, trying again", C::TIMEOUT.as_secs());
+        let seconds = C::TIMEOUT.as_secs();
+        tracing::warn!(controller = C::NAME, object = %name, "not finished in {seconds} s, trying again");
         controller.context().metrics.reconciled(C::NAME, "failed", begun.elapsed());
         return Requeue::Failed;
     };
@@ -68,7 +70,8 @@ pub async fn run<C: Controller>(controller: Arc<C>, name: ObjectName) -> Requeue
         }
         Err(error) => {
             let cause = error.source().map(ToString::to_string).unwrap_or_default();
-            tracing::warn!(controller = C::NAME, object = %name, %error, cause, "cannot reconcile, trying again");
+            let controller = C::NAME;
+            tracing::warn!(controller, object = %name, %error, cause, "cannot reconcile, trying again");
             (Requeue::Failed, "failed")
         }
     };
@@ -81,7 +84,7 @@ fn delay(until: Option<Instant>) -> Duration {
     delay.clamp(AFTER_CONFLICT, WHILE_WAITING)
 }
 
-/// What is remembered of each object between two looks. One object is looked at by one at a time.
+/// What is remembered of each object between two reconciliations, of which only one runs at a time.
 pub struct Memory<T>(Mutex<HashMap<ObjectName, T>>);
 
 impl<T> Default for Memory<T> {
@@ -101,7 +104,7 @@ impl<T: Default> Memory<T> {
     }
 }
 
-/// Whether this process looks after the object: it carries the label asked for, nobody else manages it, and
+/// Whether this process manages the object: it carries the label asked for, nobody else manages it, and
 /// it is not being deleted here only because it lives on in another management cluster.
 pub fn is_ours<K: Watched>(context: &Context, object: &Cached<K>) -> bool {
     let annotations = object.annotations();
@@ -109,24 +112,16 @@ pub fn is_ours<K: Watched>(context: &Context, object: &Cached<K>) -> bool {
     is_watched(context, object) && !elsewhere.iter().any(|it| annotations.contains_key(*it))
 }
 
-/// Whether the object carries the label that this process was told to look for.
+/// Whether the object carries the label that `--watch-filter` asks for.
 pub fn is_watched<K: Watched>(context: &Context, object: &Cached<K>) -> bool {
     let filter = context.watch_filter.as_deref();
     filter.is_none_or(|it| object.labels().get(names::WATCH_FILTER_LABEL).is_some_and(|label| label == it))
 }
 
-/// How a look ended, by what is left of it.
+/// How a reconciliation ended, by what is left to do.
 pub fn ended(settled: bool, refusals: &Refusals) -> ReconcileResult {
     match (settled, refusals.next()) {
         (true, None) => ReconcileResult::Settled,
         (_, until) => ReconcileResult::Waiting { until },
     }
-}
-
-/// The owner of an object with this group and kind: by them alone, since Cluster API marks the controller for
-/// some clusters only.
-pub fn owner<K: Watched>(object: &Cached<K>, kind: &str) -> Option<ObjectName> {
-    let group = |version: &str| version.split('/').next() == Some("cluster.x-k8s.io");
-    let owner = object.owner_references().iter().find(|it| it.kind == kind && group(&it.api_version))?;
-    Some(object.object_name().sibling(&owner.name))
 }

@@ -17,9 +17,9 @@ const AFTER_NO_EFFECT: Duration = Duration::from_secs(2);
 #[derive(Default)]
 pub struct Refusals {
     refused: BTreeMap<Key, Refusal>,
-    /// A question that actions need the answer of, and that AWS answered with a no.
+    /// The lookup that actions need and that AWS refused.
     lookup: Option<(Problem, Refusal)>,
-    /// What was done in this look.
+    /// What was done in this reconciliation.
     done: Vec<Action>,
     /// The version of the spec that they are about.
     generation: Option<i64>,
@@ -32,14 +32,14 @@ struct Refusal {
 }
 
 impl Refusals {
-    /// A look begins. A changed spec deserves a new try at once.
+    /// A reconciliation begins. A changed spec deserves a new try at once.
     pub fn begin(&mut self, generation: Option<i64>) {
         if self.generation != generation {
             *self = Refusals { generation, ..Refusals::default() };
         }
     }
 
-    /// A look ended. What was done is not kept: bootstrap data may be in it.
+    /// A reconciliation ended. What was done is not stored: bootstrap data may be in it.
     pub fn end(&mut self) {
         self.done.clear();
     }
@@ -72,8 +72,8 @@ impl Refusals {
         }
     }
 
-    /// Learns how actions ended, in their order.
-    pub fn learn(&mut self, actions: &[Action], outcomes: &[(Key, Outcome)], now: Instant) {
+    /// Records how actions ended, in their order.
+    pub fn record(&mut self, actions: &[Action], outcomes: &[(Key, Outcome)], now: Instant) {
         for (n, (key, outcome)) in outcomes.iter().enumerate() {
             let failures = self.refused.remove(key).map_or(0, |it| it.failures);
             if let Some(refusal) = Refusal::after(failures, outcome, now) {
@@ -85,8 +85,8 @@ impl Refusals {
         }
     }
 
-    /// Learns how a question was answered that actions need the answer of.
-    pub fn learn_lookup(&mut self, answer: Result<(), Problem>, now: Instant) {
+    /// Records the result of a lookup that actions need.
+    pub fn record_lookup(&mut self, answer: Result<(), Problem>, now: Instant) {
         let failures = self.lookup.take().map_or(0, |(_, it)| it.failures);
         if let Err(problem) = answer {
             let Problem { code, message, who } = problem.clone();
@@ -95,12 +95,12 @@ impl Refusals {
         }
     }
 
-    /// Whether that question may be asked now.
+    /// Whether that lookup may be made now.
     pub fn may_look_up(&self, now: Instant) -> bool {
         self.lookup.as_ref().is_none_or(|(_, it)| it.not_before <= now)
     }
 
-    /// Why that question has no answer.
+    /// Why that lookup has no result.
     pub fn lookup_problem(&self) -> Option<&Problem> {
         self.lookup.as_ref().map(|(problem, _)| problem)
     }
@@ -110,8 +110,8 @@ impl Refusals {
         self.refused.iter().map(|(key, it)| (key.clone(), it.outcome.clone())).collect()
     }
 
-    /// Whether this refusal was told before.
-    pub fn is_known(&self, key: &Key, outcome: &Outcome) -> bool {
+    /// Whether this refusal was reported before.
+    pub fn is_reported(&self, key: &Key, outcome: &Outcome) -> bool {
         self.refused.get(key).is_some_and(|it| same(&it.outcome, outcome))
     }
 
@@ -176,11 +176,11 @@ mod tests {
     }
 
     #[test]
-    fn what_was_refused_is_left_alone_and_its_intent_is_not_opened_until_it_is_due() {
+    fn a_refused_action_waits_and_its_intent_is_not_opened() {
         let now = Instant::now();
         let key = Key::new(Kind::Vpc, "main");
         let mut refusals = Refusals::default();
-        refusals.learn(&[], &[(key.clone(), refused(false, ActionNeeded::CloudAdmin))], now);
+        refusals.record(&[], &[(key.clone(), refused(false, ActionNeeded::CloudAdmin))], now);
 
         let (mut plan, mut record) = plan_of(&key);
         assert!(refusals.due(&mut plan, &mut record, now + Duration::from_secs(9)).is_empty());
@@ -194,32 +194,32 @@ mod tests {
     }
 
     #[test]
-    fn a_refusal_that_someone_has_to_act_on_backs_off_to_five_minutes() {
+    fn a_refusal_that_needs_somebody_backs_off_to_five_minutes() {
         let now = Instant::now();
         let key = Key::new(Kind::Vpc, "main");
         let mut refusals = Refusals::default();
         for retry in [true, false] {
             for _ in 0..9 {
-                refusals.learn(&[], &[(key.clone(), refused(retry, ActionNeeded::CloudAdmin))], now);
+                refusals.record(&[], &[(key.clone(), refused(retry, ActionNeeded::CloudAdmin))], now);
             }
             assert_eq!(refusals.next(), Some(now + Duration::from_secs(300)));
         }
-        refusals.learn(&[], &[(key.clone(), Outcome::Done)], now);
-        refusals.learn(&[], &[(key.clone(), refused(true, ActionNeeded::None))], now);
+        refusals.record(&[], &[(key.clone(), Outcome::Done)], now);
+        refusals.record(&[], &[(key.clone(), refused(true, ActionNeeded::None))], now);
         assert_eq!(refusals.next(), Some(now + Duration::from_secs(1)), "a throttle passes by itself");
-        refusals.learn(&[], &[(key, Outcome::Done)], now);
+        refusals.record(&[], &[(key, Outcome::Done)], now);
         assert_eq!(refusals.next(), None);
     }
 
     #[test]
-    fn what_was_done_without_effect_is_not_repeated_in_the_same_look() {
+    fn what_had_no_effect_is_not_repeated_in_one_reconciliation() {
         let now = Instant::now();
         let key = Key::new(Kind::NatGateway, "a");
         let mut refusals = Refusals::default();
         refusals.begin(Some(1));
         let (mut plan, mut record) = plan_of(&key);
         let due = refusals.due(&mut plan, &mut record, now);
-        refusals.learn(&due, &[(key.clone(), Outcome::Done)], now);
+        refusals.record(&due, &[(key.clone(), Outcome::Done)], now);
         let (mut plan, mut record) = plan_of(&key);
         assert!(refusals.due(&mut plan, &mut record, now).is_empty());
         assert_eq!(refusals.next(), Some(now + Duration::from_secs(2)));
@@ -242,18 +242,18 @@ mod tests {
     }
 
     #[test]
-    fn a_changed_spec_and_a_plan_that_no_longer_wants_it_forget_a_refusal() {
+    fn a_changed_spec_or_plan_drops_a_refusal() {
         let now = Instant::now();
         let key = Key::new(Kind::Vpc, "main");
         let mut refusals = Refusals::default();
         refusals.begin(Some(1));
-        refusals.learn(&[], &[(key.clone(), refused(false, ActionNeeded::SpecAuthor))], now);
+        refusals.record(&[], &[(key.clone(), refused(false, ActionNeeded::SpecAuthor))], now);
         refusals.begin(Some(1));
         assert_eq!(refusals.outcomes().len(), 1);
         refusals.begin(Some(2));
         assert!(refusals.outcomes().is_empty());
 
-        refusals.learn(&[], &[(key, refused(true, ActionNeeded::None))], now);
+        refusals.record(&[], &[(key, refused(true, ActionNeeded::None))], now);
         refusals.due(&mut Plan::default(), &mut PersistedState::default(), now);
         assert!(refusals.outcomes().is_empty());
     }

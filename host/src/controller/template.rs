@@ -1,5 +1,6 @@
-//! Says on each AWSMachineTemplate what a node of a machine made from it would have: without that the cluster
-//! autoscaler cannot scale from zero. AWS is asked once for each type of instances, and never written to.
+//! Reports on each AWSMachineTemplate what a node of a machine made from it would have: without that the
+//! cluster autoscaler cannot scale from zero. AWS is asked once for each type of instances, and never written
+//! to.
 
 use std::time::Duration;
 
@@ -9,16 +10,17 @@ use model::ActionNeeded;
 use tokio::time::Instant;
 
 use super::reconcile::{Controller, Memory, ReconcileResult, is_ours};
-use crate::context::{Context, ObjectName};
-use crate::management::{Cached, Error, Note, Watched};
+use crate::context::Context;
+use crate::management::{Cached, Error, Event, Watched};
+use crate::object_name::ObjectName;
 
-/// How soon to ask again for what AWS did not say.
+/// How soon to ask again for what AWS did not answer.
 const LATER: Duration = Duration::from_secs(300);
 
 /// The controller of AWSMachineTemplates.
 pub struct Templates {
     context: Context,
-    /// Not to ask for it before.
+    /// Until when AWS is not asked again.
     memory: Memory<Option<Instant>>,
 }
 
@@ -43,7 +45,7 @@ impl Controller for Templates {
         {
             return Ok(ReconcileResult::Settled);
         }
-        // Until it is known, its AWSCluster wakes it.
+        // Until it is known, its AWSCluster triggers it.
         let Some(region) = self.region(&object) else { return Ok(ReconcileResult::Settled) };
         if until.is_some_and(|it| it > Instant::now()) {
             self.memory.put(name, until);
@@ -51,15 +53,18 @@ impl Controller for Templates {
         }
         match self.context.aws.region(&region).instance_type(&object.spec.template.spec.instance_type).await {
             Ok(found) => {
-                management.say(&object, &infra::status::machine_template(&found)).await?;
+                management.patch_status(&object, &infra::status::machine_template(&found)).await?;
                 Ok(ReconcileResult::Settled)
             }
             Err(problem) => {
-                tracing::warn!(object = %name, code = problem.code, "what its instance type has is not known: {}", problem.message);
+                let (code, message) = (&problem.code, &problem.message);
+                tracing::warn!(object = %name, code, "what its instance type has is not known: {message}");
                 if problem.who != ActionNeeded::None {
                     let (reason, action) = ("CapacityQueryFailed".into(), "Describe instance type".into());
-                    management
-                        .note(&object, Note { warning: true, reason, action, message: problem.message });
+                    management.publish_event(
+                        &object,
+                        Event { warning: true, reason, action, message: problem.message },
+                    );
                 }
                 let until = Some(Instant::now() + LATER);
                 self.memory.put(name, until);
@@ -74,7 +79,7 @@ impl Templates {
         Self { context, memory: Memory::default() }
     }
 
-    /// The region of the Cluster that Cluster API says it is of.
+    /// The region of the Cluster that owns it.
     fn region(&self, object: &Cached<AWSMachineTemplate>) -> Option<String> {
         let found = self
             .context
@@ -86,7 +91,7 @@ impl Templates {
     }
 }
 
-/// Whether all is said. The spec of a template never changes.
+/// Whether its status is complete. The spec of a template never changes.
 fn is_whole(status: &AWSMachineTemplateStatus) -> bool {
     let whole = |it: &crds::machine::NodeInfo| it.architecture.is_some() && it.operating_system.is_some();
     !status.capacity.is_empty() && status.node_info.as_ref().is_some_and(whole)

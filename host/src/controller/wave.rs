@@ -1,4 +1,4 @@
-//! Carries out one wave of a plan: what is to outlast this process is written on the object first, then AWS
+//! Executes one wave of a plan: what is to outlast this process is written on the object first, then AWS
 //! is called, then what came of it is written down.
 
 use std::sync::Arc;
@@ -8,7 +8,7 @@ use model::{Action, Key, Outcome, Plan};
 use serde_json::Value;
 use tokio::time::Instant;
 
-use super::notes::notes;
+use super::events::events;
 use super::refusals::Refusals;
 use crate::management::{Cached, Error, Management, Watched};
 
@@ -24,39 +24,39 @@ pub(super) struct Wave<'a> {
 }
 
 /// What came of a wave.
-pub(super) struct Acted {
+pub(super) struct WaveResult {
     /// There is more to decide.
     pub more: bool,
     pub outcomes: Vec<(Key, Outcome)>,
 }
 
 impl Wave<'_> {
-    /// Writes down what was decided, then carries it out. `patch` says what of a state is not on the object
-    /// yet.
-    pub async fn carry_out<K: Watched>(
+    /// Writes down what was decided, then carries it out. `patch` returns what of a state is not on the
+    /// object yet.
+    pub async fn execute<K: Watched>(
         &self,
         management: &Management,
         object: &mut Arc<Cached<K>>,
         refusals: &mut Refusals,
         patch: impl Fn(&PersistedState, &K) -> Option<Value>,
-    ) -> Result<Acted, Error> {
+    ) -> Result<WaveResult, Error> {
         let before = patch(self.record, object);
         let written = before.is_some();
         if let Some(before) = before {
             *object = management.patch(object, before).await?;
         }
         if self.due.is_empty() {
-            return Ok(Acted { more: written, outcomes: Vec::new() });
+            return Ok(WaveResult { more: written, outcomes: Vec::new() });
         }
         let outcomes = self.region.act(self.who, self.due.to_vec()).await;
-        for note in notes(self.due, &outcomes, refusals) {
+        for note in events(self.due, &outcomes, refusals) {
             tracing::info!(object = %object.object_name(), reason = note.reason, "{}", note.message);
-            management.note(object, note);
+            management.publish_event(object, note);
         }
-        refusals.learn(self.due, &outcomes, Instant::now());
+        refusals.record(self.due, &outcomes, Instant::now());
         if let Some(after) = patch(&self.record.after(self.plan, &outcomes), object) {
             *object = management.patch(object, after).await?;
         }
-        Ok(Acted { more: true, outcomes })
+        Ok(WaveResult { more: true, outcomes })
     }
 }

@@ -1,6 +1,6 @@
 //! What is known of the objects of one kind. The newest version wins, whether it came from the watch or from
-//! the reply to a write. A version in which nothing changed that anybody here reads is kept and is no news.
-//! It never talks to the API.
+//! the reply to a write. A version in which nothing changed that anybody here reads is stored and triggers
+//! nothing.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Deref;
@@ -14,7 +14,7 @@ use serde_json::Value;
 
 use super::raw::Raw;
 use super::{Error, Watched, name_of};
-use crate::context::ObjectName;
+use crate::object_name::ObjectName;
 
 /// An object as it was read. Of kinds that are ours, its status as it is stored too: that may hold what its
 /// type cannot show.
@@ -67,9 +67,9 @@ impl<K: Watched> Cached<K> {
         is_older(self.meta(), other.meta())
     }
 
-    /// Whether it says the same as another version.
-    fn is_like(&self, other: &Self) -> bool {
-        K::SAME_FOR_US.is_some_and(|alike| alike(&self.object, &other.object))
+    /// Whether nothing that is read here differs from another version.
+    fn is_same_for_us(&self, other: &Self) -> bool {
+        K::SAME_FOR_US.is_some_and(|same| same(&self.object, &other.object))
     }
 
     fn is_gone(&self) -> bool {
@@ -142,14 +142,14 @@ impl<K: Watched> Cache<K> {
     }
 
     /// Whether this version of an object, or a newer one, is known already.
-    pub(super) fn knows(&self, name: &ObjectName, metadata: &ObjectMeta) -> bool {
+    pub(super) fn is_current(&self, name: &ObjectName, metadata: &ObjectMeta) -> bool {
         let objects = self.objects.read().unwrap_or_else(PoisonError::into_inner);
         let known = objects.known.get(name).map(|it| it.meta());
         known.is_some_and(|it| is_older(metadata, it) || metadata.resource_version == it.resource_version)
     }
 
     /// Takes what the watch showed. False: nothing new.
-    pub(super) fn see(&self, object: Cached<K>) -> bool {
+    pub(super) fn apply_event(&self, object: Cached<K>) -> bool {
         let name = object.object_name();
         let mut objects = self.objects.write().unwrap_or_else(PoisonError::into_inner);
         objects.unreadable.remove(&name);
@@ -158,13 +158,13 @@ impl<K: Watched> Cache<K> {
         {
             return false;
         }
-        let news = !objects.known.get(&name).is_some_and(|known| object.is_like(known));
+        let diff = !objects.known.get(&name).is_some_and(|known| object.is_same_for_us(known));
         objects.known.insert(name, Arc::new(object));
-        news
+        diff
     }
 
     /// Takes the reply to a write of ours. An object that is gone by now does not come back by it.
-    pub(super) fn wrote(&self, object: Cached<K>) -> Arc<Cached<K>> {
+    pub(super) fn apply_reply(&self, object: Cached<K>) -> Arc<Cached<K>> {
         let name = object.object_name();
         let object = Arc::new(object);
         let mut objects = self.objects.write().unwrap_or_else(PoisonError::into_inner);
@@ -178,14 +178,14 @@ impl<K: Watched> Cache<K> {
         object
     }
 
-    pub(super) fn forget(&self, name: &ObjectName) -> Option<Arc<Cached<K>>> {
+    pub(super) fn remove(&self, name: &ObjectName) -> Option<Arc<Cached<K>>> {
         let mut objects = self.objects.write().unwrap_or_else(PoisonError::into_inner);
         objects.unreadable.remove(name);
         objects.known.remove(name)
     }
 
     /// The object is there and cannot be read. What was known of it before is no longer true.
-    pub(super) fn cannot_read(&self, name: ObjectName, reason: String) -> bool {
+    pub(super) fn insert_unreadable(&self, name: ObjectName, reason: String) -> bool {
         let mut objects = self.objects.write().unwrap_or_else(PoisonError::into_inner);
         objects.known.remove(&name);
         objects.unreadable.insert(name, reason.clone()) != Some(reason)
@@ -217,17 +217,18 @@ mod tests {
     #[test]
     fn an_older_event_does_not_replace_the_reply_to_a_write() {
         let cache = Cache::default();
-        assert!(cache.see(cluster("9", Value::Null)));
-        cache.wrote(cluster("11", Value::Null));
-        assert!(!cache.see(cluster("10", Value::Null)));
-        assert!(!cache.see(cluster("11", Value::Null)), "the echo of our own write is no news");
-        assert!(cache.see(cluster("12", Value::Null)));
+        assert!(cache.apply_event(cluster("9", Value::Null)));
+        cache.apply_reply(cluster("11", Value::Null));
+        assert!(!cache.apply_event(cluster("10", Value::Null)));
+        assert!(!cache.apply_event(cluster("11", Value::Null)), "the echo of our own write is no news");
+        assert!(cache.apply_event(cluster("12", Value::Null)));
     }
 
     fn other<K: Watched>(kind: &str, version: &str, annotations: Value, status: Value) -> Cached<K> {
         let object = serde_json::from_value(json!({
             "apiVersion": "cluster.x-k8s.io/v1beta2", "kind": kind,
-            "metadata": {"name": "prod", "namespace": "default", "uid": "u", "resourceVersion": version, "annotations": annotations},
+            "metadata": {"name": "prod", "namespace": "default", "uid": "u", "resourceVersion": version,
+                "annotations": annotations},
             "spec": {"clusterName": "prod"}, "status": status,
         }))
         .expect("an object");
@@ -235,38 +236,49 @@ mod tests {
     }
 
     #[test]
-    fn what_nobody_here_reads_of_a_cluster_is_no_news_and_yet_the_newest_version_is_known() {
+    fn what_nobody_reads_of_a_cluster_is_no_change_but_is_stored() {
         let cache = Cache::<Cluster>::default();
-        let provisioned = |counted: i32| json!({"initialization": {"infrastructureProvisioned": true}, "workers": {"replicas": counted}});
-        assert!(cache.see(other("Cluster", "1", Value::Null, Value::Null)));
-        assert!(cache.see(other("Cluster", "2", Value::Null, provisioned(1))));
-        assert!(!cache.see(other("Cluster", "3", Value::Null, provisioned(2))));
+        let provisioned = |counted: i32| {
+            json!({"initialization": {"infrastructureProvisioned": true},
+            "workers": {"replicas": counted}})
+        };
+        assert!(cache.apply_event(other("Cluster", "1", Value::Null, Value::Null)));
+        assert!(cache.apply_event(other("Cluster", "2", Value::Null, provisioned(1))));
+        assert!(!cache.apply_event(other("Cluster", "3", Value::Null, provisioned(2))));
         let known = cache.get(&ObjectName::new("default", "prod")).expect("it is known");
         assert_eq!(known.resource_version().as_deref(), Some("3"));
-        assert!(cache.see(other("Cluster", "4", json!({"a": "b"}), provisioned(2))));
+        assert!(cache.apply_event(other("Cluster", "4", json!({"a": "b"}), provisioned(2))));
     }
 
     #[test]
-    fn of_what_a_machine_is_told_only_its_node_and_the_health_of_that_are_news() {
+    fn of_a_machine_only_its_node_and_the_health_of_that_matter() {
         let cache = Cache::<Machine>::default();
-        let condition = |kind: &str, status: &str| json!({"type": kind, "status": status, "reason": "R", "message": "", "lastTransitionTime": "2027-01-15T08:00:00Z"});
-        let said =
+        let condition = |kind: &str, status: &str| {
+            json!({"type": kind, "status": status, "reason": "R",
+            "message": "", "lastTransitionTime": "2027-01-15T08:00:00Z"})
+        };
+        let status =
             |all: &[Value]| json!({"phase": "Provisioned", "nodeRef": {"name": "n"}, "conditions": all});
-        assert!(cache.see(other("Machine", "1", Value::Null, said(&[]))));
-        assert!(!cache.see(other("Machine", "2", Value::Null, said(&[condition("Ready", "False")]))));
-        assert!(cache.see(other(
+        assert!(cache.apply_event(other("Machine", "1", Value::Null, status(&[]))));
+        assert!(!cache.apply_event(other(
+            "Machine",
+            "2",
+            Value::Null,
+            status(&[condition("Ready", "False")])
+        )));
+        assert!(cache.apply_event(other(
             "Machine",
             "3",
             Value::Null,
-            said(&[condition("Ready", "False"), condition("NodeHealthy", "Unknown")])
+            status(&[condition("Ready", "False"), condition("NodeHealthy", "Unknown")])
         )));
-        assert!(!cache.see(other(
+        assert!(!cache.apply_event(other(
             "Machine",
             "4",
             Value::Null,
-            said(&[condition("Ready", "True"), condition("NodeHealthy", "Unknown")])
+            status(&[condition("Ready", "True"), condition("NodeHealthy", "Unknown")])
         )));
-        assert!(cache.see(other(
+        assert!(cache.apply_event(other(
             "Machine",
             "5",
             Value::Null,
@@ -277,16 +289,17 @@ mod tests {
     #[test]
     fn the_reply_to_a_write_does_not_bring_back_what_is_gone() {
         let cache = Cache::default();
-        cache.see(cluster("9", Value::Null));
-        cache.forget(&ObjectName::new("default", "prod"));
-        cache.wrote(cluster("11", Value::Null));
+        cache.apply_event(cluster("9", Value::Null));
+        cache.remove(&ObjectName::new("default", "prod"));
+        cache.apply_reply(cluster("11", Value::Null));
         assert!(cache.list().is_empty());
     }
 
     #[test]
     fn an_object_that_no_parser_can_read_is_refused_and_ends_nothing() {
         let object = serde_json::from_value(json!({
-            "apiVersion": "cluster.kurator.dev/v1alpha1", "kind": "ClusterPlugin", "metadata": {"name": "prod", "namespace": "default"},
+            "apiVersion": "cluster.kurator.dev/v1alpha1", "kind": "ClusterPlugin",
+            "metadata": {"name": "prod", "namespace": "default"},
             "spec": {"clusterName": "prod", "deletion": {"timeout": "9999999999999999999h"}},
         }))
         .expect("an object");

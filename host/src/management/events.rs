@@ -1,10 +1,9 @@
 //! Events: what was created, deleted or failed, for `kubectl describe`. They are sent in the background, and
-//! dropped rather than waited for when the API is slow. They never hold anything that is not in a condition
-//! too.
+//! dropped rather than waited for when the API is slow: whatever matters is in a condition too.
 
 use k8s_openapi::api::core::v1::ObjectReference;
 use kube::Client;
-use kube::runtime::events::{Event, EventType, Recorder, Reporter};
+use kube::runtime::events::{Event as KubeEvent, EventType, Recorder, Reporter};
 use tokio::sync::mpsc;
 
 use super::{Cached, Management, Watched};
@@ -15,9 +14,9 @@ const WAITING: usize = 1024;
 /// The API refuses longer notes.
 const NOTE_BYTES: usize = 1000;
 
-/// One thing to tell of an object.
+/// Something that happened to an object.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Note {
+pub struct Event {
     /// Somebody has to act.
     pub warning: bool,
     /// One word in CamelCase, such as `SuccessfulCreate`.
@@ -29,21 +28,26 @@ pub struct Note {
 }
 
 pub(super) struct Publish {
-    note: Note,
+    event: Event,
     regarding: ObjectReference,
 }
 
 impl Management {
-    /// Tells something of an object.
-    pub fn note<K: Watched>(&self, object: &Cached<K>, note: Note) {
+    /// Publishes an event about an object.
+    pub fn publish_event<K: Watched>(&self, object: &Cached<K>, event: Event) {
         let regarding = object.object_ref(&());
-        if self.0.events.try_send(Publish { note, regarding }).is_err() {
+        if self.0.events.try_send(Publish { event, regarding }).is_err() {
             tracing::debug!("an event was dropped: too many wait to be sent");
         }
     }
+
+    /// [`publish_event`](Self::publish_event) by its former name.
+    pub fn note<K: Watched>(&self, object: &Cached<K>, event: Event) {
+        self.publish_event(object, event);
+    }
 }
 
-/// Begins to send what is told.
+/// Begins to send events.
 pub(super) fn start(client: Client, metrics: Metrics) -> mpsc::Sender<Publish> {
     let (sender, mut receiver) = mpsc::channel::<Publish>(WAITING);
     let recorder = Recorder::new(
@@ -51,15 +55,15 @@ pub(super) fn start(client: Client, metrics: Metrics) -> mpsc::Sender<Publish> {
         Reporter { controller: "cluster-operator".into(), instance: std::env::var("POD_NAME").ok() },
     );
     tokio::spawn(async move {
-        while let Some(Publish { note, regarding }) = receiver.recv().await {
-            let event = Event {
-                type_: if note.warning { EventType::Warning } else { EventType::Normal },
-                reason: note.reason,
-                note: Some(shortened(note.message)),
-                action: note.action,
+        while let Some(Publish { event, regarding }) = receiver.recv().await {
+            let published = KubeEvent {
+                type_: if event.warning { EventType::Warning } else { EventType::Normal },
+                reason: event.reason,
+                note: Some(shortened(event.message)),
+                action: event.action,
                 secondary: None,
             };
-            let reply = super::answer(recorder.publish(&event, &regarding)).await;
+            let reply = super::answer(recorder.publish(&published, &regarding)).await;
             metrics.wrote("Event", "create", result_word(&reply));
             if let Err(error) = reply {
                 tracing::debug!(%error, "an event was not taken");

@@ -29,8 +29,10 @@ mod tests {
 
     #[test]
     fn only_what_differs_is_sent_and_what_is_gone_is_removed() {
-        let from = json!({"ready": true, "failureDomains": {"a": {}}, "network": {"vpc": {"id": "vpc-1"}, "old": 1}});
-        let to = json!({"ready": true, "failureDomains": [{"name": "a"}], "network": {"vpc": {"id": "vpc-1"}, "empty": null}});
+        let from = json!({"ready": true, "failureDomains": {"a": {}}, "network": {"vpc": {"id": "vpc-1"},
+            "old": 1}});
+        let to = json!({"ready": true, "failureDomains": [{"name": "a"}],
+            "network": {"vpc": {"id": "vpc-1"}, "empty": null}});
         let expected = json!({"failureDomains": [{"name": "a"}], "network": {"old": null}});
         assert_eq!(merge_patch(&from, &to), Some(expected));
     }

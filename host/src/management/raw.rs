@@ -1,6 +1,6 @@
 //! An object as the API server sent it, of whatever kind: read whole or not at all, so that one that is not
 //! what its type says ends no watch. The record of who set which field, which is most of what is sent, is
-//! skipped and never kept.
+//! skipped.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -87,24 +87,24 @@ impl Resource for Raw {
     type DynamicType = ApiResource;
     type Scope = DynamicResourceScope;
 
-    fn group(it: &ApiResource) -> Cow<'_, str> {
-        it.group.as_str().into()
+    fn group(resource: &ApiResource) -> Cow<'_, str> {
+        resource.group.as_str().into()
     }
 
-    fn version(it: &ApiResource) -> Cow<'_, str> {
-        it.version.as_str().into()
+    fn version(resource: &ApiResource) -> Cow<'_, str> {
+        resource.version.as_str().into()
     }
 
-    fn kind(it: &ApiResource) -> Cow<'_, str> {
-        it.kind.as_str().into()
+    fn kind(resource: &ApiResource) -> Cow<'_, str> {
+        resource.kind.as_str().into()
     }
 
-    fn api_version(it: &ApiResource) -> Cow<'_, str> {
-        it.api_version.as_str().into()
+    fn api_version(resource: &ApiResource) -> Cow<'_, str> {
+        resource.api_version.as_str().into()
     }
 
-    fn plural(it: &ApiResource) -> Cow<'_, str> {
-        it.plural.as_str().into()
+    fn plural(resource: &ApiResource) -> Cow<'_, str> {
+        resource.plural.as_str().into()
     }
 
     fn meta(&self) -> &ObjectMeta {
@@ -131,7 +131,8 @@ mod tests {
             (Some("prod"), Some("7"))
         );
         assert_eq!(raw.metadata.managed_fields, None);
-        let expected = json!({"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "prod", "resourceVersion": "7"}, "data": {"a": "b"}});
+        let expected = json!({"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "prod",
+            "resourceVersion": "7"}, "data": {"a": "b"}});
         assert_eq!(raw.value, expected);
     }
 }

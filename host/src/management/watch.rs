@@ -12,7 +12,7 @@ use kube::runtime::watcher::{Config, Event, watcher};
 
 use super::raw::Raw;
 use super::{Cached, Change, Management, WATCH_SECONDS, Watched, name_of};
-use crate::context::ObjectName;
+use crate::object_name::ObjectName;
 
 pub(super) async fn watch<K: Watched>(management: Management) {
     let client = management.0.client.clone();
@@ -28,7 +28,7 @@ pub(super) async fn watch<K: Watched>(management: Management) {
         match event {
             Ok(event) => {
                 problem.clear();
-                take::<K>(&management, event, &mut listed);
+                apply::<K>(&management, event, &mut listed);
             }
             Err(error) => {
                 let text = error.source().map_or_else(|| error.to_string(), |it| format!("{error}: {it}"));
@@ -41,52 +41,52 @@ pub(super) async fn watch<K: Watched>(management: Management) {
     }
 }
 
-fn take<K: Watched>(management: &Management, event: Event<Raw>, listed: &mut BTreeSet<ObjectName>) {
+fn apply<K: Watched>(management: &Management, event: Event<Raw>, listed: &mut BTreeSet<ObjectName>) {
     let cache = K::cache(&management.0.caches);
     match event {
         Event::Init => listed.clear(),
         Event::InitApply(object) => {
             listed.insert(name_of(&object));
-            see::<K>(management, object);
+            apply_event::<K>(management, object);
         }
         Event::InitDone => {
             for name in cache.names().difference(listed) {
-                lose::<K>(management, name);
+                delete::<K>(management, name);
             }
             cache.set_ready();
         }
-        Event::Apply(object) => see::<K>(management, object),
-        Event::Delete(object) => lose::<K>(management, &name_of(&object)),
+        Event::Apply(object) => apply_event::<K>(management, object),
+        Event::Delete(object) => delete::<K>(management, &name_of(&object)),
     }
 }
 
-fn see<K: Watched>(management: &Management, object: Raw) {
+fn apply_event<K: Watched>(management: &Management, object: Raw) {
     let cache = K::cache(&management.0.caches);
     let name = name_of(&object);
     // Most often the echo of a write of ours.
-    if cache.knows(&name, &object.metadata) {
+    if cache.is_current(&name, &object.metadata) {
         return;
     }
-    let (news, cluster) = match Cached::<K>::read(object) {
+    let (diff, cluster) = match Cached::<K>::read(object) {
         Ok(object) => {
             let cluster = object.cluster();
-            (cache.see(object), cluster)
+            (cache.apply_event(object), cluster)
         }
         Err(error) => {
             let reason = error.source().map(ToString::to_string).unwrap_or_default();
-            let news = cache.cannot_read(name.clone(), reason.clone());
-            if news {
+            let diff = cache.insert_unreadable(name.clone(), reason.clone());
+            if diff {
                 tracing::warn!(kind = K::KIND.as_str(), object = %name, reason, "cannot be read");
             }
-            (news, None)
+            (diff, None)
         }
     };
-    if news {
+    if diff {
         management.announce(&Change { kind: K::KIND, name, cluster });
     }
 }
 
-fn lose<K: Watched>(management: &Management, name: &ObjectName) {
-    let cluster = K::cache(&management.0.caches).forget(name).and_then(|it| it.cluster());
+fn delete<K: Watched>(management: &Management, name: &ObjectName) {
+    let cluster = K::cache(&management.0.caches).remove(name).and_then(|it| it.cluster());
     management.announce(&Change { kind: K::KIND, name: name.clone(), cluster });
 }

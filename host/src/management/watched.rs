@@ -1,4 +1,4 @@
-//! The kinds of objects that are watched and kept in memory. It never says what is done about them.
+//! The kinds of objects that are watched and cached.
 
 use std::fmt;
 
@@ -12,7 +12,7 @@ use serde::de::DeserializeOwned;
 
 use super::cache::Cache;
 use super::{Management, name_of, watch};
-use crate::context::ObjectName;
+use crate::object_name::ObjectName;
 
 /// A kind that is watched.
 pub trait Watched:
@@ -30,17 +30,17 @@ pub trait Watched:
     #[allow(private_interfaces)]
     fn cache(caches: &Caches) -> &Cache<Self>;
 
-    /// Of a kind that others look after: whether two versions of an object differ in nothing that is read of
-    /// them. Cluster API writes many of them in a row while a cluster comes up, and a version without news
-    /// wakes nobody. `None`: the kind is ours, every version counts.
+    /// Whether two versions of an object that others manage differ in nothing that is read of them. Cluster
+    /// API writes many of them in a row while a cluster comes up, and a version without a change triggers
+    /// nothing. `None`: the kind is ours, every version counts.
     const SAME_FOR_US: Option<fn(&Self, &Self) -> bool>;
 
     /// The Cluster that it belongs to, as far as the object says.
     fn cluster(&self) -> Option<ObjectName>;
 }
 
-macro_rules! kept {
-    ($($Kind:ident, $field:ident, $cluster:expr, $alike:expr;)*) => {
+macro_rules! watched {
+    ($($Kind:ident, $field:ident, $cluster:expr, $same:expr;)*) => {
         /// The kinds that are watched.
         #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
         pub enum Kind { $($Kind,)* }
@@ -62,7 +62,7 @@ macro_rules! kept {
 
         $(impl Watched for $Kind {
             const KIND: Kind = Kind::$Kind;
-            const SAME_FOR_US: Option<fn(&Self, &Self) -> bool> = $alike;
+            const SAME_FOR_US: Option<fn(&Self, &Self) -> bool> = $same;
 
             #[allow(private_interfaces)]
             fn cache(caches: &Caches) -> &Cache<Self> {
@@ -81,7 +81,7 @@ macro_rules! kept {
     };
 }
 
-kept! {
+watched! {
     AWSCluster, aws_clusters, owner_cluster, None;
     AWSMachine, aws_machines, labelled_cluster, None;
     AWSMachineTemplate, aws_machine_templates, owner_cluster, None;
@@ -95,11 +95,11 @@ fn same_cluster(one: &Cluster, other: &Cluster) -> bool {
     one.spec == other.spec && one.status == other.status && same_metadata(&one.metadata, &other.metadata)
 }
 
-/// Of its status only the Node and that one's health are looked at.
+/// Only the Node and its health are read of the status.
 fn same_machine(one: &Machine, other: &Machine) -> bool {
-    let node = |it: &Machine| it.status.as_ref().and_then(|it| it.node_ref.clone());
-    let health = |it: &Machine| {
-        let conditions = it.status.as_ref().map(|it| it.conditions.iter()).into_iter().flatten();
+    let node = |machine: &Machine| machine.status.as_ref().and_then(|it| it.node_ref.clone());
+    let health = |machine: &Machine| {
+        let conditions = machine.status.as_ref().map(|it| it.conditions.iter()).into_iter().flatten();
         conditions.filter(|it| it.type_ == "NodeHealthy").cloned().collect::<Vec<_>>()
     };
     one.spec == other.spec
@@ -113,8 +113,8 @@ fn same_control_plane(one: &KubeadmControlPlane, other: &KubeadmControlPlane) ->
 }
 
 fn same_metadata(one: &ObjectMeta, other: &ObjectMeta) -> bool {
-    let said = |it: &ObjectMeta| ObjectMeta { resource_version: None, generation: None, ..it.clone() };
-    said(one) == said(other)
+    let read = |it: &ObjectMeta| ObjectMeta { resource_version: None, generation: None, ..it.clone() };
+    read(one) == read(other)
 }
 
 /// By group and kind, never by version or by who is the controller: Cluster API sets the latter for some

@@ -39,7 +39,7 @@ impl Management {
     ///
     /// # Errors
     /// The API refused or did not answer.
-    pub async fn say<K: Watched>(
+    pub async fn patch_status<K: Watched>(
         &self,
         object: &Arc<Cached<K>>,
         status: &impl Serialize,
@@ -113,7 +113,7 @@ impl Management {
         let verb = if subresource.is_some() { "patch-status" } else { "patch" };
         self.0.metrics.wrote(kind, verb, super::events::result_word(&reply));
         match reply {
-            Ok(reply) => Ok(K::cache(&self.0.caches).wrote(Cached::read(reply)?)),
+            Ok(reply) => Ok(K::cache(&self.0.caches).apply_reply(Cached::read(reply)?)),
             Err(source) => Err(Error::Write { kind, name: name.to_string(), source: Box::new(source) }),
         }
     }

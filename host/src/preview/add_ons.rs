@@ -11,7 +11,7 @@ use kube::ResourceExt;
 use model::Resource;
 use serde_json::Value;
 
-use super::of_kind;
+use super::objects::of_kind;
 use crate::controller::addon::facts::ClusterFacts;
 use crate::controller::addon::plugins::{Plugins, Verdict};
 use crate::metrics::PluginCalls;

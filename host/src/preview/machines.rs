@@ -7,7 +7,7 @@ use infra::cluster::Decision;
 use kube::ResourceExt;
 use serde_json::Value;
 
-use super::of_kind;
+use super::objects::of_kind;
 
 const INFRASTRUCTURE: &str = "infrastructure.cluster.x-k8s.io";
 

@@ -10,15 +10,21 @@ use model::{
 };
 
 use super::health::{failure, has_node, is_suspect};
+use super::observed_cluster::ObservedCluster;
 use super::plan_input::make_plan;
 use super::{Decision, Input, Wait, desired, identity, name, placement, preconditions, user_data};
 use crate::PersistedState;
 use crate::cluster::{Layout, is_external, unmanaged};
-use crate::observe::{self, Identity, Named, Scope};
+use crate::observe::{self, Identity, Named};
 use crate::token::derive;
 
 /// Decides what to do for a machine now.
 pub fn decide(input: &Input<'_>) -> Decision {
+    decide_in(input, &input.observe_cluster())
+}
+
+/// Decides what to do for a machine now. `cluster`: its own, as the input's snapshot shows it.
+pub fn decide_in(input: &Input<'_>, cluster: &ObservedCluster) -> Decision {
     let identity = identity(input);
     let names = || identity.machine_names.iter().chain(&identity.former_names);
     let is_own = |prefix: &str| {
@@ -29,18 +35,18 @@ pub fn decide(input: &Input<'_>) -> Decision {
             // Somebody wrote it there, or an operator or provider before: neither read nor removed. An
             // instance that boots removes its own.
             let record = PersistedState { secret: None, ..input.record.clone() };
-            let mut res = decide_known(&Input { record: &record, ..clone(input) });
+            let mut res = decide_known(&Input { record: &record, ..clone(input) }, cluster);
             if res.record.secret.is_none() {
                 res.record.secret.clone_from(&input.record.secret);
             }
             res
         }
-        _ => decide_known(input),
+        _ => decide_known(input, cluster),
     }
 }
 
 /// Decides for a machine whose record names nothing of another one.
-fn decide_known(input: &Input<'_>) -> Decision {
+fn decide_known(input: &Input<'_>, cluster: &ObservedCluster) -> Decision {
     let deleting = input.aws_machine.metadata.deletion_timestamp.is_some();
     let unread = input.unread();
     if !unread.is_empty() {
@@ -51,7 +57,6 @@ fn decide_known(input: &Input<'_>) -> Decision {
     }
     let name = name(input.aws_machine);
     let mut record = input.record.clone();
-    let (layout, scope) = scope(input);
     record.id = id(input);
     let (found, foreign) = match identity(input).instance(input.snapshot, &record) {
         Named::Nothing => (None, None),
@@ -66,7 +71,7 @@ fn decide_known(input: &Input<'_>) -> Decision {
     }
     let lost = failure(input, &record, &name, found.as_ref());
     let up_or_gone = has_node(input) || deleting || lost.is_some();
-    let mut observed = observe::machine(input.snapshot, &scope, &record, &name, found.as_ref(), !up_or_gone);
+    let mut observed = observe::machine(input.snapshot, &cluster.observed, &record, &name, found.as_ref(), !up_or_gone);
     observe::looked_up(&mut observed, input.answers);
     let base = Decision {
         observed: own(&observed),
@@ -95,21 +100,8 @@ fn decide_known(input: &Input<'_>) -> Decision {
     let base = if begun { base } else { Decision { interest, ..base } };
     match preconditions::unmet(input).filter(|_| !begun) {
         Some(waits) => Decision { waits: Some(waits), ..base },
-        None => proceed(input, base, layout, record, &observed, begun),
+        None => proceed(input, base, cluster.layout.clone(), record, &observed, begun),
     }
-}
-
-/// The network of the cluster on paper, and how to see what is there of it.
-pub(super) fn scope(input: &Input<'_>) -> (Result<Layout, Invalid>, Scope) {
-    let mut record = input.cluster_record.clone();
-    let layout = if is_external(input.aws_cluster) {
-        Ok(Layout::external(input.aws_cluster))
-    } else {
-        Layout::of(input.cluster, input.aws_cluster, &mut record, input.snapshot, input.random)
-    };
-    let scope =
-        layout.clone().unwrap_or_default().scope(input.cluster, input.aws_cluster, input.cluster_record);
-    (layout, Scope { deleting: false, ..scope })
 }
 
 /// Decides what to do for a machine that is to be there. `begun`: something of it was made or tried already.

@@ -6,7 +6,7 @@ use std::collections::BTreeSet;
 
 use crds::names::{ID_TAG, MACHINE_NAME_TAG, OWNED, cluster_tag};
 
-use super::{API_SERVER, MAIN, Scope, cluster};
+use super::{API_SERVER, MAIN};
 use crate::PersistedState;
 use crate::token::client_token;
 use model::{
@@ -14,17 +14,18 @@ use model::{
     Secret, Snapshot, State, Subnet, Target,
 };
 
-/// What one machine sees. `wants_secret`: whether its bootstrap data should be in Secrets Manager; a secret
-/// that is on its way counts as absent then, and as something to delete otherwise.
+/// What one machine sees. `cluster`: what its cluster sees in the same snapshot; `wants_secret`: whether its
+/// bootstrap data should be in Secrets Manager; a secret that is on its way counts as absent then, and as
+/// something to delete otherwise.
 pub fn machine(
     snapshot: &Snapshot,
-    scope: &Scope,
+    cluster: &Observed,
     record: &PersistedState,
     name: &str,
     found: Option<&FoundInstance>,
     wants_secret: bool,
 ) -> Observed {
-    let mut res = cluster(snapshot, scope);
+    let mut res = cluster.clone();
     for seen in res.values_mut().filter(|it| it.owner == Owner::Mine) {
         seen.owner = Owner::OtherDriver("the cluster".into());
         seen.others.clear();

@@ -8,33 +8,37 @@ use crds::cluster_api::Cluster;
 use infra::cluster::Input;
 use infra::{PersistedState, pause};
 
-use super::{Clusters, Remembered, gone};
-use crate::controller::now;
-use crate::controller::reconcile::owner;
-use crate::controller::regions::Subscription;
+use super::{ClusterMemory, Clusters};
+use crate::controller::conditions::report_paused;
+use crate::controller::infrastructure::Infrastructure;
+use crate::controller::owner::cluster_of_name;
+use crate::controller::owner::owner;
+use crate::controller::subscriptions::Subscription;
 use crate::management::{Cached, Error};
+use crate::system::now;
 
 impl Clusters {
     pub(super) async fn pause(
         &self,
         object: &Arc<Cached<AWSCluster>>,
         cluster: Option<Cluster>,
-        memory: &mut Remembered,
+        memory: &mut ClusterMemory,
     ) -> Result<(), Error> {
-        // No call of this process is on its way any more: each look waits for the calls that it makes.
+        // No call of this process is on its way any more: each reconciliation waits for the calls that it
+        // makes.
         let stopped = *memory.paused.get_or_insert_with(now);
-        self.say_paused(object).await?;
+        report_paused(&self.context.management, object).await?;
         let name = object.object_name();
         let Some(record) =
             PersistedState::of_cluster(object).ok().filter(|_| pause::blocks_move(&object.metadata))
         else {
-            self.leave(&name);
+            self.unsubscribe(&name);
             return Ok(());
         };
         let region = self.context.aws.region(&object.spec.region);
         let snapshot = region.view().borrow().snapshot.clone().unwrap_or_default();
-        let cluster =
-            cluster.unwrap_or_else(|| gone(&owner(object, "Cluster").unwrap_or_else(|| name.clone())));
+        let cluster = cluster
+            .unwrap_or_else(|| cluster_of_name(&owner(object, "Cluster").unwrap_or_else(|| name.clone())));
         let input = Input {
             cluster: &cluster,
             aws_cluster: object,
@@ -48,13 +52,13 @@ impl Clusters {
         match pause::of_cluster(&input, stopped) {
             Some(interest) => {
                 region.interest(&format!("cluster/{name}"), interest.clone());
-                self.regions.subscribe(
+                self.subscriptions.subscribe(
                     &name,
                     Subscription { region: object.spec.region.clone(), interest, instance: None },
                 );
             }
             None => {
-                self.leave(&name);
+                self.unsubscribe(&name);
                 if let Some(patch) = pause::unblock_move(&object.metadata) {
                     self.context.management.patch(object, patch).await?;
                 }

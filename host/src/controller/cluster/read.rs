@@ -1,5 +1,5 @@
 //! Reads what a decision about an AWSCluster is made of. Nothing is decided here, and nothing but finalizers
-//! and the two conditions that say why nothing is done is written.
+//! and the two conditions that report why nothing is done is written.
 
 use std::sync::Arc;
 
@@ -9,14 +9,15 @@ use crds::{AWSCluster, AWSMachine, ClusterPlugin, names};
 use kube::ResourceExt;
 use model::AddOnRule;
 
-use super::{Clusters, Remembered};
-use crate::context::{ObjectName, RequestedRules, add_on_rules, requested_rules};
-use crate::controller::reconcile::owner;
+use super::{ClusterMemory, Clusters};
+use crate::controller::owner::{cluster_of_name, owner};
 use crate::management::{Cached, Error};
+use crate::object_name::ObjectName;
+use crate::rules::{RequestedRules, add_on_rules, requested_rules};
 
 /// Everything that a decision is made of.
-pub(super) struct Seen {
-    /// Of the Cluster.
+pub struct ClusterScope {
+    /// The name of the Cluster.
     pub(super) name: ObjectName,
     pub(super) cluster: Cluster,
     pub(super) object: Arc<Cached<AWSCluster>>,
@@ -29,7 +30,7 @@ pub(super) struct Seen {
     pub(super) copied_from: Option<String>,
 }
 
-impl Seen {
+impl ClusterScope {
     /// Whether nobody is left in the cluster who would remove what its controllers made.
     pub(super) fn is_swept(&self) -> bool {
         self.object.is_deleting() && self.machines.is_empty()
@@ -45,36 +46,36 @@ impl Seen {
 impl Clusters {
     /// Reads everything, and sees to it that the object cannot vanish before what is made for it. `None`:
     /// nothing is to be done.
-    pub(super) async fn read(
+    pub(super) async fn read_scope(
         &self,
         object: Arc<Cached<AWSCluster>>,
-        memory: &mut Remembered,
-    ) -> Result<Option<Seen>, Error> {
+        memory: &mut ClusterMemory,
+    ) -> Result<Option<ClusterScope>, Error> {
         let management = &self.context.management;
         let owner = owner(&object, "Cluster");
         let cluster =
-            owner.as_ref().and_then(|it| management.get::<Cluster>(it)).map(|it| Cluster::clone(&it));
+            owner.as_ref().and_then(|name| management.get::<Cluster>(name)).map(|it| Cluster::clone(&it));
         if management.is_paused(&object) {
             self.pause(&object, cluster, memory).await?;
             return Ok(None);
         }
         memory.paused = None;
-        let object = match object.is_deleting() {
-            true if !object.has_finalizer(names::CLUSTER_FINALIZER) => return Ok(None),
-            true => object,
-            false if cluster.is_none() => {
-                self.say_not_owned(&object).await?;
+        let object = if object.is_deleting() {
+            if !object.has_finalizer(names::CLUSTER_FINALIZER) {
                 return Ok(None);
             }
-            false => management.add_finalizer(&object, names::CLUSTER_FINALIZER).await?,
+            object
+        } else if cluster.is_none() {
+            self.report_not_owned(&object).await?;
+            return Ok(None);
+        } else {
+            management.add_finalizer(&object, names::CLUSTER_FINALIZER).await?
         };
         let name = owner.unwrap_or_else(|| object.object_name());
         // While it is deleted, its Cluster may be gone already: only the name matters then.
-        let cluster = cluster.unwrap_or_else(|| gone(&name));
-        let machines = match object.is_deleting() {
-            true => self.machines_left(&name, memory).await?,
-            false => Vec::new(),
-        };
+        let cluster = cluster.unwrap_or_else(|| cluster_of_name(&name));
+        let machines =
+            if object.is_deleting() { self.machines_left(&name, memory).await? } else { Vec::new() };
         let requested = self.requested(&name, &object);
         let rules = requested.as_ref().map(add_on_rules);
         let region = self.context.aws.region(&object.spec.region);
@@ -83,7 +84,7 @@ impl Clusters {
         let snapshot = region.view().borrow().snapshot.clone();
         let copied_from =
             infra::cluster::copied_from(&object, all.iter().map(|it| &***it), snapshot.as_deref());
-        Ok(Some(Seen { name, cluster, object, machines, requested, rules, region, who, copied_from }))
+        Ok(Some(ClusterScope { name, cluster, object, machines, requested, rules, region, who, copied_from }))
     }
 
     /// Names of AWSMachines of the Cluster. Before the answer is "none", the API itself is asked: a cache may
@@ -91,22 +92,23 @@ impl Clusters {
     async fn machines_left(
         &self,
         cluster: &ObjectName,
-        memory: &mut Remembered,
+        memory: &mut ClusterMemory,
     ) -> Result<Vec<String>, Error> {
         let management = &self.context.management;
-        let belongs = |it: &Cached<AWSMachine>| {
-            let machine = owner(it, "Machine").and_then(|it| management.get::<Machine>(&it));
+        let belongs = |object: &&Cached<AWSMachine>| {
+            let machine = owner(object, "Machine").and_then(|it| management.get::<Machine>(&it));
             let by_machine = machine.is_some_and(|it| it.spec.cluster_name == cluster.name);
-            it.namespace().as_deref() == Some(&cluster.namespace)
-                && (by_machine || crate::management::Watched::cluster(&**it).as_ref() == Some(cluster))
+            object.namespace().as_deref() == Some(&cluster.namespace)
+                && (by_machine || crate::management::Watched::cluster(&***object).as_ref() == Some(cluster))
         };
         let unreadable = management.unreadable::<AWSMachine>().into_iter().map(|(name, _)| name);
         let mut left: Vec<String> =
             unreadable.filter(|it| it.namespace == cluster.namespace).map(|it| it.name).collect();
-        left.extend(management.list::<AWSMachine>().iter().filter(|it| belongs(it)).map(|it| it.name_any()));
+        let cached = management.list::<AWSMachine>();
+        left.extend(cached.iter().map(|it| &**it).filter(belongs).map(|it| it.name_any()));
         if left.is_empty() && !memory.no_machines {
             let live = management.live_list::<AWSMachine>(&cluster.namespace).await?;
-            left.extend(live.iter().filter(|it| belongs(it)).map(|it| it.name_any()));
+            left.extend(live.iter().filter(belongs).map(|it| it.name_any()));
             memory.no_machines = left.is_empty();
         }
         Ok(left)
@@ -116,17 +118,11 @@ impl Clusters {
     /// which is known at once.
     fn requested(&self, cluster: &ObjectName, object: &Cached<AWSCluster>) -> Option<RequestedRules> {
         let requested = self.context.rules.get(cluster);
-        match requested.is_none() && self.context.management.of_cluster::<ClusterPlugin>(cluster).is_empty() {
-            true => kept_rules(object.annotations().get(KEPT_RULES_ANNOTATION).map(String::as_str))
-                .map(requested_rules),
-            false => requested,
+        let has_plugins = !self.context.management.of_cluster::<ClusterPlugin>(cluster).is_empty();
+        if requested.is_some() || has_plugins {
+            return requested;
         }
+        let annotation = object.annotations().get(KEPT_RULES_ANNOTATION);
+        kept_rules(annotation.map(String::as_str)).map(requested_rules)
     }
-}
-
-/// A Cluster of which nothing but the name is left.
-pub fn gone(name: &ObjectName) -> Cluster {
-    let mut cluster = Cluster::new(&name.name, Default::default());
-    cluster.metadata.namespace = Some(name.namespace.clone());
-    cluster
 }

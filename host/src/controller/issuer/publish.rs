@@ -1,5 +1,5 @@
 //! Publishes an issuer: reads the public half of the signing key, the bucket and IAM, has `iam` decide, and
-//! writes what it says. Of a Secret it takes the public key alone.
+//! writes what was decided. Of a Secret it takes the public key alone.
 
 use crds::cluster::IssuerBucket;
 use crds::conditions::reason;
@@ -12,21 +12,21 @@ use kube::ResourceExt;
 use model::finding::{Finding, Status};
 use serde_json::json;
 
-use super::Site;
-use crate::controller::now;
+use super::IssuerScope;
 use crate::management::Error;
+use crate::system::now;
 
 /// Publishes what the spec asks for. Where is written down before.
 ///
 /// # Errors
 /// The management API did not answer.
 pub async fn publish(
-    site: Site<'_>,
+    scope: IssuerScope<'_>,
     bucket: &IssuerBucket,
     provider: &str,
     places: &mut Places,
 ) -> Result<Finding, Error> {
-    let Site { context, object, cluster, region } = site;
+    let IssuerScope { context, object, cluster, region } = scope;
     let publication = match super::publication(object, cluster, bucket) {
         Ok(publication) => publication,
         Err(message) => return Ok(finding(Status::False, reason::INVALID_ISSUER, message)),
@@ -64,7 +64,7 @@ pub async fn publish(
         discovery: region.object(&bucket.bucket, &publication.discovery_key).await,
         provider: region.open_id_provider(provider).await,
     };
-    let retired = retired(site);
+    let retired = retired(scope);
     let input = publication::Input {
         publication: &publication,
         owner: &owner,
@@ -82,9 +82,9 @@ pub async fn publish(
     if !places.enter(&place) {
         return Ok(finding(Status::False, reason::INVALID_ISSUER, too_many(places)));
     }
-    write_down(site, &work.retired, &retired, places).await?;
+    write_down(scope, &work.retired, &retired, places).await?;
     for act in &work.acts {
-        if let Err(it) = execute(site, &place, &publication, &owner, provider, act).await {
+        if let Err(it) = execute(scope, &place, &publication, &owner, provider, act).await {
             let message = format!("{}: {}: {}", what(act), it.code, it.message);
             return Ok(finding(Status::False, reason::WRITE_FAILED, message));
         }
@@ -96,40 +96,41 @@ pub async fn publish(
 fn too_many(places: &Places) -> String {
     let count = places.all().len();
     format!(
-        "bucket or prefix were changed too often: {count} issuers of this cluster are still published, each for a year after it was left, and are \
-         listed in annotation {}. Go back to one of them",
+        "bucket or prefix were changed too often: {count} issuers of this cluster are still published, \
+         each for a year after it was left, and are listed in annotation {}. Go back to one of them",
         names::ISSUER_PLACES_ANNOTATION
     )
 }
 
 async fn write_down(
-    site: Site<'_>,
+    scope: IssuerScope<'_>,
     retired: &Retired,
     before: &Retired,
     places: &Places,
 ) -> Result<(), Error> {
-    if retired == before && *places == site.places() {
+    if retired == before && *places == scope.places() {
         return Ok(());
     }
     let text = (!retired.is_empty()).then(|| serde_json::to_string(retired).unwrap_or_default());
     let annotations =
         json!({names::RETIRED_KEYS_ANNOTATION: text, names::ISSUER_PLACES_ANNOTATION: places.annotation()});
-    site.context
+    scope
+        .context
         .management
-        .patch(site.object, json!({"metadata": {"annotations": annotations}}))
+        .patch(scope.object, json!({"metadata": {"annotations": annotations}}))
         .await
         .map(drop)
 }
 
 async fn execute(
-    site: Site<'_>,
+    scope: IssuerScope<'_>,
     place: &Place,
     publication: &Publication,
     owner: &Owner,
     provider: &str,
     act: &Act,
 ) -> Result<(), model::Problem> {
-    let region = site.region;
+    let region = scope.region;
     match act {
         Act::Put { document, over } => {
             region
@@ -153,7 +154,7 @@ fn what(act: &Act) -> String {
     }
 }
 
-fn retired(site: Site<'_>) -> Retired {
-    let text = site.object.annotations().get(names::RETIRED_KEYS_ANNOTATION);
+fn retired(scope: IssuerScope<'_>) -> Retired {
+    let text = scope.object.annotations().get(names::RETIRED_KEYS_ANNOTATION);
     text.and_then(|it| serde_json::from_str(it).ok()).unwrap_or_default()
 }

@@ -1,13 +1,13 @@
 //! Reads what decides whether a machine is held while its cluster is deleted: nodes keep running pods until
-//! add-ons are removed. The rule itself is in `plan`.
+//! add-ons are removed. The rule itself is in `infra`.
 
 use crds::cluster_api::{Cluster, ContractVersionedObjectReference, KubeadmControlPlane};
 use crds::{AWSMachine, ClusterPlugin, names};
 use infra::machine::{Hold, hold};
 use kube::ResourceExt;
 
-use crate::context::ObjectName;
 use crate::management::{Cached, Error, Management};
+use crate::object_name::ObjectName;
 
 /// As far as the caches know. `Some`: why nothing of the machine may be removed.
 pub fn cached(
@@ -22,7 +22,7 @@ pub fn cached(
         Some(it) => {
             management.get::<KubeadmControlPlane>(&name.sibling(&it.name)).is_none_or(|it| it.is_deleting())
         }
-        // Of another kind nothing is kept: it is asked before anything is removed.
+        // Another kind is not cached: the API is asked before anything is removed.
         None => reference.is_none(),
     };
     hold(&Hold {
@@ -91,8 +91,9 @@ async fn control_plane_is_deleting(
 fn unreadable(reference: &ContractVersionedObjectReference) -> String {
     let ContractVersionedObjectReference { api_group, kind, name } = reference;
     format!(
-        "kept, because this operator may not read {kind} {name}, which says whether the control plane goes too: add a ClusterRole with the \
-         label {}: \"true\" that allows to get {kind} of {api_group}",
+        "kept, because this operator may not read {kind} {name}, which says whether the control \
+         plane goes too: add a ClusterRole with the label {}: \"true\" that allows to get {kind} of \
+         {api_group}",
         names::AGGREGATE_LABEL
     )
 }

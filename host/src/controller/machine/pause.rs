@@ -10,11 +10,14 @@ use infra::{PersistedState, pause};
 use kube::ResourceExt;
 use model::{Answers, Interest, Timestamp};
 
-use super::{Machines, Remembered, gone};
-use crate::context::ObjectName;
-use crate::controller::now;
-use crate::controller::regions::Subscription;
+use super::{MachineMemory, Machines};
+use crate::controller::conditions::report_paused;
+use crate::controller::infrastructure::Infrastructure;
+use crate::controller::owner::cluster_of_name;
+use crate::controller::subscriptions::Subscription;
 use crate::management::{Cached, Error};
+use crate::object_name::ObjectName;
+use crate::system::now;
 
 impl Machines {
     pub(super) async fn pause(
@@ -23,25 +26,26 @@ impl Machines {
         machine: Option<Machine>,
         cluster_name: Option<ObjectName>,
         cluster: Option<Cluster>,
-        memory: &mut Remembered,
+        memory: &mut MachineMemory,
     ) -> Result<(), Error> {
-        // No call of this process is on its way any more: each look waits for the calls that it makes.
+        // No call of this process is on its way any more: each reconciliation waits for the calls that it
+        // makes.
         let stopped = *memory.paused.get_or_insert_with(now);
-        self.say_paused(object).await?;
+        report_paused(&self.context.management, object).await?;
         let name = object.object_name();
         if !pause::blocks_move(&object.metadata) {
-            self.leave(&name);
+            self.unsubscribe(&name);
             return Ok(());
         }
         let cluster_name = cluster_name.unwrap_or_else(|| name.clone());
-        let cluster = cluster.unwrap_or_else(|| gone(&cluster_name));
+        let cluster = cluster.unwrap_or_else(|| cluster_of_name(&cluster_name));
         match self.awaited(object, machine, &cluster_name, &cluster, stopped) {
             Some((region, interest)) => {
                 self.context.aws.region(&region).interest(&format!("machine/{name}"), interest.clone());
-                self.regions.subscribe(&name, Subscription { region, interest, instance: None });
+                self.subscriptions.subscribe(&name, Subscription { region, interest, instance: None });
             }
             None => {
-                self.leave(&name);
+                self.unsubscribe(&name);
                 if let Some(patch) = pause::unblock_move(&object.metadata) {
                     self.context.management.patch(object, patch).await?;
                 }
@@ -50,8 +54,8 @@ impl Machines {
         Ok(())
     }
 
-    /// In which region what has to be read before the outcome of each attempt is known. Where nobody says in
-    /// which, none can be found out.
+    /// What has to be read before the outcome of each attempt is known, and in which region. `None`: no
+    /// outcome is open, or nobody says in which region it is.
     fn awaited(
         &self,
         object: &Arc<Cached<AWSMachine>>,

@@ -32,7 +32,8 @@ fn json(code: StatusCode, body: &Value) -> Response {
 async fn respond(State(api): State<Api>, uri: Uri) -> Response {
     api.asked.lock().unwrap().push(uri.path().to_owned());
     let status = |code: StatusCode, reason: &str| {
-        let body = json!({"kind": "Status", "apiVersion": "v1", "status": "Failure", "reason": reason, "message": reason, "code": code.as_u16()});
+        let body = json!({"kind": "Status", "apiVersion": "v1", "status": "Failure", "reason": reason,
+            "message": reason, "code": code.as_u16()});
         json(code, &body)
     };
     match api.objects.get(uri.path()) {
@@ -57,32 +58,39 @@ async fn asked(cluster_deleting: bool, control_plane: Option<Value>) -> (Option<
     let reference =
         json!({"apiGroup": "controlplane.cluster.x-k8s.io", "kind": "RKE2ControlPlane", "name": "prod"});
     let version = json!({"groupVersion": "controlplane.cluster.x-k8s.io/v1beta1", "version": "v1beta1"});
-    let resource = json!({"name": "rke2controlplanes", "singularName": "", "namespaced": true, "kind": "RKE2ControlPlane", "verbs": ["get"]});
-    let plugin = json!({"apiVersion": "cluster.kurator.dev/v1alpha1", "kind": "ClusterPlugin", "metadata": metadata("prod", false),
+    let resource = json!({"name": "rke2controlplanes", "singularName": "", "namespaced": true,
+        "kind": "RKE2ControlPlane", "verbs": ["get"]});
+    let plugin = json!({"apiVersion": "cluster.kurator.dev/v1alpha1", "kind": "ClusterPlugin",
+        "metadata": metadata("prod", false),
         "spec": {"clusterName": "prod"}});
     let mut objects = BTreeMap::from([
         (
             format!("/apis/cluster.x-k8s.io/v1beta2/{NAMESPACED}/clusters/prod"),
-            json!({"apiVersion": "cluster.x-k8s.io/v1beta2", "kind": "Cluster", "metadata": metadata("prod", cluster_deleting),
+            json!({"apiVersion": "cluster.x-k8s.io/v1beta2", "kind": "Cluster",
+                "metadata": metadata("prod", cluster_deleting),
                 "spec": {"controlPlaneRef": reference}}),
         ),
         (
             format!("/apis/infrastructure.cluster.x-k8s.io/v1beta2/{NAMESPACED}/awsmachines/cp"),
-            json!({"apiVersion": "infrastructure.cluster.x-k8s.io/v1beta2", "kind": "AWSMachine", "metadata": metadata("cp", true),
+            json!({"apiVersion": "infrastructure.cluster.x-k8s.io/v1beta2", "kind": "AWSMachine",
+                "metadata": metadata("cp", true),
                 "spec": {"instanceType": "t3.large"}}),
         ),
         (
             format!("/apis/cluster.kurator.dev/v1alpha1/{NAMESPACED}/clusterplugins"),
-            json!({"apiVersion": "cluster.kurator.dev/v1alpha1", "kind": "ClusterPluginList", "metadata": {}, "items": [plugin]}),
+            json!({"apiVersion": "cluster.kurator.dev/v1alpha1", "kind": "ClusterPluginList",
+                "metadata": {}, "items": [plugin]}),
         ),
         (
             "/apis".to_owned(),
             json!({"kind": "APIGroupList", "apiVersion": "v1", "groups": [
-                {"name": "controlplane.cluster.x-k8s.io", "versions": [version.clone()], "preferredVersion": version}]}),
+                {"name": "controlplane.cluster.x-k8s.io", "versions": [version.clone()],
+                    "preferredVersion": version}]}),
         ),
         (
             "/apis/controlplane.cluster.x-k8s.io/v1beta1".to_owned(),
-            json!({"kind": "APIResourceList", "apiVersion": "v1", "groupVersion": "controlplane.cluster.x-k8s.io/v1beta1", "resources": [resource]}),
+            json!({"kind": "APIResourceList", "apiVersion": "v1",
+                "groupVersion": "controlplane.cluster.x-k8s.io/v1beta1", "resources": [resource]}),
         ),
     ]);
     objects.extend(control_plane.map(|it| (CONTROL_PLANE.to_owned(), it)));
@@ -100,11 +108,12 @@ async fn asked(cluster_deleting: bool, control_plane: Option<Value>) -> (Option<
 }
 
 fn control_plane(deleting: bool) -> Value {
-    json!({"apiVersion": "controlplane.cluster.x-k8s.io/v1beta1", "kind": "RKE2ControlPlane", "metadata": metadata("prod", deleting)})
+    json!({"apiVersion": "controlplane.cluster.x-k8s.io/v1beta1", "kind": "RKE2ControlPlane",
+        "metadata": metadata("prod", deleting)})
 }
 
 #[tokio::test]
-async fn a_control_plane_that_is_not_kubeadms_is_read_in_the_version_that_there_is() {
+async fn another_control_plane_is_read_in_a_version_that_is_served() {
     assert_eq!(asked(true, Some(control_plane(true))).await.0.as_deref(), Some(HELD));
     assert_eq!(
         asked(true, Some(control_plane(false))).await.0,

@@ -1,15 +1,15 @@
-//! Says as events what an action did. It never decides anything.
+//! Turns what became of actions into events.
 
 use model::{Action, ActionNeeded, Key, Kind, Outcome};
 
 use super::refusals::Refusals;
-use crate::management::Note;
+use crate::management::Event;
 
-/// What to tell of these actions. A refusal that was told before is not told again, and what succeeded alike
-/// is told at once.
-pub fn notes(actions: &[Action], outcomes: &[(Key, Outcome)], told: &Refusals) -> Vec<Note> {
-    let mut res: Vec<Note> = Vec::new();
-    for (key, outcome) in outcomes.iter().rev().filter(|(key, outcome)| !told.is_known(key, outcome)) {
+/// The events of these actions. A refusal that was reported before has none, and what succeeded alike has one
+/// together.
+pub fn events(actions: &[Action], outcomes: &[(Key, Outcome)], refusals: &Refusals) -> Vec<Event> {
+    let mut res: Vec<Event> = Vec::new();
+    for (key, outcome) in outcomes.iter().rev().filter(|(key, outcome)| !refusals.is_reported(key, outcome)) {
         let Some(action) = actions.iter().find(|it| it.key() == *key) else { continue };
         let Some(note) = note(action, key, outcome) else { continue };
         match res.iter_mut().find(|it| !note.warning && it.reason == note.reason) {
@@ -21,7 +21,7 @@ pub fn notes(actions: &[Action], outcomes: &[(Key, Outcome)], told: &Refusals) -
     res
 }
 
-fn note(action: &Action, key: &Key, outcome: &Outcome) -> Option<Note> {
+fn note(action: &Action, key: &Key, outcome: &Outcome) -> Option<Event> {
     let (verb, past) = match action {
         Action::Create { .. } => ("Create", "created"),
         Action::Update { .. } => ("Update", "updated"),
@@ -40,7 +40,7 @@ fn note(action: &Action, key: &Key, outcome: &Outcome) -> Option<Note> {
             (true, format!("Unknown{verb}{word}"), format!("{key}: outcome not known: {message}"))
         }
     };
-    Some(Note { warning, reason, action: format!("{verb} {key}").chars().take(128).collect(), message })
+    Some(Event { warning, reason, action: format!("{verb} {key}").chars().take(128).collect(), message })
 }
 
 /// The kind as one word in CamelCase, as in CAPA's events where it has one.
@@ -82,15 +82,15 @@ mod tests {
             (false, ActionNeeded::SpecAuthor),
             (false, ActionNeeded::None),
         ] {
-            let first = notes(&actions, &[(key.clone(), refused(retry, who))], &refusals);
+            let first = events(&actions, &[(key.clone(), refused(retry, who))], &refusals);
             assert_eq!((first[0].warning, first[0].reason.as_str()), (true, "FailedDeleteEIP"));
         }
-        assert!(notes(&actions, &[(key.clone(), refused(true, ActionNeeded::None))], &refusals).is_empty());
-        refusals.learn(&[], &[(key.clone(), refused(true, ActionNeeded::CloudAdmin))], Instant::now());
+        assert!(events(&actions, &[(key.clone(), refused(true, ActionNeeded::None))], &refusals).is_empty());
+        refusals.record(&[], &[(key.clone(), refused(true, ActionNeeded::CloudAdmin))], Instant::now());
         assert!(
-            notes(&actions, &[(key.clone(), refused(true, ActionNeeded::CloudAdmin))], &refusals).is_empty()
+            events(&actions, &[(key.clone(), refused(true, ActionNeeded::CloudAdmin))], &refusals).is_empty()
         );
-        assert_eq!(notes(&actions, &[(key, Outcome::Done)], &refusals)[0].reason, "SuccessfulDeleteEIP");
+        assert_eq!(events(&actions, &[(key, Outcome::Done)], &refusals)[0].reason, "SuccessfulDeleteEIP");
     }
 
     #[test]
@@ -109,10 +109,10 @@ mod tests {
         };
         let outcomes = [Outcome::Done, no.clone(), Outcome::Done, no];
         let outcomes: Vec<_> = actions.iter().map(Action::key).zip(outcomes).collect();
-        let told: Vec<_> =
-            notes(&actions, &outcomes, &Refusals::default()).into_iter().map(|it| it.message).collect();
+        let messages: Vec<_> =
+            events(&actions, &outcomes, &Refusals::default()).into_iter().map(|it| it.message).collect();
         assert_eq!(
-            told,
+            messages,
             ["elastic-ip/b: No: no", "elastic-ip/a, elastic-ip/c: deleted", "elastic-ip/d: No: no"]
         );
     }

@@ -1,31 +1,30 @@
-//! Wakes the objects of one controller when AWS shows something new that they wait for. It never reads AWS
-//! itself.
+//! Triggers the objects of one controller when a snapshot of AWS shows something new that they wait for.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use model::{FoundInstance, Interest, Part, Read, Snapshot};
+use model::{FoundInstance, Interest, Part, Read, Snapshot, Timestamp};
 
 use super::queue::Trigger;
-use crate::context::ObjectName;
+use crate::object_name::ObjectName;
 
-/// Snapshots that follow one another closely are looked at together.
-const TOGETHER: Duration = Duration::from_millis(50);
+/// Snapshots that follow one another this closely are taken together.
+const DEBOUNCE: Duration = Duration::from_millis(50);
 
-/// Who waits for what, of one controller.
+/// What the objects of one controller wait for.
 #[derive(Clone)]
-pub struct Regions(Arc<Shared>);
+pub struct Subscriptions(Arc<Shared>);
 
 struct Shared {
     aws: aws::Aws,
-    waker: Trigger,
+    trigger: Trigger,
     state: Mutex<State>,
 }
 
 #[derive(Default)]
 struct State {
-    seats: HashMap<ObjectName, Subscription>,
+    subscriptions: HashMap<ObjectName, Subscription>,
     watched: BTreeSet<String>,
 }
 
@@ -34,43 +33,47 @@ struct State {
 pub struct Subscription {
     pub region: String,
     pub interest: Interest,
-    /// The instance that it is about; it is looked at whenever that changes.
+    /// The instance that it is about; it is reconciled whenever that changes.
     pub instance: Option<String>,
 }
 
-impl Regions {
-    pub fn new(aws: aws::Aws, waker: Trigger) -> Self {
-        Self(Arc::new(Shared { aws, waker, state: Mutex::default() }))
+impl Subscriptions {
+    pub fn new(aws: aws::Aws, trigger: Trigger) -> Self {
+        Self(Arc::new(Shared { aws, trigger, state: Mutex::default() }))
     }
 
-    /// Says what an object waits for from now on.
-    pub fn subscribe(&self, name: &ObjectName, seat: Subscription) {
-        let region = seat.region.clone();
+    /// Subscribes an object to what it waits for from now on.
+    pub fn subscribe(&self, name: &ObjectName, subscription: Subscription) {
+        let region = subscription.region.clone();
         let mut state = self.lock();
-        state.seats.insert(name.clone(), seat);
+        state.subscriptions.insert(name.clone(), subscription);
         if state.watched.insert(region.clone()) {
             tokio::spawn(self.clone().watch(region));
         }
     }
 
-    /// The object is gone. Returns what it waited for.
-    pub fn leave(&self, name: &ObjectName) -> Option<Subscription> {
-        self.lock().seats.remove(name)
+    /// Ends the subscription of an object, and returns it.
+    pub fn unsubscribe(&self, name: &ObjectName) -> Option<Subscription> {
+        self.lock().subscriptions.remove(name)
     }
 
     async fn watch(self, region: String) {
         let mut view = self.0.aws.region(&region).view();
         let mut before = view.borrow_and_update().clone();
         while view.changed().await.is_ok() {
-            tokio::time::sleep(TOGETHER).await;
+            tokio::time::sleep(DEBOUNCE).await;
             let now = view.borrow_and_update().clone();
-            let news = SnapshotDiff::between(&before, &now);
+            let diff = SnapshotDiff::between(&before, &now);
             let names: Vec<ObjectName> = {
                 let state = self.lock();
-                let seats = state.seats.iter().filter(|(_, seat)| seat.region == region);
-                seats.filter(|(_, seat)| news.concerns(seat)).map(|(name, _)| name.clone()).collect()
+                let subscriptions =
+                    state.subscriptions.iter().filter(|(_, subscription)| subscription.region == region);
+                subscriptions
+                    .filter(|(_, subscription)| diff.concerns(subscription))
+                    .map(|(name, _)| name.clone())
+                    .collect()
             };
-            names.into_iter().for_each(|it| self.0.waker.wake(it));
+            names.into_iter().for_each(|it| self.0.trigger.enqueue(it));
             before = now;
         }
     }
@@ -98,13 +101,14 @@ impl SnapshotDiff {
         let (old, new) =
             (before.snapshot.as_deref().unwrap_or(&none), now.snapshot.as_deref().unwrap_or(&none));
         let failing = |view: &aws::View, read: &Read| view.problems.contains_key(&Part::Kind(*read));
-        // What cannot be read must not keep the settled from being looked at.
-        let oldest = |view: &aws::View, it: &Snapshot| {
-            it.read_at
+        // What cannot be read must not keep the settled from being reconciled.
+        let oldest = |view: &aws::View, snapshot: &Snapshot| {
+            snapshot
+                .read_at
                 .iter()
                 .filter(|(read, _)| !failing(view, read))
                 .map(|(_, at)| *at)
-                .fold(f64::INFINITY, f64::min)
+                .fold(Timestamp::INFINITY, Timestamp::min)
         };
         let code = |view: &aws::View, part: &Part| view.problems.get(part).map(|it| it.code.clone());
         let parts = before.problems.keys().chain(now.problems.keys());
@@ -121,20 +125,21 @@ impl SnapshotDiff {
                 .map(|(read, _)| *read)
                 .collect(),
             deleting_vpcs: old.deleting_vpcs_read != new.deleting_vpcs_read,
-            instances: match old.instances.is_same(&new.instances) {
-                true => BTreeSet::new(),
-                false => changed_instances(&old.instances, &new.instances),
+            instances: if old.instances.is_same(&new.instances) {
+                BTreeSet::new()
+            } else {
+                changed_instances(&old.instances, &new.instances)
             },
         }
     }
 
-    fn concerns(&self, seat: &Subscription) -> bool {
+    fn concerns(&self, subscription: &Subscription) -> bool {
         self.all
-            || !self.read.is_disjoint(&seat.interest.reads)
-            || (self.deleting_vpcs && !seat.interest.deleting_vpcs.is_empty())
-            || (self.zones && seat.interest.needs(&Part::Zones))
-            || self.failing.iter().any(|it| seat.interest.needs(it))
-            || seat.instance.as_ref().is_some_and(|it| self.instances.contains(it))
+            || !self.read.is_disjoint(&subscription.interest.reads)
+            || (self.deleting_vpcs && !subscription.interest.deleting_vpcs.is_empty())
+            || (self.zones && subscription.interest.needs(&Part::Zones))
+            || self.failing.iter().any(|it| subscription.interest.needs(it))
+            || subscription.instance.as_ref().is_some_and(|it| self.instances.contains(it))
     }
 }
 
@@ -155,7 +160,7 @@ mod tests {
     use super::*;
     use model::{ActionNeeded, Problem};
 
-    fn view(reads: &[(Read, f64)], failing: &[Read]) -> aws::View {
+    fn view(reads: &[(Read, Timestamp)], failing: &[Read]) -> aws::View {
         let problem = Problem {
             code: "UnauthorizedOperation".into(),
             message: "no".into(),
@@ -176,17 +181,17 @@ mod tests {
     }
 
     #[test]
-    fn a_partial_sweep_wakes_only_those_that_wait_for_what_was_read() {
+    fn a_partial_read_triggers_only_those_that_wait_for_it() {
         let before = view(&[(Read::Vpcs, 1.0), (Read::NatGateways, 1.0)], &[]);
         let now = view(&[(Read::Vpcs, 1.0), (Read::NatGateways, 11.0)], &[]);
-        let news = SnapshotDiff::between(&before, &now);
-        assert!(news.concerns(&waiting_for(Read::NatGateways)));
-        assert!(!news.concerns(&waiting_for(Read::Vpcs)));
-        assert!(!news.concerns(&Subscription::default()));
+        let diff = SnapshotDiff::between(&before, &now);
+        assert!(diff.concerns(&waiting_for(Read::NatGateways)));
+        assert!(!diff.concerns(&waiting_for(Read::Vpcs)));
+        assert!(!diff.concerns(&Subscription::default()));
     }
 
     #[test]
-    fn a_whole_sweep_wakes_the_settled_too() {
+    fn a_whole_read_triggers_the_settled_too() {
         let before = view(&[(Read::Vpcs, 1.0), (Read::NatGateways, 11.0)], &[]);
         let now = view(&[(Read::Vpcs, 301.0), (Read::NatGateways, 301.0)], &[]);
         assert!(SnapshotDiff::between(&before, &now).concerns(&Subscription::default()));
@@ -195,12 +200,12 @@ mod tests {
     }
 
     #[test]
-    fn a_read_that_fails_wakes_only_those_that_wait_for_it_and_keeps_no_whole_sweep_from_the_settled() {
+    fn a_failing_read_triggers_only_those_that_wait_for_it() {
         let before = view(&[(Read::Vpcs, 1.0), (Read::NatGateways, 1.0)], &[]);
         let failing = view(&[(Read::Vpcs, 1.0), (Read::NatGateways, 1.0)], &[Read::NatGateways]);
-        for news in [SnapshotDiff::between(&before, &failing), SnapshotDiff::between(&failing, &before)] {
-            assert!(news.concerns(&waiting_for(Read::NatGateways)));
-            assert!(!news.concerns(&waiting_for(Read::Vpcs)) && !news.concerns(&Subscription::default()));
+        for diff in [SnapshotDiff::between(&before, &failing), SnapshotDiff::between(&failing, &before)] {
+            assert!(diff.concerns(&waiting_for(Read::NatGateways)));
+            assert!(!diff.concerns(&waiting_for(Read::Vpcs)) && !diff.concerns(&Subscription::default()));
         }
         let swept = view(&[(Read::Vpcs, 301.0), (Read::NatGateways, 1.0)], &[Read::NatGateways]);
         assert!(SnapshotDiff::between(&failing, &swept).concerns(&Subscription::default()));
