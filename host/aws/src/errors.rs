@@ -97,6 +97,11 @@ impl Failure {
         Failure { action, code: Some(code.to_owned()), message: message.into(), open: false }
     }
 
+    /// AWS's answer lacks what it always has.
+    pub fn incomplete(action: &'static str) -> Self {
+        Failure { action, code: None, message: "the answer lacks what was made".to_owned(), open: true }
+    }
+
     /// The thing is not there, or not there any more.
     pub fn is_gone(&self) -> bool {
         self.code.as_deref().is_some_and(is_gone)

@@ -4,12 +4,14 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use infra::gc::{Found, FoundTargetGroup, Leftover, LeftoverKind, Look, Neighbours, Whose, leftovers};
-use model::{FoundLoadBalancer, FoundNetworkInterface, Problem, Tags};
+use model::{FoundLoadBalancer, FoundNetworkInterface, Instance, Problem, Subnet, Tags};
 
 use crate::api::Api;
+use crate::ec2::filter;
 use crate::errors::{Failure, gone_is_done};
+use crate::kind::AwsKind;
 use crate::kinds::load_balancer::{classic, network, target_group};
-use crate::kinds::{filter, instance, network_interface, security_group, security_group_rules, subnet};
+use crate::kinds::{network_interface, security_group, security_group_rules};
 use crate::region::Region;
 use crate::tagged;
 
@@ -22,7 +24,7 @@ impl Region {
     /// balancers, other load balancers and target groups where there are some, and for signs of another
     /// cluster among instances and subnets.
     pub async fn leftovers(&self, whose: &Whose, vpc_id: &str) -> Look {
-        let (api, cluster) = (&self.0.api, whose.cluster.as_str());
+        let (api, cluster) = (&self.context.api, whose.cluster.as_str());
         let vpcs = BTreeSet::from([vpc_id.to_owned()]);
         let mut problems = Vec::new();
         let (balancing, security_groups, network_interfaces) = futures::join!(
@@ -55,7 +57,7 @@ impl Region {
     /// AWS does not say: nothing may be concluded. Only where it [forbids](Problem::is_forbidden) the
     /// question does it stay so.
     pub async fn load_balancers_of(&self, cluster: &str, vpc_id: &str) -> Result<Vec<String>, Problem> {
-        let (load_balancers, _) = balancing(&self.0.api, cluster).await.map_err(Failure::problem)?;
+        let (load_balancers, _) = balancing(&self.context.api, cluster).await.map_err(Failure::problem)?;
         let left = leftovers(cluster, vpc_id, &Found { load_balancers, ..Found::default() });
         Ok(left.into_iter().map(|it| it.id).collect())
     }
@@ -66,7 +68,7 @@ impl Region {
     /// AWS refused it. While something else still uses it, that is nobody's fault (`ActionNeeded::None`), and
     /// it is to be tried again later.
     pub async fn delete_leftover(&self, it: &Leftover) -> Result<(), Problem> {
-        let region = &self.0;
+        let region = &self.context;
         let result = match it.kind {
             LeftoverKind::ClassicLoadBalancer => classic::delete(region, &it.id).await,
             LeftoverKind::LoadBalancer => network::delete_alone(region, &it.id).await,
@@ -82,8 +84,8 @@ impl Region {
             Err(failure) if failure.is_forbidden() && is_gone(&region.api, it).await => Ok(()),
             other => other,
         };
-        self.0.publish();
-        self.0.wake.notify_one();
+        self.context.publish();
+        self.context.wake.notify_one();
         result.map_err(Failure::problem)
     }
 }
@@ -97,7 +99,7 @@ async fn sign(
 ) -> Result<Option<String>, Failure> {
     let filters = || vec![vec![filter("vpc-id", [vpc_id]), filter("tag-key", whose.sign_tags())]];
     let (instances, subnets) =
-        futures::try_join!(instance::describe(api, filters()), subnet::describe(api, filters()))?;
+        futures::try_join!(Instance::describe(api, filters()), Subnet::describe(api, filters()))?;
     Ok(whose.sign(vpc_id, &Neighbours { instances, subnets, network_interfaces }))
 }
 
@@ -140,18 +142,8 @@ async fn balancing(
         (arns(|it| it.contains(":targetgroup/")), arns(is_of_second_version));
     let names: BTreeMap<&str, &Tags> =
         tagged.iter().filter_map(|(arn, tags)| Some((classic_name(arn)?, tags))).collect();
-    let classic = async {
-        match names.is_empty() {
-            true => Ok(Vec::new()),
-            false => classic::describe(api).await,
-        }
-    };
-    let others = async {
-        match other_arns.is_empty() {
-            true => Ok(Vec::new()),
-            false => network::describe(api).await,
-        }
-    };
+    let classic = async { if names.is_empty() { Ok(Vec::new()) } else { classic::describe(api).await } };
+    let others = async { if other_arns.is_empty() { Ok(Vec::new()) } else { network::describe(api).await } };
     let (mut classic, mut others, mut target_groups) =
         futures::try_join!(classic, others, target_group::describe_named(api, &target_group_arns))?;
     classic.iter_mut().for_each(|it| it.tags = names.get(it.id.as_str()).map(|it| (*it).clone()));

@@ -9,10 +9,13 @@ mod api;
 mod batch;
 mod calls;
 mod connect;
+mod context;
+mod ec2;
 mod efs;
 mod errors;
 mod gc;
 mod iam;
+mod kind;
 mod kinds;
 mod limits;
 mod lookup;
@@ -28,7 +31,8 @@ mod tagged;
 
 pub use calls::{Calls, calls};
 pub use connect::{Aws, ConnectError};
-pub use region::{Region, View};
+pub use context::View;
+pub use region::Region;
 
 use model::Timestamp;
 

@@ -4,30 +4,27 @@
 
 use std::collections::BTreeSet;
 
-use model::{
-    FIRST_SEEN, FoundAddress, FoundInstance, FoundInternetGateway, FoundLoadBalancer, FoundNatGateway,
-    FoundNetworkInterface, FoundRouteTable, FoundSecurityGroup, FoundSubnet, FoundVpc, LoadBalancerKind,
-    READ_LAG, Read, Snapshot, Timestamp,
-};
+use model::{FIRST_SEEN, READ_LAG, Read, Snapshot, Tags, Timestamp, for_each_kind};
 
 /// A resource as a snapshot holds it.
 pub(crate) trait Found: Clone + PartialEq + Send + Sync + 'static {
     fn id(&self) -> &str;
-    /// What reads it.
-    fn read(&self) -> Read;
     fn all(snapshot: &Snapshot) -> &[Self];
     /// Copies them if other snapshots hold the same: only for what really changes.
     fn all_mut(snapshot: &mut Snapshot) -> &mut Vec<Self>;
+    fn set_all(snapshot: &mut Snapshot, all: Vec<Self>);
+}
+
+/// One that shows its tags.
+pub(crate) trait Tagged: Found {
+    fn tags_mut(&mut self) -> &mut Tags;
 }
 
 macro_rules! found {
-    ($($Found:ident $field:ident $read:ident,)*) => {$(
-        impl Found for $Found {
+    ($Found:ident $field:ident) => {
+        impl Found for model::$Found {
             fn id(&self) -> &str {
                 &self.id
-            }
-            fn read(&self) -> Read {
-                Read::$read
             }
             fn all(snapshot: &Snapshot) -> &[Self] {
                 &snapshot.$field
@@ -35,54 +32,29 @@ macro_rules! found {
             fn all_mut(snapshot: &mut Snapshot) -> &mut Vec<Self> {
                 &mut snapshot.$field
             }
+            fn set_all(snapshot: &mut Snapshot, all: Vec<Self>) {
+                snapshot.$field = all.into();
+            }
         }
-    )*};
+    };
 }
 
-found! {
-    FoundVpc vpcs Vpcs,
-    FoundSubnet subnets Subnets,
-    FoundInternetGateway internet_gateways InternetGateways,
-    FoundNatGateway nat_gateways NatGateways,
-    FoundAddress addresses Addresses,
-    FoundRouteTable route_tables RouteTables,
-    FoundSecurityGroup security_groups SecurityGroups,
-    FoundInstance instances Instances,
-}
-
-impl Found for FoundLoadBalancer {
-    fn id(&self) -> &str {
-        &self.id
-    }
-    fn read(&self) -> Read {
-        match self.kind {
-            LoadBalancerKind::Classic => Read::ClassicLoadBalancers,
-            _ => Read::LoadBalancers,
+macro_rules! described {
+    ($(
+        $(#[$doc:meta])* $Kind:ident $word:literal $event:literal $(=> $Found:ident $field:ident $read:ident)?,
+    )*) => {$($(
+        found!($Found $field);
+        impl Tagged for model::$Found {
+            fn tags_mut(&mut self) -> &mut Tags {
+                &mut self.tags
+            }
         }
-    }
-    fn all(snapshot: &Snapshot) -> &[Self] {
-        &snapshot.load_balancers
-    }
-    fn all_mut(snapshot: &mut Snapshot) -> &mut Vec<Self> {
-        &mut snapshot.load_balancers
-    }
+    )?)*};
 }
 
-impl Found for FoundNetworkInterface {
-    fn id(&self) -> &str {
-        &self.id
-    }
-    // Interfaces have no read of their own: such an entry only ends by age.
-    fn read(&self) -> Read {
-        Read::SecurityGroups
-    }
-    fn all(snapshot: &Snapshot) -> &[Self] {
-        &snapshot.network_interfaces
-    }
-    fn all_mut(snapshot: &mut Snapshot) -> &mut Vec<Self> {
-        &mut snapshot.network_interfaces
-    }
-}
+for_each_kind!(described);
+found!(FoundLoadBalancer load_balancers);
+found!(FoundNetworkInterface network_interfaces);
 
 /// What an amendment found to do.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -115,12 +87,12 @@ enum About {
 /// It was made, and was so when it was made.
 pub(crate) fn made<T: Found>(item: T) -> Amendment {
     let id = item.id().to_owned();
-    let change = move |snapshot: &mut Snapshot| match T::all(snapshot).iter().any(|it| it.id() == item.id()) {
-        true => Effect::Shown,
-        false => {
-            T::all_mut(snapshot).push(item.clone());
-            Effect::Amended
+    let change = move |snapshot: &mut Snapshot| {
+        if T::all(snapshot).iter().any(|it| it.id() == item.id()) {
+            return Effect::Shown;
         }
+        T::all_mut(snapshot).push(item.clone());
+        Effect::Amended
     };
     Amendment { id, about: About::Making, lasts: FIRST_SEEN, change: Box::new(change) }
 }
@@ -265,7 +237,7 @@ impl PendingWrites {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use model::State;
+    use model::{FoundSubnet, FoundVpc, State};
 
     fn vpc(id: &str) -> FoundVpc {
         FoundVpc {

@@ -3,10 +3,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use model::{
-    FoundAddress, FoundInstance, FoundInternetGateway, FoundNatGateway, FoundRouteTable, FoundSecurityGroup,
-    FoundSubnet, FoundVpc, READ_LAG, Read, Snapshot, Timestamp,
-};
+use model::{READ_LAG, Read, Snapshot, Timestamp, for_each_kind};
 
 use crate::pending_writes::Found;
 
@@ -23,17 +20,7 @@ impl RecentlySeen {
     /// found. Of load balancers nothing is added: their names keep them from being made twice.
     pub fn keep(&mut self, reads: &[Read], began: Timestamp, base: &mut Snapshot) {
         for read in reads {
-            match read {
-                Read::Vpcs => self.keep_all::<FoundVpc>(*read, began, base),
-                Read::Subnets => self.keep_all::<FoundSubnet>(*read, began, base),
-                Read::InternetGateways => self.keep_all::<FoundInternetGateway>(*read, began, base),
-                Read::NatGateways => self.keep_all::<FoundNatGateway>(*read, began, base),
-                Read::Addresses => self.keep_all::<FoundAddress>(*read, began, base),
-                Read::RouteTables => self.keep_all::<FoundRouteTable>(*read, began, base),
-                Read::SecurityGroups => self.keep_all::<FoundSecurityGroup>(*read, began, base),
-                Read::Instances => self.keep_all::<FoundInstance>(*read, began, base),
-                Read::ClassicLoadBalancers | Read::LoadBalancers | Read::TargetGroups => {}
-            }
+            self.keep_read(*read, began, base);
         }
         self.shown = base.clone();
     }
@@ -64,9 +51,27 @@ impl RecentlySeen {
     }
 }
 
+macro_rules! keep_read {
+    ($(
+        $(#[$doc:meta])* $Kind:ident $word:literal $event:literal $(=> $Found:ident $field:ident $read:ident)?,
+    )*) => {
+        impl RecentlySeen {
+            fn keep_read(&mut self, read: Read, began: Timestamp, base: &mut Snapshot) {
+                match read {
+                    $($(Read::$read => self.keep_all::<model::$Found>(read, began, base),)?)*
+                    Read::ClassicLoadBalancers | Read::LoadBalancers | Read::TargetGroups => {}
+                }
+            }
+        }
+    };
+}
+
+for_each_kind!(keep_read);
+
 #[cfg(test)]
 mod tests {
     use super::*;
+    use model::FoundAddress;
 
     fn address(id: &str) -> FoundAddress {
         FoundAddress {

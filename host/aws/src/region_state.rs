@@ -59,6 +59,9 @@ pub(crate) struct Base {
     pub deleting: BTreeMap<String, DeletingVpc>,
 }
 
+/// Puts what one read found into the base.
+pub(crate) type Merge = Box<dyn FnOnce(&mut Base) + Send>;
+
 /// What no read shows.
 #[derive(Default)]
 pub(crate) struct Memory {

@@ -98,7 +98,7 @@ impl Schedule {
 
     /// More is to be shown by this read than was asked for when it began last: it is read at once, also when
     /// nobody awaits it.
-    pub fn want(&mut self, task: Task, now: Timestamp) {
+    pub fn request(&mut self, task: Task, now: Timestamp) {
         // One that is on its way shows nothing of it.
         let at = if self.is_running(task) { now } else { now - LONG };
         self.wrote(task, at, true);
@@ -299,13 +299,13 @@ mod tests {
     #[test]
     fn what_is_wanted_is_read_at_once_and_once_and_again_when_the_read_on_its_way_began_without_it() {
         let mut schedule = swept();
-        schedule.want(NAT, 1100.0);
+        schedule.request(NAT, 1100.0);
         let reads = run(&mut schedule, &awaiting(&[]), 1250.0);
         assert_eq!(reads.iter().map(|it| it.1.tasks.clone()).collect::<Vec<_>>(), [BTreeSet::from([NAT])]);
         assert!(reads[0].0 <= 1100.0, "{reads:?}");
         let running = Due { slow: false, tasks: [VPCS].into() };
         schedule.start(&running, 1260.0);
-        schedule.want(VPCS, 1261.0);
+        schedule.request(VPCS, 1261.0);
         schedule.read(VPCS, 1260.0);
         let reads = run(&mut schedule, &awaiting(&[]), 1290.0);
         assert_eq!(reads.iter().map(|it| it.0).collect::<Vec<_>>(), [1263.0]);

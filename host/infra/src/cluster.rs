@@ -23,7 +23,7 @@ use crds::cluster_api::Cluster;
 use crds::names::{ID_ANNOTATION, ID_TAG, OWNED, cluster_tag};
 
 use crate::gc::Collected;
-use crate::observe::Scope;
+use crate::observe::{NETWORK, Scope};
 use crate::token::derive;
 use crate::{PersistedState, PlanInput, observe, plan, proven_from, trusted_from};
 use model::{
@@ -42,17 +42,6 @@ pub(crate) use name::cluster_name;
 pub(crate) use pause::open_outcomes;
 pub(crate) use tag::common;
 pub(crate) use unlisted::name as subnet_name;
-
-/// What shows a cluster's network.
-const NETWORK: [Read; 7] = [
-    Read::Vpcs,
-    Read::Subnets,
-    Read::InternetGateways,
-    Read::NatGateways,
-    Read::Addresses,
-    Read::RouteTables,
-    Read::SecurityGroups,
-];
 
 /// Seconds after which a load balancer that stands in the way is looked at again.
 const LOOK_AGAIN: f64 = 30.0;

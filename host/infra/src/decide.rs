@@ -2,18 +2,17 @@
 //! particulars; those are what a resource comes [`after`](model::Resource::after), what satisfies it and what
 //! of it can never change.
 
-mod kind;
+mod evidence;
 
 use std::collections::BTreeMap;
 
 use crate::PersistedState;
 use crate::observe::KEY_TAG;
 use crate::token::{client_token, derive};
-pub(crate) use kind::address_of;
-use kind::{Guard, evidence, guard, inputs, reads, reads_of, remains};
+use evidence::{evidence, reads, reads_of, remains};
 use model::{
-    Action, Desired, DesiredResource, FIRST_SEEN, Ids, Intent, Key, Kind, Observed, ObservedResource, Owner,
-    Plan, READ_LAG, Read, Resource, Snapshot, State, Timestamp,
+    Action, Desired, DesiredResource, FIRST_SEEN, Guard, Ids, Intent, Key, Kind, Observed, ObservedResource,
+    Owner, Plan, READ_LAG, Read, Resource, Snapshot, State, Timestamp,
 };
 
 /// Seconds for which a creation is retried with the same client token.
@@ -111,7 +110,7 @@ impl PlanInput<'_> {
             return res.waiting.push((key.clone(), format!("after {not_ready}")));
         }
         let open = self.record.intents.get(key);
-        match guard(key.kind) {
+        match key.kind.guard() {
             Guard::Name => self.create(key, want, None, res),
             _ if open.is_none()
                 && !self.read_after(evidence(key.kind, Some(&want.is)), self.trusted_from) =>
@@ -162,14 +161,14 @@ impl PlanInput<'_> {
         let intent = Intent {
             nonce: derive(self.random, &key.to_string()),
             at: self.now,
-            inputs: inputs(&want.is, &self.ids(&want.is)),
+            inputs: want.is.inputs(&self.ids(&want.is)),
         };
         self.create(key, want, Some(&intent), res);
         res.open.insert(key.clone(), intent);
     }
 
     fn create(&self, key: &Key, want: &DesiredResource, intent: Option<&Intent>, res: &mut Plan) {
-        let (client_token, until) = match (guard(key.kind), intent) {
+        let (client_token, until) = match (key.kind.guard(), intent) {
             (Guard::Token, Some(it)) => {
                 (Some(client_token(&self.record.id, key, &it.nonce)), Some(it.at + TOKEN_AGE + SEND_WITHIN))
             }
@@ -202,7 +201,7 @@ impl PlanInput<'_> {
         }
         let is_over = matches!(seen.state, State::Failed | State::Deleting);
         if is_over
-            && guard(key.kind) == Guard::Token
+            && key.kind.guard() == Guard::Token
             && seen.owner == Owner::Mine
             && self.record.intents.contains_key(key)
         {
@@ -317,7 +316,7 @@ impl PlanInput<'_> {
         let is_mine = |key: &Key| self.observed.get(key).is_some_and(|it| it.owner == Owner::Mine);
         for (key, intent) in self.record.intents.iter().filter(|(key, _)| !looked_after(key) && !is_mine(key))
         {
-            let stopped = match guard(key.kind) {
+            let stopped = match key.kind.guard() {
                 Guard::Token => self.stopped.unwrap_or(intent.at + TOKEN_AGE).max(intent.at),
                 _ => self.stopped.unwrap_or(intent.at).max(intent.at),
             };

@@ -19,5 +19,5 @@ pub mod status;
 mod token;
 
 pub use decide::{PlanInput, SEND_WITHIN, TOKEN_AGE, is_gone, plan};
-pub(crate) use decide::{address_of, proven_from, trusted_from};
+pub(crate) use decide::{proven_from, trusted_from};
 pub use record::{CREATED_ANNOTATION, PersistedState, RECORDED_ANNOTATION, Settled, ZONES_ANNOTATION};

@@ -22,6 +22,7 @@ use model::{
 
 pub use machine::{Identity, Named, machine};
 pub(crate) use machine::{is_own, looked_up};
+pub(crate) use network::NETWORK;
 pub(crate) use subnet::{is_public, kept_for_pods, listed_as};
 
 /// Tag key of things whose role would not show otherwise: the name part of their key.
@@ -125,13 +126,7 @@ pub fn cluster(snapshot: &Snapshot, scope: &Scope) -> Observed {
     let takes_unmarked = scope.claims().takes_unmarked(None);
     let mut sight =
         Sight { snapshot, scope, takes_unmarked, vpc: None, names: BTreeMap::new(), seen: Observed::new() };
-    sight.vpc();
-    sight.subnets();
-    sight.groups();
-    sight.internet_gateways();
-    sight.nat_gateways();
-    sight.addresses();
-    sight.route_tables();
+    sight.network();
     sight.load_balancers();
     if scope.deleting {
         sight.interfaces();

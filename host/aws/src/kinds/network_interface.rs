@@ -1,15 +1,26 @@
 //! Network interfaces of VPCs that are being deleted. This program makes none; it removes those that others
 //! left.
 
+use crate::api::Api;
+use crate::context::Context;
+use crate::ec2::{in_vpcs, pages, tags};
+use crate::errors::{Failure, gone_is_done};
+use crate::kind::AwsKind;
+use crate::pending_writes::gone;
+use model::{FoundNetworkInterface, Ids, NetworkInterface, Read};
 use std::collections::BTreeSet;
 
-use model::{FoundNetworkInterface, Read};
+impl AwsKind for NetworkInterface {
+    type Found = ();
 
-use super::{in_vpcs, pages, tags};
-use crate::api::Api;
-use crate::errors::{Failure, gone_is_done};
-use crate::pending_writes::gone;
-use crate::region::Inner;
+    async fn delete(&self, region: &Context, id: &str, _: &Ids) -> Result<(), Failure> {
+        delete(region, id).await
+    }
+
+    fn shown_by(_: bool) -> Option<Read> {
+        Some(Read::SecurityGroups)
+    }
+}
 
 /// All interfaces of these VPCs.
 pub(crate) async fn describe(
@@ -45,7 +56,7 @@ fn found(it: aws_sdk_ec2::types::NetworkInterface) -> Option<FoundNetworkInterfa
     })
 }
 
-pub(crate) async fn delete(region: &Inner, id: &str) -> Result<(), Failure> {
+pub(crate) async fn delete(region: &Context, id: &str) -> Result<(), Failure> {
     let call = region.api.ec2.delete_network_interface().network_interface_id(id);
     gone_is_done(region.api.write("ec2:DeleteNetworkInterface", call.send()).await.map(drop))?;
     region.record(Read::SecurityGroups, gone::<FoundNetworkInterface>(id));

@@ -5,15 +5,36 @@ use std::collections::BTreeSet;
 
 use super::group::DEFAULT;
 use super::{Claim, KEY_TAG, MAIN, SeenVpc, Sight, is_public, listed_as, role_of};
-use crate::address_of;
 use crate::cluster::{adopted, subnet_name};
 use model::{
     ElasticIp, FoundAddress, FoundNatGateway, FoundRouteTable, FoundSubnet, FoundVpc, InternetGateway, Key,
-    Kind, NatGateway, Owner, RouteTable, State, Subnet, Vpc,
+    Kind, NatGateway, Owner, Read, RouteTable, State, Subnet, Vpc,
 };
 
+/// What shows a cluster's network.
+pub(crate) const NETWORK: [Read; 7] = [
+    Read::Vpcs,
+    Read::Subnets,
+    Read::InternetGateways,
+    Read::NatGateways,
+    Read::Addresses,
+    Read::RouteTables,
+    Read::SecurityGroups,
+];
+
 impl<'a> Sight<'a> {
-    pub(super) fn vpc(&mut self) {
+    /// Each kind after those whose roles it refers to.
+    pub(super) fn network(&mut self) {
+        self.vpc();
+        self.subnets();
+        self.groups();
+        self.internet_gateways();
+        self.nat_gateways();
+        self.addresses();
+        self.route_tables();
+    }
+
+    fn vpc(&mut self) {
         for (found, owner) in self.vpc_candidates() {
             self.takes_unmarked |=
                 self.vpc.is_none() && owner == Owner::Mine && self.scope.claims().marked(&found.tags);
@@ -74,7 +95,7 @@ impl<'a> Sight<'a> {
         res
     }
 
-    pub(super) fn subnets(&mut self) {
+    fn subnets(&mut self) {
         let mut found: Vec<&FoundSubnet> =
             self.snapshot.subnets.iter().filter(|it| self.in_vpc(&it.vpc_id)).collect();
         found.sort_by_key(|it| (self.listed(it).is_none(), it.id.clone()));
@@ -95,7 +116,7 @@ impl<'a> Sight<'a> {
         listed_as(&self.scope.subnets, found, self.snapshot).map(|it| it.name.clone())
     }
 
-    pub(super) fn internet_gateways(&mut self) {
+    fn internet_gateways(&mut self) {
         let snapshot = self.snapshot;
         let attached =
             |it: &&model::FoundInternetGateway| it.vpc_id.as_ref().is_some_and(|id| self.in_vpc(id));
@@ -116,7 +137,7 @@ impl<'a> Sight<'a> {
         }
     }
 
-    pub(super) fn nat_gateways(&mut self) {
+    fn nat_gateways(&mut self) {
         if !self.owns_network() {
             return;
         }
@@ -134,7 +155,11 @@ impl<'a> Sight<'a> {
             .map(|it| it.id.as_str())
             .collect();
         let given = |name: &str| {
-            scope.intents.get(&NatGateway::key(name)).and_then(address_of).filter(|id| ours.contains(id))
+            scope
+                .intents
+                .get(&NatGateway::key(name))
+                .and_then(NatGateway::address_of)
+                .filter(|id| ours.contains(id))
         };
         for it in found {
             let owner = self.owner(&it.tags);
@@ -180,7 +205,7 @@ impl<'a> Sight<'a> {
         }
     }
 
-    pub(super) fn addresses(&mut self) {
+    fn addresses(&mut self) {
         let mut found: Vec<&FoundAddress> = self.snapshot.addresses.iter().collect();
         found.sort_by_key(|it| it.id.clone());
         let free: Vec<&FoundAddress> = found
@@ -209,7 +234,7 @@ impl<'a> Sight<'a> {
         }
     }
 
-    pub(super) fn route_tables(&mut self) {
+    fn route_tables(&mut self) {
         if !self.owns_network() {
             return;
         }

@@ -12,12 +12,12 @@ use model::{
     LoadBalancerKind, Read, State, Tags,
 };
 
-use super::{group_ids, leaving_ids, subnet_ids, vpc_of};
+use super::ids::{group_ids, leaving_ids, subnet_ids, vpc_of};
 use crate::api::Api;
+use crate::context::Context;
 use crate::errors::{Failure, TAKEN, gone_is_done};
-use crate::kinds::is_ours;
+use crate::kind::{Change, Creation, is_ours};
 use crate::pending_writes::{changed, gone, made};
-use crate::region::Inner;
 use crate::schedule::Task;
 
 const CREATE: &str = "elasticloadbalancing:CreateLoadBalancer";
@@ -119,16 +119,15 @@ async fn tags_of(api: &Api, names: &[String]) -> Result<BTreeMap<String, Tags>, 
 }
 
 pub(crate) async fn create(
-    region: &Inner,
+    region: &Context,
     balancer: &LoadBalancer,
-    with: &Tags,
-    ids: &Ids,
+    with: Creation<'_>,
 ) -> Result<(), Failure> {
-    let (subnets, groups) = (subnet_ids(CREATE, balancer, ids)?, group_ids(CREATE, balancer, ids)?);
+    let (subnets, groups) = (subnet_ids(CREATE, balancer, with.ids)?, group_ids(CREATE, balancer, with.ids)?);
     let missing = || Failure::local(CREATE, "InvalidCall", "a classic load balancer needs a listener");
     let listener = balancer.listener.as_ref().ok_or_else(missing)?;
     let tag = |(key, value): (&String, &String)| Tag::builder().key(key).value(value).build();
-    let tags = with.iter().map(tag).collect::<Result<Vec<_>, _>>().map_err(|_| missing())?;
+    let tags = with.tags.iter().map(tag).collect::<Result<Vec<_>, _>>().map_err(|_| missing())?;
     let call = region
         .api
         .classic
@@ -141,7 +140,7 @@ pub(crate) async fn create(
         .set_tags(Some(tags));
     let dns_name = match region.api.write(CREATE, call.send()).await {
         Ok(answer) => answer.dns_name.unwrap_or_default(),
-        Err(failure) if failure.is_duplicate() => return adopt(region, balancer, with, failure).await,
+        Err(failure) if failure.is_duplicate() => return adopt(region, balancer, with.tags, failure).await,
         Err(failure) => return Err(failure),
     };
     let new = FoundLoadBalancer {
@@ -149,7 +148,7 @@ pub(crate) async fn create(
         name: balancer.aws_name.clone(),
         kind: LoadBalancerKind::Classic,
         dns_name,
-        vpc_id: vpc_of(region, &subnets, ids),
+        vpc_id: vpc_of(region, &subnets, with.ids),
         internal: balancer.internal,
         state: State::Ready,
         subnets,
@@ -162,7 +161,7 @@ pub(crate) async fn create(
         targets: Default::default(),
         attributes: None,
         target_groups: Vec::new(),
-        tags: Some(with.clone()),
+        tags: Some(with.tags.clone()),
     };
     region.record(Read::ClassicLoadBalancers, made(new));
     Ok(())
@@ -170,7 +169,7 @@ pub(crate) async fn create(
 
 /// The load balancer that has the name already: ours, when the answer to a first try was lost.
 async fn adopt(
-    region: &Inner,
+    region: &Context,
     balancer: &LoadBalancer,
     with: &Tags,
     failure: Failure,
@@ -199,33 +198,32 @@ fn aws_listener(listener: &Listener) -> Result<AwsListener, Failure> {
 }
 
 pub(crate) async fn update(
-    region: &Inner,
-    name: &str,
+    region: &Context,
     is: &LoadBalancer,
     seen: &LoadBalancer,
-    ids: &Ids,
+    with: Change<'_>,
 ) -> Result<(), Failure> {
     let listener = async {
         match &is.listener {
             Some(it) if seen.listener.as_ref() != Some(it) => {
-                set_listener(region, name, it, seen.listener.as_ref()).await
+                set_listener(region, with.id, it, seen.listener.as_ref()).await
             }
             _ => Ok(()),
         }
     };
     let attributes = async {
         match &is.attributes {
-            Some(it) if seen.attributes.as_ref() != Some(it) => set_attributes(region, name, it).await,
+            Some(it) if seen.attributes.as_ref() != Some(it) => set_attributes(region, with.id, it).await,
             _ => Ok(()),
         }
     };
-    let network = set_network(region, name, is, seen, ids);
+    let network = set_network(region, with.id, is, seen, with.ids);
     let (listener, attributes, network) = futures::join!(listener, attributes, network);
     listener.and(attributes).and(network)
 }
 
 async fn set_listener(
-    region: &Inner,
+    region: &Context,
     name: &str,
     listener: &Listener,
     seen: Option<&Listener>,
@@ -262,7 +260,7 @@ async fn set_listener(
     Ok(())
 }
 
-async fn set_health_check(region: &Inner, name: &str, check: &HealthCheck) -> Result<(), Failure> {
+async fn set_health_check(region: &Context, name: &str, check: &HealthCheck) -> Result<(), Failure> {
     const ACTION: &str = "elasticloadbalancing:ConfigureHealthCheck";
     let check = AwsHealthCheck::builder()
         .target(format!("{}:{}{}", check.protocol, check.port, check.path.as_deref().unwrap_or_default()))
@@ -277,7 +275,7 @@ async fn set_health_check(region: &Inner, name: &str, check: &HealthCheck) -> Re
 }
 
 async fn set_attributes(
-    region: &Inner,
+    region: &Context,
     name: &str,
     attributes: &LoadBalancerAttributes,
 ) -> Result<(), Failure> {
@@ -294,13 +292,13 @@ async fn set_attributes(
         .load_balancer_name(name)
         .load_balancer_attributes(all);
     region.api.write("elasticloadbalancing:ModifyLoadBalancerAttributes", call.send()).await?;
-    region.state().world.memory_mut().attributes.insert(name.to_owned(), attributes.clone());
+    region.state().known.memory_mut().attributes.insert(name.to_owned(), attributes.clone());
     Ok(())
 }
 
 /// Sets its groups, adds subnets, and takes it off those that it is to leave; others that it has stay.
 async fn set_network(
-    region: &Inner,
+    region: &Context,
     name: &str,
     is: &LoadBalancer,
     seen: &LoadBalancer,
@@ -345,10 +343,10 @@ async fn set_network(
 }
 
 /// AWS succeeds also when it is not there.
-pub(crate) async fn delete(region: &Inner, name: &str) -> Result<(), Failure> {
+pub(crate) async fn delete(region: &Context, name: &str) -> Result<(), Failure> {
     let call = region.api.classic.delete_load_balancer().load_balancer_name(name);
     gone_is_done(region.api.write("elasticloadbalancing:DeleteLoadBalancer", call.send()).await.map(drop))?;
-    region.state().world.memory_mut().attributes.remove(name);
+    region.state().known.memory_mut().attributes.remove(name);
     region.follow(Task::DeletingVpcs);
     region.record(Read::ClassicLoadBalancers, gone::<FoundLoadBalancer>(name));
     Ok(())

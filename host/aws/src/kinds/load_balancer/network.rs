@@ -11,12 +11,13 @@ use model::{
     FoundLoadBalancer, Ids, LoadBalancer, LoadBalancerAttributes, LoadBalancerKind, Read, State, Tags,
 };
 
-use super::{group_ids, leaving_ids, subnet_ids, target_group};
+use super::ids::{group_ids, leaving_ids, subnet_ids};
+use super::target_group::{self, aws_tags};
 use crate::api::Api;
+use crate::context::Context;
 use crate::errors::{Failure, TAKEN, gone_is_done};
-use crate::kinds::{incomplete, is_ours};
+use crate::kind::{Change, Creation, is_ours};
 use crate::pending_writes::{changed, gone, made};
-use crate::region::Inner;
 use crate::schedule::Task;
 
 const CREATE: &str = "elasticloadbalancing:CreateLoadBalancer";
@@ -106,17 +107,12 @@ async fn tags_of(api: &Api, arns: &[String]) -> Result<BTreeMap<String, Tags>, F
     Ok(all.filter_map(|it| Some((it.resource_arn?, tags(it.tags)))).collect())
 }
 
-pub(super) fn aws_tags(tags: &Tags) -> Option<Vec<Tag>> {
-    Some(tags.iter().map(|(key, value)| Tag::builder().key(key).value(value).build()).collect())
-}
-
 pub(crate) async fn create(
-    region: &Inner,
+    region: &Context,
     balancer: &LoadBalancer,
-    with: &Tags,
-    ids: &Ids,
+    with: Creation<'_>,
 ) -> Result<(), Failure> {
-    let (subnets, groups) = (subnet_ids(CREATE, balancer, ids)?, group_ids(CREATE, balancer, ids)?);
+    let (subnets, groups) = (subnet_ids(CREATE, balancer, with.ids)?, group_ids(CREATE, balancer, with.ids)?);
     let scheme = if balancer.internal {
         LoadBalancerSchemeEnum::Internal
     } else {
@@ -131,25 +127,25 @@ pub(crate) async fn create(
         .scheme(scheme)
         .set_subnets(Some(subnets.into_iter().collect()))
         .set_security_groups(Some(groups.into_iter().collect()).filter(|it: &Vec<String>| !it.is_empty()))
-        .set_tags(aws_tags(with));
+        .set_tags(aws_tags(with.tags));
     let new = match region.api.write(CREATE, call.send()).await {
         Ok(answer) => answer
             .load_balancers
             .unwrap_or_default()
             .into_iter()
             .find_map(found)
-            .ok_or_else(|| incomplete(CREATE))?,
-        Err(failure) if failure.is_duplicate() => existing(region, balancer, with, failure).await?,
+            .ok_or_else(|| Failure::incomplete(CREATE))?,
+        Err(failure) if failure.is_duplicate() => existing(region, balancer, with.tags, failure).await?,
         Err(failure) => return Err(failure),
     };
     region.follow(Task::Kind(Read::LoadBalancers));
-    region.record(Read::LoadBalancers, made(FoundLoadBalancer { tags: Some(with.clone()), ..new }));
+    region.record(Read::LoadBalancers, made(FoundLoadBalancer { tags: Some(with.tags.clone()), ..new }));
     Ok(())
 }
 
 /// The load balancer that has the name already: ours, when the answer to a first try was lost.
 async fn existing(
-    region: &Inner,
+    region: &Context,
     balancer: &LoadBalancer,
     with: &Tags,
     failure: Failure,
@@ -171,34 +167,32 @@ async fn existing(
 }
 
 pub(crate) async fn update(
-    region: &Inner,
-    arn: &str,
+    region: &Context,
     is: &LoadBalancer,
     seen: &LoadBalancer,
-    with: &Tags,
-    ids: &Ids,
+    with: Change<'_>,
 ) -> Result<(), Failure> {
     let listener = async {
         match (&is.listener, &seen.listener) {
             (Some(want), seen) if seen.as_ref() != Some(want) => {
-                target_group::set_listener(region, arn, want, with).await
+                target_group::set_listener(region, with.id, want, with.tags).await
             }
             _ => Ok(()),
         }
     };
     let attributes = async {
         match &is.attributes {
-            Some(it) if seen.attributes.as_ref() != Some(it) => set_attributes(region, arn, it).await,
+            Some(it) if seen.attributes.as_ref() != Some(it) => set_attributes(region, with.id, it).await,
             _ => Ok(()),
         }
     };
-    let network = set_network(region, arn, is, seen, ids);
+    let network = set_network(region, with.id, is, seen, with.ids);
     let (listener, attributes, network) = futures::join!(listener, attributes, network);
     listener.and(attributes).and(network)
 }
 
 async fn set_attributes(
-    region: &Inner,
+    region: &Context,
     arn: &str,
     attributes: &LoadBalancerAttributes,
 ) -> Result<(), Failure> {
@@ -208,13 +202,13 @@ async fn set_attributes(
         .build();
     let call = region.api.elb.modify_load_balancer_attributes().load_balancer_arn(arn).attributes(cross_zone);
     region.api.write("elasticloadbalancing:ModifyLoadBalancerAttributes", call.send()).await?;
-    region.state().world.memory_mut().attributes.insert(arn.to_owned(), attributes.clone());
+    region.state().known.memory_mut().attributes.insert(arn.to_owned(), attributes.clone());
     Ok(())
 }
 
 /// Sets its groups, and its subnets to those wanted and those it has, but those that it is to be taken off.
 async fn set_network(
-    region: &Inner,
+    region: &Context,
     arn: &str,
     is: &LoadBalancer,
     seen: &LoadBalancer,
@@ -253,10 +247,10 @@ async fn set_network(
 }
 
 /// Listeners, then target groups, then the load balancer: as long as something of it is left, it is seen.
-pub(crate) async fn delete(region: &Inner, arn: &str) -> Result<(), Failure> {
+pub(crate) async fn delete(region: &Context, arn: &str) -> Result<(), Failure> {
     let api = &region.api;
     let attached = target_group::target_groups_of(api, arn).await?;
-    let groups = region.state().world.forwards_to(arn, attached);
+    let groups = region.state().known.forwards_to(arn, attached);
     for listener in target_group::listeners(api, arn).await?.into_iter().filter_map(|it| it.listener_arn) {
         let call = api.elb.delete_listener().listener_arn(listener);
         gone_is_done(api.write("elasticloadbalancing:DeleteListener", call.send()).await.map(drop))?;
@@ -268,14 +262,14 @@ pub(crate) async fn delete(region: &Inner, arn: &str) -> Result<(), Failure> {
 }
 
 /// The load balancer and its listeners, which go with it.
-pub(crate) async fn delete_alone(region: &Inner, arn: &str) -> Result<(), Failure> {
+pub(crate) async fn delete_alone(region: &Context, arn: &str) -> Result<(), Failure> {
     let call = region.api.elb.delete_load_balancer().load_balancer_arn(arn);
     gone_is_done(region.api.write("elasticloadbalancing:DeleteLoadBalancer", call.send()).await.map(drop))?;
     let mut state = region.state();
-    let memory = state.world.memory_mut();
+    let memory = state.known.memory_mut();
     memory.attributes.remove(arn);
     memory.target_groups.remove(arn);
-    state.world.base_mut().listeners.remove(arn);
+    state.known.base_mut().listeners.remove(arn);
     drop(state);
     region.follow(Task::DeletingVpcs);
     region.record(Read::LoadBalancers, gone::<FoundLoadBalancer>(arn));

@@ -5,25 +5,27 @@ use std::collections::BTreeSet;
 
 use aws_sdk_elasticloadbalancingv2::operation::create_target_group::builders::CreateTargetGroupFluentBuilder;
 use aws_sdk_elasticloadbalancingv2::types::{
-    Action, ActionTypeEnum, Listener as AwsListener, ProtocolEnum, TargetDescription,
+    Action, ActionTypeEnum, Listener as AwsListener, ProtocolEnum, Tag, TargetDescription,
     TargetGroup as AwsTargetGroup, TargetGroupAttribute, TargetHealthStateEnum, TargetTypeEnum,
 };
 use infra::gc::FoundTargetGroup;
 use model::{FoundListener, FoundLoadBalancer, HealthCheck, Listener, Read, Tags};
 use sha2::{Digest, Sha256};
 
-use super::network::aws_tags;
 use crate::api::Api;
+use crate::context::Context;
 use crate::errors::{Failure, NOT_YET, gone_is_done};
-use crate::kinds::incomplete;
 use crate::pending_writes::changed;
-use crate::region::Inner;
 use crate::region_state::{Forward, TargetGroup};
 
 const CREATE: &str = "elasticloadbalancing:CreateTargetGroup";
 const DESCRIBE: &str = "elasticloadbalancing:DescribeTargetGroups";
 /// Names of our target groups begin so, and so do CAPA's.
 const PREFIX: &str = "apiserver-target-";
+
+pub(super) fn aws_tags(tags: &Tags) -> Option<Vec<Tag>> {
+    Some(tags.iter().map(|(key, value)| Tag::builder().key(key).value(value).build()).collect())
+}
 
 /// Target groups with our name, or CAPA's; what is registered there is not read.
 pub(crate) async fn describe(api: &Api) -> Result<Vec<TargetGroup>, Failure> {
@@ -112,7 +114,7 @@ fn forwards(it: AwsListener) -> Vec<Forward> {
 
 /// Makes what is missing of target group and listener, and sets the health check where it differs.
 pub(super) async fn set_listener(
-    region: &Inner,
+    region: &Context,
     arn: &str,
     want: &Listener,
     with: &Tags,
@@ -157,7 +159,7 @@ fn name_of(arn: &str) -> String {
 }
 
 async fn create(
-    region: &Inner,
+    region: &Context,
     balancer: &FoundLoadBalancer,
     want: &Listener,
     with: &Tags,
@@ -179,7 +181,7 @@ async fn create(
         Err(failure) if failure.is_duplicate() => named(&region.api, &name).await?,
         Err(failure) => return Err(failure),
     };
-    let arn = arn.ok_or_else(|| incomplete(CREATE))?;
+    let arn = arn.ok_or_else(|| Failure::incomplete(CREATE))?;
     // With the client's address kept, a node could not reach itself through the load balancer.
     let attributes = [
         ("preserve_client_ip.enabled", "false"),
@@ -219,7 +221,7 @@ async fn named(api: &Api, name: &str) -> Result<Option<String>, Failure> {
 }
 
 async fn create_listener(
-    region: &Inner,
+    region: &Context,
     balancer: &str,
     port: u16,
     group: &str,
@@ -243,11 +245,11 @@ async fn create_listener(
         other => drop(other?),
     }
     let forward = Forward { port, target_group: group.to_owned() };
-    region.state().world.base_mut().listeners.entry(balancer.to_owned()).or_default().push(forward);
+    region.state().known.base_mut().listeners.entry(balancer.to_owned()).or_default().push(forward);
     Ok(())
 }
 
-async fn set_health_check(region: &Inner, group: &str, check: &HealthCheck) -> Result<(), Failure> {
+async fn set_health_check(region: &Context, group: &str, check: &HealthCheck) -> Result<(), Failure> {
     let call = region
         .api
         .elb
