@@ -1,4 +1,4 @@
-//! Carries out one action: finds the kind it is about, and says how it ended. It chooses nothing.
+//! Carries out one action: finds the kind it is about, and says how it ended.
 
 use model::{Action, Key, Kind, LoadBalancerKind, Outcome, Read, Resource};
 use tokio::sync::Semaphore;

@@ -1,4 +1,4 @@
-//! Reads file systems of EFS. It makes and changes none.
+//! Reads file systems of EFS.
 
 use aws_sdk_efs::types::{FileSystemDescription, MountTargetDescription};
 use model::finding::Reading;

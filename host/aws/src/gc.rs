@@ -1,5 +1,5 @@
-//! Finds what controllers inside a cluster left in its VPC, and removes it. What counts as left, and in which
-//! order it goes, is decided in `plan`; no sweep of the region does any of this.
+//! Finds what controllers inside a cluster left in its VPC, and removes it. Crate `infra` decides what counts
+//! as left, and in which order it goes.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -67,21 +67,21 @@ impl Region {
     /// # Errors
     /// AWS refused it. While something else still uses it, that is nobody's fault (`ActionNeeded::None`), and
     /// it is to be tried again later.
-    pub async fn delete_leftover(&self, it: &Leftover) -> Result<(), Problem> {
+    pub async fn delete_leftover(&self, leftover: &Leftover) -> Result<(), Problem> {
         let region = &self.context;
-        let result = match it.kind {
-            LeftoverKind::ClassicLoadBalancer => classic::delete(region, &it.id).await,
-            LeftoverKind::LoadBalancer => network::delete_alone(region, &it.id).await,
-            LeftoverKind::TargetGroup => target_group::delete(&region.api, &it.id).await,
+        let result = match leftover.kind {
+            LeftoverKind::ClassicLoadBalancer => classic::delete(region, &leftover.id).await,
+            LeftoverKind::LoadBalancer => network::delete_alone(region, &leftover.id).await,
+            LeftoverKind::TargetGroup => target_group::delete(&region.api, &leftover.id).await,
             LeftoverKind::SecurityGroupRules => {
-                gone_is_done(security_group_rules::revoke(region, &it.id, it.rules.clone()).await)
+                gone_is_done(security_group_rules::revoke(region, &leftover.id, leftover.rules.clone()).await)
             }
-            LeftoverKind::SecurityGroup => security_group::delete(region, &it.id).await,
-            LeftoverKind::NetworkInterface => network_interface::delete(region, &it.id).await,
+            LeftoverKind::SecurityGroup => security_group::delete(region, &leftover.id).await,
+            LeftoverKind::NetworkInterface => network_interface::delete(region, &leftover.id).await,
         };
         let result = match result {
             // What a policy allows by its tags may be forbidden once it is gone: then it has none.
-            Err(failure) if failure.is_forbidden() && is_gone(&region.api, it).await => Ok(()),
+            Err(failure) if failure.is_forbidden() && is_gone(&region.api, leftover).await => Ok(()),
             other => other,
         };
         self.context.publish();
@@ -104,20 +104,24 @@ async fn sign(
 }
 
 /// Whether AWS shows it no more.
-async fn is_gone(api: &Api, it: &Leftover) -> bool {
-    let vpcs = BTreeSet::from([it.vpc_id.clone()]);
-    let is_there = match it.kind {
-        LeftoverKind::ClassicLoadBalancer => classic::describe_one(api, &it.id).await.map(|it| it.is_some()),
-        LeftoverKind::LoadBalancer => network::describe_one(api, &it.id).await.map(|it| it.is_some()),
-        LeftoverKind::TargetGroup => {
-            target_group::describe_named(api, std::slice::from_ref(&it.id)).await.map(|it| !it.is_empty())
+async fn is_gone(api: &Api, leftover: &Leftover) -> bool {
+    let vpcs = BTreeSet::from([leftover.vpc_id.clone()]);
+    let is_there = match leftover.kind {
+        LeftoverKind::ClassicLoadBalancer => {
+            classic::describe_one(api, &leftover.id).await.map(|it| it.is_some())
         }
+        LeftoverKind::LoadBalancer => network::describe_one(api, &leftover.id).await.map(|it| it.is_some()),
+        LeftoverKind::TargetGroup => target_group::describe_named(api, std::slice::from_ref(&leftover.id))
+            .await
+            .map(|it| !it.is_empty()),
         LeftoverKind::SecurityGroupRules | LeftoverKind::SecurityGroup => {
-            security_group::describe_in(api, &vpcs).await.map(|all| all.iter().any(|found| found.id == it.id))
+            security_group::describe_in(api, &vpcs)
+                .await
+                .map(|all| all.iter().any(|found| found.id == leftover.id))
         }
-        LeftoverKind::NetworkInterface => {
-            network_interface::describe(api, &vpcs).await.map(|all| all.iter().any(|found| found.id == it.id))
-        }
+        LeftoverKind::NetworkInterface => network_interface::describe(api, &vpcs)
+            .await
+            .map(|all| all.iter().any(|found| found.id == leftover.id)),
     };
     is_there.is_ok_and(|it| !it)
 }

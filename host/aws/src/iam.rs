@@ -1,5 +1,4 @@
-//! Reads roles of IAM, and who we are. It judges nothing, keeps nothing but the account, and never changes a
-//! role or a policy.
+//! Reads roles of IAM, anew each time, and the account that we are in.
 
 use futures::future::try_join_all;
 use iam::check::{Readings, Role};

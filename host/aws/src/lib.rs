@@ -1,8 +1,8 @@
-//! AWS, for everything else in this program: sweeps that show a region as a [`model::Snapshot`], and the
+//! AWS, for everything else in this program: polls that show a region as a [`model::Snapshot`], and the
 //! carrying out of [`model::Action`]s.
 //!
-//! The only crate that knows the AWS SDK. It never decides what should exist, and knows nothing of
-//! Kubernetes.
+//! The only crate that knows the AWS SDK. It knows nothing of Kubernetes, and what should exist is decided
+//! elsewhere.
 
 mod act;
 mod api;

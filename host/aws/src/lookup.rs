@@ -225,12 +225,12 @@ async fn describe_images(
     Ok(pages.into_iter().flat_map(|it| it.images.unwrap_or_default()).collect())
 }
 
-fn found(it: AwsImage) -> Option<Image> {
-    let root_device = it.root_device_name.unwrap_or_default();
-    let disks = it.block_device_mappings.unwrap_or_default();
+fn found(image: AwsImage) -> Option<Image> {
+    let root_device = image.root_device_name.unwrap_or_default();
+    let disks = image.block_device_mappings.unwrap_or_default();
     let root = disks.iter().find(|it| it.device_name() == Some(root_device.as_str()));
     let root_size = root.and_then(|it| it.ebs()).and_then(|it| it.volume_size()).unwrap_or_default();
-    Some(Image { id: it.image_id?, root_device, root_size })
+    Some(Image { id: image.image_id?, root_device, root_size })
 }
 
 async fn ask_types(api: &Api, names: &[String]) -> Result<Vec<DescribedType>, Failure> {
@@ -262,17 +262,18 @@ fn is_unknown(failure: &Failure) -> bool {
     failure.code.as_deref() == Some(UNKNOWN_TYPE)
 }
 
-fn known_type(it: &InstanceTypeInfo) -> Option<DescribedType> {
-    let name = it.instance_type()?.as_str().to_owned();
-    let network = it.network_info();
+fn known_type(described: &InstanceTypeInfo) -> Option<DescribedType> {
+    let name = described.instance_type()?.as_str().to_owned();
+    let network = described.network_info();
     let addresses = network.and_then(NetworkInfo::ipv4_addresses_per_interface);
     let room = InstanceType {
         name,
         interfaces: network.map(interfaces).unwrap_or_default(),
         addresses_per_interface: addresses.and_then(|it| u32::try_from(it).ok()).unwrap_or_default(),
-        nitro: it.bare_metal() == Some(true) || it.hypervisor() == Some(&InstanceTypeHypervisor::Nitro),
+        nitro: described.bare_metal() == Some(true)
+            || described.hypervisor() == Some(&InstanceTypeHypervisor::Nitro),
     };
-    Some(DescribedType { hardware: hardware(it), room })
+    Some(DescribedType { hardware: hardware(described), room })
 }
 
 /// Of the default network card: an interface of another card takes part in no Pod network unless somebody
@@ -285,12 +286,18 @@ fn interfaces(network: &NetworkInfo) -> u32 {
 }
 
 /// `None`: machines of this type cannot run Kubernetes.
-fn hardware(it: &InstanceTypeInfo) -> Option<FoundInstanceType> {
+fn hardware(described: &InstanceTypeInfo) -> Option<FoundInstanceType> {
     let usable = |it: &&ArchitectureType| matches!(it, ArchitectureType::X8664 | ArchitectureType::Arm64);
     Some(FoundInstanceType {
-        architecture: it.processor_info()?.supported_architectures().iter().find(usable)?.as_str().to_owned(),
-        cpus: it.v_cpu_info().and_then(|it| it.default_v_cpus()).unwrap_or_default(),
-        memory_mib: it.memory_info().and_then(|it| it.size_in_mib()).unwrap_or_default(),
+        architecture: described
+            .processor_info()?
+            .supported_architectures()
+            .iter()
+            .find(usable)?
+            .as_str()
+            .to_owned(),
+        cpus: described.v_cpu_info().and_then(|it| it.default_v_cpus()).unwrap_or_default(),
+        memory_mib: described.memory_info().and_then(|it| it.size_in_mib()).unwrap_or_default(),
     })
 }
 

@@ -1,5 +1,5 @@
 //! Reads a region, over and over: what the schedule says is due, all of it at once. Of each kind all pages
-//! are shown or none, and what fails or hangs keeps back nothing else. It changes nothing in AWS.
+//! are shown or none, and what fails or hangs keeps back nothing else.
 
 mod read;
 

@@ -1,5 +1,5 @@
 //! One AWS region, as one identity sees it: the view that controllers watch, their interests, and the way to
-//! act. It does not say what should be done.
+//! act.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;

@@ -1,4 +1,4 @@
-//! Small public documents in a bucket that the user named. It never makes, changes or lists a bucket.
+//! Small public documents in a bucket that the user named. The bucket itself is the user's to make.
 
 use std::time::Duration;
 

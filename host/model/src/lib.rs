@@ -38,7 +38,8 @@ pub use snapshot::{Read, Snapshot, Tags, Timestamp};
 
 macro_rules! kinds {
     ($(
-        $(#[$doc:meta])* $Kind:ident $word:literal $event:literal $(=> $Found:ident $field:ident $read:ident)?,
+        $(#[$doc:meta])* $Kind:ident $word:literal $event:literal
+            $(=> $Found:ident $field:ident $read:ident)?,
     )*) => {
         pub use resource::{$($Kind,)* $($($Found,)?)*};
     };

@@ -147,7 +147,8 @@ pub enum Guard {
 
 macro_rules! resources {
     ($(
-        $(#[$doc:meta])* $Kind:ident $word:literal $event:literal $(=> $Found:ident $field:ident $read:ident)?,
+        $(#[$doc:meta])* $Kind:ident $word:literal $event:literal
+            $(=> $Found:ident $field:ident $read:ident)?,
     )*) => {
         /// The kinds of AWS resources that this provider makes, named by AWS's own words.
         #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -234,7 +235,9 @@ macro_rules! resources {
             /// Whether what was observed is as desired.
             pub fn satisfied_by(&self, observed: &Resource) -> bool {
                 match (self, observed) {
-                    $((Resource::$Kind(desired), Resource::$Kind(observed)) => desired.satisfied_by(observed),)*
+                    $((Resource::$Kind(desired), Resource::$Kind(observed)) => {
+                        desired.satisfied_by(observed)
+                    })*
                     _ => false,
                 }
             }

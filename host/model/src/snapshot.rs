@@ -13,11 +13,13 @@ pub type Timestamp = f64;
 
 macro_rules! snapshot {
     ($(
-        $(#[$doc:meta])* $Kind:ident $word:literal $event:literal $(=> $Found:ident $field:ident $read:ident)?,
+        $(#[$doc:meta])* $Kind:ident $word:literal $event:literal
+            $(=> $Found:ident $field:ident $read:ident)?,
     )*) => {
         reads! {
             $($(
-                #[doc = concat!("Describes each [`", stringify!($Kind), "`](crate::", stringify!($Kind), ").")]
+                #[doc = concat!("The Describe of each [`", stringify!($Kind), "`](crate::",
+                    stringify!($Kind), ").")]
                 $read,
             )?)*
             /// DescribeLoadBalancers of Elastic Load Balancing's first version.
@@ -54,8 +56,8 @@ macro_rules! snapshot {
             pub load_balancers: Shared<FoundLoadBalancer>,
             /// Only of VPCs that are being deleted.
             pub network_interfaces: Shared<FoundNetworkInterface>,
-            /// VPCs whose interfaces and groups (also untagged ones) and whose load balancers' tags were read,
-            /// and when that began.
+            /// VPCs whose interfaces and groups (also untagged ones) and whose load balancers' tags were
+            /// read, and when that began.
             pub deleting_vpcs_read: BTreeMap<String, Timestamp>,
             /// Ids that were read one by one and were not found, and when. Reads lag: it takes a while until
             /// that proves anything.
@@ -66,8 +68,8 @@ macro_rules! snapshot {
 
 macro_rules! reads {
     ($($(#[$doc:meta])* $read:ident,)*) => {
-        /// What one Describe call (with its pages) reads. What a snapshot shows of a kind is all of its pages,
-        /// or an earlier read.
+        /// What one Describe call (with its pages) reads. What a snapshot shows of a kind is all of its
+        /// pages, or an earlier read.
         #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
         pub enum Read {
             $($(#[$doc])* $read,)*

@@ -50,12 +50,12 @@ impl AwsKind for ElasticIp {
     }
 }
 
-fn found(it: Address) -> Option<FoundAddress> {
+fn found(address: Address) -> Option<FoundAddress> {
     Some(FoundAddress {
-        id: it.allocation_id?,
-        public_ip: it.public_ip.unwrap_or_default(),
-        association_id: it.association_id.filter(|it| !it.is_empty()),
-        network_interface_id: it.network_interface_id.filter(|it| !it.is_empty()),
-        tags: tags(it.tags),
+        id: address.allocation_id?,
+        public_ip: address.public_ip.unwrap_or_default(),
+        association_id: address.association_id.filter(|it| !it.is_empty()),
+        network_interface_id: address.network_interface_id.filter(|it| !it.is_empty()),
+        tags: tags(address.tags),
     })
 }

@@ -88,7 +88,8 @@ impl AwsKind for Instance {
         Ok(())
     }
 
-    /// Adds groups to the first interface, and takes those away that its user took away; others that it has stay.
+    /// Adds groups to the first interface, and takes those away that its user took away; others that it has
+    /// stay.
     async fn update(&self, region: &Context, _: &Self, with: Change<'_>) -> Result<(), Failure> {
         const ACTION: &str = "ec2:ModifyNetworkInterfaceAttribute";
         let filters = vec![filter("attachment.instance-id", [with.id])];
@@ -118,7 +119,8 @@ impl AwsKind for Instance {
         Ok(())
     }
 
-    /// Terminates it, together with others that are terminated at about the same time. One that is gone is done.
+    /// Terminates it, together with others that are terminated at about the same time. One that is gone is
+    /// done.
     async fn delete(&self, region: &Context, id: &str, _: &Ids) -> Result<(), Failure> {
         region.gone_is_done(id, region.batches.send(&region.api, termination(), id).await)?;
         region.follow(Task::Kind(Read::Instances));
@@ -132,12 +134,12 @@ impl AwsKind for Instance {
     }
 }
 
-fn found(it: AwsInstance) -> Option<FoundInstance> {
-    let interfaces = it.network_interfaces.unwrap_or_default();
+fn found(instance: AwsInstance) -> Option<FoundInstance> {
+    let interfaces = instance.network_interfaces.unwrap_or_default();
     let first = interfaces
         .iter()
         .find(|it| it.attachment().is_none_or(|it| it.device_index().unwrap_or_default() == 0));
-    let disks = it.block_device_mappings.unwrap_or_default();
+    let disks = instance.block_device_mappings.unwrap_or_default();
     // What a storage driver attaches outlives the instance, and is not the machine's.
     let own =
         disks.iter().filter_map(|it| it.ebs()).filter(|it| it.delete_on_termination().unwrap_or_default());
@@ -146,36 +148,36 @@ fn found(it: AwsInstance) -> Option<FoundInstance> {
     let groups = first
         .map(|it| it.groups())
         .filter(|it| !it.is_empty())
-        .unwrap_or(it.security_groups.as_deref().unwrap_or_default());
+        .unwrap_or(instance.security_groups.as_deref().unwrap_or_default());
     let ends = !matches!(
-        it.state.as_ref().and_then(|it| it.name()),
+        instance.state.as_ref().and_then(|it| it.name()),
         Some(InstanceStateName::Pending | InstanceStateName::Running)
     );
     Some(FoundInstance {
-        id: it.instance_id?,
+        id: instance.instance_id?,
         groups: groups.iter().filter_map(|it| it.group_id.clone()).collect(),
-        vpc_id: it.vpc_id.filter(|it| !it.is_empty()),
-        subnet_id: it.subnet_id.filter(|it| !it.is_empty()),
-        client_token: it.client_token.filter(|it| !it.is_empty()),
-        instance_type: it.instance_type.map(|it| it.as_str().to_owned()).unwrap_or_default(),
-        image: it.image_id.unwrap_or_default(),
-        profile: it.iam_instance_profile.and_then(|it| it.arn).filter(|it| !it.is_empty()),
+        vpc_id: instance.vpc_id.filter(|it| !it.is_empty()),
+        subnet_id: instance.subnet_id.filter(|it| !it.is_empty()),
+        client_token: instance.client_token.filter(|it| !it.is_empty()),
+        instance_type: instance.instance_type.map(|it| it.as_str().to_owned()).unwrap_or_default(),
+        image: instance.image_id.unwrap_or_default(),
+        profile: instance.iam_instance_profile.and_then(|it| it.arn).filter(|it| !it.is_empty()),
         status: InstanceStatus {
-            state: it.state.and_then(|it| it.name).map(|it| it.as_str().to_owned()).unwrap_or_default(),
-            zone: it.placement.and_then(|it| it.availability_zone).unwrap_or_default(),
-            private_ip: it.private_ip_address.filter(|it| !it.is_empty()),
-            private_dns_name: it.private_dns_name.filter(|it| !it.is_empty()),
-            public_ip: it.public_ip_address.filter(|it| !it.is_empty()),
-            public_dns_name: it.public_dns_name.filter(|it| !it.is_empty()),
-            reason: it.state_reason.filter(|_| ends).and_then(reason),
+            state: instance.state.and_then(|it| it.name).map(|it| it.as_str().to_owned()).unwrap_or_default(),
+            zone: instance.placement.and_then(|it| it.availability_zone).unwrap_or_default(),
+            private_ip: instance.private_ip_address.filter(|it| !it.is_empty()),
+            private_dns_name: instance.private_dns_name.filter(|it| !it.is_empty()),
+            public_ip: instance.public_ip_address.filter(|it| !it.is_empty()),
+            public_dns_name: instance.public_dns_name.filter(|it| !it.is_empty()),
+            reason: instance.state_reason.filter(|_| ends).and_then(reason),
             parts,
         },
-        tags: tags(it.tags),
+        tags: tags(instance.tags),
     })
 }
 
-fn reason(it: AwsStateReason) -> Option<StateReason> {
-    let (code, message) = (it.code.unwrap_or_default(), it.message.unwrap_or_default());
+fn reason(reason: AwsStateReason) -> Option<StateReason> {
+    let (code, message) = (reason.code.unwrap_or_default(), reason.message.unwrap_or_default());
     (!code.is_empty() || !message.is_empty()).then_some(StateReason { code, message })
 }
 
@@ -199,10 +201,7 @@ fn interface(
 
 fn profile(name: &str) -> IamInstanceProfileSpecification {
     let res = IamInstanceProfileSpecification::builder();
-    match name.starts_with("arn:") {
-        true => res.arn(name).build(),
-        false => res.name(name).build(),
-    }
+    if name.starts_with("arn:") { res.arn(name).build() } else { res.name(name).build() }
 }
 
 fn volume(volume: &Volume) -> BlockDeviceMapping {

@@ -47,7 +47,7 @@ impl AwsKind for InternetGateway {
         let vpc = id_of(ACTION, with.ids, &Vpc::key(&self.vpc))?.to_owned();
         let call = region.api.ec2.attach_internet_gateway().internet_gateway_id(with.id).vpc_id(&vpc);
         match region.api.write(ACTION, call.send()).await {
-            // Attached by a first try whose answer was lost, or to something else: then the next sweep says so.
+            // Attached by a first try whose answer was lost, or to something else: the next poll says so.
             Err(failure) if failure.is("Resource.AlreadyAssociated") => region.doubt(Read::InternetGateways),
             Err(failure) => return Err(failure),
             Ok(_) => {}
@@ -80,7 +80,7 @@ impl AwsKind for InternetGateway {
     }
 }
 
-fn found(it: AwsInternetGateway) -> Option<FoundInternetGateway> {
-    let vpc_id = it.attachments.unwrap_or_default().into_iter().find_map(|it| it.vpc_id);
-    Some(FoundInternetGateway { id: it.internet_gateway_id?, vpc_id, tags: tags(it.tags) })
+fn found(gateway: AwsInternetGateway) -> Option<FoundInternetGateway> {
+    let vpc_id = gateway.attachments.unwrap_or_default().into_iter().find_map(|it| it.vpc_id);
+    Some(FoundInternetGateway { id: gateway.internet_gateway_id?, vpc_id, tags: tags(gateway.tags) })
 }

@@ -36,7 +36,8 @@ macro_rules! if_described {
 
 macro_rules! dispatch {
     ($(
-        $(#[$doc:meta])* $Kind:ident $word:literal $event:literal $(=> $Found:ident $field:ident $read:ident)?,
+        $(#[$doc:meta])* $Kind:ident $word:literal $event:literal
+            $(=> $Found:ident $field:ident $read:ident)?,
     )*) => {
         pub(crate) async fn create(
             region: &Context,

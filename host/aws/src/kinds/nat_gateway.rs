@@ -56,8 +56,8 @@ impl AwsKind for NatGateway {
             .tag_specifications(tag_specification(ResourceType::Natgateway, with.tags));
         let answer = region.api.write_until(with.until, ACTION, call.send()).await?;
         region.follow(Task::Kind(Read::NatGateways));
-        // A token outlives what it made. What AWS answers with is shown, also when it is deleted: that ends this
-        // attempt.
+        // A token outlives what it made. What AWS answers with is shown, also when it is deleted: that ends
+        // this attempt.
         let mut new = answer.nat_gateway.and_then(found).ok_or_else(|| Failure::incomplete(ACTION))?;
         new.tags.extend(with.tags.clone());
         new.allocation_id.get_or_insert(address.to_owned());
@@ -77,21 +77,21 @@ impl AwsKind for NatGateway {
     }
 }
 
-fn found(it: AwsNatGateway) -> Option<FoundNatGateway> {
-    let addresses = it.nat_gateway_addresses.unwrap_or_default();
+fn found(gateway: AwsNatGateway) -> Option<FoundNatGateway> {
+    let addresses = gateway.nat_gateway_addresses.unwrap_or_default();
     Some(FoundNatGateway {
-        id: it.nat_gateway_id?,
-        vpc_id: it.vpc_id.unwrap_or_default(),
-        subnet_id: it.subnet_id.unwrap_or_default(),
+        id: gateway.nat_gateway_id?,
+        vpc_id: gateway.vpc_id.unwrap_or_default(),
+        subnet_id: gateway.subnet_id.unwrap_or_default(),
         allocation_id: addresses.iter().find_map(|it| it.allocation_id.clone()),
         public_ips: addresses.into_iter().filter_map(|it| it.public_ip).collect(),
-        state: match it.state? {
+        state: match gateway.state? {
             NatGatewayState::Pending => State::Creating,
             NatGatewayState::Failed => State::Failed,
             NatGatewayState::Deleting | NatGatewayState::Deleted => State::Deleting,
             _ => State::Ready,
         },
-        failure: it.failure_message.or(it.failure_code),
-        tags: tags(it.tags),
+        failure: gateway.failure_message.or(gateway.failure_code),
+        tags: tags(gateway.tags),
     })
 }

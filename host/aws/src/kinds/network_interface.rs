@@ -41,18 +41,18 @@ pub(crate) async fn describe(
     Ok(res)
 }
 
-fn found(it: aws_sdk_ec2::types::NetworkInterface) -> Option<FoundNetworkInterface> {
+fn found(interface: aws_sdk_ec2::types::NetworkInterface) -> Option<FoundNetworkInterface> {
     Some(FoundNetworkInterface {
-        id: it.network_interface_id?,
-        vpc_id: it.vpc_id.unwrap_or_default(),
-        subnet_id: it.subnet_id.unwrap_or_default(),
-        groups: it.groups.unwrap_or_default().into_iter().filter_map(|it| it.group_id).collect(),
-        status: it.status.map(|it| it.as_str().to_owned()).unwrap_or_default(),
-        description: it.description.unwrap_or_default(),
-        interface_type: it.interface_type.map(|it| it.as_str().to_owned()).unwrap_or_default(),
-        requester_managed: it.requester_managed.unwrap_or_default(),
-        attached_instance: it.attachment.and_then(|it| it.instance_id),
-        tags: tags(it.tag_set),
+        id: interface.network_interface_id?,
+        vpc_id: interface.vpc_id.unwrap_or_default(),
+        subnet_id: interface.subnet_id.unwrap_or_default(),
+        groups: interface.groups.unwrap_or_default().into_iter().filter_map(|it| it.group_id).collect(),
+        status: interface.status.map(|it| it.as_str().to_owned()).unwrap_or_default(),
+        description: interface.description.unwrap_or_default(),
+        interface_type: interface.interface_type.map(|it| it.as_str().to_owned()).unwrap_or_default(),
+        requester_managed: interface.requester_managed.unwrap_or_default(),
+        attached_instance: interface.attachment.and_then(|it| it.instance_id),
+        tags: tags(interface.tag_set),
     })
 }
 

@@ -96,14 +96,14 @@ impl AwsKind for RouteTable {
     }
 }
 
-fn found(it: AwsRouteTable) -> Option<FoundRouteTable> {
-    let associations = it.associations.unwrap_or_default();
+fn found(table: AwsRouteTable) -> Option<FoundRouteTable> {
+    let associations = table.associations.unwrap_or_default();
     let is_default = |it: &Route| it.destination_cidr_block.as_deref() == Some(DEFAULT);
     let (default, others): (Vec<Route>, Vec<Route>) =
-        it.routes.unwrap_or_default().into_iter().partition(is_default);
+        table.routes.unwrap_or_default().into_iter().partition(is_default);
     Some(FoundRouteTable {
-        id: it.route_table_id?,
-        vpc_id: it.vpc_id.unwrap_or_default(),
+        id: table.route_table_id?,
+        vpc_id: table.vpc_id.unwrap_or_default(),
         main: associations.iter().any(|it| it.main == Some(true)),
         associations: associations
             .into_iter()
@@ -121,7 +121,7 @@ fn found(it: AwsRouteTable) -> Option<FoundRouteTable> {
             .filter_map(|it| it.gateway_id)
             .filter(|it| it.starts_with("igw-"))
             .collect(),
-        tags: tags(it.tags),
+        tags: tags(table.tags),
     })
 }
 

@@ -75,21 +75,21 @@ pub(crate) async fn describe_by(api: &Api, filters: Vec<Filter>) -> Result<Vec<F
     Ok(all.into_iter().filter_map(found).collect())
 }
 
-fn found(it: AwsSecurityGroup) -> Option<FoundSecurityGroup> {
+fn found(group: AwsSecurityGroup) -> Option<FoundSecurityGroup> {
     Some(FoundSecurityGroup {
-        id: it.group_id?,
-        vpc_id: it.vpc_id.unwrap_or_default(),
-        group_name: it.group_name.unwrap_or_default(),
-        description: it.description.unwrap_or_default(),
-        rules: it.ip_permissions.unwrap_or_default().into_iter().flat_map(rules).collect(),
-        tags: tags(it.tags),
+        id: group.group_id?,
+        vpc_id: group.vpc_id.unwrap_or_default(),
+        group_name: group.group_name.unwrap_or_default(),
+        description: group.description.unwrap_or_default(),
+        rules: group.ip_permissions.unwrap_or_default().into_iter().flat_map(rules).collect(),
+        tags: tags(group.tags),
     })
 }
 
 /// AWS shows rules of one protocol and range as one permission with many sources.
-fn rules(it: IpPermission) -> Vec<FoundRule> {
-    let protocol = it.ip_protocol.unwrap_or_default();
-    let (from_port, to_port) = (it.from_port.unwrap_or(-1), it.to_port.unwrap_or(-1));
+fn rules(permission: IpPermission) -> Vec<FoundRule> {
+    let protocol = permission.ip_protocol.unwrap_or_default();
+    let (from_port, to_port) = (permission.from_port.unwrap_or(-1), permission.to_port.unwrap_or(-1));
     let rule = |source: FoundSource, description: Option<String>| FoundRule {
         protocol: protocol.clone(),
         from_port,
@@ -98,16 +98,16 @@ fn rules(it: IpPermission) -> Vec<FoundRule> {
         description: description.unwrap_or_default(),
     };
     let mut res = Vec::new();
-    for range in it.ip_ranges.unwrap_or_default() {
+    for range in permission.ip_ranges.unwrap_or_default() {
         res.extend(range.cidr_ip.map(|cidr| rule(FoundSource::Cidr(cidr), range.description)));
     }
-    for range in it.ipv6_ranges.unwrap_or_default() {
+    for range in permission.ipv6_ranges.unwrap_or_default() {
         res.extend(range.cidr_ipv6.map(|cidr| rule(FoundSource::Cidr(cidr), range.description)));
     }
-    for pair in it.user_id_group_pairs.unwrap_or_default() {
+    for pair in permission.user_id_group_pairs.unwrap_or_default() {
         res.extend(pair.group_id.map(|group| rule(FoundSource::GroupId(group), pair.description)));
     }
-    for list in it.prefix_list_ids.unwrap_or_default() {
+    for list in permission.prefix_list_ids.unwrap_or_default() {
         res.extend(list.prefix_list_id.map(|id| rule(FoundSource::PrefixList(id), list.description)));
     }
     res

@@ -132,10 +132,8 @@ fn permission(rule: &FoundRule) -> IpPermission {
     let description = Some(rule.description.clone()).filter(|it| !it.is_empty());
     let res = IpPermission::builder().ip_protocol(&rule.protocol);
     // AWS refuses ports for all protocols, and has none for others such as IP in IP.
-    let res = match has_ports(&rule.protocol) {
-        true => res.from_port(rule.from_port).to_port(rule.to_port),
-        false => res,
-    };
+    let res =
+        if has_ports(&rule.protocol) { res.from_port(rule.from_port).to_port(rule.to_port) } else { res };
     match &rule.source {
         FoundSource::Cidr(cidr) if cidr.contains(':') => {
             res.ipv6_ranges(Ipv6Range::builder().cidr_ipv6(cidr).set_description(description).build())

@@ -69,19 +69,19 @@ pub(crate) async fn describe_by(api: &Api, filters: Vec<Filter>) -> Result<Vec<F
     Ok(found_here.into_iter().filter_map(found).collect())
 }
 
-fn found(it: AwsSubnet) -> Option<FoundSubnet> {
+fn found(subnet: AwsSubnet) -> Option<FoundSubnet> {
     Some(FoundSubnet {
-        id: it.subnet_id?,
-        vpc_id: it.vpc_id.unwrap_or_default(),
-        zone: it.availability_zone.unwrap_or_default(),
-        cidr: it.cidr_block.unwrap_or_default(),
-        public: it.map_public_ip_on_launch.unwrap_or_default(),
-        state: match it.state {
+        id: subnet.subnet_id?,
+        vpc_id: subnet.vpc_id.unwrap_or_default(),
+        zone: subnet.availability_zone.unwrap_or_default(),
+        cidr: subnet.cidr_block.unwrap_or_default(),
+        public: subnet.map_public_ip_on_launch.unwrap_or_default(),
+        state: match subnet.state {
             Some(SubnetState::Pending) => State::Creating,
             Some(SubnetState::Failed | SubnetState::FailedInsufficientCapacity) => State::Failed,
             _ => State::Ready,
         },
-        tags: tags(it.tags),
+        tags: tags(subnet.tags),
     })
 }
 

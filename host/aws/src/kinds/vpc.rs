@@ -48,10 +48,12 @@ impl AwsKind for Vpc {
         let call = region.api.ec2.modify_vpc_attribute().vpc_id(with.id).enable_dns_hostnames(value);
         region.api.write("ec2:ModifyVpcAttribute", call.send()).await?;
         let mut state = region.state();
-        match self.dns_hostnames {
-            true => state.known.memory_mut().dns_hostnames.insert(with.id.to_owned()),
-            false => state.known.memory_mut().dns_hostnames.remove(with.id),
-        };
+        let with_hostnames = &mut state.known.memory_mut().dns_hostnames;
+        if self.dns_hostnames {
+            with_hostnames.insert(with.id.to_owned());
+        } else {
+            with_hostnames.remove(with.id);
+        }
         Ok(())
     }
 
@@ -63,13 +65,13 @@ impl AwsKind for Vpc {
     }
 }
 
-fn found(it: AwsVpc) -> Option<FoundVpc> {
-    let state = if it.state == Some(VpcState::Pending) { State::Creating } else { State::Ready };
+fn found(vpc: AwsVpc) -> Option<FoundVpc> {
+    let state = if vpc.state == Some(VpcState::Pending) { State::Creating } else { State::Ready };
     Some(FoundVpc {
-        id: it.vpc_id?,
-        cidr: it.cidr_block.unwrap_or_default(),
+        id: vpc.vpc_id?,
+        cidr: vpc.cidr_block.unwrap_or_default(),
         state,
         dns_hostnames: None,
-        tags: tags(it.tags),
+        tags: tags(vpc.tags),
     })
 }

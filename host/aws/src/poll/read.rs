@@ -1,5 +1,5 @@
-//! What the tasks of a sweep read, each by itself: it ends with what is to be put into the base, or with what
-//! failed. Nothing here says when.
+//! What the tasks of a poll read, each by itself: it ends with what is to be put into the base, or with what
+//! failed.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -109,7 +109,7 @@ async fn target_groups(
             (group.targets, group.is_stale) = (known.targets.clone(), known.is_stale);
         }
     }
-    // One call each: not for those that are settled, but for the slow sweep.
+    // One call each: not for those that are settled, but for the slow poll.
     let unsettled = groups.iter_mut().filter(|it| !it.load_balancers.is_empty()).filter(|group| {
         let written = || group.load_balancers.iter().any(|it| region.state().known.is_written(it));
         due.slow || group.targets.is_none() || group.is_stale || written()
@@ -129,7 +129,8 @@ fn own_fault<T>(read: Result<T, Failure>) -> Result<Option<T>, Failure> {
     match read {
         Err(failure) if failure.is_general() => Err(failure),
         Err(failure) => {
-            tracing::warn!(code = failure.code, error = %failure, "read failed; what an earlier one showed stays");
+            let code = failure.code.as_deref();
+            tracing::warn!(code, error = %failure, "read failed; what an earlier one showed stays");
             Ok(None)
         }
         Ok(read) => Ok(Some(read)),

@@ -4,7 +4,7 @@
 use std::collections::BTreeSet;
 
 use super::group::DEFAULT;
-use super::{Claim, KEY_TAG, MAIN, SeenVpc, Sight, is_public, listed_as, role_of};
+use super::{Claim, KEY_TAG, MAIN, ObservedVpc, Observer, is_public, listed_as, role_of};
 use crate::cluster::{adopted, subnet_name};
 use model::{
     ElasticIp, FoundAddress, FoundNatGateway, FoundRouteTable, FoundSubnet, FoundVpc, InternetGateway, Key,
@@ -22,7 +22,7 @@ pub(crate) const NETWORK: [Read; 7] = [
     Read::SecurityGroups,
 ];
 
-impl<'a> Sight<'a> {
+impl<'a> Observer<'a> {
     /// Each kind after those whose roles it refers to.
     pub(super) fn network(&mut self) {
         self.vpc();
@@ -46,7 +46,7 @@ impl<'a> Sight<'a> {
             let name = if is_spare { found.id.as_str() } else { MAIN };
             let is = Vpc { name: name.into(), cidr: found.cidr.clone(), dns_hostnames: set };
             if self.vpc.is_none() && !matches!(owner, Owner::OtherDriver(_)) {
-                self.vpc = Some(SeenVpc { id: found.id.clone(), owned: owner == Owner::Mine });
+                self.vpc = Some(ObservedVpc { id: found.id.clone(), owned: owner == Owner::Mine });
             }
             self.put(&found.id, owner, found.state, is.into(), Some(&found.tags), None);
         }
@@ -77,10 +77,12 @@ impl<'a> Sight<'a> {
             .filter_map(|it| match self.claim(&it.tags) {
                 Claim::Ours => Some((it, Owner::Mine)),
                 // It lost the id that it had.
-                Claim::Unmarked if known(it) => Some((it, if self.takes_unmarked { Owner::Mine } else { Owner::User })),
+                Claim::Unmarked if known(it) && self.takes_unmarked => Some((it, Owner::Mine)),
+                Claim::Unmarked if known(it) => Some((it, Owner::User)),
                 Claim::Unmarked => {
                     let whose = format!(
-                        "a cluster named {:?} of another provider (to take it over, name it in spec.network.vpc.id, and {})",
+                        "a cluster named {:?} of another provider (to take it over, \
+                         name it in spec.network.vpc.id, and {})",
                         self.scope.cluster,
                         adopted::how()
                     );
@@ -130,7 +132,7 @@ impl<'a> Sight<'a> {
             let owner = if self.owns_network() || !attached { self.owner(&it.tags) } else { Owner::User };
             // One is enough: a second that is attached to nothing is nobody's to use.
             let is_spare = !attached
-                && self.seen.get(&InternetGateway::key(MAIN)).is_some_and(|it| it.owner == Owner::Mine);
+                && self.observed.get(&InternetGateway::key(MAIN)).is_some_and(|it| it.owner == Owner::Mine);
             let name = if is_spare { it.id.as_str() } else { MAIN };
             let is = InternetGateway { name: name.into(), vpc: MAIN.into(), attached };
             self.put(&it.id, owner, State::Ready, is.into(), Some(&it.tags), None);
@@ -172,7 +174,7 @@ impl<'a> Sight<'a> {
             let name =
                 if owner == Owner::User { it.id.clone() } else { zone.unwrap_or_else(|| it.id.clone()) };
             let replaced =
-                self.seen.get(&NatGateway::key(&name)).is_some_and(|other| other.owner == Owner::Mine);
+                self.observed.get(&NatGateway::key(&name)).is_some_and(|other| other.owner == Owner::Mine);
             // A failed one stays visible for an hour and is in nobody's way.
             if dead(it) && replaced && !self.scope.deleting {
                 continue;
@@ -196,7 +198,7 @@ impl<'a> Sight<'a> {
         }
         for name in &scope.nat_gateways {
             let lives = self
-                .seen
+                .observed
                 .get(&NatGateway::key(name))
                 .is_some_and(|it| !matches!(it.state, State::Failed | State::Deleting));
             if let Some(id) = given(name).filter(|_| !lives) {
@@ -221,7 +223,7 @@ impl<'a> Sight<'a> {
             self.put(&it.id, owner, State::Ready, is.into(), Some(&it.tags), Some(it.public_ip.clone()));
         }
         let taken: BTreeSet<Key> =
-            self.seen.keys().filter(|key| key.kind == Kind::ElasticIp).cloned().collect();
+            self.observed.keys().filter(|key| key.kind == Kind::ElasticIp).cloned().collect();
         let mut open =
             self.scope.nat_gateways.clone().into_iter().filter(|name| !taken.contains(&ElasticIp::key(name)));
         for it in free {
@@ -247,11 +249,11 @@ impl<'a> Sight<'a> {
             // No subnet uses it, and another table does what it was made for.
             let is_spare = subnets.is_empty()
                 && matches!(self.claim(&it.tags), Claim::Ours)
-                && self.seen.get(&RouteTable::key(&name)).is_some_and(|it| it.owner == Owner::Mine);
+                && self.observed.get(&RouteTable::key(&name)).is_some_and(|it| it.owner == Owner::Mine);
             let name = if is_spare { it.id.clone() } else { name };
-            let default_route = it.default_route.as_ref().map(|id| match id.starts_with("nat-") {
-                true => NatGateway::key(self.name(id)),
-                false => InternetGateway::key(self.name(id)),
+            let default_route = it.default_route.as_ref().map(|id| {
+                let name = self.name(id);
+                if id.starts_with("nat-") { NatGateway::key(name) } else { InternetGateway::key(name) }
             });
             let is = RouteTable { name, vpc: MAIN.into(), subnets, default_route };
             self.put(&it.id, self.owner(&it.tags), State::Ready, is.into(), Some(&it.tags), None);
@@ -260,14 +262,15 @@ impl<'a> Sight<'a> {
 
     /// The subnet that it is of: what it is associated with says so, and before that its tag, which was
     /// written when it was made.
-    fn route_table_name(&self, it: &FoundRouteTable, subnets: &BTreeSet<String>) -> String {
-        let tagged = it.tags.get(KEY_TAG);
-        let own =
-            |name: &&String| self.seen.get(&Subnet::key(*name)).is_some_and(|seen| seen.owner == Owner::Mine);
+    fn route_table_name(&self, found: &FoundRouteTable, subnets: &BTreeSet<String>) -> String {
+        let tagged = found.tags.get(KEY_TAG);
+        let own = |name: &&String| {
+            self.observed.get(&Subnet::key(*name)).is_some_and(|observed| observed.owner == Owner::Mine)
+        };
         let associated = tagged
             .filter(|name| subnets.contains(*name))
             .or_else(|| subnets.iter().find(own))
             .or(subnets.first());
-        associated.or(tagged).cloned().unwrap_or_else(|| it.id.clone())
+        associated.or(tagged).cloned().unwrap_or_else(|| found.id.clone())
     }
 }

@@ -190,9 +190,9 @@ impl ResourceKind for Instance {
 
     /// A machine is never changed in place, but for the groups that its user adds and takes away: Cluster API
     /// replaces it.
-    fn satisfied_by(&self, seen: &Self) -> bool {
+    fn satisfied_by(&self, observed: &Self) -> bool {
         // What is to be taken away may be there though no read shows it yet.
-        self.removed_groups.is_empty() && self.additional_groups.is_subset(&seen.additional_groups)
+        self.removed_groups.is_empty() && self.additional_groups.is_subset(&observed.additional_groups)
     }
 
     fn parts(&self) -> BTreeSet<String> {
@@ -221,7 +221,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn why_an_instance_ended_is_said_in_the_words_of_aws_and_of_a_key_what_aws_leaves_out() {
+    fn why_an_instance_ended_is_said_in_the_words_of_aws() {
         let said = |code: &str, message: &str| {
             StateReason { code: code.into(), message: message.into() }.to_string()
         };

@@ -34,7 +34,7 @@ impl ResourceKind for InternetGateway {
         vec![Vpc::key(&self.vpc)]
     }
 
-    fn satisfied_by(&self, seen: &Self) -> bool {
-        self == seen
+    fn satisfied_by(&self, observed: &Self) -> bool {
+        self == observed
     }
 }

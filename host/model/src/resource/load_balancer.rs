@@ -148,8 +148,9 @@ impl LoadBalancer {
 
     /// Whether the groups of `seen` are others than these, and can be set: AWS gives none to a network load
     /// balancer that was made without.
-    pub fn can_change_groups_of(&self, seen: &Self) -> bool {
-        self.groups != seen.groups && !(seen.kind == LoadBalancerKind::Network && seen.groups.is_empty())
+    pub fn can_change_groups_of(&self, observed: &Self) -> bool {
+        self.groups != observed.groups
+            && !(observed.kind == LoadBalancerKind::Network && observed.groups.is_empty())
     }
 }
 
@@ -188,21 +189,21 @@ impl ResourceKind for LoadBalancer {
         res
     }
 
-    fn satisfied_by(&self, seen: &Self) -> bool {
-        self.kind == seen.kind
-            && self.internal == seen.internal
-            && self.subnets.is_subset(&seen.subnets)
-            && self.leaving.is_disjoint(&seen.subnets)
-            && !self.can_change_groups_of(seen)
-            && self.listener == seen.listener
-            && self.attributes == seen.attributes
+    fn satisfied_by(&self, observed: &Self) -> bool {
+        self.kind == observed.kind
+            && self.internal == observed.internal
+            && self.subnets.is_subset(&observed.subnets)
+            && self.leaving.is_disjoint(&observed.subnets)
+            && !self.can_change_groups_of(observed)
+            && self.listener == observed.listener
+            && self.attributes == observed.attributes
     }
 
-    fn immutable(&self, seen: &Self) -> Option<&'static str> {
-        if self.kind != seen.kind {
+    fn immutable(&self, observed: &Self) -> Option<&'static str> {
+        if self.kind != observed.kind {
             return Some("loadBalancerType");
         }
-        (self.internal != seen.internal).then_some("scheme")
+        (self.internal != observed.internal).then_some("scheme")
     }
 
     fn details(&self) -> String {
@@ -225,7 +226,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_network_load_balancer_that_was_made_without_groups_stays_without() {
+    fn a_network_load_balancer_made_without_groups_stays_without() {
         let of = |kind: LoadBalancerKind, groups: &[&str]| LoadBalancer {
             kind,
             groups: groups.iter().map(|it| (*it).to_owned()).collect(),
@@ -234,7 +235,8 @@ mod tests {
                 "arn:aws:elasticloadbalancing:us-east-1:1:loadbalancer/net/c1/50dc6c495c0c9188",
             )
         };
-        let satisfied = |kind, seen: &[&str]| of(kind, &["apiserver-lb"]).satisfied_by(&of(kind, seen));
+        let satisfied =
+            |kind, observed: &[&str]| of(kind, &["apiserver-lb"]).satisfied_by(&of(kind, observed));
         assert!(satisfied(LoadBalancerKind::Network, &[]), "AWS refuses to give it some");
         assert!(!satisfied(LoadBalancerKind::Network, &["another"]));
         assert!(!satisfied(LoadBalancerKind::Classic, &[]));

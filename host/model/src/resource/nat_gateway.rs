@@ -61,12 +61,12 @@ impl ResourceKind for NatGateway {
         ]
     }
 
-    fn satisfied_by(&self, seen: &Self) -> bool {
-        self.subnet == seen.subnet
+    fn satisfied_by(&self, observed: &Self) -> bool {
+        self.subnet == observed.subnet
     }
 
-    fn immutable(&self, seen: &Self) -> Option<&'static str> {
-        (self.subnet != seen.subnet).then_some("subnet")
+    fn immutable(&self, observed: &Self) -> Option<&'static str> {
+        (self.subnet != observed.subnet).then_some("subnet")
     }
 
     /// An address in use shows whose it is before the gateway itself is shown.

@@ -65,8 +65,8 @@ impl ResourceKind for RouteTable {
         res
     }
 
-    fn satisfied_by(&self, seen: &Self) -> bool {
-        self.default_route == seen.default_route && self.subnets.is_subset(&seen.subnets)
+    fn satisfied_by(&self, observed: &Self) -> bool {
+        self.default_route == observed.default_route && self.subnets.is_subset(&observed.subnets)
     }
 
     fn details(&self) -> String {

@@ -35,8 +35,8 @@ impl ResourceKind for Secret {
         Vec::new()
     }
 
-    fn satisfied_by(&self, seen: &Self) -> bool {
-        self.prefix == seen.prefix
+    fn satisfied_by(&self, observed: &Self) -> bool {
+        self.prefix == observed.prefix
     }
 
     fn details(&self) -> String {

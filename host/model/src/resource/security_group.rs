@@ -43,8 +43,8 @@ impl ResourceKind for SecurityGroup {
         vec![Vpc::key(&self.vpc)]
     }
 
-    fn satisfied_by(&self, seen: &Self) -> bool {
-        self.name == seen.name
+    fn satisfied_by(&self, observed: &Self) -> bool {
+        self.name == observed.name
     }
 
     fn details(&self) -> String {

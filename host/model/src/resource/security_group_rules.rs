@@ -74,17 +74,18 @@ pub enum FoundSource {
 
 impl SecurityGroupRules {
     /// What has to be authorized. Two rules that differ only in their description are one rule for AWS.
-    pub fn missing_from(&self, seen: &Self) -> Vec<Rule> {
+    pub fn missing_from(&self, observed: &Self) -> Vec<Rule> {
         self.rules
             .iter()
-            .filter(|it| !seen.rules.iter().any(|other| it.same_traffic(other)))
+            .filter(|it| !observed.rules.iter().any(|other| it.same_traffic(other)))
             .cloned()
             .collect()
     }
 
     /// What has to be revoked, were it not for [`keep_unknown`](Self::keep_unknown).
-    pub fn extra_in(&self, seen: &Self) -> Vec<Rule> {
-        seen.rules
+    pub fn extra_in(&self, observed: &Self) -> Vec<Rule> {
+        observed
+            .rules
             .iter()
             .filter(|it| !self.rules.iter().any(|other| it.same_traffic(other)))
             .cloned()
@@ -109,11 +110,8 @@ impl ResourceKind for SecurityGroupRules {
         res
     }
 
-    fn satisfied_by(&self, seen: &Self) -> bool {
-        match self.keep_unknown {
-            true => self.missing_from(seen).is_empty(),
-            false => self.missing_from(seen).is_empty() && self.extra_in(seen).is_empty(),
-        }
+    fn satisfied_by(&self, observed: &Self) -> bool {
+        self.missing_from(observed).is_empty() && (self.keep_unknown || self.extra_in(observed).is_empty())
     }
 
     fn details(&self) -> String {

@@ -45,15 +45,15 @@ impl ResourceKind for Subnet {
         vec![Vpc::key(&self.vpc)]
     }
 
-    fn satisfied_by(&self, seen: &Self) -> bool {
-        self == seen
+    fn satisfied_by(&self, observed: &Self) -> bool {
+        self == observed
     }
 
-    fn immutable(&self, seen: &Self) -> Option<&'static str> {
-        if self.cidr != seen.cidr {
+    fn immutable(&self, observed: &Self) -> Option<&'static str> {
+        if self.cidr != observed.cidr {
             return Some("cidrBlock");
         }
-        (self.zone != seen.zone).then_some("availabilityZone")
+        (self.zone != observed.zone).then_some("availabilityZone")
     }
 
     fn details(&self) -> String {

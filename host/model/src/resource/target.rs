@@ -18,8 +18,8 @@ impl ResourceKind for Target {
         vec![LoadBalancer::key(&self.load_balancer), Instance::key(&self.instance)]
     }
 
-    fn satisfied_by(&self, seen: &Self) -> bool {
-        self.instance == seen.instance
+    fn satisfied_by(&self, observed: &Self) -> bool {
+        self.instance == observed.instance
     }
 
     fn details(&self) -> String {

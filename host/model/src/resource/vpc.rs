@@ -37,12 +37,12 @@ impl ResourceKind for Vpc {
         Vec::new()
     }
 
-    fn satisfied_by(&self, seen: &Self) -> bool {
-        self == seen
+    fn satisfied_by(&self, observed: &Self) -> bool {
+        self == observed
     }
 
-    fn immutable(&self, seen: &Self) -> Option<&'static str> {
-        (self.cidr != seen.cidr).then_some("cidrBlock")
+    fn immutable(&self, observed: &Self) -> Option<&'static str> {
+        (self.cidr != observed.cidr).then_some("cidrBlock")
     }
 
     fn details(&self) -> String {

@@ -42,20 +42,21 @@ pub(crate) async fn describe_one(api: &Api, name: &str) -> Result<Option<FoundLo
     }
 }
 
-fn found(it: LoadBalancerDescription) -> Option<FoundLoadBalancer> {
-    let health_check = it.health_check.as_ref().and_then(health);
-    let listeners = it.listener_descriptions.unwrap_or_default().into_iter().filter_map(|it| it.listener);
-    let name = it.load_balancer_name?;
+fn found(balancer: LoadBalancerDescription) -> Option<FoundLoadBalancer> {
+    let health_check = balancer.health_check.as_ref().and_then(health);
+    let listeners =
+        balancer.listener_descriptions.unwrap_or_default().into_iter().filter_map(|it| it.listener);
+    let name = balancer.load_balancer_name?;
     Some(FoundLoadBalancer {
         id: name.clone(),
         name,
         kind: LoadBalancerKind::Classic,
-        dns_name: it.dns_name.unwrap_or_default(),
-        vpc_id: it.vpc_id.unwrap_or_default(),
-        internal: it.scheme.as_deref() == Some("internal"),
+        dns_name: balancer.dns_name.unwrap_or_default(),
+        vpc_id: balancer.vpc_id.unwrap_or_default(),
+        internal: balancer.scheme.as_deref() == Some("internal"),
         state: State::Ready,
-        subnets: it.subnets.unwrap_or_default().into_iter().collect(),
-        groups: it.security_groups.unwrap_or_default().into_iter().collect(),
+        subnets: balancer.subnets.unwrap_or_default().into_iter().collect(),
+        groups: balancer.security_groups.unwrap_or_default().into_iter().collect(),
         listeners: listeners
             .map(|it| FoundListener {
                 port: u16::try_from(it.load_balancer_port).unwrap_or_default(),
@@ -63,7 +64,7 @@ fn found(it: LoadBalancerDescription) -> Option<FoundLoadBalancer> {
                 health_check: health_check.clone(),
             })
             .collect(),
-        targets: it.instances.unwrap_or_default().into_iter().filter_map(|it| it.instance_id).collect(),
+        targets: balancer.instances.unwrap_or_default().into_iter().filter_map(|it| it.instance_id).collect(),
         attributes: None,
         target_groups: Vec::new(),
         tags: None,
@@ -71,8 +72,8 @@ fn found(it: LoadBalancerDescription) -> Option<FoundLoadBalancer> {
 }
 
 /// `HTTPS:6443/readyz`, `TCP:6443`.
-fn health(it: &AwsHealthCheck) -> Option<HealthCheck> {
-    let (protocol, rest) = it.target.split_once(':')?;
+fn health(check: &AwsHealthCheck) -> Option<HealthCheck> {
+    let (protocol, rest) = check.target.split_once(':')?;
     let (port, path) = match rest.split_once('/') {
         Some((port, path)) => (port, Some(format!("/{path}"))),
         None => (rest, None),
@@ -81,10 +82,10 @@ fn health(it: &AwsHealthCheck) -> Option<HealthCheck> {
         protocol: protocol.to_owned(),
         port: port.parse().ok()?,
         path,
-        interval_seconds: it.interval,
-        timeout_seconds: it.timeout,
-        healthy_threshold: it.healthy_threshold,
-        unhealthy_threshold: it.unhealthy_threshold,
+        interval_seconds: check.interval,
+        timeout_seconds: check.timeout,
+        healthy_threshold: check.healthy_threshold,
+        unhealthy_threshold: check.unhealthy_threshold,
     })
 }
 
@@ -200,24 +201,24 @@ fn aws_listener(listener: &Listener) -> Result<AwsListener, Failure> {
 pub(crate) async fn update(
     region: &Context,
     is: &LoadBalancer,
-    seen: &LoadBalancer,
+    observed: &LoadBalancer,
     with: Change<'_>,
 ) -> Result<(), Failure> {
     let listener = async {
         match &is.listener {
-            Some(it) if seen.listener.as_ref() != Some(it) => {
-                set_listener(region, with.id, it, seen.listener.as_ref()).await
+            Some(it) if observed.listener.as_ref() != Some(it) => {
+                set_listener(region, with.id, it, observed.listener.as_ref()).await
             }
             _ => Ok(()),
         }
     };
     let attributes = async {
         match &is.attributes {
-            Some(it) if seen.attributes.as_ref() != Some(it) => set_attributes(region, with.id, it).await,
+            Some(it) if observed.attributes.as_ref() != Some(it) => set_attributes(region, with.id, it).await,
             _ => Ok(()),
         }
     };
-    let network = set_network(region, with.id, is, seen, with.ids);
+    let network = set_network(region, with.id, is, observed, with.ids);
     let (listener, attributes, network) = futures::join!(listener, attributes, network);
     listener.and(attributes).and(network)
 }
@@ -226,14 +227,16 @@ async fn set_listener(
     region: &Context,
     name: &str,
     listener: &Listener,
-    seen: Option<&Listener>,
+    observed: Option<&Listener>,
 ) -> Result<(), Failure> {
     const LISTEN: &str = "elasticloadbalancing:CreateLoadBalancerListeners";
     let shown = region.snapshot();
     let ports = |it: &FoundListener| it.port == listener.port && it.target_port == listener.target_port;
     let listens =
         shown.load_balancers.iter().find(|it| it.id == name).is_some_and(|it| it.listeners.iter().any(ports));
-    if !listens && seen.is_none_or(|it| (it.port, it.target_port) != (listener.port, listener.target_port)) {
+    if !listens
+        && observed.is_none_or(|it| (it.port, it.target_port) != (listener.port, listener.target_port))
+    {
         let call = region
             .api
             .classic
@@ -242,7 +245,7 @@ async fn set_listener(
             .listeners(aws_listener(listener)?);
         region.api.write(LISTEN, call.send()).await?;
     }
-    if seen.map(|it| &it.health_check) != Some(&listener.health_check) {
+    if observed.map(|it| &it.health_check) != Some(&listener.health_check) {
         set_health_check(region, name, &listener.health_check).await?;
     }
     let now = FoundListener {
@@ -301,13 +304,13 @@ async fn set_network(
     region: &Context,
     name: &str,
     is: &LoadBalancer,
-    seen: &LoadBalancer,
+    observed: &LoadBalancer,
     ids: &Ids,
 ) -> Result<(), Failure> {
     const GROUPS: &str = "elasticloadbalancing:ApplySecurityGroupsToLoadBalancer";
     const SUBNETS: &str = "elasticloadbalancing:AttachLoadBalancerToSubnets";
     const DETACH: &str = "elasticloadbalancing:DetachLoadBalancerFromSubnets";
-    if is.groups != seen.groups {
+    if is.groups != observed.groups {
         let groups = group_ids(GROUPS, is, ids)?;
         let call = region.api.classic.apply_security_groups_to_load_balancer().load_balancer_name(name);
         region
@@ -319,7 +322,7 @@ async fn set_network(
             changed::<FoundLoadBalancer>(name, move |it| it.groups = groups.clone()),
         );
     }
-    if !is.subnets.is_subset(&seen.subnets) {
+    if !is.subnets.is_subset(&observed.subnets) {
         let subnets = subnet_ids(SUBNETS, is, ids)?;
         let call = region.api.classic.attach_load_balancer_to_subnets().load_balancer_name(name);
         region.api.write(SUBNETS, call.set_subnets(Some(subnets.iter().cloned().collect())).send()).await?;
@@ -328,7 +331,7 @@ async fn set_network(
             changed::<FoundLoadBalancer>(name, move |it| it.subnets.extend(subnets.clone())),
         );
     }
-    let leaving = leaving_ids(DETACH, is, seen, ids)?;
+    let leaving = leaving_ids(DETACH, is, observed, ids)?;
     if !leaving.is_empty() {
         let call = region.api.classic.detach_load_balancer_from_subnets().load_balancer_name(name);
         region.api.write(DETACH, call.set_subnets(Some(leaving.iter().cloned().collect())).send()).await?;

@@ -20,12 +20,12 @@ pub(super) fn subnet_ids(
 pub(super) fn leaving_ids(
     action: &'static str,
     balancer: &LoadBalancer,
-    seen: &LoadBalancer,
+    observed: &LoadBalancer,
     ids: &Ids,
 ) -> Result<BTreeSet<String>, Failure> {
     balancer
         .leaving
-        .intersection(&seen.subnets)
+        .intersection(&observed.subnets)
         .map(|it| id_of(action, ids, &Subnet::key(it)).map(str::to_owned))
         .collect()
 }

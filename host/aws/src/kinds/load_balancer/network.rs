@@ -1,5 +1,5 @@
 //! Network load balancers. The load balancer is made first; target group and listener follow by updates. Load
-//! balancers of other kinds are seen, and removed, but never made.
+//! balancers of other kinds are read and removed, and not made.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -42,30 +42,30 @@ pub(crate) async fn describe_one(api: &Api, id: &str) -> Result<Option<FoundLoad
     }
 }
 
-fn found(it: AwsLoadBalancer) -> Option<FoundLoadBalancer> {
+fn found(balancer: AwsLoadBalancer) -> Option<FoundLoadBalancer> {
     Some(FoundLoadBalancer {
-        id: it.load_balancer_arn?,
-        name: it.load_balancer_name.unwrap_or_default(),
-        kind: match it.r#type {
+        id: balancer.load_balancer_arn?,
+        name: balancer.load_balancer_name.unwrap_or_default(),
+        kind: match balancer.r#type {
             Some(LoadBalancerTypeEnum::Network) => LoadBalancerKind::Network,
             Some(LoadBalancerTypeEnum::Gateway) => LoadBalancerKind::Gateway,
             _ => LoadBalancerKind::Application,
         },
-        dns_name: it.dns_name.unwrap_or_default(),
-        vpc_id: it.vpc_id.unwrap_or_default(),
-        internal: it.scheme == Some(LoadBalancerSchemeEnum::Internal),
-        state: match it.state.and_then(|it| it.code) {
+        dns_name: balancer.dns_name.unwrap_or_default(),
+        vpc_id: balancer.vpc_id.unwrap_or_default(),
+        internal: balancer.scheme == Some(LoadBalancerSchemeEnum::Internal),
+        state: match balancer.state.and_then(|it| it.code) {
             Some(LoadBalancerStateEnum::Provisioning) => State::Creating,
             Some(LoadBalancerStateEnum::Failed) => State::Failed,
             _ => State::Ready,
         },
-        subnets: it
+        subnets: balancer
             .availability_zones
             .unwrap_or_default()
             .into_iter()
             .filter_map(|it| it.subnet_id)
             .collect(),
-        groups: it.security_groups.unwrap_or_default().into_iter().collect(),
+        groups: balancer.security_groups.unwrap_or_default().into_iter().collect(),
         listeners: Vec::new(),
         targets: BTreeSet::new(),
         attributes: None,
@@ -156,37 +156,37 @@ async fn existing(
         .await?
         .remove(&found.id)
         .unwrap_or_default();
-    match is_ours(&tags, with) {
-        true => Ok(found),
-        false => Err(Failure::local(
+    if !is_ours(&tags, with) {
+        return Err(Failure::local(
             CREATE,
             TAKEN,
             format!("the name {name} is taken by another load balancer, in {}", found.vpc_id),
-        )),
+        ));
     }
+    Ok(found)
 }
 
 pub(crate) async fn update(
     region: &Context,
     is: &LoadBalancer,
-    seen: &LoadBalancer,
+    observed: &LoadBalancer,
     with: Change<'_>,
 ) -> Result<(), Failure> {
     let listener = async {
-        match (&is.listener, &seen.listener) {
-            (Some(want), seen) if seen.as_ref() != Some(want) => {
-                target_group::set_listener(region, with.id, want, with.tags).await
+        match (&is.listener, &observed.listener) {
+            (Some(desired), observed) if observed.as_ref() != Some(desired) => {
+                target_group::set_listener(region, with.id, desired, with.tags).await
             }
             _ => Ok(()),
         }
     };
     let attributes = async {
         match &is.attributes {
-            Some(it) if seen.attributes.as_ref() != Some(it) => set_attributes(region, with.id, it).await,
+            Some(it) if observed.attributes.as_ref() != Some(it) => set_attributes(region, with.id, it).await,
             _ => Ok(()),
         }
     };
-    let network = set_network(region, with.id, is, seen, with.ids);
+    let network = set_network(region, with.id, is, observed, with.ids);
     let (listener, attributes, network) = futures::join!(listener, attributes, network);
     listener.and(attributes).and(network)
 }
@@ -211,12 +211,12 @@ async fn set_network(
     region: &Context,
     arn: &str,
     is: &LoadBalancer,
-    seen: &LoadBalancer,
+    observed: &LoadBalancer,
     ids: &Ids,
 ) -> Result<(), Failure> {
     const GROUPS: &str = "elasticloadbalancing:SetSecurityGroups";
     const SUBNETS: &str = "elasticloadbalancing:SetSubnets";
-    if is.can_change_groups_of(seen) {
+    if is.can_change_groups_of(observed) {
         let groups = group_ids(GROUPS, is, ids)?;
         let call = region.api.elb.set_security_groups().load_balancer_arn(arn);
         region
@@ -228,13 +228,13 @@ async fn set_network(
             changed::<FoundLoadBalancer>(arn, move |it| it.groups = groups.clone()),
         );
     }
-    if !is.subnets.is_subset(&seen.subnets) || !is.leaving.is_disjoint(&seen.subnets) {
+    if !is.subnets.is_subset(&observed.subnets) || !is.leaving.is_disjoint(&observed.subnets) {
         let mut subnets = subnet_ids(SUBNETS, is, ids)?;
         let shown = region.snapshot();
         subnets.extend(
             shown.load_balancers.iter().filter(|it| it.id == arn).flat_map(|it| it.subnets.iter().cloned()),
         );
-        let leaving = leaving_ids(SUBNETS, is, seen, ids)?;
+        let leaving = leaving_ids(SUBNETS, is, observed, ids)?;
         subnets.retain(|it| !leaving.contains(it));
         let call = region.api.elb.set_subnets().load_balancer_arn(arn);
         region.api.write(SUBNETS, call.set_subnets(Some(subnets.iter().cloned().collect())).send()).await?;

@@ -38,22 +38,22 @@ pub(crate) async fn describe(api: &Api) -> Result<Vec<TargetGroup>, Failure> {
         .collect())
 }
 
-fn found(it: AwsTargetGroup) -> Option<TargetGroup> {
-    let port = u16::try_from(it.port.unwrap_or_default()).unwrap_or_default();
-    let check_port = it.health_check_port.as_deref().and_then(|it| it.parse().ok());
+fn found(group: AwsTargetGroup) -> Option<TargetGroup> {
+    let port = u16::try_from(group.port.unwrap_or_default()).unwrap_or_default();
+    let check_port = group.health_check_port.as_deref().and_then(|it| it.parse().ok());
     Some(TargetGroup {
-        arn: it.target_group_arn?,
+        arn: group.target_group_arn?,
         port,
         health_check: HealthCheck {
-            protocol: it.health_check_protocol.map(|it| it.as_str().to_owned()).unwrap_or_default(),
+            protocol: group.health_check_protocol.map(|it| it.as_str().to_owned()).unwrap_or_default(),
             port: check_port.unwrap_or(port),
-            path: it.health_check_path.filter(|it| !it.is_empty()),
-            interval_seconds: it.health_check_interval_seconds.unwrap_or_default(),
-            timeout_seconds: it.health_check_timeout_seconds.unwrap_or_default(),
-            healthy_threshold: it.healthy_threshold_count.unwrap_or_default(),
-            unhealthy_threshold: it.unhealthy_threshold_count.unwrap_or_default(),
+            path: group.health_check_path.filter(|it| !it.is_empty()),
+            interval_seconds: group.health_check_interval_seconds.unwrap_or_default(),
+            timeout_seconds: group.health_check_timeout_seconds.unwrap_or_default(),
+            healthy_threshold: group.healthy_threshold_count.unwrap_or_default(),
+            unhealthy_threshold: group.unhealthy_threshold_count.unwrap_or_default(),
         },
-        load_balancers: it.load_balancer_arns.unwrap_or_default().into_iter().collect(),
+        load_balancers: group.load_balancer_arns.unwrap_or_default().into_iter().collect(),
         targets: None,
         is_stale: false,
     })
@@ -106,9 +106,9 @@ pub(super) async fn listeners(api: &Api, balancer: &str) -> Result<Vec<AwsListen
     }
 }
 
-fn forwards(it: AwsListener) -> Vec<Forward> {
-    let port = u16::try_from(it.port.unwrap_or_default()).unwrap_or_default();
-    let all = it.default_actions.unwrap_or_default().into_iter();
+fn forwards(listener: AwsListener) -> Vec<Forward> {
+    let port = u16::try_from(listener.port.unwrap_or_default()).unwrap_or_default();
+    let all = listener.default_actions.unwrap_or_default().into_iter();
     all.filter_map(|it| it.target_group_arn).map(|target_group| Forward { port, target_group }).collect()
 }
 
@@ -116,7 +116,7 @@ fn forwards(it: AwsListener) -> Vec<Forward> {
 pub(super) async fn set_listener(
     region: &Context,
     arn: &str,
-    want: &Listener,
+    desired: &Listener,
     with: &Tags,
 ) -> Result<(), Failure> {
     let shown = region.snapshot();
@@ -124,21 +124,21 @@ pub(super) async fn set_listener(
     let balancer =
         balancer.ok_or_else(|| Failure::local(CREATE, NOT_YET, "the load balancer is not shown yet"))?;
     let group =
-        match (balancer.listeners.iter().any(|it| it.port == want.port), balancer.target_groups.first()) {
+        match (balancer.listeners.iter().any(|it| it.port == desired.port), balancer.target_groups.first()) {
             (true, Some(group)) => {
-                set_health_check(region, group, &want.health_check).await?;
+                set_health_check(region, group, &desired.health_check).await?;
                 group.to_owned()
             }
             _ => {
-                let group = create(region, &balancer, want, with).await?;
-                create_listener(region, arn, want.port, &group, with).await?;
+                let group = create(region, &balancer, desired, with).await?;
+                create_listener(region, arn, desired.port, &group, with).await?;
                 group
             }
         };
     let now = FoundListener {
-        port: want.port,
-        target_port: want.target_port,
-        health_check: Some(want.health_check.clone()),
+        port: desired.port,
+        target_port: desired.target_port,
+        health_check: Some(desired.health_check.clone()),
     };
     let change = move |it: &mut FoundLoadBalancer| {
         if !it.target_groups.contains(&group) {
@@ -161,7 +161,7 @@ fn name_of(arn: &str) -> String {
 async fn create(
     region: &Context,
     balancer: &FoundLoadBalancer,
-    want: &Listener,
+    desired: &Listener,
     with: &Tags,
 ) -> Result<String, Failure> {
     const ATTRIBUTES: &str = "elasticloadbalancing:ModifyTargetGroupAttributes";
@@ -172,11 +172,11 @@ async fn create(
         .create_target_group()
         .name(&name)
         .protocol(ProtocolEnum::Tcp)
-        .port(i32::from(want.target_port))
+        .port(i32::from(desired.target_port))
         .vpc_id(&balancer.vpc_id)
         .target_type(TargetTypeEnum::Instance)
         .set_tags(aws_tags(with));
-    let arn = match region.api.write(CREATE, checked(call, &want.health_check).send()).await {
+    let arn = match region.api.write(CREATE, checked(call, &desired.health_check).send()).await {
         Ok(answer) => answer.target_groups.unwrap_or_default().into_iter().find_map(|it| it.target_group_arn),
         Err(failure) if failure.is_duplicate() => named(&region.api, &name).await?,
         Err(failure) => return Err(failure),
