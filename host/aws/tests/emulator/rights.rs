@@ -1,8 +1,7 @@
 //! The policies in `deploy/iam` in force: they allow what the operator does, each statement and each action in
 //! it is needed, and what carries no tag of its is out of its reach. All other tests here run with them too.
 
-use std::collections::{BTreeMap, BTreeSet};
-use std::path::Path;
+use std::collections::BTreeSet;
 use std::time::Duration;
 
 use aws::Region;
@@ -13,7 +12,7 @@ use model::{
 };
 
 use crate::administrator::Administrator;
-use crate::bed::{Bed, ZONE, act, awaiting, policy, snapshot, until};
+use crate::bed::{Bed, ZONE, act, awaiting, snapshot, until};
 use crate::cluster::*;
 use crate::leftovers::{CLOUD_PROVIDER, CONTROLLER, UNTAGGED, leave, own, sweep};
 use crate::policies::{Statements, statements};
