@@ -15,7 +15,8 @@ const FILTER_VALUES: usize = 200;
 /// All pages of one Describe of EC2.
 macro_rules! pages {
     (
-        $api:expr, $action:literal, $call:ident.$set_filters:ident($filters:expr), $size:literal, $output:ident
+        $api:expr, $action:literal, $call:ident.$set_filters:ident($filters:expr), $size:literal,
+        $output:ident
     ) => {{
         let pages = $api.ec2.$call().$set_filters(Some($filters)).into_paginator().page_size($size).send();
         let pages = $api.pages($action, pages).await?;

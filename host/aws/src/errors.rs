@@ -9,12 +9,7 @@ use model::finding::Reading;
 use model::{ActionNeeded, Outcome, Problem};
 
 use class::{Class, class, is_gone, is_invalid_profile};
-
-/// Our word for a name or range that something else in AWS has.
-pub(crate) const TAKEN: &str = "Taken";
-
-/// Our word for what has to be there first and is not known yet.
-pub(crate) const NOT_YET: &str = "NotYetVisible";
+pub(crate) use class::{NOT_YET, TAKEN};
 
 /// One call that failed.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]

@@ -1,6 +1,10 @@
 //! The classes of AWS's error codes: the only place that knows the codes.
 
-use super::{NOT_YET, TAKEN};
+/// Our word for a name or range that something else in AWS has.
+pub(crate) const TAKEN: &str = "Taken";
+
+/// Our word for what has to be there first and is not known yet.
+pub(crate) const NOT_YET: &str = "NotYetVisible";
 
 /// Kinds of error codes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -1,5 +1,5 @@
-//! The policies in `deploy/iam` in force: they allow what the operator does, each statement and each action in
-//! it is needed, and what carries no tag of its is out of its reach. All other tests here run with them too.
+//! The policies in `deploy/iam` in force: they allow what the operator does, each statement and each action
+//! in it is needed, and what carries no tag of its is out of its reach. All other tests run with them too.
 
 use std::collections::BTreeSet;
 use std::time::Duration;

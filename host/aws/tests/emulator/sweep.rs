@@ -180,7 +180,10 @@ async fn an_unreadable_network_load_balancer_holds_up_nothing_else() {
     let mut ids = network(&region).await;
     balancer(&region, model::LoadBalancerKind::Network, &mut ids).await;
     machine(&region, &mut ids).await;
-    let failing = |action: &str| json!({"kind": "error", "service": "elbv2", "action": action, "code": "HealthUnavailable"});
+    let failing = |action: &str| {
+        let code = "HealthUnavailable";
+        json!({"kind": "error", "service": "elbv2", "action": action, "code": code})
+    };
     bed.faults(json!([failing("DescribeTargetHealth")])).await;
     let other = bed.swept().await;
     let shown = snapshot(&other).load_balancers[0].clone();

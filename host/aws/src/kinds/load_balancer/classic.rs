@@ -13,6 +13,7 @@ use model::{
 };
 
 use super::ids::{group_ids, leaving_ids, subnet_ids, vpc_of};
+use super::tags;
 use crate::api::Api;
 use crate::context::Context;
 use crate::errors::{Failure, TAKEN, gone_is_done};
@@ -22,8 +23,6 @@ use crate::schedule::Task;
 
 const CREATE: &str = "elasticloadbalancing:CreateLoadBalancer";
 const DESCRIBE: &str = "elasticloadbalancing:DescribeLoadBalancers";
-/// AWS describes the tags of no more at once.
-const TAGS_AT_ONCE: usize = 20;
 
 pub(crate) async fn describe(api: &Api) -> Result<Vec<FoundLoadBalancer>, Failure> {
     let pages = api
@@ -91,26 +90,11 @@ fn health(check: &AwsHealthCheck) -> Option<HealthCheck> {
 
 /// By name. One that is gone has none.
 pub(crate) async fn describe_tags(api: &Api, names: &[String]) -> Result<BTreeMap<String, Tags>, Failure> {
-    let mut res = BTreeMap::new();
-    for names in names.chunks(TAGS_AT_ONCE) {
-        match tags_of(api, names).await {
-            // One missing name fails the whole call.
-            Err(failure) if failure.is_gone() => {
-                for name in names {
-                    match tags_of(api, std::slice::from_ref(name)).await {
-                        Err(failure) if failure.is_gone() => {}
-                        other => res.extend(other?),
-                    }
-                }
-            }
-            other => res.extend(other?),
-        }
-    }
-    Ok(res)
+    tags::by_id(names, |some| tags_of(api, some)).await
 }
 
-async fn tags_of(api: &Api, names: &[String]) -> Result<BTreeMap<String, Tags>, Failure> {
-    let call = api.classic.describe_tags().set_load_balancer_names(Some(names.to_vec()));
+async fn tags_of(api: &Api, names: Vec<String>) -> Result<BTreeMap<String, Tags>, Failure> {
+    let call = api.classic.describe_tags().set_load_balancer_names(Some(names));
     let answer = api.read("elasticloadbalancing:DescribeTags", call.send()).await?;
     let all = answer.tag_descriptions.unwrap_or_default().into_iter();
     let tags = |tags: Option<Vec<Tag>>| {

@@ -3,6 +3,7 @@
 pub(crate) mod classic;
 mod ids;
 pub(crate) mod network;
+mod tags;
 pub(crate) mod target_group;
 
 use model::{FoundLoadBalancer, Ids, Key, LoadBalancer, LoadBalancerKind, Read};

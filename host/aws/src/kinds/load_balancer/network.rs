@@ -12,6 +12,7 @@ use model::{
 };
 
 use super::ids::{group_ids, leaving_ids, subnet_ids};
+use super::tags;
 use super::target_group::{self, aws_tags};
 use crate::api::Api;
 use crate::context::Context;
@@ -22,8 +23,6 @@ use crate::schedule::Task;
 
 const CREATE: &str = "elasticloadbalancing:CreateLoadBalancer";
 const DESCRIBE: &str = "elasticloadbalancing:DescribeLoadBalancers";
-/// AWS describes the tags of no more at once.
-const TAGS_AT_ONCE: usize = 20;
 
 pub(crate) async fn describe(api: &Api) -> Result<Vec<FoundLoadBalancer>, Failure> {
     let pages =
@@ -76,26 +75,11 @@ fn found(balancer: AwsLoadBalancer) -> Option<FoundLoadBalancer> {
 
 /// By ARN. One that is gone has none.
 pub(crate) async fn describe_tags(api: &Api, arns: &[String]) -> Result<BTreeMap<String, Tags>, Failure> {
-    let mut res = BTreeMap::new();
-    for arns in arns.chunks(TAGS_AT_ONCE) {
-        match tags_of(api, arns).await {
-            // One missing ARN fails the whole call.
-            Err(failure) if failure.is_gone() => {
-                for arn in arns {
-                    match tags_of(api, std::slice::from_ref(arn)).await {
-                        Err(failure) if failure.is_gone() => {}
-                        other => res.extend(other?),
-                    }
-                }
-            }
-            other => res.extend(other?),
-        }
-    }
-    Ok(res)
+    tags::by_id(arns, |some| tags_of(api, some)).await
 }
 
-async fn tags_of(api: &Api, arns: &[String]) -> Result<BTreeMap<String, Tags>, Failure> {
-    let call = api.elb.describe_tags().set_resource_arns(Some(arns.to_vec()));
+async fn tags_of(api: &Api, arns: Vec<String>) -> Result<BTreeMap<String, Tags>, Failure> {
+    let call = api.elb.describe_tags().set_resource_arns(Some(arns));
     let answer = api.read("elasticloadbalancing:DescribeTags", call.send()).await?;
     let all = answer.tag_descriptions.unwrap_or_default().into_iter();
     let tags = |tags: Option<Vec<Tag>>| -> Tags {
