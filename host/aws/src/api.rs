@@ -1,5 +1,5 @@
 //! SDK clients of one region, and the one place where a call is sent: in its turn, and with its error made
-//! ours. It knows no resources.
+//! ours.
 
 use std::future::Future;
 use std::sync::Arc;

@@ -6,62 +6,47 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use futures::future::join_all;
+use futures::future::{BoxFuture, join_all};
 use tokio::sync::oneshot;
 
 use crate::api::Api;
 use crate::errors::Failure;
-use crate::kinds::{instance, target};
 
 const WINDOW: Duration = Duration::from_millis(100);
 
-/// Where instances are registered.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) enum Group {
-    /// A classic load balancer, by name.
-    LoadBalancer(String),
-    /// By ARN.
-    TargetGroup(String),
-}
+/// Sends one call about these instances.
+type Send = fn(Api, String, Vec<String>) -> BoxFuture<'static, Result<(), Failure>>;
 
-/// One call; its requests are instance ids.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-enum Call {
-    Terminate,
-    Register(Group),
-    Deregister(Group),
+/// A call that takes many instances. Those of the same action and of the same thing are put together.
+#[derive(Clone)]
+pub(crate) struct BatchedCall {
+    /// Its name in IAM.
+    pub action: &'static str,
+    /// AWS's name for what it is about beside the instances; empty where that is nothing.
+    pub of: String,
+    pub send: Send,
 }
 
 type Waiting = Vec<(String, oneshot::Sender<Result<(), Failure>>)>;
 
 #[derive(Clone, Default)]
 pub(crate) struct Batches {
-    waiting: Arc<Mutex<BTreeMap<Call, Waiting>>>,
+    /// By action and by what it is about.
+    waiting: Arc<Mutex<BTreeMap<(&'static str, String), Waiting>>>,
 }
 
 impl Batches {
-    pub async fn terminate(&self, api: &Api, instance: &str) -> Result<(), Failure> {
-        self.ask(api, Call::Terminate, instance).await
-    }
-
-    pub async fn register(&self, api: &Api, group: Group, instance: &str) -> Result<(), Failure> {
-        self.ask(api, Call::Register(group), instance).await
-    }
-
-    pub async fn deregister(&self, api: &Api, group: Group, instance: &str) -> Result<(), Failure> {
-        self.ask(api, Call::Deregister(group), instance).await
-    }
-
-    async fn ask(&self, api: &Api, call: Call, instance: &str) -> Result<(), Failure> {
+    /// Sends `call` for this instance together with others that come within the window.
+    pub async fn send(&self, api: &Api, call: BatchedCall, instance: &str) -> Result<(), Failure> {
         let (sender, receiver) = oneshot::channel();
-        let first = {
+        let is_first = {
             let mut waiting = self.waiting.lock().unwrap_or_else(PoisonError::into_inner);
-            let batch = waiting.entry(call.clone()).or_default();
+            let batch = waiting.entry((call.action, call.of.clone())).or_default();
             batch.push((instance.to_owned(), sender));
             batch.len() == 1
         };
-        if first {
-            tokio::spawn(self.clone().send(api.clone(), call));
+        if is_first {
+            tokio::spawn(self.clone().send_after_window(api.clone(), call));
         }
         let lost = || Failure {
             action: "batch",
@@ -72,31 +57,26 @@ impl Batches {
         receiver.await.unwrap_or_else(|_| Err(lost()))
     }
 
-    async fn send(self, api: Api, call: Call) {
+    async fn send_after_window(self, api: Api, call: BatchedCall) {
         tokio::time::sleep(WINDOW).await;
-        let batch =
-            self.waiting.lock().unwrap_or_else(PoisonError::into_inner).remove(&call).unwrap_or_default();
+        let batch = self
+            .waiting
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .remove(&(call.action, call.of.clone()))
+            .unwrap_or_default();
         let instances: Vec<String> = batch.iter().map(|it| it.0.clone()).collect();
-        let together = call.send(&api, &instances).await;
+        let send = |instances: Vec<String>| (call.send)(api.clone(), call.of.clone(), instances);
+        let together = send(instances.clone()).await;
         let outcomes = match &together {
             Err(failure) if batch.len() > 1 && !failure.open && failure.may_be_about_one(&instances) => {
-                join_all(instances.iter().map(|it| call.send(&api, std::slice::from_ref(it)))).await
+                join_all(instances.into_iter().map(|it| send(vec![it]))).await
             }
             _ => vec![together; batch.len()],
         };
         for ((_, sender), outcome) in batch.into_iter().zip(outcomes) {
             // Whoever asked may have gone meanwhile.
             let _ = sender.send(outcome);
-        }
-    }
-}
-
-impl Call {
-    async fn send(&self, api: &Api, instances: &[String]) -> Result<(), Failure> {
-        match self {
-            Call::Terminate => instance::terminate(api, instances).await,
-            Call::Register(group) => target::register(api, group, instances).await,
-            Call::Deregister(group) => target::deregister(api, group, instances).await,
         }
     }
 }

@@ -1,4 +1,4 @@
-//! Counts what is sent to AWS, every attempt of every call. It never changes a call.
+//! Counts what is sent to AWS, every attempt of every call.
 
 use std::collections::BTreeMap;
 use std::sync::{LazyLock, Mutex, PoisonError};

@@ -35,7 +35,8 @@ const S3_ENDPOINT: &str = "AWS_ENDPOINT_URL_S3";
 #[derive(Debug, thiserror::Error)]
 pub enum ConnectError {
     #[error(
-        "no AWS credentials: set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or AWS_PROFILE, or run with a role"
+        "no AWS credentials: set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or AWS_PROFILE, \
+         or run with a role"
     )]
     NoCredentials,
     #[error("the AWS credentials cannot be used")]

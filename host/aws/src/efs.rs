@@ -1,11 +1,10 @@
-//! Reads file systems of EFS. It makes and changes none.
+//! Reads file systems of EFS.
 
 use aws_sdk_efs::types::{FileSystemDescription, MountTargetDescription};
 use model::finding::Reading;
 use model::{FileSystem, ListedFileSystem, MountTarget};
 
 use crate::errors::{Failure, reading};
-use crate::kinds::incomplete;
 use crate::region::Region;
 
 const DESCRIBE: &str = "elasticfilesystem:DescribeFileSystems";
@@ -18,7 +17,7 @@ impl Region {
 
     /// All file systems of the account in this region, read anew.
     pub async fn file_systems(&self) -> Reading<Vec<ListedFileSystem>> {
-        let api = &self.0.api;
+        let api = &self.context.api;
         let pages = api.pages(DESCRIBE, api.efs.describe_file_systems().into_paginator().send()).await;
         let listed = |it: FileSystemDescription| ListedFileSystem {
             id: it.file_system_id,
@@ -32,10 +31,14 @@ impl Region {
     }
 
     async fn describe(&self, id: &str) -> Result<FileSystem, Failure> {
-        let api = &self.0.api;
+        let api = &self.context.api;
         let answer = api.read(DESCRIBE, api.efs.describe_file_systems().file_system_id(id).send()).await?;
-        let found =
-            answer.file_systems.unwrap_or_default().into_iter().next().ok_or_else(|| incomplete(DESCRIBE))?;
+        let found = answer
+            .file_systems
+            .unwrap_or_default()
+            .into_iter()
+            .next()
+            .ok_or_else(|| Failure::incomplete(DESCRIBE))?;
         let pages = api.efs.describe_mount_targets().file_system_id(id).into_paginator().send();
         let pages = api.pages("elasticfilesystem:DescribeMountTargets", pages).await?;
         let targets = pages.into_iter().flat_map(|it| it.mount_targets.unwrap_or_default());

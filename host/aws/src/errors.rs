@@ -1,5 +1,6 @@
-//! What AWS's error codes mean. The only place that knows them. Messages never hold what was sent: it may
-//! have been a secret.
+//! What AWS's errors mean. Messages never hold what was sent: it may have been a secret.
+
+mod class;
 
 use aws_smithy_runtime_api::client::orchestrator::HttpResponse;
 use aws_smithy_runtime_api::client::result::SdkError;
@@ -7,11 +8,8 @@ use aws_smithy_types::error::metadata::ProvideErrorMetadata;
 use model::finding::Reading;
 use model::{ActionNeeded, Outcome, Problem};
 
-/// Our word for a name or range that something else in AWS has.
-pub(crate) const TAKEN: &str = "Taken";
-
-/// Our word for what has to be there first and is not known yet.
-pub(crate) const NOT_YET: &str = "NotYetVisible";
+use class::{Class, class, is_gone, is_invalid_profile};
+pub(crate) use class::{NOT_YET, TAKEN};
 
 /// One call that failed.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
@@ -24,28 +22,6 @@ pub(crate) struct Failure {
     pub message: String,
     /// Whether AWS may have done it all the same.
     pub open: bool,
-}
-
-/// Kinds of error codes.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Class {
-    Throttled,
-    /// A token or the call itself is too old, or clocks differ: another call may bring what is in force.
-    Expired,
-    /// It has to wait for something else, or is not visible yet.
-    NotYet,
-    /// Something of that name, range, port or token is there.
-    Duplicate,
-    /// Somebody else's thing of that name or range is there.
-    Taken,
-    Denied,
-    Quota,
-    /// AWS is out of it.
-    Capacity,
-    Invalid,
-    /// AWS's own failure: it may have been done.
-    Server,
-    Other,
 }
 
 impl Failure {
@@ -97,6 +73,11 @@ impl Failure {
         Failure { action, code: Some(code.to_owned()), message: message.into(), open: false }
     }
 
+    /// AWS's answer lacks what it always has.
+    pub fn incomplete(action: &'static str) -> Self {
+        Failure { action, code: None, message: "the answer lacks what was made".to_owned(), open: true }
+    }
+
     /// The thing is not there, or not there any more.
     pub fn is_gone(&self) -> bool {
         self.code.as_deref().is_some_and(is_gone)
@@ -142,7 +123,7 @@ impl Failure {
         let message = self.to_string();
         let Some(code) = self.code else { return Outcome::Unknown { message } };
         let (retry, who) = match class(&code) {
-            // A first try whose answer was lost may have made it: the next sweep tells.
+            // A first try whose answer was lost may have made it: the next poll tells.
             Class::Duplicate | Class::Server => {
                 return Outcome::Unknown { message: format!("{message} ({code})") };
             }
@@ -198,130 +179,7 @@ fn message(action: &str, code: &str, message: &str) -> String {
     }
     // What follows is an encrypted blob of a thousand characters.
     let message = message.split("Encoded authorization failure message").next().unwrap_or_default().trim();
-    match message.is_empty() {
-        true => code.to_owned(),
-        false => message.to_owned(),
-    }
-}
-
-/// AWS answers so to a wrong instance profile, with a code that says nothing.
-fn is_invalid_profile(code: &str, message: &str) -> bool {
-    code == "NoSuchEntity"
-        || (code.starts_with("InvalidParameterValue") && message.to_lowercase().contains("instance profile"))
-}
-
-fn is_gone(code: &str) -> bool {
-    let absent = [
-        "Gateway.NotAttached",
-        "InvalidInstance",
-        "InvalidTarget",
-        "NatGatewayNotFound",
-        "ResourceNotFoundException",
-    ];
-    absent.contains(&code)
-        || code.ends_with(".NotFound")
-        || code.ends_with("NotFound")
-        || code.ends_with("NotFoundException")
-}
-
-fn class(code: &str) -> Class {
-    match code {
-        "RequestLimitExceeded"
-        | "Throttling"
-        | "ThrottlingException"
-        | "ThrottledException"
-        | "DependencyThrottle"
-        | "TooManyRequests"
-        | "TooManyRequestsException"
-        | "ConcurrentModification"
-        | "ConcurrentModificationException"
-        | "RequestThrottled"
-        | "RequestThrottledException"
-        | "EC2ThrottledException"
-        | "SlowDown"
-        | "PriorRequestNotComplete"
-        | "BandwidthLimitExceeded" => Class::Throttled,
-        "RequestExpired"
-        | "InvalidSecurity.RequestHasExpired"
-        | "RequestTimeTooSkewed"
-        | "PaginationTokenExpiredException" => Class::Expired,
-        "DependencyViolation"
-        | "ResourceInUse"
-        | "ResourceInUseException"
-        | "IncorrectState"
-        | "IncorrectInstanceState"
-        | "InvalidIPAddress.InUse"
-        | "InvalidGroup.InUse"
-        | "Resource.AlreadyAssociated"
-        | "ConcurrentTagAccess"
-        | "OperationInProgress"
-        | "IncorrectNetworkInterfaceState"
-        | "InvalidNetworkInterface.InUse"
-        // Elastic Load Balancing's words also for groups, subnets and an internet gateway that it does not
-        // know of yet.
-        | "InvalidSecurityGroup"
-        | "InvalidSubnet"
-        | "InvalidConfigurationRequest"
-        | NOT_YET => Class::NotYet,
-        "InvalidSubnet.Conflict"
-        | "InvalidGroup.Duplicate"
-        | "InvalidPermission.Duplicate"
-        | "RouteAlreadyExists"
-        | "DuplicateLoadBalancerName"
-        | "DuplicateAccessPointName"
-        | "DuplicateTargetGroupName"
-        | "DuplicateListener"
-        | "ResourceExistsException"
-        | "IdempotentParameterMismatch" => Class::Duplicate,
-        TAKEN => Class::Taken,
-        "UnauthorizedOperation"
-        | "AccessDenied"
-        | "AccessDeniedException"
-        | "AuthFailure"
-        | "InvalidClientTokenId"
-        | "UnrecognizedClientException"
-        | "SignatureDoesNotMatch"
-        | "InvalidSignatureException"
-        | "ExpiredToken"
-        | "ExpiredTokenException"
-        | "OptInRequired"
-        | "PendingVerification"
-        | "Blocked"
-        | "MissingAuthenticationToken"
-        | "OperationNotPermitted" => Class::Denied,
-        "VcpuLimitExceeded"
-        | "TooManyLoadBalancers"
-        | "TooManyTargetGroups"
-        | "TooManyAccessPoints"
-        | "MaxSpotInstanceCountExceeded"
-        | "LimitExceededException" => Class::Quota,
-        "InternalError"
-        | "InternalFailure"
-        | "InternalServiceError"
-        | "InternalServiceErrorException"
-        | "ServiceUnavailable"
-        | "ServiceUnavailableException"
-        | "Unavailable"
-        | "ServerInternal"
-        | "RequestTimeout"
-        | "RequestTimeoutException" => Class::Server,
-        "InvalidAMIID.NotFound"
-        | "InvalidKeyPair.NotFound"
-        | "InvalidSnapshot.NotFound"
-        | "NoSuchEntity"
-        | "Unsupported"
-        | "UnsupportedOperation"
-        | "UnknownParameter"
-        | "ValidationError"
-        | "ValidationException"
-        | "TagLimitExceeded"
-        | "InsufficientFreeAddressesInSubnet" => Class::Invalid,
-        _ if code.starts_with("Insufficient") && code.contains("Capacity") => Class::Capacity,
-        _ if is_gone(code) => Class::NotYet,
-        _ if code.ends_with("LimitExceeded") || code.ends_with("QuotaExceeded") => Class::Quota,
-        _ if code.starts_with("Invalid") || code.starts_with("Malformed") || code.starts_with("Missing") => Class::Invalid,
-        _ => Class::Other,
-    }
+    if message.is_empty() { code.to_owned() } else { message.to_owned() }
 }
 
 #[cfg(test)]
@@ -386,7 +244,7 @@ mod tests {
     }
 
     #[test]
-    fn what_one_of_several_is_protected_from_or_forbidden_for_is_tried_alone() {
+    fn what_one_of_several_is_protected_from_is_tried_alone() {
         let said = |code: &str, why: &str| {
             let named = ["i-1".to_owned(), "i-2".to_owned()];
             Failure::local("ec2:TerminateInstances", code, why).may_be_about_one(&named)

@@ -1,15 +1,17 @@
-//! Finds what controllers inside a cluster left in its VPC, and removes it. What counts as left, and in which
-//! order it goes, is decided in `plan`; no sweep of the region does any of this.
+//! Finds what controllers inside a cluster left in its VPC, and removes it. Crate `infra` decides what counts
+//! as left, and in which order it goes.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use infra::gc::{Found, FoundTargetGroup, Leftover, LeftoverKind, Look, Neighbours, Whose, leftovers};
-use model::{FoundLoadBalancer, FoundNetworkInterface, Problem, Tags};
+use model::{FoundLoadBalancer, FoundNetworkInterface, Instance, Problem, Subnet, Tags};
 
 use crate::api::Api;
+use crate::ec2::filter;
 use crate::errors::{Failure, gone_is_done};
+use crate::kind::AwsKind;
 use crate::kinds::load_balancer::{classic, network, target_group};
-use crate::kinds::{filter, instance, network_interface, security_group, security_group_rules, subnet};
+use crate::kinds::{network_interface, security_group, security_group_rules};
 use crate::region::Region;
 use crate::tagged;
 
@@ -22,7 +24,7 @@ impl Region {
     /// balancers, other load balancers and target groups where there are some, and for signs of another
     /// cluster among instances and subnets.
     pub async fn leftovers(&self, whose: &Whose, vpc_id: &str) -> Look {
-        let (api, cluster) = (&self.0.api, whose.cluster.as_str());
+        let (api, cluster) = (&self.context.api, whose.cluster.as_str());
         let vpcs = BTreeSet::from([vpc_id.to_owned()]);
         let mut problems = Vec::new();
         let (balancing, security_groups, network_interfaces) = futures::join!(
@@ -55,7 +57,7 @@ impl Region {
     /// AWS does not say: nothing may be concluded. Only where it [forbids](Problem::is_forbidden) the
     /// question does it stay so.
     pub async fn load_balancers_of(&self, cluster: &str, vpc_id: &str) -> Result<Vec<String>, Problem> {
-        let (load_balancers, _) = balancing(&self.0.api, cluster).await.map_err(Failure::problem)?;
+        let (load_balancers, _) = balancing(&self.context.api, cluster).await.map_err(Failure::problem)?;
         let left = leftovers(cluster, vpc_id, &Found { load_balancers, ..Found::default() });
         Ok(left.into_iter().map(|it| it.id).collect())
     }
@@ -65,25 +67,25 @@ impl Region {
     /// # Errors
     /// AWS refused it. While something else still uses it, that is nobody's fault (`ActionNeeded::None`), and
     /// it is to be tried again later.
-    pub async fn delete_leftover(&self, it: &Leftover) -> Result<(), Problem> {
-        let region = &self.0;
-        let result = match it.kind {
-            LeftoverKind::ClassicLoadBalancer => classic::delete(region, &it.id).await,
-            LeftoverKind::LoadBalancer => network::delete_alone(region, &it.id).await,
-            LeftoverKind::TargetGroup => target_group::delete(&region.api, &it.id).await,
+    pub async fn delete_leftover(&self, leftover: &Leftover) -> Result<(), Problem> {
+        let region = &self.context;
+        let result = match leftover.kind {
+            LeftoverKind::ClassicLoadBalancer => classic::delete(region, &leftover.id).await,
+            LeftoverKind::LoadBalancer => network::delete_alone(region, &leftover.id).await,
+            LeftoverKind::TargetGroup => target_group::delete(&region.api, &leftover.id).await,
             LeftoverKind::SecurityGroupRules => {
-                gone_is_done(security_group_rules::revoke(region, &it.id, it.rules.clone()).await)
+                gone_is_done(security_group_rules::revoke(region, &leftover.id, leftover.rules.clone()).await)
             }
-            LeftoverKind::SecurityGroup => security_group::delete(region, &it.id).await,
-            LeftoverKind::NetworkInterface => network_interface::delete(region, &it.id).await,
+            LeftoverKind::SecurityGroup => security_group::delete(region, &leftover.id).await,
+            LeftoverKind::NetworkInterface => network_interface::delete(region, &leftover.id).await,
         };
         let result = match result {
             // What a policy allows by its tags may be forbidden once it is gone: then it has none.
-            Err(failure) if failure.is_forbidden() && is_gone(&region.api, it).await => Ok(()),
+            Err(failure) if failure.is_forbidden() && is_gone(&region.api, leftover).await => Ok(()),
             other => other,
         };
-        self.0.publish();
-        self.0.wake.notify_one();
+        self.context.publish();
+        self.context.wake.notify_one();
         result.map_err(Failure::problem)
     }
 }
@@ -97,25 +99,29 @@ async fn sign(
 ) -> Result<Option<String>, Failure> {
     let filters = || vec![vec![filter("vpc-id", [vpc_id]), filter("tag-key", whose.sign_tags())]];
     let (instances, subnets) =
-        futures::try_join!(instance::describe(api, filters()), subnet::describe(api, filters()))?;
+        futures::try_join!(Instance::describe(api, filters()), Subnet::describe(api, filters()))?;
     Ok(whose.sign(vpc_id, &Neighbours { instances, subnets, network_interfaces }))
 }
 
 /// Whether AWS shows it no more.
-async fn is_gone(api: &Api, it: &Leftover) -> bool {
-    let vpcs = BTreeSet::from([it.vpc_id.clone()]);
-    let is_there = match it.kind {
-        LeftoverKind::ClassicLoadBalancer => classic::describe_one(api, &it.id).await.map(|it| it.is_some()),
-        LeftoverKind::LoadBalancer => network::describe_one(api, &it.id).await.map(|it| it.is_some()),
-        LeftoverKind::TargetGroup => {
-            target_group::describe_named(api, std::slice::from_ref(&it.id)).await.map(|it| !it.is_empty())
+async fn is_gone(api: &Api, leftover: &Leftover) -> bool {
+    let vpcs = BTreeSet::from([leftover.vpc_id.clone()]);
+    let is_there = match leftover.kind {
+        LeftoverKind::ClassicLoadBalancer => {
+            classic::describe_one(api, &leftover.id).await.map(|it| it.is_some())
         }
+        LeftoverKind::LoadBalancer => network::describe_one(api, &leftover.id).await.map(|it| it.is_some()),
+        LeftoverKind::TargetGroup => target_group::describe_named(api, std::slice::from_ref(&leftover.id))
+            .await
+            .map(|it| !it.is_empty()),
         LeftoverKind::SecurityGroupRules | LeftoverKind::SecurityGroup => {
-            security_group::describe_in(api, &vpcs).await.map(|all| all.iter().any(|found| found.id == it.id))
+            security_group::describe_in(api, &vpcs)
+                .await
+                .map(|all| all.iter().any(|found| found.id == leftover.id))
         }
-        LeftoverKind::NetworkInterface => {
-            network_interface::describe(api, &vpcs).await.map(|all| all.iter().any(|found| found.id == it.id))
-        }
+        LeftoverKind::NetworkInterface => network_interface::describe(api, &vpcs)
+            .await
+            .map(|all| all.iter().any(|found| found.id == leftover.id)),
     };
     is_there.is_ok_and(|it| !it)
 }
@@ -140,18 +146,8 @@ async fn balancing(
         (arns(|it| it.contains(":targetgroup/")), arns(is_of_second_version));
     let names: BTreeMap<&str, &Tags> =
         tagged.iter().filter_map(|(arn, tags)| Some((classic_name(arn)?, tags))).collect();
-    let classic = async {
-        match names.is_empty() {
-            true => Ok(Vec::new()),
-            false => classic::describe(api).await,
-        }
-    };
-    let others = async {
-        match other_arns.is_empty() {
-            true => Ok(Vec::new()),
-            false => network::describe(api).await,
-        }
-    };
+    let classic = async { if names.is_empty() { Ok(Vec::new()) } else { classic::describe(api).await } };
+    let others = async { if other_arns.is_empty() { Ok(Vec::new()) } else { network::describe(api).await } };
     let (mut classic, mut others, mut target_groups) =
         futures::try_join!(classic, others, target_group::describe_named(api, &target_group_arns))?;
     classic.iter_mut().for_each(|it| it.tags = names.get(it.id.as_str()).map(|it| (*it).clone()));

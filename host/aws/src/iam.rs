@@ -1,5 +1,4 @@
-//! Reads roles of IAM, and who we are. It judges nothing, keeps nothing but the account, and never changes a
-//! role or a policy.
+//! Reads roles of IAM, anew each time, and the account that we are in.
 
 use futures::future::try_join_all;
 use iam::check::{Readings, Role};
@@ -10,7 +9,6 @@ use model::finding::Reading;
 
 use crate::api::Api;
 use crate::errors::{Failure, reading};
-use crate::kinds::incomplete;
 use crate::open_id;
 use crate::region::Region;
 
@@ -26,10 +24,10 @@ impl Region {
     /// # Errors
     /// When AWS does not say.
     pub async fn account(&self) -> Result<String, Problem> {
-        let api = &self.0.api;
+        let api = &self.context.api;
         let ask = || async {
             let answer = api.read(WHO, api.sts.get_caller_identity().send()).await?;
-            answer.account.ok_or_else(|| incomplete(WHO))
+            answer.account.ok_or_else(|| Failure::incomplete(WHO))
         };
         api.account.get_or_try_init(ask).await.cloned().map_err(Failure::problem)
     }
@@ -37,7 +35,7 @@ impl Region {
     /// Everything that a role is judged by, read anew: the role, its policies and boundary, and the OIDC
     /// provider if one is given. Where the role does not exist, nothing else is asked.
     pub async fn role(&self, role: &RoleArn, provider_arn: Option<&str>) -> Readings {
-        let api = &self.0.api;
+        let api = &self.context.api;
         let found = reading(get_role(api, &role.name).await);
         if found == Reading::Absent {
             return Readings {
@@ -75,7 +73,7 @@ impl Region {
     /// The ARN of the role in an instance profile, by the profile's name, read anew; `None` when it has no
     /// role.
     pub async fn instance_profile_role(&self, name: &str) -> Reading<Option<String>> {
-        reading(instance_profile_role(&self.0.api, name).await)
+        reading(instance_profile_role(&self.context.api, name).await)
     }
 }
 
@@ -91,15 +89,15 @@ fn split(found: Reading<(Role, Option<String>)>) -> (Reading<Role>, Option<Strin
 
 async fn get_role(api: &Api, name: &str) -> Result<(Role, Option<String>), Failure> {
     let answer = api.read(ROLE, api.iam.get_role().role_name(name).send()).await?;
-    let role = answer.role.ok_or_else(|| incomplete(ROLE))?;
+    let role = answer.role.ok_or_else(|| Failure::incomplete(ROLE))?;
     let boundary = role.permissions_boundary.and_then(|it| it.permissions_boundary_arn);
-    let trust_policy = role.assume_role_policy_document.ok_or_else(|| incomplete(ROLE))?;
+    let trust_policy = role.assume_role_policy_document.ok_or_else(|| Failure::incomplete(ROLE))?;
     Ok((Role { arn: role.arn, trust_policy }, boundary))
 }
 
 async fn instance_profile_role(api: &Api, name: &str) -> Result<Option<String>, Failure> {
     let answer = api.read(PROFILE, api.iam.get_instance_profile().instance_profile_name(name).send()).await?;
-    let profile = answer.instance_profile.ok_or_else(|| incomplete(PROFILE))?;
+    let profile = answer.instance_profile.ok_or_else(|| Failure::incomplete(PROFILE))?;
     // IAM lets a profile have one role at most.
     Ok(profile.roles.into_iter().next().map(|role| role.arn))
 }
@@ -118,11 +116,14 @@ async fn attached(api: &Api, role: &str) -> Result<Vec<Policy>, Failure> {
 /// A managed policy as it is in force: its default version.
 async fn managed(api: &Api, arn: &str) -> Result<Policy, Failure> {
     let answer = api.read(POLICY, api.iam.get_policy().policy_arn(arn).send()).await?;
-    let version = answer.policy.and_then(|it| it.default_version_id).ok_or_else(|| incomplete(POLICY))?;
+    let version =
+        answer.policy.and_then(|it| it.default_version_id).ok_or_else(|| Failure::incomplete(POLICY))?;
     let call = api.iam.get_policy_version().policy_arn(arn).version_id(version);
     let answer = api.read(POLICY_VERSION, call.send()).await?;
-    let document =
-        answer.policy_version.and_then(|it| it.document).ok_or_else(|| incomplete(POLICY_VERSION))?;
+    let document = answer
+        .policy_version
+        .and_then(|it| it.document)
+        .ok_or_else(|| Failure::incomplete(POLICY_VERSION))?;
     Ok(Policy { name: arn.to_owned(), document })
 }
 

@@ -1,18 +1,21 @@
-//! AWS, for everything else in this program: sweeps that show a region as a [`model::Snapshot`], and the
+//! AWS, for everything else in this program: polls that show a region as a [`model::Snapshot`], and the
 //! carrying out of [`model::Action`]s.
 //!
-//! The only crate that knows the AWS SDK. It never decides what should exist, and knows nothing of
-//! Kubernetes.
+//! The only crate that knows the AWS SDK. It knows nothing of Kubernetes, and what should exist is decided
+//! elsewhere.
 
 mod act;
 mod api;
 mod batch;
 mod calls;
 mod connect;
+mod context;
+mod ec2;
 mod efs;
 mod errors;
 mod gc;
 mod iam;
+mod kind;
 mod kinds;
 mod limits;
 mod lookup;
@@ -28,7 +31,8 @@ mod tagged;
 
 pub use calls::{Calls, calls};
 pub use connect::{Aws, ConnectError};
-pub use region::{Region, View};
+pub use context::View;
+pub use region::Region;
 
 use model::Timestamp;
 

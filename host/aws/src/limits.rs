@@ -1,5 +1,5 @@
 //! How fast calls may go out: a token bucket for each class of action, shared by all regions, so that one
-//! account is not throttled for what this program does. It never drops a call, it makes it wait its turn.
+//! account is not throttled for what this program does. A call waits for its turn; none is dropped.
 
 use std::time::Duration;
 

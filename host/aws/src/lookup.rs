@@ -1,10 +1,10 @@
 //! What a plan needs to know of AWS once: which image a machine boots, what an instance type has and has room
-//! for, and which subnets and groups a user's filters mean. Answers are kept for some minutes, and of
-//! instance types, which never change, for good, so that a hundred machines ask once. Nothing here is part of
-//! a sweep.
+//! for, and which subnets and groups a user's filters mean. Answers are cached for some minutes, and of
+//! instance types, which never change, for good, so that a hundred machines ask once.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, MutexGuard, PoisonError};
+use std::time::Duration;
 
 use aws_sdk_ec2::types::{
     ArchitectureType, Image as AwsImage, InstanceType as InstanceTypeName, InstanceTypeHypervisor,
@@ -12,23 +12,23 @@ use aws_sdk_ec2::types::{
 };
 use model::{
     ActionNeeded, Filter, FoundInstanceType, FoundSecurityGroup, FoundSubnet, Image, ImageQuery,
-    InstanceType, Problem, Timestamp,
+    InstanceType, Problem, SecurityGroup, Subnet,
 };
 use tokio::sync::Mutex;
+use tokio::time::Instant;
 
 use crate::api::Api;
+use crate::ec2::filter;
 use crate::errors::Failure;
-use crate::kinds::{self, filter};
-use crate::now;
-use crate::region::Inner;
+use crate::kind::AwsKind;
 
-/// How long an answer counts, in seconds.
-const KEPT: f64 = 300.0;
+/// How long an answer counts.
+const TTL: Duration = Duration::from_secs(300);
 /// How long it counts that there is nothing.
-const KEPT_WRONG: f64 = 30.0;
+const TTL_OF_NOTHING: Duration = Duration::from_secs(30);
 /// How long it counts that AWS did not say: what may go better at once is asked again soon, and not by
 /// everybody in turn.
-const KEPT_FAILED: f64 = 5.0;
+const TTL_OF_FAILURE: Duration = Duration::from_secs(5);
 
 const DESCRIBE_IMAGES: &str = "ec2:DescribeImages";
 const DESCRIBE_TYPES: &str = "ec2:DescribeInstanceTypes";
@@ -40,61 +40,150 @@ const NAMES: usize = 100;
 /// What is known of each question. Its own lock is held while it is asked: nobody asks the same meanwhile, or
 /// waits for another.
 type Questions<K, T> = std::sync::Mutex<BTreeMap<K, Arc<Mutex<T>>>>;
-type Kept<K, V> = Questions<K, Option<(Timestamp, Result<V, Problem>)>>;
+type Cache<K, V> = Questions<K, Option<(Instant, Result<V, Problem>)>>;
 
 /// Questions and answers.
 #[derive(Default)]
 pub(crate) struct Lookups {
-    images: Kept<ImageQuery, Image>,
-    instance_types: std::sync::Mutex<BTreeMap<String, Known>>,
+    images: Cache<ImageQuery, Image>,
+    instance_types: std::sync::Mutex<BTreeMap<String, DescribedType>>,
     /// Instance types that are being asked for together.
     asked_types: Questions<BTreeSet<String>, ()>,
-    subnets: Kept<Vec<Filter>, Vec<FoundSubnet>>,
-    groups: Kept<Vec<Filter>, Vec<FoundSecurityGroup>>,
+    subnets: Cache<Vec<Filter>, Vec<FoundSubnet>>,
+    groups: Cache<Vec<Filter>, Vec<FoundSecurityGroup>>,
 }
 
 impl Lookups {
-    fn known_types(&self) -> MutexGuard<'_, BTreeMap<String, Known>> {
+    pub async fn image(&self, api: &Api, query: &ImageQuery) -> Result<Image, Problem> {
+        cached(&self.images, query, |_| false, self.find_image(api, query)).await
+    }
+
+    async fn find_image(&self, api: &Api, query: &ImageQuery) -> Result<Image, Problem> {
+        let (images, what) = match &query.id {
+            Some(id) => (describe_image(api, id).await, id.clone()),
+            None => {
+                let architecture = self.instance_type(api, &query.instance_type).await?.architecture;
+                let what = format!("{} for {architecture} of owner {}", query.name, query.owner);
+                let filters = vec![
+                    filter("name", [&query.name]),
+                    filter("architecture", [&architecture]),
+                    filter("state", ["available"]),
+                    filter("virtualization-type", ["hvm"]),
+                ];
+                (describe_images(api, filters, &query.owner).await, what)
+            }
+        };
+        let images = images.map_err(Failure::problem)?;
+        // Dates are written so that their text sorts.
+        images
+            .into_iter()
+            .max_by_key(|it| it.creation_date.clone().unwrap_or_default())
+            .and_then(found)
+            .ok_or_else(|| Problem {
+                code: "InvalidAMIID.NotFound".to_owned(),
+                message: format!("there is no image {what} in this region"),
+                who: ActionNeeded::SpecAuthor,
+            })
+    }
+
+    /// What machines of this type have.
+    pub async fn instance_type(&self, api: &Api, name: &str) -> Result<FoundInstanceType, Problem> {
+        let names = BTreeSet::from([name.to_owned()]);
+        let described = self.described_types(api, &names).await.map_err(Failure::problem)?;
+        described.into_iter().find_map(|it| it.hardware).ok_or_else(|| {
+            let message = format!("there is no instance type {name} for x86_64 or arm64 in this region");
+            Failure::local(DESCRIBE_TYPES, UNKNOWN_TYPE, message).problem()
+        })
+    }
+
+    /// What these types have room for; those that the region does not know are left out.
+    pub async fn instance_types(
+        &self,
+        api: &Api,
+        names: &BTreeSet<String>,
+    ) -> Result<Vec<InstanceType>, Failure> {
+        Ok(self.described_types(api, names).await?.into_iter().map(|it| it.room).collect())
+    }
+
+    /// In the order of their names. Only those that were not read before are asked for, all in one call, and
+    /// the same by nobody else meanwhile.
+    async fn described_types(
+        &self,
+        api: &Api,
+        names: &BTreeSet<String>,
+    ) -> Result<Vec<DescribedType>, Failure> {
+        let unknown = self.unknown_types(names);
+        if !unknown.is_empty() {
+            let entry = entry(&self.asked_types, &unknown, |()| false);
+            let _turn = entry.lock().await;
+            // Others may have asked meanwhile.
+            let unknown: Vec<String> = self.unknown_types(&unknown).into_iter().collect();
+            for some in unknown.chunks(NAMES) {
+                let found = ask_types(api, some).await?;
+                self.known_types().extend(found.into_iter().map(|it| (it.room.name.clone(), it)));
+            }
+        }
+        let known = self.known_types();
+        Ok(names.iter().filter_map(|name| known.get(name)).cloned().collect())
+    }
+
+    fn known_types(&self) -> MutexGuard<'_, BTreeMap<String, DescribedType>> {
         self.instance_types.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Those of them that were not read yet.
     fn unknown_types(&self, names: &BTreeSet<String>) -> BTreeSet<String> {
         let known = self.known_types();
-        names.iter().filter(|it| !known.contains_key(*it)).cloned().collect()
+        names.iter().filter(|name| !known.contains_key(*name)).cloned().collect()
+    }
+
+    pub async fn subnets(&self, api: &Api, filters: &[Filter]) -> Result<Vec<FoundSubnet>, Problem> {
+        let ask = async { Subnet::describe(api, vec![aws_filters(filters)]).await.map_err(Failure::problem) };
+        cached(&self.subnets, &filters.to_vec(), Vec::is_empty, ask).await
+    }
+
+    pub async fn security_groups(
+        &self,
+        api: &Api,
+        filters: &[Filter],
+    ) -> Result<Vec<FoundSecurityGroup>, Problem> {
+        let ask = async {
+            SecurityGroup::describe(api, vec![aws_filters(filters)]).await.map_err(Failure::problem)
+        };
+        cached(&self.groups, &filters.to_vec(), Vec::is_empty, ask).await
     }
 }
 
 /// An instance type as it was read once.
 #[derive(Clone)]
-struct Known {
+struct DescribedType {
     /// `None`: machines of this type cannot run Kubernetes.
-    described: Option<FoundInstanceType>,
+    hardware: Option<FoundInstanceType>,
     room: InstanceType,
 }
 
-async fn kept<K: Ord + Clone, V: Clone>(
-    answers: &Kept<K, V>,
+async fn cached<K: Ord + Clone, V: Clone>(
+    answers: &Cache<K, V>,
     question: &K,
     is_nothing: impl Fn(&V) -> bool,
     ask: impl Future<Output = Result<V, Problem>>,
 ) -> Result<V, Problem> {
-    let fresh = |(at, answer): &(Timestamp, Result<V, Problem>)| {
-        let lasts = match answer {
-            Ok(it) if !is_nothing(it) => KEPT,
-            Err(problem) if problem.who == ActionNeeded::None => KEPT_FAILED,
+    let is_fresh = |(at, answer): &(Instant, Result<V, Problem>)| {
+        let ttl = match answer {
+            Ok(it) if !is_nothing(it) => TTL,
+            Err(problem) if problem.who == ActionNeeded::None => TTL_OF_FAILURE,
             // Who wrote the question, or makes what it is about, does not wait long.
-            _ => KEPT_WRONG,
+            _ => TTL_OF_NOTHING,
         };
-        now() - at < lasts
+        at.elapsed() < ttl
     };
-    let entry = entry(answers, question, |it| it.as_ref().is_some_and(&fresh));
+    let entry = entry(answers, question, |it| it.as_ref().is_some_and(&is_fresh));
     let mut known = entry.lock().await;
-    if let Some((_, answer)) = known.as_ref().filter(|it| fresh(it)) {
+    if let Some((_, answer)) = known.as_ref().filter(|it| is_fresh(it)) {
         return answer.clone();
     }
     let answer = ask.await;
-    *known = Some((now(), answer.clone()));
+    *known = Some((Instant::now(), answer.clone()));
     answer
 }
 
@@ -107,38 +196,6 @@ fn entry<K: Ord + Clone, T: Default>(
     let mut all = all.lock().unwrap_or_else(PoisonError::into_inner);
     all.retain(|_, it| Arc::strong_count(it) > 1 || it.try_lock().is_ok_and(|it| stays(&it)));
     all.entry(question.clone()).or_default().clone()
-}
-
-pub(crate) async fn image(region: &Inner, query: &ImageQuery) -> Result<Image, Problem> {
-    kept(&region.lookups.images, query, |_| false, find_image(region, query)).await
-}
-
-async fn find_image(region: &Inner, query: &ImageQuery) -> Result<Image, Problem> {
-    let (images, what) = match &query.id {
-        Some(id) => (describe_image(&region.api, id).await, id.clone()),
-        None => {
-            let architecture = instance_type(region, &query.instance_type).await?.architecture;
-            let what = format!("{} for {architecture} of owner {}", query.name, query.owner);
-            let filters = vec![
-                filter("name", [&query.name]),
-                filter("architecture", [&architecture]),
-                filter("state", ["available"]),
-                filter("virtualization-type", ["hvm"]),
-            ];
-            (describe_images(&region.api, filters, &query.owner).await, what)
-        }
-    };
-    let images = images.map_err(Failure::problem)?;
-    // Dates are written so that their text sorts.
-    images
-        .into_iter()
-        .max_by_key(|it| it.creation_date.clone().unwrap_or_default())
-        .and_then(found)
-        .ok_or_else(|| Problem {
-            code: "InvalidAMIID.NotFound".to_owned(),
-            message: format!("there is no image {what} in this region"),
-            who: ActionNeeded::SpecAuthor,
-        })
 }
 
 /// Also one that its owner has deprecated since: it can be started all the same, and only who does not know
@@ -168,51 +225,15 @@ async fn describe_images(
     Ok(pages.into_iter().flat_map(|it| it.images.unwrap_or_default()).collect())
 }
 
-fn found(it: AwsImage) -> Option<Image> {
-    let root_device = it.root_device_name.unwrap_or_default();
-    let disks = it.block_device_mappings.unwrap_or_default();
+fn found(image: AwsImage) -> Option<Image> {
+    let root_device = image.root_device_name.unwrap_or_default();
+    let disks = image.block_device_mappings.unwrap_or_default();
     let root = disks.iter().find(|it| it.device_name() == Some(root_device.as_str()));
     let root_size = root.and_then(|it| it.ebs()).and_then(|it| it.volume_size()).unwrap_or_default();
-    Some(Image { id: it.image_id?, root_device, root_size })
+    Some(Image { id: image.image_id?, root_device, root_size })
 }
 
-/// What machines of this type have.
-pub(crate) async fn instance_type(region: &Inner, name: &str) -> Result<FoundInstanceType, Problem> {
-    let known = known_types(region, &BTreeSet::from([name.to_owned()])).await.map_err(Failure::problem)?;
-    known.into_iter().find_map(|it| it.described).ok_or_else(|| {
-        let message = format!("there is no instance type {name} for x86_64 or arm64 in this region");
-        Failure::local(DESCRIBE_TYPES, UNKNOWN_TYPE, message).problem()
-    })
-}
-
-/// What these types have room for; those that the region does not know are left out.
-pub(crate) async fn instance_types(
-    region: &Inner,
-    names: &BTreeSet<String>,
-) -> Result<Vec<InstanceType>, Failure> {
-    Ok(known_types(region, names).await?.into_iter().map(|it| it.room).collect())
-}
-
-/// In the order of their names. Only those that were not read before are asked for, all in one call, and the
-/// same by nobody else meanwhile.
-async fn known_types(region: &Inner, names: &BTreeSet<String>) -> Result<Vec<Known>, Failure> {
-    let lookups = &region.lookups;
-    let unknown = lookups.unknown_types(names);
-    if !unknown.is_empty() {
-        let entry = entry(&lookups.asked_types, &unknown, |()| false);
-        let _turn = entry.lock().await;
-        // Others may have asked meanwhile.
-        let unknown: Vec<String> = lookups.unknown_types(&unknown).into_iter().collect();
-        for some in unknown.chunks(NAMES) {
-            let found = ask_types(&region.api, some).await?;
-            lookups.known_types().extend(found.into_iter().map(|it| (it.room.name.clone(), it)));
-        }
-    }
-    let known = lookups.known_types();
-    Ok(names.iter().filter_map(|it| known.get(it)).cloned().collect())
-}
-
-async fn ask_types(api: &Api, names: &[String]) -> Result<Vec<Known>, Failure> {
+async fn ask_types(api: &Api, names: &[String]) -> Result<Vec<DescribedType>, Failure> {
     match describe_types(api, names).await {
         // One that does not exist fails the whole call.
         Err(failure) if is_unknown(&failure) && names.len() > 1 => {
@@ -226,14 +247,14 @@ async fn ask_types(api: &Api, names: &[String]) -> Result<Vec<Known>, Failure> {
     }
 }
 
-async fn describe_types(api: &Api, names: &[String]) -> Result<Vec<Known>, Failure> {
+async fn describe_types(api: &Api, names: &[String]) -> Result<Vec<DescribedType>, Failure> {
     let names = names.iter().map(|it| InstanceTypeName::from(it.as_str())).collect();
     let call = api.ec2.describe_instance_types().set_instance_types(Some(names));
     let pages = api.pages(DESCRIBE_TYPES, call.into_paginator().send()).await?;
     Ok(pages.iter().flat_map(|it| it.instance_types()).filter_map(known_type).collect())
 }
 
-fn none_if_unknown(failure: Failure) -> Result<Vec<Known>, Failure> {
+fn none_if_unknown(failure: Failure) -> Result<Vec<DescribedType>, Failure> {
     if is_unknown(&failure) { Ok(Vec::new()) } else { Err(failure) }
 }
 
@@ -241,17 +262,18 @@ fn is_unknown(failure: &Failure) -> bool {
     failure.code.as_deref() == Some(UNKNOWN_TYPE)
 }
 
-fn known_type(it: &InstanceTypeInfo) -> Option<Known> {
-    let name = it.instance_type()?.as_str().to_owned();
-    let network = it.network_info();
+fn known_type(described: &InstanceTypeInfo) -> Option<DescribedType> {
+    let name = described.instance_type()?.as_str().to_owned();
+    let network = described.network_info();
     let addresses = network.and_then(NetworkInfo::ipv4_addresses_per_interface);
     let room = InstanceType {
         name,
         interfaces: network.map(interfaces).unwrap_or_default(),
         addresses_per_interface: addresses.and_then(|it| u32::try_from(it).ok()).unwrap_or_default(),
-        nitro: it.bare_metal() == Some(true) || it.hypervisor() == Some(&InstanceTypeHypervisor::Nitro),
+        nitro: described.bare_metal() == Some(true)
+            || described.hypervisor() == Some(&InstanceTypeHypervisor::Nitro),
     };
-    Some(Known { described: described(it), room })
+    Some(DescribedType { hardware: hardware(described), room })
 }
 
 /// Of the default network card: an interface of another card takes part in no Pod network unless somebody
@@ -264,12 +286,18 @@ fn interfaces(network: &NetworkInfo) -> u32 {
 }
 
 /// `None`: machines of this type cannot run Kubernetes.
-fn described(it: &InstanceTypeInfo) -> Option<FoundInstanceType> {
+fn hardware(described: &InstanceTypeInfo) -> Option<FoundInstanceType> {
     let usable = |it: &&ArchitectureType| matches!(it, ArchitectureType::X8664 | ArchitectureType::Arm64);
     Some(FoundInstanceType {
-        architecture: it.processor_info()?.supported_architectures().iter().find(usable)?.as_str().to_owned(),
-        cpus: it.v_cpu_info().and_then(|it| it.default_v_cpus()).unwrap_or_default(),
-        memory_mib: it.memory_info().and_then(|it| it.size_in_mib()).unwrap_or_default(),
+        architecture: described
+            .processor_info()?
+            .supported_architectures()
+            .iter()
+            .find(usable)?
+            .as_str()
+            .to_owned(),
+        cpus: described.v_cpu_info().and_then(|it| it.default_v_cpus()).unwrap_or_default(),
+        memory_mib: described.memory_info().and_then(|it| it.size_in_mib()).unwrap_or_default(),
     })
 }
 
@@ -277,38 +305,18 @@ fn aws_filters(filters: &[Filter]) -> Vec<aws_sdk_ec2::types::Filter> {
     filters.iter().map(|it| filter(&it.name, it.values.iter().cloned())).collect()
 }
 
-pub(crate) async fn subnets(region: &Inner, filters: &[Filter]) -> Result<Vec<FoundSubnet>, Problem> {
-    let ask = async {
-        kinds::subnet::describe(&region.api, vec![aws_filters(filters)]).await.map_err(Failure::problem)
-    };
-    kept(&region.lookups.subnets, &filters.to_vec(), Vec::is_empty, ask).await
-}
-
-pub(crate) async fn security_groups(
-    region: &Inner,
-    filters: &[Filter],
-) -> Result<Vec<FoundSecurityGroup>, Problem> {
-    let ask = async {
-        kinds::security_group::describe(&region.api, vec![aws_filters(filters)])
-            .await
-            .map_err(Failure::problem)
-    };
-    kept(&region.lookups.groups, &filters.to_vec(), Vec::is_empty, ask).await
-}
-
 #[cfg(test)]
 mod tests {
     use std::sync::atomic::{AtomicUsize, Ordering};
-    use std::time::Duration;
 
     use super::*;
 
     #[tokio::test]
     async fn a_question_without_an_answer_holds_up_no_other() {
-        let answers = Kept::<u8, u8>::default();
-        let hanging = kept(&answers, &1, |_| false, std::future::pending());
+        let answers = Cache::<u8, u8>::default();
+        let hanging = cached(&answers, &1, |_| false, std::future::pending());
         let other =
-            tokio::time::timeout(Duration::from_secs(5), kept(&answers, &2, |_| false, async { Ok(2) }));
+            tokio::time::timeout(Duration::from_secs(5), cached(&answers, &2, |_| false, async { Ok(2) }));
         tokio::select! {
             biased;
             _ = hanging => panic!("nobody answers it"),
@@ -318,7 +326,7 @@ mod tests {
 
     #[tokio::test]
     async fn a_failure_is_not_met_by_everybody_who_asks() {
-        let (answers, asked) = (Kept::<u8, u8>::default(), AtomicUsize::new(0));
+        let (answers, asked) = (Cache::<u8, u8>::default(), AtomicUsize::new(0));
         let ask = |who: ActionNeeded| {
             asked.fetch_add(1, Ordering::Relaxed);
             let problem = Problem {
@@ -329,13 +337,13 @@ mod tests {
             async { Err::<u8, Problem>(problem) }
         };
         for _ in 0..3 {
-            let answer = kept(&answers, &1, |_| false, async { ask(ActionNeeded::None).await }).await;
+            let answer = cached(&answers, &1, |_| false, async { ask(ActionNeeded::None).await }).await;
             assert_eq!(answer.map_err(|it| it.who), Err(ActionNeeded::None));
         }
         assert_eq!(asked.load(Ordering::Relaxed), 1);
         for entry in answers.lock().unwrap().values() {
-            entry.try_lock().unwrap().iter_mut().for_each(|(at, _)| *at -= KEPT_FAILED);
+            entry.try_lock().unwrap().iter_mut().for_each(|(at, _)| *at -= TTL_OF_FAILURE);
         }
-        assert!(kept(&answers, &1, |_| false, async { Ok(1) }).await.is_ok(), "but soon it is asked again");
+        assert!(cached(&answers, &1, |_| false, async { Ok(1) }).await.is_ok(), "but soon it is asked again");
     }
 }

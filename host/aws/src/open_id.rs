@@ -20,7 +20,7 @@ const EXISTS: &str = "EntityAlreadyExists";
 impl Region {
     /// One OIDC provider, read anew.
     pub async fn open_id_provider(&self, arn: &str) -> Reading<Provider> {
-        read(&self.0.api, arn).await
+        read(&self.context.api, arn).await
     }
 
     /// Makes the OIDC provider of an issuer, which begins with `https://`. One that exists, is of this issuer
@@ -34,7 +34,7 @@ impl Region {
         client_ids: &[String],
         tags: &Tags,
     ) -> Result<(), Problem> {
-        let api = &self.0.api;
+        let api = &self.context.api;
         let call = api.iam.create_open_id_connect_provider().url(issuer);
         let call = call.set_client_id_list(Some(client_ids.to_vec())).set_tags(Some(iam_tags(CREATE, tags)?));
         match api.write(CREATE, call.send()).await {
@@ -48,7 +48,7 @@ impl Region {
     async fn is_of(&self, issuer: &str, tags: &Tags, failure: Failure) -> Result<(), Problem> {
         let account = self.account().await?;
         let arn = trust::provider_arn(partition::of_region(&self.name()), &account, issuer);
-        match get(&self.0.api, &arn).await {
+        match get(&self.context.api, &arn).await {
             Ok(found) if trust::issuer_host(&found.url) != trust::issuer_host(issuer) => {
                 Err(Failure { message: format!("{arn} exists and is of {}", found.url), ..failure }.problem())
             }
@@ -69,9 +69,9 @@ impl Region {
     /// # Errors
     /// AWS refused it.
     pub async fn tag_open_id_provider(&self, arn: &str, tags: &Tags) -> Result<(), Problem> {
-        let call = self.0.api.iam.tag_open_id_connect_provider().open_id_connect_provider_arn(arn);
+        let call = self.context.api.iam.tag_open_id_connect_provider().open_id_connect_provider_arn(arn);
         let call = call.set_tags(Some(iam_tags(TAG, tags)?));
-        self.0.api.write(TAG, call.send()).await.map(drop).map_err(Failure::problem)
+        self.context.api.write(TAG, call.send()).await.map(drop).map_err(Failure::problem)
     }
 
     /// Adds an audience to those that a provider takes tokens for. One that is there already is fine.
@@ -80,13 +80,13 @@ impl Region {
     /// AWS refused it.
     pub async fn add_client_id(&self, arn: &str, client_id: &str) -> Result<(), Problem> {
         let call = self
-            .0
+            .context
             .api
             .iam
             .add_client_id_to_open_id_connect_provider()
             .open_id_connect_provider_arn(arn)
             .client_id(client_id);
-        self.0
+        self.context
             .api
             .write("iam:AddClientIDToOpenIDConnectProvider", call.send())
             .await
@@ -99,12 +99,13 @@ impl Region {
     /// # Errors
     /// AWS refused it.
     pub async fn delete_open_id_provider(&self, arn: &str) -> Result<(), Problem> {
-        let call = self.0.api.iam.delete_open_id_connect_provider().open_id_connect_provider_arn(arn);
-        match self.0.api.write("iam:DeleteOpenIDConnectProvider", call.send()).await {
+        let call = self.context.api.iam.delete_open_id_connect_provider().open_id_connect_provider_arn(arn);
+        match self.context.api.write("iam:DeleteOpenIDConnectProvider", call.send()).await {
             Err(failure) if failure.is_absent() => Ok(()),
             // What a policy allows by its tags may be forbidden once it is gone: then it has none.
             Err(failure)
-                if failure.is_forbidden() && get(&self.0.api, arn).await.is_err_and(|it| it.is_absent()) =>
+                if failure.is_forbidden()
+                    && get(&self.context.api, arn).await.is_err_and(|it| it.is_absent()) =>
             {
                 Ok(())
             }

@@ -1,33 +1,30 @@
-//! What was written but may not be readable yet. AWS shows a write seconds after it answered, and a sweep
-//! that began before the write never shows it: until a later sweep does, the ledger amends what was read.
-//! Pure: no I/O and no clock.
+//! What was written but may not be readable yet. AWS shows a write seconds after it answered, and a read
+//! that began before the write does not show it: until a later one does, what was read is amended. No I/O and
+//! no clock.
 
 use std::collections::BTreeSet;
 
-use model::{
-    FIRST_SEEN, FoundAddress, FoundInstance, FoundInternetGateway, FoundLoadBalancer, FoundNatGateway,
-    FoundNetworkInterface, FoundRouteTable, FoundSecurityGroup, FoundSubnet, FoundVpc, LoadBalancerKind,
-    READ_LAG, Read, Snapshot, Timestamp,
-};
+use model::{FIRST_SEEN, READ_LAG, Read, Snapshot, Tags, Timestamp, for_each_kind};
 
 /// A resource as a snapshot holds it.
 pub(crate) trait Found: Clone + PartialEq + Send + Sync + 'static {
     fn id(&self) -> &str;
-    /// What reads it.
-    fn read(&self) -> Read;
     fn all(snapshot: &Snapshot) -> &[Self];
     /// Copies them if other snapshots hold the same: only for what really changes.
     fn all_mut(snapshot: &mut Snapshot) -> &mut Vec<Self>;
+    fn set_all(snapshot: &mut Snapshot, all: Vec<Self>);
+}
+
+/// One that shows its tags.
+pub(crate) trait Tagged: Found {
+    fn tags_mut(&mut self) -> &mut Tags;
 }
 
 macro_rules! found {
-    ($($Found:ident $field:ident $read:ident,)*) => {$(
-        impl Found for $Found {
+    ($Found:ident $field:ident) => {
+        impl Found for model::$Found {
             fn id(&self) -> &str {
                 &self.id
-            }
-            fn read(&self) -> Read {
-                Read::$read
             }
             fn all(snapshot: &Snapshot) -> &[Self] {
                 &snapshot.$field
@@ -35,54 +32,30 @@ macro_rules! found {
             fn all_mut(snapshot: &mut Snapshot) -> &mut Vec<Self> {
                 &mut snapshot.$field
             }
+            fn set_all(snapshot: &mut Snapshot, all: Vec<Self>) {
+                snapshot.$field = all.into();
+            }
         }
-    )*};
+    };
 }
 
-found! {
-    FoundVpc vpcs Vpcs,
-    FoundSubnet subnets Subnets,
-    FoundInternetGateway internet_gateways InternetGateways,
-    FoundNatGateway nat_gateways NatGateways,
-    FoundAddress addresses Addresses,
-    FoundRouteTable route_tables RouteTables,
-    FoundSecurityGroup security_groups SecurityGroups,
-    FoundInstance instances Instances,
-}
-
-impl Found for FoundLoadBalancer {
-    fn id(&self) -> &str {
-        &self.id
-    }
-    fn read(&self) -> Read {
-        match self.kind {
-            LoadBalancerKind::Classic => Read::ClassicLoadBalancers,
-            _ => Read::LoadBalancers,
+macro_rules! described {
+    ($(
+        $(#[$doc:meta])* $Kind:ident $word:literal $event:literal
+            $(=> $Found:ident $field:ident $read:ident)?,
+    )*) => {$($(
+        found!($Found $field);
+        impl Tagged for model::$Found {
+            fn tags_mut(&mut self) -> &mut Tags {
+                &mut self.tags
+            }
         }
-    }
-    fn all(snapshot: &Snapshot) -> &[Self] {
-        &snapshot.load_balancers
-    }
-    fn all_mut(snapshot: &mut Snapshot) -> &mut Vec<Self> {
-        &mut snapshot.load_balancers
-    }
+    )?)*};
 }
 
-impl Found for FoundNetworkInterface {
-    fn id(&self) -> &str {
-        &self.id
-    }
-    // Interfaces have no read of their own: such an entry only ends by age.
-    fn read(&self) -> Read {
-        Read::SecurityGroups
-    }
-    fn all(snapshot: &Snapshot) -> &[Self] {
-        &snapshot.network_interfaces
-    }
-    fn all_mut(snapshot: &mut Snapshot) -> &mut Vec<Self> {
-        &mut snapshot.network_interfaces
-    }
-}
+for_each_kind!(described);
+found!(FoundLoadBalancer load_balancers);
+found!(FoundNetworkInterface network_interfaces);
 
 /// What an amendment found to do.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -115,12 +88,12 @@ enum About {
 /// It was made, and was so when it was made.
 pub(crate) fn made<T: Found>(item: T) -> Amendment {
     let id = item.id().to_owned();
-    let change = move |snapshot: &mut Snapshot| match T::all(snapshot).iter().any(|it| it.id() == item.id()) {
-        true => Effect::Shown,
-        false => {
-            T::all_mut(snapshot).push(item.clone());
-            Effect::Amended
+    let change = move |snapshot: &mut Snapshot| {
+        if T::all(snapshot).iter().any(|it| it.id() == item.id()) {
+            return Effect::Shown;
         }
+        T::all_mut(snapshot).push(item.clone());
+        Effect::Amended
     };
     Amendment { id, about: About::Making, lasts: FIRST_SEEN, change: Box::new(change) }
 }
@@ -265,7 +238,7 @@ impl PendingWrites {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use model::State;
+    use model::{FoundSubnet, FoundVpc, State};
 
     fn vpc(id: &str) -> FoundVpc {
         FoundVpc {
@@ -289,102 +262,102 @@ mod tests {
         }
     }
 
-    fn shown(ledger: &PendingWrites, base: &Snapshot) -> Vec<String> {
+    fn shown(pending: &PendingWrites, base: &Snapshot) -> Vec<String> {
         let mut snapshot = base.clone();
-        ledger.amend(&mut snapshot);
+        pending.amend(&mut snapshot);
         snapshot.vpcs.iter().map(|it| it.id.clone()).collect()
     }
 
     #[test]
     fn what_was_made_is_shown_until_a_later_read_shows_it() {
-        let mut ledger = PendingWrites::default();
+        let mut pending = PendingWrites::default();
         let mut empty = Snapshot::default();
-        ledger.record(Read::Vpcs, 10.0, made(vpc("vpc-1")));
-        ledger.settle(Read::Vpcs, 9.0, &mut empty.clone());
-        assert_eq!(shown(&ledger, &empty), ["vpc-1"], "a read that began before the write");
-        ledger.settle(Read::Vpcs, 11.0, &mut empty.clone());
-        assert_eq!(shown(&ledger, &empty), ["vpc-1"], "a read that lags");
+        pending.record(Read::Vpcs, 10.0, made(vpc("vpc-1")));
+        pending.settle(Read::Vpcs, 9.0, &mut empty.clone());
+        assert_eq!(shown(&pending, &empty), ["vpc-1"], "a read that began before the write");
+        pending.settle(Read::Vpcs, 11.0, &mut empty.clone());
+        assert_eq!(shown(&pending, &empty), ["vpc-1"], "a read that lags");
         empty.vpcs.push(vpc("vpc-1"));
-        ledger.settle(Read::Vpcs, 13.0, &mut empty);
-        assert!(!ledger.mentions("vpc-1"));
+        pending.settle(Read::Vpcs, 13.0, &mut empty);
+        assert!(!pending.mentions("vpc-1"));
     }
 
     #[test]
     fn reads_win_after_the_lag() {
-        let mut ledger = PendingWrites::default();
+        let mut pending = PendingWrites::default();
         let empty = Snapshot::default();
-        ledger.record(Read::Vpcs, 10.0, made(vpc("vpc-1")));
-        ledger.settle(Read::Vpcs, 10.0 + FIRST_SEEN, &mut empty.clone());
-        assert!(shown(&ledger, &empty).is_empty());
-        ledger.record(Read::Vpcs, 400.0, answered(vpc("vpc-2")));
-        ledger.settle(Read::Vpcs, 400.0 + READ_LAG, &mut empty.clone());
-        assert!(shown(&ledger, &empty).is_empty(), "nobody made it just now");
-        ledger.record(Read::Vpcs, 500.0, made(vpc("vpc-3")));
-        ledger.mark_known("vpc-3");
-        ledger.settle(Read::Vpcs, 500.0 + READ_LAG, &mut empty.clone());
-        assert!(shown(&ledger, &empty).is_empty(), "and this one is left out on purpose");
+        pending.record(Read::Vpcs, 10.0, made(vpc("vpc-1")));
+        pending.settle(Read::Vpcs, 10.0 + FIRST_SEEN, &mut empty.clone());
+        assert!(shown(&pending, &empty).is_empty());
+        pending.record(Read::Vpcs, 400.0, answered(vpc("vpc-2")));
+        pending.settle(Read::Vpcs, 400.0 + READ_LAG, &mut empty.clone());
+        assert!(shown(&pending, &empty).is_empty(), "nobody made it just now");
+        pending.record(Read::Vpcs, 500.0, made(vpc("vpc-3")));
+        pending.mark_known("vpc-3");
+        pending.settle(Read::Vpcs, 500.0 + READ_LAG, &mut empty.clone());
+        assert!(shown(&pending, &empty).is_empty(), "and this one is left out on purpose");
     }
 
     #[test]
     fn what_no_read_has_shown_is_shown_for_minutes_as_it_was_left() {
-        let mut ledger = PendingWrites::default();
+        let mut pending = PendingWrites::default();
         let mut base = Snapshot::default();
-        ledger.record(Read::Subnets, 10.0, made(subnet("subnet-1", false)));
-        ledger.record(Read::Subnets, 11.0, changed::<FoundSubnet>("subnet-1", |it| it.public = true));
-        ledger.settle(Read::Subnets, 100.0, &mut base.clone());
+        pending.record(Read::Subnets, 10.0, made(subnet("subnet-1", false)));
+        pending.record(Read::Subnets, 11.0, changed::<FoundSubnet>("subnet-1", |it| it.public = true));
+        pending.settle(Read::Subnets, 100.0, &mut base.clone());
         let mut snapshot = base.clone();
-        ledger.amend(&mut snapshot);
+        pending.amend(&mut snapshot);
         assert!(snapshot.subnets.len() == 1 && snapshot.subnets[0].public);
-        assert!(ledger.is_unseen("subnet-1", 100.0) && !ledger.is_unseen("subnet-1", 10.0 + FIRST_SEEN));
+        assert!(pending.is_unseen("subnet-1", 100.0) && !pending.is_unseen("subnet-1", 10.0 + FIRST_SEEN));
         base.subnets.push(subnet("subnet-1", false));
-        ledger.settle(Read::Subnets, 110.0, &mut base.clone());
-        assert!(!ledger.mentions("subnet-1"), "a read shows it, long after it was changed");
+        pending.settle(Read::Subnets, 110.0, &mut base.clone());
+        assert!(!pending.mentions("subnet-1"), "a read shows it, long after it was changed");
     }
 
     #[test]
     fn reads_of_other_kinds_settle_nothing() {
-        let mut ledger = PendingWrites::default();
+        let mut pending = PendingWrites::default();
         let empty = Snapshot::default();
-        ledger.record(Read::Vpcs, 10.0, made(vpc("vpc-1")));
-        ledger.settle(Read::Subnets, 500.0, &mut empty.clone());
-        assert_eq!(shown(&ledger, &empty), ["vpc-1"]);
+        pending.record(Read::Vpcs, 10.0, made(vpc("vpc-1")));
+        pending.settle(Read::Subnets, 500.0, &mut empty.clone());
+        assert_eq!(shown(&pending, &empty), ["vpc-1"]);
     }
 
     #[test]
     fn what_was_deleted_does_not_come_back() {
-        let mut ledger = PendingWrites::default();
+        let mut pending = PendingWrites::default();
         let stale = Snapshot { vpcs: vec![vpc("vpc-1")].into(), ..Snapshot::default() };
-        ledger.record(Read::Vpcs, 5.0, made(vpc("vpc-1")));
-        ledger.record(Read::Vpcs, 10.0, gone::<FoundVpc>("vpc-1"));
-        ledger.settle(Read::Vpcs, 11.0, &mut stale.clone());
-        assert!(shown(&ledger, &stale).is_empty(), "a lagging read");
-        ledger.settle(Read::Vpcs, 12.0, &mut Snapshot::default());
-        assert!(shown(&ledger, &stale).is_empty(), "a read that swings back after one that did not show it");
+        pending.record(Read::Vpcs, 5.0, made(vpc("vpc-1")));
+        pending.record(Read::Vpcs, 10.0, gone::<FoundVpc>("vpc-1"));
+        pending.settle(Read::Vpcs, 11.0, &mut stale.clone());
+        assert!(shown(&pending, &stale).is_empty(), "a lagging read");
+        pending.settle(Read::Vpcs, 12.0, &mut Snapshot::default());
+        assert!(shown(&pending, &stale).is_empty(), "a read that swings back after one that did not show it");
     }
 
     #[test]
     fn a_change_waits_for_what_it_changes_and_ends_once_shown() {
-        let mut ledger = PendingWrites::default();
+        let mut pending = PendingWrites::default();
         let mut base = Snapshot::default();
-        ledger.record(Read::Subnets, 10.0, made(subnet("subnet-1", false)));
-        ledger.record(Read::Subnets, 10.5, changed::<FoundSubnet>("subnet-1", |it| it.public = true));
-        ledger.settle(Read::Subnets, 12.0, &mut base.clone());
+        pending.record(Read::Subnets, 10.0, made(subnet("subnet-1", false)));
+        pending.record(Read::Subnets, 10.5, changed::<FoundSubnet>("subnet-1", |it| it.public = true));
+        pending.settle(Read::Subnets, 12.0, &mut base.clone());
         let mut snapshot = base.clone();
-        ledger.amend(&mut snapshot);
+        pending.amend(&mut snapshot);
         assert!(snapshot.subnets[0].public);
         base.subnets.push(subnet("subnet-1", false));
-        ledger.settle(Read::Subnets, 14.0, &mut base.clone());
-        ledger.amend(&mut base);
+        pending.settle(Read::Subnets, 14.0, &mut base.clone());
+        pending.amend(&mut base);
         assert!(base.subnets[0].public, "the read shows it as it was made");
-        ledger.settle(Read::Subnets, 16.0, &mut base);
-        assert!(!ledger.mentions("subnet-1"));
+        pending.settle(Read::Subnets, 16.0, &mut base);
+        assert!(!pending.mentions("subnet-1"));
     }
 
     #[test]
     fn a_name_can_be_used_again_after_its_end() {
-        let mut ledger = PendingWrites::default();
-        ledger.record(Read::Vpcs, 10.0, gone::<FoundVpc>("name"));
-        ledger.record(Read::Vpcs, 11.0, made(vpc("name")));
-        assert_eq!(shown(&ledger, &Snapshot::default()), ["name"]);
+        let mut pending = PendingWrites::default();
+        pending.record(Read::Vpcs, 10.0, gone::<FoundVpc>("name"));
+        pending.record(Read::Vpcs, 11.0, made(vpc("name")));
+        assert_eq!(shown(&pending, &Snapshot::default()), ["name"]);
     }
 }

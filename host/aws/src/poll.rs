@@ -1,5 +1,5 @@
 //! Reads a region, over and over: what the schedule says is due, all of it at once. Of each kind all pages
-//! are shown or none, and what fails or hangs keeps back nothing else. It changes nothing in AWS.
+//! are shown or none, and what fails or hangs keeps back nothing else.
 
 mod read;
 
@@ -15,73 +15,44 @@ use model::{Part, Read, Timestamp};
 use tokio::sync::Notify;
 use tokio::time::Instant;
 
-use crate::errors::Failure;
+use crate::context::Context;
+use crate::kinds;
 use crate::now;
-use crate::region::Inner;
-use crate::region_state::Base;
 use crate::schedule::{Due, Task};
-use read::{deleting_vpcs, kind, load_balancers, zones};
+use read::{Ended, deleting_vpcs, load_balancers, zones};
 
 /// How long reads that began together wait for one another, so that they are shown together.
 const PATIENCE: Duration = Duration::from_secs(3);
 
-/// Puts what one read found into the base.
-type Merge = Box<dyn FnOnce(&mut Base) + Send>;
 type Readings = FuturesUnordered<Pin<Box<dyn Future<Output = Ended> + Send>>>;
 
-/// How one reading ended: some of it well, perhaps.
-struct Ended {
-    began: Timestamp,
-    merges: Vec<Merge>,
-    read: Vec<Task>,
-    failed: Vec<(Task, Part, Failure)>,
-}
-
-impl Ended {
-    fn new(began: Timestamp) -> Self {
-        Ended { began, merges: Vec::new(), read: Vec::new(), failed: Vec::new() }
-    }
-
-    fn of(began: Timestamp, task: Task, part: Part, result: Result<Merge, Failure>) -> Self {
-        let mut res = Ended::new(began);
-        match result {
-            Ok(merge) => {
-                res.merges.push(merge);
-                res.read.push(task);
-            }
-            Err(failure) => res.failed.push((task, part, failure)),
-        }
-        res
-    }
-}
-
-/// Sweeps until the region is dropped.
-pub(crate) async fn run(region: Weak<Inner>, wake: Arc<Notify>) {
+/// Polls until the region is dropped.
+pub(crate) async fn run(region: Weak<Context>, wake: Arc<Notify>) {
     // What takes longer than the others that began with it.
     let mut late = Readings::new();
     loop {
-        let Some(inner) = region.upgrade() else { return };
+        let Some(context) = region.upgrade() else { return };
         let (due, next) = {
-            let mut state = inner.state();
+            let mut state = context.state();
             let (awaited, now) = (state.awaited(), now());
             let due = state.schedule.due(now, &awaited);
             state.schedule.start(&due, now);
             (due, state.schedule.next(&awaited))
         };
         if !due.tasks.is_empty() {
-            let mut together = start(&inner, due);
+            let mut together = start(&context, due);
             let ended = gather(&mut together, &mut late).await;
             late.extend(together);
-            settle(&inner, ended);
+            settle(&context, ended);
             continue;
         }
-        drop(inner);
+        drop(context);
         // A region that nobody uses any more is looked at now and then, to end with it.
         let wait = Duration::from_secs_f64((next - now()).clamp(0.001, 60.0));
         tokio::select! {
             Some(ended) = late.next() => {
-                if let Some(inner) = region.upgrade() {
-                    settle(&inner, vec![ended]);
+                if let Some(context) = region.upgrade() {
+                    settle(&context, vec![ended]);
                 }
             }
             () = wake.notified() => {}
@@ -104,30 +75,15 @@ async fn gather(together: &mut Readings, late: &mut Readings) -> Vec<Ended> {
     res
 }
 
-/// The kind of read that shows an id.
-pub(crate) fn reads(id: &str) -> Option<Read> {
-    Some(match id.split_once('-')?.0 {
-        "vpc" => Read::Vpcs,
-        "subnet" => Read::Subnets,
-        "igw" => Read::InternetGateways,
-        "nat" => Read::NatGateways,
-        "eipalloc" => Read::Addresses,
-        "rtb" => Read::RouteTables,
-        "sg" => Read::SecurityGroups,
-        "i" => Read::Instances,
-        _ => return None,
-    })
-}
-
 /// Puts together what is known now, and shows it.
-fn settle(inner: &Inner, all: Vec<Ended>) {
+fn settle(context: &Context, all: Vec<Ended>) {
     if all.is_empty() {
         return;
     }
-    let mut state = inner.state();
+    let mut state = context.state();
     let mut kinds: Vec<(Timestamp, Read)> = Vec::new();
     for Ended { began, merges, read, failed } in all {
-        merges.into_iter().for_each(|it| it(state.world.base_mut()));
+        merges.into_iter().for_each(|it| it(state.known.base_mut()));
         let tried: BTreeSet<Task> = read.iter().copied().chain(failed.iter().map(|it| it.0)).collect();
         state.problems.retain(|part, _| !tried.contains(&Task::of(part)));
         for (_, part, failure) in failed {
@@ -135,9 +91,10 @@ fn settle(inner: &Inner, all: Vec<Ended>) {
             state.problems.insert(part, failure.problem());
         }
         for task in tried {
-            match read.contains(&task) {
-                true => state.schedule.read(task, began),
-                false => state.schedule.failed(task, now()),
+            if read.contains(&task) {
+                state.schedule.read(task, began);
+            } else {
+                state.schedule.failed(task, now());
             }
         }
         kinds.extend(
@@ -148,46 +105,47 @@ fn settle(inner: &Inner, all: Vec<Ended>) {
     kinds.sort_by(|one, other| one.0.total_cmp(&other.0));
     for together in kinds.chunk_by(|one, other| one.0 == other.0) {
         let reads: Vec<Read> = together.iter().map(|it| it.1).collect();
-        state.world.settle(&reads, together[0].0);
+        state.known.settle(&reads, together[0].0);
     }
     let deleting = state.deleting_vpcs();
-    state.world.base_mut().deleting.retain(|vpc, _| deleting.contains(vpc));
+    state.known.base_mut().deleting.retain(|vpc, _| deleting.contains(vpc));
     state
         .problems
         .retain(|part, _| if let Part::DeletingVpc(vpc) = part { deleting.contains(vpc) } else { true });
     drop(state);
-    inner.publish();
+    context.publish();
 }
 
-fn start(inner: &Arc<Inner>, due: Due) -> Readings {
+fn start(context: &Arc<Context>, due: Due) -> Readings {
     let began = now();
     let (ids, deleting) = {
-        let state = inner.state();
+        let state = context.state();
         (state.ids(), state.deleting_vpcs())
     };
     let readings = Readings::new();
     for task in due.tasks.iter().copied() {
-        let inner = inner.clone();
+        let context = context.clone();
         match task {
             // These two need one another.
             Task::Kind(Read::LoadBalancers | Read::TargetGroups) => {}
             Task::Kind(read) => {
-                let ids: Vec<String> = ids.iter().filter(|it| reads(it) == Some(read)).cloned().collect();
+                let ids: Vec<String> =
+                    ids.iter().filter(|it| kinds::read_of(it) == Some(read)).cloned().collect();
                 readings.push(Box::pin(async move {
-                    Ended::of(began, task, Part::Kind(read), kind(&inner, read, ids).await)
+                    Ended::of(began, task, Part::Kind(read), kinds::poll(&context, read, &ids).await)
                 }));
             }
             Task::DeletingVpcs => {
                 let vpcs = deleting.clone();
-                readings.push(Box::pin(async move { deleting_vpcs(&inner, vpcs, began).await }));
+                readings.push(Box::pin(async move { deleting_vpcs(&context, vpcs, began).await }));
             }
             Task::Zones => readings
-                .push(Box::pin(async move { Ended::of(began, task, Part::Zones, zones(&inner).await) })),
+                .push(Box::pin(async move { Ended::of(began, task, Part::Zones, zones(&context).await) })),
         }
     }
     if due.reads(Read::LoadBalancers) || due.reads(Read::TargetGroups) {
-        let inner = inner.clone();
-        readings.push(Box::pin(async move { load_balancers(&inner, &due, began).await }));
+        let context = context.clone();
+        readings.push(Box::pin(async move { load_balancers(&context, &due, began).await }));
     }
     readings
 }

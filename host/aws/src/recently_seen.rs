@@ -3,10 +3,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use model::{
-    FoundAddress, FoundInstance, FoundInternetGateway, FoundNatGateway, FoundRouteTable, FoundSecurityGroup,
-    FoundSubnet, FoundVpc, READ_LAG, Read, Snapshot, Timestamp,
-};
+use model::{READ_LAG, Read, Snapshot, Timestamp, for_each_kind};
 
 use crate::pending_writes::Found;
 
@@ -23,17 +20,7 @@ impl RecentlySeen {
     /// found. Of load balancers nothing is added: their names keep them from being made twice.
     pub fn keep(&mut self, reads: &[Read], began: Timestamp, base: &mut Snapshot) {
         for read in reads {
-            match read {
-                Read::Vpcs => self.keep_all::<FoundVpc>(*read, began, base),
-                Read::Subnets => self.keep_all::<FoundSubnet>(*read, began, base),
-                Read::InternetGateways => self.keep_all::<FoundInternetGateway>(*read, began, base),
-                Read::NatGateways => self.keep_all::<FoundNatGateway>(*read, began, base),
-                Read::Addresses => self.keep_all::<FoundAddress>(*read, began, base),
-                Read::RouteTables => self.keep_all::<FoundRouteTable>(*read, began, base),
-                Read::SecurityGroups => self.keep_all::<FoundSecurityGroup>(*read, began, base),
-                Read::Instances => self.keep_all::<FoundInstance>(*read, began, base),
-                Read::ClassicLoadBalancers | Read::LoadBalancers | Read::TargetGroups => {}
-            }
+            self.keep_read(*read, began, base);
         }
         self.shown = base.clone();
     }
@@ -64,9 +51,28 @@ impl RecentlySeen {
     }
 }
 
+macro_rules! keep_read {
+    ($(
+        $(#[$doc:meta])* $Kind:ident $word:literal $event:literal
+            $(=> $Found:ident $field:ident $read:ident)?,
+    )*) => {
+        impl RecentlySeen {
+            fn keep_read(&mut self, read: Read, began: Timestamp, base: &mut Snapshot) {
+                match read {
+                    $($(Read::$read => self.keep_all::<model::$Found>(read, began, base),)?)*
+                    Read::ClassicLoadBalancers | Read::LoadBalancers | Read::TargetGroups => {}
+                }
+            }
+        }
+    };
+}
+
+for_each_kind!(keep_read);
+
 #[cfg(test)]
 mod tests {
     use super::*;
+    use model::FoundAddress;
 
     fn address(id: &str) -> FoundAddress {
         FoundAddress {
@@ -79,31 +85,31 @@ mod tests {
     }
 
     /// What is shown after a read that found these.
-    fn read(fresh: &mut RecentlySeen, began: Timestamp, found: &[&str]) -> Vec<String> {
+    fn read(recent: &mut RecentlySeen, began: Timestamp, found: &[&str]) -> Vec<String> {
         let mut base =
             Snapshot { addresses: found.iter().map(|it| address(it)).collect(), ..Snapshot::default() };
-        fresh.keep(&[Read::Addresses], began, &mut base);
+        recent.keep(&[Read::Addresses], began, &mut base);
         base.addresses.iter().map(|it| it.id.clone()).collect()
     }
 
     #[test]
-    fn what_was_seen_for_the_first_time_is_not_hidden_by_a_read_that_lags() {
-        let mut fresh = RecentlySeen::default();
-        assert_eq!(read(&mut fresh, 10.0, &["old"]), ["old"]);
-        assert_eq!(read(&mut fresh, 40.0, &["new", "old"]), ["new", "old"]);
-        assert_eq!(read(&mut fresh, 42.0, &["old"]), ["old", "new"], "the read lags");
-        assert!(fresh.has("new", 42.0) && !fresh.has("old", 42.0));
-        assert_eq!(read(&mut fresh, 44.0, &["new", "old"]), ["new", "old"]);
-        assert_eq!(read(&mut fresh, 46.0, &[]), ["new"], "the old one was removed by somebody");
-        assert_eq!(read(&mut fresh, 40.0 + READ_LAG, &[]), [""; 0], "and this one too");
+    fn what_was_just_shown_is_not_hidden_by_a_read_that_lags() {
+        let mut recent = RecentlySeen::default();
+        assert_eq!(read(&mut recent, 10.0, &["old"]), ["old"]);
+        assert_eq!(read(&mut recent, 40.0, &["new", "old"]), ["new", "old"]);
+        assert_eq!(read(&mut recent, 42.0, &["old"]), ["old", "new"], "the read lags");
+        assert!(recent.has("new", 42.0) && !recent.has("old", 42.0));
+        assert_eq!(read(&mut recent, 44.0, &["new", "old"]), ["new", "old"]);
+        assert_eq!(read(&mut recent, 46.0, &[]), ["new"], "the old one was removed by somebody");
+        assert_eq!(read(&mut recent, 40.0 + READ_LAG, &[]), [""; 0], "and this one too");
     }
 
     #[test]
     fn a_read_of_another_kind_changes_nothing() {
-        let mut fresh = RecentlySeen::default();
-        read(&mut fresh, 10.0, &["new"]);
+        let mut recent = RecentlySeen::default();
+        read(&mut recent, 10.0, &["new"]);
         let mut base = Snapshot { addresses: [address("new")].into_iter().collect(), ..Snapshot::default() };
-        fresh.keep(&[Read::Vpcs], 20.0, &mut base);
-        assert_eq!(read(&mut fresh, 22.0, &[]), ["new"]);
+        recent.keep(&[Read::Vpcs], 20.0, &mut base);
+        assert_eq!(read(&mut recent, 22.0, &[]), ["new"]);
     }
 }

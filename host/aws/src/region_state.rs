@@ -2,6 +2,7 @@
 //! together into a [`Snapshot`]. No I/O.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
 
 use model::{
     FoundListener, FoundLoadBalancer, FoundNetworkInterface, FoundSecurityGroup, FoundVpc, HealthCheck,
@@ -11,8 +12,8 @@ use model::{
 use crate::pending_writes::{Amendment, PendingWrites};
 use crate::recently_seen::RecentlySeen;
 
-/// How long it counts that something was not there, in seconds.
-const ABSENT: f64 = 3600.0;
+/// How long it counts that something was not there.
+const ABSENT: Duration = Duration::from_secs(3600);
 
 /// One target group whose name says that it is ours, or CAPA's.
 #[derive(Clone, Debug)]
@@ -59,6 +60,9 @@ pub(crate) struct Base {
     pub deleting: BTreeMap<String, DeletingVpc>,
 }
 
+/// Puts what one read found into the base.
+pub(crate) type Merge = Box<dyn FnOnce(&mut Base) + Send>;
+
 /// What no read shows.
 #[derive(Default)]
 pub(crate) struct Memory {
@@ -74,8 +78,8 @@ pub(crate) struct Memory {
 #[derive(Default)]
 pub(crate) struct RegionState {
     base: Base,
-    fresh: RecentlySeen,
-    ledger: PendingWrites,
+    recently_seen: RecentlySeen,
+    pending_writes: PendingWrites,
     memory: Memory,
     /// All three together, as long as nothing but amendments came since: most of a region is the same from
     /// one write to the next.
@@ -168,24 +172,25 @@ impl RegionState {
 
     /// Whether something about this id is not shown by reads yet.
     pub fn is_written(&self, id: &str) -> bool {
-        self.ledger.mentions(id)
+        self.pending_writes.mentions(id)
     }
 
     /// AWS knows of what was made: reads that do not show it leave it out.
     pub fn mark_known(&mut self, id: &str) {
-        self.ledger.mark_known(id);
+        self.pending_writes.mark_known(id);
     }
 
     /// Whether it came so lately that AWS may say of it still that it does not exist.
     pub fn is_young(&self, id: &str, now: Timestamp) -> bool {
-        self.ledger.is_unseen(id, now) || (self.fresh.has(id, now) && !self.ledger.is_ended(id))
+        self.pending_writes.is_unseen(id, now)
+            || (self.recently_seen.has(id, now) && !self.pending_writes.is_ended(id))
     }
 
     /// Adds what a write's answer, which came `at`, said; `read` is what will show it.
     pub fn record(&mut self, read: Read, at: Timestamp, amendment: Amendment) {
-        let follows = self.ledger.record(read, at, amendment);
+        let follows = self.pending_writes.record(read, at, amendment);
         self.shown = self.shown.take().filter(|_| follows).map(|mut shown| {
-            self.ledger.amend_latest(&mut shown);
+            self.pending_writes.amend_latest(&mut shown);
             self.memory.complete(&mut shown);
             shown
         });
@@ -193,7 +198,7 @@ impl RegionState {
 
     /// Everything known, put together.
     pub fn snapshot(&mut self) -> Snapshot {
-        let (base, pending_writes, memory) = (&self.base, &self.ledger, &self.memory);
+        let (base, pending_writes, memory) = (&self.base, &self.pending_writes, &self.memory);
         let build = || {
             let mut res = base.snapshot();
             pending_writes.amend(&mut res);
@@ -207,20 +212,20 @@ impl RegionState {
     /// they show or overrule.
     pub fn settle(&mut self, reads: &[Read], began: Timestamp) {
         self.shown = None;
-        self.fresh.keep(reads, began, &mut self.base.snapshot);
+        self.recently_seen.keep(reads, began, &mut self.base.snapshot);
         let mut scratch = self.base.snapshot();
         for read in reads {
             self.base.snapshot.read_at.insert(*read, began);
-            self.ledger.settle(*read, began, &mut scratch);
+            self.pending_writes.settle(*read, began, &mut scratch);
         }
-        self.ledger.amend(&mut scratch);
+        self.pending_writes.amend(&mut scratch);
         let vpcs: BTreeSet<&String> = scratch.vpcs.iter().map(|it| &it.id).collect();
         self.memory.dns_hostnames.retain(|it| vpcs.contains(it));
         let balancers: BTreeSet<&String> = scratch.load_balancers.iter().map(|it| &it.id).collect();
         self.memory.attributes.retain(|it, _| balancers.contains(it));
         self.base.listeners.retain(|it, _| balancers.contains(it));
         let seen = ids(&scratch);
-        self.base.snapshot.absent.retain(|id, at| began - *at < ABSENT && !seen.contains(id));
+        self.base.snapshot.absent.retain(|id, at| began - *at < ABSENT.as_secs_f64() && !seen.contains(id));
     }
 }
 
@@ -281,35 +286,35 @@ mod tests {
 
     #[test]
     fn a_write_copies_only_the_kind_that_it_is_about() {
-        let mut world = RegionState::default();
-        world.record(Read::Vpcs, 1.0, made(vpc("vpc-1")));
-        world.record(Read::Subnets, 2.0, made(subnet("subnet-1")));
-        let before = world.snapshot();
-        world.record(Read::Subnets, 3.0, changed::<FoundSubnet>("subnet-1", |it| it.public = true));
-        let after = world.snapshot();
+        let mut state = RegionState::default();
+        state.record(Read::Vpcs, 1.0, made(vpc("vpc-1")));
+        state.record(Read::Subnets, 2.0, made(subnet("subnet-1")));
+        let before = state.snapshot();
+        state.record(Read::Subnets, 3.0, changed::<FoundSubnet>("subnet-1", |it| it.public = true));
+        let after = state.snapshot();
         assert!(after.vpcs.is_same(&before.vpcs));
         assert!(after.subnets[0].public && !before.subnets[0].public, "a snapshot never changes");
-        world.record(Read::Subnets, 4.0, changed::<FoundSubnet>("subnet-1", |it| it.public = true));
-        assert!(world.snapshot().subnets.is_same(&after.subnets), "it was so already");
+        state.record(Read::Subnets, 4.0, changed::<FoundSubnet>("subnet-1", |it| it.public = true));
+        assert!(state.snapshot().subnets.is_same(&after.subnets), "it was so already");
     }
 
     #[test]
     fn what_was_made_or_first_shown_lately_and_not_removed_is_young() {
-        let mut world = RegionState::default();
-        world.record(Read::Vpcs, 1.0, made(vpc("vpc-1")));
-        assert!(world.is_young("vpc-1", 2.0) && world.is_young("vpc-1", 200.0), "no read has shown it");
-        world.base_mut().snapshot.vpcs.push(vpc("vpc-1"));
-        world.settle(&[Read::Vpcs], 210.0);
-        assert!(world.is_young("vpc-1", 230.0) && !world.is_young("vpc-1", 250.0));
-        world.record(Read::Vpcs, 231.0, gone::<FoundVpc>("vpc-1"));
-        assert!(!world.is_young("vpc-1", 232.0) && !world.is_young("vpc-2", 2.0));
+        let mut state = RegionState::default();
+        state.record(Read::Vpcs, 1.0, made(vpc("vpc-1")));
+        assert!(state.is_young("vpc-1", 2.0) && state.is_young("vpc-1", 200.0), "no read has shown it");
+        state.base_mut().snapshot.vpcs.push(vpc("vpc-1"));
+        state.settle(&[Read::Vpcs], 210.0);
+        assert!(state.is_young("vpc-1", 230.0) && !state.is_young("vpc-1", 250.0));
+        state.record(Read::Vpcs, 231.0, gone::<FoundVpc>("vpc-1"));
+        assert!(!state.is_young("vpc-1", 232.0) && !state.is_young("vpc-2", 2.0));
     }
 
     #[test]
     fn what_is_shown_write_by_write_is_what_is_put_together_anew() {
         let attributes = LoadBalancerAttributes { cross_zone: true, idle_timeout_seconds: Some(600) };
-        let mut world = RegionState::default();
-        world.base_mut().classic.push(balancer("stale"));
+        let mut state = RegionState::default();
+        state.base_mut().classic.push(balancer("stale"));
         let steps: Vec<Box<dyn Fn(&mut RegionState)>> = vec![
             Box::new(|it| it.record(Read::Vpcs, 1.0, made(vpc("vpc-1")))),
             Box::new(|it| it.memory_mut().dns_hostnames.extend(["vpc-1".to_owned()])),
@@ -328,10 +333,10 @@ mod tests {
             Box::new(|it| it.memory_mut().dns_hostnames.clear()),
         ];
         for (n, step) in steps.iter().enumerate() {
-            step(&mut world);
-            let shown = format!("{:?}", world.snapshot());
-            world.base_mut();
-            assert_eq!(shown, format!("{:?}", world.snapshot()), "after step {n}");
+            step(&mut state);
+            let shown = format!("{:?}", state.snapshot());
+            state.base_mut();
+            assert_eq!(shown, format!("{:?}", state.snapshot()), "after step {n}");
         }
     }
 }

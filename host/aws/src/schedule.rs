@@ -1,22 +1,30 @@
 //! When what is read next. Pure: time comes in as a value, and nothing is read here.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
 
 use model::{Part, Read, Timestamp};
 
-/// Everything is read this often, in seconds.
-const SLOW: f64 = 300.0;
+/// Everything is read this often.
+const SLOW: Duration = Duration::from_secs(300);
 /// What somebody awaits is read at least this often...
-const AWAITED: f64 = 10.0;
+const AWAITED: Duration = Duration::from_secs(10);
 /// ...but never more often than this, which is also how soon after a write that something follows from.
-const SOON: f64 = 2.0;
+const SOON: Duration = Duration::from_secs(2);
 /// After this long, nothing that was written puts a read off.
-const LONG: f64 = 60.0;
+const LONG: Duration = Duration::from_secs(60);
 /// Zones hardly ever change.
-const ZONES: f64 = 3600.0;
+const ZONES: Duration = Duration::from_secs(3600);
 /// How long a read rests after it failed once; doubled each time.
-const REST: f64 = 5.0;
-const LONGEST_REST: f64 = 60.0;
+const REST: Duration = Duration::from_secs(5);
+const LONGEST_REST: Duration = Duration::from_secs(60);
+/// Of a moment that does not come.
+const NEVER: Timestamp = Timestamp::INFINITY;
+
+/// A moment that comes so long after another.
+fn after(moment: Timestamp, wait: Duration) -> Timestamp {
+    moment + wait.as_secs_f64()
+}
 
 /// One thing that can be read by itself.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -49,7 +57,7 @@ pub(crate) struct Awaited {
 /// What is due now.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Due {
-    /// Everything is read: also what only the slow sweep looks at.
+    /// Everything is read: also what only the slow poll reads.
     pub slow: bool,
     pub tasks: BTreeSet<Task>,
 }
@@ -73,7 +81,7 @@ pub(crate) struct Schedule {
 }
 
 struct Rest {
-    failures: i32,
+    failures: u32,
     until: Timestamp,
 }
 
@@ -98,9 +106,9 @@ impl Schedule {
 
     /// More is to be shown by this read than was asked for when it began last: it is read at once, also when
     /// nobody awaits it.
-    pub fn want(&mut self, task: Task, now: Timestamp) {
+    pub fn request(&mut self, task: Task, now: Timestamp) {
         // One that is on its way shows nothing of it.
-        let at = if self.is_running(task) { now } else { now - LONG };
+        let at = if self.is_running(task) { now } else { now - LONG.as_secs_f64() };
         self.wrote(task, at, true);
     }
 
@@ -136,7 +144,7 @@ impl Schedule {
     pub fn failed(&mut self, task: Task, now: Timestamp) {
         self.running.remove(&task);
         let failures = self.resting.get(&task).map_or(0, |it| it.failures);
-        let until = now + (REST * 2f64.powi(failures.min(10))).min(LONGEST_REST);
+        let until = after(now, (REST * 2u32.pow(failures.min(10))).min(LONGEST_REST));
         self.resting.insert(task, Rest { failures: failures + 1, until });
     }
 
@@ -158,7 +166,7 @@ impl Schedule {
     /// When something is due next; infinite when nobody awaits anything.
     pub fn next(&self, awaited: &Awaited) -> Timestamp {
         let all = Read::ALL.iter().map(|it| Task::Kind(*it)).chain([Task::DeletingVpcs, Task::Zones]);
-        all.map(|it| self.at(it, awaited)).fold(self.slow_at(awaited), f64::min)
+        all.map(|it| self.at(it, awaited)).fold(self.slow_at(awaited), Timestamp::min)
     }
 
     /// Load balancers and target groups are read together.
@@ -169,36 +177,32 @@ impl Schedule {
     }
 
     fn slow_at(&self, awaited: &Awaited) -> Timestamp {
-        match (awaited.used, self.slow) {
-            (false, _) => f64::INFINITY,
-            (true, None) => 0.0,
-            (true, Some(at)) => at + SLOW,
-        }
+        if awaited.used { self.slow.map_or(0.0, |began| after(began, SLOW)) } else { NEVER }
     }
 
     fn at(&self, task: Task, awaited: &Awaited) -> Timestamp {
         if !awaited.used || self.is_running(task) {
-            return f64::INFINITY;
+            return NEVER;
         }
         if let Some(rest) = self.resting.get(&task) {
-            let wanted = task != Task::DeletingVpcs || awaited.tasks.contains(&task);
-            return if wanted { rest.until } else { f64::INFINITY };
+            let is_awaited = task != Task::DeletingVpcs || awaited.tasks.contains(&task);
+            return if is_awaited { rest.until } else { NEVER };
         }
         let began = self.began.get(&task).copied();
         if task == Task::Zones {
-            return began.map_or(0.0, |it| it + ZONES);
+            return began.map_or(0.0, |began| after(began, ZONES));
         }
         let written = self.written.get(&task);
         if !awaited.tasks.contains(&task) && !written.is_some_and(|it| it.owed) {
-            return f64::INFINITY;
+            return NEVER;
         }
         let Some(began) = began else { return 0.0 };
         match written {
-            Some(Written { unread: Some(at), .. }) => (at + SOON).max(began + SOON),
+            Some(Written { unread: Some(at), .. }) => after(at.max(began), SOON),
             // Soon after a write it is likely to change soon; the longer it takes, the less often it is
-            // looked at.
-            Some(written) => began + (began - written.last).clamp(SOON, AWAITED),
-            None => began + AWAITED,
+            // read.
+            Some(written) => began + (began - written.last).clamp(SOON.as_secs_f64(), AWAITED.as_secs_f64()),
+            None => after(began, AWAITED),
         }
     }
 }
@@ -215,7 +219,7 @@ mod tests {
     }
 
     /// Reads at every moment that it is due, until `end`.
-    fn run(schedule: &mut Schedule, awaited: &Awaited, end: f64) -> Vec<(f64, Due)> {
+    fn run(schedule: &mut Schedule, awaited: &Awaited, end: Timestamp) -> Vec<(Timestamp, Due)> {
         let mut res = Vec::new();
         loop {
             let at = schedule.next(awaited);
@@ -228,12 +232,12 @@ mod tests {
         }
     }
 
-    fn all_read(schedule: &mut Schedule, due: &Due, at: f64) {
+    fn all_read(schedule: &mut Schedule, due: &Due, at: Timestamp) {
         schedule.start(due, at);
         due.tasks.iter().for_each(|it| schedule.read(*it, at));
     }
 
-    fn swept() -> Schedule {
+    fn polled() -> Schedule {
         let mut schedule = Schedule::default();
         let due = schedule.due(1000.0, &awaiting(&[]));
         assert!(due.slow && due.tasks.len() == Read::ALL.len() + 1, "{due:?}");
@@ -243,27 +247,27 @@ mod tests {
 
     #[test]
     fn nothing_is_read_before_somebody_uses_the_region() {
-        assert_eq!(Schedule::default().next(&Awaited::default()), f64::INFINITY);
+        assert_eq!(Schedule::default().next(&Awaited::default()), NEVER);
         assert_eq!(Schedule::default().due(1000.0, &Awaited::default()), Due::default());
     }
 
     #[test]
     fn settled_is_read_every_five_minutes() {
-        let reads = run(&mut swept(), &awaiting(&[]), 1600.0);
+        let reads = run(&mut polled(), &awaiting(&[]), 1600.0);
         assert_eq!(reads.iter().map(|it| it.0).collect::<Vec<_>>(), [1300.0, 1600.0]);
         assert!(reads.iter().all(|it| it.1.slow && it.1.tasks.len() == Read::ALL.len()));
     }
 
     #[test]
     fn awaited_is_read_alone_every_ten_seconds() {
-        let reads = run(&mut swept(), &awaiting(&[NAT]), 1030.0);
+        let reads = run(&mut polled(), &awaiting(&[NAT]), 1030.0);
         assert_eq!(reads.iter().map(|it| it.0).collect::<Vec<_>>(), [1010.0, 1020.0, 1030.0]);
         assert!(reads.iter().all(|it| !it.1.slow && it.1.tasks == [NAT].into()));
     }
 
     #[test]
     fn awaited_is_read_soon_after_a_write_and_then_less_and_less_often() {
-        let mut schedule = swept();
+        let mut schedule = polled();
         schedule.wrote(NAT, 1009.0, false);
         let reads = run(&mut schedule, &awaiting(&[NAT]), 1050.0);
         assert_eq!(
@@ -274,7 +278,7 @@ mod tests {
 
     #[test]
     fn steady_writes_do_not_put_off_reads() {
-        let mut schedule = swept();
+        let mut schedule = polled();
         let mut reads = 0;
         for second in 0..20 {
             let now = 1000.0 + f64::from(second);
@@ -290,22 +294,22 @@ mod tests {
 
     #[test]
     fn an_unknown_outcome_is_looked_at_once_although_nobody_awaits_it() {
-        let mut schedule = swept();
+        let mut schedule = polled();
         schedule.wrote(NAT, 1100.0, true);
         let reads = run(&mut schedule, &awaiting(&[]), 1250.0);
         assert_eq!(reads.iter().map(|it| it.0).collect::<Vec<_>>(), [1102.0]);
     }
 
     #[test]
-    fn what_is_wanted_is_read_at_once_and_once_and_again_when_the_read_on_its_way_began_without_it() {
-        let mut schedule = swept();
-        schedule.want(NAT, 1100.0);
+    fn what_is_requested_is_read_once_and_again_after_a_read_without_it() {
+        let mut schedule = polled();
+        schedule.request(NAT, 1100.0);
         let reads = run(&mut schedule, &awaiting(&[]), 1250.0);
         assert_eq!(reads.iter().map(|it| it.1.tasks.clone()).collect::<Vec<_>>(), [BTreeSet::from([NAT])]);
         assert!(reads[0].0 <= 1100.0, "{reads:?}");
         let running = Due { slow: false, tasks: [VPCS].into() };
         schedule.start(&running, 1260.0);
-        schedule.want(VPCS, 1261.0);
+        schedule.request(VPCS, 1261.0);
         schedule.read(VPCS, 1260.0);
         let reads = run(&mut schedule, &awaiting(&[]), 1290.0);
         assert_eq!(reads.iter().map(|it| it.0).collect::<Vec<_>>(), [1263.0]);
@@ -313,7 +317,7 @@ mod tests {
 
     #[test]
     fn failed_reads_rest_longer_and_longer_but_no_longer_than_a_minute() {
-        let mut schedule = swept();
+        let mut schedule = polled();
         let awaited = awaiting(&[]);
         let mut rests = Vec::new();
         for _ in 0..6 {
@@ -342,7 +346,7 @@ mod tests {
 
     #[test]
     fn what_is_on_its_way_is_not_read_twice_and_keeps_no_other_back() {
-        let mut schedule = swept();
+        let mut schedule = polled();
         let awaited = awaiting(&[VPCS, NAT, Task::Kind(Read::LoadBalancers), Task::Kind(Read::TargetGroups)]);
         let hanging = Due { slow: false, tasks: [NAT, Task::Kind(Read::TargetGroups)].into() };
         schedule.start(&hanging, 1005.0);

@@ -1,4 +1,4 @@
-//! Small public documents in a bucket that the user named. It never makes, changes or lists a bucket.
+//! Small public documents in a bucket that the user named. The bucket itself is the user's to make.
 
 use std::time::Duration;
 
@@ -62,7 +62,7 @@ impl Region {
         mark: &str,
         over: Option<&str>,
     ) -> Result<(), Problem> {
-        let api = &self.0.api;
+        let api = &self.context.api;
         let body = ByteStream::from(document.body.as_bytes().to_vec());
         let call =
             api.s3.put_object().bucket(bucket).key(&document.key).body(body).content_type(CONTENT_TYPE);
@@ -80,7 +80,7 @@ impl Region {
     /// # Errors
     /// AWS refused it, also since somebody wrote another.
     pub async fn delete_object(&self, bucket: &str, key: &str, version: &str) -> Result<(), Problem> {
-        let api = &self.0.api;
+        let api = &self.context.api;
         let call = api.s3.delete_object().bucket(bucket).key(key).if_match(version);
         match api.write("s3:DeleteObject", call.send()).await {
             Err(failure) if failure.is("NoSuchBucket") || failure.is("NoSuchKey") => Ok(()),
@@ -89,7 +89,7 @@ impl Region {
     }
 
     async fn get(&self, bucket: &str, key: &str) -> Result<Object, Failure> {
-        let api = &self.0.api;
+        let api = &self.context.api;
         let mut answer = api.read(GET, api.s3.get_object().bucket(bucket).key(key).send()).await?;
         let cut =
             |message: &str| Failure { action: GET, code: None, message: message.to_owned(), open: false };

@@ -1,5 +1,5 @@
 //! What controllers inside a cluster made of Elastic Load Balancing, found by the tags they put on it. It is
-//! asked for while a cluster is being deleted; no sweep does it.
+//! asked for while a cluster is being deleted.
 
 use std::collections::BTreeMap;
 

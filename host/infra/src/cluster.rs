@@ -46,16 +46,6 @@ pub(crate) use pause::open_outcomes;
 pub(crate) use tag::common;
 pub(crate) use unlisted::name as subnet_name;
 
-/// What shows a cluster's network.
-const NETWORK: [Read; 7] = [
-    Read::Vpcs,
-    Read::Subnets,
-    Read::InternetGateways,
-    Read::NatGateways,
-    Read::Addresses,
-    Read::RouteTables,
-    Read::SecurityGroups,
-];
 
 /// What the infrastructure of a cluster is decided from.
 pub struct Input<'a> {

@@ -2,18 +2,17 @@
 //! particulars; those are what a resource comes [`after`](model::Resource::after), what satisfies it and what
 //! of it can never change.
 
-mod kind;
+mod evidence;
 
 use std::collections::BTreeMap;
 
 use crate::PersistedState;
 use crate::observe::KEY_TAG;
 use crate::token::{client_token, derive};
-pub(crate) use kind::address_of;
-use kind::{Guard, evidence, guard, inputs, reads, reads_of, remains};
+use evidence::{evidence, reads, reads_of, remains};
 use model::{
-    Action, Desired, DesiredResource, FIRST_SEEN, Ids, Intent, Key, Kind, Observed, ObservedResource, Owner,
-    Plan, READ_LAG, Read, Resource, Snapshot, State, Timestamp,
+    Action, Desired, DesiredResource, FIRST_SEEN, Guard, Ids, Intent, Key, Kind, Observed, ObservedResource,
+    Owner, Plan, READ_LAG, Read, Resource, Snapshot, State, Timestamp,
 };
 
 /// Seconds for which a creation is retried with the same client token.
@@ -68,33 +67,33 @@ pub fn is_gone(snapshot: &Snapshot, record: &PersistedState, id: &str) -> bool {
 }
 
 /// Says what can be done now, what waits, and what only a person can move.
-pub fn plan(question: &PlanInput<'_>) -> Plan {
+pub fn plan(input: &PlanInput<'_>) -> Plan {
     let mut res = Plan::default();
-    for (key, want) in question.desired {
-        match question.observed.get(key) {
-            None => question.absent(key, want, &mut res),
-            Some(seen) => question.present(key, want, seen, &mut res),
+    for (key, desired) in input.desired {
+        match input.observed.get(key) {
+            None => input.absent(key, desired, &mut res),
+            Some(observed) => input.present(key, desired, observed, &mut res),
         }
     }
-    for (key, seen) in question.observed {
-        if seen.owner == Owner::Mine && !question.desired.contains_key(key) {
-            question.superfluous(key, seen, &mut res);
+    for (key, observed) in input.observed {
+        if observed.owner == Owner::Mine && !input.desired.contains_key(key) {
+            input.superfluous(key, observed, &mut res);
         }
     }
-    question.loose_ends(&mut res);
+    input.loose_ends(&mut res);
     res
 }
 
 /// What is to be read before the outcome of every attempt is known, of an object that nothing is done for
 /// meanwhile. It waits for nothing when all are.
-pub(crate) fn outcomes(question: &PlanInput<'_>) -> Plan {
+pub(crate) fn outcomes(input: &PlanInput<'_>) -> Plan {
     let mut res = Plan::default();
-    question.attempts(|_| false, &mut res);
+    input.attempts(|_| false, &mut res);
     res
 }
 
 impl PlanInput<'_> {
-    fn absent(&self, key: &Key, want: &DesiredResource, res: &mut Plan) {
+    fn absent(&self, key: &Key, desired: &DesiredResource, res: &mut Plan) {
         if let Some(id) = self.record.ids.get(key) {
             return self.recorded(key, id, true, res);
         }
@@ -106,30 +105,30 @@ impl PlanInput<'_> {
         if let Some(vpc) = self.unseen_vpc() {
             return res.waiting.push((key.clone(), format!("after {vpc}")));
         }
-        let not_ready = self.not_ready(&want.is.made_after());
+        let not_ready = self.not_ready(&desired.is.made_after());
         if !not_ready.is_empty() {
             return res.waiting.push((key.clone(), format!("after {not_ready}")));
         }
         let open = self.record.intents.get(key);
-        match guard(key.kind) {
-            Guard::Name => self.create(key, want, None, res),
+        match key.kind.guard() {
+            Guard::Name => self.create(key, desired, None, res),
             _ if open.is_none()
-                && !self.read_after(evidence(key.kind, Some(&want.is)), self.trusted_from) =>
+                && !self.read_after(evidence(key.kind, Some(&desired.is)), self.trusted_from) =>
             {
                 res.waiting.push((key.clone(), "making sure that it is not there already".into()));
-                res.awaits.extend(evidence(key.kind, Some(&want.is)));
+                res.awaits.extend(evidence(key.kind, Some(&desired.is)));
             }
             guard => match open {
-                None => self.open(key, want, res),
-                Some(intent) => self.again(key, want, intent, guard, res),
+                None => self.open(key, desired, res),
+                Some(intent) => self.again(key, desired, intent, guard, res),
             },
         }
     }
 
     /// Whether the place of something that is wanted is another driver's.
     fn taken(&self) -> bool {
-        let mut seen = self.desired.keys().filter_map(|key| self.observed.get(key));
-        seen.any(|it| matches!(it.owner, Owner::OtherDriver(_)))
+        let mut observed = self.desired.keys().filter_map(|key| self.observed.get(key));
+        observed.any(|it| matches!(it.owner, Owner::OtherDriver(_)))
     }
 
     /// The VPC, when it was there and is not seen now: then nothing of what is in it is seen either, and all
@@ -141,155 +140,158 @@ impl PlanInput<'_> {
     }
 
     /// An attempt was written down, and nothing is seen of it.
-    fn again(&self, key: &Key, want: &DesiredResource, intent: &Intent, guard: Guard, res: &mut Plan) {
-        res.awaits.extend(reads(key.kind, Some(&want.is)));
+    fn again(&self, key: &Key, desired: &DesiredResource, intent: &Intent, guard: Guard, res: &mut Plan) {
+        res.awaits.extend(reads(key.kind, Some(&desired.is)));
         let retried_for = match guard {
             Guard::Intent => 0.0,
             Guard::Token => TOKEN_AGE,
             Guard::NameAndIntent | Guard::Name => f64::INFINITY,
         };
         if self.now < intent.at + retried_for {
-            return self.create(key, want, Some(intent), res);
+            return self.create(key, desired, Some(intent), res);
         }
-        if self.read_after(evidence(key.kind, Some(&want.is)), intent.at + retried_for + READ_LAG) {
-            return self.open(key, want, res);
+        if self.read_after(evidence(key.kind, Some(&desired.is)), intent.at + retried_for + READ_LAG) {
+            return self.open(key, desired, res);
         }
-        res.awaits.extend(evidence(key.kind, Some(&want.is)));
+        res.awaits.extend(evidence(key.kind, Some(&desired.is)));
         res.waiting.push((key.clone(), "the outcome of an earlier attempt is not known yet".into()));
     }
 
-    fn open(&self, key: &Key, want: &DesiredResource, res: &mut Plan) {
+    fn open(&self, key: &Key, desired: &DesiredResource, res: &mut Plan) {
         let intent = Intent {
             nonce: derive(self.random, &key.to_string()),
             at: self.now,
-            inputs: inputs(&want.is, &self.ids(&want.is)),
+            inputs: desired.is.inputs(&self.ids(&desired.is)),
         };
-        self.create(key, want, Some(&intent), res);
+        self.create(key, desired, Some(&intent), res);
         res.open.insert(key.clone(), intent);
     }
 
-    fn create(&self, key: &Key, want: &DesiredResource, intent: Option<&Intent>, res: &mut Plan) {
-        let (client_token, until) = match (guard(key.kind), intent) {
+    fn create(&self, key: &Key, desired: &DesiredResource, intent: Option<&Intent>, res: &mut Plan) {
+        let (client_token, until) = match (key.kind.guard(), intent) {
             (Guard::Token, Some(it)) => {
                 (Some(client_token(&self.record.id, key, &it.nonce)), Some(it.at + TOKEN_AGE + SEND_WITHIN))
             }
             (Guard::Intent, Some(it)) => (None, Some(it.at + SEND_WITHIN)),
             _ => (None, None),
         };
-        let (is, tags, ids) = (want.is.clone(), want.tags.clone(), self.ids(&want.is));
+        let (is, tags, ids) = (desired.is.clone(), desired.tags.clone(), self.ids(&desired.is));
         res.actions.push(Action::Create { is, tags, ids, client_token, until });
     }
 
-    fn present(&self, key: &Key, want: &DesiredResource, seen: &ObservedResource, res: &mut Plan) {
-        if let Owner::OtherDriver(whose) = &seen.owner {
+    fn present(&self, key: &Key, desired: &DesiredResource, observed: &ObservedResource, res: &mut Plan) {
+        if let Owner::OtherDriver(whose) = &observed.owner {
             // It may be what an attempt made, and what shows that it is ours not be seen yet.
             let attempt = self.record.intents.get(key);
             if attempt
-                .is_some_and(|it| !self.read_after(evidence(key.kind, Some(&want.is)), it.at + READ_LAG))
+                .is_some_and(|it| !self.read_after(evidence(key.kind, Some(&desired.is)), it.at + READ_LAG))
             {
-                res.awaits.extend(evidence(key.kind, Some(&want.is)));
-                return res.waiting.push((key.clone(), format!("making sure whose {} is", seen.id)));
+                res.awaits.extend(evidence(key.kind, Some(&desired.is)));
+                return res.waiting.push((key.clone(), format!("making sure whose {} is", observed.id)));
             }
-            let reason =
-                format!("{} has its place and belongs to {whose}; rename or remove one of the two", seen.id);
+            let reason = format!(
+                "{} has its place and belongs to {whose}; rename or remove one of the two",
+                observed.id
+            );
             return res.blocked.push((key.clone(), reason));
         }
-        if !seen.others.is_empty() {
-            let others = seen.others.join(", ");
+        if !observed.others.is_empty() {
+            let others = observed.others.join(", ");
             let reason =
-                format!("found more than one: {}, {others}; remove those that are not in use", seen.id);
+                format!("found more than one: {}, {others}; remove those that are not in use", observed.id);
             return res.blocked.push((key.clone(), reason));
         }
-        let is_over = matches!(seen.state, State::Failed | State::Deleting);
+        let is_over = matches!(observed.state, State::Failed | State::Deleting);
         if is_over
-            && guard(key.kind) == Guard::Token
-            && seen.owner == Owner::Mine
+            && key.kind.guard() == Guard::Token
+            && observed.owner == Owner::Mine
             && self.record.intents.contains_key(key)
         {
             // With the same token, AWS would answer with this one for ever. What is well keeps its token: a
             // read may hide it once more.
             res.close.push(key.clone());
         }
-        match seen.state {
-            State::Creating => self.wait(key, seen, "creating", res),
-            State::Deleting => self.wait(key, seen, "deleting", res),
-            State::Failed if seen.owner == Owner::Mine => self.unwanted(key, seen, res),
-            State::Failed => res.blocked.push((key.clone(), format!("{} failed{}", seen.id, note(seen)))),
-            State::Ready if seen.owner == Owner::Mine => self.improve(key, want, seen, res),
+        match observed.state {
+            State::Creating => self.wait(key, observed, "creating", res),
+            State::Deleting => self.wait(key, observed, "deleting", res),
+            State::Failed if observed.owner == Owner::Mine => self.unwanted(key, observed, res),
+            State::Failed => {
+                res.blocked.push((key.clone(), format!("{} failed{}", observed.id, note(observed))))
+            }
+            State::Ready if observed.owner == Owner::Mine => self.improve(key, desired, observed, res),
             State::Ready => (),
         }
     }
 
     /// Mine, ready and wanted: whether it is as it should be.
-    fn improve(&self, key: &Key, want: &DesiredResource, seen: &ObservedResource, res: &mut Plan) {
-        res.actions.extend(want.retag(key, seen));
-        if let Some(field) = want.is.immutable(&seen.is) {
+    fn improve(&self, key: &Key, desired: &DesiredResource, observed: &ObservedResource, res: &mut Plan) {
+        res.actions.extend(desired.retag(key, observed));
+        if let Some(field) = desired.is.immutable(&observed.is) {
             return res
                 .blocked
-                .push((key.clone(), format!("{field} of {} cannot be changed; set it back", seen.id)));
+                .push((key.clone(), format!("{field} of {} cannot be changed; set it back", observed.id)));
         }
-        if want.is.satisfied_by(&seen.is) {
+        if desired.is.satisfied_by(&observed.is) {
             if self.record.intents.contains_key(key) && !res.close.contains(key) {
                 res.close.push(key.clone());
             }
             return;
         }
-        let not_ready = self.not_ready(&want.is.after());
+        let not_ready = self.not_ready(&desired.is.after());
         if !not_ready.is_empty() {
             return res.waiting.push((key.clone(), format!("after {not_ready}")));
         }
-        let mut ids = self.ids(&seen.is);
-        ids.extend(self.ids(&want.is));
-        let (id, is, seen, tags) = (seen.id.clone(), want.is.clone(), seen.is.clone(), want.tags.clone());
-        res.actions.push(Action::Update { id, is, seen, tags, ids });
+        let mut ids = self.ids(&observed.is);
+        ids.extend(self.ids(&desired.is));
+        let (id, is, observed, tags) =
+            (observed.id.clone(), desired.is.clone(), observed.is.clone(), desired.tags.clone());
+        res.actions.push(Action::Update { id, is, seen: observed, tags, ids });
     }
 
     /// Mine, and nobody wants it. In a cluster that lives on, that may only seem so as long as what it
     /// belongs to is not seen.
-    fn superfluous(&self, key: &Key, seen: &ObservedResource, res: &mut Plan) {
+    fn superfluous(&self, key: &Key, observed: &ObservedResource, res: &mut Plan) {
         let from = self.trusted_from.max(self.since + READ_LAG);
-        if self.stopped.is_some() || self.read_after(evidence(key.kind, Some(&seen.is)), from) {
-            return self.unwanted(key, seen, res);
+        if self.stopped.is_some() || self.read_after(evidence(key.kind, Some(&observed.is)), from) {
+            return self.unwanted(key, observed, res);
         }
         res.waiting.push((key.clone(), "making sure that it is not needed".into()));
-        res.awaits.extend(evidence(key.kind, Some(&seen.is)));
+        res.awaits.extend(evidence(key.kind, Some(&observed.is)));
     }
 
     /// Mine, and to be gone.
-    fn unwanted(&self, key: &Key, seen: &ObservedResource, res: &mut Plan) {
-        if seen.state == State::Deleting {
-            return self.wait(key, seen, "deleting", res);
+    fn unwanted(&self, key: &Key, observed: &ObservedResource, res: &mut Plan) {
+        if observed.state == State::Deleting {
+            return self.wait(key, observed, "deleting", res);
         }
         let users: Vec<_> =
             self.observed.iter().filter(|(other, it)| *other != key && it.is.after().contains(key)).collect();
         let Some((other, user)) = users.iter().min_by_key(|(_, it)| goes_by_itself(it)) else {
-            res.awaits.extend(reads(key.kind, Some(&seen.is)).filter(|_| seen.state == State::Failed));
+            res.awaits
+                .extend(reads(key.kind, Some(&observed.is)).filter(|_| observed.state == State::Failed));
             // If it is wanted again, the token that it was made with would be answered with it for as long as
             // AWS knows the token.
-            let made_as = seen
+            let made_as = observed
                 .tags
                 .iter()
                 .filter_map(|it| it.get(KEY_TAG))
                 .map(|name| Key::new(key.kind, name.as_str()));
             res.close.extend(made_as.chain([key.clone()]).filter(|it| self.is_over(it)));
             return res.actions.push(Action::Delete {
-                id: seen.id.clone(),
-                is: seen.is.clone(),
-                ids: self.ids(&seen.is),
+                id: observed.id.clone(),
+                is: observed.is.clone(),
+                ids: self.ids(&observed.is),
             });
         };
-        match goes_by_itself(user) || self.desired.contains_key(other) && user.owner == Owner::Mine {
-            true => self.wait(key, seen, &format!("used by {other}"), res),
-            false => {
-                let whose = match &user.owner {
-                    Owner::OtherDriver(whose) => format!("belongs to {whose}"),
-                    _ => "was not made by this operator".into(),
-                };
-                res.blocked
-                    .push((key.clone(), format!("used by {other}{}, which {whose}; remove it", note(user))));
-                res.awaits.extend(reads(key.kind, Some(&seen.is)));
-            }
+        if goes_by_itself(user) || self.desired.contains_key(other) && user.owner == Owner::Mine {
+            return self.wait(key, observed, &format!("used by {other}"), res);
         }
+        let whose = match &user.owner {
+            Owner::OtherDriver(whose) => format!("belongs to {whose}"),
+            _ => "was not made by this operator".into(),
+        };
+        res.blocked.push((key.clone(), format!("used by {other}{}, which {whose}; remove it", note(user))));
+        res.awaits.extend(reads(key.kind, Some(&observed.is)));
     }
 
     /// Whether an attempt was begun for something that nobody wants any more.
@@ -297,9 +299,9 @@ impl PlanInput<'_> {
         self.record.intents.contains_key(key) && !self.desired.contains_key(key)
     }
 
-    fn wait(&self, key: &Key, seen: &ObservedResource, reason: &str, res: &mut Plan) {
+    fn wait(&self, key: &Key, observed: &ObservedResource, reason: &str, res: &mut Plan) {
         res.waiting.push((key.clone(), reason.to_owned()));
-        res.awaits.extend(reads(key.kind, Some(&seen.is)));
+        res.awaits.extend(reads(key.kind, Some(&observed.is)));
     }
 
     /// What was recorded or begun, and is neither wanted nor seen.
@@ -317,7 +319,7 @@ impl PlanInput<'_> {
         let is_mine = |key: &Key| self.observed.get(key).is_some_and(|it| it.owner == Owner::Mine);
         for (key, intent) in self.record.intents.iter().filter(|(key, _)| !looked_after(key) && !is_mine(key))
         {
-            let stopped = match guard(key.kind) {
+            let stopped = match key.kind.guard() {
                 Guard::Token => self.stopped.unwrap_or(intent.at + TOKEN_AGE).max(intent.at),
                 _ => self.stopped.unwrap_or(intent.at).max(intent.at),
             };
@@ -331,16 +333,17 @@ impl PlanInput<'_> {
     }
 
     /// It was there once: it is looked for by its id, and never made again.
-    fn recorded(&self, key: &Key, id: &str, wanted: bool, res: &mut Plan) {
+    fn recorded(&self, key: &Key, id: &str, is_desired: bool, res: &mut Plan) {
         let gone = self.absent.get(id).is_some_and(|at| *at >= self.proven_from);
         if !gone && !self.read_after(reads_of(key.kind, id), self.proven_from) {
             res.waiting.push((key.clone(), format!("{id} is not seen yet")));
             return res.awaits.extend(reads_of(key.kind, id));
         }
-        match (gone, wanted) {
+        match (gone, is_desired) {
             (true, true) => {
                 let reason = format!(
-                    "lost: {id} was removed by somebody else, and is not replaced; delete the object, or restore it"
+                    "lost: {id} was removed by somebody else, and is not replaced; \
+                     delete the object, or restore it"
                 );
                 res.blocked.push((key.clone(), reason));
             }
@@ -377,10 +380,10 @@ impl PlanInput<'_> {
 }
 
 /// Whether nobody has to do anything for it to go away.
-fn goes_by_itself(seen: &ObservedResource) -> bool {
-    seen.owner == Owner::Mine || seen.state == State::Deleting
+fn goes_by_itself(observed: &ObservedResource) -> bool {
+    observed.owner == Owner::Mine || observed.state == State::Deleting
 }
 
-fn note(seen: &ObservedResource) -> String {
-    seen.note.as_ref().map(|it| format!(" ({it})")).unwrap_or_default()
+fn note(observed: &ObservedResource) -> String {
+    observed.note.as_ref().map(|it| format!(" ({it})")).unwrap_or_default()
 }

@@ -20,7 +20,7 @@ pub mod status;
 mod token;
 
 pub use decide::{PlanInput, SEND_WITHIN, TOKEN_AGE, is_gone, plan};
-pub(crate) use decide::{address_of, proven_from, trusted_from};
+pub(crate) use decide::{proven_from, trusted_from};
 pub use persisted_state::{
     CREATED_ANNOTATION, PersistedState, RECORDED_ANNOTATION, Settled, ZONES_ANNOTATION,
 };

@@ -1,4 +1,4 @@
-//! Turns what a sweep of the region found into what one cluster or machine sees: AWS ids become roles, and
+//! Turns what a poll of the region found into what one cluster or machine sees: AWS ids become roles, and
 //! each thing gets an owner. A tag is not ownership: what counts is the random id that this operator puts on
 //! everything it makes, and for what Cluster API Provider AWS made before, that it lies in the VPC that the
 //! cluster names. Nothing here decides what to do about any of it.
@@ -23,6 +23,7 @@ use model::{
 
 pub use machine::{Identity, Named, machine};
 pub(crate) use machine::{is_own, looked_up};
+pub(crate) use network::NETWORK;
 pub(crate) use subnet::{is_public, kept_for_pods, listed_as};
 
 /// Tag key of things whose role would not show otherwise: the name part of their key.
@@ -88,20 +89,20 @@ pub struct SubnetRole {
 /// What one cluster sees.
 pub fn cluster(snapshot: &Snapshot, scope: &Scope) -> Observed {
     let takes_unmarked = scope.claims().takes_unmarked(None);
-    let mut sight =
-        Sight { snapshot, scope, takes_unmarked, vpc: None, names: BTreeMap::new(), seen: Observed::new() };
-    sight.vpc();
-    sight.subnets();
-    sight.groups();
-    sight.internet_gateways();
-    sight.nat_gateways();
-    sight.addresses();
-    sight.route_tables();
-    sight.load_balancers();
+    let mut observer = Observer {
+        snapshot,
+        scope,
+        takes_unmarked,
+        vpc: None,
+        names: BTreeMap::new(),
+        observed: Observed::new(),
+    };
+    observer.network();
+    observer.load_balancers();
     if scope.deleting {
-        sight.interfaces();
+        observer.interfaces();
     }
-    sight.seen
+    observer.observed
 }
 
 /// Who says that a resource is whose.
@@ -118,24 +119,24 @@ enum Claim {
 
 /// The VPC of a cluster, once it is seen.
 #[derive(Clone)]
-struct SeenVpc {
+struct ObservedVpc {
     id: String,
     /// Whether the network in it is ours to make, change and delete.
     owned: bool,
 }
 
-struct Sight<'a> {
+struct Observer<'a> {
     snapshot: &'a Snapshot,
     scope: &'a Scope,
     /// Whether what another provider made for a cluster of this name is this one's.
     takes_unmarked: bool,
-    vpc: Option<SeenVpc>,
+    vpc: Option<ObservedVpc>,
     /// Role names by AWS id.
     names: BTreeMap<String, String>,
-    seen: Observed,
+    observed: Observed,
 }
 
-impl Sight<'_> {
+impl Observer<'_> {
     fn claim(&self, tags: &Tags) -> Claim {
         // This says enough when somebody changed the cluster's tag.
         if self.scope.claims().marked(tags) {
@@ -208,7 +209,7 @@ impl Sight<'_> {
     ) {
         let key = is.key();
         let mine = owner == Owner::Mine;
-        let mut seen = ObservedResource {
+        let mut observed = ObservedResource {
             id: id.to_owned(),
             owner,
             state,
@@ -217,10 +218,10 @@ impl Sight<'_> {
             others: Vec::new(),
             note,
         };
-        let key = match self.seen.get_mut(&key) {
+        let key = match self.observed.get_mut(&key) {
             None => key,
             Some(other) if mine && other.owner != Owner::Mine => {
-                *other = seen;
+                *other = observed;
                 self.names.insert(id.to_owned(), key.name);
                 return;
             }
@@ -228,12 +229,12 @@ impl Sight<'_> {
             Some(_) if !mine && !self.scope.deleting => return,
             Some(_) => {
                 let key = Key::new(key.kind, format!("{}~{id}", key.name));
-                seen.is = seen.is.renamed(key.name.clone());
+                observed.is = observed.is.renamed(key.name.clone());
                 key
             }
         };
         self.names.insert(id.to_owned(), key.name.clone());
-        self.seen.insert(key, seen);
+        self.observed.insert(key, observed);
     }
 }
 

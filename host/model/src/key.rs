@@ -3,76 +3,7 @@
 
 use std::fmt;
 
-/// The kinds of AWS resources that this provider makes, named by AWS's own words.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Kind {
-    /// A VPC, `main`.
-    Vpc,
-    /// A subnet, by its role and zone; one that the user brought, by its id.
-    Subnet,
-    /// An internet gateway, with its attachment.
-    InternetGateway,
-    /// An Elastic IP address of a NAT gateway.
-    ElasticIp,
-    /// A public NAT gateway.
-    NatGateway,
-    /// A route table, with its default route and the subnets associated with it.
-    RouteTable,
-    /// A security group without its rules.
-    SecurityGroup,
-    /// Ingress rules of a security group.
-    SecurityGroupRules,
-    /// A classic or network load balancer with its listener, and the target group behind it.
-    LoadBalancer,
-    /// A network interface that others made; only ever deleted.
-    NetworkInterface,
-    /// Secrets of Secrets Manager that hold the bootstrap data of one machine.
-    Secret,
-    /// An EC2 instance.
-    Instance,
-    /// The registration of an instance at a load balancer.
-    Target,
-}
-
-impl Kind {
-    /// The word for it in keys, logs and conditions.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Kind::Vpc => "vpc",
-            Kind::Subnet => "subnet",
-            Kind::InternetGateway => "internet-gateway",
-            Kind::ElasticIp => "elastic-ip",
-            Kind::NatGateway => "nat-gateway",
-            Kind::RouteTable => "route-table",
-            Kind::SecurityGroup => "security-group",
-            Kind::SecurityGroupRules => "security-group-rules",
-            Kind::LoadBalancer => "load-balancer",
-            Kind::NetworkInterface => "network-interface",
-            Kind::Secret => "secret",
-            Kind::Instance => "instance",
-            Kind::Target => "target",
-        }
-    }
-}
-
-impl Kind {
-    /// All of them, in the order in which they are made.
-    pub const ALL: [Kind; 13] = [
-        Kind::Vpc,
-        Kind::Subnet,
-        Kind::InternetGateway,
-        Kind::ElasticIp,
-        Kind::NatGateway,
-        Kind::RouteTable,
-        Kind::SecurityGroup,
-        Kind::SecurityGroupRules,
-        Kind::LoadBalancer,
-        Kind::NetworkInterface,
-        Kind::Secret,
-        Kind::Instance,
-        Kind::Target,
-    ];
-}
+use crate::Kind;
 
 impl fmt::Display for Kind {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -112,7 +43,7 @@ impl std::str::FromStr for Key {
 
     fn from_str(text: &str) -> Result<Self, Self::Err> {
         let (kind, name) = text.split_once('/').ok_or_else(|| NoKey(text.into()))?;
-        let kind = Kind::ALL.into_iter().find(|it| it.as_str() == kind).ok_or_else(|| NoKey(text.into()))?;
-        Ok(Key::new(kind, name))
+        let kind = Kind::ALL.iter().find(|it| it.as_str() == kind).ok_or_else(|| NoKey(text.into()))?;
+        Ok(Key::new(*kind, name))
     }
 }

@@ -25,18 +25,24 @@ pub use action::{
 pub use applied::{APPLIED_GROUPS_ANNOTATION, APPLIED_TAGS_ANNOTATION, Applied};
 pub use consistency::{FIRST_SEEN, READ_LAG};
 pub use file_system::{FileSystem, ListedFileSystem, MountTarget, is_going};
-pub use key::{Key, Kind, NoKey};
+pub use key::{Key, NoKey};
 pub use lookup::{Answers, Filter, Lookup};
 pub use ownership::{is_marked, owner};
 pub use resource::{
-    AddOnRule, ElasticIp, HealthCheck, Instance, InstanceStatus, InternetGateway, Launch, Listener,
-    LoadBalancer, LoadBalancerAttributes, LoadBalancerKind, MetadataOptions, NatGateway, NetworkInterface,
-    Resource, RouteTable, Rule, Secret, SecurityGroup, SecurityGroupRules, Sensitive, Source, StateReason,
-    Subnet, Target, Volume, Vpc, has_ports,
+    AddOnRule, FoundListener, FoundLoadBalancer, FoundNetworkInterface, FoundRule, FoundSource, Guard,
+    HealthCheck, InstanceStatus, Kind, Launch, Listener, LoadBalancerAttributes, LoadBalancerKind,
+    MetadataOptions, Resource, ResourceKind, Rule, Sensitive, Source, StateReason, Volume, has_ports,
 };
 pub use shared::Shared;
-pub use snapshot::{
-    FoundAddress, FoundInstance, FoundInternetGateway, FoundListener, FoundLoadBalancer, FoundNatGateway,
-    FoundNetworkInterface, FoundRouteTable, FoundRule, FoundSecurityGroup, FoundSource, FoundSubnet,
-    FoundVpc, Read, Snapshot, Tags, Timestamp,
-};
+pub use snapshot::{Read, Snapshot, Tags, Timestamp};
+
+macro_rules! kinds {
+    ($(
+        $(#[$doc:meta])* $Kind:ident $word:literal $event:literal
+            $(=> $Found:ident $field:ident $read:ident)?,
+    )*) => {
+        pub use resource::{$($Kind,)* $($($Found,)?)*};
+    };
+}
+
+for_each_kind!(kinds);

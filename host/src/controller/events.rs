@@ -29,7 +29,7 @@ fn note(action: &Action, key: &Key, outcome: &Outcome) -> Option<Event> {
         Action::Delete { .. } => ("Delete", "deleted"),
         Action::Confirm { .. } => return None,
     };
-    let word = word(key.kind);
+    let word = key.kind.event_word();
     let (warning, reason, message) = match outcome {
         Outcome::Done => (false, format!("Successful{verb}{word}"), format!("{key}: {past}")),
         Outcome::Refused { retry: true, who: ActionNeeded::None, .. } => return None,
@@ -41,25 +41,6 @@ fn note(action: &Action, key: &Key, outcome: &Outcome) -> Option<Event> {
         }
     };
     Some(Event { warning, reason, action: format!("{verb} {key}").chars().take(128).collect(), message })
-}
-
-/// The kind as one word in CamelCase, as in CAPA's events where it has one.
-fn word(kind: Kind) -> &'static str {
-    match kind {
-        Kind::Vpc => "VPC",
-        Kind::Subnet => "Subnet",
-        Kind::InternetGateway => "InternetGateway",
-        Kind::ElasticIp => "EIP",
-        Kind::NatGateway => "NATGateway",
-        Kind::RouteTable => "RouteTable",
-        Kind::SecurityGroup => "SecurityGroup",
-        Kind::SecurityGroupRules => "SecurityGroupIngressRules",
-        Kind::LoadBalancer => "LoadBalancer",
-        Kind::NetworkInterface => "NetworkInterface",
-        Kind::Secret => "EncryptedBootstrapDataSecrets",
-        Kind::Instance => "Instance",
-        Kind::Target => "Target",
-    }
 }
 
 #[cfg(test)]

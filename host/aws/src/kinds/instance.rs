@@ -1,7 +1,13 @@
 //! EC2 instances. A client token guards them against being made twice; terminations of many go in one call.
 
-use std::collections::BTreeSet;
-
+use crate::api::{Api, late};
+use crate::batch::BatchedCall;
+use crate::context::Context;
+use crate::ec2::{distinct, filter, pages, tag_specification, tags};
+use crate::errors::{Failure, NOT_YET};
+use crate::kind::{AwsKind, Change, Creation, id_of};
+use crate::pending_writes::{changed, made};
+use crate::schedule::Task;
 use aws_sdk_ec2::types::{
     BlockDeviceMapping, EbsBlockDevice, Filter, HttpTokensState, IamInstanceProfileSpecification,
     Instance as AwsInstance, InstanceMetadataEndpointState, InstanceMetadataOptionsRequest,
@@ -13,36 +19,127 @@ use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use model::{
     FoundInstance, Ids, Instance, InstanceStatus, Launch, MetadataOptions, Read, SecurityGroup, StateReason,
-    Subnet, Tags, Volume,
+    Subnet, Volume,
 };
-
-use super::{Once, distinct, filter, id, incomplete, pages, tag_specification, tags};
-use crate::api::{Api, late};
-use crate::errors::Failure;
-use crate::pending_writes::{changed, made};
-use crate::region::Inner;
-use crate::schedule::Task;
-
+use std::collections::BTreeSet;
 const RUN: &str = "ec2:RunInstances";
+const TERMINATE: &str = "ec2:TerminateInstances";
 
-pub(crate) async fn describe(api: &Api, selections: Vec<Vec<Filter>>) -> Result<Vec<FoundInstance>, Failure> {
-    let mut res = Vec::new();
-    for filters in selections {
-        let reservations =
-            pages!(api, "ec2:DescribeInstances", describe_instances.set_filters(filters), 1000, reservations);
-        res.extend(
-            reservations.into_iter().flat_map(|it| it.instances.unwrap_or_default()).filter_map(found),
-        );
+impl AwsKind for Instance {
+    type Found = FoundInstance;
+    const ID_PREFIX: &'static str = "i-";
+    const ID_FILTER: &'static str = "instance-id";
+
+    async fn describe(api: &Api, selections: Vec<Vec<Filter>>) -> Result<Vec<Self::Found>, Failure> {
+        let mut res = Vec::new();
+        for filters in selections {
+            let reservations = pages!(
+                api,
+                "ec2:DescribeInstances",
+                describe_instances.set_filters(filters),
+                1000,
+                reservations
+            );
+            res.extend(
+                reservations.into_iter().flat_map(|it| it.instances.unwrap_or_default()).filter_map(found),
+            );
+        }
+        Ok(distinct(res, |it| &it.id))
     }
-    Ok(distinct(res, |it| &it.id))
+
+    /// One attempt with its token: whether another is made is decided anew.
+    async fn create(&self, region: &Context, with: Creation<'_>) -> Result<(), Failure> {
+        let launch = self
+            .launch
+            .as_ref()
+            .ok_or_else(|| Failure::local(RUN, "InvalidCall", "what to launch is not known"))?;
+        let user_data = (!launch.user_data.0.is_empty()).then(|| STANDARD.encode(&launch.user_data.0));
+        let call = region
+            .api
+            .ec2_once
+            .run_instances()
+            .image_id(&launch.image)
+            .instance_type(InstanceType::from(launch.instance_type.as_str()))
+            .min_count(1)
+            .max_count(1)
+            .set_client_token(with.client_token.map(str::to_owned))
+            .set_key_name(launch.key_name.clone())
+            .set_user_data(user_data)
+            .set_iam_instance_profile(launch.iam_instance_profile.as_deref().map(profile))
+            .set_placement(
+                launch.tenancy.as_deref().map(|it| Placement::builder().tenancy(Tenancy::from(it)).build()),
+            )
+            .set_block_device_mappings(some(launch.volumes.iter().map(volume).collect()))
+            .metadata_options(metadata(&launch.metadata_options))
+            .network_interfaces(interface(self, launch, with.ids)?)
+            .tag_specifications(tag_specification(ResourceType::Instance, with.tags))
+            .tag_specifications(tag_specification(ResourceType::Volume, with.tags))
+            .tag_specifications(tag_specification(ResourceType::NetworkInterface, with.tags));
+        if !region.api.limits.launches.take_until(with.until).await {
+            return Err(late(RUN));
+        }
+        let answer = region.api.write_until(with.until, RUN, call.send()).await?;
+        let new = answer.instances.unwrap_or_default().into_iter().find_map(found);
+        let mut new = new.ok_or_else(|| Failure::incomplete(RUN))?;
+        new.tags.extend(with.tags.clone());
+        new.client_token = new.client_token.or(with.client_token.map(str::to_owned));
+        region.follow(Task::Kind(Read::Instances));
+        region.record(Read::Instances, made(new));
+        Ok(())
+    }
+
+    /// Adds groups to the first interface, and takes those away that its user took away; others that it has
+    /// stay.
+    async fn update(&self, region: &Context, _: &Self, with: Change<'_>) -> Result<(), Failure> {
+        const ACTION: &str = "ec2:ModifyNetworkInterfaceAttribute";
+        let filters = vec![filter("attachment.instance-id", [with.id])];
+        let api = &region.api;
+        let all = pages!(
+            api,
+            "ec2:DescribeNetworkInterfaces",
+            describe_network_interfaces.set_filters(filters),
+            1000,
+            network_interfaces
+        );
+        let first = all
+            .iter()
+            .find(|it| it.attachment().is_some_and(|it| it.device_index().unwrap_or_default() == 0));
+        let interface = first.and_then(|it| it.network_interface_id()).ok_or_else(|| {
+            Failure::local(ACTION, NOT_YET, format!("the network interface of {} is not shown yet", with.id))
+        })?;
+        let mut groups: BTreeSet<String> =
+            first.into_iter().flat_map(|it| it.groups()).filter_map(|it| it.group_id.clone()).collect();
+        groups.retain(|it| !self.removed_groups.contains(it));
+        groups.extend(self.groups.iter().filter_map(|it| with.ids.get(&SecurityGroup::key(it)).cloned()));
+        groups.extend(self.additional_groups.iter().cloned());
+        let call = api.ec2.modify_network_interface_attribute().network_interface_id(interface);
+        api.write(ACTION, call.set_groups(Some(groups.iter().cloned().collect())).send()).await?;
+        region
+            .record(Read::Instances, changed::<FoundInstance>(with.id, move |it| it.groups = groups.clone()));
+        Ok(())
+    }
+
+    /// Terminates it, together with others that are terminated at about the same time. One that is gone is
+    /// done.
+    async fn delete(&self, region: &Context, id: &str, _: &Ids) -> Result<(), Failure> {
+        region.gone_is_done(id, region.batches.send(&region.api, termination(), id).await)?;
+        region.follow(Task::Kind(Read::Instances));
+        let change = |it: &mut FoundInstance| {
+            if it.status.state != "terminated" {
+                it.status.state = "shutting-down".to_owned();
+            }
+        };
+        region.record(Read::Instances, changed(id, change));
+        Ok(())
+    }
 }
 
-fn found(it: AwsInstance) -> Option<FoundInstance> {
-    let interfaces = it.network_interfaces.unwrap_or_default();
+fn found(instance: AwsInstance) -> Option<FoundInstance> {
+    let interfaces = instance.network_interfaces.unwrap_or_default();
     let first = interfaces
         .iter()
         .find(|it| it.attachment().is_none_or(|it| it.device_index().unwrap_or_default() == 0));
-    let disks = it.block_device_mappings.unwrap_or_default();
+    let disks = instance.block_device_mappings.unwrap_or_default();
     // What a storage driver attaches outlives the instance, and is not the machine's.
     let own =
         disks.iter().filter_map(|it| it.ebs()).filter(|it| it.delete_on_termination().unwrap_or_default());
@@ -51,84 +148,37 @@ fn found(it: AwsInstance) -> Option<FoundInstance> {
     let groups = first
         .map(|it| it.groups())
         .filter(|it| !it.is_empty())
-        .unwrap_or(it.security_groups.as_deref().unwrap_or_default());
+        .unwrap_or(instance.security_groups.as_deref().unwrap_or_default());
     let ends = !matches!(
-        it.state.as_ref().and_then(|it| it.name()),
+        instance.state.as_ref().and_then(|it| it.name()),
         Some(InstanceStateName::Pending | InstanceStateName::Running)
     );
     Some(FoundInstance {
-        id: it.instance_id?,
+        id: instance.instance_id?,
         groups: groups.iter().filter_map(|it| it.group_id.clone()).collect(),
-        vpc_id: it.vpc_id.filter(|it| !it.is_empty()),
-        subnet_id: it.subnet_id.filter(|it| !it.is_empty()),
-        client_token: it.client_token.filter(|it| !it.is_empty()),
-        instance_type: it.instance_type.map(|it| it.as_str().to_owned()).unwrap_or_default(),
-        image: it.image_id.unwrap_or_default(),
-        profile: it.iam_instance_profile.and_then(|it| it.arn).filter(|it| !it.is_empty()),
+        vpc_id: instance.vpc_id.filter(|it| !it.is_empty()),
+        subnet_id: instance.subnet_id.filter(|it| !it.is_empty()),
+        client_token: instance.client_token.filter(|it| !it.is_empty()),
+        instance_type: instance.instance_type.map(|it| it.as_str().to_owned()).unwrap_or_default(),
+        image: instance.image_id.unwrap_or_default(),
+        profile: instance.iam_instance_profile.and_then(|it| it.arn).filter(|it| !it.is_empty()),
         status: InstanceStatus {
-            state: it.state.and_then(|it| it.name).map(|it| it.as_str().to_owned()).unwrap_or_default(),
-            zone: it.placement.and_then(|it| it.availability_zone).unwrap_or_default(),
-            private_ip: it.private_ip_address.filter(|it| !it.is_empty()),
-            private_dns_name: it.private_dns_name.filter(|it| !it.is_empty()),
-            public_ip: it.public_ip_address.filter(|it| !it.is_empty()),
-            public_dns_name: it.public_dns_name.filter(|it| !it.is_empty()),
-            reason: it.state_reason.filter(|_| ends).and_then(reason),
+            state: instance.state.and_then(|it| it.name).map(|it| it.as_str().to_owned()).unwrap_or_default(),
+            zone: instance.placement.and_then(|it| it.availability_zone).unwrap_or_default(),
+            private_ip: instance.private_ip_address.filter(|it| !it.is_empty()),
+            private_dns_name: instance.private_dns_name.filter(|it| !it.is_empty()),
+            public_ip: instance.public_ip_address.filter(|it| !it.is_empty()),
+            public_dns_name: instance.public_dns_name.filter(|it| !it.is_empty()),
+            reason: instance.state_reason.filter(|_| ends).and_then(reason),
             parts,
         },
-        tags: tags(it.tags),
+        tags: tags(instance.tags),
     })
 }
 
-fn reason(it: AwsStateReason) -> Option<StateReason> {
-    let (code, message) = (it.code.unwrap_or_default(), it.message.unwrap_or_default());
+fn reason(reason: AwsStateReason) -> Option<StateReason> {
+    let (code, message) = (reason.code.unwrap_or_default(), reason.message.unwrap_or_default());
     (!code.is_empty() || !message.is_empty()).then_some(StateReason { code, message })
-}
-
-/// One attempt with its token: whether another is made is decided anew.
-pub(crate) async fn create(
-    region: &Inner,
-    instance: &Instance,
-    with: &Tags,
-    ids: &Ids,
-    once: Once<'_>,
-) -> Result<(), Failure> {
-    let launch = instance
-        .launch
-        .as_ref()
-        .ok_or_else(|| Failure::local(RUN, "InvalidCall", "what to launch is not known"))?;
-    let user_data = (!launch.user_data.0.is_empty()).then(|| STANDARD.encode(&launch.user_data.0));
-    let call = region
-        .api
-        .ec2_once
-        .run_instances()
-        .image_id(&launch.image)
-        .instance_type(InstanceType::from(launch.instance_type.as_str()))
-        .min_count(1)
-        .max_count(1)
-        .set_client_token(once.token.map(str::to_owned))
-        .set_key_name(launch.key_name.clone())
-        .set_user_data(user_data)
-        .set_iam_instance_profile(launch.iam_instance_profile.as_deref().map(profile))
-        .set_placement(
-            launch.tenancy.as_deref().map(|it| Placement::builder().tenancy(Tenancy::from(it)).build()),
-        )
-        .set_block_device_mappings(some(launch.volumes.iter().map(volume).collect()))
-        .metadata_options(metadata(&launch.metadata_options))
-        .network_interfaces(interface(instance, launch, ids)?)
-        .tag_specifications(tag_specification(ResourceType::Instance, with))
-        .tag_specifications(tag_specification(ResourceType::Volume, with))
-        .tag_specifications(tag_specification(ResourceType::NetworkInterface, with));
-    if !region.api.limits.launches.take_until(once.until).await {
-        return Err(late(RUN));
-    }
-    let answer = region.api.write_until(once.until, RUN, call.send()).await?;
-    let new = answer.instances.unwrap_or_default().into_iter().find_map(found);
-    let mut new = new.ok_or_else(|| incomplete(RUN))?;
-    new.tags.extend(with.clone());
-    new.client_token = new.client_token.or(once.token.map(str::to_owned));
-    region.follow(Task::Kind(Read::Instances));
-    region.record(Read::Instances, made(new));
-    Ok(())
 }
 
 /// Its first and only interface. It goes with the instance only when that is said.
@@ -137,13 +187,13 @@ fn interface(
     launch: &Launch,
     ids: &Ids,
 ) -> Result<InstanceNetworkInterfaceSpecification, Failure> {
-    let groups = instance.groups.iter().map(|it| id(RUN, ids, &SecurityGroup::key(it)).map(str::to_owned));
+    let groups = instance.groups.iter().map(|it| id_of(RUN, ids, &SecurityGroup::key(it)).map(str::to_owned));
     let mut groups = groups.collect::<Result<Vec<String>, Failure>>()?;
     groups.extend(instance.additional_groups.iter().cloned());
     Ok(InstanceNetworkInterfaceSpecification::builder()
         .device_index(0)
         .delete_on_termination(true)
-        .subnet_id(id(RUN, ids, &Subnet::key(&instance.subnet))?)
+        .subnet_id(id_of(RUN, ids, &Subnet::key(&instance.subnet))?)
         .set_associate_public_ip_address(launch.public_ip)
         .set_groups(some(groups))
         .build())
@@ -151,10 +201,7 @@ fn interface(
 
 fn profile(name: &str) -> IamInstanceProfileSpecification {
     let res = IamInstanceProfileSpecification::builder();
-    match name.starts_with("arn:") {
-        true => res.arn(name).build(),
-        false => res.name(name).build(),
-    }
+    if name.starts_with("arn:") { res.arn(name).build() } else { res.name(name).build() }
 }
 
 fn volume(volume: &Volume) -> BlockDeviceMapping {
@@ -185,54 +232,17 @@ fn some<T>(all: Vec<T>) -> Option<Vec<T>> {
     (!all.is_empty()).then_some(all)
 }
 
-/// Adds groups to the first interface, and takes those away that its user took away; others that it has stay.
-pub(crate) async fn update(region: &Inner, instance: &str, is: &Instance, ids: &Ids) -> Result<(), Failure> {
-    const ACTION: &str = "ec2:ModifyNetworkInterfaceAttribute";
-    let filters = vec![filter("attachment.instance-id", [instance])];
-    let api = &region.api;
-    let all = pages!(
-        api,
-        "ec2:DescribeNetworkInterfaces",
-        describe_network_interfaces.set_filters(filters),
-        1000,
-        network_interfaces
-    );
-    let first =
-        all.iter().find(|it| it.attachment().is_some_and(|it| it.device_index().unwrap_or_default() == 0));
-    let interface = first.and_then(|it| it.network_interface_id()).ok_or_else(|| {
-        Failure::local(
-            ACTION,
-            crate::errors::NOT_YET,
-            format!("the network interface of {instance} is not shown yet"),
-        )
-    })?;
-    let mut groups: BTreeSet<String> =
-        first.into_iter().flat_map(|it| it.groups()).filter_map(|it| it.group_id.clone()).collect();
-    groups.retain(|it| !is.removed_groups.contains(it));
-    groups.extend(is.groups.iter().filter_map(|it| ids.get(&SecurityGroup::key(it)).cloned()));
-    groups.extend(is.additional_groups.iter().cloned());
-    let call = api.ec2.modify_network_interface_attribute().network_interface_id(interface);
-    api.write(ACTION, call.set_groups(Some(groups.iter().cloned().collect())).send()).await?;
-    region.record(Read::Instances, changed::<FoundInstance>(instance, move |it| it.groups = groups.clone()));
-    Ok(())
-}
-
-/// Terminates it, together with others that are terminated at about the same time. One that is gone is done.
-pub(crate) async fn delete(region: &Inner, instance: &str) -> Result<(), Failure> {
-    region.gone_is_done(instance, region.batches.terminate(&region.api, instance).await)?;
-    region.follow(Task::Kind(Read::Instances));
-    let change = |it: &mut FoundInstance| {
-        if it.status.state != "terminated" {
-            it.status.state = "shutting-down".to_owned();
-        }
-    };
-    region.record(Read::Instances, changed(instance, change));
-    Ok(())
-}
-
-pub(crate) async fn terminate(api: &Api, instances: &[String]) -> Result<(), Failure> {
-    let call = api.ec2.terminate_instances().set_instance_ids(Some(instances.to_vec()));
-    api.write("ec2:TerminateInstances", call.send()).await.map(drop)
+fn termination() -> BatchedCall {
+    BatchedCall {
+        action: TERMINATE,
+        of: String::new(),
+        send: |api, _, instances| {
+            Box::pin(async move {
+                let call = api.ec2.terminate_instances().set_instance_ids(Some(instances));
+                api.write(TERMINATE, call.send()).await.map(drop)
+            })
+        },
+    }
 }
 
 #[cfg(test)]

@@ -1,5 +1,4 @@
-//! One module for each kind of resource: how AWS describes it, and how it is made, changed and removed.
-//! Nothing here decides.
+//! One module for each kind of resource, and the dispatch to them by the table of kinds.
 
 pub(crate) mod elastic_ip;
 pub(crate) mod instance;
@@ -16,107 +15,140 @@ pub(crate) mod target;
 pub(crate) mod vpc;
 pub(crate) mod zone;
 
-use std::collections::BTreeSet;
+use model::{Ids, Key, Kind, Read, Resource, for_each_kind};
 
-use aws_sdk_ec2::types::{Filter, ResourceType, Tag, TagSpecification};
-use model::{Ids, Key, Read, Tags, Timestamp};
+use crate::context::Context;
+use crate::ec2::{filter, in_vpcs, selections};
+use crate::errors::Failure;
+use crate::kind::{AwsKind, Change, Creation, Tagging};
+use crate::pending_writes::{Found, Tagged, changed};
+use crate::region_state::{Base, Merge};
 
-use crate::errors::{Failure, NOT_YET};
-use crate::{CLUSTER_TAG, ID_TAG, OWNER_TAG};
-
-/// What keeps one creation from being done twice, where neither a name nor a range does.
-#[derive(Clone, Copy)]
-pub(crate) struct Once<'a> {
-    /// Where AWS takes one.
-    pub token: Option<&'a str>,
-    /// When it may not be sent any more.
-    pub until: Option<Timestamp>,
+/// The first where EC2 describes all of a kind, else the second.
+macro_rules! if_described {
+    ($Found:ident: $described:expr, else $other:expr) => {
+        $described
+    };
+    (: $described:expr, else $other:expr) => {
+        $other
+    };
 }
 
-/// AWS takes no more values in one filter.
-pub(crate) const FILTER_VALUES: usize = 200;
+macro_rules! dispatch {
+    ($(
+        $(#[$doc:meta])* $Kind:ident $word:literal $event:literal
+            $(=> $Found:ident $field:ident $read:ident)?,
+    )*) => {
+        pub(crate) async fn create(
+            region: &Context,
+            resource: &Resource,
+            with: Creation<'_>,
+        ) -> Result<(), Failure> {
+            match resource { $(Resource::$Kind(it) => it.create(region, with).await,)* }
+        }
 
-/// All pages of one Describe of EC2.
-macro_rules! pages {
-    ($api:expr, $action:literal, $call:ident.$set_filters:ident($filters:expr), $size:literal, $output:ident) => {{
-        let pages = $api.ec2.$call().$set_filters(Some($filters)).into_paginator().page_size($size).send();
-        let pages = $api.pages($action, pages).await?;
-        pages.into_iter().flat_map(|it| it.$output.unwrap_or_default()).collect::<Vec<_>>()
-    }};
-}
-pub(crate) use pages;
+        pub(crate) async fn update(
+            region: &Context,
+            desired: &Resource,
+            observed: &Resource,
+            with: Change<'_>,
+        ) -> Result<(), Failure> {
+            match (desired, observed) {
+                $((Resource::$Kind(desired), Resource::$Kind(observed)) => {
+                    desired.update(region, observed, with).await
+                })*
+                _ => Err(crate::kind::unsupported("update", with.key)),
+            }
+        }
 
-pub(crate) fn filter(name: &str, values: impl IntoIterator<Item = impl Into<String>>) -> Filter {
-    Filter::builder().name(name).set_values(Some(values.into_iter().map(Into::into).collect())).build()
-}
+        pub(crate) async fn delete(
+            region: &Context,
+            resource: &Resource,
+            id: &str,
+            ids: &Ids,
+        ) -> Result<(), Failure> {
+            match resource { $(Resource::$Kind(it) => it.delete(region, id, ids).await,)* }
+        }
 
-/// Filters of each Describe that finds what clusters are made of, and of further ones for `ids` that users
-/// brought. Never lists of ids: one that is unknown would fail the whole call.
-pub(crate) fn selections(read: Read, ids: &[String]) -> Vec<Vec<Filter>> {
-    let mut res = vec![vec![filter("tag-key", [format!("{CLUSTER_TAG}*")])]];
-    res.extend(ids.chunks(FILTER_VALUES).map(|it| by_id(read, it)));
-    res
-}
+        /// Adds tags, and takes tags away.
+        pub(crate) async fn tag(region: &Context, kind: Kind, with: Tagging<'_>) -> Result<(), Failure> {
+            match kind {
+                $(Kind::$Kind => {
+                    model::$Kind::tag(region, with).await?;
+                    $(record_tags::<model::$Found>(region, Read::$read, with);)?
+                })*
+            }
+            Ok(())
+        }
 
-pub(crate) fn by_id(read: Read, ids: &[String]) -> Vec<Filter> {
-    let name = match read {
-        Read::Vpcs => "vpc-id",
-        Read::Subnets => "subnet-id",
-        Read::InternetGateways => "internet-gateway-id",
-        Read::NatGateways => "nat-gateway-id",
-        Read::Addresses => "allocation-id",
-        Read::RouteTables => "route-table-id",
-        Read::SecurityGroups => "group-id",
-        Read::Instances | Read::ClassicLoadBalancers | Read::LoadBalancers | Read::TargetGroups => {
-            "instance-id"
+        /// Reads one by its id: from then on the snapshot shows it, or that it is absent.
+        pub(crate) async fn confirm(region: &Context, key: &Key, id: &str) -> Result<(), Failure> {
+            match key.kind {
+                $(Kind::$Kind => if_described!(
+                    $($Found)?: confirm_described::<model::$Kind>(region, id).await,
+                    else model::$Kind::confirm(region, key, id).await
+                ),)*
+            }
+        }
+
+        /// What shows how an action on one ended.
+        pub(crate) fn shown_by(kind: Kind, has_arn: bool) -> Option<Read> {
+            match kind { $(Kind::$Kind => model::$Kind::shown_by(has_arn),)* }
+        }
+
+        /// The read that shows an id.
+        pub(crate) fn read_of(id: &str) -> Option<Read> {
+            $($(if id.starts_with(model::$Kind::ID_PREFIX) {
+                return Some(Read::$read);
+            })?)*
+            None
+        }
+
+        /// What one Describe of EC2 finds: what clusters are made of, and what has one of these ids.
+        pub(crate) async fn poll(region: &Context, read: Read, ids: &[String]) -> Result<Merge, Failure> {
+            match read {
+                $($(Read::$read => poll_described::<model::$Kind>(region, ids).await,)?)*
+                Read::ClassicLoadBalancers => {
+                    let found = load_balancer::classic::describe(&region.api).await?;
+                    Ok(Box::new(move |base: &mut Base| base.classic = found))
+                }
+                // These are read together.
+                Read::LoadBalancers | Read::TargetGroups => Ok(Box::new(|_: &mut Base| ())),
+            }
         }
     };
-    vec![filter(name, ids.iter().cloned())]
 }
 
-/// Filters of Describes that find all that lies in these VPCs, whoever made it.
-pub(crate) fn in_vpcs(vpcs: &BTreeSet<String>) -> Vec<Vec<Filter>> {
-    let vpcs: Vec<&String> = vpcs.iter().collect();
-    vpcs.chunks(FILTER_VALUES).map(|it| vec![filter("vpc-id", it.iter().copied())]).collect()
+for_each_kind!(dispatch);
+
+async fn poll_described<K>(region: &Context, ids: &[String]) -> Result<Merge, Failure>
+where
+    K: AwsKind<Found: Found>,
+{
+    let vpcs = K::vpcs_to_read(&region.state());
+    let mut filters = selections(K::ID_FILTER, ids);
+    filters.extend(in_vpcs(&vpcs));
+    let found = K::describe(&region.api, filters).await?;
+    Ok(Box::new(move |base: &mut Base| {
+        K::Found::set_all(&mut base.snapshot, found);
+        K::set_vpcs_read(&mut base.snapshot, vpcs);
+    }))
 }
 
-/// Without those that come twice.
-pub(crate) fn distinct<T>(all: Vec<T>, id: impl Fn(&T) -> &str) -> Vec<T> {
-    let mut seen = BTreeSet::new();
-    let keep: Vec<bool> = all.iter().map(|it| seen.insert(id(it).to_owned())).collect();
-    all.into_iter().zip(keep).filter_map(|(it, keep)| keep.then_some(it)).collect()
+async fn confirm_described<K>(region: &Context, id: &str) -> Result<(), Failure>
+where
+    K: AwsKind<Found: Found>,
+{
+    let found = K::describe(&region.api, vec![vec![filter(K::ID_FILTER, [id])]]).await?;
+    region.show(K::READS[0], id, found.into_iter().next());
+    Ok(())
 }
 
-pub(crate) fn tags(tags: Option<Vec<Tag>>) -> Tags {
-    tags.unwrap_or_default()
-        .into_iter()
-        .filter_map(|it| Some((it.key?, it.value.unwrap_or_default())))
-        .collect()
-}
-
-pub(crate) fn ec2_tags(tags: &Tags) -> Vec<Tag> {
-    tags.iter().map(|(key, value)| Tag::builder().key(key).value(value).build()).collect()
-}
-
-pub(crate) fn tag_specification(of: ResourceType, tags: &Tags) -> TagSpecification {
-    TagSpecification::builder().resource_type(of).set_tags(Some(ec2_tags(tags))).build()
-}
-
-/// The AWS id of what an action refers to.
-pub(crate) fn id<'a>(action: &'static str, ids: &'a Ids, key: &Key) -> Result<&'a str, Failure> {
-    ids.get(key)
-        .map(String::as_str)
-        .ok_or_else(|| Failure::local(action, NOT_YET, format!("the id of {key} is not known yet")))
-}
-
-/// AWS's answer lacks what it always has.
-pub(crate) fn incomplete(action: &'static str) -> Failure {
-    Failure { action, code: None, message: "the answer lacks what was made".to_owned(), open: true }
-}
-
-/// Whether something found was made for the same AWSCluster as what has the tags `ours`.
-pub(crate) fn is_ours(found: &Tags, ours: &Tags) -> bool {
-    let owner = found.get(OWNER_TAG);
-    ours.get(ID_TAG).is_some_and(|it| found.get(ID_TAG) == Some(it))
-        && (owner.is_none() || owner == ours.get(OWNER_TAG))
+fn record_tags<T: Tagged>(region: &Context, read: Read, with: Tagging<'_>) {
+    let (tags, untag) = (with.tags.clone(), with.untag.clone());
+    let change = move |found: &mut T| {
+        found.tags_mut().extend(tags.clone());
+        found.tags_mut().retain(|key, _| !untag.contains(key));
+    };
+    region.record(read, changed(with.id, change));
 }

@@ -1,15 +1,26 @@
 //! Network interfaces of VPCs that are being deleted. This program makes none; it removes those that others
 //! left.
 
+use crate::api::Api;
+use crate::context::Context;
+use crate::ec2::{in_vpcs, pages, tags};
+use crate::errors::{Failure, gone_is_done};
+use crate::kind::AwsKind;
+use crate::pending_writes::gone;
+use model::{FoundNetworkInterface, Ids, NetworkInterface, Read};
 use std::collections::BTreeSet;
 
-use model::{FoundNetworkInterface, Read};
+impl AwsKind for NetworkInterface {
+    type Found = ();
 
-use super::{in_vpcs, pages, tags};
-use crate::api::Api;
-use crate::errors::{Failure, gone_is_done};
-use crate::pending_writes::gone;
-use crate::region::Inner;
+    async fn delete(&self, region: &Context, id: &str, _: &Ids) -> Result<(), Failure> {
+        delete(region, id).await
+    }
+
+    fn shown_by(_: bool) -> Option<Read> {
+        Some(Read::SecurityGroups)
+    }
+}
 
 /// All interfaces of these VPCs.
 pub(crate) async fn describe(
@@ -30,22 +41,22 @@ pub(crate) async fn describe(
     Ok(res)
 }
 
-fn found(it: aws_sdk_ec2::types::NetworkInterface) -> Option<FoundNetworkInterface> {
+fn found(interface: aws_sdk_ec2::types::NetworkInterface) -> Option<FoundNetworkInterface> {
     Some(FoundNetworkInterface {
-        id: it.network_interface_id?,
-        vpc_id: it.vpc_id.unwrap_or_default(),
-        subnet_id: it.subnet_id.unwrap_or_default(),
-        groups: it.groups.unwrap_or_default().into_iter().filter_map(|it| it.group_id).collect(),
-        status: it.status.map(|it| it.as_str().to_owned()).unwrap_or_default(),
-        description: it.description.unwrap_or_default(),
-        interface_type: it.interface_type.map(|it| it.as_str().to_owned()).unwrap_or_default(),
-        requester_managed: it.requester_managed.unwrap_or_default(),
-        attached_instance: it.attachment.and_then(|it| it.instance_id),
-        tags: tags(it.tag_set),
+        id: interface.network_interface_id?,
+        vpc_id: interface.vpc_id.unwrap_or_default(),
+        subnet_id: interface.subnet_id.unwrap_or_default(),
+        groups: interface.groups.unwrap_or_default().into_iter().filter_map(|it| it.group_id).collect(),
+        status: interface.status.map(|it| it.as_str().to_owned()).unwrap_or_default(),
+        description: interface.description.unwrap_or_default(),
+        interface_type: interface.interface_type.map(|it| it.as_str().to_owned()).unwrap_or_default(),
+        requester_managed: interface.requester_managed.unwrap_or_default(),
+        attached_instance: interface.attachment.and_then(|it| it.instance_id),
+        tags: tags(interface.tag_set),
     })
 }
 
-pub(crate) async fn delete(region: &Inner, id: &str) -> Result<(), Failure> {
+pub(crate) async fn delete(region: &Context, id: &str) -> Result<(), Failure> {
     let call = region.api.ec2.delete_network_interface().network_interface_id(id);
     gone_is_done(region.api.write("ec2:DeleteNetworkInterface", call.send()).await.map(drop))?;
     region.record(Read::SecurityGroups, gone::<FoundNetworkInterface>(id));

@@ -1,42 +1,109 @@
 //! Route tables: the table first, its default route and associations by updates. Other routes are left alone.
 
-use aws_sdk_ec2::types::{Filter, ResourceType, Route, RouteTable as AwsRouteTable};
-use model::{FoundRouteTable, Ids, Key, Kind, Read, RouteTable, Subnet, Tags, Vpc};
+use std::collections::BTreeSet;
 
-use super::{Once, distinct, id, incomplete, pages, tag_specification, tags};
 use crate::api::Api;
+use crate::context::{Context, State};
+use crate::ec2::{distinct, pages, tag_specification, tags};
 use crate::errors::{Failure, gone_is_done};
+use crate::kind::{AwsKind, Change, Creation, id_of};
 use crate::pending_writes::{changed, gone, made};
-use crate::region::Inner;
-
+use aws_sdk_ec2::types::{Filter, ResourceType, Route, RouteTable as AwsRouteTable};
+use model::{FoundRouteTable, Ids, Key, Kind, Read, RouteTable, Snapshot, Subnet, Vpc};
 const DEFAULT: &str = "0.0.0.0/0";
 
-pub(crate) async fn describe(
-    api: &Api,
-    selections: Vec<Vec<Filter>>,
-) -> Result<Vec<FoundRouteTable>, Failure> {
-    let mut res = Vec::new();
-    for filters in selections {
-        let page = pages!(
-            api,
-            "ec2:DescribeRouteTables",
-            describe_route_tables.set_filters(filters),
-            100,
-            route_tables
-        );
-        res.extend(page.into_iter().filter_map(found));
+impl AwsKind for RouteTable {
+    type Found = FoundRouteTable;
+    const ID_PREFIX: &'static str = "rtb-";
+    const ID_FILTER: &'static str = "route-table-id";
+
+    async fn describe(api: &Api, selections: Vec<Vec<Filter>>) -> Result<Vec<Self::Found>, Failure> {
+        let mut res = Vec::new();
+        for filters in selections {
+            let page = pages!(
+                api,
+                "ec2:DescribeRouteTables",
+                describe_route_tables.set_filters(filters),
+                100,
+                route_tables
+            );
+            res.extend(page.into_iter().filter_map(found));
+        }
+        Ok(distinct(res, |it| &it.id))
     }
-    Ok(distinct(res, |it| &it.id))
+
+    fn vpcs_to_read(state: &State) -> BTreeSet<String> {
+        state.route_tables_of()
+    }
+
+    fn set_vpcs_read(snapshot: &mut Snapshot, vpcs: BTreeSet<String>) {
+        snapshot.route_tables_read = vpcs;
+    }
+
+    /// One attempt with its token: whether another is made is decided anew.
+    async fn create(&self, region: &Context, with: Creation<'_>) -> Result<(), Failure> {
+        const ACTION: &str = "ec2:CreateRouteTable";
+        let call = region
+            .api
+            .ec2_once
+            .create_route_table()
+            .vpc_id(id_of(ACTION, with.ids, &Vpc::key(&self.vpc))?)
+            .set_client_token(with.client_token.map(str::to_owned))
+            .tag_specifications(tag_specification(ResourceType::RouteTable, with.tags));
+        let answer = region.api.write_until(with.until, ACTION, call.send()).await?;
+        let mut new = answer.route_table.and_then(found).ok_or_else(|| Failure::incomplete(ACTION))?;
+        new.tags.extend(with.tags.clone());
+        region.record(Read::RouteTables, made(new));
+        Ok(())
+    }
+
+    /// Sets the default route and associates subnets, all at once.
+    async fn update(&self, region: &Context, observed: &Self, with: Change<'_>) -> Result<(), Failure> {
+        let route = async {
+            match &self.default_route {
+                Some(to) if observed.default_route.as_ref() != Some(to) => {
+                    route(region, with.id, to, observed.default_route.is_some(), with.ids).await
+                }
+                _ => Ok(()),
+            }
+        };
+        let associations =
+            self.subnets.difference(&observed.subnets).map(|it| associate(region, with.id, it, with.ids));
+        let (route, associations) = futures::join!(route, futures::future::join_all(associations));
+        route?;
+        associations.into_iter().collect()
+    }
+
+    /// Takes the table off its subnets, then removes it.
+    async fn delete(&self, region: &Context, id: &str, _: &Ids) -> Result<(), Failure> {
+        let shown = region.snapshot();
+        let associations = shown
+            .route_tables
+            .iter()
+            .find(|it| it.id == id)
+            .map(|it| it.associations.clone())
+            .unwrap_or_default();
+        let all = associations.values().map(|association| async move {
+            let call = region.api.ec2.disassociate_route_table().association_id(association);
+            gone_is_done(region.api.write("ec2:DisassociateRouteTable", call.send()).await.map(drop))
+        });
+        futures::future::join_all(all).await.into_iter().collect::<Result<(), Failure>>()?;
+        region.record(Read::RouteTables, changed::<FoundRouteTable>(id, |it| it.associations.clear()));
+        let call = region.api.ec2.delete_route_table().route_table_id(id);
+        region.gone_is_done(id, region.api.write("ec2:DeleteRouteTable", call.send()).await.map(drop))?;
+        region.record(Read::RouteTables, gone::<FoundRouteTable>(id));
+        Ok(())
+    }
 }
 
-fn found(it: AwsRouteTable) -> Option<FoundRouteTable> {
-    let associations = it.associations.unwrap_or_default();
+fn found(table: AwsRouteTable) -> Option<FoundRouteTable> {
+    let associations = table.associations.unwrap_or_default();
     let is_default = |it: &Route| it.destination_cidr_block.as_deref() == Some(DEFAULT);
     let (default, others): (Vec<Route>, Vec<Route>) =
-        it.routes.unwrap_or_default().into_iter().partition(is_default);
+        table.routes.unwrap_or_default().into_iter().partition(is_default);
     Some(FoundRouteTable {
-        id: it.route_table_id?,
-        vpc_id: it.vpc_id.unwrap_or_default(),
+        id: table.route_table_id?,
+        vpc_id: table.vpc_id.unwrap_or_default(),
         main: associations.iter().any(|it| it.main == Some(true)),
         associations: associations
             .into_iter()
@@ -54,59 +121,14 @@ fn found(it: AwsRouteTable) -> Option<FoundRouteTable> {
             .filter_map(|it| it.gateway_id)
             .filter(|it| it.starts_with("igw-"))
             .collect(),
-        tags: tags(it.tags),
+        tags: tags(table.tags),
     })
 }
 
-/// One attempt with its token: whether another is made is decided anew.
-pub(crate) async fn create(
-    region: &Inner,
-    table: &RouteTable,
-    with: &Tags,
-    ids: &Ids,
-    once: Once<'_>,
-) -> Result<(), Failure> {
-    const ACTION: &str = "ec2:CreateRouteTable";
-    let call = region
-        .api
-        .ec2_once
-        .create_route_table()
-        .vpc_id(id(ACTION, ids, &Vpc::key(&table.vpc))?)
-        .set_client_token(once.token.map(str::to_owned))
-        .tag_specifications(tag_specification(ResourceType::RouteTable, with));
-    let answer = region.api.write_until(once.until, ACTION, call.send()).await?;
-    let mut new = answer.route_table.and_then(found).ok_or_else(|| incomplete(ACTION))?;
-    new.tags.extend(with.clone());
-    region.record(Read::RouteTables, made(new));
-    Ok(())
-}
-
-/// Sets the default route and associates subnets, all at once.
-pub(crate) async fn update(
-    region: &Inner,
-    table: &str,
-    is: &RouteTable,
-    seen: &RouteTable,
-    ids: &Ids,
-) -> Result<(), Failure> {
-    let route = async {
-        match &is.default_route {
-            Some(to) if seen.default_route.as_ref() != Some(to) => {
-                route(region, table, to, seen.default_route.is_some(), ids).await
-            }
-            _ => Ok(()),
-        }
-    };
-    let associations = is.subnets.difference(&seen.subnets).map(|it| associate(region, table, it, ids));
-    let (route, associations) = futures::join!(route, futures::future::join_all(associations));
-    route?;
-    associations.into_iter().collect()
-}
-
-async fn route(region: &Inner, table: &str, to: &Key, exists: bool, ids: &Ids) -> Result<(), Failure> {
+async fn route(region: &Context, table: &str, to: &Key, exists: bool, ids: &Ids) -> Result<(), Failure> {
     const CREATE: &str = "ec2:CreateRoute";
     const REPLACE: &str = "ec2:ReplaceRoute";
-    let target = id(CREATE, ids, to)?.to_owned();
+    let target = id_of(CREATE, ids, to)?.to_owned();
     let gateway = (to.kind != Kind::NatGateway).then(|| target.clone());
     let nat_gateway = (to.kind == Kind::NatGateway).then(|| target.clone());
     let mut exists = exists;
@@ -132,10 +154,10 @@ async fn route(region: &Inner, table: &str, to: &Key, exists: bool, ids: &Ids) -
     Ok(())
 }
 
-async fn associate(region: &Inner, table: &str, subnet: &str, ids: &Ids) -> Result<(), Failure> {
+async fn associate(region: &Context, table: &str, subnet: &str, ids: &Ids) -> Result<(), Failure> {
     const ASSOCIATE: &str = "ec2:AssociateRouteTable";
     const REPLACE: &str = "ec2:ReplaceRouteTableAssociation";
-    let subnet = id(ASSOCIATE, ids, &Subnet::key(subnet))?.to_owned();
+    let subnet = id_of(ASSOCIATE, ids, &Subnet::key(subnet))?.to_owned();
     let call = region.api.ec2.associate_route_table().route_table_id(table).subnet_id(&subnet);
     let association = match region.api.write(ASSOCIATE, call.send()).await {
         Ok(answer) => answer.association_id,
@@ -156,31 +178,10 @@ async fn associate(region: &Inner, table: &str, subnet: &str, ids: &Ids) -> Resu
         }
         Err(failure) => return Err(failure),
     };
-    let association = association.ok_or_else(|| incomplete(ASSOCIATE))?;
+    let association = association.ok_or_else(|| Failure::incomplete(ASSOCIATE))?;
     let change =
         move |it: &mut FoundRouteTable| drop(it.associations.insert(subnet.clone(), association.clone()));
     region.record(Read::RouteTables, changed(table, change));
-    Ok(())
-}
-
-/// Takes the table off its subnets, then removes it.
-pub(crate) async fn delete(region: &Inner, table: &str) -> Result<(), Failure> {
-    let shown = region.snapshot();
-    let associations = shown
-        .route_tables
-        .iter()
-        .find(|it| it.id == table)
-        .map(|it| it.associations.clone())
-        .unwrap_or_default();
-    let all = associations.values().map(|association| async move {
-        let call = region.api.ec2.disassociate_route_table().association_id(association);
-        gone_is_done(region.api.write("ec2:DisassociateRouteTable", call.send()).await.map(drop))
-    });
-    futures::future::join_all(all).await.into_iter().collect::<Result<(), Failure>>()?;
-    region.record(Read::RouteTables, changed::<FoundRouteTable>(table, |it| it.associations.clear()));
-    let call = region.api.ec2.delete_route_table().route_table_id(table);
-    region.gone_is_done(table, region.api.write("ec2:DeleteRouteTable", call.send()).await.map(drop))?;
-    region.record(Read::RouteTables, gone::<FoundRouteTable>(table));
     Ok(())
 }
 

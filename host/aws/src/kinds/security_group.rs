@@ -1,28 +1,59 @@
 //! Security groups and how AWS describes their ingress rules. Their name in the VPC guards them against being
 //! made twice.
 
-use std::collections::BTreeSet;
-
+use crate::api::Api;
+use crate::context::Context;
+use crate::ec2::{distinct, filter, in_vpcs, pages, tag_specification, tags};
+use crate::errors::{Failure, TAKEN};
+use crate::kind::{AwsKind, Creation, id_of, is_ours};
+use crate::pending_writes::{gone, made};
 use aws_sdk_ec2::types::{Filter, IpPermission, ResourceType, SecurityGroup as AwsSecurityGroup};
 use model::{FoundRule, FoundSecurityGroup, FoundSource, Ids, Read, SecurityGroup, Tags, Vpc};
-
-use super::{distinct, filter, id, in_vpcs, incomplete, is_ours, pages, tag_specification, tags};
-use crate::api::Api;
-use crate::errors::{Failure, TAKEN};
-use crate::pending_writes::{gone, made};
-use crate::region::Inner;
-
+use std::collections::BTreeSet;
 const CREATE: &str = "ec2:CreateSecurityGroup";
 
-pub(crate) async fn describe(
-    api: &Api,
-    selections: Vec<Vec<Filter>>,
-) -> Result<Vec<FoundSecurityGroup>, Failure> {
-    let mut res = Vec::new();
-    for filters in selections {
-        res.extend(describe_by(api, filters).await?);
+impl AwsKind for SecurityGroup {
+    type Found = FoundSecurityGroup;
+    const ID_PREFIX: &'static str = "sg-";
+    const ID_FILTER: &'static str = "group-id";
+
+    async fn describe(api: &Api, selections: Vec<Vec<Filter>>) -> Result<Vec<Self::Found>, Failure> {
+        let mut res = Vec::new();
+        for filters in selections {
+            res.extend(describe_by(api, filters).await?);
+        }
+        Ok(distinct(res, |it| &it.id))
     }
-    Ok(distinct(res, |it| &it.id))
+
+    async fn create(&self, region: &Context, with: Creation<'_>) -> Result<(), Failure> {
+        let vpc = id_of(CREATE, with.ids, &Vpc::key(&self.vpc))?;
+        let call = region
+            .api
+            .ec2
+            .create_security_group()
+            .vpc_id(vpc)
+            .group_name(&self.group_name)
+            .description(&self.description)
+            .tag_specifications(tag_specification(ResourceType::SecurityGroup, with.tags));
+        let new = match region.api.write(CREATE, call.send()).await {
+            Ok(answer) => FoundSecurityGroup {
+                id: answer.group_id.ok_or_else(|| Failure::incomplete(CREATE))?,
+                vpc_id: vpc.to_owned(),
+                group_name: self.group_name.clone(),
+                description: self.description.clone(),
+                rules: Vec::new(),
+                tags: with.tags.clone(),
+            },
+            Err(failure) if failure.is_duplicate() => existing(region, vpc, self, with.tags, failure).await?,
+            Err(failure) => return Err(failure),
+        };
+        region.record(Read::SecurityGroups, made(new));
+        Ok(())
+    }
+
+    async fn delete(&self, region: &Context, id: &str, _: &Ids) -> Result<(), Failure> {
+        delete(region, id).await
+    }
 }
 
 /// All groups of these VPCs, whoever made them.
@@ -30,7 +61,7 @@ pub(crate) async fn describe_in(
     api: &Api,
     vpcs: &BTreeSet<String>,
 ) -> Result<Vec<FoundSecurityGroup>, Failure> {
-    describe(api, in_vpcs(vpcs)).await
+    SecurityGroup::describe(api, in_vpcs(vpcs)).await
 }
 
 pub(crate) async fn describe_by(api: &Api, filters: Vec<Filter>) -> Result<Vec<FoundSecurityGroup>, Failure> {
@@ -44,21 +75,21 @@ pub(crate) async fn describe_by(api: &Api, filters: Vec<Filter>) -> Result<Vec<F
     Ok(all.into_iter().filter_map(found).collect())
 }
 
-fn found(it: AwsSecurityGroup) -> Option<FoundSecurityGroup> {
+fn found(group: AwsSecurityGroup) -> Option<FoundSecurityGroup> {
     Some(FoundSecurityGroup {
-        id: it.group_id?,
-        vpc_id: it.vpc_id.unwrap_or_default(),
-        group_name: it.group_name.unwrap_or_default(),
-        description: it.description.unwrap_or_default(),
-        rules: it.ip_permissions.unwrap_or_default().into_iter().flat_map(rules).collect(),
-        tags: tags(it.tags),
+        id: group.group_id?,
+        vpc_id: group.vpc_id.unwrap_or_default(),
+        group_name: group.group_name.unwrap_or_default(),
+        description: group.description.unwrap_or_default(),
+        rules: group.ip_permissions.unwrap_or_default().into_iter().flat_map(rules).collect(),
+        tags: tags(group.tags),
     })
 }
 
 /// AWS shows rules of one protocol and range as one permission with many sources.
-fn rules(it: IpPermission) -> Vec<FoundRule> {
-    let protocol = it.ip_protocol.unwrap_or_default();
-    let (from_port, to_port) = (it.from_port.unwrap_or(-1), it.to_port.unwrap_or(-1));
+fn rules(permission: IpPermission) -> Vec<FoundRule> {
+    let protocol = permission.ip_protocol.unwrap_or_default();
+    let (from_port, to_port) = (permission.from_port.unwrap_or(-1), permission.to_port.unwrap_or(-1));
     let rule = |source: FoundSource, description: Option<String>| FoundRule {
         protocol: protocol.clone(),
         from_port,
@@ -67,55 +98,24 @@ fn rules(it: IpPermission) -> Vec<FoundRule> {
         description: description.unwrap_or_default(),
     };
     let mut res = Vec::new();
-    for range in it.ip_ranges.unwrap_or_default() {
+    for range in permission.ip_ranges.unwrap_or_default() {
         res.extend(range.cidr_ip.map(|cidr| rule(FoundSource::Cidr(cidr), range.description)));
     }
-    for range in it.ipv6_ranges.unwrap_or_default() {
+    for range in permission.ipv6_ranges.unwrap_or_default() {
         res.extend(range.cidr_ipv6.map(|cidr| rule(FoundSource::Cidr(cidr), range.description)));
     }
-    for pair in it.user_id_group_pairs.unwrap_or_default() {
+    for pair in permission.user_id_group_pairs.unwrap_or_default() {
         res.extend(pair.group_id.map(|group| rule(FoundSource::GroupId(group), pair.description)));
     }
-    for list in it.prefix_list_ids.unwrap_or_default() {
+    for list in permission.prefix_list_ids.unwrap_or_default() {
         res.extend(list.prefix_list_id.map(|id| rule(FoundSource::PrefixList(id), list.description)));
     }
     res
 }
 
-pub(crate) async fn create(
-    region: &Inner,
-    group: &SecurityGroup,
-    with: &Tags,
-    ids: &Ids,
-) -> Result<(), Failure> {
-    let vpc = id(CREATE, ids, &Vpc::key(&group.vpc))?;
-    let call = region
-        .api
-        .ec2
-        .create_security_group()
-        .vpc_id(vpc)
-        .group_name(&group.group_name)
-        .description(&group.description)
-        .tag_specifications(tag_specification(ResourceType::SecurityGroup, with));
-    let new = match region.api.write(CREATE, call.send()).await {
-        Ok(answer) => FoundSecurityGroup {
-            id: answer.group_id.ok_or_else(|| incomplete(CREATE))?,
-            vpc_id: vpc.to_owned(),
-            group_name: group.group_name.clone(),
-            description: group.description.clone(),
-            rules: Vec::new(),
-            tags: with.clone(),
-        },
-        Err(failure) if failure.is_duplicate() => existing(region, vpc, group, with, failure).await?,
-        Err(failure) => return Err(failure),
-    };
-    region.record(Read::SecurityGroups, made(new));
-    Ok(())
-}
-
 /// The group that has the name already: ours, when the answer to a first try was lost.
 async fn existing(
-    region: &Inner,
+    region: &Context,
     vpc: &str,
     group: &SecurityGroup,
     with: &Tags,
@@ -133,7 +133,7 @@ async fn existing(
     }
 }
 
-pub(crate) async fn delete(region: &Inner, id: &str) -> Result<(), Failure> {
+pub(crate) async fn delete(region: &Context, id: &str) -> Result<(), Failure> {
     let call = region.api.ec2.delete_security_group().group_id(id);
     region.gone_is_done(id, region.api.write("ec2:DeleteSecurityGroup", call.send()).await.map(drop))?;
     region.record(Read::SecurityGroups, gone::<FoundSecurityGroup>(id));

@@ -1,52 +1,43 @@
 //! Ingress rules of one group: one call for all that is missing, one for all that is too much. Egress is left
 //! as AWS makes it.
 
+use crate::context::Context;
+use crate::errors::{Failure, gone_is_done};
+use crate::kind::{AwsKind, Change, id_of};
+use crate::pending_writes::changed;
 use aws_sdk_ec2::types::{IpPermission, IpRange, Ipv6Range, PrefixListId, UserIdGroupPair};
 use futures::future::join_all;
 use model::{
     FoundRule, FoundSecurityGroup, FoundSource, Ids, Read, Rule, SecurityGroup, SecurityGroupRules, Source,
     has_ports,
 };
-
-use super::id;
-use crate::errors::{Failure, gone_is_done};
-use crate::pending_writes::changed;
-use crate::region::Inner;
-
 const AUTHORIZE: &str = "ec2:AuthorizeSecurityGroupIngress";
 const REVOKE: &str = "ec2:RevokeSecurityGroupIngress";
 
-pub(crate) async fn update(
-    region: &Inner,
-    group: &str,
-    is: &SecurityGroupRules,
-    seen: &SecurityGroupRules,
-    ids: &Ids,
-) -> Result<(), Failure> {
-    let missing = found(&is.missing_from(seen), ids)?;
-    authorize(region, group, missing).await?;
-    if is.keep_unknown {
-        return Ok(());
+impl AwsKind for SecurityGroupRules {
+    type Found = ();
+
+    async fn update(&self, region: &Context, observed: &Self, with: Change<'_>) -> Result<(), Failure> {
+        let missing = found(&self.missing_from(observed), with.ids)?;
+        authorize(region, with.id, missing).await?;
+        if self.keep_unknown {
+            return Ok(());
+        }
+        revoke(region, with.id, found(&self.extra_in(observed), with.ids)?).await
     }
-    revoke(region, group, found(&is.extra_in(seen), ids)?).await
+
+    /// Revokes all ingress rules of the group, also those that came after the plan was made.
+    async fn delete(&self, region: &Context, id: &str, ids: &Ids) -> Result<(), Failure> {
+        let shown = region.snapshot();
+        let all = match shown.security_groups.iter().find(|it| it.id == id) {
+            Some(it) => it.rules.clone(),
+            None => found(&self.rules.iter().cloned().collect::<Vec<_>>(), ids)?,
+        };
+        region.gone_is_done(id, revoke(region, id, all).await)
+    }
 }
 
-/// Revokes all ingress rules of the group, also those that came after the plan was made.
-pub(crate) async fn delete(
-    region: &Inner,
-    group: &str,
-    seen: &SecurityGroupRules,
-    ids: &Ids,
-) -> Result<(), Failure> {
-    let shown = region.snapshot();
-    let all = match shown.security_groups.iter().find(|it| it.id == group) {
-        Some(it) => it.rules.clone(),
-        None => found(&seen.rules.iter().cloned().collect::<Vec<_>>(), ids)?,
-    };
-    region.gone_is_done(group, revoke(region, group, all).await)
-}
-
-async fn authorize(region: &Inner, group: &str, rules: Vec<FoundRule>) -> Result<(), Failure> {
+async fn authorize(region: &Context, group: &str, rules: Vec<FoundRule>) -> Result<(), Failure> {
     if rules.is_empty() {
         return Ok(());
     }
@@ -85,7 +76,7 @@ async fn authorize(region: &Inner, group: &str, rules: Vec<FoundRule>) -> Result
 }
 
 /// Revokes ingress rules. Those that are gone are done.
-pub(crate) async fn revoke(region: &Inner, group: &str, rules: Vec<FoundRule>) -> Result<(), Failure> {
+pub(crate) async fn revoke(region: &Context, group: &str, rules: Vec<FoundRule>) -> Result<(), Failure> {
     if rules.is_empty() {
         return Ok(());
     }
@@ -120,7 +111,7 @@ fn found(rules: &[Rule], ids: &Ids) -> Result<Vec<FoundRule>, Failure> {
     let source = |it: &Source| match it {
         Source::Cidr(cidr) => Ok(FoundSource::Cidr(cidr.clone())),
         Source::Group(role) => {
-            Ok(FoundSource::GroupId(id(AUTHORIZE, ids, &SecurityGroup::key(role))?.to_owned()))
+            Ok(FoundSource::GroupId(id_of(AUTHORIZE, ids, &SecurityGroup::key(role))?.to_owned()))
         }
         Source::GroupId(id) => Ok(FoundSource::GroupId(id.clone())),
         Source::PrefixList(id) => Ok(FoundSource::PrefixList(id.clone())),
@@ -141,10 +132,8 @@ fn permission(rule: &FoundRule) -> IpPermission {
     let description = Some(rule.description.clone()).filter(|it| !it.is_empty());
     let res = IpPermission::builder().ip_protocol(&rule.protocol);
     // AWS refuses ports for all protocols, and has none for others such as IP in IP.
-    let res = match has_ports(&rule.protocol) {
-        true => res.from_port(rule.from_port).to_port(rule.to_port),
-        false => res,
-    };
+    let res =
+        if has_ports(&rule.protocol) { res.from_port(rule.from_port).to_port(rule.to_port) } else { res };
     match &rule.source {
         FoundSource::Cidr(cidr) if cidr.contains(':') => {
             res.ipv6_ranges(Ipv6Range::builder().cidr_ipv6(cidr).set_description(description).build())

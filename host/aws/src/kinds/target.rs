@@ -1,53 +1,61 @@
 //! Instances behind load balancers. Registrations at one load balancer at about the same time go in one call.
 
-use model::{FoundLoadBalancer, Ids, Instance, LoadBalancer, LoadBalancerKind, Read, Target};
-
-use super::id;
 use super::load_balancer::{classic, target_group};
-use crate::api::Api;
-use crate::batch::Group;
+use crate::batch::BatchedCall;
+use crate::context::Context;
 use crate::errors::{Failure, NOT_YET, gone_is_done};
+use crate::kind::{AwsKind, Creation, id_of};
 use crate::pending_writes::changed;
-use crate::region::Inner;
-
+use model::{FoundLoadBalancer, Ids, Instance, LoadBalancer, LoadBalancerKind, Read, Target};
 const REGISTER: &str = "elasticloadbalancing:RegisterTargets";
 
-pub(crate) async fn create(region: &Inner, target: &Target, ids: &Ids) -> Result<(), Failure> {
-    let balancer = id(REGISTER, ids, &LoadBalancer::key(&target.load_balancer))?;
-    let instance = id(REGISTER, ids, &Instance::key(&target.instance))?.to_owned();
-    for group in groups(region, balancer)? {
-        region.batches.register(&region.api, group, &instance).await?;
-    }
-    let change = move |it: &mut FoundLoadBalancer| it.targets.extend([instance.clone()]);
-    region.record(read(balancer), changed(balancer, change));
-    Ok(())
+/// Where instances are registered.
+enum Group {
+    /// A classic load balancer, by name.
+    LoadBalancer(String),
+    /// By ARN.
+    TargetGroup(String),
 }
 
-/// Takes the instance from behind the load balancer. Done when either is gone.
-pub(crate) async fn delete(region: &Inner, target: &Target, ids: &Ids) -> Result<(), Failure> {
-    let balancer = id(REGISTER, ids, &LoadBalancer::key(&target.load_balancer))?;
-    let instance = id(REGISTER, ids, &Instance::key(&target.instance))?.to_owned();
-    for group in groups(region, balancer).unwrap_or_default() {
-        gone_is_done(region.batches.deregister(&region.api, group, &instance).await)?;
+impl AwsKind for Target {
+    type Found = ();
+
+    async fn create(&self, region: &Context, with: Creation<'_>) -> Result<(), Failure> {
+        let balancer = id_of(REGISTER, with.ids, &LoadBalancer::key(&self.load_balancer))?;
+        let instance = id_of(REGISTER, with.ids, &Instance::key(&self.instance))?.to_owned();
+        for group in groups(region, balancer)? {
+            region.batches.send(&region.api, group.registration(), &instance).await?;
+        }
+        let change = move |it: &mut FoundLoadBalancer| it.targets.extend([instance.clone()]);
+        let read = if is_arn(balancer) { Read::TargetGroups } else { Read::ClassicLoadBalancers };
+        region.record(read, changed(balancer, change));
+        Ok(())
     }
-    let change = move |it: &mut FoundLoadBalancer| it.targets.retain(|it| *it != instance);
-    region.record(read(balancer), changed(balancer, change));
-    Ok(())
+
+    /// Takes the instance from behind the load balancer. Done when either is gone.
+    async fn delete(&self, region: &Context, _: &str, ids: &Ids) -> Result<(), Failure> {
+        let balancer = id_of(REGISTER, ids, &LoadBalancer::key(&self.load_balancer))?;
+        let instance = id_of(REGISTER, ids, &Instance::key(&self.instance))?.to_owned();
+        for group in groups(region, balancer).unwrap_or_default() {
+            gone_is_done(region.batches.send(&region.api, group.deregistration(), &instance).await)?;
+        }
+        let change = move |it: &mut FoundLoadBalancer| it.targets.retain(|it| *it != instance);
+        let read = if is_arn(balancer) { Read::TargetGroups } else { Read::ClassicLoadBalancers };
+        region.record(read, changed(balancer, change));
+        Ok(())
+    }
+
+    fn shown_by(has_arn: bool) -> Option<Read> {
+        Some(if has_arn { Read::TargetGroups } else { Read::ClassicLoadBalancers })
+    }
 }
 
 fn is_arn(id: &str) -> bool {
     id.starts_with("arn:")
 }
 
-fn read(balancer: &str) -> Read {
-    match is_arn(balancer) {
-        true => Read::TargetGroups,
-        false => Read::ClassicLoadBalancers,
-    }
-}
-
 /// Where one registers at this load balancer: its target groups, or itself.
-fn groups(region: &Inner, balancer: &str) -> Result<Vec<Group>, Failure> {
+fn groups(region: &Context, balancer: &str) -> Result<Vec<Group>, Failure> {
     if !is_arn(balancer) {
         return Ok(vec![Group::LoadBalancer(balancer.to_owned())]);
     }
@@ -62,16 +70,36 @@ fn groups(region: &Inner, balancer: &str) -> Result<Vec<Group>, Failure> {
     }
 }
 
-pub(crate) async fn register(api: &Api, group: &Group, instances: &[String]) -> Result<(), Failure> {
-    match group {
-        Group::LoadBalancer(name) => classic::register(api, name, instances).await,
-        Group::TargetGroup(arn) => target_group::register(api, arn, instances).await,
+impl Group {
+    fn registration(self) -> BatchedCall {
+        match self {
+            Group::LoadBalancer(name) => BatchedCall {
+                action: "elasticloadbalancing:RegisterInstancesWithLoadBalancer",
+                of: name,
+                send: |api, name, ids| Box::pin(async move { classic::register(&api, &name, &ids).await }),
+            },
+            Group::TargetGroup(arn) => BatchedCall {
+                action: REGISTER,
+                of: arn,
+                send: |api, arn, ids| Box::pin(async move { target_group::register(&api, &arn, &ids).await }),
+            },
+        }
     }
-}
 
-pub(crate) async fn deregister(api: &Api, group: &Group, instances: &[String]) -> Result<(), Failure> {
-    match group {
-        Group::LoadBalancer(name) => classic::deregister(api, name, instances).await,
-        Group::TargetGroup(arn) => target_group::deregister(api, arn, instances).await,
+    fn deregistration(self) -> BatchedCall {
+        match self {
+            Group::LoadBalancer(name) => BatchedCall {
+                action: "elasticloadbalancing:DeregisterInstancesFromLoadBalancer",
+                of: name,
+                send: |api, name, ids| Box::pin(async move { classic::deregister(&api, &name, &ids).await }),
+            },
+            Group::TargetGroup(arn) => BatchedCall {
+                action: "elasticloadbalancing:DeregisterTargets",
+                of: arn,
+                send: |api, arn, ids| {
+                    Box::pin(async move { target_group::deregister(&api, &arn, &ids).await })
+                },
+            },
+        }
     }
 }

@@ -1,5 +1,5 @@
-//! What the tasks of a sweep read, each by itself: it ends with what is to be put into the base, or with what
-//! failed. Nothing here says when.
+//! What the tasks of a poll read, each by itself: it ends with what is to be put into the base, or with what
+//! failed.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -7,80 +7,53 @@ use std::sync::Arc;
 use futures::future::try_join_all;
 use model::{FoundLoadBalancer, LoadBalancerKind, Part, Read, Snapshot, Timestamp};
 
-use super::{Ended, Merge};
+use crate::context::Context;
 use crate::errors::Failure;
 use crate::kinds::load_balancer::{classic, network, target_group};
-use crate::kinds::{
-    elastic_ip, in_vpcs, instance, internet_gateway, nat_gateway, network_interface, route_table,
-    security_group, selections, subnet, vpc, zone,
-};
-use crate::region::Inner;
-use crate::region_state::{Base, DeletingVpc, Forward, TargetGroup};
+use crate::kinds::{network_interface, security_group, zone};
+use crate::region_state::{Base, DeletingVpc, Forward, Merge, TargetGroup};
 use crate::schedule::{Due, Task};
 
-pub(super) async fn zones(inner: &Inner) -> Result<Merge, Failure> {
-    let zones = zone::describe(&inner.api).await?;
-    Ok(Box::new(move |base: &mut Base| base.snapshot.zones = zones))
+/// How one reading ended: some of it well, perhaps.
+pub(super) struct Ended {
+    pub began: Timestamp,
+    pub merges: Vec<Merge>,
+    pub read: Vec<Task>,
+    pub failed: Vec<(Task, Part, Failure)>,
 }
 
-pub(super) async fn kind(inner: &Inner, read: Read, ids: Vec<String>) -> Result<Merge, Failure> {
-    macro_rules! read {
-        ($module:ident, $field:ident) => {{
-            let found = $module::describe(&inner.api, selections(read, &ids)).await?;
-            Ok(Box::new(move |base: &mut Base| base.snapshot.$field = found.into()))
-        }};
+impl Ended {
+    pub fn new(began: Timestamp) -> Self {
+        Ended { began, merges: Vec::new(), read: Vec::new(), failed: Vec::new() }
     }
-    match read {
-        Read::Vpcs => read!(vpc, vpcs),
-        Read::Subnets => read!(subnet, subnets),
-        Read::InternetGateways => read!(internet_gateway, internet_gateways),
-        Read::NatGateways => nat_gateways(inner, &ids).await,
-        Read::Addresses => read!(elastic_ip, addresses),
-        Read::RouteTables => route_tables(inner, &ids).await,
-        Read::SecurityGroups => read!(security_group, security_groups),
-        Read::Instances => read!(instance, instances),
-        Read::ClassicLoadBalancers => {
-            let found = classic::describe(&inner.api).await?;
-            Ok(Box::new(move |base: &mut Base| base.classic = found))
+
+    pub fn of(began: Timestamp, task: Task, part: Part, result: Result<Merge, Failure>) -> Self {
+        let mut res = Ended::new(began);
+        match result {
+            Ok(merge) => {
+                res.merges.push(merge);
+                res.read.push(task);
+            }
+            Err(failure) => res.failed.push((task, part, failure)),
         }
-        // These are read together.
-        Read::LoadBalancers | Read::TargetGroups => Ok(Box::new(|_: &mut Base| ())),
+        res
     }
 }
 
-/// Those of clusters, and all that lie in the VPCs of which somebody wants to know all.
-async fn nat_gateways(inner: &Inner, ids: &[String]) -> Result<Merge, Failure> {
-    let vpcs = inner.state().nat_gateways_of();
-    let mut filters = selections(Read::NatGateways, ids);
-    filters.extend(in_vpcs(&vpcs));
-    let found = nat_gateway::describe(&inner.api, filters).await?;
-    Ok(Box::new(move |base: &mut Base| {
-        base.snapshot.nat_gateways = found.into();
-        base.snapshot.nat_gateways_read = vpcs;
-    }))
-}
-
-/// Those of clusters, and all of the VPCs that users brought.
-async fn route_tables(inner: &Inner, ids: &[String]) -> Result<Merge, Failure> {
-    let vpcs = inner.state().route_tables_of();
-    let mut filters = selections(Read::RouteTables, ids);
-    filters.extend(in_vpcs(&vpcs));
-    let found = route_table::describe(&inner.api, filters).await?;
-    Ok(Box::new(move |base: &mut Base| {
-        base.snapshot.route_tables = found.into();
-        base.snapshot.route_tables_read = vpcs;
-    }))
+pub(super) async fn zones(region: &Context) -> Result<Merge, Failure> {
+    let zones = zone::describe(&region.api).await?;
+    Ok(Box::new(move |base: &mut Base| base.snapshot.zones = zones))
 }
 
 /// Load balancers of the second version, target groups, what is registered there, and listeners where they
 /// are not known yet.
-pub(super) async fn load_balancers(inner: &Inner, due: &Due, began: Timestamp) -> Ended {
+pub(super) async fn load_balancers(region: &Context, due: &Due, began: Timestamp) -> Ended {
     const BALANCERS: Task = Task::Kind(Read::LoadBalancers);
     const GROUPS: Task = Task::Kind(Read::TargetGroups);
     let mut res = Ended::new(began);
-    let mut balancers = inner.state().world.base().load_balancers.clone();
+    let mut balancers = region.state().known.base().load_balancers.clone();
     if due.tasks.contains(&BALANCERS) {
-        match network::describe(&inner.api).await {
+        match network::describe(&region.api).await {
             Ok(found) => balancers = found,
             Err(failure) => {
                 let tried = [Read::LoadBalancers, Read::TargetGroups].into_iter().filter(|it| due.reads(*it));
@@ -92,7 +65,7 @@ pub(super) async fn load_balancers(inner: &Inner, due: &Due, began: Timestamp) -
         res.merges.push(Box::new(move |base: &mut Base| base.load_balancers = found));
         res.read.push(BALANCERS);
     }
-    match behind(inner, due, &balancers).await {
+    match behind(region, due, &balancers).await {
         Ok(merge) => {
             res.merges.push(merge);
             res.read.extend(due.tasks.get(&GROUPS));
@@ -103,40 +76,46 @@ pub(super) async fn load_balancers(inner: &Inner, due: &Due, began: Timestamp) -
 }
 
 /// What these load balancers forward to.
-async fn behind(inner: &Inner, due: &Due, balancers: &[FoundLoadBalancer]) -> Result<Merge, Failure> {
+async fn behind(region: &Context, due: &Due, balancers: &[FoundLoadBalancer]) -> Result<Merge, Failure> {
     let (known_groups, known_listeners) = {
-        let state = inner.state();
-        let base = state.world.base();
+        let state = region.state();
+        let base = state.known.base();
         (base.target_groups.clone(), base.listeners.clone())
     };
     // Nobody's groups: one call less for everyone without network load balancers.
     let some = balancers.iter().any(|it| it.kind == LoadBalancerKind::Network) || !due.slow;
-    let groups = match due.reads(Read::TargetGroups) {
-        true if some => target_groups(inner, due, &known_groups).await?,
-        true => Vec::new(),
-        false => known_groups,
+    let groups = if !due.reads(Read::TargetGroups) {
+        known_groups
+    } else if some {
+        target_groups(region, due, &known_groups).await?
+    } else {
+        Vec::new()
     };
-    let listeners = listeners(inner, balancers, &groups, known_listeners).await?;
+    let listeners = listeners(region, balancers, &groups, known_listeners).await?;
     Ok(Box::new(move |base: &mut Base| {
         base.target_groups = groups;
         base.listeners = listeners;
     }))
 }
 
-async fn target_groups(inner: &Inner, due: &Due, known: &[TargetGroup]) -> Result<Vec<TargetGroup>, Failure> {
-    let mut groups = target_group::describe(&inner.api).await?;
+async fn target_groups(
+    region: &Context,
+    due: &Due,
+    known: &[TargetGroup],
+) -> Result<Vec<TargetGroup>, Failure> {
+    let mut groups = target_group::describe(&region.api).await?;
     for group in &mut groups {
         if let Some(known) = known.iter().find(|it| it.arn == group.arn) {
             (group.targets, group.is_stale) = (known.targets.clone(), known.is_stale);
         }
     }
-    // One call each: not for those that are settled, but for the slow sweep.
+    // One call each: not for those that are settled, but for the slow poll.
     let unsettled = groups.iter_mut().filter(|it| !it.load_balancers.is_empty()).filter(|group| {
-        let written = || group.load_balancers.iter().any(|it| inner.state().world.is_written(it));
+        let written = || group.load_balancers.iter().any(|it| region.state().known.is_written(it));
         due.slow || group.targets.is_none() || group.is_stale || written()
     });
     try_join_all(unsettled.map(|group| async move {
-        let read = own_fault(target_group::describe_targets(&inner.api, &group.arn).await)?;
+        let read = own_fault(target_group::describe_targets(&region.api, &group.arn).await)?;
         group.is_stale = read.is_none();
         group.targets = read.or_else(|| group.targets.take());
         Ok(())
@@ -150,7 +129,8 @@ fn own_fault<T>(read: Result<T, Failure>) -> Result<Option<T>, Failure> {
     match read {
         Err(failure) if failure.is_general() => Err(failure),
         Err(failure) => {
-            tracing::warn!(code = failure.code, error = %failure, "read failed; what an earlier one showed stays");
+            let code = failure.code.as_deref();
+            tracing::warn!(code, error = %failure, "read failed; what an earlier one showed stays");
             Ok(None)
         }
         Ok(read) => Ok(Some(read)),
@@ -161,7 +141,7 @@ fn own_fault<T>(read: Result<T, Failure>) -> Result<Option<T>, Failure> {
 /// began: as long as the group is attached, the listener is there. What could not be read is missing, and
 /// tried again with the next read.
 async fn listeners(
-    inner: &Inner,
+    region: &Context,
     balancers: &[FoundLoadBalancer],
     groups: &[TargetGroup],
     mut known: BTreeMap<String, Vec<Forward>>,
@@ -175,7 +155,7 @@ async fn listeners(
         forwards.iter_mut().for_each(|all| all.retain(|it| attached.contains(&it.target_group)));
         let is_known = |group: &String| forwards.iter().flatten().any(|it| it.target_group == *group);
         if !attached.iter().all(is_known) {
-            let read = own_fault(target_group::describe_listeners(&inner.api, &balancer.id).await)?;
+            let read = own_fault(target_group::describe_listeners(&region.api, &balancer.id).await)?;
             forwards = read.or(forwards.filter(|it| !it.is_empty()));
         } else {
             forwards.get_or_insert_default();
@@ -188,8 +168,8 @@ async fn listeners(
 
 /// What stands in the way of deletions. Where something of one VPC cannot be read, the others' is shown all
 /// the same.
-pub(super) async fn deleting_vpcs(inner: &Inner, vpcs: BTreeSet<String>, began: Timestamp) -> Ended {
-    let snapshot: Arc<Snapshot> = inner.snapshot();
+pub(super) async fn deleting_vpcs(region: &Context, vpcs: BTreeSet<String>, began: Timestamp) -> Ended {
+    let snapshot: Arc<Snapshot> = region.snapshot();
     let balancers: Vec<&FoundLoadBalancer> =
         snapshot.load_balancers.iter().filter(|it| vpcs.contains(&it.vpc_id)).collect();
     let is_classic = |it: &FoundLoadBalancer| it.kind == LoadBalancerKind::Classic;
@@ -198,10 +178,10 @@ pub(super) async fn deleting_vpcs(inner: &Inner, vpcs: BTreeSet<String>, began: 
     };
     let (names, arns): (Vec<String>, Vec<String>) = (named(true), named(false));
     let (interfaces, groups, classic_tags, tags) = futures::join!(
-        network_interface::describe(&inner.api, &vpcs),
-        security_group::describe_in(&inner.api, &vpcs),
-        classic::describe_tags(&inner.api, &names),
-        network::describe_tags(&inner.api, &arns),
+        network_interface::describe(&region.api, &vpcs),
+        security_group::describe_in(&region.api, &vpcs),
+        classic::describe_tags(&region.api, &names),
+        network::describe_tags(&region.api, &arns),
     );
     let mut res = Ended::new(began);
     let mut found: BTreeMap<String, DeletingVpc> = BTreeMap::new();

@@ -50,9 +50,10 @@ async fn documents_are_written_read_and_removed() {
     let large =
         s3.put_object().bucket("documents").key(KEY).body("x".repeat(256 * 1024 + 1).into_bytes().into());
     large.send().await.unwrap();
-    assert!(
-        matches!(region.object("documents", KEY).await, Reading::Failed { message } if message.contains("256 KiB"))
-    );
+    assert!(matches!(
+        region.object("documents", KEY).await,
+        Reading::Failed { message } if message.contains("256 KiB")
+    ));
 }
 
 #[tokio::test]
@@ -77,7 +78,7 @@ async fn what_somebody_writes_between_a_read_and_a_write_stays() {
 }
 
 #[tokio::test]
-async fn a_bucket_that_is_missing_is_named_and_one_that_is_closed_names_the_permissions() {
+async fn a_missing_bucket_is_named_and_a_closed_one_names_permissions() {
     let bed = Bed::start(&[]).await;
     let region = bed.region().await;
     let message = "bucket nowhere does not exist; create it in us-east-1, or name another";

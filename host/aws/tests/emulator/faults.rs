@@ -10,7 +10,7 @@ use crate::bed::{Bed, act, act_all, awaiting, snapshot, until};
 use crate::cluster::*;
 
 #[tokio::test]
-async fn a_lost_reply_makes_no_second_vpc_and_the_next_read_shows_the_first() {
+async fn a_lost_reply_makes_no_second_vpc() {
     let bed = Bed::start(&[]).await;
     let region = bed.swept().await;
     bed.faults(json!([{"kind": "lost-reply", "action": "CreateVpc", "times": 1}])).await;
@@ -132,7 +132,7 @@ async fn throttles_and_errors_of_reads_are_ridden_out() {
 }
 
 #[tokio::test]
-async fn a_throttled_creation_without_a_token_was_refused_and_may_be_tried_again() {
+async fn a_throttled_creation_without_a_token_may_be_tried_again() {
     let bed = Bed::start(&[]).await;
     let region = bed.swept().await;
     bed.faults(json!([{"kind": "throttle", "action": "AllocateAddress"}])).await;
@@ -143,7 +143,7 @@ async fn a_throttled_creation_without_a_token_was_refused_and_may_be_tried_again
 }
 
 #[tokio::test]
-async fn who_may_not_read_one_kind_is_told_which_permission_is_missing_and_reads_the_others() {
+async fn a_kind_that_may_not_be_read_names_the_permission_it_lacks() {
     let bed = Bed::start(&[]).await;
     bed.faults(json!([{"kind": "access-denied", "action": "DescribeAddresses"}])).await;
     let region = bed.region().await;
@@ -184,7 +184,7 @@ async fn a_read_that_hangs_keeps_no_other_back() {
 }
 
 #[tokio::test]
-async fn what_cannot_be_read_of_one_vpc_keeps_the_deletion_of_no_other_back() {
+async fn an_unreadable_vpc_holds_up_the_deletion_of_no_other() {
     let bed = Bed::start(&[]).await;
     let region = bed.swept().await;
     let mut ids = network(&region).await;
@@ -229,7 +229,11 @@ async fn refusals_say_who_has_to_act() {
             "{expected:?}: {outcome:?}"
         );
     }
-    bed.faults(json!([{"kind": "quota", "action": "AllocateAddress"}, {"kind": "access-denied", "action": "CreateVpc"}])).await;
+    bed.faults(json!([
+        {"kind": "quota", "action": "AllocateAddress"},
+        {"kind": "access-denied", "action": "CreateVpc"},
+    ]))
+    .await;
     for action in [create(model::ElasticIp { name: "a".into() }, &ids, None), create(vpc(), &ids, None)] {
         let outcome = act(&region, action).await;
         assert!(matches!(&outcome, Outcome::Refused { who: ActionNeeded::CloudAdmin, .. }), "{outcome:?}");

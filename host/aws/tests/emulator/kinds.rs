@@ -225,7 +225,7 @@ async fn what_has_the_name_or_range_already_is_ours_or_refused() {
 }
 
 #[tokio::test]
-async fn instances_are_terminated_together_and_one_bad_id_fails_nobody_else() {
+async fn instances_are_terminated_together_and_a_bad_id_fails_alone() {
     let bed = Bed::start(&[]).await;
     let region = bed.swept().await;
     let ids = network(&region).await;
@@ -243,7 +243,7 @@ async fn instances_are_terminated_together_and_one_bad_id_fails_nobody_else() {
 }
 
 #[tokio::test]
-async fn an_instance_that_is_protected_from_termination_holds_no_other_and_is_named() {
+async fn a_protected_instance_is_named_and_holds_up_no_other() {
     let bed = Bed::start(&[]).await;
     let region = bed.swept().await;
     let ids = network(&region).await;
@@ -253,14 +253,15 @@ async fn an_instance_that_is_protected_from_termination_holds_no_other_and_is_na
     bed.administrator().protect(&made[1]).await;
     let outcomes = act_all(&region, made.iter().map(|it| delete(it, instance(it), &ids)).collect()).await;
     for (key, outcome) in outcomes {
-        match key.name == made[1] {
-            true => assert!(
-                matches!(&outcome, Outcome::Refused { code, message, .. }
-                if code == "OperationNotPermitted" && message.contains(&made[1])),
-                "{outcome:?}"
-            ),
-            false => assert_eq!(outcome, Outcome::Done),
+        if key.name != made[1] {
+            assert_eq!(outcome, Outcome::Done);
+            continue;
         }
+        assert!(
+            matches!(&outcome, Outcome::Refused { code, message, .. }
+                if code == "OperationNotPermitted" && message.contains(&made[1])),
+            "{outcome:?}"
+        );
     }
 }
 
@@ -298,7 +299,7 @@ async fn a_token_whose_nat_gateway_is_deleted_shows_it_as_going() {
 }
 
 #[tokio::test]
-async fn target_groups_of_others_that_are_in_use_a_moment_longer_than_their_listener_go_at_the_next_try() {
+async fn target_groups_still_in_use_after_their_listener_go_next_time() {
     let bed = Bed::start(&[]).await;
     let region = bed.swept().await;
     let (ids, admin) = (network(&region).await, bed.administrator());
@@ -311,7 +312,10 @@ async fn target_groups_of_others_that_are_in_use_a_moment_longer_than_their_list
         .await;
     let group = admin.target_group("apiserver-target-x1y2z", &vpc_id, tag).await;
     admin.listener(&balancer, &group, tag).await;
-    bed.faults(serde_json::json!([{"kind": "quota", "action": "DeleteTargetGroup", "code": "ResourceInUse", "times": 1}])).await;
+    bed.faults(serde_json::json!([
+        {"kind": "quota", "action": "DeleteTargetGroup", "code": "ResourceInUse", "times": 1},
+    ]))
+    .await;
     let theirs = model::LoadBalancer {
         kind: LoadBalancerKind::Application,
         ..load_balancer(LoadBalancerKind::Network, false)
@@ -327,7 +331,7 @@ async fn target_groups_of_others_that_are_in_use_a_moment_longer_than_their_list
 }
 
 #[tokio::test]
-async fn a_network_load_balancer_that_was_made_without_groups_is_given_none() {
+async fn a_network_load_balancer_made_without_groups_is_given_none() {
     let bed = Bed::start(&[]).await;
     let region = bed.swept().await;
     let ids = network(&region).await;
@@ -344,7 +348,7 @@ async fn a_network_load_balancer_that_was_made_without_groups_is_given_none() {
 }
 
 #[tokio::test]
-async fn what_is_left_of_a_load_balancer_that_somebody_removed_is_found_by_its_arn() {
+async fn what_is_left_of_a_removed_load_balancer_is_found_by_its_arn() {
     let bed = Bed::start(&[]).await;
     let region = bed.swept().await;
     let mut ids = network(&region).await;

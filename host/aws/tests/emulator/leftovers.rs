@@ -271,8 +271,11 @@ async fn a_read_that_may_go_better_by_itself_concludes_nothing() {
     let bed = Bed::start(&[]).await;
     let region = bed.swept().await;
     let (network, _) = own(&region, &bed.administrator()).await;
-    bed.faults(json!([{"kind": "access-denied", "action": "GetResources"}, {"kind": "throttle", "action": "DescribeNetworkInterfaces"}]))
-        .await;
+    bed.faults(json!([
+        {"kind": "access-denied", "action": "GetResources"},
+        {"kind": "throttle", "action": "DescribeNetworkInterfaces"},
+    ]))
+    .await;
     let look = region.leftovers(&whose(), &network.vpc).await;
     assert_eq!(look.unread.as_ref().map(|it| it.who), Some(ActionNeeded::None), "{look:?}");
     let mut sweep = Sweep::default();
@@ -281,7 +284,7 @@ async fn a_read_that_may_go_better_by_itself_concludes_nothing() {
 }
 
 #[tokio::test]
-async fn a_subnet_of_another_cluster_of_this_name_is_a_sign_that_not_all_is_ours() {
+async fn a_subnet_of_another_cluster_of_this_name_is_a_sign() {
     let bed = Bed::start(&[]).await;
     let region = bed.swept().await;
     let admin = bed.administrator();

@@ -17,7 +17,7 @@ fn query(name: &str, instance_type: &str) -> ImageQuery {
 }
 
 #[tokio::test]
-async fn the_newest_image_of_the_right_architecture_is_found_and_asked_for_once() {
+async fn the_newest_image_of_the_architecture_is_asked_for_once() {
     let bed = Bed::start(&[]).await;
     let region = bed.region().await;
     let name = "capa-ami-ubuntu-24.04-?1.36.3-*";
@@ -141,7 +141,7 @@ async fn instance_types_that_may_not_be_read_name_the_permission() {
 }
 
 #[tokio::test]
-async fn what_a_user_made_is_found_by_name_tag_and_wildcards_in_the_vpc_alone_though_no_sweep_shows_it() {
+async fn filters_find_what_a_user_made_in_the_vpc_alone() {
     let bed = Bed::start(&[]).await;
     let region = bed.swept_by_user().await;
     let mut ids = network(&region).await;

@@ -16,7 +16,7 @@ async fn running(region: &aws::Region, ids: &model::Ids) -> model::FoundInstance
 }
 
 #[tokio::test]
-async fn tags_reach_an_instance_its_volume_and_its_interface_and_leave_them_again() {
+async fn tags_reach_an_instance_its_volume_and_its_interface() {
     let bed = Bed::start(&[]).await;
     let (region, administrator) = (bed.swept().await, bed.administrator());
     let ids = network(&region).await;
@@ -79,7 +79,7 @@ async fn groups_that_a_user_took_away_go_and_others_stay() {
 }
 
 #[tokio::test]
-async fn why_an_instance_ends_is_shown_and_nothing_is_said_of_one_that_runs() {
+async fn why_an_instance_ends_is_shown_and_of_one_that_runs_nothing() {
     let bed = Bed::start(&[]).await;
     let region = bed.swept().await;
     let ids = network(&region).await;

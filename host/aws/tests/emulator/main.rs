@@ -10,6 +10,7 @@ mod kinds;
 mod leftovers;
 mod lookup;
 mod machines;
+mod policies;
 mod rights;
 mod roles;
 mod sweep;

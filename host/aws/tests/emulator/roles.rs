@@ -13,7 +13,8 @@ pub const ACCOUNT: &str = "123456789012";
 pub const ISSUER: &str = "https://documents.s3.us-east-1.amazonaws.com/prod";
 /// One that every account of the emulator has, with a role of its name.
 pub const PROFILE: &str = "nodes.cluster-api-provider-aws.sigs.k8s.io";
-const TRUST: &str = r#"{"Version":"2012-10-17","Statement":[{"Effect":"Allow","Principal":{"Service":"ec2.amazonaws.com"},"Action":"sts:AssumeRole"}]}"#;
+const TRUST: &str = "{\"Version\":\"2012-10-17\",\"Statement\":[{\"Effect\":\"Allow\",\
+    \"Principal\":{\"Service\":\"ec2.amazonaws.com\"},\"Action\":\"sts:AssumeRole\"}]}";
 const ALLOW: &str =
     r#"{"Version":"2012-10-17","Statement":[{"Effect":"Allow","Action":"ec2:AttachVolume","Resource":"*"}]}"#;
 const NOTHING: &str =

@@ -48,7 +48,7 @@ async fn only_what_is_awaited_is_read_again() {
 }
 
 #[tokio::test]
-async fn what_was_read_for_somebody_is_not_shown_to_who_asks_long_after_as_if_it_were_new() {
+async fn an_old_read_is_not_shown_as_new_to_who_asks_later() {
     let bed = Bed::start(&[]).await;
     let region = bed.swept().await;
     let before = bed.calls().await.len();
@@ -89,7 +89,7 @@ async fn what_users_brought_is_read_by_its_id() {
 }
 
 #[tokio::test]
-async fn nat_gateways_of_a_vpc_that_a_user_brought_are_read_only_when_somebody_wants_them() {
+async fn nat_gateways_of_an_unmanaged_vpc_are_read_on_demand() {
     let bed = Bed::start(&[]).await;
     let region = bed.swept_by_user().await;
     let mut ids = network(&region).await;
@@ -117,7 +117,7 @@ async fn nat_gateways_of_a_vpc_that_a_user_brought_are_read_only_when_somebody_w
 }
 
 #[tokio::test]
-async fn route_tables_of_a_vpc_that_a_user_brought_are_read_only_when_somebody_wants_them() {
+async fn route_tables_of_an_unmanaged_vpc_are_read_on_demand() {
     let bed = Bed::start(&[]).await;
     let region = bed.swept_by_user().await;
     let mut ids = network(&region).await;
@@ -147,10 +147,8 @@ async fn route_tables_of_a_vpc_that_a_user_brought_are_read_only_when_somebody_w
         "{:#?}",
         shown.route_tables
     );
-    let (of_subnet, main) = match shown.route_tables[0].main {
-        true => (&shown.route_tables[1], &shown.route_tables[0]),
-        false => (&shown.route_tables[0], &shown.route_tables[1]),
-    };
+    let main_at = usize::from(!shown.route_tables[0].main);
+    let (of_subnet, main) = (&shown.route_tables[1 - main_at], &shown.route_tables[main_at]);
     assert!(
         main.main
             && main.associations.is_empty()
@@ -176,13 +174,16 @@ async fn more_vpcs_than_one_filter_takes_are_deleted_at_once() {
 }
 
 #[tokio::test]
-async fn what_cannot_be_read_of_one_network_load_balancer_keeps_back_nothing_else() {
+async fn an_unreadable_network_load_balancer_holds_up_nothing_else() {
     let bed = Bed::start(&[]).await;
     let region = bed.swept().await;
     let mut ids = network(&region).await;
     balancer(&region, model::LoadBalancerKind::Network, &mut ids).await;
     machine(&region, &mut ids).await;
-    let failing = |action: &str| json!({"kind": "error", "service": "elbv2", "action": action, "code": "HealthUnavailable"});
+    let failing = |action: &str| {
+        let code = "HealthUnavailable";
+        json!({"kind": "error", "service": "elbv2", "action": action, "code": code})
+    };
     bed.faults(json!([failing("DescribeTargetHealth")])).await;
     let other = bed.swept().await;
     let shown = snapshot(&other).load_balancers[0].clone();
@@ -206,7 +207,7 @@ async fn what_cannot_be_read_of_one_network_load_balancer_keeps_back_nothing_els
 }
 
 #[tokio::test]
-async fn what_was_made_a_moment_ago_is_not_taken_for_gone_when_aws_does_not_find_it() {
+async fn what_was_just_made_is_not_taken_for_gone() {
     let bed = Bed::start(&[]).await;
     let region = bed.swept().await;
     let ids = network(&region).await;
@@ -291,7 +292,7 @@ async fn a_vpc_that_is_deleted_shows_what_stands_in_its_way() {
 }
 
 #[tokio::test]
-async fn reads_that_lag_hide_nothing_that_was_made_and_show_nothing_that_was_removed() {
+async fn reads_that_lag_hide_nothing_made_and_show_nothing_removed() {
     let bed = Bed::start(&[]).await;
     let region = bed.swept().await;
     let ids = network(&region).await;

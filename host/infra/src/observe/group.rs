@@ -3,7 +3,7 @@
 
 use std::collections::BTreeSet;
 
-use super::{GROUP_ROLES, MAIN, Sight, role_of};
+use super::{GROUP_ROLES, MAIN, Observer, role_of};
 use crate::gc::LeftoverKind;
 use model::{
     FoundRule, FoundSecurityGroup, FoundSource, Owner, Rule, SecurityGroup, SecurityGroupRules, Source, State,
@@ -12,7 +12,7 @@ use model::{
 /// The group that every VPC has and that cannot be deleted.
 pub(super) const DEFAULT: &str = "default";
 
-impl Sight<'_> {
+impl Observer<'_> {
     pub(super) fn groups(&mut self) {
         let mut found: Vec<(&FoundSecurityGroup, Owner)> = Vec::new();
         for it in self.snapshot.security_groups.iter().filter(|it| self.in_vpc(&it.vpc_id)) {
@@ -48,16 +48,17 @@ impl Sight<'_> {
         }
     }
 
-    fn group_owner(&self, it: &FoundSecurityGroup) -> Owner {
-        let left_over = || it.group_name != DEFAULT && self.left_over(LeftoverKind::SecurityGroup, &it.tags);
-        match self.owner(&it.tags) {
+    fn group_owner(&self, found: &FoundSecurityGroup) -> Owner {
+        let left_over =
+            || found.group_name != DEFAULT && self.left_over(LeftoverKind::SecurityGroup, &found.tags);
+        match self.owner(&found.tags) {
             Owner::User if self.scope.deleting && self.owns_network() && left_over() => Owner::Mine,
             owner => owner,
         }
     }
 
-    fn rule(&self, it: &FoundRule) -> Rule {
-        let source = match &it.source {
+    fn rule(&self, found: &FoundRule) -> Rule {
+        let source = match &found.source {
             FoundSource::Cidr(range) => Source::range(range),
             FoundSource::PrefixList(id) => Source::PrefixList(id.clone()),
             FoundSource::GroupId(id) => self
@@ -65,7 +66,7 @@ impl Sight<'_> {
                 .get(id)
                 .map_or_else(|| Source::GroupId(id.clone()), |name| Source::Group(name.clone())),
         };
-        let (protocol, description) = (it.protocol.clone(), it.description.clone());
-        Rule { protocol, from_port: it.from_port, to_port: it.to_port, source, description }
+        let (protocol, description) = (found.protocol.clone(), found.description.clone());
+        Rule { protocol, from_port: found.from_port, to_port: found.to_port, source, description }
     }
 }

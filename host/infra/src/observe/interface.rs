@@ -2,7 +2,7 @@
 //! the pods' network made and nobody uses any more are ours to remove; those of load balancers, terminating
 //! instances and our own NAT gateways go by themselves; the rest stands in the way and is named.
 
-use super::Sight;
+use super::Observer;
 use model::{FoundNatGateway, FoundNetworkInterface, NetworkInterface, Owner, State};
 
 /// Tag keys by which the Amazon VPC CNI marks interfaces that it made.
@@ -16,7 +16,7 @@ const GO_BY_THEMSELVES: [&str; 4] =
     [NAT_GATEWAY, "network_load_balancer", "gateway_load_balancer", "load_balancer"];
 const NAT_GATEWAY: &str = "nat_gateway";
 
-impl Sight<'_> {
+impl Observer<'_> {
     pub(super) fn interfaces(&mut self) {
         let ours = |it: &&FoundNetworkInterface| {
             self.in_vpc(&it.vpc_id)
@@ -39,10 +39,10 @@ impl Sight<'_> {
         }
     }
 
-    fn interface_owner(&self, it: &FoundNetworkInterface) -> (Owner, State) {
-        let by_cni =
-            CNI_TAGS.iter().any(|tag| it.tags.contains_key(*tag)) || it.description.starts_with("aws-K8S-");
-        if it.status == "available" && by_cni && self.owns_network() {
+    fn interface_owner(&self, found: &FoundNetworkInterface) -> (Owner, State) {
+        let by_cni = CNI_TAGS.iter().any(|tag| found.tags.contains_key(*tag))
+            || found.description.starts_with("aws-K8S-");
+        if found.status == "available" && by_cni && self.owns_network() {
             return (Owner::Mine, State::Ready);
         }
         let dying = |id: &String| {
@@ -52,20 +52,20 @@ impl Sight<'_> {
                 .iter()
                 .any(|instance| instance.id == *id && states.contains(&instance.status.state.as_str()))
         };
-        let of_load_balancer = it.description.starts_with("ELB ");
-        let of_kind =
-            GO_BY_THEMSELVES.contains(&it.interface_type.as_str()) && self.others_nat_gateway(it).is_none();
-        let goes = of_kind || of_load_balancer || it.attached_instance.as_ref().is_some_and(dying);
+        let of_load_balancer = found.description.starts_with("ELB ");
+        let of_kind = GO_BY_THEMSELVES.contains(&found.interface_type.as_str())
+            && self.others_nat_gateway(found).is_none();
+        let goes = of_kind || of_load_balancer || found.attached_instance.as_ref().is_some_and(dying);
         (Owner::User, if goes { State::Deleting } else { State::Ready })
     }
 
     /// The NAT gateway of somebody else that an interface is there for, which its description names. All that
     /// lie in a VPC are read while it is deleted: the interface of one that is not shown any more is about to
     /// go.
-    fn others_nat_gateway(&self, it: &FoundNetworkInterface) -> Option<&FoundNatGateway> {
+    fn others_nat_gateway(&self, found: &FoundNetworkInterface) -> Option<&FoundNatGateway> {
         let lives = |gateway: &&FoundNatGateway| matches!(gateway.state, State::Creating | State::Ready);
         let is_its = |gateway: &&FoundNatGateway| {
-            it.interface_type == NAT_GATEWAY && it.description.contains(&gateway.id)
+            found.interface_type == NAT_GATEWAY && found.description.contains(&gateway.id)
         };
         let mut its = self.snapshot.nat_gateways.iter().filter(lives).filter(is_its);
         its.find(|gateway| self.owner(&gateway.tags) != Owner::Mine)

@@ -1,13 +1,13 @@
 //! Load balancers as one cluster sees them: its own by name, and while deleting all that lie in its VPC.
 
-use super::{API_SERVER, MAIN, Sight};
+use super::{API_SERVER, MAIN, Observer};
 use crate::gc::LeftoverKind;
 use model::{
     FoundLoadBalancer, Key, Kind, Listener, LoadBalancer, LoadBalancerAttributes, LoadBalancerKind, Owner,
     SecurityGroup,
 };
 
-impl Sight<'_> {
+impl Observer<'_> {
     pub(super) fn load_balancers(&mut self) {
         let wanted = self.scope.load_balancer.clone();
         let named = |it: &&FoundLoadBalancer| {
@@ -34,54 +34,54 @@ impl Sight<'_> {
 
     /// Its name is not enough: another cluster may have the same one. Ours carries our security group, or
     /// lies in a VPC of ours.
-    fn load_balancer_owner(&self, it: &FoundLoadBalancer) -> Owner {
+    fn load_balancer_owner(&self, found: &FoundLoadBalancer) -> Owner {
         let group = self
-            .seen
+            .observed
             .get(&SecurityGroup::key("apiserver-lb"))
             .filter(|it| it.owner == Owner::Mine)
             .map(|it| it.id.as_str());
         // What was recorded is ours also while reads do not show it; but a copied record names what is
         // another's.
-        let shown = || self.snapshot.vpcs.iter().any(|vpc| vpc.id == it.vpc_id);
+        let shown = || self.snapshot.vpcs.iter().any(|vpc| vpc.id == found.vpc_id);
         let recorded = self.vpc.is_none()
             && !self.scope.vpc_given
-            && self.scope.vpc_id.as_ref() == Some(&it.vpc_id)
+            && self.scope.vpc_id.as_ref() == Some(&found.vpc_id)
             && !shown();
         let ours = recorded
-            || self.in_vpc(&it.vpc_id)
-                && (self.owns_network() || group.is_some_and(|id| it.groups.contains(id)));
-        match it.tags.as_ref().map(|tags| self.owner(tags)) {
+            || self.in_vpc(&found.vpc_id)
+                && (self.owns_network() || group.is_some_and(|id| found.groups.contains(id)));
+        match found.tags.as_ref().map(|tags| self.owner(tags)) {
             Some(Owner::OtherDriver(whose)) => Owner::OtherDriver(whose),
             _ if ours => Owner::Mine,
             _ => Owner::OtherDriver(format!(
                 "somebody else (a load balancer named {:?} in {})",
-                it.name, it.vpc_id
+                found.name, found.vpc_id
             )),
         }
     }
 
-    fn load_balancer(&self, it: &FoundLoadBalancer, name: &str) -> LoadBalancer {
-        let listener = it.listeners.first().and_then(|listener| {
+    fn load_balancer(&self, found: &FoundLoadBalancer, name: &str) -> LoadBalancer {
+        let listener = found.listeners.first().and_then(|listener| {
             let health_check = listener.health_check.clone()?;
             Some(Listener { port: listener.port, target_port: listener.target_port, health_check })
         });
         // What AWS starts with counts as seen until the attempt to make it is settled.
         let untouched = || LoadBalancerAttributes {
             cross_zone: false,
-            idle_timeout_seconds: (it.kind == LoadBalancerKind::Classic).then_some(60),
+            idle_timeout_seconds: (found.kind == LoadBalancerKind::Classic).then_some(60),
         };
         let unsettled = self.scope.intents.contains_key(&Key::new(Kind::LoadBalancer, name));
         LoadBalancer {
             name: name.to_owned(),
-            aws_name: it.name.clone(),
-            kind: it.kind,
-            internet_gateway: (!it.internal && self.owns_network()).then(|| MAIN.to_owned()),
-            internal: it.internal,
-            subnets: it.subnets.iter().map(|id| self.name(id)).collect(),
+            aws_name: found.name.clone(),
+            kind: found.kind,
+            internet_gateway: (!found.internal && self.owns_network()).then(|| MAIN.to_owned()),
+            internal: found.internal,
+            subnets: found.subnets.iter().map(|id| self.name(id)).collect(),
             leaving: Default::default(),
-            groups: it.groups.iter().map(|id| self.name(id)).collect(),
+            groups: found.groups.iter().map(|id| self.name(id)).collect(),
             listener,
-            attributes: it.attributes.clone().or_else(|| unsettled.then(untouched)),
+            attributes: found.attributes.clone().or_else(|| unsettled.then(untouched)),
         }
     }
 }

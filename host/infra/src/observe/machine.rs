@@ -26,12 +26,12 @@ pub fn machine(
     wants_secret: bool,
 ) -> Observed {
     let mut res = cluster.clone();
-    for seen in res.values_mut().filter(|it| it.owner == Owner::Mine) {
-        seen.owner = Owner::OtherDriver("the cluster".into());
-        seen.others.clear();
+    for observed in res.values_mut().filter(|it| it.owner == Owner::Mine) {
+        observed.owner = Owner::OtherDriver("the cluster".into());
+        observed.others.clear();
     }
     let mut put = |id: &str, state: State, is: Resource, tags: Option<model::Tags>| {
-        let seen = ObservedResource {
+        let observed = ObservedResource {
             id: id.to_owned(),
             owner: Owner::Mine,
             state,
@@ -40,7 +40,7 @@ pub fn machine(
             others: Vec::new(),
             note: None,
         };
-        res.insert(seen.is.key(), seen);
+        res.insert(observed.is.key(), observed);
     };
     if let Some((prefix, count)) = &record.secret {
         let on_its_way = record.intents.contains_key(&Secret::key(name));
@@ -62,8 +62,8 @@ pub fn machine(
         snapshot.load_balancers.iter().any(|it| it.id == balancer.id && it.targets.contains(&found.id))
     });
     if let Some(state) = state {
-        let is = seen_instance(found, &res, name);
-        let seen = ObservedResource {
+        let is = observed_instance(found, &res, name);
+        let observed = ObservedResource {
             id: found.id.clone(),
             owner: Owner::Mine,
             state,
@@ -72,12 +72,12 @@ pub fn machine(
             others: Vec::new(),
             note: None,
         };
-        res.insert(seen.is.key(), seen);
+        res.insert(observed.is.key(), observed);
     }
     if behind {
         let is =
             Target { name: name.to_owned(), load_balancer: API_SERVER.into(), instance: name.to_owned() };
-        let seen = ObservedResource {
+        let observed = ObservedResource {
             id: found.id.clone(),
             owner: Owner::Mine,
             state: State::Ready,
@@ -86,7 +86,7 @@ pub fn machine(
             others: Vec::new(),
             note: None,
         };
-        res.insert(seen.is.key(), seen);
+        res.insert(observed.is.key(), observed);
     }
     res
 }
@@ -149,10 +149,7 @@ impl Identity {
             Some(it) if self.machine_names.contains(it) => (),
             Some(it)
                 if self.former_names.contains(it)
-                    && found.tags.get(ID_TAG).is_some_and(|id| self.ids.contains(id)) =>
-            {
-                ()
-            }
+                    && found.tags.get(ID_TAG).is_some_and(|id| self.ids.contains(id)) => {}
             Some(_) => return Some(format!("its tag {MACHINE_NAME_TAG} is not {machine}")),
             None => return Some(format!("it has no tag {MACHINE_NAME_TAG}: {machine}")),
         }
@@ -168,7 +165,7 @@ impl Identity {
     }
 }
 
-/// The subnets that the user means by filters or id and that no sweep shows, since the cluster does not list
+/// The subnets that the user means by filters or id and that no poll shows, since the cluster does not list
 /// them.
 pub(crate) fn looked_up(observed: &mut Observed, answers: &Answers) {
     for it in answers.subnets.values().flatten() {
@@ -183,7 +180,7 @@ pub(crate) fn looked_up(observed: &mut Observed, answers: &Answers) {
     }
 }
 
-/// An instance may lie in a subnet that no sweep shows. That the subnet is there follows from the instance.
+/// An instance may lie in a subnet that no poll shows. That the subnet is there follows from the instance.
 fn lies_in(observed: &mut Observed, found: &FoundInstance) {
     let Some(id) = &found.subnet_id else { return };
     let is = Subnet {
@@ -200,7 +197,7 @@ fn brought(observed: &mut Observed, id: &str, state: State, is: Subnet) {
     if observed.iter().any(|(key, it)| key.kind == Kind::Subnet && it.id == id) {
         return;
     }
-    let seen = ObservedResource {
+    let subnet = ObservedResource {
         id: id.to_owned(),
         owner: Owner::User,
         state,
@@ -209,10 +206,10 @@ fn brought(observed: &mut Observed, id: &str, state: State, is: Subnet) {
         others: Vec::new(),
         note: None,
     };
-    observed.insert(seen.is.key(), seen);
+    observed.insert(subnet.is.key(), subnet);
 }
 
-fn seen_instance(found: &FoundInstance, observed: &Observed, name: &str) -> Instance {
+fn observed_instance(found: &FoundInstance, observed: &Observed, name: &str) -> Instance {
     let role = |kind: Kind, id: &str| {
         observed.iter().find(|(key, it)| key.kind == kind && it.id == id).map(|(key, _)| key.name.clone())
     };

@@ -4,16 +4,37 @@
 use std::collections::BTreeSet;
 
 use super::group::DEFAULT;
-use super::{Claim, KEY_TAG, MAIN, SeenVpc, Sight, is_public, listed_as, role_of};
-use crate::address_of;
+use super::{Claim, KEY_TAG, MAIN, ObservedVpc, Observer, is_public, listed_as, role_of};
 use crate::cluster::{adopted, subnet_name};
 use model::{
     ElasticIp, FoundAddress, FoundNatGateway, FoundRouteTable, FoundSubnet, FoundVpc, InternetGateway, Key,
-    Kind, NatGateway, Owner, RouteTable, State, Subnet, Vpc,
+    Kind, NatGateway, Owner, Read, RouteTable, State, Subnet, Vpc,
 };
 
-impl<'a> Sight<'a> {
-    pub(super) fn vpc(&mut self) {
+/// What shows a cluster's network.
+pub(crate) const NETWORK: [Read; 7] = [
+    Read::Vpcs,
+    Read::Subnets,
+    Read::InternetGateways,
+    Read::NatGateways,
+    Read::Addresses,
+    Read::RouteTables,
+    Read::SecurityGroups,
+];
+
+impl<'a> Observer<'a> {
+    /// Each kind after those whose roles it refers to.
+    pub(super) fn network(&mut self) {
+        self.vpc();
+        self.subnets();
+        self.groups();
+        self.internet_gateways();
+        self.nat_gateways();
+        self.addresses();
+        self.route_tables();
+    }
+
+    fn vpc(&mut self) {
         for (found, owner) in self.vpc_candidates() {
             self.takes_unmarked |=
                 self.vpc.is_none() && owner == Owner::Mine && self.scope.claims().marked(&found.tags);
@@ -25,7 +46,7 @@ impl<'a> Sight<'a> {
             let name = if is_spare { found.id.as_str() } else { MAIN };
             let is = Vpc { name: name.into(), cidr: found.cidr.clone(), dns_hostnames: set };
             if self.vpc.is_none() && !matches!(owner, Owner::OtherDriver(_)) {
-                self.vpc = Some(SeenVpc { id: found.id.clone(), owned: owner == Owner::Mine });
+                self.vpc = Some(ObservedVpc { id: found.id.clone(), owned: owner == Owner::Mine });
             }
             self.put(&found.id, owner, found.state, is.into(), Some(&found.tags), None);
         }
@@ -56,10 +77,12 @@ impl<'a> Sight<'a> {
             .filter_map(|it| match self.claim(&it.tags) {
                 Claim::Ours => Some((it, Owner::Mine)),
                 // It lost the id that it had.
-                Claim::Unmarked if known(it) => Some((it, if self.takes_unmarked { Owner::Mine } else { Owner::User })),
+                Claim::Unmarked if known(it) && self.takes_unmarked => Some((it, Owner::Mine)),
+                Claim::Unmarked if known(it) => Some((it, Owner::User)),
                 Claim::Unmarked => {
                     let whose = format!(
-                        "a cluster named {:?} of another provider (to take it over, name it in spec.network.vpc.id, and {})",
+                        "a cluster named {:?} of another provider (to take it over, \
+                         name it in spec.network.vpc.id, and {})",
                         self.scope.cluster,
                         adopted::how()
                     );
@@ -74,7 +97,7 @@ impl<'a> Sight<'a> {
         res
     }
 
-    pub(super) fn subnets(&mut self) {
+    fn subnets(&mut self) {
         let mut found: Vec<&FoundSubnet> =
             self.snapshot.subnets.iter().filter(|it| self.in_vpc(&it.vpc_id)).collect();
         found.sort_by_key(|it| (self.listed(it).is_none(), it.id.clone()));
@@ -95,7 +118,7 @@ impl<'a> Sight<'a> {
         listed_as(&self.scope.subnets, found, self.snapshot).map(|it| it.name.clone())
     }
 
-    pub(super) fn internet_gateways(&mut self) {
+    fn internet_gateways(&mut self) {
         let snapshot = self.snapshot;
         let attached =
             |it: &&model::FoundInternetGateway| it.vpc_id.as_ref().is_some_and(|id| self.in_vpc(id));
@@ -109,14 +132,14 @@ impl<'a> Sight<'a> {
             let owner = if self.owns_network() || !attached { self.owner(&it.tags) } else { Owner::User };
             // One is enough: a second that is attached to nothing is nobody's to use.
             let is_spare = !attached
-                && self.seen.get(&InternetGateway::key(MAIN)).is_some_and(|it| it.owner == Owner::Mine);
+                && self.observed.get(&InternetGateway::key(MAIN)).is_some_and(|it| it.owner == Owner::Mine);
             let name = if is_spare { it.id.as_str() } else { MAIN };
             let is = InternetGateway { name: name.into(), vpc: MAIN.into(), attached };
             self.put(&it.id, owner, State::Ready, is.into(), Some(&it.tags), None);
         }
     }
 
-    pub(super) fn nat_gateways(&mut self) {
+    fn nat_gateways(&mut self) {
         if !self.owns_network() {
             return;
         }
@@ -134,7 +157,11 @@ impl<'a> Sight<'a> {
             .map(|it| it.id.as_str())
             .collect();
         let given = |name: &str| {
-            scope.intents.get(&NatGateway::key(name)).and_then(address_of).filter(|id| ours.contains(id))
+            scope
+                .intents
+                .get(&NatGateway::key(name))
+                .and_then(NatGateway::address_of)
+                .filter(|id| ours.contains(id))
         };
         for it in found {
             let owner = self.owner(&it.tags);
@@ -147,7 +174,7 @@ impl<'a> Sight<'a> {
             let name =
                 if owner == Owner::User { it.id.clone() } else { zone.unwrap_or_else(|| it.id.clone()) };
             let replaced =
-                self.seen.get(&NatGateway::key(&name)).is_some_and(|other| other.owner == Owner::Mine);
+                self.observed.get(&NatGateway::key(&name)).is_some_and(|other| other.owner == Owner::Mine);
             // A failed one stays visible for an hour and is in nobody's way.
             if dead(it) && replaced && !self.scope.deleting {
                 continue;
@@ -171,7 +198,7 @@ impl<'a> Sight<'a> {
         }
         for name in &scope.nat_gateways {
             let lives = self
-                .seen
+                .observed
                 .get(&NatGateway::key(name))
                 .is_some_and(|it| !matches!(it.state, State::Failed | State::Deleting));
             if let Some(id) = given(name).filter(|_| !lives) {
@@ -180,7 +207,7 @@ impl<'a> Sight<'a> {
         }
     }
 
-    pub(super) fn addresses(&mut self) {
+    fn addresses(&mut self) {
         let mut found: Vec<&FoundAddress> = self.snapshot.addresses.iter().collect();
         found.sort_by_key(|it| it.id.clone());
         let free: Vec<&FoundAddress> = found
@@ -196,7 +223,7 @@ impl<'a> Sight<'a> {
             self.put(&it.id, owner, State::Ready, is.into(), Some(&it.tags), Some(it.public_ip.clone()));
         }
         let taken: BTreeSet<Key> =
-            self.seen.keys().filter(|key| key.kind == Kind::ElasticIp).cloned().collect();
+            self.observed.keys().filter(|key| key.kind == Kind::ElasticIp).cloned().collect();
         let mut open =
             self.scope.nat_gateways.clone().into_iter().filter(|name| !taken.contains(&ElasticIp::key(name)));
         for it in free {
@@ -209,7 +236,7 @@ impl<'a> Sight<'a> {
         }
     }
 
-    pub(super) fn route_tables(&mut self) {
+    fn route_tables(&mut self) {
         if !self.owns_network() {
             return;
         }
@@ -222,11 +249,11 @@ impl<'a> Sight<'a> {
             // No subnet uses it, and another table does what it was made for.
             let is_spare = subnets.is_empty()
                 && matches!(self.claim(&it.tags), Claim::Ours)
-                && self.seen.get(&RouteTable::key(&name)).is_some_and(|it| it.owner == Owner::Mine);
+                && self.observed.get(&RouteTable::key(&name)).is_some_and(|it| it.owner == Owner::Mine);
             let name = if is_spare { it.id.clone() } else { name };
-            let default_route = it.default_route.as_ref().map(|id| match id.starts_with("nat-") {
-                true => NatGateway::key(self.name(id)),
-                false => InternetGateway::key(self.name(id)),
+            let default_route = it.default_route.as_ref().map(|id| {
+                let name = self.name(id);
+                if id.starts_with("nat-") { NatGateway::key(name) } else { InternetGateway::key(name) }
             });
             let is = RouteTable { name, vpc: MAIN.into(), subnets, default_route };
             self.put(&it.id, self.owner(&it.tags), State::Ready, is.into(), Some(&it.tags), None);
@@ -235,14 +262,15 @@ impl<'a> Sight<'a> {
 
     /// The subnet that it is of: what it is associated with says so, and before that its tag, which was
     /// written when it was made.
-    fn route_table_name(&self, it: &FoundRouteTable, subnets: &BTreeSet<String>) -> String {
-        let tagged = it.tags.get(KEY_TAG);
-        let own =
-            |name: &&String| self.seen.get(&Subnet::key(*name)).is_some_and(|seen| seen.owner == Owner::Mine);
+    fn route_table_name(&self, found: &FoundRouteTable, subnets: &BTreeSet<String>) -> String {
+        let tagged = found.tags.get(KEY_TAG);
+        let own = |name: &&String| {
+            self.observed.get(&Subnet::key(*name)).is_some_and(|observed| observed.owner == Owner::Mine)
+        };
         let associated = tagged
             .filter(|name| subnets.contains(*name))
             .or_else(|| subnets.iter().find(own))
             .or(subnets.first());
-        associated.or(tagged).cloned().unwrap_or_else(|| it.id.clone())
+        associated.or(tagged).cloned().unwrap_or_else(|| found.id.clone())
     }
 }

@@ -14,9 +14,12 @@ const PUBLIC: &str = "public";
 /// because its route table leads to an internet gateway. As long as the route tables of the VPC are not read,
 /// all that is known is whether its machines get a public address.
 pub(crate) fn is_public(snapshot: &Snapshot, subnet: &FoundSubnet) -> bool {
-    let by_routes = || match snapshot.route_tables_read.contains(&subnet.vpc_id) {
-        true => route_table(snapshot, subnet).is_some_and(FoundRouteTable::leads_to_internet_gateway),
-        false => subnet.public,
+    let by_routes = || {
+        if snapshot.route_tables_read.contains(&subnet.vpc_id) {
+            route_table(snapshot, subnet).is_some_and(FoundRouteTable::leads_to_internet_gateway)
+        } else {
+            subnet.public
+        }
     };
     role_of(&subnet.tags) == Some(PUBLIC) || by_routes()
 }
@@ -88,7 +91,7 @@ mod tests {
     }
 
     #[test]
-    fn a_subnet_is_public_by_the_table_that_is_associated_with_it_else_by_the_main_one() {
+    fn a_subnet_is_public_by_its_own_table_else_by_the_main_one() {
         let out = table("vpc-1", false, &["subnet-out"], "igw-1");
         let inside = table("vpc-1", false, &["subnet-in"], "nat-1");
         for (main, expected) in [("igw-1", true), ("nat-1", false)] {
@@ -131,7 +134,7 @@ mod tests {
     }
 
     #[test]
-    fn before_the_route_tables_are_read_only_addresses_of_machines_are_known() {
+    fn before_route_tables_are_read_only_machines_addresses_count() {
         let unread =
             Snapshot { route_tables: vec![table("vpc-1", true, &[], "igw-1")].into(), ..Snapshot::default() };
         assert!(

@@ -1,10 +1,12 @@
-//! An EC2 instance of one AWSMachine, and the secret that holds its bootstrap data until it has booted.
+//! EC2 instances, each of one AWSMachine.
 
 use std::collections::BTreeSet;
 use std::fmt;
 
-use super::{InternetGateway, SecurityGroup, Subnet};
-use crate::Key;
+use crate::text::join;
+use crate::{
+    Guard, Ids, InternetGateway, Key, Read, ResourceKind, Secret, SecurityGroup, Sensitive, Subnet, Tags,
+};
 
 /// An instance, named like its AWSMachine.
 #[derive(Clone, Debug, PartialEq)]
@@ -123,6 +125,40 @@ pub struct StateReason {
     pub message: String,
 }
 
+/// An EC2 instance.
+/// A snapshot holds those with a cluster's tag.
+#[derive(Clone, Debug, PartialEq)]
+pub struct FoundInstance {
+    /// `i-...`
+    pub id: String,
+    /// `None` once terminated.
+    pub vpc_id: Option<String>,
+    /// Of its first network interface; `None` once terminated.
+    pub subnet_id: Option<String>,
+    /// Token of the RunInstances call that made it; `None` when it had none.
+    pub client_token: Option<String>,
+    /// Such as `t3.large`.
+    pub instance_type: String,
+    /// AMI id.
+    pub image: String,
+    /// ARN of its instance profile.
+    pub profile: Option<String>,
+    /// Groups of its first network interface, by id.
+    pub groups: BTreeSet<String>,
+    /// Its state and addresses.
+    pub status: InstanceStatus,
+    /// All of its tags.
+    pub tags: Tags,
+}
+
+impl FoundInstance {
+    /// For people: that it is in its state, and why.
+    pub fn stands(&self) -> String {
+        let why = self.status.reason.as_ref().map(|it| format!(" ({it})")).unwrap_or_default();
+        format!("{} is {}{why}", self.id, self.status.state)
+    }
+}
+
 impl fmt::Display for StateReason {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.message.as_str() {
@@ -140,58 +176,43 @@ impl fmt::Display for StateReason {
     }
 }
 
-/// Bootstrap data in Secrets Manager, split into parts. Recorded on the AWSMachine before it is made; AWS is
-/// not asked for it.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Secret {
-    /// Its role: the name of the AWSMachine.
-    pub name: String,
-    /// `aws.cluster.x-k8s.io/<uuid>`; the parts are `<prefix>-0`, `<prefix>-1`, ...
-    pub prefix: String,
-    /// What each part holds; empty as seen.
-    pub parts: Vec<Sensitive>,
-    /// How many parts there are.
-    pub count: usize,
-}
+impl ResourceKind for Instance {
+    const GUARD: Guard = Guard::Token;
+    const READS: &'static [Read] = &[Read::Instances];
 
-/// Bytes that reach no log: they may hold certificates, keys and join tokens.
-#[derive(Clone, Default, PartialEq, Eq)]
-pub struct Sensitive(pub Vec<u8>);
-
-impl std::fmt::Debug for Sensitive {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "<{} bytes>", self.0.len())
-    }
-}
-
-impl Instance {
-    pub(super) fn after(&self) -> Vec<Key> {
+    fn after(&self) -> Vec<Key> {
         let mut res = vec![Subnet::key(&self.subnet)];
         res.extend(self.groups.iter().map(SecurityGroup::key));
         res.extend(self.internet_gateway.iter().map(InternetGateway::key));
         res.extend(self.secret.iter().map(Secret::key));
         res
     }
+
     /// A machine is never changed in place, but for the groups that its user adds and takes away: Cluster API
     /// replaces it.
-    pub(super) fn satisfied_by(&self, seen: &Self) -> bool {
+    fn satisfied_by(&self, observed: &Self) -> bool {
         // What is to be taken away may be there though no read shows it yet.
-        self.removed_groups.is_empty() && self.additional_groups.is_subset(&seen.additional_groups)
+        self.removed_groups.is_empty() && self.additional_groups.is_subset(&observed.additional_groups)
     }
-    pub(super) fn immutable(&self, _: &Self) -> Option<&'static str> {
-        None
-    }
-}
 
-impl Secret {
-    pub(super) fn after(&self) -> Vec<Key> {
-        Vec::new()
+    fn parts(&self) -> BTreeSet<String> {
+        self.status.as_ref().map(|it| it.parts.clone()).unwrap_or_default()
     }
-    pub(super) fn satisfied_by(&self, seen: &Self) -> bool {
-        self.prefix == seen.prefix
+
+    fn inputs(&self, _: &Ids) -> Option<serde_json::Value> {
+        let launch = self.launch.as_ref().and_then(|launch| serde_json::to_value(launch).ok())?;
+        Some(serde_json::json!({"subnet": self.subnet, "launch": launch}))
     }
-    pub(super) fn immutable(&self, _: &Self) -> Option<&'static str> {
-        None
+
+    fn details(&self) -> String {
+        let launch = |launch: &Launch| format!(" {} {}", launch.instance_type, launch.image);
+        let removed: String = self.removed_groups.iter().map(|it| format!(" - {it}")).collect();
+        format!(
+            "{} in {}, groups {}{removed}",
+            self.launch.as_ref().map(launch).unwrap_or_default(),
+            self.subnet,
+            join(self.groups.iter().chain(&self.additional_groups))
+        )
     }
 }
 
@@ -200,7 +221,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn why_an_instance_ended_is_said_in_the_words_of_aws_and_of_a_key_what_aws_leaves_out() {
+    fn why_an_instance_ended_is_said_in_the_words_of_aws() {
         let said = |code: &str, message: &str| {
             StateReason { code: code.into(), message: message.into() }.to_string()
         };

@@ -1,9 +1,9 @@
-//! Load balancers of the Kubernetes API with their listeners, and the instances behind them.
+//! Load balancers of the Kubernetes API with their listeners.
 
 use std::collections::BTreeSet;
 
-use super::{Instance, InternetGateway, SecurityGroup, Subnet};
-use crate::Key;
+use crate::text::join;
+use crate::{Guard, InternetGateway, Key, Read, ResourceKind, SecurityGroup, State, Subnet, Tags};
 
 /// A load balancer. Ours has the role `apiserver`; one that somebody else made is named by its AWS name.
 #[derive(Clone, Debug, PartialEq)]
@@ -84,15 +84,49 @@ pub struct LoadBalancerAttributes {
     pub idle_timeout_seconds: Option<i32>,
 }
 
-/// One control plane instance behind a load balancer; named like the instance.
+/// A load balancer of any kind.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Target {
-    /// Its role: that of the instance.
+pub struct FoundLoadBalancer {
+    /// The ARN; a classic load balancer's name.
+    pub id: String,
+    /// Unique in the region among those of its version of Elastic Load Balancing.
     pub name: String,
-    /// Role of the load balancer.
-    pub load_balancer: String,
-    /// Role of the instance.
-    pub instance: String,
+    /// Which of the kinds.
+    pub kind: LoadBalancerKind,
+    /// Such as `c1-apiserver-123.us-east-1.elb.amazonaws.com`; empty while AWS does not say.
+    pub dns_name: String,
+    /// The VPC that it is in.
+    pub vpc_id: String,
+    /// Scheme `internal`, else `internet-facing`.
+    pub internal: bool,
+    /// `Creating`, `Ready` or `Failed`. A network load balancer whose listeners were not read yet counts as
+    /// being made.
+    pub state: State,
+    /// By id.
+    pub subnets: BTreeSet<String>,
+    /// By id.
+    pub groups: BTreeSet<String>,
+    /// What its listeners forward to; of a network load balancer whose target group is attached, that one.
+    pub listeners: Vec<FoundListener>,
+    /// Instance ids behind it.
+    pub targets: BTreeSet<String>,
+    /// Not shown by a describe call: set once this process set or read them.
+    pub attributes: Option<LoadBalancerAttributes>,
+    /// Target groups attached to it, by ARN.
+    pub target_groups: Vec<String>,
+    /// Only read for VPCs that are being deleted.
+    pub tags: Option<Tags>,
+}
+
+/// A listener and what is behind it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct FoundListener {
+    /// Where clients reach it.
+    pub port: u16,
+    /// Port of the instances, or of the target group.
+    pub target_port: u16,
+    /// `None`: just made and not set yet, or in a form that cannot be read.
+    pub health_check: Option<HealthCheck>,
 }
 
 impl LoadBalancer {
@@ -111,43 +145,79 @@ impl LoadBalancer {
             attributes: None,
         }
     }
-    pub(super) fn after(&self) -> Vec<Key> {
+
+    /// Whether the groups of `seen` are others than these, and can be set: AWS gives none to a network load
+    /// balancer that was made without.
+    pub fn can_change_groups_of(&self, observed: &Self) -> bool {
+        self.groups != observed.groups
+            && !(observed.kind == LoadBalancerKind::Network && observed.groups.is_empty())
+    }
+}
+
+impl Listener {
+    /// For people: its ports, and how targets are checked.
+    fn details(&self) -> String {
+        let check = &self.health_check;
+        let path = check.path.as_deref().unwrap_or_default();
+        let (every, within) = (check.interval_seconds, check.timeout_seconds);
+        let (up, down) = (check.healthy_threshold, check.unhealthy_threshold);
+        let checked = format!(
+            "{}:{}{path} every {every} s within {within} s, {up} up {down} down",
+            check.protocol, check.port
+        );
+        format!(", {} to {}, checked by {checked}", self.port, self.target_port)
+    }
+}
+
+impl ResourceKind for LoadBalancer {
+    const GUARD: Guard = Guard::NameAndIntent;
+    const READS: &'static [Read] = &[Read::ClassicLoadBalancers, Read::LoadBalancers];
+    /// Ours carries our group.
+    const EVIDENCE: &'static [Read] = &[Read::Vpcs, Read::SecurityGroups];
+
+    fn reads(&self) -> &'static [Read] {
+        match self.kind {
+            LoadBalancerKind::Classic => &[Read::ClassicLoadBalancers],
+            _ => &[Read::LoadBalancers, Read::TargetGroups],
+        }
+    }
+
+    fn after(&self) -> Vec<Key> {
         let mut res: Vec<Key> = self.internet_gateway.iter().map(InternetGateway::key).collect();
         res.extend(self.groups.iter().map(SecurityGroup::key));
         res.extend(self.subnets.iter().map(Subnet::key));
         res
     }
-    pub(super) fn satisfied_by(&self, seen: &Self) -> bool {
-        self.kind == seen.kind
-            && self.internal == seen.internal
-            && self.subnets.is_subset(&seen.subnets)
-            && self.leaving.is_disjoint(&seen.subnets)
-            && !self.can_change_groups_of(seen)
-            && self.listener == seen.listener
-            && self.attributes == seen.attributes
+
+    fn satisfied_by(&self, observed: &Self) -> bool {
+        self.kind == observed.kind
+            && self.internal == observed.internal
+            && self.subnets.is_subset(&observed.subnets)
+            && self.leaving.is_disjoint(&observed.subnets)
+            && !self.can_change_groups_of(observed)
+            && self.listener == observed.listener
+            && self.attributes == observed.attributes
     }
-    /// Whether the groups of `seen` are others than these, and can be set: AWS gives none to a network load
-    /// balancer that was made without.
-    pub fn can_change_groups_of(&self, seen: &Self) -> bool {
-        self.groups != seen.groups && !(seen.kind == LoadBalancerKind::Network && seen.groups.is_empty())
-    }
-    pub(super) fn immutable(&self, seen: &Self) -> Option<&'static str> {
-        if self.kind != seen.kind {
+
+    fn immutable(&self, observed: &Self) -> Option<&'static str> {
+        if self.kind != observed.kind {
             return Some("loadBalancerType");
         }
-        (self.internal != seen.internal).then_some("scheme")
+        (self.internal != observed.internal).then_some("scheme")
     }
-}
 
-impl Target {
-    pub(super) fn after(&self) -> Vec<Key> {
-        vec![LoadBalancer::key(&self.load_balancer), Instance::key(&self.instance)]
-    }
-    pub(super) fn satisfied_by(&self, seen: &Self) -> bool {
-        self.instance == seen.instance
-    }
-    pub(super) fn immutable(&self, _: &Self) -> Option<&'static str> {
-        None
+    fn details(&self) -> String {
+        let scheme = if self.internal { "internal" } else { "internet-facing" };
+        let leaving =
+            if self.leaving.is_empty() { String::new() } else { format!(", off {}", join(&self.leaving)) };
+        format!(
+            " {:?} ({:?}, {scheme}) in {}{leaving}, groups {}{}",
+            self.aws_name,
+            self.kind,
+            join(&self.subnets),
+            join(&self.groups),
+            self.listener.as_ref().map(Listener::details).unwrap_or_default()
+        )
     }
 }
 
@@ -156,7 +226,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_network_load_balancer_that_was_made_without_groups_stays_without() {
+    fn a_network_load_balancer_made_without_groups_stays_without() {
         let of = |kind: LoadBalancerKind, groups: &[&str]| LoadBalancer {
             kind,
             groups: groups.iter().map(|it| (*it).to_owned()).collect(),
@@ -165,7 +235,8 @@ mod tests {
                 "arn:aws:elasticloadbalancing:us-east-1:1:loadbalancer/net/c1/50dc6c495c0c9188",
             )
         };
-        let satisfied = |kind, seen: &[&str]| of(kind, &["apiserver-lb"]).satisfied_by(&of(kind, seen));
+        let satisfied =
+            |kind, observed: &[&str]| of(kind, &["apiserver-lb"]).satisfied_by(&of(kind, observed));
         assert!(satisfied(LoadBalancerKind::Network, &[]), "AWS refuses to give it some");
         assert!(!satisfied(LoadBalancerKind::Network, &["another"]));
         assert!(!satisfied(LoadBalancerKind::Classic, &[]));

@@ -12,18 +12,17 @@ use model::{
     LoadBalancerKind, Read, State, Tags,
 };
 
-use super::{group_ids, leaving_ids, subnet_ids, vpc_of};
+use super::ids::{group_ids, leaving_ids, subnet_ids, vpc_of};
+use super::tags;
 use crate::api::Api;
+use crate::context::Context;
 use crate::errors::{Failure, TAKEN, gone_is_done};
-use crate::kinds::is_ours;
+use crate::kind::{Change, Creation, is_ours};
 use crate::pending_writes::{changed, gone, made};
-use crate::region::Inner;
 use crate::schedule::Task;
 
 const CREATE: &str = "elasticloadbalancing:CreateLoadBalancer";
 const DESCRIBE: &str = "elasticloadbalancing:DescribeLoadBalancers";
-/// AWS describes the tags of no more at once.
-const TAGS_AT_ONCE: usize = 20;
 
 pub(crate) async fn describe(api: &Api) -> Result<Vec<FoundLoadBalancer>, Failure> {
     let pages = api
@@ -42,20 +41,21 @@ pub(crate) async fn describe_one(api: &Api, name: &str) -> Result<Option<FoundLo
     }
 }
 
-fn found(it: LoadBalancerDescription) -> Option<FoundLoadBalancer> {
-    let health_check = it.health_check.as_ref().and_then(health);
-    let listeners = it.listener_descriptions.unwrap_or_default().into_iter().filter_map(|it| it.listener);
-    let name = it.load_balancer_name?;
+fn found(balancer: LoadBalancerDescription) -> Option<FoundLoadBalancer> {
+    let health_check = balancer.health_check.as_ref().and_then(health);
+    let listeners =
+        balancer.listener_descriptions.unwrap_or_default().into_iter().filter_map(|it| it.listener);
+    let name = balancer.load_balancer_name?;
     Some(FoundLoadBalancer {
         id: name.clone(),
         name,
         kind: LoadBalancerKind::Classic,
-        dns_name: it.dns_name.unwrap_or_default(),
-        vpc_id: it.vpc_id.unwrap_or_default(),
-        internal: it.scheme.as_deref() == Some("internal"),
+        dns_name: balancer.dns_name.unwrap_or_default(),
+        vpc_id: balancer.vpc_id.unwrap_or_default(),
+        internal: balancer.scheme.as_deref() == Some("internal"),
         state: State::Ready,
-        subnets: it.subnets.unwrap_or_default().into_iter().collect(),
-        groups: it.security_groups.unwrap_or_default().into_iter().collect(),
+        subnets: balancer.subnets.unwrap_or_default().into_iter().collect(),
+        groups: balancer.security_groups.unwrap_or_default().into_iter().collect(),
         listeners: listeners
             .map(|it| FoundListener {
                 port: u16::try_from(it.load_balancer_port).unwrap_or_default(),
@@ -63,7 +63,7 @@ fn found(it: LoadBalancerDescription) -> Option<FoundLoadBalancer> {
                 health_check: health_check.clone(),
             })
             .collect(),
-        targets: it.instances.unwrap_or_default().into_iter().filter_map(|it| it.instance_id).collect(),
+        targets: balancer.instances.unwrap_or_default().into_iter().filter_map(|it| it.instance_id).collect(),
         attributes: None,
         target_groups: Vec::new(),
         tags: None,
@@ -71,8 +71,8 @@ fn found(it: LoadBalancerDescription) -> Option<FoundLoadBalancer> {
 }
 
 /// `HTTPS:6443/readyz`, `TCP:6443`.
-fn health(it: &AwsHealthCheck) -> Option<HealthCheck> {
-    let (protocol, rest) = it.target.split_once(':')?;
+fn health(check: &AwsHealthCheck) -> Option<HealthCheck> {
+    let (protocol, rest) = check.target.split_once(':')?;
     let (port, path) = match rest.split_once('/') {
         Some((port, path)) => (port, Some(format!("/{path}"))),
         None => (rest, None),
@@ -81,35 +81,20 @@ fn health(it: &AwsHealthCheck) -> Option<HealthCheck> {
         protocol: protocol.to_owned(),
         port: port.parse().ok()?,
         path,
-        interval_seconds: it.interval,
-        timeout_seconds: it.timeout,
-        healthy_threshold: it.healthy_threshold,
-        unhealthy_threshold: it.unhealthy_threshold,
+        interval_seconds: check.interval,
+        timeout_seconds: check.timeout,
+        healthy_threshold: check.healthy_threshold,
+        unhealthy_threshold: check.unhealthy_threshold,
     })
 }
 
 /// By name. One that is gone has none.
 pub(crate) async fn describe_tags(api: &Api, names: &[String]) -> Result<BTreeMap<String, Tags>, Failure> {
-    let mut res = BTreeMap::new();
-    for names in names.chunks(TAGS_AT_ONCE) {
-        match tags_of(api, names).await {
-            // One missing name fails the whole call.
-            Err(failure) if failure.is_gone() => {
-                for name in names {
-                    match tags_of(api, std::slice::from_ref(name)).await {
-                        Err(failure) if failure.is_gone() => {}
-                        other => res.extend(other?),
-                    }
-                }
-            }
-            other => res.extend(other?),
-        }
-    }
-    Ok(res)
+    tags::by_id(names, |some| tags_of(api, some)).await
 }
 
-async fn tags_of(api: &Api, names: &[String]) -> Result<BTreeMap<String, Tags>, Failure> {
-    let call = api.classic.describe_tags().set_load_balancer_names(Some(names.to_vec()));
+async fn tags_of(api: &Api, names: Vec<String>) -> Result<BTreeMap<String, Tags>, Failure> {
+    let call = api.classic.describe_tags().set_load_balancer_names(Some(names));
     let answer = api.read("elasticloadbalancing:DescribeTags", call.send()).await?;
     let all = answer.tag_descriptions.unwrap_or_default().into_iter();
     let tags = |tags: Option<Vec<Tag>>| {
@@ -119,16 +104,15 @@ async fn tags_of(api: &Api, names: &[String]) -> Result<BTreeMap<String, Tags>, 
 }
 
 pub(crate) async fn create(
-    region: &Inner,
+    region: &Context,
     balancer: &LoadBalancer,
-    with: &Tags,
-    ids: &Ids,
+    with: Creation<'_>,
 ) -> Result<(), Failure> {
-    let (subnets, groups) = (subnet_ids(CREATE, balancer, ids)?, group_ids(CREATE, balancer, ids)?);
+    let (subnets, groups) = (subnet_ids(CREATE, balancer, with.ids)?, group_ids(CREATE, balancer, with.ids)?);
     let missing = || Failure::local(CREATE, "InvalidCall", "a classic load balancer needs a listener");
     let listener = balancer.listener.as_ref().ok_or_else(missing)?;
     let tag = |(key, value): (&String, &String)| Tag::builder().key(key).value(value).build();
-    let tags = with.iter().map(tag).collect::<Result<Vec<_>, _>>().map_err(|_| missing())?;
+    let tags = with.tags.iter().map(tag).collect::<Result<Vec<_>, _>>().map_err(|_| missing())?;
     let call = region
         .api
         .classic
@@ -141,7 +125,7 @@ pub(crate) async fn create(
         .set_tags(Some(tags));
     let dns_name = match region.api.write(CREATE, call.send()).await {
         Ok(answer) => answer.dns_name.unwrap_or_default(),
-        Err(failure) if failure.is_duplicate() => return adopt(region, balancer, with, failure).await,
+        Err(failure) if failure.is_duplicate() => return adopt(region, balancer, with.tags, failure).await,
         Err(failure) => return Err(failure),
     };
     let new = FoundLoadBalancer {
@@ -149,7 +133,7 @@ pub(crate) async fn create(
         name: balancer.aws_name.clone(),
         kind: LoadBalancerKind::Classic,
         dns_name,
-        vpc_id: vpc_of(region, &subnets, ids),
+        vpc_id: vpc_of(region, &subnets, with.ids),
         internal: balancer.internal,
         state: State::Ready,
         subnets,
@@ -162,7 +146,7 @@ pub(crate) async fn create(
         targets: Default::default(),
         attributes: None,
         target_groups: Vec::new(),
-        tags: Some(with.clone()),
+        tags: Some(with.tags.clone()),
     };
     region.record(Read::ClassicLoadBalancers, made(new));
     Ok(())
@@ -170,7 +154,7 @@ pub(crate) async fn create(
 
 /// The load balancer that has the name already: ours, when the answer to a first try was lost.
 async fn adopt(
-    region: &Inner,
+    region: &Context,
     balancer: &LoadBalancer,
     with: &Tags,
     failure: Failure,
@@ -199,43 +183,44 @@ fn aws_listener(listener: &Listener) -> Result<AwsListener, Failure> {
 }
 
 pub(crate) async fn update(
-    region: &Inner,
-    name: &str,
+    region: &Context,
     is: &LoadBalancer,
-    seen: &LoadBalancer,
-    ids: &Ids,
+    observed: &LoadBalancer,
+    with: Change<'_>,
 ) -> Result<(), Failure> {
     let listener = async {
         match &is.listener {
-            Some(it) if seen.listener.as_ref() != Some(it) => {
-                set_listener(region, name, it, seen.listener.as_ref()).await
+            Some(it) if observed.listener.as_ref() != Some(it) => {
+                set_listener(region, with.id, it, observed.listener.as_ref()).await
             }
             _ => Ok(()),
         }
     };
     let attributes = async {
         match &is.attributes {
-            Some(it) if seen.attributes.as_ref() != Some(it) => set_attributes(region, name, it).await,
+            Some(it) if observed.attributes.as_ref() != Some(it) => set_attributes(region, with.id, it).await,
             _ => Ok(()),
         }
     };
-    let network = set_network(region, name, is, seen, ids);
+    let network = set_network(region, with.id, is, observed, with.ids);
     let (listener, attributes, network) = futures::join!(listener, attributes, network);
     listener.and(attributes).and(network)
 }
 
 async fn set_listener(
-    region: &Inner,
+    region: &Context,
     name: &str,
     listener: &Listener,
-    seen: Option<&Listener>,
+    observed: Option<&Listener>,
 ) -> Result<(), Failure> {
     const LISTEN: &str = "elasticloadbalancing:CreateLoadBalancerListeners";
     let shown = region.snapshot();
     let ports = |it: &FoundListener| it.port == listener.port && it.target_port == listener.target_port;
     let listens =
         shown.load_balancers.iter().find(|it| it.id == name).is_some_and(|it| it.listeners.iter().any(ports));
-    if !listens && seen.is_none_or(|it| (it.port, it.target_port) != (listener.port, listener.target_port)) {
+    if !listens
+        && observed.is_none_or(|it| (it.port, it.target_port) != (listener.port, listener.target_port))
+    {
         let call = region
             .api
             .classic
@@ -244,7 +229,7 @@ async fn set_listener(
             .listeners(aws_listener(listener)?);
         region.api.write(LISTEN, call.send()).await?;
     }
-    if seen.map(|it| &it.health_check) != Some(&listener.health_check) {
+    if observed.map(|it| &it.health_check) != Some(&listener.health_check) {
         set_health_check(region, name, &listener.health_check).await?;
     }
     let now = FoundListener {
@@ -262,7 +247,7 @@ async fn set_listener(
     Ok(())
 }
 
-async fn set_health_check(region: &Inner, name: &str, check: &HealthCheck) -> Result<(), Failure> {
+async fn set_health_check(region: &Context, name: &str, check: &HealthCheck) -> Result<(), Failure> {
     const ACTION: &str = "elasticloadbalancing:ConfigureHealthCheck";
     let check = AwsHealthCheck::builder()
         .target(format!("{}:{}{}", check.protocol, check.port, check.path.as_deref().unwrap_or_default()))
@@ -277,7 +262,7 @@ async fn set_health_check(region: &Inner, name: &str, check: &HealthCheck) -> Re
 }
 
 async fn set_attributes(
-    region: &Inner,
+    region: &Context,
     name: &str,
     attributes: &LoadBalancerAttributes,
 ) -> Result<(), Failure> {
@@ -294,22 +279,22 @@ async fn set_attributes(
         .load_balancer_name(name)
         .load_balancer_attributes(all);
     region.api.write("elasticloadbalancing:ModifyLoadBalancerAttributes", call.send()).await?;
-    region.state().world.memory_mut().attributes.insert(name.to_owned(), attributes.clone());
+    region.state().known.memory_mut().attributes.insert(name.to_owned(), attributes.clone());
     Ok(())
 }
 
 /// Sets its groups, adds subnets, and takes it off those that it is to leave; others that it has stay.
 async fn set_network(
-    region: &Inner,
+    region: &Context,
     name: &str,
     is: &LoadBalancer,
-    seen: &LoadBalancer,
+    observed: &LoadBalancer,
     ids: &Ids,
 ) -> Result<(), Failure> {
     const GROUPS: &str = "elasticloadbalancing:ApplySecurityGroupsToLoadBalancer";
     const SUBNETS: &str = "elasticloadbalancing:AttachLoadBalancerToSubnets";
     const DETACH: &str = "elasticloadbalancing:DetachLoadBalancerFromSubnets";
-    if is.groups != seen.groups {
+    if is.groups != observed.groups {
         let groups = group_ids(GROUPS, is, ids)?;
         let call = region.api.classic.apply_security_groups_to_load_balancer().load_balancer_name(name);
         region
@@ -321,7 +306,7 @@ async fn set_network(
             changed::<FoundLoadBalancer>(name, move |it| it.groups = groups.clone()),
         );
     }
-    if !is.subnets.is_subset(&seen.subnets) {
+    if !is.subnets.is_subset(&observed.subnets) {
         let subnets = subnet_ids(SUBNETS, is, ids)?;
         let call = region.api.classic.attach_load_balancer_to_subnets().load_balancer_name(name);
         region.api.write(SUBNETS, call.set_subnets(Some(subnets.iter().cloned().collect())).send()).await?;
@@ -330,7 +315,7 @@ async fn set_network(
             changed::<FoundLoadBalancer>(name, move |it| it.subnets.extend(subnets.clone())),
         );
     }
-    let leaving = leaving_ids(DETACH, is, seen, ids)?;
+    let leaving = leaving_ids(DETACH, is, observed, ids)?;
     if !leaving.is_empty() {
         let call = region.api.classic.detach_load_balancer_from_subnets().load_balancer_name(name);
         region.api.write(DETACH, call.set_subnets(Some(leaving.iter().cloned().collect())).send()).await?;
@@ -345,10 +330,10 @@ async fn set_network(
 }
 
 /// AWS succeeds also when it is not there.
-pub(crate) async fn delete(region: &Inner, name: &str) -> Result<(), Failure> {
+pub(crate) async fn delete(region: &Context, name: &str) -> Result<(), Failure> {
     let call = region.api.classic.delete_load_balancer().load_balancer_name(name);
     gone_is_done(region.api.write("elasticloadbalancing:DeleteLoadBalancer", call.send()).await.map(drop))?;
-    region.state().world.memory_mut().attributes.remove(name);
+    region.state().known.memory_mut().attributes.remove(name);
     region.follow(Task::DeletingVpcs);
     region.record(Read::ClassicLoadBalancers, gone::<FoundLoadBalancer>(name));
     Ok(())

@@ -1,72 +1,99 @@
 //! Load balancers of the Kubernetes API: Elastic Load Balancing's first version, and network load balancers.
 
 pub(crate) mod classic;
+mod ids;
 pub(crate) mod network;
+mod tags;
 pub(crate) mod target_group;
 
-use std::collections::BTreeSet;
+use model::{FoundLoadBalancer, Ids, Key, LoadBalancer, LoadBalancerKind, Read};
 
-use model::{Ids, LoadBalancer, LoadBalancerKind, Read, SecurityGroup, Subnet, Tags, Vpc};
-
-use super::id;
+use crate::context::Context;
 use crate::errors::{Failure, NOT_YET};
-use crate::region::Inner;
+use crate::kind::{AwsKind, Change, Creation, Tagging};
+use crate::pending_writes::changed;
 
 const DELETE: &str = "elasticloadbalancing:DeleteLoadBalancer";
 
-pub(crate) async fn create(
-    region: &Inner,
-    balancer: &LoadBalancer,
-    with: &Tags,
-    ids: &Ids,
-) -> Result<(), Failure> {
-    match balancer.kind {
-        LoadBalancerKind::Classic => classic::create(region, balancer, with, ids).await,
-        LoadBalancerKind::Network => network::create(region, balancer, with, ids).await,
-        LoadBalancerKind::Application | LoadBalancerKind::Gateway => Err(unsupported()),
+impl AwsKind for LoadBalancer {
+    type Found = ();
+
+    async fn create(&self, region: &Context, with: Creation<'_>) -> Result<(), Failure> {
+        match self.kind {
+            LoadBalancerKind::Classic => classic::create(region, self, with).await,
+            LoadBalancerKind::Network => network::create(region, self, with).await,
+            LoadBalancerKind::Application | LoadBalancerKind::Gateway => Err(unsupported()),
+        }
+    }
+
+    async fn update(&self, region: &Context, observed: &Self, with: Change<'_>) -> Result<(), Failure> {
+        match self.kind {
+            LoadBalancerKind::Classic => classic::update(region, self, observed, with).await,
+            LoadBalancerKind::Network => network::update(region, self, observed, with).await,
+            LoadBalancerKind::Application | LoadBalancerKind::Gateway => Err(unsupported()),
+        }
+    }
+
+    /// Also those that others made, of any kind: they are removed with the VPC that they are in.
+    async fn delete(&self, region: &Context, id: &str, _: &Ids) -> Result<(), Failure> {
+        let is_classic = self.kind == LoadBalancerKind::Classic;
+        // AWS says that it removed also what it does not know of yet.
+        if region.is_young(id) && describe_one(region, id, is_classic).await?.is_none() {
+            region.doubt(read(!is_classic));
+            let message = format!("{id} was made a moment ago and is not shown yet");
+            return Err(Failure::local(DELETE, NOT_YET, message));
+        }
+        if is_classic { classic::delete(region, id).await } else { network::delete(region, id).await }
+    }
+
+    async fn tag(region: &Context, with: Tagging<'_>) -> Result<(), Failure> {
+        let (id, tags) = (with.id, with.tags.clone());
+        if is_arn(id) {
+            network::tag(&region.api, id, &tags).await?;
+        } else {
+            classic::tag(&region.api, id, &tags).await?;
+        }
+        // No poll reads their tags, so what was read once is changed right here.
+        for deleting in region.state().known.base_mut().deleting.values_mut() {
+            deleting.tags.get_mut(id).into_iter().for_each(|known| known.extend(tags.clone()));
+        }
+        let change = move |found: &mut FoundLoadBalancer| {
+            found.tags.iter_mut().for_each(|known| known.extend(tags.clone()));
+        };
+        region.record(read(is_arn(id)), changed(id, change));
+        Ok(())
+    }
+
+    async fn confirm(region: &Context, _: &Key, id: &str) -> Result<(), Failure> {
+        let found = describe_one(region, id, !is_arn(id)).await?;
+        let read = read(found.as_ref().is_some_and(|it| it.kind != LoadBalancerKind::Classic));
+        region.show(read, id, found);
+        Ok(())
+    }
+
+    fn shown_by(has_arn: bool) -> Option<Read> {
+        Some(read(has_arn))
     }
 }
 
-pub(crate) async fn update(
-    region: &Inner,
+fn is_arn(id: &str) -> bool {
+    id.starts_with("arn:")
+}
+
+fn read(of_second_version: bool) -> Read {
+    if of_second_version { Read::LoadBalancers } else { Read::ClassicLoadBalancers }
+}
+
+async fn describe_one(
+    region: &Context,
     id: &str,
-    is: &LoadBalancer,
-    seen: &LoadBalancer,
-    with: &Tags,
-    ids: &Ids,
-) -> Result<(), Failure> {
-    match is.kind {
-        LoadBalancerKind::Classic => classic::update(region, id, is, seen, ids).await,
-        LoadBalancerKind::Network => network::update(region, id, is, seen, with, ids).await,
-        LoadBalancerKind::Application | LoadBalancerKind::Gateway => Err(unsupported()),
+    is_classic: bool,
+) -> Result<Option<FoundLoadBalancer>, Failure> {
+    if is_classic {
+        classic::describe_one(&region.api, id).await
+    } else {
+        network::describe_one(&region.api, id).await
     }
-}
-
-/// Also those that others made, of any kind: they are removed with the VPC that they are in.
-pub(crate) async fn delete(region: &Inner, id: &str, is: &LoadBalancer) -> Result<(), Failure> {
-    let classic = is.kind == LoadBalancerKind::Classic;
-    // AWS says that it removed also what it does not know of yet.
-    if region.is_young(id) && !is_shown(region, id, classic).await? {
-        let read = if classic { Read::ClassicLoadBalancers } else { Read::LoadBalancers };
-        region.doubt(read);
-        return Err(Failure::local(
-            DELETE,
-            NOT_YET,
-            format!("{id} was made a moment ago and is not shown yet"),
-        ));
-    }
-    match classic {
-        true => classic::delete(region, id).await,
-        false => network::delete(region, id).await,
-    }
-}
-
-async fn is_shown(region: &Inner, id: &str, classic: bool) -> Result<bool, Failure> {
-    let found = match classic {
-        true => classic::describe_one(&region.api, id).await?,
-        false => network::describe_one(&region.api, id).await?,
-    };
-    Ok(found.is_some())
 }
 
 fn unsupported() -> Failure {
@@ -75,38 +102,4 @@ fn unsupported() -> Failure {
         "UnsupportedOperation",
         "only classic and network load balancers are made",
     )
-}
-
-fn subnet_ids(action: &'static str, balancer: &LoadBalancer, ids: &Ids) -> Result<BTreeSet<String>, Failure> {
-    balancer.subnets.iter().map(|it| id(action, ids, &Subnet::key(it)).map(str::to_owned)).collect()
-}
-
-/// Subnets that it has and is to be taken off.
-fn leaving_ids(
-    action: &'static str,
-    balancer: &LoadBalancer,
-    seen: &LoadBalancer,
-    ids: &Ids,
-) -> Result<BTreeSet<String>, Failure> {
-    balancer
-        .leaving
-        .intersection(&seen.subnets)
-        .map(|it| id(action, ids, &Subnet::key(it)).map(str::to_owned))
-        .collect()
-}
-
-/// Groups by role; one that the user named is its own id.
-fn group_ids(action: &'static str, balancer: &LoadBalancer, ids: &Ids) -> Result<BTreeSet<String>, Failure> {
-    let named = |it: &String| match it.starts_with("sg-") && !ids.contains_key(&SecurityGroup::key(it)) {
-        true => Ok(it.clone()),
-        false => id(action, ids, &SecurityGroup::key(it)).map(str::to_owned),
-    };
-    balancer.groups.iter().map(named).collect()
-}
-
-/// The VPC it is made in, which an answer of the first version does not say.
-fn vpc_of(region: &Inner, subnets: &BTreeSet<String>, ids: &Ids) -> String {
-    let shown = region.snapshot();
-    let subnet = shown.subnets.iter().find(|it| subnets.contains(&it.id));
-    subnet.map(|it| it.vpc_id.clone()).or_else(|| ids.get(&Vpc::key("main")).cloned()).unwrap_or_default()
 }

@@ -1,5 +1,5 @@
 //! Network load balancers. The load balancer is made first; target group and listener follow by updates. Load
-//! balancers of other kinds are seen, and removed, but never made.
+//! balancers of other kinds are read and removed, and not made.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -11,18 +11,18 @@ use model::{
     FoundLoadBalancer, Ids, LoadBalancer, LoadBalancerAttributes, LoadBalancerKind, Read, State, Tags,
 };
 
-use super::{group_ids, leaving_ids, subnet_ids, target_group};
+use super::ids::{group_ids, leaving_ids, subnet_ids};
+use super::tags;
+use super::target_group::{self, aws_tags};
 use crate::api::Api;
+use crate::context::Context;
 use crate::errors::{Failure, TAKEN, gone_is_done};
-use crate::kinds::{incomplete, is_ours};
+use crate::kind::{Change, Creation, is_ours};
 use crate::pending_writes::{changed, gone, made};
-use crate::region::Inner;
 use crate::schedule::Task;
 
 const CREATE: &str = "elasticloadbalancing:CreateLoadBalancer";
 const DESCRIBE: &str = "elasticloadbalancing:DescribeLoadBalancers";
-/// AWS describes the tags of no more at once.
-const TAGS_AT_ONCE: usize = 20;
 
 pub(crate) async fn describe(api: &Api) -> Result<Vec<FoundLoadBalancer>, Failure> {
     let pages =
@@ -41,30 +41,30 @@ pub(crate) async fn describe_one(api: &Api, id: &str) -> Result<Option<FoundLoad
     }
 }
 
-fn found(it: AwsLoadBalancer) -> Option<FoundLoadBalancer> {
+fn found(balancer: AwsLoadBalancer) -> Option<FoundLoadBalancer> {
     Some(FoundLoadBalancer {
-        id: it.load_balancer_arn?,
-        name: it.load_balancer_name.unwrap_or_default(),
-        kind: match it.r#type {
+        id: balancer.load_balancer_arn?,
+        name: balancer.load_balancer_name.unwrap_or_default(),
+        kind: match balancer.r#type {
             Some(LoadBalancerTypeEnum::Network) => LoadBalancerKind::Network,
             Some(LoadBalancerTypeEnum::Gateway) => LoadBalancerKind::Gateway,
             _ => LoadBalancerKind::Application,
         },
-        dns_name: it.dns_name.unwrap_or_default(),
-        vpc_id: it.vpc_id.unwrap_or_default(),
-        internal: it.scheme == Some(LoadBalancerSchemeEnum::Internal),
-        state: match it.state.and_then(|it| it.code) {
+        dns_name: balancer.dns_name.unwrap_or_default(),
+        vpc_id: balancer.vpc_id.unwrap_or_default(),
+        internal: balancer.scheme == Some(LoadBalancerSchemeEnum::Internal),
+        state: match balancer.state.and_then(|it| it.code) {
             Some(LoadBalancerStateEnum::Provisioning) => State::Creating,
             Some(LoadBalancerStateEnum::Failed) => State::Failed,
             _ => State::Ready,
         },
-        subnets: it
+        subnets: balancer
             .availability_zones
             .unwrap_or_default()
             .into_iter()
             .filter_map(|it| it.subnet_id)
             .collect(),
-        groups: it.security_groups.unwrap_or_default().into_iter().collect(),
+        groups: balancer.security_groups.unwrap_or_default().into_iter().collect(),
         listeners: Vec::new(),
         targets: BTreeSet::new(),
         attributes: None,
@@ -75,26 +75,11 @@ fn found(it: AwsLoadBalancer) -> Option<FoundLoadBalancer> {
 
 /// By ARN. One that is gone has none.
 pub(crate) async fn describe_tags(api: &Api, arns: &[String]) -> Result<BTreeMap<String, Tags>, Failure> {
-    let mut res = BTreeMap::new();
-    for arns in arns.chunks(TAGS_AT_ONCE) {
-        match tags_of(api, arns).await {
-            // One missing ARN fails the whole call.
-            Err(failure) if failure.is_gone() => {
-                for arn in arns {
-                    match tags_of(api, std::slice::from_ref(arn)).await {
-                        Err(failure) if failure.is_gone() => {}
-                        other => res.extend(other?),
-                    }
-                }
-            }
-            other => res.extend(other?),
-        }
-    }
-    Ok(res)
+    tags::by_id(arns, |some| tags_of(api, some)).await
 }
 
-async fn tags_of(api: &Api, arns: &[String]) -> Result<BTreeMap<String, Tags>, Failure> {
-    let call = api.elb.describe_tags().set_resource_arns(Some(arns.to_vec()));
+async fn tags_of(api: &Api, arns: Vec<String>) -> Result<BTreeMap<String, Tags>, Failure> {
+    let call = api.elb.describe_tags().set_resource_arns(Some(arns));
     let answer = api.read("elasticloadbalancing:DescribeTags", call.send()).await?;
     let all = answer.tag_descriptions.unwrap_or_default().into_iter();
     let tags = |tags: Option<Vec<Tag>>| -> Tags {
@@ -106,17 +91,12 @@ async fn tags_of(api: &Api, arns: &[String]) -> Result<BTreeMap<String, Tags>, F
     Ok(all.filter_map(|it| Some((it.resource_arn?, tags(it.tags)))).collect())
 }
 
-pub(super) fn aws_tags(tags: &Tags) -> Option<Vec<Tag>> {
-    Some(tags.iter().map(|(key, value)| Tag::builder().key(key).value(value).build()).collect())
-}
-
 pub(crate) async fn create(
-    region: &Inner,
+    region: &Context,
     balancer: &LoadBalancer,
-    with: &Tags,
-    ids: &Ids,
+    with: Creation<'_>,
 ) -> Result<(), Failure> {
-    let (subnets, groups) = (subnet_ids(CREATE, balancer, ids)?, group_ids(CREATE, balancer, ids)?);
+    let (subnets, groups) = (subnet_ids(CREATE, balancer, with.ids)?, group_ids(CREATE, balancer, with.ids)?);
     let scheme = if balancer.internal {
         LoadBalancerSchemeEnum::Internal
     } else {
@@ -131,25 +111,25 @@ pub(crate) async fn create(
         .scheme(scheme)
         .set_subnets(Some(subnets.into_iter().collect()))
         .set_security_groups(Some(groups.into_iter().collect()).filter(|it: &Vec<String>| !it.is_empty()))
-        .set_tags(aws_tags(with));
+        .set_tags(aws_tags(with.tags));
     let new = match region.api.write(CREATE, call.send()).await {
         Ok(answer) => answer
             .load_balancers
             .unwrap_or_default()
             .into_iter()
             .find_map(found)
-            .ok_or_else(|| incomplete(CREATE))?,
-        Err(failure) if failure.is_duplicate() => existing(region, balancer, with, failure).await?,
+            .ok_or_else(|| Failure::incomplete(CREATE))?,
+        Err(failure) if failure.is_duplicate() => existing(region, balancer, with.tags, failure).await?,
         Err(failure) => return Err(failure),
     };
     region.follow(Task::Kind(Read::LoadBalancers));
-    region.record(Read::LoadBalancers, made(FoundLoadBalancer { tags: Some(with.clone()), ..new }));
+    region.record(Read::LoadBalancers, made(FoundLoadBalancer { tags: Some(with.tags.clone()), ..new }));
     Ok(())
 }
 
 /// The load balancer that has the name already: ours, when the answer to a first try was lost.
 async fn existing(
-    region: &Inner,
+    region: &Context,
     balancer: &LoadBalancer,
     with: &Tags,
     failure: Failure,
@@ -160,45 +140,43 @@ async fn existing(
         .await?
         .remove(&found.id)
         .unwrap_or_default();
-    match is_ours(&tags, with) {
-        true => Ok(found),
-        false => Err(Failure::local(
+    if !is_ours(&tags, with) {
+        return Err(Failure::local(
             CREATE,
             TAKEN,
             format!("the name {name} is taken by another load balancer, in {}", found.vpc_id),
-        )),
+        ));
     }
+    Ok(found)
 }
 
 pub(crate) async fn update(
-    region: &Inner,
-    arn: &str,
+    region: &Context,
     is: &LoadBalancer,
-    seen: &LoadBalancer,
-    with: &Tags,
-    ids: &Ids,
+    observed: &LoadBalancer,
+    with: Change<'_>,
 ) -> Result<(), Failure> {
     let listener = async {
-        match (&is.listener, &seen.listener) {
-            (Some(want), seen) if seen.as_ref() != Some(want) => {
-                target_group::set_listener(region, arn, want, with).await
+        match (&is.listener, &observed.listener) {
+            (Some(desired), observed) if observed.as_ref() != Some(desired) => {
+                target_group::set_listener(region, with.id, desired, with.tags).await
             }
             _ => Ok(()),
         }
     };
     let attributes = async {
         match &is.attributes {
-            Some(it) if seen.attributes.as_ref() != Some(it) => set_attributes(region, arn, it).await,
+            Some(it) if observed.attributes.as_ref() != Some(it) => set_attributes(region, with.id, it).await,
             _ => Ok(()),
         }
     };
-    let network = set_network(region, arn, is, seen, ids);
+    let network = set_network(region, with.id, is, observed, with.ids);
     let (listener, attributes, network) = futures::join!(listener, attributes, network);
     listener.and(attributes).and(network)
 }
 
 async fn set_attributes(
-    region: &Inner,
+    region: &Context,
     arn: &str,
     attributes: &LoadBalancerAttributes,
 ) -> Result<(), Failure> {
@@ -208,21 +186,21 @@ async fn set_attributes(
         .build();
     let call = region.api.elb.modify_load_balancer_attributes().load_balancer_arn(arn).attributes(cross_zone);
     region.api.write("elasticloadbalancing:ModifyLoadBalancerAttributes", call.send()).await?;
-    region.state().world.memory_mut().attributes.insert(arn.to_owned(), attributes.clone());
+    region.state().known.memory_mut().attributes.insert(arn.to_owned(), attributes.clone());
     Ok(())
 }
 
 /// Sets its groups, and its subnets to those wanted and those it has, but those that it is to be taken off.
 async fn set_network(
-    region: &Inner,
+    region: &Context,
     arn: &str,
     is: &LoadBalancer,
-    seen: &LoadBalancer,
+    observed: &LoadBalancer,
     ids: &Ids,
 ) -> Result<(), Failure> {
     const GROUPS: &str = "elasticloadbalancing:SetSecurityGroups";
     const SUBNETS: &str = "elasticloadbalancing:SetSubnets";
-    if is.can_change_groups_of(seen) {
+    if is.can_change_groups_of(observed) {
         let groups = group_ids(GROUPS, is, ids)?;
         let call = region.api.elb.set_security_groups().load_balancer_arn(arn);
         region
@@ -234,13 +212,13 @@ async fn set_network(
             changed::<FoundLoadBalancer>(arn, move |it| it.groups = groups.clone()),
         );
     }
-    if !is.subnets.is_subset(&seen.subnets) || !is.leaving.is_disjoint(&seen.subnets) {
+    if !is.subnets.is_subset(&observed.subnets) || !is.leaving.is_disjoint(&observed.subnets) {
         let mut subnets = subnet_ids(SUBNETS, is, ids)?;
         let shown = region.snapshot();
         subnets.extend(
             shown.load_balancers.iter().filter(|it| it.id == arn).flat_map(|it| it.subnets.iter().cloned()),
         );
-        let leaving = leaving_ids(SUBNETS, is, seen, ids)?;
+        let leaving = leaving_ids(SUBNETS, is, observed, ids)?;
         subnets.retain(|it| !leaving.contains(it));
         let call = region.api.elb.set_subnets().load_balancer_arn(arn);
         region.api.write(SUBNETS, call.set_subnets(Some(subnets.iter().cloned().collect())).send()).await?;
@@ -253,10 +231,10 @@ async fn set_network(
 }
 
 /// Listeners, then target groups, then the load balancer: as long as something of it is left, it is seen.
-pub(crate) async fn delete(region: &Inner, arn: &str) -> Result<(), Failure> {
+pub(crate) async fn delete(region: &Context, arn: &str) -> Result<(), Failure> {
     let api = &region.api;
     let attached = target_group::target_groups_of(api, arn).await?;
-    let groups = region.state().world.forwards_to(arn, attached);
+    let groups = region.state().known.forwards_to(arn, attached);
     for listener in target_group::listeners(api, arn).await?.into_iter().filter_map(|it| it.listener_arn) {
         let call = api.elb.delete_listener().listener_arn(listener);
         gone_is_done(api.write("elasticloadbalancing:DeleteListener", call.send()).await.map(drop))?;
@@ -268,14 +246,14 @@ pub(crate) async fn delete(region: &Inner, arn: &str) -> Result<(), Failure> {
 }
 
 /// The load balancer and its listeners, which go with it.
-pub(crate) async fn delete_alone(region: &Inner, arn: &str) -> Result<(), Failure> {
+pub(crate) async fn delete_alone(region: &Context, arn: &str) -> Result<(), Failure> {
     let call = region.api.elb.delete_load_balancer().load_balancer_arn(arn);
     gone_is_done(region.api.write("elasticloadbalancing:DeleteLoadBalancer", call.send()).await.map(drop))?;
     let mut state = region.state();
-    let memory = state.world.memory_mut();
+    let memory = state.known.memory_mut();
     memory.attributes.remove(arn);
     memory.target_groups.remove(arn);
-    state.world.base_mut().listeners.remove(arn);
+    state.known.base_mut().listeners.remove(arn);
     drop(state);
     region.follow(Task::DeletingVpcs);
     region.record(Read::LoadBalancers, gone::<FoundLoadBalancer>(arn));

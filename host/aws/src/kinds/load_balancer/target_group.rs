@@ -5,25 +5,27 @@ use std::collections::BTreeSet;
 
 use aws_sdk_elasticloadbalancingv2::operation::create_target_group::builders::CreateTargetGroupFluentBuilder;
 use aws_sdk_elasticloadbalancingv2::types::{
-    Action, ActionTypeEnum, Listener as AwsListener, ProtocolEnum, TargetDescription,
+    Action, ActionTypeEnum, Listener as AwsListener, ProtocolEnum, Tag, TargetDescription,
     TargetGroup as AwsTargetGroup, TargetGroupAttribute, TargetHealthStateEnum, TargetTypeEnum,
 };
 use infra::gc::FoundTargetGroup;
 use model::{FoundListener, FoundLoadBalancer, HealthCheck, Listener, Read, Tags};
 use sha2::{Digest, Sha256};
 
-use super::network::aws_tags;
 use crate::api::Api;
+use crate::context::Context;
 use crate::errors::{Failure, NOT_YET, gone_is_done};
-use crate::kinds::incomplete;
 use crate::pending_writes::changed;
-use crate::region::Inner;
 use crate::region_state::{Forward, TargetGroup};
 
 const CREATE: &str = "elasticloadbalancing:CreateTargetGroup";
 const DESCRIBE: &str = "elasticloadbalancing:DescribeTargetGroups";
 /// Names of our target groups begin so, and so do CAPA's.
 const PREFIX: &str = "apiserver-target-";
+
+pub(super) fn aws_tags(tags: &Tags) -> Option<Vec<Tag>> {
+    Some(tags.iter().map(|(key, value)| Tag::builder().key(key).value(value).build()).collect())
+}
 
 /// Target groups with our name, or CAPA's; what is registered there is not read.
 pub(crate) async fn describe(api: &Api) -> Result<Vec<TargetGroup>, Failure> {
@@ -36,22 +38,22 @@ pub(crate) async fn describe(api: &Api) -> Result<Vec<TargetGroup>, Failure> {
         .collect())
 }
 
-fn found(it: AwsTargetGroup) -> Option<TargetGroup> {
-    let port = u16::try_from(it.port.unwrap_or_default()).unwrap_or_default();
-    let check_port = it.health_check_port.as_deref().and_then(|it| it.parse().ok());
+fn found(group: AwsTargetGroup) -> Option<TargetGroup> {
+    let port = u16::try_from(group.port.unwrap_or_default()).unwrap_or_default();
+    let check_port = group.health_check_port.as_deref().and_then(|it| it.parse().ok());
     Some(TargetGroup {
-        arn: it.target_group_arn?,
+        arn: group.target_group_arn?,
         port,
         health_check: HealthCheck {
-            protocol: it.health_check_protocol.map(|it| it.as_str().to_owned()).unwrap_or_default(),
+            protocol: group.health_check_protocol.map(|it| it.as_str().to_owned()).unwrap_or_default(),
             port: check_port.unwrap_or(port),
-            path: it.health_check_path.filter(|it| !it.is_empty()),
-            interval_seconds: it.health_check_interval_seconds.unwrap_or_default(),
-            timeout_seconds: it.health_check_timeout_seconds.unwrap_or_default(),
-            healthy_threshold: it.healthy_threshold_count.unwrap_or_default(),
-            unhealthy_threshold: it.unhealthy_threshold_count.unwrap_or_default(),
+            path: group.health_check_path.filter(|it| !it.is_empty()),
+            interval_seconds: group.health_check_interval_seconds.unwrap_or_default(),
+            timeout_seconds: group.health_check_timeout_seconds.unwrap_or_default(),
+            healthy_threshold: group.healthy_threshold_count.unwrap_or_default(),
+            unhealthy_threshold: group.unhealthy_threshold_count.unwrap_or_default(),
         },
-        load_balancers: it.load_balancer_arns.unwrap_or_default().into_iter().collect(),
+        load_balancers: group.load_balancer_arns.unwrap_or_default().into_iter().collect(),
         targets: None,
         is_stale: false,
     })
@@ -104,17 +106,17 @@ pub(super) async fn listeners(api: &Api, balancer: &str) -> Result<Vec<AwsListen
     }
 }
 
-fn forwards(it: AwsListener) -> Vec<Forward> {
-    let port = u16::try_from(it.port.unwrap_or_default()).unwrap_or_default();
-    let all = it.default_actions.unwrap_or_default().into_iter();
+fn forwards(listener: AwsListener) -> Vec<Forward> {
+    let port = u16::try_from(listener.port.unwrap_or_default()).unwrap_or_default();
+    let all = listener.default_actions.unwrap_or_default().into_iter();
     all.filter_map(|it| it.target_group_arn).map(|target_group| Forward { port, target_group }).collect()
 }
 
 /// Makes what is missing of target group and listener, and sets the health check where it differs.
 pub(super) async fn set_listener(
-    region: &Inner,
+    region: &Context,
     arn: &str,
-    want: &Listener,
+    desired: &Listener,
     with: &Tags,
 ) -> Result<(), Failure> {
     let shown = region.snapshot();
@@ -122,21 +124,21 @@ pub(super) async fn set_listener(
     let balancer =
         balancer.ok_or_else(|| Failure::local(CREATE, NOT_YET, "the load balancer is not shown yet"))?;
     let group =
-        match (balancer.listeners.iter().any(|it| it.port == want.port), balancer.target_groups.first()) {
+        match (balancer.listeners.iter().any(|it| it.port == desired.port), balancer.target_groups.first()) {
             (true, Some(group)) => {
-                set_health_check(region, group, &want.health_check).await?;
+                set_health_check(region, group, &desired.health_check).await?;
                 group.to_owned()
             }
             _ => {
-                let group = create(region, &balancer, want, with).await?;
-                create_listener(region, arn, want.port, &group, with).await?;
+                let group = create(region, &balancer, desired, with).await?;
+                create_listener(region, arn, desired.port, &group, with).await?;
                 group
             }
         };
     let now = FoundListener {
-        port: want.port,
-        target_port: want.target_port,
-        health_check: Some(want.health_check.clone()),
+        port: desired.port,
+        target_port: desired.target_port,
+        health_check: Some(desired.health_check.clone()),
     };
     let change = move |it: &mut FoundLoadBalancer| {
         if !it.target_groups.contains(&group) {
@@ -157,9 +159,9 @@ fn name_of(arn: &str) -> String {
 }
 
 async fn create(
-    region: &Inner,
+    region: &Context,
     balancer: &FoundLoadBalancer,
-    want: &Listener,
+    desired: &Listener,
     with: &Tags,
 ) -> Result<String, Failure> {
     const ATTRIBUTES: &str = "elasticloadbalancing:ModifyTargetGroupAttributes";
@@ -170,16 +172,16 @@ async fn create(
         .create_target_group()
         .name(&name)
         .protocol(ProtocolEnum::Tcp)
-        .port(i32::from(want.target_port))
+        .port(i32::from(desired.target_port))
         .vpc_id(&balancer.vpc_id)
         .target_type(TargetTypeEnum::Instance)
         .set_tags(aws_tags(with));
-    let arn = match region.api.write(CREATE, checked(call, &want.health_check).send()).await {
+    let arn = match region.api.write(CREATE, checked(call, &desired.health_check).send()).await {
         Ok(answer) => answer.target_groups.unwrap_or_default().into_iter().find_map(|it| it.target_group_arn),
         Err(failure) if failure.is_duplicate() => named(&region.api, &name).await?,
         Err(failure) => return Err(failure),
     };
-    let arn = arn.ok_or_else(|| incomplete(CREATE))?;
+    let arn = arn.ok_or_else(|| Failure::incomplete(CREATE))?;
     // With the client's address kept, a node could not reach itself through the load balancer.
     let attributes = [
         ("preserve_client_ip.enabled", "false"),
@@ -219,7 +221,7 @@ async fn named(api: &Api, name: &str) -> Result<Option<String>, Failure> {
 }
 
 async fn create_listener(
-    region: &Inner,
+    region: &Context,
     balancer: &str,
     port: u16,
     group: &str,
@@ -243,11 +245,11 @@ async fn create_listener(
         other => drop(other?),
     }
     let forward = Forward { port, target_group: group.to_owned() };
-    region.state().world.base_mut().listeners.entry(balancer.to_owned()).or_default().push(forward);
+    region.state().known.base_mut().listeners.entry(balancer.to_owned()).or_default().push(forward);
     Ok(())
 }
 
-async fn set_health_check(region: &Inner, group: &str, check: &HealthCheck) -> Result<(), Failure> {
+async fn set_health_check(region: &Context, group: &str, check: &HealthCheck) -> Result<(), Failure> {
     let call = region
         .api
         .elb
