@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
-use super::{Inventory, Slot, slot_of};
+use super::{Inventory, Slot, built_in, slot_of};
 use crate::grant::{self, Denial};
 use contract::{Step, StepSpec};
 use model::AddOnRule;
@@ -127,7 +127,7 @@ pub struct Removal {
 /// This program wrote down something that is not granted, or nothing that is a removal.
 pub fn removal(record: &Inventory) -> Result<Removal, Denial> {
     if record.standing == Standing::Proven {
-        let denials = judge_removal(&record.removal, &grant::built_in(&record.module, &record.config));
+        let denials = authorize_removal(&record.removal, &built_in::grants(&record.module, &record.config));
         return match denials.into_iter().next() {
             Some(denial) => Err(denial),
             None => Ok(Removal { steps: record.removal.clone(), own_only: false }),
@@ -144,7 +144,7 @@ pub fn removal(record: &Inventory) -> Result<Removal, Denial> {
 }
 
 /// Judges the steps of a removal: what is granted, and neither applies nor makes anything.
-pub fn judge_removal(steps: &[Step], grants: &grant::Grants) -> Vec<Denial> {
+pub fn authorize_removal(steps: &[Step], grants: &grant::Grants) -> Vec<Denial> {
     let applies =
         steps.iter().filter(|it| !matches!(it.typed(), Ok(StepSpec::Delete(_) | StepSpec::Wait(_))));
     let message = |it: &Step| format!("a removal deletes and waits, and {} does neither", it.kind);

@@ -3,7 +3,7 @@
 //! uses them. Nothing here removes anything.
 
 use super::load_balancer_users::listed;
-use super::{Inventory, Slot, Wanted};
+use super::{Inventory, Slot, Wanted, built_in};
 
 /// What becomes of an add-on that nobody asks for any more.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -18,31 +18,12 @@ pub enum Leftover {
 
 /// The slot that a built-in plugin fills; `None` for others.
 pub fn slot_of(module: &str) -> Option<Slot> {
-    match module {
-        "aws-cloud-controller-manager" => Some(Slot::CloudProvider),
-        "calico" | "aws-vpc-cni" => Some(Slot::Networking),
-        "aws-ebs-csi" | "aws-efs-csi" => Some(Slot::Storage),
-        "aws-load-balancer-controller" => Some(Slot::Ingress),
-        _ => None,
-    }
+    built_in::find(module).map(|add_on| add_on.slot)
 }
 
-/// Where in a ClusterPlugin a built-in plugin is asked for.
+/// Where in a ClusterPlugin a plugin is asked for.
 fn path_of(module: &str) -> &'static str {
-    match module {
-        "aws-cloud-controller-manager" => "spec.cloudProvider.aws",
-        "calico" => "spec.networking.calico",
-        "aws-vpc-cni" => "spec.networking.amazonVPC",
-        "aws-ebs-csi" => "spec.storage.ebs",
-        "aws-efs-csi" => "spec.storage.efs",
-        "aws-load-balancer-controller" => "spec.ingress.awsLoadBalancerController",
-        _ => "spec.plugins",
-    }
-}
-
-/// Whether an add-on in this slot goes before its cluster does.
-pub fn can_leave(slot: Slot) -> bool {
-    matches!(slot, Slot::Storage | Slot::Ingress)
+    built_in::find(module).map_or("spec.plugins", |add_on| add_on.path)
 }
 
 /// Installed add-ons that nobody asks for any more and that this program knows, in the order in which they

@@ -7,20 +7,8 @@ use crds::cluster_plugin::Volumes;
 use serde_json::{Value, json};
 
 use super::ObjectRef;
+use super::built_in::{self, BUILT_IN, CsiDriver};
 use super::load_balancer_users::{is_deleting, listed, named, text};
-
-/// A storage driver: the plugin that installs it, its name as a CSI driver, and what else it serves.
-struct Driver {
-    module: &'static str,
-    name: &'static str,
-    /// The driver that was once built into Kubernetes and whose volumes this one serves.
-    built_in: Option<&'static str>,
-}
-
-const DRIVERS: [Driver; 2] = [
-    Driver { module: "aws-ebs-csi", name: "ebs.csi.aws.com", built_in: Some("kubernetes.io/aws-ebs") },
-    Driver { module: "aws-efs-csi", name: "efs.csi.aws.com", built_in: None },
-];
 
 /// Lists as the API server gave them. Pods and ReplicaSets matter only where volumes are to be deleted.
 #[derive(Clone, Debug, Default)]
@@ -48,7 +36,7 @@ pub struct VolumeWork {
 
 /// What still needs the driver of this plugin: nothing else can detach or delete it.
 pub fn used_by_storage(module: &str, seen: &StorageSeen) -> Vec<String> {
-    let Some(driver) = DRIVERS.iter().find(|it| it.module == module) else { return Vec::new() };
+    let Some(driver) = built_in::find(module).and_then(|add_on| add_on.driver) else { return Vec::new() };
     let volumes: Vec<&Value> = seen.volumes.iter().filter(|it| driver.has(it)).collect();
     let names: BTreeSet<&str> = volumes.iter().map(|it| text(it, "/metadata/name")).collect();
     let is_named = |attachment: &Value| names.contains(text(attachment, "/spec/source/persistentVolumeName"));
@@ -66,7 +54,7 @@ pub fn claims_to_delete(policy: Volumes, seen: &StorageSeen) -> Vec<&Value> {
     // Whoever administers the cluster says how many there are of each: none is looked for among all others.
     let going = seen.volumes.iter().filter(|it| is_ours(it) && goes_with_claim(it));
     let going: BTreeSet<&str> = going.map(|it| text(it, "/metadata/name")).collect();
-    let drivers: Vec<_> = DRIVERS.iter().map(|it| (it, it.classes(seen))).collect();
+    let drivers: Vec<_> = drivers().map(|driver| (driver, driver.classes(seen))).collect();
     let goes = |claim: &Value| {
         let bound = going.contains(text(claim, "/spec/volumeName"));
         bound || drivers.iter().any(|(driver, classes)| driver.is_asked(claim, classes))
@@ -113,14 +101,19 @@ pub fn volumes_that_stay(stay: &[String]) -> Option<String> {
     }
 }
 
-impl Driver {
+/// The drivers of all built-in add-ons.
+fn drivers() -> impl Iterator<Item = CsiDriver> {
+    BUILT_IN.iter().filter_map(|add_on| add_on.driver)
+}
+
+impl CsiDriver {
     fn has(&self, volume: &Value) -> bool {
-        let built_in = self.built_in.is_some() && volume.pointer("/spec/awsElasticBlockStore").is_some();
-        built_in || text(volume, "/spec/csi/driver") == self.name
+        let in_tree = self.in_tree.is_some() && volume.pointer("/spec/awsElasticBlockStore").is_some();
+        in_tree || text(volume, "/spec/csi/driver") == self.name
     }
 
     fn is(&self, provisioner: &str) -> bool {
-        provisioner == self.name || self.built_in == Some(provisioner)
+        provisioner == self.name || self.in_tree == Some(provisioner)
     }
 
     /// Names of the classes that it makes volumes of.
@@ -142,7 +135,7 @@ impl Driver {
 }
 
 fn is_ours(volume: &Value) -> bool {
-    DRIVERS.iter().any(|it| it.has(volume))
+    drivers().any(|driver| driver.has(volume))
 }
 
 /// Whether the driver deletes the volume when its claim goes. A volume that was never claimed is deleted by

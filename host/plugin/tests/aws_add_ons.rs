@@ -3,7 +3,7 @@
 
 mod common;
 
-use ::addons::grant;
+use ::addons::{built_in, grant};
 use common::plans::{complete, golden, outline, plan, refused, the_same_each_time};
 use common::{OPTIONAL, and_fact, request, with_fact, without_feature};
 use contract::{AddOnPlan, FactValue, Failure, Operation, Step};
@@ -112,7 +112,7 @@ fn everything_they_ask_for_is_granted() {
         for config in [json!({}), settings(name)] {
             let plan = complete(name, &request(config.clone()));
             let denials =
-                grant::authorize(plan.steps.iter().chain(&plan.removal), &grant::built_in(name, &config));
+                grant::authorize(plan.steps.iter().chain(&plan.removal), &built_in::grants(name, &config));
             assert_eq!(denials, [], "{name}");
         }
     }
@@ -124,7 +124,7 @@ fn a_registry_that_nobody_named_is_denied() {
         let plan = complete(name, &request(settings(name)));
         let mut config = settings(name);
         config["imageRegistry"] = Value::Null;
-        let denials = grant::authorize(&plan.steps, &grant::built_in(name, &config));
+        let denials = grant::authorize(&plan.steps, &built_in::grants(name, &config));
         assert!(denials.iter().any(|denial| denial.message.contains("registry.example.com")), "{name}");
     }
 }
@@ -495,7 +495,7 @@ fn whatever_makes_pods_pulls_with_the_secrets_that_are_granted() {
         );
         let mut config = settings(name);
         config["imagePullSecrets"] = json!([{ "name": "other" }]);
-        let denials = grant::authorize(&plan.steps, &grant::built_in(name, &config));
+        let denials = grant::authorize(&plan.steps, &built_in::grants(name, &config));
         assert!(denials.iter().any(|denial| denial.message.starts_with("Secret mirror ")), "{name}");
     }
 }
@@ -543,7 +543,7 @@ fn images_come_from_the_registry_of_the_partition() {
     let image = |partition: &str| {
         let aws = json!({ "region": "r", "partition": partition, "vpcId": "vpc-1", "zones": ["a", "b"], "tags": {} });
         let plan = complete(VPC_CNI, &with_fact(request(json!({})), "aws", FactValue::Present(aws)));
-        assert_eq!(grant::authorize(&plan.steps, &grant::built_in(VPC_CNI, &json!({}))), []);
+        assert_eq!(grant::authorize(&plan.steps, &built_in::grants(VPC_CNI, &json!({}))), []);
         object(&plan, "DaemonSet")["spec"]["template"]["spec"]["containers"][0]["image"]
             .as_str()
             .map(str::to_owned)

@@ -3,7 +3,7 @@
 
 mod common;
 
-use addons::grant;
+use addons::{built_in, grant};
 use common::plans::{complete, golden, outline, refused, the_same_each_time};
 use common::{LARGEST, load, request, with_fact};
 use contract::{FactValue, Operation, Step};
@@ -53,7 +53,7 @@ fn everything_they_ask_for_is_granted() {
         for config in configs {
             let plan = complete(name, &request(config.clone()));
             let denials =
-                grant::authorize(plan.steps.iter().chain(&plan.removal), &grant::built_in(name, &config));
+                grant::authorize(plan.steps.iter().chain(&plan.removal), &built_in::grants(name, &config));
             assert_eq!(denials, [], "{name}");
         }
     }

@@ -30,15 +30,15 @@ pub fn taken_over<'a>(all: &'a [TakeOver], object: &ObjectRef) -> Vec<&'a str> {
 mod tests {
     use serde_json::json;
 
-    use super::super::built_in;
     use super::*;
+    use crate::built_in::grants;
 
     #[test]
     fn only_what_tigeras_operator_writes_into_the_installation_is_taken_over() {
         let of = |module: &str, kind: &str, name: &str| {
             let api_version = "operator.tigera.io/v1".to_owned();
             let object = ObjectRef { api_version, kind: kind.into(), namespace: None, name: name.into() };
-            taken_over(&built_in(module, &json!({})).taken_over, &object).join(", ")
+            taken_over(&grants(module, &json!({})).taken_over, &object).join(", ")
         };
         assert_eq!(of("calico", "Installation", "default"), "tigera-operator");
         assert_eq!([of("calico", "Installation", "other"), of("calico", "APIServer", "default")], ["", ""]);

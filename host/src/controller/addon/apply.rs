@@ -126,7 +126,7 @@ async fn anew(
 mod tests {
     use std::sync::atomic::{AtomicUsize, Ordering};
 
-    use addons::grant;
+    use addons::built_in;
     use serde_json::json;
     use tokio::time::Instant;
 
@@ -167,7 +167,7 @@ mod tests {
             )
         });
         let server = server.await;
-        let grants = grant::built_in("calico", &json!({}));
+        let grants = built_in::grants("calico", &json!({}));
         let (late, findings, name) = (Late::default(), Findings::new(), ObjectName::new("default", "one"));
         let manner = ApplyOptions {
             field_manager: "cluster-operator-calico",

@@ -3,8 +3,8 @@
 
 use std::collections::BTreeMap;
 
-use addons::grant;
-use addons::{Inventory, Wanted, judge_removal};
+use addons::{Inventory, Wanted, authorize_removal};
+use addons::{built_in, grant};
 use contract::{
     AddOnPlan, AwsFact, ClusterFact, ControlPlaneEndpoint, Diagnostic, FEATURES, Fact, FactValue, Failure,
     HostInfo, InstalledFact, KUBERNETES_VERSION, Operation, Outcome, Request, Severity,
@@ -163,9 +163,9 @@ fn judged(wanted: &Wanted, plan: AddOnPlan) -> Verdict {
             text(wanted, &errors),
         );
     }
-    let grants = grant::built_in(wanted.module, &wanted.config);
+    let grants = built_in::grants(wanted.module, &wanted.config);
     let mut denials = grant::authorize(&plan.steps, &grants);
-    denials.extend(judge_removal(&plan.removal, &grants));
+    denials.extend(authorize_removal(&plan.removal, &grants));
     match denials.first() {
         None => {
             let warnings = plan.diagnostics.iter().filter(|it| it.severity == Severity::Warning).cloned();

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
-use addons::grant;
+use addons::built_in;
 use addons::{self, Api, ClusterState, Inventory, Progress, Standing, Wanted};
 use contract::{AddOnPlan, Step, StepSpec};
 use crds::AWSCluster;
@@ -297,7 +297,7 @@ impl AddOns {
         if is_new && let Err(carried) = self.write_record(&object_name, workload, &inventory).await {
             return carried;
         }
-        let grants = grant::built_in(module, &add_on.wanted.config);
+        let grants = built_in::grants(module, &add_on.wanted.config);
         let manner = ApplyOptions {
             field_manager: &field_manager,
             force,
