@@ -2,8 +2,9 @@
 //! they name. What was chosen once stays chosen for as long as it has the tags, because a StorageClass is
 //! made anew to be about another. Nothing here asks AWS.
 
-use crate::config::{Config, StorageClass, TAGS};
+use crate::config::{Config, TAGS};
 use crate::objects::DRIVER;
+use crate::storage_class::StorageClass;
 use plugin_sdk::{Diagnostic, FactValue, Request, Severity, Stop, facts};
 use serde_json::json;
 
@@ -84,7 +85,7 @@ fn has_tags(file_system: &facts::FileSystem, config: &Config) -> bool {
 fn installed(request: &Request<Config>, class: &StorageClass) -> Result<Option<String>, Stop> {
     let classes: Vec<facts::StorageClass> =
         request.optional_fact(facts::STORAGE_CLASSES)?.unwrap_or_default();
-    let ours = classes.into_iter().find(|it| it.name == class.name() && it.provisioner == DRIVER);
+    let ours = classes.into_iter().find(|it| it.name == class.name() && it.provisioner == DRIVER.name);
     Ok(ours.and_then(|mut it| it.parameters.remove("fileSystemId")))
 }
 

@@ -4,7 +4,7 @@
 //! Source: `validateEfsPathRequirements` and `interpolateRootDirectoryName` in `pkg/driver/controller.go` of
 //! kubernetes-sigs/aws-efs-csi-driver; CreateAccessPoint in the Amazon EFS API Reference, RootDirectory.
 
-use crate::config::StorageClass;
+use crate::storage_class::StorageClass;
 use plugin_sdk::Diagnostic;
 
 /// Characters of a path that EFS takes.
