@@ -150,7 +150,7 @@ impl AddOns {
     /// The plugins that come with this program cannot be loaded.
     pub fn new(context: Context) -> anyhow::Result<Self> {
         let workload = Workload::new(context.metrics.workload_requests(), context.api_server_ranges.clone());
-        let plugins = ask::Plugins::load(context.metrics.plugin_calls())?;
+        let plugins = ask::Plugins::load(context.metrics.plugin_calls(), context.plugin_cache.as_deref())?;
         let (checks, readings) = (check::Checks::default(), told::Readings::default());
         let (done, found, whole, late) =
             (Mutex::default(), Memory::default(), whole::Whole::default(), late::Late::default());

@@ -2,6 +2,7 @@
 //! plugin is an answer, never an error of this program.
 
 use std::collections::BTreeMap;
+use std::path::Path;
 
 use addons::{Inventory, Wanted, authorize_removal};
 use addons::{built_in, grant};
@@ -72,11 +73,13 @@ pub struct ClusterFacts<'a> {
 pub type Told = BTreeMap<&'static str, FactValue>;
 
 impl Plugins {
+    /// Compiled plugins are stored in the folder `cache`, when given.
+    ///
     /// # Errors
     /// This machine cannot run compiled code.
-    pub fn load(metrics: PluginCalls) -> anyhow::Result<Self> {
+    pub fn load(metrics: PluginCalls, cache: Option<&Path>) -> anyhow::Result<Self> {
         let limits = plugin::Limits::default();
-        let (engine, turns) = (plugin::Engine::new(limits, None)?, Turns::new(limits.calls, metrics));
+        let (engine, turns) = (plugin::Engine::new(limits, cache)?, Turns::new(limits.calls, metrics));
         let by_name = plugin::built_in().iter().map(|it| (it.name, (it.bytes, OnceCell::new()))).collect();
         Ok(Self { engine, turns, by_name })
     }
