@@ -1,6 +1,6 @@
-//! Whether a file system can be mounted by the nodes of a cluster: it exists, its mount targets are in the
-//! cluster's VPC, and there is one in each zone, because its name resolves nowhere else. What could not be
-//! read makes a finding unknown, never false. Nothing here asks AWS.
+//! Whether a file system can be mounted by the nodes of a cluster: it exists, its mount targets are in
+//! the cluster's VPC, and there is one in each zone, because its name resolves nowhere else. What could
+//! not be read makes a finding unknown, never false.
 
 use std::collections::BTreeSet;
 
@@ -21,7 +21,7 @@ pub fn check(
     zones: &BTreeSet<String>,
 ) -> Finding {
     let (status, reason, message) = match reading {
-        Reading::Found(found) => judge(id, found, vpc_id, zones),
+        Reading::Found(found) => check_file_system(id, found, vpc_id, zones),
         Reading::Absent => {
             let message =
                 format!("file system {id} does not exist in this region; create it, or name another");
@@ -42,7 +42,7 @@ pub fn check(
     Finding { status, reason, message, fix: None, allowed: Vec::new() }
 }
 
-fn judge(
+fn check_file_system(
     id: &str,
     found: &FileSystem,
     vpc_id: &str,

@@ -1,6 +1,5 @@
-//! The judge of plans: what a plugin may ask for. A plan is carried out with wide reach, so the whole of it
-//! is judged before its first step; whatever is not granted is denied. Plugins that come with the host have
-//! grants of their own and the same judge.
+//! What a plugin may ask for. A plan is carried out with wide reach, so the whole of it is authorized before
+//! its first step; whatever is not granted is denied. This holds for plugins that come with the host too.
 
 use serde_json::Value;
 
@@ -64,7 +63,7 @@ pub struct Denial {
     pub message: String,
 }
 
-/// Judges all steps, those of the removal too. An empty answer grants the plan.
+/// Authorizes all steps, those of the removal too. An empty answer grants the plan.
 pub fn authorize<'a>(steps: impl IntoIterator<Item = &'a Step>, grants: &Grants) -> Vec<Denial> {
     let mut res = Vec::new();
     for step in steps {
@@ -76,7 +75,7 @@ pub fn authorize<'a>(steps: impl IntoIterator<Item = &'a Step>, grants: &Grants)
         match step.typed() {
             Err(error) => deny(error.to_string()),
             Ok(StepSpec::Apply(spec)) => {
-                spec.objects.iter().for_each(|it| judge_object(it, grants, &mut deny))
+                spec.objects.iter().for_each(|it| check_object(it, grants, &mut deny))
             }
             Ok(StepSpec::Delete(spec)) => {
                 let at = (
@@ -85,7 +84,7 @@ pub fn authorize<'a>(steps: impl IntoIterator<Item = &'a Step>, grants: &Grants)
                     spec.namespace.as_deref(),
                     spec.name.as_str(),
                 );
-                judge_reference(at, grants, &mut deny);
+                check_reference(at, grants, &mut deny);
             }
             Ok(StepSpec::Wait(spec)) if is_for_all(&spec) => (),
             Ok(StepSpec::Wait(spec)) => {
@@ -95,7 +94,7 @@ pub fn authorize<'a>(steps: impl IntoIterator<Item = &'a Step>, grants: &Grants)
                     spec.namespace.as_deref(),
                     spec.name.as_str(),
                 );
-                judge_reference(at, grants, &mut deny);
+                check_reference(at, grants, &mut deny);
             }
             Ok(StepSpec::IamRole(spec)) => {
                 if spec.mode == RoleMode::Ensure {
@@ -103,7 +102,7 @@ pub fn authorize<'a>(steps: impl IntoIterator<Item = &'a Step>, grants: &Grants)
                 }
                 // A role is looked at for a service account that the plugin may make, or for the instances.
                 if let Some(account) = &spec.service_account {
-                    judge_reference(
+                    check_reference(
                         ("v1", "ServiceAccount", spec.namespace.as_deref(), account),
                         grants,
                         &mut deny,
@@ -111,7 +110,7 @@ pub fn authorize<'a>(steps: impl IntoIterator<Item = &'a Step>, grants: &Grants)
                 }
             }
             Ok(StepSpec::Certificate(spec)) => {
-                judge_reference(
+                check_reference(
                     ("v1", "Secret", Some(&spec.namespace), &spec.secret_name),
                     grants,
                     &mut deny,
@@ -156,17 +155,17 @@ fn is_for_all(spec: &WaitSpec) -> bool {
     is_open && spec.namespace.is_none()
 }
 
-fn judge_object(object: &Value, grants: &Grants, deny: &mut impl FnMut(String)) {
+fn check_object(object: &Value, grants: &Grants, deny: &mut impl FnMut(String)) {
     let text = |path: &str| object.pointer(path).and_then(Value::as_str);
     let (api_version, kind) = (text("/apiVersion").unwrap_or(""), text("/kind").unwrap_or(""));
     let namespace = text("/metadata/namespace");
-    if !judge_reference((api_version, kind, namespace, text("/metadata/name").unwrap_or("")), grants, deny) {
+    if !check_reference((api_version, kind, namespace, text("/metadata/name").unwrap_or("")), grants, deny) {
         return;
     }
     let asked = match (group_of(api_version), kind) {
-        (RBAC, "Role" | "ClusterRole") => return rights::judge_role(object, &grants.rights, deny),
-        (RBAC, _) => return judge_binding(object, grants, deny),
-        ("admissionregistration.k8s.io", _) => webhooks::judge_webhooks(object, &grants.webhooks, deny),
+        (RBAC, "Role" | "ClusterRole") => return rights::check_role(object, &grants.rights, deny),
+        (RBAC, _) => return check_binding(object, grants, deny),
+        ("admissionregistration.k8s.io", _) => webhooks::check_webhooks(object, &grants.webhooks, deny),
         ("apiextensions.k8s.io", _) => match webhooks::converter(object) {
             Ok(asked) => asked.into_iter().collect(),
             Err(why) => return deny(why),
@@ -174,18 +173,18 @@ fn judge_object(object: &Value, grants: &Grants, deny: &mut impl FnMut(String)) 
         _ => Vec::new(),
     };
     match (group_of(api_version), kind) {
-        ("operator.tigera.io", _) => judge_registry(object, grants, deny),
-        ("", "Service") => judge_service(object, deny),
+        ("operator.tigera.io", _) => check_registry(object, grants, deny),
+        ("", "Service") => check_service(object, deny),
         _ => (),
     }
     for (namespace, name) in asked {
-        judge_reference(("v1", "Service", Some(&namespace), &name), grants, deny);
+        check_reference(("v1", "Service", Some(&namespace), &name), grants, deny);
     }
-    judge_pods(object, (group_of(api_version), namespace), grants, deny);
+    check_pods(object, (group_of(api_version), namespace), grants, deny);
 }
 
 /// A role of its own, or one that it may give on, to service accounts of its own.
-fn judge_binding(object: &Value, grants: &Grants, deny: &mut impl FnMut(String)) {
+fn check_binding(object: &Value, grants: &Grants, deny: &mut impl FnMut(String)) {
     let bound = match rights::binding(object) {
         Ok(bound) => bound,
         Err(why) => return deny(why),
@@ -194,12 +193,12 @@ fn judge_binding(object: &Value, grants: &Grants, deny: &mut impl FnMut(String))
         let api_version = if kind == "ServiceAccount" { "v1".to_owned() } else { format!("{RBAC}/v1") };
         let at = (api_version.as_str(), kind, namespace.as_deref(), name.as_str());
         if !covers(&grants.roles, at) {
-            judge_reference(at, grants, deny);
+            check_reference(at, grants, deny);
         }
     }
 }
 
-fn judge_pods(
+fn check_pods(
     object: &Value,
     (group, namespace): (&str, Option<&str>),
     grants: &Grants,
@@ -211,13 +210,13 @@ fn judge_pods(
         deny(format!("image {image} comes from a registry that is not granted"));
     }
     for account in &used.service_accounts {
-        judge_reference(("v1", "ServiceAccount", namespace, account), grants, deny);
+        check_reference(("v1", "ServiceAccount", namespace, account), grants, deny);
     }
     for secret in &used.secrets {
-        judge_reference(("v1", "Secret", namespace, secret), grants, deny);
+        check_reference(("v1", "Secret", namespace, secret), grants, deny);
     }
     for secret in used.pull_secrets.iter().filter(|it| !grants.pull_secrets.contains(it)) {
-        judge_reference(("v1", "Secret", namespace, secret), grants, deny);
+        check_reference(("v1", "Secret", namespace, secret), grants, deny);
     }
     for field in used.host.iter().filter(|_| !grants.host) {
         deny(format!("{field} of a Pod is not granted: it belongs to the machine"));
@@ -233,7 +232,7 @@ fn comes_from_granted(image: &str, grants: &Grants) -> bool {
 
 /// A Service that leads out of the cluster, or takes addresses that are somebody else's: with the first,
 /// webhooks would be asked anywhere; the second is CVE-2020-8554.
-fn judge_service(object: &Value, deny: &mut impl FnMut(String)) {
+fn check_service(object: &Value, deny: &mut impl FnMut(String)) {
     let is_set = |path: &str| {
         object.pointer(path).is_some_and(|it| !matches!(it, Value::Null) && it != &Value::Array(Vec::new()))
     };
@@ -243,7 +242,7 @@ fn judge_service(object: &Value, deny: &mut impl FnMut(String)) {
 }
 
 /// Calico's operator takes images from where its Installation says.
-fn judge_registry(object: &Value, grants: &Grants, deny: &mut impl FnMut(String)) {
+fn check_registry(object: &Value, grants: &Grants, deny: &mut impl FnMut(String)) {
     let text = |path: &str| object.pointer(path).and_then(Value::as_str).filter(|it| !it.is_empty());
     match (text("/spec/registry"), text("/spec/imagePath")) {
         (Some(registry), _) if !grants.registries.iter().any(|it| it == registry.trim_end_matches('/')) => {
@@ -262,7 +261,7 @@ fn judge_registry(object: &Value, grants: &Grants, deny: &mut impl FnMut(String)
 }
 
 /// Whether it is granted, too.
-fn judge_reference(at: At<'_>, grants: &Grants, deny: &mut impl FnMut(String)) -> bool {
+fn check_reference(at: At<'_>, grants: &Grants, deny: &mut impl FnMut(String)) -> bool {
     let is_granted = covers(&grants.objects, at);
     if !is_granted {
         let (api_version, kind, namespace, name) = at;

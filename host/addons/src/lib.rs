@@ -9,7 +9,6 @@ pub mod efs;
 mod facts;
 pub mod grant;
 mod inventory;
-mod kept;
 mod load_balancer_users;
 mod outline;
 mod proof;
@@ -18,6 +17,7 @@ mod rule;
 mod slot;
 mod status;
 mod steps;
+mod stored_rules;
 mod teardown;
 mod trouble;
 mod uninstall;
@@ -34,7 +34,6 @@ pub use facts::{
     storage_classes_fact, subnets_fact,
 };
 pub use inventory::{Inventory, ObjectRef, merged_rules, objects, plan_hash, prune, rules};
-pub use kept::{KEPT_RULES_ANNOTATION, kept_rules, kept_rules_text, rules_of_installed};
 pub use load_balancer_users::{
     Exposure, ExposureSeen, load_balanced, target_group_bindings, used_by_ingress_controller,
 };
@@ -45,6 +44,7 @@ pub use rule::rule;
 pub use slot::{ClusterState, Slot, Stage, can_leave, waits_for};
 pub use status::{Progress, status, stays};
 pub use steps::{is_looked_at_again, tells_of, waited};
+pub use stored_rules::{KEPT_RULES_ANNOTATION, kept_rules, kept_rules_text, rules_of_installed};
 pub use teardown::{Api, LoadBalancers, Teardown, TeardownSeen, awaited, removed_with_cluster, teardown};
 pub use trouble::{NODE_PARTS, POD_PARTS, Trouble, on_lost_nodes, tigera_status, trouble, works_but_for};
 pub use uninstall::{Leftover, in_the_way, leftover, leftovers, slot_of};

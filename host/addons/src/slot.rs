@@ -65,7 +65,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn networking_does_not_wait_for_a_ready_control_plane_and_storage_does() {
+    fn storage_waits_for_a_ready_machine_and_networking_does_not() {
         let initialized = ClusterState { exists: true, initialized: true, kubeconfig: true, ready: false };
         assert_eq!(waits_for(Stage::Initialized, &initialized), None);
         assert_eq!(waits_for(Stage::Ready, &initialized), Some("for a control plane machine to be Ready"));

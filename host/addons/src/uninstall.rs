@@ -1,6 +1,6 @@
-//! What becomes of an add-on that is installed in a cluster that lives, and that nobody asks for any more.
-//! Nothing that runs is stranded: cloud provider and networking stay, storage and ingress go when nothing
-//! uses them. Nothing here removes anything.
+//! What becomes of an add-on that is installed in a cluster that lives, and that nobody asks for any
+//! more. Nothing that runs is stranded: cloud provider and networking stay, storage and ingress go when
+//! nothing uses them.
 
 use super::load_balancer_users::listed;
 use super::{Inventory, Slot, Wanted, built_in};

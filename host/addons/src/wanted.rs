@@ -68,7 +68,7 @@ mod tests {
     }
 
     #[test]
-    fn one_registry_and_its_secrets_are_for_all_and_an_add_ons_own_registry_counts_before() {
+    fn an_add_ons_own_registry_counts_before_the_one_for_all() {
         let asked = json!({"clusterName": "prod", "imageRegistry": "registry.example.com/mirror", "imagePullSecrets": [{"name": "mirror"}],
             "networking": {"amazonVPC": {}}, "storage": {"ebs": {"imageRegistry": "other.example.com"}, "efs": {}},
             "ingress": {"awsLoadBalancerController": {}}});

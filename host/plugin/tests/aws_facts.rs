@@ -198,7 +198,7 @@ fn too_many_pods(config: Value, types: FactValue) -> String {
 }
 
 #[test]
-fn an_instance_type_whose_kubelet_lets_in_more_pods_than_fit_is_told_of() {
+fn an_instance_type_that_admits_more_pods_than_fit_is_warned_of() {
     let instance_type = |name: &str, addresses: u32, nitro: bool, max_pods: Value| {
         let mut it =
             json!({ "name": name, "interfaces": 3, "addressesPerInterface": addresses, "nitro": nitro });

@@ -363,3 +363,10 @@ fn they_say_who_they_are_and_are_small() {
         assert_eq!(plugin.digest, load(plugin.name).digest());
     }
 }
+
+#[test]
+fn each_has_its_entry_in_the_table_of_add_ons() {
+    let mut known: Vec<_> = addons::built_in::BUILT_IN.iter().map(|add_on| add_on.name).collect();
+    known.sort();
+    assert_eq!(known, built_in().iter().map(|plugin| plugin.name).collect::<Vec<_>>());
+}

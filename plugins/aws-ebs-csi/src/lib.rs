@@ -1,6 +1,6 @@
-//! The Amazon EBS CSI driver: makes EBS volumes for claims and attaches them to nodes. It says which rights
-//! in AWS and which objects that takes; the host sees to them. It never brings the CustomResourceDefinitions
-//! of snapshots: a cluster has one set of them, whoever makes volumes.
+//! The Amazon EBS CSI driver: makes EBS volumes for claims and attaches them to nodes. It says which
+//! rights in AWS and which objects that takes; the host sees to them. The CustomResourceDefinitions of
+//! snapshots are not among them: a cluster has one set of them, whoever makes volumes.
 
 mod access;
 mod config;

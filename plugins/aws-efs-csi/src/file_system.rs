@@ -1,6 +1,6 @@
-//! Which file system volumes are made on: the one that the settings name, or the one that has the tags that
-//! they name. What was chosen once stays chosen for as long as it has the tags, because a StorageClass is
-//! made anew to be about another. Nothing here asks AWS.
+//! Which file system volumes are made on: the one that the settings name, or the one that has the tags
+//! that they name. What was chosen once stays chosen for as long as it has the tags, because a
+//! StorageClass is made anew to be about another.
 
 use crate::config::{Config, TAGS};
 use crate::objects::DRIVER;

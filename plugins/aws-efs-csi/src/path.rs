@@ -1,5 +1,5 @@
-//! How long and deep the path of a volume's directory gets, which EFS limits: what is sure to be too long is
-//! told before a claim is made. Nothing here knows the names of claims.
+//! How long and deep the path of a volume's directory gets, which EFS limits: what is sure to be too long
+//! is told before a claim is made.
 //!
 //! Source: `validateEfsPathRequirements` and `interpolateRootDirectoryName` in `pkg/driver/controller.go` of
 //! kubernetes-sigs/aws-efs-csi-driver; CreateAccessPoint in the Amazon EFS API Reference, RootDirectory.

@@ -1,5 +1,5 @@
-//! The pools that Pods get their addresses from: those of the Cluster, as they go into the Installation, and
-//! which changes of pools that are there are refused. Nothing here talks to Calico.
+//! The pools that Pods get their addresses from: those of the Cluster, as they go into the Installation,
+//! and which changes of pools that are there are refused.
 
 use crate::Config;
 use plugin_sdk::{Diagnostic, Stop, facts};

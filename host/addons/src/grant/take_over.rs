@@ -1,5 +1,4 @@
 //! Whose fields of an add-on's objects are taken over where they are in conflict with what is applied.
-//! Whether somebody holds a field is not looked at here.
 
 use super::{ObjectGrant, covers};
 use crate::ObjectRef;
@@ -34,7 +33,7 @@ mod tests {
     use crate::built_in::grants;
 
     #[test]
-    fn only_what_tigeras_operator_writes_into_the_installation_is_taken_over() {
+    fn what_tigeras_operator_writes_to_the_installation_is_taken_over() {
         let of = |module: &str, kind: &str, name: &str| {
             let api_version = "operator.tigera.io/v1".to_owned();
             let object = ObjectRef { api_version, kind: kind.into(), namespace: None, name: name.into() };

@@ -72,7 +72,7 @@ fn a_secret_to_pull_images_with_can_be_used_for_nothing_else() {
         let metadata = json!({"name": "a", "namespace": "kube-system"});
         json!({"apiVersion": "apps/v1", "kind": "Deployment", "metadata": metadata, "spec": {"template": {"spec": pod}}})
     };
-    let judged = |granted: &[&str], object: Value| {
+    let denials_of = |granted: &[&str], object: Value| {
         let step = Step {
             id: "it".into(),
             kind: "k8s.apply/v1".into(),
@@ -83,19 +83,19 @@ fn a_secret_to_pull_images_with_can_be_used_for_nothing_else() {
         authorize([&step], &grants).into_iter().map(|it| it.message).collect::<Vec<_>>()
     };
     let pulled = pod(json!({"imagePullSecrets": [{"name": "mirror"}]}));
-    assert_eq!(judged(&["mirror"], pulled.clone()), [""; 0]);
+    assert_eq!(denials_of(&["mirror"], pulled.clone()), [""; 0]);
     let denied = ["Secret mirror of v1 in namespace kube-system is not granted"];
-    assert_eq!(judged(&["other"], pulled), denied);
+    assert_eq!(denials_of(&["other"], pulled), denied);
     assert_eq!(
-        judged(&["mirror"], pod(json!({"volumes": [{"name": "a", "secret": {"secretName": "mirror"}}]}))),
+        denials_of(&["mirror"], pod(json!({"volumes": [{"name": "a", "secret": {"secretName": "mirror"}}]}))),
         denied
     );
     let secret = json!({"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "mirror", "namespace": "kube-system"}});
-    assert_eq!(judged(&["mirror"], secret), denied);
+    assert_eq!(denials_of(&["mirror"], secret), denied);
 }
 
 #[test]
-fn what_would_outlive_the_plan_is_judged_too() {
+fn what_would_outlive_the_plan_is_checked_too() {
     let mut pod = json!({"serviceAccountName": "admin", "hostNetwork": true, "containers": [],
         "volumes": [{"name": "a", "secret": {"secretName": "token"}}]});
     let deployment = |pod: &Value| {
@@ -131,7 +131,7 @@ fn what_would_outlive_the_plan_is_judged_too() {
         ("operator.tigera.io", "Installation"),
     ];
     all.objects.extend(groups.map(|(group, kind)| cluster_wide(group, kind)));
-    let judged = |group: &str, kind: &str, rest: Value| {
+    let denials_of = |group: &str, kind: &str, rest: Value| {
         let api_version = format!("{group}/v1").trim_start_matches('/').to_owned();
         let mut object = json!({"apiVersion": api_version, "kind": kind, "metadata": {"name": "a"}});
         rest.as_object().into_iter().flatten().for_each(|(field, value)| object[field] = value.clone());
@@ -144,14 +144,14 @@ fn what_would_outlive_the_plan_is_judged_too() {
         authorize([&step], &all).into_iter().map(|it| it.message).collect::<Vec<_>>()
     };
     let rules = json!({"rules": [{"apiGroups": ["*"], "resources": ["*"], "verbs": ["*"]}]});
-    assert_eq!(judged(RBAC, "ClusterRole", rules), ["the right to * * of * is not granted"]);
+    assert_eq!(denials_of(RBAC, "ClusterRole", rules), ["the right to * * of * is not granted"]);
     let binding = |role: &str, account: &str| {
         let role = json!({"apiGroup": RBAC, "kind": "ClusterRole", "name": role});
         json!({"roleRef": role, "subjects": [{"kind": "ServiceAccount", "name": account, "namespace": "kube-system"}]})
     };
-    assert_eq!(judged(RBAC, "ClusterRoleBinding", binding("a", "own")), [""; 0]);
+    assert_eq!(denials_of(RBAC, "ClusterRoleBinding", binding("a", "own")), [""; 0]);
     assert_eq!(
-        judged(RBAC, "ClusterRoleBinding", binding("cluster-admin", "other")),
+        denials_of(RBAC, "ClusterRoleBinding", binding("cluster-admin", "other")),
         [
             "ClusterRole cluster-admin of rbac.authorization.k8s.io/v1 is not granted",
             "ServiceAccount other of v1 in namespace kube-system is not granted",
@@ -160,10 +160,13 @@ fn what_would_outlive_the_plan_is_judged_too() {
     let service = json!({"service": {"namespace": "default", "name": "spy"}});
     let webhooks = json!({"webhooks": [{"name": "a", "clientConfig": service, "rules": []}]});
     let denied = ["Service spy of v1 in namespace default is not granted"];
-    assert_eq!(judged("admissionregistration.k8s.io", "ValidatingWebhookConfiguration", webhooks), denied);
+    assert_eq!(
+        denials_of("admissionregistration.k8s.io", "ValidatingWebhookConfiguration", webhooks),
+        denied
+    );
     let conversion = json!({"spec": {"conversion": {"webhook": {"clientConfig": service}}}});
-    assert_eq!(judged("apiextensions.k8s.io", "CustomResourceDefinition", conversion), denied);
-    let service = |field: &str, value: Value| judged("", "Service", json!({"spec": {field: value}}));
+    assert_eq!(denials_of("apiextensions.k8s.io", "CustomResourceDefinition", conversion), denied);
+    let service = |field: &str, value: Value| denials_of("", "Service", json!({"spec": {field: value}}));
     assert_eq!(service("externalIPs", json!([])), [""; 0]);
     assert_eq!(
         service("externalIPs", json!(["192.0.2.1"])),
@@ -174,7 +177,7 @@ fn what_would_outlive_the_plan_is_judged_too() {
         ["externalName of a Service is not granted: it leads out of the cluster"]
     );
     let installation = |field: &str, value: &str| {
-        judged("operator.tigera.io", "Installation", json!({"spec": {field: value}}))
+        denials_of("operator.tigera.io", "Installation", json!({"spec": {field: value}}))
     };
     assert_eq!(installation("registry", "quay.io/tigera/"), [""; 0]);
     assert_eq!(

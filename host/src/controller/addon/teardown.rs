@@ -114,7 +114,7 @@ impl AddOns {
                 .as_ref()
                 .map_or_else(now, |it| it.0.as_second() as f64),
             now: now(),
-            timeout: std::time::Duration::from(object.spec.deletion.timeout).as_secs_f64(),
+            timeout: object.spec.deletion.timeout.into(),
             forced: is_forced(object, cluster),
             initialized: self.was_initialized(object, cluster),
             api,
