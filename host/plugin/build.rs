@@ -15,8 +15,8 @@ use wit_component::ComponentEncoder;
 const SDK: &str = "sdk";
 const TARGET: &str = "wasm32-unknown-unknown";
 
-const NO_TOOLCHAIN: &str = "the built-in plugins are compiled to WebAssembly, for which no installed Rust has \
-    what it takes. `make setup` installs it";
+const NO_TOOLCHAIN: &str = "the built-in plugins are compiled to WebAssembly, for which no installed Rust \
+    has what it takes. `make setup` installs it";
 
 fn main() {
     if let Err(message) = run() {

@@ -1,5 +1,5 @@
-//! The add-ons whose plugins come with the host: all that is known of each, in one table. An add-on of another
-//! name has no slot, and no grants at all.
+//! The add-ons whose plugins come with the host: all that is known of each, in one table. An add-on of
+//! another name has no slot, and no grants at all.
 
 mod builder;
 mod calico;
@@ -27,8 +27,8 @@ pub struct BuiltIn {
     pub settings: fn(&ClusterPluginSpec) -> Option<Value>,
     /// Where its images are below a registry that serves all add-ons; empty when their names say it already.
     pub image_path: &'static str,
-    /// What its plugin may do with this configuration: no more than its plans need, by name wherever a name is
-    /// known.
+    /// What its plugin may do with this configuration: no more than its plans need, by name wherever a name
+    /// is known.
     pub grants: fn(&Value) -> Grants,
     /// The CSI driver that it installs: volumes of that driver need the add-on, and may stay when it goes.
     pub driver: Option<CsiDriver>,

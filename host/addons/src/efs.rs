@@ -70,7 +70,8 @@ fn mount_targets(
     let alive = || found.mount_targets.iter().filter(|it| !model::is_going(&it.state));
     if let Some(other) = alive().find(|it| it.vpc_id != vpc_id) {
         let message = format!(
-            "file system {id} has its mount targets in {}, and the cluster is in {vpc_id}; a file system has them in one VPC at a time: \
+            "file system {id} has its mount targets in {}, and the cluster is in {vpc_id}; a file system has \
+             them in one VPC at a time: \
              name one of {vpc_id}, or remove its mount targets and create them there",
             other.vpc_id
         );
@@ -101,11 +102,13 @@ fn missing_text(id: &str, found: &FileSystem, vpc_id: &str, missing: &[&str]) ->
     match &found.zone {
         Some(only) if missing.iter().any(|it| it != only) => {
             format!(
-                "file system {id} can be mounted in {only} alone, and the cluster is in {zones} too; name one that is not bound to a zone"
+                "file system {id} can be mounted in {only} alone, and the cluster is in {zones} too; name \
+                 one that is not bound to a zone"
             )
         }
         _ => format!(
-            "file system {id} has no mount target that is available in {zones}; create one there in a subnet of {vpc_id}, with a security \
+            "file system {id} has no mount target that is available in {zones}; create one there in a subnet \
+             of {vpc_id}, with a security \
              group that lets TCP port 2049 in from the nodes"
         ),
     }

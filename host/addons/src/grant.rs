@@ -118,9 +118,7 @@ pub fn authorize<'a>(steps: impl IntoIterator<Item = &'a Step>, grants: &Grants)
             }
             // Security-group rules name roles of this cluster only; roles of its instances and file systems
             // are only looked at.
-            Ok(StepSpec::SecurityGroupRule(_) | StepSpec::InstanceRoles(_) | StepSpec::EfsFileSystem(_)) => {
-                ()
-            }
+            Ok(StepSpec::SecurityGroupRule(_) | StepSpec::InstanceRoles(_) | StepSpec::EfsFileSystem(_)) => {}
         }
     }
     res

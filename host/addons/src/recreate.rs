@@ -70,7 +70,8 @@ pub fn recreate(
         None => Recreate::Safe,
         Some(_) if is_repair && is_rule => Recreate::Safe,
         Some(owner) => Recreate::Refused(format!(
-            "{object}: {first} cannot be changed in place, and {owner} wrote the object too: delete it, and it is made anew"
+            "{object}: {first} cannot be changed in place, and {owner} wrote the object too: delete it, and \
+             it is made anew"
         )),
     }
 }
@@ -132,7 +133,8 @@ fn standing(object: &ObjectRef, refused: &[String]) -> Recreate {
     match stored {
         None => Recreate::No,
         Some(_) => Recreate::Refused(format!(
-            "{object}: objects are stored in a version that the new definition does not have; deleting the definition would delete them: \
+            "{object}: objects are stored in a version that the new definition does not have; deleting the \
+             definition would delete them: \
              store them in the new version, then take the old one off its status.storedVersions"
         )),
     }

@@ -102,8 +102,9 @@ fn named(add_on: &&Progress) -> String {
 /// What to say of an add-on that stays in the version that is installed, while this operator brings another.
 pub fn stays(installed: &str, brought: &str) -> String {
     format!(
-        "version {installed} is installed and stays, and this operator brings {brought}: as long as it does not upgrade add-ons, changed \
-         settings are not applied, what is changed or removed in the cluster is not repaired, and certificates are not renewed"
+        "version {installed} is installed and stays, and this operator brings {brought}: as long as it does \
+         not upgrade add-ons, changed settings are not applied, what is changed or removed in the \
+         cluster is not repaired, and certificates are not renewed"
     )
 }
 

@@ -54,7 +54,8 @@ pub fn leftover(module: &str, slot: Slot, wanted: Option<&[Wanted]>, users: &[St
     let other = wanted.unwrap_or_default().iter().find(|it| it.slot == slot);
     match slot {
         Slot::CloudProvider => Leftover::Keep(format!(
-            "{module} stays: without a cloud provider no new Node of a cluster that lives would ever be complete; {again}"
+            "{module} stays: without a cloud provider no new Node of a cluster that lives would ever be \
+             complete; {again}"
         )),
         Slot::Networking => match other {
             Some(other) => Leftover::Keep(switching(module, other.module)),
@@ -82,7 +83,8 @@ pub fn in_the_way(wanted: &Wanted, installed: &[Inventory]) -> Option<String> {
 
 fn switching(old: &str, new: &str) -> String {
     format!(
-        "{old} stays and {new} is not installed: the network of a cluster that lives cannot be switched; set {} again, or make a new \
+        "{old} stays and {new} is not installed: the network of a cluster that lives cannot be switched; set \
+         {} again, or make a new \
          cluster with {}",
         path_of(old),
         path_of(new)

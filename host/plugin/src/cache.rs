@@ -39,7 +39,10 @@ impl Cache {
         match opened {
             Ok(true) => Some(Cache { folder: folder.to_owned(), largest: LARGEST }),
             Ok(false) => {
-                tracing::warn!(folder = %folder.display(), "others can write here; compiled plugins are not cached");
+                tracing::warn!(
+                    folder = %folder.display(),
+                    "others can write here; compiled plugins are not cached"
+                );
                 None
             }
             Err(error) => {

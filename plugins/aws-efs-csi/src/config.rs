@@ -72,7 +72,8 @@ impl Config {
         let mut problems: Vec<Diagnostic> =
             registry_problem(self.image_registry.as_deref()).into_iter().collect();
         if self.file_system_id.is_some() && !self.file_system_tags.is_empty() {
-            let message = "excludes fileSystemID: keep fileSystemID to name the file system, or fileSystemTags to have it found";
+            let message = "excludes fileSystemID: keep fileSystemID to name the file system, or \
+                           fileSystemTags to have it found";
             problems.push(Diagnostic::error("NamedAndFound", TAGS, message));
         }
         problems.extend(extra_problems(

@@ -66,7 +66,8 @@ fn found(request: &Request<Config>, class: &StorageClass, region: &str) -> Resul
                 let message = [
                     "several file systems have these tags: ",
                     &names(several.iter()),
-                    "; give the id of one as fileSystemID in place of fileSystemTags, or tags that only one has",
+                    "; give the id of one as fileSystemID in place of fileSystemTags, or tags that only one \
+                     has",
                 ];
                 Err(invalid("SeveralFileSystems", message.concat()))
             }

@@ -142,7 +142,8 @@ impl Config {
         let instance_role = identity::instance_role_warning(self.role_arn.as_deref(), "the controller");
         let mut warnings: Vec<Diagnostic> = instance_role.into_iter().collect();
         if aws.zones.len() < 2 {
-            let message = "the cluster is in one zone, but an Application Load Balancer, which serves Ingresses, needs subnets in two";
+            let message = "the cluster is in one zone, but an Application Load Balancer, which serves \
+                           Ingresses, needs subnets in two";
             warnings.push(Diagnostic::warning("TooFewZones", "", message));
         }
         if let Some(subnets) = subnets {

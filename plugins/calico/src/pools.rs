@@ -102,7 +102,8 @@ fn moved(pool: &facts::IpPool, cluster: &facts::Cluster) -> Stop {
         &pool.name,
         "), which Cluster ",
         &cluster.name,
-        " does not have in spec.clusterNetwork.pods.cidrBlocks any more; put it back: the addresses of a cluster that lives can be added to, not moved",
+        " does not have in spec.clusterNetwork.pods.cidrBlocks any more; put it back: the addresses of a \
+         cluster that lives can be added to, not moved",
     ];
     Stop::unsupported("PodCIDRChanged", message.concat())
 }

@@ -95,7 +95,7 @@ fn a_secret_to_pull_images_with_can_be_used_for_nothing_else() {
 }
 
 #[test]
-fn what_would_outlive_the_plan_is_checked_too() {
+fn what_pods_use_is_checked_too() {
     let mut pod = json!({"serviceAccountName": "admin", "hostNetwork": true, "containers": [],
         "volumes": [{"name": "a", "secret": {"secretName": "token"}}]});
     let deployment = |pod: &Value| {
@@ -115,6 +115,10 @@ fn what_would_outlive_the_plan_is_checked_too() {
         denials("k8s.apply/v1", deployment(&pod))[0],
         "ServiceAccount default of v1 in namespace kube-system is not granted"
     );
+}
+
+/// What is denied of a cluster-scoped object `a`, which may be made as such.
+fn denials_of(group: &str, kind: &str, rest: Value) -> Vec<String> {
     let mut all = grants();
     let cluster_wide = |group: &str, kind: &str| ObjectGrant {
         group: group.into(),
@@ -131,18 +135,16 @@ fn what_would_outlive_the_plan_is_checked_too() {
         ("operator.tigera.io", "Installation"),
     ];
     all.objects.extend(groups.map(|(group, kind)| cluster_wide(group, kind)));
-    let denials_of = |group: &str, kind: &str, rest: Value| {
-        let api_version = format!("{group}/v1").trim_start_matches('/').to_owned();
-        let mut object = json!({"apiVersion": api_version, "kind": kind, "metadata": {"name": "a"}});
-        rest.as_object().into_iter().flatten().for_each(|(field, value)| object[field] = value.clone());
-        let step = Step {
-            id: "it".into(),
-            kind: "k8s.apply/v1".into(),
-            spec: json!({"objects": [object]}),
-            after: vec![],
-        };
-        authorize([&step], &all).into_iter().map(|it| it.message).collect::<Vec<_>>()
-    };
+    let api_version = format!("{group}/v1").trim_start_matches('/').to_owned();
+    let mut object = json!({"apiVersion": api_version, "kind": kind, "metadata": {"name": "a"}});
+    rest.as_object().into_iter().flatten().for_each(|(field, value)| object[field] = value.clone());
+    let spec = json!({"objects": [object]});
+    let step = Step { id: "it".into(), kind: "k8s.apply/v1".into(), spec, after: vec![] };
+    authorize([&step], &all).into_iter().map(|it| it.message).collect()
+}
+
+#[test]
+fn roles_and_bindings_give_no_more_than_is_granted() {
     let rules = json!({"rules": [{"apiGroups": ["*"], "resources": ["*"], "verbs": ["*"]}]});
     assert_eq!(denials_of(RBAC, "ClusterRole", rules), ["the right to * * of * is not granted"]);
     let binding = |role: &str, account: &str| {
@@ -157,6 +159,10 @@ fn what_would_outlive_the_plan_is_checked_too() {
             "ServiceAccount other of v1 in namespace kube-system is not granted",
         ]
     );
+}
+
+#[test]
+fn nobody_else_is_asked_and_images_come_from_nowhere_else() {
     let service = json!({"service": {"namespace": "default", "name": "spy"}});
     let webhooks = json!({"webhooks": [{"name": "a", "clientConfig": service, "rules": []}]});
     let denied = ["Service spy of v1 in namespace default is not granted"];

@@ -75,7 +75,7 @@ fn a_host_that_cannot_do_what_is_needed_is_told_so() {
 }
 
 #[test]
-fn settings_that_contradict_each_other_name_field_and_fix() {
+fn settings_of_the_vpc_cni_that_contradict_each_other() {
     let subnet = |zone: &str| json!({ "zone": zone, "subnetID": "subnet-0a" });
     refused(
         VPC_CNI,
@@ -126,6 +126,10 @@ fn settings_that_contradict_each_other_name_field_and_fix() {
         invalid UnknownArgument /extraEnv: CLUSTER_NAME cannot be set here; what can is AWS_EXTERNAL_SERVICE_CIDRS, AWS_MANAGE_ENIS_NON_SCHEDULABLE, AWS_VPC_K8S_CNI_RANDOMIZESNAT, DISABLE_INTROSPECTION, DISABLE_LEAKED_ENI_CLEANUP, DISABLE_METRICS, ENABLE_BANDWIDTH_PLUGIN, ENABLE_SUBNET_DISCOVERY, IP_COOLDOWN_PERIOD
     "#]],
     );
+}
+
+#[test]
+fn settings_of_the_load_balancer_controller_that_contradict() {
     refused(
         CONTROLLER,
         &request(
@@ -136,6 +140,10 @@ fn settings_that_contradict_each_other_name_field_and_fix() {
         invalid ReservedTag /externalManagedTags/1: is a key that AWS, Kubernetes or the controller sets itself, or has a comma or quote
     "#]],
     );
+}
+
+#[test]
+fn settings_of_the_ebs_driver_that_contradict_each_other() {
     refused(
         EBS,
         &request(json!({ "extraArgs": { "aws-sdk-debug-log": "true", "logging-format": "xml" } })),
@@ -143,16 +151,6 @@ fn settings_that_contradict_each_other_name_field_and_fix() {
         invalid UnknownArgument /extraArgs: aws-sdk-debug-log cannot be set here; what can is batching, enable-node-local-volumes, logging-format, warn-on-invalid-tag
         invalid InvalidArgument /extraArgs: logging-format must be one of text, json
     "#]],
-    );
-    refused(
-        EFS,
-        &request(
-            json!({ "extraArgs": { "delete-access-point-root-dir": "true", "vol-metrics-refresh-period": "0" } }),
-        ),
-        expect![[r#"
-            invalid UnknownArgument /extraArgs: delete-access-point-root-dir cannot be set here; what can is adaptive-retry-mode, vol-metrics-fs-rate-limit, vol-metrics-opt-in, vol-metrics-refresh-period
-            invalid InvalidArgument /extraArgs: vol-metrics-refresh-period must be a whole number from 1 to 10080
-        "#]],
     );
     refused(
         EBS,
@@ -193,6 +191,20 @@ fn settings_that_contradict_each_other_name_field_and_fix() {
             invalid UnsuitableType /storageClasses/0/throughput: can be set only for volumes of type gp3
             invalid DuplicateName /storageClasses/0/name: there is a class of the name ebs already; choose another
             invalid SeveralDefaults /storageClasses/1/default: only one class can be the default, and storageClass is
+        "#]],
+    );
+}
+
+#[test]
+fn settings_of_the_efs_driver_that_contradict_each_other() {
+    refused(
+        EFS,
+        &request(
+            json!({ "extraArgs": { "delete-access-point-root-dir": "true", "vol-metrics-refresh-period": "0" } }),
+        ),
+        expect![[r#"
+            invalid UnknownArgument /extraArgs: delete-access-point-root-dir cannot be set here; what can is adaptive-retry-mode, vol-metrics-fs-rate-limit, vol-metrics-opt-in, vol-metrics-refresh-period
+            invalid InvalidArgument /extraArgs: vol-metrics-refresh-period must be a whole number from 1 to 10080
         "#]],
     );
     refused(
@@ -241,6 +253,10 @@ fn settings_that_contradict_each_other_name_field_and_fix() {
         invalid NamedAndFound /fileSystemTags: excludes fileSystemID: keep fileSystemID to name the file system, or fileSystemTags to have it found
     "#]],
     );
+}
+
+#[test]
+fn a_registry_is_named_without_scheme() {
     for name in ALL {
         refused(
             name,
