@@ -11,17 +11,12 @@ use std::process::Command;
 use std::{env, fs};
 use wit_component::ComponentEncoder;
 
-const PLUGINS: [&str; 6] = [
-    "aws-cloud-controller-manager",
-    "aws-ebs-csi",
-    "aws-efs-csi",
-    "aws-load-balancer-controller",
-    "aws-vpc-cni",
-    "calico",
-];
+/// The crate in `plugins/` that is no plugin.
+const SDK: &str = "sdk";
 const TARGET: &str = "wasm32-unknown-unknown";
 
-const NO_TOOLCHAIN: &str = "the built-in plugins are compiled to WebAssembly, for which no installed Rust has what it takes. `make setup` installs it";
+const NO_TOOLCHAIN: &str = "the built-in plugins are compiled to WebAssembly, for which no installed Rust \
+    has what it takes. `make setup` installs it";
 
 fn main() {
     if let Err(message) = run() {
@@ -32,22 +27,30 @@ fn main() {
 fn run() -> Result<(), String> {
     let root =
         path_of("CARGO_MANIFEST_DIR")?.join("../..").canonicalize().map_err(|error| error.to_string())?;
-    for watched in ["wit/cluster-plugin.wit", "plugins/sdk", "Cargo.lock"] {
+    for watched in ["wit/cluster-plugin.wit", "plugins", "Cargo.lock"] {
         println!("cargo::rerun-if-changed={}", root.join(watched).display());
     }
-    for plugin in PLUGINS {
-        println!("cargo::rerun-if-changed={}", root.join("plugins").join(plugin).display());
-    }
     let out = path_of("OUT_DIR")?;
-    let modules = Toolchain::find(&root)?.compile(&root, &out.join("wasm"))?;
-    let mut list = String::from("[\n");
-    for plugin in PLUGINS {
+    let plugins = plugins(&root.join("plugins"))?;
+    let modules = Toolchain::find(&root)?.compile(&root, &plugins, &out.join("wasm"))?;
+    let mut list = String::from("&[\n");
+    for plugin in plugins {
         let module = modules.join(plugin.replace('-', "_")).with_extension("wasm");
-        let component = out.join(plugin).with_extension("wasm");
+        let component = out.join(&plugin).with_extension("wasm");
         write(&component, &encode(&module)?)?;
         list += &format!("    ({plugin:?}, include_bytes!({component:?})),\n");
     }
     write(&out.join("built_in.rs"), (list + "]\n").as_bytes())
+}
+
+/// The names of the built-in plugins, which are those of their folders.
+fn plugins(folder: &Path) -> Result<Vec<String>, String> {
+    let entries = fs::read_dir(folder).map_err(|error| format!("{}: {error}", folder.display()))?;
+    let crates = entries.flatten().filter(|entry| entry.path().join("Cargo.toml").is_file());
+    let names = crates.filter_map(|entry| entry.file_name().into_string().ok());
+    let mut plugins: Vec<String> = names.filter(|name| name != SDK).collect();
+    plugins.sort();
+    Ok(plugins)
 }
 
 /// Wraps a core module, which carries the type of its world with it, into a component.
@@ -77,13 +80,13 @@ impl Toolchain {
         let found: Vec<Toolchain> = [at_work, installed]
             .into_iter()
             .flatten()
-            .filter_map(|(cargo, rustc)| Toolchain::look(root, cargo, rustc))
+            .filter_map(|(cargo, rustc)| Toolchain::inspect(root, cargo, rustc))
             .collect();
         let (source, ready): (Vec<_>, Vec<_>) = found.into_iter().partition(|toolchain| toolchain.build_std);
         ready.into_iter().chain(source).next().ok_or_else(|| NO_TOOLCHAIN.to_owned())
     }
 
-    fn look(root: &Path, cargo: OsString, rustc: OsString) -> Option<Toolchain> {
+    fn inspect(root: &Path, cargo: OsString, rustc: OsString) -> Option<Toolchain> {
         Command::new(&cargo)
             .arg("--version")
             .current_dir(root)
@@ -108,7 +111,7 @@ impl Toolchain {
     }
 
     /// Compiles all plugins: fast, and within the size that a test holds. Returns the folder of the modules.
-    fn compile(&self, root: &Path, target: &Path) -> Result<PathBuf, String> {
+    fn compile(&self, root: &Path, plugins: &[String], target: &Path) -> Result<PathBuf, String> {
         let mut command = Command::new(&self.cargo);
         for (name, _) in env::vars_os() {
             let text = name.to_string_lossy();
@@ -141,7 +144,7 @@ impl Toolchain {
             command.env("CARGO_TARGET_WASM32_UNKNOWN_UNKNOWN_LINKER", linker);
         }
         command.args(["build", "--quiet", "--release", "--target", TARGET, "--target-dir"]).arg(target);
-        command.args(PLUGINS.iter().flat_map(|plugin| ["-p", plugin]));
+        command.args(plugins.iter().flat_map(|plugin| ["-p", plugin]));
         let output = command.output().map_err(|error| format!("{}: {error}", self.cargo.display()))?;
         if !output.status.success() {
             return Err(format!(

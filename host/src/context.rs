@@ -1,5 +1,6 @@
 //! What every controller is given: the leaves it may use, and what controllers share in memory.
 
+use std::path::Path;
 use std::sync::Arc;
 
 use ipnet::IpNet;
@@ -24,4 +25,6 @@ pub struct Context {
     pub watch_filter: Option<Arc<str>>,
     /// Where API servers of workload clusters may be that are no control plane endpoint.
     pub api_server_ranges: Arc<[IpNet]>,
+    /// Where compiled plugins are stored between starts, when anywhere.
+    pub plugin_cache: Option<Arc<Path>>,
 }

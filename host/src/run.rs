@@ -1,6 +1,7 @@
 //! `cluster-operator run`: brings everything up, waits for the lease, works until it is told to end.
 
 use std::net::SocketAddr;
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -47,6 +48,11 @@ pub struct Options {
     /// the like) are asked only if they are in one of these.
     #[arg(long, value_delimiter = ',', value_name = "CIDR")]
     api_server_cidrs: Vec<IpNet>,
+    /// Folder in which compiled plugins are stored, so that the next start does not compile them again. It is
+    /// made if it is not there, and not used when anybody else can write to it: code in it is run. Without
+    /// it nothing is stored.
+    #[arg(long, value_name = "FOLDER")]
+    plugin_cache_dir: Option<PathBuf>,
     /// Where /metrics is served; `0`: nowhere.
     #[arg(long, default_value = "0.0.0.0:8080", value_parser = address)]
     metrics_address: Address,
@@ -93,8 +99,15 @@ pub async fn run(options: Options) -> anyhow::Result<()> {
     }
     let watch_filter = options.watch_filter.as_deref().map(Arc::from);
     let api_server_ranges = options.api_server_cidrs.into();
-    let context =
-        Context { management, aws, rules: Rules::default(), metrics, watch_filter, api_server_ranges };
+    let context = Context {
+        management,
+        aws,
+        rules: Rules::default(),
+        metrics,
+        watch_filter,
+        api_server_ranges,
+        plugin_cache: options.plugin_cache_dir.map(Arc::from),
+    };
     let (stop, stopped) = watch::channel(false);
     let work = work(context, client, options.leader_elect, stopped);
     tokio::pin!(work);

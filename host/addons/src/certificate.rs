@@ -1,18 +1,20 @@
 //! Serving certificates of webhooks: when one is made anew, when the authority that vouches for it is, and
-//! whose bundle clients are given. It makes no key and sees none; it judges what is written down beside them.
+//! whose bundle clients are given. All is decided by what is written down beside certificates.
+
+use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use model::Timestamp;
 
-const DAY: f64 = 24.0 * 3600.0;
-/// Seconds for which an authority is made.
-pub const AUTHORITY_LIFETIME: f64 = 3650.0 * DAY;
-/// Seconds for which a serving certificate is made. It is renewed when a third of it is left.
-pub const LIFETIME: f64 = 365.0 * DAY;
-/// Clocks differ: certificates are good from this many seconds before they are made.
-pub const CLOCK_SKEW: f64 = 3600.0;
+const DAY: Duration = Duration::from_secs(24 * 3600);
+/// How long an authority is good.
+pub const AUTHORITY_LIFETIME: Duration = DAY.saturating_mul(3650);
+/// How long a serving certificate is good. It is renewed when a third of that is left.
+pub const LIFETIME: Duration = DAY.saturating_mul(365);
+/// Clocks differ: certificates are good from this long before they are made.
+pub const CLOCK_SKEW: Duration = Duration::from_secs(3600);
 
 /// What is written down beside a certificate, as JSON in an annotation of its Secret.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -53,7 +55,9 @@ pub fn must_be_made(
 /// Whether an authority must be made: none is there, or the rest of its life is too short for the
 /// certificates that it would sign.
 pub fn authority_must_be_made(held: Option<(&Record, &str)>, now: Timestamp) -> bool {
-    held.is_none_or(|(record, digest)| record.digest != digest || record.not_after - now < 2.0 * LIFETIME)
+    held.is_none_or(|(record, digest)| {
+        record.digest != digest || record.not_after - now < 2.0 * LIFETIME.as_secs_f64()
+    })
 }
 
 /// Whether two thirds of the time are over.
@@ -92,7 +96,7 @@ mod tests {
     fn record() -> Record {
         Record {
             not_before: 0.0,
-            not_after: LIFETIME,
+            not_after: LIFETIME.as_secs_f64(),
             dns_names: vec!["a.kube-system.svc".into()],
             digest: "d".into(),
             authority: "a".into(),
@@ -102,7 +106,8 @@ mod tests {
     #[test]
     fn a_certificate_is_renewed_before_it_ends_and_not_sooner() {
         let names = record().dns_names;
-        let at = |share: f64| must_be_made(Some((&record(), "d")), &names, "a", LIFETIME * share);
+        let at =
+            |share: f64| must_be_made(Some((&record(), "d")), &names, "a", LIFETIME.as_secs_f64() * share);
         assert_eq!(
             (at(0.1), at(0.6), at(0.7), at(2.0)),
             (None, None, Some("it ends soon"), Some("it ends soon"))
@@ -123,9 +128,10 @@ mod tests {
 
     #[test]
     fn an_authority_outlives_what_it_signs() {
-        let authority = Record { not_after: AUTHORITY_LIFETIME, ..record() };
+        let end = AUTHORITY_LIFETIME.as_secs_f64();
+        let authority = Record { not_after: end, ..record() };
         assert!(!authority_must_be_made(Some((&authority, "d")), 0.0));
-        assert!(authority_must_be_made(Some((&authority, "d")), AUTHORITY_LIFETIME - LIFETIME));
+        assert!(authority_must_be_made(Some((&authority, "d")), end - LIFETIME.as_secs_f64()));
         assert!(authority_must_be_made(Some((&authority, "x")), 0.0));
         assert!(authority_must_be_made(None, 0.0));
     }

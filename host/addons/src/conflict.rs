@@ -1,5 +1,5 @@
-//! Who stands in the way of an apply, by what the API server says of each field in conflict, and whether such
-//! fields may be taken over. It takes nothing over.
+//! Who stands in the way of an apply, by what the API server says of each field in conflict, and whether
+//! such fields may be taken over.
 
 /// How Kubernetes calls the cause of a refused apply that names a field and its manager.
 const FIELD_MANAGER_CONFLICT: &str = "FieldManagerConflict";

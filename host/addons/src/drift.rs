@@ -1,7 +1,6 @@
-//! Whether an object of an add-on is still as it was applied, told from its metadata alone, and what is done
-//! when it is not. What is ours in an object is what the API server answered to our last apply: whoever
-//! changes or removes one of these fields takes it out of the entry of our field manager. Nothing here reads
-//! or writes an object.
+//! Whether an object of an add-on is still as it was applied, told from its metadata alone, and what is
+//! done when it is not. What is ours in an object is what the API server answered to our last apply:
+//! whoever changes or removes one of these fields takes it out of the entry of our field manager.
 
 mod fields;
 mod history;
@@ -113,10 +112,10 @@ pub enum Compared {
 
 /// Compares an object with the mark that was written down when this manager applied it; `None`: it is not
 /// there.
-pub fn compare(mark: &str, seen: Option<&Writers>, manager: &str) -> Compared {
-    match seen {
-        Some(seen) if seen.is_deleting => Compared::Going,
-        Some(seen) if mark == UNTOLD || seen.mark(manager) == mark => Compared::Same,
+pub fn compare(mark: &str, observed: Option<&Writers>, manager: &str) -> Compared {
+    match observed {
+        Some(observed) if observed.is_deleting => Compared::Going,
+        Some(observed) if mark == UNTOLD || observed.mark(manager) == mark => Compared::Same,
         _ => Compared::Different,
     }
 }
@@ -145,23 +144,27 @@ pub enum Change {
 
 /// What was done to an object that is [`Different`](Compared::Different). `would` is who would have what if
 /// our plan's object were applied with force; `None` where the API server does not say.
-pub fn drift(mark: &str, seen: Option<&Writers>, would: Option<&Writers>, manager: &str) -> Drift {
-    let Some(seen) = seen else { return Drift { change: Change::Gone, by: String::new(), left: Vec::new() } };
-    let last = || seen.others(manager).max_by(|a, b| a.time.cmp(&b.time)).map(|it| it.manager.as_str());
-    if mark.get(..UID) != Some(seen.uid_digest().as_str()) {
+pub fn drift(mark: &str, observed: Option<&Writers>, would: Option<&Writers>, manager: &str) -> Drift {
+    let Some(observed) = observed else {
+        return Drift { change: Change::Gone, by: String::new(), left: Vec::new() };
+    };
+    let last = || observed.others(manager).max_by(|a, b| a.time.cmp(&b.time)).map(|it| it.manager.as_str());
+    if mark.get(..UID) != Some(observed.uid_digest().as_str()) {
         return Drift { change: Change::Anew, by: named(last()), left: Vec::new() };
     }
     let Some(would) = would.and_then(|it| it.ours(manager)) else {
         return Drift { change: Change::Fields(String::new()), by: named(last()), left: Vec::new() };
     };
-    let lost = leaves(&would.fields, seen.ours(manager).map(|it| &it.fields));
-    let is_scaled =
-        |path: &Path| seen.entries.iter().any(|it| it.subresource == "scale" && contains(&it.fields, path));
+    let lost = leaves(&would.fields, observed.ours(manager).map(|it| &it.fields));
+    let is_scaled = |path: &Path| {
+        observed.entries.iter().any(|it| it.subresource == "scale" && contains(&it.fields, path))
+    };
     let (left, taken): (Vec<Path>, Vec<Path>) = lost.into_iter().partition(is_scaled);
     if taken.is_empty() && !left.is_empty() {
         return Drift { change: Change::Scaled, by: String::new(), left };
     }
-    let owners = taken.iter().flat_map(|path| seen.others(manager).filter(|it| contains(&it.fields, path)));
+    let owners =
+        taken.iter().flat_map(|path| observed.others(manager).filter(|it| contains(&it.fields, path)));
     let by = named(owners.map(|it| it.manager.as_str()));
     Drift { change: Change::Fields(fields::shown(&taken, NAMED)), by, left }
 }

@@ -1,6 +1,6 @@
-//! Whether a file system can be mounted by the nodes of a cluster: it exists, its mount targets are in the
-//! cluster's VPC, and there is one in each zone, because its name resolves nowhere else. What could not be
-//! read makes a finding unknown, never false. Nothing here asks AWS.
+//! Whether a file system can be mounted by the nodes of a cluster: it exists, its mount targets are in
+//! the cluster's VPC, and there is one in each zone, because its name resolves nowhere else. What could
+//! not be read makes a finding unknown, never false.
 
 use std::collections::BTreeSet;
 
@@ -21,7 +21,7 @@ pub fn check(
     zones: &BTreeSet<String>,
 ) -> Finding {
     let (status, reason, message) = match reading {
-        Reading::Found(found) => judge(id, found, vpc_id, zones),
+        Reading::Found(found) => check_file_system(id, found, vpc_id, zones),
         Reading::Absent => {
             let message =
                 format!("file system {id} does not exist in this region; create it, or name another");
@@ -42,7 +42,7 @@ pub fn check(
     Finding { status, reason, message, fix: None, allowed: Vec::new() }
 }
 
-fn judge(
+fn check_file_system(
     id: &str,
     found: &FileSystem,
     vpc_id: &str,
@@ -70,7 +70,8 @@ fn mount_targets(
     let alive = || found.mount_targets.iter().filter(|it| !model::is_going(&it.state));
     if let Some(other) = alive().find(|it| it.vpc_id != vpc_id) {
         let message = format!(
-            "file system {id} has its mount targets in {}, and the cluster is in {vpc_id}; a file system has them in one VPC at a time: \
+            "file system {id} has its mount targets in {}, and the cluster is in {vpc_id}; a file system has \
+             them in one VPC at a time: \
              name one of {vpc_id}, or remove its mount targets and create them there",
             other.vpc_id
         );
@@ -101,11 +102,13 @@ fn missing_text(id: &str, found: &FileSystem, vpc_id: &str, missing: &[&str]) ->
     match &found.zone {
         Some(only) if missing.iter().any(|it| it != only) => {
             format!(
-                "file system {id} can be mounted in {only} alone, and the cluster is in {zones} too; name one that is not bound to a zone"
+                "file system {id} can be mounted in {only} alone, and the cluster is in {zones} too; name \
+                 one that is not bound to a zone"
             )
         }
         _ => format!(
-            "file system {id} has no mount target that is available in {zones}; create one there in a subnet of {vpc_id}, with a security \
+            "file system {id} has no mount target that is available in {zones}; create one there in a subnet \
+             of {vpc_id}, with a security \
              group that lets TCP port 2049 in from the nodes"
         ),
     }

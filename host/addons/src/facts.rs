@@ -1,5 +1,5 @@
-//! Facts that take more than a copy: what plugins are told of subnets, StorageClasses, IPPools, file systems
-//! and instance types. Nothing here reads them.
+//! Facts that take more than a copy: what plugins are told of subnets, StorageClasses, IPPools, file
+//! systems and instance types.
 
 use std::collections::{BTreeMap, BTreeSet};
 

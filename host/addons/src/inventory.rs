@@ -1,6 +1,5 @@
-//! What is written down in the workload cluster about an installed add-on, so that it can be changed, pruned
-//! and removed even when the plugin, or the whole management cluster, is gone. Nothing here reads or writes
-//! it.
+//! What is written down in the workload cluster about an installed add-on, so that it can be changed,
+//! pruned and removed even when the plugin, or the whole management cluster, is gone.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -220,7 +219,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_role_allowed_counts_for_that_role_from_when_all_was_carried_out() {
+    fn findings_about_a_role_count_once_all_was_carried_out() {
         let config = |role: &str| json!({"roleARN": role, "replicas": 1});
         let it = Inventory { config: config("a"), standing: Standing::Proven, ..installed(&[]) };
         assert_eq!(
@@ -281,7 +280,7 @@ mod tests {
     }
 
     #[test]
-    fn what_another_version_installed_stays_and_says_that_its_settings_do_too() {
+    fn an_installation_of_another_version_stays_with_its_settings() {
         let it = installed(&[]);
         assert_eq!(it.outlasts("3.32.1"), None);
         assert_eq!(Inventory { complete: false, ..it.clone() }.outlasts("3.33.0"), None);

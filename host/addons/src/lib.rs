@@ -1,7 +1,7 @@
-//! Add-ons: which of a ClusterPlugin's slots there are, when each may start, what of a plan comes next, and
-//! how a cluster that is being deleted lets go of them. Everything here is a decision; the host carries it
-//! out.
+//! Decides about add-ons: which are desired, when each may start, what of a plan comes next, and how they go
+//! with their cluster. The host carries it out.
 
+pub mod built_in;
 pub mod certificate;
 mod conflict;
 mod drift;
@@ -9,19 +9,20 @@ pub mod efs;
 mod facts;
 pub mod grant;
 mod inventory;
-mod kept;
 mod load_balancer_users;
 mod outline;
 mod proof;
 mod recreate;
 mod rule;
-mod slots;
+mod slot;
 mod status;
 mod steps;
+mod stored_rules;
 mod teardown;
 mod trouble;
 mod uninstall;
 mod volumes;
+mod wanted;
 mod webhooks;
 
 pub use conflict::{Cause, may_take_over};
@@ -33,77 +34,20 @@ pub use facts::{
     storage_classes_fact, subnets_fact,
 };
 pub use inventory::{Inventory, ObjectRef, merged_rules, objects, plan_hash, prune, rules};
-pub use kept::{KEPT_RULES_ANNOTATION, kept_rules, kept_rules_text, rules_of_installed};
 pub use load_balancer_users::{
     Exposure, ExposureSeen, load_balanced, target_group_bindings, used_by_ingress_controller,
 };
 pub use outline::outline;
-pub use proof::{Proofs, RECORDS_ANNOTATION, Removal, Standing, digest, judge_removal, removal};
+pub use proof::{Proofs, RECORDS_ANNOTATION, Removal, Standing, authorize_removal, digest, removal};
 pub use recreate::{Recreate, recreate};
 pub use rule::rule;
-pub use slots::{Slot, Wanted, wanted};
+pub use slot::{ClusterState, Slot, Stage, can_leave, waits_for};
 pub use status::{Progress, status, stays};
 pub use steps::{is_looked_at_again, tells_of, waited};
+pub use stored_rules::{KEPT_RULES_ANNOTATION, kept_rules, kept_rules_text, rules_of_installed};
 pub use teardown::{Api, LoadBalancers, Teardown, TeardownSeen, awaited, removed_with_cluster, teardown};
 pub use trouble::{NODE_PARTS, POD_PARTS, Trouble, on_lost_nodes, tigera_status, trouble, works_but_for};
-pub use uninstall::{Leftover, can_leave, in_the_way, leftover, leftovers, slot_of};
+pub use uninstall::{Leftover, in_the_way, leftover, leftovers, slot_of};
 pub use volumes::{StorageSeen, VolumeWork, claims_to_delete, used_by_storage, volumes, volumes_that_stay};
+pub use wanted::{Wanted, wanted};
 pub use webhooks::{SLICE_PARTS, has_ready_endpoint, webhook_services};
-
-/// When an add-on may be installed.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Stage {
-    /// The control plane is initialized and its API answers. Cloud provider and networking: nothing becomes
-    /// Ready before them.
-    Initialized,
-    /// At least one control plane machine is Ready. Storage and ingress.
-    Ready,
-}
-
-/// What is known of the cluster, for the question whether an add-on may start.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct ClusterState {
-    pub exists: bool,
-    /// `status.initialization.controlPlaneInitialized` of the Cluster or its control plane.
-    pub initialized: bool,
-    /// `status.readyReplicas` of the control plane is at least one.
-    pub ready: bool,
-    /// The Secret `<cluster>-kubeconfig` is there.
-    pub kubeconfig: bool,
-}
-
-/// Why an add-on of this stage cannot start yet; `None` when it can.
-pub fn waits_for(stage: Stage, cluster: &ClusterState) -> Option<&'static str> {
-    if !cluster.exists {
-        return Some("for the Cluster to exist");
-    }
-    if !cluster.initialized {
-        return Some("for the control plane to be initialized");
-    }
-    if !cluster.kubeconfig {
-        return Some("for the kubeconfig Secret");
-    }
-    (stage == Stage::Ready && !cluster.ready).then_some("for a control plane machine to be Ready")
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn networking_does_not_wait_for_a_ready_control_plane_and_storage_does() {
-        let initialized = ClusterState { exists: true, initialized: true, kubeconfig: true, ready: false };
-        assert_eq!(waits_for(Stage::Initialized, &initialized), None);
-        assert_eq!(waits_for(Stage::Ready, &initialized), Some("for a control plane machine to be Ready"));
-        assert_eq!(waits_for(Stage::Ready, &ClusterState { ready: true, ..initialized }), None);
-    }
-
-    #[test]
-    fn nothing_starts_before_the_api_can_be_reached() {
-        assert_eq!(waits_for(Stage::Initialized, &ClusterState::default()), Some("for the Cluster to exist"));
-        let exists = ClusterState { exists: true, ..ClusterState::default() };
-        assert_eq!(waits_for(Stage::Initialized, &exists), Some("for the control plane to be initialized"));
-        let initialized = ClusterState { initialized: true, ..exists };
-        assert_eq!(waits_for(Stage::Initialized, &initialized), Some("for the kubeconfig Secret"));
-    }
-}

@@ -1,5 +1,5 @@
-//! What of a workload cluster has load balancers in AWS: Gateways, Ingresses, Services, and what binds Pods
-//! to target groups. It is told from lists of the API server; nothing here reads or deletes anything.
+//! What of a workload cluster has load balancers in AWS: Gateways, Ingresses, Services, and what binds
+//! Pods to target groups. It is decided from lists of the API server.
 
 use std::collections::BTreeSet;
 
@@ -36,53 +36,60 @@ pub struct Exposure {
 }
 
 /// Whatever has, or may get, a load balancer, whoever makes it, in the order in which it is to be deleted.
-pub fn load_balanced(seen: &ExposureSeen) -> Vec<Exposure> {
-    let gateways = gateways(seen).map(|it| exposure("gateway.networking.k8s.io/v1", "Gateway", it));
-    let ingresses = ingresses(seen).map(|it| exposure("networking.k8s.io/v1", "Ingress", it));
+pub fn load_balanced(observed: &ExposureSeen) -> Vec<Exposure> {
+    let gateways = gateways(observed).map(|it| exposure("gateway.networking.k8s.io/v1", "Gateway", it));
+    let ingresses = ingresses(observed).map(|it| exposure("networking.k8s.io/v1", "Ingress", it));
     let is_open = |it: &&Value| {
         text(it, "/spec/type") == "LoadBalancer"
             || is_of_controller(it)
             || has_finalizer(it, CLOUD_PROVIDER_FINALIZER)
     };
-    let services = seen.services.iter().filter(is_open).map(|it| exposure("v1", "Service", it));
+    let services = observed.services.iter().filter(is_open).map(|it| exposure("v1", "Service", it));
     gateways.chain(ingresses).chain(services).collect()
 }
 
 /// What binds Pods to target groups. Most of it goes with what is load-balanced; what users made themselves
 /// is left.
-pub fn target_group_bindings(seen: &ExposureSeen) -> Vec<Exposure> {
-    seen.target_group_bindings
+pub fn target_group_bindings(observed: &ExposureSeen) -> Vec<Exposure> {
+    observed
+        .target_group_bindings
         .iter()
         .map(|it| exposure("elbv2.k8s.aws/v1beta1", "TargetGroupBinding", it))
         .collect()
 }
 
 /// What only the AWS Load Balancer Controller can serve and remove.
-pub fn used_by_ingress_controller(seen: &ExposureSeen) -> Vec<ObjectRef> {
+pub fn used_by_ingress_controller(observed: &ExposureSeen) -> Vec<ObjectRef> {
     let services =
-        seen.services.iter().filter(|it| is_of_controller(it)).map(|it| exposure("v1", "Service", it));
-    let gateways = gateways(seen).map(|it| exposure("gateway.networking.k8s.io/v1", "Gateway", it));
-    let ingresses = ingresses(seen).map(|it| exposure("networking.k8s.io/v1", "Ingress", it));
-    gateways.chain(ingresses).chain(services).chain(target_group_bindings(seen)).map(|it| it.object).collect()
+        observed.services.iter().filter(|it| is_of_controller(it)).map(|it| exposure("v1", "Service", it));
+    let gateways = gateways(observed).map(|it| exposure("gateway.networking.k8s.io/v1", "Gateway", it));
+    let ingresses = ingresses(observed).map(|it| exposure("networking.k8s.io/v1", "Ingress", it));
+    gateways
+        .chain(ingresses)
+        .chain(services)
+        .chain(target_group_bindings(observed))
+        .map(|it| it.object)
+        .collect()
 }
 
-fn gateways(seen: &ExposureSeen) -> impl Iterator<Item = &Value> {
-    let classes = seen
+fn gateways(observed: &ExposureSeen) -> impl Iterator<Item = &Value> {
+    let classes = observed
         .gateway_classes
         .iter()
         .filter(|it| text(it, "/spec/controllerName").starts_with(GATEWAY_CONTROLLERS));
     let classes: BTreeSet<&str> = classes.map(|it| text(it, "/metadata/name")).collect();
     let is_class = move |name: &str| classes.contains(name);
-    seen.gateways.iter().filter(move |it| {
+    observed.gateways.iter().filter(move |it| {
         is_class(text(it, "/spec/gatewayClassName")) || has_finalizer(it, GATEWAY_CONTROLLERS)
     })
 }
 
-fn ingresses(seen: &ExposureSeen) -> impl Iterator<Item = &Value> {
-    let classes = seen.ingress_classes.iter().filter(|it| text(it, "/spec/controller") == INGRESS_CONTROLLER);
+fn ingresses(observed: &ExposureSeen) -> impl Iterator<Item = &Value> {
+    let classes =
+        observed.ingress_classes.iter().filter(|it| text(it, "/spec/controller") == INGRESS_CONTROLLER);
     let classes: BTreeSet<&str> = classes.map(|it| text(it, "/metadata/name")).collect();
     let is_class = move |name: &str| classes.contains(name);
-    seen.ingresses.iter().filter(move |it| {
+    observed.ingresses.iter().filter(move |it| {
         let annotated = it
             .pointer("/metadata/annotations")
             .and_then(|it| it.get(CLASS_ANNOTATION))
@@ -146,7 +153,7 @@ mod tests {
         json!({"metadata": {"name": name, "namespace": "shop", "finalizers": finalizers}, "spec": spec})
     }
 
-    fn seen() -> ExposureSeen {
+    fn observed() -> ExposureSeen {
         let mut annotated = object("annotated", &[], json!({}));
         annotated["metadata"]["annotations"] = json!({"kubernetes.io/ingress.class": "alb"});
         let mut going = object("going", &["group.ingress.k8s.aws/shop"], json!({}));
@@ -204,8 +211,8 @@ mod tests {
             Service shop/web
             Service shop/fast
             Service shop/was-open"#]]
-        .assert_eq(&names(load_balanced(&seen()).into_iter().map(|it| it.object)));
-        let going: Vec<bool> = load_balanced(&seen()).iter().map(|it| it.is_deleting).collect();
+        .assert_eq(&names(load_balanced(&observed()).into_iter().map(|it| it.object)));
+        let going: Vec<bool> = load_balanced(&observed()).iter().map(|it| it.is_deleting).collect();
         assert_eq!(going, [false, false, false, false, true, false, false, false]);
     }
 
@@ -219,10 +226,10 @@ mod tests {
             Ingress shop/going
             Service shop/fast
             TargetGroupBinding shop/own"#]]
-        .assert_eq(&names(used_by_ingress_controller(&seen())));
+        .assert_eq(&names(used_by_ingress_controller(&observed())));
         assert_eq!(
             used_by_ingress_controller(&ExposureSeen {
-                services: vec![seen().services[0].clone()],
+                services: vec![observed().services[0].clone()],
                 ..ExposureSeen::default()
             }),
             []

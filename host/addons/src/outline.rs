@@ -1,5 +1,4 @@
-//! An add-on's plan as lines for people: what would be applied, allowed, checked and made. It decides
-//! nothing.
+//! An add-on's plan as lines for people: what would be applied, allowed, checked and made.
 
 use std::fmt::Write;
 

@@ -1,14 +1,13 @@
-//! Whether a record of an add-on is what this program wrote. Whoever may write ConfigMaps in `kube-system` of
-//! the workload cluster can write over it; so the management cluster keeps digests, in an annotation of the
-//! ClusterPlugin, because `clusterctl move` takes along annotations and no status. Nothing here reads or
-//! writes either.
+//! Whether a record of an add-on is what this program wrote. Whoever may write ConfigMaps in
+//! `kube-system` of the workload cluster can write over it; so the management cluster keeps digests, in an
+//! annotation of the ClusterPlugin, because `clusterctl move` takes along annotations and no status.
 
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
-use super::{Inventory, Slot, slot_of};
+use super::{Inventory, Slot, built_in, slot_of};
 use crate::grant::{self, Denial};
 use contract::{Step, StepSpec};
 use model::AddOnRule;
@@ -127,7 +126,7 @@ pub struct Removal {
 /// This program wrote down something that is not granted, or nothing that is a removal.
 pub fn removal(record: &Inventory) -> Result<Removal, Denial> {
     if record.standing == Standing::Proven {
-        let denials = judge_removal(&record.removal, &grant::built_in(&record.module, &record.config));
+        let denials = authorize_removal(&record.removal, &built_in::grants(&record.module, &record.config));
         return match denials.into_iter().next() {
             Some(denial) => Err(denial),
             None => Ok(Removal { steps: record.removal.clone(), own_only: false }),
@@ -143,8 +142,8 @@ pub fn removal(record: &Inventory) -> Result<Removal, Denial> {
     Ok(Removal { steps: steps.collect(), own_only: true })
 }
 
-/// Judges the steps of a removal: what is granted, and neither applies nor makes anything.
-pub fn judge_removal(steps: &[Step], grants: &grant::Grants) -> Vec<Denial> {
+/// Authorizes the steps of a removal: what is granted, and neither applies nor makes anything.
+pub fn authorize_removal(steps: &[Step], grants: &grant::Grants) -> Vec<Denial> {
     let applies =
         steps.iter().filter(|it| !matches!(it.typed(), Ok(StepSpec::Delete(_) | StepSpec::Wait(_))));
     let message = |it: &Step| format!("a removal deletes and waits, and {} does neither", it.kind);
@@ -203,7 +202,7 @@ mod tests {
     }
 
     #[test]
-    fn what_this_program_wrote_is_judged_and_carried_out_in_its_order() {
+    fn what_this_program_wrote_is_checked_and_carried_out_in_its_order() {
         let own = vec![delete("DaemonSet", "kube-system", "ebs-csi-node")];
         assert_eq!(
             kinds(removal(&record("aws-ebs-csi", own, Standing::Proven))),
@@ -233,7 +232,7 @@ mod tests {
     }
 
     #[test]
-    fn a_record_is_known_while_it_is_written_and_an_older_one_is_not_afterwards() {
+    fn an_older_record_is_unknown_once_a_newer_one_is_written() {
         let first = Proofs::default().with("calico", "one");
         assert_eq!(first.standing("calico", "one"), Standing::Proven);
         assert_eq!(first.standing("aws-ebs-csi", "one"), Standing::Unknown);
@@ -252,7 +251,7 @@ mod tests {
     }
 
     #[test]
-    fn of_records_older_than_proofs_only_networks_that_the_management_cluster_knows_are_believed() {
+    fn of_records_older_than_proofs_only_known_networks_are_believed() {
         let rule = |port: u16| {
             let rule = json!({"group": "node", "protocol": "udp", "fromPort": port, "toPort": port, "peer": "node", "description": "VXLAN"});
             serde_json::from_value(rule).expect("a rule")

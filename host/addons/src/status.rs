@@ -42,9 +42,10 @@ pub fn status(
         (None, Some(first)) => Said { status: false, reason: &first.reason, message: message() },
         (None, None) => Said { status: true, reason: reason::READY, message: String::new() },
     };
-    let progressing = match all.is_none() && open.iter().any(|it| it.phase != PluginPhase::Failed) {
-        true => Said { status: true, reason: reason::CREATING, message: message() },
-        false => Said { status: false, reason: reason::NOT_REQUESTED, message: String::new() },
+    let progressing = if all.is_none() && open.iter().any(|it| it.phase != PluginPhase::Failed) {
+        Said { status: true, reason: reason::CREATING, message: message() }
+    } else {
+        Said { status: false, reason: reason::NOT_REQUESTED, message: String::new() }
     };
     let said = vec![
         (types::CLOUD_PROVIDER_READY, of_slot(Slot::CloudProvider, progress, all)),
@@ -93,18 +94,17 @@ fn of_slot<'a>(slot: Slot, progress: &'a [Progress], all: Option<(&'a str, &str)
 }
 
 /// What is said of an add-on, with its name.
-fn named(it: &&Progress) -> String {
-    match it.message.starts_with(&it.module) {
-        true => it.message.clone(),
-        false => format!("{}: {}", it.module, it.message),
-    }
+fn named(add_on: &&Progress) -> String {
+    let Progress { module, message, .. } = add_on;
+    if message.starts_with(module) { message.clone() } else { format!("{module}: {message}") }
 }
 
 /// What to say of an add-on that stays in the version that is installed, while this operator brings another.
 pub fn stays(installed: &str, brought: &str) -> String {
     format!(
-        "version {installed} is installed and stays, and this operator brings {brought}: as long as it does not upgrade add-ons, changed \
-         settings are not applied, what is changed or removed in the cluster is not repaired, and certificates are not renewed"
+        "version {installed} is installed and stays, and this operator brings {brought}: as long as it does \
+         not upgrade add-ons, changed settings are not applied, what is changed or removed in the \
+         cluster is not repaired, and certificates are not renewed"
     )
 }
 
@@ -186,7 +186,7 @@ mod tests {
     }
 
     #[test]
-    fn a_slot_says_what_does_not_work_any_more_where_another_version_stays_installed() {
+    fn a_slot_says_what_fails_where_another_version_stays_installed() {
         let kept = |slot| Progress {
             reason: reason::UPGRADE_AVAILABLE.into(),
             ..progress(slot, PluginPhase::Running, &stays("1.0", "1.1"))

@@ -1,5 +1,4 @@
-//! Which steps of an add-on's plan are looked at again, and whether what a step waits for has come. Nothing
-//! here carries one out.
+//! Which steps of an add-on's plan are checked again, and whether what a step waits for has come.
 
 use serde_json::Value;
 
@@ -22,7 +21,7 @@ pub fn is_looked_at_again(step: &Step) -> bool {
 ///
 /// `live` is the object as the API server shows it, `None` when it, or its kind, is not there. `told` is the
 /// generation of [`tells_of`].
-pub fn waited(spec: &WaitSpec, live: Option<&Value>, told: Option<i64>) -> Result<(), String> {
+pub fn waited(spec: &WaitSpec, live: Option<&Value>, generation: Option<i64>) -> Result<(), String> {
     let subject = match &spec.namespace {
         Some(namespace) => format!("{} {namespace}/{}", spec.kind, spec.name),
         None => format!("{} {}", spec.kind, spec.name),
@@ -41,26 +40,23 @@ pub fn waited(spec: &WaitSpec, live: Option<&Value>, told: Option<i64>) -> Resul
             _ => Err(format!("{subject} is not established")),
         },
         WaitCondition::AvailableDeployment => {
-            match is_current(live) && condition(live, "Available") == Some("True") {
-                true => Ok(()),
-                false => Err(format!(
-                    "{subject} has {} of {} replicas available",
-                    number(live, "/status/availableReplicas"),
-                    wanted(live)
-                )),
+            if is_current(live) && condition(live, "Available") == Some("True") {
+                return Ok(());
             }
+            let available = number(live, "/status/availableReplicas");
+            Err(format!("{subject} has {available} of {} replicas available", desired_replicas(live)))
         }
         WaitCondition::ReadyDaemonset => daemonset(live).map_err(|it| format!("{subject} {it}")),
         WaitCondition::TigerastatusAvailable => {
             let is = |kind| condition(live, kind) == Some("True");
-            match is("Available") && !is("Progressing") && !is("Degraded") {
-                true if told.is_some_and(|told| observed(live) < told) => {
-                    Err(format!("{subject} is of an earlier generation"))
-                }
-                true => Ok(()),
-                false => {
-                    Err(format!("{subject} is {}", if is("Degraded") { "degraded" } else { "progressing" }))
-                }
+            if is("Degraded") {
+                Err(format!("{subject} is degraded"))
+            } else if !is("Available") || is("Progressing") {
+                Err(format!("{subject} is progressing"))
+            } else if generation.is_some_and(|generation| observed_generation(live) < generation) {
+                Err(format!("{subject} is of an earlier generation"))
+            } else {
+                Ok(())
             }
         }
     }
@@ -70,9 +66,9 @@ pub fn waited(spec: &WaitSpec, live: Option<&Value>, told: Option<i64>) -> Resul
 /// generation: the operator writes down there which one it has carried out. It does so for these two
 /// components of the Installation.
 pub fn tells_of(spec: &WaitSpec) -> Option<ObjectRef> {
-    let tells = spec.condition == WaitCondition::TigerastatusAvailable
+    let is_status = spec.condition == WaitCondition::TigerastatusAvailable
         && ["calico", "ippools"].contains(&spec.name.as_str());
-    tells.then(|| ObjectRef {
+    is_status.then(|| ObjectRef {
         api_version: spec.api_version.clone(),
         kind: "Installation".to_owned(),
         namespace: None,
@@ -81,27 +77,27 @@ pub fn tells_of(spec: &WaitSpec) -> Option<ObjectRef> {
 }
 
 /// The oldest generation that one of the conditions is of.
-fn observed(live: &Value) -> i64 {
+fn observed_generation(live: &Value) -> i64 {
     let all = live.pointer("/status/conditions").and_then(Value::as_array);
     all.into_iter().flatten().map(|it| number(it, "/observedGeneration")).min().unwrap_or(0)
 }
 
 fn daemonset(live: &Value) -> Result<(), String> {
     let at = |path| number(live, path);
-    let wanted = at("/status/desiredNumberScheduled");
+    let desired = at("/status/desiredNumberScheduled");
     let available = at("/status/numberAvailable");
     let is_ready = is_current(live)
-        && wanted > 0
-        && at("/status/updatedNumberScheduled") == wanted
-        && available == wanted;
-    if is_ready { Ok(()) } else { Err(format!("has {available} of {wanted} pods available")) }
+        && desired > 0
+        && at("/status/updatedNumberScheduled") == desired
+        && available == desired;
+    if is_ready { Ok(()) } else { Err(format!("has {available} of {desired} pods available")) }
 }
 
 fn is_current(live: &Value) -> bool {
     number(live, "/status/observedGeneration") >= number(live, "/metadata/generation")
 }
 
-fn wanted(live: &Value) -> i64 {
+fn desired_replicas(live: &Value) -> i64 {
     live.pointer("/spec/replicas").and_then(Value::as_i64).unwrap_or(1)
 }
 
@@ -169,7 +165,7 @@ mod tests {
     }
 
     #[test]
-    fn a_tigerastatus_counts_when_it_is_of_the_generation_that_it_tells_of() {
+    fn a_tigerastatus_counts_when_it_is_of_the_current_generation() {
         let spec = |name: &str| WaitSpec {
             name: name.into(),
             ..wait("TigeraStatus", WaitCondition::TigerastatusAvailable)

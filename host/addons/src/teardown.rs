@@ -1,6 +1,8 @@
 //! What to do next for the add-ons of a cluster that is being deleted: first what made AWS resources from
 //! inside the cluster, then its volumes as far as they are to go, then ingress, storage and the cloud
-//! provider, and only then are the machines let go. Networking stays to the end and goes with the machines.
+//! provider, and only then the machines may go. Networking stays to the end and goes with the machines.
+
+use std::time::Duration;
 
 use super::load_balancer_users::listed;
 use super::{Exposure, Inventory, ObjectRef, Slot, VolumeWork, slot_of, volumes_that_stay};
@@ -34,8 +36,8 @@ pub struct TeardownSeen {
     /// The Cluster's deletionTimestamp.
     pub began: Timestamp,
     pub now: Timestamp,
-    /// Seconds; `spec.deletion.timeout`.
-    pub timeout: f64,
+    /// `spec.deletion.timeout`.
+    pub timeout: Duration,
     /// Annotation `cluster.kurator.dev/force-delete`.
     pub forced: bool,
     /// Whether there ever was a control plane that add-ons could have been installed on.
@@ -71,7 +73,7 @@ pub enum Teardown {
 impl TeardownSeen {
     /// Whether `spec.deletion.timeout` is over.
     pub fn is_late(&self) -> bool {
-        self.now >= self.began + self.timeout
+        self.now >= self.began + self.timeout.as_secs_f64()
     }
 
     /// Volumes that the user's policy leaves in AWS, in words.
@@ -90,22 +92,22 @@ pub fn removed_with_cluster(installed: &[Inventory]) -> Vec<String> {
 }
 
 /// Decides the next thing to do. Whatever users' automation makes again is looked at first each time.
-pub fn teardown(seen: &TeardownSeen) -> Teardown {
-    if seen.forced {
+pub fn teardown(observed: &TeardownSeen) -> Teardown {
+    if observed.forced {
         return Teardown::Release(Some(
             "annotation cluster.kurator.dev/force-delete: add-ons were not removed".into(),
         ));
     }
-    match &seen.api {
+    match &observed.api {
         Api::NoKubeconfig => {
             return Teardown::Release(Some("no kubeconfig Secret: add-ons were not removed".into()));
         }
-        Api::Unreachable(_) if !seen.initialized => {
+        Api::Unreachable(_) if !observed.initialized => {
             return Teardown::Release(Some(
                 "the control plane was never initialized: there were no add-ons to remove".into(),
             ));
         }
-        Api::Unreachable(why) if seen.is_late() => {
+        Api::Unreachable(why) if observed.is_late() => {
             return Teardown::Release(Some(format!(
                 "the API server did not answer within spec.deletion.timeout ({why}): add-ons were not removed"
             )));
@@ -113,64 +115,65 @@ pub fn teardown(seen: &TeardownSeen) -> Teardown {
         Api::Unreachable(why) => return Teardown::Wait(format!("for the API server: {why}")),
         Api::Answers => (),
     }
-    match next(seen) {
+    match next(observed) {
         Teardown::Release(skipped) => Teardown::Release(skipped),
-        _ if seen.is_late() => {
-            Teardown::Release(Some(format!("spec.deletion.timeout is over while waiting {}", awaited(seen))))
-        }
+        _ if observed.is_late() => Teardown::Release(Some(format!(
+            "spec.deletion.timeout is over while waiting {}",
+            awaited(observed)
+        ))),
         next => next,
     }
 }
 
-fn next(seen: &TeardownSeen) -> Teardown {
-    for exposed in [&seen.load_balanced, &seen.bindings] {
+fn next(observed: &TeardownSeen) -> Teardown {
+    for exposed in [&observed.load_balanced, &observed.bindings] {
         let open: Vec<ObjectRef> =
             exposed.iter().filter(|it| !it.is_deleting).map(|it| it.object.clone()).collect();
         if !open.is_empty() {
             return Teardown::Delete(open);
         }
         if !exposed.is_empty() {
-            return Teardown::Wait(awaited(seen));
+            return Teardown::Wait(awaited(observed));
         }
     }
-    if matches!(&seen.load_balancers, LoadBalancers::Left(ids) if !ids.is_empty()) {
-        return Teardown::Wait(awaited(seen));
+    if matches!(&observed.load_balancers, LoadBalancers::Left(ids) if !ids.is_empty()) {
+        return Teardown::Wait(awaited(observed));
     }
-    if !seen.volumes.stop.is_empty() || !seen.volumes.delete.is_empty() {
+    if !observed.volumes.stop.is_empty() || !observed.volumes.delete.is_empty() {
         return Teardown::DeleteVolumes;
     }
-    match seen.installed.first() {
-        _ if !seen.volumes.awaited.is_empty() => Teardown::Wait(awaited(seen)),
+    match observed.installed.first() {
+        _ if !observed.volumes.awaited.is_empty() => Teardown::Wait(awaited(observed)),
         Some(module) => Teardown::Remove(module.clone()),
-        None => match &seen.load_balancers {
-            LoadBalancers::Unknown(_) => Teardown::Wait(awaited(seen)),
+        None => match &observed.load_balancers {
+            LoadBalancers::Unknown(_) => Teardown::Wait(awaited(observed)),
             LoadBalancers::Denied(why) => {
                 Teardown::Release(Some(format!("load balancers of the cluster may be left: {why}")))
             }
-            LoadBalancers::Left(_) => Teardown::Release(seen.unreadable.clone()),
+            LoadBalancers::Left(_) => Teardown::Release(observed.unreadable.clone()),
         },
     }
 }
 
 /// What is waited for, first things first.
-pub fn awaited(seen: &TeardownSeen) -> String {
+pub fn awaited(observed: &TeardownSeen) -> String {
     let names =
         |exposed: &[Exposure]| listed(&exposed.iter().map(|it| it.object.to_string()).collect::<Vec<_>>());
-    match &seen.load_balancers {
-        _ if !seen.load_balanced.is_empty() => {
-            format!("for what has load balancers to be gone: {}", names(&seen.load_balanced))
+    match &observed.load_balancers {
+        _ if !observed.load_balanced.is_empty() => {
+            format!("for what has load balancers to be gone: {}", names(&observed.load_balanced))
         }
-        _ if !seen.bindings.is_empty() => {
-            format!("for target groups to be let go: {}", names(&seen.bindings))
+        _ if !observed.bindings.is_empty() => {
+            format!("for target groups to be let go: {}", names(&observed.bindings))
         }
         LoadBalancers::Left(ids) if !ids.is_empty() => {
             format!("for load balancers that the cluster made to be gone: {}", listed(ids))
         }
-        _ if !seen.volumes.awaited.is_empty() => {
-            format!("for volumes to be deleted: {}", listed(&seen.volumes.awaited))
+        _ if !observed.volumes.awaited.is_empty() => {
+            format!("for volumes to be deleted: {}", listed(&observed.volumes.awaited))
         }
-        _ if !seen.installed.is_empty() => {
-            format!("for add-ons to be removed: {}", seen.installed.join(", "))
+        _ if !observed.installed.is_empty() => {
+            format!("for add-ons to be removed: {}", observed.installed.join(", "))
         }
         LoadBalancers::Unknown(why) => {
             format!("to know whether load balancers of the cluster are left: {why}")
@@ -185,11 +188,11 @@ mod tests {
 
     use super::*;
 
-    fn seen() -> TeardownSeen {
+    fn observed() -> TeardownSeen {
         TeardownSeen {
             began: 1000.0,
             now: 1010.0,
-            timeout: 900.0,
+            timeout: Duration::from_secs(900),
             forced: false,
             initialized: true,
             api: Api::Answers,
@@ -224,15 +227,15 @@ mod tests {
                 stay: vec!["PersistentVolume keep (vol-2)".into()],
             },
             installed: vec!["aws-ebs-csi".into()],
-            ..seen()
+            ..observed()
         }
     }
 
     /// The decisions of a teardown in which everything that is asked for happens, one at a time.
-    fn course(mut seen: TeardownSeen) -> String {
+    fn course(mut observed: TeardownSeen) -> String {
         let mut res = String::new();
         loop {
-            let next = teardown(&seen);
+            let next = teardown(&observed);
             res += &match &next {
                 Teardown::Delete(objects) => format!(
                     "delete {}\n",
@@ -244,22 +247,22 @@ mod tests {
             };
             match next {
                 Teardown::Delete(_) => {
-                    for it in if seen.load_balanced.is_empty() {
-                        &mut seen.bindings
+                    for it in if observed.load_balanced.is_empty() {
+                        &mut observed.bindings
                     } else {
-                        &mut seen.load_balanced
+                        &mut observed.load_balanced
                     } {
                         it.is_deleting = true;
                     }
                 }
-                Teardown::DeleteVolumes => seen.volumes.delete.clear(),
-                Teardown::Remove(_) => drop(seen.installed.remove(0)),
-                Teardown::Wait(_) if !seen.load_balanced.is_empty() => seen.load_balanced.clear(),
-                Teardown::Wait(_) if !seen.bindings.is_empty() => seen.bindings.clear(),
-                Teardown::Wait(_) if seen.load_balancers != LoadBalancers::Left(vec![]) => {
-                    seen.load_balancers = LoadBalancers::Left(vec![])
+                Teardown::DeleteVolumes => observed.volumes.delete.clear(),
+                Teardown::Remove(_) => drop(observed.installed.remove(0)),
+                Teardown::Wait(_) if !observed.load_balanced.is_empty() => observed.load_balanced.clear(),
+                Teardown::Wait(_) if !observed.bindings.is_empty() => observed.bindings.clear(),
+                Teardown::Wait(_) if observed.load_balancers != LoadBalancers::Left(vec![]) => {
+                    observed.load_balancers = LoadBalancers::Left(vec![])
                 }
-                Teardown::Wait(_) => seen.volumes.awaited.clear(),
+                Teardown::Wait(_) => observed.volumes.awaited.clear(),
                 Teardown::Release(_) => return res,
             }
         }
@@ -279,12 +282,12 @@ mod tests {
             release None
         "#]]
         .assert_eq(&course(full()));
-        assert_eq!(course(seen()), "release None\n");
+        assert_eq!(course(observed()), "release None\n");
     }
 
     #[test]
     fn what_is_made_again_is_deleted_again() {
-        let removing = TeardownSeen { installed: vec!["aws-ebs-csi".into()], ..seen() };
+        let removing = TeardownSeen { installed: vec!["aws-ebs-csi".into()], ..observed() };
         assert_eq!(teardown(&removing), Teardown::Remove("aws-ebs-csi".into()));
         let again = exposed("Service", false);
         assert_eq!(
@@ -298,14 +301,15 @@ mod tests {
         let broken = TeardownSeen {
             unreadable: Some("ConfigMap a".into()),
             installed: vec!["aws-ebs-csi".into()],
-            ..seen()
+            ..observed()
         };
         assert_eq!(course(broken), "Remove(\"aws-ebs-csi\")\nrelease Some(\"ConfigMap a\")\n");
     }
 
     #[test]
     fn not_knowing_whether_load_balancers_are_left_is_not_their_absence() {
-        let unknown = TeardownSeen { load_balancers: LoadBalancers::Unknown("throttled".into()), ..seen() };
+        let unknown =
+            TeardownSeen { load_balancers: LoadBalancers::Unknown("throttled".into()), ..observed() };
         assert!(matches!(teardown(&unknown), Teardown::Wait(why) if why.contains("throttled")));
     }
 
@@ -321,7 +325,7 @@ mod tests {
     }
 
     #[test]
-    fn a_dead_api_server_holds_until_the_timeout_and_a_missing_kubeconfig_not_at_all() {
+    fn a_dead_api_server_holds_and_a_missing_kubeconfig_does_not() {
         let dead = TeardownSeen { api: Api::Unreachable("connection refused".into()), ..full() };
         assert!(matches!(teardown(&dead), Teardown::Wait(_)));
         assert!(matches!(teardown(&TeardownSeen { now: 1900.0, ..dead }), Teardown::Release(Some(_))));
@@ -333,8 +337,11 @@ mod tests {
 
     #[test]
     fn a_control_plane_that_never_was_holds_nothing() {
-        let dead =
-            TeardownSeen { api: Api::Unreachable("connection refused".into()), initialized: false, ..seen() };
+        let dead = TeardownSeen {
+            api: Api::Unreachable("connection refused".into()),
+            initialized: false,
+            ..observed()
+        };
         assert!(matches!(teardown(&dead), Teardown::Release(Some(why)) if why.contains("never initialized")));
         assert!(matches!(
             teardown(&TeardownSeen { api: Api::Answers, initialized: false, ..full() }),
@@ -353,7 +360,7 @@ mod tests {
             ..late.clone()
         };
         let add_ons = TeardownSeen { volumes: VolumeWork::default(), ..volumes.clone() };
-        let said = |seen: &TeardownSeen| match teardown(seen) {
+        let said = |observed: &TeardownSeen| match teardown(observed) {
             Teardown::Release(Some(why)) => why,
             other => format!("{other:?}"),
         };
@@ -362,7 +369,7 @@ mod tests {
             spec.deletion.timeout is over while waiting for volumes to be deleted: PersistentVolume db (vol-1)
             spec.deletion.timeout is over while waiting for add-ons to be removed: aws-ebs-csi"#]]
         .assert_eq(&[said(&late), said(&volumes), said(&add_ons)].join("\n"));
-        assert_eq!(teardown(&TeardownSeen { now: 1901.0, ..seen() }), Teardown::Release(None));
+        assert_eq!(teardown(&TeardownSeen { now: 1901.0, ..observed() }), Teardown::Release(None));
     }
 
     #[test]

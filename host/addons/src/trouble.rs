@@ -1,6 +1,6 @@
-//! Why something of an add-on does not come up: what the Pods of a Deployment or DaemonSet say, or Tigera's
-//! operator. And which Pods count: a node that is gone takes its own along, and that is not the add-on's
-//! fault. It reads nothing; words of the cluster are kept apart from ours.
+//! Why something of an add-on does not come up: what the Pods of a Deployment or DaemonSet say, or
+//! Tigera's operator. And which Pods count: a node that is gone takes its own along, and that is not the
+//! add-on's fault. Words of the cluster are kept apart from ours.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -282,7 +282,7 @@ mod tests {
     }
 
     #[test]
-    fn a_node_whose_kubelet_is_silent_is_lost_and_one_that_is_not_ready_is_not() {
+    fn a_node_is_lost_when_its_kubelet_is_silent_not_when_unready() {
         let node = |name: &str, ready: &str| json!({"metadata": {"name": name}, "status": {"conditions": [{"type": "Ready", "status": ready}]}});
         let nodes = [node("one", "True"), node("two", "Unknown"), node("three", "False")];
         let pods = ["one", "two", "three", "gone", ""].map(|it| pod("a", it, json!({})));

@@ -1,9 +1,9 @@
-//! What becomes of an add-on that is installed in a cluster that lives, and that nobody asks for any more.
-//! Nothing that runs is stranded: cloud provider and networking stay, storage and ingress go when nothing
-//! uses them. Nothing here removes anything.
+//! What becomes of an add-on that is installed in a cluster that lives, and that nobody asks for any
+//! more. Nothing that runs is stranded: cloud provider and networking stay, storage and ingress go when
+//! nothing uses them.
 
 use super::load_balancer_users::listed;
-use super::{Inventory, Slot, Wanted};
+use super::{Inventory, Slot, Wanted, built_in};
 
 /// What becomes of an add-on that nobody asks for any more.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -18,31 +18,12 @@ pub enum Leftover {
 
 /// The slot that a built-in plugin fills; `None` for others.
 pub fn slot_of(module: &str) -> Option<Slot> {
-    match module {
-        "aws-cloud-controller-manager" => Some(Slot::CloudProvider),
-        "calico" | "aws-vpc-cni" => Some(Slot::Networking),
-        "aws-ebs-csi" | "aws-efs-csi" => Some(Slot::Storage),
-        "aws-load-balancer-controller" => Some(Slot::Ingress),
-        _ => None,
-    }
+    built_in::find(module).map(|add_on| add_on.slot)
 }
 
-/// Where in a ClusterPlugin a built-in plugin is asked for.
+/// Where in a ClusterPlugin a plugin is asked for.
 fn path_of(module: &str) -> &'static str {
-    match module {
-        "aws-cloud-controller-manager" => "spec.cloudProvider.aws",
-        "calico" => "spec.networking.calico",
-        "aws-vpc-cni" => "spec.networking.amazonVPC",
-        "aws-ebs-csi" => "spec.storage.ebs",
-        "aws-efs-csi" => "spec.storage.efs",
-        "aws-load-balancer-controller" => "spec.ingress.awsLoadBalancerController",
-        _ => "spec.plugins",
-    }
-}
-
-/// Whether an add-on in this slot goes before its cluster does.
-pub fn can_leave(slot: Slot) -> bool {
-    matches!(slot, Slot::Storage | Slot::Ingress)
+    built_in::find(module).map_or("spec.plugins", |add_on| add_on.path)
 }
 
 /// Installed add-ons that nobody asks for any more and that this program knows, in the order in which they
@@ -73,7 +54,8 @@ pub fn leftover(module: &str, slot: Slot, wanted: Option<&[Wanted]>, users: &[St
     let other = wanted.unwrap_or_default().iter().find(|it| it.slot == slot);
     match slot {
         Slot::CloudProvider => Leftover::Keep(format!(
-            "{module} stays: without a cloud provider no new Node of a cluster that lives would ever be complete; {again}"
+            "{module} stays: without a cloud provider no new Node of a cluster that lives would ever be \
+             complete; {again}"
         )),
         Slot::Networking => match other {
             Some(other) => Leftover::Keep(switching(module, other.module)),
@@ -101,7 +83,8 @@ pub fn in_the_way(wanted: &Wanted, installed: &[Inventory]) -> Option<String> {
 
 fn switching(old: &str, new: &str) -> String {
     format!(
-        "{old} stays and {new} is not installed: the network of a cluster that lives cannot be switched; set {} again, or make a new \
+        "{old} stays and {new} is not installed: the network of a cluster that lives cannot be switched; set \
+         {} again, or make a new \
          cluster with {}",
         path_of(old),
         path_of(new)

@@ -1,5 +1,5 @@
-//! Volumes of the storage drivers: what still uses a driver, and what becomes of volumes when their cluster
-//! is deleted. It is told from lists of the API server; nothing here reads, stops or deletes anything.
+//! Volumes of the storage drivers: what still uses a driver, and what becomes of volumes when their
+//! cluster is deleted. It is decided from lists of the API server.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -7,20 +7,8 @@ use crds::cluster_plugin::Volumes;
 use serde_json::{Value, json};
 
 use super::ObjectRef;
+use super::built_in::{self, BUILT_IN, CsiDriver};
 use super::load_balancer_users::{is_deleting, listed, named, text};
-
-/// A storage driver: the plugin that installs it, its name as a CSI driver, and what else it serves.
-struct Driver {
-    module: &'static str,
-    name: &'static str,
-    /// The driver that was once built into Kubernetes and whose volumes this one serves.
-    built_in: Option<&'static str>,
-}
-
-const DRIVERS: [Driver; 2] = [
-    Driver { module: "aws-ebs-csi", name: "ebs.csi.aws.com", built_in: Some("kubernetes.io/aws-ebs") },
-    Driver { module: "aws-efs-csi", name: "efs.csi.aws.com", built_in: None },
-];
 
 /// Lists as the API server gave them. Pods and ReplicaSets matter only where volumes are to be deleted.
 #[derive(Clone, Debug, Default)]
@@ -47,48 +35,48 @@ pub struct VolumeWork {
 }
 
 /// What still needs the driver of this plugin: nothing else can detach or delete it.
-pub fn used_by_storage(module: &str, seen: &StorageSeen) -> Vec<String> {
-    let Some(driver) = DRIVERS.iter().find(|it| it.module == module) else { return Vec::new() };
-    let volumes: Vec<&Value> = seen.volumes.iter().filter(|it| driver.has(it)).collect();
+pub fn used_by_storage(module: &str, observed: &StorageSeen) -> Vec<String> {
+    let Some(driver) = built_in::find(module).and_then(|add_on| add_on.driver) else { return Vec::new() };
+    let volumes: Vec<&Value> = observed.volumes.iter().filter(|it| driver.has(it)).collect();
     let names: BTreeSet<&str> = volumes.iter().map(|it| text(it, "/metadata/name")).collect();
     let is_named = |attachment: &Value| names.contains(text(attachment, "/spec/source/persistentVolumeName"));
     let attachments =
-        seen.attachments.iter().filter(|it| text(it, "/spec/attacher") == driver.name && !is_named(it));
+        observed.attachments.iter().filter(|it| text(it, "/spec/attacher") == driver.name && !is_named(it));
     let attachments = attachments.map(|it| named("storage.k8s.io/v1", "VolumeAttachment", it).to_string());
-    let classes = driver.classes(seen);
+    let classes = driver.classes(observed);
     let claims =
-        seen.claims.iter().filter(|it| driver.is_asked(it, &classes)).map(|it| claim(it).to_string());
+        observed.claims.iter().filter(|it| driver.is_asked(it, &classes)).map(|it| claim(it).to_string());
     volumes.iter().map(|it| volume_text(it)).chain(attachments).chain(claims).collect()
 }
 
 /// Claims whose volumes are to be deleted with the cluster, and those that would still get one.
-pub fn claims_to_delete(policy: Volumes, seen: &StorageSeen) -> Vec<&Value> {
+pub fn claims_to_delete(policy: Volumes, observed: &StorageSeen) -> Vec<&Value> {
     // Whoever administers the cluster says how many there are of each: none is looked for among all others.
-    let going = seen.volumes.iter().filter(|it| is_ours(it) && goes_with_claim(it));
+    let going = observed.volumes.iter().filter(|it| is_ours(it) && goes_with_claim(it));
     let going: BTreeSet<&str> = going.map(|it| text(it, "/metadata/name")).collect();
-    let drivers: Vec<_> = DRIVERS.iter().map(|it| (it, it.classes(seen))).collect();
+    let drivers: Vec<_> = drivers().map(|driver| (driver, driver.classes(observed))).collect();
     let goes = |claim: &Value| {
         let bound = going.contains(text(claim, "/spec/volumeName"));
         bound || drivers.iter().any(|(driver, classes)| driver.is_asked(claim, classes))
     };
     match policy {
         Volumes::Retain => Vec::new(),
-        Volumes::Delete => seen.claims.iter().filter(|it| goes(it)).collect(),
+        Volumes::Delete => observed.claims.iter().filter(|it| goes(it)).collect(),
     }
 }
 
 /// What is to be done about the volumes of a cluster that is being deleted.
-pub fn volumes(policy: Volumes, seen: &StorageSeen) -> VolumeWork {
-    let ours = || seen.volumes.iter().filter(|it| is_ours(it));
+pub fn volumes(policy: Volumes, observed: &StorageSeen) -> VolumeWork {
+    let ours = || observed.volumes.iter().filter(|it| is_ours(it));
     if policy == Volumes::Retain {
         return VolumeWork { stay: ours().map(volume_text).collect(), ..VolumeWork::default() };
     }
-    let claims = claims_to_delete(policy, seen);
+    let claims = claims_to_delete(policy, observed);
     let held: BTreeSet<(&str, &str)> = claims.iter().map(|it| place(it)).collect();
     let pods: Vec<&Value> =
-        seen.pods.iter().filter(|it| !has_ended(it) && !is_deleting(it) && uses(it, &held)).collect();
+        observed.pods.iter().filter(|it| !has_ended(it) && !is_deleting(it) && uses(it, &held)).collect();
     let replica_sets: BTreeMap<(&str, &str), &Value> =
-        seen.replica_sets.iter().map(|it| (place(it), it)).collect();
+        observed.replica_sets.iter().map(|it| (place(it), it)).collect();
     let mut known = BTreeSet::new();
     let found = pods.iter().filter_map(|it| stopped(it, &replica_sets));
     let stop: Vec<(ObjectRef, Value)> = found.filter(|(object, _)| known.insert(object.clone())).collect();
@@ -113,19 +101,24 @@ pub fn volumes_that_stay(stay: &[String]) -> Option<String> {
     }
 }
 
-impl Driver {
+/// The drivers of all built-in add-ons.
+fn drivers() -> impl Iterator<Item = CsiDriver> {
+    BUILT_IN.iter().filter_map(|add_on| add_on.driver)
+}
+
+impl CsiDriver {
     fn has(&self, volume: &Value) -> bool {
-        let built_in = self.built_in.is_some() && volume.pointer("/spec/awsElasticBlockStore").is_some();
-        built_in || text(volume, "/spec/csi/driver") == self.name
+        let in_tree = self.in_tree.is_some() && volume.pointer("/spec/awsElasticBlockStore").is_some();
+        in_tree || text(volume, "/spec/csi/driver") == self.name
     }
 
     fn is(&self, provisioner: &str) -> bool {
-        provisioner == self.name || self.built_in == Some(provisioner)
+        provisioner == self.name || self.in_tree == Some(provisioner)
     }
 
     /// Names of the classes that it makes volumes of.
-    fn classes<'a>(&self, seen: &'a StorageSeen) -> BTreeSet<&'a str> {
-        let own = seen.classes.iter().filter(|it| self.is(text(it, "/provisioner")));
+    fn classes<'a>(&self, observed: &'a StorageSeen) -> BTreeSet<&'a str> {
+        let own = observed.classes.iter().filter(|it| self.is(text(it, "/provisioner")));
         own.map(|it| text(it, "/metadata/name")).collect()
     }
 
@@ -142,7 +135,7 @@ impl Driver {
 }
 
 fn is_ours(volume: &Value) -> bool {
-    DRIVERS.iter().any(|it| it.has(volume))
+    drivers().any(|driver| driver.has(volume))
 }
 
 /// Whether the driver deletes the volume when its claim goes. A volume that was never claimed is deleted by
@@ -249,7 +242,7 @@ mod tests {
         json!([{"apiVersion": api_version, "kind": kind, "name": name, "controller": true}])
     }
 
-    fn seen() -> StorageSeen {
+    fn observed() -> StorageSeen {
         const EBS: &str = "ebs.csi.aws.com";
         StorageSeen {
             volumes: vec![
@@ -310,11 +303,11 @@ mod tests {
             stays PersistentVolume spare (vol-spare)
             stays PersistentVolume old (vol-0old)
         "#]]
-        .assert_eq(&lines(&volumes(Volumes::Retain, &seen())));
+        .assert_eq(&lines(&volumes(Volumes::Retain, &observed())));
     }
 
     #[test]
-    fn volumes_are_deleted_by_their_claims_after_what_makes_pods_was_stopped() {
+    fn volumes_go_with_their_claims_after_what_makes_pods_was_stopped() {
         expect_test::expect![[r#"
             stop StatefulSet shop/db by {"spec":{"replicas":0}}
             stop Deployment shop/files by {"spec":{"replicas":0}}
@@ -332,28 +325,28 @@ mod tests {
             stays PersistentVolume spare (vol-spare)
             stays PersistentVolume old (vol-0old)
         "#]]
-        .assert_eq(&lines(&volumes(Volumes::Delete, &seen())));
+        .assert_eq(&lines(&volumes(Volumes::Delete, &observed())));
     }
 
     #[test]
     fn what_is_going_is_awaited_and_not_asked_again() {
-        let mut seen = seen();
-        for object in seen.claims.iter_mut().chain(&mut seen.pods) {
+        let mut observed = observed();
+        for object in observed.claims.iter_mut().chain(&mut observed.pods) {
             object["metadata"]["deletionTimestamp"] = json!("2026-11-01T00:00:00Z");
         }
-        let work = volumes(Volumes::Delete, &seen);
+        let work = volumes(Volumes::Delete, &observed);
         assert_eq!((work.stop, work.delete), (vec![], vec![]));
         assert!(!work.awaited.is_empty());
-        seen.volumes.clear();
-        seen.claims.clear();
-        assert_eq!(volumes(Volumes::Delete, &seen), VolumeWork::default());
+        observed.volumes.clear();
+        observed.claims.clear();
+        assert_eq!(volumes(Volumes::Delete, &observed), VolumeWork::default());
     }
 
     #[test]
-    fn ended_pods_hold_nothing_and_a_generic_ephemeral_volume_is_a_claim() {
+    fn ended_pods_hold_nothing_and_an_ephemeral_volume_is_a_claim() {
         let mut pod = pod("job-1", "", owned("batch/v1", "Job", "job"));
         pod["spec"]["volumes"] = json!([{"name": "scratch", "ephemeral": {"volumeClaimTemplate": {}}}]);
-        let mut seen = StorageSeen {
+        let mut observed = StorageSeen {
             volumes: vec![volume("a", "ebs.csi.aws.com", "Delete", Some("job-1-scratch"))],
             claims: vec![claimed("job-1-scratch", "a", "gp3")],
             pods: vec![pod],
@@ -365,13 +358,13 @@ mod tests {
             delete PersistentVolumeClaim shop/job-1-scratch
             await PersistentVolume a (vol-a)
         "#]]
-        .assert_eq(&lines(&volumes(Volumes::Delete, &seen)));
-        seen.pods[0]["status"]["phase"] = json!("Succeeded");
-        assert_eq!(volumes(Volumes::Delete, &seen).stop, []);
+        .assert_eq(&lines(&volumes(Volumes::Delete, &observed)));
+        observed.pods[0]["status"]["phase"] = json!("Succeeded");
+        assert_eq!(volumes(Volumes::Delete, &observed).stop, []);
     }
 
     #[test]
-    fn a_driver_is_used_by_volumes_attachments_and_claims_that_wait_for_it() {
+    fn a_driver_is_used_by_volumes_attachments_and_waiting_claims() {
         expect_test::expect![[r#"
             PersistentVolume db (vol-db)
             PersistentVolume keep (vol-keep)
@@ -379,9 +372,9 @@ mod tests {
             PersistentVolume old (vol-0old)
             VolumeAttachment stray
             PersistentVolumeClaim shop/soon"#]]
-        .assert_eq(&used_by_storage("aws-ebs-csi", &seen()).join("\n"));
-        assert_eq!(used_by_storage("aws-efs-csi", &seen()), ["PersistentVolume files (vol-files)"]);
-        let classes_alone = StorageSeen { classes: seen().classes, ..StorageSeen::default() };
+        .assert_eq(&used_by_storage("aws-ebs-csi", &observed()).join("\n"));
+        assert_eq!(used_by_storage("aws-efs-csi", &observed()), ["PersistentVolume files (vol-files)"]);
+        let classes_alone = StorageSeen { classes: observed().classes, ..StorageSeen::default() };
         assert_eq!(used_by_storage("aws-ebs-csi", &classes_alone), Vec::<String>::new());
     }
 

@@ -1,5 +1,5 @@
-//! Whether somebody answers for the webhooks of an add-on: an API server refuses what they are to be asked
-//! about as long as nobody does. It reads nothing.
+//! Whether somebody answers for the webhooks of an add-on: an API server refuses what they are to be
+//! asked about as long as nobody does.
 
 use std::collections::BTreeMap;
 

@@ -16,7 +16,8 @@ fn main() -> Result<(), plugin::PluginError> {
     let row = |cells: [&str; 9]| {
         let [plugin, bytes, largest, load, p50, longest, p99, fuel, runs] = cells;
         println!(
-            "{plugin:<30} {bytes:>9} {largest:>9} {load:>9} {p50:>9} {longest:>9} {p99:>9} {fuel:>12} {runs:>9}"
+            "{plugin:<30} {bytes:>9} {largest:>9} {load:>9} {p50:>9} {longest:>9} {p99:>9} {fuel:>12} \
+             {runs:>9}"
         );
     };
     row(["plugin", "bytes", "bar", "load", "p50", "bar", "p99", "fuel", "runs"]);

@@ -152,10 +152,10 @@ fn few_values<'a>(
     function: &'static str,
     texts: impl IntoIterator<Item = &'a String>,
 ) -> Result<(), PluginError> {
-    match texts.into_iter().map(|text| values(text)).sum::<usize>() > MOST_VALUES {
-        true => Err(PluginError::TooManyValues { function, limit: MOST_VALUES }),
-        false => Ok(()),
+    if texts.into_iter().map(|text| values(text)).sum::<usize>() > MOST_VALUES {
+        return Err(PluginError::TooManyValues { function, limit: MOST_VALUES });
     }
+    Ok(())
 }
 
 /// How many values there are in a JSON text, empty lists and objects counted twice. In what is no JSON, at
@@ -187,36 +187,36 @@ fn json(function: &'static str, field: &str, text: &str) -> Result<Value, Plugin
 
 fn object(function: &'static str, field: &str, text: &str) -> Result<Value, PluginError> {
     let value = json(function, field, text)?;
-    match value.is_object() {
-        true => Ok(value),
-        false => Err(PluginError::InvalidJson {
-            function,
-            field: field.to_owned(),
-            expected: "a JSON object",
-            source: None,
-        }),
+    if value.is_object() {
+        return Ok(value);
     }
+    Err(PluginError::InvalidJson {
+        function,
+        field: field.to_owned(),
+        expected: "a JSON object",
+        source: None,
+    })
 }
 
 fn name(what: &str, text: &str) -> Result<(), PluginError> {
-    match text.is_empty() || text.len() > LONGEST_NAME {
-        true => Err(invalid(format!("{what} has {} bytes, not 1 to {LONGEST_NAME}", text.len()))),
-        false => Ok(()),
+    if text.is_empty() || text.len() > LONGEST_NAME {
+        return Err(invalid(format!("{what} has {} bytes, not 1 to {LONGEST_NAME}", text.len())));
     }
+    Ok(())
 }
 
 fn message_of(what: &str, text: String) -> Result<String, PluginError> {
-    match text.len() > LONGEST_MESSAGE {
-        true => Err(invalid(format!("a {what} has {} bytes, more than {LONGEST_MESSAGE}", text.len()))),
-        false => Ok(text),
+    if text.len() > LONGEST_MESSAGE {
+        return Err(invalid(format!("a {what} has {} bytes, more than {LONGEST_MESSAGE}", text.len())));
     }
+    Ok(text)
 }
 
 fn at_most(what: &str, count: usize, most: usize) -> Result<(), PluginError> {
-    match count > most {
-        true => Err(invalid(format!("{what}: {count}, more than {most}"))),
-        false => Ok(()),
+    if count > most {
+        return Err(invalid(format!("{what}: {count}, more than {most}")));
     }
+    Ok(())
 }
 
 fn invalid(detail: String) -> PluginError {

@@ -1,4 +1,4 @@
-//! From the contract's plain values to the records that a component takes. Decides nothing.
+//! From the contract's plain values to the records that a component takes.
 
 use crate::bindings::kurator::cluster_plugin::types as wit;
 

@@ -6,11 +6,12 @@ use crate::cache::Cache;
 use crate::clock;
 use crate::error::PluginError;
 use crate::guest::Guest;
+use crate::limits::Limits;
 use crate::plugin::Plugin;
 use sha2::{Digest, Sha256};
 use std::path::Path;
 use std::sync::Arc;
-use std::time::Duration;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use tokio::sync::Semaphore;
 use wasmtime::Config;
 use wasmtime::component::{Component, HasSelf, Linker};
@@ -20,32 +21,6 @@ const STACK: usize = 512 << 10;
 /// What the names of the contract's interfaces begin with.
 const PACKAGE: &str = "kurator:cluster-plugin/";
 
-/// What one call may use.
-#[derive(Clone, Copy, Debug)]
-pub struct Limits {
-    /// Fuel of `plan`; `describe` and `validate` get a tenth. 10^10 is about a second.
-    pub fuel: u64,
-    /// Time by the clock, in case fuel does not tell. Far more than any plugin needs, so that no answer
-    /// depends on how busy the machine is.
-    pub time: Duration,
-    /// Bytes of all memories and tables together.
-    pub memory: usize,
-    /// Bytes of an answer.
-    pub answer: usize,
-    /// Bytes of a component.
-    pub component: usize,
-    /// Calls at the same time.
-    pub calls: usize,
-}
-
-impl Default for Limits {
-    fn default() -> Self {
-        let calls = std::thread::available_parallelism().map_or(1, usize::from);
-        let time = Duration::from_secs(30);
-        Limits { fuel: 10_000_000_000, time, memory: 128 << 20, answer: 8 << 20, component: 64 << 20, calls }
-    }
-}
-
 /// Loads plugins. Cheap to clone; one is enough for a process.
 #[derive(Clone)]
 pub struct Engine {
@@ -53,6 +28,7 @@ pub struct Engine {
     linker: Arc<Linker<Guest>>,
     limits: Limits,
     cache: Option<Cache>,
+    compiled: Arc<AtomicUsize>,
     calls: Arc<Semaphore>,
 }
 
@@ -66,7 +42,7 @@ impl std::fmt::Debug for Engine {
 }
 
 impl Engine {
-    /// An engine that keeps what it compiled in `cache`, when given.
+    /// An engine that stores what it compiled in the folder `cache`, when given.
     ///
     /// # Errors
     /// [`PluginError::Host`] when this machine cannot run compiled code, or not one thread more.
@@ -80,6 +56,7 @@ impl Engine {
             linker: Arc::new(linker),
             limits,
             cache: cache.and_then(Cache::open),
+            compiled: Arc::default(),
             calls: Arc::new(Semaphore::new(limits.calls.max(1))),
         })
     }
@@ -116,12 +93,18 @@ impl Engine {
             .map_err(|error| PluginError::Host { detail: error.to_string() })?
     }
 
+    /// How many components it compiled; those that the cache had are not among them.
+    pub fn compiled(&self) -> usize {
+        self.compiled.load(Ordering::Relaxed)
+    }
+
     fn component(&self, digest: &str, bytes: &[u8]) -> Result<Component, PluginError> {
         if let Some(component) = self.cache.as_ref().and_then(|cache| cache.read(&self.wasm, digest)) {
             return Ok(component);
         }
         let component = Component::from_binary(&self.wasm, bytes)
             .map_err(|error| PluginError::InvalidComponent { detail: format!("{error:#}") })?;
+        self.compiled.fetch_add(1, Ordering::Relaxed);
         if let Some(cache) = &self.cache {
             cache.write(&self.wasm, digest, &component);
         }

@@ -6,7 +6,7 @@
 //! a plugin does comes out as an answer or as a [`PluginError`] with a reason for a condition, and never
 //! harms the next call.
 //!
-//! This crate never acts on a plan and never judges it; it only makes sure that it has the form of one.
+//! Whether a plan is granted is decided elsewhere; here it is only made sure that it has the form of one.
 
 mod answer;
 mod bindings;
@@ -19,10 +19,12 @@ mod convert;
 mod engine;
 mod error;
 mod guest;
+mod limits;
 mod plugin;
 
 pub use built_in::{BuiltIn, built_in};
 pub use config::check_config;
-pub use engine::{Engine, Limits};
+pub use engine::Engine;
 pub use error::PluginError;
+pub use limits::Limits;
 pub use plugin::{Answer, Plugin};

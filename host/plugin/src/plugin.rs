@@ -5,9 +5,9 @@ use crate::bindings::PluginPre;
 use crate::bindings::exports::kurator::cluster_plugin::planner::Guest as Planner;
 use crate::clock;
 use crate::convert;
-use crate::engine::Limits;
 use crate::error::PluginError;
 use crate::guest::{Guest, MOST_BYTES, MOST_MESSAGES, Refusal};
+use crate::limits::Limits;
 use contract::{Descriptor, Diagnostic, Failure, Outcome, Request};
 use std::sync::Arc;
 use tokio::sync::Semaphore;
@@ -202,9 +202,10 @@ fn classify(
         Some(trap) => PluginError::Trap { function, trap: trap.to_string(), log: guest.last_error },
         None => {
             let detail = format!("{error:#}");
-            match detail.contains(ANSWER_TOO_LARGE) {
-                true => PluginError::PlanTooLarge { function, limit: limits.answer },
-                false => PluginError::MalformedAnswer { function, detail },
+            if detail.contains(ANSWER_TOO_LARGE) {
+                PluginError::PlanTooLarge { function, limit: limits.answer }
+            } else {
+                PluginError::MalformedAnswer { function, detail }
             }
         }
     }

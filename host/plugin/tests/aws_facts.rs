@@ -3,7 +3,7 @@
 
 mod common;
 
-use addons::grant;
+use addons::{built_in, grant};
 use common::plans::{self, complete, refused};
 use common::{and_fact, request};
 use contract::{AddOnPlan, FactValue, Operation, Outcome, Request};
@@ -56,7 +56,7 @@ fn a_file_system_found_by_its_tags_is_as_good_as_one_that_is_named() {
     let looked_at = plan.steps.iter().find(|it| it.kind == "aws.efs-file-system/v1").map(|it| &it.spec);
     assert_eq!(looked_at, Some(&json!({ "fileSystemId": "fs-0000000b" })));
     assert_eq!(used(&plan), "fs-0000000b");
-    assert_eq!(grant::authorize(plan.steps.iter().chain(&plan.removal), &grant::built_in(EFS, &found)), []);
+    assert_eq!(grant::authorize(plan.steps.iter().chain(&plan.removal), &built_in::grants(EFS, &found)), []);
     let removal = |config: Value| {
         complete(EFS, &Request { operation: Operation::Uninstall, ..request(config) }).removal
     };
@@ -198,7 +198,7 @@ fn too_many_pods(config: Value, types: FactValue) -> String {
 }
 
 #[test]
-fn an_instance_type_whose_kubelet_lets_in_more_pods_than_fit_is_told_of() {
+fn an_instance_type_that_admits_more_pods_than_fit_is_warned_of() {
     let instance_type = |name: &str, addresses: u32, nitro: bool, max_pods: Value| {
         let mut it =
             json!({ "name": name, "interfaces": 3, "addressesPerInterface": addresses, "nitro": nitro });

@@ -3,7 +3,7 @@
 
 mod common;
 
-use addons::grant;
+use addons::{built_in, grant};
 use common::plans::{complete, golden, outline, refused, the_same_each_time};
 use common::{LARGEST, load, request, with_fact};
 use contract::{FactValue, Operation, Step};
@@ -53,7 +53,7 @@ fn everything_they_ask_for_is_granted() {
         for config in configs {
             let plan = complete(name, &request(config.clone()));
             let denials =
-                grant::authorize(plan.steps.iter().chain(&plan.removal), &grant::built_in(name, &config));
+                grant::authorize(plan.steps.iter().chain(&plan.removal), &built_in::grants(name, &config));
             assert_eq!(denials, [], "{name}");
         }
     }
@@ -362,4 +362,11 @@ fn they_say_who_they_are_and_are_small() {
         assert!(plugin.bytes.len() <= LARGEST, "{} has {} bytes", plugin.name, plugin.bytes.len());
         assert_eq!(plugin.digest, load(plugin.name).digest());
     }
+}
+
+#[test]
+fn each_has_its_entry_in_the_table_of_add_ons() {
+    let mut known: Vec<_> = addons::built_in::BUILT_IN.iter().map(|add_on| add_on.name).collect();
+    known.sort();
+    assert_eq!(known, built_in().iter().map(|plugin| plugin.name).collect::<Vec<_>>());
 }

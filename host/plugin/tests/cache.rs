@@ -15,10 +15,12 @@ fn folder(name: &str) -> PathBuf {
     folder
 }
 
-fn works(folder: &Path) {
+/// Loads a plugin and asks it, with a cache in this folder. Tells how many components were compiled.
+fn works(folder: &Path) -> usize {
     let engine = Engine::new(Limits::default(), Some(folder)).expect("this machine can run Wasm");
     let plugin = engine.load(built_in()[0].name, built_in()[0].bytes).expect("it loads");
     assert!(plugin.plan(&request(json!({}))).expect("it answers").value.is_ok());
+    engine.compiled()
 }
 
 fn files(folder: &Path) -> Vec<PathBuf> {
@@ -28,12 +30,26 @@ fn files(folder: &Path) -> Vec<PathBuf> {
 }
 
 #[test]
-fn what_was_compiled_is_kept_and_used() {
-    let folder = folder("kept");
-    works(&folder);
+fn the_second_start_compiles_nothing() {
+    let folder = folder("second-start");
+    let start = || {
+        let engine = Engine::new(Limits::default(), Some(&folder)).expect("this machine can run Wasm");
+        for plugin in built_in() {
+            engine.load(plugin.name, plugin.bytes).expect("it loads");
+        }
+        engine.compiled()
+    };
+    assert_eq!([start(), start()], [built_in().len(), 0]);
+    fs::remove_dir_all(folder).expect("it goes away");
+}
+
+#[test]
+fn what_was_compiled_is_stored_and_used() {
+    let folder = folder("stored");
+    assert_eq!(works(&folder), 1);
     let [file] = files(&folder).try_into().expect("one file per component");
     let before = fs::metadata(&file).and_then(|file| file.modified()).expect("it is there");
-    works(&folder);
+    assert_eq!(works(&folder), 0);
     assert_eq!(fs::metadata(&file).and_then(|file| file.modified()).expect("it is there"), before);
     fs::remove_dir_all(folder).expect("it goes away");
 }
@@ -48,7 +64,7 @@ fn a_damaged_file_is_replaced() {
     flipped[whole.len() / 2] ^= 1;
     for damaged in [&flipped[..], &whole[..whole.len() / 2], b""] {
         fs::write(&file, damaged).expect("it can be damaged");
-        works(&folder);
+        assert_eq!(works(&folder), 1);
         assert_eq!(fs::read(&file).expect("it is there").len(), whole.len());
     }
     fs::remove_dir_all(folder).expect("it goes away");

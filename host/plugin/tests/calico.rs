@@ -45,7 +45,7 @@ fn pools(request: &Request) -> String {
 }
 
 #[test]
-fn pools_have_the_names_and_blocks_that_the_operator_would_give_them() {
+fn pools_have_the_names_and_blocks_that_the_operator_gives_them() {
     assert_eq!(pools(&of_pods(json!({}), &["192.168.0.0/16"])), "default-ipv4-ippool 192.168.0.0/16 26");
     assert_eq!(
         pools(&of_pods(json!({}), &["10.0.0.0/27"])),
@@ -227,7 +227,7 @@ fn who_turns_off_the_source_destination_check_is_said() {
 }
 
 #[test]
-fn the_installation_waits_for_what_calico_node_reads_and_everything_is_awaited() {
+fn the_installation_waits_for_what_calico_node_reads() {
     let plan = complete("calico", &request(json!({ "sourceDestinationCheck": "Enable" })));
     let steps: Vec<_> = plan
         .steps
@@ -257,7 +257,7 @@ fn the_installation_waits_for_what_calico_node_reads_and_everything_is_awaited()
 }
 
 #[test]
-fn typha_tolerates_what_keeps_nodes_from_being_ready_whatever_else_it_is_told_to() {
+fn typha_always_tolerates_what_keeps_nodes_from_being_ready() {
     let spec = |config: Value| {
         let plan = complete("calico", &request(config));
         plan.steps.iter().find(|step| step.id == "installation").expect("there is an installation").spec["objects"][0]["spec"].clone()

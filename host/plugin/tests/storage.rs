@@ -59,7 +59,7 @@ fn tags_that_would_stop_the_ebs_controller_are_refused_by_name() {
 }
 
 #[test]
-fn access_points_carry_the_clusters_tags_only_when_asked_for_and_the_role_is_asked_about_them() {
+fn access_points_carry_the_clusters_tags_only_when_asked_for() {
     let of = |config: Value| {
         let plan = complete(EFS, &tagged(config, json!({ "team": "a" })));
         let args =
@@ -137,7 +137,7 @@ fn roles_are_asked_about_what_the_settings_need() {
 }
 
 #[test]
-fn a_base_path_that_leaves_no_room_for_a_volume_is_refused_with_its_field() {
+fn a_base_path_without_room_for_a_volume_is_refused() {
     let text = |characters: usize| {
         let path = "/".to_owned() + &"a".repeat(characters - 1);
         let config = json!({ "fileSystemID": "fs-01234567", "storageClass": { "basePath": path } });
@@ -162,7 +162,7 @@ fn containers(plan: &AddOnPlan, kind: &str) -> Vec<Value> {
 }
 
 #[test]
-fn attributes_classes_are_looked_for_in_beta_where_kubernetes_has_no_others() {
+fn beta_attributes_classes_are_read_where_there_are_no_others() {
     let with = |version: &str| {
         let plan = complete(
             EBS,

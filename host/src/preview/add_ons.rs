@@ -41,7 +41,7 @@ pub async fn print(
     let named = cluster.spec.control_plane_ref.as_ref().map(|it| it.name.as_str());
     let control_plane = control_planes.iter().find(|it| Some(it.name_any().as_str()) == named);
     let aws_cluster = with_network(aws_cluster, decision);
-    let plugins = Plugins::load(PluginCalls::default())?;
+    let plugins = Plugins::load(PluginCalls::default(), None)?;
     let requested = ASKED_FOR.map(|it| (it, FactValue::Unknown(ASKS_NOBODY.into()))).into();
     let world = ClusterFacts {
         cluster,

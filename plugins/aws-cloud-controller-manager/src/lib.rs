@@ -68,7 +68,8 @@ impl Plugin for CloudControllerManager {
     fn validate(request: &Request<Config>) -> Vec<Diagnostic> {
         let mut problems = extra_problems(&request.config.extra_args, EXTRA_ARGS, "/extraArgs");
         if request.config.image_registry.as_deref().is_some_and(|it| !steps::is_registry(it)) {
-            let message = "must be a registry and a path without scheme and without a slash at its end, such as registry.example.com/provider-aws";
+            let message = "must be a registry and a path without scheme and without a slash at its end, such \
+                           as registry.example.com/provider-aws";
             problems.push(Diagnostic::error("InvalidImageRegistry", "/imageRegistry", message));
         }
         problems

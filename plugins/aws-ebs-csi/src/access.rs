@@ -1,48 +1,18 @@
 //! The service accounts of the EBS CSI driver and what they may do. The program of the nodes has no rights in
 //! AWS.
 
-use crate::objects::NAMESPACE;
-use plugin_sdk::objects::{
-    READ, cluster_role, cluster_role_binding, role, role_binding, rule, service_account,
-};
-use plugin_sdk::steps::Object;
+use crate::objects::DRIVER;
+use plugin_sdk::objects::{READ, rule};
 use serde_json::Value;
 
-const RBAC: &str = "rbac.authorization.k8s.io/v1";
 const STORAGE: &str = "storage.k8s.io";
 const SNAPSHOT: &str = "snapshot.storage.k8s.io";
-const LEASES: &str = "ebs-csi-leases-role";
-
-pub const CONTROLLER: &str = "ebs-csi-controller-sa";
-pub const NODE: &str = "ebs-csi-node-sa";
-
-/// ClusterRole, its ClusterRoleBinding, and whose it is. One per sidecar, so that each right can be traced to
-/// the program that wants it.
-const ROLES: [(&str, &str, &str); 5] = [
-    ("ebs-external-provisioner-role", "ebs-csi-provisioner-binding", CONTROLLER),
-    ("ebs-external-attacher-role", "ebs-csi-attacher-binding", CONTROLLER),
-    ("ebs-external-resizer-role", "ebs-csi-resizer-binding", CONTROLLER),
-    ("ebs-external-snapshotter-role", "ebs-csi-snapshotter-binding", CONTROLLER),
-    ("ebs-csi-node-role", "ebs-csi-node-getter-binding", NODE),
-];
-const SNAPSHOTTER: &str = ROLES[3].0;
+const SNAPSHOTTER: &str = "ebs-external-snapshotter-role";
 
 /// All of it; what only the sidecar for snapshots needs is left out without it.
 pub fn objects(snapshots: bool) -> Vec<Value> {
-    let mut all = vec![service_account(NAMESPACE, CONTROLLER), service_account(NAMESPACE, NODE)];
-    let roles = ROLES.into_iter().filter(|(role, ..)| snapshots || *role != SNAPSHOTTER);
-    for (role, binding, account) in roles {
-        all.push(cluster_role(role, rules(role)));
-        all.push(cluster_role_binding(binding, role, NAMESPACE, account));
-    }
-    let leases = rule(
-        "coordination.k8s.io",
-        &["leases"],
-        &["create", "delete", "get", "list", "patch", "update", "watch"],
-    );
-    all.push(role(NAMESPACE, LEASES, vec![leases]));
-    all.push(role_binding(NAMESPACE, LEASES, LEASES, CONTROLLER));
-    all
+    let roles = DRIVER.roles.iter().filter(|role| snapshots || role.name != SNAPSHOTTER);
+    DRIVER.access(roles, rules)
 }
 
 fn rules(role: &str) -> Vec<Value> {
@@ -88,26 +58,4 @@ fn rules(role: &str) -> Vec<Value> {
             rule(STORAGE, &["volumeattachments"], READ),
         ],
     }
-}
-
-/// Names of it all, for the removal: bindings before what they bind.
-pub fn references() -> Vec<Object<'static>> {
-    let cluster_wide =
-        |kind: &'static str, name: &'static str| Object { api_version: RBAC, kind, namespace: None, name };
-    let local = |api_version: &'static str, kind: &'static str, name: &'static str| Object {
-        api_version,
-        kind,
-        namespace: Some(NAMESPACE),
-        name,
-    };
-    let mut all: Vec<Object<'static>> =
-        ROLES.iter().map(|(_, binding, _)| cluster_wide("ClusterRoleBinding", binding)).collect();
-    all.extend(ROLES.iter().map(|(role, ..)| cluster_wide("ClusterRole", role)));
-    all.extend([
-        local(RBAC, "RoleBinding", LEASES),
-        local(RBAC, "Role", LEASES),
-        local("v1", "ServiceAccount", CONTROLLER),
-        local("v1", "ServiceAccount", NODE),
-    ]);
-    all
 }

@@ -116,7 +116,8 @@ impl Config {
             registry_problem(self.image_registry.as_deref()).into_iter().collect();
         problems.extend(extra_problems(&self.extra_args, EXTRA_ARGS, "/extraArgs"));
         if self.volume_attach_limit.is_some() && self.reserved_volume_attachments.is_some() {
-            let message = "excludes volumeAttachLimit, which is what is left after all reservations; remove one of them";
+            let message = "excludes volumeAttachLimit, which is what is left after all reservations; remove \
+                           one of them";
             problems.push(Diagnostic::error("LimitAndReservation", "/reservedVolumeAttachments", message));
         }
         if !self.storage_class.is_enabled() {

@@ -1,6 +1,6 @@
-//! The Amazon EBS CSI driver: makes EBS volumes for claims and attaches them to nodes. It says which rights
-//! in AWS and which objects that takes; the host sees to them. It never brings the CustomResourceDefinitions
-//! of snapshots: a cluster has one set of them, whoever makes volumes.
+//! The Amazon EBS CSI driver: makes EBS volumes for claims and attaches them to nodes. It says which
+//! rights in AWS and which objects that takes; the host sees to them. The CustomResourceDefinitions of
+//! snapshots are not among them: a cluster has one set of them, whoever makes volumes.
 
 mod access;
 mod config;
@@ -10,6 +10,8 @@ mod role;
 mod versions;
 
 pub use config::{Config, StorageClass};
+use objects::DRIVER;
+use plugin_sdk::csi::{Images, NAMESPACE};
 use plugin_sdk::settings::DefaultClass;
 use plugin_sdk::steps::{self, APPLY, Condition, DELETE, IAM_ROLE_WITH_TAGS, Object, WAIT};
 use plugin_sdk::versions::{minor, release};
@@ -63,10 +65,10 @@ fn install(request: &Request<Config>) -> Result<Plan, Stop> {
     let kubernetes: String = request.fact(facts::KUBERNETES_VERSION)?;
     let release =
         release(&versions::RELEASES, "the Amazon EBS CSI driver", &kubernetes, config.image_tag.is_some())?;
-    let images = pods::Images {
+    let images = Images {
         registry: config.image_registry.as_deref().unwrap_or("public.ecr.aws"),
+        path: "ebs-csi-driver/aws-ebs-csi-driver",
         tag: config.image_tag.as_deref().unwrap_or(release.version),
-        sidecars: &release.with,
     };
 
     let mut steps = before(request, &cluster, &aws)?;
@@ -76,18 +78,11 @@ fn install(request: &Request<Config>) -> Result<Plan, Stop> {
     all.extend([
         objects::csi_driver(kubernetes.updates_allocatable),
         objects::budget(),
-        pods::controller(config, &cluster, &aws, &images, kubernetes),
+        pods::controller(config, &cluster, &aws, &images, &release.with, kubernetes),
+        pods::node(config, &images, &release.with),
     ]);
-    all.push(pods::node(config, &images));
     settings::pull_with(&mut all, &config.image_pull_secrets);
-    steps.push(steps::apply("driver", all).after(first));
-    steps.push(
-        steps::wait("controller-available", objects::DEPLOYMENT, Condition::AvailableDeployment, 300)
-            .after(["driver"]),
-    );
-    steps.push(
-        steps::wait("nodes-ready", objects::DAEMON_SET, Condition::ReadyDaemonset, 300).after(["driver"]),
-    );
+    steps.extend(DRIVER.install(all, first));
     for (path, class) in config.classes() {
         let otherwise = if path == "/storageClass" { DefaultClass::IfNone } else { DefaultClass::Never };
         let is_default = class.default_class.unwrap_or(otherwise).decide(class.name(), request)?;
@@ -96,10 +91,8 @@ fn install(request: &Request<Config>) -> Result<Plan, Stop> {
                 .after(["driver"]),
         );
     }
-    let diagnostics = match config.role_arn {
-        Some(_) => Vec::new(),
-        None => vec![identity::instance_role_warning("the driver's controller")],
-    };
+    let warning = identity::instance_role_warning(config.role_arn.as_deref(), "the driver's controller");
+    let diagnostics = warning.into_iter().collect();
     Ok(Plan { steps, removal: removal(config), diagnostics })
 }
 
@@ -110,7 +103,7 @@ fn before(request: &Request<Config>, cluster: &facts::Cluster, aws: &facts::Aws)
     if let Some(role) = &config.role_arn {
         request.needs_step(IAM_ROLE_WITH_TAGS, "roleARN")?;
         let actions = role::actions(config, cluster, aws);
-        steps.push(steps::tagging_role("role", role, objects::NAMESPACE, access::CONTROLLER, actions));
+        steps.push(steps::tagging_role("role", role, NAMESPACE, DRIVER.controller_account, actions));
     }
     if config.snapshots {
         // The sidecar for snapshots stops without them, and with it the whole controller.
@@ -132,30 +125,14 @@ const FIRST_CLASS: &str = "storage-class";
 
 /// Id of the step about a class.
 fn step_of(path: &str, class: &StorageClass) -> String {
-    match path {
-        "/storageClass" => FIRST_CLASS.to_owned(),
-        _ => [FIRST_CLASS, "-", class.name()].concat(),
-    }
+    if path == "/storageClass" { FIRST_CLASS.to_owned() } else { [FIRST_CLASS, "-", class.name()].concat() }
 }
 
 /// Nothing new is made first, then the programs go, then what they needed.
 fn removal(config: &Config) -> Vec<Step> {
-    let mut removal = Vec::new();
-    let mut first = Vec::new();
-    for (path, class) in config.classes() {
-        let object = Object {
-            api_version: "storage.k8s.io/v1",
-            kind: "StorageClass",
-            namespace: None,
-            name: class.name(),
-        };
-        removal.push(steps::delete(&step_of(&path, class), object));
-        first.push(step_of(&path, class));
-    }
-    removal.push(steps::delete("controller", objects::DEPLOYMENT).after(first));
-    removal.push(steps::delete("nodes", objects::DAEMON_SET).after(["controller"]));
-    removal.push(steps::delete("csi-driver", objects::CSI_DRIVER).after(["nodes"]));
+    let classes = config.classes().into_iter().map(|(path, class)| (step_of(&path, class), class.name()));
+    let mut removal = DRIVER.removal(&classes.collect::<Vec<_>>());
     removal.push(steps::delete("budget", objects::BUDGET).after(["controller"]));
-    removal.extend(settings::delete_after(&access::references(), "nodes"));
+    removal.extend(DRIVER.access_removal());
     removal
 }

@@ -1,21 +1,36 @@
 //! The StorageClass, the CSIDriver and the budget for disruptions of the EBS CSI driver.
 
 use crate::config::StorageClass;
+use plugin_sdk::csi::{Driver, NAMESPACE, Role};
 use plugin_sdk::settings;
 use plugin_sdk::steps::Object;
 use serde_json::{Value, json};
 
-pub const NAMESPACE: &str = "kube-system";
-pub const DRIVER: &str = "ebs.csi.aws.com";
-pub const CONTROLLER: &str = "ebs-csi-controller";
-pub const NODE: &str = "ebs-csi-node";
+const CONTROLLER: &str = "ebs-csi-controller";
+const CONTROLLER_ACCOUNT: &str = "ebs-csi-controller-sa";
+const NODE_ACCOUNT: &str = "ebs-csi-node-sa";
 
-pub const DEPLOYMENT: Object<'static> =
-    Object { api_version: "apps/v1", kind: "Deployment", namespace: Some(NAMESPACE), name: CONTROLLER };
-pub const DAEMON_SET: Object<'static> =
-    Object { api_version: "apps/v1", kind: "DaemonSet", namespace: Some(NAMESPACE), name: NODE };
-pub const CSI_DRIVER: Object<'static> =
-    Object { api_version: "storage.k8s.io/v1", kind: "CSIDriver", namespace: None, name: DRIVER };
+pub const DRIVER: Driver = Driver {
+    name: "ebs.csi.aws.com",
+    controller: CONTROLLER,
+    node: "ebs-csi-node",
+    controller_account: CONTROLLER_ACCOUNT,
+    node_account: NODE_ACCOUNT,
+    leases: "ebs-csi-leases-role",
+    // One per sidecar, so that each right can be traced to the program that wants it.
+    roles: &[
+        of_controller("ebs-external-provisioner-role", "ebs-csi-provisioner-binding"),
+        of_controller("ebs-external-attacher-role", "ebs-csi-attacher-binding"),
+        of_controller("ebs-external-resizer-role", "ebs-csi-resizer-binding"),
+        of_controller("ebs-external-snapshotter-role", "ebs-csi-snapshotter-binding"),
+        Role { name: "ebs-csi-node-role", binding: "ebs-csi-node-getter-binding", account: NODE_ACCOUNT },
+    ],
+};
+
+const fn of_controller(name: &'static str, binding: &'static str) -> Role {
+    Role { name, binding, account: CONTROLLER_ACCOUNT }
+}
+
 pub const BUDGET: Object<'static> = Object {
     api_version: "policy/v1",
     kind: "PodDisruptionBudget",
@@ -30,7 +45,8 @@ pub fn csi_driver(updates_allocatable: bool) -> Value {
     if updates_allocatable {
         spec["nodeAllocatableUpdatePeriodSeconds"] = 10.into();
     }
-    json!({ "apiVersion": CSI_DRIVER.api_version, "kind": CSI_DRIVER.kind, "metadata": { "name": DRIVER }, "spec": spec })
+    let Object { api_version, kind, name, .. } = DRIVER.csi_driver();
+    json!({ "apiVersion": api_version, "kind": kind, "metadata": { "name": name }, "spec": spec })
 }
 
 pub fn budget() -> Value {
@@ -59,7 +75,7 @@ pub fn storage_class(class: &StorageClass, is_default: bool) -> Value {
     json!({
         "apiVersion": "storage.k8s.io/v1", "kind": "StorageClass",
         "metadata": settings::class_metadata(class.name(), is_default),
-        "provisioner": DRIVER,
+        "provisioner": DRIVER.name,
         "parameters": parameters,
         "reclaimPolicy": class.reclaim_policy.unwrap_or_default().as_str(),
         // A volume is of one zone, so the Pod is placed first.

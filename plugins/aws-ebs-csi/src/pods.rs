@@ -6,47 +6,30 @@
 //! in `versions.rs`, unless a line says otherwise.
 
 use crate::Config;
-use crate::access;
 use crate::config::EXTRA_ARGS;
-use crate::objects::{CONTROLLER, NAMESPACE, NODE};
+use crate::objects::DRIVER;
 use crate::versions::{Kubernetes, Sidecars};
+use plugin_sdk::csi::{
+    Images, SOCKET, SOCKET_DIRECTORY, confined, confined_container, host_path, kubelet_mount, mount,
+    node_name, requests, sidecar,
+};
 use plugin_sdk::{facts, identity, settings};
 use serde_json::{Value, json};
 
-/// Where images come from.
-pub struct Images<'a> {
-    pub registry: &'a str,
-    /// Tag of the driver.
-    pub tag: &'a str,
-    pub sidecars: &'a Sidecars,
-}
-
-impl Images<'_> {
-    fn driver(&self) -> String {
-        [self.registry, "/ebs-csi-driver/aws-ebs-csi-driver:", self.tag].concat()
-    }
-
-    fn sidecar(&self, name: &str, tag: &str) -> String {
-        [self.registry, "/csi-components/", name, ":", tag].concat()
-    }
-}
-
 const RETRY: &str = "--retry-interval-max=30m";
-const SOCKET_DIRECTORY: &str = "/var/lib/csi/sockets/pluginproxy/";
-const SOCKET: &str = "/var/lib/csi/sockets/pluginproxy/csi.sock";
 
 pub fn controller(
     config: &Config,
     cluster: &facts::Cluster,
     aws: &facts::Aws,
     images: &Images<'_>,
+    tags: &Sidecars,
     kubernetes: Kubernetes,
 ) -> Value {
-    let labels = json!({ "app": CONTROLLER });
     let mut containers = vec![driver(config, cluster, aws, images)];
-    containers.extend(sidecars(config, images, kubernetes));
+    containers.extend(sidecars(config, images, tags, kubernetes));
     let mut pod = json!({
-        "serviceAccountName": access::CONTROLLER,
+        "serviceAccountName": DRIVER.controller_account,
         "priorityClassName": "system-cluster-critical",
         "securityContext": { "fsGroup": 1000, "runAsGroup": 1000, "runAsNonRoot": true, "runAsUser": 1000 },
         "containers": containers,
@@ -57,20 +40,12 @@ pub fn controller(
         config.role_arn.is_some(),
         &config.tolerations,
         &config.node_selector,
-        CONTROLLER,
+        DRIVER.controller,
     );
     if let Some(role) = &config.role_arn {
         identity::assume(&mut pod, &["ebs-plugin"], role, &aws.region);
     }
-    json!({
-        "apiVersion": "apps/v1", "kind": "Deployment",
-        "metadata": { "name": CONTROLLER, "namespace": NAMESPACE, "labels": labels },
-        "spec": {
-            "replicas": config.replicas.unwrap_or(2),
-            "selector": { "matchLabels": labels },
-            "template": { "metadata": { "labels": labels }, "spec": pod },
-        },
-    })
+    DRIVER.controller(config.replicas.unwrap_or(2), pod)
 }
 
 fn driver(config: &Config, cluster: &facts::Cluster, aws: &facts::Aws, images: &Images<'_>) -> Value {
@@ -102,25 +77,17 @@ fn driver(config: &Config, cluster: &facts::Cluster, aws: &facts::Aws, images: &
         "readinessProbe": probe(5),
         "resources": config.resources.or("10m", "40Mi"),
         "securityContext": confined(),
-        "volumeMounts": [{ "name": "socket-dir", "mountPath": SOCKET_DIRECTORY }],
+        "volumeMounts": [mount("socket-dir", SOCKET_DIRECTORY)],
     })
 }
 
-fn sidecars(config: &Config, images: &Images<'_>, kubernetes: Kubernetes) -> Vec<Value> {
-    let tags = images.sidecars;
+fn sidecars(config: &Config, images: &Images<'_>, tags: &Sidecars, kubernetes: Kubernetes) -> Vec<Value> {
     let address = ["--csi-address=", SOCKET].concat();
     let verbosity = ["--v=", config.log_level.verbosity()].concat();
-    let sidecar = |name: &str, image: &str, tag: &str, more: &[&str]| {
+    let beside = |name: &str, image: &str, tag: &str, more: &[&str]| {
         let mut args = vec![address.as_str(), verbosity.as_str()];
         args.extend_from_slice(more);
-        json!({
-            "name": name,
-            "image": images.sidecar(image, tag),
-            "args": args,
-            "resources": { "requests": { "cpu": "10m", "memory": "40Mi" } },
-            "securityContext": confined(),
-            "volumeMounts": [{ "name": "socket-dir", "mountPath": SOCKET_DIRECTORY }],
-        })
+        sidecar(name, images.sidecar(image, tag), &args)
     };
     const LEAD: &str = "--leader-election=true";
     // The sidecars' own 5 requests a second and 10 workers make many volumes wait for each other.
@@ -151,93 +118,75 @@ fn sidecars(config: &Config, images: &Images<'_>, kubernetes: Kubernetes) -> Vec
     ]
     .concat();
     let mut all = vec![
-        sidecar("csi-provisioner", "csi-provisioner", tags.provisioner, &provision),
-        sidecar("csi-attacher", "csi-attacher", tags.attacher, &attach),
-        sidecar("csi-resizer", "csi-resizer", tags.resizer, &resize),
-        sidecar("liveness-probe", "livenessprobe", tags.liveness, &["--probe-timeout=60s"]),
+        beside("csi-provisioner", "csi-provisioner", tags.provisioner, &provision),
+        beside("csi-attacher", "csi-attacher", tags.attacher, &attach),
+        beside("csi-resizer", "csi-resizer", tags.resizer, &resize),
+        beside("liveness-probe", "livenessprobe", tags.liveness, &["--probe-timeout=60s"]),
     ];
     if kubernetes.has_only_beta_attributes {
         // Without it, AWS's builds of provisioner and resizer look for VolumeAttributesClasses in
         // `storage.k8s.io/v1` alone.
-        for sidecar in [0, 2] {
-            all[sidecar]["env"] = json!([{ "name": "ENABLE_VAC_FALLBACK", "value": "true" }]);
+        for index in [0, 2] {
+            all[index]["env"] = json!([{ "name": "ENABLE_VAC_FALLBACK", "value": "true" }]);
         }
     }
     if config.snapshots {
         let snapshot = [&["--extra-create-metadata", LEAD], &QPS[..], &[WORKERS, RETRY]].concat();
-        all.push(sidecar("csi-snapshotter", "csi-snapshotter", tags.snapshotter, &snapshot));
+        all.push(beside("csi-snapshotter", "csi-snapshotter", tags.snapshotter, &snapshot));
     }
     all
 }
 
-pub fn node(config: &Config, images: &Images<'_>) -> Value {
-    let labels = json!({ "app": NODE });
-    let tags = images.sidecars;
-    let mount = |name: &str, path: &str| json!({ "name": name, "mountPath": path });
-    let requests = json!({ "requests": { "cpu": "10m", "memory": "40Mi" } });
-    let host = |name: &str, path: &str, kind: &str| json!({ "name": name, "hostPath": { "path": path, "type": kind } });
+pub fn node(config: &Config, images: &Images<'_>, tags: &Sidecars) -> Value {
+    let address = "--csi-address=/csi/csi.sock";
+    let mut registrar = confined_container(
+        "node-driver-registrar",
+        images.sidecar("csi-node-driver-registrar", tags.registrar),
+        &[
+            address,
+            "--kubelet-registration-path=/var/lib/kubelet/plugins/ebs.csi.aws.com/csi.sock",
+            "--http-endpoint=0.0.0.0:9809",
+            "--v=2",
+        ],
+        vec![
+            mount("plugin-dir", "/csi"),
+            mount("registration-dir", "/registration"),
+            // Asked for its health, it writes there.
+            mount("probe-dir", "/var/lib/kubelet/plugins/ebs.csi.aws.com/"),
+        ],
+    );
+    registrar["ports"] = json!([{ "name": "healthz-ndr", "containerPort": 9809 }]);
+    registrar["livenessProbe"] = json!({
+        "httpGet": { "path": "/healthz", "port": "healthz-ndr" },
+        "initialDelaySeconds": 30, "timeoutSeconds": 15, "periodSeconds": 90,
+    });
+    let liveness = confined_container(
+        "liveness-probe",
+        images.sidecar("livenessprobe", tags.liveness),
+        &[address],
+        vec![mount("plugin-dir", "/csi")],
+    );
     let pod = json!({
-        "serviceAccountName": access::NODE,
+        "serviceAccountName": DRIVER.node_account,
         "priorityClassName": "system-node-critical",
         "nodeSelector": { "kubernetes.io/os": "linux" },
         // Volumes are mounted wherever Pods run.
         "tolerations": [{ "operator": "Exists" }],
         "terminationGracePeriodSeconds": 30,
         "securityContext": { "fsGroup": 0, "runAsGroup": 0, "runAsNonRoot": false, "runAsUser": 0 },
-        "containers": [
-            node_driver(config, images, &requests),
-            {
-                "name": "node-driver-registrar",
-                "image": images.sidecar("csi-node-driver-registrar", tags.registrar),
-                "args": [
-                    "--csi-address=/csi/csi.sock",
-                    "--kubelet-registration-path=/var/lib/kubelet/plugins/ebs.csi.aws.com/csi.sock",
-                    "--http-endpoint=0.0.0.0:9809",
-                    "--v=2",
-                ],
-                "ports": [{ "name": "healthz-ndr", "containerPort": 9809 }],
-                "livenessProbe": {
-                    "httpGet": { "path": "/healthz", "port": "healthz-ndr" },
-                    "initialDelaySeconds": 30, "timeoutSeconds": 15, "periodSeconds": 90,
-                },
-                "resources": requests,
-                "securityContext": confined(),
-                "volumeMounts": [
-                    mount("plugin-dir", "/csi"),
-                    mount("registration-dir", "/registration"),
-                    // Asked for its health, it writes there.
-                    mount("probe-dir", "/var/lib/kubelet/plugins/ebs.csi.aws.com/"),
-                ],
-            },
-            {
-                "name": "liveness-probe",
-                "image": images.sidecar("livenessprobe", tags.liveness),
-                "args": ["--csi-address=/csi/csi.sock"],
-                "resources": requests,
-                "securityContext": confined(),
-                "volumeMounts": [mount("plugin-dir", "/csi")],
-            },
-        ],
+        "containers": [node_driver(config, images), registrar, liveness],
         "volumes": [
-            host("kubelet-dir", "/var/lib/kubelet", "Directory"),
-            host("plugin-dir", "/var/lib/kubelet/plugins/ebs.csi.aws.com/", "DirectoryOrCreate"),
-            host("registration-dir", "/var/lib/kubelet/plugins_registry/", "Directory"),
-            host("device-dir", "/dev", "Directory"),
+            host_path("kubelet-dir", "/var/lib/kubelet", "Directory"),
+            host_path("plugin-dir", "/var/lib/kubelet/plugins/ebs.csi.aws.com/", "DirectoryOrCreate"),
+            host_path("registration-dir", "/var/lib/kubelet/plugins_registry/", "Directory"),
+            host_path("device-dir", "/dev", "Directory"),
             { "name": "probe-dir", "emptyDir": {} },
         ],
     });
-    json!({
-        "apiVersion": "apps/v1", "kind": "DaemonSet",
-        "metadata": { "name": NODE, "namespace": NAMESPACE, "labels": labels },
-        "spec": {
-            "selector": { "matchLabels": labels },
-            "updateStrategy": { "type": "RollingUpdate", "rollingUpdate": { "maxUnavailable": "10%" } },
-            "template": { "metadata": { "labels": labels }, "spec": pod },
-        },
-    })
+    DRIVER.node("10%".into(), pod)
 }
 
-fn node_driver(config: &Config, images: &Images<'_>, requests: &Value) -> Value {
+fn node_driver(config: &Config, images: &Images<'_>) -> Value {
     let mut args = vec![
         "node".to_owned(),
         "--endpoint=unix:/csi/csi.sock".to_owned(),
@@ -265,20 +214,12 @@ fn node_driver(config: &Config, images: &Images<'_>, requests: &Value) -> Value 
         "readinessProbe": { "httpGet": health, "timeoutSeconds": 3, "periodSeconds": 5, "failureThreshold": 3 },
         // Tells Kubernetes that volumes are let go of before the node goes down.
         "lifecycle": { "preStop": { "exec": { "command": ["/bin/aws-ebs-csi-driver", "pre-stop-hook"] } } },
-        "resources": requests,
+        "resources": requests(),
         "securityContext": { "privileged": true, "readOnlyRootFilesystem": true },
         "volumeMounts": [
-            { "name": "kubelet-dir", "mountPath": "/var/lib/kubelet", "mountPropagation": "Bidirectional" },
-            { "name": "plugin-dir", "mountPath": "/csi" },
-            { "name": "device-dir", "mountPath": "/dev" },
+            kubelet_mount(),
+            mount("plugin-dir", "/csi"),
+            mount("device-dir", "/dev"),
         ],
     })
-}
-
-fn node_name() -> Value {
-    json!({ "name": "CSI_NODE_NAME", "valueFrom": { "fieldRef": { "fieldPath": "spec.nodeName" } } })
-}
-
-fn confined() -> Value {
-    json!({ "allowPrivilegeEscalation": false, "readOnlyRootFilesystem": true })
 }

@@ -1,10 +1,9 @@
 //! The settings of the EFS CSI driver, and what is wrong with them.
 
 use crate::path;
+use crate::storage_class::StorageClass;
 use plugin_sdk::Diagnostic;
-use plugin_sdk::settings::{
-    DefaultClass, Extra, LogLevel, ReclaimPolicy, Resources, Takes, extra_problems, registry_problem,
-};
+use plugin_sdk::settings::{Extra, LogLevel, Resources, Takes, extra_problems, registry_problem};
 use serde::Deserialize;
 use serde_json::{Map, Value};
 use std::collections::BTreeMap;
@@ -61,63 +60,6 @@ pub const NODE_ARGS: &[Extra] = &[
     Extra { name: "vol-metrics-refresh-period", takes: Takes::Number(1, 10_080) },
 ];
 
-/// The StorageClass that comes with the driver.
-#[derive(Clone, Debug, Default, Deserialize)]
-#[serde(rename_all = "camelCase", deny_unknown_fields)]
-pub struct StorageClass {
-    pub enabled: Option<bool>,
-    pub name: Option<String>,
-    #[serde(rename = "default")]
-    pub default_class: Option<DefaultClass>,
-    pub directory_permissions: Option<String>,
-    pub base_path: Option<String>,
-    pub sub_path_pattern: Option<String>,
-    pub ensure_unique_directory: Option<bool>,
-    pub uid: Option<u32>,
-    pub gid: Option<u32>,
-    pub gid_range_start: Option<u32>,
-    pub gid_range_end: Option<u32>,
-    /// Of every volume, as in a StorageClass.
-    #[serde(default)]
-    pub mount_options: Vec<String>,
-    pub reclaim_policy: Option<ReclaimPolicy>,
-}
-
-impl StorageClass {
-    pub fn name(&self) -> &str {
-        self.name.as_deref().unwrap_or("efs")
-    }
-
-    /// First and last group id that is given to a volume.
-    pub fn gids(&self) -> (u32, u32) {
-        (self.gid_range_start.unwrap_or(50_000), self.gid_range_end.unwrap_or(7_000_000))
-    }
-
-    /// Whether directories that a pattern names end with something that no other has.
-    pub fn is_unique(&self) -> bool {
-        self.ensure_unique_directory.unwrap_or(true)
-    }
-
-    fn problems(&self) -> Vec<Diagnostic> {
-        let mut problems: Vec<Diagnostic> = path::problems(self).into_iter().collect();
-        let (first, last) = self.gids();
-        if first >= last {
-            let message = ["must be above gidRangeStart, which is ", &first.to_string()];
-            problems.push(Diagnostic::error("EmptyRange", "/storageClass/gidRangeEnd", message.concat()));
-        }
-        for (index, option) in self.mount_options.iter().enumerate() {
-            let name = option.split('=').next().unwrap_or_default();
-            if ["accesspoint", "mounttargetip"].contains(&name) {
-                let path = ["/storageClass/mountOptions/", &index.to_string()].concat();
-                let message =
-                    [name, " is the driver's to set: it is another for each volume; remove it"].concat();
-                problems.push(Diagnostic::error("ReservedOption", &path, message));
-            }
-        }
-        problems
-    }
-}
-
 impl Config {
     /// The class for volumes on the file system that is named or to be found, if there shall be one.
     pub fn class(&self) -> Option<&StorageClass> {
@@ -130,7 +72,8 @@ impl Config {
         let mut problems: Vec<Diagnostic> =
             registry_problem(self.image_registry.as_deref()).into_iter().collect();
         if self.file_system_id.is_some() && !self.file_system_tags.is_empty() {
-            let message = "excludes fileSystemID: keep fileSystemID to name the file system, or fileSystemTags to have it found";
+            let message = "excludes fileSystemID: keep fileSystemID to name the file system, or \
+                           fileSystemTags to have it found";
             problems.push(Diagnostic::error("NamedAndFound", TAGS, message));
         }
         problems.extend(extra_problems(
@@ -138,6 +81,7 @@ impl Config {
             &[CONTROLLER_ARGS, NODE_ARGS].concat(),
             "/extraArgs",
         ));
+        problems.extend(path::problems(&self.storage_class));
         problems.extend(self.storage_class.problems());
         problems
     }

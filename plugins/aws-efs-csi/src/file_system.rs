@@ -1,9 +1,10 @@
-//! Which file system volumes are made on: the one that the settings name, or the one that has the tags that
-//! they name. What was chosen once stays chosen for as long as it has the tags, because a StorageClass is
-//! made anew to be about another. Nothing here asks AWS.
+//! Which file system volumes are made on: the one that the settings name, or the one that has the tags
+//! that they name. What was chosen once stays chosen for as long as it has the tags, because a
+//! StorageClass is made anew to be about another.
 
-use crate::config::{Config, StorageClass, TAGS};
+use crate::config::{Config, TAGS};
 use crate::objects::DRIVER;
+use crate::storage_class::StorageClass;
 use plugin_sdk::{Diagnostic, FactValue, Request, Severity, Stop, facts};
 use serde_json::json;
 
@@ -65,7 +66,8 @@ fn found(request: &Request<Config>, class: &StorageClass, region: &str) -> Resul
                 let message = [
                     "several file systems have these tags: ",
                     &names(several.iter()),
-                    "; give the id of one as fileSystemID in place of fileSystemTags, or tags that only one has",
+                    "; give the id of one as fileSystemID in place of fileSystemTags, or tags that only one \
+                     has",
                 ];
                 Err(invalid("SeveralFileSystems", message.concat()))
             }
@@ -84,7 +86,7 @@ fn has_tags(file_system: &facts::FileSystem, config: &Config) -> bool {
 fn installed(request: &Request<Config>, class: &StorageClass) -> Result<Option<String>, Stop> {
     let classes: Vec<facts::StorageClass> =
         request.optional_fact(facts::STORAGE_CLASSES)?.unwrap_or_default();
-    let ours = classes.into_iter().find(|it| it.name == class.name() && it.provisioner == DRIVER);
+    let ours = classes.into_iter().find(|it| it.name == class.name() && it.provisioner == DRIVER.name);
     Ok(ours.and_then(|mut it| it.parameters.remove("fileSystemId")))
 }
 

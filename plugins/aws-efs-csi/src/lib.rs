@@ -8,14 +8,18 @@ mod objects;
 mod path;
 mod pods;
 mod role;
+mod storage_class;
 mod versions;
 
-pub use config::{Config, StorageClass};
-use plugin_sdk::steps::{self, APPLY, Condition, DELETE, EFS_FILE_SYSTEM, IAM_ROLE_WITH_TAGS, Object, WAIT};
+pub use config::Config;
+use objects::DRIVER;
+use plugin_sdk::csi::{Images, NAMESPACE};
+use plugin_sdk::steps::{self, APPLY, DELETE, EFS_FILE_SYSTEM, IAM_ROLE_WITH_TAGS, WAIT};
 use plugin_sdk::versions::release;
 use plugin_sdk::{
     Descriptor, Diagnostic, Operation, Plan, Plugin, Request, Step, Stop, facts, identity, settings,
 };
+pub use storage_class::StorageClass;
 
 /// The plugin.
 pub struct EfsCsi;
@@ -61,37 +65,29 @@ fn install(request: &Request<Config>) -> Result<Plan, Stop> {
     let kubernetes: String = request.fact(facts::KUBERNETES_VERSION)?;
     let release =
         release(&versions::RELEASES, "the Amazon EFS CSI driver", &kubernetes, config.image_tag.is_some())?;
-    let images = pods::Images {
+    let images = Images {
         registry: config.image_registry.as_deref().unwrap_or("public.ecr.aws"),
+        path: "efs-csi-driver/amazon/aws-efs-csi-driver",
         tag: config.image_tag.as_deref().unwrap_or(release.version),
-        sidecars: &release.with,
     };
 
     let mut steps = Vec::new();
     if let Some(role) = &config.role_arn {
         request.needs_step(IAM_ROLE_WITH_TAGS, "roleARN")?;
         let actions = role::actions(config, &aws.tags);
-        steps.push(steps::tagging_role(
-            "role",
-            role,
-            objects::NAMESPACE,
-            objects::CONTROLLER_ACCOUNT,
-            actions,
-        ));
+        steps.push(steps::tagging_role("role", role, NAMESPACE, DRIVER.controller_account, actions));
     }
     let before: Vec<String> = steps.iter().map(|step| step.id.clone()).collect();
-    let mut all = objects::access();
-    all.extend([objects::csi_driver(), pods::controller(config, &aws, &images), pods::node(config, &images)]);
+    let mut all = DRIVER.access(DRIVER.roles, objects::rules);
+    all.extend([
+        objects::csi_driver(),
+        pods::controller(config, &aws, &images, &release.with),
+        pods::node(config, &images, &release.with),
+    ]);
     settings::pull_with(&mut all, &config.image_pull_secrets);
-    steps.push(steps::apply("driver", all).after(before));
-    steps.push(
-        steps::wait("controller-available", objects::DEPLOYMENT, Condition::AvailableDeployment, 300)
-            .after(["driver"]),
-    );
-    steps.push(
-        steps::wait("nodes-ready", objects::DAEMON_SET, Condition::ReadyDaemonset, 300).after(["driver"]),
-    );
-    let mut diagnostics = warnings(config);
+    steps.extend(DRIVER.install(all, before));
+    let warning = identity::instance_role_warning(config.role_arn.as_deref(), "the driver's controller");
+    let mut diagnostics: Vec<Diagnostic> = warning.into_iter().collect();
     if let Some(class) = config.class() {
         let found = file_system::choose(request, class, &aws.region)?;
         steps.extend(storage_class(request, class, &found.id)?);
@@ -99,6 +95,9 @@ fn install(request: &Request<Config>) -> Result<Plan, Stop> {
     }
     Ok(Plan { steps, removal: removal(config), diagnostics })
 }
+
+/// Id of the step about the class.
+const STORAGE_CLASS: &str = "storage-class";
 
 /// The class, once the file system was seen by a host that can look at it.
 fn storage_class(
@@ -110,38 +109,18 @@ fn storage_class(
         Some(choice) => choice.decide(class.name(), request)?,
         None => false,
     };
-    let made = steps::apply("storage-class", vec![objects::storage_class(file_system, class, is_default)])
+    let made = steps::apply(STORAGE_CLASS, vec![objects::storage_class(file_system, class, is_default)])
         .after(["driver"]);
-    Ok(match request.offers(EFS_FILE_SYSTEM) {
-        true => vec![steps::efs_file_system("file-system", file_system), made.after(["file-system"])],
-        false => vec![made],
-    })
-}
-
-fn warnings(config: &Config) -> Vec<Diagnostic> {
-    match config.role_arn {
-        Some(_) => Vec::new(),
-        None => vec![identity::instance_role_warning("the driver's controller")],
+    if request.offers(EFS_FILE_SYSTEM) {
+        return Ok(vec![steps::efs_file_system("file-system", file_system), made.after(["file-system"])]);
     }
+    Ok(vec![made])
 }
 
 /// Nothing new is made first, then the programs go, then what they needed.
 fn removal(config: &Config) -> Vec<Step> {
-    let mut removal = Vec::new();
-    let mut first = Vec::new();
-    if let Some(class) = config.class() {
-        let class = Object {
-            api_version: "storage.k8s.io/v1",
-            kind: "StorageClass",
-            namespace: None,
-            name: class.name(),
-        };
-        removal.push(steps::delete("storage-class", class));
-        first.push("storage-class");
-    }
-    removal.push(steps::delete("controller", objects::DEPLOYMENT).after(first));
-    removal.push(steps::delete("nodes", objects::DAEMON_SET).after(["controller"]));
-    removal.push(steps::delete("csi-driver", objects::CSI_DRIVER).after(["nodes"]));
-    removal.extend(settings::delete_after(&objects::references(), "nodes"));
+    let classes = config.class().map(|class| (STORAGE_CLASS.to_owned(), class.name()));
+    let mut removal = DRIVER.removal(classes.as_slice());
+    removal.extend(DRIVER.access_removal());
     removal
 }

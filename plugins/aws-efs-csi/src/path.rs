@@ -1,10 +1,10 @@
-//! How long and deep the path of a volume's directory gets, which EFS limits: what is sure to be too long is
-//! told before a claim is made. Nothing here knows the names of claims.
+//! How long and deep the path of a volume's directory gets, which EFS limits: what is sure to be too long
+//! is told before a claim is made.
 //!
 //! Source: `validateEfsPathRequirements` and `interpolateRootDirectoryName` in `pkg/driver/controller.go` of
 //! kubernetes-sigs/aws-efs-csi-driver; CreateAccessPoint in the Amazon EFS API Reference, RootDirectory.
 
-use crate::config::StorageClass;
+use crate::storage_class::StorageClass;
 use plugin_sdk::Diagnostic;
 
 /// Characters of a path that EFS takes.

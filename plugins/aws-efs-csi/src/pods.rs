@@ -6,47 +6,21 @@
 
 use crate::Config;
 use crate::config::{CONTROLLER_ARGS, NODE_ARGS};
-use crate::objects::{CONTROLLER, CONTROLLER_ACCOUNT, NAMESPACE, NODE, NODE_ACCOUNT};
+use crate::objects::DRIVER;
 use crate::role;
 use crate::versions::Sidecars;
+use plugin_sdk::csi::{
+    Images, SOCKET_DIRECTORY, confined_container, host_path, kubelet_mount, mount, node_name, requests,
+    sidecar,
+};
 use plugin_sdk::{facts, identity, settings};
 use serde_json::{Value, json};
 
-/// Where images come from.
-pub struct Images<'a> {
-    pub registry: &'a str,
-    /// Tag of the driver.
-    pub tag: &'a str,
-    pub sidecars: &'a Sidecars,
-}
-
-impl Images<'_> {
-    fn driver(&self) -> String {
-        [self.registry, "/efs-csi-driver/amazon/aws-efs-csi-driver:", self.tag].concat()
-    }
-
-    fn sidecar(&self, name: &str, tag: &str) -> String {
-        [self.registry, "/csi-components/", name, ":", tag].concat()
-    }
-}
-
-const SOCKET_DIRECTORY: &str = "/var/lib/csi/sockets/pluginproxy/";
 const CONTROLLER_HEALTH: u16 = 9909;
 /// A port of the host: the Pods use its network.
 const NODE_HEALTH: u16 = 9809;
 
-pub fn controller(config: &Config, aws: &facts::Aws, images: &Images<'_>) -> Value {
-    let labels = json!({ "app": CONTROLLER });
-    let sidecar = |name: &str, image: String, args: &[&str]| {
-        json!({
-            "name": name,
-            "image": image,
-            "args": args,
-            "resources": { "requests": { "cpu": "10m", "memory": "40Mi" } },
-            "securityContext": confined(),
-            "volumeMounts": [{ "name": "socket-dir", "mountPath": SOCKET_DIRECTORY }],
-        })
-    };
+pub fn controller(config: &Config, aws: &facts::Aws, images: &Images<'_>, tags: &Sidecars) -> Value {
     let address = "--csi-address=/var/lib/csi/sockets/pluginproxy/csi.sock";
     let verbosity = ["--v=", config.log_level.verbosity()].concat();
     let provision = [
@@ -58,13 +32,13 @@ pub fn controller(config: &Config, aws: &facts::Aws, images: &Images<'_>) -> Val
         "--leader-election",
     ];
     let mut pod = json!({
-        "serviceAccountName": CONTROLLER_ACCOUNT,
+        "serviceAccountName": DRIVER.controller_account,
         "priorityClassName": "system-cluster-critical",
         "securityContext": { "fsGroup": 0, "runAsGroup": 0, "runAsNonRoot": false, "runAsUser": 0 },
         "containers": [
             driver(config, aws, images),
-            sidecar("csi-provisioner", images.sidecar("csi-provisioner", images.sidecars.provisioner), &provision),
-            sidecar("liveness-probe", images.sidecar("livenessprobe", images.sidecars.liveness), &[address, "--health-port=9909"]),
+            sidecar("csi-provisioner", images.sidecar("csi-provisioner", tags.provisioner), &provision),
+            sidecar("liveness-probe", images.sidecar("livenessprobe", tags.liveness), &[address, "--health-port=9909"]),
         ],
         "volumes": [{ "name": "socket-dir", "emptyDir": {} }],
     });
@@ -72,19 +46,17 @@ pub fn controller(config: &Config, aws: &facts::Aws, images: &Images<'_>) -> Val
     // start.
     let starting = json!({ "key": "efs.csi.aws.com/agent-not-ready", "operator": "Exists" });
     let tolerations: Vec<Value> = [starting].into_iter().chain(config.tolerations.iter().cloned()).collect();
-    settings::place(&mut pod, config.role_arn.is_some(), &tolerations, &config.node_selector, CONTROLLER);
+    settings::place(
+        &mut pod,
+        config.role_arn.is_some(),
+        &tolerations,
+        &config.node_selector,
+        DRIVER.controller,
+    );
     if let Some(role) = &config.role_arn {
         identity::assume(&mut pod, &["efs-plugin"], role, &aws.region);
     }
-    json!({
-        "apiVersion": "apps/v1", "kind": "Deployment",
-        "metadata": { "name": CONTROLLER, "namespace": NAMESPACE, "labels": labels },
-        "spec": {
-            "replicas": config.replicas.unwrap_or(2),
-            "selector": { "matchLabels": labels },
-            "template": { "metadata": { "labels": labels }, "spec": pod },
-        },
-    })
+    DRIVER.controller(config.replicas.unwrap_or(2), pod)
 }
 
 fn driver(config: &Config, aws: &facts::Aws, images: &Images<'_>) -> Value {
@@ -108,69 +80,48 @@ fn driver(config: &Config, aws: &facts::Aws, images: &Images<'_>) -> Value {
         "resources": config.resources.or("10m", "40Mi"),
         // It mounts the file system itself when it deletes directories.
         "securityContext": { "privileged": true },
-        "volumeMounts": [{ "name": "socket-dir", "mountPath": SOCKET_DIRECTORY }],
+        "volumeMounts": [mount("socket-dir", SOCKET_DIRECTORY)],
     })
 }
 
 /// Mounts end when this Pod ends, because they go through a program in it; so it is changed one node at a
 /// time and never made anew.
-pub fn node(config: &Config, images: &Images<'_>) -> Value {
-    let labels = json!({ "app": NODE });
-    let requests = json!({ "requests": { "cpu": "10m", "memory": "40Mi" } });
-    let mount = |name: &str, path: &str| json!({ "name": name, "mountPath": path });
-    let host = |name: &str, path: &str, kind: &str| json!({ "name": name, "hostPath": { "path": path, "type": kind } });
+pub fn node(config: &Config, images: &Images<'_>, tags: &Sidecars) -> Value {
+    let address = "--csi-address=/csi/csi.sock";
+    let registrar = confined_container(
+        "csi-driver-registrar",
+        images.sidecar("csi-node-driver-registrar", tags.registrar),
+        &[address, "--kubelet-registration-path=/var/lib/kubelet/plugins/efs.csi.aws.com/csi.sock", "--v=2"],
+        vec![mount("plugin-dir", "/csi"), mount("registration-dir", "/registration")],
+    );
+    let liveness = confined_container(
+        "liveness-probe",
+        images.sidecar("livenessprobe", tags.liveness),
+        &[address, "--health-port=9809"],
+        vec![mount("plugin-dir", "/csi")],
+    );
     let pod = json!({
-        "serviceAccountName": NODE_ACCOUNT,
+        "serviceAccountName": DRIVER.node_account,
         "priorityClassName": "system-node-critical",
         "hostNetwork": true,
         "dnsPolicy": "ClusterFirst",
         "nodeSelector": { "kubernetes.io/os": "linux" },
         // Volumes are mounted wherever Pods run.
         "tolerations": [{ "operator": "Exists" }],
-        "containers": [
-            node_driver(config, images, &requests),
-            {
-                "name": "csi-driver-registrar",
-                "image": images.sidecar("csi-node-driver-registrar", images.sidecars.registrar),
-                "args": [
-                    "--csi-address=/csi/csi.sock",
-                    "--kubelet-registration-path=/var/lib/kubelet/plugins/efs.csi.aws.com/csi.sock",
-                    "--v=2",
-                ],
-                "resources": requests,
-                "securityContext": confined(),
-                "volumeMounts": [mount("plugin-dir", "/csi"), mount("registration-dir", "/registration")],
-            },
-            {
-                "name": "liveness-probe",
-                "image": images.sidecar("livenessprobe", images.sidecars.liveness),
-                "args": ["--csi-address=/csi/csi.sock", "--health-port=9809"],
-                "resources": requests,
-                "securityContext": confined(),
-                "volumeMounts": [mount("plugin-dir", "/csi")],
-            },
-        ],
+        "containers": [node_driver(config, images), registrar, liveness],
         "volumes": [
-            host("kubelet-dir", "/var/lib/kubelet", "Directory"),
-            host("plugin-dir", "/var/lib/kubelet/plugins/efs.csi.aws.com/", "DirectoryOrCreate"),
-            host("registration-dir", "/var/lib/kubelet/plugins_registry/", "Directory"),
-            host("efs-state-dir", "/var/run/efs", "DirectoryOrCreate"),
-            host("efs-utils-config", "/var/amazon/efs", "DirectoryOrCreate"),
-            host("efs-utils-config-legacy", "/etc/amazon/efs", "DirectoryOrCreate"),
+            host_path("kubelet-dir", "/var/lib/kubelet", "Directory"),
+            host_path("plugin-dir", "/var/lib/kubelet/plugins/efs.csi.aws.com/", "DirectoryOrCreate"),
+            host_path("registration-dir", "/var/lib/kubelet/plugins_registry/", "Directory"),
+            host_path("efs-state-dir", "/var/run/efs", "DirectoryOrCreate"),
+            host_path("efs-utils-config", "/var/amazon/efs", "DirectoryOrCreate"),
+            host_path("efs-utils-config-legacy", "/etc/amazon/efs", "DirectoryOrCreate"),
         ],
     });
-    json!({
-        "apiVersion": "apps/v1", "kind": "DaemonSet",
-        "metadata": { "name": NODE, "namespace": NAMESPACE, "labels": labels },
-        "spec": {
-            "selector": { "matchLabels": labels },
-            "updateStrategy": { "type": "RollingUpdate", "rollingUpdate": { "maxUnavailable": 1 } },
-            "template": { "metadata": { "labels": labels }, "spec": pod },
-        },
-    })
+    DRIVER.node(1.into(), pod)
 }
 
-fn node_driver(config: &Config, images: &Images<'_>, requests: &Value) -> Value {
+fn node_driver(config: &Config, images: &Images<'_>) -> Value {
     // The log level is not the user's: to change it would end all mounts once.
     let mut args: Vec<String> =
         ["--endpoint=unix:/csi/csi.sock", "--logtostderr", "--v=2"].map(str::to_owned).into();
@@ -182,14 +133,14 @@ fn node_driver(config: &Config, images: &Images<'_>, requests: &Value) -> Value 
         "env": [node_name()],
         "ports": [{ "name": "healthz", "containerPort": NODE_HEALTH }],
         "livenessProbe": probe(),
-        "resources": requests,
+        "resources": requests(),
         "securityContext": { "privileged": true },
         "volumeMounts": [
-            { "name": "kubelet-dir", "mountPath": "/var/lib/kubelet", "mountPropagation": "Bidirectional" },
-            { "name": "plugin-dir", "mountPath": "/csi" },
-            { "name": "efs-state-dir", "mountPath": "/var/run/efs" },
-            { "name": "efs-utils-config", "mountPath": "/var/amazon/efs" },
-            { "name": "efs-utils-config-legacy", "mountPath": "/etc/amazon/efs-legacy" },
+            kubelet_mount(),
+            mount("plugin-dir", "/csi"),
+            mount("efs-state-dir", "/var/run/efs"),
+            mount("efs-utils-config", "/var/amazon/efs"),
+            mount("efs-utils-config-legacy", "/etc/amazon/efs-legacy"),
         ],
     })
 }
@@ -201,12 +152,4 @@ fn probe() -> Value {
         "httpGet": { "path": "/healthz", "port": "healthz" },
         "initialDelaySeconds": 10, "timeoutSeconds": 3, "periodSeconds": 10, "failureThreshold": 5,
     })
-}
-
-fn node_name() -> Value {
-    json!({ "name": "CSI_NODE_NAME", "valueFrom": { "fieldRef": { "fieldPath": "spec.nodeName" } } })
-}
-
-fn confined() -> Value {
-    json!({ "allowPrivilegeEscalation": false, "readOnlyRootFilesystem": true })
 }

@@ -1,5 +1,4 @@
-//! What the controller does in AWS as conditions of policies see it: which tags its requests set. It names no
-//! role and asks nobody.
+//! What the controller does in AWS as conditions of policies see it: which tags its requests set.
 
 use std::collections::BTreeMap;
 

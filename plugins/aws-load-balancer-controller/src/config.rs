@@ -139,12 +139,11 @@ impl Config {
 
     /// What the user should know although it is carried out.
     pub fn warnings(&self, aws: &facts::Aws, subnets: Option<&[facts::Subnet]>) -> Vec<Diagnostic> {
-        let mut warnings = Vec::new();
-        if self.role_arn.is_none() {
-            warnings.push(identity::instance_role_warning("the controller"));
-        }
+        let instance_role = identity::instance_role_warning(self.role_arn.as_deref(), "the controller");
+        let mut warnings: Vec<Diagnostic> = instance_role.into_iter().collect();
         if aws.zones.len() < 2 {
-            let message = "the cluster is in one zone, but an Application Load Balancer, which serves Ingresses, needs subnets in two";
+            let message = "the cluster is in one zone, but an Application Load Balancer, which serves \
+                           Ingresses, needs subnets in two";
             warnings.push(Diagnostic::warning("TooFewZones", "", message));
         }
         if let Some(subnets) = subnets {

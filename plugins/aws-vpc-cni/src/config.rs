@@ -117,7 +117,8 @@ impl Config {
     fn address_problems(&self) -> Vec<Diagnostic> {
         let mut problems = Vec::new();
         if self.external_snat && !self.exclude_snat_cidrs.is_empty() {
-            let message = "has no effect with externalSNAT, which keeps the address of Pods in all packets; remove one of them";
+            let message = "has no effect with externalSNAT, which keeps the address of Pods in all packets; \
+                           remove one of them";
             problems.push(Diagnostic::error("UnusedRanges", "/excludeSNATCIDRs", message));
         }
         for (index, _) in
@@ -139,7 +140,8 @@ impl Config {
             problems.push(Diagnostic::error("MTUTooLarge", "/podMTU", message.concat()));
         }
         if self.max_eni == Some(1) && !self.custom_networking.is_empty() {
-            let message = "must be at least 2 with customNetworking, where the first network interface of a node has no addresses for Pods";
+            let message = "must be at least 2 with customNetworking, where the first network interface of a \
+                           node has no addresses for Pods";
             problems.push(Diagnostic::error("TooFewInterfaces", "/maxENI", message));
         }
         problems
@@ -167,7 +169,8 @@ impl Config {
     pub fn warnings(&self, cluster: &facts::Cluster, aws: &facts::Aws) -> Vec<Diagnostic> {
         let mut warnings: Vec<Diagnostic> = pod_range_warning(cluster).into_iter().collect();
         if self.role_arn.is_none() {
-            let message = "without roleARN, the IAM roles of the instances of all machines must allow what the CNI does, as AWS's policy AmazonEKS_CNI_Policy does";
+            let message = "without roleARN, the IAM roles of the instances of all machines must allow what \
+                           the CNI does, as AWS's policy AmazonEKS_CNI_Policy does";
             warnings.push(Diagnostic::warning("InstanceRole", "/roleARN", message));
         }
         if !self.custom_networking.is_empty() {
@@ -199,8 +202,9 @@ fn pod_range_warning(cluster: &facts::Cluster) -> Option<Diagnostic> {
     let message = [
         "the Cluster has spec.clusterNetwork.pods (",
         &ranges,
-        "), but Pods have addresses of the VPC: kube-proxy takes all of them for strangers, and Services see the address of the node in place of \
-         the Pod's. Make clusters without it; in this one, remove it, and empty clusterCIDR in ConfigMap kube-system/kube-proxy and restart the \
+        "), but Pods have addresses of the VPC: kube-proxy takes all of them for strangers, and Services see \
+         the address of the node in place of the Pod's. Make clusters without it; in this one, remove \
+         it, and empty clusterCIDR in ConfigMap kube-system/kube-proxy and restart the \
          Pods of kube-proxy",
     ];
     (!cluster.pod_cidrs.is_empty()).then(|| Diagnostic::warning("PodCIDR", "", message.concat()))

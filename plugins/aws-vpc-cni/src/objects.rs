@@ -56,7 +56,8 @@ pub fn eni_config_crd() -> Value {
             "names": { "kind": "ENIConfig", "listKind": "ENIConfigList", "plural": "eniconfigs", "singular": "eniconfig" },
             "versions": [{ "name": "v1alpha1", "served": true, "storage": true, "schema": { "openAPIV3Schema": {
                 "type": "object",
-                "description": "Where Pods of the nodes with this name as their label get their network interfaces.",
+                "description": "Where Pods of the nodes with this name as their label get their network \
+                                interfaces.",
                 "properties": {
                     "spec": {
                         "type": "object",

@@ -1,5 +1,5 @@
-//! How many Pods with an address of the VPC an instance has room for, and whether its kubelet lets in more:
-//! those stay without an address for ever. Nothing here asks AWS.
+//! How many Pods with an address of the VPC an instance has room for, and whether its kubelet lets in
+//! more: those stay without an address for ever.
 
 use crate::Config;
 use plugin_sdk::{Diagnostic, facts};
@@ -15,14 +15,14 @@ pub fn warnings(config: &Config, types: &[facts::InstanceType]) -> Vec<Diagnosti
     types.iter().filter_map(|it| warning(config, it)).collect()
 }
 
-fn warning(config: &Config, it: &facts::InstanceType) -> Option<Diagnostic> {
-    let has_prefixes = config.prefix_delegation && it.nitro;
-    let room_now = room(config, it, has_prefixes);
-    let let_in = it.max_pods.filter(|pods| *pods > room_now)?;
+fn warning(config: &Config, instance_type: &facts::InstanceType) -> Option<Diagnostic> {
+    let has_prefixes = config.prefix_delegation && instance_type.nitro;
+    let room_now = room(config, instance_type, has_prefixes);
+    let let_in = instance_type.max_pods.filter(|pods| *pods > room_now)?;
     let room_text = room_now.to_string();
     let mut message = [
         "instance type ",
-        &it.name,
+        &instance_type.name,
         " has room for ",
         &room_text,
         " Pods where Pods have addresses of the VPC, but its kubelet lets in ",
@@ -32,8 +32,8 @@ fn warning(config: &Config, it: &facts::InstanceType) -> Option<Diagnostic> {
         " or less",
     ]
     .concat();
-    let more = room(config, it, true);
-    match (config.prefix_delegation, it.nitro) {
+    let more = room(config, instance_type, true);
+    match (config.prefix_delegation, instance_type.nitro) {
         (false, true) if more >= let_in => message.push_str(", or use prefixDelegation"),
         (false, true) => {
             message.push_str(&[", or to ", &more.to_string(), " or less with prefixDelegation"].concat())
@@ -48,10 +48,10 @@ fn warning(config: &Config, it: &facts::InstanceType) -> Option<Diagnostic> {
 
 /// A node has no more interfaces than its type can have, and than the user lets it have. The first address of
 /// an interface is the interface's own. With subnets for Pods, the first interface has none for Pods.
-fn room(config: &Config, it: &facts::InstanceType, has_prefixes: bool) -> u32 {
-    let most = config.max_eni.map_or(it.interfaces, |most| most.min(it.interfaces));
+fn room(config: &Config, instance_type: &facts::InstanceType, has_prefixes: bool) -> u32 {
+    let most = config.max_eni.map_or(instance_type.interfaces, |most| most.min(instance_type.interfaces));
     let interfaces = most.saturating_sub(u32::from(!config.custom_networking.is_empty()));
-    let slots = interfaces.saturating_mul(it.addresses_per_interface.saturating_sub(1));
+    let slots = interfaces.saturating_mul(instance_type.addresses_per_interface.saturating_sub(1));
     slots.saturating_mul(if has_prefixes { PREFIX } else { 1 }).saturating_add(WITHOUT_ADDRESS)
 }
 

@@ -154,7 +154,10 @@ impl Config {
                 "cannot be Enable with this encapsulation: EC2 would drop packets with addresses of Pods"
             }
             None if bare && !self.goes_on_as(previous) => {
-                "must say who turns EC2's source/destination check off, which drops packets with addresses of Pods: Disable (calico-node does, for which the roles of all instances need ec2:DescribeInstances and ec2:ModifyNetworkInterfaceAttribute) or DoNothing (you do, on every instance)"
+                "must say who turns EC2's source/destination check off, which drops packets with addresses \
+                 of Pods: Disable (calico-node does, for which the roles of all instances need \
+                ec2:DescribeInstances and ec2:ModifyNetworkInterfaceAttribute) or DoNothing (you do, on \
+                every instance)"
             }
             None | Some(Disable | DoNothing | Enable) => return None,
         };
@@ -174,7 +177,8 @@ impl Config {
             None | Some(SourceDestinationCheck::DoNothing) if bare => vec![Diagnostic::warning(
                 "SourceDestinationCheck",
                 PATH,
-                "packets with addresses of Pods are dropped until you turn EC2's source/destination check off on every instance; with Disable, calico-node does",
+                "packets with addresses of Pods are dropped until you turn EC2's source/destination check \
+                 off on every instance; with Disable, calico-node does",
             )],
             _ => Vec::new(),
         }

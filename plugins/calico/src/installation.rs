@@ -1,5 +1,5 @@
-//! What the operator is told: the Installation, which is the cluster's network, the APIServer, and settings
-//! of calico-node. It knows nothing of pools but that the Installation has them.
+//! What the operator is told: the Installation, which is the cluster's network, the APIServer, and
+//! settings of calico-node.
 
 use crate::Config;
 use plugin_sdk::settings::Resources;

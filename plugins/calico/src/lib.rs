@@ -114,7 +114,8 @@ fn one_subnet(request: &Request<Config>) -> Result<(), Stop> {
         &subnets.len().to_string(),
         " subnets (",
         &subnets.join(", "),
-        "), and between subnets the VPC drops packets with addresses of Pods; put all machines into one subnet, or use VXLANCrossSubnet, VXLAN or IPIP",
+        "), and between subnets the VPC drops packets with addresses of Pods; put all machines into one \
+         subnet, or use VXLANCrossSubnet, VXLAN or IPIP",
     ];
     Err(Stop::Invalid(vec![Diagnostic::error("SeveralSubnets", "/encapsulation", message.concat())]))
 }

@@ -1,5 +1,5 @@
-//! The pools that Pods get their addresses from: those of the Cluster, as they go into the Installation, and
-//! which changes of pools that are there are refused. Nothing here talks to Calico.
+//! The pools that Pods get their addresses from: those of the Cluster, as they go into the Installation,
+//! and which changes of pools that are there are refused.
 
 use crate::Config;
 use plugin_sdk::{Diagnostic, Stop, facts};
@@ -102,7 +102,8 @@ fn moved(pool: &facts::IpPool, cluster: &facts::Cluster) -> Stop {
         &pool.name,
         "), which Cluster ",
         &cluster.name,
-        " does not have in spec.clusterNetwork.pods.cidrBlocks any more; put it back: the addresses of a cluster that lives can be added to, not moved",
+        " does not have in spec.clusterNetwork.pods.cidrBlocks any more; put it back: the addresses of a \
+         cluster that lives can be added to, not moved",
     ];
     Stop::unsupported("PodCIDRChanged", message.concat())
 }

@@ -1,5 +1,5 @@
-//! Between the contract's records of text and an author's types. Decides nothing but what to answer to a
-//! configuration that cannot be read.
+//! Between the contract's records of text and an author's types. It answers itself where a configuration
+//! cannot be read.
 
 use crate::bindings::exports::kurator::cluster_plugin::planner::Guest;
 use crate::bindings::kurator::cluster_plugin::types as wit;

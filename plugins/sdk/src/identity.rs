@@ -74,13 +74,17 @@ pub fn problem(role_arn: &str, partition: &str) -> Option<Diagnostic> {
 }
 
 /// What the user should know when no role was given: the Pods then act as the instances they run on.
-pub fn instance_role_warning(what: &str) -> Diagnostic {
+pub fn instance_role_warning(role_arn: Option<&str>, what: &str) -> Option<Diagnostic> {
+    if role_arn.is_some() {
+        return None;
+    }
     let message = [
         "without roleARN, ",
         what,
-        " acts as the IAM role of the instance it runs on, which must allow what it does; Pods reach it only with httpPutResponseHopLimit of at least 2",
+        " acts as the IAM role of the instance it runs on, which must allow what it does; Pods reach it only \
+         with httpPutResponseHopLimit of at least 2",
     ];
-    Diagnostic::warning("InstanceRole", "/roleARN", message.concat())
+    Some(Diagnostic::warning("InstanceRole", "/roleARN", message.concat()))
 }
 
 #[cfg(test)]

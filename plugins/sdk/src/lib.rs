@@ -11,6 +11,7 @@
 
 mod adapter;
 mod bindings;
+pub mod csi;
 pub mod facts;
 pub mod identity;
 mod log;

@@ -1,5 +1,4 @@
-//! Functions that make the objects that every add-on has: a service account and what it may do. They decide
-//! no rights.
+//! Functions that make the objects that every add-on has: a service account and what it may do.
 
 use serde_json::{Value, json};
 

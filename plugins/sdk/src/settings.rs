@@ -33,7 +33,8 @@ pub fn registry_problem(registry: Option<&str>) -> Option<Diagnostic> {
         Diagnostic::error(
             "InvalidImageRegistry",
             "/imageRegistry",
-            "must be a registry and a path without scheme and without a slash at its end, such as registry.example.com/mirror",
+            "must be a registry and a path without scheme and without a slash at its end, such as \
+             registry.example.com/mirror",
         )
     })
 }

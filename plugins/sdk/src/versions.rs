@@ -1,5 +1,4 @@
-//! Which release of an add-on goes with which Kubernetes minor version. Knows no add-on; each plugin has its
-//! own table.
+//! Which release of an add-on goes with which Kubernetes minor version.
 
 use crate::Stop;
 

@@ -43,17 +43,17 @@ fn collect<'a>(set: &'a Value, other: Option<&Value>, at: &mut Vec<&'a str>, res
             continue;
         }
         at.push(name);
-        match is_leaf(inner) {
-            true if other.is_none() => res.push(Path(at.iter().map(|it| (*it).to_owned()).collect())),
-            true => (),
-            false => collect(inner, other, at, res),
+        if !is_leaf(inner) {
+            collect(inner, other, at, res);
+        } else if other.is_none() {
+            res.push(Path(at.iter().map(|it| (*it).to_owned()).collect()));
         }
         at.pop();
     }
 }
 
 fn is_leaf(set: &Value) -> bool {
-    set.as_object().is_none_or(|it| it.keys().all(|it| it == "."))
+    set.as_object().is_none_or(|fields| fields.keys().all(|name| name == "."))
 }
 
 /// Whether a set has a field, or something above it as a whole.

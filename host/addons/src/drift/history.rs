@@ -1,6 +1,8 @@
 //! How often an object was repaired, and whether it is once more: somebody who changes it again and again is
 //! not fought for ever, and edits that come fast are not answered one by one.
 
+use std::time::Duration;
+
 use crds::cluster_plugin::Drift as Setting;
 
 use super::{Change, Drift};
@@ -9,12 +11,12 @@ use model::Timestamp;
 /// Repairs of one object against one manager, after which it is left to that.
 const MOST: usize = 3;
 /// How long a repair counts.
-const HOUR: Timestamp = 3600.0;
+const HOUR: Duration = Duration::from_secs(3600);
 /// How long after a repair the next one of the same object may be; twice as long after each further one.
-const FIRST: Timestamp = 30.0;
-const LAST: Timestamp = 600.0;
-/// Repairs that are remembered: more than there can be in an hour.
-const REMEMBERED: usize = 16;
+const FIRST: Duration = Duration::from_secs(30);
+const LAST: Duration = Duration::from_secs(600);
+/// Repairs that are stored: more than there can be in an hour.
+const STORED: usize = 16;
 
 /// What is done about a drift.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -47,15 +49,15 @@ impl History {
             Setting::Warn => return Decision::Warn,
             Setting::Correct => (),
         }
-        self.repairs.retain(|(then, _)| now - then < HOUR);
+        self.repairs.retain(|(then, _)| now - then < HOUR.as_secs_f64());
         let against = self.repairs.iter().filter(|(_, by)| by.as_ref() == Some(&drift.by)).count();
         // Who deleted an object is never known: it may be somebody else each time.
         if drift.change != Change::Gone && (against >= MOST || self.left_to.as_ref() == Some(&drift.by)) {
             self.left_to = Some(drift.by.clone());
             return Decision::Stop;
         }
-        let times = i32::try_from(self.repairs.len()).unwrap_or(i32::MAX);
-        let pause = (FIRST * 2f64.powi(times - 1)).min(LAST);
+        let doublings = u32::try_from(self.repairs.len().saturating_sub(1)).unwrap_or(u32::MAX);
+        let pause = FIRST.saturating_mul(2_u32.saturating_pow(doublings)).min(LAST).as_secs_f64();
         match self.repairs.last() {
             Some((last, _)) if now < last + pause => Decision::Later(last + pause),
             _ => Decision::Repair,
@@ -65,7 +67,7 @@ impl History {
     /// It is being taken back.
     pub fn repaired(&mut self, drift: &Drift, now: Timestamp) {
         self.repairs.push((now, Some(drift.by.clone())));
-        let surplus = self.repairs.len().saturating_sub(REMEMBERED);
+        let surplus = self.repairs.len().saturating_sub(STORED);
         self.repairs.drain(..surplus);
     }
 

@@ -1,5 +1,5 @@
-//! What the Pods of an add-on use, wherever an object has a template of them: images, an identity, Secrets,
-//! and the machine itself. It only finds that; whether it may is not decided here.
+//! What the Pods of an add-on use, wherever an object has a template of them: images, an identity,
+//! Secrets, and the machine itself.
 
 use std::collections::BTreeSet;
 
@@ -24,7 +24,7 @@ pub(super) fn used(object: &Value, makes_pods: bool) -> Used {
     let mut res = Used::default();
     // Containers may be left out where somebody else put them.
     if let Some(Value::Object(pod)) = object.pointer("/spec/template/spec").filter(|_| makes_pods) {
-        look(pod, makes_pods, &mut res);
+        inspect(pod, makes_pods, &mut res);
     }
     find(object, makes_pods, &mut res);
     res
@@ -37,7 +37,7 @@ fn find(value: &Value, makes_pods: bool, res: &mut Used) {
                 .iter()
                 .any(|it| matches!(fields.get(*it), Some(Value::Array(_))))
             {
-                look(fields, makes_pods, res);
+                inspect(fields, makes_pods, res);
             } else {
                 fields.values().for_each(|it| find(it, makes_pods, res));
             }
@@ -47,7 +47,7 @@ fn find(value: &Value, makes_pods: bool, res: &mut Used) {
     }
 }
 
-fn look(pod: &Map<String, Value>, makes_pods: bool, res: &mut Used) {
+fn inspect(pod: &Map<String, Value>, makes_pods: bool, res: &mut Used) {
     // The second name is the older one, which still counts.
     let accounts =
         ["serviceAccountName", "serviceAccount"].iter().filter_map(|it| pod.get(*it).and_then(Value::as_str));

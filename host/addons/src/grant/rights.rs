@@ -42,7 +42,7 @@ struct Binding {
 pub(super) type Reference = (&'static str, Option<String>, String);
 
 /// What is wrong with what a Role or ClusterRole allows.
-pub(super) fn judge_role(role: &Value, rights: &[Right], deny: &mut impl FnMut(String)) {
+pub(super) fn check_role(role: &Value, rights: &[Right], deny: &mut impl FnMut(String)) {
     let namespace = role.pointer("/metadata/namespace").and_then(Value::as_str).unwrap_or_default();
     let role = match Role::deserialize(role) {
         Ok(role) => role,
@@ -158,7 +158,7 @@ mod tests {
             right("own", "", &["secrets"], &["get"]),
         ];
         let mut res = Vec::new();
-        judge_role(&role, &rights, &mut |it| res.push(it));
+        check_role(&role, &rights, &mut |it| res.push(it));
         res
     }
 
@@ -213,7 +213,7 @@ mod tests {
     }
 
     #[test]
-    fn long_lists_are_judged_by_what_is_in_them() {
+    fn long_lists_are_checked_by_what_is_in_them() {
         let all: Vec<String> =
             (0..30_000).map(|it| if it % 2 == 0 { "get".to_owned() } else { "list".to_owned() }).collect();
         let resources: Vec<String> =

@@ -1,5 +1,4 @@
 //! Whose fields of an add-on's objects are taken over where they are in conflict with what is applied.
-//! Whether somebody holds a field is not looked at here.
 
 use super::{ObjectGrant, covers};
 use crate::ObjectRef;
@@ -30,15 +29,15 @@ pub fn taken_over<'a>(all: &'a [TakeOver], object: &ObjectRef) -> Vec<&'a str> {
 mod tests {
     use serde_json::json;
 
-    use super::super::built_in;
     use super::*;
+    use crate::built_in::grants;
 
     #[test]
-    fn only_what_tigeras_operator_writes_into_the_installation_is_taken_over() {
+    fn what_tigeras_operator_writes_to_the_installation_is_taken_over() {
         let of = |module: &str, kind: &str, name: &str| {
             let api_version = "operator.tigera.io/v1".to_owned();
             let object = ObjectRef { api_version, kind: kind.into(), namespace: None, name: name.into() };
-            taken_over(&built_in(module, &json!({})).taken_over, &object).join(", ")
+            taken_over(&grants(module, &json!({})).taken_over, &object).join(", ")
         };
         assert_eq!(of("calico", "Installation", "default"), "tigera-operator");
         assert_eq!([of("calico", "Installation", "other"), of("calico", "APIServer", "default")], ["", ""]);

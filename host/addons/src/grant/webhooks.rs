@@ -28,7 +28,7 @@ struct ClientConfig {
 
 /// What is wrong with what webhooks are asked about. Returns namespace and name of each Service that is
 /// asked.
-pub(super) fn judge_webhooks(
+pub(super) fn check_webhooks(
     object: &Value,
     granted: &[Right],
     deny: &mut impl FnMut(String),
@@ -74,7 +74,7 @@ mod tests {
 
     use super::*;
 
-    fn judged(
+    fn denials_of(
         client: Value,
         group: &str,
         resource: &str,
@@ -89,7 +89,7 @@ mod tests {
         let rule = json!({"apiGroups": [group], "apiVersions": ["v1"], "resources": [resource], "operations": [operation]});
         let mut denials = Vec::new();
         let object = json!({"webhooks": [{"name": "a.b.c", "clientConfig": client, "rules": [rule]}]});
-        (judge_webhooks(&object, &[right], &mut |it| denials.push(it)), denials)
+        (check_webhooks(&object, &[right], &mut |it| denials.push(it)), denials)
     }
 
     #[test]
@@ -97,15 +97,15 @@ mod tests {
         let service = json!({"service": {"namespace": "n", "name": "s"}, "caBundle": "QQ=="});
         let asked = vec![("n".to_owned(), "s".to_owned())];
         assert_eq!(
-            judged(service.clone(), "networking.k8s.io", "ingresses", "UPDATE"),
+            denials_of(service.clone(), "networking.k8s.io", "ingresses", "UPDATE"),
             (asked.clone(), vec![])
         );
         assert_eq!(
-            judged(service.clone(), "", "secrets", "CREATE"),
+            denials_of(service.clone(), "", "secrets", "CREATE"),
             (asked.clone(), vec!["webhook a.b.c: the right to CREATE secrets is not granted".to_owned()])
         );
         let all = vec!["webhook a.b.c: the right to * * of * is not granted".to_owned()];
-        assert_eq!(judged(service, "*", "*", "*"), (asked, all));
+        assert_eq!(denials_of(service, "*", "*", "*"), (asked, all));
     }
 
     #[test]
@@ -115,7 +115,7 @@ mod tests {
             json!({}),
             json!({"url": "https://a", "service": {"namespace": "n", "name": "s"}}),
         ] {
-            let (asked, denials) = judged(client.clone(), "networking.k8s.io", "ingresses", "CREATE");
+            let (asked, denials) = denials_of(client.clone(), "networking.k8s.io", "ingresses", "CREATE");
             assert_eq!(
                 (asked, denials),
                 (vec![], vec!["webhook a.b.c: only a Service can be asked".to_owned()]),

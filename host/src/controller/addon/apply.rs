@@ -133,7 +133,7 @@ async fn recreate_object(
 mod tests {
     use std::sync::atomic::{AtomicUsize, Ordering};
 
-    use addons::grant;
+    use addons::built_in;
     use serde_json::json;
     use tokio::time::Instant;
 
@@ -174,7 +174,7 @@ mod tests {
             )
         });
         let server = server.await;
-        let grants = grant::built_in("calico", &json!({}));
+        let grants = built_in::grants("calico", &json!({}));
         let (memories, findings, name) =
             (Memories::default(), Findings::new(), ObjectName::new("default", "one"));
         let options = ApplyOptions {

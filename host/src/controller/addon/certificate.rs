@@ -200,19 +200,19 @@ fn object(
     }))
 }
 
-fn params(lifetime: f64) -> CertificateParams {
+fn params(lifetime: std::time::Duration) -> CertificateParams {
     let mut params = CertificateParams::default();
-    let begin = std::time::SystemTime::now() - std::time::Duration::from_secs_f64(CLOCK_SKEW);
+    let begin = std::time::SystemTime::now() - CLOCK_SKEW;
     params.not_before = begin.into();
-    params.not_after = (begin + std::time::Duration::from_secs_f64(CLOCK_SKEW + lifetime)).into();
+    params.not_after = (begin + CLOCK_SKEW + lifetime).into();
     params
 }
 
-fn record(lifetime: f64, dns_names: Vec<String>, digest: &str, authority: &str) -> Record {
+fn record(lifetime: std::time::Duration, dns_names: Vec<String>, digest: &str, authority: &str) -> Record {
     let now = now();
     Record {
         not_before: now,
-        not_after: now + lifetime,
+        not_after: now + lifetime.as_secs_f64(),
         dns_names,
         digest: digest.to_owned(),
         authority: authority.to_owned(),

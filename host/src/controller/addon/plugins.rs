@@ -1,9 +1,10 @@
 //! Asks plugins for their plans in the sandbox. A bad plugin is an answer, never an error of this program.
 
 use std::collections::BTreeMap;
+use std::path::Path;
 
-use addons::grant;
-use addons::{Inventory, Wanted, judge_removal};
+use addons::{built_in, grant};
+use addons::{Inventory, Wanted, authorize_removal};
 use contract::{AddOnPlan, Diagnostic, FEATURES, Failure, HostInfo, Operation, Outcome, Request, Severity};
 use crds::conditions::reason;
 use plugin::PluginError;
@@ -48,11 +49,13 @@ pub enum Verdict {
 }
 
 impl Plugins {
+    /// Compiled plugins are stored in the folder `cache`, when given.
+    ///
     /// # Errors
     /// This machine cannot run compiled code.
-    pub fn load(metrics: PluginCalls) -> anyhow::Result<Self> {
+    pub fn load(metrics: PluginCalls, cache: Option<&Path>) -> anyhow::Result<Self> {
         let limits = plugin::Limits::default();
-        let (engine, queue) = (plugin::Engine::new(limits, None)?, FairQueue::new(limits.calls, metrics));
+        let (engine, queue) = (plugin::Engine::new(limits, cache)?, FairQueue::new(limits.calls, metrics));
         let by_name = plugin::built_in().iter().map(|it| (it.name, (it.bytes, OnceCell::new()))).collect();
         Ok(Self { engine, queue, by_name })
     }
@@ -134,9 +137,9 @@ fn authorized(wanted: &Wanted, plan: AddOnPlan) -> Verdict {
     if !errors.is_empty() {
         return Verdict::Refused(reason::INVALID_CONFIGURATION.into(), text(wanted, &errors));
     }
-    let grants = grant::built_in(wanted.module, &wanted.config);
+    let grants = built_in::grants(wanted.module, &wanted.config);
     let mut denials = grant::authorize(&plan.steps, &grants);
-    denials.extend(judge_removal(&plan.removal, &grants));
+    denials.extend(authorize_removal(&plan.removal, &grants));
     match denials.first() {
         None => {
             let warnings = plan.diagnostics.iter().filter(|it| it.severity == Severity::Warning).cloned();

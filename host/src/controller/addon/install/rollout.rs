@@ -3,7 +3,7 @@
 
 use std::collections::BTreeSet;
 
-use addons::{Inventory, Standing, grant};
+use addons::{Inventory, Standing, built_in};
 use contract::{AddOnPlan, Step, StepSpec};
 use crds::cluster_plugin::Conflicts;
 
@@ -138,7 +138,7 @@ impl<'a> Rollout<'a> {
     async fn apply(&self, objects: &AppliedObjects) -> StepProgress {
         let Installation { controller, objects: of, cluster_name, .. } = self.installation;
         let Target { add_on, plan, installed, workload, findings } = self.target;
-        let grants = grant::built_in(add_on.wanted.module, &add_on.wanted.config);
+        let grants = built_in::grants(add_on.wanted.module, &add_on.wanted.config);
         let options = ApplyOptions {
             field_manager: &self.field_manager,
             force: self.installation.force(),

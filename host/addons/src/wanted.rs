@@ -1,19 +1,10 @@
 //! The add-ons that a ClusterPlugin asks for: which plugin fills which slot, and with what configuration.
 
-use crds::{ClusterPluginSpec, cluster_plugin as spec};
-use serde::Serialize;
-use serde_json::Value;
+use crds::ClusterPluginSpec;
+use serde_json::{Value, json};
 
-use super::Stage;
-
-/// What an add-on is for. In the order in which users think of them; removal is in the opposite order.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Slot {
-    CloudProvider,
-    Networking,
-    Storage,
-    Ingress,
-}
+use crate::built_in::BUILT_IN;
+use crate::{Slot, Stage};
 
 /// One add-on as it was asked for.
 #[derive(Clone, Debug, PartialEq)]
@@ -30,91 +21,31 @@ pub struct Wanted {
 /// The add-ons of a ClusterPlugin, in the order in which they are installed; the opposite order is that of
 /// their removal. Slots that the API server refuses for now do not appear.
 pub fn wanted(spec: &ClusterPluginSpec) -> Vec<Wanted> {
-    let spec::ClusterPluginSpec {
-        cluster_name: _,
-        cloud_provider,
-        networking,
-        storage,
-        ingress,
-        plugins: _,
-        image_registry,
-        image_pull_secrets,
-        conflicts: _,
-        drift: _,
-        deletion: _,
-    } = spec;
-    let mut res = Vec::new();
-    if cloud_provider.none.is_none() {
-        let aws = cloud_provider.aws.clone().unwrap_or_default();
-        res.push(initialized(
-            Slot::CloudProvider,
-            "aws-cloud-controller-manager",
-            "spec.cloudProvider.aws",
-            config(&aws),
-        ));
-    }
-    if let Some(spec::Networking { calico, amazon_vpc, module: _ }) = networking {
-        let calico = calico.as_ref().map(|it| ("calico", "spec.networking.calico", config(it)));
-        let amazon_vpc =
-            amazon_vpc.as_ref().map(|it| ("aws-vpc-cni", "spec.networking.amazonVPC", config(it)));
-        let chosen = calico.into_iter().chain(amazon_vpc);
-        res.extend(chosen.map(|(module, path, config)| initialized(Slot::Networking, module, path, config)));
-    }
-    if let Some(spec::Storage { ebs, efs }) = storage {
-        let ebs = ebs.as_ref().map(|it| ("aws-ebs-csi", "spec.storage.ebs", config(it)));
-        let efs = efs.as_ref().map(|it| ("aws-efs-csi", "spec.storage.efs", config(it)));
-        res.extend(
-            ebs.into_iter()
-                .chain(efs)
-                .map(|(module, path, config)| ready(Slot::Storage, module, path, config)),
-        );
-    }
-    // Last: its webhooks stand in the way of whatever comes after them.
-    if let Some(controller) = ingress.as_ref().and_then(|it| it.aws_load_balancer_controller.as_ref()) {
-        let path = "spec.ingress.awsLoadBalancerController";
-        res.push(ready(Slot::Ingress, "aws-load-balancer-controller", path, config(controller)));
-    }
-    for it in &mut res {
-        share(it, image_registry.as_deref(), image_pull_secrets);
-    }
-    res
+    let wanted = BUILT_IN.iter().filter_map(|add_on| {
+        let mut config = (add_on.settings)(spec)?;
+        share(&mut config, add_on.image_path, spec);
+        let (slot, module, path) = (add_on.slot, add_on.name, add_on.path);
+        Some(Wanted { slot, module, path, stage: slot.stage(), config })
+    });
+    wanted.collect()
 }
 
 /// Gives an add-on what is set for all of them. Its own registry counts before the one for all, below which
 /// the paths are those of the public registries, so that one registry can hold the images of all.
-fn share(wanted: &mut Wanted, registry: Option<&str>, secrets: &[spec::ImagePullSecret]) {
-    let Value::Object(config) = &mut wanted.config else { return };
-    if let Some(registry) = registry {
-        let path = match wanted.module {
-            "aws-cloud-controller-manager" => "/provider-aws",
-            "aws-load-balancer-controller" => "/eks",
-            _ => "",
-        };
-        config.entry("imageRegistry").or_insert_with(|| format!("{registry}{path}").into());
+fn share(config: &mut Value, image_path: &str, spec: &ClusterPluginSpec) {
+    let Value::Object(config) = config else { return };
+    if let Some(registry) = &spec.image_registry {
+        config.entry("imageRegistry").or_insert_with(|| format!("{registry}{image_path}").into());
     }
-    if !secrets.is_empty() {
-        config.insert(
-            "imagePullSecrets".to_owned(),
-            secrets.iter().map(|it| serde_json::json!({"name": it.name})).collect(),
-        );
+    if !spec.image_pull_secrets.is_empty() {
+        let secrets = spec.image_pull_secrets.iter().map(|it| json!({"name": it.name})).collect();
+        config.insert("imagePullSecrets".to_owned(), secrets);
     }
-}
-
-fn initialized(slot: Slot, module: &'static str, path: &'static str, config: Value) -> Wanted {
-    Wanted { slot, module, path, stage: Stage::Initialized, config }
-}
-
-fn ready(slot: Slot, module: &'static str, path: &'static str, config: Value) -> Wanted {
-    Wanted { slot, module, path, stage: Stage::Ready, config }
-}
-
-fn config(settings: &impl Serialize) -> Value {
-    serde_json::to_value(settings).unwrap_or_else(|_| Value::Object(serde_json::Map::new()))
 }
 
 #[cfg(test)]
 mod tests {
-    use serde_json::json;
+    use crds::cluster_plugin as spec;
 
     use super::*;
 
@@ -137,7 +68,7 @@ mod tests {
     }
 
     #[test]
-    fn one_registry_and_its_secrets_are_for_all_and_an_add_ons_own_registry_counts_before() {
+    fn an_add_ons_own_registry_counts_before_the_one_for_all() {
         let asked = json!({"clusterName": "prod", "imageRegistry": "registry.example.com/mirror", "imagePullSecrets": [{"name": "mirror"}],
             "networking": {"amazonVPC": {}}, "storage": {"ebs": {"imageRegistry": "other.example.com"}, "efs": {}},
             "ingress": {"awsLoadBalancerController": {}}});
@@ -169,5 +100,45 @@ mod tests {
             Ready Storage aws-efs-csi spec.storage.efs
             Ready Ingress aws-load-balancer-controller spec.ingress.awsLoadBalancerController"#]]
         .assert_eq(&text.join("\n"));
+    }
+
+    /// Which add-ons the API has. It does not compile when there is one more, which belongs into the table and
+    /// into this test.
+    fn asked_for(spec: &ClusterPluginSpec) -> Vec<bool> {
+        let spec::ClusterPluginSpec {
+            cluster_name: _,
+            cloud_provider: spec::CloudProvider { aws, none: _ },
+            networking: Some(spec::Networking { calico, amazon_vpc, module: _ }),
+            storage: Some(spec::Storage { ebs, efs }),
+            ingress: Some(spec::Ingress { aws_load_balancer_controller }),
+            plugins: _,
+            image_registry: _,
+            image_pull_secrets: _,
+            conflicts: _,
+            drift: _,
+            deletion: _,
+        } = spec
+        else {
+            return Vec::new();
+        };
+        vec![
+            aws.is_some(),
+            calico.is_some(),
+            amazon_vpc.is_some(),
+            ebs.is_some(),
+            efs.is_some(),
+            aws_load_balancer_controller.is_some(),
+        ]
+    }
+
+    #[test]
+    fn every_add_on_of_the_api_is_in_the_table_in_its_order() {
+        let spec = json!({"clusterName": "prod", "cloudProvider": {"aws": {}},
+            "networking": {"calico": {}, "amazonVPC": {}}, "storage": {"ebs": {}, "efs": {}},
+            "ingress": {"awsLoadBalancerController": {}}});
+        let spec: ClusterPluginSpec = serde_json::from_value(spec).unwrap();
+        assert_eq!(asked_for(&spec), BUILT_IN.iter().map(|_| true).collect::<Vec<_>>());
+        let modules: Vec<_> = wanted(&spec).into_iter().map(|it| it.module).collect();
+        assert_eq!(modules, BUILT_IN.iter().map(|it| it.name).collect::<Vec<_>>());
     }
 }

@@ -1,6 +1,5 @@
 //! Security-group rules of add-ons that stay when their ClusterPlugin goes, as the text of an annotation of
-//! the AWSCluster: the one who keeps the groups must know them when nobody asks for them any more. Nothing
-//! here reads or writes the annotation.
+//! the AWSCluster: whoever reconciles the groups must know them when nobody asks for them any more.
 
 use serde::{Deserialize, Serialize};
 
@@ -14,7 +13,7 @@ pub const KEPT_RULES_ANNOTATION: &str = "cluster.kurator.dev/kept-rules";
 
 #[derive(Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
-struct Kept {
+struct StoredRule {
     group: String,
     protocol: String,
     from_port: i32,
@@ -28,16 +27,16 @@ struct Kept {
 /// `rules` is `None` when they could not be told.
 pub fn kept_rules_text(rules: Option<&[AddOnRule]>) -> Option<String> {
     let Some(rules) = rules else { return Some("null".into()) };
-    let kept: Vec<Kept> = rules.iter().filter_map(kept).collect();
+    let stored: Vec<StoredRule> = rules.iter().filter_map(stored).collect();
     // Strings and numbers always serialize.
-    (!kept.is_empty()).then(|| serde_json::to_string(&kept).unwrap_or_else(|_| "null".into()))
+    (!stored.is_empty()).then(|| serde_json::to_string(&stored).unwrap_or_else(|_| "null".into()))
 }
 
 /// The rules that the text keeps. `None` when they cannot be told, which is no reason to revoke any.
 pub fn kept_rules(text: Option<&str>) -> Option<Vec<AddOnRule>> {
     let Some(text) = text else { return Some(Vec::new()) };
-    let kept: Option<Vec<Kept>> = serde_json::from_str(text).ok()?;
-    Some(kept?.into_iter().map(rule).collect())
+    let stored: Option<Vec<StoredRule>> = serde_json::from_str(text).ok()?;
+    Some(stored?.into_iter().map(rule).collect())
 }
 
 /// The rules that installed add-ons need. What is not known here opens nothing, nor does a record that
@@ -48,11 +47,11 @@ pub fn rules_of_installed<'a>(installed: impl IntoIterator<Item = &'a Inventory>
     known.flat_map(|it| it.rules.iter().map(crate::rule)).collect()
 }
 
-fn kept(it: &AddOnRule) -> Option<Kept> {
-    let AddOnRule { group, rule: Rule { protocol, from_port, to_port, source, description } } = it;
+fn stored(rule: &AddOnRule) -> Option<StoredRule> {
+    let AddOnRule { group, rule: Rule { protocol, from_port, to_port, source, description } } = rule;
     // Add-ons name their peers by role and in no other way.
     let Source::Group(peer) = source else { return None };
-    Some(Kept {
+    Some(StoredRule {
         group: group.clone(),
         protocol: protocol.clone(),
         from_port: *from_port,
@@ -62,8 +61,8 @@ fn kept(it: &AddOnRule) -> Option<Kept> {
     })
 }
 
-fn rule(it: Kept) -> AddOnRule {
-    let Kept { group, protocol, from_port, to_port, peer, description } = it;
+fn rule(stored: StoredRule) -> AddOnRule {
+    let StoredRule { group, protocol, from_port, to_port, peer, description } = stored;
     AddOnRule { group, rule: Rule { protocol, from_port, to_port, source: Source::Group(peer), description } }
 }
 
@@ -89,7 +88,7 @@ mod tests {
     }
 
     #[test]
-    fn no_annotation_keeps_nothing_and_one_that_cannot_be_read_revokes_nothing() {
+    fn no_annotation_keeps_nothing_and_an_unreadable_one_revokes_none() {
         assert_eq!(kept_rules_text(Some(&[])), None);
         assert_eq!(kept_rules(None), Some(vec![]));
         let unknown = kept_rules_text(None).unwrap();

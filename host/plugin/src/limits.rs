@@ -1,0 +1,29 @@
+//! What a plugin may use: fuel, time, memory and sizes.
+
+use std::time::Duration;
+
+/// What one call may use.
+#[derive(Clone, Copy, Debug)]
+pub struct Limits {
+    /// Fuel of `plan`; `describe` and `validate` get a tenth. 10^10 is about a second.
+    pub fuel: u64,
+    /// Time by the clock, in case fuel does not tell. Far more than any plugin needs, so that no answer
+    /// depends on how busy the machine is.
+    pub time: Duration,
+    /// Bytes of all memories and tables together.
+    pub memory: usize,
+    /// Bytes of an answer.
+    pub answer: usize,
+    /// Bytes of a component.
+    pub component: usize,
+    /// Calls at the same time.
+    pub calls: usize,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        let calls = std::thread::available_parallelism().map_or(1, usize::from);
+        let time = Duration::from_secs(30);
+        Limits { fuel: 10_000_000_000, time, memory: 128 << 20, answer: 8 << 20, component: 64 << 20, calls }
+    }
+}
