@@ -20,9 +20,9 @@ use super::probe::{Check, Probes};
 use super::service_account::Credentials;
 use super::volumes::Volumes;
 use crate::cloud::boot;
-use crate::cloud::kubelet::process::{Program, State, supervise};
-use crate::cloud::kubelet::variables;
+use crate::cloud::container::variables;
 use crate::cloud::machine::root::{LOGS, OURS};
+use crate::cloud::process::{Program, State, supervise};
 use crate::emulator;
 
 /// Programs of the EBS CSI driver's controller by the image's name.

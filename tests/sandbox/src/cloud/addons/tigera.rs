@@ -29,7 +29,7 @@ use tokio::sync::watch;
 
 use super::Host;
 use super::service_account::Credentials;
-use crate::cloud::kubelet::process::State;
+use crate::cloud::process::State;
 use objects::Standing;
 
 const MANAGER: &str = "tigera-operator";

@@ -17,9 +17,9 @@ use kube::api::Api;
 use tokio::sync::watch;
 
 use super::Host;
+use super::log::{explain, write_line};
 use super::service_account::{directory, token};
-use super::stand_in::{explain, note};
-use crate::cloud::kubelet::process::State;
+use crate::cloud::process::State;
 
 /// A kubelet's own value, which the API server gives tokens that name none.
 const LIFETIME: i64 = 3600;
@@ -62,7 +62,7 @@ impl Volumes {
                 Ok(volumes) => return volumes,
                 Err(error) => {
                     let message = explain(&error);
-                    note(host, pod, &message);
+                    write_line(host, pod, &message);
                     state.send_modify(|state| state.message = Some(message));
                 }
             }

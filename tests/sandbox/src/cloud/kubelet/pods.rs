@@ -20,11 +20,11 @@ use tokio::sync::{Notify, watch};
 use tokio::task::JoinSet;
 
 use super::mirror;
-use super::process::State;
 use super::static_pods::StaticPods;
 use super::status::{self, Fare};
 use crate::cloud::addons;
 use crate::cloud::machine::Specification;
+use crate::cloud::process::State;
 
 /// DaemonSets whose pod brings the pod network of its node.
 const NETWORKS: [&str; 2] = ["calico-node", "aws-node"];

@@ -9,7 +9,7 @@ use k8s_openapi::jiff::Timestamp;
 use kube::ResourceExt;
 use serde_json::{Value, json};
 
-use super::process::State;
+use crate::cloud::process::State;
 
 /// How a pod fares on this node.
 #[derive(Clone, Debug)]

@@ -14,7 +14,8 @@ use serde_json::json;
 
 use super::growth;
 use crate::cloud::addons::Host;
-use crate::cloud::addons::stand_in::{StandIn, explain};
+use crate::cloud::addons::log::explain;
+use crate::cloud::addons::stand_in::StandIn;
 
 /// How often the registration and what has grown are looked after.
 const INTERVAL: Duration = Duration::from_secs(15);

@@ -11,7 +11,8 @@ use serde_json::{Value, json};
 use crate::cloud::addons::aws;
 use crate::cloud::addons::events::Events;
 use crate::cloud::addons::follow::{Changes, changes, forbidden};
-use crate::cloud::addons::stand_in::{StandIn, explain};
+use crate::cloud::addons::log::explain;
+use crate::cloud::addons::stand_in::StandIn;
 
 /// Keeps a PersistentVolume until what it stands for is gone.
 const FINALIZER: &str = "external-provisioner.volume.kubernetes.io/finalizer";

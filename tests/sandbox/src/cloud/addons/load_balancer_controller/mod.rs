@@ -23,7 +23,8 @@ use super::csi::{gone, worse};
 use super::events::Events;
 use super::follow::{Changes, Controller, changes, follow};
 use super::lease::lead;
-use super::stand_in::{StandIn, explain};
+use super::log::explain;
+use super::stand_in::StandIn;
 use model::{Kind, Stack};
 
 const LEASE: &str = "aws-load-balancer-controller-leader";

@@ -17,7 +17,8 @@ use kube::api::{Api, ApiResource, DynamicObject, GroupVersionKind, ListParams};
 use super::aws::query::Query;
 use super::aws::{self, EC2};
 use super::follow::forbidden;
-use super::stand_in::{StandIn, explain};
+use super::log::explain;
+use super::stand_in::StandIn;
 use interfaces::{Interfaces, Place};
 use targets::{Limits, Targets};
 
