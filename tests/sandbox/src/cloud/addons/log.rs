@@ -41,15 +41,3 @@ pub fn write_line(host: &Host, pod: &Pod, line: &str) {
         tracing::warn!("{error:#}");
     }
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn what_the_api_server_says_is_not_said_twice() {
-        let status = kube::core::Status::failure("nodes \"n\" is forbidden", "Forbidden").with_code(403);
-        let error = anyhow::Error::from(kube::Error::Api(status.boxed())).context("reading the node");
-        assert_eq!(explain(&error), "reading the node: nodes \"n\" is forbidden");
-    }
-}

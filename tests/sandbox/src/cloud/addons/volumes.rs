@@ -185,36 +185,3 @@ fn tokens(volume: &Volume) -> impl Iterator<Item = &ServiceAccountTokenProjectio
         .filter_map(|source| source.service_account_token.as_ref())
         .filter(|token| token.audience.is_some())
 }
-
-#[cfg(test)]
-mod tests {
-    use serde_json::json;
-
-    use super::*;
-
-    #[test]
-    fn paths_below_what_is_mounted_are_found_on_the_machine() {
-        let pod = json!({"metadata": {"name": "p", "uid": "u"}, "spec": {
-            "containers": [{"name": "c", "volumeMounts": [
-                {"name": "role", "mountPath": "/var/run/role"}, {"name": "run", "mountPath": "/run/x"},
-                {"name": "sockets", "mountPath": "/sockets/"}]}],
-            "volumes": [
-                {"name": "role", "projected": {"sources": [{"serviceAccountToken": {"audience": "sts", "path": "token"}}]}},
-                {"name": "run", "hostPath": {"path": "/run/x"}},
-                {"name": "sockets", "emptyDir": {}},
-                {"name": "other", "secret": {"secretName": "s"}}],
-        }});
-        let pod: Pod = serde_json::from_value(pod).expect("a pod");
-        let volumes = Volumes::of(&pod, &pod.spec.as_ref().expect("a spec").containers[0]).expect("volumes");
-        assert_eq!(
-            volumes.path("/var/run/role/token"),
-            Path::new("/var/lib/kubelet/pods/u/volumes/role/token")
-        );
-        assert_eq!(volumes.path("/run/x/y"), Path::new("/run/x/y"));
-        assert_eq!(
-            volumes.path("/sockets/csi.sock"),
-            Path::new("/var/lib/kubelet/pods/u/volumes/sockets/csi.sock")
-        );
-        assert_eq!(volumes.volumes.len(), 2);
-    }
-}
