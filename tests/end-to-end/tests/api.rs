@@ -64,7 +64,7 @@ fn strict() -> String {
 }
 
 #[tokio::test]
-async fn the_api_server_answers_as_the_tables_say() -> Result<()> {
+async fn on_a_bed_the_api_server_answers_as_the_tables_say() -> Result<()> {
     let bed = Bed::up(Options { name: "api".into(), parts: Parts::ApiServer, ..Options::default() }).await?;
     let directory = sandbox::paths::source().join("crds/tests/cases");
     let mut wrong = Vec::new();

@@ -13,7 +13,7 @@ const MANAGER: &str = "cluster-operator-calico";
 const OPERATOR: &str = "tigera-operator";
 
 #[tokio::test]
-async fn what_the_operator_fills_in_is_never_in_the_way() -> Result<()> {
+async fn on_a_bed_what_the_operator_fills_in_is_never_in_the_way() -> Result<()> {
     let bed = Bed::up(Options { name: "installation".into(), parts: Parts::ApiServer, ..Options::default() })
         .await?;
     for definition in objects::definitions() {

@@ -19,7 +19,7 @@ struct Edit {
 }
 
 #[tokio::test]
-async fn what_somebody_does_to_an_applied_object_is_seen_in_its_metadata_and_taken_back() -> Result<()> {
+async fn on_a_bed_edits_of_an_applied_object_show_and_are_undone() -> Result<()> {
     let bed =
         Bed::up(Options { name: "repair".into(), parts: Parts::ApiServer, ..Options::default() }).await?;
     let objects = objects();

@@ -207,6 +207,6 @@ async fn lets_vxlan_in(bed: &Bed, cluster: &Cluster) -> Result<bool> {
         .flatten()
         .flat_map(|it| it["IpPermissions"].as_array())
         .flatten();
-    let from_groups = |it: &&Value| it["UserIdGroupPairs"].as_array().is_some_and(|it| !it.is_empty());
+    let from_groups = |rule: &&Value| rule["UserIdGroupPairs"].as_array().is_some_and(|it| !it.is_empty());
     Ok(rules.filter(from_groups).any(|it| it["IpProtocol"] == "udp" && it["FromPort"] == 4789))
 }
