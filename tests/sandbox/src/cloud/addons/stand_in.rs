@@ -6,14 +6,14 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use anyhow::Result;
 use k8s_openapi::api::core::v1::{Container, Pod};
 use k8s_openapi::jiff::Timestamp;
 use kube::{Client, ResourceExt};
 use tokio::sync::watch;
 
 use super::aws::Aws;
-use super::aws::credentials::{Metadata, Source};
+use super::aws::credentials::Source;
+use super::aws::metadata::Metadata;
 use super::volumes::Volumes;
 use super::{Host, log};
 use crate::cloud::container::flag;
@@ -63,14 +63,14 @@ impl StandIn {
     /// The metadata service, as near as the pod is to it.
     pub fn metadata(&self) -> Metadata {
         let host = self.pod.spec.as_ref().and_then(|spec| spec.host_network).unwrap_or_default();
-        Metadata { hops: if host { 1 } else { 2 } }
+        Metadata::new(if host { 1 } else { 2 })
     }
 
     /// A client of AWS in that region with the credentials that the container was given.
-    pub fn aws(&self, region: &str) -> Result<Aws> {
+    pub fn aws(&self, region: &str) -> Aws {
         let source = Source::of(&self.environment, self.metadata(), &self.pod.name_any(), |path| {
             self.volumes.path(path)
         });
-        Aws::new(region.to_owned(), source)
+        Aws::new(region.to_owned(), &source)
     }
 }

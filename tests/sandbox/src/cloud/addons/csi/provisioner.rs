@@ -264,7 +264,7 @@ mod tests {
     }
 
     #[test]
-    fn a_claim_that_waits_for_its_consumer_is_left_alone_until_a_node_is_selected() {
+    fn a_claim_waits_for_its_consumer_until_a_node_is_selected() {
         let class_of = |value: Value| serde_json::from_value::<StorageClass>(value).expect("a class");
         let classes = [class_of(json!({"metadata": {"name": "ebs"}, "provisioner": "ebs.csi.aws.com",
             "volumeBindingMode": "WaitForFirstConsumer"}))];
