@@ -154,7 +154,7 @@ mod tests {
     }
 
     #[test]
-    fn a_target_serves_after_two_good_checks_and_stops_after_two_bad_ones() {
+    fn a_target_changes_after_two_checks_that_agree() {
         let (pool, now) = (Pool::default(), Instant::now());
         assert_eq!(pool.follow(vec![key()], now), [key()]);
         assert_eq!(pool.note(&key(), true, now), None);
