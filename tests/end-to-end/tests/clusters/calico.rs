@@ -180,7 +180,7 @@ async fn set(bed: &Bed, cluster: &Cluster, settings: Value) -> Result<()> {
     cluster.patch(bed, "clusterplugin", &cluster.name, &patch).await.map(drop)
 }
 
-/// Of the settings as they are now.
+/// Waits until networking is ready with the settings as they are now.
 async fn networking_is_ready(bed: &Bed, cluster: &Cluster) -> Result<()> {
     bed.wait_for("networking to be ready", BOOT, async || {
         let object = plugin(bed, cluster).await?;

@@ -1,6 +1,4 @@
 //! What stand-ins know of AWS: its SDK, as the identity that the pod was given, against the emulator.
-//!
-//! It knows nothing of Kubernetes.
 
 pub mod credentials;
 pub mod metadata;

@@ -61,7 +61,7 @@ pub async fn run(stand_in: &StandIn, registration: &Registration) -> Result<()> 
     }
 }
 
-/// By the metadata service, else by what the cloud controller manager noted on the Node.
+/// Asks the metadata service, else takes what the cloud controller manager wrote on the Node.
 async fn place(stand_in: &StandIn, node: &Node) -> Result<Place> {
     let metadata = stand_in.metadata();
     if let (Ok(instance), Ok(zone)) = (

@@ -93,7 +93,7 @@ impl<D: Driver> Provisioner<'_, D> {
         for volume in &volumes {
             let ours = volume.annotations().get(PROVISIONED_BY).is_some_and(|by| by == D::NAME);
             if ours {
-                let gone = self.release(volume).await;
+                let gone = self.reclaim(volume).await;
                 if let Err(error) = &gone {
                     self.events.warn(volume.object_ref(&()), "VolumeFailedDelete", &explain(error)).await;
                 }
@@ -120,7 +120,7 @@ impl<D: Driver> Provisioner<'_, D> {
         Ok(())
     }
 
-    async fn release(&self, volume: &PersistentVolume) -> Result<()> {
+    async fn reclaim(&self, volume: &PersistentVolume) -> Result<()> {
         let name = volume.name_any();
         let volumes: Api<PersistentVolume> = Api::all(self.stand_in.client.clone());
         let phase = volume.status.as_ref().and_then(|status| status.phase.as_deref());
@@ -222,7 +222,7 @@ pub fn gone(result: kube::Result<()>) -> kube::Result<()> {
     }
 }
 
-/// Of two results the one that matters more: a missing right, then any error.
+/// The result that matters more: a missing right, then any error.
 pub fn worse(one: Result<()>, other: Result<()>) -> Result<()> {
     match (one, other) {
         (Ok(()), other) => other,

@@ -216,7 +216,7 @@ impl LoadBalancers<'_> {
                 .with_context(|| format!("deleting {of}"))?;
             // Its finalizer goes when the targets are deregistered and the rules of the nodes' group are
             // gone.
-            self.release(&of, &name.namespace).await?;
+            self.detach(&of, &name.namespace).await?;
             self.delete_target_group(&arn(binding)).await?;
         }
         Ok(())

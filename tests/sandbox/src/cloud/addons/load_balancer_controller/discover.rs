@@ -40,7 +40,8 @@ impl LoadBalancers<'_> {
     }
 }
 
-/// Of each zone the cluster's own subnet, else the first by id; none that only other clusters claim.
+/// Picks one subnet of each zone: the cluster's own, else the first by id; none that only other clusters
+/// claim.
 fn choose(subnets: &[Subnet], cluster: &str, role: &str) -> Vec<String> {
     let own = format!("{CLUSTER}{cluster}");
     let mut zones: BTreeMap<&str, (bool, &str)> = BTreeMap::new();

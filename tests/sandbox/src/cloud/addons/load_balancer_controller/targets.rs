@@ -77,8 +77,8 @@ impl LoadBalancers<'_> {
     }
 
     /// Deregisters the targets of a binding that is being deleted, revokes the rules that no other needs, and
-    /// lets it go.
-    pub async fn release(&self, name: &str, namespace: &str) -> Result<()> {
+    /// takes its finalizer off.
+    pub async fn detach(&self, name: &str, namespace: &str) -> Result<()> {
         let api = bindings(&self.stand_in.client, Some(namespace));
         let Some(binding) = api.get_opt(name).await.with_context(|| format!("reading {name}"))? else {
             return Ok(());
