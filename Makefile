@@ -27,7 +27,7 @@ demo: tools ## Watch a cluster come up from one apply, and go again
 test: tools ## Run every test, the ones on the bed included
 	@$(TOOLS) build --workspace --all-targets
 	@$(MAKE) --no-print-directory lint test-emulator
-	cargo test --locked --workspace --no-fail-fast
+	@tests/tools/test.sh
 
 .PHONY: test-all
 test-all: test ## The same, and the random lives of clusters a million steps long; takes a quarter of an hour more

@@ -3,12 +3,7 @@
 import json
 import time
 
-import pytest
 from conftest import refused, settle, state_of
-
-
-def test_it_says_when_it_is_ready(control):
-    assert control("ready")["ready"] is True
 
 
 def test_calls_are_logged_with_answer_and_caller(aws, control):
@@ -36,93 +31,6 @@ def test_calls_are_logged_with_answer_and_caller(aws, control):
     assert named == [[], ["vpc-00000000000000000"], [], [], ["none"], ["s"]]
     assert [one["sequence"] for one in answer["calls"]] == list(range(start + 1, start + 7))
     assert control(f"calls?since={answer['next']}")["calls"] == []
-
-
-def test_the_world_shows_instances_as_they_are(aws, launch, network, control):
-    tags = [{"ResourceType": "instance", "Tags": [{"Key": "Name", "Value": "one"}]}]
-    interface = {
-        "DeviceIndex": 0,
-        "SubnetId": network.subnet,
-        "Groups": [network.group],
-        "AssociatePublicIpAddress": True,
-    }
-    options = {"HttpPutResponseHopLimit": 3}
-    made = launch(TagSpecifications=tags, NetworkInterfaces=[interface], MetadataOptions=options)["InstanceId"]
-
-    def shown():
-        return next(one for one in control("world")["instances"] if one["id"] == made)
-
-    one = shown()
-    assert one["state"] == "pending" and one["publicIp"] and one["publicDnsName"]
-    assert one["privateDnsName"] == f"ip-{one['privateIp'].replace('.', '-')}.ec2.internal"
-    assert one["securityGroups"] == [network.group] and one["tags"] == {"Name": "one"}
-    assert one["httpPutResponseHopLimit"] == 3 and one["userData"] is None
-    assert one["networkInterfaces"][0]["privateIp"] == one["privateIp"]
-    settle()
-    assert shown()["state"] == "running"
-    control("terminate", {"instanceId": made})
-    assert shown()["state"] == "shutting-down"
-    settle()
-    assert shown()["state"] == "terminated" and shown()["privateIp"] is None
-
-
-def test_the_world_shows_load_balancers_of_each_kind(aws, launch, network, control):
-    instance = launch()["InstanceId"]
-    settle()
-    listener = {"Protocol": "TCP", "LoadBalancerPort": 443, "InstancePort": 6443}
-    where = {"Subnets": [network.subnet], "SecurityGroups": [network.group]}
-    tags = [{"Key": "a", "Value": "b"}]
-    aws.elb.create_load_balancer(LoadBalancerName="world-classic", Listeners=[listener], Tags=tags, **where)
-    check = {"Target": "HTTPS:6443/readyz", "Interval": 5, "Timeout": 4, "UnhealthyThreshold": 2, "HealthyThreshold": 3}
-    aws.elb.configure_health_check(LoadBalancerName="world-classic", HealthCheck=check)
-    aws.elb.register_instances_with_load_balancer(
-        LoadBalancerName="world-classic", Instances=[{"InstanceId": instance}]
-    )
-    arn = aws.elbv2.create_load_balancer(Name="world-network", Type="network", Scheme="internal", **where)
-    arn = arn["LoadBalancers"][0]["LoadBalancerArn"]
-    group = aws.elbv2.create_target_group(
-        Name="world", Protocol="TCP", Port=6443, VpcId=network.vpc, HealthCheckProtocol="HTTPS", HealthCheckPath="/readyz"
-    )["TargetGroups"][0]["TargetGroupArn"]
-    forward = [{"Type": "forward", "TargetGroupArn": group}]
-    aws.elbv2.create_listener(LoadBalancerArn=arn, Protocol="TCP", Port=443, DefaultActions=forward)
-    aws.elbv2.register_targets(TargetGroupArn=group, Targets=[{"Id": instance}])
-    shown = {one["name"]: one for one in control("world")["loadBalancers"]}
-    classic, balancer = shown["world-classic"], shown["world-network"]
-    assert (classic["kind"], balancer["kind"]) == ("classic", "network")
-    assert (classic["arn"], balancer["arn"]) == (None, arn)
-    for one in (classic, balancer):
-        assert one["listeners"] == [{"port": 443, "protocol": "TCP", "targetPort": 6443}]
-        assert one["targets"] == [{"instanceId": instance, "ip": None, "port": 6443}]
-        assert one["subnets"] == [network.subnet] and one["securityGroups"] == [network.group]
-        assert one["vpcId"] == network.vpc and one["healthCheck"]["path"] == "/readyz"
-        assert one["healthCheck"]["protocol"] == "HTTPS" and one["healthCheck"]["port"] == 6443
-    assert (classic["scheme"], balancer["scheme"]) == ("internet-facing", "internal")
-    assert (classic["state"], balancer["state"]) == ("active", "provisioning")
-    assert classic["tags"] == {"a": "b"}
-
-
-def test_the_world_shows_groups_and_vpcs(aws, network, control):
-    permission = {
-        "IpProtocol": "tcp",
-        "FromPort": 1,
-        "ToPort": 2,
-        "IpRanges": [{"CidrIp": "10.0.0.0/8"}],
-        "UserIdGroupPairs": [{"GroupId": network.group}],
-    }
-    aws.ec2.authorize_security_group_ingress(GroupId=network.group, IpPermissions=[permission])
-    aws.ec2.authorize_security_group_ingress(
-        GroupId=network.group, IpPermissions=[{"IpProtocol": "4", "UserIdGroupPairs": [{"GroupId": network.group}]}]
-    )
-    world = control("world")
-    group = next(one for one in world["securityGroups"] if one["id"] == network.group)
-    assert group["ingress"] == [
-        {"protocol": "tcp", "fromPort": 1, "toPort": 2, "cidrs": ["10.0.0.0/8"], "groups": [network.group]},
-        {"protocol": "4", "fromPort": -1, "toPort": -1, "cidrs": [], "groups": [network.group]},
-    ]
-    assert group["egress"] == [
-        {"protocol": "-1", "fromPort": -1, "toPort": -1, "cidrs": ["0.0.0.0/0"], "groups": []}
-    ]
-    assert {"id": network.vpc, "cidrs": ["10.0.0.0/16"]} in world["vpcs"]
 
 
 def test_the_account_lists_what_was_made_and_nothing_that_is_always_there(aws, network, launch, control):
@@ -204,12 +112,3 @@ def test_an_instance_can_be_terminated_behind_everybodys_back(aws, launch, contr
     control("terminate", {"instanceId": made})
     assert control(f"calls?since={start}")["calls"] == []
     assert state_of(aws, made) == "shutting-down"
-
-
-def test_unknown_requests_are_refused(control):
-    import urllib.error
-
-    for path, content in (("nonsense", None), ("terminate", {"instanceId": "i-0"}), ("terminate", {})):
-        with pytest.raises(urllib.error.HTTPError) as caught:
-            control(path, content)
-        assert caught.value.code in (400, 404)

@@ -1,5 +1,5 @@
 //! What a cluster with all add-ons needs, each with a role of its own: what a user makes of AWS before, the
-//! manifest, and how it all goes again. It tests nothing.
+//! manifest, and how it all goes again.
 
 use anyhow::{Context, Result, ensure};
 use sandbox::Bed;

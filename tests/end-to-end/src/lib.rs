@@ -243,10 +243,10 @@ pub async fn ensure_nothing_was_forbidden(bed: &Bed) -> Result<()> {
             .iter()
             .any(|it| action.starts_with(it))
     };
-    let by_operator = |it: &Call| it.caller.as_deref().is_some_and(|it| it.contains("operator"));
-    let is_refusal = |it: &Call| {
-        let code = it.code.as_deref().unwrap_or_default();
-        it.fault.is_none()
+    let by_operator = |call: &Call| call.caller.as_deref().is_some_and(|it| it.contains("operator"));
+    let is_refusal = |call: &Call| {
+        let code = call.code.as_deref().unwrap_or_default();
+        call.fault.is_none()
             && ["AccessDenied", "AccessDeniedException", "UnauthorizedOperation"].contains(&code)
     };
     let calls = bed.emulator().calls(0).await?.calls;

@@ -3,7 +3,6 @@
 //! that is written there. No controller runs.
 
 use anyhow::{Context, Result, ensure};
-use sandbox::bed::exec;
 use sandbox::{Bed, Options, Parts};
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
@@ -65,7 +64,7 @@ fn strict() -> String {
 }
 
 #[tokio::test]
-async fn the_api_server_answers_as_the_tables_say() -> Result<()> {
+async fn on_a_bed_the_api_server_answers_as_the_tables_say() -> Result<()> {
     let bed = Bed::up(Options { name: "api".into(), parts: Parts::ApiServer, ..Options::default() }).await?;
     let directory = sandbox::paths::source().join("crds/tests/cases");
     let mut wrong = Vec::new();
@@ -115,7 +114,7 @@ async fn send(bed: &Bed, object: &Value, case: &Case) -> Result<Value> {
     if case.update.is_none() {
         create.push("--dry-run=server");
     }
-    let mut stored = exec(bed.running(), "kubectl", &create, Some(&object.to_string())).await?;
+    let mut stored = bed.running().exec("kubectl", &create, Some(&object.to_string())).await?;
     if let Some(update) = &case.update {
         let group =
             object["apiVersion"].as_str().and_then(|version| version.split('/').next()).unwrap_or_default();

@@ -32,7 +32,7 @@ const WORKLOADS: [&str; 2] = ["DaemonSet", "Deployment"];
 
 #[tokio::test(flavor = "multi_thread")]
 #[ignore = "needs an earlier version of the operator: make test-baseline BASELINE=<commit>"]
-async fn installations_of_an_earlier_version_are_taken_over() -> Result<()> {
+async fn on_a_bed_installations_of_an_earlier_version_are_taken_over() -> Result<()> {
     let given =
         |name: &str| std::env::var_os(name).map(PathBuf::from).with_context(|| format!("{name} is not set"));
     let program = Link::to(&given(PROGRAM)?)?;
@@ -57,8 +57,9 @@ async fn installations_of_an_earlier_version_are_taken_over() -> Result<()> {
     let (one, other) = (one?, other?);
 
     let calls = bed.emulator().calls(from).await?.calls;
-    let writes =
-        calls.iter().filter(|it| it.write && it.caller.as_deref().is_some_and(|it| it.contains("operator")));
+    let writes = calls
+        .iter()
+        .filter(|call| call.write && call.caller.as_deref().is_some_and(|it| it.contains("operator")));
     let writes: Vec<String> =
         writes.map(|it| format!("{} of {}", it.action, it.resources.join(", "))).collect();
     println!("written to AWS: {writes:#?}");
@@ -161,9 +162,11 @@ async fn used(bed: &Bed, cluster: &Cluster, classes: &[&str]) -> Result<()> {
     workload.apply(&json!({"apiVersion": "v1", "kind": "List", "items": items}).to_string()).await?;
     bed.wait_for("volumes and load balancers to be there", MOMENT * 2, async || {
         let all = workload.kubectl_json(&["get", "pvc,services,ingresses"]).await?;
-        let is_there = |it: &&Value| {
-            let name = &it["status"]["loadBalancer"]["ingress"][0]["hostname"];
-            it["status"]["phase"] == "Bound" || name.is_string() || it["metadata"]["name"] == "kubernetes"
+        let is_there = |object: &&Value| {
+            let name = &object["status"]["loadBalancer"]["ingress"][0]["hostname"];
+            object["status"]["phase"] == "Bound"
+                || name.is_string()
+                || object["metadata"]["name"] == "kubernetes"
         };
         let (all, there) = (items_of(&all).count(), items_of(&all).filter(is_there).count());
         ensure!(all == classes.len() + 3 && there == all, "{there} of {all}");
@@ -216,8 +219,8 @@ impl Seen {
         let kinds = workload.kubectl(&["api-resources", "--verbs=list", "--output=name"]).await?;
         let kinds: Vec<&str> = kinds.lines().filter(|it| !PASSING.contains(it)).collect();
         let all = workload.kubectl_json(&["get", &kinds.join(","), "--all-namespaces"]).await?;
-        let name = |it: &Value| {
-            format!("{} {}/{}", it["kind"], it["metadata"]["namespace"], it["metadata"]["name"])
+        let name = |object: &Value| {
+            format!("{} {}/{}", object["kind"], object["metadata"]["namespace"], object["metadata"]["name"])
                 .replace('"', "")
         };
         let mut objects: BTreeMap<String, Value> = items_of(&all).map(|it| (name(it), it.clone())).collect();

@@ -17,7 +17,7 @@ const MACHINES: usize = 2;
 const PATIENCE: Duration = Duration::from_secs(900);
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_fleet_under_faults_and_kills_is_made_once_and_removed_whole() -> Result<()> {
+async fn on_a_bed_a_fleet_under_faults_is_made_once_and_removed_whole() -> Result<()> {
     let options = Options { name: "fleet".into(), boots: false, ..Options::default() };
     let bed = Bed::up(options).await?;
     bed.emulator().set_faults(&faults()).await?;

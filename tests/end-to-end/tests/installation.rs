@@ -3,7 +3,6 @@
 //! runs.
 
 use anyhow::{Context, Result, ensure};
-use sandbox::bed::exec;
 use sandbox::cloud::addons::tigera::{defaults, objects};
 use sandbox::{Bed, Options, Parts};
 use serde_json::{Value, json};
@@ -14,7 +13,7 @@ const MANAGER: &str = "cluster-operator-calico";
 const OPERATOR: &str = "tigera-operator";
 
 #[tokio::test]
-async fn what_the_operator_fills_in_is_never_in_the_way() -> Result<()> {
+async fn on_a_bed_what_the_operator_fills_in_is_never_in_the_way() -> Result<()> {
     let bed = Bed::up(Options { name: "installation".into(), parts: Parts::ApiServer, ..Options::default() })
         .await?;
     for definition in objects::definitions() {
@@ -127,7 +126,7 @@ fn planned(name: &str) -> Result<Value> {
 async fn apply(bed: &Bed, object: &Value, more: &[&str]) -> Result<()> {
     let mut arguments = vec!["apply", "--server-side", "--field-manager", MANAGER, "-f", "-"];
     arguments.extend(more);
-    exec(bed.running(), "kubectl", &arguments, Some(&object.to_string())).await.map(drop)
+    bed.running().exec("kubectl", &arguments, Some(&object.to_string())).await.map(drop)
 }
 
 /// As the add-on is applied: what the operator alone filled in is taken over, at the version that was looked

@@ -36,7 +36,7 @@ const MOST: usize = 120 << 10;
 const MAY_ADD: usize = 40 << 10;
 
 #[tokio::test(flavor = "multi_thread")]
-async fn nineteen_clusters_are_looked_at_as_often_beside_a_hostile_one() -> Result<()> {
+async fn on_a_bed_nineteen_clusters_fare_as_well_beside_a_hostile_one() -> Result<()> {
     let limited = Limited::make()?;
     let bed = Bed::up(limited.options()).await?;
     let _servers = Servers::start(&bed)?;

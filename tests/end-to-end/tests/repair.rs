@@ -5,7 +5,6 @@ use std::collections::BTreeMap;
 
 use addons::{Change, Compared, Drift, ObjectRef, Writers, compare, drift, without};
 use anyhow::{Context, Result, ensure};
-use sandbox::bed::exec;
 use sandbox::{Bed, Options, Parts};
 use serde_json::{Value, json};
 
@@ -20,7 +19,7 @@ struct Edit {
 }
 
 #[tokio::test]
-async fn what_somebody_does_to_an_applied_object_is_seen_in_its_metadata_and_taken_back() -> Result<()> {
+async fn on_a_bed_edits_of_an_applied_object_show_and_are_undone() -> Result<()> {
     let bed =
         Bed::up(Options { name: "repair".into(), parts: Parts::ApiServer, ..Options::default() }).await?;
     let objects = objects();
@@ -187,7 +186,7 @@ async fn deleted(bed: &Bed, object: &Value) -> Result<()> {
 async fn made_anew(bed: &Bed, object: &Value) -> Result<()> {
     let mark = applied(bed, object, true).await?;
     delete(bed, object).await?;
-    exec(bed.running(), "kubectl", &["create", "-f", "-"], Some(&object.to_string())).await?;
+    bed.running().exec("kubectl", &["create", "-f", "-"], Some(&object.to_string())).await?;
     let found = found(bed, object, &mark).await?;
     ensure!(found.change == Change::Anew && found.by == "\"kubectl-create\"", "{found:?}");
     let mark = applied(bed, object, true).await?;
@@ -235,7 +234,7 @@ async fn applied(bed: &Bed, object: &Value, force: bool) -> Result<String> {
 async fn apply(bed: &Bed, object: &Value, more: &[&str]) -> Result<Writers> {
     let manager = format!("--field-manager={MANAGER}");
     let fixed = ["apply", "--server-side", "-f", "-", "-o", "json", "--show-managed-fields", &manager];
-    let answer = exec(bed.running(), "kubectl", &[&fixed, more].concat(), Some(&object.to_string())).await?;
+    let answer = bed.running().exec("kubectl", &[&fixed, more].concat(), Some(&object.to_string())).await?;
     Ok(Writers::of(&serde_json::from_str(&answer).context("reading kubectl's JSON")?))
 }
 

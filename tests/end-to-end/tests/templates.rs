@@ -27,7 +27,7 @@ fn machines(documents: &[Value]) -> [&Value; 2] {
 }
 
 #[test]
-fn with_the_vpc_cni_there_is_no_range_of_pods_and_systemd_leaves_their_addresses_alone() {
+fn the_vpc_cni_needs_no_pod_range_and_systemd_to_keep_out() {
     let documents = template("-amazon-vpc-cni");
     let network = of_kind(&documents, "Cluster")["spec"]["clusterNetwork"].as_object().expect("a network");
     assert_eq!(network.keys().collect::<Vec<_>>(), ["services"]);
@@ -47,7 +47,7 @@ fn with_the_vpc_cni_there_is_no_range_of_pods_and_systemd_leaves_their_addresses
 }
 
 #[test]
-fn the_flavor_of_the_vpc_cni_differs_from_the_default_template_in_nothing_else() {
+fn the_flavor_of_the_vpc_cni_differs_in_nothing_else() {
     let mut documents = template("-amazon-vpc-cni");
     for document in &mut documents {
         let (kind, spec) = (document["kind"].as_str().unwrap_or_default().to_owned(), &mut document["spec"]);

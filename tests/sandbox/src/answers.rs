@@ -1,5 +1,5 @@
 //! A server for tests that answers as it is told, whatever HTTP says: it speaks just enough of it, and counts
-//! what it was asked and what it could send. It knows nothing of Kubernetes.
+//! what it was asked and what it could send.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};

@@ -1,12 +1,11 @@
 //! The bed as tests and the demo use it: a world that ends with the value that stands for it.
 
 use std::path::{Path, PathBuf};
-use std::process::{Child, Output};
+use std::process::Child;
 use std::time::{Duration, Instant};
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result};
 use serde_json::Value;
-use tokio::io::AsyncWriteExt;
 
 use crate::control::{self, Request};
 use crate::emulator;
@@ -58,7 +57,7 @@ impl Bed {
     /// # Errors
     /// When it ends with another status than 0; the message has what it wrote to stderr.
     pub async fn exec(&self, program: impl AsRef<std::ffi::OsStr>, arguments: &[&str]) -> Result<String> {
-        exec(&self.running, program, arguments, None).await
+        self.running.exec(program, arguments, None).await
     }
 
     /// Runs kubectl against the management cluster.
@@ -83,7 +82,7 @@ impl Bed {
 
     /// Applies YAML to the management cluster, as a user does.
     pub async fn apply(&self, yaml: &str) -> Result<String> {
-        exec(&self.running, "kubectl", &["apply", "-f", "-"], Some(yaml)).await
+        self.running.exec("kubectl", &["apply", "-f", "-"], Some(yaml)).await
     }
 
     /// The workload cluster `name` of a namespace, once its kubeconfig Secret exists.
@@ -173,38 +172,9 @@ impl Workload<'_> {
     /// Applies YAML, as a user does.
     pub async fn apply(&self, yaml: &str) -> Result<String> {
         let kubeconfig = self.kubeconfig.display().to_string();
-        exec(&self.bed.running, "kubectl", &["--kubeconfig", &kubeconfig, "apply", "-f", "-"], Some(yaml))
-            .await
+        let arguments = ["--kubeconfig", &kubeconfig, "apply", "-f", "-"];
+        self.bed.running.exec("kubectl", &arguments, Some(yaml)).await
     }
-}
-
-/// Runs a program inside a world to its end.
-pub async fn exec(
-    running: &Running,
-    program: impl AsRef<std::ffi::OsStr>,
-    arguments: &[&str],
-    input: Option<&str>,
-) -> Result<String> {
-    let name = program.as_ref().to_string_lossy().into_owned();
-    let mut command = tokio::process::Command::from(running.command(program));
-    command.args(arguments).kill_on_drop(true);
-    command.stdin(if input.is_some() { std::process::Stdio::piped() } else { std::process::Stdio::null() });
-    command.stdout(std::process::Stdio::piped()).stderr(std::process::Stdio::piped());
-    let mut child = command.spawn().with_context(|| format!("starting {name}"))?;
-    if let (Some(input), Some(mut stdin)) = (input, child.stdin.take()) {
-        // A program that ends before it has read everything says why on stderr.
-        let _ = stdin.write_all(input.as_bytes()).await;
-    }
-    let output = child.wait_with_output().await.with_context(|| format!("waiting for {name}"))?;
-    text(&name, arguments, output)
-}
-
-fn text(name: &str, arguments: &[&str], output: Output) -> Result<String> {
-    if !output.status.success() {
-        let errors = String::from_utf8_lossy(&output.stderr);
-        bail!("{name} {}: {}: {}", arguments.join(" "), output.status, errors.trim());
-    }
-    String::from_utf8(output.stdout).with_context(|| format!("{name} printed something that is not UTF-8"))
 }
 
 /// The bed's own program: this one, or its neighbour in the target directory when this one is a test.

@@ -6,7 +6,6 @@ use anyhow::{Context, Result};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 
-use crate::bed::exec;
 use crate::world::launch::Running;
 
 /// A workload cluster.
@@ -25,7 +24,7 @@ impl Cluster {
         let secret = format!("{}-kubeconfig", self.name);
         let arguments =
             ["get", "secret", &secret, "--namespace", &self.namespace, "-o", "jsonpath={.data.value}"];
-        let text = exec(running, "kubectl", &arguments, None).await?;
+        let text = running.exec("kubectl", &arguments, None).await?;
         let text = STANDARD.decode(text.trim()).with_context(|| format!("decoding Secret {secret}"))?;
         let directory = running.directory.join("workload");
         std::fs::create_dir_all(&directory).with_context(|| format!("creating {}", directory.display()))?;

@@ -93,19 +93,19 @@ fn comes_up(directory: &Path) -> bool {
 }
 
 #[test]
-fn a_demo_that_is_interrupted_while_it_comes_up_leaves_nothing_but_logs() {
+fn on_a_bed_a_demo_interrupted_early_leaves_only_logs() {
     interrupted("up", "the world", comes_up, Signal::INT);
 }
 
 #[test]
-fn a_demo_that_is_interrupted_while_machines_boot_leaves_nothing_but_logs() {
+fn on_a_bed_a_demo_interrupted_as_machines_boot_leaves_only_logs() {
     let boots =
         |directory: &Path| directory.join("machines").read_dir().is_ok_and(|mut it| it.next().is_some());
     interrupted("boot", "a machine", boots, Signal::TERM);
 }
 
 #[test]
-fn a_demo_that_is_killed_leaves_no_process() {
+fn on_a_bed_a_demo_that_is_killed_leaves_no_process() {
     let mut demo = Demo::start("killed");
     demo.wait_for("the world", comes_up);
     let (_, directory) = demo.end(Signal::KILL);

@@ -78,16 +78,21 @@ impl Tools {
         let lock = File::create(&lock).with_context(|| format!("creating {}", lock.display()))?;
         lock.lock().context("waiting for another sandbox that prepares its tools")?;
         // Costs are processor seconds, measured with nothing there.
+        let seconds = std::time::Duration::from_secs;
         let mut parts = vec![
-            Part::new("building the Go programs", 980.0, move |meter| go::ensure(&programs, meter)),
-            Part::new("making the Python environment", 20.0, move |meter| python::ensure(&python, meter)),
-            Part::new("unpacking cloud-init", 10.0, move |meter| cloud_init::ensure(&cloud_init, meter)),
+            Part::new("building the Go programs", seconds(980), move |meter| go::ensure(&programs, meter)),
+            Part::new("making the Python environment", seconds(20), move |meter| {
+                python::ensure(&python, meter)
+            }),
+            Part::new("unpacking cloud-init", seconds(10), move |meter| {
+                cloud_init::ensure(&cloud_init, meter)
+            }),
         ];
         if let Some(arguments) = cargo {
             let log = root.join("cargo.log");
             parts.insert(
                 0,
-                Part::new("building the workspace", 1000.0, move |meter| {
+                Part::new("building the workspace", seconds(1000), move |meter| {
                     cargo::build(&arguments, &log, meter)
                 }),
             );

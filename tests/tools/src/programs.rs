@@ -150,7 +150,7 @@ mod tests {
     }
 
     #[test]
-    fn the_programs_of_the_ebs_add_on_are_the_releases_that_its_plugin_installs() {
+    fn programs_of_ebs_are_the_releases_that_its_plugin_installs() {
         let source = crate::paths::source();
         let read = |path: &str| std::fs::read_to_string(source.join(path)).expect("a file of the repository");
         let (pins, releases) = (read("tests/tools/go.mod"), read("plugins/aws-ebs-csi/src/versions.rs"));

@@ -12,7 +12,7 @@ use sandbox::emulator::Call;
 use sandbox::{Bed, Options};
 use serde_json::{Value, json};
 
-use super::{SETTLING, bootstrapped, calls, metrics, print, seconds, sum, wait_until_initialized};
+use super::{SETTLING, bootstrapped, calls, metrics, print, since_1970, sum, time, wait_until_initialized};
 
 /// The operator's counter of requests to workload clusters.
 const REQUESTS: &str = "cluster_operator_workload_requests_total";
@@ -24,8 +24,8 @@ const FIRST: [&str; 2] = ["aws-cloud-controller-manager", "aws-vpc-cni"];
 /// nothing is deleted.
 const SERVICES: [&str; 5] = ["elasticfilesystem", "iam", "s3", "sts", "tagging"];
 
-/// Makes the cluster, prints what it took, and what it takes in `settled` seconds.
-pub async fn figures(settled: u64) -> Result<()> {
+/// Makes the cluster, prints what it took, and what it takes while it is left alone for `settled`.
+pub async fn figures(settled: Duration) -> Result<()> {
     let bed = Bed::up(Options { name: "add-ons".into(), ..Options::default() }).await?;
     let cluster = installed(&bed).await?;
     let requests = Requests::so_far(&bed).await?;
@@ -34,9 +34,13 @@ pub async fn figures(settled: u64) -> Result<()> {
     cluster.wait_until_ready(&bed).await?;
     let objects = objects(&bed, &cluster).await?;
     let share = own_share(&bed, &cluster, &objects).await?;
-    print("our share from initialized to all Nodes Ready, seconds, at most", format!("{share:.0}"), "<= 3");
+    print(
+        "our share from initialized to all Nodes Ready, seconds, at most",
+        format!("{:.0}", share.as_secs_f64()),
+        "<= 3",
+    );
     let launch = launch(&bed, &cluster).await?;
-    print("  beside it, for the worker's own instance, at most", format!("{launch:.1}"), "");
+    print("  beside it, for the worker's own instance, at most", format!("{:.1}", launch.as_secs_f64()), "");
     print("objects of all add-ons", objects.len(), "");
     print("workload API requests to install them", requests.all, "");
     print("  of them writes", requests.writes, "");
@@ -71,15 +75,15 @@ async fn installed(bed: &Bed) -> Result<Cluster> {
 /// What they cost when nobody changes anything, for ten minutes; a shorter time may miss the one look that
 /// there is in ten. Roles, the issuer and the file system are read anew every half hour: this may see all of
 /// that or nothing, and what one round of it takes is at most what it took to install them.
-async fn left_alone(bed: &Bed, objects: usize, settled: u64) -> Result<()> {
+async fn left_alone(bed: &Bed, objects: usize, settled: Duration) -> Result<()> {
     tokio::time::sleep(SETTLING).await;
     let from = bed.emulator().calls(0).await?.next;
     let before = Requests::so_far(bed).await?;
-    tokio::time::sleep(Duration::from_secs(settled)).await;
+    tokio::time::sleep(settled).await;
     let after = Requests::so_far(bed).await?;
-    let in_ten_minutes = |count: u64| count as f64 * 600.0 / settled.max(1) as f64;
+    let in_ten_minutes = |count: u64| count as f64 * 600.0 / settled.as_secs().max(1) as f64;
     let requests = after.all - before.all;
-    print(&format!("workload API requests in {settled} settled seconds"), requests, "");
+    print(&format!("workload API requests in {} settled seconds", settled.as_secs()), requests, "");
     print("  for each object, in ten minutes", per(in_ten_minutes(requests), objects), "<= 1.2");
     print("  of them writes", after.writes - before.writes, "0");
     let aws = of_add_ons(&calls(bed, from).await?).count() as u64;
@@ -149,10 +153,10 @@ async fn objects(bed: &Bed, cluster: &Cluster) -> Result<Vec<Applied>> {
     let kinds = kinds.into_iter().collect::<Vec<_>>().join(",");
     let live = workload.kubectl_json(&["get", &kinds, "--all-namespaces"]).await?;
     let applied = |(module, object): (String, Value)| -> Result<Applied> {
-        let is_it = |it: &&Value| {
-            it["kind"] == object["kind"]
-                && it["metadata"]["name"] == object["name"]
-                && it["metadata"]["namespace"] == object["namespace"]
+        let is_it = |found: &&Value| {
+            found["kind"] == object["kind"]
+                && found["metadata"]["name"] == object["name"]
+                && found["metadata"]["namespace"] == object["namespace"]
         };
         let live = items(&live).find(is_it).with_context(|| format!("{object} of {module} is not there"))?;
         let created =
@@ -175,34 +179,34 @@ fn kind(object: &Value) -> String {
     }
 }
 
-/// Seconds from the moment when Cluster API found the control plane initialized, for which it had asked the
+/// The time from the moment when Cluster API found the control plane initialized, for which it had asked the
 /// cluster's API server, until the last object of the cloud provider and of the network was there. All of
 /// that counts as ours, the API server's own time too. After it Nodes wait for their Pods, and a worker for
 /// its machine: for others. The APIs tell both times in whole seconds, cut off, and this adds one: it is up
 /// to two seconds too much, and never too little.
-async fn own_share(bed: &Bed, cluster: &Cluster, objects: &[Applied]) -> Result<f64> {
+async fn own_share(bed: &Bed, cluster: &Cluster, objects: &[Applied]) -> Result<Duration> {
     let control_plane =
         cluster.object(bed, "kubeadmcontrolplane", &format!("{}-control-plane", cluster.name)).await?;
     let initialized = find_condition(&control_plane, "Initialized")
         .filter(|it| it["status"] == "True")
         .context("it is not initialized")?;
-    let initialized = seconds(bed, &initialized["lastTransitionTime"]).await?;
+    let initialized = since_1970(bed, &initialized["lastTransitionTime"]).await?;
     let of =
         |module: &str| objects.iter().filter(|it| it.module == module).map(|it| it.created.as_str()).max();
-    let mut last: f64 = 0.0;
+    let mut last = Duration::ZERO;
     for module in FIRST {
         // Times of one form, all in UTC: the text that is greatest is the latest.
         let created = of(module).with_context(|| format!("{module} has no objects"))?;
-        last = last.max(seconds(bed, &json!(created)).await?);
+        last = last.max(since_1970(bed, &json!(created)).await?);
     }
     ensure!(last >= initialized, "objects were there before the control plane was initialized");
-    Ok(last - initialized + 1.0)
+    Ok(last - initialized + Duration::from_secs(1))
 }
 
-/// Seconds from the bootstrap data of the worker, which Cluster API makes once the control plane is
+/// The time from the bootstrap data of the worker, which Cluster API makes once the control plane is
 /// initialized, to the call for its instance: what its Node waits for us besides. Bootstrap data is as old as
 /// a whole second, cut off: it is up to one second too much.
-async fn launch(bed: &Bed, cluster: &Cluster) -> Result<f64> {
+async fn launch(bed: &Bed, cluster: &Cluster) -> Result<Duration> {
     let bootstrapped = bootstrapped(bed, cluster, false).await?;
     // The worker's is the last one.
     let calls = calls(bed, 0).await?;
@@ -211,5 +215,5 @@ async fn launch(bed: &Bed, cluster: &Cluster) -> Result<f64> {
         .rev()
         .find(|it| it.action == "RunInstances" && it.status == Some(200))
         .context("no instance")?;
-    Ok(launched.time - bootstrapped)
+    Ok(time(launched).saturating_sub(bootstrapped))
 }

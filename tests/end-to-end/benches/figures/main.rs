@@ -18,7 +18,7 @@ use serde_json::Value;
 const FLEET: usize = 20;
 const MACHINES: usize = 5;
 /// Seconds that NAT gateways and instances take in the emulator.
-const EMULATOR_DELAY: f64 = 2.0;
+const EMULATOR_DELAY: Duration = Duration::from_secs(2);
 /// How long what was just made may still be looked at before it counts as settled.
 const SETTLING: Duration = Duration::from_secs(90);
 /// The operator's counter of writes to the management API, the Lease aside.
@@ -29,7 +29,8 @@ const LOOKS: &str = "cluster_operator_reconciles_total";
 #[tokio::main]
 async fn main() -> Result<()> {
     let chosen = std::env::var("FIGURES").unwrap_or_else(|_| "create add-ons settled fleet".into());
-    let settled = std::env::var("FIGURES_SETTLED_SECONDS").ok().and_then(|it| it.parse().ok()).unwrap_or(600);
+    let settled = std::env::var("FIGURES_SETTLED_SECONDS").ok().and_then(|it| it.parse().ok());
+    let settled = Duration::from_secs(settled.unwrap_or(600));
     println!("{:<66} {:>12} {:>12}", "figure", "measured", "bar");
     if chosen.contains("create") {
         create().await?;
@@ -52,7 +53,10 @@ fn print(figure: &str, measured: impl std::fmt::Display, bar: &str) {
 
 async fn calls(bed: &Bed, since: u64) -> Result<Vec<Call>> {
     let all = bed.emulator().calls(since).await?.calls;
-    Ok(all.into_iter().filter(|it| it.caller.as_deref().is_some_and(|it| it.contains("operator"))).collect())
+    Ok(all
+        .into_iter()
+        .filter(|call| call.caller.as_deref().is_some_and(|it| it.contains("operator")))
+        .collect())
 }
 
 fn writes(calls: &[Call]) -> usize {
@@ -70,7 +74,7 @@ async fn create() -> Result<()> {
     print("  of them writes", writes(&made), "<= 42");
     print(
         "our share of the time to initialized, seconds, at most",
-        format!("{:.1}", own_share(&bed, &cluster, &made).await?),
+        format!("{:.1}", own_share(&bed, &cluster, &made).await?.as_secs_f64()),
         "<= 4",
     );
     cluster.wait_until_ready(&bed).await?;
@@ -94,11 +98,11 @@ async fn wait_until_initialized(bed: &Bed, cluster: &Cluster) -> Result<()> {
     .await
 }
 
-/// Seconds during which the operator could have sent something and had not: from the moment Cluster API had
+/// How long the operator could have sent something and had not: from the moment Cluster API had
 /// set the owner to the last write for the network, but for the time the NAT gateway took; from bootstrap
 /// data to the instance; from a running instance to the load balancer. The API tells its times in whole
 /// seconds, cut off, so that this is up to two seconds too much.
-async fn own_share(bed: &Bed, cluster: &Cluster, calls: &[Call]) -> Result<f64> {
+async fn own_share(bed: &Bed, cluster: &Cluster, calls: &[Call]) -> Result<Duration> {
     let arguments =
         ["get", "awscluster", &cluster.name, "--namespace", &cluster.namespace, "--show-managed-fields"];
     let object = bed.kubectl_json(&arguments).await?;
@@ -107,42 +111,43 @@ async fn own_share(bed: &Bed, cluster: &Cluster, calls: &[Call]) -> Result<f64> 
         .iter()
         .find(|it| it["fieldsV1"]["f:metadata"].get("f:ownerReferences").is_some())
         .context("no owner")?;
-    let owned = seconds(bed, &owner["time"]).await?;
+    let owned = since_1970(bed, &owner["time"]).await?;
     let bootstrap = bootstrapped(bed, cluster, true).await?;
     let at = |action: &str| {
-        calls
-            .iter()
-            .find(|it| it.action == action)
-            .map(|it| it.time)
-            .with_context(|| format!("no call of {action}"))
+        calls.iter().find(|it| it.action == action).map(time).with_context(|| format!("no call of {action}"))
     };
     let machine_began = at("CreateSecret")?;
-    let network =
-        calls.iter().filter(|it| it.write && it.time < machine_began).map(|it| it.time).fold(0.0, f64::max);
+    let network = calls.iter().filter(|it| it.write).map(time).filter(|time| *time < machine_began).max();
+    let network = network.unwrap_or_default();
     let (run, register) = (at("RunInstances")?, at("RegisterInstancesWithLoadBalancer")?);
-    let shares = [network - owned - EMULATOR_DELAY, run - bootstrap, register - run - EMULATOR_DELAY];
-    Ok(shares.into_iter().map(|it| it.max(0.0)).sum())
+    let spans = [(owned + EMULATOR_DELAY, network), (bootstrap, run), (run + EMULATOR_DELAY, register)];
+    Ok(spans.into_iter().map(|(from, to)| to.saturating_sub(from)).sum())
 }
 
 /// When the bootstrap data of a control plane machine, or of a worker, was made.
-async fn bootstrapped(bed: &Bed, cluster: &Cluster, control_plane: bool) -> Result<f64> {
+async fn bootstrapped(bed: &Bed, cluster: &Cluster, control_plane: bool) -> Result<Duration> {
     let machines = cluster.objects(bed, "machines").await?;
-    let is_wanted = |it: &&Value| {
-        it["metadata"]["labels"].get("cluster.x-k8s.io/control-plane").is_some() == control_plane
+    let is_wanted = |machine: &&Value| {
+        machine["metadata"]["labels"].get("cluster.x-k8s.io/control-plane").is_some() == control_plane
     };
     let machine = machines.iter().find(is_wanted).context("no such machine")?;
     let secret = machine["spec"]["bootstrap"]["dataSecretName"].as_str().context("no bootstrap data")?;
-    seconds(bed, &cluster.object(bed, "secret", secret).await?["metadata"]["creationTimestamp"]).await
+    since_1970(bed, &cluster.object(bed, "secret", secret).await?["metadata"]["creationTimestamp"]).await
 }
 
-/// Seconds since 1970 of a time that an API tells.
-async fn seconds(bed: &Bed, time: &Value) -> Result<f64> {
+/// When a call was made, as the time since 1970.
+fn time(call: &Call) -> Duration {
+    Duration::from_secs_f64(call.time)
+}
+
+/// A time that an API tells, as the time since 1970.
+async fn since_1970(bed: &Bed, time: &Value) -> Result<Duration> {
     let text = bed.exec("date", &["--date", time.as_str().context("no time")?, "+%s"]).await?;
-    text.trim().parse().context("no time")
+    Ok(Duration::from_secs(text.trim().parse().context("no time")?))
 }
 
 /// A fleet that boots nothing: made, then left alone.
-async fn fleet_of(clusters: usize, settled: u64) -> Result<()> {
+async fn fleet_of(clusters: usize, settled: Duration) -> Result<()> {
     let bed =
         Bed::up(Options { name: format!("figures-{clusters}"), boots: false, ..Options::default() }).await?;
     let before = usage(&bed).await?;
@@ -154,7 +159,7 @@ async fn fleet_of(clusters: usize, settled: u64) -> Result<()> {
             let list = bed.kubectl_json(&["get", kind]).await?;
             let ready = list["items"]
                 .as_array()
-                .map_or(0, |it| it.iter().filter(|it| condition(it, "Ready") == "True").count());
+                .map_or(0, |objects| objects.iter().filter(|it| condition(it, "Ready") == "True").count());
             ensure!(ready == wanted, "{ready} of {wanted} {kind} are ready");
         }
         Ok(())
@@ -175,9 +180,9 @@ async fn fleet_of(clusters: usize, settled: u64) -> Result<()> {
     tokio::time::sleep(SETTLING).await;
     let from = bed.emulator().calls(0).await?.next;
     let wrote = counted(&bed, WRITES).await?;
-    tokio::time::sleep(Duration::from_secs(settled)).await;
+    tokio::time::sleep(settled).await;
     let quiet = calls(&bed, from).await?;
-    print(&format!("{name}: AWS calls in {settled} settled seconds"), quiet.len(), "<= 40");
+    print(&format!("{name}: AWS calls in {} settled seconds", settled.as_secs()), quiet.len(), "<= 40");
     print("  of them writes", writes(&quiet), "0");
     print("  management API writes", counted(&bed, WRITES).await? - wrote, "0");
     print(&format!("{name}: memory, MiB (RSS)"), usage(&bed).await?.1 / 1024, bar("<= 60"));

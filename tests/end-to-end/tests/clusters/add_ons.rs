@@ -3,15 +3,12 @@
 //! with the cluster. Nothing here looks into the operator.
 
 use anyhow::{Context, Result, ensure};
-use end_to_end::add_ons::{
-    ACCOUNT, BUCKET, FLAVOR, NAME, clean_up, file_system, issuer, manifest, plugin, prepare, running, trust,
-};
+use end_to_end::add_ons::{FLAVOR, NAME, file_system, manifest, plugin, prepare, running, trust};
 use end_to_end::{BOOT, Cluster, MOMENT, condition, condition_text};
-use sandbox::emulator::Fault;
 use sandbox::{Bed, Workload};
 use serde_json::{Value, json};
 
-use super::{certificate, file_system, passed, trust, volumes, vpc_cni};
+use super::{certificate, deletion, file_system, passed, trust, volumes, vpc_cni};
 
 /// The whole life of a cluster with all six add-ons.
 pub async fn all_add_ons(bed: &Bed) -> Result<()> {
@@ -35,9 +32,9 @@ pub async fn all_add_ons(bed: &Bed) -> Result<()> {
     changed_settings_are_applied(bed, &cluster).await?;
     what_is_not_in_use_is_uninstalled(bed, &cluster).await?;
     trust::wrong_policies_are_told_apart(bed, &cluster).await?;
-    a_role_that_is_missing_or_cannot_be_read_is_told_apart(bed, &cluster).await?;
+    trust::a_role_that_is_missing_or_cannot_be_read_is_told_apart(bed, &cluster).await?;
     certificate::the_webhook_outlives_it(bed, &cluster, end, "one").await?;
-    the_cluster_goes(bed, &cluster, &file_system).await
+    deletion::the_cluster_goes(bed, &cluster, &file_system).await
 }
 
 /// Storage and ingress join Calico on a cluster that lives; they act as the instances they run on.
@@ -235,7 +232,8 @@ async fn what_is_not_in_use_is_uninstalled(bed: &Bed, cluster: &Cluster) -> Resu
         let left = workload
             .kubectl_json(&["get", "deployments,daemonsets,csidrivers,storageclasses", "--all-namespaces"])
             .await?;
-        let left = count(&left, |it| it["metadata"]["name"].as_str().is_some_and(|it| it.contains("efs")));
+        let left =
+            count(&left, |object| object["metadata"]["name"].as_str().is_some_and(|it| it.contains("efs")));
         let names = plugin(bed, cluster).await?["status"]["plugins"].to_string();
         ensure!(left == 0 && !names.contains("efs"), "{left} objects are left; {names}");
         Ok(())
@@ -284,62 +282,6 @@ async fn write_over_the_record(workload: &Workload<'_>) -> Result<()> {
         .map(drop)
 }
 
-async fn a_role_that_is_missing_or_cannot_be_read_is_told_apart(bed: &Bed, cluster: &Cluster) -> Result<()> {
-    let role = |name: &str| {
-        json!({"spec": {"storage": {"ebs": {"roleARN": format!("arn:aws:iam::{ACCOUNT}:role/{name}")}}}})
-            .to_string()
-    };
-    cluster.patch(bed, "clusterplugin", &cluster.name, &role("nobody")).await?;
-    bed.wait_for("storage to be held for want of its role", MOMENT, async || {
-        let object = plugin(bed, cluster).await?;
-        let text = condition_text(&object, "StorageReady");
-        ensure!(text.starts_with("RoleNotFound: spec.storage.ebs.roleARN"), "StorageReady says {text:?}");
-        let others =
-            ["CloudProviderReady", "NetworkingReady", "IngressReady"].map(|it| condition(&object, it));
-        ensure!(others == ["True"; 3], "the others are {others:?}");
-        Ok(())
-    })
-    .await?;
-    let denied = Fault {
-        kind: "access-denied".into(),
-        service: Some("iam".into()),
-        action: Some("GetRole".into()),
-        ..Fault::default()
-    };
-    bed.emulator().set_faults(&[denied]).await?;
-    let trust = trust("ebs-csi-controller-sa");
-    bed.aws(&["iam", "create-role", "--role-name", "full-other", "--assume-role-policy-document", &trust])
-        .await?;
-    let all =
-        json!({"Version": "2012-10-17", "Statement": [{"Effect": "Allow", "Action": "*", "Resource": "*"}]})
-            .to_string();
-    bed.aws(&[
-        "iam",
-        "put-role-policy",
-        "--role-name",
-        "full-other",
-        "--policy-name",
-        "all",
-        "--policy-document",
-        &all,
-    ])
-    .await?;
-    cluster.patch(bed, "clusterplugin", &cluster.name, &role("full-other")).await?;
-    bed.wait_for("storage to run with a role that may not be read", MOMENT, async || {
-        let object = plugin(bed, cluster).await?;
-        let text = condition_text(&object, "StorageReady");
-        let ready = condition(&object, "StorageReady") == "True";
-        ensure!(ready && text.contains("iam:GetRole"), "StorageReady says {text:?}");
-        Ok(())
-    })
-    .await?;
-    bed.emulator().set_faults(&[]).await?;
-    passed(
-        "a role that is missing holds storage, and one that may not be read is used and the missing permission named",
-    );
-    Ok(())
-}
-
 async fn is_ready(bed: &Bed, cluster: &Cluster) -> Result<()> {
     bed.wait_for("everything to be ready", MOMENT, async || {
         let object = plugin(bed, cluster).await?;
@@ -347,91 +289,4 @@ async fn is_ready(bed: &Bed, cluster: &Cluster) -> Result<()> {
         Ok(())
     })
     .await
-}
-
-async fn the_cluster_goes(bed: &Bed, cluster: &Cluster, file_system: &str) -> Result<()> {
-    let load_balancers = cluster.load_balancers(bed).await?;
-    let from = bed.emulator().calls(0).await?.next;
-    cluster.ask_for_deletion(bed).await?;
-    bed.wait_for("the middle of removing what has load balancers", MOMENT, async || {
-        let calls = bed.emulator().calls(from).await?.calls;
-        ensure!(
-            calls.iter().any(|it| it.did("DeleteLoadBalancer", &load_balancers)),
-            "no load balancer is deleted yet"
-        );
-        Ok(())
-    })
-    .await?;
-    bed.kill_operator().await?;
-    bed.start_operator().await?;
-    bed.wait_for("the machines to be gone", BOOT, async || {
-        let machines = cluster.objects(bed, "awsmachines").await?;
-        ensure!(machines.is_empty(), "{} AWSMachines are left", machines.len());
-        Ok(())
-    })
-    .await?;
-    // Mount targets are the user's, and in the way.
-    bed.wait_for("the AWSCluster to name what is in the way", MOMENT, async || {
-        let object = cluster.object(bed, "awscluster", &cluster.name).await?;
-        let text = condition_text(&object, "Ready");
-        ensure!(text.contains("eni-") || text.contains(file_system), "Ready says {text:?}");
-        Ok(())
-    })
-    .await?;
-    let denied = Fault {
-        kind: "access-denied".into(),
-        service: Some("s3".into()),
-        action: Some("GetObject".into()),
-        ..Fault::default()
-    };
-    bed.emulator().set_faults(&[denied]).await?;
-    let targets = bed.aws(&["efs", "describe-mount-targets", "--file-system-id", file_system]).await?;
-    for target in targets["MountTargets"].as_array().into_iter().flatten() {
-        let id = target["MountTargetId"].as_str().unwrap_or_default();
-        bed.aws(&["efs", "delete-mount-target", "--mount-target-id", id]).await?;
-    }
-    bed.wait_for("the AWSCluster to say that it may not read whose the issuer is", MOMENT, async || {
-        let object = cluster.object(bed, "awscluster", &cluster.name).await?;
-        let text = condition_text(&object, "ServiceAccountIssuerReady");
-        ensure!(
-            text.starts_with("IssuerNotRetracted: ") && text.contains("s3:GetObject"),
-            "ServiceAccountIssuerReady says {text:?}"
-        );
-        Ok(())
-    })
-    .await?;
-    let objects = bed.aws(&["s3api", "list-objects-v2", "--bucket", BUCKET]).await?;
-    ensure!(
-        objects["Contents"].as_array().is_some_and(|it| it.len() == 2),
-        "what could not be read was deleted: {objects}"
-    );
-    bed.emulator().set_faults(&[]).await?;
-    cluster.wait_until_gone(bed).await?;
-    let volumes = bed
-        .aws(&["ec2", "describe-volumes", "--filters", "Name=tag:ebs.csi.aws.com/cluster,Values=true"])
-        .await?;
-    let volumes: Vec<&str> = volumes["Volumes"]
-        .as_array()
-        .into_iter()
-        .flatten()
-        .filter_map(|it| it["VolumeId"].as_str())
-        .collect();
-    ensure!(
-        volumes.len() == 2,
-        "volumes are kept unless their deletion is asked for, but {volumes:?} are left of two"
-    );
-    let provider = format!("arn:aws:iam::{ACCOUNT}:oidc-provider/{}", issuer());
-    let provider =
-        bed.aws(&["iam", "get-open-id-connect-provider", "--open-id-connect-provider-arn", &provider]).await;
-    ensure!(provider.is_err(), "the OIDC provider is still there");
-    let objects = bed.aws(&["s3api", "list-objects-v2", "--bucket", BUCKET]).await?;
-    ensure!(
-        objects["Contents"].as_array().is_none_or(Vec::is_empty),
-        "documents of the issuer are left: {objects}"
-    );
-    clean_up(bed, &volumes, file_system).await?;
-    passed(
-        "the cluster leaves its volumes, as it was told to, and nothing else, though the operator was killed on the way",
-    );
-    Ok(())
 }

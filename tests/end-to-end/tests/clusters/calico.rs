@@ -180,7 +180,7 @@ async fn set(bed: &Bed, cluster: &Cluster, settings: Value) -> Result<()> {
     cluster.patch(bed, "clusterplugin", &cluster.name, &patch).await.map(drop)
 }
 
-/// Of the settings as they are now.
+/// Waits until networking is ready with the settings as they are now.
 async fn networking_is_ready(bed: &Bed, cluster: &Cluster) -> Result<()> {
     bed.wait_for("networking to be ready", BOOT, async || {
         let object = plugin(bed, cluster).await?;
@@ -207,6 +207,6 @@ async fn lets_vxlan_in(bed: &Bed, cluster: &Cluster) -> Result<bool> {
         .flatten()
         .flat_map(|it| it["IpPermissions"].as_array())
         .flatten();
-    let from_groups = |it: &&Value| it["UserIdGroupPairs"].as_array().is_some_and(|it| !it.is_empty());
+    let from_groups = |rule: &&Value| rule["UserIdGroupPairs"].as_array().is_some_and(|it| !it.is_empty());
     Ok(rules.filter(from_groups).any(|it| it["IpProtocol"] == "udp" && it["FromPort"] == 4789))
 }

@@ -5,6 +5,7 @@
 mod add_ons;
 mod calico;
 mod certificate;
+mod deletion;
 mod file_system;
 mod leaving;
 mod own_network;
@@ -24,7 +25,7 @@ use end_to_end::{
 use sandbox::{Bed, Options};
 
 #[tokio::test(flavor = "multi_thread")]
-async fn clusters_are_made_changed_repaired_and_removed_without_a_trace() -> Result<()> {
+async fn on_a_bed_clusters_are_made_changed_repaired_and_removed() -> Result<()> {
     let bed = Bed::up(Options { name: "clusters".into(), ..Options::default() }).await?;
     let (one, three, full, networks) = tokio::join!(
         one_control_plane(&bed),
@@ -130,13 +131,13 @@ async fn a_copy_of_an_aws_cluster_is_held_and_touches_nothing(bed: &Bed, origina
     .await?;
     copy.delete(bed).await?;
     let calls = bed.emulator().calls(from).await?.calls;
-    let ours = |it: &&sandbox::emulator::Call| {
-        it.write && it.caller.as_deref().is_some_and(|it| it.contains("operator"))
+    let ours = |call: &&sandbox::emulator::Call| {
+        call.write && call.caller.as_deref().is_some_and(|it| it.contains("operator"))
     };
     let written: Vec<_> = calls
         .iter()
         .filter(ours)
-        .filter(|it| it.resources.iter().any(|it| before.contains(it)))
+        .filter(|call| call.resources.iter().any(|it| before.contains(it)))
         .map(|it| &it.action)
         .collect();
     ensure!(
@@ -238,10 +239,10 @@ async fn a_paused_cluster_is_left_alone(bed: &Bed, cluster: &Cluster) -> Result<
     tokio::time::sleep(std::time::Duration::from_secs(15)).await;
     // Clusters beside this one are tagged too.
     let resources = tagged(bed, cluster).await?;
-    let tag = |it: &sandbox::emulator::Call| {
-        let ours = it.caller.as_deref().is_some_and(|it| it.contains("operator"))
-            && it.resources.iter().any(|it| resources.contains(it));
-        it.action == "CreateTags" && ours
+    let tag = |call: &sandbox::emulator::Call| {
+        let ours = call.caller.as_deref().is_some_and(|it| it.contains("operator"))
+            && call.resources.iter().any(|it| resources.contains(it));
+        call.action == "CreateTags" && ours
     };
     let calls = bed.emulator().calls(from).await?.calls;
     ensure!(!calls.iter().any(tag), "tags were written while the cluster was paused");

@@ -1,10 +1,12 @@
 //! Trust policies that are wrong in one way each: the ClusterPlugin says which, and AWS refuses the very
-//! token that the driver would bring. Nothing here looks into the operator.
+//! token that the driver would bring. Roles that are missing or may not be read, too. Nothing here looks into
+//! the operator.
 
 use anyhow::{Result, ensure};
 use end_to_end::add_ons::{ACCOUNT, issuer, plugin, trust};
 use end_to_end::{Cluster, MOMENT, condition, condition_text};
 use sandbox::Bed;
+use sandbox::emulator::Fault;
 use serde_json::{Value, json};
 
 use super::passed;
@@ -112,6 +114,66 @@ pub async fn wrong_policies_are_told_apart(bed: &Bed, cluster: &Cluster) -> Resu
     .await?;
     passed(
         "trust policies that are wrong in six ways are told apart, and AWS refuses the driver's token for each",
+    );
+    Ok(())
+}
+
+/// Gives EBS a role that does not exist, and one that the operator may not read.
+pub async fn a_role_that_is_missing_or_cannot_be_read_is_told_apart(
+    bed: &Bed,
+    cluster: &Cluster,
+) -> Result<()> {
+    let role = |name: &str| {
+        json!({"spec": {"storage": {"ebs": {"roleARN": format!("arn:aws:iam::{ACCOUNT}:role/{name}")}}}})
+            .to_string()
+    };
+    cluster.patch(bed, "clusterplugin", &cluster.name, &role("nobody")).await?;
+    bed.wait_for("storage to be held for want of its role", MOMENT, async || {
+        let object = plugin(bed, cluster).await?;
+        let text = condition_text(&object, "StorageReady");
+        ensure!(text.starts_with("RoleNotFound: spec.storage.ebs.roleARN"), "StorageReady says {text:?}");
+        let others =
+            ["CloudProviderReady", "NetworkingReady", "IngressReady"].map(|it| condition(&object, it));
+        ensure!(others == ["True"; 3], "the others are {others:?}");
+        Ok(())
+    })
+    .await?;
+    let denied = Fault {
+        kind: "access-denied".into(),
+        service: Some("iam".into()),
+        action: Some("GetRole".into()),
+        ..Fault::default()
+    };
+    bed.emulator().set_faults(&[denied]).await?;
+    let trust = trust("ebs-csi-controller-sa");
+    bed.aws(&["iam", "create-role", "--role-name", "full-other", "--assume-role-policy-document", &trust])
+        .await?;
+    let all =
+        json!({"Version": "2012-10-17", "Statement": [{"Effect": "Allow", "Action": "*", "Resource": "*"}]})
+            .to_string();
+    bed.aws(&[
+        "iam",
+        "put-role-policy",
+        "--role-name",
+        "full-other",
+        "--policy-name",
+        "all",
+        "--policy-document",
+        &all,
+    ])
+    .await?;
+    cluster.patch(bed, "clusterplugin", &cluster.name, &role("full-other")).await?;
+    bed.wait_for("storage to run with a role that may not be read", MOMENT, async || {
+        let object = plugin(bed, cluster).await?;
+        let text = condition_text(&object, "StorageReady");
+        let ready = condition(&object, "StorageReady") == "True";
+        ensure!(ready && text.contains("iam:GetRole"), "StorageReady says {text:?}");
+        Ok(())
+    })
+    .await?;
+    bed.emulator().set_faults(&[]).await?;
+    passed(
+        "a role that is missing holds storage, and one that may not be read is used and the missing permission named",
     );
     Ok(())
 }

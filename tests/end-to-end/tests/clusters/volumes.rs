@@ -88,8 +88,8 @@ pub async fn one_is_made_attached_grown_and_deleted(bed: &Bed, cluster: &Cluster
     .await?;
     let calls = bed.emulator().calls(from).await?.calls;
     for action in ["CreateVolume", "AttachVolume", "ModifyVolume", "DetachVolume", "DeleteVolume"] {
-        let by_role = |it: &&sandbox::emulator::Call| {
-            it.action == action && it.code.is_none() && it.caller.as_deref() == Some(ROLE)
+        let by_role = |call: &&sandbox::emulator::Call| {
+            call.action == action && call.code.is_none() && call.caller.as_deref() == Some(ROLE)
         };
         ensure!(calls.iter().any(|it| by_role(&it)), "{action} was not called as {ROLE}");
     }

@@ -46,21 +46,3 @@ pub fn write(path: &Path, content: &str) -> Result<()> {
     };
     write(&mut file).with_context(|| format!("writing {}", path.display()))
 }
-
-#[cfg(test)]
-mod tests {
-    use std::os::unix::fs::MetadataExt;
-
-    use super::*;
-
-    #[test]
-    fn a_shorter_content_replaces_a_longer_one_in_the_same_inode() {
-        let path = std::env::temp_dir().join(format!("hosts-{}", std::process::id()));
-        write(&path, "127.0.0.1 localhost\n100.64.0.1 a.elb.amazonaws.com\n").expect("written");
-        let inode = std::fs::metadata(&path).expect("there").ino();
-        write(&path, "127.0.0.1 localhost\n").expect("written");
-        assert_eq!(std::fs::read_to_string(&path).expect("readable"), "127.0.0.1 localhost\n");
-        assert_eq!(std::fs::metadata(&path).expect("there").ino(), inode);
-        std::fs::remove_file(&path).expect("removed");
-    }
-}

@@ -117,10 +117,10 @@ impl LoadBalancer {
         let batch = format!("address delete {}/32 dev {}\n", self.address, World::BRIDGE);
         Namespace::WORLD.ip(&batch).await?;
         // The network of the VPC may be gone already.
-        match self.front.vpc.path().is_some_and(|path| path.exists()) {
-            true => self.front.vpc.ip(&batch).await,
-            false => Ok(()),
+        if self.front.vpc.path().is_some_and(|path| path.exists()) {
+            self.front.vpc.ip(&batch).await?;
         }
+        Ok(())
     }
 }
 

@@ -17,7 +17,7 @@ use tokio::process::{Child, Command};
 use super::network::Namespace;
 use super::vpc::Vpc;
 use crate::World;
-use crate::emulator::Instance;
+use crate::emulator::{self, Instance};
 
 /// What a machine's first process is told, in a file.
 #[derive(Clone, Debug, Deserialize, Serialize)]
@@ -187,6 +187,8 @@ fn spawn(network: &Namespace, specification: &Path, log: &Path) -> Result<Child>
         .args(["kubelet".as_ref(), specification.as_os_str()])
         .env_clear()
         .env("PATH", "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin")
+        // By it AWS's SDK finds where to assume roles.
+        .env("AWS_ENDPOINT_URL", emulator::ENDPOINT)
         .stdin(Stdio::null())
         .stdout(output)
         .stderr(errors)

@@ -7,6 +7,7 @@
 
 pub mod addons;
 mod boot;
+mod container;
 mod firewall;
 mod hosts;
 mod image;
@@ -15,6 +16,7 @@ pub mod kubelet;
 mod load_balancer;
 mod machine;
 mod network;
+pub mod process;
 mod vpc;
 
 use std::collections::BTreeMap;

@@ -1,6 +1,7 @@
 //! `sandbox demo`.
 
 use std::path::PathBuf;
+use std::time::Duration;
 
 use anyhow::{Context, Result};
 use sandbox::Options;
@@ -35,8 +36,8 @@ pub fn run(arguments: Arguments) -> Result<()> {
         .map(|path| std::path::absolute(&path))
         .transpose()
         .context("finding the operator")?;
-    let options =
-        Options { name: arguments.name.name, delay: arguments.delay, operator, ..Options::default() };
+    let delay = Duration::try_from_secs_f64(arguments.delay).context("reading --delay")?;
+    let options = Options { name: arguments.name.name, delay, operator, ..Options::default() };
     let shape = Shape {
         name: arguments.cluster,
         control_planes: arguments.control_planes,

@@ -12,7 +12,7 @@ pub fn run(name: &Name) -> Result<()> {
     let state = State::read(&running.directory).unwrap_or_default();
     println!("sandbox {:?} in {}", name.name, running.directory.display());
     for done in &state.done {
-        println!("  {:6.1} s  {}", done.seconds, done.step);
+        println!("  {:6.1} s  {}", done.time.as_secs_f64(), done.step);
     }
     match (state.failed, state.ready) {
         (Some(reason), _) => println!("failed: {reason}"),

@@ -1,6 +1,7 @@
 //! `sandbox up`.
 
 use std::path::PathBuf;
+use std::time::Duration;
 
 use anyhow::{Context, Result};
 use sandbox::world::launch;
@@ -42,7 +43,7 @@ pub fn run(arguments: Arguments) -> Result<()> {
     let options = Options {
         name: arguments.name.name,
         parts,
-        delay: arguments.delay,
+        delay: Duration::try_from_secs_f64(arguments.delay).context("reading --delay")?,
         operator,
         operator_arguments: arguments.operator_arguments,
         emulator_arguments: arguments.emulator_arguments,

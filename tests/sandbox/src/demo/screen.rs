@@ -121,17 +121,3 @@ fn size() -> (usize, usize) {
         text.split_whitespace().filter_map(|word| word.parse().ok()).filter(|&number| number > 0);
     numbers.next().zip(numbers.next()).unwrap_or(SIZE)
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn rows_hang_below_the_name_of_their_branch() {
-        let row = |branch, name: &str| Row { branch, name: name.to_owned(), state: "x".to_owned() };
-        let lines: Vec<String> = tree(&[row("AWS", "vpc"), row("AWS", "subnet"), row("Nodes", "a")]);
-        let starts: Vec<String> =
-            lines.iter().map(|line| line.split_whitespace().take(2).collect::<Vec<_>>().join(" ")).collect();
-        assert_eq!(starts, ["AWS", "├─ vpc", "└─ subnet", "Nodes", "└─ a"]);
-    }
-}

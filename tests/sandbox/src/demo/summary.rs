@@ -82,7 +82,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn calls_are_counted_for_the_operator_by_action_and_for_others_together() {
+    fn calls_are_counted_by_action_for_the_operator_alone() {
         let call = |caller: &str, action: &str, write| Call {
             sequence: 1,
             time: 0.0,

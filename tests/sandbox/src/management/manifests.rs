@@ -93,11 +93,6 @@ mod tests {
     }
 
     #[test]
-    fn an_unclosed_variable_is_left_alone() {
-        assert_eq!(with_defaults("a ${b"), "a ${b");
-    }
-
-    #[test]
     fn webhooks_keep_their_path_and_lose_their_service() {
         let service = json!({ "service": { "name": "s", "namespace": "n", "path": "/convert" } });
         let mut object = json!({
@@ -111,24 +106,10 @@ mod tests {
     }
 
     #[test]
-    fn an_object_without_webhooks_stays_as_it_is() {
-        let mut object = json!({ "kind": "Namespace" });
-        point_webhooks_at(&mut object, 9443, "CA");
-        assert_eq!(object, json!({ "kind": "Namespace" }));
-    }
-
-    #[test]
     fn what_needs_nodes_or_cert_manager_is_left_out() {
         let objects =
             parse("kind: Deployment\n---\nkind: Issuer\n---\nkind: Service\n").expect("three documents");
         let kept = without_workloads(objects);
         assert_eq!(kept, vec![json!({ "kind": "Service" })]);
-    }
-
-    #[test]
-    fn namespaces_and_definitions_come_first() {
-        let kinds = ["Role", "Namespace", "CustomResourceDefinition"].map(|kind| json!({ "kind": kind }));
-        let (first, rest) = in_order(kinds.to_vec());
-        assert_eq!((first.len(), rest.len()), (2, 1));
     }
 }

@@ -2,7 +2,10 @@
 
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::process::{Command, Output, Stdio};
+
+use anyhow::{Context, Result, bail};
+use tokio::io::AsyncWriteExt;
 
 use super::launch::Running;
 use crate::emulator;
@@ -54,6 +57,38 @@ impl Running {
         command.envs(environment(&self.directory)).env("PATH", self.tools.search_path());
         command
     }
+
+    /// Runs a program inside to its end and returns what it printed.
+    ///
+    /// # Errors
+    /// When it ends with another status than 0; the message has what it wrote to stderr.
+    pub async fn exec(
+        &self,
+        program: impl AsRef<std::ffi::OsStr>,
+        arguments: &[&str],
+        input: Option<&str>,
+    ) -> Result<String> {
+        let name = program.as_ref().to_string_lossy().into_owned();
+        let mut command = tokio::process::Command::from(self.command(program));
+        command.args(arguments).kill_on_drop(true);
+        command.stdin(if input.is_some() { Stdio::piped() } else { Stdio::null() });
+        command.stdout(Stdio::piped()).stderr(Stdio::piped());
+        let mut child = command.spawn().with_context(|| format!("starting {name}"))?;
+        if let (Some(input), Some(mut stdin)) = (input, child.stdin.take()) {
+            // A program that ends before it has read everything says why on stderr.
+            let _ = stdin.write_all(input.as_bytes()).await;
+        }
+        let output = child.wait_with_output().await.with_context(|| format!("waiting for {name}"))?;
+        text(&name, arguments, output)
+    }
+}
+
+fn text(name: &str, arguments: &[&str], output: Output) -> Result<String> {
+    if !output.status.success() {
+        let errors = String::from_utf8_lossy(&output.stderr);
+        bail!("{name} {}: {}: {}", arguments.join(" "), output.status, errors.trim());
+    }
+    String::from_utf8(output.stdout).with_context(|| format!("{name} printed something that is not UTF-8"))
 }
 
 /// Where the administrator's kubeconfig of a world lies.

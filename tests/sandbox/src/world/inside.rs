@@ -118,7 +118,11 @@ fn emulator_recipe(world: &World, options: &Options) -> Result<Recipe> {
     let calls = world.directory.join("logs/aws-calls.jsonl");
     let recipe = Recipe::new("emulator", world.tools.python.join("bin/python"))
         .arguments(["-m", "emulator", "--host", host, "--port", port, "--call-log"])
-        .arguments([calls.display().to_string(), "--delay".to_owned(), options.delay.to_string()])
+        .arguments([
+            calls.display().to_string(),
+            "--delay".to_owned(),
+            options.delay.as_secs_f64().to_string(),
+        ])
         .arguments(rights_of_operator(world)?)
         .arguments(options.emulator_arguments.clone())
         .environment([

@@ -1,6 +1,7 @@
 //! What a world is asked to be.
 
 use std::path::PathBuf;
+use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
@@ -26,8 +27,8 @@ pub struct Options {
     /// Name of the world; one machine can hold several.
     pub name: String,
     pub parts: Parts,
-    /// Seconds that the emulator stays in each transitional state.
-    pub delay: f64,
+    /// How long the emulator stays in each transitional state.
+    pub delay: Duration,
     /// The operator's program; `None` takes the workspace's release build.
     pub operator: Option<PathBuf>,
     /// Further arguments of the operator's program.
@@ -45,7 +46,7 @@ impl Default for Options {
         Self {
             name: "default".to_owned(),
             parts: Parts::All,
-            delay: 2.0,
+            delay: Duration::from_secs(2),
             operator: None,
             operator_arguments: Vec::new(),
             emulator_arguments: Vec::new(),

@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result};
 use serde::{Deserialize, Serialize};
@@ -22,7 +22,7 @@ pub struct State {
 #[derive(Clone, Debug, Deserialize, Serialize)]
 pub struct Done {
     pub step: String,
-    pub seconds: f64,
+    pub time: Duration,
 }
 
 impl State {
@@ -84,9 +84,7 @@ impl Reporter {
 
 fn finish(state: &mut State, started: &mut Instant) {
     if !state.step.is_empty() {
-        state
-            .done
-            .push(Done { step: std::mem::take(&mut state.step), seconds: started.elapsed().as_secs_f64() });
+        state.done.push(Done { step: std::mem::take(&mut state.step), time: started.elapsed() });
     }
     *started = Instant::now();
 }

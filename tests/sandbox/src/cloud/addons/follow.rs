@@ -10,7 +10,8 @@ use kube::runtime::WatchStreamExt;
 use kube::runtime::watcher::{self, watcher};
 
 use super::aws;
-use super::stand_in::{StandIn, explain};
+use super::log::explain;
+use super::stand_in::StandIn;
 
 /// How long changes are gathered.
 const GATHER: Duration = Duration::from_millis(300);

@@ -10,10 +10,12 @@ mod follow;
 mod kube_proxy;
 mod lease;
 mod load_balancer_controller;
+mod log;
 mod probe;
 mod real;
 mod service_account;
 mod stand_in;
+mod start;
 pub mod tigera;
 mod volumes;
 mod vpc_cni;
@@ -25,16 +27,16 @@ use kube::Client;
 use tokio::sync::watch;
 use tokio::task::JoinSet;
 
-use super::kubelet::process::State;
-use stand_in::Program;
+use super::process::State;
+use start::AddOn;
 
 /// Stand-ins by a part of their image's name.
-const STAND_INS: [(&str, Program); 5] = [
-    ("amazon-k8s-cni:", Program::VpcCni),
-    ("aws-ebs-csi-driver", Program::EbsCsi),
-    ("aws-efs-csi-driver", Program::EfsCsi),
-    ("aws-load-balancer-controller", Program::LoadBalancerController),
-    ("kube-proxy", Program::KubeProxy),
+const STAND_INS: [(&str, AddOn); 5] = [
+    ("amazon-k8s-cni:", AddOn::VpcCni),
+    ("aws-ebs-csi-driver", AddOn::EbsCsi),
+    ("aws-efs-csi-driver", AddOn::EfsCsi),
+    ("aws-load-balancer-controller", AddOn::LoadBalancerController),
+    ("kube-proxy", AddOn::KubeProxy),
 ];
 
 /// The node that add-ons run on.
@@ -78,11 +80,11 @@ pub fn start(host: &Arc<Host>, pod: &Pod, tasks: &mut JoinSet<()>) -> Vec<Starte
     } else if let Some(container) = with("tigera/operator") {
         let state = begin(&container);
         tasks.spawn(tigera::run(Arc::clone(host), pod.clone(), container, state));
-    } else if let Some((program, container)) =
-        STAND_INS.into_iter().find_map(|(part, program)| Some((program, with(part)?)))
+    } else if let Some((add_on, container)) =
+        STAND_INS.into_iter().find_map(|(part, add_on)| Some((add_on, with(part)?)))
     {
         let state = begin(&container);
-        tasks.spawn(stand_in::run(program, Arc::clone(host), pod.clone(), container, state));
+        tasks.spawn(start::run(add_on, Arc::clone(host), pod.clone(), container, state));
     }
     all
 }

@@ -11,7 +11,7 @@ use k8s_openapi::api::core::v1::{Container, Pod, Probe};
 use tokio::net::UnixStream;
 use tokio::task::JoinSet;
 
-use super::stand_in::flag;
+use crate::cloud::container::flag;
 
 /// An empty message of gRPC: not compressed, no bytes.
 const EMPTY: [u8; 5] = [0; 5];

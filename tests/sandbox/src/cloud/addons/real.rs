@@ -15,14 +15,14 @@ use kube::ResourceExt;
 use tokio::sync::watch;
 
 use super::Host;
-use super::aws::credentials::Metadata;
+use super::aws::metadata::Metadata;
 use super::probe::{Check, Probes};
 use super::service_account::Credentials;
 use super::volumes::Volumes;
 use crate::cloud::boot;
-use crate::cloud::kubelet::process::{Program, State, supervise};
-use crate::cloud::kubelet::variables;
+use crate::cloud::container::variables;
 use crate::cloud::machine::root::{LOGS, OURS};
+use crate::cloud::process::{Program, State, supervise};
 use crate::emulator;
 
 /// Programs of the EBS CSI driver's controller by the image's name.
@@ -161,7 +161,7 @@ impl Owned<'_> {
 
 /// Whether the metadata service answers who is so many hops away.
 async fn metadata(hops: u32) -> anyhow::Result<String> {
-    Metadata { hops }.get("meta-data/instance-id").await
+    Metadata::new(hops).get("meta-data/instance-id").await
 }
 
 /// Makes it ready as its readiness probe says, for ever; without one, when it has run for a while.
@@ -257,7 +257,7 @@ mod tests {
     }
 
     #[test]
-    fn the_controller_of_ebs_runs_for_real_with_its_sidecars_and_nothing_else_does() {
+    fn only_the_controller_of_ebs_runs_for_real_with_its_sidecars() {
         let sidecars: [(&str, &[&str]); 2] = [("csi-provisioner", &[]), ("livenessprobe", &[])];
         let with = |driver: (&str, &'static [&'static str])| pod(&[driver, sidecars[0], sidecars[1]]);
         assert_eq!(
@@ -267,35 +267,5 @@ mod tests {
         assert!(names(&with(("aws-ebs-csi-driver", &["node"]))).is_empty());
         assert!(names(&with(("aws-efs-csi-driver", &["controller"]))).is_empty());
         assert_eq!(names(&pod(&[("cloud-controller-manager", &[])])), ["aws-cloud-controller-manager"]);
-    }
-
-    #[test]
-    fn arguments_name_variables_of_the_environment() {
-        let environment = [("ADDRESS".to_owned(), "/run/csi.sock".to_owned())];
-        assert_eq!(expand("--csi-address=$(ADDRESS)", &environment), "--csi-address=/run/csi.sock");
-        assert_eq!(expand("--x=$(OTHER)", &environment), "--x=$(OTHER)");
-    }
-
-    #[tokio::test]
-    async fn one_whose_probe_fails_is_not_ready_and_is_started_again_in_the_end() {
-        let check = Check {
-            socket: "/nowhere".into(),
-            delay: Duration::ZERO,
-            period: Duration::from_millis(1),
-            timeout: STARTUP,
-            failures: 3,
-        };
-        let (state, _receiver) = watch::channel(State {
-            since: Some(k8s_openapi::jiff::Timestamp::now()),
-            ready: true,
-            ..State::default()
-        });
-        assert_eq!(alive(Some(&check), &state).await, "the liveness probe failed");
-        let mut changes = state.subscribe();
-        tokio::select! {
-            () = ready(Some(&check), &state) => {}
-            _ = changes.changed() => {}
-        }
-        assert!(!state.borrow().ready);
     }
 }

@@ -29,7 +29,7 @@ use tokio::sync::watch;
 
 use super::Host;
 use super::service_account::Credentials;
-use crate::cloud::kubelet::process::State;
+use crate::cloud::process::State;
 use objects::Standing;
 
 const MANAGER: &str = "tigera-operator";
@@ -282,7 +282,7 @@ impl Operator {
         self.finalizers(installation, &[]).await
     }
 
-    /// Of the finalizers that are its own the Installation shall have these.
+    /// Makes these the Installation's finalizers, as far as they are the operator's own.
     async fn finalizers(&self, installation: &DynamicObject, wanted: &[&str]) -> Result<()> {
         let is_own = |it: &&String| FINALIZERS.contains(&it.as_str()) || it.as_str() == API_SERVER_FINALIZER;
         let mut kept: Vec<String> =

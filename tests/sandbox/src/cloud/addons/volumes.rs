@@ -17,9 +17,9 @@ use kube::api::Api;
 use tokio::sync::watch;
 
 use super::Host;
+use super::log::{explain, write_line};
 use super::service_account::{directory, token};
-use super::stand_in::{explain, note};
-use crate::cloud::kubelet::process::State;
+use crate::cloud::process::State;
 
 /// A kubelet's own value, which the API server gives tokens that name none.
 const LIFETIME: i64 = 3600;
@@ -62,7 +62,7 @@ impl Volumes {
                 Ok(volumes) => return volumes,
                 Err(error) => {
                     let message = explain(&error);
-                    note(host, pod, &message);
+                    write_line(host, pod, &message);
                     state.send_modify(|state| state.message = Some(message));
                 }
             }
@@ -184,37 +184,4 @@ fn tokens(volume: &Volume) -> impl Iterator<Item = &ServiceAccountTokenProjectio
     sources
         .filter_map(|source| source.service_account_token.as_ref())
         .filter(|token| token.audience.is_some())
-}
-
-#[cfg(test)]
-mod tests {
-    use serde_json::json;
-
-    use super::*;
-
-    #[test]
-    fn paths_below_what_is_mounted_are_found_on_the_machine() {
-        let pod = json!({"metadata": {"name": "p", "uid": "u"}, "spec": {
-            "containers": [{"name": "c", "volumeMounts": [
-                {"name": "role", "mountPath": "/var/run/role"}, {"name": "run", "mountPath": "/run/x"},
-                {"name": "sockets", "mountPath": "/sockets/"}]}],
-            "volumes": [
-                {"name": "role", "projected": {"sources": [{"serviceAccountToken": {"audience": "sts", "path": "token"}}]}},
-                {"name": "run", "hostPath": {"path": "/run/x"}},
-                {"name": "sockets", "emptyDir": {}},
-                {"name": "other", "secret": {"secretName": "s"}}],
-        }});
-        let pod: Pod = serde_json::from_value(pod).expect("a pod");
-        let volumes = Volumes::of(&pod, &pod.spec.as_ref().expect("a spec").containers[0]).expect("volumes");
-        assert_eq!(
-            volumes.path("/var/run/role/token"),
-            Path::new("/var/lib/kubelet/pods/u/volumes/role/token")
-        );
-        assert_eq!(volumes.path("/run/x/y"), Path::new("/run/x/y"));
-        assert_eq!(
-            volumes.path("/sockets/csi.sock"),
-            Path::new("/var/lib/kubelet/pods/u/volumes/sockets/csi.sock")
-        );
-        assert_eq!(volumes.volumes.len(), 2);
-    }
 }

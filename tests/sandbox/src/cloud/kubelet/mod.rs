@@ -11,11 +11,8 @@ mod mirror;
 mod node;
 mod pods;
 mod port_forward;
-pub mod process;
 mod static_pods;
 mod status;
-
-pub use static_pods::variables;
 
 use std::path::Path;
 use std::time::Duration;

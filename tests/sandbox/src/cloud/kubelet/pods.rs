@@ -20,11 +20,11 @@ use tokio::sync::{Notify, watch};
 use tokio::task::JoinSet;
 
 use super::mirror;
-use super::process::State;
 use super::static_pods::StaticPods;
 use super::status::{self, Fare};
 use crate::cloud::addons;
 use crate::cloud::machine::Specification;
+use crate::cloud::process::State;
 
 /// DaemonSets whose pod brings the pod network of its node.
 const NETWORKS: [&str; 2] = ["calico-node", "aws-node"];
@@ -103,7 +103,7 @@ impl Kubelet {
         loop {
             tokio::select! {
                 event = stream.next() => match event {
-                    Some(Ok(event)) => complete |= self.note(event, &mut listed),
+                    Some(Ok(event)) => complete |= self.take_over(event, &mut listed),
                     Some(Err(error)) => tracing::warn!("watching pods: {error:#}"),
                     None => return,
                 },
@@ -122,7 +122,7 @@ impl Kubelet {
     }
 
     /// Takes an event over; true when the first list is complete.
-    fn note(&mut self, event: Event<Pod>, listed: &mut BTreeMap<Key, Pod>) -> bool {
+    fn take_over(&mut self, event: Event<Pod>, listed: &mut BTreeMap<Key, Pod>) -> bool {
         match event {
             Event::Init => listed.clear(),
             Event::InitApply(pod) => drop(listed.insert(key(&pod), pod)),
@@ -173,7 +173,7 @@ impl Kubelet {
                 let all =
                     pod.spec.iter().flat_map(|spec| &spec.containers).map(|container| container.name.clone());
                 let programs = all.map(|name| (name, of.state.clone())).collect();
-                self.say(pod, self.fare(since, self.address.clone(), true, programs)).await
+                self.patch_status(pod, self.fare(since, self.address.clone(), true, programs)).await
             }
             _ => self.delete(pod).await,
         }
@@ -200,7 +200,7 @@ impl Kubelet {
             .iter()
             .map(|program| (program.container.clone(), program.state.borrow().clone()))
             .collect();
-        self.say(pod, self.fare(workload.since, workload.address.clone(), network, programs)).await
+        self.patch_status(pod, self.fare(workload.since, workload.address.clone(), network, programs)).await
     }
 
     fn start(&mut self, pod: &Pod) -> Workload {
@@ -235,7 +235,7 @@ impl Kubelet {
         Fare { since, address, node_address: self.address.clone(), network, programs }
     }
 
-    async fn say(&self, pod: &Pod, fare: Fare) -> Result<()> {
+    async fn patch_status(&self, pod: &Pod, fare: Fare) -> Result<()> {
         let wanted = status::status(pod, &fare);
         if !status::differs(pod, &wanted) {
             return Ok(());

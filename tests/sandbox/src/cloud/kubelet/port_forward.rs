@@ -10,10 +10,10 @@ use anyhow::{Context, Result};
 use tokio::sync::watch;
 use tokio::task::JoinSet;
 
-use super::process::{Program, State, supervise};
 use crate::cloud::boot;
 use crate::cloud::machine::Specification;
 use crate::cloud::machine::root::{LOGS, OURS};
+use crate::cloud::process::{Program, State, supervise};
 
 const KUBECONFIG: &str = "/etc/kubernetes/admin.conf";
 const ETCD: &str = "/etc/kubernetes/manifests/etcd.yaml";

@@ -10,16 +10,17 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
 use anyhow::{Context, Result};
-use k8s_openapi::api::core::v1::{Container, EnvVar, Pod, Probe};
+use k8s_openapi::api::core::v1::{Container, Pod, Probe};
 use k8s_openapi::apimachinery::pkg::util::intstr::IntOrString;
 use kube::ResourceExt;
 use sha2::{Digest, Sha256};
 use tokio::sync::watch;
 use tokio::task::JoinSet;
 
-use super::process::{Program, State, supervise};
 use crate::cloud::boot;
+use crate::cloud::container::variables;
 use crate::cloud::machine::root::{LOGS, OURS};
+use crate::cloud::process::{Program, State, supervise};
 
 const DIRECTORY: &str = "/etc/kubernetes/manifests";
 const INTERVAL: Duration = Duration::from_secs(1);
@@ -133,24 +134,6 @@ fn program(container: &Container, manifest: &Pod, log: PathBuf) -> Option<Progra
     let mut environment = vec![("PATH".to_owned(), boot::PATH.to_owned())];
     environment.extend(variables(container, manifest));
     Some(Program { path: Path::new(OURS).join("programs").join(name), arguments, environment, log })
-}
-
-/// The environment variables of a container that are given by value or by a field of the pod that is known
-/// from the start.
-pub fn variables(container: &Container, pod: &Pod) -> Vec<(String, String)> {
-    let field = |path: &str| match path {
-        "metadata.name" => Some(pod.name_any()),
-        "metadata.namespace" => pod.namespace(),
-        "metadata.uid" => pod.uid(),
-        "spec.nodeName" => pod.spec.as_ref()?.node_name.clone(),
-        "spec.serviceAccountName" => pod.spec.as_ref()?.service_account_name.clone(),
-        _ => None,
-    };
-    let value = |variable: &EnvVar| {
-        let source = || field(&variable.value_from.as_ref()?.field_ref.as_ref()?.field_path);
-        Some((variable.name.clone(), variable.value.clone().or_else(source)?))
-    };
-    container.env.iter().flatten().filter_map(value).collect()
 }
 
 /// Where the container's startup or readiness probe goes to.

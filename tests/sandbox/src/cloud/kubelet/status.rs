@@ -9,7 +9,7 @@ use k8s_openapi::jiff::Timestamp;
 use kube::ResourceExt;
 use serde_json::{Value, json};
 
-use super::process::State;
+use crate::cloud::process::State;
 
 /// How a pod fares on this node.
 #[derive(Clone, Debug)]
@@ -219,7 +219,7 @@ mod tests {
     }
 
     #[test]
-    fn what_runs_beside_a_program_that_ended_is_ready_but_the_pod_is_not() {
+    fn a_pod_is_not_ready_while_one_of_its_programs_is_down() {
         let mut pod = pod("Always");
         let beside: Container =
             serde_json::from_value(json!({"name": "beside", "image": "i"})).expect("a container");

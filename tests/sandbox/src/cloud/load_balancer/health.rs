@@ -59,7 +59,7 @@ impl Pool {
     }
 
     /// Notes the outcome of a check; returns the new health if it changed.
-    fn note(&self, key: &Key, answered: bool, now: Instant) -> Option<bool> {
+    fn record(&self, key: &Key, answered: bool, now: Instant) -> Option<bool> {
         let mut pool = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let health = pool.get_mut(key)?;
         health.against = if answered == health.healthy { 0 } else { health.against + 1 };
@@ -110,7 +110,7 @@ impl Check {
         }
         let connection = tokio::time::timeout(TIMEOUT, self.vpc.connect(Some(self.source), address)).await;
         let answered = matches!(connection, Ok(Ok(_)));
-        let Some(healthy) = self.pool.note(&key, answered, Instant::now()) else { return };
+        let Some(healthy) = self.pool.record(&key, answered, Instant::now()) else { return };
         let name = spec.arn.as_deref().unwrap_or(&spec.name);
         tracing::info!(load_balancer = name, target = key.name, healthy, "target health");
         if let Err(error) = self.emulator.target_health(name, &key.name, key.address.port(), healthy).await {
@@ -154,18 +154,18 @@ mod tests {
     }
 
     #[test]
-    fn a_target_serves_after_two_good_checks_and_stops_after_two_bad_ones() {
+    fn a_target_changes_after_two_checks_that_agree() {
         let (pool, now) = (Pool::default(), Instant::now());
         assert_eq!(pool.follow(vec![key()], now), [key()]);
-        assert_eq!(pool.note(&key(), true, now), None);
+        assert_eq!(pool.record(&key(), true, now), None);
         assert!(pool.healthy(6443).is_empty());
-        assert_eq!(pool.note(&key(), true, now), Some(true));
+        assert_eq!(pool.record(&key(), true, now), Some(true));
         assert_eq!(pool.healthy(6443), [key().address]);
         assert!(pool.healthy(443).is_empty());
-        assert_eq!(pool.note(&key(), false, now), None);
-        assert_eq!(pool.note(&key(), true, now), None);
-        assert_eq!(pool.note(&key(), false, now), None);
-        assert_eq!(pool.note(&key(), false, now), Some(false));
+        assert_eq!(pool.record(&key(), false, now), None);
+        assert_eq!(pool.record(&key(), true, now), None);
+        assert_eq!(pool.record(&key(), false, now), None);
+        assert_eq!(pool.record(&key(), false, now), Some(false));
         assert!(pool.healthy(6443).is_empty());
     }
 
@@ -173,11 +173,11 @@ mod tests {
     fn a_target_that_is_deregistered_is_forgotten() {
         let (pool, now) = (Pool::default(), Instant::now());
         pool.follow(vec![key()], now);
-        pool.note(&key(), true, now);
-        pool.note(&key(), true, now);
+        pool.record(&key(), true, now);
+        pool.record(&key(), true, now);
         assert!(pool.follow(Vec::new(), now).is_empty());
         assert!(pool.healthy(6443).is_empty());
-        assert_eq!(pool.note(&key(), true, now), None);
+        assert_eq!(pool.record(&key(), true, now), None);
     }
 
     #[test]

@@ -4,21 +4,19 @@
 use std::collections::BTreeSet;
 
 use anyhow::{Context, Result, ensure};
+use aws_sdk_efs::operation::create_access_point::builders::CreateAccessPointFluentBuilder;
+use aws_sdk_efs::types::{AccessPointDescription, CreationInfo, PosixUser, RootDirectory, Tag};
 use kube::ResourceExt;
-use reqwest::Method;
-use serde_json::{Value, json};
 
 use super::node::{self, Registration};
 use super::provisioner::{Driver, Provisioner, Request};
-use crate::cloud::addons::aws::{self, Aws};
+use crate::cloud::addons::aws::{self, Answer, Aws};
 use crate::cloud::addons::events::Events;
 use crate::cloud::addons::follow::{Controller, follow};
 use crate::cloud::addons::lease::lead;
 use crate::cloud::addons::stand_in::StandIn;
 
 const NAME: &str = "efs.csi.aws.com";
-const SERVICE: &str = "elasticfilesystem";
-const VERSION: &str = "/2015-02-01";
 /// Group ids that the real one gives unless the StorageClass says otherwise.
 const GROUPS: (u32, u32) = (50_000, 7_000_000);
 
@@ -34,15 +32,16 @@ pub async fn run(stand_in: &StandIn) -> Result<()> {
         Some(region) => region.clone(),
         None => stand_in.metadata().get("meta-data/placement/region").await?,
     };
-    let mut tags = vec![json!({"Key": "efs.csi.aws.com/cluster", "Value": "true"})];
     let more = stand_in.flag("tags").unwrap_or_default().split(' ').filter_map(|pair| pair.split_once(':'));
-    tags.extend(more.map(|(key, value)| json!({"Key": key, "Value": value})));
+    let tags = std::iter::once(("efs.csi.aws.com/cluster", "true")).chain(more);
+    let tags = tags.map(|(key, value)| Tag::builder().key(key).value(value).build());
+    let tags = tags.collect::<Result<_, _>>().context("making tags")?;
     // What mounts knows the region by this variable alone, and asks the instance otherwise.
     let mounts = stand_in.flag("delete-access-point-root-dir") == Some("true");
     if mounts && !stand_in.environment.contains_key("AWS_DEFAULT_REGION") {
         stand_in.metadata().get("meta-data/placement/region").await?;
     }
-    let driver = AccessPoints { aws: stand_in.aws(&region)?, tags, mounts };
+    let driver = AccessPoints { aws: stand_in.aws(&region), tags, mounts };
     driver.aws.identify().await?;
     lead(stand_in, "efs-csi-aws-com", async {
         let changes = Provisioner::<AccessPoints>::changes(stand_in);
@@ -60,7 +59,7 @@ impl Controller for Provisioner<'_, AccessPoints> {
 
 struct AccessPoints {
     aws: Aws,
-    tags: Vec<Value>,
+    tags: Vec<Tag>,
     /// Whether directories are deleted, for which their access point is looked at.
     mounts: bool,
 }
@@ -73,103 +72,86 @@ impl Driver for AccessPoints {
         ensure!(mode == Some("efs-ap"), "provisioning mode {mode:?} is not supported");
         let system = request.parameter("fileSystemId").context("the StorageClass names no file system")?;
         let chosen = request.parameter("uid").is_some() && request.parameter("gid").is_some();
-        let existing = match chosen {
+        let existing = if chosen {
             // Nobody has to know which ids are taken.
-            true => {
-                let path = format!("{VERSION}/file-systems?FileSystemId={system}");
-                self.aws.rest(SERVICE, Method::GET, &path, None).await.context("reading the file system")?;
-                Vec::new()
-            }
-            false => self.list(system).await?,
+            let call = self.aws.efs.describe_file_systems().file_system_id(system);
+            call.send().await.answer().context("reading the file system")?;
+            Vec::new()
+        } else {
+            self.list(system).await?
         };
-        let made = |points: &[Value]| {
-            points
-                .iter()
-                .find(|point| point["ClientToken"] == *request.name)
-                .map(|point| point["AccessPointId"].clone())
+        let made = |points: &[AccessPointDescription]| {
+            let made = points.iter().find(|point| point.client_token() == Some(&request.name));
+            made.and_then(|point| point.access_point_id.clone())
         };
         let id = match made(&existing) {
-            Some(id) => id,
-            None => {
-                let body = self.creation(request, system, &existing)?;
-                match self
-                    .aws
-                    .rest(SERVICE, Method::POST, &format!("{VERSION}/access-points"), Some(&body))
-                    .await
-                {
-                    Err(error) if aws::code(&error) == Some("AccessPointAlreadyExists") => {
-                        made(&self.list(system).await?).unwrap_or_default()
-                    }
-                    point => point.context("creating an access point")?["AccessPointId"].clone(),
+            Some(id) => Some(id),
+            None => match self.creation(request, system, &existing)?.send().await.answer() {
+                Err(error) if aws::code(&error) == Some("AccessPointAlreadyExists") => {
+                    made(&self.list(system).await?)
                 }
-            }
+                point => point.context("creating an access point")?.access_point_id,
+            },
         };
-        let id = id.as_str().context("the access point has no id")?;
+        let id = id.context("the access point has no id")?;
         Ok(format!("{system}::{id}"))
     }
 
     async fn delete(&self, handle: &str) -> Result<()> {
         let (_, id) = handle.split_once("::").with_context(|| format!("{handle} names no access point"))?;
         if self.mounts {
-            match self
-                .aws
-                .rest(SERVICE, Method::GET, &format!("{VERSION}/access-points?AccessPointId={id}"), None)
-                .await
-            {
+            let call = self.aws.efs.describe_access_points().access_point_id(id);
+            match call.send().await.answer() {
                 Err(error) if aws::code(&error) == Some("AccessPointNotFound") => return Ok(()),
                 found => drop(found.context("reading the access point")?),
             }
         }
-        match self.aws.rest(SERVICE, Method::DELETE, &format!("{VERSION}/access-points/{id}"), None).await {
+        match self.aws.efs.delete_access_point().access_point_id(id).send().await.answer() {
             Err(error) if aws::code(&error) == Some("AccessPointNotFound") => Ok(()),
-            result => result.map(drop),
+            result => result.map(drop).context("deleting the access point"),
         }
     }
 }
 
 impl AccessPoints {
-    async fn list(&self, system: &str) -> Result<Vec<Value>> {
-        let mut all = Vec::new();
-        let mut path = format!("{VERSION}/access-points?FileSystemId={system}");
-        loop {
-            let mut page =
-                self.aws.rest(SERVICE, Method::GET, &path, None).await.context("listing access points")?;
-            all.extend(page["AccessPoints"].as_array_mut().map(std::mem::take).unwrap_or_default());
-            let Some(token) = page["NextToken"].as_str().filter(|token| !token.is_empty()) else {
-                return Ok(all);
-            };
-            path = format!(
-                "{VERSION}/access-points?FileSystemId={system}&NextToken={}",
-                aws::query::encode(token)
-            );
-        }
+    async fn list(&self, system: &str) -> Result<Vec<AccessPointDescription>> {
+        let call = self.aws.efs.describe_access_points().file_system_id(system);
+        let found = call.into_paginator().items().send().try_collect().await;
+        found.answer().context("listing access points")
     }
 
-    fn creation(&self, request: &Request, system: &str, existing: &[Value]) -> Result<Value> {
+    fn creation(
+        &self,
+        request: &Request,
+        system: &str,
+        existing: &[AccessPointDescription],
+    ) -> Result<CreateAccessPointFluentBuilder> {
         let number = |name: &str| -> Result<Option<u32>> {
             request
                 .parameter(name)
                 .map(|value| value.parse().with_context(|| format!("reading {name}")))
                 .transpose()
         };
-        let used: BTreeSet<u64> =
-            existing.iter().filter_map(|point| point["PosixUser"]["Gid"].as_u64()).collect();
+        let used: BTreeSet<i64> =
+            existing.iter().filter_map(|point| Some(point.posix_user()?.gid())).collect();
         let range = number("gidRangeStart")?.unwrap_or(GROUPS.0)..=number("gidRangeEnd")?.unwrap_or(GROUPS.1);
         let group = match number("gid")? {
             Some(group) => group,
             None => range
                 .into_iter()
-                .find(|group| !used.contains(&u64::from(*group)))
+                .find(|group| !used.contains(&i64::from(*group)))
                 .context("no group id is free")?,
         };
         let user = number("uid")?.unwrap_or(group);
-        Ok(json!({
-            "ClientToken": request.name, "FileSystemId": system, "Tags": self.tags,
-            "PosixUser": {"Uid": user, "Gid": group},
-            "RootDirectory": {"Path": directory(request)?, "CreationInfo": {
-                "OwnerUid": user, "OwnerGid": group, "Permissions": request.parameter("directoryPerms").unwrap_or("700"),
-            }},
-        }))
+        let identity = PosixUser::builder().uid(user.into()).gid(group.into()).build()?;
+        let owner = CreationInfo::builder()
+            .owner_uid(user.into())
+            .owner_gid(group.into())
+            .permissions(request.parameter("directoryPerms").unwrap_or("700"))
+            .build()?;
+        let root = RootDirectory::builder().path(directory(request)?).creation_info(owner).build();
+        let call = self.aws.efs.create_access_point().client_token(&request.name).file_system_id(system);
+        Ok(call.set_tags(Some(self.tags.clone())).posix_user(identity).root_directory(root))
     }
 }
 
@@ -204,6 +186,7 @@ mod tests {
 
     use k8s_openapi::api::core::v1::PersistentVolumeClaim;
     use k8s_openapi::api::storage::v1::StorageClass;
+    use serde_json::json;
 
     use super::*;
 

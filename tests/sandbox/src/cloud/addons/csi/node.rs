@@ -14,7 +14,8 @@ use serde_json::json;
 
 use super::growth;
 use crate::cloud::addons::Host;
-use crate::cloud::addons::stand_in::{StandIn, explain};
+use crate::cloud::addons::log::explain;
+use crate::cloud::addons::stand_in::StandIn;
 
 /// How often the registration and what has grown are looked after.
 const INTERVAL: Duration = Duration::from_secs(15);
@@ -60,7 +61,7 @@ pub async fn run(stand_in: &StandIn, registration: &Registration) -> Result<()> 
     }
 }
 
-/// By the metadata service, else by what the cloud controller manager noted on the Node.
+/// Asks the metadata service, else takes what the cloud controller manager wrote on the Node.
 async fn place(stand_in: &StandIn, node: &Node) -> Result<Place> {
     let metadata = stand_in.metadata();
     if let (Ok(instance), Ok(zone)) = (

@@ -11,7 +11,8 @@ use serde_json::{Value, json};
 use crate::cloud::addons::aws;
 use crate::cloud::addons::events::Events;
 use crate::cloud::addons::follow::{Changes, changes, forbidden};
-use crate::cloud::addons::stand_in::{StandIn, explain};
+use crate::cloud::addons::log::explain;
+use crate::cloud::addons::stand_in::StandIn;
 
 /// Keeps a PersistentVolume until what it stands for is gone.
 const FINALIZER: &str = "external-provisioner.volume.kubernetes.io/finalizer";
@@ -92,7 +93,7 @@ impl<D: Driver> Provisioner<'_, D> {
         for volume in &volumes {
             let ours = volume.annotations().get(PROVISIONED_BY).is_some_and(|by| by == D::NAME);
             if ours {
-                let gone = self.release(volume).await;
+                let gone = self.reclaim(volume).await;
                 if let Err(error) = &gone {
                     self.events.warn(volume.object_ref(&()), "VolumeFailedDelete", &explain(error)).await;
                 }
@@ -119,7 +120,7 @@ impl<D: Driver> Provisioner<'_, D> {
         Ok(())
     }
 
-    async fn release(&self, volume: &PersistentVolume) -> Result<()> {
+    async fn reclaim(&self, volume: &PersistentVolume) -> Result<()> {
         let name = volume.name_any();
         let volumes: Api<PersistentVolume> = Api::all(self.stand_in.client.clone());
         let phase = volume.status.as_ref().and_then(|status| status.phase.as_deref());
@@ -221,7 +222,7 @@ pub fn gone(result: kube::Result<()>) -> kube::Result<()> {
     }
 }
 
-/// Of two results the one that matters more: a missing right, then any error.
+/// The result that matters more: a missing right, then any error.
 pub fn worse(one: Result<()>, other: Result<()>) -> Result<()> {
     match (one, other) {
         (Ok(()), other) => other,
@@ -263,7 +264,7 @@ mod tests {
     }
 
     #[test]
-    fn a_claim_that_waits_for_its_consumer_is_left_alone_until_a_node_is_selected() {
+    fn a_claim_waits_for_its_consumer_until_a_node_is_selected() {
         let class_of = |value: Value| serde_json::from_value::<StorageClass>(value).expect("a class");
         let classes = [class_of(json!({"metadata": {"name": "ebs"}, "provisioner": "ebs.csi.aws.com",
             "volumeBindingMode": "WaitForFirstConsumer"}))];

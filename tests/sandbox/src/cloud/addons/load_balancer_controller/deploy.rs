@@ -4,6 +4,10 @@
 use std::time::Duration;
 
 use anyhow::{Context, Result, bail};
+use aws_sdk_elasticloadbalancingv2::types::{
+    Action, ActionTypeEnum, IpAddressType, Listener, LoadBalancer, Rule, RuleCondition, Tag, TargetGroup,
+    TargetTypeEnum,
+};
 use kube::ResourceExt;
 use kube::api::{DeleteParams, DynamicObject, ListParams, PostParams};
 use serde_json::json;
@@ -11,9 +15,7 @@ use serde_json::json;
 use super::bindings;
 use super::model::{Backend, Name, Stack};
 use super::{LoadBalancers, gone};
-use crate::cloud::addons::aws::query::Query;
-use crate::cloud::addons::aws::xml::Element;
-use crate::cloud::addons::aws::{self, LOAD_BALANCERS};
+use crate::cloud::addons::aws::{self, Answer, Tags};
 
 impl LoadBalancers<'_> {
     /// Makes what the stack lacks; returns the load balancer's DNS name.
@@ -26,30 +28,32 @@ impl LoadBalancers<'_> {
             self.binding(stack, backend, &arn, &back).await?;
             target_groups.push(arn);
         }
-        let arn = balancer.text("LoadBalancerArn");
-        let query = Query::new("DescribeListeners").with("LoadBalancerArn", arn);
-        let listeners = self.aws.list(LOAD_BALANCERS, query, "Listeners").await?;
+        let arn = balancer.load_balancer_arn().context("the load balancer has no ARN")?;
+        let call = self.aws.load_balancers.describe_listeners().load_balancer_arn(arn);
+        let listeners = call.into_paginator().items().send().try_collect().await;
+        let listeners: Vec<Listener> = listeners.answer().context("reading listeners")?;
         for (port, protocol, backend) in &stack.listeners {
             let group = target_groups.get(*backend).context("a listener has no target group")?;
-            let same = |listener: &&Element| listener.text("Port") == port.to_string();
-            let listener = match listeners.iter().find(same) {
-                Some(listener) => listener.text("ListenerArn").to_owned(),
+            let same = |listener: &&Listener| listener.port() == Some(i32::from(*port));
+            let listener = match listeners.iter().find(same).and_then(Listener::listener_arn) {
+                Some(listener) => listener.to_owned(),
                 None => self.listener(stack, arn, *port, protocol, group).await?,
             };
             self.rules(stack, &listener, &target_groups).await?;
         }
         self.prune(stack, &target_groups).await?;
-        Ok(balancer.text("DNSName").to_owned())
+        Ok(balancer.dns_name().unwrap_or_default().to_owned())
     }
 
     /// Deletes the stack: the load balancer with its listeners, then bindings, target groups and security
     /// groups.
     pub async fn destroy(&self, name: &Name) -> Result<()> {
         if let Some(balancer) = self.find_balancer(name).await? {
-            let query =
-                Query::new("DeleteLoadBalancer").with("LoadBalancerArn", balancer.text("LoadBalancerArn"));
-            self.aws.call(LOAD_BALANCERS, query).await.context("deleting the load balancer")?;
-            self.stand_in.log(&format!("deleted load balancer {}", balancer.text("LoadBalancerName")));
+            let arn = balancer.load_balancer_arn().unwrap_or_default();
+            let call = self.aws.load_balancers.delete_load_balancer().load_balancer_arn(arn);
+            call.send().await.answer().context("deleting the load balancer")?;
+            let name = balancer.load_balancer_name().unwrap_or_default();
+            self.stand_in.log(&format!("deleted load balancer {name}"));
         }
         self.unbind(name, &[]).await?;
         self.delete_front(name).await?;
@@ -63,65 +67,59 @@ impl LoadBalancers<'_> {
         Ok(())
     }
 
-    async fn find_balancer(&self, name: &Name) -> Result<Option<Element>> {
-        let query =
-            Query::new("DescribeLoadBalancers").list("Names.member", [name.balancer(&self.site.cluster)]);
-        match self.aws.list(LOAD_BALANCERS, query, "LoadBalancers").await {
+    async fn find_balancer(&self, name: &Name) -> Result<Option<LoadBalancer>> {
+        let name = name.balancer(&self.site.cluster);
+        let call = self.aws.load_balancers.describe_load_balancers().names(name);
+        match call.send().await.answer() {
             Err(error) if aws::code(&error) == Some("LoadBalancerNotFound") => Ok(None),
-            result => Ok(result?.into_iter().next()),
+            result => {
+                let found = result.context("reading the load balancer")?;
+                Ok(found.load_balancers.into_iter().flatten().next())
+            }
         }
     }
 
-    async fn balancer(&self, stack: &Stack, subnets: &[String], groups: &[&str]) -> Result<Element> {
+    async fn balancer(&self, stack: &Stack, subnets: &[String], groups: &[&str]) -> Result<LoadBalancer> {
         if let Some(found) = self.find_balancer(&stack.name).await? {
             return Ok(found);
         }
         let name = stack.name.balancer(&self.site.cluster);
-        let query = Query::new("CreateLoadBalancer")
-            .with("Name", &name)
-            .with("Type", stack.name.kind.balancer())
-            .with("Scheme", &stack.scheme)
-            .with("IpAddressType", "ipv4")
-            .list("Subnets.member", subnets)
-            .list("SecurityGroups.member", groups)
-            .tags("Tags.member", &self.tags(&stack.name, "LoadBalancer"));
-        let answer = self
-            .aws
-            .call(LOAD_BALANCERS, query)
-            .await
-            .with_context(|| format!("creating load balancer {name}"))?;
+        let groups = groups.iter().map(|group| (*group).to_owned()).collect();
+        let call = self.aws.load_balancers.create_load_balancer().name(&name);
+        let call = call.r#type(stack.name.kind.balancer().into()).scheme(stack.scheme.as_str().into());
+        let call = call.ip_address_type(IpAddressType::Ipv4);
+        let call = call.set_subnets(Some(subnets.to_vec())).set_security_groups(Some(groups));
+        let call = call.set_tags(Some(tag_list(&self.tags(&stack.name, "LoadBalancer"))));
+        let made = call.send().await.answer().with_context(|| format!("creating load balancer {name}"))?;
         self.stand_in.log(&format!("made load balancer {name}"));
-        answer.entries("LoadBalancers").first().cloned().context("the answer has no load balancer")
+        made.load_balancers.into_iter().flatten().next().context("the answer has no load balancer")
+    }
+
+    async fn find_target_group(&self, name: &str) -> Result<Option<TargetGroup>> {
+        let call = self.aws.load_balancers.describe_target_groups().names(name);
+        match call.send().await.answer() {
+            Err(error) if aws::code(&error) == Some("TargetGroupNotFound") => Ok(None),
+            result => {
+                let found = result.context("reading the target group")?;
+                Ok(found.target_groups.into_iter().flatten().next())
+            }
+        }
     }
 
     async fn target_group(&self, stack: &Stack, backend: &Backend) -> Result<String> {
         let name = stack.name.target_group(&self.site.cluster, backend);
-        let query = Query::new("DescribeTargetGroups").list("Names.member", [&name]);
-        match self.aws.list(LOAD_BALANCERS, query, "TargetGroups").await {
-            Err(error) if aws::code(&error) == Some("TargetGroupNotFound") => {}
-            result => {
-                if let Some(found) = result?.first() {
-                    return Ok(found.text("TargetGroupArn").to_owned());
-                }
-            }
+        if let Some(found) = self.find_target_group(&name).await? {
+            return Ok(found.target_group_arn.unwrap_or_default());
         }
         let resource = format!("{}-{}:{}", stack.name.tag(), backend.service, backend.number);
-        let query = Query::new("CreateTargetGroup")
-            .with("Name", &name)
-            .with("Port", backend.node_port)
-            .with("Protocol", backend.protocol)
-            .with("TargetType", "instance")
-            .with("VpcId", &self.site.vpc)
-            .with("HealthCheckPort", "traffic-port")
-            .with("HealthCheckProtocol", backend.protocol)
-            .tags("Tags.member", &self.tags(&stack.name, &resource));
-        let answer = self
-            .aws
-            .call(LOAD_BALANCERS, query)
-            .await
-            .with_context(|| format!("creating target group {name}"))?;
-        let found = answer.entries("TargetGroups").first().context("the answer has no target group")?;
-        Ok(found.text("TargetGroupArn").to_owned())
+        let call = self.aws.load_balancers.create_target_group().name(&name);
+        let call = call.port(backend.node_port).protocol(backend.protocol.into());
+        let call = call.target_type(TargetTypeEnum::Instance).vpc_id(&self.site.vpc);
+        let call = call.health_check_port("traffic-port").health_check_protocol(backend.protocol.into());
+        let call = call.set_tags(Some(tag_list(&self.tags(&stack.name, &resource))));
+        let made = call.send().await.answer().with_context(|| format!("creating target group {name}"))?;
+        let found = made.target_groups.into_iter().flatten().next();
+        found.and_then(|group| group.target_group_arn).context("the answer has no target group")
     }
 
     async fn listener(
@@ -132,45 +130,33 @@ impl LoadBalancers<'_> {
         protocol: &str,
         group: &str,
     ) -> Result<String> {
-        let query = Query::new("CreateListener")
-            .with("LoadBalancerArn", balancer)
-            .with("Port", port)
-            .with("Protocol", protocol)
-            .with("DefaultActions.member.1.Type", "forward")
-            .with("DefaultActions.member.1.TargetGroupArn", group)
-            .tags("Tags.member", &self.tags(&stack.name, &port.to_string()));
-        let answer = self
-            .aws
-            .call(LOAD_BALANCERS, query)
-            .await
-            .with_context(|| format!("creating the listener of port {port}"))?;
-        let found = answer.entries("Listeners").first().context("the answer has no listener")?;
-        Ok(found.text("ListenerArn").to_owned())
+        let call = self.aws.load_balancers.create_listener().load_balancer_arn(balancer);
+        let call = call.port(port.into()).protocol(protocol.into()).default_actions(forward(group));
+        let call = call.set_tags(Some(tag_list(&self.tags(&stack.name, &port.to_string()))));
+        let made =
+            call.send().await.answer().with_context(|| format!("creating the listener of port {port}"))?;
+        let found = made.listeners.into_iter().flatten().next();
+        found.and_then(|listener| listener.listener_arn).context("the answer has no listener")
     }
 
     async fn rules(&self, stack: &Stack, listener: &str, target_groups: &[String]) -> Result<()> {
         if stack.rules.is_empty() {
             return Ok(());
         }
-        let query = Query::new("DescribeRules").with("ListenerArn", listener);
-        let found = self.aws.list(LOAD_BALANCERS, query, "Rules").await?;
-        for ((path, backend), priority) in stack.rules.iter().zip(1_u32..) {
-            if found.iter().any(|rule| rule.text("Priority") == priority.to_string()) {
+        let call = self.aws.load_balancers.describe_rules().listener_arn(listener);
+        let found = call.into_paginator().items().send().try_collect().await;
+        let found: Vec<Rule> = found.answer().context("reading rules")?;
+        for ((path, backend), priority) in stack.rules.iter().zip(1_i32..) {
+            if found.iter().any(|rule| rule.priority() == Some(priority.to_string().as_str())) {
                 continue;
             }
             let group = target_groups.get(*backend).context("a rule has no target group")?;
-            let query = Query::new("CreateRule")
-                .with("ListenerArn", listener)
-                .with("Priority", priority)
-                .with("Conditions.member.1.Field", "path-pattern")
-                .with("Conditions.member.1.Values.member.1", format!("{}*", path.trim_end_matches('*')))
-                .with("Actions.member.1.Type", "forward")
-                .with("Actions.member.1.TargetGroupArn", group)
-                .tags("Tags.member", &self.tags(&stack.name, &format!("80:{priority}")));
-            self.aws
-                .call(LOAD_BALANCERS, query)
-                .await
-                .with_context(|| format!("creating the rule of {path}"))?;
+            let pattern = format!("{}*", path.trim_end_matches('*'));
+            let condition = RuleCondition::builder().field("path-pattern").values(pattern).build();
+            let call = self.aws.load_balancers.create_rule().listener_arn(listener).priority(priority);
+            let call = call.conditions(condition).actions(forward(group));
+            let call = call.set_tags(Some(tag_list(&self.tags(&stack.name, &format!("80:{priority}")))));
+            call.send().await.answer().with_context(|| format!("creating the rule of {path}"))?;
         }
         Ok(())
     }
@@ -230,7 +216,7 @@ impl LoadBalancers<'_> {
                 .with_context(|| format!("deleting {of}"))?;
             // Its finalizer goes when the targets are deregistered and the rules of the nodes' group are
             // gone.
-            self.release(&of, &name.namespace).await?;
+            self.detach(&of, &name.namespace).await?;
             self.delete_target_group(&arn(binding)).await?;
         }
         Ok(())
@@ -238,11 +224,8 @@ impl LoadBalancers<'_> {
 
     async fn delete_target_group(&self, arn: &str) -> Result<()> {
         for _ in 0..20 {
-            match self
-                .aws
-                .call(LOAD_BALANCERS, Query::new("DeleteTargetGroup").with("TargetGroupArn", arn))
-                .await
-            {
+            let call = self.aws.load_balancers.delete_target_group().target_group_arn(arn);
+            match call.send().await.answer() {
                 Err(error) if aws::code(&error) == Some("ResourceInUse") => {
                     tokio::time::sleep(Duration::from_secs(1)).await
                 }
@@ -252,4 +235,12 @@ impl LoadBalancers<'_> {
         }
         bail!("target group {arn} is still in use")
     }
+}
+
+fn forward(group: &str) -> Action {
+    Action::builder().r#type(ActionTypeEnum::Forward).target_group_arn(group).build()
+}
+
+fn tag_list(tags: &Tags) -> Vec<Tag> {
+    tags.iter().map(|(key, value)| Tag::builder().key(key).value(value).build()).collect()
 }

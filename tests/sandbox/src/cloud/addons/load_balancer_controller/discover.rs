@@ -3,12 +3,11 @@
 use std::collections::BTreeMap;
 
 use anyhow::{Context, Result, bail};
+use aws_sdk_ec2::types::Subnet;
 
 use super::LoadBalancers;
 use super::model::{Kind, Stack};
-use crate::cloud::addons::aws::EC2;
-use crate::cloud::addons::aws::query::Query;
-use crate::cloud::addons::aws::xml::Element;
+use crate::cloud::addons::aws::{self, Answer};
 
 const CLUSTER: &str = "kubernetes.io/cluster/";
 
@@ -23,9 +22,11 @@ impl LoadBalancers<'_> {
         } else {
             "kubernetes.io/role/internal-elb"
         };
-        let query =
-            Query::new("DescribeSubnets").filter("vpc-id", [&self.site.vpc]).filter("tag-key", [role]);
-        let found = self.aws.list(EC2, query, "subnetSet").await.context("couldn't auto-discover subnets")?;
+        let call = self.aws.ec2.describe_subnets();
+        let call =
+            call.filters(aws::filter("vpc-id", [&self.site.vpc])).filters(aws::filter("tag-key", [role]));
+        let found = call.into_paginator().items().send().try_collect().await;
+        let found: Vec<Subnet> = found.answer().context("couldn't auto-discover subnets")?;
         let chosen = choose(&found, &self.site.cluster, role);
         let needed = if stack.name.kind == Kind::Ingress { 2 } else { 1 };
         if chosen.len() < needed {
@@ -39,21 +40,22 @@ impl LoadBalancers<'_> {
     }
 }
 
-/// Of each zone the cluster's own subnet, else the first by id; none that only other clusters claim.
-fn choose(subnets: &[Element], cluster: &str, role: &str) -> Vec<String> {
+/// Picks one subnet of each zone: the cluster's own, else the first by id; none that only other clusters
+/// claim.
+fn choose(subnets: &[Subnet], cluster: &str, role: &str) -> Vec<String> {
     let own = format!("{CLUSTER}{cluster}");
     let mut zones: BTreeMap<&str, (bool, &str)> = BTreeMap::new();
     for subnet in subnets {
-        if !matches!(subnet.tag(role), Some("" | "1")) {
+        if !matches!(aws::tag(subnet.tags(), role), Some("" | "1")) {
             continue;
         }
-        let claimed = subnet.entries("tagSet").iter().any(|tag| tag.text("key").starts_with(CLUSTER));
-        let ours = subnet.tag(&own).is_some();
+        let claimed = subnet.tags().iter().filter_map(|tag| tag.key()).any(|key| key.starts_with(CLUSTER));
+        let ours = aws::tag(subnet.tags(), &own).is_some();
         if claimed && !ours {
             continue;
         }
-        let candidate = (!ours, subnet.text("subnetId"));
-        let best = zones.entry(subnet.text("availabilityZone")).or_insert(candidate);
+        let candidate = (!ours, subnet.subnet_id().unwrap_or_default());
+        let best = zones.entry(subnet.availability_zone().unwrap_or_default()).or_insert(candidate);
         *best = candidate.min(*best);
     }
     zones.values().map(|(_, id)| (*id).to_owned()).collect()
@@ -61,17 +63,13 @@ fn choose(subnets: &[Element], cluster: &str, role: &str) -> Vec<String> {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
-    use crate::cloud::addons::aws::xml::parse;
+    use aws_sdk_ec2::types::Tag;
 
-    fn subnet(id: &str, zone: &str, tags: &[(&str, &str)]) -> String {
-        let tags: String = tags
-            .iter()
-            .map(|(key, value)| format!("<item><key>{key}</key><value>{value}</value></item>"))
-            .collect();
-        format!(
-            "<item><subnetId>{id}</subnetId><availabilityZone>{zone}</availabilityZone><tagSet>{tags}</tagSet></item>"
-        )
+    use super::*;
+
+    fn subnet(id: &str, zone: &str, tags: &[(&str, &str)]) -> Subnet {
+        let tags = tags.iter().map(|(key, value)| Tag::builder().key(*key).value(*value).build());
+        Subnet::builder().subnet_id(id).availability_zone(zone).set_tags(Some(tags.collect())).build()
     }
 
     #[test]
@@ -84,7 +82,6 @@ mod tests {
             subnet("subnet-4", "c", &[(ROLE, "")]),
             subnet("subnet-5", "d", &[(ROLE, "no")]),
         ];
-        let set = parse(&format!("<set>{}</set>", set.concat())).expect("well-formed");
-        assert_eq!(choose(&set.children, "c", ROLE), ["subnet-2", "subnet-4"]);
+        assert_eq!(choose(&set, "c", ROLE), ["subnet-2", "subnet-4"]);
     }
 }

@@ -4,17 +4,27 @@
 use std::time::Duration;
 
 use anyhow::{Context, Result};
+use aws_sdk_ec2::types::{IpPermission, IpRange, ResourceType, SecurityGroup, UserIdGroupPair};
 
 use super::LoadBalancers;
 use super::model::{Name, Stack, hash};
-use crate::cloud::addons::aws::query::{Query, Tags};
-use crate::cloud::addons::aws::xml::Element;
-use crate::cloud::addons::aws::{self, EC2};
+use crate::cloud::addons::aws::{self, Answer, Tags};
 
 /// Tag with the cluster's name that all that the controller makes has.
 pub const CLUSTER: &str = "elbv2.k8s.aws/cluster";
 /// How often a group is tried to be deleted while a load balancer's interfaces go.
 const ATTEMPTS: usize = 20;
+const EVERYBODY: &str = "0.0.0.0/0";
+/// Description of the rules that the controller adds to the nodes' group.
+const SHARED: &str = "elbv2.k8s.aws/targetGroupBinding=shared";
+
+/// Whom a rule admits.
+#[derive(Clone, Copy, Debug)]
+pub enum Peer<'a> {
+    Everybody,
+    /// The members of a security group.
+    Group(&'a str),
+}
 
 impl LoadBalancers<'_> {
     /// Tags of a resource of a stack.
@@ -34,13 +44,13 @@ impl LoadBalancers<'_> {
         let description = "[k8s] Managed SecurityGroup for LoadBalancer";
         let (id, group) = self.group(&name, description, &tags).await?;
         for (port, ..) in &stack.listeners {
-            let port = port.to_string();
-            let admitted = group.iter().flat_map(|group| group.entries("ipPermissions")).any(|rule| {
-                rule.text("fromPort") == port
-                    && rule.entries("ipRanges").iter().any(|range| range.text("cidrIp") == "0.0.0.0/0")
+            let port = i32::from(*port);
+            let admitted = group.iter().flat_map(SecurityGroup::ip_permissions).any(|rule| {
+                rule.from_port() == Some(port)
+                    && rule.ip_ranges().iter().any(|range| range.cidr_ip() == Some(EVERYBODY))
             });
             if !admitted {
-                self.authorize(&id, &port, ("IpRanges.1.CidrIp", "0.0.0.0/0"), "").await?;
+                self.authorize(&id, port, Peer::Everybody).await?;
             }
         }
         Ok(id)
@@ -72,9 +82,9 @@ impl LoadBalancers<'_> {
 
     async fn delete_group(&self, name: &str) -> Result<()> {
         let Some(group) = self.find_group(name).await? else { return Ok(()) };
-        let id = group.text("groupId");
+        let id = group.group_id().unwrap_or_default();
         for attempt in 1.. {
-            match self.aws.call(EC2, Query::new("DeleteSecurityGroup").with("GroupId", id)).await {
+            match self.aws.ec2.delete_security_group().group_id(id).send().await.answer() {
                 Err(error) if aws::code(&error) == Some("DependencyViolation") && attempt < ATTEMPTS => {
                     tokio::time::sleep(Duration::from_secs(1)).await;
                 }
@@ -85,86 +95,60 @@ impl LoadBalancers<'_> {
         Ok(())
     }
 
-    async fn find_group(&self, name: &str) -> Result<Option<Element>> {
-        let query = Query::new("DescribeSecurityGroups")
-            .filter("vpc-id", [&self.site.vpc])
-            .filter("group-name", [name]);
-        Ok(self.aws.list(EC2, query, "securityGroupInfo").await?.into_iter().next())
+    async fn find_group(&self, name: &str) -> Result<Option<SecurityGroup>> {
+        let call = self.aws.ec2.describe_security_groups();
+        let call =
+            call.filters(aws::filter("vpc-id", [&self.site.vpc])).filters(aws::filter("group-name", [name]));
+        let found: Vec<SecurityGroup> =
+            call.into_paginator().items().send().try_collect().await.answer().context("reading groups")?;
+        Ok(found.into_iter().next())
     }
 
-    async fn group(&self, name: &str, description: &str, tags: &Tags) -> Result<(String, Option<Element>)> {
+    async fn group(
+        &self,
+        name: &str,
+        description: &str,
+        tags: &Tags,
+    ) -> Result<(String, Option<SecurityGroup>)> {
         if let Some(group) = self.find_group(name).await? {
-            return Ok((group.text("groupId").to_owned(), Some(group)));
+            return Ok((group.group_id().unwrap_or_default().to_owned(), Some(group)));
         }
-        let query = Query::new("CreateSecurityGroup")
-            .with("GroupName", name)
-            .with("GroupDescription", description)
-            .with("VpcId", &self.site.vpc)
-            .tagged("security-group", tags);
-        let answer =
-            self.aws.call(EC2, query).await.with_context(|| format!("creating security group {name}"))?;
-        let id = answer.text("groupId").to_owned();
+        let call = self.aws.ec2.create_security_group().group_name(name).description(description);
+        let call =
+            call.vpc_id(&self.site.vpc).tag_specifications(aws::tagged(ResourceType::SecurityGroup, tags));
+        let made = call.send().await.answer().with_context(|| format!("creating security group {name}"))?;
+        let id = made.group_id().unwrap_or_default().to_owned();
         self.stand_in.log(&format!("made security group {name} ({id})"));
         Ok((id, None))
     }
 
-    /// Admits TCP to a port of a group; `source` is the parameter that says whom, and whom.
-    pub async fn authorize(
-        &self,
-        group: &str,
-        port: &str,
-        source: (&str, &str),
-        description: &str,
-    ) -> Result<()> {
-        let query = self.permission("AuthorizeSecurityGroupIngress", group, port, source, description);
-        match self.aws.call(EC2, query).await {
+    /// Admits TCP to a port of a group.
+    pub async fn authorize(&self, group: &str, port: i32, peer: Peer<'_>) -> Result<()> {
+        let call = self.aws.ec2.authorize_security_group_ingress().group_id(group);
+        match call.ip_permissions(permission(port, peer)).send().await.answer() {
             Err(error) if aws::code(&error) == Some("InvalidPermission.Duplicate") => Ok(()),
             result => result.map(drop).with_context(|| format!("admitting port {port} to {group}")),
         }
     }
 
     /// Takes such a permission back.
-    pub async fn revoke(
-        &self,
-        group: &str,
-        port: &str,
-        source: (&str, &str),
-        description: &str,
-    ) -> Result<()> {
-        let query = self.permission("RevokeSecurityGroupIngress", group, port, source, description);
-        match self.aws.call(EC2, query).await {
-            Err(error)
-                if matches!(
-                    aws::code(&error),
-                    Some("InvalidPermission.NotFound" | "InvalidGroup.NotFound")
-                ) =>
-            {
-                Ok(())
-            }
+    pub async fn revoke(&self, group: &str, port: i32, peer: Peer<'_>) -> Result<()> {
+        const GONE: [&str; 2] = ["InvalidPermission.NotFound", "InvalidGroup.NotFound"];
+        let call = self.aws.ec2.revoke_security_group_ingress().group_id(group);
+        match call.ip_permissions(permission(port, peer)).send().await.answer() {
+            Err(error) if aws::code(&error).is_some_and(|code| GONE.contains(&code)) => Ok(()),
             result => result.map(drop).with_context(|| format!("revoking port {port} of {group}")),
         }
     }
+}
 
-    fn permission(
-        &self,
-        action: &str,
-        group: &str,
-        port: &str,
-        (name, value): (&str, &str),
-        description: &str,
-    ) -> Query {
-        let permission = |field: &str| format!("IpPermissions.1.{field}");
-        let query = Query::new(action)
-            .with("GroupId", group)
-            .with(permission("IpProtocol"), "tcp")
-            .with(permission("FromPort"), port)
-            .with(permission("ToPort"), port)
-            .with(permission(name), value);
-        match (description, name.rsplit_once('.')) {
-            ("", _) | (_, None) => query,
-            (description, Some((source, _))) => {
-                query.with(permission(&format!("{source}.Description")), description)
-            }
+fn permission(port: i32, peer: Peer<'_>) -> IpPermission {
+    let rule = IpPermission::builder().ip_protocol("tcp").from_port(port).to_port(port);
+    match peer {
+        Peer::Everybody => rule.ip_ranges(IpRange::builder().cidr_ip(EVERYBODY).build()).build(),
+        Peer::Group(id) => {
+            let pair = UserIdGroupPair::builder().group_id(id).description(SHARED).build();
+            rule.user_id_group_pairs(pair).build()
         }
     }
 }

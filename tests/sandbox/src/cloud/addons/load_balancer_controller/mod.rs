@@ -23,7 +23,8 @@ use super::csi::{gone, worse};
 use super::events::Events;
 use super::follow::{Changes, Controller, changes, follow};
 use super::lease::lead;
-use super::stand_in::{StandIn, explain};
+use super::log::explain;
+use super::stand_in::StandIn;
 use model::{Kind, Stack};
 
 const LEASE: &str = "aws-load-balancer-controller-leader";
@@ -33,7 +34,7 @@ pub struct Site {
     pub cluster: String,
     pub vpc: String,
     /// Tags of everything that is made.
-    pub tags: super::aws::query::Tags,
+    pub tags: super::aws::Tags,
 }
 
 /// Runs until a right is missing.
@@ -43,7 +44,7 @@ pub struct Site {
 pub async fn run(stand_in: &StandIn) -> Result<()> {
     let flag =
         |name: &str| stand_in.flag(name).map(str::to_owned).with_context(|| format!("--{name} is missing"));
-    let aws = stand_in.aws(&flag("aws-region")?)?;
+    let aws = stand_in.aws(&flag("aws-region")?);
     let tags =
         stand_in.flag("default-tags").unwrap_or_default().split(',').filter_map(|pair| pair.split_once('='));
     let tags = tags.map(|(key, value)| (key.to_owned(), value.to_owned())).collect();
@@ -265,9 +266,10 @@ impl LoadBalancers<'_> {
         let api: Api<DynamicObject> =
             Api::namespaced_with(self.stand_in.client.clone(), namespace, &kind.resource());
         let (parameters, patch) = (PatchParams::default(), Patch::Merge(patch));
-        let result = match status {
-            true => api.patch_status(name, &parameters, &patch).await,
-            false => api.patch(name, &parameters, &patch).await,
+        let result = if status {
+            api.patch_status(name, &parameters, &patch).await
+        } else {
+            api.patch(name, &parameters, &patch).await
         };
         Ok(gone(result.map(drop))?)
     }

@@ -313,7 +313,7 @@ mod tests {
     }
 
     #[test]
-    fn an_ingress_has_one_target_group_per_backend_and_rules_for_all_but_the_first() {
+    fn an_ingress_has_a_target_group_per_backend_and_a_default() {
         let services = [service("web", 30080), service("api", 30081)];
         let stack = Stack::of_ingress(&ingress(), &services, None).expect("a stack");
         assert_eq!(stack.scheme, "internet-facing");

@@ -4,23 +4,19 @@
 use std::collections::BTreeSet;
 
 use anyhow::{Context, Result, bail};
+use aws_sdk_ec2::types::{Instance, SecurityGroup};
+use aws_sdk_elasticloadbalancingv2::types::{TargetDescription, TargetHealthStateEnum};
 use k8s_openapi::api::core::v1::Node;
 use kube::ResourceExt;
 use kube::api::{Api, DynamicObject, ListParams, Patch, PatchParams};
 use serde_json::{Value, json};
 
+use super::groups::Peer;
 use super::{LoadBalancers, bindings, gone};
-use crate::cloud::addons::aws::query::Query;
-use crate::cloud::addons::aws::xml::Element;
-use crate::cloud::addons::aws::{self, EC2, LOAD_BALANCERS};
+use crate::cloud::addons::aws::{self, Answer};
 
 /// Keeps a TargetGroupBinding until its targets and rules are gone.
 pub const FINALIZER: &str = "elbv2.k8s.aws/resources";
-/// Description of the rules that the controller adds to the nodes' group.
-const SHARED: &str = "elbv2.k8s.aws/targetGroupBinding=shared";
-/// Parameter of a permission that names another group.
-const GROUP: &str = "Groups.1.GroupId";
-
 impl LoadBalancers<'_> {
     /// Brings every binding up to date.
     pub async fn bind(&self) -> Result<()> {
@@ -33,11 +29,11 @@ impl LoadBalancers<'_> {
         }
         let running = self.instances().await?;
         let instances: BTreeSet<String> =
-            running.iter().map(|instance| instance.text("instanceId").to_owned()).collect();
+            running.iter().filter_map(Instance::instance_id).map(str::to_owned).collect();
         let Some(group) = self.node_group(&running).await? else { return Ok(()) };
         for binding in all.items.iter().filter(|binding| binding.metadata.deletion_timestamp.is_none()) {
             for (source, port) in admitted(binding) {
-                self.authorize(&group, &port, (GROUP, &source), SHARED).await?;
+                self.authorize(&group, port, Peer::Group(&source)).await?;
             }
             self.register(binding, &instances).await?;
             self.observe(binding).await?;
@@ -48,26 +44,23 @@ impl LoadBalancers<'_> {
     async fn register(&self, binding: &DynamicObject, instances: &BTreeSet<String>) -> Result<()> {
         let arn =
             binding.data["spec"]["targetGroupARN"].as_str().context("the binding has no target group")?;
-        let query = Query::new("DescribeTargetHealth").with("TargetGroupArn", arn);
-        let health = self.aws.list(LOAD_BALANCERS, query, "TargetHealthDescriptions").await?;
-        let live = health.iter().filter(|target| target.text("TargetHealth/State") != "draining");
-        let found: BTreeSet<String> = live.map(|target| target.text("Target/Id").to_owned()).collect();
-        for (action, changed) in [
-            ("RegisterTargets", instances.difference(&found)),
-            ("DeregisterTargets", found.difference(instances)),
-        ] {
-            let ids: Vec<&String> = changed.collect();
-            if ids.is_empty() {
-                continue;
-            }
-            let query = Query::new(action).with("TargetGroupArn", arn);
-            let query = ids.iter().zip(1..).fold(query, |query, (id, number): (_, usize)| {
-                query.with(format!("Targets.member.{number}.Id"), id)
-            });
-            self.aws
-                .call(LOAD_BALANCERS, query)
-                .await
-                .with_context(|| format!("{action} of {}", binding.name_any()))?;
+        let about = || format!("the targets of {}", binding.name_any());
+        let call = self.aws.load_balancers.describe_target_health().target_group_arn(arn);
+        let health = call.send().await.answer().with_context(about)?;
+        let draining = Some(&TargetHealthStateEnum::Draining);
+        let found: BTreeSet<String> = health
+            .target_health_descriptions()
+            .iter()
+            .filter(|target| target.target_health().and_then(|health| health.state()) != draining)
+            .filter_map(|target| target.target()?.id().map(str::to_owned))
+            .collect();
+        if let Some(missing) = targets(instances.difference(&found)) {
+            let call = self.aws.load_balancers.register_targets().target_group_arn(arn);
+            call.set_targets(Some(missing)).send().await.answer().with_context(about)?;
+        }
+        if let Some(gone) = targets(found.difference(instances)) {
+            let call = self.aws.load_balancers.deregister_targets().target_group_arn(arn);
+            call.set_targets(Some(gone)).send().await.answer().with_context(about)?;
         }
         Ok(())
     }
@@ -84,8 +77,8 @@ impl LoadBalancers<'_> {
     }
 
     /// Deregisters the targets of a binding that is being deleted, revokes the rules that no other needs, and
-    /// lets it go.
-    pub async fn release(&self, name: &str, namespace: &str) -> Result<()> {
+    /// takes its finalizer off.
+    pub async fn detach(&self, name: &str, namespace: &str) -> Result<()> {
         let api = bindings(&self.stand_in.client, Some(namespace));
         let Some(binding) = api.get_opt(name).await.with_context(|| format!("reading {name}"))? else {
             return Ok(());
@@ -98,7 +91,7 @@ impl LoadBalancers<'_> {
             .list(&ListParams::default())
             .await
             .context("listing TargetGroupBindings")?;
-        let others: BTreeSet<(String, String)> = all
+        let others: BTreeSet<(String, i32)> = all
             .items
             .iter()
             .filter(|other| other.metadata.deletion_timestamp.is_none())
@@ -106,7 +99,7 @@ impl LoadBalancers<'_> {
             .collect();
         if let Some(group) = self.node_group(&self.instances().await?).await? {
             for (source, port) in admitted(&binding).into_iter().filter(|rule| !others.contains(rule)) {
-                self.revoke(&group, &port, (GROUP, &source), SHARED).await?;
+                self.revoke(&group, port, Peer::Group(&source)).await?;
             }
         }
         let patch = Patch::Merge(json!({"metadata": {"finalizers": []}}));
@@ -115,7 +108,7 @@ impl LoadBalancers<'_> {
     }
 
     /// The instances of the nodes that take traffic, as far as they run.
-    async fn instances(&self) -> Result<Vec<Element>> {
+    async fn instances(&self) -> Result<Vec<Instance>> {
         let nodes: Api<Node> = Api::all(self.stand_in.client.clone());
         let nodes = nodes.list(&ListParams::default()).await.context("listing nodes")?;
         let ids: Vec<String> = nodes.iter().filter_map(target).collect();
@@ -123,49 +116,41 @@ impl LoadBalancers<'_> {
             return Ok(Vec::new());
         }
         // A filter passes over those that are gone.
-        let query = Query::new("DescribeInstances")
-            .filter("instance-id", &ids)
-            .filter("instance-state-name", ["running"]);
-        let reservations =
-            self.aws.list(EC2, query, "reservationSet").await.context("reading the nodes' instances")?;
-        Ok(reservations
-            .iter()
-            .flat_map(|reservation| reservation.entries("instancesSet").iter().cloned())
-            .collect())
+        let call = self.aws.ec2.describe_instances();
+        let call = call.filters(aws::filter("instance-id", ids));
+        let call = call.filters(aws::filter("instance-state-name", ["running"]));
+        let mut pages = call.into_paginator().send();
+        let mut found = Vec::new();
+        while let Some(page) = pages.next().await {
+            let page = page.answer().context("reading the nodes' instances")?;
+            found.extend(page.reservations().iter().flat_map(|held| held.instances().to_vec()));
+        }
+        Ok(found)
     }
 
     /// The one group of the instances that is tagged as the cluster's; none when there is no instance.
-    async fn node_group(&self, instances: &[Element]) -> Result<Option<String>> {
+    async fn node_group(&self, instances: &[Instance]) -> Result<Option<String>> {
         if instances.is_empty() {
             return Ok(None);
         }
         let tag = format!("kubernetes.io/cluster/{}", self.site.cluster);
-        let ids: BTreeSet<&str> = instances
-            .iter()
-            .flat_map(|instance| instance.entries("groupSet"))
-            .map(|group| group.text("groupId"))
-            .collect();
-        let query = Query::new("DescribeSecurityGroups").list("GroupId", &ids);
-        let groups = self
-            .aws
-            .list(EC2, query, "securityGroupInfo")
-            .await
-            .context("reading the nodes' security groups")?;
+        let groups = instances.iter().flat_map(Instance::security_groups);
+        let ids: BTreeSet<String> = groups.filter_map(|group| group.group_id().map(str::to_owned)).collect();
+        let call = self.aws.ec2.describe_security_groups().set_group_ids(Some(ids.into_iter().collect()));
+        let groups = call.into_paginator().items().send().try_collect().await;
+        let groups: Vec<SecurityGroup> = groups.answer().context("reading the nodes' security groups")?;
         let tagged: Vec<&str> = groups
             .iter()
-            .filter(|group| group.tag(&tag).is_some())
-            .map(|group| group.text("groupId"))
+            .filter(|group| aws::tag(group.tags(), &tag).is_some())
+            .filter_map(SecurityGroup::group_id)
             .collect();
         for instance in instances {
-            let held = instance
-                .entries("groupSet")
-                .iter()
-                .filter(|group| tagged.contains(&group.text("groupId")))
-                .count();
+            let held = instance.security_groups().iter().filter_map(|group| group.group_id());
+            let held = held.filter(|group| tagged.contains(group)).count();
             if held != 1 {
                 bail!(
                     "expected exactly one securityGroup tagged with {tag} for instance {}, got {held}",
-                    instance.text("instanceId")
+                    instance.instance_id().unwrap_or_default()
                 );
             }
         }
@@ -176,15 +161,22 @@ impl LoadBalancers<'_> {
     }
 }
 
+/// Instances as targets; none when there are none.
+fn targets<'a>(ids: impl Iterator<Item = &'a String>) -> Option<Vec<TargetDescription>> {
+    let targets: Vec<_> = ids.map(|id| TargetDescription::builder().id(id).build()).collect();
+    Some(targets).filter(|targets| !targets.is_empty())
+}
+
 /// Source group and port of what a binding wants admitted.
-fn admitted(binding: &DynamicObject) -> Vec<(String, String)> {
+fn admitted(binding: &DynamicObject) -> Vec<(String, i32)> {
     let list = |value: &Value| value.as_array().cloned().unwrap_or_default();
     let mut admitted = Vec::new();
     for ingress in list(&binding.data["spec"]["networking"]["ingress"]) {
         for from in list(&ingress["from"]) {
             let Some(group) = from["securityGroup"]["groupID"].as_str() else { continue };
             let ports = list(&ingress["ports"]).into_iter().filter_map(|port| port["port"].as_i64());
-            admitted.extend(ports.map(|port| (group.to_owned(), port.to_string())));
+            let ports = ports.filter_map(|port| i32::try_from(port).ok());
+            admitted.extend(ports.map(|port| (group.to_owned(), port)));
         }
     }
     admitted
@@ -228,6 +220,6 @@ mod tests {
         let binding = json!({"metadata": {"name": "b"}, "spec": {"networking": {"ingress": [{
             "from": [{"securityGroup": {"groupID": "sg-1"}}], "ports": [{"protocol": "TCP", "port": 30080}]}]}}});
         let binding: DynamicObject = serde_json::from_value(binding).expect("a binding");
-        assert_eq!(admitted(&binding), [("sg-1".to_owned(), "30080".to_owned())]);
+        assert_eq!(admitted(&binding), [("sg-1".to_owned(), 30080)]);
     }
 }

@@ -80,7 +80,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_list_with_something_open_is_written_back_whole_and_one_without_is_not_touched() {
+    fn a_list_is_written_back_whole_if_something_in_it_is_open() {
         let spec = |pool: Value| json!({"calicoNetwork": {"bgp": "Disabled", "ipPools": [pool]}});
         let open = spec(json!({"cidr": "192.168.0.0/16", "encapsulation": "VXLAN"}));
         let filled = with_pools(&open, &[]);

@@ -110,7 +110,7 @@ mod tests {
     }
 
     #[test]
-    fn without_an_api_server_the_first_pools_are_made_and_none_is_changed() {
+    fn without_an_api_server_only_the_first_pools_are_made() {
         let first = pool("192.168.0.0/16", "VXLAN");
         let there = made(&first);
         assert_eq!(compare(std::slice::from_ref(&first), &there, false), Outcome::default());
@@ -131,7 +131,7 @@ mod tests {
     }
 
     #[test]
-    fn blocks_of_a_pool_do_not_change_and_a_pool_that_is_left_out_is_taken_away() {
+    fn pools_keep_their_blocks_and_go_when_they_are_left_out() {
         let there = made(&pool("192.168.0.0/16", "VXLAN"));
         let mut smaller = pool("192.168.0.0/16", "VXLAN");
         smaller["blockSize"] = json!(28);

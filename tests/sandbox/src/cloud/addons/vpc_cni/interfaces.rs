@@ -1,13 +1,12 @@
 //! The network interfaces of one instance, as the Amazon VPC CNI makes them in AWS.
 
 use anyhow::{Context, Result};
+use aws_sdk_ec2::types::{Filter, NetworkInterface, NetworkInterfaceAttachmentChanges, ResourceType};
 use k8s_openapi::jiff::Timestamp;
 
 use super::targets::{Limits, Targets, Wanted};
-use crate::cloud::addons::aws::credentials::Metadata;
-use crate::cloud::addons::aws::query::{Query, Tags};
-use crate::cloud::addons::aws::xml::Element;
-use crate::cloud::addons::aws::{Aws, EC2};
+use crate::cloud::addons::aws::metadata::Metadata;
+use crate::cloud::addons::aws::{self, Answer, Aws, Tags};
 use crate::cloud::addons::stand_in::StandIn;
 
 /// Tag with the id of the instance that an interface was made for.
@@ -52,12 +51,10 @@ pub struct Interfaces<'a> {
 impl Interfaces<'_> {
     /// Makes what is missing; gives nothing back, which the real one does only after a while.
     pub async fn hold(&self, wanted: &Wanted) -> Result<()> {
-        let query =
-            Query::new("DescribeNetworkInterfaces").filter("attachment.instance-id", [&self.place.instance]);
-        let mut attached = self.aws.list(EC2, query, "networkInterfaceSet").await?;
-        let query = Query::new("DescribeNetworkInterfaces")
-            .filter(&format!("tag:{INSTANCE}"), [&self.place.instance]);
-        let made = self.aws.list(EC2, query.filter("status", ["available"]), "networkInterfaceSet").await?;
+        let instance = &self.place.instance;
+        let mut attached = self.find(vec![aws::filter("attachment.instance-id", [instance])]).await?;
+        let ours = aws::filter(&format!("tag:{INSTANCE}"), [instance]);
+        let made = self.find(vec![ours, aws::filter("status", ["available"])]).await?;
         if made.is_empty() {
             let left = self.create(0).await?;
             self.stand_in.log(&format!("made {left}, which stays behind"));
@@ -66,11 +63,13 @@ impl Interfaces<'_> {
         if let Some(first) = attached.first().filter(|first| index(first) == Some(0)) {
             self.assign(first, wanted.first).await?;
         }
-        let ours = |interface: &&Element| interface.tag(INSTANCE) == Some(&self.place.instance);
+        let ours = |interface: &&NetworkInterface| {
+            aws::tag(interface.tag_set(), INSTANCE) == Some(instance.as_str())
+        };
         for interface in attached.iter().filter(ours) {
             self.assign(interface, wanted.each).await?;
         }
-        let mut indices: Vec<u32> = attached.iter().filter_map(index).collect();
+        let mut indices: Vec<i32> = attached.iter().filter_map(index).collect();
         for _ in attached.iter().filter(ours).count()..wanted.interfaces {
             let free =
                 (1..).find(|index| !indices.contains(index)).context("there is no free device index")?;
@@ -81,53 +80,61 @@ impl Interfaces<'_> {
         Ok(())
     }
 
+    async fn find(&self, filters: Vec<Filter>) -> Result<Vec<NetworkInterface>> {
+        let call = self.aws.ec2.describe_network_interfaces().set_filters(Some(filters));
+        let found = call.into_paginator().items().send().try_collect().await;
+        found.answer().context("reading network interfaces")
+    }
+
     /// Gives an interface as many addresses, or prefixes, as are wanted beside its own and as it has room
     /// for. What it has of the other kind, from before a change of settings, takes room too.
-    async fn assign(&self, interface: &Element, wanted: usize) -> Result<()> {
-        let id = interface.text("networkInterfaceId");
-        let (addresses, prefixes) =
-            (interface.entries("privateIpAddressesSet").len(), interface.entries("ipv4PrefixSet").len());
+    async fn assign(&self, interface: &NetworkInterface, wanted: usize) -> Result<()> {
+        let id = interface.network_interface_id().unwrap_or_default();
+        let (addresses, prefixes) = (interface.private_ip_addresses().len(), interface.ipv4_prefixes().len());
         let held = if self.targets.prefixes { prefixes } else { addresses.saturating_sub(1) };
         let room = self.limits.addresses.saturating_sub(addresses + prefixes);
         let missing = wanted.saturating_sub(held).min(room);
         if missing == 0 {
             return Ok(());
         }
-        let name = if self.targets.prefixes { "Ipv4PrefixCount" } else { "SecondaryPrivateIpAddressCount" };
-        let query = Query::new("AssignPrivateIpAddresses").with("NetworkInterfaceId", id).with(name, missing);
-        self.aws.call(EC2, query).await.with_context(|| format!("assigning addresses to {id}"))?;
+        let (prefixes, addresses) = self.counts(missing);
+        let call = self.aws.ec2.assign_private_ip_addresses().network_interface_id(id);
+        let call = call.set_ipv4_prefix_count(prefixes).set_secondary_private_ip_address_count(addresses);
+        call.send().await.answer().with_context(|| format!("assigning addresses to {id}"))?;
         self.stand_in.log(&format!("{id} has {} to give", held + missing));
         Ok(())
     }
 
     async fn create(&self, addresses: usize) -> Result<String> {
-        let name = if self.targets.prefixes { "Ipv4PrefixCount" } else { "SecondaryPrivateIpAddressCount" };
-        let mut query = Query::new("CreateNetworkInterface")
-            .with("SubnetId", &self.place.subnet)
-            .with("Description", format!("aws-K8S-{}", self.place.instance))
-            .list("SecurityGroupId", &self.place.groups)
-            .tagged("network-interface", &self.tags());
-        if addresses > 0 {
-            query = query.with(name, addresses);
-        }
-        let answer = self.aws.call(EC2, query).await.context("creating a network interface")?;
-        let id = answer.text("networkInterface/networkInterfaceId");
-        anyhow::ensure!(!id.is_empty(), "the network interface has no id");
-        Ok(id.to_owned())
+        let call = self.aws.ec2.create_network_interface().subnet_id(&self.place.subnet);
+        let call = call.description(format!("aws-K8S-{}", self.place.instance));
+        let call = call.set_groups(Some(self.place.groups.clone()));
+        let call = call.tag_specifications(aws::tagged(ResourceType::NetworkInterface, &self.tags()));
+        let (prefixes, addresses) = self.counts(addresses);
+        let call = call.set_ipv4_prefix_count(prefixes).set_secondary_private_ip_address_count(addresses);
+        let made = call.send().await.answer().context("creating a network interface")?;
+        let id = made.network_interface().and_then(NetworkInterface::network_interface_id);
+        id.map(str::to_owned).context("the network interface has no id")
+    }
+
+    /// So many as a number of prefixes or of addresses, whichever is in use; none of either for zero.
+    fn counts(&self, number: usize) -> (Option<i32>, Option<i32>) {
+        let number = i32::try_from(number).ok().filter(|number| *number > 0);
+        if self.targets.prefixes { (number, None) } else { (None, number) }
     }
 
     /// Attaches an interface and lets it end with its instance, which takes two calls.
-    async fn attach(&self, id: &str, index: u32) -> Result<()> {
-        let query = Query::new("AttachNetworkInterface")
-            .with("NetworkInterfaceId", id)
-            .with("InstanceId", &self.place.instance)
-            .with("DeviceIndex", index);
-        let answer = self.aws.call(EC2, query).await.with_context(|| format!("attaching {id}"))?;
-        let query = Query::new("ModifyNetworkInterfaceAttribute")
-            .with("NetworkInterfaceId", id)
-            .with("Attachment.AttachmentId", answer.text("attachmentId"))
-            .with("Attachment.DeleteOnTermination", true);
-        self.aws.call(EC2, query).await.with_context(|| format!("letting {id} end with its instance"))?;
+    async fn attach(&self, id: &str, index: i32) -> Result<()> {
+        let call = self.aws.ec2.attach_network_interface().network_interface_id(id).device_index(index);
+        let call = call.instance_id(&self.place.instance);
+        let attached = call.send().await.answer().with_context(|| format!("attaching {id}"))?;
+        let changes = NetworkInterfaceAttachmentChanges::builder()
+            .set_attachment_id(attached.attachment_id)
+            .delete_on_termination(true)
+            .build();
+        let call = self.aws.ec2.modify_network_interface_attribute().network_interface_id(id);
+        let modified = call.attachment(changes).send().await.answer();
+        modified.with_context(|| format!("letting {id} end with its instance"))?;
         self.stand_in.log(&format!("attached {id} as device {index}"));
         Ok(())
     }
@@ -146,6 +153,6 @@ impl Interfaces<'_> {
     }
 }
 
-fn index(interface: &Element) -> Option<u32> {
-    interface.text("attachment/deviceIndex").parse().ok()
+fn index(interface: &NetworkInterface) -> Option<i32> {
+    interface.attachment()?.device_index()
 }

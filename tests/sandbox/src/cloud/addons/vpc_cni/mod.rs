@@ -14,10 +14,10 @@ use k8s_openapi::api::core::v1::{Node, Pod};
 use kube::ResourceExt;
 use kube::api::{Api, ApiResource, DynamicObject, GroupVersionKind, ListParams};
 
-use super::aws::query::Query;
-use super::aws::{self, EC2};
+use super::aws::{self, Answer};
 use super::follow::forbidden;
-use super::stand_in::{StandIn, explain};
+use super::log::explain;
+use super::stand_in::StandIn;
 use interfaces::{Interfaces, Place};
 use targets::{Limits, Targets};
 
@@ -33,15 +33,15 @@ pub async fn run(stand_in: &StandIn) -> Result<()> {
     let metadata = stand_in.metadata();
     let region = metadata.get("meta-data/placement/region").await?;
     let region = stand_in.environment.get("AWS_REGION").cloned().unwrap_or(region);
-    let aws = stand_in.aws(&region)?;
+    let aws = stand_in.aws(&region);
     aws.identify().await?;
     let mut place = Place::here(&metadata).await?;
     if targets.custom {
         configured(stand_in, &targets, &mut place).await?;
     }
-    let query = Query::new("DescribeInstanceTypes").list("InstanceType", [&place.instance_type]);
-    let types = aws.list(EC2, query, "instanceTypeSet").await?;
-    let limits = Limits::of(types.first().context("the instance's type is not known")?)?;
+    let call = aws.ec2.describe_instance_types().instance_types(place.instance_type.as_str().into());
+    let types = call.send().await.answer().context("reading the instance's type")?;
+    let limits = Limits::of(types.instance_types().first().context("the instance's type is not known")?)?;
     let interfaces = Interfaces { stand_in, aws: &aws, place: &place, targets: &targets, limits };
     interfaces.hold(&targets.wanted(pods(stand_in).await?, limits)).await?;
     loop {

@@ -6,9 +6,9 @@
 use std::collections::BTreeMap;
 
 use anyhow::{Context, Result, ensure};
+use aws_sdk_ec2::types::InstanceTypeInfo;
 
-use crate::cloud::addons::aws::query::Tags;
-use crate::cloud::addons::aws::xml::Element;
+use crate::cloud::addons::aws::Tags;
 
 /// Addresses of a prefix, a /28.
 const PREFIX: usize = 16;
@@ -115,16 +115,15 @@ impl Targets {
 
 impl Limits {
     /// What DescribeInstanceTypes says.
-    pub fn of(instance_type: &Element) -> Result<Self> {
-        let number = |name: &str| -> Result<usize> {
-            instance_type
-                .text(&format!("networkInfo/{name}"))
-                .parse()
-                .with_context(|| format!("the instance's type has no {name}"))
+    pub fn of(instance_type: &InstanceTypeInfo) -> Result<Self> {
+        let network = instance_type.network_info().context("the instance's type has no network")?;
+        let number = |value: Option<i32>, what: &str| {
+            let value = value.and_then(|value| usize::try_from(value).ok());
+            value.with_context(|| format!("the instance's type has no {what}"))
         };
         Ok(Self {
-            interfaces: number("maximumNetworkInterfaces")?,
-            addresses: number("ipv4AddressesPerInterface")?,
+            interfaces: number(network.maximum_network_interfaces(), "number of interfaces")?,
+            addresses: number(network.ipv4_addresses_per_interface(), "number of addresses")?,
         })
     }
 }

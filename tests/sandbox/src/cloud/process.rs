@@ -1,6 +1,4 @@
 //! A program that is kept running, as a kubelet keeps a container running.
-//!
-//! It knows nothing of pods.
 
 use std::ffi::OsString;
 use std::fs::OpenOptions;
