@@ -9,9 +9,6 @@ use crate::management::Management;
 use crate::metrics::Metrics;
 use crate::rules::Rules;
 
-pub use crate::object_name::ObjectName;
-pub use crate::rules::{RequestedRules, add_on_rules, requested_rules};
-
 /// Shared by all controllers; cheap to clone.
 #[derive(Clone)]
 pub struct Context {

@@ -24,7 +24,7 @@ use kube::{Api, Client, ResourceExt};
 use tokio::sync::mpsc;
 
 pub use cache::Cached;
-pub use events::{Event, Event as Note};
+pub use events::Event;
 pub use watched::{Kind, Watched};
 
 use crate::metrics::Metrics;

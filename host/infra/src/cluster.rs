@@ -28,6 +28,7 @@ use crds::AWSCluster;
 use crds::cluster_api::Cluster;
 
 use crate::PersistedState;
+use crate::observe::NETWORK;
 use model::{
     AddOnRule, Desired, Interest, Invalid, Key, Kind, LoadBalancerKind, Observed, Part, Plan, Read, Resource,
     SecurityGroupRules, Snapshot, Timestamp,
@@ -45,7 +46,6 @@ pub(crate) use name::cluster_name;
 pub(crate) use pause::open_outcomes;
 pub(crate) use tag::common;
 pub(crate) use unlisted::name as subnet_name;
-
 
 /// What the infrastructure of a cluster is decided from.
 pub struct Input<'a> {

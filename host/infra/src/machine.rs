@@ -79,13 +79,7 @@ impl Input<'_> {
 
     /// Observes the cluster of the machine.
     pub(crate) fn observe_cluster(&self) -> ObservedCluster {
-        ObservedCluster::new(
-            self.cluster,
-            self.aws_cluster,
-            self.cluster_record,
-            self.snapshot,
-            self.random,
-        )
+        ObservedCluster::new(self.cluster, self.aws_cluster, self.cluster_record, self.snapshot, self.random)
     }
 }
 

@@ -39,11 +39,13 @@ use kube::ResourceExt;
 use serde_json::json;
 
 use super::reconcile::{Controller, ReconcileResult, is_watched};
-use crate::context::{Context, ObjectName};
-use crate::management::{Cached, Error, Note};
+use crate::context::Context;
+use crate::management::{Cached, Error, Event};
+use crate::object_name::ObjectName;
+use crate::system::now;
 use crate::workload::Workload;
 use memory::Memories;
-use timing::{BLOCKED, TIMEOUT, now};
+use timing::{BLOCKED, TIMEOUT};
 
 /// The add-on controller: the plugin host, clients of workload clusters, and what is cached and remembered
 /// between reconciliations.
@@ -82,7 +84,7 @@ impl Controller for AddOns {
             if let Some(cluster) =
                 cluster.filter(|it| it.is_deleting() && !self.context.management.is_paused(it))
             {
-                self.context.management.note(&cluster, held_by_pause(name));
+                self.context.management.publish_event(&cluster, held_by_pause(name));
             }
             return Ok(ReconcileResult::Settled);
         }
@@ -129,7 +131,8 @@ impl AddOns {
     /// The plugins that come with this program cannot be loaded.
     pub fn new(context: Context) -> anyhow::Result<Self> {
         let workload = Workload::new(context.metrics.workload_requests(), context.api_server_ranges.clone());
-        let plugins = plugins::Plugins::load(context.metrics.plugin_calls(), context.plugin_cache.as_deref())?;
+        let plugins =
+            plugins::Plugins::load(context.metrics.plugin_calls(), context.plugin_cache.as_deref())?;
         let (checks, fact_cache) = (check::Checks::default(), facts::FactCache::default());
         Ok(Self { context, plugins, workload, checks, fact_cache, memories: Memories::default() })
     }
@@ -226,7 +229,7 @@ impl AddOns {
     ) -> Result<(), Error> {
         let previous = object.status.clone().unwrap_or_default();
         let status = addons::status(&previous, object.metadata.generation, now(), progress, all);
-        self.context.management.say(object, &status).await?;
+        self.context.management.patch_status(object, &status).await?;
         Ok(())
     }
 
@@ -237,10 +240,10 @@ impl AddOns {
     }
 }
 
-fn held_by_pause(name: &ObjectName) -> Note {
+fn held_by_pause(name: &ObjectName) -> Event {
     let message = format!(
         "ClusterPlugin {} is paused, and the machines wait until it has removed the add-ons: end its pause",
         name.name
     );
-    Note { warning: true, reason: "TeardownPaused".into(), action: "Teardown".into(), message }
+    Event { warning: true, reason: "TeardownPaused".into(), action: "Teardown".into(), message }
 }

@@ -1,6 +1,6 @@
 //! Turns what became of actions into events.
 
-use model::{Action, ActionNeeded, Key, Kind, Outcome};
+use model::{Action, ActionNeeded, Key, Outcome};
 
 use super::refusals::Refusals;
 use crate::management::Event;

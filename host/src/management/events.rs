@@ -40,11 +40,6 @@ impl Management {
             tracing::debug!("an event was dropped: too many wait to be sent");
         }
     }
-
-    /// [`publish_event`](Self::publish_event) by its former name.
-    pub fn note<K: Watched>(&self, object: &Cached<K>, event: Event) {
-        self.publish_event(object, event);
-    }
 }
 
 /// Begins to send events.

@@ -71,7 +71,8 @@ fn decide_known(input: &Input<'_>, cluster: &ObservedCluster) -> Decision {
     }
     let lost = failure(input, &record, &name, found.as_ref());
     let up_or_gone = has_node(input) || deleting || lost.is_some();
-    let mut observed = observe::machine(input.snapshot, &cluster.observed, &record, &name, found.as_ref(), !up_or_gone);
+    let mut observed =
+        observe::machine(input.snapshot, &cluster.observed, &record, &name, found.as_ref(), !up_or_gone);
     observe::looked_up(&mut observed, input.answers);
     let base = Decision {
         observed: own(&observed),

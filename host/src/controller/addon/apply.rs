@@ -141,7 +141,7 @@ mod tests {
     use super::super::check::Findings;
     use super::super::memory::Memories;
     use super::*;
-    use crate::context::ObjectName;
+    use crate::object_name::ObjectName;
     use crate::workload::fake::{self, Answer, Server};
 
     const OPERATOR: &str = "conflict with \"tigera-operator\" using operator.tigera.io/v1";

@@ -7,8 +7,8 @@ use crds::cluster_api::Cluster;
 use crds::{AWSCluster, names};
 
 use super::AddOns;
-use crate::context::ObjectName;
 use crate::management::Error;
+use crate::object_name::ObjectName;
 use crate::workload::WorkloadCluster;
 use crate::workload::address::Endpoint;
 

@@ -15,9 +15,10 @@ use super::facts::cluster_state;
 use super::records::rules_of;
 use super::timing::{BLOCKED, patience};
 use super::uninstall::uniform_progress;
-use crate::context::{ObjectName, RequestedRules, add_on_rules};
 use crate::controller::reconcile::{ReconcileResult, is_ours};
-use crate::management::{Cached, Error, Note};
+use crate::management::{Cached, Error, Event};
+use crate::object_name::ObjectName;
+use crate::rules::{RequestedRules, add_on_rules};
 
 impl AddOns {
     /// The ClusterPlugin is deleted and the cluster lives on: storage and ingress are uninstalled when
@@ -101,9 +102,9 @@ impl AddOns {
         management.remove_finalizer(object, names::PLUGIN_FINALIZER).await?;
         if let Some(message) = kept {
             let event =
-                Note { warning: false, reason: "AddOnsKept".into(), action: "Uninstall".into(), message };
-            management.note(object, event.clone());
-            management.note(cluster, event);
+                Event { warning: false, reason: "AddOnsKept".into(), action: "Uninstall".into(), message };
+            management.publish_event(object, event.clone());
+            management.publish_event(cluster, event);
         }
         self.evict_cluster(&object.object_name(), &cluster.object_name());
         Ok(ReconcileResult::Settled)

@@ -25,9 +25,9 @@ use super::execute::{content, execute};
 use super::memory::{FULL, WAITING};
 use super::options::ApplyOptions;
 use super::progress::StepProgress;
-use super::timing::now;
-use crate::context::ObjectName;
 use crate::management::Cached;
+use crate::object_name::ObjectName;
+use crate::system::now;
 use crate::workload::WorkloadCluster;
 
 /// The steps that count as carried out when a plan was: all but those that are checked again and again.
@@ -69,7 +69,7 @@ impl AddOns {
         };
         for event in findings.events {
             tracing::info!(cluster_plugin = %name, module = installed.module, "{}", event.message);
-            self.context.management.note(object, event);
+            self.context.management.publish_event(object, event);
         }
         let executed = if findings.is_base_gone {
             // What is made of a definition, or was in a namespace, went with it.

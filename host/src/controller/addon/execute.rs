@@ -198,7 +198,7 @@ mod tests {
     use super::super::memory::Memories;
     use super::super::timing::BUDGET;
     use super::*;
-    use crate::context::ObjectName;
+    use crate::object_name::ObjectName;
     use crate::workload::fake::{cluster, holding};
 
     /// Whether Pods are asked why their DaemonSet is not ready, the first time that it is read.

@@ -14,8 +14,8 @@ use iam::instance_roles::Profiles;
 use kube::ResourceExt;
 use serde_json::json;
 
-use crate::context::ObjectName;
 use crate::management::Cached;
+use crate::object_name::ObjectName;
 
 pub use requested::{FactCache, FactSources};
 

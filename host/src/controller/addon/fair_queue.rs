@@ -8,8 +8,8 @@ use std::time::Duration;
 use tokio::sync::oneshot;
 use tokio::time::Instant;
 
-use crate::context::ObjectName;
 use crate::metrics::PluginCalls;
+use crate::object_name::ObjectName;
 
 /// The queue of all clusters; cheap to clone.
 #[derive(Clone)]

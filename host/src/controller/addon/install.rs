@@ -18,9 +18,9 @@ use super::facts::{ClusterFacts, RequestedFacts, cluster_state};
 use super::memory::AddOnMemory;
 use super::records::Records;
 use super::timing::{BUDGET, requeue};
-use crate::context::ObjectName;
 use crate::controller::reconcile::ReconcileResult;
 use crate::management::{Cached, Error};
+use crate::object_name::ObjectName;
 use crate::workload::WorkloadCluster;
 
 /// The objects of the management cluster that decide about a cluster's add-ons.

@@ -11,7 +11,7 @@ use addons::{Inventory, Progress, plan_hash};
 use contract::AddOnPlan;
 use tokio::time::Instant;
 
-use crate::context::ObjectName;
+use crate::object_name::ObjectName;
 
 pub use drift::{DriftMemory, DriftReport, FULL, ObjectDrift, WAITING};
 

@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use addons::{built_in, grant};
 use addons::{Inventory, Wanted, authorize_removal};
+use addons::{built_in, grant};
 use contract::{AddOnPlan, Diagnostic, FEATURES, Failure, HostInfo, Operation, Outcome, Request, Severity};
 use crds::conditions::reason;
 use plugin::PluginError;

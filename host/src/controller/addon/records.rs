@@ -13,8 +13,9 @@ use serde_json::json;
 
 use super::AddOns;
 use super::progress::StepProgress;
-use crate::context::{ObjectName, RequestedRules, requested_rules};
 use crate::management::{Cached, Error};
+use crate::object_name::ObjectName;
+use crate::rules::{RequestedRules, requested_rules};
 use crate::workload::{StoredRecord, WorkloadCluster};
 
 /// What is installed in a workload cluster, by the records there.

@@ -2,7 +2,6 @@
 //! as far as they are to go, then the add-ons, and then the machines. What comes next is decided in `addons`.
 
 use std::sync::Arc;
-use std::time::Duration;
 
 use addons::{self, Api, LoadBalancers, ObjectRef, Teardown, TeardownSeen, VolumeWork, awaited, teardown};
 use crds::AWSCluster;
@@ -15,12 +14,13 @@ use tokio::time::Instant;
 
 use super::facts::cluster_state;
 use super::progress::{Awaited, StepProgress};
-use super::timing::{BUDGET, now, patience};
+use super::timing::{BUDGET, patience};
 use super::uninstall::uniform_progress;
 use super::{AddOns, usage};
 use crate::controller::gc::vpc_id;
 use crate::controller::reconcile::ReconcileResult;
-use crate::management::{Cached, Error, Note};
+use crate::management::{Cached, Error, Event};
+use crate::system::now;
 use crate::workload::{WorkloadCluster, WorkloadError};
 
 impl AddOns {
@@ -85,9 +85,9 @@ impl AddOns {
     ) -> Result<ReconcileResult, Error> {
         let management = &self.context.management;
         let report = |warning, reason: &str, message: String| {
-            let event = Note { warning, reason: reason.into(), action: "Teardown".into(), message };
-            management.note(object, event.clone());
-            management.note(cluster, event);
+            let event = Event { warning, reason: reason.into(), action: "Teardown".into(), message };
+            management.publish_event(object, event.clone());
+            management.publish_event(cluster, event);
         };
         let reason = if observed.is_late() { reason::DELETION_TIMED_OUT } else { reason::DELETED };
         let message =
@@ -129,7 +129,7 @@ impl AddOns {
                 .as_ref()
                 .map_or_else(now, |it| it.0.as_second() as f64),
             now: now(),
-            timeout: Duration::from(object.spec.deletion.timeout).as_secs_f64(),
+            timeout: object.spec.deletion.timeout.into(),
             forced: is_forced(object, cluster),
             initialized: self.was_initialized(object, cluster),
             api,

@@ -1,6 +1,6 @@
 //! How often add-ons are reconciled, and how long that may take.
 
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::Duration;
 
 use addons::{ClusterState, Progress};
 use crds::cluster_plugin::PluginPhase;
@@ -55,9 +55,4 @@ fn by_progress(progress: &[Progress], state: &ClusterState, patience: Duration) 
         (_, false) => ReconcileResult::RequeueAfter(BLOCKED),
         (false, true) => ReconcileResult::Settled,
     }
-}
-
-/// Seconds since 1970.
-pub fn now() -> model::Timestamp {
-    SystemTime::now().duration_since(UNIX_EPOCH).map(|it| it.as_secs_f64()).unwrap_or_default()
 }

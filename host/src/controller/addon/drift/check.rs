@@ -13,8 +13,8 @@ use crate::controller::addon::apply::{apply, dry_run};
 use crate::controller::addon::memory::{DriftMemory, DriftReport, ObjectDrift};
 use crate::controller::addon::options::ApplyOptions;
 use crate::controller::addon::progress::StepProgress;
-use crate::controller::addon::timing::now;
-use crate::management::Note;
+use crate::management::Event;
+use crate::system::now;
 use crate::workload::WorkloadCluster;
 
 /// How long after something was set back it is checked again.
@@ -38,7 +38,7 @@ pub(super) struct DriftCheck<'a> {
 /// What came of it.
 #[derive(Debug, Default)]
 pub(super) struct DriftFindings {
-    pub events: Vec<Note>,
+    pub events: Vec<Event>,
     /// Something was applied again.
     pub is_repaired: bool,
     /// A definition or a namespace is gone: everything is to be applied again.
@@ -175,7 +175,7 @@ impl DriftCheck<'_> {
         let event = || {
             let action = format!("Repair {reference}").chars().take(128).collect();
             let message = format!("{}, and is applied again", drift.told(reference));
-            Note { warning: false, reason: "Repaired".into(), action, message }
+            Event { warning: false, reason: "Repaired".into(), action, message }
         };
         if drift.change == Change::Gone
             && ["CustomResourceDefinition", "Namespace"].contains(&reference.kind.as_str())
@@ -232,7 +232,7 @@ impl DriftCheck<'_> {
         if state.report.as_ref() != Some(&report) {
             let (DriftReport::Warned(message) | DriftReport::Failed(_, message)) = report.clone();
             let action = format!("Repair {reference}").chars().take(128).collect();
-            findings.events.push(Note { warning: true, reason: "NotRepaired".into(), action, message });
+            findings.events.push(Event { warning: true, reason: "NotRepaired".into(), action, message });
         }
         state.report = Some(report);
     }

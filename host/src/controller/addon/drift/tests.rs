@@ -12,14 +12,15 @@ use tokio::time::Instant;
 
 use super::check::{DriftCheck, DriftFindings};
 use super::may_repair;
-use crate::context::ObjectName;
 use crate::controller::addon::applied::AppliedObjects;
 use crate::controller::addon::apply::apply;
 use crate::controller::addon::check::Findings;
 use crate::controller::addon::memory::{DriftMemory, Memories};
 use crate::controller::addon::options::ApplyOptions;
 use crate::controller::addon::progress::StepProgress;
-use crate::controller::addon::timing::{BUDGET, now};
+use crate::controller::addon::timing::BUDGET;
+use crate::object_name::ObjectName;
+use crate::system::now;
 use crate::workload::WorkloadCluster;
 use crate::workload::fake::{Answer, Server, cluster, kinds};
 

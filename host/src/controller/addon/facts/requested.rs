@@ -19,12 +19,12 @@ use model::{FoundInstance, InstanceType};
 use tokio::time::Instant;
 
 use super::{ClusterFacts, RequestedFacts};
-use crate::context::ObjectName;
 use crate::controller::addon::AddOns;
 use crate::controller::addon::timing::BLOCKED;
 use crate::controller::addon::ttl_cache::TtlCache;
-use crate::controller::reconcile::owner;
+use crate::controller::owner::owner;
 use crate::management::Cached;
+use crate::object_name::ObjectName;
 use crate::workload::WorkloadCluster;
 
 /// Label of machines of a MachineDeployment, with its name.

@@ -8,9 +8,9 @@ use iam::instance_roles;
 use model::AddOnRule;
 
 use super::Installation;
-use crate::context::RequestedRules;
 use crate::controller::addon::facts::FactSources;
 use crate::controller::addon::plugins::{Answer, Verdict};
+use crate::rules::RequestedRules;
 
 /// An add-on that is asked for, what is recorded of it, and what its plugin answered.
 pub(super) struct PlannedAddOn {

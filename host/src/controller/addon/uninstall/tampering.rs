@@ -7,9 +7,9 @@ use addons::{Inventory, Proofs, digest};
 use serde_json::{Value, json};
 
 use super::execute_removal;
-use crate::context::ObjectName;
 use crate::controller::addon::memory::Memories;
 use crate::controller::addon::progress::StepProgress;
+use crate::object_name::ObjectName;
 use crate::workload::WorkloadCluster;
 use crate::workload::fake::{self, Server, holding};
 
