@@ -83,6 +83,11 @@ pub struct Inventory {
     /// Absent where that was before anybody wrote it down, or has not been yet.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub allowed: Option<Vec<String>>,
+    /// Digest of the plan that is stored beside the record with the component, as
+    /// [`plan_digest`](crate::stored::plan_digest) has it. Absent until the add-on was whole for the first
+    /// time, and in records of earlier versions, which stored neither.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub stored_plan: Option<String>,
     /// Whether this program wrote it. No record says so itself.
     #[serde(skip)]
     pub standing: Standing,
@@ -215,6 +220,7 @@ mod tests {
             rules: vec![],
             removal: vec![],
             allowed: None,
+            stored_plan: None,
             standing: Standing::default(),
         }
     }

@@ -3,6 +3,7 @@
 //! out.
 
 pub mod certificate;
+mod changes;
 mod conflict;
 mod drift;
 pub mod efs;
@@ -18,12 +19,15 @@ mod rule;
 mod slots;
 mod status;
 mod steps;
+pub mod stored;
 mod teardown;
 mod trouble;
 mod uninstall;
+pub mod upgrade;
 mod volumes;
 mod webhooks;
 
+pub use changes::{changes, changes_of_record};
 pub use conflict::{Cause, may_take_over};
 pub use drift::{
     Change, Compared, Decision, Drift, History, Path, UNTOLD, WRITERS, Writers, compare, drift, without,

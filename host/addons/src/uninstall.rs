@@ -139,6 +139,7 @@ mod tests {
             rules: vec![],
             removal: vec![],
             allowed: None,
+            stored_plan: None,
             standing: Standing::Proven,
         };
         modules.iter().map(one).collect()
