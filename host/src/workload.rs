@@ -6,6 +6,7 @@
 pub mod address;
 mod answer;
 mod budget;
+mod component;
 mod connect;
 mod discover;
 #[cfg(test)]

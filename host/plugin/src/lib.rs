@@ -20,9 +20,11 @@ mod engine;
 mod error;
 mod guest;
 mod plugin;
+mod released;
 
 pub use built_in::{BuiltIn, built_in};
 pub use config::check_config;
 pub use engine::{Engine, Limits};
 pub use error::PluginError;
 pub use plugin::{Answer, Plugin};
+pub use released::is_released;

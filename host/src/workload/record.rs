@@ -101,6 +101,6 @@ fn inventory_object(module: &str) -> ObjectRef {
     config_map(format!("cluster-plugin-{module}"))
 }
 
-fn config_map(name: String) -> ObjectRef {
+pub(super) fn config_map(name: String) -> ObjectRef {
     ObjectRef { api_version: "v1".into(), kind: "ConfigMap".into(), namespace: Some(NAMESPACE.into()), name }
 }
