@@ -128,7 +128,7 @@ impl Workload {
     }
 
     /// Drops the client of a cluster that is gone.
-    pub fn forget(&self, namespace: &str, name: &str) {
+    pub fn evict(&self, namespace: &str, name: &str) {
         self.clusters
             .lock()
             .unwrap_or_else(PoisonError::into_inner)

@@ -12,7 +12,8 @@ use model::Resource;
 use serde_json::Value;
 
 use super::of_kind;
-use crate::controller::addon::ask::{ClusterFacts, Plugins, Verdict};
+use crate::controller::addon::facts::ClusterFacts;
+use crate::controller::addon::plugins::{Plugins, Verdict};
 use crate::metrics::PluginCalls;
 
 /// Facts that plugins have to ask for.
@@ -41,12 +42,12 @@ pub async fn print(
     let control_plane = control_planes.iter().find(|it| Some(it.name_any().as_str()) == named);
     let aws_cluster = with_network(aws_cluster, decision);
     let plugins = Plugins::load(PluginCalls::default())?;
-    let told = ASKED_FOR.map(|it| (it, FactValue::Unknown(ASKS_NOBODY.into()))).into();
+    let requested = ASKED_FOR.map(|it| (it, FactValue::Unknown(ASKS_NOBODY.into()))).into();
     let world = ClusterFacts {
         cluster,
         control_plane,
         aws_cluster: Some(&aws_cluster),
-        told,
+        requested,
         profiles: Err(ASKS_NOBODY.to_owned()),
     };
     for wanted in addons::wanted(&plugin.spec) {

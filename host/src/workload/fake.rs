@@ -28,7 +28,7 @@ pub(super) async fn cluster_in(server: &Server, budget: &Budget) -> WorkloadClus
         .await
         .expect("a kubeconfig");
     Arc::into_inner({
-        workload.forget("default", "one");
+        workload.evict("default", "one");
         cluster
     })
     .expect("nobody else has it")

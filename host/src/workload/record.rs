@@ -69,7 +69,7 @@ impl WorkloadCluster {
 
     /// Removes the record of an add-on that is not there any more, and the authority of its certificates if
     /// it had one.
-    pub async fn forget_inventory(&self, module: &str) -> Result<(), WorkloadError> {
+    pub async fn remove_inventory(&self, module: &str) -> Result<(), WorkloadError> {
         self.delete(&authority_object(module)).await?;
         self.delete(&inventory_object(module)).await.map(drop)
     }

@@ -2,34 +2,39 @@
 //! this is safe, and fields that others hold are taken over where it says so. It deletes and forces for no
 //! other reason.
 
+mod take_back;
+
 use addons::grant;
 use addons::{self, ObjectRef, Recreate, recreate};
 use serde_json::Value;
 
-use super::drift::taken_back;
-use super::execute::{ApplyOptions, StepProgress, carried, waiting};
+use super::options::ApplyOptions;
+use super::progress::StepProgress;
 use crate::workload::{Dependents, WorkloadCluster, WorkloadError};
+use take_back::take_back;
+
+pub use take_back::dry_run;
 
 /// Applies `object`, once more if it had to be deleted before.
 pub(super) async fn apply(
     cluster: &WorkloadCluster,
     object: &Value,
-    manner: &ApplyOptions<'_>,
+    options: &ApplyOptions<'_>,
 ) -> Result<(), StepProgress> {
-    match cluster.apply(object, manner.field_manager, manner.force).await {
+    match cluster.apply(object, options.field_manager, options.force).await {
         Ok(writers) => {
-            manner.ledger.applied(object, &writers, manner.field_manager);
+            options.objects.insert(object, &writers, options.field_manager);
             Ok(())
         }
         Err(WorkloadError::Conflict { object: reference, message, causes }) => {
-            let managers = grant::taken_over(manner.taken_over, &reference);
+            let managers = grant::taken_over(options.taken_over, &reference);
             if addons::may_take_over(&causes, &managers) {
-                return take_over(cluster, object, &reference, &managers, manner).await;
+                return take_over(cluster, object, &reference, &managers, options).await;
             }
-            match taken_back(cluster, object, manner).await? {
-                true => Ok(()),
-                false => Err(carried(WorkloadError::Conflict { object: reference, message, causes })),
+            if take_back(cluster, object, options).await? {
+                return Ok(());
             }
+            Err(WorkloadError::Conflict { object: reference, message, causes }.into())
         }
         Err(WorkloadError::Refused { code: 422, object: reference, message, fields }) => {
             let refused = WorkloadError::Refused {
@@ -38,25 +43,25 @@ pub(super) async fn apply(
                 message,
                 fields: fields.clone(),
             };
-            let Some(live) = cluster.get(&reference).await.map_err(carried)? else {
-                return Err(carried(refused));
-            };
+            let Some(live) = cluster.get(&reference).await? else { return Err(refused.into()) };
             if live.pointer("/metadata/deletionTimestamp").is_some() {
-                return Err(waiting(&format!("{reference} is being deleted, and is made anew then")));
+                return Err(StepProgress::waiting(&format!(
+                    "{reference} is being deleted, and is made anew then"
+                )));
             }
-            let decided = recreate(object, &live, manner.field_manager, &fields, manner.is_repair);
+            let decided = recreate(object, &live, options.field_manager, &fields, options.is_repair);
             // It may be large, and what follows takes its time.
             let uid = live.pointer("/metadata/uid").and_then(Value::as_str).map(str::to_owned);
             drop(live);
             match decided {
-                Recreate::No => Err(carried(refused)),
+                Recreate::No => Err(refused.into()),
                 Recreate::Refused(why) => {
                     Err(StepProgress::Refused(crds::conditions::reason::IMMUTABLE, why))
                 }
-                Recreate::Safe => anew(cluster, object, &reference, uid.as_deref(), manner).await,
+                Recreate::Safe => recreate_object(cluster, object, &reference, uid.as_deref(), options).await,
             }
         }
-        Err(error) => Err(carried(error)),
+        Err(error) => Err(error.into()),
     }
 }
 
@@ -67,56 +72,57 @@ async fn take_over(
     object: &Value,
     reference: &ObjectRef,
     managers: &[&str],
-    manner: &ApplyOptions<'_>,
+    options: &ApplyOptions<'_>,
 ) -> Result<(), StepProgress> {
-    let being_changed = || waiting(&format!("{reference} is being changed by somebody else"));
-    let live = cluster.get_only(reference, &["/metadata/resourceVersion"]).await.map_err(carried)?;
+    let being_changed = || StepProgress::waiting(&format!("{reference} is being changed by somebody else"));
+    let live = cluster.get_only(reference, &["/metadata/resourceVersion"]).await?;
     let version = live
         .as_ref()
         .and_then(|it| it.pointer("/metadata/resourceVersion")?.as_str())
         .ok_or_else(being_changed)?;
     let mut pinned = object.clone();
     pinned["metadata"]["resourceVersion"] = version.into();
-    let writers = match cluster.apply(&pinned, manner.field_manager, false).await {
+    let writers = match cluster.apply(&pinned, options.field_manager, false).await {
         Err(WorkloadError::Conflict { causes, .. }) if addons::may_take_over(&causes, managers) => {
             tracing::info!(object = %reference, managers = managers.join(", "), "taking over fields that were filled in");
-            match cluster.apply(&pinned, manner.field_manager, true).await {
+            match cluster.apply(&pinned, options.field_manager, true).await {
                 Err(WorkloadError::Conflict { .. }) => return Err(being_changed()),
-                other => other.map_err(carried)?,
+                other => other?,
             }
         }
         // Nobody holds them any more, or somebody else does.
-        other => other.map_err(carried)?,
+        other => other?,
     };
-    manner.ledger.applied(object, &writers, manner.field_manager);
+    options.objects.insert(object, &writers, options.field_manager);
     Ok(())
 }
 
-async fn anew(
+async fn recreate_object(
     cluster: &WorkloadCluster,
     object: &Value,
     reference: &ObjectRef,
     uid: Option<&str>,
-    manner: &ApplyOptions<'_>,
+    options: &ApplyOptions<'_>,
 ) -> Result<(), StepProgress> {
     // Pods of a workload go with it: those of the old one must not count for the new one.
     let dependents = match reference.kind.as_str() {
         "Deployment" | "DaemonSet" | "Job" => Dependents::First,
         _ => Dependents::Later,
     };
-    let being_deleted = || waiting(&format!("{reference} is being deleted, and is made anew then"));
+    let being_deleted =
+        || StepProgress::waiting(&format!("{reference} is being deleted, and is made anew then"));
     tracing::info!(object = %reference, "cannot be changed in place: deleting it to make it anew");
     match cluster.delete_exactly(reference, uid, dependents).await {
         // It was made anew by somebody else in between: the next look sees what it is now.
         Err(WorkloadError::Conflict { .. }) => return Err(being_deleted()),
-        other => drop(other.map_err(carried)?),
+        other => drop(other?),
     }
     // Without dependents and finalizers it is gone by now, whatever the answer looked like.
-    match cluster.get_only(reference, &["/metadata/uid"]).await.map_err(carried)? {
+    match cluster.get_only(reference, &["/metadata/uid"]).await? {
         Some(_) => Err(being_deleted()),
         None => {
-            let writers = cluster.apply(object, manner.field_manager, manner.force).await.map_err(carried)?;
-            manner.ledger.applied(object, &writers, manner.field_manager);
+            let writers = cluster.apply(object, options.field_manager, options.force).await?;
+            options.objects.insert(object, &writers, options.field_manager);
             Ok(())
         }
     }
@@ -130,9 +136,9 @@ mod tests {
     use serde_json::json;
     use tokio::time::Instant;
 
+    use super::super::applied::AppliedObjects;
     use super::super::check::Findings;
-    use super::super::drift::Ledger;
-    use super::super::late::Late;
+    use super::super::memory::Memories;
     use super::*;
     use crate::context::ObjectName;
     use crate::workload::fake::{self, Answer, Server};
@@ -168,23 +174,24 @@ mod tests {
         });
         let server = server.await;
         let grants = grant::built_in("calico", &json!({}));
-        let (late, findings, name) = (Late::default(), Findings::new(), ObjectName::new("default", "one"));
-        let manner = ApplyOptions {
+        let (memories, findings, name) =
+            (Memories::default(), Findings::new(), ObjectName::new("default", "one"));
+        let options = ApplyOptions {
             field_manager: "cluster-operator-calico",
             force: false,
             rules_are_there: true,
             findings: &findings,
             authority: None,
-            late: late.of(&name, "calico"),
+            memory: memories.of(&name, "calico"),
             until: Instant::now() + std::time::Duration::from_secs(60),
             taken_over: &grants.taken_over,
             own_only: false,
-            ledger: &Ledger::default(),
+            objects: &AppliedObjects::default(),
             is_repair: false,
             was_complete: false,
         };
         let object = json!({"apiVersion": "operator.tigera.io/v1", "kind": "Installation", "metadata": {"name": "default"}, "spec": {}});
-        let outcome = apply(&fake::cluster(&server).await, &object, &manner).await;
+        let outcome = apply(&fake::cluster(&server).await, &object, &options).await;
         let asked = server.requests().into_iter().filter(|it| it.contains("/installations/"));
         let line = |it: String| {
             let method = it.split(' ').next().unwrap_or_default().to_owned();
@@ -221,6 +228,9 @@ mod tests {
         }
         let (outcome, asked) = applied(&[&[OPERATOR], &[OPERATOR], &[USER]]).await;
         assert_eq!(asked.join(", "), "PATCH, GET, PATCH, PATCH force");
-        assert_eq!(outcome, Err(waiting("Installation default is being changed by somebody else")));
+        assert_eq!(
+            outcome,
+            Err(StepProgress::waiting("Installation default is being changed by somebody else"))
+        );
     }
 }

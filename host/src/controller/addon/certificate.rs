@@ -17,7 +17,7 @@ use rcgen::{
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 
-use super::now;
+use super::timing::now;
 use crate::workload::{WorkloadCluster, WorkloadError, authority_object};
 
 /// Bytes of anything in a Secret that this program wrote, many times over.

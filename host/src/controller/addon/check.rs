@@ -1,5 +1,5 @@
-//! What add-ons need of AWS before they are installed, looked at and remembered for a while: IAM roles and
-//! file systems. What is found is judged by `plan`; nothing here changes anything in AWS.
+//! Checks what add-ons need of AWS before they are installed, IAM roles and file systems, and caches what was
+//! found. The decisions are in `iam` and `addons::efs`; nothing here changes anything in AWS.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -14,40 +14,38 @@ use iam::permissions::Demand;
 use iam::publication::{AUDIENCE, finding};
 use iam::trust::{self, Assumer, WebIdentity};
 use iam::{partition, role};
-use kube::ResourceExt;
 use model::finding::{Finding, Reading, Status};
 use tokio::time::Instant;
 
-use super::ask::ClusterFacts;
-use super::remember::{GOOD, Remembered};
-use crate::context::ObjectName;
+use super::facts::ClusterFacts;
+use super::ttl_cache::{GOOD, TtlCache};
 use crate::controller::issuer;
 
 /// Findings by what was asked. Two clusters that ask the same of a role share one.
 #[derive(Default)]
 pub struct Checks {
-    known: Remembered<Finding>,
+    findings: TtlCache<Finding>,
 }
 
-/// What was found about the steps of a plan, by their ids, and when each is looked at again.
+/// What was found about the steps of a plan, by their ids, and when each is checked again.
 pub type Findings = BTreeMap<String, (Finding, Instant)>;
 
 impl Checks {
-    /// Looks at everything that the steps of a plan need of AWS.
+    /// Checks everything that the steps of a plan need of AWS.
     pub async fn of_plan(
         &self,
         wanted: &Wanted,
         installed: Option<&Inventory>,
         steps: &[contract::Step],
-        world: &ClusterFacts<'_>,
+        facts: &ClusterFacts<'_>,
         region: Option<&aws::Region>,
     ) -> Findings {
         let mut findings = Findings::new();
         for step in steps {
             let found = match step.typed() {
-                Ok(StepSpec::IamRole(spec)) => self.role(wanted, installed, &spec, world, region).await,
-                Ok(StepSpec::InstanceRoles(spec)) => self.instance_roles(wanted, &spec, world, region).await,
-                Ok(StepSpec::EfsFileSystem(spec)) => self.file_system(wanted, &spec, world, region).await,
+                Ok(StepSpec::IamRole(spec)) => self.role(wanted, installed, &spec, facts, region).await,
+                Ok(StepSpec::InstanceRoles(spec)) => self.instance_roles(wanted, &spec, facts, region).await,
+                Ok(StepSpec::EfsFileSystem(spec)) => self.file_system(wanted, &spec, facts, region).await,
                 _ => continue,
             };
             findings.insert(step.id.clone(), found);
@@ -60,10 +58,10 @@ impl Checks {
         wanted: &Wanted,
         installed: Option<&Inventory>,
         spec: &IamRoleSpec,
-        world: &ClusterFacts<'_>,
+        facts: &ClusterFacts<'_>,
         region: Option<&aws::Region>,
     ) -> (Finding, Instant) {
-        let (Some(aws_cluster), Some(region)) = (world.aws_cluster, region) else { return no_cluster() };
+        let (Some(aws_cluster), Some(region)) = (facts.aws_cluster, region) else { return no_cluster() };
         let field = format!("{}.roleARN", wanted.path);
         let own_account = region.account().await.ok();
         let partition = partition::of_region(&aws_cluster.spec.region);
@@ -75,7 +73,7 @@ impl Checks {
         };
         let assumer = match spec.trust {
             RoleTrust::Node => Assumer::Instances { partition: partition.to_owned() },
-            RoleTrust::Irsa => match self.identity(spec, world, &arn, own_account.as_deref()) {
+            RoleTrust::Irsa => match self.identity(spec, facts, &arn, own_account.as_deref()) {
                 Ok(identity) => Assumer::ServiceAccount(identity),
                 Err(found) => return at_once(found),
             },
@@ -93,7 +91,7 @@ impl Checks {
             Assumer::ServiceAccount(identity) => Some(identity.provider_arn.clone()),
             Assumer::Instances { .. } => None,
         };
-        self.remembered(format!("{question:?}"), async {
+        self.cached(format!("{question:?}"), async {
             let readings = region.role(&arn, provider.as_deref()).await;
             check::judge(&question, &readings)
         })
@@ -105,11 +103,11 @@ impl Checks {
         &self,
         wanted: &Wanted,
         spec: &InstanceRolesSpec,
-        world: &ClusterFacts<'_>,
+        facts: &ClusterFacts<'_>,
         region: Option<&aws::Region>,
     ) -> (Finding, Instant) {
-        let (Some(aws_cluster), Some(region)) = (world.aws_cluster, region) else { return no_cluster() };
-        let profiles = match &world.profiles {
+        let (Some(aws_cluster), Some(region)) = (facts.aws_cluster, region) else { return no_cluster() };
+        let profiles = match &facts.profiles {
             Ok(profiles) => profiles,
             Err(message) => return at_once(finding(Status::Unknown, reason::READ_FAILED, message.clone())),
         };
@@ -143,8 +141,7 @@ impl Checks {
                     Err(error) => finding(Status::Unknown, reason::INVALID_ROLE_ARN, error.to_string()),
                 }
             };
-            let (found, until) =
-                self.remembered(format!("{profile} {:?}", question(String::new())), read).await;
+            let (found, until) = self.cached(format!("{profile} {:?}", question(String::new())), read).await;
             findings.push(found);
             next = next.min(until);
         }
@@ -156,21 +153,21 @@ impl Checks {
     fn identity(
         &self,
         spec: &IamRoleSpec,
-        world: &ClusterFacts<'_>,
+        facts: &ClusterFacts<'_>,
         arn: &role::RoleArn,
         own_account: Option<&str>,
     ) -> Result<WebIdentity, Finding> {
         const REASON: &str = reason::ISSUER_UNKNOWN;
-        let arguments = world.control_plane.map(|it| it.spec.service_account_issuers()).unwrap_or_default();
-        let named = match world.aws_cluster {
+        let arguments = facts.control_plane.map(|it| it.spec.service_account_issuers()).unwrap_or_default();
+        let named = match facts.aws_cluster {
             Some(it) => {
-                issuer::named(it, &cluster_name(world)).map_err(|it| finding(Status::False, REASON, it))?
+                issuer::named(it, &facts.cluster_name()).map_err(|it| finding(Status::False, REASON, it))?
             }
             None => None,
         };
         let issuer = match (named, arguments.first()) {
             (Some(issuer), _) => {
-                if world.control_plane.is_some() {
+                if facts.control_plane.is_some() {
                     check_argument(&issuer, &arguments)
                         .map_err(|it| finding(Status::False, REASON, it.to_string()))?;
                 }
@@ -198,44 +195,40 @@ impl Checks {
         &self,
         wanted: &Wanted,
         spec: &EfsFileSystemSpec,
-        world: &ClusterFacts<'_>,
+        facts: &ClusterFacts<'_>,
         region: Option<&aws::Region>,
     ) -> (Finding, Instant) {
-        let (Some(aws_cluster), Some(region)) = (world.aws_cluster, region) else { return no_cluster() };
+        let (Some(aws_cluster), Some(region)) = (facts.aws_cluster, region) else { return no_cluster() };
         let network = aws_cluster.status.as_ref().map(|it| &it.network_status);
         let vpc_id = network.and_then(|it| it.vpc.as_ref()).map(|it| it.id.clone()).unwrap_or_default();
         let subnets = network.map(|it| it.subnets.as_slice()).unwrap_or_default();
         let zones: BTreeSet<String> = subnets.iter().map(|it| it.availability_zone.clone()).collect();
         // What the user wrote: an id that was found by tags is in no field.
-        let name =
-            if wanted.config.get("fileSystemTags").is_some() { "fileSystemTags" } else { "fileSystemID" };
+        let has_tags = wanted.config.get("fileSystemTags").is_some();
+        let name = if has_tags { "fileSystemTags" } else { "fileSystemID" };
         let field = format!("{}.{name}", wanted.path);
         let id = &spec.file_system_id;
-        self.remembered(format!("{field} {id} {vpc_id} {zones:?} {}", aws_cluster.spec.region), async {
+        self.cached(format!("{field} {id} {vpc_id} {zones:?} {}", aws_cluster.spec.region), async {
             efs::check(&field, id, &region.file_system(id).await, &vpc_id, &zones)
         })
         .await
     }
 
-    async fn remembered(&self, question: String, read: impl Future<Output = Finding>) -> (Finding, Instant) {
-        self.known.answer(question, |it| it.status == Status::True, read).await
+    async fn cached(&self, key: String, read: impl Future<Output = Finding>) -> (Finding, Instant) {
+        self.findings.get_or_read(key, |it| it.status == Status::True, read).await
     }
 }
 
-fn demand(it: &RoleAction) -> Demand {
-    let RoleAction { action, tags, create_action, advice } = it.clone();
+fn demand(role_action: &RoleAction) -> Demand {
+    let RoleAction { action, tags, create_action, advice } = role_action.clone();
     Demand { action, tags, create_action, advice }
-}
-
-fn cluster_name(world: &ClusterFacts<'_>) -> ObjectName {
-    ObjectName::new(world.cluster.namespace().unwrap_or_default(), world.cluster.name_any())
 }
 
 fn no_cluster() -> (Finding, Instant) {
     at_once(finding(Status::Unknown, reason::READ_FAILED, "the AWSCluster is not there".to_owned()))
 }
 
-/// What takes no call to AWS is never remembered; a change of an object has it looked at again.
+/// What takes no call to AWS is not cached; a change of an object has it checked again.
 fn at_once(found: Finding) -> (Finding, Instant) {
     (found, Instant::now() + GOOD)
 }
@@ -254,12 +247,12 @@ pub fn allowed(findings: &Findings) -> Option<Vec<String>> {
     (!allowed.is_empty()).then(|| allowed.into_iter().cloned().collect())
 }
 
-/// When the first of them is looked at again; `None` when there are none.
+/// When the first of them is checked again; `None` when there are none.
 pub fn next(findings: &Findings) -> Option<Instant> {
     findings.values().map(|(_, until)| *until).min()
 }
 
-/// What is not known, or is good and should be looked at nevertheless.
+/// What is not known, or is good and should be read nevertheless.
 pub fn warnings(findings: &Findings) -> Vec<String> {
     findings
         .values()

@@ -1,5 +1,6 @@
-//! How add-ons leave with their cluster: what has load balancers first, then volumes as far as they are to
-//! go, then the add-ons, and then the machines are let go. What comes next is `addons`'s to say.
+//! The teardown of a cluster's add-ons when it is deleted: what has load balancers goes first, then volumes as
+//! far as they are to go, then the add-ons, and then the machines are free to go. What comes next is decided in
+//! `addons`.
 
 use std::sync::Arc;
 
@@ -12,10 +13,11 @@ use kube::ResourceExt;
 use kube::api::ObjectMeta;
 use tokio::time::Instant;
 
-use super::execute::{Awaited, StepProgress};
-use super::install::{cluster_state, patience};
-use super::leave::leaving;
-use super::{AddOns, ENOUGH, now, seen};
+use super::facts::cluster_state;
+use super::progress::{Awaited, StepProgress};
+use super::timing::{BUDGET, now, patience};
+use super::uninstall::same_for_all;
+use super::{AddOns, usage};
 use crate::controller::gc::vpc_id;
 use crate::controller::reconcile::ReconcileResult;
 use crate::management::{Cached, Error, Note};
@@ -23,7 +25,7 @@ use crate::workload::{WorkloadCluster, WorkloadError};
 
 impl AddOns {
     /// One step of the teardown of a cluster that is being deleted.
-    pub(super) async fn leave_with_cluster(
+    pub(super) async fn tear_down(
         &self,
         object: Arc<Cached<ClusterPlugin>>,
         cluster: Arc<Cached<Cluster>>,
@@ -31,58 +33,71 @@ impl AddOns {
         let name = cluster.object_name();
         if !object.has_finalizer(names::PLUGIN_FINALIZER) {
             self.context.management.remove_finalizer(&cluster, names::PLUGIN_FINALIZER).await?;
-            self.forget_cluster(&object.object_name(), &name);
+            self.evict_cluster(&object.object_name(), &name);
             return Ok(ReconcileResult::Settled);
         }
-        let (api, workload) = match is_forced(&object, &cluster) {
+        let (api, workload) = if is_forced(&object, &cluster) {
             // Whatever it would answer, and however slowly.
-            true => (Api::Unreachable("it is not asked".into()), None),
-            false => self.reach(&name).await?,
+            (Api::Unreachable("it is not asked".into()), None)
+        } else {
+            self.connect(&name).await?
         };
-        let seen = self.teardown_seen(&object, &cluster, api, workload.as_deref()).await;
-        let message = match (teardown(&seen), workload.as_deref()) {
-            (Teardown::Release(skipped), _) => return self.release(&object, &cluster, &seen, skipped).await,
+        let observed = self.observe_teardown(&object, &cluster, api, workload.as_deref()).await;
+        let message = match (teardown(&observed), workload.as_deref()) {
+            (Teardown::Release(skipped), _) => {
+                return self.finish_teardown(&object, &cluster, &observed, skipped).await;
+            }
             (Teardown::Wait(message), _) => message,
             (_, None) => "for the API server".into(),
             (Teardown::Delete(objects), Some(workload)) => {
-                with(awaited(&seen), delete(workload, &objects).await)
+                with(awaited(&observed), delete(workload, &objects).await)
             }
             (Teardown::DeleteVolumes, Some(workload)) => {
-                with(awaited(&seen), delete_volumes(workload, &seen.volumes).await)
+                with(awaited(&observed), delete_volumes(workload, &observed.volumes).await)
             }
-            (Teardown::Remove(module), Some(workload)) => match self.remove(workload, &object, &module).await
-            {
-                StepProgress::Out => format!("{module} is removed"),
-                StepProgress::Waiting(Awaited { what, .. })
-                | StepProgress::Unreachable(what)
-                | StepProgress::Refused(_, what) => {
-                    format!("removing {module}: {what}")
+            (Teardown::Remove(module), Some(workload)) => {
+                match self.uninstall(workload, &object, &module).await {
+                    StepProgress::Done => format!("{module} is removed"),
+                    StepProgress::Waiting(Awaited { what, .. })
+                    | StepProgress::Unreachable(what)
+                    | StepProgress::Refused(_, what) => {
+                        format!("removing {module}: {what}")
+                    }
                 }
-            },
+            }
         };
-        let message = with(message, seen.stays());
-        let progress = leaving(&object, PluginPhase::Deleting, &message);
-        self.say(&object, &progress, Some((reason::DELETING, &message))).await?;
-        Ok(ReconcileResult::RequeueAfter(patience(self.unchanged(&object.object_name(), progress))))
+        let message = with(message, observed.stays());
+        let progress = same_for_all(&object, PluginPhase::Deleting, &message);
+        self.patch_status(&object, &progress, Some((reason::DELETING, &message))).await?;
+        Ok(ReconcileResult::RequeueAfter(patience(
+            self.memories.unchanged_for(&object.object_name(), progress),
+        )))
     }
 
-    /// Lets the machines go, and tells what was left and why: nobody can ask the cluster afterwards.
-    async fn release(
+    /// Takes off the finalizer that the machines wait for, and reports what was left and why: nobody can ask the
+    /// cluster afterwards.
+    async fn finish_teardown(
         &self,
         object: &Arc<Cached<ClusterPlugin>>,
         cluster: &Arc<Cached<Cluster>>,
-        seen: &TeardownSeen,
+        observed: &TeardownSeen,
         skipped: Option<String>,
     ) -> Result<ReconcileResult, Error> {
         let management = &self.context.management;
-        let told = |warning, reason: &str, message: String| {
-            let note = Note { warning, reason: reason.into(), action: "Teardown".into(), message };
-            management.note(object, note.clone());
-            management.note(cluster, note);
+        let report = |warning, reason: &str, message: String| {
+            let event = Note { warning, reason: reason.into(), action: "Teardown".into(), message };
+            management.note(object, event.clone());
+            management.note(cluster, event);
         };
-        let reason = if seen.is_late() { reason::DELETION_TIMED_OUT } else { reason::DELETED };
-        let message = with(skipped.clone().unwrap_or_else(|| "the add-ons are removed".into()), seen.stays());
-        self.say(object, &leaving(object, PluginPhase::Deleted, &message), Some((reason, &message))).await?;
+        let reason = if observed.is_late() { reason::DELETION_TIMED_OUT } else { reason::DELETED };
+        let message =
+            with(skipped.clone().unwrap_or_else(|| "the add-ons are removed".into()), observed.stays());
+        self.patch_status(
+            object,
+            &same_for_all(object, PluginPhase::Deleted, &message),
+            Some((reason, &message)),
+        )
+        .await?;
         // The ClusterPlugin's goes last: as long as it is there, somebody comes back here. What was just
         // written is a newer version of it.
         management.remove_finalizer(cluster, names::PLUGIN_FINALIZER).await?;
@@ -91,23 +106,23 @@ impl AddOns {
             management.remove_finalizer(&newest, names::PLUGIN_FINALIZER).await?;
         }
         if let Some(message) = skipped {
-            told(true, "TeardownSkipped", message);
+            report(true, "TeardownSkipped", message);
         }
-        if let Some(message) = seen.stays() {
-            told(false, "VolumesRetained", message);
+        if let Some(message) = observed.stays() {
+            report(false, "VolumesRetained", message);
         }
-        self.forget_cluster(&object_name, &cluster.object_name());
+        self.evict_cluster(&object_name, &cluster.object_name());
         Ok(ReconcileResult::Settled)
     }
 
-    async fn teardown_seen(
+    async fn observe_teardown(
         &self,
         object: &Cached<ClusterPlugin>,
         cluster: &Cached<Cluster>,
         api: Api,
         workload: Option<&WorkloadCluster>,
     ) -> TeardownSeen {
-        let mut seen = TeardownSeen {
+        let mut observed = TeardownSeen {
             began: cluster
                 .metadata
                 .deletion_timestamp
@@ -125,25 +140,25 @@ impl AddOns {
             installed: vec![],
             unreadable: None,
         };
-        let Some(workload) = workload.filter(|_| !seen.forced) else { return seen };
-        match tokio::time::timeout(ENOUGH, look_around(workload, object, &mut seen)).await {
+        let Some(workload) = workload.filter(|_| !observed.forced) else { return observed };
+        match tokio::time::timeout(BUDGET, read_cluster(workload, object, &mut observed)).await {
             Ok(Ok(())) => (),
             Ok(Err(error)) => {
-                seen.api = Api::Unreachable(error.to_string());
-                return seen;
+                observed.api = Api::Unreachable(error.to_string());
+                return observed;
             }
             Err(_) => {
-                seen.api = Api::Unreachable(format!(
+                observed.api = Api::Unreachable(format!(
                     "what is in the cluster could not be read in {} s",
-                    ENOUGH.as_secs()
+                    BUDGET.as_secs()
                 ));
-                return seen;
+                return observed;
             }
         }
-        if seen.load_balanced.is_empty() && seen.bindings.is_empty() {
-            seen.load_balancers = self.load_balancers_of(cluster).await;
+        if observed.load_balanced.is_empty() && observed.bindings.is_empty() {
+            observed.load_balancers = self.load_balancers_of(cluster).await;
         }
-        seen
+        observed
     }
 
     fn was_initialized(&self, object: &Cached<ClusterPlugin>, cluster: &Cached<Cluster>) -> bool {
@@ -177,30 +192,30 @@ impl AddOns {
 
 /// Reads what is left in the cluster; volumes only when nothing before them is, or when the time is over and
 /// they are only reported.
-async fn look_around(
+async fn read_cluster(
     workload: &WorkloadCluster,
     object: &Cached<ClusterPlugin>,
-    seen: &mut TeardownSeen,
+    observed: &mut TeardownSeen,
 ) -> Result<(), WorkloadError> {
     let mut lists = workload.lists();
-    let exposure = seen::exposure(&mut lists).await?;
-    seen.load_balanced = addons::load_balanced(&exposure);
-    seen.bindings = addons::target_group_bindings(&exposure);
+    let exposure = usage::load_balancer_users(&mut lists).await?;
+    observed.load_balanced = addons::load_balanced(&exposure);
+    observed.bindings = addons::target_group_bindings(&exposure);
     let (installed, broken) = workload.inventories().await?;
     let installed: Vec<_> = installed.into_iter().map(|it| it.inventory).collect();
-    seen.installed = addons::removed_with_cluster(&installed);
-    seen.unreadable = broken.first().map(|it| format!("{it}; what it recorded was not removed"));
-    if seen.is_late() || (seen.load_balanced.is_empty() && seen.bindings.is_empty()) {
+    observed.installed = addons::removed_with_cluster(&installed);
+    observed.unreadable = broken.first().map(|it| format!("{it}; what it recorded was not removed"));
+    if observed.is_late() || (observed.load_balanced.is_empty() && observed.bindings.is_empty()) {
         let policy = object.spec.deletion.volumes;
-        seen.volumes = addons::volumes(policy, &seen::volumes(&mut lists, policy).await?);
+        observed.volumes = addons::volumes(policy, &usage::volumes(&mut lists, policy).await?);
     }
     Ok(())
 }
 
-/// Asks for deletions; what is refused now is asked for again at the next look. Says what was refused first.
+/// Asks for deletions; what is refused now is asked for again next time. Returns what was refused first.
 async fn delete(workload: &WorkloadCluster, objects: &[ObjectRef]) -> Option<String> {
     let mut refused = None;
-    let until = Instant::now() + ENOUGH;
+    let until = Instant::now() + BUDGET;
     for object in objects.iter().take_while(|_| Instant::now() < until) {
         let Err(error) = workload.delete(object).await else { continue };
         tracing::info!(%error, "could not be deleted yet");
@@ -214,7 +229,7 @@ async fn delete(workload: &WorkloadCluster, objects: &[ObjectRef]) -> Option<Str
 }
 
 /// First what would make Pods again, then the Pods, then their claims. When the first cannot be done, nothing
-/// is deleted: a new claim would be a new volume. Says what was refused first.
+/// is deleted: a new claim would be a new volume. Returns what was refused first.
 async fn delete_volumes(workload: &WorkloadCluster, work: &VolumeWork) -> Option<String> {
     for (object, patch) in &work.stop {
         if let Err(error) = workload.merge(object, patch).await {

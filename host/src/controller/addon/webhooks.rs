@@ -1,5 +1,4 @@
-//! Asks a workload cluster whether somebody answers for the webhooks of an add-on. What follows is `addons`'s
-//! to say.
+//! Checks whether somebody answers for the webhooks of an add-on in a workload cluster.
 
 use std::time::Duration;
 
@@ -7,7 +6,8 @@ use addons::{self, SLICE_PARTS};
 use contract::AddOnPlan;
 use kube::api::ListParams;
 
-use super::execute::{ApplyOptions, Awaited, StepProgress, carried};
+use super::options::ApplyOptions;
+use super::progress::{Awaited, StepProgress};
 use crate::workload::{WorkloadCluster, WorkloadError};
 
 /// Label of the EndpointSlices of a Service, with its name.
@@ -19,18 +19,20 @@ const PATIENCE: Duration = Duration::from_secs(60);
 const STEP: &str = ":webhooks";
 
 /// How far a plan has come whose steps are all done: somebody has to answer for its webhooks.
-pub async fn answered(
+pub async fn check_webhooks(
     cluster: &WorkloadCluster,
     plan: &AddOnPlan,
-    manner: &ApplyOptions<'_>,
+    options: &ApplyOptions<'_>,
 ) -> StepProgress {
     match unanswered(cluster, plan).await {
         Ok(None) => {
-            manner.late.came(STEP);
-            StepProgress::Out
+            options.memory.end_wait(STEP);
+            StepProgress::Done
         }
-        Ok(Some(what)) => StepProgress::Waiting(Awaited { what, late: manner.late.waits(STEP, PATIENCE) }),
-        Err(error) => carried(error),
+        Ok(Some(what)) => {
+            StepProgress::Waiting(Awaited { what, is_overdue: options.memory.is_overdue(STEP, PATIENCE) })
+        }
+        Err(error) => error.into(),
     }
 }
 
@@ -59,7 +61,7 @@ mod tests {
     use super::*;
     use crate::workload::fake::{cluster, holding};
 
-    async fn said(endpoints: Value) -> Option<String> {
+    async fn awaited(endpoints: Value) -> Option<String> {
         const PATH: &str = "/apis/discovery.k8s.io/v1/namespaces/n/endpointslices";
         let slices = json!({"metadata": {}, "items": [{"metadata": {"namespace": "n", "name": "s-a"}, "endpoints": endpoints}]});
         let server = holding([(PATH.to_owned(), slices)].into()).await.0;
@@ -69,20 +71,20 @@ mod tests {
         let step = json!({"id": "a", "kind": "k8s.apply/v1", "spec": {"objects": [object]}, "after": []});
         let plan = json!({"steps": [step], "removal": [], "diagnostics": [], "extra": {}});
         let plan: AddOnPlan = serde_json::from_value(plan).expect("a plan");
-        let said = unanswered(&cluster(&server).await, &plan).await.expect("it answers");
+        let awaited = unanswered(&cluster(&server).await, &plan).await.expect("it answers");
         let asked = format!("GET {PATH}?");
         assert!(
             server.requests().iter().any(|it| it.starts_with(&asked) && it.contains("service-name%3Ds")),
             "{:?}",
             server.requests()
         );
-        said
+        awaited
     }
 
     #[tokio::test]
-    async fn a_webhook_that_nobody_answers_for_is_said() {
+    async fn a_webhook_that_nobody_answers_for_is_named() {
         let expected = "Service n/s has no ready endpoints, so the API server refuses what ValidatingWebhookConfiguration w is to be asked about";
-        assert_eq!(said(json!([{"conditions": {"ready": false}}])).await.as_deref(), Some(expected));
-        assert_eq!(said(json!([{"conditions": {"ready": true}}])).await, None);
+        assert_eq!(awaited(json!([{"conditions": {"ready": false}}])).await.as_deref(), Some(expected));
+        assert_eq!(awaited(json!([{"conditions": {"ready": true}}])).await, None);
     }
 }

@@ -1,7 +1,7 @@
 //! What is asked of an API server, and written to it, while somebody changes an object.
 
 use std::collections::BTreeMap;
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use addons::{Inventory, ObjectRef, Standing, Writers};
 use crds::cluster_api::Cluster;
@@ -10,15 +10,16 @@ use crds::names;
 use serde_json::{Value, json};
 use tokio::time::Instant;
 
-use super::known::Known;
-use super::look::{Look, Looked};
-use super::{Ledger, lock, may_repair};
+use super::check::{DriftCheck, DriftFindings};
+use super::may_repair;
 use crate::context::ObjectName;
-use crate::controller::addon::ENOUGH;
+use crate::controller::addon::applied::AppliedObjects;
 use crate::controller::addon::apply::apply;
 use crate::controller::addon::check::Findings;
-use crate::controller::addon::execute::{ApplyOptions, StepProgress};
-use crate::controller::addon::late::Late;
+use crate::controller::addon::memory::{DriftMemory, Memories};
+use crate::controller::addon::options::ApplyOptions;
+use crate::controller::addon::progress::StepProgress;
+use crate::controller::addon::timing::{BUDGET, now};
 use crate::workload::WorkloadCluster;
 use crate::workload::fake::{Answer, Server, cluster, kinds};
 
@@ -62,7 +63,7 @@ struct World {
     server: Server,
     cluster: WorkloadCluster,
     kept: Arc<Mutex<Option<Kept>>>,
-    known: Known,
+    memory: DriftMemory,
     marks: BTreeMap<ObjectRef, String>,
     may_write: bool,
 }
@@ -94,7 +95,7 @@ impl World {
             cluster: cluster(&server).await,
             server,
             kept,
-            known: Known::default(),
+            memory: DriftMemory::default(),
             marks,
             may_write: true,
         }
@@ -107,14 +108,19 @@ impl World {
         (kept.ours, kept.theirs) = (vec!["f:c"], vec!["f:d"]);
     }
 
-    async fn look(&mut self, setting: Setting, is_full: bool) -> Result<Looked, StepProgress> {
-        let (late, name, ledger, findings) =
-            (Late::default(), ObjectName::new("default", "one"), Ledger::default(), Findings::new());
-        let manner = manner(&late, &name, &findings, &ledger);
+    async fn check(&mut self, setting: Setting, is_full: bool) -> Result<DriftFindings, StepProgress> {
+        let (memories, name, objects, findings) = (
+            Memories::default(),
+            ObjectName::new("default", "one"),
+            AppliedObjects::default(),
+            Findings::new(),
+        );
+        let options = options(&memories, &name, &findings, &objects);
         let may_write = self.may_write;
         let may_write = move || may_write;
-        let look = Look { cluster: &self.cluster, manner: &manner, setting, is_full, may_write: &may_write };
-        look.all(&[object()], &mut self.marks, &mut self.known).await
+        let check =
+            DriftCheck { cluster: &self.cluster, options: &options, setting, is_full, may_write: &may_write };
+        check.all(&[object()], &mut self.marks, &mut self.memory).await
     }
 
     /// What was asked since, without which kinds there are: of dry runs and applies, how they were asked for.
@@ -142,11 +148,11 @@ impl World {
     }
 }
 
-fn manner<'a>(
-    late: &'a Late,
+fn options<'a>(
+    memories: &'a Memories,
     name: &'a ObjectName,
     findings: &'a Findings,
-    ledger: &'a Ledger,
+    objects: &'a AppliedObjects,
 ) -> ApplyOptions<'a> {
     ApplyOptions {
         field_manager: MANAGER,
@@ -154,31 +160,35 @@ fn manner<'a>(
         rules_are_there: true,
         findings,
         authority: None,
-        late: late.of(name, "calico"),
-        until: Instant::now() + ENOUGH,
+        memory: memories.of(name, "calico"),
+        until: Instant::now() + BUDGET,
         taken_over: &[],
         own_only: false,
-        ledger,
+        objects,
         is_repair: false,
         was_complete: true,
     }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 fn object() -> Value {
     json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "b", "namespace": "a"}, "data": {"c": "1", "d": "2"}})
 }
 
-fn messages(looked: &Looked) -> String {
-    looked.notes.iter().map(|it| format!("{}: {}", it.reason, it.message)).collect::<Vec<_>>().join("; ")
+fn messages(findings: &DriftFindings) -> String {
+    findings.events.iter().map(|it| format!("{}: {}", it.reason, it.message)).collect::<Vec<_>>().join("; ")
 }
 
 #[tokio::test]
 async fn what_is_as_it_was_applied_costs_one_question_about_its_metadata() {
     let mut world = World::new().await;
-    let looked = world.look(Setting::Correct, true).await.expect("it answers");
-    assert_eq!((messages(&looked).as_str(), looked.is_repaired, looked.next), ("", false, None));
+    let findings = world.check(Setting::Correct, true).await.expect("it answers");
+    assert_eq!((messages(&findings).as_str(), findings.is_repaired, findings.next), ("", false, None));
     assert_eq!(world.asked(), "GET");
-    world.look(Setting::Correct, false).await.expect("it answers");
+    world.check(Setting::Correct, false).await.expect("it answers");
     assert_eq!(world.asked(), "", "between two looks at all of them");
 }
 
@@ -188,9 +198,9 @@ async fn edits_that_come_fast_are_set_back_once() {
     let mut told = Vec::new();
     for _ in 0..20 {
         world.edit();
-        let looked = world.look(Setting::Correct, true).await.expect("it answers");
-        assert!(looked.next.is_some(), "it is looked at again soon");
-        told.extend(Some(messages(&looked)).filter(|it| !it.is_empty()));
+        let findings = world.check(Setting::Correct, true).await.expect("it answers");
+        assert!(findings.next.is_some(), "it is looked at again soon");
+        told.extend(Some(messages(&findings)).filter(|it| !it.is_empty()));
     }
     assert_eq!(
         told,
@@ -198,7 +208,7 @@ async fn edits_that_come_fast_are_set_back_once() {
     );
     let asked = world.asked();
     assert_eq!((asked.matches("PATCH force").count(), asked.matches("GET").count()), (1, 20), "{asked}");
-    assert!(world.known.repaired.is_some());
+    assert!(world.memory.repaired.is_some());
 }
 
 #[tokio::test]
@@ -206,11 +216,11 @@ async fn what_is_gone_is_applied_again_and_is_another_object_then() {
     let mut world = World::new().await;
     let before = world.marks.clone();
     *lock(&world.kept) = None;
-    let looked = world.look(Setting::Correct, true).await.expect("it answers");
-    assert_eq!(messages(&looked), "Repaired: ConfigMap a/b was deleted, and is applied again");
+    let findings = world.check(Setting::Correct, true).await.expect("it answers");
+    assert_eq!(messages(&findings), "Repaired: ConfigMap a/b was deleted, and is applied again");
     assert_eq!(world.asked(), "GET, PATCH force");
     assert_ne!(world.marks, before);
-    world.look(Setting::Correct, true).await.expect("it answers");
+    world.check(Setting::Correct, true).await.expect("it answers");
     assert_eq!(world.asked(), "GET");
 }
 
@@ -218,19 +228,19 @@ async fn what_is_gone_is_applied_again_and_is_another_object_then() {
 async fn a_definition_that_is_gone_brings_everything() {
     let mut world = World::new().await;
     let definition = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "n"}});
-    let (late, name, ledger, findings) =
-        (Late::default(), ObjectName::new("default", "one"), Ledger::default(), Findings::new());
-    let manner = manner(&late, &name, &findings, &ledger);
-    let look = Look {
+    let (memories, name, objects, findings) =
+        (Memories::default(), ObjectName::new("default", "one"), AppliedObjects::default(), Findings::new());
+    let options = options(&memories, &name, &findings, &objects);
+    let check = DriftCheck {
         cluster: &world.cluster,
-        manner: &manner,
+        options: &options,
         setting: Setting::Correct,
         is_full: true,
         may_write: &|| true,
     };
-    let looked =
-        look.all(&[definition, object()], &mut world.marks, &mut world.known).await.expect("it answers");
-    assert!(looked.is_base_gone && !looked.is_repaired);
+    let findings =
+        check.all(&[definition, object()], &mut world.marks, &mut world.memory).await.expect("it answers");
+    assert!(findings.is_base_gone && !findings.is_repaired);
     assert_eq!(world.asked(), "", "the rest is not asked for");
 }
 
@@ -243,8 +253,8 @@ async fn nothing_is_written_where_it_may_not_be() {
         if !marked {
             world.marks.clear();
         }
-        let looked = world.look(Setting::Correct, true).await.expect("it answers");
-        assert_eq!(messages(&looked), "");
+        let findings = world.check(Setting::Correct, true).await.expect("it answers");
+        assert_eq!(messages(&findings), "");
         assert!(!world.asked().contains("PATCH force"));
     }
 }
@@ -256,14 +266,14 @@ async fn a_warning_is_told_once_and_writes_nothing() {
     let told =
         r#".data.d of ConfigMap a/b was changed by "kubectl-edit", and is not set back: spec.drift is Warn"#;
     for wanted in [format!("NotRepaired: {told}"), String::new()] {
-        let looked = world.look(Setting::Warn, true).await.expect("it answers");
-        assert_eq!(messages(&looked), wanted);
+        let findings = world.check(Setting::Warn, true).await.expect("it answers");
+        assert_eq!(messages(&findings), wanted);
         assert_eq!(world.asked(), "GET, PATCH dry");
     }
-    assert_eq!(world.known.judged(StepProgress::Out), StepProgress::Out);
+    assert_eq!(world.memory.worse_of(StepProgress::Done), StepProgress::Done);
     *lock(&world.kept) = Some(Kept { uid: "1", ours: ALL.to_vec(), theirs: Vec::new() });
-    world.look(Setting::Warn, true).await.expect("it answers");
-    assert!(world.known.objects.is_empty(), "nothing is said any more");
+    world.check(Setting::Warn, true).await.expect("it answers");
+    assert!(world.memory.objects.is_empty(), "nothing is said any more");
 }
 
 #[tokio::test]
@@ -274,17 +284,15 @@ async fn who_changes_it_again_and_again_is_named_and_left_alone() {
         by: "\"kubectl-edit\"".into(),
         left: vec![],
     };
-    let one = world.known.objects.entry(ObjectRef::of(&object()).expect("it has a name")).or_default();
-    (1..=3).for_each(|it| {
-        one.history.repaired(&drift, crate::controller::addon::now() - 1000.0 * f64::from(it))
-    });
+    let one = world.memory.objects.entry(ObjectRef::of(&object()).expect("it has a name")).or_default();
+    (1..=3).for_each(|it| one.history.repaired(&drift, now() - 1000.0 * f64::from(it)));
     world.edit();
-    let looked = world.look(Setting::Correct, true).await.expect("it answers");
+    let findings = world.check(Setting::Correct, true).await.expect("it answers");
     let told = ".data.d of ConfigMap a/b was changed by \"kubectl-edit\" again and again, and is not set back any more: have \"kubectl-edit\" \
                 leave it alone, or set spec.drift to Warn";
-    assert_eq!(messages(&looked), format!("NotRepaired: {told}"));
+    assert_eq!(messages(&findings), format!("NotRepaired: {told}"));
     assert_eq!(world.asked(), "GET, PATCH dry");
-    assert_eq!(world.known.judged(StepProgress::Out), StepProgress::Refused("Drift", told.into()));
+    assert_eq!(world.memory.worse_of(StepProgress::Done), StepProgress::Refused("Drift", told.into()));
 }
 
 #[tokio::test]
@@ -294,15 +302,15 @@ async fn a_changed_setting_takes_back_what_somebody_took_since_and_nothing_else(
             "objects": [ObjectRef::of(&object())], "marks": marks, "removal": []});
         let record =
             Inventory { standing: Standing::Proven, ..serde_json::from_value(record).expect("a record") };
-        let (late, name, findings, ledger) = (
-            Late::default(),
+        let (memories, name, findings, objects) = (
+            Memories::default(),
             ObjectName::new("default", "one"),
             Findings::new(),
-            Ledger::of(Some(&record), setting),
+            AppliedObjects::of(Some(&record), setting),
         );
-        let manner = manner(&late, &name, &findings, &ledger);
+        let options = options(&memories, &name, &findings, &objects);
         world.edit();
-        let res = apply(&world.cluster, &object(), &manner).await;
+        let res = apply(&world.cluster, &object(), &options).await;
         format!("{}: {}", if res.is_ok() { "applied" } else { "refused" }, world.asked())
     };
     let world = World::new().await;
@@ -315,7 +323,7 @@ async fn a_changed_setting_takes_back_what_somebody_took_since_and_nothing_else(
     assert_eq!(applied(&world, vec![], Setting::Correct).await, "refused: PATCH", "it was never ours");
     let world = World::new().await;
     world.edit();
-    let now = world
+    let edited = world
         .cluster
         .writers(&ObjectRef::of(&object()).expect("it has a name"))
         .await
@@ -324,7 +332,7 @@ async fn a_changed_setting_takes_back_what_somebody_took_since_and_nothing_else(
     world.asked();
     let conflict = "refused: PATCH, GET";
     assert_eq!(
-        applied(&world, vec![now.mark(MANAGER)], Setting::Correct).await,
+        applied(&world, vec![edited.mark(MANAGER)], Setting::Correct).await,
         conflict,
         "nobody took anything since"
     );
@@ -334,18 +342,18 @@ async fn a_changed_setting_takes_back_what_somebody_took_since_and_nothing_else(
 async fn an_object_of_an_older_record_is_applied_once_as_at_first() {
     let mut world = World::new().await;
     let marks = std::mem::take(&mut world.marks);
-    let looked = world.look(Setting::Correct, true).await.expect("it answers");
-    assert_eq!((messages(&looked).as_str(), looked.is_repaired), ("", false));
+    let findings = world.check(Setting::Correct, true).await.expect("it answers");
+    assert_eq!((messages(&findings).as_str(), findings.is_repaired), ("", false));
     assert_eq!(world.asked(), "GET, PATCH");
     assert_eq!(world.marks, marks);
-    world.look(Setting::Correct, true).await.expect("it answers");
+    world.check(Setting::Correct, true).await.expect("it answers");
     assert_eq!(world.asked(), "GET");
 
     world.marks.clear();
     world.edit();
-    let looked = world.look(Setting::Correct, true).await.expect("it answers");
+    let findings = world.check(Setting::Correct, true).await.expect("it answers");
     assert_eq!(
-        messages(&looked),
+        messages(&findings),
         "NotRepaired: ConfigMap a/b: \"conflict with 'kubectl-edit'\"; remove the field there, or set spec.conflicts to Force"
     );
     assert_eq!(world.asked(), "GET, PATCH", "spec.conflicts is Refuse");

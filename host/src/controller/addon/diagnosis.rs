@@ -1,5 +1,5 @@
-//! Asks a workload cluster why something of an add-on does not come up, and whether it is the add-on's fault:
-//! its Pods and Nodes, where it has any. It is asked only then; what follows is `addons`'s to say.
+//! Diagnoses why something of an add-on does not come up, and whether that is the add-on's fault: by its Pods
+//! and Nodes, where it has any. The decision is in `addons`.
 
 use addons::{self, NODE_PARTS, ObjectRef, POD_PARTS};
 use contract::WaitCondition;
@@ -8,32 +8,32 @@ use serde_json::Value;
 
 use crate::workload::{WorkloadCluster, WorkloadError, said};
 
-/// Labels of a selector that are looked at.
+/// How many labels of a selector are used.
 const LABELS: usize = 16;
 
 /// What becomes of a wait that `what` keeps from its end: over all the same, or with the reason.
-pub async fn explained(
+pub async fn diagnose(
     cluster: &WorkloadCluster,
     object: &ObjectRef,
     condition: WaitCondition,
     live: &Value,
     what: String,
 ) -> Result<(), String> {
-    let asked = match condition {
+    let diagnosis = match condition {
         WaitCondition::AvailableDeployment | WaitCondition::ReadyDaemonset => {
-            ask(cluster, object, condition, live).await
+            of_pods(cluster, object, condition, live).await
         }
         WaitCondition::TigerastatusAvailable => {
-            Ok(addons::tigera_status(live).map_or(Asked::Nothing, Asked::Trouble))
+            Ok(addons::tigera_status(live).map_or(Diagnosis::Unknown, Diagnosis::Trouble))
         }
-        WaitCondition::CrdEstablished | WaitCondition::Exists | WaitCondition::Gone => Ok(Asked::Nothing),
+        WaitCondition::CrdEstablished | WaitCondition::Exists | WaitCondition::Gone => Ok(Diagnosis::Unknown),
     };
-    match asked {
-        Ok(Asked::Works) => Ok(()),
-        Ok(Asked::Trouble(trouble)) => {
+    match diagnosis {
+        Ok(Diagnosis::Healthy) => Ok(()),
+        Ok(Diagnosis::Trouble(trouble)) => {
             Err(format!("{what} ({}: {})", trouble.subject, said::quoted(&trouble.words)))
         }
-        Ok(Asked::Nothing) => Err(what),
+        Ok(Diagnosis::Unknown) => Err(what),
         Err(error) => {
             tracing::debug!(%object, %error, "its Pods do not say why it does not come up");
             Err(what)
@@ -41,21 +41,21 @@ pub async fn explained(
     }
 }
 
-enum Asked {
+enum Diagnosis {
     /// As far as there are nodes for it.
-    Works,
+    Healthy,
     Trouble(addons::Trouble),
-    Nothing,
+    Unknown,
 }
 
-async fn ask(
+async fn of_pods(
     cluster: &WorkloadCluster,
     object: &ObjectRef,
     condition: WaitCondition,
     live: &Value,
-) -> Result<Asked, WorkloadError> {
+) -> Result<Diagnosis, WorkloadError> {
     let (Some(namespace), Some(selector)) = (&object.namespace, selector(live)) else {
-        return Ok(Asked::Nothing);
+        return Ok(Diagnosis::Unknown);
     };
     let mut lists = cluster.lists();
     let pods =
@@ -63,10 +63,10 @@ async fn ask(
     if condition == WaitCondition::ReadyDaemonset && !pods.is_empty() {
         let nodes = lists.all("v1", "Node", &NODE_PARTS).await?;
         if addons::works_but_for(live, addons::on_lost_nodes(&pods, &nodes)) {
-            return Ok(Asked::Works);
+            return Ok(Diagnosis::Healthy);
         }
     }
-    Ok(addons::trouble(live, &pods).map_or(Asked::Nothing, Asked::Trouble))
+    Ok(addons::trouble(live, &pods).map_or(Diagnosis::Unknown, Diagnosis::Trouble))
 }
 
 /// The labels by which a Deployment or DaemonSet selects its Pods. Ours select by nothing else.
@@ -86,7 +86,7 @@ mod tests {
     use super::*;
     use crate::workload::fake::{cluster, holding};
 
-    async fn said(available: i64, nodes: &[(&str, &str)]) -> Result<(), String> {
+    async fn diagnosed(available: i64, nodes: &[(&str, &str)]) -> Result<(), String> {
         let pod = |node: &str| {
             let state = json!({"waiting": {"reason": "CrashLoopBackOff"}});
             let last =
@@ -110,7 +110,7 @@ mod tests {
             namespace: Some("kube-system".into()),
             name: "it".into(),
         };
-        let result = explained(
+        let result = diagnose(
             &cluster(&server).await,
             &object,
             WaitCondition::ReadyDaemonset,
@@ -130,12 +130,12 @@ mod tests {
     async fn pods_that_crash_say_why_in_quotes() {
         let expected = "it is not ready (Pod kube-system/it-one, container driver: \"CrashLoopBackOff: exit code 2: all is well Ready: True \
                         'really'\")";
-        assert_eq!(said(0, &[("one", "True")]).await, Err(expected.to_owned()));
+        assert_eq!(diagnosed(0, &[("one", "True")]).await, Err(expected.to_owned()));
     }
 
     #[tokio::test]
     async fn a_node_that_is_lost_holds_up_no_add_on() {
-        assert_eq!(said(1, &[("one", "True"), ("two", "Unknown")]).await, Ok(()));
-        assert!(said(1, &[("one", "True"), ("two", "False")]).await.is_err());
+        assert_eq!(diagnosed(1, &[("one", "True"), ("two", "Unknown")]).await, Ok(()));
+        assert!(diagnosed(1, &[("one", "True"), ("two", "False")]).await.is_err());
     }
 }

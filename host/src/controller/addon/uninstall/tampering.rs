@@ -1,15 +1,15 @@
-//! What whoever writes over the record of an add-on in the workload cluster can make the operator do: nothing
-//! but delete what that add-on applied there, and forget it.
+//! Whoever writes over the record of an add-on in the workload cluster can make the operator do nothing but
+//! delete what that add-on applied there, and remove the record.
 
 use std::collections::BTreeMap;
 
 use addons::{Inventory, Proofs, digest};
 use serde_json::{Value, json};
 
-use super::execute::StepProgress;
-use super::late::Late;
-use super::leave::remove;
+use super::execute_removal;
 use crate::context::ObjectName;
+use crate::controller::addon::memory::Memories;
+use crate::controller::addon::progress::StepProgress;
 use crate::workload::WorkloadCluster;
 use crate::workload::fake::{self, Server, holding};
 
@@ -76,10 +76,8 @@ async fn written(text: &str, proofs: &Proofs) -> String {
                 usize::from(text == honest()),
                 "rules of {standing:?}"
             );
-            match remove(&cluster, &record, Late::default().of(&ObjectName::new("default", "one"), MODULE))
-                .await
-            {
-                StepProgress::Out => "out".to_owned(),
+            match executed(&cluster, &record).await {
+                StepProgress::Done => "out".to_owned(),
                 other => format!("{other:?}"),
             }
         }
@@ -93,12 +91,17 @@ async fn written(text: &str, proofs: &Proofs) -> String {
     format!("{outcome}; {}", writes.join(", "))
 }
 
+async fn executed(cluster: &WorkloadCluster, record: &Inventory) -> StepProgress {
+    let (memories, name) = (Memories::default(), ObjectName::new("default", "one"));
+    execute_removal(cluster, record, memories.of(&name, MODULE)).await
+}
+
 fn honest() -> String {
     record(json!({}), &[delete("DaemonSet", "kube-system", "ebs-csi-node")]).to_string()
 }
 
 #[tokio::test]
-async fn whatever_a_record_says_only_what_the_add_on_applied_is_deleted_and_nothing_is_applied() {
+async fn only_what_the_add_on_applied_is_deleted_by_whatever_record() {
     let own = delete("DaemonSet", "kube-system", "ebs-csi-node");
     let registry = json!({"imageRegistry": "evil.example.com"});
     let older =
@@ -141,11 +144,11 @@ async fn whatever_a_record_says_only_what_the_add_on_applied_is_deleted_and_noth
 async fn what_is_too_long_is_no_record() {
     let long = record(json!({"a": "x".repeat(1 << 20)}), &[]).to_string();
     let known = Proofs::default().only(MODULE, &digest(&long));
-    let said = written(&long, &known).await;
+    let outcome = written(&long, &known).await;
     assert!(
-        said.starts_with("ConfigMap kube-system/cluster-plugin-aws-ebs-csi: data.inventory is not an inventory of this program: it has ")
+        outcome.starts_with("ConfigMap kube-system/cluster-plugin-aws-ebs-csi: data.inventory is not an inventory of this program: it has ")
     );
-    assert!(said.ends_with(" bytes; "), "{said}");
+    assert!(outcome.ends_with(" bytes; "), "{outcome}");
 }
 
 #[tokio::test]
@@ -155,9 +158,8 @@ async fn even_a_record_that_is_known_applies_nothing() {
     let (_server, cluster) = attacked(&text).await;
     let found = cluster.inventory(MODULE).await.expect("it answers").expect("a record");
     let record = Inventory { standing: known.standing(MODULE, &found.digest), ..found.inventory };
-    let carried =
-        remove(&cluster, &record, Late::default().of(&ObjectName::new("default", "one"), MODULE)).await;
+    let progress = executed(&cluster, &record).await;
     let message = "the record of aws-ebs-csi in the cluster, step \"apply\" of its removal: a removal deletes and waits, and k8s.apply/v1 \
                    does neither";
-    assert_eq!(carried, StepProgress::Refused("RecordDenied", message.into()));
+    assert_eq!(progress, StepProgress::Refused("RecordDenied", message.into()));
 }

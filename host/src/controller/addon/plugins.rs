@@ -1,41 +1,31 @@
-//! Asks plugins: gathers the facts that every plugin is given, and runs the plugin in the sandbox. A bad
-//! plugin is an answer, never an error of this program.
+//! Asks plugins for their plans in the sandbox. A bad plugin is an answer, never an error of this program.
 
 use std::collections::BTreeMap;
 
 use addons::grant;
 use addons::{Inventory, Wanted, judge_removal};
-use contract::{
-    AddOnPlan, AwsFact, ClusterFact, ControlPlaneEndpoint, Diagnostic, FEATURES, Fact, FactValue, Failure,
-    HostInfo, InstalledFact, KUBERNETES_VERSION, Operation, Outcome, Request, Severity,
-};
-use crds::AWSCluster;
-use crds::cluster_api::{Cluster, KubeadmControlPlane};
-use iam::instance_roles::Profiles;
-use kube::ResourceExt;
+use contract::{AddOnPlan, Diagnostic, FEATURES, Failure, HostInfo, Operation, Outcome, Request, Severity};
+use crds::conditions::reason;
 use plugin::PluginError;
 use serde_json::json;
 use tokio::sync::OnceCell;
 
-use super::turns::Turns;
-use crate::context::ObjectName;
+use super::facts::{ALWAYS, ClusterFacts, facts};
+use super::fair_queue::FairQueue;
 use crate::metrics::PluginCalls;
-
-/// Facts that every plugin is told; the others only to those that name them.
-const ALWAYS: [&str; 4] = [ClusterFact::KEY, KUBERNETES_VERSION, AwsFact::KEY, InstalledFact::KEY];
 
 /// The plugins of this program. Each is compiled when it is first asked: most clusters use few of them, and
 /// compiled code is most of what this process would otherwise hold in memory.
 pub struct Plugins {
     engine: plugin::Engine,
-    turns: Turns,
+    queue: FairQueue,
     by_name: BTreeMap<&'static str, (&'static [u8], OnceCell<Ready>)>,
 }
 
 struct Ready {
     plugin: plugin::Plugin,
     version: String,
-    /// Keys of the facts that it wants to be told.
+    /// Keys of the facts that it asks for.
     facts: Vec<String>,
 }
 
@@ -49,7 +39,7 @@ pub struct Answer {
 
 /// What follows from it.
 pub enum Verdict {
-    /// A plan that was judged and granted, and what the plugin wants to be looked at nevertheless.
+    /// A plan that was checked and granted, and what the plugin warns of.
     Plan(AddOnPlan, Vec<String>),
     /// Nobody has to act.
     Pending(String),
@@ -57,28 +47,14 @@ pub enum Verdict {
     Refused(String, String),
 }
 
-/// What is known of a cluster, as far as plugins are told.
-pub struct ClusterFacts<'a> {
-    pub cluster: &'a Cluster,
-    pub control_plane: Option<&'a KubeadmControlPlane>,
-    pub aws_cluster: Option<&'a AWSCluster>,
-    /// Facts that plugins have to ask for.
-    pub told: Told,
-    /// The instance profiles of its instances; or why they are not known.
-    pub profiles: Result<Profiles, String>,
-}
-
-/// Facts by their keys.
-pub type Told = BTreeMap<&'static str, FactValue>;
-
 impl Plugins {
     /// # Errors
     /// This machine cannot run compiled code.
     pub fn load(metrics: PluginCalls) -> anyhow::Result<Self> {
         let limits = plugin::Limits::default();
-        let (engine, turns) = (plugin::Engine::new(limits, None)?, Turns::new(limits.calls, metrics));
+        let (engine, queue) = (plugin::Engine::new(limits, None)?, FairQueue::new(limits.calls, metrics));
         let by_name = plugin::built_in().iter().map(|it| (it.name, (it.bytes, OnceCell::new()))).collect();
-        Ok(Self { engine, turns, by_name })
+        Ok(Self { engine, queue, by_name })
     }
 
     async fn ready(&self, name: &str) -> Option<Result<&Ready, PluginError>> {
@@ -95,7 +71,7 @@ impl Plugins {
         Some(cell.get_or_try_init(async || tokio::task::spawn_blocking(load).await.map_err(broken)?).await)
     }
 
-    /// Keys of the facts that the plugin of an add-on wants to be told.
+    /// Keys of the facts that the plugin of an add-on asks for.
     pub async fn facts(&self, wanted: &Wanted) -> &[String] {
         match self.ready(wanted.module).await {
             Some(Ok(ready)) => &ready.facts,
@@ -107,7 +83,7 @@ impl Plugins {
     pub async fn ask(
         &self,
         wanted: &Wanted,
-        world: &ClusterFacts<'_>,
+        cluster: &ClusterFacts<'_>,
         installed: Result<Option<&Inventory>, &str>,
     ) -> Answer {
         let refused_at_once = |reason: &str, message| Answer {
@@ -123,22 +99,20 @@ impl Plugins {
             None => {
                 let message =
                     format!("{}: no plugin named {} comes with this program", wanted.path, wanted.module);
-                return refused_at_once(crds::conditions::reason::PLUGIN_MISSING, message);
+                return refused_at_once(reason::PLUGIN_MISSING, message);
             }
         };
-        let mut request = request(wanted, world, installed);
+        let mut request = request(wanted, cluster, installed);
         request.facts.retain(|it| ready.facts.contains(&it.key) || ALWAYS.contains(&it.key.as_str()));
-        let cluster =
-            ObjectName::new(world.cluster.namespace().unwrap_or_default(), world.cluster.name_any());
-        let turn = self.turns.of(&cluster).await;
-        let asked = ready.plugin.plan_async(request).await;
-        drop(turn);
-        let verdict = match asked.map(|it| it.value) {
+        let permit = self.queue.acquire(&cluster.cluster_name()).await;
+        let outcome = ready.plugin.plan_async(request).await;
+        drop(permit);
+        let verdict = match outcome.map(|it| it.value) {
             Err(error) => {
                 Verdict::Refused(error.reason().to_owned(), format!("plugin {}: {error}", wanted.module))
             }
             Ok(Err(failure)) => refused(wanted, failure),
-            Ok(Ok(Outcome::Complete(plan))) => judged(wanted, plan),
+            Ok(Ok(Outcome::Complete(plan))) => authorized(wanted, plan),
             Ok(Ok(Outcome::Pending(diagnostics))) => Verdict::Pending(text(wanted, &diagnostics)),
             Ok(Ok(Outcome::Needs(needs))) => {
                 let keys: Vec<&str> = needs.iter().map(|it| it.key.as_str()).collect();
@@ -147,21 +121,18 @@ impl Plugins {
                     wanted.module,
                     keys.join(", ")
                 );
-                Verdict::Refused(crds::conditions::reason::NEEDS_DENIED.into(), message)
+                Verdict::Refused(reason::NEEDS_DENIED.into(), message)
             }
         };
         Answer { version: ready.version.clone(), digest: ready.plugin.digest().to_owned(), verdict }
     }
 }
 
-fn judged(wanted: &Wanted, plan: AddOnPlan) -> Verdict {
+fn authorized(wanted: &Wanted, plan: AddOnPlan) -> Verdict {
     let errors: Vec<Diagnostic> =
         plan.diagnostics.iter().filter(|it| it.severity == Severity::Error).cloned().collect();
     if !errors.is_empty() {
-        return Verdict::Refused(
-            crds::conditions::reason::INVALID_CONFIGURATION.into(),
-            text(wanted, &errors),
-        );
+        return Verdict::Refused(reason::INVALID_CONFIGURATION.into(), text(wanted, &errors));
     }
     let grants = grant::built_in(wanted.module, &wanted.config);
     let mut denials = grant::authorize(&plan.steps, &grants);
@@ -180,7 +151,7 @@ fn judged(wanted: &Wanted, plan: AddOnPlan) -> Verdict {
                 first.message,
                 denials.len()
             );
-            Verdict::Refused(crds::conditions::reason::PLAN_DENIED.into(), message)
+            Verdict::Refused(reason::PLAN_DENIED.into(), message)
         }
     }
 }
@@ -195,7 +166,6 @@ pub(super) fn hints(wanted: &Wanted, plan: &AddOnPlan) -> Vec<String> {
 }
 
 fn refused(wanted: &Wanted, failure: Failure) -> Verdict {
-    use crds::conditions::reason;
     match failure {
         Failure::Invalid(diagnostics) => {
             Verdict::Refused(reason::INVALID_CONFIGURATION.into(), text(wanted, &diagnostics))
@@ -203,21 +173,22 @@ fn refused(wanted: &Wanted, failure: Failure) -> Verdict {
         Failure::Unsupported(diagnostic) => {
             Verdict::Refused(reason::UNSUPPORTED.into(), text(wanted, &[diagnostic]))
         }
-        Failure::Internal(message) => Verdict::Refused(
-            crds::conditions::reason::PLUGIN_FAILED.into(),
-            format!("plugin {}: {message}", wanted.module),
-        ),
+        Failure::Internal(message) => {
+            Verdict::Refused(reason::PLUGIN_FAILED.into(), format!("plugin {}: {message}", wanted.module))
+        }
     }
 }
 
 fn text(wanted: &Wanted, diagnostics: &[Diagnostic]) -> String {
-    let one = |it: &Diagnostic| format!("{}{}: {}", wanted.path, it.path.replace('/', "."), it.message);
+    let one = |diagnostic: &Diagnostic| {
+        format!("{}{}: {}", wanted.path, diagnostic.path.replace('/', "."), diagnostic.message)
+    };
     diagnostics.iter().map(one).collect::<Vec<_>>().join("; ")
 }
 
 fn request(
     wanted: &Wanted,
-    world: &ClusterFacts<'_>,
+    cluster: &ClusterFacts<'_>,
     installed: Result<Option<&Inventory>, &str>,
 ) -> Request {
     let before = installed.ok().flatten();
@@ -231,69 +202,8 @@ fn request(
         installed_version: before.map(|it| it.version.clone()),
         previous_config: before.map(|it| it.config.clone()),
         config: wanted.config.clone(),
-        facts: facts(world, installed),
+        facts: facts(cluster, installed),
         extra: json!({}),
-    }
-}
-
-fn facts(world: &ClusterFacts<'_>, installed: Result<Option<&Inventory>, &str>) -> Vec<Fact> {
-    let spec = &world.cluster.spec;
-    let cluster = ClusterFact {
-        name: world.cluster.name_any(),
-        namespace: world.cluster.namespace().unwrap_or_default(),
-        pod_cidrs: spec.cluster_network.pods.cidr_blocks.clone(),
-        service_cidrs: spec.cluster_network.services.cidr_blocks.clone(),
-        control_plane_endpoint: ControlPlaneEndpoint {
-            host: spec.control_plane_endpoint.host.clone(),
-            port: u16::try_from(spec.control_plane_endpoint.port).unwrap_or_default(),
-        },
-    };
-    let version = match world.control_plane {
-        Some(control_plane) => FactValue::Present(json!(control_plane.spec.version)),
-        None => FactValue::Unknown("the control plane object is not there".into()),
-    };
-    let installed = match installed {
-        Ok(Some(it)) => present(&InstalledFact { version: it.version.clone(), digest: it.digest.clone() }),
-        Ok(None) => FactValue::Absent,
-        Err(why) => FactValue::Unknown(why.to_owned()),
-    };
-    let mut facts = vec![
-        Fact { key: ClusterFact::KEY.into(), value: present(&cluster) },
-        Fact { key: KUBERNETES_VERSION.into(), value: version },
-        Fact { key: AwsFact::KEY.into(), value: aws(world) },
-        Fact { key: InstalledFact::KEY.into(), value: installed },
-    ];
-    facts.extend(world.told.iter().map(|(key, value)| Fact { key: (*key).into(), value: value.clone() }));
-    facts
-}
-
-fn aws(world: &ClusterFacts<'_>) -> FactValue {
-    let Some(aws_cluster) = world.aws_cluster else {
-        return FactValue::Unknown("the AWSCluster is not there".into());
-    };
-    let network = aws_cluster.status.as_ref().map(|it| &it.network_status);
-    let Some(vpc) = network.and_then(|it| it.vpc.as_ref()) else {
-        return FactValue::Unknown("the VPC is not there yet".into());
-    };
-    let mut zones: Vec<String> = network
-        .map(|it| it.subnets.iter().map(|it| it.availability_zone.clone()).collect())
-        .unwrap_or_default();
-    zones.sort();
-    zones.dedup();
-    let region = aws_cluster.spec.region.clone();
-    present(&AwsFact {
-        partition: iam::partition::of_region(&region).into(),
-        region,
-        vpc_id: vpc.id.clone(),
-        zones,
-        tags: aws_cluster.spec.additional_tags.clone().into_iter().collect(),
-    })
-}
-
-fn present(fact: &impl serde::Serialize) -> FactValue {
-    match serde_json::to_value(fact) {
-        Ok(value) => FactValue::Present(value),
-        Err(error) => FactValue::Unknown(error.to_string()),
     }
 }
 
@@ -302,7 +212,7 @@ mod tests {
     use std::collections::BTreeSet;
 
     #[test]
-    fn what_goes_wrong_with_a_plugin_has_a_reason_that_is_documented() {
+    fn what_goes_wrong_with_a_plugin_has_a_documented_reason() {
         let documented: BTreeSet<&str> =
             crds::conditions::reason::ALL.iter().map(|(reason, _)| *reason).collect();
         let source = include_str!("../../../plugin/src/error.rs");

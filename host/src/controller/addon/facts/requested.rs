@@ -1,6 +1,5 @@
-//! Facts that plugins are told only when they ask for them: gathers each from AWS, from the workload cluster
-//! and from what is known of machines. Nothing is read for nobody, and nothing is changed. What a fact looks
-//! like is `plan`'s.
+//! Facts that plugins are given only when they ask for them: read from AWS, from the workload cluster and from
+//! what is known of machines. What a fact looks like is decided in `addons`.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -19,105 +18,111 @@ use model::finding::Reading;
 use model::{FoundInstance, InstanceType};
 use tokio::time::Instant;
 
-use super::ask::{ClusterFacts, Told};
-use super::remember::Remembered;
-use super::{AddOns, BLOCKED};
+use super::{ClusterFacts, RequestedFacts};
 use crate::context::ObjectName;
+use crate::controller::addon::AddOns;
+use crate::controller::addon::timing::BLOCKED;
+use crate::controller::addon::ttl_cache::TtlCache;
 use crate::controller::reconcile::owner;
 use crate::management::Cached;
 use crate::workload::WorkloadCluster;
 
 /// Label of machines of a MachineDeployment, with its name.
 const DEPLOYMENT_LABEL: &str = "cluster.x-k8s.io/deployment-name";
-/// Of how many Nodes of a cluster is asked how many Pods they take.
+/// How many Nodes of a cluster are asked how many Pods they take.
 const NODES: usize = 16;
 
-/// What of a StorageClass plugins are told.
+/// The parts of a StorageClass that plugins are given.
 const CLASS: [&str; 4] = [
     "/metadata/name",
     "/metadata/annotations/storageclass.kubernetes.io~1is-default-class",
     "/provisioner",
     "/parameters",
 ];
-/// What of an IPPool of Calico plugins are told.
+/// The parts of an IPPool of Calico that plugins are given.
 const POOL: [&str; 4] =
     ["/metadata/name", "/metadata/labels/app.kubernetes.io~1managed-by", "/spec/cidr", "/spec/blockSize"];
 const NO_CLUSTER: &str = "the AWSCluster is not there";
-/// How long storage classes and pools are remembered: whoever waits for an add-on looks more often.
-const CLASSES: Duration = Duration::from_secs(10);
+/// How long storage classes and pools are cached: while an add-on is awaited, they are asked for more often.
+const OBJECTS_TTL: Duration = Duration::from_secs(10);
 
-/// What is remembered of what was read for facts.
-pub struct Readings {
-    file_systems: Remembered<Arc<Reading<Vec<ListedFileSystem>>>>,
-    instance_types: Remembered<Arc<Reading<Vec<InstanceType>>>>,
-    max_pods: Remembered<Option<u32>>,
-    storage_classes: Remembered<FactValue>,
-    ip_pools: Remembered<FactValue>,
+/// What was read for facts.
+pub struct FactCache {
+    file_systems: TtlCache<Arc<Reading<Vec<ListedFileSystem>>>>,
+    instance_types: TtlCache<Arc<Reading<Vec<InstanceType>>>>,
+    max_pods: TtlCache<Option<u32>>,
+    storage_classes: TtlCache<FactValue>,
+    ip_pools: TtlCache<FactValue>,
 }
 
-impl Default for Readings {
+impl Default for FactCache {
     fn default() -> Self {
         Self {
-            file_systems: Remembered::default(),
-            instance_types: Remembered::default(),
-            max_pods: Remembered::default(),
-            storage_classes: Remembered::lasting(CLASSES),
-            ip_pools: Remembered::lasting(CLASSES),
+            file_systems: TtlCache::default(),
+            instance_types: TtlCache::default(),
+            max_pods: TtlCache::default(),
+            storage_classes: TtlCache::with_ttl(OBJECTS_TTL),
+            ip_pools: TtlCache::with_ttl(OBJECTS_TTL),
         }
     }
 }
 
+/// From where facts are read.
+#[derive(Clone, Copy)]
+pub struct FactSources<'a> {
+    /// Before that nothing is in a cluster.
+    pub is_initialized: bool,
+    pub workload: Option<&'a WorkloadCluster>,
+    pub region: Option<&'a aws::Region>,
+}
+
 impl AddOns {
-    /// What the plugins of these add-ons want to be told beside what all are, and when something that is
-    /// wrong is looked at again. Before its control plane is `initialized` nothing is in a cluster.
-    pub(super) async fn tell(
+    /// The facts that the plugins of these add-ons ask for beside those that all are given, and when
+    /// something that is wrong is read again.
+    pub(in crate::controller::addon) async fn requested_facts(
         &self,
         all: &[Wanted],
-        world: &ClusterFacts<'_>,
-        initialized: bool,
-        workload: Option<&WorkloadCluster>,
-        region: Option<&aws::Region>,
-    ) -> (Told, Option<Instant>) {
-        let (mut told, mut next) = (Told::new(), None);
+        facts: &ClusterFacts<'_>,
+        sources: FactSources<'_>,
+    ) -> (RequestedFacts, Option<Instant>) {
+        let (mut res, mut next) = (RequestedFacts::new(), None);
         for wanted in all {
-            for key in self.plugins.facts(wanted).await.iter().map(String::as_str) {
-                match key {
-                    SubnetFact::KEY if !told.contains_key(key) => {
-                        told.insert(SubnetFact::KEY, subnets(world, region));
+            for key in self.plugins.facts(wanted).await {
+                if key == FileSystemFact::KEY {
+                    if let Some((fact, until)) = self.file_systems(wanted, facts, sources.region).await {
+                        res.insert(FileSystemFact::KEY, fact);
+                        next = Some(until);
                     }
-                    StorageClassFact::KEY if !told.contains_key(key) => {
-                        told.insert(StorageClassFact::KEY, self.storage_classes(world, workload).await);
-                    }
-                    IpPoolFact::KEY if !told.contains_key(key) => {
-                        let pools = if initialized {
-                            self.ip_pools(world, workload).await
-                        } else {
-                            FactValue::Absent
-                        };
-                        told.insert(IpPoolFact::KEY, pools);
-                    }
-                    MACHINE_SUBNETS if !told.contains_key(key) => {
-                        let fact = self
-                            .instances(world, region, |instances| addons::machine_subnets_fact(instances));
-                        told.insert(MACHINE_SUBNETS, fact.unwrap_or_else(FactValue::Unknown));
-                    }
-                    InstanceTypeFact::KEY if !told.contains_key(key) => {
-                        told.insert(
-                            InstanceTypeFact::KEY,
-                            self.instance_types(world, workload, region).await,
-                        );
-                    }
-                    FileSystemFact::KEY => {
-                        if let Some((fact, until)) = self.file_systems(wanted, world, region).await {
-                            told.insert(FileSystemFact::KEY, fact);
-                            next = Some(until);
-                        }
-                    }
-                    _ => (),
+                } else if !res.contains_key(key.as_str()) {
+                    res.extend(self.requested_fact(key, facts, sources).await);
                 }
             }
         }
-        (told, next)
+        (res, next)
+    }
+
+    /// A fact of the whole cluster; `None` for a key that this host does not know.
+    async fn requested_fact(
+        &self,
+        key: &str,
+        facts: &ClusterFacts<'_>,
+        sources: FactSources<'_>,
+    ) -> Option<(&'static str, FactValue)> {
+        let FactSources { is_initialized, workload, region } = sources;
+        Some(match key {
+            SubnetFact::KEY => (SubnetFact::KEY, subnets(facts, region)),
+            StorageClassFact::KEY => (StorageClassFact::KEY, self.storage_classes(facts, workload).await),
+            IpPoolFact::KEY if !is_initialized => (IpPoolFact::KEY, FactValue::Absent),
+            IpPoolFact::KEY => (IpPoolFact::KEY, self.ip_pools(facts, workload).await),
+            MACHINE_SUBNETS => {
+                let fact = self.instances(facts, region, |instances| addons::machine_subnets_fact(instances));
+                (MACHINE_SUBNETS, fact.unwrap_or_else(FactValue::Unknown))
+            }
+            InstanceTypeFact::KEY => {
+                (InstanceTypeFact::KEY, self.instance_types(facts, workload, region).await)
+            }
+            _ => return None,
+        })
     }
 
     /// The file systems, for an add-on that has to find one by its tags. Good is only a list in which exactly
@@ -125,65 +130,65 @@ impl AddOns {
     async fn file_systems(
         &self,
         wanted: &Wanted,
-        world: &ClusterFacts<'_>,
+        facts: &ClusterFacts<'_>,
         region: Option<&aws::Region>,
     ) -> Option<(FactValue, Instant)> {
         let tags: model::Tags = serde_json::from_value(wanted.config.get("fileSystemTags")?.clone()).ok()?;
-        let (Some(aws_cluster), Some(region)) = (world.aws_cluster, region) else {
+        let (Some(aws_cluster), Some(region)) = (facts.aws_cluster, region) else {
             return Some((no_cluster(), Instant::now() + BLOCKED));
         };
         let has_one = |it: &Arc<Reading<Vec<ListedFileSystem>>>| match &**it {
             Reading::Found(all) => all.iter().filter(|it| it.has(&tags)).count() == 1,
             _ => false,
         };
-        let question = format!("{} {tags:?}", aws_cluster.spec.region);
-        let ask = async { Arc::new(region.file_systems().await) };
-        let (reading, until) = self.readings.file_systems.answer(question, has_one, ask).await;
+        let key = format!("{} {tags:?}", aws_cluster.spec.region);
+        let read = async { Arc::new(region.file_systems().await) };
+        let (reading, until) = self.fact_cache.file_systems.get_or_read(key, has_one, read).await;
         Some((addons::file_systems_fact(&reading), until))
     }
 
     async fn storage_classes(
         &self,
-        world: &ClusterFacts<'_>,
+        facts: &ClusterFacts<'_>,
         workload: Option<&WorkloadCluster>,
     ) -> FactValue {
         let Some(workload) = workload else {
             return FactValue::Unknown("the API server of the cluster was not asked".into());
         };
-        let ask = async {
+        let read = async {
             match workload.lists().all("storage.k8s.io/v1", "StorageClass", &CLASS).await {
                 Ok(classes) => addons::storage_classes_fact(&classes),
                 Err(error) => FactValue::Unknown(error.to_string()),
             }
         };
-        let question = world.cluster.uid().unwrap_or_default();
+        let key = facts.cluster.uid().unwrap_or_default();
         // Also that the API did not answer counts no longer.
-        self.readings.storage_classes.answer(question, |_| true, ask).await.0
+        self.fact_cache.storage_classes.get_or_read(key, |_| true, read).await.0
     }
 
-    async fn ip_pools(&self, world: &ClusterFacts<'_>, workload: Option<&WorkloadCluster>) -> FactValue {
+    async fn ip_pools(&self, facts: &ClusterFacts<'_>, workload: Option<&WorkloadCluster>) -> FactValue {
         let Some(workload) = workload else {
             return FactValue::Unknown("the API server of the cluster was not asked".into());
         };
-        let ask = async {
+        let read = async {
             match workload.lists().all("crd.projectcalico.org/v1", "IPPool", &POOL).await {
                 Ok(pools) => addons::ip_pools_fact(&pools),
                 Err(error) => FactValue::Unknown(error.to_string()),
             }
         };
-        let question = world.cluster.uid().unwrap_or_default();
-        self.readings.ip_pools.answer(question, |_| true, ask).await.0
+        let key = facts.cluster.uid().unwrap_or_default();
+        self.fact_cache.ip_pools.get_or_read(key, |_| true, read).await.0
     }
 
     /// What `of` says of the cluster's instances, by what was read of AWS last; or why they are not known.
-    /// What an AWSMachine merely names is not among them: whose it is would be told nobody but its owner.
-    pub(super) fn instances<T>(
+    /// What an AWSMachine merely names is not among them: only its owner may learn whose it is.
+    pub(in crate::controller::addon) fn instances<T>(
         &self,
-        world: &ClusterFacts<'_>,
+        facts: &ClusterFacts<'_>,
         region: Option<&aws::Region>,
         of: impl FnOnce(&mut dyn Iterator<Item = &FoundInstance>) -> T,
     ) -> Result<T, String> {
-        let (Some(aws_cluster), Some(region)) = (world.aws_cluster, region) else {
+        let (Some(aws_cluster), Some(region)) = (facts.aws_cluster, region) else {
             return Err(NO_CLUSTER.to_owned());
         };
         let snapshot = region
@@ -193,14 +198,13 @@ impl AddOns {
             .clone()
             .filter(|it| it.read_at.contains_key(&model::Read::Instances));
         let snapshot = snapshot.ok_or("AWS was not read yet")?;
-        let cluster =
-            ObjectName::new(world.cluster.namespace().unwrap_or_default(), world.cluster.name_any());
+        let cluster = facts.cluster_name();
         let management = &self.context.management;
         let machines = management.of_cluster::<AWSMachine>(&cluster);
         let instance = |aws_machine: &Arc<Cached<AWSMachine>>| {
             let machine = owner(aws_machine, "Machine").and_then(|name| management.get::<Machine>(&name));
             instance_of(
-                world.cluster,
+                facts.cluster,
                 aws_cluster,
                 machine.as_deref().map(|known| &**known),
                 aws_machine,
@@ -214,19 +218,18 @@ impl AddOns {
     /// them let in.
     async fn instance_types(
         &self,
-        world: &ClusterFacts<'_>,
+        facts: &ClusterFacts<'_>,
         workload: Option<&WorkloadCluster>,
         region: Option<&aws::Region>,
     ) -> FactValue {
-        let (Some(aws_cluster), Some(region)) = (world.aws_cluster, region) else { return no_cluster() };
-        let cluster =
-            ObjectName::new(world.cluster.namespace().unwrap_or_default(), world.cluster.name_any());
+        let (Some(aws_cluster), Some(region)) = (facts.aws_cluster, region) else { return no_cluster() };
+        let cluster = facts.cluster_name();
         let machines = self.context.management.of_cluster::<AWSMachine>(&cluster);
         let names: BTreeSet<String> = machines.iter().map(|it| it.spec.instance_type.clone()).collect();
-        let question = format!("{} {names:?}", aws_cluster.spec.region);
-        let ask = async { Arc::new(region.instance_types(&names).await) };
+        let key = format!("{} {names:?}", aws_cluster.spec.region);
+        let read = async { Arc::new(region.instance_types(&names).await) };
         let is_good = |it: &Arc<Reading<Vec<InstanceType>>>| matches!(**it, Reading::Found(_));
-        let (reading, _) = self.readings.instance_types.answer(question, is_good, ask).await;
+        let (reading, _) = self.fact_cache.instance_types.get_or_read(key, is_good, read).await;
         let max_pods = match workload {
             Some(workload) => self.max_pods(&cluster, workload).await,
             None => BTreeMap::new(),
@@ -239,10 +242,10 @@ impl AddOns {
     async fn max_pods(&self, cluster: &ObjectName, workload: &WorkloadCluster) -> BTreeMap<String, u32> {
         let mut res = BTreeMap::new();
         for ((instance_type, _), node) in self.nodes(cluster).into_iter().take(NODES) {
-            let question = format!("{cluster} {node}");
+            let key = format!("{cluster} {node}");
             let object =
                 ObjectRef { api_version: "v1".into(), kind: "Node".into(), namespace: None, name: node };
-            let ask = async {
+            let read = async {
                 workload
                     .get_only(&object, &["/status/allocatable/pods"])
                     .await
@@ -251,7 +254,7 @@ impl AddOns {
                     .as_ref()
                     .and_then(addons::max_pods)
             };
-            let (pods, _) = self.readings.max_pods.answer(question, Option::is_some, ask).await;
+            let (pods, _) = self.fact_cache.max_pods.get_or_read(key, Option::is_some, read).await;
             let most = res.entry(instance_type).or_default();
             *most = pods.unwrap_or_default().max(*most);
         }
@@ -281,8 +284,8 @@ fn no_cluster() -> FactValue {
 }
 
 /// The cluster's subnets, by what was read of AWS last.
-fn subnets(world: &ClusterFacts<'_>, region: Option<&aws::Region>) -> FactValue {
-    let (Some(aws_cluster), Some(region)) = (world.aws_cluster, region) else { return no_cluster() };
+fn subnets(facts: &ClusterFacts<'_>, region: Option<&aws::Region>) -> FactValue {
+    let (Some(aws_cluster), Some(region)) = (facts.aws_cluster, region) else { return no_cluster() };
     let snapshot =
         region.view().borrow().snapshot.clone().filter(|it| it.read_at.contains_key(&model::Read::Subnets));
     let Some(snapshot) = snapshot else { return FactValue::Unknown("AWS was not read yet".into()) };

@@ -1,0 +1,133 @@
+//! Plans the add-ons of a cluster: gathers the facts that their plugins need, asks the plugins, and publishes
+//! the security-group rules that all of them need.
+
+use addons::{Inventory, Progress, Wanted};
+use contract::StepSpec;
+use crds::cluster_plugin::PluginPhase;
+use iam::instance_roles;
+use model::AddOnRule;
+
+use super::Installation;
+use crate::context::RequestedRules;
+use crate::controller::addon::facts::FactSources;
+use crate::controller::addon::plugins::{Answer, Verdict};
+
+/// An add-on that is asked for, what is recorded of it, and what its plugin answered.
+pub(super) struct PlannedAddOn {
+    pub wanted: Wanted,
+    pub installed: Result<Option<Inventory>, String>,
+    pub answer: Answer,
+}
+
+impl Installation<'_> {
+    /// Asks the plugin of each add-on that can be installed, and publishes the rules that they need.
+    pub(super) async fn plan(&mut self) -> Vec<PlannedAddOn> {
+        let controller = self.controller;
+        let wanted = self.records.installable(addons::wanted(&self.objects.plugin.spec));
+        let region = self.region.as_ref();
+        let sources = FactSources {
+            is_initialized: self.state.initialized,
+            workload: self.workload.as_deref(),
+            region,
+        };
+        let (requested, next) = controller.requested_facts(&wanted, &self.facts, sources).await;
+        self.facts.requested = requested;
+        self.next = next;
+        self.facts.profiles =
+            controller.instances(&self.facts, region, |instances| instance_roles::profiles(instances));
+        let mut add_ons = Vec::new();
+        for wanted in wanted {
+            let installed = self.records.of(wanted.module);
+            let known = installed.as_ref().map(Option::as_ref).map_err(String::as_str);
+            let answer = controller.plugins.ask(&wanted, &self.facts, known).await;
+            add_ons.push(PlannedAddOn { wanted, installed, answer });
+        }
+        let rules = &controller.context.rules;
+        let requested = requested_rules(&add_ons, self.state.initialized);
+        rules.set(&self.cluster_name, self.records.rules(requested, rules.get(&self.cluster_name)));
+        add_ons
+    }
+}
+
+impl PlannedAddOn {
+    /// Whether all of it was installed at some time.
+    pub(super) fn is_complete(&self) -> bool {
+        matches!(&self.installed, Ok(Some(installed)) if installed.complete)
+    }
+
+    pub(super) fn progress(&self, phase: PluginPhase, reason: &str, message: String) -> Progress {
+        Progress {
+            slot: self.wanted.slot,
+            module: self.wanted.module.to_owned(),
+            version: self.answer.version.clone(),
+            digest: self.answer.digest.clone(),
+            phase,
+            reason: reason.to_owned(),
+            message,
+            repaired: None,
+        }
+    }
+}
+
+/// The rules of all add-ons together; `None` while one that may be installed could not be planned, so that
+/// nothing of it is revoked.
+fn requested_rules(add_ons: &[PlannedAddOn], initialized: bool) -> Option<RequestedRules> {
+    let mut rules = RequestedRules::new();
+    for add_on in add_ons {
+        let Verdict::Plan(plan, _) = &add_on.answer.verdict else {
+            match add_on.installed {
+                _ if !initialized => continue,
+                Ok(None) => continue,
+                _ => return None,
+            }
+        };
+        for step in &plan.steps {
+            if let Ok(StepSpec::SecurityGroupRule(spec)) = step.typed() {
+                let AddOnRule { group, rule } = addons::rule(&spec);
+                rules.entry(group).or_default().insert(rule);
+            }
+        }
+    }
+    Some(rules)
+}
+
+#[cfg(test)]
+mod tests {
+    use contract::{AddOnPlan, Step};
+    use serde_json::{Value, json};
+
+    use super::*;
+
+    fn add_on(verdict: Verdict, installed: Result<Option<Inventory>, String>) -> PlannedAddOn {
+        let spec = json!({"clusterName": "one", "networking": {"calico": {}}});
+        let wanted = addons::wanted(&serde_json::from_value(spec).expect("a spec")).remove(0);
+        PlannedAddOn {
+            wanted,
+            installed,
+            answer: Answer { version: String::new(), digest: String::new(), verdict },
+        }
+    }
+
+    fn planned() -> PlannedAddOn {
+        let spec = json!({"group": "node", "protocol": "udp", "fromPort": 4789, "toPort": 4789, "peer": "node", "description": "VXLAN"});
+        let step = Step { id: "sg".into(), kind: "aws.sg-rule/v1".into(), spec, after: vec![] };
+        let plan = AddOnPlan { steps: vec![step], removal: vec![], diagnostics: vec![], extra: Value::Null };
+        add_on(Verdict::Plan(plan, vec![]), Ok(None))
+    }
+
+    fn refused(installed: Result<Option<Inventory>, String>) -> PlannedAddOn {
+        add_on(Verdict::Refused("Unsupported".into(), "no".into()), installed)
+    }
+
+    #[test]
+    fn an_add_on_that_cannot_be_installed_holds_up_no_other() {
+        let rules = requested_rules(&[planned(), refused(Ok(None))], true).expect("the rules are known");
+        assert_eq!(rules.values().flatten().count(), 1);
+        assert_eq!(requested_rules(&[planned(), refused(Err("not asked".into()))], false), Some(rules));
+    }
+
+    #[test]
+    fn rules_of_an_add_on_that_may_be_installed_stay() {
+        assert_eq!(requested_rules(&[planned(), refused(Err("no answer".into()))], true), None);
+    }
+}

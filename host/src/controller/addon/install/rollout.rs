@@ -1,0 +1,240 @@
+//! Rolls out the plan of one add-on: applies its steps, prunes what the plan no longer has, and records what
+//! is installed.
+
+use std::collections::BTreeSet;
+
+use addons::{Inventory, Standing, grant};
+use contract::{AddOnPlan, Step, StepSpec};
+use crds::cluster_plugin::Conflicts;
+
+use super::Installation;
+use super::plan::PlannedAddOn;
+use crate::controller::addon::applied::AppliedObjects;
+use crate::controller::addon::certificate::Authority;
+use crate::controller::addon::check::{self, Findings};
+use crate::controller::addon::drift::steps_done_once;
+use crate::controller::addon::execute::{delete_own, execute};
+use crate::controller::addon::memory::AddOnMemory;
+use crate::controller::addon::options::{ApplyOptions, field_manager};
+use crate::controller::addon::progress::StepProgress;
+use crate::controller::addon::webhooks::check_webhooks;
+use crate::workload::WorkloadCluster;
+
+/// What is to be done about an add-on, by its plan and by its record.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum RolloutKind {
+    /// Nothing is recorded that this program wrote: everything is applied.
+    Install,
+    /// Another plan is recorded, or the add-on was being uninstalled: everything is applied.
+    Upgrade,
+    /// This plan is recorded, and not carried out yet: it goes on.
+    Resume,
+    /// This plan was carried out: what can come undone by itself is checked, and drift is set back.
+    Repair,
+}
+
+/// One add-on, and the plan that is rolled out.
+#[derive(Clone, Copy)]
+pub(super) struct Target<'a> {
+    pub add_on: &'a PlannedAddOn,
+    pub plan: &'a AddOnPlan,
+    pub installed: Option<&'a Inventory>,
+    pub workload: &'a WorkloadCluster,
+    pub findings: &'a Findings,
+}
+
+/// The rollout of one plan.
+pub(super) struct Rollout<'a> {
+    installation: &'a Installation<'a>,
+    target: Target<'a>,
+    memory: AddOnMemory<'a>,
+    kind: RolloutKind,
+    plan_hash: String,
+    field_manager: String,
+    authority: Option<Authority>,
+}
+
+impl RolloutKind {
+    fn of(installed: Option<&Inventory>, plan_hash: &str) -> Self {
+        match installed {
+            Some(it) if it.standing != Standing::Proven => RolloutKind::Install,
+            Some(it) if it.plan_hash != plan_hash => RolloutKind::Upgrade,
+            Some(it) if !it.complete => RolloutKind::Resume,
+            Some(_) => RolloutKind::Repair,
+            None => RolloutKind::Install,
+        }
+    }
+
+    /// Whether nothing that was done before counts: it was not recorded, or was undone since. A cluster of
+    /// this name may be another one.
+    fn is_new(self) -> bool {
+        matches!(self, RolloutKind::Install | RolloutKind::Upgrade)
+    }
+}
+
+impl<'a> Rollout<'a> {
+    /// Finds out what is to be done.
+    pub(super) async fn of(
+        installation: &'a Installation<'a>,
+        target: Target<'a>,
+    ) -> Result<Rollout<'a>, StepProgress> {
+        let Target { plan, installed, workload, .. } = target;
+        let module = target.add_on.wanted.module;
+        let field_manager = field_manager(module);
+        let is_certificate = |step: &Step| matches!(step.typed(), Ok(StepSpec::Certificate(_)));
+        let authority = if plan.steps.iter().any(is_certificate) {
+            Some(Authority::of(workload, module, &field_manager, installation.force()).await?)
+        } else {
+            None
+        };
+        // With another bundle it is another plan: whoever uses it is given the new one.
+        let bundle = authority.as_ref().map(Authority::bundle).unwrap_or_default();
+        let plan_hash = addons::plan_hash(plan, &bundle);
+        let kind = RolloutKind::of(installed, &plan_hash);
+        let memory = installation.memory(module);
+        Ok(Rollout { installation, target, memory, kind, plan_hash, field_manager, authority })
+    }
+
+    /// Carries out what can be carried out now.
+    pub(super) async fn run(&self) -> StepProgress {
+        let Target { plan, installed, .. } = self.target;
+        let objects = AppliedObjects::of(installed, self.installation.objects.plugin.spec.drift);
+        let record = self.record().with_marks(objects.recorded());
+        if self.kind.is_new()
+            && let Err(progress) = self.write_record(&record).await
+        {
+            return progress;
+        }
+        let progress = self.apply(&objects).await;
+        if progress != StepProgress::Done {
+            return progress;
+        }
+        self.memory.set_verified(plan, &self.plan_hash);
+        match self.kind {
+            RolloutKind::Repair => StepProgress::Done,
+            _ => self.finish(record).await.into(),
+        }
+    }
+
+    /// The record while the plan is being carried out: what may be there by then.
+    fn record(&self) -> Inventory {
+        let Target { add_on, plan, installed, .. } = self.target;
+        Inventory {
+            module: add_on.wanted.module.to_owned(),
+            version: add_on.answer.version.clone(),
+            digest: add_on.answer.digest.clone(),
+            config: add_on.wanted.config.clone(),
+            plan_hash: self.plan_hash.clone(),
+            complete: false,
+            objects: merged_objects(installed, plan),
+            marks: Vec::new(),
+            rules: addons::merged_rules(installed, plan),
+            removal: plan.removal.clone(),
+            allowed: installed.and_then(|it| it.allowed_before(&add_on.wanted.config)),
+            standing: Standing::Proven,
+        }
+    }
+
+    async fn apply(&self, objects: &AppliedObjects) -> StepProgress {
+        let Installation { controller, objects: of, cluster_name, .. } = self.installation;
+        let Target { add_on, plan, installed, workload, findings } = self.target;
+        let grants = grant::built_in(add_on.wanted.module, &add_on.wanted.config);
+        let options = ApplyOptions {
+            field_manager: &self.field_manager,
+            force: self.installation.force(),
+            rules_are_there: controller.context.rules.is_done(cluster_name),
+            findings,
+            authority: self.authority.as_ref(),
+            memory: self.memory,
+            until: self.installation.until,
+            taken_over: &grants.taken_over,
+            own_only: false,
+            objects,
+            is_repair: false,
+            was_complete: self.kind == RolloutKind::Repair,
+        };
+        let mut done = match self.kind {
+            RolloutKind::Install | RolloutKind::Upgrade => BTreeSet::new(),
+            RolloutKind::Resume => self.memory.completed_steps(&self.plan_hash),
+            RolloutKind::Repair => steps_done_once(plan),
+        };
+        let mut progress = execute(workload, &plan.steps, &mut done, &options).await;
+        match installed.filter(|_| self.kind == RolloutKind::Repair) {
+            Some(installed) => {
+                let names = (&*of.plugin, cluster_name);
+                progress =
+                    controller.correct_drift(names, plan, installed, workload, &options, progress).await;
+            }
+            None => self.memory.drift(|memory| memory.applied(self.kind.is_new(), objects.marks())),
+        }
+        if progress == StepProgress::Done {
+            progress = check_webhooks(workload, plan, &options).await;
+        }
+        self.memory.set_completed_steps(&self.plan_hash, done);
+        progress
+    }
+
+    /// Prunes what the plan no longer has and the add-on applied, and records that the rest is there.
+    async fn finish(&self, record: Inventory) -> Result<(), StepProgress> {
+        let Target { plan, workload, findings, .. } = self.target;
+        for object in addons::prune(&record, plan) {
+            delete_own(workload, &object, &self.field_manager).await?;
+        }
+        let record = Inventory {
+            complete: true,
+            objects: addons::objects(&plan.steps),
+            rules: addons::rules(&plan.steps),
+            allowed: check::allowed(findings),
+            ..record
+        };
+        let plugin = &self.installation.objects.plugin;
+        let marks = self.memory.drift(|memory| memory.finished(plugin, &record));
+        self.write_record(&record.with_marks(&marks)).await
+    }
+
+    async fn write_record(&self, record: &Inventory) -> Result<(), StepProgress> {
+        let Installation { controller, plugin_name, .. } = self.installation;
+        controller.write_record(plugin_name, self.target.workload, record).await
+    }
+}
+
+impl Installation<'_> {
+    /// Whether fields that others hold are taken.
+    fn force(&self) -> bool {
+        self.objects.plugin.spec.conflicts == Conflicts::Force
+    }
+}
+
+/// What was applied by an earlier plan and not pruned yet, and what this one applies.
+fn merged_objects(installed: Option<&Inventory>, plan: &AddOnPlan) -> Vec<addons::ObjectRef> {
+    let mut objects = installed.map(|it| it.objects.clone()).unwrap_or_default();
+    for object in addons::objects(&plan.steps) {
+        if !objects.iter().any(|it| it.same_object(&object)) {
+            objects.push(object);
+        }
+    }
+    objects
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn what_is_done_follows_from_the_plan_and_its_record() {
+        let record = |standing, plan_hash: &str, complete: bool| {
+            let value = json!({"module": "calico", "version": "1", "digest": "", "config": {}, "planHash": plan_hash,
+                "complete": complete, "objects": [], "removal": []});
+            Inventory { standing, ..serde_json::from_value(value).expect("a record") }
+        };
+        let kind = |record: &Inventory| RolloutKind::of(Some(record), "a");
+        assert_eq!(RolloutKind::of(None, "a"), RolloutKind::Install);
+        assert_eq!(kind(&record(Standing::Foreign, "a", true)), RolloutKind::Install);
+        assert_eq!(kind(&record(Standing::Proven, "b", true)), RolloutKind::Upgrade);
+        assert_eq!(kind(&record(Standing::Proven, "", false)), RolloutKind::Upgrade);
+        assert_eq!(kind(&record(Standing::Proven, "a", false)), RolloutKind::Resume);
+        assert_eq!(kind(&record(Standing::Proven, "a", true)), RolloutKind::Repair);
+    }
+}
