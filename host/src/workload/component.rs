@@ -29,9 +29,10 @@ impl WorkloadCluster {
     ) -> Result<BTreeMap<String, Vec<u8>>, WorkloadError> {
         let live = self.get_only(&component_object(module, digest), &["/binaryData"]).await?;
         let data = live.as_ref().and_then(|it| it.get("binaryData")).and_then(Value::as_object);
-        let decoded = data.into_iter().flatten().filter_map(|(key, value)| {
-            Some((key.clone(), BASE64_STANDARD.decode(value.as_str()?).ok()?))
-        });
+        let decoded = data
+            .into_iter()
+            .flatten()
+            .filter_map(|(key, value)| Some((key.clone(), BASE64_STANDARD.decode(value.as_str()?).ok()?)));
         Ok(decoded.collect())
     }
 
@@ -66,12 +67,8 @@ impl WorkloadCluster {
 }
 
 fn component_object(module: &str, digest: &str) -> ObjectRef {
-    let digits: String = digest
-        .trim_start_matches("sha256:")
-        .chars()
-        .filter(char::is_ascii_hexdigit)
-        .take(DIGITS)
-        .collect();
+    let digits: String =
+        digest.trim_start_matches("sha256:").chars().filter(char::is_ascii_hexdigit).take(DIGITS).collect();
     config_map(format!("cluster-plugin-{module}-{}", digits.to_ascii_lowercase()))
 }
 
@@ -81,7 +78,10 @@ mod tests {
 
     #[test]
     fn the_name_of_a_component_is_one_for_kubernetes_whatever_a_record_says() {
-        assert_eq!(component_object("calico", &format!("sha256:{}", "0AF".repeat(20))).name, "cluster-plugin-calico-0af0af0af0af0af0");
+        assert_eq!(
+            component_object("calico", &format!("sha256:{}", "0AF".repeat(20))).name,
+            "cluster-plugin-calico-0af0af0af0af0af0"
+        );
         assert_eq!(component_object("calico", "sha256:../Z").name, "cluster-plugin-calico-");
     }
 }
