@@ -3,6 +3,7 @@
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::fmt;
+use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use ipnet::IpNet;
@@ -24,6 +25,8 @@ pub struct Context {
     pub watch_filter: Option<Arc<str>>,
     /// Where API servers of workload clusters may be that are no control plane endpoint.
     pub api_server_ranges: Arc<[IpNet]>,
+    /// Where the components of built-in plugins are that take the place of those compiled in, if any do.
+    pub built_in_plugins: Option<Arc<Path>>,
 }
 
 /// Namespace and name of an object.

@@ -2,6 +2,7 @@
 //! decides nothing about clusters.
 
 use std::net::SocketAddr;
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -40,6 +41,10 @@ pub struct Options {
     /// the like) are asked only if they are in one of these.
     #[arg(long, value_delimiter = ',', value_name = "CIDR")]
     api_server_cidrs: Vec<IpNet>,
+    /// Folder with the components of the built-in plugins, `<name>.wasm`, to bring in place of those compiled
+    /// in, which stay known: what they installed goes on being served by them.
+    #[arg(long, value_name = "FOLDER")]
+    built_in_plugins: Option<PathBuf>,
     /// Where /metrics is served; `0`: nowhere.
     #[arg(long, default_value = "0.0.0.0:8080", value_parser = address)]
     metrics_address: Address,
@@ -86,8 +91,10 @@ pub async fn run(options: Options) -> anyhow::Result<()> {
     }
     let watch_filter = options.watch_filter.as_deref().map(Arc::from);
     let api_server_ranges = options.api_server_cidrs.into();
+    let built_in_plugins = options.built_in_plugins.map(Arc::from);
+    let rules = Rules::default();
     let context =
-        Context { management, aws, rules: Rules::default(), metrics, watch_filter, api_server_ranges };
+        Context { management, aws, rules, metrics, watch_filter, api_server_ranges, built_in_plugins };
     let (stop, stopped) = watch::channel(false);
     let work = work(context, client, options.leader_elect, stopped);
     tokio::pin!(work);

@@ -36,7 +36,7 @@ pub use facts::{
     file_systems_fact, instance_types_fact, ip_pools_fact, machine_subnets_fact, max_pods,
     storage_classes_fact, subnets_fact,
 };
-pub use inventory::{Inventory, ObjectRef, merged_rules, objects, plan_hash, prune, rules};
+pub use inventory::{Inventory, ObjectRef, Previous, merged_rules, objects, plan_hash, prune, rules};
 pub use kept::{KEPT_RULES_ANNOTATION, kept_rules, kept_rules_text, rules_of_installed};
 pub use load_balancer_users::{
     Exposure, ExposureSeen, load_balanced, target_group_bindings, used_by_ingress_controller,
@@ -46,7 +46,7 @@ pub use proof::{Proofs, RECORDS_ANNOTATION, Removal, Standing, digest, judge_rem
 pub use recreate::{Recreate, recreate};
 pub use rule::rule;
 pub use slots::{Slot, Wanted, wanted};
-pub use status::{Progress, status, stays};
+pub use status::{Progress, status};
 pub use steps::{is_looked_at_again, tells_of, waited};
 pub use teardown::{Api, LoadBalancers, Teardown, TeardownSeen, awaited, removed_with_cluster, teardown};
 pub use trouble::{NODE_PARTS, POD_PARTS, Trouble, on_lost_nodes, tigera_status, trouble, works_but_for};

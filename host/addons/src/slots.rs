@@ -24,6 +24,8 @@ pub struct Wanted {
     /// Where in the ClusterPlugin its configuration stands.
     pub path: &'static str,
     pub stage: Stage,
+    /// The version that the user wants, if they name one.
+    pub version: Option<String>,
     pub config: Value,
 }
 
@@ -41,6 +43,7 @@ pub fn wanted(spec: &ClusterPluginSpec) -> Vec<Wanted> {
         image_pull_secrets,
         conflicts: _,
         drift: _,
+        upgrade_policy: _,
         deletion: _,
     } = spec;
     let mut res = Vec::new();
@@ -75,9 +78,15 @@ pub fn wanted(spec: &ClusterPluginSpec) -> Vec<Wanted> {
         res.push(ready(Slot::Ingress, "aws-load-balancer-controller", path, config(controller)));
     }
     for it in &mut res {
+        it.version = take_version(&mut it.config);
         share(it, image_registry.as_deref(), image_pull_secrets);
     }
     res
+}
+
+/// The version is the host's to look at: plugins do not know it.
+fn take_version(config: &mut Value) -> Option<String> {
+    config.as_object_mut()?.remove("version")?.as_str().map(str::to_owned)
 }
 
 /// Gives an add-on what is set for all of them. Its own registry counts before the one for all, below which
@@ -101,11 +110,11 @@ fn share(wanted: &mut Wanted, registry: Option<&str>, secrets: &[spec::ImagePull
 }
 
 fn initialized(slot: Slot, module: &'static str, path: &'static str, config: Value) -> Wanted {
-    Wanted { slot, module, path, stage: Stage::Initialized, config }
+    Wanted { slot, module, path, stage: Stage::Initialized, version: None, config }
 }
 
 fn ready(slot: Slot, module: &'static str, path: &'static str, config: Value) -> Wanted {
-    Wanted { slot, module, path, stage: Stage::Ready, config }
+    Wanted { slot, module, path, stage: Stage::Ready, version: None, config }
 }
 
 fn config(settings: &impl Serialize) -> Value {

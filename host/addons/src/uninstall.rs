@@ -140,6 +140,7 @@ mod tests {
             removal: vec![],
             allowed: None,
             stored_plan: None,
+            previous: None,
             standing: Standing::Proven,
         };
         modules.iter().map(one).collect()

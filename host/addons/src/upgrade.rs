@@ -13,7 +13,7 @@ pub const UPGRADE_ANNOTATION: &str = "cluster.kurator.dev/upgrade";
 const VERSION_CHARACTERS: usize = 64;
 
 /// A component by what it says of itself and by what it is.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Component {
     pub version: String,
     /// `sha256:` and the hash.
@@ -62,8 +62,10 @@ pub enum Server {
 /// operator brings; `None` where that is the same, or where nothing was ever installed whole.
 pub fn served_by<'a>(installed: Option<&'a Inventory>, brought: &Component) -> Option<&'a str> {
     let installed = installed.filter(|it| it.digest != brought.digest)?;
-    let was_whole = installed.complete || installed.stored_plan.is_some();
-    was_whole.then_some(installed.digest.as_str())
+    if installed.complete || installed.stored_plan.is_some() {
+        return Some(&installed.digest);
+    }
+    installed.previous.as_ref().map(|it| it.digest.as_str()).filter(|digest| *digest != brought.digest)
 }
 
 /// Decides what serves an add-on. `stored` tells of the component that [`served_by`] names.

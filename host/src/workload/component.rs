@@ -6,9 +6,10 @@ use std::collections::BTreeMap;
 use addons::ObjectRef;
 use base64::Engine;
 use base64::prelude::BASE64_STANDARD;
+use kube::api::ListParams;
 use serde_json::{Value, json};
 
-use super::record::config_map;
+use super::record::{NAMESPACE, config_map};
 use super::{OWN_MANAGER, WorkloadCluster, WorkloadError};
 
 /// Label of a ConfigMap with a component; its value is the plugin's name.
@@ -64,12 +65,31 @@ impl WorkloadCluster {
     pub async fn delete_stored(&self, module: &str, digest: &str) -> Result<(), WorkloadError> {
         self.delete(&component_object(module, digest)).await.map(drop)
     }
+
+    /// Deletes all components of a plugin: an upgrade that was interrupted leaves two.
+    ///
+    /// # Errors
+    /// The API did not answer.
+    pub async fn delete_all_stored(&self, module: &str) -> Result<(), WorkloadError> {
+        let labelled = ListParams::default().labels(&format!("{LABEL}={module}"));
+        let found = self.lists().selected("v1", "ConfigMap", NAMESPACE, labelled, &["/metadata/name"]).await?;
+        let names = found.iter().filter_map(|live| live.pointer("/metadata/name")?.as_str());
+        for name in names.filter(|name| name.starts_with(&prefix(module))) {
+            self.delete(&config_map(name.to_owned())).await?;
+        }
+        Ok(())
+    }
+}
+
+/// What the names of a plugin's components begin with. No record's name does.
+fn prefix(module: &str) -> String {
+    format!("cluster-component-{module}-")
 }
 
 fn component_object(module: &str, digest: &str) -> ObjectRef {
     let digits: String =
         digest.trim_start_matches("sha256:").chars().filter(char::is_ascii_hexdigit).take(DIGITS).collect();
-    config_map(format!("cluster-plugin-{module}-{}", digits.to_ascii_lowercase()))
+    config_map(format!("{}{}", prefix(module), digits.to_ascii_lowercase()))
 }
 
 #[cfg(test)]
@@ -80,8 +100,8 @@ mod tests {
     fn the_name_of_a_component_is_one_for_kubernetes_whatever_a_record_says() {
         assert_eq!(
             component_object("calico", &format!("sha256:{}", "0AF".repeat(20))).name,
-            "cluster-plugin-calico-0af0af0af0af0af0"
+            "cluster-component-calico-0af0af0af0af0af0"
         );
-        assert_eq!(component_object("calico", "sha256:../Z").name, "cluster-plugin-calico-");
+        assert_eq!(component_object("calico", "sha256:../Z").name, "cluster-component-calico-");
     }
 }

@@ -172,6 +172,7 @@ fn progress(
         phase,
         reason: reason.to_owned(),
         message,
+        available: None,
         repaired: None,
     }
 }
