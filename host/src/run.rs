@@ -42,7 +42,8 @@ pub struct Options {
     #[arg(long, value_delimiter = ',', value_name = "CIDR")]
     api_server_cidrs: Vec<IpNet>,
     /// Folder with the components of the built-in plugins, `<name>.wasm`, to bring in place of those compiled
-    /// in, which stay known: what they installed goes on being served by them.
+    /// in, which stay known: what they installed goes on being served by them. Others that may run are listed
+    /// in its `released.txt`, as the command `built-in-plugins` prints them.
     #[arg(long, value_name = "FOLDER")]
     built_in_plugins: Option<PathBuf>,
     /// Where /metrics is served; `0`: nowhere.

@@ -27,4 +27,4 @@ pub use config::check_config;
 pub use engine::{Engine, Limits};
 pub use error::PluginError;
 pub use plugin::{Answer, Plugin};
-pub use released::is_released;
+pub use released::Released;

@@ -72,7 +72,8 @@ impl WorkloadCluster {
     /// The API did not answer.
     pub async fn delete_all_stored(&self, module: &str) -> Result<(), WorkloadError> {
         let labelled = ListParams::default().labels(&format!("{LABEL}={module}"));
-        let found = self.lists().selected("v1", "ConfigMap", NAMESPACE, labelled, &["/metadata/name"]).await?;
+        let found =
+            self.lists().selected("v1", "ConfigMap", NAMESPACE, labelled, &["/metadata/name"]).await?;
         let names = found.iter().filter_map(|live| live.pointer("/metadata/name")?.as_str());
         for name in names.filter(|name| name.starts_with(&prefix(module))) {
             self.delete(&config_map(name.to_owned())).await?;

@@ -11,7 +11,7 @@ use addons::{Inventory, Wanted, judge_removal};
 use anyhow::Context;
 use contract::{AddOnPlan, Diagnostic, FEATURES, Failure, HostInfo, Operation, Outcome, Request, Severity};
 use crds::conditions::reason;
-use plugin::PluginError;
+use plugin::{PluginError, Released};
 use serde_json::json;
 use tokio::sync::OnceCell;
 
@@ -28,6 +28,8 @@ pub struct Plugins {
     engine: plugin::Engine,
     queue: FairQueue,
     brought: BTreeMap<&'static str, Brought>,
+    /// Components that may run.
+    pub released: Released,
     /// Those of earlier releases that installed add-ons, by digest.
     earlier: Mutex<BTreeMap<String, Arc<LoadedPlugin>>>,
 }
@@ -67,14 +69,14 @@ pub enum Verdict {
 
 impl Plugins {
     /// The built-in plugins; where there is a `directory`, its components `<name>.wasm` in place of those
-    /// compiled in.
+    /// compiled in, and further ones that may run in its `released.txt`.
     ///
     /// # Errors
     /// This machine cannot run compiled code, or a component cannot be read.
     pub fn load(metrics: PluginCalls, directory: Option<&Path>) -> anyhow::Result<Self> {
         let limits = plugin::Limits::default();
         let (engine, queue) = (plugin::Engine::new(limits, None)?, FairQueue::new(limits.calls, metrics));
-        let mut brought = BTreeMap::new();
+        let (mut brought, mut released) = (BTreeMap::new(), Released::known());
         for built_in in plugin::built_in() {
             let bytes = match directory {
                 None => Cow::Borrowed(built_in.bytes),
@@ -85,7 +87,12 @@ impl Plugins {
             };
             brought.insert(built_in.name, Brought { bytes, loaded: OnceCell::new() });
         }
-        Ok(Self { engine, queue, brought, earlier: Mutex::default() })
+        if let Some(directory) = directory {
+            // Absent where nothing else may run.
+            let list = std::fs::read_to_string(directory.join("released.txt")).unwrap_or_default();
+            released = released.with(Released::read(&list));
+        }
+        Ok(Self { engine, queue, brought, released, earlier: Mutex::default() })
     }
 
     /// The plugin of an add-on that this program brings.

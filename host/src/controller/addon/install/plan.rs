@@ -122,7 +122,8 @@ mod tests {
         PlannedAddOn {
             wanted,
             installed,
-            answer: Answer { component: Component::default(), verdict }, available: None,
+            answer: Answer { component: Component::default(), verdict },
+            available: None,
         }
     }
 

@@ -66,10 +66,10 @@ impl Installation<'_> {
         installed: Option<&Inventory>,
         digest: &str,
     ) -> Result<(Stored, Option<Arc<LoadedPlugin>>), Verdict> {
-        if !plugin::is_released(module, digest) {
+        let plugins = &self.controller.plugins;
+        if !plugins.released.contains(module, digest) {
             return Ok((Stored::Unrecognized, None));
         }
-        let plugins = &self.controller.plugins;
         if let Some(loaded) = plugins.earlier(module, digest).await {
             return Ok((Stored::Available, Some(loaded)));
         }
