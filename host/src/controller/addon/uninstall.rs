@@ -215,6 +215,7 @@ pub(super) fn same_for_all(
             phase,
             reason: reason::DELETING.to_owned(),
             message: message.to_owned(),
+            available: None,
             repaired: None,
         }
     };

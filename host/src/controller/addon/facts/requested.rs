@@ -81,12 +81,12 @@ impl AddOns {
     /// something that is wrong is read again.
     pub(in crate::controller::addon) async fn requested_facts(
         &self,
-        all: impl IntoIterator<Item = (&Wanted, &str)>,
+        all: &[(&Wanted, &str)],
         facts: &ClusterFacts<'_>,
         sources: FactSources<'_>,
     ) -> (RequestedFacts, Option<Instant>) {
         let (mut res, mut next) = (RequestedFacts::new(), None);
-        for (wanted, key) in all {
+        for &(wanted, key) in all {
             if key == FileSystemFact::KEY {
                 if let Some((fact, until)) = self.file_systems(wanted, facts, sources.region).await {
                     res.insert(FileSystemFact::KEY, fact);

@@ -139,9 +139,17 @@ fn reported(
     let phase = if was_complete { PluginPhase::Updating } else { PluginPhase::Provisioning };
     match reached {
         StepProgress::Done => {
-            let reason = if drifted.is_empty() { reason::READY } else { reason::DRIFT };
-            let warnings: Vec<String> = drifted
+            let upgrade = upgrade_available(add_on, installed);
+            let reason = if !drifted.is_empty() {
+                reason::DRIFT
+            } else if upgrade.is_some() {
+                reason::UPGRADE_AVAILABLE
+            } else {
+                reason::READY
+            };
+            let warnings: Vec<String> = upgrade
                 .into_iter()
+                .chain(drifted)
                 .chain(warnings.iter().cloned())
                 .chain(check::warnings(findings))
                 .collect();

@@ -9,7 +9,6 @@ use iam::instance_roles;
 use model::AddOnRule;
 
 use super::Installation;
-use super::service::Service;
 use crate::context::RequestedRules;
 use crate::controller::addon::facts::FactSources;
 use crate::controller::addon::plugins::{Answer, Verdict};
@@ -40,11 +39,13 @@ impl Installation<'_> {
             let service = self.service(&wanted, &installed).await;
             served.push((wanted, installed, service));
         }
-        let keys = served.iter().flat_map(|(wanted, _, service)| {
-            let facts = service.as_ref().ok().into_iter().flat_map(Service::facts);
-            facts.map(move |key| (wanted, key))
-        });
-        let (requested, next) = controller.requested_facts(keys, &self.facts, sources).await;
+        let mut keys: Vec<(&Wanted, &str)> = Vec::new();
+        for (wanted, _, service) in &served {
+            if let Ok(service) = service {
+                keys.extend(service.facts().map(|key| (wanted, key)));
+            }
+        }
+        let (requested, next) = controller.requested_facts(&keys, &self.facts, sources).await;
         self.facts.requested = requested;
         self.next = next;
         self.facts.profiles =
