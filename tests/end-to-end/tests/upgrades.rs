@@ -67,9 +67,10 @@ async fn add_ons_are_served_by_what_installed_them_until_a_user_consents() -> Re
 
 /// Settings are applied and what somebody removed is set back, by the component that installed it.
 async fn served_meanwhile(bed: &Bed, cluster: &Cluster, workload: &Workload<'_>) -> Result<()> {
+    workload.kubectl(&["delete", "serviceaccount", "ebs-csi-node-sa", "--namespace=kube-system"]).await?;
+    // Other settings have everything applied again.
     let patch = json!({"spec": {"storage": {"ebs": {"replicas": 1}}}});
     cluster.patch(bed, "clusterplugin", &cluster.name, &patch.to_string()).await?;
-    workload.kubectl(&["delete", "serviceaccount", "ebs-csi-node-sa", "--namespace=kube-system"]).await?;
     bed.wait_for("settings and repair by what installed it", MOMENT, async || {
         let deployment = controller(workload).await?;
         ensure!(deployment["spec"]["replicas"] == 1, "{}", deployment["spec"]["replicas"]);
