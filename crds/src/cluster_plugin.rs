@@ -152,6 +152,11 @@ pub struct ClusterPluginSpec {
     /// false without, does not look.
     #[serde(default)]
     pub drift: Drift,
+    /// What to do when the operator brings another version, or another build, of an add-on than the one that
+    /// is installed. Manual leaves it until you consent, by its `version` or by the annotation
+    /// `cluster.kurator.dev/upgrade`; until then it is served by what installed it. Automatic upgrades it.
+    #[serde(default)]
+    pub upgrade_policy: UpgradePolicy,
     /// What happens when the cluster or this object is deleted.
     #[serde(default)]
     #[schemars(extend("default" = {}))]
@@ -175,6 +180,15 @@ pub enum Drift {
     Correct,
     Warn,
     Off,
+}
+
+/// What to do when the operator brings another version of an add-on than the one that is installed.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[allow(missing_docs)]
+pub enum UpgradePolicy {
+    #[default]
+    Manual,
+    Automatic,
 }
 
 /// What happens when the cluster, or its ClusterPlugin, is deleted.
@@ -269,6 +283,27 @@ pub struct PluginStatus {
     #[serde(default, skip_serializing_if = "String::is_empty")]
     #[schemars(length(max = 32768))]
     pub waiting_for: String,
+    /// What the operator brings in its place; absent when that is what is installed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub available: Option<AvailablePlugin>,
+}
+
+/// Another component of an add-on, to which it can be upgraded.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct AvailablePlugin {
+    /// Its version.
+    #[schemars(length(max = 128))]
+    pub version: String,
+    /// Hash of its component, `sha256:...`. The annotation `cluster.kurator.dev/upgrade` names it.
+    #[schemars(length(max = 128))]
+    pub digest: String,
+    /// What an upgrade would change, with the configuration of now, a line each: `+` is added, `-` removed
+    /// and `~` changed. Objects first, then security-group rules, what roles have to allow, certificates and
+    /// images.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schemars(length(max = 64), inner(length(max = 1024)))]
+    pub changes: Vec<String>,
 }
 
 /// Where an add-on is in its life.

@@ -149,8 +149,11 @@ pub mod reason {
         /// Somebody changed what an add-on applied, and it is not set back: `drift` is Warn, or they did so
         /// again and again.
         DRIFT = "Drift";
-        /// This operator brings a newer version of the add-on than the one that is installed, which stays.
+        /// This operator brings another version, or another build, of the add-on than the one that is
+        /// installed, which stays until somebody consents to the upgrade.
         UPGRADE_AVAILABLE = "UpgradeAvailable";
+        /// The version of the add-on that is asked for is neither installed nor brought by this operator.
+        VERSION_NOT_AVAILABLE = "VersionNotAvailable";
         /// An add-on that nobody asks for any more stays, because the cluster would not work without it.
         KEPT = "Kept";
         /// An add-on that nobody asks for any more stays as long as something uses it.

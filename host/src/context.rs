@@ -24,4 +24,6 @@ pub struct Context {
     pub api_server_ranges: Arc<[IpNet]>,
     /// Where compiled plugins are stored between starts, when anywhere.
     pub plugin_cache: Option<Arc<Path>>,
+    /// Where the components of built-in plugins are that take the place of those compiled in, if any do.
+    pub built_in_plugins: Option<Arc<Path>>,
 }

@@ -1,7 +1,8 @@
-//! Command line of the operator: `run`, `crds`, `plan`. Everything else is in the modules; this file only
+//! Command line of the operator: `run`, `crds`, `plan`, `built-in-plugins`. Everything else is in the modules; this file only
 //! chooses between them.
 
 mod admin;
+mod built_in;
 mod context;
 mod controller;
 mod lease;
@@ -41,6 +42,8 @@ enum Command {
     Crds,
     /// Print what would be created for the objects of a file, without doing it.
     Plan(preview::Options),
+    /// Print name, version and digest of the plugins that this program brings.
+    BuiltInPlugins(built_in::Options),
 }
 
 // One thread: AWS takes a handful of calls a second from one account, and what is done between two of them is
@@ -51,6 +54,7 @@ async fn main() -> ExitCode {
         Command::Run(options) => run::run(*options).await,
         Command::Crds => print_crds(),
         Command::Plan(options) => preview::print(options).await,
+        Command::BuiltInPlugins(options) => built_in::print(&options),
     };
     match result {
         Ok(()) => ExitCode::SUCCESS,

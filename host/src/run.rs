@@ -53,6 +53,11 @@ pub struct Options {
     /// it nothing is stored.
     #[arg(long, value_name = "FOLDER")]
     plugin_cache_dir: Option<PathBuf>,
+    /// Folder with the components of the built-in plugins, `<name>.wasm`, to bring in place of those compiled
+    /// in, which stay known: what they installed goes on being served by them. Others that may run are listed
+    /// in its `released.txt`, as the command `built-in-plugins` prints them.
+    #[arg(long, value_name = "FOLDER")]
+    built_in_plugins: Option<PathBuf>,
     /// Where /metrics is served; `0`: nowhere.
     #[arg(long, default_value = "0.0.0.0:8080", value_parser = address)]
     metrics_address: Address,
@@ -106,6 +111,7 @@ pub async fn run(options: Options) -> anyhow::Result<()> {
         metrics,
         watch_filter,
         api_server_ranges,
+        built_in_plugins: options.built_in_plugins.map(Arc::from),
         plugin_cache: options.plugin_cache_dir.map(Arc::from),
     };
     let (stop, stopped) = watch::channel(false);

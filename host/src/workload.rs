@@ -4,6 +4,7 @@
 
 pub mod address;
 mod budget;
+mod component;
 mod connect;
 mod discover;
 #[cfg(test)]

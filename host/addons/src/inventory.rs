@@ -82,13 +82,27 @@ pub struct Inventory {
     /// Absent where that was before anybody wrote it down, or has not been yet.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub allowed: Option<Vec<String>>,
+    /// Digest of the plan that is stored beside the record with the component, as
+    /// [`plan_digest`](crate::stored::plan_digest) has it. Absent until the add-on was whole for the first
+    /// time, and in records of earlier versions, which stored neither.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub stored_plan: Option<String>,
+    /// While another component replaces it: the one that installed it before.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub previous: Option<Previous>,
     /// Whether this program wrote it. No record says so itself.
     #[serde(skip)]
     pub standing: Standing,
 }
 
-/// How much of a version is shown.
-const VERSION_CHARACTERS: usize = 64;
+/// The component that installed an add-on before the one that is replacing it, which is still stored.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Previous {
+    pub version: String,
+    pub digest: String,
+    pub stored_plan: String,
+}
 
 impl Inventory {
     /// What is written down of each object, as far as something is.
@@ -104,6 +118,23 @@ impl Inventory {
         Inventory { marks, ..self }
     }
 
+    /// What is recorded of earlier components when this one (`digest`) carries out another plan: the plan that
+    /// is stored of it, and the component that it replaces.
+    pub fn stored_for(&self, digest: &str) -> (Option<String>, Option<Previous>) {
+        if self.digest == digest {
+            return (self.stored_plan.clone(), self.previous.clone());
+        }
+        if let Some(previous) = self.previous.as_ref().filter(|it| it.digest == digest) {
+            return (Some(previous.stored_plan.clone()), None);
+        }
+        let this = self.stored_plan.clone().map(|stored_plan| Previous {
+            version: self.version.clone(),
+            digest: self.digest.clone(),
+            stored_plan,
+        });
+        (None, this.or(self.previous.clone()))
+    }
+
     /// What its role allowed when it was installed, if it is, and acts as the role of this configuration: an
     /// operator that asks for more than the one that installed it does not hold it.
     pub fn allowed_before(&self, config: &Value) -> Option<Vec<String>> {
@@ -111,18 +142,6 @@ impl Inventory {
         let is_same = self.standing == Standing::Proven && role(&self.config) == role(config);
         let before = self.allowed.clone().or_else(|| self.complete.then(Vec::new));
         before.filter(|_| is_same)
-    }
-
-    /// What is said of it when all of it is there and the plugin is of another version by now: nothing of it
-    /// is changed, settings neither.
-    pub fn outlasts(&self, version: &str) -> Option<String> {
-        let message = || {
-            // Whoever can write to the cluster can write this.
-            let kept: String =
-                self.version.chars().filter(char::is_ascii_graphic).take(VERSION_CHARACTERS).collect();
-            super::stays(&kept, version)
-        };
-        (self.complete && self.version != version).then(message)
     }
 }
 
@@ -214,6 +233,8 @@ mod tests {
             rules: vec![],
             removal: vec![],
             allowed: None,
+            stored_plan: None,
+            previous: None,
             standing: Standing::default(),
         }
     }
@@ -241,6 +262,25 @@ mod tests {
         let allowed = Some(vec!["ec2:AttachVolume".to_owned()]);
         let changing = Inventory { complete: false, allowed: allowed.clone(), ..it };
         assert_eq!(changing.allowed_before(&config("a")), allowed, "kept while a change is carried out");
+    }
+
+    #[test]
+    fn the_component_before_is_known_until_another_replaced_it() {
+        let it = |digest: &str, stored: Option<&str>, previous: Option<Previous>| Inventory {
+            digest: digest.into(),
+            stored_plan: stored.map(str::to_owned),
+            previous,
+            ..installed(&[])
+        };
+        let before = Previous { version: "3.32.1".into(), digest: "a".into(), stored_plan: "plan".into() };
+        let whole = it("a", Some("plan"), None);
+        assert_eq!(whole.stored_for("a"), (Some("plan".into()), None), "other settings");
+        assert_eq!(whole.stored_for("b"), (None, Some(before.clone())), "an upgrade begins");
+        let begun = it("b", None, Some(before.clone()));
+        assert_eq!(begun.stored_for("b"), (None, Some(before.clone())), "it goes on");
+        assert_eq!(begun.stored_for("c"), (None, Some(before)), "to yet another");
+        assert_eq!(begun.stored_for("a"), (Some("plan".into()), None), "back");
+        assert_eq!(it("a", None, None).stored_for("b"), (None, None), "nothing is stored of it");
     }
 
     #[test]
@@ -277,17 +317,6 @@ mod tests {
         let marked = record.with_marks(&marks);
         let read: Inventory = serde_json::from_str(&serde_json::to_string(&marked).unwrap()).unwrap();
         assert_eq!((read.marked(), read), (marks, marked));
-    }
-
-    #[test]
-    fn an_installation_of_another_version_stays_with_its_settings() {
-        let it = installed(&[]);
-        assert_eq!(it.outlasts("3.32.1"), None);
-        assert_eq!(Inventory { complete: false, ..it.clone() }.outlasts("3.33.0"), None);
-        expect_test::expect![
-            "version 3.32.1 is installed and stays, and this operator brings 3.33.0: as long as it does not upgrade add-ons, changed settings are not applied, what is changed or removed in the cluster is not repaired, and certificates are not renewed"
-        ]
-        .assert_eq(&it.outlasts("3.33.0").unwrap_or_default());
     }
 
     #[test]

@@ -3,6 +3,7 @@
 
 pub mod built_in;
 pub mod certificate;
+mod changes;
 mod conflict;
 mod drift;
 pub mod efs;
@@ -17,14 +18,17 @@ mod rule;
 mod slot;
 mod status;
 mod steps;
+pub mod stored;
 mod stored_rules;
 mod teardown;
 mod trouble;
 mod uninstall;
+pub mod upgrade;
 mod volumes;
 mod wanted;
 mod webhooks;
 
+pub use changes::{changes, changes_of_record};
 pub use conflict::{Cause, may_take_over};
 pub use drift::{
     Change, Compared, Decision, Drift, History, Path, UNTOLD, WRITERS, Writers, compare, drift, without,
@@ -33,7 +37,7 @@ pub use facts::{
     file_systems_fact, instance_types_fact, ip_pools_fact, machine_subnets_fact, max_pods,
     storage_classes_fact, subnets_fact,
 };
-pub use inventory::{Inventory, ObjectRef, merged_rules, objects, plan_hash, prune, rules};
+pub use inventory::{Inventory, ObjectRef, Previous, merged_rules, objects, plan_hash, prune, rules};
 pub use load_balancer_users::{
     Exposure, ExposureSeen, load_balanced, target_group_bindings, used_by_ingress_controller,
 };
@@ -42,7 +46,7 @@ pub use proof::{Proofs, RECORDS_ANNOTATION, Removal, Standing, authorize_removal
 pub use recreate::{Recreate, recreate};
 pub use rule::rule;
 pub use slot::{ClusterState, Slot, Stage, can_leave, waits_for};
-pub use status::{Progress, status, stays};
+pub use status::{Progress, status};
 pub use steps::{is_looked_at_again, tells_of, waited};
 pub use stored_rules::{KEPT_RULES_ANNOTATION, kept_rules, kept_rules_text, rules_of_installed};
 pub use teardown::{Api, LoadBalancers, Teardown, TeardownSeen, awaited, removed_with_cluster, teardown};

@@ -17,7 +17,7 @@ pub fn outline(plan: &AddOnPlan) -> String {
                 }
             }
             Ok(StepSpec::Delete(spec)) => line(&mut res, "delete", &format!("{} {}", spec.kind, spec.name)),
-            Ok(StepSpec::SecurityGroupRule(spec)) => line(&mut res, "allow", &rule(&spec)),
+            Ok(StepSpec::SecurityGroupRule(spec)) => line(&mut res, "allow", &rule_text(&spec)),
             Ok(StepSpec::IamRole(spec)) => {
                 let who = match (&spec.namespace, &spec.service_account) {
                     (Some(namespace), Some(account)) => format!("service account {namespace}/{account}"),
@@ -59,7 +59,8 @@ fn line(res: &mut String, verb: &str, what: &str) {
     let _ = writeln!(res, "  {verb:<8}{what}");
 }
 
-fn rule(spec: &SecurityGroupRuleSpec) -> String {
+/// A security-group rule as people say it.
+pub(crate) fn rule_text(spec: &SecurityGroupRuleSpec) -> String {
     let name = |role: Role| if role == Role::Node { "nodes" } else { "control plane" };
     let protocol = match spec.protocol {
         Protocol::Tcp => "tcp",

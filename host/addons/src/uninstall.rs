@@ -122,6 +122,8 @@ mod tests {
             rules: vec![],
             removal: vec![],
             allowed: None,
+            stored_plan: None,
+            previous: None,
             standing: Standing::Proven,
         };
         modules.iter().map(one).collect()

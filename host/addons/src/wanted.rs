@@ -15,6 +15,8 @@ pub struct Wanted {
     /// Where in the ClusterPlugin its configuration stands.
     pub path: &'static str,
     pub stage: Stage,
+    /// The version that the user wants, if they name one.
+    pub version: Option<String>,
     pub config: Value,
 }
 
@@ -23,11 +25,17 @@ pub struct Wanted {
 pub fn wanted(spec: &ClusterPluginSpec) -> Vec<Wanted> {
     let wanted = BUILT_IN.iter().filter_map(|add_on| {
         let mut config = (add_on.settings)(spec)?;
+        let version = take_version(&mut config);
         share(&mut config, add_on.image_path, spec);
         let (slot, module, path) = (add_on.slot, add_on.name, add_on.path);
-        Some(Wanted { slot, module, path, stage: slot.stage(), config })
+        Some(Wanted { slot, module, path, stage: slot.stage(), version, config })
     });
     wanted.collect()
+}
+
+/// The version is the host's to look at: plugins do not know it.
+fn take_version(config: &mut Value) -> Option<String> {
+    config.as_object_mut()?.remove("version")?.as_str().map(str::to_owned)
 }
 
 /// Gives an add-on what is set for all of them. Its own registry counts before the one for all, below which

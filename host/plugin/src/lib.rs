@@ -21,6 +21,7 @@ mod error;
 mod guest;
 mod limits;
 mod plugin;
+mod released;
 
 pub use built_in::{BuiltIn, built_in};
 pub use config::check_config;
@@ -28,3 +29,4 @@ pub use engine::Engine;
 pub use error::PluginError;
 pub use limits::Limits;
 pub use plugin::{Answer, Plugin};
+pub use released::Released;

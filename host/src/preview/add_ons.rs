@@ -1,6 +1,7 @@
 //! The add-ons of a previewed cluster: what the plugins of its ClusterPlugin would have applied and allowed.
 //! It only prints, and asks no workload cluster.
 
+use addons::upgrade::Component;
 use addons::{self, Stage};
 use contract::{FactValue, FileSystemFact, InstanceTypeFact, StorageClassFact, SubnetFact};
 use crds::cluster::{SubnetStatus, VPCStatus};
@@ -13,7 +14,7 @@ use serde_json::Value;
 
 use super::objects::of_kind;
 use crate::controller::addon::facts::ClusterFacts;
-use crate::controller::addon::plugins::{Plugins, Verdict};
+use crate::controller::addon::plugins::{Answer, Plugins, Verdict};
 use crate::metrics::PluginCalls;
 
 /// Facts that plugins have to ask for.
@@ -41,7 +42,7 @@ pub async fn print(
     let named = cluster.spec.control_plane_ref.as_ref().map(|it| it.name.as_str());
     let control_plane = control_planes.iter().find(|it| Some(it.name_any().as_str()) == named);
     let aws_cluster = with_network(aws_cluster, decision);
-    let plugins = Plugins::load(PluginCalls::default(), None)?;
+    let plugins = Plugins::load(PluginCalls::default(), None, None)?;
     let requested = ASKED_FOR.map(|it| (it, FactValue::Unknown(ASKS_NOBODY.into()))).into();
     let world = ClusterFacts {
         cluster,
@@ -51,17 +52,21 @@ pub async fn print(
         profiles: Err(ASKS_NOBODY.to_owned()),
     };
     for wanted in addons::wanted(&plugin.spec) {
-        let answer = plugins.ask(&wanted, &world, Ok(None)).await;
+        let answer = match plugins.brought(&wanted).await {
+            Ok(plugin) => plugins.ask(&plugin, &wanted, &world, Ok(None)).await,
+            Err(verdict) => Answer { component: Component::default(), verdict },
+        };
         let when = match wanted.stage {
             Stage::Initialized => "when the control plane is initialized",
             Stage::Ready => "when a control plane machine is Ready",
         };
-        println!("later   add-on/{} {}, {when}", wanted.module, answer.version);
+        println!("later   add-on/{} {}, {when}", wanted.module, answer.component.version);
         match answer.verdict {
             Verdict::Plan(plan, warnings) => {
                 print!("{}", addons::outline(&plan));
                 warnings.iter().for_each(|it| println!("  warning {it}"));
             }
+            Verdict::Left(message) => println!("  stays   {message}"),
             Verdict::Pending(message) => println!("  waits   {message}"),
             Verdict::Refused(reason, message) => println!("  refused {reason}: {message}"),
         }

@@ -9,7 +9,7 @@ use super::{OWN_MANAGER, WorkloadCluster, WorkloadError};
 
 /// Label of a record; its value is the plugin's name.
 const LABEL: &str = "cluster.kurator.dev/inventory";
-const NAMESPACE: &str = "kube-system";
+pub(super) const NAMESPACE: &str = "kube-system";
 /// The parts of a ConfigMap that are read.
 const PARTS: [&str; 2] = ["/metadata/name", "/data/inventory"];
 /// Bytes of a record: several times what a large add-on has.
@@ -68,9 +68,10 @@ impl WorkloadCluster {
     }
 
     /// Removes the record of an add-on that is not there any more, and the authority of its certificates if
-    /// it had one.
+    /// it had one, and what is stored of its component.
     pub async fn remove_inventory(&self, module: &str) -> Result<(), WorkloadError> {
         self.delete(&authority_object(module)).await?;
+        self.delete_all_stored(module).await?;
         self.delete(&inventory_object(module)).await.map(drop)
     }
 }
@@ -101,6 +102,6 @@ fn inventory_object(module: &str) -> ObjectRef {
     config_map(format!("cluster-plugin-{module}"))
 }
 
-fn config_map(name: String) -> ObjectRef {
+pub(super) fn config_map(name: String) -> ObjectRef {
     ObjectRef { api_version: "v1".into(), kind: "ConfigMap".into(), namespace: Some(NAMESPACE.into()), name }
 }

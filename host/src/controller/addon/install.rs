@@ -4,6 +4,7 @@
 mod advance;
 mod plan;
 mod rollout;
+mod service;
 
 use std::sync::Arc;
 
@@ -66,6 +67,7 @@ impl AddOns {
         };
         let mut installation = Installation::read(self, &objects).await?;
         let add_ons = installation.plan().await;
+        installation.remove_used_consent(&add_ons).await?;
         let Some(mut progress) = installation.advance(&add_ons).await else {
             return Ok(ReconcileResult::Settled);
         };

@@ -1,13 +1,17 @@
 //! Asks plugins for their plans in the sandbox. A bad plugin is an answer, never an error of this program.
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::path::Path;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use addons::upgrade::Component;
 use addons::{Inventory, Wanted, authorize_removal};
 use addons::{built_in, grant};
+use anyhow::Context;
 use contract::{AddOnPlan, Diagnostic, FEATURES, Failure, HostInfo, Operation, Outcome, Request, Severity};
 use crds::conditions::reason;
-use plugin::PluginError;
+use plugin::{PluginError, Released};
 use serde_json::json;
 use tokio::sync::OnceCell;
 
@@ -15,26 +19,39 @@ use super::facts::{ALWAYS, ClusterFacts, facts};
 use super::fair_queue::FairQueue;
 use crate::metrics::PluginCalls;
 
-/// The plugins of this program. Each is compiled when it is first asked: most clusters use few of them, and
-/// compiled code is most of what this process would otherwise hold in memory.
+/// How many plugins of earlier releases are kept compiled.
+const MOST_EARLIER: usize = 16;
+
+/// The plugins that add-ons are asked for with. Each is compiled when it is first asked: most clusters use few
+/// of them, and compiled code is most of what this process would otherwise hold in memory.
 pub struct Plugins {
     engine: plugin::Engine,
     queue: FairQueue,
-    by_name: BTreeMap<&'static str, (&'static [u8], OnceCell<Ready>)>,
+    brought: BTreeMap<&'static str, Brought>,
+    /// Components that may run.
+    pub released: Released,
+    /// Those of earlier releases that installed add-ons, by digest.
+    earlier: Mutex<BTreeMap<String, Arc<LoadedPlugin>>>,
 }
 
-struct Ready {
+/// A plugin that this program brings.
+struct Brought {
+    bytes: Cow<'static, [u8]>,
+    loaded: OnceCell<Arc<LoadedPlugin>>,
+}
+
+/// A plugin that was compiled and has described itself.
+pub struct LoadedPlugin {
     plugin: plugin::Plugin,
-    version: String,
+    pub component: Component,
     /// Keys of the facts that it asks for.
-    facts: Vec<String>,
+    pub facts: Vec<String>,
 }
 
 /// What a plugin answered.
 pub struct Answer {
-    pub version: String,
-    /// `sha256:...`
-    pub digest: String,
+    /// Which component answered, or is installed.
+    pub component: Component,
     pub verdict: Verdict,
 }
 
@@ -42,6 +59,8 @@ pub struct Answer {
 pub enum Verdict {
     /// A plan that was checked and granted, and what the plugin warns of.
     Plan(AddOnPlan, Vec<String>),
+    /// What is installed is left as it is, until somebody consents to an upgrade. Why.
+    Left(String),
     /// Nobody has to act.
     Pending(String),
     /// Somebody has to act: a reason for a condition, and what to do.
@@ -49,71 +68,119 @@ pub enum Verdict {
 }
 
 impl Plugins {
-    /// Compiled plugins are stored in the folder `cache`, when given.
+    /// The built-in plugins; where there is a `directory`, its components `<name>.wasm` in place of those
+    /// compiled in, and further ones that may run in its `released.txt`. Compiled
+    /// plugins are stored in the folder `cache`, when given.
     ///
     /// # Errors
-    /// This machine cannot run compiled code.
-    pub fn load(metrics: PluginCalls, cache: Option<&Path>) -> anyhow::Result<Self> {
+    /// This machine cannot run compiled code, or a component cannot be read.
+    pub fn load(metrics: PluginCalls, directory: Option<&Path>, cache: Option<&Path>) -> anyhow::Result<Self> {
         let limits = plugin::Limits::default();
         let (engine, queue) = (plugin::Engine::new(limits, cache)?, FairQueue::new(limits.calls, metrics));
-        let by_name = plugin::built_in().iter().map(|it| (it.name, (it.bytes, OnceCell::new()))).collect();
-        Ok(Self { engine, queue, by_name })
+        let (mut brought, mut released) = (BTreeMap::new(), Released::known());
+        for built_in in plugin::built_in() {
+            let bytes = match directory {
+                None => Cow::Borrowed(built_in.bytes),
+                Some(directory) => {
+                    let file = directory.join(built_in.name).with_extension("wasm");
+                    Cow::Owned(std::fs::read(&file).with_context(|| format!("reading {}", file.display()))?)
+                }
+            };
+            brought.insert(built_in.name, Brought { bytes, loaded: OnceCell::new() });
+        }
+        if let Some(directory) = directory {
+            // Absent where nothing else may run.
+            let list = std::fs::read_to_string(directory.join("released.txt")).unwrap_or_default();
+            released = released.with(Released::read(&list));
+        }
+        Ok(Self { engine, queue, brought, released, earlier: Mutex::default() })
     }
 
-    async fn ready(&self, name: &str) -> Option<Result<&Ready, PluginError>> {
-        let (name, (bytes, cell)) = self.by_name.get_key_value(name)?;
-        let (engine, name, bytes) = (self.engine.clone(), *name, *bytes);
-        let load = move || {
-            let plugin = engine.load(name, bytes)?;
+    /// The plugin of an add-on that this program brings.
+    ///
+    /// # Errors
+    /// There is none, or it cannot be used: what follows.
+    pub async fn brought(&self, wanted: &Wanted) -> Result<Arc<LoadedPlugin>, Verdict> {
+        let Some(brought) = self.brought.get(wanted.module) else {
+            let message =
+                format!("{}: no plugin named {} comes with this program", wanted.path, wanted.module);
+            return Err(Verdict::Refused(reason::PLUGIN_MISSING.into(), message));
+        };
+        let load = async || self.compile(wanted.module, brought.bytes.clone()).await;
+        brought.loaded.get_or_try_init(load).await.cloned().map_err(|error| failed(wanted, &error))
+    }
+
+    /// The component of this digest, if this program brings it.
+    pub fn bytes(&self, module: &str, digest: &str) -> Option<&[u8]> {
+        let brought = self.brought.get(module)?;
+        let loaded = brought.loaded.get().filter(|it| it.component.digest == digest)?;
+        Some(loaded).map(|_| brought.bytes.as_ref())
+    }
+
+    /// The plugin that installed an add-on, if it is loaded or was compiled in.
+    pub async fn earlier(&self, module: &str, digest: &str) -> Option<Arc<LoadedPlugin>> {
+        if let Some(loaded) = self.lock().get(digest) {
+            return Some(loaded.clone());
+        }
+        let built_in = plugin::built_in().iter().find(|it| it.name == module && it.digest == digest)?;
+        self.load_earlier(module, Cow::Borrowed(built_in.bytes)).await.ok()
+    }
+
+    /// Loads the plugin that installed an add-on. Whether it may run was decided before.
+    ///
+    /// # Errors
+    /// It is no plugin of this contract.
+    pub async fn load_earlier(
+        &self,
+        module: &str,
+        bytes: Cow<'static, [u8]>,
+    ) -> Result<Arc<LoadedPlugin>, PluginError> {
+        let loaded = self.compile(module, bytes).await?;
+        let mut earlier = self.lock();
+        if earlier.len() >= MOST_EARLIER {
+            earlier.pop_first();
+        }
+        earlier.insert(loaded.component.digest.clone(), loaded.clone());
+        Ok(loaded)
+    }
+
+    async fn compile(
+        &self,
+        module: &str,
+        bytes: Cow<'static, [u8]>,
+    ) -> Result<Arc<LoadedPlugin>, PluginError> {
+        let (engine, name) = (self.engine.clone(), module.to_owned());
+        let compile = move || {
+            let plugin = engine.load(&name, &bytes)?;
             let descriptor = plugin.describe()?.value;
             let keys = descriptor.requires["facts"].as_array().into_iter().flatten();
             let facts = keys.filter_map(|it| it.as_str().map(str::to_owned)).collect();
-            Ok(Ready { plugin, version: descriptor.version, facts })
+            let component = Component { version: descriptor.version, digest: plugin.digest().to_owned() };
+            Ok(Arc::new(LoadedPlugin { plugin, component, facts }))
         };
-        let broken = |it: tokio::task::JoinError| PluginError::Host { detail: it.to_string() };
-        Some(cell.get_or_try_init(async || tokio::task::spawn_blocking(load).await.map_err(broken)?).await)
+        let broken = |error: tokio::task::JoinError| PluginError::Host { detail: error.to_string() };
+        tokio::task::spawn_blocking(compile).await.map_err(broken)?
     }
 
-    /// Keys of the facts that the plugin of an add-on asks for.
-    pub async fn facts(&self, wanted: &Wanted) -> &[String] {
-        match self.ready(wanted.module).await {
-            Some(Ok(ready)) => &ready.facts,
-            _ => &[],
-        }
+    fn lock(&self) -> MutexGuard<'_, BTreeMap<String, Arc<LoadedPlugin>>> {
+        self.earlier.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Asks for the plan of one add-on. `installed` is `Err` when it could not be read.
+    /// Asks a plugin for the plan of one add-on. `installed` is `Err` when it could not be read.
     pub async fn ask(
         &self,
+        loaded: &LoadedPlugin,
         wanted: &Wanted,
         cluster: &ClusterFacts<'_>,
         installed: Result<Option<&Inventory>, &str>,
     ) -> Answer {
-        let refused_at_once = |reason: &str, message| Answer {
-            version: String::new(),
-            digest: String::new(),
-            verdict: Verdict::Refused(reason.into(), message),
-        };
-        let ready = match self.ready(wanted.module).await {
-            Some(Ok(ready)) => ready,
-            Some(Err(error)) => {
-                return refused_at_once(error.reason(), format!("plugin {}: {error}", wanted.module));
-            }
-            None => {
-                let message =
-                    format!("{}: no plugin named {} comes with this program", wanted.path, wanted.module);
-                return refused_at_once(reason::PLUGIN_MISSING, message);
-            }
-        };
         let mut request = request(wanted, cluster, installed);
-        request.facts.retain(|it| ready.facts.contains(&it.key) || ALWAYS.contains(&it.key.as_str()));
+        request.facts.retain(|it| loaded.facts.contains(&it.key) || ALWAYS.contains(&it.key.as_str()));
         let permit = self.queue.acquire(&cluster.cluster_name()).await;
-        let outcome = ready.plugin.plan_async(request).await;
+        let outcome = loaded.plugin.plan_async(request).await;
         drop(permit);
         let verdict = match outcome.map(|it| it.value) {
-            Err(error) => {
-                Verdict::Refused(error.reason().to_owned(), format!("plugin {}: {error}", wanted.module))
-            }
+            Err(error) => failed(wanted, &error),
             Ok(Err(failure)) => refused(wanted, failure),
             Ok(Ok(Outcome::Complete(plan))) => authorized(wanted, plan),
             Ok(Ok(Outcome::Pending(diagnostics))) => Verdict::Pending(text(wanted, &diagnostics)),
@@ -127,8 +194,12 @@ impl Plugins {
                 Verdict::Refused(reason::NEEDS_DENIED.into(), message)
             }
         };
-        Answer { version: ready.version.clone(), digest: ready.plugin.digest().to_owned(), verdict }
+        Answer { component: loaded.component.clone(), verdict }
     }
+}
+
+fn failed(wanted: &Wanted, error: &PluginError) -> Verdict {
+    Verdict::Refused(error.reason().to_owned(), format!("plugin {}: {error}", wanted.module))
 }
 
 fn authorized(wanted: &Wanted, plan: AddOnPlan) -> Verdict {

@@ -172,6 +172,7 @@ fn progress(
         phase,
         reason: reason.to_owned(),
         message,
+        available: None,
         repaired: None,
     }
 }
@@ -214,6 +215,7 @@ pub(super) fn uniform_progress(
             phase,
             reason: reason::DELETING.to_owned(),
             message: message.to_owned(),
+            available: None,
             repaired: None,
         }
     };

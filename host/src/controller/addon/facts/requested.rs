@@ -77,25 +77,23 @@ pub struct FactSources<'a> {
 }
 
 impl AddOns {
-    /// The facts that the plugins of these add-ons ask for beside those that all are given, and when
+    /// The facts that the plugins of add-ons ask for by these keys, beside those that all are given, and when
     /// something that is wrong is read again.
     pub(in crate::controller::addon) async fn requested_facts(
         &self,
-        all: &[Wanted],
+        all: &[(&Wanted, &str)],
         facts: &ClusterFacts<'_>,
         sources: FactSources<'_>,
     ) -> (RequestedFacts, Option<Instant>) {
         let (mut res, mut next) = (RequestedFacts::new(), None);
-        for wanted in all {
-            for key in self.plugins.facts(wanted).await {
-                if key == FileSystemFact::KEY {
-                    if let Some((fact, until)) = self.file_systems(wanted, facts, sources.region).await {
-                        res.insert(FileSystemFact::KEY, fact);
-                        next = Some(until);
-                    }
-                } else if !res.contains_key(key.as_str()) {
-                    res.extend(self.requested_fact(key, facts, sources).await);
+        for &(wanted, key) in all {
+            if key == FileSystemFact::KEY {
+                if let Some((fact, until)) = self.file_systems(wanted, facts, sources.region).await {
+                    res.insert(FileSystemFact::KEY, fact);
+                    next = Some(until);
                 }
+            } else if !res.contains_key(key) {
+                res.extend(self.requested_fact(key, facts, sources).await);
             }
         }
         (res, next)

@@ -1,5 +1,6 @@
 //! Advances each add-on as far as it can come now, and reports how it fares.
 
+use addons::upgrade::{self, Component};
 use addons::{Api, Inventory, Progress};
 use contract::AddOnPlan;
 use crds::cluster_plugin::PluginPhase;
@@ -13,9 +14,6 @@ use crate::controller::addon::check::{self, Findings};
 use crate::controller::addon::plugins::{Verdict, hints};
 use crate::controller::addon::progress::StepProgress;
 use crate::workload::WorkloadCluster;
-
-/// How long a version or digest in a status may be.
-const VERSION_CHARACTERS: usize = 128;
 
 /// What an add-on needs before its plan is rolled out.
 struct Prerequisites<'a> {
@@ -81,14 +79,10 @@ impl Installation<'_> {
         let progress = match self.prerequisites(add_on) {
             Err(progress) => progress,
             Ok(Prerequisites { plan, warnings, installed, workload }) => {
-                if let Some(progress) = installed.and_then(|it| outlasting(add_on, it)) {
-                    progress
-                } else {
-                    let target = Target { add_on, plan, installed, workload, findings };
-                    let reached = if is_verified { StepProgress::Done } else { self.roll_out(target).await };
-                    let drifted = memory.drift(|memory| memory.warnings());
-                    reported(&target, reached, warnings, drifted)
-                }
+                let target = Target { add_on, plan, installed, workload, findings };
+                let reached = if is_verified { StepProgress::Done } else { self.roll_out(target).await };
+                let drifted = memory.drift(|memory| memory.warnings());
+                reported(&target, reached, warnings, drifted)
             }
         };
         Progress { repaired: memory.drift(|memory| memory.repaired), ..progress }
@@ -109,6 +103,10 @@ impl Installation<'_> {
                 return Err(add_on.progress(PluginPhase::Failed, reason, message.clone()));
             }
             Verdict::Pending(message) => return pending(reason::CREATING, message.clone()),
+            Verdict::Left(message) => {
+                let message = message.clone();
+                return Err(add_on.progress(PluginPhase::Running, reason::UPGRADE_AVAILABLE, message));
+            }
             Verdict::Plan(plan, warnings) => (plan, warnings),
         };
         if let Some(what) = addons::waits_for(add_on.wanted.stage, &self.state) {
@@ -129,20 +127,6 @@ impl Installation<'_> {
     }
 }
 
-/// An installed add-on whose plugin has another version by now may stay as it was installed.
-fn outlasting(add_on: &PlannedAddOn, installed: &Inventory) -> Option<Progress> {
-    let message = installed.outlasts(&add_on.answer.version)?;
-    // Somebody else may have written to the record, and a status takes no more.
-    let bounded = |text: &str| {
-        text.chars().filter(|it| it.is_ascii_graphic()).take(VERSION_CHARACTERS).collect::<String>()
-    };
-    Some(Progress {
-        version: bounded(&installed.version),
-        digest: bounded(&installed.digest),
-        ..add_on.progress(PluginPhase::Running, reason::UPGRADE_AVAILABLE, message)
-    })
-}
-
 /// How an add-on fares, by how far its plan has come.
 fn reported(
     target: &Target<'_>,
@@ -155,9 +139,17 @@ fn reported(
     let phase = if was_complete { PluginPhase::Updating } else { PluginPhase::Provisioning };
     match reached {
         StepProgress::Done => {
-            let reason = if drifted.is_empty() { reason::READY } else { reason::DRIFT };
-            let warnings: Vec<String> = drifted
+            let upgrade = upgrade_available(add_on, installed);
+            let reason = if !drifted.is_empty() {
+                reason::DRIFT
+            } else if upgrade.is_some() {
+                reason::UPGRADE_AVAILABLE
+            } else {
+                reason::READY
+            };
+            let warnings: Vec<String> = upgrade
                 .into_iter()
+                .chain(drifted)
                 .chain(warnings.iter().cloned())
                 .chain(check::warnings(findings))
                 .collect();
@@ -171,4 +163,12 @@ fn reported(
         StepProgress::Unreachable(what) => add_on.progress(phase, reason::UNREACHABLE, what),
         StepProgress::Refused(reason, what) => add_on.progress(PluginPhase::Failed, reason, what),
     }
+}
+
+/// What is said of an add-on that is whole and served by what installed it, when this operator brings another
+/// component.
+fn upgrade_available(add_on: &PlannedAddOn, installed: Option<&Inventory>) -> Option<String> {
+    let (available, installed) = (add_on.available.as_ref()?, installed?);
+    let brought = Component { version: available.version.clone(), digest: available.digest.clone() };
+    Some(upgrade::available(add_on.wanted.module, installed, &brought))
 }

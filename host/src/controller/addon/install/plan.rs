@@ -1,9 +1,10 @@
 //! Plans the add-ons of a cluster: gathers the facts that their plugins need, asks the plugins, and publishes
 //! the security-group rules that all of them need.
 
+use addons::upgrade::Component;
 use addons::{Inventory, Progress, Wanted};
 use contract::StepSpec;
-use crds::cluster_plugin::PluginPhase;
+use crds::cluster_plugin::{AvailablePlugin, PluginPhase};
 use iam::instance_roles;
 use model::AddOnRule;
 
@@ -17,6 +18,8 @@ pub(super) struct PlannedAddOn {
     pub wanted: Wanted,
     pub installed: Result<Option<Inventory>, String>,
     pub answer: Answer,
+    /// What this operator brings in place of what serves it.
+    pub available: Option<AvailablePlugin>,
 }
 
 impl Installation<'_> {
@@ -30,17 +33,30 @@ impl Installation<'_> {
             workload: self.workload.as_deref(),
             region,
         };
-        let (requested, next) = controller.requested_facts(&wanted, &self.facts, sources).await;
+        let mut served = Vec::new();
+        for wanted in wanted {
+            let installed = self.records.of(wanted.module);
+            let service = self.service(&wanted, &installed).await;
+            served.push((wanted, installed, service));
+        }
+        let mut keys: Vec<(&Wanted, &str)> = Vec::new();
+        for (wanted, _, service) in &served {
+            if let Ok(service) = service {
+                keys.extend(service.facts().map(|key| (wanted, key)));
+            }
+        }
+        let (requested, next) = controller.requested_facts(&keys, &self.facts, sources).await;
         self.facts.requested = requested;
         self.next = next;
         self.facts.profiles =
             controller.instances(&self.facts, region, |instances| instance_roles::profiles(instances));
         let mut add_ons = Vec::new();
-        for wanted in wanted {
-            let installed = self.records.of(wanted.module);
-            let known = installed.as_ref().map(Option::as_ref).map_err(String::as_str);
-            let answer = controller.plugins.ask(&wanted, &self.facts, known).await;
-            add_ons.push(PlannedAddOn { wanted, installed, answer });
+        for (wanted, installed, service) in served {
+            let (answer, available) = match service {
+                Ok(service) => self.ask(&wanted, &installed, &service).await,
+                Err(verdict) => (Answer { component: Component::default(), verdict }, None),
+            };
+            add_ons.push(PlannedAddOn { wanted, installed, answer, available });
         }
         let rules = &controller.context.rules;
         let requested = rules_of_plans(&add_ons, self.state.initialized);
@@ -59,11 +75,12 @@ impl PlannedAddOn {
         Progress {
             slot: self.wanted.slot,
             module: self.wanted.module.to_owned(),
-            version: self.answer.version.clone(),
-            digest: self.answer.digest.clone(),
+            version: self.answer.component.version.clone(),
+            digest: self.answer.component.digest.clone(),
             phase,
             reason: reason.to_owned(),
             message,
+            available: self.available.clone(),
             repaired: None,
         }
     }
@@ -75,7 +92,9 @@ fn rules_of_plans(add_ons: &[PlannedAddOn], initialized: bool) -> Option<Request
     let mut rules = RequestedRules::new();
     for add_on in add_ons {
         let Verdict::Plan(plan, _) = &add_on.answer.verdict else {
-            if !initialized || matches!(add_on.installed, Ok(None)) {
+            // What is left as it is has its rules in its record.
+            let is_left = matches!(add_on.answer.verdict, Verdict::Left(_));
+            if !initialized || is_left || matches!(add_on.installed, Ok(None)) {
                 continue;
             }
             return None;
@@ -103,7 +122,8 @@ mod tests {
         PlannedAddOn {
             wanted,
             installed,
-            answer: Answer { version: String::new(), digest: String::new(), verdict },
+            answer: Answer { component: Component::default(), verdict },
+            available: None,
         }
     }
 

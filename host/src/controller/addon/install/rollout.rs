@@ -3,7 +3,7 @@
 
 use std::collections::BTreeSet;
 
-use addons::{Inventory, Standing, built_in};
+use addons::{Inventory, Standing, built_in, stored};
 use contract::{AddOnPlan, Step, StepSpec};
 use crds::cluster_plugin::Conflicts;
 
@@ -119,10 +119,13 @@ impl<'a> Rollout<'a> {
     /// The record while the plan is being carried out: what may be there by then.
     fn record(&self) -> Inventory {
         let Target { add_on, plan, installed, .. } = self.target;
+        let component = &add_on.answer.component;
+        let (stored_plan, previous) =
+            installed.map(|it| it.stored_for(&component.digest)).unwrap_or_default();
         Inventory {
             module: add_on.wanted.module.to_owned(),
-            version: add_on.answer.version.clone(),
-            digest: add_on.answer.digest.clone(),
+            version: component.version.clone(),
+            digest: component.digest.clone(),
             config: add_on.wanted.config.clone(),
             plan_hash: self.plan_hash.clone(),
             complete: false,
@@ -131,6 +134,8 @@ impl<'a> Rollout<'a> {
             rules: addons::merged_rules(installed, plan),
             removal: plan.removal.clone(),
             allowed: installed.and_then(|it| it.allowed_before(&add_on.wanted.config)),
+            stored_plan,
+            previous,
             standing: Standing::Proven,
         }
     }
@@ -180,16 +185,47 @@ impl<'a> Rollout<'a> {
         for object in addons::prune(&record, plan) {
             delete_own(workload, &object, &self.field_manager).await?;
         }
+        let replaced = record.previous.clone();
         let record = Inventory {
             complete: true,
             objects: addons::objects(&plan.steps),
             rules: addons::rules(&plan.steps),
             allowed: check::allowed(findings),
+            stored_plan: self.store(&record).await?,
+            previous: None,
             ..record
         };
         let plugin = &self.installation.objects.plugin;
         let marks = self.memory.drift(|memory| memory.finished(plugin, &record));
-        self.write_record(&record.with_marks(&marks)).await
+        let record = record.with_marks(&marks);
+        self.write_record(&record).await?;
+        if let Some(replaced) = replaced {
+            workload.delete_stored(&record.module, &replaced.digest).await?;
+        }
+        Ok(())
+    }
+
+    /// Stores the component and the plan beside the record, and returns the digest of the plan; `None` when
+    /// they do not fit.
+    async fn store(&self, record: &Inventory) -> Result<Option<String>, StepProgress> {
+        let Target { plan, workload, .. } = self.target;
+        let Inventory { module, digest, .. } = record;
+        let plan_digest = stored::plan_digest(plan);
+        if record.stored_plan.as_ref() == Some(&plan_digest) {
+            return Ok(Some(plan_digest));
+        }
+        let packed = match self.installation.controller.plugins.bytes(module, digest) {
+            Some(component) => stored::pack(component, plan),
+            // Served by the stored component: only the plan is another one.
+            None => stored::component(&workload.stored(module, digest).await?, digest)
+                .and_then(|component| stored::pack(&component, plan)),
+        };
+        let Some(packed) = packed else {
+            tracing::warn!(module, "the component of an add-on is too large to be stored in the cluster");
+            return Ok(None);
+        };
+        workload.store(module, digest, &packed).await?;
+        Ok(Some(plan_digest))
     }
 
     async fn write_record(&self, record: &Inventory) -> Result<(), StepProgress> {

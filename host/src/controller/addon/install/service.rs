@@ -1,0 +1,195 @@
+//! Finds out what serves each add-on: the component that installed it, as it is stored in the cluster, or the one
+//! that this operator brings. Which of them may is decided in `addons::upgrade`.
+
+use std::borrow::Cow;
+use std::sync::Arc;
+
+use addons::upgrade::{self, Consent, Server, Stored, UPGRADE_ANNOTATION};
+use addons::{Inventory, Wanted, changes, changes_of_record, stored};
+use crds::cluster_plugin::{AvailablePlugin, UpgradePolicy};
+use crds::conditions::reason;
+use kube::ResourceExt;
+use serde_json::{Value, json};
+
+use super::Installation;
+use super::plan::PlannedAddOn;
+use crate::controller::addon::plugins::{Answer, LoadedPlugin, Verdict};
+use crate::management::Error;
+
+/// How long a version or digest in a status may be.
+const VERSION_CHARACTERS: usize = 128;
+/// Lines of what an upgrade would change that a status has, and how long each may be.
+const LINES: usize = 64;
+const LINE_CHARACTERS: usize = 1024;
+
+/// What serves an add-on.
+pub(super) struct Service {
+    server: Server,
+    brought: Arc<LoadedPlugin>,
+    /// The component that installed it, if that is another one and could be loaded.
+    earlier: Option<Arc<LoadedPlugin>>,
+}
+
+impl Service {
+    /// Keys of the facts that its components ask for.
+    pub(super) fn facts(&self) -> impl Iterator<Item = &str> {
+        let earlier = self.earlier.iter().flat_map(|it| &it.facts);
+        self.brought.facts.iter().chain(earlier).map(String::as_str)
+    }
+}
+
+impl Installation<'_> {
+    /// What serves an add-on; or what follows where that cannot be found out.
+    pub(super) async fn service(
+        &self,
+        wanted: &Wanted,
+        installed: &Result<Option<Inventory>, String>,
+    ) -> Result<Service, Verdict> {
+        let brought = self.controller.plugins.brought(wanted).await?;
+        let Ok(installed) = installed else {
+            return Ok(Service { server: Server::Brought, brought, earlier: None });
+        };
+        let installed = installed.as_ref();
+        let (stored, earlier) = match upgrade::served_by(installed, &brought.component) {
+            Some(digest) => self.earlier(wanted.module, installed, digest).await?,
+            None => (Stored::Missing, None),
+        };
+        let consent = self.consent(wanted);
+        let server = upgrade::server(wanted.module, installed, &brought.component, &consent, stored);
+        Ok(Service { server, brought, earlier })
+    }
+
+    /// The component that installed an add-on.
+    async fn earlier(
+        &self,
+        module: &str,
+        installed: Option<&Inventory>,
+        digest: &str,
+    ) -> Result<(Stored, Option<Arc<LoadedPlugin>>), Verdict> {
+        let plugins = &self.controller.plugins;
+        if !plugins.released.contains(module, digest) {
+            return Ok((Stored::Unrecognized, None));
+        }
+        if let Some(loaded) = plugins.earlier(module, digest).await {
+            return Ok((Stored::Available, Some(loaded)));
+        }
+        let is_stored = installed.is_some_and(|it| it.stored_plan.is_some() || it.previous.is_some());
+        let (Some(workload), true) = (self.workload.as_deref(), is_stored) else {
+            return Ok((Stored::Missing, None));
+        };
+        let unreachable = |error| Verdict::Pending(format!("for the API server: {error}"));
+        let data = workload.stored(module, digest).await.map_err(unreachable)?;
+        if data.is_empty() {
+            return Ok((Stored::Missing, None));
+        }
+        let Some(bytes) = stored::component(&data, digest) else { return Ok((Stored::Damaged, None)) };
+        match plugins.load_earlier(module, Cow::Owned(bytes)).await {
+            Ok(loaded) => Ok((Stored::Available, Some(loaded))),
+            Err(error) => {
+                tracing::warn!(module, digest, %error, "a stored plugin cannot be loaded");
+                Ok((Stored::Damaged, None))
+            }
+        }
+    }
+
+    fn consent(&self, wanted: &Wanted) -> Consent {
+        let plugin = &self.objects.plugin;
+        let annotation = plugin.annotations().get(UPGRADE_ANNOTATION).map(String::as_str);
+        let digests = upgrade::consented_digests(annotation);
+        Consent {
+            automatic: plugin.spec.upgrade_policy == UpgradePolicy::Automatic,
+            pin: wanted.version.clone(),
+            digest: digests.get(wanted.module).map(|digest| (*digest).to_owned()),
+        }
+    }
+
+    /// Asks what serves an add-on for its plan, and what this operator brings for what an upgrade would change.
+    pub(super) async fn ask(
+        &self,
+        wanted: &Wanted,
+        installed: &Result<Option<Inventory>, String>,
+        service: &Service,
+    ) -> (Answer, Option<AvailablePlugin>) {
+        let plugins = &self.controller.plugins;
+        let known = installed.as_ref().map(Option::as_ref).map_err(String::as_str);
+        let Service { server, brought, earlier } = service;
+        let answer = match (server, earlier) {
+            (Server::Brought, _) => return (plugins.ask(brought, wanted, &self.facts, known).await, None),
+            (Server::Unavailable(message), _) => Answer {
+                component: brought.component.clone(),
+                verdict: Verdict::Refused(reason::VERSION_NOT_AVAILABLE.into(), message.clone()),
+            },
+            (Server::Installed, Some(earlier)) => plugins.ask(earlier, wanted, &self.facts, known).await,
+            (Server::Installed, None) => unserved(known, String::new()),
+            (Server::Nothing(message), _) => unserved(known, message.clone()),
+        };
+        let Ok(Some(installed)) = known else { return (answer, None) };
+        let new = plugins.ask(brought, wanted, &self.facts, known).await;
+        let changes = match (&new.verdict, &answer.verdict) {
+            (Verdict::Plan(after, _), Verdict::Plan(before, _)) => changes(installed, before, after),
+            (Verdict::Plan(after, _), _) => changes_of_record(installed, after),
+            (Verdict::Refused(_, message) | Verdict::Pending(message) | Verdict::Left(message), _) => {
+                vec![format!("it cannot be planned now: {message}")]
+            }
+        };
+        let available = AvailablePlugin {
+            version: bounded(&new.component.version),
+            digest: bounded(&new.component.digest),
+            changes: bounded_lines(changes),
+        };
+        (answer, Some(available))
+    }
+
+    /// Removes from the annotation of the ClusterPlugin what add-ons were upgraded by.
+    pub(super) async fn remove_used_consent(&self, add_ons: &[PlannedAddOn]) -> Result<(), Error> {
+        let plugin = &self.objects.plugin;
+        let Some(given) = plugin.annotations().get(UPGRADE_ANNOTATION) else { return Ok(()) };
+        let installed = add_ons.iter().filter_map(|it| it.installed.as_ref().ok()?.as_ref());
+        let unused = installed.fold(given.clone(), |annotation, it| {
+            upgrade::unused_consent(Some(&annotation), &it.module, &it.digest).unwrap_or(annotation)
+        });
+        if unused == *given {
+            return Ok(());
+        }
+        let value = if unused.is_empty() { Value::Null } else { Value::String(unused) };
+        let patch = json!({"metadata": {"annotations": {UPGRADE_ANNOTATION: value}}});
+        self.controller.context.management.patch(plugin, patch).await.map(drop)
+    }
+}
+
+/// The answer for an add-on that is left as it is.
+fn unserved(installed: Result<Option<&Inventory>, &str>, message: String) -> Answer {
+    let (version, digest) = match installed {
+        // Somebody else may have written to the record, and a status takes no more.
+        Ok(Some(it)) => (bounded(&it.version), bounded(&it.digest)),
+        _ => (String::new(), String::new()),
+    };
+    Answer { component: upgrade::Component { version, digest }, verdict: Verdict::Left(message) }
+}
+
+fn bounded(text: &str) -> String {
+    text.chars().filter(char::is_ascii_graphic).take(VERSION_CHARACTERS).collect()
+}
+
+fn bounded_lines(mut lines: Vec<String>) -> Vec<String> {
+    let more = lines.len().saturating_sub(LINES);
+    if more > 0 {
+        lines.truncate(LINES - 1);
+        lines.push(format!("and {} more", more + 1));
+    }
+    lines.into_iter().map(|line| line.chars().take(LINE_CHARACTERS).collect()).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_status_takes_what_an_upgrade_changes_however_much_that_is() {
+        let lines = |count: usize| (0..count).map(|n| format!("+ ConfigMap {n}")).collect::<Vec<_>>();
+        assert_eq!(bounded_lines(lines(64)), lines(64));
+        let many = bounded_lines(lines(100));
+        assert_eq!((many.len(), many[63].as_str()), (64, "and 37 more"));
+        assert_eq!(bounded_lines(vec!["ä".repeat(5000)])[0].chars().count(), 1024);
+    }
+}
