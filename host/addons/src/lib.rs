@@ -12,6 +12,7 @@ pub mod grant;
 mod inventory;
 mod load_balancer_users;
 mod outline;
+mod problem;
 mod proof;
 mod recreate;
 mod rule;
@@ -21,7 +22,6 @@ mod steps;
 pub mod stored;
 mod stored_rules;
 mod teardown;
-mod trouble;
 mod uninstall;
 pub mod upgrade;
 mod volumes;
@@ -39,19 +39,23 @@ pub use facts::{
 };
 pub use inventory::{Inventory, ObjectRef, Previous, merged_rules, objects, plan_hash, prune, rules};
 pub use load_balancer_users::{
-    Exposure, ExposureSeen, load_balanced, target_group_bindings, used_by_ingress_controller,
+    Exposure, ObservedExposure, load_balanced, target_group_bindings, used_by_ingress_controller,
 };
 pub use outline::outline;
+pub use problem::{
+    NODE_PARTS, POD_PARTS, Problem, find_problem, on_lost_nodes, tigera_status, works_but_for,
+};
 pub use proof::{Proofs, RECORDS_ANNOTATION, Removal, Standing, authorize_removal, digest, removal};
 pub use recreate::{Recreate, recreate};
 pub use rule::rule;
-pub use slot::{ClusterState, Slot, Stage, can_leave, waits_for};
+pub use slot::{ClusterState, Slot, Stage, can_be_uninstalled, waits_for};
 pub use status::{Progress, status};
-pub use steps::{is_looked_at_again, tells_of, waited};
-pub use stored_rules::{KEPT_RULES_ANNOTATION, kept_rules, kept_rules_text, rules_of_installed};
-pub use teardown::{Api, LoadBalancers, Teardown, TeardownSeen, awaited, removed_with_cluster, teardown};
-pub use trouble::{NODE_PARTS, POD_PARTS, Trouble, on_lost_nodes, tigera_status, trouble, works_but_for};
+pub use steps::{is_checked_again, subject_of, waited};
+pub use stored_rules::{STORED_RULES_ANNOTATION, rules_of_installed, stored_rules, stored_rules_text};
+pub use teardown::{Api, LoadBalancers, ObservedTeardown, Teardown, awaited, removed_with_cluster, teardown};
 pub use uninstall::{Leftover, in_the_way, leftover, leftovers, slot_of};
-pub use volumes::{StorageSeen, VolumeWork, claims_to_delete, used_by_storage, volumes, volumes_that_stay};
+pub use volumes::{
+    ObservedStorage, VolumeWork, claims_to_delete, used_by_storage, volumes, volumes_that_stay,
+};
 pub use wanted::{Wanted, wanted};
 pub use webhooks::{SLICE_PARTS, has_ready_endpoint, webhook_services};

@@ -18,7 +18,7 @@ const CLASS_ANNOTATION: &str = "kubernetes.io/ingress.class";
 
 /// Lists as the API server gave them; a kind that it does not serve is an empty list.
 #[derive(Clone, Debug, Default)]
-pub struct ExposureSeen {
+pub struct ObservedExposure {
     pub gateways: Vec<Value>,
     pub gateway_classes: Vec<Value>,
     pub ingresses: Vec<Value>,
@@ -36,7 +36,7 @@ pub struct Exposure {
 }
 
 /// Whatever has, or may get, a load balancer, whoever makes it, in the order in which it is to be deleted.
-pub fn load_balanced(observed: &ExposureSeen) -> Vec<Exposure> {
+pub fn load_balanced(observed: &ObservedExposure) -> Vec<Exposure> {
     let gateways = gateways(observed).map(|it| exposure("gateway.networking.k8s.io/v1", "Gateway", it));
     let ingresses = ingresses(observed).map(|it| exposure("networking.k8s.io/v1", "Ingress", it));
     let is_open = |it: &&Value| {
@@ -50,7 +50,7 @@ pub fn load_balanced(observed: &ExposureSeen) -> Vec<Exposure> {
 
 /// What binds Pods to target groups. Most of it goes with what is load-balanced; what users made themselves
 /// is left.
-pub fn target_group_bindings(observed: &ExposureSeen) -> Vec<Exposure> {
+pub fn target_group_bindings(observed: &ObservedExposure) -> Vec<Exposure> {
     observed
         .target_group_bindings
         .iter()
@@ -59,7 +59,7 @@ pub fn target_group_bindings(observed: &ExposureSeen) -> Vec<Exposure> {
 }
 
 /// What only the AWS Load Balancer Controller can serve and remove.
-pub fn used_by_ingress_controller(observed: &ExposureSeen) -> Vec<ObjectRef> {
+pub fn used_by_ingress_controller(observed: &ObservedExposure) -> Vec<ObjectRef> {
     let services =
         observed.services.iter().filter(|it| is_of_controller(it)).map(|it| exposure("v1", "Service", it));
     let gateways = gateways(observed).map(|it| exposure("gateway.networking.k8s.io/v1", "Gateway", it));
@@ -72,7 +72,7 @@ pub fn used_by_ingress_controller(observed: &ExposureSeen) -> Vec<ObjectRef> {
         .collect()
 }
 
-fn gateways(observed: &ExposureSeen) -> impl Iterator<Item = &Value> {
+fn gateways(observed: &ObservedExposure) -> impl Iterator<Item = &Value> {
     let classes = observed
         .gateway_classes
         .iter()
@@ -84,7 +84,7 @@ fn gateways(observed: &ExposureSeen) -> impl Iterator<Item = &Value> {
     })
 }
 
-fn ingresses(observed: &ExposureSeen) -> impl Iterator<Item = &Value> {
+fn ingresses(observed: &ObservedExposure) -> impl Iterator<Item = &Value> {
     let classes =
         observed.ingress_classes.iter().filter(|it| text(it, "/spec/controller") == INGRESS_CONTROLLER);
     let classes: BTreeSet<&str> = classes.map(|it| text(it, "/metadata/name")).collect();
@@ -153,12 +153,12 @@ mod tests {
         json!({"metadata": {"name": name, "namespace": "shop", "finalizers": finalizers}, "spec": spec})
     }
 
-    fn observed() -> ExposureSeen {
+    fn observed() -> ObservedExposure {
         let mut annotated = object("annotated", &[], json!({}));
         annotated["metadata"]["annotations"] = json!({"kubernetes.io/ingress.class": "alb"});
         let mut going = object("going", &["group.ingress.k8s.aws/shop"], json!({}));
         going["metadata"]["deletionTimestamp"] = json!("2026-11-01T00:00:00Z");
-        ExposureSeen {
+        ObservedExposure {
             gateways: vec![
                 object("ours", &[], json!({"gatewayClassName": "aws"})),
                 object("orphan", &["gateway.k8s.aws/nlb"], json!({"gatewayClassName": "gone"})),
@@ -228,9 +228,9 @@ mod tests {
             TargetGroupBinding shop/own"#]]
         .assert_eq(&names(used_by_ingress_controller(&observed())));
         assert_eq!(
-            used_by_ingress_controller(&ExposureSeen {
+            used_by_ingress_controller(&ObservedExposure {
                 services: vec![observed().services[0].clone()],
-                ..ExposureSeen::default()
+                ..ObservedExposure::default()
             }),
             []
         );

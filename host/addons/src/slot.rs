@@ -30,7 +30,7 @@ impl Slot {
 }
 
 /// Whether an add-on in this slot goes before its cluster does.
-pub fn can_leave(slot: Slot) -> bool {
+pub fn can_be_uninstalled(slot: Slot) -> bool {
     matches!(slot, Slot::Storage | Slot::Ingress)
 }
 

@@ -6,7 +6,7 @@ use crds::conditions::{READY, cluster_plugin as types, reason};
 
 use super::Slot;
 use model::Timestamp;
-use model::condition::{Said, merge, shorten, time};
+use model::condition::{ConditionState, merge, shorten, time};
 
 /// How one add-on fares.
 #[derive(Clone, Debug, PartialEq)]
@@ -40,14 +40,14 @@ pub fn status(
     let failed = open.iter().find(|it| it.phase == PluginPhase::Failed);
     let message = || open.iter().map(named).collect::<Vec<_>>().join("; ");
     let ready = match (all, failed.or(open.first())) {
-        (Some((reason, message)), _) => Said { status: false, reason, message: message.to_owned() },
-        (None, Some(first)) => Said { status: false, reason: &first.reason, message: message() },
-        (None, None) => Said { status: true, reason: reason::READY, message: String::new() },
+        (Some((reason, message)), _) => ConditionState { status: false, reason, message: message.to_owned() },
+        (None, Some(first)) => ConditionState { status: false, reason: &first.reason, message: message() },
+        (None, None) => ConditionState { status: true, reason: reason::READY, message: String::new() },
     };
     let progressing = if all.is_none() && open.iter().any(|it| it.phase != PluginPhase::Failed) {
-        Said { status: true, reason: reason::CREATING, message: message() }
+        ConditionState { status: true, reason: reason::CREATING, message: message() }
     } else {
-        Said { status: false, reason: reason::NOT_REQUESTED, message: String::new() }
+        ConditionState { status: false, reason: reason::NOT_REQUESTED, message: String::new() }
     };
     let said = vec![
         (types::CLOUD_PROVIDER_READY, of_slot(Slot::CloudProvider, progress, all)),
@@ -73,25 +73,25 @@ pub fn status(
 }
 
 /// A slot with several add-ons is as ready as the one that fares worst.
-fn of_slot<'a>(slot: Slot, progress: &'a [Progress], all: Option<(&'a str, &str)>) -> Said<'a> {
+fn of_slot<'a>(slot: Slot, progress: &'a [Progress], all: Option<(&'a str, &str)>) -> ConditionState<'a> {
     if let Some((reason, message)) = all {
-        return Said { status: false, reason, message: message.to_owned() };
+        return ConditionState { status: false, reason, message: message.to_owned() };
     }
     let mine = || progress.iter().filter(|it| it.slot == slot);
     let failed = mine().find(|it| it.phase == PluginPhase::Failed);
     if let Some(it) = failed.or_else(|| mine().find(|it| it.phase != PluginPhase::Running)) {
-        return Said { status: false, reason: &it.reason, message: it.message.clone() };
+        return ConditionState { status: false, reason: &it.reason, message: it.message.clone() };
     }
     // What should be looked at nevertheless is said of each of them.
     match mine().find(|it| it.reason != reason::READY).or_else(|| mine().next()) {
-        None => Said { status: true, reason: reason::NOT_REQUESTED, message: String::new() },
+        None => ConditionState { status: true, reason: reason::NOT_REQUESTED, message: String::new() },
         Some(first) => {
             let said: Vec<&Progress> = mine().filter(|it| !it.message.is_empty()).collect();
             let message = match said.as_slice() {
                 [alone] if mine().count() == 1 => alone.message.clone(),
                 several => several.iter().map(named).collect::<Vec<_>>().join("; "),
             };
-            Said { status: true, reason: &first.reason, message }
+            ConditionState { status: true, reason: &first.reason, message }
         }
     }
 }

@@ -7,7 +7,7 @@ use contract::{Step, StepSpec, WaitCondition, WaitSpec};
 
 /// Whether a step that was carried out once is looked at again and again: what it asks for can come undone by
 /// itself, or ends with time.
-pub fn is_looked_at_again(step: &Step) -> bool {
+pub fn is_checked_again(step: &Step) -> bool {
     use StepSpec::{
         Apply, Certificate, Delete, EfsFileSystem, IamRole, InstanceRoles, SecurityGroupRule, Wait,
     };
@@ -65,7 +65,7 @@ pub fn waited(spec: &WaitSpec, live: Option<&Value>, generation: Option<i64>) ->
 /// The object that a TigeraStatus tells of. Its conditions count only when they are of this object's
 /// generation: the operator writes down there which one it has carried out. It does so for these two
 /// components of the Installation.
-pub fn tells_of(spec: &WaitSpec) -> Option<ObjectRef> {
+pub fn subject_of(spec: &WaitSpec) -> Option<ObjectRef> {
     let is_status = spec.condition == WaitCondition::TigerastatusAvailable
         && ["calico", "ippools"].contains(&spec.name.as_str());
     is_status.then(|| ObjectRef {
@@ -174,10 +174,10 @@ mod tests {
             let one = |kind: &str, status: &str, generation: i64| json!({"type": kind, "status": status, "observedGeneration": generation});
             json!({"status": {"conditions": [one("Available", "True", 3), one("Progressing", "False", generation), one("Degraded", "False", 3)]}})
         };
-        let of = tells_of(&spec("ippools")).map(|it| it.to_string());
+        let of = subject_of(&spec("ippools")).map(|it| it.to_string());
         assert_eq!(of.as_deref(), Some("Installation default"));
         assert_eq!(
-            [tells_of(&spec("tiers")), tells_of(&spec("apiserver"))],
+            [subject_of(&spec("tiers")), subject_of(&spec("apiserver"))],
             [None, None],
             "they say of no generation"
         );

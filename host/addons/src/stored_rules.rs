@@ -9,7 +9,7 @@ use model::{Rule, Source};
 
 /// Annotation of an AWSCluster: rules that its groups keep though no ClusterPlugin asks for them. JSON;
 /// `null`: they could not be told, and nothing is revoked.
-pub const KEPT_RULES_ANNOTATION: &str = "cluster.kurator.dev/kept-rules";
+pub const STORED_RULES_ANNOTATION: &str = "cluster.kurator.dev/kept-rules";
 
 #[derive(Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
@@ -25,7 +25,7 @@ struct StoredRule {
 
 /// The text that keeps these rules; `None` when there is nothing to keep, and then there is no annotation.
 /// `rules` is `None` when they could not be told.
-pub fn kept_rules_text(rules: Option<&[AddOnRule]>) -> Option<String> {
+pub fn stored_rules_text(rules: Option<&[AddOnRule]>) -> Option<String> {
     let Some(rules) = rules else { return Some("null".into()) };
     let stored: Vec<StoredRule> = rules.iter().filter_map(stored).collect();
     // Strings and numbers always serialize.
@@ -33,7 +33,7 @@ pub fn kept_rules_text(rules: Option<&[AddOnRule]>) -> Option<String> {
 }
 
 /// The rules that the text keeps. `None` when they cannot be told, which is no reason to revoke any.
-pub fn kept_rules(text: Option<&str>) -> Option<Vec<AddOnRule>> {
+pub fn stored_rules(text: Option<&str>) -> Option<Vec<AddOnRule>> {
     let Some(text) = text else { return Some(Vec::new()) };
     let stored: Option<Vec<StoredRule>> = serde_json::from_str(text).ok()?;
     Some(stored?.into_iter().map(rule).collect())
@@ -79,20 +79,20 @@ mod tests {
 
     #[test]
     fn rules_are_kept_as_they_were_asked_for() {
-        let text = kept_rules_text(Some(&[vxlan()])).unwrap();
+        let text = stored_rules_text(Some(&[vxlan()])).unwrap();
         expect_test::expect![[
             r#"[{"group":"node","protocol":"udp","fromPort":4789,"toPort":4789,"peer":"controlplane","description":"VXLAN"}]"#
         ]]
         .assert_eq(&text);
-        assert_eq!(kept_rules(Some(&text)), Some(vec![vxlan()]));
+        assert_eq!(stored_rules(Some(&text)), Some(vec![vxlan()]));
     }
 
     #[test]
     fn no_annotation_keeps_nothing_and_an_unreadable_one_revokes_none() {
-        assert_eq!(kept_rules_text(Some(&[])), None);
-        assert_eq!(kept_rules(None), Some(vec![]));
-        let unknown = kept_rules_text(None).unwrap();
-        assert_eq!(kept_rules(Some(&unknown)), None);
-        assert_eq!(kept_rules(Some("[{\"group\": 1}]")), None);
+        assert_eq!(stored_rules_text(Some(&[])), None);
+        assert_eq!(stored_rules(None), Some(vec![]));
+        let unknown = stored_rules_text(None).unwrap();
+        assert_eq!(stored_rules(Some(&unknown)), None);
+        assert_eq!(stored_rules(Some("[{\"group\": 1}]")), None);
     }
 }

@@ -32,7 +32,7 @@ pub enum LoadBalancers {
 /// What is known when the question is put. What comes later in the order need not be read while something
 /// earlier is left, unless the time is over.
 #[derive(Clone, Debug, PartialEq)]
-pub struct TeardownSeen {
+pub struct ObservedTeardown {
     /// The Cluster's deletionTimestamp.
     pub began: Timestamp,
     pub now: Timestamp,
@@ -67,10 +67,10 @@ pub enum Teardown {
     /// Wait, and say this.
     Wait(String),
     /// Take the finalizers off; the machines may go. The text says what was skipped and why, if anything was.
-    Release(Option<String>),
+    RemoveFinalizer(Option<String>),
 }
 
-impl TeardownSeen {
+impl ObservedTeardown {
     /// Whether `spec.deletion.timeout` is over.
     pub fn is_late(&self) -> bool {
         self.now >= self.began + self.timeout.as_secs_f64()
@@ -92,23 +92,23 @@ pub fn removed_with_cluster(installed: &[Inventory]) -> Vec<String> {
 }
 
 /// Decides the next thing to do. Whatever users' automation makes again is looked at first each time.
-pub fn teardown(observed: &TeardownSeen) -> Teardown {
+pub fn teardown(observed: &ObservedTeardown) -> Teardown {
     if observed.forced {
-        return Teardown::Release(Some(
+        return Teardown::RemoveFinalizer(Some(
             "annotation cluster.kurator.dev/force-delete: add-ons were not removed".into(),
         ));
     }
     match &observed.api {
         Api::NoKubeconfig => {
-            return Teardown::Release(Some("no kubeconfig Secret: add-ons were not removed".into()));
+            return Teardown::RemoveFinalizer(Some("no kubeconfig Secret: add-ons were not removed".into()));
         }
         Api::Unreachable(_) if !observed.initialized => {
-            return Teardown::Release(Some(
+            return Teardown::RemoveFinalizer(Some(
                 "the control plane was never initialized: there were no add-ons to remove".into(),
             ));
         }
         Api::Unreachable(why) if observed.is_late() => {
-            return Teardown::Release(Some(format!(
+            return Teardown::RemoveFinalizer(Some(format!(
                 "the API server did not answer within spec.deletion.timeout ({why}): add-ons were not removed"
             )));
         }
@@ -116,8 +116,8 @@ pub fn teardown(observed: &TeardownSeen) -> Teardown {
         Api::Answers => (),
     }
     match next(observed) {
-        Teardown::Release(skipped) => Teardown::Release(skipped),
-        _ if observed.is_late() => Teardown::Release(Some(format!(
+        Teardown::RemoveFinalizer(skipped) => Teardown::RemoveFinalizer(skipped),
+        _ if observed.is_late() => Teardown::RemoveFinalizer(Some(format!(
             "spec.deletion.timeout is over while waiting {}",
             awaited(observed)
         ))),
@@ -125,7 +125,7 @@ pub fn teardown(observed: &TeardownSeen) -> Teardown {
     }
 }
 
-fn next(observed: &TeardownSeen) -> Teardown {
+fn next(observed: &ObservedTeardown) -> Teardown {
     for exposed in [&observed.load_balanced, &observed.bindings] {
         let open: Vec<ObjectRef> =
             exposed.iter().filter(|it| !it.is_deleting).map(|it| it.object.clone()).collect();
@@ -148,15 +148,15 @@ fn next(observed: &TeardownSeen) -> Teardown {
         None => match &observed.load_balancers {
             LoadBalancers::Unknown(_) => Teardown::Wait(awaited(observed)),
             LoadBalancers::Denied(why) => {
-                Teardown::Release(Some(format!("load balancers of the cluster may be left: {why}")))
+                Teardown::RemoveFinalizer(Some(format!("load balancers of the cluster may be left: {why}")))
             }
-            LoadBalancers::Left(_) => Teardown::Release(observed.unreadable.clone()),
+            LoadBalancers::Left(_) => Teardown::RemoveFinalizer(observed.unreadable.clone()),
         },
     }
 }
 
 /// What is waited for, first things first.
-pub fn awaited(observed: &TeardownSeen) -> String {
+pub fn awaited(observed: &ObservedTeardown) -> String {
     let names =
         |exposed: &[Exposure]| listed(&exposed.iter().map(|it| it.object.to_string()).collect::<Vec<_>>());
     match &observed.load_balancers {
@@ -188,8 +188,8 @@ mod tests {
 
     use super::*;
 
-    fn observed() -> TeardownSeen {
-        TeardownSeen {
+    fn observed() -> ObservedTeardown {
+        ObservedTeardown {
             began: 1000.0,
             now: 1010.0,
             timeout: Duration::from_secs(900),
@@ -215,8 +215,8 @@ mod tests {
         Exposure { object, is_deleting }
     }
 
-    fn full() -> TeardownSeen {
-        TeardownSeen {
+    fn full() -> ObservedTeardown {
+        ObservedTeardown {
             load_balanced: vec![exposed("Ingress", true), exposed("Service", false)],
             bindings: vec![exposed("TargetGroupBinding", false)],
             load_balancers: LoadBalancers::Left(vec!["a1b2".into()]),
@@ -232,7 +232,7 @@ mod tests {
     }
 
     /// The decisions of a teardown in which everything that is asked for happens, one at a time.
-    fn course(mut observed: TeardownSeen) -> String {
+    fn course(mut observed: ObservedTeardown) -> String {
         let mut res = String::new();
         loop {
             let next = teardown(&observed);
@@ -242,7 +242,7 @@ mod tests {
                     objects.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ")
                 ),
                 Teardown::Wait(what) => format!("wait {what}\n"),
-                Teardown::Release(skipped) => format!("release {skipped:?}\n"),
+                Teardown::RemoveFinalizer(skipped) => format!("release {skipped:?}\n"),
                 other => format!("{other:?}\n"),
             };
             match next {
@@ -263,7 +263,7 @@ mod tests {
                     observed.load_balancers = LoadBalancers::Left(vec![])
                 }
                 Teardown::Wait(_) => observed.volumes.awaited.clear(),
-                Teardown::Release(_) => return res,
+                Teardown::RemoveFinalizer(_) => return res,
             }
         }
     }
@@ -287,18 +287,18 @@ mod tests {
 
     #[test]
     fn what_is_made_again_is_deleted_again() {
-        let removing = TeardownSeen { installed: vec!["aws-ebs-csi".into()], ..observed() };
+        let removing = ObservedTeardown { installed: vec!["aws-ebs-csi".into()], ..observed() };
         assert_eq!(teardown(&removing), Teardown::Remove("aws-ebs-csi".into()));
         let again = exposed("Service", false);
         assert_eq!(
-            teardown(&TeardownSeen { load_balanced: vec![again.clone()], ..removing }),
+            teardown(&ObservedTeardown { load_balanced: vec![again.clone()], ..removing }),
             Teardown::Delete(vec![again.object])
         );
     }
 
     #[test]
     fn a_record_that_cannot_be_read_hinders_nothing_and_is_said() {
-        let broken = TeardownSeen {
+        let broken = ObservedTeardown {
             unreadable: Some("ConfigMap a".into()),
             installed: vec!["aws-ebs-csi".into()],
             ..observed()
@@ -309,59 +309,70 @@ mod tests {
     #[test]
     fn not_knowing_whether_load_balancers_are_left_is_not_their_absence() {
         let unknown =
-            TeardownSeen { load_balancers: LoadBalancers::Unknown("throttled".into()), ..observed() };
+            ObservedTeardown { load_balancers: LoadBalancers::Unknown("throttled".into()), ..observed() };
         assert!(matches!(teardown(&unknown), Teardown::Wait(why) if why.contains("throttled")));
     }
 
     #[test]
     fn what_may_not_be_read_hinders_nothing_else_and_is_said() {
         let denied = LoadBalancers::Denied("AccessDenied on tag:GetResources".into());
-        let full = TeardownSeen { load_balanced: vec![], bindings: vec![], load_balancers: denied, ..full() };
+        let full =
+            ObservedTeardown { load_balanced: vec![], bindings: vec![], load_balancers: denied, ..full() };
         assert_eq!(teardown(&full), Teardown::DeleteVolumes);
-        let add_ons = TeardownSeen { volumes: VolumeWork::default(), ..full };
+        let add_ons = ObservedTeardown { volumes: VolumeWork::default(), ..full };
         assert!(matches!(teardown(&add_ons), Teardown::Remove(_)));
-        let nothing = TeardownSeen { installed: vec![], ..add_ons };
-        assert!(matches!(teardown(&nothing), Teardown::Release(Some(why)) if why.contains("AccessDenied")));
+        let nothing = ObservedTeardown { installed: vec![], ..add_ons };
+        assert!(
+            matches!(teardown(&nothing), Teardown::RemoveFinalizer(Some(why)) if why.contains("AccessDenied"))
+        );
     }
 
     #[test]
     fn a_dead_api_server_holds_and_a_missing_kubeconfig_does_not() {
-        let dead = TeardownSeen { api: Api::Unreachable("connection refused".into()), ..full() };
+        let dead = ObservedTeardown { api: Api::Unreachable("connection refused".into()), ..full() };
         assert!(matches!(teardown(&dead), Teardown::Wait(_)));
-        assert!(matches!(teardown(&TeardownSeen { now: 1900.0, ..dead }), Teardown::Release(Some(_))));
         assert!(matches!(
-            teardown(&TeardownSeen { api: Api::NoKubeconfig, ..full() }),
-            Teardown::Release(Some(_))
+            teardown(&ObservedTeardown { now: 1900.0, ..dead }),
+            Teardown::RemoveFinalizer(Some(_))
+        ));
+        assert!(matches!(
+            teardown(&ObservedTeardown { api: Api::NoKubeconfig, ..full() }),
+            Teardown::RemoveFinalizer(Some(_))
         ));
     }
 
     #[test]
     fn a_control_plane_that_never_was_holds_nothing() {
-        let dead = TeardownSeen {
+        let dead = ObservedTeardown {
             api: Api::Unreachable("connection refused".into()),
             initialized: false,
             ..observed()
         };
-        assert!(matches!(teardown(&dead), Teardown::Release(Some(why)) if why.contains("never initialized")));
+        assert!(
+            matches!(teardown(&dead), Teardown::RemoveFinalizer(Some(why)) if why.contains("never initialized"))
+        );
         assert!(matches!(
-            teardown(&TeardownSeen { api: Api::Answers, initialized: false, ..full() }),
+            teardown(&ObservedTeardown { api: Api::Answers, initialized: false, ..full() }),
             Teardown::Delete(_)
         ));
     }
 
     #[test]
     fn force_and_timeout_let_go_whatever_is_left_and_say_what() {
-        assert!(matches!(teardown(&TeardownSeen { forced: true, ..full() }), Teardown::Release(Some(_))));
-        let late = TeardownSeen { now: 1901.0, ..full() };
-        let volumes = TeardownSeen {
+        assert!(matches!(
+            teardown(&ObservedTeardown { forced: true, ..full() }),
+            Teardown::RemoveFinalizer(Some(_))
+        ));
+        let late = ObservedTeardown { now: 1901.0, ..full() };
+        let volumes = ObservedTeardown {
             load_balanced: vec![],
             bindings: vec![],
             load_balancers: LoadBalancers::Left(vec![]),
             ..late.clone()
         };
-        let add_ons = TeardownSeen { volumes: VolumeWork::default(), ..volumes.clone() };
-        let said = |observed: &TeardownSeen| match teardown(observed) {
-            Teardown::Release(Some(why)) => why,
+        let add_ons = ObservedTeardown { volumes: VolumeWork::default(), ..volumes.clone() };
+        let said = |observed: &ObservedTeardown| match teardown(observed) {
+            Teardown::RemoveFinalizer(Some(why)) => why,
             other => format!("{other:?}"),
         };
         expect_test::expect![[r#"
@@ -369,7 +380,10 @@ mod tests {
             spec.deletion.timeout is over while waiting for volumes to be deleted: PersistentVolume db (vol-1)
             spec.deletion.timeout is over while waiting for add-ons to be removed: aws-ebs-csi"#]]
         .assert_eq(&[said(&late), said(&volumes), said(&add_ons)].join("\n"));
-        assert_eq!(teardown(&TeardownSeen { now: 1901.0, ..observed() }), Teardown::Release(None));
+        assert_eq!(
+            teardown(&ObservedTeardown { now: 1901.0, ..observed() }),
+            Teardown::RemoveFinalizer(None)
+        );
     }
 
     #[test]

@@ -12,7 +12,7 @@ use super::load_balancer_users::{is_deleting, listed, named, text};
 
 /// Lists as the API server gave them. Pods and ReplicaSets matter only where volumes are to be deleted.
 #[derive(Clone, Debug, Default)]
-pub struct StorageSeen {
+pub struct ObservedStorage {
     pub volumes: Vec<Value>,
     pub attachments: Vec<Value>,
     pub claims: Vec<Value>,
@@ -35,7 +35,7 @@ pub struct VolumeWork {
 }
 
 /// What still needs the driver of this plugin: nothing else can detach or delete it.
-pub fn used_by_storage(module: &str, observed: &StorageSeen) -> Vec<String> {
+pub fn used_by_storage(module: &str, observed: &ObservedStorage) -> Vec<String> {
     let Some(driver) = built_in::find(module).and_then(|add_on| add_on.driver) else { return Vec::new() };
     let volumes: Vec<&Value> = observed.volumes.iter().filter(|it| driver.has(it)).collect();
     let names: BTreeSet<&str> = volumes.iter().map(|it| text(it, "/metadata/name")).collect();
@@ -50,7 +50,7 @@ pub fn used_by_storage(module: &str, observed: &StorageSeen) -> Vec<String> {
 }
 
 /// Claims whose volumes are to be deleted with the cluster, and those that would still get one.
-pub fn claims_to_delete(policy: Volumes, observed: &StorageSeen) -> Vec<&Value> {
+pub fn claims_to_delete(policy: Volumes, observed: &ObservedStorage) -> Vec<&Value> {
     // Whoever administers the cluster says how many there are of each: none is looked for among all others.
     let going = observed.volumes.iter().filter(|it| is_ours(it) && goes_with_claim(it));
     let going: BTreeSet<&str> = going.map(|it| text(it, "/metadata/name")).collect();
@@ -66,7 +66,7 @@ pub fn claims_to_delete(policy: Volumes, observed: &StorageSeen) -> Vec<&Value> 
 }
 
 /// What is to be done about the volumes of a cluster that is being deleted.
-pub fn volumes(policy: Volumes, observed: &StorageSeen) -> VolumeWork {
+pub fn volumes(policy: Volumes, observed: &ObservedStorage) -> VolumeWork {
     let ours = || observed.volumes.iter().filter(|it| is_ours(it));
     if policy == Volumes::Retain {
         return VolumeWork { stay: ours().map(volume_text).collect(), ..VolumeWork::default() };
@@ -117,7 +117,7 @@ impl CsiDriver {
     }
 
     /// Names of the classes that it makes volumes of.
-    fn classes<'a>(&self, observed: &'a StorageSeen) -> BTreeSet<&'a str> {
+    fn classes<'a>(&self, observed: &'a ObservedStorage) -> BTreeSet<&'a str> {
         let own = observed.classes.iter().filter(|it| self.is(text(it, "/provisioner")));
         own.map(|it| text(it, "/metadata/name")).collect()
     }
@@ -242,9 +242,9 @@ mod tests {
         json!([{"apiVersion": api_version, "kind": kind, "name": name, "controller": true}])
     }
 
-    fn observed() -> StorageSeen {
+    fn observed() -> ObservedStorage {
         const EBS: &str = "ebs.csi.aws.com";
-        StorageSeen {
+        ObservedStorage {
             volumes: vec![
                 volume("db", EBS, "Delete", Some("data-db-0")),
                 volume("keep", EBS, "Retain", Some("archive")),
@@ -346,11 +346,11 @@ mod tests {
     fn ended_pods_hold_nothing_and_an_ephemeral_volume_is_a_claim() {
         let mut pod = pod("job-1", "", owned("batch/v1", "Job", "job"));
         pod["spec"]["volumes"] = json!([{"name": "scratch", "ephemeral": {"volumeClaimTemplate": {}}}]);
-        let mut observed = StorageSeen {
+        let mut observed = ObservedStorage {
             volumes: vec![volume("a", "ebs.csi.aws.com", "Delete", Some("job-1-scratch"))],
             claims: vec![claimed("job-1-scratch", "a", "gp3")],
             pods: vec![pod],
-            ..StorageSeen::default()
+            ..ObservedStorage::default()
         };
         expect_test::expect![[r#"
             stop Job shop/job by {"spec":{"suspend":true}}
@@ -374,7 +374,7 @@ mod tests {
             PersistentVolumeClaim shop/soon"#]]
         .assert_eq(&used_by_storage("aws-ebs-csi", &observed()).join("\n"));
         assert_eq!(used_by_storage("aws-efs-csi", &observed()), ["PersistentVolume files (vol-files)"]);
-        let classes_alone = StorageSeen { classes: observed().classes, ..StorageSeen::default() };
+        let classes_alone = ObservedStorage { classes: observed().classes, ..ObservedStorage::default() };
         assert_eq!(used_by_storage("aws-ebs-csi", &classes_alone), Vec::<String>::new());
     }
 

@@ -75,8 +75,8 @@ async fn send(region: &Context, key: &Key, action: &Action) -> Result<(), Failur
             let with = Creation { key, tags, ids, client_token: client_token.as_deref(), until: *until };
             kinds::create(region, is, with).await
         }
-        Action::Update { id, is, seen, tags, ids } => {
-            kinds::update(region, is, seen, Change { key, id, tags, ids }).await
+        Action::Update { id, is, observed, tags, ids } => {
+            kinds::update(region, is, observed, Change { key, id, tags, ids }).await
         }
         Action::Tag { id, parts, tags, untag, .. } => {
             kinds::tag(region, key.kind, Tagging { id, parts, tags, untag }).await

@@ -245,7 +245,7 @@ impl PlanInput<'_> {
         ids.extend(self.ids(&desired.is));
         let (id, is, observed, tags) =
             (observed.id.clone(), desired.is.clone(), observed.is.clone(), desired.tags.clone());
-        res.actions.push(Action::Update { id, is, seen: observed, tags, ids });
+        res.actions.push(Action::Update { id, is, observed, tags, ids });
     }
 
     /// Mine, and nobody wants it. In a cluster that lives on, that may only seem so as long as what it

@@ -61,7 +61,7 @@ pub struct DesiredResource {
 }
 
 impl DesiredResource {
-    /// What makes that which was `seen` carry the right tags; `None` when it does, or when they are not
+    /// What makes that which was `observed` carry the right tags; `None` when it does, or when they are not
     /// shown.
     pub fn retag(&self, key: &Key, observed: &ObservedResource) -> Option<Action> {
         let have = observed.tags.as_ref()?;
@@ -117,17 +117,17 @@ pub enum Action {
         /// always be sent.
         until: Option<Timestamp>,
     },
-    /// Make what is `seen` as `is`: the differing parts only.
+    /// Make what is `observed` as `is`: the differing parts only.
     Update {
         /// AWS's name for it.
         id: String,
         /// What is wanted.
         is: Resource,
         /// What it is now.
-        seen: Resource,
+        observed: Resource,
         /// For parts that are made anew, such as a target group.
         tags: Tags,
-        /// Of what it refers to, as seen and as wanted.
+        /// Of what it refers to, as observed and as desired.
         ids: Ids,
     },
     /// Add tags, and take others away.

@@ -15,7 +15,7 @@ const NAMED: usize = 8;
 
 /// What one condition says.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Said<'a> {
+pub struct ConditionState<'a> {
     /// `True` or `False`; it is never `Unknown`.
     pub status: bool,
     /// CamelCase, for programs.
@@ -24,14 +24,14 @@ pub struct Said<'a> {
     pub message: String,
 }
 
-impl<'a> Said<'a> {
+impl<'a> ConditionState<'a> {
     /// `True`, with reason `Ready` and no message.
     pub fn yes() -> Self {
-        Said { status: true, reason: reason::READY, message: String::new() }
+        ConditionState { status: true, reason: reason::READY, message: String::new() }
     }
     /// `False`, and why.
     pub fn no(reason: &'a str, message: impl Into<String>) -> Self {
-        Said { status: false, reason, message: message.into() }
+        ConditionState { status: false, reason, message: message.into() }
     }
 }
 
@@ -39,7 +39,7 @@ impl<'a> Said<'a> {
 /// did not change.
 pub fn merge(
     previous: &[Condition],
-    state: Vec<(&str, Said<'_>)>,
+    state: Vec<(&str, ConditionState<'_>)>,
     generation: Option<i64>,
     now: Timestamp,
     ours: &[&str],
@@ -72,7 +72,7 @@ pub fn paused(
     now: Timestamp,
     generation: Option<i64>,
 ) -> Vec<Condition> {
-    merge(previous, vec![(PAUSED, paused_said(paused))], generation, now, &[PAUSED])
+    merge(previous, vec![(PAUSED, paused_state(paused))], generation, now, &[PAUSED])
 }
 
 /// The conditions of an object of which only this is known: why nothing can be done for it yet.
@@ -83,18 +83,18 @@ pub fn not_ready(
     now: Timestamp,
     generation: Option<i64>,
 ) -> Vec<Condition> {
-    let state = vec![(PAUSED, paused_said(false)), (READY, Said::no(reason, message))];
+    let state = vec![(PAUSED, paused_state(false)), (READY, ConditionState::no(reason, message))];
     merge(previous, state, generation, now, &[PAUSED, READY])
 }
 
 /// Whether an object has been judged before.
-pub fn was_said(previous: &[Condition]) -> bool {
+pub fn was_reported(previous: &[Condition]) -> bool {
     previous.iter().any(|it| it.type_ == READY)
 }
 
 /// What condition `Paused` says.
-pub fn paused_said(paused: bool) -> Said<'static> {
-    Said {
+pub fn paused_state(paused: bool) -> ConditionState<'static> {
+    ConditionState {
         status: paused,
         reason: if paused { reason::PAUSED } else { reason::NOT_PAUSED },
         message: String::new(),
@@ -125,7 +125,7 @@ pub fn lacking(
     plan: &Plan,
     outcomes: &[(Key, Outcome)],
     concerns: impl Fn(&Key) -> bool,
-) -> Option<Said<'static>> {
+) -> Option<ConditionState<'static>> {
     let mut worst = None;
     let mut lines: BTreeMap<(u8, String), String> = BTreeMap::new();
     let mut say = |rank: u8, reason: &'static str, key: &Key, text: &str| {
@@ -172,12 +172,12 @@ pub fn lacking(
     if lines.len() > NAMED {
         named.push(format!("and {} more", lines.len() - NAMED));
     }
-    Some(Said::no(reason, named.join("; ")))
+    Some(ConditionState::no(reason, named.join("; ")))
 }
 
 /// A sweep that fails.
-pub fn problem(problem: &Problem) -> Said<'static> {
-    Said::no(code_reason(&problem.code), refused(&problem.code, &problem.message, problem.who))
+pub fn problem(problem: &Problem) -> ConditionState<'static> {
+    ConditionState::no(code_reason(&problem.code), refused(&problem.code, &problem.message, problem.who))
 }
 
 fn blocked_reason(text: &str) -> &'static str {

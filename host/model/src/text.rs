@@ -28,7 +28,9 @@ impl fmt::Display for Action {
         let key = self.key();
         match self {
             Action::Create { is, .. } => write!(f, "create  {key}{}", is.details()),
-            Action::Update { id, is, seen, .. } => write!(f, "update  {key} ({id}){}", is.changes(seen)),
+            Action::Update { id, is, observed, .. } => {
+                write!(f, "update  {key} ({id}){}", is.changes(observed))
+            }
             Action::Tag { id, tags, untag, .. } => {
                 let untag: String = untag.iter().map(|it| format!(" -{it}")).collect();
                 write!(f, "tag     {key} ({id}){}{untag}", Pairs(tags))

@@ -131,8 +131,11 @@ impl AddOns {
     /// The plugins that come with this program cannot be loaded.
     pub fn new(context: Context) -> anyhow::Result<Self> {
         let workload = Workload::new(context.metrics.workload_requests(), context.api_server_ranges.clone());
-        let plugins =
-            plugins::Plugins::load(context.metrics.plugin_calls(), context.built_in_plugins.as_deref(), context.plugin_cache.as_deref())?;
+        let plugins = plugins::Plugins::load(
+            context.metrics.plugin_calls(),
+            context.built_in_plugins.as_deref(),
+            context.plugin_cache.as_deref(),
+        )?;
         let (checks, fact_cache) = (check::Checks::default(), facts::FactCache::default());
         Ok(Self { context, plugins, workload, checks, fact_cache, memories: Memories::default() })
     }

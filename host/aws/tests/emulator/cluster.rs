@@ -30,10 +30,10 @@ pub fn create(is: impl Into<Resource>, ids: &Ids, token: Option<&str>) -> Action
     Action::Create { is, tags, ids: ids.clone(), client_token: token.map(str::to_owned), until: None }
 }
 
-pub fn update(id: &str, is: impl Into<Resource>, seen: impl Into<Resource>, ids: &Ids) -> Action {
+pub fn update(id: &str, is: impl Into<Resource>, observed: impl Into<Resource>, ids: &Ids) -> Action {
     let is = is.into();
     let tags = tags(&is.key().to_string());
-    Action::Update { id: id.to_owned(), is, seen: seen.into(), tags, ids: ids.clone() }
+    Action::Update { id: id.to_owned(), is, observed: observed.into(), tags, ids: ids.clone() }
 }
 
 pub fn delete(id: &str, is: impl Into<Resource>, ids: &Ids) -> Action {

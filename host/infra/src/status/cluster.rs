@@ -14,7 +14,7 @@ use crds::status::{FailureDomain, Initialization};
 
 use crate::cluster::{Decision, Input, deleting, egress, load_balancer_kind};
 use crate::observe::{API_SERVER, GROUP_ROLES, MAIN, kept_for_pods};
-use model::condition::{Said, lacking, merge, paused, paused_said, problem, was_said};
+use model::condition::{ConditionState, lacking, merge, paused, paused_state, problem, was_reported};
 use model::finding::{Finding, Status};
 use model::{
     Key, Kind, LoadBalancer, ObservedResource, Outcome, Owner, Plan, Problem, Resource, SecurityGroup, State,
@@ -58,7 +58,7 @@ pub fn cluster(facts: &Cluster<'_>) -> AWSClusterStatus {
     let provisioned = was || ready.status;
     let mut state = areas(facts);
     if deleting(object) {
-        state.push((DELETING, Said { status: true, ..ready.clone() }));
+        state.push((DELETING, ConditionState { status: true, ..ready.clone() }));
     }
     state.extend(facts.issuer.map(|it| {
         let message = if it.status == Status::Unknown {
@@ -66,15 +66,18 @@ pub fn cluster(facts: &Cluster<'_>) -> AWSClusterStatus {
         } else {
             it.message.clone()
         };
-        (SERVICE_ACCOUNT_ISSUER_READY, Said { status: it.status == Status::True, reason: it.reason, message })
+        (
+            SERVICE_ACCOUNT_ISSUER_READY,
+            ConditionState { status: it.status == Status::True, reason: it.reason, message },
+        )
     }));
     state.push((READY, ready));
-    state.push((PAUSED, paused_said(false)));
+    state.push((PAUSED, paused_state(false)));
     let mut ours: Vec<&str> = AREAS.iter().map(|(name, _)| *name).collect();
     ours.extend([DELETING, READY, PAUSED, SERVICE_ACCOUNT_ISSUER_READY]);
     // As long as AWS was not read, nothing is known, and what was said of it stays.
     let read = facts.input.unread().is_empty();
-    if !read && facts.problem.is_none() && was_said(&previous.conditions) {
+    if !read && facts.problem.is_none() && was_reported(&previous.conditions) {
         let conditions = paused(&previous.conditions, false, facts.input.now, object.metadata.generation);
         return AWSClusterStatus { conditions, ..previous };
     }
@@ -94,23 +97,23 @@ pub fn cluster(facts: &Cluster<'_>) -> AWSClusterStatus {
     }
 }
 
-fn ready(facts: &Cluster<'_>) -> Said<'static> {
+fn ready(facts: &Cluster<'_>) -> ConditionState<'static> {
     let deleting = deleting(facts.input.aws_cluster);
     if let Some(invalid) = &facts.decision.invalid {
-        return Said::no(reason::INVALID_SPEC, invalid.to_string());
+        return ConditionState::no(reason::INVALID_SPEC, invalid.to_string());
     }
     if let Some(cause) = facts.problem {
         return problem(cause);
     }
     match (deleting, lacking(&facts.decision.plan, facts.outcomes, |_| true)) {
         (true, _) if !facts.input.machines.is_empty() => {
-            Said::no(reason::WAITING_FOR_MACHINES, text(&facts.decision.plan))
+            ConditionState::no(reason::WAITING_FOR_MACHINES, text(&facts.decision.plan))
         }
         (true, None) => {
-            Said::no(if facts.decision.finished { reason::DELETED } else { reason::DELETING }, "")
+            ConditionState::no(if facts.decision.finished { reason::DELETED } else { reason::DELETING }, "")
         }
         (true, Some(state)) if [reason::CREATING, reason::NOT_READY].contains(&state.reason) => {
-            Said { reason: reason::DELETING, ..state }
+            ConditionState { reason: reason::DELETING, ..state }
         }
         (_, Some(state)) => state,
         (false, None) => endpoint(facts),
@@ -122,21 +125,23 @@ fn text(plan: &Plan) -> String {
 }
 
 /// Everything is there; whether the API can be reached by name.
-fn endpoint(facts: &Cluster<'_>) -> Said<'static> {
+fn endpoint(facts: &Cluster<'_>) -> ConditionState<'static> {
     match (&facts.decision.record.endpoint, facts.unresolved) {
         (None, _) if load_balancer_kind(facts.input.aws_cluster).is_none() => {
             let message =
                 "spec.controlPlaneEndpoint is not set, and there is no load balancer to take it from; set it";
-            Said::no("WaitForExternalControlPlaneEndpoint", message)
+            ConditionState::no("WaitForExternalControlPlaneEndpoint", message)
         }
-        (None, _) => Said::no(reason::WAIT_FOR_DNS_NAME, "the load balancer has no host name yet"),
-        (Some(_), Some(name)) => Said::no(
+        (None, _) => ConditionState::no(reason::WAIT_FOR_DNS_NAME, "the load balancer has no host name yet"),
+        (Some(_), Some(name)) => ConditionState::no(
             reason::WAIT_FOR_DNS_NAME_RESOLVE,
             format!(
                 "{name} does not resolve yet; where it never will, set spec.controlPlaneLoadBalancer.dnsResolutionCheck: None"
             ),
         ),
-        (Some(_), _) => Said { message: held(&facts.decision.held, |_| true), ..Said::yes() },
+        (Some(_), _) => {
+            ConditionState { message: held(&facts.decision.held, |_| true), ..ConditionState::yes() }
+        }
     }
 }
 
@@ -149,7 +154,7 @@ fn held(all: &[(Kind, String)], concerns: impl Fn(&Kind) -> bool) -> String {
         .join("; ")
 }
 
-fn areas(facts: &Cluster<'_>) -> Vec<(&'static str, Said<'static>)> {
+fn areas(facts: &Cluster<'_>) -> Vec<(&'static str, ConditionState<'static>)> {
     let known: BTreeSet<Kind> =
         facts.decision.desired.keys().chain(facts.decision.observed.keys()).map(|key| key.kind).collect();
     let mut res = Vec::new();
@@ -161,12 +166,15 @@ fn areas(facts: &Cluster<'_>) -> Vec<(&'static str, Said<'static>)> {
         let there = facts.decision.observed.keys().any(concerns);
         let state = match lacking(&facts.decision.plan, facts.outcomes, concerns) {
             Some(state) => state,
-            None if deleting(facts.input.aws_cluster) && !there => Said::no(reason::DELETED, ""),
-            None if name == CLUSTER_SECURITY_GROUPS_READY => Said {
+            None if deleting(facts.input.aws_cluster) && !there => ConditionState::no(reason::DELETED, ""),
+            None if name == CLUSTER_SECURITY_GROUPS_READY => ConditionState {
                 message: facts.decision.remark_on_rules(facts.input).unwrap_or_default().to_owned(),
-                ..Said::yes()
+                ..ConditionState::yes()
             },
-            None => Said { message: held(&facts.decision.held, |kind| kinds.contains(kind)), ..Said::yes() },
+            None => ConditionState {
+                message: held(&facts.decision.held, |kind| kinds.contains(kind)),
+                ..ConditionState::yes()
+            },
         };
         res.push((name, state));
     }

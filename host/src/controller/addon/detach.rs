@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use addons::{Api, KEPT_RULES_ANNOTATION, can_leave, kept_rules_text, slot_of};
+use addons::{Api, STORED_RULES_ANNOTATION, can_be_uninstalled, slot_of, stored_rules_text};
 use crds::cluster_api::{Cluster, KubeadmControlPlane};
 use crds::cluster_plugin::{ClusterPlugin, OnPluginDelete, PluginPhase};
 use crds::{AWSCluster, conditions::reason, names};
@@ -63,7 +63,7 @@ impl AddOns {
             return Ok(ReconcileResult::RequeueAfter(BLOCKED));
         }
         let left = self.uninstall_unwanted(&object, workload.as_deref(), &records, None).await;
-        if left.iter().any(|it| can_leave(it.slot)) {
+        if left.iter().any(|it| can_be_uninstalled(it.slot)) {
             self.patch_status(&object, &left, None).await?;
             let is_moving = left.iter().any(|it| it.phase == PluginPhase::Deleting);
             let unchanged = self.memories.unchanged_for(&object.object_name(), left);
@@ -72,7 +72,8 @@ impl AddOns {
         let kept: Vec<&str> = left.iter().map(|it| it.message.as_str()).collect();
         let kept = (!kept.is_empty()).then(|| kept.join("; "));
         // The records were read before add-ons were uninstalled: only rules of what stays count.
-        let stays = |it: &&addons::Inventory| slot_of(&it.module).is_none_or(|slot| !can_leave(slot));
+        let stays =
+            |it: &&addons::Inventory| slot_of(&it.module).is_none_or(|slot| !can_be_uninstalled(slot));
         let rules = records.all().map(|all| rules_of(all.iter().filter(stays)));
         self.detach(&object, &cluster, rules, kept).await
     }
@@ -117,13 +118,16 @@ impl AddOns {
         let aws_cluster = management.of_cluster::<AWSCluster>(cluster).into_iter().next();
         if let Some(aws_cluster) = aws_cluster.filter(|it| is_ours(&self.context, it)) {
             let list = rules.as_ref().map(add_on_rules);
-            let text = kept_rules_text(list.as_deref());
-            if aws_cluster.annotations().get(KEPT_RULES_ANNOTATION) != text.as_ref() {
+            let text = stored_rules_text(list.as_deref());
+            if aws_cluster.annotations().get(STORED_RULES_ANNOTATION) != text.as_ref() {
                 if management.is_paused(&aws_cluster) {
                     return Ok(false);
                 }
                 management
-                    .patch(&aws_cluster, json!({"metadata": {"annotations": {KEPT_RULES_ANNOTATION: text}}}))
+                    .patch(
+                        &aws_cluster,
+                        json!({"metadata": {"annotations": {STORED_RULES_ANNOTATION: text}}}),
+                    )
                     .await?;
             }
         }

@@ -24,14 +24,14 @@ pub async fn diagnose(
             of_pods(cluster, object, condition, live).await
         }
         WaitCondition::TigerastatusAvailable => {
-            Ok(addons::tigera_status(live).map_or(Diagnosis::Unknown, Diagnosis::Trouble))
+            Ok(addons::tigera_status(live).map_or(Diagnosis::Unknown, Diagnosis::Problem))
         }
         WaitCondition::CrdEstablished | WaitCondition::Exists | WaitCondition::Gone => Ok(Diagnosis::Unknown),
     };
     match diagnosis {
         Ok(Diagnosis::Healthy) => Ok(()),
-        Ok(Diagnosis::Trouble(trouble)) => {
-            Err(format!("{what} ({}: {})", trouble.subject, sanitize::quoted(&trouble.words)))
+        Ok(Diagnosis::Problem(problem)) => {
+            Err(format!("{what} ({}: {})", problem.subject, sanitize::quoted(&problem.words)))
         }
         Ok(Diagnosis::Unknown) => Err(what),
         Err(error) => {
@@ -44,7 +44,7 @@ pub async fn diagnose(
 enum Diagnosis {
     /// As far as there are nodes for it.
     Healthy,
-    Trouble(addons::Trouble),
+    Problem(addons::Problem),
     Unknown,
 }
 
@@ -66,7 +66,7 @@ async fn of_pods(
             return Ok(Diagnosis::Healthy);
         }
     }
-    Ok(addons::trouble(live, &pods).map_or(Diagnosis::Unknown, Diagnosis::Trouble))
+    Ok(addons::find_problem(live, &pods).map_or(Diagnosis::Unknown, Diagnosis::Problem))
 }
 
 /// The labels by which a Deployment or DaemonSet selects its Pods. Ours select by nothing else.

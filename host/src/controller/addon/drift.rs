@@ -32,7 +32,7 @@ use crate::workload::WorkloadCluster;
 
 /// The steps that count as carried out when a plan was: all but those that are checked again and again.
 pub(super) fn steps_done_once(plan: &AddOnPlan) -> BTreeSet<String> {
-    plan.steps.iter().filter(|it| !addons::is_looked_at_again(it)).map(|it| it.id.clone()).collect()
+    plan.steps.iter().filter(|it| !addons::is_checked_again(it)).map(|it| it.id.clone()).collect()
 }
 
 impl AddOns {

@@ -110,11 +110,11 @@ async fn wait(
     };
     let live = cluster.get_only(&object, &WAITED).await?;
     options.objects.observe(&object, live.as_ref());
-    let described = match addons::tells_of(spec).filter(|_| addons::waited(spec, live.as_ref(), None).is_ok())
-    {
-        Some(described) => cluster.get_only(&described, &["/metadata/generation"]).await?,
-        None => None,
-    };
+    let described =
+        match addons::subject_of(spec).filter(|_| addons::waited(spec, live.as_ref(), None).is_ok()) {
+            Some(described) => cluster.get_only(&described, &["/metadata/generation"]).await?,
+            None => None,
+        };
     let generation = described.and_then(|it| it.pointer("/metadata/generation")?.as_i64());
     let outcome = match (addons::waited(spec, live.as_ref(), generation), &live) {
         (Err(what), Some(live)) if options.was_complete || options.memory.is_overdue(step, STARTING) => {

@@ -74,7 +74,11 @@ impl Plugins {
     ///
     /// # Errors
     /// This machine cannot run compiled code, or a component cannot be read.
-    pub fn load(metrics: PluginCalls, directory: Option<&Path>, cache: Option<&Path>) -> anyhow::Result<Self> {
+    pub fn load(
+        metrics: PluginCalls,
+        directory: Option<&Path>,
+        cache: Option<&Path>,
+    ) -> anyhow::Result<Self> {
         let limits = plugin::Limits::default();
         let (engine, queue) = (plugin::Engine::new(limits, cache)?, FairQueue::new(limits.calls, metrics));
         let (mut brought, mut released) = (BTreeMap::new(), Released::known());

@@ -2,8 +2,8 @@
 //! are written here, in an order that no crash confuses. What follows from a record is decided in `addons`.
 
 use addons::{
-    Inventory, KEPT_RULES_ANNOTATION, Proofs, RECORDS_ANNOTATION, Standing, Wanted, digest, in_the_way,
-    kept_rules, rules_of_installed,
+    Inventory, Proofs, RECORDS_ANNOTATION, STORED_RULES_ANNOTATION, Standing, Wanted, digest, in_the_way,
+    rules_of_installed, stored_rules,
 };
 use crds::AWSCluster;
 use crds::cluster_plugin::ClusterPlugin;
@@ -174,8 +174,8 @@ impl AddOns {
     /// Rules that the AWSCluster keeps of add-ons that stayed when their ClusterPlugin went.
     fn stored_rules(&self, cluster: &ObjectName) -> Vec<AddOnRule> {
         let aws_cluster = self.context.management.of_cluster::<AWSCluster>(cluster).into_iter().next();
-        let text = aws_cluster.as_ref().and_then(|it| it.annotations().get(KEPT_RULES_ANNOTATION));
-        kept_rules(text.map(String::as_str)).unwrap_or_default()
+        let text = aws_cluster.as_ref().and_then(|it| it.annotations().get(STORED_RULES_ANNOTATION));
+        stored_rules(text.map(String::as_str)).unwrap_or_default()
     }
 
     fn proofs(&self, name: &ObjectName) -> Option<Proofs> {

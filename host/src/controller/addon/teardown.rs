@@ -3,7 +3,9 @@
 
 use std::sync::Arc;
 
-use addons::{self, Api, LoadBalancers, ObjectRef, Teardown, TeardownSeen, VolumeWork, awaited, teardown};
+use addons::{
+    self, Api, LoadBalancers, ObjectRef, ObservedTeardown, Teardown, VolumeWork, awaited, teardown,
+};
 use crds::AWSCluster;
 use crds::cluster_api::{Cluster, KubeadmControlPlane};
 use crds::cluster_plugin::{ClusterPlugin, PluginPhase};
@@ -44,7 +46,7 @@ impl AddOns {
         };
         let observed = self.observe_teardown(&object, &cluster, api, workload.as_deref()).await;
         let message = match (teardown(&observed), workload.as_deref()) {
-            (Teardown::Release(skipped), _) => {
+            (Teardown::RemoveFinalizer(skipped), _) => {
                 return self.finish_teardown(&object, &cluster, &observed, skipped).await;
             }
             (Teardown::Wait(message), _) => message,
@@ -80,7 +82,7 @@ impl AddOns {
         &self,
         object: &Arc<Cached<ClusterPlugin>>,
         cluster: &Arc<Cached<Cluster>>,
-        observed: &TeardownSeen,
+        observed: &ObservedTeardown,
         skipped: Option<String>,
     ) -> Result<ReconcileResult, Error> {
         let management = &self.context.management;
@@ -121,8 +123,8 @@ impl AddOns {
         cluster: &Cached<Cluster>,
         api: Api,
         workload: Option<&WorkloadCluster>,
-    ) -> TeardownSeen {
-        let mut observed = TeardownSeen {
+    ) -> ObservedTeardown {
+        let mut observed = ObservedTeardown {
             began: cluster
                 .metadata
                 .deletion_timestamp
@@ -195,7 +197,7 @@ impl AddOns {
 async fn read_cluster(
     workload: &WorkloadCluster,
     object: &Cached<ClusterPlugin>,
-    observed: &mut TeardownSeen,
+    observed: &mut ObservedTeardown,
 ) -> Result<(), WorkloadError> {
     let mut lists = workload.lists();
     let exposure = usage::load_balancer_users(&mut lists).await?;

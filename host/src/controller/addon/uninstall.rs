@@ -8,8 +8,8 @@ mod tampering;
 use std::collections::BTreeSet;
 
 use addons::{
-    Inventory, Leftover, Progress, Slot, Standing, Wanted, can_leave, in_the_way, leftover, leftovers,
-    slot_of,
+    Inventory, Leftover, Progress, Slot, Standing, Wanted, can_be_uninstalled, in_the_way, leftover,
+    leftovers, slot_of,
 };
 use crds::cluster_plugin::{ClusterPlugin, PluginPhase, PluginStatus};
 use crds::conditions::reason;
@@ -184,7 +184,7 @@ fn last_known(object: &Cached<ClusterPlugin>, wanted: &[Wanted], records: &Recor
     let left = known.filter(|known| !wanted.iter().any(|it| it.module == known.name));
     let one = |plugin: &PluginStatus| {
         let slot = slot_of(&plugin.name)?;
-        let state = if can_leave(slot) {
+        let state = if can_be_uninstalled(slot) {
             (PluginPhase::Deleting, reason::UNREACHABLE, format!("for the API server: {why}"))
         } else {
             kept(plugin.waiting_for.clone())

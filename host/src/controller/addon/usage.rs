@@ -2,7 +2,7 @@
 //! only when something is to be removed.
 
 use addons::{
-    ExposureSeen, Slot, StorageSeen, claims_to_delete, used_by_ingress_controller, used_by_storage,
+    ObservedExposure, ObservedStorage, Slot, claims_to_delete, used_by_ingress_controller, used_by_storage,
 };
 use crds::cluster_plugin::Volumes;
 use serde_json::Value;
@@ -21,7 +21,7 @@ fn parts<'a>(more: &[&'a str]) -> Vec<&'a str> {
 }
 
 /// What has, or may get, a load balancer.
-pub(super) async fn load_balancer_users(lists: &mut Lists<'_>) -> Result<ExposureSeen, WorkloadError> {
+pub(super) async fn load_balancer_users(lists: &mut Lists<'_>) -> Result<ObservedExposure, WorkloadError> {
     let finalizers = "/metadata/finalizers";
     let gateways = lists.all(GATEWAY, "Gateway", &parts(&[finalizers, "/spec/gatewayClassName"])).await?;
     let of_ingresses =
@@ -41,7 +41,7 @@ pub(super) async fn load_balancer_users(lists: &mut Lists<'_>) -> Result<Exposur
     } else {
         lists.all(NETWORKING, "IngressClass", &parts(&["/spec/controller"])).await?
     };
-    Ok(ExposureSeen {
+    Ok(ObservedExposure {
         gateways,
         gateway_classes,
         ingresses,
@@ -52,19 +52,22 @@ pub(super) async fn load_balancer_users(lists: &mut Lists<'_>) -> Result<Exposur
 }
 
 /// What uses a storage driver.
-pub(super) async fn storage_users(lists: &mut Lists<'_>) -> Result<StorageSeen, WorkloadError> {
+pub(super) async fn storage_users(lists: &mut Lists<'_>) -> Result<ObservedStorage, WorkloadError> {
     let volumes = persistent_volumes(lists).await?;
     let of_attachments = parts(&["/spec/attacher", "/spec/source/persistentVolumeName"]);
     let attachments = lists.all(STORAGE, "VolumeAttachment", &of_attachments).await?;
     let (claims, classes) = (claims(lists).await?, classes(lists).await?);
-    Ok(StorageSeen { volumes, attachments, claims, classes, ..StorageSeen::default() })
+    Ok(ObservedStorage { volumes, attachments, claims, classes, ..ObservedStorage::default() })
 }
 
 /// What decides about the volumes of a cluster that is being deleted: claims, and who holds them, only where
 /// they are to go.
-pub(super) async fn volumes(lists: &mut Lists<'_>, policy: Volumes) -> Result<StorageSeen, WorkloadError> {
+pub(super) async fn volumes(
+    lists: &mut Lists<'_>,
+    policy: Volumes,
+) -> Result<ObservedStorage, WorkloadError> {
     let volumes = persistent_volumes(lists).await?;
-    let mut usage = StorageSeen { volumes, ..StorageSeen::default() };
+    let mut usage = ObservedStorage { volumes, ..ObservedStorage::default() };
     if policy == Volumes::Retain {
         return Ok(usage);
     }
@@ -96,8 +99,8 @@ async fn classes(lists: &mut Lists<'_>) -> Result<Vec<Value>, WorkloadError> {
 /// Who uses add-ons that may be uninstalled, read at most once for each slot.
 #[derive(Default)]
 pub(super) struct Usage<'a> {
-    storage: Option<StorageSeen>,
-    load_balancers: Option<ExposureSeen>,
+    storage: Option<ObservedStorage>,
+    load_balancers: Option<ObservedExposure>,
     lists: Option<Lists<'a>>,
 }
 

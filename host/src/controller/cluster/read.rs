@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use addons::{KEPT_RULES_ANNOTATION, kept_rules};
+use addons::{STORED_RULES_ANNOTATION, stored_rules};
 use crds::cluster_api::{Cluster, Machine};
 use crds::{AWSCluster, AWSMachine, ClusterPlugin, names};
 use kube::ResourceExt;
@@ -122,7 +122,7 @@ impl Clusters {
         if requested.is_some() || has_plugins {
             return requested;
         }
-        let annotation = object.annotations().get(KEPT_RULES_ANNOTATION);
-        kept_rules(annotation.map(String::as_str)).map(requested_rules)
+        let annotation = object.annotations().get(STORED_RULES_ANNOTATION);
+        stored_rules(annotation.map(String::as_str)).map(requested_rules)
     }
 }

@@ -71,8 +71,8 @@ fn check_reported(fleet: &Fleet, world: &mut World, life: &str) {
         .observed
         .iter()
         .filter(|(key, it)| key.kind == Kind::Subnet && it.owner == model::Owner::Mine);
-    for (key, seen) in strangers.filter(|_| !listed.is_empty() && decision.invalid.is_none()) {
-        let Resource::Subnet(Subnet { cidr, .. }) = &seen.is else { continue };
+    for (key, observed) in strangers.filter(|_| !listed.is_empty() && decision.invalid.is_none()) {
+        let Resource::Subnet(Subnet { cidr, .. }) = &observed.is else { continue };
         let is_listed = listed.iter().any(|it| it.cidr_block == *cidr);
         let is_said = !decision.held.is_empty() || says;
         assert!(is_listed || is_said, "{life}: {key} stays and nobody says why: {plan}");

@@ -30,7 +30,7 @@ pub const NODE_PARTS: [&str; 2] = ["/metadata/name", "/status/conditions"];
 
 /// Why something does not come up.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Trouble {
+pub struct Problem {
     /// What it is with, in our words.
     pub subject: String,
     /// What the cluster says of it: whoever administers it can choose this.
@@ -57,11 +57,11 @@ pub fn works_but_for(live: &Value, on_lost_nodes: i64) -> bool {
 }
 
 /// What is wrong with Pods that are not ready: what most of them say, and one of them for all.
-pub fn trouble(live: &Value, pods: &[Value]) -> Option<Trouble> {
-    let mut all: BTreeMap<String, Vec<Trouble>> = BTreeMap::new();
+pub fn find_problem(live: &Value, pods: &[Value]) -> Option<Problem> {
+    let mut all: BTreeMap<String, Vec<Problem>> = BTreeMap::new();
     for pod in pods.iter().filter(|it| !is_ready(it)) {
-        if let Some((reason, trouble)) = of_pod(pod) {
-            all.entry(reason).or_default().push(trouble);
+        if let Some((reason, problem)) = of_pod(pod) {
+            all.entry(reason).or_default().push(problem);
         }
     }
     let most = all.into_values().max_by_key(Vec::len);
@@ -70,40 +70,40 @@ pub fn trouble(live: &Value, pods: &[Value]) -> Option<Trouble> {
         let first = alike.into_iter().next()?;
         let subject =
             if others == 0 { first.subject } else { format!("{} and {others} more", first.subject) };
-        Some(Trouble { subject, ..first })
+        Some(Problem { subject, ..first })
     });
     told.or_else(|| of_controller(live))
 }
 
 /// What a Deployment says of Pods that it cannot even make: a quota, a policy.
-fn of_controller(live: &Value) -> Option<Trouble> {
+fn of_controller(live: &Value) -> Option<Problem> {
     let failure = condition(live, "ReplicaFailure").filter(|it| text(it, "/status") == "True")?;
-    Some(Trouble {
+    Some(Problem {
         subject: "its Pods cannot be made".into(),
         words: words(text(failure, "/reason"), text(failure, "/message")),
     })
 }
 
 /// What Tigera's operator says of what it cannot do, or has not done yet.
-pub fn tigera_status(live: &Value) -> Option<Trouble> {
+pub fn tigera_status(live: &Value) -> Option<Problem> {
     let mut all = ["Degraded", "Progressing"]
         .into_iter()
         .filter_map(|it| condition(live, it))
         .filter(|it| text(it, "/status") == "True");
     let words =
         all.next().map(|it| words(text(it, "/reason"), text(it, "/message"))).filter(|it| !it.is_empty())?;
-    Some(Trouble { subject: "Tigera's operator says".into(), words })
+    Some(Problem { subject: "Tigera's operator says".into(), words })
 }
 
 /// A reason to count by, and what to say.
-fn of_pod(pod: &Value) -> Option<(String, Trouble)> {
+fn of_pod(pod: &Value) -> Option<(String, Problem)> {
     let name = format!("Pod {}/{}", text(pod, "/metadata/namespace"), text(pod, "/metadata/name"));
     let statuses = ["/status/initContainerStatuses", "/status/containerStatuses"];
     let containers = statuses.iter().filter_map(|it| pod.pointer(it)?.as_array()).flatten();
     for container in containers {
         if let Some((reason, message)) = of_container(container) {
             let subject = format!("{name}, container {}", text(container, "/name"));
-            return Some((reason.to_owned(), Trouble { subject, words: words(reason, &message) }));
+            return Some((reason.to_owned(), Problem { subject, words: words(reason, &message) }));
         }
     }
     let scheduled = condition(pod, "PodScheduled").filter(|it| text(it, "/status") == "False");
@@ -112,7 +112,7 @@ fn of_pod(pod: &Value) -> Option<(String, Trouble)> {
         None => (text(pod, "/status/reason"), text(pod, "/status/message")),
     };
     (!reason.is_empty() || !message.is_empty())
-        .then(|| (reason.to_owned(), Trouble { subject: name, words: words(reason, message) }))
+        .then(|| (reason.to_owned(), Problem { subject: name, words: words(reason, message) }))
 }
 
 /// Why a container does not run, if it has a reason: what it waits for, and how it ended before.
@@ -176,7 +176,7 @@ mod tests {
     }
 
     fn told(pods: &[Value]) -> Option<(String, String)> {
-        trouble(&json!({}), pods).map(|it| (it.subject, it.words))
+        find_problem(&json!({}), pods).map(|it| (it.subject, it.words))
     }
 
     fn some(subject: &str, words: &str) -> Option<(String, String)> {
@@ -223,7 +223,7 @@ mod tests {
         assert_eq!(told(&[pending]), some("Pod kube-system/a", "Unschedulable: 0/3 nodes are available"));
         let quota = json!({"type": "ReplicaFailure", "status": "True", "reason": "FailedCreate", "message": "exceeded quota"});
         let live = json!({"status": {"conditions": [quota]}});
-        let found = trouble(&live, &[]).expect("trouble");
+        let found = find_problem(&live, &[]).expect("trouble");
         assert_eq!(
             (found.subject.as_str(), found.words.as_str()),
             ("its Pods cannot be made", "FailedCreate: exceeded quota")
