@@ -110,6 +110,14 @@ mod tests {
         .assert_eq(&text.join("\n"));
     }
 
+    #[test]
+    fn the_version_that_a_user_wants_is_no_setting_of_the_plugin() {
+        let spec = json!({"clusterName": "prod", "networking": {"calico": {"version": "v3.32.1"}}});
+        let spec: ClusterPluginSpec = serde_json::from_value(spec).unwrap();
+        let calico = wanted(&spec).into_iter().find(|it| it.module == "calico").unwrap();
+        assert_eq!((calico.version.as_deref(), calico.config.get("version")), (Some("v3.32.1"), None));
+    }
+
     /// Which add-ons the API has. It does not compile when there is one more, which belongs into the table and
     /// into this test.
     fn asked_for(spec: &ClusterPluginSpec) -> Vec<bool> {
@@ -124,6 +132,7 @@ mod tests {
             image_pull_secrets: _,
             conflicts: _,
             drift: _,
+            upgrade_policy: _,
             deletion: _,
         } = spec
         else {
