@@ -195,21 +195,27 @@ fn sources() -> Vec<String> {
     for directory in ["host/addons/src", "host/iam/src", "host/infra/src", "host/model/src", "plugins"] {
         rust_files(&root.join(directory), &mut files);
     }
-    let read = |it: &PathBuf| {
-        let text = std::fs::read_to_string(it).expect("a source file");
+    let texts: Vec<String> =
+        files.iter().map(|file| std::fs::read_to_string(file).expect("a source file")).collect();
+    let constant = |line: &str| {
+        let (_, definition) = line.split_once("const ")?;
+        let (name, value) = definition.split_once(": &str = \"")?;
+        Some((format!("{{{name}}}"), value.strip_suffix("\";")?.to_owned()))
+    };
+    // Names of fields are shared by files; other constants are of one file each.
+    let is_field = |(_, value): &(String, String)| value.starts_with("spec.");
+    let shared: Vec<(String, String)> =
+        texts.iter().flat_map(|text| text.lines().filter_map(constant)).filter(is_field).collect();
+    let read = |text: &String| {
         let joined = text
             .split("\\\n")
             .enumerate()
             .map(|(n, it)| if n == 0 { it } else { it.trim_start() })
             .collect::<String>();
-        let constant = |line: &str| {
-            let (name, value) = line.strip_prefix("const ")?.split_once(": &str = \"")?;
-            Some((format!("{{{name}}}"), value.strip_suffix("\";")?.to_owned()))
-        };
-        let constants: Vec<(String, String)> = text.lines().filter_map(constant).collect();
-        constants.iter().fold(joined, |text, (name, value)| text.replace(name, value))
+        let own: Vec<(String, String)> = text.lines().filter_map(constant).collect();
+        own.iter().chain(&shared).fold(joined, |text, (name, value)| text.replace(name, value))
     };
-    files.iter().map(read).collect()
+    texts.iter().map(read).collect()
 }
 
 fn rust_files(directory: &Path, files: &mut Vec<PathBuf>) {

@@ -265,7 +265,7 @@ mod tests {
     }
 
     #[test]
-    fn an_installation_that_was_never_whole_goes_on_with_what_this_operator_brings() {
+    fn an_installation_that_was_never_whole_goes_on() {
         let begun = Inventory { complete: false, stored_plan: None, ..installed("1") };
         assert_eq!(decided(Some(&begun), &Consent::default(), Stored::Missing), Server::Brought);
         let changing = Inventory { complete: false, ..installed("1") };

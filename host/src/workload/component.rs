@@ -98,7 +98,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_name_of_a_component_is_one_for_kubernetes_whatever_a_record_says() {
+    fn a_component_has_a_name_for_kubernetes_whatever_its_digest_is() {
         assert_eq!(
             component_object("calico", &format!("sha256:{}", "0AF".repeat(20))).name,
             "cluster-component-calico-0af0af0af0af0af0"

@@ -77,7 +77,7 @@ impl Installation<'_> {
     async fn advance_one(&self, add_on: &PlannedAddOn, findings: &Findings, is_verified: bool) -> Progress {
         let memory = self.memory(add_on.wanted.module);
         let progress = match self.prerequisites(add_on) {
-            Err(progress) => progress,
+            Err(progress) => *progress,
             Ok(Prerequisites { plan, warnings, installed, workload }) => {
                 let target = Target { add_on, plan, installed, workload, findings };
                 let reached = if is_verified { StepProgress::Done } else { self.roll_out(target).await };
@@ -96,16 +96,17 @@ impl Installation<'_> {
     }
 
     /// What has to be there before an add-on can be rolled out; or what it waits for.
-    fn prerequisites<'a>(&'a self, add_on: &'a PlannedAddOn) -> Result<Prerequisites<'a>, Progress> {
-        let pending = |reason, message| Err(add_on.progress(PluginPhase::Pending, reason, message));
+    fn prerequisites<'a>(&'a self, add_on: &'a PlannedAddOn) -> Result<Prerequisites<'a>, Box<Progress>> {
+        let pending = |reason, message| Err(Box::new(add_on.progress(PluginPhase::Pending, reason, message)));
         let (plan, warnings) = match &add_on.answer.verdict {
             Verdict::Refused(reason, message) => {
-                return Err(add_on.progress(PluginPhase::Failed, reason, message.clone()));
+                return Err(Box::new(add_on.progress(PluginPhase::Failed, reason, message.clone())));
             }
             Verdict::Pending(message) => return pending(reason::CREATING, message.clone()),
             Verdict::Left(message) => {
                 let message = message.clone();
-                return Err(add_on.progress(PluginPhase::Running, reason::UPGRADE_AVAILABLE, message));
+                let progress = add_on.progress(PluginPhase::Running, reason::UPGRADE_AVAILABLE, message);
+                return Err(Box::new(progress));
             }
             Verdict::Plan(plan, warnings) => (plan, warnings),
         };
