@@ -17,7 +17,7 @@ const UPGRADE: &str = "cluster.kurator.dev/upgrade";
 const ARGUMENT: (&str, &str) = ("--timeout=60s", "--timeout=70s");
 
 #[tokio::test(flavor = "multi_thread")]
-async fn add_ons_are_served_by_what_installed_them_until_a_user_consents() -> Result<()> {
+async fn on_a_bed_add_ons_are_served_by_what_installed_them() -> Result<()> {
     let folder = tempfile()?;
     let [first, second] = ["first", "second"].map(|name| folder.join(name));
     // The first set is the one that is compiled in but for the EBS driver; the second is the compiled one, and
@@ -67,14 +67,18 @@ async fn add_ons_are_served_by_what_installed_them_until_a_user_consents() -> Re
 
 /// Settings are applied and what somebody removed is set back, by the component that installed it.
 async fn served_meanwhile(bed: &Bed, cluster: &Cluster, workload: &Workload<'_>) -> Result<()> {
-    workload.kubectl(&["delete", "serviceaccount", "ebs-csi-node-sa", "--namespace=kube-system"]).await?;
+    workload
+        .kubectl(&["delete", "poddisruptionbudget", "ebs-csi-controller", "--namespace=kube-system"])
+        .await?;
     // Other settings have everything applied again.
     let patch = json!({"spec": {"storage": {"ebs": {"replicas": 1}}}});
     cluster.patch(bed, "clusterplugin", &cluster.name, &patch.to_string()).await?;
     bed.wait_for("settings and repair by what installed it", MOMENT, async || {
         let deployment = controller(workload).await?;
         ensure!(deployment["spec"]["replicas"] == 1, "{}", deployment["spec"]["replicas"]);
-        workload.kubectl(&["get", "serviceaccount", "ebs-csi-node-sa", "--namespace=kube-system"]).await?;
+        workload
+            .kubectl(&["get", "poddisruptionbudget", "ebs-csi-controller", "--namespace=kube-system"])
+            .await?;
         let ebs = ebs(bed, cluster).await?;
         ensure!(ebs["phase"] == "Running", "{ebs}");
         Ok(())
