@@ -36,7 +36,7 @@ struct CommandLine {
 
 #[derive(Subcommand)]
 enum Command {
-    /// Look after the objects of a management cluster.
+    /// Leftovers after the objects of a management cluster.
     Run(Box<run::Options>),
     /// Print the CustomResourceDefinitions.
     Crds,

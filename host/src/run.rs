@@ -26,10 +26,10 @@ const GRACE: Duration = Duration::from_secs(20);
 /// Options of `cluster-operator run`.
 #[derive(clap::Args, Debug)]
 pub struct Options {
-    /// Look after objects of this namespace only.
+    /// Leftovers after objects of this namespace only.
     #[arg(long)]
     namespace: Option<String>,
-    /// Look after objects only whose label cluster.x-k8s.io/watch-filter has this value.
+    /// Leftovers after objects only whose label cluster.x-k8s.io/watch-filter has this value.
     #[arg(long)]
     watch_filter: Option<String>,
     /// Work only while holding the Lease in the operator's own namespace (POD_NAMESPACE).

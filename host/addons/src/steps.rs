@@ -20,7 +20,7 @@ pub fn is_checked_again(step: &Step) -> bool {
 /// Whether a wait is over; if not, what it is waiting for, in the words of `kubectl`.
 ///
 /// `live` is the object as the API server shows it, `None` when it, or its kind, is not there. `told` is the
-/// generation of [`tells_of`].
+/// generation of [`subject_of`].
 pub fn waited(spec: &WaitSpec, live: Option<&Value>, generation: Option<i64>) -> Result<(), String> {
     let subject = match &spec.namespace {
         Some(namespace) => format!("{} {namespace}/{}", spec.kind, spec.name),

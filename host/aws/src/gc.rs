@@ -3,7 +3,9 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use infra::gc::{Found, FoundTargetGroup, Leftover, LeftoverKind, Look, Neighbours, Whose, leftovers};
+use infra::gc::{
+    ClusterIdentity, Found, FoundTargetGroup, Leftover, LeftoverKind, Leftovers, Neighbours, leftovers,
+};
 use model::{FoundLoadBalancer, FoundNetworkInterface, Instance, Problem, Subnet, Tags};
 
 use crate::api::Api;
@@ -23,7 +25,7 @@ impl Region {
     /// takes four calls and their pages where nothing is left, and one more for each of classic load
     /// balancers, other load balancers and target groups where there are some, and for signs of another
     /// cluster among instances and subnets.
-    pub async fn leftovers(&self, whose: &Whose, vpc_id: &str) -> Look {
+    pub async fn leftovers(&self, whose: &ClusterIdentity, vpc_id: &str) -> Leftovers {
         let (api, cluster) = (&self.context.api, whose.cluster.as_str());
         let vpcs = BTreeSet::from([vpc_id.to_owned()]);
         let mut problems = Vec::new();
@@ -41,11 +43,11 @@ impl Region {
         problems.sort_by_key(Problem::is_forbidden);
         let left = leftovers(cluster, vpc_id, &found);
         if left.is_empty() {
-            return Look { left, sign: None, unread: problems.into_iter().next() };
+            return Leftovers { left, sign: None, unread: problems.into_iter().next() };
         }
         match sign(api, whose, vpc_id, found.network_interfaces).await {
-            Ok(sign) => Look { left, sign, unread: problems.into_iter().next() },
-            Err(failure) => Look { unread: Some(failure.problem()), ..Look::default() },
+            Ok(sign) => Leftovers { left, sign, unread: problems.into_iter().next() },
+            Err(failure) => Leftovers { unread: Some(failure.problem()), ..Leftovers::default() },
         }
     }
 
@@ -93,7 +95,7 @@ impl Region {
 /// What says that another cluster of this name is in the VPC.
 async fn sign(
     api: &Api,
-    whose: &Whose,
+    whose: &ClusterIdentity,
     vpc_id: &str,
     network_interfaces: Vec<FoundNetworkInterface>,
 ) -> Result<Option<String>, Failure> {

@@ -3,7 +3,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::permissions::{self, Demand, Missing, Policy};
+use super::permissions::{self, Missing, Policy, RequiredAction};
 use super::role::{self, RoleArn};
 use super::trust::{self, Assumer, Verdict, issuer_host};
 use crds::conditions::reason;
@@ -12,7 +12,7 @@ use model::finding::{Finding, Reading, Status};
 
 /// What is asked of a role.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Question {
+pub struct RoleCheck {
     /// Field path of the ARN in the user's object, for messages.
     pub field: String,
     /// As the user wrote it.
@@ -23,7 +23,7 @@ pub struct Question {
     pub own_account: Option<String>,
     pub assumer: Assumer,
     /// What the role must allow.
-    pub actions: Vec<Demand>,
+    pub actions: Vec<RequiredAction>,
     /// What is installed and acts as this role already: the actions that the role allowed when that was done.
     /// More that is asked for since is told, and holds nothing. None where nothing is installed with this
     /// role.
@@ -74,7 +74,7 @@ struct Report {
 }
 
 /// Says whether a role is fit.
-pub fn judge(question: &Question, readings: &Readings) -> Finding {
+pub fn check_role(question: &RoleCheck, readings: &Readings) -> Finding {
     let mut report = Report::default();
     match role::check(&question.field, &question.role_arn, &question.region) {
         Err(error) => report.wrong.push((reason::INVALID_ROLE_ARN, error.to_string())),
@@ -87,7 +87,7 @@ pub fn judge(question: &Question, readings: &Readings) -> Finding {
 }
 
 /// IAM reads only roles of one's own account, by name: what it would return is another role.
-fn foreign_account(question: &Question, arn: &RoleArn) -> Option<String> {
+fn foreign_account(question: &RoleCheck, arn: &RoleArn) -> Option<String> {
     let own = question.own_account.as_ref().filter(|it| **it != arn.account)?;
     Some(format!(
         "{}: {arn} is in account {}, but roles can be read in {own} only; it is used unchecked",
@@ -95,8 +95,8 @@ fn foreign_account(question: &Question, arn: &RoleArn) -> Option<String> {
     ))
 }
 
-fn role_and_the_rest(question: &Question, arn: &RoleArn, readings: &Readings, report: &mut Report) {
-    let Question { field, assumer, .. } = question;
+fn role_and_the_rest(question: &RoleCheck, arn: &RoleArn, readings: &Readings, report: &mut Report) {
+    let RoleCheck { field, assumer, .. } = question;
     match &readings.role {
         Reading::Absent => {
             let message = format!(
@@ -185,7 +185,7 @@ fn check_provider(identity: &trust::WebIdentity, reading: &Reading<Provider>, re
     }
 }
 
-fn check_permissions(question: &Question, arn: &RoleArn, readings: &Readings, report: &mut Report) {
+fn check_permissions(question: &RoleCheck, arn: &RoleArn, readings: &Readings, report: &mut Report) {
     let mut policies = Vec::new();
     let mut is_complete = true;
     for (what, reading) in [("attached", &readings.attached), ("inline", &readings.inline)] {

@@ -22,7 +22,7 @@ pub struct Policy {
 
 /// An action that is needed, and what is known of its requests.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Demand {
+pub struct RequiredAction {
     /// Such as `ec2:AttachVolume`.
     pub action: String,
     /// All tags that its requests set, by key, with no value where nobody knows it beforehand; `None` when
@@ -34,9 +34,9 @@ pub struct Demand {
     pub advice: Option<String>,
 }
 
-impl From<&str> for Demand {
+impl From<&str> for RequiredAction {
     fn from(action: &str) -> Self {
-        Demand { action: action.to_owned(), ..Demand::default() }
+        RequiredAction { action: action.to_owned(), ..RequiredAction::default() }
     }
 }
 
@@ -120,16 +120,16 @@ impl Allowed {
 
 /// Judges actions such as `ec2:AttachVolume`. A needed action with a wildcard is allowed only by a pattern
 /// that covers it whole.
-pub fn evaluate(policies: &[Policy], boundary: Option<&Policy>, needed: &[Demand]) -> Permissions {
+pub fn evaluate(policies: &[Policy], boundary: Option<&Policy>, needed: &[RequiredAction]) -> Permissions {
     let mut res = Permissions::default();
     let own: Statements<'_> =
         policies.iter().flat_map(|it| read(it, &mut res.unreadable).unwrap_or_default()).collect();
     // A boundary that cannot be read is reported, and limits nothing here.
     let limits = boundary.and_then(|it| Some((it, read(it, &mut res.unreadable)?)));
     let mut notes: BTreeMap<String, Vec<&str>> = BTreeMap::new();
-    let mut seen: Vec<&Demand> = Vec::new();
+    let mut seen: Vec<&RequiredAction> = Vec::new();
     for demand in needed {
-        let is_same = |it: &&Demand| {
+        let is_same = |it: &&RequiredAction| {
             it.action.eq_ignore_ascii_case(&demand.action)
                 && it.tags == demand.tags
                 && it.create_action == demand.create_action
@@ -221,7 +221,7 @@ enum Says<'a> {
 }
 
 /// Conditions that hold for every request limit nothing.
-fn says<'a>(policy: &'a Named<'_>, demand: &Demand) -> Says<'a> {
+fn says<'a>(policy: &'a Named<'_>, demand: &RequiredAction) -> Says<'a> {
     let mut open = Vec::new();
     for condition in &policy.statement.conditions {
         match request::holds(condition, policy.has_variables, demand) {
@@ -236,7 +236,7 @@ fn says<'a>(policy: &'a Named<'_>, demand: &Demand) -> Says<'a> {
 fn about<'a, 'b>(
     statements: impl Iterator<Item = &'a Named<'b>>,
     effect: Effect,
-    demand: &Demand,
+    demand: &RequiredAction,
 ) -> impl Iterator<Item = &'a Named<'b>>
 where
     'b: 'a,
@@ -244,7 +244,7 @@ where
     statements.filter(move |it| it.statement.effect == effect && is_about(&it.statement, &demand.action))
 }
 
-fn allows(statements: &Statements<'_>, demand: &Demand) -> Allowed {
+fn allows(statements: &Statements<'_>, demand: &RequiredAction) -> Allowed {
     let (mut within, mut unmet) = (BTreeSet::new(), BTreeSet::new());
     for it in about(statements.iter(), Effect::Allow, demand) {
         let Named { policy, statement, .. } = it;
@@ -271,7 +271,7 @@ fn allows(statements: &Statements<'_>, demand: &Demand) -> Allowed {
 /// Which statement forbids an action outright, and which do so under conditions or for some resources.
 fn denials<'a, 'b: 'a>(
     statements: impl Iterator<Item = &'a Named<'b>>,
-    demand: &Demand,
+    demand: &RequiredAction,
 ) -> (Option<String>, BTreeSet<String>) {
     let (mut outright, mut limited) = (None, BTreeSet::new());
     for it in about(statements, Effect::Deny, demand) {

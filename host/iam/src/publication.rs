@@ -3,7 +3,7 @@
 
 pub mod ownership;
 pub mod place;
-pub mod retraction;
+pub mod unpublish;
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -11,7 +11,7 @@ use std::time::Duration;
 use crds::conditions::reason;
 use crds::names::{ID_ANNOTATION, ID_TAG, OWNER_TAG};
 
-use self::ownership::{Object, Owner, Possession, Readings, Whose};
+use self::ownership::{DocumentOwner, Object, Owner, Possession, Readings};
 use super::check::Provider;
 use super::issuer::{Document, KeySet, PublicKey, Publication};
 use super::trust::issuer_host;
@@ -29,7 +29,7 @@ pub type Retired = BTreeMap<String, Timestamp>;
 
 /// One write.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Act {
+pub enum Write {
     /// Over the version that was read, or where nothing lay, and nowhere else.
     Put {
         document: Document,
@@ -44,8 +44,8 @@ pub enum Act {
 
 /// What to do, in order, what is to be remembered before, and what is to be said after.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Work {
-    pub acts: Vec<Act>,
+pub struct Publishing {
+    pub acts: Vec<Write>,
     pub retired: Retired,
     pub finding: Finding,
 }
@@ -69,7 +69,7 @@ pub struct Input<'a> {
 /// # Errors
 /// Nothing may be written: what was read is not known, or is not what this operator publishes for this
 /// cluster.
-pub fn work(input: &Input<'_>) -> Result<Work, Finding> {
+pub fn work(input: &Input<'_>) -> Result<Publishing, Finding> {
     let Input { publication, owner, readings, now, .. } = *input;
     allowed(input)?;
     let mut desired = KeySet::new(input.keys);
@@ -89,39 +89,39 @@ pub fn work(input: &Input<'_>) -> Result<Work, Finding> {
     let present =
         [known(&readings.key_set, "the key set")?, known(&readings.discovery, "the discovery document")?];
     let is_as_wanted = |it: &Object, document: &Document| {
-        it.body == document.body && owner.of_object(&publication.issuer, it) == Whose::Ours
+        it.body == document.body && owner.of_object(&publication.issuer, it) == DocumentOwner::Ours
     };
     let mut acts = Vec::new();
     for (document, present) in publication.documents(&desired).into_iter().zip(present) {
         if present.is_none_or(|it| !is_as_wanted(it, &document)) {
-            acts.push(Act::Put { document, over: present.map(|it| it.version.clone()) });
+            acts.push(Write::Put { document, over: present.map(|it| it.version.clone()) });
         }
     }
     let mut finding = finding(Status::True, reason::ISSUER_PUBLISHED, String::new());
     match known(&readings.provider, "the IAM OIDC provider")? {
-        None => acts.push(Act::CreateProvider),
+        None => acts.push(Write::CreateProvider),
         Some(provider) if issuer_host(&provider.url) != issuer_host(&publication.issuer) => {
             let message =
                 format!("the IAM OIDC provider is of issuer {}, not of {}", provider.url, publication.issuer);
             return Err(self::finding(Status::False, reason::PROVIDER_MISMATCH, message));
         }
-        Some(provider) if owner.of_provider(provider) == Whose::Ours => {
+        Some(provider) if owner.of_provider(provider) == DocumentOwner::Ours => {
             if !provider.tags.contains_key(OWNER_TAG) {
-                acts.push(Act::TagProvider);
+                acts.push(Write::TagProvider);
             }
             if !takes_audience(provider) {
-                acts.push(Act::AddAudience);
+                acts.push(Write::AddAudience);
             }
         }
         // Somebody made it, and looks after it.
         Some(_) => {
-            let judged = judge(&publication.issuer, &readings.provider);
+            let judged = check_provider(&publication.issuer, &readings.provider);
             if judged.status != Status::True {
                 finding = judged;
             }
         }
     }
-    Ok(Work { acts, retired, finding })
+    Ok(Publishing { acts, retired, finding })
 }
 
 /// Whether anything may be written there.
@@ -177,7 +177,7 @@ fn takes_audience(provider: &Provider) -> bool {
 }
 
 /// Judges an issuer that somebody else publishes.
-pub fn judge(issuer: &str, provider: &Reading<Provider>) -> Finding {
+pub fn check_provider(issuer: &str, provider: &Reading<Provider>) -> Finding {
     match known(provider, &format!("the IAM OIDC provider of {issuer}")) {
         Err(finding) => finding,
         Ok(None) => finding(

@@ -59,7 +59,7 @@ pub enum Verdict {
 
 /// A verdict, and what should be looked at whatever the verdict.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Judgement {
+pub struct Evaluation {
     pub verdict: Verdict,
     /// Ways in which the policy lets in more than it must.
     pub warnings: Vec<String>,
@@ -77,7 +77,7 @@ pub fn provider_arn(partition: &str, account: &str, issuer: &str) -> String {
 
 /// Judges a trust policy, percent-encoded as IAM returns it, or plain. A text that is no policy gives an
 /// unknown verdict.
-pub fn evaluate(policy: &str, assumer: &Assumer) -> Judgement {
+pub fn evaluate(policy: &str, assumer: &Assumer) -> Evaluation {
     let document = match Document::read(policy) {
         Ok(document) => document,
         Err(error) => return unreadable(format!("the trust policy cannot be read: {error}")),
@@ -122,11 +122,11 @@ pub fn evaluate(policy: &str, assumer: &Assumer) -> Judgement {
         let reasons = if allowed { maybe_denied } else { [maybe_allowed, maybe_denied].concat() };
         Verdict::Unknown { reasons }
     };
-    Judgement { verdict, warnings }
+    Evaluation { verdict, warnings }
 }
 
-fn unreadable(reason: String) -> Judgement {
-    Judgement { verdict: Verdict::Unknown { reasons: vec![reason] }, warnings: Vec::new() }
+fn unreadable(reason: String) -> Evaluation {
+    Evaluation { verdict: Verdict::Unknown { reasons: vec![reason] }, warnings: Vec::new() }
 }
 
 /// A trust policy usually has statements for others too: only those that come nearest say what is wrong.

@@ -13,7 +13,7 @@ pub(crate) struct Claims<'a> {
     pub id: &'a str,
     /// Namespace and name of the AWSCluster.
     pub owner: &'a str,
-    /// Whose things it takes over.
+    /// ClusterIdentity things it takes over.
     pub adopts: Option<&'a str>,
 }
 

@@ -18,7 +18,7 @@ use model::{
 };
 
 pub use collected::Collected;
-pub use sign::{Neighbours, Whose};
+pub use sign::{ClusterIdentity, Neighbours};
 pub use sweep::Sweep;
 
 /// Tag key by which the AWS Load Balancer Controller marks what it makes; the value is the cluster's name.
@@ -100,10 +100,10 @@ pub struct FoundTargetGroup {
 
 /// What one look brought.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Look {
+pub struct Leftovers {
     /// As far as it could be read.
     pub left: Vec<Leftover>,
-    /// What says that some of it may be of another cluster of the same name; see [`Whose::sign`].
+    /// What says that some of it may be of another cluster of the same name; see [`ClusterIdentity::sign`].
     pub sign: Option<String>,
     /// Why that may not be all of it.
     pub unread: Option<Problem>,

@@ -44,7 +44,7 @@ pub struct Scope {
     pub id: String,
     /// Namespace and name of the AWSCluster.
     pub owner: String,
-    /// Whose things it takes over.
+    /// ClusterIdentity things it takes over.
     pub adopts: Option<String>,
     /// The VPC that the spec names or that was recorded.
     pub vpc_id: Option<String>,
@@ -155,7 +155,7 @@ impl Observer<'_> {
         }
     }
 
-    /// Whose something in our VPC is.
+    /// ClusterIdentity something in our VPC is.
     fn owner(&self, tags: &Tags) -> Owner {
         match self.claim(tags) {
             Claim::Ours => Owner::Mine,

@@ -9,7 +9,7 @@ use aws::Region;
 use crds::AWSCluster;
 use futures::future::join_all;
 use infra::cluster::Decision;
-use infra::gc::{Collected, Leftover, Look, Sweep, Whose, serves_another};
+use infra::gc::{ClusterIdentity, Collected, Leftover, Leftovers, Sweep, serves_another};
 use infra::{PersistedState, observe};
 use model::{Action, ActionNeeded, Key, Outcome, Problem, Read, Snapshot, Vpc};
 use tokio::time::Instant;
@@ -34,7 +34,7 @@ pub async fn collect(
     }
     match vpc(object, region, cluster) {
         Place::Unknown => return sweep.put_off(now()),
-        Place::Nowhere => return sweep.found(Look::default(), now()),
+        Place::Nowhere => return sweep.found(Leftovers::default(), now()),
         Place::In(vpc_id, whose, another) => {
             let mut look = region.leftovers(&whose, &vpc_id).await;
             look.sign = look.sign.or(another.filter(|_| !look.left.is_empty()));
@@ -90,7 +90,7 @@ const NEEDED: [Read; 3] = [Read::Vpcs, Read::Subnets, Read::SecurityGroups];
 /// Where leftovers may be.
 enum Place {
     /// In this VPC, of this cluster, and what shows that another one is there too.
-    In(String, Whose, Option<String>),
+    In(String, ClusterIdentity, Option<String>),
     /// There is no network that they could be in.
     Nowhere,
     Unknown,
@@ -115,7 +115,7 @@ fn vpc(object: &AWSCluster, region: &Region, cluster: &str) -> Place {
         None => Place::Nowhere,
         Some(id) if snapshot.vpcs.iter().any(|it| it.id == *id) => {
             let owner = infra::cluster::owner(object);
-            let whose = Whose::of(&snapshot, id, cluster, &record.id, &owner);
+            let whose = ClusterIdentity::of(&snapshot, id, cluster, &record.id, &owner);
             Place::In(id.clone(), whose, serves_another(&snapshot, id, cluster, &record.id, &owner))
         }
         // What was never recorded was never used.
@@ -227,7 +227,7 @@ mod tests {
         assert!(decision.finished && due.len() == 2);
         hold(&sweep, false, &mut decision, &mut due);
         assert!(!decision.finished && due == [confirm] && decision.plan.waiting.len() == 1);
-        sweep.found(Look::default(), 0.0);
+        sweep.found(Leftovers::default(), 0.0);
         let (mut decision, mut due) =
             (Decision { finished: true, ..Decision::default() }, vec![delete.clone()]);
         hold(&sweep, false, &mut decision, &mut due);

@@ -37,7 +37,7 @@ const FIELD: &str = "spec.serviceAccountIssuer";
 pub struct IssuerMemory {
     last: Option<LastRead>,
     /// Why it could not be unpublished at the last try, and when it is tried again.
-    retraction: Option<(Finding, Instant)>,
+    unpublish: Option<(Finding, Instant)>,
 }
 
 struct LastRead {
@@ -209,7 +209,7 @@ async fn current(
         Err(finding) => return Ok(finding),
     };
     match &asked.publish {
-        None => Ok(publication::judge(&issuer, &scope.region.open_id_provider(&provider).await)),
+        None => Ok(publication::check_provider(&issuer, &scope.region.open_id_provider(&provider).await)),
         Some(bucket) => publish::publish(scope, bucket, &provider, places).await,
     }
 }

@@ -1,4 +1,4 @@
-//! Whose an object is: its owner, as Cluster API writes it down.
+//! ClusterIdentity an object is: its owner, as Cluster API writes it down.
 
 use crds::cluster_api::Cluster;
 use kube::ResourceExt;

@@ -14,7 +14,7 @@ use crate::management::{Cached, Error, Management, Watched};
 
 /// What was decided of one object.
 pub(super) struct Wave<'a> {
-    /// Whose wave it is, as the region knows it.
+    /// ClusterIdentity wave it is, as the region knows it.
     pub who: &'a str,
     pub region: &'a aws::Region,
     pub plan: &'a Plan,

@@ -9,7 +9,7 @@
 mod objects;
 mod versions;
 
-use plugin_sdk::settings::{Extra, LogLevel, Resources, Takes, extra_problems, pull_with};
+use plugin_sdk::settings::{ArgumentType, Extra, LogLevel, Resources, extra_problems, pull_with};
 use plugin_sdk::steps::{self, APPLY, Condition, DELETE, Object, WAIT};
 use plugin_sdk::{Descriptor, Diagnostic, Operation, Plan, Plugin, Request, Step, Stop, facts};
 use serde::Deserialize;
@@ -41,14 +41,14 @@ pub struct Config {
 /// What of the arguments that all its releases have can be set without taking the place of another setting,
 /// or of what the plugin decides.
 const EXTRA_ARGS: &[Extra] = &[
-    Extra { name: "concurrent-node-syncs", takes: Takes::Number(1, 100) },
-    Extra { name: "concurrent-service-syncs", takes: Takes::Number(1, 100) },
-    Extra { name: "kube-api-burst", takes: Takes::Number(1, 1000) },
-    Extra { name: "kube-api-qps", takes: Takes::Number(1, 1000) },
-    Extra { name: "min-resync-period", takes: Takes::Duration },
-    Extra { name: "node-monitor-period", takes: Takes::Duration },
-    Extra { name: "node-status-update-frequency", takes: Takes::Duration },
-    Extra { name: "profiling", takes: Takes::Switch },
+    Extra { name: "concurrent-node-syncs", takes: ArgumentType::Number(1, 100) },
+    Extra { name: "concurrent-service-syncs", takes: ArgumentType::Number(1, 100) },
+    Extra { name: "kube-api-burst", takes: ArgumentType::Number(1, 1000) },
+    Extra { name: "kube-api-qps", takes: ArgumentType::Number(1, 1000) },
+    Extra { name: "min-resync-period", takes: ArgumentType::Duration },
+    Extra { name: "node-monitor-period", takes: ArgumentType::Duration },
+    Extra { name: "node-status-update-frequency", takes: ArgumentType::Duration },
+    Extra { name: "profiling", takes: ArgumentType::Switch },
 ];
 
 impl Plugin for CloudControllerManager {

@@ -2,7 +2,7 @@
 
 use plugin_sdk::Diagnostic;
 use plugin_sdk::settings::{
-    DefaultClass, Extra, LogLevel, ReclaimPolicy, Resources, Takes, extra_problems, registry_problem,
+    ArgumentType, DefaultClass, Extra, LogLevel, ReclaimPolicy, Resources, extra_problems, registry_problem,
 };
 use serde::Deserialize;
 use serde_json::{Map, Value};
@@ -69,10 +69,10 @@ pub struct StorageClass {
 /// that sign them, and `modify-volume-request-handler-timeout`, which has to stay below the timeouts of the
 /// sidecars.
 pub const EXTRA_ARGS: &[Extra] = &[
-    Extra { name: "batching", takes: Takes::Switch },
-    Extra { name: "enable-node-local-volumes", takes: Takes::Switch },
-    Extra { name: "logging-format", takes: Takes::Word(&["text", "json"]) },
-    Extra { name: "warn-on-invalid-tag", takes: Takes::Switch },
+    Extra { name: "batching", takes: ArgumentType::Switch },
+    Extra { name: "enable-node-local-volumes", takes: ArgumentType::Switch },
+    Extra { name: "logging-format", takes: ArgumentType::Word(&["text", "json"]) },
+    Extra { name: "warn-on-invalid-tag", takes: ArgumentType::Switch },
 ];
 
 impl StorageClass {

@@ -3,7 +3,7 @@
 use crate::path;
 use crate::storage_class::StorageClass;
 use plugin_sdk::Diagnostic;
-use plugin_sdk::settings::{Extra, LogLevel, Resources, Takes, extra_problems, registry_problem};
+use plugin_sdk::settings::{ArgumentType, Extra, LogLevel, Resources, extra_problems, registry_problem};
 use serde::Deserialize;
 use serde_json::{Map, Value};
 use std::collections::BTreeMap;
@@ -50,14 +50,14 @@ pub struct Config {
 
 /// What of the release's documented arguments of the controller can be set without taking the place of
 /// another setting, or of what the plugin decides.
-pub const CONTROLLER_ARGS: &[Extra] = &[Extra { name: "adaptive-retry-mode", takes: Takes::Switch }];
+pub const CONTROLLER_ARGS: &[Extra] = &[Extra { name: "adaptive-retry-mode", takes: ArgumentType::Switch }];
 
 /// The same of what runs on nodes. Not among them are `force-unmount-after-timeout`, which loses what was not
 /// written yet, and limits with which the driver does not start when one of a pair is missing.
 pub const NODE_ARGS: &[Extra] = &[
-    Extra { name: "vol-metrics-fs-rate-limit", takes: Takes::Number(1, 100) },
-    Extra { name: "vol-metrics-opt-in", takes: Takes::Switch },
-    Extra { name: "vol-metrics-refresh-period", takes: Takes::Number(1, 10_080) },
+    Extra { name: "vol-metrics-fs-rate-limit", takes: ArgumentType::Number(1, 100) },
+    Extra { name: "vol-metrics-opt-in", takes: ArgumentType::Switch },
+    Extra { name: "vol-metrics-refresh-period", takes: ArgumentType::Number(1, 10_080) },
 ];
 
 impl Config {

@@ -1,7 +1,7 @@
 //! The settings of the AWS Load Balancer Controller, and what is wrong with them.
 
 use plugin_sdk::settings::{
-    Extra, LogLevel, Resources, Takes, extra_problems, is_free_tag, registry_problem,
+    ArgumentType, Extra, LogLevel, Resources, extra_problems, is_free_tag, registry_problem,
 };
 use plugin_sdk::{Diagnostic, facts, identity};
 use serde::Deserialize;
@@ -91,20 +91,20 @@ impl IngressClass {
 /// What of the release's documented arguments can be set without taking the place of another setting, or of
 /// what the plugin decides.
 pub const EXTRA_ARGS: &[Extra] = &[
-    Extra { name: "aws-max-retries", takes: Takes::Number(1, 100) },
-    Extra { name: "disable-ingress-class-annotation", takes: Takes::Switch },
-    Extra { name: "disable-ingress-group-name-annotation", takes: Takes::Switch },
-    Extra { name: "disable-restricted-sg-rules", takes: Takes::Switch },
-    Extra { name: "enable-endpoint-slices", takes: Takes::Switch },
-    Extra { name: "enable-pod-readiness-gate-inject", takes: Takes::Switch },
-    Extra { name: "ingress-max-concurrent-reconciles", takes: Takes::Number(1, 100) },
-    Extra { name: "lb-stabilization-monitor-interval", takes: Takes::Duration },
-    Extra { name: "service-max-concurrent-reconciles", takes: Takes::Number(1, 100) },
-    Extra { name: "sync-period", takes: Takes::Duration },
-    Extra { name: "targetgroupbinding-max-concurrent-reconciles", takes: Takes::Number(1, 100) },
-    Extra { name: "targetgroupbinding-max-exponential-backoff-delay", takes: Takes::Duration },
-    Extra { name: "tolerate-non-existent-backend-action", takes: Takes::Switch },
-    Extra { name: "tolerate-non-existent-backend-service", takes: Takes::Switch },
+    Extra { name: "aws-max-retries", takes: ArgumentType::Number(1, 100) },
+    Extra { name: "disable-ingress-class-annotation", takes: ArgumentType::Switch },
+    Extra { name: "disable-ingress-group-name-annotation", takes: ArgumentType::Switch },
+    Extra { name: "disable-restricted-sg-rules", takes: ArgumentType::Switch },
+    Extra { name: "enable-endpoint-slices", takes: ArgumentType::Switch },
+    Extra { name: "enable-pod-readiness-gate-inject", takes: ArgumentType::Switch },
+    Extra { name: "ingress-max-concurrent-reconciles", takes: ArgumentType::Number(1, 100) },
+    Extra { name: "lb-stabilization-monitor-interval", takes: ArgumentType::Duration },
+    Extra { name: "service-max-concurrent-reconciles", takes: ArgumentType::Number(1, 100) },
+    Extra { name: "sync-period", takes: ArgumentType::Duration },
+    Extra { name: "targetgroupbinding-max-concurrent-reconciles", takes: ArgumentType::Number(1, 100) },
+    Extra { name: "targetgroupbinding-max-exponential-backoff-delay", takes: ArgumentType::Duration },
+    Extra { name: "tolerate-non-existent-backend-action", takes: ArgumentType::Switch },
+    Extra { name: "tolerate-non-existent-backend-service", takes: ArgumentType::Switch },
 ];
 
 impl Config {

@@ -1,7 +1,7 @@
 //! The settings of the Amazon VPC CNI, and what is wrong with them.
 
 use plugin_sdk::settings::{
-    Extra, LogLevel, Resources, Takes, extra_problems, is_ipv4_range, registry_problem,
+    ArgumentType, Extra, LogLevel, Resources, extra_problems, is_ipv4_range, registry_problem,
 };
 use plugin_sdk::{Diagnostic, facts, identity};
 use serde::Deserialize;
@@ -69,15 +69,18 @@ const EC2_MTU: u16 = 9001;
 /// What of the release's documented variables can be set without taking the place of another setting, or of
 /// what the plugin decides.
 const EXTRA_ENV: &[Extra] = &[
-    Extra { name: "AWS_EXTERNAL_SERVICE_CIDRS", takes: Takes::Ranges },
-    Extra { name: "AWS_MANAGE_ENIS_NON_SCHEDULABLE", takes: Takes::Switch },
-    Extra { name: "AWS_VPC_K8S_CNI_RANDOMIZESNAT", takes: Takes::Word(&["hashrandom", "prng", "none"]) },
-    Extra { name: "DISABLE_INTROSPECTION", takes: Takes::Switch },
-    Extra { name: "DISABLE_LEAKED_ENI_CLEANUP", takes: Takes::Switch },
-    Extra { name: "DISABLE_METRICS", takes: Takes::Switch },
-    Extra { name: "ENABLE_BANDWIDTH_PLUGIN", takes: Takes::Switch },
-    Extra { name: "ENABLE_SUBNET_DISCOVERY", takes: Takes::Switch },
-    Extra { name: "IP_COOLDOWN_PERIOD", takes: Takes::Number(0, 3600) },
+    Extra { name: "AWS_EXTERNAL_SERVICE_CIDRS", takes: ArgumentType::Ranges },
+    Extra { name: "AWS_MANAGE_ENIS_NON_SCHEDULABLE", takes: ArgumentType::Switch },
+    Extra {
+        name: "AWS_VPC_K8S_CNI_RANDOMIZESNAT",
+        takes: ArgumentType::Word(&["hashrandom", "prng", "none"]),
+    },
+    Extra { name: "DISABLE_INTROSPECTION", takes: ArgumentType::Switch },
+    Extra { name: "DISABLE_LEAKED_ENI_CLEANUP", takes: ArgumentType::Switch },
+    Extra { name: "DISABLE_METRICS", takes: ArgumentType::Switch },
+    Extra { name: "ENABLE_BANDWIDTH_PLUGIN", takes: ArgumentType::Switch },
+    Extra { name: "ENABLE_SUBNET_DISCOVERY", takes: ArgumentType::Switch },
+    Extra { name: "IP_COOLDOWN_PERIOD", takes: ArgumentType::Number(0, 3600) },
 ];
 
 impl Config {

@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 
 mod extra;
 
-pub use extra::{Extra, Takes, extra_args, extra_problems};
+pub use extra::{ArgumentType, Extra, extra_args, extra_problems};
 
 /// What a container asks for, in Kubernetes' quantities such as `100m` and `128Mi`.
 #[derive(Clone, Debug, Default, Deserialize)]

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use aws::Region;
-use infra::gc::{Leftover, LeftoverKind, Sweep, Whose, order};
+use infra::gc::{ClusterIdentity, Leftover, LeftoverKind, Sweep, order};
 use model::{ActionNeeded, Ids, Outcome, SecurityGroup, Subnet, Vpc};
 use serde_json::json;
 
@@ -69,8 +69,13 @@ pub async fn leave(
 }
 
 /// The cluster c1, as it looks for what its controllers left.
-fn whose() -> Whose {
-    Whose { cluster: "c1".into(), id: "0f4a8a0e".into(), owner: "default/c1".into(), owns_vpc: true }
+fn whose() -> ClusterIdentity {
+    ClusterIdentity {
+        cluster: "c1".into(),
+        id: "0f4a8a0e".into(),
+        owner: "default/c1".into(),
+        owns_vpc: true,
+    }
 }
 
 /// Everything that is left; it can be read.
@@ -289,7 +294,7 @@ async fn a_subnet_of_another_cluster_of_this_name_is_a_sign() {
     let region = bed.swept().await;
     let admin = bed.administrator();
     let network = foreign(&admin).await;
-    let brought = Whose { owns_vpc: false, ..whose() };
+    let brought = ClusterIdentity { owns_vpc: false, ..whose() };
     let calls = bed.calls().await.len();
     assert_eq!(region.leftovers(&brought, &network.vpc).await.sign, None);
     assert_eq!(bed.calls().await.len() - calls, 4, "where nothing is left, nobody asks for signs");

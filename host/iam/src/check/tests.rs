@@ -7,9 +7,9 @@ use super::*;
 
 const ARN: &str = "arn:aws:iam::123456789012:role/k8s/ebs";
 
-fn question() -> Question {
+fn question() -> RoleCheck {
     let issuer = "https://oidc.example.com/prod".to_owned();
-    Question {
+    RoleCheck {
         field: "spec.storage.ebs.roleARN".to_owned(),
         role_arn: ARN.to_owned(),
         region: "eu-west-1".to_owned(),
@@ -54,8 +54,8 @@ fn denied<T>(permission: &str) -> Reading<T> {
 }
 
 #[track_caller]
-fn check_question(question: &Question, readings: &Readings, expected: Expect) {
-    let Finding { status, reason, message, fix, allowed: _ } = judge(question, readings);
+fn check_question(question: &RoleCheck, readings: &Readings, expected: Expect) {
+    let Finding { status, reason, message, fix, allowed: _ } = check_role(question, readings);
     let fix = if fix.is_some() { "\nwith a fix" } else { "" };
     expected.assert_eq(format!("{status:?} {reason}\n{message}{fix}").trim_end());
 }
@@ -109,7 +109,7 @@ fn a_role_that_is_absent_is_false() {
 
 #[test]
 fn an_arn_that_cannot_be_is_false_whatever_was_read() {
-    let wrong = Question { region: "cn-north-1".to_owned(), ..question() };
+    let wrong = RoleCheck { region: "cn-north-1".to_owned(), ..question() };
     check_question(
         &wrong,
         &readings(),
@@ -121,7 +121,7 @@ fn an_arn_that_cannot_be_is_false_whatever_was_read() {
 
 #[test]
 fn a_role_of_another_account_is_unknown() {
-    let other = Question { own_account: Some("210987654321".to_owned()), ..question() };
+    let other = RoleCheck { own_account: Some("210987654321".to_owned()), ..question() };
     check_question(
         &other,
         &Readings { role: Reading::Absent, ..readings() },
@@ -129,7 +129,7 @@ fn a_role_of_another_account_is_unknown() {
         Unknown RoleInOtherAccount
         spec.storage.ebs.roleARN: arn:aws:iam::123456789012:role/k8s/ebs is in account 123456789012, but roles can be read in 210987654321 only; it is used unchecked"#]],
     );
-    let unknown = Question { own_account: None, ..question() };
+    let unknown = RoleCheck { own_account: None, ..question() };
     check_question(&unknown, &readings(), expect!["True RoleReady"]);
     let role = Reading::Found(Role {
         arn: "arn:aws:iam::210987654321:role/k8s/ebs".to_owned(),
@@ -334,7 +334,7 @@ fn several_faults_are_all_said() {
 fn instances_need_no_provider() {
     let assumer = Assumer::Instances { partition: "aws".to_owned() };
     let role = Reading::Found(Role { arn: ARN.to_owned(), trust_policy: trust::fix(&assumer) });
-    let question = Question { assumer, ..question() };
+    let question = RoleCheck { assumer, ..question() };
     check_question(&question, &Readings { role, provider: None, ..readings() }, expect!["True RoleReady"]);
     check_question(
         &question,
@@ -353,7 +353,7 @@ fn new_permissions_of_an_installed_add_on_are_reported_alone() {
     let readings = Readings { attached, ..readings() };
     let before = |allowed: &[&str]| {
         let allowed_before = Some(allowed.iter().map(|it| (*it).to_owned()).collect());
-        Question { allowed_before, ..question() }
+        RoleCheck { allowed_before, ..question() }
     };
     check_question(
         &before(&["ec2:AttachVolume"]),
@@ -369,18 +369,20 @@ fn new_permissions_of_an_installed_add_on_are_reported_alone() {
         False PermissionsMissing
         role arn:aws:iam::123456789012:role/k8s/ebs lacks permissions: no policy allows ec2:DescribeVolumes"#]],
     );
-    assert_eq!(judge(&question(), &readings).allowed, ["ec2:AttachVolume"]);
+    assert_eq!(check_role(&question(), &readings).allowed, ["ec2:AttachVolume"]);
     let unread = Readings { inline: denied("iam:ListRolePolicies"), ..readings };
-    assert_eq!(judge(&question(), &unread).allowed, Vec::<String>::new());
+    assert_eq!(check_role(&question(), &unread).allowed, Vec::<String>::new());
 }
 
 #[test]
 fn what_is_needed_only_at_times_is_told_once_for_each_reason() {
-    let only =
-        |action: &str| Demand { advice: Some("to delete directories".to_owned()), ..Demand::from(action) };
+    let only = |action: &str| RequiredAction {
+        advice: Some("to delete directories".to_owned()),
+        ..RequiredAction::from(action)
+    };
     let actions = vec![only("elasticfilesystem:ClientMount"), only("elasticfilesystem:ClientWrite")];
     check_question(
-        &Question { actions, ..question() },
+        &RoleCheck { actions, ..question() },
         &readings(),
         expect![[r#"
         True RoleReady

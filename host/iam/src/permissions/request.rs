@@ -5,7 +5,7 @@
 
 use super::super::condition::{self, Held};
 use super::super::document::Condition;
-use super::Demand;
+use super::RequiredAction;
 
 /// Whether a condition holds for every request of an action.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -17,7 +17,7 @@ pub(super) enum Answer {
 }
 
 /// Evaluates a condition for the requests of an action.
-pub(super) fn holds(condition: &Condition, has_variables: bool, demand: &Demand) -> Answer {
+pub(super) fn holds(condition: &Condition, has_variables: bool, demand: &RequiredAction) -> Answer {
     // Names of keys have no case.
     let key = condition.key.to_ascii_lowercase();
     let one = |held| answer(condition::evaluate(condition, has_variables, held));

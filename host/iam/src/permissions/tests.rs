@@ -13,11 +13,11 @@ fn policy(name: &str, statements: &str) -> Policy {
 }
 
 fn said(policies: &[Policy], boundary: Option<&Policy>, needed: &[&str]) -> String {
-    let needed: Vec<Demand> = needed.iter().map(|it| Demand::from(*it)).collect();
+    let needed: Vec<RequiredAction> = needed.iter().map(|it| RequiredAction::from(*it)).collect();
     told(policies, boundary, &needed)
 }
 
-fn told(policies: &[Policy], boundary: Option<&Policy>, needed: &[Demand]) -> String {
+fn told(policies: &[Policy], boundary: Option<&Policy>, needed: &[RequiredAction]) -> String {
     let res = evaluate(policies, boundary, needed);
     let missing =
         if res.missing.is_empty() { "nothing missing".to_owned() } else { missing_text(&res.missing) };
@@ -253,14 +253,14 @@ const EFS: &str = r#"
         "Null": {"aws:RequestTag/efs.csi.aws.com/cluster": "false"},
         "ForAllValues:StringEquals": {"aws:TagKeys": "efs.csi.aws.com/cluster"}}}"#;
 
-fn tagging(action: &str, tags: &[(&str, Option<&str>)]) -> Demand {
+fn tagging(action: &str, tags: &[(&str, Option<&str>)]) -> RequiredAction {
     let tags = tags.iter().map(|(key, value)| ((*key).to_owned(), value.map(str::to_owned))).collect();
-    Demand { tags: Some(tags), ..Demand::from(action) }
+    RequiredAction { tags: Some(tags), ..RequiredAction::from(action) }
 }
 
 #[track_caller]
 fn check_access_points(tags: &[(&str, Option<&str>)], expected: Expect) {
-    let tag = Demand {
+    let tag = RequiredAction {
         create_action: Some("CreateAccessPoint".to_owned()),
         ..tagging("elasticfilesystem:TagResource", tags)
     };
@@ -288,7 +288,7 @@ fn tags_that_a_policy_does_not_let_be_set_are_named() {
 
 #[test]
 fn what_is_not_known_of_tags_is_noted() {
-    let needed = [Demand::from("elasticfilesystem:CreateAccessPoint")];
+    let needed = [RequiredAction::from("elasticfilesystem:CreateAccessPoint")];
     expect![[r#"
         nothing missing
         ! elasticfilesystem:CreateAccessPoint: allowed only if ForAllValues:StringEquals aws:TagKeys efs.csi.aws.com/cluster and Null aws:RequestTag/efs.csi.aws.com/cluster false (AmazonEFSCSIDriverPolicy, statement 1 (AllowCreateAccessPoint))"#]].assert_eq(&told(&[policy("AmazonEFSCSIDriverPolicy", EFS)], None, &needed));
@@ -302,7 +302,7 @@ fn check_condition(condition: &str, expected: Expect) {
         r#"{{"Effect": "Allow", "Action": "ec2:CreateVolume", "Resource": "*", "Condition": {{{condition}}}}}"#
     );
     let demand = tagging("ec2:CreateVolume", &[("a", Some("1")), ("Name", None)]);
-    let demand = Demand { create_action: Some("CreateVolume".to_owned()), ..demand };
+    let demand = RequiredAction { create_action: Some("CreateVolume".to_owned()), ..demand };
     expected.assert_eq(&told(&[policy("p", &statement)], None, &[demand]));
 }
 
@@ -334,7 +334,7 @@ fn conditions_on_tags_are_evaluated_as_iam_does() {
             r#"{{"Effect": "Allow", "Action": "ec2:CreateVolume", "Resource": "*", "Condition": {{{fails}}}}}"#
         );
         let demand = tagging("ec2:CreateVolume", &[("a", Some("1")), ("Name", None)]);
-        let demand = Demand { create_action: Some("CreateVolume".to_owned()), ..demand };
+        let demand = RequiredAction { create_action: Some("CreateVolume".to_owned()), ..demand };
         let res = evaluate(&[policy("p", &statement)], None, &[demand]);
         assert!(matches!(res.missing[..], [Missing { cause: Cause::OtherTags(_), .. }]), "{fails}: {res:?}");
     }
@@ -374,8 +374,10 @@ fn a_statement_for_other_tags_denies_nothing_and_one_for_these_does() {
 
 #[test]
 fn what_is_needed_only_at_times_is_not_missing() {
-    let needed =
-        [Demand { advice: Some("when a claim is a copy".to_owned()), ..Demand::from("ec2:CopyVolumes") }];
+    let needed = [RequiredAction {
+        advice: Some("when a claim is a copy".to_owned()),
+        ..RequiredAction::from("ec2:CopyVolumes")
+    }];
     let res = evaluate(&[], None, &needed);
     assert!(res.missing.is_empty());
     assert_eq!(res.advised.iter().map(|it| it.action.as_str()).collect::<Vec<_>>(), ["ec2:CopyVolumes"]);

@@ -1,4 +1,4 @@
-//! Whose the documents and the OIDC provider of an issuer are, by what lies in AWS alone: a bucket, a prefix
+//! DocumentOwner the documents and the OIDC provider of an issuer are, by what lies in AWS alone: a bucket, a prefix
 //! and annotations are written by users, and name what anybody likes. Nothing here decides what is done about
 //! it.
 
@@ -44,16 +44,16 @@ pub struct Owner {
     name: String,
 }
 
-/// Whose a document or a provider is.
+/// DocumentOwner a document or a provider is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Whose {
+pub enum DocumentOwner {
     Ours,
     /// It does not say.
     Unmarked,
     Another,
 }
 
-/// Whose the place of an issuer is, by everything that lies there.
+/// DocumentOwner the place of an issuer is, by everything that lies there.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Possession {
     /// No document lies there, and no provider there has an owner.
@@ -85,25 +85,25 @@ impl Owner {
         Tags::from([(ID_TAG.to_owned(), self.id.clone()), (OWNER_TAG.to_owned(), self.name.clone())])
     }
 
-    /// Whose a document of an issuer is.
-    pub fn of_object(&self, issuer: &str, object: &Object) -> Whose {
+    /// DocumentOwner a document of an issuer is.
+    pub fn of_object(&self, issuer: &str, object: &Object) -> DocumentOwner {
         match object.metadata.get(OWNER_METADATA) {
-            None => Whose::Unmarked,
-            Some(mark) if *mark == self.mark(issuer) => Whose::Ours,
-            Some(_) => Whose::Another,
+            None => DocumentOwner::Unmarked,
+            Some(mark) if *mark == self.mark(issuer) => DocumentOwner::Ours,
+            Some(_) => DocumentOwner::Another,
         }
     }
 
-    /// Whose a provider is. What was made before owners were written says only the id.
-    pub fn of_provider(&self, provider: &Provider) -> Whose {
+    /// DocumentOwner a provider is. What was made before owners were written says only the id.
+    pub fn of_provider(&self, provider: &Provider) -> DocumentOwner {
         match &provider.tags {
-            tags if is_marked(tags, &self.id, &self.name) => Whose::Ours,
-            tags if tags.contains_key(ID_TAG) || tags.contains_key(OWNER_TAG) => Whose::Another,
-            _ => Whose::Unmarked,
+            tags if is_marked(tags, &self.id, &self.name) => DocumentOwner::Ours,
+            tags if tags.contains_key(ID_TAG) || tags.contains_key(OWNER_TAG) => DocumentOwner::Another,
+            _ => DocumentOwner::Unmarked,
         }
     }
 
-    /// Whose the place of an issuer is. One thing of another owner makes it that owner's. Documents that say
+    /// DocumentOwner the place of an issuer is. One thing of another owner makes it that owner's. Documents that say
     /// nothing, as they were written before they had metadata, are of whom the provider is, or the other
     /// document: who wrote these wrote them too.
     ///
@@ -116,15 +116,15 @@ impl Owner {
         let provider = known(&readings.provider, "the IAM OIDC provider")?;
         let of_object = |it: &Object| self.of_object(&publication.issuer, it);
         let documents = key_set.into_iter().chain(discovery).map(of_object);
-        let all: Vec<Whose> = documents.chain(provider.map(|it| self.of_provider(it))).collect();
+        let all: Vec<DocumentOwner> = documents.chain(provider.map(|it| self.of_provider(it))).collect();
         let is_foreign = |it: Option<&Object>, reads: fn(&Publication, &str) -> bool| {
-            it.is_some_and(|it| of_object(it) == Whose::Unmarked && !reads(publication, &it.body))
+            it.is_some_and(|it| of_object(it) == DocumentOwner::Unmarked && !reads(publication, &it.body))
         };
-        Ok(if all.contains(&Whose::Another) {
+        Ok(if all.contains(&DocumentOwner::Another) {
             Possession::Another
         } else if is_foreign(key_set, is_key_set) || is_foreign(discovery, is_discovery) {
             Possession::Foreign
-        } else if all.contains(&Whose::Ours) {
+        } else if all.contains(&DocumentOwner::Ours) {
             Possession::Ours
         } else if key_set.is_none() && discovery.is_none() {
             Possession::Free

@@ -83,7 +83,7 @@ impl Places {
     }
 
     /// Says of each place whether it is still in use, and if not, since when.
-    pub fn look(&mut self, in_use: impl Fn(&Place) -> bool, now: Timestamp) {
+    pub fn update(&mut self, in_use: impl Fn(&Place) -> bool, now: Timestamp) {
         for place in &mut self.0 {
             place.left = if in_use(place) { None } else { Some(place.left.unwrap_or(now.round())) };
         }
@@ -114,14 +114,14 @@ mod tests {
         let (old, new) = (Place::new("issuers", "default/prod"), Place::new("other", "default/prod"));
         let mut places = Places::default();
         assert!(places.enter(&old) && places.enter(&old));
-        places.look(|it| it.is(&old), 100.0);
+        places.update(|it| it.is(&old), 100.0);
         assert_eq!(places.all(), std::slice::from_ref(&old));
         assert!(places.enter(&new));
         // Its API servers still issue tokens of the old one.
-        places.look(|_| true, 200.0);
+        places.update(|_| true, 200.0);
         assert_eq!(places.over(1e12), []);
-        places.look(|it| it.is(&new), 300.0);
-        places.look(|it| it.is(&new), 400.0);
+        places.update(|it| it.is(&new), 300.0);
+        places.update(|it| it.is(&new), 400.0);
         let written = Places::of(places.annotation().as_deref());
         assert_eq!(written, places);
         assert_eq!(written.over(300.0 + RETIREMENT.as_secs_f64() - 1.0), []);
@@ -130,7 +130,7 @@ mod tests {
             [Place { left: Some(300.0), ..old.clone() }]
         );
         // Gone back to.
-        places.look(|it| it.is(&old), 500.0);
+        places.update(|it| it.is(&old), 500.0);
         assert_eq!(places.over(300.0 + RETIREMENT.as_secs_f64()), []);
         places.forget(&old);
         places.forget(&new);

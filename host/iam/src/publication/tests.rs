@@ -4,7 +4,7 @@
 mod takeover;
 
 use super::place::{Place, Places};
-use super::retraction::{Removal, Retraction, retraction};
+use super::unpublish::{Removal, Unpublication, unpublish};
 use super::*;
 use model::Tags;
 
@@ -70,23 +70,29 @@ impl Account {
         Readings { discovery: object(&it.discovery_key), key_set: object(&it.jwks_key), provider }
     }
 
-    fn decide(&self, owner: &Owner, cluster: &str, place: &Place, pem: &str) -> Result<Work, Finding> {
+    fn decide(&self, owner: &Owner, cluster: &str, place: &Place, pem: &str) -> Result<Publishing, Finding> {
         decide(&self.readings(place), owner, cluster, place, pem)
     }
 
     /// One look, with everything carried out.
-    fn publish(&mut self, owner: &Owner, cluster: &str, place: &Place, pem: &str) -> Result<Work, Finding> {
+    fn publish(
+        &mut self,
+        owner: &Owner,
+        cluster: &str,
+        place: &Place,
+        pem: &str,
+    ) -> Result<Publishing, Finding> {
         let work = self.decide(owner, cluster, place, pem)?;
         self.carry_out(owner, place, &work);
         Ok(work)
     }
 
-    fn carry_out(&mut self, owner: &Owner, place: &Place, work: &Work) {
+    fn carry_out(&mut self, owner: &Owner, place: &Place, work: &Publishing) {
         let it = issuer(place);
         for act in &work.acts {
             let provider = self.providers.get_mut(issuer_host(&it.issuer));
             match act {
-                Act::Put { document, over } => {
+                Write::Put { document, over } => {
                     self.writes += 1;
                     let metadata =
                         Tags::from([(ownership::OWNER_METADATA.to_owned(), owner.mark(&it.issuer))]);
@@ -99,21 +105,21 @@ impl Account {
                         "S3 refuses what depends on another version"
                     );
                 }
-                Act::CreateProvider => {
+                Write::CreateProvider => {
                     let (url, client_ids) = (issuer_host(&it.issuer).to_owned(), vec![AUDIENCE.to_owned()]);
                     let before =
                         self.providers.insert(url.clone(), Provider { url, client_ids, tags: owner.tags() });
                     assert_eq!(before, None, "IAM has each once");
                 }
-                Act::TagProvider => provider.expect("a provider").tags.extend(owner.tags()),
-                Act::AddAudience => provider.expect("a provider").client_ids.push(AUDIENCE.to_owned()),
+                Write::TagProvider => provider.expect("a provider").tags.extend(owner.tags()),
+                Write::AddAudience => provider.expect("a provider").client_ids.push(AUDIENCE.to_owned()),
             }
         }
     }
 
-    fn retract(&mut self, owner: &Owner, place: &Place) -> Result<Retraction, Finding> {
+    fn retract(&mut self, owner: &Owner, place: &Place) -> Result<Unpublication, Finding> {
         let it = issuer(place);
-        let res = retraction(&it, owner, &self.readings(place))?;
+        let res = unpublish(&it, owner, &self.readings(place))?;
         for removal in &res.removals {
             match removal {
                 Removal::Document { key, version } => {
@@ -148,7 +154,7 @@ fn decide(
     cluster: &str,
     place: &Place,
     pem: &str,
-) -> Result<Work, Finding> {
+) -> Result<Publishing, Finding> {
     let (publication, keys, retired) = (issuer(place), keys(pem), Retired::new());
     work(&Input {
         publication: &publication,
@@ -168,14 +174,14 @@ fn published() -> (Account, Owner) {
     (account, us)
 }
 
-fn said(result: Result<Work, Finding>) -> (Status, &'static str) {
+fn said(result: Result<Publishing, Finding>) -> (Status, &'static str) {
     let finding = result.expect_err("nothing is written");
     (finding.status, finding.reason)
 }
 
-fn described(act: &Act) -> String {
+fn described(act: &Write) -> String {
     match act {
-        Act::Put { document, .. } => document.key.clone(),
+        Write::Put { document, .. } => document.key.clone(),
         other => format!("{other:?}"),
     }
 }
@@ -214,7 +220,7 @@ fn a_key_that_no_longer_signs_stays_until_no_token_can_be_of_it() {
         };
         let work = work(&input).expect("work");
         account.carry_out(&us, &home(OURS), &work);
-        let Some(Act::Put { document, .. }) = work.acts.first() else { panic!("the key set is written") };
+        let Some(Write::Put { document, .. }) = work.acts.first() else { panic!("the key set is written") };
         let ids: Vec<String> = KeySet::read(&document.body)
             .expect("a set")
             .keys()
@@ -258,7 +264,7 @@ fn the_discovery_document_is_removed_first_and_the_provider_last() {
         kinds,
         ["default/prod/.well-known/openid-configuration", "default/prod/openid/v1/jwks", "provider"]
     );
-    assert_eq!(account.retract(&us, &home(OURS)), Ok(Retraction::default()));
+    assert_eq!(account.retract(&us, &home(OURS)), Ok(Unpublication::default()));
 }
 
 #[test]
@@ -266,8 +272,8 @@ fn documents_reveal_neither_the_id_nor_another_place() {
     let (account, us) = published();
     let Reading::Found(object) = account.readings(&home(OURS)).key_set else { panic!("a document") };
     assert!(!format!("{object:?}").contains("our-id"));
-    assert_eq!(us.of_object(&issuer(&home(OURS)).issuer, &object), Whose::Ours);
-    assert_eq!(us.of_object(&issuer(&home("default/copy")).issuer, &object), Whose::Another);
+    assert_eq!(us.of_object(&issuer(&home(OURS)).issuer, &object), DocumentOwner::Ours);
+    assert_eq!(us.of_object(&issuer(&home("default/copy")).issuer, &object), DocumentOwner::Another);
     assert_ne!(owner("a/b", "c").mark("d"), owner("a/b", "d").mark("d"));
 }
 
@@ -275,14 +281,17 @@ fn documents_reveal_neither_the_id_nor_another_place() {
 fn an_issuer_of_the_user_is_only_judged() {
     let found = |client_ids: &[&str]| {
         let client_ids = client_ids.iter().map(|it| (*it).to_owned()).collect();
-        judge(
+        check_provider(
             "https://issuer.example.com",
             &Reading::Found(Provider { url: "issuer.example.com".into(), client_ids, tags: Tags::new() }),
         )
         .reason
     };
     assert_eq!((found(&[AUDIENCE]), found(&["other"])), (reason::ISSUER_FOUND, reason::PROVIDER_MISMATCH));
-    assert_eq!(judge("https://issuer.example.com", &Reading::Absent).reason, reason::PROVIDER_NOT_FOUND);
+    assert_eq!(
+        check_provider("https://issuer.example.com", &Reading::Absent).reason,
+        reason::PROVIDER_NOT_FOUND
+    );
 }
 
 mod generated;

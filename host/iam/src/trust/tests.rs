@@ -25,7 +25,7 @@ fn driver() -> Assumer {
 }
 
 fn said(policy: &str, assumer: &Assumer) -> String {
-    let Judgement { verdict, warnings } = evaluate(policy, assumer);
+    let Evaluation { verdict, warnings } = evaluate(policy, assumer);
     let (mut text, reasons) = match verdict {
         Verdict::Allowed => ("Allowed".to_owned(), Vec::new()),
         Verdict::Denied { reasons } => ("Denied".to_owned(), reasons),

@@ -6,7 +6,7 @@ use crds::names::{ADOPT_FROM_ANNOTATION, ADOPT_FROM_CAPA};
 
 use model::FoundVpc;
 
-/// Whose things are to be the AWSCluster's own.
+/// ClusterIdentity things are to be the AWSCluster's own.
 pub(crate) fn adopted_from(aws_cluster: &AWSCluster) -> Option<&str> {
     aws_cluster
         .metadata

@@ -17,9 +17,9 @@ const NAMING_TAGS: [&str; 4] = [
 /// follows.
 const EKS_INTERFACE: &str = "Amazon EKS ";
 
-/// Whose leftovers are looked for.
+/// ClusterIdentity leftovers are looked for.
 #[derive(Clone, Debug)]
-pub struct Whose {
+pub struct ClusterIdentity {
     /// Name of the Cluster.
     pub cluster: String,
     /// The random id of the AWSCluster.
@@ -39,12 +39,12 @@ pub struct Neighbours {
     pub network_interfaces: Vec<FoundNetworkInterface>,
 }
 
-impl Whose {
+impl ClusterIdentity {
     /// This AWSCluster, in a VPC that was seen.
-    pub fn of(snapshot: &Snapshot, vpc_id: &str, cluster: &str, id: &str, owner: &str) -> Whose {
+    pub fn of(snapshot: &Snapshot, vpc_id: &str, cluster: &str, id: &str, owner: &str) -> ClusterIdentity {
         let claims = Claims { cluster, id, owner, adopts: None };
         let owns_vpc = snapshot.vpcs.iter().any(|it| it.id == vpc_id && claims.marked(&it.tags));
-        Whose { cluster: cluster.to_owned(), id: id.to_owned(), owner: owner.to_owned(), owns_vpc }
+        ClusterIdentity { cluster: cluster.to_owned(), id: id.to_owned(), owner: owner.to_owned(), owns_vpc }
     }
 
     /// Filters of EC2 for what may be a sign: tag keys.

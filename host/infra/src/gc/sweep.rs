@@ -9,7 +9,7 @@ use crds::names::{
     EXTERNAL_RESOURCE_GC_ANNOTATION, EXTERNAL_RESOURCE_TASKS_GC_ANNOTATION, FORCE_DELETE_ANNOTATION,
 };
 
-use super::{Collected, Leftover, LeftoverKind, Look, order};
+use super::{Collected, Leftover, LeftoverKind, Leftovers, order};
 use model::{Problem, Timestamp};
 
 /// How soon to read again after something was removed: what it used is free a little later.
@@ -69,7 +69,7 @@ impl Sweep {
     /// Learns what a look found. Where somebody would have to permit it before all of it can be read, and
     /// perhaps nobody will, what was read counts as all there is, but for what was known before: that may lie
     /// in what was not read.
-    pub fn found(&mut self, look: Look, now: Timestamp) {
+    pub fn found(&mut self, look: Leftovers, now: Timestamp) {
         self.refused.clear();
         self.sign = look.sign;
         self.next = None;

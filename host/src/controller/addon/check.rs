@@ -7,10 +7,10 @@ use addons::efs;
 use addons::{Inventory, Wanted};
 use contract::{EfsFileSystemSpec, IamRoleSpec, InstanceRolesSpec, RoleAction, RoleTrust, StepSpec};
 use crds::conditions::reason;
-use iam::check::{self, Question};
+use iam::check::{self, RoleCheck};
 use iam::instance_roles;
 use iam::issuer::check_argument;
-use iam::permissions::Demand;
+use iam::permissions::RequiredAction;
 use iam::publication::{AUDIENCE, finding};
 use iam::trust::{self, Assumer, WebIdentity};
 use iam::{partition, role};
@@ -78,7 +78,7 @@ impl Checks {
                 Err(found) => return at_once(found),
             },
         };
-        let question = Question {
+        let question = RoleCheck {
             field,
             role_arn: spec.role_arn.clone(),
             region: aws_cluster.spec.region.clone(),
@@ -93,7 +93,7 @@ impl Checks {
         };
         self.cached(format!("{question:?}"), async {
             let readings = region.role(&arn, provider.as_deref()).await;
-            check::judge(&question, &readings)
+            check::check_role(&question, &readings)
         })
         .await
     }
@@ -120,7 +120,7 @@ impl Checks {
                 wanted.path,
                 instance_roles::profile_name(profile)
             );
-            let question = |role_arn: String| Question {
+            let question = |role_arn: String| RoleCheck {
                 field: field.clone(),
                 role_arn,
                 region: aws_cluster.spec.region.clone(),
@@ -137,7 +137,7 @@ impl Checks {
                     return instance_roles::without_role(profile, &reading);
                 };
                 match role::check(&field, role_arn, &aws_cluster.spec.region) {
-                    Ok(arn) => check::judge(&question(role_arn.clone()), &region.role(&arn, None).await),
+                    Ok(arn) => check::check_role(&question(role_arn.clone()), &region.role(&arn, None).await),
                     Err(error) => finding(Status::Unknown, reason::INVALID_ROLE_ARN, error.to_string()),
                 }
             };
@@ -219,9 +219,9 @@ impl Checks {
     }
 }
 
-fn demand(role_action: &RoleAction) -> Demand {
+fn demand(role_action: &RoleAction) -> RequiredAction {
     let RoleAction { action, tags, create_action, advice } = role_action.clone();
-    Demand { action, tags, create_action, advice }
+    RequiredAction { action, tags, create_action, advice }
 }
 
 fn no_cluster() -> (Finding, Instant) {

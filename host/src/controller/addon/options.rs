@@ -23,7 +23,7 @@ pub struct ApplyOptions<'a> {
     pub memory: AddOnMemory<'a>,
     /// After this nothing more is begun: what is done by then is remembered.
     pub until: Instant,
-    /// Whose fields may be taken over.
+    /// ClusterIdentity fields may be taken over.
     pub taken_over: &'a [TakeOver],
     /// Nobody vouches for the steps: only what the field manager applied is deleted.
     pub own_only: bool,

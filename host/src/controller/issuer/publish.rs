@@ -7,7 +7,7 @@ use crds::names;
 use iam::issuer::{PublicKey, Publication};
 use iam::publication::ownership::{Owner, Readings};
 use iam::publication::place::{Place, Places};
-use iam::publication::{self, AUDIENCE, Act, Retired, finding};
+use iam::publication::{self, AUDIENCE, Retired, Write, finding};
 use kube::ResourceExt;
 use model::finding::{Finding, Status};
 use serde_json::json;
@@ -128,29 +128,29 @@ async fn execute(
     publication: &Publication,
     owner: &Owner,
     provider: &str,
-    act: &Act,
+    act: &Write,
 ) -> Result<(), model::Problem> {
     let region = scope.region;
     match act {
-        Act::Put { document, over } => {
+        Write::Put { document, over } => {
             region
                 .put_object(&place.bucket, document, &owner.mark(&publication.issuer), over.as_deref())
                 .await
         }
-        Act::CreateProvider => {
+        Write::CreateProvider => {
             region.create_open_id_provider(&publication.issuer, &[AUDIENCE.to_owned()], &owner.tags()).await
         }
-        Act::TagProvider => region.tag_open_id_provider(provider, &owner.tags()).await,
-        Act::AddAudience => region.add_client_id(provider, AUDIENCE).await,
+        Write::TagProvider => region.tag_open_id_provider(provider, &owner.tags()).await,
+        Write::AddAudience => region.add_client_id(provider, AUDIENCE).await,
     }
 }
 
-fn what(act: &Act) -> String {
+fn what(act: &Write) -> String {
     match act {
-        Act::Put { document, .. } => format!("writing {} to the bucket", document.key),
-        Act::CreateProvider => "creating the IAM OIDC provider".to_owned(),
-        Act::TagProvider => "writing on the IAM OIDC provider whose it is".to_owned(),
-        Act::AddAudience => "adding the audience to the IAM OIDC provider".to_owned(),
+        Write::Put { document, .. } => format!("writing {} to the bucket", document.key),
+        Write::CreateProvider => "creating the IAM OIDC provider".to_owned(),
+        Write::TagProvider => "writing on the IAM OIDC provider whose it is".to_owned(),
+        Write::AddAudience => "adding the audience to the IAM OIDC provider".to_owned(),
     }
 }
 

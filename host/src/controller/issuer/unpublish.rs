@@ -1,5 +1,5 @@
 //! Unpublishes issuers: those that the spec named before, once no token can need them, and all of them with
-//! the cluster. Whose each document is, is read anew before it is removed; what cannot be read stays and is
+//! the cluster. ClusterIdentity each document is, is read anew before it is removed; what cannot be read stays and is
 //! reported.
 
 use crds::conditions::reason;
@@ -7,7 +7,7 @@ use crds::names;
 use iam::publication::finding;
 use iam::publication::ownership::{Owner, Readings};
 use iam::publication::place::{Place, Places};
-use iam::publication::retraction::{Removal, retraction};
+use iam::publication::unpublish::{Removal, unpublish};
 use model::finding::{Finding, Status};
 use serde_json::json;
 use tokio::time::Instant;
@@ -27,7 +27,7 @@ pub enum Unpublished {
 /// Unpublishes everything of a cluster that is gone. `forced`: what cannot be unpublished is left behind.
 pub async fn unpublish(scope: IssuerScope<'_>, memory: &mut IssuerMemory, forced: bool) -> Unpublished {
     if let Some((found, next)) =
-        memory.retraction.clone().filter(|(_, next)| !forced && *next > Instant::now())
+        memory.unpublish.clone().filter(|(_, next)| !forced && *next > Instant::now())
     {
         return Unpublished::Waits(found, next);
     }
@@ -56,7 +56,7 @@ pub async fn unpublish(scope: IssuerScope<'_>, memory: &mut IssuerMemory, forced
     );
     let (found, next) =
         (finding(Status::False, reason::ISSUER_NOT_RETRACTED, message), Instant::now() + RETRY_EVERY);
-    memory.retraction = Some((found.clone(), next));
+    memory.unpublish = Some((found.clone(), next));
     Unpublished::Waits(found, next)
 }
 
@@ -71,7 +71,7 @@ pub async fn unpublish_former(scope: IssuerScope<'_>, places: &mut Places) -> Re
         place.publication(&scope.object.spec.region).is_some_and(|it| issuers.contains(&it.issuer))
     };
     let is_used = |place: &Place| asked.as_ref().is_some_and(|it| it.is(place)) || is_issued(place);
-    places.look(is_used, now());
+    places.update(is_used, now());
     let mut failed = Vec::new();
     for place in places.over(now()) {
         match unpublish_from(scope, &owner, &place).await {
@@ -116,8 +116,8 @@ async fn unpublish_from(
         key_set: region.object_left(&place.bucket, &publication.jwks_key).await,
         provider: region.open_id_provider(&provider).await,
     };
-    let retraction = retraction(&publication, owner, &readings).map_err(|it| failed("", &it.message))?;
-    for removal in &retraction.removals {
+    let unpublish = unpublish(&publication, owner, &readings).map_err(|it| failed("", &it.message))?;
+    for removal in &unpublish.removals {
         let (what, reply) = match removal {
             Removal::Document { key, version } => (
                 format!("s3://{}/{key}", place.bucket),
@@ -128,7 +128,7 @@ async fn unpublish_from(
         reply.map_err(|it| failed(&format!("{what}: "), &format!("{}: {}", it.code, it.message)))?;
         tracing::info!(object = %object.object_name(), issuer = publication.issuer, "removed {what}");
     }
-    Ok(retraction.left)
+    Ok(unpublish.left)
 }
 
 fn event(left: &[String]) -> Event {

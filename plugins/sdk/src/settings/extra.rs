@@ -11,12 +11,12 @@ pub struct Extra {
     /// Name of the variable, or of the argument without its dashes.
     pub name: &'static str,
     /// Which values it may have.
-    pub takes: Takes,
+    pub takes: ArgumentType,
 }
 
 /// What an argument takes.
 #[derive(Clone, Copy, Debug)]
-pub enum Takes {
+pub enum ArgumentType {
     /// `true` or `false`.
     Switch,
     /// A whole number from the first to the last, both among them.
@@ -29,30 +29,30 @@ pub enum Takes {
     Ranges,
 }
 
-impl Takes {
+impl ArgumentType {
     fn takes(self, value: &str) -> bool {
         match self {
-            Takes::Switch => matches!(value, "true" | "false"),
+            ArgumentType::Switch => matches!(value, "true" | "false"),
             // Not `+5`, which is a number for Rust alone.
-            Takes::Number(least, most) => {
+            ArgumentType::Number(least, most) => {
                 value.bytes().all(|it| it.is_ascii_digit())
                     && value.parse().is_ok_and(|it: u32| (least..=most).contains(&it))
             }
-            Takes::Duration => is_duration(value),
-            Takes::Word(words) => words.contains(&value),
-            Takes::Ranges => value.split(',').all(super::is_ipv4_range),
+            ArgumentType::Duration => is_duration(value),
+            ArgumentType::Word(words) => words.contains(&value),
+            ArgumentType::Ranges => value.split(',').all(super::is_ipv4_range),
         }
     }
 
     fn text(self) -> String {
         match self {
-            Takes::Switch => "true or false".to_owned(),
-            Takes::Number(least, most) => {
+            ArgumentType::Switch => "true or false".to_owned(),
+            ArgumentType::Number(least, most) => {
                 ["a whole number from ", &least.to_string(), " to ", &most.to_string()].concat()
             }
-            Takes::Duration => "a duration, such as 30s or 1h30m".to_owned(),
-            Takes::Word(words) => ["one of ", &words.join(", ")].concat(),
-            Takes::Ranges => {
+            ArgumentType::Duration => "a duration, such as 30s or 1h30m".to_owned(),
+            ArgumentType::Word(words) => ["one of ", &words.join(", ")].concat(),
+            ArgumentType::Ranges => {
                 "IPv4 ranges with commas between them, such as 10.0.0.0/16,10.1.0.0/16".to_owned()
             }
         }
@@ -110,11 +110,11 @@ mod tests {
     use super::*;
 
     const KNOWN: &[Extra] = &[
-        Extra { name: "mode", takes: Takes::Word(&["fast", "slow"]) },
-        Extra { name: "period", takes: Takes::Duration },
-        Extra { name: "ranges", takes: Takes::Ranges },
-        Extra { name: "retries", takes: Takes::Number(1, 10) },
-        Extra { name: "verify", takes: Takes::Switch },
+        Extra { name: "mode", takes: ArgumentType::Word(&["fast", "slow"]) },
+        Extra { name: "period", takes: ArgumentType::Duration },
+        Extra { name: "ranges", takes: ArgumentType::Ranges },
+        Extra { name: "retries", takes: ArgumentType::Number(1, 10) },
+        Extra { name: "verify", takes: ArgumentType::Switch },
     ];
 
     fn problems(name: &str, value: &str) -> Vec<String> {

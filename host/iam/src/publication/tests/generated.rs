@@ -118,9 +118,9 @@ fn case(seed: u64) -> usize {
             if is_held && !places.iter().any(is_said) {
                 continue;
             }
-            let retraction = account.retract(&owner, &place).expect("everything can be read");
-            assert_eq!(retraction.removals, [], "seed {seed}: {name} removes at {place:?}");
-            told.extend(retraction.left);
+            let unpublish = account.retract(&owner, &place).expect("everything can be read");
+            assert_eq!(unpublish.removals, [], "seed {seed}: {name} removes at {place:?}");
+            told.extend(unpublish.left);
         }
     }
     assert_eq!(account, before, "seed {seed}");

@@ -49,7 +49,7 @@ fn the_issuer_of_another_cluster_is_neither_taken_over_nor_removed() {
                     said(account.publish(&us, cluster, &place, pem)),
                     (Status::False, reason::ISSUER_TAKEN)
                 );
-                assert_eq!(account.retract(&us, &place), Ok(Retraction::default()));
+                assert_eq!(account.retract(&us, &place), Ok(Unpublication::default()));
                 // The provider alone, and the documents alone, say it too.
                 account.remove_provider(&place);
                 assert_eq!(
@@ -61,7 +61,7 @@ fn the_issuer_of_another_cluster_is_neither_taken_over_nor_removed() {
                     said(account.publish(&us, cluster, &place, pem)),
                     (Status::False, reason::ISSUER_TAKEN)
                 );
-                assert_eq!(account.retract(&us, &place), Ok(Retraction::default()));
+                assert_eq!(account.retract(&us, &place), Ok(Unpublication::default()));
             }
         }
     }
@@ -90,7 +90,7 @@ fn nothing_is_written_or_removed_while_something_is_unreadable() {
     ];
     for (readings, why) in all {
         let published = decide(&readings, &us, OURS, &home(OURS), SECOND).expect_err("a finding");
-        let retracted = retraction(&issuer(&home(OURS)), &us, &readings).expect_err("a finding");
+        let retracted = unpublish(&issuer(&home(OURS)), &us, &readings).expect_err("a finding");
         for finding in [published, retracted] {
             assert_eq!(finding.status, Status::Unknown);
             assert!(finding.message.contains(why), "{}", finding.message);
@@ -134,8 +134,8 @@ fn documents_without_owner_and_provider_are_ours_only_by_our_key() {
     {
         let mut account = left_by(&home(place), pem);
         let before = account.clone();
-        let retraction = account.clone().retract(&us, &home(place)).expect("an answer");
-        assert_eq!((retraction.removals.len(), retraction.left.is_some()), (0, true), "{place}");
+        let unpublish = account.clone().retract(&us, &home(place)).expect("an answer");
+        assert_eq!((unpublish.removals.len(), unpublish.left.is_some()), (0, true), "{place}");
         let result = account.publish(&us, OURS, &home(place), FIRST);
         if ok {
             assert_eq!(result.expect("work").acts.len(), 3);

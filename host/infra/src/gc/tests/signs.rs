@@ -33,8 +33,8 @@ fn a_vpc_that_a_cluster_of_the_same_name_uses_too_is_not_swept() {
     assert_eq!(sign(&snapshot("vpc-1", tags(&[(ID_TAG, "id-2")]))), None, "of another name");
 }
 
-fn whose(owns_vpc: bool) -> Whose {
-    Whose { cluster: "prod".into(), id: "id-1".into(), owner: "default/prod".into(), owns_vpc }
+fn whose(owns_vpc: bool) -> ClusterIdentity {
+    ClusterIdentity { cluster: "prod".into(), id: "id-1".into(), owner: "default/prod".into(), owns_vpc }
 }
 
 fn subnet(vpc_id: &str, tags: Tags) -> FoundSubnet {

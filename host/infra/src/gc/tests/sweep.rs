@@ -8,7 +8,10 @@ use super::*;
 fn what_may_be_another_clusters_is_neither_removed_nor_forgotten() {
     let mut sweep = Sweep::default();
     sweep.found(
-        Look { sign: Some("subnet-1 has the tag kubernetes.io/cluster/prod=owned".into()), ..all_of_it() },
+        Leftovers {
+            sign: Some("subnet-1 has the tag kubernetes.io/cluster/prod=owned".into()),
+            ..all_of_it()
+        },
         0.0,
     );
     sweep.done(0.0);
@@ -26,12 +29,12 @@ fn problem(code: &str, who: ActionNeeded) -> Problem {
     Problem { code: code.into(), message: format!("tag:GetResources: {code}"), who }
 }
 
-fn all_of_it() -> Look {
-    Look { left: left(&one_of_each()), ..Look::default() }
+fn all_of_it() -> Leftovers {
+    Leftovers { left: left(&one_of_each()), ..Leftovers::default() }
 }
 
-fn unread(problem: Problem) -> Look {
-    Look { unread: Some(problem), ..Look::default() }
+fn unread(problem: Problem) -> Leftovers {
+    Leftovers { unread: Some(problem), ..Leftovers::default() }
 }
 
 fn check_text(sweep: &Sweep, expected: Expect) {
@@ -43,7 +46,7 @@ fn a_cluster_without_leftovers_is_looked_at_once() {
     let mut sweep = Sweep::default();
     assert!(sweep.is_due(0.0) && sweep.is_unknown() && !sweep.is_over());
     check_text(&sweep, expect!["looking for what the cluster's own controllers left in AWS"]);
-    sweep.found(Look::default(), 0.0);
+    sweep.found(Leftovers::default(), 0.0);
     sweep.done(0.0);
     assert!(sweep.is_over() && !sweep.is_due(1e9));
     check_text(&sweep, expect![""]);
@@ -64,7 +67,7 @@ fn after_something_was_removed_it_looks_again_until_nothing_is_left() {
     }
     sweep.done(1.0);
     assert!(sweep.is_over() && !sweep.is_due(5.9) && sweep.is_due(6.0));
-    sweep.found(Look::default(), 6.0);
+    sweep.found(Leftovers::default(), 6.0);
     sweep.done(6.0);
     assert!(sweep.is_over() && sweep.next().is_none());
 }
@@ -113,7 +116,10 @@ fn what_could_be_read_beside_a_denied_read_is_removed() {
     let interface = left(&one_of_each()).pop().unwrap();
     let mut sweep = Sweep::default();
     let problem = problem("AccessDenied", ActionNeeded::CloudAdmin);
-    sweep.found(Look { left: vec![interface.clone()], unread: Some(problem), ..Look::default() }, 0.0);
+    sweep.found(
+        Leftovers { left: vec![interface.clone()], unread: Some(problem), ..Leftovers::default() },
+        0.0,
+    );
     assert!(!sweep.is_over() && !sweep.is_unknown());
     check_text(
         &sweep,
@@ -139,7 +145,7 @@ fn a_read_that_fails_otherwise_is_tried_again_first() {
             "what the cluster's own controllers left in AWS cannot be looked for yet: tag:GetResources: Throttling"
         ],
     );
-    sweep.found(Look::default(), 5.0);
+    sweep.found(Leftovers::default(), 5.0);
     assert!(sweep.is_over());
 }
 
@@ -177,7 +183,10 @@ fn what_was_known_is_not_forgotten_when_it_may_not_be_read_any_more() {
     let (interface, rest) = (left(&one_of_each()).pop().unwrap(), left(&one_of_each()).len() - 1);
     sweep.removed(&interface, Ok(()), 0.0);
     let denied = Some(problem("AccessDenied", ActionNeeded::CloudAdmin));
-    sweep.found(Look { left: vec![interface.clone()], unread: denied.clone(), ..Look::default() }, 5.0);
+    sweep.found(
+        Leftovers { left: vec![interface.clone()], unread: denied.clone(), ..Leftovers::default() },
+        5.0,
+    );
     assert!(!sweep.is_over());
     let mut removed = 0;
     while let Some(next) = sweep.removable().first() {
@@ -185,7 +194,7 @@ fn what_was_known_is_not_forgotten_when_it_may_not_be_read_any_more() {
         removed += 1;
     }
     assert_eq!(removed, rest + 1, "each once, what is gone too: removing that is done at once");
-    sweep.found(Look { unread: denied, ..Look::default() }, 10.0);
+    sweep.found(Leftovers { unread: denied, ..Leftovers::default() }, 10.0);
     assert!(sweep.is_over());
 }
 
@@ -202,12 +211,12 @@ fn looks_that_nobody_answers_forget_nothing_when_they_are_given_up() {
 #[test]
 fn a_refused_deletion_asks_for_another_sweep_ever_later() {
     let mut sweep = Sweep::default();
-    sweep.found(Look::default(), 0.0);
+    sweep.found(Leftovers::default(), 0.0);
     sweep.asked_for(1.0);
     sweep.asked_for(3.0);
     assert_eq!(sweep.next(), Some(6.0), "once, however often it is refused meanwhile");
     assert!(sweep.is_over(), "nothing is known to be left");
-    sweep.found(Look::default(), 6.0);
+    sweep.found(Leftovers::default(), 6.0);
     sweep.asked_for(7.0);
     assert_eq!(sweep.next(), Some(17.0));
 }

@@ -1,7 +1,7 @@
 //! What is to be removed of a place where an issuer was published. What is another's stays, and so does what
 //! nobody can tell whose it is.
 
-use super::ownership::{Owner, Possession, Readings, Whose};
+use super::ownership::{DocumentOwner, Owner, Possession, Readings};
 use crate::issuer::Publication;
 use model::finding::{Finding, Reading};
 
@@ -18,7 +18,7 @@ pub enum Removal {
 
 /// What to remove, in order.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Retraction {
+pub struct Unpublication {
     pub removals: Vec<Removal>,
     /// What stays although it may have been made for this cluster.
     pub left: Option<String>,
@@ -28,13 +28,13 @@ pub struct Retraction {
 ///
 /// # Errors
 /// Something there could not be read, so that nobody can tell whose it is.
-pub fn retraction(
+pub fn unpublish(
     publication: &Publication,
     owner: &Owner,
     readings: &Readings,
-) -> Result<Retraction, Finding> {
+) -> Result<Unpublication, Finding> {
     let possession = owner.possession(publication, readings)?;
-    let mut res = Retraction::default();
+    let mut res = Unpublication::default();
     if matches!(possession, Possession::Unmarked | Possession::Foreign) {
         let Publication { issuer, jwks_key, discovery_key, .. } = publication;
         res.left = Some(format!(
@@ -50,7 +50,7 @@ pub fn retraction(
             res.removals.push(Removal::Document { key: key.clone(), version: object.version.clone() });
         }
     }
-    if matches!(&readings.provider, Reading::Found(it) if owner.of_provider(it) == Whose::Ours) {
+    if matches!(&readings.provider, Reading::Found(it) if owner.of_provider(it) == DocumentOwner::Ours) {
         res.removals.push(Removal::Provider);
     }
     Ok(res)
