@@ -7,7 +7,7 @@ use crds::names;
 use iam::publication::finding;
 use iam::publication::ownership::{Owner, Readings};
 use iam::publication::place::{Place, Places};
-use iam::publication::unpublish::{Removal, unpublish};
+use iam::publication::unpublish::{self, Removal};
 use model::finding::{Finding, Status};
 use serde_json::json;
 use tokio::time::Instant;
@@ -116,8 +116,9 @@ async fn unpublish_from(
         key_set: region.object_left(&place.bucket, &publication.jwks_key).await,
         provider: region.open_id_provider(&provider).await,
     };
-    let unpublish = unpublish(&publication, owner, &readings).map_err(|it| failed("", &it.message))?;
-    for removal in &unpublish.removals {
+    let unpublication =
+        unpublish::unpublish(&publication, owner, &readings).map_err(|it| failed("", &it.message))?;
+    for removal in &unpublication.removals {
         let (what, reply) = match removal {
             Removal::Document { key, version } => (
                 format!("s3://{}/{key}", place.bucket),
@@ -128,7 +129,7 @@ async fn unpublish_from(
         reply.map_err(|it| failed(&format!("{what}: "), &format!("{}: {}", it.code, it.message)))?;
         tracing::info!(object = %object.object_name(), issuer = publication.issuer, "removed {what}");
     }
-    Ok(unpublish.left)
+    Ok(unpublication.left)
 }
 
 fn event(left: &[String]) -> Event {
