@@ -1,5 +1,5 @@
-//! What becomes of installations that an earlier version of the operator made when this one takes over:
-//! nothing is lost, nothing is in conflict, no condition fails on the way, and what restarts is listed. `make
+//! What becomes of installations that an earlier version of the operator made when this one takes over: nothing
+//! of them is changed before their users consent; then nothing is lost, nothing is in conflict, no condition fails on the way, and what restarts is listed. `make
 //! test-baseline BASELINE=<commit>` builds the earlier version and runs this.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -54,6 +54,12 @@ async fn on_a_bed_installations_of_an_earlier_version_are_taken_over() -> Result
     program.change(&operator::default_program())?;
     bed.start_operator().await?;
     let (one, other) = tokio::join!(settled(&bed, &calico), settled(&bed, &vpc));
+    (one?, other?);
+    let mut written = before.0.written(&Seen::of(&bed, &calico).await?);
+    written.extend(before.1.written(&Seen::of(&bed, &vpc).await?));
+    ensure!(written.is_empty(), "written without consent: {written:#?}");
+
+    let (one, other) = tokio::join!(upgraded(&bed, &calico), upgraded(&bed, &vpc));
     let (one, other) = (one?, other?);
 
     let calls = bed.emulator().calls(from).await?.calls;
@@ -230,6 +236,24 @@ impl Seen {
         Ok(Seen { name: cluster.name.clone(), objects })
     }
 
+    /// What the operator wrote in the cluster meanwhile.
+    fn written(&self, now: &Seen) -> Vec<String> {
+        let is_ours = |object: &Value| {
+            let managers = object["metadata"]["managedFields"].as_array().into_iter().flatten();
+            managers.filter_map(|it| it["manager"].as_str()).any(|it| it.starts_with("cluster-operator"))
+        };
+        let is_written = |name: &str, object: &Value| {
+            let mut changes = Vec::new();
+            differences(&self.objects[name], object, String::new(), &mut changes);
+            !changes.is_empty()
+        };
+        let in_cluster =
+            now.objects.iter().filter(|(_, object)| is_ours(object) && !is_ours_to_manage(object));
+        let written =
+            in_cluster.filter(|(name, object)| !self.objects.contains_key(*name) || is_written(name, object));
+        written.map(|(name, _)| format!("{}: {name}", self.name)).collect()
+    }
+
     /// Prints what is another now, and what was told on the way. What must not be.
     fn compare(&self, now: &Seen, told: &BTreeSet<String>) -> Vec<String> {
         println!("{}: told on the way: {told:#?}", self.name);
@@ -262,6 +286,11 @@ impl Seen {
         }
         wrong
     }
+}
+
+/// Whether an object is one of the management cluster.
+fn is_ours_to_manage(object: &Value) -> bool {
+    ["AWSCluster", "AWSMachine", "ClusterPlugin"].iter().any(|kind| object["kind"] == *kind)
 }
 
 fn items_of(list: &Value) -> impl Iterator<Item = &Value> {
@@ -314,6 +343,22 @@ fn differences(before: &Value, after: &Value, path: String, found: &mut Vec<Stri
 }
 
 /// What an earlier version installed is changed by this one.
+/// Consents to all upgrades and waits until they are made. What was told on the way that is not good.
+async fn upgraded(bed: &Bed, cluster: &Cluster) -> Result<BTreeSet<String>> {
+    let consent = json!({"spec": {"upgradePolicy": "Automatic"}});
+    cluster.patch(bed, "clusterplugin", &cluster.name, &consent.to_string()).await?;
+    bed.wait_for("all upgrades to be made", MOMENT * 2, async || {
+        let object = plugin(bed, cluster).await?;
+        let all = object["status"]["plugins"].as_array().into_iter().flatten();
+        let waiting: Vec<&Value> =
+            all.filter(|it| !it["available"].is_null() || it["phase"] != "Running").collect();
+        ensure!(waiting.is_empty(), "{waiting:#?}");
+        Ok(())
+    })
+    .await?;
+    settled(bed, cluster).await
+}
+
 async fn settings_can_be_changed(bed: &Bed, cluster: &Cluster, settings: Value) -> Result<()> {
     let generation = plugin(bed, cluster).await?["metadata"]["generation"].clone();
     cluster.patch(bed, "clusterplugin", &cluster.name, &json!({"spec": settings}).to_string()).await?;

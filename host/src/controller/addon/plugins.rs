@@ -114,11 +114,13 @@ impl Plugins {
         brought.loaded.get_or_try_init(load).await.cloned().map_err(|error| failed(wanted, &error))
     }
 
-    /// The component of this digest, if this program brings it.
+    /// The component of this digest, if this program brings it or was compiled with it.
     pub fn bytes(&self, module: &str, digest: &str) -> Option<&[u8]> {
         let brought = self.brought.get(module)?;
-        let loaded = brought.loaded.get().filter(|it| it.component.digest == digest)?;
-        Some(loaded).map(|_| brought.bytes.as_ref())
+        if brought.loaded.get().is_some_and(|it| it.component.digest == digest) {
+            return Some(&brought.bytes);
+        }
+        plugin::built_in().iter().find(|it| it.name == module && it.digest == digest).map(|it| it.bytes)
     }
 
     /// The plugin that installed an add-on, if it is loaded or was compiled in.
