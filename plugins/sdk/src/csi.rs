@@ -146,14 +146,17 @@ const fn cluster_wide<'a>(api_version: &'a str, kind: &'a str, name: &'a str) ->
     Object { api_version, kind, namespace: None, name }
 }
 
+/// Values are put in rather than named in `json!`, which copies what it is given.
 fn workload(object: Object<'_>, labels: &Value, mut spec: Value, pod: Value) -> Value {
     spec["selector"] = json!({ "matchLabels": labels });
-    spec["template"] = json!({ "metadata": { "labels": labels }, "spec": pod });
-    json!({
+    spec["template"] = json!({ "metadata": { "labels": labels } });
+    spec["template"]["spec"] = pod;
+    let mut workload = json!({
         "apiVersion": object.api_version, "kind": object.kind,
         "metadata": { "name": object.name, "namespace": NAMESPACE, "labels": labels },
-        "spec": spec,
-    })
+    });
+    workload["spec"] = spec;
+    workload
 }
 
 /// Where the images of a driver come from.
@@ -216,12 +219,10 @@ pub fn sidecar(name: &str, image: String, args: &[&str]) -> Value {
 
 /// A container beside the driver's, in any Pod.
 pub fn confined_container(name: &str, image: String, args: &[&str], mounts: Vec<Value>) -> Value {
-    json!({
-        "name": name,
-        "image": image,
-        "args": args,
-        "resources": requests(),
-        "securityContext": confined(),
-        "volumeMounts": mounts,
-    })
+    let mut container = json!({ "name": name, "image": image });
+    container["args"] = args.into();
+    container["resources"] = requests();
+    container["securityContext"] = confined();
+    container["volumeMounts"] = mounts.into();
+    container
 }
