@@ -5,6 +5,7 @@ pub mod built_in;
 pub mod certificate;
 mod changes;
 mod conflict;
+mod desired;
 mod drift;
 pub mod efs;
 mod facts;
@@ -25,11 +26,11 @@ mod teardown;
 mod uninstall;
 pub mod upgrade;
 mod volumes;
-mod wanted;
 mod webhooks;
 
 pub use changes::{changes, changes_of_record};
 pub use conflict::{Cause, may_take_over};
+pub use desired::{DesiredAddOn, desired};
 pub use drift::{
     Change, Compared, Decision, Drift, History, Path, UNTOLD, WRITERS, Writers, compare, drift, without,
 };
@@ -57,5 +58,4 @@ pub use uninstall::{Leftover, in_the_way, leftover, leftovers, slot_of};
 pub use volumes::{
     ObservedStorage, VolumeWork, claims_to_delete, used_by_storage, volumes, volumes_that_stay,
 };
-pub use wanted::{Wanted, wanted};
 pub use webhooks::{SLICE_PARTS, has_ready_endpoint, webhook_services};

@@ -3,7 +3,7 @@
 //! nothing uses them.
 
 use super::load_balancer_users::listed;
-use super::{Inventory, Slot, Wanted, built_in};
+use super::{DesiredAddOn, Inventory, Slot, built_in};
 
 /// What becomes of an add-on that nobody asks for any more.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -28,8 +28,8 @@ fn path_of(module: &str) -> &'static str {
 
 /// Installed add-ons that nobody asks for any more and that this program knows, in the order in which they
 /// go.
-pub fn leftovers<'a>(installed: &'a [Inventory], wanted: &[Wanted]) -> Vec<(Slot, &'a Inventory)> {
-    let is_wanted = |it: &&Inventory| wanted.iter().any(|wanted| wanted.module == it.module);
+pub fn leftovers<'a>(installed: &'a [Inventory], desired: &[DesiredAddOn]) -> Vec<(Slot, &'a Inventory)> {
+    let is_wanted = |it: &&Inventory| desired.iter().any(|desired| desired.module == it.module);
     let known =
         installed.iter().filter(|it| !is_wanted(it)).filter_map(|it| Some((slot_of(&it.module)?, it)));
     let mut res: Vec<_> = known.collect();
@@ -41,17 +41,17 @@ pub fn leftovers<'a>(installed: &'a [Inventory], wanted: &[Wanted]) -> Vec<(Slot
 
 /// Decides about an installed add-on that is not among `wanted`; that is `None` when the ClusterPlugin is
 /// being deleted. `users` is what needs the add-on.
-pub fn leftover(module: &str, slot: Slot, wanted: Option<&[Wanted]>, users: &[String]) -> Leftover {
+pub fn leftover(module: &str, slot: Slot, desired: Option<&[DesiredAddOn]>, users: &[String]) -> Leftover {
     let path = path_of(module);
-    let again = match wanted {
+    let again = match desired {
         Some(_) => format!("set {path} again, or delete the Cluster"),
         None => "a new ClusterPlugin of the Cluster finds it".to_owned(),
     };
-    let rescue = match wanted {
+    let rescue = match desired {
         Some(_) => format!("when {path} is set again"),
         None => "when spec.deletion.onPluginDelete is set to Keep".to_owned(),
     };
-    let other = wanted.unwrap_or_default().iter().find(|it| it.slot == slot);
+    let other = desired.unwrap_or_default().iter().find(|it| it.slot == slot);
     match slot {
         Slot::CloudProvider => Leftover::Keep(format!(
             "{module} stays: without a cloud provider no new Node of a cluster that lives would ever be \
@@ -72,13 +72,13 @@ pub fn leftover(module: &str, slot: Slot, wanted: Option<&[Wanted]>, users: &[St
 }
 
 /// Why an add-on cannot be installed beside what is: another one has its place and does not leave.
-pub fn in_the_way(wanted: &Wanted, installed: &[Inventory]) -> Option<String> {
+pub fn in_the_way(desired: &DesiredAddOn, installed: &[Inventory]) -> Option<String> {
     let has = |module: &str| installed.iter().any(|it| it.module == module);
-    if wanted.slot != Slot::Networking || has(wanted.module) {
+    if desired.slot != Slot::Networking || has(desired.module) {
         return None;
     }
     let old = installed.iter().find(|it| slot_of(&it.module) == Some(Slot::Networking))?;
-    Some(switching(&old.module, wanted.module))
+    Some(switching(&old.module, desired.module))
 }
 
 fn switching(old: &str, new: &str) -> String {
@@ -96,15 +96,15 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::{Standing, wanted};
+    use crate::{Standing, desired};
 
-    fn asked(spec: serde_json::Value) -> Vec<Wanted> {
+    fn asked(spec: serde_json::Value) -> Vec<DesiredAddOn> {
         let mut all = json!({"clusterName": "prod"});
         all.as_object_mut().unwrap().extend(spec.as_object().unwrap().clone());
-        wanted(&serde_json::from_value(all).unwrap())
+        desired(&serde_json::from_value(all).unwrap())
     }
 
-    fn all() -> Vec<Wanted> {
+    fn all() -> Vec<DesiredAddOn> {
         let rest = json!({"storage": {"ebs": {}, "efs": {}}, "ingress": {"awsLoadBalancerController": {}}, "networking": {"calico": {}}});
         asked(rest).into_iter().chain(asked(json!({"networking": {"amazonVPC": {}}}))).collect()
     }
@@ -148,8 +148,8 @@ mod tests {
             "acme",
         ];
         let installed = installed(&modules);
-        let left = |wanted: &[Wanted]| {
-            leftovers(&installed, wanted).iter().map(|it| it.1.module.clone()).collect::<Vec<_>>().join(" ")
+        let left = |desired: &[DesiredAddOn]| {
+            leftovers(&installed, desired).iter().map(|it| it.1.module.clone()).collect::<Vec<_>>().join(" ")
         };
         assert_eq!(
             left(&[]),

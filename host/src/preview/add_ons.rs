@@ -51,16 +51,16 @@ pub async fn print(
         requested,
         profiles: Err(ASKS_NOBODY.to_owned()),
     };
-    for wanted in addons::wanted(&plugin.spec) {
-        let answer = match plugins.brought(&wanted).await {
-            Ok(plugin) => plugins.ask(&plugin, &wanted, &world, Ok(None)).await,
+    for desired in addons::desired(&plugin.spec) {
+        let answer = match plugins.brought(&desired).await {
+            Ok(plugin) => plugins.ask(&plugin, &desired, &world, Ok(None)).await,
             Err(verdict) => Answer { component: Component::default(), verdict },
         };
-        let when = match wanted.stage {
+        let when = match desired.stage {
             Stage::Initialized => "when the control plane is initialized",
             Stage::Ready => "when a control plane machine is Ready",
         };
-        println!("later   add-on/{} {}, {when}", wanted.module, answer.component.version);
+        println!("later   add-on/{} {}, {when}", desired.module, answer.component.version);
         match answer.verdict {
             Verdict::Plan(plan, warnings) => {
                 print!("{}", addons::outline(&plan));

@@ -216,13 +216,13 @@ mod tests {
 
     #[tokio::test]
     async fn nobody_elses_field_is_taken_over_whenever_he_comes() {
-        for (answers, wanted) in [
+        for (answers, desired) in [
             (&[&[USER] as &[&str]] as &'static [&'static [&'static str]], "PATCH"),
             (&[&[OPERATOR, USER]], "PATCH"),
             (&[&[OPERATOR], &[OPERATOR, USER]], "PATCH, GET, PATCH"),
         ] {
             let (outcome, asked) = applied(answers).await;
-            assert_eq!(asked.join(", "), wanted);
+            assert_eq!(asked.join(", "), desired);
             let Err(StepProgress::Refused("Conflict", why)) = &outcome else { panic!("{outcome:?}") };
             assert!(why.contains("Installation default"), "{outcome:?}");
         }

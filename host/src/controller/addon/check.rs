@@ -4,7 +4,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use addons::efs;
-use addons::{Inventory, Wanted};
+use addons::{DesiredAddOn, Inventory};
 use contract::{EfsFileSystemSpec, IamRoleSpec, InstanceRolesSpec, RoleAction, RoleTrust, StepSpec};
 use crds::conditions::reason;
 use iam::check::{self, RoleCheck};
@@ -34,7 +34,7 @@ impl Checks {
     /// Checks everything that the steps of a plan need of AWS.
     pub async fn of_plan(
         &self,
-        wanted: &Wanted,
+        desired: &DesiredAddOn,
         installed: Option<&Inventory>,
         steps: &[contract::Step],
         facts: &ClusterFacts<'_>,
@@ -43,9 +43,9 @@ impl Checks {
         let mut findings = Findings::new();
         for step in steps {
             let found = match step.typed() {
-                Ok(StepSpec::IamRole(spec)) => self.role(wanted, installed, &spec, facts, region).await,
-                Ok(StepSpec::InstanceRoles(spec)) => self.instance_roles(wanted, &spec, facts, region).await,
-                Ok(StepSpec::EfsFileSystem(spec)) => self.file_system(wanted, &spec, facts, region).await,
+                Ok(StepSpec::IamRole(spec)) => self.role(desired, installed, &spec, facts, region).await,
+                Ok(StepSpec::InstanceRoles(spec)) => self.instance_roles(desired, &spec, facts, region).await,
+                Ok(StepSpec::EfsFileSystem(spec)) => self.file_system(desired, &spec, facts, region).await,
                 _ => continue,
             };
             findings.insert(step.id.clone(), found);
@@ -55,14 +55,14 @@ impl Checks {
 
     async fn role(
         &self,
-        wanted: &Wanted,
+        desired: &DesiredAddOn,
         installed: Option<&Inventory>,
         spec: &IamRoleSpec,
         facts: &ClusterFacts<'_>,
         region: Option<&aws::Region>,
     ) -> (Finding, Instant) {
         let (Some(aws_cluster), Some(region)) = (facts.aws_cluster, region) else { return no_cluster() };
-        let field = format!("{}.roleARN", wanted.path);
+        let field = format!("{}.roleARN", desired.path);
         let own_account = region.account().await.ok();
         let partition = partition::of_region(&aws_cluster.spec.region);
         let arn = match role::check(&field, &spec.role_arn, &aws_cluster.spec.region) {
@@ -85,7 +85,7 @@ impl Checks {
             own_account,
             assumer,
             actions: spec.actions.iter().map(demand).collect(),
-            allowed_before: installed.and_then(|it| it.allowed_before(&wanted.config)),
+            allowed_before: installed.and_then(|it| it.allowed_before(&desired.config)),
         };
         let provider = match &question.assumer {
             Assumer::ServiceAccount(identity) => Some(identity.provider_arn.clone()),
@@ -101,7 +101,7 @@ impl Checks {
     /// The roles of all the cluster's instances, each read once.
     async fn instance_roles(
         &self,
-        wanted: &Wanted,
+        desired: &DesiredAddOn,
         spec: &InstanceRolesSpec,
         facts: &ClusterFacts<'_>,
         region: Option<&aws::Region>,
@@ -117,7 +117,7 @@ impl Checks {
         for profile in profiles.keys().filter(|profile| !profile.is_empty()) {
             let field = format!(
                 "{}: the role of instance profile {}",
-                wanted.path,
+                desired.path,
                 instance_roles::profile_name(profile)
             );
             let question = |role_arn: String| RoleCheck {
@@ -193,7 +193,7 @@ impl Checks {
 
     async fn file_system(
         &self,
-        wanted: &Wanted,
+        desired: &DesiredAddOn,
         spec: &EfsFileSystemSpec,
         facts: &ClusterFacts<'_>,
         region: Option<&aws::Region>,
@@ -204,9 +204,9 @@ impl Checks {
         let subnets = network.map(|it| it.subnets.as_slice()).unwrap_or_default();
         let zones: BTreeSet<String> = subnets.iter().map(|it| it.availability_zone.clone()).collect();
         // What the user wrote: an id that was found by tags is in no field.
-        let has_tags = wanted.config.get("fileSystemTags").is_some();
+        let has_tags = desired.config.get("fileSystemTags").is_some();
         let name = if has_tags { "fileSystemTags" } else { "fileSystemID" };
-        let field = format!("{}.{name}", wanted.path);
+        let field = format!("{}.{name}", desired.path);
         let id = &spec.file_system_id;
         self.cached(format!("{field} {id} {vpc_id} {zones:?} {}", aws_cluster.spec.region), async {
             efs::check(&field, id, &region.file_system(id).await, &vpc_id, &zones)

@@ -72,9 +72,9 @@ impl AddOns {
             return Ok(ReconcileResult::Settled);
         };
         let Installation { workload, records, plugin_name, state, next, .. } = installation;
-        let wanted = addons::wanted(&objects.plugin.spec);
+        let desired = addons::desired(&objects.plugin.spec);
         progress.extend(
-            self.uninstall_unwanted(&objects.plugin, workload.as_deref(), &records, Some(&wanted)).await,
+            self.uninstall_unwanted(&objects.plugin, workload.as_deref(), &records, Some(&desired)).await,
         );
         self.patch_status(&objects.plugin, &progress, None).await?;
         let unchanged = self.memories.unchanged_for(&plugin_name, progress.clone());

@@ -6,7 +6,7 @@ use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use addons::upgrade::Component;
-use addons::{Inventory, Wanted, authorize_removal};
+use addons::{DesiredAddOn, Inventory, authorize_removal};
 use addons::{built_in, grant};
 use anyhow::Context;
 use contract::{AddOnPlan, Diagnostic, FEATURES, Failure, HostInfo, Operation, Outcome, Request, Severity};
@@ -104,14 +104,14 @@ impl Plugins {
     ///
     /// # Errors
     /// There is none, or it cannot be used: what follows.
-    pub async fn brought(&self, wanted: &Wanted) -> Result<Arc<LoadedPlugin>, Verdict> {
-        let Some(brought) = self.brought.get(wanted.module) else {
+    pub async fn brought(&self, desired: &DesiredAddOn) -> Result<Arc<LoadedPlugin>, Verdict> {
+        let Some(brought) = self.brought.get(desired.module) else {
             let message =
-                format!("{}: no plugin named {} comes with this program", wanted.path, wanted.module);
+                format!("{}: no plugin named {} comes with this program", desired.path, desired.module);
             return Err(Verdict::Refused(reason::PLUGIN_MISSING.into(), message));
         };
-        let load = async || self.compile(wanted.module, brought.bytes.clone()).await;
-        brought.loaded.get_or_try_init(load).await.cloned().map_err(|error| failed(wanted, &error))
+        let load = async || self.compile(desired.module, brought.bytes.clone()).await;
+        brought.loaded.get_or_try_init(load).await.cloned().map_err(|error| failed(desired, &error))
     }
 
     /// The component of this digest, if this program brings it or was compiled with it.
@@ -176,25 +176,25 @@ impl Plugins {
     pub async fn ask(
         &self,
         loaded: &LoadedPlugin,
-        wanted: &Wanted,
+        desired: &DesiredAddOn,
         cluster: &ClusterFacts<'_>,
         installed: Result<Option<&Inventory>, &str>,
     ) -> Answer {
-        let mut request = request(wanted, cluster, installed);
+        let mut request = request(desired, cluster, installed);
         request.facts.retain(|it| loaded.facts.contains(&it.key) || ALWAYS.contains(&it.key.as_str()));
         let permit = self.queue.acquire(&cluster.cluster_name()).await;
         let outcome = loaded.plugin.plan_async(request).await;
         drop(permit);
         let verdict = match outcome.map(|it| it.value) {
-            Err(error) => failed(wanted, &error),
-            Ok(Err(failure)) => refused(wanted, failure),
-            Ok(Ok(Outcome::Complete(plan))) => authorized(wanted, plan),
-            Ok(Ok(Outcome::Pending(diagnostics))) => Verdict::Pending(text(wanted, &diagnostics)),
+            Err(error) => failed(desired, &error),
+            Ok(Err(failure)) => refused(desired, failure),
+            Ok(Ok(Outcome::Complete(plan))) => authorized(desired, plan),
+            Ok(Ok(Outcome::Pending(diagnostics))) => Verdict::Pending(text(desired, &diagnostics)),
             Ok(Ok(Outcome::Needs(needs))) => {
                 let keys: Vec<&str> = needs.iter().map(|it| it.key.as_str()).collect();
                 let message = format!(
                     "plugin {} asks for {}, which this host does not answer",
-                    wanted.module,
+                    desired.module,
                     keys.join(", ")
                 );
                 Verdict::Refused(reason::NEEDS_DENIED.into(), message)
@@ -204,29 +204,29 @@ impl Plugins {
     }
 }
 
-fn failed(wanted: &Wanted, error: &PluginError) -> Verdict {
-    Verdict::Refused(error.reason().to_owned(), format!("plugin {}: {error}", wanted.module))
+fn failed(desired: &DesiredAddOn, error: &PluginError) -> Verdict {
+    Verdict::Refused(error.reason().to_owned(), format!("plugin {}: {error}", desired.module))
 }
 
-fn authorized(wanted: &Wanted, plan: AddOnPlan) -> Verdict {
+fn authorized(desired: &DesiredAddOn, plan: AddOnPlan) -> Verdict {
     let errors: Vec<Diagnostic> =
         plan.diagnostics.iter().filter(|it| it.severity == Severity::Error).cloned().collect();
     if !errors.is_empty() {
-        return Verdict::Refused(reason::INVALID_CONFIGURATION.into(), text(wanted, &errors));
+        return Verdict::Refused(reason::INVALID_CONFIGURATION.into(), text(desired, &errors));
     }
-    let grants = built_in::grants(wanted.module, &wanted.config);
+    let grants = built_in::grants(desired.module, &desired.config);
     let mut denials = grant::authorize(&plan.steps, &grants);
     denials.extend(authorize_removal(&plan.removal, &grants));
     match denials.first() {
         None => {
             let warnings = plan.diagnostics.iter().filter(|it| it.severity == Severity::Warning).cloned();
-            let warnings = warnings.map(|it| text(wanted, &[it])).collect();
+            let warnings = warnings.map(|it| text(desired, &[it])).collect();
             Verdict::Plan(plan, warnings)
         }
         Some(first) => {
             let message = format!(
                 "plugin {}, step {:?}: {} ({} denied in all)",
-                wanted.module,
+                desired.module,
                 first.step,
                 first.message,
                 denials.len()
@@ -237,42 +237,42 @@ fn authorized(wanted: &Wanted, plan: AddOnPlan) -> Verdict {
 }
 
 /// What may help whoever waits for the plan longer than it should take.
-pub(super) fn hints(wanted: &Wanted, plan: &AddOnPlan) -> Vec<String> {
+pub(super) fn hints(desired: &DesiredAddOn, plan: &AddOnPlan) -> Vec<String> {
     plan.diagnostics
         .iter()
         .filter(|it| it.severity == Severity::Info)
-        .map(|it| text(wanted, std::slice::from_ref(it)))
+        .map(|it| text(desired, std::slice::from_ref(it)))
         .collect()
 }
 
-fn refused(wanted: &Wanted, failure: Failure) -> Verdict {
+fn refused(desired: &DesiredAddOn, failure: Failure) -> Verdict {
     match failure {
         Failure::Invalid(diagnostics) => {
-            Verdict::Refused(reason::INVALID_CONFIGURATION.into(), text(wanted, &diagnostics))
+            Verdict::Refused(reason::INVALID_CONFIGURATION.into(), text(desired, &diagnostics))
         }
         Failure::Unsupported(diagnostic) => {
-            Verdict::Refused(reason::UNSUPPORTED.into(), text(wanted, &[diagnostic]))
+            Verdict::Refused(reason::UNSUPPORTED.into(), text(desired, &[diagnostic]))
         }
         Failure::Internal(message) => {
-            Verdict::Refused(reason::PLUGIN_FAILED.into(), format!("plugin {}: {message}", wanted.module))
+            Verdict::Refused(reason::PLUGIN_FAILED.into(), format!("plugin {}: {message}", desired.module))
         }
     }
 }
 
-fn text(wanted: &Wanted, diagnostics: &[Diagnostic]) -> String {
+fn text(desired: &DesiredAddOn, diagnostics: &[Diagnostic]) -> String {
     let one = |diagnostic: &Diagnostic| {
-        format!("{}{}: {}", wanted.path, diagnostic.path.replace('/', "."), diagnostic.message)
+        format!("{}{}: {}", desired.path, diagnostic.path.replace('/', "."), diagnostic.message)
     };
     diagnostics.iter().map(one).collect::<Vec<_>>().join("; ")
 }
 
 fn request(
-    wanted: &Wanted,
+    desired: &DesiredAddOn,
     cluster: &ClusterFacts<'_>,
     installed: Result<Option<&Inventory>, &str>,
 ) -> Request {
     let before = installed.ok().flatten();
-    let is_upgrade = before.is_some_and(|it| it.config != wanted.config);
+    let is_upgrade = before.is_some_and(|it| it.config != desired.config);
     Request {
         operation: if is_upgrade { Operation::Upgrade } else { Operation::Install },
         host: HostInfo {
@@ -281,7 +281,7 @@ fn request(
         },
         installed_version: before.map(|it| it.version.clone()),
         previous_config: before.map(|it| it.config.clone()),
-        config: wanted.config.clone(),
+        config: desired.config.clone(),
         facts: facts(cluster, installed),
         extra: json!({}),
     }

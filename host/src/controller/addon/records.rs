@@ -2,8 +2,8 @@
 //! are written here, in an order that no crash confuses. What follows from a record is decided in `addons`.
 
 use addons::{
-    Inventory, Proofs, RECORDS_ANNOTATION, STORED_RULES_ANNOTATION, Standing, Wanted, digest, in_the_way,
-    rules_of_installed, stored_rules,
+    DesiredAddOn, Inventory, Proofs, RECORDS_ANNOTATION, STORED_RULES_ANNOTATION, Standing, digest,
+    in_the_way, rules_of_installed, stored_rules,
 };
 use crds::AWSCluster;
 use crds::cluster_plugin::ClusterPlugin;
@@ -52,9 +52,9 @@ impl Records {
     }
 
     /// The add-ons that can be installed: a network that would replace another cannot.
-    pub(super) fn installable(&self, wanted: Vec<Wanted>) -> Vec<Wanted> {
+    pub(super) fn installable(&self, desired: Vec<DesiredAddOn>) -> Vec<DesiredAddOn> {
         let installed = self.all().unwrap_or_default();
-        wanted.into_iter().filter(|it| in_the_way(it, installed).is_none()).collect()
+        desired.into_iter().filter(|it| in_the_way(it, installed).is_none()).collect()
     }
 
     /// The rules that everything installed needs; `None` when that is not known.
@@ -270,9 +270,9 @@ mod tests {
     #[test]
     fn a_network_that_would_replace_another_is_held_back_alone() {
         let spec = json!({"clusterName": "one", "networking": {"amazonVPC": {}}, "storage": {"ebs": {}}});
-        let wanted = addons::wanted(&serde_json::from_value(spec).expect("a spec"));
+        let desired = addons::desired(&serde_json::from_value(spec).expect("a spec"));
         let names = |records: Records| {
-            records.installable(wanted.clone()).iter().map(|it| it.module).collect::<Vec<_>>().join(" ")
+            records.installable(desired.clone()).iter().map(|it| it.module).collect::<Vec<_>>().join(" ")
         };
         assert_eq!(
             names(Records::Known(vec![installed("calico", 179)])),

@@ -8,7 +8,7 @@ mod tampering;
 use std::collections::BTreeSet;
 
 use addons::{
-    Inventory, Leftover, Progress, Slot, Standing, Wanted, can_be_uninstalled, in_the_way, leftover,
+    DesiredAddOn, Inventory, Leftover, Progress, Slot, Standing, can_be_uninstalled, in_the_way, leftover,
     leftovers, slot_of,
 };
 use crds::cluster_plugin::{ClusterPlugin, PluginPhase, PluginStatus};
@@ -37,9 +37,9 @@ impl AddOns {
         object: &Cached<ClusterPlugin>,
         workload: Option<&WorkloadCluster>,
         records: &Records,
-        wanted: Option<&[Wanted]>,
+        desired: Option<&[DesiredAddOn]>,
     ) -> Vec<Progress> {
-        let list = wanted.unwrap_or_default();
+        let list = desired.unwrap_or_default();
         let (Some(workload), Records::Known(installed)) = (workload, records) else {
             return last_known(object, list, records);
         };
@@ -57,9 +57,9 @@ impl AddOns {
                     continue;
                 }
             };
-            let state = match leftover(&inventory.module, slot, wanted, &users) {
+            let state = match leftover(&inventory.module, slot, desired, &users) {
                 // Nobody has to act about what stays when the ClusterPlugin goes.
-                Leftover::Keep(why) if wanted.is_none() => (PluginPhase::Running, reason::KEPT, why),
+                Leftover::Keep(why) if desired.is_none() => (PluginPhase::Running, reason::KEPT, why),
                 Leftover::Keep(why) => kept(why),
                 Leftover::InUse(what) => (PluginPhase::Failed, reason::IN_USE, what),
                 Leftover::Remove => match self.begin_uninstall(object, workload, inventory).await {
@@ -178,10 +178,10 @@ fn progress(
 }
 
 /// While the cluster cannot be asked: what was there when it last could be, and is not wanted.
-fn last_known(object: &Cached<ClusterPlugin>, wanted: &[Wanted], records: &Records) -> Vec<Progress> {
+fn last_known(object: &Cached<ClusterPlugin>, desired: &[DesiredAddOn], records: &Records) -> Vec<Progress> {
     let why = records.unknown().unwrap_or("the API server of the cluster was not asked");
     let known = object.status.iter().flat_map(|it| &it.plugins).filter(|it| it.phase != PluginPhase::Pending);
-    let left = known.filter(|known| !wanted.iter().any(|it| it.module == known.name));
+    let left = known.filter(|known| !desired.iter().any(|it| it.module == known.name));
     let one = |plugin: &PluginStatus| {
         let slot = slot_of(&plugin.name)?;
         let state = if can_be_uninstalled(slot) {
@@ -202,7 +202,7 @@ pub(super) fn uniform_progress(
 ) -> Vec<Progress> {
     let known = object.status.clone().unwrap_or_default().plugins;
     let asked: Vec<(Slot, String)> =
-        addons::wanted(&object.spec).into_iter().map(|it| (it.slot, it.module.to_owned())).collect();
+        addons::desired(&object.spec).into_iter().map(|it| (it.slot, it.module.to_owned())).collect();
     let others = known.iter().filter(|it| !asked.iter().any(|(_, module)| *module == it.name));
     let others: Vec<_> = others.filter_map(|it| Some((slot_of(&it.name)?, it.name.clone()))).collect();
     let of = |(slot, module): (Slot, String)| {

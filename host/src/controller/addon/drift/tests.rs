@@ -271,9 +271,9 @@ async fn a_warning_is_an_event_once_and_writes_nothing() {
     world.edit();
     let message =
         r#".data.d of ConfigMap a/b was changed by "kubectl-edit", and is not set back: spec.drift is Warn"#;
-    for wanted in [format!("NotRepaired: {message}"), String::new()] {
+    for desired in [format!("NotRepaired: {message}"), String::new()] {
         let findings = world.check(Setting::Warn, true).await.expect("it answers");
-        assert_eq!(messages(&findings), wanted);
+        assert_eq!(messages(&findings), desired);
         assert_eq!(world.asked(), "GET, PATCH dry");
     }
     assert_eq!(world.memory.worse_of(StepProgress::Done), StepProgress::Done);

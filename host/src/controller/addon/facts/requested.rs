@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 
-use addons::{self, ObjectRef, Wanted};
+use addons::{self, DesiredAddOn, ObjectRef};
 use contract::{
     FactValue, FileSystemFact, InstanceTypeFact, IpPoolFact, MACHINE_SUBNETS, StorageClassFact, SubnetFact,
 };
@@ -81,14 +81,14 @@ impl AddOns {
     /// something that is wrong is read again.
     pub(in crate::controller::addon) async fn requested_facts(
         &self,
-        all: &[(&Wanted, &str)],
+        all: &[(&DesiredAddOn, &str)],
         facts: &ClusterFacts<'_>,
         sources: FactSources<'_>,
     ) -> (RequestedFacts, Option<Instant>) {
         let (mut res, mut next) = (RequestedFacts::new(), None);
-        for &(wanted, key) in all {
+        for &(desired, key) in all {
             if key == FileSystemFact::KEY {
-                if let Some((fact, until)) = self.file_systems(wanted, facts, sources.region).await {
+                if let Some((fact, until)) = self.file_systems(desired, facts, sources.region).await {
                     res.insert(FileSystemFact::KEY, fact);
                     next = Some(until);
                 }
@@ -127,11 +127,11 @@ impl AddOns {
     /// one has them: about any other somebody is about to do something.
     async fn file_systems(
         &self,
-        wanted: &Wanted,
+        desired: &DesiredAddOn,
         facts: &ClusterFacts<'_>,
         region: Option<&aws::Region>,
     ) -> Option<(FactValue, Instant)> {
-        let tags: model::Tags = serde_json::from_value(wanted.config.get("fileSystemTags")?.clone()).ok()?;
+        let tags: model::Tags = serde_json::from_value(desired.config.get("fileSystemTags")?.clone()).ok()?;
         let (Some(aws_cluster), Some(region)) = (facts.aws_cluster, region) else {
             return Some((no_cluster(), Instant::now() + BLOCKED));
         };

@@ -36,7 +36,7 @@ impl Installation<'_> {
             let findings = self.findings(add_on).await;
             let verified = self.verified_until(add_on, &findings).filter(|_| is_another_on_its_way);
             let progress = self.advance_one(add_on, &findings, verified.is_some()).await;
-            let drift = self.memory(add_on.wanted.module).drift(|memory| memory.next_check());
+            let drift = self.memory(add_on.desired.module).drift(|memory| memory.next_check());
             let times = [self.next, check::next(&findings), verified, drift];
             self.next = times.into_iter().flatten().min();
             if progress.reason == reason::UNREACHABLE && self.workload.is_some() {
@@ -51,11 +51,11 @@ impl Installation<'_> {
     /// What an add-on that may be installed needs of AWS.
     async fn findings(&self, add_on: &PlannedAddOn) -> Findings {
         match &add_on.answer.verdict {
-            Verdict::Plan(plan, _) if addons::waits_for(add_on.wanted.stage, &self.state).is_none() => {
+            Verdict::Plan(plan, _) if addons::waits_for(add_on.desired.stage, &self.state).is_none() => {
                 let installed = add_on.installed.as_ref().ok().and_then(Option::as_ref);
                 let checks = &self.controller.checks;
                 checks
-                    .of_plan(&add_on.wanted, installed, &plan.steps, &self.facts, self.region.as_ref())
+                    .of_plan(&add_on.desired, installed, &plan.steps, &self.facts, self.region.as_ref())
                     .await
             }
             _ => Findings::new(),
@@ -75,7 +75,7 @@ impl Installation<'_> {
     }
 
     async fn advance_one(&self, add_on: &PlannedAddOn, findings: &Findings, is_verified: bool) -> Progress {
-        let memory = self.memory(add_on.wanted.module);
+        let memory = self.memory(add_on.desired.module);
         let progress = match self.prerequisites(add_on) {
             Err(progress) => *progress,
             Ok(Prerequisites { plan, warnings, installed, workload }) => {
@@ -110,7 +110,7 @@ impl Installation<'_> {
             }
             Verdict::Plan(plan, warnings) => (plan, warnings),
         };
-        if let Some(what) = addons::waits_for(add_on.wanted.stage, &self.state) {
+        if let Some(what) = addons::waits_for(add_on.desired.stage, &self.state) {
             return pending(reason::WAITING_FOR_CONTROL_PLANE, format!("waits {what}"));
         }
         match (self.workload.as_deref(), &add_on.installed, &self.api) {
@@ -157,7 +157,8 @@ fn reported(
             add_on.progress(PluginPhase::Running, reason, warnings.join("; "))
         }
         StepProgress::Waiting(awaited) if awaited.is_overdue => {
-            let all: Vec<String> = std::iter::once(awaited.what).chain(hints(&add_on.wanted, plan)).collect();
+            let all: Vec<String> =
+                std::iter::once(awaited.what).chain(hints(&add_on.desired, plan)).collect();
             add_on.progress(phase, reason::WAIT_TIMED_OUT, all.join("; "))
         }
         StepProgress::Waiting(awaited) => add_on.progress(phase, reason::CREATING, awaited.what),
@@ -171,5 +172,5 @@ fn reported(
 fn upgrade_available(add_on: &PlannedAddOn, installed: Option<&Inventory>) -> Option<String> {
     let (available, installed) = (add_on.available.as_ref()?, installed?);
     let brought = Component { version: available.version.clone(), digest: available.digest.clone() };
-    Some(upgrade::available(add_on.wanted.module, installed, &brought))
+    Some(upgrade::available(add_on.desired.module, installed, &brought))
 }

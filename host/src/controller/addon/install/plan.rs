@@ -2,7 +2,7 @@
 //! the security-group rules that all of them need.
 
 use addons::upgrade::Component;
-use addons::{Inventory, Progress, Wanted};
+use addons::{DesiredAddOn, Inventory, Progress};
 use contract::StepSpec;
 use crds::cluster_plugin::{AvailablePlugin, PluginPhase};
 use iam::instance_roles;
@@ -15,7 +15,7 @@ use crate::rules::RequestedRules;
 
 /// An add-on that is asked for, what is recorded of it, and what its plugin answered.
 pub(super) struct PlannedAddOn {
-    pub wanted: Wanted,
+    pub desired: DesiredAddOn,
     pub installed: Result<Option<Inventory>, String>,
     pub answer: Answer,
     /// What this operator brings in place of what serves it.
@@ -26,7 +26,7 @@ impl Installation<'_> {
     /// Asks the plugin of each add-on that can be installed, and publishes the rules that they need.
     pub(super) async fn plan(&mut self) -> Vec<PlannedAddOn> {
         let controller = self.controller;
-        let wanted = self.records.installable(addons::wanted(&self.objects.plugin.spec));
+        let desired = self.records.installable(addons::desired(&self.objects.plugin.spec));
         let region = self.region.as_ref();
         let sources = FactSources {
             is_initialized: self.state.initialized,
@@ -34,15 +34,15 @@ impl Installation<'_> {
             region,
         };
         let mut served = Vec::new();
-        for wanted in wanted {
-            let installed = self.records.of(wanted.module);
-            let service = self.service(&wanted, &installed).await;
-            served.push((wanted, installed, service));
+        for desired in desired {
+            let installed = self.records.of(desired.module);
+            let service = self.service(&desired, &installed).await;
+            served.push((desired, installed, service));
         }
-        let mut keys: Vec<(&Wanted, &str)> = Vec::new();
-        for (wanted, _, service) in &served {
+        let mut keys: Vec<(&DesiredAddOn, &str)> = Vec::new();
+        for (desired, _, service) in &served {
             if let Ok(service) = service {
-                keys.extend(service.facts().map(|key| (wanted, key)));
+                keys.extend(service.facts().map(|key| (desired, key)));
             }
         }
         let (requested, next) = controller.requested_facts(&keys, &self.facts, sources).await;
@@ -51,12 +51,12 @@ impl Installation<'_> {
         self.facts.profiles =
             controller.instances(&self.facts, region, |instances| instance_roles::profiles(instances));
         let mut add_ons = Vec::new();
-        for (wanted, installed, service) in served {
+        for (desired, installed, service) in served {
             let (answer, available) = match service {
-                Ok(service) => self.ask(&wanted, &installed, &service).await,
+                Ok(service) => self.ask(&desired, &installed, &service).await,
                 Err(verdict) => (Answer { component: Component::default(), verdict }, None),
             };
-            add_ons.push(PlannedAddOn { wanted, installed, answer, available });
+            add_ons.push(PlannedAddOn { desired, installed, answer, available });
         }
         let rules = &controller.context.rules;
         let requested = rules_of_plans(&add_ons, self.state.initialized);
@@ -73,8 +73,8 @@ impl PlannedAddOn {
 
     pub(super) fn progress(&self, phase: PluginPhase, reason: &str, message: String) -> Progress {
         Progress {
-            slot: self.wanted.slot,
-            module: self.wanted.module.to_owned(),
+            slot: self.desired.slot,
+            module: self.desired.module.to_owned(),
             version: self.answer.component.version.clone(),
             digest: self.answer.component.digest.clone(),
             phase,
@@ -118,9 +118,9 @@ mod tests {
 
     fn add_on(verdict: Verdict, installed: Result<Option<Inventory>, String>) -> PlannedAddOn {
         let spec = json!({"clusterName": "one", "networking": {"calico": {}}});
-        let wanted = addons::wanted(&serde_json::from_value(spec).expect("a spec")).remove(0);
+        let desired = addons::desired(&serde_json::from_value(spec).expect("a spec")).remove(0);
         PlannedAddOn {
-            wanted,
+            desired,
             installed,
             answer: Answer { component: Component::default(), verdict },
             available: None,

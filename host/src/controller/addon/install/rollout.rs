@@ -79,7 +79,7 @@ impl<'a> Rollout<'a> {
         target: Target<'a>,
     ) -> Result<Rollout<'a>, StepProgress> {
         let Target { plan, installed, workload, .. } = target;
-        let module = target.add_on.wanted.module;
+        let module = target.add_on.desired.module;
         let field_manager = field_manager(module);
         let is_certificate = |step: &Step| matches!(step.typed(), Ok(StepSpec::Certificate(_)));
         let authority = if plan.steps.iter().any(is_certificate) {
@@ -123,17 +123,17 @@ impl<'a> Rollout<'a> {
         let (stored_plan, previous) =
             installed.map(|it| it.stored_for(&component.digest)).unwrap_or_default();
         Inventory {
-            module: add_on.wanted.module.to_owned(),
+            module: add_on.desired.module.to_owned(),
             version: component.version.clone(),
             digest: component.digest.clone(),
-            config: add_on.wanted.config.clone(),
+            config: add_on.desired.config.clone(),
             plan_hash: self.plan_hash.clone(),
             complete: false,
             objects: merged_objects(installed, plan),
             marks: Vec::new(),
             rules: addons::merged_rules(installed, plan),
             removal: plan.removal.clone(),
-            allowed: installed.and_then(|it| it.allowed_before(&add_on.wanted.config)),
+            allowed: installed.and_then(|it| it.allowed_before(&add_on.desired.config)),
             stored_plan,
             previous,
             standing: Standing::Proven,
@@ -143,7 +143,7 @@ impl<'a> Rollout<'a> {
     async fn apply(&self, objects: &AppliedObjects) -> StepProgress {
         let Installation { controller, objects: of, cluster_name, .. } = self.installation;
         let Target { add_on, plan, installed, workload, findings } = self.target;
-        let grants = built_in::grants(add_on.wanted.module, &add_on.wanted.config);
+        let grants = built_in::grants(add_on.desired.module, &add_on.desired.config);
         let options = ApplyOptions {
             field_manager: &self.field_manager,
             force: self.installation.force(),

@@ -5,7 +5,7 @@ use std::borrow::Cow;
 use std::sync::Arc;
 
 use addons::upgrade::{self, Consent, Server, Stored, UPGRADE_ANNOTATION};
-use addons::{Inventory, Wanted, changes, changes_of_record, stored};
+use addons::{DesiredAddOn, Inventory, changes, changes_of_record, stored};
 use crds::cluster_plugin::{AvailablePlugin, UpgradePolicy};
 use crds::conditions::reason;
 use kube::ResourceExt;
@@ -42,20 +42,20 @@ impl Installation<'_> {
     /// What serves an add-on; or what follows where that cannot be found out.
     pub(super) async fn service(
         &self,
-        wanted: &Wanted,
+        desired: &DesiredAddOn,
         installed: &Result<Option<Inventory>, String>,
     ) -> Result<Service, Verdict> {
-        let brought = self.controller.plugins.brought(wanted).await?;
+        let brought = self.controller.plugins.brought(desired).await?;
         let Ok(installed) = installed else {
             return Ok(Service { server: Server::Brought, brought, earlier: None });
         };
         let installed = installed.as_ref();
         let (stored, earlier) = match upgrade::served_by(installed, &brought.component) {
-            Some(digest) => self.earlier(wanted.module, installed, digest).await?,
+            Some(digest) => self.earlier(desired.module, installed, digest).await?,
             None => (Stored::Missing, None),
         };
-        let consent = self.consent(wanted);
-        let server = upgrade::server(wanted.module, installed, &brought.component, &consent, stored);
+        let consent = self.consent(desired);
+        let server = upgrade::server(desired.module, installed, &brought.component, &consent, stored);
         Ok(Service { server, brought, earlier })
     }
 
@@ -92,21 +92,21 @@ impl Installation<'_> {
         }
     }
 
-    fn consent(&self, wanted: &Wanted) -> Consent {
+    fn consent(&self, desired: &DesiredAddOn) -> Consent {
         let plugin = &self.objects.plugin;
         let annotation = plugin.annotations().get(UPGRADE_ANNOTATION).map(String::as_str);
         let digests = upgrade::consented_digests(annotation);
         Consent {
             automatic: plugin.spec.upgrade_policy == UpgradePolicy::Automatic,
-            pin: wanted.version.clone(),
-            digest: digests.get(wanted.module).map(|digest| (*digest).to_owned()),
+            pin: desired.version.clone(),
+            digest: digests.get(desired.module).map(|digest| (*digest).to_owned()),
         }
     }
 
     /// Asks what serves an add-on for its plan, and what this operator brings for what an upgrade would change.
     pub(super) async fn ask(
         &self,
-        wanted: &Wanted,
+        desired: &DesiredAddOn,
         installed: &Result<Option<Inventory>, String>,
         service: &Service,
     ) -> (Answer, Option<AvailablePlugin>) {
@@ -114,17 +114,17 @@ impl Installation<'_> {
         let known = installed.as_ref().map(Option::as_ref).map_err(String::as_str);
         let Service { server, brought, earlier } = service;
         let answer = match (server, earlier) {
-            (Server::Brought, _) => return (plugins.ask(brought, wanted, &self.facts, known).await, None),
+            (Server::Brought, _) => return (plugins.ask(brought, desired, &self.facts, known).await, None),
             (Server::Unavailable(message), _) => Answer {
                 component: brought.component.clone(),
                 verdict: Verdict::Refused(reason::VERSION_NOT_AVAILABLE.into(), message.clone()),
             },
-            (Server::Installed, Some(earlier)) => plugins.ask(earlier, wanted, &self.facts, known).await,
+            (Server::Installed, Some(earlier)) => plugins.ask(earlier, desired, &self.facts, known).await,
             (Server::Installed, None) => unserved(known, String::new()),
             (Server::Nothing(message), _) => unserved(known, message.clone()),
         };
         let Ok(Some(installed)) = known else { return (answer, None) };
-        let new = plugins.ask(brought, wanted, &self.facts, known).await;
+        let new = plugins.ask(brought, desired, &self.facts, known).await;
         let changes = match (&new.verdict, &answer.verdict) {
             (Verdict::Plan(after, _), Verdict::Plan(before, _)) => changes(installed, before, after),
             (Verdict::Plan(after, _), _) => changes_of_record(installed, after),

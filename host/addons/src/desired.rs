@@ -8,7 +8,7 @@ use crate::{Slot, Stage};
 
 /// One add-on as it was asked for.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Wanted {
+pub struct DesiredAddOn {
     pub slot: Slot,
     /// Name of the plugin.
     pub module: &'static str,
@@ -22,15 +22,15 @@ pub struct Wanted {
 
 /// The add-ons of a ClusterPlugin, in the order in which they are installed; the opposite order is that of
 /// their removal. Slots that the API server refuses for now do not appear.
-pub fn wanted(spec: &ClusterPluginSpec) -> Vec<Wanted> {
-    let wanted = BUILT_IN.iter().filter_map(|add_on| {
+pub fn desired(spec: &ClusterPluginSpec) -> Vec<DesiredAddOn> {
+    let desired = BUILT_IN.iter().filter_map(|add_on| {
         let mut config = (add_on.settings)(spec)?;
         let version = take_version(&mut config);
         share(&mut config, add_on.image_path, spec);
         let (slot, module, path) = (add_on.slot, add_on.name, add_on.path);
-        Some(Wanted { slot, module, path, stage: slot.stage(), version, config })
+        Some(DesiredAddOn { slot, module, path, stage: slot.stage(), version, config })
     });
-    wanted.collect()
+    desired.collect()
 }
 
 /// The version is the host's to look at: plugins do not know it.
@@ -59,7 +59,7 @@ mod tests {
 
     fn modules(value: Value) -> Vec<(&'static str, Value)> {
         let spec: ClusterPluginSpec = serde_json::from_value(value).unwrap();
-        wanted(&spec).into_iter().map(|it| (it.module, it.config)).collect()
+        desired(&spec).into_iter().map(|it| (it.module, it.config)).collect()
     }
 
     #[test]
@@ -97,7 +97,7 @@ mod tests {
         let spec = json!({"clusterName": "prod", "networking": {"amazonVPC": {}}, "storage": {"efs": {}, "ebs": {}},
             "ingress": {"awsLoadBalancerController": {}}});
         let spec: ClusterPluginSpec = serde_json::from_value(spec).unwrap();
-        let text: Vec<String> = wanted(&spec)
+        let text: Vec<String> = desired(&spec)
             .into_iter()
             .map(|it| format!("{:?} {:?} {} {}", it.stage, it.slot, it.module, it.path))
             .collect();
@@ -114,7 +114,7 @@ mod tests {
     fn the_version_that_a_user_wants_is_no_setting_of_the_plugin() {
         let spec = json!({"clusterName": "prod", "networking": {"calico": {"version": "v3.32.1"}}});
         let spec: ClusterPluginSpec = serde_json::from_value(spec).unwrap();
-        let calico = wanted(&spec).into_iter().find(|it| it.module == "calico").unwrap();
+        let calico = desired(&spec).into_iter().find(|it| it.module == "calico").unwrap();
         assert_eq!((calico.version.as_deref(), calico.config.get("version")), (Some("v3.32.1"), None));
     }
 
@@ -155,7 +155,7 @@ mod tests {
             "ingress": {"awsLoadBalancerController": {}}});
         let spec: ClusterPluginSpec = serde_json::from_value(spec).unwrap();
         assert_eq!(asked_for(&spec), BUILT_IN.iter().map(|_| true).collect::<Vec<_>>());
-        let modules: Vec<_> = wanted(&spec).into_iter().map(|it| it.module).collect();
+        let modules: Vec<_> = desired(&spec).into_iter().map(|it| it.module).collect();
         assert_eq!(modules, BUILT_IN.iter().map(|it| it.name).collect::<Vec<_>>());
     }
 }
