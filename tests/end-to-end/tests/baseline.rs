@@ -54,7 +54,8 @@ async fn on_a_bed_installations_of_an_earlier_version_are_taken_over() -> Result
     program.change(&operator::default_program())?;
     bed.start_operator().await?;
     let (one, other) = tokio::join!(settled(&bed, &calico), settled(&bed, &vpc));
-    (one?, other?);
+    one?;
+    other?;
     let mut written = before.0.written(&Seen::of(&bed, &calico).await?);
     written.extend(before.1.written(&Seen::of(&bed, &vpc).await?));
     ensure!(written.is_empty(), "written without consent: {written:#?}");
