@@ -59,6 +59,9 @@ async fn on_a_bed_installations_of_an_earlier_version_are_taken_over() -> Result
     let mut written = before.0.written(&Seen::of(&bed, &calico).await?);
     written.extend(before.1.written(&Seen::of(&bed, &vpc).await?));
     ensure!(written.is_empty(), "written without consent: {written:#?}");
+    let available = [available(&bed, &calico).await?, available(&bed, &vpc).await?].concat();
+    println!("available: {available:#?}");
+    ensure!(!available.is_empty(), "the earlier version brought the same components: take an older one");
 
     let (one, other) = tokio::join!(upgraded(&bed, &calico), upgraded(&bed, &vpc));
     let (one, other) = (one?, other?);
@@ -344,6 +347,16 @@ fn differences(before: &Value, after: &Value, path: String, found: &mut Vec<Stri
 }
 
 /// What an earlier version installed is changed by this one.
+/// The add-ons of a cluster that this operator could upgrade, each with what that would change.
+async fn available(bed: &Bed, cluster: &Cluster) -> Result<Vec<String>> {
+    let object = plugin(bed, cluster).await?;
+    let all = object["status"]["plugins"].as_array().into_iter().flatten();
+    let available = all.filter(|it| it["available"].is_object());
+    Ok(available
+        .map(|it| format!("{}: {} {}", cluster.name, it["name"], it["available"]["changes"]))
+        .collect())
+}
+
 /// Consents to all upgrades and waits until they are made. What was told on the way that is not good.
 async fn upgraded(bed: &Bed, cluster: &Cluster) -> Result<BTreeSet<String>> {
     let consent = json!({"spec": {"upgradePolicy": "Automatic"}});
@@ -357,7 +370,12 @@ async fn upgraded(bed: &Bed, cluster: &Cluster) -> Result<BTreeSet<String>> {
         Ok(())
     })
     .await?;
-    settled(bed, cluster).await
+    let told = settled(bed, cluster).await?;
+    let stored = ["get", "configmaps", "--namespace=kube-system", "--selector=cluster.kurator.dev/component"];
+    let workload = bed.workload(&cluster.namespace, &cluster.name).await?;
+    let stored = items_of(&workload.kubectl_json(&stored).await?).count();
+    ensure!(stored == 5, "{stored} components are stored for five add-ons");
+    Ok(told)
 }
 
 async fn settings_can_be_changed(bed: &Bed, cluster: &Cluster, settings: Value) -> Result<()> {

@@ -68,7 +68,9 @@ impl Installation<'_> {
         else {
             return None;
         };
-        if plan.steps.iter().any(|step| check::refusal(findings, &step.id).is_some()) {
+        if installed.digest != add_on.answer.component.digest
+            || plan.steps.iter().any(|step| check::refusal(findings, &step.id).is_some())
+        {
             return None;
         }
         self.memory(&installed.module).verified_until(plan, installed)

@@ -25,7 +25,7 @@ use crate::workload::WorkloadCluster;
 enum RolloutKind {
     /// Nothing is recorded that this program wrote: everything is applied.
     Install,
-    /// Another plan is recorded, or the add-on was being uninstalled: everything is applied.
+    /// Another plan or component is recorded, or the add-on was being uninstalled: everything is applied.
     Upgrade,
     /// This plan is recorded, and not carried out yet: it goes on.
     Resume,
@@ -55,10 +55,10 @@ pub(super) struct Rollout<'a> {
 }
 
 impl RolloutKind {
-    fn of(installed: Option<&Inventory>, plan_hash: &str) -> Self {
+    fn of(installed: Option<&Inventory>, digest: &str, plan_hash: &str) -> Self {
         match installed {
             Some(it) if it.standing != Standing::Proven => RolloutKind::Install,
-            Some(it) if it.plan_hash != plan_hash => RolloutKind::Upgrade,
+            Some(it) if it.plan_hash != plan_hash || it.digest != digest => RolloutKind::Upgrade,
             Some(it) if !it.complete => RolloutKind::Resume,
             Some(_) => RolloutKind::Repair,
             None => RolloutKind::Install,
@@ -90,7 +90,7 @@ impl<'a> Rollout<'a> {
         // With another bundle it is another plan: whoever uses it is given the new one.
         let bundle = authority.as_ref().map(Authority::bundle).unwrap_or_default();
         let plan_hash = addons::plan_hash(plan, &bundle);
-        let kind = RolloutKind::of(installed, &plan_hash);
+        let kind = RolloutKind::of(installed, &target.add_on.answer.component.digest, &plan_hash);
         let memory = installation.memory(module);
         Ok(Rollout { installation, target, memory, kind, plan_hash, field_manager, authority })
     }
@@ -261,17 +261,20 @@ mod tests {
     #[test]
     fn what_is_done_follows_from_the_plan_and_its_record() {
         let record = |standing, plan_hash: &str, complete: bool| {
-            let value = json!({"module": "calico", "version": "1", "digest": "", "config": {},
+            let value = json!({"module": "calico", "version": "1", "digest": "sha256:1", "config": {},
                 "planHash": plan_hash,
                 "complete": complete, "objects": [], "removal": []});
             Inventory { standing, ..serde_json::from_value(value).expect("a record") }
         };
-        let kind = |record: &Inventory| RolloutKind::of(Some(record), "a");
-        assert_eq!(RolloutKind::of(None, "a"), RolloutKind::Install);
+        let kind = |record: &Inventory| RolloutKind::of(Some(record), "sha256:1", "a");
+        assert_eq!(RolloutKind::of(None, "sha256:1", "a"), RolloutKind::Install);
         assert_eq!(kind(&record(Standing::Foreign, "a", true)), RolloutKind::Install);
         assert_eq!(kind(&record(Standing::Proven, "b", true)), RolloutKind::Upgrade);
         assert_eq!(kind(&record(Standing::Proven, "", false)), RolloutKind::Upgrade);
         assert_eq!(kind(&record(Standing::Proven, "a", false)), RolloutKind::Resume);
         assert_eq!(kind(&record(Standing::Proven, "a", true)), RolloutKind::Repair);
+        let by_another = record(Standing::Proven, "a", true);
+        let kind = RolloutKind::of(Some(&by_another), "sha256:2", "a");
+        assert_eq!(kind, RolloutKind::Upgrade, "another component, whose plan is the same");
     }
 }
