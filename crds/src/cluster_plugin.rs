@@ -17,6 +17,7 @@ mod ingress;
 mod slots;
 mod storage;
 mod storage_class;
+mod version;
 
 pub use amazon_vpc::{AmazonVPCNetworking, PodSubnet};
 pub use calico::{CalicoEncapsulation, CalicoNetworking, CalicoSourceDestinationCheck};
@@ -32,6 +33,7 @@ pub use ingress::{AWSLoadBalancerController, ControllerIngressClass, Ingress, In
 pub use slots::{AWSCloudProvider, CloudProvider, Module, Networking, NoCloudProvider, Plugin, Stage};
 pub use storage::Storage;
 pub use storage_class::{DefaultClass, ReclaimPolicy};
+pub use version::VersionPin;
 
 /// Which add-ons a cluster gets.
 #[derive(CustomResource, Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]

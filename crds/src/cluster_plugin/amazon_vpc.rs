@@ -4,18 +4,16 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::controller::{Arguments, ContainerResources, LogLevel, NodeLabels};
+use super::version::VersionPin;
 
 /// Settings of the Amazon VPC CNI. Pods get addresses of the VPC, so the Cluster needs no
 /// `spec.clusterNetwork.pods`.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct AmazonVPCNetworking {
-    /// Version of the add-on that is wanted, as `status.plugins` has it: the installed one, which then stays
-    /// whatever `upgradePolicy` says, or the one that the operator brings (`available`), to which it is then
-    /// upgraded. When absent, the installed one stays until an upgrade is consented to.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schemars(length(max = 64), regex(pattern = r"^[A-Za-z0-9][A-Za-z0-9.+_-]*$"))]
-    pub version: Option<String>,
+    /// Which version is wanted.
+    #[serde(flatten)]
+    pub pin: VersionPin,
     /// IAM role that service account `kube-system/aws-node` assumes. When absent, the roles of the instances
     /// of all machines must allow what the CNI does, as AWS's policy AmazonEKS_CNI_Policy does.
     #[serde(rename = "roleARN", default, skip_serializing_if = "Option::is_none")]

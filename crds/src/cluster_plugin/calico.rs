@@ -4,18 +4,16 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::controller::{ContainerResources, LogLevel, NodeLabels, Toleration, yes};
+use super::version::VersionPin;
 
 /// Settings of Calico. Addresses of Pods are those of the Cluster (`spec.clusterNetwork.pods`): ranges can be
 /// added there, and those that Pods have addresses of have to stay.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct CalicoNetworking {
-    /// Version of the add-on that is wanted, as `status.plugins` has it: the installed one, which then stays
-    /// whatever `upgradePolicy` says, or the one that the operator brings (`available`), to which it is then
-    /// upgraded. When absent, the installed one stays until an upgrade is consented to.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schemars(length(max = 64), regex(pattern = r"^[A-Za-z0-9][A-Za-z0-9.+_-]*$"))]
-    pub version: Option<String>,
+    /// Which version is wanted.
+    #[serde(flatten)]
+    pub pin: VersionPin,
     /// How packets between Pods of different nodes are wrapped. VXLAN works everywhere and needs udp 4789.
     /// IPIP needs BGP (tcp 179) and IP protocol 4. VXLANCrossSubnet and None send packets with addresses of
     /// Pods, for which EC2's source/destination check has to be off (`sourceDestinationCheck`); None needs
@@ -78,7 +76,7 @@ pub struct CalicoNetworking {
 impl Default for CalicoNetworking {
     fn default() -> Self {
         Self {
-            version: None,
+            pin: VersionPin::default(),
             encapsulation: CalicoEncapsulation::default(),
             source_destination_check: None,
             block_size: None,

@@ -4,6 +4,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::controller::{Arguments, ContainerResources, ControllerSettings};
+use super::version::VersionPin;
 
 /// What serves Ingresses.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -20,12 +21,9 @@ pub struct Ingress {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct AWSLoadBalancerController {
-    /// Version of the add-on that is wanted, as `status.plugins` has it: the installed one, which then stays
-    /// whatever `upgradePolicy` says, or the one that the operator brings (`available`), to which it is then
-    /// upgraded. When absent, the installed one stays until an upgrade is consented to.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schemars(length(max = 64), regex(pattern = r"^[A-Za-z0-9][A-Za-z0-9.+_-]*$"))]
-    pub version: Option<String>,
+    /// Which version is wanted.
+    #[serde(flatten)]
+    pub pin: VersionPin,
     /// IAM role that service account `kube-system/aws-load-balancer-controller` assumes. When absent, the
     /// controller runs on machines of the control plane and their role must allow what it does.
     #[serde(rename = "roleARN", default, skip_serializing_if = "Option::is_none")]

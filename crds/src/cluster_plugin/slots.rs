@@ -8,6 +8,7 @@ use serde_json::{Map, Value};
 use super::amazon_vpc::AmazonVPCNetworking;
 use super::calico::CalicoNetworking;
 use super::controller::{Arguments, ContainerResources, LogLevel, NodeLabels};
+use super::version::VersionPin;
 
 /// What tells Kubernetes about AWS. Exactly one is set.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -31,12 +32,9 @@ impl Default for CloudProvider {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct AWSCloudProvider {
-    /// Version of the add-on that is wanted, as `status.plugins` has it: the installed one, which then stays
-    /// whatever `upgradePolicy` says, or the one that the operator brings (`available`), to which it is then
-    /// upgraded. When absent, the installed one stays until an upgrade is consented to.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schemars(length(max = 64), regex(pattern = r"^[A-Za-z0-9][A-Za-z0-9.+_-]*$"))]
-    pub version: Option<String>,
+    /// Which version is wanted.
+    #[serde(flatten)]
+    pub pin: VersionPin,
     /// What its container asks for: 100m of processor time and 64Mi of memory when absent.
     #[serde(default, skip_serializing_if = "ContainerResources::is_unset")]
     pub resources: ContainerResources,
