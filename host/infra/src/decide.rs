@@ -3,16 +3,17 @@
 //! of it can never change.
 
 mod evidence;
-
-use std::collections::BTreeMap;
+mod input;
 
 use crate::PersistedState;
 use crate::observe::KEY_TAG;
 use crate::token::{client_token, derive};
 use evidence::{evidence, reads, reads_of, remains};
+pub use input::PlanInput;
+pub(crate) use input::{proven_from, trusted_from};
 use model::{
-    Action, Desired, DesiredResource, FIRST_SEEN, Guard, Ids, Intent, Key, Kind, Observed, ObservedResource,
-    Owner, Plan, READ_LAG, Read, Resource, Snapshot, State, Timestamp,
+    Action, DesiredResource, Guard, Ids, Intent, Key, Kind, ObservedResource, Owner, Plan, READ_LAG, Read,
+    Resource, Snapshot, State, Timestamp,
 };
 
 /// Seconds for which a creation is retried with the same client token.
@@ -20,46 +21,6 @@ pub const TOKEN_AGE: f64 = 900.0;
 /// Seconds within which a creation is sent once it was decided: it may wait for its turn, and reads that
 /// begin [`READ_LAG`] after it was decided have to show it.
 pub const SEND_WITHIN: f64 = 10.0;
-
-/// What a plan is made of.
-pub struct PlanInput<'a> {
-    pub desired: &'a Desired,
-    pub observed: &'a Observed,
-    pub record: &'a PersistedState,
-    /// Ids that were read one by one and were not found, and when.
-    pub absent: &'a BTreeMap<String, Timestamp>,
-    /// When the latest read of each kind began.
-    pub read_at: &'a BTreeMap<Read, Timestamp>,
-    pub now: Timestamp,
-    /// Since when nothing is created any more, if that is so.
-    pub stopped: Option<Timestamp>,
-    /// When this process began to act: what an earlier one did shortly before may be missing from reads.
-    pub since: Timestamp,
-    /// Reads that began before may lack what an earlier process made; see `trusted_from`.
-    pub trusted_from: Timestamp,
-    /// What was looked for by its id before may be there all the same; see `proven_from`.
-    pub proven_from: Timestamp,
-    /// Fresh for every pass.
-    pub random: &'a str,
-}
-
-/// From when on reads show everything that was made by an earlier process, whose memory of its own writes is
-/// lost. What is not settled yet is written down, so only the latest that was settled counts.
-pub(crate) fn trusted_from(snapshot: &Snapshot, record: &PersistedState) -> Timestamp {
-    record.created.map_or(0.0, |it| it.trusted_from(snapshot.since))
-}
-
-/// From when on a read by its id that does not find it proves that something recorded is no more: reads lack
-/// for a while what was made, and that was before it was recorded. Where nobody wrote down when that was, it
-/// was before this process began.
-pub(crate) fn proven_from(snapshot: &Snapshot, record: &PersistedState) -> Timestamp {
-    let is_of_machine = record.ids.keys().any(|it| it.kind == Kind::Instance);
-    match record.created {
-        None => snapshot.since + READ_LAG,
-        Some(it) if is_of_machine && !it.is_by(snapshot.since) => it.at + FIRST_SEEN,
-        Some(it) => it.at + READ_LAG,
-    }
-}
 
 /// Whether something recorded is no more, beyond doubt.
 pub fn is_gone(snapshot: &Snapshot, record: &PersistedState, id: &str) -> bool {

@@ -22,21 +22,12 @@ pub(super) fn plan_input<'a>(
     record: &'a PersistedState,
     stopped: Option<Timestamp>,
 ) -> PlanInput<'a> {
-    let (absent, read_at) = (&input.snapshot.absent, &input.snapshot.read_at);
-    let (trusted_from, proven_from) =
-        (trusted_from(input.snapshot, input.record), proven_from(input.snapshot, input.record));
-    let (now, since, random) = (input.now, input.snapshot.since, input.random);
+    let (snapshot, of_input) = (input.snapshot, input.record);
     PlanInput {
-        desired,
-        observed,
-        record,
-        absent,
-        read_at,
-        now,
         stopped,
-        since,
-        trusted_from,
-        proven_from,
-        random,
+        // What this reconciliation adds to the record is none of an earlier process.
+        trusted_from: trusted_from(snapshot, of_input),
+        proven_from: proven_from(snapshot, of_input),
+        ..PlanInput::new(snapshot, (desired, observed), record, input.now, input.random)
     }
 }

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use super::Input;
-use crate::{PersistedState, PlanInput, plan, proven_from, trusted_from};
+use crate::{PersistedState, PlanInput, plan};
 use model::{Desired, FoundInstance, Observed, Plan, Timestamp};
 
 /// The plan for what is desired, given what is observed. `stopped`: since when nothing is made any more.
@@ -36,21 +36,6 @@ pub(super) fn plan_input<'a>(
     absent: &'a BTreeMap<String, Timestamp>,
     stopped: Option<Timestamp>,
 ) -> PlanInput<'a> {
-    let read_at = &input.snapshot.read_at;
-    let (trusted_from, proven_from) =
-        (trusted_from(input.snapshot, record), proven_from(input.snapshot, record));
-    let (now, since, random) = (input.now, input.snapshot.since, input.random);
-    PlanInput {
-        desired,
-        observed,
-        record,
-        absent,
-        read_at,
-        now,
-        stopped,
-        since,
-        trusted_from,
-        proven_from,
-        random,
-    }
+    let new = PlanInput::new(input.snapshot, (desired, observed), record, input.now, input.random);
+    PlanInput { absent, stopped, ..new }
 }
