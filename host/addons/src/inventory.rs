@@ -118,6 +118,13 @@ impl Inventory {
         Inventory { marks, ..self }
     }
 
+    /// Whether all of it was there at some time, and it is not being uninstalled: marks are recorded when every
+    /// step was carried out. Records of earlier versions say it by nothing else while they are changed.
+    pub fn was_whole(&self) -> bool {
+        let is_marked = !self.plan_hash.is_empty() && self.marks.iter().any(|mark| !mark.is_empty());
+        self.complete || self.stored_plan.is_some() || is_marked
+    }
+
     /// What is recorded of earlier components when this one (`digest`) carries out another plan: the plan that
     /// is stored of it, and the component that it replaces.
     pub fn stored_for(&self, digest: &str) -> (Option<String>, Option<Previous>) {

@@ -62,10 +62,10 @@ pub enum Server {
 /// operator brings; `None` where that is the same, or where nothing was ever installed whole.
 pub fn served_by<'a>(installed: Option<&'a Inventory>, brought: &Component) -> Option<&'a str> {
     let installed = installed.filter(|it| it.digest != brought.digest)?;
-    if installed.complete || installed.stored_plan.is_some() {
-        return Some(&installed.digest);
+    if let Some(previous) = &installed.previous {
+        return Some(previous.digest.as_str()).filter(|digest| *digest != brought.digest);
     }
-    installed.previous.as_ref().map(|it| it.digest.as_str()).filter(|digest| *digest != brought.digest)
+    installed.was_whole().then_some(installed.digest.as_str())
 }
 
 /// Decides what serves an add-on. `stored` tells of the component that [`served_by`] names.
@@ -97,7 +97,7 @@ pub fn server(
         Stored::Damaged => "the component that is stored in the cluster is not the one that installed it",
         Stored::Unrecognized => "this operator does not know the component that installed it",
     };
-    Server::Nothing(left_as_it_is(module, installed, brought, why))
+    Server::Nothing(left_as_it_is(module, installed, brought, consent.pin.is_some(), why))
 }
 
 /// Whether somebody wants what this operator brings in place of what is installed.
@@ -132,22 +132,28 @@ pub fn unused_consent(annotation: Option<&str>, module: &str, installed: &str) -
 }
 
 /// What is said of an add-on that is served by what installed it while this operator brings another.
-pub fn available(module: &str, installed: &Inventory, brought: &Component) -> String {
+pub fn available(module: &str, installed: &Inventory, brought: &Component, is_pinned: bool) -> String {
     format!(
         "{} is installed and is served by the component that installed it; this operator brings {}: {}",
         shown(&installed.version),
         other(&installed.version, brought),
-        how_to(module, installed, brought)
+        how_to(module, installed, brought, is_pinned)
     )
 }
 
-fn left_as_it_is(module: &str, installed: &Inventory, brought: &Component, why: &str) -> String {
+fn left_as_it_is(
+    module: &str,
+    installed: &Inventory,
+    brought: &Component,
+    is_pinned: bool,
+    why: &str,
+) -> String {
     format!(
         "version {} is installed and stays, and this operator brings {}: {why}, so changed settings are not applied, what is changed \
          or removed in the cluster is not repaired, and certificates are not renewed, until it is upgraded: {}",
         shown(&installed.version),
         other(&installed.version, brought),
-        how_to(module, installed, brought)
+        how_to(module, installed, brought, is_pinned)
     )
 }
 
@@ -165,11 +171,15 @@ fn other(installed: &str, brought: &Component) -> String {
     brought.version.clone()
 }
 
-fn how_to(module: &str, installed: &Inventory, brought: &Component) -> String {
+/// A version that is pinned counts before the annotation.
+fn how_to(module: &str, installed: &Inventory, brought: &Component, is_pinned: bool) -> String {
     let annotation =
         format!("annotate this ClusterPlugin with {UPGRADE_ANNOTATION}={module}@{}", brought.digest);
     if installed.version == brought.version {
         return format!("to upgrade, {annotation}");
+    }
+    if is_pinned {
+        return format!("to upgrade, set the add-on's version to {}", brought.version);
     }
     format!("to upgrade, {annotation}, or set the add-on's version to {}", brought.version)
 }
@@ -260,6 +270,10 @@ mod tests {
             .assert_eq(&text(Stored::Missing));
         assert!(text(Stored::Damaged).contains("is not the one that installed it"));
         assert!(text(Stored::Unrecognized).contains("does not know the component"));
+        let Server::Nothing(pinned) = decided(Some(&installed("1")), &pinned("1"), Stored::Missing) else {
+            panic!("it is served");
+        };
+        assert!(pinned.ends_with("to upgrade, set the add-on's version to 2"), "{pinned}");
         let forged = Inventory { standing: Standing::Unknown, ..installed("1") };
         assert!(matches!(decided(Some(&forged), &Consent::default(), Stored::Available), Server::Nothing(_)));
     }
@@ -270,6 +284,38 @@ mod tests {
         assert_eq!(decided(Some(&begun), &Consent::default(), Stored::Missing), Server::Brought);
         let changing = Inventory { complete: false, ..installed("1") };
         assert_eq!(decided(Some(&changing), &Consent::default(), Stored::Available), Server::Installed);
+    }
+
+    #[test]
+    fn an_earlier_record_that_was_being_changed_is_left_too() {
+        let none = Consent::default();
+        let marks = vec!["mark".to_owned()];
+        let changing = Inventory {
+            complete: false,
+            stored_plan: None,
+            plan_hash: "a".into(),
+            marks: marks.clone(),
+            ..installed("1")
+        };
+        assert!(matches!(decided(Some(&changing), &none, Stored::Missing), Server::Nothing(_)));
+        let uninstalling = Inventory { plan_hash: String::new(), ..changing };
+        assert_eq!(decided(Some(&uninstalling), &none, Stored::Missing), Server::Brought, "asked for again");
+    }
+
+    #[test]
+    fn an_upgrade_that_another_operator_finds_goes_back() {
+        let previous =
+            crate::Previous { version: "1".into(), digest: "sha256:1".into(), stored_plan: "0".into() };
+        let begun = Inventory {
+            complete: false,
+            stored_plan: None,
+            marks: vec!["mark".to_owned()],
+            previous: Some(previous),
+            ..installed("1.5")
+        };
+        assert_eq!(served_by(Some(&begun), &component("2")), Some("sha256:1"));
+        assert_eq!(served_by(Some(&begun), &component("1")), None, "it is what this operator brings");
+        assert_eq!(served_by(Some(&begun), &component("1.5")), None, "it goes on");
     }
 
     #[test]

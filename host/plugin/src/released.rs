@@ -16,21 +16,24 @@ impl Released {
     /// Those of this release and of earlier ones.
     pub fn known() -> Released {
         let built_in = built_in().iter().map(|it| (it.name.to_owned(), it.digest.clone()));
-        let mut all = Released::read(RELEASED);
+        // A test reads the list.
+        let mut all = Released::read(RELEASED).unwrap_or_default();
         all.0.extend(built_in);
         all
     }
 
     /// Those of a list: a line each, of name, version and digest. Empty lines and those that begin with `#`
-    /// say nothing, and neither do lines that are no such list's.
-    pub fn read(list: &str) -> Released {
+    /// are left out.
+    ///
+    /// # Errors
+    /// The first line that is none of these.
+    pub fn read(list: &str) -> Result<Released, String> {
         let component = |line: &str| match line.split_whitespace().collect::<Vec<_>>().as_slice() {
-            [name, _version, digest] if digest.starts_with("sha256:") && !name.starts_with('#') => {
-                Some(((*name).to_owned(), (*digest).to_owned()))
-            }
-            _ => None,
+            [name, _version, digest] if is_digest(digest) => Ok(((*name).to_owned(), (*digest).to_owned())),
+            _ => Err(format!("{line:?} is not name, version and digest (sha256:...) of a plugin")),
         };
-        Released(list.lines().filter_map(component).collect())
+        let lines = list.lines().filter(|line| !line.trim().is_empty() && !line.starts_with('#'));
+        lines.map(component).collect::<Result<_, _>>().map(Released)
     }
 
     /// These and others.
@@ -46,6 +49,11 @@ impl Released {
     }
 }
 
+fn is_digest(text: &str) -> bool {
+    let hash = text.strip_prefix("sha256:").unwrap_or_default();
+    hash.len() == 64 && hash.chars().all(|digit| digit.is_ascii_hexdigit())
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -53,11 +61,11 @@ mod tests {
     #[test]
     fn every_line_of_the_list_names_a_plugin_and_a_digest_once() {
         let lines = RELEASED.lines().filter(|line| !line.starts_with('#') && !line.trim().is_empty());
-        let read = Released::read(RELEASED);
-        assert_eq!(read.0.len(), lines.count(), "a line is not name, version and digest, or is there twice");
-        let is_hash =
-            |digest: &str| digest.len() == 71 && digest[7..].chars().all(|it| it.is_ascii_hexdigit());
-        assert!(read.0.iter().all(|(_, digest)| is_hash(digest)), "{read:?}");
+        assert_eq!(
+            Released::read(RELEASED).map(|read| read.0.len()),
+            Ok(lines.count()),
+            "one is there twice"
+        );
     }
 
     #[test]
@@ -66,7 +74,12 @@ mod tests {
         let known = Released::known();
         assert!(known.contains(first.name, &first.digest));
         assert!(!known.contains(second.name, &first.digest));
-        let more = known.with(Released::read("# earlier\ncalico 1 sha256:0\ncalico sha256:1\n"));
-        assert!(more.contains("calico", "sha256:0") && !more.contains("calico", "sha256:1"));
+        let digest = format!("sha256:{}", "0".repeat(64));
+        let list = Released::read(&format!("# earlier\n\ncalico 1 {digest}\n")).expect("a list");
+        assert!(known.with(list).contains("calico", &digest));
+        for wrong in ["calico 1", "calico 1 sha256:0", "calico 1 2 sha256:0"] {
+            let error = Released::read(wrong).expect_err("it is no such line");
+            assert!(error.contains(wrong), "{error}");
+        }
     }
 }

@@ -43,6 +43,8 @@ struct Brought {
 /// A plugin that was compiled and has described itself.
 pub struct LoadedPlugin {
     plugin: plugin::Plugin,
+    /// As it was loaded: what installed an add-on is stored again when its plan changes.
+    bytes: Cow<'static, [u8]>,
     pub component: Component,
     /// Keys of the facts that it asks for.
     pub facts: Vec<String>,
@@ -92,10 +94,15 @@ impl Plugins {
             };
             brought.insert(built_in.name, Brought { bytes, loaded: OnceCell::new() });
         }
-        if let Some(directory) = directory {
-            // Absent where nothing else may run.
-            let list = std::fs::read_to_string(directory.join("released.txt")).unwrap_or_default();
-            released = released.with(Released::read(&list));
+        if let Some(list) = directory.map(|directory| directory.join("released.txt")) {
+            match std::fs::read_to_string(&list) {
+                Ok(text) => {
+                    let more = Released::read(&text).map_err(anyhow::Error::msg);
+                    released = released.with(more.with_context(|| list.display().to_string())?);
+                }
+                Err(error) if error.kind() == std::io::ErrorKind::NotFound => (),
+                Err(error) => return Err(error).with_context(|| format!("reading {}", list.display())),
+            }
         }
         Ok(Self { engine, queue, brought, released, earlier: Mutex::default() })
     }
@@ -114,13 +121,11 @@ impl Plugins {
         brought.loaded.get_or_try_init(load).await.cloned().map_err(|error| failed(desired, &error))
     }
 
-    /// The component of this digest, if this program brings it or was compiled with it.
-    pub fn bytes(&self, module: &str, digest: &str) -> Option<&[u8]> {
-        let brought = self.brought.get(module)?;
-        if brought.loaded.get().is_some_and(|it| it.component.digest == digest) {
-            return Some(&brought.bytes);
-        }
-        plugin::built_in().iter().find(|it| it.name == module && it.digest == digest).map(|it| it.bytes)
+    /// The component of this digest, if it is loaded.
+    pub fn bytes(&self, module: &str, digest: &str) -> Option<Cow<'static, [u8]>> {
+        let brought = self.brought.get(module).and_then(|brought| brought.loaded.get());
+        let brought = brought.filter(|it| it.component.digest == digest).cloned();
+        brought.or_else(|| self.lock().get(digest).cloned()).map(|loaded| loaded.bytes.clone())
     }
 
     /// The plugin that installed an add-on, if it is loaded or was compiled in.
@@ -162,7 +167,7 @@ impl Plugins {
             let keys = descriptor.requires["facts"].as_array().into_iter().flatten();
             let facts = keys.filter_map(|it| it.as_str().map(str::to_owned)).collect();
             let component = Component { version: descriptor.version, digest: plugin.digest().to_owned() };
-            Ok(Arc::new(LoadedPlugin { plugin, component, facts }))
+            Ok(Arc::new(LoadedPlugin { plugin, bytes, component, facts }))
         };
         let broken = |error: tokio::task::JoinError| PluginError::Host { detail: error.to_string() };
         tokio::task::spawn_blocking(compile).await.map_err(broken)?

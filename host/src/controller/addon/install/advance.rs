@@ -174,5 +174,6 @@ fn reported(
 fn upgrade_available(add_on: &PlannedAddOn, installed: Option<&Inventory>) -> Option<String> {
     let (available, installed) = (add_on.available.as_ref()?, installed?);
     let brought = Component { version: available.version.clone(), digest: available.digest.clone() };
-    Some(upgrade::available(add_on.desired.module, installed, &brought))
+    let is_pinned = add_on.desired.version.is_some();
+    Some(upgrade::available(add_on.desired.module, installed, &brought, is_pinned))
 }

@@ -214,14 +214,12 @@ impl<'a> Rollout<'a> {
         if record.stored_plan.as_ref() == Some(&plan_digest) {
             return Ok(Some(plan_digest));
         }
-        let packed = match self.installation.controller.plugins.bytes(module, digest) {
-            Some(component) => stored::pack(component, plan),
-            // Served by the stored component: only the plan is another one.
-            None => stored::component(&workload.stored(module, digest).await?, digest)
-                .and_then(|component| stored::pack(&component, plan)),
+        let Some(component) = self.installation.controller.plugins.bytes(module, digest) else {
+            // What is stored stays as it is.
+            return Ok(record.stored_plan.clone());
         };
-        let Some(packed) = packed else {
-            tracing::warn!(module, "the component of an add-on is too large to be stored in the cluster");
+        let Some(packed) = stored::pack(&component, plan) else {
+            tracing::warn!(module, digest, "the component of an add-on does not fit into the cluster");
             return Ok(None);
         };
         workload.store(module, digest, &packed).await?;
