@@ -159,6 +159,13 @@ pub struct ClusterPluginSpec {
     /// `cluster.kurator.dev/upgrade`; until then it is served by what installed it. Automatic upgrades it.
     #[serde(default)]
     pub upgrade_policy: UpgradePolicy,
+    /// How long an upgrade of an add-on may take until all of it is there, such as `30m` or `1h30m`. One that
+    /// takes longer is undone: what was installed before is put back, and it is not tried again until you ask
+    /// for it by the annotation `cluster.kurator.dev/upgrade`. CustomResourceDefinitions stay as the upgrade
+    /// made them. While the cluster does not answer, the time does not run.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "String", length(max = 32), extend("default" = "30m"))]
+    pub upgrade_timeout: Option<Duration>,
     /// What happens when the cluster or this object is deleted.
     #[serde(default)]
     #[schemars(extend("default" = {}))]
@@ -218,6 +225,13 @@ impl Default for Deletion {
             volumes: Volumes::default(),
             on_plugin_delete: OnPluginDelete::default(),
         }
+    }
+}
+
+impl ClusterPluginSpec {
+    /// How long an upgrade of an add-on may take.
+    pub fn upgrade_timeout(&self) -> std::time::Duration {
+        self.upgrade_timeout.map_or(std::time::Duration::from_secs(30 * 60), Into::into)
     }
 }
 

@@ -152,6 +152,9 @@ pub mod reason {
         /// This operator brings another version, or another build, of the add-on than the one that is
         /// installed, which stays until somebody consents to the upgrade.
         UPGRADE_AVAILABLE = "UpgradeAvailable";
+        /// An upgrade of the add-on was not whole within `spec.upgradeTimeout`, and what was installed before was
+        /// put back. It is tried again when somebody asks for it by its digest.
+        UPGRADE_UNDONE = "UpgradeUndone";
         /// The version of the add-on that is asked for is neither installed nor brought by this operator.
         VERSION_NOT_AVAILABLE = "VersionNotAvailable";
         /// An add-on that nobody asks for any more stays, because the cluster would not work without it.

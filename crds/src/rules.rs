@@ -279,6 +279,7 @@ pub fn cluster_plugin(spec: &mut Spec<'_>) {
         "cannot be changed: Ingresses name the class; take ingress out first, which waits until nothing uses it",
     );
     spec.rule("deletion.timeout", DURATION, "must be a duration, such as 15m or 1h30m");
+    spec.rule("upgradeTimeout", DURATION, "must be a duration, such as 30m or 1h30m");
     spec.rule("cloudProvider", "has(self.aws) != has(self.none)", "needs exactly one of aws, none");
     spec.rule(
         "networking",

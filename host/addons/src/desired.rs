@@ -133,6 +133,7 @@ mod tests {
             conflicts: _,
             drift: _,
             upgrade_policy: _,
+            upgrade_timeout: _,
             deletion: _,
         } = spec
         else {

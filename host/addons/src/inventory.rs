@@ -1,6 +1,8 @@
 //! What is written down in the workload cluster about an installed add-on, so that it can be changed,
 //! pruned and removed even when the plugin, or the whole management cluster, is gone.
 
+mod succession;
+
 use std::collections::{BTreeMap, BTreeSet};
 
 use serde::{Deserialize, Serialize};
@@ -9,6 +11,8 @@ use sha2::{Digest, Sha256};
 
 use super::Standing;
 use contract::{AddOnPlan, ApplySpec, Prune, SecurityGroupRuleSpec, Step, StepSpec};
+
+pub use succession::{Previous, Succession, UndoneUpgrade};
 
 /// One object of the workload cluster, without its content.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
@@ -90,18 +94,12 @@ pub struct Inventory {
     /// While another component replaces it: the one that installed it before.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub previous: Option<Previous>,
+    /// An upgrade that was undone: it is not tried again without new consent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub undone: Option<UndoneUpgrade>,
     /// Whether this program wrote it. No record says so itself.
     #[serde(skip)]
     pub standing: Standing,
-}
-
-/// The component that installed an add-on before the one that is replacing it, which is still stored.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase")]
-pub struct Previous {
-    pub version: String,
-    pub digest: String,
-    pub stored_plan: String,
 }
 
 impl Inventory {
@@ -123,23 +121,6 @@ impl Inventory {
     pub fn was_whole(&self) -> bool {
         let is_marked = !self.plan_hash.is_empty() && self.marks.iter().any(|mark| !mark.is_empty());
         self.complete || self.stored_plan.is_some() || is_marked
-    }
-
-    /// What is recorded of earlier components when this one (`digest`) carries out another plan: the plan that
-    /// is stored of it, and the component that it replaces.
-    pub fn stored_for(&self, digest: &str) -> (Option<String>, Option<Previous>) {
-        if self.digest == digest {
-            return (self.stored_plan.clone(), self.previous.clone());
-        }
-        if let Some(previous) = self.previous.as_ref().filter(|it| it.digest == digest) {
-            return (Some(previous.stored_plan.clone()), None);
-        }
-        let this = self.stored_plan.clone().map(|stored_plan| Previous {
-            version: self.version.clone(),
-            digest: self.digest.clone(),
-            stored_plan,
-        });
-        (None, this.or(self.previous.clone()))
     }
 
     /// What its role allowed when it was installed, if it is, and acts as the role of this configuration: an
@@ -242,6 +223,7 @@ mod tests {
             allowed: None,
             stored_plan: None,
             previous: None,
+            undone: None,
             standing: Standing::default(),
         }
     }
@@ -269,25 +251,6 @@ mod tests {
         let allowed = Some(vec!["ec2:AttachVolume".to_owned()]);
         let changing = Inventory { complete: false, allowed: allowed.clone(), ..it };
         assert_eq!(changing.allowed_before(&config("a")), allowed, "kept while a change is carried out");
-    }
-
-    #[test]
-    fn the_component_before_is_known_until_another_replaced_it() {
-        let it = |digest: &str, stored: Option<&str>, previous: Option<Previous>| Inventory {
-            digest: digest.into(),
-            stored_plan: stored.map(str::to_owned),
-            previous,
-            ..installed(&[])
-        };
-        let before = Previous { version: "3.32.1".into(), digest: "a".into(), stored_plan: "plan".into() };
-        let whole = it("a", Some("plan"), None);
-        assert_eq!(whole.stored_for("a"), (Some("plan".into()), None), "other settings");
-        assert_eq!(whole.stored_for("b"), (None, Some(before.clone())), "an upgrade begins");
-        let begun = it("b", None, Some(before.clone()));
-        assert_eq!(begun.stored_for("b"), (None, Some(before.clone())), "it goes on");
-        assert_eq!(begun.stored_for("c"), (None, Some(before)), "to yet another");
-        assert_eq!(begun.stored_for("a"), (Some("plan".into()), None), "back");
-        assert_eq!(it("a", None, None).stored_for("b"), (None, None), "nothing is stored of it");
     }
 
     #[test]

@@ -38,7 +38,9 @@ pub use facts::{
     file_systems_fact, instance_types_fact, ip_pools_fact, machine_subnets_fact, max_pods,
     storage_classes_fact, subnets_fact,
 };
-pub use inventory::{Inventory, ObjectRef, Previous, merged_rules, objects, plan_hash, prune, rules};
+pub use inventory::{
+    Inventory, ObjectRef, Previous, Succession, UndoneUpgrade, merged_rules, objects, plan_hash, prune, rules,
+};
 pub use load_balancer_users::{
     Exposure, ObservedExposure, load_balanced, target_group_bindings, used_by_ingress_controller,
 };
@@ -58,4 +60,4 @@ pub use uninstall::{Leftover, in_the_way, leftover, leftovers, slot_of};
 pub use volumes::{
     ObservedStorage, VolumeWork, claims_to_delete, used_by_storage, volumes, volumes_that_stay,
 };
-pub use webhooks::{SLICE_PARTS, has_ready_endpoint, webhook_services};
+pub use webhooks::{SLICE_PARTS, has_ready_endpoint, services_of_webhooks, webhook_services};

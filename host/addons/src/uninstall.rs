@@ -124,6 +124,7 @@ mod tests {
             allowed: None,
             stored_plan: None,
             previous: None,
+            undone: None,
             standing: Standing::Proven,
         };
         modules.iter().map(one).collect()

@@ -1,16 +1,20 @@
 //! Which component serves an add-on: the one that installed it, until somebody consents to the one that this
-//! operator brings. Nothing here reads or loads either.
+//! operator brings, and again when an upgrade did not come to its end. Nothing here reads or loads either.
+
+mod way_back;
 
 use std::collections::BTreeMap;
 
-use super::{Inventory, Standing};
+use super::{Inventory, Standing, UndoneUpgrade};
+
+pub use way_back::no_way_back;
 
 /// Annotation of a ClusterPlugin with which a user consents to upgrades, such as
 /// `calico@sha256:...`; several are separated by commas. An entry is removed when it was used.
 pub const UPGRADE_ANNOTATION: &str = "cluster.kurator.dev/upgrade";
 
 /// How much is shown of a version that is read from a record: whoever can write to the cluster wrote it.
-const VERSION_CHARACTERS: usize = 64;
+const VERSION_CHARACTERS: usize = 72;
 
 /// A component by what it says of itself and by what it is.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -48,64 +52,123 @@ pub enum Stored {
 /// What serves an add-on.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Server {
-    /// The component that this operator brings: it installed the add-on, or may.
+    /// The component that this operator brings: it installed the add-on, is replacing another, or may install.
     Brought,
+    /// The component that installed it, until the one that this operator brings may begin to replace it.
+    Upgrade,
     /// The component that installed it.
     Installed,
+    /// The plan that is stored of the component before: an upgrade is undone. What it awaited.
+    Undo(String),
     /// Nothing: the add-on is left as it is. Why.
     Nothing(String),
     /// A version is asked for that nobody has. What to do.
     Unavailable(String),
 }
 
+/// What decides about what serves an add-on.
+#[derive(Clone, Copy, Debug)]
+pub struct Situation<'a> {
+    /// Name of the plugin.
+    pub module: &'a str,
+    /// Its record.
+    pub installed: Option<&'a Inventory>,
+    /// What this operator brings.
+    pub brought: &'a Component,
+    pub consent: &'a Consent,
+    /// What became of the component that [`served_by`] names.
+    pub stored: Stored,
+    /// What an upgrade under way still awaited when its time was over.
+    pub overdue: Option<&'a str>,
+}
+
 /// The digest of the component that has to serve an add-on unless somebody consents to the one that this
 /// operator brings; `None` where that is the same, or where nothing was ever installed whole.
 pub fn served_by<'a>(installed: Option<&'a Inventory>, brought: &Component) -> Option<&'a str> {
     let installed = installed.filter(|it| it.digest != brought.digest)?;
-    if let Some(previous) = &installed.previous {
+    if let Some(previous) = installed.replaced() {
         return Some(previous.digest.as_str()).filter(|digest| *digest != brought.digest);
     }
     installed.was_whole().then_some(installed.digest.as_str())
 }
 
-/// Decides what serves an add-on. `stored` tells of the component that [`served_by`] names.
-pub fn server(
-    module: &str,
-    installed: Option<&Inventory>,
-    brought: &Component,
-    consent: &Consent,
-    stored: Stored,
-) -> Server {
-    let is_pinned = |version: &str| consent.pin.as_deref().is_none_or(|pin| pin == version);
-    let Some(installed) = installed.filter(|it| served_by(Some(it), brought).is_some()) else {
-        if is_pinned(&brought.version) {
-            return Server::Brought;
+impl Situation<'_> {
+    /// Decides what serves the add-on.
+    pub fn server(&self) -> Server {
+        let Situation { installed, brought, consent, .. } = *self;
+        if let Some(awaited) = self.undone() {
+            return Server::Undo(awaited);
         }
-        return Server::Unavailable(unavailable(consent, None, brought));
-    };
-    if consents(&installed.version, brought, consent) {
-        return Server::Brought;
+        let is_pinned = |version: &str| consent.pin.as_deref().is_none_or(|pin| pin == version);
+        let Some(installed) = installed.filter(|it| served_by(Some(it), brought).is_some()) else {
+            if is_pinned(&brought.version) {
+                return Server::Brought;
+            }
+            return Server::Unavailable(unavailable(consent, None, brought));
+        };
+        if self.consents(installed) {
+            return Server::Upgrade;
+        }
+        if !is_pinned(&installed.version) && !is_pinned(&brought.version) {
+            let message = unavailable(consent, Some(&shown(&installed.version)), brought);
+            return Server::Unavailable(message);
+        }
+        match self.unserved(installed) {
+            None => Server::Installed,
+            Some(why) => {
+                Server::Nothing(left_as_it_is(self.module, installed, brought, consent.pin.is_some(), why))
+            }
+        }
     }
-    if !is_pinned(&installed.version) && !is_pinned(&brought.version) {
-        let message = unavailable(consent, Some(&shown(&installed.version)), brought);
-        return Server::Unavailable(message);
-    }
-    let why = match stored {
-        Stored::Available if installed.standing == Standing::Proven => return Server::Installed,
-        Stored::Available => "its record was not written by this operator",
-        Stored::Missing => "the component that installed it is not stored in the cluster",
-        Stored::Damaged => "the component that is stored in the cluster is not the one that installed it",
-        Stored::Unrecognized => "this operator does not know the component that installed it",
-    };
-    Server::Nothing(left_as_it_is(module, installed, brought, consent.pin.is_some(), why))
-}
 
-/// Whether somebody wants what this operator brings in place of what is installed.
-fn consents(installed: &str, brought: &Component, consent: &Consent) -> bool {
-    match &consent.pin {
-        Some(pin) if *pin == brought.version => *pin != installed || consent.names(brought),
-        Some(_) => false,
-        None => consent.automatic || consent.names(brought),
+    /// What an upgrade awaited that is, or is to be, undone.
+    fn undone(&self) -> Option<String> {
+        let Situation { brought, consent, .. } = *self;
+        let installed = self.installed?;
+        if let Some(undone) = installed.is_being_undone() {
+            // It is finished, unless somebody asks for the upgrade anew, by its digest.
+            return (!consent.names(brought)).then(|| undone.awaited.clone());
+        }
+        let previous = installed.replaced()?;
+        if installed.digest != brought.digest {
+            let is_whole_here = previous.digest == brought.digest;
+            let gives_up = is_whole_here || !self.consents(installed);
+            return gives_up.then(|| "this operator does not bring what was upgraded to".to_owned());
+        }
+        let is_pinned_back =
+            consent.pin.as_ref().is_some_and(|pin| *pin == previous.version && *pin != brought.version);
+        if is_pinned_back {
+            return Some(format!("version {} was asked for again", shown(&previous.version)));
+        }
+        self.overdue.map(str::to_owned)
+    }
+
+    /// Why what installed it cannot serve it.
+    fn unserved(&self, installed: &Inventory) -> Option<&'static str> {
+        match self.stored {
+            Stored::Available if installed.standing == Standing::Proven => None,
+            Stored::Available => Some("its record was not written by this operator"),
+            Stored::Missing => Some("the component that installed it is not stored in the cluster"),
+            Stored::Damaged => {
+                Some("the component that is stored in the cluster is not the one that installed it")
+            }
+            Stored::Unrecognized => Some("this operator does not know the component that installed it"),
+        }
+    }
+
+    /// Whether somebody wants what this operator brings in place of what is installed. What was undone has to
+    /// be named.
+    fn consents(&self, installed: &Inventory) -> bool {
+        let Situation { brought, consent, .. } = *self;
+        let was_undone = installed.undone.as_ref().is_some_and(|undone| undone.digest == brought.digest);
+        if was_undone && !consent.names(brought) {
+            return false;
+        }
+        match &consent.pin {
+            Some(pin) if *pin == brought.version => *pin != installed.version || consent.names(brought),
+            Some(_) => false,
+            None => consent.automatic || consent.names(brought),
+        }
     }
 }
 
@@ -129,6 +192,18 @@ pub fn unused_consent(annotation: Option<&str>, module: &str, installed: &str) -
     let remaining: Vec<&str> = entries.filter(|entry| *entry != used).collect();
     let remaining = remaining.join(",");
     (annotation.split(',').any(|entry| entry.trim() == used)).then_some(remaining)
+}
+
+/// What is said of an upgrade that was undone.
+pub fn undone(module: &str, undone: &UndoneUpgrade) -> String {
+    format!(
+        "the upgrade to {} ({}) was not whole in time and was undone; it awaited: {}; it is not tried again \
+         until it is asked for: annotate this ClusterPlugin with {UPGRADE_ANNOTATION}={module}@{}",
+        shown(&undone.version),
+        shown(&undone.digest),
+        undone.awaited,
+        shown(&undone.digest)
+    )
 }
 
 /// What is said of an add-on that is served by what installed it while this operator brings another.
@@ -189,145 +264,4 @@ fn shown(version: &str) -> String {
 }
 
 #[cfg(test)]
-mod tests {
-    use serde_json::json;
-
-    use super::*;
-
-    fn component(version: &str) -> Component {
-        Component { version: version.into(), digest: format!("sha256:{version}") }
-    }
-
-    fn installed(version: &str) -> Inventory {
-        let record = json!({"module": "calico", "version": version, "digest": format!("sha256:{version}"), "config": {},
-            "planHash": "", "complete": true, "objects": [], "removal": [], "storedPlan": "0"});
-        Inventory { standing: Standing::Proven, ..serde_json::from_value(record).expect("a record") }
-    }
-
-    fn decided(installed: Option<&Inventory>, consent: &Consent, stored: Stored) -> Server {
-        server("calico", installed, &component("2"), consent, stored)
-    }
-
-    fn pinned(version: &str) -> Consent {
-        Consent { pin: Some(version.into()), ..Consent::default() }
-    }
-
-    #[test]
-    fn what_is_installed_is_served_by_what_installed_it() {
-        let none = Consent::default();
-        assert_eq!(decided(Some(&installed("1")), &none, Stored::Available), Server::Installed);
-        assert_eq!(decided(Some(&installed("2")), &none, Stored::Missing), Server::Brought);
-        assert_eq!(decided(None, &none, Stored::Missing), Server::Brought);
-    }
-
-    #[test]
-    fn another_build_of_the_same_version_is_no_less_another() {
-        let rebuilt = Inventory { digest: "sha256:other".into(), ..installed("2") };
-        assert_eq!(decided(Some(&rebuilt), &Consent::default(), Stored::Available), Server::Installed);
-        assert_eq!(decided(Some(&rebuilt), &pinned("2"), Stored::Available), Server::Installed);
-        let named = Consent { digest: Some("sha256:2".into()), ..pinned("2") };
-        assert_eq!(decided(Some(&rebuilt), &named, Stored::Available), Server::Brought);
-    }
-
-    #[test]
-    fn consent_is_a_pin_a_policy_or_an_annotation_that_names_the_digest() {
-        let annotated = |digest: &str| Consent { digest: Some(digest.into()), ..Consent::default() };
-        for (consent, is_upgraded) in [
-            (pinned("2"), true),
-            (pinned("1"), false),
-            (Consent { automatic: true, ..Consent::default() }, true),
-            (Consent { automatic: true, ..pinned("1") }, false),
-            (annotated("sha256:2"), true),
-            (annotated("sha256:3"), false),
-            (Consent { digest: Some("sha256:2".into()), ..pinned("1") }, false),
-        ] {
-            let expected = if is_upgraded { Server::Brought } else { Server::Installed };
-            assert_eq!(decided(Some(&installed("1")), &consent, Stored::Available), expected, "{consent:?}");
-        }
-    }
-
-    #[test]
-    fn a_version_that_nobody_has_is_refused_with_those_that_there_are() {
-        let text = |found| match found {
-            Server::Unavailable(message) => message,
-            other => format!("{other:?}"),
-        };
-        expect_test::expect![
-            "version 3 is not available: set 1, which is installed, or 2, which this operator brings"
-        ]
-        .assert_eq(&text(decided(Some(&installed("1")), &pinned("3"), Stored::Available)));
-        expect_test::expect!["version 3 is not available: set 2, which this operator brings"]
-            .assert_eq(&text(decided(None, &pinned("3"), Stored::Missing)));
-    }
-
-    #[test]
-    fn without_its_component_an_add_on_is_left_as_it_is_and_says_why() {
-        let text = |stored| match decided(Some(&installed("1")), &Consent::default(), stored) {
-            Server::Nothing(message) => message,
-            other => format!("{other:?}"),
-        };
-        expect_test::expect!["version 1 is installed and stays, and this operator brings 2: the component that installed it is not stored in the cluster, so changed settings are not applied, what is changed or removed in the cluster is not repaired, and certificates are not renewed, until it is upgraded: to upgrade, annotate this ClusterPlugin with cluster.kurator.dev/upgrade=calico@sha256:2, or set the add-on's version to 2"]
-            .assert_eq(&text(Stored::Missing));
-        assert!(text(Stored::Damaged).contains("is not the one that installed it"));
-        assert!(text(Stored::Unrecognized).contains("does not know the component"));
-        let Server::Nothing(pinned) = decided(Some(&installed("1")), &pinned("1"), Stored::Missing) else {
-            panic!("it is served");
-        };
-        assert!(pinned.ends_with("to upgrade, set the add-on's version to 2"), "{pinned}");
-        let forged = Inventory { standing: Standing::Unknown, ..installed("1") };
-        assert!(matches!(decided(Some(&forged), &Consent::default(), Stored::Available), Server::Nothing(_)));
-    }
-
-    #[test]
-    fn an_installation_that_was_never_whole_goes_on() {
-        let begun = Inventory { complete: false, stored_plan: None, ..installed("1") };
-        assert_eq!(decided(Some(&begun), &Consent::default(), Stored::Missing), Server::Brought);
-        let changing = Inventory { complete: false, ..installed("1") };
-        assert_eq!(decided(Some(&changing), &Consent::default(), Stored::Available), Server::Installed);
-    }
-
-    #[test]
-    fn an_earlier_record_that_was_being_changed_is_left_too() {
-        let none = Consent::default();
-        let marks = vec!["mark".to_owned()];
-        let changing = Inventory {
-            complete: false,
-            stored_plan: None,
-            plan_hash: "a".into(),
-            marks: marks.clone(),
-            ..installed("1")
-        };
-        assert!(matches!(decided(Some(&changing), &none, Stored::Missing), Server::Nothing(_)));
-        let uninstalling = Inventory { plan_hash: String::new(), ..changing };
-        assert_eq!(decided(Some(&uninstalling), &none, Stored::Missing), Server::Brought, "asked for again");
-    }
-
-    #[test]
-    fn an_upgrade_that_another_operator_finds_goes_back() {
-        let previous =
-            crate::Previous { version: "1".into(), digest: "sha256:1".into(), stored_plan: "0".into() };
-        let begun = Inventory {
-            complete: false,
-            stored_plan: None,
-            marks: vec!["mark".to_owned()],
-            previous: Some(previous),
-            ..installed("1.5")
-        };
-        assert_eq!(served_by(Some(&begun), &component("2")), Some("sha256:1"));
-        assert_eq!(served_by(Some(&begun), &component("1")), None, "it is what this operator brings");
-        assert_eq!(served_by(Some(&begun), &component("1.5")), None, "it goes on");
-    }
-
-    #[test]
-    fn consent_is_used_up_by_what_it_named() {
-        let annotation = Some("calico@sha256:2, aws-ebs-csi@sha256:5");
-        assert_eq!(
-            consented_digests(annotation),
-            BTreeMap::from([("calico", "sha256:2"), ("aws-ebs-csi", "sha256:5")])
-        );
-        assert_eq!(unused_consent(annotation, "calico", "sha256:2").as_deref(), Some("aws-ebs-csi@sha256:5"));
-        assert_eq!(unused_consent(annotation, "calico", "sha256:1"), None);
-        assert_eq!(unused_consent(Some("calico@sha256:2"), "calico", "sha256:2").as_deref(), Some(""));
-        assert_eq!(unused_consent(None, "calico", "sha256:2"), None);
-    }
-}
+mod tests;

@@ -1,7 +1,7 @@
 //! Whether somebody answers for the webhooks of an add-on: an API server refuses what they are to be
 //! asked about as long as nobody does.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::Value;
 
@@ -18,17 +18,19 @@ pub fn webhook_services(steps: &[Step]) -> BTreeMap<(String, String), String> {
     for step in steps {
         let Ok(StepSpec::Apply(spec)) = step.typed() else { continue };
         for object in spec.objects {
-            for webhook in object.get("webhooks").and_then(Value::as_array).into_iter().flatten() {
-                let Some(service) = webhook.pointer("/clientConfig/service") else { continue };
-                let configuration = format!("{} {}", text(object, "/kind"), text(object, "/metadata/name"));
-                res.insert(
-                    (text(service, "/namespace").to_owned(), text(service, "/name").to_owned()),
-                    configuration,
-                );
-            }
+            let configuration = format!("{} {}", text(object, "/kind"), text(object, "/metadata/name"));
+            let services = services_of_webhooks(object);
+            res.extend(services.into_iter().map(|service| (service, configuration.clone())));
         }
     }
     res
+}
+
+/// Namespace and name of each Service that the webhooks of a configuration ask.
+pub fn services_of_webhooks(configuration: &Value) -> BTreeSet<(String, String)> {
+    let webhooks = configuration.get("webhooks").and_then(Value::as_array);
+    let services = webhooks.into_iter().flatten().filter_map(|it| it.pointer("/clientConfig/service"));
+    services.map(|it| (text(it, "/namespace").to_owned(), text(it, "/name").to_owned())).collect()
 }
 
 /// Whether one of the endpoints of a Service is ready. One that does not say counts as such (Kubernetes'

@@ -15,12 +15,23 @@ use take_back::take_back;
 
 pub use take_back::dry_run;
 
+/// Kind of what defines other kinds.
+pub const DEFINITION: &str = "CustomResourceDefinition";
+
 /// Applies `object`, once more if it had to be deleted before.
 pub(super) async fn apply(
     cluster: &WorkloadCluster,
     object: &Value,
     options: &ApplyOptions<'_>,
 ) -> Result<(), StepProgress> {
+    if options.keeps_definitions
+        && object["kind"] == DEFINITION
+        && let Some(reference) = ObjectRef::of(object)
+        && let Some(writers) = cluster.writers(&reference).await?
+    {
+        options.objects.insert(object, &writers, options.field_manager);
+        return Ok(());
+    }
     match cluster.apply(object, options.field_manager, options.force).await {
         Ok(writers) => {
             options.objects.insert(object, &writers, options.field_manager);
@@ -190,6 +201,7 @@ mod tests {
             objects: &AppliedObjects::default(),
             is_repair: false,
             was_complete: false,
+            keeps_definitions: false,
         };
         let object = json!({"apiVersion": "operator.tigera.io/v1", "kind": "Installation",
             "metadata": {"name": "default"}, "spec": {}});

@@ -225,6 +225,7 @@ mod tests {
             objects: &AppliedObjects::default(),
             is_repair: false,
             was_complete,
+            keeps_definitions: false,
         };
         let spec = json!({"apiVersion": "apps/v1", "kind": "DaemonSet", "namespace": "default", "name": "a",
             "condition": "ready-daemonset",

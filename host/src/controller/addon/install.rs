@@ -2,6 +2,7 @@
 //! plans, each plan is rolled out as far as it comes, and what is not asked for any more is uninstalled.
 
 mod advance;
+mod begin;
 mod plan;
 mod rollout;
 mod service;

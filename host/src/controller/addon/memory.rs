@@ -9,7 +9,10 @@ use std::time::Duration;
 
 use addons::{Inventory, Progress, plan_hash};
 use contract::AddOnPlan;
+use model::Timestamp;
 use tokio::time::Instant;
+
+use super::progress::StepProgress;
 
 use crate::object_name::ObjectName;
 
@@ -39,6 +42,18 @@ struct AddOnState {
     /// Since when steps wait.
     waits: HashMap<String, Instant>,
     drift: DriftMemory,
+    upgrade: UpgradeAttempt,
+}
+
+/// How an upgrade under way fared when its plan was last carried out as far as it came.
+#[derive(Default)]
+struct UpgradeAttempt {
+    /// Digest of the component that it is to.
+    digest: String,
+    /// What was awaited; `None` while the cluster does not answer, or before it was tried.
+    awaited: Option<String>,
+    /// When the cluster last did not answer.
+    unreachable: Timestamp,
 }
 
 /// All of an add-on was found to be there: a reconciliation that is made for the sake of another add-on does
@@ -137,6 +152,40 @@ impl AddOnMemory<'_> {
             until: Instant::now() + VERIFIED,
         };
         self.with(|state| state.verified = Some(verification));
+    }
+
+    /// Remembers how far the upgrade to the component of this digest came.
+    pub fn attempted_upgrade(&self, digest: &str, reached: &StepProgress, now: Timestamp) {
+        self.with(|state| {
+            let attempt = &mut state.upgrade;
+            if attempt.digest != digest {
+                *attempt = UpgradeAttempt { digest: digest.to_owned(), ..UpgradeAttempt::default() };
+            }
+            attempt.awaited = match reached {
+                StepProgress::Done | StepProgress::Unreachable(_) => None,
+                StepProgress::Waiting(awaited) => Some(awaited.what.clone()),
+                StepProgress::Refused(_, what) => Some(what.clone()),
+            };
+            if matches!(reached, StepProgress::Unreachable(_)) {
+                attempt.unreachable = now;
+            }
+        });
+    }
+
+    /// What the upgrade under way still awaits though its time is over. A cluster that did not answer has all
+    /// of it from then on, and nothing is given up that was not tried.
+    pub fn overdue_upgrade(
+        &self,
+        installed: &Inventory,
+        timeout: Duration,
+        now: Timestamp,
+    ) -> Option<String> {
+        let since = installed.replaced()?.since;
+        self.with(|state| {
+            let attempt = Some(&state.upgrade).filter(|attempt| attempt.digest == installed.digest)?;
+            let is_over = now - since.max(attempt.unreachable) > timeout.as_secs_f64();
+            attempt.awaited.clone().filter(|_| is_over)
+        })
     }
 
     /// Uses what is remembered of its objects.

@@ -33,6 +33,8 @@ pub struct ApplyOptions<'a> {
     pub is_repair: bool,
     /// All of it was carried out before: what is awaited was there once.
     pub was_complete: bool,
+    /// CustomResourceDefinitions that are there stay as they are: a later component made them.
+    pub keeps_definitions: bool,
 }
 
 /// The field manager of one plugin's objects.

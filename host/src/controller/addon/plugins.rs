@@ -177,6 +177,26 @@ impl Plugins {
         self.earlier.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    /// Asks a loaded plugin whether it takes the configuration of an add-on; what is wrong with it if not.
+    pub async fn validate(
+        &self,
+        answer: &Answer,
+        desired: &DesiredAddOn,
+        cluster: &ClusterFacts<'_>,
+        installed: Option<&Inventory>,
+    ) -> Result<(), String> {
+        let brought = self.brought(desired).await.ok();
+        let Some(loaded) = brought.filter(|it| it.component.digest == answer.component.digest) else {
+            return Ok(());
+        };
+        let permit = self.queue.acquire(&cluster.cluster_name()).await;
+        let outcome = loaded.plugin.validate_async(loaded.request(desired, cluster, Ok(installed))).await;
+        drop(permit);
+        let found = outcome.map_err(|error| format!("plugin {}: {error}", desired.module))?.value;
+        let errors: Vec<Diagnostic> = found.into_iter().filter(|it| it.severity == Severity::Error).collect();
+        if errors.is_empty() { Ok(()) } else { Err(text(desired, &errors)) }
+    }
+
     /// Asks a plugin for the plan of one add-on. `installed` is `Err` when it could not be read.
     pub async fn ask(
         &self,
@@ -185,8 +205,7 @@ impl Plugins {
         cluster: &ClusterFacts<'_>,
         installed: Result<Option<&Inventory>, &str>,
     ) -> Answer {
-        let mut request = request(desired, cluster, installed);
-        request.facts.retain(|it| loaded.facts.contains(&it.key) || ALWAYS.contains(&it.key.as_str()));
+        let request = loaded.request(desired, cluster, installed);
         let permit = self.queue.acquire(&cluster.cluster_name()).await;
         let outcome = loaded.plugin.plan_async(request).await;
         drop(permit);
@@ -209,11 +228,26 @@ impl Plugins {
     }
 }
 
+impl LoadedPlugin {
+    /// What it is asked with: the facts that it named and no others.
+    fn request(
+        &self,
+        desired: &DesiredAddOn,
+        cluster: &ClusterFacts<'_>,
+        installed: Result<Option<&Inventory>, &str>,
+    ) -> Request {
+        let mut request = request(desired, cluster, installed);
+        request.facts.retain(|it| self.facts.contains(&it.key) || ALWAYS.contains(&it.key.as_str()));
+        request
+    }
+}
+
 fn failed(desired: &DesiredAddOn, error: &PluginError) -> Verdict {
     Verdict::Refused(error.reason().to_owned(), format!("plugin {}: {error}", desired.module))
 }
 
-fn authorized(desired: &DesiredAddOn, plan: AddOnPlan) -> Verdict {
+/// What follows from a plan: whether it is granted today.
+pub(super) fn authorized(desired: &DesiredAddOn, plan: AddOnPlan) -> Verdict {
     let errors: Vec<Diagnostic> =
         plan.diagnostics.iter().filter(|it| it.severity == Severity::Error).cloned().collect();
     if !errors.is_empty() {

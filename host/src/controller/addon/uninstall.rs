@@ -149,6 +149,7 @@ async fn execute_removal(
         objects: &AppliedObjects::default(),
         is_repair: false,
         was_complete: false,
+        keeps_definitions: false,
     };
     execute(workload, &removal.steps, &mut BTreeSet::new(), &options).await
 }

@@ -2,10 +2,11 @@
 
 use std::time::Duration;
 
-use addons::{self, SLICE_PARTS};
+use addons::{self, ObjectRef, SLICE_PARTS};
 use contract::AddOnPlan;
 use kube::api::ListParams;
 
+use super::execute::delete_own;
 use super::options::ApplyOptions;
 use super::progress::{Awaited, StepProgress};
 use crate::workload::{WorkloadCluster, WorkloadError};
@@ -36,15 +37,33 @@ pub async fn check_webhooks(
     }
 }
 
+/// Deletes those webhook configurations of an add-on for which nobody answers: the API server would refuse
+/// what they are to be asked about, which the add-on may apply itself. Its plan applies them again when
+/// somebody answers.
+pub async fn remove_unanswered(
+    cluster: &WorkloadCluster,
+    objects: &[ObjectRef],
+    manager: &str,
+) -> Result<(), WorkloadError> {
+    for object in objects.iter().filter(|it| it.kind.ends_with("WebhookConfiguration")) {
+        let Some(live) = cluster.get_only(object, &["/kind", "/metadata/name", "/webhooks"]).await? else {
+            continue;
+        };
+        for (namespace, name) in addons::services_of_webhooks(&live) {
+            if !is_answered(cluster, &namespace, &name).await? {
+                tracing::info!(%object, "nobody answers for it: deleting it until somebody does");
+                delete_own(cluster, object, manager).await?;
+                break;
+            }
+        }
+    }
+    Ok(())
+}
+
 /// What is awaited of the webhooks of a plan; `None` when there are none, or somebody answers for each.
 async fn unanswered(cluster: &WorkloadCluster, plan: &AddOnPlan) -> Result<Option<String>, WorkloadError> {
     for ((namespace, name), configuration) in addons::webhook_services(&plan.steps) {
-        let selected = ListParams::default().labels(&format!("{SERVICE}={name}"));
-        let slices = cluster
-            .lists()
-            .selected("discovery.k8s.io/v1", "EndpointSlice", &namespace, selected, &SLICE_PARTS)
-            .await?;
-        if !addons::has_ready_endpoint(&slices) {
+        if !is_answered(cluster, &namespace, &name).await? {
             let what = format!(
                 "Service {namespace}/{name} has no ready endpoints, so the API server refuses what \
                  {configuration} is to be asked about"
@@ -53,6 +72,16 @@ async fn unanswered(cluster: &WorkloadCluster, plan: &AddOnPlan) -> Result<Optio
         }
     }
     Ok(None)
+}
+
+/// Whether a Service has somebody behind it.
+async fn is_answered(cluster: &WorkloadCluster, namespace: &str, name: &str) -> Result<bool, WorkloadError> {
+    let selected = ListParams::default().labels(&format!("{SERVICE}={name}"));
+    let slices = cluster
+        .lists()
+        .selected("discovery.k8s.io/v1", "EndpointSlice", namespace, selected, &SLICE_PARTS)
+        .await?;
+    Ok(addons::has_ready_endpoint(&slices))
 }
 
 #[cfg(test)]

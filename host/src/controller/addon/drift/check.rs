@@ -9,7 +9,7 @@ use model::Timestamp;
 use serde_json::Value;
 use tokio::time::Instant;
 
-use crate::controller::addon::apply::{apply, dry_run};
+use crate::controller::addon::apply::{DEFINITION, apply, dry_run};
 use crate::controller::addon::memory::{DriftMemory, DriftReport, ObjectDrift};
 use crate::controller::addon::options::ApplyOptions;
 use crate::controller::addon::progress::StepProgress;
@@ -105,6 +105,9 @@ impl DriftCheck<'_> {
             None if !self.is_full => return Ok(None),
             None => self.cluster.writers(reference).await?,
         };
+        if self.options.keeps_definitions && reference.kind == DEFINITION && observed.is_some() {
+            return Ok(None);
+        }
         let mark = match (mark, &observed) {
             (None, Some(_)) => return self.adopt(object, reference, state, findings).await,
             (mark, _) => mark.unwrap_or_default(),
@@ -177,9 +180,7 @@ impl DriftCheck<'_> {
             let message = format!("{}, and is applied again", drift.told(reference));
             Event { warning: false, reason: "Repaired".into(), action, message }
         };
-        if drift.change == Change::Gone
-            && ["CustomResourceDefinition", "Namespace"].contains(&reference.kind.as_str())
-        {
+        if drift.change == Change::Gone && [DEFINITION, "Namespace"].contains(&reference.kind.as_str()) {
             findings.events.push(event());
             findings.is_base_gone = true;
             return Ok(None);

@@ -172,6 +172,7 @@ fn options<'a>(
         objects,
         is_repair: false,
         was_complete: true,
+        keeps_definitions: false,
     }
 }
 

@@ -1,5 +1,7 @@
 //! Advances each add-on as far as it can come now, and reports how it fares.
 
+use std::time::Duration;
+
 use addons::upgrade::{self, Component};
 use addons::{Api, Inventory, Progress};
 use contract::AddOnPlan;
@@ -8,19 +10,20 @@ use crds::conditions::reason;
 use tokio::time::Instant;
 
 use super::Installation;
-use super::plan::PlannedAddOn;
+use super::plan::{Course, PlannedAddOn};
 use super::rollout::{Rollout, Target};
 use crate::controller::addon::check::{self, Findings};
-use crate::controller::addon::plugins::{Verdict, hints};
+use crate::controller::addon::plugins::{Answer, Verdict, hints};
 use crate::controller::addon::progress::StepProgress;
+use crate::system::now;
 use crate::workload::WorkloadCluster;
 
 /// What an add-on needs before its plan is rolled out.
-struct Prerequisites<'a> {
-    plan: &'a AddOnPlan,
-    warnings: &'a [String],
-    installed: Option<&'a Inventory>,
-    workload: &'a WorkloadCluster,
+pub(super) struct Prerequisites<'a> {
+    pub plan: &'a AddOnPlan,
+    pub warnings: &'a [String],
+    pub installed: Option<&'a Inventory>,
+    pub workload: &'a WorkloadCluster,
 }
 
 impl Installation<'_> {
@@ -33,11 +36,11 @@ impl Installation<'_> {
             if self.controller.is_paused(&self.plugin_name) {
                 return None;
             }
-            let findings = self.findings(add_on).await;
+            let findings = self.findings(add_on, &add_on.answer).await;
             let verified = self.verified_until(add_on, &findings).filter(|_| is_another_on_its_way);
             let progress = self.advance_one(add_on, &findings, verified.is_some()).await;
             let drift = self.memory(add_on.desired.module).drift(|memory| memory.next_check());
-            let times = [self.next, check::next(&findings), verified, drift];
+            let times = [self.next, check::next(&findings), verified, drift, self.upgrade_ends(add_on)];
             self.next = times.into_iter().flatten().min();
             if progress.reason == reason::UNREACHABLE && self.workload.is_some() {
                 // The others would wait as long for its answer.
@@ -49,8 +52,8 @@ impl Installation<'_> {
     }
 
     /// What an add-on that may be installed needs of AWS.
-    async fn findings(&self, add_on: &PlannedAddOn) -> Findings {
-        match &add_on.answer.verdict {
+    pub(super) async fn findings(&self, add_on: &PlannedAddOn, answer: &Answer) -> Findings {
+        match &answer.verdict {
             Verdict::Plan(plan, _) if addons::waits_for(add_on.desired.stage, &self.state).is_none() => {
                 let installed = add_on.installed.as_ref().ok().and_then(Option::as_ref);
                 let checks = &self.controller.checks;
@@ -78,19 +81,41 @@ impl Installation<'_> {
 
     async fn advance_one(&self, add_on: &PlannedAddOn, findings: &Findings, is_verified: bool) -> Progress {
         let memory = self.memory(add_on.desired.module);
-        let progress = match self.prerequisites(add_on) {
+        let held = match &add_on.course {
+            Course::Upgrade(new) => match self.begin_upgrade(add_on, new).await {
+                Ok(progress) => return progress,
+                Err(why) => Some(why),
+            },
+            _ => None,
+        };
+        let progress = match self.prerequisites(add_on, &add_on.answer) {
             Err(progress) => *progress,
             Ok(Prerequisites { plan, warnings, installed, workload }) => {
-                let target = Target { add_on, plan, installed, workload, findings };
+                let target = Target { add_on, answer: &add_on.answer, plan, installed, workload, findings };
                 let reached = if is_verified { StepProgress::Done } else { self.roll_out(target).await };
+                if let Some(installed) = installed.filter(|it| it.replaced().is_some()) {
+                    memory.attempted_upgrade(&installed.digest, &reached, now());
+                }
                 let drifted = memory.drift(|memory| memory.warnings());
                 reported(&target, reached, warnings, drifted)
             }
         };
-        Progress { repaired: memory.drift(|memory| memory.repaired), ..progress }
+        let progress = Progress { repaired: memory.drift(|memory| memory.repaired), ..progress };
+        match held {
+            Some(why) => held_back(progress, add_on, &why),
+            None => progress,
+        }
     }
 
-    async fn roll_out(&self, target: Target<'_>) -> StepProgress {
+    /// When an upgrade under way has to be whole.
+    fn upgrade_ends(&self, add_on: &PlannedAddOn) -> Option<Instant> {
+        let installed = add_on.installed.as_ref().ok()?.as_ref()?;
+        let timeout = self.objects.plugin.spec.upgrade_timeout();
+        let left = installed.replaced()?.since + timeout.as_secs_f64() - now();
+        (left > 0.0).then(|| Instant::now() + Duration::from_secs_f64(left))
+    }
+
+    pub(super) async fn roll_out(&self, target: Target<'_>) -> StepProgress {
         match Rollout::of(self, target).await {
             Ok(rollout) => rollout.run().await,
             Err(progress) => progress,
@@ -98,9 +123,13 @@ impl Installation<'_> {
     }
 
     /// What has to be there before an add-on can be rolled out; or what it waits for.
-    fn prerequisites<'a>(&'a self, add_on: &'a PlannedAddOn) -> Result<Prerequisites<'a>, Box<Progress>> {
+    pub(super) fn prerequisites<'a>(
+        &'a self,
+        add_on: &'a PlannedAddOn,
+        answer: &'a Answer,
+    ) -> Result<Prerequisites<'a>, Box<Progress>> {
         let pending = |reason, message| Err(Box::new(add_on.progress(PluginPhase::Pending, reason, message)));
-        let (plan, warnings) = match &add_on.answer.verdict {
+        let (plan, warnings) = match &answer.verdict {
             Verdict::Refused(reason, message) => {
                 return Err(Box::new(add_on.progress(PluginPhase::Failed, reason, message.clone())));
             }
@@ -139,19 +168,30 @@ fn reported(
 ) -> Progress {
     let Target { add_on, plan, installed, findings, .. } = *target;
     let was_complete = installed.is_some_and(|it| it.complete);
-    let phase = if was_complete { PluginPhase::Updating } else { PluginPhase::Provisioning };
+    let is_changing = was_complete || installed.is_some_and(Inventory::was_whole);
+    let phase = if is_changing { PluginPhase::Updating } else { PluginPhase::Provisioning };
+    let course = said_of_course(add_on);
+    let together = |what: String| match &course {
+        Some(course) => format!("{course}; it waits: {what}"),
+        None => what,
+    };
     match reached {
         StepProgress::Done => {
-            let upgrade = upgrade_available(add_on, installed);
+            let undone = installed.and_then(|it| it.undone.as_ref());
+            let undone = undone.map(|undone| upgrade::undone(add_on.desired.module, undone));
+            let available = upgrade_available(add_on, installed).filter(|_| undone.is_none());
             let reason = if !drifted.is_empty() {
                 reason::DRIFT
-            } else if upgrade.is_some() {
+            } else if undone.is_some() {
+                reason::UPGRADE_UNDONE
+            } else if available.is_some() {
                 reason::UPGRADE_AVAILABLE
             } else {
                 reason::READY
             };
-            let warnings: Vec<String> = upgrade
+            let warnings: Vec<String> = undone
                 .into_iter()
+                .chain(available)
                 .chain(drifted)
                 .chain(warnings.iter().cloned())
                 .chain(check::warnings(findings))
@@ -161,12 +201,32 @@ fn reported(
         StepProgress::Waiting(awaited) if awaited.is_overdue => {
             let all: Vec<String> =
                 std::iter::once(awaited.what).chain(hints(&add_on.desired, plan)).collect();
-            add_on.progress(phase, reason::WAIT_TIMED_OUT, all.join("; "))
+            add_on.progress(phase, reason::WAIT_TIMED_OUT, together(all.join("; ")))
         }
-        StepProgress::Waiting(awaited) => add_on.progress(phase, reason::CREATING, awaited.what),
+        StepProgress::Waiting(awaited) => add_on.progress(phase, reason::CREATING, together(awaited.what)),
         StepProgress::Unreachable(what) => add_on.progress(phase, reason::UNREACHABLE, what),
-        StepProgress::Refused(reason, what) => add_on.progress(PluginPhase::Failed, reason, what),
+        StepProgress::Refused(reason, what) => add_on.progress(PluginPhase::Failed, reason, together(what)),
     }
+}
+
+/// What is said of an upgrade that did not come to its end, while it is undone or cannot be.
+fn said_of_course(add_on: &PlannedAddOn) -> Option<String> {
+    match &add_on.course {
+        Course::Serve | Course::Upgrade(_) => None,
+        Course::Undo(awaited) => {
+            Some(format!("the upgrade was not whole in time and is undone; it awaited: {awaited}"))
+        }
+        Course::Stuck(why) => Some(format!("the upgrade is not whole in time and cannot be undone: {why}")),
+    }
+}
+
+/// How an add-on fares that is to be upgraded and cannot be yet.
+fn held_back(progress: Progress, add_on: &PlannedAddOn, why: &str) -> Progress {
+    let Some(available) = add_on.available.as_ref().filter(|_| progress.phase == PluginPhase::Running) else {
+        return progress;
+    };
+    let message = format!("the upgrade to {} waits: {why}", available.version);
+    Progress { reason: reason::UPGRADE_AVAILABLE.to_owned(), message, ..progress }
 }
 
 /// What is said of an add-on that is whole and served by what installed it, when this operator brings another

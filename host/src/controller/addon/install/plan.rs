@@ -17,9 +17,23 @@ use crate::rules::RequestedRules;
 pub(super) struct PlannedAddOn {
     pub desired: DesiredAddOn,
     pub installed: Result<Option<Inventory>, String>,
+    /// The answer of what serves it.
     pub answer: Answer,
+    pub course: Course,
     /// What this operator brings in place of what serves it.
     pub available: Option<AvailablePlugin>,
+}
+
+/// What is to be done beside serving an add-on.
+pub(super) enum Course {
+    /// Nothing.
+    Serve,
+    /// What this operator brings answered this, and may replace what serves it.
+    Upgrade(Answer),
+    /// An upgrade is undone: the answer is the plan of before. What the upgrade awaited.
+    Undo(String),
+    /// An upgrade should be undone and cannot be: the answer is the upgrade's. Why.
+    Stuck(String),
 }
 
 impl Installation<'_> {
@@ -52,11 +66,7 @@ impl Installation<'_> {
             controller.instances(&self.facts, region, |instances| instance_roles::profiles(instances));
         let mut add_ons = Vec::new();
         for (desired, installed, service) in served {
-            let (answer, available) = match service {
-                Ok(service) => self.ask(&desired, &installed, &service).await,
-                Err(verdict) => (Answer { component: Component::default(), verdict }, None),
-            };
-            add_ons.push(PlannedAddOn { desired, installed, answer, available });
+            add_ons.push(self.ask(desired, installed, service).await);
         }
         let rules = &controller.context.rules;
         let requested = rules_of_plans(&add_ons, self.state.initialized);
@@ -72,11 +82,22 @@ impl PlannedAddOn {
     }
 
     pub(super) fn progress(&self, phase: PluginPhase, reason: &str, message: String) -> Progress {
+        self.progress_of(&self.answer.component, phase, reason, message)
+    }
+
+    /// How the add-on fares with this component.
+    pub(super) fn progress_of(
+        &self,
+        component: &Component,
+        phase: PluginPhase,
+        reason: &str,
+        message: String,
+    ) -> Progress {
         Progress {
             slot: self.desired.slot,
             module: self.desired.module.to_owned(),
-            version: self.answer.component.version.clone(),
-            digest: self.answer.component.digest.clone(),
+            version: component.version.clone(),
+            digest: component.digest.clone(),
             phase,
             reason: reason.to_owned(),
             message,
@@ -123,6 +144,7 @@ mod tests {
             desired,
             installed,
             answer: Answer { component: Component::default(), verdict },
+            course: Course::Serve,
             available: None,
         }
     }

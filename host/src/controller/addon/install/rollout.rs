@@ -3,12 +3,13 @@
 
 use std::collections::BTreeSet;
 
-use addons::{Inventory, Standing, built_in, stored};
+use addons::{Inventory, Standing, Succession, UndoneUpgrade, built_in, stored};
 use contract::{AddOnPlan, Step, StepSpec};
 use crds::cluster_plugin::Conflicts;
+use serde_json::Value;
 
 use super::Installation;
-use super::plan::PlannedAddOn;
+use super::plan::{Course, PlannedAddOn};
 use crate::controller::addon::applied::AppliedObjects;
 use crate::controller::addon::certificate::Authority;
 use crate::controller::addon::check::{self, Findings};
@@ -16,8 +17,10 @@ use crate::controller::addon::drift::steps_done_once;
 use crate::controller::addon::execute::{delete_own, execute};
 use crate::controller::addon::memory::AddOnMemory;
 use crate::controller::addon::options::{ApplyOptions, field_manager};
+use crate::controller::addon::plugins::Answer;
 use crate::controller::addon::progress::StepProgress;
-use crate::controller::addon::webhooks::check_webhooks;
+use crate::controller::addon::webhooks::{check_webhooks, remove_unanswered};
+use crate::system::now;
 use crate::workload::WorkloadCluster;
 
 /// What is to be done about an add-on, by its plan and by its record.
@@ -37,6 +40,8 @@ enum RolloutKind {
 #[derive(Clone, Copy)]
 pub(super) struct Target<'a> {
     pub add_on: &'a PlannedAddOn,
+    /// Which component's plan it is.
+    pub answer: &'a Answer,
     pub plan: &'a AddOnPlan,
     pub installed: Option<&'a Inventory>,
     pub workload: &'a WorkloadCluster,
@@ -90,9 +95,17 @@ impl<'a> Rollout<'a> {
         // With another bundle it is another plan: whoever uses it is given the new one.
         let bundle = authority.as_ref().map(Authority::bundle).unwrap_or_default();
         let plan_hash = addons::plan_hash(plan, &bundle);
-        let kind = RolloutKind::of(installed, &target.add_on.answer.component.digest, &plan_hash);
+        let kind = RolloutKind::of(installed, &target.answer.component.digest, &plan_hash);
         let memory = installation.memory(module);
         Ok(Rollout { installation, target, memory, kind, plan_hash, field_manager, authority })
+    }
+
+    /// Records that it begins; the next reconciliation goes on with it.
+    pub(super) async fn begin(&self) -> StepProgress {
+        match self.write_record(&self.record()).await {
+            Ok(()) => StepProgress::waiting("the upgrade begins"),
+            Err(progress) => progress,
+        }
     }
 
     /// Carries out what can be carried out now.
@@ -118,15 +131,19 @@ impl<'a> Rollout<'a> {
 
     /// The record while the plan is being carried out: what may be there by then.
     fn record(&self) -> Inventory {
-        let Target { add_on, plan, installed, .. } = self.target;
-        let component = &add_on.answer.component;
-        let (stored_plan, previous) =
-            installed.map(|it| it.stored_for(&component.digest)).unwrap_or_default();
+        let Target { add_on, answer, plan, installed, .. } = self.target;
+        let component = &answer.component;
+        let awaited = match &add_on.course {
+            Course::Undo(awaited) => Some(awaited.as_str()),
+            _ => None,
+        };
+        let Succession { stored_plan, previous, undone } =
+            installed.map(|it| it.succession(&component.digest, awaited, now())).unwrap_or_default();
         Inventory {
             module: add_on.desired.module.to_owned(),
             version: component.version.clone(),
             digest: component.digest.clone(),
-            config: add_on.desired.config.clone(),
+            config: self.config(),
             plan_hash: self.plan_hash.clone(),
             complete: false,
             objects: merged_objects(installed, plan),
@@ -136,13 +153,24 @@ impl<'a> Rollout<'a> {
             allowed: installed.and_then(|it| it.allowed_before(&add_on.desired.config)),
             stored_plan,
             previous,
+            undone,
             standing: Standing::Proven,
+        }
+    }
+
+    /// The configuration that the plan was made with.
+    fn config(&self) -> Value {
+        let Target { add_on, installed, .. } = self.target;
+        let before = installed.filter(|_| matches!(add_on.course, Course::Undo(_)));
+        match before.map(|it| it.replaced().map_or(&it.config, |previous| &previous.config)) {
+            Some(config) => config.clone(),
+            None => add_on.desired.config.clone(),
         }
     }
 
     async fn apply(&self, objects: &AppliedObjects) -> StepProgress {
         let Installation { controller, objects: of, cluster_name, .. } = self.installation;
-        let Target { add_on, plan, installed, workload, findings } = self.target;
+        let Target { add_on, plan, installed, workload, findings, .. } = self.target;
         let grants = built_in::grants(add_on.desired.module, &add_on.desired.config);
         let options = ApplyOptions {
             field_manager: &self.field_manager,
@@ -157,12 +185,20 @@ impl<'a> Rollout<'a> {
             objects,
             is_repair: false,
             was_complete: self.kind == RolloutKind::Repair,
+            keeps_definitions: self.record().keeps_definitions(&self.target.answer.component.digest),
         };
         let mut done = match self.kind {
             RolloutKind::Install | RolloutKind::Upgrade => BTreeSet::new(),
             RolloutKind::Resume => self.memory.completed_steps(&self.plan_hash),
             RolloutKind::Repair => steps_done_once(plan),
         };
+        let is_begun = !done.is_empty() || self.kind == RolloutKind::Repair;
+        if let Some(installed) = installed.filter(|_| !is_begun) {
+            // What the add-on applies itself may be refused for the want of who serves them.
+            if let Err(error) = remove_unanswered(workload, &installed.objects, &self.field_manager).await {
+                return error.into();
+            }
+        }
         let mut progress = execute(workload, &plan.steps, &mut done, &options).await;
         match installed.filter(|_| self.kind == RolloutKind::Repair) {
             Some(installed) => {
@@ -193,6 +229,7 @@ impl<'a> Rollout<'a> {
             allowed: check::allowed(findings),
             stored_plan: self.store(&record).await?,
             previous: None,
+            undone: record.undone.clone().map(|undone| UndoneUpgrade { is_complete: true, ..undone }),
             ..record
         };
         let plugin = &self.installation.objects.plugin;
@@ -234,7 +271,7 @@ impl<'a> Rollout<'a> {
 
 impl Installation<'_> {
     /// Whether fields that others hold are taken.
-    fn force(&self) -> bool {
+    pub(super) fn force(&self) -> bool {
         self.objects.plugin.spec.conflicts == Conflicts::Force
     }
 }

@@ -1,20 +1,23 @@
-//! Finds out what serves each add-on: the component that installed it, as it is stored in the cluster, or the one
-//! that this operator brings. Which of them may is decided in `addons::upgrade`.
+//! Finds out what serves each add-on: the component that installed it, as it is stored in the cluster, the one
+//! that this operator brings, or the plan that was carried out before an upgrade. Which of them may is decided
+//! in `addons::upgrade`.
 
 use std::borrow::Cow;
 use std::sync::Arc;
 
-use addons::upgrade::{self, Consent, Server, Stored, UPGRADE_ANNOTATION};
+use addons::upgrade::{self, Component, Consent, Server, Situation, Stored, UPGRADE_ANNOTATION};
 use addons::{DesiredAddOn, Inventory, changes, changes_of_record, stored};
+use contract::AddOnPlan;
 use crds::cluster_plugin::{AvailablePlugin, UpgradePolicy};
 use crds::conditions::reason;
 use kube::ResourceExt;
 use serde_json::{Value, json};
 
 use super::Installation;
-use super::plan::PlannedAddOn;
-use crate::controller::addon::plugins::{Answer, LoadedPlugin, Verdict};
+use super::plan::{Course, PlannedAddOn};
+use crate::controller::addon::plugins::{Answer, LoadedPlugin, Verdict, authorized};
 use crate::management::Error;
+use crate::system::now;
 
 /// How long a version or digest in a status may be.
 const VERSION_CHARACTERS: usize = 128;
@@ -54,9 +57,18 @@ impl Installation<'_> {
             Some(digest) => self.earlier(desired.module, installed, digest).await?,
             None => (Stored::Missing, None),
         };
-        let consent = self.consent(desired);
-        let server = upgrade::server(desired.module, installed, &brought.component, &consent, stored);
-        Ok(Service { server, brought, earlier })
+        let timeout = self.objects.plugin.spec.upgrade_timeout();
+        let memory = self.memory(desired.module);
+        let overdue = installed.and_then(|it| memory.overdue_upgrade(it, timeout, now()));
+        let situation = Situation {
+            module: desired.module,
+            installed,
+            brought: &brought.component,
+            consent: &self.consent(desired),
+            stored,
+            overdue: overdue.as_deref(),
+        };
+        Ok(Service { server: situation.server(), brought, earlier })
     }
 
     /// The component that installed an add-on.
@@ -106,38 +118,108 @@ impl Installation<'_> {
     /// Asks what serves an add-on for its plan, and what this operator brings for what an upgrade would change.
     pub(super) async fn ask(
         &self,
-        desired: &DesiredAddOn,
-        installed: &Result<Option<Inventory>, String>,
-        service: &Service,
-    ) -> (Answer, Option<AvailablePlugin>) {
-        let plugins = &self.controller.plugins;
+        desired: DesiredAddOn,
+        installed: Result<Option<Inventory>, String>,
+        service: Result<Service, Verdict>,
+    ) -> PlannedAddOn {
+        let (plugins, facts) = (&self.controller.plugins, &self.facts);
+        let Service { server, brought, earlier } = match service {
+            Ok(service) => service,
+            Err(verdict) => {
+                let answer = Answer { component: Component::default(), verdict };
+                return PlannedAddOn { desired, installed, answer, course: Course::Serve, available: None };
+            }
+        };
         let known = installed.as_ref().map(Option::as_ref).map_err(String::as_str);
-        let Service { server, brought, earlier } = service;
-        let answer = match (server, earlier) {
-            (Server::Brought, _) => return (plugins.ask(brought, desired, &self.facts, known).await, None),
+        let served = match (&server, &earlier) {
+            (Server::Brought, _) => {
+                let answer = plugins.ask(&brought, &desired, facts, known).await;
+                return PlannedAddOn { desired, installed, answer, course: Course::Serve, available: None };
+            }
+            (Server::Undo(awaited), _) => {
+                return self.undo(desired, installed, &brought, awaited.clone()).await;
+            }
             (Server::Unavailable(message), _) => Answer {
                 component: brought.component.clone(),
                 verdict: Verdict::Refused(reason::VERSION_NOT_AVAILABLE.into(), message.clone()),
             },
-            (Server::Installed, Some(earlier)) => plugins.ask(earlier, desired, &self.facts, known).await,
-            (Server::Installed, None) => unserved(known, String::new()),
+            (Server::Installed | Server::Upgrade, Some(earlier)) => {
+                plugins.ask(earlier, &desired, facts, known).await
+            }
+            (Server::Installed | Server::Upgrade, None) => unserved(known, String::new()),
             (Server::Nothing(message), _) => unserved(known, message.clone()),
         };
-        let Ok(Some(installed)) = known else { return (answer, None) };
-        let new = plugins.ask(brought, desired, &self.facts, known).await;
-        let changes = match (&new.verdict, &answer.verdict) {
-            (Verdict::Plan(after, _), Verdict::Plan(before, _)) => changes(installed, before, after),
-            (Verdict::Plan(after, _), _) => changes_of_record(installed, after),
-            (Verdict::Refused(_, message) | Verdict::Pending(message) | Verdict::Left(message), _) => {
-                vec![format!("it cannot be planned now: {message}")]
+        let Ok(Some(record)) = known else {
+            let (answer, course) = (served, Course::Serve);
+            return PlannedAddOn { desired, installed, answer, course, available: None };
+        };
+        let new = plugins.ask(&brought, &desired, facts, known).await;
+        let available = Some(available(record, &served.verdict, &new));
+        let course = if server == Server::Upgrade { Course::Upgrade(new) } else { Course::Serve };
+        PlannedAddOn { desired, installed, answer: served, course, available }
+    }
+
+    /// The plan that was carried out before an upgrade; or the upgrade's, where there is no way back.
+    async fn undo(
+        &self,
+        desired: DesiredAddOn,
+        installed: Result<Option<Inventory>, String>,
+        brought: &LoadedPlugin,
+        awaited: String,
+    ) -> PlannedAddOn {
+        let known = installed.as_ref().map(Option::as_ref).map_err(String::as_str);
+        let new = self.controller.plugins.ask(brought, &desired, &self.facts, known).await;
+        let Ok(Some(record)) = known else {
+            return PlannedAddOn { desired, installed, answer: new, course: Course::Serve, available: None };
+        };
+        let before = match record.replaced() {
+            Some(it) => Component { version: it.version.clone(), digest: it.digest.clone() },
+            None => Component { version: record.version.clone(), digest: record.digest.clone() },
+        };
+        let is_brought = record.digest == brought.component.digest;
+        let (answer, course) = match self.stored_plan(&desired, record, &before.digest).await {
+            Err(verdict @ Verdict::Pending(_)) => {
+                (Answer { component: before, verdict }, Course::Undo(awaited))
             }
+            Err(Verdict::Left(why) | Verdict::Refused(_, why)) if is_brought => (new, Course::Stuck(why)),
+            Err(verdict) => (Answer { component: before, verdict }, Course::Undo(awaited)),
+            Ok(plan) => match &new.verdict {
+                Verdict::Plan(after, _) if is_brought => {
+                    match upgrade::no_way_back(record, Some(&plan), after) {
+                        Some(why) => (new, Course::Stuck(why)),
+                        None => (undoing(before, plan), Course::Undo(awaited)),
+                    }
+                }
+                _ => (undoing(before, plan), Course::Undo(awaited)),
+            },
         };
-        let available = AvailablePlugin {
-            version: bounded(&new.component.version),
-            digest: bounded(&new.component.digest),
-            changes: bounded_lines(changes),
+        PlannedAddOn { desired, installed, answer, course, available: None }
+    }
+
+    /// The plan that is stored with the component of this digest, if it may be carried out today.
+    async fn stored_plan(
+        &self,
+        desired: &DesiredAddOn,
+        record: &Inventory,
+        digest: &str,
+    ) -> Result<AddOnPlan, Verdict> {
+        let plan_digest = match record.replaced() {
+            Some(previous) => Some(&previous.stored_plan),
+            None => record.stored_plan.as_ref(),
         };
-        (answer, Some(available))
+        let missing =
+            || Verdict::Left("the plan that was carried out before is not stored any more".to_owned());
+        let plan_digest = plan_digest.ok_or_else(missing)?;
+        let unreachable = |error: String| Verdict::Pending(format!("for the API server: {error}"));
+        let workload =
+            self.workload.as_deref().ok_or_else(|| unreachable("it does not answer".to_owned()))?;
+        let data = workload.stored(desired.module, digest).await;
+        let data = data.map_err(|error| unreachable(error.to_string()))?;
+        let plan = stored::plan(&data, plan_digest).ok_or_else(missing)?;
+        match authorized(desired, plan) {
+            Verdict::Plan(plan, _) => Ok(plan),
+            refused => Err(refused),
+        }
     }
 
     /// Removes from the annotation of the ClusterPlugin what add-ons were upgraded by.
@@ -157,6 +239,31 @@ impl Installation<'_> {
     }
 }
 
+/// What this operator brings in place of what serves an add-on, and what that would change.
+fn available(installed: &Inventory, served: &Verdict, new: &Answer) -> AvailablePlugin {
+    let mut lines = match (&new.verdict, served) {
+        (Verdict::Plan(after, _), Verdict::Plan(before, _)) => changes(installed, before, after),
+        (Verdict::Plan(after, _), _) => changes_of_record(installed, after),
+        (Verdict::Refused(_, message) | Verdict::Pending(message) | Verdict::Left(message), _) => {
+            vec![format!("it cannot be planned now: {message}")]
+        }
+    };
+    if let Verdict::Plan(after, _) = &new.verdict {
+        let before = if let Verdict::Plan(before, _) = served { Some(before) } else { None };
+        let why = upgrade::no_way_back(installed, before, after);
+        lines.extend(why.map(|why| format!("! there is no way back: {why}")));
+    }
+    AvailablePlugin {
+        version: bounded(&new.component.version),
+        digest: bounded(&new.component.digest),
+        changes: bounded_lines(lines),
+    }
+}
+
+fn undoing(component: Component, plan: AddOnPlan) -> Answer {
+    Answer { component, verdict: Verdict::Plan(plan, Vec::new()) }
+}
+
 /// The answer for an add-on that is left as it is.
 fn unserved(installed: Result<Option<&Inventory>, &str>, message: String) -> Answer {
     let (version, digest) = match installed {
@@ -164,7 +271,7 @@ fn unserved(installed: Result<Option<&Inventory>, &str>, message: String) -> Ans
         Ok(Some(it)) => (bounded(&it.version), bounded(&it.digest)),
         _ => (String::new(), String::new()),
     };
-    Answer { component: upgrade::Component { version, digest }, verdict: Verdict::Left(message) }
+    Answer { component: Component { version, digest }, verdict: Verdict::Left(message) }
 }
 
 fn bounded(text: &str) -> String {

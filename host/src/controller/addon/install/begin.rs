@@ -1,0 +1,113 @@
+//! Whether an upgrade may begin: before anything is written, it is checked that the new component takes the
+//! configuration, that AWS allows what it needs, and that the API server would take every object of its plan.
+
+use addons::{Inventory, ObjectRef, Progress, Recreate, built_in, grant, may_take_over, recreate};
+use contract::{AddOnPlan, StepSpec};
+use crds::cluster_plugin::PluginPhase;
+use crds::conditions::reason;
+use serde_json::Value;
+use tokio::time::Instant;
+
+use super::Installation;
+use super::advance::Prerequisites;
+use super::plan::PlannedAddOn;
+use super::rollout::{Rollout, Target};
+use crate::controller::addon::check;
+use crate::controller::addon::options::field_manager;
+use crate::controller::addon::plugins::Answer;
+use crate::controller::addon::progress::StepProgress;
+use crate::workload::{WorkloadCluster, WorkloadError};
+
+impl Installation<'_> {
+    /// Begins the upgrade of an add-on to the component with this answer; or why it cannot be begun.
+    pub(super) async fn begin_upgrade(
+        &self,
+        add_on: &PlannedAddOn,
+        new: &Answer,
+    ) -> Result<Progress, String> {
+        let Prerequisites { plan, installed, workload, .. } =
+            self.prerequisites(add_on, new).map_err(|progress| progress.message)?;
+        self.controller.plugins.validate(new, &add_on.desired, &self.facts, installed).await?;
+        let findings = self.findings(add_on, new).await;
+        if let Some((_, why)) = plan.steps.iter().find_map(|step| check::refusal(&findings, &step.id)) {
+            return Err(why);
+        }
+        self.check_objects(add_on, plan, installed, workload).await?;
+        let target = Target { add_on, answer: new, plan, installed, workload, findings: &findings };
+        let begun = match Rollout::of(self, target).await {
+            Ok(rollout) => rollout.begin().await,
+            Err(progress) => progress,
+        };
+        match begun {
+            StepProgress::Waiting(awaited) => {
+                Ok(add_on.progress_of(&new.component, PluginPhase::Updating, reason::CREATING, awaited.what))
+            }
+            StepProgress::Unreachable(why) | StepProgress::Refused(_, why) => Err(why),
+            StepProgress::Done => Err("nothing was begun".to_owned()),
+        }
+    }
+
+    /// Asks the API server whether it would take the objects of a plan, without writing any. What cannot be
+    /// changed in place counts as taken where it may be made anew.
+    async fn check_objects(
+        &self,
+        add_on: &PlannedAddOn,
+        plan: &AddOnPlan,
+        installed: Option<&Inventory>,
+        workload: &WorkloadCluster,
+    ) -> Result<(), String> {
+        let manager = field_manager(add_on.desired.module);
+        let grants = built_in::grants(add_on.desired.module, &add_on.desired.config);
+        for step in &plan.steps {
+            let Ok(StepSpec::Apply(spec)) = step.typed() else { continue };
+            for object in spec.objects {
+                if Instant::now() >= self.until {
+                    return Err("the API server answers slowly".to_owned());
+                }
+                let error = match workload.would_apply(object, &manager).await {
+                    Ok(_) => continue,
+                    Err(error) => error,
+                };
+                match error {
+                    WorkloadError::Conflict { object: ref reference, ref causes, .. } => {
+                        let managers = grant::taken_over(&grants.taken_over, reference);
+                        let is_ours = |known: &ObjectRef| known.same_object(reference);
+                        let was_applied = installed.is_some_and(|it| it.objects.iter().any(is_ours));
+                        if !was_applied && !self.force() && !may_take_over(causes, &managers) {
+                            return Err(error.to_string());
+                        }
+                    }
+                    WorkloadError::Refused { code: 422, object: ref reference, ref fields, .. } => {
+                        may_be_recreated(workload, object, reference, fields, &manager)
+                            .await?
+                            .map_err(|()| error.to_string())?;
+                    }
+                    WorkloadError::Refused { code: 403, .. }
+                    | WorkloadError::Unreachable(_)
+                    | WorkloadError::NotAsked(_)
+                    | WorkloadError::NotAllowed(_)
+                    | WorkloadError::Kubeconfig(_) => return Err(error.to_string()),
+                    // What it depends on is applied before it, or it takes no dry runs.
+                    WorkloadError::UnknownKind { .. } | WorkloadError::Refused { .. } => (),
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Whether an object that cannot be changed in place may be made anew; the outer error says why not.
+async fn may_be_recreated(
+    workload: &WorkloadCluster,
+    object: &Value,
+    reference: &ObjectRef,
+    fields: &[String],
+    manager: &str,
+) -> Result<Result<(), ()>, String> {
+    let live = workload.get(reference).await.map_err(|error| error.to_string())?;
+    match live.map(|live| recreate(object, &live, manager, fields, false)) {
+        Some(Recreate::Safe) => Ok(Ok(())),
+        Some(Recreate::Refused(why)) => Err(why),
+        Some(Recreate::No) | None => Ok(Err(())),
+    }
+}
