@@ -39,13 +39,7 @@ pub fn waited(spec: &WaitSpec, live: Option<&Value>, generation: Option<i64>) ->
             Some("True") => Ok(()),
             _ => Err(format!("{subject} is not established")),
         },
-        WaitCondition::AvailableDeployment => {
-            if is_current(live) && condition(live, "Available") == Some("True") {
-                return Ok(());
-            }
-            let available = number(live, "/status/availableReplicas");
-            Err(format!("{subject} has {available} of {} replicas available", desired_replicas(live)))
-        }
+        WaitCondition::AvailableDeployment => deployment(live).map_err(|it| format!("{subject} {it}")),
         WaitCondition::ReadyDaemonset => daemonset(live).map_err(|it| format!("{subject} {it}")),
         WaitCondition::TigerastatusAvailable => {
             let is = |kind| condition(live, kind) == Some("True");
@@ -80,6 +74,21 @@ pub fn subject_of(spec: &WaitSpec) -> Option<ObjectRef> {
 fn observed_generation(live: &Value) -> i64 {
     let all = live.pointer("/status/conditions").and_then(Value::as_array);
     all.into_iter().flatten().map(|it| number(it, "/observedGeneration")).min().unwrap_or(0)
+}
+
+/// Replicas of the template before keep a Deployment available: it counts when all of them are of this one, as
+/// `kubectl rollout status` has it.
+fn deployment(live: &Value) -> Result<(), String> {
+    let at = |path| number(live, path);
+    let (desired, available) = (desired_replicas(live), at("/status/availableReplicas"));
+    let updated = at("/status/updatedReplicas");
+    let is_updated = updated >= desired && at("/status/replicas") <= updated;
+    let is_available = condition(live, "Available") == Some("True") && (available > 0 || desired == 0);
+    match (is_current(live) && is_available, is_updated) {
+        (true, true) => Ok(()),
+        (true, false) => Err(format!("has {updated} of {desired} replicas updated")),
+        (false, _) => Err(format!("has {available} of {desired} replicas available")),
+    }
 }
 
 fn daemonset(live: &Value) -> Result<(), String> {
@@ -141,6 +150,25 @@ mod tests {
         let stale = json!({"metadata": {"generation": 2}, "status": {"observedGeneration": 1, "desiredNumberScheduled": 2,
             "updatedNumberScheduled": 2, "numberAvailable": 2}});
         assert!(waited(&spec, Some(&stale), None).is_err());
+    }
+
+    #[test]
+    fn a_deployment_that_replicas_of_the_template_before_keep_available_is_awaited() {
+        let spec = wait("Deployment", WaitCondition::AvailableDeployment);
+        let live = |replicas: u32, updated: u32, available: u32, condition: &str| {
+            json!({"metadata": {"generation": 2}, "spec": {"replicas": 2}, "status": {"observedGeneration": 2,
+                "replicas": replicas, "updatedReplicas": updated, "availableReplicas": available,
+                "conditions": [{"type": "Available", "status": condition}]}})
+        };
+        let of = |live: Value| waited(&spec, Some(&live), None);
+        assert_eq!(of(live(2, 2, 2, "True")), Ok(()));
+        assert_eq!(of(live(2, 2, 1, "True")), Ok(()), "one may be missing for a while");
+        let updating = "Deployment kube-system/it has 1 of 2 replicas updated";
+        assert_eq!(of(live(3, 1, 2, "True")).unwrap_err(), updating);
+        assert!(of(live(3, 2, 2, "True")).is_err(), "one of before is still there");
+        let unavailable = "Deployment kube-system/it has 0 of 2 replicas available";
+        assert_eq!(of(live(2, 2, 0, "True")).unwrap_err(), unavailable);
+        assert_eq!(of(live(2, 2, 0, "False")).unwrap_err(), unavailable);
     }
 
     #[test]

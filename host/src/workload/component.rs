@@ -58,24 +58,18 @@ impl WorkloadCluster {
         self.apply(&config_map, OWN_MANAGER, true).await.map(drop)
     }
 
-    /// Deletes what is stored of a component.
+    /// Deletes all components of a plugin but the one with this digest.
     ///
     /// # Errors
     /// The API did not answer.
-    pub async fn delete_stored(&self, module: &str, digest: &str) -> Result<(), WorkloadError> {
-        self.delete(&component_object(module, digest)).await.map(drop)
-    }
-
-    /// Deletes all components of a plugin: an upgrade that was interrupted leaves two.
-    ///
-    /// # Errors
-    /// The API did not answer.
-    pub async fn delete_all_stored(&self, module: &str) -> Result<(), WorkloadError> {
+    pub async fn delete_stored(&self, module: &str, but: Option<&str>) -> Result<(), WorkloadError> {
+        let kept = but.map(|digest| component_object(module, digest).name);
         let labelled = ListParams::default().labels(&format!("{LABEL}={module}"));
         let found =
             self.lists().selected("v1", "ConfigMap", NAMESPACE, labelled, &["/metadata/name"]).await?;
         let names = found.iter().filter_map(|live| live.pointer("/metadata/name")?.as_str());
-        for name in names.filter(|name| name.starts_with(&prefix(module))) {
+        let is_other = |name: &&str| name.starts_with(&prefix(module)) && kept.as_deref() != Some(*name);
+        for name in names.filter(is_other) {
             self.delete(&config_map(name.to_owned())).await?;
         }
         Ok(())

@@ -71,7 +71,7 @@ impl WorkloadCluster {
     /// it had one, and what is stored of its component.
     pub async fn remove_inventory(&self, module: &str) -> Result<(), WorkloadError> {
         self.delete(&authority_object(module)).await?;
-        self.delete_all_stored(module).await?;
+        self.delete_stored(module, None).await?;
         self.delete(&inventory_object(module)).await.map(drop)
     }
 }

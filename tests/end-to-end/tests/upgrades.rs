@@ -2,13 +2,12 @@
 //! served by what installed them, an upgrade is shown before it is made, and is made when a user consents.
 
 use std::collections::BTreeMap;
-use std::path::{Path, PathBuf};
-use std::process::Command;
 
 use anyhow::{Context, Result, ensure};
 use end_to_end::add_ons::running;
+use end_to_end::components::{Program, components, folder, replace, restart};
 use end_to_end::{Cluster, MOMENT, condition_text, find_condition};
-use sandbox::{Bed, Options, Workload, operator};
+use sandbox::{Bed, Options, Workload};
 use serde_json::{Value, json};
 
 const EBS: &str = "aws-ebs-csi";
@@ -18,7 +17,7 @@ const ARGUMENT: (&str, &str) = ("--timeout=60s", "--timeout=70s");
 
 #[tokio::test(flavor = "multi_thread")]
 async fn on_a_bed_add_ons_are_served_by_what_installed_them() -> Result<()> {
-    let folder = tempfile()?;
+    let folder = folder("upgrades")?;
     let [first, second] = ["first", "second"].map(|name| folder.join(name));
     // The first set is the one that is compiled in but for the EBS driver; the second is the compiled one, and
     // knows the first by its list alone.
@@ -172,78 +171,6 @@ async fn versions(workload: &Workload<'_>) -> Result<BTreeMap<String, String>> {
         (format!("{} {}/{}", it["kind"], metadata["namespace"], metadata["name"]), version.to_string())
     };
     Ok(items.map(version).collect())
-}
-
-async fn restart(bed: &Bed, program: &Program, plugins: &Path) -> Result<()> {
-    bed.stop_operator().await?;
-    program.bring(plugins)?;
-    bed.start_operator().await
-}
-
-/// The operator, with plugins that can be others the next time it is started.
-struct Program {
-    path: PathBuf,
-    plugins: PathBuf,
-}
-
-impl Program {
-    fn new(folder: &Path, plugins: &Path) -> Result<Program> {
-        let program = Program { path: folder.join("operator"), plugins: folder.join("plugins") };
-        let script = format!(
-            "#!/bin/sh\ncommand=$1\nshift\nexec {} \"$command\" --built-in-plugins {} \"$@\"\n",
-            operator::default_program().display(),
-            program.plugins.display()
-        );
-        std::fs::write(&program.path, script)?;
-        let mut permissions = std::fs::metadata(&program.path)?.permissions();
-        std::os::unix::fs::PermissionsExt::set_mode(&mut permissions, 0o755);
-        std::fs::set_permissions(&program.path, permissions)?;
-        program.bring(plugins)?;
-        Ok(program)
-    }
-
-    fn bring(&self, plugins: &Path) -> Result<()> {
-        let _ = std::fs::remove_file(&self.plugins);
-        std::os::unix::fs::symlink(plugins, &self.plugins).context("linking the plugins")
-    }
-}
-
-/// Writes the components that are compiled in, and returns their digests by name.
-fn components(folder: &Path) -> Result<BTreeMap<String, String>> {
-    let output = Command::new(operator::default_program())
-        .args(["built-in-plugins", "--output"])
-        .arg(folder)
-        .output()
-        .context("running the operator")?;
-    ensure!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
-    let list = String::from_utf8(output.stdout)?;
-    let line = |line: &str| {
-        let words: Vec<&str> = line.split_whitespace().collect();
-        Some(((*words.first()?).to_owned(), (*words.get(2)?).to_owned()))
-    };
-    Ok(list.lines().filter_map(line).collect())
-}
-
-/// Puts other text of the same length into a component.
-fn replace(file: &Path, (from, to): (&str, &str)) -> Result<()> {
-    let mut bytes = std::fs::read(file)?;
-    let places: Vec<usize> = bytes
-        .windows(from.len())
-        .enumerate()
-        .filter(|(_, it)| *it == from.as_bytes())
-        .map(|(at, _)| at)
-        .collect();
-    ensure!(!places.is_empty() && from.len() == to.len(), "{} has no {from}", file.display());
-    for place in places {
-        bytes[place..place + to.len()].copy_from_slice(to.as_bytes());
-    }
-    std::fs::write(file, bytes).with_context(|| format!("writing {}", file.display()))
-}
-
-fn tempfile() -> Result<PathBuf> {
-    let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("upgrades-{}", std::process::id()));
-    std::fs::create_dir_all(&folder)?;
-    Ok(folder)
 }
 
 fn text(object: &Value, field: &str) -> String {

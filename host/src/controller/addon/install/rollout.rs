@@ -221,7 +221,7 @@ impl<'a> Rollout<'a> {
         for object in addons::prune(&record, plan) {
             delete_own(workload, &object, &self.field_manager).await?;
         }
-        let replaced = record.previous.clone();
+        let is_upgraded = record.previous.is_some();
         let record = Inventory {
             complete: true,
             objects: addons::objects(&plan.steps),
@@ -236,8 +236,9 @@ impl<'a> Rollout<'a> {
         let marks = self.memory.drift(|memory| memory.finished(plugin, &record));
         let record = record.with_marks(&marks);
         self.write_record(&record).await?;
-        if let Some(replaced) = replaced {
-            workload.delete_stored(&record.module, &replaced.digest).await?;
+        if is_upgraded {
+            // An upgrade that was interrupted here left more than one.
+            workload.delete_stored(&record.module, Some(&record.digest)).await?;
         }
         Ok(())
     }
