@@ -9,6 +9,7 @@ mod desired;
 mod drift;
 pub mod efs;
 mod facts;
+pub mod fleet;
 pub mod grant;
 mod inventory;
 mod load_balancer_users;

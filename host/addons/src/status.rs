@@ -65,7 +65,9 @@ pub fn status(
         digest: it.digest.clone(),
         phase: it.phase,
         waiting_for: if it.phase == PluginPhase::Running { String::new() } else { shorten(&it.message) },
+        upgrading_from: None,
         available: it.available.clone(),
+        refused: None,
     });
     let repaired = progress.iter().filter_map(|it| it.repaired).max_by(f64::total_cmp).map(time);
     let last_repair_time = repaired.max(previous.last_repair_time.clone());

@@ -100,8 +100,8 @@ pub fn server(
     Server::Nothing(left_as_it_is(module, installed, brought, consent.pin.is_some(), why))
 }
 
-/// Whether somebody wants what this operator brings in place of what is installed.
-fn consents(installed: &str, brought: &Component, consent: &Consent) -> bool {
+/// Whether somebody wants what this operator brings in place of this version, which is installed.
+pub fn consents(installed: &str, brought: &Component, consent: &Consent) -> bool {
     match &consent.pin {
         Some(pin) if *pin == brought.version => *pin != installed || consent.names(brought),
         Some(_) => false,

@@ -257,7 +257,8 @@ async fn available(bed: &Bed, cluster: &Cluster) -> Result<Vec<String>> {
 async fn upgraded(bed: &Bed, cluster: &Cluster) -> Result<BTreeSet<String>> {
     let consent = json!({"spec": {"upgradePolicy": "Automatic"}});
     cluster.patch(bed, "clusterplugin", &cluster.name, &consent.to_string()).await?;
-    bed.wait_for("all upgrades to be made", MOMENT * 2, async || {
+    // One cluster after the other.
+    bed.wait_for("all upgrades to be made", MOMENT * 4, async || {
         let object = plugin(bed, cluster).await?;
         let all = object["status"]["plugins"].as_array().into_iter().flatten();
         let waiting: Vec<&Value> =

@@ -4,15 +4,16 @@
 use std::borrow::Cow;
 use std::sync::Arc;
 
-use addons::upgrade::{self, Consent, Server, Stored, UPGRADE_ANNOTATION};
+use addons::upgrade::{self, Server, Stored, UPGRADE_ANNOTATION};
 use addons::{DesiredAddOn, Inventory, changes, changes_of_record, stored};
-use crds::cluster_plugin::{AvailablePlugin, UpgradePolicy};
+use crds::cluster_plugin::AvailablePlugin;
 use crds::conditions::reason;
 use kube::ResourceExt;
 use serde_json::{Value, json};
 
 use super::Installation;
 use super::plan::PlannedAddOn;
+use crate::controller::addon::fleet::consent;
 use crate::controller::addon::plugins::{Answer, LoadedPlugin, Verdict};
 use crate::management::Error;
 
@@ -54,7 +55,7 @@ impl Installation<'_> {
             Some(digest) => self.earlier(desired.module, installed, digest).await?,
             None => (Stored::Missing, None),
         };
-        let consent = self.consent(desired);
+        let consent = consent(&self.objects.plugin, desired);
         let server = upgrade::server(desired.module, installed, &brought.component, &consent, stored);
         Ok(Service { server, brought, earlier })
     }
@@ -89,17 +90,6 @@ impl Installation<'_> {
                 tracing::warn!(module, digest, %error, "a stored plugin cannot be loaded");
                 Ok((Stored::Damaged, None))
             }
-        }
-    }
-
-    fn consent(&self, desired: &DesiredAddOn) -> Consent {
-        let plugin = &self.objects.plugin;
-        let annotation = plugin.annotations().get(UPGRADE_ANNOTATION).map(String::as_str);
-        let digests = upgrade::consented_digests(annotation);
-        Consent {
-            automatic: plugin.spec.upgrade_policy == UpgradePolicy::Automatic,
-            pin: desired.version.clone(),
-            digest: digests.get(desired.module).map(|digest| (*digest).to_owned()),
         }
     }
 
