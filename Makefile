@@ -34,7 +34,7 @@ test-all: test ## The same, and the random lives of clusters a million steps lon
 	EDITED_LIVES=4000 cargo test --locked --workspace --test decisions living
 
 .PHONY: test-baseline
-test-baseline: tools ## Have this operator take over what an earlier one installed: BASELINE=<commit>
+test-baseline: tools ## Have this operator take over what an earlier one installed: BASELINE=<commit>, and BASELINE_CLUSTERS=<number> of more than two
 	@commit=$$(git rev-parse --verify --quiet "$(BASELINE)^{commit}") || { echo "say which: make test-baseline BASELINE=<commit>" >&2; exit 1; }; \
 	source=$(CACHE)/baseline/$$commit; \
 	if ! test -d $$source; then rm -rf $$source.new; mkdir -p $$source.new; \

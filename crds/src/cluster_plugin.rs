@@ -299,9 +299,34 @@ pub struct PluginStatus {
     #[serde(default, skip_serializing_if = "String::is_empty")]
     #[schemars(length(max = 32768))]
     pub waiting_for: String,
+    /// While it is being upgraded: the version before, to which it goes back if it is not whole in time.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(length(max = 128))]
+    pub upgrading_from: Option<String>,
     /// What the operator brings in its place; absent when that is what is installed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub available: Option<AvailablePlugin>,
+    /// The upgrade that was undone, or should be and cannot. It is not tried again before the annotation
+    /// `cluster.kurator.dev/upgrade` names its digest, and does not begin in other clusters meanwhile, unless
+    /// the add-on is pinned to another version here.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub failed_upgrade: Option<FailedUpgrade>,
+}
+
+/// A component that an add-on was upgraded to, and that did not become whole.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct FailedUpgrade {
+    /// Its version.
+    #[schemars(length(max = 128))]
+    pub version: String,
+    /// Hash of its component, `sha256:...`.
+    #[schemars(length(max = 128))]
+    pub digest: String,
+    /// What it awaited when its time was over.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    #[schemars(length(max = 32768))]
+    pub message: String,
 }
 
 /// Another component of an add-on, to which it can be upgraded.

@@ -26,6 +26,10 @@ pub const CLUSTERCTL_LABEL: &str = "clusterctl.cluster.x-k8s.io";
 /// Cluster.
 pub const MOVE_HIERARCHY_LABEL: &str = "clusterctl.cluster.x-k8s.io/move-hierarchy";
 
+/// Label of a ClusterPlugin or of its Cluster, with the value `true`: its add-ons are upgraded before those of
+/// clusters without it.
+pub const UPGRADE_FIRST_LABEL: &str = "cluster.kurator.dev/upgrade-first";
+
 /// Annotation: nothing is done for the object while it is there.
 pub const PAUSED_ANNOTATION: &str = "cluster.x-k8s.io/paused";
 /// Annotation: somebody else looks after this infrastructure.

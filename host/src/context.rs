@@ -22,6 +22,8 @@ pub struct Context {
     pub watch_filter: Option<Arc<str>>,
     /// Where API servers of workload clusters may be that are no control plane endpoint.
     pub api_server_ranges: Arc<[IpNet]>,
+    /// In how many clusters add-ons may be upgraded at once.
+    pub max_concurrent_upgrades: usize,
     /// Where compiled plugins are stored between starts, when anywhere.
     pub plugin_cache: Option<Arc<Path>>,
     /// Where the components of built-in plugins are that take the place of those compiled in, if any do.

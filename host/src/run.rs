@@ -1,6 +1,7 @@
 //! `cluster-operator run`: brings everything up, waits for the lease, works until it is told to end.
 
 use std::net::SocketAddr;
+use std::num::NonZeroUsize;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
@@ -48,6 +49,9 @@ pub struct Options {
     /// the like) are asked only if they are in one of these.
     #[arg(long, value_delimiter = ',', value_name = "CIDR")]
     api_server_cidrs: Vec<IpNet>,
+    /// In how many clusters add-ons may be upgraded at once. Clusters that do not answer do not count.
+    #[arg(long, value_name = "CLUSTERS", default_value = "1")]
+    max_concurrent_upgrades: NonZeroUsize,
     /// Folder in which compiled plugins are stored, so that the next start does not compile them again. It is
     /// made if it is not there, and not used when anybody else can write to it: code in it is run. Without
     /// it nothing is stored.
@@ -111,6 +115,7 @@ pub async fn run(options: Options) -> anyhow::Result<()> {
         metrics,
         watch_filter,
         api_server_ranges,
+        max_concurrent_upgrades: options.max_concurrent_upgrades.get(),
         built_in_plugins: options.built_in_plugins.map(Arc::from),
         plugin_cache: options.plugin_cache_dir.map(Arc::from),
     };

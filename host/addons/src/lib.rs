@@ -9,6 +9,7 @@ mod desired;
 mod drift;
 pub mod efs;
 mod facts;
+pub mod fleet;
 pub mod grant;
 mod inventory;
 mod load_balancer_users;
@@ -52,7 +53,7 @@ pub use proof::{Proofs, RECORDS_ANNOTATION, Removal, Standing, authorize_removal
 pub use recreate::{Recreate, recreate};
 pub use rule::rule;
 pub use slot::{ClusterState, Slot, Stage, can_be_uninstalled, waits_for};
-pub use status::{Progress, status};
+pub use status::{Progress, UpgradeProgress, status};
 pub use steps::{is_checked_again, subject_of, waited};
 pub use stored_rules::{STORED_RULES_ANNOTATION, rules_of_installed, stored_rules, stored_rules_text};
 pub use teardown::{Api, LoadBalancers, ObservedTeardown, Teardown, awaited, removed_with_cluster, teardown};

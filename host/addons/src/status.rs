@@ -1,7 +1,7 @@
 //! What a ClusterPlugin says about itself: one line for each add-on, and conditions for its slots and the
 //! whole.
 
-use crds::cluster_plugin::{AvailablePlugin, ClusterPluginStatus, PluginPhase, PluginStatus};
+use crds::cluster_plugin::{AvailablePlugin, ClusterPluginStatus, FailedUpgrade, PluginPhase, PluginStatus};
 use crds::conditions::{READY, cluster_plugin as types, reason};
 
 use super::Slot;
@@ -23,8 +23,19 @@ pub struct Progress {
     pub message: String,
     /// What the operator brings in its place.
     pub available: Option<AvailablePlugin>,
+    /// How far an upgrade of it is; `None` when that is not known, as where its record cannot be read.
+    pub upgrade: Option<UpgradeProgress>,
     /// When something of it that somebody changed was last set back, if that was since this program began.
     pub repaired: Option<Timestamp>,
+}
+
+/// How far an upgrade of an add-on is.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct UpgradeProgress {
+    /// The version before, while it is under way.
+    pub from: Option<String>,
+    /// The upgrade that was or is undone, or should be and cannot.
+    pub failed: Option<FailedUpgrade>,
 }
 
 /// The whole status. `all` is said of every slot when nothing can be said of a single one (the Cluster is
@@ -59,13 +70,22 @@ pub fn status(
     ];
     let ours: Vec<&str> = said.iter().map(|(kind, _)| *kind).collect();
     let conditions = merge(&previous.conditions, said, generation, now, &ours);
-    let plugins = progress.iter().map(|it| PluginStatus {
+    let upgrade = |it: &Progress| {
+        let before = previous.plugins.iter().find(|before| before.name == it.module);
+        it.upgrade.clone().unwrap_or_else(|| UpgradeProgress {
+            from: before.and_then(|before| before.upgrading_from.clone()),
+            failed: before.and_then(|before| before.failed_upgrade.clone()),
+        })
+    };
+    let plugins = progress.iter().map(|it| (it, upgrade(it))).map(|(it, upgrade)| PluginStatus {
         name: it.module.clone(),
         version: it.version.clone(),
         digest: it.digest.clone(),
         phase: it.phase,
         waiting_for: if it.phase == PluginPhase::Running { String::new() } else { shorten(&it.message) },
+        upgrading_from: upgrade.from,
         available: it.available.clone(),
+        failed_upgrade: upgrade.failed,
     });
     let repaired = progress.iter().filter_map(|it| it.repaired).max_by(f64::total_cmp).map(time);
     let last_repair_time = repaired.max(previous.last_repair_time.clone());
@@ -119,6 +139,7 @@ mod tests {
             reason: reason.into(),
             message: message.into(),
             available: None,
+            upgrade: None,
             repaired: None,
         }
     }
@@ -214,6 +235,20 @@ mod tests {
         assert_eq!(seconds(&told(&first, &[at(None)])), Some(5));
         assert_eq!(seconds(&told(&first, &[at(Some(7.0))])), Some(7));
         assert_eq!(seconds(&told(&ClusterPluginStatus::default(), &[at(None)])), None);
+    }
+
+    #[test]
+    fn an_upgrade_that_failed_is_remembered_while_nothing_is_known_of_it() {
+        let failed =
+            FailedUpgrade { version: "2".into(), digest: "sha256:2".into(), message: "for X".into() };
+        let said = |previous: &ClusterPluginStatus, upgrade| {
+            let all = [Progress { upgrade, ..progress(Slot::Storage, PluginPhase::Running, "") }];
+            status(previous, None, 10.0, &all, None)
+        };
+        let upgrade = UpgradeProgress { from: None, failed: Some(failed.clone()) };
+        let first = said(&ClusterPluginStatus::default(), Some(upgrade));
+        assert_eq!(said(&first, None).plugins[0].failed_upgrade, Some(failed));
+        assert_eq!(said(&first, Some(UpgradeProgress::default())).plugins[0].failed_upgrade, None);
     }
 
     #[test]

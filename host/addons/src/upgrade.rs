@@ -164,11 +164,16 @@ impl Situation<'_> {
         if was_undone && !consent.names(brought) {
             return false;
         }
-        match &consent.pin {
-            Some(pin) if *pin == brought.version => *pin != installed.version || consent.names(brought),
-            Some(_) => false,
-            None => consent.automatic || consent.names(brought),
-        }
+        consents(&installed.version, brought, consent)
+    }
+}
+
+/// Whether somebody wants what this operator brings in place of this version, which is installed.
+pub fn consents(installed: &str, brought: &Component, consent: &Consent) -> bool {
+    match &consent.pin {
+        Some(pin) if *pin == brought.version => *pin != installed || consent.names(brought),
+        Some(_) => false,
+        None => consent.automatic || consent.names(brought),
     }
 }
 

@@ -192,6 +192,10 @@ impl PlanInput<'_> {
                 .blocked
                 .push((key.clone(), format!("{field} of {} cannot be changed; set it back", observed.id)));
         }
+        if !observed.is.is_known() {
+            // What it is like already is not written once more.
+            return res.actions.push(Action::Confirm { key: key.clone(), id: observed.id.clone() });
+        }
         if desired.is.satisfied_by(&observed.is) {
             if self.record.intents.contains_key(key) && !res.close.contains(key) {
                 res.close.push(key.clone());

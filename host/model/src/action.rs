@@ -152,7 +152,8 @@ pub enum Action {
         /// Of what it refers to.
         ids: Ids,
     },
-    /// Read one recorded thing by its id, because the sweep does not show it.
+    /// Read one thing by its id: something recorded that the sweep does not show, or what the sweep does not
+    /// show of it.
     Confirm {
         /// Its kind and role.
         key: Key,

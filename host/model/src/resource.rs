@@ -97,6 +97,11 @@ pub trait ResourceKind: Sized {
         self.after()
     }
 
+    /// Whether what was observed is known in full: what the reads of its kind leave out is read by its id.
+    fn is_known(&self) -> bool {
+        true
+    }
+
     /// Whether what was observed is as desired.
     fn satisfied_by(&self, observed: &Self) -> bool;
 
@@ -230,6 +235,11 @@ macro_rules! resources {
             /// What may not change while one client token is retried.
             pub fn inputs(&self, ids: &Ids) -> Option<serde_json::Value> {
                 match self { $(Resource::$Kind(it) => it.inputs(ids),)* }
+            }
+
+            /// Whether what was observed is known in full.
+            pub fn is_known(&self) -> bool {
+                match self { $(Resource::$Kind(it) => it.is_known(),)* }
             }
 
             /// Whether what was observed is as desired.

@@ -13,6 +13,7 @@ mod drift;
 mod execute;
 pub mod facts;
 mod fair_queue;
+mod fleet;
 mod install;
 mod memory;
 mod options;
@@ -44,6 +45,7 @@ use crate::management::{Cached, Error, Event};
 use crate::object_name::ObjectName;
 use crate::system::now;
 use crate::workload::Workload;
+use fleet::FleetUpgrades;
 use memory::Memories;
 use timing::{BLOCKED, TIMEOUT};
 
@@ -56,6 +58,7 @@ pub struct AddOns {
     checks: check::Checks,
     fact_cache: facts::FactCache,
     memories: Memories,
+    fleet: FleetUpgrades,
 }
 
 impl Controller for AddOns {
@@ -70,6 +73,7 @@ impl Controller for AddOns {
         self.remove_orphaned_finalizer(name).await?;
         let Some(object) = self.context.management.get::<ClusterPlugin>(name) else {
             self.memories.evict(name);
+            self.fleet.evict(name);
             return Ok(ReconcileResult::Settled);
         };
         let cluster_name = name.sibling(&object.spec.cluster_name);
@@ -137,7 +141,8 @@ impl AddOns {
             context.plugin_cache.as_deref(),
         )?;
         let (checks, fact_cache) = (check::Checks::default(), facts::FactCache::default());
-        Ok(Self { context, plugins, workload, checks, fact_cache, memories: Memories::default() })
+        let fleet = FleetUpgrades::new(context.max_concurrent_upgrades);
+        Ok(Self { context, plugins, workload, checks, fact_cache, memories: Memories::default(), fleet })
     }
 
     /// The finalizers that hold back the machines of a deleted cluster until its load balancers are gone, and
@@ -240,6 +245,7 @@ impl AddOns {
     fn evict_cluster(&self, name: &ObjectName, cluster: &ObjectName) {
         self.workload.evict(&cluster.namespace, &cluster.name);
         self.memories.evict(name);
+        self.fleet.evict(name);
     }
 }
 

@@ -182,6 +182,20 @@ def test_protection_from_deletion_is_honoured(aws, create):
     aws.elbv2.delete_load_balancer(LoadBalancerArn=arn)
 
 
+def test_a_new_network_load_balancer_is_not_balanced_across_zones(aws, create):
+    arn = create()["LoadBalancerArn"]
+
+    def cross_zone():
+        all_of_it = aws.elbv2.describe_load_balancer_attributes(LoadBalancerArn=arn)["Attributes"]
+        return [one["Value"] for one in all_of_it if one["Key"] == "load_balancing.cross_zone.enabled"]
+
+    assert cross_zone() == ["false"]
+    wanted = [{"Key": "load_balancing.cross_zone.enabled", "Value": "true"}]
+    aws.elbv2.modify_load_balancer_attributes(LoadBalancerArn=arn, Attributes=wanted)
+    assert cross_zone() == ["true"]
+    refused("LoadBalancerNotFound", aws.elbv2.describe_load_balancer_attributes, LoadBalancerArn=arn[:-1] + "0x")
+
+
 @pytest.fixture
 def web(create, network):
     """An application load balancer in two zones."""

@@ -30,6 +30,31 @@ def test_every_new_one_has_a_health_check(aws, create):
     }
 
 
+def test_attributes_are_there_from_the_start_and_stay_unless_named(aws, create):
+    create()
+
+    def shown():
+        return aws.elb.describe_load_balancer_attributes(LoadBalancerName="api")["LoadBalancerAttributes"]
+
+    def modify(**attributes):
+        return aws.elb.modify_load_balancer_attributes(LoadBalancerName="api", LoadBalancerAttributes=attributes)
+
+    first = {
+        "CrossZoneLoadBalancing": {"Enabled": False},
+        "AccessLog": {"Enabled": False},
+        "ConnectionDraining": {"Enabled": False, "Timeout": 300},
+        "ConnectionSettings": {"IdleTimeout": 60},
+        "AdditionalAttributes": [{"Key": "elb.http.desyncmitigationmode", "Value": "defensive"}],
+    }
+    assert shown() == first
+    modify(CrossZoneLoadBalancing={"Enabled": True})
+    modify(ConnectionSettings={"IdleTimeout": 600})
+    changed = {"CrossZoneLoadBalancing": {"Enabled": True}, "ConnectionSettings": {"IdleTimeout": 600}}
+    assert shown() == first | changed
+    refused("ValidationError", modify, ConnectionSettings={"IdleTimeout": 3601})
+    assert shown() == first | changed
+
+
 def test_zones_and_dns_name_follow_from_subnets_and_scheme(aws, create):
     create()
     create("inner", Scheme="internal")

@@ -2,6 +2,7 @@
 //! own.
 
 mod administrator;
+mod attributes;
 mod bed;
 mod cluster;
 mod documents;

@@ -3,8 +3,7 @@
 use super::{API_SERVER, MAIN, Observer};
 use crate::gc::LeftoverKind;
 use model::{
-    FoundLoadBalancer, Key, Kind, Listener, LoadBalancer, LoadBalancerAttributes, LoadBalancerKind, Owner,
-    SecurityGroup,
+    FoundLoadBalancer, Key, Kind, Listener, LoadBalancer, LoadBalancerAttributes, Owner, SecurityGroup,
 };
 
 impl Observer<'_> {
@@ -66,10 +65,7 @@ impl Observer<'_> {
             Some(Listener { port: listener.port, target_port: listener.target_port, health_check })
         });
         // What AWS starts with counts as seen until the attempt to make it is settled.
-        let untouched = || LoadBalancerAttributes {
-            cross_zone: false,
-            idle_timeout_seconds: (found.kind == LoadBalancerKind::Classic).then_some(60),
-        };
+        let untouched = || LoadBalancerAttributes::untouched(found.kind);
         let unsettled = self.scope.intents.contains_key(&Key::new(Kind::LoadBalancer, name));
         LoadBalancer {
             name: name.to_owned(),

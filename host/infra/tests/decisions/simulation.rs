@@ -77,6 +77,36 @@ fn a_cluster_comes_and_goes_without_one_refused_call() {
 }
 
 #[test]
+fn an_operator_that_starts_anew_reads_and_writes_nothing_in_aws() {
+    for kind in ["classic", "nlb"] {
+        let mut world = World::new(1, NO_FAULTS);
+        let mut fleet = Fleet::new("prod", spec(2, kind, "internet-facing"));
+        fleet.add_machine("control-plane-0", true, json!({}));
+        fleet.settle(&mut world);
+        let before = world.log.len();
+        fleet.restart(&mut world);
+        fleet.settle(&mut world);
+        let calls: Vec<_> = world.log.drain(before..).map(|it| it.0).collect();
+        assert!(
+            matches!(&calls[..], [it] if it.starts_with("confirm load-balancer/apiserver ")),
+            "{calls:?}"
+        );
+
+        // What somebody else set meanwhile is set back.
+        let set = world.attributes.clone();
+        world.attributes.values_mut().for_each(|it| it.cross_zone = !it.cross_zone);
+        fleet.restart(&mut world);
+        fleet.settle(&mut world);
+        let calls: Vec<_> = world.log.drain(before..).map(|it| it.0).collect();
+        assert!(
+            matches!(&calls[..], [_, it] if it.starts_with("update  load-balancer/apiserver ")),
+            "{calls:?}"
+        );
+        assert_eq!(world.attributes, set);
+    }
+}
+
+#[test]
 fn machines_come_and_go_with_their_cluster() {
     let mut world = World::new(2, NO_FAULTS);
     let mut fleet = Fleet::new("prod", spec(1, "classic", "internet-facing"));

@@ -27,8 +27,8 @@ pub struct LoadBalancer {
     /// As seen: `None` while the listener (and, for network load balancers, the target group behind it) is
     /// not there yet.
     pub listener: Option<Listener>,
-    /// Attributes that a describe call does not show: cross-zone load balancing, idle timeout; `None` as seen
-    /// when not known to be set.
+    /// Cross-zone load balancing and idle timeout; `None` as seen until they were read, which takes a call for
+    /// each load balancer.
     pub attributes: Option<LoadBalancerAttributes>,
 }
 
@@ -110,7 +110,7 @@ pub struct FoundLoadBalancer {
     pub listeners: Vec<FoundListener>,
     /// Instance ids behind it.
     pub targets: BTreeSet<String>,
-    /// Not shown by a describe call: set once this process set or read them.
+    /// What describes load balancers does not show them: `None` until this process set or read them.
     pub attributes: Option<LoadBalancerAttributes>,
     /// Target groups attached to it, by ARN.
     pub target_groups: Vec<String>,
@@ -127,6 +127,14 @@ pub struct FoundListener {
     pub target_port: u16,
     /// `None`: just made and not set yet, or in a form that cannot be read.
     pub health_check: Option<HealthCheck>,
+}
+
+impl LoadBalancerAttributes {
+    /// What AWS starts with.
+    pub fn untouched(kind: LoadBalancerKind) -> Self {
+        let idle_timeout_seconds = (kind == LoadBalancerKind::Classic).then_some(60);
+        LoadBalancerAttributes { cross_zone: false, idle_timeout_seconds }
+    }
 }
 
 impl LoadBalancer {
@@ -187,6 +195,10 @@ impl ResourceKind for LoadBalancer {
         res.extend(self.groups.iter().map(SecurityGroup::key));
         res.extend(self.subnets.iter().map(Subnet::key));
         res
+    }
+
+    fn is_known(&self) -> bool {
+        self.attributes.is_some()
     }
 
     fn satisfied_by(&self, observed: &Self) -> bool {

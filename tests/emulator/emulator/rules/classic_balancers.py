@@ -1,4 +1,4 @@
-"""Classic load balancers as AWS has them: a health check from the start, interfaces, health that takes time.
+"""Classic load balancers as AWS has them: health check, attributes and interfaces from the start, health that takes time.
 
 Also the errors that moto lacks: unknown load balancer, subnet or instance, too long a name, a second one of the
 same name with other settings.
@@ -96,7 +96,24 @@ def _complete(call: Call, balancer: LoadBalancer) -> None:
     balancer.health_check = FakeHealthCheck(
         timeout="5", healthy_threshold="10", unhealthy_threshold="2", interval="30", target=f"TCP:{listener.instance_port}"
     )
+    balancer.attributes["connection_draining"]["timeout"] = 300
+    balancer.attributes["additional_attributes"] = [("elb.http.desyncmitigationmode", "defensive")]
     balancer_parts.sync(call.ec2, balancer, f"ELB {balancer.name}", "interface", set(balancer.subnets))
+
+
+@around("elb", "ModifyLoadBalancerAttributes")
+def attributes_stay(call: Call, proceed: Proceed) -> Any:
+    """An idle timeout within bounds; what is not named stays. moto adds an attribute with each call."""
+    wanted = call.get("LoadBalancerAttributes") or {}
+    idle = (wanted.get("ConnectionSettings") or {}).get("IdleTimeout")
+    if idle is not None and not 1 <= int(idle) <= 3600:
+        raise call.refuse("ValidationError", f"Value '{idle}' at 'idleTimeout' must be between 1 and 3600")
+    attributes = call.elb.load_balancers[call.get("LoadBalancerName")].attributes
+    before = list(attributes["additional_attributes"])
+    answer = proceed()
+    if not wanted.get("AdditionalAttributes"):
+        attributes["additional_attributes"][:] = before
+    return answer
 
 
 @around("elb", "AttachLoadBalancerToSubnets", "DetachLoadBalancerFromSubnets", "ApplySecurityGroupsToLoadBalancer")

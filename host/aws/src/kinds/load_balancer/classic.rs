@@ -4,14 +4,14 @@
 use std::collections::BTreeMap;
 
 use aws_sdk_elasticloadbalancing::types::{
-    ConnectionSettings, CrossZoneLoadBalancing, HealthCheck as AwsHealthCheck, Instance,
-    Listener as AwsListener, LoadBalancerAttributes as AwsAttributes, LoadBalancerDescription, Tag,
+    HealthCheck as AwsHealthCheck, Instance, Listener as AwsListener, LoadBalancerDescription, Tag,
 };
 use model::{
-    FoundListener, FoundLoadBalancer, HealthCheck, Ids, Listener, LoadBalancer, LoadBalancerAttributes,
-    LoadBalancerKind, Read, State, Tags,
+    FoundListener, FoundLoadBalancer, HealthCheck, Ids, Listener, LoadBalancer, LoadBalancerKind, Read,
+    State, Tags,
 };
 
+use super::attributes;
 use super::ids::{group_ids, leaving_ids, subnet_ids, vpc_of};
 use super::tags;
 use crate::api::Api;
@@ -198,7 +198,9 @@ pub(crate) async fn update(
     };
     let attributes = async {
         match &is.attributes {
-            Some(it) if observed.attributes.as_ref() != Some(it) => set_attributes(region, with.id, it).await,
+            Some(it) if observed.attributes.as_ref() != Some(it) => {
+                attributes::set_classic(region, with.id, it).await
+            }
             _ => Ok(()),
         }
     };
@@ -259,28 +261,6 @@ async fn set_health_check(region: &Context, name: &str, check: &HealthCheck) -> 
         .map_err(|_| Failure::local(ACTION, "InvalidCall", "the health check is incomplete"))?;
     let call = region.api.classic.configure_health_check().load_balancer_name(name).health_check(check);
     region.api.write(ACTION, call.send()).await.map(drop)
-}
-
-async fn set_attributes(
-    region: &Context,
-    name: &str,
-    attributes: &LoadBalancerAttributes,
-) -> Result<(), Failure> {
-    let cross_zone = CrossZoneLoadBalancing::builder().enabled(attributes.cross_zone).build();
-    let idle = attributes
-        .idle_timeout_seconds
-        .and_then(|it| ConnectionSettings::builder().idle_timeout(it).build().ok());
-    let all =
-        AwsAttributes::builder().cross_zone_load_balancing(cross_zone).set_connection_settings(idle).build();
-    let call = region
-        .api
-        .classic
-        .modify_load_balancer_attributes()
-        .load_balancer_name(name)
-        .load_balancer_attributes(all);
-    region.api.write("elasticloadbalancing:ModifyLoadBalancerAttributes", call.send()).await?;
-    region.state().known.memory_mut().attributes.insert(name.to_owned(), attributes.clone());
-    Ok(())
 }
 
 /// Sets its groups, adds subnets, and takes it off those that it is to leave; others that it has stay.

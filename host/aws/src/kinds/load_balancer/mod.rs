@@ -1,5 +1,6 @@
 //! Load balancers of the Kubernetes API: Elastic Load Balancing's first version, and network load balancers.
 
+mod attributes;
 pub(crate) mod classic;
 mod ids;
 pub(crate) mod network;
@@ -64,10 +65,18 @@ impl AwsKind for LoadBalancer {
         Ok(())
     }
 
+    /// With its attributes, which no other call shows.
     async fn confirm(region: &Context, _: &Key, id: &str) -> Result<(), Failure> {
         let found = describe_one(region, id, !is_arn(id)).await?;
-        let read = read(found.as_ref().is_some_and(|it| it.kind != LoadBalancerKind::Classic));
-        region.show(read, id, found);
+        match &found {
+            Some(found) => {
+                let attributes = attributes::read(&region.api, found).await?;
+                region.state().known.memory_mut().attributes.insert(id.to_owned(), attributes);
+            }
+            // It may still be shown.
+            None => region.doubt(read(is_arn(id))),
+        }
+        region.show(read(is_arn(id)), id, found);
         Ok(())
     }
 

@@ -4,13 +4,11 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use aws_sdk_elasticloadbalancingv2::types::{
-    LoadBalancer as AwsLoadBalancer, LoadBalancerAttribute, LoadBalancerSchemeEnum, LoadBalancerStateEnum,
-    LoadBalancerTypeEnum, Tag,
+    LoadBalancer as AwsLoadBalancer, LoadBalancerSchemeEnum, LoadBalancerStateEnum, LoadBalancerTypeEnum, Tag,
 };
-use model::{
-    FoundLoadBalancer, Ids, LoadBalancer, LoadBalancerAttributes, LoadBalancerKind, Read, State, Tags,
-};
+use model::{FoundLoadBalancer, Ids, LoadBalancer, LoadBalancerKind, Read, State, Tags};
 
+use super::attributes;
 use super::ids::{group_ids, leaving_ids, subnet_ids};
 use super::tags;
 use super::target_group::{self, aws_tags};
@@ -166,28 +164,15 @@ pub(crate) async fn update(
     };
     let attributes = async {
         match &is.attributes {
-            Some(it) if observed.attributes.as_ref() != Some(it) => set_attributes(region, with.id, it).await,
+            Some(it) if observed.attributes.as_ref() != Some(it) => {
+                attributes::set_network(region, with.id, it).await
+            }
             _ => Ok(()),
         }
     };
     let network = set_network(region, with.id, is, observed, with.ids);
     let (listener, attributes, network) = futures::join!(listener, attributes, network);
     listener.and(attributes).and(network)
-}
-
-async fn set_attributes(
-    region: &Context,
-    arn: &str,
-    attributes: &LoadBalancerAttributes,
-) -> Result<(), Failure> {
-    let cross_zone = LoadBalancerAttribute::builder()
-        .key("load_balancing.cross_zone.enabled")
-        .value(attributes.cross_zone.to_string())
-        .build();
-    let call = region.api.elb.modify_load_balancer_attributes().load_balancer_arn(arn).attributes(cross_zone);
-    region.api.write("elasticloadbalancing:ModifyLoadBalancerAttributes", call.send()).await?;
-    region.state().known.memory_mut().attributes.insert(arn.to_owned(), attributes.clone());
-    Ok(())
 }
 
 /// Sets its groups, and its subnets to those wanted and those it has, but those that it is to be taken off.

@@ -60,7 +60,7 @@ fn a_subnet_is_the_same_wherever_it_is_listed() {
     world.log.clear();
     fleet.restart(&mut world);
     reconcile(&mut fleet, &mut world, 20);
-    let tags = |it: &String| it.starts_with("tag ") || it == "update load-balancer/apiserver";
+    let tags = |it: &String| it.starts_with("tag ") || it == "confirm load-balancer/apiserver";
     assert!(calls(&world).iter().all(tags), "none is remade: {:#?}", calls(&world));
     world.log.clear();
     set_subnets(&mut fleet, &[second.clone(), subnet(0, true)]);

@@ -44,6 +44,7 @@ impl World {
         let port = balancer.listener.as_ref().map(|it| (it.port, it.target_port)).ok_or("ValidationError")?;
         let listeners = vec![FoundListener { port: port.0, target_port: port.1, health_check: None }];
         self.interfaces_of(&balancer.aws_name, &subnets, &groups, &vpc_id, "load balancer");
+        self.attributes.insert(id.clone(), LoadBalancerAttributes::untouched(balancer.kind));
         self.truth.load_balancers.push(FoundLoadBalancer {
             id: id.clone(),
             name: balancer.aws_name.clone(),
@@ -145,6 +146,7 @@ impl World {
         balancer.listeners =
             vec![FoundListener { port: listener.port, target_port: listener.target_port, health_check }];
         balancer.attributes = spec.attributes.clone();
+        self.attributes.extend(spec.attributes.clone().map(|it| (id.to_owned(), it)));
         if spec.kind != LoadBalancerKind::Classic {
             self.target_groups.insert(id.to_owned());
         }

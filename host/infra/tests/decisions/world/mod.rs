@@ -55,6 +55,8 @@ pub struct World {
     pub secrets: BTreeMap<String, Vec<u8>>,
     /// Load balancers, also removed ones, by id, whose target group is there.
     pub target_groups: BTreeSet<String>,
+    /// What load balancers are set to, by id, whatever this process knows of it.
+    pub attributes: BTreeMap<String, LoadBalancerAttributes>,
     /// Tags of instances' volumes, by id.
     pub parts: BTreeMap<String, Tags>,
     /// Ids of subnets and groups that users made and no sweep shows.
@@ -92,6 +94,7 @@ impl World {
             fading: BTreeMap::new(),
             secrets: BTreeMap::new(),
             target_groups: BTreeSet::new(),
+            attributes: BTreeMap::new(),
             parts: BTreeMap::new(),
             unlisted: BTreeSet::new(),
             faults,
@@ -266,7 +269,12 @@ impl World {
             Action::Update { id, is, ids, .. } => self.update(id, is, ids),
             Action::Tag { id, parts, tags, untag, .. } => self.tag(id, parts, tags, untag),
             Action::Delete { id, is, ids } => self.delete(id, is, ids),
-            Action::Confirm { id, .. } => Ok(id.clone()),
+            Action::Confirm { id, .. } => {
+                if let Some(balancer) = self.truth.load_balancers.iter_mut().find(|it| it.id == *id) {
+                    balancer.attributes = self.attributes.get(id).cloned();
+                }
+                Ok(id.clone())
+            }
         }
     }
 

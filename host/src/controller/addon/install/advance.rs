@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use addons::upgrade::{self, Component};
-use addons::{Api, Inventory, Progress};
+use addons::{Api, Inventory, Progress, UpgradeProgress};
 use contract::AddOnPlan;
 use crds::cluster_plugin::PluginPhase;
 use crds::conditions::reason;
@@ -13,6 +13,7 @@ use super::Installation;
 use super::plan::{Course, PlannedAddOn};
 use super::rollout::{Rollout, Target};
 use crate::controller::addon::check::{self, Findings};
+use crate::controller::addon::fleet::{ASK_AGAIN, FoundUpgrade};
 use crate::controller::addon::plugins::{Answer, Verdict, hints};
 use crate::controller::addon::progress::StepProgress;
 use crate::system::now;
@@ -39,8 +40,13 @@ impl Installation<'_> {
             let findings = self.findings(add_on, &add_on.answer).await;
             let verified = self.verified_until(add_on, &findings).filter(|_| is_another_on_its_way);
             let progress = self.advance_one(add_on, &findings, verified.is_some()).await;
+            self.tell_fleet(add_on, &progress);
             let drift = self.memory(add_on.desired.module).drift(|memory| memory.next_check());
-            let times = [self.next, check::next(&findings), verified, drift, self.upgrade_ends(add_on)];
+            let is_held =
+                matches!(add_on.course, Course::Upgrade(_)) && progress.phase == PluginPhase::Running;
+            let ask_again = is_held.then(|| Instant::now() + ASK_AGAIN);
+            let upgrade = ask_again.or(self.upgrade_ends(add_on));
+            let times = [self.next, check::next(&findings), verified, drift, upgrade];
             self.next = times.into_iter().flatten().min();
             if progress.reason == reason::UNREACHABLE && self.workload.is_some() {
                 // The others would wait as long for its answer.
@@ -105,6 +111,21 @@ impl Installation<'_> {
             Some(why) => held_back(progress, add_on, &why),
             None => progress,
         }
+    }
+
+    /// Lets other clusters know how far an upgrade is in this one.
+    fn tell_fleet(&self, add_on: &PlannedAddOn, progress: &Progress) {
+        let fleet = &self.controller.fleet;
+        let Some(upgrade) = progress.upgrade.clone().filter(|_| progress.reason != reason::UNREACHABLE)
+        else {
+            return fleet.does_not_answer(&self.plugin_name);
+        };
+        let found = match (upgrade.failed, upgrade.from) {
+            (Some(failed), _) => FoundUpgrade::Failed { digest: failed.digest, why: failed.message },
+            (None, Some(_)) => FoundUpgrade::UnderWay { digest: progress.digest.clone() },
+            (None, None) => FoundUpgrade::None,
+        };
+        fleet.looked_at(&self.plugin_name, add_on.desired.module, found);
     }
 
     /// When an upgrade under way has to be whole.
@@ -177,8 +198,7 @@ fn reported(
     };
     match reached {
         StepProgress::Done => {
-            let undone = installed.and_then(|it| it.undone.as_ref());
-            let undone = undone.map(|undone| upgrade::undone(add_on.desired.module, undone));
+            let undone = add_on.undone().map(|undone| upgrade::undone(add_on.desired.module, &undone));
             let available = upgrade_available(add_on, installed).filter(|_| undone.is_none());
             let reason = if !drifted.is_empty() {
                 reason::DRIFT
@@ -196,7 +216,16 @@ fn reported(
                 .chain(warnings.iter().cloned())
                 .chain(check::warnings(findings))
                 .collect();
-            add_on.progress(PluginPhase::Running, reason, warnings.join("; "))
+            let progress = add_on.progress(PluginPhase::Running, reason, warnings.join("; "));
+            // It is whole, whatever its record said before.
+            let upgrade = progress.upgrade.map(|upgrade| match add_on.course {
+                Course::Undo(_) => UpgradeProgress { from: None, ..upgrade },
+                _ => UpgradeProgress {
+                    from: None,
+                    failed: upgrade.failed.filter(|_| installed.is_some_and(|it| it.undone.is_some())),
+                },
+            });
+            Progress { upgrade, ..progress }
         }
         StepProgress::Waiting(awaited) if awaited.is_overdue => {
             let all: Vec<String> =

@@ -1,7 +1,9 @@
 //! Whether an upgrade may begin: before anything is written, it is checked that the new component takes the
 //! configuration, that AWS allows what it needs, and that the API server would take every object of its plan.
 
-use addons::{Inventory, ObjectRef, Progress, Recreate, built_in, grant, may_take_over, recreate};
+use addons::{
+    Inventory, ObjectRef, Progress, Recreate, UpgradeProgress, built_in, grant, may_take_over, recreate,
+};
 use contract::{AddOnPlan, StepSpec};
 use crds::cluster_plugin::PluginPhase;
 use crds::conditions::reason;
@@ -12,6 +14,7 @@ use super::Installation;
 use super::advance::Prerequisites;
 use super::plan::PlannedAddOn;
 use super::rollout::{Rollout, Target};
+use super::service::bounded;
 use crate::controller::addon::check;
 use crate::controller::addon::options::field_manager;
 use crate::controller::addon::plugins::Answer;
@@ -32,15 +35,25 @@ impl Installation<'_> {
         if let Some((_, why)) = plan.steps.iter().find_map(|step| check::refusal(&findings, &step.id)) {
             return Err(why);
         }
+        let controller = self.controller;
+        let reserved =
+            controller.reserve_upgrade(&self.plugin_name, add_on.desired.module, &new.component)?;
         self.check_objects(add_on, plan, installed, workload).await?;
         let target = Target { add_on, answer: new, plan, installed, workload, findings: &findings };
         let begun = match Rollout::of(self, target).await {
-            Ok(rollout) => rollout.begin().await,
+            Ok(rollout) => {
+                reserved.keep();
+                rollout.begin().await
+            }
             Err(progress) => progress,
         };
         match begun {
             StepProgress::Waiting(awaited) => {
-                Ok(add_on.progress_of(&new.component, PluginPhase::Updating, reason::CREATING, awaited.what))
+                let from = installed.map(|it| bounded(&it.version));
+                let phase = PluginPhase::Updating;
+                let progress = add_on.progress_of(&new.component, phase, reason::CREATING, awaited.what);
+                let upgrade = Some(UpgradeProgress { from, failed: None });
+                Ok(Progress { available: None, upgrade, ..progress })
             }
             StepProgress::Unreachable(why) | StepProgress::Refused(_, why) => Err(why),
             StepProgress::Done => Err("nothing was begun".to_owned()),

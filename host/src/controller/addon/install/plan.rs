@@ -2,13 +2,15 @@
 //! the security-group rules that all of them need.
 
 use addons::upgrade::Component;
-use addons::{DesiredAddOn, Inventory, Progress};
+use addons::{DesiredAddOn, Inventory, Progress, UndoneUpgrade, UpgradeProgress};
 use contract::StepSpec;
-use crds::cluster_plugin::{AvailablePlugin, PluginPhase};
+use crds::cluster_plugin::{AvailablePlugin, FailedUpgrade, PluginPhase};
 use iam::instance_roles;
 use model::AddOnRule;
+use model::condition::shorten;
 
 use super::Installation;
+use super::service::bounded;
 use crate::controller::addon::facts::FactSources;
 use crate::controller::addon::plugins::{Answer, Verdict};
 use crate::rules::RequestedRules;
@@ -81,6 +83,41 @@ impl PlannedAddOn {
         matches!(&self.installed, Ok(Some(installed)) if installed.complete)
     }
 
+    /// How far an upgrade of it is; `None` when its record is not known.
+    fn upgrade_progress(&self) -> Option<UpgradeProgress> {
+        let Some(installed) = self.installed.as_ref().ok()? else { return Some(UpgradeProgress::default()) };
+        let stuck = match &self.course {
+            Course::Stuck(why) => Some(UndoneUpgrade {
+                version: installed.version.clone(),
+                digest: installed.digest.clone(),
+                awaited: format!("it cannot be undone: {why}"),
+                is_complete: false,
+            }),
+            _ => None,
+        };
+        let failed = self.undone().or(stuck).map(|it| FailedUpgrade {
+            version: bounded(&it.version),
+            digest: bounded(&it.digest),
+            message: shorten(&it.awaited),
+        });
+        let from = installed.replaced().filter(|_| failed.is_none()).map(|it| bounded(&it.version));
+        Some(UpgradeProgress { from, failed })
+    }
+
+    /// The upgrade that was undone, or is being undone.
+    pub(super) fn undone(&self) -> Option<UndoneUpgrade> {
+        let installed = self.installed.as_ref().ok()?.as_ref()?;
+        match &self.course {
+            Course::Undo(awaited) if installed.replaced().is_some() => Some(UndoneUpgrade {
+                version: installed.version.clone(),
+                digest: installed.digest.clone(),
+                awaited: awaited.clone(),
+                is_complete: false,
+            }),
+            _ => installed.undone.clone(),
+        }
+    }
+
     pub(super) fn progress(&self, phase: PluginPhase, reason: &str, message: String) -> Progress {
         self.progress_of(&self.answer.component, phase, reason, message)
     }
@@ -102,6 +139,7 @@ impl PlannedAddOn {
             reason: reason.to_owned(),
             message,
             available: self.available.clone(),
+            upgrade: self.upgrade_progress(),
             repaired: None,
         }
     }

@@ -5,16 +5,17 @@
 use std::borrow::Cow;
 use std::sync::Arc;
 
-use addons::upgrade::{self, Component, Consent, Server, Situation, Stored, UPGRADE_ANNOTATION};
+use addons::upgrade::{self, Component, Server, Situation, Stored, UPGRADE_ANNOTATION};
 use addons::{DesiredAddOn, Inventory, changes, changes_of_record, stored};
 use contract::AddOnPlan;
-use crds::cluster_plugin::{AvailablePlugin, UpgradePolicy};
+use crds::cluster_plugin::AvailablePlugin;
 use crds::conditions::reason;
 use kube::ResourceExt;
 use serde_json::{Value, json};
 
 use super::Installation;
 use super::plan::{Course, PlannedAddOn};
+use crate::controller::addon::fleet::consent;
 use crate::controller::addon::plugins::{Answer, LoadedPlugin, Verdict, authorized};
 use crate::management::Error;
 use crate::system::now;
@@ -64,7 +65,7 @@ impl Installation<'_> {
             module: desired.module,
             installed,
             brought: &brought.component,
-            consent: &self.consent(desired),
+            consent: &consent(&self.objects.plugin, desired),
             stored,
             overdue: overdue.as_deref(),
         };
@@ -101,17 +102,6 @@ impl Installation<'_> {
                 tracing::warn!(module, digest, %error, "a stored plugin cannot be loaded");
                 Ok((Stored::Damaged, None))
             }
-        }
-    }
-
-    fn consent(&self, desired: &DesiredAddOn) -> Consent {
-        let plugin = &self.objects.plugin;
-        let annotation = plugin.annotations().get(UPGRADE_ANNOTATION).map(String::as_str);
-        let digests = upgrade::consented_digests(annotation);
-        Consent {
-            automatic: plugin.spec.upgrade_policy == UpgradePolicy::Automatic,
-            pin: desired.version.clone(),
-            digest: digests.get(desired.module).map(|digest| (*digest).to_owned()),
         }
     }
 
@@ -274,7 +264,8 @@ fn unserved(installed: Result<Option<&Inventory>, &str>, message: String) -> Ans
     Answer { component: Component { version, digest }, verdict: Verdict::Left(message) }
 }
 
-fn bounded(text: &str) -> String {
+/// As much of a version or digest as a status takes.
+pub(super) fn bounded(text: &str) -> String {
     text.chars().filter(char::is_ascii_graphic).take(VERSION_CHARACTERS).collect()
 }
 

@@ -1,34 +1,31 @@
 //! What becomes of installations that an earlier version of the operator made when this one takes over: nothing
-//! of them is changed before their users consent; then nothing is lost, nothing is in conflict, no condition fails on the way, and what restarts is listed. `make
-//! test-baseline BASELINE=<commit>` builds the earlier version and runs this.
+//! is written to them or to AWS before their users consent; then nothing is lost, nothing is in conflict, no
+//! condition fails on the way, and what restarts is listed. `make test-baseline BASELINE=<commit>` builds the
+//! earlier version and runs this.
 
-use std::collections::{BTreeMap, BTreeSet};
+mod seen;
+
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, ensure};
 use end_to_end::add_ons::{ACCOUNT, FLAVOR, NAME, file_system, manifest, plugin, prepare, running};
-use end_to_end::{Cluster, MOMENT, condition, condition_text, ensure_nothing_was_forbidden, find_condition};
-use sandbox::{Bed, Options, Workload, operator};
+use end_to_end::{Cluster, MOMENT, condition, ensure_nothing_was_forbidden, find_condition};
+use futures::future::try_join_all;
+use sandbox::{Bed, Options, operator};
+use seen::{Seen, is_good_news};
 use serde_json::{Value, json};
 
 /// The earlier version: a directory with its source, of which the definitions are taken, and its program.
 const SOURCE: &str = "BASELINE_SOURCE";
 const PROGRAM: &str = "BASELINE_OPERATOR";
+/// How many clusters there are; without it those two that have all add-ons between them.
+const CLUSTERS: &str = "BASELINE_CLUSTERS";
+/// How many of the further clusters are made at once.
+const AT_ONCE: usize = 2;
 /// How long nothing may change before everything counts as done.
 const QUIET: Duration = Duration::from_secs(60);
-/// What comes and goes by itself.
-const PASSING: [&str; 8] = [
-    "controllerrevisions.apps",
-    "endpoints",
-    "endpointslices.discovery.k8s.io",
-    "events",
-    "events.events.k8s.io",
-    "leases.coordination.k8s.io",
-    "pods",
-    "replicasets.apps",
-];
-const WORKLOADS: [&str; 2] = ["DaemonSet", "Deployment"];
 
 #[tokio::test(flavor = "multi_thread")]
 #[ignore = "needs an earlier version of the operator: make test-baseline BASELINE=<commit>"]
@@ -46,18 +43,22 @@ async fn on_a_bed_installations_of_an_earlier_version_are_taken_over() -> Result
     let (one, other) = tokio::join!(with_calico(&bed, &calico), with_amazon_vpc(&bed, &vpc));
     one.context("with Calico")?;
     other.context("with the Amazon VPC CNI")?;
-    let (account, from) = (bed.emulator().account().await?, bed.emulator().calls(0).await?.next);
-    let before = (Seen::of(&bed, &calico).await?, Seen::of(&bed, &vpc).await?);
+    let further = further(&bed).await?;
+    let account = bed.emulator().account().await?;
+    let clusters: Vec<&Cluster> = [&calico, &vpc].into_iter().chain(&further).collect();
+    let before = try_join_all(clusters.iter().map(|it| Seen::of(&bed, it))).await?;
 
     bed.stop_operator().await?;
+    let from = bed.emulator().calls(0).await?.next;
     define(&bed, &sandbox::paths::source()).await?;
     program.change(&operator::default_program())?;
     bed.start_operator().await?;
-    let (one, other) = tokio::join!(settled(&bed, &calico), settled(&bed, &vpc));
-    one?;
-    other?;
-    let mut written = before.0.written(&Seen::of(&bed, &calico).await?);
-    written.extend(before.1.written(&Seen::of(&bed, &vpc).await?));
+    try_join_all(clusters.iter().map(|it| settled(&bed, it))).await?;
+    let mut written = written_to_aws(&bed, from).await?;
+    for (cluster, before) in clusters.iter().zip(&before) {
+        written.extend(before.written(&Seen::of(&bed, cluster).await?));
+    }
+    println!("written without consent, of {} clusters: {written:#?}", clusters.len());
     ensure!(written.is_empty(), "written without consent: {written:#?}");
     let available = [available(&bed, &calico).await?, available(&bed, &vpc).await?].concat();
     println!("available: {available:#?}");
@@ -66,15 +67,9 @@ async fn on_a_bed_installations_of_an_earlier_version_are_taken_over() -> Result
     let (one, other) = tokio::join!(upgraded(&bed, &calico), upgraded(&bed, &vpc));
     let (one, other) = (one?, other?);
 
-    let calls = bed.emulator().calls(from).await?.calls;
-    let writes = calls
-        .iter()
-        .filter(|call| call.write && call.caller.as_deref().is_some_and(|it| it.contains("operator")));
-    let writes: Vec<String> =
-        writes.map(|it| format!("{} of {}", it.action, it.resources.join(", "))).collect();
-    println!("written to AWS: {writes:#?}");
-    let mut wrong = before.0.compare(&Seen::of(&bed, &calico).await?, &one);
-    wrong.extend(before.1.compare(&Seen::of(&bed, &vpc).await?, &other));
+    println!("written to AWS: {:#?}", written_to_aws(&bed, from).await?);
+    let mut wrong = before[0].compare(&Seen::of(&bed, &calico).await?, &one);
+    wrong.extend(before[1].compare(&Seen::of(&bed, &vpc).await?, &other));
     let left = bed.emulator().account().await?;
     let is_left = |kind: &str, id: &String| left.get(kind).is_some_and(|it| it.contains(id));
     wrong.extend(account.iter().flat_map(|(kind, ids)| {
@@ -126,6 +121,33 @@ async fn define(bed: &Bed, source: &Path) -> Result<()> {
     bed.kubectl(&["apply", "--server-side", "--force-conflicts", "--validate=ignore", "-f", &directory])
         .await
         .map(drop)
+}
+
+/// Further clusters, small ones: the default template on one machine.
+async fn further(bed: &Bed) -> Result<Vec<Cluster>> {
+    let count: usize = match std::env::var(CLUSTERS) {
+        Ok(text) => text.parse().with_context(|| format!("{CLUSTERS} is no number"))?,
+        Err(_) => 2,
+    };
+    let all: Vec<Cluster> =
+        (2..count).map(|number| Cluster::new("default", &format!("further-{number}"), 1, 0)).collect();
+    for some in all.chunks(AT_ONCE) {
+        try_join_all(some.iter().map(async |it| {
+            it.apply(bed).await?;
+            it.wait_until_ready(bed).await?;
+            running(bed, it, 2).await.with_context(|| it.name.clone())
+        }))
+        .await?;
+    }
+    Ok(all)
+}
+
+/// What operators wrote to AWS since a call.
+async fn written_to_aws(bed: &Bed, from: u64) -> Result<Vec<String>> {
+    let calls = bed.emulator().calls(from).await?.calls;
+    let by_operator = |it: &str| it.contains("operator");
+    let writes = calls.iter().filter(|it| it.write && it.caller.as_deref().is_some_and(by_operator));
+    Ok(writes.map(|it| format!("{} of {}", it.action, it.resources.join(", "))).collect())
 }
 
 /// Calico and all that goes with it, without roles.
@@ -217,136 +239,10 @@ async fn settled(bed: &Bed, cluster: &Cluster) -> Result<BTreeSet<String>> {
     Ok(told)
 }
 
-/// A cluster as it is at one time.
-struct Seen {
-    name: String,
-    objects: BTreeMap<String, Value>,
-}
-
-impl Seen {
-    async fn of(bed: &Bed, cluster: &Cluster) -> Result<Seen> {
-        let workload: Workload<'_> = bed.workload(&cluster.namespace, &cluster.name).await?;
-        let kinds = workload.kubectl(&["api-resources", "--verbs=list", "--output=name"]).await?;
-        let kinds: Vec<&str> = kinds.lines().filter(|it| !PASSING.contains(it)).collect();
-        let all = workload.kubectl_json(&["get", &kinds.join(","), "--all-namespaces"]).await?;
-        let name = |object: &Value| {
-            format!("{} {}/{}", object["kind"], object["metadata"]["namespace"], object["metadata"]["name"])
-                .replace('"', "")
-        };
-        let mut objects: BTreeMap<String, Value> = items_of(&all).map(|it| (name(it), it.clone())).collect();
-        let ours = [cluster.object(bed, "awscluster", &cluster.name).await?, plugin(bed, cluster).await?];
-        let machines = cluster.objects(bed, "awsmachines").await?;
-        objects.extend(machines.into_iter().chain(ours).map(|it| (name(&it), it)));
-        Ok(Seen { name: cluster.name.clone(), objects })
-    }
-
-    /// What the operator wrote in the cluster meanwhile.
-    fn written(&self, now: &Seen) -> Vec<String> {
-        let is_ours = |object: &Value| {
-            let managers = object["metadata"]["managedFields"].as_array().into_iter().flatten();
-            managers.filter_map(|it| it["manager"].as_str()).any(|it| it.starts_with("cluster-operator"))
-        };
-        let is_written = |name: &str, object: &Value| {
-            let mut changes = Vec::new();
-            differences(&self.objects[name], object, String::new(), &mut changes);
-            !changes.is_empty()
-        };
-        let in_cluster =
-            now.objects.iter().filter(|(_, object)| is_ours(object) && !is_ours_to_manage(object));
-        let written =
-            in_cluster.filter(|(name, object)| !self.objects.contains_key(*name) || is_written(name, object));
-        written.map(|(name, _)| format!("{}: {name}", self.name)).collect()
-    }
-
-    /// Prints what is another now, and what was told on the way. What must not be.
-    fn compare(&self, now: &Seen, told: &BTreeSet<String>) -> Vec<String> {
-        println!("{}: told on the way: {told:#?}", self.name);
-        let mut wrong: Vec<String> = told.iter().filter(|it| !it.contains("\"Creating\"")).cloned().collect();
-        for (name, before) in &self.objects {
-            let Some(after) = now.objects.get(name) else {
-                wrong.push(format!("{}: {name} is gone", self.name));
-                continue;
-            };
-            if before["metadata"]["uid"] != after["metadata"]["uid"] {
-                wrong.push(format!("{}: {name} is another one", self.name));
-            }
-            wrong.extend(not_good(before, after).map(|it| format!("{}: {name}: {it}", self.name)));
-            let mut changes = Vec::new();
-            differences(before, after, String::new(), &mut changes);
-            if changes.is_empty() {
-                continue;
-            }
-            let restarts = WORKLOADS.iter().any(|it| before["kind"] == *it)
-                && before["spec"]["template"] != after["spec"]["template"];
-            println!(
-                "{}: {name}{}\n    {}",
-                self.name,
-                if restarts { ": ITS PODS RESTART" } else { "" },
-                changes.join("\n    ")
-            );
-        }
-        for name in now.objects.keys().filter(|it| !self.objects.contains_key(*it)) {
-            println!("{}: {name} is new", self.name);
-        }
-        wrong
-    }
-}
-
-/// Whether an object is one of the management cluster.
-fn is_ours_to_manage(object: &Value) -> bool {
-    ["AWSCluster", "AWSMachine", "ClusterPlugin"].iter().any(|kind| object["kind"] == *kind)
-}
-
 fn items_of(list: &Value) -> impl Iterator<Item = &Value> {
     list["items"].as_array().into_iter().flatten()
 }
 
-/// Whether all is well when a condition is True.
-fn is_good_news(condition: &Value) -> bool {
-    condition["type"].as_str().is_some_and(|it| it.ends_with("Ready") || it.ends_with("Available"))
-}
-
-/// Conditions that were good and are not any more.
-fn not_good<'a>(before: &'a Value, after: &'a Value) -> impl Iterator<Item = String> + 'a {
-    let good = before["status"]["conditions"]
-        .as_array()
-        .into_iter()
-        .flatten()
-        .filter(|it| is_good_news(it) && it["status"] == "True");
-    let kinds = good.filter_map(|it| it["type"].as_str());
-    kinds
-        .filter(|it| condition(after, it) != "True")
-        .map(|it| format!("{it} was True: {}", condition_text(after, it)))
-}
-
-/// Paths at which two objects differ, what servers and controllers write aside.
-fn differences(before: &Value, after: &Value, path: String, found: &mut Vec<String>) {
-    if ["/status", "/metadata/resourceVersion", "/metadata/generation", "/metadata/managedFields"]
-        .contains(&path.as_str())
-        || before == after
-    {
-        return;
-    }
-    match (before, after) {
-        (Value::Object(one), Value::Object(other)) => {
-            let keys: BTreeSet<&String> = one.keys().chain(other.keys()).collect();
-            keys.into_iter()
-                .for_each(|key| differences(&before[key], &after[key], format!("{path}/{key}"), found));
-        }
-        (Value::Array(one), Value::Array(other)) if one.len() == other.len() => {
-            one.iter()
-                .zip(other)
-                .enumerate()
-                .for_each(|(n, (one, other))| differences(one, other, format!("{path}/{n}"), found));
-        }
-        _ => {
-            let short = |it: &Value| it.to_string().chars().take(300).collect::<String>();
-            found.push(format!("{path}: {} -> {}", short(before), short(after)));
-        }
-    }
-}
-
-/// What an earlier version installed is changed by this one.
 /// The add-ons of a cluster that this operator could upgrade, each with what that would change.
 async fn available(bed: &Bed, cluster: &Cluster) -> Result<Vec<String>> {
     let object = plugin(bed, cluster).await?;
@@ -361,7 +257,8 @@ async fn available(bed: &Bed, cluster: &Cluster) -> Result<Vec<String>> {
 async fn upgraded(bed: &Bed, cluster: &Cluster) -> Result<BTreeSet<String>> {
     let consent = json!({"spec": {"upgradePolicy": "Automatic"}});
     cluster.patch(bed, "clusterplugin", &cluster.name, &consent.to_string()).await?;
-    bed.wait_for("all upgrades to be made", MOMENT * 2, async || {
+    // One cluster after the other.
+    bed.wait_for("all upgrades to be made", MOMENT * 4, async || {
         let object = plugin(bed, cluster).await?;
         let all = object["status"]["plugins"].as_array().into_iter().flatten();
         let waiting: Vec<&Value> =
@@ -378,6 +275,7 @@ async fn upgraded(bed: &Bed, cluster: &Cluster) -> Result<BTreeSet<String>> {
     Ok(told)
 }
 
+/// What an earlier version installed is changed by this one.
 async fn settings_can_be_changed(bed: &Bed, cluster: &Cluster, settings: Value) -> Result<()> {
     let generation = plugin(bed, cluster).await?["metadata"]["generation"].clone();
     cluster.patch(bed, "clusterplugin", &cluster.name, &json!({"spec": settings}).to_string()).await?;
