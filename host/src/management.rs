@@ -9,6 +9,7 @@ mod cache;
 mod events;
 mod merge;
 mod raw;
+mod read;
 mod watch;
 mod watched;
 mod write;
@@ -25,6 +26,7 @@ use tokio::sync::mpsc;
 
 pub use cache::Cached;
 pub use events::Event;
+pub use read::Amend;
 pub use watched::{Kind, Watched};
 
 use crate::metrics::Metrics;
@@ -52,6 +54,8 @@ struct Inner {
     client: Client,
     /// The only namespace that is watched; `None`: all.
     namespace: Option<String>,
+    /// Nothing can be written by it.
+    is_read_only: bool,
     caches: Caches,
     subscribers: Mutex<Vec<mpsc::UnboundedSender<Change>>>,
     events: mpsc::Sender<events::Publish>,
@@ -105,6 +109,7 @@ impl Management {
         let inner = Inner {
             client,
             namespace,
+            is_read_only: false,
             caches: Caches::default(),
             subscribers: Mutex::default(),
             events,
@@ -113,6 +118,11 @@ impl Management {
         let management = Self(Arc::new(inner));
         watched::watch_all(&management);
         management
+    }
+
+    /// Whether it only reads.
+    pub fn is_read_only(&self) -> bool {
+        self.0.is_read_only
     }
 
     /// Whether every kind that is watched was read whole at least once.

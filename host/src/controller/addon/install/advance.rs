@@ -49,7 +49,7 @@ impl Installation<'_> {
     }
 
     /// What an add-on that may be installed needs of AWS.
-    async fn findings(&self, add_on: &PlannedAddOn) -> Findings {
+    pub(super) async fn findings(&self, add_on: &PlannedAddOn) -> Findings {
         match &add_on.answer.verdict {
             Verdict::Plan(plan, _) if addons::waits_for(add_on.desired.stage, &self.state).is_none() => {
                 let installed = add_on.installed.as_ref().ok().and_then(Option::as_ref);

@@ -1,0 +1,217 @@
+//! Compares one cluster with what it is asked to be: its infrastructure with AWS, its add-ons with the workload
+//! cluster. It reads, and has the same code decide that decides for `run`.
+
+use std::sync::Arc;
+
+use crds::cluster_api::{Cluster, KubeadmControlPlane};
+use crds::{AWSCluster, AWSMachine, ClusterPlugin};
+use infra::PersistedState;
+use infra::cluster::{Decision, Input};
+use kube::ResourceExt;
+use model::{Action, Interest, Snapshot};
+use serde_json::Value;
+
+use super::file::File;
+use super::progress::Progress;
+use super::report::{AwsChange, Report};
+use crate::context::Context;
+use crate::controller::addon::AddOns;
+use crate::controller::cluster::requested;
+use crate::management::{Cached, Management, Watched};
+use crate::object_name::ObjectName;
+use crate::preview::{machines, whole};
+use crate::rules::add_on_rules;
+use crate::system::{now, random};
+
+/// How often AWS is read for what the reads before showed to be of interest.
+const ROUNDS: usize = 3;
+
+/// One namespace of a management cluster, and what clusters in it are compared by.
+pub struct Comparison<'a> {
+    pub context: Context,
+    pub add_ons: AddOns,
+    pub file: &'a File,
+    pub progress: &'a Progress,
+}
+
+impl Comparison<'_> {
+    /// Compares a cluster. What cannot be read is in the report.
+    pub async fn of(&self, cluster: Arc<Cached<Cluster>>) -> Report {
+        let name = cluster.object_name();
+        let mut report =
+            Report { cluster: name.name.clone(), namespace: name.namespace.clone(), ..Report::default() };
+        report.errors.extend(self.unreadable());
+        self.note_state(&cluster, &mut report);
+        let management = &self.context.management;
+        let aws_cluster = management.of_cluster::<AWSCluster>(&name).into_iter().next();
+        let Some(aws_cluster) = aws_cluster else {
+            report.notes.push("no AWSCluster belongs to it: nothing of it is managed here".to_owned());
+            return report;
+        };
+        // Facts that plugins ask for are of what was read here.
+        let snapshot = match self.snapshot(&cluster, &aws_cluster).await {
+            Ok(snapshot) => Some(snapshot),
+            Err(error) => {
+                report.errors.push(format!("AWS: {error:#}"));
+                None
+            }
+        };
+        self.compare_add_ons(&cluster, &mut report).await;
+        if let Some(snapshot) = snapshot {
+            match self.aws(&cluster, &aws_cluster, snapshot).await {
+                Ok(changes) => report.add_aws(changes),
+                Err(error) => report.errors.push(format!("AWS: {error:#}")),
+            }
+        }
+        report
+    }
+
+    fn note_state(&self, cluster: &Arc<Cached<Cluster>>, report: &mut Report) {
+        let management = &self.context.management;
+        if management.is_paused(cluster) {
+            let note = "it is paused: nothing is changed before its pause ends, and then this";
+            report.notes.push(note.to_owned());
+        }
+        if cluster.is_deleting() {
+            report.notes.push("it is being deleted, and its add-ons go with it".to_owned());
+        }
+    }
+
+    async fn compare_add_ons(&self, cluster: &Arc<Cached<Cluster>>, report: &mut Report) {
+        let name = cluster.object_name();
+        let Some(plugin) = self.add_ons.plugin_of(&name) else { return };
+        if cluster.is_deleting() {
+            return;
+        }
+        if plugin.is_deleting() {
+            let note = format!(
+                "ClusterPlugin {} is being deleted: add-ons go or stay by its spec.deletion",
+                plugin.name_any()
+            );
+            return report.notes.push(note);
+        }
+        self.progress.say(format!("asking the workload cluster and the plugins of {name}"));
+        match self.add_ons.compare(plugin, cluster.clone()).await {
+            Ok(compared) => report.add_add_ons(compared),
+            Err(error) => report.errors.push(format!("{:#}", anyhow::Error::from(error))),
+        }
+    }
+
+    /// Everything of AWS that the decision about a cluster wants to have read.
+    async fn snapshot(
+        &self,
+        cluster: &Cluster,
+        aws_cluster: &Cached<AWSCluster>,
+    ) -> anyhow::Result<Arc<Snapshot>> {
+        let region = &aws_cluster.spec.region;
+        anyhow::ensure!(!region.is_empty(), "AWSCluster {}: spec.region is missing", aws_cluster.name_any());
+        self.progress.say(format!("reading {region}"));
+        let wanted = self.decide(cluster, aws_cluster, &Snapshot::default())?.interest;
+        whole(&self.context.aws, region, wanted).await
+    }
+
+    async fn aws(
+        &self,
+        cluster: &Cached<Cluster>,
+        aws_cluster: &Cached<AWSCluster>,
+        snapshot: Arc<Snapshot>,
+    ) -> anyhow::Result<Vec<AwsChange>> {
+        if infra::cluster::is_external(aws_cluster) {
+            return Ok(Vec::new());
+        }
+        let all = self.context.management.list::<AWSCluster>();
+        let copied = infra::cluster::copied_from(aws_cluster, all.iter().map(|it| &***it), Some(&snapshot));
+        if let Some(original) = copied {
+            let detail = format!("its id is a copy of that of AWSCluster {original}: nothing is made for it");
+            return Ok(vec![change("blocked", aws_cluster.name_any(), detail)]);
+        }
+        let region = &aws_cluster.spec.region;
+        let mut decision = self.decide(cluster, aws_cluster, &snapshot)?;
+        let mut known = Interest::default();
+        for _ in 1..ROUNDS {
+            if decision.interest == known {
+                break;
+            }
+            known = decision.interest.clone();
+            let snapshot = whole(&self.context.aws, region, known.clone()).await?;
+            decision = self.decide(cluster, aws_cluster, &snapshot)?;
+        }
+        let mut res = changes_of(&decision);
+        let is_new = cluster.uid().is_none();
+        if is_new && decision.invalid.is_none() {
+            let made = machines::machines(cluster, &self.objects_of(cluster))?;
+            res.extend(made.into_iter().map(|(resource, detail)| change("later", resource, detail)));
+        }
+        Ok(res)
+    }
+
+    fn decide(
+        &self,
+        cluster: &Cluster,
+        aws_cluster: &Cached<AWSCluster>,
+        snapshot: &Snapshot,
+    ) -> anyhow::Result<Decision> {
+        let management = &self.context.management;
+        let name = ObjectName::new(cluster.namespace().unwrap_or_default(), cluster.name_any());
+        let record = PersistedState::of_cluster(aws_cluster)?;
+        let rules = requested(&self.context, &name, aws_cluster).as_ref().map(add_on_rules);
+        let machines: Vec<String> = match aws_cluster.is_deleting() {
+            true => management.of_cluster::<AWSMachine>(&name).iter().map(|it| it.name_any()).collect(),
+            false => Vec::new(),
+        };
+        let random = random();
+        Ok(infra::cluster::decide(&Input {
+            cluster,
+            aws_cluster,
+            machines: &machines,
+            rules: rules.as_deref(),
+            snapshot,
+            record: &record,
+            now: now(),
+            random: &random,
+        }))
+    }
+
+    /// The objects of the file in the namespace of a cluster.
+    fn objects_of(&self, cluster: &Cluster) -> Vec<Value> {
+        let namespace = cluster.namespace().unwrap_or_default();
+        let all = self.file.objects.iter().filter(|it| it["metadata"]["namespace"] == namespace.as_str());
+        all.cloned().collect()
+    }
+
+    /// Objects that are there and that nothing can be said of.
+    fn unreadable(&self) -> Vec<String> {
+        fn of<K: Watched>(management: &Management) -> impl Iterator<Item = String> {
+            let all = management.unreadable::<K>().into_iter();
+            all.map(|(name, why)| format!("{} {name} cannot be read: {why}", K::KIND.as_str()))
+        }
+        let management = &self.context.management;
+        of::<AWSCluster>(management)
+            .chain(of::<AWSMachine>(management))
+            .chain(of::<KubeadmControlPlane>(management))
+            .chain(of::<ClusterPlugin>(management))
+            .collect()
+    }
+}
+
+fn change(action: &'static str, resource: impl ToString, detail: impl Into<String>) -> AwsChange {
+    AwsChange { action, resource: resource.to_string(), detail: detail.into() }
+}
+
+/// What a decision would do, waits for, and cannot do.
+fn changes_of(decision: &Decision) -> Vec<AwsChange> {
+    let done = |action: &Action| {
+        let detail = match action {
+            Action::Confirm { id, .. } => format!(" ({id}) was not found, and is made again if it is gone"),
+            action => action.detail(),
+        };
+        change(action.verb(), action.key(), detail)
+    };
+    let plan = &decision.plan;
+    let mut res: Vec<AwsChange> = plan.actions.iter().map(done).collect();
+    res.extend(plan.waiting.iter().map(|(key, why)| change("wait", key, why)));
+    res.extend(plan.blocked.iter().map(|(key, why)| change("blocked", key, why)));
+    res.extend(decision.held.iter().map(|(kind, why)| change("held", kind, why)));
+    res.extend(decision.invalid.iter().map(|it| change("invalid", &it.field, &it.message)));
+    res
+}
