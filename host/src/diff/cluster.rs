@@ -8,7 +8,8 @@ use crds::{AWSCluster, AWSMachine, ClusterPlugin};
 use infra::PersistedState;
 use infra::cluster::{Decision, Input};
 use kube::ResourceExt;
-use model::{Action, Interest, Snapshot};
+use model::finding::Reading;
+use model::{Action, Interest, Resource, Snapshot};
 use serde_json::Value;
 
 use super::file::File;
@@ -58,7 +59,7 @@ impl Comparison<'_> {
         };
         self.compare_add_ons(&cluster, &mut report).await;
         if let Some(snapshot) = snapshot {
-            match self.aws(&cluster, &aws_cluster, snapshot).await {
+            match self.aws(&cluster, &aws_cluster, snapshot, &mut report.notes).await {
                 Ok(changes) => report.add_aws(changes),
                 Err(error) => report.errors.push(format!("AWS: {error:#}")),
             }
@@ -115,8 +116,10 @@ impl Comparison<'_> {
         cluster: &Cached<Cluster>,
         aws_cluster: &Cached<AWSCluster>,
         snapshot: Arc<Snapshot>,
+        notes: &mut Vec<String>,
     ) -> anyhow::Result<Vec<AwsChange>> {
         if infra::cluster::is_external(aws_cluster) {
+            notes.push(format!("somebody else looks after AWSCluster {}", aws_cluster.name_any()));
             return Ok(Vec::new());
         }
         let all = self.context.management.list::<AWSCluster>();
@@ -127,20 +130,59 @@ impl Comparison<'_> {
         }
         let region = &aws_cluster.spec.region;
         let mut decision = self.decide(cluster, aws_cluster, &snapshot)?;
-        let mut known = Interest::default();
+        let (mut known, mut snapshot) = (Interest::default(), snapshot);
         for _ in 1..ROUNDS {
             if decision.interest == known {
                 break;
             }
             known = decision.interest.clone();
-            let snapshot = whole(&self.context.aws, region, known.clone()).await?;
+            snapshot = whole(&self.context.aws, region, known.clone()).await?;
             decision = self.decide(cluster, aws_cluster, &snapshot)?;
+        }
+        if let Some(complete) = self.with_attributes(region, &decision, &snapshot, notes).await? {
+            decision = self.decide(cluster, aws_cluster, &complete)?;
         }
         let mut res = changes_of(&decision);
         let is_new = cluster.uid().is_none();
         if is_new && decision.invalid.is_none() {
             let made = machines::machines(cluster, &self.objects_of(cluster))?;
             res.extend(made.into_iter().map(|(resource, detail)| change("later", resource, detail)));
+        }
+        Ok(res)
+    }
+
+    /// The snapshot with the attributes of load balancers that would be set because no poll shows them; `None`
+    /// where there are none of these.
+    async fn with_attributes(
+        &self,
+        region: &str,
+        decision: &Decision,
+        snapshot: &Snapshot,
+        notes: &mut Vec<String>,
+    ) -> anyhow::Result<Option<Snapshot>> {
+        let unknown = decision.plan.actions.iter().filter_map(|action| match action {
+            Action::Update {
+                id,
+                is: Resource::LoadBalancer(is),
+                observed: Resource::LoadBalancer(it),
+                ..
+            } => Some((id, is.attributes.clone()?)).filter(|_| it.attributes.is_none()),
+            _ => None,
+        });
+        let mut res = None;
+        for (id, wanted) in unknown {
+            let attributes = match self.context.aws.region(region).load_balancer_attributes(id).await {
+                Reading::Found(attributes) => attributes,
+                Reading::Absent => continue,
+                Reading::AccessDenied { permission } => {
+                    notes.push(format!("attributes of {id} are not compared: {permission} is not allowed"));
+                    wanted
+                }
+                Reading::Failed { message } => anyhow::bail!("attributes of {id}: {message}"),
+            };
+            let complete = res.get_or_insert_with(|| snapshot.clone());
+            let found = complete.load_balancers.iter_mut().filter(|it| it.id == *id);
+            found.for_each(|it| it.attributes = Some(attributes.clone()));
         }
         Ok(res)
     }

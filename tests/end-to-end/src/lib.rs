@@ -3,6 +3,7 @@
 //! interface. It decides nothing about clusters.
 
 pub mod add_ons;
+pub mod diff;
 pub mod fleet;
 
 use std::collections::BTreeMap;

@@ -7,6 +7,7 @@ use std::process::Command;
 
 use anyhow::{Context, Result, ensure};
 use end_to_end::add_ons::running;
+use end_to_end::diff::{Viewer, seen_before};
 use end_to_end::{Cluster, MOMENT, condition_text, find_condition};
 use sandbox::{Bed, Options, Workload, operator};
 use serde_json::{Value, json};
@@ -60,6 +61,8 @@ async fn on_a_bed_add_ons_are_served_by_what_installed_them() -> Result<()> {
     );
     ensure!(versions == self::versions(&workload).await?, "something was written without consent");
 
+    let viewer = Viewer::new(&bed, &["--built-in-plugins", &second.display().to_string()]).await?;
+    seen_before(&viewer, &cluster, &workload, (EBS, &released[EBS])).await.context("what diff shows")?;
     served_meanwhile(&bed, &cluster, &workload).await.context("while an upgrade is available")?;
     pinned(&bed, &cluster).await.context("a version that nobody has")?;
     upgraded(&bed, &cluster, &workload, &released[EBS]).await.context("the upgrade")
