@@ -42,9 +42,9 @@ impl Comparison<'_> {
         let mut report =
             Report { cluster: name.name.clone(), namespace: name.namespace.clone(), ..Report::default() };
         report.errors.extend(self.unreadable());
-        self.note_state(&cluster, &mut report);
         let management = &self.context.management;
         let aws_cluster = management.of_cluster::<AWSCluster>(&name).into_iter().next();
+        self.note_state(&cluster, aws_cluster.as_ref(), &mut report);
         let Some(aws_cluster) = aws_cluster else {
             report.notes.push("no AWSCluster belongs to it: nothing of it is managed here".to_owned());
             return report;
@@ -67,11 +67,32 @@ impl Comparison<'_> {
         report
     }
 
-    fn note_state(&self, cluster: &Arc<Cached<Cluster>>, report: &mut Report) {
-        let management = &self.context.management;
+    /// Why nothing is done now, or not all.
+    fn note_state(
+        &self,
+        cluster: &Arc<Cached<Cluster>>,
+        aws_cluster: Option<&Arc<Cached<AWSCluster>>>,
+        report: &mut Report,
+    ) {
+        let (management, name) = (&self.context.management, cluster.object_name());
+        let plugins = management.of_cluster::<ClusterPlugin>(&name);
+        let mut paused = Vec::new();
         if management.is_paused(cluster) {
-            let note = "it is paused: nothing is changed before its pause ends, and then this";
-            report.notes.push(note.to_owned());
+            paused.push(format!("Cluster {}", name.name));
+        } else {
+            let infrastructure = aws_cluster.filter(|it| management.is_paused(it));
+            paused.extend(infrastructure.map(|it| format!("AWSCluster {}", it.name_any())));
+            let plugins = plugins.iter().filter(|it| management.is_paused(it));
+            paused.extend(plugins.map(|it| format!("ClusterPlugin {}", it.name_any())));
+        }
+        let note = |it: String| {
+            format!("{it} is paused: nothing of it is changed before its pause ends, and then this")
+        };
+        report.notes.extend(paused.into_iter().map(note));
+        if plugins.len() > 1 {
+            let names: Vec<String> = plugins.iter().map(|it| it.name_any()).collect();
+            let first = self.add_ons.plugin_of(&name).map(|it| it.name_any()).unwrap_or_default();
+            report.notes.push(format!("of the ClusterPlugins {} only {first} counts", names.join(", ")));
         }
         if cluster.is_deleting() {
             report.notes.push("it is being deleted, and its add-ons go with it".to_owned());

@@ -124,10 +124,12 @@ pub async fn seen_before(
     aws_cluster["spec"]["additionalTags"] = json!({"team": "storage"});
     let tagged = viewer.diff(&["-f", "-"], &aws_cluster.to_string()).await?;
     ensure!(tagged.code == Some(2) && tagged.text.contains("  tag     vpc/main ("), "{tagged:?}");
+    upgraded(viewer, cluster, (add_on, available)).await?;
     let new = Cluster::new("default", "new", 1, 1).manifest(bed).await?;
     let new = viewer.diff(&["-f", "-"], &new).await?;
     let made = new.text.contains("  create  vpc/main") && new.text.contains("  + DaemonSet ");
     ensure!(new.code == Some(2) && made && new.text.contains("later   instance/new-"), "{new:?}");
+    unreachable(viewer, cluster).await?;
     refused(viewer).await?;
 
     bed.stop_operator().await?;
@@ -150,6 +152,42 @@ pub async fn seen_before(
     let own: Vec<_> = calls.iter().filter(|call| call.caller.as_deref() == Some(ACCESS_KEY)).collect();
     let writes: Vec<_> = own.iter().filter(|call| call.write).collect();
     ensure!(own.len() > 50 && writes.is_empty(), "{} calls, of which these write: {writes:?}", own.len());
+    Ok(())
+}
+
+/// An upgrade counts once somebody consents to it.
+async fn upgraded(viewer: &Viewer<'_>, cluster: &Cluster, (add_on, digest): (&str, &str)) -> Result<()> {
+    let plugin = cluster.object(viewer.bed, "clusterplugin", &cluster.name).await?;
+    let (mut automatic, mut annotated) = (plugin.clone(), plugin);
+    automatic["spec"]["upgradePolicy"] = "Automatic".into();
+    annotated["metadata"]["annotations"]["cluster.kurator.dev/upgrade"] = format!("{add_on}@{digest}").into();
+    for edited in [automatic, annotated] {
+        let answer = viewer.diff(&["-f", "-", "-o", "json"], &edited.to_string()).await?;
+        let report = answer.json()?;
+        let found = of(&report, add_on)?;
+        let changes = found["changes"].to_string();
+        let is_upgrade = changes.contains("~ component: ") && changes.contains(".args");
+        ensure!(answer.code == Some(2) && is_upgrade && found["available"].is_null(), "{report}");
+    }
+    Ok(())
+}
+
+/// Where the workload cluster cannot be asked, each add-on says so, and the rest is shown.
+async fn unreachable(viewer: &Viewer<'_>, cluster: &Cluster) -> Result<()> {
+    let mut file = Vec::new();
+    for kind in ["cluster", "awscluster"] {
+        let mut object = cluster.object(viewer.bed, kind, &cluster.name).await?;
+        object["spec"]["controlPlaneEndpoint"]["host"] = "192.0.2.1".into();
+        file.push(object);
+    }
+    let file = json!({"apiVersion": "v1", "kind": "List", "items": file}).to_string();
+    let answer = viewer.diff(&["-f", "-", "-o", "json"], &file).await?;
+    ensure!(answer.code == Some(1) && answer.error.contains("not everything could be read: "), "{answer:?}");
+    let report = answer.json()?;
+    let all = report["addOns"].as_array().context("add-ons")?;
+    let is_said =
+        |it: &Value| it["error"].as_str().is_some_and(|it| it.starts_with("the workload cluster: "));
+    ensure!(all.len() == 3 && all.iter().all(is_said), "{report}");
     Ok(())
 }
 

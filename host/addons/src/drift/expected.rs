@@ -24,6 +24,9 @@ fn expected(object: &Value, observed: &Writers, manager: &str) -> Writers {
             fields.remove(last);
         }
     }
+    if let Some(fields) = object.as_object_mut() {
+        fields.retain(|name, value| name != "metadata" || value.as_object().is_some_and(|it| !it.is_empty()));
+    }
     let sets: Vec<&Value> = observed.entries.iter().map(|entry| &entry.fields).collect();
     let ours = Entry {
         manager: manager.to_owned(),
@@ -154,7 +157,7 @@ mod tests {
         Writers::of(&json!({"metadata": {"uid": "1", "managedFields": all}}))
     }
 
-    fn told(mut set: Value, lost: &[&str], theirs: Option<(&str, Value)>) -> String {
+    fn changed(mut set: Value, lost: &[&str], theirs: Option<(&str, Value)>) -> String {
         let mark = observed(&set, None).mark(MANAGER);
         for pointer in lost {
             let (above, name) = pointer.rsplit_once('|').expect("a place");
@@ -181,17 +184,36 @@ mod tests {
     }
 
     #[test]
+    fn an_object_with_nothing_but_a_name_has_no_metadata_of_ours() {
+        let object =
+            json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "a"}, "data": {"b": "1"}});
+        let taken = observed(&json!({}), Some(("kubectl-patch", json!({"f:data": {"f:b": {}}}))));
+        let mark = observed(&json!({"f:data": {"f:b": {}}}), None).mark(MANAGER);
+        let reference = ObjectRef::of(&object).expect("a name");
+        let told = |mark| drifted(&object, &reference, mark, Some(&taken), MANAGER);
+        assert_eq!(
+            told(Some(&mark)).as_deref(),
+            Some(".data.b of ConfigMap a was changed by \"kubectl-patch\"")
+        );
+        assert_eq!(told(None).as_deref(), Some("what is ours in ConfigMap a was never written down"));
+        assert_eq!(
+            drifted(&object, &reference, None, None, MANAGER).as_deref(),
+            Some("ConfigMap a was deleted")
+        );
+    }
+
+    #[test]
     fn what_somebody_took_or_removed_is_named() {
         let main = "/f:spec/f:template/f:spec/f:containers/k:{\"name\":\"main\"}";
         let image = format!("{main}|f:image");
         let theirs = json!({"f:spec": {"f:template": {"f:spec": {"f:containers":
             {"k:{\"name\":\"main\"}": {"f:image": {}}}}}}});
         assert_eq!(
-            told(ours(), &[&image], Some(("kubectl-edit", theirs))),
+            changed(ours(), &[&image], Some(("kubectl-edit", theirs))),
             ".spec.template.spec.containers[name=main].image by \"kubectl-edit\""
         );
-        assert_eq!(told(ours(), &["/f:spec|f:selector"], None), ".spec.selector by ");
+        assert_eq!(changed(ours(), &["/f:spec|f:selector"], None), ".spec.selector by ");
         let scaled = json!({"f:spec": {"f:replicas": {}}});
-        assert_eq!(told(ours(), &["/f:spec|f:replicas"], Some(("autoscaler", scaled))), "Scaled");
+        assert_eq!(changed(ours(), &["/f:spec|f:replicas"], Some(("autoscaler", scaled))), "Scaled");
     }
 }

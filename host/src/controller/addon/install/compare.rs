@@ -227,7 +227,9 @@ impl Installation<'_> {
         match &self.api {
             Api::Unreachable(why) => format!("the workload cluster: {why}"),
             Api::NoKubeconfig => "the workload cluster: its kubeconfig Secret is not there".to_owned(),
-            Api::Answers => format!("the workload cluster: {why}"),
+            Api::Answers => {
+                format!("the workload cluster: {}", why.trim_start_matches("for the API server: "))
+            }
         }
     }
 }
