@@ -105,19 +105,38 @@ impl Error {
 impl Management {
     /// Begins to watch. `namespace`: look at this one only.
     pub fn start(client: Client, namespace: Option<String>, metrics: Metrics) -> Self {
+        let management = Self::new(client, namespace, metrics, false);
+        watched::watch_all(&management);
+        management
+    }
+
+    /// Reads the objects of one namespace once, amended, in place of watching them. Nothing can be written by what
+    /// comes of it: `client` sends nothing but reads.
+    ///
+    /// # Errors
+    /// The API did not answer, does not know a kind, or does not let this user list it.
+    pub async fn read(
+        client: Client,
+        namespace: &str,
+        metrics: Metrics,
+        amend: Amend<'_>,
+    ) -> Result<Self, Error> {
+        let management = Self::new(client, Some(namespace.to_owned()), metrics, true);
+        watched::read_all(&management, namespace, amend).await?;
+        Ok(management)
+    }
+
+    fn new(client: Client, namespace: Option<String>, metrics: Metrics, is_read_only: bool) -> Self {
         let events = events::start(client.clone(), metrics.clone());
-        let inner = Inner {
+        Self(Arc::new(Inner {
             client,
             namespace,
-            is_read_only: false,
+            is_read_only,
             caches: Caches::default(),
             subscribers: Mutex::default(),
             events,
             metrics,
-        };
-        let management = Self(Arc::new(inner));
-        watched::watch_all(&management);
-        management
+        }))
     }
 
     /// Whether it only reads.

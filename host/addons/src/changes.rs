@@ -322,7 +322,7 @@ mod tests {
     }
 
     #[test]
-    fn all_of_an_add_on_comes_when_it_is_installed_and_goes_when_it_is_removed() {
+    fn all_of_an_add_on_comes_with_it_and_goes_with_it() {
         let plan =
             plan(&[deployment("a.example/main:1.0", &[])], vec![rule(443), role(&["ec2:AttachVolume"])]);
         expect_test::expect![[r#"

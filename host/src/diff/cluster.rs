@@ -218,10 +218,9 @@ impl Comparison<'_> {
         let name = ObjectName::new(cluster.namespace().unwrap_or_default(), cluster.name_any());
         let record = PersistedState::of_cluster(aws_cluster)?;
         let rules = requested(&self.context, &name, aws_cluster).as_ref().map(add_on_rules);
-        let machines: Vec<String> = match aws_cluster.is_deleting() {
-            true => management.of_cluster::<AWSMachine>(&name).iter().map(|it| it.name_any()).collect(),
-            false => Vec::new(),
-        };
+        // They matter while it is deleted, and hold up nothing else.
+        let left = management.of_cluster::<AWSMachine>(&name);
+        let machines: Vec<String> = left.iter().map(|it| it.name_any()).collect();
         let random = random();
         Ok(infra::cluster::decide(&Input {
             cluster,

@@ -1,18 +1,13 @@
-//! Reads the objects of one namespace once, by lists alone, in place of watching them. Nothing can be written
-//! by what comes of it.
+//! Fills one cache by lists alone, of one namespace and once, in place of a watch.
 
 use std::error::Error as _;
-use std::sync::{Arc, Mutex};
 
-use kube::Client;
 use kube::api::ListParams;
 use kube::core::ApiResource;
 use serde_json::Value;
 
 use super::raw::Raw;
-use super::watched::{self, Caches};
-use super::{Cached, Error, Inner, Management, Watched, answer, events, name_of};
-use crate::metrics::Metrics;
+use super::{Cached, Error, Management, Watched, answer, name_of};
 
 /// Objects of one page.
 const PAGE: u32 = 500;
@@ -20,34 +15,10 @@ const PAGE: u32 = 500;
 /// What the objects of a kind are taken to be, by what they are.
 pub type Amend<'a> = &'a (dyn Fn(&ApiResource, Vec<Value>) -> Vec<Value> + Sync);
 
-impl Management {
-    /// Reads the objects of a namespace, amended. `client` reads only.
-    ///
-    /// # Errors
-    /// The API did not answer, does not know a kind, or does not let this user list it.
-    pub async fn read(
-        client: Client,
-        namespace: &str,
-        metrics: Metrics,
-        amend: Amend<'_>,
-    ) -> Result<Self, Error> {
-        let events = events::start(client.clone(), metrics.clone());
-        let inner = Inner {
-            client,
-            namespace: Some(namespace.to_owned()),
-            is_read_only: true,
-            caches: Caches::default(),
-            subscribers: Mutex::default(),
-            events,
-            metrics,
-        };
-        let management = Self(Arc::new(inner));
-        watched::read_all(&management, namespace, amend).await?;
-        Ok(management)
-    }
-}
-
 /// Fills the cache of one kind.
+///
+/// # Errors
+/// The API did not answer, does not know the kind, or does not let this user list it.
 pub(super) async fn read<K: Watched>(
     management: &Management,
     namespace: &str,
