@@ -25,7 +25,7 @@ use report::Report;
 
 use crate::context::Context;
 use crate::controller::addon::AddOns;
-use crate::management::{Management, Watched};
+use crate::management::{Error, Management, Watched};
 use crate::metrics::Metrics;
 use crate::object_name::ObjectName;
 use crate::preview::objects::read;
@@ -140,7 +140,8 @@ async fn context(
     progress.say(format!("reading namespace {namespace} of the management cluster"));
     let metrics = Metrics::new();
     let amend = |resource: &kube::core::ApiResource, live| file.amended(resource, namespace, live);
-    let management = Management::read(client.clone(), namespace, metrics.clone(), &amend).await?;
+    let management = Management::read(client.clone(), namespace, metrics.clone(), &amend).await;
+    let management = management.map_err(Error::told)?;
     Ok(Context {
         management,
         aws: aws.clone(),

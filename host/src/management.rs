@@ -95,6 +95,17 @@ impl Error {
             if matches!(&**source, kube::Error::Api(status) if status.is_forbidden()))
     }
 
+    /// What went wrong, in the words of the API server where it has any.
+    pub fn told(self) -> anyhow::Error {
+        match &self {
+            Error::Read { source, .. } | Error::Write { source, .. } => match &**source {
+                kube::Error::Api(status) => anyhow::anyhow!("{self}: {}", status.message),
+                _ => self.into(),
+            },
+            Error::Unreadable { .. } => self.into(),
+        }
+    }
+
     /// The object is not there (any more).
     pub fn is_not_found(&self) -> bool {
         matches!(self, Error::Read { source, .. } | Error::Write { source, .. }

@@ -115,7 +115,7 @@ impl Comparison<'_> {
         self.progress.say(format!("asking the workload cluster and the plugins of {name}"));
         match self.add_ons.compare(plugin, cluster.clone()).await {
             Ok(compared) => report.add_add_ons(compared),
-            Err(error) => report.errors.push(format!("{:#}", anyhow::Error::from(error))),
+            Err(error) => report.errors.push(format!("{:#}", error.told())),
         }
     }
 

@@ -197,7 +197,11 @@ async fn refused(viewer: &Viewer<'_>) -> Result<()> {
     for (arguments, input, said) in [
         (&["missing"][..], "", "there is no Cluster missing in namespace default; `kubectl get clusters."),
         (&["-f", "-"], deployment, "Deployment web (apps/v1) is nothing that this operator looks at"),
-        (&["missing", "-n", "kube-system"], "", "forbidden"),
+        (
+            &["missing", "-n", "kube-system"],
+            "",
+            "cannot list resource \"awsclusters\" in API group \"infrastructure.cluster.x-k8s.io\" in the namespace \"kube-system\"\n",
+        ),
         (&["--nonsense"], "", "unexpected argument '--nonsense'"),
     ] {
         let answer = viewer.diff(arguments, input).await?;

@@ -61,7 +61,9 @@ async fn on_a_bed_add_ons_are_served_by_what_installed_them() -> Result<()> {
     );
     ensure!(versions == self::versions(&workload).await?, "something was written without consent");
 
-    let viewer = Viewer::new(&bed, &["--built-in-plugins", &second.display().to_string()]).await?;
+    let [brings, cache] = [&second, &folder.join("compiled")].map(|it| it.display().to_string());
+    let arguments = ["--built-in-plugins", &brings, "--plugin-cache-dir", &cache];
+    let viewer = Viewer::new(&bed, &arguments).await?;
     seen_before(&viewer, &cluster, &workload, (EBS, &released[EBS])).await.context("what diff shows")?;
     served_meanwhile(&bed, &cluster, &workload).await.context("while an upgrade is available")?;
     pinned(&bed, &cluster).await.context("a version that nobody has")?;
