@@ -48,7 +48,8 @@ async fn lives(kind: LoadBalancerKind) {
     assert_eq!(snapshot(&region).vpcs[0].dns_hostnames, Some(true));
     let attributes = load_balancer(kind, true).attributes;
     assert_eq!(snapshot(&region).load_balancers[0].attributes, attributes);
-    let read = region.load_balancer_attributes(&balancer.id).await;
+    let user = bed.swept_by_user().await;
+    let read = user.load_balancer_attributes(&balancer.id).await;
     assert_eq!(Some(read), attributes.map(model::finding::Reading::Found));
 
     remove_machine(&region, &ids).await;
