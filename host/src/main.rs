@@ -1,16 +1,18 @@
-//! Command line of the operator: `run`, `crds`, `plan`, `built-in-plugins`. Everything else is in the modules; this file only
-//! chooses between them.
+//! Command line of the operator: `run`, `crds`, `plan`, `diff`, `built-in-plugins`. Everything else is in the modules;
+//! this file only chooses between them.
 
 mod admin;
 mod built_in;
 mod context;
 mod controller;
+mod diff;
 mod lease;
 mod logging;
 mod management;
 mod metrics;
 mod object_name;
 mod preview;
+mod read_only;
 mod rules;
 mod run;
 mod system;
@@ -42,6 +44,8 @@ enum Command {
     Crds,
     /// Print what would be created for the objects of a file, without doing it.
     Plan(preview::Options),
+    /// Print what the operator would change in AWS and in workload clusters, without doing it.
+    Diff(Box<diff::Options>),
     /// Print name, version and digest of the plugins that this program brings.
     BuiltInPlugins(built_in::Options),
 }
@@ -50,14 +54,24 @@ enum Command {
 // little. Only plugins calculate for long, and they have threads of their own.
 #[tokio::main(flavor = "current_thread")]
 async fn main() -> ExitCode {
-    let result = match CommandLine::parse().command {
-        Command::Run(options) => run::run(*options).await,
-        Command::Crds => print_crds(),
-        Command::Plan(options) => preview::print(options).await,
-        Command::BuiltInPlugins(options) => built_in::print(&options),
+    let command = match CommandLine::try_parse() {
+        Ok(CommandLine { command }) => command,
+        Err(error) => {
+            // Who reads it may have gone. The code is not clap's 2, which means something else after `diff`.
+            let _ = error.print();
+            return if error.use_stderr() { ExitCode::FAILURE } else { ExitCode::SUCCESS };
+        }
+    };
+    let done = |()| ExitCode::SUCCESS;
+    let result = match command {
+        Command::Run(options) => run::run(*options).await.map(done),
+        Command::Crds => print_crds().map(done),
+        Command::Plan(options) => preview::print(options).await.map(done),
+        Command::Diff(options) => diff::print(*options).await,
+        Command::BuiltInPlugins(options) => built_in::print(&options).map(done),
     };
     match result {
-        Ok(()) => ExitCode::SUCCESS,
+        Ok(code) => code,
         Err(error) => {
             // One line, with every cause.
             eprintln!("cluster-operator: {}", format!("{error:#}").replace('\n', " "));

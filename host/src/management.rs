@@ -9,6 +9,7 @@ mod cache;
 mod events;
 mod merge;
 mod raw;
+mod read;
 mod watch;
 mod watched;
 mod write;
@@ -25,6 +26,7 @@ use tokio::sync::mpsc;
 
 pub use cache::Cached;
 pub use events::Event;
+pub use read::Amend;
 pub use watched::{Kind, Watched};
 
 use crate::metrics::Metrics;
@@ -52,6 +54,8 @@ struct Inner {
     client: Client,
     /// The only namespace that is watched; `None`: all.
     namespace: Option<String>,
+    /// Nothing can be written by it.
+    is_read_only: bool,
     caches: Caches,
     subscribers: Mutex<Vec<mpsc::UnboundedSender<Change>>>,
     events: mpsc::Sender<events::Publish>,
@@ -91,6 +95,17 @@ impl Error {
             if matches!(&**source, kube::Error::Api(status) if status.is_forbidden()))
     }
 
+    /// What went wrong, in the words of the API server where it has any.
+    pub fn told(self) -> anyhow::Error {
+        match &self {
+            Error::Read { source, .. } | Error::Write { source, .. } => match &**source {
+                kube::Error::Api(status) => anyhow::anyhow!("{self}: {}", status.message),
+                _ => self.into(),
+            },
+            Error::Unreadable { .. } => self.into(),
+        }
+    }
+
     /// The object is not there (any more).
     pub fn is_not_found(&self) -> bool {
         matches!(self, Error::Read { source, .. } | Error::Write { source, .. }
@@ -101,18 +116,43 @@ impl Error {
 impl Management {
     /// Begins to watch. `namespace`: look at this one only.
     pub fn start(client: Client, namespace: Option<String>, metrics: Metrics) -> Self {
+        let management = Self::new(client, namespace, metrics, false);
+        watched::watch_all(&management);
+        management
+    }
+
+    /// Reads the objects of one namespace once, amended, in place of watching them. Nothing can be written by what
+    /// comes of it: `client` sends nothing but reads.
+    ///
+    /// # Errors
+    /// The API did not answer, does not know a kind, or does not let this user list it.
+    pub async fn read(
+        client: Client,
+        namespace: &str,
+        metrics: Metrics,
+        amend: Amend<'_>,
+    ) -> Result<Self, Error> {
+        let management = Self::new(client, Some(namespace.to_owned()), metrics, true);
+        watched::read_all(&management, namespace, amend).await?;
+        Ok(management)
+    }
+
+    fn new(client: Client, namespace: Option<String>, metrics: Metrics, is_read_only: bool) -> Self {
         let events = events::start(client.clone(), metrics.clone());
-        let inner = Inner {
+        Self(Arc::new(Inner {
             client,
             namespace,
+            is_read_only,
             caches: Caches::default(),
             subscribers: Mutex::default(),
             events,
             metrics,
-        };
-        let management = Self(Arc::new(inner));
-        watched::watch_all(&management);
-        management
+        }))
+    }
+
+    /// Whether it only reads.
+    pub fn is_read_only(&self) -> bool {
+        self.0.is_read_only
     }
 
     /// Whether every kind that is watched was read whole at least once.

@@ -2,8 +2,8 @@
 //! are credentials, and changes nothing. It does not even read a management cluster.
 
 mod add_ons;
-mod machines;
-mod objects;
+pub mod machines;
+pub mod objects;
 
 use std::collections::BTreeSet;
 use std::path::PathBuf;
@@ -71,7 +71,7 @@ async fn print_cluster(cluster: &Cluster, objects: &[Value], aws: Option<&aws::A
     println!("# Cluster {name} in {region}");
     if infra::cluster::is_external(aws_cluster) {
         println!("# somebody else looks after AWSCluster {}: only machines are made", aws_cluster.name_any());
-        return machines::print(cluster, objects, &Decision::default());
+        return print_machines(cluster, objects);
     }
     let mut record = PersistedState::of_cluster(aws_cluster)?;
     if record.id.is_empty() {
@@ -101,8 +101,15 @@ async fn print_cluster(cluster: &Cluster, objects: &[Value], aws: Option<&aws::A
     let decision = decide(&snapshot);
     print_decision(&decision);
     if decision.invalid.is_none() {
-        machines::print(cluster, objects, &decision)?;
+        print_machines(cluster, objects)?;
         add_ons::print(cluster, aws_cluster, objects, &decision).await?;
+    }
+    Ok(())
+}
+
+fn print_machines(cluster: &Cluster, objects: &[Value]) -> anyhow::Result<()> {
+    for (resource, what) in machines::machines(cluster, objects)? {
+        println!("later   {resource}: {what}");
     }
     Ok(())
 }
@@ -119,7 +126,10 @@ fn print_decision(decision: &Decision) {
 }
 
 /// Everything of clusters that AWS has in a region, and what is wanted besides.
-async fn whole(aws: &aws::Aws, region: &str, wanted: Interest) -> anyhow::Result<Arc<Snapshot>> {
+///
+/// # Errors
+/// Something cannot be read.
+pub async fn whole(aws: &aws::Aws, region: &str, wanted: Interest) -> anyhow::Result<Arc<Snapshot>> {
     let region_name = region;
     let region = aws.region(region);
     let routes_of = wanted.route_tables_of.clone();

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use anyhow::Context as _;
 use ipnet::IpNet;
-use kube::config::{KubeConfigOptions, KubeconfigError};
+use kube::config::{KubeConfigOptions, Kubeconfig, KubeconfigError};
 use kube::{Client, Config};
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::watch;
@@ -136,7 +136,7 @@ pub async fn run(options: Options) -> anyhow::Result<()> {
 
 /// Connects to the management cluster and to AWS. Whoever lacks both is told both at once.
 async fn connect() -> anyhow::Result<(Client, aws::Aws)> {
-    match tokio::join!(config(), aws::Aws::connect()) {
+    match tokio::join!(management(), aws::Aws::connect()) {
         (Ok(config), Ok(aws)) => {
             Ok((Client::try_from(config).context("the kubeconfig cannot be used")?, aws))
         }
@@ -146,14 +146,43 @@ async fn connect() -> anyhow::Result<(Client, aws::Aws)> {
     }
 }
 
-/// How the management cluster is reached: a kubeconfig where there is one, otherwise the service account of
-/// the Pod.
-async fn config() -> anyhow::Result<Config> {
-    let mut config = match Config::from_kubeconfig(&KubeConfigOptions::default()).await {
+async fn management() -> anyhow::Result<Config> {
+    let mut config = config(&Reached::default()).await?;
+    // Each controller tries again by itself, sees what changed in between, and is not held up by what the
+    // server says about when.
+    config.default_retry = false;
+    // A connection that was lost without a word: a watch hears something at least this often.
+    config.read_timeout = Some(crate::management::WATCH_SILENCE);
+    config.reset_reader_on_write = true;
+    Ok(config)
+}
+
+/// How somebody says that the management cluster is reached.
+#[derive(Default)]
+pub struct Reached {
+    pub kubeconfig: Option<PathBuf>,
+    pub context: Option<String>,
+}
+
+/// How the management cluster is reached: as somebody says, or else by a kubeconfig where there is one, otherwise by
+/// the service account of the Pod.
+///
+/// # Errors
+/// There is neither, or it cannot be used.
+pub async fn config(reached: &Reached) -> anyhow::Result<Config> {
+    let options = KubeConfigOptions { context: reached.context.clone(), ..KubeConfigOptions::default() };
+    if let Some(file) = &reached.kubeconfig {
+        let kubeconfig = Kubeconfig::read_from(file)?;
+        let config = Config::from_custom_kubeconfig(kubeconfig, &options).await;
+        return config.with_context(|| format!("{} cannot be used", file.display()));
+    }
+    Ok(match Config::from_kubeconfig(&options).await {
         Ok(config) => config,
         // These errors say their own cause.
-        Err(_) if std::env::var_os("KUBERNETES_SERVICE_HOST").is_some() => Config::incluster()
-            .map_err(|error| anyhow::anyhow!("the Pod's service account cannot be used: {error}"))?,
+        Err(_) if options.context.is_none() && std::env::var_os("KUBERNETES_SERVICE_HOST").is_some() => {
+            Config::incluster()
+                .map_err(|error| anyhow::anyhow!("the Pod's service account cannot be used: {error}"))?
+        }
         Err(KubeconfigError::FindPath | KubeconfigError::ReadConfig(..))
             if std::env::var_os("KUBECONFIG").is_none() =>
         {
@@ -164,14 +193,7 @@ async fn config() -> anyhow::Result<Config> {
         Err(error) => anyhow::bail!(
             "the kubeconfig cannot be used (KUBECONFIG names it, or else it is ~/.kube/config): {error}"
         ),
-    };
-    // Each controller tries again by itself, sees what changed in between, and is not held up by what the
-    // server says about when.
-    config.default_retry = false;
-    // A connection that was lost without a word: a watch hears something at least this often.
-    config.read_timeout = Some(crate::management::WATCH_SILENCE);
-    config.reset_reader_on_write = true;
-    Ok(config)
+    })
 }
 
 /// Waits for the lease and for the first whole read, then lets the controllers work until `stopped` is true.

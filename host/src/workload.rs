@@ -87,6 +87,7 @@ pub struct Workload {
     budget: Budget,
     /// Where API servers may be that are no control plane endpoint.
     ranges: Arc<[IpNet]>,
+    is_read_only: bool,
     clusters: Mutex<HashMap<(String, String), (Vec<u8>, AllowedAddresses, Arc<WorkloadCluster>)>>,
 }
 
@@ -94,7 +95,14 @@ impl Workload {
     /// Counts in `requests` what is sent to any of them. API servers that are not the control plane endpoint
     /// of their cluster are asked only where `ranges` have their address.
     pub fn new(requests: WorkloadRequests, ranges: Arc<[IpNet]>) -> Self {
-        Workload { requests, budget: Budget::default(), ranges, clusters: Mutex::default() }
+        let (budget, clusters) = (Budget::default(), Mutex::default());
+        Workload { requests, budget, ranges, is_read_only: false, clusters }
+    }
+
+    /// The same with clients that send nothing but reads.
+    #[must_use]
+    pub fn read_only(self) -> Self {
+        Workload { is_read_only: true, ..self }
     }
 
     /// The client of a cluster that has these control plane endpoints. Connects nowhere yet.
@@ -118,7 +126,7 @@ impl Workload {
         {
             return Ok(cluster.clone());
         }
-        let client = connect::client(kubeconfig, allowed.clone()).await?;
+        let client = connect::client(kubeconfig, allowed.clone(), self.is_read_only).await?;
         let cluster = Arc::new(WorkloadCluster::new(client, self.budget.share(), self.requests.clone()));
         self.clusters
             .lock()

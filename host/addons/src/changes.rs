@@ -48,6 +48,34 @@ pub fn changes_of_record(installed: &Inventory, after: &AddOnPlan) -> Vec<String
     lines
 }
 
+/// The same of an add-on of which nothing is there.
+pub fn changes_of_installation(plan: &AddOnPlan) -> Vec<String> {
+    let new = contents(&plan.steps);
+    let mut lines: Vec<String> = new.values().map(|(object, _)| format!("+ {object}")).collect();
+    for needed in [rules(&plan.steps), roles(&plan.steps), certificates(&plan.steps)] {
+        lines.extend(differences(&BTreeSet::new(), &needed));
+    }
+    lines.extend(image_changes(&Images::new(), &images(&new)));
+    lines
+}
+
+/// The same of an add-on that is uninstalled: what the steps of its removal delete, in their order, and the rules
+/// that nobody needs then.
+pub fn changes_of_removal(installed: &Inventory, steps: &[Step]) -> Vec<String> {
+    let deleted = steps.iter().filter_map(|step| match step.typed() {
+        Ok(StepSpec::Delete(spec)) => Some(ObjectRef {
+            api_version: spec.api_version,
+            kind: spec.kind,
+            namespace: spec.namespace,
+            name: spec.name,
+        }),
+        _ => None,
+    });
+    let mut lines: Vec<String> = deleted.map(|object| format!("- {object}")).collect();
+    lines.extend(differences(&installed.rules.iter().map(rule_line).collect(), &BTreeSet::new()));
+    lines
+}
+
 /// Objects by their text, which leaves the version of their API out: another one is the same object.
 type Contents<'a> = BTreeMap<String, (ObjectRef, &'a Value)>;
 
@@ -291,6 +319,26 @@ mod tests {
             - ConfigMap gone
             ~ 1 objects are applied anew; what changes in them is not known"#]]
         .assert_eq(&changes_of_record(&record(&before), &after).join("\n"));
+    }
+
+    #[test]
+    fn all_of_an_add_on_comes_with_it_and_goes_with_it() {
+        let plan =
+            plan(&[deployment("a.example/main:1.0", &[])], vec![rule(443), role(&["ec2:AttachVolume"])]);
+        expect_test::expect![[r#"
+            + Deployment kube-system/a
+            + security-group rule tcp 443 from control plane to nodes: webhook
+            + arn:aws:iam::123456789012:role/r allows ec2:AttachVolume
+            + image a.example/main: 1.0
+            + image b.example/side: 1"#]]
+        .assert_eq(&changes_of_installation(&plan).join("\n"));
+        let delete = json!({"apiVersion": "apps/v1", "kind": "Deployment", "namespace": "kube-system", "name": "a",
+            "wait": true});
+        let removal = [step("k8s.delete/v1", delete)];
+        expect_test::expect![[r#"
+            - Deployment kube-system/a
+            - security-group rule tcp 443 from control plane to nodes: webhook"#]]
+        .assert_eq(&changes_of_removal(&record(&plan), &removal).join("\n"));
     }
 
     #[test]

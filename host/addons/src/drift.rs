@@ -2,6 +2,7 @@
 //! done when it is not. What is ours in an object is what the API server answered to our last apply:
 //! whoever changes or removes one of these fields takes it out of the entry of our field manager.
 
+mod expected;
 mod fields;
 mod history;
 #[cfg(test)]
@@ -10,6 +11,7 @@ mod tests;
 use serde_json::Value;
 use sha2::{Digest, Sha256};
 
+pub use expected::drifted;
 pub use fields::{Path, without};
 use fields::{contains, leaves};
 pub use history::{Decision, History};

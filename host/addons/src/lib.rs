@@ -29,11 +29,12 @@ pub mod upgrade;
 mod volumes;
 mod webhooks;
 
-pub use changes::{changes, changes_of_record};
+pub use changes::{changes, changes_of_installation, changes_of_record, changes_of_removal};
 pub use conflict::{Cause, may_take_over};
 pub use desired::{DesiredAddOn, desired};
 pub use drift::{
-    Change, Compared, Decision, Drift, History, Path, UNTOLD, WRITERS, Writers, compare, drift, without,
+    Change, Compared, Decision, Drift, History, Path, UNTOLD, WRITERS, Writers, compare, drift, drifted,
+    without,
 };
 pub use facts::{
     file_systems_fact, instance_types_fact, ip_pools_fact, machine_subnets_fact, max_pods,

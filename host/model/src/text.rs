@@ -23,21 +23,35 @@ impl fmt::Display for Plan {
     }
 }
 
-impl fmt::Display for Action {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let key = self.key();
+impl Action {
+    /// The word for what is done.
+    pub fn verb(&self) -> &'static str {
         match self {
-            Action::Create { is, .. } => write!(f, "create  {key}{}", is.details()),
-            Action::Update { id, is, observed, .. } => {
-                write!(f, "update  {key} ({id}){}", is.changes(observed))
-            }
+            Action::Create { .. } => "create",
+            Action::Update { .. } => "update",
+            Action::Tag { .. } => "tag",
+            Action::Delete { .. } => "delete",
+            Action::Confirm { .. } => "confirm",
+        }
+    }
+
+    /// With which of AWS's things it is done, and what of it is set or changed. Empty or with a space before.
+    pub fn detail(&self) -> String {
+        match self {
+            Action::Create { is, .. } => is.details(),
+            Action::Update { id, is, observed, .. } => format!(" ({id}){}", is.changes(observed)),
             Action::Tag { id, tags, untag, .. } => {
                 let untag: String = untag.iter().map(|it| format!(" -{it}")).collect();
-                write!(f, "tag     {key} ({id}){}{untag}", Pairs(tags))
+                format!(" ({id}){}{untag}", Pairs(tags))
             }
-            Action::Delete { id, .. } => write!(f, "delete  {key} ({id})"),
-            Action::Confirm { id, .. } => write!(f, "confirm {key} ({id})"),
+            Action::Delete { id, .. } | Action::Confirm { id, .. } => format!(" ({id})"),
         }
+    }
+}
+
+impl fmt::Display for Action {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{:<8}{}{}", self.verb(), self.key(), self.detail())
     }
 }
 

@@ -46,6 +46,7 @@ use crate::object_name::ObjectName;
 use crate::system::now;
 use crate::workload::Workload;
 use fleet::FleetUpgrades;
+pub use install::ComparedAddOn;
 use memory::Memories;
 use timing::{BLOCKED, TIMEOUT};
 
@@ -135,6 +136,7 @@ impl AddOns {
     /// The plugins that come with this program cannot be loaded.
     pub fn new(context: Context) -> anyhow::Result<Self> {
         let workload = Workload::new(context.metrics.workload_requests(), context.api_server_ranges.clone());
+        let workload = if context.management.is_read_only() { workload.read_only() } else { workload };
         let plugins = plugins::Plugins::load(
             context.metrics.plugin_calls(),
             context.built_in_plugins.as_deref(),
@@ -213,6 +215,12 @@ impl AddOns {
     fn is_paused(&self, name: &ObjectName) -> bool {
         let management = &self.context.management;
         management.get::<ClusterPlugin>(name).is_some_and(|it| management.is_paused(&it))
+    }
+
+    /// The ClusterPlugin that counts for a Cluster.
+    pub fn plugin_of(&self, cluster: &ObjectName) -> Option<Arc<Cached<ClusterPlugin>>> {
+        let all = self.context.management.of_cluster::<ClusterPlugin>(cluster);
+        all.into_iter().find(|it| self.first_other(it).is_none())
     }
 
     /// The ClusterPlugin of the same Cluster that comes first: one that was taken up already, or else the

@@ -27,6 +27,7 @@ use crate::management::{Cached, Error};
 use crate::system::{now, random};
 
 use read::ClusterScope;
+pub use read::requested;
 
 /// The controller of AWSClusters.
 pub struct Clusters {

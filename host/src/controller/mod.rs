@@ -2,7 +2,7 @@
 //! stands. This file connects them: which change triggers the reconciliation of which object.
 
 pub mod addon;
-mod cluster;
+pub mod cluster;
 mod conditions;
 mod events;
 mod gc;

@@ -11,7 +11,7 @@ use kube::{Resource, ResourceExt};
 use serde::de::DeserializeOwned;
 
 use super::cache::Cache;
-use super::{Management, name_of, watch};
+use super::{Amend, Error, Management, name_of, read, watch};
 use crate::object_name::ObjectName;
 
 /// A kind that is watched.
@@ -77,6 +77,16 @@ macro_rules! watched {
 
         pub(super) fn watch_all(management: &Management) {
             $(tokio::spawn(watch::watch::<$Kind>(management.clone()));)*
+        }
+
+        /// Reads all kinds once in place of watching them.
+        pub(super) async fn read_all(
+            management: &Management,
+            namespace: &str,
+            amend: Amend<'_>,
+        ) -> Result<(), Error> {
+            $(read::read::<$Kind>(management, namespace, amend).await?;)*
+            Ok(())
         }
     };
 }

@@ -1,9 +1,8 @@
 //! The machines of a previewed cluster, as far as the file says: its own AWSMachines, and those that a
-//! control plane or a MachineDeployment would make from a template. It only prints.
+//! control plane or a MachineDeployment would make from a template.
 
 use crds::cluster_api::Cluster;
 use crds::{AWSMachine, AWSMachineSpec, AWSMachineTemplate};
-use infra::cluster::Decision;
 use kube::ResourceExt;
 use serde_json::Value;
 
@@ -11,8 +10,12 @@ use super::objects::of_kind;
 
 const INFRASTRUCTURE: &str = "infrastructure.cluster.x-k8s.io";
 
-/// Prints one line for each set of machines of the cluster.
-pub fn print(cluster: &Cluster, objects: &[Value], _: &Decision) -> anyhow::Result<()> {
+/// Each set of machines of the cluster: its instances, and what they would be.
+///
+/// # Errors
+/// An AWSMachine or AWSMachineTemplate cannot be read.
+pub fn machines(cluster: &Cluster, objects: &[Value]) -> anyhow::Result<Vec<(String, String)>> {
+    let mut res = Vec::new();
     let name = cluster.name_any();
     let templates: Vec<AWSMachineTemplate> = of_kind(objects, "AWSMachineTemplate", INFRASTRUCTURE)?;
     for object in objects {
@@ -35,19 +38,16 @@ pub fn print(cluster: &Cluster, objects: &[Value], _: &Decision) -> anyhow::Resu
         let template = object.pointer(path).or(older).and_then(Value::as_str).unwrap_or_default();
         let replicas = object["spec"]["replicas"].as_u64().unwrap_or(1);
         let what = object["metadata"]["name"].as_str().unwrap_or_default();
-        match templates.iter().find(|it| it.name_any() == template) {
-            Some(found) => {
-                println!("later   instance/{what}-*: {replicas} of {}", described(&found.spec.template.spec))
-            }
-            None => println!(
-                "later   instance/{what}-*: {replicas}; AWSMachineTemplate {template:?} is not in the file"
-            ),
-        }
+        let made = match templates.iter().find(|it| it.name_any() == template) {
+            Some(found) => format!("{replicas} of {}", described(&found.spec.template.spec)),
+            None => format!("{replicas}; AWSMachineTemplate {template:?} is not in the file"),
+        };
+        res.push((format!("instance/{what}-*"), made));
     }
     for machine in of_kind::<AWSMachine>(objects, "AWSMachine", INFRASTRUCTURE)? {
-        println!("later   instance/{}: {}", machine.name_any(), described(&machine.spec));
+        res.push((format!("instance/{}", machine.name_any()), described(&machine.spec)));
     }
-    Ok(())
+    Ok(res)
 }
 
 fn described(spec: &AWSMachineSpec) -> String {

@@ -16,6 +16,7 @@ use tower::{BoxError, ServiceBuilder, service_fn};
 
 use super::WorkloadError;
 use super::address::{AllowedAddresses, Endpoint};
+use crate::read_only::ReadOnlyLayer;
 
 /// How long a connection may take, beside the time of the answer that it is for.
 const CONNECT: Duration = Duration::from_secs(5);
@@ -24,7 +25,11 @@ const CONNECT: Duration = Duration::from_secs(5);
 ///
 /// # Errors
 /// It cannot be used, or names an address where the API server of this cluster is not.
-pub(super) async fn client(kubeconfig: &[u8], allowed: AllowedAddresses) -> Result<Client, WorkloadError> {
+pub(super) async fn client(
+    kubeconfig: &[u8],
+    allowed: AllowedAddresses,
+    is_read_only: bool,
+) -> Result<Client, WorkloadError> {
     let text = std::str::from_utf8(kubeconfig).map_err(|it| WorkloadError::Kubeconfig(it.into()))?;
     let kubeconfig = Kubeconfig::from_yaml(text).map_err(|it| WorkloadError::Kubeconfig(it.into()))?;
     check_self_contained(&kubeconfig)?;
@@ -36,12 +41,17 @@ pub(super) async fn client(kubeconfig: &[u8], allowed: AllowedAddresses) -> Resu
     if server.0.trim_matches(['[', ']']).parse::<IpAddr>().is_ok() {
         allowed.resolve(&server).await.map_err(WorkloadError::NotAsked)?;
     }
-    connected(config, server, allowed).map_err(|it| WorkloadError::Kubeconfig(it.into()))
+    connected(config, server, allowed, is_read_only).map_err(|it| WorkloadError::Kubeconfig(it.into()))
 }
 
 /// As [`kube::client::ClientBuilder`] does it, with addresses that were checked, without repeating anything
 /// by itself, and without asking for compressed answers.
-fn connected(config: Config, server: Endpoint, allowed: AllowedAddresses) -> Result<Client, kube::Error> {
+fn connected(
+    config: Config,
+    server: Endpoint,
+    allowed: AllowedAddresses,
+    is_read_only: bool,
+) -> Result<Client, kube::Error> {
     let target = Arc::new((allowed, server));
     let resolver = service_fn(move |_: Name| {
         let target = target.clone();
@@ -54,6 +64,7 @@ fn connected(config: Config, server: Endpoint, allowed: AllowedAddresses) -> Res
     let client =
         hyper_util::client::legacy::Client::builder(TokioExecutor::new()).build::<_, Body>(connector);
     let service = ServiceBuilder::new()
+        .option_layer(is_read_only.then_some(ReadOnlyLayer))
         .layer(config.base_uri_layer())
         .option_layer(config.auth_layer()?)
         .layer(config.extra_headers_layer()?)

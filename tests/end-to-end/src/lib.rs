@@ -4,6 +4,7 @@
 
 pub mod add_ons;
 pub mod components;
+pub mod diff;
 pub mod fleet;
 
 use std::collections::BTreeMap;

@@ -6,6 +6,7 @@ use std::collections::BTreeMap;
 use anyhow::{Context, Result, ensure};
 use end_to_end::add_ons::running;
 use end_to_end::components::{Program, components, folder, replace, restart};
+use end_to_end::diff::{Viewer, seen_before};
 use end_to_end::{Cluster, MOMENT, condition_text, find_condition};
 use sandbox::{Bed, Options, Workload};
 use serde_json::{Value, json};
@@ -59,6 +60,10 @@ async fn on_a_bed_add_ons_are_served_by_what_installed_them() -> Result<()> {
     );
     ensure!(versions == self::versions(&workload).await?, "something was written without consent");
 
+    let [brings, cache] = [&second, &folder.join("compiled")].map(|it| it.display().to_string());
+    let arguments = ["--built-in-plugins", &brings, "--plugin-cache-dir", &cache];
+    let viewer = Viewer::new(&bed, &arguments).await?;
+    seen_before(&viewer, &cluster, &workload, (EBS, &released[EBS])).await.context("what diff shows")?;
     served_meanwhile(&bed, &cluster, &workload).await.context("while an upgrade is available")?;
     pinned(&bed, &cluster).await.context("a version that nobody has")?;
     upgraded(&bed, &cluster, &workload, &released[EBS]).await.context("the upgrade")

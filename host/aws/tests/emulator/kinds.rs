@@ -46,7 +46,11 @@ async fn lives(kind: LoadBalancerKind) {
     assert_eq!(ours.route_tables[0].associations.len(), 1);
     assert!(ours.subnets.iter().any(|it| it.public && it.cidr == "10.0.0.0/24"));
     assert_eq!(snapshot(&region).vpcs[0].dns_hostnames, Some(true));
-    assert_eq!(snapshot(&region).load_balancers[0].attributes, load_balancer(kind, true).attributes);
+    let attributes = load_balancer(kind, true).attributes;
+    assert_eq!(snapshot(&region).load_balancers[0].attributes, attributes);
+    let user = bed.swept_by_user().await;
+    let read = user.load_balancer_attributes(&balancer.id).await;
+    assert_eq!(Some(read), attributes.map(model::finding::Reading::Found));
 
     remove_machine(&region, &ids).await;
     remove_balancer(&region, kind, &ids).await;

@@ -8,7 +8,7 @@ use addons::certificate::{
 };
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
-use contract::CertificateSpec;
+use contract::{AddOnPlan, CertificateSpec, StepSpec};
 use crds::names::CERTIFICATE_ANNOTATION;
 use rcgen::{
     BasicConstraints, CertificateParams, DistinguishedName, DnType, ExtendedKeyUsagePurpose, IsCa, Issuer,
@@ -128,6 +128,51 @@ impl Authority {
         params.is_ca = IsCa::Ca(BasicConstraints::Constrained(0));
         params.key_usages = vec![KeyUsagePurpose::KeyCertSign];
         Issuer::new(params, &self.key)
+    }
+}
+
+/// What is due of the certificates of a plan: nothing is made here.
+pub struct Due {
+    /// What clients are given; `None` when the authority is to be made anew.
+    pub bundle: Option<String>,
+    /// What would be made and why, a line each.
+    pub changes: Vec<String>,
+}
+
+impl Due {
+    /// # Errors
+    /// The cluster's API did not answer.
+    pub async fn of(cluster: &WorkloadCluster, module: &str, plan: &AddOnPlan) -> Result<Due, WorkloadError> {
+        let typed = plan.steps.iter().filter_map(|step| step.typed().ok());
+        let specs: Vec<CertificateSpec> = typed
+            .filter_map(|step| match step {
+                StepSpec::Certificate(spec) => Some(spec),
+                _ => None,
+            })
+            .collect();
+        if specs.is_empty() {
+            return Ok(Due { bundle: Some(String::new()), changes: Vec::new() });
+        }
+        let object = authority_object(module);
+        let stored = read(cluster, &object).await?.0.filter(|stored| {
+            let observed = Some((&stored.record, digest(&stored.certificate)));
+            let observed = observed.as_ref().map(|(record, digest)| (*record, digest.as_str()));
+            !authority_must_be_made(observed, now()) && KeyPair::from_pem(&stored.key).is_ok()
+        });
+        let Some(authority) = stored else {
+            let changes = vec![format!("~ certificate authority in {object}: made anew")];
+            return Ok(Due { bundle: None, changes });
+        };
+        let mut changes = Vec::new();
+        for spec in specs {
+            let object = secret(&spec.namespace, &spec.secret_name);
+            let stored = read(cluster, &object).await?.0;
+            let observed = stored.as_ref().map(|it| (&it.record, digest(&it.certificate)));
+            let observed = observed.as_ref().map(|(record, digest)| (*record, digest.as_str()));
+            let why = must_be_made(observed, &spec.dns_names, &authority.record.digest, now());
+            changes.extend(why.map(|why| format!("~ certificate in {object}: made anew, {why}")));
+        }
+        Ok(Due { bundle: Some(STANDARD.encode(&authority.bundle)), changes })
     }
 }
 

@@ -3,6 +3,7 @@
 
 mod advance;
 mod begin;
+mod compare;
 mod plan;
 mod rollout;
 mod service;
@@ -24,6 +25,8 @@ use crate::controller::reconcile::ReconcileResult;
 use crate::management::{Cached, Error};
 use crate::object_name::ObjectName;
 use crate::workload::WorkloadCluster;
+
+pub use compare::ComparedAddOn;
 
 /// The objects of the management cluster that decide about a cluster's add-ons.
 struct Objects {
@@ -59,13 +62,7 @@ impl AddOns {
         object: Arc<Cached<ClusterPlugin>>,
         cluster: Arc<Cached<Cluster>>,
     ) -> Result<ReconcileResult, Error> {
-        let (management, name) = (&self.context.management, cluster.object_name());
-        let objects = Objects {
-            control_plane: management.of_cluster::<KubeadmControlPlane>(&name).into_iter().next(),
-            aws_cluster: management.of_cluster::<AWSCluster>(&name).into_iter().next(),
-            plugin: object,
-            cluster,
-        };
+        let objects = Objects::read(self, object, cluster);
         let mut installation = Installation::read(self, &objects).await?;
         let add_ons = installation.plan().await;
         installation.remove_used_consent(&add_ons).await?;
@@ -80,6 +77,19 @@ impl AddOns {
         self.patch_status(&objects.plugin, &progress, None).await?;
         let unchanged = self.memories.unchanged_for(&plugin_name, progress.clone());
         Ok(requeue(&progress, &state, unchanged, next))
+    }
+}
+
+impl Objects {
+    fn read(
+        controller: &AddOns,
+        plugin: Arc<Cached<ClusterPlugin>>,
+        cluster: Arc<Cached<Cluster>>,
+    ) -> Objects {
+        let (management, name) = (&controller.context.management, cluster.object_name());
+        let control_plane = management.of_cluster::<KubeadmControlPlane>(&name).into_iter().next();
+        let aws_cluster = management.of_cluster::<AWSCluster>(&name).into_iter().next();
+        Objects { plugin, cluster, control_plane, aws_cluster }
     }
 }
 

@@ -99,7 +99,7 @@ impl AddOns {
         })
     }
 
-    /// Finds out whose each record is. The first time, that is written down.
+    /// Finds out whose each record is. The first time, that is written down where anything may be.
     async fn authenticate(
         &self,
         name: &ObjectName,
@@ -122,7 +122,9 @@ impl AddOns {
                     &reported,
                     &stored,
                 );
-                self.write_proofs(name, &first).await?;
+                if !self.context.management.is_read_only() {
+                    self.write_proofs(name, &first).await?;
+                }
                 first
             }
         };

@@ -10,6 +10,7 @@ use kube::ResourceExt;
 use model::AddOnRule;
 
 use super::{ClusterMemory, Clusters};
+use crate::context::Context;
 use crate::controller::owner::{cluster_of_name, owner};
 use crate::management::{Cached, Error};
 use crate::object_name::ObjectName;
@@ -76,7 +77,7 @@ impl Clusters {
         let cluster = cluster.unwrap_or_else(|| cluster_of_name(&name));
         let machines =
             if object.is_deleting() { self.machines_left(&name, memory).await? } else { Vec::new() };
-        let requested = self.requested(&name, &object);
+        let requested = requested(&self.context, &name, &object);
         let rules = requested.as_ref().map(add_on_rules);
         let region = self.context.aws.region(&object.spec.region);
         let who = format!("cluster/{}", object.object_name());
@@ -113,16 +114,20 @@ impl Clusters {
         }
         Ok(left)
     }
+}
 
-    /// What add-ons ask for. A Cluster without any ClusterPlugin asks for what its last one left installed,
-    /// which is known at once.
-    fn requested(&self, cluster: &ObjectName, object: &Cached<AWSCluster>) -> Option<RequestedRules> {
-        let requested = self.context.rules.get(cluster);
-        let has_plugins = !self.context.management.of_cluster::<ClusterPlugin>(cluster).is_empty();
-        if requested.is_some() || has_plugins {
-            return requested;
-        }
-        let annotation = object.annotations().get(STORED_RULES_ANNOTATION);
-        stored_rules(annotation.map(String::as_str)).map(requested_rules)
+/// What add-ons ask for. A Cluster without any ClusterPlugin asks for what its last one left installed,
+/// which is known at once.
+pub fn requested(
+    context: &Context,
+    cluster: &ObjectName,
+    object: &Cached<AWSCluster>,
+) -> Option<RequestedRules> {
+    let requested = context.rules.get(cluster);
+    let has_plugins = !context.management.of_cluster::<ClusterPlugin>(cluster).is_empty();
+    if requested.is_some() || has_plugins {
+        return requested;
     }
+    let annotation = object.annotations().get(STORED_RULES_ANNOTATION);
+    stored_rules(annotation.map(String::as_str)).map(requested_rules)
 }

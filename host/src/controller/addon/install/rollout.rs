@@ -25,7 +25,7 @@ use crate::workload::WorkloadCluster;
 
 /// What is to be done about an add-on, by its plan and by its record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum RolloutKind {
+pub(super) enum RolloutKind {
     /// Nothing is recorded that this program wrote: everything is applied.
     Install,
     /// Another plan or component is recorded, or the add-on was being uninstalled: everything is applied.
@@ -60,7 +60,7 @@ pub(super) struct Rollout<'a> {
 }
 
 impl RolloutKind {
-    fn of(installed: Option<&Inventory>, digest: &str, plan_hash: &str) -> Self {
+    pub(super) fn of(installed: Option<&Inventory>, digest: &str, plan_hash: &str) -> Self {
         match installed {
             Some(it) if it.standing != Standing::Proven => RolloutKind::Install,
             Some(it) if it.plan_hash != plan_hash || it.digest != digest => RolloutKind::Upgrade,
