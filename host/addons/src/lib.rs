@@ -11,6 +11,7 @@ pub mod efs;
 mod facts;
 pub mod grant;
 mod inventory;
+pub mod kubernetes_upgrade;
 mod load_balancer_users;
 mod outline;
 mod problem;
@@ -25,6 +26,7 @@ mod stored_rules;
 mod teardown;
 mod uninstall;
 pub mod upgrade;
+pub mod versions;
 mod volumes;
 mod webhooks;
 

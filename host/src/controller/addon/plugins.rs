@@ -9,7 +9,10 @@ use addons::upgrade::Component;
 use addons::{DesiredAddOn, Inventory, authorize_removal};
 use addons::{built_in, grant};
 use anyhow::Context;
-use contract::{AddOnPlan, Diagnostic, FEATURES, Failure, HostInfo, Operation, Outcome, Request, Severity};
+use contract::{
+    API_SERVER_VERSION, AddOnPlan, Diagnostic, FEATURES, Fact, FactValue, Failure, HostInfo,
+    KUBERNETES_VERSION, Operation, Outcome, Request, Severity, UNSUPPORTED_KUBERNETES_VERSION,
+};
 use crds::conditions::reason;
 use plugin::{PluginError, Released};
 use serde_json::json;
@@ -65,6 +68,8 @@ pub enum Verdict {
     Left(String),
     /// Nobody has to act.
     Pending(String),
+    /// The plugin knows nothing for the cluster's version of Kubernetes. What to do.
+    Unsupported(String),
     /// Somebody has to act: a reason for a condition, and what to do.
     Refused(String, String),
 }
@@ -185,12 +190,31 @@ impl Plugins {
         cluster: &ClusterFacts<'_>,
         installed: Result<Option<&Inventory>, &str>,
     ) -> Answer {
+        let verdict = self.ask_for(loaded, desired, cluster, installed, None).await;
+        Answer { component: loaded.component.clone(), verdict }
+    }
+
+    /// What a plugin answers for another version of Kubernetes than the cluster's, if one is given.
+    pub async fn ask_for(
+        &self,
+        loaded: &LoadedPlugin,
+        desired: &DesiredAddOn,
+        cluster: &ClusterFacts<'_>,
+        installed: Result<Option<&Inventory>, &str>,
+        version: Option<&str>,
+    ) -> Verdict {
         let mut request = request(desired, cluster, installed);
+        if let Some(version) = version {
+            let is_version =
+                |it: &&mut Fact| [KUBERNETES_VERSION, API_SERVER_VERSION].contains(&it.key.as_str());
+            let value = FactValue::Present(json!(version));
+            request.facts.iter_mut().filter(is_version).for_each(|it| it.value = value.clone());
+        }
         request.facts.retain(|it| loaded.facts.contains(&it.key) || ALWAYS.contains(&it.key.as_str()));
         let permit = self.queue.acquire(&cluster.cluster_name()).await;
         let outcome = loaded.plugin.plan_async(request).await;
         drop(permit);
-        let verdict = match outcome.map(|it| it.value) {
+        match outcome.map(|it| it.value) {
             Err(error) => failed(desired, &error),
             Ok(Err(failure)) => refused(desired, failure),
             Ok(Ok(Outcome::Complete(plan))) => authorized(desired, plan),
@@ -204,8 +228,7 @@ impl Plugins {
                 );
                 Verdict::Refused(reason::NEEDS_DENIED.into(), message)
             }
-        };
-        Answer { component: loaded.component.clone(), verdict }
+        }
     }
 }
 
@@ -254,6 +277,9 @@ fn refused(desired: &DesiredAddOn, failure: Failure) -> Verdict {
     match failure {
         Failure::Invalid(diagnostics) => {
             Verdict::Refused(reason::INVALID_CONFIGURATION.into(), text(desired, &diagnostics))
+        }
+        Failure::Unsupported(diagnostic) if diagnostic.code == UNSUPPORTED_KUBERNETES_VERSION => {
+            Verdict::Unsupported(text(desired, &[diagnostic]))
         }
         Failure::Unsupported(diagnostic) => {
             Verdict::Refused(reason::UNSUPPORTED.into(), text(desired, &[diagnostic]))

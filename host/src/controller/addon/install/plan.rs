@@ -1,6 +1,7 @@
 //! Plans the add-ons of a cluster: gathers the facts that their plugins need, asks the plugins, and publishes
 //! the security-group rules that all of them need.
 
+use addons::kubernetes_upgrade::Support;
 use addons::upgrade::Component;
 use addons::{DesiredAddOn, Inventory, Progress};
 use contract::StepSpec;
@@ -20,6 +21,8 @@ pub(super) struct PlannedAddOn {
     pub answer: Answer,
     /// What this operator brings in place of what serves it.
     pub available: Option<AvailablePlugin>,
+    /// Whether what serves it supports the version of Kubernetes that the cluster is to have.
+    pub support: Support,
 }
 
 impl Installation<'_> {
@@ -52,11 +55,19 @@ impl Installation<'_> {
             controller.instances(&self.facts, region, |instances| instance_roles::profiles(instances));
         let mut add_ons = Vec::new();
         for (desired, installed, service) in served {
-            let (answer, available) = match service {
-                Ok(service) => self.ask(&desired, &installed, &service).await,
-                Err(verdict) => (Answer { component: Component::default(), verdict }, None),
+            let (answer, available, support) = match service {
+                Ok(service) => {
+                    let (answer, available) = self.ask(&desired, &installed, &service).await;
+                    let known = installed.as_ref().ok().and_then(Option::as_ref);
+                    let support = self.support(&desired, known, &service, &answer.verdict).await;
+                    (answer, available, support)
+                }
+                Err(verdict) => {
+                    let support = Support::Unknown("its plugin cannot be used now".to_owned());
+                    (Answer { component: Component::default(), verdict }, None, support)
+                }
             };
-            add_ons.push(PlannedAddOn { desired, installed, answer, available });
+            add_ons.push(PlannedAddOn { desired, installed, answer, available, support });
         }
         let rules = &controller.context.rules;
         let requested = rules_of_plans(&add_ons, self.state.initialized);
@@ -93,7 +104,10 @@ fn rules_of_plans(add_ons: &[PlannedAddOn], initialized: bool) -> Option<Request
     for add_on in add_ons {
         let Verdict::Plan(plan, _) = &add_on.answer.verdict else {
             // What is left as it is has its rules in its record.
-            let is_left = matches!(add_on.answer.verdict, Verdict::Left(_));
+            let is_left = match add_on.answer.verdict {
+                Verdict::Unsupported(_) => add_on.is_complete(),
+                _ => matches!(add_on.answer.verdict, Verdict::Left(_)),
+            };
             if !initialized || is_left || matches!(add_on.installed, Ok(None)) {
                 continue;
             }
@@ -124,6 +138,7 @@ mod tests {
             installed,
             answer: Answer { component: Component::default(), verdict },
             available: None,
+            support: Support::Supported,
         }
     }
 

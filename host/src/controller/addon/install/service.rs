@@ -36,6 +36,20 @@ impl Service {
         let earlier = self.earlier.iter().flat_map(|it| &it.facts);
         self.brought.facts.iter().chain(earlier).map(String::as_str)
     }
+
+    /// What serves the add-on; `None` where it is left as it is.
+    pub(super) fn serving(&self) -> Option<&LoadedPlugin> {
+        match &self.server {
+            Server::Brought => Some(&self.brought),
+            Server::Installed => self.earlier.as_deref(),
+            Server::Nothing(_) | Server::Unavailable(_) => None,
+        }
+    }
+
+    /// What this operator brings.
+    pub(super) fn brought(&self) -> &LoadedPlugin {
+        &self.brought
+    }
 }
 
 impl Installation<'_> {
@@ -128,7 +142,8 @@ impl Installation<'_> {
         let changes = match (&new.verdict, &answer.verdict) {
             (Verdict::Plan(after, _), Verdict::Plan(before, _)) => changes(installed, before, after),
             (Verdict::Plan(after, _), _) => changes_of_record(installed, after),
-            (Verdict::Refused(_, message) | Verdict::Pending(message) | Verdict::Left(message), _) => {
+            (Verdict::Refused(_, message) | Verdict::Pending(message), _)
+            | (Verdict::Left(message) | Verdict::Unsupported(message), _) => {
                 vec![format!("it cannot be planned now: {message}")]
             }
         };
