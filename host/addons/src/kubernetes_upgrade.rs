@@ -215,7 +215,7 @@ mod tests {
     }
 
     #[test]
-    fn cluster_api_is_kept_from_beginning_but_for_the_upgrade_that_add_ons_are_ready_for() {
+    fn only_an_upgrade_that_the_add_ons_are_ready_for_may_begin() {
         let held = |topology: Option<&str>, control_plane: &str, running: Option<&str>, support: Support| {
             let upgrade = upgrade(topology, control_plane, running);
             upgrade.is_held(&upgrade.readiness(&[("ccm", &support)]), true)

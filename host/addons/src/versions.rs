@@ -148,7 +148,7 @@ mod tests {
     }
 
     #[test]
-    fn the_oldest_api_server_counts_and_what_the_control_plane_wants_does_not() {
+    fn the_oldest_api_server_counts_and_not_what_is_wanted() {
         let old = machine(true, json!("v1.35.2"), json!("v1.35.2"));
         let new = machine(true, json!("v1.36.0"), Value::Null);
         let worker = machine(false, json!("v1.34.9"), json!("v1.34.9"));
@@ -158,7 +158,7 @@ mod tests {
     }
 
     #[test]
-    fn what_the_control_plane_says_of_machines_counts_before_they_are_seen() {
+    fn machines_count_that_only_the_control_plane_has_seen() {
         let new = machine(true, json!("v1.36.0"), Value::Null);
         assert_eq!(running(json!({"version": "v1.35.2"}), std::slice::from_ref(&new)).0, some("v1.35.2"));
         let both = json!({"versions": [{"version": "v1.35.10"}, {"version": "v1.35.9"}]});
@@ -210,7 +210,7 @@ mod tests {
     }
 
     #[test]
-    fn a_version_before_its_release_is_older_and_builds_of_one_are_the_same() {
+    fn a_candidate_is_older_and_builds_are_the_same() {
         let of = |text: &str| Version::parse(text).expect("a version");
         assert_eq!(of("v1.36.0-rc.1").order(&of("v1.36.0")), Ordering::Less);
         assert!(of("v1.34.0+rke2r1").is_same(&of("1.34.0")) && !of("v1.34.0-rc.0").is_same(&of("v1.34.0")));

@@ -231,7 +231,7 @@ fn the_cloud_provider_changes_once_and_after_the_last_api_server() {
 }
 
 #[test]
-fn what_an_add_on_uses_of_a_newer_version_it_uses_when_every_api_server_has_it() {
+fn a_newer_feature_is_used_when_every_api_server_has_it() {
     // How often limits of volumes are looked at, and then classes of attributes.
     ensure_changed(&upgraded("v1.32.9", "v1.33.0"), &[CCM, EBS]);
     ensure_changed(&upgraded("v1.33.4", "v1.34.0"), &[CCM, EBS]);
@@ -285,7 +285,7 @@ fn a_machine_that_fails_or_is_lost_in_between_changes_nothing_else() {
 }
 
 #[test]
-fn a_machine_that_is_upgraded_in_place_counts_when_it_runs_the_new_version() {
+fn a_machine_upgraded_in_place_counts_when_it_runs_the_version() {
     let mut rollout = Rollout::new("v1.35.2");
     rollout.world.wanted = "v1.36.0";
     let names: Vec<String> = rollout.world.of(true).filter_map(|it| it.metadata.name.clone()).collect();
@@ -301,7 +301,7 @@ fn a_machine_that_is_upgraded_in_place_counts_when_it_runs_the_new_version() {
 }
 
 #[test]
-fn a_cluster_without_a_machine_is_planned_for_the_version_that_it_is_to_have() {
+fn a_cluster_without_a_machine_is_planned_for_what_it_is_to_be() {
     let world = World { machines: Vec::new(), ..World::new("v1.35.2") };
     let control_plane = world.control_plane(&[]);
     assert_eq!(RunningVersions::of(Some(&control_plane), std::iter::empty()), RunningVersions::default());
