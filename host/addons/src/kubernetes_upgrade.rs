@@ -81,7 +81,7 @@ impl KubernetesUpgrade {
             match support {
                 Support::Supported => {}
                 Support::Unsupported { why, upgrade: Some(upgrade) } => {
-                    said.push(format!("{name}: {why}; upgrade it before Kubernetes: {upgrade}"));
+                    said.push(format!("{name}: {why}; what this operator brings supports it: {upgrade}"));
                     reason = reason::UPGRADE_ADD_ON_FIRST;
                 }
                 Support::Unsupported { why, upgrade: None } => {
@@ -188,10 +188,10 @@ mod tests {
         let later = Support::Unknown("waits for a fact".into());
         expect_test::expect![[r#"
             true Ready "all add-ons support Kubernetes v1.37.0"
-            false UpgradeAddOnFirst "Kubernetes v1.37.0 is wanted; ccm: 1.0 does not support Kubernetes v1.37.0; upgrade it before Kubernetes: annotate"
-            false UnsupportedKubernetesVersion "Kubernetes v1.37.0 is wanted; ccm: 1.0 does not support Kubernetes v1.37.0; nothing that this operator brings supports it: wait for an operator that does; ebs: 1.0 does not support Kubernetes v1.37.0; upgrade it before Kubernetes: annotate"
+            false UpgradeAddOnFirst "Kubernetes v1.37.0 is wanted; ccm: 1.0 does not support Kubernetes v1.37.0; what this operator brings supports it: annotate"
+            false UnsupportedKubernetesVersion "Kubernetes v1.37.0 is wanted; ccm: 1.0 does not support Kubernetes v1.37.0; nothing that this operator brings supports it: wait for an operator that does; ebs: 1.0 does not support Kubernetes v1.37.0; what this operator brings supports it: annotate"
             false NotReady "Kubernetes v1.37.0 is wanted; ebs: waits for a fact"
-            false UpgradeAddOnFirst "Kubernetes v1.37.0 is wanted; ccm: 1.0 does not support Kubernetes v1.37.0; upgrade it before Kubernetes: annotate; ebs: waits for a fact"
+            false UpgradeAddOnFirst "Kubernetes v1.37.0 is wanted; ccm: 1.0 does not support Kubernetes v1.37.0; what this operator brings supports it: annotate; ebs: waits for a fact"
         "#]]
         .assert_eq(
             &[

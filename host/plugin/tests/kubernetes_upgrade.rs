@@ -334,7 +334,7 @@ fn readiness(world: &World, topology: Option<&str>) -> (bool, bool) {
 }
 
 #[test]
-fn an_upgrade_that_no_cloud_provider_supports_is_said_and_held_before_it_begins() {
+fn an_upgrade_that_nobody_supports_is_said_and_held_before() {
     let mut world = World::new("v1.36.0");
     assert_eq!(readiness(&world, None), (true, false));
     assert_eq!(readiness(&world, Some("v1.36.0")), (true, true), "none is wanted yet");

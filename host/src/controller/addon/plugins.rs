@@ -322,6 +322,51 @@ fn request(
 mod tests {
     use std::collections::BTreeSet;
 
+    use crds::cluster_api::{Cluster, KubeadmControlPlane};
+
+    use super::*;
+
+    #[tokio::test]
+    async fn a_plugin_is_asked_for_the_version_that_is_wanted() {
+        let cluster: Cluster =
+            serde_json::from_value(json!({"apiVersion": "cluster.x-k8s.io/v1beta2", "kind": "Cluster",
+            "metadata": {"name": "one", "namespace": "default"}, "spec": {}}))
+            .expect("a Cluster");
+        let control_plane: KubeadmControlPlane = serde_json::from_value(
+            json!({"apiVersion": "controlplane.cluster.x-k8s.io/v1beta2", "kind": "KubeadmControlPlane",
+            "metadata": {"name": "one"}, "spec": {"version": "v1.36.0"}}),
+        )
+        .expect("a KubeadmControlPlane");
+        let facts = ClusterFacts {
+            cluster: &cluster,
+            control_plane: Some(&control_plane),
+            aws_cluster: None,
+            requested: [(API_SERVER_VERSION, FactValue::Present(json!("v1.35.2")))].into(),
+            profiles: Err("no matter".into()),
+        };
+        let spec = json!({"clusterName": "one", "cloudProvider": {"aws": {}}});
+        let desired = addons::desired(&serde_json::from_value(spec).expect("a spec")).remove(0);
+        let plugins = Plugins::load(PluginCalls::default(), None, None).expect("the built-in plugins");
+        let Ok(loaded) = plugins.brought(&desired).await else { panic!("it is built in") };
+        for (version, expected) in [
+            (None, ":v1.35."),
+            (Some("v1.36.3"), ":v1.36."),
+            (Some("v1.34.0"), ":v1.34."),
+            (Some("v1.37.0"), ""),
+        ] {
+            match plugins.ask_for(&loaded, &desired, &facts, Ok(None), version).await {
+                Verdict::Plan(plan, _) => {
+                    let text = json!(plan.steps).to_string();
+                    assert!(!expected.is_empty() && text.contains(expected), "{version:?}: {text}");
+                }
+                Verdict::Unsupported(message) => {
+                    assert!(expected.is_empty() && message.contains("v1.37.0"), "{version:?}: {message}");
+                }
+                _ => panic!("{version:?} has no plan"),
+            }
+        }
+    }
+
     #[test]
     fn what_goes_wrong_with_a_plugin_has_a_documented_reason() {
         let documented: BTreeSet<&str> =

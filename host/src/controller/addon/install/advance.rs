@@ -1,6 +1,5 @@
 //! Advances each add-on as far as it can come now, and reports how it fares.
 
-use addons::kubernetes_upgrade::Support;
 use addons::upgrade::{self, Component};
 use addons::{Api, Inventory, Progress};
 use contract::AddOnPlan;
@@ -9,6 +8,7 @@ use crds::conditions::reason;
 use tokio::time::Instant;
 
 use super::Installation;
+use super::kubernetes::unsupported;
 use super::plan::PlannedAddOn;
 use super::rollout::{Rollout, Target};
 use crate::controller::addon::check::{self, Findings};
@@ -130,22 +130,6 @@ impl Installation<'_> {
             }
         }
     }
-}
-
-/// How an add-on fares whose plugin knows nothing for the cluster's version of Kubernetes. What is installed goes on
-/// running.
-fn unsupported(add_on: &PlannedAddOn, message: &str) -> Progress {
-    if !add_on.is_complete() {
-        return add_on.progress(PluginPhase::Failed, reason::UNSUPPORTED, message.to_owned());
-    }
-    let upgrade = match &add_on.support {
-        Support::Unsupported { upgrade: Some(how), .. } => format!("; {how}"),
-        _ => String::new(),
-    };
-    let message = format!(
-        "{message}; what is installed stays as it is and runs, and is not changed or repaired until then{upgrade}"
-    );
-    add_on.progress(PluginPhase::Running, reason::UNSUPPORTED_KUBERNETES_VERSION, message)
 }
 
 /// How an add-on fares, by how far its plan has come.

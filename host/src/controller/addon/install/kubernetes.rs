@@ -4,9 +4,11 @@
 use std::sync::Arc;
 
 use addons::kubernetes_upgrade::{Readiness, Support, has_hold};
-use addons::{DesiredAddOn, Inventory, upgrade};
+use addons::{DesiredAddOn, Inventory, Progress, upgrade};
 use crds::AWSCluster;
 use crds::cluster_api::Cluster;
+use crds::cluster_plugin::PluginPhase;
+use crds::conditions::reason;
 use crds::names::UPGRADE_HOOK_ANNOTATION;
 use serde_json::json;
 
@@ -122,5 +124,63 @@ fn support(verdict: &Verdict) -> Support {
         Verdict::Unsupported(why) => Support::Unsupported { why: why.clone(), upgrade: None },
         Verdict::Pending(why) | Verdict::Left(why) => Support::Unknown(why.clone()),
         Verdict::Refused(reason, why) => Support::Unknown(format!("{reason}: {why}")),
+    }
+}
+
+/// How an add-on fares whose plugin knows nothing for the cluster's version of Kubernetes. What is installed goes on
+/// running.
+pub(super) fn unsupported(add_on: &PlannedAddOn, message: &str) -> Progress {
+    if !add_on.is_complete() {
+        return add_on.progress(PluginPhase::Failed, reason::UNSUPPORTED, message.to_owned());
+    }
+    let upgrade = match &add_on.support {
+        Support::Unsupported { upgrade: Some(how), .. } => format!("; {how}"),
+        _ => String::new(),
+    };
+    let message = format!(
+        "{message}; what is installed stays as it is and runs, and is not changed or repaired until then{upgrade}"
+    );
+    add_on.progress(PluginPhase::Running, reason::UNSUPPORTED_KUBERNETES_VERSION, message)
+}
+
+#[cfg(test)]
+mod tests {
+    use addons::upgrade::Component;
+
+    use super::*;
+    use crate::controller::addon::plugins::Answer;
+
+    fn add_on(complete: bool, support: Support) -> PlannedAddOn {
+        let spec = json!({"clusterName": "one", "cloudProvider": {"aws": {}}});
+        let desired = addons::desired(&serde_json::from_value(spec).expect("a spec")).remove(0);
+        let record = json!({"module": desired.module, "version": "1", "digest": "sha256:1", "config": {}, "planHash": "a",
+            "complete": complete, "objects": [], "removal": []});
+        let verdict = Verdict::Unsupported("nothing is known for v1.37.0".into());
+        let component = Component { version: "1".into(), digest: "sha256:1".into() };
+        PlannedAddOn {
+            desired,
+            installed: Ok(Some(serde_json::from_value(record).expect("a record"))),
+            answer: Answer { component, verdict },
+            available: None,
+            support,
+        }
+    }
+
+    #[test]
+    fn what_no_longer_supports_the_version_goes_on_running_and_says_so() {
+        let old = |upgrade: Option<&str>| Support::Unsupported {
+            why: "old".into(),
+            upgrade: upgrade.map(str::to_owned),
+        };
+        let said = |complete: bool, support: Support| {
+            let Progress { phase, reason, message, .. } =
+                unsupported(&add_on(complete, support), "nothing is known");
+            format!("{phase:?} {reason}: {message}")
+        };
+        let stays = "Running UnsupportedKubernetesVersion: nothing is known; what is installed stays as it is and \
+                     runs, and is not changed or repaired until then";
+        assert_eq!(said(true, old(None)), stays);
+        assert_eq!(said(true, old(Some("upgrade it"))), format!("{stays}; upgrade it"));
+        assert_eq!(said(false, old(None)), "Failed Unsupported: nothing is known");
     }
 }

@@ -165,4 +165,19 @@ mod tests {
     fn rules_of_an_add_on_that_may_be_installed_stay() {
         assert_eq!(rules_of_plans(&[planned(), refused(Err("no answer".into()))], true), None);
     }
+
+    #[test]
+    fn an_add_on_that_is_too_old_for_the_version_keeps_its_rules() {
+        let record = |complete: bool| {
+            let value = json!({"module": "calico", "version": "1", "digest": "sha256:1", "config": {}, "planHash": "a",
+                "complete": complete, "objects": [], "removal": []});
+            add_on(
+                Verdict::Unsupported("no".into()),
+                Ok(Some(serde_json::from_value(value).expect("a record"))),
+            )
+        };
+        let rules = rules_of_plans(&[planned(), record(true)], true).expect("the rules are known");
+        assert_eq!(rules.values().flatten().count(), 1);
+        assert_eq!(rules_of_plans(&[planned(), record(false)], true), None);
+    }
 }
