@@ -105,6 +105,10 @@ pub async fn an_unsupported_version_is_held(bed: &Bed) -> Result<()> {
     cluster.patch(bed, "clusterplugin", &cluster.name, &resume.to_string()).await?;
     held(bed, &cluster, true).await?;
     running(bed, &cluster, 2).await?;
+    let (name, namespace) = (&cluster.name, &cluster.namespace);
+    bed.kubectl(&["delete", "clusterplugin", name, "--namespace", namespace, "--wait=false"]).await?;
+    held(bed, &cluster, false).await?;
+    passed("a ClusterPlugin that is deleted holds no upgrade");
     cluster.delete(bed).await
 }
 
