@@ -43,9 +43,9 @@ async fn on_a_bed_clusters_are_made_changed_repaired_and_removed() -> Result<()>
 }
 
 async fn networks(bed: &Bed) -> Result<()> {
-    kubernetes::an_unsupported_version_is_held(bed).await?;
     own_network::a_network_that_a_user_brought_stays_as_it_is(bed).await?;
-    zones::zones_come_and_go(bed).await
+    zones::zones_come_and_go(bed).await?;
+    kubernetes::an_unsupported_version_is_held(bed).await
 }
 
 async fn one_control_plane(bed: &Bed) -> Result<()> {
