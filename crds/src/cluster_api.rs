@@ -32,6 +32,16 @@ pub struct ClusterSpec {
     pub infrastructure_ref: Option<ContractVersionedObjectReference>,
     /// The control plane.
     pub control_plane_ref: Option<ContractVersionedObjectReference>,
+    /// What a ClusterClass makes of it; `None` when it is of none.
+    pub topology: Option<Topology>,
+}
+
+/// What is read of the topology of a Cluster that is of a ClusterClass.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct Topology {
+    /// The Kubernetes version that the cluster is to have, such as `v1.36.3`.
+    pub version: String,
 }
 
 /// Addresses inside of a cluster.
@@ -130,6 +140,8 @@ pub struct Bootstrap {
 pub struct MachineStatus {
     /// The Node of the machine.
     pub node_ref: Option<NodeReference>,
+    /// What the Node says of itself.
+    pub node_info: Option<NodeInfo>,
     /// Cluster API's word for where the machine is in its life.
     pub phase: Option<String>,
     /// What Cluster API says of it, of its Node for one.
@@ -142,6 +154,14 @@ pub struct MachineStatus {
 pub struct NodeReference {
     /// Name of the Node.
     pub name: String,
+}
+
+/// What is read of what a Node says of itself.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct NodeInfo {
+    /// Version of its kubelet, such as `v1.36.3`. Whoever runs the machine writes it.
+    pub kubelet_version: Option<String>,
 }
 
 /// What is read of a KubeadmControlPlane's spec.
@@ -222,6 +242,18 @@ pub struct KubeadmControlPlaneStatus {
     pub ready_replicas: Option<i32>,
     /// Number of control plane machines there are.
     pub replicas: Option<i32>,
+    /// Lowest Kubernetes version of its machines.
+    pub version: Option<String>,
+    /// The Kubernetes versions of its machines; Cluster API 1.14 and later.
+    pub versions: Vec<MachinesVersion>,
+}
+
+/// A Kubernetes version that machines have.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct MachinesVersion {
+    /// Such as `v1.36.3`.
+    pub version: String,
 }
 
 /// What a control plane has reached once.

@@ -61,6 +61,9 @@ pub mod cluster_plugin {
         INGRESS_READY = "IngressReady";
         /// Something is being installed, changed or removed.
         PROGRESSING = "Progressing";
+        /// The add-ons support the Kubernetes version that the cluster is to have. It says so before an upgrade, and is no part
+        /// of `Ready`.
+        KUBERNETES_UPGRADE_READY = "KubernetesUpgradeReady";
     }
 }
 
@@ -157,6 +160,12 @@ pub mod reason {
         UPGRADE_UNDONE = "UpgradeUndone";
         /// The version of the add-on that is asked for is neither installed nor brought by this operator.
         VERSION_NOT_AVAILABLE = "VersionNotAvailable";
+        /// The installed version of an add-on does not support the Kubernetes version that the cluster is to have, and
+        /// what this operator brings does: upgrade the add-on first.
+        UPGRADE_ADD_ON_FIRST = "UpgradeAddOnFirst";
+        /// An add-on does not support the Kubernetes version of the cluster, or the one that it is to have, and nothing
+        /// that this operator brings does.
+        UNSUPPORTED_KUBERNETES_VERSION = "UnsupportedKubernetesVersion";
         /// An add-on that nobody asks for any more stays, because the cluster would not work without it.
         KEPT = "Kept";
         /// An add-on that nobody asks for any more stays as long as something uses it.

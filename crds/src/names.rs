@@ -68,6 +68,9 @@ pub const ISSUER_PLACES_ANNOTATION: &str = "cluster.kurator.dev/issuer-places";
 /// Annotation of a Secret with a certificate of ours in a workload cluster: what is known of the certificate.
 /// JSON.
 pub const CERTIFICATE_ANNOTATION: &str = "cluster.kurator.dev/certificate";
+/// Annotation of a Cluster of a ClusterClass: Cluster API does not begin an upgrade of Kubernetes while it is
+/// there. It looks for the part before the slash only, and never at the value.
+pub const UPGRADE_HOOK_ANNOTATION: &str = "before-upgrade.hook.cluster.cluster.x-k8s.io/cluster-operator";
 /// Annotation of templates in a server-side dry run of the topology controller.
 pub const TOPOLOGY_DRY_RUN_ANNOTATION: &str = "topology.cluster.x-k8s.io/dry-run";
 

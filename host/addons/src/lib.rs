@@ -12,6 +12,7 @@ mod facts;
 pub mod fleet;
 pub mod grant;
 mod inventory;
+pub mod kubernetes_upgrade;
 mod load_balancer_users;
 mod outline;
 mod problem;
@@ -26,6 +27,7 @@ mod stored_rules;
 mod teardown;
 mod uninstall;
 pub mod upgrade;
+pub mod versions;
 mod volumes;
 mod webhooks;
 

@@ -251,8 +251,8 @@ fn other(installed: &str, brought: &Component) -> String {
     brought.version.clone()
 }
 
-/// A version that is pinned counts before the annotation.
-fn how_to(module: &str, installed: &Inventory, brought: &Component, is_pinned: bool) -> String {
+/// How an add-on is upgraded to what this operator brings. A version that is pinned counts before the annotation.
+pub fn how_to(module: &str, installed: &Inventory, brought: &Component, is_pinned: bool) -> String {
     let annotation =
         format!("annotate this ClusterPlugin with {UPGRADE_ANNOTATION}={module}@{}", brought.digest);
     if installed.version == brought.version {

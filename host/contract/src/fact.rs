@@ -1,5 +1,6 @@
 //! The values of the facts that plugins are given without asking, those that they name in `requires.facts`,
-//! each with its JSON Schema in `wit/facts/`. Fact `kubernetes-version` is a plain string such as `v1.36.3`.
+//! each with its JSON Schema in `wit/facts/`. Facts `kubernetes-version` and `api-server-version` are plain
+//! strings such as `v1.36.3`.
 //! No fact ever holds a secret.
 
 use serde::{Deserialize, Serialize};
@@ -38,8 +39,28 @@ pub struct ControlPlaneEndpoint {
     pub port: u16,
 }
 
-/// The key of the fact that is the Kubernetes version of the control plane.
+/// The key of the fact that is the Kubernetes version that the control plane is to have.
 pub const KUBERNETES_VERSION: &str = "kubernetes-version";
+
+/// The key of the fact that is the lowest version of the API servers that are there; absent before the first
+/// machine of the control plane.
+pub const API_SERVER_VERSION: &str = "api-server-version";
+
+/// Fact `kubelet-versions`: the versions of the kubelets of the cluster's machines; absent before the first
+/// machine.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct KubeletVersionsFact {
+    /// That of the oldest one.
+    pub lowest: String,
+    /// That of the newest one.
+    pub highest: String,
+}
+
+impl KubeletVersionsFact {
+    /// Key of the fact.
+    pub const KEY: &'static str = "kubelet-versions";
+}
 
 /// Fact `aws`: where the cluster runs.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]

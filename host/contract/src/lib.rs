@@ -16,8 +16,9 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 pub use fact::{
-    AwsFact, ClusterFact, ControlPlaneEndpoint, FileSystemFact, InstalledFact, InstanceTypeFact, IpPoolFact,
-    KUBERNETES_VERSION, MACHINE_SUBNETS, StorageClassFact, SubnetFact,
+    API_SERVER_VERSION, AwsFact, ClusterFact, ControlPlaneEndpoint, FileSystemFact, InstalledFact,
+    InstanceTypeFact, IpPoolFact, KUBERNETES_VERSION, KubeletVersionsFact, MACHINE_SUBNETS, StorageClassFact,
+    SubnetFact,
 };
 pub use step::{
     ApplySpec, CertificateSpec, DeleteSpec, EfsFileSystemSpec, IamRoleSpec, InstanceRolesSpec, Protocol,
@@ -27,6 +28,10 @@ pub use step::{
 
 /// The version of the contract that this host speaks.
 pub const CONTRACT: &str = "kurator:cluster-plugin@0.1.0";
+
+/// The code of the diagnostic with which a plugin says that it knows no release for the cluster's version of
+/// Kubernetes.
+pub const UNSUPPORTED_KUBERNETES_VERSION: &str = "UnsupportedKubernetesVersion";
 
 /// What the host can do for a plugin, in the words of `request.host.features`: the step kinds it carries out.
 pub const FEATURES: &[&str] = &[

@@ -2,9 +2,10 @@
 //! other.
 
 use contract::{
-    ApplySpec, AwsFact, CertificateSpec, ClusterFact, DeleteSpec, EfsFileSystemSpec, FileSystemFact,
-    IamRoleSpec, InstalledFact, InstanceRolesSpec, InstanceTypeFact, IpPoolFact, KUBERNETES_VERSION,
-    MACHINE_SUBNETS, SecurityGroupRuleSpec, Step, StorageClassFact, SubnetFact, WaitSpec,
+    API_SERVER_VERSION, ApplySpec, AwsFact, CertificateSpec, ClusterFact, DeleteSpec, EfsFileSystemSpec,
+    FileSystemFact, IamRoleSpec, InstalledFact, InstanceRolesSpec, InstanceTypeFact, IpPoolFact,
+    KUBERNETES_VERSION, KubeletVersionsFact, MACHINE_SUBNETS, SecurityGroupRuleSpec, Step, StorageClassFact,
+    SubnetFact, WaitSpec,
 };
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
@@ -232,6 +233,11 @@ fn facts_agree() {
     );
     fact::<Vec<String>>(MACHINE_SUBNETS, &json!(["subnet-1"]));
     fact::<String>(KUBERNETES_VERSION, &json!("v1.36.3"));
+    fact::<String>(API_SERVER_VERSION, &json!("v1.35.2"));
+    fact::<KubeletVersionsFact>(
+        KubeletVersionsFact::KEY,
+        &json!({ "lowest": "v1.35.2", "highest": "v1.36.3-eks-0123abc" }),
+    );
 }
 
 #[test]
@@ -243,6 +249,7 @@ fn every_schema_is_one_of_these() {
         .collect();
     names.sort();
     expect_test::expect![[r#"
+        api-server-version.json
         aws.efs-file-system.v1.json
         aws.iam-role.v1.json
         aws.iam-role.v2.json
@@ -257,6 +264,7 @@ fn every_schema_is_one_of_these() {
         k8s.apply.v1.json
         k8s.delete.v1.json
         k8s.wait.v1.json
+        kubelet-versions.json
         kubernetes-version.json
         machine-subnets.json
         storage-classes.json

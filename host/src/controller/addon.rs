@@ -30,6 +30,7 @@ mod webhooks;
 use std::sync::Arc;
 use std::time::Duration;
 
+use addons::kubernetes_upgrade::{Readiness, with_readiness};
 use addons::{self, Progress};
 use crds::AWSCluster;
 use crds::cluster_api::Cluster;
@@ -86,10 +87,13 @@ impl Controller for AddOns {
             return Ok(ReconcileResult::Settled);
         }
         if self.context.management.is_paused(&object) {
-            if let Some(cluster) =
-                cluster.filter(|it| it.is_deleting() && !self.context.management.is_paused(it))
-            {
-                self.context.management.publish_event(&cluster, held_by_pause(name));
+            if let Some(cluster) = cluster.filter(|it| !self.context.management.is_paused(it)) {
+                if cluster.is_deleting() {
+                    self.context.management.publish_event(&cluster, held_by_pause(name));
+                } else if self.first_other(&object).is_none() {
+                    // While it is paused, nobody says whether the add-ons are ready for an upgrade.
+                    self.set_hold(&cluster, false).await?;
+                }
             }
             return Ok(ReconcileResult::Settled);
         }
@@ -243,8 +247,21 @@ impl AddOns {
         progress: &[Progress],
         all: Option<(&str, &str)>,
     ) -> Result<(), Error> {
+        self.patch_status_with(object, progress, all, None).await
+    }
+
+    /// With what is said of upgrades of Kubernetes.
+    async fn patch_status_with(
+        &self,
+        object: &Arc<Cached<ClusterPlugin>>,
+        progress: &[Progress],
+        all: Option<(&str, &str)>,
+        readiness: Option<&Readiness>,
+    ) -> Result<(), Error> {
         let previous = object.status.clone().unwrap_or_default();
-        let status = addons::status(&previous, object.metadata.generation, now(), progress, all);
+        let (generation, now) = (object.metadata.generation, now());
+        let status = addons::status(&previous, generation, now, progress, all);
+        let status = with_readiness(status, readiness, generation, now);
         self.context.management.patch_status(object, &status).await?;
         Ok(())
     }

@@ -122,7 +122,13 @@ impl Triggers {
                 self.enqueue_plugins(&name);
                 self.plugins.enqueue(name);
             }
-            Kind::Machine => self.enqueue_machine(&name, cluster),
+            Kind::Machine => {
+                self.enqueue_machine(&name, cluster);
+                // The last one of an older version is gone after its control plane said so.
+                if self.management.get::<Machine>(&name).is_none() {
+                    cluster.into_iter().for_each(|it| self.enqueue_plugins(it));
+                }
+            }
             Kind::KubeadmControlPlane => {
                 if let Some(cluster) = cluster {
                     if self.has_issuer(cluster) {

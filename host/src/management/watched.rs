@@ -105,9 +105,11 @@ fn same_cluster(one: &Cluster, other: &Cluster) -> bool {
     one.spec == other.spec && one.status == other.status && same_metadata(&one.metadata, &other.metadata)
 }
 
-/// Only the Node and its health are read of the status.
+/// Only the Node, its kubelet's version and its health are read of the status.
 fn same_machine(one: &Machine, other: &Machine) -> bool {
-    let node = |machine: &Machine| machine.status.as_ref().and_then(|it| it.node_ref.clone());
+    let node = |machine: &Machine| {
+        machine.status.as_ref().map(|it| (it.node_ref.clone(), it.node_info.clone())).unwrap_or_default()
+    };
     let health = |machine: &Machine| {
         let conditions = machine.status.as_ref().map(|it| it.conditions.iter()).into_iter().flatten();
         conditions.filter(|it| it.type_ == "NodeHealthy").cloned().collect::<Vec<_>>()

@@ -6,6 +6,7 @@ use addons::{self, Stage};
 use contract::{FactValue, FileSystemFact, InstanceTypeFact, StorageClassFact, SubnetFact};
 use crds::cluster::{SubnetStatus, VPCStatus};
 use crds::cluster_api::{Cluster, KubeadmControlPlane};
+use crds::conditions::reason;
 use crds::{AWSCluster, ClusterPlugin};
 use infra::cluster::Decision;
 use kube::ResourceExt;
@@ -68,6 +69,7 @@ pub async fn print(
             }
             Verdict::Left(message) => println!("  stays   {message}"),
             Verdict::Pending(message) => println!("  waits   {message}"),
+            Verdict::Unsupported(message) => println!("  refused {}: {message}", reason::UNSUPPORTED),
             Verdict::Refused(reason, message) => println!("  refused {reason}: {message}"),
         }
     }

@@ -3,14 +3,16 @@
 //! takes; the host makes them.
 //!
 //! It must run before anything else can, so its Pods use the host's network and tolerate every taint. Its
-//! minor version is the cluster's, because nothing else is guaranteed to work. Its rights in AWS are those of
-//! the control plane's instance profile.
+//! minor version is the cluster's, because nothing else is guaranteed to work, and it must not be newer than an
+//! API server: it changes when the last one was upgraded. Its rights in AWS are those of the control plane's
+//! instance profile.
 
 mod objects;
 mod versions;
 
 use plugin_sdk::settings::{ArgumentType, Extra, LogLevel, Resources, extra_problems, pull_with};
 use plugin_sdk::steps::{self, APPLY, Condition, DELETE, Object, WAIT};
+use plugin_sdk::versions::running;
 use plugin_sdk::{Descriptor, Diagnostic, Operation, Plan, Plugin, Request, Step, Stop, facts};
 use serde::Deserialize;
 use serde_json::{Map, Value};
@@ -61,7 +63,7 @@ impl Plugin for CloudControllerManager {
             category: "cloud-provider",
             config_schema: include_str!("../config-schema.json"),
             steps: &[APPLY, WAIT, DELETE],
-            facts: &[facts::CLUSTER, facts::KUBERNETES_VERSION],
+            facts: &[facts::CLUSTER, facts::KUBERNETES_VERSION, facts::API_SERVER_VERSION],
         }
     }
 
@@ -94,7 +96,7 @@ fn install(request: &Request<Config>) -> Result<Vec<Step>, Stop> {
     let cluster: facts::Cluster = request.fact(facts::CLUSTER)?;
     let tag = match &request.config.image_tag {
         Some(tag) => tag.clone(),
-        None => versions::tag(&request.fact::<String>(facts::KUBERNETES_VERSION)?)?.to_owned(),
+        None => versions::tag(&running(request)?)?.to_owned(),
     };
     let registry = request.config.image_registry.as_deref().unwrap_or("registry.k8s.io/provider-aws");
     let image = [registry, "/cloud-controller-manager:", &tag].concat();

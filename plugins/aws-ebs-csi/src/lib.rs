@@ -14,7 +14,7 @@ use objects::DRIVER;
 use plugin_sdk::csi::{Images, NAMESPACE};
 use plugin_sdk::settings::DefaultClass;
 use plugin_sdk::steps::{self, APPLY, Condition, DELETE, IAM_ROLE_WITH_TAGS, Object, WAIT};
-use plugin_sdk::versions::{minor, release};
+use plugin_sdk::versions::{minor, release, running};
 use plugin_sdk::{
     Descriptor, Diagnostic, Operation, Plan, Plugin, Request, Step, Stop, facts, identity, settings,
 };
@@ -32,7 +32,13 @@ impl Plugin for EbsCsi {
             category: "storage",
             config_schema: include_str!("../config-schema.json"),
             steps: &[APPLY, WAIT, DELETE, IAM_ROLE_WITH_TAGS],
-            facts: &[facts::CLUSTER, facts::KUBERNETES_VERSION, facts::AWS, facts::STORAGE_CLASSES],
+            facts: &[
+                facts::CLUSTER,
+                facts::KUBERNETES_VERSION,
+                facts::API_SERVER_VERSION,
+                facts::AWS,
+                facts::STORAGE_CLASSES,
+            ],
         }
     }
 
@@ -62,7 +68,7 @@ fn install(request: &Request<Config>) -> Result<Plan, Stop> {
     if !problems.is_empty() {
         return Err(Stop::Invalid(problems));
     }
-    let kubernetes: String = request.fact(facts::KUBERNETES_VERSION)?;
+    let kubernetes = running(request)?;
     let release =
         release(&versions::RELEASES, "the Amazon EBS CSI driver", &kubernetes, config.image_tag.is_some())?;
     let images = Images {

@@ -15,7 +15,7 @@ pub use config::Config;
 use objects::DRIVER;
 use plugin_sdk::csi::{Images, NAMESPACE};
 use plugin_sdk::steps::{self, APPLY, DELETE, EFS_FILE_SYSTEM, IAM_ROLE_WITH_TAGS, WAIT};
-use plugin_sdk::versions::release;
+use plugin_sdk::versions::{release, running};
 use plugin_sdk::{
     Descriptor, Diagnostic, Operation, Plan, Plugin, Request, Step, Stop, facts, identity, settings,
 };
@@ -34,7 +34,13 @@ impl Plugin for EfsCsi {
             category: "storage",
             config_schema: include_str!("../config-schema.json"),
             steps: &[APPLY, WAIT, DELETE, IAM_ROLE_WITH_TAGS, EFS_FILE_SYSTEM],
-            facts: &[facts::KUBERNETES_VERSION, facts::AWS, facts::STORAGE_CLASSES, facts::FILE_SYSTEMS],
+            facts: &[
+                facts::KUBERNETES_VERSION,
+                facts::API_SERVER_VERSION,
+                facts::AWS,
+                facts::STORAGE_CLASSES,
+                facts::FILE_SYSTEMS,
+            ],
         }
     }
 
@@ -62,7 +68,7 @@ fn install(request: &Request<Config>) -> Result<Plan, Stop> {
     if !problems.is_empty() {
         return Err(Stop::Invalid(problems));
     }
-    let kubernetes: String = request.fact(facts::KUBERNETES_VERSION)?;
+    let kubernetes = running(request)?;
     let release =
         release(&versions::RELEASES, "the Amazon EFS CSI driver", &kubernetes, config.image_tag.is_some())?;
     let images = Images {

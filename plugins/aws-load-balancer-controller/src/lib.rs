@@ -15,7 +15,7 @@ pub use config::{Config, IngressClass, TargetType};
 use plugin_sdk::steps::{
     self, APPLY, CERTIFICATE, Condition, DELETE, IAM_ROLE, Role, SECURITY_GROUP_RULE, Traffic, WAIT,
 };
-use plugin_sdk::versions::release;
+use plugin_sdk::versions::{release, running};
 use plugin_sdk::{
     Descriptor, Diagnostic, Operation, Plan, Plugin, Request, Step, Stop, facts, identity, settings,
 };
@@ -33,7 +33,13 @@ impl Plugin for LoadBalancerController {
             category: "ingress",
             config_schema: include_str!("../config-schema.json"),
             steps: &[APPLY, WAIT, DELETE, SECURITY_GROUP_RULE, IAM_ROLE, CERTIFICATE],
-            facts: &[facts::CLUSTER, facts::KUBERNETES_VERSION, facts::AWS, facts::SUBNETS],
+            facts: &[
+                facts::CLUSTER,
+                facts::KUBERNETES_VERSION,
+                facts::API_SERVER_VERSION,
+                facts::AWS,
+                facts::SUBNETS,
+            ],
         }
     }
 
@@ -62,7 +68,7 @@ fn install(request: &Request<Config>) -> Result<Plan, Stop> {
     if !problems.is_empty() {
         return Err(Stop::Invalid(problems));
     }
-    let kubernetes: String = request.fact(facts::KUBERNETES_VERSION)?;
+    let kubernetes = running(request)?;
     let release = release(
         &versions::RELEASES,
         "the AWS Load Balancer Controller",

@@ -28,7 +28,13 @@ impl Plugin for AmazonVpcCni {
             category: "networking",
             config_schema: include_str!("../config-schema.json"),
             steps: &[APPLY, WAIT, DELETE, SECURITY_GROUP_RULE, IAM_ROLE],
-            facts: &[facts::CLUSTER, facts::KUBERNETES_VERSION, facts::AWS, facts::INSTANCE_TYPES],
+            facts: &[
+                facts::CLUSTER,
+                facts::KUBERNETES_VERSION,
+                facts::API_SERVER_VERSION,
+                facts::AWS,
+                facts::INSTANCE_TYPES,
+            ],
         }
     }
 
@@ -58,7 +64,7 @@ fn install(request: &Request<Config>) -> Result<Plan, Stop> {
     if !problems.is_empty() {
         return Err(Stop::Invalid(problems));
     }
-    let kubernetes: String = request.fact(facts::KUBERNETES_VERSION)?;
+    let kubernetes = plugin_sdk::versions::running(request)?;
     let release = plugin_sdk::versions::release(
         &versions::RELEASES,
         "the Amazon VPC CNI",

@@ -32,7 +32,13 @@ impl Plugin for Calico {
             category: "networking",
             config_schema: include_str!("../config-schema.json"),
             steps: &[APPLY, WAIT, DELETE, SECURITY_GROUP_RULE, INSTANCE_ROLES],
-            facts: &[facts::CLUSTER, facts::KUBERNETES_VERSION, facts::IP_POOLS, facts::MACHINE_SUBNETS],
+            facts: &[
+                facts::CLUSTER,
+                facts::KUBERNETES_VERSION,
+                facts::API_SERVER_VERSION,
+                facts::IP_POOLS,
+                facts::MACHINE_SUBNETS,
+            ],
         }
     }
 
@@ -82,7 +88,7 @@ const TESTED: (u32, u32) = (34, 36);
 /// What the user is told where nobody tests Calico with the cluster's Kubernetes: it is installed all the
 /// same, also where no version is known.
 fn untested(request: &Request<Config>) -> Option<Diagnostic> {
-    let kubernetes = request.optional_fact::<String>(facts::KUBERNETES_VERSION).ok()??;
+    let kubernetes = versions::running(request).ok()?;
     let is_tested = versions::minor(&kubernetes).is_none_or(|minor| (TESTED.0..=TESTED.1).contains(&minor));
     let message = ["Calico 3.32 is tested with Kubernetes 1.34 to 1.36, and the cluster has ", &kubernetes];
     (!is_tested).then(|| Diagnostic::warning("UntestedKubernetesVersion", "", message.concat()))

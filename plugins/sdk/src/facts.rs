@@ -6,8 +6,13 @@ use std::collections::BTreeMap;
 
 /// Key of [`Cluster`].
 pub const CLUSTER: &str = "cluster";
-/// Key of the Kubernetes version of the control plane, a string such as `v1.36.3`.
+/// Key of the Kubernetes version that the control plane is to have, a string such as `v1.36.3`.
 pub const KUBERNETES_VERSION: &str = "kubernetes-version";
+/// Key of the lowest version of the API servers that are there, a string such as `v1.36.3`. See
+/// [`versions::running`](crate::versions::running).
+pub const API_SERVER_VERSION: &str = "api-server-version";
+/// Key of [`KubeletVersions`].
+pub const KUBELET_VERSIONS: &str = "kubelet-versions";
 /// Key of [`Aws`].
 pub const AWS: &str = "aws";
 /// Key of a list of [`StorageClass`].
@@ -66,6 +71,15 @@ pub struct Aws {
     pub zones: Vec<String>,
     /// Tags that the user wants on everything that is made for the cluster.
     pub tags: BTreeMap<String, String>,
+}
+
+/// Kubernetes versions of the kubelets of the cluster's machines.
+#[derive(Clone, Debug, Deserialize)]
+pub struct KubeletVersions {
+    /// That of the oldest one, such as `v1.35.2`.
+    pub lowest: String,
+    /// That of the newest one, such as `v1.36.3`.
+    pub highest: String,
 }
 
 /// What of this plugin was carried out last.

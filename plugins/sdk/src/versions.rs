@@ -1,6 +1,6 @@
 //! Which release of an add-on goes with which Kubernetes minor version.
 
-use crate::Stop;
+use crate::{Request, Stop, facts};
 
 /// A release, and the Kubernetes versions with which it is known to work.
 #[derive(Clone, Copy, Debug)]
@@ -13,6 +13,21 @@ pub struct Release<T> {
     pub with: T,
 }
 
+/// The version of Kubernetes that every API server has at least. While a control plane is upgraded it stays what
+/// it was, and changes once, when the last API server was upgraded. Where no machine is there yet, and where the
+/// host does not tell, it is the version that the control plane is to have.
+///
+/// The plugin has to name [`facts::API_SERVER_VERSION`] in its descriptor.
+///
+/// # Errors
+/// As of [`Request::fact`].
+pub fn running<C>(request: &Request<C>) -> Result<String, Stop> {
+    match request.optional_fact(facts::API_SERVER_VERSION)? {
+        Some(version) => Ok(version),
+        None => request.fact(facts::KUBERNETES_VERSION),
+    }
+}
+
 /// The minor version in `v1.36.3`; `None` when it is not of that form or not of Kubernetes 1.
 pub fn minor(kubernetes: &str) -> Option<u32> {
     let mut parts = kubernetes.trim_start_matches('v').split('.');
@@ -22,7 +37,8 @@ pub fn minor(kubernetes: &str) -> Option<u32> {
     (major == "1").then(|| minor.parse().ok()).flatten()
 }
 
-/// The release of `table` for the Kubernetes version, the first that fits. `table` is sorted, newest first.
+/// The release of `table` for the Kubernetes version, the first that fits. `table` is sorted, newest first: of
+/// those that fit what [runs](running) the first is also the one that knows the newest version to upgrade to.
 ///
 /// # Errors
 /// Unsupported when no release is known to work with it and the user chose no tag (`chosen`). With one, the

@@ -99,6 +99,7 @@ impl AddOns {
             .await?;
             return Ok(ReconcileResult::RequeueAfter(BLOCKED));
         }
+        self.set_hold(cluster, false).await?;
         management.remove_finalizer(cluster, names::PLUGIN_FINALIZER).await?;
         management.remove_finalizer(object, names::PLUGIN_FINALIZER).await?;
         if let Some(message) = kept {

@@ -4,12 +4,14 @@
 mod advance;
 mod begin;
 mod compare;
+mod kubernetes;
 mod plan;
 mod rollout;
 mod service;
 
 use std::sync::Arc;
 
+use addons::kubernetes_upgrade::KubernetesUpgrade;
 use addons::{Api, ClusterState};
 use crds::AWSCluster;
 use crds::cluster_api::{Cluster, KubeadmControlPlane};
@@ -48,6 +50,8 @@ struct Installation<'a> {
     workload: Option<Arc<WorkloadCluster>>,
     records: Records,
     facts: ClusterFacts<'a>,
+    /// The version of Kubernetes that the cluster is to have.
+    upgrade: KubernetesUpgrade,
     region: Option<aws::Region>,
     /// After this nothing more is begun.
     until: Instant,
@@ -66,6 +70,8 @@ impl AddOns {
         let mut installation = Installation::read(self, &objects).await?;
         let add_ons = installation.plan().await;
         installation.remove_used_consent(&add_ons).await?;
+        let readiness = installation.readiness(&add_ons);
+        installation.hold(&readiness, !add_ons.is_empty()).await?;
         let Some(mut progress) = installation.advance(&add_ons).await else {
             return Ok(ReconcileResult::Settled);
         };
@@ -74,7 +80,7 @@ impl AddOns {
         progress.extend(
             self.uninstall_unwanted(&objects.plugin, workload.as_deref(), &records, Some(&desired)).await,
         );
-        self.patch_status(&objects.plugin, &progress, None).await?;
+        self.patch_status_with(&objects.plugin, &progress, None, Some(&readiness)).await?;
         let unchanged = self.memories.unchanged_for(&plugin_name, progress.clone());
         Ok(requeue(&progress, &state, unchanged, next))
     }
@@ -106,6 +112,9 @@ impl<'a> Installation<'a> {
         };
         let records = controller.records(&objects.plugin, workload.as_deref(), state.initialized).await?;
         let aws_cluster = objects.aws_cluster.as_ref();
+        let control_plane = objects.control_plane.as_deref().map(|it| &**it);
+        let running = controller.running_versions(&cluster_name, control_plane);
+        let upgrade = KubernetesUpgrade::of(&objects.cluster, control_plane, running.api_server.as_ref());
         Ok(Installation {
             controller,
             objects,
@@ -117,11 +126,12 @@ impl<'a> Installation<'a> {
             records,
             facts: ClusterFacts {
                 cluster: &objects.cluster,
-                control_plane: objects.control_plane.as_deref().map(|it| &**it),
+                control_plane,
                 aws_cluster: aws_cluster.map(|it| &***it),
                 requested: RequestedFacts::new(),
                 profiles: Err("AWS was not read yet".to_owned()),
             },
+            upgrade,
             region: aws_cluster.map(|it| controller.context.aws.region(&it.spec.region)),
             until,
             next: None,

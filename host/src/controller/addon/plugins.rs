@@ -9,7 +9,10 @@ use addons::upgrade::Component;
 use addons::{DesiredAddOn, Inventory, authorize_removal};
 use addons::{built_in, grant};
 use anyhow::Context;
-use contract::{AddOnPlan, Diagnostic, FEATURES, Failure, HostInfo, Operation, Outcome, Request, Severity};
+use contract::{
+    API_SERVER_VERSION, AddOnPlan, Diagnostic, FEATURES, Fact, FactValue, Failure, HostInfo,
+    KUBERNETES_VERSION, Operation, Outcome, Request, Severity, UNSUPPORTED_KUBERNETES_VERSION,
+};
 use crds::conditions::reason;
 use plugin::{PluginError, Released};
 use serde_json::json;
@@ -65,6 +68,8 @@ pub enum Verdict {
     Left(String),
     /// Nobody has to act.
     Pending(String),
+    /// The plugin knows nothing for the cluster's version of Kubernetes. What to do.
+    Unsupported(String),
     /// Somebody has to act: a reason for a condition, and what to do.
     Refused(String, String),
 }
@@ -205,11 +210,30 @@ impl Plugins {
         cluster: &ClusterFacts<'_>,
         installed: Result<Option<&Inventory>, &str>,
     ) -> Answer {
-        let request = loaded.request(desired, cluster, installed);
+        let verdict = self.ask_for(loaded, desired, cluster, installed, None).await;
+        Answer { component: loaded.component.clone(), verdict }
+    }
+
+    /// What a plugin answers for another version of Kubernetes than the cluster's, if one is given.
+    pub async fn ask_for(
+        &self,
+        loaded: &LoadedPlugin,
+        desired: &DesiredAddOn,
+        cluster: &ClusterFacts<'_>,
+        installed: Result<Option<&Inventory>, &str>,
+        version: Option<&str>,
+    ) -> Verdict {
+        let mut request = loaded.request(desired, cluster, installed);
+        if let Some(version) = version {
+            let is_version =
+                |it: &&mut Fact| [KUBERNETES_VERSION, API_SERVER_VERSION].contains(&it.key.as_str());
+            let value = FactValue::Present(json!(version));
+            request.facts.iter_mut().filter(is_version).for_each(|it| it.value = value.clone());
+        }
         let permit = self.queue.acquire(&cluster.cluster_name()).await;
         let outcome = loaded.plugin.plan_async(request).await;
         drop(permit);
-        let verdict = match outcome.map(|it| it.value) {
+        match outcome.map(|it| it.value) {
             Err(error) => failed(desired, &error),
             Ok(Err(failure)) => refused(desired, failure),
             Ok(Ok(Outcome::Complete(plan))) => authorized(desired, plan),
@@ -223,8 +247,7 @@ impl Plugins {
                 );
                 Verdict::Refused(reason::NEEDS_DENIED.into(), message)
             }
-        };
-        Answer { component: loaded.component.clone(), verdict }
+        }
     }
 }
 
@@ -289,6 +312,9 @@ fn refused(desired: &DesiredAddOn, failure: Failure) -> Verdict {
         Failure::Invalid(diagnostics) => {
             Verdict::Refused(reason::INVALID_CONFIGURATION.into(), text(desired, &diagnostics))
         }
+        Failure::Unsupported(diagnostic) if diagnostic.code == UNSUPPORTED_KUBERNETES_VERSION => {
+            Verdict::Unsupported(text(desired, &[diagnostic]))
+        }
         Failure::Unsupported(diagnostic) => {
             Verdict::Refused(reason::UNSUPPORTED.into(), text(desired, &[diagnostic]))
         }
@@ -329,6 +355,51 @@ fn request(
 #[cfg(test)]
 mod tests {
     use std::collections::BTreeSet;
+
+    use crds::cluster_api::{Cluster, KubeadmControlPlane};
+
+    use super::*;
+
+    #[tokio::test]
+    async fn a_plugin_is_asked_for_the_version_that_is_wanted() {
+        let cluster: Cluster =
+            serde_json::from_value(json!({"apiVersion": "cluster.x-k8s.io/v1beta2", "kind": "Cluster",
+            "metadata": {"name": "one", "namespace": "default"}, "spec": {}}))
+            .expect("a Cluster");
+        let control_plane: KubeadmControlPlane = serde_json::from_value(
+            json!({"apiVersion": "controlplane.cluster.x-k8s.io/v1beta2", "kind": "KubeadmControlPlane",
+            "metadata": {"name": "one"}, "spec": {"version": "v1.36.0"}}),
+        )
+        .expect("a KubeadmControlPlane");
+        let facts = ClusterFacts {
+            cluster: &cluster,
+            control_plane: Some(&control_plane),
+            aws_cluster: None,
+            requested: [(API_SERVER_VERSION, FactValue::Present(json!("v1.35.2")))].into(),
+            profiles: Err("no matter".into()),
+        };
+        let spec = json!({"clusterName": "one", "cloudProvider": {"aws": {}}});
+        let desired = addons::desired(&serde_json::from_value(spec).expect("a spec")).remove(0);
+        let plugins = Plugins::load(PluginCalls::default(), None, None).expect("the built-in plugins");
+        let Ok(loaded) = plugins.brought(&desired).await else { panic!("it is built in") };
+        for (version, expected) in [
+            (None, ":v1.35."),
+            (Some("v1.36.3"), ":v1.36."),
+            (Some("v1.34.0"), ":v1.34."),
+            (Some("v1.37.0"), ""),
+        ] {
+            match plugins.ask_for(&loaded, &desired, &facts, Ok(None), version).await {
+                Verdict::Plan(plan, _) => {
+                    let text = json!(plan.steps).to_string();
+                    assert!(!expected.is_empty() && text.contains(expected), "{version:?}: {text}");
+                }
+                Verdict::Unsupported(message) => {
+                    assert!(expected.is_empty() && message.contains("v1.37.0"), "{version:?}: {message}");
+                }
+                _ => panic!("{version:?} has no plan"),
+            }
+        }
+    }
 
     #[test]
     fn what_goes_wrong_with_a_plugin_has_a_documented_reason() {

@@ -7,6 +7,7 @@ mod calico;
 mod certificate;
 mod deletion;
 mod file_system;
+mod kubernetes;
 mod leaving;
 mod own_network;
 mod repair;
@@ -43,7 +44,8 @@ async fn on_a_bed_clusters_are_made_changed_repaired_and_removed() -> Result<()>
 
 async fn networks(bed: &Bed) -> Result<()> {
     own_network::a_network_that_a_user_brought_stays_as_it_is(bed).await?;
-    zones::zones_come_and_go(bed).await
+    zones::zones_come_and_go(bed).await?;
+    kubernetes::an_unsupported_version_is_held(bed).await
 }
 
 async fn one_control_plane(bed: &Bed) -> Result<()> {
@@ -317,6 +319,7 @@ async fn three_control_planes(bed: &Bed) -> Result<()> {
 }
 
 async fn the_control_plane_rolls_to_a_new_template(bed: &Bed, cluster: &Cluster) -> Result<()> {
+    let mut add_ons = kubernetes::Replacement::of(bed, cluster).await?;
     let name = format!("{}-control-plane", cluster.name);
     let mut template = cluster.object(bed, "awsmachinetemplate", &name).await?;
     let metadata = serde_json::json!({"name": format!("{name}-2"), "namespace": cluster.namespace});
@@ -327,6 +330,7 @@ async fn the_control_plane_rolls_to_a_new_template(bed: &Bed, cluster: &Cluster)
     cluster.patch(bed, "kubeadmcontrolplane", &name, &patch.to_string()).await?;
     let tag = format!("sigs.k8s.io/cluster-api-provider-aws/cluster/{}", cluster.name);
     bed.wait_for("every control plane machine to be of the new type", BOOT, async || {
+        add_ons.look().await?;
         let world = bed.emulator().world().await?;
         let alive = world.instances.iter().filter(|it| it.state == "running" && it.tags.contains_key(&tag));
         let new = alive.filter(|it| it.instance_type == "m5.large").count();
@@ -337,7 +341,7 @@ async fn the_control_plane_rolls_to_a_new_template(bed: &Bed, cluster: &Cluster)
     .await?;
     cluster.wait_until_ready(bed).await?;
     passed("the control plane rolls to a new machine template");
-    Ok(())
+    add_ons.ensure_unchanged().await
 }
 
 fn passed(what: &str) {

@@ -5,12 +5,14 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 
+use addons::versions::RunningVersions;
 use addons::{self, DesiredAddOn, ObjectRef};
 use contract::{
-    FactValue, FileSystemFact, InstanceTypeFact, IpPoolFact, MACHINE_SUBNETS, StorageClassFact, SubnetFact,
+    API_SERVER_VERSION, FactValue, FileSystemFact, InstanceTypeFact, IpPoolFact, KubeletVersionsFact,
+    MACHINE_SUBNETS, StorageClassFact, SubnetFact,
 };
 use crds::AWSMachine;
-use crds::cluster_api::Machine;
+use crds::cluster_api::{KubeadmControlPlane, Machine};
 use infra::machine::instance_of;
 use kube::ResourceExt;
 use model::ListedFileSystem;
@@ -116,11 +118,27 @@ impl AddOns {
                 let fact = self.instances(facts, region, |instances| addons::machine_subnets_fact(instances));
                 (MACHINE_SUBNETS, fact.unwrap_or_else(FactValue::Unknown))
             }
+            API_SERVER_VERSION => (API_SERVER_VERSION, self.versions_of(facts).api_server_fact()),
+            KubeletVersionsFact::KEY => (KubeletVersionsFact::KEY, self.versions_of(facts).kubelets_fact()),
             InstanceTypeFact::KEY => {
                 (InstanceTypeFact::KEY, self.instance_types(facts, workload, region).await)
             }
             _ => return None,
         })
+    }
+
+    fn versions_of(&self, facts: &ClusterFacts<'_>) -> RunningVersions {
+        self.running_versions(&facts.cluster_name(), facts.control_plane)
+    }
+
+    /// The versions of Kubernetes that a cluster's machines run.
+    pub(in crate::controller::addon) fn running_versions(
+        &self,
+        cluster: &ObjectName,
+        control_plane: Option<&KubeadmControlPlane>,
+    ) -> RunningVersions {
+        let machines = self.context.management.of_cluster::<Machine>(cluster);
+        RunningVersions::of(control_plane, machines.iter().map(|it| &***it))
     }
 
     /// The file systems, for an add-on that has to find one by its tags. Good is only a list in which exactly

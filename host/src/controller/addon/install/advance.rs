@@ -10,6 +10,7 @@ use crds::conditions::reason;
 use tokio::time::Instant;
 
 use super::Installation;
+use super::kubernetes::unsupported;
 use super::plan::{Course, PlannedAddOn};
 use super::rollout::{Rollout, Target};
 use crate::controller::addon::check::{self, Findings};
@@ -154,6 +155,7 @@ impl Installation<'_> {
             Verdict::Refused(reason, message) => {
                 return Err(Box::new(add_on.progress(PluginPhase::Failed, reason, message.clone())));
             }
+            Verdict::Unsupported(message) => return Err(Box::new(unsupported(add_on, message))),
             Verdict::Pending(message) => return pending(reason::CREATING, message.clone()),
             Verdict::Left(message) => {
                 let message = message.clone();

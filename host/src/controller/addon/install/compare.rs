@@ -97,7 +97,9 @@ impl Installation<'_> {
                 res.notes.extend(warnings.iter().cloned());
                 plan
             }
-            Verdict::Left(message) => return ComparedAddOn { notes: vec![message.clone()], ..res },
+            Verdict::Left(message) | Verdict::Unsupported(message) => {
+                return ComparedAddOn { notes: vec![message.clone()], ..res };
+            }
             Verdict::Pending(message) => {
                 return ComparedAddOn { notes: vec![format!("waits {message}")], ..res };
             }

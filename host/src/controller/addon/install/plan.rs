@@ -1,6 +1,7 @@
 //! Plans the add-ons of a cluster: gathers the facts that their plugins need, asks the plugins, and publishes
 //! the security-group rules that all of them need.
 
+use addons::kubernetes_upgrade::Support;
 use addons::upgrade::Component;
 use addons::{DesiredAddOn, Inventory, Progress, UndoneUpgrade, UpgradeProgress};
 use contract::StepSpec;
@@ -24,6 +25,23 @@ pub(super) struct PlannedAddOn {
     pub course: Course,
     /// What this operator brings in place of what serves it.
     pub available: Option<AvailablePlugin>,
+    /// Whether what serves it supports the version of Kubernetes that the cluster is to have.
+    pub support: Support,
+}
+
+/// What plugins answered about one add-on.
+pub(super) struct Asked {
+    /// The answer of what serves it.
+    pub answer: Answer,
+    pub course: Course,
+    pub available: Option<AvailablePlugin>,
+}
+
+impl Asked {
+    /// It is served, and there is nothing else.
+    pub(super) fn serve(answer: Answer) -> Self {
+        Asked { answer, course: Course::Serve, available: None }
+    }
 }
 
 /// What is to be done beside serving an add-on.
@@ -68,7 +86,21 @@ impl Installation<'_> {
             controller.instances(&self.facts, region, |instances| instance_roles::profiles(instances));
         let mut add_ons = Vec::new();
         for (desired, installed, service) in served {
-            add_ons.push(self.ask(desired, installed, service).await);
+            let known = installed.as_ref().ok().and_then(Option::as_ref);
+            let (asked, support) = match service {
+                Ok(service) => {
+                    let asked = self.ask(&desired, &installed, &service).await;
+                    let support = self.support(&desired, known, &service, &asked.answer.verdict).await;
+                    (asked, support)
+                }
+                Err(verdict) => {
+                    let answer = Answer { component: Component::default(), verdict };
+                    let support = Support::Unknown("its plugin cannot be used now".to_owned());
+                    (Asked::serve(answer), support)
+                }
+            };
+            let Asked { answer, course, available } = asked;
+            add_ons.push(PlannedAddOn { desired, installed, answer, course, support, available });
         }
         let rules = &controller.context.rules;
         let requested = rules_of_plans(&add_ons, self.state.initialized);
@@ -152,7 +184,10 @@ fn rules_of_plans(add_ons: &[PlannedAddOn], initialized: bool) -> Option<Request
     for add_on in add_ons {
         let Verdict::Plan(plan, _) = &add_on.answer.verdict else {
             // What is left as it is has its rules in its record.
-            let is_left = matches!(add_on.answer.verdict, Verdict::Left(_));
+            let is_left = match add_on.answer.verdict {
+                Verdict::Unsupported(_) => add_on.is_complete(),
+                _ => matches!(add_on.answer.verdict, Verdict::Left(_)),
+            };
             if !initialized || is_left || matches!(add_on.installed, Ok(None)) {
                 continue;
             }
@@ -184,6 +219,7 @@ mod tests {
             answer: Answer { component: Component::default(), verdict },
             course: Course::Serve,
             available: None,
+            support: Support::Supported,
         }
     }
 
@@ -209,5 +245,20 @@ mod tests {
     #[test]
     fn rules_of_an_add_on_that_may_be_installed_stay() {
         assert_eq!(rules_of_plans(&[planned(), refused(Err("no answer".into()))], true), None);
+    }
+
+    #[test]
+    fn an_add_on_that_is_too_old_for_the_version_keeps_its_rules() {
+        let record = |complete: bool| {
+            let value = json!({"module": "calico", "version": "1", "digest": "sha256:1", "config": {}, "planHash": "a",
+                "complete": complete, "objects": [], "removal": []});
+            add_on(
+                Verdict::Unsupported("no".into()),
+                Ok(Some(serde_json::from_value(value).expect("a record"))),
+            )
+        };
+        let rules = rules_of_plans(&[planned(), record(true)], true).expect("the rules are known");
+        assert_eq!(rules.values().flatten().count(), 1);
+        assert_eq!(rules_of_plans(&[planned(), record(false)], true), None);
     }
 }

@@ -14,7 +14,7 @@ use kube::ResourceExt;
 use serde_json::{Value, json};
 
 use super::Installation;
-use super::plan::{Course, PlannedAddOn};
+use super::plan::{Asked, Course, PlannedAddOn};
 use crate::controller::addon::fleet::consent;
 use crate::controller::addon::plugins::{Answer, LoadedPlugin, Verdict, authorized};
 use crate::management::Error;
@@ -39,6 +39,20 @@ impl Service {
     pub(super) fn facts(&self) -> impl Iterator<Item = &str> {
         let earlier = self.earlier.iter().flat_map(|it| &it.facts);
         self.brought.facts.iter().chain(earlier).map(String::as_str)
+    }
+
+    /// What serves the add-on; `None` where it is left as it is.
+    pub(super) fn serving(&self) -> Option<&LoadedPlugin> {
+        match &self.server {
+            Server::Brought => Some(&self.brought),
+            Server::Installed | Server::Upgrade => self.earlier.as_deref(),
+            Server::Undo(_) | Server::Nothing(_) | Server::Unavailable(_) => None,
+        }
+    }
+
+    /// What this operator brings.
+    pub(super) fn brought(&self) -> &LoadedPlugin {
+        &self.brought
     }
 }
 
@@ -108,82 +122,66 @@ impl Installation<'_> {
     /// Asks what serves an add-on for its plan, and what this operator brings for what an upgrade would change.
     pub(super) async fn ask(
         &self,
-        desired: DesiredAddOn,
-        installed: Result<Option<Inventory>, String>,
-        service: Result<Service, Verdict>,
-    ) -> PlannedAddOn {
+        desired: &DesiredAddOn,
+        installed: &Result<Option<Inventory>, String>,
+        service: &Service,
+    ) -> Asked {
         let (plugins, facts) = (&self.controller.plugins, &self.facts);
-        let Service { server, brought, earlier } = match service {
-            Ok(service) => service,
-            Err(verdict) => {
-                let answer = Answer { component: Component::default(), verdict };
-                return PlannedAddOn { desired, installed, answer, course: Course::Serve, available: None };
-            }
-        };
+        let Service { server, brought, earlier } = service;
         let known = installed.as_ref().map(Option::as_ref).map_err(String::as_str);
-        let served = match (&server, &earlier) {
-            (Server::Brought, _) => {
-                let answer = plugins.ask(&brought, &desired, facts, known).await;
-                return PlannedAddOn { desired, installed, answer, course: Course::Serve, available: None };
-            }
-            (Server::Undo(awaited), _) => {
-                return self.undo(desired, installed, &brought, awaited.clone()).await;
-            }
+        let answer = match (server, earlier) {
+            (Server::Brought, _) => return Asked::serve(plugins.ask(brought, desired, facts, known).await),
+            (Server::Undo(awaited), _) => return self.undo(desired, known, brought, awaited.clone()).await,
             (Server::Unavailable(message), _) => Answer {
                 component: brought.component.clone(),
                 verdict: Verdict::Refused(reason::VERSION_NOT_AVAILABLE.into(), message.clone()),
             },
             (Server::Installed | Server::Upgrade, Some(earlier)) => {
-                plugins.ask(earlier, &desired, facts, known).await
+                plugins.ask(earlier, desired, facts, known).await
             }
             (Server::Installed | Server::Upgrade, None) => unserved(known, String::new()),
             (Server::Nothing(message), _) => unserved(known, message.clone()),
         };
-        let Ok(Some(record)) = known else {
-            let (answer, course) = (served, Course::Serve);
-            return PlannedAddOn { desired, installed, answer, course, available: None };
-        };
-        let new = plugins.ask(&brought, &desired, facts, known).await;
-        let available = Some(available(record, &served.verdict, &new));
-        let course = if server == Server::Upgrade { Course::Upgrade(new) } else { Course::Serve };
-        PlannedAddOn { desired, installed, answer: served, course, available }
+        let Ok(Some(record)) = known else { return Asked::serve(answer) };
+        let new = plugins.ask(brought, desired, facts, known).await;
+        let available = Some(available(record, &answer.verdict, &new));
+        let course = if *server == Server::Upgrade { Course::Upgrade(new) } else { Course::Serve };
+        Asked { answer, course, available }
     }
 
     /// The plan that was carried out before an upgrade; or the upgrade's, where there is no way back.
     async fn undo(
         &self,
-        desired: DesiredAddOn,
-        installed: Result<Option<Inventory>, String>,
+        desired: &DesiredAddOn,
+        known: Result<Option<&Inventory>, &str>,
         brought: &LoadedPlugin,
         awaited: String,
-    ) -> PlannedAddOn {
-        let known = installed.as_ref().map(Option::as_ref).map_err(String::as_str);
-        let new = self.controller.plugins.ask(brought, &desired, &self.facts, known).await;
-        let Ok(Some(record)) = known else {
-            return PlannedAddOn { desired, installed, answer: new, course: Course::Serve, available: None };
-        };
+    ) -> Asked {
+        let new = self.controller.plugins.ask(brought, desired, &self.facts, known).await;
+        let Ok(Some(record)) = known else { return Asked::serve(new) };
         let before = match record.replaced() {
             Some(it) => Component { version: it.version.clone(), digest: it.digest.clone() },
             None => Component { version: record.version.clone(), digest: record.digest.clone() },
         };
         let is_brought = record.digest == brought.component.digest;
-        let (answer, course) = match self.stored_plan(&desired, record, &before.digest).await {
-            Err(verdict @ Verdict::Pending(_)) => {
-                (Answer { component: before, verdict }, Course::Undo(awaited))
-            }
+        let (answer, course) = match self.stored_plan(desired, record, &before.digest).await {
             Err(Verdict::Left(why) | Verdict::Refused(_, why)) if is_brought => (new, Course::Stuck(why)),
             Err(verdict) => (Answer { component: before, verdict }, Course::Undo(awaited)),
-            Ok(plan) => match &new.verdict {
-                Verdict::Plan(after, _) if is_brought => {
-                    match upgrade::no_way_back(record, Some(&plan), after) {
-                        Some(why) => (new, Course::Stuck(why)),
-                        None => (undoing(before, plan), Course::Undo(awaited)),
+            Ok(plan) => {
+                let no_way_back = match &new.verdict {
+                    Verdict::Plan(after, _) if is_brought => upgrade::no_way_back(record, Some(&plan), after),
+                    _ => None,
+                };
+                match no_way_back {
+                    Some(why) => (new, Course::Stuck(why)),
+                    None => {
+                        let verdict = Verdict::Plan(plan, Vec::new());
+                        (Answer { component: before, verdict }, Course::Undo(awaited))
                     }
                 }
-                _ => (undoing(before, plan), Course::Undo(awaited)),
-            },
+            }
         };
-        PlannedAddOn { desired, installed, answer, course, available: None }
+        Asked { answer, course, available: None }
     }
 
     /// The plan that is stored with the component of this digest, if it may be carried out today.
@@ -234,7 +232,8 @@ fn available(installed: &Inventory, served: &Verdict, new: &Answer) -> Available
     let mut lines = match (&new.verdict, served) {
         (Verdict::Plan(after, _), Verdict::Plan(before, _)) => changes(installed, before, after),
         (Verdict::Plan(after, _), _) => changes_of_record(installed, after),
-        (Verdict::Refused(_, message) | Verdict::Pending(message) | Verdict::Left(message), _) => {
+        (Verdict::Refused(_, message) | Verdict::Pending(message), _)
+        | (Verdict::Left(message) | Verdict::Unsupported(message), _) => {
             vec![format!("it cannot be planned now: {message}")]
         }
     };
@@ -248,10 +247,6 @@ fn available(installed: &Inventory, served: &Verdict, new: &Answer) -> Available
         digest: bounded(&new.component.digest),
         changes: bounded_lines(lines),
     }
-}
-
-fn undoing(component: Component, plan: AddOnPlan) -> Answer {
-    Answer { component, verdict: Verdict::Plan(plan, Vec::new()) }
 }
 
 /// The answer for an add-on that is left as it is.
