@@ -48,6 +48,17 @@ pub fn changes_of_record(installed: &Inventory, after: &AddOnPlan) -> Vec<String
     lines
 }
 
+/// The same where nothing is installed: all of the plan.
+pub fn changes_of_first(after: &AddOnPlan) -> Vec<String> {
+    let (none, new) = (BTreeSet::new(), contents(&after.steps));
+    let mut lines: Vec<String> = new.values().map(|(object, _)| format!("+ {object}")).collect();
+    lines.extend(differences(&none, &rules(&after.steps)));
+    lines.extend(differences(&none, &roles(&after.steps)));
+    lines.extend(differences(&none, &certificates(&after.steps)));
+    lines.extend(image_changes(&Images::new(), &images(&new)));
+    lines
+}
+
 /// Objects by their text, which leaves the version of their API out: another one is the same object.
 type Contents<'a> = BTreeMap<String, (ObjectRef, &'a Value)>;
 

@@ -1,7 +1,7 @@
 //! What a ClusterPlugin says about itself: one line for each add-on, and conditions for its slots and the
 //! whole.
 
-use crds::cluster_plugin::{AvailablePlugin, ClusterPluginStatus, PluginPhase, PluginStatus};
+use crds::cluster_plugin::{AvailablePlugin, ClusterPluginStatus, PluginApproval, PluginPhase, PluginStatus};
 use crds::conditions::{READY, cluster_plugin as types, reason};
 
 use super::Slot;
@@ -23,6 +23,8 @@ pub struct Progress {
     pub message: String,
     /// What the operator brings in its place.
     pub available: Option<AvailablePlugin>,
+    /// Its plan that waits until somebody approves of it.
+    pub approval: Option<PluginApproval>,
     /// When something of it that somebody changed was last set back, if that was since this program began.
     pub repaired: Option<Timestamp>,
 }
@@ -66,6 +68,7 @@ pub fn status(
         phase: it.phase,
         waiting_for: if it.phase == PluginPhase::Running { String::new() } else { shorten(&it.message) },
         available: it.available.clone(),
+        approval: it.approval.clone(),
     });
     let repaired = progress.iter().filter_map(|it| it.repaired).max_by(f64::total_cmp).map(time);
     let last_repair_time = repaired.max(previous.last_repair_time.clone());
@@ -119,6 +122,7 @@ mod tests {
             reason: reason.into(),
             message: message.into(),
             available: None,
+            approval: None,
             repaired: None,
         }
     }

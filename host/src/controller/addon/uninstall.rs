@@ -174,6 +174,7 @@ fn progress(
         reason: reason.to_owned(),
         message,
         available: None,
+        approval: None,
         repaired: None,
     }
 }
@@ -217,6 +218,7 @@ pub(super) fn uniform_progress(
             reason: reason::DELETING.to_owned(),
             message: message.to_owned(),
             available: None,
+            approval: None,
             repaired: None,
         }
     };

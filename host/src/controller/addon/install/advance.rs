@@ -10,11 +10,13 @@ use crds::conditions::reason;
 use tokio::time::Instant;
 
 use super::Installation;
+use super::approve::waiting;
 use super::plan::{Course, PlannedAddOn};
 use super::rollout::{Rollout, Target};
 use crate::controller::addon::check::{self, Findings};
 use crate::controller::addon::plugins::{Answer, Verdict, hints};
 use crate::controller::addon::progress::StepProgress;
+use crate::controller::addon::timing::SOON;
 use crate::system::now;
 use crate::workload::WorkloadCluster;
 
@@ -40,7 +42,9 @@ impl Installation<'_> {
             let verified = self.verified_until(add_on, &findings).filter(|_| is_another_on_its_way);
             let progress = self.advance_one(add_on, &findings, verified.is_some()).await;
             let drift = self.memory(add_on.desired.module).drift(|memory| memory.next_check());
-            let times = [self.next, check::next(&findings), verified, drift, self.upgrade_ends(add_on)];
+            // Then what is approved is recorded, and its annotation can go.
+            let used = add_on.uses.first().map(|_| Instant::now() + SOON);
+            let times = [self.next, check::next(&findings), verified, drift, self.upgrade_ends(add_on), used];
             self.next = times.into_iter().flatten().min();
             if progress.reason == reason::UNREACHABLE && self.workload.is_some() {
                 // The others would wait as long for its answer.
@@ -101,6 +105,7 @@ impl Installation<'_> {
             }
         };
         let progress = Progress { repaired: memory.drift(|memory| memory.repaired), ..progress };
+        let progress = waiting(progress, add_on);
         match held {
             Some(why) => held_back(progress, add_on, &why),
             None => progress,

@@ -4,7 +4,7 @@
 use addons::upgrade::Component;
 use addons::{DesiredAddOn, Inventory, Progress};
 use contract::StepSpec;
-use crds::cluster_plugin::{AvailablePlugin, PluginPhase};
+use crds::cluster_plugin::{AvailablePlugin, PluginApproval, PluginPhase};
 use iam::instance_roles;
 use model::AddOnRule;
 
@@ -22,6 +22,17 @@ pub(super) struct PlannedAddOn {
     pub course: Course,
     /// What this operator brings in place of what serves it.
     pub available: Option<AvailablePlugin>,
+    /// The plan that waits for approval, in place of which the answer is what was approved before.
+    pub waiting: Option<Waiting>,
+    /// Plans, by their [`plan_id`](addons::approval::plan_id), that are approved now: beginning one uses its
+    /// approval up.
+    pub uses: Vec<String>,
+}
+
+/// A plan that waits for approval, and what is said of it.
+pub(super) struct Waiting {
+    pub plan: PluginApproval,
+    pub message: String,
 }
 
 /// What is to be done beside serving an add-on.
@@ -66,7 +77,8 @@ impl Installation<'_> {
             controller.instances(&self.facts, region, |instances| instance_roles::profiles(instances));
         let mut add_ons = Vec::new();
         for (desired, installed, service) in served {
-            add_ons.push(self.ask(desired, installed, service).await);
+            let add_on = self.ask(desired, installed, service).await;
+            add_ons.push(self.approve(add_on).await);
         }
         let rules = &controller.context.rules;
         let requested = rules_of_plans(&add_ons, self.state.initialized);
@@ -76,6 +88,16 @@ impl Installation<'_> {
 }
 
 impl PlannedAddOn {
+    /// One for which this operator brings nothing else, and of which no plan waits.
+    pub(super) fn of(
+        desired: DesiredAddOn,
+        installed: Result<Option<Inventory>, String>,
+        answer: Answer,
+        course: Course,
+    ) -> Self {
+        PlannedAddOn { desired, installed, answer, course, available: None, waiting: None, uses: Vec::new() }
+    }
+
     /// Whether all of it was installed at some time.
     pub(super) fn is_complete(&self) -> bool {
         matches!(&self.installed, Ok(Some(installed)) if installed.complete)
@@ -102,6 +124,7 @@ impl PlannedAddOn {
             reason: reason.to_owned(),
             message,
             available: self.available.clone(),
+            approval: None,
             repaired: None,
         }
     }
@@ -140,13 +163,8 @@ mod tests {
     fn add_on(verdict: Verdict, installed: Result<Option<Inventory>, String>) -> PlannedAddOn {
         let spec = json!({"clusterName": "one", "networking": {"calico": {}}});
         let desired = addons::desired(&serde_json::from_value(spec).expect("a spec")).remove(0);
-        PlannedAddOn {
-            desired,
-            installed,
-            answer: Answer { component: Component::default(), verdict },
-            course: Course::Serve,
-            available: None,
-        }
+        let answer = Answer { component: Component::default(), verdict };
+        PlannedAddOn::of(desired, installed, answer, Course::Serve)
     }
 
     fn planned() -> PlannedAddOn {

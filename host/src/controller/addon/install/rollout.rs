@@ -3,6 +3,7 @@
 
 use std::collections::BTreeSet;
 
+use addons::approval::{plan_id, recorded};
 use addons::{Inventory, Standing, Succession, UndoneUpgrade, built_in, stored};
 use contract::{AddOnPlan, Step, StepSpec};
 use crds::cluster_plugin::Conflicts;
@@ -59,6 +60,17 @@ pub(super) struct Rollout<'a> {
     authority: Option<Authority>,
 }
 
+impl Target<'_> {
+    fn plan_id(&self) -> String {
+        plan_id(&self.answer.component.digest, self.plan)
+    }
+
+    /// Whether it begins by an approval, which is used up by that.
+    fn uses_approval(&self) -> bool {
+        self.add_on.uses.contains(&self.plan_id())
+    }
+}
+
 impl RolloutKind {
     fn of(installed: Option<&Inventory>, digest: &str, plan_hash: &str) -> Self {
         match installed {
@@ -95,7 +107,11 @@ impl<'a> Rollout<'a> {
         // With another bundle it is another plan: whoever uses it is given the new one.
         let bundle = authority.as_ref().map(Authority::bundle).unwrap_or_default();
         let plan_hash = addons::plan_hash(plan, &bundle);
-        let kind = RolloutKind::of(installed, &target.answer.component.digest, &plan_hash);
+        let kind = match RolloutKind::of(installed, &target.answer.component.digest, &plan_hash) {
+            // What is approved anew has to be recorded, though the steps are the same.
+            RolloutKind::Resume | RolloutKind::Repair if target.uses_approval() => RolloutKind::Upgrade,
+            kind => kind,
+        };
         let memory = installation.memory(module);
         Ok(Rollout { installation, target, memory, kind, plan_hash, field_manager, authority })
     }
@@ -154,6 +170,7 @@ impl<'a> Rollout<'a> {
             stored_plan,
             previous,
             undone,
+            approved: Some(recorded(installed, self.target.plan_id(), self.target.uses_approval())),
             standing: Standing::Proven,
         }
     }

@@ -6,17 +6,15 @@ use std::borrow::Cow;
 use std::sync::Arc;
 
 use addons::upgrade::{self, Component, Consent, Server, Situation, Stored, UPGRADE_ANNOTATION};
-use addons::{DesiredAddOn, Inventory, changes, changes_of_record, stored};
+use addons::{DesiredAddOn, Inventory, changes, changes_of_record, consent, stored};
 use contract::AddOnPlan;
 use crds::cluster_plugin::{AvailablePlugin, UpgradePolicy};
 use crds::conditions::reason;
 use kube::ResourceExt;
-use serde_json::{Value, json};
 
 use super::Installation;
 use super::plan::{Course, PlannedAddOn};
 use crate::controller::addon::plugins::{Answer, LoadedPlugin, Verdict, authorized};
-use crate::management::Error;
 use crate::system::now;
 
 /// How long a version or digest in a status may be.
@@ -107,11 +105,11 @@ impl Installation<'_> {
     fn consent(&self, desired: &DesiredAddOn) -> Consent {
         let plugin = &self.objects.plugin;
         let annotation = plugin.annotations().get(UPGRADE_ANNOTATION).map(String::as_str);
-        let digests = upgrade::consented_digests(annotation);
+        let entries = consent::entries(annotation).filter(|(module, _)| *module == desired.module);
         Consent {
             automatic: plugin.spec.upgrade_policy == UpgradePolicy::Automatic,
             pin: desired.version.clone(),
-            digest: digests.get(desired.module).map(|digest| (*digest).to_owned()),
+            digest: entries.last().map(|(_, digest)| digest.to_owned()),
         }
     }
 
@@ -127,14 +125,14 @@ impl Installation<'_> {
             Ok(service) => service,
             Err(verdict) => {
                 let answer = Answer { component: Component::default(), verdict };
-                return PlannedAddOn { desired, installed, answer, course: Course::Serve, available: None };
+                return PlannedAddOn::of(desired, installed, answer, Course::Serve);
             }
         };
         let known = installed.as_ref().map(Option::as_ref).map_err(String::as_str);
         let served = match (&server, &earlier) {
             (Server::Brought, _) => {
                 let answer = plugins.ask(&brought, &desired, facts, known).await;
-                return PlannedAddOn { desired, installed, answer, course: Course::Serve, available: None };
+                return PlannedAddOn::of(desired, installed, answer, Course::Serve);
             }
             (Server::Undo(awaited), _) => {
                 return self.undo(desired, installed, &brought, awaited.clone()).await;
@@ -150,13 +148,12 @@ impl Installation<'_> {
             (Server::Nothing(message), _) => unserved(known, message.clone()),
         };
         let Ok(Some(record)) = known else {
-            let (answer, course) = (served, Course::Serve);
-            return PlannedAddOn { desired, installed, answer, course, available: None };
+            return PlannedAddOn::of(desired, installed, served, Course::Serve);
         };
         let new = plugins.ask(&brought, &desired, facts, known).await;
         let available = Some(available(record, &served.verdict, &new));
         let course = if server == Server::Upgrade { Course::Upgrade(new) } else { Course::Serve };
-        PlannedAddOn { desired, installed, answer: served, course, available }
+        PlannedAddOn { available, ..PlannedAddOn::of(desired, installed, served, course) }
     }
 
     /// The plan that was carried out before an upgrade; or the upgrade's, where there is no way back.
@@ -170,7 +167,7 @@ impl Installation<'_> {
         let known = installed.as_ref().map(Option::as_ref).map_err(String::as_str);
         let new = self.controller.plugins.ask(brought, &desired, &self.facts, known).await;
         let Ok(Some(record)) = known else {
-            return PlannedAddOn { desired, installed, answer: new, course: Course::Serve, available: None };
+            return PlannedAddOn::of(desired, installed, new, Course::Serve);
         };
         let before = match record.replaced() {
             Some(it) => Component { version: it.version.clone(), digest: it.digest.clone() },
@@ -193,11 +190,11 @@ impl Installation<'_> {
                 _ => (undoing(before, plan), Course::Undo(awaited)),
             },
         };
-        PlannedAddOn { desired, installed, answer, course, available: None }
+        PlannedAddOn::of(desired, installed, answer, course)
     }
 
     /// The plan that is stored with the component of this digest, if it may be carried out today.
-    async fn stored_plan(
+    pub(super) async fn stored_plan(
         &self,
         desired: &DesiredAddOn,
         record: &Inventory,
@@ -220,22 +217,6 @@ impl Installation<'_> {
             Verdict::Plan(plan, _) => Ok(plan),
             refused => Err(refused),
         }
-    }
-
-    /// Removes from the annotation of the ClusterPlugin what add-ons were upgraded by.
-    pub(super) async fn remove_used_consent(&self, add_ons: &[PlannedAddOn]) -> Result<(), Error> {
-        let plugin = &self.objects.plugin;
-        let Some(given) = plugin.annotations().get(UPGRADE_ANNOTATION) else { return Ok(()) };
-        let installed = add_ons.iter().filter_map(|it| it.installed.as_ref().ok()?.as_ref());
-        let unused = installed.fold(given.clone(), |annotation, it| {
-            upgrade::unused_consent(Some(&annotation), &it.module, &it.digest).unwrap_or(annotation)
-        });
-        if unused == *given {
-            return Ok(());
-        }
-        let value = if unused.is_empty() { Value::Null } else { Value::String(unused) };
-        let patch = json!({"metadata": {"annotations": {UPGRADE_ANNOTATION: value}}});
-        self.controller.context.management.patch(plugin, patch).await.map(drop)
     }
 }
 
@@ -274,11 +255,11 @@ fn unserved(installed: Result<Option<&Inventory>, &str>, message: String) -> Ans
     Answer { component: Component { version, digest }, verdict: Verdict::Left(message) }
 }
 
-fn bounded(text: &str) -> String {
+pub(super) fn bounded(text: &str) -> String {
     text.chars().filter(char::is_ascii_graphic).take(VERSION_CHARACTERS).collect()
 }
 
-fn bounded_lines(mut lines: Vec<String>) -> Vec<String> {
+pub(super) fn bounded_lines(mut lines: Vec<String>) -> Vec<String> {
     let more = lines.len().saturating_sub(LINES);
     if more > 0 {
         lines.truncate(LINES - 1);
