@@ -9,6 +9,7 @@ use serde::{Deserialize, Serialize};
 use crate::lenient;
 
 mod amazon_vpc;
+mod approval;
 mod calico;
 mod controller;
 mod ebs;
@@ -20,6 +21,7 @@ mod storage_class;
 mod version;
 
 pub use amazon_vpc::{AmazonVPCNetworking, PodSubnet};
+pub use approval::{Approval, PluginApproval};
 pub use calico::{CalicoEncapsulation, CalicoNetworking, CalicoSourceDestinationCheck};
 pub use controller::{
     Arguments, ContainerResources, ControllerSettings, ImagePullSecret, LogLevel, NodeLabels, TaintEffect,
@@ -166,6 +168,13 @@ pub struct ClusterPluginSpec {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(with = "String", length(max = 32), extend("default" = "30m"))]
     pub upgrade_timeout: Option<Duration>,
+    /// Whether somebody has to approve of a plan before it is carried out. Manual makes a new or changed plan
+    /// of an add-on wait, whatever changed it; `status.plugins[].approval` has what it would change and the
+    /// digest that the annotation `cluster.kurator.dev/approve` has to name. Meanwhile what was approved before
+    /// is kept as it is, and repaired. Who may approve, or set Automatic again, is who has the verb `approve`
+    /// on clusterplugins. Uninstalling needs no approval.
+    #[serde(default)]
+    pub approval: Approval,
     /// What happens when the cluster or this object is deleted.
     #[serde(default)]
     #[schemars(extend("default" = {}))]
@@ -311,6 +320,9 @@ pub struct PluginStatus {
     /// the add-on is pinned to another version here.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub failed_upgrade: Option<FailedUpgrade>,
+    /// The plan that waits until somebody approves of it; absent when none does.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub approval: Option<PluginApproval>,
 }
 
 /// A component that an add-on was upgraded to, and that did not become whole.

@@ -158,6 +158,8 @@ pub mod reason {
         /// An upgrade of the add-on was not whole within `spec.upgradeTimeout`, and what was installed before was
         /// put back. It is tried again when somebody asks for it by its digest.
         UPGRADE_UNDONE = "UpgradeUndone";
+        /// `spec.approval` is Manual, and a plan of the add-on waits until somebody approves of it by its digest.
+        APPROVAL_REQUIRED = "ApprovalRequired";
         /// The version of the add-on that is asked for is neither installed nor brought by this operator.
         VERSION_NOT_AVAILABLE = "VersionNotAvailable";
         /// The installed version of an add-on does not support the Kubernetes version that the cluster is to have, and

@@ -134,6 +134,7 @@ mod tests {
             drift: _,
             upgrade_policy: _,
             upgrade_timeout: _,
+            approval: _,
             deletion: _,
         } = spec
         else {

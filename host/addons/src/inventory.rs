@@ -97,9 +97,23 @@ pub struct Inventory {
     /// An upgrade that was undone: it is not tried again without new consent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub undone: Option<UndoneUpgrade>,
+    /// What of it was approved. Absent in records of earlier versions.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub approved: Option<Approved>,
     /// Whether this program wrote it. No record says so itself.
     #[serde(skip)]
     pub standing: Standing,
+}
+
+/// The plan that may be carried out without asking anybody again, and how often somebody was asked.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Approved {
+    /// Digest of the component and its plan, as [`plan_id`](crate::approval::plan_id) has it.
+    pub plan: String,
+    /// How many approvals of the add-on were used.
+    #[serde(default)]
+    pub serial: u64,
 }
 
 impl Inventory {
@@ -224,6 +238,7 @@ mod tests {
             stored_plan: None,
             previous: None,
             undone: None,
+            approved: None,
             standing: Standing::default(),
         }
     }

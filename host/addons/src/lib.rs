@@ -1,10 +1,12 @@
 //! Decides about add-ons: which are desired, when each may start, what of a plan comes next, and how they go
 //! with their cluster. The host carries it out.
 
+pub mod approval;
 pub mod built_in;
 pub mod certificate;
 mod changes;
 mod conflict;
+pub mod consent;
 mod desired;
 mod drift;
 pub mod efs;
@@ -43,7 +45,8 @@ pub use facts::{
     storage_classes_fact, subnets_fact,
 };
 pub use inventory::{
-    Inventory, ObjectRef, Previous, Succession, UndoneUpgrade, merged_rules, objects, plan_hash, prune, rules,
+    Approved, Inventory, ObjectRef, Previous, Succession, UndoneUpgrade, merged_rules, objects, plan_hash,
+    prune, rules,
 };
 pub use load_balancer_users::{
     Exposure, ObservedExposure, load_balanced, target_group_bindings, used_by_ingress_controller,

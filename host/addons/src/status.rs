@@ -1,7 +1,9 @@
 //! What a ClusterPlugin says about itself: one line for each add-on, and conditions for its slots and the
 //! whole.
 
-use crds::cluster_plugin::{AvailablePlugin, ClusterPluginStatus, FailedUpgrade, PluginPhase, PluginStatus};
+use crds::cluster_plugin::{
+    AvailablePlugin, ClusterPluginStatus, FailedUpgrade, PluginApproval, PluginPhase, PluginStatus,
+};
 use crds::conditions::{READY, cluster_plugin as types, reason};
 
 use super::Slot;
@@ -25,6 +27,8 @@ pub struct Progress {
     pub available: Option<AvailablePlugin>,
     /// How far an upgrade of it is; `None` when that is not known, as where its record cannot be read.
     pub upgrade: Option<UpgradeProgress>,
+    /// Its plan that waits until somebody approves of it.
+    pub approval: Option<PluginApproval>,
     /// When something of it that somebody changed was last set back, if that was since this program began.
     pub repaired: Option<Timestamp>,
 }
@@ -86,6 +90,7 @@ pub fn status(
         upgrading_from: upgrade.from,
         available: it.available.clone(),
         failed_upgrade: upgrade.failed,
+        approval: it.approval.clone(),
     });
     let repaired = progress.iter().filter_map(|it| it.repaired).max_by(f64::total_cmp).map(time);
     let last_repair_time = repaired.max(previous.last_repair_time.clone());
@@ -140,6 +145,7 @@ mod tests {
             message: message.into(),
             available: None,
             upgrade: None,
+            approval: None,
             repaired: None,
         }
     }

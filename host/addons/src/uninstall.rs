@@ -125,6 +125,7 @@ mod tests {
             stored_plan: None,
             previous: None,
             undone: None,
+            approved: None,
             standing: Standing::Proven,
         };
         modules.iter().map(one).collect()

@@ -3,8 +3,6 @@
 
 mod way_back;
 
-use std::collections::BTreeMap;
-
 use super::{Inventory, Standing, UndoneUpgrade};
 
 pub use way_back::no_way_back;
@@ -181,22 +179,6 @@ impl Consent {
     fn names(&self, brought: &Component) -> bool {
         self.digest.as_deref() == Some(brought.digest.as_str())
     }
-}
-
-/// Digests by the modules that an annotation names.
-pub fn consented_digests(annotation: Option<&str>) -> BTreeMap<&str, &str> {
-    let entries = annotation.unwrap_or_default().split(',');
-    entries.filter_map(|entry| entry.trim().split_once('@')).collect()
-}
-
-/// The annotation without what was used: `None` where nothing was, `Some("")` where nothing remains.
-pub fn unused_consent(annotation: Option<&str>, module: &str, installed: &str) -> Option<String> {
-    let annotation = annotation?;
-    let used = format!("{module}@{installed}");
-    let entries = annotation.split(',').map(str::trim).filter(|entry| !entry.is_empty());
-    let remaining: Vec<&str> = entries.filter(|entry| *entry != used).collect();
-    let remaining = remaining.join(",");
-    (annotation.split(',').any(|entry| entry.trim() == used)).then_some(remaining)
 }
 
 /// What is said of an upgrade that was undone.

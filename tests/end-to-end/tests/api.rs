@@ -1,6 +1,6 @@
 //! Good and bad objects, sent by kubectl to a real kube-apiserver that has this project's definitions and
 //! admission policies. The cases are data, in `crds/tests/cases`; the answer has to be word for word the one
-//! that is written there. No controller runs.
+//! that is written there. Who may approve of plans is asked as several users. No controller runs.
 
 use anyhow::{Context, Result, ensure};
 use sandbox::{Bed, Options, Parts};
@@ -89,6 +89,83 @@ async fn on_a_bed_the_api_server_answers_as_the_tables_say() -> Result<()> {
         wrong.len(),
         wrong.join("\n")
     );
+    Ok(())
+}
+
+/// Whoever may edit ClusterPlugins.
+const EDITOR: &str = "editor";
+/// Whoever may approve besides.
+const APPROVER: &str = "approver";
+const OPERATOR: &str = "system:serviceaccount:cluster-operator-system:cluster-operator";
+const APPROVE: &str = "cluster.kurator.dev/approve";
+
+/// Edits of a ClusterPlugin with `approval: Manual`, one after the other: who makes it, the annotation and the
+/// rest of a merge patch, and what is said of it.
+fn edits() -> Vec<(&'static str, Value, &'static str)> {
+    let approves = |text: &str| json!({"metadata": {"annotations": {APPROVE: text}}});
+    let no_verb = "metadata.annotations[cluster.kurator.dev/approve]: approving of plans needs the verb approve on this ClusterPlugin";
+    let no_end =
+        "spec.approval: that plans need no approval any more needs the verb approve on this ClusterPlugin";
+    let (one, two) = ("calico@sha256:1", "calico@sha256:1, aws-ebs-csi@sha256:2");
+    vec![
+        (EDITOR, json!({"spec": {"storage": {"ebs": {}}}}), ""),
+        (EDITOR, json!({"metadata": {"annotations": {"cluster.kurator.dev/upgrade": one}}}), ""),
+        (EDITOR, approves(one), no_verb),
+        (OPERATOR, approves(one), no_verb),
+        (EDITOR, json!({"spec": {"approval": "Automatic"}}), no_end),
+        (EDITOR, json!({"spec": {"approval": null}}), no_end),
+        (APPROVER, approves(two), ""),
+        (EDITOR, approves(&format!("{two},aws-efs-csi@sha256:3")), no_verb),
+        (EDITOR, approves("calico@sha256:3,aws-ebs-csi@sha256:2"), no_verb),
+        (EDITOR, approves("aws-ebs-csi@sha256:2,calico@sha256:1"), ""),
+        (EDITOR, json!({"spec": {"drift": "Warn"}}), ""),
+        (OPERATOR, approves("aws-ebs-csi@sha256:2"), ""),
+        (OPERATOR, json!({"metadata": {"annotations": {APPROVE: null}}}), ""),
+        (EDITOR, approves("aws-ebs-csi@sha256:2"), no_verb),
+        (APPROVER, json!({"spec": {"approval": "Automatic"}}), ""),
+        (EDITOR, json!({"spec": {"approval": "Manual"}}), ""),
+    ]
+}
+
+#[tokio::test]
+async fn on_a_bed_approving_and_ending_approval_need_the_verb() -> Result<()> {
+    let bed =
+        Bed::up(Options { name: "approval".into(), parts: Parts::ApiServer, ..Options::default() }).await?;
+    let verbs = "--verb=get,list,create,update,patch,delete";
+    bed.kubectl(&["create", "role", EDITOR, verbs, "--resource=clusterplugins.cluster.kurator.dev"]).await?;
+    for user in [EDITOR, APPROVER] {
+        let user_flag = format!("--user={user}");
+        bed.kubectl(&["create", "rolebinding", user, &format!("--role={EDITOR}"), &user_flag]).await?;
+    }
+    let approver = ["--clusterrole=cluster-operator-approver", "--user=approver"];
+    bed.kubectl(&[&["create", "rolebinding", "may-approve"][..], &approver].concat()).await?;
+    let object = |name: &str, annotations: Value| {
+        json!({"apiVersion": "cluster.kurator.dev/v1alpha1", "kind": "ClusterPlugin",
+            "metadata": {"name": name, "namespace": "default", "annotations": annotations},
+            "spec": {"clusterName": name, "approval": "Manual"}})
+        .to_string()
+    };
+    let create = async |name: &str, user: &str, annotations: Value| {
+        let (user, object) = (format!("--as={user}"), object(name, annotations));
+        bed.running().exec("kubectl", &["create", "-f", "-", &user], Some(&object)).await
+    };
+    let approved = json!({APPROVE: "calico@sha256:1"});
+    let refused =
+        create("one", EDITOR, approved.clone()).await.err().context("one that is approved is made")?;
+    ensure!(format!("{refused:#}").contains("needs the verb approve"), "{refused:#}");
+    create("other", APPROVER, approved).await?;
+    create("one", EDITOR, json!({})).await?;
+    for (number, (user, patch, said)) in edits().into_iter().enumerate() {
+        let (user, text) = (format!("--as={user}"), patch.to_string());
+        let edit = ["patch", "clusterplugin", "one", "--type=merge", "--patch", &text, &user];
+        match bed.kubectl(&edit).await {
+            Ok(_) => ensure!(said.is_empty(), "edit {number} is taken: {user} {text}"),
+            Err(error) => {
+                let error = format!("{error:#}");
+                ensure!(!said.is_empty() && error.contains(said), "edit {number}: {user} {text}: {error}");
+            }
+        }
+    }
     Ok(())
 }
 

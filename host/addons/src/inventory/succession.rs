@@ -82,6 +82,11 @@ impl Inventory {
         self.previous.as_ref().filter(|_| self.standing == Standing::Proven && !self.complete)
     }
 
+    /// The configuration of the plan that was carried out before an upgrade under way, or of this one.
+    pub fn config_before(&self) -> &Value {
+        self.replaced().map_or(&self.config, |previous| &previous.config)
+    }
+
     /// The upgrade that is being undone. Only a record of this program tells of one.
     pub fn is_being_undone(&self) -> Option<&UndoneUpgrade> {
         let undone = self.undone.as_ref().filter(|it| !it.is_complete && self.stored_plan.is_some());

@@ -176,16 +176,3 @@ fn an_upgrade_is_undone_when_its_time_is_over_or_the_version_before_is_asked_for
 fn undone_text(record: &Inventory) -> String {
     record.undone.as_ref().map(|it| undone("calico", it)).unwrap_or_default()
 }
-
-#[test]
-fn consent_is_used_up_by_what_it_named() {
-    let annotation = Some("calico@sha256:2, aws-ebs-csi@sha256:5");
-    assert_eq!(
-        consented_digests(annotation),
-        BTreeMap::from([("calico", "sha256:2"), ("aws-ebs-csi", "sha256:5")])
-    );
-    assert_eq!(unused_consent(annotation, "calico", "sha256:2").as_deref(), Some("aws-ebs-csi@sha256:5"));
-    assert_eq!(unused_consent(annotation, "calico", "sha256:1"), None);
-    assert_eq!(unused_consent(Some("calico@sha256:2"), "calico", "sha256:2").as_deref(), Some(""));
-    assert_eq!(unused_consent(None, "calico", "sha256:2"), None);
-}

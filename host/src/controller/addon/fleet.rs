@@ -10,8 +10,9 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use addons::DesiredAddOn;
+use addons::consent;
 use addons::fleet::{DESPITE_FAILURES_ANNOTATION, Fleet, Member, MemberState};
-use addons::upgrade::{Component, Consent, UPGRADE_ANNOTATION, consented_digests, consents};
+use addons::upgrade::{Component, Consent, UPGRADE_ANNOTATION, consents};
 use crds::ClusterPlugin;
 use crds::cluster_api::Cluster;
 use crds::cluster_plugin::{PluginPhase, PluginStatus, UpgradePolicy};
@@ -162,8 +163,8 @@ impl FleetUpgrades {
         };
         let plugin = seen.iter().find(|it| it.name == *cluster).map(|it| it.plugin);
         let annotation = plugin.and_then(|it| it.annotations().get(DESPITE_FAILURES_ANNOTATION));
-        let digests = consented_digests(annotation.map(String::as_str));
-        let despite_failures = digests.get(module).is_some_and(|it| *it == brought.digest);
+        let mut entries = consent::entries(annotation.map(String::as_str));
+        let despite_failures = entries.any(|it| it == (module, brought.digest.as_str()));
         fleet.may_begin(&cluster.to_string(), despite_failures)?;
         let upgrade =
             Upgrade { cluster: cluster.clone(), module: module.to_owned(), digest: brought.digest.clone() };
@@ -264,10 +265,10 @@ fn plugin_status<'a>(plugin: &'a ClusterPlugin, module: &str) -> Option<&'a Plug
 /// What a user says about upgrades of one add-on.
 pub(super) fn consent(plugin: &ClusterPlugin, desired: &DesiredAddOn) -> Consent {
     let annotation = plugin.annotations().get(UPGRADE_ANNOTATION).map(String::as_str);
-    let digests = consented_digests(annotation);
+    let entries = consent::entries(annotation).filter(|(module, _)| *module == desired.module);
     Consent {
         automatic: plugin.spec.upgrade_policy == UpgradePolicy::Automatic,
         pin: desired.version.clone(),
-        digest: digests.get(desired.module).map(|digest| (*digest).to_owned()),
+        digest: entries.last().map(|(_, digest)| digest.to_owned()),
     }
 }

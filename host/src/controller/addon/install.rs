@@ -2,6 +2,7 @@
 //! plans, each plan is rolled out as far as it comes, and what is not asked for any more is uninstalled.
 
 mod advance;
+mod approve;
 mod begin;
 mod compare;
 mod kubernetes;
@@ -69,7 +70,7 @@ impl AddOns {
         let objects = Objects::read(self, object, cluster);
         let mut installation = Installation::read(self, &objects).await?;
         let add_ons = installation.plan().await;
-        installation.remove_used_consent(&add_ons).await?;
+        installation.remove_used_consent().await?;
         let readiness = installation.readiness(&add_ons);
         installation.hold(&readiness, !add_ons.is_empty()).await?;
         let Some(mut progress) = installation.advance(&add_ons).await else {

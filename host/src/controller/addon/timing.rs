@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use addons::{ClusterState, Progress};
 use crds::cluster_plugin::PluginPhase;
+use crds::conditions::reason;
 use tokio::time::Instant;
 
 use crate::controller::reconcile::ReconcileResult;
@@ -49,7 +50,10 @@ fn by_progress(progress: &[Progress], state: &ClusterState, patience: Duration) 
     if progress.iter().all(|it| it.phase == PluginPhase::Running) {
         return ReconcileResult::SettledFor(SETTLED);
     }
-    let is_moving = |it: &Progress| !matches!(it.phase, PluginPhase::Running | PluginPhase::Failed);
+    let is_moving = |it: &Progress| {
+        !matches!(it.phase, PluginPhase::Running | PluginPhase::Failed)
+            && it.reason != reason::APPROVAL_REQUIRED
+    };
     match (state.initialized, progress.iter().any(is_moving)) {
         (true, true) => ReconcileResult::RequeueAfter(patience),
         (_, false) => ReconcileResult::RequeueAfter(BLOCKED),

@@ -175,6 +175,7 @@ fn progress(
         message,
         available: None,
         upgrade: None,
+        approval: None,
         repaired: None,
     }
 }
@@ -219,6 +220,7 @@ pub(super) fn uniform_progress(
             message: message.to_owned(),
             available: None,
             upgrade: None,
+            approval: None,
             repaired: None,
         }
     };

@@ -10,6 +10,7 @@ use crds::conditions::reason;
 use tokio::time::Instant;
 
 use super::Installation;
+use super::approve::waiting;
 use super::kubernetes::unsupported;
 use super::plan::{Course, PlannedAddOn};
 use super::rollout::{Rollout, Target};
@@ -17,6 +18,7 @@ use crate::controller::addon::check::{self, Findings};
 use crate::controller::addon::fleet::{ASK_AGAIN, FoundUpgrade};
 use crate::controller::addon::plugins::{Answer, Verdict, hints};
 use crate::controller::addon::progress::StepProgress;
+use crate::controller::addon::timing::SOON;
 use crate::system::now;
 use crate::workload::WorkloadCluster;
 
@@ -47,7 +49,9 @@ impl Installation<'_> {
                 matches!(add_on.course, Course::Upgrade(_)) && progress.phase == PluginPhase::Running;
             let ask_again = is_held.then(|| Instant::now() + ASK_AGAIN);
             let upgrade = ask_again.or(self.upgrade_ends(add_on));
-            let times = [self.next, check::next(&findings), verified, drift, upgrade];
+            // Then what is approved is recorded, and its annotation can go.
+            let used = add_on.uses.first().map(|_| Instant::now() + SOON);
+            let times = [self.next, check::next(&findings), verified, drift, upgrade, used];
             self.next = times.into_iter().flatten().min();
             if progress.reason == reason::UNREACHABLE && self.workload.is_some() {
                 // The others would wait as long for its answer.
@@ -108,6 +112,7 @@ impl Installation<'_> {
             }
         };
         let progress = Progress { repaired: memory.drift(|memory| memory.repaired), ..progress };
+        let progress = waiting(progress, add_on);
         match held {
             Some(why) => held_back(progress, add_on, &why),
             None => progress,

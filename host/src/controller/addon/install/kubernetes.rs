@@ -158,14 +158,9 @@ mod tests {
             "complete": complete, "objects": [], "removal": []});
         let verdict = Verdict::Unsupported("nothing is known for v1.37.0".into());
         let component = Component { version: "1".into(), digest: "sha256:1".into() };
-        PlannedAddOn {
-            desired,
-            installed: Ok(Some(serde_json::from_value(record).expect("a record"))),
-            answer: Answer { component, verdict },
-            course: Course::Serve,
-            available: None,
-            support,
-        }
+        let installed = Ok(Some(serde_json::from_value(record).expect("a record")));
+        let answer = Answer { component, verdict };
+        PlannedAddOn { support, ..PlannedAddOn::of(desired, installed, answer, Course::Serve) }
     }
 
     #[test]

@@ -5,7 +5,7 @@ use addons::kubernetes_upgrade::Support;
 use addons::upgrade::Component;
 use addons::{DesiredAddOn, Inventory, Progress, UndoneUpgrade, UpgradeProgress};
 use contract::StepSpec;
-use crds::cluster_plugin::{AvailablePlugin, FailedUpgrade, PluginPhase};
+use crds::cluster_plugin::{AvailablePlugin, FailedUpgrade, PluginApproval, PluginPhase};
 use iam::instance_roles;
 use model::AddOnRule;
 use model::condition::shorten;
@@ -27,6 +27,17 @@ pub(super) struct PlannedAddOn {
     pub available: Option<AvailablePlugin>,
     /// Whether what serves it supports the version of Kubernetes that the cluster is to have.
     pub support: Support,
+    /// The plan that waits for approval, in place of which the answer is what was approved before.
+    pub waiting: Option<Waiting>,
+    /// Plans, by their [`plan_id`](addons::approval::plan_id), that are approved now: beginning one uses its
+    /// approval up.
+    pub uses: Vec<String>,
+}
+
+/// A plan that waits for approval, and what is said of it.
+pub(super) struct Waiting {
+    pub plan: PluginApproval,
+    pub message: String,
 }
 
 /// What plugins answered about one add-on.
@@ -100,7 +111,12 @@ impl Installation<'_> {
                 }
             };
             let Asked { answer, course, available } = asked;
-            add_ons.push(PlannedAddOn { desired, installed, answer, course, support, available });
+            let before = known.filter(|_| matches!(course, Course::Undo(_))).map(Inventory::config_before);
+            let config = before.unwrap_or(&desired.config).clone();
+            let desired = DesiredAddOn { config, ..desired };
+            let add_on =
+                PlannedAddOn { available, support, ..PlannedAddOn::of(desired, installed, answer, course) };
+            add_ons.push(self.approve(add_on).await);
         }
         let rules = &controller.context.rules;
         let requested = rules_of_plans(&add_ons, self.state.initialized);
@@ -110,6 +126,18 @@ impl Installation<'_> {
 }
 
 impl PlannedAddOn {
+    /// One for which this operator brings nothing else, and of which no plan waits.
+    pub(super) fn of(
+        desired: DesiredAddOn,
+        installed: Result<Option<Inventory>, String>,
+        answer: Answer,
+        course: Course,
+    ) -> Self {
+        let support = Support::Supported;
+        let (available, waiting, uses) = (None, None, Vec::new());
+        PlannedAddOn { desired, installed, answer, course, available, support, waiting, uses }
+    }
+
     /// Whether all of it was installed at some time.
     pub(super) fn is_complete(&self) -> bool {
         matches!(&self.installed, Ok(Some(installed)) if installed.complete)
@@ -172,6 +200,7 @@ impl PlannedAddOn {
             message,
             available: self.available.clone(),
             upgrade: self.upgrade_progress(),
+            approval: None,
             repaired: None,
         }
     }
@@ -213,14 +242,8 @@ mod tests {
     fn add_on(verdict: Verdict, installed: Result<Option<Inventory>, String>) -> PlannedAddOn {
         let spec = json!({"clusterName": "one", "networking": {"calico": {}}});
         let desired = addons::desired(&serde_json::from_value(spec).expect("a spec")).remove(0);
-        PlannedAddOn {
-            desired,
-            installed,
-            answer: Answer { component: Component::default(), verdict },
-            course: Course::Serve,
-            available: None,
-            support: Support::Supported,
-        }
+        let answer = Answer { component: Component::default(), verdict };
+        PlannedAddOn::of(desired, installed, answer, Course::Serve)
     }
 
     fn planned() -> PlannedAddOn {

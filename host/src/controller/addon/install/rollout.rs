@@ -3,10 +3,10 @@
 
 use std::collections::BTreeSet;
 
+use addons::approval::{plan_id, recorded};
 use addons::{Inventory, Standing, Succession, UndoneUpgrade, built_in, stored};
 use contract::{AddOnPlan, Step, StepSpec};
 use crds::cluster_plugin::Conflicts;
-use serde_json::Value;
 
 use super::Installation;
 use super::plan::{Course, PlannedAddOn};
@@ -59,6 +59,17 @@ pub(super) struct Rollout<'a> {
     authority: Option<Authority>,
 }
 
+impl Target<'_> {
+    fn plan_id(&self) -> String {
+        plan_id(&self.answer.component.digest, self.plan)
+    }
+
+    /// Whether it begins by an approval, which is used up by that.
+    fn uses_approval(&self) -> bool {
+        self.add_on.uses.contains(&self.plan_id())
+    }
+}
+
 impl RolloutKind {
     pub(super) fn of(installed: Option<&Inventory>, digest: &str, plan_hash: &str) -> Self {
         match installed {
@@ -95,7 +106,11 @@ impl<'a> Rollout<'a> {
         // With another bundle it is another plan: whoever uses it is given the new one.
         let bundle = authority.as_ref().map(Authority::bundle).unwrap_or_default();
         let plan_hash = addons::plan_hash(plan, &bundle);
-        let kind = RolloutKind::of(installed, &target.answer.component.digest, &plan_hash);
+        let kind = match RolloutKind::of(installed, &target.answer.component.digest, &plan_hash) {
+            // What is approved anew has to be recorded, though the steps are the same.
+            RolloutKind::Resume | RolloutKind::Repair if target.uses_approval() => RolloutKind::Upgrade,
+            kind => kind,
+        };
         let memory = installation.memory(module);
         Ok(Rollout { installation, target, memory, kind, plan_hash, field_manager, authority })
     }
@@ -143,7 +158,7 @@ impl<'a> Rollout<'a> {
             module: add_on.desired.module.to_owned(),
             version: component.version.clone(),
             digest: component.digest.clone(),
-            config: self.config(),
+            config: add_on.desired.config.clone(),
             plan_hash: self.plan_hash.clone(),
             complete: false,
             objects: merged_objects(installed, plan),
@@ -154,17 +169,8 @@ impl<'a> Rollout<'a> {
             stored_plan,
             previous,
             undone,
+            approved: Some(recorded(installed, self.target.plan_id(), self.target.uses_approval())),
             standing: Standing::Proven,
-        }
-    }
-
-    /// The configuration that the plan was made with.
-    fn config(&self) -> Value {
-        let Target { add_on, installed, .. } = self.target;
-        let before = installed.filter(|_| matches!(add_on.course, Course::Undo(_)));
-        match before.map(|it| it.replaced().map_or(&it.config, |previous| &previous.config)) {
-            Some(config) => config.clone(),
-            None => add_on.desired.config.clone(),
         }
     }
 

@@ -5,19 +5,16 @@
 use std::borrow::Cow;
 use std::sync::Arc;
 
-use addons::upgrade::{self, Component, Server, Situation, Stored, UPGRADE_ANNOTATION};
+use addons::upgrade::{self, Component, Server, Situation, Stored};
 use addons::{DesiredAddOn, Inventory, changes, changes_of_record, stored};
 use contract::AddOnPlan;
 use crds::cluster_plugin::AvailablePlugin;
 use crds::conditions::reason;
-use kube::ResourceExt;
-use serde_json::{Value, json};
 
 use super::Installation;
-use super::plan::{Asked, Course, PlannedAddOn};
+use super::plan::{Asked, Course};
 use crate::controller::addon::fleet::consent;
 use crate::controller::addon::plugins::{Answer, LoadedPlugin, Verdict, authorized};
-use crate::management::Error;
 use crate::system::now;
 
 /// How long a version or digest in a status may be.
@@ -164,6 +161,7 @@ impl Installation<'_> {
             None => Component { version: record.version.clone(), digest: record.digest.clone() },
         };
         let is_brought = record.digest == brought.component.digest;
+        let desired = &DesiredAddOn { config: record.config_before().clone(), ..desired.clone() };
         let (answer, course) = match self.stored_plan(desired, record, &before.digest).await {
             Err(Verdict::Left(why) | Verdict::Refused(_, why)) if is_brought => (new, Course::Stuck(why)),
             Err(verdict) => (Answer { component: before, verdict }, Course::Undo(awaited)),
@@ -185,7 +183,7 @@ impl Installation<'_> {
     }
 
     /// The plan that is stored with the component of this digest, if it may be carried out today.
-    async fn stored_plan(
+    pub(super) async fn stored_plan(
         &self,
         desired: &DesiredAddOn,
         record: &Inventory,
@@ -208,22 +206,6 @@ impl Installation<'_> {
             Verdict::Plan(plan, _) => Ok(plan),
             refused => Err(refused),
         }
-    }
-
-    /// Removes from the annotation of the ClusterPlugin what add-ons were upgraded by.
-    pub(super) async fn remove_used_consent(&self, add_ons: &[PlannedAddOn]) -> Result<(), Error> {
-        let plugin = &self.objects.plugin;
-        let Some(given) = plugin.annotations().get(UPGRADE_ANNOTATION) else { return Ok(()) };
-        let installed = add_ons.iter().filter_map(|it| it.installed.as_ref().ok()?.as_ref());
-        let unused = installed.fold(given.clone(), |annotation, it| {
-            upgrade::unused_consent(Some(&annotation), &it.module, &it.digest).unwrap_or(annotation)
-        });
-        if unused == *given {
-            return Ok(());
-        }
-        let value = if unused.is_empty() { Value::Null } else { Value::String(unused) };
-        let patch = json!({"metadata": {"annotations": {UPGRADE_ANNOTATION: value}}});
-        self.controller.context.management.patch(plugin, patch).await.map(drop)
     }
 }
 
@@ -264,7 +246,7 @@ pub(super) fn bounded(text: &str) -> String {
     text.chars().filter(char::is_ascii_graphic).take(VERSION_CHARACTERS).collect()
 }
 
-fn bounded_lines(mut lines: Vec<String>) -> Vec<String> {
+pub(super) fn bounded_lines(mut lines: Vec<String>) -> Vec<String> {
     let more = lines.len().saturating_sub(LINES);
     if more > 0 {
         lines.truncate(LINES - 1);
