@@ -244,7 +244,7 @@ mod tests {
     }
 
     #[test]
-    fn an_upgrade_that_failed_is_remembered_while_nothing_is_known_of_it() {
+    fn a_failed_upgrade_is_remembered_while_nothing_is_known() {
         let failed =
             FailedUpgrade { version: "2".into(), digest: "sha256:2".into(), message: "for X".into() };
         let said = |previous: &ClusterPluginStatus, upgrade| {

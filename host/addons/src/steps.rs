@@ -81,13 +81,17 @@ fn observed_generation(live: &Value) -> i64 {
 fn deployment(live: &Value) -> Result<(), String> {
     let at = |path| number(live, path);
     let (desired, available) = (desired_replicas(live), at("/status/availableReplicas"));
-    let updated = at("/status/updatedReplicas");
-    let is_updated = updated >= desired && at("/status/replicas") <= updated;
+    let (updated, outdated) =
+        (at("/status/updatedReplicas"), at("/status/replicas") - at("/status/updatedReplicas"));
     let is_available = condition(live, "Available") == Some("True") && (available > 0 || desired == 0);
-    match (is_current(live) && is_available, is_updated) {
-        (true, true) => Ok(()),
-        (true, false) => Err(format!("has {updated} of {desired} replicas updated")),
-        (false, _) => Err(format!("has {available} of {desired} replicas available")),
+    if !is_current(live) || !is_available {
+        Err(format!("has {available} of {desired} replicas available"))
+    } else if updated < desired {
+        Err(format!("has {updated} of {desired} replicas updated"))
+    } else if outdated > 0 {
+        Err(format!("has {outdated} outdated replicas that wait for the updated ones"))
+    } else {
+        Ok(())
     }
 }
 
@@ -153,7 +157,7 @@ mod tests {
     }
 
     #[test]
-    fn a_deployment_that_replicas_of_the_template_before_keep_available_is_awaited() {
+    fn a_deployment_is_awaited_while_it_has_replicas_of_before() {
         let spec = wait("Deployment", WaitCondition::AvailableDeployment);
         let live = |replicas: u32, updated: u32, available: u32, condition: &str| {
             json!({"metadata": {"generation": 2}, "spec": {"replicas": 2}, "status": {"observedGeneration": 2,
@@ -165,7 +169,8 @@ mod tests {
         assert_eq!(of(live(2, 2, 1, "True")), Ok(()), "one may be missing for a while");
         let updating = "Deployment kube-system/it has 1 of 2 replicas updated";
         assert_eq!(of(live(3, 1, 2, "True")).unwrap_err(), updating);
-        assert!(of(live(3, 2, 2, "True")).is_err(), "one of before is still there");
+        let outdated = "Deployment kube-system/it has 1 outdated replicas that wait for the updated ones";
+        assert_eq!(of(live(3, 2, 2, "True")).unwrap_err(), outdated);
         let unavailable = "Deployment kube-system/it has 0 of 2 replicas available";
         assert_eq!(of(live(2, 2, 0, "True")).unwrap_err(), unavailable);
         assert_eq!(of(live(2, 2, 0, "False")).unwrap_err(), unavailable);

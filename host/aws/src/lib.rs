@@ -18,7 +18,6 @@ mod iam;
 mod kind;
 mod kinds;
 mod limits;
-mod load_balancer_attributes;
 mod lookup;
 mod open_id;
 mod pending_writes;

@@ -172,8 +172,8 @@ impl Comparison<'_> {
         Ok(res)
     }
 
-    /// The snapshot with the attributes of load balancers that would be set because no poll shows them; `None`
-    /// where there are none of these.
+    /// The snapshot with the attributes of load balancers, which the operator reads first too, since no poll shows
+    /// them; `None` where nothing depends on them.
     async fn with_attributes(
         &self,
         region: &str,
@@ -181,14 +181,12 @@ impl Comparison<'_> {
         snapshot: &Snapshot,
         notes: &mut Vec<String>,
     ) -> anyhow::Result<Option<Snapshot>> {
-        let unknown = decision.plan.actions.iter().filter_map(|action| match action {
-            Action::Update {
-                id,
-                is: Resource::LoadBalancer(is),
-                observed: Resource::LoadBalancer(it),
-                ..
-            } => Some((id, is.attributes.clone()?)).filter(|_| it.attributes.is_none()),
-            _ => None,
+        let unknown = decision.plan.actions.iter().filter_map(|action| {
+            let Action::Confirm { key, id } = action else { return None };
+            match &decision.desired.get(key)?.is {
+                Resource::LoadBalancer(is) => Some((id, is.attributes.clone()?)),
+                _ => None,
+            }
         });
         let mut res = None;
         for (id, wanted) in unknown {

@@ -1,3 +1,5 @@
+//! Which component serves an add-on, in every situation.
+
 use serde_json::json;
 
 use super::*;
@@ -139,7 +141,7 @@ fn an_upgrade_that_another_operator_finds_is_undone() {
 }
 
 #[test]
-fn an_upgrade_is_undone_when_its_time_is_over_or_the_version_before_is_asked_for_again() {
+fn an_upgrade_is_undone_when_late_or_pinned_back() {
     let decided = |installed: &Inventory, consent: &Consent, overdue: Option<&str>| {
         let (brought, installed, stored) = (component("2"), Some(installed), Stored::Available);
         Situation { module: "calico", installed, brought: &brought, consent, stored, overdue }.server()

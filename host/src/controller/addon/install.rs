@@ -4,6 +4,7 @@
 mod advance;
 mod approve;
 mod begin;
+mod bounded;
 mod compare;
 mod kubernetes;
 mod plan;

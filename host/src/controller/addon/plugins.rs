@@ -1,17 +1,18 @@
 //! Asks plugins for their plans in the sandbox. A bad plugin is an answer, never an error of this program.
 
+mod verdict;
+
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use addons::upgrade::Component;
-use addons::{DesiredAddOn, Inventory, authorize_removal};
-use addons::{built_in, grant};
+use addons::{DesiredAddOn, Inventory};
 use anyhow::Context;
 use contract::{
-    API_SERVER_VERSION, AddOnPlan, Diagnostic, FEATURES, Fact, FactValue, Failure, HostInfo,
-    KUBERNETES_VERSION, Operation, Outcome, Request, Severity, UNSUPPORTED_KUBERNETES_VERSION,
+    API_SERVER_VERSION, Diagnostic, FEATURES, Fact, FactValue, HostInfo, KUBERNETES_VERSION, Operation,
+    Outcome, Request, Severity,
 };
 use crds::conditions::reason;
 use plugin::{PluginError, Released};
@@ -21,6 +22,10 @@ use tokio::sync::OnceCell;
 use super::facts::{ALWAYS, ClusterFacts, facts};
 use super::fair_queue::FairQueue;
 use crate::metrics::PluginCalls;
+
+use verdict::{failed, refused, text};
+
+pub use verdict::{Verdict, authorized, hints};
 
 /// How many plugins of earlier releases are kept compiled.
 const MOST_EARLIER: usize = 16;
@@ -58,20 +63,6 @@ pub struct Answer {
     /// Which component answered, or is installed.
     pub component: Component,
     pub verdict: Verdict,
-}
-
-/// What follows from it.
-pub enum Verdict {
-    /// A plan that was checked and granted, and what the plugin warns of.
-    Plan(AddOnPlan, Vec<String>),
-    /// What is installed is left as it is, until somebody consents to an upgrade. Why.
-    Left(String),
-    /// Nobody has to act.
-    Pending(String),
-    /// The plugin knows nothing for the cluster's version of Kubernetes. What to do.
-    Unsupported(String),
-    /// Somebody has to act: a reason for a condition, and what to do.
-    Refused(String, String),
 }
 
 impl Plugins {
@@ -263,72 +254,6 @@ impl LoadedPlugin {
         request.facts.retain(|it| self.facts.contains(&it.key) || ALWAYS.contains(&it.key.as_str()));
         request
     }
-}
-
-fn failed(desired: &DesiredAddOn, error: &PluginError) -> Verdict {
-    Verdict::Refused(error.reason().to_owned(), format!("plugin {}: {error}", desired.module))
-}
-
-/// What follows from a plan: whether it is granted today.
-pub(super) fn authorized(desired: &DesiredAddOn, plan: AddOnPlan) -> Verdict {
-    let errors: Vec<Diagnostic> =
-        plan.diagnostics.iter().filter(|it| it.severity == Severity::Error).cloned().collect();
-    if !errors.is_empty() {
-        return Verdict::Refused(reason::INVALID_CONFIGURATION.into(), text(desired, &errors));
-    }
-    let grants = built_in::grants(desired.module, &desired.config);
-    let mut denials = grant::authorize(&plan.steps, &grants);
-    denials.extend(authorize_removal(&plan.removal, &grants));
-    match denials.first() {
-        None => {
-            let warnings = plan.diagnostics.iter().filter(|it| it.severity == Severity::Warning).cloned();
-            let warnings = warnings.map(|it| text(desired, &[it])).collect();
-            Verdict::Plan(plan, warnings)
-        }
-        Some(first) => {
-            let message = format!(
-                "plugin {}, step {:?}: {} ({} denied in all)",
-                desired.module,
-                first.step,
-                first.message,
-                denials.len()
-            );
-            Verdict::Refused(reason::PLAN_DENIED.into(), message)
-        }
-    }
-}
-
-/// What may help whoever waits for the plan longer than it should take.
-pub(super) fn hints(desired: &DesiredAddOn, plan: &AddOnPlan) -> Vec<String> {
-    plan.diagnostics
-        .iter()
-        .filter(|it| it.severity == Severity::Info)
-        .map(|it| text(desired, std::slice::from_ref(it)))
-        .collect()
-}
-
-fn refused(desired: &DesiredAddOn, failure: Failure) -> Verdict {
-    match failure {
-        Failure::Invalid(diagnostics) => {
-            Verdict::Refused(reason::INVALID_CONFIGURATION.into(), text(desired, &diagnostics))
-        }
-        Failure::Unsupported(diagnostic) if diagnostic.code == UNSUPPORTED_KUBERNETES_VERSION => {
-            Verdict::Unsupported(text(desired, &[diagnostic]))
-        }
-        Failure::Unsupported(diagnostic) => {
-            Verdict::Refused(reason::UNSUPPORTED.into(), text(desired, &[diagnostic]))
-        }
-        Failure::Internal(message) => {
-            Verdict::Refused(reason::PLUGIN_FAILED.into(), format!("plugin {}: {message}", desired.module))
-        }
-    }
-}
-
-fn text(desired: &DesiredAddOn, diagnostics: &[Diagnostic]) -> String {
-    let one = |diagnostic: &Diagnostic| {
-        format!("{}{}: {}", desired.path, diagnostic.path.replace('/', "."), diagnostic.message)
-    };
-    diagnostics.iter().map(one).collect::<Vec<_>>().join("; ")
 }
 
 fn request(

@@ -4,11 +4,13 @@ use aws_sdk_elasticloadbalancing::types::{
     ConnectionSettings, CrossZoneLoadBalancing, LoadBalancerAttributes as AwsAttributes,
 };
 use aws_sdk_elasticloadbalancingv2::types::LoadBalancerAttribute;
+use model::finding::Reading;
 use model::{FoundLoadBalancer, LoadBalancerAttributes, LoadBalancerKind};
 
 use crate::api::Api;
 use crate::context::Context;
-use crate::errors::Failure;
+use crate::errors::{Failure, reading};
+use crate::region::Region;
 
 const DESCRIBE: &str = "elasticloadbalancing:DescribeLoadBalancerAttributes";
 const MODIFY: &str = "elasticloadbalancing:ModifyLoadBalancerAttributes";
@@ -27,6 +29,14 @@ pub(super) async fn read(api: &Api, found: &FoundLoadBalancer) -> Result<LoadBal
             Ok(LoadBalancerAttributes::untouched(found.kind))
         }
         other => other,
+    }
+}
+
+impl Region {
+    /// The attributes of a load balancer, by its ARN or, of a classic one, by its name: no poll shows them.
+    pub async fn load_balancer_attributes(&self, id: &str) -> Reading<LoadBalancerAttributes> {
+        let api = &self.context.api;
+        reading(if super::is_arn(id) { of_network(api, id).await } else { of_classic(api, id).await })
     }
 }
 

@@ -6,7 +6,6 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use addons::{Inventory, ObjectRef, Standing, Writers};
 use crds::cluster_api::Cluster;
 use crds::cluster_plugin::{ClusterPlugin, Drift as Setting};
-use crds::names;
 use serde_json::{Value, json};
 use tokio::time::Instant;
 
@@ -384,7 +383,7 @@ fn nothing_is_repaired_that_is_moved_deleted_or_set_otherwise() {
     let cluster = |more: Value| -> Cluster {
         serde_json::from_value(json!({"metadata": metadata(more), "spec": {}})).expect("a Cluster")
     };
-    let moved = json!({"annotations": {names::DELETE_FOR_MOVE_ANNOTATION: ""}});
+    let moved = json!({"annotations": {crds::names::DELETE_FOR_MOVE_ANNOTATION: ""}});
     let deleted = json!({"deletionTimestamp": "2026-01-01T00:00:00Z"});
     let stays = || json!({});
     let repairs = |of_plugin: Value, of_cluster: Value| {

@@ -14,8 +14,8 @@ use kube::ResourceExt;
 use serde_json::{Map, Value, json};
 
 use super::Installation;
+use super::bounded::{bounded, bounded_lines};
 use super::plan::{Course, PlannedAddOn, Waiting};
-use super::service::{bounded, bounded_lines};
 use crate::controller::addon::plugins::{Answer, Verdict};
 use crate::management::Error;
 

@@ -12,9 +12,9 @@ use tokio::time::Instant;
 
 use super::Installation;
 use super::advance::Prerequisites;
+use super::bounded::bounded;
 use super::plan::PlannedAddOn;
 use super::rollout::{Rollout, Target};
-use super::service::bounded;
 use crate::controller::addon::check;
 use crate::controller::addon::options::field_manager;
 use crate::controller::addon::plugins::Answer;

@@ -11,7 +11,7 @@ use model::AddOnRule;
 use model::condition::shorten;
 
 use super::Installation;
-use super::service::bounded;
+use super::bounded::bounded;
 use crate::controller::addon::facts::FactSources;
 use crate::controller::addon::plugins::{Answer, Verdict};
 use crate::rules::RequestedRules;

@@ -1,5 +1,8 @@
 //! What becomes of add-ons when the operator brings other components than those that installed them: they are
-//! served by what installed them, an upgrade is shown before it is made, and is made when a user consents.
+//! served by what installed them, an upgrade is shown before it is made, is made when a user consents, and is undone
+//! when it does not come to its end.
+
+mod broken;
 
 use std::collections::BTreeMap;
 
@@ -49,6 +52,7 @@ async fn on_a_bed_add_ons_are_served_by_what_installed_them() -> Result<()> {
     let digest = text(&installed, "digest");
     std::fs::write(second.join("released.txt"), format!("{EBS} {} {digest}\n", text(&installed, "version")))?;
     restart(&bed, &program, &second).await?;
+    let others = broken::others(&bed).await?;
     says(&bed, &cluster, "is served by the component that installed it").await?;
     let served = ebs(&bed, &cluster).await?;
     ensure!(served["digest"] == installed["digest"] && served["phase"] == "Running", "{served}");
@@ -66,7 +70,9 @@ async fn on_a_bed_add_ons_are_served_by_what_installed_them() -> Result<()> {
     seen_before(&viewer, &cluster, &workload, (EBS, &released[EBS])).await.context("what diff shows")?;
     served_meanwhile(&bed, &cluster, &workload).await.context("while an upgrade is available")?;
     pinned(&bed, &cluster).await.context("a version that nobody has")?;
-    upgraded(&bed, &cluster, &workload, &released[EBS]).await.context("the upgrade")
+    upgraded(&bed, &cluster, &workload, &released[EBS]).await.context("the upgrade")?;
+    let third = folder.join("third");
+    broken::stops_the_rest(&bed, &program, &third, &cluster, &others).await.context("a broken component")
 }
 
 /// Settings are applied and what somebody removed is set back, by the component that installed it.

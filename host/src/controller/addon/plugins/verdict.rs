@@ -1,0 +1,89 @@
+//! What follows from the answer of a plugin: a plan that is granted, or why there is none.
+
+use addons::{DesiredAddOn, authorize_removal, built_in, grant};
+use contract::{AddOnPlan, Diagnostic, Failure, Severity, UNSUPPORTED_KUBERNETES_VERSION};
+use crds::conditions::reason;
+use plugin::PluginError;
+
+/// What follows from it.
+pub enum Verdict {
+    /// A plan that was checked and granted, and what the plugin warns of.
+    Plan(AddOnPlan, Vec<String>),
+    /// What is installed is left as it is, until somebody consents to an upgrade. Why.
+    Left(String),
+    /// Nobody has to act.
+    Pending(String),
+    /// The plugin knows nothing for the cluster's version of Kubernetes. What to do.
+    Unsupported(String),
+    /// Somebody has to act: a reason for a condition, and what to do.
+    Refused(String, String),
+}
+
+/// What follows where a plugin did not answer.
+pub fn failed(desired: &DesiredAddOn, error: &PluginError) -> Verdict {
+    Verdict::Refused(error.reason().to_owned(), format!("plugin {}: {error}", desired.module))
+}
+
+/// What follows from a plan: whether it is granted today.
+pub fn authorized(desired: &DesiredAddOn, plan: AddOnPlan) -> Verdict {
+    let errors: Vec<Diagnostic> =
+        plan.diagnostics.iter().filter(|it| it.severity == Severity::Error).cloned().collect();
+    if !errors.is_empty() {
+        return Verdict::Refused(reason::INVALID_CONFIGURATION.into(), text(desired, &errors));
+    }
+    let grants = built_in::grants(desired.module, &desired.config);
+    let mut denials = grant::authorize(&plan.steps, &grants);
+    denials.extend(authorize_removal(&plan.removal, &grants));
+    match denials.first() {
+        None => {
+            let warnings = plan.diagnostics.iter().filter(|it| it.severity == Severity::Warning).cloned();
+            let warnings = warnings.map(|it| text(desired, &[it])).collect();
+            Verdict::Plan(plan, warnings)
+        }
+        Some(first) => {
+            let message = format!(
+                "plugin {}, step {:?}: {} ({} denied in all)",
+                desired.module,
+                first.step,
+                first.message,
+                denials.len()
+            );
+            Verdict::Refused(reason::PLAN_DENIED.into(), message)
+        }
+    }
+}
+
+/// What may help whoever waits for the plan longer than it should take.
+pub fn hints(desired: &DesiredAddOn, plan: &AddOnPlan) -> Vec<String> {
+    plan.diagnostics
+        .iter()
+        .filter(|it| it.severity == Severity::Info)
+        .map(|it| text(desired, std::slice::from_ref(it)))
+        .collect()
+}
+
+/// What follows from its refusal.
+pub fn refused(desired: &DesiredAddOn, failure: Failure) -> Verdict {
+    match failure {
+        Failure::Invalid(diagnostics) => {
+            Verdict::Refused(reason::INVALID_CONFIGURATION.into(), text(desired, &diagnostics))
+        }
+        Failure::Unsupported(diagnostic) if diagnostic.code == UNSUPPORTED_KUBERNETES_VERSION => {
+            Verdict::Unsupported(text(desired, &[diagnostic]))
+        }
+        Failure::Unsupported(diagnostic) => {
+            Verdict::Refused(reason::UNSUPPORTED.into(), text(desired, &[diagnostic]))
+        }
+        Failure::Internal(message) => {
+            Verdict::Refused(reason::PLUGIN_FAILED.into(), format!("plugin {}: {message}", desired.module))
+        }
+    }
+}
+
+/// What it says of the settings of an add-on, by their paths.
+pub fn text(desired: &DesiredAddOn, diagnostics: &[Diagnostic]) -> String {
+    let one = |diagnostic: &Diagnostic| {
+        format!("{}{}: {}", desired.path, diagnostic.path.replace('/', "."), diagnostic.message)
+    };
+    diagnostics.iter().map(one).collect::<Vec<_>>().join("; ")
+}
