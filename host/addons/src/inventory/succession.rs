@@ -17,8 +17,10 @@ const AWAITED_CHARACTERS: usize = 1024;
 pub struct Previous {
     pub version: String,
     pub digest: String,
-    /// Digest of the plan that was carried out last, which is stored with the component.
-    pub stored_plan: String,
+    /// Digest of the plan that was carried out last, which is stored with the component. Absent where neither was
+    /// stored: then there is no way back.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub stored_plan: Option<String>,
     /// With which configuration.
     #[serde(default)]
     pub config: Value,
@@ -63,18 +65,19 @@ impl Inventory {
                 awaited: awaited.unwrap_or_default().chars().take(AWAITED_CHARACTERS).collect(),
                 is_complete: false,
             };
-            let stored_plan = Some(previous.stored_plan.clone());
+            let stored_plan = previous.stored_plan.clone();
             return Succession { stored_plan, previous: None, undone: Some(undone) };
         }
-        let this = self.stored_plan.clone().map(|stored_plan| Previous {
+        let this = || Previous {
             version: self.version.clone(),
             digest: self.digest.clone(),
-            stored_plan,
+            stored_plan: self.stored_plan.clone(),
             config: self.config.clone(),
             since: now,
-        });
+        };
         let before = self.previous.clone().map(|previous| Previous { since: now, ..previous });
-        Succession { stored_plan: None, previous: this.or(before), undone: None }
+        let previous = before.or_else(|| self.was_whole().then(this));
+        Succession { stored_plan: None, previous, undone: None }
     }
 
     /// The component that an upgrade under way replaces. Only a record of this program tells of one.
@@ -122,7 +125,7 @@ mod tests {
         let before = |since| Previous {
             version: "a".into(),
             digest: "a".into(),
-            stored_plan: "plan".into(),
+            stored_plan: Some("plan".into()),
             config: json!({"a": 1}),
             since,
         };
@@ -135,7 +138,10 @@ mod tests {
         let upgrading = with(record("b", None), begun.clone());
         assert_eq!(upgrading.succession("b", None, 6.0), begun, "it goes on");
         assert_eq!(upgrading.succession("c", None, 6.0).previous, Some(before(6.0)), "to yet another");
-        assert_eq!(record("a", None).succession("b", None, 5.0), Succession::default(), "nothing is stored");
+        assert_eq!(record("a", None).succession("b", None, 5.0), Succession::default(), "it was never whole");
+        let unstored = Inventory { complete: true, ..record("a", None) };
+        let previous = unstored.succession("b", None, 5.0).previous;
+        assert_eq!(previous, Some(Previous { stored_plan: None, ..before(5.0) }), "there is no way back");
     }
 
     #[test]

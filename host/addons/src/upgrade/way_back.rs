@@ -11,7 +11,8 @@ use crate::Inventory;
 /// Why there is no way back from `after`; `None`: there is one. `before` is the plan of the installed
 /// component, where it is known.
 pub fn no_way_back(installed: &Inventory, before: Option<&AddOnPlan>, after: &AddOnPlan) -> Option<String> {
-    if installed.stored_plan.is_none() && installed.previous.is_none() {
+    let previous = installed.previous.as_ref().and_then(|it| it.stored_plan.as_ref());
+    if installed.stored_plan.as_ref().or(previous).is_none() {
         return Some("the plan that was carried out before is not stored".to_owned());
     }
     let needed = served_versions(before?);

@@ -100,7 +100,18 @@ impl Installation<'_> {
             _ => None,
         };
         let progress = match self.prerequisites(add_on, &add_on.answer) {
-            Err(progress) => *progress,
+            Err(progress) => {
+                // An upgrade that cannot go on is overdue like one that waits.
+                let installed = add_on.installed.as_ref().ok().and_then(Option::as_ref);
+                let reached = match progress.reason.as_str() {
+                    reason::UNREACHABLE => StepProgress::Unreachable(progress.message.clone()),
+                    _ => StepProgress::waiting(&progress.message),
+                };
+                if let Some(installed) = installed.filter(|it| it.replaced().is_some()) {
+                    memory.attempted_upgrade(&installed.digest, &reached, now());
+                }
+                *progress
+            }
             Ok(Prerequisites { plan, warnings, installed, workload }) => {
                 let target = Target { add_on, answer: &add_on.answer, plan, installed, workload, findings };
                 let reached = if is_verified { StepProgress::Done } else { self.roll_out(target).await };

@@ -254,7 +254,8 @@ async fn stored_plan(
     installed: &Inventory,
 ) -> Result<Option<AddOnPlan>, WorkloadError> {
     let own = installed.stored_plan.as_deref().map(|plan| (installed.digest.as_str(), plan));
-    let before = installed.previous.as_ref().map(|it| (it.digest.as_str(), it.stored_plan.as_str()));
+    let before =
+        installed.previous.as_ref().and_then(|it| Some((it.digest.as_str(), it.stored_plan.as_deref()?)));
     let Some((digest, plan)) = own.or(before) else { return Ok(None) };
     Ok(stored::plan(&workload.stored(&installed.module, digest).await?, plan))
 }

@@ -185,7 +185,7 @@ impl Installation<'_> {
         digest: &str,
     ) -> Result<AddOnPlan, Verdict> {
         let plan_digest = match record.replaced() {
-            Some(previous) => Some(&previous.stored_plan),
+            Some(previous) => previous.stored_plan.as_ref(),
             None => record.stored_plan.as_ref(),
         };
         let missing =
