@@ -54,6 +54,12 @@ pub fn kinds(target: &str) -> Option<Answer> {
             ("nodes", "Node", false),
             ("namespaces", "Namespace", false),
         ])),
+        "GET /apis/admissionregistration.k8s.io/v1" => {
+            Some(of(&[("validatingwebhookconfigurations", "ValidatingWebhookConfiguration", false)]))
+        }
+        "GET /apis/apiextensions.k8s.io/v1" => {
+            Some(of(&[("customresourcedefinitions", "CustomResourceDefinition", false)]))
+        }
         "GET /apis/discovery.k8s.io/v1" => Some(of(&[("endpointslices", "EndpointSlice", true)])),
         "GET /apis/apps/v1" => {
             Some(of(&[("daemonsets", "DaemonSet", true), ("deployments", "Deployment", true)]))

@@ -245,4 +245,42 @@ mod tests {
             Err(StepProgress::waiting("Installation default is being changed by somebody else"))
         );
     }
+
+    #[tokio::test]
+    async fn definitions_of_a_later_component_stay_and_missing_ones_are_made() {
+        for (is_there, expected) in [(true, "GET"), (false, "GET, PATCH")] {
+            let server = Server::start(move |target| match fake::kinds(target) {
+                Some(answer) => answer,
+                None if target.starts_with("GET ") && !is_there => Answer::Text(404, "{}".into()),
+                None => Answer::json(&json!({"metadata": {"uid": "1"}})),
+            });
+            let server = server.await;
+            let (memories, findings) = (Memories::default(), Findings::new());
+            let (name, objects) = (ObjectName::new("default", "one"), AppliedObjects::default());
+            let options = ApplyOptions {
+                field_manager: "cluster-operator-calico",
+                force: false,
+                rules_are_there: true,
+                findings: &findings,
+                authority: None,
+                memory: memories.of(&name, "calico"),
+                until: Instant::now() + std::time::Duration::from_secs(60),
+                taken_over: &[],
+                own_only: false,
+                objects: &objects,
+                is_repair: false,
+                was_complete: false,
+                keeps_definitions: true,
+            };
+            let definition = json!({"apiVersion": "apiextensions.k8s.io/v1", "kind": DEFINITION,
+                "metadata": {"name": "pools.example.com"}, "spec": {}});
+            apply(&fake::cluster(&server).await, &definition, &options).await.expect("it is taken");
+            let asked = server.requests().into_iter().filter(|it| it.contains("/pools.example.com"));
+            let methods: Vec<String> =
+                asked.map(|it| it.split(' ').next().unwrap_or_default().to_owned()).collect();
+            assert_eq!(methods.join(", "), expected);
+            let is_marked = objects.marks().len() == 1;
+            assert!(is_marked, "what is there is in the record");
+        }
+    }
 }

@@ -120,4 +120,32 @@ mod tests {
         assert_eq!(awaited(json!([{"conditions": {"ready": false}}])).await.as_deref(), Some(expected));
         assert_eq!(awaited(json!([{"conditions": {"ready": true}}])).await, None);
     }
+
+    /// Whether a webhook configuration that was applied by this manager stays, where its Service has these
+    /// endpoints.
+    async fn stays(manager: &str, endpoints: Value) -> bool {
+        const PATH: &str = "/apis/admissionregistration.k8s.io/v1/validatingwebhookconfigurations/w";
+        let webhook = json!({"clientConfig": {"service": {"namespace": "n", "name": "s"}}});
+        let (api_version, kind) = ("admissionregistration.k8s.io/v1", "ValidatingWebhookConfiguration");
+        let managed = json!([{"manager": manager, "operation": "Apply"}]);
+        let live = json!({"apiVersion": api_version, "kind": kind, "webhooks": [webhook],
+            "metadata": {"name": "w", "uid": "1", "managedFields": managed}});
+        let slices =
+            json!({"metadata": {}, "items": [{"metadata": {"name": "s-a"}, "endpoints": endpoints}]});
+        let slices_path = "/apis/discovery.k8s.io/v1/namespaces/n/endpointslices".to_owned();
+        let (server, objects) =
+            holding([(PATH.to_owned(), live.clone()), (slices_path, slices)].into()).await;
+        let object = ObjectRef::of(&live).expect("an object");
+        remove_unanswered(&cluster(&server).await, &[object], "ours").await.expect("it answers");
+        let objects = objects.lock().expect("no test panicked");
+        objects.contains_key(PATH)
+    }
+
+    #[tokio::test]
+    async fn webhooks_of_ours_that_nobody_answers_for_are_taken_off() {
+        let (ready, none) = (json!([{"conditions": {"ready": true}}]), json!([]));
+        assert!(!stays("ours", none.clone()).await);
+        assert!(stays("ours", ready).await);
+        assert!(stays("somebody", none).await, "it is not ours");
+    }
 }
