@@ -3,8 +3,8 @@
 
 use std::collections::BTreeSet;
 
-/// Annotation of a ClusterPlugin with which a user lets upgrades begin there although they failed elsewhere, in
-/// the form of [`UPGRADE_ANNOTATION`](crate::upgrade::UPGRADE_ANNOTATION).
+/// Annotation of a ClusterPlugin with which a user lets upgrades begin there although they failed elsewhere, or are
+/// awaited elsewhere by a label, in the form of [`UPGRADE_ANNOTATION`](crate::upgrade::UPGRADE_ANNOTATION).
 pub const DESPITE_FAILURES_ANNOTATION: &str = "cluster.kurator.dev/upgrade-despite-failures";
 
 /// How many clusters a message names.
@@ -63,17 +63,22 @@ impl Fleet {
         });
         // Whoever asks for it again where it failed knows of that.
         if let Some((cluster, why)) = failed.filter(|_| !despite_failures && !is_tried_again) {
+            let place = if is_neighbor(cluster, name) {
+                format!("{cluster} ({why})")
+            } else {
+                "a cluster of another namespace".to_owned()
+            };
             return Err(format!(
-                "it failed in {cluster} ({why}); it goes on when that one is upgraded, or pinned to the version that it has; to \
+                "it failed in {place}; it goes on when that one is upgraded, or pinned to the version that it has; to \
                  upgrade here all the same, annotate this ClusterPlugin with {DESPITE_FAILURES_ANNOTATION}={}",
                 self.entry
             ));
         }
         let is_ahead = |it: &&Member| it.is_first && !matches!(it.state, MemberState::Failed(_));
         let ahead: Vec<&str> = others().filter(is_ahead).map(|it| it.name.as_str()).collect();
-        if !ahead.is_empty() && own.is_none_or(|it| !it.is_first) {
+        if !ahead.is_empty() && !despite_failures && own.is_none_or(|it| !it.is_first) {
             let label = crds::names::UPGRADE_FIRST_LABEL;
-            return Err(format!("clusters with the label {label} go first: {}", named(ahead)));
+            return Err(format!("clusters with the label {label} go first: {}", named(ahead, name)));
         }
         let upgrading: Vec<&str> =
             self.upgrading.iter().map(String::as_str).filter(|it| *it != name).collect();
@@ -81,19 +86,32 @@ impl Fleet {
             return Err(format!(
                 "as many clusters as may be upgraded at once are being upgraded (--max-concurrent-upgrades={}): {}",
                 self.limit,
-                named(upgrading)
+                named(upgrading, name)
             ));
         }
         Ok(())
     }
 }
 
-fn named(mut names: Vec<&str>) -> String {
-    names.sort_unstable();
-    let more = names.len().saturating_sub(NAMED);
-    names.truncate(NAMED);
-    let names = names.join(", ");
-    if more > 0 { format!("{names} and {more} more") } else { names }
+/// Names as whoever reads the condition of `reader` may know them: what is in other namespaces is counted.
+fn named(names: Vec<&str>, reader: &str) -> String {
+    let all = names.len();
+    let mut shown: Vec<&str> = names.into_iter().filter(|it| is_neighbor(it, reader)).collect();
+    shown.sort_unstable();
+    shown.truncate(NAMED);
+    let more = all - shown.len();
+    match (shown.is_empty(), more) {
+        (true, 1) => "a cluster of another namespace".to_owned(),
+        (true, more) => format!("{more} clusters of other namespaces"),
+        (false, 0) => shown.join(", "),
+        (false, more) => format!("{} and {more} more", shown.join(", ")),
+    }
+}
+
+/// Whether two clusters are of one namespace.
+fn is_neighbor(one: &str, other: &str) -> bool {
+    let namespace = |name: &str| name.split_once('/').map(|(namespace, _)| namespace.to_owned());
+    namespace(one) == namespace(other)
 }
 
 #[cfg(test)]
@@ -128,6 +146,25 @@ mod tests {
             .assert_eq(&one.may_begin("default/b", false).unwrap_err());
         assert_eq!(one.may_begin("default/a", false), Ok(()), "it goes on");
         assert_eq!(fleet(all, 2).may_begin("default/c", false), Ok(()));
+    }
+
+    #[test]
+    fn nobody_is_told_of_clusters_of_other_namespaces() {
+        let waiting = member("b", false, MemberState::Waiting);
+        let alien = |is_first, state| Member { name: "secret/project".into(), is_first, state };
+        for (state, expected) in [
+            (alien(false, failed()), "it failed in a cluster of another namespace; it goes on when"),
+            (alien(true, MemberState::Waiting), "go first: a cluster of another namespace"),
+            (alien(false, MemberState::Upgrading), "=1): a cluster of another namespace"),
+        ] {
+            let told = fleet(vec![state, waiting.clone()], 1).may_begin("default/b", false).unwrap_err();
+            assert!(
+                told.contains(expected) && !told.contains("secret") && !told.contains("DaemonSet"),
+                "{told}"
+            );
+        }
+        let blocked = fleet(vec![alien(true, MemberState::Waiting), waiting], 1);
+        assert_eq!(blocked.may_begin("default/b", true), Ok(()), "nobody can hold up others for good");
     }
 
     #[test]

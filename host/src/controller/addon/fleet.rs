@@ -19,12 +19,21 @@ use crds::cluster_plugin::{PluginPhase, PluginStatus, UpgradePolicy};
 use crds::conditions::reason;
 use crds::names::UPGRADE_FIRST_LABEL;
 use kube::ResourceExt;
+use model::Timestamp;
 
 use super::AddOns;
 use crate::object_name::ObjectName;
 
 /// How long an upgrade that has to wait for other clusters waits before it asks again.
 pub(super) const ASK_AGAIN: Duration = Duration::from_secs(30);
+
+/// How long others wait for an upgrade, whatever its own cluster gives it.
+const LONGEST: Duration = Duration::from_secs(3600);
+
+/// Whether others wait for an upgrade that was begun so long ago.
+pub(super) fn is_awaited(since: Timestamp, now: Timestamp) -> bool {
+    now - since < LONGEST.as_secs_f64()
+}
 
 /// The upgrades of all clusters.
 pub(super) struct FleetUpgrades {
@@ -47,7 +56,7 @@ struct Upgrade {
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Attempt {
     UnderWay {
-        answers: bool,
+        is_awaited: bool,
     },
     /// Until the status says so too.
     Failed(String),
@@ -121,18 +130,18 @@ impl FleetUpgrades {
         attempts.retain(|upgrade, _| upgrade.cluster != *cluster || upgrade.module != module);
         let (digest, attempt) = match found {
             FoundUpgrade::None => return,
-            FoundUpgrade::UnderWay { digest } => (digest, Attempt::UnderWay { answers: true }),
+            FoundUpgrade::UnderWay { digest } => (digest, Attempt::UnderWay { is_awaited: true }),
             FoundUpgrade::Failed { digest, why } => (digest, Attempt::Failed(why)),
         };
         attempts.insert(Upgrade { cluster: cluster.clone(), module: module.to_owned(), digest }, attempt);
     }
 
-    /// The API server of a cluster does not answer: nobody waits for its upgrades.
-    pub(super) fn does_not_answer(&self, cluster: &ObjectName) {
+    /// The API server of a cluster does not answer, or its upgrade takes too long: nobody waits for it.
+    pub(super) fn stop_awaiting(&self, cluster: &ObjectName) {
         let mut attempts = self.attempts();
         for (_, attempt) in attempts.iter_mut().filter(|(upgrade, _)| upgrade.cluster == *cluster) {
-            if let Attempt::UnderWay { answers } = attempt {
-                *answers = false;
+            if let Attempt::UnderWay { is_awaited } = attempt {
+                *is_awaited = false;
             }
         }
     }
@@ -168,7 +177,7 @@ impl FleetUpgrades {
         fleet.may_begin(&cluster.to_string(), despite_failures)?;
         let upgrade =
             Upgrade { cluster: cluster.clone(), module: module.to_owned(), digest: brought.digest.clone() };
-        let before = attempts.insert(upgrade.clone(), Attempt::UnderWay { answers: true });
+        let before = attempts.insert(upgrade.clone(), Attempt::UnderWay { is_awaited: true });
         Ok(Reservation { fleet: self, before: Some((upgrade, before)) })
     }
 
@@ -211,7 +220,7 @@ impl Seen<'_> {
         // Whoever pins another version does not want this one any more.
         let is_given_up = desired.version.as_ref().is_some_and(|pin| *pin != brought.version);
         match attempts.get(&upgrade) {
-            Some(Attempt::UnderWay { answers }) => return answers.then_some(MemberState::Upgrading),
+            Some(Attempt::UnderWay { is_awaited }) => return is_awaited.then_some(MemberState::Upgrading),
             Some(Attempt::Failed(why)) => {
                 return (!is_given_up).then(|| MemberState::Failed(why.clone()));
             }
@@ -236,7 +245,7 @@ impl Seen<'_> {
         let is_known = |it: &PluginStatus| own().any(|(upgrade, _)| upgrade.module == it.name);
         let mut of_others = self.plugin.status.iter().flat_map(|it| &it.plugins);
         let is_said = of_others.any(|it| it.upgrading_from.is_some() && !is_known(it)) && self.answered();
-        let is_known_now = own().any(|(_, attempt)| *attempt == Attempt::UnderWay { answers: true });
+        let is_known_now = own().any(|(_, attempt)| *attempt == Attempt::UnderWay { is_awaited: true });
         !self.is_paused && (is_known_now || is_said)
     }
 

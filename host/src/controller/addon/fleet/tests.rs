@@ -94,7 +94,7 @@ fn what_was_begun_counts_at_once_and_until_it_ends() {
 fn a_cluster_that_does_not_answer_keeps_nobody_back() {
     let (all, fleet) = (Management::of(vec![("a", waiting()), ("b", waiting())]), FleetUpgrades::new(1));
     all.ask(&fleet, "a").expect("the first").keep();
-    fleet.does_not_answer(&name("a"));
+    fleet.stop_awaiting(&name("a"));
     assert!(all.may(&fleet, "b"));
     fleet.looked_at(&name("a"), "calico", FoundUpgrade::UnderWay { digest: "sha256:2".into() });
     assert!(!all.may(&fleet, "b"), "it answers again");

@@ -15,7 +15,7 @@ use super::kubernetes::unsupported;
 use super::plan::{Course, PlannedAddOn};
 use super::rollout::{Rollout, Target};
 use crate::controller::addon::check::{self, Findings};
-use crate::controller::addon::fleet::{ASK_AGAIN, FoundUpgrade};
+use crate::controller::addon::fleet::{ASK_AGAIN, FoundUpgrade, is_awaited};
 use crate::controller::addon::plugins::{Answer, Verdict, hints};
 use crate::controller::addon::progress::StepProgress;
 use crate::controller::addon::timing::SOON;
@@ -135,7 +135,7 @@ impl Installation<'_> {
         let fleet = &self.controller.fleet;
         let Some(upgrade) = progress.upgrade.clone().filter(|_| progress.reason != reason::UNREACHABLE)
         else {
-            return fleet.does_not_answer(&self.plugin_name);
+            return fleet.stop_awaiting(&self.plugin_name);
         };
         let found = match (upgrade.failed, upgrade.from) {
             (Some(failed), _) => FoundUpgrade::Failed { digest: failed.digest, why: failed.message },
@@ -143,6 +143,11 @@ impl Installation<'_> {
             (None, None) => FoundUpgrade::None,
         };
         fleet.looked_at(&self.plugin_name, add_on.desired.module, found);
+        let installed = add_on.installed.as_ref().ok().and_then(Option::as_ref);
+        let under_way = installed.and_then(Inventory::replaced);
+        if under_way.is_some_and(|it| !is_awaited(it.since, now())) {
+            fleet.stop_awaiting(&self.plugin_name);
+        }
     }
 
     /// When an upgrade under way has to be whole.
