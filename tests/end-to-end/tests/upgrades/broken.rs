@@ -51,8 +51,16 @@ pub async fn stops_the_rest(
     let label = json!({"metadata": {"labels": {FIRST: "true"}}, "spec": {"upgradeTimeout": "20s"}});
     first.patch(bed, "clusterplugin", &first.name, &label.to_string()).await?;
     restart(bed, program, folder).await?;
-    for cluster in others.iter().chain([first]) {
-        let automatic = json!({"spec": {"upgradePolicy": "Automatic"}}).to_string();
+    let automatic = json!({"spec": {"upgradePolicy": "Automatic"}}).to_string();
+    first.patch(bed, "clusterplugin", &first.name, &automatic).await?;
+    // Without consent, its label would hold up nobody.
+    bed.wait_for("the upgrade of the first to begin", MOMENT, async || {
+        let ebs = ebs(bed, first).await?;
+        ensure!(!ebs["upgradingFrom"].is_null() || !ebs["failedUpgrade"].is_null(), "{ebs}");
+        Ok(())
+    })
+    .await?;
+    for cluster in others {
         cluster.patch(bed, "clusterplugin", &cluster.name, &automatic).await?;
     }
     bed.wait_for("the first to be as it was", MOMENT * 2, async || {
