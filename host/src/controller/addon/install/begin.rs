@@ -38,7 +38,13 @@ impl Installation<'_> {
         let controller = self.controller;
         let reserved =
             controller.reserve_upgrade(&self.plugin_name, add_on.desired.module, &new.component)?;
-        self.check_objects(add_on, plan, installed, workload).await?;
+        let options = DryRun {
+            manager: field_manager(add_on.desired.module),
+            taken_over: built_in::grants(add_on.desired.module, &add_on.desired.config).taken_over,
+            force: self.force(),
+            until: self.until,
+        };
+        options.check(plan, installed, workload).await?;
         let target = Target { add_on, answer: new, plan, installed, workload, findings: &findings };
         let begun = match Rollout::of(self, target).await {
             Ok(rollout) => {
@@ -59,39 +65,46 @@ impl Installation<'_> {
             StepProgress::Done => Err("nothing was begun".to_owned()),
         }
     }
+}
 
+/// How objects are tried, without writing any.
+struct DryRun {
+    manager: String,
+    taken_over: Vec<grant::TakeOver>,
+    force: bool,
+    until: Instant,
+}
+
+impl DryRun {
     /// Asks the API server whether it would take the objects of a plan, without writing any. What cannot be
     /// changed in place counts as taken where it may be made anew.
-    async fn check_objects(
+    async fn check(
         &self,
-        add_on: &PlannedAddOn,
         plan: &AddOnPlan,
         installed: Option<&Inventory>,
         workload: &WorkloadCluster,
     ) -> Result<(), String> {
-        let manager = field_manager(add_on.desired.module);
-        let grants = built_in::grants(add_on.desired.module, &add_on.desired.config);
         for step in &plan.steps {
             let Ok(StepSpec::Apply(spec)) = step.typed() else { continue };
             for object in spec.objects {
                 if Instant::now() >= self.until {
                     return Err("the API server answers slowly".to_owned());
                 }
-                let error = match workload.would_apply(object, &manager).await {
+                let error = match workload.would_apply(object, &self.manager).await {
                     Ok(_) => continue,
                     Err(error) => error,
                 };
                 match error {
                     WorkloadError::Conflict { object: ref reference, ref causes, .. } => {
-                        let managers = grant::taken_over(&grants.taken_over, reference);
+                        let managers = grant::taken_over(&self.taken_over, reference);
                         let is_ours = |known: &ObjectRef| known.same_object(reference);
                         let was_applied = installed.is_some_and(|it| it.objects.iter().any(is_ours));
-                        if !was_applied && !self.force() && !may_take_over(causes, &managers) {
+                        if !was_applied && !self.force && !may_take_over(causes, &managers) {
                             return Err(error.to_string());
                         }
                     }
                     WorkloadError::Refused { code: 422, object: ref reference, ref fields, .. } => {
-                        may_be_recreated(workload, object, reference, fields, &manager)
+                        may_be_recreated(workload, object, reference, fields, &self.manager)
                             .await?
                             .map_err(|()| error.to_string())?;
                     }
@@ -122,5 +135,60 @@ async fn may_be_recreated(
         Some(Recreate::Safe) => Ok(Ok(())),
         Some(Recreate::Refused(why)) => Err(why),
         Some(Recreate::No) | None => Ok(Err(())),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+    use crate::controller::addon::timing::BUDGET;
+    use crate::workload::fake::{Answer, Server, cluster, kinds};
+
+    /// What is said before an upgrade whose DaemonSet has another selector than the live one, which these
+    /// managers wrote; and what was asked besides kinds.
+    async fn said(writers: &[(&str, &str)]) -> (Result<(), String>, Vec<String>) {
+        let selector = json!({"f:spec": {"f:selector": {}}});
+        let managed: Vec<Value> = writers
+            .iter()
+            .map(|(manager, operation)| json!({"manager": manager, "operation": operation, "fieldsV1": selector}))
+            .collect();
+        let daemonset = |app: &str| {
+            json!({"apiVersion": "apps/v1", "kind": "DaemonSet", "metadata": {"name": "a", "namespace": "n"},
+                "spec": {"selector": {"matchLabels": {"app": app}}}})
+        };
+        let mut live = daemonset("old");
+        live["metadata"]["managedFields"] = json!(managed);
+        let server = Server::start(move |target| match kinds(target) {
+            Some(answer) => answer,
+            None if target.starts_with("GET ") => Answer::json(&live),
+            None => {
+                let causes = json!([{"field": "spec.selector", "message": "field is immutable"}]);
+                let status = json!({"kind": "Status", "message": "invalid", "details": {"causes": causes}});
+                Answer::Text(422, status.to_string())
+            }
+        });
+        let server = server.await;
+        let step =
+            json!({"id": "a", "kind": "k8s.apply/v1", "spec": {"objects": [daemonset("new")]}, "after": []});
+        let plan = json!({"steps": [step], "removal": [], "diagnostics": [], "extra": {}});
+        let plan = serde_json::from_value(plan).expect("a plan");
+        let until = Instant::now() + BUDGET;
+        let run = DryRun { manager: "ours".into(), taken_over: Vec::new(), force: false, until };
+        let outcome = run.check(&plan, None, &cluster(&server).await).await;
+        let asked = server.requests().into_iter().filter(|it| it.contains("/daemonsets/"));
+        (outcome, asked.collect())
+    }
+
+    #[tokio::test]
+    async fn what_cannot_be_made_anew_is_said_before_anything_is_written() {
+        let (outcome, asked) = said(&[("ours", "Apply")]).await;
+        assert_eq!(outcome, Ok(()), "it is made anew");
+        assert!(asked.iter().all(|it| it.starts_with("GET ") || it.contains("dryRun=All")), "{asked:?}");
+        let (outcome, asked) = said(&[("ours", "Apply"), ("helm", "Update")]).await;
+        let why = outcome.expect_err("somebody else wrote it too");
+        assert!(why.contains("DaemonSet n/a: spec.selector cannot be changed in place, and helm"), "{why}");
+        assert!(asked.iter().all(|it| it.starts_with("GET ") || it.contains("dryRun=All")), "{asked:?}");
     }
 }
