@@ -14,7 +14,7 @@ pub struct Report {
     pub cluster: String,
     pub namespace: String,
     pub aws: Vec<AwsChange>,
-    pub add_ons: Vec<AddOn>,
+    pub add_ons: Vec<ComparedAddOn>,
     /// What keeps something from being changed, and what else is worth knowing.
     pub notes: Vec<String>,
     /// What could not be read: then the rest is not whole.
@@ -33,20 +33,6 @@ pub struct AwsChange {
     pub detail: String,
 }
 
-/// What would become of one add-on.
-#[derive(Clone, Debug, Default, Serialize)]
-#[serde(rename_all = "camelCase")]
-pub struct AddOn {
-    pub name: String,
-    pub version: String,
-    pub digest: String,
-    pub changes: Vec<String>,
-    pub drift: Vec<String>,
-    pub available: Option<AvailablePlugin>,
-    pub notes: Vec<String>,
-    pub error: Option<String>,
-}
-
 impl AwsChange {
     /// Whether the operator does it, or goes on once what it waits for is there. What somebody has to move, it
     /// leaves as it is.
@@ -58,16 +44,7 @@ impl AwsChange {
 impl Report {
     pub fn add_add_ons(&mut self, compared: Vec<ComparedAddOn>) {
         self.changes |= compared.iter().any(|it| it.is_set_back || !it.changes.is_empty());
-        self.add_ons.extend(compared.into_iter().map(|it| AddOn {
-            name: it.name,
-            version: it.version,
-            digest: it.digest,
-            changes: it.changes,
-            drift: it.drift,
-            available: it.available,
-            notes: it.notes,
-            error: it.error,
-        }));
+        self.add_ons.extend(compared);
     }
 
     pub fn add_aws(&mut self, changes: Vec<AwsChange>) {
@@ -106,7 +83,7 @@ impl fmt::Display for Report {
     }
 }
 
-impl AddOn {
+impl ComparedAddOn {
     fn write(&self, text: &mut String) -> fmt::Result {
         write!(text, "Add-on {}", self.name)?;
         if !self.version.is_empty() {

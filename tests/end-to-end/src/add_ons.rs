@@ -224,3 +224,13 @@ pub async fn clean_up(bed: &Bed, volumes: &[&str], file_system: &str) -> Result<
     }
     bed.aws(&["s3api", "delete-bucket", "--bucket", BUCKET]).await.map(drop)
 }
+
+/// What `status.plugins` says of one add-on.
+///
+/// # Errors
+/// It says nothing of it.
+pub async fn reported(bed: &Bed, cluster: &Cluster, add_on: &str) -> Result<Value> {
+    let object = cluster.object(bed, "clusterplugin", &cluster.name).await?;
+    let mut all = object["status"]["plugins"].as_array().into_iter().flatten();
+    all.find(|it| it["name"] == add_on).cloned().with_context(|| format!("no status of {add_on}"))
+}

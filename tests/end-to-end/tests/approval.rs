@@ -2,7 +2,7 @@
 //! is written, what was approved is repaired meanwhile, and what is approved is carried out, once.
 
 use anyhow::{Context, Result, ensure};
-use end_to_end::add_ons::running;
+use end_to_end::add_ons::{reported, running};
 use end_to_end::{Cluster, MOMENT, find_condition};
 use sandbox::{Bed, Options, Workload};
 use serde_json::{Value, json};
@@ -103,9 +103,7 @@ async fn patch(bed: &Bed, cluster: &Cluster, patch: Value) -> Result<()> {
 }
 
 async fn ebs(bed: &Bed, cluster: &Cluster) -> Result<Value> {
-    let object = cluster.object(bed, "clusterplugin", &cluster.name).await?;
-    let all = object["status"]["plugins"].as_array().cloned().unwrap_or_default();
-    all.into_iter().find(|it| it["name"] == EBS).context("no status of the EBS driver")
+    reported(bed, cluster, EBS).await
 }
 
 async fn controller(workload: &Workload<'_>) -> Result<Value> {

@@ -29,11 +29,6 @@ impl AppliedObjects {
         }
     }
 
-    /// The marks that the record has.
-    pub fn recorded(&self) -> &BTreeMap<ObjectRef, String> {
-        &self.recorded
-    }
-
     /// The mark of an object that may be taken back, as the record has it.
     pub fn to_take_back(&self, object: &ObjectRef) -> Option<&str> {
         self.recorded.get(object).filter(|_| self.takes_back).map(String::as_str)

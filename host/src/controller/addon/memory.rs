@@ -158,9 +158,7 @@ impl AddOnMemory<'_> {
     pub fn attempted_upgrade(&self, digest: &str, reached: &StepProgress, now: Timestamp) {
         self.with(|state| {
             let attempt = &mut state.upgrade;
-            if attempt.digest != digest {
-                *attempt = UpgradeAttempt { digest: digest.to_owned(), ..UpgradeAttempt::default() };
-            }
+            digest.clone_into(&mut attempt.digest);
             attempt.awaited = match reached {
                 StepProgress::Done | StepProgress::Unreachable(_) => None,
                 StepProgress::Waiting(awaited) => Some(awaited.what.clone()),
@@ -170,6 +168,11 @@ impl AddOnMemory<'_> {
                 attempt.unreachable = now;
             }
         });
+    }
+
+    /// The cluster does not answer, so that an upgrade of the add-on, if there is one, cannot go on.
+    pub fn missed_upgrade(&self, now: Timestamp) {
+        self.with(|state| (state.upgrade.awaited, state.upgrade.unreachable) = (None, now));
     }
 
     /// What the upgrade under way still awaits though its time is over. A cluster that did not answer has all
@@ -228,6 +231,27 @@ mod tests {
             after: vec![],
         };
         AddOnPlan { steps: vec![step], removal: vec![], diagnostics: vec![], extra: Value::Null }
+    }
+
+    #[test]
+    fn the_time_of_an_upgrade_stops_while_its_cluster_is_silent() {
+        let (memories, name) = (Memories::default(), ObjectName::new("default", "one"));
+        let (memory, minute) = (memories.of(&name, "calico"), Duration::from_secs(60));
+        let previous = json!({"version": "0", "digest": "sha256:0", "since": 100.0});
+        let begun = Inventory {
+            standing: addons::Standing::Proven,
+            previous: serde_json::from_value(previous).expect("a component"),
+            ..record("a", false)
+        };
+        let overdue = |now: f64| memory.overdue_upgrade(&begun, minute, now);
+        let awaits = |now: f64| memory.attempted_upgrade(&begun.digest, &StepProgress::waiting("a Pod"), now);
+        assert_eq!(overdue(1000.0), None, "this process has not tried it");
+        awaits(110.0);
+        assert_eq!((overdue(120.0), overdue(161.0).as_deref()), (None, Some("a Pod")));
+        memory.missed_upgrade(1000.0);
+        assert_eq!(overdue(1001.0), None, "it was not tried since");
+        awaits(1002.0);
+        assert_eq!((overdue(1059.0), overdue(1061.0).as_deref()), (None, Some("a Pod")));
     }
 
     fn record(plan_hash: &str, complete: bool) -> Inventory {

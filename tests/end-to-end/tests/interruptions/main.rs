@@ -9,6 +9,7 @@ mod servers;
 use std::path::PathBuf;
 
 use anyhow::{Context, Result, ensure};
+use end_to_end::add_ons::reported;
 use end_to_end::components::{Program, components, folder, replace, restart};
 use end_to_end::{Cluster, KUBERNETES_VERSION, MOMENT, condition_text, fleet};
 use sandbox::{Bed, Options};
@@ -195,9 +196,7 @@ impl Test {
     }
 
     async fn ebs(&self) -> Result<Value> {
-        let object = self.cluster.object(&self.bed, "clusterplugin", NAME).await?;
-        let all = object["status"]["plugins"].as_array().cloned().unwrap_or_default();
-        all.into_iter().find(|it| it["name"] == EBS).context("no status of the EBS driver")
+        reported(&self.bed, &self.cluster, EBS).await
     }
 
     async fn said(&self) -> Result<String> {

@@ -7,7 +7,7 @@ mod broken;
 use std::collections::BTreeMap;
 
 use anyhow::{Context, Result, ensure};
-use end_to_end::add_ons::running;
+use end_to_end::add_ons::{reported, running};
 use end_to_end::components::{Program, components, folder, replace, restart};
 use end_to_end::diff::{Viewer, seen_before};
 use end_to_end::{Cluster, MOMENT, condition_text, find_condition};
@@ -108,8 +108,14 @@ async fn pinned(bed: &Bed, cluster: &Cluster) -> Result<()> {
 }
 
 async fn upgraded(bed: &Bed, cluster: &Cluster, workload: &Workload<'_>, digest: &str) -> Result<()> {
+    // What somebody takes meanwhile is taken back and not in the way.
+    bed.stop_operator().await?;
+    let taken = json!({"spec": {"maxUnavailable": 2}}).to_string();
+    let budget = ["patch", "poddisruptionbudget", "ebs-csi-controller", "--namespace=kube-system"];
+    workload.kubectl(&[budget.as_slice(), &["--type=merge", "--patch", &taken]].concat()).await?;
     let patch = json!({"metadata": {"annotations": {UPGRADE: format!("{EBS}@{digest}")}}});
     cluster.patch(bed, "clusterplugin", &cluster.name, &patch.to_string()).await?;
+    bed.start_operator().await?;
     bed.wait_for("the upgrade, which uses up the consent", MOMENT, async || {
         let ebs = ebs(bed, cluster).await?;
         ensure!(ebs["phase"] == "Running" && ebs["digest"] == digest && ebs["available"].is_null(), "{ebs}");
@@ -152,9 +158,7 @@ async fn says(bed: &Bed, cluster: &Cluster, words: &str) -> Result<String> {
 }
 
 async fn ebs(bed: &Bed, cluster: &Cluster) -> Result<Value> {
-    let object = cluster.object(bed, "clusterplugin", &cluster.name).await?;
-    let all = object["status"]["plugins"].as_array().cloned().unwrap_or_default();
-    all.into_iter().find(|it| it["name"] == EBS).context("no status of the EBS driver")
+    reported(bed, cluster, EBS).await
 }
 
 async fn controller(workload: &Workload<'_>) -> Result<Value> {

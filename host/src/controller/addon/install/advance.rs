@@ -102,22 +102,13 @@ impl Installation<'_> {
         let progress = match self.prerequisites(add_on, &add_on.answer) {
             Err(progress) => {
                 // An upgrade that cannot go on is overdue like one that waits.
-                let installed = add_on.installed.as_ref().ok().and_then(Option::as_ref);
-                let reached = match progress.reason.as_str() {
-                    reason::UNREACHABLE => StepProgress::Unreachable(progress.message.clone()),
-                    _ => StepProgress::waiting(&progress.message),
-                };
-                if let Some(installed) = installed.filter(|it| it.replaced().is_some()) {
-                    memory.attempted_upgrade(&installed.digest, &reached, now());
-                }
+                self.remember_attempt(add_on, &StepProgress::waiting(&progress.message));
                 *progress
             }
             Ok(Prerequisites { plan, warnings, installed, workload }) => {
                 let target = Target { add_on, answer: &add_on.answer, plan, installed, workload, findings };
                 let reached = if is_verified { StepProgress::Done } else { self.roll_out(target).await };
-                if let Some(installed) = installed.filter(|it| it.replaced().is_some()) {
-                    memory.attempted_upgrade(&installed.digest, &reached, now());
-                }
+                self.remember_attempt(add_on, &reached);
                 let drifted = memory.drift(|memory| memory.warnings());
                 reported(&target, reached, warnings, drifted)
             }
@@ -127,6 +118,21 @@ impl Installation<'_> {
         match held {
             Some(why) => held_back(progress, add_on, &why),
             None => progress,
+        }
+    }
+
+    /// Remembers how far an upgrade under way came.
+    fn remember_attempt(&self, add_on: &PlannedAddOn, reached: &StepProgress) {
+        let memory = self.memory(add_on.desired.module);
+        match &add_on.installed {
+            _ if self.workload.is_none() => memory.missed_upgrade(now()),
+            // What is undone is given up.
+            Ok(Some(installed))
+                if !matches!(add_on.course, Course::Undo(_)) && installed.replaced().is_some() =>
+            {
+                memory.attempted_upgrade(&installed.digest, reached, now());
+            }
+            _ => (),
         }
     }
 

@@ -11,6 +11,7 @@ use addons::{
 use contract::{AddOnPlan, StepSpec};
 use crds::cluster_api::Cluster;
 use crds::cluster_plugin::{AvailablePlugin, ClusterPlugin, Drift as Setting};
+use serde::Serialize;
 
 use super::plan::{Course, PlannedAddOn};
 use super::rollout::RolloutKind;
@@ -25,7 +26,8 @@ use crate::management::{Cached, Error};
 use crate::workload::{WorkloadCluster, WorkloadError};
 
 /// What would become of one add-on.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, Serialize)]
+#[serde(rename_all = "camelCase")]
 pub struct ComparedAddOn {
     pub name: String,
     /// Of the component that is installed; of the one that would be where nothing is.
@@ -42,6 +44,7 @@ pub struct ComparedAddOn {
     /// What could not be read, if anything: then the rest is not whole.
     pub error: Option<String>,
     /// Whether something of `drift` would be set back.
+    #[serde(skip)]
     pub is_set_back: bool,
 }
 

@@ -127,7 +127,7 @@ impl<'a> Rollout<'a> {
     pub(super) async fn run(&self) -> StepProgress {
         let Target { plan, installed, .. } = self.target;
         let objects = AppliedObjects::of(installed, self.installation.objects.plugin.spec.drift);
-        let record = self.record().with_marks(objects.recorded());
+        let record = self.record();
         if self.kind.is_new()
             && let Err(progress) = self.write_record(&record).await
         {
@@ -154,7 +154,8 @@ impl<'a> Rollout<'a> {
         };
         let Succession { stored_plan, previous, undone } =
             installed.map(|it| it.succession(&component.digest, awaited, now())).unwrap_or_default();
-        Inventory {
+        let marks = installed.filter(|it| it.standing == Standing::Proven).map(Inventory::marked);
+        let record = Inventory {
             module: add_on.desired.module.to_owned(),
             version: component.version.clone(),
             digest: component.digest.clone(),
@@ -171,12 +172,14 @@ impl<'a> Rollout<'a> {
             undone,
             approved: Some(recorded(installed, self.target.plan_id(), self.target.uses_approval())),
             standing: Standing::Proven,
-        }
+        };
+        // What somebody takes of an object meanwhile is known by them.
+        record.with_marks(&marks.unwrap_or_default())
     }
 
     async fn apply(&self, objects: &AppliedObjects) -> StepProgress {
         let Installation { controller, objects: of, cluster_name, .. } = self.installation;
-        let Target { add_on, plan, installed, workload, findings, .. } = self.target;
+        let Target { add_on, answer, plan, installed, workload, findings } = self.target;
         let grants = built_in::grants(add_on.desired.module, &add_on.desired.config);
         let options = ApplyOptions {
             field_manager: &self.field_manager,
@@ -191,7 +194,7 @@ impl<'a> Rollout<'a> {
             objects,
             is_repair: false,
             was_complete: self.kind == RolloutKind::Repair,
-            keeps_definitions: self.record().keeps_definitions(&self.target.answer.component.digest),
+            keeps_definitions: installed.is_some_and(|it| it.keeps_definitions(&answer.component.digest)),
         };
         let mut done = match self.kind {
             RolloutKind::Install | RolloutKind::Upgrade => BTreeSet::new(),
