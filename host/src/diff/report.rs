@@ -2,7 +2,6 @@
 
 use std::fmt::{self, Write};
 
-use crds::cluster_plugin::AvailablePlugin;
 use serde::Serialize;
 
 use crate::controller::addon::ComparedAddOn;
@@ -113,6 +112,8 @@ fn lines(text: &mut String, prefix: &str, all: &[String]) -> fmt::Result {
 
 #[cfg(test)]
 mod tests {
+    use crds::cluster_plugin::AvailablePlugin;
+
     use super::*;
 
     fn add_on(name: &str) -> ComparedAddOn {
