@@ -1,5 +1,7 @@
 //! ClusterPlugin: which add-ons a cluster gets.
 
+use std::collections::BTreeMap;
+
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, Time};
 use kube::CustomResource;
 use kube::core::Duration;
@@ -115,21 +117,21 @@ pub struct ClusterPluginSpec {
     #[schemars(length(min = 1, max = 63))]
     pub cluster_name: String,
     /// What tells Kubernetes about AWS: which instance a Node is, and load balancers of Services. Without one
-    /// no Node is ever complete; `none: {}` is for those who install one themselves. At most one; `aws: {}`
-    /// when absent.
+    /// no Node is ever complete; `none: {}` is for those who install one themselves. One of `aws`, `module`,
+    /// `none`; `aws: {}` when absent.
     #[serde(default)]
     pub cloud_provider: CloudProvider,
     /// What connects Pods: exactly one of `calico`, `amazonVPC`, `module`. When absent, it is left to the
     /// user.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub networking: Option<Networking>,
-    /// What makes volumes: any of `ebs`, `efs`.
+    /// What makes volumes: any of `ebs`, `efs`, `module`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub storage: Option<Storage>,
     /// What serves Ingresses.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ingress: Option<Ingress>,
-    /// Plugins of third parties.
+    /// Plugins of third parties, which an administrator registered as PluginModules.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 32))]
     pub plugins: Vec<Plugin>,
@@ -288,9 +290,14 @@ pub struct ClusterPluginStatus {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct PluginStatus {
-    /// Name of the plugin, such as `calico`.
+    /// Name of the add-on, such as `calico`: that of its plugin, of the PluginModule in a slot, or the one among
+    /// `spec.plugins`.
     #[schemars(length(min = 1, max = 253))]
     pub name: String,
+    /// Name of the PluginModule, for a plugin of a third party.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(length(max = 253))]
+    pub module: Option<String>,
     /// Version of the plugin whose plan is, or is being, carried out.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     #[schemars(length(max = 128))]
@@ -323,6 +330,9 @@ pub struct PluginStatus {
     /// The plan that waits until somebody approves of it; absent when none does.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub approval: Option<PluginApproval>,
+    /// What the plugin tells of what it installed, by name.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub outputs: BTreeMap<String, String>,
 }
 
 /// A component that an add-on was upgraded to, and that did not become whole.

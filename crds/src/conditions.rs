@@ -59,6 +59,8 @@ pub mod cluster_plugin {
         STORAGE_READY = "StorageReady";
         /// Ingresses are served.
         INGRESS_READY = "IngressReady";
+        /// The plugins of third parties beside the slots run.
+        PLUGINS_READY = "PluginsReady";
         /// Something is being installed, changed or removed.
         PROGRESSING = "Progressing";
         /// The add-ons support the Kubernetes version that the cluster is to have. It says so before an upgrade, and is no part

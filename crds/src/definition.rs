@@ -8,7 +8,7 @@ use crate::names::{CLUSTERCTL_LABEL, MOVE_HIERARCHY_LABEL, PROVIDER, PROVIDER_LA
 use crate::schema::{self, Spec};
 use crate::{
     AWSCluster, AWSClusterControllerIdentity, AWSClusterTemplate, AWSMachine, AWSMachineTemplate,
-    ClusterPlugin, rules, unsupported,
+    ClusterPlugin, PluginModule, rules, unsupported,
 };
 
 const HEADER: &str = "\
@@ -67,9 +67,18 @@ fn values() -> Vec<Value> {
         definition(ClusterPlugin::crd(), |kind| {
             let mut spec = Spec::new(kind, "spec");
             rules::cluster_plugin(&mut spec);
-            unsupported::refuse(&mut spec, unsupported::CLUSTER_PLUGIN);
         }),
+        module(),
     ]
+}
+
+/// Modules are cluster-scoped, and move with the clusters of whoever moves: they are copied, and stay.
+fn module() -> Value {
+    let mut definition = definition(PluginModule::crd(), |kind| {
+        rules::plugin_module(&mut Spec::new(kind, "spec"));
+    });
+    definition["metadata"]["labels"][MOVE_HIERARCHY_LABEL] = json!("");
+    definition
 }
 
 fn identity() -> Value {

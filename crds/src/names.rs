@@ -30,6 +30,16 @@ pub const MOVE_HIERARCHY_LABEL: &str = "clusterctl.cluster.x-k8s.io/move-hierarc
 /// clusters without it.
 pub const UPGRADE_FIRST_LABEL: &str = "cluster.kurator.dev/upgrade-first";
 
+/// Names of the plugins that come with the operator. No plugin of a third party is called so.
+pub const BUILT_IN_PLUGINS: [&str; 6] = [
+    "aws-cloud-controller-manager",
+    "aws-ebs-csi",
+    "aws-efs-csi",
+    "aws-load-balancer-controller",
+    "aws-vpc-cni",
+    "calico",
+];
+
 /// Annotation: nothing is done for the object while it is there.
 pub const PAUSED_ANNOTATION: &str = "cluster.x-k8s.io/paused";
 /// Annotation: somebody else looks after this infrastructure.

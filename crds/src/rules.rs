@@ -3,6 +3,7 @@
 
 use serde_json::json;
 
+use crate::names;
 use crate::schema::Spec;
 
 /// Fields of a running AWSMachine that can be changed.
@@ -270,6 +271,23 @@ pub fn controller_identity(spec: &mut Spec<'_>) {
     spec.rule_about("", "allowedNamespaces", "has(self.allowedNamespaces)", message);
 }
 
+/// Rules of PluginModule.
+pub fn plugin_module(spec: &mut Spec<'_>) {
+    spec.rule("source", "has(self.oci) != has(self.configMap)", "needs exactly one of oci, configMap");
+    spec.rule_about(
+        "",
+        "allowedNamespaces",
+        "has(self.allowedNamespaces)",
+        "is required: {} for every namespace, or a selector of namespaces by their labels",
+    );
+    spec.rule_about(
+        "",
+        "verify",
+        "!has(self.verify) || !has(self.verify.cosign) || has(self.source.oci)",
+        "signatures are beside artifacts in a registry: use source.oci, or leave verify out",
+    );
+}
+
 /// Rules of ClusterPlugin.
 pub fn cluster_plugin(spec: &mut Spec<'_>) {
     spec.rule("clusterName", "self == oldSelf", "cannot be changed");
@@ -280,12 +298,31 @@ pub fn cluster_plugin(spec: &mut Spec<'_>) {
     );
     spec.rule("deletion.timeout", DURATION, "must be a duration, such as 15m or 1h30m");
     spec.rule("upgradeTimeout", DURATION, "must be a duration, such as 30m or 1h30m");
-    spec.rule("cloudProvider", "has(self.aws) != has(self.none)", "needs exactly one of aws, none");
+    spec.rule(
+        "cloudProvider",
+        "[has(self.aws), has(self.module), has(self.none)].filter(set, set).size() == 1",
+        "needs exactly one of aws, module, none",
+    );
     spec.rule(
         "networking",
         "[has(self.calico), has(self.amazonVPC), has(self.module)].filter(set, set).size() == 1",
         "needs exactly one of calico, amazonVPC, module",
     );
+    let built_in = names::BUILT_IN_PLUGINS.map(|name| format!("'{name}'")).join(", ");
+    for path in ["cloudProvider.module", "networking.module", "storage.module", "ingress.module", "plugins[]"]
+    {
+        let message = "is the name of a built-in plugin, which is chosen by its own settings";
+        spec.rule_about(path, "name", &format!("!(self.name in [{built_in}])"), message);
+        if path == "plugins[]" {
+            spec.rule_about(path, "module", &format!("!(self.module in [{built_in}])"), message);
+        }
+    }
+    const SLOTS: [&str; 4] = ["cloudProvider", "networking", "storage", "ingress"];
+    let modules = SLOTS.map(|slot| format!("self.?{slot}.module.name.orValue('')")).join(", ");
+    let twice = format!("[{modules}].all(name, name == '' || [{modules}].exists_one(other, other == name))");
+    spec.rule("", &twice, "a module can be in one slot only");
+    let free = format!("!has(self.plugins) || !self.plugins.exists(plugin, plugin.name in [{modules}])");
+    spec.rule_about("", "plugins", &free, "the name of a plugin cannot be that of a module in a slot");
     spec.rule(
         "networking.amazonVPC",
         "has(self.warmIPTarget) == has(self.minimumIPTarget)",

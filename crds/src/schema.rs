@@ -9,6 +9,7 @@ const LIST_MAPS: &[(&str, &str)] = &[
     ("customNetworking", "zone"),
     ("failureDomains", "name"),
     ("imagePullSecrets", "name"),
+    ("operators", "name"),
     ("plugins", "name"),
     ("subnets", "id"),
 ];

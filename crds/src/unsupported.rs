@@ -230,10 +230,6 @@ pub const CONTROLLER_IDENTITY: &[Refused] = &[
     field("allowedNamespaces.selector", Declared, NO_SELECTOR, NAMESPACE),
 ];
 
-/// Of ClusterPlugin: plugins of third parties, which cannot be registered yet.
-pub const CLUSTER_PLUGIN: &[Refused] =
-    &[field("networking.module", Declared, NEVER, ""), field("plugins", Declared, NONE_SET, "")];
-
 /// Declares these fields in the schema and refuses their values.
 pub fn refuse(spec: &mut Spec<'_>, fields: &[Refused]) {
     for refused in fields {

@@ -63,7 +63,8 @@ fn every_definition_is_one_for_kubernetes() {
             "AWSClusterTemplate",
             "AWSMachine",
             "AWSMachineTemplate",
-            "ClusterPlugin"
+            "ClusterPlugin",
+            "PluginModule"
         ]
     );
 }

@@ -4,15 +4,19 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::controller::{Arguments, ContainerResources, ControllerSettings};
+use super::slots::Module;
 use super::version::VersionPin;
 
 /// What serves Ingresses.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Ingress {
     /// The AWS Load Balancer Controller.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub aws_load_balancer_controller: Option<AWSLoadBalancerController>,
+    /// A registered module.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub module: Option<Module>,
 }
 
 /// Settings of the AWS Load Balancer Controller: Application Load Balancers for Ingresses, and Network Load

@@ -11,12 +11,15 @@ use super::controller::{Arguments, ContainerResources, LogLevel, NodeLabels};
 use super::version::VersionPin;
 
 /// What tells Kubernetes about AWS. Exactly one is set.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct CloudProvider {
     /// The AWS cloud controller manager.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub aws: Option<AWSCloudProvider>,
+    /// A registered module.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub module: Option<Module>,
     /// None is installed; the user brings one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub none: Option<NoCloudProvider>,
@@ -24,7 +27,7 @@ pub struct CloudProvider {
 
 impl Default for CloudProvider {
     fn default() -> Self {
-        Self { aws: Some(AWSCloudProvider::default()), none: None }
+        Self { aws: Some(AWSCloudProvider::default()), module: None, none: None }
     }
 }
 
@@ -85,9 +88,13 @@ pub struct Networking {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Module {
-    /// Name of the PluginModule.
-    #[schemars(length(min = 1, max = 253))]
+    /// Name of the PluginModule. An administrator registers it; its `allowedNamespaces` has to allow this
+    /// namespace.
+    #[schemars(length(min = 1, max = 63), regex(pattern = r"^[a-z0-9]([-a-z0-9]*[a-z0-9])?$"))]
     pub name: String,
+    /// Which version is wanted.
+    #[serde(flatten)]
+    pub pin: VersionPin,
     /// Configuration of the plugin, which checks it itself.
     #[serde(default, skip_serializing_if = "Map::is_empty")]
     #[schemars(schema_with = "configuration")]
@@ -98,16 +105,22 @@ pub struct Module {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Plugin {
-    /// Name of the add-on in this ClusterPlugin.
-    #[schemars(length(min = 1, max = 63))]
+    /// Name of the add-on in this ClusterPlugin. It cannot be that of a built-in plugin, nor that of a
+    /// module in a slot.
+    #[schemars(length(min = 1, max = 63), regex(pattern = r"^[a-z0-9]([-a-z0-9]*[a-z0-9])?$"))]
     pub name: String,
-    /// Name of the PluginModule.
-    #[schemars(length(min = 1, max = 253))]
+    /// Name of the PluginModule. An administrator registers it; its `allowedNamespaces` has to allow this
+    /// namespace.
+    #[schemars(length(min = 1, max = 63), regex(pattern = r"^[a-z0-9]([-a-z0-9]*[a-z0-9])?$"))]
     pub module: String,
+    /// Which version is wanted.
+    #[serde(flatten)]
+    pub pin: VersionPin,
     /// Initialized: as soon as the API answers. Ready: when a control plane machine is ready.
     #[serde(default)]
     pub stage: Stage,
-    /// Slots and names of plugins that must be ready before.
+    /// What must be running before: slots (`cloudProvider`, `networking`, `storage`, `ingress`) and names of
+    /// plugins of this list.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 32), inner(length(min = 1, max = 63)))]
     pub after: Vec<String>,

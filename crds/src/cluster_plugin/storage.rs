@@ -5,9 +5,10 @@ use serde::{Deserialize, Serialize};
 
 use super::ebs::EBSStorage;
 use super::efs::EFSStorage;
+use super::slots::Module;
 
 /// What makes volumes.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Storage {
     /// The Amazon EBS CSI driver: volumes for one Pod at a time.
@@ -16,4 +17,7 @@ pub struct Storage {
     /// The Amazon EFS CSI driver: volumes for many Pods at once.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub efs: Option<EFSStorage>,
+    /// A registered module.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub module: Option<Module>,
 }

@@ -123,10 +123,10 @@ mod tests {
     fn asked_for(spec: &ClusterPluginSpec) -> Vec<bool> {
         let spec::ClusterPluginSpec {
             cluster_name: _,
-            cloud_provider: spec::CloudProvider { aws, none: _ },
+            cloud_provider: spec::CloudProvider { aws, module: _, none: _ },
             networking: Some(spec::Networking { calico, amazon_vpc, module: _ }),
-            storage: Some(spec::Storage { ebs, efs }),
-            ingress: Some(spec::Ingress { aws_load_balancer_controller }),
+            storage: Some(spec::Storage { ebs, efs, module: _ }),
+            ingress: Some(spec::Ingress { aws_load_balancer_controller, module: _ }),
             plugins: _,
             image_registry: _,
             image_pull_secrets: _,

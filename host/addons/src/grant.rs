@@ -11,50 +11,14 @@ mod rights;
 mod take_over;
 mod webhooks;
 
-pub use rights::Right;
-pub use take_over::{TakeOver, taken_over};
+pub use crds::plugin_module::{Grants, ObjectGrant, Right, TakeOver};
+pub use take_over::taken_over;
 
 /// The API group of roles and bindings.
 pub const RBAC: &str = "rbac.authorization.k8s.io";
 
 /// API version, kind, namespace and name of an object.
 type At<'a> = (&'a str, &'a str, Option<&'a str>, &'a str);
-
-/// What one plugin may do.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Grants {
-    /// Step kinds, such as `k8s.apply/v1`.
-    pub steps: Vec<String>,
-    /// Objects that it may apply, delete and wait for.
-    pub objects: Vec<ObjectGrant>,
-    /// Where images may come from: the part of the reference before the last path segments, such as
-    /// `quay.io/tigera`.
-    pub registries: Vec<String>,
-    /// Secrets with which the images of its Pods may be pulled; it may do nothing else with them.
-    pub pull_secrets: Vec<String>,
-    /// What the roles that it makes may allow.
-    pub rights: Vec<Right>,
-    /// Roles that others made and that it may give to its service accounts, besides its own.
-    pub roles: Vec<ObjectGrant>,
-    /// Which requests its webhooks may be asked about.
-    pub webhooks: Vec<Right>,
-    /// Whether its Pods may use what belongs to the machine: its network, ports, files and privileges.
-    pub host: bool,
-    /// Whose fields of its objects it may take over.
-    pub taken_over: Vec<TakeOver>,
-}
-
-/// Kinds of one API group, in some namespaces.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct ObjectGrant {
-    /// Empty for the core group.
-    pub group: String,
-    pub kinds: Vec<String>,
-    /// Empty for cluster-scoped objects.
-    pub namespaces: Vec<String>,
-    /// Names, where only some are granted; empty for all.
-    pub names: Vec<String>,
-}
 
 /// One thing that a plan asks for and that is not granted.
 #[derive(Clone, Debug, PartialEq, Eq)]

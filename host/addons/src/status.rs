@@ -1,6 +1,8 @@
 //! What a ClusterPlugin says about itself: one line for each add-on, and conditions for its slots and the
 //! whole.
 
+use std::collections::BTreeMap;
+
 use crds::cluster_plugin::{
     AvailablePlugin, ClusterPluginStatus, FailedUpgrade, PluginApproval, PluginPhase, PluginStatus,
 };
@@ -83,6 +85,7 @@ pub fn status(
     };
     let plugins = progress.iter().map(|it| (it, upgrade(it))).map(|(it, upgrade)| PluginStatus {
         name: it.module.clone(),
+        module: None,
         version: it.version.clone(),
         digest: it.digest.clone(),
         phase: it.phase,
@@ -91,6 +94,7 @@ pub fn status(
         available: it.available.clone(),
         failed_upgrade: upgrade.failed,
         approval: it.approval.clone(),
+        outputs: BTreeMap::new(),
     });
     let repaired = progress.iter().filter_map(|it| it.repaired).max_by(f64::total_cmp).map(time);
     let last_repair_time = repaired.max(previous.last_repair_time.clone());

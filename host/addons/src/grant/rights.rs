@@ -8,19 +8,7 @@ use k8s_openapi::api::rbac::v1::{PolicyRule, RoleRef, Subject};
 use serde::Deserialize;
 use serde_json::Value;
 
-/// Verbs on resources, in all of the cluster or in one namespace. `*` stands for itself: it covers a rule
-/// that has `*`, and nothing else. Names of resources only narrow a rule, and are not looked at.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Right {
-    /// Empty for the whole cluster.
-    pub namespace: String,
-    /// Empty text for the core group.
-    pub groups: Vec<String>,
-    /// With subresources, such as `pods/status`.
-    pub resources: Vec<String>,
-    /// Operations, such as `CREATE`, where a webhook is granted to be asked.
-    pub verbs: Vec<String>,
-}
+use super::Right;
 
 /// A Role or a ClusterRole.
 #[derive(Deserialize)]

@@ -1,15 +1,7 @@
 //! Whose fields of an add-on's objects are taken over where they are in conflict with what is applied.
 
-use super::{ObjectGrant, covers};
+use super::{TakeOver, covers};
 use crate::ObjectRef;
-
-/// An object into which whoever carries out what it says writes the defaults, which makes him hold them.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct TakeOver {
-    pub object: ObjectGrant,
-    /// Field manager that writes the defaults. Only what it wrote is taken over, nothing that it applied.
-    pub manager: String,
-}
 
 /// Managers whose fields of this object are taken over where they are in conflict with what is applied.
 pub fn taken_over<'a>(all: &'a [TakeOver], object: &ObjectRef) -> Vec<&'a str> {

@@ -4,7 +4,8 @@ use k8s_openapi::api::admissionregistration::v1::{RuleWithOperations, ServiceRef
 use serde::Deserialize;
 use serde_json::Value;
 
-use super::rights::{Right, uncovered};
+use super::Right;
+use super::rights::uncovered;
 
 /// A configuration of either kind.
 #[derive(Deserialize)]
