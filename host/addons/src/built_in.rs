@@ -31,15 +31,15 @@ pub struct BuiltIn {
     /// is known.
     pub grants: fn(&Value) -> Grants,
     /// The CSI driver that it installs: volumes of that driver need the add-on, and may stay when it goes.
-    pub driver: Option<CsiDriver>,
+    pub driver: Option<CsiDriver<'static>>,
 }
 
 /// A CSI driver, and what else it serves.
 #[derive(Clone, Copy, Debug)]
-pub struct CsiDriver {
-    pub name: &'static str,
+pub struct CsiDriver<'a> {
+    pub name: &'a str,
     /// The driver that was once built into Kubernetes and whose volumes this one serves.
-    pub in_tree: Option<&'static str>,
+    pub in_tree: Option<&'a str>,
 }
 
 /// All of them, in the order in which they are installed; the opposite order is that of their removal. The

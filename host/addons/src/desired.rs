@@ -1,20 +1,34 @@
 //! The add-ons that a ClusterPlugin asks for: which plugin fills which slot, and with what configuration.
 
 use crds::ClusterPluginSpec;
+use crds::cluster_plugin::{self as api, Module};
 use serde_json::{Value, json};
 
-use crate::built_in::BUILT_IN;
-use crate::{Slot, Stage};
+use crate::built_in::{self, BUILT_IN};
+use crate::{Inventory, Registered, Slot, Stage};
+
+/// Where the plugin of an add-on comes from.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Source {
+    /// It comes with the host.
+    BuiltIn,
+    /// It was registered: the name of the PluginModule.
+    Registered(String),
+}
 
 /// One add-on as it was asked for.
 #[derive(Clone, Debug, PartialEq)]
 pub struct DesiredAddOn {
     pub slot: Slot,
-    /// Name of the plugin.
-    pub module: &'static str,
-    /// Where in the ClusterPlugin its configuration stands.
-    pub path: &'static str,
+    /// What it is called in the cluster and in the status: by its plugin, by its PluginModule in a slot, or by its
+    /// entry among `spec.plugins`. No two have one name.
+    pub module: String,
+    pub source: Source,
+    /// Where in the ClusterPlugin it is asked for.
+    pub path: String,
     pub stage: Stage,
+    /// Slots and names of add-ons that must be running before.
+    pub after: Vec<String>,
     /// The version that the user wants, if they name one.
     pub version: Option<String>,
     pub config: Value,
@@ -23,14 +37,90 @@ pub struct DesiredAddOn {
 /// The add-ons of a ClusterPlugin, in the order in which they are installed; the opposite order is that of
 /// their removal. Slots that the API server refuses for now do not appear.
 pub fn desired(spec: &ClusterPluginSpec) -> Vec<DesiredAddOn> {
-    let desired = BUILT_IN.iter().filter_map(|add_on| {
+    let built_in = BUILT_IN.iter().filter_map(|add_on| {
         let mut config = (add_on.settings)(spec)?;
         let version = take_version(&mut config);
         share(&mut config, add_on.image_path, spec);
-        let (slot, module, path) = (add_on.slot, add_on.name, add_on.path);
-        Some(DesiredAddOn { slot, module, path, stage: slot.stage(), version, config })
+        let (slot, module, path) = (add_on.slot, add_on.name.to_owned(), add_on.path.to_owned());
+        let (source, after) = (Source::BuiltIn, Vec::new());
+        Some(DesiredAddOn { slot, module, source, path, stage: slot.stage(), after, version, config })
     });
-    desired.collect()
+    let mut desired: Vec<DesiredAddOn> = built_in.chain(in_slots(spec)).collect();
+    desired.sort_by_key(|it| it.slot);
+    desired.extend(spec.plugins.iter().enumerate().map(beside_slots));
+    desired
+}
+
+/// Modules in slots.
+fn in_slots(spec: &ClusterPluginSpec) -> impl Iterator<Item = DesiredAddOn> {
+    let modules = [
+        (Slot::CloudProvider, spec.cloud_provider.module.as_ref()),
+        (Slot::Networking, spec.networking.as_ref().and_then(|it| it.module.as_ref())),
+        (Slot::Storage, spec.storage.as_ref().and_then(|it| it.module.as_ref())),
+        (Slot::Ingress, spec.ingress.as_ref().and_then(|it| it.module.as_ref())),
+    ];
+    let add_on = |(slot, module): (Slot, &Module)| DesiredAddOn {
+        slot,
+        module: module.name.clone(),
+        source: Source::Registered(module.name.clone()),
+        path: slot.path_of_modules().to_owned(),
+        stage: slot.stage(),
+        after: Vec::new(),
+        version: module.pin.version.clone(),
+        config: Value::Object(module.config.clone()),
+    };
+    modules.into_iter().filter_map(|(slot, module)| Some((slot, module?))).map(add_on)
+}
+
+/// An entry among the plugins beside the slots.
+fn beside_slots((place, plugin): (usize, &api::Plugin)) -> DesiredAddOn {
+    DesiredAddOn {
+        slot: Slot::Other,
+        module: plugin.name.clone(),
+        source: Source::Registered(plugin.module.clone()),
+        path: format!("{}[{place}]", Slot::Other.path_of_modules()),
+        stage: match plugin.stage {
+            api::Stage::Initialized => Stage::Initialized,
+            api::Stage::Ready => Stage::Ready,
+        },
+        after: plugin.after.clone(),
+        version: plugin.pin.version.clone(),
+        config: Value::Object(plugin.config.clone()),
+    }
+}
+
+impl DesiredAddOn {
+    /// Where in the ClusterPlugin its configuration stands.
+    pub fn path_of_config(&self) -> String {
+        match self.source {
+            Source::BuiltIn => self.path.clone(),
+            Source::Registered(_) => format!("{}.config", self.path),
+        }
+    }
+
+    /// What its record says of a plugin that does not come with the host.
+    pub fn registered(&self) -> Option<Registered> {
+        match &self.source {
+            Source::BuiltIn => None,
+            Source::Registered(module) => Some(Registered { module: module.clone(), slot: self.slot }),
+        }
+    }
+}
+
+impl Inventory {
+    /// What it is for. `None`: its plugin neither comes with the host nor was registered.
+    pub fn slot(&self) -> Option<Slot> {
+        match built_in::find(&self.module) {
+            Some(add_on) => Some(add_on.slot),
+            None => self.registered.as_ref().map(|it| it.slot),
+        }
+    }
+
+    /// Where in a ClusterPlugin it is asked for.
+    pub fn path(&self) -> &'static str {
+        let of_slot = || self.slot().unwrap_or(Slot::Other).path_of_modules();
+        built_in::find(&self.module).map_or_else(of_slot, |add_on| add_on.path)
+    }
 }
 
 /// The version is the host's to look at: plugins do not know it.
@@ -57,14 +147,17 @@ mod tests {
 
     use super::*;
 
-    fn modules(value: Value) -> Vec<(&'static str, Value)> {
+    fn modules(value: Value) -> Vec<(String, Value)> {
         let spec: ClusterPluginSpec = serde_json::from_value(value).unwrap();
         desired(&spec).into_iter().map(|it| (it.module, it.config)).collect()
     }
 
     #[test]
     fn the_cloud_provider_is_installed_unless_the_user_brings_one() {
-        assert_eq!(modules(json!({"clusterName": "prod"})), [("aws-cloud-controller-manager", json!({}))]);
+        assert_eq!(
+            modules(json!({"clusterName": "prod"})),
+            [("aws-cloud-controller-manager".into(), json!({}))]
+        );
         assert_eq!(modules(json!({"clusterName": "prod", "cloudProvider": {"none": {}}})), []);
     }
 
@@ -72,7 +165,34 @@ mod tests {
     fn settings_of_a_slot_are_the_configuration_of_its_plugin() {
         let asked = json!({"clusterName": "prod", "cloudProvider": {"none": {}}, "networking": {"calico": {"encapsulation": "IPIP", "mtu": 1400}}});
         let config = json!({"encapsulation": "IPIP", "mtu": 1400, "natOutgoing": true, "resources": {}, "typhaResources": {}});
-        assert_eq!(modules(asked), [("calico", config)]);
+        assert_eq!(modules(asked), [("calico".into(), config)]);
+    }
+
+    #[test]
+    fn modules_are_in_slots_and_beside_them() {
+        let asked = json!({"clusterName": "prod", "cloudProvider": {"none": {}}, "storage": {"ebs": {}},
+            "networking": {"module": {"name": "cilium", "version": "1.2", "config": {"mtu": 1400}}},
+            "plugins": [{"name": "metrics", "module": "acme-metrics", "stage": "Initialized", "after": ["networking"]},
+                {"name": "dns", "module": "acme-dns", "config": {"a": 1}}]});
+        let desired = desired(&serde_json::from_value(asked).expect("a spec"));
+        let text = |it: &DesiredAddOn| {
+            let version = it.version.as_deref().unwrap_or("-");
+            format!(
+                "{:?} {} {:?} {:?} {version} {:?} {}",
+                it.slot,
+                it.module,
+                it.source,
+                it.stage,
+                it.after,
+                it.path_of_config()
+            )
+        };
+        expect_test::expect![[r#"
+            Networking cilium Registered("cilium") Initialized 1.2 [] spec.networking.module.config
+            Storage aws-ebs-csi BuiltIn Ready - [] spec.storage.ebs
+            Other metrics Registered("acme-metrics") Initialized - ["networking"] spec.plugins[0].config
+            Other dns Registered("acme-dns") Ready - [] spec.plugins[1].config"#]]
+        .assert_eq(&desired.iter().map(text).collect::<Vec<_>>().join("\n"));
     }
 
     #[test]
@@ -80,7 +200,7 @@ mod tests {
         let asked = json!({"clusterName": "prod", "imageRegistry": "registry.example.com/mirror", "imagePullSecrets": [{"name": "mirror"}],
             "networking": {"amazonVPC": {}}, "storage": {"ebs": {"imageRegistry": "other.example.com"}, "efs": {}},
             "ingress": {"awsLoadBalancerController": {}}});
-        let of = |(module, config): &(&str, Value)| {
+        let of = |(module, config): &(String, Value)| {
             format!("{module} {} {}", config["imageRegistry"], config["imagePullSecrets"])
         };
         expect_test::expect![[r#"

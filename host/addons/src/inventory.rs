@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use sha2::{Digest, Sha256};
 
-use super::Standing;
+use super::{Slot, Standing};
 use contract::{AddOnPlan, ApplySpec, Prune, SecurityGroupRuleSpec, Step, StepSpec};
 
 pub use succession::{Previous, Succession, UndoneUpgrade};
@@ -57,11 +57,23 @@ impl std::fmt::Display for ObjectRef {
     }
 }
 
+/// Which plugin of a third party installed an add-on.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Registered {
+    /// Name of its PluginModule.
+    pub module: String,
+    pub slot: Slot,
+}
+
 /// The record of one add-on.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Inventory {
     pub module: String,
+    /// Absent for plugins that come with the host.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub registered: Option<Registered>,
     pub version: String,
     /// `sha256:` and the hash of the component.
     pub digest: String,
@@ -224,6 +236,7 @@ mod tests {
     fn installed(objects: &[Value]) -> Inventory {
         let plan = plan(objects);
         Inventory {
+            registered: None,
             module: "calico".into(),
             version: "3.32.1".into(),
             digest: "sha256:0".into(),

@@ -35,7 +35,7 @@ mod webhooks;
 
 pub use changes::{changes, changes_of_installation, changes_of_record, changes_of_removal};
 pub use conflict::{Cause, may_take_over};
-pub use desired::{DesiredAddOn, desired};
+pub use desired::{DesiredAddOn, Source, desired};
 pub use drift::{
     Change, Compared, Decision, Drift, History, Path, UNTOLD, WRITERS, Writers, compare, drift, drifted,
     without,
@@ -45,11 +45,12 @@ pub use facts::{
     storage_classes_fact, subnets_fact,
 };
 pub use inventory::{
-    Approved, Inventory, ObjectRef, Previous, Succession, UndoneUpgrade, merged_rules, objects, plan_hash,
-    prune, rules,
+    Approved, Inventory, ObjectRef, Previous, Registered, Succession, UndoneUpgrade, merged_rules, objects,
+    plan_hash, prune, rules,
 };
 pub use load_balancer_users::{
-    Exposure, ObservedExposure, load_balanced, target_group_bindings, used_by_ingress_controller,
+    Exposure, ObservedExposure, load_balanced, target_group_bindings, used_by_classes,
+    used_by_ingress_controller,
 };
 pub use outline::outline;
 pub use problem::{
@@ -63,7 +64,7 @@ pub use status::{Progress, UpgradeProgress, status};
 pub use steps::{is_checked_again, subject_of, waited};
 pub use stored_rules::{STORED_RULES_ANNOTATION, rules_of_installed, stored_rules, stored_rules_text};
 pub use teardown::{Api, LoadBalancers, ObservedTeardown, Teardown, awaited, removed_with_cluster, teardown};
-pub use uninstall::{Leftover, in_the_way, leftover, leftovers, slot_of};
+pub use uninstall::{Leftover, in_the_way, leftover, leftovers};
 pub use volumes::{
     ObservedStorage, VolumeWork, claims_to_delete, used_by_storage, volumes, volumes_that_stay,
 };

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 
 use serde_json::Value;
 
-use super::ObjectRef;
+use super::{Inventory, ObjectRef};
 
 const INGRESS_CONTROLLER: &str = "ingress.k8s.aws/alb";
 const INGRESS_FINALIZERS: [&str; 2] = ["ingress.k8s.aws/resources", "group.ingress.k8s.aws/"];
@@ -70,6 +70,25 @@ pub fn used_by_ingress_controller(observed: &ObservedExposure) -> Vec<ObjectRef>
         .chain(target_group_bindings(observed))
         .map(|it| it.object)
         .collect()
+}
+
+/// What names classes of Ingresses and Gateways that an add-on applied: nobody else would serve it.
+pub fn used_by_classes(installed: &Inventory, observed: &ObservedExposure) -> Vec<ObjectRef> {
+    let applied = |kind: &str| -> BTreeSet<&str> {
+        installed.objects.iter().filter(|it| it.kind == kind).map(|it| it.name.as_str()).collect()
+    };
+    let (of_ingresses, of_gateways) = (applied("IngressClass"), applied("GatewayClass"));
+    let class = |it: &Value| {
+        let annotated = it.pointer("/metadata/annotations").and_then(|it| it.get(CLASS_ANNOTATION));
+        let annotated = annotated.and_then(Value::as_str).unwrap_or_default();
+        of_ingresses.contains(text(it, "/spec/ingressClassName")) || of_ingresses.contains(annotated)
+    };
+    let ingresses = observed.ingresses.iter().filter(|it| class(it));
+    let gateways =
+        observed.gateways.iter().filter(|it| of_gateways.contains(text(it, "/spec/gatewayClassName")));
+    let ingresses = ingresses.map(|it| exposure("networking.k8s.io/v1", "Ingress", it));
+    let gateways = gateways.map(|it| exposure("gateway.networking.k8s.io/v1", "Gateway", it));
+    gateways.chain(ingresses).map(|it| it.object).collect()
 }
 
 fn gateways(observed: &ObservedExposure) -> impl Iterator<Item = &Value> {

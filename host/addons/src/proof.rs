@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
-use super::{Inventory, Slot, built_in, slot_of};
+use super::{Inventory, Slot, built_in};
 use crate::grant::{self, Denial};
 use contract::{Step, StepSpec};
 use model::AddOnRule;
@@ -65,9 +65,7 @@ impl Proofs {
                 !it.rules.is_empty() && it.rules.iter().all(|rule| kept.contains(&crate::rule(rule)));
             told.contains(&it.module.as_str()) || is_kept
         };
-        let known = records
-            .into_iter()
-            .filter(|(it, _)| slot_of(&it.module) == Some(Slot::Networking) && is_known(it));
+        let known = records.into_iter().filter(|(it, _)| it.slot() == Some(Slot::Networking) && is_known(it));
         Proofs(known.map(|(it, digest)| (it.module.clone(), vec![digest.to_owned()])).collect())
     }
 

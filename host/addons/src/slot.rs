@@ -1,12 +1,17 @@
 //! The slots of a ClusterPlugin, and from when on an add-on in each may be installed and be uninstalled.
 
+use serde::{Deserialize, Serialize};
+
 /// What an add-on is for. In the order in which users think of them; removal is in the opposite order.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
 pub enum Slot {
     CloudProvider,
     Networking,
     Storage,
     Ingress,
+    /// None of these: a plugin of a third party beside the slots.
+    Other,
 }
 
 /// When an add-on may be installed.
@@ -20,18 +25,40 @@ pub enum Stage {
 }
 
 impl Slot {
-    /// When an add-on in this slot may be installed.
+    /// When an add-on in this slot may be installed. Whoever asks for one beside the slots says it himself.
     pub fn stage(self) -> Stage {
         match self {
             Slot::CloudProvider | Slot::Networking => Stage::Initialized,
-            Slot::Storage | Slot::Ingress => Stage::Ready,
+            Slot::Storage | Slot::Ingress | Slot::Other => Stage::Ready,
+        }
+    }
+
+    /// Where in a ClusterPlugin modules are asked for.
+    pub fn path_of_modules(self) -> &'static str {
+        match self {
+            Slot::CloudProvider => "spec.cloudProvider.module",
+            Slot::Networking => "spec.networking.module",
+            Slot::Storage => "spec.storage.module",
+            Slot::Ingress => "spec.ingress.module",
+            Slot::Other => "spec.plugins",
+        }
+    }
+
+    /// The name of the slot in a ClusterPlugin; of those beside the slots, of all of them.
+    pub fn field(self) -> &'static str {
+        match self {
+            Slot::CloudProvider => "cloudProvider",
+            Slot::Networking => "networking",
+            Slot::Storage => "storage",
+            Slot::Ingress => "ingress",
+            Slot::Other => "plugins",
         }
     }
 }
 
 /// Whether an add-on in this slot goes before its cluster does.
 pub fn can_be_uninstalled(slot: Slot) -> bool {
-    matches!(slot, Slot::Storage | Slot::Ingress)
+    matches!(slot, Slot::Storage | Slot::Ingress | Slot::Other)
 }
 
 /// What is known of the cluster, for the question whether an add-on may start.

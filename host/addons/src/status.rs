@@ -71,6 +71,7 @@ pub fn status(
         (types::NETWORKING_READY, of_slot(Slot::Networking, progress, all)),
         (types::STORAGE_READY, of_slot(Slot::Storage, progress, all)),
         (types::INGRESS_READY, of_slot(Slot::Ingress, progress, all)),
+        (types::PLUGINS_READY, of_slot(Slot::Other, progress, all)),
         (READY, ready),
         (types::PROGRESSING, progressing),
     ];
@@ -170,6 +171,7 @@ mod tests {
             CloudProviderReady=True Ready ""
             IngressReady=True NotRequested ""
             NetworkingReady=False Creating "for X"
+            PluginsReady=True NotRequested ""
             Progressing=True Creating "networking: for X"
             Ready=False Creating "networking: for X"
             StorageReady=True NotRequested ""
@@ -181,6 +183,7 @@ mod tests {
             CloudProviderReady=True Ready ""
             IngressReady=True NotRequested ""
             NetworkingReady=True Ready ""
+            PluginsReady=True NotRequested ""
             Progressing=False NotRequested ""
             Ready=True Ready ""
             StorageReady=True NotRequested ""

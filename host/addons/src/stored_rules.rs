@@ -3,7 +3,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::{Inventory, Standing, slot_of};
+use super::{Inventory, Standing};
 use model::AddOnRule;
 use model::{Rule, Source};
 
@@ -42,8 +42,7 @@ pub fn stored_rules(text: Option<&str>) -> Option<Vec<AddOnRule>> {
 /// The rules that installed add-ons need. What is not known here opens nothing, nor does a record that
 /// somebody else may have written.
 pub fn rules_of_installed<'a>(installed: impl IntoIterator<Item = &'a Inventory>) -> Vec<AddOnRule> {
-    let known =
-        installed.into_iter().filter(|it| slot_of(&it.module).is_some() && it.standing == Standing::Proven);
+    let known = installed.into_iter().filter(|it| it.slot().is_some() && it.standing == Standing::Proven);
     known.flat_map(|it| it.rules.iter().map(crate::rule)).collect()
 }
 

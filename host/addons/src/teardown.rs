@@ -5,7 +5,7 @@
 use std::time::Duration;
 
 use super::load_balancer_users::listed;
-use super::{Exposure, Inventory, ObjectRef, Slot, VolumeWork, slot_of, volumes_that_stay};
+use super::{Exposure, Inventory, ObjectRef, Slot, VolumeWork, volumes_that_stay};
 use model::Timestamp;
 
 /// Whether the workload cluster's API can be asked.
@@ -85,7 +85,7 @@ impl ObservedTeardown {
 /// The add-ons that are removed while their cluster is deleted, in order: what makes AWS resources before
 /// what all others need. Networking and what this program does not know go with the machines.
 pub fn removed_with_cluster(installed: &[Inventory]) -> Vec<String> {
-    let known = installed.iter().filter_map(|it| Some((slot_of(&it.module)?, it.module.clone())));
+    let known = installed.iter().filter_map(|it| Some((it.slot()?, it.module.clone())));
     let mut res: Vec<(Slot, String)> = known.filter(|it| it.0 != Slot::Networking).collect();
     res.sort_by(|(one, first), (other, second)| other.cmp(one).then_with(|| first.cmp(second)));
     res.into_iter().map(|it| it.1).collect()

@@ -3,7 +3,7 @@
 //! nothing uses them.
 
 use super::load_balancer_users::listed;
-use super::{DesiredAddOn, Inventory, Slot, built_in};
+use super::{DesiredAddOn, Inventory, Slot};
 
 /// What becomes of an add-on that nobody asks for any more.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -16,22 +16,11 @@ pub enum Leftover {
     Remove,
 }
 
-/// The slot that a built-in plugin fills; `None` for others.
-pub fn slot_of(module: &str) -> Option<Slot> {
-    built_in::find(module).map(|add_on| add_on.slot)
-}
-
-/// Where in a ClusterPlugin a plugin is asked for.
-fn path_of(module: &str) -> &'static str {
-    built_in::find(module).map_or("spec.plugins", |add_on| add_on.path)
-}
-
 /// Installed add-ons that nobody asks for any more and that this program knows, in the order in which they
 /// go.
 pub fn leftovers<'a>(installed: &'a [Inventory], desired: &[DesiredAddOn]) -> Vec<(Slot, &'a Inventory)> {
     let is_wanted = |it: &&Inventory| desired.iter().any(|desired| desired.module == it.module);
-    let known =
-        installed.iter().filter(|it| !is_wanted(it)).filter_map(|it| Some((slot_of(&it.module)?, it)));
+    let known = installed.iter().filter(|it| !is_wanted(it)).filter_map(|it| Some((it.slot()?, it)));
     let mut res: Vec<_> = known.collect();
     res.sort_by(|(one, first), (other, second)| {
         other.cmp(one).then_with(|| first.module.cmp(&second.module))
@@ -41,8 +30,13 @@ pub fn leftovers<'a>(installed: &'a [Inventory], desired: &[DesiredAddOn]) -> Ve
 
 /// Decides about an installed add-on that is not among `wanted`; that is `None` when the ClusterPlugin is
 /// being deleted. `users` is what needs the add-on.
-pub fn leftover(module: &str, slot: Slot, desired: Option<&[DesiredAddOn]>, users: &[String]) -> Leftover {
-    let path = path_of(module);
+pub fn leftover(
+    installed: &Inventory,
+    slot: Slot,
+    desired: Option<&[DesiredAddOn]>,
+    users: &[String],
+) -> Leftover {
+    let (module, path) = (&installed.module, installed.path());
     let again = match desired {
         Some(_) => format!("set {path} again, or delete the Cluster"),
         None => "a new ClusterPlugin of the Cluster finds it".to_owned(),
@@ -53,41 +47,43 @@ pub fn leftover(module: &str, slot: Slot, desired: Option<&[DesiredAddOn]>, user
     };
     let other = desired.unwrap_or_default().iter().find(|it| it.slot == slot);
     match slot {
-        Slot::CloudProvider => Leftover::Keep(format!(
+        Slot::CloudProvider if other.is_none() => Leftover::Keep(format!(
             "{module} stays: without a cloud provider no new Node of a cluster that lives would ever be \
              complete; {again}"
         )),
-        Slot::Networking => match other {
-            Some(other) => Leftover::Keep(switching(module, other.module)),
+        Slot::CloudProvider | Slot::Networking => match other {
+            Some(other) => Leftover::Keep(switching(installed, slot, other)),
             None => Leftover::Keep(format!(
                 "{module} stays: without it the Pods of a cluster that lives could not talk; {again}"
             )),
         },
-        Slot::Storage | Slot::Ingress if !users.is_empty() => Leftover::InUse(format!(
+        Slot::Storage | Slot::Ingress | Slot::Other if !users.is_empty() => Leftover::InUse(format!(
             "{module} is used by {}; it is removed when they are gone, or stays {rescue}",
             listed(users)
         )),
-        Slot::Storage | Slot::Ingress => Leftover::Remove,
+        Slot::Storage | Slot::Ingress | Slot::Other => Leftover::Remove,
     }
 }
 
 /// Why an add-on cannot be installed beside what is: another one has its place and does not leave.
 pub fn in_the_way(desired: &DesiredAddOn, installed: &[Inventory]) -> Option<String> {
-    let has = |module: &str| installed.iter().any(|it| it.module == module);
-    if desired.slot != Slot::Networking || has(desired.module) {
+    let is_alone = matches!(desired.slot, Slot::CloudProvider | Slot::Networking);
+    if !is_alone || installed.iter().any(|it| it.module == desired.module) {
         return None;
     }
-    let old = installed.iter().find(|it| slot_of(&it.module) == Some(Slot::Networking))?;
-    Some(switching(&old.module, desired.module))
+    let old = installed.iter().find(|it| it.slot() == Some(desired.slot))?;
+    Some(switching(old, desired.slot, desired))
 }
 
-fn switching(old: &str, new: &str) -> String {
+fn switching(old: &Inventory, slot: Slot, new: &DesiredAddOn) -> String {
+    let what = if slot == Slot::CloudProvider { "cloud provider" } else { "network" };
     format!(
-        "{old} stays and {new} is not installed: the network of a cluster that lives cannot be switched; set \
-         {} again, or make a new \
-         cluster with {}",
-        path_of(old),
-        path_of(new)
+        "{} stays and {} is not installed: the {what} of a cluster that lives cannot be switched; set {} \
+         again, or make a new cluster with {}",
+        old.module,
+        new.module,
+        old.path(),
+        new.path
     )
 }
 
@@ -96,7 +92,7 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::{Standing, desired};
+    use crate::{Registered, Standing, desired};
 
     fn asked(spec: serde_json::Value) -> Vec<DesiredAddOn> {
         let mut all = json!({"clusterName": "prod"});
@@ -110,8 +106,13 @@ mod tests {
     }
 
     fn installed(modules: &[&str]) -> Vec<Inventory> {
-        let one = |module: &&str| Inventory {
-            module: (*module).into(),
+        modules.iter().map(|it| one(it)).collect()
+    }
+
+    fn one(module: &str) -> Inventory {
+        Inventory {
+            module: module.into(),
+            registered: None,
             version: String::new(),
             digest: String::new(),
             config: json!({}),
@@ -127,16 +128,16 @@ mod tests {
             undone: None,
             approved: None,
             standing: Standing::Proven,
-        };
-        modules.iter().map(one).collect()
+        }
     }
 
     #[test]
     fn every_plugin_that_can_be_asked_for_is_known_by_slot_and_path() {
         for it in all() {
-            assert_eq!((slot_of(it.module), path_of(it.module)), (Some(it.slot), it.path));
+            let record = one(&it.module);
+            assert_eq!((record.slot(), record.path()), (Some(it.slot), it.path.as_str()));
         }
-        assert_eq!(slot_of("acme-metrics"), None);
+        assert_eq!(one("acme-metrics").slot(), None);
     }
 
     #[test]
@@ -165,24 +166,42 @@ mod tests {
     }
 
     #[test]
+    fn what_a_module_installed_goes_as_its_slot_does() {
+        let module = |slot: Slot| {
+            let registered = Some(Registered { module: "acme".into(), slot });
+            Inventory { registered, ..one("acme") }
+        };
+        let all = [Slot::Networking, Slot::Storage, Slot::Other].map(module);
+        let order: Vec<Slot> = leftovers(&all, &[]).iter().map(|it| it.0).collect();
+        assert_eq!(order, [Slot::Other, Slot::Storage, Slot::Networking]);
+        assert_eq!(leftover(&all[2], Slot::Other, Some(&[]), &[]), Leftover::Remove);
+        let calico = asked(json!({"networking": {"calico": {}}}));
+        let calico = calico.into_iter().find(|it| it.slot == Slot::Networking).expect("a network");
+        expect_test::expect![
+            "acme stays and calico is not installed: the network of a cluster that lives cannot be switched; set spec.networking.module again, or make a new cluster with spec.networking.calico"
+        ]
+        .assert_eq(&in_the_way(&calico, &all).expect("it is in the way"));
+    }
+
+    #[test]
     fn what_runs_is_not_stranded() {
         let used = ["PersistentVolume a (vol-1)".to_owned()];
         let vpc = asked(json!({"networking": {"amazonVPC": {}}}));
         let cases = [
-            leftover("aws-cloud-controller-manager", Slot::CloudProvider, Some(&[]), &[]),
-            leftover("calico", Slot::Networking, Some(&[]), &[]),
-            leftover("calico", Slot::Networking, None, &[]),
-            leftover("calico", Slot::Networking, Some(&vpc), &[]),
-            leftover("aws-ebs-csi", Slot::Storage, Some(&[]), &used),
-            leftover("aws-ebs-csi", Slot::Storage, None, &used),
-            leftover("aws-ebs-csi", Slot::Storage, Some(&[]), &[]),
+            leftover(&one("aws-cloud-controller-manager"), Slot::CloudProvider, Some(&[]), &[]),
+            leftover(&one("calico"), Slot::Networking, Some(&[]), &[]),
+            leftover(&one("calico"), Slot::Networking, None, &[]),
+            leftover(&one("calico"), Slot::Networking, Some(&vpc), &[]),
+            leftover(&one("aws-ebs-csi"), Slot::Storage, Some(&[]), &used),
+            leftover(&one("aws-ebs-csi"), Slot::Storage, None, &used),
+            leftover(&one("aws-ebs-csi"), Slot::Storage, Some(&[]), &[]),
             leftover(
-                "aws-load-balancer-controller",
+                &one("aws-load-balancer-controller"),
                 Slot::Ingress,
                 Some(&[]),
                 &["Ingress shop/web".to_owned()],
             ),
-            leftover("aws-load-balancer-controller", Slot::Ingress, None, &[]),
+            leftover(&one("aws-load-balancer-controller"), Slot::Ingress, None, &[]),
         ];
         let text: Vec<String> = cases.iter().map(|it| format!("{it:?}")).collect();
         expect_test::expect![[r#"

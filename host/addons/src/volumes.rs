@@ -6,9 +6,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use crds::cluster_plugin::Volumes;
 use serde_json::{Value, json};
 
-use super::ObjectRef;
 use super::built_in::{self, BUILT_IN, CsiDriver};
 use super::load_balancer_users::{is_deleting, listed, named, text};
+use super::{Inventory, ObjectRef};
 
 /// Lists as the API server gave them. Pods and ReplicaSets matter only where volumes are to be deleted.
 #[derive(Clone, Debug, Default)]
@@ -34,9 +34,19 @@ pub struct VolumeWork {
     pub stay: Vec<String>,
 }
 
-/// What still needs the driver of this plugin: nothing else can detach or delete it.
-pub fn used_by_storage(module: &str, observed: &ObservedStorage) -> Vec<String> {
-    let Some(driver) = built_in::find(module).and_then(|add_on| add_on.driver) else { return Vec::new() };
+/// What still needs the drivers of an add-on: nothing else can detach or delete it.
+pub fn used_by_storage(installed: &Inventory, observed: &ObservedStorage) -> Vec<String> {
+    let built_in = built_in::find(&installed.module).and_then(|add_on| add_on.driver);
+    let applied = installed.objects.iter().filter(|it| it.kind == "CSIDriver");
+    let applied = applied.map(|it| CsiDriver { name: &it.name, in_tree: None });
+    let drivers: Vec<CsiDriver<'_>> = match built_in {
+        Some(driver) => vec![driver],
+        None => applied.collect(),
+    };
+    drivers.iter().flat_map(|driver| used_by_driver(driver, observed)).collect()
+}
+
+fn used_by_driver(driver: &CsiDriver<'_>, observed: &ObservedStorage) -> Vec<String> {
     let volumes: Vec<&Value> = observed.volumes.iter().filter(|it| driver.has(it)).collect();
     let names: BTreeSet<&str> = volumes.iter().map(|it| text(it, "/metadata/name")).collect();
     let is_named = |attachment: &Value| names.contains(text(attachment, "/spec/source/persistentVolumeName"));
@@ -102,11 +112,11 @@ pub fn volumes_that_stay(stay: &[String]) -> Option<String> {
 }
 
 /// The drivers of all built-in add-ons.
-fn drivers() -> impl Iterator<Item = CsiDriver> {
+fn drivers() -> impl Iterator<Item = CsiDriver<'static>> {
     BUILT_IN.iter().filter_map(|add_on| add_on.driver)
 }
 
-impl CsiDriver {
+impl CsiDriver<'_> {
     fn has(&self, volume: &Value) -> bool {
         let in_tree = self.in_tree.is_some() && volume.pointer("/spec/awsElasticBlockStore").is_some();
         in_tree || text(volume, "/spec/csi/driver") == self.name
@@ -219,6 +229,12 @@ fn controller(object: &Value) -> Option<ObjectRef> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    fn installed(module: &str) -> Inventory {
+        let record = json!({"module": module, "version": "1", "digest": "", "config": {}, "planHash": "",
+            "complete": true, "objects": [], "removal": []});
+        serde_json::from_value(record).expect("a record")
+    }
 
     fn volume(name: &str, driver: &str, policy: &str, claim: Option<&str>) -> Value {
         let mut res = json!({"metadata": {"name": name}, "spec": {"persistentVolumeReclaimPolicy": policy,
@@ -372,10 +388,13 @@ mod tests {
             PersistentVolume old (vol-0old)
             VolumeAttachment stray
             PersistentVolumeClaim shop/soon"#]]
-        .assert_eq(&used_by_storage("aws-ebs-csi", &observed()).join("\n"));
-        assert_eq!(used_by_storage("aws-efs-csi", &observed()), ["PersistentVolume files (vol-files)"]);
+        .assert_eq(&used_by_storage(&installed("aws-ebs-csi"), &observed()).join("\n"));
+        assert_eq!(
+            used_by_storage(&installed("aws-efs-csi"), &observed()),
+            ["PersistentVolume files (vol-files)"]
+        );
         let classes_alone = ObservedStorage { classes: observed().classes, ..ObservedStorage::default() };
-        assert_eq!(used_by_storage("aws-ebs-csi", &classes_alone), Vec::<String>::new());
+        assert_eq!(used_by_storage(&installed("aws-ebs-csi"), &classes_alone), Vec::<String>::new());
     }
 
     #[test]

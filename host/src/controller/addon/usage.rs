@@ -2,7 +2,8 @@
 //! only when something is to be removed.
 
 use addons::{
-    ObservedExposure, ObservedStorage, Slot, claims_to_delete, used_by_ingress_controller, used_by_storage,
+    Inventory, ObservedExposure, ObservedStorage, Slot, claims_to_delete, used_by_classes,
+    used_by_ingress_controller, used_by_storage,
 };
 use crds::cluster_plugin::Volumes;
 use serde_json::Value;
@@ -109,7 +110,7 @@ impl<'a> Usage<'a> {
         &mut self,
         workload: &'a WorkloadCluster,
         slot: Slot,
-        module: &str,
+        installed: &Inventory,
     ) -> Result<Vec<String>, WorkloadError> {
         let lists = self.lists.get_or_insert_with(|| workload.lists());
         match slot {
@@ -118,19 +119,21 @@ impl<'a> Usage<'a> {
                     Some(usage) => usage,
                     None => storage_users(lists).await?,
                 };
-                Ok(used_by_storage(module, self.storage.insert(usage)))
+                Ok(used_by_storage(installed, self.storage.insert(usage)))
             }
             Slot::Ingress => {
                 let usage = match self.load_balancers.take() {
                     Some(usage) => usage,
                     None => load_balancer_users(lists).await?,
                 };
-                Ok(used_by_ingress_controller(self.load_balancers.insert(usage))
-                    .iter()
-                    .map(ToString::to_string)
-                    .collect())
+                let usage = self.load_balancers.insert(usage);
+                let users = match installed.registered {
+                    None => used_by_ingress_controller(usage),
+                    Some(_) => used_by_classes(installed, usage),
+                };
+                Ok(users.iter().map(ToString::to_string).collect())
             }
-            Slot::CloudProvider | Slot::Networking => Ok(Vec::new()),
+            Slot::CloudProvider | Slot::Networking | Slot::Other => Ok(Vec::new()),
         }
     }
 }
