@@ -242,6 +242,24 @@ pub mod reason {
         RECORD_DENIED = "RecordDenied";
         /// No plugin of this name comes with the operator.
         PLUGIN_MISSING = "PluginMissing";
+        /// There is no PluginModule of this name, or it is being deleted. An administrator registers it.
+        MODULE_NOT_FOUND = "ModuleNotFound";
+        /// The PluginModule may not be used in this namespace: its `allowedNamespaces` say in which.
+        MODULE_NOT_ALLOWED = "ModuleNotAllowed";
+        /// The component of the PluginModule cannot be used; its status says why.
+        MODULE_NOT_READY = "ModuleNotReady";
+        /// The plugin asks for more than it is granted: an administrator grants it, or names another component.
+        PENDING_APPROVAL = "PendingApproval";
+        /// The component is not where the PluginModule says.
+        COMPONENT_NOT_FOUND = "ComponentNotFound";
+        /// The component is another one than the digest says.
+        DIGEST_MISMATCH = "DigestMismatch";
+        /// The component could not be read; it is tried again.
+        PULL_FAILED = "PullFailed";
+        /// The registry refuses the credentials, or wants some.
+        REGISTRY_DENIED = "RegistryDenied";
+        /// There is no valid signature by the key of the PluginModule.
+        SIGNATURE_INVALID = "SignatureInvalid";
         /// The plugin asks for facts that this host does not answer.
         NEEDS_DENIED = "NeedsDenied";
         /// The plan asks for something that was not granted; the message names the step.

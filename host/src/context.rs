@@ -17,6 +17,8 @@ pub struct Context {
     /// Security-group rules that add-ons ask for.
     pub rules: Rules,
     pub metrics: Metrics,
+    /// What this operator is called where several write to one object: the namespace that it runs in.
+    pub operator: Arc<str>,
     /// Value of the label `cluster.x-k8s.io/watch-filter` that objects must carry; `None`: all are
     /// reconciled.
     pub watch_filter: Option<Arc<str>>,

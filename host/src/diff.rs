@@ -13,7 +13,7 @@ use std::sync::Arc;
 
 use anyhow::Context as _;
 use crds::cluster_api::{Cluster, KubeadmControlPlane, Machine};
-use crds::{AWSCluster, AWSMachine, AWSMachineTemplate, ClusterPlugin};
+use crds::{AWSCluster, AWSMachine, AWSMachineTemplate, ClusterPlugin, PluginModule};
 use ipnet::IpNet;
 use kube::Client;
 use kube::client::ClientBuilder;
@@ -25,6 +25,9 @@ use report::Report;
 
 use crate::context::Context;
 use crate::controller::addon::AddOns;
+use crate::controller::addon::plugins::Plugins;
+use crate::controller::module::Modules;
+use crate::controller::reconcile::Controller;
 use crate::management::{Error, Management, Watched};
 use crate::metrics::Metrics;
 use crate::object_name::ObjectName;
@@ -145,6 +148,7 @@ async fn context(
     Ok(Context {
         // Nothing is begun.
         max_concurrent_upgrades: 0,
+        operator: "cluster-operator".into(),
         management,
         aws: aws.clone(),
         rules: Rules::default(),
@@ -162,7 +166,21 @@ async fn compare(
     file: &File,
     progress: &Progress,
 ) -> anyhow::Result<Vec<Report>> {
-    let add_ons = AddOns::new(context.clone())?;
+    let plugins = Plugins::of(&context)?;
+    let add_ons = AddOns::new(context.clone(), plugins.clone());
+    let modules = Modules::new(context.clone(), plugins, None);
+    let asked = context.management.list::<ClusterPlugin>();
+    let is_asked_for = |module: &str| {
+        asked.iter().any(|it| addons::desired(&it.spec).iter().any(|it| it.is_of_module(module)))
+    };
+    for module in context.management.list::<PluginModule>() {
+        let name = module.object_name();
+        if !is_asked_for(&name.name) {
+            continue;
+        }
+        progress.say(format!("resolving PluginModule {}", name.name));
+        modules.reconcile(&name).await.map_err(Error::told)?;
+    }
     let comparison = Comparison { context, add_ons, file, progress };
     let mut res = Vec::new();
     for name in names {

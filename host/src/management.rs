@@ -14,10 +14,11 @@ mod watch;
 mod watched;
 mod write;
 
+use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use k8s_openapi::api::core::v1::Secret;
+use k8s_openapi::api::core::v1::{ConfigMap, Namespace, Secret};
 use kube::api::{DynamicObject, ListParams};
 use kube::core::ApiResource;
 use kube::error::DiscoveryError;
@@ -239,6 +240,34 @@ impl Management {
         answer(api.get_opt(&name.name)).await.map_err(read)
     }
 
+    /// The labels of a namespace as they are now; `None` when there is no such namespace.
+    ///
+    /// # Errors
+    /// The API did not answer, or this operator may not read namespaces.
+    pub async fn namespace_labels(&self, name: &str) -> Result<Option<BTreeMap<String, String>>, Error> {
+        let api: Api<Namespace> = Api::all(self.0.client.clone());
+        let found = answer(api.get_opt(name)).await.map_err(|source| Error::Read {
+            kind: "Namespace",
+            name: name.to_owned(),
+            source: Box::new(source),
+        })?;
+        Ok(found.map(|it| it.metadata.labels.unwrap_or_default()))
+    }
+
+    /// A value among the `binaryData` of a ConfigMap as it is now; `None` when it is not there.
+    ///
+    /// # Errors
+    /// The API did not answer, or this operator may not read the ConfigMap.
+    pub async fn binary_data(&self, name: &ObjectName, key: &str) -> Result<Option<Vec<u8>>, Error> {
+        let api: Api<ConfigMap> = Api::namespaced(self.0.client.clone(), &name.namespace);
+        let found = answer(api.get_opt(&name.name)).await.map_err(|source| Error::Read {
+            kind: "ConfigMap",
+            name: name.to_string(),
+            source: Box::new(source),
+        })?;
+        Ok(found.and_then(|it| it.binary_data?.remove(key)).map(|it| it.0))
+    }
+
     /// A Secret as it is now. It is not cached.
     ///
     /// # Errors
@@ -253,7 +282,12 @@ impl Management {
     }
 
     fn raw<K: Watched>(&self, namespace: &str) -> Api<Raw> {
-        Api::namespaced_with(self.0.client.clone(), namespace, &ApiResource::erase::<K>(&()))
+        let (client, resource) = (self.0.client.clone(), ApiResource::erase::<K>(&()));
+        if K::IS_CLUSTER_SCOPED {
+            Api::all_with(client, &resource)
+        } else {
+            Api::namespaced_with(client, namespace, &resource)
+        }
     }
 
     fn announce(&self, change: &Change) {

@@ -116,6 +116,7 @@ pub async fn run(options: Options) -> anyhow::Result<()> {
         watch_filter,
         api_server_ranges,
         max_concurrent_upgrades: options.max_concurrent_upgrades.get(),
+        operator: own_namespace().into(),
         built_in_plugins: options.built_in_plugins.map(Arc::from),
         plugin_cache: options.plugin_cache_dir.map(Arc::from),
     };

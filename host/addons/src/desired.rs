@@ -98,6 +98,11 @@ impl DesiredAddOn {
         }
     }
 
+    /// Whether its plugin is this PluginModule's.
+    pub fn is_of_module(&self, module: &str) -> bool {
+        matches!(&self.source, Source::Registered(name) if name == module)
+    }
+
     /// What its record says of a plugin that does not come with the host.
     pub fn registered(&self) -> Option<Registered> {
         match &self.source {

@@ -17,6 +17,7 @@ mod inventory;
 pub mod kubernetes_upgrade;
 mod load_balancer_users;
 mod outline;
+pub mod plugin_module;
 mod problem;
 mod proof;
 mod recreate;

@@ -124,7 +124,11 @@ pub struct Removal {
 /// This program wrote down something that is not granted, or nothing that is a removal.
 pub fn removal(record: &Inventory) -> Result<Removal, Denial> {
     if record.standing == Standing::Proven {
-        let denials = authorize_removal(&record.removal, &built_in::grants(&record.module, &record.config));
+        // What a module installed was authorized by its grants then; the module, or its grants, may be gone.
+        let denials = match built_in::find(&record.module) {
+            None if record.registered.is_some() => changes(&record.removal).collect(),
+            _ => authorize_removal(&record.removal, &built_in::grants(&record.module, &record.config)),
+        };
         return match denials.into_iter().next() {
             Some(denial) => Err(denial),
             None => Ok(Removal { steps: record.removal.clone(), own_only: false }),
@@ -142,11 +146,15 @@ pub fn removal(record: &Inventory) -> Result<Removal, Denial> {
 
 /// Authorizes the steps of a removal: what is granted, and neither applies nor makes anything.
 pub fn authorize_removal(steps: &[Step], grants: &grant::Grants) -> Vec<Denial> {
-    let applies =
+    changes(steps).chain(grant::authorize(steps, grants)).collect()
+}
+
+/// What in a removal is neither a deletion nor a wait.
+fn changes(steps: &[Step]) -> impl Iterator<Item = Denial> {
+    let changes =
         steps.iter().filter(|it| !matches!(it.typed(), Ok(StepSpec::Delete(_) | StepSpec::Wait(_))));
     let message = |it: &Step| format!("a removal deletes and waits, and {} does neither", it.kind);
-    let denials = applies.map(|it| Denial { step: it.id.clone(), message: message(it) });
-    denials.chain(grant::authorize(steps, grants)).collect()
+    changes.map(move |it| Denial { step: it.id.clone(), message: message(it) })
 }
 
 #[cfg(test)]
@@ -154,6 +162,7 @@ mod tests {
     use serde_json::{Value, json};
 
     use super::*;
+    use crate::Registered;
 
     fn record(module: &str, removal: Vec<Value>, standing: Standing) -> Inventory {
         let value = json!({"module": module, "version": "1", "digest": "", "config": {"imageRegistry": "evil.example.com"},
@@ -211,6 +220,23 @@ mod tests {
             "coredns: Deployment coredns of apps/v1 in namespace kube-system is not granted"
         ]
         .assert_eq(&kinds(removal(&record("aws-ebs-csi", other, Standing::Proven))));
+    }
+
+    #[test]
+    fn what_a_module_installed_is_removed_without_its_grants() {
+        let registered = |standing: Standing, removal: Vec<Value>| {
+            let registered = Some(Registered { module: "acme".into(), slot: Slot::Other });
+            Inventory { registered, ..record("metrics", removal, standing) }
+        };
+        let own = || vec![delete("Deployment", "metrics", "metrics")];
+        assert_eq!(kinds(removal(&registered(Standing::Proven, own()))), "k8s.delete/v1 metrics");
+        assert_eq!(
+            kinds(removal(&registered(Standing::Foreign, own()))),
+            "k8s.delete/v1 metrics, its own only"
+        );
+        let evil = vec![daemon_set("evil.example.com/a")];
+        expect_test::expect!["evil: a removal deletes and waits, and k8s.apply/v1 does neither"]
+            .assert_eq(&kinds(removal(&registered(Standing::Proven, evil))));
     }
 
     #[test]

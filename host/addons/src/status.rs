@@ -17,6 +17,8 @@ use model::condition::{ConditionState, merge, shorten, time};
 pub struct Progress {
     pub slot: Slot,
     pub module: String,
+    /// Its PluginModule, where its plugin does not come with the host.
+    pub registered: Option<String>,
     pub version: String,
     pub digest: String,
     pub phase: PluginPhase,
@@ -86,7 +88,7 @@ pub fn status(
     };
     let plugins = progress.iter().map(|it| (it, upgrade(it))).map(|(it, upgrade)| PluginStatus {
         name: it.module.clone(),
-        module: None,
+        module: it.registered.clone(),
         version: it.version.clone(),
         digest: it.digest.clone(),
         phase: it.phase,
@@ -143,6 +145,7 @@ mod tests {
         Progress {
             slot,
             module: format!("{slot:?}").to_lowercase(),
+            registered: None,
             version: "1".into(),
             digest: "sha256:0".into(),
             phase,

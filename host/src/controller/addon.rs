@@ -27,6 +27,7 @@ mod uninstall;
 mod usage;
 mod webhooks;
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -50,18 +51,24 @@ use fleet::FleetUpgrades;
 pub use install::ComparedAddOn;
 use memory::Memories;
 use timing::{BLOCKED, TIMEOUT};
+use ttl_cache::TtlCache;
 
 /// The add-on controller: the plugin host, clients of workload clusters, and what is cached and remembered
 /// between reconciliations.
 pub struct AddOns {
     context: Context,
-    plugins: plugins::Plugins,
+    plugins: Arc<plugins::Plugins>,
     workload: Workload,
     checks: check::Checks,
     fact_cache: facts::FactCache,
     memories: Memories,
     fleet: FleetUpgrades,
+    /// Labels of namespaces of the management cluster.
+    namespaces: TtlCache<Result<BTreeMap<String, String>, String>>,
 }
+
+/// How long labels of a namespace are cached.
+const LABELS_TTL: Duration = Duration::from_secs(30);
 
 impl Controller for AddOns {
     const NAME: &'static str = "clusterplugin";
@@ -136,19 +143,13 @@ impl Controller for AddOns {
 }
 
 impl AddOns {
-    /// # Errors
-    /// The plugins that come with this program cannot be loaded.
-    pub fn new(context: Context) -> anyhow::Result<Self> {
+    pub fn new(context: Context, plugins: Arc<plugins::Plugins>) -> Self {
         let workload = Workload::new(context.metrics.workload_requests(), context.api_server_ranges.clone());
         let workload = if context.management.is_read_only() { workload.read_only() } else { workload };
-        let plugins = plugins::Plugins::load(
-            context.metrics.plugin_calls(),
-            context.built_in_plugins.as_deref(),
-            context.plugin_cache.as_deref(),
-        )?;
         let (checks, fact_cache) = (check::Checks::default(), facts::FactCache::default());
         let fleet = FleetUpgrades::new(context.max_concurrent_upgrades);
-        Ok(Self { context, plugins, workload, checks, fact_cache, memories: Memories::default(), fleet })
+        let (memories, namespaces) = (Memories::default(), TtlCache::with_ttl(LABELS_TTL));
+        Self { context, plugins, workload, checks, fact_cache, memories, fleet, namespaces }
     }
 
     /// The finalizers that hold back the machines of a deleted cluster until its load balancers are gone, and
@@ -264,6 +265,15 @@ impl AddOns {
         let status = with_readiness(status, readiness, generation, now);
         self.context.management.patch_status(object, &status).await?;
         Ok(())
+    }
+
+    /// The labels of a namespace of the management cluster; or why they are not known.
+    async fn namespace_labels(&self, namespace: &str) -> Result<BTreeMap<String, String>, String> {
+        let read = async {
+            let labels = self.context.management.namespace_labels(namespace).await;
+            labels.map(Option::unwrap_or_default).map_err(|error| error.told().to_string())
+        };
+        self.namespaces.get_or_read(namespace.to_owned(), Result::is_ok, read).await.0
     }
 
     /// Neither the ClusterPlugin nor the client of its cluster is needed any more.

@@ -9,9 +9,10 @@ mod gc;
 mod infrastructure;
 mod issuer;
 mod machine;
+pub mod module;
 mod owner;
 pub mod queue;
-mod reconcile;
+pub mod reconcile;
 mod refusals;
 mod subscriptions;
 mod template;
@@ -20,7 +21,7 @@ mod wave;
 use std::sync::Arc;
 
 use crds::cluster_api::{Cluster, Machine};
-use crds::{AWSCluster, AWSMachine, AWSMachineTemplate, ClusterPlugin};
+use crds::{AWSCluster, AWSMachine, AWSMachineTemplate, ClusterPlugin, PluginModule};
 use tokio::sync::{mpsc, watch};
 
 use crate::context::Context;
@@ -38,6 +39,7 @@ pub async fn run(context: Context, stop: watch::Receiver<bool>) -> anyhow::Resul
     let (machines, machine_requests) = queue::channel();
     let (templates, template_requests) = queue::channel();
     let (plugins, plugin_requests) = queue::channel();
+    let (modules, module_requests) = queue::channel();
     let changes = context.management.changes();
     let rules = context.rules.changes();
     enqueue_all::<AWSCluster>(&context, &clusters);
@@ -45,19 +47,22 @@ pub async fn run(context: Context, stop: watch::Receiver<bool>) -> anyhow::Resul
     enqueue_all::<AWSMachineTemplate>(&context, &templates);
     enqueue_all::<ClusterPlugin>(&context, &plugins);
     enqueue_all::<Cluster>(&context, &plugins);
-    let management = context.management.clone();
-    let triggers =
-        Triggers { management, clusters: clusters.clone(), machines: machines.clone(), templates, plugins };
-    tokio::spawn(triggers.route(changes, rules));
+    enqueue_all::<PluginModule>(&context, &modules);
 
-    let cluster = Arc::new(cluster::Clusters::new(context.clone(), clusters));
-    let machine = Arc::new(machine::Machines::new(context.clone(), machines));
+    let cluster = Arc::new(cluster::Clusters::new(context.clone(), clusters.clone()));
+    let machine = Arc::new(machine::Machines::new(context.clone(), machines.clone()));
     let template = Arc::new(template::Templates::new(context.clone()));
-    let add_ons = Arc::new(addon::AddOns::new(context)?);
+    let loaded = addon::plugins::Plugins::of(&context)?;
+    let module = Arc::new(module::Modules::new(context.clone(), loaded.clone(), Some(plugins.clone())));
+    let add_ons = Arc::new(addon::AddOns::new(context.clone(), loaded));
+    let triggers =
+        Triggers { management: context.management.clone(), clusters, machines, templates, plugins, modules };
+    tokio::spawn(triggers.route(changes, rules));
     tokio::join!(
         queue::run(cluster_requests, stop.clone(), move |name| reconcile::run(cluster.clone(), name)),
         queue::run(machine_requests, stop.clone(), move |name| reconcile::run(machine.clone(), name)),
         queue::run(template_requests, stop.clone(), move |name| reconcile::run(template.clone(), name)),
+        queue::run(module_requests, stop.clone(), move |name| reconcile::run(module.clone(), name)),
         queue::run(plugin_requests, stop, move |name| reconcile::run(add_ons.clone(), name)),
     );
     Ok(())
@@ -76,6 +81,7 @@ struct Triggers {
     machines: Trigger,
     templates: Trigger,
     plugins: Trigger,
+    modules: Trigger,
 }
 
 impl Triggers {
@@ -109,6 +115,7 @@ impl Triggers {
                 }
             }
             Kind::AWSMachineTemplate => self.templates.enqueue(name),
+            Kind::PluginModule => self.modules.enqueue(name),
             Kind::AWSMachine => {
                 self.machines.enqueue(name);
                 if let Some(cluster) = cluster {

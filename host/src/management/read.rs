@@ -28,11 +28,18 @@ pub(super) async fn read<K: Watched>(
     let mut parameters = ListParams::default().limit(PAGE);
     let mut live = Vec::new();
     loop {
-        let page = answer(api.list(&parameters)).await.map_err(|source| Error::Read {
-            kind: K::KIND.as_str(),
-            name: format!("objects of namespace {namespace}"),
-            source: Box::new(source),
-        })?;
+        let page = match answer(api.list(&parameters)).await {
+            Ok(page) => page,
+            Err(kube::Error::Api(status))
+                if K::IS_CLUSTER_SCOPED && (status.is_forbidden() || status.is_not_found()) =>
+            {
+                break;
+            }
+            Err(source) => {
+                let name = format!("objects of namespace {namespace}");
+                return Err(Error::Read { kind: K::KIND.as_str(), name, source: Box::new(source) });
+            }
+        };
         live.extend(page.items.into_iter().map(|raw| raw.value));
         match page.metadata.continue_.filter(|token| !token.is_empty()) {
             Some(token) => parameters = parameters.continue_token(&token),

@@ -8,7 +8,7 @@ use futures::StreamExt;
 use kube::Api;
 use kube::core::ApiResource;
 use kube::runtime::WatchStreamExt;
-use kube::runtime::watcher::{Config, Event, watcher};
+use kube::runtime::watcher::{self, Config, Event, watcher};
 
 use super::raw::Raw;
 use super::{Cached, Change, Management, WATCH_SECONDS, Watched, name_of};
@@ -18,8 +18,8 @@ pub(super) async fn watch<K: Watched>(management: Management) {
     let client = management.0.client.clone();
     let resource = ApiResource::erase::<K>(&());
     let api: Api<Raw> = match &management.0.namespace {
-        Some(namespace) => Api::namespaced_with(client, namespace, &resource),
-        None => Api::all_with(client, &resource),
+        Some(namespace) if !K::IS_CLUSTER_SCOPED => Api::namespaced_with(client, namespace, &resource),
+        _ => Api::all_with(client, &resource),
     };
     let mut events = std::pin::pin!(watcher(api, Config::default().timeout(WATCH_SECONDS)).default_backoff());
     let mut listed = BTreeSet::new();
@@ -31,6 +31,9 @@ pub(super) async fn watch<K: Watched>(management: Management) {
                 apply::<K>(&management, event, &mut listed);
             }
             Err(error) => {
+                if K::IS_CLUSTER_SCOPED && is_refused(&error) {
+                    K::cache(&management.0.caches).set_ready();
+                }
                 let text = error.source().map_or_else(|| error.to_string(), |it| format!("{error}: {it}"));
                 if text != problem {
                     tracing::warn!(kind = K::KIND.as_str(), error = text, "cannot watch, trying again");
@@ -39,6 +42,16 @@ pub(super) async fn watch<K: Watched>(management: Management) {
             }
         }
     }
+}
+
+/// Whether this operator may not read the kind, or there is no such kind.
+fn is_refused(error: &watcher::Error) -> bool {
+    let status = match error {
+        watcher::Error::InitialListFailed(kube::Error::Api(status)) => status,
+        watcher::Error::WatchStartFailed(kube::Error::Api(status)) => status,
+        _ => return false,
+    };
+    status.is_forbidden() || status.is_not_found()
 }
 
 fn apply<K: Watched>(management: &Management, event: Event<Raw>, listed: &mut BTreeSet<ObjectName>) {

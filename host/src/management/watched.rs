@@ -4,8 +4,7 @@ use std::fmt;
 
 use crds::cluster_api::{Cluster, KubeadmControlPlane, Machine};
 use crds::names::CLUSTER_NAME_LABEL;
-use crds::{AWSCluster, AWSMachine, AWSMachineTemplate, ClusterPlugin};
-use k8s_openapi::NamespaceResourceScope;
+use crds::{AWSCluster, AWSMachine, AWSMachineTemplate, ClusterPlugin, PluginModule};
 use kube::api::ObjectMeta;
 use kube::{Resource, ResourceExt};
 use serde::de::DeserializeOwned;
@@ -16,15 +15,13 @@ use crate::object_name::ObjectName;
 
 /// A kind that is watched.
 pub trait Watched:
-    Resource<DynamicType = (), Scope = NamespaceResourceScope>
-    + Clone
-    + DeserializeOwned
-    + fmt::Debug
-    + Send
-    + Sync
-    + 'static
+    Resource<DynamicType = ()> + Clone + DeserializeOwned + fmt::Debug + Send + Sync + 'static
 {
     const KIND: Kind;
+
+    /// Whether its objects are in no namespace. An operator that looks after one namespace may not read them:
+    /// then there are none for it.
+    const IS_CLUSTER_SCOPED: bool = false;
 
     #[doc(hidden)]
     #[allow(private_interfaces)]
@@ -40,7 +37,7 @@ pub trait Watched:
 }
 
 macro_rules! watched {
-    ($($Kind:ident, $field:ident, $cluster:expr, $same:expr;)*) => {
+    ($($Kind:ident, $field:ident, $cluster:expr, $same:expr $(, $scope:expr)?;)*) => {
         /// The kinds that are watched.
         #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
         pub enum Kind { $($Kind,)* }
@@ -62,6 +59,7 @@ macro_rules! watched {
 
         $(impl Watched for $Kind {
             const KIND: Kind = Kind::$Kind;
+            $(const IS_CLUSTER_SCOPED: bool = $scope;)?
             const SAME_FOR_US: Option<fn(&Self, &Self) -> bool> = $same;
 
             #[allow(private_interfaces)]
@@ -99,6 +97,7 @@ watched! {
     Machine, machines, |it: &Machine| Some(it.spec.cluster_name.clone()), Some(same_machine);
     KubeadmControlPlane, control_planes, labelled_cluster, Some(same_control_plane);
     ClusterPlugin, cluster_plugins, |it: &ClusterPlugin| Some(it.spec.cluster_name.clone()), None;
+    PluginModule, plugin_modules, |_: &PluginModule| None, None, true;
 }
 
 fn same_cluster(one: &Cluster, other: &Cluster) -> bool {

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use crds::names;
 use kube::ResourceExt;
 use kube::api::{Patch, PatchParams};
+use kube::core::ApiResource;
 use serde::Serialize;
 use serde_json::{Value, json};
 
@@ -52,6 +53,30 @@ impl Management {
         match merge_patch(&object.stored_status, &status) {
             Some(patch) => self.send(object, Some("status"), json!({"status": patch})).await,
             None => Ok(object.clone()),
+        }
+    }
+
+    /// Makes a part of the object's status be `status`, in the name of a field manager: what others said stays.
+    ///
+    /// # Errors
+    /// The API refused or did not answer.
+    pub async fn apply_status<K: Watched>(
+        &self,
+        object: &Cached<K>,
+        manager: &str,
+        status: Value,
+    ) -> Result<Arc<Cached<K>>, Error> {
+        let (name, kind) = (object.object_name(), K::KIND.as_str());
+        let resource = ApiResource::erase::<K>(&());
+        let patch = json!({"apiVersion": resource.api_version, "kind": resource.kind,
+            "metadata": {"name": name.name}, "status": status});
+        let parameters = PatchParams::apply(manager).force();
+        let api = self.raw::<K>(&name.namespace);
+        let reply = answer(api.patch_status(&name.name, &parameters, &Patch::Apply(&patch))).await;
+        self.0.metrics.wrote(kind, "apply-status", super::events::result_word(&reply));
+        match reply {
+            Ok(reply) => Ok(K::cache(&self.0.caches).apply_reply(Cached::read(reply)?)),
+            Err(source) => Err(Error::Write { kind, name: name.to_string(), source: Box::new(source) }),
         }
     }
 

@@ -67,7 +67,7 @@ pub async fn print(
                 print!("{}", addons::outline(&plan));
                 warnings.iter().for_each(|it| println!("  warning {it}"));
             }
-            Verdict::Left(message) => println!("  stays   {message}"),
+            Verdict::Left(_, message) => println!("  stays   {message}"),
             Verdict::Pending(message) => println!("  waits   {message}"),
             Verdict::Unsupported(message) => println!("  refused {}: {message}", reason::UNSUPPORTED),
             Verdict::Refused(reason, message) => println!("  refused {reason}: {message}"),

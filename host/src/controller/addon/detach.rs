@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use addons::{Api, STORED_RULES_ANNOTATION, can_be_uninstalled, slot_of, stored_rules_text};
+use addons::{Api, STORED_RULES_ANNOTATION, can_be_uninstalled, stored_rules_text};
 use crds::cluster_api::{Cluster, KubeadmControlPlane};
 use crds::cluster_plugin::{ClusterPlugin, OnPluginDelete, PluginPhase};
 use crds::{AWSCluster, conditions::reason, names};
@@ -72,8 +72,7 @@ impl AddOns {
         let kept: Vec<&str> = left.iter().map(|it| it.message.as_str()).collect();
         let kept = (!kept.is_empty()).then(|| kept.join("; "));
         // The records were read before add-ons were uninstalled: only rules of what stays count.
-        let stays =
-            |it: &&addons::Inventory| slot_of(&it.module).is_none_or(|slot| !can_be_uninstalled(slot));
+        let stays = |it: &&addons::Inventory| it.slot().is_none_or(|slot| !can_be_uninstalled(slot));
         let rules = records.all().map(|all| rules_of(all.iter().filter(stays)));
         self.detach(&object, &cluster, rules, kept).await
     }

@@ -214,7 +214,7 @@ impl Seen<'_> {
     }
 
     fn state(&self, desired: &DesiredAddOn, brought: &Component, attempts: &Attempts) -> Option<MemberState> {
-        let module = desired.module;
+        let module = desired.module.as_str();
         let upgrade =
             Upgrade { cluster: self.name.clone(), module: module.to_owned(), digest: brought.digest.clone() };
         // Whoever pins another version does not want this one any more.
@@ -226,7 +226,7 @@ impl Seen<'_> {
             }
             None => (),
         }
-        let status = plugin_status(self.plugin, module)?;
+        let status = plugin_status(self.plugin, &module)?;
         if let Some(failed) = status.failed_upgrade.as_ref().filter(|it| it.digest == brought.digest) {
             return (!is_given_up).then(|| MemberState::Failed(failed.message.clone()));
         }

@@ -8,6 +8,7 @@ mod bounded;
 mod compare;
 mod kubernetes;
 mod plan;
+mod registered;
 mod rollout;
 mod service;
 

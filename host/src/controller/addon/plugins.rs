@@ -1,5 +1,6 @@
 //! Asks plugins for their plans in the sandbox. A bad plugin is an answer, never an error of this program.
 
+mod registered;
 mod verdict;
 
 use std::borrow::Cow;
@@ -7,12 +8,13 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use addons::grant::Grants;
 use addons::upgrade::Component;
-use addons::{DesiredAddOn, Inventory};
+use addons::{DesiredAddOn, Inventory, Source, built_in};
 use anyhow::Context;
 use contract::{
-    API_SERVER_VERSION, Diagnostic, FEATURES, Fact, FactValue, HostInfo, KUBERNETES_VERSION, Operation,
-    Outcome, Request, Severity,
+    API_SERVER_VERSION, Descriptor, Diagnostic, FEATURES, Fact, FactValue, HostInfo, KUBERNETES_VERSION,
+    Operation, Outcome, Request, Severity,
 };
 use crds::conditions::reason;
 use plugin::{PluginError, Released};
@@ -25,6 +27,7 @@ use crate::metrics::PluginCalls;
 
 use verdict::{failed, refused, text};
 
+pub use registered::{ModuleProblem, Registration, Registrations};
 pub use verdict::{Verdict, authorized, hints};
 
 /// How many plugins of earlier releases are kept compiled.
@@ -36,6 +39,8 @@ pub struct Plugins {
     engine: plugin::Engine,
     queue: FairQueue,
     brought: BTreeMap<&'static str, Brought>,
+    /// Those that administrators registered.
+    pub registered: Registrations,
     /// Components that may run.
     pub released: Released,
     /// Those of earlier releases that installed add-ons, by digest.
@@ -56,6 +61,7 @@ pub struct LoadedPlugin {
     pub component: Component,
     /// Keys of the facts that it asks for.
     pub facts: Vec<String>,
+    pub descriptor: Descriptor,
 }
 
 /// What a plugin answered.
@@ -66,6 +72,15 @@ pub struct Answer {
 }
 
 impl Plugins {
+    /// The plugins of an operator with this context.
+    ///
+    /// # Errors
+    /// Those of [`Plugins::load`].
+    pub fn of(context: &crate::context::Context) -> anyhow::Result<Arc<Self>> {
+        let (built_in, cache) = (context.built_in_plugins.as_deref(), context.plugin_cache.as_deref());
+        Self::load(context.metrics.plugin_calls(), built_in, cache).map(Arc::new)
+    }
+
     /// The built-in plugins; where there is a `directory`, its components `<name>.wasm` in place of those
     /// compiled in, and further ones that may run in its `released.txt`. Compiled
     /// plugins are stored in the folder `cache`, when given.
@@ -100,27 +115,68 @@ impl Plugins {
                 Err(error) => return Err(error).with_context(|| format!("reading {}", list.display())),
             }
         }
-        Ok(Self { engine, queue, brought, released, earlier: Mutex::default() })
+        let (registered, earlier) = (Registrations::default(), Mutex::default());
+        Ok(Self { engine, queue, brought, registered, released, earlier })
     }
 
-    /// The plugin of an add-on that this program brings.
+    /// The plugin of an add-on that this program brings, or that was registered.
     ///
     /// # Errors
     /// There is none, or it cannot be used: what follows.
     pub async fn brought(&self, desired: &DesiredAddOn) -> Result<Arc<LoadedPlugin>, Verdict> {
-        let Some(brought) = self.brought.get(desired.module) else {
+        if let Source::Registered(module) = &desired.source {
+            return self.registered(desired, module);
+        }
+        let Some(brought) = self.brought.get(desired.module.as_str()) else {
             let message =
                 format!("{}: no plugin named {} comes with this program", desired.path, desired.module);
             return Err(Verdict::Refused(reason::PLUGIN_MISSING.into(), message));
         };
-        let load = async || self.compile(desired.module, brought.bytes.clone()).await;
+        let load = async || self.compile(&desired.module, brought.bytes.clone()).await;
         brought.loaded.get_or_try_init(load).await.cloned().map_err(|error| failed(desired, &error))
+    }
+
+    fn registered(&self, desired: &DesiredAddOn, module: &str) -> Result<Arc<LoadedPlugin>, Verdict> {
+        let Some(registration) = self.registered.get(module) else {
+            return Err(Verdict::Pending(format!("for PluginModule {module} to be resolved")));
+        };
+        registration.serving.map_err(|problem| {
+            let message = format!("PluginModule {module}: {}", problem.message);
+            if problem.is_temporary {
+                Verdict::Pending(message)
+            } else {
+                Verdict::Refused(problem.reason.into(), format!("{}: {message}", desired.path))
+            }
+        })
+    }
+
+    /// What the plugin of an add-on may do. A module that is not there may do nothing.
+    pub fn grants(&self, desired: &DesiredAddOn) -> Grants {
+        match &desired.source {
+            Source::BuiltIn => built_in::grants(&desired.module, &desired.config),
+            Source::Registered(module) => {
+                self.registered.get(module).map(|it| (*it.grants).clone()).unwrap_or_default()
+            }
+        }
+    }
+
+    /// Loads the component of a plugin that was registered.
+    ///
+    /// # Errors
+    /// It is no plugin of this contract, or goes beyond a limit.
+    pub async fn load_registered(
+        &self,
+        module: &str,
+        bytes: Vec<u8>,
+    ) -> Result<Arc<LoadedPlugin>, PluginError> {
+        self.compile(module, Cow::Owned(bytes)).await
     }
 
     /// The component of this digest, if it is loaded.
     pub fn bytes(&self, module: &str, digest: &str) -> Option<Cow<'static, [u8]>> {
         let brought = self.brought.get(module).and_then(|brought| brought.loaded.get());
         let brought = brought.filter(|it| it.component.digest == digest).cloned();
+        let brought = brought.or_else(|| self.registered.of_digest(digest));
         brought.or_else(|| self.lock().get(digest).cloned()).map(|loaded| loaded.bytes.clone())
     }
 
@@ -130,7 +186,8 @@ impl Plugins {
             return Some(loaded.clone());
         }
         let built_in = plugin::built_in().iter().find(|it| it.name == module && it.digest == digest)?;
-        self.load_earlier(module, Cow::Borrowed(built_in.bytes)).await.ok()
+        let loaded = self.compile(module, Cow::Borrowed(built_in.bytes)).await.ok()?;
+        Some(self.remember_earlier(loaded))
     }
 
     /// Loads the plugin that installed an add-on. Whether it may run was decided before.
@@ -139,16 +196,23 @@ impl Plugins {
     /// It is no plugin of this contract.
     pub async fn load_earlier(
         &self,
-        module: &str,
+        desired: &DesiredAddOn,
         bytes: Cow<'static, [u8]>,
     ) -> Result<Arc<LoadedPlugin>, PluginError> {
-        let loaded = self.compile(module, bytes).await?;
+        let loaded = match &desired.source {
+            Source::BuiltIn => self.compile(&desired.module, bytes).await?,
+            Source::Registered(module) => self.load_registered(module, bytes.into_owned()).await?,
+        };
+        Ok(self.remember_earlier(loaded))
+    }
+
+    fn remember_earlier(&self, loaded: Arc<LoadedPlugin>) -> Arc<LoadedPlugin> {
         let mut earlier = self.lock();
         if earlier.len() >= MOST_EARLIER {
             earlier.pop_first();
         }
         earlier.insert(loaded.component.digest.clone(), loaded.clone());
-        Ok(loaded)
+        loaded
     }
 
     async fn compile(
@@ -162,8 +226,9 @@ impl Plugins {
             let descriptor = plugin.describe()?.value;
             let keys = descriptor.requires["facts"].as_array().into_iter().flatten();
             let facts = keys.filter_map(|it| it.as_str().map(str::to_owned)).collect();
-            let component = Component { version: descriptor.version, digest: plugin.digest().to_owned() };
-            Ok(Arc::new(LoadedPlugin { plugin, bytes, component, facts }))
+            let version = descriptor.version.clone();
+            let component = Component { version, digest: plugin.digest().to_owned() };
+            Ok(Arc::new(LoadedPlugin { plugin, bytes, component, facts, descriptor }))
         };
         let broken = |error: tokio::task::JoinError| PluginError::Host { detail: error.to_string() };
         tokio::task::spawn_blocking(compile).await.map_err(broken)?
@@ -227,7 +292,7 @@ impl Plugins {
         match outcome.map(|it| it.value) {
             Err(error) => failed(desired, &error),
             Ok(Err(failure)) => refused(desired, failure),
-            Ok(Ok(Outcome::Complete(plan))) => authorized(desired, plan),
+            Ok(Ok(Outcome::Complete(plan))) => authorized(desired, plan, &self.grants(desired)),
             Ok(Ok(Outcome::Pending(diagnostics))) => Verdict::Pending(text(desired, &diagnostics)),
             Ok(Ok(Outcome::Needs(needs))) => {
                 let keys: Vec<&str> = needs.iter().map(|it| it.key.as_str()).collect();

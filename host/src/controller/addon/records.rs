@@ -274,7 +274,12 @@ mod tests {
         let spec = json!({"clusterName": "one", "networking": {"amazonVPC": {}}, "storage": {"ebs": {}}});
         let desired = addons::desired(&serde_json::from_value(spec).expect("a spec"));
         let names = |records: Records| {
-            records.installable(desired.clone()).iter().map(|it| it.module).collect::<Vec<_>>().join(" ")
+            records
+                .installable(desired.clone())
+                .iter()
+                .map(|it| it.module.as_str())
+                .collect::<Vec<_>>()
+                .join(" ")
         };
         assert_eq!(
             names(Records::Known(vec![installed("calico", 179)])),

@@ -8,8 +8,8 @@ mod tampering;
 use std::collections::BTreeSet;
 
 use addons::{
-    DesiredAddOn, Inventory, Leftover, Progress, Slot, Standing, can_be_uninstalled, in_the_way, leftover,
-    leftovers, slot_of,
+    DesiredAddOn, Inventory, Leftover, Progress, Slot, Standing, built_in, can_be_uninstalled, in_the_way,
+    leftover, leftovers,
 };
 use crds::cluster_plugin::{ClusterPlugin, PluginPhase, PluginStatus};
 use crds::conditions::reason;
@@ -45,11 +45,11 @@ impl AddOns {
         };
         let held_back = list
             .iter()
-            .filter_map(|it| Some(progress(object, it.slot, it.module, kept(in_the_way(it, installed)?))));
+            .filter_map(|it| Some(progress(object, it.slot, &it.module, kept(in_the_way(it, installed)?))));
         let mut res: Vec<Progress> = held_back.collect();
         let mut usage = Usage::default();
         for (slot, inventory) in leftovers(installed, list) {
-            let users = match usage.of(workload, slot, &inventory.module).await {
+            let users = match usage.of(workload, slot, inventory).await {
                 Ok(users) => users,
                 Err(error) => {
                     let state = (PluginPhase::Deleting, reason::UNREACHABLE, error.to_string());
@@ -57,7 +57,7 @@ impl AddOns {
                     continue;
                 }
             };
-            let state = match leftover(&inventory.module, slot, desired, &users) {
+            let state = match leftover(inventory, slot, desired, &users) {
                 // Nobody has to act about what stays when the ClusterPlugin goes.
                 Leftover::Keep(why) if desired.is_none() => (PluginPhase::Running, reason::KEPT, why),
                 Leftover::Keep(why) => kept(why),
@@ -168,6 +168,7 @@ fn progress(
     Progress {
         slot,
         module: module.to_owned(),
+        registered: before.and_then(|it| it.module.clone()),
         version: before.map(|it| it.version.clone()).unwrap_or_default(),
         digest: before.map(|it| it.digest.clone()).unwrap_or_default(),
         phase,
@@ -186,7 +187,7 @@ fn last_known(object: &Cached<ClusterPlugin>, desired: &[DesiredAddOn], records:
     let known = object.status.iter().flat_map(|it| &it.plugins).filter(|it| it.phase != PluginPhase::Pending);
     let left = known.filter(|known| !desired.iter().any(|it| it.module == known.name));
     let one = |plugin: &PluginStatus| {
-        let slot = slot_of(&plugin.name)?;
+        let slot = slot_of(plugin)?;
         let state = if can_be_uninstalled(slot) {
             (PluginPhase::Deleting, reason::UNREACHABLE, format!("for the API server: {why}"))
         } else {
@@ -195,6 +196,12 @@ fn last_known(object: &Cached<ClusterPlugin>, desired: &[DesiredAddOn], records:
         Some(progress(object, slot, &plugin.name, state))
     };
     left.filter_map(one).collect()
+}
+
+/// What an add-on is for, as far as the status tells: of a module in a slot, only the record does.
+fn slot_of(plugin: &PluginStatus) -> Option<Slot> {
+    let built_in = built_in::find(&plugin.name).map(|add_on| add_on.slot);
+    built_in.or_else(|| plugin.module.is_some().then_some(Slot::Other))
 }
 
 /// The same progress of every add-on that is asked for or was there when the cluster was last read.
@@ -207,7 +214,7 @@ pub(super) fn uniform_progress(
     let asked: Vec<(Slot, String)> =
         addons::desired(&object.spec).into_iter().map(|it| (it.slot, it.module.to_owned())).collect();
     let others = known.iter().filter(|it| !asked.iter().any(|(_, module)| *module == it.name));
-    let others: Vec<_> = others.filter_map(|it| Some((slot_of(&it.name)?, it.name.clone()))).collect();
+    let others: Vec<_> = others.filter_map(|it| Some((slot_of(it)?, it.name.clone()))).collect();
     let of = |(slot, module): (Slot, String)| {
         let before = known.iter().find(|known| known.name == module);
         Progress {
@@ -215,6 +222,7 @@ pub(super) fn uniform_progress(
             version: before.map(|it| it.version.clone()).unwrap_or_default(),
             digest: before.map(|it| it.digest.clone()).unwrap_or_default(),
             module,
+            registered: before.and_then(|it| it.module.clone()),
             phase,
             reason: reason::DELETING.to_owned(),
             message: message.to_owned(),

@@ -44,7 +44,7 @@ impl Installation<'_> {
             let verified = self.verified_until(add_on, &findings).filter(|_| is_another_on_its_way);
             let progress = self.advance_one(add_on, &findings, verified.is_some()).await;
             self.tell_fleet(add_on, &progress);
-            let drift = self.memory(add_on.desired.module).drift(|memory| memory.next_check());
+            let drift = self.memory(&add_on.desired.module).drift(|memory| memory.next_check());
             let is_held =
                 matches!(add_on.course, Course::Upgrade(_)) && progress.phase == PluginPhase::Running;
             let ask_again = is_held.then(|| Instant::now() + ASK_AGAIN);
@@ -91,7 +91,7 @@ impl Installation<'_> {
     }
 
     async fn advance_one(&self, add_on: &PlannedAddOn, findings: &Findings, is_verified: bool) -> Progress {
-        let memory = self.memory(add_on.desired.module);
+        let memory = self.memory(&add_on.desired.module);
         let held = match &add_on.course {
             Course::Upgrade(new) => match self.begin_upgrade(add_on, new).await {
                 Ok(progress) => return progress,
@@ -123,7 +123,7 @@ impl Installation<'_> {
 
     /// Remembers how far an upgrade under way came.
     fn remember_attempt(&self, add_on: &PlannedAddOn, reached: &StepProgress) {
-        let memory = self.memory(add_on.desired.module);
+        let memory = self.memory(&add_on.desired.module);
         match &add_on.installed {
             _ if self.workload.is_none() => memory.missed_upgrade(now()),
             // What is undone is given up.
@@ -148,7 +148,7 @@ impl Installation<'_> {
             (None, Some(_)) => FoundUpgrade::UnderWay { digest: progress.digest.clone() },
             (None, None) => FoundUpgrade::None,
         };
-        fleet.looked_at(&self.plugin_name, add_on.desired.module, found);
+        fleet.looked_at(&self.plugin_name, &add_on.desired.module, found);
         let installed = add_on.installed.as_ref().ok().and_then(Option::as_ref);
         let under_way = installed.and_then(Inventory::replaced);
         if under_way.is_some_and(|it| !is_awaited(it.since, now())) {
@@ -184,9 +184,8 @@ impl Installation<'_> {
             }
             Verdict::Unsupported(message) => return Err(Box::new(unsupported(add_on, message))),
             Verdict::Pending(message) => return pending(reason::CREATING, message.clone()),
-            Verdict::Left(message) => {
-                let message = message.clone();
-                let progress = add_on.progress(PluginPhase::Running, reason::UPGRADE_AVAILABLE, message);
+            Verdict::Left(reason, message) => {
+                let progress = add_on.progress(PluginPhase::Running, reason, message.clone());
                 return Err(Box::new(progress));
             }
             Verdict::Plan(plan, warnings) => (plan, warnings),
@@ -227,7 +226,7 @@ fn reported(
     };
     match reached {
         StepProgress::Done => {
-            let undone = add_on.undone().map(|undone| upgrade::undone(add_on.desired.module, &undone));
+            let undone = add_on.undone().map(|undone| upgrade::undone(&add_on.desired.module, &undone));
             let available = upgrade_available(add_on, installed).filter(|_| undone.is_none());
             let reason = if !drifted.is_empty() {
                 reason::DRIFT
@@ -293,5 +292,5 @@ fn upgrade_available(add_on: &PlannedAddOn, installed: Option<&Inventory>) -> Op
     let (available, installed) = (add_on.available.as_ref()?, installed?);
     let brought = Component { version: available.version.clone(), digest: available.digest.clone() };
     let is_pinned = add_on.desired.version.is_some();
-    Some(upgrade::available(add_on.desired.module, installed, &brought, is_pinned))
+    Some(upgrade::available(&add_on.desired.module, installed, &brought, is_pinned))
 }

@@ -36,7 +36,8 @@ impl Installation<'_> {
                 return add_on;
             }
         };
-        let approvals = self.approvals(add_on.desired.module, installed.as_ref());
+        let module = add_on.desired.module.clone();
+        let approvals = self.approvals(&module, installed.as_ref());
         if let Course::Upgrade(new) = &add_on.course
             && let Verdict::Plan(plan, _) = &new.verdict
         {
@@ -181,7 +182,7 @@ fn hold(
     }
     let verdict = match kept {
         Some(plan) => Verdict::Plan(plan, Vec::new()),
-        None => Verdict::Left(message.clone()),
+        None => Verdict::Left(reason::APPROVAL_REQUIRED, message.clone()),
     };
     add_on.answer = Answer { verdict, component: add_on.answer.component.clone() };
     let plan = PluginApproval { digest, changes: bounded_lines(lines) };
@@ -193,7 +194,7 @@ fn hold(
 pub(super) fn waiting(progress: Progress, add_on: &PlannedAddOn) -> Progress {
     let Some(Waiting { plan, message }) = &add_on.waiting else { return progress };
     let progress = Progress { approval: Some(plan.clone()), ..progress };
-    if let Verdict::Left(_) = add_on.answer.verdict {
+    if let Verdict::Left(..) = add_on.answer.verdict {
         let installed = add_on.installed.as_ref().ok().and_then(Option::as_ref);
         let phase = match installed.filter(|it| it.standing == Standing::Proven) {
             Some(record) if record.complete => PluginPhase::Running,

@@ -1,9 +1,7 @@
 //! Whether an upgrade may begin: before anything is written, it is checked that the new component takes the
 //! configuration, that AWS allows what it needs, and that the API server would take every object of its plan.
 
-use addons::{
-    Inventory, ObjectRef, Progress, Recreate, UpgradeProgress, built_in, grant, may_take_over, recreate,
-};
+use addons::{Inventory, ObjectRef, Progress, Recreate, UpgradeProgress, grant, may_take_over, recreate};
 use contract::{AddOnPlan, StepSpec};
 use crds::cluster_plugin::PluginPhase;
 use crds::conditions::reason;
@@ -37,10 +35,10 @@ impl Installation<'_> {
         }
         let controller = self.controller;
         let reserved =
-            controller.reserve_upgrade(&self.plugin_name, add_on.desired.module, &new.component)?;
+            controller.reserve_upgrade(&self.plugin_name, &add_on.desired.module, &new.component)?;
         let options = DryRun {
-            manager: field_manager(add_on.desired.module),
-            taken_over: built_in::grants(add_on.desired.module, &add_on.desired.config).taken_over,
+            manager: field_manager(&add_on.desired.module),
+            taken_over: controller.plugins.grants(&add_on.desired).taken_over,
             force: self.force(),
             until: self.until,
         };

@@ -100,7 +100,7 @@ impl Installation<'_> {
                 res.notes.extend(warnings.iter().cloned());
                 plan
             }
-            Verdict::Left(message) | Verdict::Unsupported(message) => {
+            Verdict::Left(_, message) | Verdict::Unsupported(message) => {
                 return ComparedAddOn { notes: vec![message.clone()], ..res };
             }
             Verdict::Pending(message) => {
@@ -118,9 +118,9 @@ impl Installation<'_> {
         match (known, self.workload.as_deref()) {
             (None, _) => res.changes = changes_of_installation(plan),
             (Some(installed), Some(workload)) => {
-                let module = add_on.desired.module;
+                let module = add_on.desired.module.as_str();
                 let compared =
-                    self.compare_installed((module, component), plan, installed, workload, &mut res).await;
+                    self.compare_installed((&module, component), plan, installed, workload, &mut res).await;
                 if let Err(error) = compared {
                     res.error = Some(self.unreadable(&error.to_string()));
                 }
@@ -223,9 +223,9 @@ impl Installation<'_> {
                 digest: record.digest.clone(),
                 ..ComparedAddOn::default()
             };
-            match usage.of(workload, slot, &record.module).await {
+            match usage.of(workload, slot, record).await {
                 Err(error) => compared.error = Some(self.unreadable(&error.to_string())),
-                Ok(users) => match leftover(&record.module, slot, Some(&desired), &users) {
+                Ok(users) => match leftover(record, slot, Some(&desired), &users) {
                     Leftover::Keep(why) | Leftover::InUse(why) => compared.notes.push(why),
                     Leftover::Remove => match addons::removal(record) {
                         Ok(removal) => compared.changes = changes_of_removal(record, &removal.steps),

@@ -36,7 +36,7 @@ impl Installation<'_> {
                 support(&self.ask_for(serving, desired, installed, Some(&version)).await)
             }
             (None, Some(version)) => match now {
-                Verdict::Left(_) => Support::Unsupported {
+                Verdict::Left(..) => Support::Unsupported {
                     why: format!(
                         "it is left as it is, so that nobody can tell whether it supports Kubernetes {version}"
                     ),
@@ -69,7 +69,7 @@ impl Installation<'_> {
         let verdict = self.ask_for(brought, desired, Some(installed), wanted.as_deref()).await;
         let is_pinned = desired.version.is_some();
         (support(&verdict) == Support::Supported)
-            .then(|| upgrade::how_to(desired.module, installed, &brought.component, is_pinned))
+            .then(|| upgrade::how_to(&desired.module, installed, &brought.component, is_pinned))
     }
 
     /// What a plugin answers for a version of Kubernetes; without one, for what runs.
@@ -85,7 +85,7 @@ impl Installation<'_> {
 
     /// What is said of the version that the cluster is to have.
     pub(super) fn readiness(&self, add_ons: &[PlannedAddOn]) -> Readiness {
-        let said: Vec<_> = add_ons.iter().map(|it| (it.desired.module, &it.support)).collect();
+        let said: Vec<_> = add_ons.iter().map(|it| (it.desired.module.as_str(), &it.support)).collect();
         self.upgrade.readiness(&said)
     }
 
@@ -122,7 +122,7 @@ fn support(verdict: &Verdict) -> Support {
     match verdict {
         Verdict::Plan(..) => Support::Supported,
         Verdict::Unsupported(why) => Support::Unsupported { why: why.clone(), upgrade: None },
-        Verdict::Pending(why) | Verdict::Left(why) => Support::Unknown(why.clone()),
+        Verdict::Pending(why) | Verdict::Left(_, why) => Support::Unknown(why.clone()),
         Verdict::Refused(reason, why) => Support::Unknown(format!("{reason}: {why}")),
     }
 }

@@ -80,7 +80,7 @@ impl Installation<'_> {
         };
         let mut served = Vec::new();
         for desired in desired {
-            let installed = self.records.of(desired.module);
+            let installed = self.records.of(&desired.module);
             let service = self.service(&desired, &installed).await;
             served.push((desired, installed, service));
         }
@@ -192,7 +192,8 @@ impl PlannedAddOn {
     ) -> Progress {
         Progress {
             slot: self.desired.slot,
-            module: self.desired.module.to_owned(),
+            module: self.desired.module.clone(),
+            registered: self.desired.registered().map(|it| it.module),
             version: component.version.clone(),
             digest: component.digest.clone(),
             phase,
@@ -215,7 +216,7 @@ fn rules_of_plans(add_ons: &[PlannedAddOn], initialized: bool) -> Option<Request
             // What is left as it is has its rules in its record.
             let is_left = match add_on.answer.verdict {
                 Verdict::Unsupported(_) => add_on.is_complete(),
-                _ => matches!(add_on.answer.verdict, Verdict::Left(_)),
+                _ => matches!(add_on.answer.verdict, Verdict::Left(..)),
             };
             if !initialized || is_left || matches!(add_on.installed, Ok(None)) {
                 continue;

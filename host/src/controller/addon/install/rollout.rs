@@ -4,7 +4,7 @@
 use std::collections::BTreeSet;
 
 use addons::approval::{plan_id, recorded};
-use addons::{Inventory, Standing, Succession, UndoneUpgrade, built_in, stored};
+use addons::{Inventory, Standing, Succession, UndoneUpgrade, stored};
 use contract::{AddOnPlan, Step, StepSpec};
 use crds::cluster_plugin::Conflicts;
 
@@ -95,7 +95,7 @@ impl<'a> Rollout<'a> {
         target: Target<'a>,
     ) -> Result<Rollout<'a>, StepProgress> {
         let Target { plan, installed, workload, .. } = target;
-        let module = target.add_on.desired.module;
+        let module = target.add_on.desired.module.as_str();
         let field_manager = field_manager(module);
         let is_certificate = |step: &Step| matches!(step.typed(), Ok(StepSpec::Certificate(_)));
         let authority = if plan.steps.iter().any(is_certificate) {
@@ -156,7 +156,8 @@ impl<'a> Rollout<'a> {
             installed.map(|it| it.succession(&component.digest, awaited, now())).unwrap_or_default();
         let marks = installed.filter(|it| it.standing == Standing::Proven).map(Inventory::marked);
         let record = Inventory {
-            module: add_on.desired.module.to_owned(),
+            module: add_on.desired.module.clone(),
+            registered: add_on.desired.registered(),
             version: component.version.clone(),
             digest: component.digest.clone(),
             config: add_on.desired.config.clone(),
@@ -180,7 +181,7 @@ impl<'a> Rollout<'a> {
     async fn apply(&self, objects: &AppliedObjects) -> StepProgress {
         let Installation { controller, objects: of, cluster_name, .. } = self.installation;
         let Target { add_on, answer, plan, installed, workload, findings } = self.target;
-        let grants = built_in::grants(add_on.desired.module, &add_on.desired.config);
+        let grants = controller.plugins.grants(&add_on.desired);
         let options = ApplyOptions {
             field_manager: &self.field_manager,
             force: self.installation.force(),

@@ -6,7 +6,7 @@ use std::borrow::Cow;
 use std::sync::Arc;
 
 use addons::upgrade::{self, Component, Server, Situation, Stored};
-use addons::{DesiredAddOn, Inventory, changes, changes_of_record, stored};
+use addons::{DesiredAddOn, Inventory, Source, Standing, changes, changes_of_record, stored};
 use contract::AddOnPlan;
 use crds::cluster_plugin::AvailablePlugin;
 use crds::conditions::reason;
@@ -55,20 +55,20 @@ impl Installation<'_> {
         desired: &DesiredAddOn,
         installed: &Result<Option<Inventory>, String>,
     ) -> Result<Service, Verdict> {
-        let brought = self.controller.plugins.brought(desired).await?;
+        let brought = self.brought(desired, installed).await?;
         let Ok(installed) = installed else {
             return Ok(Service { server: Server::Brought, brought, earlier: None });
         };
         let installed = installed.as_ref();
         let (stored, earlier) = match upgrade::served_by(installed, &brought.component) {
-            Some(digest) => self.earlier(desired.module, installed, digest).await?,
+            Some(digest) => self.earlier(desired, installed, digest).await?,
             None => (Stored::Missing, None),
         };
         let timeout = self.objects.plugin.spec.upgrade_timeout();
-        let memory = self.memory(desired.module);
+        let memory = self.memory(&desired.module);
         let overdue = installed.and_then(|it| memory.overdue_upgrade(it, timeout, now()));
         let situation = Situation {
-            module: desired.module,
+            module: &desired.module,
             installed,
             brought: &brought.component,
             consent: &consent(&self.objects.plugin, desired),
@@ -81,12 +81,18 @@ impl Installation<'_> {
     /// The component that installed an add-on.
     async fn earlier(
         &self,
-        module: &str,
+        desired: &DesiredAddOn,
         installed: Option<&Inventory>,
         digest: &str,
     ) -> Result<(Stored, Option<Arc<LoadedPlugin>>), Verdict> {
+        let module = desired.module.as_str();
         let plugins = &self.controller.plugins;
-        if !plugins.released.contains(module, digest) {
+        // What a module installed ran here when its record was written, if this program wrote that.
+        let is_known = match &desired.source {
+            Source::BuiltIn => plugins.released.contains(module, digest),
+            Source::Registered(_) => installed.is_some_and(|it| it.standing == Standing::Proven),
+        };
+        if !is_known {
             return Ok((Stored::Unrecognized, None));
         }
         if let Some(loaded) = plugins.earlier(module, digest).await {
@@ -102,7 +108,7 @@ impl Installation<'_> {
             return Ok((Stored::Missing, None));
         }
         let Some(bytes) = stored::component(&data, digest) else { return Ok((Stored::Damaged, None)) };
-        match plugins.load_earlier(module, Cow::Owned(bytes)).await {
+        match plugins.load_earlier(desired, Cow::Owned(bytes)).await {
             Ok(loaded) => Ok((Stored::Available, Some(loaded))),
             Err(error) => {
                 tracing::warn!(module, digest, %error, "a stored plugin cannot be loaded");
@@ -158,7 +164,7 @@ impl Installation<'_> {
         let is_brought = record.digest == brought.component.digest;
         let desired = &DesiredAddOn { config: record.config_before().clone(), ..desired.clone() };
         let (answer, course) = match self.stored_plan(desired, record, &before.digest).await {
-            Err(Verdict::Left(why) | Verdict::Refused(_, why)) if is_brought => (new, Course::Stuck(why)),
+            Err(Verdict::Left(_, why) | Verdict::Refused(_, why)) if is_brought => (new, Course::Stuck(why)),
             Err(verdict) => (Answer { component: before, verdict }, Course::Undo(awaited)),
             Ok(plan) => {
                 let no_way_back = match &new.verdict {
@@ -188,16 +194,18 @@ impl Installation<'_> {
             Some(previous) => previous.stored_plan.as_ref(),
             None => record.stored_plan.as_ref(),
         };
-        let missing =
-            || Verdict::Left("the plan that was carried out before is not stored any more".to_owned());
+        let missing = || {
+            let why = "the plan that was carried out before is not stored any more".to_owned();
+            Verdict::Left(reason::UPGRADE_AVAILABLE, why)
+        };
         let plan_digest = plan_digest.ok_or_else(missing)?;
         let unreachable = |error: String| Verdict::Pending(format!("for the API server: {error}"));
         let workload =
             self.workload.as_deref().ok_or_else(|| unreachable("it does not answer".to_owned()))?;
-        let data = workload.stored(desired.module, digest).await;
+        let data = workload.stored(&desired.module, digest).await;
         let data = data.map_err(|error| unreachable(error.to_string()))?;
         let plan = stored::plan(&data, plan_digest).ok_or_else(missing)?;
-        match authorized(desired, plan) {
+        match authorized(desired, plan, &self.controller.plugins.grants(desired)) {
             Verdict::Plan(plan, _) => Ok(plan),
             refused => Err(refused),
         }
@@ -210,7 +218,7 @@ fn available(installed: &Inventory, served: &Verdict, new: &Answer) -> Available
         (Verdict::Plan(after, _), Verdict::Plan(before, _)) => changes(installed, before, after),
         (Verdict::Plan(after, _), _) => changes_of_record(installed, after),
         (Verdict::Refused(_, message) | Verdict::Pending(message), _)
-        | (Verdict::Left(message) | Verdict::Unsupported(message), _) => {
+        | (Verdict::Left(_, message) | Verdict::Unsupported(message), _) => {
             vec![format!("it cannot be planned now: {message}")]
         }
     };
@@ -233,5 +241,8 @@ fn unserved(installed: Result<Option<&Inventory>, &str>, message: String) -> Ans
         Ok(Some(it)) => (bounded(&it.version), bounded(&it.digest)),
         _ => (String::new(), String::new()),
     };
-    Answer { component: Component { version, digest }, verdict: Verdict::Left(message) }
+    Answer {
+        component: Component { version, digest },
+        verdict: Verdict::Left(reason::UPGRADE_AVAILABLE, message),
+    }
 }

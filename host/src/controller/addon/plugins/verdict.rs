@@ -1,6 +1,7 @@
 //! What follows from the answer of a plugin: a plan that is granted, or why there is none.
 
-use addons::{DesiredAddOn, authorize_removal, built_in, grant};
+use addons::grant::{self, Grants};
+use addons::{DesiredAddOn, authorize_removal};
 use contract::{AddOnPlan, Diagnostic, Failure, Severity, UNSUPPORTED_KUBERNETES_VERSION};
 use crds::conditions::reason;
 use plugin::PluginError;
@@ -9,8 +10,9 @@ use plugin::PluginError;
 pub enum Verdict {
     /// A plan that was checked and granted, and what the plugin warns of.
     Plan(AddOnPlan, Vec<String>),
-    /// What is installed is left as it is, until somebody consents to an upgrade. Why.
-    Left(String),
+    /// What is installed is left as it is, until somebody consents to an upgrade or makes its plugin usable
+    /// again: a reason for a condition, and why.
+    Left(&'static str, String),
     /// Nobody has to act.
     Pending(String),
     /// The plugin knows nothing for the cluster's version of Kubernetes. What to do.
@@ -25,15 +27,14 @@ pub fn failed(desired: &DesiredAddOn, error: &PluginError) -> Verdict {
 }
 
 /// What follows from a plan: whether it is granted today.
-pub fn authorized(desired: &DesiredAddOn, plan: AddOnPlan) -> Verdict {
+pub fn authorized(desired: &DesiredAddOn, plan: AddOnPlan, grants: &Grants) -> Verdict {
     let errors: Vec<Diagnostic> =
         plan.diagnostics.iter().filter(|it| it.severity == Severity::Error).cloned().collect();
     if !errors.is_empty() {
         return Verdict::Refused(reason::INVALID_CONFIGURATION.into(), text(desired, &errors));
     }
-    let grants = built_in::grants(desired.module, &desired.config);
-    let mut denials = grant::authorize(&plan.steps, &grants);
-    denials.extend(authorize_removal(&plan.removal, &grants));
+    let mut denials = grant::authorize(&plan.steps, grants);
+    denials.extend(authorize_removal(&plan.removal, grants));
     match denials.first() {
         None => {
             let warnings = plan.diagnostics.iter().filter(|it| it.severity == Severity::Warning).cloned();
@@ -82,8 +83,9 @@ pub fn refused(desired: &DesiredAddOn, failure: Failure) -> Verdict {
 
 /// What it says of the settings of an add-on, by their paths.
 pub fn text(desired: &DesiredAddOn, diagnostics: &[Diagnostic]) -> String {
+    let path = desired.path_of_config();
     let one = |diagnostic: &Diagnostic| {
-        format!("{}{}: {}", desired.path, diagnostic.path.replace('/', "."), diagnostic.message)
+        format!("{path}{}: {}", diagnostic.path.replace('/', "."), diagnostic.message)
     };
     diagnostics.iter().map(one).collect::<Vec<_>>().join("; ")
 }
