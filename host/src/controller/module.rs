@@ -47,6 +47,8 @@ struct Known {
     newest: Option<(SourceId, Result<Arc<LoadedPlugin>, ModuleProblem>)>,
     /// What serves.
     serving: Option<(SourceId, Arc<LoadedPlugin>)>,
+    /// Who may use it is in the spec too: its users were told of this generation.
+    generation: Option<i64>,
     /// When what went wrong is tried again.
     retry: Option<tokio::time::Instant>,
 }
@@ -88,6 +90,10 @@ impl Modules {
     async fn resolve(&self, object: &Arc<Cached<PluginModule>>, known: &mut Known) -> Result<(), Error> {
         let (name, spec) = (object.name_any(), &object.spec);
         let grants = Arc::new(spec.grants.clone());
+        if known.generation != object.metadata.generation {
+            known.generation = object.metadata.generation;
+            self.enqueue_users(&name);
+        }
         if built_in::find(&name).is_some() {
             let message = "it narrows what the built-in plugin of its name may do";
             let state = ConditionState { message: message.to_owned(), ..ConditionState::yes() };

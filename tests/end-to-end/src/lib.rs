@@ -6,6 +6,7 @@ pub mod add_ons;
 pub mod components;
 pub mod diff;
 pub mod fleet;
+pub mod machineless;
 
 use std::collections::BTreeMap;
 use std::time::Duration;

@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use anyhow::{Context, Result, bail, ensure};
-use end_to_end::{Cluster, MOMENT, condition_text, fleet};
+use end_to_end::{MOMENT, condition_text, machineless};
 use sandbox::answers::{Answer, Server};
 use sandbox::{Bed, Options, operator};
 use serde_json::{Value, json};
@@ -129,31 +129,8 @@ impl Drop for Limited {
 
 /// A cluster whose API server is said to be at this URL, and its network of Pods.
 async fn make(bed: &Bed, name: &str, server: &str) -> Result<()> {
-    let metadata =
-        json!({"name": name, "namespace": "default", "labels": {"cluster.x-k8s.io/cluster-name": name}});
-    let mut kubeconfig: Value = serde_json::from_str(&std::fs::read_to_string(bed.running().kubeconfig())?)?;
-    kubeconfig["clusters"][0]["cluster"]["server"] = server.into();
-    // The name that is in the certificate of the API server, whichever address it is asked at.
-    kubeconfig["clusters"][0]["cluster"]["tls-server-name"] = "localhost".into();
-    let mut secret = json!({"apiVersion": "v1", "kind": "Secret", "type": "cluster.x-k8s.io/secret", "metadata": metadata.clone(),
-        "stringData": {"value": kubeconfig.to_string()}});
-    secret["metadata"]["name"] = format!("{name}-kubeconfig").into();
-    // The same of all, so that all have the same plan.
-    let endpoint = json!({"host": "10.255.0.1", "port": 6443});
-    let spec = json!({"region": "us-east-1", "network": {"vpc": {"availabilityZoneUsageLimit": 1}},
-        "controlPlaneLoadBalancer": {"loadBalancerType": "disabled"}, "controlPlaneEndpoint": endpoint});
-    let plugin = json!({"apiVersion": "cluster.kurator.dev/v1alpha1", "kind": "ClusterPlugin", "metadata": metadata,
-        "spec": {"clusterName": name, "cloudProvider": {"none": {}}, "networking": {"calico": {}}}});
-    let cluster = Cluster::new("default", name, 0, 0);
-    let documents =
-        [fleet::documents(&cluster, spec, json!({}), &[]), secret.to_string(), plugin.to_string()];
-    bed.apply(&documents.join("\n---\n")).await?;
-    let pods = r#"{"spec": {"clusterNetwork": {"pods": {"cidrBlocks": ["192.168.0.0/16"]}}}}"#;
-    bed.kubectl(&["patch", "cluster", name, "--type=merge", "--patch", pods]).await?;
-    let initialized = r#"{"status": {"initialization": {"controlPlaneInitialized": true}}}"#;
-    bed.kubectl(&["patch", "cluster", name, "--subresource=status", "--type=merge", "--patch", initialized])
-        .await
-        .map(drop)
+    let spec = json!({"cloudProvider": {"none": {}}, "networking": {"calico": {}}});
+    machineless::make(bed, name, server, spec).await
 }
 
 async fn plugin(bed: &Bed, name: &str) -> Result<Value> {

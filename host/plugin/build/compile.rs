@@ -1,5 +1,4 @@
-//! Compiles the built-in plugins to Wasm components, and writes the list of them that `src/built_in.rs`
-//! includes.
+//! Compiles crates of the workspace to Wasm components, for build scripts.
 //!
 //! A nested cargo does it, in a target directory of its own so that it never waits for the one that runs this
 //! script. It needs a Rust that knows `wasm32-unknown-unknown`: the toolchain at work, with that target or
@@ -11,46 +10,24 @@ use std::process::Command;
 use std::{env, fs};
 use wit_component::ComponentEncoder;
 
-/// The crate in `plugins/` that is no plugin.
-const SDK: &str = "sdk";
 const TARGET: &str = "wasm32-unknown-unknown";
 
-const NO_TOOLCHAIN: &str = "the built-in plugins are compiled to WebAssembly, for which no installed Rust \
+const NO_TOOLCHAIN: &str = "plugins are compiled to WebAssembly, for which no installed Rust \
     has what it takes. `make setup` installs it";
 
-fn main() {
-    if let Err(message) = run() {
-        println!("cargo::error={}", message.replace('\n', " | "));
-    }
-}
-
-fn run() -> Result<(), String> {
-    let root =
-        path_of("CARGO_MANIFEST_DIR")?.join("../..").canonicalize().map_err(|error| error.to_string())?;
-    for watched in ["wit/cluster-plugin.wit", "plugins", "Cargo.lock"] {
-        println!("cargo::rerun-if-changed={}", root.join(watched).display());
-    }
-    let out = path_of("OUT_DIR")?;
-    let plugins = plugins(&root.join("plugins"))?;
-    let modules = Toolchain::find(&root)?.compile(&root, &plugins, &out.join("wasm"))?;
-    let mut list = String::from("&[\n");
-    for plugin in plugins {
-        let module = modules.join(plugin.replace('-', "_")).with_extension("wasm");
-        let component = out.join(&plugin).with_extension("wasm");
+/// Compiles these crates of the workspace to components in the folder `out`, in their order.
+///
+/// # Errors
+/// No Rust has what it takes, a crate does not compile, or a file cannot be written.
+pub fn components(root: &Path, crates: &[String], out: &Path) -> Result<Vec<PathBuf>, String> {
+    let modules = Toolchain::find(root)?.compile(root, crates, &out.join("wasm"))?;
+    let component = |name: &String| {
+        let module = modules.join(name.replace('-', "_")).with_extension("wasm");
+        let component = out.join(name).with_extension("wasm");
         write(&component, &encode(&module)?)?;
-        list += &format!("    ({plugin:?}, include_bytes!({component:?})),\n");
-    }
-    write(&out.join("built_in.rs"), (list + "]\n").as_bytes())
-}
-
-/// The names of the built-in plugins, which are those of their folders.
-fn plugins(folder: &Path) -> Result<Vec<String>, String> {
-    let entries = fs::read_dir(folder).map_err(|error| format!("{}: {error}", folder.display()))?;
-    let crates = entries.flatten().filter(|entry| entry.path().join("Cargo.toml").is_file());
-    let names = crates.filter_map(|entry| entry.file_name().into_string().ok());
-    let mut plugins: Vec<String> = names.filter(|name| name != SDK).collect();
-    plugins.sort();
-    Ok(plugins)
+        Ok(component)
+    };
+    crates.iter().map(component).collect()
 }
 
 /// Wraps a core module, which carries the type of its world with it, into a component.
@@ -147,10 +124,7 @@ impl Toolchain {
         command.args(plugins.iter().flat_map(|plugin| ["-p", plugin]));
         let output = command.output().map_err(|error| format!("{}: {error}", self.cargo.display()))?;
         if !output.status.success() {
-            return Err(format!(
-                "the built-in plugins do not compile: {}",
-                String::from_utf8_lossy(&output.stderr)
-            ));
+            return Err(format!("plugins do not compile: {}", String::from_utf8_lossy(&output.stderr)));
         }
         Ok(target.join(TARGET).join("release"))
     }
@@ -175,10 +149,10 @@ fn remapped(root: &Path) -> String {
     flags.join("\x1f")
 }
 
-fn path_of(variable: &str) -> Result<PathBuf, String> {
+pub fn path_of(variable: &str) -> Result<PathBuf, String> {
     env::var_os(variable).map(PathBuf::from).ok_or_else(|| format!("{variable} is not set"))
 }
 
-fn write(path: &Path, bytes: &[u8]) -> Result<(), String> {
+pub fn write(path: &Path, bytes: &[u8]) -> Result<(), String> {
     fs::write(path, bytes).map_err(|error| format!("{}: {error}", path.display()))
 }
