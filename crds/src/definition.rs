@@ -74,9 +74,7 @@ fn values() -> Vec<Value> {
 
 /// Modules are cluster-scoped, and move with the clusters of whoever moves: they are copied, and stay.
 fn module() -> Value {
-    let mut definition = definition(PluginModule::crd(), |kind| {
-        rules::plugin_module(&mut Spec::new(kind, "spec"));
-    });
+    let mut definition = definition(PluginModule::crd(), rules::plugin_module);
     definition["metadata"]["labels"][MOVE_HIERARCHY_LABEL] = json!("");
     definition
 }

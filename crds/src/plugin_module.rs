@@ -51,7 +51,10 @@ pub use grants::{Grants, ObjectGrant, Right, TakeOver};
 )]
 #[serde(rename_all = "camelCase")]
 pub struct PluginModuleSpec {
-    /// Where the component comes from. Exactly one of `oci`, `configMap`.
+    /// Where the component comes from. Exactly one of `oci`, `configMap`; neither for an object that has the name
+    /// of a built-in plugin.
+    #[serde(default)]
+    #[schemars(extend("default" = {}))]
     pub source: ModuleSource,
     /// How it is verified who made the component, beside its digest. Without it, the digest alone counts.
     #[serde(default, skip_serializing_if = "Option::is_none")]

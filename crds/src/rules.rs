@@ -1,7 +1,7 @@
 //! Validation that OpenAPI cannot express, as CEL rules on the fields of each kind: CAPA's, and what AWS
 //! would refuse later anyway. Fields that are not supported are refused by `unsupported`.
 
-use serde_json::json;
+use serde_json::{Value, json};
 
 use crate::names;
 use crate::schema::Spec;
@@ -271,9 +271,24 @@ pub fn controller_identity(spec: &mut Spec<'_>) {
     spec.rule_about("", "allowedNamespaces", "has(self.allowedNamespaces)", message);
 }
 
+fn names_of_built_in() -> String {
+    names::BUILT_IN_PLUGINS.map(|name| format!("'{name}'")).join(", ")
+}
+
 /// Rules of PluginModule.
-pub fn plugin_module(spec: &mut Spec<'_>) {
-    spec.rule("source", "has(self.oci) != has(self.configMap)", "needs exactly one of oci, configMap");
+pub fn plugin_module(kind: &mut Value) {
+    let mut object = Spec::new(kind, "");
+    let built_in = names_of_built_in();
+    let source = format!(
+        "self.metadata.name in [{built_in}] ? !has(self.spec.source.oci) && !has(self.spec.source.configMap) : \
+         has(self.spec.source.oci) != has(self.spec.source.configMap)"
+    );
+    let message = "needs exactly one of oci, configMap; neither where the name is that of a built-in plugin, which the object narrows";
+    object.rule_about("", "spec.source", &source, message);
+    let name =
+        "self.metadata.name.matches('^[a-z0-9]([-a-z0-9]*[a-z0-9])?$') && size(self.metadata.name) <= 63";
+    object.rule("", name, "the name of a module has up to 63 lower case letters, digits and hyphens");
+    let spec = &mut Spec::new(kind, "spec");
     spec.rule_about(
         "",
         "allowedNamespaces",
@@ -308,7 +323,7 @@ pub fn cluster_plugin(spec: &mut Spec<'_>) {
         "[has(self.calico), has(self.amazonVPC), has(self.module)].filter(set, set).size() == 1",
         "needs exactly one of calico, amazonVPC, module",
     );
-    let built_in = names::BUILT_IN_PLUGINS.map(|name| format!("'{name}'")).join(", ");
+    let built_in = names_of_built_in();
     for path in ["cloudProvider.module", "networking.module", "storage.module", "ingress.module", "plugins[]"]
     {
         let message = "is the name of a built-in plugin, which is chosen by its own settings";

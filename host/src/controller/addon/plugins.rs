@@ -1,5 +1,6 @@
 //! Asks plugins for their plans in the sandbox. A bad plugin is an answer, never an error of this program.
 
+mod faults;
 mod registered;
 mod verdict;
 
