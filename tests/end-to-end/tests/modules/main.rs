@@ -1,6 +1,7 @@
 //! Plugins of third parties, registered while the operator runs: installed, repaired, upgraded, refused for what
 //! they are not granted, kept when their module goes, and removed.
 
+mod hostile;
 mod module;
 
 use std::time::Instant;
@@ -107,7 +108,7 @@ async fn on_a_bed_a_registered_plugin_lives_through_all_that_happens() -> Result
         Ok(())
     })
     .await?;
-    Ok(())
+    hostile::harms_nobody(&bed).await
 }
 
 fn options(name: &str) -> Options {
