@@ -37,6 +37,16 @@ impl ObjectRef {
         })
     }
 
+    /// By API version, kind, namespace and name.
+    pub fn at((api_version, kind, namespace, name): (&str, &str, Option<&str>, &str)) -> Self {
+        ObjectRef {
+            api_version: api_version.to_owned(),
+            kind: kind.to_owned(),
+            namespace: namespace.map(str::to_owned),
+            name: name.to_owned(),
+        }
+    }
+
     /// Whether both name one object: its API version may change between releases of an add-on.
     pub fn same_object(&self, other: &Self) -> bool {
         let group =
@@ -100,6 +110,9 @@ pub struct Inventory {
     /// What of it was approved. Absent in records of earlier versions.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub approved: Option<Approved>,
+    /// What its plugin tells of what it installed, by name.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub outputs: BTreeMap<String, String>,
     /// Whether this program wrote it. No record says so itself.
     #[serde(skip)]
     pub standing: Standing,
@@ -239,6 +252,7 @@ mod tests {
             previous: None,
             undone: None,
             approved: None,
+            outputs: BTreeMap::new(),
             standing: Standing::default(),
         }
     }

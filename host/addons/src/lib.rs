@@ -11,11 +11,13 @@ mod desired;
 mod drift;
 pub mod efs;
 mod facts;
+mod field_wait;
 pub mod fleet;
 pub mod grant;
 mod inventory;
 pub mod kubernetes_upgrade;
 mod load_balancer_users;
+mod nodes;
 mod outline;
 mod problem;
 mod proof;
@@ -44,6 +46,7 @@ pub use facts::{
     file_systems_fact, instance_types_fact, ip_pools_fact, machine_subnets_fact, max_pods,
     storage_classes_fact, subnets_fact,
 };
+pub use field_wait::waited_for_fields;
 pub use inventory::{
     Approved, Inventory, ObjectRef, Previous, Succession, UndoneUpgrade, merged_rules, objects, plan_hash,
     prune, rules,
@@ -51,6 +54,7 @@ pub use inventory::{
 pub use load_balancer_users::{
     Exposure, ObservedExposure, load_balanced, target_group_bindings, used_by_ingress_controller,
 };
+pub use nodes::{NODES_PARTS, nodes_answer};
 pub use outline::outline;
 pub use problem::{
     NODE_PARTS, POD_PARTS, Problem, find_problem, on_lost_nodes, tigera_status, works_but_for,

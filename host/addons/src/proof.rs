@@ -144,8 +144,9 @@ pub fn removal(record: &Inventory) -> Result<Removal, Denial> {
 
 /// Authorizes the steps of a removal: what is granted, and neither applies nor makes anything.
 pub fn authorize_removal(steps: &[Step], grants: &grant::Grants) -> Vec<Denial> {
-    let applies =
-        steps.iter().filter(|it| !matches!(it.typed(), Ok(StepSpec::Delete(_) | StepSpec::Wait(_))));
+    let applies = steps.iter().filter(|it| {
+        !matches!(it.typed(), Ok(StepSpec::Delete(_) | StepSpec::Wait(_) | StepSpec::FieldWait(_)))
+    });
     let message = |it: &Step| format!("a removal deletes and waits, and {} does neither", it.kind);
     let denials = applies.map(|it| Denial { step: it.id.clone(), message: message(it) });
     denials.chain(grant::authorize(steps, grants)).collect()

@@ -93,6 +93,8 @@ fn switching(old: &str, new: &str) -> String {
 
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeMap;
+
     use serde_json::json;
 
     use super::*;
@@ -126,6 +128,7 @@ mod tests {
             previous: None,
             undone: None,
             approved: None,
+            outputs: BTreeMap::new(),
             standing: Standing::Proven,
         };
         modules.iter().map(one).collect()

@@ -19,6 +19,7 @@ mod memory;
 mod options;
 pub mod plugins;
 mod progress;
+pub mod queries;
 mod records;
 mod teardown;
 mod timing;

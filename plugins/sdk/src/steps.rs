@@ -7,6 +7,8 @@ use serde_json::{Map, Value};
 pub const APPLY: &str = "k8s.apply/v1";
 /// Kind of the steps that [`wait`] makes.
 pub const WAIT: &str = "k8s.wait/v1";
+/// Kind of the steps that [`wait_for_fields`] makes.
+pub const FIELD_WAIT: &str = "k8s.wait/v2";
 /// Kind of the steps that [`delete`] makes.
 pub const DELETE: &str = "k8s.delete/v1";
 /// Kind of the steps that [`security_group_rule`] makes.

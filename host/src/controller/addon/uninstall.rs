@@ -176,6 +176,7 @@ fn progress(
         available: None,
         upgrade: None,
         approval: None,
+        outputs: None,
         repaired: None,
     }
 }
@@ -221,6 +222,7 @@ pub(super) fn uniform_progress(
             available: None,
             upgrade: None,
             approval: None,
+            outputs: None,
             repaired: None,
         }
     };

@@ -13,7 +13,7 @@ use super::Installation;
 use super::approve::waiting;
 use super::kubernetes::unsupported;
 use super::plan::{Course, PlannedAddOn};
-use super::rollout::{Rollout, Target};
+use super::rollout::{Rollout, Target, told};
 use crate::controller::addon::check::{self, Findings};
 use crate::controller::addon::fleet::{ASK_AGAIN, FoundUpgrade, is_awaited};
 use crate::controller::addon::plugins::{Answer, Verdict, hints};
@@ -254,7 +254,8 @@ fn reported(
                     failed: upgrade.failed.filter(|_| installed.is_some_and(|it| it.undone.is_some())),
                 },
             });
-            Progress { upgrade, ..progress }
+            let outputs = Some(told(plan));
+            Progress { upgrade, outputs, ..progress }
         }
         StepProgress::Waiting(awaited) if awaited.is_overdue => {
             let all: Vec<String> =

@@ -1,6 +1,8 @@
 //! Plans the add-ons of a cluster: gathers the facts that their plugins need, asks the plugins, and publishes
 //! the security-group rules that all of them need.
 
+use std::collections::BTreeMap;
+
 use addons::kubernetes_upgrade::Support;
 use addons::upgrade::Component;
 use addons::{DesiredAddOn, Inventory, Progress, UndoneUpgrade, UpgradeProgress};
@@ -164,6 +166,12 @@ impl PlannedAddOn {
         Some(UpgradeProgress { from, failed })
     }
 
+    /// What its plugin told of what is installed; `None` when its record is not known.
+    fn outputs(&self) -> Option<BTreeMap<String, String>> {
+        let installed = self.installed.as_ref().ok()?;
+        Some(installed.as_ref().map(|it| it.outputs.clone()).unwrap_or_default())
+    }
+
     /// The upgrade that was undone, or is being undone.
     pub(super) fn undone(&self) -> Option<UndoneUpgrade> {
         let installed = self.installed.as_ref().ok()?.as_ref()?;
@@ -201,6 +209,7 @@ impl PlannedAddOn {
             available: self.available.clone(),
             upgrade: self.upgrade_progress(),
             approval: None,
+            outputs: self.outputs(),
             repaired: None,
         }
     }

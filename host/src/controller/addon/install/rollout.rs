@@ -1,11 +1,11 @@
 //! Rolls out the plan of one add-on: applies its steps, prunes what the plan no longer has, and records what
 //! is installed.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use addons::approval::{plan_id, recorded};
 use addons::{Inventory, Standing, Succession, UndoneUpgrade, built_in, stored};
-use contract::{AddOnPlan, Step, StepSpec};
+use contract::{AddOnPlan, Step, StepSpec, outputs};
 use crds::cluster_plugin::Conflicts;
 
 use super::Installation;
@@ -138,9 +138,27 @@ impl<'a> Rollout<'a> {
             return progress;
         }
         self.memory.set_verified(plan, &self.plan_hash);
-        match self.kind {
-            RolloutKind::Repair => StepProgress::Done,
+        match (self.kind, installed) {
+            (RolloutKind::Repair, Some(installed)) => self.tell_anew(installed).await.into(),
+            (RolloutKind::Repair, None) => StepProgress::Done,
             _ => self.finish(record).await.into(),
+        }
+    }
+
+    /// Records outputs that changed though the steps did not.
+    async fn tell_anew(&self, installed: &Inventory) -> Result<(), StepProgress> {
+        let outputs = told(self.target.plan);
+        if installed.outputs == outputs {
+            return Ok(());
+        }
+        // Marks that were recorded since stay.
+        let Target { add_on, workload, .. } = self.target;
+        let Installation { controller, plugin_name, .. } = self.installation;
+        match controller.record(plugin_name, workload, add_on.desired.module).await? {
+            Some(record) if record.standing == Standing::Proven => {
+                self.write_record(&Inventory { outputs, ..record }).await
+            }
+            _ => Ok(()),
         }
     }
 
@@ -170,6 +188,7 @@ impl<'a> Rollout<'a> {
             stored_plan,
             previous,
             undone,
+            outputs: told(plan),
             approved: Some(recorded(installed, self.target.plan_id(), self.target.uses_approval())),
             standing: Standing::Proven,
         };
@@ -284,6 +303,11 @@ impl Installation<'_> {
     pub(super) fn force(&self) -> bool {
         self.objects.plugin.spec.conflicts == Conflicts::Force
     }
+}
+
+/// What a plan tells of what it installs. That it can be told was checked when the plan was read.
+pub(super) fn told(plan: &AddOnPlan) -> BTreeMap<String, String> {
+    outputs(&plan.extra).unwrap_or_default()
 }
 
 /// What was applied by an earlier plan and not pruned yet, and what this one applies.

@@ -19,6 +19,17 @@ pub enum Verdict {
     Refused(String, String),
 }
 
+impl Verdict {
+    /// The same, with what was warned of before there was a plan.
+    #[must_use]
+    pub fn and_warn(self, more: Vec<String>) -> Verdict {
+        match self {
+            Verdict::Plan(plan, warnings) => Verdict::Plan(plan, more.into_iter().chain(warnings).collect()),
+            other => other,
+        }
+    }
+}
+
 /// What follows where a plugin did not answer.
 pub fn failed(desired: &DesiredAddOn, error: &PluginError) -> Verdict {
     Verdict::Refused(error.reason().to_owned(), format!("plugin {}: {error}", desired.module))
