@@ -245,7 +245,9 @@ pub mod reason {
         RECORD_TOO_LARGE = "RecordTooLarge";
         /// What add-ons need of one another leads back to where it begins; the message names them.
         CIRCULAR_REQUIREMENTS = "CircularRequirements";
-        /// The add-on waits until another one is installed that it needs.
+        /// An add-on needs another one, or a capability, that nobody asks for.
+        REQUIREMENT_MISSING = "RequirementMissing";
+        /// The add-on waits until another one runs that it needs.
         WAITING_FOR_ADD_ON = "WaitingForAddOn";
         /// No plugin of this name comes with the operator.
         PLUGIN_MISSING = "PluginMissing";

@@ -1,6 +1,7 @@
 //! What is written down in the workload cluster about an installed add-on, so that it can be changed,
 //! pruned and removed even when the plugin, or the whole management cluster, is gone.
 
+mod size;
 mod succession;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -12,6 +13,7 @@ use sha2::{Digest, Sha256};
 use super::Standing;
 use contract::{AddOnPlan, ApplySpec, Prune, SecurityGroupRuleSpec, Step, StepSpec};
 
+pub use size::{LARGEST_RECORD, too_large, too_large_to_record};
 pub use succession::{Previous, Succession, UndoneUpgrade};
 
 /// One object of the workload cluster, without its content.

@@ -18,6 +18,7 @@ mod inventory;
 pub mod kubernetes_upgrade;
 mod load_balancer_users;
 mod nodes;
+pub mod order;
 mod outline;
 mod problem;
 mod proof;
@@ -48,8 +49,8 @@ pub use facts::{
 };
 pub use field_wait::waited_for_fields;
 pub use inventory::{
-    Approved, Inventory, ObjectRef, Previous, Succession, UndoneUpgrade, merged_rules, objects, plan_hash,
-    prune, rules,
+    Approved, Inventory, LARGEST_RECORD, ObjectRef, Previous, Succession, UndoneUpgrade, merged_rules,
+    objects, plan_hash, prune, rules, too_large, too_large_to_record,
 };
 pub use load_balancer_users::{
     Exposure, ObservedExposure, load_balanced, target_group_bindings, used_by_ingress_controller,

@@ -474,6 +474,28 @@ fn a_released_version_never_changes() {
     );
 }
 
+/// What binds of a file of the contract: its text without comments, or its schema without words for people.
+fn binding(path: &str, content: &[u8]) -> String {
+    fn bare(value: &mut Value) {
+        match value {
+            Value::Object(fields) => {
+                fields.retain(|name, value| name != "description" || !value.is_string());
+                fields.values_mut().for_each(bare);
+            }
+            Value::Array(all) => all.iter_mut().for_each(bare),
+            _ => (),
+        }
+    }
+    if path.ends_with(".json") {
+        let mut schema: Value = serde_json::from_slice(content).expect("it is JSON");
+        bare(&mut schema);
+        return schema.to_string();
+    }
+    let text = String::from_utf8_lossy(content);
+    let lines = text.lines().map(str::trim).filter(|line| !line.starts_with("//") && !line.is_empty());
+    lines.collect::<Vec<_>>().join("\n")
+}
+
 #[test]
 fn what_was_released_is_still_so() {
     let current = files("");
@@ -482,9 +504,10 @@ fn what_was_released_is_still_so() {
     for (path, content) in files("released/0.1.0") {
         // Steps and facts only ever get company; the package changes with its version.
         if path != "cluster-plugin.wit" || !moved_on {
+            let current = current.get(&path).map(|current| binding(&path, current));
             assert!(
-                current.get(&path) == Some(&content),
-                "{path} was released and is frozen: give what changes a new name or version"
+                current == Some(binding(&path, &content)),
+                "{path} was released and is frozen but for its comments: give what changes a new name or version"
             );
         }
     }

@@ -21,6 +21,7 @@ pub mod plugins;
 mod progress;
 pub mod queries;
 mod records;
+mod removal;
 mod teardown;
 mod timing;
 mod ttl_cache;

@@ -1,6 +1,7 @@
 //! Asks plugins for their plans in the sandbox. A bad plugin is an answer, never an error of this program.
 
 mod checks;
+mod going;
 #[cfg(test)]
 pub mod guest;
 #[cfg(test)]
@@ -12,6 +13,7 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use addons::order::Requirements;
 use addons::upgrade::Component;
 use addons::{DesiredAddOn, Inventory, built_in};
 use anyhow::Context;
@@ -63,6 +65,8 @@ pub struct LoadedPlugin {
     pub component: Component,
     /// Keys of the facts that it asks for.
     pub facts: Vec<String>,
+    /// What it needs of other add-ons.
+    pub requires: Requirements,
     /// JSON Schema of its configuration.
     schema: Value,
 }
@@ -173,8 +177,8 @@ impl Plugins {
             let keys = descriptor.requires["facts"].as_array().into_iter().flatten();
             let facts = keys.filter_map(|it| it.as_str().map(str::to_owned)).collect();
             let component = Component { version: descriptor.version, digest: plugin.digest().to_owned() };
-            let schema = descriptor.config_schema;
-            Ok(Arc::new(LoadedPlugin { plugin, bytes, component, facts, schema }))
+            let (requires, schema) = (Requirements::of(&descriptor.requires), descriptor.config_schema);
+            Ok(Arc::new(LoadedPlugin { plugin, bytes, component, facts, requires, schema }))
         };
         let broken = |error: tokio::task::JoinError| PluginError::Host { detail: error.to_string() };
         tokio::task::spawn_blocking(compile).await.map_err(broken)?

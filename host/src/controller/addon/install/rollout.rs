@@ -4,9 +4,10 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use addons::approval::{plan_id, recorded};
-use addons::{Inventory, Standing, Succession, UndoneUpgrade, built_in, stored};
+use addons::{Inventory, LARGEST_RECORD, Standing, Succession, UndoneUpgrade, built_in, stored};
 use contract::{AddOnPlan, Step, StepSpec, outputs};
 use crds::cluster_plugin::Conflicts;
+use crds::conditions::reason;
 
 use super::Installation;
 use super::plan::{Course, PlannedAddOn};
@@ -112,7 +113,13 @@ impl<'a> Rollout<'a> {
             kind => kind,
         };
         let memory = installation.memory(module);
-        Ok(Rollout { installation, target, memory, kind, plan_hash, field_manager, authority })
+        let rollout = Rollout { installation, target, memory, kind, plan_hash, field_manager, authority };
+        let (record, bytes) = rollout.record_at_most();
+        if kind.is_new() && bytes > LARGEST_RECORD {
+            let message = addons::too_large(&record, bytes);
+            return Err(StepProgress::Refused(reason::RECORD_TOO_LARGE, message));
+        }
+        Ok(rollout)
     }
 
     /// Records that it begins; the next reconciliation goes on with it.
@@ -160,6 +167,13 @@ impl<'a> Rollout<'a> {
             }
             _ => Ok(()),
         }
+    }
+
+    /// The record, and how many bytes it may get to have with what an earlier plan left.
+    fn record_at_most(&self) -> (Inventory, usize) {
+        let record = self.record();
+        let bytes = record.bytes_at_most();
+        (record, bytes)
     }
 
     /// The record while the plan is being carried out: what may be there by then.

@@ -85,6 +85,56 @@ async fn a_plugin_that_never_stops_asking_is_stopped() {
     assert!(said(&none, json!({})).await.starts_with("NeedsInvalid: "));
 }
 
+fn record(digest: &str, config: Value) -> Inventory {
+    let value = json!({"module": PLACE, "version": "1", "digest": digest, "config": config, "planHash": "a",
+        "complete": true, "objects": [], "removal": []});
+    serde_json::from_value(value).expect("a record")
+}
+
+/// What a plugin that is going wants to be removed, or why its answer does not count.
+async fn removal(guest: &Guest<'_>, operation: Operation) -> String {
+    let (plugins, cluster, desired) = (plugins(guest), cluster(), desired(json!({})));
+    let Ok(loaded) = plugins.brought(&desired).await else { panic!("it can be loaded") };
+    let record = record(&loaded.component.digest, json!({}));
+    match plugins.ask_to_remove(&loaded, &desired, &facts(&cluster), &record, operation).await {
+        Ok(plan) => plan.removal.iter().map(|it| format!("{} {}", it.kind, it.spec["name"])).collect(),
+        Err(why) => why,
+    }
+}
+
+#[tokio::test]
+async fn a_plugin_that_is_going_says_what_is_removed() {
+    let delete = |name: &str| json!({"apiVersion": "apps/v1", "kind": "DaemonSet", "namespace": "kube-system", "name": name, "wait": true});
+    // Each operation but the one that is meant traps.
+    let of = |number: u8| {
+        format!(
+            "(if (result i32) (i32.eq (local.get $operation) (i32.const {number})) (then (call $complete)) (else (unreachable)))"
+        )
+    };
+    for (operation, number) in [(Operation::Uninstall, 2), (Operation::DeleteCluster, 3)] {
+        let plan = of(number);
+        let guest = Guest {
+            plan: &plan,
+            removal: Some(("k8s.delete/v1", delete("ebs-csi-node"))),
+            ..Guest::default()
+        };
+        assert_eq!(removal(&guest, operation).await, "k8s.delete/v1 \"ebs-csi-node\"");
+    }
+    let guest = |plan, removal| Guest { plan, removal, ..Guest::default() };
+    let others = guest("(call $complete)", Some(("k8s.delete/v1", delete("kube-proxy"))));
+    expect_test::expect![[
+        r#"step "gone": DaemonSet kube-proxy of apps/v1 in namespace kube-system is not granted"#
+    ]]
+    .assert_eq(&removal(&others, Operation::Uninstall).await);
+    let applies = guest("(call $complete)", Some(("k8s.apply/v1", json!({"objects": []}))));
+    assert!(removal(&applies, Operation::Uninstall).await.contains("a removal deletes and waits"));
+    assert_eq!(
+        removal(&guest("(call $needs (i32.const 0))", None), Operation::Uninstall).await,
+        "its plugin asks for more"
+    );
+    assert!(removal(&guest("(unreachable)", None), Operation::DeleteCluster).await.contains("trapped"));
+}
+
 #[tokio::test]
 async fn another_component_or_configuration_is_an_upgrade() {
     // Traps unless it is asked for an upgrade.
@@ -92,11 +142,6 @@ async fn another_component_or_configuration_is_an_upgrade() {
     let guest = Guest { plan, ..Guest::default() };
     let (plugins, cluster, desired) = (plugins(&guest), cluster(), desired(json!({})));
     let Ok(loaded) = plugins.brought(&desired).await else { panic!("it can be loaded") };
-    let record = |digest: &str, config: Value| -> Inventory {
-        let value = json!({"module": PLACE, "version": "1", "digest": digest, "config": config, "planHash": "a",
-            "complete": true, "objects": [], "removal": []});
-        serde_json::from_value(value).expect("a record")
-    };
     let this = loaded.component.digest.as_str();
     for (installed, is_upgrade) in [
         (None, false),

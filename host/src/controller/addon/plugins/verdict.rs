@@ -1,6 +1,6 @@
 //! What follows from the answer of a plugin: a plan that is granted, or why there is none.
 
-use addons::{DesiredAddOn, authorize_removal, built_in, grant};
+use addons::{DesiredAddOn, authorize_removal, built_in, grant, too_large_to_record};
 use contract::{AddOnPlan, Diagnostic, Failure, Severity, UNSUPPORTED_KUBERNETES_VERSION};
 use crds::conditions::reason;
 use plugin::PluginError;
@@ -47,6 +47,10 @@ pub fn authorized(desired: &DesiredAddOn, plan: AddOnPlan) -> Verdict {
     denials.extend(authorize_removal(&plan.removal, &grants));
     match denials.first() {
         None => {
+            if let Some(why) = too_large_to_record(&plan, &desired.config) {
+                let message = format!("plugin {}: {why}", desired.module);
+                return Verdict::Refused(reason::RECORD_TOO_LARGE.into(), message);
+            }
             let warnings = plan.diagnostics.iter().filter(|it| it.severity == Severity::Warning).cloned();
             let warnings = warnings.map(|it| text(desired, &[it])).collect();
             Verdict::Plan(plan, warnings)
