@@ -240,6 +240,15 @@ pub mod reason {
         /// The record of an add-on in the cluster is not the one that was written; its removal does nothing
         /// that is not granted.
         RECORD_DENIED = "RecordDenied";
+        /// What would have to be recorded of an add-on in its cluster is larger than a record may be; nothing of it was
+        /// applied.
+        RECORD_TOO_LARGE = "RecordTooLarge";
+        /// What add-ons need of one another leads back to where it begins; the message names them.
+        CIRCULAR_REQUIREMENTS = "CircularRequirements";
+        /// An add-on needs another one, or a capability, that nobody asks for.
+        REQUIREMENT_MISSING = "RequirementMissing";
+        /// The add-on waits until another one runs that it needs.
+        WAITING_FOR_ADD_ON = "WaitingForAddOn";
         /// No plugin of this name comes with the operator.
         PLUGIN_MISSING = "PluginMissing";
         /// There is no PluginModule of this name, or it is being deleted. An administrator registers it.
@@ -262,6 +271,13 @@ pub mod reason {
         SIGNATURE_INVALID = "SignatureInvalid";
         /// The plugin asks for facts that this host does not answer.
         NEEDS_DENIED = "NeedsDenied";
+        /// What the plugin asks for is no question: of no form that a query has, under the key of a fact, or two under
+        /// one key.
+        NEEDS_INVALID = "NeedsInvalid";
+        /// The plugin asks again for what it was just told.
+        NEEDS_REPEATED = "NeedsRepeated";
+        /// The plugin still asks for more after five answers.
+        NEEDS_UNRESOLVED = "NeedsUnresolved";
         /// The plan asks for something that was not granted; the message names the step.
         PLAN_DENIED = "PlanDenied";
         /// The plan contradicts itself.

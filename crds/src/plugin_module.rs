@@ -9,7 +9,7 @@ use crate::lenient;
 
 mod grants;
 
-pub use grants::{Grants, ObjectGrant, Right, TakeOver};
+pub use grants::{Grants, ObjectGrant, QueryGrant, Right, TakeOver};
 
 /// A plugin of a third party: where its component comes from, and what it may do in clusters.
 #[derive(CustomResource, Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]

@@ -1,7 +1,11 @@
 //! What a plugin may do: an allow-list, for built-in plugins and those of third parties alike.
 
+mod queries;
+
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+
+pub use queries::QueryGrant;
 
 /// What a plugin may do. Whatever is not listed is denied.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -15,6 +19,10 @@ pub struct Grants {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 32), inner(length(max = 63)))]
     pub facts: Vec<String>,
+    /// What it may ask of the cluster beside its facts.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schemars(length(max = 32))]
+    pub queries: Vec<QueryGrant>,
     /// Objects that it may apply, delete and wait for.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 64))]

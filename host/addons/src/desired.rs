@@ -90,6 +90,26 @@ fn beside_slots((place, plugin): (usize, &api::Plugin)) -> DesiredAddOn {
 }
 
 impl DesiredAddOn {
+    /// An add-on as it was asked for when this was recorded. `None`: its plugin neither comes with the host nor was
+    /// registered.
+    pub fn recorded(record: &Inventory) -> Option<DesiredAddOn> {
+        let slot = record.slot()?;
+        let source = match (&record.registered, built_in::find(&record.module)) {
+            (Some(registered), None) => Source::Registered(registered.module.clone()),
+            _ => Source::BuiltIn,
+        };
+        Some(DesiredAddOn {
+            slot,
+            module: record.module.clone(),
+            source,
+            path: record.path().to_owned(),
+            stage: slot.stage(),
+            after: Vec::new(),
+            version: None,
+            config: record.config.clone(),
+        })
+    }
+
     /// Where in the ClusterPlugin its configuration stands.
     pub fn path_of_config(&self) -> String {
         match self.source {

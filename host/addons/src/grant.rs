@@ -7,11 +7,13 @@ use crate::ObjectRef;
 use contract::{RoleMode, Step, StepSpec, WaitCondition, WaitSpec};
 
 mod pods;
+mod queries;
 mod rights;
 mod take_over;
 mod webhooks;
 
-pub use crds::plugin_module::{Grants, ObjectGrant, Right, TakeOver};
+pub use crds::plugin_module::{Grants, ObjectGrant, QueryGrant, Right, TakeOver};
+pub use queries::{Reach, is_withheld, judge, told};
 pub use take_over::taken_over;
 
 /// The API group of roles and bindings.
@@ -59,6 +61,18 @@ pub fn authorize<'a>(steps: impl IntoIterator<Item = &'a Step>, grants: &Grants)
                     spec.name.as_str(),
                 );
                 check_reference(at, grants, &mut deny);
+            }
+            Ok(StepSpec::FieldWait(spec)) => {
+                let at = (
+                    spec.api_version.as_str(),
+                    spec.kind.as_str(),
+                    spec.namespace.as_deref(),
+                    spec.name.as_str(),
+                );
+                check_reference(at, grants, &mut deny);
+                if is_withheld(&ObjectRef::at(at)) {
+                    deny(format!("{} is told to no plugin, not even by a wait", spec.kind));
+                }
             }
             Ok(StepSpec::IamRole(spec)) => {
                 if spec.mode == RoleMode::Ensure {

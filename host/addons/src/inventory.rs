@@ -1,6 +1,7 @@
 //! What is written down in the workload cluster about an installed add-on, so that it can be changed,
 //! pruned and removed even when the plugin, or the whole management cluster, is gone.
 
+mod size;
 mod succession;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -12,6 +13,7 @@ use sha2::{Digest, Sha256};
 use super::{Slot, Standing};
 use contract::{AddOnPlan, ApplySpec, Prune, SecurityGroupRuleSpec, Step, StepSpec};
 
+pub use size::{LARGEST_RECORD, too_large, too_large_to_record};
 pub use succession::{Previous, Succession, UndoneUpgrade};
 
 /// One object of the workload cluster, without its content.
@@ -35,6 +37,16 @@ impl ObjectRef {
             namespace: text("/metadata/namespace"),
             name: text("/metadata/name")?,
         })
+    }
+
+    /// By API version, kind, namespace and name.
+    pub fn at((api_version, kind, namespace, name): (&str, &str, Option<&str>, &str)) -> Self {
+        ObjectRef {
+            api_version: api_version.to_owned(),
+            kind: kind.to_owned(),
+            namespace: namespace.map(str::to_owned),
+            name: name.to_owned(),
+        }
     }
 
     /// Whether both name one object: its API version may change between releases of an add-on.
@@ -112,6 +124,9 @@ pub struct Inventory {
     /// What of it was approved. Absent in records of earlier versions.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub approved: Option<Approved>,
+    /// What its plugin tells of what it installed, by name.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub outputs: BTreeMap<String, String>,
     /// Whether this program wrote it. No record says so itself.
     #[serde(skip)]
     pub standing: Standing,
@@ -252,6 +267,7 @@ mod tests {
             previous: None,
             undone: None,
             approved: None,
+            outputs: BTreeMap::new(),
             standing: Standing::default(),
         }
     }

@@ -11,11 +11,14 @@ mod desired;
 mod drift;
 pub mod efs;
 mod facts;
+mod field_wait;
 pub mod fleet;
 pub mod grant;
 mod inventory;
 pub mod kubernetes_upgrade;
 mod load_balancer_users;
+mod nodes;
+pub mod order;
 mod outline;
 pub mod plugin_module;
 mod problem;
@@ -45,14 +48,16 @@ pub use facts::{
     file_systems_fact, instance_types_fact, ip_pools_fact, machine_subnets_fact, max_pods,
     storage_classes_fact, subnets_fact,
 };
+pub use field_wait::waited_for_fields;
 pub use inventory::{
-    Approved, Inventory, ObjectRef, Previous, Registered, Succession, UndoneUpgrade, merged_rules, objects,
-    plan_hash, prune, rules,
+    Approved, Inventory, LARGEST_RECORD, ObjectRef, Previous, Registered, Succession, UndoneUpgrade,
+    merged_rules, objects, plan_hash, prune, rules, too_large, too_large_to_record,
 };
 pub use load_balancer_users::{
     Exposure, ObservedExposure, load_balanced, target_group_bindings, used_by_classes,
     used_by_ingress_controller,
 };
+pub use nodes::{NODES_PARTS, nodes_answer};
 pub use outline::outline;
 pub use problem::{
     NODE_PARTS, POD_PARTS, Problem, find_problem, on_lost_nodes, tigera_status, works_but_for,

@@ -47,7 +47,7 @@ pub fn outline(plan: &AddOnPlan) -> String {
                     ),
                 );
             }
-            Ok(StepSpec::Wait(_)) => (),
+            Ok(StepSpec::Wait(_) | StepSpec::FieldWait(_)) => (),
             Err(error) => line(&mut res, "unclear", &error.to_string()),
         }
     }

@@ -151,8 +151,9 @@ pub fn authorize_removal(steps: &[Step], grants: &grant::Grants) -> Vec<Denial> 
 
 /// What in a removal is neither a deletion nor a wait.
 fn changes(steps: &[Step]) -> impl Iterator<Item = Denial> {
-    let changes =
-        steps.iter().filter(|it| !matches!(it.typed(), Ok(StepSpec::Delete(_) | StepSpec::Wait(_))));
+    let changes = steps.iter().filter(|it| {
+        !matches!(it.typed(), Ok(StepSpec::Delete(_) | StepSpec::Wait(_) | StepSpec::FieldWait(_)))
+    });
     let message = |it: &Step| format!("a removal deletes and waits, and {} does neither", it.kind);
     changes.map(move |it| Denial { step: it.id.clone(), message: message(it) })
 }

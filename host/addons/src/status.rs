@@ -33,6 +33,9 @@ pub struct Progress {
     pub upgrade: Option<UpgradeProgress>,
     /// Its plan that waits until somebody approves of it.
     pub approval: Option<PluginApproval>,
+    /// What its plugin tells of what is installed, by name; `None` when that is not known, as where its record
+    /// cannot be read.
+    pub outputs: Option<BTreeMap<String, String>>,
     /// When something of it that somebody changed was last set back, if that was since this program began.
     pub repaired: Option<Timestamp>,
 }
@@ -86,6 +89,10 @@ pub fn status(
             failed: before.and_then(|before| before.failed_upgrade.clone()),
         })
     };
+    let outputs = |it: &Progress| {
+        let before = previous.plugins.iter().find(|before| before.name == it.module);
+        it.outputs.clone().unwrap_or_else(|| before.map(|it| it.outputs.clone()).unwrap_or_default())
+    };
     let plugins = progress.iter().map(|it| (it, upgrade(it))).map(|(it, upgrade)| PluginStatus {
         name: it.module.clone(),
         module: it.registered.clone(),
@@ -97,7 +104,7 @@ pub fn status(
         available: it.available.clone(),
         failed_upgrade: upgrade.failed,
         approval: it.approval.clone(),
-        outputs: BTreeMap::new(),
+        outputs: outputs(it),
     });
     let repaired = progress.iter().filter_map(|it| it.repaired).max_by(f64::total_cmp).map(time);
     let last_repair_time = repaired.max(previous.last_repair_time.clone());
@@ -154,6 +161,7 @@ mod tests {
             available: None,
             upgrade: None,
             approval: None,
+            outputs: None,
             repaired: None,
         }
     }
@@ -265,6 +273,18 @@ mod tests {
         let first = said(&ClusterPluginStatus::default(), Some(upgrade));
         assert_eq!(said(&first, None).plugins[0].failed_upgrade, Some(failed));
         assert_eq!(said(&first, Some(UpgradeProgress::default())).plugins[0].failed_upgrade, None);
+    }
+
+    #[test]
+    fn outputs_stay_while_nothing_is_known() {
+        let outputs = BTreeMap::from([("endpoint".to_owned(), "https://example.com".to_owned())]);
+        let said = |previous: &ClusterPluginStatus, outputs| {
+            let all = [Progress { outputs, ..progress(Slot::Storage, PluginPhase::Running, "") }];
+            status(previous, None, 10.0, &all, None)
+        };
+        let first = said(&ClusterPluginStatus::default(), Some(outputs.clone()));
+        assert_eq!(said(&first, None).plugins[0].outputs, outputs);
+        assert_eq!(said(&first, Some(BTreeMap::new())).plugins[0].outputs, BTreeMap::new());
     }
 
     #[test]

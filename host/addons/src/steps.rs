@@ -9,10 +9,12 @@ use contract::{Step, StepSpec, WaitCondition, WaitSpec};
 /// itself, or ends with time.
 pub fn is_checked_again(step: &Step) -> bool {
     use StepSpec::{
-        Apply, Certificate, Delete, EfsFileSystem, IamRole, InstanceRoles, SecurityGroupRule, Wait,
+        Apply, Certificate, Delete, EfsFileSystem, FieldWait, IamRole, InstanceRoles, SecurityGroupRule, Wait,
     };
     match step.typed() {
-        Ok(Wait(_) | IamRole(_) | InstanceRoles(_) | EfsFileSystem(_) | Certificate(_)) => true,
+        Ok(Wait(_) | FieldWait(_) | IamRole(_) | InstanceRoles(_) | EfsFileSystem(_) | Certificate(_)) => {
+            true
+        }
         Ok(Apply(_) | Delete(_) | SecurityGroupRule(_)) | Err(_) => false,
     }
 }

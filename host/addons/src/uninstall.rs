@@ -89,6 +89,8 @@ fn switching(old: &Inventory, slot: Slot, new: &DesiredAddOn) -> String {
 
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeMap;
+
     use serde_json::json;
 
     use super::*;
@@ -127,6 +129,7 @@ mod tests {
             previous: None,
             undone: None,
             approved: None,
+            outputs: BTreeMap::new(),
             standing: Standing::Proven,
         }
     }

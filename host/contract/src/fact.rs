@@ -200,3 +200,19 @@ impl IpPoolFact {
 
 /// The key of the fact that is the ids of the subnets in which the cluster has instances, sorted.
 pub const MACHINE_SUBNETS: &str = "machine-subnets";
+
+/// The keys of all facts. No answer to a query has one of them.
+pub const FACTS: [&str; 12] = [
+    ClusterFact::KEY,
+    KUBERNETES_VERSION,
+    API_SERVER_VERSION,
+    KubeletVersionsFact::KEY,
+    AwsFact::KEY,
+    InstalledFact::KEY,
+    StorageClassFact::KEY,
+    SubnetFact::KEY,
+    FileSystemFact::KEY,
+    InstanceTypeFact::KEY,
+    IpPoolFact::KEY,
+    MACHINE_SUBNETS,
+];

@@ -10,20 +10,27 @@
 
 mod fact;
 pub mod order;
+mod output;
+mod query;
 mod step;
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 pub use fact::{
-    API_SERVER_VERSION, AwsFact, ClusterFact, ControlPlaneEndpoint, FileSystemFact, InstalledFact,
+    API_SERVER_VERSION, AwsFact, ClusterFact, ControlPlaneEndpoint, FACTS, FileSystemFact, InstalledFact,
     InstanceTypeFact, IpPoolFact, KUBERNETES_VERSION, KubeletVersionsFact, MACHINE_SUBNETS, StorageClassFact,
     SubnetFact,
 };
+pub use output::{OutputFlaw, outputs};
+pub use query::{
+    ApiAnswer, ApisQuery, MOST_OBJECTS, NodesAnswer, NodesQuery, ObjectsQuery, OutputsQuery, OwnObjectAnswer,
+    OwnObjectsQuery, Query, QueryError, TaintAnswer,
+};
 pub use step::{
-    ApplySpec, CertificateSpec, DeleteSpec, EfsFileSystemSpec, IamRoleSpec, InstanceRolesSpec, Protocol,
-    Prune, Role, RoleAction, RoleMode, RoleTrust, SecurityGroupRuleSpec, StepError, StepSpec, WaitCondition,
-    WaitSpec,
+    ApplySpec, CertificateSpec, DeleteSpec, EfsFileSystemSpec, FieldCondition, FieldWaitSpec, IamRoleSpec,
+    InstanceRolesSpec, Operator, Protocol, Prune, Role, RoleAction, RoleMode, RoleTrust,
+    SecurityGroupRuleSpec, Segment, StepError, StepSpec, WaitCondition, WaitSpec, segments,
 };
 
 /// The version of the contract that this host speaks.
@@ -33,10 +40,12 @@ pub const CONTRACT: &str = "kurator:cluster-plugin@0.1.0";
 /// Kubernetes.
 pub const UNSUPPORTED_KUBERNETES_VERSION: &str = "UnsupportedKubernetesVersion";
 
-/// What the host can do for a plugin, in the words of `request.host.features`: the step kinds it carries out.
+/// What the host can do for a plugin, in the words of `request.host.features`: the step kinds it carries out,
+/// and the kinds of queries that it answers.
 pub const FEATURES: &[&str] = &[
     ApplySpec::KIND,
     WaitSpec::KIND,
+    FieldWaitSpec::KIND,
     DeleteSpec::KIND,
     SecurityGroupRuleSpec::KIND,
     IamRoleSpec::KIND,
@@ -44,6 +53,11 @@ pub const FEATURES: &[&str] = &[
     InstanceRolesSpec::KIND,
     EfsFileSystemSpec::KIND,
     CertificateSpec::KIND,
+    ObjectsQuery::KIND,
+    NodesQuery::KIND,
+    ApisQuery::KIND,
+    OwnObjectsQuery::KIND,
+    OutputsQuery::KIND,
 ];
 
 /// How much a diagnostic matters. Only `Error` keeps a plan from being carried out.
@@ -92,7 +106,7 @@ pub enum Operation {
 pub struct HostInfo {
     /// Version of this program.
     pub version: String,
-    /// Step kinds the host carries out; see [`FEATURES`].
+    /// Kinds of steps and queries that the host knows; see [`FEATURES`].
     pub features: Vec<String>,
 }
 
@@ -140,13 +154,13 @@ pub struct Request {
     pub extra: Value,
 }
 
-/// A question back: a query that the host may resolve into a fact of that key.
+/// A question back: the host answers the query, as far as it is granted, with a fact of that key.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct Need {
     /// Key of the fact.
     pub key: String,
-    /// What is asked for.
+    /// What is asked for; [`Query::read`] gives its meaning.
     pub query: Value,
 }
 
@@ -174,7 +188,7 @@ pub struct AddOnPlan {
     pub removal: Vec<Step>,
     /// What the user is told.
     pub diagnostics: Vec<Diagnostic>,
-    /// Room to grow; an empty object today.
+    /// Room to grow: [`outputs`] has what is read of it.
     pub extra: Value,
 }
 

@@ -3,7 +3,8 @@
 
 mod aws;
 mod kubernetes;
-mod reference;
+pub(crate) mod reference;
+mod wait;
 
 use super::Step;
 use aws::RoleForm;
@@ -15,6 +16,7 @@ use kubernetes::ApplyForm;
 pub use kubernetes::{ApplySpec, CertificateSpec, DeleteSpec, Prune, WaitCondition, WaitSpec};
 use serde::Deserialize;
 use serde_json::Value;
+pub use wait::{FieldCondition, FieldWaitSpec, Operator, Segment, segments};
 
 /// What a [`Step`] asks for, once its `spec` was read by the rules of its `kind`.
 #[derive(Clone, Debug, PartialEq)]
@@ -23,6 +25,8 @@ pub enum StepSpec<'a> {
     Apply(ApplySpec<'a>),
     /// An object fulfils a condition.
     Wait(WaitSpec),
+    /// The fields of an object fulfil conditions.
+    FieldWait(FieldWaitSpec),
     /// An object is gone.
     Delete(DeleteSpec),
     /// Machines let traffic in.
@@ -78,6 +82,7 @@ impl Step {
         let spec = match self.kind.as_str() {
             ApplySpec::KIND => StepSpec::Apply(self.apply()?),
             WaitSpec::KIND => StepSpec::Wait(self.read()?),
+            FieldWaitSpec::KIND => StepSpec::FieldWait(self.read()?),
             DeleteSpec::KIND => StepSpec::Delete(self.read()?),
             SecurityGroupRuleSpec::KIND => StepSpec::SecurityGroupRule(self.read()?),
             IamRoleSpec::KIND => StepSpec::IamRole(self.read::<RoleForm<String>>()?.into()),
@@ -126,6 +131,7 @@ impl StepSpec<'_> {
                     subject.map(|kind| format!("condition is about a {kind}, not a {}", spec.kind))
                 })
             }
+            StepSpec::FieldWait(spec) => spec.contradiction(),
             StepSpec::Delete(spec) => {
                 reference::flaw(&spec.api_version, &spec.kind, spec.namespace.as_deref(), &spec.name)
             }

@@ -24,6 +24,6 @@ impl Default for Limits {
     fn default() -> Self {
         let calls = std::thread::available_parallelism().map_or(1, usize::from);
         let time = Duration::from_secs(30);
-        Limits { fuel: 10_000_000_000, time, memory: 128 << 20, answer: 8 << 20, component: 64 << 20, calls }
+        Limits { fuel: 10_000_000_000, time, memory: 128 << 20, answer: 8 << 20, component: 32 << 20, calls }
     }
 }

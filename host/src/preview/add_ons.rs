@@ -16,6 +16,7 @@ use serde_json::Value;
 use super::objects::of_kind;
 use crate::controller::addon::facts::ClusterFacts;
 use crate::controller::addon::plugins::{Answer, Plugins, Verdict};
+use crate::controller::addon::queries::Queries;
 use crate::metrics::PluginCalls;
 
 /// Facts that plugins have to ask for.
@@ -51,6 +52,7 @@ pub async fn print(
         aws_cluster: Some(&aws_cluster),
         requested,
         profiles: Err(ASKS_NOBODY.to_owned()),
+        queries: Queries::unanswered(ASKS_NOBODY),
     };
     for desired in addons::desired(&plugin.spec) {
         let answer = match plugins.brought(&desired).await {

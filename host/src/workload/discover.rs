@@ -16,6 +16,8 @@ use super::{WorkloadCluster, WorkloadError, refusal, unsendable};
 
 /// Kinds of one API version that are remembered: several times what any API has.
 const KINDS: usize = 512;
+/// Versions of one API group that are told.
+const VERSIONS: usize = 16;
 
 impl WorkloadCluster {
     pub(super) async fn resource(&self, object: &ObjectRef) -> Result<(ApiResource, Scope), WorkloadError> {
@@ -51,15 +53,79 @@ impl WorkloadCluster {
     }
 }
 
+impl WorkloadCluster {
+    /// Whether objects of a kind are in namespaces.
+    ///
+    /// # Errors
+    /// The API did not answer, or serves no such kind.
+    pub async fn is_namespaced(&self, api_version: &str, kind: &str) -> Result<bool, WorkloadError> {
+        Ok(self.resource(&any_of(api_version, kind)).await?.1 == Scope::Namespaced)
+    }
+
+    /// The versions of APIs that are served, such as `apps/v1`, sorted by group, and of each group the one that
+    /// is preferred first.
+    ///
+    /// # Errors
+    /// The API did not answer.
+    pub async fn api_versions(&self) -> Result<Vec<String>, WorkloadError> {
+        let core = self.discovery("/api", "/versions").await?;
+        let groups = self.discovery("/apis", "/groups").await?;
+        let list = |value: &Value, field: &str| value[field].as_array().cloned().unwrap_or_default();
+        let core = list(&core, "versions").into_iter().filter_map(|it| it.as_str().map(str::to_owned));
+        let mut named = Vec::new();
+        for group in list(&groups, "groups").iter().take(KINDS) {
+            let versions = list(group, "versions");
+            let names = versions.iter().filter_map(|it| it["groupVersion"].as_str().map(str::to_owned));
+            named.push(names.filter(|it| is_api_version(it)).take(VERSIONS).collect::<Vec<_>>());
+        }
+        named.sort();
+        Ok(core.filter(|it| is_api_version(it)).take(VERSIONS).chain(named.into_iter().flatten()).collect())
+    }
+
+    /// The kinds of a version of an API, sorted; none when it is not served.
+    ///
+    /// # Errors
+    /// The API did not answer.
+    pub async fn served_kinds(&self, api_version: &str) -> Result<Vec<String>, WorkloadError> {
+        let root = if api_version.contains('/') { "apis" } else { "api" };
+        let found = match self.discovery(&format!("/{root}/{api_version}"), "/resources").await {
+            Err(WorkloadError::Refused { code: 404, .. }) => return Ok(Vec::new()),
+            other => other?,
+        };
+        let mut names: Vec<String> = kinds(api_version, &found).into_iter().map(|(it, _)| it.kind).collect();
+        names.sort();
+        names.dedup();
+        Ok(names)
+    }
+
+    async fn discovery(&self, path: &str, part: &str) -> Result<Value, WorkloadError> {
+        self.requests.count("get");
+        let request = http::Request::get(path).body(Vec::new()).map_err(unsendable)?;
+        let found = response::value(&self.client, request, &Parts::at(&[part]), &mut self.share.hold()).await;
+        found.map_err(|failure| refusal(&any_of(path, "API"), failure))
+    }
+}
+
+fn any_of(api_version: &str, kind: &str) -> ObjectRef {
+    ObjectRef::at((api_version, kind, None, "*"))
+}
+
+fn is_api_version(text: &str) -> bool {
+    let (group, version) = text.split_once('/').unwrap_or(("core", text));
+    is_word(group) && is_word(version)
+}
+
+fn is_word(text: &str) -> bool {
+    text.starts_with(|it: char| it.is_ascii_alphanumeric())
+        && text.len() <= 253
+        && text.bytes().all(|it| it.is_ascii_alphanumeric() || b"-.".contains(&it))
+}
+
 /// The kinds that an API version is said to have, without subresources and without what no path can be made
 /// of.
 fn kinds(api_version: &str, found: &Value) -> Vec<(ApiResource, Scope)> {
     let (group, version) = api_version.split_once('/').unwrap_or(("", api_version));
-    let is_word = |it: &&str| {
-        !it.is_empty()
-            && it.len() <= 253
-            && it.bytes().all(|it| it.is_ascii_alphanumeric() || b"-.".contains(&it))
-    };
+    let is_word = |it: &&str| is_word(it);
     let kind = |it: &Value| {
         let resource = ApiResource {
             group: group.to_owned(),

@@ -4,6 +4,7 @@
 use addons::ObjectRef;
 use kube::api::ListParams;
 use kube::core::Request;
+use kube::core::discovery::Scope;
 use serde_json::Value;
 
 use super::budget::Hold;
@@ -49,7 +50,27 @@ impl Lists<'_> {
             Err(WorkloadError::UnknownKind { .. }) => return Ok(Vec::new()),
             other => discover::path(&other?.0, None),
         };
-        self.pages(&path, &kind, ListParams::default(), parts).await
+        self.pages(&path, &kind, ListParams::default(), parts, usize::MAX).await
+    }
+
+    /// Objects of a kind with these labels, of one namespace or of all, with nothing of them but these parts.
+    /// When there are more than `most`, some of them, and more than that.
+    ///
+    /// # Errors
+    /// As of [`Lists::all`]. A kind that is not served is an error here.
+    pub async fn matching(
+        &mut self,
+        (api_version, kind, namespace): (&str, &str, Option<&str>),
+        labels: &str,
+        parts: &[&str],
+        most: usize,
+    ) -> Result<Vec<Value>, WorkloadError> {
+        let kind = ObjectRef { namespace: namespace.map(str::to_owned), ..kind_only(api_version, kind) };
+        let (resource, scope) = self.cluster.resource(&kind).await?;
+        let path = discover::path(&resource, namespace.filter(|_| scope == Scope::Namespaced));
+        let selected = ListParams::default();
+        let selected = if labels.is_empty() { selected } else { selected.labels(labels) };
+        self.pages(&path, &kind, selected, parts, most).await
     }
 
     /// Objects of a kind in one namespace that `parameters` select, with nothing of them but these parts.
@@ -66,7 +87,7 @@ impl Lists<'_> {
     ) -> Result<Vec<Value>, WorkloadError> {
         let kind = ObjectRef { namespace: Some(namespace.to_owned()), ..kind_only(api_version, kind) };
         let path = self.cluster.path(&kind).await?;
-        self.pages(&path, &kind, parameters, parts).await
+        self.pages(&path, &kind, parameters, parts, usize::MAX).await
     }
 
     async fn pages(
@@ -75,6 +96,7 @@ impl Lists<'_> {
         kind: &ObjectRef,
         parameters: ListParams,
         parts: &[&str],
+        most: usize,
     ) -> Result<Vec<Value>, WorkloadError> {
         let parts = Parts::at(parts);
         let (mut size, mut next, mut res) = (PAGE, String::new(), Vec::new());
@@ -101,6 +123,9 @@ impl Lists<'_> {
                 )));
             }
             res.extend(page.items);
+            if res.len() > most {
+                return Ok(res);
+            }
             if page.next.is_empty() {
                 return Ok(res);
             }

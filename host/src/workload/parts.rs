@@ -22,16 +22,23 @@ pub(super) struct Parts(Vec<(String, Parts)>);
 impl Parts {
     /// Those at these JSON pointers, of which none goes through a list. No pointer: all.
     pub(super) fn at(pointers: &[&str]) -> Parts {
+        let mut pointers = pointers.to_vec();
+        // What is below a part comes after it, and is in it already.
+        pointers.sort_by_key(|pointer| pointer.matches('/').count());
         let mut res = Parts::default();
-        for pointer in pointers {
+        'pointers: for pointer in pointers {
             let mut place = &mut res;
             for name in pointer.split('/').skip(1) {
                 let name = name.replace("~1", "/").replace("~0", "~");
-                let index = place.0.iter().position(|(known, _)| *known == name).unwrap_or_else(|| {
+                let known = place.0.iter().position(|(known, _)| *known == name);
+                let index = known.unwrap_or_else(|| {
                     place.0.push((name, Parts::default()));
                     place.0.len() - 1
                 });
                 place = &mut place.0[index].1;
+                if known.is_some() && place.is_all() {
+                    continue 'pointers;
+                }
             }
         }
         res

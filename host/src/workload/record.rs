@@ -1,7 +1,7 @@
 //! The records of installed add-ons in the workload cluster itself, where they survive the loss of the
 //! management cluster: one ConfigMap for each.
 
-use addons::{Inventory, ObjectRef, digest};
+use addons::{Inventory, LARGEST_RECORD, ObjectRef, digest};
 use kube::api::ListParams;
 use serde_json::{Value, json};
 
@@ -12,8 +12,6 @@ const LABEL: &str = "cluster.kurator.dev/inventory";
 pub(super) const NAMESPACE: &str = "kube-system";
 /// The parts of a ConfigMap that are read.
 const PARTS: [&str; 2] = ["/metadata/name", "/data/inventory"];
-/// Bytes of a record: several times what a large add-on has.
-const LONGEST: usize = 256 << 10;
 
 /// A record as it is in the cluster, whoever wrote it.
 #[derive(Clone, Debug)]
@@ -90,7 +88,7 @@ fn read(object: ObjectRef, live: &Value) -> Result<StoredRecord, WorkloadError> 
         message: format!("data.inventory is not an inventory of this program{why}"),
         fields: vec![],
     };
-    if text.len() > LONGEST {
+    if text.len() > LARGEST_RECORD {
         return Err(refused(&format!(": it has {} bytes", text.len())));
     }
     let inventory = serde_json::from_str(text)

@@ -13,7 +13,7 @@ mod versions;
 use plugin_sdk::settings::{ArgumentType, Extra, LogLevel, Resources, extra_problems, pull_with};
 use plugin_sdk::steps::{self, APPLY, Condition, DELETE, Object, WAIT};
 use plugin_sdk::versions::running;
-use plugin_sdk::{Descriptor, Diagnostic, Operation, Plan, Plugin, Request, Step, Stop, facts};
+use plugin_sdk::{Descriptor, Diagnostic, Operation, Plan, Plugin, Request, Requires, Step, Stop, facts};
 use serde::Deserialize;
 use serde_json::{Map, Value};
 
@@ -64,6 +64,7 @@ impl Plugin for CloudControllerManager {
             config_schema: include_str!("../config-schema.json"),
             steps: &[APPLY, WAIT, DELETE],
             facts: &[facts::CLUSTER, facts::KUBERNETES_VERSION, facts::API_SERVER_VERSION],
+            requires: Requires::default(),
         }
     }
 
@@ -86,7 +87,7 @@ impl Plugin for CloudControllerManager {
             Operation::Install | Operation::Upgrade => install(request)?,
             Operation::Uninstall | Operation::DeleteCluster => Vec::new(),
         };
-        Ok(Plan { steps, removal: removal(), diagnostics: Vec::new() })
+        Ok(Plan { steps, removal: removal(), diagnostics: Vec::new(), ..Plan::default() })
     }
 }
 

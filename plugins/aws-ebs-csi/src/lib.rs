@@ -16,7 +16,7 @@ use plugin_sdk::settings::DefaultClass;
 use plugin_sdk::steps::{self, APPLY, Condition, DELETE, IAM_ROLE_WITH_TAGS, Object, WAIT};
 use plugin_sdk::versions::{minor, release, running};
 use plugin_sdk::{
-    Descriptor, Diagnostic, Operation, Plan, Plugin, Request, Step, Stop, facts, identity, settings,
+    Descriptor, Diagnostic, Operation, Plan, Plugin, Request, Requires, Step, Stop, facts, identity, settings,
 };
 
 /// The plugin.
@@ -39,6 +39,7 @@ impl Plugin for EbsCsi {
                 facts::AWS,
                 facts::STORAGE_CLASSES,
             ],
+            requires: Requires::default(),
         }
     }
 
@@ -99,7 +100,7 @@ fn install(request: &Request<Config>) -> Result<Plan, Stop> {
     }
     let warning = identity::instance_role_warning(config.role_arn.as_deref(), "the driver's controller");
     let diagnostics = warning.into_iter().collect();
-    Ok(Plan { steps, removal: removal(config), diagnostics })
+    Ok(Plan { steps, removal: removal(config), diagnostics, ..Plan::default() })
 }
 
 /// What has to be so before any object is made.

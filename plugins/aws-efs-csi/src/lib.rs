@@ -17,7 +17,7 @@ use plugin_sdk::csi::{Images, NAMESPACE};
 use plugin_sdk::steps::{self, APPLY, DELETE, EFS_FILE_SYSTEM, IAM_ROLE_WITH_TAGS, WAIT};
 use plugin_sdk::versions::{release, running};
 use plugin_sdk::{
-    Descriptor, Diagnostic, Operation, Plan, Plugin, Request, Step, Stop, facts, identity, settings,
+    Descriptor, Diagnostic, Operation, Plan, Plugin, Request, Requires, Step, Stop, facts, identity, settings,
 };
 pub use storage_class::StorageClass;
 
@@ -41,6 +41,7 @@ impl Plugin for EfsCsi {
                 facts::STORAGE_CLASSES,
                 facts::FILE_SYSTEMS,
             ],
+            requires: Requires::default(),
         }
     }
 
@@ -99,7 +100,7 @@ fn install(request: &Request<Config>) -> Result<Plan, Stop> {
         steps.extend(storage_class(request, class, &found.id)?);
         diagnostics.extend(found.warning);
     }
-    Ok(Plan { steps, removal: removal(config), diagnostics })
+    Ok(Plan { steps, removal: removal(config), diagnostics, ..Plan::default() })
 }
 
 /// Id of the step about the class.

@@ -17,7 +17,7 @@ use plugin_sdk::steps::{
 };
 use plugin_sdk::versions::{release, running};
 use plugin_sdk::{
-    Descriptor, Diagnostic, Operation, Plan, Plugin, Request, Step, Stop, facts, identity, settings,
+    Descriptor, Diagnostic, Operation, Plan, Plugin, Request, Requires, Step, Stop, facts, identity, settings,
 };
 
 /// The plugin.
@@ -40,6 +40,7 @@ impl Plugin for LoadBalancerController {
                 facts::AWS,
                 facts::SUBNETS,
             ],
+            requires: Requires::default(),
         }
     }
 
@@ -111,7 +112,12 @@ fn install(request: &Request<Config>) -> Result<Plan, Stop> {
             .after(["controller-available", "webhooks"]),
     ]);
     let subnets: Option<Vec<facts::Subnet>> = request.optional_fact(facts::SUBNETS)?;
-    Ok(Plan { steps, removal: removal(config), diagnostics: config.warnings(&aws, subnets.as_deref()) })
+    Ok(Plan {
+        steps,
+        removal: removal(config),
+        diagnostics: config.warnings(&aws, subnets.as_deref()),
+        ..Plan::default()
+    })
 }
 
 /// What has to be so before the controller is made.

@@ -13,7 +13,9 @@ mod versions;
 
 pub use config::{Config, PodSubnet};
 use plugin_sdk::steps::{self, APPLY, Condition, DELETE, IAM_ROLE, Object, SECURITY_GROUP_RULE, WAIT};
-use plugin_sdk::{Descriptor, Diagnostic, Operation, Plan, Plugin, Request, Step, Stop, facts, settings};
+use plugin_sdk::{
+    Descriptor, Diagnostic, Operation, Plan, Plugin, Request, Requires, Step, Stop, facts, settings,
+};
 
 /// The plugin.
 pub struct AmazonVpcCni;
@@ -35,6 +37,7 @@ impl Plugin for AmazonVpcCni {
                 facts::AWS,
                 facts::INSTANCE_TYPES,
             ],
+            requires: Requires::default(),
         }
     }
 
@@ -102,7 +105,7 @@ fn install(request: &Request<Config>) -> Result<Plan, Stop> {
     // Whatever keeps the types from being known keeps no network from a cluster.
     let types = request.optional_fact::<Vec<facts::InstanceType>>(facts::INSTANCE_TYPES).ok().flatten();
     diagnostics.extend(room::warnings(config, &types.unwrap_or_default()));
-    Ok(Plan { steps, removal: removal(), diagnostics })
+    Ok(Plan { steps, removal: removal(), diagnostics, ..Plan::default() })
 }
 
 /// The program goes first: without its rights it would only fill its log. The CustomResourceDefinition stays.

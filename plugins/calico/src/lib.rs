@@ -14,8 +14,8 @@ mod rules;
 pub use config::{Config, Encapsulation, SourceDestinationCheck};
 use plugin_sdk::steps::{self, APPLY, Condition, DELETE, INSTANCE_ROLES, Object, SECURITY_GROUP_RULE, WAIT};
 use plugin_sdk::{
-    Descriptor, Diagnostic, FactValue, Operation, Plan, Plugin, Request, Step, Stop, facts, settings,
-    versions,
+    Descriptor, Diagnostic, FactValue, Operation, Plan, Plugin, Request, Requires, Step, Stop, facts,
+    settings, versions,
 };
 use serde_json::Value;
 
@@ -39,6 +39,7 @@ impl Plugin for Calico {
                 facts::IP_POOLS,
                 facts::MACHINE_SUBNETS,
             ],
+            requires: Requires::default(),
         }
     }
 
@@ -58,7 +59,12 @@ impl Plugin for Calico {
                     pools::pools(&request.config, &request.fact(facts::CLUSTER)?, &pools_there(request)?)?;
                 let mut diagnostics = request.config.warnings();
                 diagnostics.extend(untested(request));
-                Ok(Plan { steps: install(&request.config, pools), removal: removal(), diagnostics })
+                Ok(Plan {
+                    steps: install(&request.config, pools),
+                    removal: removal(),
+                    diagnostics,
+                    ..Plan::default()
+                })
             }
             Operation::Uninstall => Ok(Plan { removal: removal(), ..Plan::default() }),
             // It leaves nothing in AWS, and whatever else is still being removed needs a network until the

@@ -47,7 +47,11 @@ fn describe(descriptor: Descriptor) -> wit::Descriptor {
         version: descriptor.version.to_owned(),
         category: descriptor.category.to_owned(),
         config_schema: descriptor.config_schema.to_owned(),
-        requires: serde_json::json!({ "steps": descriptor.steps, "facts": descriptor.facts }).to_string(),
+        requires: serde_json::json!({
+            "steps": descriptor.steps, "facts": descriptor.facts,
+            "plugins": descriptor.requires.plugins, "capabilities": descriptor.requires.capabilities,
+        })
+        .to_string(),
         extra: "{}".to_owned(),
     }
 }
@@ -81,11 +85,18 @@ fn json(text: &str) -> Result<Value, Stop> {
 }
 
 fn write(plan: Plan) -> wit::Plan {
+    let outputs = plan.outputs.into_iter().map(|(name, text)| (name, Value::String(text)));
+    let outputs: serde_json::Map<String, Value> = outputs.collect();
+    let extra = if outputs.is_empty() {
+        "{}".to_owned()
+    } else {
+        serde_json::json!({ "outputs": outputs }).to_string()
+    };
     wit::Plan {
         steps: plan.steps.into_iter().map(step).collect(),
         removal: plan.removal.into_iter().map(step).collect(),
         diagnostics: plan.diagnostics,
-        extra: "{}".to_owned(),
+        extra,
     }
 }
 

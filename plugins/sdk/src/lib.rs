@@ -16,6 +16,7 @@ pub mod facts;
 pub mod identity;
 mod log;
 pub mod objects;
+pub mod queries;
 pub mod settings;
 pub mod steps;
 mod types;
@@ -27,7 +28,7 @@ pub use adapter::Adapter;
 pub use bindings::__export_component;
 pub use bindings::kurator::cluster_plugin::types::{Diagnostic, Operation, Severity};
 pub use log::{Level, log};
-pub use types::{Descriptor, Fact, FactValue, Need, Plan, Request, Step, Stop};
+pub use types::{Descriptor, Fact, FactValue, Need, Plan, Request, Requires, Step, Stop};
 
 #[doc(hidden)]
 pub mod __bindings {

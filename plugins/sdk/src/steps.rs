@@ -7,6 +7,8 @@ use serde_json::{Map, Value};
 pub const APPLY: &str = "k8s.apply/v1";
 /// Kind of the steps that [`wait`] makes.
 pub const WAIT: &str = "k8s.wait/v1";
+/// Kind of the steps that [`wait_for_fields`] makes.
+pub const FIELD_WAIT: &str = "k8s.wait/v2";
 /// Kind of the steps that [`delete`] makes.
 pub const DELETE: &str = "k8s.delete/v1";
 /// Kind of the steps that [`security_group_rule`] makes.
@@ -143,6 +145,71 @@ pub fn wait(id: &str, object: Object<'_>, condition: Condition, timeout: u32) ->
     spec.insert("condition".to_owned(), condition.into());
     spec.insert("timeoutSeconds".to_owned(), timeout.into());
     step(id, WAIT, spec)
+}
+
+/// What a field of an object has to fulfil; see [`wait_for_fields`].
+#[derive(Clone, Debug)]
+pub struct FieldCondition(Map<String, Value>);
+
+impl FieldCondition {
+    fn new(path: &str, operator: &str) -> Self {
+        FieldCondition(Map::from_iter([
+            ("path".to_owned(), path.into()),
+            ("operator".to_owned(), operator.into()),
+        ]))
+    }
+
+    fn with(path: &str, operator: &str, field: &str, value: Value) -> Self {
+        let mut condition = Self::new(path, operator);
+        condition.0.insert(field.to_owned(), value);
+        condition
+    }
+
+    /// The field is there. `path` is a JSON pointer, in which `[type=Ready]` is the first element of a list whose
+    /// field `type` is `Ready`.
+    pub fn exists(path: &str) -> Self {
+        Self::new(path, "Exists")
+    }
+
+    /// The field is not there, or null.
+    pub fn not_exists(path: &str) -> Self {
+        Self::new(path, "NotExists")
+    }
+
+    /// The field is this text, number or boolean.
+    pub fn equals(path: &str, value: impl Into<Value>) -> Self {
+        Self::with(path, "Equals", "value", value.into())
+    }
+
+    /// The field is anything else, or is not there.
+    pub fn not_equals(path: &str, value: impl Into<Value>) -> Self {
+        Self::with(path, "NotEquals", "value", value.into())
+    }
+
+    /// The field is one of these texts.
+    pub fn is_in(path: &str, values: &[&str]) -> Self {
+        Self::with(path, "In", "value", values.into())
+    }
+
+    /// The field is a number that is not smaller than another field of the object, such as
+    /// `/status/observedGeneration` and `/metadata/generation`.
+    pub fn not_below(path: &str, other: &str) -> Self {
+        Self::with(path, "GreaterOrEqual", "valueFrom", other.into())
+    }
+
+    /// The field is a number that is not smaller than this one.
+    pub fn at_least(path: &str, value: u32) -> Self {
+        Self::with(path, "GreaterOrEqual", "value", value.into())
+    }
+}
+
+/// The fields of `object` fulfil all of these conditions; after `timeout` seconds the user is told that it takes
+/// long.
+pub fn wait_for_fields(id: &str, object: Object<'_>, conditions: Vec<FieldCondition>, timeout: u32) -> Step {
+    let mut spec = object.spec();
+    spec.insert("conditions".to_owned(), conditions.into_iter().map(|it| Value::Object(it.0)).collect());
+    spec.insert("timeoutSeconds".to_owned(), timeout.into());
+    step(id, FIELD_WAIT, spec)
 }
 
 /// `object` does not exist; done only when it is gone.

@@ -12,7 +12,7 @@ pub struct Request<C> {
     pub operation: Operation,
     /// Version of cluster-operator, such as `0.1.0`.
     pub host_version: String,
-    /// Step kinds that the host carries out.
+    /// Kinds of steps that the host carries out, and of queries that it answers.
     pub features: Vec<String>,
     /// Version of this plugin whose plan was carried out last.
     pub installed_version: Option<String>,
@@ -119,6 +119,8 @@ pub struct Plan {
     pub removal: Vec<Step>,
     /// For the user. One of severity `Error` keeps the plan from being carried out.
     pub diagnostics: Vec<Diagnostic>,
+    /// What users and other plugins are told of what it installs: texts of one line by their names.
+    pub outputs: Vec<(String, String)>,
 }
 
 /// One thing the host shall do. Made by the functions in [`crate::steps`].
@@ -147,7 +149,7 @@ impl Step {
 pub struct Need {
     /// Key of the fact that the next call shall have.
     pub key: String,
-    /// What is asked, in the form that the host has for the key.
+    /// What is asked; better made by the functions in [`crate::queries`].
     pub query: Value,
 }
 
@@ -213,4 +215,15 @@ pub struct Descriptor {
     pub steps: &'static [&'static str],
     /// Keys of the facts it wants to be granted.
     pub facts: &'static [&'static str],
+    /// What of other add-ons has to run before it is installed.
+    pub requires: Requires,
+}
+
+/// What a plugin needs of other add-ons of the cluster.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Requires {
+    /// Names of add-ons in the ClusterPlugin.
+    pub plugins: &'static [&'static str],
+    /// `cloud-provider`, `cni`, `csi` or `ingress`: add-ons in that slot, if there are any.
+    pub capabilities: &'static [&'static str],
 }

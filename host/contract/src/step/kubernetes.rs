@@ -74,7 +74,7 @@ impl WaitSpec {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum WaitCondition {
-    /// Deployment: condition `Available` is True for the current generation.
+    /// Deployment: condition `Available` is True for the current generation, and all replicas are of it.
     AvailableDeployment,
     /// DaemonSet: current generation seen, at least one Pod wanted, and as many updated and available as
     /// wanted.
@@ -85,7 +85,7 @@ pub enum WaitCondition {
     TigerastatusAvailable,
     /// The object is there.
     Exists,
-    /// The object is not there, nor is its kind.
+    /// The object is not there, whether its kind is or not.
     Gone,
 }
 

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use addons::certificate::with_bundle;
 use addons::{self, ObjectRef, WRITERS};
-use contract::{ApplySpec, DeleteSpec, Step, StepSpec, WaitSpec};
+use contract::{ApplySpec, DeleteSpec, FieldWaitSpec, Step, StepSpec, WaitSpec};
 use serde_json::Value;
 use tokio::time::Instant;
 
@@ -74,6 +74,7 @@ async fn execute_step(
             Ok(())
         }
         StepSpec::Wait(spec) => wait(cluster, &step.id, &spec, options).await,
+        StepSpec::FieldWait(spec) => wait_for_fields(cluster, &step.id, &spec, options).await,
         StepSpec::Delete(spec) => delete(cluster, spec, options).await,
         StepSpec::SecurityGroupRule(_) if options.rules_are_there => Ok(()),
         StepSpec::SecurityGroupRule(_) => Err(StepProgress::waiting("security-group rules are being made")),
@@ -122,11 +123,36 @@ async fn wait(
         }
         (outcome, _) => outcome,
     };
+    awaited(step, outcome, spec.timeout_seconds, options)
+}
+
+/// Waits for what the fields of any object hold.
+async fn wait_for_fields(
+    cluster: &WorkloadCluster,
+    step: &str,
+    spec: &FieldWaitSpec,
+    options: &ApplyOptions<'_>,
+) -> Result<(), StepProgress> {
+    let object = ObjectRef::at((&spec.api_version, &spec.kind, spec.namespace.as_deref(), &spec.name));
+    let parts = spec.parts();
+    let parts: Vec<&str> = WRITERS.into_iter().chain(parts.iter().map(String::as_str)).collect();
+    let live = cluster.get_only(&object, &parts).await?;
+    options.objects.observe(&object, live.as_ref());
+    awaited(step, addons::waited_for_fields(spec, live.as_ref()), spec.timeout_seconds, options)
+}
+
+/// What becomes of a step that waits, by what it still awaits.
+fn awaited(
+    step: &str,
+    outcome: Result<(), String>,
+    seconds: u32,
+    options: &ApplyOptions<'_>,
+) -> Result<(), StepProgress> {
     let Err(what) = outcome else {
         options.memory.end_wait(step);
         return Ok(());
     };
-    let patience = Duration::from_secs(spec.timeout_seconds.into());
+    let patience = Duration::from_secs(seconds.into());
     let is_overdue = options.memory.is_overdue(step, patience);
     let what = if is_overdue { format!("{what}, for more than {} s", patience.as_secs()) } else { what };
     Err(StepProgress::Waiting(Awaited { what, is_overdue }))

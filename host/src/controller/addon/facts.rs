@@ -14,6 +14,7 @@ use iam::instance_roles::Profiles;
 use kube::ResourceExt;
 use serde_json::json;
 
+use super::queries::Queries;
 use crate::management::Cached;
 use crate::object_name::ObjectName;
 
@@ -31,6 +32,8 @@ pub struct ClusterFacts<'a> {
     pub requested: RequestedFacts,
     /// The instance profiles of its instances; or why they are not known.
     pub profiles: Result<Profiles, String>,
+    /// Who answers what plugins ask for beside facts.
+    pub queries: Queries,
 }
 
 /// Facts by their keys.

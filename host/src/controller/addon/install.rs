@@ -24,6 +24,7 @@ use tokio::time::Instant;
 use super::AddOns;
 use super::facts::{ClusterFacts, RequestedFacts, cluster_state};
 use super::memory::AddOnMemory;
+use super::queries::Queries;
 use super::records::Records;
 use super::timing::{BUDGET, requeue};
 use crate::controller::reconcile::ReconcileResult;
@@ -118,6 +119,9 @@ impl<'a> Installation<'a> {
         let control_plane = objects.control_plane.as_deref().map(|it| &**it);
         let running = controller.running_versions(&cluster_name, control_plane);
         let upgrade = KubernetesUpgrade::of(&objects.cluster, control_plane, running.api_server.as_ref());
+        let workload = workload.filter(|_| records.unknown().is_none());
+        let installed = records.all().ok_or_else(|| records.unknown().unwrap_or_default());
+        let queries = Queries::of(workload.clone(), installed, until);
         Ok(Installation {
             controller,
             objects,
@@ -125,7 +129,7 @@ impl<'a> Installation<'a> {
             cluster_name,
             state: ClusterState { kubeconfig: api != Api::NoKubeconfig, ..state },
             api,
-            workload: workload.filter(|_| records.unknown().is_none()),
+            workload,
             records,
             facts: ClusterFacts {
                 cluster: &objects.cluster,
@@ -133,6 +137,7 @@ impl<'a> Installation<'a> {
                 aws_cluster: aws_cluster.map(|it| &***it),
                 requested: RequestedFacts::new(),
                 profiles: Err("AWS was not read yet".to_owned()),
+                queries,
             },
             upgrade,
             region: aws_cluster.map(|it| controller.context.aws.region(&it.spec.region)),

@@ -43,6 +43,8 @@ struct AddOnState {
     waits: HashMap<String, Instant>,
     drift: DriftMemory,
     upgrade: UpgradeAttempt,
+    /// Its plugin was asked what uninstalls it.
+    asked_for_removal: bool,
 }
 
 /// How an upgrade under way fared when its plan was last carried out as far as it came.
@@ -118,6 +120,16 @@ impl AddOnMemory<'_> {
     /// Nothing counts as carried out any more.
     pub fn clear_completed_steps(&self) {
         self.with(|state| state.completed = Default::default());
+    }
+
+    /// Whether its plugin is still to be asked what uninstalls it: the first time only.
+    pub fn ask_for_removal(&self) -> bool {
+        self.with(|state| !std::mem::replace(&mut state.asked_for_removal, true))
+    }
+
+    /// It is uninstalled. What is installed later under its name is another one.
+    pub fn removed(&self) {
+        self.with(|state| state.asked_for_removal = false);
     }
 
     /// The step waits; true when it has done so for longer than `patience`.

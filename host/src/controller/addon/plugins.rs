@@ -1,7 +1,13 @@
 //! Asks plugins for their plans in the sandbox. A bad plugin is an answer, never an error of this program.
 
+mod checks;
 mod faults;
+mod going;
+#[cfg(test)]
+pub mod guest;
 mod registered;
+#[cfg(test)]
+mod tests;
 mod verdict;
 
 use std::borrow::Cow;
@@ -10,22 +16,27 @@ use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use addons::grant::Grants;
+use addons::order::Requirements;
 use addons::upgrade::Component;
 use addons::{DesiredAddOn, Inventory, Source, built_in};
 use anyhow::Context;
 use contract::{
-    API_SERVER_VERSION, Descriptor, Diagnostic, FEATURES, Fact, FactValue, HostInfo, KUBERNETES_VERSION,
-    Operation, Outcome, Request, Severity,
+    API_SERVER_VERSION, Descriptor, FEATURES, Fact, FactValue, HostInfo, KUBERNETES_VERSION, Operation,
+    Outcome, Request,
 };
 use crds::conditions::reason;
 use plugin::{PluginError, Released};
 use serde_json::json;
 use tokio::sync::OnceCell;
+use tokio::time::Instant;
 
 use super::facts::{ALWAYS, ClusterFacts, facts};
 use super::fair_queue::FairQueue;
+use super::queries::{Asking, Rounds};
 use crate::metrics::PluginCalls;
 
+use checks::Checked;
+use faults::{Faults, Question};
 use verdict::{failed, refused, text};
 
 pub use registered::{ModuleProblem, Registration, Registrations};
@@ -46,6 +57,8 @@ pub struct Plugins {
     pub released: Released,
     /// Those of earlier releases that installed add-ons, by digest.
     earlier: Mutex<BTreeMap<String, Arc<LoadedPlugin>>>,
+    checked: Checked,
+    faults: Faults,
 }
 
 /// A plugin that this program brings.
@@ -62,6 +75,8 @@ pub struct LoadedPlugin {
     pub component: Component,
     /// Keys of the facts that it asks for.
     pub facts: Vec<String>,
+    /// What it needs of other add-ons.
+    pub requires: Requirements,
     pub descriptor: Descriptor,
 }
 
@@ -117,7 +132,8 @@ impl Plugins {
             }
         }
         let (registered, earlier) = (Registrations::default(), Mutex::default());
-        Ok(Self { engine, queue, brought, registered, released, earlier })
+        let (checked, faults) = (Checked::default(), Faults::default());
+        Ok(Self { engine, queue, brought, registered, released, earlier, checked, faults })
     }
 
     /// The plugin of an add-on that this program brings, or that was registered.
@@ -134,7 +150,12 @@ impl Plugins {
             return Err(Verdict::Refused(reason::PLUGIN_MISSING.into(), message));
         };
         let load = async || self.compile(&desired.module, brought.bytes.clone()).await;
-        brought.loaded.get_or_try_init(load).await.cloned().map_err(|error| failed(desired, &error))
+        brought
+            .loaded
+            .get_or_try_init(load)
+            .await
+            .cloned()
+            .map_err(|error| failed(desired, error.reason(), error.to_string()))
     }
 
     fn registered(&self, desired: &DesiredAddOn, module: &str) -> Result<Arc<LoadedPlugin>, Verdict> {
@@ -229,7 +250,8 @@ impl Plugins {
             let facts = keys.filter_map(|it| it.as_str().map(str::to_owned)).collect();
             let version = descriptor.version.clone();
             let component = Component { version, digest: plugin.digest().to_owned() };
-            Ok(Arc::new(LoadedPlugin { plugin, bytes, component, facts, descriptor }))
+            let requires = Requirements::of(&descriptor.requires);
+            Ok(Arc::new(LoadedPlugin { plugin, bytes, component, facts, requires, descriptor }))
         };
         let broken = |error: tokio::task::JoinError| PluginError::Host { detail: error.to_string() };
         tokio::task::spawn_blocking(compile).await.map_err(broken)?
@@ -237,26 +259,6 @@ impl Plugins {
 
     fn lock(&self) -> MutexGuard<'_, BTreeMap<String, Arc<LoadedPlugin>>> {
         self.earlier.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// Asks a loaded plugin whether it takes the configuration of an add-on; what is wrong with it if not.
-    pub async fn validate(
-        &self,
-        answer: &Answer,
-        desired: &DesiredAddOn,
-        cluster: &ClusterFacts<'_>,
-        installed: Option<&Inventory>,
-    ) -> Result<(), String> {
-        let brought = self.brought(desired).await.ok();
-        let Some(loaded) = brought.filter(|it| it.component.digest == answer.component.digest) else {
-            return Ok(());
-        };
-        let permit = self.queue.acquire(&cluster.cluster_name()).await;
-        let outcome = loaded.plugin.validate_async(loaded.request(desired, cluster, Ok(installed))).await;
-        drop(permit);
-        let found = outcome.map_err(|error| format!("plugin {}: {error}", desired.module))?.value;
-        let errors: Vec<Diagnostic> = found.into_iter().filter(|it| it.severity == Severity::Error).collect();
-        if errors.is_empty() { Ok(()) } else { Err(text(desired, &errors)) }
     }
 
     /// Asks a plugin for the plan of one add-on. `installed` is `Err` when it could not be read.
@@ -287,22 +289,57 @@ impl Plugins {
             let value = FactValue::Present(json!(version));
             request.facts.iter_mut().filter(is_version).for_each(|it| it.value = value.clone());
         }
-        let permit = self.queue.acquire(&cluster.cluster_name()).await;
-        let outcome = loaded.plugin.plan_async(request).await;
-        drop(permit);
-        match outcome.map(|it| it.value) {
-            Err(error) => failed(desired, &error),
-            Ok(Err(failure)) => refused(desired, failure),
-            Ok(Ok(Outcome::Complete(plan))) => authorized(desired, plan, &self.grants(desired)),
-            Ok(Ok(Outcome::Pending(diagnostics))) => Verdict::Pending(text(desired, &diagnostics)),
-            Ok(Ok(Outcome::Needs(needs))) => {
-                let keys: Vec<&str> = needs.iter().map(|it| it.key.as_str()).collect();
-                let message = format!(
-                    "plugin {} asks for {}, which this host does not answer",
-                    desired.module,
-                    keys.join(", ")
-                );
-                Verdict::Refused(reason::NEEDS_DENIED.into(), message)
+        let question = Question::new(cluster.cluster_name(), &loaded.component.digest, &desired.config);
+        if let Some(resting) = self.faults.resting(&question, Instant::now()) {
+            return failed(desired, resting.reason, resting.message);
+        }
+        match self.converse(loaded, desired, cluster, installed, request).await {
+            Ok(verdict) => {
+                self.faults.answered(&question);
+                verdict
+            }
+            Err(error) => {
+                self.faults.failed(question, error.reason(), error.to_string(), Instant::now());
+                failed(desired, error.reason(), error.to_string())
+            }
+        }
+    }
+
+    /// Asks whether a configuration can be taken, and then for its plan, until the plugin knows enough.
+    async fn converse(
+        &self,
+        loaded: &LoadedPlugin,
+        desired: &DesiredAddOn,
+        cluster: &ClusterFacts<'_>,
+        installed: Result<Option<&Inventory>, &str>,
+        mut request: Request,
+    ) -> Result<Verdict, PluginError> {
+        let name = cluster.cluster_name();
+        let warnings = match self.check(loaded, desired, &name, &request).await? {
+            Ok(warnings) => warnings,
+            Err(verdict) => return Ok(verdict),
+        };
+        let grants = self.grants(desired);
+        let asking = Asking { module: &desired.module, grants: &grants, installed };
+        let mut rounds = Rounds::default();
+        loop {
+            let permit = self.queue.acquire(&name).await;
+            let outcome = loaded.plugin.plan_async(request.clone()).await;
+            drop(permit);
+            match outcome?.value {
+                Err(failure) => return Ok(refused(desired, failure)),
+                Ok(Outcome::Complete(plan)) => {
+                    return Ok(authorized(desired, plan, &grants).and_warn(warnings));
+                }
+                Ok(Outcome::Pending(diagnostics)) => {
+                    return Ok(Verdict::Pending(text(desired, &diagnostics)));
+                }
+                Ok(Outcome::Needs(needs)) => {
+                    let answered = rounds.answer(&needs, &mut request, &cluster.queries, asking).await;
+                    if let Err((reason, message)) = answered {
+                        return Ok(Verdict::Refused(reason.into(), message));
+                    }
+                }
             }
         }
     }
@@ -316,7 +353,7 @@ impl LoadedPlugin {
         cluster: &ClusterFacts<'_>,
         installed: Result<Option<&Inventory>, &str>,
     ) -> Request {
-        let mut request = request(desired, cluster, installed);
+        let mut request = request(desired, cluster, &self.component.digest, installed);
         request.facts.retain(|it| self.facts.contains(&it.key) || ALWAYS.contains(&it.key.as_str()));
         request
     }
@@ -325,10 +362,11 @@ impl LoadedPlugin {
 fn request(
     desired: &DesiredAddOn,
     cluster: &ClusterFacts<'_>,
+    digest: &str,
     installed: Result<Option<&Inventory>, &str>,
 ) -> Request {
     let before = installed.ok().flatten();
-    let is_upgrade = before.is_some_and(|it| it.config != desired.config);
+    let is_upgrade = before.is_some_and(|it| it.digest != digest || it.config != desired.config);
     Request {
         operation: if is_upgrade { Operation::Upgrade } else { Operation::Install },
         host: HostInfo {
@@ -340,69 +378,5 @@ fn request(
         config: desired.config.clone(),
         facts: facts(cluster, installed),
         extra: json!({}),
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use std::collections::BTreeSet;
-
-    use crds::cluster_api::{Cluster, KubeadmControlPlane};
-
-    use super::*;
-
-    #[tokio::test]
-    async fn a_plugin_is_asked_for_the_version_that_is_wanted() {
-        let cluster: Cluster =
-            serde_json::from_value(json!({"apiVersion": "cluster.x-k8s.io/v1beta2", "kind": "Cluster",
-            "metadata": {"name": "one", "namespace": "default"}, "spec": {}}))
-            .expect("a Cluster");
-        let control_plane: KubeadmControlPlane = serde_json::from_value(
-            json!({"apiVersion": "controlplane.cluster.x-k8s.io/v1beta2", "kind": "KubeadmControlPlane",
-            "metadata": {"name": "one"}, "spec": {"version": "v1.36.0"}}),
-        )
-        .expect("a KubeadmControlPlane");
-        let facts = ClusterFacts {
-            cluster: &cluster,
-            control_plane: Some(&control_plane),
-            aws_cluster: None,
-            requested: [(API_SERVER_VERSION, FactValue::Present(json!("v1.35.2")))].into(),
-            profiles: Err("no matter".into()),
-        };
-        let spec = json!({"clusterName": "one", "cloudProvider": {"aws": {}}});
-        let desired = addons::desired(&serde_json::from_value(spec).expect("a spec")).remove(0);
-        let plugins = Plugins::load(PluginCalls::default(), None, None).expect("the built-in plugins");
-        let Ok(loaded) = plugins.brought(&desired).await else { panic!("it is built in") };
-        for (version, expected) in [
-            (None, ":v1.35."),
-            (Some("v1.36.3"), ":v1.36."),
-            (Some("v1.34.0"), ":v1.34."),
-            (Some("v1.37.0"), ""),
-        ] {
-            match plugins.ask_for(&loaded, &desired, &facts, Ok(None), version).await {
-                Verdict::Plan(plan, _) => {
-                    let text = json!(plan.steps).to_string();
-                    assert!(!expected.is_empty() && text.contains(expected), "{version:?}: {text}");
-                }
-                Verdict::Unsupported(message) => {
-                    assert!(expected.is_empty() && message.contains("v1.37.0"), "{version:?}: {message}");
-                }
-                _ => panic!("{version:?} has no plan"),
-            }
-        }
-    }
-
-    #[test]
-    fn what_goes_wrong_with_a_plugin_has_a_documented_reason() {
-        let documented: BTreeSet<&str> =
-            crds::conditions::reason::ALL.iter().map(|(reason, _)| *reason).collect();
-        let source = include_str!("../../../plugin/src/error.rs");
-        let reasons: Vec<&str> = source
-            .lines()
-            .filter_map(|line| line.trim().split_once("=> \"")?.1.strip_suffix("\","))
-            .collect();
-        assert!(reasons.len() > 15, "{reasons:?}");
-        let missing: Vec<&&str> = reasons.iter().filter(|reason| !documented.contains(**reason)).collect();
-        assert!(missing.is_empty(), "not in crds/src/conditions.rs: {missing:?}");
     }
 }

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use addons::{
     self, Api, LoadBalancers, ObjectRef, ObservedTeardown, Teardown, VolumeWork, awaited, teardown,
 };
+use contract::Operation;
 use crds::AWSCluster;
 use crds::cluster_api::{Cluster, KubeadmControlPlane};
 use crds::cluster_plugin::{ClusterPlugin, PluginPhase};
@@ -58,7 +59,7 @@ impl AddOns {
                 with(awaited(&observed), delete_volumes(workload, &observed.volumes).await)
             }
             (Teardown::Remove(module), Some(workload)) => {
-                match self.uninstall(workload, &object, &module).await {
+                match self.uninstall(workload, &object, &module, Operation::DeleteCluster).await {
                     StepProgress::Done => format!("{module} is removed"),
                     StepProgress::Waiting(Awaited { what, .. })
                     | StepProgress::Unreachable(what)

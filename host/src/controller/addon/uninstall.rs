@@ -11,6 +11,7 @@ use addons::{
     DesiredAddOn, Inventory, Leftover, Progress, Slot, Standing, built_in, can_be_uninstalled, in_the_way,
     leftover, leftovers,
 };
+use contract::Operation;
 use crds::cluster_plugin::{ClusterPlugin, PluginPhase, PluginStatus};
 use crds::conditions::reason;
 use tokio::time::Instant;
@@ -95,15 +96,17 @@ impl AddOns {
             tracing::info!(cluster_plugin = %name, module = inventory.module, "uninstalling");
         }
         self.memories.of(&name, &inventory.module).clear_completed_steps();
-        self.uninstall(workload, object, &inventory.module).await
+        self.uninstall(workload, object, &inventory.module, Operation::Uninstall).await
     }
 
-    /// Carries out the removal that was recorded when an add-on was installed, then removes its record.
+    /// Carries out what uninstalls an add-on, by what its plugin says now or by what was recorded when it was
+    /// installed, then removes its record.
     pub(super) async fn uninstall(
         &self,
         workload: &WorkloadCluster,
         object: &Cached<ClusterPlugin>,
         module: &str,
+        operation: Operation,
     ) -> StepProgress {
         let name = object.object_name();
         let record = match self.record(&name, workload, module).await {
@@ -111,8 +114,13 @@ impl AddOns {
             Ok(None) => return StepProgress::Done,
             Err(progress) => return progress,
         };
-        match execute_removal(workload, &record, self.memories.of(&name, module)).await {
-            StepProgress::Done => self.remove_record(&name, workload, module).await.into(),
+        let record = self.with_removal_of_plugin(object, workload, record, operation).await;
+        let memory = self.memories.of(&name, module);
+        match execute_removal(workload, &record, memory).await {
+            StepProgress::Done => {
+                memory.removed();
+                self.remove_record(&name, workload, module).await.into()
+            }
             other => other,
         }
     }
@@ -177,6 +185,7 @@ fn progress(
         available: None,
         upgrade: None,
         approval: None,
+        outputs: None,
         repaired: None,
     }
 }
@@ -229,6 +238,7 @@ pub(super) fn uniform_progress(
             available: None,
             upgrade: None,
             approval: None,
+            outputs: None,
             repaired: None,
         }
     };

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use addons::order::Before;
 use addons::upgrade::{self, Component};
 use addons::{Api, Inventory, Progress, UpgradeProgress};
 use contract::AddOnPlan;
@@ -13,7 +14,7 @@ use super::Installation;
 use super::approve::waiting;
 use super::kubernetes::unsupported;
 use super::plan::{Course, PlannedAddOn};
-use super::rollout::{Rollout, Target};
+use super::rollout::{Rollout, Target, told};
 use crate::controller::addon::check::{self, Findings};
 use crate::controller::addon::fleet::{ASK_AGAIN, FoundUpgrade, is_awaited};
 use crate::controller::addon::plugins::{Answer, Verdict, hints};
@@ -42,7 +43,10 @@ impl Installation<'_> {
             }
             let findings = self.findings(add_on, &add_on.answer).await;
             let verified = self.verified_until(add_on, &findings).filter(|_| is_another_on_its_way);
-            let progress = self.advance_one(add_on, &findings, verified.is_some()).await;
+            let progress = match waits_for_others(add_on, add_ons, &res) {
+                Some(progress) => progress,
+                None => self.advance_one(add_on, &findings, verified.is_some()).await,
+            };
             self.tell_fleet(add_on, &progress);
             let drift = self.memory(&add_on.desired.module).drift(|memory| memory.next_check());
             let is_held =
@@ -208,6 +212,35 @@ impl Installation<'_> {
     }
 }
 
+/// What is said of an add-on that cannot begin because of others. What was whole once goes on, whatever becomes of
+/// those that it needed to begin.
+fn waits_for_others(add_on: &PlannedAddOn, all: &[PlannedAddOn], advanced: &[Progress]) -> Option<Progress> {
+    let was_whole = |it: &PlannedAddOn| matches!(&it.installed, Ok(Some(installed)) if installed.was_whole());
+    if was_whole(add_on) {
+        return None;
+    }
+    let failed = |reason, message| Some(add_on.progress(PluginPhase::Failed, reason, message));
+    let awaited = match &add_on.before {
+        Before::Circle(names) => {
+            return failed(
+                reason::CIRCULAR_REQUIREMENTS,
+                format!("it waits for itself: {}", names.join(" after ")),
+            );
+        }
+        Before::Missing(what) => return failed(reason::REQUIREMENT_MISSING, what.clone()),
+        Before::AddOns(names) => names,
+    };
+    let runs = |name: &str| {
+        let known = advanced.iter().find(|it| it.module == name);
+        // One that comes later in this reconciliation runs if it did before.
+        let before = || all.iter().find(|it| it.desired.module == name).is_some_and(was_whole);
+        known.map_or_else(before, |it| it.phase == PluginPhase::Running)
+    };
+    let left: Vec<&str> = awaited.iter().map(String::as_str).filter(|name| !runs(name)).collect();
+    let message = || format!("waits for {} to run", left.join(", "));
+    (!left.is_empty()).then(|| add_on.progress(PluginPhase::Pending, reason::WAITING_FOR_ADD_ON, message()))
+}
+
 /// How an add-on fares, by how far its plan has come.
 fn reported(
     target: &Target<'_>,
@@ -253,7 +286,8 @@ fn reported(
                     failed: upgrade.failed.filter(|_| installed.is_some_and(|it| it.undone.is_some())),
                 },
             });
-            Progress { upgrade, ..progress }
+            let outputs = Some(told(plan));
+            Progress { upgrade, outputs, ..progress }
         }
         StepProgress::Waiting(awaited) if awaited.is_overdue => {
             let all: Vec<String> =

@@ -28,7 +28,6 @@ impl Installation<'_> {
     ) -> Result<Progress, String> {
         let Prerequisites { plan, installed, workload, .. } =
             self.prerequisites(add_on, new).map_err(|progress| progress.message)?;
-        self.controller.plugins.validate(new, &add_on.desired, &self.facts, installed).await?;
         let findings = self.findings(add_on, new).await;
         if let Some((_, why)) = plan.steps.iter().find_map(|step| check::refusal(&findings, &step.id)) {
             return Err(why);

@@ -1,9 +1,12 @@
 //! Plans the add-ons of a cluster: gathers the facts that their plugins need, asks the plugins, and publishes
 //! the security-group rules that all of them need.
 
+use std::collections::BTreeMap;
+
 use addons::kubernetes_upgrade::Support;
+use addons::order::{Before, Ordered, Requirements, order};
 use addons::upgrade::Component;
-use addons::{DesiredAddOn, Inventory, Progress, UndoneUpgrade, UpgradeProgress};
+use addons::{DesiredAddOn, Inventory, Progress, Slot, UndoneUpgrade, UpgradeProgress};
 use contract::StepSpec;
 use crds::cluster_plugin::{AvailablePlugin, FailedUpgrade, PluginApproval, PluginPhase};
 use iam::instance_roles;
@@ -12,6 +15,7 @@ use model::condition::shorten;
 
 use super::Installation;
 use super::bounded::bounded;
+use super::service::Service;
 use crate::controller::addon::facts::FactSources;
 use crate::controller::addon::plugins::{Answer, Verdict};
 use crate::rules::RequestedRules;
@@ -32,6 +36,8 @@ pub(super) struct PlannedAddOn {
     /// Plans, by their [`plan_id`](addons::approval::plan_id), that are approved now: beginning one uses its
     /// approval up.
     pub uses: Vec<String>,
+    /// What has to run before it is installed.
+    pub before: Before,
 }
 
 /// A plan that waits for approval, and what is said of it.
@@ -95,6 +101,7 @@ impl Installation<'_> {
         self.next = next;
         self.facts.profiles =
             controller.instances(&self.facts, region, |instances| instance_roles::profiles(instances));
+        let mut before = order_of(&served);
         let mut add_ons = Vec::new();
         for (desired, installed, service) in served {
             let known = installed.as_ref().ok().and_then(Option::as_ref);
@@ -118,6 +125,9 @@ impl Installation<'_> {
                 PlannedAddOn { available, support, ..PlannedAddOn::of(desired, installed, answer, course) };
             add_ons.push(self.approve(add_on).await);
         }
+        for add_on in &mut add_ons {
+            add_on.before = before.remove(&add_on.desired.module).unwrap_or_else(nothing);
+        }
         let rules = &controller.context.rules;
         let requested = rules_of_plans(&add_ons, self.state.initialized);
         rules.set(&self.cluster_name, self.records.rules(requested, rules.get(&self.cluster_name)));
@@ -135,7 +145,8 @@ impl PlannedAddOn {
     ) -> Self {
         let support = Support::Supported;
         let (available, waiting, uses) = (None, None, Vec::new());
-        PlannedAddOn { desired, installed, answer, course, available, support, waiting, uses }
+        let before = nothing();
+        PlannedAddOn { desired, installed, answer, course, available, support, waiting, uses, before }
     }
 
     /// Whether all of it was installed at some time.
@@ -162,6 +173,12 @@ impl PlannedAddOn {
         });
         let from = installed.replaced().filter(|_| failed.is_none()).map(|it| bounded(&it.version));
         Some(UpgradeProgress { from, failed })
+    }
+
+    /// What its plugin told of what is installed; `None` when its record is not known.
+    fn outputs(&self) -> Option<BTreeMap<String, String>> {
+        let installed = self.installed.as_ref().ok()?;
+        Some(installed.as_ref().map(|it| it.outputs.clone()).unwrap_or_default())
     }
 
     /// The upgrade that was undone, or is being undone.
@@ -202,9 +219,29 @@ impl PlannedAddOn {
             available: self.available.clone(),
             upgrade: self.upgrade_progress(),
             approval: None,
+            outputs: self.outputs(),
             repaired: None,
         }
     }
+}
+
+/// An add-on that is asked for, its record, and what serves it.
+type Served = (DesiredAddOn, Result<Option<Inventory>, String>, Result<Service, Verdict>);
+
+/// What comes before each add-on, by its name.
+fn order_of(served: &[Served]) -> BTreeMap<String, Before> {
+    let none = Requirements::default();
+    let ordered = served.iter().map(|(desired, _, service)| Ordered {
+        name: &desired.module,
+        slot: Some(desired.slot).filter(|slot| *slot != Slot::Other),
+        after: &desired.after,
+        requires: service.as_ref().map_or(&none, |it| &it.brought().requires),
+    });
+    order(&ordered.collect::<Vec<_>>())
+}
+
+fn nothing() -> Before {
+    Before::AddOns(Vec::new())
 }
 
 /// The rules of all add-ons together; `None` while one that may be installed could not be planned, so that

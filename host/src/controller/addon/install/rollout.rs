@@ -1,12 +1,13 @@
 //! Rolls out the plan of one add-on: applies its steps, prunes what the plan no longer has, and records what
 //! is installed.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use addons::approval::{plan_id, recorded};
-use addons::{Inventory, Standing, Succession, UndoneUpgrade, stored};
-use contract::{AddOnPlan, Step, StepSpec};
+use addons::{Inventory, LARGEST_RECORD, Standing, Succession, UndoneUpgrade, stored};
+use contract::{AddOnPlan, Step, StepSpec, outputs};
 use crds::cluster_plugin::Conflicts;
+use crds::conditions::reason;
 
 use super::Installation;
 use super::plan::{Course, PlannedAddOn};
@@ -112,7 +113,13 @@ impl<'a> Rollout<'a> {
             kind => kind,
         };
         let memory = installation.memory(module);
-        Ok(Rollout { installation, target, memory, kind, plan_hash, field_manager, authority })
+        let rollout = Rollout { installation, target, memory, kind, plan_hash, field_manager, authority };
+        let (record, bytes) = rollout.record_at_most();
+        if kind.is_new() && bytes > LARGEST_RECORD {
+            let message = addons::too_large(&record, bytes);
+            return Err(StepProgress::Refused(reason::RECORD_TOO_LARGE, message));
+        }
+        Ok(rollout)
     }
 
     /// Records that it begins; the next reconciliation goes on with it.
@@ -138,10 +145,35 @@ impl<'a> Rollout<'a> {
             return progress;
         }
         self.memory.set_verified(plan, &self.plan_hash);
-        match self.kind {
-            RolloutKind::Repair => StepProgress::Done,
+        match (self.kind, installed) {
+            (RolloutKind::Repair, Some(installed)) => self.tell_anew(installed).await.into(),
+            (RolloutKind::Repair, None) => StepProgress::Done,
             _ => self.finish(record).await.into(),
         }
+    }
+
+    /// Records outputs that changed though the steps did not.
+    async fn tell_anew(&self, installed: &Inventory) -> Result<(), StepProgress> {
+        let outputs = told(self.target.plan);
+        if installed.outputs == outputs {
+            return Ok(());
+        }
+        // Marks that were recorded since stay.
+        let Target { add_on, workload, .. } = self.target;
+        let Installation { controller, plugin_name, .. } = self.installation;
+        match controller.record(plugin_name, workload, &add_on.desired.module).await? {
+            Some(record) if record.standing == Standing::Proven => {
+                self.write_record(&Inventory { outputs, ..record }).await
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// The record, and how many bytes it may get to have with what an earlier plan left.
+    fn record_at_most(&self) -> (Inventory, usize) {
+        let record = self.record();
+        let bytes = record.bytes_at_most();
+        (record, bytes)
     }
 
     /// The record while the plan is being carried out: what may be there by then.
@@ -171,6 +203,7 @@ impl<'a> Rollout<'a> {
             stored_plan,
             previous,
             undone,
+            outputs: told(plan),
             approved: Some(recorded(installed, self.target.plan_id(), self.target.uses_approval())),
             standing: Standing::Proven,
         };
@@ -285,6 +318,11 @@ impl Installation<'_> {
     pub(super) fn force(&self) -> bool {
         self.objects.plugin.spec.conflicts == Conflicts::Force
     }
+}
+
+/// What a plan tells of what it installs. That it can be told was checked when the plan was read.
+pub(super) fn told(plan: &AddOnPlan) -> BTreeMap<String, String> {
+    outputs(&plan.extra).unwrap_or_default()
 }
 
 /// What was applied by an earlier plan and not pruned yet, and what this one applies.

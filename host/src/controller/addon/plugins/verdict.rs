@@ -1,10 +1,9 @@
 //! What follows from the answer of a plugin: a plan that is granted, or why there is none.
 
 use addons::grant::{self, Grants};
-use addons::{DesiredAddOn, authorize_removal};
+use addons::{DesiredAddOn, authorize_removal, too_large_to_record};
 use contract::{AddOnPlan, Diagnostic, Failure, Severity, UNSUPPORTED_KUBERNETES_VERSION};
 use crds::conditions::reason;
-use plugin::PluginError;
 
 /// What follows from it.
 pub enum Verdict {
@@ -21,9 +20,20 @@ pub enum Verdict {
     Refused(String, String),
 }
 
+impl Verdict {
+    /// The same, with what was warned of before there was a plan.
+    #[must_use]
+    pub fn and_warn(self, more: Vec<String>) -> Verdict {
+        match self {
+            Verdict::Plan(plan, warnings) => Verdict::Plan(plan, more.into_iter().chain(warnings).collect()),
+            other => other,
+        }
+    }
+}
+
 /// What follows where a plugin did not answer.
-pub fn failed(desired: &DesiredAddOn, error: &PluginError) -> Verdict {
-    Verdict::Refused(error.reason().to_owned(), format!("plugin {}: {error}", desired.module))
+pub fn failed(desired: &DesiredAddOn, reason: &str, message: String) -> Verdict {
+    Verdict::Refused(reason.to_owned(), format!("plugin {}: {message}", desired.module))
 }
 
 /// What follows from a plan: whether it is granted today.
@@ -37,6 +47,10 @@ pub fn authorized(desired: &DesiredAddOn, plan: AddOnPlan, grants: &Grants) -> V
     denials.extend(authorize_removal(&plan.removal, grants));
     match denials.first() {
         None => {
+            if let Some(why) = too_large_to_record(&plan, &desired.config) {
+                let message = format!("plugin {}: {why}", desired.module);
+                return Verdict::Refused(reason::RECORD_TOO_LARGE.into(), message);
+            }
             let warnings = plan.diagnostics.iter().filter(|it| it.severity == Severity::Warning).cloned();
             let warnings = warnings.map(|it| text(desired, &[it])).collect();
             Verdict::Plan(plan, warnings)
