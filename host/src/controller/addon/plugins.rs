@@ -21,8 +21,8 @@ use contract::{
     API_SERVER_VERSION, FEATURES, Fact, FactValue, HostInfo, KUBERNETES_VERSION, Operation, Outcome, Request,
 };
 use crds::conditions::reason;
-use plugin::{PluginError, Released};
-use serde_json::{Value, json};
+use plugin::{ConfigSchema, PluginError, Released};
+use serde_json::json;
 use tokio::sync::OnceCell;
 
 use super::facts::{ALWAYS, ClusterFacts, facts};
@@ -67,8 +67,8 @@ pub struct LoadedPlugin {
     pub facts: Vec<String>,
     /// What it needs of other add-ons.
     pub requires: Requirements,
-    /// JSON Schema of its configuration.
-    schema: Value,
+    /// Of its configuration.
+    schema: ConfigSchema,
 }
 
 /// What a plugin answered.
@@ -177,7 +177,8 @@ impl Plugins {
             let keys = descriptor.requires["facts"].as_array().into_iter().flatten();
             let facts = keys.filter_map(|it| it.as_str().map(str::to_owned)).collect();
             let component = Component { version: descriptor.version, digest: plugin.digest().to_owned() };
-            let (requires, schema) = (Requirements::of(&descriptor.requires), descriptor.config_schema);
+            let requires = Requirements::of(&descriptor.requires);
+            let schema = ConfigSchema::new(&descriptor.config_schema)?;
             Ok(Arc::new(LoadedPlugin { plugin, bytes, component, facts, requires, schema }))
         };
         let broken = |error: tokio::task::JoinError| PluginError::Host { detail: error.to_string() };

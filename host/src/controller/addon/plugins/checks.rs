@@ -80,7 +80,7 @@ impl Plugins {
         cluster: &ObjectName,
         request: &Request,
     ) -> Result<Vec<Diagnostic>, PluginError> {
-        let found = plugin::check_config(&loaded.schema, &request.config)?;
+        let found = loaded.schema.check(&request.config);
         if !found.is_empty() {
             return Ok(found);
         }
