@@ -88,14 +88,14 @@ fn needs(needs: Vec<wit::Need>) -> Result<Vec<Need>, PluginError> {
 
 fn add_on_plan(plan: wit::Plan, features: &[String]) -> Result<AddOnPlan, PluginError> {
     few_values("plan", plan.steps.iter().chain(&plan.removal).map(|step| &step.spec).chain([&plan.extra]))?;
-    let extra = object("plan", "extra", &plan.extra)?;
-    contract::outputs(&extra).map_err(|flaw| invalid(flaw.to_string()))?;
-    Ok(AddOnPlan {
+    let plan = AddOnPlan {
         steps: steps("steps", plan.steps, features)?,
         removal: steps("removal", plan.removal, features)?,
         diagnostics: diagnostics("plan", plan.diagnostics)?,
-        extra,
-    })
+        extra: object("plan", "extra", &plan.extra)?,
+    };
+    contract::outputs(&plan.extra).map_err(|flaw| invalid(flaw.to_string()))?;
+    Ok(plan)
 }
 
 fn steps(list: &str, steps: Vec<wit::Step>, features: &[String]) -> Result<Vec<Step>, PluginError> {

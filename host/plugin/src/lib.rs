@@ -24,7 +24,7 @@ mod plugin;
 mod released;
 
 pub use built_in::{BuiltIn, built_in};
-pub use config::check_config;
+pub use config::{ConfigSchema, check_config};
 pub use engine::Engine;
 pub use error::PluginError;
 pub use limits::Limits;

@@ -1,9 +1,9 @@
 //! Plans of built-in plugins, asked for through the real host call, as text.
 
 use super::{engine, load, request};
-use contract::{AddOnPlan, Failure, Outcome, Request, Step};
+use contract::{AddOnPlan, Failure, Outcome, Request, Severity, Step};
 use expect_test::Expect;
-use plugin::{Plugin, built_in};
+use plugin::{Plugin, built_in, check_config};
 use serde_json::Value;
 use std::fmt::Write;
 
@@ -11,7 +11,17 @@ pub fn plan(name: &str, request: &Request) -> Result<Outcome, Failure> {
     load(name).plan(request).expect("it answers").value
 }
 
+/// The plan for a configuration, which the host takes: it fulfils the schema and passes `validate`.
 pub fn complete(name: &str, request: &Request) -> AddOnPlan {
+    let schema = load(name).describe().expect("it answers").value.config_schema;
+    assert_eq!(
+        check_config(&schema, &request.config).expect("it is a schema"),
+        [],
+        "{name}: {}",
+        request.config
+    );
+    let found = load(name).validate(request).expect("it answers").value;
+    assert!(found.iter().all(|it| it.severity != Severity::Error), "{name}: {found:?}");
     match plan(name, request) {
         Ok(Outcome::Complete(plan)) => plan,
         other => panic!("{name} has no plan: {other:?}"),

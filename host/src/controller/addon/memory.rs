@@ -235,6 +235,15 @@ mod tests {
         assert!(!memory.is_overdue("running", Duration::from_secs(60)));
     }
 
+    #[test]
+    fn a_plugin_is_asked_once_what_uninstalls_it() {
+        let (memories, name) = (Memories::default(), ObjectName::new("default", "one"));
+        let memory = memories.of(&name, "calico");
+        assert_eq!([memory.ask_for_removal(), memory.ask_for_removal()], [true, false]);
+        memory.removed();
+        assert!(memory.ask_for_removal(), "it was installed anew");
+    }
+
     fn planned(step: &str) -> AddOnPlan {
         let step = Step {
             id: step.into(),

@@ -25,7 +25,7 @@ use contract::{
     Outcome, Request,
 };
 use crds::conditions::reason;
-use plugin::{PluginError, Released};
+use plugin::{ConfigSchema, PluginError, Released};
 use serde_json::json;
 use tokio::sync::OnceCell;
 use tokio::time::Instant;
@@ -77,6 +77,8 @@ pub struct LoadedPlugin {
     pub facts: Vec<String>,
     /// What it needs of other add-ons.
     pub requires: Requirements,
+    /// Of its configuration.
+    schema: ConfigSchema,
     pub descriptor: Descriptor,
 }
 
@@ -251,7 +253,8 @@ impl Plugins {
             let version = descriptor.version.clone();
             let component = Component { version, digest: plugin.digest().to_owned() };
             let requires = Requirements::of(&descriptor.requires);
-            Ok(Arc::new(LoadedPlugin { plugin, bytes, component, facts, requires, descriptor }))
+            let schema = ConfigSchema::new(&descriptor.config_schema)?;
+            Ok(Arc::new(LoadedPlugin { plugin, bytes, component, facts, requires, schema, descriptor }))
         };
         let broken = |error: tokio::task::JoinError| PluginError::Host { detail: error.to_string() };
         tokio::task::spawn_blocking(compile).await.map_err(broken)?

@@ -328,3 +328,58 @@ fn upgrade_available(add_on: &PlannedAddOn, installed: Option<&Inventory>) -> Op
     let is_pinned = add_on.desired.version.is_some();
     Some(upgrade::available(&add_on.desired.module, installed, &brought, is_pinned))
 }
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::super::plan::Course;
+    use super::*;
+
+    /// An add-on of this place in a list of two, which comes after these and was whole before or not.
+    fn add_on(place: usize, before: Before, was_whole: bool) -> PlannedAddOn {
+        let spec = json!({"clusterName": "one", "networking": {"calico": {}}});
+        let desired = addons::desired(&serde_json::from_value(spec).expect("a spec")).remove(place);
+        let record = json!({"module": desired.module, "version": "1", "digest": "", "config": {}, "planHash": "a",
+            "complete": true, "objects": [], "removal": []});
+        let installed = was_whole.then(|| serde_json::from_value(record).expect("a record"));
+        let answer = Answer { component: Component::default(), verdict: Verdict::Pending("it".into()) };
+        PlannedAddOn { before, ..PlannedAddOn::of(desired, Ok(installed), answer, Course::Serve) }
+    }
+
+    fn said(
+        was_whole: bool,
+        before: Before,
+        other_was_whole: bool,
+        other: Option<PluginPhase>,
+    ) -> Option<String> {
+        let all = [add_on(0, Before::AddOns(vec![]), other_was_whole), add_on(1, before, was_whole)];
+        let other = other.map(|phase| all[0].progress(phase, reason::CREATING, String::new()));
+        let advanced: Vec<Progress> = other.into_iter().collect();
+        waits_for_others(&all[1], &all, &advanced)
+            .map(|it| format!("{:?} {}: {}", it.phase, it.reason, it.message))
+    }
+
+    #[test]
+    fn an_add_on_begins_when_what_it_needs_runs() {
+        let needs = || Before::AddOns(vec!["aws-cloud-controller-manager".into()]);
+        let waits = "Pending WaitingForAddOn: waits for aws-cloud-controller-manager to run";
+        let waiting = Some(waits.to_owned());
+        assert_eq!(said(false, needs(), false, Some(PluginPhase::Provisioning)), waiting);
+        assert_eq!(said(false, needs(), true, Some(PluginPhase::Failed)), waiting);
+        assert_eq!(said(false, needs(), true, Some(PluginPhase::Running)), None);
+        assert_eq!(said(false, needs(), false, None), waiting, "it comes later");
+        assert_eq!(said(false, needs(), true, None), None, "it comes later, and ran before");
+        assert_eq!(said(true, needs(), false, Some(PluginPhase::Failed)), None, "it was whole itself");
+    }
+
+    #[test]
+    fn what_can_never_begin_says_why() {
+        let circle = Before::Circle(vec!["a".into(), "b".into(), "a".into()]);
+        let expected = "Failed CircularRequirements: it waits for itself: a after b after a";
+        assert_eq!(said(false, circle, true, None), Some(expected.to_owned()));
+        let missing = Before::Missing("its plugin needs add-on \"x\"".into());
+        let expected = "Failed RequirementMissing: its plugin needs add-on \"x\"";
+        assert_eq!(said(false, missing, true, None), Some(expected.to_owned()));
+    }
+}

@@ -15,7 +15,6 @@ use model::condition::shorten;
 
 use super::Installation;
 use super::bounded::bounded;
-use super::service::Service;
 use crate::controller::addon::facts::FactSources;
 use crate::controller::addon::plugins::{Answer, Verdict};
 use crate::rules::RequestedRules;
@@ -101,7 +100,10 @@ impl Installation<'_> {
         self.next = next;
         self.facts.profiles =
             controller.instances(&self.facts, region, |instances| instance_roles::profiles(instances));
-        let mut before = order_of(&served);
+        let mut before =
+            order_of(served.iter().map(|(desired, _, service)| {
+                (desired, service.as_ref().ok().map(|it| &it.brought().requires))
+            }));
         let mut add_ons = Vec::new();
         for (desired, installed, service) in served {
             let known = installed.as_ref().ok().and_then(Option::as_ref);
@@ -225,17 +227,16 @@ impl PlannedAddOn {
     }
 }
 
-/// An add-on that is asked for, its record, and what serves it.
-type Served = (DesiredAddOn, Result<Option<Inventory>, String>, Result<Service, Verdict>);
-
 /// What comes before each add-on, by its name.
-fn order_of(served: &[Served]) -> BTreeMap<String, Before> {
+fn order_of<'a>(
+    add_ons: impl Iterator<Item = (&'a DesiredAddOn, Option<&'a Requirements>)>,
+) -> BTreeMap<String, Before> {
     let none = Requirements::default();
-    let ordered = served.iter().map(|(desired, _, service)| Ordered {
+    let ordered = add_ons.map(|(desired, requires)| Ordered {
         name: &desired.module,
         slot: Some(desired.slot).filter(|slot| *slot != Slot::Other),
         after: &desired.after,
-        requires: service.as_ref().map_or(&none, |it| &it.brought().requires),
+        requires: requires.unwrap_or(&none),
     });
     order(&ordered.collect::<Vec<_>>())
 }

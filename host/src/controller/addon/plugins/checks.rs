@@ -82,7 +82,7 @@ impl Plugins {
         cluster: &ObjectName,
         request: &Request,
     ) -> Result<Vec<Diagnostic>, PluginError> {
-        let found = plugin::check_config(&loaded.descriptor.config_schema, &request.config)?;
+        let found = loaded.schema.check(&request.config);
         if !found.is_empty() {
             return Ok(found);
         }

@@ -34,7 +34,10 @@ async fn a_configuration_that_the_schema_refuses_reaches_no_plugin() {
     let trapped = said(&guest, json!({"replicas": 9})).await;
     assert!(trapped.starts_with("PluginTrapped: "), "{trapped}");
     let none = Guest { schema: json!({"type": 1}), ..Guest::default() };
-    assert!(said(&none, json!({})).await.starts_with("InvalidConfigSchema: "));
+    let Err(Verdict::Refused(reason, _)) = plugins(&none).brought(&desired(json!({}))).await else {
+        panic!("it is none")
+    };
+    assert_eq!(reason, "InvalidConfigSchema");
 }
 
 #[tokio::test]

@@ -1,16 +1,17 @@
 //! The published JSON Schemas and the host's types say the same: what one accepts or refuses, so does the
 //! other.
 
+mod queries;
+mod released;
+
 use contract::{
-    API_SERVER_VERSION, ApiAnswer, ApplySpec, AwsFact, CertificateSpec, ClusterFact, DeleteSpec,
-    EfsFileSystemSpec, FACTS, FieldWaitSpec, FileSystemFact, IamRoleSpec, InstalledFact, InstanceRolesSpec,
-    InstanceTypeFact, IpPoolFact, KUBERNETES_VERSION, KubeletVersionsFact, MACHINE_SUBNETS, NodesAnswer,
-    OwnObjectAnswer, Query, SecurityGroupRuleSpec, Step, StorageClassFact, SubnetFact, WaitSpec, outputs,
+    API_SERVER_VERSION, ApplySpec, AwsFact, CertificateSpec, ClusterFact, DeleteSpec, EfsFileSystemSpec,
+    FACTS, FieldWaitSpec, FileSystemFact, IamRoleSpec, InstalledFact, InstanceRolesSpec, InstanceTypeFact,
+    IpPoolFact, KUBERNETES_VERSION, KubeletVersionsFact, MACHINE_SUBNETS, SecurityGroupRuleSpec, Step,
+    StorageClassFact, SubnetFact, WaitSpec,
 };
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
-use sha2::{Digest, Sha256};
-use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -181,113 +182,6 @@ fn waits_for_fields_agree() {
     );
 }
 
-fn query(kind: &str, good: &[Value], bad: &[Value]) {
-    let file = format!("queries/{}.json", kind.replace('/', "."));
-    for (values, expected) in [(good, true), (bad, false)] {
-        for spec in values {
-            let read = Query::read(&json!({ "kind": kind, "spec": spec }));
-            assert_eq!(read.is_ok(), expected, "the type, for {spec}: {read:?}");
-            assert_eq!(accepts(&file, spec), expected, "the schema, for {spec}");
-        }
-    }
-}
-
-#[test]
-fn queries_agree() {
-    let objects = |field: &str, value: Value| {
-        let mut query = json!({ "apiVersion": "apps/v1", "kind": "Deployment", "limit": 10 });
-        query[field] = value;
-        query
-    };
-    let mut both = objects("name", json!("a"));
-    both["labelSelector"] = json!({ "a": "b" });
-    query(
-        "k8s.objects/v1",
-        &[
-            objects("limit", json!(500)),
-            objects("namespace", json!("kube-system")),
-            objects("name", json!("a")),
-            objects("labelSelector", json!({ "app.kubernetes.io/name": "x", "empty": "" })),
-            objects("fields", json!(["/spec/replicas", "/metadata/labels/a~1b"])),
-        ],
-        &[
-            both,
-            json!({ "apiVersion": "apps/v1", "kind": "Deployment" }),
-            objects("limit", json!(0)),
-            objects("limit", json!(501)),
-            objects("namespace", json!("a/b")),
-            objects("name", json!("..")),
-            objects("apiVersion", json!("apps/v1/x")),
-            objects("labelSelector", json!({ "a": "b,c" })),
-            objects("fields", json!(["spec"])),
-            objects("fields", json!([""])),
-            objects("fieldSelector", json!("a=b")),
-        ],
-    );
-    query("k8s.nodes/v1", &[json!({})], &[json!({ "names": [] }), json!(1)]);
-    query(
-        "k8s.apis/v1",
-        &[json!({}), json!({ "groups": ["", "apps"] })],
-        &[json!({ "groups": ["a/b"] }), json!({ "groups": vec!["a"; 17] })],
-    );
-    query(
-        "own-objects/v1",
-        &[json!({}), json!({ "kinds": ["Deployment"], "fields": ["/status"] })],
-        &[json!({ "kinds": ["a?b"] }), json!({ "fields": ["/"] }), json!({ "names": [] })],
-    );
-    query("outputs/v1", &[json!({ "plugin": "metrics" })], &[json!({}), json!({ "plugin": "a/b" })]);
-}
-
-#[test]
-fn answers_to_queries_agree() {
-    let nodes = json!({ "count": 2, "ready": 1, "architectures": { "arm64": 2 },
-        "taints": [{ "key": "a", "value": "", "effect": "NoSchedule", "count": 1 }] });
-    value_of::<NodesAnswer>("queries/answers/k8s.nodes.v1.json", &nodes);
-    let api = json!([{ "apiVersion": "apps/v1", "kinds": ["Deployment"] }, { "apiVersion": "v1" }]);
-    value_of::<Vec<ApiAnswer>>("queries/answers/k8s.apis.v1.json", &api);
-    let own = json!([{ "apiVersion": "v1", "kind": "Namespace", "name": "a", "object": null }]);
-    value_of::<Vec<OwnObjectAnswer>>("queries/answers/own-objects.v1.json", &own);
-    assert!(accepts(
-        "queries/answers/k8s.objects.v1.json",
-        &json!([{ "metadata": { "name": "a" }, "spec": {} }])
-    ));
-    assert!(!accepts("queries/answers/k8s.objects.v1.json", &json!([{ "spec": {} }])));
-    assert!(accepts("queries/answers/outputs.v1.json", &json!({ "endpoint": "a" })));
-    assert!(!accepts("queries/answers/outputs.v1.json", &json!({ "endpoint": 1 })));
-}
-
-/// A value of a type without fields that may be left out of an object.
-fn value_of<T: DeserializeOwned>(file: &str, good: &Value) {
-    let check = |value: &Value, expected: bool| {
-        assert_eq!(T::deserialize(value).is_ok(), expected, "the type, for {value}");
-        assert_eq!(accepts(file, value), expected, "the schema, for {value}");
-    };
-    check(good, true);
-    check(&json!(17), false);
-    let text = good.to_string();
-    check(&serde_json::from_str(&text.replacen('{', "{\"unknown\":1,", 1)).expect("JSON"), false);
-}
-
-#[test]
-fn outputs_agree() {
-    let check = |value: Value, expected: bool| {
-        let extra = json!({ "outputs": value });
-        assert_eq!(outputs(&extra).is_ok(), expected, "the type, for {extra}");
-        assert_eq!(accepts("extra/plan.json", &extra), expected, "the schema, for {extra}");
-    };
-    check(json!({ "endpoint": "https://example.com", "a-1": "" }), true);
-    for wrong in [
-        json!([]),
-        json!({ "A": "" }),
-        json!({ "a": 1 }),
-        json!({ "a": "x\ny" }),
-        json!({ "a": "x".repeat(1025) }),
-    ] {
-        check(wrong, false);
-    }
-    assert!(outputs(&json!({ "later": 1 })).is_ok() && accepts("extra/plan.json", &json!({ "later": 1 })));
-}
-
 #[test]
 fn steps_about_aws_agree() {
     let rule = |protocol: &str, from: Value, to: Value| {
@@ -433,86 +327,26 @@ fn every_schema_is_one_of_these() {
         installed.json
         instance-types.json
         ip-pools.json
+        k8s.apis.v1.json
+        k8s.apis.v1.json
         k8s.apply.v1.json
         k8s.delete.v1.json
+        k8s.nodes.v1.json
+        k8s.nodes.v1.json
+        k8s.objects.v1.json
+        k8s.objects.v1.json
         k8s.wait.v1.json
+        k8s.wait.v2.json
         kubelet-versions.json
         kubernetes-version.json
         machine-subnets.json
+        outputs.v1.json
+        outputs.v1.json
+        own-objects.v1.json
+        own-objects.v1.json
+        plan.json
         storage-classes.json
         subnets.json
         tls.certificate.v1.json"#]]
     .assert_eq(&names.join("\n"));
-}
-
-/// Files below a folder of `wit/`, by their paths in it.
-fn files(folder: &str) -> BTreeMap<String, Vec<u8>> {
-    let of = |inside: &str| {
-        let path = wit(folder).join(inside);
-        let entries = fs::read_dir(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
-        let names =
-            entries.map(|entry| entry.expect("it can be read").file_name().to_string_lossy().into_owned());
-        names.map(|name| format!("{inside}{name}")).collect::<Vec<_>>()
-    };
-    let paths = ["", "facts/", "steps/"]
-        .into_iter()
-        .flat_map(of)
-        .filter(|it| it.ends_with(".json") || it.ends_with(".wit"));
-    paths.map(|path| (path.clone(), fs::read(wit(folder).join(&path)).expect("it can be read"))).collect()
-}
-
-#[test]
-fn a_released_version_never_changes() {
-    let mut hasher = Sha256::new();
-    for (path, content) in files("released/0.1.0") {
-        hasher.update(format!("{path} {}\n", content.len()));
-        hasher.update(content);
-    }
-    assert_eq!(
-        base16(&hasher.finalize()),
-        "c8ac11c1ac42216fc3ccad82e3e847f7aa87bcced9585689aeb0c8653dd2b1da"
-    );
-}
-
-/// What binds of a file of the contract: its text without comments, or its schema without words for people.
-fn binding(path: &str, content: &[u8]) -> String {
-    fn bare(value: &mut Value) {
-        match value {
-            Value::Object(fields) => {
-                fields.retain(|name, value| name != "description" || !value.is_string());
-                fields.values_mut().for_each(bare);
-            }
-            Value::Array(all) => all.iter_mut().for_each(bare),
-            _ => (),
-        }
-    }
-    if path.ends_with(".json") {
-        let mut schema: Value = serde_json::from_slice(content).expect("it is JSON");
-        bare(&mut schema);
-        return schema.to_string();
-    }
-    let text = String::from_utf8_lossy(content);
-    let lines = text.lines().map(str::trim).filter(|line| !line.starts_with("//") && !line.is_empty());
-    lines.collect::<Vec<_>>().join("\n")
-}
-
-#[test]
-fn what_was_released_is_still_so() {
-    let current = files("");
-    let moved_on = !String::from_utf8_lossy(&current["cluster-plugin.wit"])
-        .contains("package kurator:cluster-plugin@0.1.0;");
-    for (path, content) in files("released/0.1.0") {
-        // Steps and facts only ever get company; the package changes with its version.
-        if path != "cluster-plugin.wit" || !moved_on {
-            let current = current.get(&path).map(|current| binding(&path, current));
-            assert!(
-                current == Some(binding(&path, &content)),
-                "{path} was released and is frozen but for its comments: give what changes a new name or version"
-            );
-        }
-    }
-}
-
-fn base16(bytes: &[u8]) -> String {
-    bytes.iter().map(|it| format!("{it:02x}")).collect()
 }
