@@ -30,10 +30,11 @@ test: tools ## Run every test, the ones on the bed included
 	@tests/tools/test.sh
 
 .PHONY: test-all
-test-all: test ## The same, random lives of clusters a million steps long, and an operator killed at each write of an upgrade; takes an hour more
+test-all: test ## The same, random lives of clusters a million steps long, an operator killed at each write of an upgrade, and signatures by a cosign built from source; takes an hour more
 	EDITED_LIVES=4000 cargo test --locked --workspace --test decisions living
 	APPROVED_LIVES=3000 cargo test --locked --workspace --lib approval
 	INTERRUPTIONS=all cargo test --locked --workspace --test interruptions
+	cargo test --locked --workspace --test registries cosign_signs_now -- --ignored --nocapture
 
 .PHONY: test-baseline
 test-baseline: tools ## Have this operator take over what an earlier one installed: BASELINE=<commit>, and BASELINE_CLUSTERS=<number> of more than two

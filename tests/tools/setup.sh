@@ -40,10 +40,10 @@ nsenter      bed   util-linux       util-linux-core  util-linux       runs progr
 setsid       bed   util-linux       util-linux-core  util-linux       keeps the bed running when a terminal closes
 mount        bed   mount            util-linux-core  util-linux       gives the bed its own files below /run and /etc
 sysctl       bed   procps           procps-ng        procps-ng        lets the bed route between its machines
-apt-get      bed   apt              -                -                downloads cloud-init as Debian and Ubuntu package it
+apt-get      bed   apt              -                -                downloads cloud-init and a registry as Debian and Ubuntu package them
 apt-cache    bed   apt              -                -                knows what cloud-init consists of
-dpkg-deb     bed   dpkg             -                -                unpacks cloud-init
-lists        bed   -                -                -                are where apt looks for cloud-init
+dpkg-deb     bed   dpkg             -                -                unpacks both
+lists        bed   -                -                -                are where apt looks for both
 namespaces   bed   -                -                -                are what the bed and its machines are made of
 network      bed   -                -                -                is what the machines of the bed talk over
 disk         build -                -                -                holds what is compiled and downloaded
@@ -220,7 +220,8 @@ check_venv() {
 
 check_lists() {
   has apt-get || return 2
-  if compgen -G '/var/lib/apt/lists/*_Packages*' >/dev/null || compgen -G "$cache/cloud-init/*/usr/bin/cloud-init" >/dev/null; then
+  if compgen -G '/var/lib/apt/lists/*_Packages*' >/dev/null ||
+    { compgen -G "$cache/cloud-init/*/usr/bin/cloud-init" && compgen -G "$cache/registries/*/docker-registry"; } >/dev/null; then
     found=/var/lib/apt/lists
     return
   fi
@@ -506,7 +507,7 @@ install_packages() {
   if ((${#packages[@]})); then
     echo "installing ${packages[*]} ($(needed_for "${packages[@]}"))"
   else
-    echo 'fetching the package lists of apt (needed for: cloud-init)'
+    echo 'fetching the package lists of apt (needed for: cloud-init, a registry)'
   fi
   # Some source of packages that is of no use here may be broken.
   quietly as_root apt-get update || echo 'apt-get update reports errors, which may be of no importance here' >>"$log"

@@ -7,7 +7,7 @@ use std::process::Command;
 
 use anyhow::{Context, Result, bail};
 
-use super::{create_directory, hash, publish, read};
+use super::{debian, hash, publish, read};
 use crate::parts::Meter;
 
 /// The directory that the packages are unpacked into.
@@ -35,32 +35,16 @@ pub fn ensure(cache: &Path, meter: &Meter) -> Result<()> {
 
 fn make(cache: &Path, entry: &Path, meter: &Meter) -> Result<()> {
     let partial = cache.join(".partial");
-    let packages = partial.join("packages");
     if partial.exists() {
         std::fs::remove_dir_all(&partial).with_context(|| format!("removing {}", partial.display()))?;
     }
-    create_directory(&packages)?;
-    download(&packages, &cache.join("download.log"), meter)?;
-    let root = partial.join("root");
-    create_directory(&root)?;
-    unpack(&packages, &root)?;
+    meter.show(0.0, "downloading cloud-init".to_owned());
+    let root = debian::unpacked(&names()?, &partial, &cache.join("download.log"), meter)?;
     if !root.join("usr/bin/cloud-init").exists() {
-        bail!("the packages in {} hold no usr/bin/cloud-init", packages.display());
+        bail!("the packages in {} hold no usr/bin/cloud-init", partial.display());
     }
     publish(&root, entry)?;
     std::fs::remove_dir_all(&partial).with_context(|| format!("removing {}", partial.display()))
-}
-
-fn download(to: &Path, log: &Path, meter: &Meter) -> Result<()> {
-    let names = names()?;
-    let mut command = Command::new("apt-get");
-    command.current_dir(to).arg("download").args(&names);
-    // Root would hand over to a user that may not write here; the packages are checked all the same.
-    command.args(["-o", "APT::Sandbox::User=root"]);
-    meter.show(0.0, "downloading cloud-init".to_owned());
-    meter
-        .run(&mut command, log, |_, _| true)
-        .context("downloading cloud-init (if the package is not found: sudo apt-get update)")
 }
 
 /// cloud-init and the Python packages it needs, the interpreter itself excepted.
@@ -83,16 +67,4 @@ fn names() -> Result<Vec<String>> {
         bail!("apt knows no package cloud-init: sudo apt-get update");
     }
     Ok(names)
-}
-
-fn unpack(packages: &Path, root: &Path) -> Result<()> {
-    for file in std::fs::read_dir(packages).with_context(|| format!("reading {}", packages.display()))? {
-        let file = file.with_context(|| format!("reading {}", packages.display()))?.path();
-        let status =
-            Command::new("dpkg-deb").arg("-x").arg(&file).arg(root).status().context("starting dpkg-deb")?;
-        if !status.success() {
-            bail!("dpkg-deb -x {} ended with {status}", file.display());
-        }
-    }
-    Ok(())
 }

@@ -130,6 +130,19 @@ fn build(missing: &[Program], entry: &Path, meter: &Meter) -> Result<()> {
     std::fs::remove_dir_all(&cache).with_context(|| format!("removing {}", cache.display()))
 }
 
+/// Builds one program of a module of its own.
+///
+/// # Errors
+/// When the build fails, with what Go said.
+pub fn build_one(module: &Path, package: &str, program: &Path, log: &Path, meter: &Meter) -> Result<()> {
+    let cache = program.with_extension("go-build");
+    let mut command = go();
+    command.current_dir(module).env("GOCACHE", &cache);
+    command.args(["build", "-trimpath", "-ldflags", "-s -w", "-o"]).arg(program).arg(package);
+    meter.run(&mut command, log, |_, _| true)?;
+    std::fs::remove_dir_all(&cache).with_context(|| format!("removing {}", cache.display()))
+}
+
 /// The number of packages that programs are made of. Modules that are not there yet are downloaded.
 fn count(programs: &[Program]) -> Result<u32> {
     let output = go()

@@ -4,12 +4,14 @@
 
 mod cargo;
 mod cloud_init;
+mod debian;
 mod go;
 mod parts;
 pub mod paths;
 mod programs;
 pub mod progress;
 mod python;
+mod registries;
 pub mod system;
 
 pub use programs::KUBERNETES_VERSION;
@@ -34,6 +36,10 @@ pub struct Tools {
     pub python: PathBuf,
     /// The unpacked Debian packages of cloud-init: `usr/bin/cloud-init` and `usr/lib/python3/dist-packages`.
     pub cloud_init: PathBuf,
+    /// A registry of OCI that lists what refers to an artifact, in memory. It prints its address.
+    pub registry: PathBuf,
+    /// Debian's registry, which does not. It takes `serve` and a file of configuration.
+    pub docker_registry: PathBuf,
     /// Cluster API's own manifests: `core.yaml`, `bootstrap.yaml`, `control-plane.yaml`.
     pub manifests: PathBuf,
 }
@@ -62,10 +68,14 @@ impl Tools {
         create_directory(&root)?;
         let programs = go::entry(&root.join("tools"))?;
         let (python, cloud_init) = (root.join("python"), root.join("cloud-init"));
+        let registries = root.join("registries");
+        let registries_entry = registries::entry(&registries)?;
         let tools = Self {
             bin: go::programs(&programs),
             python: python::entry(&python)?,
             cloud_init: cloud_init::entry(&cloud_init)?,
+            registry: registries::with_referrers(&registries_entry),
+            docker_registry: registries::without_referrers(&registries_entry),
             manifests: go::manifests(&programs),
         };
         let show = cargo.is_some();
@@ -87,6 +97,9 @@ impl Tools {
             Part::new("unpacking cloud-init", seconds(10), move |meter| {
                 cloud_init::ensure(&cloud_init, meter)
             }),
+            Part::new("making the registries", seconds(30), move |meter| {
+                registries::ensure(&registries, meter)
+            }),
         ];
         if let Some(arguments) = cargo {
             let log = root.join("cargo.log");
@@ -101,6 +114,24 @@ impl Tools {
         Ok(tools)
     }
 
+    /// `cosign`, which takes minutes to build and is no part of the rest.
+    ///
+    /// # Errors
+    /// When the build fails.
+    pub fn cosign() -> Result<PathBuf> {
+        let root = paths::cache()?.join("cosign");
+        create_directory(&root)?;
+        let lock = root.join("lock");
+        let lock = File::create(&lock).with_context(|| format!("creating {}", lock.display()))?;
+        lock.lock().context("waiting for another build of cosign")?;
+        let (sender, program) = std::sync::mpsc::channel();
+        let part = Part::new("building cosign", std::time::Duration::from_secs(290), move |meter| {
+            sender.send(registries::cosign(&root, meter)?).context("handing over the path")
+        });
+        parts::make("building", vec![part])?;
+        program.recv().context("no path of cosign")
+    }
+
     /// Whether everything was made before.
     fn are_there(&self) -> bool {
         let programs = programs::PROGRAMS.iter().all(|program| self.program(program.name).exists());
@@ -108,6 +139,8 @@ impl Tools {
             && self.manifests.exists()
             && self.python.join("finished").exists()
             && self.cloud_init.exists()
+            && self.registry.exists()
+            && self.docker_registry.exists()
     }
 
     /// Path of a program in [`Tools::bin`].

@@ -1,5 +1,5 @@
 //! `tools build ARGUMENTS...`: makes what the bed runs and `cargo build ARGUMENTS...` side by side. `tools
-//! python`: only prints where the emulator's Python is, making it first when it is missing.
+//! python`, `tools cosign`: only prints where that is, making it first when it is missing.
 
 use std::process::ExitCode;
 
@@ -23,6 +23,10 @@ fn run(mut arguments: Vec<String>) -> Result<()> {
             println!("{}", Tools::ensure()?.python.join("bin/python").display());
             Ok(())
         }
-        _ => bail!("usage: tools build CARGO-ARGUMENTS... | tools python"),
+        Some("cosign") => {
+            println!("{}", Tools::cosign()?.display());
+            Ok(())
+        }
+        _ => bail!("usage: tools build CARGO-ARGUMENTS... | tools python | tools cosign"),
     }
 }

@@ -44,7 +44,7 @@ fn all_that_is_missing_is_named_at_once_with_why_and_what_to_do() {
         ("wasm", "compiles the built-in plugins to WebAssembly"),
         ("go", "builds etcd, Kubernetes and Cluster API from source"),
         ("unshare", "makes the namespaces that the bed and its machines are"),
-        ("dpkg-deb", "unpacks cloud-init"),
+        ("dpkg-deb", "unpacks both"),
     ] {
         let line = list.lines().find(|line| line.split_whitespace().next() == Some(item));
         assert!(line.is_some_and(|line| line.ends_with(why)), "{item}: {line:?}\n{text}");

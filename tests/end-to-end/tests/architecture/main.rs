@@ -61,6 +61,9 @@ fn the_aws_sdk_and_wasmtime_are_each_behind_one_crate() {
     assert!(!owns("aws", "wasmtime"), "the AWS leaf knows wasm");
     assert!(!owns("aws", "kube-client"), "the AWS leaf can talk to Kubernetes");
     assert!(!owns("plugin", "kube-client"), "the plugin host can talk to Kubernetes");
+    for other in ["aws-sdk", "wasmtime", "kube-client"] {
+        assert!(!owns("registry", other), "what pulls from registries knows {other}");
+    }
     let manifest = std::fs::read_to_string(source().join("host/Cargo.toml")).expect("host/Cargo.toml");
     assert!(!manifest.contains("aws-sdk") && !manifest.contains("wasmtime"), "the controllers bypass a leaf");
 }
@@ -76,11 +79,22 @@ fn each_room_knows_only_the_rooms_that_it_stands_on() {
         ("addons", &["contract", "crds", "iam", "model"]),
         ("infra", &["crds", "model"]),
         ("plugin", &["contract"]),
+        ("registry", &[]),
         ("aws", &["crds", "iam", "infra", "model"]),
     ] {
         let all = dependencies(package);
-        let rooms =
-            ["addons", "aws", "cluster-operator", "contract", "crds", "iam", "infra", "model", "plugin"];
+        let rooms = [
+            "addons",
+            "aws",
+            "cluster-operator",
+            "contract",
+            "crds",
+            "iam",
+            "infra",
+            "model",
+            "plugin",
+            "registry",
+        ];
         let found: Vec<&str> =
             rooms.into_iter().filter(|room| *room != package && all.contains(*room)).collect();
         assert_eq!(found, known, "what {package} knows");
