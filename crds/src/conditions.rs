@@ -318,6 +318,20 @@ pub mod reason {
         PLUGIN_INVALID_JSON = "PluginInvalidJSON";
         /// The plan is none: a step twice, a circle, a field that is not known.
         INVALID_PLAN = "InvalidPlan";
+        /// The plugin described itself differently when it was asked again.
+        PLUGIN_INCONSISTENT = "PluginInconsistent";
+        /// Compiling the plugin needs more memory than it may.
+        PLUGIN_COMPILER_OUT_OF_MEMORY = "PluginCompilerOutOfMemory";
+        /// Compiling the plugin took longer than it may; it is tried again.
+        PLUGIN_COMPILER_RAN_TOO_LONG = "PluginCompilerRanTooLong";
+        /// The compiler crashed on the plugin; it is tried again.
+        PLUGIN_COMPILER_CRASHED = "PluginCompilerCrashed";
+        /// What the compiler made of the plugin cannot be read; it is tried again.
+        PLUGIN_COMPILER_ANSWER_UNREADABLE = "PluginCompilerAnswerUnreadable";
+        /// The plugin is larger than it may be once it is compiled.
+        PLUGIN_CODE_TOO_LARGE = "PluginCodeTooLarge";
+        /// The schema of the plugin's configuration could take too much to read or to check by; the message says what.
+        CONFIG_SCHEMA_REFUSED = "ConfigSchemaRefused";
         /// The schema of the plugin's configuration is none.
         INVALID_CONFIG_SCHEMA = "InvalidConfigSchema";
         /// The host could not run the plugin; it is tried again.

@@ -1,5 +1,5 @@
-//! Command line of the operator: `run`, `crds`, `plan`, `diff`, `built-in-plugins`. Everything else is in the modules;
-//! this file only chooses between them.
+//! Command line of the operator: `run`, `crds`, `plan`, `diff`, `built-in-plugins`, and `compile-plugin`, which is for the
+//! operator itself. Everything else is in the modules; this file only chooses between them.
 
 mod admin;
 mod built_in;
@@ -48,6 +48,9 @@ enum Command {
     Diff(Box<diff::Options>),
     /// Print name, version and digest of the plugins that this program brings.
     BuiltInPlugins(built_in::Options),
+    /// Compile a plugin from outside for the operator, which starts this in a process of its own.
+    #[command(hide = true)]
+    CompilePlugin,
 }
 
 // One thread: AWS takes a handful of calls a second from one account, and what is done between two of them is
@@ -69,6 +72,7 @@ async fn main() -> ExitCode {
         Command::Plan(options) => preview::print(options).await.map(done),
         Command::Diff(options) => diff::print(*options).await,
         Command::BuiltInPlugins(options) => built_in::print(&options).map(done),
+        Command::CompilePlugin => Ok(plugin::compile_in_child()),
     };
     match result {
         Ok(code) => code,

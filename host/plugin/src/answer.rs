@@ -1,10 +1,11 @@
 //! Reads what a plugin answered, strictly: text must be JSON, steps must be of kinds that the host offered
 //! and of their form, ids must be unique, `after` must lead somewhere and never in a circle, and nothing may
-//! be larger than people can look at. What the steps have to be like as a list is [`contract::order::flaw`]'s
+//! be larger than people can look at. Names are plain, and messages are made fit to be shown. What the steps have to be like as a list is [`contract::order::flaw`]'s
 //! to say.
 
 use crate::bindings::kurator::cluster_plugin::types as wit;
 use crate::error::PluginError;
+use crate::text::{is_name, shown};
 use contract::{
     AddOnPlan, CertificateSpec, Descriptor, Diagnostic, Failure, Need, Outcome, Severity, Step, StepSpec,
 };
@@ -204,6 +205,13 @@ fn name(what: &str, text: &str) -> Result<(), PluginError> {
     if text.is_empty() || text.len() > LONGEST_NAME {
         return Err(invalid(format!("{what} has {} bytes, not 1 to {LONGEST_NAME}", text.len())));
     }
+    if !is_name(text) {
+        return Err(invalid(format!(
+            "{what} is \"{}\"; it begins and ends with a letter or digit of ASCII, and has -, _, ., : and + \
+             besides",
+            text.escape_default()
+        )));
+    }
     Ok(())
 }
 
@@ -211,7 +219,7 @@ fn message_of(what: &str, text: String) -> Result<String, PluginError> {
     if text.len() > LONGEST_MESSAGE {
         return Err(invalid(format!("a {what} has {} bytes, more than {LONGEST_MESSAGE}", text.len())));
     }
-    Ok(text)
+    Ok(shown(&text, LONGEST_MESSAGE))
 }
 
 fn at_most(what: &str, count: usize, most: usize) -> Result<(), PluginError> {

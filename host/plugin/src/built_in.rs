@@ -1,6 +1,6 @@
 //! The plugins that come with the host: compiled by the build, used like any other.
 
-use crate::engine::digest;
+use crate::digest::digest;
 use std::sync::LazyLock;
 
 /// A plugin that comes with the host.

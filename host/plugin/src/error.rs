@@ -1,6 +1,12 @@
 //! Everything that can go wrong with a plugin, each with the reason that a condition shows.
 
+use crate::text::shown;
 use std::time::Duration;
+
+/// Bytes of what others say about a component, at most.
+const DETAIL: usize = 1024;
+/// Imports that are named when there are too many.
+const MOST_IMPORTS: usize = 40;
 
 /// Why a plugin could not be loaded or did not answer. The host goes on in every case.
 #[derive(Debug, thiserror::Error)]
@@ -55,6 +61,27 @@ pub enum PluginError {
     /// The answer is readable, but no plan.
     #[error("{detail}")]
     InvalidPlan { detail: String },
+    /// It said two different things about itself.
+    #[error("describe answered differently when it was asked again: {field} differs")]
+    Inconsistent { field: &'static str },
+    /// Compiling it needs too much memory.
+    #[error("compiling it needs more than the {limit} bytes of memory allowed")]
+    CompilerOutOfMemory { limit: u64 },
+    /// Compiling it takes too long.
+    #[error("compiling it took longer than the {limit:?} allowed")]
+    CompilerRanTooLong { limit: Duration },
+    /// The compiler ended in the midst of it.
+    #[error("the compiler crashed ({status}){}", last_words(.words))]
+    CompilerCrashed { status: String, words: Option<String> },
+    /// The compiler answered with something that is no code of this host.
+    #[error("what the compiler made of it cannot be read: {detail}")]
+    CompilerAnswer { detail: String },
+    /// Its code is too large.
+    #[error("it is larger than the {limit} bytes allowed once it is compiled")]
+    CodeTooLarge { limit: usize },
+    /// The schema of its configuration could take too much to read or to check by.
+    #[error("the schema of the configuration is refused: {detail}")]
+    SchemaRefused { detail: String },
     /// The schema of its configuration is none.
     #[error("the schema of the configuration is not a JSON Schema: {detail}")]
     InvalidSchema { detail: String },
@@ -68,6 +95,42 @@ fn last_words(log: &Option<String>) -> String {
 }
 
 impl PluginError {
+    /// It is no component; why, in words that may be the component's own.
+    pub(crate) fn invalid_component(detail: &str) -> PluginError {
+        PluginError::InvalidComponent { detail: shown(detail, DETAIL) }
+    }
+
+    /// It is of another contract; how, likewise.
+    pub(crate) fn contract(detail: &str) -> PluginError {
+        PluginError::Contract { detail: shown(detail, DETAIL) }
+    }
+
+    /// What it imports; some of it, when it is a lot.
+    pub(crate) fn imports_refused(imports: &[String]) -> PluginError {
+        let mut named: Vec<String> =
+            imports.iter().take(MOST_IMPORTS).map(|name| shown(name, DETAIL / 8)).collect();
+        if imports.len() > MOST_IMPORTS {
+            named.push(format!("and {} more", imports.len() - MOST_IMPORTS));
+        }
+        PluginError::ImportsRefused { imports: named }
+    }
+
+    /// Its answer cannot be read; why, in words that may be its own.
+    pub(crate) fn malformed_answer(function: &'static str, detail: &str) -> PluginError {
+        PluginError::MalformedAnswer { function, detail: shown(detail, DETAIL) }
+    }
+
+    /// How the compiler ended, and what it said last.
+    pub(crate) fn compiler_crashed(status: &str, words: &str) -> PluginError {
+        let words = Some(shown(words, DETAIL)).filter(|words| !words.is_empty());
+        PluginError::CompilerCrashed { status: status.to_owned(), words }
+    }
+
+    /// Why its code cannot be loaded.
+    pub(crate) fn compiler_answer(detail: &str) -> PluginError {
+        PluginError::CompilerAnswer { detail: shown(detail, DETAIL) }
+    }
+
     /// The reason for a condition.
     pub fn reason(&self) -> &'static str {
         match self {
@@ -86,14 +149,28 @@ impl PluginError {
             PluginError::MalformedAnswer { .. } => "PluginMalformedAnswer",
             PluginError::InvalidJson { .. } => "PluginInvalidJSON",
             PluginError::InvalidPlan { .. } => "InvalidPlan",
+            PluginError::Inconsistent { .. } => "PluginInconsistent",
+            PluginError::CompilerOutOfMemory { .. } => "PluginCompilerOutOfMemory",
+            PluginError::CompilerRanTooLong { .. } => "PluginCompilerRanTooLong",
+            PluginError::CompilerCrashed { .. } => "PluginCompilerCrashed",
+            PluginError::CompilerAnswer { .. } => "PluginCompilerAnswerUnreadable",
+            PluginError::CodeTooLarge { .. } => "PluginCodeTooLarge",
+            PluginError::SchemaRefused { .. } => "ConfigSchemaRefused",
             PluginError::InvalidSchema { .. } => "InvalidConfigSchema",
             PluginError::Host { .. } => "PluginHostFailed",
         }
     }
 
     /// Whether the same call can be expected to end the same way. All but failures of the host itself, and
-    /// what the clock ended, are deterministic.
+    /// what the clock or the machine ended, are deterministic.
     pub fn is_permanent(&self) -> bool {
-        !matches!(self, PluginError::Host { .. } | PluginError::RanTooLong { .. })
+        !matches!(
+            self,
+            PluginError::Host { .. }
+                | PluginError::RanTooLong { .. }
+                | PluginError::CompilerRanTooLong { .. }
+                | PluginError::CompilerCrashed { .. }
+                | PluginError::CompilerAnswer { .. }
+        )
     }
 }

@@ -2,6 +2,10 @@
 
 use std::time::Duration;
 
+/// Calls at the same time, however many processors there are: each may take all its memory, and the answer as
+/// much again while it is read.
+const MOST_CALLS: usize = 2;
+
 /// What one call may use.
 #[derive(Clone, Copy, Debug)]
 pub struct Limits {
@@ -22,7 +26,8 @@ pub struct Limits {
 
 impl Default for Limits {
     fn default() -> Self {
-        let calls = std::thread::available_parallelism().map_or(1, usize::from);
+        let processors = std::thread::available_parallelism().map_or(1, usize::from);
+        let calls = processors.min(MOST_CALLS);
         let time = Duration::from_secs(30);
         Limits { fuel: 10_000_000_000, time, memory: 128 << 20, answer: 8 << 20, component: 32 << 20, calls }
     }

@@ -8,6 +8,7 @@ use crate::convert;
 use crate::error::PluginError;
 use crate::guest::{Guest, MOST_BYTES, MOST_MESSAGES, Refusal};
 use crate::limits::Limits;
+use crate::schema::ConfigSchema;
 use contract::{Descriptor, Diagnostic, Failure, Outcome, Request};
 use std::sync::Arc;
 use tokio::sync::Semaphore;
@@ -80,6 +81,18 @@ impl Plugin {
         Ok(Answer { value, fuel: answer.fuel })
     }
 
+    /// What it says about itself, twice the same, and the schema of its configuration, which was found
+    /// harmless. What a component from outside is asked before anything else.
+    ///
+    /// # Errors
+    /// It did not answer, not in the form of the contract, or not the same when it was asked again; or its
+    /// schema is refused.
+    pub fn introduce(&self) -> Result<(Descriptor, ConfigSchema), PluginError> {
+        let descriptor = the_same(self.describe()?.value, &self.describe()?.value)?;
+        let schema = ConfigSchema::read(&descriptor.config_schema)?;
+        Ok((descriptor, schema))
+    }
+
     /// What is wrong with the configuration beyond its schema.
     ///
     /// # Errors
@@ -115,6 +128,14 @@ impl Plugin {
     /// Those of [`Plugin::describe`].
     pub async fn describe_async(&self) -> Result<Answer<Descriptor>, PluginError> {
         self.aside(|plugin| plugin.describe()).await
+    }
+
+    /// [`Plugin::introduce`] on a thread where blocking is allowed.
+    ///
+    /// # Errors
+    /// Those of [`Plugin::introduce`].
+    pub async fn introduce_async(&self) -> Result<(Descriptor, ConfigSchema), PluginError> {
+        self.aside(|plugin| plugin.introduce()).await
     }
 
     /// [`Plugin::validate`] on a thread where blocking is allowed.
@@ -169,7 +190,7 @@ impl Plugin {
             Ok(instance) => instance,
             // Only here are the types of its functions compared with the contract's.
             Err(error) if !error.is::<Trap>() && store.data().refusal.is_none() => {
-                return Err(PluginError::Contract { detail: format!("{error:#}") });
+                return Err(PluginError::contract(&format!("{error:#}")));
             }
             Err(error) => return Err(classify(function, fuel, limits, &error, store.into_data())),
         };
@@ -177,6 +198,23 @@ impl Plugin {
             Ok(value) => Ok(Answer { value, fuel: fuel - store.get_fuel().map_err(host)? }),
             Err(error) => Err(classify(function, fuel, limits, &error, store.into_data())),
         }
+    }
+}
+
+/// The first of two descriptors, if the second is no other. An instance knows nothing that could make it
+/// differ; a host that has a flaw might let it.
+fn the_same(first: Descriptor, second: &Descriptor) -> Result<Descriptor, PluginError> {
+    let fields = [
+        ("name", first.name == second.name),
+        ("version", first.version == second.version),
+        ("category", first.category == second.category),
+        ("config-schema", first.config_schema == second.config_schema),
+        ("requires", first.requires == second.requires),
+        ("extra", first.extra == second.extra),
+    ];
+    match fields.into_iter().find(|(_, is_same)| !is_same) {
+        Some((field, _)) => Err(PluginError::Inconsistent { field }),
+        None => Ok(first),
     }
 }
 
@@ -205,8 +243,32 @@ fn classify(
             if detail.contains(ANSWER_TOO_LARGE) {
                 PluginError::PlanTooLarge { function, limit: limits.answer }
             } else {
-                PluginError::MalformedAnswer { function, detail }
+                PluginError::malformed_answer(function, &detail)
             }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn a_descriptor_that_changes_is_refused_by_the_field() {
+        let descriptor = |version: &str, facts: &[&str]| Descriptor {
+            name: "a".to_owned(),
+            version: version.to_owned(),
+            category: "other".to_owned(),
+            config_schema: json!({}),
+            requires: json!({ "facts": facts }),
+            extra: json!({}),
+        };
+        let first = descriptor("1", &[]);
+        assert!(the_same(first.clone(), &first).is_ok());
+        for (second, field) in [(descriptor("2", &[]), "version"), (descriptor("1", &["aws"]), "requires")] {
+            let error = the_same(first.clone(), &second).expect_err("it is another");
+            assert!(matches!(error, PluginError::Inconsistent { field: found } if found == field), "{error}");
         }
     }
 }

@@ -4,6 +4,7 @@
 use std::collections::BTreeSet;
 
 use crate::built_in;
+use crate::digest::is_digest;
 
 /// Those of earlier releases.
 const RELEASED: &str = include_str!("../released.txt");
@@ -47,11 +48,6 @@ impl Released {
     pub fn contains(&self, name: &str, digest: &str) -> bool {
         self.0.contains(&(name.to_owned(), digest.to_owned()))
     }
-}
-
-fn is_digest(text: &str) -> bool {
-    let hash = text.strip_prefix("sha256:").unwrap_or_default();
-    hash.len() == 64 && hash.chars().all(|digit| digit.is_ascii_hexdigit())
 }
 
 #[cfg(test)]

@@ -8,7 +8,7 @@ use common::plans::{complete, golden, outline, refused, the_same_each_time};
 use common::{LARGEST, load, request, with_fact};
 use contract::{FactValue, Operation, Step};
 use expect_test::{expect, expect_file};
-use plugin::{built_in, check_config};
+use plugin::{ConfigSchema, built_in};
 use serde_json::{Value, json};
 
 const CCM: &str = "aws-cloud-controller-manager";
@@ -228,7 +228,8 @@ fn a_wrong_configuration_names_field_and_fix() {
 #[test]
 fn settings_of_the_api_are_those_of_the_plugins() {
     let schema = |name: &str| load(name).describe().expect("it answers").value.config_schema;
-    let check = |schema: &Value, config: Value| check_config(schema, &config).expect("the schema is one");
+    let check =
+        |schema: &Value, config: Value| ConfigSchema::read(schema).expect("the schema is one").check(&config);
     let calico = crds::cluster_plugin::CalicoNetworking {
         mtu: Some(1400),
         image_registry: Some("registry.example.com".to_owned()),
@@ -344,7 +345,8 @@ fn what_the_api_fills_in_is_what_the_plugins_do_without() {
     ];
     for (name, config) in cases {
         let schema = load(name).describe().expect("it answers").value.config_schema;
-        assert_eq!(check_config(&schema, &config).expect("the schema is one"), [], "{name}");
+        let schema = ConfigSchema::read(&schema).expect("the schema is one");
+        assert_eq!(schema.check(&config), [], "{name}");
         assert_eq!(complete(name, &request(config)), complete(name, &request(json!({}))), "{name}");
     }
 }

@@ -6,7 +6,7 @@ use common::request;
 use plugin::{Engine, Limits, built_in};
 use serde_json::json;
 use std::fs::{self, Permissions};
-use std::os::unix::fs::PermissionsExt;
+use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
 fn folder(name: &str) -> PathBuf {
@@ -48,9 +48,12 @@ fn what_was_compiled_is_stored_and_used() {
     let folder = folder("stored");
     assert_eq!(works(&folder), 1);
     let [file] = files(&folder).try_into().expect("one file per component");
-    let before = fs::metadata(&file).and_then(|file| file.modified()).expect("it is there");
+    let state = || fs::metadata(&file).map(|file| (file.ino(), file.modified().ok())).expect("it is there");
+    let before = state();
     assert_eq!(works(&folder), 0);
-    assert_eq!(fs::metadata(&file).and_then(|file| file.modified()).expect("it is there"), before);
+    let after = state();
+    assert_eq!(after.0, before.0, "it was written again");
+    assert!(after.1 > before.1, "it does not count as used");
     fs::remove_dir_all(folder).expect("it goes away");
 }
 

@@ -7,7 +7,7 @@ use common::plans::{complete, plan};
 use common::{load, request, with_fact};
 use contract::{AddOnPlan, FactValue, Failure, Request, Step};
 use expect_test::expect;
-use plugin::check_config;
+use plugin::ConfigSchema;
 use serde_json::{Value, json};
 
 const VPC_CNI: &str = "aws-vpc-cni";
@@ -142,11 +142,8 @@ fn a_base_path_without_room_for_a_volume_is_refused() {
         let path = "/".to_owned() + &"a".repeat(characters - 1);
         let config = json!({ "fileSystemID": "fs-01234567", "storageClass": { "basePath": path } });
         let schema = load(EFS).describe().expect("it answers").value.config_schema;
-        check_config(&schema, &config)
-            .expect("a schema")
-            .into_iter()
-            .map(|it| format!("{}: {}", it.path, it.message))
-            .next()
+        let schema = ConfigSchema::read(&schema).expect("a schema");
+        schema.check(&config).into_iter().map(|it| format!("{}: {}", it.path, it.message)).next()
     };
     assert_eq!(text(59), None);
     let said = text(60).expect("it is refused");

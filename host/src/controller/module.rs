@@ -155,9 +155,12 @@ impl Modules {
             (known.newest, known.retry) = (Some((id, Ok(loaded.clone()))), None);
             return;
         }
-        let result = self.load(&name, &object.spec).await;
+        let result = self.load(&name, &object.spec, &id).await;
         if let Err(problem) = &result {
             tracing::warn!(module = name, reason = problem.reason, "{}", problem.message);
+            if known.serving.is_none() {
+                known.serving = self.last_good(object, &id).await;
+            }
         }
         known.retry = result.as_ref().err().map(|problem| {
             let delay = if problem.is_temporary { UNREACHABLE } else { WRONG };
@@ -166,14 +169,38 @@ impl Modules {
         known.newest = Some((id, result));
     }
 
-    async fn load(&self, name: &str, spec: &PluginModuleSpec) -> Result<Arc<LoadedPlugin>, ModuleProblem> {
-        let bytes = source::read(&self.context, spec).await?;
-        let loaded = self.plugins.load_registered(name, bytes).await;
-        loaded.map_err(|error| ModuleProblem {
+    async fn load(
+        &self,
+        name: &str,
+        spec: &PluginModuleSpec,
+        id: &SourceId,
+    ) -> Result<Arc<LoadedPlugin>, ModuleProblem> {
+        let bytes = match self.plugins.stored(&id.text()) {
+            Some(bytes) => bytes,
+            None => source::read(&self.context, spec).await?,
+        };
+        let loaded = self.plugins.load_registered(name, bytes).await.map_err(|error| ModuleProblem {
             reason: error.reason(),
             message: error.to_string(),
             is_temporary: !error.is_permanent(),
-        })
+        })?;
+        self.plugins.store_source(&id.text(), &loaded);
+        Ok(loaded)
+    }
+
+    /// What served when an earlier process reported it, if that was verified as it has to be today. Only the place
+    /// to look is taken from the status: what is stored there was verified by this operator.
+    async fn last_good(
+        &self,
+        object: &Cached<PluginModule>,
+        id: &SourceId,
+    ) -> Option<(SourceId, Arc<LoadedPlugin>)> {
+        let said = object.status.as_ref()?.operators.iter().find(|it| *it.name == *self.context.operator)?;
+        let before = id.with_digest(&said.source_digest);
+        let bytes = self.plugins.stored(&before.text())?;
+        let loaded = self.plugins.load_registered(&object.name_any(), bytes).await.ok()?;
+        let lacks_nothing = not_granted(&loaded.descriptor, &object.spec.grants).is_empty();
+        lacks_nothing.then_some((before, loaded))
     }
 
     /// Tells those who use the module, if something is new.

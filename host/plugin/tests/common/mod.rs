@@ -1,6 +1,8 @@
 //! What the tests of this crate share: an engine, requests, and components made from text.
 #![allow(dead_code)]
 
+pub mod foreign;
+pub mod guest;
 pub mod plans;
 
 use contract::{
@@ -15,8 +17,7 @@ use wit_component::{ComponentEncoder, StringEncoding, embed_component_metadata};
 /// The contract.
 pub const WIT: &str = include_str!("../../../../wit/cluster-plugin.wit");
 
-/// What every guest written as text has around its `plan`: memory, an allocator that never frees, and the
-/// other exports.
+/// What every guest written as text has around its exports: memory, and an allocator that never frees.
 const GUEST: &str = r#"(module IMPORTS
   (memory (export "memory") 4)
   (global $next (mut i32) (i32.const 131072))
@@ -25,9 +26,12 @@ const GUEST: &str = r#"(module IMPORTS
     (local.set $at (i32.and (i32.add (global.get $next) (i32.const 7)) (i32.const -8)))
     (global.set $next (i32.add (local.get $at) (local.get 3)))
     (local.get $at))
-  (func (export "PACKAGE/planner@VERSION#describe") (result i32) (unreachable))
-  (func (export "PACKAGE/planner@VERSION#validate") (param i32) (result i32) (unreachable))
-  PLAN)"#;
+  EXPORTS)"#;
+
+/// Exports that a guest has when it says nothing of its own; both trap.
+const DESCRIBE: &str = r#"(func (export "PACKAGE/planner@VERSION#describe") (result i32) (unreachable))"#;
+const VALIDATE: &str =
+    r#"(func (export "PACKAGE/planner@VERSION#validate") (param i32) (result i32) (unreachable))"#;
 
 /// A component of the world `plugin` in `wit` from a `plan` function in text form.
 pub fn component(wit: &str, plan: &str) -> Vec<u8> {
@@ -36,6 +40,11 @@ pub fn component(wit: &str, plan: &str) -> Vec<u8> {
 
 /// The same, with imports in text form, which a module has first.
 pub fn component_importing(wit: &str, imports: &str, plan: &str) -> Vec<u8> {
+    component_exporting(wit, imports, &[DESCRIBE, VALIDATE, plan].concat())
+}
+
+/// A component of the world `plugin` in `wit` from imports and all exports in text form.
+pub fn component_exporting(wit: &str, imports: &str, exports: &str) -> Vec<u8> {
     let mut resolve = wit_parser::Resolve::default();
     let package = resolve.push_str("contract.wit", wit).expect("the WIT is valid");
     let world = resolve.select_world(&[package], Some("plugin")).expect("the world is there");
@@ -43,7 +52,7 @@ pub fn component_importing(wit: &str, imports: &str, plan: &str) -> Vec<u8> {
         resolve.packages[package].name.version.as_ref().expect("the package has a version").to_string();
     let text = GUEST
         .replace("IMPORTS", imports)
-        .replace("PLAN", plan)
+        .replace("EXPORTS", exports)
         .replace("PACKAGE", "kurator:cluster-plugin")
         .replace("VERSION", &version);
     let mut module = wat::parse_str(text).expect("the guest is valid");

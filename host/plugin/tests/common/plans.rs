@@ -3,7 +3,7 @@
 use super::{engine, load, request};
 use contract::{AddOnPlan, Failure, Outcome, Request, Severity, Step};
 use expect_test::Expect;
-use plugin::{Plugin, built_in, check_config};
+use plugin::{ConfigSchema, Plugin, built_in};
 use serde_json::Value;
 use std::fmt::Write;
 
@@ -14,12 +14,8 @@ pub fn plan(name: &str, request: &Request) -> Result<Outcome, Failure> {
 /// The plan for a configuration, which the host takes: it fulfils the schema and passes `validate`.
 pub fn complete(name: &str, request: &Request) -> AddOnPlan {
     let schema = load(name).describe().expect("it answers").value.config_schema;
-    assert_eq!(
-        check_config(&schema, &request.config).expect("it is a schema"),
-        [],
-        "{name}: {}",
-        request.config
-    );
+    let schema = ConfigSchema::read(&schema).expect("it is a schema");
+    assert_eq!(schema.check(&request.config), [], "{name}: {}", request.config);
     let found = load(name).validate(request).expect("it answers").value;
     assert!(found.iter().all(|it| it.severity != Severity::Error), "{name}: {found:?}");
     match plan(name, request) {

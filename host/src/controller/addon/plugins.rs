@@ -25,7 +25,7 @@ use contract::{
     Outcome, Request,
 };
 use crds::conditions::reason;
-use plugin::{ConfigSchema, PluginError, Released};
+use plugin::{Compiler, CompilerLimits, ConfigSchema, PluginError, Released};
 use serde_json::json;
 use tokio::sync::OnceCell;
 use tokio::time::Instant;
@@ -111,7 +111,10 @@ impl Plugins {
         cache: Option<&Path>,
     ) -> anyhow::Result<Self> {
         let limits = plugin::Limits::default();
-        let (engine, queue) = (plugin::Engine::new(limits, cache)?, FairQueue::new(limits.calls, metrics));
+        // Its own program: another one could be another version.
+        let compiler = Compiler::new("/proc/self/exe", ["compile-plugin"], CompilerLimits::default());
+        let engine = plugin::Engine::new(limits, cache)?.with_compiler(compiler);
+        let queue = FairQueue::new(limits.calls, metrics);
         let (mut brought, mut released) = (BTreeMap::new(), Released::known());
         for built_in in plugin::built_in() {
             let bytes = match directory {
@@ -193,7 +196,19 @@ impl Plugins {
         module: &str,
         bytes: Vec<u8>,
     ) -> Result<Arc<LoadedPlugin>, PluginError> {
-        self.compile(module, Cow::Owned(bytes)).await
+        let plugin = self.engine.load_foreign(module, bytes.as_slice().into()).await?;
+        let introduced = plugin.introduce_async().await?;
+        Ok(Arc::new(LoadedPlugin::new(plugin, Cow::Owned(bytes), introduced)))
+    }
+
+    /// The component that was read from a source before, and verified, if it was stored.
+    pub fn stored(&self, source: &str) -> Option<Vec<u8>> {
+        self.engine.stored(&self.engine.component_of(source)?)
+    }
+
+    /// A component was read from a source and verified.
+    pub fn store_source(&self, source: &str, loaded: &LoadedPlugin) {
+        self.engine.store_source(source, &loaded.component.digest);
     }
 
     /// The component of this digest, if it is loaded.
@@ -247,14 +262,8 @@ impl Plugins {
         let (engine, name) = (self.engine.clone(), module.to_owned());
         let compile = move || {
             let plugin = engine.load(&name, &bytes)?;
-            let descriptor = plugin.describe()?.value;
-            let keys = descriptor.requires["facts"].as_array().into_iter().flatten();
-            let facts = keys.filter_map(|it| it.as_str().map(str::to_owned)).collect();
-            let version = descriptor.version.clone();
-            let component = Component { version, digest: plugin.digest().to_owned() };
-            let requires = Requirements::of(&descriptor.requires);
-            let schema = ConfigSchema::new(&descriptor.config_schema)?;
-            Ok(Arc::new(LoadedPlugin { plugin, bytes, component, facts, requires, schema, descriptor }))
+            let introduced = plugin.introduce()?;
+            Ok(Arc::new(LoadedPlugin::new(plugin, bytes, introduced)))
         };
         let broken = |error: tokio::task::JoinError| PluginError::Host { detail: error.to_string() };
         tokio::task::spawn_blocking(compile).await.map_err(broken)?
@@ -349,6 +358,19 @@ impl Plugins {
 }
 
 impl LoadedPlugin {
+    fn new(
+        plugin: plugin::Plugin,
+        bytes: Cow<'static, [u8]>,
+        (descriptor, schema): (Descriptor, ConfigSchema),
+    ) -> Self {
+        let keys = descriptor.requires["facts"].as_array().into_iter().flatten();
+        let facts = keys.filter_map(|it| it.as_str().map(str::to_owned)).collect();
+        let version = descriptor.version.clone();
+        let component = Component { version, digest: plugin.digest().to_owned() };
+        let requires = Requirements::of(&descriptor.requires);
+        LoadedPlugin { plugin, bytes, component, facts, requires, schema, descriptor }
+    }
+
     /// What it is asked with: the facts that it named and no others.
     fn request(
         &self,
