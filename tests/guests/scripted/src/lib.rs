@@ -1,7 +1,9 @@
 //! A plugin for tests whose configuration says what it answers: objects to apply, whole steps, questions, or
 //! something that no plugin should do.
 
-use plugin_sdk::{Descriptor, Diagnostic, Need, Plan, Plugin, Request, Severity, Step, Stop};
+use std::collections::BTreeMap;
+
+use plugin_sdk::{Descriptor, Diagnostic, Need, Plan, Plugin, Request, Requires, Severity, Step, Stop};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
@@ -29,6 +31,9 @@ pub struct Config {
     pending: Option<String>,
     /// What is wrong with the configuration, at `/wrong`.
     wrong: Option<String>,
+    /// What it tells of what it installed.
+    #[serde(default)]
+    outputs: BTreeMap<String, String>,
     /// What it warns of.
     warning: Option<String>,
 }
@@ -80,6 +85,7 @@ impl Plugin for Scripted {
             config_schema: r#"{"type": "object", "properties": {"objects": {"type": "array"}, "replicas": {"type": "integer", "minimum": 0}}}"#,
             steps: &["k8s.apply/v1", "k8s.wait/v1", "k8s.delete/v1"],
             facts: &["kubernetes-version"],
+            requires: Requires::default(),
         }
     }
 
@@ -146,7 +152,8 @@ impl Plugin for Scripted {
             None => objects.iter().rev().enumerate().map(|(place, it)| delete(place, it)).collect(),
         };
         let warnings = config.warning.iter().map(|it| Diagnostic::warning("Warned", "", it.clone()));
-        Ok(Plan { steps, removal, diagnostics: warnings.collect() })
+        let outputs = config.outputs.clone().into_iter().collect();
+        Ok(Plan { steps, removal, diagnostics: warnings.collect(), outputs })
     }
 }
 

@@ -98,7 +98,7 @@ mod tests {
     use super::*;
 
     fn question(cluster: &str, config: Value) -> Question {
-        Question::new(ObjectName::new("default".into(), cluster.into()), "sha256:0", &config)
+        Question::new(ObjectName::new("default", cluster), "sha256:0", &config)
     }
 
     fn fail(faults: &Faults, question: &Question, now: Instant) {
