@@ -221,4 +221,36 @@ mod tests {
         assert_eq!(before, "TigeraStatus kube-system/ippools is of an earlier generation");
         assert_eq!(waited(&spec("tiers"), Some(&live(2)), None), Ok(()));
     }
+
+    #[test]
+    fn what_can_come_undone_by_itself_is_looked_at_again() {
+        let object = json!({"apiVersion": "v1", "kind": "Pod", "namespace": "a", "name": "b"});
+        let with = |more: Value| {
+            let mut spec = object.clone();
+            spec.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+            spec
+        };
+        let fields = json!({"conditions": [{"path": "/status", "operator": "Exists"}]});
+        let role = json!({"roleArn": "a", "trust": "node", "actions": [], "mode": "check"});
+        let rule = json!({"group": "node", "protocol": "-1", "peer": "node", "description": ""});
+        let again = |kind: &str, spec: Value| {
+            let step = Step { id: "a".into(), kind: kind.into(), spec, after: vec![] };
+            assert!(step.typed().is_ok(), "{kind}");
+            is_checked_again(&step)
+        };
+        for (kind, spec, expected) in [
+            ("k8s.wait/v1", with(json!({"condition": "exists", "timeoutSeconds": 1})), true),
+            ("k8s.wait/v2", with(fields), true),
+            ("aws.iam-role/v1", role, true),
+            ("aws.instance-roles/v1", json!({"actions": []}), true),
+            ("aws.efs-file-system/v1", json!({"fileSystemId": "fs-1"}), true),
+            ("tls.certificate/v1", json!({"namespace": "a", "secretName": "b", "dnsNames": []}), true),
+            // Drift of its objects is looked for by itself.
+            ("k8s.apply/v1", json!({"objects": []}), false),
+            ("k8s.delete/v1", with(json!({"wait": true})), false),
+            ("aws.sg-rule/v1", rule, false),
+        ] {
+            assert_eq!(again(kind, spec), expected, "{kind}");
+        }
+    }
 }

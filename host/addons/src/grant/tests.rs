@@ -6,9 +6,16 @@ use super::*;
 
 fn grants() -> Grants {
     Grants {
-        steps: ["k8s.apply/v1", "k8s.wait/v1", "k8s.delete/v1", "aws.iam-role/v1", "tls.certificate/v1"]
-            .map(str::to_owned)
-            .into(),
+        steps: [
+            "k8s.apply/v1",
+            "k8s.wait/v1",
+            "k8s.wait/v2",
+            "k8s.delete/v1",
+            "aws.iam-role/v1",
+            "tls.certificate/v1",
+        ]
+        .map(str::to_owned)
+        .into(),
         objects: vec![
             ObjectGrant {
                 group: String::new(),
@@ -191,6 +198,24 @@ fn nobody_else_is_asked_and_images_come_from_nowhere_else() {
         ["images from example.com/ (spec.registry) are not granted"]
     );
     assert_eq!(installation("imagePath", "evil"), ["images from evil (spec.imagePath) are not granted"]);
+}
+
+#[test]
+fn fields_are_awaited_of_granted_objects_alone_and_of_no_secret() {
+    let wait = |api_version: &str, kind: &str, namespace: &str, name: &str| {
+        let conditions = json!([{"path": "/status", "operator": "Exists"}]);
+        denials(
+            "k8s.wait/v2",
+            json!({"apiVersion": api_version, "kind": kind, "namespace": namespace, "name": name, "conditions": conditions}),
+        )
+    };
+    assert_eq!(wait("apps/v1", "Deployment", "kube-system", "a"), [""; 0]);
+    assert_eq!(
+        wait("apps/v1", "Deployment", "default", "a"),
+        ["Deployment a of apps/v1 in namespace default is not granted"]
+    );
+    let own = "Secret is told to no plugin, not even by a wait";
+    assert_eq!(wait("v1", "Secret", "kube-system", "own"), [own]);
 }
 
 #[test]

@@ -215,8 +215,6 @@ pub(super) async fn delete_own(
 
 #[cfg(test)]
 mod tests {
-    use std::collections::BTreeMap;
-
     use serde_json::json;
 
     use super::super::applied::AppliedObjects;
@@ -227,15 +225,14 @@ mod tests {
     use crate::object_name::ObjectName;
     use crate::workload::fake::{cluster, holding};
 
-    /// Whether Pods are asked why their DaemonSet is not ready, the first time that it is read.
-    async fn are_pods_asked(was_complete: bool) -> bool {
-        let live = json!({"metadata": {"generation": 1}, "spec": {"selector": {"matchLabels": {"app": "a"}}},
-            "status": {"observedGeneration": 1, "desiredNumberScheduled": 2, "updatedNumberScheduled": 2,
-            "numberAvailable": 0}});
-        let server =
-            holding(BTreeMap::from([("/apis/apps/v1/namespaces/default/daemonsets/a".to_owned(), live)]))
-                .await
-                .0;
+    /// What becomes of one step against a cluster that holds this one object, if any, by its path.
+    async fn executed(
+        step: Step,
+        held: Option<(&str, Value)>,
+        was_complete: bool,
+    ) -> (StepProgress, Vec<String>) {
+        let held = held.map(|(path, object)| (path.to_owned(), object));
+        let server = holding(held.into_iter().collect()).await.0;
         let (memories, findings, name) =
             (Memories::default(), Findings::new(), ObjectName::new("default", "one"));
         let options = ApplyOptions {
@@ -253,18 +250,49 @@ mod tests {
             was_complete,
             keeps_definitions: false,
         };
+        let outcome = execute(&cluster(&server).await, &[step], &mut BTreeSet::new(), &options).await;
+        (outcome, server.requests())
+    }
+
+    /// Whether Pods are asked why their DaemonSet is not ready, the first time that it is read.
+    async fn are_pods_asked(was_complete: bool) -> bool {
+        let live = json!({"metadata": {"generation": 1}, "spec": {"selector": {"matchLabels": {"app": "a"}}},
+            "status": {"observedGeneration": 1, "desiredNumberScheduled": 2, "updatedNumberScheduled": 2,
+            "numberAvailable": 0}});
         let spec = json!({"apiVersion": "apps/v1", "kind": "DaemonSet", "namespace": "default", "name": "a",
             "condition": "ready-daemonset",
             "timeoutSeconds": 600});
         let step = Step { id: "a".into(), kind: "k8s.wait/v1".into(), spec, after: vec![] };
-        let outcome = execute(&cluster(&server).await, &[step], &mut BTreeSet::new(), &options).await;
+        let path = "/apis/apps/v1/namespaces/default/daemonsets/a";
+        let (outcome, asked) = executed(step, Some((path, live)), was_complete).await;
         assert!(matches!(outcome, StepProgress::Waiting(_)), "{outcome:?}");
-        server.requests().iter().any(|it| it.contains("/pods?"))
+        asked.iter().any(|it| it.contains("/pods?"))
     }
 
     #[tokio::test]
     async fn pods_that_are_just_starting_are_not_asked_why_they_do_not_run() {
         assert!(!are_pods_asked(false).await);
         assert!(are_pods_asked(true).await, "what ran and does not any more has a reason");
+    }
+
+    #[tokio::test]
+    async fn any_object_is_awaited_by_what_its_fields_hold() {
+        let path = "/apis/apps/v1/namespaces/default/deployments/a";
+        let live = |phase: &str| {
+            let conditions = json!([{"type": "Other", "status": "True"}, {"type": "Ready", "status": phase}]);
+            json!({"metadata": {"name": "a", "generation": 2}, "status": {"observedGeneration": 2, "conditions": conditions}})
+        };
+        let said = async |held: Option<Value>, seconds: u32| {
+            let ready = json!({"path": "/status/conditions/[type=Ready]/status", "operator": "Equals", "value": "True"});
+            let current = json!({"path": "/status/observedGeneration", "operator": "GreaterOrEqual", "valueFrom": "/metadata/generation"});
+            let spec = json!({"apiVersion": "apps/v1", "kind": "Deployment", "namespace": "default", "name": "a",
+                "conditions": [current, ready], "timeoutSeconds": seconds});
+            let step = Step { id: "a".into(), kind: "k8s.wait/v2".into(), spec, after: vec![] };
+            executed(step, held.map(|it| (path, it)), false).await.0
+        };
+        assert_eq!(said(Some(live("True")), 60).await, StepProgress::Done);
+        let what = "Deployment default/a: /status/conditions/[type=Ready]/status is not \"True\"";
+        assert_eq!(said(Some(live("False")), 60).await, StepProgress::waiting(what));
+        assert_eq!(said(None, 60).await, StepProgress::waiting("Deployment default/a is not there yet"));
     }
 }

@@ -26,7 +26,7 @@ use contract::{
 };
 use crds::conditions::reason;
 use plugin::{Compiler, CompilerLimits, ConfigSchema, PluginError, Released};
-use serde_json::json;
+use serde_json::{Value, json};
 use tokio::sync::OnceCell;
 use tokio::time::Instant;
 
@@ -391,17 +391,26 @@ fn request(
     installed: Result<Option<&Inventory>, &str>,
 ) -> Request {
     let before = installed.ok().flatten();
-    let is_upgrade = before.is_some_and(|it| it.digest != digest || it.config != desired.config);
+    let is_upgrade = before.is_some_and(|it| is_upgrade(it, digest, &desired.config));
+    // What is being replaced is what was carried out last.
+    let replaced = before.filter(|it| it.digest == digest).and_then(Inventory::replaced);
     Request {
         operation: if is_upgrade { Operation::Upgrade } else { Operation::Install },
         host: HostInfo {
             version: env!("CARGO_PKG_VERSION").into(),
             features: FEATURES.iter().map(|it| (*it).to_owned()).collect(),
         },
-        installed_version: before.map(|it| it.version.clone()),
-        previous_config: before.map(|it| it.config.clone()),
+        installed_version: before.map(|it| replaced.map_or(&it.version, |it| &it.version).clone()),
+        previous_config: before.map(|it| replaced.map_or(&it.config, |it| &it.config).clone()),
         config: desired.config.clone(),
         facts: facts(cluster, installed),
         extra: json!({}),
     }
+}
+
+/// Whether this component and configuration take the place of others, until they have: the plan must not be
+/// another one as soon as it has begun to be carried out.
+fn is_upgrade(installed: &Inventory, digest: &str, config: &Value) -> bool {
+    let is_under_way = !installed.complete && !installed.plan_hash.is_empty() && installed.was_whole();
+    installed.digest != digest || installed.config != *config || is_under_way
 }

@@ -3,6 +3,7 @@
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
 
 use addons::grant::{Reach, is_granted, is_withheld, judge, told};
 use addons::{self, Inventory, NODES_PARTS, ObjectRef, Standing, nodes_answer};
@@ -18,9 +19,13 @@ use crate::workload::{WorkloadCluster, WorkloadError};
 
 /// How often a plugin is answered in one question.
 pub const ROUNDS: usize = 5;
-/// Bytes of one answer as JSON, and of all answers of one reconciliation.
+/// Needs of one question.
+const NEEDS: usize = 32;
+/// Bytes of one answer as JSON, and of all answers to one add-on in a reconciliation.
 const LARGEST: usize = 1 << 20;
 const LARGEST_ALL: usize = 4 << 20;
+/// How long an add-on's answers may take in a reconciliation: the others of the cluster wait meanwhile.
+const PATIENCE: Duration = Duration::from_secs(20);
 /// Objects of its own that one answer has at most: each is asked for by itself.
 const MOST_OWN: usize = 100;
 
@@ -38,7 +43,14 @@ pub struct Queries {
 #[derive(Default)]
 struct Answers {
     by_question: HashMap<String, FactValue>,
+    /// What answers to each add-on took.
+    spent: HashMap<String, Spent>,
+}
+
+#[derive(Clone, Copy, Default)]
+struct Spent {
     bytes: usize,
+    time: Duration,
 }
 
 /// Who asks: an add-on, what it may ask for, and its record.
@@ -53,6 +65,7 @@ pub struct Asking<'a> {
 #[derive(Default)]
 pub struct Rounds {
     count: usize,
+    needs: usize,
     asked: BTreeMap<String, Value>,
 }
 
@@ -100,16 +113,24 @@ impl Queries {
         if let Some(known) = self.lock().by_question.get(&question) {
             return known.clone();
         }
-        let found = self.ask(query, reach, asking).await.unwrap_or_else(unknown);
+        let spent = self.lock().spent.get(asking.module).copied().unwrap_or_default();
+        let began = Instant::now();
+        let left = PATIENCE.saturating_sub(spent.time).min(self.until.saturating_duration_since(began));
+        let found = match tokio::time::timeout(left, self.ask(query, reach, asking)).await {
+            Ok(found) => found.unwrap_or_else(unknown),
+            Err(_) => FactValue::Unknown("there was no time left to ask".to_owned()),
+        };
         let mut answers = self.lock();
+        let all = answers.spent.entry(asking.module.to_owned()).or_default();
+        all.time += began.elapsed();
         let bytes = bytes(&found);
         if bytes > LARGEST {
             return FactValue::Unknown(format!("the answer has more than {LARGEST} bytes"));
         }
-        if answers.bytes + bytes > LARGEST_ALL {
+        if all.bytes + bytes > LARGEST_ALL {
             return FactValue::Unknown(format!("all answers together have more than {LARGEST_ALL} bytes"));
         }
-        answers.bytes += bytes;
+        all.bytes += bytes;
         answers.by_question.insert(question, found.clone());
         found
     }
@@ -131,9 +152,6 @@ impl Queries {
             Ok(workload) => workload,
             Err(why) => return Ok(FactValue::Unknown(why.clone())),
         };
-        if Instant::now() >= self.until {
-            return Ok(FactValue::Unknown("the API server answers slowly".to_owned()));
-        }
         match query {
             Query::Objects(query) => objects(workload, query, reach).await,
             Query::Nodes(_) => {
@@ -173,9 +191,6 @@ impl Queries {
         let parts = parts(&query.fields);
         let mut res = Vec::new();
         for it in own {
-            if Instant::now() >= self.until {
-                return Ok(FactValue::Unknown("the API server answers slowly".to_owned()));
-            }
             let object = workload.get_only(it, &parts).await?.unwrap_or(Value::Null);
             let ObjectRef { api_version, kind, namespace, name } = it.clone();
             res.push(OwnObjectAnswer { api_version, kind, namespace, name, object });
@@ -282,6 +297,10 @@ impl Rounds {
         self.count += 1;
         if needs.is_empty() {
             return defect(reason::NEEDS_INVALID, "asks for nothing in place of a plan".to_owned());
+        }
+        self.needs += needs.len();
+        if self.needs > NEEDS {
+            return defect(reason::NEEDS_INVALID, format!("asks for more than {NEEDS} answers"));
         }
         let mut all = Vec::new();
         for (place, need) in needs.iter().enumerate() {

@@ -7,7 +7,7 @@ use addons::{DesiredAddOn, Inventory, Standing, too_large_to_record};
 use contract::Operation;
 use crds::AWSCluster;
 use crds::cluster_api::{Cluster, KubeadmControlPlane};
-use crds::cluster_plugin::ClusterPlugin;
+use crds::cluster_plugin::{Approval, ClusterPlugin};
 
 use super::AddOns;
 use super::facts::{ClusterFacts, FactSources, RequestedFacts};
@@ -29,8 +29,8 @@ impl AddOns {
         operation: Operation,
     ) -> Inventory {
         let name = object.object_name();
-        // What anybody may have written in the cluster is no configuration to ask a plugin with.
-        if record.standing != Standing::Proven || !self.memories.of(&name, &record.module).ask_for_removal() {
+        let memory = self.memories.of(&name, &record.module);
+        if !may_be_asked(&record, object.spec.approval) || !memory.ask_for_removal() {
             return record;
         }
         let asked = self.ask_for_removal(object, workload, &record, operation);
@@ -91,5 +91,44 @@ impl AddOns {
             Some(why) => Err(why),
             None => Ok(plan.removal),
         }
+    }
+}
+
+/// What anybody may have written in the cluster is no configuration to ask a plugin with, and where plans are
+/// approved, the removal that was recorded is the one that was.
+fn may_be_asked(record: &Inventory, approval: Approval) -> bool {
+    record.standing == Standing::Proven && approval == Approval::Automatic
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn record(module: &str, standing: Standing) -> Inventory {
+        let value = json!({"module": module, "version": "1", "digest": "sha256:1", "config": {"a": 1}, "planHash": "a",
+            "complete": true, "objects": [], "removal": []});
+        Inventory { standing, ..serde_json::from_value(value).expect("a record") }
+    }
+
+    #[test]
+    fn approved_removals_stay_and_forged_records_ask_nobody() {
+        let proven = record("aws-ebs-csi", Standing::Proven);
+        assert!(may_be_asked(&proven, Approval::Automatic));
+        assert!(!may_be_asked(&proven, Approval::Manual));
+        for standing in [Standing::Unknown, Standing::Foreign] {
+            assert!(!may_be_asked(&record("aws-ebs-csi", standing), Approval::Automatic), "{standing:?}");
+        }
+    }
+
+    #[test]
+    fn a_plugin_is_asked_with_the_configuration_that_was_installed() {
+        let asked = DesiredAddOn::recorded(&record("aws-ebs-csi", Standing::Proven)).expect("it is known");
+        assert_eq!(
+            (asked.module.as_str(), asked.path.as_str(), &asked.config),
+            ("aws-ebs-csi", "spec.storage.ebs", &json!({"a": 1}))
+        );
+        assert_eq!(DesiredAddOn::recorded(&record("of-nobody", Standing::Proven)), None);
     }
 }

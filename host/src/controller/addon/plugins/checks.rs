@@ -16,6 +16,8 @@ use crate::object_name::ObjectName;
 
 /// How many answers are remembered: several of each add-on of a hundred clusters.
 const MOST: usize = 4096;
+/// Bytes of an answer that is remembered.
+const LARGEST: usize = 2 << 10;
 
 /// What plugins found about configurations, by the hash of the question.
 #[derive(Default)]
@@ -27,6 +29,10 @@ impl Checked {
     }
 
     fn insert(&self, question: [u8; 32], found: Arc<[Diagnostic]>) {
+        let bytes = |it: &Diagnostic| it.code.len() + it.path.len() + it.message.len();
+        if found.iter().map(bytes).sum::<usize>() > LARGEST {
+            return;
+        }
         let mut known = self.lock();
         if known.len() >= MOST {
             known.clear();

@@ -4,7 +4,6 @@ use std::collections::BTreeSet;
 
 use addons::Inventory;
 use crds::cluster_api::{Cluster, KubeadmControlPlane};
-use serde_json::{Value, json};
 
 use super::guest::{Guest, PLACE, cluster, desired, facts, plugins};
 use super::*;
@@ -94,6 +93,29 @@ fn record(digest: &str, config: Value) -> Inventory {
     serde_json::from_value(value).expect("a record")
 }
 
+/// The record while its plan is being carried out.
+fn begun(digest: &str) -> Inventory {
+    Inventory { complete: false, ..record(digest, json!({})) }
+}
+
+#[test]
+fn what_is_being_replaced_is_what_was_carried_out_last() {
+    let previous = json!({"version": "0", "digest": "sha256:0", "config": {"a": 1}, "since": 100.0});
+    let upgraded = Inventory {
+        previous: serde_json::from_value(previous).expect("a component"),
+        standing: addons::Standing::Proven,
+        stored_plan: Some("a".into()),
+        ..begun("sha256:1")
+    };
+    let (cluster, desired) = (cluster(), desired(json!({})));
+    let asked = |digest: &str| {
+        let request = request(&desired, &facts(&cluster), digest, Ok(Some(&upgraded)));
+        (request.operation, request.installed_version, request.previous_config)
+    };
+    let expected = (Operation::Upgrade, Some("0".to_owned()), Some(json!({"a": 1})));
+    assert_eq!(asked("sha256:1"), expected);
+}
+
 /// What a plugin that is going wants to be removed, or why its answer does not count.
 async fn removal(guest: &Guest<'_>, operation: Operation) -> String {
     let (plugins, cluster, desired) = (plugins(guest), cluster(), desired(json!({})));
@@ -151,6 +173,9 @@ async fn another_component_or_configuration_is_an_upgrade() {
         (Some(record(this, json!({}))), false),
         (Some(record("sha256:0", json!({}))), true),
         (Some(record(this, json!({"a": 1}))), true),
+        (Some(Inventory { stored_plan: Some("a".into()), ..begun(this) }), true),
+        (Some(begun(this)), false),
+        (Some(Inventory { plan_hash: String::new(), stored_plan: Some("a".into()), ..begun(this) }), false),
     ] {
         let answer = plugins.ask(&loaded, &desired, &facts(&cluster), Ok(installed.as_ref())).await;
         assert_eq!(matches!(answer.verdict, Verdict::Plan(..)), is_upgrade, "{installed:?}");

@@ -1,7 +1,6 @@
 //! What a workload cluster is asked for plugins, against API servers that answer in many ways.
 
 use std::collections::BTreeSet;
-use std::time::Duration;
 
 use addons::grant::Grants;
 use contract::{HostInfo, Operation};
@@ -234,6 +233,22 @@ async fn what_would_be_too_much_is_unknown() {
 }
 
 #[tokio::test]
+async fn a_cluster_that_answers_slowly_holds_up_a_plan_for_a_while_only() {
+    let endless = |target: &str| {
+        kinds(target).unwrap_or_else(|| Answer::chunks("{\"items\": [", " ", Duration::from_millis(20)))
+    };
+    let server = Server::start(endless).await;
+    let workload = Some(Arc::new(cluster(&server).await));
+    let queries = Queries::of(workload, Ok(&[]), Instant::now() + Duration::from_millis(200));
+    let began = Instant::now();
+    for _ in 0..3 {
+        let late = asked_of(&queries, "k8s.objects/v1", pods(10)).await;
+        assert_eq!(late, FactValue::Unknown("there was no time left to ask".into()));
+    }
+    assert!(began.elapsed() < Duration::from_millis(900), "{:?}", began.elapsed());
+}
+
+#[tokio::test]
 async fn the_key_of_a_fact_is_no_key_of_an_answer() {
     let queries = Queries::unanswered("nobody is asked");
     let grants = grants();
@@ -249,9 +264,9 @@ async fn the_key_of_a_fact_is_no_key_of_an_answer() {
     };
     let before = request.clone();
     let need = |key: &str| Need { key: key.into(), query: json!({"kind": "k8s.nodes/v1", "spec": {}}) };
-    for needs in
-        [vec![need("aws")], vec![need("a"), need("storage-classes")], vec![need("a"), need("a")], vec![]]
-    {
+    let many = (0..=NEEDS).map(|it| need(&it.to_string())).collect();
+    let shadows = [vec![need("aws")], vec![need("a"), need("storage-classes")], vec![need("a"), need("a")]];
+    for needs in shadows.into_iter().chain([vec![], many]) {
         let refused = Rounds::default().answer(&needs, &mut request, &queries, asking).await;
         assert_eq!(refused.map_err(|it| it.0), Err(reason::NEEDS_INVALID), "{needs:?}");
     }
