@@ -147,7 +147,7 @@ pub fn authorize_removal(steps: &[Step], grants: &grant::Grants) -> Vec<Denial> 
     let applies =
         steps.iter().filter(|it| !matches!(it.typed(), Ok(StepSpec::Delete(_) | StepSpec::Wait(_))));
     let message = |it: &Step| format!("a removal deletes and waits, and {} does neither", it.kind);
-    let denials = applies.map(|it| Denial { step: it.id.clone(), message: message(it) });
+    let denials = applies.map(|it| Denial::of_step(&it.id, "removals", message(it)));
     denials.chain(grant::authorize(steps, grants)).collect()
 }
 

@@ -34,23 +34,13 @@ pub fn authorized(desired: &DesiredAddOn, plan: AddOnPlan) -> Verdict {
     let grants = built_in::grants(desired.module, &desired.config);
     let mut denials = grant::authorize(&plan.steps, &grants);
     denials.extend(authorize_removal(&plan.removal, &grants));
-    match denials.first() {
-        None => {
-            let warnings = plan.diagnostics.iter().filter(|it| it.severity == Severity::Warning).cloned();
-            let warnings = warnings.map(|it| text(desired, &[it])).collect();
-            Verdict::Plan(plan, warnings)
-        }
-        Some(first) => {
-            let message = format!(
-                "plugin {}, step {:?}: {} ({} denied in all)",
-                desired.module,
-                first.step,
-                first.message,
-                denials.len()
-            );
-            Verdict::Refused(reason::PLAN_DENIED.into(), message)
-        }
+    if !denials.is_empty() {
+        let message = format!("plugin {}: {}", desired.module, grant::text(&denials));
+        return Verdict::Refused(reason::PLAN_DENIED.into(), message);
     }
+    let warnings = plan.diagnostics.iter().filter(|it| it.severity == Severity::Warning).cloned();
+    let warnings = warnings.map(|it| text(desired, &[it])).collect();
+    Verdict::Plan(plan, warnings)
 }
 
 /// What may help whoever waits for the plan longer than it should take.
