@@ -9,7 +9,10 @@ use crate::lenient;
 
 mod grants;
 
-pub use grants::{Grants, ObjectGrant, QueryGrant, Right, TakeOver};
+pub use grants::{
+    CertificateGrant, Grants, HostPathGrant, LimitGrants, MachineRole, ObjectGrant, PodGrants, QueryGrant,
+    Right, RuleProtocol, SecurityGroupRuleGrant, TakeOver,
+};
 
 /// A plugin of a third party: where its component comes from, and what it may do in clusters.
 #[derive(CustomResource, Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]

@@ -301,6 +301,11 @@ pub fn plugin_module(kind: &mut Value) {
         "!has(self.verify) || !has(self.verify.cosign) || has(self.source.oci)",
         "signatures are beside artifacts in a registry: use source.oci, or leave verify out",
     );
+    let rules = "grants.securityGroupRules[]";
+    let has_ports = "self.protocol in ['tcp', 'udp'] || !has(self.fromPort) && !has(self.toPort)";
+    spec.rule(rules, has_ports, "only tcp and udp have ports");
+    let is_range = "!has(self.fromPort) || !has(self.toPort) || self.fromPort <= self.toPort";
+    spec.rule(rules, is_range, "fromPort is above toPort");
 }
 
 /// Rules of ClusterPlugin.

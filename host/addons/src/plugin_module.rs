@@ -6,6 +6,7 @@ use model::Timestamp;
 use model::condition::{ConditionState, merge};
 use serde_json::Value;
 
+use crate::grant::{Denial, denied_requirements, fragment};
 use crate::upgrade::Component;
 use contract::{CONTRACT, Descriptor};
 
@@ -13,12 +14,9 @@ use contract::{CONTRACT, Descriptor};
 const LONGEST: usize = 253;
 /// Longest schema that is shown.
 const LONGEST_SCHEMA: usize = 32 << 10;
-/// How many demands are shown.
+/// How many demands are shown, and how long each may be.
 const MOST: usize = 128;
-
-/// What of a plugin's demands has to be granted: field of its `requires`, what one is called, field of the
-/// grants.
-const DEMANDS: [(&str, &str); 2] = [("steps", "step kind"), ("facts", "fact")];
+const LONGEST_DEMAND: usize = 1024;
 
 /// A component that was loaded, and where it is from.
 #[derive(Clone, Copy, Debug)]
@@ -29,28 +27,24 @@ pub struct Loaded<'a> {
     pub descriptor: &'a Descriptor,
 }
 
-/// What a plugin asks for, in the words of its descriptor.
+/// What a plugin asks for, in the words of its descriptor: step kinds and facts.
 pub fn requires(descriptor: &Descriptor) -> Vec<String> {
-    demands(descriptor).map(|(_, what, name)| format!("{what} {name}")).take(MOST).collect()
+    let all = |field: &str, what: &'static str| {
+        let names = descriptor.requires.get(field).and_then(Value::as_array).into_iter().flatten();
+        let names = names.filter_map(Value::as_str);
+        names.map(|name| format!("{what} {}", cut(name, LONGEST))).take(MOST / 2).collect::<Vec<_>>()
+    };
+    [all("steps", "step kind"), all("facts", "fact")].concat()
 }
 
 /// What a plugin asks for and these grants do not have, each with the grant that it lacks.
 pub fn not_granted(descriptor: &Descriptor, grants: &Grants) -> Vec<String> {
-    let is_granted = |field: &str, name: &str| match field {
-        "steps" => grants.steps.iter().any(|it| it == name),
-        _ => grants.facts.iter().any(|it| it == name),
+    let lacking = denied_requirements(&descriptor.requires, grants);
+    let text = |it: &Denial| match it.grant.as_deref() {
+        Some(grant) => format!("{} (grant {})", it.message, fragment(grant)),
+        None => it.message.clone(),
     };
-    let lacking = demands(descriptor).filter(|(field, _, name)| !is_granted(field, name));
-    lacking.map(|(field, what, name)| format!("{what} {name} (spec.grants.{field})")).take(MOST).collect()
-}
-
-/// Field, what it is called, and name.
-fn demands(descriptor: &Descriptor) -> impl Iterator<Item = (&'static str, &'static str, String)> {
-    let requires = &descriptor.requires;
-    DEMANDS.into_iter().flat_map(move |(field, what)| {
-        let names = requires.get(field).and_then(Value::as_array).into_iter().flatten();
-        names.filter_map(Value::as_str).map(move |name| (field, what, cut(name, LONGEST)))
-    })
+    lacking.iter().map(|it| cut(&text(it), LONGEST_DEMAND)).take(MOST).collect()
 }
 
 /// What an operator says of a module. `serving`: what serves, if anything does.

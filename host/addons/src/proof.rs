@@ -155,7 +155,7 @@ fn changes(steps: &[Step]) -> impl Iterator<Item = Denial> {
         !matches!(it.typed(), Ok(StepSpec::Delete(_) | StepSpec::Wait(_) | StepSpec::FieldWait(_)))
     });
     let message = |it: &Step| format!("a removal deletes and waits, and {} does neither", it.kind);
-    changes.map(move |it| Denial { step: it.id.clone(), message: message(it) })
+    changes.map(move |it| Denial::of_step(&it.id, "removals", message(it)))
 }
 
 #[cfg(test)]

@@ -2,6 +2,10 @@
 
 use serde_json::Value;
 
+use crds::plugin_module::{
+    CertificateGrant, HostPathGrant, MachineRole, PodGrants, RuleProtocol, SecurityGroupRuleGrant,
+};
+
 use crate::grant::{Grants, ObjectGrant, Right};
 
 /// Group, kinds, namespace (empty for cluster-scoped objects) and names (empty for all).
@@ -43,10 +47,80 @@ pub fn object((group, kinds, namespace, names): &Objects<'_>) -> ObjectGrant {
         kinds: texts(kinds),
         namespaces: if namespace.is_empty() { Vec::new() } else { vec![(*namespace).to_owned()] },
         names: texts(names),
+        unread: false,
     }
 }
 
-fn texts(all: &[&str]) -> Vec<String> {
+/// The same for objects that nobody reads.
+pub fn unread(all: &[Objects<'_>]) -> Vec<ObjectGrant> {
+    all.iter().map(|it| ObjectGrant { unread: true, ..object(it) }).collect()
+}
+
+/// Whom tokens are for that AWS takes.
+pub const STS: &str = "sts.amazonaws.com";
+/// PriorityClasses of what runs on every machine.
+pub const CRITICAL_ON_NODES: &[&str] = &["system-node-critical"];
+/// The same, and of what the cluster needs.
+pub const CRITICAL: &[&str] = &["system-cluster-critical", "system-node-critical"];
+
+/// The taint and the label of machines of the control plane.
+pub const CONTROL_PLANE: &str = "node-role.kubernetes.io/control-plane";
+
+/// What Pods of an add-on that may run on the control plane have: these fields, paths of the machine, taints
+/// and PriorityClasses. What the user's configuration names of taints and labels of machines is added.
+pub fn pods(
+    config: &Value,
+    fields: &[&str],
+    host_paths: &[&str],
+    tolerations: &[&str],
+    priority_classes: &[&str],
+) -> PodGrants {
+    let host_path = |it: &&str| HostPathGrant { path: (*it).to_owned(), read_only: false };
+    let chosen = chosen_taints(config).filter(|_| !tolerations.contains(&"*"));
+    PodGrants {
+        fields: texts(fields),
+        host_paths: host_paths.iter().map(host_path).collect(),
+        tolerations: texts(tolerations).into_iter().chain(chosen).collect(),
+        node_labels: chosen_labels(config),
+        control_plane: true,
+        priority_classes: texts(priority_classes),
+        ..PodGrants::default()
+    }
+}
+
+fn chosen_taints(config: &Value) -> impl Iterator<Item = String> {
+    let all = config.get("tolerations").and_then(Value::as_array).into_iter().flatten();
+    all.map(|it| it.get("key").and_then(Value::as_str).filter(|it| !it.is_empty()).unwrap_or("*").to_owned())
+}
+
+fn chosen_labels(config: &Value) -> Vec<String> {
+    let labels = config.get("nodeSelector").and_then(Value::as_object);
+    labels.into_iter().flatten().map(|(label, _)| label.clone()).collect()
+}
+
+/// Traffic from any machine of some roles to any of others: groups, peers, protocol and ports.
+pub fn rule(
+    groups: &[MachineRole],
+    peers: &[MachineRole],
+    protocol: RuleProtocol,
+    ports: Option<(u16, u16)>,
+) -> SecurityGroupRuleGrant {
+    SecurityGroupRuleGrant {
+        groups: groups.to_vec(),
+        peers: peers.to_vec(),
+        protocol,
+        from_port: ports.map(|it| it.0),
+        to_port: ports.map(|it| it.1),
+        etcd: false,
+    }
+}
+
+/// A Secret for a serving certificate.
+pub fn certificate(namespace: &str, secret: &str) -> CertificateGrant {
+    CertificateGrant { namespace: namespace.to_owned(), secrets: vec![secret.to_owned()] }
+}
+
+pub fn texts(all: &[&str]) -> Vec<String> {
     all.iter().map(|it| (*it).to_owned()).collect()
 }
 
@@ -56,6 +130,7 @@ pub fn rights(all: &[Rights<'_>]) -> Vec<Right> {
         groups: texts(groups),
         resources: texts(resources),
         verbs: texts(verbs),
+        names: Vec::new(),
     };
     all.iter().map(right).collect()
 }

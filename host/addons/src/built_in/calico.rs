@@ -4,9 +4,11 @@ use serde_json::Value;
 
 use super::builder::{
     APPLY, COORDINATION, DELETE, INSTANCE_ROLES, OWN, OWN_AND_PATCH, Objects, READ, Rights,
-    SECURITY_GROUP_RULE, STORAGE, WAIT, grant, object, rights,
+    SECURITY_GROUP_RULE, STORAGE, WAIT, grant, object, pods, rights, rule, texts, unread,
 };
 use super::{BuiltIn, to_value};
+use crds::plugin_module::{MachineRole, RuleProtocol, SecurityGroupRuleGrant};
+
 use crate::Slot;
 use crate::grant::{Grants, RBAC, TakeOver};
 
@@ -20,22 +22,48 @@ pub const ADD_ON: BuiltIn = BuiltIn {
     driver: None,
 };
 
-fn grants(_: &Value) -> Grants {
+fn grants(config: &Value) -> Grants {
     let objects: &[Objects<'_>] = &[
         ("", &["Namespace"], "", &["tigera-operator"]),
         ("", &["ServiceAccount", "ConfigMap"], "tigera-operator", &[]),
         ("apps", &["Deployment"], "tigera-operator", &["tigera-operator"]),
         (RBAC, &["RoleBinding", "Role"], "tigera-operator", &[]),
         (RBAC, &["ClusterRole", "ClusterRoleBinding"], "", &["tigera-operator", "tigera-operator-secrets"]),
-        ("operator.tigera.io", &["Installation", "APIServer"], "", &["default"]),
-        ("crd.projectcalico.org", &["FelixConfiguration"], "", &["default"]),
+        ("operator.tigera.io", &["Installation"], "", &["default"]),
     ];
-    let rest =
+    let mut rest =
         grant(&[APPLY, WAIT, DELETE, SECURITY_GROUP_RULE, INSTANCE_ROLES], &["quay.io/tigera"], objects);
     // It writes the defaults of what the Installation leaves open into the Installation.
     let installation = object(&("operator.tigera.io", &["Installation"], "", &["default"]));
     let taken_over = vec![TakeOver { object: installation, manager: "tigera-operator".to_owned() }];
-    Grants { rights: rights(CALICO), host: true, taken_over, ..rest }
+    rest.objects.extend(unread(&[
+        ("operator.tigera.io", &["APIServer"], "", &["default"]),
+        ("crd.projectcalico.org", &["FelixConfiguration"], "", &["default"]),
+    ]));
+    let pods = pods(config, &["hostNetwork"], &["/var/lib/calico"], &["*"], &["system-cluster-critical"]);
+    Grants {
+        facts: texts(&["api-server-version", "ip-pools", "machine-subnets"]),
+        labels: texts(&["pod-security.kubernetes.io/enforce"]),
+        rights: rights(CALICO),
+        security_group_rules: traffic(config),
+        pods,
+        taken_over,
+        ..rest
+    }
+}
+
+/// What passes between machines with each encapsulation. Packets of Pods that are not wrapped are of whatever
+/// protocol the Pods speak.
+fn traffic(config: &Value) -> Vec<SecurityGroupRuleGrant> {
+    let all = [MachineRole::ControlPlane, MachineRole::Node];
+    let any = |protocol, port: Option<u16>| rule(&all, &all, protocol, port.map(|it| (it, it)));
+    let typha = any(RuleProtocol::Tcp, Some(5473));
+    let api_server = rule(&all, &[MachineRole::ControlPlane], RuleProtocol::Tcp, Some((5443, 5443)));
+    match config.get("encapsulation").and_then(Value::as_str).unwrap_or("VXLAN") {
+        "VXLAN" => vec![any(RuleProtocol::Udp, Some(4789)), typha, api_server],
+        "IPIP" => vec![any(RuleProtocol::IpInIp, None), any(RuleProtocol::Tcp, Some(179)), typha, api_server],
+        _ => vec![any(RuleProtocol::All, None)],
+    }
 }
 
 /// The operator makes whatever Calico needs, roles of any kind among it: it can do all that can be done in

@@ -2,7 +2,9 @@
 
 use serde_json::Value;
 
-use super::builder::{APPLY, COORDINATION, DELETE, Objects, Rights, SYSTEM, WAIT, grant, rights};
+use super::builder::{
+    APPLY, COORDINATION, DELETE, Objects, Rights, SYSTEM, WAIT, grant, pods, rights, texts,
+};
 use super::{BuiltIn, to_value};
 use crate::Slot;
 use crate::grant::{Grants, ObjectGrant, RBAC};
@@ -20,7 +22,7 @@ pub const ADD_ON: BuiltIn = BuiltIn {
     driver: None,
 };
 
-fn grants(_: &Value) -> Grants {
+fn grants(config: &Value) -> Grants {
     let objects: &[Objects<'_>] = &[
         ("", &["ServiceAccount"], SYSTEM, &["cloud-controller-manager"]),
         ("apps", &["DaemonSet"], SYSTEM, &["aws-cloud-controller-manager"]),
@@ -46,7 +48,15 @@ fn grants(_: &Value) -> Grants {
         kinds: vec!["Role".into()],
         namespaces: vec![SYSTEM.into()],
         names: vec!["extension-apiserver-authentication-reader".into()],
+        unread: false,
     };
     let rest = grant(&[APPLY, WAIT, DELETE], &["registry.k8s.io/provider-aws"], objects);
-    Grants { rights: rights(allowed), roles: vec![reader], host: true, ..rest }
+    let pods = pods(config, &["hostNetwork"], &[], &["*"], &["system-node-critical"]);
+    Grants {
+        facts: texts(&["api-server-version"]),
+        rights: rights(allowed),
+        roles: vec![reader],
+        pods,
+        ..rest
+    }
 }

@@ -3,10 +3,12 @@
 use serde_json::Value;
 
 use super::builder::{
-    APPLY, COORDINATION, DELETE, IAM_ROLE_WITH_TAGS, OWN_AND_PATCH, Objects, READ, Rights, STORAGE, SYSTEM,
-    WAIT, chosen, grant, rights,
+    APPLY, COORDINATION, CRITICAL, DELETE, IAM_ROLE_WITH_TAGS, OWN_AND_PATCH, Objects, READ, Rights, STORAGE,
+    STS, SYSTEM, WAIT, chosen, grant, pods, rights, texts, unread,
 };
 use super::{BuiltIn, CsiDriver, to_value};
+use crds::plugin_module::PodGrants;
+
 use crate::Slot;
 use crate::grant::{Grants, RBAC};
 
@@ -44,7 +46,6 @@ fn grants(config: &Value) -> Grants {
         ("", &["ServiceAccount"], SYSTEM, &["ebs-csi-controller-sa", "ebs-csi-node-sa"]),
         ("apps", &["Deployment"], SYSTEM, &["ebs-csi-controller"]),
         ("apps", &["DaemonSet"], SYSTEM, &["ebs-csi-node"]),
-        ("policy", &["PodDisruptionBudget"], SYSTEM, &["ebs-csi-controller"]),
         (RBAC, &["ClusterRole"], "", &roles),
         (RBAC, &["ClusterRoleBinding"], "", &bindings),
         (RBAC, &["Role", "RoleBinding"], SYSTEM, &["ebs-csi-leases-role"]),
@@ -73,9 +74,18 @@ fn grants(config: &Value) -> Grants {
         (SYSTEM, &[COORDINATION], &["leases"], OWN_AND_PATCH),
     ];
     let registries = ["public.ecr.aws/ebs-csi-driver", "public.ecr.aws/csi-components"];
+    let mut rest = grant(&[APPLY, WAIT, DELETE, IAM_ROLE_WITH_TAGS], &registries, objects);
+    rest.objects.extend(unread(&[("policy", &["PodDisruptionBudget"], SYSTEM, &["ebs-csi-controller"])]));
+    let host_paths = ["/dev", "/var/lib/kubelet"];
+    let pods = PodGrants {
+        token_audiences: texts(&[STS]),
+        ..pods(config, &["mountPropagation", "privileged"], &host_paths, &["*"], CRITICAL)
+    };
     Grants {
+        facts: texts(&["api-server-version", "storage-classes"]),
+        annotations: texts(&["storageclass.kubernetes.io/is-default-class"]),
         rights: rights(allowed),
-        host: true,
-        ..grant(&[APPLY, WAIT, DELETE, IAM_ROLE_WITH_TAGS], &registries, objects)
+        pods,
+        ..rest
     }
 }

@@ -3,10 +3,12 @@
 use serde_json::Value;
 
 use super::builder::{
-    APPLY, COORDINATION, DELETE, EFS_FILE_SYSTEM, IAM_ROLE_WITH_TAGS, OWN_AND_PATCH, Objects, READ, Rights,
-    STORAGE, SYSTEM, WAIT, chosen, grant, rights,
+    APPLY, COORDINATION, CRITICAL, DELETE, EFS_FILE_SYSTEM, IAM_ROLE_WITH_TAGS, OWN_AND_PATCH, Objects, READ,
+    Rights, STORAGE, STS, SYSTEM, WAIT, chosen, grant, pods, rights, texts,
 };
 use super::{BuiltIn, CsiDriver, to_value};
+use crds::plugin_module::PodGrants;
+
 use crate::Slot;
 use crate::grant::{Grants, RBAC};
 
@@ -41,5 +43,15 @@ fn grants(config: &Value) -> Grants {
         (SYSTEM, &[COORDINATION], &["leases"], OWN_AND_PATCH),
     ];
     let rest = grant(&[APPLY, WAIT, DELETE, IAM_ROLE_WITH_TAGS, EFS_FILE_SYSTEM], &registries, objects);
-    Grants { rights: rights(allowed), host: true, ..rest }
+    let host_paths = ["/etc/amazon/efs", "/var/amazon/efs", "/var/lib/kubelet", "/var/run/efs"];
+    let fields = ["hostNetwork", "mountPropagation", "privileged"];
+    let pods =
+        PodGrants { token_audiences: texts(&[STS]), ..pods(config, &fields, &host_paths, &["*"], CRITICAL) };
+    Grants {
+        facts: texts(&["api-server-version", "file-systems", "storage-classes"]),
+        annotations: texts(&["storageclass.kubernetes.io/is-default-class"]),
+        rights: rights(allowed),
+        pods,
+        ..rest
+    }
 }

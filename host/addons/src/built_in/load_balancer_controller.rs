@@ -3,10 +3,12 @@
 use serde_json::Value;
 
 use super::builder::{
-    APPLY, CERTIFICATE, COORDINATION, DELETE, IAM_ROLE, OWN_AND_PATCH, Objects, READ, Rights,
-    SECURITY_GROUP_RULE, SYSTEM, WAIT, chosen, grant, rights,
+    APPLY, CERTIFICATE, CONTROL_PLANE, COORDINATION, DELETE, IAM_ROLE, OWN_AND_PATCH, Objects, READ, Rights,
+    SECURITY_GROUP_RULE, STS, SYSTEM, WAIT, certificate, chosen, grant, pods, rights, rule, texts, unread,
 };
 use super::{BuiltIn, to_value};
+use crds::plugin_module::{MachineRole, PodGrants, RuleProtocol};
+
 use crate::Slot;
 use crate::grant::{Grants, RBAC};
 
@@ -28,9 +30,7 @@ fn grants(config: &Value) -> Grants {
     let objects: &[Objects<'_>] = &[
         ("", &["ServiceAccount"], SYSTEM, &[NAME]),
         ("", &["Service"], SYSTEM, &["aws-load-balancer-webhook-service"]),
-        ("", &["Secret"], SYSTEM, &["aws-load-balancer-tls"]),
         ("apps", &["Deployment"], SYSTEM, &[NAME]),
-        ("policy", &["PodDisruptionBudget"], SYSTEM, &[NAME]),
         (RBAC, &["Role"], SYSTEM, &["aws-load-balancer-controller-leader-election-role"]),
         (RBAC, &["RoleBinding"], SYSTEM, &["aws-load-balancer-controller-leader-election-rolebinding"]),
         (RBAC, &["ClusterRole"], "", &["aws-load-balancer-controller-role"]),
@@ -38,7 +38,6 @@ fn grants(config: &Value) -> Grants {
         ("apiextensions.k8s.io", &["CustomResourceDefinition"], "", &crds),
         ("admissionregistration.k8s.io", &webhooks, "", &["aws-load-balancer-webhook"]),
         ("networking.k8s.io", &["IngressClass"], "", &[class]),
-        ("elbv2.k8s.aws", &["IngressClassParams"], "", &[class]),
     ];
     let (elb, networking) = ("elbv2.k8s.aws", "networking.k8s.io");
     let allowed: &[Rights<'_>] = &[
@@ -62,10 +61,35 @@ fn grants(config: &Value) -> Grants {
         ("", &[elb], &["ingressclassparams", "targetgroupbindings"], &["CREATE", "UPDATE"]),
         ("", &[networking], &["ingresses"], &["CREATE", "UPDATE"]),
     ];
-    let rest = grant(
+    let mut rest = grant(
         &[APPLY, WAIT, DELETE, SECURITY_GROUP_RULE, IAM_ROLE, CERTIFICATE],
         &["public.ecr.aws/eks"],
         objects,
     );
-    Grants { rights: rights(allowed), webhooks: rights(asked), ..rest }
+    rest.objects.extend(unread(&[
+        ("policy", &["PodDisruptionBudget"], SYSTEM, &[NAME]),
+        (elb, &["IngressClassParams"], "", &[class]),
+    ]));
+    let pods = PodGrants {
+        token_audiences: texts(&[STS]),
+        ..pods(config, &[], &[], &[CONTROL_PLANE], &["system-cluster-critical"])
+    };
+    let both = [MachineRole::ControlPlane, MachineRole::Node];
+    Grants {
+        facts: texts(&["api-server-version", "subnets"]),
+        fields: texts(&["Webhook.failurePolicy"]),
+        annotations: texts(&["ingressclass.kubernetes.io/is-default-class"]),
+        // The host makes it; none is applied.
+        certificates: vec![certificate(SYSTEM, "aws-load-balancer-tls")],
+        rights: rights(allowed),
+        webhooks: rights(asked),
+        security_group_rules: vec![rule(
+            &both,
+            &[MachineRole::ControlPlane],
+            RuleProtocol::Tcp,
+            Some((9443, 9443)),
+        )],
+        pods,
+        ..rest
+    }
 }

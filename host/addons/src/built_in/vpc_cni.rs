@@ -3,9 +3,12 @@
 use serde_json::Value;
 
 use super::builder::{
-    APPLY, DELETE, IAM_ROLE, Objects, READ, Rights, SECURITY_GROUP_RULE, SYSTEM, WAIT, grant, rights,
+    APPLY, CRITICAL_ON_NODES, DELETE, IAM_ROLE, Objects, READ, Rights, SECURITY_GROUP_RULE, STS, SYSTEM,
+    WAIT, grant, pods, rights, rule, texts, unread,
 };
 use super::{BuiltIn, to_value};
+use crds::plugin_module::{MachineRole, PodGrants, RuleProtocol};
+
 use crate::Slot;
 use crate::grant::{Grants, RBAC};
 
@@ -19,14 +22,12 @@ pub const ADD_ON: BuiltIn = BuiltIn {
     driver: None,
 };
 
-fn grants(_: &Value) -> Grants {
+fn grants(config: &Value) -> Grants {
     let objects: &[Objects<'_>] = &[
         ("", &["ServiceAccount"], SYSTEM, &["aws-node"]),
         ("apps", &["DaemonSet"], SYSTEM, &["aws-node"]),
         (RBAC, &["ClusterRole", "ClusterRoleBinding"], "", &["aws-node"]),
         ("apiextensions.k8s.io", &["CustomResourceDefinition"], "", &["eniconfigs.crd.k8s.amazonaws.com"]),
-        // They have names of zones.
-        ("crd.k8s.amazonaws.com", &["ENIConfig"], "", &[]),
     ];
     // One for each partition.
     let registries = [
@@ -40,6 +41,34 @@ fn grants(_: &Value) -> Grants {
         ("", &["", "events.k8s.io"], &["events"], &["create", "list", "patch"]),
         ("", &["vpcresources.k8s.aws"], &["cninodes"], &["get", "list", "patch", "watch"]),
     ];
-    let rest = grant(&[APPLY, WAIT, DELETE, SECURITY_GROUP_RULE, IAM_ROLE], &registries, objects);
-    Grants { rights: rights(allowed), host: true, ..rest }
+    let mut rest = grant(&[APPLY, WAIT, DELETE, SECURITY_GROUP_RULE, IAM_ROLE], &registries, objects);
+    // They have names of zones.
+    rest.objects.extend(unread(&[("crd.k8s.amazonaws.com", &["ENIConfig"], "", &[])]));
+    let host_paths = [
+        "/etc/cni/net.d",
+        "/opt/cni/bin",
+        "/run/xtables.lock",
+        "/var/log/aws-routed-eni",
+        "/var/run/aws-node",
+    ];
+    let pods = PodGrants {
+        capabilities: texts(&["NET_ADMIN", "NET_RAW"]),
+        token_audiences: texts(&[STS]),
+        ..pods(config, &["hostNetwork", "privileged"], &host_paths, &["*"], CRITICAL_ON_NODES)
+    };
+    use MachineRole::{ControlPlane, Node};
+    // Whatever Pods say to one another. Of the control plane's etcd, nothing from nodes.
+    let security_group_rules = vec![
+        rule(&[Node], &[ControlPlane, Node], RuleProtocol::All, None),
+        rule(&[ControlPlane], &[ControlPlane], RuleProtocol::All, None),
+        rule(&[ControlPlane], &[Node], RuleProtocol::Tcp, None),
+        rule(&[ControlPlane], &[Node], RuleProtocol::Udp, None),
+    ];
+    Grants {
+        facts: texts(&["api-server-version", "instance-types"]),
+        rights: rights(allowed),
+        security_group_rules,
+        pods,
+        ..rest
+    }
 }

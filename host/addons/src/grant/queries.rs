@@ -4,7 +4,7 @@ use contract::{ObjectsQuery, OutputsQuery, Query};
 use crds::plugin_module::QueryGrant;
 use serde_json::Value;
 
-use super::group_of;
+use super::cover::group_of;
 use crate::ObjectRef;
 
 /// Where the records of add-ons are, and how their names begin.

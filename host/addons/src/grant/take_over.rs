@@ -1,6 +1,7 @@
 //! Whose fields of an add-on's objects are taken over where they are in conflict with what is applied.
 
-use super::{TakeOver, covers};
+use super::TakeOver;
+use super::cover::covers;
 use crate::ObjectRef;
 
 /// Managers whose fields of this object are taken over where they are in conflict with what is applied.

@@ -15,7 +15,7 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use addons::grant::Grants;
+use addons::grant::{Grants, narrowed};
 use addons::order::Requirements;
 use addons::upgrade::Component;
 use addons::{DesiredAddOn, Inventory, Source, built_in};
@@ -180,7 +180,13 @@ impl Plugins {
     /// What the plugin of an add-on may do. A module that is not there may do nothing.
     pub fn grants(&self, desired: &DesiredAddOn) -> Grants {
         match &desired.source {
-            Source::BuiltIn => built_in::grants(&desired.module, &desired.config),
+            Source::BuiltIn => {
+                let grants = built_in::grants(&desired.module, &desired.config);
+                match self.registered.get(&desired.module) {
+                    Some(narrows) => narrowed(&grants, &narrows.grants),
+                    None => grants,
+                }
+            }
             Source::Registered(module) => {
                 self.registered.get(module).map(|it| (*it.grants).clone()).unwrap_or_default()
             }

@@ -45,27 +45,17 @@ pub fn authorized(desired: &DesiredAddOn, plan: AddOnPlan, grants: &Grants) -> V
     }
     let mut denials = grant::authorize(&plan.steps, grants);
     denials.extend(authorize_removal(&plan.removal, grants));
-    match denials.first() {
-        None => {
-            if let Some(why) = too_large_to_record(&plan, &desired.config) {
-                let message = format!("plugin {}: {why}", desired.module);
-                return Verdict::Refused(reason::RECORD_TOO_LARGE.into(), message);
-            }
-            let warnings = plan.diagnostics.iter().filter(|it| it.severity == Severity::Warning).cloned();
-            let warnings = warnings.map(|it| text(desired, &[it])).collect();
-            Verdict::Plan(plan, warnings)
-        }
-        Some(first) => {
-            let message = format!(
-                "plugin {}, step {:?}: {} ({} denied in all)",
-                desired.module,
-                first.step,
-                first.message,
-                denials.len()
-            );
-            Verdict::Refused(reason::PLAN_DENIED.into(), message)
-        }
+    if !denials.is_empty() {
+        let message = format!("plugin {}: {}", desired.module, grant::text(&denials));
+        return Verdict::Refused(reason::PLAN_DENIED.into(), message);
     }
+    if let Some(why) = too_large_to_record(&plan, &desired.config) {
+        let message = format!("plugin {}: {why}", desired.module);
+        return Verdict::Refused(reason::RECORD_TOO_LARGE.into(), message);
+    }
+    let warnings = plan.diagnostics.iter().filter(|it| it.severity == Severity::Warning).cloned();
+    let warnings = warnings.map(|it| text(desired, &[it])).collect();
+    Verdict::Plan(plan, warnings)
 }
 
 /// What may help whoever waits for the plan longer than it should take.
