@@ -24,6 +24,19 @@ pub struct Limits {
     pub calls: usize,
 }
 
+impl Limits {
+    /// The lower of each limit of a call; the others are of the host.
+    #[must_use]
+    pub fn lower(self, other: Limits) -> Limits {
+        Limits {
+            fuel: self.fuel.min(other.fuel),
+            memory: self.memory.min(other.memory),
+            answer: self.answer.min(other.answer),
+            ..self
+        }
+    }
+}
+
 impl Default for Limits {
     fn default() -> Self {
         let processors = std::thread::available_parallelism().map_or(1, usize::from);

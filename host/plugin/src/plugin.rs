@@ -60,6 +60,15 @@ impl Plugin {
         Plugin { inner: Arc::new(Inner { name: name.to_owned(), digest, pre, limits, calls }) }
     }
 
+    /// The same plugin within these limits, where they are lower than its own.
+    #[must_use]
+    pub fn within(&self, limits: Limits) -> Plugin {
+        let Inner { name, digest, pre, limits: own, calls } = &*self.inner;
+        let limits = own.lower(limits);
+        let (name, digest, pre, calls) = (name.clone(), digest.clone(), pre.clone(), calls.clone());
+        Plugin { inner: Arc::new(Inner { name, digest, pre, limits, calls }) }
+    }
+
     /// The name it was loaded by.
     pub fn name(&self) -> &str {
         &self.inner.name

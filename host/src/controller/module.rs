@@ -129,7 +129,10 @@ impl Modules {
             }
             Err(problem) => Some(problem.clone()),
         };
-        let serving = known.serving.clone();
+        let within = |(id, loaded): &(SourceId, Arc<LoadedPlugin>)| {
+            (id.clone(), Arc::new(loaded.within(&grants.limits)))
+        };
+        let serving = known.serving.as_ref().map(within);
         let state = state_of(problem.as_ref(), serving.as_ref().map(|(_, loaded)| loaded));
         let registration = Registration {
             grants,

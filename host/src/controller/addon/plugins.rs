@@ -5,6 +5,7 @@ mod faults;
 mod going;
 #[cfg(test)]
 pub mod guest;
+mod loaded;
 mod registered;
 #[cfg(test)]
 mod tests;
@@ -16,21 +17,17 @@ use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use addons::grant::{Grants, narrowed};
-use addons::order::Requirements;
 use addons::upgrade::Component;
 use addons::{DesiredAddOn, Inventory, Source, built_in};
 use anyhow::Context;
-use contract::{
-    API_SERVER_VERSION, Descriptor, FEATURES, Fact, FactValue, HostInfo, KUBERNETES_VERSION, Operation,
-    Outcome, Request,
-};
+use contract::{API_SERVER_VERSION, Fact, FactValue, KUBERNETES_VERSION, Outcome, Request};
 use crds::conditions::reason;
-use plugin::{Compiler, CompilerLimits, ConfigSchema, PluginError, Released};
-use serde_json::{Value, json};
+use plugin::{Compiler, CompilerLimits, PluginError, Released};
+use serde_json::json;
 use tokio::sync::OnceCell;
 use tokio::time::Instant;
 
-use super::facts::{ALWAYS, ClusterFacts, facts};
+use super::facts::ClusterFacts;
 use super::fair_queue::FairQueue;
 use super::queries::{Asking, Rounds};
 use crate::metrics::PluginCalls;
@@ -39,6 +36,7 @@ use checks::Checked;
 use faults::{Faults, Question};
 use verdict::{failed, refused, text};
 
+pub use loaded::LoadedPlugin;
 pub use registered::{ModuleProblem, Registration, Registrations};
 pub use verdict::{Verdict, authorized, hints};
 
@@ -65,21 +63,6 @@ pub struct Plugins {
 struct Brought {
     bytes: Cow<'static, [u8]>,
     loaded: OnceCell<Arc<LoadedPlugin>>,
-}
-
-/// A plugin that was compiled and has described itself.
-pub struct LoadedPlugin {
-    plugin: plugin::Plugin,
-    /// As it was loaded: what installed an add-on is stored again when its plan changes.
-    bytes: Cow<'static, [u8]>,
-    pub component: Component,
-    /// Keys of the facts that it asks for.
-    pub facts: Vec<String>,
-    /// What it needs of other add-ons.
-    pub requires: Requirements,
-    /// Of its configuration.
-    schema: ConfigSchema,
-    pub descriptor: Descriptor,
 }
 
 /// What a plugin answered.
@@ -246,7 +229,10 @@ impl Plugins {
     ) -> Result<Arc<LoadedPlugin>, PluginError> {
         let loaded = match &desired.source {
             Source::BuiltIn => self.compile(&desired.module, bytes).await?,
-            Source::Registered(module) => self.load_registered(module, bytes.into_owned()).await?,
+            Source::Registered(module) => {
+                let loaded = self.load_registered(module, bytes.into_owned()).await?;
+                Arc::new(loaded.within(&self.grants(desired).limits))
+            }
         };
         Ok(self.remember_earlier(loaded))
     }
@@ -361,62 +347,4 @@ impl Plugins {
             }
         }
     }
-}
-
-impl LoadedPlugin {
-    fn new(
-        plugin: plugin::Plugin,
-        bytes: Cow<'static, [u8]>,
-        (descriptor, schema): (Descriptor, ConfigSchema),
-    ) -> Self {
-        let keys = descriptor.requires["facts"].as_array().into_iter().flatten();
-        let facts = keys.filter_map(|it| it.as_str().map(str::to_owned)).collect();
-        let version = descriptor.version.clone();
-        let component = Component { version, digest: plugin.digest().to_owned() };
-        let requires = Requirements::of(&descriptor.requires);
-        LoadedPlugin { plugin, bytes, component, facts, requires, schema, descriptor }
-    }
-
-    /// What it is asked with: the facts that it named and no others.
-    fn request(
-        &self,
-        desired: &DesiredAddOn,
-        cluster: &ClusterFacts<'_>,
-        installed: Result<Option<&Inventory>, &str>,
-    ) -> Request {
-        let mut request = request(desired, cluster, &self.component.digest, installed);
-        request.facts.retain(|it| self.facts.contains(&it.key) || ALWAYS.contains(&it.key.as_str()));
-        request
-    }
-}
-
-fn request(
-    desired: &DesiredAddOn,
-    cluster: &ClusterFacts<'_>,
-    digest: &str,
-    installed: Result<Option<&Inventory>, &str>,
-) -> Request {
-    let before = installed.ok().flatten();
-    let is_upgrade = before.is_some_and(|it| is_upgrade(it, digest, &desired.config));
-    // What is being replaced is what was carried out last.
-    let replaced = before.filter(|it| it.digest == digest).and_then(Inventory::replaced);
-    Request {
-        operation: if is_upgrade { Operation::Upgrade } else { Operation::Install },
-        host: HostInfo {
-            version: env!("CARGO_PKG_VERSION").into(),
-            features: FEATURES.iter().map(|it| (*it).to_owned()).collect(),
-        },
-        installed_version: before.map(|it| replaced.map_or(&it.version, |it| &it.version).clone()),
-        previous_config: before.map(|it| replaced.map_or(&it.config, |it| &it.config).clone()),
-        config: desired.config.clone(),
-        facts: facts(cluster, installed),
-        extra: json!({}),
-    }
-}
-
-/// Whether this component and configuration take the place of others, until they have: the plan must not be
-/// another one as soon as it has begun to be carried out.
-fn is_upgrade(installed: &Inventory, digest: &str, config: &Value) -> bool {
-    let is_under_way = !installed.complete && !installed.plan_hash.is_empty() && installed.was_whole();
-    installed.digest != digest || installed.config != *config || is_under_way
 }

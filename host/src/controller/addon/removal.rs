@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use addons::{DesiredAddOn, Inventory, Standing, too_large_to_record};
+use addons::{DesiredAddOn, Inventory, LARGEST_RECORD, Standing, too_large};
 use contract::Operation;
 use crds::AWSCluster;
 use crds::cluster_api::{Cluster, KubeadmControlPlane};
@@ -87,10 +87,9 @@ impl AddOns {
         let keys: Vec<_> = loaded.facts.iter().map(|key| (&desired, key.as_str())).collect();
         facts.requested = self.requested_facts(&keys, &facts, sources).await.0;
         let plan = self.plugins.ask_to_remove(&loaded, &desired, &facts, record, operation).await?;
-        match too_large_to_record(&plan, &record.config) {
-            Some(why) => Err(why),
-            None => Ok(plan.removal),
-        }
+        let wanted = Inventory { removal: plan.removal, ..record.clone() };
+        let bytes = wanted.bytes_at_most();
+        if bytes > LARGEST_RECORD { Err(too_large(&wanted, bytes)) } else { Ok(wanted.removal) }
     }
 }
 
