@@ -41,7 +41,7 @@ pub fn requires(descriptor: &Descriptor) -> Vec<String> {
 pub fn not_granted(descriptor: &Descriptor, grants: &Grants) -> Vec<String> {
     let lacking = denied_requirements(&descriptor.requires, grants);
     let text = |it: &Denial| match it.grant.as_deref() {
-        Some(grant) => format!("{} (grant {})", it.message, fragment(grant)),
+        Some(grant) => format!("{} ({})", it.message, fragment(grant)),
         None => it.message.clone(),
     };
     lacking.iter().map(|it| cut(&text(it), LONGEST_DEMAND)).take(MOST).collect()
@@ -109,7 +109,10 @@ mod tests {
         let grants = Grants { steps: vec!["k8s.apply/v1".into()], ..Grants::default() };
         assert_eq!(
             not_granted(&descriptor(), &grants),
-            ["step kind aws.sg-rule/v1 (spec.grants.steps)", "fact subnets (spec.grants.facts)"]
+            [
+                "step kind aws.sg-rule/v1 is not granted (grants.steps: [aws.sg-rule/v1])",
+                "fact subnets is not granted (grants.facts: [subnets])"
+            ]
         );
         let all = Grants {
             steps: vec!["k8s.apply/v1".into(), "aws.sg-rule/v1".into()],

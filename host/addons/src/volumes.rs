@@ -1,14 +1,18 @@
 //! Volumes of the storage drivers: what still uses a driver, and what becomes of volumes when their
 //! cluster is deleted. It is decided from lists of the API server.
 
+mod users;
+
 use std::collections::{BTreeMap, BTreeSet};
 
 use crds::cluster_plugin::Volumes;
 use serde_json::{Value, json};
 
-use super::built_in::{self, BUILT_IN, CsiDriver};
+use super::ObjectRef;
+use super::built_in::{BUILT_IN, CsiDriver};
 use super::load_balancer_users::{is_deleting, listed, named, text};
-use super::{Inventory, ObjectRef};
+
+pub use users::used_by_storage;
 
 /// Lists as the API server gave them. Pods and ReplicaSets matter only where volumes are to be deleted.
 #[derive(Clone, Debug, Default)]
@@ -32,31 +36,6 @@ pub struct VolumeWork {
     pub awaited: Vec<String>,
     /// What stays in AWS.
     pub stay: Vec<String>,
-}
-
-/// What still needs the drivers of an add-on: nothing else can detach or delete it.
-pub fn used_by_storage(installed: &Inventory, observed: &ObservedStorage) -> Vec<String> {
-    let built_in = built_in::find(&installed.module).and_then(|add_on| add_on.driver);
-    let applied = installed.objects.iter().filter(|it| it.kind == "CSIDriver");
-    let applied = applied.map(|it| CsiDriver { name: &it.name, in_tree: None });
-    let drivers: Vec<CsiDriver<'_>> = match built_in {
-        Some(driver) => vec![driver],
-        None => applied.collect(),
-    };
-    drivers.iter().flat_map(|driver| used_by_driver(driver, observed)).collect()
-}
-
-fn used_by_driver(driver: &CsiDriver<'_>, observed: &ObservedStorage) -> Vec<String> {
-    let volumes: Vec<&Value> = observed.volumes.iter().filter(|it| driver.has(it)).collect();
-    let names: BTreeSet<&str> = volumes.iter().map(|it| text(it, "/metadata/name")).collect();
-    let is_named = |attachment: &Value| names.contains(text(attachment, "/spec/source/persistentVolumeName"));
-    let attachments =
-        observed.attachments.iter().filter(|it| text(it, "/spec/attacher") == driver.name && !is_named(it));
-    let attachments = attachments.map(|it| named("storage.k8s.io/v1", "VolumeAttachment", it).to_string());
-    let classes = driver.classes(observed);
-    let claims =
-        observed.claims.iter().filter(|it| driver.is_asked(it, &classes)).map(|it| claim(it).to_string());
-    volumes.iter().map(|it| volume_text(it)).chain(attachments).chain(claims).collect()
 }
 
 /// Claims whose volumes are to be deleted with the cluster, and those that would still get one.
@@ -230,7 +209,7 @@ fn controller(object: &Value) -> Option<ObjectRef> {
 mod tests {
     use super::*;
 
-    fn installed(module: &str) -> Inventory {
+    fn installed(module: &str) -> crate::Inventory {
         let record = json!({"module": module, "version": "1", "digest": "", "config": {}, "planHash": "",
             "complete": true, "objects": [], "removal": []});
         serde_json::from_value(record).expect("a record")

@@ -71,7 +71,7 @@ impl LoadedPlugin {
     }
 }
 
-fn request(
+pub(super) fn request(
     desired: &DesiredAddOn,
     cluster: &ClusterFacts<'_>,
     digest: &str,
