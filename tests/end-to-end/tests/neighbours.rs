@@ -29,7 +29,7 @@ const TIME: Duration = Duration::from_secs(40);
 /// How often every honest ClusterPlugin is edited meanwhile: each edit is worth a look.
 const EDITS: Duration = Duration::from_secs(2);
 /// KiB of data that the operator may have, which is the memory limit of its Deployment.
-const LIMIT: usize = 512 << 10;
+const LIMIT: usize = 1280 << 10;
 /// KiB of memory that the operator may ever take; and those that the hostile one may add, where it is not
 /// built as for a release.
 const MOST: usize = 120 << 10;

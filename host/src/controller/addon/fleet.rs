@@ -226,7 +226,7 @@ impl Seen<'_> {
             }
             None => (),
         }
-        let status = plugin_status(self.plugin, &module)?;
+        let status = plugin_status(self.plugin, module)?;
         if let Some(failed) = status.failed_upgrade.as_ref().filter(|it| it.digest == brought.digest) {
             return (!is_given_up).then(|| MemberState::Failed(failed.message.clone()));
         }

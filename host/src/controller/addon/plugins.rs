@@ -130,7 +130,7 @@ impl Plugins {
     /// There is none, or it cannot be used: what follows.
     pub async fn brought(&self, desired: &DesiredAddOn) -> Result<Arc<LoadedPlugin>, Verdict> {
         if let Source::Registered(module) = &desired.source {
-            return self.registered(desired, module);
+            return self.registered(desired, module).map_err(|verdict| *verdict);
         }
         let Some(brought) = self.brought.get(desired.module.as_str()) else {
             let message =
@@ -146,17 +146,18 @@ impl Plugins {
             .map_err(|error| failed(desired, error.reason(), error.to_string()))
     }
 
-    fn registered(&self, desired: &DesiredAddOn, module: &str) -> Result<Arc<LoadedPlugin>, Verdict> {
+    fn registered(&self, desired: &DesiredAddOn, module: &str) -> Result<Arc<LoadedPlugin>, Box<Verdict>> {
         let Some(registration) = self.registered.get(module) else {
-            return Err(Verdict::Pending(format!("for PluginModule {module} to be resolved")));
+            let what = format!("for PluginModule {module} to be resolved");
+            return Err(Box::new(Verdict::Pending(what)));
         };
         registration.serving.map_err(|problem| {
             let message = format!("PluginModule {module}: {}", problem.message);
-            if problem.is_temporary {
+            Box::new(if problem.is_temporary {
                 Verdict::Pending(message)
             } else {
                 Verdict::Refused(problem.reason.into(), format!("{}: {message}", desired.path))
-            }
+            })
         })
     }
 

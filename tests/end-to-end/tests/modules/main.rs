@@ -1,6 +1,7 @@
 //! Plugins of third parties, registered while the operator runs: installed, repaired, upgraded, refused for what
 //! they are not granted, kept when their module goes, and removed.
 
+mod artifacts;
 mod hostile;
 mod module;
 
@@ -114,11 +115,15 @@ async fn on_a_bed_a_registered_plugin_lives_through_all_that_happens() -> Result
         Ok(())
     })
     .await?;
+    artifacts::are_pulled_and_verified(&bed).await.context("components from a registry")?;
     hostile::harms_nobody(&bed).await
 }
 
 fn options(name: &str) -> Options {
-    let operator_arguments = vec!["--api-server-cidrs".to_owned(), "127.0.0.0/8".to_owned()];
+    let cache = std::env::temp_dir().join(format!("cluster-operator-{name}-{}", std::process::id()));
+    let cache = cache.display().to_string();
+    let operator_arguments =
+        ["--api-server-cidrs", "127.0.0.0/8", "--plugin-cache-dir", &cache].map(str::to_owned).into();
     Options { name: name.into(), boots: false, operator_arguments, ..Options::default() }
 }
 

@@ -12,6 +12,8 @@ pub struct Module {
     name: String,
     component: Vec<u8>,
     namespaces: Value,
+    /// Where it is from, and how it is verified, in place of a ConfigMap.
+    source: Option<(Value, Value)>,
 }
 
 /// `sha256:` and the hash.
@@ -23,7 +25,7 @@ pub fn digest(bytes: &[u8]) -> String {
 impl Module {
     /// One for every namespace.
     pub fn new(name: &str, component: &[u8]) -> Self {
-        Module { name: name.to_owned(), component: component.to_vec(), namespaces: json!({}) }
+        Module { name: name.to_owned(), component: component.to_vec(), namespaces: json!({}), source: None }
     }
 
     /// The same with another component.
@@ -36,8 +38,16 @@ impl Module {
         Module { namespaces: json!({"selector": selector}), ..self.clone() }
     }
 
+    /// The same from somewhere else.
+    pub fn of_source(&self, source: Value, verify: Value) -> Self {
+        Module { source: Some((source, verify)), ..self.clone() }
+    }
+
     /// Registers it, or changes what is registered.
     pub async fn register(&self, bed: &Bed) -> Result<()> {
+        if let Some((source, verify)) = &self.source {
+            return self.apply(bed, json!({"source": source, "verify": verify})).await;
+        }
         let (name, digest) = (&self.name, digest(&self.component));
         let stored = format!("{name}-{}", &digest["sha256:".len()..][..12]);
         let file = bed.directory().join(&stored);
@@ -46,15 +56,19 @@ impl Module {
         if bed.kubectl(&["get", "configmap", &stored, "--namespace=plugins"]).await.is_err() {
             bed.kubectl(&["create", "configmap", &stored, "--namespace=plugins", &from]).await?;
         }
+        let source = json!({"configMap": {"namespace": "plugins", "name": stored, "digest": digest}});
+        self.apply(bed, json!({"source": source})).await
+    }
+
+    async fn apply(&self, bed: &Bed, mut spec: Value) -> Result<()> {
         let grants = json!({
             "steps": ["k8s.apply/v1", "k8s.wait/v1", "k8s.delete/v1"],
             "facts": ["kubernetes-version"],
             "objects": [{"kinds": ["ConfigMap"], "namespaces": ["default"]}],
         });
-        let spec = json!({"source": {"configMap": {"namespace": "plugins", "name": stored, "digest": digest}},
-            "allowedNamespaces": self.namespaces, "grants": grants});
+        (spec["allowedNamespaces"], spec["grants"]) = (self.namespaces.clone(), grants);
         let object = json!({"apiVersion": "cluster.kurator.dev/v1alpha1", "kind": "PluginModule",
-            "metadata": {"name": name}, "spec": spec});
+            "metadata": {"name": self.name}, "spec": spec});
         bed.apply(&object.to_string()).await.map(drop)
     }
 
@@ -62,6 +76,11 @@ impl Module {
     pub async fn status(&self, bed: &Bed) -> Result<Value> {
         let object = bed.kubectl_json(&["get", "pluginmodule", &self.name]).await?;
         Ok(object["status"]["operators"][0].clone())
+    }
+
+    /// Its condition.
+    pub async fn condition_now(&self, bed: &Bed) -> Result<Value> {
+        Ok(self.status(bed).await?["conditions"][0].clone())
     }
 
     /// Waits until its condition has this reason, and returns what it says.

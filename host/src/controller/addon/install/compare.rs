@@ -120,7 +120,7 @@ impl Installation<'_> {
             (Some(installed), Some(workload)) => {
                 let module = add_on.desired.module.as_str();
                 let compared =
-                    self.compare_installed((&module, component), plan, installed, workload, &mut res).await;
+                    self.compare_installed((module, component), plan, installed, workload, &mut res).await;
                 if let Err(error) = compared {
                     res.error = Some(self.unreadable(&error.to_string()));
                 }

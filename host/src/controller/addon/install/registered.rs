@@ -65,19 +65,19 @@ impl Installation<'_> {
                 "{path}: PluginModule {module} may not be used in namespace {namespace}: {why}; an administrator \
                  can allow it (spec.allowedNamespaces)"
             );
-            Err(Verdict::Refused(reason::MODULE_NOT_ALLOWED.into(), message))
+            Verdict::Refused(reason::MODULE_NOT_ALLOWED.into(), message)
         };
-        let Some(selector) = selector else { return not_allowed("it allows none") };
+        let Some(selector) = selector else { return Err(not_allowed("it allows none")) };
         let selector = match Selector::try_from(selector.unwrap_or_default()) {
             Ok(selector) => selector,
-            Err(_) => return not_allowed("its selector cannot be read"),
+            Err(_) => return Err(not_allowed("its selector cannot be read")),
         };
         if selector.selects_all() {
             return Ok(());
         }
         match self.controller.namespace_labels(namespace).await {
             Ok(labels) if selector.matches(&labels) => Ok(()),
-            Ok(_) => not_allowed("the namespace has not the labels that its selector wants"),
+            Ok(_) => Err(not_allowed("the namespace has not the labels that its selector wants")),
             Err(why) => Err(Verdict::Pending(format!("to read the labels of namespace {namespace}: {why}"))),
         }
     }
