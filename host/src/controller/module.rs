@@ -16,20 +16,20 @@ use kube::ResourceExt;
 use model::condition::ConditionState;
 use serde_json::json;
 
-use super::addon::plugins::{LoadedPlugin, ModuleProblem, Plugins, Registration};
+use super::addon::plugins::{LoadedPlugin, ModuleProblem, Origin, Plugins, Registration};
 use super::queue::Trigger;
-use super::reconcile::{Controller, Memory, ReconcileResult, is_watched};
+use super::reconcile::{Controller, Memory, ReconcileResult};
 use crate::context::Context;
 use crate::management::{Cached, Error};
 use crate::object_name::ObjectName;
 use crate::system::now;
 use source::SourceId;
 
-/// How long one component may take to be pulled and compiled.
-const TIMEOUT: Duration = Duration::from_secs(300);
-/// How soon a source that did not answer is asked again, and how soon one that is wrong.
+/// How soon a source that did not answer is asked again, one that has not what the spec says, and a component that
+/// cannot be used, which is the same each time.
 const UNREACHABLE: Duration = Duration::from_secs(30);
-const WRONG: Duration = Duration::from_secs(300);
+const WRONG_SOURCE: Duration = Duration::from_secs(60);
+const WRONG_COMPONENT: Duration = Duration::from_secs(300);
 
 /// The controller of PluginModules.
 pub struct Modules {
@@ -55,15 +55,14 @@ struct Known {
 
 impl Controller for Modules {
     const NAME: &'static str = "pluginmodule";
-    const TIMEOUT: Duration = TIMEOUT;
-
     fn context(&self) -> &Context {
         &self.context
     }
 
     async fn reconcile(&self, name: &ObjectName) -> Result<ReconcileResult, Error> {
         let object = self.context.management.get::<PluginModule>(name);
-        let Some(object) = object.filter(|it| is_watched(&self.context, it) && !it.is_deleting()) else {
+        // Several operators share one object, whatever label each looks for.
+        let Some(object) = object.filter(|it| !it.is_deleting()) else {
             self.plugins.registered.remove(&name.name);
             self.memory.take(name);
             self.enqueue_users(&name.name);
@@ -92,6 +91,10 @@ impl Modules {
         let grants = Arc::new(spec.grants.clone());
         if known.generation != object.metadata.generation {
             known.generation = object.metadata.generation;
+            // What was withdrawn counts at once, however long a new component takes.
+            if let Some(before) = self.plugins.registered.get(&name) {
+                self.plugins.registered.set(&name, Registration { grants: grants.clone(), ..before });
+            }
             self.enqueue_users(&name);
         }
         if built_in::find(&name).is_some() {
@@ -100,7 +103,7 @@ impl Modules {
             let narrows = ModuleProblem {
                 reason: reason::MODULE_NOT_READY,
                 message: "it has the name of a built-in plugin".to_owned(),
-                is_temporary: false,
+                origin: Origin::Component,
             };
             self.register(&name, Registration { grants, serving: Err(narrows) });
             return self.report(object, None, Vec::new(), state).await;
@@ -123,7 +126,7 @@ impl Modules {
                             loaded.component.digest,
                             lacking.join(", ")
                         ),
-                        is_temporary: false,
+                        origin: Origin::Component,
                     })
                 }
             }
@@ -166,7 +169,11 @@ impl Modules {
             }
         }
         known.retry = result.as_ref().err().map(|problem| {
-            let delay = if problem.is_temporary { UNREACHABLE } else { WRONG };
+            let delay = match problem.origin {
+                Origin::Outage => UNREACHABLE,
+                Origin::Source => WRONG_SOURCE,
+                Origin::Component => WRONG_COMPONENT,
+            };
             tokio::time::Instant::now() + delay
         });
         known.newest = Some((id, result));
@@ -185,7 +192,7 @@ impl Modules {
         let loaded = self.plugins.load_registered(name, bytes).await.map_err(|error| ModuleProblem {
             reason: error.reason(),
             message: error.to_string(),
-            is_temporary: !error.is_permanent(),
+            origin: if error.is_permanent() { Origin::Component } else { Origin::Outage },
         })?;
         self.plugins.store_source(&id.text(), &loaded);
         Ok(loaded)

@@ -37,9 +37,11 @@ use faults::{Faults, Question};
 use verdict::{failed, refused, text};
 
 pub use loaded::LoadedPlugin;
-pub use registered::{ModuleProblem, Registration, Registrations};
+pub use registered::{ModuleProblem, Origin, Registration, Registrations};
 pub use verdict::{Verdict, authorized, hints};
 
+/// Bytes of a component that may fit into a cluster once it is compressed.
+const MOST_KEPT: usize = 4 << 20;
 /// How many plugins of earlier releases are kept compiled.
 const MOST_EARLIER: usize = 16;
 
@@ -153,7 +155,7 @@ impl Plugins {
         };
         registration.serving.map_err(|problem| {
             let message = format!("PluginModule {module}: {}", problem.message);
-            Box::new(if problem.is_temporary {
+            Box::new(if problem.origin == Origin::Outage {
                 Verdict::Pending(message)
             } else {
                 Verdict::Refused(problem.reason.into(), format!("{}: {message}", desired.path))
@@ -188,7 +190,14 @@ impl Plugins {
     ) -> Result<Arc<LoadedPlugin>, PluginError> {
         let plugin = self.engine.load_foreign(module, bytes.as_slice().into()).await?;
         let introduced = plugin.introduce_async().await?;
-        Ok(Arc::new(LoadedPlugin::new(plugin, Cow::Owned(bytes), introduced)))
+        // What is too large for a cluster is not kept for one.
+        let bytes = if bytes.len() <= MOST_KEPT { Cow::Owned(bytes) } else { Cow::Borrowed(&[][..]) };
+        Ok(Arc::new(LoadedPlugin::new(plugin, bytes, introduced)))
+    }
+
+    /// The component of this digest of a plugin that was registered, if this operator stored it.
+    pub fn stored_component(&self, digest: &str) -> Option<Vec<u8>> {
+        self.engine.stored(digest)
     }
 
     /// The component that was read from a source before, and verified, if it was stored.
@@ -206,7 +215,8 @@ impl Plugins {
         let brought = self.brought.get(module).and_then(|brought| brought.loaded.get());
         let brought = brought.filter(|it| it.component.digest == digest).cloned();
         let brought = brought.or_else(|| self.registered.of_digest(digest));
-        brought.or_else(|| self.lock().get(digest).cloned()).map(|loaded| loaded.bytes.clone())
+        let loaded = brought.or_else(|| self.lock().get(digest).cloned())?;
+        Some(loaded.bytes.clone()).filter(|bytes| !bytes.is_empty())
     }
 
     /// The plugin that installed an add-on, if it is loaded or was compiled in.

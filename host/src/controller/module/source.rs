@@ -6,7 +6,7 @@ use registry::{Digest as ArtifactDigest, Limits, PublicKey, PullError, Repositor
 use sha2::{Digest, Sha256};
 
 use crate::context::Context;
-use crate::controller::addon::plugins::ModuleProblem;
+use crate::controller::addon::plugins::{ModuleProblem, Origin};
 use crate::management::Error;
 use crate::object_name::ObjectName;
 
@@ -106,7 +106,8 @@ fn not_pulled(error: PullError) -> ModuleProblem {
         PullError::NotAComponent { .. } => reason::INVALID_COMPONENT,
         _ => reason::PULL_FAILED,
     };
-    ModuleProblem { reason, message: error.to_string(), is_temporary: error.is_transient() }
+    let origin = if error.is_transient() { Origin::Outage } else { Origin::Source };
+    ModuleProblem { reason, message: error.to_string(), origin }
 }
 
 fn not_verified(error: VerifyError) -> ModuleProblem {
@@ -140,10 +141,10 @@ async fn of_config_map(context: &Context, source: &ConfigMapSource) -> Result<Ve
 }
 
 fn unreadable(error: Error) -> ModuleProblem {
-    let is_temporary = !error.is_forbidden();
-    ModuleProblem { reason: reason::PULL_FAILED, message: error.told().to_string(), is_temporary }
+    let origin = if error.is_forbidden() { Origin::Source } else { Origin::Outage };
+    ModuleProblem { reason: reason::PULL_FAILED, message: error.told().to_string(), origin }
 }
 
 fn problem(reason: &'static str, message: String) -> ModuleProblem {
-    ModuleProblem { reason, message, is_temporary: false }
+    ModuleProblem { reason, message, origin: Origin::Source }
 }

@@ -98,6 +98,13 @@ impl Installation<'_> {
         if let Some(loaded) = plugins.earlier(module, digest).await {
             return Ok((Stored::Available, Some(loaded)));
         }
+        // One that is too large for the cluster is stored here alone.
+        let is_registered = matches!(desired.source, Source::Registered(_));
+        if let Some(bytes) = plugins.stored_component(digest).filter(|_| is_registered)
+            && let Ok(loaded) = plugins.load_earlier(desired, Cow::Owned(bytes)).await
+        {
+            return Ok((Stored::Available, Some(loaded)));
+        }
         let is_stored = installed.is_some_and(|it| it.stored_plan.is_some() || it.previous.is_some());
         let (Some(workload), true) = (self.workload.as_deref(), is_stored) else {
             return Ok((Stored::Missing, None));

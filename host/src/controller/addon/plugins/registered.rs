@@ -14,8 +14,18 @@ pub struct ModuleProblem {
     /// A reason for a condition.
     pub reason: &'static str,
     pub message: String,
-    /// Nobody has to act: it is tried again.
-    pub is_temporary: bool,
+    pub origin: Origin,
+}
+
+/// What a problem of a module is with.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Origin {
+    /// Something does not answer now; nobody has to act.
+    Outage,
+    /// The place that the spec names has not what the spec says.
+    Source,
+    /// The component, which is the same each time.
+    Component,
 }
 
 /// A plugin that was registered.
