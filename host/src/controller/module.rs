@@ -82,7 +82,25 @@ impl Controller for Modules {
 
 impl Modules {
     pub fn new(context: Context, plugins: Arc<Plugins>, cluster_plugins: Option<Trigger>) -> Self {
-        Self { context, plugins, cluster_plugins, memory: Memory::default() }
+        let modules = Self { context, plugins, cluster_plugins, memory: Memory::default() };
+        // Before anything is planned: until then a built-in plugin would have all its grants.
+        for object in modules.context.management.list::<PluginModule>() {
+            if built_in::find(&object.name_any()).is_some() && !object.is_deleting() {
+                modules.narrow(&object);
+            }
+        }
+        modules
+    }
+
+    /// Narrows what the built-in plugin of the module's name may do.
+    fn narrow(&self, object: &PluginModule) {
+        let problem = ModuleProblem {
+            reason: reason::MODULE_NOT_READY,
+            message: "it has the name of a built-in plugin".to_owned(),
+            origin: Origin::Component,
+        };
+        let grants = Arc::new(object.spec.grants.clone());
+        self.register(&object.name_any(), Registration { grants, serving: Err(problem) });
     }
 
     /// Finds out what serves a module, and reports it.
@@ -100,12 +118,7 @@ impl Modules {
         if built_in::find(&name).is_some() {
             let message = "it narrows what the built-in plugin of its name may do";
             let state = ConditionState { message: message.to_owned(), ..ConditionState::yes() };
-            let narrows = ModuleProblem {
-                reason: reason::MODULE_NOT_READY,
-                message: "it has the name of a built-in plugin".to_owned(),
-                origin: Origin::Component,
-            };
-            self.register(&name, Registration { grants, serving: Err(narrows) });
+            self.narrow(object);
             return self.report(object, None, Vec::new(), state).await;
         }
         self.read(object, known).await;
@@ -231,7 +244,10 @@ impl Modules {
     fn enqueue_users(&self, module: &str) {
         let Some(trigger) = &self.cluster_plugins else { return };
         for object in self.context.management.list::<ClusterPlugin>() {
-            let is_user = addons::desired(&object.spec).iter().any(|it| it.is_of_module(module));
+            // A built-in plugin of its name is narrowed.
+            let is_user = addons::desired(&object.spec)
+                .iter()
+                .any(|it| it.is_of_module(module) || it.module == module);
             if is_user {
                 trigger.enqueue(object.object_name());
             }

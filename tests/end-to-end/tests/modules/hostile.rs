@@ -2,7 +2,7 @@
 //! reason, and the good one goes on being served.
 
 use anyhow::{Context, Result, ensure};
-use end_to_end::{MOMENT, machineless};
+use end_to_end::{MOMENT, condition_text, machineless};
 use guests::{SCRIPTED, scripted_with};
 use sandbox::Bed;
 use serde_json::{Value, json};
@@ -90,4 +90,30 @@ async fn no_components(bed: &Bed) -> Result<()> {
         ensure!(said.contains(text), "{name}: {said}");
     }
     Ok(())
+}
+
+/// Narrows a built-in plugin by an object of its name, and lets it have its own again.
+pub async fn built_in_plugins_are_narrowed(bed: &Bed) -> Result<()> {
+    let object = json!({"apiVersion": "cluster.kurator.dev/v1alpha1", "kind": "PluginModule",
+        "metadata": {"name": "calico"}, "spec": {"allowedNamespaces": {}, "grants": {"steps": ["k8s.apply/v1"]}}});
+    bed.apply(&object.to_string()).await?;
+    let spec = json!({"cloudProvider": {"none": {}}, "networking": {"calico": {}}});
+    machineless::make(bed, "four", SERVER, spec).await?;
+    let said = async || {
+        let object = bed.kubectl_json(&["get", "clusterplugin", "four"]).await?;
+        Ok::<_, anyhow::Error>(condition_text(&object, "NetworkingReady"))
+    };
+    bed.wait_for("the narrowed plugin to be denied", MOMENT, async || {
+        let said = said().await?;
+        ensure!(said.starts_with("PlanDenied: ") && said.contains("grants.objects: "), "{said}");
+        Ok(())
+    })
+    .await?;
+    bed.kubectl(&["delete", "pluginmodule", "calico", "--wait"]).await?;
+    bed.wait_for("the plugin to have its own grants", MOMENT, async || {
+        let said = said().await?;
+        ensure!(said.contains("tigera-operator"), "{said}");
+        Ok(())
+    })
+    .await
 }

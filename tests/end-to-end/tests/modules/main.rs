@@ -116,7 +116,8 @@ async fn on_a_bed_a_registered_plugin_lives_through_all_that_happens() -> Result
     })
     .await?;
     artifacts::are_pulled_and_verified(&bed).await.context("components from a registry")?;
-    hostile::harms_nobody(&bed).await
+    hostile::harms_nobody(&bed).await?;
+    hostile::built_in_plugins_are_narrowed(&bed).await
 }
 
 fn options(name: &str) -> Options {
