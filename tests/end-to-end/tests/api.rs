@@ -2,7 +2,8 @@
 //! admission policies. The cases are data, in `crds/tests/cases`; the answer has to be word for word the one
 //! that is written there. Who may approve of plans is asked as several users. No controller runs.
 
-use anyhow::{Context, Result, ensure};
+use anyhow::{Context, Result, bail, ensure};
+use end_to_end::MOMENT;
 use sandbox::{Bed, Options, Parts};
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
@@ -150,8 +151,18 @@ async fn on_a_bed_approving_and_ending_approval_need_the_verb() -> Result<()> {
         bed.running().exec("kubectl", &["create", "-f", "-", &user], Some(&object)).await
     };
     let approved = json!({APPROVE: "calico@sha256:1"});
-    let refused =
-        create("one", EDITOR, approved.clone()).await.err().context("one that is approved is made")?;
+    // The API server takes a moment until it asks a policy that is new.
+    let refused = bed
+        .wait_for("the policy to be asked", MOMENT, async || {
+            match create("one", EDITOR, approved.clone()).await {
+                Err(refused) => Ok(refused),
+                Ok(_) => {
+                    bed.kubectl(&["delete", "clusterplugin", "one", "--wait"]).await?;
+                    bail!("one that is approved is made")
+                }
+            }
+        })
+        .await?;
     ensure!(format!("{refused:#}").contains("needs the verb approve"), "{refused:#}");
     create("other", APPROVER, approved).await?;
     create("one", EDITOR, json!({})).await?;
