@@ -245,9 +245,8 @@ impl Modules {
         let Some(trigger) = &self.cluster_plugins else { return };
         for object in self.context.management.list::<ClusterPlugin>() {
             // A built-in plugin of its name is narrowed.
-            let is_user = addons::desired(&object.spec)
-                .iter()
-                .any(|it| it.is_of_module(module) || it.module == module);
+            let is_user =
+                addons::desired(&object.spec).iter().any(|it| it.is_of_module(module) || it.module == module);
             if is_user {
                 trigger.enqueue(object.object_name());
             }
