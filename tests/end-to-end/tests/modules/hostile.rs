@@ -105,7 +105,7 @@ pub async fn built_in_plugins_are_narrowed(bed: &Bed) -> Result<()> {
     };
     bed.wait_for("the narrowed plugin to be denied", MOMENT, async || {
         let said = said().await?;
-        ensure!(said.starts_with("PlanDenied: ") && said.contains("grants.objects: "), "{said}");
+        ensure!(said.starts_with("PlanDenied: ") && said.contains("grants.securityGroupRules: "), "{said}");
         Ok(())
     })
     .await?;
