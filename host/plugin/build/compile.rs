@@ -20,7 +20,7 @@ const NO_TOOLCHAIN: &str = "plugins are compiled to WebAssembly, for which no in
 /// # Errors
 /// No Rust has what it takes, a crate does not compile, or a file cannot be written.
 pub fn components(root: &Path, crates: &[String], out: &Path) -> Result<Vec<PathBuf>, String> {
-    let modules = Toolchain::find(root)?.compile(root, crates, &out.join("wasm"))?;
+    let modules = Toolchain::find(root)?.compile(root, crates, &target(out))?;
     let component = |name: &String| {
         let module = modules.join(name.replace('-', "_")).with_extension("wasm");
         let component = out.join(name).with_extension("wasm");
@@ -28,6 +28,12 @@ pub fn components(root: &Path, crates: &[String], out: &Path) -> Result<Vec<Path
         Ok(component)
     };
     crates.iter().map(component).collect()
+}
+
+/// Where the nested cargo builds: one folder for all build scripts of a profile, which share what is compiled.
+/// Theirs is `<target>/<profile>/build/<package>/out`.
+fn target(out: &Path) -> PathBuf {
+    out.ancestors().nth(3).unwrap_or(out).join("wasm")
 }
 
 /// Wraps a core module, which carries the type of its world with it, into a component.
