@@ -15,6 +15,22 @@ const TARGET: &str = "wasm32-unknown-unknown";
 const NO_TOOLCHAIN: &str = "plugins are compiled to WebAssembly, for which no installed Rust \
     has what it takes. `make setup` installs it";
 
+/// Runs the build script of a crate two folders below the workspace, which depends on these paths of it. The
+/// script is given the workspace and the folder for what it makes.
+pub fn run(watched: &[&str], script: impl FnOnce(&Path, &Path) -> Result<(), String>) {
+    let run = || {
+        let root = path_of("CARGO_MANIFEST_DIR")?.join("../..").canonicalize();
+        let root = root.map_err(|error| error.to_string())?;
+        for watched in watched {
+            println!("cargo::rerun-if-changed={}", root.join(watched).display());
+        }
+        script(&root, &path_of("OUT_DIR")?)
+    };
+    if let Err(message) = run() {
+        println!("cargo::error={}", message.replace('\n', " | "));
+    }
+}
+
 /// Compiles these crates of the workspace to components in the folder `out`, in their order.
 ///
 /// # Errors
@@ -155,7 +171,7 @@ fn remapped(root: &Path) -> String {
     flags.join("\x1f")
 }
 
-pub fn path_of(variable: &str) -> Result<PathBuf, String> {
+fn path_of(variable: &str) -> Result<PathBuf, String> {
     env::var_os(variable).map(PathBuf::from).ok_or_else(|| format!("{variable} is not set"))
 }
 

@@ -5,30 +5,20 @@ mod compile;
 use std::fs;
 use std::path::Path;
 
-use compile::{components, path_of, write};
+use compile::{components, write};
 
 /// The crate in `plugins/` that is no plugin.
 const SDK: &str = "sdk";
 
 fn main() {
-    if let Err(message) = run() {
-        println!("cargo::error={}", message.replace('\n', " | "));
-    }
-}
-
-fn run() -> Result<(), String> {
-    let root =
-        path_of("CARGO_MANIFEST_DIR")?.join("../..").canonicalize().map_err(|error| error.to_string())?;
-    for watched in ["wit/cluster-plugin.wit", "plugins", "Cargo.lock", "host/plugin/build"] {
-        println!("cargo::rerun-if-changed={}", root.join(watched).display());
-    }
-    let out = path_of("OUT_DIR")?;
-    let plugins = plugins(&root.join("plugins"))?;
-    let mut list = String::from("&[\n");
-    for (plugin, component) in plugins.iter().zip(components(&root, &plugins, &out)?) {
-        list += &format!("    ({plugin:?}, include_bytes!({component:?})),\n");
-    }
-    write(&out.join("built_in.rs"), (list + "]\n").as_bytes())
+    compile::run(&["wit/cluster-plugin.wit", "plugins", "Cargo.lock", "host/plugin/build"], |root, out| {
+        let plugins = plugins(&root.join("plugins"))?;
+        let mut list = String::from("&[\n");
+        for (plugin, component) in plugins.iter().zip(components(root, &plugins, out)?) {
+            list += &format!("    ({plugin:?}, include_bytes!({component:?})),\n");
+        }
+        write(&out.join("built_in.rs"), (list + "]\n").as_bytes())
+    });
 }
 
 /// The names of the built-in plugins, which are those of their folders.

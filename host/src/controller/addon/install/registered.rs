@@ -27,14 +27,8 @@ impl Installation<'_> {
             Ok(None) => false,
             Err(_) => true,
         };
-        self.registered(desired, module).await.map_err(|verdict| match verdict {
-            Verdict::Refused(why, message) if is_there => {
-                let known = reason::ALL.iter().find(|(known, _)| *known == why).map(|(known, _)| *known);
-                let message = format!("it stays as it is: {message}");
-                Verdict::Left(known.unwrap_or(reason::MODULE_NOT_READY), message)
-            }
-            verdict => verdict,
-        })
+        let registered = self.registered(desired, module).await;
+        registered.map_err(|verdict| if is_there { left(verdict) } else { verdict })
     }
 
     async fn registered(&self, desired: &DesiredAddOn, module: &str) -> Result<Arc<LoadedPlugin>, Verdict> {
@@ -80,5 +74,34 @@ impl Installation<'_> {
             Ok(_) => Err(not_allowed("the namespace has not the labels that its selector wants")),
             Err(why) => Err(Verdict::Pending(format!("to read the labels of namespace {namespace}: {why}"))),
         }
+    }
+}
+
+/// What follows for an add-on that is installed where its plugin cannot be used: it is left as it is, whether
+/// somebody has to act or a registry does not answer.
+fn left(verdict: Verdict) -> Verdict {
+    let (why, message) = match verdict {
+        Verdict::Refused(why, message) => (why, message),
+        Verdict::Pending(message) => (reason::MODULE_NOT_READY.to_owned(), message),
+        verdict => return verdict,
+    };
+    let known = reason::ALL.iter().find(|(known, _)| *known == why).map(|(known, _)| *known);
+    Verdict::Left(known.unwrap_or(reason::MODULE_NOT_READY), format!("it stays as it is: {message}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_installed_stays_when_its_plugin_is_refused_or_awaited() {
+        let said = |verdict: Verdict| match left(verdict) {
+            Verdict::Left(reason, message) => format!("{reason}: {message}"),
+            _ => panic!("it is not left"),
+        };
+        let refused = Verdict::Refused(reason::MODULE_NOT_FOUND.into(), "there is none".into());
+        assert_eq!(said(refused), "ModuleNotFound: it stays as it is: there is none");
+        let awaited = Verdict::Pending("the registry does not answer".into());
+        assert_eq!(said(awaited), "ModuleNotReady: it stays as it is: the registry does not answer");
     }
 }
